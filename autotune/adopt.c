@@ -19,6 +19,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Sorts x. */
 static double median(double *x, int n)
 {
     qsort(x, (size_t)n, sizeof *x, by_number);
@@ -26,9 +27,11 @@ static double median(double *x, int n)
 }
 
 /* Compares n paired times of two schedules by the median of log(a/b), with the median distance as the measure
- * of noise: neither is moved by a few measurements that something else on the machine disturbed. a wins if
+ * of noise: neither is moved by a few measurements that something else on the machine disturbed. b wins if
  * the gain is above three standard errors and above one percent. *gain and *noise are relative: 0.05 is five
- * percent. */
+ * percent. For 5 pairs with ratios 1.10, 1.11, 1.09, 1.10 and, disturbed, 2: the median is 0.0953 as a
+ * logarithm (10 percent), the median distance 0.0090, the error 3 * 1.2533 * 1.4826 * 0.0090 / sqrt(5) =
+ * 0.0226: b wins. */
 bool tune_wins(const double *a, const double *b, int n, double *gain, double *noise)
 {
     enum { LEAST = 3, MOST = 4096 };
@@ -104,6 +107,7 @@ typedef struct {
     bool won;
 } contest;
 
+/* Results are checked again: a schedule that is adopted is used from now on by everybody. */
 static tune_candidate candidate(const contest *c, const char *trace)
 {
     return (tune_candidate){.task = c->t->task, .trace = trace, .seed = c->s->o.seed, .check = true};

@@ -9,6 +9,7 @@ enum { LINE = 64 };
 
 /* ---- boxes ---- */
 
+/* NULL: the statement has none yet in that direction. A buffer that is read and written has two. */
 static tune_access *access_of(tune_statement *l, const ir_buffer *b, bool written)
 {
     for (int i = 0; i < l->n_accesses; i++)
@@ -29,13 +30,20 @@ static tune_access *new_access(tune_scope *s, tune_statement *l, const ir_buffer
     return a;
 }
 
+/* At every place: nothing is known of the index. */
 static void whole_dimension(tune_scope *s, tune_access *a, int d)
 {
     for (int p = 0; p <= s->n; p++)
         a->extent[d * (s->n + 1) + p] = tune_value(s, a->buffer->shape[d]);
 }
 
-/* `low` is the start of the box so far, which grows to hold the span. */
+/* `low` is the start of the box so far, which grows to hold the span. extent[p] is its size while the loops
+ * from p on run. For A[i] and then A[i + 2] with i in 0..8:
+ *
+ *     A[i]        low 0     extent[0] = 8     extent[1] = 1
+ *     A[i + 2]    low 0     extent[0] = 10    extent[1] = 3: two elements, with one between
+ *
+ * It never becomes larger than the buffer. */
 static void grow(tune_scope *s, tune_access *a, int d, const tune_span *span, double *low)
 {
     double *extent = a->extent + d * (s->n + 1), size = tune_value(s, a->buffer->shape[d]),
@@ -81,6 +89,7 @@ static void add_access(tune_scope *s, tune_statement *l, box *boxes, const ir_bu
     }
 }
 
+/* An upper bound of how many accesses there are: those of one buffer are joined. */
 static int count_buffers(const base_vec *loads)
 {
     int n = 0;
@@ -121,6 +130,7 @@ typedef struct {
     double *shape, *stride;
 } place;
 
+/* How many of the first n loops of `a` are around `b` too. */
 static int common_loops(const tune_statement *a, int n, const tune_statement *b)
 {
     int i = 0;
@@ -130,6 +140,7 @@ static int common_loops(const tune_statement *a, int n, const tune_statement *b)
     return i;
 }
 
+/* The one place of the buffer, made when it is first asked for, with no statement yet. */
 static place *place_of(tune_scope *s, base_map *places, const ir_buffer *b)
 {
     place *x = base_map_get(places, b);
@@ -161,6 +172,7 @@ static void place_parameters(tune_scope *s, const ir_program *p, base_map *place
     }
 }
 
+/* Statements come in the order of the tree, so each one can only shorten what is common. */
 static void find_common(tune_scope *s, tune_nest *nest, base_map *places)
 {
     for (int i = 0; i < nest->n; i++)
@@ -199,7 +211,9 @@ static void find_strides(tune_scope *s, const ir_buffer *b, place *x)
     }
 }
 
-/* Contiguous elements in the box at a position. */
+/* Contiguous elements in the box at a position. For a buffer [8, 16]: the box [4, 16] is one run of 64, the
+ * box [4, 8] four runs of 8. A dimension that is not covered ends the run, because the next row begins
+ * elsewhere. */
 static double run_at(const tune_access *a, const place *x, int n, int p)
 {
     double run = 1;
@@ -216,6 +230,7 @@ static double run_at(const tune_access *a, const place *x, int n, int p)
     return run;
 }
 
+/* An element counts once, and no more of them than there are accesses; no more lines than elements. */
 static void touch_at(const tune_statement *l, tune_access *a, const place *x, int p)
 {
     double elements = 1;
@@ -246,6 +261,8 @@ static void finish_access(tec_context *cx, const tune_statement *l, tune_access 
         touch_at(l, a, x, p);
 }
 
+/* touched[p]: the bytes of all lines of all accesses, which is what has to fit a cache while the loops from p
+ * on run. */
 static void finish_statement(tune_scope *s, tune_statement *l, base_map *places)
 {
     l->touched = base_array(s->cx, double, l->n_loops + 1);

@@ -37,6 +37,7 @@ static chains *start(tune_explorer *e)
     return c;
 }
 
+/* Of those that were not moved yet; -1: all were. */
 static int worst_of(const chains *c, const bool *moved)
 {
     int worst = -1;
@@ -47,7 +48,8 @@ static int worst_of(const chains *c, const bool *moved)
     return worst;
 }
 
-/* Moves the worst chains to the fastest points that were measured so far. */
+/* Moves the worst chains to the fastest points that were measured so far. The chains that moved are scored
+ * again together. */
 static bool restart_worst(tune_explorer *e, chains *c, tune_pool *pool)
 {
     bool moved[CHAINS] = {0};
@@ -81,6 +83,8 @@ static double spread(const chains *c)
     return variance > 0 ? sqrt(variance) : 0;
 }
 
+/* Whether a chain goes from a score to the next. With temperature 1 and a step down by 1 the chance is 0.37;
+ * at a tenth of it 0.00005. A point of -infinity, which cannot be applied, is never entered. */
 static bool accepts(tune_explorer *e, double now, double next, double temperature)
 {
     /* drawn in any case: the numbers behind it do not depend on scores */
@@ -105,7 +109,8 @@ static bool score_chains(tune_explorer *e, chains *c, tune_pool *pool)
 }
 
 /* One step of all chains: a neighbour of each, scored together in one call of the model, and accepted or not
- * by the temperature. */
+ * by the temperature. Every point that was looked at stays in the pool: a chain may leave a good one
+ * again. */
 static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperature)
 {
     int first = pool->n;
@@ -132,6 +137,7 @@ static int n_steps(const tune_explorer *e, int n)
     return n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS;
 }
 
+/* The temperature falls from the spread of scores towards nothing, in `steps` equal parts. */
 static int propose(tune_explorer *e, int n, space_point *out)
 {
     chains *c = e->state ? e->state : (e->state = start(e));

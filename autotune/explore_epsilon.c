@@ -3,6 +3,7 @@
  */
 #include "autotune/explore.h"
 
+/* False where nothing was measured yet, or nothing near the point can be applied: the caller draws one. */
 static bool neighbour(tune_explorer *e, space_point *out)
 {
     enum { ELITE = 32, CHANGES = 3 };

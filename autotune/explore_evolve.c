@@ -29,6 +29,7 @@ static int parent(tune_explorer *e, const tune_pool *pool, int first, int n)
     return best;
 }
 
+/* Half of the children by crossing, if the two parents fit; the others by a change of one parent. */
 static void next_generation(tune_explorer *e, tune_pool *pool, int first, int n)
 {
     for (int i = 0; i < POPULATION; i++) {

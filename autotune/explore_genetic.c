@@ -8,6 +8,7 @@
 
 enum { POPULATION = 64, TRIES = 64 };
 
+/* The faster of two that are drawn: ranks are numbers from the fastest on, so the smaller one is. */
 static const space_point *parent(tune_explorer *e)
 {
     int n = e->n_good < POPULATION ? e->n_good : POPULATION;
@@ -16,6 +17,7 @@ static const space_point *parent(tune_explorer *e)
     return tune_ranked(e, a < b ? a : b);
 }
 
+/* Two parents may be the same point; a change then makes the difference, or the child was proposed before. */
 static bool breed(tune_explorer *e, space_point *child)
 {
     const double mutated = 0.4;
@@ -26,6 +28,7 @@ static bool breed(tune_explorer *e, space_point *child)
     return base_random_unit(&e->random) >= mutated || space_mutate(e->cx, e->space, &e->random, child, child);
 }
 
+/* Crosses until a child is new. */
 static bool bear(tune_explorer *e, space_point *child)
 {
     for (int i = 0; i < TRIES; i++)

@@ -11,6 +11,7 @@ typedef struct {
     space_number step, at, left;
 } position;
 
+/* The greatest common divisor. */
 static space_number divisor(space_number a, space_number b)
 {
     while (b) {
@@ -22,6 +23,7 @@ static space_number divisor(space_number a, space_number b)
     return a;
 }
 
+/* For 1000 points the step is 618, and even: 619 is coprime to 1000. Points 0, 619, 238, 857, ... follow. */
 static position *start(tune_explorer *e)
 {
     position *s = base_new(e->cx, position);

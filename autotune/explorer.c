@@ -61,7 +61,8 @@ tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space 
     return e;
 }
 
-/* Those that were suggested and not proposed yet. */
+/* Those that were suggested and not proposed yet. In their own order, since nothing else is known of them
+ * yet. */
 static int take_suggested(tune_explorer *e, int most, space_point *out)
 {
     int got = 0;
@@ -72,6 +73,8 @@ static int take_suggested(tune_explorer *e, int most, space_point *out)
     return got;
 }
 
+/* One or two changes: the start is a schedule that somebody thought about, and its neighbours are seldom
+ * bad. */
 bool tune_near_start(tune_explorer *e, space_point *out)
 {
     int changes = 1 + (int)base_random_below(&e->random, 2);
@@ -82,6 +85,7 @@ bool tune_near_start(tune_explorer *e, space_point *out)
     return space_check(e->cx, e->space, out, NULL);
 }
 
+/* So many tries, not so many points: near the start most points may have been proposed. */
 static int take_near_start(tune_explorer *e, int tries, space_point *out)
 {
     int got = 0;
@@ -124,6 +128,7 @@ static void make_room(tune_explorer *e)
     e->cap = cap;
 }
 
+/* A throughput of 0 is a failure: it is remembered, so that it is not proposed again, and has no rank. */
 void tune_observe(tune_explorer *e, const space_point *p, const double *throughput, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -144,6 +149,7 @@ const space_point *tune_ranked(const tune_explorer *e, int i)
 
 /* ---- fresh points ---- */
 
+/* False: the point was proposed before. True: it counts as proposed from now on. */
 bool tune_take(tune_explorer *e, const space_point *p)
 {
     return tune_points_add(e->cx, &e->proposed, space_index(e->space, p), e);
@@ -164,6 +170,7 @@ static bool look_through(tune_explorer *e, space_point *out)
     return false;
 }
 
+/* Drawn points are spread over the space; looking through takes them in order, so it is the last resort. */
 bool tune_fresh(tune_explorer *e, space_point *out)
 {
     enum { DRAWN = 32 };
@@ -198,6 +205,7 @@ typedef struct {
     int number; /* in the pool: of equal scores the first one counts */
 } place;
 
+/* A place is a number and not a copy: points are large. */
 static double score_of(const place *p)
 {
     return p->pool->score[p->number];
@@ -211,7 +219,8 @@ static int by_score(const void *a, const void *b)
     return s > t ? -1 : s < t ? 1 : x->number - y->number;
 }
 
-/* The best `most` of the pool that were not proposed and can be applied, each point once. */
+/* The best `most` of the pool that were not proposed and can be applied, each point once. Points of score
+ * -infinity cannot be applied: the scorer says so. */
 static int best_of_pool(tune_explorer *e, const tune_pool *pool, int most, place *out)
 {
     tune_points seen = {0};
@@ -246,7 +255,9 @@ static double novelty(const space_point *p, const space_point *chosen, int n)
 }
 
 /* The next one: a point with nothing but new values counts for a quarter of the distance from the worst to
- * the best. */
+ * the best. With scores 1.0, 0.9 and 0 in the list, the first chosen is the 1.0; the 0.9, if it shares all
+ * values with that, then counts 0.9, and the 0 with all values new counts 0.25: it is not taken. At 0.7 it
+ * would be, with 0.95. */
 static int pick_next(const place *best, int n_best, const bool *used, const space_point *chosen, int n)
 {
     const double weight = 0.25, low = score_of(&best[n_best - 1]), range = score_of(&best[0]) - low;
@@ -285,6 +296,7 @@ static int choose_best(tune_explorer *e, const tune_pool *pool, int n, space_poi
     return got;
 }
 
+/* A tenth of the batch, at least one of two, is drawn: what the model never proposes it never learns. */
 int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out)
 {
     const double epsilon = 0.1;
@@ -323,7 +335,8 @@ static int take_first(tune_explorer *e, int n, space_point *out)
 }
 
 /* With a model that learned from those who suggest: its choices and the suggestions take turns, the most
- * promising first. */
+ * promising first. The caller may stop in the middle of a batch, so the promising ones of both kinds come
+ * first. */
 static int take_turns(tune_explorer *e, int n, space_point *out)
 {
     space_point *given = base_array(e->cx, space_point, n), *own = base_array(e->cx, space_point, n);

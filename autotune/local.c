@@ -84,6 +84,8 @@ struct local {
 
 /* ---- the threads; under the lock ---- */
 
+/* Builds are taken out of the list by number, so each has one builder. While something is measured on shared
+ * cores nothing is built. */
 static void *take_build(local *m)
 {
     if ((!m->cores.apart && m->running) || m->first_build == m->builds.n)
@@ -92,6 +94,7 @@ static void *take_build(local *m)
     return m->builds.at[m->first_build++];
 }
 
+/* A build that failed is finished as well: the runner's thread then hands the failure on without running. */
 static bool is_built(const item *x)
 {
     for (int i = 0; i < x->trial.n; i++)
@@ -126,6 +129,7 @@ static void give_up(local *m, const char *why)
     m->broken = true;
 }
 
+/* The seconds of all builders add up: they may be more than what has passed. */
 static void finish_build(local *m, void *thing)
 {
     build *b = thing;
@@ -142,12 +146,14 @@ static void finish_build(local *m, void *thing)
  * its default schedule. */
 enum { AGAIN = 2 };
 
+/* Killed without having been asked to be, as the system does when memory runs out. */
 static bool was_killed(const tune_failure *f)
 {
     return f->status != STORE_OK && strcmp(f->kind, "SIGKILL") == 0;
 }
 
-/* Without the lock. */
+/* Without the lock. False: the worker itself is lost for good, not this build. Only defaults are tried again:
+ * of other candidates there are enough. */
 static bool build_one(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
 {
     build *b = thing;
@@ -160,6 +166,7 @@ static bool build_one(local *m, tune_process *p, void *thing, char why[TUNE_WHY]
     return good;
 }
 
+/* As for builds: what all others are held against is tried again, a candidate is not. */
 static bool run_modules(local *m, tune_process *p, item *x, char why[TUNE_WHY])
 {
     const tune_failure *f = &x->trial.failure[0];
@@ -174,7 +181,8 @@ static bool run_modules(local *m, tune_process *p, item *x, char why[TUNE_WHY])
     return good;
 }
 
-/* Without the lock. */
+/* Without the lock. A comparison needs both: where one of two failed to build, the other is cancelled rather
+ * than measured alone, since its times would be compared with nothing. */
 static bool run_item(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
 {
     item *x = thing;
@@ -193,6 +201,7 @@ static bool run_item(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
     return true;
 }
 
+/* Modules are given back as soon as they ran. A reference's module stays: later items use it. */
 static void finish_item(local *m, void *thing)
 {
     item *x = thing;
@@ -211,7 +220,9 @@ static const duty to_build = {take_build, build_one, finish_build},
                   to_run = {take_item, run_item, finish_item};
 
 /* A thread of a builder or of the runner: takes work, does it without the lock, and reports. The first duty
- * that cannot go on ends the measurer with its reason. */
+ * that cannot go on ends the measurer with its reason. A broadcast follows each finished piece of work,
+ * because a build may make an item ready and an item may let the caller go on. Pinned to the other cores, so
+ * that waiting threads do not disturb what is measured. */
 static void *do_duty(void *user)
 {
     worker *w = user;
@@ -241,6 +252,8 @@ static void *do_duty(void *user)
 
 /* ---- submitting; under the lock ---- */
 
+/* Texts are copied into `cx`: the caller's candidate may be gone before the build begins. All builds are
+ * listed in m->cx, which is reset when nothing is left; references lie in m->kept and outlive that. */
 static build *new_build(local *m, tec_context *cx, const tune_task *t, const char *trace)
 {
     build *b = base_new(cx, build);
@@ -269,6 +282,7 @@ static build *reference_of(local *m, const tune_task *t, uint64_t task)
     return b;
 }
 
+/* Names with the task's sizes, in the order of the definition's symbols. */
 static run_dim *dims_of(tec_context *cx, const tune_task *t, int *n)
 {
     *n = t->def->symbols.n;
@@ -288,7 +302,7 @@ static int64_t flush_bytes(const local *m, const target *t)
 }
 
 /* What the runner is told about a candidate. `arguments` names the inputs: candidates of one task and size
- * get equal ones. */
+ * get equal ones. Equal arguments let the runner keep them in memory from candidate to candidate. */
 static run_job job_for(local *m, const tune_candidate *c, uint64_t task)
 {
     run_job j = {.seed = c->seed,
@@ -331,6 +345,7 @@ static item *add_item(local *m, const tune_candidate *const *c, int n)
     return x;
 }
 
+/* Whether the measurer can still do anything; otherwise the reason becomes the caller's error. */
 static bool is_usable(local *m, tec_context *cx)
 {
     if (m->broken)
@@ -338,6 +353,7 @@ static bool is_usable(local *m, tec_context *cx)
     return !m->broken;
 }
 
+/* An item for each candidate. Returns at once: builders begin while the caller goes on. */
 static bool submit(tune_measurer *base, tec_context *cx, const tune_candidate *c, int n)
 {
     local *m = (local *)base;
@@ -375,6 +391,7 @@ static tune_result result_of(tec_context *cx, const item *x, int k)
     return r;
 }
 
+/* Costs were allocated outside of any context, because the threads have none. */
 static void take_results(local *m, tec_context *cx, item *x, tune_result *out)
 {
     for (int k = 0; k < x->trial.n; k++) {
@@ -419,6 +436,8 @@ static int count_finished(const local *m, int max, bool *left)
     return n;
 }
 
+/* With cores of its own the runner never rests, so one result is worth waking up for; with shared cores the
+ * caller gets all `max` at once, because nothing is measured while it works. */
 static bool is_enough(const local *m, int max)
 {
     bool left;
@@ -435,6 +454,7 @@ static void stop_collecting(local *m)
         pthread_cond_wait(&m->changed, &m->lock);
 }
 
+/* At most `max` of those that are next in order; comparisons in between are left to who waits for them. */
 static int take_finished(local *m, tec_context *cx, tune_result *out, int max)
 {
     bool left;
@@ -471,7 +491,8 @@ static int collect(tune_measurer *base, tec_context *cx, tune_result *out, int m
     return n;
 }
 
-/* Two candidates in one run of the runner, whose times are taken in turns. */
+/* Two candidates in one run of the runner, whose times are taken in turns. The caller waits in any case.
+ * Where cores are shared, its wait is what allows the runner to begin. */
 static bool compare(tune_measurer *base, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
                     tune_result out[2])
 {
@@ -496,6 +517,7 @@ static bool compare(tune_measurer *base, tec_context *cx, const tune_candidate *
     return good;
 }
 
+/* A copy taken under the lock; the counters of processes are read while their threads may count on. */
 static tune_measure_stats stats(tune_measurer *base)
 {
     local *m = (local *)base;
@@ -518,6 +540,7 @@ static void free_builds(const base_vec *builds)
         rt_bytes_free(&((build *)builds->at[i])->b.module);
 }
 
+/* The process was told to stop, so its thread comes back soon. */
 static void close_worker(worker *w)
 {
     if (w->started)

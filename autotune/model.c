@@ -57,6 +57,7 @@ struct tune_model {
 
 /* ---- making and ending ---- */
 
+/* NULL with an error that names all kinds. */
 static const struct kind *find_kind(tec_context *cx, const char *name)
 {
     for (int i = 0; i < BASE_COUNT(kinds); i++)
@@ -85,6 +86,7 @@ tune_model *tune_model_new(tec_context *cx, const char *kind, uint64_t seed)
     return m;
 }
 
+/* NULL is allowed. The rows go with the model's own context. */
 void tune_model_close(tune_model *m)
 {
     if (!m)
@@ -142,7 +144,8 @@ int tune_model_count(const tune_model *m)
 
 /* ---- learning ---- */
 
-/* By task in the order of their first rows; within a task in the order of the rows. */
+/* By task in the order of their first rows; within a task in the order of the rows. XGBoost wants the rows of
+ * a group one after the other. Rows a1 b1 a2 b2 become a1 a2 b1 b2, groups 2, 2. */
 static const row **by_task(tec_context *cx, const row *const *rows, int n, tune_data *out)
 {
     const row **sorted = base_array(cx, const row *, n + 1);
@@ -166,7 +169,8 @@ static const row **by_task(tec_context *cx, const row *const *rows, int n, tune_
 }
 
 /* Relative throughput within each task; false where no task has two different ones: there is nothing to
- * learn. */
+ * learn. Costs 2, 4 and infinity (a failure) of one task become 1, 0.5 and 0, whatever the unit of its costs
+ * is: so tasks of milliseconds and of microseconds teach alike. */
 static bool label(const row **rows, const tune_data *d, float *out)
 {
     bool differ = false;
@@ -184,6 +188,7 @@ static bool label(const row **rows, const tune_data *d, float *out)
     return differ;
 }
 
+/* Adds to `score`. The estimate is a time, so it counts negative: more is slower. */
 static bool predict_prior(tec_context *cx, const tune_model *m, const float *features, int n, double scale,
                           double *score)
 {
@@ -215,6 +220,8 @@ typedef struct {
     double own_scale, prior_scale, weight;
 } lesson;
 
+/* With 64 rows of one task both parts count the same. Dividing by the spread makes them comparable: scores of
+ * a ranking and of a regression have no common unit. */
 static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, lesson *out)
 {
     enum { EQUAL = 64 }; /* rows of a task, of as much weight as the prior */
@@ -230,7 +237,7 @@ static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, less
     return true;
 }
 
-/* From the newest rows. */
+/* From the newest rows. True without trees where all rows are alike: that is no error. */
 static bool learn(tec_context *cx, const tune_model *m, const char *objective, lesson *out)
 {
     int skipped = m->rows.n > MOST_ROWS ? m->rows.n - MOST_ROWS : 0;
@@ -254,7 +261,8 @@ static void free_lesson(void *l)
     tune_trees_free(((lesson *)l)->own);
 }
 
-/* Learns from all rows. The old trees stay in use until new ones are ready, so a failure changes nothing. */
+/* Learns from all rows. The old trees stay in use until new ones are ready, so a failure changes nothing.
+ * Scratch memory goes at once; an error is moved to `cx` before. */
 bool tune_model_fit(tec_context *cx, tune_model *m)
 {
     lesson found = {.prior_scale = 1};
@@ -308,6 +316,8 @@ static bool learn_all(tec_context *cx, const tune_model *m, lesson found[N_OBJEC
  * does not make it wiser about others. */
 static const double MOST_WEIGHT = 0.5;
 
+/* Each part counts relative to its spread: the new sets together get the share `weight`, at most a half, and
+ * all that was there before keeps the rest. */
 static void add_to_prior(tune_model *m, const lesson found[N_OBJECTIVES])
 {
     double weight = fmin(found[0].weight, MOST_WEIGHT), above = (1 - weight) / (1 - found[0].weight);
@@ -350,6 +360,7 @@ bool tune_model_settle(tec_context *cx, tune_model *m)
 
 /* ---- asking ---- */
 
+/* The first number that is none is named: XGBoost would take NaN for "missing" and go on. */
 static bool check_rows(tec_context *cx, const float *features, int n)
 {
     for (size_t i = 0; i < (size_t)n * TUNE_N_FEATURES; i++)
@@ -415,6 +426,7 @@ static uint64_t hash_of(const void *data, size_t size)
     return base_hash((const uint8_t *)data + start, size - start, BASE_HASH_SEED);
 }
 
+/* A scale, then the trees. */
 static bool save_set(tec_context *cx, tune_trees *t, double scale, base_text *out)
 {
     base_addn(cx, out, (const char *)&scale, sizeof scale);
@@ -449,6 +461,7 @@ bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *
     return true;
 }
 
+/* NULL, as a result for callers that return it. */
 static void *refuse(tec_context *cx, const char *why)
 {
     return base_fail(cx, TEC_INVALID, (base_loc){0}, "cannot load a cost model: %s", why);

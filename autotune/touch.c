@@ -16,6 +16,7 @@ typedef struct {
 
 /* ---- variables ---- */
 
+/* A variable that is bound again gets a new meaning: blocks in turn may bind one variable to other values. */
 static meaning *new_meaning(tune_scope *s, const ir_expr *var)
 {
     meaning *m = base_new(s->cx, meaning);
@@ -36,6 +37,7 @@ static double usual_size(const ir_facts *f, const ir_expr *symbol)
     return range.max == INT64_MAX ? fmax(least, USUAL) : sqrt(least * fmax(1, (double)range.max));
 }
 
+/* Without dims a symbol has a usual size: the features of a schedule for all sizes are those of one size. */
 void tune_open_scope(tec_context *cx, const ir_program *p, const int64_t *dims, tune_scope *out)
 {
     const ir_facts *f = dims || !p->n_symbols ? NULL : ir_facts_of_program(cx, p);
@@ -72,6 +74,7 @@ void tune_mean(tune_scope *s, const ir_expr *var, const ir_expr *value)
 
 /* ---- spans ---- */
 
+/* A value that no loop moves. */
 static tune_span number(tune_scope *s, double value)
 {
     return (tune_span){.width = base_array(s->cx, double, s->n + 1),
@@ -79,6 +82,7 @@ static tune_span number(tune_scope *s, double value)
                        .at = value};
 }
 
+/* A value that no loop explains: data decide. */
 static tune_span unknown(tune_scope *s)
 {
     tune_span out = number(s, 0);
@@ -87,6 +91,8 @@ static tune_span unknown(tune_scope *s)
     return out;
 }
 
+/* width[p] is how far the value moves while the loops p, p + 1, ... run: the loop's own extent less 1 for all
+ * p up to its own number, 0 behind it. */
 static tune_span of_loop(tune_scope *s, int loop)
 {
     tune_span out = number(s, 0);
@@ -133,7 +139,8 @@ static double apply(ir_op op, double a, double b)
     }
 }
 
-/* A quotient of w + 1 neighbours, the first of which has this remainder. */
+/* A quotient of w + 1 neighbours, the first of which has this remainder. 6, 7, 8, 9 divided by 4: the first
+ * has remainder 2, the last is 3 on, so the quotient moves by (2 + 3) / 4 = 1. */
 static double width_of_quotient(double at, double w, double by)
 {
     by = fabs(by);
@@ -158,6 +165,8 @@ static double apply_width(ir_op op, const tune_span *a, const tune_span *b, int 
     }
 }
 
+/* Steps are differences at the start: of i % 4 with i from 0 the step is 1, although every fourth one goes
+ * back. */
 static tune_span of_operation(tune_scope *s, const ir_expr *e)
 {
     tune_span a = tune_span_of(s, e->arg[0]), b = tune_span_of(s, e->arg[1]),
@@ -208,6 +217,7 @@ tune_span tune_span_of(tune_scope *s, const ir_expr *e)
     }
 }
 
+/* Of an extent: at least 0, and where loops move it the value at their start. */
 double tune_value(tune_scope *s, const ir_expr *e)
 {
     return fmax(0, e->op == IR_INT ? (double)e->i : tune_span_of(s, e).at);
@@ -221,6 +231,7 @@ typedef struct {
     bool *loop;
 } finder;
 
+/* A let or a binding depends on whatever its value depends on. */
 static bool find(ir_walk *walk, const ir_expr *e)
 {
     finder *f = (finder *)walk;
@@ -233,6 +244,8 @@ static bool find(ir_walk *walk, const ir_expr *e)
     return true;
 }
 
+/* Sets loop[i] for each open loop that moves e; others stay as they are, so that several expressions add
+ * up. */
 void tune_depends(tune_scope *s, const ir_expr *e, bool *loop)
 {
     finder f = {.walk = {.cx = s->cx, .expr = find}, .scope = s, .loop = loop};

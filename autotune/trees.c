@@ -26,6 +26,7 @@ static bool good(tec_context *cx, int status, const char *what)
 
 /* ---- making and ending ---- */
 
+/* The library's memory and ours; NULL is allowed. */
 void tune_trees_free(tune_trees *t)
 {
     if (t)
@@ -110,6 +111,7 @@ static bool same_column(const tune_data *d, int a, int b)
     return true;
 }
 
+/* A column with one value splits nothing. */
 static bool differs(const tune_data *d, int column)
 {
     for (size_t i = 1; i < (size_t)d->n; i++)
@@ -118,6 +120,8 @@ static bool differs(const tune_data *d, int column)
     return false;
 }
 
+/* Keeps the columns that tell rows apart, and of equal ones the first. Fewer columns make fitting faster, and
+ * trees that are saved name the columns they were given. */
 static void choose_columns(tune_trees *t, const tune_data *d)
 {
     for (int c = 0; c < TUNE_N_FEATURES; c++) {

@@ -15,6 +15,7 @@ typedef struct {
     base_map uses;
 } state;
 
+/* Uses are counted in the old graph: in the new one, readers that were not visited yet would be missing. */
 static void prepare(graph_rewrite *rw, const graph_body *old)
 {
     state *st = rw->user;
@@ -22,7 +23,8 @@ static void prepare(graph_rewrite *rw, const graph_body *old)
     graph_count_uses(rw->cx, old, &st->uses);
 }
 
-/* [c] as [c, 1, ... 1] with `after` ones. */
+/* [c] as [c, 1, ... 1] with `after` ones. NULL in, NULL out, as for all helpers here: an error made before
+ * shows at the end of the chain. */
 static graph_value *spread(graph_rewrite *rw, const graph_node *at, graph_value *v, int after)
 {
     if (!v)
@@ -36,6 +38,7 @@ static graph_value *spread(graph_rewrite *rw, const graph_node *at, graph_value 
     return graph_emit(rw, at, "reshape", base_format(rw->cx, "%s.spread", at->name), &v, 1, &shape, 1);
 }
 
+/* A node for two operands; NULL where one of them could not be made. */
 static graph_value *binary(graph_rewrite *rw, const graph_node *at, const char *op, graph_value *a,
                            graph_value *b)
 {
@@ -76,7 +79,14 @@ static graph_value *scale(graph_rewrite *rw, const graph_node *bn, graph_value *
 }
 
 /* The convolution with scaled weights and a bias of its own; a convolution without bias is treated as one
- * with bias 0. The normalisation's result becomes the convolution's. */
+ * with bias 0. The normalisation's result becomes the convolution's. With one channel, gamma = 2, beta = 1,
+ * mean = 3, var + epsilon = 4 and bias 5:
+ *
+ *     s = 2 / 2 = 1            w' = w * 1            b' = (5 - 3) * 1 + 1 = 3
+ *     before: ((w*x + 5) - 3) / 2 * 2 + 1            after: w*x + 3
+ *
+ * The old convolution stays in the new body without a reader; graph_remove_dead drops it. Were there another
+ * reader, both would run: twice the work. */
 static bool into_conv(graph_rewrite *rw, const graph_node *bn, const graph_node *conv, graph_value *const *in)
 {
     graph_value *s = scale(rw, bn, in), *bias = conv->n_in > 2 ? conv->in[2] : NULL,
@@ -97,6 +107,8 @@ static bool into_conv(graph_rewrite *rw, const graph_node *bn, const graph_node 
     return y != NULL;
 }
 
+/* Without a convolution to take it up: two element-wise nodes, which fuse with what stands around. Operand 0
+ * has shape [batch, channels, ...]: a channel's number is spread over all dimensions behind. */
 static bool into_arithmetic(graph_rewrite *rw, const graph_node *bn, graph_value *const *in)
 {
     int after = in[0]->type.n - 2;

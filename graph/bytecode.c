@@ -32,6 +32,8 @@ static void emit_storage(graph_code *e, const graph_node *node)
     GRAPH_CODE(e, RT_ALLOC_STORAGE, reg, bytes, 0);
 }
 
+/* Whether all fit a word of the code as they are: then the instruction with fixed extents does, and no
+ * register is spent on numbers. */
 static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
 {
     int64_t value;
@@ -44,6 +46,7 @@ static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
     return true;
 }
 
+/* In this body: a storage is never read inside of a region, where tensors have storages of their own. */
 static bool is_read_behind(const graph_body *body, int i, const graph_value *v)
 {
     for (i++; i < body->nodes.n; i++) {
@@ -79,7 +82,8 @@ static bool emit_tensor(graph_code *e, const graph_body *body, int i)
     return true;
 }
 
-/* A kernel with the values of its symbols and its arguments, which the node lists in the kernel's order. */
+/* A kernel with the values of its symbols and its arguments, which the node lists in the kernel's order. The
+ * kernel is found by name, which the verifier has looked up before. */
 static bool emit_invoke(graph_code *e, const graph_node *node)
 {
     const op_attr *dims = graph_attribute(node, "dims");
@@ -106,6 +110,7 @@ static void put_adt(graph_code *e, const graph_node *node, int which)
     graph_code_list(e, part, node->n_in);
 }
 
+/* Constructors are told apart at run time by their position in the data type, which is the tag. */
 static void emit_construct(graph_code *e, const graph_node *node)
 {
     int which = 0;
@@ -114,6 +119,7 @@ static void emit_construct(graph_code *e, const graph_node *node)
     put_adt(e, node, which);
 }
 
+/* Only tuples have fields outside of a match, and a tuple's tag is 0: the instruction checks it. */
 static void emit_field(graph_code *e, const graph_node *node)
 {
     int32_t of = graph_code_value(e, node->in[0]), reg = graph_code_define(e, node->out[0]);
@@ -121,6 +127,7 @@ static void emit_field(graph_code *e, const graph_node *node)
     graph_code_field(e, reg, of, 0, (int)graph_attribute(node, "index")->i);
 }
 
+/* Functions are numbered as in the module: bodies may call functions whose code does not exist yet. */
 static int function_index(const graph_code *e, const char *name)
 {
     int i = 0;
@@ -171,7 +178,9 @@ static void emit_extents(graph_code *e, const graph_node *node)
     }
 }
 
-/* A call, or the application of a function value. */
+/* A call, or the application of a function value, whose first operand is the function. With `tail`, which
+ * only a call has (is_last), no results are defined: the called function returns to this one's caller, in
+ * this one's frame, so a recursion of any depth that ends in a call needs one frame. */
 static void emit_call(graph_code *e, const graph_node *node, bool tail)
 {
     bool apply = node->kind == GRAPH_APPLY;
@@ -191,6 +200,8 @@ static void emit_call(graph_code *e, const graph_node *node, bool tail)
 
 /* ---- regions ---- */
 
+/* Whether the value belongs to a node of the body itself, not to one around it. An input of a match's region
+ * has no node: as an output it keeps its register until the function returns. */
 static bool makes(const graph_body *body, const graph_value *v)
 {
     for (int i = 0; i < body->nodes.n && v->node; i++)
@@ -199,7 +210,12 @@ static bool makes(const graph_body *body, const graph_value *v)
     return false;
 }
 
-/* The outputs go to the registers of the node around; those that the region made are there alone. */
+/* The outputs go to the registers of the node around. A register that the region made is let go, or its value
+ * would stay in memory until the function returns, though the node's result is read no more. A value from
+ * outside stays with its own register; one that is two outputs is let go once:
+ *
+ *     output v6, v6          r9 = move r4    r10 = move r4    free r4
+ */
 static void put_outputs(graph_code *e, const graph_body *body, const int32_t *to)
 {
     int n = body->outputs.n;
@@ -219,7 +235,8 @@ static void put_outputs(graph_code *e, const graph_body *body, const int32_t *to
     }
 }
 
-/* The fields of a value by constructor `which` that the region uses. */
+/* The fields of a value by constructor `which` that the region uses. A field that nobody reads is fetched all
+ * the same where it tells a symbol that has no register yet. */
 static void put_fields(graph_code *e, const graph_body *body, int32_t of, int which)
 {
     for (int k = 0; k < body->inputs.n; k++) {
@@ -233,6 +250,8 @@ static void put_fields(graph_code *e, const graph_body *body, int32_t of, int wh
     }
 }
 
+/* The registers of the node's results, made before the regions: each region moves its outputs there. None
+ * with `tail`, where regions return by themselves. */
 static int32_t *results(graph_code *e, const graph_node *node, bool tail)
 {
     int32_t *to = base_array(e->cx, int32_t, node->n_out);
@@ -266,6 +285,8 @@ static bool emit_regions(graph_code *e, const graph_node *node, int32_t of, cons
     return true;
 }
 
+/* `if`: both words behind the condition are places in the code, filled in when the regions are written: the
+ * then-region's first. */
 static bool emit_if(graph_code *e, const graph_node *node, bool tail)
 {
     int32_t condition = graph_code_scalar(e, node->in[0]);
@@ -340,6 +361,7 @@ static bool is_last(const graph_body *body, int i)
     return true;
 }
 
+/* Behind the last node of a function. Constants that are results are loaded here, at the latest. */
 static void put_return(graph_code *e, const graph_body *body)
 {
     int32_t *reg = graph_code_values(e, (graph_value *const *)body->outputs.at, body->outputs.n);
@@ -348,7 +370,9 @@ static void put_return(graph_code *e, const graph_body *body)
     graph_code_list(e, reg, body->outputs.n);
 }
 
-/* tail: the body's results are the function's; otherwise they go to the registers `to`. */
+/* tail: the body's results are the function's; otherwise they go to the registers `to`. Facts are checked at
+ * the first place where all their symbols have values, which is at the start or behind the node that gave the
+ * last of them; a last node with `tail` gives none that anybody could read. */
 bool graph_code_body(graph_code *e, const graph_body *body, bool tail, const int32_t *to)
 {
     base_vec facts = {body->facts.at, body->facts.n, body->facts.n};
@@ -404,11 +428,13 @@ static bool emit_inputs(graph_code *e, const graph_function *f)
     return graph_code_check_facts(e, &facts);
 }
 
+/* The routine outlives the tables of the emitter, which the next function starts afresh. */
 static const int32_t *copy_words(graph_code *e, const graph_words *w)
 {
     return base_copy(e->cx, w->at, (size_t)w->n * sizeof *w->at);
 }
 
+/* The items were allocated one by one while their number was unknown; the description wants an array. */
 static void *flatten(tec_context *cx, const base_vec *v, size_t size)
 {
     char *all = base_alloc_array(cx, (size_t)v->n, size);
@@ -418,6 +444,8 @@ static void *flatten(tec_context *cx, const base_vec *v, size_t size)
     return all;
 }
 
+/* One file for the whole function: lines of others would be looked up in the wrong text, but models come as
+ * one file. */
 static const char *file_of(const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++)
@@ -467,6 +495,8 @@ static bool emit_function(graph_code *e, const graph_function *f, rt_routine_des
 
 /* ---- the whole ---- */
 
+/* May name data types that come later, even itself: a list's tail is a list. Types name data by number, so
+ * the order does not matter. */
 static void describe_data(graph_code *e, const graph_data *d, rt_data_desc *out)
 {
     rt_constructor_desc *c = base_array(e->cx, rt_constructor_desc, d->cases.n);

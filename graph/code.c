@@ -17,6 +17,8 @@ typedef struct {
 
 /* ---- words ---- */
 
+/* Appends one word to a table and gives the word's place there, which a caller keeps where the word is filled
+ * in later. The words move when the table grows: places are numbers, never pointers. */
 static int put_word(graph_code *e, graph_words *w, int32_t word)
 {
     if (w->n == w->cap) {
@@ -49,6 +51,8 @@ void graph_code_list(graph_code *e, const int32_t *reg, int n)
         graph_code_put(e, reg[i]);
 }
 
+/* The first instruction that came from a line of the model; the lines between two entries belong to the first
+ * of them. Nodes without a place add nothing, so their instructions count as the line before. */
 void graph_code_line(graph_code *e, base_loc loc)
 {
     const rt_line_desc *last = e->lines.n ? e->lines.at[e->lines.n - 1] : NULL;
@@ -69,6 +73,9 @@ void graph_code_land(graph_code *e, int word)
 
 /* ---- tables ---- */
 
+/* The number of the item with this key, which is added where no item has the key yet. The dictionary holds
+ * numbers + 1, since its answer for an unknown key is 0. `item` must not change afterwards: all that have the
+ * same key share the first. */
 static int32_t intern(graph_code *e, base_dict *index, base_vec *items, const char *key, const void *item)
 {
     intptr_t found = (intptr_t)base_dict_get(index, key);
@@ -85,6 +92,7 @@ int32_t graph_code_text(graph_code *e, const char *text)
     return intern(e, &e->text_index, &e->texts, text, text);
 }
 
+/* The verifier has seen that the data type exists, so the search needs no end. */
 static int32_t data_index(const graph_code *e, const char *name)
 {
     int32_t i = 0;
@@ -150,6 +158,7 @@ int32_t graph_code_type(graph_code *e, const graph_type *t)
     return intern(e, &e->type_index, &e->types, base_text_str(e->cx, &key), out);
 }
 
+/* Constants are told apart as values: two with equal bytes stay two. */
 static int32_t constant_index(graph_code *e, const graph_value *v)
 {
     for (int i = 0; i < e->constants.n; i++)
@@ -161,6 +170,7 @@ static int32_t constant_index(graph_code *e, const graph_value *v)
 
 /* ---- registers ---- */
 
+/* The register's number is the place of its type in the table of registers: both tables grow together. */
 int32_t graph_code_register(graph_code *e, int32_t type)
 {
     return put_word(e, &e->registers, type);
@@ -171,6 +181,8 @@ int32_t graph_code_new_number(graph_code *e)
     return graph_code_register(e, graph_code_plain_type(e, RT_TYPE_NUMBER));
 }
 
+/* -1: the value or symbol has none so far. The map holds number + 1, since 0 is its answer for "not
+ * there". */
 int32_t graph_code_register_of(const graph_code *e, const void *what)
 {
     return (int32_t)(intptr_t)base_map_get(&e->regs, what) - 1;
@@ -191,6 +203,11 @@ int32_t graph_code_define(graph_code *e, const graph_value *v)
     return reg;
 }
 
+/* Notes what the register holds from this instruction on, on every path that comes here. What a region adds
+ * is forgotten behind it (emit_regions), since the other regions and the code behind are reached without it:
+ *
+ *     if "if"(v3) { ... n*4 computed into r7 ... } { ... n*4 again: r7 holds nothing on this path ... }
+ */
 static void remember(graph_code *e, const void *what, int32_t reg)
 {
     known *k = base_new(e->cx, known);
@@ -199,6 +216,7 @@ static void remember(graph_code *e, const void *what, int32_t reg)
     base_push(e->cx, &e->known, k);
 }
 
+/* The latest first. -1: not in a register here. */
 static int32_t remembered(const graph_code *e, const void *what)
 {
     for (int i = e->known.n - 1; i >= 0; i--)
@@ -223,6 +241,8 @@ int32_t graph_code_value(graph_code *e, const graph_value *v)
     return reg;
 }
 
+/* All are put into registers before the caller writes its own opcode: loading a constant is an instruction,
+ * which must not land between the words of another. */
 int32_t *graph_code_values(graph_code *e, graph_value *const *v, int n)
 {
     int32_t *reg = base_array(e->cx, int32_t, n);
@@ -283,6 +303,7 @@ int32_t graph_code_number(graph_code *e, const ir_expr *x)
     return reg;
 }
 
+/* Those before the first failure may have been computed; the caller gives up, so nobody minds. */
 bool graph_code_numbers(graph_code *e, const ir_expr *const *x, int n, int32_t *reg)
 {
     for (int i = 0; i < n; i++)
@@ -303,6 +324,8 @@ void graph_code_field(graph_code *e, int32_t to, int32_t of, int which, int fiel
 
 /* ---- symbols ---- */
 
+/* A hook for each tensor of a type: it stops the walk, with false, at the first symbol that has no register.
+ * So "each" gives true where nothing is left to bind. */
 bool graph_code_is_unbound(void *user, const op_type *t)
 {
     for (int d = 0; d < t->n; d++)
@@ -334,6 +357,7 @@ void graph_code_bind_symbols(graph_code *e, const graph_type *t, int32_t reg)
     }
 }
 
+/* A fact over symbols that get their values at different nodes waits for the last of them. */
 static bool all_bound(const graph_code *e, const ir_expr *x)
 {
     base_vec vars = {0};
@@ -345,6 +369,8 @@ static bool all_bound(const graph_code *e, const ir_expr *x)
     return true;
 }
 
+/* Writes nothing for a condition that is true already. The text is what the user sees when the condition does
+ * not hold while the program runs. */
 bool graph_code_require(graph_code *e, const ir_expr *condition, const char *text)
 {
     int64_t holds;
@@ -375,7 +401,10 @@ bool graph_code_check_facts(graph_code *e, base_vec *facts)
     return true;
 }
 
-/* A user's value: each extent that is no number has the value that its symbols say. */
+/* A user's value: each extent that is no number has the value that its symbols say. `n` was told by the first
+ * input that has it, so an input a: f32[n] checks nothing new by itself, and b: f32[n, 2*n] has its first
+ * extent compared with a's n and its second with twice that. Numbers were compared with the value's type
+ * before the first instruction ran. Fields of a tuple are fetched, checked and let go again one by one. */
 bool graph_code_check_input(graph_code *e, const char *name, const graph_type *t, int32_t reg)
 {
     int64_t n;
@@ -404,6 +433,7 @@ bool graph_code_check_input(graph_code *e, const char *name, const graph_type *t
     return true;
 }
 
+/* A number register with the value of a scalar tensor: jumps and checks read numbers, not tensors. */
 int32_t graph_code_scalar(graph_code *e, const graph_value *v)
 {
     int32_t of = graph_code_value(e, v), reg = graph_code_new_number(e);

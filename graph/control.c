@@ -57,7 +57,16 @@ static bool check_if(const graph_rules *r)
 
 /* `n` values that go around: operands from `in` on, inputs from `input` on, outputs from `output` on, results
  * from 0 on. The operands and what each iteration gives fit the inputs; both fit the results, which are the
- * operands where no iteration runs. */
+ * operands where no iteration runs. Four separate questions, each with values of its own for the symbols. For
+ * the cache above, with an operand f32[1, 4] and a result f32[d, 4]:
+ *
+ *     first   operand f32[1, 4] as input  f32[n, 4]      n = 1
+ *     next    output  f32[n+1, 4] as input f32[n, 4]     n = n + 1, of the iteration before
+ *     none    operand f32[1, 4] as result f32[d, 4]      d = 1
+ *     some    output  f32[n+1, 4] as result f32[d, 4]    d = n + 1
+ *
+ * With one instance for the first two, n = 1 would forbid the second iteration. An input c: f32[8, 4] that
+ * gets back f32[9, 4] is refused by `next`. */
 static bool check_carried(const graph_rules *r, const graph_body *body, int n, int in, int input, int output)
 {
     tec_context *cx = r->cx;
@@ -98,6 +107,7 @@ static bool check_collected(const graph_rules *r, const graph_body *body, int fi
     return true;
 }
 
+/* Whether the symbol gets its value by the node's results. */
 static bool defines(const graph_node *node, const ir_expr *symbol)
 {
     for (int i = 0; i < node->n_symbols; i++)
@@ -147,6 +157,8 @@ static bool check_loop(const graph_rules *r)
            check_lengths(r, carried);
 }
 
+/* An attribute that is missing or of no sense counts as no states: the checks behind then name what is wrong
+ * with the operands instead of reading past them. */
 static int states_of(const graph_node *node)
 {
     for (int i = 0; i < node->n_attrs; i++)
@@ -184,6 +196,7 @@ static bool check_sequences(const graph_rules *r, const graph_body *body, int st
     return true;
 }
 
+/* The order matters: counts first, since the checks behind read inputs and outputs by position. */
 static bool check_scan(const graph_rules *r)
 {
     const graph_node *node = r->node;

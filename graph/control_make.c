@@ -13,6 +13,7 @@ void graph_region_open(graph_function *f)
     f->body = region;
 }
 
+/* The body of the function is no region: closing it is an error of the caller, not of the model. */
 graph_body *graph_region_close(graph_function *f)
 {
     graph_body *region = f->body;
@@ -42,7 +43,11 @@ static graph_node *with_bodies(tec_context *cx, graph_node *node, graph_body *co
 }
 
 /* The result types are the function's outputs with its symbols replaced by what the operands tell. An extent
- * that no operand tells becomes a new symbol of the calling function. */
+ * that no operand tells becomes a new symbol of the calling function.
+ *
+ *     function f(x: f32[n]) gives f32[2*n], f32[m] (m: told by a node inside)
+ *     call f(a: f32[k+1]):   n = k + 1      results f32[2*(k+1)], f32[d0] with the new symbol d0
+ */
 graph_node *graph_add_call(graph_function *f, const char *callee, const char *name, graph_value *const *in,
                            int n)
 {
@@ -104,7 +109,9 @@ static graph_type sequence(tec_context *cx, const ir_expr *length, const graph_t
     return graph_tensor_type(&(op_type){t->dtype, t->n + 1, dim});
 }
 
-/* Results of what goes around: as the operands, with a fresh symbol wherever the body has one of its own. */
+/* Results of what goes around: as the operands, with a fresh symbol wherever the body has one of its own. The
+ * instance is empty on purpose: with n = 1 from the first operand put in, the result of the cache in
+ * control.c would be f32[1, 4], which holds only where the loop never runs. */
 static void carried_types(graph_function *f, const graph_body *body, int input, int n, graph_type *out,
                           base_vec *symbols)
 {

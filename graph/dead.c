@@ -138,6 +138,7 @@ static void mark_needed(graph_rewrite *rw, const graph_body *old)
     mark_body(rw->user, old);
 }
 
+/* The results of a dropped node get no new values: a node that is kept and read them would have marked it. */
 static bool drop_unneeded(graph_rewrite *rw, const graph_node *node)
 {
     if (base_map_has(&((const needs *)rw->user)->nodes, node))
@@ -185,6 +186,8 @@ static bool same_attr(const op_attr *a, const op_attr *b)
     return false;
 }
 
+/* Whether `a` computes what `b` would with operands `in`. Operands are compared as values, not by what they
+ * hold: equal operands are the same value already, because nodes are visited in order. */
 static bool same_node(const graph_node *a, graph_value *const *in, const graph_node *b)
 {
     if (a->kind != GRAPH_OP || a->op != b->op || a->n_in != b->n_in || a->n_attrs != b->n_attrs)
@@ -245,7 +248,13 @@ struct shared {
     shared *next;
 };
 
-/* Only the body's own nodes are looked at: a value of another region may not be computed on every path. */
+/* Only the body's own nodes are looked at: a value of another region may not be computed on every path. With
+ * operands replaced first, chains are found as well:
+ *
+ *     v1 = exp(x)  v2 = exp(x)  v3 = neg(v1)  v4 = neg(v2)
+ *     v2 is v1; then v4's operand is v1, so v4 is v3
+ *
+ * A node with regions, a call or a check is never shared: two checks have two messages. */
 static bool share(graph_rewrite *rw, const graph_node *node)
 {
     graph_value **in = base_array(rw->cx, graph_value *, node->n_in);

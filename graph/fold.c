@@ -22,6 +22,8 @@ typedef struct {
     int rounds;
 } state;
 
+/* A use by what is not computed, or a cut: the value needs a kernel of its own. Called again for each reader,
+ * noted once. */
 static void note_use(state *st, const graph_value *v)
 {
     tec_context *cx = st->m->cx;
@@ -32,6 +34,7 @@ static void note_use(state *st, const graph_value *v)
     base_push(cx, &st->order, v);
 }
 
+/* One load for a value of the frontier, which is a constant by then; the whole expression for others. */
 static int64_t terms_of(const state *st, const graph_value *v)
 {
     const int64_t *terms = v && !base_map_has(&st->frontier, v) ? base_map_get(&st->terms, v) : NULL;
@@ -45,7 +48,17 @@ static intptr_t round_behind(const state *st, const graph_value *v)
     return v && !v->constant ? (intptr_t)base_map_get(&st->round, v) + base_map_has(&st->frontier, v) : 1;
 }
 
-/* Counts the terms of a computable node; where there are too many, its operands are cut off. */
+/* Counts the terms of a computable node; where there are too many, its operands are cut off: they join the
+ * frontier, and the node reads them as constants. With a limit of 100, for additions, whose own terms are 2:
+ *
+ *     v1 = c + c            2 + 1 + 1 = 4                  round 1
+ *     v2 = v1 + v1          2 + 4 + 4 = 10                 round 1
+ *     ...
+ *     v5 = v4 + v4          94                             round 1
+ *     v6 = v5 + v5          190: v5 is cut off, so 2       round 2
+ *
+ * A value's round is one more than that of a cut operand, and that of an operand otherwise, whichever is
+ * latest: in the end rounds run one after the other, and no kernel reads what is not computed yet. */
 static void measure(state *st, const graph_node *node)
 {
     tec_context *cx = st->m->cx;
@@ -93,6 +106,8 @@ static void find_frontier(state *st, const graph_body *body)
         note_use(st, body->outputs.at[i]);
 }
 
+/* The definition of the value's expression, and the bytes of the constants at its ends, in the order in which
+ * the definition takes its inputs. */
 static bool prepare_one(state *st, const graph_value *v, const target *t, graph_evaluation *e)
 {
     base_vec leaves = {0};
@@ -127,6 +142,7 @@ static bool compute_round(state *st, const base_vec *values, const target *t)
     return true;
 }
 
+/* Every value of the frontier was measured, so none is in round 0: the rounds begin with 1. */
 static bool compute(state *st, const target *t)
 {
     base_vec *values = base_array(st->m->cx, base_vec, st->rounds + 1);
@@ -139,7 +155,8 @@ static bool compute(state *st, const target *t)
     return true;
 }
 
-/* A node whose outputs were all computed is left out; other nodes read the constants in its place. */
+/* A node whose outputs were all computed is left out; other nodes read the constants in its place. A node
+ * with two results of which one was computed stays, for the other; its readers take the constant. */
 static bool replace(graph_rewrite *rw, const graph_node *node)
 {
     state *st = rw->user;

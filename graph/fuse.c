@@ -34,11 +34,14 @@ typedef struct {
 
 enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and slow to compile */
 
+/* A kernel writes one result; an opaque operator is a call of its own; a renaming one is no work at all. */
 static bool can_join(const graph_node *node)
 {
     return node->kind == GRAPH_OP && node->op->kind != OP_OPAQUE && node->n_out == 1 && !node->op->identity;
 }
 
+/* The epilogue runs where the anchor's element is finished, element by element, so in one shape. Extents are
+ * compared as expressions: what needs a proof counts as different. */
 static bool same_shape(const op_type *a, const op_type *b)
 {
     for (int i = 0; a->n == b->n && i < a->n; i++)
@@ -62,6 +65,8 @@ static bool fits(const group *g, const graph_node *node, op_kind kind_so_far)
     return false;
 }
 
+/* All that is in `from` belongs to `into` from now on, in the order in which it was. Nodes are told their new
+ * group one by one: `from` itself is not looked at again. */
 static void join(tec_context *cx, state *st, group *into, group *from)
 {
     for (int i = 0; i < from->nodes.n; i++) {
@@ -75,7 +80,8 @@ static void join(tec_context *cx, state *st, group *into, group *from)
     }
 }
 
-/* The node is the value's one reader, however often it reads it. */
+/* The node is the value's one reader, however often it reads it: mul(v, v) is one reader. An output of the
+ * body counts as a use, so a value that the user sees is never swallowed by a kernel. */
 static bool only_reader(const state *st, const graph_node *node, const graph_value *v)
 {
     int n = 0;
@@ -95,7 +101,10 @@ static int64_t operand_terms(const state *st, const graph_node *node, int k, con
     return terms && before->op->kind != OP_COMPLEX ? *terms : 1;
 }
 
-/* Terms of the node where group `more` would be joined as well as what is joined already. */
+/* Terms of the node where group `more` would be joined as well as what is joined already. For v3 = mul(v2,
+ * v2) and v2 = add(v1, v1), both alone so far: v2 has own terms and two loads, and joining it to v3 counts it
+ * twice, once for each read. An operand in front that is complex counts 1: its result lies in a buffer and is
+ * loaded. */
 static int64_t terms_with(const state *st, const graph_node *node, const int *reads, int own,
                           const group *mine, const group *more)
 {
@@ -110,8 +119,8 @@ static int64_t terms_with(const state *st, const graph_node *node, const int *re
 }
 
 /* Decides for one node, all before it being decided, which groups of its operands it joins. A complex
- * operator starts a group and never joins one: what is in front of it would be computed again for each use.
- */
+ * operator starts a group and never joins one: what is in front of it would be computed again for each use. /
+ * Earlier operands are joined first: where both do not fit together, the first one wins. */
 static void place(tec_context *cx, state *st, const graph_body *body, const graph_node *node)
 {
     group *g = base_new(cx, group);
@@ -178,6 +187,8 @@ typedef struct {
     graph_body *body;
 } making;
 
+/* A value of the group itself, or one from outside, which becomes an operand and an input the first time it
+ * is read; a second read finds the same input. NULL is an operand that is left out, and stays so. */
 static graph_value *inner_value(graph_rewrite *rw, making *mk, const graph_value *old)
 {
     if (!old)
@@ -193,6 +204,8 @@ static graph_value *inner_value(graph_rewrite *rw, making *mk, const graph_value
     return v;
 }
 
+/* The node goes into the group's body, so rw->body is that body while it is copied. Its result is known
+ * inside alone: nobody outside reads it, or it would not have been joined. */
 static void copy_inside(graph_rewrite *rw, making *mk, const graph_node *node)
 {
     graph_body *outer = rw->body;
@@ -231,6 +244,8 @@ static bool make_group(graph_rewrite *rw, const group *g, const graph_node *last
     return true;
 }
 
+/* Nodes of a group other than its last are passed over: they are made when the last one comes, where all
+ * operands of all of them exist. */
 static bool visit(graph_rewrite *rw, const graph_node *node)
 {
     state *st = rw->user;

@@ -29,7 +29,8 @@ typedef struct {
 
 enum { IMAGE_CHANNELS = 4 }; /* up to here an input is read plain */
 
-/* v packed, if that was made in this body or one around it. */
+/* v packed, if that was made in this body or one around it. A form that was made in a region is no use behind
+ * it: on the path through the other region it does not exist. */
 static graph_value *packed_form(const graph_rewrite *rw, const graph_value *v)
 {
     const state *st = rw->user;
@@ -41,6 +42,7 @@ static graph_value *packed_form(const graph_rewrite *rw, const graph_value *v)
     return NULL;
 }
 
+/* At most one form for a value: one with another block would replace it, so callers ask first. */
 static void note_form(graph_rewrite *rw, const graph_value *plain, graph_value *packed)
 {
     state *st = rw->user;
@@ -50,6 +52,7 @@ static void note_form(graph_rewrite *rw, const graph_value *plain, graph_value *
     base_map_put(rw->cx, &st->forms, plain, f);
 }
 
+/* The last extent is the block: [batch, channels / block, ..., block]. */
 static int64_t block_of(const graph_value *packed)
 {
     int64_t block = 0;
@@ -73,6 +76,8 @@ static bool replace_by(graph_rewrite *rw, const graph_node *node, graph_value *p
     return true;
 }
 
+/* Packs x, or takes the form that it has: then pack(unpack(p)) is p. A form with another block is left as it
+ * is beside the new one, which is not remembered. */
 static graph_value *pack(graph_rewrite *rw, const graph_node *node, graph_value *x, int64_t block)
 {
     graph_value *known = packed_form(rw, x);
@@ -104,7 +109,16 @@ typedef struct {
     int64_t in, out, groups, block;
 } channels;
 
-/* Whether the convolution gains from packed channels. */
+/* Whether the convolution gains from packed channels. Grouped convolutions gain where a block lies within one
+ * group on both sides, or where each channel is a group of its own (depthwise) and lanes are channels. For 8
+ * lanes:
+ *
+ *      in 64, out 32, 1 group               packed
+ *      in 3,  out 32, 1 group               packed result, plain input: an image
+ *      in 12, out 32, 1 group               plain: 12 is no multiple of 8
+ *      in 64, out 64, 64 groups             depthwise: packed
+ *      in 64, out 64, 16 groups of 4        plain: one block would mix two groups
+ */
 static bool read_channels(const graph_rewrite *rw, const graph_node *node, channels *c)
 {
     const state *st = rw->user;
@@ -160,8 +174,9 @@ static graph_value **packed_operands(graph_rewrite *rw, const graph_node *node)
     return node->n_in > 0 ? in : NULL;
 }
 
-/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank n, as [1, c, 1, ...] packed; NULL: it is none
- * such. */
+/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank n, as [1, c, 1, ...] packed; NULL: it is none such. A
+ * bias [32, 1, 1] beside [n, 32, h, w] lacks the first extent and gets it by a reshape; [1, 1, h, w] would
+ * need a value for each pixel and is refused, since it has no channels to pack. */
 static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, graph_value *v,
                                      const ir_expr *c, int n, int64_t block)
 {
@@ -219,6 +234,8 @@ static bool visit_elementwise(graph_rewrite *rw, const graph_node *node)
         graph_emit(rw, node, node->op->name, node->name, in, node->n_in, node->attr, node->n_attrs));
 }
 
+/* Windows run over the spatial dimensions only, so a block of channels goes through as it is. The attribute
+ * tells the operator that the last dimension is no spatial one. */
 static bool visit_pool(graph_rewrite *rw, const graph_node *node)
 {
     graph_value **in = packed_operands(rw, node);
@@ -230,7 +247,8 @@ static bool visit_pool(graph_rewrite *rw, const graph_node *node)
                       graph_emit(rw, node, node->op->name, node->name, in, 1, attr, node->n_attrs + 1));
 }
 
-/* Reductions over spatial dimensions that keep them as 1. */
+/* Reductions over spatial dimensions that keep them as 1. Without keepdims the rank would shrink, and what
+ * unpacks the result expects the channels at 1 and the block at the end. */
 static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
 {
     const op_attr *axes = graph_attribute(node, "axes"), *keep = graph_attribute(node, "keepdims");
@@ -245,6 +263,8 @@ static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
                    : graph_keep(rw, node);
 }
 
+/* Concatenation of channels is one of blocks, where each operand's channels are whole blocks: operands have
+ * packed forms only then. */
 static bool visit_concat(graph_rewrite *rw, const graph_node *node)
 {
     const op_attr *axis = graph_attribute(node, "axis");

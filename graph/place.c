@@ -43,6 +43,7 @@ static bool is_shape_value(tec_context *cx, const graph_value *v, base_map *memo
     return v->constant || (v->node && is_shape(cx, v->node, memo));
 }
 
+/* Floats are never extents, so a node that makes one is work even if all its operands are constant. */
 static bool makes_integers(const graph_node *node)
 {
     for (int k = 0; k < node->n_out; k++)
@@ -61,7 +62,9 @@ static bool operators_are_shape(tec_context *cx, const graph_node *node, base_ma
     return true;
 }
 
-/* Integers that depend on nothing that is computed from the inputs' elements. */
+/* Integers that depend on nothing that is computed from the inputs' elements. The memo holds 1 for no and 2
+ * for yes, since 0 is "not asked yet". Shapes of a dynamic model are a few numbers each: a copy to the device
+ * and back would cost more than to compute them here. */
 static bool is_shape(tec_context *cx, const graph_node *node, base_map *memo)
 {
     intptr_t known = (intptr_t)base_map_get(memo, node);
@@ -86,7 +89,9 @@ static const char *reason(tec_context *cx, const tec_context *from)
     return base_strndup(cx, text, strcspn(text, "\n"));
 }
 
-/* Schedules, lowers and generates in the scratch context. */
+/* Schedules, lowers and generates in the scratch context. What is made is thrown away with the context,
+ * errors included. Nothing is written to the dump directory, or the user would find kernels there that are in
+ * no module. */
 static bool can_make(tec_context *scratch, const placer *p, const graph_node *node, const ir_program *plain)
 {
     BASE_GUARD(scratch, false);
@@ -104,7 +109,8 @@ static bool can_make(tec_context *scratch, const placer *p, const graph_node *no
                             &o);
 }
 
-/* Why the device cannot run the definition; NULL: it can. */
+/* Why the device cannot run the definition; NULL: it can. The hash only saves comparisons; what is equal by
+ * hash is compared as a whole, because a wrong answer would place a node where it does not run. */
 static const char *try_definition(graph_rewrite *rw, placer *p, const graph_node *node,
                                   const ir_program *plain)
 {
@@ -167,6 +173,8 @@ static graph_value *constant_there(graph_rewrite *rw, const graph_value *v)
     return there;
 }
 
+/* Right before v's first reader on that device, since it is made when that one asks: so before all
+ * readers. */
 static graph_value *copy_of(graph_rewrite *rw, graph_value *v, int device)
 {
     const char *name = v->name ? v->name : v->node ? v->node->name : "";
@@ -179,7 +187,12 @@ static graph_value *copy_of(graph_rewrite *rw, graph_value *v, int device)
     return copy->out[0];
 }
 
-/* The new value where it is needed; made there when it is first asked for. */
+/* The new value where it is needed; made there when it is first asked for. A second reader gets the same
+ * copy:
+ *
+ *     v1 on the host, read by two device nodes:   v1' = device_copy(v1)   v2 = f(v1')   v3 = g(v1')
+ *
+ * One map serves both directions, since a value is made on one device and there are two. */
 static graph_value *value_on(graph_rewrite *rw, graph_value *v, int device)
 {
     placer *p = rw->user;
@@ -199,7 +212,8 @@ static bool only_renames(const graph_node *node)
     return node->kind == GRAPH_OP && node->op->identity;
 }
 
-/* The node on its device, reading what lies there. */
+/* The node on its device, reading what lies there. Renaming costs nothing anywhere: it happens where the
+ * operand lies, and no copy is made for it. */
 static bool place_node(graph_rewrite *rw, const graph_node *node)
 {
     graph_value **in = base_array(rw->cx, graph_value *, node->n_in);

@@ -3,6 +3,18 @@
  * Values of constant size go first, the largest before the smaller, each to the lowest offset where nothing
  * that lives at the same time is in its way. Values whose size depends on symbols share places of equal size,
  * behind the constant part.
+ *
+ * An example, with sizes of 128, 64 and 64 bytes:
+ *
+ *     step   0: a = ..    1: b = f(a)    2: c = g(b)    3: d = h(c), the output
+ *     lives  a 0..1       b 1..2         c 2..3
+ *
+ * a is the largest and goes to 0. b meets a, since both live at step 1, and goes behind it, to 128. c meets
+ * only b, and the gap of 128 bytes before b is large enough: c goes to 0. The pool has 192 bytes instead of
+ * 256.
+ *
+ * b may not lie where a does although a ends where b begins: a kernel may still read its operands when it has
+ * written a part of its result.
  */
 #include "graph/plan.h"
 
@@ -12,6 +24,7 @@
 #include "graph/pass.h"
 #include "ir/walk.h"
 
+/* Bytes: a line of the cache, and as much as the widest vectors need. */
 enum { ALIGN = 64 };
 
 /* Memory in the pool. */
@@ -23,6 +36,7 @@ typedef struct {
     int order;
 } block;
 
+/* The value whose memory it is: operators that only rename elements (reshape) have none of their own. */
 static const graph_value *root_of(const graph_value *v)
 {
     while (v->node && v->node->kind == GRAPH_OP && v->node->op->identity && !v->constant)
@@ -30,6 +44,7 @@ static const graph_value *root_of(const graph_value *v)
     return v;
 }
 
+/* Such a node computes nothing and is no step. */
 static bool only_renames(const graph_node *node)
 {
     return node->kind == GRAPH_OP && node->op->identity;
@@ -37,6 +52,7 @@ static bool only_renames(const graph_node *node)
 
 /* ---- places ---- */
 
+/* Made if need be, in no storage yet. */
 static graph_place *place_for(graph_plan *p, const graph_value *v)
 {
     graph_place *at = base_map_get(&p->places, v);
@@ -54,6 +70,7 @@ const graph_place *graph_place_of(const graph_plan *p, const graph_value *v)
     return base_map_get(&p->places, root_of(v));
 }
 
+/* Numbered in the order of the first use. */
 static void add_constant(graph_plan *p, const graph_value *v)
 {
     graph_place *at = place_for(p, v);
@@ -65,6 +82,7 @@ static void add_constant(graph_plan *p, const graph_value *v)
     base_push(p->cx, &p->constants, v);
 }
 
+/* An input's memory is the caller's. */
 static bool place_inputs(graph_plan *p, const graph_body *body)
 {
     for (int i = 0; i < body->inputs.n; i++) {
@@ -83,6 +101,9 @@ static bool place_inputs(graph_plan *p, const graph_body *body)
     return true;
 }
 
+/* Each result is in the pool until place_outputs says otherwise. first and last are the numbers of steps:
+ * last is extended later by the steps that read it. Steps keep the order of nodes, in which operands come
+ * first. */
 static bool place_steps(graph_plan *p, const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++) {
@@ -109,7 +130,8 @@ static bool place_steps(graph_plan *p, const graph_body *body)
     return true;
 }
 
-/* The first output that a step's result is becomes its storage; other outputs are copied at the end. */
+/* The first output that a step's result is becomes its storage; other outputs are copied at the end. A result
+ * that is an output twice is written once and copied: a kernel writes to one place. */
 static void place_outputs(graph_plan *p, const graph_body *body)
 {
     for (int i = 0; i < body->outputs.n; i++) {
@@ -130,6 +152,7 @@ static void place_outputs(graph_plan *p, const graph_body *body)
     }
 }
 
+/* The memory of a view is its root's, so a step that reads the view keeps the root alive. */
 static void extend_lifetimes(graph_plan *p)
 {
     for (int i = 0; i < p->steps.n; i++) {
@@ -155,6 +178,7 @@ const ir_expr *graph_type_bytes(tec_context *cx, const op_type *t)
     return size;
 }
 
+/* Simplified, as two equal sizes must be one text for shelves. */
 static const ir_expr *size_of(const graph_module *m, const ir_facts *f, const graph_value *v)
 {
     tec_context *cx = m->cx;
@@ -189,6 +213,7 @@ static void collect_blocks(const graph_module *m, graph_plan *p, int device, bas
     }
 }
 
+/* The order of steps decides among equals: the result does not depend on the sorting of the machine. */
 static int larger_first(const void *a, const void *b)
 {
     const block *x = *(block *const *)a, *y = *(block *const *)b;
@@ -198,6 +223,7 @@ static int larger_first(const void *a, const void *b)
     return x->order - y->order;
 }
 
+/* Ends count: see the example above. */
 static bool meet(const block *a, const block *b)
 {
     return a->place->first <= b->place->last && b->place->first <= a->place->last;
@@ -210,7 +236,8 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* The lowest gap among the blocks that were placed already and live at the same time. */
+/* The lowest gap among the blocks that were placed already and live at the same time. Walks through the
+ * blocks in the way by offset; `at` is the end of the highest one so far. */
 static int64_t lowest_gap(tec_context *cx, const base_vec *placed, const block *b)
 {
     base_vec near = {0};
@@ -232,6 +259,8 @@ static int64_t lowest_gap(tec_context *cx, const base_vec *placed, const block *
     return at;
 }
 
+/* Large blocks first, since they find fewer gaps. This gives no least pool (that is as hard as packing), but
+ * a close one. Gives the bytes of this part. */
 static int64_t place_constant_sizes(tec_context *cx, base_vec *blocks)
 {
     base_vec placed = {0};
@@ -264,6 +293,8 @@ static bool is_free(const shelf *s, const block *b)
     return true;
 }
 
+/* Sizes with symbols cannot be compared, only found equal: so no gaps are looked for, and a place is used
+ * again only for the same size. Gives the bytes of the whole pool, which may depend on symbols. */
 static const ir_expr *place_symbolic_sizes(tec_context *cx, const base_vec *blocks, int64_t start)
 {
     base_vec shelves = {0};
@@ -301,6 +332,7 @@ static const ir_expr *plan_pool(const graph_module *m, graph_plan *p, int device
     return place_symbolic_sizes(m->cx, &symbolic, place_constant_sizes(m->cx, &constant));
 }
 
+/* Device 0 has a pool even if nothing is in it. */
 static int count_devices(const graph_plan *p)
 {
     int most = 0;

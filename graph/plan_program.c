@@ -24,6 +24,8 @@ typedef struct {
 
 /* ---- which modules ---- */
 
+/* Kinds before the planned ones that are no work of a kernel. The order of graph_node_kind is what the
+ * comparison relies on. */
 static bool is_control(const graph_node *node)
 {
     return node->kind != GRAPH_OP && node->kind != GRAPH_GROUP && node->kind != GRAPH_PACK &&
@@ -51,8 +53,15 @@ bool graph_is_program(const graph_module *m)
 
 /* ---- where values end ---- */
 
-/* The node of the value's own body that holds the use: `path` are the nodes around it, the outermost first.
- * */
+/* Notes a use of v by the node of v's own body that holds it: `path` are the nodes around the use, the
+ * outermost first, and bodies->at[i] is the body where path->at[i] stands. Later uses overwrite earlier ones,
+ * so in the end the last stays.
+ *
+ *     v2 = exp(v1)
+ *     v9 = if "if"(v3) { v4 = neg(v2)  output v4 } { output v1 }
+ *
+ * v2 ends behind "if", not behind "neg": where the other region runs, nobody else would end it. A constant
+ * and an input of a group have no home; nothing is noted for them. */
 static void note_use(tec_context *cx, planner *p, const base_vec *bodies, const base_vec *path,
                      const graph_value *v)
 {
@@ -63,6 +72,8 @@ static void note_use(tec_context *cx, planner *p, const base_vec *bodies, const 
             base_map_put(cx, &p->lasts, v, path->at[i]);
 }
 
+/* Also keeps the order in which values are made, so that two runs of the compiler write kills in one
+ * order. */
 static void note_value(tec_context *cx, planner *p, const graph_value *v, const graph_body *home)
 {
     base_map_put(cx, &p->homes, v, home);
@@ -124,6 +135,8 @@ static void note_ends(graph_rewrite *rw, const graph_body *body)
 
 /* ---- nodes ---- */
 
+/* The new node keeps the place and the name of `at`, so that errors and profiles name the user's node. `out`
+ * is NULL for a node without results. */
 static graph_node *add_node(graph_rewrite *rw, graph_node_kind kind, const graph_node *at,
                             graph_value *const *in, int n, const op_type *out, const op_attr *attr,
                             int n_attrs)
@@ -137,6 +150,8 @@ static graph_node *add_node(graph_rewrite *rw, graph_node_kind kind, const graph
     return node;
 }
 
+/* A storage of just the tensor's bytes and the tensor at its start: in a program only the run decides which
+ * values live at one time, so none share a storage. */
 static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const graph_value *v)
 {
     tec_context *cx = rw->cx;
@@ -197,7 +212,8 @@ static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, cons
     base_push(cx, &rw->to->kernels, k);
 }
 
-/* One kernel for an operator or a group: storage and tensor for each result, then the invocation. */
+/* One kernel for an operator or a group: storage and tensor for each result, then the invocation. Kernels are
+ * shared by nodes with equal definitions, so `kernel` may be an old one, which is declared already. */
 static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
 {
     planner *p = rw->user;
@@ -228,6 +244,7 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
+/* Shares the operand's storage: no storage, no kernel, another shape. */
 static bool plan_view(graph_rewrite *rw, const graph_node *node)
 {
     graph_value *of = graph_new_value(rw, node->in[0]);

@@ -27,6 +27,7 @@ typedef struct {
     base_vec *ends;       /* for each step the tensors that it reads as the last one */
 } planner;
 
+/* The caller fills in what the kind of node needs besides. */
 static graph_node *add_node(planner *p, graph_node_kind kind, const char *name, base_loc loc,
                             graph_value *const *in, int n, const op_type *out)
 {
@@ -45,6 +46,8 @@ static void set_attrs(planner *p, graph_node *node, const op_attr *attr, int n)
 
 /* ---- storages and tensors ---- */
 
+/* A storage is a value of bytes, so that tensors in it are nodes with an operand and nothing is special about
+ * them. */
 static graph_value *add_storage(planner *p, const char *name, const ir_expr *bytes, int device)
 {
     const op_type type = {BASE_U8, 1, &bytes};
@@ -54,6 +57,8 @@ static graph_value *add_storage(planner *p, const char *name, const ir_expr *byt
     return v;
 }
 
+/* A pool for each device, then a storage for each output: both are made before any step, since a step may
+ * write to each of them. The attribute `output` tells the executor which memory the caller gave. */
 static void add_storages(planner *p)
 {
     p->pool = base_array(p->cx, graph_value *, p->plan.n_devices);
@@ -95,6 +100,8 @@ static graph_value *tensor_of(const planner *p, graph_value *v)
 
 /* ---- steps ---- */
 
+/* To be called for the first step that uses the kernel, whose types count; later steps have the same
+ * definition and so the same types but for the symbols. */
 static void declare_kernel(planner *p, const te_def *d, const base_vec *reads, const graph_node *node)
 {
     graph_kernel_type *k = base_new(p->cx, graph_kernel_type);
@@ -113,6 +120,8 @@ static void declare_kernel(planner *p, const te_def *d, const base_vec *reads, c
     base_push(p->cx, &p->to->kernels, k);
 }
 
+/* A result in the pool is noted in `ends` at the last step that reads it. Results in outputs live to the
+ * end. */
 static graph_value *add_result(planner *p, const graph_node *node, int k)
 {
     const graph_place *at = graph_place_of(&p->plan, node->out[k]);
@@ -128,6 +137,8 @@ static graph_value *add_result(planner *p, const graph_node *node, int k)
     return v;
 }
 
+/* Operands in the order of the kernel: what is read, then what is written. The extents are those of this
+ * step. */
 static void invoke(planner *p, const graph_node *node, const te_def *d, int kernel, const base_vec *reads)
 {
     graph_value **in = base_array(p->cx, graph_value *, reads->n + node->n_out);
@@ -143,6 +154,9 @@ static void invoke(planner *p, const graph_node *node, const te_def *d, int kern
     set_attrs(p, call, attr, BASE_COUNT(attr));
 }
 
+/* Kernels are found by their definition: two steps that compute the same with the same extents share one.
+ * With a target for two devices, what lies on device 0, the host, is built for the host. A kernel with the
+ * next free number is new. */
 static bool plan_step(planner *p, const graph_node *node)
 {
     if (node->kind == GRAPH_DEVICE_COPY) {
@@ -179,6 +193,8 @@ static void kill_tensors(planner *p, const base_vec *ends)
     }
 }
 
+/* Steps are a part of the nodes, in the same order; a node that is no step only renames, and becomes a
+ * view. */
 static bool plan_nodes(planner *p)
 {
     int step = 0;
@@ -200,7 +216,8 @@ static bool plan_nodes(planner *p)
 
 /* ---- outputs ---- */
 
-/* An output is the tensor that a kernel wrote into its storage, or a copy made at the end. */
+/* An output is the tensor that a kernel wrote into its storage, or a copy made at the end. Copies come last,
+ * behind all steps, as an output may be an input or a constant, or be listed twice. */
 static void plan_outputs(planner *p)
 {
     graph_value **result = base_array(p->cx, graph_value *, p->body->outputs.n);
@@ -221,6 +238,8 @@ static void plan_outputs(planner *p)
     }
 }
 
+/* The module is copied with other functions: data types, symbols and facts are shared, and nothing of `m` is
+ * changed. */
 graph_module *graph_planned(const graph_module *m, graph_kernels *k)
 {
     const graph_function *main = m->functions.at[0];

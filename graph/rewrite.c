@@ -9,6 +9,7 @@ graph_value *graph_new_value(graph_rewrite *rw, const graph_value *old)
     return v ? v : (graph_value *)old;
 }
 
+/* A replaced value counts as a change: the caller of the pass gets the new module. */
 void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by)
 {
     base_map_put(rw->cx, &rw->values, old, by);
@@ -17,7 +18,9 @@ void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by)
 
 static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old);
 
-/* The node with new operands, at the end of the new body; its regions are rewritten as well. */
+/* The node with new operands, at the end of the new body; its regions are rewritten as well. Regions come
+ * before the node is pushed: while they are rewritten rw->body is theirs, and back here it is the node's
+ * again. The caller maps the old results to the new ones. */
 graph_node *graph_copy_node(graph_rewrite *rw, const graph_node *node, graph_value *const *in)
 {
     tec_context *cx = rw->cx;
@@ -36,6 +39,8 @@ graph_node *graph_copy_node(graph_rewrite *rw, const graph_node *node, graph_val
     return copy;
 }
 
+/* Never fails. Even where nothing changes a node is copied, since its operands may be new values; the copies
+ * are thrown away with the module when the pass changed nothing. */
 bool graph_keep(graph_rewrite *rw, const graph_node *node)
 {
     graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
@@ -48,6 +53,8 @@ bool graph_keep(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
+/* A node beyond what was there: its place in the model is that of `at`, and its types are inferred. The
+ * values in `in` are new ones. NULL with an error, which the pass hands on as false. */
 graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name,
                         graph_value *const *in, int n, const op_attr *attr, int n_attrs)
 {
@@ -63,7 +70,8 @@ graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op,
     return node->out[0];
 }
 
-/* The same items; what is pushed to one of the two is not in the other. */
+/* The same items; what is pushed to one of the two is not in the other, because capacity = count makes the
+ * first push to the copy allocate. */
 static base_vec same_items(const base_vec *v)
 {
     return (base_vec){v->at, v->n, v->n};

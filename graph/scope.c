@@ -3,6 +3,8 @@
 
 /* ---- symbols ---- */
 
+/* Whether the symbol belongs to this body itself. Symbols are compared as nodes: names are unique only among
+ * the scopes that see each other. */
 bool graph_binds_symbol(const graph_body *body, const ir_expr *var)
 {
     for (int i = 0; i < body->symbols.n; i++)
@@ -22,6 +24,7 @@ bool graph_sees_symbol(const graph_module *m, const graph_body *body, const ir_e
     return false;
 }
 
+/* NULL: the body has none of that name, whatever the scopes around it have. */
 static const ir_expr *own_symbol(const graph_body *body, const char *name)
 {
     for (int i = 0; i < body->symbols.n; i++)
@@ -30,6 +33,7 @@ static const ir_expr *own_symbol(const graph_body *body, const char *name)
     return NULL;
 }
 
+/* In the body or in a scope around it: a text of the body shows both symbols. */
 static bool is_taken(const graph_module *m, const graph_body *body, const char *name)
 {
     for (; body; body = body->outer)
@@ -38,6 +42,7 @@ static bool is_taken(const graph_module *m, const graph_body *body, const char *
     return base_dict_has(&m->symbol_by_name, name);
 }
 
+/* The name, or name'2, name'3, ...: in texts two symbols that see each other must not look the same. */
 static const char *free_name(const graph_module *m, const graph_body *body, const char *name)
 {
     const char *free = name;
@@ -47,6 +52,7 @@ static const char *free_name(const graph_module *m, const graph_body *body, cons
     return free;
 }
 
+/* d0, d1, ..., each once in the whole module: graph_hoist_entry moves symbols to the module's scope. */
 static const char *fresh_name(graph_module *m)
 {
     const char *name = NULL;
@@ -90,11 +96,14 @@ static bool is_global(const graph_module *m, const ir_expr *condition)
     return true;
 }
 
+/* For the entry, a need over symbols of the module is a fact of the module, which is checked when it is
+ * called. */
 void graph_need_in(graph_module *m, graph_body *body, const ir_expr *condition)
 {
     graph_fact_in(m, body && body->entry && is_global(m, condition) ? NULL : body, condition);
 }
 
+/* Symbols are extents, so each is assumed to be at least 0. */
 static ir_facts *facts_of(tec_context *cx, const ir_facts *outer, const base_vec *symbols,
                           const base_vec *facts)
 {
@@ -154,6 +163,9 @@ graph_instance graph_instance_of_node(tec_context *cx, const graph_node *node)
     return (graph_instance){.cx = cx, .symbol = node->symbol, .n = node->n_symbols};
 }
 
+/* Only an extent that is a symbol alone can tell it: from 2*n = 8 nothing is taken, though n = 4 would
+ * follow. The first extent that names a symbol wins; whether the others agree is for the caller's check to
+ * find out. */
 static void bind_extents(graph_instance *i, const op_type *pattern, const op_type *found)
 {
     for (int d = 0; d < pattern->n && d < found->n; d++)
@@ -162,6 +174,7 @@ static void bind_extents(graph_instance *i, const op_type *pattern, const op_typ
                 base_map_put(i->cx, &i->map.vars, i->symbol[k], found->dim[d]);
 }
 
+/* Types that differ in kind or in number bind what they can and are refused later, with a message. */
 void graph_instance_bind(graph_instance *i, const graph_type *pattern, const graph_type *found)
 {
     if (pattern->kind != found->kind)
@@ -211,6 +224,7 @@ static bool calls(const graph_body *body, const char *name)
     return false;
 }
 
+/* A hook for each tensor of a type: false, which ends the walk, where the symbol is one of its extents. */
 static bool lacks_extent(void *symbol, const op_type *t)
 {
     for (int d = 0; d < t->n; d++)
@@ -230,6 +244,8 @@ static bool is_extent_of_input(const graph_body *body, const ir_expr *symbol)
     return false;
 }
 
+/* A symbol that no input tells as an extent of its own stays with the body: the caller of the model cannot
+ * give it a value. */
 static void hoist_symbols(graph_module *m, graph_body *body)
 {
     base_vec kept = {0};
@@ -245,6 +261,7 @@ static void hoist_symbols(graph_module *m, graph_body *body)
     body->symbols = kept;
 }
 
+/* A fact about one symbol that stays must stay as well. */
 static void hoist_facts(graph_module *m, graph_body *body)
 {
     base_vec kept = {0};

@@ -15,6 +15,7 @@ static bool is(const graph_node *node, const char *op)
     return node && node->kind == GRAPH_OP && base_same(node->op->name, op);
 }
 
+/* Extents are compared as expressions: what needs a proof counts as different, and the reshape stays. */
 static bool same_type(const op_type *a, const op_type *b)
 {
     if (a->n != b->n || !base_dtype_same(a->dtype, b->dtype))
@@ -51,7 +52,12 @@ static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value
     return y != NULL;
 }
 
-/* Two transposes in a row become one; a transpose in the given order becomes its operand. */
+/* Two transposes in a row become one; a transpose in the given order becomes its operand. Dimension i of the
+ * result is dimension outer[i] of x, which is dimension inner[outer[i]] of x's operand:
+ *
+ *     inner [2, 0, 1]   outer [1, 2, 0]   order [inner[1], inner[2], inner[0]] = [0, 1, 2]: x's operand
+ *
+ * The other way round, outer[inner[i]], would be right only for some permutations. */
 static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_value *x)
 {
     const op_attr *outer = graph_attribute(node, "perm"),

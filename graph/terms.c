@@ -20,6 +20,7 @@ typedef struct {
     int own;
 } count;
 
+/* Visits every occurrence, also of nodes that are shared: code is written out once for each. */
 static bool count_one(ir_walk *w, const ir_expr *e)
 {
     count *c = (count *)w;
@@ -33,7 +34,8 @@ static bool count_one(ir_walk *w, const ir_expr *e)
     return true;
 }
 
-/* How large the operator's own expression is; reads[k]: how often it reads an element of operand k. */
+/* How large the operator's own expression is; reads[k]: how often it reads an element of operand k. For
+ * add(x, y): one read of each, and 2 terms, for the sum and for the operator itself. */
 int graph_own_terms(const graph_module *m, const graph_node *node, int *reads)
 {
     enum { OTHER = 8 }; /* of operators that are no scalar functions: indices, conditions, a reduction */

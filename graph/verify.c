@@ -72,6 +72,7 @@ static bool check_tensor(void *user, const op_type *t)
     return true;
 }
 
+/* Also the types inside of tuples and functions. */
 static bool check_data_type(verifier *v, const graph_node *node, const graph_type *t)
 {
     if (t->kind == GRAPH_DATA && !graph_find_data(v->m, t->data))
@@ -90,6 +91,8 @@ static bool check_type(verifier *v, const graph_body *body, const graph_node *no
     return check_data_type(v, node, &t) && graph_type_each(&t, check_tensor, &at);
 }
 
+/* Visible means: made by a node before this one, in this body or one around it, whose body is not left yet.
+ * An operand that is left out is NULL and allowed; which may be is the operator's to say. */
 static bool check_use(verifier *v, const graph_node *node, const graph_value *value, int k)
 {
     if (!value || value->constant || base_map_get(&v->visible, value))
@@ -168,6 +171,8 @@ static bool check_group(verifier *v, const graph_body *outer, const graph_node *
     return true;
 }
 
+/* Weights are packed by an implementation, which the node and the plain node behind it must name: types and
+ * tuning keys are read there. */
 static bool check_pack(verifier *v, const graph_node *node)
 {
     return node->n_in == 1 && node->n_out == 1 && node->plain && node->impl && node->impl->pack
@@ -280,6 +285,7 @@ static bool check_node(verifier *v, const graph_body *body, const graph_node *no
     return true;
 }
 
+/* What a body made is seen by nobody behind it. */
 static void leave(verifier *v, const graph_body *body)
 {
     for (int i = 0; i < body->symbols.n; i++)

@@ -16,6 +16,7 @@
 
 /* ---- immediates and variables ---- */
 
+/* `value` must be wrapped to t already. */
 static const ir_expr *make_int(tec_context *cx, base_dtype t, int64_t value)
 {
     ir_expr *e = ir_make(cx, IR_INT, t);
@@ -81,6 +82,7 @@ const ir_expr *ir_string(tec_context *cx, const char *text)
     return ir_finish(e);
 }
 
+/* Each call makes another variable: variables are told apart by address, and their names are for readers. */
 static const ir_expr *make_var(tec_context *cx, const char *name, base_dtype t, bool data)
 {
     ir_expr *e = ir_make(cx, IR_VAR, t);
@@ -100,6 +102,7 @@ const ir_expr *ir_data_var(tec_context *cx, const char *name, base_dtype t)
     return make_var(cx, name, t, true);
 }
 
+/* The variable of data stays data, so that the reasoner does not take it for an index. */
 const ir_expr *ir_let_var(tec_context *cx, const char *name, const ir_expr *value)
 {
     return value ? make_var(cx, name, value->dtype, value->has & IR_HAS_DATA) : NULL;
@@ -129,6 +132,7 @@ bool ir_is_value(const ir_expr *e, int64_t value)
     return ir_is_int(e, &i) && i == value;
 }
 
+/* NULL stands for a condition that is absent. */
 bool ir_is_true(const ir_expr *e)
 {
     return !e || (base_is_bool(e->dtype) && ir_is_value(e, 1));
@@ -139,6 +143,7 @@ static bool is_false(const ir_expr *e)
     return base_is_bool(e->dtype) && ir_is_value(e, 0);
 }
 
+/* The neutral start of a maximum: -inf for floats. */
 const ir_expr *ir_lowest(tec_context *cx, base_dtype t)
 {
     if (base_is_float(t))
@@ -155,7 +160,7 @@ const ir_expr *ir_highest(tec_context *cx, base_dtype t)
 
 /* ---- casts ---- */
 
-/* The type that a cast of e to t gives. */
+/* The type that a cast of e to t gives. A scalar type means "as many lanes as e has". */
 static bool cast_type(tec_context *cx, base_dtype *t, const ir_expr *e)
 {
     if (t->lanes == 1)
@@ -166,6 +171,7 @@ static bool cast_type(tec_context *cx, base_dtype *t, const ir_expr *e)
     return scalars && t->lanes == e->dtype.lanes;
 }
 
+/* Without folds, for a text that must be read back as it was written. */
 const ir_expr *ir_cast_raw(tec_context *cx, base_dtype t, const ir_expr *e)
 {
     if (!e || !cast_type(cx, &t, e))
@@ -211,6 +217,7 @@ const ir_expr *ir_reinterpret(tec_context *cx, base_dtype t, const ir_expr *e)
 
 /* ---- folds; each gives NULL where it does not apply ---- */
 
+/* Whether e may be left out: nobody misses a value, but a call's effect. */
 static bool drops_freely(const ir_expr *e)
 {
     return !(e->has & IR_HAS_EFFECT);
@@ -222,7 +229,7 @@ static const ir_expr *zero_of(tec_context *cx, const ir_expr *e)
 }
 
 /* All operands constant ints or bools: the evaluator computes; a zero divisor stays for the interpreter to
- * report. */
+ * report. Division by zero is not computed, so that the program still fails where it stood. */
 static const ir_expr *fold_constants(tec_context *cx, ir_op op, const ir_expr *const *arg)
 {
     const ir_op_info *info = &ir_ops[op];
@@ -250,6 +257,7 @@ static const ir_expr *fold_sum(tec_context *cx, ir_op op, const ir_expr *a, cons
     return ir_is_value(a, 0) ? ir_neg(cx, b) : NULL;
 }
 
+/* x * 0 drops x, x * 1 does not. */
 static const ir_expr *fold_product(const ir_expr *a, const ir_expr *b)
 {
     if (ir_is_value(b, 1) || (ir_is_value(a, 0) && drops_freely(b)))
@@ -288,6 +296,8 @@ static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *a)
     }
 }
 
+/* false & x drops x even if evaluating x has an effect: the operation is lazy, and x would not be evaluated.
+ * x & false would evaluate x first. */
 static const ir_expr *fold_and(const ir_expr *a, const ir_expr *b)
 {
     if (is_false(a) || ir_is_true(b))
@@ -295,6 +305,7 @@ static const ir_expr *fold_and(const ir_expr *a, const ir_expr *b)
     return ir_is_true(a) || (is_false(b) && drops_freely(a)) ? b : NULL;
 }
 
+/* As fold_and, with true. */
 static const ir_expr *fold_or(const ir_expr *a, const ir_expr *b)
 {
     if (ir_is_true(a) || is_false(b))
@@ -323,7 +334,7 @@ static const ir_expr *fold_bits(ir_op op, const ir_expr *a, const ir_expr *b)
 }
 
 /* x op x first (x - x is 0), then the identities of the operation by a constant operand. Both drop x, so they
- * ask drops_freely. */
+ * ask drops_freely. Compares addresses: equal trees at two addresses are the simplifier's business. */
 static const ir_expr *fold_two(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
 {
     const ir_expr *twins = a == b && drops_freely(a) ? fold_twins(cx, op, a) : NULL;
@@ -395,6 +406,7 @@ static const ir_expr *fold(tec_context *cx, ir_op op, const ir_expr *const *arg)
     return info->arity == 2 ? fold_two(cx, op, arg[0], arg[1]) : NULL;
 }
 
+/* NULL operands have been told of, and give NULL. */
 static const ir_expr *build(tec_context *cx, ir_op op, const ir_expr **arg)
 {
     if (!ir_unify(cx, op, arg))
@@ -418,6 +430,7 @@ const ir_expr *ir_op3(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr
     return build(cx, op, (const ir_expr *[]){a, b, c});
 }
 
+/* For b > 0. */
 const ir_expr *ir_ceildiv(tec_context *cx, const ir_expr *a, const ir_expr *b)
 {
     if (!a || !b)
@@ -435,6 +448,7 @@ const ir_expr *ir_all(tec_context *cx, const ir_expr *a, const ir_expr *b)
     return ir_and(cx, a, b);
 }
 
+/* An example: a & likely(b) & true gives a, b. */
 void ir_conjuncts(tec_context *cx, const ir_expr *e, ir_hints hints, base_vec *out)
 {
     if (e && e->op == IR_AND) {
@@ -447,6 +461,7 @@ void ir_conjuncts(tec_context *cx, const ir_expr *e, ir_hints hints, base_vec *o
     }
 }
 
+/* NULL for none, which means true. */
 const ir_expr *ir_conjoin(tec_context *cx, const base_vec *conjuncts)
 {
     const ir_expr *all = NULL;

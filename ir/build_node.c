@@ -87,6 +87,7 @@ const ir_expr *ir_broadcast_raw(tec_context *cx, const ir_expr *e, int lanes)
     return ir_finish(b);
 }
 
+/* A vector of as many lanes stays as it is. */
 const ir_expr *ir_broadcast(tec_context *cx, const ir_expr *e, int lanes)
 {
     return e && (lanes == 1 || e->dtype.lanes == lanes) ? e : ir_broadcast_raw(cx, e, lanes);
@@ -108,6 +109,7 @@ const ir_expr *ir_ramp_raw(tec_context *cx, const ir_expr *base, const ir_expr *
     return ir_finish(e);
 }
 
+/* One lane, or a stride of 0, is a broadcast. */
 const ir_expr *ir_ramp(tec_context *cx, const ir_expr *base, const ir_expr *stride, int lanes)
 {
     const ir_expr *e = ir_ramp_raw(cx, base, stride, lanes);
@@ -158,6 +160,7 @@ bool ir_check_var(tec_context *cx, const char *what, const ir_expr *var)
     return var && var->op == IR_VAR;
 }
 
+/* The value may be a bare constant, which takes the variable's type. */
 bool ir_check_binding(tec_context *cx, const ir_expr *var, const ir_expr **value)
 {
     if (!ir_check_var(cx, "'let' binds", var) || !(*value = ir_convert(cx, *value, var->dtype)))
@@ -167,6 +170,8 @@ bool ir_check_binding(tec_context *cx, const ir_expr *var, const ir_expr **value
     return true;
 }
 
+/* The value is not substituted here, even if it is a constant: a let keeps a value from being computed
+ * twice. */
 const ir_expr *ir_let(tec_context *cx, const ir_expr *var, const ir_expr *value, const ir_expr *body)
 {
     if (!body || !ir_check_binding(cx, var, &value))
@@ -216,6 +221,7 @@ bool ir_check_sources(tec_context *cx, const ir_combiner *c, const ir_expr **sou
     return true;
 }
 
+/* Extents are converted in place, in the caller's copy. */
 static bool check_axes(tec_context *cx, const ir_expr *const *axis, const ir_expr **extent, int n)
 {
     if (!ir_all_there(axis, n) || !ir_all_there(extent, n))

@@ -7,6 +7,7 @@
 
 #include "ir/make.h"
 
+/* Stands where the context's position is: the constructor's caller sets it. */
 static ir_stmt *make(tec_context *cx, ir_stmt_kind kind)
 {
     ir_stmt *s = base_new(cx, ir_stmt);
@@ -25,6 +26,7 @@ static const ir_expr **mutable_copy(tec_context *cx, const ir_expr *const *e, in
     return copy;
 }
 
+/* NULL has been told of before. */
 static bool check_condition(tec_context *cx, const char *what, const ir_expr *cond)
 {
     if (cond && !base_dtype_same(cond->dtype, BASE_BOOL))
@@ -55,6 +57,7 @@ const ir_buffer *ir_buffer_new(tec_context *cx, const char *name, base_dtype t, 
     return b;
 }
 
+/* For a buffer that the caller changes before anybody sees it. */
 ir_buffer *ir_buffer_copy(tec_context *cx, const ir_buffer *b)
 {
     return b ? base_copy(cx, b, sizeof *b) : NULL;
@@ -204,6 +207,7 @@ const ir_stmt *ir_let_stmt(tec_context *cx, const ir_expr *var, const ir_expr *v
     return s;
 }
 
+/* The buffer lives in the body alone. */
 const ir_stmt *ir_allocate(tec_context *cx, const ir_buffer *b, const ir_stmt *body)
 {
     if (!b || !body)
@@ -235,6 +239,7 @@ static int count_flat(const ir_stmt *const *stmt, int n)
     return count;
 }
 
+/* Gives where the next statement goes. */
 static const ir_stmt **flatten(const ir_stmt **to, const ir_stmt *const *stmt, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -269,6 +274,7 @@ const ir_stmt *ir_seq2(tec_context *cx, const ir_stmt *a, const ir_stmt *b)
     return ir_seq(cx, (const ir_stmt *const[]){a, b}, 2);
 }
 
+/* The empty sequence. */
 const ir_stmt *ir_nothing(tec_context *cx)
 {
     return make(cx, IR_SEQ);
@@ -333,7 +339,8 @@ static const ir_note *put_note(tec_context *cx, const char *key, const ir_expr *
     return note;
 }
 
-/* Notes are sorted by key, so equal sets are equal lists. A value of NULL takes the note away. */
+/* Notes are sorted by key, so equal sets are equal lists. A value of NULL takes the note away. Lists are
+ * shared and never changed: only the notes before the key are copied. */
 const ir_note *ir_note_set(tec_context *cx, const ir_note *notes, const char *key, const ir_expr *value)
 {
     int order = notes ? strcmp(notes->key, key) : 1;

@@ -58,6 +58,7 @@ static const simple simples[] = {
     {"max", IR_MAX, NUMBERS, LOWEST}, {"any", IR_OR, BOOLS, ZERO},    {"all", IR_AND, BOOLS, ONE},
 };
 
+/* An example: the identity of min over i32 is 2147483647, over f32 inf. */
 static const ir_expr *make_identity(tec_context *cx, const simple *s, base_dtype t)
 {
     switch (s->identity) {
@@ -69,6 +70,7 @@ static const ir_expr *make_identity(tec_context *cx, const simple *s, base_dtype
     return NULL;
 }
 
+/* Fresh variables for each combiner: its formula is over them. */
 static const ir_combiner *make_simple(tec_context *cx, const simple *s, base_dtype t)
 {
     const ir_expr *x = ir_data_var(cx, "x", t), *y = ir_data_var(cx, "y", t), *identity;
@@ -80,7 +82,9 @@ static const ir_combiner *make_simple(tec_context *cx, const simple *s, base_dty
     return ir_combiner_new(cx, s->name, 1, &x, &y, &result, &identity, true);
 }
 
-/* Whether y wins over x: it is better, or a NaN where x is none, or equal with a smaller index. */
+/* Whether y wins over x: it is better, or a NaN where x is none, or equal with a smaller index. An example of
+ * argmax: of (3, index 5) and (3, index 2) the second wins, so the result does not depend on the order in
+ * which a schedule visits them. */
 static const ir_expr *second_wins(tec_context *cx, ir_op better, const ir_expr *const *x,
                                   const ir_expr *const *y)
 {

@@ -8,6 +8,9 @@
  * proof is tried: a few values show nearly every slip, and are the counterexample at once. Floats may differ
  * by rounding. Values on which the combiner gives NaN, or fails, are outside of its domain and say nothing;
  * those of tuples are positive and differ, since counts, weights and indices are what tuples hold.
+ *
+ * In the example above, 7 is not neutral: a reduction that is split into four parts would start four times
+ * from 7, and the sum be 21 too large.
  */
 #include <math.h>
 
@@ -18,10 +21,12 @@
 
 enum { MAX_PARTS = 8, N_TRIALS = 4 };
 
+/* Parts beyond the combiner's number are unused. */
 typedef struct {
     ir_value part[MAX_PARTS];
 } tuple;
 
+/* `scratch` takes what evaluation needs, and its errors: a failed trial must not fail the program. */
 typedef struct {
     tec_context *cx, *scratch;
     const ir_combiner *c;
@@ -32,6 +37,7 @@ static base_dtype type_of(const trial *t, int i)
     return t->c->x[i]->dtype;
 }
 
+/* Small numbers, so that every type holds them. */
 static ir_value value_of(base_dtype type, int64_t v)
 {
     if (base_is_float(type))
@@ -78,6 +84,7 @@ static bool combine(const trial *t, const tuple *x, const tuple *y, tuple *out)
     return is_number(t, out);
 }
 
+/* The limits are wide: what is looked for are wrong formulas, not rounding. */
 static bool same_part(base_dtype type, ir_value a, ir_value b)
 {
     if (!base_is_float(type))

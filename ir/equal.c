@@ -7,6 +7,10 @@
  * first: most comparisons end there. Expressions are compared where no context is at hand, so the memory
  * comes from malloc and lives for one comparison. Without it the answer is the same: where there is none,
  * nothing more is remembered.
+ *
+ * An example: let a = x in a + 1 and let b = x in b + 1 are the same. The values agree, then a and b are
+ * bound to each other, and in the bodies `a` meets its partner. let a = x in a + x and let b = x in b + b are
+ * not: there x meets b, which is bound to a.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +20,8 @@
 
 enum { STEPS_BEFORE_MEMO = 64 };
 
-/* n bindings: element i of both lists, which are pointers that lie `stride` bytes apart. */
+/* n bindings: element i of both lists, which are pointers that lie `stride` bytes apart. The lists stay where
+ * they are in the nodes compared; nothing is copied. */
 typedef struct frame {
     const struct frame *up;
     const void *a, *b;
@@ -31,6 +36,7 @@ typedef struct {
     int depth, id; /* of the innermost frame that stood then */
 } proven;
 
+/* `renamed` counts the bindings that stand and differ: at 0 equal addresses are enough. */
 typedef struct {
     const frame *top;
     int next_id;
@@ -42,6 +48,7 @@ typedef struct {
     int64_t steps;
 } comparison;
 
+/* Gives the result through, so that no return forgets to free. */
 static bool finish(comparison *c, bool result)
 {
     free(c->memo);
@@ -56,7 +63,7 @@ static const void *bound(const void *list, size_t stride, int i)
 }
 
 /* Whether a or b is bound; `pair` says whether they are to each other. The innermost binding of either
- * counts. */
+ * counts. A binding of only one of the two is found as well, and is no pair: then they differ. */
 static bool find_binding(const comparison *c, const void *a, const void *b, bool *pair)
 {
     for (const frame *f = c->top; f; f = f->up)
@@ -70,6 +77,7 @@ static bool find_binding(const comparison *c, const void *a, const void *b, bool
     return false;
 }
 
+/* What is free must be the same node. */
 static bool is_partner(const comparison *c, const void *a, const void *b)
 {
     bool pair;
@@ -108,6 +116,7 @@ static void release(comparison *c, const frame *f)
 
 /* ---- memory ---- */
 
+/* There is a free slot: grow_memo keeps half of them. */
 static proven *find_slot(const comparison *c, const ir_expr *a, const ir_expr *b)
 {
     const ir_expr *key[2] = {a, b};
@@ -200,11 +209,13 @@ static bool same_combiner(comparison *c, const ir_combiner *a, const ir_combiner
     return same;
 }
 
+/* By bits: 0.0 and -0.0 differ, and NaNs were made one by ir/build.c. */
 static bool same_float(double a, double b)
 {
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
+/* Buffers may be bound (by allocate) as variables are. */
 static bool same_load(comparison *c, const ir_expr *a, const ir_expr *b)
 {
     return a->load.n == b->load.n && is_partner(c, a->load.buffer, b->load.buffer) &&
@@ -324,7 +335,8 @@ bool ir_same_combiner(const ir_combiner *a, const ir_combiner *b)
     return finish(&c, same_combiner(&c, a, b));
 }
 
-/* Whether the combiner is what its name promises: then texts need no declaration of it. */
+/* Whether the combiner is what its name promises: then texts need no declaration of it. Indices 4 and 5 of
+ * the list are any and all, 6 and on the tuples. */
 bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c)
 {
     static const char *const names[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax"};
@@ -343,6 +355,7 @@ bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c)
 
 static bool same_stmt(comparison *c, const ir_stmt *a, const ir_stmt *b);
 
+/* Both lists are sorted by key. */
 static bool same_notes(comparison *c, const ir_note *a, const ir_note *b)
 {
     for (; a && b; a = a->next, b = b->next)
@@ -351,6 +364,7 @@ static bool same_notes(comparison *c, const ir_note *a, const ir_note *b)
     return a == b;
 }
 
+/* Names do not count. */
 static bool same_buffer(comparison *c, const ir_buffer *a, const ir_buffer *b)
 {
     if (!base_dtype_same(a->dtype, b->dtype) || a->n != b->n || a->scope != b->scope ||
@@ -361,6 +375,7 @@ static bool same_buffer(comparison *c, const ir_buffer *a, const ir_buffer *b)
            same_expr(c, a->pad, b->pad);
 }
 
+/* Of buffers with one number of dimensions, as partners have. */
 static bool same_regions(comparison *c, const ir_region *a, const ir_region *b, int n)
 {
     for (int i = 0; i < n; i++)
@@ -498,6 +513,7 @@ bool ir_same_stmt(tec_context *cx, const ir_stmt *a, const ir_stmt *b)
 
 static bool same_program(const ir_program *a, const ir_program *b);
 
+/* The meaning is a program of its own and sees no binding. */
 static bool same_intrinsic(const ir_intrinsic *a, const ir_intrinsic *b)
 {
     if (!base_same(a->name, b->name) || !base_same(a->text, b->text) || !a->meaning != !b->meaning)

@@ -14,6 +14,7 @@ static bool give_int(base_dtype t, uint64_t bits, ir_value *out)
     return true;
 }
 
+/* Rounded once, here: see above. */
 static bool give_float(base_dtype t, double v, ir_value *out)
 {
     out->f = ir_round_to(t, v);
@@ -151,6 +152,7 @@ static bool eval_neg(base_dtype t, const ir_value *a, ir_value *out)
     return base_is_float(t) ? give_float(t, -a[0].f, out) : give_int(t, 0 - (uint64_t)a[0].i, out);
 }
 
+/* The least integer stays what it is, as in two's complement. */
 static bool eval_abs(base_dtype t, const ir_value *a, ir_value *out)
 {
     if (base_is_float(t))
@@ -158,6 +160,7 @@ static bool eval_abs(base_dtype t, const ir_value *a, ir_value *out)
     return base_is_signed(t) && a[0].i < 0 ? eval_neg(t, a, out) : give_int(t, (uint64_t)a[0].i, out);
 }
 
+/* In double the product of two floats is exact and the sum would be rounded twice; fmaf rounds once. */
 static bool eval_fma(base_dtype t, const ir_value *a, ir_value *out)
 {
     if (t.bits == 64)
@@ -219,6 +222,7 @@ static bool eval_select(base_dtype t, const ir_value *a, ir_value *out)
     return true;
 }
 
+/* A hint changes no value. */
 static bool eval_likely(base_dtype t, const ir_value *a, ir_value *out)
 {
     (void)t;
@@ -256,6 +260,7 @@ static bool eval_shl(base_dtype t, const ir_value *a, ir_value *out)
     return give_int(t, (uint64_t)a[0].i << amount(t, a[1]), out);
 }
 
+/* Of signed types arithmetic: the sign fills up. */
 static bool eval_shr(base_dtype t, const ir_value *a, ir_value *out)
 {
     int by = amount(t, a[1]);
@@ -268,6 +273,7 @@ static bool eval_popcount(base_dtype t, const ir_value *a, ir_value *out)
     return give_int(t, (uint64_t)__builtin_popcountll(ir_value_bits(t, a[0])), out);
 }
 
+/* 0 has as many as its type has bits. */
 static bool eval_clz(base_dtype t, const ir_value *a, ir_value *out)
 {
     uint64_t bits = ir_value_bits(t, a[0]);
@@ -289,6 +295,8 @@ static bool eval_pow(base_dtype t, const ir_value *a, ir_value *out)
 {
     return give_float(t, pow(a[0].f, a[1].f), out);
 }
+
+/* To the nearest, halves to even: the mode that is set at the start of a program. */
 static bool eval_round(base_dtype t, const ir_value *a, ir_value *out)
 {
     return give_float(t, nearbyint(a[0].f), out);

@@ -20,6 +20,7 @@ static struct ir_interned_slot *find(struct ir_interned_slot *slots, int cap, co
     }
 }
 
+/* At most half full, so that find ends. */
 static void grow(ir_interned *t)
 {
     ir_interned old = *t;

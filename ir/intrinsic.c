@@ -16,6 +16,7 @@ enum { MAX_LOOPS = 16 };
 
 /* ---- the text ---- */
 
+/* "call NAME" and nothing behind the name; else NULL. */
 const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
 {
     static const char word[] = "call ";
@@ -30,6 +31,7 @@ const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
     return base_strdup(cx, name);
 }
 
+/* The meaning's head with the text as body: an intrinsic's text may use the meaning's parameters by name. */
 const ir_program *ir_intrinsic_program(tec_context *cx, const ir_intrinsic *in)
 {
     ir_program *head = ir_program_copy(cx, in->meaning);
@@ -43,6 +45,7 @@ const ir_program *ir_intrinsic_program(tec_context *cx, const ir_intrinsic *in)
 
 /* ---- without blocks ---- */
 
+/* Whether the loop chooses which element is written. */
 static bool feeds_spatial(tec_context *cx, const ir_stmt *s, const ir_expr *var)
 {
     for (int i = 0; i < s->block.block->n_iters; i++)
@@ -51,6 +54,7 @@ static bool feeds_spatial(tec_context *cx, const ir_stmt *s, const ir_expr *var)
     return false;
 }
 
+/* The block's part with the loops' expressions in place of its iteration variables. */
 static const ir_stmt *inside(tec_context *cx, const ir_stmt *s, const ir_stmt *part)
 {
     const ir_block *b = s->block.block;
@@ -63,7 +67,8 @@ static const ir_stmt *inside(tec_context *cx, const ir_stmt *s, const ir_stmt *p
 }
 
 /* The init moves out in front of the loops that only reduce; loops that choose the output element are kept
- * around it, with variables of their own. */
+ * around it, with variables of their own. MAX_LOOPS loops at most; what is deeper stays as it is, and has its
+ * block inside. */
 const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s)
 {
     const ir_stmt *loop[MAX_LOOPS], *body, *init;

@@ -4,6 +4,13 @@
  * The hash is two halves of 32 bits. The upper one ignores the names of variables and buffers, the lower one
  * mixes them in. A binder (let, reduce) takes only upper halves of what stands in its scope, so that
  * expressions that differ in the names of bound variables alone have equal hashes, at no cost at all.
+ *
+ * An example: let a = x in a + 1. The let takes the upper half of the hash of `a + 1`, in which the name of a
+ * does not occur; so let b = x in b + 1 has the same hash, both halves of it, and i + 1 and j + 1 as free
+ * expressions agree in the upper half only.
+ *
+ * `vars` is a set of variables by 64 bits, one for each value of the hash of a name: a variable whose bit is
+ * not set is certainly not in the tree; one whose bit is set may be.
  */
 #include "ir/make.h"
 
@@ -24,12 +31,14 @@ ir_expr *ir_make(tec_context *cx, ir_op op, base_dtype t)
 
 /* ---- hash, variables, depth, kinds, flags ---- */
 
+/* What is collected while the operands are taken; becomes the node's fields. */
 typedef struct {
     uint32_t shape, named;
     uint64_t vars;
     int depth, has, kinds;
 } summary;
 
+/* Multiplies by the golden ratio, whose high bits depend on all bits of both. */
 static uint32_t mix(uint32_t h, uint32_t x)
 {
     uint64_t z = (((uint64_t)h << 32) | x) * 0x9e3779b97f4a7c15u;
@@ -50,6 +59,7 @@ static void take_name(summary *s, const char *name)
     s->named = mix(s->named, (uint32_t)base_hash(name, strlen(name), BASE_HASH_SEED));
 }
 
+/* A number beyond what indices may be is data. */
 static void take_int(summary *s, const ir_expr *e)
 {
     take_number(s, (uint64_t)e->i);
@@ -78,6 +88,7 @@ static void take_inside(summary *s, const ir_expr *e)
     s->kinds |= e->kinds;
 }
 
+/* NULL, an absent part, counts as well: a load without a mask differs from one with it. */
 static void take(summary *s, const ir_expr *e)
 {
     if (!e) {
@@ -104,6 +115,7 @@ static void take_all(summary *s, const ir_expr *const *e, int n)
         take(s, e[i]);
 }
 
+/* The name goes into the lower half only. */
 static void take_buffer(summary *s, const ir_buffer *b)
 {
     take_number(s, number_of_type(b->dtype));
@@ -169,6 +181,7 @@ static void take_reduce(summary *s, const ir_expr *e)
     take_bound(s, e->reduce.condition);
 }
 
+/* Three at most, and no gaps. */
 static void take_operands(summary *s, const ir_expr *e)
 {
     for (int i = 0; i < 3 && e->arg[i]; i++)
@@ -234,6 +247,7 @@ static int kind_of(const ir_expr *e)
                                                                                   : kinds;
 }
 
+/* The last step of every constructor: after it the node is never changed. */
 const ir_expr *ir_finish(ir_expr *e)
 {
     summary s = {.depth = 1, .kinds = kind_of(e)};
@@ -285,6 +299,7 @@ const ir_expr *const *ir_copy_exprs(tec_context *cx, const ir_expr *const *e, in
     return n ? base_copy(cx, e, (size_t)n * sizeof *e) : NULL;
 }
 
+/* Whether i as a t is i again. */
 static bool holds(base_dtype t, int64_t i)
 {
     if (base_is_float(t)) {
@@ -294,6 +309,8 @@ static bool holds(base_dtype t, int64_t i)
     return base_is_int(t) && ir_wrap(t, (uint64_t)i) == i && (base_is_signed(t) || i >= 0);
 }
 
+/* Only a bare i64 constant that fits adopts a type: 1 beside an f32 is 1.0f, and 300 beside a u8 stays i64,
+ * so that the mistake is told. */
 const ir_expr *ir_adopt(tec_context *cx, const ir_expr *e, base_dtype t)
 {
     if (!e || e->op != IR_INT || !base_dtype_same(e->dtype, BASE_I64) || !holds(t, e->i))
@@ -326,7 +343,8 @@ static bool have_one_type(const ir_op_info *info, const ir_expr *const *arg)
 }
 
 /* Bare immediates take the type of the first operand that is none; scalars take the lanes of the widest
- * operand. */
+ * operand. An example: select(c, 1, x) with x: f32[4 lanes]. The condition is left out of the search, 1 takes
+ * the type of x, and c and 1 become four lanes. */
 static void convert_operands(tec_context *cx, const ir_op_info *info, const ir_expr **arg)
 {
     int first = info->operands == IR_COND, typed = first, lanes = 1;
@@ -378,6 +396,7 @@ static const char *list_operands(tec_context *cx, const ir_expr *const *arg, int
     return base_text_str(cx, &t);
 }
 
+/* `given` is kept for the message, which shows the operands as they were written. */
 bool ir_unify(tec_context *cx, ir_op op, const ir_expr **arg)
 {
     const ir_op_info *info = &ir_ops[op];
@@ -403,6 +422,7 @@ static const ir_expr *make_op(tec_context *cx, ir_op op, const ir_expr *const *a
     return ir_finish(e);
 }
 
+/* Checked and converted, but not folded. */
 const ir_expr *ir_op_raw(tec_context *cx, ir_op op, const ir_expr *const *arg)
 {
     const ir_expr *operand[3] = {0};

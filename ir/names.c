@@ -1,9 +1,15 @@
-/* ir/names.c -- unique names for printing; scopes are a stack of what to undo. */
+/* ir/names.c -- unique names for printing; scopes are a stack of what to undo.
+ *
+ * An example: two variables named i, one inside the loop of the other, print as i and i'2; behind the inner
+ * loop, i'2 is free again. Nodes keep the names that they were made with; the text alone is unique.
+ */
 #include "ir/names.h"
 
 #include <ctype.h>
 #include <string.h>
 
+/* What has to be put back when a binding ends: the name's holder before, the node's name before, and the
+ * counter. */
 typedef struct {
     ir_name_kind kind;
     const void *node, *old_holder;
@@ -57,6 +63,7 @@ bool ir_names_is_name(const char *text)
     return *text;
 }
 
+/* The empty name becomes "_". */
 const char *ir_names_clean(tec_context *cx, const char *wanted)
 {
     if (!wanted || !*wanted)
@@ -70,6 +77,7 @@ const char *ir_names_clean(tec_context *cx, const char *wanted)
     return clean;
 }
 
+/* A name whose holder no expression here mentions may be taken over (`unused`). */
 static bool is_free(const ir_names *names, ir_name_kind kind, const void *node, const char *name)
 {
     const void *holder = base_dict_get(&names->holder[kind], name);
@@ -97,6 +105,7 @@ static const char *choose(ir_names *names, ir_name_kind kind, const void *node, 
     return name;
 }
 
+/* Canonical names are counted: v0, v1, ... */
 static const char *wish(ir_names *names, const char *wanted)
 {
     return names->canonical ? base_format(names->cx, "v%d", names->count++)

@@ -3,6 +3,10 @@
  *
  * Made for texts of strangers: nesting, depth of trees and lengths of lists are limited, and every loop ends
  * when the text does.
+ *
+ * An example of the climbing, a + b * c < d: read_infix(1) reads a, sees `+` and reads its right side with
+ * one level more than +, which takes b, sees that `*` is strong enough, and takes c; `<` is too weak for it
+ * and comes back to the first call, which makes (a + b * c) < d.
  */
 #include "ir/parse.h"
 
@@ -25,6 +29,7 @@ void *ir_complain(ir_parser *p, base_loc loc, const char *fmt, ...)
     return base_fail(p->cx, TEC_INVALID, loc, "%s", text);
 }
 
+/* ir_leave must follow in any case. */
 bool ir_enter(ir_parser *p)
 {
     if (++p->scope->depth > MAX_NESTING)
@@ -37,6 +42,7 @@ void ir_leave(ir_parser *p)
     p->scope->depth--;
 }
 
+/* Passes recurse over trees, so a tree may not be deeper than their stack. */
 const ir_expr *ir_check_depth(ir_parser *p, const ir_expr *e)
 {
     if (e && e->depth > MAX_TREE)
@@ -44,6 +50,7 @@ const ir_expr *ir_check_depth(ir_parser *p, const ir_expr *e)
     return e;
 }
 
+/* What is made from here on stands at the current token. */
 static void stand(ir_parser *p)
 {
     ir_at(p->cx, p->lx->tok.loc);
@@ -91,6 +98,7 @@ static double float_of(const base_token *t, bool minus)
     return minus ? -f : f;
 }
 
+/* The lexer gives numbers of 2^63 and more as negative bits. */
 static const ir_expr *typed_int(ir_parser *p, base_dtype t, const base_token *tok, bool minus)
 {
     int64_t value = minus ? (int64_t)(0 - (uint64_t)tok->i) : tok->i;
@@ -116,6 +124,7 @@ static const ir_expr *read_number(ir_parser *p, base_dtype t, bool minus)
     return typed_int(p, t, &tok, minus);
 }
 
+/* Whole numbers are i64, others f32. */
 static const ir_expr *read_bare_number(ir_parser *p, bool minus)
 {
     return read_number(p, p->lx->tok.kind == BASE_TOK_INT ? BASE_I64 : BASE_F32, minus);
@@ -172,6 +181,7 @@ static const ir_expr *read_load(ir_parser *p)
     return ir_load(p->cx, b, (const ir_expr *const *)index.at, index.n);
 }
 
+/* Name and place of the token are copied, since advancing changes it. */
 static const ir_expr *read_var(ir_parser *p)
 {
     base_token tok = p->lx->tok;
@@ -185,11 +195,12 @@ static const ir_expr *read_var(ir_parser *p)
 
 /* ---- reductions ---- */
 
+/* `hidden` are the variables that the axes' names meant before. */
 typedef struct {
     base_vec names, axes, extents, hidden;
 } axes;
 
-/* k in 0..n */
+/* k in 0..n The axis has the type of its start, i64 or that of i32(0). */
 static bool read_axis(ir_parser *p, axes *a)
 {
     const char *name = base_expect_name(p->lx, "the name of a reduction axis");
@@ -288,7 +299,8 @@ static const ir_expr *read_reduce(ir_parser *p)
 
 /* ---- lets ---- */
 
-/* A chain of lets is read in a loop and built from its end. */
+/* A chain of lets is read in a loop and built from its end. What is hidden comes back in the reverse order,
+ * as one name may be bound twice in a chain. */
 static const ir_expr *read_let(ir_parser *p)
 {
     base_vec names = {0}, vars = {0}, values = {0}, hidden = {0};
@@ -321,7 +333,8 @@ static const ir_expr *read_let(ir_parser *p)
 
 /* ---- forms that look like calls ---- */
 
-/* f32(x), f16(0x1p-3), i32((7)): a bare number right inside is an immediate. */
+/* f32(x), f16(0x1p-3), i32((7)): a bare number right inside is an immediate. The number is looked at before
+ * the expression is read, because a cast of a literal and an immediate differ only there. */
 static const ir_expr *read_cast(ir_parser *p, base_dtype t)
 {
     base_loc loc = p->lx->tok.loc;
@@ -415,6 +428,7 @@ static const ir_expr *read_shuffle(ir_parser *p, base_loc loc)
     return ir_shuffle(p->cx, (const ir_expr *const *)vectors.at, vectors.n, pick, n);
 }
 
+/* <f32> */
 static bool read_type_argument(ir_parser *p, base_dtype *t)
 {
     if (!base_expect(p->lx, "<"))
@@ -506,6 +520,7 @@ static const ir_expr *read_function(ir_parser *p)
 
 /* ---- primaries, prefixes, infixes ---- */
 
+/* The token behind the current one. */
 static bool next_is(const ir_parser *p, const char *symbol)
 {
     return p->lx->next.kind == BASE_TOK_SYMBOL && base_same(p->lx->next.text, symbol);
@@ -580,6 +595,7 @@ static const ir_expr *read_primary(ir_parser *p)
     return NULL;
 }
 
+/* Operators are few, so the table is searched. */
 static ir_op find_op(const ir_parser *p, bool prefix)
 {
     if (p->lx->tok.kind == BASE_TOK_SYMBOL)
@@ -631,6 +647,7 @@ static const ir_expr *read_infix(ir_parser *p, int least)
     }
 }
 
+/* From the weakest operator on. NULL after any error, also one that is older. */
 const ir_expr *ir_read_expr(ir_parser *p)
 {
     const ir_expr *e = ir_enter(p) ? read_infix(p, IR_I1) : NULL;
@@ -661,6 +678,7 @@ static const char *meant_dtype(tec_context *cx, const char *name)
     return base_did_you_mean(cx, name, &names);
 }
 
+/* After an error the type is i64, so that callers have one. */
 base_dtype ir_parse_dtype(base_lexer *lx)
 {
     base_dtype t = BASE_I64;
@@ -675,6 +693,7 @@ base_dtype ir_parse_dtype(base_lexer *lx)
     return t;
 }
 
+/* The context's position is the same afterwards. */
 const ir_expr *ir_parse_expr_hooked(base_lexer *lx, ir_scope_table *scope, ir_parse_hook *hook, void *user)
 {
     ir_parser p = {lx, lx->cx, scope, hook, user};

@@ -4,10 +4,12 @@
 
 static const ir_program *read_program(ir_parser *p);
 
+/* In the order of the text. */
 typedef struct {
     base_vec symbols, params, facts, reasons, buffers, intrinsics;
 } lists;
 
+/* In one program a name means one thing of its kind; in bodies names may hide others. */
 static bool declare(ir_parser *p, base_dict *dict, const char *name, const void *node, base_loc loc)
 {
     if (base_dict_has(dict, name))
@@ -57,6 +59,7 @@ static bool read_scalar(ir_parser *p, lists *l)
     return true;
 }
 
+/* Its shape may mention symbols and scalars that stand before it. */
 static bool read_buffer_param(ir_parser *p, lists *l, bool output)
 {
     base_loc loc = p->lx->tok.loc;
@@ -211,6 +214,7 @@ bool ir_parse_combiner(base_lexer *lx, ir_scope_table *scope)
     return good;
 }
 
+/* A buffer of the program that is no parameter. */
 static bool read_listed_buffer(ir_parser *p, lists *l)
 {
     base_loc loc = p->lx->tok.loc;
@@ -285,6 +289,7 @@ static const ir_program *read_program(ir_parser *p)
     return base_failed(p->cx) ? NULL : f;
 }
 
+/* The whole text must be one program. */
 const ir_program *ir_parse_program(tec_context *cx, const char *file, const char *text)
 {
     base_loc where = base_where(cx);

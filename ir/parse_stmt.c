@@ -68,6 +68,7 @@ static void unhide(ir_parser *p, const hiding *h)
 
 /* ---- buffers ---- */
 
+/* Lengths and types, with the name in the message. */
 static bool check_exprs(ir_parser *p, const base_vec *e, int n, const char *what, const char *name,
                         base_loc loc)
 {
@@ -79,6 +80,7 @@ static bool check_exprs(ir_parser *p, const base_vec *e, int n, const char *what
     return true;
 }
 
+/* The value has the type of the elements. */
 static bool read_pad(ir_parser *p, ir_buffer *b, const ir_expr *pad, base_loc loc)
 {
     b->pad = ir_adopt(p->cx, pad, b->dtype);
@@ -169,6 +171,7 @@ const ir_buffer *ir_read_buffer(ir_parser *p, const char **name)
 
 /* ---- loops ---- */
 
+/* None means serial. */
 static ir_how read_how(ir_parser *p)
 {
     ir_how how = IR_SERIAL;
@@ -213,6 +216,7 @@ static const ir_stmt *read_for(ir_parser *p, base_loc loc)
 
 /* ---- blocks ---- */
 
+/* Iterators are kept by value, in an array that grows. */
 typedef struct {
     base_vec names, binds;
     ir_iter *iters;
@@ -220,6 +224,7 @@ typedef struct {
     const ir_expr *where;
 } head;
 
+/* None means spatial. */
 static ir_iter_kind read_kind(ir_parser *p)
 {
     if (base_accept(p->lx, "reduce"))
@@ -344,6 +349,7 @@ static bool read_regions(ir_parser *p, const char *word, const ir_region **out, 
     return true;
 }
 
+/* The iteration variables are in scope. */
 static bool read_inside(ir_parser *p, ir_block *b)
 {
     b->notes = ir_read_notes(p);
@@ -432,6 +438,7 @@ static const ir_stmt *read_update(ir_parser *p, const target *t)
                      (const ir_expr *const *)source.at);
 }
 
+/* With a mask, only lanes where it is true are written. */
 static const ir_stmt *read_store(ir_parser *p, const target *t)
 {
     const ir_expr *value = ir_read_expr(p), *mask = NULL;
@@ -498,6 +505,7 @@ static const ir_stmt *read_allocate(ir_parser *p, base_loc loc)
     return s;
 }
 
+/* `else if` is read as a statement of its own, which keeps chains flat. */
 static const ir_stmt *read_if(ir_parser *p, base_loc loc)
 {
     const ir_expr *cond = ir_read_expr(p);
@@ -560,6 +568,7 @@ static const struct {
     {"evaluate", read_evaluate},
 };
 
+/* What begins with no word of the list is an assignment. */
 static const ir_stmt *read_form(ir_parser *p)
 {
     base_loc loc = p->lx->tok.loc;
@@ -598,6 +607,7 @@ const ir_stmt *ir_read_stmts(ir_parser *p, const char *close)
     return ir_seq(p->cx, (const ir_stmt *const *)all.at, all.n);
 }
 
+/* { statements } */
 const ir_stmt *ir_read_body(ir_parser *p)
 {
     return base_expect(p->lx, "{") ? ir_read_stmts(p, "}") : NULL;

@@ -22,6 +22,7 @@ ir_printer ir_printer_new(tec_context *cx, size_t limit)
     return (ir_printer){.cx = cx, .limit = limit, .names = {.cx = cx}};
 }
 
+/* A text that reached the limit is cut there and ends in dots. */
 const char *ir_printer_text(ir_printer *p)
 {
     if (p->out.n >= p->limit) {
@@ -32,6 +33,7 @@ const char *ir_printer_text(ir_printer *p)
     return base_text_str(p->cx, &p->out);
 }
 
+/* Nothing is added then, so a huge tree costs no more than its beginning. */
 static bool is_full(const ir_printer *p)
 {
     return p->out.n >= p->limit;
@@ -80,6 +82,7 @@ void ir_put_string(ir_printer *p, const char *text)
     ir_put(p, "\"");
 }
 
+/* In quotes, if the lexer would not take it for a name. */
 void ir_put_name(ir_printer *p, const char *name)
 {
     if (ir_names_is_name(name))
@@ -95,6 +98,7 @@ static const char *dtype_text(ir_printer *p, base_dtype t)
     return base_dtype_text(p->cx, t);
 }
 
+/* What the parser reads as a number without a type. */
 static bool is_bare_number(const ir_expr *e)
 {
     return (e->op == IR_INT && base_dtype_same(e->dtype, BASE_I64)) ||
@@ -190,6 +194,7 @@ static int level(const ir_expr *e)
     return ir_ops[e->op].form == IR_PRE ? PREFIX : (int)ir_ops[e->op].form - IR_I1 + 1;
 }
 
+/* In parentheses where the text binds less than `least`. */
 static void put_at(ir_printer *p, const ir_expr *e, int least)
 {
     bool closed = level(e) >= least;
@@ -231,6 +236,7 @@ static void put_load(ir_printer *p, const ir_expr *e)
     }
 }
 
+/* Operators group to the left, so the right operand has to bind more: a - (b - c) keeps its parentheses. */
 static void put_infix(ir_printer *p, const ir_expr *e)
 {
     int own = level(e);
@@ -377,6 +383,8 @@ static void put_node(ir_printer *p, const ir_expr *e)
     }
 }
 
+/* Deeper than MAX_NESTING only "..." is printed, which no parser reads; such trees are not made by
+ * parsing. */
 void ir_put_expr(ir_printer *p, const ir_expr *e)
 {
     if (is_full(p))

@@ -13,6 +13,7 @@ static void put_program(ir_printer *p, const ir_program *f);
 
 /* ---- combiners that need a declaration ---- */
 
+/* `found` has each combiner once, in the order of the text. */
 typedef struct {
     ir_walk walk;
     base_vec found; /* of ir_combiner * */
@@ -42,6 +43,7 @@ static bool find_in_stmt(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
+/* Binds the names from here on. */
 static void put_parameters(ir_printer *p, const ir_expr *const *var, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -70,6 +72,7 @@ static void put_combiner(ir_printer *p, const ir_combiner *c)
     ir_names_release(&p->names, mark);
 }
 
+/* For a declaration apart from any program. */
 const char *ir_combiner_text(tec_context *cx, const ir_combiner *c)
 {
     ir_printer p = ir_printer_new(cx, WHOLE_TEXT);

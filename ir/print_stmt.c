@@ -10,6 +10,7 @@
 
 #define WHOLE_TEXT ((size_t)64 << 20)
 
+/* Indents by two spaces for each level; beyond 32 levels no further. */
 void ir_put_line(ir_printer *p)
 {
     static const char spaces[] = "                                                                ";
@@ -60,6 +61,7 @@ static bool is_index(const ir_expr *e, int64_t value)
     return e->op == IR_INT && base_dtype_same(e->dtype, BASE_I64) && e->i == value;
 }
 
+/* A point has no extent in the text; a range from 0 leaves out the plus. */
 static void put_interval(ir_printer *p, const ir_expr *min, const ir_expr *extent)
 {
     ir_put_operand(p, min);
@@ -80,6 +82,7 @@ void ir_put_region(ir_printer *p, const ir_region *r)
     ir_put(p, "]");
 }
 
+/* Nothing for none. */
 static void put_regions(ir_printer *p, const char *word, const ir_region *r, int n)
 {
     if (n == 0)
@@ -94,6 +97,7 @@ static void put_regions(ir_printer *p, const char *word, const ir_region *r, int
 
 /* ---- buffers ---- */
 
+/* NAME(e, ...) */
 static void put_list(ir_printer *p, const char *word, const ir_expr *const *e, int n)
 {
     ir_putf(p, " %s(", word);
@@ -277,6 +281,7 @@ static void put_let(ir_printer *p, const ir_stmt *s)
     ir_names_release(&p->names, mark);
 }
 
+/* The notes stand behind the buffer's attributes, and are told from scopes by put_key. */
 static void put_allocate(ir_printer *p, const ir_stmt *s)
 {
     int mark = ir_names_mark(&p->names);

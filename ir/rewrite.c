@@ -14,7 +14,8 @@
 #include "ir/intern.h"
 #include "ir/walk.h"
 
-/* Nodes that the hooks make stand where the node that they rewrite stands. */
+/* Nodes that the hooks make stand where the node that they rewrite stands. Gives the position before; nodes
+ * without a place leave it. */
 static base_loc move_to(tec_context *cx, base_loc loc)
 {
     base_loc old = base_where(cx);
@@ -91,6 +92,7 @@ static bool rewrite_all(ir_rewrite *rw, const ir_expr *const *e, int n, const ir
     return true;
 }
 
+/* No hook means that all stay. */
 static bool rewrite_buffers(ir_rewrite *rw, const ir_buffer *const *b, int n, const ir_buffer *const **out)
 {
     const ir_buffer **copy = base_array(rw->cx, const ir_buffer *, n);
@@ -125,6 +127,7 @@ static bool rewrite_notes(ir_rewrite *rw, const ir_note *notes, const ir_note **
     return true;
 }
 
+/* NULL for no notes as well as for an error: the context knows which. */
 const ir_note *ir_rewrite_notes(ir_rewrite *rw, const ir_note *notes)
 {
     const ir_note *out;
@@ -134,6 +137,7 @@ const ir_note *ir_rewrite_notes(ir_rewrite *rw, const ir_note *notes)
 
 /* ---- expressions ---- */
 
+/* Through the constructors, so folds that have become possible happen. */
 static const ir_expr *rewrite_op(ir_rewrite *rw, const ir_expr *e)
 {
     const ir_expr *const *arg;
@@ -169,6 +173,8 @@ static const ir_expr *reinterpret(tec_context *cx, const ir_expr *e, const ir_ex
     return ir_reinterpret(cx, t.lanes == e->arg[0]->dtype.lanes ? base_dtype_lanes(t, x->dtype.lanes) : t, x);
 }
 
+/* A cast keeps its element type and takes the operand's lanes, since a pass may have made the operand a
+ * vector. */
 static const ir_expr *rewrite_unary(ir_rewrite *rw, const ir_expr *e)
 {
     const ir_expr *x = ir_rewrite_expr(rw, e->arg[0]);
@@ -261,6 +267,7 @@ const ir_expr *ir_rewrite_children(ir_rewrite *rw, const ir_expr *e)
 
 /* ---- statements ---- */
 
+/* Of a loop or an allocation. */
 static const ir_stmt *with_notes(tec_context *cx, const ir_stmt *s, const ir_note *notes)
 {
     ir_stmt *copy = ir_stmt_copy(cx, s);
@@ -271,6 +278,7 @@ static const ir_stmt *with_notes(tec_context *cx, const ir_stmt *s, const ir_not
     return copy;
 }
 
+/* Range before body, as for the interpreter. */
 static const ir_stmt *rewrite_loop(ir_rewrite *rw, const ir_stmt *s)
 {
     const ir_expr *min = ir_rewrite_expr(rw, s->loop.min),
@@ -493,12 +501,14 @@ const ir_block *ir_rewrite_block(ir_rewrite *rw, const ir_block *b)
     return same ? b : base_copy(rw->cx, &new, sizeof new);
 }
 
+/* A hook for rewrites of statements alone. */
 const ir_expr *ir_keep_expr(ir_rewrite *rw, const ir_expr *e)
 {
     (void)rw;
     return e;
 }
 
+/* Through conditions without an else. */
 const ir_stmt *ir_only_update(const ir_stmt *s)
 {
     while (s->kind == IR_IF && !s->branch.otherwise)

@@ -4,18 +4,23 @@
  * Variables are unique by address, so a binder hardly ever meets the map of a substitution. Where it does (it
  * binds a variable that is mapped, or that a substituted value mentions), the subtree gets fresh variables
  * first; then nothing is captured and nothing that is bound is replaced.
+ *
+ * An example of capture: in let i = 3 in i + n, replacing n by i would give let i = 3 in i + i, where the new
+ * i means another variable. So the let gets a variable of its own first: let i' = 3 in i' + i.
  */
 #include "ir/build.h"
 #include "ir/walk.h"
 
 /* ---- fresh variables for what is bound ---- */
 
+/* `vars` and `buffers` map what is bound to the copies. */
 typedef struct {
     ir_rewrite rw; /* without a memo: a statement that stands twice is copied twice */
     base_map memo; /* of expressions, forgotten where a variable that was met already is bound */
     base_map vars, buffers;
 } renaming;
 
+/* A variable that was seen already may stand in remembered results, so these are forgotten. */
 static const ir_expr *fresh(renaming *r, const ir_expr *var)
 {
     ir_expr *copy = base_copy(r->rw.cx, var, sizeof *var);
@@ -42,6 +47,7 @@ static const ir_expr **rewrite_list(ir_rewrite *rw, const ir_expr *const *e, int
     return out;
 }
 
+/* Extents first, which do not see the axes. */
 static const ir_expr *rename_reduce(renaming *r, const ir_expr *e)
 {
     int n = e->reduce.n_axes;
@@ -66,6 +72,7 @@ static const ir_expr *rename_node(renaming *r, const ir_expr *e)
     return e->op == IR_REDUCE ? rename_reduce(r, e) : ir_rewrite_children(&r->rw, e);
 }
 
+/* The memo is the renaming's own, as that of the rewrite could not be forgotten in parts. */
 static const ir_expr *rename_expr(ir_rewrite *rw, const ir_expr *e)
 {
     renaming *r = (renaming *)rw;
@@ -137,6 +144,7 @@ static const ir_stmt *allocate_like(ir_rewrite *rw, const ir_stmt *s, const ir_b
     return copy;
 }
 
+/* The shape is rewritten under the names outside. */
 static const ir_stmt *rename_allocate(renaming *r, const ir_stmt *s)
 {
     const ir_buffer *b = rewrite_fields(&r->rw, s->allocate.buffer);
@@ -197,6 +205,7 @@ static renaming start_renaming(tec_context *cx)
         .rw = {.cx = cx, .expr = rename_expr, .stmt = rename_stmt, .buffer = rename_buffer, .no_memo = true}};
 }
 
+/* For a second copy of a statement in one program, whose loops must not share variables. */
 const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *s)
 {
     renaming r = start_renaming(cx);
@@ -231,6 +240,7 @@ static bool note_mention(ir_walk *w, const ir_expr *e)
     return true;
 }
 
+/* What must not be bound around a substituted value. */
 static void find_mentioned(tec_context *cx, const ir_subst *map, base_map *out)
 {
     mention m = {.walk = {.cx = cx, .expr = note_mention}, .out = out};
@@ -245,6 +255,7 @@ static void find_mentioned(tec_context *cx, const ir_subst *map, base_map *out)
 
 /* ---- substitution ---- */
 
+/* `mentioned` and the keys of the map together are what is in the way. */
 typedef struct {
     ir_rewrite rw;
     const ir_subst *map;
@@ -268,6 +279,7 @@ static bool binds_in_the_way(const subst *s, const ir_expr *e)
     return false;
 }
 
+/* The value of a variable is not rewritten again: all replacements happen at once. */
 static const ir_expr *subst_expr(ir_rewrite *rw, const ir_expr *e)
 {
     subst *s = (subst *)rw;
@@ -337,6 +349,8 @@ static const ir_stmt *subst_stmt(ir_rewrite *rw, const ir_stmt *stmt)
     return ir_rewrite_stmt_children(rw, stmt);
 }
 
+/* The bits of the variables let the rewrite skip subtrees; where buffers are mapped, it has to look
+ * everywhere. */
 static subst start_subst(tec_context *cx, const ir_subst *map)
 {
     subst s = {.rw = {.cx = cx, .expr = subst_expr, .stmt = subst_stmt, .buffer = subst_buffer}, .map = map};
@@ -362,7 +376,8 @@ const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt
     return ir_rewrite_stmt(&s.rw, stmt);
 }
 
-/* One memo serves all copies: most of them are of one size. */
+/* One memo serves all copies: most of them are of one size. The memo is emptied after each copy and its
+ * memory kept. */
 bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value,
                       int n, struct ir_interned *equal, const ir_stmt **out)
 {

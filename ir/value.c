@@ -13,6 +13,7 @@ static bool is_bfloat(base_dtype t)
     return t.code == kDLBfloat;
 }
 
+/* Types that have values here: whole numbers, the five floats, bools and handles. */
 bool ir_value_knows(base_dtype t)
 {
     if (base_is_int(t))
@@ -22,6 +23,7 @@ bool ir_value_knows(base_dtype t)
     return (is_bfloat(t) && t.bits == 16) || base_is_bool(t) || t.code == kDLOpaqueHandle;
 }
 
+/* Shifts the unused bits out and back, which extends by the sign or by zeros. */
 int64_t ir_wrap(base_dtype t, uint64_t bits)
 {
     int unused = 64 - t.bits;
@@ -45,6 +47,7 @@ double ir_round_to(base_dtype t, double v)
     return base_half_to_float(base_double_to_half(v));
 }
 
+/* As they lie in memory. */
 static uint64_t float_bits(base_dtype t, double v)
 {
     uint64_t wide;
@@ -58,6 +61,7 @@ static uint64_t float_bits(base_dtype t, double v)
     return t.bits == 64 ? wide : narrow;
 }
 
+/* Only the type's own bits are set. */
 uint64_t ir_value_bits(base_dtype t, ir_value v)
 {
     if (base_is_float(t))
@@ -139,6 +143,7 @@ static double float_of_int(base_dtype from, base_dtype to, int64_t i)
     return to.bits == 32 ? f : ir_round_to(to, f);
 }
 
+/* Floats to integers saturate, integers to integers wrap. */
 ir_value ir_eval_cast(base_dtype from, base_dtype to, ir_value v)
 {
     bool was_float = base_is_float(from);
@@ -152,7 +157,8 @@ ir_value ir_eval_cast(base_dtype from, base_dtype to, ir_value v)
 
 /* ---- closed expressions ---- */
 
-/* What variables stand for: lets, innermost first, and then the caller's. */
+/* What variables stand for: lets, innermost first, and then the caller's. Lives on the stack of the
+ * evaluation. */
 typedef struct scope {
     const struct scope *up;
     const ir_expr *var;
@@ -175,6 +181,7 @@ static bool eval_lazy(const ir_expr *e, const scope *in, ir_value *out)
     return c.i == (e->op == IR_OR) || eval(e->arg[1], in, out);
 }
 
+/* False where the operation fails, as a division by zero. */
 static bool eval_operation(const ir_expr *e, const scope *in, ir_value *out)
 {
     ir_value arg[3];
@@ -242,6 +249,7 @@ static bool eval(const ir_expr *e, const scope *in, ir_value *out)
     return false;
 }
 
+/* The context is not needed, and stays for callers that have one. */
 bool ir_eval(tec_context *cx, const ir_expr *e, const base_map *vars, ir_value *out)
 {
     (void)cx;

@@ -46,6 +46,8 @@ static void walk_children(ir_walk *w, const ir_expr *e)
     }
 }
 
+/* Each expression once, unless `every` is set: trees share parts, and a walk that visits each occurrence
+ * could take exponential time. */
 void ir_walk_expr(ir_walk *w, const ir_expr *e)
 {
     if (!e || w->stop || (w->kinds && !(e->kinds & w->kinds)))
@@ -73,6 +75,7 @@ static void walk_regions(ir_walk *w, const ir_region *r, int n)
     }
 }
 
+/* Not the bindings, which belong to the statement around. */
 void ir_walk_block(ir_walk *w, const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
@@ -169,6 +172,8 @@ static bool compare(ir_walk *w, const ir_expr *e)
     return e->vars & s->wanted->vars;
 }
 
+/* A bit that is set may be another variable's, so the tree is searched; one that is not set decides at
+ * once. */
 bool ir_uses_var(tec_context *cx, const ir_expr *e, const ir_expr *var)
 {
     search s = {{.cx = cx, .expr = compare}, var};
@@ -193,6 +198,8 @@ bool ir_loads(tec_context *cx, const ir_expr *e)
     return e && (e->has & (IR_HAS_LOAD | IR_HAS_EFFECT));
 }
 
+/* The i-th buffer of the call is the i-th buffer parameter of the meaning. Without a meaning, anything may be
+ * written. */
 bool ir_call_writes(const ir_expr *call, int i)
 {
     const ir_program *meaning = call->call.intrinsic ? call->call.intrinsic->meaning : NULL;
@@ -226,6 +233,7 @@ static bool note_var(ir_walk *w, const ir_expr *e)
     return true;
 }
 
+/* In the order of first use. Variables are unique, so one that is bound anywhere in e is not free in e. */
 void ir_free_vars(tec_context *cx, const ir_expr *e, base_vec *out)
 {
     variables v = {.walk = {.cx = cx, .expr = note_var}};
@@ -255,6 +263,7 @@ static bool count_stmt(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
+/* Shared expressions count once. */
 int ir_count_nodes(tec_context *cx, const ir_stmt *s)
 {
     counter c = {.walk = {.cx = cx, .expr = count_expr, .stmt = count_stmt}};
@@ -263,6 +272,7 @@ int ir_count_nodes(tec_context *cx, const ir_stmt *s)
     return c.n;
 }
 
+/* A hook for walks over statements alone. */
 bool ir_skip_expr(ir_walk *w, const ir_expr *e)
 {
     (void)w, (void)e;

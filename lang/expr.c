@@ -1,4 +1,16 @@
-/* lang/expr.c -- expressions: each is made into nodes of the open body as it is read. */
+/* lang/expr.c -- expressions: each is made into nodes of the open body as it is read.
+ *
+ * There is no tree of the syntax. What is read becomes a node at once, with the type that the graph finds for
+ * it, so a faulty expression is told where it stands and with types. Before each node is made, lang_blame
+ * says which place in the text its errors belong to, and lang_stand goes back to where reading goes on.
+ *
+ *     let (a, b) = pair; if less(a, b) { a } else { f(b) }
+ *
+ * becomes two nodes for the parts of `pair`, a node for the comparison, two regions, one with a call, and a
+ * node `if` that has both regions. A region is opened before its block is read and closed behind it: nodes
+ * made in between lie in the region, and names that were bound in it are forgotten (p->names is cut to its
+ * old length).
+ */
 #include <string.h>
 
 #include "lang/inside.h"
@@ -13,6 +25,7 @@ static graph_value *first(const graph_node *node)
 
 /* ---- names ---- */
 
+/* From the end, so that an inner name hides an outer one. */
 static graph_value *find_name(const lang_parser *p, const char *name)
 {
     for (int i = p->names.n - 1; i >= 0; i--) {
@@ -24,6 +37,7 @@ static graph_value *find_name(const lang_parser *p, const char *name)
     return NULL;
 }
 
+/* `_` takes the value without a name for it. */
 static void bind_name(lang_parser *p, const char *name, graph_value *v)
 {
     lang_name *n = base_new(p->cx, lang_name);
@@ -33,7 +47,8 @@ static void bind_name(lang_parser *p, const char *name, graph_value *v)
         base_push(p->cx, &p->names, n);
 }
 
-/* NAME or (pattern, ...): the parts of a tuple, by their places. */
+/* NAME or (pattern, ...): the parts of a tuple, by their places. The parts become nodes even where their name
+ * is `_`. */
 static bool bind_pattern(lang_parser *p, graph_value *v)
 {
     const char *at = p->at;
@@ -64,6 +79,11 @@ static bool bind_pattern(lang_parser *p, graph_value *v)
 
 /* ---- blocks ---- */
 
+/*     let PATTERN = EXPRESSION
+ *
+ * The pattern binds names that the expression must not see, and its types are known only from the expression.
+ * So the pattern is stepped over first, the expression read, the pattern read, and the lexer set behind the
+ * expression. Copies of the lexer do for this, as a lexer is a place in the text. */
 static bool read_let(lang_parser *p)
 {
     const base_lexer pattern = *p->lx;
@@ -104,7 +124,8 @@ graph_value *lang_block(lang_parser *p)
     return v && lang_expect(p, "}") ? v : NULL;
 }
 
-/* A region that gives the value of what is read by `read`. */
+/* A region that gives the value of what is read by `read`. The region is closed even after an error, so that
+ * the body is the one that was open before. */
 static graph_body *region_of(lang_parser *p, graph_value *(*read)(lang_parser *p))
 {
     graph_value *v = read(p);
@@ -115,6 +136,7 @@ static graph_body *region_of(lang_parser *p, graph_value *(*read)(lang_parser *p
     return v ? region : NULL;
 }
 
+/* The regions are read in the order of the text, and both before the node is made: it needs their types. */
 static graph_value *read_if(lang_parser *p, const char *at)
 {
     graph_value *condition = expression(p);
@@ -135,7 +157,9 @@ static graph_value *read_if(lang_parser *p, const char *at)
 
 /* ---- match ---- */
 
-/* The fields as inputs of the open region; unknown extents are symbols of the region. */
+/* The fields as inputs of the open region; unknown extents are symbols of the region. A type List = Nil |
+ * Cons(f32[?], List) has an extent that only the value knows: in the region of the arm it gets a symbol of
+ * its own. */
 static void open_fields(lang_parser *p, const graph_case *c, graph_value **out)
 {
     graph_instance i = {.cx = p->cx};
@@ -148,7 +172,7 @@ static void open_fields(lang_parser *p, const graph_case *c, graph_value **out)
     }
 }
 
-/* (a, b) behind a constructor's name. */
+/* (a, b) behind a constructor's name. A constructor without fields has no parentheses. */
 static bool bind_fields(lang_parser *p, const graph_case *c, graph_value *const *field, const char *at)
 {
     int n = 0;
@@ -165,7 +189,8 @@ static bool bind_fields(lang_parser *p, const graph_case *c, graph_value *const 
     return n == 0 || lang_expect(p, ")");
 }
 
-/* Constructor(fields) => value; gives which constructor, -1 with an error. */
+/* Constructor(fields) => value; gives which constructor, -1 with an error. The names of the pattern hold for
+ * this arm only. */
 static int read_arm(lang_parser *p, const graph_data *d, graph_body **body)
 {
     const char *at = p->at, *name = lang_expect_name(p, "a constructor");
@@ -190,6 +215,9 @@ static int read_arm(lang_parser *p, const graph_data *d, graph_body **body)
     return body[which] ? which : -1;
 }
 
+/* An arm for each constructor, in any order, but as regions in the order of the type: the node finds a region
+ * by the number of the constructor. A constructor that lacks its arm is an error here, so that no value can
+ * fall through. */
 static graph_value *read_match(lang_parser *p, const char *at)
 {
     graph_value *v = expression(p);
@@ -219,13 +247,15 @@ static graph_value *read_match(lang_parser *p, const char *at)
 
 /* ---- operators by name ---- */
 
-/* Lists that operators take as extents, also where all of them are numbers. */
+/* Lists that operators take as extents, also where all of them are numbers. [2, 4] as a shape must be of the
+ * same kind as [n, 4]. */
 static bool holds_extents(const char *attribute)
 {
     return base_same(attribute, "shape") || base_same(attribute, "values");
 }
 
-/* name = 1, name = 0.5, name = [n, 4]; lists may have extents. */
+/* name = 1, name = 0.5, name = [n, 4]; lists may have extents. All symbols of the bodies around may occur in
+ * a list, from the innermost outwards. */
 static bool read_attr(lang_parser *p, const char *name, op_attr *out)
 {
     base_vec symbols = {0}, items = {0};
@@ -268,7 +298,8 @@ typedef struct {
     int n_attrs;
 } arguments;
 
-/* (value, ..., name = attribute, ...) */
+/* (value, ..., name = attribute, ...) Whether a name is an attribute is seen from the '=' behind it, for
+ * which the lexer looks ahead by one token. A comma at the end is allowed. */
 static bool read_arguments(lang_parser *p, arguments *a)
 {
     if (!lang_expect(p, "("))
@@ -311,6 +342,7 @@ static graph_value *add_operator(lang_parser *p, const op_info *op, const char *
     return v;
 }
 
+/* Names of constructors are unique in a program, so the first data type that has one is the right one. */
 static graph_value *construct(lang_parser *p, const char *name, const char *at, const arguments *a)
 {
     int which;
@@ -329,7 +361,9 @@ static graph_value *construct(lang_parser *p, const char *name, const char *at, 
     return lang_fail(p, at, "there is no value, function, constructor or operator '%s'", name);
 }
 
-/* name, or name(arguments): a value in scope, a function of the program, an operator, a constructor. */
+/* name, or name(arguments): a value in scope, a function of the program, an operator, a constructor. A value
+ * hides functions and operators, a function hides an operator of its name. A constructor without fields is a
+ * name alone, so the last case is reached with and without arguments. */
 static graph_value *read_named(lang_parser *p, const char *name, const char *at)
 {
     arguments a = {0};
@@ -350,6 +384,7 @@ static graph_value *read_named(lang_parser *p, const char *name, const char *at)
 
 /* ---- what binds most closely ---- */
 
+/* One part in parentheses is only grouped. */
 static graph_value *read_tuple(lang_parser *p, const char *at)
 {
     base_vec part = {0};
@@ -370,6 +405,8 @@ static graph_value *read_tuple(lang_parser *p, const char *at)
     return v;
 }
 
+/* A number stands first since it is known by its kind; then what begins by a symbol or a word; a name
+ * last. */
 static graph_value *primary(lang_parser *p)
 {
     const char *at = p->at, *name;
@@ -388,6 +425,7 @@ static graph_value *primary(lang_parser *p)
     return name ? read_named(p, name, at) : NULL;
 }
 
+/* One minus only: -x is the operator neg, and there are no negative literals. */
 static graph_value *unary(lang_parser *p)
 {
     const char *at = p->at;
@@ -415,7 +453,9 @@ static int binary_at(const lang_parser *p, int level)
     return -1;
 }
 
-/* Level 0 compares, 1 adds, 2 multiplies; equal levels group to the left. */
+/* Level 0 compares, 1 adds, 2 multiplies; equal levels group to the left. The recursion goes up by levels: a
+ * - b * c reads a, then `-`, then all of b * c on level 2. A number beside a tensor takes the tensor's type
+ * before the node is made. */
 static graph_value *operators(lang_parser *p, int level)
 {
     graph_value *left = level < 3 ? operators(p, level + 1) : unary(p);
@@ -435,6 +475,7 @@ static graph_value *operators(lang_parser *p, int level)
     return left;
 }
 
+/* The depth is bounded because this parser recurses, and its text may come from anywhere. */
 static graph_value *expression(lang_parser *p)
 {
     if (++p->depth > 200)

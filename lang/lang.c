@@ -1,4 +1,9 @@
-/* lang/lang.c -- declarations: data types and functions, then the bodies of functions. */
+/* lang/lang.c -- declarations: data types and functions, then the bodies of functions.
+ *
+ * Two passes over the text: the first reads all data types and signatures and steps over the bodies, the
+ * second reads the bodies. So functions may call each other in any order, and every call has a declared type,
+ * also a recursive one whose body is not read yet.
+ */
 #include "lang/lang.h"
 
 #include <string.h>
@@ -7,6 +12,7 @@
 
 /* ---- data types ---- */
 
+/* In any data type: names of constructors are unique, or a call would not say which type it means. */
 static bool is_constructor(const lang_parser *p, const char *name)
 {
     int which;
@@ -17,7 +23,7 @@ static bool is_constructor(const lang_parser *p, const char *name)
     return false;
 }
 
-/* NAME or NAME(types) of a data type. */
+/* NAME or NAME(types) of a data type. Each `?` of the fields becomes a symbol of this constructor. */
 static bool read_case(lang_parser *p, graph_data *d)
 {
     const char *at = p->at, *name = lang_expect_name(p, "a constructor");
@@ -42,6 +48,7 @@ static bool read_case(lang_parser *p, graph_data *d)
     return true;
 }
 
+/* The type is known before its constructors are read, since a field may be of the type itself. */
 static bool read_data(lang_parser *p)
 {
     const char *at = p->at, *name = lang_expect_name(p, "the name of a data type");
@@ -82,6 +89,8 @@ const lang_def *lang_find_def(const lang_parser *p, const char *name)
     return NULL;
 }
 
+/* The first time that a name of an extent occurs it becomes a symbol of the function; after that it means the
+ * same one. */
 static bool read_param(lang_parser *p, lang_def *d, graph_type *out)
 {
     const char *name = lang_expect_name(p, "a parameter");
@@ -94,7 +103,8 @@ static bool read_param(lang_parser *p, lang_def *d, graph_type *out)
     return true;
 }
 
-/* (name: type, ...) -> type */
+/* (name: type, ...) -> type Symbols that are new in the result are the `?` of it: names must come from the
+ * parameters. n_params_symbols is where they begin. */
 static bool read_signature(lang_parser *p, lang_def *d)
 {
     graph_type param[64];
@@ -129,6 +139,8 @@ static bool skip_body(lang_parser *p)
     return depth == 0 || lang_expect(p, "}");
 }
 
+/* `main` is made at the start, as it is function 0 of the module whatever order the text has. The place of
+ * the body is kept as a copy of the lexer. */
 static bool read_def(lang_parser *p)
 {
     const char *at = p->at, *name = lang_expect_name(p, "the name of a function");
@@ -147,7 +159,9 @@ static bool read_def(lang_parser *p)
     return skip_body(p);
 }
 
-/* Whether the body gives what was declared; each `?` of the result may be any extent. */
+/* Whether the body gives what was declared; each `?` of the result may be any extent. An example: declared
+ * f32[?], found f32[n * 2]; ? is bound to n * 2, and then both types are the same. With f32[m] declared, no
+ * extent but m would do. */
 static bool fits_result(lang_parser *p, const lang_def *d, const graph_value *v)
 {
     graph_instance i = {.cx = p->cx,
@@ -163,6 +177,7 @@ static bool fits_result(lang_parser *p, const lang_def *d, const graph_value *v)
                      graph_type_text(p->cx, &d->result));
 }
 
+/* Parameters are names like any other. */
 static bool read_body(lang_parser *p, const lang_def *d)
 {
     *p->lx = d->body;
@@ -189,6 +204,7 @@ static bool read_body(lang_parser *p, const lang_def *d)
 
 /* ---- the whole ---- */
 
+/* The names of types are checked at the end, when all are known. */
 static bool read_declarations(lang_parser *p)
 {
     lang_stand(p);
@@ -207,6 +223,7 @@ static bool read_declarations(lang_parser *p)
     return !base_failed(p->cx) && know_all_types(p);
 }
 
+/* Verified at the end, once for all functions: after that no other code need look for errors. */
 static bool read_program(lang_parser *p)
 {
     if (!read_declarations(p))
@@ -219,6 +236,7 @@ static bool read_program(lang_parser *p)
     return graph_verify(p->m);
 }
 
+/* The text is copied by the lexer, so the caller may free it. */
 graph_module *lang_parse(tec_context *cx, const char *file, const char *text)
 {
     lang_parser p = {.cx = cx, .file = base_strdup(cx, file)};

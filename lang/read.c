@@ -7,6 +7,7 @@
 
 /* ---- tokens ---- */
 
+/* At the token that comes next; errors of the lexer keep their own place. */
 void lang_stand(lang_parser *p)
 {
     if (!base_failed(p->cx))
@@ -32,6 +33,7 @@ bool lang_accept(lang_parser *p, const char *text)
     return found;
 }
 
+/* Does nothing after an error, so callers need not ask after each token. */
 bool lang_expect(lang_parser *p, const char *text)
 {
     if (base_failed(p->cx))
@@ -52,6 +54,7 @@ const char *lang_expect_name(lang_parser *p, const char *what)
     return name;
 }
 
+/* Counts lines from the start of the text: slow, but asked for once for each node, and texts are short. */
 static base_loc place_of(const lang_parser *p, const char *at)
 {
     const char *begin = at;
@@ -72,6 +75,7 @@ void lang_blame(lang_parser *p, const char *at)
     base_set_where(p->cx, place_of(p, at));
 }
 
+/* Gives NULL, which is false as well, so that every caller can return it. */
 void *lang_fail(lang_parser *p, const char *at, const char *fmt, ...)
 {
     va_list args;
@@ -85,6 +89,8 @@ void *lang_fail(lang_parser *p, const char *at, const char *fmt, ...)
 
 /* ---- extents ---- */
 
+/* A name that was seen is the same symbol. A new one is made only where `s->body` says that the names are
+ * declared here, that is, in parameters. */
 static const ir_expr *named_extent(lang_parser *p, const lang_scope *s)
 {
     const char *at = p->at, *name = lang_expect_name(p, "an extent");
@@ -105,6 +111,9 @@ static const ir_expr *named_extent(lang_parser *p, const lang_scope *s)
     return e;
 }
 
+/* A `?` is a fresh symbol each time: f32[?, ?] may have two different extents. Where there is no body to
+ * declare it, as in the result of a function or the field of a constructor, it is a variable that stands for
+ * what a call finds. */
 static const ir_expr *extent_factor(lang_parser *p, const lang_scope *s)
 {
     int64_t value;
@@ -150,7 +159,7 @@ const ir_expr *lang_extent(lang_parser *p, const lang_scope *s)
 
 /* ---- types ---- */
 
-/* Behind the element type: extents, none for a scalar. */
+/* Behind the element type: extents, none for a scalar. f32 and f32[] are both scalars. */
 static bool tensor_type(lang_parser *p, const lang_scope *s, base_dtype t, graph_type *out)
 {
     base_vec dims = {0};
@@ -170,6 +179,7 @@ static bool tensor_type(lang_parser *p, const lang_scope *s, base_dtype t, graph
     return !base_failed(p->cx);
 }
 
+/* One type in parentheses is only grouped. */
 static bool tuple_type(lang_parser *p, const lang_scope *s, graph_type *out)
 {
     graph_type part[64];
@@ -185,6 +195,8 @@ static bool tuple_type(lang_parser *p, const lang_scope *s, graph_type *out)
     return lang_expect(p, ")");
 }
 
+/* A name that is no element type is a data type, which may be declared later in the text; its use is noted
+ * with the place, and checked when all are known. */
 bool lang_type(lang_parser *p, const lang_scope *s, graph_type *out)
 {
     const char *at = p->at;

@@ -6,7 +6,9 @@
 
 /* ---- calls ---- */
 
-/* Whether each operand has the declared type, with one value for each symbol of the signature. */
+/* Whether each operand has the declared type, with one value for each symbol of the signature. In two passes:
+ * all operands bind symbols first, then all are compared, as a symbol may be bound by a later operand than
+ * the one that uses it in a sum. */
 static bool operands_fit(lang_parser *p, const lang_def *d, graph_instance *i, const char *at,
                          graph_value *const *in, int n)
 {
@@ -27,6 +29,8 @@ static bool operands_fit(lang_parser *p, const lang_def *d, graph_instance *i, c
     return true;
 }
 
+/* Each symbol of the result that the operands do not determine, as the length of a list that is read, becomes
+ * a new symbol of this call. */
 graph_value *lang_call(lang_parser *p, const lang_def *d, const char *at, graph_value *const *in, int n)
 {
     graph_instance i = graph_instance_of_body(p->cx, d->signature);
@@ -51,6 +55,7 @@ graph_value *lang_call(lang_parser *p, const lang_def *d, const char *at, graph_
 
 /* ---- numbers ---- */
 
+/* Both forms of the number: which one counts is known only when its type is. */
 typedef struct {
     double f;
     int64_t i;
@@ -65,6 +70,8 @@ static graph_value *constant(lang_parser *p, const void *data, int bytes, base_d
     return graph_constant(p->f, "number", c);
 }
 
+/* Where a number stands beside a tensor, it takes the tensor's element type; a fraction or a number too large
+ * for an integer type, and any other type, is refused. */
 static graph_value *number_as(lang_parser *p, const number *n, base_dtype t)
 {
     if (base_dtype_same(t, BASE_F32))
@@ -78,6 +85,7 @@ static graph_value *number_as(lang_parser *p, const number *n, base_dtype t)
     return lang_fail(p, p->at, "the number %g is no value of the other side's type", n->f);
 }
 
+/* On its own, 1 is an i64 and 1.0 an f32. The lexer wraps what is 2^63 or more to a negative number. */
 graph_value *lang_literal(lang_parser *p)
 {
     number *n = base_new(p->cx, number);
@@ -91,6 +99,8 @@ graph_value *lang_literal(lang_parser *p)
     return v;
 }
 
+/* `v` is returned as it is unless it is a number beside a tensor of another type. The constant made first
+ * stays unused. */
 graph_value *lang_literal_as(lang_parser *p, graph_value *v, const graph_value *other)
 {
     const number *n = base_map_get(&p->literals, v);

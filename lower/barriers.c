@@ -25,6 +25,23 @@
  * pipeline does. A loop whose bounds differ runs as often for all threads as for the one that needs it most,
  * and a thread that is through does nothing in the steps that are left; where that number cannot be named, as
  * where it is loaded, the loop is refused. A vectorised loop runs serially.
+ *
+ * How it is found where a barrier must stand. The example once more, as the pass sees it, with the accesses
+ * that each statement still shows to its neighbours:
+ *
+ *     S[tx] = A[k, tx]          entry {write S[tx], read A}    exit {the same}
+ *     B[k, tx] = S[63 - tx]     entry {read S[63 - tx], ..}    exit {the same}
+ *
+ * Between the two, exit of the first is held against entry of the second: thread 0 reads S[63], which thread
+ * 63 wrote, so a barrier of shared memory goes between. The sequence of both then shows the write of S at its
+ * entry, and at its exit the read alone, as the barrier has ordered the write. From one iteration of k to the
+ * next its exit meets its own entry: thread 0 may write S[0] while thread 63 still reads it. So a second
+ * barrier stands at the start of the body. If the second statement read S[tx], each thread would come back to
+ * its own element only, and no barrier would be needed (lower/conflict.c proves it).
+ *
+ * What must not happen is a barrier that some threads do not reach: the others would wait for ever. Under a
+ * condition that differs between threads the pass therefore first tries to do without a barrier (`diverges`);
+ * if one is needed all the same, the condition moves inward, and all threads pass the barrier.
  */
 #include <string.h>
 
@@ -50,6 +67,8 @@ typedef struct {
     const lower_access *from, *to;
 } lack;
 
+/* One launch on its way. While `diverges` is set no barrier may be placed; the first need of one is noted in
+ * `lack`, and the caller mends it further out. */
 typedef struct {
     tec_context *cx;
     const ir_facts *program;
@@ -70,6 +89,7 @@ static order order_of(const lower_access *a)
 
 /* ---- summaries ---- */
 
+/* Those of `from` that a barrier of order `than` does not order: it is too weak for their memory. */
 static void add_weaker(placer *pl, base_vec *to, const base_vec *from, order than)
 {
     for (int i = 0; i < from->n; i++)
@@ -77,6 +97,8 @@ static void add_weaker(placer *pl, base_vec *to, const base_vec *from, order tha
             base_push(pl->cx, to, from->at[i]);
 }
 
+/* The summary of two statements in sequence. What the first clears hides the entries of the second, and what
+ * the second clears hides the exits of the first. */
 static void append(placer *pl, summary *sum, const summary *next)
 {
     base_vec exit = {0};
@@ -88,6 +110,8 @@ static void append(placer *pl, summary *sum, const summary *next)
     sum->clears = sum->clears > next->clears ? sum->clears : next->clears;
 }
 
+/* Only the accesses of the statement itself, such as the bounds of a loop; children are summarised on their
+ * own. Buffers of which each thread has a copy are left out. */
 static void append_own(placer *pl, const lower_stand *at, const ir_stmt *s, summary *sum)
 {
     base_vec all = {0};
@@ -101,6 +125,7 @@ static void append_own(placer *pl, const lower_stand *at, const ir_stmt *s, summ
     append(pl, sum, &own);
 }
 
+/* The loops around are copied, as the placer's list changes while the access is kept. */
 static const lower_stand *stand(placer *pl, const ir_facts *f)
 {
     lower_stand *at = base_new(pl->cx, lower_stand);
@@ -112,7 +137,8 @@ static const lower_stand *stand(placer *pl, const ir_facts *f)
     return at;
 }
 
-/* The order that a barrier between these has to establish. */
+/* The order that a barrier between these has to establish. The strongest barrier that some pair of accesses
+ * asks for. Pairs that a barrier found so far already orders are not asked, since the proof is what costs. */
 static order need(placer *pl, const base_vec *first, const base_vec *second, const lower_between *how)
 {
     order most = NONE;
@@ -137,6 +163,7 @@ static const ir_stmt *barrier(placer *pl, order o)
     return ir_evaluate(pl->cx, ir_call(pl->cx, BASE_I32, IR_CALL_BARRIER, NULL, &arg, 1, NULL, 0, false));
 }
 
+/* Calls with other operands are no barriers; their memory is counted as that of any call. */
 static order barrier_of(const ir_stmt *s)
 {
     const ir_expr *e = s->kind == IR_EVALUATE ? s->value : NULL;
@@ -153,6 +180,8 @@ static order barrier_of(const ir_stmt *s)
 
 static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s);
 
+/* With an else, the condition is evaluated once, into a variable: a branch may store what the condition
+ * reads. */
 static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
 {
     const ir_stmt *then = ir_if(cx, ir_and(cx, guard, s->branch.cond), s->branch.then, NULL);
@@ -166,7 +195,8 @@ static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const 
         ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), s->branch.otherwise, NULL)));
 }
 
-/* A shuffle stays: it brings what other threads give, and these may be behind the condition. */
+/* A shuffle stays: it brings what other threads give, and these may be behind the condition. The value is
+ * computed by all threads now, so a load that only some may do becomes a select on the condition. */
 static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const ir_expr *value)
 {
     const ir_expr *zero = base_is_bool(value->dtype) ? ir_bool(cx, false) : ir_imm(cx, value->dtype, 0);
@@ -185,6 +215,9 @@ static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const
                        push_guard(cx, guard, s->let.body));
 }
 
+/* Statements that all threads must reach (barriers, commits of copies) stay unguarded; every other statement
+ * without children gets the condition. Loops keep their bounds, so that all threads run the same
+ * iterations. */
 static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
 {
     ir_at(cx, s->loc);
@@ -213,7 +246,8 @@ static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir
     return ir_if(cx, guard, s, NULL);
 }
 
-/* What two ways through a statement have in common. */
+/* What two ways through a statement have in common. Both ways may be taken, so accesses add up, and only the
+ * weaker of the two orders is certain. */
 static void join(placer *pl, summary *sum, const summary *a, const summary *b)
 {
     summary both = {.clears = a->clears < b->clears ? a->clears : b->clears};
@@ -236,7 +270,9 @@ static const ir_stmt *place_in_branches(placer *pl, const ir_facts *f, const ir_
     return a == s->branch.then && b == s->branch.otherwise ? s : ir_if(pl->cx, s->branch.cond, a, b);
 }
 
-/* Whether s can do without a barrier inside; its summary then holds. */
+/* Whether s can do without a barrier inside; its summary then holds. The attempt works on a copy of the
+ * placer: if it fails, nothing that it collected counts. What it learned of differing variables stays, since
+ * this is true in any case. */
 static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     placer inside = *pl;
@@ -254,7 +290,9 @@ static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_st
     return out;
 }
 
-/* In a place that not all threads reach, the caller sees pl->lack and mends it there. */
+/* In a place that not all threads reach, the caller sees pl->lack and mends it there. First the cheap way,
+ * without a barrier inside; then with the condition in a variable and pushed to the statements, so that a
+ * barrier between them is reached by all. */
 static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     tec_context *cx = pl->cx;
@@ -293,7 +331,8 @@ static const ir_stmt *refuse(placer *pl, const ir_stmt *loop)
 }
 
 /* The most iterations that any thread runs of the loop: an extent that is the same for all of them. NULL:
- * none can be named. */
+ * none can be named. The variables of loops whose values differ between threads are eliminated from the
+ * extent at their greatest. */
 static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr **var = base_array(pl->cx, const ir_expr *, pl->loops.n),
@@ -323,7 +362,8 @@ static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_st
  *
  *     for i in tx..tx + min(4, n - tx*4) { S }  =>  for step in 0..min(4, n) { let mine = step < min(4,
  *                                                     n - tx*4) { if mine { S, with tx + step } } }
- */
+ * / The loop counts from 0 for all threads; each adds its own start. A vectorised loop becomes serial, as
+ * lanes cannot meet others at a barrier. */
 static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = pl->cx;
@@ -343,6 +383,9 @@ static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *f, const ir_s
     return ir_for(cx, step, ir_int(cx, 0), most, how, body);
 }
 
+/* Two questions: what one iteration shows to the next one, and what the loop shows to its neighbours. A loop
+ * of at most one iteration has no next one. A loop that may run no iteration clears nothing, since a barrier
+ * in it may be passed by. */
 static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     summary body = {0};
@@ -372,6 +415,8 @@ static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt
     return lower_with_inner(pl->cx, s, out);
 }
 
+/* A loop over fewer threads than the launch has: the others skip it, so a barrier inside would be missed.
+ * Then the loop runs over all of them, and its statements are guarded. */
 static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     tec_context *cx = pl->cx;
@@ -391,6 +436,7 @@ static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *f, const ir_
                          sum);
 }
 
+/* The loop's own bounds are read before the body, by each thread that comes. */
 static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     const ir_stmt *out;
@@ -414,6 +460,8 @@ static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s
 
 /* ---- the rest ---- */
 
+/* Each statement is placed first, then held against the exits of all before it; a barrier between them
+ * changes what later ones see. */
 static const ir_stmt *place_seq(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     base_vec out = {0};
@@ -461,6 +509,7 @@ static const ir_stmt *place_allocate(placer *pl, const ir_facts *f, const ir_stm
     return lower_with_inner(pl->cx, s, place(pl, f, s->allocate.body, sum));
 }
 
+/* A let whose value differs makes its variable differ for all that follows. */
 static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     ir_at(pl->cx, s->loc);
@@ -513,6 +562,7 @@ static bool look_launch(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
+/* Shared buffers that were met on the way are allocated around the launch's threads, each once. */
 static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *f,
                                    const ir_stmt *s, const launch_walk *found)
 {
@@ -528,7 +578,8 @@ static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, con
     return block ? lower_with_inner(cx, s, body) : body;
 }
 
-/* The innermost blockIdx loop, or the outermost threadIdx loop where there is none. */
+/* The innermost blockIdx loop, or the outermost threadIdx loop where there is none. Goes down outside of
+ * launches. The extents of the three axes are the greatest that any loop below asks for. */
 static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *f,
                                   const ir_stmt *s)
 {

@@ -3,6 +3,20 @@
  * Two proofs that they do not: the boxes that all threads together touch are apart; or some dimensions, which
  * both index alike, tell the thread from the element, so that only a thread itself comes back to its
  * elements.
+ *
+ * The two proofs by example, for 32 threads tx and a loop k.
+ *
+ *     apart:  S[k % 2, tx] is written, S[(k + 1) % 2, tx + 1] is read in the same iteration
+ *             both first indices are remainders by 2, and (k + 1) - k = 1 is no multiple of 2: never equal
+ *
+ *     own:    S[tx*4 + i] is written, i in 0..4; S[tx*4 + j] is read, j in 0..4
+ *             with i and j as one variable both indices are alike, and tx*4 + i is one-to-one over (tx, i):
+ *             equal elements mean equal tx, so the writer is the reader
+ *
+ *     neither: S[tx] is written, S[31 - tx] is read: other threads' elements; a barrier must stand between
+ *
+ * `own` needs loops over the same thread axes around both accesses. If a stands in a loop over tx, and b in
+ * none, all threads do b, and "the same thread" means nothing.
  */
 #include "lower/conflict.h"
 #include "ir/reason/itermap.h"
@@ -37,6 +51,7 @@ static bool collect(ir_walk *w, const ir_expr *e)
     return true;
 }
 
+/* Statements with children give what they evaluate themselves: bounds, conditions, values of lets. */
 void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out)
 {
     collector c = {.walk = {.expr = collect, .cx = cx}, .at = at, .out = out};
@@ -67,7 +82,8 @@ void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, ba
 
 /* ---- apart ---- */
 
-/* The element of the later access, in its own iteration of the loop that carries. */
+/* The element of the later access, in its own iteration of the loop that carries. Only the carried loop's
+ * variable moves; all other loops are covered by the boxes. */
 static const ir_expr *later(tec_context *cx, const ir_expr *e, const lower_between *how,
                             const ir_expr *distance)
 {
@@ -76,6 +92,7 @@ static const ir_expr *later(tec_context *cx, const ir_expr *e, const lower_betwe
                : e;
 }
 
+/* The box over all threads and over all loops that do not stand still between a and b. */
 static ir_region whole_box(const ir_facts *f, const lower_access *a, const lower_between *how)
 {
     tec_context *cx = ir_facts_context(f);
@@ -110,7 +127,8 @@ static const ir_expr *dividend(const ir_facts *f, const ir_expr *e, int64_t m)
     return ir_prove_le(f, ir_int(cx, 0), e) && ir_prove_le(f, e, ir_int(cx, m - 1)) ? e : NULL;
 }
 
-/* x mod m and y mod m differ if x - y is known and no multiple of m. */
+/* x mod m and y mod m differ if x - y is known and no multiple of m. An example: x = k mod 3 and y = (k + 1)
+ * mod 3 differ in 1, and 1 mod 3 is not 0. */
 static bool turns_differ(const ir_facts *f, const ir_expr *x, const ir_expr *y)
 {
     tec_context *cx = ir_facts_context(f);
@@ -124,6 +142,8 @@ static bool turns_differ(const ir_facts *f, const ir_expr *x, const ir_expr *y)
     return a && b && ir_is_int(ir_simplify(f, ir_sub(cx, a, b)), &d) && d % m != 0;
 }
 
+/* The later access of a carried pair happens `distance` iterations after, 1 where it is known to be the next
+ * one, otherwise any number from 1 on. Boxes are compared with the loop's variable moved by that much. */
 static bool apart(const ir_facts *program, const lower_access *a, const lower_access *b,
                   const lower_between *how)
 {
@@ -186,6 +206,8 @@ static void cover_axis(likeness *l, const lower_access *a, int axis)
     }
 }
 
+/* Both accesses get the same variable for an axis: we ask what follows if the same thread does both. An axis
+ * that only one of them has makes the two not comparable (`bound`). */
 static void map_threads(likeness *l, const lower_access *a, int which, ir_subst *map)
 {
     for (int i = 0; i < a->at->n; i++) {
@@ -202,7 +224,8 @@ static void map_threads(likeness *l, const lower_access *a, int which, ir_subst 
 }
 
 /* A constant that e never exceeds, where its form tells one; e otherwise. What is distinct within it is so
- * within e. */
+ * within e. An example: a last tile has min(8, n - t*8) elements. As 8 is never exceeded, indices that are
+ * distinct for i in 0..8 are so for fewer. */
 static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
 {
     int64_t a, b;
@@ -217,7 +240,10 @@ static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
 }
 
 /* Loops that do not stand still between a and b: their k-th in order of use becomes the k-th variable of
- * both. */
+ * both.
+ *
+ *     a: for i in 0..4 { S[tx*4 + i] }    b: for j in 0..4 { S[tx*4 + j] }      i, j -> inner0
+ */
 static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int which,
                       const lower_between *how, ir_subst *map, base_vec *own)
 {
@@ -241,6 +267,7 @@ static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int 
         }
 }
 
+/* With different extents, the same variable would stand for different sets of iterations in a and b. */
 static bool same_extents(const likeness *l)
 {
     int n = l->seen[0].n < l->seen[1].n ? l->seen[0].n : l->seen[1].n;
@@ -251,6 +278,9 @@ static bool same_extents(const likeness *l)
     return true;
 }
 
+/* Whether the collected indices determine the thread. Variables that no index uses are left out, except those
+ * of the thread axes: a thread that the indices do not mention cannot be told. Proven by the map being
+ * one-to-one. */
 static bool tells_thread(const likeness *l, const base_vec *bind, const base_vec *dom)
 {
     base_vec var = {0}, extent = {0};
@@ -276,7 +306,8 @@ static bool tells_thread(const likeness *l, const base_vec *bind, const base_vec
 }
 
 /* Adds a function of one index that comes out alike for both: the index itself, or which of a thread's pieces
- * it falls in. */
+ * it falls in. A second chance where the indices differ inside a piece: tx*4 + 1 and tx*4 + 3 are not alike,
+ * but both divided by 4 are tx. */
 static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_expr *shape, base_vec *bind,
                       base_vec *dom)
 {
@@ -302,6 +333,8 @@ static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_
     }
 }
 
+/* Dimension by dimension, both indices are carried over to common variables; those that come out alike are
+ * collected, and must tell the thread. */
 static bool own(const ir_facts *program, const lower_access *a, const lower_access *b,
                 const lower_between *how)
 {
@@ -327,6 +360,8 @@ static bool own(const ir_facts *program, const lower_access *a, const lower_acce
     return same_extents(&l) && tells_thread(&l, &bind, &dom);
 }
 
+/* Order from cheap to costly. Two buffers of one alias class share memory in a way that nothing is known
+ * of. */
 bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b,
                     const lower_between *how)
 {

@@ -38,7 +38,8 @@ static const ir_stmt *serial(finisher *f, const ir_stmt *s)
 }
 
 /* The body of a parallel loop has a rewrite of its own, since what is inside becomes something else than it
- * would outside. */
+ * would outside. Kinds of loops that earlier passes should have removed are refused with the target's name:
+ * what is left is something that this target cannot run. */
 static const ir_stmt *visit_loop(finisher *f, const ir_stmt *s)
 {
     tec_context *cx = f->rw.cx;

@@ -35,6 +35,7 @@ static bool is_flat(const ir_buffer *b)
     return b->n == 1 && !b->strides && !b->offset;
 }
 
+/* One twin for each buffer, made when it is first met, so that all accesses agree on it. */
 static const ir_buffer *flat(flattener *f, const ir_buffer *b)
 {
     tec_context *cx = f->rw.cx;
@@ -63,6 +64,7 @@ static const ir_expr *element(tec_context *cx, const ir_buffer *b, const ir_expr
     return sum;
 }
 
+/* NULL where an index cannot be rewritten; the error is in the context. */
 static const ir_expr *visit_load(ir_rewrite *rw, const ir_expr *e)
 {
     const ir_buffer *b = e->load.buffer;
@@ -104,6 +106,7 @@ static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
     return e->op == IR_CALL ? visit_call(rw, e) : ir_rewrite_children(rw, e);
 }
 
+/* Index and value are rewritten before the element number is formed: they may hold loads of other buffers. */
 static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
 {
     const ir_buffer *b = s->store.buffer;
@@ -133,6 +136,7 @@ static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *b)
     return flat((flattener *)rw, b);
 }
 
+/* Parameters are flattened too, whether or not the body uses them: callers see their new shapes. */
 const ir_program *lower_flatten(const lower_options *o, const ir_program *p)
 {
     flattener f = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}};

@@ -18,6 +18,8 @@ static bool is_product(const ir_expr *e)
     return e->op == IR_MUL;
 }
 
+/* The product on the right of a sum comes first where both operands are products: a*b + c*d becomes fma(c, d,
+ * a*b). The result of a difference is negated in an operand, which is exact. */
 static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
 {
     tec_context *cx = rw->cx;

@@ -29,7 +29,8 @@ static bool is_listed(const importer *im, const char *key, const ir_expr *value)
     return false;
 }
 
-/* The notes without imports. */
+/* The notes without imports. The notes are those of one loop or block; what is imported goes to the program's
+ * notes, numbered in the order in which it was found. */
 static const ir_note *take(importer *im, const ir_note *notes, base_loc loc)
 {
     tec_context *cx = im->rw.cx;
@@ -50,6 +51,7 @@ static const ir_note *take(importer *im, const ir_note *notes, base_loc loc)
     return notes;
 }
 
+/* Children are visited after the statement's own notes, so that imports keep the order of the text. */
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
     importer *im = (importer *)rw;

@@ -17,6 +17,16 @@
  * that was cut), the init is either known not to be due, or it stays in place under a test that all reduce
  * variables are 0; that is right only if there is a first point and no other comes before it, so a reduction
  * that may be empty or is guarded there, or several loops of both kinds, are refused.
+ *
+ * Where the init may not be moved in front: the later part of a loop that was cut.
+ *
+ *     for k in 0..4 { block C { init; C[y] sum= A[y, k] } }        starts at k = 0: hoisted
+ *     for k in 0..8 { block C'2 { C[y] sum= A[y, k + 4] } }        has no init: cut took it away
+ *
+ * Had the second loop an init and bounds that are not known to begin at 0, the test `k == 0` would stand in
+ * place. That is only right if the point 0 exists and comes first. With two loops that mix spatial and reduce
+ * variables, reordered against each other, another point of the element may come before it, and its term
+ * would be overwritten by the init. So such nests are refused, with the loop's name.
  */
 #include "ir/region/region.h"
 #include "lower/nest.h"
@@ -26,7 +36,8 @@ typedef struct {
     base_map before; /* statement -> base_vec of the inits that go before it */
 } placer;
 
-/* The conjuncts that concern where the init stores; true where others were left out. */
+/* The conjuncts that concern where the init stores; true where others were left out. A conjunct about reduce
+ * variables alone says which terms there are, and the init is due without terms as well. */
 static bool spatial_conjuncts(tec_context *cx, const tree_site *s, int at, const base_map *reduce,
                               const base_map *spatial, base_vec *out)
 {
@@ -49,6 +60,8 @@ static bool spatial_conjuncts(tec_context *cx, const tree_site *s, int at, const
     return left_out;
 }
 
+/* The block of the init has the block's iteration variables except the reduce ones; its regions are those of
+ * the init statement. */
 static const ir_stmt *init_block(const ir_facts *f, const tree_site *s)
 {
     tec_context *cx = ir_facts_context(f);
@@ -100,7 +113,8 @@ static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
 }
 
 /* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f
- * holds there: inside the loops it would be known that they run. */
+ * holds there: inside the loops it would be known that they run. A copied loop that also reduces may be empty
+ * exactly where the reduction is: the init would not run. */
 static const ir_stmt *hoisted(const ir_facts *f, const tree_site *s, int at, const base_map *reduce,
                               base_map *used, const base_vec *guards)
 {
@@ -140,7 +154,8 @@ static const ir_stmt *mixed_loop(const tree_site *s, int at, const base_map *red
     return NULL;
 }
 
-/* Beside the block itself, where all its reduce variables are 0. */
+/* Beside the block itself, where all its reduce variables are 0. Two refusals: a mixed nest, where another
+ * point may come first, and a reduction that may have no point at all. */
 static const ir_stmt *in_place(const ir_facts *f, const tree_site *s, const ir_stmt *mixed,
                                const base_vec *guards, bool guarded)
 {
@@ -179,6 +194,9 @@ static bool is_empty(const ir_facts *program, const ir_block *b)
     return false;
 }
 
+/* Decides between three cases: the loops start at the first point (hoist), they never reach it (no init is
+ * due), or it is not known (test in place). For the loops inside of the reduction the facts outside are used,
+ * as inside a loop it would be known that the loop runs. */
 static bool place(placer *p, const ir_facts *program, const tree_site *s)
 {
     tec_context *cx = p->rw.cx;

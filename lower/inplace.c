@@ -5,6 +5,14 @@
  * A nest of constant loops around one store, whose index takes another value in each iteration, and that
  * reads P at that index only: when an element of Q is written, the element of P in its place has been read
  * for the last time. Whether P is needed elsewhere is the caller's question.
+ *
+ * What would go wrong otherwise, with Q lying on P:
+ *
+ *     Q[i] = P[63 - i]             iteration 0 overwrites P[0], which iteration 63 reads
+ *     Q[i / 2] = P[i / 2]          iteration 1 reads the element that iteration 0 has overwritten
+ *
+ * The first loop reads P at another index than that of the store. In the second the index takes the same
+ * value twice.
  */
 #include "lower/inplace.h"
 
@@ -21,6 +29,8 @@ typedef struct {
     base_vec own; /* expressions on the way: bounds, conditions, lets */
 } nest;
 
+/* Collects the loops down to the single store. Bounds, conditions and lets on the way may load P too, so they
+ * are kept in `own`. */
 static bool descend(nest *n, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(n->f);
@@ -49,7 +59,10 @@ static bool descend(nest *n, const ir_stmt *s)
 }
 
 /* Whether the index differs between all iterations: from the smallest step up, each passes what the smaller
- * ones cover. */
+ * ones cover.
+ *
+ *     i*8 + j, i in 0..64, j in 0..8:  step 1 covers 8, step 8 >= 8 covers 512: each index once
+ */
 static bool is_injective(nest *n, const ir_expr *index)
 {
     int64_t covered = index->dtype.lanes;
@@ -93,6 +106,8 @@ static bool note_load(ir_walk *w, const ir_expr *e)
     return true;
 }
 
+/* The store's own buffer must not be read. A buffer that is read at the store's index qualifies if its
+ * elements are as large. */
 bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to, base_vec *from)
 {
     tec_context *cx = ir_facts_context(f);

@@ -29,6 +29,7 @@ typedef struct {
     ir_subst values;
 } expansion;
 
+/* Two intrinsics of one name are the same: tensorize refused any other. */
 static const ir_intrinsic *known_as(writer *w, const ir_intrinsic *in)
 {
     for (int i = 0; i < w->intrinsics.n; i++)
@@ -49,6 +50,7 @@ static int operand_of(const expansion *x, const ir_buffer *param)
     return -1;
 }
 
+/* A ramp times a scalar is a ramp. */
 static const ir_expr *scaled(tec_context *cx, const ir_expr *index, const ir_expr *by)
 {
     if (ir_is_value(by, 1))
@@ -65,6 +67,7 @@ static const ir_expr *uniform(const ir_expr *e)
     return e->dtype.lanes == 1 ? e : e->op == IR_BROADCAST ? e->arg[0] : NULL;
 }
 
+/* Keeps ramps as ramps: base + uniform value, so that a load of consecutive elements is still seen as one. */
 static const ir_expr *add(tec_context *cx, const ir_expr *a, const ir_expr *b)
 {
     const ir_expr *ramp = a->op == IR_RAMP ? a : b->op == IR_RAMP ? b : NULL, *other = ramp == a ? b : a;
@@ -77,7 +80,9 @@ static const ir_expr *add(tec_context *cx, const ir_expr *a, const ir_expr *b)
     return ir_add(cx, a, b);
 }
 
-/* The element number from the operand's address. */
+/* The element number from the operand's address. With as many indices as dimensions, each is multiplied by
+ * its stride: the declared one, or that of a compact layout, built up from the last dimension. A single index
+ * of a parameter with more dimensions counts elements. */
 static const ir_expr *element(expansion *x, const ir_buffer *param, int operand, const ir_expr *const *index,
                               int n)
 {
@@ -113,6 +118,7 @@ static const ir_expr *expand_load(expansion *x, const ir_expr *e, int operand)
     return mask ? ir_load_masked(x->rw.cx, b, &at, 1, mask) : ir_load(x->rw.cx, b, &at, 1);
 }
 
+/* Calls inside the text name intrinsics of the text's own list, which the program lists from now on. */
 static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *e)
 {
     expansion *x = (expansion *)rw;
@@ -129,6 +135,7 @@ static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *e)
                    out->call.n, out->call.buffer, out->call.n_buffers, out->call.pure);
 }
 
+/* Stores to a parameter go to the operand's memory; stores to what the text allocates stay. */
 static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *s)
 {
     expansion *x = (expansion *)rw;
@@ -156,6 +163,7 @@ static const ir_program *text_of(writer *w, const ir_intrinsic *in)
     return p;
 }
 
+/* The body is renamed first: its loops and lets need variables of their own at each call. */
 static const ir_stmt *expand(writer *w, const ir_expr *call)
 {
     expansion x = {.rw = {.cx = w->rw.cx, .expr = expand_expr, .stmt = expand_stmt}, .w = w, .call = call};
@@ -182,6 +190,7 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return expand((writer *)rw, s->value);
 }
 
+/* Intrinsics whose text was written out leave the list of the program; those that it calls come in. */
 const ir_program *lower_intrinsics(const lower_options *o, const ir_program *p)
 {
     writer w = {.rw = {.cx = o->cx, .stmt = visit}};

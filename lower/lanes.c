@@ -22,6 +22,21 @@
  * which is logged.
  *
  * lower/threads.c does the same for the threads of a block.
+ *
+ * A worked example with 12 lanes on a target with masks, y spatial and k in 0..n*12:
+ *
+ *     lanes 12 -> 16, partial results P[y, 16], all of them 0 at first
+ *     P[y, lane] sum= A[y, k.0*12 + lane] where lane < 12          lanes 12 .. 15 keep the 0
+ *     P[y, v] sum= P[y, v + 8], v in 0..8;   then 4, 2, 1          16 -> 8 -> 4 -> 2 -> 1
+ *     S[y] = init;  S[y] sum= P[y, 0]
+ *
+ * The identity in the lanes 12 to 15 makes the rounding up harmless: adding 0 changes no sum. Without masks
+ * the buffer has 12 lanes: 12 -> 6 -> 3 by halves, and the last 3 are added in order.
+ *
+ * What each check of `forbidden` prevents. A reduction that others read half-way would give them a sum that
+ * is still spread over lanes. A loop that mixes elements and terms would be copied around the combination,
+ * and an element would combine its lanes once for each of its terms. An init that is not at the first point
+ * would be applied to some terms only.
  */
 #include "lower/lanes.h"
 #include "ir/calls.h"
@@ -41,7 +56,7 @@ static bool is_dimension(const tree_site *s, const ir_expr *var)
 
 /* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the
  * last: partial results in registers, which those along x may have, have no dimension that others could
- * share. */
+ * share. Only a loop that no element depends on can be split into lanes of one element. */
 static int lane_loop(const lower_splitter *sp, const tree_site *s)
 {
     tec_context *cx = sp->rw.cx;
@@ -124,7 +139,9 @@ static int shared_at(tec_context *cx, const tree_site *s, int loop)
 }
 
 /* The place of the outermost loop that the partial results span. Where others fill or take the results within
- * the reduction, as an accumulating cache does, that is a loop inside of what they share. */
+ * the reduction, as an accumulating cache does, that is a loop inside of what they share. An accumulating
+ * cache, for example, loads and stores the result in each step of an outer reduction loop; partial results
+ * that spanned these steps would be combined behind the last store. */
 static int outermost(tec_context *cx, const tree_site *s, const base_map *reduce, int loop)
 {
     int shared = shared_at(cx, s, loop), at = shared + 1;
@@ -208,6 +225,8 @@ static bool is_one_for_each(tec_context *cx, const lower_reduction *r, const ir_
     return used.n > 0;
 }
 
+/* The shape of the result, and a last dimension for the lanes. Where each thread keeps its own result in a
+ * register there is no such dimension, and a dimension that only threads move along has one element. */
 static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction *r, int which)
 {
     tec_context *cx = sp->rw.cx;
@@ -228,7 +247,7 @@ static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction
 /* ---- blocks ---- */
 
 /* A block like that of the reduction, with the given variables, bindings and body; its regions follow from
- * the body. */
+ * the body. The facts for the regions are those of the program alone: a block's inside mentions no loop. */
 static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, const char *name,
                                  const ir_iter *iters, const ir_expr *const *bind, int n, const ir_stmt *init,
                                  const ir_stmt *body, const ir_expr *where)
@@ -263,6 +282,7 @@ typedef struct {
     const ir_expr *lane; /* the last variable */
 } variables;
 
+/* The variables are those of the old block itself, as the new block takes over its index expressions. */
 static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool reduce_too,
                             ir_iter_kind lane_kind, int64_t lanes, const ir_expr *bind)
 {
@@ -302,6 +322,8 @@ static const ir_expr *partial(lower_splitter *sp, const lower_reduction *r, int 
     return ir_load(sp->rw.cx, r->part[which], partial_index(sp, r, lane), r->part[which]->n);
 }
 
+/* The block that stands in the reduction's place: one update of the lane's own partial result, in the loop
+ * whose extent became the number of lanes. Lanes behind the old extent do nothing. */
 static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *r)
 {
     tec_context *cx = sp->rw.cx;
@@ -335,7 +357,8 @@ static const ir_stmt *one_by_one(ir_rewrite *rw, const ir_stmt *s)
 }
 
 /* Copies of the reduction's spatial loops around a statement. Threads that combine their results meet in
- * them, so a vectorised loop that each thread has for itself is serial in the copy. */
+ * them, so a vectorised loop that each thread has for itself is serial in the copy. The guards of elements
+ * stand around the inner statement, in terms of the old variables; the copies rename both. */
 static const ir_stmt *nest(lower_splitter *sp, const lower_reduction *r, const ir_stmt *inner)
 {
     const ir_stmt *out = lower_copy_loops(sp->rw.cx, r->site, r->at, &r->spatial, &r->guards, inner);
@@ -344,6 +367,7 @@ static const ir_stmt *nest(lower_splitter *sp, const lower_reduction *r, const i
     return out && r->how != IR_VECTORISED ? ir_rewrite_stmt(&rw, out) : out;
 }
 
+/* All partial results at the identity, in front of the outermost loop of the reduction. */
 static const ir_stmt *start(lower_splitter *sp, const lower_reduction *r)
 {
     tec_context *cx = sp->rw.cx;
@@ -390,6 +414,8 @@ static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int6
     return body;
 }
 
+/* One halving: lane v takes in lane v + half. With shuffles all lanes run, and each gets the sum of its
+ * pair. */
 static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *r, int64_t half)
 {
     const ir_expr *loop = ir_var(sp->rw.cx, "lane", BASE_I64);
@@ -404,7 +430,8 @@ static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *r, int64_t
     return nest(sp, r, over_lanes(sp, loop, lanes, r->how, block));
 }
 
-/* The block itself, over the lanes that are left; of threads, the first does it. */
+/* The block itself, over the lanes that are left; of threads, the first does it. The block keeps its name and
+ * its init, so that later passes find the reduction where it was. */
 static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *r, int64_t lanes)
 {
     tec_context *cx = sp->rw.cx;
@@ -450,7 +477,7 @@ static bool uses_any(tec_context *cx, const ir_expr *e, const base_map *set)
 }
 
 /* The block's variable runs over its domain in a loop of its own: each iteration has an element, whatever is
- * said of terms. */
+ * said of terms. Then the variable is no evidence that a guard is about elements. */
 static bool is_whole(tec_context *cx, const tree_site *s, int iter)
 {
     for (int i = 0; i < s->n; i++) {
@@ -491,7 +518,8 @@ static const ir_facts *facts_of_copies(const lower_splitter *sp, const lower_red
     return f;
 }
 
-/* Where the guards are not proven to leave existing elements alone, they say so. */
+/* Where the guards are not proven to leave existing elements alone, they say so. A guard that is weakened to
+ * "for some term" may hold for elements that do not exist. */
 static void stay_inside(const ir_facts *outside, lower_reduction *r)
 {
     tec_context *cx = ir_facts_context(outside);
@@ -514,7 +542,10 @@ static void stay_inside(const ir_facts *outside, lower_reduction *r)
 
 /* The conjuncts that speak of no loop of the terms. One that speaks of terms and elements, as the tail of a
  * loop that was fused over both does, leaves out whole elements: what it says of them at the best of the
- * terms. A block with its init starts all elements. False where it is no comparison that says so. */
+ * terms. A block with its init starts all elements. False where it is no comparison that says so.
+ *
+ *     where y*4 + k < 10 over terms k in 0..4:  holds for some k where y*4 < 10, the best of the terms
+ */
 static bool guard_elements(const lower_splitter *sp, lower_reduction *r)
 {
     tec_context *cx = sp->rw.cx;
@@ -554,6 +585,7 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *r)
     return true;
 }
 
+/* Everything that one reduction becomes, noted in maps by statement; `visit` then rewrites the tree once. */
 static bool split(lower_splitter *sp, const tree_site *s, int loop)
 {
     tec_context *cx = sp->rw.cx;
@@ -588,6 +620,7 @@ static bool split(lower_splitter *sp, const tree_site *s, int loop)
     return !base_failed(cx);
 }
 
+/* Statements to put before and behind are kept in order: the start, the loop, the foldings, the finish. */
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
     lower_splitter *sp = (lower_splitter *)rw;
@@ -632,7 +665,8 @@ static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *p
     return all;
 }
 
-/* One loop of each block. */
+/* One loop of each block. A block that reduces over several loops of the kind has one of them split at a
+ * time; the next call finds the updates of partial results as a reduction of its own. */
 static const ir_program *split_once(const lower_options *o, const ir_program *p, const lower_lane_kind *kind)
 {
     lower_splitter sp = {

@@ -1,4 +1,16 @@
-/* lower/launches.c -- reads the list of launches off a program that went through the pass `split`. */
+/* lower/launches.c -- reads the list of launches off a program that went through the pass `split`.
+ *
+ *     allocate T: f32[n] @workspace(0) {
+ *       attribute launch(0) { for b .. { for t in 0..32 .. { T[..] = A[..] } } }
+ *       for i in 0..3 { if n > i { attribute launch(1) { B[i] = T[i] } } } }
+ *
+ *     launch 0   grid {ceildiv(n, 32), 1, 1}, block {32, 1, 1}, arguments A, T, n
+ *     launch 1   guard n > i, one block of one thread, arguments B, T, i
+ *     loop       i in 0..3, around the launches 1 to 2, exclusive
+ *
+ * What cannot be known on the host is refused here, by name: a grid that depends on loaded values, a size
+ * that is no constant inside of a launch, a condition that reads the device's memory.
+ */
 #include "lower/launches.h"
 
 #include "lower/util.h"
@@ -13,7 +25,8 @@ typedef struct {
 
 /* ---- sizes ---- */
 
-/* What a walk over the code of a launch collects. */
+/* What a walk over the code of a launch collects. One launch. `failed` stops the walk; the error is in the
+ * context then. */
 typedef struct {
     ir_walk walk;
     lower_launch *l;
@@ -30,6 +43,8 @@ static void refuse(collector *c, const ir_stmt *s, const char *what)
     c->failed = c->walk.stop = true;
 }
 
+/* The number of blocks is an expression for the host. The number of threads must be a constant, since code
+ * generators declare it; of several loops over one axis the longest counts. */
 static void collect_loop(collector *c, const ir_stmt *s)
 {
     tec_context *cx = c->walk.cx;
@@ -48,6 +63,8 @@ static void collect_loop(collector *c, const ir_stmt *s)
     }
 }
 
+/* Shared memory is counted in bytes, each buffer rounded up to 64. A buffer that unrolling allocates several
+ * times counts once. */
 static void collect_allocation(collector *c, const ir_stmt *s)
 {
     const ir_buffer *b = s->allocate.buffer;
@@ -76,6 +93,7 @@ static void use(collector *c, const void *what)
     base_map_put(c->walk.cx, &c->uses, what, (void *)(uintptr_t)what);
 }
 
+/* Loops over blocks are walked by hand: their extent is not an argument of the code. */
 static bool collect_stmt(ir_walk *w, const ir_stmt *s)
 {
     collector *c = (collector *)w;
@@ -113,6 +131,8 @@ static bool collect_expr(ir_walk *w, const ir_expr *e)
 
 /* ---- arguments ---- */
 
+/* In the order that the header promises. A buffer that the launch only reads is marked so, for the caller's
+ * checks; a buffer of the workspace always counts as written. */
 static void add_args(reader *r, collector *c, lower_launch *l)
 {
     const ir_program *p = r->p;
@@ -158,7 +178,8 @@ static bool is_known(const reader *r, const ir_expr *var)
     return false;
 }
 
-/* The number of blocks is for the host to compute: a launch has one grid. */
+/* The number of blocks is for the host to compute: a launch has one grid. All three axes, each an expression;
+ * see is_known for what it may mention. */
 static bool check_grid(reader *r, const lower_launch *l)
 {
     for (int a = 0; a < LOWER_AXES; a++) {
@@ -212,6 +233,7 @@ static bool is_bound(const ir_stmt *s)
     return lower_is_thread(s) || lower_is_blocks(s);
 }
 
+/* Axes without a loop have one block, or one thread. */
 static bool add_launch(reader *r, const ir_stmt *s, const ir_expr *guard)
 {
     lower_launch *l = base_new(r->cx, lower_launch);
@@ -231,7 +253,8 @@ static bool add_launch(reader *r, const ir_stmt *s, const ir_expr *guard)
 
 static bool read(reader *r, const ir_stmt *s, const ir_expr *guard);
 
-/* A loop around launches. The guard's own variables may be those of loops outside of this one. */
+/* A loop around launches. The guard's own variables may be those of loops outside of this one. launches[first
+ * .. end) belong to the loop, nested loops included. */
 static bool read_loop(reader *r, const ir_stmt *s, const ir_expr *guard)
 {
     lower_loop *loop = base_new(r->cx, lower_loop);
@@ -252,6 +275,7 @@ static bool read_loop(reader *r, const ir_stmt *s, const ir_expr *guard)
     return ok;
 }
 
+/* The pass `split` gives a place to every buffer whose size it can name; one without a place is refused. */
 static bool read_allocation(reader *r, const ir_stmt *s, const ir_expr *guard)
 {
     bool ok;
@@ -267,6 +291,7 @@ static bool read_allocation(reader *r, const ir_stmt *s, const ir_expr *guard)
     return ok;
 }
 
+/* Goes through what is left outside of launches. `guard` is the conjunction of the conditions around. */
 static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
 {
     bool ok = true;

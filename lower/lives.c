@@ -4,6 +4,13 @@
  * entered below each node. Two intervals meet where one starts before the other's end and ends after its
  * start: so a question visits the front part of the array, and of that only the nodes whose latest end is
  * late enough, each of which has something to find.
+ *
+ *     intervals by start: a 0..3, b 2..9, c 4..5, d 8..9      latest ends:      9
+ *     question 6..7: meets b alone                                           9     9
+ *                                                                           3 9   5 9
+ *
+ * Node (a, b) is searched as 9 >= 6; a ends at 3 and is skipped; b is found. Node (c, d) starts at 4 <= 7 and
+ * has a latest end of 9, so it is searched; c ends at 5, and d starts at 8 > 7: nothing there.
  */
 #include "lower/lives.h"
 
@@ -26,6 +33,8 @@ static int by_start(const void *pa, const void *pb)
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
+/* The number of leaves is a power of two; leaves without an interval are never entered. Ranks are written
+ * into the caller's intervals. */
 lower_lives *lower_lives_new(tec_context *cx, lower_life *const *all, int n)
 {
     lower_lives *l = base_new(cx, lower_lives);

@@ -62,6 +62,7 @@ static int decided(const ir_expr *mask)
     return mask && ir_is_int(mask, &v) ? v != 0 : -1;
 }
 
+/* `true` is the neutral operand of `and`, `false` that of `or`; the other constant decides alone. */
 static const ir_expr *visit_logic(tec_context *cx, const ir_expr *e)
 {
     int a = decided(e->arg[0]), b = e->op == IR_NOT ? -1 : decided(e->arg[1]);
@@ -85,6 +86,7 @@ static const ir_expr *visit_load(tec_context *cx, const ir_expr *e)
     }
 }
 
+/* The operands are decided first, so that a mask of masks is decided in one go. */
 static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
 {
     e = ir_rewrite_children(rw, e);
@@ -140,7 +142,7 @@ static bool needs_test(tec_context *cx, const ir_expr *e)
 }
 
 /* What lanes without a store compute does not matter, but for two things: a division by zero, and a load out
- * of bounds. */
+ * of bounds. A divisor keeps its test, since a lane that does not store would still divide. */
 static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *e)
 {
     if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && base_is_int(e->dtype)) {
@@ -162,6 +164,7 @@ const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_e
     return ir_rewrite_expr(&u.rw, e);
 }
 
+/* A store that no lane makes goes away; its value may hold loads, which have no effect. */
 static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 {
     tec_context *cx = rw->cx;

@@ -64,6 +64,8 @@ static const ir_expr *expand_one(math *m, const row *r, const ir_expr *x)
     return ir_cast(m->cx, m->real, v);
 }
 
+/* Half precision computes in float32 and is rounded once, at the end. The arguments are bound to variables,
+ * since an expansion uses them many times. */
 static const ir_expr *expand(const expander *x, const ir_expr *e)
 {
     tec_context *cx = x->rewrite.cx;

@@ -1,4 +1,15 @@
-/* lower/math_build.c -- the small words that expansions of math functions are written in. */
+/* lower/math_build.c -- the small words that expansions of math functions are written in.
+ *
+ * An expansion is a chain of lets around one expression: lower_math_let appends to the chain and gives the
+ * variable, and lower_math_close wraps the result. So a subexpression that is used twice is computed once,
+ * and the text stays linear in the number of steps. Adding `magic`, 1.5 * 2^23 in float32, to a small number
+ * x leaves round(x) in the low bits of the sum:
+ *
+ *     12582912 + 5.3 = 12582917, whose bits are those of 12582912 plus 5
+ *
+ * Numbers of this size have no place for a fraction, so that the addition itself rounds, and the constant 1.5
+ * keeps the exponent the same for negative x.
+ */
 #include "lower/math.h"
 
 #include <math.h>
@@ -64,6 +75,7 @@ const ir_expr *lower_math_mul_add(const math *m, const ir_expr *a, const ir_expr
     return m->fma ? ir_fma(m->cx, a, b, c) : ir_add(m->cx, ir_mul(m->cx, a, b), c);
 }
 
+/* Horner's scheme, from the highest coefficient down; c[0] is the constant term. */
 const ir_expr *lower_math_poly(const math *m, const math_numbers *p, const ir_expr *x)
 {
     const ir_expr *v = lower_math_real(m, p->c[p->n - 1]);

@@ -5,6 +5,9 @@
  * leaves it in the low bits, from where it becomes an exponent. 2^n is multiplied in as two factors, since n
  * alone may be beyond the exponents where e^x is not; overflow to infinity and underflow to zero come by
  * themselves. min and max with constants keep NaN.
+ *
+ * Example: x = 10 in float32 gives n = round(10 * 1.4427) = 14 and r = 10 - 14 * 0.693147 = 0.29594, so e^10
+ * = 2^14 * e^0.29594 = 16384 * 1.34439 = 22026.5.
  */
 #include "lower/math.h"
 
@@ -24,6 +27,8 @@ const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *
     return ir_mul(m->cx, ir_mul(m->cx, v, lower_math_scale(m, half)), lower_math_scale(m, rest));
 }
 
+/* The bounds of the clamp lie just beyond the results 0 and infinity, where n still fits: without them n
+ * would run out of the exponent's bits. The polynomial gives (e^r - 1 - r) / r^2. */
 const ir_expr *lower_math_exp(math *m, const ir_expr *x)
 {
     const math_tables *t = &lower_math_table;

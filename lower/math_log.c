@@ -3,6 +3,10 @@
  * x = s * 2^e with s from sqrt(1/2) to sqrt(2), by integer arithmetic on the bits; f = s - 1 is exact. ln(1 +
  * f) is f - f^2/2 + f^3 q(f) in float32; in float64, with u = f / (2 + f), it is f - (f^2/2 - u (f^2/2 + R)),
  * R a polynomial in u^2. e ln 2 is added in two parts.
+ *
+ * Example: x = 10 is 1.25 * 2^3, with s = 1.25 between sqrt(1/2) and sqrt(2), so f = 0.25 and ln 10 = ln 1.25
+ * + 3 ln 2 = 0.22314 + 2.07944 = 2.30259. Keeping s around 1 on both sides matters near x = 1: with s in [1,
+ * 2) the number 0.99 would be 1.98 * 2^-1, and ln 1.98 - ln 2 would cancel nearly all digits.
  */
 #include "lower/math.h"
 
@@ -21,6 +25,9 @@ static const ir_expr *normal(math *m, const ir_expr *x, const ir_expr **lost)
     return LET(lower_math_where(m, small, ir_mul(m->cx, x, REAL(ldexp(1, (int)power))), x));
 }
 
+/* The bits of sqrt(1/2) are subtracted before the exponent is taken, so that the exponent changes at sqrt(2)
+ * and not at 2: 1.5 becomes 0.75 * 2^1. `e` still has the bias, which the subtraction of a float takes
+ * off. */
 math_parts lower_math_take_apart(math *m, const ir_expr *number)
 {
     const ir_expr *lost = NULL, *x = m->denormals ? normal(m, number, &lost) : number;
@@ -84,6 +91,7 @@ const ir_expr *lower_math_log(math *m, const ir_expr *x)
     return with_specials(m, x, LET(m->is_double ? log_double(m, &p) : log_single(m, &p)));
 }
 
+/* In float32 the polynomial is of log2(1 + f) itself; in float64 ln(1 + f) is scaled by log2(e). */
 const ir_expr *lower_math_log2(math *m, const ir_expr *x)
 {
     math_parts p = lower_math_take_apart(m, x);

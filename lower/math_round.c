@@ -16,6 +16,7 @@
 #define SUB(a, b) ir_sub(m->cx, (a), (b))
 #define MUL(a, b) ir_mul(m->cx, (a), (b))
 
+/* copysign at the end keeps -0.0, which floor and ceil must give for small negative numbers. */
 const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x)
 {
     if (m->t->has_rounding)
@@ -46,7 +47,9 @@ static exact_sum two_sum(math *m, const ir_expr *a, const ir_expr *b)
     return (exact_sum){s, LET(ADD(SUB(a, SUB(s, bb)), SUB(b, bb)))};
 }
 
-/* a + b, where inexact the neighbour whose last bit is 1. */
+/* a + b, where inexact the neighbour whose last bit is 1. A second rounding to fewer bits then never meets a
+ * false tie. In decimal: 1.4999 rounded to 1.5 and then to an integer gives 2; marked as "not exactly 1.5,
+ * but below" it gives 1. */
 static const ir_expr *odd_sum(math *m, const ir_expr *a, const ir_expr *b)
 {
     exact_sum e = two_sum(m, a, b);
@@ -98,7 +101,8 @@ static const ir_expr *normalise(math *m, const ir_expr *x, const ir_expr **expon
 
 /* float64, without overflow on the way: a and b are brought to [1, 2), c by the same power, as far as it
  * matters. Where c is beyond 2^110 of the product, the result is c; where it is below 2^-170 of it, only its
- * sign counts. */
+ * sign counts. Everything is brought near 1 first, so that neither the product nor its error term overflows
+ * or underflows. */
 static const ir_expr *fma_double(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c)
 {
     const ir_expr *ea, *eb, *ec, *na = normalise(m, a, &ea), *nb = normalise(m, b, &eb),

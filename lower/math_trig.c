@@ -29,6 +29,8 @@ static const ir_expr *low_bits(math *m, const ir_expr *n)
     return LET(lower_math_as_bits(m, ir_add(m->cx, n, REAL(lower_math_magic(m)))));
 }
 
+/* Each product with a part of 2/pi is exact as a double. Whole turns (multiples of 4 quarters) are dropped
+ * part by part, so that the sum stays small and keeps its digits for any float. */
 static reduced reduce_single(math *outer, const ir_expr *x)
 {
     math inner = lower_math_switch(outer, true), *m = &inner;
@@ -48,6 +50,8 @@ static reduced reduce_single(math *outer, const ir_expr *x)
     return (reduced){LET(ir_cast(m->cx, m->bits, quadrant)), LET(ir_cast(m->cx, m->real, angle))};
 }
 
+/* The parts of pi/2 are so short that n times each is exact; `lost` is the rounding error of the second
+ * step. */
 static reduced reduce_double(math *m, const ir_expr *x)
 {
     const double *part = lower_math_table.HALF_PI_F64.c;
@@ -98,6 +102,7 @@ static const ir_expr *with_sign(math *m, const ir_expr *quadrant, const ir_expr 
     return lower_math_as_real(m, ir_bitxor(m->cx, lower_math_as_bits(m, v), sign));
 }
 
+/* x = 0 is given back as it is, to keep the sign of -0.0. */
 const ir_expr *lower_math_sin(math *m, const ir_expr *x)
 {
     reduced q = reduce(m, x);
@@ -125,7 +130,9 @@ const ir_expr *lower_math_tan(math *m, const ir_expr *x)
     return lower_math_where(m, ir_eq(m->cx, x, REAL(0)), x, r);
 }
 
-/* atan |x| = base + atan y: y = a below tan(pi/8), (a - 1) / (a + 1) up to tan(3 pi/8), -1 / a beyond. */
+/* atan |x| = base + atan y: y = a below tan(pi/8), (a - 1) / (a + 1) up to tan(3 pi/8), -1 / a beyond. The
+ * three ranges keep |y| <= tan(pi/8), where the polynomial is accurate. `more` is the low half of the
+ * base. */
 const ir_expr *lower_math_atan(math *m, const ir_expr *x)
 {
     const double *half_pi = lower_math_table.HALF_PI_DD.c;

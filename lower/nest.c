@@ -1,4 +1,16 @@
-/* lower/nest.c -- conditions and loops around a block, and copies of those loops. */
+/* lower/nest.c -- conditions and loops around a block, and copies of those loops.
+ *
+ * Several passes take a statement out of a reduction (its init, the start and end of partial results) and put
+ * it in front of or behind the outermost loop of the reduction. There it needs copies of those loops that its
+ * elements depend on, and no others:
+ *
+ *     for y { let w = y*2 in for k { for x { block C(y = w, x = x, k reduce = k) } } }
+ *
+ *     place: loop k (lower_reduction_at); elements: w, x; used: {w, y, x}
+ *     copies around the init at k's place:   for x { block C.init(y = w, x = x) }
+ *
+ * The let and the loop y stand outside of the place and are shared.
+ */
 #include "lower/nest.h"
 
 static void add_vars(tec_context *cx, const ir_expr *e, base_map *set)
@@ -11,6 +23,8 @@ static void add_vars(tec_context *cx, const ir_expr *e, base_map *set)
         base_map_put(cx, set, vars.at[i], vars.at[i]);
 }
 
+/* Adds what e depends on through the lets and bounds between `at` and the block. From the inside out, since a
+ * bound may mention a variable of a loop further out. */
 void lower_used(tec_context *cx, const tree_site *s, int at, const ir_expr *e, base_map *used)
 {
     add_vars(cx, e, used);
@@ -26,6 +40,8 @@ void lower_used(tec_context *cx, const tree_site *s, int at, const ir_expr *e, b
     }
 }
 
+/* Loops and lets that feed reduce variables. A let counts together with what its value mentions; loops that
+ * merely bound another one do not. */
 void lower_reduce_vars(tec_context *cx, const tree_site *s, base_map *out)
 {
     const ir_block *b = s->stmt->block.block;
@@ -54,6 +70,8 @@ int lower_reduction_at(const tree_site *s, const base_map *reduce_vars)
     return s->n;
 }
 
+/* All reduce bindings at the least values of the inner loops: all 0 means that the loops begin at the first
+ * point; one that is greater than 0 means that the point 0 is not among theirs. */
 lower_start lower_first_point(const ir_facts *f, const tree_site *s, int at)
 {
     tec_context *cx = ir_facts_context(f);
@@ -88,6 +106,8 @@ static bool in_else(const tree_site *s, int i)
     return s->path[i]->branch.then != next;
 }
 
+/* Conditions of `if` statements, negated in an else branch, and the block's predicate, as conjuncts. Hints
+ * are dropped. */
 void lower_site_conditions(tec_context *cx, const tree_site *s, int at, base_vec *out)
 {
     for (int i = at; i < s->n; i++) {
@@ -101,6 +121,7 @@ void lower_site_conditions(tec_context *cx, const tree_site *s, int at, base_vec
     ir_conjuncts(cx, s->stmt->block.where, IR_DROP_LIKELY, out);
 }
 
+/* The copies get variables of their own at the end, as the originals stay in the tree. */
 const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *s, int at, const base_map *used,
                                 const base_vec *conjuncts, const ir_stmt *inner)
 {

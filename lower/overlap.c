@@ -32,6 +32,21 @@
  * different iterations of a loop, so that they cannot meet in it. Elsewhere they get the attribute
  * async_copy: a step ends what it begins by a commit, and waits, with a barrier behind, before it reads what
  * an earlier step began.
+ *
+ * A worked example with 3 stages over n = 4 iterations: stage 0 loads T, stage 1 makes U of T, stage 2 stores
+ * U.
+ *
+ *     step        0   1 | 2   3 | 4   5          prologue: steps 0 and 1, only stages that have begun
+ *     stage 0     0   1 | 2   3 |                steady:   n - 2 steps, all stages
+ *     stage 1         0 | 1   2 | 3              epilogue: steps 4 and 5, stages that are not through
+ *     stage 2           | 0   1 | 2   3
+ *
+ * T is used in stages 0 and 1, so two of its iterations are alive in a step: T[turn % 2]. So is U. If there
+ * is only one iteration, the steps of the prologue that would do iteration 1 are guarded by `1 < n`.
+ *
+ * If stage 1 also wrote a buffer S of which only one version exists, and stage 2 read S, then in step 2 stage
+ * 1 would write S for iteration 1 before stage 2 has read it for iteration 0. check_pair refuses this, unless
+ * the order within the step puts stage 2 first.
  */
 #include "ir/calls.h"
 #include "ir/region/region.h"
@@ -51,6 +66,8 @@ typedef struct {
     int64_t versions;
 } versioned;
 
+/* `f` holds around the loop, not inside: the pieces stand in its place. `part` is in the order of the body
+ * until sort_parts, and in the order of a step afterwards. */
 typedef struct {
     tec_context *cx;
     const ir_facts *f; /* around the loop */
@@ -72,6 +89,7 @@ typedef struct {
     base_loc loc;
 } note_walk;
 
+/* Notes are met in two forms: on loops, and as attributes, which is what the notes of blocks have become. */
 static bool look_note(ir_walk *w, const ir_stmt *s)
 {
     note_walk *n = (note_walk *)w;
@@ -134,6 +152,8 @@ static const ir_stmt *wrap(pipe *p, const base_vec *around, const ir_stmt *s)
     return s;
 }
 
+/* Allocations become buffers with versions around the whole pipeline. What is left are the statements that
+ * each have a stage. */
 static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around)
 {
     if (s->kind == IR_ALLOCATE) {
@@ -183,6 +203,7 @@ static bool fills(const pipe *p, const part *s)
     return writes;
 }
 
+/* The notes of a block may stand on each of the statements that it became; all of them must agree. */
 static bool read_stages(pipe *p, bool doubled)
 {
     for (int i = 0; i < p->n; i++) {
@@ -205,6 +226,7 @@ static bool read_stages(pipe *p, bool doubled)
     return true;
 }
 
+/* An insertion sort, since it is stable: parts of equal order keep the order of the body. */
 static void sort_parts(pipe *p)
 {
     for (int i = 1; i < p->n; i++)
@@ -246,7 +268,8 @@ static bool refuse(pipe *p, const part *a, const part *b, const ir_buffer *buffe
     return false;
 }
 
-/* a stands before b in the body (or is b). Versions part iterations, other memory does not. */
+/* a stands before b in the body (or is b). Versions part iterations, other memory does not. The same
+ * statement (a is b) keeps its order between iterations in any case, as it runs once in each step. */
 static bool check_pair(pipe *p, const part *a, const part *b, const base_vec *of_a, const base_vec *of_b)
 {
     for (int i = 0; i < of_a->n; i++) {
@@ -277,6 +300,7 @@ static bool check_order(pipe *p)
 
 /* ---- versions ---- */
 
+/* As many versions as stages lie between the first and the last use, both included. */
 static void make_version(pipe *p, versioned *v)
 {
     int64_t first = MAX_STAGES, last = 0;
@@ -303,6 +327,8 @@ static void make_version(pipe *p, versioned *v)
     v->new = wide;
 }
 
+/* Versions lie one behind the other, in a new first dimension, which a layout of the user's own has no room
+ * for. */
 static bool make_versions(pipe *p)
 {
     for (int i = 0; i < p->buffers.n; i++) {
@@ -336,6 +362,8 @@ static const ir_expr *const *with_version(copier *c, const versioned *v, const i
     return out;
 }
 
+/* A call that gets the buffer by its address takes the version by an offset, as the address is that of
+ * version 0. */
 static const ir_expr *copy_call(copier *c, const ir_expr *e)
 {
     tec_context *cx = c->rw.cx;
@@ -377,6 +405,7 @@ static bool is_note(const char *key)
            base_same(key, "pipeline_async");
 }
 
+/* Takes the notes away on the way: nothing behind this pass knows them. */
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
 {
     copier *c = (copier *)rw;
@@ -401,7 +430,8 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
     return plain;
 }
 
-/* The part in its iteration number `turn`. */
+/* The part in its iteration number `turn`. The loop's variable is replaced by its value in that iteration,
+ * after the versions were put in, as these count iterations and not values of the variable. */
 static const ir_stmt *instance(pipe *p, const part *s, const ir_expr *turn)
 {
     const ir_stmt *l = p->loop;
@@ -452,7 +482,9 @@ static bool awaits(const pipe *p, const part *s)
 
 /* A step commits one group of asynchronous copies behind the last part that may begin some. A part of stage s
  * in it needs the group of the step s before, so as many may be under way as were committed since: itself and
- * then a barrier make it seen by all threads. */
+ * then a barrier make it seen by all threads. `first` is the iteration that stage 0 would do in step 0 of the
+ * piece. An example of the count with two stages: a reader of stage 1 that stands behind this step's commit
+ * leaves one group under way, that of this step: wait(1). In front of the commit it leaves none: wait(0). */
 static void add_step(pipe *p, phase ph, int64_t t, const ir_expr *first, base_vec *out)
 {
     int last = -1;
@@ -491,6 +523,7 @@ static void drop_last_commits(base_vec *all)
     all->n = kept;
 }
 
+/* The prologue and the epilogue have one step fewer than there are stages. */
 static const ir_stmt *steps(pipe *p, phase ph, const ir_expr *first)
 {
     base_vec out = {0};
@@ -507,6 +540,7 @@ static const ir_stmt *prologue(pipe *p)
     return steps(p, BEGINNING, ir_int(p->cx, 0));
 }
 
+/* The loop counts from 0 again; its extent is cut off at 0 where there are fewer iterations than stages. */
 static const ir_stmt *steady(pipe *p)
 {
     tec_context *cx = p->cx;
@@ -523,6 +557,7 @@ static const ir_stmt *steady(pipe *p)
     return loop;
 }
 
+/* Begins where the steady loop ends: at the extent, or, with fewer iterations than stages, at stages - 1. */
 static const ir_stmt *epilogue(pipe *p)
 {
     const ir_expr *last = ir_int(p->cx, p->stages - 1), *begin = p->loop->loop.extent;
@@ -530,7 +565,9 @@ static const ir_stmt *epilogue(pipe *p)
     return steps(p, ENDING, ir_prove_le(p->f, last, begin) ? begin : ir_max(p->cx, begin, last));
 }
 
-/* An extent that is right inside the loop may be less than nothing where it has no iterations. */
+/* An extent that is right inside the loop may be less than nothing where it has no iterations. The buffers
+ * now stand outside of the loop. Where the loop has no iterations, their sizes may be computed from values
+ * that only make sense inside; then the whole pipeline stands under a condition. */
 static bool have_sizes(const pipe *p)
 {
     for (int i = 0; i < p->buffers.n; i++) {
@@ -543,6 +580,8 @@ static bool have_sizes(const pipe *p)
     return true;
 }
 
+/* The notes are read while the body is in its own order, the rules are checked, and only then are the parts
+ * sorted by their order in a step. */
 static const ir_stmt *overlap(pipe *p, bool doubled)
 {
     tec_context *cx = p->cx;
@@ -587,6 +626,7 @@ static company company_in(const finder *w, const ir_stmt *s, company around)
                                                                                                     : around;
 }
 
+/* Inner loops first. What differs between threads is known of the whole program, found once. */
 static const ir_stmt *visit(const finder *w, const ir_facts *f, company around, const ir_stmt *s)
 {
     tec_context *cx = w->o->cx;

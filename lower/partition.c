@@ -19,6 +19,21 @@
  * between threads that meet in the loop: the loops inside, of the edges too, get their own turn. A budget
  * bounds the nodes of all copies, those of unrolled loops counted as often as they will stand there;
  * conditions under a loop that was not cut are still right.
+ *
+ * A worked example with n = 10, for 1 <= x && x < n - 1:
+ *
+ *     conjunct      solved for x        interior
+ *     1 <= x        x >= 1              1 ..
+ *     x < n - 1     x < 9               1 .. 9
+ *
+ * The three loops run over 0..1, 1..9 and 9..10. In the middle one both conjuncts are replaced by true; in
+ * the others they stay, and the simplifier decides them, as x has one value there. For a symbolic n the
+ * bounds become max and min of each other, so that the pieces never overlap: for n = 1 the interior is
+ * 1..max(1, 0), which is empty.
+ *
+ * Taken at their worst: in `for x { for i in 0..4 { if x*4 + i < n } }` the conjunct holds for all i where
+ * x*4 + 3 < n, so the interior ends at floordiv(n - 4, 4) + 1. A cut at the best (x*4 < n) would run a
+ * condition that is false for some i as if it were true.
  */
 #include "lower/differ.h"
 
@@ -98,7 +113,8 @@ static bool solve_interval(const search *s, const ir_facts *f, condition *k)
     return true;
 }
 
-/* The condition at the worst of the loops inside. */
+/* The condition at the worst of the loops inside. All places of the condition must hold, so their worst cases
+ * are joined by `and`. */
 static bool solve_test(const search *s, const ir_facts *f, condition *k)
 {
     const ir_expr *worst = lower_worst(f, k->c, &s->inner);
@@ -116,7 +132,7 @@ static void solve(const search *s, const ir_facts *f, condition *k)
 }
 
 /* The conjuncts of what an if or a select asks; directly inside a loop that is not cut there is nothing to
- * gain. */
+ * gain. Each conjunct for itself: an interior may make some of them true and leave the others. */
 static void want(search *s, const ir_expr *cond)
 {
     base_vec all = {0};
@@ -138,6 +154,7 @@ typedef struct {
     const ir_stmt *stmt;
 } condition_walk;
 
+/* Comparisons are looked at wherever they stand, selects only where a single lane decides. */
 static bool find_condition(ir_walk *w, const ir_expr *e)
 {
     condition_walk *k = (condition_walk *)w;
@@ -166,6 +183,8 @@ static void search_own(search *s, const ir_facts *f, const ir_stmt *t)
     ir_walk_stmt(&w.walk, t);
 }
 
+/* Goes down with the loops inside as `inner`: their variables are the ones to take at their worst. Facts
+ * follow the statements, so that a condition under another one is solved where that one holds. */
 static void search_stmt(search *s, const ir_facts *f, const ir_stmt *t)
 {
     if (t->kind == IR_SEQ) {
@@ -196,7 +215,8 @@ static bool is_empty(const search *s, const ir_expr *lo, const ir_expr *hi)
     return ir_prove_le(s->outside, hi ? hi : s->end, lo ? lo : s->min);
 }
 
-/* Takes the solution of the condition into the interior. */
+/* Takes the solution of the condition into the interior. A condition whose solution would leave nothing of
+ * the interior is passed over; the others still count. */
 static bool choose_cut(search *s, const condition *k)
 {
     tec_context *cx = s->p->cx;
@@ -212,6 +232,7 @@ static bool choose_cut(search *s, const condition *k)
     return true;
 }
 
+/* A test that never holds would leave the interior without iterations. */
 static bool choose_test(search *s, const condition *k)
 {
     tec_context *cx = s->p->cx;
@@ -224,6 +245,8 @@ static bool choose_test(search *s, const condition *k)
     return true;
 }
 
+/* The conditions are taken in the order in which they are evaluated: an earlier one may narrow the interior
+ * so far that a later one is passed over. */
 static void choose(search *s)
 {
     for (int i = 0; i < s->wanted.n; i++) {
@@ -255,6 +278,8 @@ typedef struct {
     const base_map *chosen;
 } interior;
 
+/* Replaces chosen conditions by `true`, and a select on `true` by its first arm, which no longer needs the
+ * guard. */
 static const ir_expr *hold(ir_rewrite *rw, const ir_expr *e)
 {
     if (base_map_has(((interior *)rw)->chosen, e))
@@ -277,7 +302,8 @@ static const ir_stmt *interior_of(const search *s)
     return ir_rewrite_stmt(&in.rw, s->loop->loop.body);
 }
 
-/* The loop over min..end with the body; the single iteration of a loop of one without the loop. */
+/* The loop over min..end with the body; the single iteration of a loop of one without the loop. A loop of one
+ * iteration is replaced by its body, simplified at once: often nothing of the conditions is left. */
 static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min,
                             const ir_expr *end, const ir_stmt *body)
 {
@@ -316,6 +342,7 @@ static const ir_stmt *in_three(search *s, const ir_facts *f, const ir_stmt *body
     return part[0] && part[1] && part[2] ? ir_seq(cx, part, 3) : NULL;
 }
 
+/* Both branches get their turn: conditions about inner loops are left in either. */
 static const ir_stmt *by_branch(search *s, const ir_facts *f, const ir_stmt *body)
 {
     tec_context *cx = s->p->cx;
@@ -325,7 +352,8 @@ static const ir_stmt *by_branch(search *s, const ir_facts *f, const ir_stmt *bod
     return in && edge ? lower_with_inner(cx, s->loop, ir_if(cx, s->test, in, edge)) : NULL;
 }
 
-/* Nodes, once loops are unrolled. */
+/* Nodes, once loops are unrolled. Counts what code generators will see, since a body in an unrolled loop is
+ * paid for as often as it is written. */
 static int64_t written_out(tec_context *cx, const ir_stmt *s)
 {
     int64_t n = 1, times;
@@ -348,6 +376,8 @@ static int64_t written_out(tec_context *cx, const ir_stmt *s)
     }
 }
 
+/* A cut first; if nothing can be cut, a test by a branch. What does not fit into the budget stays as it is,
+ * but the loops inside still have their turn. */
 static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = p->cx;
@@ -399,6 +429,7 @@ static const ir_stmt *visit_if(partitioner *p, const ir_facts *f, const ir_stmt 
     return ir_if(p->cx, s->branch.cond, then, otherwise);
 }
 
+/* One case for each statement with children; leaves are as they are. */
 static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
 {
     if (!s)

@@ -1,4 +1,11 @@
-/* lower/pipeline.c -- running the passes of lower/passes.def in their order. */
+/* lower/pipeline.c -- running the passes of lower/passes.def in their order.
+ *
+ *     p --imports--> p --reasons--> p' --lanes--> p' ... --finish--> q
+ *
+ * A row runs if the target offers what it needs and nothing that it excludes. A pass that changes nothing
+ * gives the same pointer back: then nothing is dumped and nothing verified. In debug builds the verifier runs
+ * at the level of the row, so that a broken program is blamed on the pass that made it.
+ */
 #include <string.h>
 
 #include "lower/util.h"
@@ -36,6 +43,7 @@ static bool dump(const lower_options *o, const ir_program *p, const char *pass, 
                            text, strlen(text));
 }
 
+/* Debug builds alone: verifying a large program after each pass takes longer than the passes. */
 static bool verify(const lower_options *o, const ir_program *p, const lower_pass *pass)
 {
 #ifdef TEC_DEBUG
@@ -54,7 +62,8 @@ static bool verify(const lower_options *o, const ir_program *p, const lower_pass
 }
 
 /* A slice of the passes may start anywhere, so what the whole pipeline guarantees after a pass need not hold
- * after it there. */
+ * after it there. `number` is the row's place in the table, for the names of dumped files; it is the same for
+ * each target. */
 static const ir_program *run_one(const lower_options *o, const ir_program *p, const lower_pass *pass,
                                  int number, bool whole)
 {

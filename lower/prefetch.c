@@ -31,7 +31,8 @@ typedef struct {
 
 /* ---- the intrinsic ---- */
 
-/* prefetch.N(a: t[1], locality) does nothing to values; the numbers tell the dtypes apart. */
+/* prefetch.N(a: t[1], locality) does nothing to values; the numbers tell the dtypes apart. One intrinsic for
+ * each dtype that is prefetched, listed in the program when it is first needed. */
 static const ir_intrinsic *intrinsic_for(prefetcher *p, base_dtype t)
 {
     const ir_expr *one = ir_int(p->cx, 1);
@@ -83,7 +84,9 @@ static void clip(const ir_facts *f, const ir_expr *shape, const ir_expr **min, c
     *extent = lower_extent(f, *min, end);
 }
 
-/* Loops over the lines of the box with loop variable `var` at `later`. */
+/* Loops over the lines of the box with loop variable `var` at `later`. Rows by loops over the outer
+ * dimensions, lines by steps of 64 bytes in the last one. The bounds are those of the iteration `later`, so
+ * they are substituted before they are clipped to the buffer. */
 static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region *box, const ir_expr *var,
                               const ir_expr *later)
 {
@@ -150,6 +153,7 @@ static bool is_safe(const ir_facts *f, const ir_region *box)
     return true;
 }
 
+/* The statements stand in front of the body, under the condition that the iteration exists. */
 static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt *loop, const ir_stmt *body)
 {
     tec_context *cx = p->cx;
@@ -178,6 +182,7 @@ static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt
     return without_notes(cx, loop, body);
 }
 
+/* The body first: the region that the loop reads is that of what stands inside now. */
 static const ir_stmt *visit(prefetcher *p, const ir_facts *f, const ir_stmt *s)
 {
     if (s->kind == IR_SEQ) {

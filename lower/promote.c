@@ -20,6 +20,15 @@
  * before anything wrote them start as 0. Accesses that are not constant, or overlap without one containing
  * the other, leave the whole buffer in memory; so do stores in a parallel loop inside the allocation: that
  * iterations touch different elements, or one of them all, does not hold of cells.
+ *
+ * A worked example: the accesses T[0..16), T[16..32) and T[4..8) of a buffer of 32 elements. Sorted by their
+ * beginnings they are 0..16, 4..8, 16..32. The second lies inside of the first, so there are two cells, T.0
+ * and T.16, and the access 4..8 becomes a shuffle of lanes 4 to 7 of T.0. With an access 8..24 there would be
+ * no cells: it overlaps both without being inside of one, and no register holds it.
+ *
+ * A masked store of the lanes 0 to 11 of T.16 keeps what stood in the lanes 12 to 15, so the old value is
+ * read: select(mask, new, old). If nothing wrote the cell before, this would read undefined lanes; then it
+ * starts as 0 (`needs_old` and not `written`).
  */
 #include <stdlib.h>
 
@@ -65,7 +74,8 @@ static bool constant_range(const ir_expr *index, int64_t *first, int *n)
     return index->dtype.lanes == 1 && ir_is_int(index, first);
 }
 
-/* How many of the first of n lanes the mask leaves; n where it is none of that kind. */
+/* How many of the first of n lanes the mask leaves; n where it is none of that kind. The form is that which
+ * vectorize gives to the last vector of a loop: ramp(from, 1, n) < broadcast(to). */
 static int lanes_left(const ir_expr *mask, int n)
 {
     int64_t from, to;
@@ -84,6 +94,8 @@ static const void *range_key(int64_t first, int n, int used)
     return (const void *)(uintptr_t)((uint64_t)first << 32 | (uint64_t)used << 16 | (uint64_t)n);
 }
 
+/* An access that leaves the buffer makes it `fixed`: such code never runs, or the program is wrong; in either
+ * case the buffer stays in memory as it is. */
 static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index, const ir_expr *mask)
 {
     local *l = base_map_get(&p->locals, b);
@@ -111,6 +123,7 @@ typedef struct {
     promoter *p;
 } access_walk;
 
+/* A call that takes a buffer's address needs the buffer in memory. */
 static bool walk_expr(ir_walk *w, const ir_expr *e)
 {
     promoter *p = ((access_walk *)w)->p;
@@ -145,6 +158,8 @@ static bool fix_shared(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
+/* A parallel loop inside of the allocation shares the buffer between threads, and registers are one thread's
+ * own. */
 static bool walk_stmt(ir_walk *w, const ir_stmt *s)
 {
     promoter *p = ((access_walk *)w)->p;
@@ -177,7 +192,8 @@ static int by_first(const void *pa, const void *pb)
     return b->used != a->used ? b->used - a->used : b->n - a->n;
 }
 
-/* Leaves the outermost ranges; false where two overlap otherwise. */
+/* Leaves the outermost ranges; false where two overlap otherwise. Sorted by their beginnings, longest first,
+ * a range is either behind the last one kept, or inside of it, or it overlaps its end. */
 static bool keep_outermost(base_vec *cells)
 {
     int n = 0;
@@ -195,6 +211,7 @@ static bool keep_outermost(base_vec *cells)
     return true;
 }
 
+/* A buffer that is all of one cell keeps its name and its node. */
 static void make_cells(tec_context *cx, local *l)
 {
     if (l->fixed || l->cells.n == 0 || !keep_outermost(&l->cells) || l->cells.n > MAX_CELLS) {
@@ -213,6 +230,8 @@ static void make_cells(tec_context *cx, local *l)
     }
 }
 
+/* A binary search for the last cell that begins at or before the access; the lane within it is *offset. NULL:
+ * the buffer stays in memory. */
 static cell *cell_of(const promoter *p, const ir_buffer *b, const ir_expr *index, int *offset)
 {
     const local *l = base_map_get(&p->locals, b);
@@ -261,6 +280,7 @@ static const ir_expr *part_of(tec_context *cx, const ir_expr *vector, int offset
     return ir_shuffle(cx, &vector, 1, pick, n);
 }
 
+/* All loads of a cell are one node, which code generators evaluate once. */
 static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
 {
     tec_context *cx = rw->cx;
@@ -288,7 +308,8 @@ static const ir_expr *blend(tec_context *cx, const ir_expr *old, const ir_expr *
 }
 
 /* All that the cell has of the buffer is stored, and the lanes beside may be computed too: none of them
- * divides. */
+ * divides. Where the cell has lanes that are nobody's, a store under the usual mask fills all that counts.
+ * The lanes beside are then computed as well, which is harmless unless they divide by zero. */
 static bool fills(const promoter *p, const cell *c, const ir_stmt *s)
 {
     int lanes = s->store.value->dtype.lanes;
@@ -298,6 +319,7 @@ static bool fills(const promoter *p, const cell *c, const ir_stmt *s)
     return !lower_may_fail(p->f, s->store.value);
 }
 
+/* Three cases, which may come together: the whole cell, a mask, a part of the lanes. */
 static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
 {
     tec_context *cx = rw->cx;
@@ -326,7 +348,8 @@ static const ir_stmt *zero(tec_context *cx, const cell *c)
 }
 
 /* Notes the cells that are stored to as a whole by the statements that come first and always run; false at
- * the first of another kind. */
+ * the first of another kind. Only statements that surely run first count, so it stops at the first loop or
+ * condition. */
 static bool note_written(const promoter *p, const ir_stmt *s)
 {
     int offset = 0;
@@ -385,6 +408,7 @@ static void look_at_uses(promoter *p, const local *l, const ir_stmt *body)
     ir_walk_stmt(&w.walk, body);
 }
 
+/* The copies of an allocation (after unrolling) each allocate only the cells that they use. */
 static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
 {
     promoter *p = (promoter *)rw;

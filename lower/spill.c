@@ -56,7 +56,8 @@ static bool has_own(const ir_stmt *s, ir_scope scope)
            (scope == IR_LOCAL && lower_is_thread(s));
 }
 
-/* The loops that tell the parts apart; false where they do not tell all apart. */
+/* The loops that tell the parts apart; false where they do not tell all apart. Threads of an axis that no
+ * loop of the path is over would share one part. */
 static bool take_loops(spiller *sp, const base_vec *around)
 {
     int axes = 0, all = 0;
@@ -91,6 +92,7 @@ static bool is_known_outside(const spiller *sp, const ir_program *p, const ir_ex
     return true;
 }
 
+/* NULL where a part's number is not known before the launch, or there would be too many dimensions. */
 static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *p)
 {
     tec_context *cx = sp->rw.cx;
@@ -151,6 +153,7 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
                     sp->new->n);
 }
 
+/* A buffer whose address a call takes cannot get more dimensions. */
 const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b,
                               const base_vec *around, const ir_buffer **global)
 {

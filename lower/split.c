@@ -64,6 +64,8 @@ static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *b)
     return moved ? moved : b;
 }
 
+/* The three cases of the header: no thread loop inside, none around, both. In the last the buffer stays
+ * global, and launches.c refuses it. */
 static void choose_scope(scoper *sc, const ir_stmt *s)
 {
     const ir_buffer *b = s->allocate.buffer;
@@ -101,7 +103,8 @@ static const ir_stmt *launch(splitter *sp, const ir_stmt *s)
 
 static const ir_stmt *outside(splitter *sp, const ir_stmt *s);
 
-/* Neighbours without launches are one launch of one thread. */
+/* Neighbours without launches are one launch of one thread. Statements between launches go together into one
+ * launch of one thread. Allocations are handled alone, as they have bodies of their own. */
 static const ir_stmt *sequence(splitter *sp, const ir_stmt *s)
 {
     const ir_stmt **out = base_array(sp->cx, const ir_stmt *, s->seq.n + 1);
@@ -134,7 +137,8 @@ static bool changes(splitter *sp, const ir_expr *e)
 }
 
 /* A buffer outside of launches gets the next place in the workspace. Inside of a loop around launches each
- * iteration uses the same place, as nothing of an iteration is left for the next. */
+ * iteration uses the same place, as nothing of an iteration is left for the next. `workspace` grows while the
+ * tree is walked; places of buffers are never shared here. */
 static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
 {
     tec_context *cx = sp->cx;
@@ -172,6 +176,8 @@ static const ir_stmt *around(splitter *sp, const ir_stmt *s)
     return body ? lower_with_inner(sp->cx, s, body) : NULL;
 }
 
+/* A let whose value is known on the host disappears into its uses, so that only loops and conditions stay
+ * around launches. */
 static const ir_stmt *outside(splitter *sp, const ir_stmt *s)
 {
     if (s->kind == IR_ALLOCATE)

@@ -18,6 +18,16 @@
  * Those of symbolic size follow behind; two share a slot where their sizes are proven equal. All offsets and
  * sizes are multiples of 64 bytes. A buffer is held against those alone that live at the same time
  * (lower/lives.c), so that planning many short lives takes little more than linear time.
+ *
+ * How the example comes about. Positions: P = .. is 1, Q = f(P) is 2, R = g(Q) is 3, C = h(R) is 4.
+ *
+ *     life    P 1..2    Q 2..3    R 3..4          all of 4096 bytes, so they are placed in program order
+ *     place   P 0       Q: P lives at 2 too, so 4096       R: only Q lives at 3, so 0 is free
+ *
+ * Two buffers whose lives touch in one statement may not overlap, as the statement reads one and writes the
+ * other, unless lower_in_place shows that each element is read for the last time before the one in its place
+ * is written. A use in a loop counts for the whole loop: in `for i { Q = f(P); P = g(Q) }` the value of P is
+ * needed in the next iteration, although the text uses it first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +37,9 @@
 
 enum { STACK_BYTES = 16 * 1024, SMALL_BYTES = 256, ALIGNMENT = 64 };
 
+/* One allocation. `life` is in positions, bytes and offsets are in bytes. Exactly one of these holds: it lies
+ * on the stack; it has a constant size and an offset `at`; it has a size over symbols and an offset behind
+ * the constant ones. */
 typedef struct {
     const ir_stmt *stmt;
     int order;       /* among the allocations, in program order */
@@ -99,6 +112,7 @@ static bool use_in_expr(ir_walk *w, const ir_expr *e)
     return e->op == IR_LOAD ? e->load.mask || ir_loads(w->cx, e->load.index[0]) : ir_loads(w->cx, e);
 }
 
+/* Expressions without loads are left out at once, which are most of them. */
 static void use_expr(planner *p, const ir_expr *e)
 {
     use_walk w = {.walk = {.expr = use_in_expr, .kinds = IR_KIND_ACCESS, .cx = p->cx}, .p = p};
@@ -122,7 +136,8 @@ static void enter_loop(planner *p)
     p->loops[p->n_loops++].start = ++p->position;
 }
 
-/* What was used inside and allocated outside lives through the whole loop. */
+/* What was used inside and allocated outside lives through the whole loop. The position of the loop's end is
+ * one more than the last inside, so that two loops one after the other do not touch. */
 static void leave_loop(planner *p)
 {
     int start = p->loops[--p->n_loops].start;
@@ -139,7 +154,8 @@ static void leave_loop(planner *p)
     }
 }
 
-/* Notes what the loop may write over what, in `noted`; its end is known when it is left. */
+/* Notes what the loop may write over what, in `noted`; its end is known when it is left. The loop's end is
+ * not known yet; visit_loop fills it in when it leaves the loop. */
 static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s, base_vec *noted)
 {
     const ir_buffer *to;
@@ -161,6 +177,8 @@ static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s, base_
     }
 }
 
+/* `crosses` is set for all buffers that are open: a parallel loop's threads touch them, so they cannot lie on
+ * one thread's stack. */
 static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     bool parallel = p->parallel;
@@ -198,7 +216,8 @@ static base_vec inner_vars(planner *p, const ir_expr *e)
     return inner;
 }
 
-/* The size over symbols: the largest while the loops around run. */
+/* The size over symbols: the largest while the loops around run. A size that depends on loops around is taken
+ * at its greatest, since the place is reserved once for all. */
 static bool measure(planner *p, const ir_facts *f, slot *s)
 {
     tec_context *cx = p->cx;
@@ -230,6 +249,7 @@ static bool measure(planner *p, const ir_facts *f, slot *s)
     return true;
 }
 
+/* A buffer inside of a parallel loop belongs to the thread that runs the iteration. */
 static bool visit_allocate(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     slot *a = base_new(p->cx, slot);
@@ -259,6 +279,7 @@ static bool visit_children(planner *p, const ir_facts *f, const ir_stmt *s)
            (!s->branch.otherwise || visit(p, lower_inside_else(f, s), s->branch.otherwise));
 }
 
+/* Every statement takes a position, so that those of uses are in order of execution. */
 static bool visit(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     p->position++;
@@ -286,7 +307,7 @@ static bool visit(planner *p, const ir_facts *f, const ir_stmt *s)
 /* ---- places ---- */
 
 /* A buffer that is allocated in several places (copies of a body) lies on the stack in all of them or in
- * none. */
+ * none. All allocations of one buffer share its scope, and the scope says where it lies. */
 static void keep_together(planner *p)
 {
     base_map off = {0};
@@ -304,7 +325,8 @@ static void keep_together(planner *p)
     }
 }
 
-/* Values of a register each come first, other local buffers while there is room. */
+/* Values of a register each come first, other local buffers while there is room. Two rounds: small ones
+ * first, so that a large buffer does not take the room of many registers. */
 static void choose_stack(planner *p)
 {
     int64_t room = STACK_BYTES;
@@ -332,7 +354,8 @@ static int by_size(const void *pa, const void *pb)
     return a->order - b->order;
 }
 
-/* Whether b may lie exactly where a lies although both live in the loop that makes b from a. */
+/* Whether b may lie exactly where a lies although both live in the loop that makes b from a. Both must keep
+ * to the loop: `from` is not used behind it, and `to` not before. */
 static bool may_overlay(const slot *a, const slot *b)
 {
     for (int i = 0; i < b->overlays.n; i++) {
@@ -352,7 +375,8 @@ static int by_offset(const void *pa, const void *pb)
 }
 
 /* The first of those that live with s, from `from` on, that s would hurt at this offset; NULL: none. They are
- * sorted by their offsets. */
+ * sorted by their offsets. *from goes on from call to call: with offsets that only grow, slots passed once
+ * are passed for good. */
 static const slot *conflict(const base_vec *alive, const slot *s, int64_t at, int *from)
 {
     for (; *from < alive->n; ++*from) {
@@ -366,7 +390,8 @@ static const slot *conflict(const base_vec *alive, const slot *s, int64_t at, in
     return NULL;
 }
 
-/* The slot that was placed first of those that s may lie upon; NULL: none. */
+/* The slot that was placed first of those that s may lie upon; NULL: none. The slot that was placed first, so
+ * that chains of buffers end up on one place. */
 static const slot *partner(const base_vec *alive, const slot *s)
 {
     const slot *best = NULL;
@@ -423,7 +448,8 @@ static base_vec slots_to_place(planner *p, bool per_thread, bool constant)
     return out;
 }
 
-/* The bytes that those of constant size take. */
+/* The bytes that those of constant size take. Largest first: small buffers fit into the gaps that large ones
+ * leave. */
 static int64_t place_constant(planner *p, bool per_thread)
 {
     base_vec todo = slots_to_place(p, per_thread, true), alive = {0};
@@ -455,6 +481,7 @@ typedef struct {
     base_vec offsets;
 } size_class;
 
+/* Proofs of equality are remembered by expression, as the same size is asked for many times. */
 static size_class *class_of(planner *p, const ir_facts *f, base_vec *classes, base_map *known,
                             const ir_expr *size)
 {
@@ -473,7 +500,8 @@ static size_class *class_of(planner *p, const ir_facts *f, base_vec *classes, ba
     return c;
 }
 
-/* A place that an earlier buffer of the same size has left: none of those that live with s lies there. */
+/* A place that an earlier buffer of the same size has left: none of those that live with s lies there.
+ * Offsets are compared as expressions: equal places are the same node. */
 static const ir_expr *left_place(tec_context *cx, const size_class *c, const base_vec *alive)
 {
     base_map taken = {0};
@@ -486,7 +514,8 @@ static const ir_expr *left_place(tec_context *cx, const size_class *c, const bas
     return NULL;
 }
 
-/* Those of symbolic size, behind `total`; the bytes of all. */
+/* Those of symbolic size, behind `total`; the bytes of all. Nothing is known of how symbolic sizes compare,
+ * except that some are equal, so a place is reused by equal sizes alone. */
 static const ir_expr *place_symbolic(planner *p, const ir_facts *f, bool per_thread, const ir_expr *total)
 {
     base_vec todo = slots_to_place(p, per_thread, false), alive = {0}, classes = {0};
@@ -549,7 +578,8 @@ static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *b)
     return moved_buffer(&((writer *)rw)->names.rw, b);
 }
 
-/* Local buffers that do not lie on the stack get global scope. */
+/* Local buffers that do not lie on the stack get global scope. Code generators put local buffers on the
+ * stack; a buffer in the workspace must not be taken for one. */
 static void choose_scopes(writer *w)
 {
     tec_context *cx = w->rw.cx;
@@ -566,6 +596,8 @@ static void choose_scopes(writer *w)
     }
 }
 
+/* Allocations are met in the order of the plan (`next`), as one node may stand in two places with two
+ * slots. */
 static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
 {
     writer *w = (writer *)rw;
@@ -587,6 +619,7 @@ static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
+/* The plan is complete before anything is rewritten. */
 const ir_program *lower_storage(const lower_options *o, const ir_program *p)
 {
     const ir_facts *f = ir_facts_of_program(o->cx, p);

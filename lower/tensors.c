@@ -42,7 +42,9 @@ static const ir_program *stores_of(binder *b, const ir_program *meaning)
     return p ? lower_blocks(b->o, p) : NULL;
 }
 
-/* A function stands in the list under its own name. */
+/* A function stands in the list under its own name. The function is listed under its own name, once for all
+ * intrinsics that call it; two different meanings of one function would be a contradiction, and are
+ * refused. */
 static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const char *function,
                                     const ir_match *m)
 {
@@ -69,6 +71,7 @@ static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const cha
                 : NULL;
 }
 
+/* The nest is matched a second time, now that strides and offsets are final: the match gives the operands. */
 static const ir_stmt *bind_nest(binder *b, const ir_stmt *s)
 {
     tec_context *cx = b->rw.cx;
@@ -119,6 +122,7 @@ static bool find(ir_walk *w, const ir_stmt *s)
     return !f->found;
 }
 
+/* A program without tensorized nests is left at once. */
 const ir_program *lower_tensors(const lower_options *o, const ir_program *p)
 {
     binder b = {.rw = {.cx = o->cx, .stmt = visit, .no_memo = true}, .o = o, .p = p};

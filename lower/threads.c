@@ -86,7 +86,7 @@ static bool is_in_blocks(const tree_site *s)
 }
 
 /* The outermost loop of the reduction or of its threads, with all that stands in it; NULL: no such loop, or
- * no threads. */
+ * no threads. Where the threads' loop stands outside of the reduction, the launch begins there. */
 static const ir_stmt *launch_of(tec_context *cx, const tree_site *s)
 {
     base_map reduce = {0};

@@ -17,6 +17,17 @@
  * moving. A conjunct that loads stays where it is; one that may divide by zero where its loop is empty stays
  * inside. A vectorised or unrolled loop is trimmed only where its bounds stay constant; a loop over threads
  * never, nor one inside of which threads meet to bounds that differ between them.
+ *
+ * A worked example: W = 8, H = 8, the conjuncts 0 <= y + ky - 1 and y + ky - 1 < H stand in loop x, in ky, in
+ * y.
+ *
+ *     loop x     neither conjunct uses x: both move out of it
+ *     loop ky    solved for ky: ky >= 1 - y and ky < 9 - y; the loop runs over max(0, 1 - y)..min(3, 9 - y)
+ *     loop y     nothing is left to move
+ *
+ * At y = 0 the loop starts at 1, at y = 7 it ends at 2: the taps on the padding are not run. A conjunct that
+ * loads, such as `i < L[y]`, must stay where it is, because a store between might change L[y]. One that
+ * divides by n must not move out of a loop of n iterations: for n = 0 it was never evaluated.
  */
 #include "lower/differ.h"
 
@@ -27,7 +38,7 @@ typedef struct {
 static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s);
 
 /* s as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an if
- * whole. */
+ * whole. Nested ifs become one list of conjuncts. */
 static const ir_stmt *take_if(tec_context *cx, const ir_stmt *s, base_vec *conjuncts)
 {
     if (s->kind != IR_IF || s->branch.otherwise || s->branch.cond->dtype.lanes > 1)
@@ -43,7 +54,8 @@ static const ir_stmt *guarded(tec_context *cx, const base_vec *conjuncts, const 
     return all ? ir_if(cx, all, s, NULL) : s;
 }
 
-/* The conjuncts that may stand outside s, where f holds, go to `out`, the others to `in`. */
+/* The conjuncts that may stand outside s, where f holds, go to `out`, the others to `in`. A conjunct may
+ * leave a loop if it does not use the loop's variable, loads nothing and cannot fail. */
 static void part(const ir_facts *f, const base_vec *all, const ir_expr *var, base_vec *out, base_vec *in)
 {
     tec_context *cx = ir_facts_context(f);
@@ -63,6 +75,8 @@ typedef struct {
     bool changed;
 } bounds;
 
+/* By kind of loop: threads exist whether or not they have something to do, so their loops keep their
+ * bounds. */
 static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent)
 {
     int64_t k;
@@ -103,7 +117,8 @@ static bool tighten(const trimmer *t, const ir_facts *inside, const ir_expr *con
     return true;
 }
 
-/* The loop over what the conjuncts `in` leave of it; those that are no bounds stay inside. */
+/* The loop over what the conjuncts `in` leave of it; those that are no bounds stay inside. Where the new
+ * bounds are not allowed, the loop stays, with all its conjuncts inside. */
 static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_stmt *loop, const base_vec *in,
                                 const ir_stmt *body)
 {
@@ -126,6 +141,7 @@ static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_st
     return lower_with_inner(cx, loop, guarded(cx, in, body));
 }
 
+/* The body is visited first, so that conjuncts from deep inside have already come up to its top. */
 static const ir_stmt *visit_loop(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
@@ -146,7 +162,7 @@ static const ir_stmt *visit_loop(const trimmer *t, const ir_facts *f, const ir_s
 /* ---- other statements ---- */
 
 /* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks
- * for less. */
+ * for less. An attribute keeps everything inside: it says something about the whole statement below. */
 static const ir_stmt *visit_scope(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
@@ -170,7 +186,8 @@ static bool among(const base_vec *conjuncts, const ir_expr *c)
     return false;
 }
 
-/* A sequence of ifs that share conjuncts: these go around the whole. */
+/* A sequence of ifs that share conjuncts: these go around the whole. Where one of the statements is no `if`,
+ * nothing is common to all. */
 static const ir_stmt *factor(tec_context *cx, const ir_stmt *s)
 {
     base_vec *own = base_array(cx, base_vec, s->seq.n), common = {0};
@@ -202,6 +219,7 @@ static const ir_stmt *factor(tec_context *cx, const ir_stmt *s)
     return guarded(cx, &common, ir_seq(cx, stmt, s->seq.n));
 }
 
+/* Children first; then what they have in common moves around them. */
 static const ir_stmt *visit_seq(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
@@ -232,6 +250,7 @@ static const ir_stmt *visit_if(const trimmer *t, const ir_facts *f, const ir_stm
                : ir_if(cx, s->branch.cond, then, otherwise);
 }
 
+/* Facts go down, conjuncts come up. */
 static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     ir_at(ir_facts_context(f), s->loc);

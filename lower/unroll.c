@@ -59,6 +59,7 @@ static bool may_exceed(const ir_stmt *s, int64_t nodes)
     return w.walk.stop;
 }
 
+/* Counting distinct nodes is only done where a cheap bound says that the limit may be passed. */
 static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
 {
     int64_t nodes;
@@ -78,6 +79,7 @@ static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
     return false;
 }
 
+/* Copies share equal expressions (`equal`), so that what does not depend on the iteration stays one node. */
 static const ir_stmt *unroll_loop(unroller *u, const ir_stmt *s)
 {
     tec_context *cx = u->rw.cx;
@@ -105,7 +107,7 @@ static const ir_stmt *unroll_loop(unroller *u, const ir_stmt *s)
 
 /* ---- the pragma ---- */
 
-static int64_t note(const ir_stmt *s, const char *key, int64_t otherwise)
+static int64_t note_value(const ir_stmt *s, const char *key, int64_t otherwise)
 {
     const ir_expr *e = s->kind == IR_FOR ? ir_note_get(s->loop.notes, key) : NULL;
     int64_t n;
@@ -129,6 +131,7 @@ static int64_t count_steps(const ir_stmt *s)
     return n;
 }
 
+/* The greatest number of loops on a path from s inwards; 0: no loop. */
 static int64_t loop_depth(const ir_stmt *s)
 {
     int64_t most = 0;
@@ -166,8 +169,8 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     int64_t steps = u->steps, depth = u->depth,
             height = u->has_pragma && s->kind == IR_FOR ? loop_depth(s) : 0;
 
-    u->steps = note(s, "auto_unroll", steps);
-    u->depth = note(s, "auto_unroll_depth", depth);
+    u->steps = note_value(s, "auto_unroll", steps);
+    u->depth = note_value(s, "auto_unroll_depth", depth);
     s = ir_rewrite_stmt_children(rw, s);
     u->steps = steps;
     u->depth = depth;
@@ -185,7 +188,7 @@ static bool find_pragma(ir_walk *w, const ir_stmt *s)
 {
     pragma_walk *p = (pragma_walk *)w;
 
-    p->found |= note(s, "auto_unroll", 0) > 0;
+    p->found |= note_value(s, "auto_unroll", 0) > 0;
     return !p->found;
 }
 

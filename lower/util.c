@@ -1,4 +1,13 @@
-/* lower/util.c -- facts on the way down, solving a comparison for a loop variable. */
+/* lower/util.c -- facts on the way down, solving a comparison for a loop variable.
+ *
+ * Solving by example, in `for x { for i in 0..4 { if x*4 + i < n } }`, for x with i at its worst:
+ *
+ *     x*4 + i < n          as d <= 0:      x*4 + i - n + 1 <= 0
+ *     greatest over i      (i = 3)         x*4 - n + 4 <= 0
+ *     linear in x          c = 4           x < floordiv(n - 4, 4) + 1, the upper bound `hi`
+ *
+ * A negative coefficient gives a lower bound, and an equality gives both, from its two differences.
+ */
 #include "lower/util.h"
 
 const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body)
@@ -13,7 +22,8 @@ const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir
     return copy;
 }
 
-/* A comparison as up to two differences d with d <= 0; their number, 0 where it is no such comparison. */
+/* A comparison as up to two differences d with d <= 0; their number, 0 where it is no such comparison. `a !=
+ * b` has no such form: it leaves values on both sides. */
 static int differences(tec_context *cx, const ir_expr *cond, const ir_expr *d[2])
 {
     const ir_expr *a = cond->arg[0], *b = cond->arg[1];
@@ -38,7 +48,9 @@ static void tighten(tec_context *cx, const ir_expr **bound, const ir_expr *value
     *bound = *bound ? ir_op2(cx, how, *bound, value) : value;
 }
 
-/* The values of var with d <= 0 at the worst of the inner variables. */
+/* The values of var with d <= 0 at the worst of the inner variables. The inner variables are eliminated
+ * first: d at its greatest. A division rounds towards the side that keeps d <= 0. The least int64 as a
+ * coefficient could not be negated. */
 static bool solve_difference(const ir_facts *f, const ir_expr *d, const ir_expr *var, const base_vec *inner,
                              lower_interval *out)
 {
@@ -71,6 +83,8 @@ bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, con
     return n > 0;
 }
 
+/* The condition over the remaining variables that says the same of all inner values (worst), or of some
+ * (best). */
 static const ir_expr *at_end(const ir_facts *f, const ir_expr *cond, const base_vec *inner, bool worst)
 {
     tec_context *cx = ir_facts_context(f);
@@ -102,6 +116,8 @@ typedef struct {
     const ir_facts *f;
 } failure_walk;
 
+/* Division by zero is the only failure. Integers other than indices may be anything, so their divisors are
+ * never proven. */
 static bool find_failure(ir_walk *w, const ir_expr *e)
 {
     const ir_facts *f = ((failure_walk *)w)->f;
@@ -136,6 +152,7 @@ bool lower_launches_blocks(tec_context *cx, const ir_stmt *s)
     return !w.stop;
 }
 
+/* For a loop whose end may lie before its beginning: it runs no iteration then, and its extent must be 0. */
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end)
 {
     tec_context *cx = ir_facts_context(f);
@@ -144,6 +161,7 @@ const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr
     return ir_prove_le(f, ir_int(cx, 0), extent) ? extent : ir_max(cx, extent, ir_int(cx, 0));
 }
 
+/* Statements with two children, or a list of them, have none that could be called the body. */
 const ir_stmt *lower_inner(const ir_stmt *s)
 {
     switch (s->kind) {
@@ -162,6 +180,7 @@ const ir_stmt *lower_inner(const ir_stmt *s)
     return NULL;
 }
 
+/* NULL stays NULL, so that a failed rewrite of the body passes through. */
 const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt *body)
 {
     if (!body || body == lower_inner(s))
@@ -237,6 +256,7 @@ typedef struct {
     base_dict holder; /* name -> the block that has it */
 } namer;
 
+/* A block that stands in several places is one node and keeps one name. */
 static const ir_stmt *name_block(ir_rewrite *rw, const ir_stmt *s)
 {
     namer *n = (namer *)rw;

@@ -5,6 +5,18 @@
  * may only be meant for lanes that run: unless its index is proven to be inside the buffer it becomes
  * `select(mask, broadcast(A[i]), 0)`, which evaluates it only where a lane runs. Divisors of lanes that do
  * not run become 1.
+ *
+ * A worked example: B[x*2 + 1] = A[x] * w + f32(x) over 4 lanes from x = base.
+ *
+ *     x            ramp(base, 1, 4)
+ *     x*2 + 1      ramp(base*2 + 1, 2, 4): a product with a scalar and a sum with one are ramps again
+ *     A[x]         A[ramp(base, 1, 4)], consecutive: one vector load
+ *     w            scalar; broadcast where the product needs it
+ *     f32(x)       a cast of the ramp, a vector
+ *     B[..]        a scatter with stride 2
+ *
+ * Under a mask `x < n`, A[x] becomes a masked load. A scalar load such as A[n - 1] may only be legal in lanes
+ * that run: for n = 0 no lane runs, and A[-1] must not be read. Hence the select, which evaluates it lazily.
  */
 #include "lower/vector.h"
 
@@ -33,6 +45,7 @@ const ir_buffer *lower_vector_buffer(const lower_vector *v, const ir_buffer *b)
 
 /* ---- ramps ---- */
 
+/* The value of lane i is base + i * stride. */
 typedef struct {
     const ir_expr *base, *stride; /* scalars */
 } linear;
@@ -56,7 +69,8 @@ static const ir_expr *ramp(lower_vector *v, const ir_expr *base, const ir_expr *
                                   : ir_ramp(v->cx, base, stride, v->lanes);
 }
 
-/* a op b where the result is a ramp again; NULL where it is none. */
+/* a op b where the result is a ramp again; NULL where it is none. Sums of ramps are ramps, and products with
+ * one that is the same in all lanes. All other operations are done on vectors. */
 static const ir_expr *ramp_op(lower_vector *v, ir_op op, const ir_expr *a, const ir_expr *b)
 {
     tec_context *cx = v->cx;
@@ -85,6 +99,7 @@ static const ir_expr *combine(lower_vector *v, ir_op op, const ir_expr *a, const
 
 /* ---- memory ---- */
 
+/* A private copy of a buffer has its lanes interleaved: element e of lane i lies at e * lanes + i. */
 const ir_expr *lower_vector_index(lower_vector *v, const ir_buffer *b, const ir_expr *index)
 {
     const ir_expr *at = lower_vector_expr(v, index);
@@ -101,6 +116,7 @@ static bool in_bounds(lower_vector *v, const ir_buffer *b, const ir_expr *index)
     return ir_prove_le(v->f, ir_int(v->cx, 0), index) && ir_prove_lt(v->f, index, b->shape[0]);
 }
 
+/* A load by all lanes of one element stays scalar. */
 static const ir_expr *load(lower_vector *v, const ir_expr *e)
 {
     tec_context *cx = v->cx;
@@ -147,6 +163,7 @@ static const ir_expr *operation(lower_vector *v, const ir_expr *e, const ir_expr
     return ir_op3(cx, e->op, arg[0], arg[1], arg[2]);
 }
 
+/* A division under a mask is rebuilt even if nothing changed, as its divisor has to become safe. */
 static const ir_expr *visit_operation(lower_vector *v, const ir_expr *e)
 {
     const ir_expr *arg[3] = {0};
@@ -195,6 +212,8 @@ static const ir_expr *visit_let(lower_vector *v, const ir_expr *e)
                                                                    : ir_let(v->cx, var, value, body);
 }
 
+/* A call is made once for all lanes, so it must not depend on the lane, write nothing, and run in any
+ * case. */
 static const ir_expr *visit_call(lower_vector *v, const ir_expr *e)
 {
     const ir_expr **arg = base_array(v->cx, const ir_expr *, e->call.n);
@@ -228,6 +247,8 @@ static const ir_expr *visit_var(lower_vector *v, const ir_expr *e)
     return now ? now : e;
 }
 
+/* The result is a scalar where all lanes agree, and NULL with a reason where the statement must run lane by
+ * lane. */
 static const ir_expr *visit(lower_vector *v, const ir_expr *e)
 {
     switch ((int)e->op) {
@@ -248,6 +269,8 @@ static const ir_expr *visit(lower_vector *v, const ir_expr *e)
     }
 }
 
+/* Shared nodes are vectorised once (`memo`). The memo holds for one mask and one set of known facts; whoever
+ * changes these starts a new one. */
 const ir_expr *lower_vector_expr(lower_vector *v, const ir_expr *e)
 {
     if (!e || v->why)

@@ -18,12 +18,23 @@
  * lanes pass, and scalar code otherwise. A buffer allocated inside gets one copy for each lane, interleaved.
  * A statement that cannot be done so (an extern call, a loop whose bounds differ between lanes) runs lane by
  * lane, which is logged.
+ *
+ * How 40 iterations of f32 become vectors of 16 lanes: two whole pieces (a loop of 2, unrolled), and 8 left
+ * over. With 41 iterations 9 are left: with masks one vector of 16 lanes of which 9 run; without masks a
+ * vector of 8 and a scalar.
+ *
+ * Why statement by statement is right. `A[x] = B[x]; C[x] = A[x + 1]` in lockstep stores all of A before C
+ * reads any of it, while in order lane 0 would read the old A[1]. The schedule has refused such a loop: its
+ * lanes are not independent. For independent lanes both orders give the same.
  */
 #include "lower/vector.h"
 
 /* Above this many register-wide pieces, they stay a loop. */
 enum { MAX_UNROLLED_PIECES = 16, MAX_EXTENT = 65536 };
 
+/* One piece. `guards` holds the same conditions as the mask, as scalars over the old variable, for statements
+ * that run lane by lane. While `private` is not 0 this way back is closed: lets and buffers around exist as
+ * vectors only. */
 typedef struct {
     lower_vector v;
     const lower_options *o;
@@ -53,6 +64,7 @@ static const ir_stmt *give_up(vectorizer *z, const char *why)
 
 /* ---- lane by lane ---- */
 
+/* The loop over the lanes stands around this statement alone, in the middle of vector code. */
 static const ir_stmt *lane_by_lane(vectorizer *z, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
@@ -89,6 +101,7 @@ static const ir_stmt *store_once(vectorizer *z, const ir_stmt *s, const ir_expr 
     return ir_store(cx, b, value, &at, 1);
 }
 
+/* The value is broadcast if all lanes store the same to elements of their own. */
 static const ir_stmt *store(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
@@ -131,7 +144,8 @@ static const ir_stmt *loop(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     return body ? ir_for_like(z->v.cx, s, min, extent, body) : NULL;
 }
 
-/* s for those lanes only for which mask (as a scalar: guard) holds too. */
+/* s for those lanes only for which mask (as a scalar: guard) holds too. The memo of vectors is dropped for
+ * the time, as loads made under this mask carry it. */
 static const ir_stmt *under_mask(vectorizer *z, const ir_facts *f, const ir_stmt *s, const ir_expr *mask,
                                  const ir_expr *guard)
 {
@@ -145,13 +159,15 @@ static const ir_stmt *under_mask(vectorizer *z, const ir_facts *f, const ir_stmt
     return s;
 }
 
-/* cond with the lanes' variable at one value. */
+/* cond with the lanes' variable at one value. Used with lane 0 and the last lane: a linear condition that
+ * holds in both holds in all between. */
 static const ir_expr *at_lane(vectorizer *z, const ir_expr *cond, int lane)
 {
     return ir_substitute(z->v.cx, cond, z->v.var, ir_add(z->v.cx, z->v.base, ir_int(z->v.cx, lane)));
 }
 
-/* Whether cond holds in all lanes where it holds in the first and the last. */
+/* Whether cond holds in all lanes where it holds in the first and the last. A conjunct that is linear in the
+ * variable holds in an interval of lanes, so its ends decide. */
 static bool is_linear(vectorizer *z, const ir_facts *f, const ir_expr *cond)
 {
     base_vec all = {0};
@@ -168,6 +184,7 @@ static bool is_linear(vectorizer *z, const ir_facts *f, const ir_expr *cond)
     return true;
 }
 
+/* Vector code where all lanes pass, and scalar code for the piece where some do not, such as the last one. */
 static const ir_stmt *branch_without_masks(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
@@ -185,6 +202,7 @@ static const ir_stmt *branch_without_masks(vectorizer *z, const ir_facts *f, con
                : NULL;
 }
 
+/* A condition that loads is bound to a variable first, as the branches may store to what it reads. */
 static const ir_stmt *masked_branch(vectorizer *z, const ir_facts *f, const ir_stmt *s, const ir_expr *mask)
 {
     tec_context *cx = z->v.cx;
@@ -206,6 +224,7 @@ static const ir_stmt *masked_branch(vectorizer *z, const ir_facts *f, const ir_s
     return then && name ? ir_let_stmt(cx, name, value, then) : then;
 }
 
+/* A condition that is the same in all lanes stays a branch. */
 static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *cond = expr(z, f, s->branch.cond);
@@ -222,6 +241,7 @@ static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     return then ? ir_if(z->v.cx, cond, then, otherwise) : NULL;
 }
 
+/* A vector value has no scalar form that a statement in lane-by-lane form could use: `private` counts it. */
 static const ir_stmt *let(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
@@ -237,6 +257,7 @@ static const ir_stmt *let(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     return body ? ir_let_stmt(cx, var, value, body) : NULL;
 }
 
+/* All lanes need the same number of elements, since the copies are interleaved. */
 static const ir_stmt *allocate(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
@@ -271,6 +292,7 @@ static const ir_stmt *sequence(vectorizer *z, const ir_facts *f, const ir_stmt *
     return ir_seq(z->v.cx, stmt, s->seq.n);
 }
 
+/* A statement that cannot be vectorised runs lane by lane (or_scalar) if nothing around prevents this. */
 static const ir_stmt *visit(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     ir_at(z->v.cx, s->loc);
@@ -296,7 +318,8 @@ static const ir_stmt *visit(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 
 /* ---- pieces ---- */
 
-/* One vector of `lanes`, of which the first `used` run. */
+/* One vector of `lanes`, of which the first `used` run. The mask of a last, incomplete vector is lane <
+ * used. */
 static const ir_stmt *piece(const lower_options *o, const ir_facts *f, const ir_stmt *loop_stmt,
                             const ir_expr *base, int lanes, int used, const char **why)
 {
@@ -325,6 +348,7 @@ typedef struct {
     bool divides;
 } survey;
 
+/* float16 counts as 32 bits, since it is computed in float32. */
 static void see(survey *s, base_dtype t)
 {
     int bits = t.bits < 32 && base_is_float(t) ? 32 : t.bits;
@@ -361,7 +385,8 @@ static int power_below(int64_t n)
     return p;
 }
 
-/* What is left over behind the whole pieces, from `done` on. */
+/* What is left over behind the whole pieces, from `done` on. With masks one vector is enough. Without, ever
+ * smaller powers of two. */
 static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t done, int64_t n,
                  base_vec *out, const char **why)
 {
@@ -383,7 +408,8 @@ static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, in
     return true;
 }
 
-/* The whole pieces of `lanes` each. */
+/* The whole pieces of `lanes` each. The pieces are a loop, so that the body is written once; it is unrolled
+ * if there are few. */
 static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes,
                   base_vec *out, const char **why)
 {
@@ -412,7 +438,8 @@ static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, i
 }
 
 /* floor(x / 16) is the same in all lanes of a piece that starts at a multiple of 16; the simplifier sees that
- * in the scalar loop, once the pieces are a loop of their own. */
+ * in the scalar loop, once the pieces are a loop of their own. The parts are then vectorised one by one, as
+ * the loop inside has as many iterations as a register has lanes. */
 static const ir_stmt *cut(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes)
 {
     tec_context *cx = o->cx;
@@ -445,6 +472,7 @@ static const ir_stmt *serial(const lower_options *o, const ir_stmt *s, const cha
 
 static const ir_stmt *rewrite(const lower_options *o, const ir_facts *f, const ir_stmt *s);
 
+/* The widest dtype decides how many lanes a register has, so a body of f32 and i8 takes the lanes of f32. */
 static const ir_stmt *vectorize_loop(const lower_options *o, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = o->cx;
@@ -473,7 +501,8 @@ static const ir_stmt *vectorize_loop(const lower_options *o, const ir_facts *f, 
     return why ? serial(o, s, why) : NULL;
 }
 
-/* The vectorised loops in s, from the inside out. */
+/* The vectorised loops in s, from the inside out. From the inside out; a vectorised loop inside of another
+ * one was refused by the schedule. */
 static const ir_stmt *rewrite(const lower_options *o, const ir_facts *f, const ir_stmt *s)
 {
     const ir_stmt *then, *otherwise = NULL;

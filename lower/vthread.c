@@ -53,6 +53,8 @@ typedef struct {
     bool found;
 } look;
 
+/* Operands in memory count by buffer. A call with an effect differs, since it must be done once for each
+ * thread, unless it is one at which all threads meet. */
 static bool look_expr(ir_walk *w, const ir_expr *e)
 {
     look *l = (look *)w;
@@ -99,8 +101,8 @@ static bool spread_call(ir_walk *w, const ir_expr *e)
     return true;
 }
 
-/* Buffers that a statement under a condition or loop that differs (`apart`), or with such operands,
- * writes. */
+/* Buffers that a statement under a condition or loop that differs (`apart`), or with such operands, writes.
+ * Run until nothing is added any more: a buffer that differs makes what is computed from it differ. */
 static void spread(splitter *sp, const ir_stmt *s, bool apart)
 {
     look l = {.walk = {.expr = spread_call, .cx = sp->cx}, .sp = sp};
@@ -136,6 +138,7 @@ typedef struct {
     int64_t which;
 } copier;
 
+/* A buffer with strides of its own keeps them; the copies lie its whole span apart. */
 static const ir_buffer *widen(splitter *sp, const ir_buffer *b)
 {
     tec_context *cx = sp->cx;
@@ -166,6 +169,7 @@ static const ir_expr *const *wide_index(copier *c, const ir_expr *const *index, 
     return out;
 }
 
+/* An operand by address gets the offset of the copy. */
 static const ir_expr *copy_call(copier *c, const ir_expr *e)
 {
     tec_context *cx = c->rw.cx;
@@ -252,7 +256,8 @@ static void put_copies(splitter *sp, const ir_expr *var, const ir_expr *const *c
 }
 
 /* Copies of a statement, which an inner loop of virtual threads left, bind the same variables: each is known
- * inside of its let only. */
+ * inside of its let only. One let for each copy around the body: the statements in it refer to their copy's
+ * variable. */
 static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
 {
     const ir_expr **var = base_array(sp->cx, const ir_expr *, sp->n),
@@ -291,6 +296,7 @@ static const ir_stmt *interleave_if(splitter *sp, const ir_stmt *s)
     return ir_if(sp->cx, s->branch.cond, interleave(sp, s->branch.then), otherwise);
 }
 
+/* A buffer that does not differ is kept as one, whatever the number of virtual threads. */
 static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *s)
 {
     const ir_buffer *wide =
@@ -306,8 +312,8 @@ static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *s)
     return out;
 }
 
-/* Whether the shape of any buffer that is allocated inside differs: such a one cannot be one array of
- * copies. */
+/* Whether the shape of any buffer that is allocated inside differs: such a one cannot be one array of copies.
+ * An example: `allocate T: f32[v + 1]` under `v in 0..2 vthread`. */
 static bool has_odd_shape(splitter *sp, const ir_stmt *s)
 {
     for (int d = 0; s->kind == IR_ALLOCATE && d < s->allocate.buffer->n; d++)
@@ -316,6 +322,8 @@ static bool has_odd_shape(splitter *sp, const ir_stmt *s)
     return false;
 }
 
+/* Statements that are the same for all threads are done once. Loops and conditions that are the same stay
+ * around the copies; any other is copied whole. */
 static const ir_stmt *interleave(splitter *sp, const ir_stmt *s)
 {
     ir_at(sp->cx, s->loc);
@@ -344,6 +352,7 @@ static const ir_stmt *interleave(splitter *sp, const ir_stmt *s)
     return copies(sp, s);
 }
 
+/* `differs` starts with the loop's own variable, and grows by what depends on it. */
 static const ir_stmt *split(tec_context *cx, const ir_stmt *s)
 {
     splitter sp = {.cx = cx};

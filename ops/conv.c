@@ -25,6 +25,7 @@ static bool is_half(base_dtype t)
     return base_is_float(t) && t.bits == 16;
 }
 
+/* The least power of two that is not below n. */
 static int64_t power_of_two_above(int64_t n)
 {
     int64_t p = 1;
@@ -34,7 +35,9 @@ static int64_t power_of_two_above(int64_t n)
     return p;
 }
 
-/* 16 channels together where there are as many; otherwise all of them, or the largest even share. */
+/* 16 channels together where there are as many; otherwise all of them, or the largest even share: 3 channels
+ * are one block of 3, 24 are two of 12, 32 two of 16. 17 have no share from 8 to 16: two blocks of 16, the
+ * second with one channel and 15 zeros. */
 static int64_t choose_in_block(int64_t in)
 {
     enum { WANTED = 16 };
@@ -59,6 +62,7 @@ static int64_t share_of_group(int64_t out, int64_t block)
     return b >= LEAST ? b : block;
 }
 
+/* Of weights: blocks and loops over the kernel are written out for these numbers. */
 static bool constant_dim(const op_call *c, int operand, int dim, int64_t *out)
 {
     if (ir_is_int(c->input[operand].dim[dim], out) && *out >= 1)
@@ -85,6 +89,7 @@ static bool check_operands(const op_call *c)
     return true;
 }
 
+/* The weights say how many input channels each group has; the input has to agree. */
 static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
 {
     if (v->groups < 1 || outputs % v->groups)
@@ -100,7 +105,9 @@ static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
 }
 
 /* Reads attributes and constant extents, and chooses the blocks: one vector of output channels of the target,
- * input channels that divide well. False with an error. */
+ * input channels that divide well. False with an error. For 16 lanes: 64 outputs are blocks of 16; 3 outputs
+ * are one block of 4, since a wider one would be mostly zeros; 2 groups of 24 are blocks of 8
+ * (share_of_group). Without a target there are no vectors. */
 bool op_conv_read(const op_call *c, op_conv *v)
 {
     int64_t outputs, kernel[OP_MAX_SPATIAL];
@@ -146,6 +153,7 @@ static bool conv_relation(op_call *c)
 
 /* ---- help for bodies ---- */
 
+/* How many blocks n channels need, the last one filled up. */
 static const ir_expr *blocks(tec_context *cx, int64_t n, int64_t block)
 {
     return ir_int(cx, (n + block - 1) / block);
@@ -167,6 +175,8 @@ static const ir_expr *unblock(tec_context *cx, const ir_expr *block, const ir_ex
     return i;
 }
 
+/* Without a condition the value as it is: then no block overshoots, and no comparison is made for each
+ * element. */
 static const ir_expr *guarded(tec_context *cx, const ir_expr *inside, const ir_expr *value)
 {
     return inside && value ? ir_select(cx, inside, value, zero(cx, value->dtype)) : value;
@@ -203,7 +213,9 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
     return *out != NULL;
 }
 
-/* X as blocks of channels with its padding: [n, g, ib, spatial, ii]. Outside of the input it is 0. */
+/* X as blocks of channels with its padding: [n, g, ib, spatial, ii]. Outside of the input it is 0. Extents
+ * are those that the windows reach, not those of the input plus padding: rows behind the last window would be
+ * packed for nobody. */
 static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_tensor *x,
                              const ir_expr *const *out_extent)
 {
@@ -235,7 +247,9 @@ static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_t
     return t;
 }
 
-/* The sums of products in blocks of output channels, without bias; 16-bit floats are summed in float32. */
+/* The sums of products in blocks of output channels, without bias; 16-bit floats are summed in float32. The
+ * lanes, oi, are the last axis of the sums and of the weights, so both are read in order; the input element
+ * is the same for all lanes. */
 static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_tensor *packed,
                              te_tensor *weights, const ir_expr *const *out_extent)
 {
@@ -268,7 +282,8 @@ static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_t
                       te_reduce(cx, "sum", product, r.axis, r.n));
 }
 
-/* Y[n, c, s...] from the blocked sums, with the bias. */
+/* Y[n, c, s...] from the blocked sums, with the bias. Channel c is lane c % out % block of block c % out /
+ * block in group c / out. With one group the division falls away and indices stay plain sums. */
 static te_tensor *unpack(const op_call *c, const op_conv *v, te_def *d, te_tensor *sums, te_tensor *bias)
 {
     op_axes a = {.cx = c->cx};
@@ -313,6 +328,7 @@ static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 
 /* ---- depthwise ---- */
 
+/* Several outputs for a channel count as well: the group is what has one input. */
 static bool is_depthwise(const op_call *c)
 {
     op_conv v;
@@ -320,13 +336,15 @@ static bool is_depthwise(const op_call *c)
     return op_conv_read(c, &v) && v.in == 1 && v.groups > 1;
 }
 
+/* Where depthwise applies, conv.direct would pack each channel into a block of its own. */
 static int prefer(const op_call *c)
 {
     (void)c;
     return 1;
 }
 
-/* The input with zeros around, or the input itself where the window needs no padding. */
+/* The input with zeros around, or the input itself where the window needs no padding. The extent of each
+ * dimension is what the windows reach, as in pack_input. */
 static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_tensor *x,
                              const ir_expr *const *out_extent)
 {
@@ -355,7 +373,9 @@ static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_t
     return t;
 }
 
-/* Each output channel reads one input channel, so packing channels would bring nothing. */
+/* Each output channel reads one input channel, so packing channels would bring nothing. Output channel c
+ * reads input channel c / out. The sums are a stage of their own, and a second one adds the bias and
+ * converts, where fusion joins what follows. */
 static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     op_conv v;

@@ -90,12 +90,14 @@ static bool packed_relation(op_call *c)
 
 /* ---- bodies ---- */
 
+/* block * size + inner; without inner the block is the channel itself, which is so for plain inputs. */
 static const ir_expr *join(tec_context *cx, const ir_expr *block, int64_t size, const ir_expr *inner)
 {
     return inner ? ir_add(cx, ir_mul(cx, block, ir_int(cx, size)), inner) : block;
 }
 
-/* [ob, ib, kernel, ii, oi]; depthwise: [cb, kernel, ci]. */
+/* [ob, ib, kernel, ii, oi]; depthwise: [cb, kernel, ci]. An image has no ii: its input channels lie one by
+ * one. Blocks were checked to fill the channels (check_blocks), so nothing overshoots. */
 static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
 {
     packed_conv v;
@@ -165,6 +167,7 @@ typedef struct {
     const ir_expr *at[OP_MAX_SPATIAL], *tap[OP_MAX_SPATIAL], *inside;
 } windows;
 
+/* Opened once for the sums and once for what follows: a stage has axes of its own. */
 static void open_spatial(const op_call *c, const packed_conv *v, windows *o)
 {
     tec_context *cx = c->cx;
@@ -177,7 +180,10 @@ static void open_spatial(const op_call *c, const packed_conv *v, windows *o)
     op_add_axis(&o->axis, "oi", ir_int(cx, v->out_block));
 }
 
-/* Dimensions before `padded` are read where they exist, the others are padded. */
+/* Dimensions before `padded` are read where they exist, the others are padded. `inside` collects the rows
+ * that exist. For a kernel of 3 rows with padding 1 and stride 1, row y of the result reads the input rows y
+ * - 1, y and y + 1, and `inside` is 1 <= y + k && y + k < h + 1, which the first and the last row of the
+ * result do not meet for one k each. */
 static void open_taps(const op_call *c, const packed_conv *v, windows *o, int padded)
 {
     const op_window *w = &v->plain.window;
@@ -194,6 +200,8 @@ static void open_taps(const op_call *c, const packed_conv *v, windows *o, int pa
     }
 }
 
+/* The sum over the kernel and the input channels, of products in the wider type. NULL goes through: an error
+ * that was made before. */
 static te_tensor *sum_up(const op_call *c, const packed_conv *v, te_def *d, const windows *o,
                          const ir_expr *x, const ir_expr *w)
 {
@@ -229,7 +237,9 @@ static bool finish(const op_call *c, const packed_conv *v, te_def *d, te_tensor 
     return *out != NULL;
 }
 
-/* Input channels of block ib at the window's place, times weights [ob, ib, kernel, ii, oi]. */
+/* Input channels of block ib at the window's place, times weights [ob, ib, kernel, ii, oi]. Group g reads the
+ * blocks from g * (in / in_block) on, and output block ob belongs to group ob / (out / out_block), since
+ * blocks do not cross groups. */
 static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     packed_conv v;

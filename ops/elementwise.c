@@ -9,6 +9,7 @@
 
 /* ---- relations ---- */
 
+/* Operands from `from` on. There is no promotion: the importer or the model casts. */
 static bool same_dtypes(const op_call *c, int from)
 {
     for (int k = from + 1; k < c->n_inputs; k++)
@@ -53,6 +54,8 @@ bool op_cast_relation(op_call *c)
 
 /* ---- the body ---- */
 
+/* The element of operand k that belongs to the result's: dimensions are aligned at the end, extent 1 is read
+ * at 0. */
 static const ir_expr *read_broadcast(const op_call *c, int k, te_tensor *t, const ir_expr *const *axis)
 {
     const op_type *type = &c->input[k];
@@ -64,6 +67,7 @@ static const ir_expr *read_broadcast(const op_call *c, int k, te_tensor *t, cons
     return te_read(t, index, type->n);
 }
 
+/* An operand that is left out is NULL for the scalar function too. */
 static bool pointwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int n = c->output[0].n;
@@ -130,6 +134,7 @@ static const ir_expr *sum_of(const op_call *c, const ir_expr *const *a)
     return e;
 }
 
+/* Summed in the operands' own type. */
 static const ir_expr *mean_of(const op_call *c, const ir_expr *const *a)
 {
     return ir_div(c->cx, sum_of(c, a), ir_imm(c->cx, a[0]->dtype, c->n_inputs));
@@ -156,8 +161,8 @@ static const ir_expr *reciprocal_of(const op_call *c, const ir_expr *const *a)
     return ir_div(c->cx, ir_imm(c->cx, a[0]->dtype, 1), a[0]);
 }
 
-/* By squaring for small whole exponents, which are exact and fast; ints by repeated squaring are not needed
- * beyond float64's reach. */
+/* Integers go through float64: exact while the power is below 2^53, and a negative exponent gives a fraction
+ * that is cut off. */
 static const ir_expr *pow_of(const op_call *c, const ir_expr *const *a)
 {
     tec_context *cx = c->cx;
@@ -167,6 +172,7 @@ static const ir_expr *pow_of(const op_call *c, const ir_expr *const *a)
     return ir_cast(cx, a[0]->dtype, ir_pow(cx, ir_cast(cx, BASE_F64, a[0]), ir_cast(cx, BASE_F64, a[1])));
 }
 
+/* Of NaN: NaN, since neither comparison holds. An unsigned number is never below 0. */
 static const ir_expr *sign_of(const op_call *c, const ir_expr *const *a)
 {
     tec_context *cx = c->cx;

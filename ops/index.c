@@ -6,6 +6,8 @@
 #include "ops/index.h"
 #include "ops/families.h"
 
+/* An index below 0 counts from the end, and what is outside still is moved to the nearest end. A tensor with
+ * extent 0 has no inside: then the result of a gather is empty too, or the model is wrong. */
 const ir_expr *op_inside(const op_call *c, const ir_expr *at, const ir_expr *extent)
 {
     tec_context *cx = c->cx;
@@ -123,6 +125,7 @@ static bool gather_nd_body(const op_call *c, te_def *d, te_tensor *const *in, te
 
 /* ---- range: shape (one extent), start, step ---- */
 
+/* The importer has computed how many numbers there are; here they only have a type. */
 static bool range_relation(op_call *c)
 {
     const op_attr *shape = op_attr_find(c, "shape"), *start = op_attr_find(c, "start"),
@@ -195,8 +198,11 @@ static bool cum_sum_relation(op_call *c)
     return op_check_axis(c, op_int(c, "axis", 0));
 }
 
-/* Each element adds up its own part of the row: quadratic in its length, but parallel, and exact for floats
- * in any order. */
+/* Each element adds up its own part of the row: quadratic in its length, but parallel. For [1, 2, 3]:
+ *
+ *     1 3 6        exclusive: 0 1 3        reverse: 6 5 3        both: 5 3 0
+ *
+ * The whole row is read for each element, and what does not count adds 0, so the loops stay rectangular. */
 static bool cum_sum_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = c->cx;
@@ -219,6 +225,7 @@ static bool cum_sum_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
 
 /* ---- top_k: axis, k, largest; positions of the k greatest (or least) elements in order ---- */
 
+/* The values are gathered by these positions, in a node of their own. */
 static bool top_k_relation(op_call *c)
 {
     int64_t axis = op_int(c, "axis", 0), k = op_int(c, "k", 0), extent;
@@ -235,7 +242,8 @@ static bool top_k_relation(op_call *c)
 }
 
 /* rank[i] = how many elements come before element i; the result at r is the one element of that rank. Equal
- * elements keep their order, and NaN counts as greatest. */
+ * elements keep their order, and NaN counts as greatest. For the largest of [3, 9, 3]: ranks 1, 0, 2,
+ * positions 1, 0, 2. Each rank occurs once, because one of any two elements comes before the other. */
 static te_tensor *ranks(const op_call *c, te_def *d, te_tensor *x, int axis)
 {
     tec_context *cx = c->cx;
@@ -262,6 +270,7 @@ static te_tensor *ranks(const op_call *c, te_def *d, te_tensor *x, int axis)
     return te_compute(d, op_stage_name(d, "top_k.rank"), all, n, e);
 }
 
+/* The sum of j * (rank[j] == r): one term is not 0, or j is 0. */
 static bool top_k_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = c->cx;

@@ -22,6 +22,8 @@ typedef struct {
     int64_t panel;  /* columns of B that lie together */
 } op_matmul;
 
+/* Two vectors of columns for each row of sums; no more than the columns that there are, in powers of two. For
+ * 16 lanes: 32 columns, 128 where A has one row, and 8 for a B of 5 to 8 columns. */
 static int64_t choose_panel(const op_call *c, const op_matmul *v)
 {
     int lanes = c->target ? target_lanes(c->target, v->sum) : 1;
@@ -36,6 +38,8 @@ static int64_t choose_panel(const op_call *c, const op_matmul *v)
     return wanted;
 }
 
+/* Broadcast like any two operands, without their last two dimensions. An operand of rank 2 has none and
+ * serves all batches. */
 static bool read_batches(const op_call *c, op_type *out)
 {
     op_type batch[2];
@@ -92,7 +96,8 @@ static bool matmul_relation(op_call *c)
 
 /* ---- bodies ---- */
 
-/* Batch indices of an operand of rank n, from those of the output. */
+/* Batch indices of an operand of rank n, from those of the output. Dimensions are aligned at the end: an
+ * operand with fewer lacks the first ones. Gives how many it has. */
 static int batch_index(const op_call *c, int operand, const ir_expr *const *batch, int n_batch,
                        const ir_expr **index)
 {
@@ -104,6 +109,7 @@ static int batch_index(const op_call *c, int operand, const ir_expr *const *batc
     return n;
 }
 
+/* Puts row and column where the operand has them: behind each other from `at` on, or swapped. */
 static void matrix_index(const ir_expr **index, int at, const ir_expr *row, const ir_expr *column,
                          bool transposed)
 {
@@ -111,7 +117,8 @@ static void matrix_index(const ir_expr **index, int at, const ir_expr *row, cons
     index[at + !transposed] = column;
 }
 
-/* B as panels [batch, nb, k, ni], with zeros in the last panel where n is no multiple of its width. */
+/* B as panels [batch, nb, k, ni], with zeros in the last panel where n is no multiple of its width. The zeros
+ * in the last panel are multiplied and never read again: unpack asks for columns below n only. */
 static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
 {
     op_matmul v;
@@ -188,6 +195,7 @@ static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_ten
     return t;
 }
 
+/* in[1] is in panels already, by op_emit or by the graph. */
 static bool packed_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     op_matmul v;

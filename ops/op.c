@@ -8,6 +8,8 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 
+/* Names are unique over all families. The tables are searched row by row: an importer asks once for each
+ * node. */
 const op_info *op_find(const char *name)
 {
     for (int f = 0; f < op_n_families; f++)
@@ -17,6 +19,8 @@ const op_info *op_find(const char *name)
     return NULL;
 }
 
+/* The message begins with the operator and, where the node has a name, with that. Gives false, so that a
+ * check is `return condition || op_fail(...)`. */
 bool op_fail(const op_call *c, const char *fmt, ...)
 {
     va_list args;
@@ -46,7 +50,8 @@ const char *op_type_text(tec_context *cx, const op_type *t)
     return base_text_str(cx, &text);
 }
 
-/* One dimension of two operands under NumPy's rules; NULL: they do not fit. */
+/* One dimension of two operands under NumPy's rules; NULL: they do not fit. An extent 1 gives way to the
+ * other. A symbol that may be 1 when the program runs does not: n against 8 needs the proof that n is 8. */
 static const ir_expr *broadcast_dim(const op_call *c, const ir_expr *a, const ir_expr *b)
 {
     if (ir_is_value(a, 1))
@@ -57,7 +62,12 @@ static const ir_expr *broadcast_dim(const op_call *c, const ir_expr *a, const ir
 }
 
 /* The shape that all operands broadcast to, by NumPy's rule: dimensions are aligned at the end, and an extent
- * of 1 fits any other. */
+ * of 1 fits any other.
+ *
+ *     f32[n, 1, 4] and f32[3, 1]     [n, 3, 4]
+ *     f32[n, 4] and f32[m]           refused, unless m = 4 is a fact
+ *
+ * The element type is that of the first operand; relations that want another set it. */
 bool op_broadcast(const op_call *c, op_type *out)
 {
     int n = 0;
@@ -92,6 +102,7 @@ typedef struct {
     bool large;
 } dim_walk;
 
+/* A hook. Stops at the first number that no address reaches, and where there are too many terms. */
 static bool count_term(ir_walk *w, const ir_expr *e)
 {
     dim_walk *d = (dim_walk *)w;
@@ -102,6 +113,8 @@ static bool count_term(ir_walk *w, const ir_expr *e)
     return !w->stop;
 }
 
+/* A dimension grows with each operator that computes it from others, so twenty doublings in a row make an
+ * expression of a million terms; a part that is shared counts each time. */
 bool op_is_short(const ir_expr *e, bool *large)
 {
     dim_walk d = {.walk = {.expr = count_term, .every = true}};
@@ -112,7 +125,8 @@ bool op_is_short(const ir_expr *e, bool *large)
 }
 
 /* Whether tensors of the type may exist: limits keep damaged models from asking for terabytes. *why: the
- * reason, without the name of the tensor. */
+ * reason, without the name of the tensor. Extents that are symbols count as 1: for them the caller's memory
+ * is the limit. */
 bool op_check_size(tec_context *cx, const op_type *t, const char **why)
 {
     int64_t bytes = base_dtype_bytes(t->dtype), n;
@@ -146,7 +160,8 @@ static bool check_outputs(op_call *c)
     return true;
 }
 
-/* Whether the scalar function can be written for operands of these types: not all take integers, or bools. */
+/* Whether the scalar function can be written for operands of these types: not all take integers, or bools. It
+ * is written once for variables and thrown away: what is asked is whether that fails. */
 static bool check_scalar(const op_call *c)
 {
     const ir_expr **arg = base_array(c->cx, const ir_expr *, c->n_inputs);
@@ -158,7 +173,8 @@ static bool check_scalar(const op_call *c)
     return c->op->scalar(c, arg) != NULL;
 }
 
-/* Checks the number of operands, then asks the operator's relation for the result types. Fills c->output. */
+/* Checks the number of operands, then asks the operator's relation for the result types. Fills c->output.
+ * Results get their array here, except for operators with any number of results, whose relation makes it. */
 bool op_infer(op_call *c)
 {
     if (c->n_inputs < c->op->min_inputs || (c->op->max_inputs >= 0 && c->n_inputs > c->op->max_inputs)) {
@@ -196,6 +212,7 @@ int64_t op_int(const op_call *c, const char *name, int64_t otherwise)
     return a && a->kind == OP_ATTR_INT ? a->i : otherwise;
 }
 
+/* A whole number is a float too: a text form says 1 for 1.0. */
 double op_float(const op_call *c, const char *name, double otherwise)
 {
     const op_attr *a = op_attr_find(c, name);
@@ -210,6 +227,7 @@ const char *op_string(const op_call *c, const char *name, const char *otherwise)
     return a && a->kind == OP_ATTR_STRING ? a->string : otherwise;
 }
 
+/* 0 and NULL where there is no such attribute; an empty list gives 0 as well. */
 int op_ints(const op_call *c, const char *name, const int64_t **out)
 {
     const op_attr *a = op_attr_find(c, name);
@@ -218,11 +236,14 @@ int op_ints(const op_call *c, const char *name, const int64_t **out)
     return *out ? a->n : 0;
 }
 
+/* Optional operands that are left out in the middle have rank -1. */
 bool op_has_input(const op_call *c, int k)
 {
     return k < c->n_inputs && c->input[k].n >= 0;
 }
 
+/* What cannot be proven becomes a need of the model, where the caller collects needs: f32[m, k] times f32[j,
+ * n] is allowed, and k = j is checked when the model is called. Two different numbers are never equal. */
 bool op_equal(const op_call *c, const ir_expr *a, const ir_expr *b)
 {
     int64_t x, y;
@@ -293,7 +314,7 @@ const op_impl *op_choose(const op_call *c)
 }
 
 /* Adds the operator's stages to the definition. A constant operand that was not packed before is packed by a
- * stage in front. */
+ * stage in front. The role of the packing stage is prologue, whatever the operator's own is. */
 bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed,
              te_tensor **out)
 {
@@ -311,6 +332,7 @@ bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const 
     return impl->body(c, d, operands, out);
 }
 
+/* New axes: an axis belongs to one stage, so each stage of a body asks for its own. */
 const ir_expr **op_axes_of(const op_call *c, const op_type *t)
 {
     const ir_expr **axis = base_array(c->cx, const ir_expr *, t->n);
@@ -335,6 +357,7 @@ const char *op_stage_name(te_def *d, const char *base)
     return name;
 }
 
+/* The last stage of an operator with one result, which has the operator's name. */
 bool op_compute(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out)
 {
     *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->output[0].n, e);

@@ -7,6 +7,7 @@
 
 /* ---- shape ---- */
 
+/* Without the attribute all dimensions are; with an empty list none. */
 static bool is_reduced(const op_call *c, int dim)
 {
     const int64_t *axes;
@@ -39,6 +40,7 @@ static bool reduce_relation(op_call *c)
     return true;
 }
 
+/* The position along the axis: its type does not depend on the operand's. */
 static bool arg_relation(op_call *c)
 {
     if (!reduce_relation(c))
@@ -82,6 +84,7 @@ static reduction open_reduction(const op_call *c)
     return r;
 }
 
+/* What is added up in float16 or bfloat16 would lose its last bits after a few elements. */
 static base_dtype wide(base_dtype t)
 {
     return base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
@@ -102,6 +105,8 @@ static const ir_expr *magnitude(tec_context *cx, const ir_expr *e)
 {
     return ir_abs(cx, e);
 }
+
+/* The mean of integers is cut off. */
 static const ir_expr *mean(tec_context *cx, const ir_expr *e, const ir_expr *count)
 {
     return ir_div(cx, e, ir_cast(cx, e->dtype, count));
@@ -157,7 +162,8 @@ static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 }
 
 /* What is subtracted from the exponents of one reduction: the greatest, so that none overflows; 0 where that
- * is infinite. */
+ * is infinite. inf - inf would be no number: with 0 in its place the sum is infinite and so is its logarithm,
+ * and where all are -inf the sum is 0 and its logarithm -inf. */
 static te_tensor *greatest_exponents(const op_call *c, te_def *d, te_tensor *x, base_dtype t)
 {
     tec_context *cx = c->cx;
@@ -172,7 +178,8 @@ static te_tensor *greatest_exponents(const op_call *c, te_def *d, te_tensor *x, 
                       ir_select(cx, ir_isinf(cx, e), e ? ir_imm(cx, t, 0) : NULL, e));
 }
 
-/* log(sum(exp(x))) = max + log(sum(exp(x - max))) */
+/* log(sum(exp(x))) = max + log(sum(exp(x - max))). Integers are computed in float64, and cut off at the end.
+ * Nothing to reduce: the logarithm and the exponential cancel. */
 static bool log_sum_exp_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = c->cx;
@@ -193,7 +200,9 @@ static bool log_sum_exp_body(const op_call *c, te_def *d, te_tensor *const *in, 
     return *out != NULL;
 }
 
-/* select_last: the last of equal elements: the index is counted from the end while it is searched. */
+/* select_last: the last of equal elements: the index is counted from the end while it is searched, because
+ * the combiner keeps the smaller index of two equal elements. In [5, 7, 7] position 2 counts as 0, and 1 as
+ * 1: the search gives 0, which is position 2. */
 static bool arg_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = c->cx;
@@ -220,6 +229,7 @@ static bool arg_body(const op_call *c, te_def *d, te_tensor *const *in, te_tenso
 
 /* ---- softmax: axis, or from_axis: all axes from there on as one ---- */
 
+/* A scalar with axis 0 is one element, and passes. */
 static bool softmax_relation(op_call *c)
 {
     int64_t axis = op_int(c, "axis", c->input[0].n - 1);
@@ -238,6 +248,7 @@ typedef struct {
     int n_outer;
 } softmax_axes;
 
+/* `flatten` is how older models say it: all dimensions from the axis on are one. */
 static bool is_normalised(const op_call *c, int i)
 {
     int64_t axis = op_int(c, "axis", c->input[0].n - 1);
@@ -266,6 +277,7 @@ static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **red
     return a;
 }
 
+/* One number for each place outside of the normalised axes. */
 static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const char *combiner,
                                const char *suffix)
 {
@@ -286,6 +298,7 @@ static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, co
     return e ? ir_sub(c->cx, ir_cast(c->cx, wide(e->dtype), e), te_read(top, a->outer, a->n_outer)) : NULL;
 }
 
+/* They are kept: the sum and the quotient both read them, and an exponential costs more than a load. */
 static te_tensor *exponentials(const op_call *c, te_def *d, te_tensor *x, te_tensor *top)
 {
     softmax_axes a = open_axes(c, false, NULL, NULL);

@@ -17,6 +17,7 @@ static const struct {
     const char *name, *combiner;
 } reductions[] = {{"none", NULL}, {"add", "sum"}, {"mul", "prod"}, {"max", "max"}, {"min", "min"}};
 
+/* The number of the row, which is 0 for none; -1 with an error. */
 static int reduction_of(const op_call *c)
 {
     const char *name = op_string(c, "reduction", "none");
@@ -125,7 +126,8 @@ static bool scatter_elements_relation(op_call *c)
     return true;
 }
 
-/* Update j hits the element where the index at j is the element's own place along the axis. */
+/* Update j hits the element where the index at j is the element's own place along the axis. Along the axis,
+ * indices may be as long as they like: their number is that of updates. */
 static bool search_elements(const op_call *c, te_tensor *const *in, search *s)
 {
     tec_context *cx = c->cx;
@@ -162,7 +164,8 @@ static bool scatter_elements_body(const op_call *c, te_def *d, te_tensor *const 
 
 /* ---- scatter_nd: reduction; indices [updates, tuple], updates [updates, rest of the data...] ---- */
 
-/* Row i of the indices names where update i, a whole slice, goes. */
+/* Row i of the indices names where update i, a whole slice, goes. The importer has flattened what stands
+ * before the tuples to one dimension. For data f32[a, b, c] and indices [u, 2] the updates are f32[u, c]. */
 static bool scatter_nd_relation(op_call *c)
 {
     const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];

@@ -8,6 +8,7 @@
 
 /* ---- help ---- */
 
+/* Of no extents: 1, the elements of a scalar. */
 static const ir_expr *product(const op_call *c, const ir_expr *const *dim, int n)
 {
     const ir_expr *p = ir_int(c->cx, 1);
@@ -17,6 +18,7 @@ static const ir_expr *product(const op_call *c, const ir_expr *const *dim, int n
     return p;
 }
 
+/* As it is where nothing is known of the symbols. */
 static const ir_expr *simple(const op_call *c, const ir_expr *e)
 {
     return c->facts ? ir_simplify(c->facts, e) : e;
@@ -64,7 +66,7 @@ static bool reshape_relation(op_call *c)
                            ir_expr_text(c->cx, after));
 }
 
-/* Position in row-major order, and back. */
+/* Position in row-major order: ((i0 * d1) + i1) * d2 + ... */
 static const ir_expr *linear(const op_call *c, const ir_expr *const *index, const op_type *t)
 {
     const ir_expr *e = ir_int(c->cx, 0);
@@ -74,7 +76,12 @@ static const ir_expr *linear(const op_call *c, const ir_expr *const *index, cons
     return e;
 }
 
-/* The element number in the result, cut into indices of the operand and simplified: most divisions cancel. */
+/* The element number in the result, cut into indices of the operand and simplified: most divisions cancel.
+ *
+ *     f32[4, 6] as f32[4, 2, 3], element [a, b, c]:   at = (a * 2 + b) * 3 + c
+ *     index 1 = at % 6 = b * 3 + c                    index 0 = at / 6 = a
+ *
+ * Both need 0 <= b * 3 + c < 6, so the ranges of the axes are given to the simplifier. */
 static bool reshape_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const ir_expr **axis = op_axes_of(c, &c->output[0]),
@@ -113,6 +120,7 @@ static bool transpose_relation(op_call *c)
     return perm != NULL;
 }
 
+/* The relation has checked that perm names each dimension once, so every index is set. */
 static bool transpose_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const ir_expr **axis = op_axes_of(c, &c->output[0]),
@@ -126,6 +134,7 @@ static bool transpose_body(const op_call *c, te_def *d, te_tensor *const *in, te
 
 /* ---- slice: begin, extent (expressions), step ---- */
 
+/* That the slice lies inside is not looked at here: definitions have conditions for that (te/inside.c). */
 static bool slice_relation(op_call *c)
 {
     const op_attr *extent = op_attr_find(c, "extent");
@@ -274,7 +283,9 @@ static bool concat_relation(op_call *c)
     return true;
 }
 
-/* A chain of conditions over the operands; each reads with its own start subtracted. */
+/* A chain of conditions over the operands; each reads with its own start subtracted. For three operands of 2,
+ * 3 and 4 along the axis a: a < 2 ? in0[a] : a < 5 ? in1[a - 2] : in2[a - 5]. An operand is evaluated only
+ * where its condition holds, so no read leaves its tensor. */
 static bool concat_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int at = (int)op_int(c, "axis", 0);
@@ -297,6 +308,7 @@ static bool concat_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 
 /* ---- expand: shape; what broadcasting with that shape gives ---- */
 
+/* The shape may have extents of 1 where the operand has more: those stay as they are in the operand. */
 static bool expand_relation(op_call *c)
 {
     const op_attr *shape = op_attr_find(c, "shape");
@@ -310,6 +322,8 @@ static bool expand_relation(op_call *c)
     return op_broadcast(&two, &c->output[0]);
 }
 
+/* A dimension of extent 1 is read at 0, and dimensions that the shape adds in front do not occur in the
+ * index. */
 static bool expand_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const ir_expr **axis = op_axes_of(c, &c->output[0]),
@@ -432,6 +446,7 @@ static bool values_relation(op_call *c)
     return true;
 }
 
+/* A chain of selections, as long as the vector: shapes have a few elements. */
 static bool values_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const op_attr *values = op_attr_find(c, "values");

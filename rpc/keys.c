@@ -1,4 +1,10 @@
-/* rpc/keys.c -- see keys.h. */
+/* rpc/keys.c -- see keys.h.
+ *
+ * Secrets leave no copies behind: the text of the file, the rows and the hexadecimal form of a secret are
+ * overwritten before their memory is given back. A write never changes the file in place: it makes PATH.new,
+ * which then takes the place of PATH, so that a crash leaves either the old file or the new one, and never
+ * half of it.
+ */
 #include "rpc/keys.h"
 
 #include <errno.h>
@@ -26,6 +32,8 @@ static const struct {
 } role_names[] = {
     {"submit", RPC_ROLE_SUBMIT}, {"serve", RPC_ROLE_SERVE}, {"administer", RPC_ROLE_ADMINISTER}};
 
+/* A role that stands twice, an empty one and a comma at the end are refused: a slip in this file should be
+ * seen. */
 bool rpc_parse_roles(const char *text, unsigned *roles)
 {
     *roles = 0;
@@ -46,6 +54,8 @@ bool rpc_parse_roles(const char *text, unsigned *roles)
     return *roles != 0;
 }
 
+/* By the bits of the mask, so that the text needs no memory; the order is the one that rpc_parse_roles
+ * accepts. */
 const char *rpc_show_roles(unsigned roles)
 {
     static const char *const names[] = {"none",
@@ -60,6 +70,7 @@ const char *rpc_show_roles(unsigned roles)
     return names[roles & RPC_ROLE_ANY];
 }
 
+/* Compares whole names: "gpu" does not allow "gpu2". */
 bool rpc_class_allowed(const char *classes, const char *name)
 {
     size_t wanted = strlen(name);
@@ -76,6 +87,7 @@ bool rpc_class_allowed(const char *classes, const char *name)
     return false;
 }
 
+/* Blanks cannot occur, since the words of a row are parted by them. */
 static bool is_class_list(const char *text)
 {
     static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,";
@@ -83,6 +95,7 @@ static bool is_class_list(const char *text)
     return strcmp(text, "*") == 0 || (*text && text[strspn(text, usual)] == '\0');
 }
 
+/* A control character could make a second row of one note. */
 static bool is_note(const char *text)
 {
     for (; *text; text++)
@@ -91,6 +104,8 @@ static bool is_note(const char *text)
     return true;
 }
 
+/* Relative paths are not taken, since the file would then depend on the folder that a program was started
+ * in. */
 bool rpc_keys_default_path(const char *state_home, const char *home, char *to, size_t size)
 {
     int n = state_home && *state_home == '/' ? snprintf(to, size, "%s/tec/loopback.keys", state_home)
@@ -102,6 +117,7 @@ bool rpc_keys_default_path(const char *state_home, const char *home, char *to, s
 
 /* ---- reading ---- */
 
+/* Exactly n bytes, without blanks or signs between the digits. */
 static bool parse_hex(const char *text, uint8_t *to, size_t n)
 {
     size_t got = 0;
@@ -109,7 +125,12 @@ static bool parse_hex(const char *text, uint8_t *to, size_t n)
     return strlen(text) == 2 * n && sodium_hex2bin(to, n, text, 2 * n, NULL, &got, NULL) == 0 && got == n;
 }
 
-/* A line without its newline; false: no row. */
+/* A line without its newline; false: no row.
+ *
+ *     1f2e3d4c5b6a7988 5b0c... submit,serve * active laptop of Ann
+ *
+ * Five words and a note, which is what is left of the line and may have blanks. The line is cut at its
+ * blanks. */
 static bool parse_row(char *line, rpc_key_row *row)
 {
     char *word[5], *at = line;
@@ -139,7 +160,8 @@ static bool parse_row(char *line, rpc_key_row *row)
     return true;
 }
 
-/* The whole file, terminated; it must be the user's alone. */
+/* The whole file, terminated; it must be the user's alone. Asks the open file, not the path, for its mode: a
+ * file that is exchanged in between is not taken for the other. */
 static char *read_private(const char *path, size_t *n, tec_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -163,6 +185,8 @@ static char *read_private(const char *path, size_t *n, tec_error *err)
     return text;
 }
 
+/* Ids are looked up among the rows before, so reading takes n * n steps; with 10,000 rows that is still
+ * short. */
 static bool parse_rows(rpc_keys *k, char *text, const char *path, tec_error *err)
 {
     int number = 0;
@@ -190,6 +214,7 @@ static bool parse_rows(rpc_keys *k, char *text, const char *path, tec_error *err
     return true;
 }
 
+/* Gives an upper bound for the rows, since comments and empty lines count as well. */
 static int count_lines(const char *text)
 {
     int n = 1;
@@ -199,6 +224,7 @@ static int count_lines(const char *text)
     return n < RPC_MOST_KEYS ? n : RPC_MOST_KEYS;
 }
 
+/* All or nothing: after an error *k has no rows, so that a server can go on with the rows that it had. */
 bool rpc_keys_read(rpc_keys *k, const char *path, tec_error *err)
 {
     size_t n = 0;
@@ -216,6 +242,7 @@ bool rpc_keys_read(rpc_keys *k, const char *path, tec_error *err)
     return good;
 }
 
+/* Also right for a zeroed *k. */
 void rpc_keys_free(rpc_keys *k)
 {
     if (k->rows)
@@ -224,6 +251,7 @@ void rpc_keys_free(rpc_keys *k)
     *k = (rpc_keys){0};
 }
 
+/* Ids are no secrets, so a comparison that stops early tells nobody anything. */
 const rpc_key_row *rpc_keys_find(const rpc_keys *k, const uint8_t id[RPC_ID_BYTES])
 {
     for (int i = 0; i < k->n; i++)
@@ -232,6 +260,8 @@ const rpc_key_row *rpc_keys_find(const rpc_keys *k, const uint8_t id[RPC_ID_BYTE
     return NULL;
 }
 
+/* A key that is named is given even if it is revoked: the server then says so, which is the better
+ * message. */
 const rpc_key_row *rpc_keys_pick(const rpc_keys *k, const char *id, tec_error *err)
 {
     for (int i = 0; i < k->n; i++) {
@@ -247,6 +277,7 @@ const rpc_key_row *rpc_keys_pick(const rpc_keys *k, const char *id, tec_error *e
 
 /* ---- writing ---- */
 
+/* Writes what parse_row reads; the blank before the note is left out with the note. */
 static void put_row(FILE *to, const rpc_key_row *r)
 {
     char secret[2 * RPC_SECRET_BYTES + 1];
@@ -257,7 +288,9 @@ static void put_row(FILE *to, const rpc_key_row *r)
     sodium_memzero(secret, sizeof secret);
 }
 
-/* The file that will take the place of `path`; only one writer at a time has it. */
+/* The file that will take the place of `path`; only one writer at a time has it. PATH.new is made only if it
+ * is not there, which is the lock: a second writer waits up to two seconds for the first. After a crash the
+ * file stays and must be removed by hand, because nothing tells a dead writer from a slow one. */
 static FILE *begin_change(const char *path, char **temporary, tec_error *err)
 {
     size_t size = strlen(path) + 8;
@@ -287,6 +320,8 @@ static FILE *begin_change(const char *path, char **temporary, tec_error *err)
     return f ? f : (rt_fail_memory(err, sizeof *f), NULL);
 }
 
+/* The data are on the disk before the name is: otherwise a crash of the machine could leave an empty file
+ * under the old name. */
 static bool end_change(FILE *f, const char *path, const char *temporary, bool good, tec_error *err)
 {
     good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
@@ -299,7 +334,10 @@ static bool end_change(FILE *f, const char *path, const char *temporary, bool go
     return rt_fail_io(err, path, "write", failure);
 }
 
-/* Changes one row of the file, or adds `fresh`. */
+/* Changes one row of the file, or adds `fresh`. The file is read after PATH.new has been made, that is, under
+ * the lock: two programs that add keys at once both have theirs in the file. With `unless_there`, a file that
+ * is there is left alone, and that counts as success: two servers that start at once then use one key. *err
+ * may hold a text in this case, which the caller ignores. */
 static bool change(const char *path, const char *revoke, const rpc_key_row *fresh, bool unless_there,
                    tec_error *err)
 {
@@ -337,6 +375,7 @@ static bool change(const char *path, const char *revoke, const rpc_key_row *fres
     return good || (f && there && unless_there);
 }
 
+/* Says for a person what is wrong, where parse_row only refuses. */
 static bool is_row(const rpc_key_row *row, tec_error *err)
 {
     if (!is_class_list(row->classes))
@@ -347,6 +386,7 @@ static bool is_row(const rpc_key_row *row, tec_error *err)
     return is_note(row->note) || rt_fail(err, TEC_INVALID, "the note of a key is one line");
 }
 
+/* Ids are drawn as well, not counted: two machines then never give one id away twice. */
 static bool make_key(rpc_key *k, tec_error *err)
 {
     if (!rpc_seal_ready())
@@ -361,6 +401,8 @@ bool rpc_keys_add(const char *path, rpc_key_row *row, tec_error *err)
     return is_row(row, err) && make_key(&row->key, err) && change(path, NULL, row, false, err);
 }
 
+/* The row stays with its new state, so that the log of a server can tell a revoked key from an unknown
+ * one. */
 bool rpc_keys_revoke(const char *path, const char *id, tec_error *err)
 {
     if (access(path, F_OK) != 0)
@@ -384,6 +426,8 @@ static bool make_folders(const char *path, tec_error *err)
     return good;
 }
 
+/* The folders are made for the user alone as well, since a folder that others may write to lets them exchange
+ * the file. */
 bool rpc_keys_prepare(const char *path, tec_error *err)
 {
     rpc_key_row row = {.roles = RPC_ROLE_ANY,

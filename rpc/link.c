@@ -1,4 +1,19 @@
-/* rpc/link.c -- see link.h. */
+/* rpc/link.c -- see link.h.
+ *
+ * States rise from left to right and never fall; each side skips those of the other:
+ *
+ *     client   AWAIT_ANSWER -> AWAIT_HELLO -> READY
+ *     server   AWAIT_GREETING -> AWAIT_PROOF -> AWAIT_HELLO -> READY          any of them -> BROKEN
+ *
+ * A client says hello right behind its proof, without waiting: a connection costs two journeys of a message
+ * there and back. From AWAIT_HELLO on, everything is a sealed frame, and hello is the first one in each
+ * direction.
+ *
+ * Windows, as an example with a window of 2 MiB: a sender starts with may_send = 2 MiB and takes off the body
+ * of each `data`; at 0 it has to wait. The receiver takes the same off its may_receive, and breaks the link
+ * if that becomes negative. Each time 512 KiB have been consumed it grants them anew by `window`, so a sender
+ * that is read from steadily never waits.
+ */
 #include "rpc/link.h"
 
 #include <stdarg.h>
@@ -7,18 +22,25 @@
 
 typedef enum { AWAIT_GREETING, AWAIT_ANSWER, AWAIT_PROOF, AWAIT_HELLO, READY, BROKEN } state;
 
-/* Bytes that are added behind and taken in front. */
+/* Bytes that are added behind and taken in front. Bytes begin..end of `data` are in use; begin == end only at
+ * 0, so that an empty queue never has to be moved. */
 typedef struct {
     uint8_t *data;
     size_t begin, end, cap;
 } queue;
 
+/* `may_send` is what the other side has granted and may become negative by the body of one frame;
+ * `may_receive`, what this side has granted, may not. */
 typedef struct {
     uint32_t id;
     int64_t may_send, may_receive;
     int64_t consumed; /* and not granted again yet */
 } stream;
 
+/* streams[0..n_streams) are open, in no order. `last_stream` is the greatest number ever: a stream up to this
+ * number that is not listed was closed, and frames for it are dropped; a greater one was never opened. `in`
+ * holds sealed bytes; the frame that rpc_link_next gave lies in them, opened in place, until `taken` bytes
+ * are dropped. */
 struct rpc_link {
     state state;
     bool is_server, full;
@@ -48,7 +70,8 @@ static void free_queue(queue *q)
     *q = (queue){0};
 }
 
-/* Room for n bytes behind the end; NULL: no memory. */
+/* Room for n bytes behind the end; NULL: no memory. Old bytes are moved to the front before the memory grows,
+ * and the caller adds n to `end` itself. Every pointer into the queue is invalid after this call. */
 static uint8_t *reserve(queue *q, size_t n)
 {
     size_t used = q->end - q->begin;
@@ -82,6 +105,8 @@ static void drop(queue *q, size_t n)
 
 /* ---- errors ---- */
 
+/* The first reason stays. Output that is waiting is kept, because it may hold the answer that tells the other
+ * side. */
 void rpc_link_break(rpc_link *l, tec_status status, const char *fmt, ...)
 {
     va_list args;
@@ -116,6 +141,7 @@ rpc_id_text rpc_show_id(const uint8_t id[RPC_ID_BYTES])
 
 /* ---- making ---- */
 
+/* Copies `data`, which may be short-lived. */
 static bool add_output(rpc_link *l, const void *data, size_t n)
 {
     uint8_t *to = reserve(&l->out, n);
@@ -129,6 +155,7 @@ static bool add_output(rpc_link *l, const void *data, size_t n)
     return true;
 }
 
+/* The greeting is kept, since both proofs cover its bytes. */
 static void greet(rpc_link *l)
 {
     rpc_greeting g = {.oldest = l->o.oldest, .newest = l->o.newest};
@@ -140,6 +167,8 @@ static void greet(rpc_link *l)
     add_output(l, l->greeting, sizeof l->greeting);
 }
 
+/* A client's greeting lies in the output when this returns. Until hello tells how long frames may be, only
+ * the length that every side accepts is used. */
 rpc_link *rpc_link_new(const rpc_link_options *o, tec_error *err)
 {
     rpc_link *l = rt_alloc(sizeof *l, err);
@@ -180,6 +209,7 @@ void rpc_link_free(rpc_link *l)
 
 /* ---- streams ---- */
 
+/* At most 64 are open, so the list is searched. */
 static stream *find_stream(const rpc_link *l, uint32_t id)
 {
     for (int i = 0; i < l->n_streams; i++)
@@ -188,6 +218,7 @@ static stream *find_stream(const rpc_link *l, uint32_t id)
     return NULL;
 }
 
+/* The window is the one that hello announced: streams are opened only once the link is ready. */
 static stream *add_stream(rpc_link *l, uint32_t id)
 {
     if (l->n_streams == RPC_MOST_STREAMS)
@@ -204,6 +235,7 @@ uint32_t rpc_link_open_stream(rpc_link *l)
     return s ? s->id : 0;
 }
 
+/* The last stream takes the place of the closed one. */
 void rpc_link_close_stream(rpc_link *l, uint32_t id)
 {
     stream *s = find_stream(l, id);
@@ -212,6 +244,8 @@ void rpc_link_close_stream(rpc_link *l, uint32_t id)
         *s = l->streams[--l->n_streams];
 }
 
+/* A quarter of the window is collected before it is granted again, so that one message of 16 bytes stands for
+ * many pieces of data. */
 void rpc_link_consumed(rpc_link *l, uint32_t id, size_t n)
 {
     stream *s = find_stream(l, id);
@@ -247,7 +281,13 @@ static uint32_t load_u32(const uint8_t *from)
     return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
 }
 
-/* The body of a frame in two parts, sealed in the output. */
+/* The body of a frame in two parts, sealed in the output.
+ *     length (4) | stream (4) kind (4) body | tag (16)
+ *                '------ sealed ----------'
+ *
+ * The length stays readable, as the receiver needs it before it can open the frame; it is covered by the tag,
+ * so it cannot be changed unnoticed. The body is written into the output once and sealed there. Two parts
+ * spare the caller of rpc_link_send_piece a copy of its data. */
 static bool send_parts(rpc_link *l, uint32_t id, rpc_kind kind, const void *a, size_t n_a, const void *b,
                        size_t n_b)
 {
@@ -300,6 +340,7 @@ bool rpc_link_send_piece(rpc_link *l, uint32_t id, const void *piece, size_t n)
            send_parts(l, id, RPC_KIND_data, head, sizeof head, piece, n);
 }
 
+/* The message is encoded before the frame is begun: the length stands in front. */
 bool rpc_link_send(rpc_link *l, uint32_t id, rpc_kind kind, const void *message)
 {
     l->scratch.n = 0;
@@ -311,6 +352,8 @@ bool rpc_link_send(rpc_link *l, uint32_t id, rpc_kind kind, const void *message)
     return rpc_link_send_body(l, id, kind, l->scratch.data, l->scratch.n);
 }
 
+/* Written without `admit`, since the link is not ready yet. Only a server has roles to tell, and the client
+ * learns from them what its key may do. */
 static void say_hello(rpc_link *l)
 {
     char roles[64];
@@ -328,7 +371,8 @@ static void say_hello(rpc_link *l)
 
 /* ---- the handshake ---- */
 
-/* Takes n bytes of the input, once they are there. */
+/* Takes n bytes of the input, once they are there. The bytes stay where they are until more are read, so the
+ * caller may use them at once. */
 static const uint8_t *take(rpc_link *l, size_t n)
 {
     if (l->in.end - l->in.begin < n)
@@ -345,6 +389,7 @@ static int common_version(const rpc_link *l, int oldest, int newest)
     return version >= oldest && version >= l->o.oldest ? version : 0;
 }
 
+/* An answer without proof and keys: its verdict is the whole message. */
 static void refuse(rpc_link *l, rpc_answer *a, rpc_verdict verdict)
 {
     a->verdict = verdict;
@@ -352,6 +397,7 @@ static void refuse(rpc_link *l, rpc_answer *a, rpc_verdict verdict)
     add_output(l, l->answer, sizeof l->answer);
 }
 
+/* The answer is put down twice: the hash that the proof needs covers all of the answer but the proof. */
 static void answer(rpc_link *l, const rpc_greeting *g, rpc_answer *a)
 {
     rpc_seal_begin(&l->seal, a->point);
@@ -367,7 +413,9 @@ static void answer(rpc_link *l, const rpc_greeting *g, rpc_answer *a)
         l->state = AWAIT_PROOF;
 }
 
-/* A server's side of the greeting: versions, then the key. */
+/* A server's side of the greeting: versions, then the key. Fullness is told first, as it needs no look at the
+ * key. A key that is not there and one that is revoked get the same verdict, so that nobody can find out
+ * which ids exist; the difference is in this server's log. */
 static void on_greeting(rpc_link *l, const uint8_t *bytes)
 {
     rpc_answer a = {.oldest = l->o.oldest, .newest = l->o.newest};
@@ -401,7 +449,8 @@ static void on_greeting(rpc_link *l, const uint8_t *bytes)
     }
 }
 
-/* A client's reading of an answer that does not welcome. */
+/* A client's reading of an answer that does not welcome. The break at the end counts only for a verdict that
+ * this version does not know, since the first reason stays. */
 static void on_refusal(rpc_link *l, const rpc_answer *a)
 {
     rpc_id_text id = rpc_show_id(l->key.id);
@@ -425,6 +474,8 @@ static void on_refusal(rpc_link *l, const rpc_answer *a)
                    (int)a->verdict);
 }
 
+/* The version is checked to be the newest that both speak: somebody on the way could otherwise make two new
+ * programs speak an old version. The proof is checked before anything is sent that depends on the secret. */
 static void on_answer(rpc_link *l, const uint8_t *bytes)
 {
     uint8_t proof[RPC_PROOF_BYTES];
@@ -457,6 +508,7 @@ static void on_answer(rpc_link *l, const uint8_t *bytes)
     }
 }
 
+/* Only here does a server know that the client has the secret, and not only its id. */
 static void on_proof(rpc_link *l, const uint8_t *bytes)
 {
     if (!rpc_seal_check(&l->seal, false, bytes)) {
@@ -468,7 +520,8 @@ static void on_proof(rpc_link *l, const uint8_t *bytes)
     say_hello(l);
 }
 
-/* Goes as far in the handshake as the bytes reach. */
+/* Goes as far in the handshake as the bytes reach. The first bytes are looked at as soon as they come: an
+ * HTTP request to this port is told at once, and not when as many bytes as a greeting has have come. */
 static void shake_hands(rpc_link *l)
 {
     const uint8_t *bytes;
@@ -499,6 +552,8 @@ static size_t wanted_bytes(rpc_link *l)
     return there < 4 ? 4 : 4 + load_u32(l->in.data + l->in.begin);
 }
 
+/* Room for the frame that is under way at once, so that a long frame needs no second move. A length that is
+ * refused later must not be reserved: it is a number that a stranger wrote. */
 uint8_t *rpc_link_room(rpc_link *l, size_t *size)
 {
     if (l->taken) {
@@ -525,6 +580,8 @@ void rpc_link_received(rpc_link *l, size_t n)
         shake_hands(l);
 }
 
+/* For messages without texts and lists, whose structs need nothing of the arena, which is given back at once;
+ * `program` of hello lies in the frame itself. */
 static bool decode(rpc_link *l, const rpc_frame *f, rpc_any *m)
 {
     rt_arena arena = {0};
@@ -536,6 +593,8 @@ static bool decode(rpc_link *l, const rpc_frame *f, rpc_any *m)
     return good;
 }
 
+/* Limits of the other side hold for what this side sends. A window shorter than a frame could never admit a
+ * full one. */
 static void on_hello(rpc_link *l, const rpc_frame *f)
 {
     rpc_any m;
@@ -558,6 +617,7 @@ static void on_hello(rpc_link *l, const rpc_frame *f)
     l->state = READY;
 }
 
+/* The sum is checked, as the other side could let it overflow step by step. */
 static void on_window(rpc_link *l, const rpc_frame *f)
 {
     stream *s = find_stream(l, f->stream);
@@ -573,7 +633,8 @@ static void on_window(rpc_link *l, const rpc_frame *f)
         s->may_send += m.window.bytes;
 }
 
-/* Whether the frame may come at all: its kind, its sender, its place, its length. */
+/* Whether the frame may come at all: its kind, its sender, its place, its length. `failure` may come on any
+ * stream and on none: it answers a question, or ends everything. */
 static bool check_row(rpc_link *l, const rpc_frame *f)
 {
     rpc_sender sender = l->is_server ? RPC_FROM_CLIENT : RPC_FROM_SERVER;
@@ -592,7 +653,8 @@ static bool check_row(rpc_link *l, const rpc_frame *f)
     return l->state != BROKEN;
 }
 
-/* Whether the frame is for somebody: its stream is open, or opened by it, and its window is kept. */
+/* Whether the frame is for somebody: its stream is open, or opened by it, and its window is kept. False
+ * without a break means that the frame is dropped: its stream was closed while the frame was under way. */
 static bool check_stream(rpc_link *l, const rpc_frame *f)
 {
     stream *s = find_stream(l, f->stream);
@@ -646,6 +708,8 @@ static bool open_frame(rpc_link *l, rpc_frame *f)
     return true;
 }
 
+/* Goes round for frames that are the link's own. The frame handed out last is dropped first, which is why its
+ * body is valid only until this call. */
 rpc_event rpc_link_next(rpc_link *l, rpc_frame *f)
 {
     for (;;) {

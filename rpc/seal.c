@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <string.h>
 
+/* The last byte is a newline, which some faulty relays change: such a link fails with its first message. */
 static const uint8_t mark[8] = {'t', 'e', 'c', '-', 'r', 'p', 'c', '\n'};
 
 static void put_u16(uint8_t *to, int v)
@@ -19,6 +20,8 @@ static int get_u16(const uint8_t *from)
 
 /* ---- the handshake's bytes ---- */
 
+/* Offsets: mark 0, oldest 8, newest 10, id 12, point 20, nonce 52; 84 bytes. They are the same in every
+ * version. */
 void rpc_put_greeting(uint8_t out[RPC_GREETING_BYTES], const rpc_greeting *g)
 {
     memcpy(out, mark, sizeof mark);
@@ -34,6 +37,7 @@ bool rpc_may_greet(const uint8_t *in, size_t n)
     return memcmp(in, mark, n < sizeof mark ? n : sizeof mark) == 0;
 }
 
+/* *g is filled in any case; false says that it means nothing. */
 bool rpc_get_greeting(const uint8_t in[RPC_GREETING_BYTES], rpc_greeting *g)
 {
     g->oldest = get_u16(in + 8);
@@ -44,6 +48,8 @@ bool rpc_get_greeting(const uint8_t in[RPC_GREETING_BYTES], rpc_greeting *g)
     return rpc_may_greet(in, RPC_GREETING_BYTES) && g->oldest >= 1 && g->oldest <= g->newest;
 }
 
+/* Offsets: mark 0, verdict 8, version 10, oldest 12, newest 14, point 16, nonce 48, proof 80; 112 bytes. The
+ * proof is last, so that what it covers is one piece. */
 void rpc_put_answer(uint8_t out[RPC_ANSWER_BYTES], const rpc_answer *a)
 {
     memcpy(out, mark, sizeof mark);
@@ -80,6 +86,7 @@ void rpc_random(void *to, size_t n)
     randombytes_buf(to, n);
 }
 
+/* A fresh pair of keys for each connection: a secret that is stolen later opens no old recording. */
 void rpc_seal_begin(rpc_seal *s, uint8_t point[RPC_POINT_BYTES])
 {
     *s = (rpc_seal){.sent = 0};
@@ -87,7 +94,8 @@ void rpc_seal_begin(rpc_seal *s, uint8_t point[RPC_POINT_BYTES])
     crypto_scalarmult_base(point, s->private_point);
 }
 
-/* 32 bytes that depend on the key and the label. */
+/* 32 bytes that depend on the key and the label. Each label gives another key, and none of them says anything
+ * about the others. */
 static void derive(uint8_t out[32], const uint8_t key[32], const char *label)
 {
     crypto_generichash(out, 32, (const uint8_t *)label, strlen(label), key, 32);
@@ -105,6 +113,9 @@ static void mix(uint8_t out[32], const rpc_key *k, const uint8_t product[32], co
     sodium_memzero(&h, sizeof h);
 }
 
+/* Both sides compute the same four values and swap the two directions. A point whose product is zero is
+ * refused, since the result would not depend on this side's key. Everything that is not needed for frames is
+ * wiped here. */
 bool rpc_seal_agree(rpc_seal *s, const rpc_key *k, const uint8_t *point, const uint8_t *greeting,
                     const uint8_t *answer, bool is_server)
 {
@@ -127,6 +138,8 @@ bool rpc_seal_agree(rpc_seal *s, const rpc_key *k, const uint8_t *point, const u
     return true;
 }
 
+/* The name of the side is part of the hash: the proof of a server sent back would otherwise pass for a
+ * client's. */
 void rpc_seal_proof(const rpc_seal *s, bool of_server, uint8_t proof[RPC_PROOF_BYTES])
 {
     crypto_generichash_state h;
@@ -137,6 +150,7 @@ void rpc_seal_proof(const rpc_seal *s, bool of_server, uint8_t proof[RPC_PROOF_B
     crypto_generichash_final(&h, proof, RPC_PROOF_BYTES);
 }
 
+/* Compares in constant time, as the proof depends on the secret. */
 bool rpc_seal_check(const rpc_seal *s, bool of_server, const uint8_t proof[RPC_PROOF_BYTES])
 {
     uint8_t mine[RPC_PROOF_BYTES];
@@ -152,6 +166,9 @@ void rpc_seal_clear(rpc_seal *s)
 
 /* ---- frames ---- */
 
+/*     0 0 0 0 | number of the frame in its direction, 8 bytes, little-endian
+ *
+ * Each direction has a key of its own, so a nonce is never used twice with one key. */
 static void make_nonce(uint8_t nonce[12], uint64_t number)
 {
     memset(nonce, 0, 4);
@@ -159,6 +176,7 @@ static void make_nonce(uint8_t nonce[12], uint64_t number)
         nonce[4 + i] = (uint8_t)(number >> (8 * i));
 }
 
+/* Seals in place; the tag of 16 bytes stands behind, for which the caller has left room. */
 bool rpc_seal_close(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, size_t n_head)
 {
     uint8_t nonce[12];
@@ -170,6 +188,7 @@ bool rpc_seal_close(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, s
                                                      s->send_key) == 0;
 }
 
+/* The number rises also for a frame that does not open: the link is broken then and reads no further. */
 bool rpc_seal_open(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, size_t n_head)
 {
     uint8_t nonce[12];

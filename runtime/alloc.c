@@ -1,4 +1,7 @@
-/* alloc.c -- checked and counted memory, and an arena over it. */
+/* alloc.c -- checked and counted memory, and an arena over it.
+ *
+ * Tests let the n-th allocation fail, for each n in turn, and so reach every path that runs out of memory.
+ */
 #include "runtime/alloc.h"
 
 #include <stdatomic.h>
@@ -8,6 +11,8 @@
 static atomic_llong live;
 static atomic_llong fail_countdown; /* 0: no failure is planned */
 
+/* To be asked once for each allocation that is not made by this file, such as mmap. Costs one load where no
+ * failure is planned. Under several threads exactly one of them sees the failure. */
 bool rt_may_allocate(void)
 {
     if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) == 0)
@@ -20,11 +25,13 @@ void rt_alloc_fail_at(int64_t n)
     atomic_store(&fail_countdown, n);
 }
 
+/* Blocks, not bytes: a test that ends with another number than it began with has a leak. */
 int64_t rt_alloc_live(void)
 {
     return atomic_load(&live);
 }
 
+/* Also reports the failure, so that no caller has to. */
 static void *counted(void *p, size_t size, tec_error *err)
 {
     if (p)
@@ -34,11 +41,13 @@ static void *counted(void *p, size_t size, tec_error *err)
     return p;
 }
 
+/* Zeroed, and never NULL for a size of 0: NULL always means an error. */
 void *rt_alloc(size_t size, tec_error *err)
 {
     return counted(rt_may_allocate() ? calloc(1, size ? size : 1) : NULL, size, err);
 }
 
+/* n comes from files and calls, so its product with the size is checked. */
 void *rt_alloc_array(int64_t n, size_t size, tec_error *err)
 {
     size_t total;
@@ -50,6 +59,8 @@ void *rt_alloc_array(int64_t n, size_t size, tec_error *err)
     return rt_alloc(total, err);
 }
 
+/* At a multiple of 64 and not zeroed. The size is rounded up as well, since aligned_alloc asks for a
+ * multiple. */
 void *rt_alloc_aligned(size_t size, tec_error *err)
 {
     size_t rounded;
@@ -76,6 +87,7 @@ void rt_free(void *p)
     free(p);
 }
 
+/* data[0..used) is given out; `below` is the chunk that was filled before. */
 typedef struct rt_chunk {
     struct rt_chunk *below;
     size_t used, size;
@@ -84,6 +96,7 @@ typedef struct rt_chunk {
 
 enum { CHUNK_BYTES = 16 << 10 };
 
+/* What is left in the chunk below is lost: at most CHUNK_BYTES for each large piece. */
 static rt_chunk *push_chunk(rt_arena *arena, size_t size, tec_error *err)
 {
     rt_chunk *chunk = rt_alloc(sizeof *chunk + size, err);

@@ -61,6 +61,7 @@ tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_e
     return a;
 }
 
+/* Waits for the end, as the array is given out as zeroed. */
 static bool clear(tec_device *d, void *handle, int64_t bytes, tec_error *err)
 {
     rt_stream s;
@@ -92,6 +93,7 @@ tec_array *tec_array_new_on(tec_device *d, DLDataType dtype, int ndim, const int
     return NULL;
 }
 
+/* Into main memory and compact, wherever and however `from` lies. */
 tec_array *tec_array_copy(const DLTensor *from, tec_error *err)
 {
     tec_array *a;
@@ -105,7 +107,8 @@ tec_array *tec_array_copy(const DLTensor *from, tec_error *err)
     return NULL;
 }
 
-/* A sum of extents times strides that does not fit says that the view cannot lie within anything. */
+/* A sum of extents times strides that does not fit says that the view cannot lie within anything. The bound
+ * of a quarter leaves room for sums of two such reaches. */
 static bool reach_is_sane(const DLTensor *t)
 {
     int64_t total = base_dtype_bytes(t->dtype);
@@ -123,6 +126,8 @@ static bool reach_is_sane(const DLTensor *t)
     return true;
 }
 
+/* The offset is checked before addresses are computed from it: a sum that wraps would look like a place
+ * within. */
 static bool lies_within(const DLTensor *t, int64_t byte_offset, const DLTensor *of)
 {
     uintptr_t begin, end, of_begin, of_end;
@@ -240,6 +245,7 @@ tec_array *tec_array_ref(tec_array *a)
     return a;
 }
 
+/* A view goes before what it views, and memory of a device before the device. */
 void tec_array_free(tec_array *a)
 {
     if (!a || atomic_fetch_sub(&a->references, 1) != 1)

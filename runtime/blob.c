@@ -9,6 +9,8 @@
 
 enum { HUGE_PAGE = 2 << 20 };
 
+/* `skip` bytes at the start are not the caller's: the file's page begins there, or the memory before a huge
+ * page. */
 static bool give_mapping(rt_blob *b, void *base, size_t length, size_t skip)
 {
     *b = (rt_blob){(const uint8_t *)base + skip, base, length, RT_BLOB_MAPPED};
@@ -76,7 +78,8 @@ bool rt_blob_read(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t s
 }
 
 /* A copy on huge pages, which saves misses of the address cache for large weights. The memory is read-only
- * afterwards. */
+ * afterwards. One huge page more than needed is mapped, so that a multiple of its size lies within. The bytes
+ * must be read after madvise: pages are made at the first write. */
 bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     size_t length = size + HUGE_PAGE, skip;
@@ -98,6 +101,7 @@ bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint6
     return rt_fail_memory(err, length);
 }
 
+/* Right for every blob, also for one that was never filled. */
 void rt_blob_free(rt_blob *b)
 {
     if (b->how == RT_BLOB_MAPPED)

@@ -26,12 +26,14 @@ const char *rt_instruction_operands(int op)
     return op >= 0 && op < RT_N_INSTRUCTIONS ? instructions[op].operands : "";
 }
 
+/* Capital letters are lists: a count, and as many words of the kind of the small letter. */
 static bool is_list(char letter)
 {
     return letter >= 'A' && letter <= 'Z';
 }
 
-/* Follows the letters of the operands; a list is as long as its first word says. */
+/* Follows the letters of the operands; a list is as long as its first word says. In 64 bits, as a count in
+ * damaged code may be near 2^31. */
 int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t n)
 {
     int64_t end = (int64_t)at + 1;
@@ -48,6 +50,7 @@ int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t n)
     return end <= n ? (int32_t)(end - at) : 0;
 }
 
+/* Rows are sorted by word: the last row that is not behind the word counts. */
 int32_t rt_line_of(const rt_routine_desc *f, int32_t word)
 {
     int32_t line = 0;
@@ -77,7 +80,8 @@ static void put_operand(rt_line *line, const rt_program_desc *p, char letter, in
     }
 }
 
-/* The operands of one kind: those that are written, or the others. */
+/* The operands of one kind: those that are written, or the others. `r4 = get_field r1 1 0`: a first pass over
+ * the letters prints r4, a second one the rest. */
 static int put_operands(rt_line *line, const rt_program_desc *p, const int32_t *words, bool written)
 {
     const int32_t *at = words + 1;

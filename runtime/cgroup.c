@@ -5,6 +5,9 @@
  * cpu.cfs_quota_us and cpu.cfs_period_us under the mount of the cpu controller. The smallest ratio counts,
  * rounded up. Inside a container, the group's path may not be visible: then the root of the mount is the
  * container's own group.
+ *
+ * An example: cpu.max of the group has "150000 100000", which are 1.5 CPUs, so 2 threads; the group above has
+ * "max 100000", no limit; the affinity mask has 16 CPUs. The result is 2.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -39,6 +42,7 @@ static int smaller(int a, int b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
+/* Rounded up: half a CPU still is a thread. 0 means no limit, and so does a quota of -1. */
 static int threads_of(long long quota, long long period)
 {
     long long threads;
@@ -49,6 +53,7 @@ static int threads_of(long long quota, long long period)
     return threads > INT_MAX ? 0 : (int)threads;
 }
 
+/* "max" instead of a number is no limit, for which sscanf finds fewer than two numbers. */
 static int limit_v2(const char *folder)
 {
     char path[MAX_TEXT + 64], text[MAX_TEXT];
@@ -71,7 +76,8 @@ static int limit_v1(const char *folder)
     return read_text(path, period) ? threads_of(atoll(quota), atoll(period)) : 0;
 }
 
-/* The limits of mount/group and of all groups above it, up to the mount. */
+/* The limits of mount/group and of all groups above it, up to the mount. Cuts the last part of the path off
+ * until only the mount is left. */
 static int limit_of_path(const char *mount, const char *group, int (*limit_of)(const char *folder))
 {
     char folder[MAX_TEXT];
@@ -104,7 +110,9 @@ static bool names_cpu(const char *list, size_t n)
     return false;
 }
 
-/* One line "id:controllers:/group" of /proc/self/cgroup. */
+/* One line "id:controllers:/group" of /proc/self/cgroup. "0::/group" is version 2, whose mount may also lie
+ * at `unified` on a machine with both. The folder of a list of controllers has the list as its name, or "cpu"
+ * as a link to it. */
 static int limit_of_line(char *line, const char *mount)
 {
     char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
@@ -138,6 +146,8 @@ int rt_cgroup_threads(const char *proc_cgroup, const char *mount)
     return limit;
 }
 
+/* The set is large enough for 8192 CPUs: the usual one of 1024 would make the call fail on larger
+ * machines. */
 static int affinity_threads(void)
 {
     enum { MAX_CPUS = 8192 };

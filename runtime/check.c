@@ -3,6 +3,9 @@
  * After this, every index is in range, every name is there, all dimension code is well formed over its
  * symbols, and no step writes to an input or a constant. What depends on the values of symbols is checked
  * when an executor or a call binds them.
+ *
+ * The order within each part is the same: counts before lists, indices before what they point to. A message
+ * names the part and the place, as a damaged or hostile file is found by it.
  */
 #include <string.h>
 
@@ -25,11 +28,13 @@ static bool good_name(const char *name)
     return name && *name;
 }
 
+/* `max` bounds what a reader allocates, and what loops over pairs cost. */
 static bool check_count(const checker *c, int32_t n, int32_t max, const char *of)
 {
     return (n >= 0 && n <= max) || REFUSE(c, "%d %s; expected 0 to %d", (int)n, of, (int)max);
 }
 
+/* Only types that code may have: whole bytes, or bits of a power of two. */
 static bool good_dtype(base_dtype t)
 {
     bool width = t.bits == 1 || t.bits == 2 || t.bits == 4 || t.bits == 8 || t.bits == 16 || t.bits == 32 ||
@@ -38,7 +43,8 @@ static bool good_dtype(base_dtype t)
     return width && t.lanes >= 1 && t.lanes <= 64 && (t.code <= kDLBfloat || t.code == kDLBool);
 }
 
-/* Words of ours that are wrong, with the place added. */
+/* Words of ours that are wrong, with the place added. An optional expression that is not there has no
+ * words. */
 static bool check_dim(const checker *c, rt_dim d, bool optional, const char *of)
 {
     tec_error inner = {0};
@@ -91,6 +97,7 @@ static bool check_param(const checker *c, const rt_param_desc *p)
            (!p->strides || check_shape(c, p->strides, p->rank, p->name));
 }
 
+/* Pairs of parameters that may overlap although one of them is written. */
 static bool check_aliases(const checker *c, const rt_function_desc *f)
 {
     for (int32_t i = 0; i < f->n_aliases; i++) {
@@ -102,7 +109,8 @@ static bool check_aliases(const checker *c, const rt_function_desc *f)
     return true;
 }
 
-/* The kernel called `name` of a piece of code for `device`; NULL: there is none. */
+/* The kernel called `name` of a piece of code for `device`; NULL: there is none. Names are compared only in
+ * code for the device; the first piece that has it counts, whichever its format is. */
 static const rt_kernel_desc *find_kernel(const rt_module_desc *m, const char *device, const char *name)
 {
     for (int32_t i = 0; i < m->n_codes; i++)
@@ -112,7 +120,8 @@ static const rt_kernel_desc *find_kernel(const rt_module_desc *m, const char *de
     return NULL;
 }
 
-/* Bytes that an argument has; 0: a place in memory, -1: it is malformed. */
+/* Bytes that an argument has; 0: a place in memory, -1: it is malformed. A parameter needs no expression, and
+ * a place or a size needs one. */
 static int32_t arg_size(const rt_function_desc *f, const rt_arg_desc *a)
 {
     switch (a->kind) {
@@ -128,6 +137,8 @@ static int32_t arg_size(const rt_function_desc *f, const rt_arg_desc *a)
     return -1;
 }
 
+/* The kernel's own table says what it takes: a pointer where it takes a number would be an address of
+ * nowhere. */
 static bool check_args(const checker *c, const rt_function_desc *f, const rt_launch_desc *l,
                        const rt_kernel_desc *k)
 {
@@ -162,7 +173,10 @@ static bool check_launch(const checker *c, const rt_function_desc *f, const rt_l
 }
 
 /* Loops lie inside of each other or apart, outer ones first, and hold launches. A loop's bounds know the
- * symbols and the loops before it. */
+ * symbols and the loops before it.
+ *     loop 0: launches 0..5,  loop 1: launches 2..4        1 lies inside of 0: allowed
+ *     loop 0: launches 0..3,  loop 1: launches 2..4        they overlap: refused
+ */
 static bool check_loops(const checker *c, const rt_function_desc *f)
 {
     checker inside = *c;
@@ -185,7 +199,8 @@ static bool check_loops(const checker *c, const rt_function_desc *f)
     return true;
 }
 
-/* A function is host code, or a list of launches on a kind of device. */
+/* A function is host code, or a list of launches on a kind of device. Launches know the variables of loops as
+ * further symbols, behind the function's own. */
 static bool check_code(const checker *c, const rt_function_desc *f)
 {
     if (!f->device)
@@ -224,6 +239,7 @@ static bool check_function(const checker *c, const rt_function_desc *f)
            check_dim(c, f->flops, true, "operations") && check_dim(c, f->bytes, true, "bytes");
 }
 
+/* Two parameters that are only read always may. */
 bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b)
 {
     if (!f->params[a].is_output && !f->params[b].is_output)
@@ -236,7 +252,8 @@ bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b)
 
 /* ---- constants ---- */
 
-/* -1 where it is too large. */
+/* -1 where it is too large. An extent of 0 makes it 0 whatever the others are, also where their product is
+ * too large. */
 static int64_t shape_bytes(const int64_t *shape, int32_t rank, base_dtype t)
 {
     int64_t bytes = base_dtype_bytes(t);
@@ -255,11 +272,13 @@ int64_t rt_constant_bytes(const rt_constant_desc *c)
     return shape_bytes(c->shape, c->rank, c->dtype);
 }
 
+/* Where the constant behind one that ends at `end` begins. */
 uint64_t rt_weight_next(uint64_t end)
 {
     return (end + RT_WEIGHT_ALIGN - 1) / RT_WEIGHT_ALIGN * RT_WEIGHT_ALIGN;
 }
 
+/* The sum is bounded as well, so that offsets in the file cannot overflow. */
 static bool check_constant(const checker *c, const rt_constant_desc *k, int64_t *total)
 {
     if (!good_dtype(k->dtype))
@@ -295,7 +314,8 @@ static bool check_tensors(const checker *c, const rt_tensor_desc *t, int32_t n, 
     return true;
 }
 
-/* A symbol is bound where an input's shape is that symbol alone. */
+/* A symbol is bound where an input's shape is that symbol alone. n * 2 would not do: 7 has no half. The
+ * runtime solves for no symbol. */
 static bool check_symbol(const checker *c, const rt_graph_desc *g, int32_t i)
 {
     const rt_symbol_desc *s = &g->symbols[i];
@@ -312,6 +332,7 @@ static bool check_symbol(const checker *c, const rt_graph_desc *g, int32_t i)
     return true;
 }
 
+/* A pool is one piece of memory for each site. */
 static int32_t storage_count(const checker *c, const rt_graph_desc *g, rt_storage storage)
 {
     switch (storage) {
@@ -343,12 +364,13 @@ static bool check_value(const checker *c, const rt_graph_desc *g, int32_t i)
            check_dim(c, v->offset, true, "a value's offset");
 }
 
+/* Inputs are the caller's and constants may be mapped read-only. */
 static bool writable(const rt_value_desc *v)
 {
     return v->storage == RT_IN_OUTPUT || v->storage == RT_IN_POOL;
 }
 
-/* All values of a call lie where its function runs. */
+/* All values of a call lie where its function runs. `there` NULL is the host, as is site 0. */
 static bool check_sites(const checker *c, const rt_graph_desc *g, int32_t i, const rt_function_desc *f)
 {
     const rt_step_desc *s = &g->steps[i];
@@ -396,6 +418,7 @@ static bool check_call(const checker *c, const rt_graph_desc *g, int32_t i, cons
     return check_sites(c, g, i, f);
 }
 
+/* A copy goes from value 0 to value 1, and may cross sites. */
 static bool check_copy(const checker *c, const rt_graph_desc *g, int32_t i)
 {
     const rt_step_desc *s = &g->steps[i];
@@ -429,6 +452,7 @@ static bool check_step(const checker *c, const rt_graph_desc *g, int32_t i)
                                        : check_call(c, g, i, &c->m->functions[s->function]);
 }
 
+/* Sites count from 1 in messages, as values name them. */
 static bool check_site_list(const checker *c, const rt_graph_desc *g)
 {
     if (!check_count(c, g->n_sites, RT_MAX_SITES, "sites"))
@@ -468,6 +492,7 @@ static bool check_graph(const checker *c, const rt_graph_desc *g)
 
 /* ---- device code ---- */
 
+/* An argument of 0 bytes is a pointer. */
 static bool check_kernel(const checker *c, const rt_kernel_desc *k)
 {
     if (!good_name(k->name))

@@ -20,12 +20,14 @@
 
 enum { MAX_SPELLINGS = 64 };
 
+/* What the loader knows of one object: where it lies, and its program headers in memory. */
 typedef struct {
     ElfW(Addr) base;
     const ElfW(Phdr) * headers;
     int n;
 } image;
 
+/* Stops at the object whose base it is. */
 static int take_image(struct dl_phdr_info *info, size_t size, void *user)
 {
     image *i = user;
@@ -38,6 +40,7 @@ static int take_image(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
+/* Every number that comes from the file is held against its size before it is used as an offset. */
 static bool has_headers(const rt_blob *elf, uint64_t size, const image *i)
 {
     const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)elf->data;
@@ -47,6 +50,7 @@ static bool has_headers(const rt_blob *elf, uint64_t size, const image *i)
            size - header->e_phoff >= bytes && memcmp(elf->data + header->e_phoff, i->headers, bytes) == 0;
 }
 
+/* Writable segments differ once the program has run, so they are left out. */
 static bool same_segment(const rt_blob *elf, uint64_t size, const image *i, const ElfW(Phdr) * h)
 {
     if (h->p_type != PT_LOAD || (h->p_flags & PF_W) || !(h->p_flags & PF_R))
@@ -73,7 +77,8 @@ static bool is_code_of(void *handle, const rt_blob *elf)
     return true;
 }
 
-/* "/folder/" and `spelling` times "./" and the file's name; false where it becomes too long. */
+/* "/folder/" and `spelling` times "./" and the file's name; false where it becomes too long. "/m/./a.so" is
+ * another name than "/m/a.so" to the loader, and the same file. */
 static bool spell(char name[PATH_MAX], const char *path, int spelling)
 {
     const char *file = strrchr(path, '/') + 1;
@@ -88,7 +93,8 @@ static bool spell(char name[PATH_MAX], const char *path, int spelling)
     return true;
 }
 
-/* The handle of dlopen. The path is spelled in other ways until the loader gives the object of this file. */
+/* The handle of dlopen. The path is spelled in other ways until the loader gives the object of this file. The
+ * loader compares inodes of names that it does not know, so a wrong object is the exception. */
 void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err)
 {
     char whole[PATH_MAX], name[PATH_MAX];

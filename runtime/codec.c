@@ -6,12 +6,18 @@
  *
  * All numbers are little-endian. A text is its length plus one as u32 (0: no text), its bytes and a NUL; an
  * array is its count as i32 and its items; dimension code is an array of i64.
+ *
+ * Reading trusts nothing: each count is held against the bytes that are left before memory is taken for it,
+ * each text ends with its NUL inside of the section, and after the first error the stream stands at its end
+ * and gives zeros, so that loops end by themselves and no field has to be asked for errors.
  */
 #include <string.h>
 
 #include "runtime/alloc.h"
 #include "runtime/format.h"
 
+/* `out` decides the direction. When reading, at..end is what is left, and texts of the result point into
+ * it. */
 typedef struct {
     rt_bytes *out; /* writing; NULL: reading */
     const uint8_t *at, *end;
@@ -22,7 +28,8 @@ typedef struct {
 
 /* ---- growing bytes ---- */
 
-/* Room for n more bytes; after a failure everything written is dropped, which the caller sees at the end. */
+/* Room for n more bytes; after a failure everything written is dropped, which the caller sees at the end.
+ * Doubles, so that n bytes are copied O(1) times each. */
 static bool reserve(rt_bytes *b, size_t n)
 {
     size_t cap = b->cap ? b->cap : 256;
@@ -63,6 +70,7 @@ void rt_bytes_free(rt_bytes *b)
 
 /* ---- numbers and texts ---- */
 
+/* Only the first complaint is kept. */
 static void refuse(stream *s, const char *what)
 {
     if (!s->failed)
@@ -71,6 +79,7 @@ static void refuse(stream *s, const char *what)
     s->at = s->end;
 }
 
+/* `bytes` stays as it was where this is false. */
 static bool take(stream *s, size_t n, const uint8_t **bytes)
 {
     if (!s->failed && (size_t)(s->end - s->at) < n)
@@ -122,6 +131,7 @@ static void io_i64(stream *s, int64_t *v)
     *v = (int64_t)number(s, (uint64_t)*v, 8);
 }
 
+/* Other numbers are refused, so that each description has one form only. */
 static void io_bool(stream *s, bool *v)
 {
     uint64_t n = number(s, *v, 1);
@@ -138,6 +148,7 @@ static void io_dtype(stream *s, base_dtype *t)
     t->lanes = (uint16_t)number(s, t->lanes, 2);
 }
 
+/* The NUL goes into the file: a reader can use the text where it lies. */
 static void write_text(stream *s, const char *text)
 {
     size_t n = text ? strlen(text) : 0;
@@ -187,7 +198,7 @@ enum { MAX_ITEM_BYTES = 256 };
 _Static_assert(sizeof(rt_function_desc) <= MAX_ITEM_BYTES, "the largest item must fit");
 
 /* The array behind `given` when writing, a new zeroed one when reading. Each item takes at least 4 bytes of
- * the file. */
+ * the file. The least size of an item bounds what a wrong count can allocate: the file has to be as long. */
 static void *open_array(stream *s, const void *given, int32_t *n, size_t size, int32_t max)
 {
     void *items;
@@ -207,7 +218,8 @@ static void *open_array(stream *s, const void *given, int32_t *n, size_t size, i
     return items;
 }
 
-/* Each item goes through io as a local copy, so that a description in constant memory can be written. */
+/* Each item goes through io as a local copy, so that a description in constant memory can be written. The
+ * copy back is left out when writing, since the source may be constant. */
 static void *io_array(stream *s, const void *given, int32_t *n, size_t size, int32_t max, io_fn *io)
 {
     unsigned char *items = open_array(s, given, n, size, max);
@@ -237,6 +249,7 @@ static void item_text(stream *s, void *item)
     io_text(s, item);
 }
 
+/* Words are checked later (rt_dim_verify); here they are numbers. */
 static void io_dim(stream *s, rt_dim *d)
 {
     d->word = io_array(s, d->word, &d->n, sizeof *d->word, RT_DIM_MAX_WORDS, item_i64);
@@ -424,6 +437,7 @@ static void io_graph(stream *s, void *item)
     g->steps = io_array(s, g->steps, &g->n_steps, sizeof *g->steps, RT_MAX_STEPS, io_step);
 }
 
+/* Which machine the module is for stands first, so that it can be refused early. */
 static void io_info(stream *s, rt_module_desc *m)
 {
     io_text(s, &m->target);
@@ -563,6 +577,7 @@ static void io_beside(stream *s, rt_beside *b)
     io_u64(s, &b->head_checksum);
 }
 
+/* Memory failures of the bytes were only noted until here. */
 static bool finish_writing(stream *s)
 {
     if (s->out->failed)
@@ -570,6 +585,7 @@ static bool finish_writing(stream *s)
     return !s->failed;
 }
 
+/* Bytes that nobody read would be a field of another version. */
 static bool finish_reading(stream *s)
 {
     if (s->at != s->end)
@@ -586,6 +602,7 @@ bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *o
     return finish_writing(&s);
 }
 
+/* Sections of one module are decoded into one description, each filling its own lists. */
 bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size,
                       struct rt_arena *arena, tec_error *err)
 {

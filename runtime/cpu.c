@@ -13,6 +13,8 @@
 #include <cpuid.h>
 
 enum { EAX, EBX, ECX, EDX };
+
+/* Which registers must be in XCR0: bits 1 and 2 are those of SSE and AVX, bits 5 to 7 those of AVX-512. */
 enum { SAVE_NONE = 0, SAVE_AVX = 0x6, SAVE_AVX512 = 0xe6 }; /* bits of XCR0 */
 
 typedef struct {
@@ -74,7 +76,8 @@ static const feature_row features[] = {
     {"avxvnniint16", 7, 1, EDX, 10, SAVE_AVX},
 };
 
-/* XCR0; 0 where the operating system does not use xsave. */
+/* XCR0; 0 where the operating system does not use xsave. A CPU may have AVX and the system not save its
+ * registers: using it would then lose values at a switch of threads. */
 static uint32_t saved_registers(void)
 {
     uint32_t r[4], low, high;
@@ -130,6 +133,7 @@ const char *rt_cpu_arch(void)
 #error "the runtime knows x86_64 and aarch64"
 #endif
 
+/* A name that is not in the table is unknown, which is not the same as missing: the message differs. */
 rt_cpu_answer rt_cpu_has(const char *feature)
 {
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)

@@ -16,6 +16,7 @@ static struct {
 } driver;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 
+/* The first function that is missing names the driver as too old. */
 static bool find_function(void *library, const char *name, void *into)
 {
     void *found = dlsym(library, name);
@@ -57,6 +58,8 @@ static void load_driver(void)
     driver.loaded = true;
 }
 
+/* Cheap after the first call. The library is never unloaded, as contexts may live until the end of the
+ * process. */
 const rt_cuda *rt_cuda_driver(tec_error *err)
 {
     pthread_once(&driver_once, load_driver);

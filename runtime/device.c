@@ -73,7 +73,8 @@ int tec_device_count(const char *name, tec_error *err)
 
 /* ---- opening ---- */
 
-/* "opencl:1" is its kind and 1; without a number, 0. */
+/* "opencl:1" is its kind and 1; without a number, 0. The number is bounded so that it fits the counts of
+ * drivers. */
 static const rt_device_kind *read_name(const char *name, int *index, tec_error *err)
 {
     const char *colon = name ? strchr(name, ':') : NULL;
@@ -93,6 +94,7 @@ static const rt_device_kind *read_name(const char *name, int *index, tec_error *
     return find_kind(kind, err);
 }
 
+/* Under the lock. */
 static tec_device *find_open(const rt_device_kind *kind, int index)
 {
     for (tec_device *d = open_devices; d; d = d->next)
@@ -180,6 +182,7 @@ bool tec_device_describe(const tec_device *d, tec_device_info *info, tec_error *
 
 /* ---- streams ---- */
 
+/* The stream keeps its device open. */
 bool rt_stream_open(rt_stream *s, tec_device *d, tec_error *err)
 {
     *s = (rt_stream){.device = tec_device_ref(d)};
@@ -201,6 +204,7 @@ void rt_stream_close(rt_stream *s)
 
 /* ---- tensors ---- */
 
+/* Page-locked memory of CUDA is main memory to us. */
 const char *rt_device_text(DLDevice device, char *buffer, size_t size)
 {
     const rt_device_kind *kind = rt_device_kind_of(device.device_type);
@@ -214,6 +218,7 @@ const char *rt_device_text(DLDevice device, char *buffer, size_t size)
     return buffer;
 }
 
+/* Only a device that is open: a tensor cannot lie on another one. The caller frees the reference. */
 tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err)
 {
     const rt_device_kind *kind = rt_device_kind_of(t->device.device_type);

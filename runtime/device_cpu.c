@@ -15,6 +15,7 @@ static int count(tec_error *err)
     return 1;
 }
 
+/* Memory is what the machine has, not what is free: that changes. */
 static bool open_cpu(tec_device *d, tec_error *err)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), units = sysconf(_SC_NPROCESSORS_ONLN);
@@ -70,6 +71,7 @@ static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_e
     return true;
 }
 
+/* The ranges may overlap, as views of one array do. */
 static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
     (void)s, (void)err;
@@ -90,6 +92,7 @@ static bool wait_for(rt_stream *s, tec_error *err)
     return true;
 }
 
+/* Everything before it has ended, so the clock is the time. */
 static void *mark(rt_stream *s, tec_error *err)
 {
     double *m = rt_alloc(sizeof *m, err);

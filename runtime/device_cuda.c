@@ -28,7 +28,8 @@ static state *state_of(const tec_device *d)
     return d->state;
 }
 
-/* Errors after which every call of this process fails on this device. */
+/* Errors after which every call of this process fails on this device. The driver gives no way back: such a
+ * context can only be left, with the process. */
 static bool is_lost(int status)
 {
     return status == RT_CUDA_ILLEGAL_ADDRESS || status == RT_CUDA_LAUNCH_FAILED;
@@ -57,6 +58,7 @@ static bool refuse(const tec_device *d, const char *what, int status, tec_error 
         }                                                                                                    \
     } while (0)
 
+/* `what` completes "cannot ...". */
 static bool done(const tec_device *d, const char *what, int status, tec_error *err)
 {
     return status == RT_CUDA_SUCCESS || refuse(d, what, status, err);
@@ -89,6 +91,7 @@ static int count(tec_error *err)
     return n;
 }
 
+/* 0 also where the driver does not know the attribute: then it does not limit anything here. */
 static int32_t ask(const state *s, int what)
 {
     int value = 0;
@@ -157,6 +160,7 @@ static void close_cuda(tec_device *d)
 
 /* ---- memory ---- */
 
+/* At least one byte, as the driver refuses 0 and a handle must not be NULL. */
 static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
 {
     uint64_t at = 0;
@@ -179,6 +183,7 @@ static void release(tec_device *d, void *handle)
         WITH_CONTEXT(d, status, MemFree((uint64_t)(uintptr_t)handle));
 }
 
+/* A stream that does not wait for the default stream, which other libraries of the process may use. */
 static bool open_queue(rt_stream *s, tec_error *err)
 {
     int status;
@@ -187,6 +192,7 @@ static bool open_queue(rt_stream *s, tec_error *err)
     return done(s->device, "make a stream", status, err);
 }
 
+/* Work under way may still use memory that is freed next, so it is waited for. */
 static void close_queue(rt_stream *s)
 {
     int status;
@@ -195,6 +201,8 @@ static void close_queue(rt_stream *s)
     WITH_CONTEXT(s->device, status, StreamDestroy(s->queue));
 }
 
+/* May return before the bytes have been read where `from` is page-locked; callers wait before they reuse
+ * it. */
 static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
 {
     int status = RT_CUDA_SUCCESS;
@@ -213,6 +221,7 @@ static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_e
     return done(s->device, "copy from it", status, err);
 }
 
+/* A copy onto itself is left out: overlapping ranges are not allowed there. */
 static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
     int status = RT_CUDA_SUCCESS;
@@ -241,7 +250,8 @@ static bool wait_for(rt_stream *s, tec_error *err)
 
 /* ---- code ---- */
 
-/* Machine code for sm_XY runs on devices of the same X and of Y or more. */
+/* Machine code for sm_XY runs on devices of the same X and of Y or more. An example: code for sm_80 runs on
+ * 8.0 and 8.6, not on 9.0 and not on 7.5. */
 static bool fits(const tec_device *d, const rt_code_desc *code)
 {
     const char *arch = strstr(code->target, "sm_");
@@ -352,6 +362,7 @@ static void *mark(rt_stream *s, tec_error *err)
     return NULL;
 }
 
+/* The driver's clock has a step of half a microsecond. */
 static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
 {
     float milliseconds = 0;

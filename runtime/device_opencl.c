@@ -13,6 +13,7 @@
 
 enum { MOST_PLATFORMS = 16, MOST_DEVICES = 64 };
 
+/* `options` are the same for all programs of the device, so that equal code gives equal results. */
 typedef struct {
     const rt_opencl *cl;
     void *platform, *id, *context;
@@ -51,7 +52,8 @@ typedef struct {
     void *platform, *id;
 } found_device;
 
-/* Fills found[]; gives how many there are, or -1 with an error. */
+/* Fills found[]; gives how many there are, or -1 with an error. A platform without devices is skipped. Its
+ * order is kept, as users name devices by number. */
 static int find_devices(const rt_opencl *cl, found_device *found, tec_error *err)
 {
     void *platforms[MOST_PLATFORMS], *ids[MOST_DEVICES];
@@ -86,7 +88,8 @@ static int count(tec_error *err)
 
 /* ---- opening ---- */
 
-/* A number of the driver's, of 4 or 8 bytes as it says; 0 where it says nothing. */
+/* A number of the driver's, of 4 or 8 bytes as it says; 0 where it says nothing. The driver fills four bytes
+ * or eight; little-endian machines only, as all are that this runtime knows. */
 static int64_t ask_number(const state *s, uint32_t what)
 {
     unsigned char bytes[8] = {0};
@@ -110,7 +113,8 @@ static int32_t ask_int(const state *s, uint32_t what)
     return v > INT32_MAX ? INT32_MAX : (int32_t)v;
 }
 
-/* Whether the device's list of extensions has `name`, whole. */
+/* Whether the device's list of extensions has `name`, whole. Blanks around both texts make the comparison one
+ * of whole words. */
 static bool has_extension(const state *s, const char *name)
 {
     char text[4096] = " ", whole[64];
@@ -188,6 +192,7 @@ static void close_opencl(tec_device *d)
 
 /* ---- memory ---- */
 
+/* At least one byte: a buffer of 0 bytes is an error in OpenCL. */
 static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
 {
     int32_t status = RT_CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -209,6 +214,7 @@ static void release(tec_device *d, void *handle)
         cl_of(d)->ReleaseMemObject(handle);
 }
 
+/* In order, so that launches see what launches before them wrote; with times, for `between`. */
 static bool open_queue(rt_stream *s, tec_error *err)
 {
     int32_t status = RT_CL_SUCCESS;
@@ -218,12 +224,14 @@ static bool open_queue(rt_stream *s, tec_error *err)
     return s->queue || refuse(s->device, "make a queue", status, err);
 }
 
+/* Waits, since memory is released next. */
 static void close_queue(rt_stream *s)
 {
     cl_of(s->device)->Finish(s->queue);
     cl_of(s->device)->ReleaseCommandQueue(s->queue);
 }
 
+/* Does not wait: the caller keeps `from` until it has waited for the stream. */
 static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
 {
     return bytes == 0 || done(s->device, "copy to it",
@@ -241,6 +249,7 @@ static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_e
                 err);
 }
 
+/* A copy onto itself is left out: OpenCL refuses overlapping ranges. */
 static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
     bool same = to.handle == from.handle && to.offset == from.offset;
@@ -270,13 +279,15 @@ static bool wait_for(rt_stream *s, tec_error *err)
 
 /* ---- code ---- */
 
+/* Source text fits every device. */
 static bool fits(const tec_device *d, const rt_code_desc *code)
 {
     (void)d;
     return code->format == RT_CODE_OPENCL_C;
 }
 
-/* The first line of the driver's log that says "error", else its first line. */
+/* The first line of the driver's log that says "error", else its first line. Drivers write many warnings, so
+ * the first line alone would often be one. */
 static bool refuse_build(const tec_device *d, void *program, int32_t status, tec_error *err)
 {
     const state *s = d->state;
@@ -363,7 +374,8 @@ static bool set_args(const rt_opencl *cl, const rt_kernel_call *call, int32_t *s
     return *status == RT_CL_SUCCESS;
 }
 
-/* Queues the kernel and returns: its errors may show up at a later wait. */
+/* Queues the kernel and returns: its errors may show up at a later wait. The global size counts threads, not
+ * blocks. */
 static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
 {
     const rt_opencl *cl = cl_of(s->device);
@@ -384,6 +396,7 @@ static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
 
 /* ---- time ---- */
 
+/* The event of a marker ends when everything before it has. */
 static void *mark(rt_stream *s, tec_error *err)
 {
     void *event = NULL;

@@ -3,6 +3,14 @@
  * A value on the evaluation stack that could not be computed carries its fault along, and a fault that
  * reaches the top fails the evaluation. Verification runs the same code over stack depths alone, so that
  * evaluation need not check anything but values.
+ *
+ * An example: (n + 3) // 4 is the code
+ *
+ *     symbol 0, const 3, +, const 4, //       stack for n = 5:  5 | 5 3 | 8 | 8 4 | 2
+ *
+ * Why faults are carried along instead of failing at once: in select(n > 0, 100 // n, 0) both branches are
+ * computed, and for n = 0 the division has a fault that the select drops. The same holds for n == 0 or 100 //
+ * n > 3.
  */
 #include "runtime/dim.h"
 
@@ -27,6 +35,7 @@ static bool has_operand(int64_t op)
 
 /* ---- making ---- */
 
+/* Once full, a writer stays full, and rt_dim_of gives no code: callers check once, at the end. */
 static void put_words(rt_dim_writer *w, int n, int64_t first, int64_t second)
 {
     if (w->full || w->n + n > RT_DIM_MAX_WORDS) {
@@ -60,7 +69,8 @@ rt_dim rt_dim_of(const rt_dim_writer *w)
 
 /* ---- verifying ---- */
 
-/* The depth after the operation at word[i], or -1 with an error. */
+/* The depth after the operation at word[i], or -1 with an error. An operation takes its operands off and puts
+ * one value on: 1 - takes is the change. */
 static int verify_op(rt_dim d, int32_t i, int depth, int n_symbols, tec_error *err)
 {
     int64_t op = d.word[i];
@@ -83,6 +93,7 @@ static int verify_op(rt_dim d, int32_t i, int depth, int n_symbols, tec_error *e
     return depth;
 }
 
+/* Every word is checked, so that evaluation, which runs at each call, need not. */
 bool rt_dim_verify(rt_dim d, int n_symbols, tec_error *err)
 {
     int depth = 0;
@@ -102,16 +113,19 @@ bool rt_dim_verify(rt_dim d, int n_symbols, tec_error *err)
 
 typedef enum { FAULT_NONE, FAULT_OVERFLOW, FAULT_ZERO } fault;
 
+/* `v` means nothing with a fault. */
 typedef struct {
     int64_t v;
     fault fault;
 } slot;
 
+/* A comparison never overflows; it gives 0 or 1. */
 static slot checked(bool overflow, int64_t v)
 {
     return (slot){overflow ? 0 : v, overflow ? FAULT_OVERFLOW : FAULT_NONE};
 }
 
+/* Rounds down: -7 // 2 is -4. The smallest number by -1 is the only quotient that does not fit. */
 static slot floor_div(int64_t a, int64_t b)
 {
     if (b == 0)
@@ -121,6 +135,8 @@ static slot floor_div(int64_t a, int64_t b)
     return (slot){a / b - (a % b != 0 && (a < 0) != (b < 0)), FAULT_NONE};
 }
 
+/* Has the sign of the divisor, so that a == b * (a // b) + a % b. By -1 it is 0; the machine would trap for
+ * the smallest number. */
 static slot floor_mod(int64_t a, int64_t b)
 {
     if (b == 0)
@@ -165,6 +181,7 @@ static bool decides(rt_dim_opcode op, slot s)
     return s.fault == FAULT_NONE && ((op == RT_DIM_AND && !s.v) || (op == RT_DIM_OR && s.v));
 }
 
+/* A fault on one side counts unless the other side settles the result. */
 static slot binary(rt_dim_opcode op, slot a, slot b)
 {
     if (decides(op, a) || decides(op, b))
@@ -174,7 +191,8 @@ static slot binary(rt_dim_opcode op, slot a, slot b)
     return arithmetic(op, a.v, b.v);
 }
 
-/* The result of an operation on the values under `top`. */
+/* The result of an operation on the values under `top`. The condition of a select comes first on the stack,
+ * at top[-3]. */
 static slot apply(rt_dim_opcode op, const slot *top)
 {
     if (op == RT_DIM_NOT)
@@ -230,6 +248,8 @@ bool rt_dim_is_symbol(rt_dim d, int32_t *symbol)
     return true;
 }
 
+/* Needs no evaluation: a symbol whose value is not known makes the whole unknown, even if the value would not
+ * matter. */
 bool rt_dim_is_known(rt_dim d, const bool *known)
 {
     for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1)
@@ -271,6 +291,7 @@ typedef struct {
     bool is_op[RT_DIM_MAX_WORDS];
 } layout;
 
+/* `stack` holds, for each value of the evaluation, where the code that computes it begins. */
 static void find_starts(rt_dim d, layout *l)
 {
     int32_t stack[RT_DIM_MAX_DEPTH + 1];
@@ -286,7 +307,8 @@ static void find_starts(rt_dim d, layout *l)
     }
 }
 
-/* The operation word of the subexpression whose words end before `end`. */
+/* The operation word of the subexpression whose words end before `end`. A word that is no operation is the
+ * operand of the word before it. */
 static int32_t root_before(const layout *l, int32_t end)
 {
     return end >= 2 && !l->is_op[end - 1] ? end - 2 : end - 1;
@@ -323,7 +345,9 @@ static void print_call(const printer *p, const int32_t *operand, int n, const ch
     rt_put(p->out, ")");
 }
 
-/* Parentheses only where precedence asks for them: an operand of equal strength on the right gets them. */
+/* Parentheses only where precedence asks for them: an operand of equal strength on the right gets them. An
+ * example: a - (b - c) needs its parentheses and (a - b) - c does not. Comparisons are never chained, so both
+ * of their sides ask for more. */
 static void print_infix(const printer *p, int32_t root, const int32_t *operand, int outer)
 {
     int own = strength(p->d.word[root]);

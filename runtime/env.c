@@ -1,4 +1,9 @@
-/* env.c -- the environment of kernels: parallel loops, workspace, failures, the mode of floating point. */
+/* env.c -- the environment of kernels: parallel loops, workspace, failures, the mode of floating point.
+ *
+ * A kernel gets a tec_env and calls back through it: for parallel loops, to say why it failed, for functions
+ * of the host. The struct rt_env around it is found by `user`. Workspace is reserved before a call, so
+ * kernels never allocate.
+ */
 #include "runtime/env.h"
 
 #include <string.h>
@@ -41,6 +46,8 @@ static void write_mode(unsigned mode)
 
 #endif
 
+/* Small numbers become 0, which spares the slow paths of the CPU; the caller's mode is given back by
+ * rt_env_leave. */
 unsigned rt_env_enter(const rt_env *e)
 {
     unsigned mode = read_mode();
@@ -64,6 +71,7 @@ typedef struct {
     void *closure;
 } job;
 
+/* The mode of floating point belongs to a thread, so it is set in each worker too. */
 static int32_t run_slice(void *user, int64_t begin, int64_t end, int32_t worker)
 {
     const job *j = user;
@@ -74,6 +82,7 @@ static int32_t run_slice(void *user, int64_t begin, int64_t end, int32_t worker)
     return status;
 }
 
+/* With no pool the slices run one after the other on this thread. */
 static int32_t run_parallel(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n)
 {
     const rt_env *e = env->user;
@@ -82,6 +91,7 @@ static int32_t run_parallel(const tec_env *env, tec_parallel_fn *body, void *clo
     return tec_pool_run(e->pool, run_slice, &j, n, env->n_workers);
 }
 
+/* Several threads may fail at once: the first text stays. The text is a constant of the kernel's code. */
 static void take_failure(const tec_env *env, const char *text)
 {
     rt_env *e = env->user;
@@ -99,7 +109,8 @@ static void *find_extern(const tec_env *env, const char *name)
 
 /* ---- life ---- */
 
-/* Which threads run parallel loops: the caller's pool, the process's, or none for one thread. */
+/* Which threads run parallel loops: the caller's pool, the process's, or none for one thread. The pool is
+ * kept by a reference: it may be shared, and its threads outlive this environment. */
 static bool take_pool(rt_env *e, const tec_run_options *o, tec_error *err)
 {
     int limit = o ? o->threads : 0;
@@ -143,6 +154,7 @@ void rt_env_close(rt_env *e)
     memset(e, 0, sizeof *e);
 }
 
+/* The old bytes are not kept: a workspace means nothing between calls. */
 static bool grow(char **bytes, int64_t *size, int64_t needed, tec_error *err)
 {
     char *larger;
@@ -158,7 +170,8 @@ static bool grow(char **bytes, int64_t *size, int64_t needed, tec_error *err)
     return true;
 }
 
-/* Grows the workspaces; they never shrink, so that calls in turn allocate nothing. */
+/* Grows the workspaces; they never shrink, so that calls in turn allocate nothing. Each thread's part begins
+ * on a line of the cache of its own (64 bytes), so that threads do not share lines. */
 bool rt_env_reserve(rt_env *e, int64_t workspace, int64_t thread_workspace, tec_error *err)
 {
     int64_t stride = e->env.thread_stride, all;
@@ -179,12 +192,14 @@ bool rt_env_reserve(rt_env *e, int64_t workspace, int64_t thread_workspace, tec_
 
 /* ---- calls ---- */
 
+/* The failure of an earlier call is forgotten first. */
 int32_t rt_env_call(rt_env *e, tec_kernel_fn *code, void *const *args, const int64_t *dims)
 {
     atomic_store_explicit(&e->failure, NULL, memory_order_relaxed);
     return code(&e->env, args, dims);
 }
 
+/* A status that is none of ours came from a function of the host: it is told as an internal error. */
 bool rt_env_fail(const rt_env *e, int32_t status, const char *who, tec_error *err)
 {
     const char *text = atomic_load(&e->failure);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The first error stays: what follows is mostly a consequence of it. Always false, so that callers can return
+ * it. */
 bool rt_fail(tec_error *err, tec_status status, const char *fmt, ...)
 {
     va_list args;
@@ -17,6 +19,7 @@ bool rt_fail(tec_error *err, tec_status status, const char *fmt, ...)
     return false;
 }
 
+/* This strerror_r is the one of GNU, which returns the text. */
 bool rt_fail_io(tec_error *err, const char *path, const char *what, int system_error)
 {
     char reason[128];
@@ -30,6 +33,7 @@ bool rt_fail_memory(tec_error *err, size_t bytes)
     return rt_fail(err, TEC_NO_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
 }
 
+/* Text that does not fit is cut; n then counts beyond the size, so that later calls add nothing. */
 void rt_put(rt_line *line, const char *fmt, ...)
 {
     va_list args;

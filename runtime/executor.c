@@ -2,6 +2,11 @@
  *
  * All that a run needs lies in arrays that were filled beforehand (plan.c), so a run with unchanged shapes is
  * a loop over calls.
+ *
+ * What invalidates what:
+ *
+ *     a new shape of an input       shapes_ready = false      rt_plan_shapes at the next run, then addresses
+ *     other memory, the same shape  addresses_ready = false   rt_plan_addresses alone
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +15,7 @@
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
+/* With the operators that the step came from, where the module has their names. */
 const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, size_t size)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
@@ -40,6 +46,7 @@ static const rt_graph_desc *find_graph(const tec_module *m, const char *name, te
     return NULL;
 }
 
+/* A port's alignment begins at the size of an element, and steps raise it. */
 static rt_port *new_ports(tec_executor *ex, const rt_tensor_desc *d, int32_t n, tec_error *err)
 {
     rt_port *ports = rt_arena_alloc(&ex->arena, n, sizeof *ports, err);
@@ -69,7 +76,8 @@ static bool make_values(tec_executor *ex, tec_error *err)
     return ex->values != NULL;
 }
 
-/* Bytes that the user binds to a port must be aligned for each step that uses them. */
+/* Bytes that the user binds to a port must be aligned for each step that uses them. `p` is computed for every
+ * value and used only for ports: an index of another storage is never read. */
 static void note_alignment(tec_executor *ex, const rt_step_desc *s)
 {
     const rt_param_desc *params = ex->desc->functions[s->function].params;
@@ -122,6 +130,7 @@ static bool make_steps(tec_executor *ex, tec_error *err)
     return ex->steps != NULL;
 }
 
+/* Sites before values, since values have devices; ports before steps, which raise their alignment. */
 static bool set_up(tec_executor *ex, const tec_run_options *options, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
@@ -224,6 +233,7 @@ int tec_executor_find_output(const tec_executor *ex, const char *name)
     return ex ? find_tensor(ex->graph->outputs, ex->graph->n_outputs, name) : -1;
 }
 
+/* Extents that depend on symbols are -1, as for functions. */
 static void describe(const rt_graph_desc *g, const rt_tensor_desc *d, tec_tensor_info *info)
 {
     const char *names[RT_MAX_SYMBOLS];
@@ -312,6 +322,7 @@ static bool check_copied(const tec_executor *ex, const DLTensor *t, const rt_ten
     return rt_tensor_sane(t, who, err) && check_type(ex, t, d, who, err);
 }
 
+/* What is bound is used in place, so it must be as kernels expect memory. */
 static bool check_binding(const DLTensor *t, const rt_port *p, const char *kind, const char *name,
                           tec_error *err)
 {
@@ -324,6 +335,7 @@ static bool check_binding(const DLTensor *t, const rt_port *p, const char *kind,
     return true;
 }
 
+/* The same shape again costs nothing. */
 static void set_shape(tec_executor *ex, rt_port *p, const DLTensor *t)
 {
     size_t bytes = (size_t)t->ndim * sizeof *t->shape;
@@ -418,6 +430,7 @@ bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_er
 
 /* ---- running ---- */
 
+/* For callers who want the first run to be as fast as the others. */
 bool tec_executor_prepare(tec_executor *ex, tec_error *err)
 {
     if (!ex)
@@ -429,7 +442,8 @@ bool tec_executor_prepare(tec_executor *ex, tec_error *err)
     return ex->addresses_ready || rt_plan_addresses(ex, err);
 }
 
-/* Puts a step of a device into its stream; runs one of the host, once no copy touches main memory. */
+/* Puts a step of a device into its stream; runs one of the host, once no copy touches main memory. Three
+ * kinds: launches have a site, code of the host has an address, and a copy has neither. */
 static bool run_step(tec_executor *ex, int32_t i, tec_error *err)
 {
     const rt_step_desc *d = &ex->graph->steps[i];
@@ -448,7 +462,8 @@ static bool run_step(tec_executor *ex, int32_t i, tec_error *err)
     return status == 0 || rt_env_fail(&ex->env, status, rt_step_text(ex, i, who, sizeof who), err);
 }
 
-/* The device's own time for a step there. */
+/* The device's own time for a step there. A wait between launches and marks would be measured too; both marks
+ * lie in the stream. */
 static bool time_launches(tec_executor *ex, int32_t i, double *seconds, tec_error *err)
 {
     rt_stream *stream = &ex->steps[i].site->stream;
@@ -463,6 +478,7 @@ static bool time_launches(tec_executor *ex, int32_t i, double *seconds, tec_erro
     return ok;
 }
 
+/* Settling counts for steps of the host: copies that they start are theirs. */
 static bool time_step(tec_executor *ex, int32_t i, double *seconds, tec_error *err)
 {
     double start = tec_clock();
@@ -489,6 +505,7 @@ static bool run_observed(tec_executor *ex, int32_t i, tec_error *err)
     return !ex->check_nan || rt_observe_nan(ex, i, err);
 }
 
+/* The mode of floating point is set once for all steps. */
 static bool run_steps(tec_executor *ex, tec_error *err)
 {
     bool observed = ex->profile || ex->kept || ex->check_nan, ok = true;
@@ -500,6 +517,7 @@ static bool run_steps(tec_executor *ex, tec_error *err)
     return ok;
 }
 
+/* Without sites everything has ended when this returns. */
 bool tec_executor_run_async(tec_executor *ex, tec_error *err)
 {
     if (!tec_executor_prepare(ex, err))

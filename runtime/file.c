@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* `of` tells which sections there are; rows are in `section` in the order of the file. */
 typedef struct {
     rt_file *out;
     rt_source source;
@@ -26,6 +27,7 @@ typedef struct {
 #define DAMAGED(r, fmt, ...)                                                                                 \
     rt_fail((r)->err, TEC_INVALID, "%s: damaged module: " fmt, (r)->source.name, __VA_ARGS__)
 
+/* Without waiting: a named pipe of this name would block the open until somebody writes. */
 static bool open_regular(rt_source *s, const char *path, tec_error *err)
 {
     struct stat st;
@@ -124,6 +126,7 @@ static bool check_rows(reader *r, const uint8_t *rows)
     return true;
 }
 
+/* Its length was held against the file by check_footer. */
 static bool read_table(reader *r)
 {
     rt_blob rows = {0};
@@ -140,6 +143,7 @@ static bool read_table(reader *r)
 
 /* ---- metadata ---- */
 
+/* Mapped, not read: a large module's code is compared with what the loader has and needs no copy. */
 static bool read_elf(reader *r)
 {
     rt_blob *elf = &r->out->elf;
@@ -166,6 +170,7 @@ static bool check_gap(reader *r, uint64_t begin, uint64_t end)
            DAMAGED(r, "bytes %llu to %llu are not zero", (unsigned long long)begin, (unsigned long long)end);
 }
 
+/* Gaps are shorter than a page (check_row), so reading them costs little. */
 static bool check_gaps(reader *r)
 {
     uint64_t end = r->footer.elf_size;
@@ -184,6 +189,7 @@ static const uint8_t *section_bytes(const reader *r, const rt_section *s)
     return r->out->meta.data + (s->offset - r->of[RT_SECTION_INFO]->offset);
 }
 
+/* The checksum first: a decoder's message about damaged bytes would mislead. */
 static bool decode_section(reader *r, rt_section_kind kind)
 {
     const rt_section *s = r->of[kind];
@@ -233,6 +239,7 @@ static bool load_weights(reader *r, const rt_source *from, uint64_t offset, uint
     return rt_blob_map(&r->out->weights, from, offset, size, r->err);
 }
 
+/* Only on request: weights of gigabytes take seconds to read. */
 static bool verify_weights(reader *r, uint64_t checksum, const char *path)
 {
     bool padded;
@@ -245,6 +252,7 @@ static bool verify_weights(reader *r, uint64_t checksum, const char *path)
     return true;
 }
 
+/* Constants say how many bytes they need, and the section must have exactly these. */
 static bool read_inside(reader *r)
 {
     const rt_section *s = r->of[RT_SECTION_WEIGHTS];
@@ -291,6 +299,7 @@ static bool check_beside(reader *r, const rt_source *file, const rt_beside *b)
                            file->name, r->source.name);
 }
 
+/* The file is closed again: a mapping stays without it. */
 static bool open_beside(reader *r, const rt_beside *b, const char *path)
 {
     rt_source file;
@@ -327,6 +336,8 @@ static bool read_beside(reader *r)
     return ok;
 }
 
+/* In the order and at the places that the writer gave them. The description is this module's own, so it may
+ * be changed. */
 void rt_place_constants(const rt_module_desc *m, const uint8_t *weights)
 {
     rt_constant_desc *constants = (rt_constant_desc *)(uintptr_t)m->constants;
@@ -344,6 +355,7 @@ void rt_place_constants(const rt_module_desc *m, const uint8_t *weights)
 
 /* ---- the whole ---- */
 
+/* Each step uses only what the steps before it have checked. */
 static bool read_all(reader *r)
 {
     if (!read_footer(r) || !read_table(r) || !read_elf(r) || !check_gaps(r) || !read_metadata(r))
@@ -354,6 +366,7 @@ static bool read_all(reader *r)
     return true;
 }
 
+/* After an error *f is empty. */
 bool rt_file_open(rt_file *f, const char *path, const tec_module_options *options, tec_error *err)
 {
     reader r = {.out = f, .options = options, .err = err};

@@ -11,6 +11,7 @@
 
 static const char magic[8] = {'T', 'E', 'C', 'M', 'O', 'D', 'U', 'L'};
 
+/* Little-endian on every machine. */
 static void put_number(uint8_t *to, uint64_t v, int bytes)
 {
     for (int i = 0; i < bytes; i++)
@@ -28,6 +29,8 @@ static uint64_t get_number(const uint8_t *from, int bytes)
 
 /* ---- footer and rows ---- */
 
+/*     magic 0..8, version 8, abi 12, six numbers 16..64, checksum of the first 64 bytes 64..72
+ */
 void rt_footer_write(const rt_footer *f, uint8_t bytes[RT_FOOTER_BYTES])
 {
     const uint64_t words[] = {f->file_size,    f->elf_size,   f->elf_checksum,
@@ -58,6 +61,8 @@ rt_footer_state rt_footer_read(rt_footer *f, const uint8_t bytes[RT_FOOTER_BYTES
     return RT_FOOTER_GOOD;
 }
 
+/*     kind 0, offset 8, size 16, checksum 24
+ */
 void rt_section_write(const rt_section *s, uint8_t bytes[RT_ROW_BYTES])
 {
     put_number(bytes, s->kind, 8);
@@ -115,6 +120,7 @@ uint64_t rt_weights_checksum(const rt_module_desc *m, const uint8_t *weights, bo
     return sum;
 }
 
+/* The last constant is not padded. */
 uint64_t rt_weights_size(const rt_module_desc *m)
 {
     uint64_t end = 0;
@@ -131,6 +137,7 @@ uint64_t rt_weights_size(const rt_module_desc *m)
 
 enum { MAX_ATTEMPTS = 100 };
 
+/* A device such as /dev/stdout cannot be renamed to, and is written directly. */
 static bool open_special(rt_sink *s)
 {
     s->fd = open(s->path, O_WRONLY | O_CLOEXEC);
@@ -151,6 +158,7 @@ static bool open_temporary(rt_sink *s, size_t size)
     return rt_fail_io(s->err, s->path, "create it", errno);
 }
 
+/* The temporary file lies in the same folder, as a file cannot be renamed to another disk. */
 bool rt_sink_open(rt_sink *s, const char *path, tec_error *err)
 {
     size_t size = strlen(path) + 48;
@@ -170,7 +178,8 @@ rt_sink rt_sink_bytes(rt_bytes *bytes, tec_error *err)
     return (rt_sink){.path = "module in memory", .bytes = bytes, .fd = -1, .err = err};
 }
 
-/* After a failure nothing more is written; rt_sink_close reports it. */
+/* After a failure nothing more is written; rt_sink_close reports it. `at` counts also what was not written,
+ * so that places in the table are the same. */
 void rt_sink_put(rt_sink *s, const void *data, size_t n)
 {
     const char *from = data;
@@ -196,6 +205,7 @@ void rt_sink_put(rt_sink *s, const void *data, size_t n)
     }
 }
 
+/* Up to a page. */
 void rt_sink_pad(rt_sink *s, uint64_t align)
 {
     static const char zeros[RT_PAGE];

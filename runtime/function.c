@@ -15,7 +15,7 @@
 #include "runtime/solve.h"
 #include "runtime/tensor.h"
 
-/* What a function of a device has instead of code. */
+/* What a function of a device has instead of code. All zero for a function of the host. */
 typedef struct {
     rt_launcher launcher;
     rt_stream stream;
@@ -24,6 +24,7 @@ typedef struct {
     int64_t workspace_size;
 } device_part;
 
+/* The arrays are made once, so a call allocates nothing while the shapes do not grow. */
 struct tec_function {
     tec_module *module;
     const rt_function_desc *desc;
@@ -72,6 +73,7 @@ static bool check_symbols(tec_function *f, tec_error *err)
     return true;
 }
 
+/* The reference taken here goes at the end: launcher and stream have their own. */
 static bool open_device(tec_function *f, tec_device *chosen, tec_error *err)
 {
     tec_device *d = chosen ? tec_device_ref(chosen) : tec_device_open(f->desc->device, err);
@@ -84,6 +86,7 @@ static bool open_device(tec_function *f, tec_device *chosen, tec_error *err)
     return ok;
 }
 
+/* The stream first: launches that are under way use the workspace. */
 static void close_device(tec_function *f)
 {
     tec_device *d = f->on.launcher.device;
@@ -194,7 +197,8 @@ static const char *name_argument(const tec_function *f, int32_t i, label text)
     return text;
 }
 
-/* `bound`: the symbols have their values of this call. */
+/* `bound`: the symbols have their values of this call. Says what was expected with the symbols' names and,
+ * once they are bound, with their values. */
 static bool refuse_shape(const tec_function *f, int32_t i, const DLTensor *t, bool bound, tec_error *err)
 {
     const rt_param_desc *p = &f->desc->params[i];
@@ -238,6 +242,8 @@ static bool check_argument(tec_function *f, int32_t i, const DLTensor *t, tec_er
     return true;
 }
 
+/* The shape is computed from the symbols for every parameter, also for the one that told a symbol its value:
+ * the second dimension n must have the extent that the first one had. */
 static bool check_shape(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
 {
     const rt_param_desc *p = &f->desc->params[i];
@@ -251,7 +257,7 @@ static bool check_shape(tec_function *f, int32_t i, const DLTensor *t, tec_error
 }
 
 /* Where the function asks for strides the tensor must have exactly these, otherwise it must be compact.
- * Dimensions of one element may have any stride. */
+ * Dimensions of one element may have any stride. Without strides the tensor's are computed from the end. */
 static bool check_strides(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
 {
     const rt_param_desc *p = &f->desc->params[i];
@@ -283,6 +289,7 @@ static int64_t alignment_of(const rt_param_desc *p)
     return p->alignment > natural ? p->alignment : natural;
 }
 
+/* An address of a device is not known here; allocations there are aligned, so the offset decides. */
 static bool check_alignment(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
 {
     int64_t align = alignment_of(&f->desc->params[i]);
@@ -297,6 +304,7 @@ static bool check_alignment(tec_function *f, int32_t i, const DLTensor *t, tec_e
                    name_argument(f, i, who), (long long)align, (void *)rt_tensor_data(t));
 }
 
+/* Handles without addresses are different memory unless they are equal. */
 static bool overlap(const tec_device *d, const DLTensor *a, const DLTensor *b)
 {
     uintptr_t a_begin, a_end, b_begin, b_end;
@@ -308,6 +316,7 @@ static bool overlap(const tec_device *d, const DLTensor *a, const DLTensor *b)
     return a_begin < b_end && b_begin < a_end;
 }
 
+/* Pairs: functions have few parameters. */
 static bool check_overlap(tec_function *f, DLTensor *const *args, tec_error *err)
 {
     const rt_function_desc *d = f->desc;
@@ -345,6 +354,7 @@ static bool check_arguments(tec_function *f, DLTensor *const *args, int n, tec_e
 
 /* ---- calling ---- */
 
+/* For the extents of this call; it allocates only if they are larger than ever before. */
 static bool reserve(tec_function *f, tec_error *err)
 {
     int64_t bytes, thread_bytes;
@@ -375,6 +385,7 @@ static bool reserve_on_device(tec_function *f, tec_error *err)
     return true;
 }
 
+/* Scalars are read on this side, before anything is queued. */
 static bool call_on_device(tec_function *f, DLTensor *const *args, tec_error *err)
 {
     const rt_function_desc *d = f->desc;

@@ -1,5 +1,13 @@
 /* launch.c -- lists of launches: sizes from the symbols, arguments from the function's parameters, one
- * kernel after the other, the launches inside of a loop once for each of its iterations. */
+ * kernel after the other, the launches inside of a loop once for each of its iterations.
+ *
+ * An example: two launches, of which the second one lies in a loop over k of 3 iterations, run as
+ *
+ *     a, b with k = 0, b with k = 1, b with k = 2
+ *
+ * The loops are a list, outer ones first: run_launches goes through launches and takes the loop that begins
+ * at the next one, if there is any.
+ */
 #include "runtime/launch.h"
 
 #include <stdio.h>
@@ -11,7 +19,8 @@
 
 /* ---- making ---- */
 
-/* What this device refuses, told by name before anything is launched. */
+/* What this device refuses, told by name before anything is launched. 0 of a limit means that the driver
+ * states none. */
 static bool within_limits(const rt_launcher *l, const rt_launch_desc *d, tec_error *err)
 {
     const tec_device_info *info = &l->device->info;
@@ -33,7 +42,9 @@ static bool within_limits(const rt_launcher *l, const rt_launch_desc *d, tec_err
     return true;
 }
 
-/* Loads the code where no earlier function of the module did, and takes memory for arguments once. */
+/* Loads the code where no earlier function of the module did, and takes memory for arguments once. `values`
+ * holds the symbols and, behind them, the variables of the loops, as the expressions of launches count
+ * them. */
 static bool find_kernels(rt_launcher *l, tec_module *m, tec_error *err)
 {
     int32_t most = 0;
@@ -55,6 +66,7 @@ static bool find_kernels(rt_launcher *l, tec_module *m, tec_error *err)
     return l->kernels && l->values;
 }
 
+/* The launcher keeps the device; the module must outlive it. */
 bool rt_launcher_open(rt_launcher *l, tec_module *m, const rt_function_desc *f, tec_device *d, tec_error *err)
 {
     *l = (rt_launcher){.f = f};
@@ -84,7 +96,8 @@ void rt_launcher_close(rt_launcher *l)
 
 /* ---- running ---- */
 
-/* A parameter of the call, a place in the workspace, or a size computed from the symbols. */
+/* A parameter of the call, a place in the workspace, or a size computed from the symbols. A scalar's bytes
+ * are copied: the caller's memory is read once. */
 static bool set_arg(const rt_launcher *l, const rt_arg_desc *d, const rt_launch_param *params,
                     rt_place workspace, const int64_t *symbols, rt_kernel_arg *out, tec_error *err)
 {
@@ -110,7 +123,8 @@ static bool set_arg(const rt_launcher *l, const rt_arg_desc *d, const rt_launch_
     return true;
 }
 
-/* The blocks along each axis; *empty: there are none, or the guard says no. */
+/* The blocks along each axis; *empty: there are none, or the guard says no. The guard is asked first, as the
+ * sizes may not be computable where it says no. */
 static bool size_grid(const rt_launcher *l, const rt_launch_desc *d, const int64_t *symbols, int64_t grid[3],
                       bool *empty, tec_error *err)
 {
@@ -161,7 +175,8 @@ static bool start(rt_launcher *l, const run *r, int32_t i)
 
 static bool run_launches(rt_launcher *l, const run *r, int32_t first, int32_t end, int32_t loop);
 
-/* All iterations of a loop, with the loops and launches inside. */
+/* All iterations of a loop, with the loops and launches inside. The bounds are evaluated once, at the start:
+ * iterations cannot change them. */
 static bool run_loop(rt_launcher *l, const run *r, int32_t loop)
 {
     const rt_loop_desc *d = &l->f->loops[loop];
@@ -177,7 +192,8 @@ static bool run_loop(rt_launcher *l, const run *r, int32_t loop)
     return true;
 }
 
-/* Launches first to end - 1. `loop` is the next loop of the list that may begin there. */
+/* Launches first to end - 1. `loop` is the next loop of the list that may begin there. Behind a loop, the
+ * loops that lie inside of it are stepped over. */
 static bool run_launches(rt_launcher *l, const run *r, int32_t first, int32_t end, int32_t loop)
 {
     while (first < end) {

@@ -13,6 +13,7 @@
 #include "runtime/file.h"
 #include "runtime/launch.h"
 
+/* `library` is of a file, `memory` of code in this process; at most one of the two is used. */
 struct tec_module {
     atomic_int references;
     rt_file file;                     /* its description, for modules in memory as well */
@@ -26,6 +27,8 @@ struct tec_module {
 
 /* ---- can this machine run it? ---- */
 
+/* A feature that this runtime does not know is refused too: running the code could end in an illegal
+ * instruction. */
 static bool check_feature(const rt_module_desc *m, const char *path, const char *feature, tec_error *err)
 {
     switch (rt_cpu_has(feature)) {
@@ -71,6 +74,7 @@ static tec_module *new_module(const char *path, tec_error *err)
     return NULL;
 }
 
+/* The symbol's address may be NULL, which the caller reports. */
 static tec_kernel_fn *find_code(const tec_module *m, const char *symbol)
 {
     void *found;
@@ -104,7 +108,8 @@ static bool find_functions(tec_module *m, tec_error *err)
     return true;
 }
 
-/* Of a module whose file has been read. */
+/* Of a module whose file has been read. The file's bytes are no longer needed once the loader has the
+ * code. */
 static bool load_code(tec_module *m, void *open(const char *, const rt_blob *, tec_error *), tec_error *err)
 {
     if (!check_machine(&m->file.desc, m->path, err))
@@ -118,6 +123,7 @@ static bool load_code(tec_module *m, void *open(const char *, const rt_blob *, t
     return find_functions(m, err);
 }
 
+/* `m` NULL is returned as it is: the error has been told. */
 tec_module *tec_module_open(const char *path, const tec_module_options *options, tec_error *err)
 {
     tec_module *m;
@@ -160,7 +166,8 @@ static bool copy_description(tec_module *m, const rt_module_desc *d, tec_error *
     return true;
 }
 
-/* Modules in memory may borrow constants from their maker, who then keeps them alive. */
+/* Modules in memory may borrow constants from their maker, who then keeps them alive. Without borrowing, they
+ * get the places that they would have in a file. */
 static bool copy_constants(tec_module *m, const rt_module_desc *d, unsigned flags, tec_error *err)
 {
     rt_constant_desc *own = (rt_constant_desc *)(uintptr_t)m->file.desc.constants;
@@ -183,6 +190,7 @@ static bool copy_constants(tec_module *m, const rt_module_desc *d, unsigned flag
     return true;
 }
 
+/* The module gets the machine's architecture if it states none: it was made here. */
 static bool load_memory(tec_module *m, const rt_module_desc *d, unsigned flags, tec_error *err)
 {
     rt_module_desc given = *d;
@@ -247,6 +255,7 @@ const rt_module_desc *rt_module_describe(const tec_module *m)
     return &m->file.desc;
 }
 
+/* NULL for a function of a device. */
 tec_kernel_fn *rt_module_code(const tec_module *m, int function)
 {
     return m->code[function];

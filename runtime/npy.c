@@ -29,10 +29,12 @@ static const struct {
 
 /* ---- the header as text ---- */
 
+/* at <= end; text is not terminated. */
 typedef struct {
     const char *at, *end;
 } cursor;
 
+/* The flags `has_` say which keys have been seen. */
 typedef struct {
     base_dtype dtype;
     bool swapped, fortran;
@@ -76,6 +78,7 @@ static bool read_quoted(cursor *c, char *text, size_t size)
     return c->at++ < c->end;
 }
 
+/* Digits only: no sign, as an extent is never negative, and no Python suffix. */
 static bool read_extent(cursor *c, int64_t *extent)
 {
     const char *begin;
@@ -90,6 +93,7 @@ static bool read_extent(cursor *c, int64_t *extent)
     return c->at > begin;
 }
 
+/* (), (3,) and (3, 4): a comma may stand at the end. */
 static bool read_shape(cursor *c, header *h)
 {
     if (!accept(c, "("))
@@ -105,6 +109,7 @@ static bool read_shape(cursor *c, header *h)
     return true;
 }
 
+/* `<f4` is three characters: byte order, letter, bytes. '|' and '=' are this machine's order. */
 static bool read_dtype(cursor *c, header *h)
 {
     char text[16];
@@ -138,6 +143,7 @@ static bool read_entry(cursor *c, header *h)
     return h->has_order;
 }
 
+/* All three keys must be there. */
 static bool read_dictionary(cursor *c, header *h)
 {
     if (!accept(c, "{"))
@@ -150,7 +156,7 @@ static bool read_dictionary(cursor *c, header *h)
 
 /* ---- reading ---- */
 
-/* The header's text and what follows it. */
+/* The header's text and what follows it. Version 1 has two bytes of length, versions 2 and 3 have four. */
 static bool split(const uint8_t *data, size_t size, cursor *text, cursor *elements)
 {
     size_t at = PREFIX + 2, length, width;
@@ -169,6 +175,7 @@ static bool split(const uint8_t *data, size_t size, cursor *text, cursor *elemen
     return true;
 }
 
+/* In place, element by element. */
 static void swap_bytes(char *data, int64_t n, int size)
 {
     for (int64_t i = 0; i < n; i++, data += size)
@@ -180,7 +187,8 @@ static void swap_bytes(char *data, int64_t n, int size)
         }
 }
 
-/* The elements as they lie in the file, seen as a tensor of the header's shape. */
+/* The elements as they lie in the file, seen as a tensor of the header's shape. In Fortran order the first
+ * index moves fastest, so the strides grow from the left. */
 static bool fill(tec_array *a, const header *h, const char *elements, tec_error *err)
 {
     DLTensor from = *tec_array_tensor(a);
@@ -227,6 +235,7 @@ static tec_array *decode(const char *name, const void *data, size_t size, tec_er
     return NULL;
 }
 
+/* `data` may be freed afterwards. */
 tec_array *tec_npy_decode(const void *data, size_t size, tec_error *err)
 {
     return decode("npy", data, size, err);
@@ -253,6 +262,7 @@ tec_array *tec_npy_read(const char *path, tec_error *err)
 
 /* ---- writing ---- */
 
+/* 0: numpy has no such type, as for bfloat16. */
 static char letter_of(base_dtype t)
 {
     for (int i = 0; i < BASE_COUNT(dtypes); i++)
@@ -261,7 +271,8 @@ static char letter_of(base_dtype t)
     return '\0';
 }
 
-/* The header, padded so that the elements begin at a multiple of 64. */
+/* The header, padded so that the elements begin at a multiple of 64. Version 1, whose length has two bytes:
+ * the largest rank fits. */
 static void put_header(rt_sink *s, const DLTensor *t, char letter)
 {
     char text[640];

@@ -1,5 +1,14 @@
 /* runtime/object.c -- see object.h. Blocks are powers of two from 64 bytes on, 64-byte aligned; a storage's
- * bytes follow its head in one block. */
+ * bytes follow its head in one block.
+ *
+ * Objects are counted, and freed without recursion: a list of a million nodes would otherwise need a stack of
+ * a million frames. An object whose count has become 0 is linked into a list of the dead by `next`; its parts
+ * are dropped, which may add to the list, and then it is freed.
+ *
+ *     release a list:  dead = [c1];  parts of c1: c2, so dead = [c2];  free c1;  parts of c2: c3, and so on
+ *
+ * Constants have a count of -1 and are never freed.
+ */
 #include "runtime/object.h"
 
 #include <string.h>
@@ -9,10 +18,13 @@
 
 enum { FIRST_CLASS = 6, N_CLASSES = 48 };
 
+/* A free block of some class: only its first word is used. */
 typedef struct block {
     struct block *next;
 } block;
 
+/* free[k] are blocks of 2^k bytes. `bytes` counts what is in use, by whole blocks; memory of free blocks
+ * stays with the heap, so a program that repeats itself asks the system for nothing. */
 struct rt_heap {
     block *free[N_CLASSES];
     int64_t bytes, max_bytes, live, system_calls;
@@ -42,6 +54,7 @@ static void free_heap(rt_heap *h)
     rt_free(h);
 }
 
+/* Results may outlive the program: the heap goes with the last of them. */
 void rt_heap_close(rt_heap *h)
 {
     if (!h)
@@ -61,6 +74,7 @@ int64_t rt_heap_system_calls(const rt_heap *h)
     return h->system_calls;
 }
 
+/* The least k with 2^k >= size; N_CLASSES where there is none. */
 static int class_of(size_t size)
 {
     int k = FIRST_CLASS;
@@ -70,7 +84,8 @@ static int class_of(size_t size)
     return k;
 }
 
-/* Its head is filled, the rest is not. */
+/* Its head is filled, the rest is not. The limit counts whole blocks, as those are what is taken from the
+ * system. */
 static void *new_object(rt_heap *h, rt_object_kind kind, size_t size, tec_error *err)
 {
     int k = class_of(size);
@@ -97,6 +112,7 @@ static void *new_object(rt_heap *h, rt_object_kind kind, size_t size, tec_error 
     return o;
 }
 
+/* The heap may be freed with its last object. */
 static void free_object(rt_object *o)
 {
     rt_heap *h = o->heap;
@@ -113,6 +129,7 @@ static void free_object(rt_object *o)
 
 /* ---- references ---- */
 
+/* Gives the list with o in front, if this was the last reference. */
 static rt_object *drop(rt_object *o, rt_object *dead)
 {
     if (!o || o->refs < 0 || --o->refs > 0)
@@ -121,6 +138,7 @@ static rt_object *drop(rt_object *o, rt_object *dead)
     return o;
 }
 
+/* A constant tensor has no storage. */
 static rt_object *drop_parts(rt_object *o, rt_object *dead)
 {
     if (o->kind == RT_OBJECT_STORAGE)
@@ -172,7 +190,8 @@ static void fill_tensor(rt_tensor_object *t, base_dtype dtype, int32_t rank, con
     t->bytes = rt_shape_bytes(dtype, rank, shape);
 }
 
-/* A tensor over `room` bytes at `data`. Whatever the extents are, the tensor does not reach past them. */
+/* A tensor over `room` bytes at `data`. Whatever the extents are, the tensor does not reach past them. The
+ * reference to the storage is taken last, when nothing can fail any more. */
 static rt_object *tensor_at(rt_heap *h, rt_storage_object *s, char *data, int64_t room, base_dtype dtype,
                             int32_t rank, const int64_t *shape, tec_error *err)
 {
@@ -195,6 +214,7 @@ static rt_object *tensor_at(rt_heap *h, rt_storage_object *s, char *data, int64_
     return &t->head;
 }
 
+/* Offsets are those of a plan: multiples of 64, which keeps vectors aligned. */
 rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dtype t, int32_t rank,
                          const int64_t *shape, tec_error *err)
 {
@@ -207,6 +227,7 @@ rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dt
     return tensor_at(h, s, s->data + offset, s->bytes - offset, t, rank, shape, err);
 }
 
+/* The same bytes under another shape; a view of fewer bytes is refused, since no operator makes one. */
 rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err)
 {
     rt_tensor_object *of = rt_as_tensor(tensor);
@@ -305,6 +326,7 @@ rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_e
     return larger;
 }
 
+/* The parts are NULL until the caller fills them, so that a node can be released half made. */
 rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,
                             tec_error *err)
 {
@@ -324,6 +346,7 @@ size_t rt_constant_object_bytes(int32_t rank)
     return sizeof(rt_tensor_object) + (size_t)rank * sizeof(int64_t);
 }
 
+/* In the caller's memory, of rt_constant_object_bytes; the data are the module's. */
 void rt_constant_object(void *memory, base_dtype t, int32_t rank, const int64_t *shape, const void *data)
 {
     rt_tensor_object *o = memory;

@@ -33,6 +33,7 @@ static int32_t count_written(const tec_executor *ex)
     return n;
 }
 
+/* Two walks, one to count and one to fill: the arena gives one piece. */
 static bool open_kept(tec_executor *ex, tec_error *err)
 {
     ex->kept = rt_arena_alloc(&ex->arena, count_written(ex), sizeof *ex->kept, err);
@@ -58,6 +59,7 @@ bool rt_observe_open(tec_executor *ex, const tec_run_options *options, tec_error
     return !options->keep || open_kept(ex, err);
 }
 
+/* What lies in the arena goes with it. */
 void rt_observe_close(tec_executor *ex)
 {
     for (int32_t i = 0; i < ex->n_kept; i++)
@@ -127,6 +129,7 @@ bool rt_observe_plan(tec_executor *ex, tec_error *err)
 
 /* ---- time ---- */
 
+/* The last RT_SAMPLES times are kept; the minimum and the sum are of all. */
 void rt_observe_time(tec_executor *ex, int32_t step, double seconds)
 {
     rt_step_profile *p = &ex->profile[step];
@@ -144,6 +147,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of the samples that are kept. */
 static double median(const rt_step_profile *p)
 {
     float sorted[RT_SAMPLES];
@@ -156,7 +160,8 @@ static double median(const rt_step_profile *p)
     return sorted[n / 2];
 }
 
-/* Row i of the profile, in the order of steps; false past the last one or where nothing is profiled. */
+/* Row i of the profile, in the order of steps; false past the last one or where nothing is profiled. Rates
+ * are by the median, which a single slow run does not move. */
 bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row)
 {
     const rt_step_desc *s;
@@ -184,6 +189,7 @@ bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row)
     return true;
 }
 
+/* Samples need not be cleared: `calls` says how many of them count. */
 void tec_executor_profile_reset(tec_executor *ex)
 {
     for (int32_t i = 0; ex && ex->profile && i < ex->graph->n_steps; i++) {
@@ -194,6 +200,7 @@ void tec_executor_profile_reset(tec_executor *ex)
 
 /* ---- kept values ---- */
 
+/* Copied at once, since the pool's memory is used again by later steps. */
 bool rt_observe_keep(tec_executor *ex, int32_t step, tec_error *err)
 {
     for (int32_t i = 0; i < ex->n_kept; i++) {
@@ -227,7 +234,8 @@ bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept)
 
 /* ---- NaNs ---- */
 
-/* By the bits: comparisons would do for float and double, but not for the halves. */
+/* By the bits: comparisons would do for float and double, but not for the halves. All bits of the exponent
+ * set, and a fraction that is not 0. */
 static bool is_nan(base_dtype t, const void *element)
 {
     uint16_t half;
@@ -244,6 +252,7 @@ static bool is_nan(base_dtype t, const void *element)
     }
 }
 
+/* -1: there is none, or the type has none. */
 static int64_t find_nan(const rt_value *v, const void *data)
 {
     int64_t size = (v->tensor.dtype.bits + 7) / 8, n = v->bytes / size;

@@ -33,6 +33,7 @@ static void *open_library(void)
     return NULL;
 }
 
+/* A driver of an older version fails with the first function that it lacks. */
 static bool find_function(void *library, const char *name, void *into)
 {
     void *found = dlsym(library, name);
@@ -46,6 +47,7 @@ static bool find_function(void *library, const char *name, void *into)
     return found != NULL;
 }
 
+/* Once for the process; the library is never closed. */
 static void load_driver(void)
 {
     void *library = open_library();

@@ -4,6 +4,11 @@
  * The compiler has planned all of it as expressions; here they get values, and each is held against what it
  * must agree with: every extent of every input, the conditions, each value against its storage, each argument
  * of a step against its parameter. After that, running needs no checks.
+ *
+ * An example: x: f32[n, 4], one step, y: f32[n, 4]. Setting x of [3, 4] makes n = 3; the pool's size, each
+ * value's extents and offset, and the step's own symbols follow by evaluating their code. Setting another x
+ * of [3, 4] changes nothing; one of [5, 4] plans again. Memory only grows, so shapes that come and go
+ * allocate nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +19,7 @@
 
 /* ---- inputs and outputs ---- */
 
+/* Shows what was declared, with the values that the symbols have got, beside what was found. */
 static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *d, const char *kind,
                         const DLTensor *found, tec_error *err)
 {
@@ -29,6 +35,7 @@ static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *d, const c
                    tec_tensor_text(found, text, sizeof text));
 }
 
+/* Each symbol comes from the one extent that the compiler named. */
 static bool bind_symbols(tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
@@ -63,6 +70,7 @@ static bool check_inputs(tec_executor *ex, tec_error *err)
     return true;
 }
 
+/* Conditions under which the plan was made, such as n being a multiple of 4. */
 static bool check_facts(const tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
@@ -73,7 +81,8 @@ static bool check_facts(const tec_executor *ex, tec_error *err)
     return rt_facts_hold(g->facts, g->n_facts, names, ex->symbols, g->n_symbols, g->name, err);
 }
 
-/* Memory of the executor's own for an input or output; it only grows. */
+/* Memory of the executor's own for an input or output; it only grows. The contents are lost when it grows:
+ * inputs are copied afterwards. */
 bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err)
 {
     void *larger;
@@ -112,6 +121,7 @@ static bool plan_output(tec_executor *ex, int32_t i, tec_error *err)
 
 /* ---- values ---- */
 
+/* As this run has it; -1 is less than any value needs. */
 static int64_t storage_bytes(const tec_executor *ex, const rt_value_desc *v)
 {
     switch (v->storage) {
@@ -141,6 +151,7 @@ static bool plan_value(tec_executor *ex, int32_t i, tec_error *err)
     return true;
 }
 
+/* On each device its own pool. */
 static bool plan_site_pools(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; i < ex->graph->n_sites; i++) {
@@ -196,6 +207,7 @@ static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, 
     return true;
 }
 
+/* By places in storage, not by addresses: the plan is checked before there are any. */
 static bool values_overlap(const tec_executor *ex, int32_t a, int32_t b)
 {
     const rt_value_desc *da = &ex->graph->values[a], *db = &ex->graph->values[b];
@@ -221,6 +233,7 @@ static bool check_overlap(const tec_executor *ex, int32_t step, tec_error *err)
     return true;
 }
 
+/* Steps run one after the other and share it. */
 static bool reserve_workspace(tec_executor *ex, int32_t step, int64_t bytes, int64_t thread_bytes,
                               tec_error *err)
 {
@@ -252,6 +265,7 @@ static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
            reserve_workspace(ex, step, bytes, thread_bytes, err);
 }
 
+/* Types may differ in name, bytes may not. */
 static bool plan_copy(tec_executor *ex, int32_t step, tec_error *err)
 {
     const int32_t *v = ex->graph->steps[step].values;
@@ -299,6 +313,7 @@ static void place_port(rt_port *p)
     p->tensor.data = p->is_bound ? p->bound : p->own;
 }
 
+/* NULL for an empty constant: a value of no bytes needs no address. */
 static char *storage_address(const tec_executor *ex, const rt_value_desc *v)
 {
     switch (v->storage) {
@@ -319,7 +334,8 @@ static bool overlap(const DLTensor *a, const DLTensor *b)
     return a_begin < b_end && b_begin < a_end;
 }
 
-/* Bytes of the user's that are written must be nobody else's. */
+/* Bytes of the user's that are written must be nobody else's. Checked only for outputs that the user bound;
+ * the executor's own memory is separate. */
 static bool check_output_overlap(const tec_executor *ex, int32_t i, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
@@ -371,6 +387,7 @@ static void place_values(tec_executor *ex)
             ex->steps[i].params[k].place = ex->values[g->steps[i].values[k]].place;
 }
 
+/* Ports first, as values in them take their addresses. */
 bool rt_plan_addresses(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; i < ex->graph->n_inputs; i++)

@@ -12,6 +12,14 @@
  * that a loop wakes those alone whom it concerns. Both sides first announce themselves (a sleeper in
  * `sleeps`, a new loop in `state`) and then look at the other's word, all sequentially consistent, so no
  * wake-up is lost.
+ *
+ * An example of ranges, 10 iterations and 3 workers: 0..4, 4..7, 7..10, each in slices of 1. Worker 1 begins
+ * at 4; when its range is empty it goes on to range 2 and then to range 0, where it takes what worker 0 has
+ * left.
+ *
+ * Why the caller waits for threads that are inside and not for all workers: a thread that wakes too late
+ * finds the loop closed and does not enter. So a loop ends when its work is done, even if half of the threads
+ * never got a turn.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -37,12 +45,14 @@ enum {
 #define STATE_NUMBER(s) ((uint32_t)((s) >> 32))
 #define STATE_WORKERS(s) ((int)((s) >> 16 & 0x7fff))
 
-/* What is left of a worker's range; on a cache line of its own. */
+/* What is left of a worker's range; on a cache line of its own. `next` is taken by atomic additions and may
+ * pass `end`; `end` and `step` change only between loops. */
 typedef struct {
     _Alignas(64) atomic_llong next;
     int64_t end, step;
 } range;
 
+/* Written by the caller before the loop opens, and read by threads that are inside. */
 typedef struct {
     tec_loop_fn *body;
     void *user;
@@ -58,6 +68,8 @@ typedef struct {
     pthread_cond_t wake; /* under the pool's lock */
 } worker;
 
+/* `turn` is taken before, `lock` within a loop. n_started threads run, fewer than n_threads - 1 after a
+ * failure. */
 struct tec_pool {
     _Alignas(64) _Atomic uint64_t state;
     _Alignas(64) atomic_bool caller_sleeps;
@@ -95,6 +107,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&default_lock);
 }
 
+/* The mutex was taken by before_fork, so it is in a known state here; the pool's own mutexes may not be. */
 static void in_child(void)
 {
     atomic_fetch_add(&forks, 1);
@@ -106,6 +119,7 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, in_child);
 }
 
+/* A pool that was made before a fork has no threads in the child. */
 static bool is_ours(const tec_pool *p)
 {
     return p->forks == atomic_load_explicit(&forks, memory_order_relaxed);
@@ -130,6 +144,7 @@ static int64_t range_begin(int64_t n, int w, int n_workers)
     return whole * w + (w < rest ? w : rest);
 }
 
+/* Before the loop opens: the release of `state` publishes the plain fields. */
 static void cut_ranges(tec_pool *p, int64_t n, int n_workers)
 {
     for (int w = 0; w < n_workers; w++) {
@@ -141,6 +156,7 @@ static void cut_ranges(tec_pool *p, int64_t n, int n_workers)
     }
 }
 
+/* Other slices end soon after, since work_on looks at the status. */
 static void note_status(loop *l, int32_t status)
 {
     int none = 0;
@@ -148,7 +164,8 @@ static void note_status(loop *l, int32_t status)
     atomic_compare_exchange_strong(&l->status, &none, status);
 }
 
-/* Takes slices of one range until it is empty or a slice has failed. */
+/* Takes slices of one range until it is empty or a slice has failed. Relaxed orders do: what slices write is
+ * published by `leave`, and each iteration is handed out by the addition alone. */
 static void work_on(loop *l, range *r, int worker_index)
 {
     while (atomic_load_explicit(&r->next, memory_order_relaxed) < r->end &&
@@ -165,6 +182,7 @@ static void work_on(loop *l, range *r, int worker_index)
     }
 }
 
+/* `in_loop` is set so that a loop within the body runs in this thread alone. */
 static void work(tec_pool *p, int index)
 {
     int n = p->loop.n_workers;
@@ -186,6 +204,8 @@ static bool enter(tec_pool *p, uint64_t s)
     return false;
 }
 
+/* The last thread wakes the caller if the caller sleeps; both orders of "sleeps" and "leaves" are safe, as
+ * both words are sequentially consistent. */
 static void leave(tec_pool *p)
 {
     uint64_t s = atomic_fetch_sub(&p->state, 1) - 1;
@@ -220,7 +240,8 @@ static void wait_for_news(worker *w, uint32_t seen)
     pthread_mutex_unlock(&w->pool->lock);
 }
 
-/* A thread of the pool: waits for a loop that concerns it, works, and leaves. */
+/* A thread of the pool: waits for a loop that concerns it, works, and leaves. A thread that was late may
+ * enter the next loop in place of the one that it saw, so its number and workers are read again inside. */
 static void *run_worker(void *user)
 {
     worker *w = user;
@@ -258,6 +279,7 @@ static int start_thread(worker *w)
     return failed;
 }
 
+/* After a failure end_pool stops those that have started. */
 static bool start_threads(tec_pool *p, tec_error *err)
 {
     for (int i = 1; i < p->n_threads; i++) {
@@ -273,6 +295,7 @@ static bool start_threads(tec_pool *p, tec_error *err)
 
 /* ---- a loop ---- */
 
+/* The number makes the word different from the last one even if the same workers are concerned. */
 static void open_loop(tec_pool *p, int n_workers)
 {
     uint32_t number = STATE_NUMBER(atomic_load_explicit(&p->state, memory_order_relaxed)) + 1;
@@ -291,7 +314,8 @@ static bool is_empty(tec_pool *p)
     return (atomic_load(&p->state) & STATE_INSIDE) == 0;
 }
 
-/* Nobody may enter from here on; waits a little by looking, then asleep, until the last thread has left. */
+/* Nobody may enter from here on; waits a little by looking, then asleep, until the last thread has left.
+ * Spins first, since the last slices end at nearly the same time. */
 static void close_loop(tec_pool *p)
 {
     atomic_fetch_and(&p->state, ~STATE_OPEN);
@@ -348,6 +372,7 @@ int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t n, i
 
 /* ---- life ---- */
 
+/* Under the lock, so that no thread goes to sleep between its look at `stop` and its wait. */
 static void stop_threads(tec_pool *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -366,6 +391,7 @@ static void free_memory(tec_pool *p)
     rt_free(p);
 }
 
+/* In a forked child there are no threads to join, and mutexes may be held by threads that are gone. */
 static void end_pool(tec_pool *p)
 {
     if (is_ours(p)) {
@@ -426,7 +452,8 @@ tec_pool *tec_pool_new(int threads, tec_error *err)
     return NULL;
 }
 
-/* The pool of the process, made at first use and shared; the caller frees the reference that is returned. */
+/* The pool of the process, made at first use and shared; the caller frees the reference that is returned. A
+ * pool from before a fork is forgotten, not freed: its memory belonged to the parent's threads. */
 tec_pool *tec_pool_default(tec_error *err)
 {
     tec_pool *p;
@@ -450,6 +477,7 @@ tec_pool *tec_pool_ref(tec_pool *pool)
     return pool;
 }
 
+/* The lock makes "last reference" and "default pool" one decision; the threads are joined without it. */
 void tec_pool_free(tec_pool *pool)
 {
     bool last;

@@ -37,6 +37,7 @@ static void put_type(rt_line *line, const rt_program_desc *p, int32_t type, int 
     }
 }
 
+/* Cut where the buffer ends. */
 static const char *type_text(const tec_program *p, int32_t type, char *buffer, size_t size)
 {
     rt_line line = {buffer, size, 0};
@@ -46,6 +47,7 @@ static const char *type_text(const tec_program *p, int32_t type, char *buffer, s
     return buffer;
 }
 
+/* A data value of another instance is not named: its types are not ours. */
 static const char *object_text(const tec_program *p, rt_object *o, char *buffer, size_t size)
 {
     if (!o)
@@ -62,6 +64,7 @@ static const char *object_text(const tec_program *p, rt_object *o, char *buffer,
 
 /* ---- types of values ---- */
 
+/* An extent below 0 takes any. */
 static bool is_tensor_of(const rt_type_desc *t, const DLTensor *x)
 {
     if (t->rank != x->ndim || !base_dtype_same(t->dtype, x->dtype))
@@ -96,6 +99,7 @@ static bool has_type(const tec_program *p, int32_t type, rt_object *o)
     return false;
 }
 
+/* `what` and `name` are for the message: "input 'x'". */
 static bool check_value(const tec_program *p, int32_t type, rt_object *o, const char *what, const char *name,
                         tec_error *err)
 {
@@ -111,6 +115,7 @@ static bool check_value(const tec_program *p, int32_t type, rt_object *o, const 
 
 /* ---- instances ---- */
 
+/* Without a name the first function, which is `main`. */
 static int32_t find_function(const tec_module *m, const char *name, tec_error *err)
 {
     const rt_program_desc *p = &rt_module_describe(m)->program;
@@ -123,7 +128,8 @@ static int32_t find_function(const tec_module *m, const char *name, tec_error *e
     return rt_fail(err, TEC_INVALID, "%s: its program has no function '%s'", rt_module_path(m), name), -1;
 }
 
-/* An object for each constant of the module, over the module's bytes. */
+/* An object for each constant of the module, over the module's bytes. Constants are shared by all runs and
+ * never counted. */
 static bool make_constants(tec_program *p, tec_error *err)
 {
     const rt_module_desc *d = p->desc;
@@ -141,7 +147,8 @@ static bool make_constants(tec_program *p, tec_error *err)
     return p->constants != NULL;
 }
 
-/* Which registers of each function hold objects. */
+/* Which registers of each function hold objects. One bit for each register: when a call ends, those with a
+ * bit are released. */
 static bool mark_objects(tec_program *p, tec_error *err)
 {
     const rt_program_desc *d = p->program;
@@ -160,6 +167,7 @@ static bool mark_objects(tec_program *p, tec_error *err)
     return p->objects != NULL;
 }
 
+/* dims and args are for one kernel's call at a time. */
 static bool set_up(tec_program *p, tec_error *err)
 {
     p->dims = rt_arena_alloc(&p->arena, RT_MAX_SYMBOLS, sizeof *p->dims, err);
@@ -169,7 +177,8 @@ static bool set_up(tec_program *p, tec_error *err)
            rt_env_open(&p->env, &p->options.run, p->desc->flags & RT_MODULE_KEEP_DENORMALS, err);
 }
 
-/* The module stays open while the instance lives. */
+/* The module stays open while the instance lives. The values of an instance live in its heap: instances share
+ * nothing but the module. */
 tec_program *tec_program_new(tec_module *m, const char *function, const tec_program_options *options,
                              tec_error *err)
 {
@@ -197,6 +206,7 @@ tec_program *tec_program_new(tec_module *m, const char *function, const tec_prog
     return NULL;
 }
 
+/* The heap stays as long as the user holds one of its values. */
 void tec_program_free(tec_program *p)
 {
     if (!p)
@@ -255,6 +265,7 @@ bool tec_program_run(tec_program *p, tec_object *const *in, int n_in, tec_object
     return rt_vm_run(p, p->entry, in, out, err);
 }
 
+/* From any thread; the run stops at its next look. */
 void tec_program_cancel(tec_program *p)
 {
     if (p)
@@ -290,6 +301,7 @@ tec_object *tec_object_tensor(tec_program *p, const DLTensor *t, tec_error *err)
     return made;
 }
 
+/* Takes a reference to each part: the caller keeps its own. */
 static tec_object *new_parts(tec_program *p, rt_object_kind kind, int32_t what, int32_t tag,
                              tec_object *const *part, int n, tec_error *err)
 {
@@ -300,6 +312,7 @@ static tec_object *new_parts(tec_program *p, rt_object_kind kind, int32_t what, 
     return o ? &o->head : NULL;
 }
 
+/* Types are not checked: a tuple has none before it is used. */
 tec_object *tec_object_tuple(tec_program *p, tec_object *const *part, int n, tec_error *err)
 {
     if (!p || n < 0 || n > RT_MAX_FIELDS || (n && !part))
@@ -310,6 +323,7 @@ tec_object *tec_object_tuple(tec_program *p, tec_object *const *part, int n, tec
     return new_parts(p, RT_OBJECT_TUPLE, 0, 0, part, n, err);
 }
 
+/* Names of constructors are unique in a program. */
 static const rt_constructor_desc *find_constructor(const rt_program_desc *d, const char *name, int32_t *data,
                                                    int32_t *which)
 {
@@ -359,6 +373,7 @@ const DLTensor *tec_object_dltensor(const tec_object *o)
     return o && o->kind == RT_OBJECT_TENSOR ? &((const rt_tensor_object *)(const void *)o)->tensor : NULL;
 }
 
+/* NULL: a tensor or nothing. */
 static const rt_node_object *parts_of(const tec_object *o)
 {
     return o && (o->kind == RT_OBJECT_TUPLE || o->kind == RT_OBJECT_DATA)

@@ -9,6 +9,7 @@
 #include "runtime/alloc.h"
 #include "runtime/launch.h"
 
+/* One piece of code on one device. */
 typedef struct loaded {
     struct loaded *next;
     const rt_code_desc *code;
@@ -30,6 +31,7 @@ rt_programs *rt_programs_new(tec_error *err)
     return p;
 }
 
+/* The device is freed after what was loaded on it. */
 void rt_programs_free(rt_programs *p)
 {
     if (!p)
@@ -73,7 +75,7 @@ static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *
     return NULL;
 }
 
-/* Under the lock. */
+/* Under the lock. A failure is not remembered: the next call tries again. */
 static void *load(rt_programs *p, const rt_code_desc *code, tec_device *d, tec_error *err)
 {
     loaded *l;
@@ -94,6 +96,7 @@ static void *load(rt_programs *p, const rt_code_desc *code, tec_device *d, tec_e
     return l->program;
 }
 
+/* The kernel is the caller's to drop; the program stays. */
 void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name,
                        tec_error *err)
 {

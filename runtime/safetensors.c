@@ -3,6 +3,8 @@
  * The format knows no holes: the bytes that align a tensor are themselves tensors of bytes, "pad.N". The
  * header is padded with spaces, so that the data begin on a page. Tools of others can read the file; the
  * module needs only offset and checksums.
+ *
+ *     8 bytes: length of the header | {"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}} | data
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,6 +43,7 @@ static void add_number(rt_bytes *out, uint64_t v)
     add_text(out, digits);
 }
 
+/* Other bytes stay as they are: names are UTF-8. */
 static void add_escaped(rt_bytes *out, const char *name)
 {
     for (; *name; name++) {
@@ -65,6 +68,7 @@ static bool name_is_taken(const rt_module_desc *m, int32_t i)
     return false;
 }
 
+/* "__metadata__" is the format's own member. */
 static void add_name(rt_bytes *out, const rt_module_desc *m, int32_t i)
 {
     const char *name = m->constants[i].name;
@@ -76,6 +80,7 @@ static void add_name(rt_bytes *out, const rt_module_desc *m, int32_t i)
     }
 }
 
+/* Ends a member; offsets count from the start of the data. */
 static void add_range(rt_bytes *out, uint64_t begin, uint64_t end)
 {
     add_text(out, "],\"data_offsets\":[");
@@ -105,6 +110,7 @@ static void add_constant(rt_bytes *out, const rt_module_desc *m, int32_t i, uint
     add_range(out, begin, end);
 }
 
+/* A name of its own for each constant before which bytes are left. */
 static void add_padding(rt_bytes *out, int32_t i, uint64_t begin, uint64_t end)
 {
     add_text(out, ",\"pad.");
@@ -132,7 +138,8 @@ static void add_header(rt_bytes *out, const rt_module_desc *m)
     add_text(out, "}");
 }
 
-/* The length word and the header, together a whole number of pages. */
+/* The length word and the header, together a whole number of pages. The length is filled in last, when it is
+ * known. */
 static bool make_head(const rt_module_desc *m, rt_bytes *head, tec_error *err)
 {
     uint8_t length[8] = {0};

@@ -3,6 +3,7 @@
 
 #include "runtime/error.h"
 
+/* No code means 0, as for a workspace that is not needed. */
 bool rt_size_eval(rt_dim d, const int64_t *symbols, int64_t *size, const char *what, tec_error *err)
 {
     tec_error inner = {0};
@@ -37,6 +38,7 @@ const char *rt_shape_text(base_dtype dtype, const rt_dim *shape, int32_t rank, c
     return buffer;
 }
 
+/* By pretending that only this symbol is unknown. */
 static bool uses(rt_dim d, int32_t symbol, int32_t n_symbols)
 {
     bool known[RT_MAX_SYMBOLS];

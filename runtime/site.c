@@ -48,7 +48,8 @@ bool rt_site_reserve(rt_site *s, void **memory, int64_t *capacity, int64_t bytes
     return true;
 }
 
-/* Puts a constant's bytes on the device, unless they are there. */
+/* Puts a constant's bytes on the device, unless they are there. Only constants that some value at this site
+ * uses are copied there. */
 static bool place_constant(const tec_executor *ex, rt_site *s, int32_t index, tec_error *err)
 {
     const rt_constant_desc *c = &ex->desc->constants[index];
@@ -63,6 +64,7 @@ static bool place_constant(const tec_executor *ex, rt_site *s, int32_t index, te
             s->device->kind->upload(&s->stream, (rt_place){s->constants[index], 0}, c->data, bytes, err));
 }
 
+/* Waits for the copies, as the module's bytes may be unmapped later. */
 static bool place_constants(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; i < ex->graph->n_values; i++) {
@@ -94,6 +96,7 @@ bool rt_sites_open(tec_executor *ex, const tec_run_options *options, tec_error *
     return ex->sites && place_constants(ex, err);
 }
 
+/* The stream first, since it waits for what still uses the memory. */
 static void close_site(const tec_executor *ex, rt_site *s)
 {
     const rt_device_kind *kind = s->device->kind;
@@ -118,6 +121,7 @@ void rt_sites_close(tec_executor *ex)
 
 /* ---- copies ---- */
 
+/* Only sites whose stream touches main memory are waited for: launches go on. */
 bool rt_sites_settle(tec_executor *ex, tec_error *err)
 {
     bool ok = true;
@@ -131,6 +135,7 @@ bool rt_sites_settle(tec_executor *ex, tec_error *err)
     return ok;
 }
 
+/* Every stream, also one without copies. All are waited for even after an error, as each may still write. */
 bool rt_sites_wait(tec_executor *ex, tec_error *err)
 {
     bool ok = true;
@@ -151,6 +156,7 @@ static rt_site *site_of(const tec_executor *ex, int32_t value)
     return site ? &ex->sites[site - 1] : NULL;
 }
 
+/* Into main memory; returns when the bytes are there. */
 bool rt_site_fetch(const tec_executor *ex, int32_t value, void *to, tec_error *err)
 {
     const rt_value *v = &ex->values[value];
@@ -165,7 +171,8 @@ bool rt_site_fetch(const tec_executor *ex, int32_t value, void *to, tec_error *e
     return true;
 }
 
-/* Between devices the bytes pass through main memory. */
+/* Between devices the bytes pass through main memory. The bounce is freed here, so the upload is waited
+ * for. */
 static bool copy_across(const tec_executor *ex, int32_t from, int32_t to, tec_error *err)
 {
     const rt_value *v = &ex->values[to];

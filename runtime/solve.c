@@ -16,6 +16,7 @@ typedef struct {
     bool constant;
 } part;
 
+/* `value` counts only where both are constant. */
 static bool add_parts(part a, part b, bool minus, part *out)
 {
     *out = (part){.constant = a.constant && b.constant};
@@ -25,6 +26,8 @@ static bool add_parts(part a, part b, bool minus, part *out)
                        !__builtin_add_overflow(a.value, b.value, &out->value);
 }
 
+/* A product of two expressions with the symbol is not linear; with `by` unknown but free of the symbol it
+ * would be, but then the factor is not a number. */
 static bool scale_part(part a, part by, part *out)
 {
     *out = (part){.constant = a.constant && by.constant};
@@ -34,7 +37,8 @@ static bool scale_part(part a, part by, part *out)
            !__builtin_mul_overflow(a.value, by.value, &out->value);
 }
 
-/* One operation on the top of the stack; false where the result is not linear in the symbol. */
+/* One operation on the top of the stack; false where the result is not linear in the symbol. Other operations
+ * pass if no operand has the symbol in it: n + m // 2 is linear in n. */
 static bool apply(rt_dim_opcode op, int takes, const part *top, part *out)
 {
     *out = (part){0};
@@ -74,6 +78,7 @@ static int64_t factor_of(rt_dim d, int32_t symbol)
     return top == 1 ? stack[0].by : 0;
 }
 
+/* Factor 1. */
 static bool find_alone(const rt_function_desc *d, int32_t symbol, rt_solution *out)
 {
     int32_t found;
@@ -87,7 +92,8 @@ static bool find_alone(const rt_function_desc *d, int32_t symbol, rt_solution *o
     return false;
 }
 
-/* A dimension that needs the symbol and others that are known. */
+/* A dimension that needs the symbol and others that are known. The symbol counts as known while dimensions
+ * are asked, so that one is found in which nothing else is unknown. */
 static bool find_linear(const rt_function_desc *d, int32_t symbol, bool *known, rt_solution *out)
 {
     bool found = false;
@@ -106,7 +112,8 @@ static bool find_linear(const rt_function_desc *d, int32_t symbol, bool *known, 
 }
 
 /* Prepares which symbol is found from which extent. Symbols that are an extent by themselves come first, then
- * those linear in one unknown. Fewer solutions than symbols: the caller must give the others. */
+ * those linear in one unknown. Fewer solutions than symbols: the caller must give the others. An example:
+ * shapes [n, n + m]. n stands alone; then n + m is linear in m, and m = extent - n. */
 int rt_solve(const rt_function_desc *d, rt_solution *out)
 {
     bool known[RT_MAX_SYMBOLS] = {false};
@@ -124,7 +131,8 @@ int rt_solve(const rt_function_desc *d, rt_solution *out)
     return n;
 }
 
-/* The largest value that is not negative and does not pass the extent, where one gives it. */
+/* The largest value that is not negative and does not pass the extent, where one gives it. An extent that is
+ * no multiple leaves a rest, and the check of shapes that follows refuses the call. */
 static int64_t turn_round(int64_t extent, int64_t rest, int64_t by)
 {
     int64_t n;
@@ -134,7 +142,8 @@ static int64_t turn_round(int64_t extent, int64_t rest, int64_t by)
     return n / by > 0 ? n / by : 0;
 }
 
-/* The symbols of one call. Whether all extents agree with them is checked afterwards. */
+/* The symbols of one call. Whether all extents agree with them is checked afterwards. In the order of the
+ * solutions, since later ones need the values of earlier ones. */
 void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args,
                      int64_t *symbols)
 {

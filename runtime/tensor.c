@@ -7,7 +7,8 @@
 #include "runtime/device.h"
 #include "runtime/format.h"
 
-/* Bytes of a compact tensor; -1 where an extent is negative or the size does not fit. */
+/* Bytes of a compact tensor; -1 where an extent is negative or the size does not fit. An extent of 0 is
+ * looked for first: the product of the others may overflow and does not matter then. */
 int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape)
 {
     int64_t bytes = base_dtype_bytes(dtype);
@@ -24,6 +25,7 @@ int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape)
     return empty ? 0 : bytes;
 }
 
+/* Whole bytes for each element, as types of fewer than 8 bits take a byte. */
 int64_t tec_tensor_elements(const DLTensor *t)
 {
     int64_t bytes = tec_tensor_bytes(t);
@@ -69,6 +71,7 @@ const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size)
     return buffer;
 }
 
+/* In main memory, where this side reads it. */
 bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err)
 {
     char text[40];
@@ -79,6 +82,7 @@ bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err)
     return rt_tensor_sane(t, what, err);
 }
 
+/* What can be asked without reading an element. */
 bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err)
 {
     if (!t)
@@ -93,7 +97,8 @@ bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err)
     return true;
 }
 
-/* The bytes that the tensor touches, begin included, end not. Strides may be negative. */
+/* The bytes that the tensor touches, begin included, end not. Strides may be negative. An example: f32 of
+ * shape [3] with stride -2 at address 100 touches 84..104. */
 void rt_tensor_range(const DLTensor *t, uintptr_t *begin, uintptr_t *end)
 {
     int64_t size = base_dtype_bytes(t->dtype), first = 0, last = 0;
@@ -116,7 +121,8 @@ void rt_tensor_range(const DLTensor *t, uintptr_t *begin, uintptr_t *end)
 
 /* ---- copies ---- */
 
-/* A walk over the outer dimensions; what is inside is contiguous on both sides. */
+/* A walk over the outer dimensions; what is inside is contiguous on both sides. Dimensions 0..n_outer-1 are
+ * walked; the others are one block. */
 typedef struct {
     int n_outer;
     const int64_t *shape;
@@ -124,6 +130,7 @@ typedef struct {
     size_t block;
 } walk;
 
+/* For a tensor without strides those of a compact one. */
 static void set_steps(const DLTensor *t, int64_t *step)
 {
     int64_t size = base_dtype_bytes(t->dtype), compact = size;
@@ -134,7 +141,9 @@ static void set_steps(const DLTensor *t, int64_t *step)
     }
 }
 
-/* How to copy between two layouts: inner dimensions that are compact in both become one block. */
+/* How to copy between two layouts: inner dimensions that are compact in both become one block. An example:
+ * [2, 3, 4] to a transposed view of its first two dimensions; the last one is contiguous in both, so blocks
+ * of 4 elements are copied 6 times. */
 static walk plan_walk(const DLTensor *to, const DLTensor *from)
 {
     walk w = {.n_outer = to->ndim, .shape = to->shape, .block = (size_t)base_dtype_bytes(to->dtype)};
@@ -152,7 +161,8 @@ static walk plan_walk(const DLTensor *to, const DLTensor *from)
     return w;
 }
 
-/* Copies block by block, counting the outer indices like an odometer. */
+/* Copies block by block, counting the outer indices like an odometer. At the end of a dimension the pointers
+ * go back to its start, and the next outer one moves on. */
 static void copy_blocks(const walk *w, char *to, const char *from)
 {
     int64_t index[RT_MAX_RANK] = {0};
@@ -178,12 +188,13 @@ static bool same_shape(const DLTensor *a, const DLTensor *b)
            (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 
+/* Of a tensor on a device, whose `data` is a handle. */
 static rt_place place_of(const DLTensor *t)
 {
     return (rt_place){t->data, (int64_t)t->byte_offset};
 }
 
-/* A stream on the device of a tensor, whose bytes must lie together. */
+/* A stream on the device of a tensor, whose bytes must lie together. A stream of its own for one copy. */
 static bool open_stream_at(rt_stream *s, const DLTensor *t, const char *what, tec_error *err)
 {
     tec_device *d;
@@ -255,6 +266,7 @@ static bool copy_through_host(const DLTensor *to, const DLTensor *from, tec_erro
     return ok;
 }
 
+/* At least one side is on a device. */
 static bool copy_devices(const DLTensor *to, const DLTensor *from, tec_error *err)
 {
     if (rt_on_host(from))

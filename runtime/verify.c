@@ -16,6 +16,8 @@
 #include "runtime/alloc.h"
 #include "runtime/format.h"
 
+/* `now` and `flows` belong to the place that is looked at; the sets to places of the whole function.
+ * `classes` maps each type to the first one that is the same. */
 typedef struct {
     const rt_module_desc *m;
     const rt_program_desc *p;
@@ -43,6 +45,7 @@ enum { MAX_SET_BYTES = 1 << 26, MAX_PASSES = 1000 };
 
 /* ---- types ---- */
 
+/* Parts are compared by their classes, which were found before: no recursion. */
 static bool same_class(const rt_type_desc *a, const rt_type_desc *b, const int32_t *classes)
 {
     if (a->kind != b->kind || a->rank != b->rank || a->data != b->data || a->n_parts != b->n_parts ||
@@ -54,6 +57,7 @@ static bool same_class(const rt_type_desc *a, const rt_type_desc *b, const int32
     return true;
 }
 
+/* Elements of whole bytes, as a tensor of the heap has. */
 static bool good_dtype(base_dtype t)
 {
     return t.lanes == 1 && base_dtype_bytes(t) >= 1 && base_dtype_bytes(t) <= 8 && t.bits >= 8 &&
@@ -85,6 +89,7 @@ static bool check_type(const checker *c, int32_t i)
     return true;
 }
 
+/* Looks only at types that are the first of their class. */
 static int32_t class_of(const rt_program_desc *p, const int32_t *classes, int32_t i)
 {
     for (int32_t k = 0; k < i; k++)
@@ -93,6 +98,7 @@ static int32_t class_of(const rt_program_desc *p, const int32_t *classes, int32_
     return i;
 }
 
+/* In the order of types, so that parts come first. */
 bool rt_type_classes(const rt_program_desc *p, int32_t *classes, tec_error *err)
 {
     checker c = {.p = p, .err = err};
@@ -116,6 +122,7 @@ static bool check_value_types(const checker *c, const int32_t *types, int32_t n,
     return true;
 }
 
+/* Fields may name the data type itself. */
 static bool check_data(const checker *c, const rt_data_desc *d)
 {
     if (!d->name || d->n_constructors < 1 || d->n_constructors > RT_MAX_FIELDS)
@@ -133,6 +140,7 @@ static bool check_data(const checker *c, const rt_data_desc *d)
 
 /* ---- operands ---- */
 
+/* The register is in range since check_operand. */
 static const rt_type_desc *type_of(const checker *c, int32_t r)
 {
     return &c->p->types[c->f->registers[r]];
@@ -143,6 +151,7 @@ static bool is_kind(const checker *c, int32_t r, rt_type_kind kind)
     return type_of(c, r)->kind == kind || REFUSE(c, "r%d is of the wrong kind", (int)r);
 }
 
+/* Types are compared by class, so two descriptions of one type do. */
 static bool has_type(const checker *c, int32_t r, int32_t type)
 {
     return c->classes[c->f->registers[r]] == c->classes[type] ||
@@ -157,6 +166,7 @@ static bool all_numbers(const checker *c, const int32_t *list)
     return true;
 }
 
+/* `list` begins with its count. */
 static bool have_types(const checker *c, const int32_t *list, const int32_t *types, int32_t n)
 {
     if (list[0] != n)
@@ -191,12 +201,14 @@ static bool check_operand(const checker *c, char letter, int32_t word)
 
 /* ---- types of each instruction ---- */
 
+/* The first registers of a function are its parameters. */
 static bool check_call(const checker *c, const rt_routine_desc *f, const int32_t *in, const int32_t *out)
 {
     return have_types(c, in, f->registers, f->n_params) &&
            (!out || have_types(c, out, f->results, f->n_results));
 }
 
+/* The frame's caller expects this function's results. */
 static bool check_tail(const checker *c, const rt_routine_desc *f, const int32_t *in)
 {
     if (f->n_results != c->f->n_results)
@@ -208,6 +220,7 @@ static bool check_tail(const checker *c, const rt_routine_desc *f, const int32_t
     return check_call(c, f, in, NULL);
 }
 
+/* Layout: the closure, the arguments, the results. */
 static bool check_closure_call(const checker *c, const int32_t *w)
 {
     const rt_type_desc *t = type_of(c, w[1]);
@@ -254,6 +267,7 @@ static bool fields_of(const checker *c, int32_t r, int32_t which, const int32_t 
     return true;
 }
 
+/* One constructor for tuples, number 0. */
 static bool check_adt(const checker *c, const int32_t *w)
 {
     const int32_t *types;
@@ -262,6 +276,7 @@ static bool check_adt(const checker *c, const int32_t *w)
     return fields_of(c, w[1], w[2], &types, &n) && have_types(c, w + 3, types, n);
 }
 
+/* Which constructor the value really has is looked at when the code runs (get_field in vm.c). */
 static bool check_field(const checker *c, const int32_t *w)
 {
     const int32_t *types;
@@ -284,6 +299,7 @@ static bool check_constant(const checker *c, const int32_t *w)
             REFUSE(c, "constant %d has another type than r%d", (int)w[2], (int)w[1]));
 }
 
+/* Tensors of the heap are compact and in main memory. */
 static bool check_kernel_param(const checker *c, const rt_function_desc *k, int32_t i, int32_t r)
 {
     const rt_param_desc *p = &k->params[i];
@@ -429,6 +445,7 @@ static bool check_instruction(const checker *c, const int32_t *w)
 
 /* ---- registers that are set ---- */
 
+/* Behind these, the next instruction is reached only by a jump. */
 static bool ends_flow(int32_t op)
 {
     return op == RT_RET || op == RT_IF || op == RT_GOTO || op == RT_FATAL || op == RT_TAIL || op == RT_SWITCH;
@@ -439,7 +456,8 @@ static bool is_set(const checker *c, int32_t r)
     return c->now[r / 64] >> (r % 64) & 1;
 }
 
-/* The registers that are set here are what the place has at most. */
+/* The registers that are set here are what the place has at most. The first jump gives the set as it is, each
+ * further one takes away what it lacks. */
 static void jump_to(checker *c, int32_t word)
 {
     int32_t k = c->place[word];
@@ -454,6 +472,7 @@ static void jump_to(checker *c, int32_t word)
     c->reached[k] = true;
 }
 
+/* A place that is jumped to begins with its set, whether or not the code above flows into it. */
 static void arrive(checker *c, int32_t word)
 {
     if (c->starts[word] != 2)
@@ -465,6 +484,7 @@ static void arrive(checker *c, int32_t word)
         memcpy(c->now, c->sets + (size_t)c->place[word] * c->set_words, c->set_words * sizeof *c->now);
 }
 
+/* Small letters: the caller has turned lists into their items. */
 static bool use_operand(checker *c, char letter, int32_t word)
 {
     if (letter == 's' && !is_set(c, word))
@@ -474,6 +494,7 @@ static bool use_operand(checker *c, char letter, int32_t word)
     return true;
 }
 
+/* Freeing unsets, so a use after it is refused. */
 static void set_registers(checker *c, const int32_t *w)
 {
     const int32_t *at = w + 1;
@@ -507,7 +528,8 @@ static bool flow_through(checker *c, const int32_t *w)
     return true;
 }
 
-/* Walks the code until no place loses a register any more. */
+/* Walks the code until no place loses a register any more. Sets only become smaller, so this ends; code of
+ * the compiler needs two or three passes. */
 static bool follow_registers(checker *c)
 {
     c->changed = true;
@@ -551,7 +573,8 @@ static bool find_starts(checker *c)
            rt_fail(c->err, TEC_INVALID, "bytecode of '%s': the code goes on behind its end", c->f->name);
 }
 
-/* Operands in range, then their types. Places that are jumped to get numbers on the way. */
+/* Operands in range, then their types. Places that are jumped to get numbers on the way. Jumps may go
+ * forward, so starts must be known for all words before. */
 static bool check_operands(checker *c)
 {
     const int32_t *w = c->f->words + c->at, *at = w + 1;
@@ -597,7 +620,8 @@ static bool check_header(const checker *c)
            check_value_types(c, f->results, f->n_results, "results");
 }
 
-/* All memory of the check is one arena, which is freed before it returns. */
+/* All memory of the check is one arena, which is freed before it returns. Sizes are bounded before the sets
+ * are allocated: a hostile function could ask for places times registers. */
 static bool check_code(checker *c)
 {
     rt_arena arena = {0};

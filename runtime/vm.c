@@ -4,6 +4,14 @@
  * first registers; `ret` moves the results into the caller's registers and releases the rest of the frame;
  * `tail`
  * puts the arguments in the place of the frame. So the C stack does not grow, however deep a program calls.
+ *
+ * Frames lie one behind the other in p->registers, callers first:
+ *
+ *     base of main             base of f                 v->r points to the frame that runs
+ *     | r0 r1 r2 (main) ...    | r0 r1 (f) ...           registers of objects that are not set are NULL
+ *
+ * Everything that could be wrong with the code itself was refused by verify.c; what is left to check here
+ * depends on values: extents, constructors, limits.
  */
 #include "runtime/vm.h"
 
@@ -15,7 +23,7 @@
 
 enum { LOOK_EVERY = 256 }; /* steps between looks at the clock and at a cancel */
 
-/* A run. */
+/* A run. `r` must be set anew whenever p->registers moves, which only `reserve` does. */
 typedef struct {
     tec_program *p;
     const rt_routine_desc *f;
@@ -27,6 +35,7 @@ typedef struct {
     tec_error *err;
 } run;
 
+/* Names the line of the program's text where the code has lines. */
 static bool fail(const run *v, tec_status status, const char *text)
 {
     const rt_routine_desc *f = v->f;
@@ -37,6 +46,7 @@ static bool fail(const run *v, tec_status status, const char *text)
     return rt_fail(v->err, status, "in '%s', word %d: %s", f->name, (int)v->at, text);
 }
 
+/* Runtime functions do not know the place; it is added here. */
 static bool fail_inner(const run *v, const tec_error *inner)
 {
     return fail(v, inner->status, inner->text);
@@ -44,11 +54,13 @@ static bool fail_inner(const run *v, const tec_error *inner)
 
 /* ---- registers ---- */
 
+/* By the register's type, not by its contents. */
 static bool holds_object(const run *v, int32_t r)
 {
     return v->p->objects[v->function][r / 64] >> (r % 64) & 1;
 }
 
+/* The register takes over the reference to o. The old object goes last, as o may be a part of it. */
 static void set_object(const run *v, int32_t r, rt_object *o)
 {
     rt_object *before = v->r[r].o;
@@ -67,6 +79,7 @@ static bool set_new(const run *v, int32_t r, rt_object *o, const tec_error *inne
     return true;
 }
 
+/* A number is copied as it is. */
 static void copy_register(const run *v, int32_t to, int32_t from)
 {
     if (holds_object(v, from))
@@ -75,6 +88,7 @@ static void copy_register(const run *v, int32_t to, int32_t from)
         v->r[to] = v->r[from];
 }
 
+/* 64 registers at a time, as most are numbers. */
 static void release_frame(const run *v)
 {
     const uint64_t *objects = v->p->objects[v->function];
@@ -109,7 +123,8 @@ static void *grown(void *old, int64_t *room, int64_t needed, size_t size, tec_er
     return larger;
 }
 
-/* Room for a frame of the function at `base`; its registers are zero. */
+/* Room for a frame of the function at `base`; its registers are zero. The frame's pointer is adjusted, since
+ * the array may have moved. */
 static bool reserve(run *v, int64_t base, const rt_routine_desc *f)
 {
     tec_program *p = v->p;
@@ -126,6 +141,7 @@ static bool reserve(run *v, int64_t base, const rt_routine_desc *f)
     return true;
 }
 
+/* The registers keep what they hold: zeros, or the arguments of a tail call. */
 static void enter(run *v, int32_t function, int64_t base)
 {
     v->function = function;
@@ -135,7 +151,8 @@ static void enter(run *v, int32_t function, int64_t base)
     v->at = 0;
 }
 
-/* Remembers the caller, unless calls nest too deep. */
+/* Remembers the caller, unless calls nest too deep. `at` still names the call, whose list of results is read
+ * at the return. */
 static bool push(run *v)
 {
     tec_program *p = v->p;
@@ -158,7 +175,8 @@ static bool push(run *v)
     return true;
 }
 
-/* Calls a function; its parameters are `given`, then the registers of the list. */
+/* Calls a function; its parameters are `given`, then the registers of the list. After `reserve` no pointer
+ * into the registers from before may be used. */
 static bool call(run *v, int32_t function, rt_node_object *given, const int32_t *list)
 {
     const rt_routine_desc *f = &v->p->program->functions[function];
@@ -177,7 +195,8 @@ static bool call(run *v, int32_t function, rt_node_object *given, const int32_t 
     return true;
 }
 
-/* The arguments are taken out before the frame is released, since they may be held by it alone. */
+/* The arguments are taken out before the frame is released, since they may be held by it alone. The larger of
+ * both frames is cleared, so that registers behind the new frame are zero for calls. */
 static bool tail(run *v, int32_t function, const int32_t *list)
 {
     const rt_routine_desc *f = &v->p->program->functions[function];
@@ -205,7 +224,8 @@ static const int32_t *result_list(const int32_t *w)
     return w + 3 + w[2];
 }
 
-/* false: the run has ended. */
+/* false: the run has ended. Results are retained before the frame is released, and the caller's registers
+ * take the references over. */
 static bool give_results(run *v, const int32_t *list)
 {
     const rt_call *c;
@@ -246,7 +266,8 @@ static void unwind(run *v)
 
 /* ---- kernels ---- */
 
-/* Most dimensions are a number or a symbol. */
+/* Most dimensions are a number or a symbol. False: the extent cannot be computed, which refuses the
+ * argument. */
 static bool evaluate(rt_dim d, const int64_t *symbols, int64_t *value)
 {
     if (d.n == 2) {
@@ -268,6 +289,7 @@ static bool refuse_argument(const run *v, const rt_function_desc *k, int32_t i, 
     return fail(v, TEC_INVALID, text);
 }
 
+/* Constants have no storage and may be mapped read-only. */
 static bool check_argument(const run *v, const rt_function_desc *k, int32_t i, const rt_tensor_object *t)
 {
     const rt_param_desc *p = &k->params[i];
@@ -283,6 +305,7 @@ static bool check_argument(const run *v, const rt_function_desc *k, int32_t i, c
     return true;
 }
 
+/* Within one storage only: storages do not overlap. */
 static bool overlap(const rt_tensor_object *a, const rt_tensor_object *b)
 {
     const char *x = a->tensor.data, *y = b->tensor.data;
@@ -346,6 +369,7 @@ static bool call_kernel(run *v, const int32_t *w)
 
 /* ---- other instructions ---- */
 
+/* Extents and offset are numbers in the code, or registers. */
 static bool alloc_tensor(run *v, const int32_t *w)
 {
     bool in_registers = w[0] == RT_ALLOC_TENSOR_REG;
@@ -376,6 +400,7 @@ static bool alloc_node(run *v, const int32_t *w)
     return set_new(v, w[1], o ? &o->head : NULL, &inner);
 }
 
+/* The value's constructor is known only now. */
 static bool get_field(run *v, const int32_t *w)
 {
     const rt_node_object *o = rt_as_node(v->r[w[2]].o);
@@ -398,6 +423,7 @@ static bool copy_tensor(run *v, const int32_t *w)
     return true;
 }
 
+/* The storage is held by the tensor alone afterwards. */
 static bool shape_of(run *v, const int32_t *w)
 {
     const rt_tensor_object *t = rt_as_tensor(v->r[w[2]].o);
@@ -422,6 +448,7 @@ static bool reshape(run *v, const int32_t *w)
     return set_new(v, w[1], rt_new_view(v->p->heap, v->r[w[2]].o, w[3], shape, &inner), &inner);
 }
 
+/* p->dims is free between kernel calls. */
 static bool compute_dim(run *v, const int32_t *w)
 {
     tec_error inner = {0};
@@ -431,6 +458,7 @@ static bool compute_dim(run *v, const int32_t *w)
     return rt_dim_eval(v->p->program->dims[w[2]], v->p->dims, &v->r[w[1]].i, &inner) || fail_inner(v, &inner);
 }
 
+/* By the tensor's own type; verify.c admits integers and truth values. */
 static int64_t read_scalar(const rt_tensor_object *t)
 {
     const void *data = t->tensor.data;
@@ -457,6 +485,13 @@ static bool to_tensor(run *v, const int32_t *w)
     return set_new(v, w[1], made, &inner);
 }
 
+static bool take_row(run *v, const int32_t *w)
+{
+    tec_error inner = {0};
+
+    return set_new(v, w[1], rt_new_row(v->p->heap, v->r[w[2]].o, v->r[w[3]].i, &inner), &inner);
+}
+
 /* The register's reference goes to rt_append, so that a tensor that nobody else holds is extended in place.
  */
 static bool append(run *v, const int32_t *w)
@@ -480,6 +515,7 @@ static bool append(run *v, const int32_t *w)
     return true;
 }
 
+/* The number comes from a tag, so this fails only for damaged values. */
 static bool choose(run *v, const int32_t *w)
 {
     int64_t k = v->r[w[1]].i;
@@ -490,7 +526,8 @@ static bool choose(run *v, const int32_t *w)
     return true;
 }
 
-/* The limits of a run: steps at each one, clock and cancel now and then. */
+/* The limits of a run: steps at each one, clock and cancel now and then. A cancel is taken once: the next run
+ * begins without it. */
 static bool look_around(const run *v)
 {
     tec_program *p = v->p;
@@ -511,117 +548,104 @@ static bool look_around(const run *v)
 
 /* ---- the loop ---- */
 
-/* One instruction. *done: the run has ended. `at` moves on. */
-static bool step(run *v, bool *done)
+/* The instructions of a fixed length, which the loops of a program run most. Gives the length in words; 0:
+ * the instruction failed. */
+static int32_t set_register(run *v, const int32_t *w)
 {
-    const int32_t *w = v->f->words + v->at;
     tec_program *p = v->p;
     tec_error inner = {0};
 
     switch ((rt_instruction)w[0]) {
-    case RT_MOVE:
-        copy_register(v, w[1], w[2]);
-        v->at += 3;
-        return true;
+    case RT_MOVE: copy_register(v, w[1], w[2]); return 3;
+    case RT_LOAD_CONST: set_object(v, w[1], p->constants[w[2]]); return 3;
+    case RT_LOAD_CONSTI: v->r[w[1]].i = w[2]; return 3;
+    case RT_ALLOC_STORAGE:
+        return set_new(v, w[1], rt_new_storage(p->heap, v->r[w[2]].i, &inner), &inner) ? 4 : 0;
+    case RT_FREE_STORAGE:
+    case RT_FREE_TENSOR: set_object(v, w[1], NULL); return 2;
+    case RT_GET_TAG: v->r[w[1]].i = rt_as_node(v->r[w[2]].o)->tag; return 3;
+    case RT_CHECK: return v->r[w[1]].i || fail(v, TEC_INVALID, p->program->texts[w[2]]) ? 3 : 0;
+    case RT_EXTENT: v->r[w[1]].i = rt_as_tensor(v->r[w[2]].o)->shape[w[3]]; return 4;
+    case RT_SCALAR: v->r[w[1]].i = read_scalar(rt_as_tensor(v->r[w[2]].o)); return 3;
+    default: fail(v, TEC_INTERNAL, "no instruction of a fixed length"); return 0;
+    }
+}
+
+/* The instructions that make or change an object. Most hold a list, so their length is counted. */
+static bool make_object(run *v, const int32_t *w)
+{
+    switch ((rt_instruction)w[0]) {
+    case RT_INVOKE_PACKED: return call_kernel(v, w);
+    case RT_ALLOC_TENSOR:
+    case RT_ALLOC_TENSOR_REG: return alloc_tensor(v, w);
+    case RT_ALLOC_ADT:
+    case RT_ALLOC_CLOSURE: return alloc_node(v, w);
+    case RT_GET_FIELD: return get_field(v, w);
+    case RT_DEVICE_COPY: return copy_tensor(v, w);
+    case RT_SHAPE_OF: return shape_of(v, w);
+    case RT_RESHAPE_TENSOR: return reshape(v, w);
+    case RT_TO_TENSOR: return to_tensor(v, w);
+    case RT_ROW: return take_row(v, w);
+    case RT_APPEND: return append(v, w);
+    case RT_DIM: return compute_dim(v, w);
+    default: return fail(v, TEC_INTERNAL, "no instruction that makes an object");
+    }
+}
+
+/* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other
+ * instruction it moves on only where the instruction succeeded, so that an error names the instruction's own
+ * line. All instructions are listed here, so that the compiler names one that is missing. */
+static bool step(run *v, bool *done)
+{
+    const int32_t *w = v->f->words + v->at;
+    int32_t words = 0;
+
+    switch ((rt_instruction)w[0]) {
     case RT_RET: *done = !give_results(v, w + 1); return true;
     case RT_IF: v->at = v->r[w[1]].i ? w[2] : w[3]; return true;
     case RT_GOTO: v->at = w[1]; return true;
-    case RT_LOAD_CONST:
-        set_object(v, w[1], p->constants[w[2]]);
-        v->at += 3;
-        return true;
-    case RT_LOAD_CONSTI:
-        v->r[w[1]].i = w[2];
-        v->at += 3;
-        return true;
-    case RT_ALLOC_STORAGE:
-        if (!set_new(v, w[1], rt_new_storage(p->heap, v->r[w[2]].i, &inner), &inner))
-            return false;
-        v->at += 4;
-        return true;
-    case RT_FREE_STORAGE:
-    case RT_FREE_TENSOR:
-        set_object(v, w[1], NULL);
-        v->at += 2;
-        return true;
+    case RT_SWITCH: return choose(v, w);
     case RT_INVOKE: return call(v, w[1], NULL, w + 2);
     case RT_INVOKE_CLOSURE: {
         rt_node_object *c = rt_as_node(v->r[w[1]].o);
+
         return call(v, c->what, c, w + 2);
     }
     case RT_TAIL: return tail(v, w[1], w + 2);
+    case RT_FATAL: return fail(v, TEC_INVALID, v->p->program->texts[w[1]]);
+    case RT_MOVE:
+    case RT_LOAD_CONST:
+    case RT_LOAD_CONSTI:
+    case RT_ALLOC_STORAGE:
+    case RT_FREE_STORAGE:
+    case RT_FREE_TENSOR:
     case RT_GET_TAG:
-        v->r[w[1]].i = rt_as_node(v->r[w[2]].o)->tag;
-        v->at += 3;
-        return true;
-    case RT_FATAL: return fail(v, TEC_INVALID, p->program->texts[w[1]]);
     case RT_CHECK:
-        if (!v->r[w[1]].i)
-            return fail(v, TEC_INVALID, p->program->texts[w[2]]);
-        v->at += 3;
-        return true;
     case RT_EXTENT:
-        v->r[w[1]].i = rt_as_tensor(v->r[w[2]].o)->shape[w[3]];
-        v->at += 4;
-        return true;
-    case RT_SCALAR:
-        v->r[w[1]].i = read_scalar(rt_as_tensor(v->r[w[2]].o));
-        v->at += 3;
-        return true;
-    case RT_SWITCH: return choose(v, w);
+    case RT_SCALAR: words = set_register(v, w); break;
     case RT_INVOKE_PACKED:
-        if (!call_kernel(v, w))
-            return false;
-        break;
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG:
-        if (!alloc_tensor(v, w))
-            return false;
-        break;
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE:
-        if (!alloc_node(v, w))
-            return false;
-        break;
     case RT_GET_FIELD:
-        if (!get_field(v, w))
-            return false;
-        break;
     case RT_DEVICE_COPY:
-        if (!copy_tensor(v, w))
-            return false;
-        break;
     case RT_SHAPE_OF:
-        if (!shape_of(v, w))
-            return false;
-        break;
     case RT_RESHAPE_TENSOR:
-        if (!reshape(v, w))
-            return false;
-        break;
     case RT_TO_TENSOR:
-        if (!to_tensor(v, w))
-            return false;
-        break;
     case RT_ROW:
-        if (!set_new(v, w[1], rt_new_row(p->heap, v->r[w[2]].o, v->r[w[3]].i, &inner), &inner))
-            return false;
-        break;
     case RT_APPEND:
-        if (!append(v, w))
-            return false;
-        break;
     case RT_DIM:
-        if (!compute_dim(v, w))
-            return false;
+        words = make_object(v, w) ? rt_instruction_words(v->f->words, v->at, v->f->n_words) : 0;
         break;
     case RT_N_INSTRUCTIONS: return fail(v, TEC_INTERNAL, "no instruction");
     }
-    v->at += rt_instruction_words(v->f->words, v->at, v->f->n_words);
-    return true;
+    v->at += words;
+    return words > 0;
 }
 
-/* The one way in. Whatever ends the run, all frames are released before it returns. */
+/* The one way in. Whatever ends the run, all frames are released before it returns. A step counts even if it
+ * fails. */
 bool rt_vm_run(tec_program *p, int32_t function, rt_object *const *in, rt_object **out, tec_error *err)
 {
     run v = {.p = p, .out = out, .err = err, .f = &p->program->functions[function], .function = function};

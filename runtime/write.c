@@ -5,6 +5,7 @@
 
 #define BESIDE_FROM ((uint64_t)2 << 30) /* bytes of weights */
 
+/* Rows of the table are collected as sections are written; the table comes last. */
 typedef struct {
     const rt_module_desc *m;
     rt_sink sink;
@@ -13,6 +14,7 @@ typedef struct {
     tec_error *err;
 } writer;
 
+/* Its place is where the sink stands after padding. */
 static void add_section(writer *w, rt_section_kind kind, const rt_bytes *bytes)
 {
     rt_sink_pad(&w->sink, RT_SECTION_ALIGN);
@@ -21,6 +23,7 @@ static void add_section(writer *w, rt_section_kind kind, const rt_bytes *bytes)
     rt_sink_put(&w->sink, bytes->data, bytes->n);
 }
 
+/* Sections of rising kinds, which the reader demands. */
 static bool add_metadata(writer *w)
 {
     bool ok = true;
@@ -36,6 +39,7 @@ static bool add_metadata(writer *w)
     return ok;
 }
 
+/* On a page of their own, so that they can be mapped. */
 static void add_weights(writer *w)
 {
     bool padded;
@@ -79,7 +83,7 @@ static void add_table(writer *w, const void *elf, size_t elf_size)
     rt_sink_put(&w->sink, footer, sizeof footer);
 }
 
-/* Into the sink, which is closed. */
+/* Into the sink, which is closed. Also after a failure the sink has to be closed, which removes the file. */
 static bool put_module(writer *w, const void *elf, size_t elf_size, const rt_beside *b)
 {
     rt_sink_put(&w->sink, elf, elf_size);
@@ -92,12 +96,14 @@ static bool put_module(writer *w, const void *elf, size_t elf_size, const rt_bes
     return rt_sink_close(&w->sink);
 }
 
+/* A sink that did not open needs no closing. */
 static bool write_module(writer *w, const void *elf, size_t elf_size, const char *path, const rt_beside *b)
 {
     return rt_sink_open(&w->sink, path, w->err) && put_module(w, elf, elf_size, b);
 }
 
-/* The file of weights comes first: a module that is there has its weights. */
+/* The file of weights comes first: a module that is there has its weights. The name in the module has no
+ * folder: both files can be moved together. */
 static bool write_beside(writer *w, const void *elf, size_t elf_size, const char *path)
 {
     rt_bytes name = {0};
@@ -138,6 +144,7 @@ bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, 
     return write_module(&w, elf, elf_size, path, NULL);
 }
 
+/* Weights are always inside. */
 bool rt_module_bytes(const rt_module_desc *m, const void *elf, size_t elf_size, rt_bytes *out, tec_error *err)
 {
     writer w = {.m = m, .err = err, .sink = rt_sink_bytes(out, err)};

@@ -11,6 +11,22 @@
  *
  * Without a reduction loop at or outside of the loop, the reduction (or plain stage) is whole inside: then it
  * keeps its init, and nothing is loaded.
+ *
+ * A worked example: k runs to 12 in 3 pieces of 4, y to n in tiles of 8.
+ *
+ *     for C.k.0 in 0..3 { for C.y.0 {
+ *       load:  block load(y = C.y.0*8 + .., step0 scan = C.k.0) where y < n {
+ *                cache[y] = select(step0 == 0, 0, C[y]) }
+ *       sum:   for C.k.1 in 0..4 { for C.y.1 in 0..8 { block C { cache[y] sum= A[y, k] } } }
+ *       copy:  block copy(y = C.y.0*8 + .., step0 scan = C.k.0) where y < n { C[y] = cache[y] }
+ *     }}
+ *
+ * Given is a reduction whose loop C.k.0 lies outside of C.y.0: an element of C gets its terms in three
+ * visits. We assume that C alone writes its buffer, that nothing under C.y.0 reads the buffer, and that C.k.0
+ * runs at least once. It follows that the load of visit 0 may take over the init of C, and that each later
+ * load finds what the copy of the visit before stored. The load and the copy get a scan variable for C.k.0:
+ * without it they would look like blocks that may run again in any order, and a later reorder could move a
+ * load before the copy that it depends on. If C.k.0 could be empty, no visit would initialise C at all.
  */
 #include "ir/reason/facts.h"
 #include "ir/text.h"
@@ -49,6 +65,9 @@ static bool alone(inside *x)
     return true;
 }
 
+/* Collects the reduction loops at or outside of the loop: they carry the cache from one visit to the next.
+ * Each must run at least once, since its first iteration initialises, and must not move the elements that are
+ * written: visits of one element are told apart by these loops alone. */
 static bool find_carried(inside *x)
 {
     for (int k = 0; k < x->fixed; k++) {
@@ -90,7 +109,9 @@ static bool same_boxes(inside *x)
     return true;
 }
 
-/* What the init stores to each written buffer, in the order of the writes. */
+/* What the init stores to each written buffer, in the order of the writes. The init mentions the iteration
+ * variables of C, while the load counts the elements of the buffer. So the values are rewritten over the
+ * elements: where C stores at y + 2, the variable y becomes `index - 2`. */
 static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
 {
     const ir_block *b = x->s->block;
@@ -122,7 +143,9 @@ static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
 }
 
 /* The copies run where S does, except that they run in every step: the first one initialises, and the last
- * one is known by its number. */
+ * one is known by its number. A condition about both kinds of loops is refused. It cannot be dropped, since
+ * it limits the elements, and it cannot stay, since it could skip the first step of some elements, which
+ * initialises them. */
 static bool copy_guard(inside *x, const ir_expr **guard)
 {
     base_vec all = {0};
@@ -150,6 +173,9 @@ static bool copy_guard(inside *x, const ir_expr **guard)
     return true;
 }
 
+/* Which elements the two copies visit: the box that C writes in one iteration of the loop. The box must be
+ * full: an element of it that the block does not write would be copied from a cache that nobody filled, over
+ * a value that another iteration stored. */
 static bool set_part(inside *x, sched_copy *k)
 {
     const ir_region *write = &x->s->block->writes[0];
@@ -189,6 +215,9 @@ static const ir_stmt *without_init(inside *x, const ir_stmt *root)
     return sched_rebuild(x->c->cx, &p, p.n - 1, sched_with_block(x->c->cx, sched_end(&p), b));
 }
 
+/* The tree with both copies, and the caches among its buffers. The loop may run at the same time as others
+ * (parallel, threads): the copies now read C, so the question whether its iterations are independent is asked
+ * again, of the new tree. */
 static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load, const ir_buffer *const *old,
                                  const ir_buffer *const *cache)
 {
@@ -214,6 +243,7 @@ static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load,
     return after && sched_still_independent(c, &x->at, root) ? after : NULL;
 }
 
+/* Reads the arguments and makes the checks that need no new tree; false after a refusal. */
 static bool begin(sched_call *c, inside *x)
 {
     *x = (inside){.c = c};
@@ -234,6 +264,8 @@ static bool begin(sched_call *c, inside *x)
     return alone(x) && find_carried(x) && same_boxes(x);
 }
 
+/* cache_write with a loop. All results of a tuple are cached together, by one load and one copy, since one
+ * nest writes them all. */
 const ir_program *sched_cache_inside(sched_call *c)
 {
     ir_scope scope;

@@ -45,6 +45,7 @@ bool sched_need_independent(sched_call *c, const ir_program *p, const ir_stmt *l
     return !reason;
 }
 
+/* The limit bounds what later passes write out: copies of a body, lanes of a vector, threads of a launch. */
 bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
 {
     int64_t n;
@@ -60,6 +61,7 @@ bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
     return false;
 }
 
+/* The outermost such loop on the first path that has one. */
 const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how)
 {
     if (s->kind == IR_FOR && s->loop.how == how)
@@ -81,6 +83,7 @@ const ir_stmt *sched_loop_above(const sched_path *at, ir_how how)
     return NULL;
 }
 
+/* Loops of these kinds do not nest: neither around nor below the loop may stand one of the same kind. */
 bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at), *above = sched_loop_above(at, how),
@@ -141,6 +144,8 @@ static bool lanes_agree(sched_call *c, const ir_stmt *s, const ir_expr *lane)
     return true;
 }
 
+/* Lanes are made by rewriting the body of each block over vectors. The body of an opaque block and that of a
+ * tensorized one are not ours to rewrite. */
 static bool nothing_opaque(sched_call *c, const ir_stmt *l)
 {
     tree_sites below = tree_all_sites(c->cx, l->loop.body);
@@ -174,8 +179,14 @@ static bool binds_spatial(sched_call *c, const tree_site *site, const ir_expr *v
     return false;
 }
 
-/* Each lane or thread may sum its own share of a reduction, if the shares may be combined in another
- * order. */
+/* Each lane or thread may sum its own share of a reduction, if the shares may be combined in another order.
+ *
+ *     for k vectorised { block C(k reduce = k) { C[y] sum= A[y, k] } }
+ *
+ * Lane i sums its own terms into a partial result, and the partial results are combined afterwards. So the
+ * block must be one update (there is nothing else to repeat per lane), the element must not depend on the
+ * lane, and the combiner must be declared to allow another order of the terms. A block that reads C would see
+ * an unfinished sum. */
 bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const tree_site *site)
 {
     const char *name = l->loop.var->var.name, *block = site->block->name;
@@ -259,7 +270,9 @@ static const ir_program *note_on_loop(sched_call *c, const sched_path *at)
     return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
 }
 
-/* pragma(loop or block, key, value): a note for later passes. */
+/* pragma(loop or block, key, value): a note for later passes. Keys that lowering acts on by itself are
+ * refused here. A pipeline is checked when it is made; a note under the same name, set by hand, would skip
+ * these checks. */
 const ir_program *sched_do_pragma(sched_call *c)
 {
     sched_path at;

@@ -79,7 +79,16 @@ static const ir_stmt *inner_loop(const tree_site *site, const ir_stmt *l, ir_how
 }
 
 /* What the threads of an inner loop over l's axis do for all of l: it is the same in each iteration of l, so
- * that each thread does its share once, and lies where all see it. */
+ * that each thread does its share once, and lies where all see it.
+ *
+ *     for C.x in 0..32 threadIdx.x {
+ *       for ax in 0..32 threadIdx.x { tile[ax] = A[C.k*32 + ax] }     # the same work for every C.x
+ *       block C ... reads tile
+ *     }
+ *
+ * The tree says that each of 32 threads fills the whole tile. On the device each thread fills one element,
+ * and all 32 together fill the tile once. Both give the same tile if the work does not mention C.x, may run
+ * any number of times, and lies in memory that all the threads share. */
 static bool need_common_work(sched_call *c, const tree_site *site, const ir_stmt *l, const ir_stmt *inner)
 {
     const char *name = l->loop.var->var.name, *why = tree_not_idempotent(c->cx, site->block);
@@ -123,7 +132,8 @@ static const ir_program *without_stand_in(sched_call *c, const sched_path *at, c
 }
 
 /* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all
- * of them use. */
+ * of them use. Two situations lead here: the new loop stands inside a loop over its axis, or around one. In
+ * the first the refusal names the outer loop instead of the block whose work differs. */
 static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
 {
     tree_sites all = tree_all_sites(c->cx, c->tree->body);
@@ -181,6 +191,9 @@ static bool belongs_to_thread(const tree_sites *all, const tree_site *site, cons
     return false;
 }
 
+/* All threads of a reduction must see its result: one of them writes it after the partial results are
+ * combined. Local and warp memory belong to one thread (or a few), and so does a global buffer that is used
+ * under the threads alone, since lowering will give each thread a copy. */
 const char *sched_hidden_result(tec_context *cx, const ir_program *p)
 {
     tree_sites all = tree_all_sites(cx, p->body);
@@ -203,7 +216,9 @@ const char *sched_hidden_result(tec_context *cx, const ir_program *p)
     return NULL;
 }
 
-/* No block between the outermost loop of the reduction and l goes on with what is not complete. */
+/* No block between the outermost loop of the reduction and l goes on with what is not complete. Threads
+ * combine once, after the outermost reduction loop. A block inside this loop would read the result before,
+ * where each thread still holds its share. */
 static bool need_complete_result(sched_call *c, const tree_site *site, const ir_stmt *l)
 {
     tree_sites all = tree_all_sites(c->cx, c->tree->body);
@@ -266,7 +281,10 @@ static bool writes_shared_alone(const tree_site *w)
 }
 
 /* Stages in shared memory below a new loop over threads, placed again: what one thread needed of them becomes
- * what all need. A stage that cannot be placed so stays as it is, and the loop is judged with it. */
+ * what all need. A stage that cannot be placed so stays as it is, and the loop is judged with it. Before the
+ * loop was bound, the stage was computed for one iteration of it. Placing the stage again (compute_at the
+ * same loop) widens its box to all threads, since it writes shared memory. Each stage is looked up by name,
+ * because a stage that moved stands at another place in the list of sites. */
 static const ir_program *share_stages(sched_call *c, const ir_program *p, const ir_expr *var)
 {
     const ir_program *before = c->tree;
@@ -291,6 +309,8 @@ static const ir_program *share_stages(sched_call *c, const ir_program *p, const 
     return p;
 }
 
+/* The checks of bind, for the loop at the end of the path. A reduction loop has rules of its own and is not
+ * held to be independent: its iterations do share the result. */
 static const ir_program *bind_at(sched_call *c, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at);
@@ -314,7 +334,9 @@ static const ir_program *bind_at(sched_call *c, const sched_path *at, ir_how how
     return BASE_PLANT_ON(c->cx, bind_race) || sched_need_independent(c, out, l) ? out : NULL;
 }
 
-/* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device. */
+/* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device.
+ * compute_at leaves a loop of one iteration over the axis around a stage, so that one thread does the work
+ * until the user says who shares it. If the loop stands in such a one, it takes its place. */
 const ir_program *sched_do_bind(sched_call *c)
 {
     sched_path at;

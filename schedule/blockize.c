@@ -12,6 +12,22 @@
  * stands in front of the body. Conditions on inner loops move inside. Where the values do not divide the
  * extent, the last instance does what of it lies within: the loops around may not reach it now, but those of
  * a later step may.
+ *
+ * A worked example: y runs to 10 in tiles of 4, and k to 12 in pieces of 3.
+ *
+ *     for yo in 0..3 { for ko in 0..4 { for yi in 0..4 { for ki in 0..3 {
+ *       block C(y = yo*4 + yi, k reduce = ko*3 + ki) where yo*4 + yi < 10 { init { C[y] = 0 } ... } } } } }
+ *
+ *     blockize(yi):  block C(y = yo in 0..3, k reduce = ko in 0..4) {
+ *                      init { for yi { if y*4 + yi < 10 { C[y*4 + yi] = 0 } } }
+ *                      for yi { for ki { if y*4 + yi < 10 { C[y*4 + yi] sum= A[y*4 + yi, k*3 + ki] } } }
+ *                    }
+ *
+ * The binding yo*4 + yi splits into the outer part yo*4 and the inner part yi, which takes 4 values without a
+ * gap; the outer part is a multiple of 4, so the new variable counts yo*4 / 4 = yo, and its extent is
+ * ceildiv(10, 4) = 3. The guard moves inside, into the updates and into the init. Without it in the init the
+ * last instance would write C[10] and C[11]. If the inner part were yi*2, the values 0, 2, 4, 6 would have
+ * gaps: one instance would skip the odd elements, and no box could say what it writes.
  */
 #include "ir/text.h"
 #include "schedule/depend.h"
@@ -38,6 +54,8 @@ typedef struct {
 
 /* ---- checks ---- */
 
+/* The body of the new block runs its loops one after the other, in one thread. A parallel or vectorised loop
+ * would lose its meaning there. */
 static bool need_one_nest(sched_call *c, const ir_stmt *l)
 {
     const ir_stmt *s = l;
@@ -52,6 +70,8 @@ static bool need_one_nest(sched_call *c, const ir_stmt *l)
     return true;
 }
 
+/* Gives each inner loop a variable for the new body, with its range as a fact. Extents must not depend on
+ * other loops: the inner values would then differ from one instance to the next. */
 static bool read_loops(blocking *b)
 {
     int n = b->site->n_loops - b->fixed;
@@ -82,7 +102,12 @@ static const ir_expr *extent_of(const blocking *b, int loop)
     return b->site->loop[b->fixed + loop]->loop.extent;
 }
 
-/* How many values the inner loops with coefficients `by` run through; NULL: with gaps. */
+/* How many values the inner loops with coefficients `by` run through; NULL: with gaps.
+ *
+ *     by = {4, 1}, extents {3, 4}:  1 -> 4 (by the loop of step 1) -> 12 (by the loop of step 4)
+ *
+ * Starting from one value, the loop whose coefficient equals the number of values so far extends them without
+ * a gap, until no loop is left. Loops of one iteration add nothing and are left out. */
 static const ir_expr *width(blocking *b, const int64_t *by)
 {
     const ir_expr *values = ir_int(b->cx, 1);
@@ -100,6 +125,8 @@ static const ir_expr *width(blocking *b, const int64_t *by)
     return left > 0 ? NULL : values;
 }
 
+/* Makes each inner loop the property of one axis. An inner loop in two bindings, such as y = i and x = i,
+ * runs along a diagonal: the points that one instance does are no box of the axes. */
 static bool own_loops(blocking *b, int iter, const int64_t *by)
 {
     for (int j = 0; j < b->n; j++) {
@@ -123,7 +150,10 @@ static void keep_iter(blocking *b, const ir_iter *from, const ir_expr *extent, c
     b->reduces = b->reduces || from->kind == IR_REDUCE_ITER;
 }
 
-/* The binding of an iteration variable as multiple * width + inner. */
+/* The binding of an iteration variable as multiple * width + inner. Three cases, in this order. The inner
+ * loops cover the whole axis: the axis goes, and its variable becomes the inner sum. Otherwise the outer part
+ * must be a multiple of the number of inner values: the axis stays, and counts the multiples. Otherwise the
+ * step is refused, since an instance would straddle two multiples. */
 static bool divide(blocking *b, int i)
 {
     tec_context *cx = b->cx;
@@ -157,6 +187,8 @@ static bool divide(blocking *b, int i)
     return true;
 }
 
+/* A loop of more than one iteration that feeds no axis would run the same instances again; the new block
+ * could not say how often. */
 static bool divide_all(blocking *b)
 {
     int n = b->site->block->n_iters;
@@ -192,7 +224,8 @@ static bool mentions_loops(const blocking *b, const ir_expr *e, int from)
     return false;
 }
 
-/* iteration variable < end, inside. */
+/* iteration variable < end, inside. The init runs over the spatial axes alone, so a condition on a reduction
+ * axis must not guard it. */
 static void end_inside(blocking *b, int iter, const ir_expr *end)
 {
     const ir_iter *of = &b->site->block->iters[iter];
@@ -203,6 +236,9 @@ static void end_inside(blocking *b, int iter, const ir_expr *end)
         b->inside_init = ir_all(b->cx, b->inside_init, here);
 }
 
+/* A condition about outer loops alone stays in the predicate. A condition about inner loops can only move
+ * inside if it is an end of one axis, `binding < e` with e constant over the loops: then it says the same
+ * over the new variables. */
 static bool place_condition(blocking *b, const ir_expr *e)
 {
     int iter;
@@ -235,7 +271,9 @@ static bool stays(const blocking *b)
     return shared;
 }
 
-/* No instance does what lies outside of the domain, whatever loops it will get. */
+/* No instance does what lies outside of the domain, whatever loops it will get. Rounding the extent up made
+ * room for instances that did not exist. Today no loop may reach them, but a later step, such as a compute_at
+ * over another region, may. */
 static void keep_in_domain(blocking *b)
 {
     for (int i = 0; i < b->site->block->n_iters && !stays(b); i++) {
@@ -250,6 +288,7 @@ static void keep_in_domain(blocking *b)
     }
 }
 
+/* keep_in_domain comes last, since it leaves out the ends that the predicate's conjuncts say already. */
 static bool place_conditions(blocking *b)
 {
     base_vec all = {0};
@@ -278,6 +317,9 @@ static const ir_stmt *in_loops(blocking *b, const ir_stmt *s, const ir_expr *con
     return s;
 }
 
+/* Without a reduction variable left, each instance does the whole reduction of its elements, so the init
+ * becomes the first half of the body. Its loops are renamed: they would have the names of the body's
+ * loops. */
 static const ir_stmt *new_block(blocking *b)
 {
     ir_block *block = ir_block_copy(b->cx, b->site->block);
@@ -293,6 +335,8 @@ static const ir_stmt *new_block(blocking *b)
                        : NULL;
 }
 
+/* The checks come before any rewriting. `blocking.f` holds inside all loops of the site, where the bindings
+ * are; what is asked of the loops around alone uses facts of its own. */
 const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **name)
 {
     tree_sites all = tree_all_sites(c->cx, c->tree->body), below;

@@ -10,6 +10,17 @@
  *
  * The copy is a block of its own, in a nest of its own, which compute_at or reverse_compute_at then moves to
  * where it is wanted.
+ *
+ * Where a copy may stand. The copy is complete when the readers run, and nothing may write the buffer between
+ * copy and readers:
+ *
+ *     for t { for y { A[y] = .. }     cache_read(A, ..)   for t { for y { A[y] = .. }
+ *             for y { .. A[y] .. } }                  =>          for ax0 { cache[ax0] = A[ax0] }
+ *                                                                 for y { .. cache[y] .. } }
+ *
+ * Writer and readers have the loop t in common, so the copy goes into t, in front of the first reader's
+ * statement. In front of t it would copy values of an earlier t; behind a reader it would come too late. A
+ * reader outside of t would need what the last iteration left, and is refused.
  */
 #include "ir/reason/facts.h"
 #include "schedule/copy.h"
@@ -19,6 +30,8 @@
 
 /* ---- cache_read ---- */
 
+/* An opaque block hands the buffer itself to a function, so its name cannot be exchanged. A block that writes
+ * the buffer as well would update the copy and leave the buffer behind. */
 static bool check_reader(sched_call *c, const tree_sites *all, const char *name, const ir_buffer *b)
 {
     const tree_site *r = tree_site_named(all, name);
@@ -35,6 +48,7 @@ static bool check_reader(sched_call *c, const tree_sites *all, const char *name,
     return true;
 }
 
+/* The readers that the user named, or else all blocks that read the buffer and do not write it. */
 static bool list_readers(sched_call *c, const tree_sites *all, const ir_buffer *b, base_vec *names)
 {
     const sched_arg *given = &c->arg[2];
@@ -78,7 +92,12 @@ static const tree_site *first_named(const tree_sites *all, const base_vec *names
 }
 
 /* In an iteration of the common loops, the readers read nothing that w writes, but what earlier ones did: all
- * of it is there from the start. */
+ * of it is there from the start.
+ *
+ *     for y { Q[y] = P[y - 1];  P[y] = .. }      # Q reads the row of the iteration before
+ *
+ * The writer stands behind the reader, yet a copy in front of the reader is complete: what it holds was
+ * written in earlier iterations. */
 static bool carried_in(sched_call *c, const tree_sites *all, const tree_site *w, const base_vec *readers,
                        int common)
 {
@@ -95,6 +114,9 @@ static bool carried_in(sched_call *c, const tree_sites *all, const tree_site *w,
     return apart;
 }
 
+/* Finds the place of the copy: the loops that the last writer and the first reader have in common, and the
+ * child of the innermost that holds the first reader. Refuses if a reader lies outside of these loops, or a
+ * writer stands at or behind the place. */
 static bool find_gap(sched_call *c, const tree_sites *all, const tree_site *w, const tree_site *r,
                      const base_vec *readers, gap *out)
 {
@@ -127,7 +149,8 @@ static bool find_gap(sched_call *c, const tree_sites *all, const tree_site *w, c
     return true;
 }
 
-/* The conditions over the loops around under which all readers run. */
+/* The conditions over the loops around under which all readers run. Where no reader runs, the elements that
+ * the copy would read may lie outside of the buffer. */
 static const ir_expr *shared_guards(sched_call *c, const tree_sites *all, const base_vec *readers,
                                     const gap *g)
 {
@@ -148,7 +171,9 @@ static const ir_expr *shared_guards(sched_call *c, const tree_sites *all, const 
     return shared;
 }
 
-/* What the readers need in one iteration of the gap's loop. */
+/* What the readers need in one iteration of the gap's loop. At the root that is all that is written. In a
+ * loop it is the hull of what the readers touch in one iteration; k->first_written still says where written
+ * elements begin, so that the nest gets a guard below them. */
 static void part_needed(sched_call *c, const tree_sites *all, const base_vec *readers, const gap *g,
                         const ir_buffer *b, sched_copy *k)
 {
@@ -174,7 +199,8 @@ static void part_needed(sched_call *c, const tree_sites *all, const base_vec *re
 }
 
 /* cache_read(buffer, scope, readers): a copy of the buffer, which the readers (none named: all of them) read
- * instead. */
+ * instead. The size of a copy at the root is not held against the scope's capacity: the user places it with
+ * compute_at next, and only then is it small. */
 const ir_program *sched_do_cache_read(sched_call *c)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
@@ -220,8 +246,9 @@ const ir_program *sched_do_cache_read(sched_call *c)
 
 /* ---- cache_write ---- */
 
-/* All blocks that write what S writes: its init, its updates, pieces of a cut. They write the same
- * buffers. */
+/* All blocks that write what S writes: its init, its updates, pieces of a cut. They write the same buffers.
+ * They must agree on the set of buffers: a block that writes one of two buffers would leave half of the pair
+ * in the cache. */
 static bool all_writers(sched_call *c, const tree_sites *all, const tree_site *s, base_vec *names)
 {
     for (int i = 0; i < all->n; i++) {
@@ -345,6 +372,8 @@ static bool readers_follow(sched_call *c, const tree_sites *all, const base_vec 
     return true;
 }
 
+/* The tree with the copy behind the child that holds the last writer. With `fixed` loops in common the child
+ * is one of the innermost of them, otherwise one of the root. */
 static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const tree_site *s, int fixed,
                                   const char *last, const sched_copy *k)
 {
@@ -364,7 +393,9 @@ static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const tree
                 : NULL;
 }
 
-/* What nobody read was private to each iteration; the copy reads it. */
+/* What nobody read was private to each iteration; the copy reads it. An example: threads i write P[i], and
+ * nobody reads P. Each thread may have a P of its own, so the writes did not have to be distinct. Now that a
+ * copy reads P, they must be. */
 static bool writers_independent(sched_call *c, const tree_sites *all, const base_vec *writers,
                                 const ir_stmt *root)
 {
@@ -442,7 +473,8 @@ const ir_program *sched_do_cache_write(sched_call *c)
 
 /* ---- set_scope ---- */
 
-/* set_scope(buffer, scope): the buffer lives there. */
+/* set_scope(buffer, scope): the buffer lives there. The order matters: the buffer is exchanged first, then
+ * the capacity of its new scope is asked, in the tree as it will be. */
 const ir_program *sched_do_set_scope(sched_call *c)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);

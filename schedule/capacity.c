@@ -3,6 +3,11 @@
  * The loops around all who use a buffer stand still where it is allocated, so that their hull there is what
  * it keeps. A scope without a limit in the target is never full; what of a hull is not a constant yet is left
  * to lowering, which knows all (lower/compact.c).
+ *
+ *     for y.0 { for ax { tile[y.0*8 + ax] = .. }  for y.1 { .. tile[y.0*8 + y.1] .. } }
+ *
+ * All users of `tile` share the loop y.0. In one iteration they touch 8 elements, so an f32 tile keeps 32
+ * bytes, whatever the shape of the buffer says.
  */
 #include "ir/reason/facts.h"
 #include "schedule/depend.h"
@@ -15,6 +20,8 @@ static int64_t capacity(const target *t, ir_scope scope)
     return scope == IR_SHARED ? t->shared_bytes : scope == IR_LOCAL ? t->register_bytes : 0;
 }
 
+/* How many loops, from the outermost on, stand around every block that uses the buffer. The buffer will be
+ * allocated inside them, so they stand still when its size is asked. */
 static int common_loops(const tree_sites *all, const ir_buffer *b)
 {
     const tree_site *first = NULL;
@@ -34,7 +41,7 @@ static int common_loops(const tree_sites *all, const ir_buffer *b)
     return common;
 }
 
-/* The hull of all accesses; false: there is none. */
+/* The hull of all accesses; false: there is none. `*hull` is set only where the answer is true. */
 static bool hull_of(const sched *s, const tree_sites *all, const ir_buffer *b, int fixed, ir_region *hull)
 {
     ir_region *box = base_array(s->view.cx, ir_region, 2 * all->n);
@@ -57,6 +64,8 @@ static bool hull_of(const sched *s, const tree_sites *all, const ir_buffer *b, i
     return n > 0;
 }
 
+/* Refuses only where the size is known and too large. A size that depends on a symbol passes: lowering will
+ * know. */
 bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b)
 {
     int64_t most = capacity(c->s->target, b->scope), bytes = base_dtype_bytes(b->dtype), extent;

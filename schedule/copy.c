@@ -1,4 +1,13 @@
-/* schedule/copy.c -- nests that copy, and blocks that are redirected; see copy.h. */
+/* schedule/copy.c -- nests that copy, and blocks that are redirected; see copy.h.
+ *
+ * A copy of rows 2 .. n of a buffer that is written from row 2 on:
+ *
+ *     for c.ax0 in 0..n-2 { block c(ax0 = 2 + c.ax0 in 0..n) { cache[ax0] = A[ax0] } }
+ *
+ * The domain of the block is the whole buffer, 0..n, although rows 0 and 1 hold nothing. So a later
+ * compute_at can ask the block for any part, in terms of the buffer's own indices; the bindings and the
+ * predicate keep the nest away from rows that nobody wrote.
+ */
 #include "schedule/copy.h"
 #include "ir/reason/facts.h"
 #include "schedule/depend.h"
@@ -10,6 +19,8 @@ bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope)
     return ir_scope_parse(word, scope) || sched_refuse(c, "'%s' is no storage scope", word);
 }
 
+/* Everything about the layout is dropped, as a cache is compact: strides, offset, alignment, and the padding
+ * of a transformed layout. A cache shares memory with nothing. */
 const ir_buffer *sched_cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope)
 {
     ir_buffer *cache = ir_buffer_copy(c->cx, b);
@@ -36,6 +47,7 @@ const char *const *sched_numbered_axes(sched_call *c, int n)
     return axis;
 }
 
+/* The names of the writer's axes, where its store tells which dimension is which; otherwise ax0, ax1, ... */
 const char *const *sched_written_axes(sched_call *c, const ir_block *b, const ir_region *w)
 {
     const char **axis = (const char **)sched_numbered_axes(c, w->buffer->n);
@@ -50,6 +62,9 @@ const char *const *sched_written_axes(sched_call *c, const ir_block *b, const ir
 
 /* ---- copy nests ---- */
 
+/* The iteration variables of a copy: one for each dimension of the buffer, over all of it, then a scan
+ * variable for each loop that carries the copied values. The scan variables index nothing. They say that the
+ * instances of one element have an order. */
 static ir_iter *copy_iters(sched_call *c, const sched_copy *k)
 {
     const ir_buffer *b = k->from[0];
@@ -84,6 +99,8 @@ static const ir_expr *copied_value(sched_call *c, const sched_copy *k, const ir_
     return ir_select(c->cx, at_first, ir_apply(c->cx, &map, k->first[i]), value);
 }
 
+/* The block copies one element of each pair of buffers. Its domain is the whole buffer. Which part of it runs
+ * is said by the loops and the predicate around, so that a later compute_at can choose another part. */
 static const ir_block *copy_block(sched_call *c, const sched_copy *k)
 {
     int n = k->from[0]->n;
@@ -113,7 +130,8 @@ bool sched_may_copy(sched_call *c, const ir_buffer *b)
                         b->name);
 }
 
-/* What a block writes in all of its domain. */
+/* What a block writes in all of its domain. The box over the block's whole domain, whatever its loops
+ * reach. */
 static ir_region domain_box(sched_call *c, const ir_block *b, const ir_region *write)
 {
     const ir_expr **var = base_array(c->cx, const ir_expr *, b->n_iters),
@@ -129,7 +147,10 @@ static ir_region domain_box(sched_call *c, const ir_block *b, const ir_region *w
                           &(ir_ranges){.var = var, .min = min, .extent = extent, .n = b->n_iters}, NULL);
 }
 
-/* What a block writes. A copy has the domain of its buffer, and loops over the written part of that alone. */
+/* What a block writes. A copy has the domain of its buffer, and loops over the written part of that alone.
+ * For a block whose loops reach less than its domain, `run` is the smaller box. It replaces the domain's, one
+ * dimension at a time, only where it is proven to lie inside and to be smaller on at least one side.
+ * Otherwise the domain's box stays: it has the simpler bounds. */
 static ir_region written_box(sched_call *c, const tree_site *s, const ir_region *write)
 {
     const ir_facts *f = c->s->view.facts;
@@ -153,6 +174,8 @@ static ir_region written_box(sched_call *c, const tree_site *s, const ir_region 
     return domain;
 }
 
+/* k->min and k->extent start as the hull of all written boxes; a caller that copies a smaller part overwrites
+ * them. k->first_written stays and is shared, so the arrays are copies. */
 void sched_copy_written(sched_call *c, const tree_sites *all, const ir_buffer *b, sched_copy *k)
 {
     ir_region *box = base_array(c->cx, ir_region, all->n);
@@ -170,6 +193,9 @@ void sched_copy_written(sched_call *c, const tree_sites *all, const ir_buffer *b
     k->extent = base_copy(c->cx, hull.extent, (size_t)b->n * sizeof *k->extent);
 }
 
+/* Loops from 0 around the block, with min added in the bindings. The predicate keeps the block in the
+ * buffer's shape and above the first element that anything writes. What the facts prove of these conditions
+ * is left out, so a copy of a whole buffer has no predicate at all. */
 const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k)
 {
     const ir_block *block = copy_block(c, k);
@@ -225,6 +251,8 @@ static const ir_block *redirected(sched_call *c, const ir_block *b, int n, const
     return copy->body && (copy->init || !b->init) ? sched_refresh(c->s->view.facts, copy) : NULL;
 }
 
+/* Goes down to the named blocks and rewrites their insides. Regions are computed anew, since they name the
+ * buffers too. */
 const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from,
                               const ir_buffer *const *to, const char *const *names, int n)
 {

@@ -1,4 +1,13 @@
-/* schedule/depend.c -- refusals where a step would break a dependence that tree/depend.h finds. */
+/* schedule/depend.c -- refusals where a step would break a dependence that tree/depend.h finds.
+ *
+ *     for y { P[y] = ..;  Q[y] = P[y] }           # reads_are_written: P's box {y} covers Q's {y}
+ *     for y { P[y] = ..;  Q[y] = P[y + 1] }       # refused: P[y + 1] is written one iteration later
+ *     for y { Q[y] = P[y - 1];  P[y] = .. }       # passes: in one iteration Q reads nothing that P writes
+ *
+ * These questions are asked of the tree as it will be, after the rewrite. The loops that the block was in
+ * before play a role in the third line: there an earlier iteration wrote the element. This stays true only
+ * for loops that the step did not change.
+ */
 #include "schedule/depend.h"
 
 #include "tree/depend.h"
@@ -42,6 +51,8 @@ bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *blo
     return true;
 }
 
+/* `vectorize` checked the body as it was then: bounds that all lanes share, no opaque block. A nest that
+ * comes later would be unchecked. */
 bool sched_takes_loops(sched_call *c, const sched_path *to)
 {
     for (int i = 0; i < to->n; i++) {

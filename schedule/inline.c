@@ -7,6 +7,19 @@
  * The stored value has the dtype of the buffer already, so its casts stay. A value that is used more than
  * once becomes a let where at least one use is evaluated in any case; a value that is used below conditions
  * only stays there, since its loads may be out of bounds elsewhere.
+ *
+ * A worked example of the second rule, with A: f32[18] and C over y in 0..16:
+ *
+ *     C[y] = P[y] + select(y < 8, P[y + 1]*P[y + 1], P[y + 2]) + P[y]
+ *
+ *     C[y] = let p = A[y]*2 in
+ *            p + select(y < 8, (let p' = A[y + 1]*2 in p'*p'), A[y + 2]*2) + p
+ *
+ * P[y] is used twice where it is evaluated in any case, so its let stands around the whole expression. P[y +
+ * 1] is used twice too, but below the condition alone: a let around the whole expression would load A[y + 1]
+ * where the condition does not want it. If the user wrote the condition to stay within A, this load would be
+ * out of bounds. So each operand of a select, `and` or `or` after the first is a root of its own, with lets
+ * of its own.
  */
 #include "ir/reason/facts.h"
 #include "schedule/depend.h"
@@ -15,6 +28,9 @@
 
 /* ---- the value of a stage at an index ---- */
 
+/* The map from elements back to instances: of P[2*i + j] = .., point = {e}, iter = {e / 2, e % 2}. What
+ * follows from it: the value at index x is the stored expression with each iteration variable replaced by its
+ * iter, and the point by x. */
 typedef struct {
     tec_context *cx;
     const ir_buffer *buffer;
@@ -25,6 +41,8 @@ typedef struct {
     const ir_facts *facts;
 } stage_value;
 
+/* A let of the stage's own value gets a new variable for each place that the value goes to: two lets of one
+ * variable in one expression would be told apart by nothing but their place. */
 static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
 {
     e = ir_rewrite_children(rw, e);
@@ -34,7 +52,8 @@ static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
     return ir_let(rw->cx, var, e->let.value, ir_substitute(rw->cx, e->let.body, e->let.var, var));
 }
 
-/* The iteration variable of the instance that writes the element at the index. */
+/* The iteration variable of the instance that writes the element at the index. The quick case is an iteration
+ * variable that is an index itself; there is nothing to simplify. */
 static const ir_expr *iter_at(const stage_value *v, int i, const ir_expr *const *index)
 {
     ir_subst map = {0};
@@ -70,6 +89,8 @@ typedef struct {
     int uses;
 } use_group;
 
+/* One root: an expression that is evaluated whole wherever it stands. `visits` counts how often count_uses
+ * met a node. */
 typedef struct {
     ir_rewrite rw;
     const stage_value *v;
@@ -93,6 +114,7 @@ static use_group *group_of(inlining *x, const ir_expr *load)
     return NULL;
 }
 
+/* From which operand on the machine may skip an evaluation; 3: no operand is skipped. */
 static int first_lazy_operand(const ir_expr *e)
 {
     return e->op == IR_AND || e->op == IR_OR || e->op == IR_SELECT ? 1 : 3;
@@ -133,6 +155,8 @@ static void count_uses(inlining *x, const ir_expr *e)
     }
 }
 
+/* A variable, a constant or one load costs nothing to write twice; a let would only hide it from later
+ * passes. */
 static bool is_cheap(const ir_expr *e)
 {
     while (e->op == IR_CAST)
@@ -191,6 +215,8 @@ static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *e)
     return ir_op_raw(rw->cx, e->op, arg);
 }
 
+/* The value of each group. Its own index may hold loads of the stage too, as in P[i64(P[y])], so the index is
+ * inlined first. */
 static void make_values(inlining *x)
 {
     for (int i = 0; i < x->groups.n; i++) {
@@ -205,7 +231,9 @@ static void make_values(inlining *x)
     }
 }
 
-/* e with every load of the stage replaced; e is evaluated whole where it stands. */
+/* e with every load of the stage replaced; e is evaluated whole where it stands. The groups get their lets
+ * from the inside out, so that the first group found is the outermost let. No value mentions another group's
+ * variable. */
 static const ir_expr *inline_root(const stage_value *v, const ir_expr *e)
 {
     inlining x = {.rw = {.cx = v->cx, .expr = inline_node}, .v = v};
@@ -246,6 +274,7 @@ static const ir_block *inline_into(const stage_value *v, const ir_facts *f, cons
     return copy->body && (!b->init || copy->init) ? sched_refresh(f, copy) : NULL;
 }
 
+/* Every block below s that reads the stage, except the stage's own block. */
 static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, const ir_facts *f,
                                         const ir_stmt *s)
 {
@@ -264,7 +293,10 @@ static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, con
 
 /* ---- checks ---- */
 
-/* Which instance writes an element. */
+/* Which instance writes an element. Two ways, from cheap to general: each dimension is an iteration variable
+ * plus a constant, or the indices are a one-to-one layout such as [floordiv(i, 8), i % 8]. A dimension that
+ * no variable indexes must have one element; otherwise some elements would have no instance that writes them,
+ * and no value. */
 static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
 {
     int *dim_of = base_array(c->cx, int, b->n_iters);
@@ -342,7 +374,12 @@ static bool earlier_only(sched_call *c, const tree_sites *all, const tree_site *
 }
 
 /* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a
- * loop in which one is computed. */
+ * loop in which one is computed.
+ *
+ *     P[y] = A[y];  A[y] = 0;  C[y] = P[y]       # inlined, C would read the zero
+ *
+ * The second check is about time, too: a reader outside of the loop that computes an input would read what
+ * the last iteration left, where P read the value of its own iteration. */
 static bool inputs_last(sched_call *c, const tree_sites *all, const tree_site *p, const ir_buffer *b)
 {
     for (int i = 0; i < all->n; i++) {
@@ -381,6 +418,8 @@ static bool may_vanish(sched_call *c, const ir_buffer *b)
     return not_shared(c, b);
 }
 
+/* Refuses unless every reader may compute P's value for itself: P may run again, its buffer may disappear, no
+ * reader needs the buffer itself, and the inputs still hold their values. */
 static bool may_inline(sched_call *c, const tree_sites *all, const tree_site *p, const stage_value *v)
 {
     const char *reason = tree_not_idempotent(c->cx, p->block);
@@ -435,7 +474,8 @@ const ir_program *sched_do_compute_inline(sched_call *c)
 /* ---- reverse_inline ---- */
 
 /* Q reads its producer's buffer at one index, each dimension an iteration variable of Q with the producer's
- * extent. */
+ * extent. Only uses that are evaluated in any case count. A read below a condition would make P's store
+ * conditional. */
 static const ir_expr *single_read(sched_call *c, const ir_block *q, const ir_buffer *x, inlining *loads)
 {
     count_uses(loads, q->body->store.value);
@@ -444,6 +484,8 @@ static const ir_expr *single_read(sched_call *c, const ir_block *q, const ir_buf
     return ((use_group *)loads->groups.at[0])->load;
 }
 
+/* `other` is set where Q reads the buffer at another index than `load`: its value would be that of another
+ * instance. */
 typedef struct {
     ir_rewrite rw;
     const ir_buffer *buffer;
@@ -462,7 +504,8 @@ static const ir_expr *exchange_load(ir_rewrite *rw, const ir_expr *e)
     return ir_rewrite_children(rw, e);
 }
 
-/* Each axis of Q is one of P. */
+/* Each axis of Q is one of P. Only needed where padding plays a role: without it, Q reads each element once,
+ * and each element has one instance of P, so the points of P and Q correspond. */
 static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q, const ir_subst *map)
 {
     for (int i = 0; i < q->block->n_iters; i++) {
@@ -479,7 +522,12 @@ static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q
     return true;
 }
 
-/* Q reads every element of P's buffer at one of its points: what those are, over P's. */
+/* Q reads every element of P's buffer at one of its points: what those are, over P's.
+ *
+ *     P[i] = ..;   Q[y, x] = P[y*4 + x] + 1      gives y = i / 4, x = i % 4
+ *
+ * The read is inverted (which point of Q reads element e), then e is replaced by what P stores to. The result
+ * goes to `map`, over the variables of P. */
 static bool same_domain(sched_call *c, const stage_value *p, const stage_value *q, const ir_expr *load,
                         ir_subst *map)
 {
@@ -511,7 +559,9 @@ static bool same_domain(sched_call *c, const stage_value *p, const stage_value *
     return true;
 }
 
-/* P's block with Q's store in place of its own. */
+/* P's block with Q's store in place of its own. The value of P is bound by a let where Q uses it several
+ * times. The store goes to Q's buffer, at Q's index over P's variables, while loops, predicate and name stay
+ * those of P. */
 static const ir_block *merged(sched_call *c, const stage_value *p, const stage_value *q)
 {
     inlining loads = {.rw = {.cx = c->cx}, .v = p};
@@ -567,7 +617,8 @@ static bool only_reader(sched_call *c, const tree_sites *all, const tree_site *q
     return true;
 }
 
-/* reverse_inline(Q): Q's expression moves into its producer's store. */
+/* reverse_inline(Q): Q's expression moves into its producer's store. The last producer is the one to merge
+ * with: the other inputs of Q are then complete, since P comes after them. */
 const ir_program *sched_do_reverse_inline(sched_call *c)
 {
     sched_path from, at;

@@ -19,6 +19,7 @@
 #include "schedule/loops.h"
 #include "schedule/rewrite.h"
 
+/* `left` and `extent` are found while the tree is rewritten, and judged afterwards. */
 typedef struct {
     sched_call *c;
     ir_how how;
@@ -42,7 +43,10 @@ static bool stands_free(launch *l, const ir_stmt *s)
     return true;
 }
 
-/* s without the loops over the axis: the new loop's variable in place of theirs. */
+/* s without the loops over the axis: the new loop's variable in place of theirs. Loops and definitions on the
+ * way are kept in `around`, because the extent of a loop that moves outward must not mention them. The
+ * inside of a removed loop is not searched: another loop over the axis in there is refused by the checks that
+ * follow. */
 static const ir_stmt *without_loops(launch *l, const ir_stmt *s)
 {
     if (s->kind == IR_FOR && s->loop.how == l->how) {
@@ -76,7 +80,9 @@ static bool takes_all(launch *l, const char *loop)
     return true;
 }
 
-/* The tree with one loop over the axis around the one at the end of the path. */
+/* The tree with one loop over the axis around the one at the end of the path. The facts for rewriting are
+ * those around the named loop, where the new loop will stand. All checks of bind follow, on the new tree,
+ * because the new loop is bound. */
 static const ir_program *with_axis(sched_call *c, ir_how how)
 {
     sched_path at;
@@ -119,7 +125,9 @@ static bool one_launch(sched_call *c, const ir_program *p)
     return true;
 }
 
-/* env_threads(l, axes): loops over the axes stand around l, and no longer in it. */
+/* env_threads(l, axes): loops over the axes stand around l, and no longer in it. Each axis is one rewrite of
+ * the tree that the axis before left. The call's tree is set for the helpers, and put back at the end, as
+ * sched_apply expects. */
 const ir_program *sched_do_env_threads(sched_call *c)
 {
     const sched_arg *axes = &c->arg[1];

@@ -58,7 +58,10 @@ static const ir_buffer *movable(sched_call *c)
 
 /* ---- storage_align ---- */
 
-/* The least number from `least` on that is `offset` more than a multiple of `factor`. */
+/* The least number from `least` on that is `offset` more than a multiple of `factor`.
+ *
+ *     least = 30, factor 16, offset 4:  ceildiv(30 - 4, 16)*16 + 4 = 36
+ */
 static const ir_expr *aligned(const ir_facts *f, const ir_expr *least, int64_t factor, int64_t offset)
 {
     tec_context *cx = ir_facts_context(f);
@@ -70,7 +73,8 @@ static const ir_expr *aligned(const ir_facts *f, const ir_expr *least, int64_t f
 }
 
 /* storage_align(buffer, dim, factor, offset): neighbours in the dimension lie k * factor + offset elements
- * apart, as few as there is room for. */
+ * apart, as few as there is room for. The strides are found from the innermost dimension outwards: each is
+ * the least one with room for all that lies inside, and only that of `dim` is rounded up. */
 const ir_program *sched_do_storage_align(sched_call *c)
 {
     const ir_buffer *b = movable(c);
@@ -116,7 +120,12 @@ static int least_stride(const ir_facts *f, const ir_buffer *b, const ir_expr *co
 }
 
 /* Each stride reaches over all that the smaller ones reach. Where a dimension is empty, there is nothing to
- * keep apart. */
+ * keep apart.
+ *
+ *     shape [8, 30], strides (40, 1):  reach 1 -> stride 1 fits, reach 1 + 1*29 = 30 -> stride 40 >= 30 fits
+ *
+ * `reach` is one more than the greatest sum of the strides taken so far. A stride below the reach lets two
+ * elements meet: with strides (20, 1) the elements [1, 0] and [0, 20] lie at one place. */
 static bool keeps_apart(const ir_facts *outer, const ir_buffer *b, const ir_expr *const *stride)
 {
     tec_context *cx = ir_facts_context(outer);
@@ -145,6 +154,8 @@ static bool keeps_apart(const ir_facts *outer, const ir_buffer *b, const ir_expr
     return true;
 }
 
+/* Strides, offset and alignment may be any that keep the elements apart and in front of nothing: negative
+ * numbers would lie before the allocation. An alignment below the size of an element would split elements. */
 static bool check_place(sched_call *c, const ir_buffer *b, const sched_arg *stride, const ir_expr *offset,
                         int64_t align)
 {

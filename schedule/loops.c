@@ -7,6 +7,20 @@
  *
  * The guard compares with the extent of the loop, not with the domain of a block: a loop that is a piece of
  * an earlier split must not run into the next piece, or points would repeat.
+ *
+ * The three tails of a split by 4 of an extent of 10, whose pieces make 12 iterations:
+ *
+ *     guard          where y.0*4 + y.1 < 10             iterations 10 and 11 do nothing
+ *     round_up       the domain grows to 12             they compute padding, which must exist and be written
+ *     shift_inwards  y = min(y.0*4, 10 - 4) + y.1       the last tile is 6..9: points 6 and 7 run again
+ *
+ * Each has its price. A guard is a branch in the innermost loop, until lowering moves it out; round_up needs
+ * buffers with room for 12; shift_inwards needs blocks that may run again.
+ *
+ *     fuse(a, b):  for f in 0..ea*eb, a = floordiv(f, eb), b = floormod(f, eb)
+ *
+ * The extents multiply, so b's must not depend on a, and an empty reduction loop must not be fused with a
+ * spatial one, as the init that runs once per element would have no iteration left (init_survives).
  */
 #include <limits.h>
 #include <string.h>
@@ -29,6 +43,8 @@ static bool need_serial(sched_call *c, const ir_stmt *loop)
 
 /* ---- split ---- */
 
+/* What a split makes of one loop. `product` is the number of iterations of all pieces together; it is `exact`
+ * where it is proven to be the extent, and then no tail needs care. */
 typedef struct {
     const ir_stmt *loop;
     int n;
@@ -39,6 +55,8 @@ typedef struct {
     bool exact;
 } pieces;
 
+/* The product of the given factors, and which of them is `_`; *inferred = -1: none. The product stays below
+ * 2^62, so that nothing computed from it overflows. */
 static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64_t *product)
 {
     *inferred = -1;
@@ -67,6 +85,8 @@ static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64
     return true;
 }
 
+/* The inferred factor rounds up: ceildiv(extent, product of the others). Factors that are all given must
+ * reach the extent, since otherwise the last iterations would be lost. */
 static bool set_extents(sched_call *c, const ir_facts *f, const sched_arg *a, pieces *p)
 {
     const ir_expr *extent = p->loop->loop.extent;
@@ -89,6 +109,7 @@ static bool set_extents(sched_call *c, const ir_facts *f, const sched_arg *a, pi
     return false;
 }
 
+/* split(y, _, 3, 4) gives y = (y.0*3 + y.1)*4 + y.2: Horner's scheme over the extents. */
 static void make_vars(sched_call *c, pieces *p)
 {
     const char *name = p->loop->loop.var->var.name;
@@ -139,7 +160,8 @@ static int plain_iter(tec_context *cx, const ir_stmt *s, const ir_expr *var)
     return found;
 }
 
-/* Holds every access of a block against its buffer's shape, whatever conditions it stands under. */
+/* Holds every access of a block against its buffer's shape, whatever conditions it stands under. `ok` becomes
+ * false at the first access that may lie outside. */
 typedef struct {
     ir_walk w;
     sched_call *c;
@@ -148,6 +170,8 @@ typedef struct {
     bool ok;
 } bounds_check;
 
+/* Conditions inside the block are not looked at: a condition that was written for the old domain may not hold
+ * behind it. */
 static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *const *index, int n,
                          const char *does)
 {
@@ -181,6 +205,7 @@ static bool check_store(ir_walk *w, const ir_stmt *s)
     return k->ok;
 }
 
+/* Init and body both: the init writes all elements of the larger domain too. */
 static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b)
 {
     bounds_check k = {.w = {.cx = c->cx, .expr = check_load, .stmt = check_store},
@@ -209,7 +234,10 @@ static bool writes_apart(tec_context *cx, const ir_block *b, const ir_expr *var)
     return true;
 }
 
-/* The block with iteration variable k running to `extent`; refuses where that is not harmless. */
+/* The block with iteration variable k running to `extent`; refuses where that is not harmless. Three things
+ * make it harmless: the axis is spatial, so that no term joins a reduction; each new value of the axis writes
+ * elements of its own; and all accesses are proven to lie within the buffers, which therefore have room
+ * behind the old domain. */
 static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s, int k, const ir_stmt *loop,
                               const ir_expr *extent)
 {
@@ -233,6 +261,7 @@ static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s
     return in_bounds(c, in, b) ? sched_with_block(c->cx, s, sched_refresh(f, b)) : NULL;
 }
 
+/* The blocks below with their larger domains. All of them must take part, as one loop drives them all. */
 static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *s, const ir_stmt *loop,
                                const ir_expr *extent)
 {
@@ -270,7 +299,8 @@ static bool filled(sched_call *c, const ir_stmt *root, const ir_block *b, const 
 
 /* What the points behind the end read or add to is written: by blocks that run over the padding, too, and in
  * the same iteration where those share loops with the reader. `root` is the tree as it will be, rounded up
- * below the loop of `var`. */
+ * below the loop of `var`. A point behind the end reads padding, and reading memory that nobody wrote is an
+ * error, which the interpreter reports. */
 static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr *var)
 {
     tree_sites all = tree_all_sites(c->cx, root);
@@ -290,6 +320,10 @@ static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr 
 
 /* ---- split with shift_inwards: the last tile starts earlier and does some points again ---- */
 
+/*     extent 10, tiles of 4:  0..3  4..7  6..9      points 6 and 7 run twice
+ *
+ * A point that runs twice must leave the same value, and no other instance may write its elements, as the
+ * second run would undo that. A reduction that reaches over the loop would add its terms twice. */
 static bool may_repeat(sched_call *c, const ir_stmt *loop)
 {
     tree_sites below = tree_all_sites(c->cx, loop->loop.body);
@@ -321,6 +355,8 @@ static bool may_repeat(sched_call *c, const ir_stmt *loop)
     return true;
 }
 
+/* The start of the last tile is min(outer * tile, extent - tile), so the extent must have room for one
+ * tile. */
 static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
 {
     const ir_expr *extent = p->loop->loop.extent, *tile = ir_int(c->cx, 1), *within = NULL;
@@ -346,8 +382,9 @@ static bool binds_spatial(tec_context *cx, const tree_site *site, const ir_expr 
     return false;
 }
 
-/* A predicate on a loop that mixes the axes would have to guard the init and the updates in different
- * ways. */
+/* A predicate on a loop that mixes the axes would have to guard the init and the updates in different ways.
+ * An example is the loop f that fuse made of y and k in 0..4: the guard f < 10 leaves out the updates k = 2
+ * and 3 of y = 2, while the init of y = 2 must run. */
 static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
 {
     tree_sites below = tree_all_sites(c->cx, loop->loop.body);
@@ -365,7 +402,8 @@ static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
 }
 
 /* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is
- * guarded by hangs on that. */
+ * guarded by hangs on that. A guard that simplifies to a constant stays in its long form: a constant mentions
+ * no loop, so that `false` would guard the init of a reduction as well. */
 static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces *p)
 {
     const ir_expr *guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent), *simple = ir_simplify(in, guard);
@@ -374,7 +412,8 @@ static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces
     return ir_is_int(simple, &value) ? guard : simple;
 }
 
-/* The body below the new loops, for the tail that was asked for. */
+/* The body below the new loops, for the tail that was asked for. `exact` splits have no tail, whatever the
+ * word says. The rebinding puts the guard on all blocks below. */
 static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces *p, const char *tail)
 {
     const ir_stmt *body = p->loop->loop.body;
@@ -395,6 +434,8 @@ static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces 
     return body && value && !c->reason ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
 }
 
+/* Splits the loop at the end of the path; tile uses this too. The last check needs the whole new tree, since
+ * padding that is read may be written elsewhere in it. */
 static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors,
                                   const char *tail)
 {
@@ -423,7 +464,8 @@ const ir_program *sched_do_split(sched_call *c)
 
 /* ---- cut ---- */
 
-/* Where l belongs to a reduction, the second part goes on with what the first began. */
+/* Where l belongs to a reduction, the second part goes on with what the first began. A loop over both kinds
+ * of axes is refused: for some elements the second part would begin the reduction, and for others go on. */
 static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_expr *var)
 {
     if (s->kind == IR_BLOCK) {
@@ -456,7 +498,11 @@ static bool any_reads(const tree_sites *all, const ir_buffer *b)
 }
 
 /* Buffers that each iteration of l fills for itself and reads: the second part gets its own, so that they
- * stay private to its loops. */
+ * stay private to its loops.
+ *
+ *     for y { P[y] = A[y];  C[y] = P[y] }  cut(y, 4)  =>  for y.0 { P.. C.. }  for y.1 { P'2 .. C.. }
+ *
+ * With one buffer P, both loops would use it, and it would be private to an iteration of neither. */
 static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst *own)
 {
     tree_sites all = tree_all_sites(c->cx, c->tree->body);
@@ -500,7 +546,8 @@ static bool parts_independent(sched_call *c, const tree_sites *all, const ir_stm
 }
 
 /* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh
- * names. */
+ * names. The point must be proven to lie in the range of the loop, and no part may be known to be empty. The
+ * second part is a duplicate with fresh names, whose reductions go on without an init. */
 const ir_program *sched_do_cut(sched_call *c)
 {
     sched_path at;
@@ -556,6 +603,8 @@ static const ir_expr *fused_extent(sched_call *c, const ir_facts *f, const ir_ex
     return ir_simplify(f, ir_mul(c->cx, ea, eb));
 }
 
+/* a = fused div (extent of b), b = fused mod (extent of b). The body, and the bounds of loops in it, may
+ * mention both variables, so both are rebound. */
 static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt *a)
 {
     const ir_stmt *b = a->loop.body;
@@ -628,7 +677,13 @@ static bool init_stays_guarded(sched_call *c, const tree_site *site, const ir_st
 }
 
 /* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must
- * run. */
+ * run.
+ *
+ *     for y in 0..4 { for k in 0..n { block C { init; C[y] sum= .. } } }     with n = 0
+ *
+ * Apart, the init of C runs for each y even though k is empty. Fused, the loop has 4*0 iterations, and
+ * nothing initialises C. So k must be proven to run, unless both loops reduce: then the init is driven by
+ * loops further out. An iteration that repeats an instance would initialise once and update twice. */
 static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
 {
     tree_sites below = tree_all_sites(c->cx, b->loop.body);
@@ -666,6 +721,8 @@ static bool too_many(const ir_stmt *a, const ir_stmt *b)
            __builtin_mul_overflow(n, m, &product);
 }
 
+/* The new loop runs extent times extent iterations, so the inner extent must be the same in all iterations of
+ * the outer loop, and the product must be countable. */
 static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const char *b_name)
 {
     const ir_stmt *b = a->loop.body;
@@ -690,7 +747,9 @@ static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const c
     return init_survives(c, f, a, b);
 }
 
-/* fuse(a, b, ...): nested loops, each the only child of the one before, become one. */
+/* fuse(a, b, ...): nested loops, each the only child of the one before, become one. Fuses from the outside
+ * in: a and b, then their loop with c. The names of the loops still come from the old tree, as the result is
+ * put into it only once. */
 const ir_program *sched_do_fuse(sched_call *c)
 {
     const sched_arg *loops = &c->arg[0];
@@ -715,7 +774,9 @@ const ir_program *sched_do_fuse(sched_call *c)
 
 /* ---- tile ---- */
 
-/* tile(y, x, fy, fx): both split, y.0 x.0 y.1 x.1. */
+/* tile(y, x, fy, fx): both split, y.0 x.0 y.1 x.1. The results of the splits are y.0, y.1, x.0, x.1, and tile
+ * gives y.0, x.0, y.1, x.1. The helper functions work on c->tree, so the tree after each split is put there,
+ * and the old one put back. */
 const ir_program *sched_do_tile(sched_call *c)
 {
     const sched_arg *f = &c->arg[2];

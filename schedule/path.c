@@ -2,6 +2,16 @@
  *
  * Trees are small (tens of nodes), so a search walks them; no index has to be kept in step with the rewrites.
  * Children are numbered in order of execution.
+ *
+ * A rewrite never changes a node. It makes a new node at the end of a path, and new copies of the nodes above
+ * it up to the root; everything beside the path is shared by the old tree and the new one:
+ *
+ *     seq [ for y { block C }, for x { block D } ]      path to C: seq, child 0; for y, child 0; block C
+ *
+ *     sched_rebuild(path, 2, block C')  =>  seq' [ for y' { block C' }, for x { block D } ]
+ *
+ * So a refused step has nothing to undo, and a path is only good for the tree that it was found in: after a
+ * rewrite the nodes of the path are searched again by name or variable.
  */
 #include <string.h>
 
@@ -22,6 +32,9 @@ static const ir_stmt *replace_in_seq(tec_context *cx, const ir_stmt *s, int i, c
     return ir_seq(cx, stmt, s->seq.n);
 }
 
+/* Shares s where nothing changes. A loop, let, allocation or attribute around an empty sequence does nothing
+ * and becomes the empty sequence itself, so removing the last block of a nest removes the nest. An `if`
+ * stays: its other branch may do something. */
 const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child)
 {
     if (!child || child == tree_child(s, i))
@@ -76,6 +89,8 @@ static bool matches(const ir_stmt *s, const wanted *w)
     return w->var ? s->loop.var == w->var : strcmp(name_of(s), w->name) == 0;
 }
 
+/* Fills the links on the way back up, when the depth of the match is known, so that the array has the right
+ * size at once. */
 static bool find(tec_context *cx, const ir_stmt *s, const wanted *w, int depth, sched_path *out)
 {
     bool here = matches(s, w);
@@ -133,6 +148,8 @@ static const char *nearest(sched_call *c, const char *name, ir_stmt_kind kind)
     return base_did_you_mean(c->cx, name, &l.names);
 }
 
+/* The check of the lower bound is for trees that were read as text; primitives make none that start
+ * elsewhere. */
 bool sched_need_loop(sched_call *c, const char *name, sched_path *out)
 {
     if (!sched_find_loop(c->cx, c->tree->body, name, out)) {
@@ -214,6 +231,8 @@ bool sched_is_named(const char *const *names, int n, const char *name)
 
 /* ---- facts ---- */
 
+/* Adds the facts that hold inside child `child` of s. The `then` child of a condition knows it; for the other
+ * child its negation is not added. */
 static void enter(ir_facts *f, const ir_stmt *s, int child)
 {
     if (s->kind == IR_FOR)

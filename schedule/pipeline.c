@@ -18,6 +18,21 @@
  * stages their versions. So the rules are about what will happen there: two blocks that share memory keep
  * their order, between all iterations unless the buffer is private to an iteration. sched_apply holds every
  * later step against them too.
+ *
+ * A worked example: two stages over 4 iterations of k.
+ *
+ *     for k in 0..4 {  fill: tile[0..4] = A[k*4 ..]      stage 0
+ *                      sum:  C sum= tile[..] }           stage 1
+ *
+ *     step   0       1       2       3       4
+ *     fill   k=0     k=1     k=2     k=3
+ *     sum            k=0     k=1     k=2     k=3
+ *
+ * In step 1 the tile of k=1 is filled before the tile of k=0 is used. This is correct because `tile` is
+ * private to an iteration: lowering gives it two versions, tile[k % 2 * 4 + ..]. If `fill` wrote an argument
+ * of the program instead, there would be one version only, and the sum of k=0 would read the values of k=1.
+ * So a buffer that is not private keeps the order of its users in all iterations: `keeps_order(.., again)`
+ * asks for it once for the same iteration, and once for the next.
  */
 #include <string.h>
 
@@ -74,7 +89,12 @@ static member *member_named(pipe *p, const char *block)
 
 /* ---- the rules ---- */
 
-/* Whether b of the same iteration, and of the next where `again`, still runs after a. */
+/* Whether b of the same iteration, and of the next where `again`, still runs after a.
+ *
+ *     stage of a = 0, of b = 1:  b of iteration t runs in step t + 1, a of t + 1 in step t + 1 as well
+ *
+ * Block x of iteration t runs in step t + x.stage. So b comes after a where its step is later, or where the
+ * step is the same and b stands later in the order. For b of the next iteration one step is added. */
 static bool keeps_order(const member *a, const member *b, bool again)
 {
     return a->stage < b->stage + again || (a->stage == b->stage + again && a->order < b->order);
@@ -88,7 +108,9 @@ static const char *out_of_order(const pipe *p, const member *a, const member *b,
         again ? "an earlier" : "the same", what);
 }
 
-/* a stands before b in the body, or both stand in one statement of it. */
+/* a stands before b in the body, or both stand in one statement of it. Members of one child of the body run
+ * in the order of the tree, as they go through the pipeline together; only the order between iterations is
+ * asked of them. */
 static const char *check_order(const pipe *p, const member *a, const member *b, const char *what,
                                bool carried)
 {
@@ -106,6 +128,8 @@ static bool is_private(const pipe *p, const ir_buffer *b)
     return tree_private(&p->s->view, &p->all, b, p->loop->loop.var);
 }
 
+/* Versions are laid out one behind the other, which a buffer with strides or an offset of its own has no room
+ * for. */
 static const char *check_buffer(const pipe *p, const member *a, const member *b, const ir_buffer *buffer)
 {
     bool own = is_private(p, buffer);
@@ -116,6 +140,8 @@ static const char *check_buffer(const pipe *p, const member *a, const member *b,
     return why;
 }
 
+/* Two blocks must keep their order where one of them writes a buffer that the other uses, or where both have
+ * effects. */
 static const char *check_pair(const pipe *p, const member *a, const member *b)
 {
     const ir_block *x = a->site->block, *y = b->site->block;
@@ -151,6 +177,8 @@ static bool is_fetch(const ir_block *b)
            b->body->store.buffer->scope == IR_SHARED;
 }
 
+/* All rules of a pipeline whose stages are known; the reason, or NULL. The least stage is 0, and at least one
+ * stage lies above it, as a pipeline of one stage is a plain loop. */
 static const char *check(const pipe *p)
 {
     const char *name = p->loop->loop.var->var.name, *why = NULL;
@@ -189,6 +217,8 @@ static bool read_note(const ir_block *b, const char *key, int64_t *value)
     return e && ir_is_int(e, value);
 }
 
+/* Reads the notes of a loop that is a pipeline already, and makes the same checks. A block without a stage
+ * came into the loop after the pipeline was made. */
 static const char *check_standing(const sched *s, const ir_program *tree, const ir_stmt *loop)
 {
     const char *name = loop->loop.var->var.name;
@@ -266,7 +296,7 @@ typedef struct {
     pipe *p;
 } noter;
 
-static const ir_stmt *note(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *note_stage(ir_rewrite *rw, const ir_stmt *s)
 {
     if (s->kind != IR_BLOCK)
         return ir_rewrite_stmt_children(rw, s);
@@ -297,7 +327,7 @@ static bool take_async(sched_call *c, pipe *p, const char *word)
 /* The notes on the blocks and on the loop, where the rules allow it. */
 static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p, const char *word)
 {
-    noter n = {.rw = {.cx = c->cx, .stmt = note}, .p = p};
+    noter n = {.rw = {.cx = c->cx, .stmt = note_stage}, .p = p};
     const char *why = check(p);
 
     if (why)
@@ -321,6 +351,8 @@ static int64_t place_in(const pipe *p, const member *m, int64_t otherwise)
     return otherwise;
 }
 
+/* Blocks of one child of the body that are named one after the other share one place in the order, as they
+ * cannot be separated. A stage comes from the list, by position. */
 static bool take_stages(sched_call *c, pipe *p)
 {
     const sched_arg *blocks = &c->arg[1], *stages = &c->arg[2];
@@ -357,7 +389,8 @@ const ir_program *sched_do_pipeline(sched_call *c)
     return start(c, &at, &p) && take_stages(c, &p) ? finish(c, &at, &p, c->arg[3].name) : NULL;
 }
 
-/* What only writes buffers that live in an iteration, and reads none of them. */
+/* What only writes buffers that live in an iteration, and reads none of them. Such a block may run ahead:
+ * nothing that the same iteration computes can reach it. */
 static bool fills(const pipe *p, const ir_block *b)
 {
     for (int i = 0; i < b->n_reads; i++)
@@ -370,7 +403,7 @@ static bool fills(const pipe *p, const ir_block *b)
 }
 
 /* double_buffer(l, async): what fills the buffers that live in an iteration runs one iteration ahead of the
- * rest. */
+ * rest. All blocks of one child have one stage, the greatest that one of them needs. */
 const ir_program *sched_do_double_buffer(sched_call *c)
 {
     sched_path at;

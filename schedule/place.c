@@ -10,6 +10,23 @@
  * (compute_root); over the part that its producers complete: reverse.c. Reductions complete inside. A block
  * with scan variables moves within its step, and all of the step is still written, since later ones may read
  * it.
+ *
+ * A worked example, of a size n that is known when the function is called: P is read by C at y and y + 2.
+ *
+ *     for C.y.0 { for C.y.1 in 0..8 { C[y] = P[y] + P[y + 2] } }        y = C.y.0*8 + C.y.1
+ *
+ *     for C.y.0 { for P.y in 0..10 { block P(y = C.y.0*8 + P.y) where C.y.0*8 + P.y < n { P[y] = A[y]*2 } }
+ *                 for C.y.1 in 0..8 { ... } }
+ *
+ * While C.y.0 stands still, C reads the box P[C.y.0*8 : +10]. P stores at y alone, so its store can be
+ * inverted: the instances that write the box are y = C.y.0*8 .. C.y.0*8 + 9. These are the new loops, and the
+ * predicate cuts off what lies outside of P's domain, as the last tile reaches over its end. Rows 8 and 9 of
+ * a tile are computed again by the next tile, so P must be a block that may run again.
+ *
+ * What would go wrong without the other checks. If P's input were written in C.y.0 behind this place, P would
+ * read it too early (inputs_complete). If somebody outside of C.y.0 read P, the elements that no tile needs
+ * would be missing (first_reader). If two instances of P wrote one element, as those of a rolled window do, a
+ * nest over the whole domain would leave the last value for all readers (writes_once).
  */
 #include <string.h>
 
@@ -20,6 +37,7 @@
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
+/* A scan variable is no loop of the block's own: it keeps its binding, and the block stays in the step. */
 void sched_move_whole_domain(sched_move *m)
 {
     const ir_block *b = m->site->block;
@@ -30,6 +48,7 @@ void sched_move_whole_domain(sched_move *m)
     }
 }
 
+/* `min` and `extent` begin as the whole domain; compute_at and reverse_compute_at narrow them. */
 bool sched_move_start(sched_call *c, sched_move *m, const char *block, const char *loop)
 {
     *m = (sched_move){.c = c, .loop_name = loop};
@@ -66,7 +85,7 @@ static bool encloses_target(const sched_move *m, const ir_expr *var)
 /* ---- checks ---- */
 
 /* The loops around the target that `site` and the block to be moved have in common: neither crosses their
- * iterations. */
+ * iterations. An exchange between iterations of such a loop is not touched by the move. */
 static int kept_loops(const sched_move *m, const tree_site *site)
 {
     int n = tree_common_loops(site, m->site);
@@ -90,6 +109,9 @@ static bool in_step(const sched_move *m, const tree_site *w)
     return tree_common_loops(w, m->site) >= m->step;
 }
 
+/* Moving means running in other iterations of other loops, perhaps more often. A block under an `if` would
+ * lose its condition. A second writer in the step would write before or after the moved block, where the
+ * order of the two decided the value. */
 bool sched_move_allowed(sched_move *m)
 {
     const ir_block *b = m->site->block;
@@ -136,7 +158,9 @@ static const ir_stmt *target_body(const sched_move *m, const ir_stmt *root)
 }
 
 /* Everything that the block reads is complete before child `index` of the target's (old) body, and is not
- * overwritten on the way. */
+ * overwritten on the way. Three dangers, in the order of the checks: a writer that comes after the block
+ * today would overwrite the input on the way; the block would leave a loop that computes its input; the
+ * writer lies in the target's body, at the place where the block shall go, or behind. */
 static bool inputs_complete(sched_move *m, int index)
 {
     const ir_stmt *body = target_body(m, m->c->tree->body);
@@ -173,7 +197,11 @@ static bool inputs_complete(sched_move *m, int index)
 /* ---- the new nest ---- */
 
 /* Whether another loop around loop i of those over threads runs over the same axis: a tile that threads fetch
- * together binds its own loops to their axes. */
+ * together binds its own loops to their axes.
+ *
+ *     for threadIdx.x { ..; for ax in threadIdx.x { fill } ..}    the block moves into the fill's loop
+ *
+ * One thread of each axis does the work; which one is said once, by the outermost loop over the axis. */
 static bool is_bound_outside(const sched_move *m, int i)
 {
     for (int j = 0; j < i; j++)
@@ -183,7 +211,9 @@ static bool is_bound_outside(const sched_move *m, int i)
 }
 
 /* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives
- * it, for fresh names. */
+ * it, for fresh names. Fresh names are asked of the tree without the block (c->tree is exchanged meanwhile),
+ * so that a block which moves back and forth has the same names each time. Loops of threads get a loop of one
+ * iteration. */
 static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *root)
 {
     const ir_block *b = m->site->block;
@@ -240,6 +270,8 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
     return s;
 }
 
+/* At the root the nest goes before the child that holds the neighbour. Without a neighbour, since nobody
+ * reads the block, it goes to the end. */
 const ir_stmt *sched_move_carry_out(sched_move *m, const char *neighbour, bool behind)
 {
     tec_context *cx = m->c->cx;
@@ -264,6 +296,7 @@ const ir_stmt *sched_move_carry_out(sched_move *m, const char *neighbour, bool b
 
 /* ---- compute_at ---- */
 
+/* A bound over anything else would mention a variable that is not defined where the new loops stand. */
 bool sched_move_in_reach(const sched_move *m, const ir_expr *e)
 {
     const ir_program *p = m->c->tree;
@@ -285,7 +318,8 @@ bool sched_move_in_reach(const sched_move *m, const ir_expr *e)
     return true;
 }
 
-/* The access of r to what the block writes, in the same step; NULL: none. */
+/* The access of r to what the block writes, in the same step; NULL: none. In a scan the block writes one step
+ * of a buffer, and a reader of earlier steps is none of this step's readers. */
 static const ir_region *read_of(const sched_move *m, const tree_site *r, const ir_region *write)
 {
     const ir_region *read = r == m->site || !in_step(m, r)
@@ -295,7 +329,9 @@ static const ir_region *read_of(const sched_move *m, const tree_site *r, const i
     return read && !(m->step && tree_apart(&m->c->s->view, r, read, m->site, write, m->step)) ? read : NULL;
 }
 
-/* The loops over threads around the target, where what the block writes is the memory of all of them. */
+/* The loops over threads around the target, where what the block writes is the memory of all of them. If any
+ * of its buffers is no shared memory, each thread computes for itself what it needs, and the list stays
+ * empty. */
 static void find_sharing_threads(sched_move *m)
 {
     const ir_block *b = m->site->block;
@@ -308,7 +344,10 @@ static void find_sharing_threads(sched_move *m)
             base_push(m->c->cx, &m->threads, m->to.link[i].stmt);
 }
 
-/* The box that all threads which share the buffer touch together. */
+/* The box that all threads which share the buffer touch together.
+ *
+ *     thread t reads tile[t : +1], t in 0..32      =>  all threads together read tile[0 : +32]
+ */
 static ir_region over_threads(sched_move *m, const ir_facts *f, const ir_region *box)
 {
     int n = m->threads.n;
@@ -327,7 +366,9 @@ static ir_region over_threads(sched_move *m, const ir_facts *f, const ir_region 
     return n ? ir_region_over(f, box, &threads, NULL) : *box;
 }
 
-/* The hull of what blocks under the target read of a buffer. */
+/* The hull of what blocks under the target read of a buffer. `*f` receives the facts at the target, as the
+ * first reader's site knows them. The boxes are taken with `covering`: a tile at the edge counts as large as
+ * any other, which keeps the extents constant. */
 static ir_region needed(sched_move *m, const ir_region *write, const ir_facts **f)
 {
     ir_region *boxes = base_array(m->c->cx, ir_region, m->all.n);
@@ -347,7 +388,10 @@ static ir_region needed(sched_move *m, const ir_region *write, const ir_facts **
     return ir_region_union(*f, boxes, n);
 }
 
-/* Narrows one loop of the block; where several buffers ask for different parts, to none. */
+/* Narrows one loop of the block; where several buffers ask for different parts, to none. An extent that would
+ * be larger than the whole axis, with the least value 0, becomes the whole axis: then the nest needs no
+ * predicate. A bound that is out of reach leaves the loop as it is, which computes more than is needed, and
+ * never less. */
 static void narrow_loop(sched_move *m, const ir_facts *f, int i, const ir_expr *min, const ir_expr *extent,
                         bool first)
 {
@@ -370,6 +414,8 @@ bool sched_span_in_box(const ir_facts *f, const tree_layout *l, const ir_expr *v
     return ir_span(f, var, &inner, NULL, min, extent);
 }
 
+/* P[floordiv(i, 8), i % 8] = .. is inverted as i = e0*8 + e1; the box of e0 and e1 gives the interval of
+ * i. */
 static bool invert_layout(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box,
                           bool first)
 {
@@ -385,7 +431,9 @@ static bool invert_layout(sched_move *m, const ir_facts *f, const ir_region *wri
     return true;
 }
 
-/* Narrows the loops of the block to the points that write `box`. */
+/* Narrows the loops of the block to the points that write `box`. The plain store, an iteration variable plus
+ * a constant in each dimension, needs no layout: the variable's interval is that of the box, less the
+ * constant. */
 static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box,
                          bool first)
 {
@@ -403,7 +451,9 @@ static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *writ
     return true;
 }
 
-/* Where no reader runs, the block has nothing to do, and what it would read may be undefined. */
+/* Where no reader runs, the block has nothing to do, and what it would read may be undefined. A condition
+ * goes with the block only if all readers have it, since a reader without the condition needs the elements in
+ * any case. */
 static void inherit_guards(sched_move *m, const tree_site *reader)
 {
     base_vec all = {0};
@@ -438,7 +488,9 @@ bool sched_move_overtakes_nobody(sched_move *m)
     return true;
 }
 
-/* Finds the first block that reads what this one writes; all readers must lie under the target. */
+/* Finds the first block that reads what this one writes; all readers must lie under the target. NULL without
+ * a reason: nobody reads the block, which only compute_root allows. An argument of the program must be
+ * written whole, and a tile writes what its readers need. */
 static const tree_site *first_reader(sched_move *m)
 {
     const ir_block *b = m->site->block;
@@ -468,6 +520,8 @@ static const tree_site *first_reader(sched_move *m)
     return first;
 }
 
+/* Narrows the block's loops, one written buffer after the other. Where the buffers of a tuple ask for
+ * different parts of an axis, the whole axis is computed. */
 static bool set_region(sched_move *m)
 {
     const ir_block *b = m->site->block;
@@ -487,6 +541,8 @@ static bool set_region(sched_move *m)
     return true;
 }
 
+/* What a scan writes in a step may be read in any later one, and outside. So a block that moves within a step
+ * computes all of the step, and not the part that its readers in this step need. */
 bool sched_move_keeps_step(sched_move *m, const ir_stmt *root)
 {
     tree_sites now = tree_all_sites(m->c->cx, root);
@@ -504,6 +560,8 @@ bool sched_move_keeps_step(sched_move *m, const ir_stmt *root)
     return true;
 }
 
+/* The order matters: the checks of the tree as it is come first, then the region, then the checks of the new
+ * tree, which hold the result against what the region was meant to be. */
 const ir_program *sched_place_at(sched_call *c, const char *block, const char *loop)
 {
     const tree_site *reader;

@@ -35,7 +35,10 @@ static bool plain_path(sched_call *c, const sched_path *at, const ir_stmt *l, co
     return true;
 }
 
-/* Where the predicate holds in an iteration of the loop, it holds in the first: the end of a tile. */
+/* Where the predicate holds in an iteration of the loop, it holds in the first: the end of a tile. `C.x.0*8 +
+ * C.x.1 < n` with C.x.0 in the place of var: it holds at 0 wherever it holds at a later iteration. A
+ * condition such as `C.x >= 2` does not, and the first iteration, which is to store for all, would not
+ * run. */
 static bool runs_at_first(sched_call *c, const tree_site *site, const ir_expr *var)
 {
     base_vec all = {0};
@@ -52,7 +55,8 @@ static bool runs_at_first(sched_call *c, const tree_site *site, const ir_expr *v
     return true;
 }
 
-/* No instance depends on the iteration of l, and their reductions are complete in each. */
+/* No instance depends on the iteration of l, and their reductions are complete in each. The reduction loops
+ * must lie inside of l, or the first iteration would store an unfinished sum. */
 static bool repeats(sched_call *c, const tree_site *site, const ir_stmt *l)
 {
     const ir_expr *var = l->loop.var;
@@ -95,6 +99,8 @@ static const ir_buffer *changed_by(const ir_block *other, const ir_region *r, in
     return NULL;
 }
 
+/* Refuses where another block in the loop writes what the block reads or writes. The block would have stored
+ * again after that, and now does not. */
 static bool nothing_changes(sched_call *c, const tree_sites *all, const tree_site *site, const ir_stmt *l)
 {
     for (int i = 0; i < all->n; i++) {
@@ -112,7 +118,8 @@ static bool nothing_changes(sched_call *c, const tree_sites *all, const tree_sit
 }
 
 /* That the iteration of the named loop is the first; NULL where what the others store is not proven to be the
- * same. */
+ * same. All four checks are made for each loop by itself. The conjunction of their conditions then leaves the
+ * one iteration that is the first in all of them. */
 static const ir_expr *first_of(sched_call *c, const sched_path *at, const tree_sites *all,
                                const tree_site *site, const char *loop)
 {

@@ -34,7 +34,8 @@ static bool reads_anew(sched_call *c, const ir_buffer *b, const ir_stmt *loop)
     return sched_refuse(c, "all iterations of '%s' read the same of '%s'", loop->loop.var->var.name, b->name);
 }
 
-/* prefetch(buffer, l, distance): each iteration of l asks for what the one `distance` later reads. */
+/* prefetch(buffer, l, distance): each iteration of l asks for what the one `distance` later reads. The note
+ * names the buffer, so one loop may prefetch several of them. The distance is in iterations. */
 const ir_program *sched_do_prefetch(sched_call *c)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);

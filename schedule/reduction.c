@@ -4,6 +4,15 @@
  *       block C { init .. update } }}}  =>             for C.k { for C.x { block C { C[y, x] sum= ... } } } }
  *
  *     C.init = decompose_reduction(C, C.k)
+ *
+ * What each check prevents, for C[y, x] sum= A[y, k]*B[k, x]:
+ *
+ *     depth       for k { for y { .. } }, l = y     the init in front of y would run once for each k
+ *     loops_fit   a loop f of y and k together      the init nest would need a half of f
+ *     init_guard  where y + k < n                   neither keeping nor dropping it for the init is right
+ *     injective   an instance that runs twice       initialised once, but updated twice
+ *
+ * A block with a scan variable keeps its step loops outside: each step has an init of its own.
  */
 #include <string.h>
 
@@ -36,6 +45,8 @@ static bool binds_kind(const split_off *d, const ir_expr *var, bool spatial)
     return false;
 }
 
+/* The nest of the init gets copies of the loops that do not reduce. So each loop must be of one kind, and the
+ * bounds of a loop that is copied must not mention a loop that is not. */
 static bool loops_fit(split_off *d)
 {
     const char *name = d->site->block->name;
@@ -120,6 +131,8 @@ static const ir_block *init_block(split_off *d, const ir_expr **bind)
     return body ? sched_refresh(d->c->s->view.facts, init) : NULL;
 }
 
+/* The loops of the init run as the originals do (parallel, vectorised), over variables with new names; `map`
+ * carries the bindings, the guard and the bounds over to them. */
 static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
 {
     tec_context *cx = d->c->cx;
@@ -165,7 +178,9 @@ static bool stays_initialised(const split_off *d)
     return true;
 }
 
-/* decompose_reduction(S, l): S.init runs before l, S only updates. */
+/* decompose_reduction(S, l): S.init runs before l, S only updates. The block that is split off has the same
+ * role and place in the source. The first path is found again after the update lost its init, as the tree is
+ * another one then. */
 const ir_program *sched_do_decompose_reduction(sched_call *c)
 {
     sched_path at, block;

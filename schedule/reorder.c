@@ -5,6 +5,20 @@
  * The named loops take each other's places; loops in between stay. Legal where the iterations may run in any
  * order (each element that crosses between blocks does so within one iteration of all of them) and, for
  * reductions, where the terms of one element keep their order or the combiner was declared to allow another.
+ *
+ * A worked example of the dependence rule, with the loops y and x to be exchanged:
+ *
+ *     for y { for x { block P { P[y, x] = .. }  block Q { Q[y, x] = P[y, x] } } }       legal
+ *     for y { for x { block P { P[y, x] = .. }  block Q { Q[y, x] = P[y - 1, x] } } }   refused: y
+ *     for y { for x { block P { P[x] = .. }     block Q { Q[y, x] = P[x] } } }          legal: P is private
+ *
+ * In the first line what crosses from P to Q stays within one iteration of both loops, so the order of the
+ * iterations does not matter. In the second, iteration (y, x) reads what (y - 1, x) wrote. In the third each
+ * iteration writes P[x] before it reads it; the values of other iterations are never seen.
+ *
+ * For reductions the order of the terms of one element counts. Floating-point sums depend on it, so the loops
+ * k.0 and k.1 keep their order among themselves unless the combiner says `reorders`. They may still cross
+ * spatial loops: exchanging y and k changes the order of elements, and not the order of the terms of one.
  */
 #include <string.h>
 
@@ -63,6 +77,8 @@ static bool find_chain(sched_call *c, const char *const *loop, int n, chain *out
     return true;
 }
 
+/* The chain holds loops alone. A condition or a second statement between two of the loops would run in
+ * another number of iterations, or with another value, if the loops changed places around it. */
 static bool straight(sched_call *c, chain *ch)
 {
     ch->n = ch->last - ch->first + 1;
@@ -80,6 +96,8 @@ static bool straight(sched_call *c, chain *ch)
     return true;
 }
 
+/* Named loops fill the places of named loops, in the order given; all others stay where they are. So
+ * reorder(k, y) of y, x, k gives k, x, y. */
 static void set_order(sched_call *c, chain *ch, const char *const *loop, int n)
 {
     int next = 0;
@@ -98,7 +116,8 @@ static void set_order(sched_call *c, chain *ch, const char *const *loop, int n)
     }
 }
 
-/* No loop may leave one that its bounds use. */
+/* No loop may leave one that its bounds use. A loop's own place counts too (j = i), and is harmless: no
+ * extent mentions its own variable. */
 static bool bounds_hold(sched_call *c, const chain *ch)
 {
     for (int i = 0; i < ch->n; i++)
@@ -109,7 +128,8 @@ static bool bounds_hold(sched_call *c, const chain *ch)
     return true;
 }
 
-/* Some block below counts its steps by loop i of the chain. */
+/* Some block below counts its steps by loop i of the chain. A scan variable is bound to the number of a step;
+ * the loop counts time. */
 static bool is_scan(sched_call *c, const chain *ch, int i)
 {
     tree_sites below = tree_all_sites(c->cx, ch->link[ch->n - 1]);
@@ -122,7 +142,8 @@ static bool is_scan(sched_call *c, const chain *ch, int i)
     return false;
 }
 
-/* Lanes stay inside of threads, threads inside of blocks. */
+/* Lanes stay inside of threads, threads inside of blocks. Only annotated loops can break this rule; serial
+ * ones may stand anywhere. */
 static bool nesting_holds(sched_call *c, const chain *ch)
 {
     for (int i = 0; i < ch->n; i++)
@@ -137,7 +158,8 @@ static bool nesting_holds(sched_call *c, const chain *ch)
     return true;
 }
 
-/* Reduce loops of the site, as they come in `order`, in the same order as in the chain. */
+/* Reduce loops of the site, as they come in `order`, in the same order as in the chain. Where they are not,
+ * *a and *b name two loops that changed places, for the message. */
 static bool reduction_order_kept(sched_call *c, const chain *ch, const tree_site *site, const char **a,
                                  const char **b)
 {
@@ -176,7 +198,8 @@ static bool cross(const chain *ch, int i, int j)
     return i != j && (i < j) != (new_place(ch, ch->link[i]) < new_place(ch, ch->link[j]));
 }
 
-/* Time may change sides with spatial loops only; nothing does with loops without order. */
+/* Time may change sides with spatial loops only; nothing does with loops without order. An opaque stage runs
+ * as it was written, so that no loop at all may cross its loops. */
 static bool order_kept(sched_call *c, const chain *ch, const tree_site *site)
 {
     for (int i = 0; i < ch->n; i++) {
@@ -192,7 +215,11 @@ static bool order_kept(sched_call *c, const chain *ch, const tree_site *site)
     return true;
 }
 
-/* A spatial loop that comes to lie outside of time, or inside, takes part in no exchange between steps. */
+/* A spatial loop that comes to lie outside of time, or inside, takes part in no exchange between steps.
+ *
+ *     for t { for x { S[t, x] = S[t - 1, x] + 1 } }       x may leave t: column x needs column x alone
+ *     for t { for x { S[t, x] = S[t - 1, x + 1] } }       refused: step t of x needs step t - 1 of x + 1
+ */
 static bool steps_are_elementwise(sched_call *c, const chain *ch, const ir_stmt *root)
 {
     tree_sites all = tree_all_sites(c->cx, root);
@@ -211,6 +238,7 @@ static bool steps_are_elementwise(sched_call *c, const chain *ch, const ir_stmt 
     return true;
 }
 
+/* What is asked of each block below the chain by itself. */
 static bool may_permute(sched_call *c, const chain *ch, const tree_site *site)
 {
     const ir_combiner *combiner = tree_combiner(site->block);
@@ -230,7 +258,9 @@ static bool may_permute(sched_call *c, const chain *ch, const tree_site *site)
 }
 
 /* What one block writes may be used by others only within one iteration of all loops of the chain; by itself,
- * bindings must be an injection. */
+ * bindings must be an injection. The loops are asked one after the other. Scan loops are left out: their
+ * iterations do depend on each other, and steps_are_elementwise looks at what crosses them, in the new
+ * tree. */
 static bool dependences_hold(sched_call *c, const chain *ch)
 {
     tree_sites all = tree_all_sites(c->cx, c->tree->body);
@@ -264,6 +294,7 @@ static bool dependences_hold(sched_call *c, const chain *ch)
     return true;
 }
 
+/* Where the order is the old one the tree is returned as it is; the step still goes into the trace. */
 const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
 {
     chain ch;

@@ -7,6 +7,24 @@
  *
  * The part must be complete when an iteration ends, and the parts of all iterations must be all of the
  * block's domain: its loops are found by inverting what the producers write and what the block reads.
+ *
+ * A worked example: C runs to n in tiles of 8, and Q reads C one row further on.
+ *
+ *     for C.y.0 { for C.y.1 in 0..8 { C[y] = .. } }        for Q.y in 0..n-1 { Q[y] = C[y + 1] + 1 }
+ *
+ *     reverse_compute_at(Q, C.y.0):   for C.y.0 { for C.y.1 { .. }
+ *                                       for Q.y in 0..8 { block Q(y = C.y.0*8 - 1 + Q.y)
+ *                                         where C.y.0*8 - 1 + Q.y >= 0 && C.y.0*8 - 1 + Q.y < n - 1 } }
+ *
+ * An iteration completes C[C.y.0*8 : +8]. Q reads index y + 1, so the instances that read within this box are
+ * y = C.y.0*8 - 1 .. C.y.0*8 + 6. The boxes of all iterations together are all of C, so each instance of Q
+ * runs in exactly one iteration, the one in which its row of C is complete. Both ends get a predicate, as -1
+ * and n - 1 are no rows of Q.
+ *
+ * What would go wrong without the checks. If C were only a part of its domain (a piece of a cut), the
+ * instances of Q that read the rest would run nowhere (writes_all). If Q also read C[y + 2], the second read
+ * would lie in the next tile (sched_reads_are_written finds it in the new tree). If C's loops could be empty
+ * where Q has points, Q would lose instances (empty_loop).
  */
 #include "ir/reason/facts.h"
 #include "ir/text.h"
@@ -15,7 +33,9 @@
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
-/* Q runs where its producers do, apart from what only keeps those in their domains. */
+/* Q runs where its producers do, apart from what only keeps those in their domains. A producer under `where x
+ * > 3` completes nothing elsewhere, and Q must not run there either. Conditions that only keep the producer
+ * in its domain are left out: Q has a domain of its own. */
 static void add_guards(sched_move *m, const tree_site *w)
 {
     base_vec all = {0}, counts = {0};
@@ -34,7 +54,9 @@ static void add_guards(sched_move *m, const tree_site *w)
     }
 }
 
-/* The copy of an accumulating cache leaves its buffer complete when it is at the last of its steps. */
+/* The copy of an accumulating cache leaves its buffer complete when it is at the last of its steps. See
+ * accumulate.c: the copy stores in each step k.0, and the value of the last step alone is the result. Q gets
+ * `k.0 == last` in its predicate. Any other block with steps is a real scan, whose values change on. */
 static bool add_last_steps(sched_move *m, const tree_site *w)
 {
     tec_context *cx = m->c->cx;
@@ -57,7 +79,8 @@ static bool add_last_steps(sched_move *m, const tree_site *w)
     return true;
 }
 
-/* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. */
+/* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. A
+ * reduction loop at or outside of the target leaves the sum unfinished when an iteration ends. */
 static const tree_site *last_producer(sched_move *m)
 {
     const tree_site *last = NULL;
@@ -107,7 +130,9 @@ static int read_iter(sched_move *m, const ir_region *read, int d, int64_t *c)
 
 /* The iterations of w together write every element of its domain (of a scan: in a step). A piece of a cut
  * loop does not, nor a block that was computed at its readers: it writes what they use, and an index under a
- * condition may not be used. */
+ * condition may not be used. `whole` is the box that the block's domain would write. Where it is filled with
+ * no loop standing still, the loops reach all of the domain. A scan's box is that of one step: its other
+ * loops are asked alone. */
 static bool writes_all(sched_move *m, const tree_site *w, const ir_region *write, const int *dim_of)
 {
     int step = 0, n = write->buffer->n;
@@ -149,7 +174,8 @@ static bool plain_read(sched_move *m, const ir_region *read)
 }
 
 /* The values of w's iteration variables where it writes the element that Q reads, over the variables of Q; a
- * NULL among them: any. NULL: not known. */
+ * NULL among them: any. NULL: not known. By the plain store, an iteration variable is the element's index
+ * less a constant; by a layout, it is the inverse map at the index that Q reads. */
 static const ir_expr **writing_point(sched_move *m, const ir_region *read, const tree_site *w,
                                      const ir_region *write)
 {
@@ -175,7 +201,9 @@ static const ir_expr **writing_point(sched_move *m, const ir_region *read, const
 }
 
 /* All that Q reads of the buffer is written by an instance of w, and not the padding of a layout: there Q
- * would find no iteration to run in. */
+ * would find no iteration to run in. An example: w writes P[floordiv(i, 8), i % 8] for i < 13, so that P[1,
+ * 5..7] is padding. If Q reads all 16 elements, the instances of Q at the padding belong to no instance of
+ * w. */
 static bool reads_instances(sched_move *m, const ir_region *read, const tree_site *w, const ir_region *write)
 {
     const ir_expr **value = writing_point(m, read, w, write), *zero = ir_int(m->c->cx, 0);
@@ -220,7 +248,8 @@ static bool is_new_loop(sched_move *m, const tree_site *w, int i)
            tree_kind_for(m->c->cx, m->site, w->loop[i]->loop.var) == IR_REDUCE_ITER;
 }
 
-/* Where Q has points, its new loops must run. */
+/* Where Q has points, its new loops must run. NULL: all of the new loops run. Facts are added loop by loop,
+ * as the extent of a loop may depend on those around it. */
 static const ir_stmt *empty_loop(sched_move *m, const tree_site *w)
 {
     const ir_expr *one = ir_int(m->c->cx, 1);
@@ -240,7 +269,9 @@ static const ir_stmt *empty_loop(sched_move *m, const tree_site *w)
 }
 
 /* In one iteration of the new loops that say nothing of which points of Q run, the first (or the last) of
- * each, conditions on them hold. Gives one that is not proven to. */
+ * each, conditions on them hold. Gives one that is not proven to. A loop that says nothing of Q's points
+ * repeats the same part. Then Q runs in each of its iterations, unless a condition on the loop picks one; the
+ * first and the last are the ones that such conditions pick. */
 static const ir_expr *idle_guard(sched_move *m, const tree_site *w, bool last)
 {
     tec_context *cx = m->c->cx;
@@ -261,7 +292,8 @@ static const ir_expr *idle_guard(sched_move *m, const tree_site *w, bool last)
     return NULL;
 }
 
-/* All that Q reads of w's part is computed in each iteration in which Q runs, and Q runs. */
+/* All that Q reads of w's part is computed in each iteration in which Q runs, and Q runs. The reasons are
+ * tried in this order, and the first that applies is the one for the reader. */
 static bool part_is_reached(sched_move *m, const tree_site *w, const char **reason)
 {
     const ir_stmt *empty = empty_loop(m, w);
@@ -283,7 +315,12 @@ static bool part_is_reached(sched_move *m, const tree_site *w, const char **reas
     return true;
 }
 
-/* Q runs at the points that read, one variable for each dimension, what lies in the box. */
+/* Q runs at the points that read, one variable for each dimension, what lies in the box.
+ *
+ *     w writes C[y], y in 0..n;  Q reads C[y + 1]:  shift 1, so Q's y is the box's index less 1
+ *
+ * `ahead` is how far the read lies ahead of the write in terms of iterations; Q's domain shifted by it must
+ * lie within w's, or some instances of Q would read rows that w never writes. */
 static bool take_plain_part(sched_move *m, const ir_region *read, const tree_site *w, const ir_region *write,
                             const int *dim_of, const ir_region *box, const char **reason)
 {
@@ -313,7 +350,8 @@ static bool take_plain_part(sched_move *m, const ir_region *read, const tree_sit
 }
 
 /* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not
- * cover all of them. */
+ * cover all of them. First: does w write all of its buffer? Then: which instances of Q read what one
+ * iteration completes, by the plain read or by the inverse of a layout? Last: do these instances run? */
 static bool take_part(sched_move *m, const ir_region *read, const tree_site *w, const ir_region *write,
                       const char **reason)
 {
@@ -348,7 +386,8 @@ static bool take_part(sched_move *m, const ir_region *read, const tree_site *w, 
 }
 
 /* One producer's part decides; the others must have completed what Q reads there. The first producer whose
- * part passes is taken. */
+ * part passes is taken. Each attempt starts from the whole domain again. The user sees the reason of the
+ * first producer that failed. */
 static const ir_stmt *try_parts(sched_move *m, const char *last)
 {
     const char *why = NULL, *reason = NULL;
@@ -409,7 +448,7 @@ static bool others_complete(sched_move *m, const tree_site *last)
 }
 
 /* reverse_compute_at(Q, l): Q runs inside l, after its last producer there, over what the producers complete
- * in the iteration. */
+ * in the iteration. Checks that need no new tree come first. What remains is tried producer by producer. */
 const ir_program *sched_do_reverse_compute_at(sched_call *c)
 {
     const tree_site *last;

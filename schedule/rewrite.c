@@ -3,6 +3,19 @@
  *
  * Loop variables occur in bounds, conditions, lets, bindings and predicates; never inside a block. So a
  * rewrite of loops never enters one, and a rewrite of a block's inside never looks at loops.
+ *
+ * A worked example of rebinding, for split(y, _, 4) with y in 0..10:
+ *
+ *     for y in 0..10 { block C(y = y) where y < 8 { .. } }
+ *
+ *     rebind y := y.0*4 + y.1, with the guard y.0*4 + y.1 < 10, inside y.0 in 0..3 and y.1 in 0..4:
+ *
+ *     block C(y = y.0*4 + y.1) where y.0*4 + y.1 < 8 && y.0*4 + y.1 < 10 { .. }
+ *
+ * The predicate is simplified under the ranges of the new loops, and only where it mentions y. A conjunct
+ * that becomes `true` disappears. One that becomes `false` may not replace a condition about a reduction
+ * loop: such a condition skips updates, while `false` would skip the init as well, and the element would stay
+ * unwritten.
  */
 #include <string.h>
 
@@ -35,7 +48,8 @@ static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const i
     return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
 }
 
-/* A variable of e feeds a reduce iteration variable of the block. */
+/* A variable of e feeds a reduce iteration variable of the block. Says "reduce", but means every kind that is
+ * not spatial: steps of a scan guard the updates too. */
 static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
 {
     base_vec vars = {0};
@@ -49,7 +63,8 @@ static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
 }
 
 /* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false`
- * would guard the init too. */
+ * would guard the init too. Conjuncts are rewritten one by one, so that those which become true disappear and
+ * the others keep their form. */
 static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *out = NULL;
@@ -71,6 +86,8 @@ static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const 
     return out;
 }
 
+/* The guard is added to every block below, whether or not the block mentions the variable: an iteration that
+ * does not exist runs nothing. */
 static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     int n = s->block.block->n_iters;
@@ -91,6 +108,7 @@ static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const 
 
 static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s);
 
+/* The extent is rebound before the body: the facts inside need the new one. */
 static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *extent = rebind_expr(r, f, s->loop.extent);
@@ -134,6 +152,8 @@ static const ir_stmt *rebind_let(const rebinding *r, const ir_facts *f, const ir
     return value == s->let.value && body == s->let.body ? s : ir_let_stmt(r->cx, s->let.var, value, body);
 }
 
+/* Goes down with the facts that hold at each statement. Stores, asserts and the like are met only where a
+ * tree has statements outside of blocks. */
 static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     switch (s->kind) {
@@ -165,6 +185,7 @@ const ir_stmt *sched_remove(tec_context *cx, const sched_path *p)
     return sched_rebuild(cx, p, p->n - 1, ir_nothing(cx));
 }
 
+/* A single statement counts as a sequence of one. */
 const ir_stmt *sched_insert(tec_context *cx, const ir_stmt *body, int index, const ir_stmt *node)
 {
     if (body->kind != IR_SEQ)
@@ -198,6 +219,8 @@ static const ir_stmt *duplicate_block(sched_call *c, const ir_stmt *s)
     return sched_with_block(c->cx, s, b);
 }
 
+/* Used for the second part of a cut, and for rows ahead of a loop: both copies stay in one tree, where names
+ * are unique. */
 const ir_stmt *sched_duplicate(sched_call *c, const ir_stmt *s)
 {
     if (s->kind == IR_FOR)
@@ -262,6 +285,7 @@ static const ir_buffer *swap(ir_rewrite *rw, const ir_buffer *b)
     return b == w->old ? w->new_one : b;
 }
 
+/* Also used when only a property of the buffer changes (scope, strides): a buffer never changes in place. */
 const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old,
                                     const ir_buffer *new_one)
 {
@@ -284,6 +308,8 @@ const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *s, const ir_bloc
     return copy;
 }
 
+/* The regions are boxes over the block's iteration variables, so the facts are the ranges of these alone.
+ * Init and body count together. */
 const ir_block *sched_refresh(const ir_facts *f, const ir_block *b)
 {
     tec_context *cx = ir_facts_context(f);

@@ -16,6 +16,17 @@
  * Where C is one part of a cut, the partial results are those of its part: they are as large as the box that
  * it writes, and the variables of C.rf count from there. So a block that nothing else writes with computes
  * all of its domain, which is what moves and copies take for granted.
+ *
+ * Why the steps must be legal. A sum of n terms in any order and grouping is the same where the combiner is
+ * declared associative and commutative: C = 7 + (a0 + a8 + ..) + (a1 + a9 + ..) + ... Here group v holds the
+ * terms k with k mod 8 = v. Each group starts at the identity (0 for a sum), which may be added any number of
+ * times; the user's init 7 must be added once, so it stays with C. If the partial results started at 7 as
+ * well, the result would hold it nine times.
+ *
+ * Where a group is empty, as with n = 3 and 8 groups, its partial result is the identity, which changes
+ * nothing. For this reason conditions on reduction loops move inside of C.rf and guard its updates alone:
+ * under a predicate of the block, the groups 3 to 7 would never be initialised, and C would read memory that
+ * nobody wrote.
  */
 #include <string.h>
 
@@ -58,6 +69,8 @@ static bool reduces(const factoring *r, const ir_stmt *loop)
 
 /* ---- checks ---- */
 
+/* The rewrite makes two updates of one; so the block must be a single update, whose terms may be regrouped,
+ * and which does nothing that must happen once per term. */
 static bool block_fits(factoring *r)
 {
     const ir_block *b = r->site->block;
@@ -77,6 +90,9 @@ static bool block_fits(factoring *r)
     return true;
 }
 
+/* A reduction loop keeps its extent in S.rf, but stands in another nest there; spatial loops inside of the
+ * outermost reduction loop are copied for the result. So the bounds may only use loops that are around both
+ * nests. */
 static bool bounds_fit(factoring *r, int at)
 {
     const ir_stmt *l = r->site->loop[at];
@@ -127,6 +143,8 @@ static bool steps_fit(factoring *r)
     return true;
 }
 
+/* Splits the predicate: `inside` is about reduction loops, `outside` about all others. A conjunct about both
+ * would have to guard the init of S.rf for some groups and not for others. */
 static bool predicate_fits(factoring *r)
 {
     tec_context *cx = r->c->cx;
@@ -163,7 +181,13 @@ static bool has_other_writers(const factoring *r, const tree_sites *all)
 }
 
 /* Inside of spatial loops the partial results live in one iteration, where the box of that iteration says
- * what there is. */
+ * what there is.
+ *
+ *     for k { for y in 0..4 { block C(y) } }   for k'2 { for y'2 in 0..8 { block C'2(y = y'2 + 4) } }
+ *
+ * After cut(y, 4) both blocks write C. The partial results of one have the size of the box that it writes, so
+ * that the new block fills its buffer. The box must be proven to be full: an element in it that the block
+ * does not write would have no partial result. */
 static bool part_fits(factoring *r, const tree_sites *all)
 {
     tec_context *cx = r->c->cx;
@@ -206,6 +230,8 @@ static const ir_expr *not_negative(const factoring *r, const ir_expr *extent)
     return ir_prove_le(r->c->s->view.facts, zero, extent) ? extent : ir_max(r->c->cx, extent, zero);
 }
 
+/* One more dimension than the result, at place `axis`. An extent that may be negative is cut off at 0, since
+ * the shape of a buffer must not be negative. */
 static const ir_buffer *partial_buffer(factoring *r, const ir_buffer *b)
 {
     tec_context *cx = r->c->cx;
@@ -232,7 +258,8 @@ static const char *short_name(const factoring *r, const ir_expr *var)
                                                                             : var->var.name;
 }
 
-/* The variables of a block that is being made, with their bindings. */
+/* The variables of a block that is being made, with their bindings. `map` is filled as variables are added;
+ * an expression of the old block is carried over by applying it. */
 typedef struct {
     ir_iter *iters;
     const ir_expr **bind;
@@ -250,7 +277,8 @@ static const ir_expr *add_variable(const factoring *r, variables *v, const char 
     return var;
 }
 
-/* `part`: of a part of the domain, counted from its begin. */
+/* `part`: of a part of the domain, counted from its begin. For a part, the new variable counts from 0: old =
+ * new + begin. */
 static variables spatial_variables(const factoring *r, bool part)
 {
     tec_context *cx = r->c->cx;
@@ -292,6 +320,7 @@ static const ir_expr *const *partial_index(const factoring *r, const variables *
     return out;
 }
 
+/* The new block keeps role, notes and source line of the old one; its regions are computed anew. */
 static const ir_block *make_block(const factoring *r, const variables *v, const char *name,
                                   const ir_stmt *init, const ir_stmt *body)
 {
@@ -307,8 +336,9 @@ static const ir_block *make_block(const factoring *r, const variables *v, const 
     return sched_refresh(r->c->s->view.facts, b);
 }
 
-/* The old reduction variables as sums of the new ones, one for each reduction loop. Gives the variable of
- * l. */
+/* The old reduction variables as sums of the new ones, one for each reduction loop. Gives the variable of l.
+ * Each reduction loop becomes an iteration variable of its own, so the old ones can be written as sums: with
+ * k = k.0*8 + k.1, k.0 reduces and k.1, the loop that is factored, becomes spatial. */
 static const ir_expr *factor_variables(const factoring *r, variables *v)
 {
     tec_context *cx = r->c->cx;
@@ -332,7 +362,8 @@ static const ir_expr *factor_variables(const factoring *r, variables *v)
     return of_loop;
 }
 
-/* S.rf in place of S. */
+/* S.rf in place of S. Stores the identity of each component, then updates the partial results under the
+ * condition that was the predicate's part over reduction loops. */
 static const ir_stmt *partial_block(const factoring *r, const char *name)
 {
     tec_context *cx = r->c->cx;
@@ -360,6 +391,8 @@ static const ir_stmt *partial_block(const factoring *r, const char *name)
 
 /* ---- the result ---- */
 
+/* Reduces over the one variable of the loop that was factored; its terms are the partial results, component
+ * by component. */
 static const ir_stmt *final_block(const factoring *r, const ir_expr *loop)
 {
     tec_context *cx = r->c->cx;
@@ -380,8 +413,8 @@ static const ir_stmt *final_block(const factoring *r, const ir_expr *loop)
     return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
 }
 
-/* The loop over the partial results, around copies of the spatial loops inside the outermost reduction
- * loop. */
+/* The loop over the partial results, around copies of the spatial loops inside the outermost reduction loop.
+ * Built from the inside out. Each copied loop has a new variable, and the bodies made so far follow it. */
 static const ir_stmt *final_nest(const factoring *r)
 {
     tec_context *cx = r->c->cx;
@@ -401,6 +434,8 @@ static const ir_stmt *final_nest(const factoring *r)
     return s ? ir_for(cx, var, ir_int(cx, 0), r->loop->loop.extent, IR_SERIAL, s) : NULL;
 }
 
+/* The result's nest goes behind the outermost reduction loop. Loops around that run at the same time must
+ * still be independent: the partial results are a new buffer that they share. */
 static const ir_program *factored(factoring *r, const sched_path *block, const char *name)
 {
     tec_context *cx = r->c->cx;
@@ -425,7 +460,8 @@ static const ir_program *factored(factoring *r, const sched_path *block, const c
     return after;
 }
 
-/* rfactor(l, axis): partial results in a buffer with dimension `axis` for l. */
+/* rfactor(l, axis): partial results in a buffer with dimension `axis` for l. If several blocks lie below the
+ * loop, the one that reduces over it is meant. */
 const ir_program *sched_do_rfactor(sched_call *c)
 {
     sched_path at, block;

@@ -12,6 +12,18 @@
  * overwritten by row r + w, which the first iteration computes that no longer reads r. What the loop carries
  * then keeps its order: iterations that exchange elements are not independent, and the steps that ask for
  * that refuse it.
+ *
+ * A worked example with its numbers: w = 3 rows, s = 1, so 2 rows are computed ahead.
+ *
+ *     ahead:  rows 0 and 1 into slots 0 and 1
+ *     y = 0:  row 2 into slot 2;  C[0] reads rows 0 1 2 = slots 0 1 2
+ *     y = 1:  row 3 into slot 0;  C[1] reads rows 1 2 3 = slots 1 2 0
+ *     y = 2:  row 4 into slot 1;  C[2] reads rows 2 3 4 = slots 2 0 1
+ *
+ * Row 3 overwrites row 0 in the iteration that no longer reads row 0. In general row r is last read in
+ * iteration floor(r / s), and row r + w is computed in the next one. If the predicate let an iteration skip
+ * its rows (runs_always), the iterations after it would find older rows in their slots. If an input of P were
+ * computed in the loop (inputs_before), the rows ahead would be computed from it too early.
  */
 #include "ir/reason/facts.h"
 #include "ir/text.h"
@@ -34,6 +46,7 @@ typedef struct {
 
 /* ---- the window ---- */
 
+/* The writer must be the only one: a second one would write rows that the window no longer holds. */
 static bool find_writer(rolling *r)
 {
     const ir_expr *var = r->loop->loop.var;
@@ -54,7 +67,9 @@ static bool find_writer(rolling *r)
     return true;
 }
 
-/* One dimension moves with the loop, by less than the window is wide. */
+/* One dimension moves with the loop, by less than the window is wide. `step` is the coefficient of the loop's
+ * variable in the first element of the box, `window` the extent of the box. With window <= step no row is
+ * shared, and there is nothing to keep. */
 static bool find_window(rolling *r)
 {
     const ir_region *write = tree_access(r->w->block->writes, r->w->block->n_writes, r->b);
@@ -87,7 +102,9 @@ static bool find_window(rolling *r)
     return true;
 }
 
-/* The variable that indexes the moving dimension is the window's beginning plus a loop of its own. */
+/* The variable that indexes the moving dimension is the window's beginning plus a loop of its own. `users`
+ * counts the loops that feed this variable, and then the other variables that the found loop feeds: exactly
+ * one in total means that the loop stands for the rows, and for nothing else. */
 static bool find_rows(rolling *r)
 {
     const ir_region *write = tree_access(r->w->block->writes, r->w->block->n_writes, r->b);
@@ -136,7 +153,8 @@ static bool stands_alone(rolling *r)
     return true;
 }
 
-/* The rows that an iteration leaves out must have been computed by the ones before. */
+/* The rows that an iteration leaves out must have been computed by the ones before. A condition on the rows
+ * themselves would leave out rows inside the window. */
 static bool runs_always(rolling *r)
 {
     base_vec all = {0};
@@ -164,6 +182,7 @@ static bool inputs_before(rolling *r)
     return true;
 }
 
+/* All that must hold before the rewrite. find_window and find_rows also fill in what the rewrite needs. */
 static bool check(rolling *r)
 {
     const ir_expr *var = r->loop->loop.var;
@@ -187,7 +206,8 @@ static bool check(rolling *r)
 
 /* ---- the rewrite ---- */
 
-/* The nest of the writer with its loop over the window running over rows first .. first+n-1. */
+/* The nest of the writer with its loop over the window running over rows first .. first+n-1. The loop is
+ * rebuilt with a new extent; its variable is rebound to `first + variable` in the body. */
 static const ir_stmt *with_rows(rolling *r, const ir_facts *f, const ir_stmt *nest, int64_t first, int64_t n)
 {
     tec_context *cx = r->c->cx;
@@ -215,6 +235,8 @@ static const ir_stmt *rows_ahead(rolling *r, const ir_stmt *nest)
         r->c, with_rows(r, f, nest, 0, r->window - r->step - BASE_PLANT_ON(r->c->cx, rolling_ahead)));
 }
 
+/* Puts the rows ahead in front of the loop, and the writer with its last `step` rows into the loop, in the
+ * place of the old nest. The facts differ: ahead of the loop its variable is 0. */
 static const ir_stmt *carry(rolling *r)
 {
     tec_context *cx = r->c->cx;
@@ -231,7 +253,8 @@ static const ir_stmt *carry(rolling *r)
     return sched_rebuild(cx, &r->at, r->at.n - 1, ir_seq2(cx, ahead, sched_with_child(cx, r->loop, 0, body)));
 }
 
-/* The buffer of one window, and the map of its elements. */
+/* The buffer of one window, and the map of its elements. The new buffer is one window in the moving
+ * dimension, and the map takes row r to r mod window. */
 static const ir_buffer *ring(rolling *r, sched_arg *map)
 {
     tec_context *cx = r->c->cx;

@@ -18,6 +18,7 @@ sched *sched_new(tec_context *cx, const ir_program *tree, const target *t)
     return s;
 }
 
+/* Steps and tree are immutable and shared; the facts belong to the new context. */
 sched *sched_fork(tec_context *cx, const sched *s)
 {
     if (!s)
@@ -81,6 +82,7 @@ void sched_clear(sched *s)
     s->error = NULL;
 }
 
+/* For rules of templates and tuners that are no step: the error reads like a refusal of the schedule. */
 bool sched_reject(sched *s, const char *fmt, ...)
 {
     va_list args;
@@ -151,6 +153,8 @@ bool sched_extent(const sched *s, const char *loop, int64_t *extent)
     return l && ir_is_int(l->loop.extent, extent);
 }
 
+/* Where several blocks below the loop differ, the kind that restricts most is given: the order of the
+ * enum. */
 ir_iter_kind sched_loop_kind(const sched *s, const char *loop)
 {
     const ir_stmt *l = sched_loop(s, loop);
@@ -166,6 +170,8 @@ ir_iter_kind sched_loop_kind(const sched *s, const char *loop)
     return kind;
 }
 
+/* Names of the blocks that read what the named one writes, in order of execution, each once. The array
+ * belongs to the schedule's context. */
 int sched_readers_of(const sched *s, const char *block, const char ***blocks)
 {
     tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
@@ -181,6 +187,7 @@ int sched_readers_of(const sched *s, const char *block, const char ***blocks)
     return give(s, &all, blocks);
 }
 
+/* The same in the other direction: the blocks that write what the named one reads. */
 int sched_producers_of(const sched *s, const char *block, const char ***blocks)
 {
     tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);

@@ -4,6 +4,10 @@
  *     C.y.0, C.y.1 = split(C.y, _, 12)
  *
  * Nothing here knows a primitive: the table gives the function and the kinds of the arguments.
+ *
+ * What a refusal leaves behind: nothing but s->error, the text of the first refusal. The tree, the trace and
+ * the names are those of before, so that a search may try a step and go on without it. While s->error is set,
+ * later refusals are not recorded: they often follow from the first.
  */
 #include <string.h>
 
@@ -56,6 +60,7 @@ static void add_tuple(tec_context *cx, base_text *t, const ir_expr *const *e, in
     base_add(cx, t, ")");
 }
 
+/* The text is the one that trace.c reads back; _ stands for a factor that is inferred. */
 static void add_arg(tec_context *cx, base_text *t, const sched_arg *a)
 {
     switch (a->kind) {
@@ -95,6 +100,7 @@ static bool left_out(const sched_primitive *p, const sched_arg *a)
     return a->kind == SCHED_ARG_WORD && base_same(a->name, default_word(p));
 }
 
+/* Arguments that have their default are left out, so that a trace reads like what a person would write. */
 static void add_call(tec_context *cx, base_text *t, const sched_primitive *p, const sched_arg *arg, int n)
 {
     const char *comma = "";
@@ -144,6 +150,7 @@ void *sched_refuse(sched_call *c, const char *fmt, ...)
     return NULL;
 }
 
+/* The reason is the primitive's, or else the first error of the context, which a constructor left. */
 static bool refused(sched_call *c, const sched_primitive *p, int n)
 {
     base_text t = {0};
@@ -159,6 +166,8 @@ static bool refused(sched_call *c, const sched_primitive *p, int n)
     return false;
 }
 
+/* The step outlives the caller's strings, so names, integers and lists are copied to the context. Expressions
+ * are the context's already. */
 static const sched_arg *copy_args(tec_context *cx, const sched_arg *arg, int n)
 {
     sched_arg *copy = base_copy(cx, arg, (size_t)n * sizeof *arg);
@@ -218,6 +227,9 @@ static void keep_promises(sched_call *c, const ir_program *after)
         sched_threads_fit(c, after);
 }
 
+/* All or nothing: the schedule gets the new tree only if the primitive gave one without a reason, and the
+ * rules that earlier steps rely on hold of it. A primitive that gives neither is our bug. Debug builds verify
+ * the tree afterwards. */
 bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results,
                  int *n_results)
 {

@@ -26,6 +26,8 @@ typedef struct {
 
 /* ---- the intrinsic ---- */
 
+/* Intrinsics of the file come first and may have the name of one of the hardware. `missing` says that the
+ * hardware has such an intrinsic, but this target lacks what it needs. */
 static const te_intrinsic *find_intrinsic(sched_call *c, const char *name)
 {
     const te_intrinsic *in = c->s->intrinsics ? te_intrinsic_named(c->s->intrinsics, name) : NULL;
@@ -55,7 +57,8 @@ static bool has_text(tensorizing *x, const ir_intrinsic *in, const char **reason
     return false;
 }
 
-/* The nest written as the form; NULL with the reason noted. */
+/* The nest written as the form; NULL with the reason noted. The form is noted among those used only when nest
+ * and text fit, since the program lists what it calls. */
 static const ir_stmt *as_form(tensorizing *x, te_form form, const ir_stmt *nest, const char **reason)
 {
     const ir_intrinsic *in = x->in->ir[form];
@@ -94,7 +97,8 @@ static bool has_own_init(const ir_stmt *body)
     return body->kind == IR_SEQ && body->seq.n == 2;
 }
 
-/* A body that starts its reduction itself is the intrinsic's body, or its reset and its update. */
+/* A body that starts its reduction itself is the intrinsic's body, or its reset and its update. The reason of
+ * the whole body, if that was tried, goes before the reason of the update. */
 static const ir_stmt *as_body(tensorizing *x, const ir_block *b)
 {
     const char *reason = NULL, *second = NULL;
@@ -125,6 +129,8 @@ static const ir_intrinsic *listed(const ir_program *p, const char *name)
     return NULL;
 }
 
+/* Adds the forms that the program does not list yet. A form of the same name with another text or meaning is
+ * refused: lowering looks forms up by name. */
 static const ir_program *with_intrinsics(tensorizing *x, const ir_program *p)
 {
     const ir_intrinsic **all = base_array(x->cx, const ir_intrinsic *, p->n_intrinsics + x->used.n);
@@ -157,6 +163,8 @@ bool sched_is_tensorized(const ir_block *b)
     return is_written(b->body);
 }
 
+/* The facts for matching are the ranges of the block's own iteration variables, as the nest inside mentions
+ * nothing else. */
 static const ir_program *tensorize_block(tensorizing *x, const ir_program *p, const char *name)
 {
     sched_path at;
@@ -179,7 +187,8 @@ static const ir_program *tensorize_block(tensorizing *x, const ir_program *p, co
     return with_intrinsics(x, out);
 }
 
-/* tensorize(loop or block, intrinsic). */
+/* tensorize(loop or block, intrinsic). A loop is blockized first, so that one instance of a block is what the
+ * intrinsic does. */
 const ir_program *sched_do_tensorize(sched_call *c)
 {
     tensorizing x = {.c = c, .cx = c->cx};

@@ -47,6 +47,8 @@ static const ir_stmt *blocks_below(const ir_stmt *l)
     return found;
 }
 
+/* The launch begins at the innermost loop over blocks, unless this loop holds another one on some path: then
+ * its statements are not in one launch, and loops over threads below start launches of their own. */
 static place place_of(const tree_site *site)
 {
     place p = {0};
@@ -113,7 +115,9 @@ static bool reduces_in_launch(sched_call *c, const tree_site *w, const place *at
     return !c->reason;
 }
 
-/* Whether each thread of a user of b finds what it wrote itself. */
+/* Whether each thread of a user of b finds what it wrote itself. Inside one launch the users must stand under
+ * the same thread loops on each axis: thread 3 of one loop need not be thread 3 of another. Two different
+ * launches exchange global memory at their ends, which is safe, and never local memory. */
 static bool hands_over(sched_call *c, const ir_program *after, const tree_site *w, const place *from,
                        const tree_site *r, const ir_buffer *b)
 {
@@ -165,7 +169,7 @@ static bool is_of_one_kind(sched_call *c, const tree_site *w, const place *at, c
     return !c->reason;
 }
 
-/* A loop around the launch may run it more than once. */
+/* A loop around the launch may run it more than once. A loop of at most one iteration does not count. */
 static bool runs_again(sched_call *c, const tree_site *w, const ir_stmt *root)
 {
     for (int i = 0; w->loop[i] != root; i++) {
@@ -178,7 +182,11 @@ static bool runs_again(sched_call *c, const tree_site *w, const ir_stmt *root)
     return false;
 }
 
-/* What lives as long as a launch holds nothing of an earlier one. */
+/* What lives as long as a launch holds nothing of an earlier one.
+ *
+ *     for t { launch { tile[..] = .. only if t == 0;  C = tile[..] } }
+ *
+ * The second launch has a fresh tile, in which nothing was written. */
 static bool begins_anew(sched_call *c, const tree_sites *all, const tree_site *w, const place *at,
                         const ir_buffer *b)
 {
@@ -193,8 +201,8 @@ static bool begins_anew(sched_call *c, const tree_sites *all, const tree_site *w
     return !c->reason;
 }
 
-/* What is used below one loop of threads alone: each thread must write what it reads, into what is its
- * own. */
+/* What is used below one loop of threads alone: each thread must write what it reads, into what is its own.
+ * Lowering will give each thread a buffer of its own. What another thread wrote is then not in there. */
 static bool copies_fit(sched_call *c, const tree_sites *all, const tree_site *w, const place *at,
                        const ir_buffer *b)
 {
@@ -215,7 +223,8 @@ static bool copies_fit(sched_call *c, const tree_sites *all, const tree_site *w,
     return !c->reason;
 }
 
-/* What the loops at and below s ask for on each axis. */
+/* What the loops at and below s ask for on each axis. Loops over one axis one after the other use the same
+ * threads, so the greatest extent counts. */
 static void ask_for(const ir_stmt *s, int64_t threads[3])
 {
     int64_t extent;
@@ -264,6 +273,8 @@ static bool has_launch(const ir_stmt *s)
     return false;
 }
 
+/* Looks at every write of the tree, and at all users of what it writes: quadratic, but trees are small. A
+ * tree without a launch passes at once. */
 bool sched_threads_fit(sched_call *c, const ir_program *after)
 {
     if (!has_launch(after->body))

@@ -35,6 +35,8 @@ static void list_name(replay *r, base_vec *names, bool word, const char *what)
         base_push(r->s->view.cx, names, base_strdup(r->s->view.cx, word ? name : known_as(r, name)));
 }
 
+/* Names up to the end of the list. The list ends where the comma is followed by something else than a name:
+ * the next argument is a number or a tuple then. */
 static void read_names(replay *r, sched_arg *a, const char *what)
 {
     base_vec names = {0};
@@ -55,6 +57,8 @@ static bool at_factor(const base_token *t)
            (t->kind == BASE_TOK_SYMBOL && strcmp(t->text, "-") == 0);
 }
 
+/* Reads into an array that doubles; the old ones stay in the arena. A minus sign is accepted here, so that
+ * the refusal can speak of the factor that is not positive. */
 static void read_factors(replay *r, sched_arg *a)
 {
     int64_t *ints = NULL;
@@ -111,7 +115,8 @@ static void read_tuple(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
     base_expect(lx, ")");
 }
 
-/* The variables hide symbols of the same name, in the map only. */
+/* The variables hide symbols of the same name, in the map only. `(i, j) -> (floordiv(i, 8), j, i % 8)`: the
+ * variables are made here and live in the schedule's context, since the trace keeps the map. */
 static void read_map(const sched *s, base_lexer *lx, sched_arg *a)
 {
     ir_scope_table scope = {0};
@@ -134,6 +139,8 @@ static void read_map(const sched *s, base_lexer *lx, sched_arg *a)
     a->n_vars = vars.n;
 }
 
+/* One case for each kind of argument. Names of loops, blocks and buffers may be names that the text gave to
+ * results; words may not. */
 static void read_arg(replay *r, sched_arg *a)
 {
     switch (a->kind) {
@@ -162,6 +169,7 @@ static void read_arg(replay *r, sched_arg *a)
     }
 }
 
+/* The words of signatures are those of the enum's list, so a kind that is added there can be read at once. */
 static bool kind_of_word(const char *word, size_t n, sched_arg_kind *kind)
 {
     static const char *const words[] = {
@@ -178,7 +186,8 @@ static bool kind_of_word(const char *word, size_t n, sched_arg_kind *kind)
     return false;
 }
 
-/* The arguments in the order of the signature; a list or a word with a default may be missing. */
+/* The arguments in the order of the signature; a list or a word with a default may be missing. The signature
+ * is walked word by word: `loop factors word=guard`. What may be missing takes its default. */
 static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
 {
     int n = 0;
@@ -205,6 +214,7 @@ static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
     return n;
 }
 
+/* `a, b = name(..)` or `name(..)`: a name is a result if a comma or an equals sign follows it. */
 static void read_results(replay *r, base_vec *names)
 {
     bool has_results = r->lx->next.kind == BASE_TOK_SYMBOL &&
@@ -220,6 +230,7 @@ static void read_results(replay *r, base_vec *names)
     base_expect(r->lx, "=");
 }
 
+/* An error of a step in the form of all others: place, reason, and the line that the user wrote. */
 static void fail(replay *r, base_loc loc, const char *reason)
 {
     sched *s = r->s;
@@ -244,6 +255,7 @@ static const char *nearest_primitive(tec_context *cx, const char *name)
     return base_did_you_mean(cx, name, &names);
 }
 
+/* One line. The names of its results are known to the lines below only after the step was applied. */
 static bool read_step(replay *r)
 {
     base_vec results = {0};
@@ -285,6 +297,8 @@ static void take_error(sched *s)
     tec_context_clear(s->view.cx);
 }
 
+/* One argument of one primitive, by itself: the C functions take expressions and tuples as text. a->kind says
+ * what is expected. */
 bool sched_read_text(sched *s, const char *primitive, const char *text, sched_arg *a)
 {
     if (!s || !text || base_failed(s->view.cx))
@@ -300,7 +314,8 @@ bool sched_read_text(sched *s, const char *primitive, const char *text, sched_ar
     return ok;
 }
 
-/* All steps of the text, or none. */
+/* All steps of the text, or none. The old state is one struct: trees and steps are immutable, and the vector
+ * of steps only grows behind the old length. An error that was there before stays the one to be read. */
 static bool run_steps(sched *s, base_lexer *lx)
 {
     sched before = *s;

@@ -10,6 +10,10 @@
  * The map must be one-to-one (store.c proves it). Elements that it never gives are padding, which nobody
  * reads, unless a value is given for them: then the writer runs over all elements, stores that value there,
  * and other steps may let readers span them.
+ *
+ * Why one-to-one matters. Under (i, j) -> (i + j), the elements [0, 1] and [1, 0] would share a place, and
+ * the second store would overwrite the first. Under (i, j) -> (floordiv(i, 8), j, i % 8), i = e0*8 + e2 takes
+ * each place back to its element; for 13 rows the places with e0*8 + e2 >= 13 belong to no element: padding.
  */
 #include "ir/reason/facts.h"
 #include "ir/text.h"
@@ -27,6 +31,7 @@ typedef struct {
 
 /* ---- the uses ---- */
 
+/* Simplified under the ranges of the block's variables, which removes floordiv and mod where it can. */
 static const ir_expr **moved_index(transforming *t, const ir_expr *const *index)
 {
     const ir_expr **out = base_array(t->rw.cx, const ir_expr *, t->map->n);
@@ -41,6 +46,8 @@ static const ir_expr **moved_index(transforming *t, const ir_expr *const *index)
     return out;
 }
 
+/* A call that receives the buffer itself reads memory by the old layout, which no rewriting of indices can
+ * change. */
 static const ir_expr *move_load(ir_rewrite *rw, const ir_expr *e)
 {
     transforming *t = (transforming *)rw;
@@ -61,6 +68,7 @@ static const ir_stmt *move_store(transforming *t, const ir_stmt *s)
                     moved_index(t, s->store.index), t->map->n);
 }
 
+/* An update of several buffers shares one index among them, so one of them cannot move alone. */
 static const ir_stmt *move_update(transforming *t, const ir_stmt *s)
 {
     const ir_combiner *k = s->update.combiner;
@@ -73,6 +81,8 @@ static const ir_stmt *move_update(transforming *t, const ir_stmt *s)
     return ir_update(t->rw.cx, k, &t->new_one, moved_index(t, s->update.index), t->map->n, source);
 }
 
+/* Blocks that do not use the buffer are shared. `f` is set to the facts inside the block for the time of its
+ * rewriting. */
 static const ir_stmt *move_block(transforming *t, const ir_stmt *s)
 {
     const ir_block *b = s->block.block;
@@ -124,7 +134,9 @@ const ir_stmt *sched_reindex(sched_call *c, const ir_stmt *root, const ir_buffer
 
 /* ---- the map ---- */
 
-/* The buffer with as many elements in each dimension as the map's index runs through. */
+/* The buffer with as many elements in each dimension as the map's index runs through. The extent of dimension
+ * d is how many values the map's index d takes over the old shape. An index must begin at 0, as elements in
+ * front of it would be room that nothing uses. */
 static ir_buffer *new_buffer(sched_call *c, const ir_buffer *b, const sched_arg *map)
 {
     const ir_expr **zero = base_array(c->cx, const ir_expr *, b->n),
@@ -163,6 +175,7 @@ static bool read_map(sched_call *c, const ir_buffer *b, const ir_buffer *to, con
 
 /* ---- the padding ---- */
 
+/* The value in the buffer's dtype; an integer may pad a buffer of floats. */
 static const ir_expr *pad_value(sched_call *c, const ir_buffer *b)
 {
     const ir_expr *e = c->arg[2].exprs[0];
@@ -177,7 +190,8 @@ static const ir_expr *pad_value(sched_call *c, const ir_buffer *b)
                               ir_expr_text(c->cx, e));
 }
 
-/* The one spatial store to the buffer, under plain loops. */
+/* The one spatial store to the buffer, under plain loops. The block must be one that may run again over more
+ * points: a plain store without init. NULL without a reason where nobody writes the buffer. */
 static const tree_site *only_store(sched_call *c, const tree_sites *all, const ir_buffer *b)
 {
     const tree_site *w = NULL;
@@ -196,7 +210,8 @@ static const tree_site *only_store(sched_call *c, const tree_sites *all, const i
     return w; /* NULL: nobody writes it, so that nobody reads it */
 }
 
-/* The loop that is all of an iteration variable, and of nothing else. */
+/* The loop that is all of an iteration variable, and of nothing else. The loop is made longer, so nothing
+ * else may be driven by it: no other axis, no predicate, no other block. */
 static const ir_stmt *whole_loop(sched_call *c, const tree_sites *all, const tree_site *w, int i)
 {
     const ir_expr *bind = w->stmt->block.bind[i];
@@ -228,7 +243,11 @@ static const ir_stmt *longer_loop(tec_context *cx, const ir_stmt *root, const ir
     return sched_rebuild(cx, &at, at.n - 1, ir_for_like(cx, loop, loop->loop.min, extent, loop->loop.body));
 }
 
-/* The writer runs over all elements and stores `value` where there was none. */
+/* The writer runs over all elements and stores `value` where there was none.
+ *
+ *     P[i] = A[i]*2, i < 13      =>      P[i] = select(i < 13, A[i]*2, 0), i < 16
+ *
+ * The map's layout says how far each variable must run so that every element is stored (l->extent). */
 static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const tree_layout *l, const ir_expr *value)
 {
     tree_sites all = tree_all_sites(c->cx, c->tree->body);
@@ -284,7 +303,8 @@ static bool stays_independent(sched_call *c, const ir_stmt *root, const ir_buffe
 }
 
 /* transform_layout(buffer, (i, j, ...) -> (...), pad): element [i, j, ...] lies at the index that the map
- * gives; `pad`, where it is given, is stored in all elements that the map does not give. */
+ * gives; `pad`, where it is given, is stored in all elements that the map does not give. The padding is
+ * filled before the indices move, while the store still has one variable in each dimension. */
 const ir_program *sched_do_transform_layout(sched_call *c)
 {
     const ir_buffer *b = sched_own_buffer(c);

@@ -31,6 +31,8 @@ static void claim(checking *k, const ir_stmt *s, const char *name)
     base_dict_put(k->s->view.cx, &k->names, name, s);
 }
 
+/* The rules that the loop kinds have among each other; bind.c and annotate.c refuse steps by the same
+ * rules. */
 static void check_loop(checking *k, const ir_stmt *s)
 {
     const char *name = s->loop.var->var.name;
@@ -46,6 +48,7 @@ static void check_loop(checking *k, const ir_stmt *s)
         broken(k, s, "a vectorised loop lies in a vectorised one", name);
 }
 
+/* Goes down with the innermost parallel and vectorised loops around, and restores them on the way back. */
 static void check(checking *k, const ir_stmt *s)
 {
     const ir_stmt *parallel = k->parallel, *lanes = k->lanes;

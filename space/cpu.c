@@ -11,6 +11,8 @@
  */
 #include "space/master.h"
 
+/* By place of the stage in the shape; `tiled` is NULL, and `nest` zero, where the stage is of another
+ * part. */
 typedef struct {
     const space_tiled_choice **tiled;
     space_nest_choice *nest;
@@ -21,7 +23,13 @@ static int place_of(const space_shape *shape, const space_stage *g)
     return (int)(g - shape->stage);
 }
 
-/* What is computed inside a nest is read there alone. */
+/* What is computed inside a nest is read there alone.
+ *
+ *     M = max over x of R;  E[y, x] = exp(R[y, x] - M[y])      M in the rows of E's nest
+ *
+ * M may be computed there if nobody else reads it, or if its other readers are computed in the same rows too.
+ * The reader itself must be a nest of its own, whose rows are not cut into tiles: a tile has no single
+ * row. */
 static void require_readers(tec_knobs *k, const space_shape *shape, choices *c, int i)
 {
     const space_stage *g = &shape->stage[i];
@@ -67,8 +75,9 @@ static choices declare(tec_knobs *k, const space_shape *shape)
     return c;
 }
 
-/* Prologues that stay outside of the tiles of their tiled stage are nests like others, as they would
- * start. */
+/* Prologues that stay outside of the tiles of their tiled stage are nests like others, as they would start. A
+ * prologue whose loops are no longer those that the analysis saw was moved into a tile by its tiled stage,
+ * and is done. */
 static bool apply_prologue(tec_knobs *k, sched *s, const space_stage *g)
 {
     const char **loop;
@@ -83,7 +92,8 @@ static bool apply_prologue(tec_knobs *k, sched *s, const space_stage *g)
 }
 
 /* outer[i]: the outermost loop of nest i, in which stages that it reads may be computed; NULL where that nest
- * has none. */
+ * has none. From the last stage to the first, as stages are listed in order of execution and readers come
+ * later. */
 static bool apply_nests(sched *s, const space_shape *shape, const choices *c)
 {
     const char **outer = base_array(sched_context(s), const char *, shape->n);

@@ -40,6 +40,7 @@ enum { THREADS_ON_RESULTS, THREADS_ON_REDUCTION };
 
 static const char *const thread_words[] = {"results", "reduction"};
 
+/* One entry of `tile` for each axis, of `share` for each load; `reduce_block` and `unroll` are 0 for none. */
 typedef struct {
     const int64_t *tile[SPACE_MAX_AXES]; /* [_, vthreads, threads, inner]; NULL: one element at a time */
     int64_t reduce_block, unroll;
@@ -95,7 +96,9 @@ static int64_t product_of(const gpu_tiled *c, const space_tiled *h, int part)
     return n;
 }
 
-/* Values of a variable of the sums while a block works on one block of the reduction. */
+/* Values of a variable of the sums while a block works on one block of the reduction. An example with the
+ * knobs of the header: x runs over 2 * 8 * 2 = 32 values in a block, k over 16 steps. A spatial variable that
+ * follows no tiled axis has one value. */
 static int64_t span_of(const gpu_tiled *c, const space_tiled *h, const ir_iter *iter)
 {
     const space_loop *blocked = longest(h);
@@ -111,7 +114,10 @@ static int64_t span_of(const gpu_tiled *c, const space_tiled *h, const ir_iter *
     return ir_is_int(iter->extent, &n) ? n : INT32_MAX;
 }
 
-/* Elements of an operand that a tile reads: the box of each index. */
+/* Elements of an operand that a tile reads: the box of each index.
+ *
+ *     A[y*2 + ky, k] with y over 16, ky over 3, k over 16:  (1 + 2*15 + 1*2) * (1 + 15) = 33 * 16 elements
+ */
 static int64_t elements_of(const space_shape *shape, const gpu_tiled *c, const space_tiled *h,
                            const ir_expr *load)
 {
@@ -148,7 +154,8 @@ static int64_t shared_of(const space_shape *shape, const gpu_tiled *c, const spa
 
 /* Everything that a device refuses, or that hardly ever pays, as requirements on the knobs: too many threads,
  * sums in registers or bytes of shared memory; tiles that cut packed panels; copies whose elements cannot be
- * dealt out evenly. */
+ * dealt out evenly. Requirements are cheap: they are asked of every point that a search draws, while a
+ * schedule is made for few. */
 static void require_limits(tec_knobs *k, const space_shape *shape, const gpu_tiled *c, const space_tiled *h)
 {
     int64_t threads = product_of(c, h, 2), sums = product_of(c, h, 1) * product_of(c, h, 3),
@@ -202,7 +209,8 @@ static bool fits_threads(const int64_t *inner, int n, void *user)
 }
 
 /* [_, vthreads, threads, inner] for one axis. The start gives each thread a few neighbouring values, fewer
- * for short axes. */
+ * for short axes. `limit` allows more than a device's threads, since it bounds the product of one axis with
+ * its inner part alone; the exact limit is a requirement. */
 static const int64_t *split_axis(tec_knobs *k, const space_shape *shape, const space_stage *g,
                                  const space_axis *a)
 {
@@ -268,7 +276,8 @@ static bool deal_out(sched *s, const char *const *loop, int n, int64_t threads)
            bind(s, part[1], IR_THREAD_X);
 }
 
-/* The tiles of the output: *block becomes the loop of blocks. */
+/* The tiles of the output: *block becomes the loop of blocks. Axes of one element go first, so that they
+ * become part of the loop of blocks. */
 static bool tile_output(sched *s, const space_tiled *h, const gpu_tiled *c, int64_t threads,
                         const char **block)
 {
@@ -312,7 +321,8 @@ static int axis_of(const space_tiled *h, const char *iter)
 }
 
 /* Cuts one loop of the sums by its kind: a tiled axis into vthread, thread and inner part, the longest
- * reduction loop at the block that is fetched into shared memory, all others not at all. */
+ * reduction loop at the block that is fetched into shared memory, all others not at all. A loop that is
+ * shorter than its tile, because the axis itself is, stays whole. */
 static bool cut_loop(sched *s, const space_tiled *h, const gpu_tiled *c, const space_loop *l, thread_loops *t)
 {
     const char *own = space_loop_of(s, h->sums->name, l->iter), *part[3];
@@ -366,7 +376,8 @@ static bool cut_sums(sched *s, const space_tiled *h, const gpu_tiled *c, thread_
     return true;
 }
 
-/* Outer parts, the block of the reduction, virtual threads, threads, then what one thread does by itself. */
+/* Outer parts, the block of the reduction, virtual threads, threads, then what one thread does by itself.
+ * `rest` stands outside of k0, because the shared copies of operands depend on what is outside of them. */
 static bool order_sums(sched *s, const thread_loops *t)
 {
     const char *order[MAX_LOOPS];
@@ -410,7 +421,7 @@ static bool inline_producers(sched *s, const space_tiled *h)
 
 /* The schedule of a tiled stage, from the outside in: tile the output, compute the sums in each tile, deal
  * the sums out to threads, put them into registers, fetch operands into shared memory, and bind the loops
- * last. */
+ * last. The threads are bound last, as cache_write and compute_at want serial loops around. */
 static bool apply_tiled(sched *s, const space_stage *g, const gpu_tiled *c)
 {
     const space_tiled *h = g->tiled;
@@ -463,7 +474,8 @@ static const space_stage *root_of(const space_shape *shape)
     return &shape->stage[shape->n - 1];
 }
 
-/* The threads are those of the launch. */
+/* The threads are those of the launch. With one launch for all, every stage has as many threads as the last
+ * one. */
 static gpu_nest declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g, int64_t threads)
 {
     const space_stage *root = root_of(shape);
@@ -487,7 +499,8 @@ static bool has_guests(const space_shape *shape)
     return false;
 }
 
-/* Threads of a block for stages without tiles; no more than there are results to compute. */
+/* Threads of a block for stages without tiles; no more than there are results to compute. Starts at 128
+ * threads where the device has as many. */
 static int64_t pick_threads(tec_knobs *k, const space_shape *shape)
 {
     static const int64_t all[] = {4, 32, 64, 128, 256, 512, 1024};
@@ -517,8 +530,9 @@ static bool bind_blocks(sched *s, const char *const *loop, int n, const char **b
 }
 
 /* The stage whose result is asked for makes the launch: either its results or the elements of its reduction
- * are dealt out to the threads. *block becomes the loop over blocks, in which other stages may be computed.
- */
+ * are dealt out to the threads. *block becomes the loop over blocks, in which other stages may be computed. /
+ * The last loop of the stage stays apart where guests have to be computed per value of the loops before
+ * it. */
 static bool apply_root(sched *s, const space_shape *shape, const gpu_nest *c, const char **block)
 {
     const space_stage *g = root_of(shape);

@@ -16,7 +16,8 @@ enum { PLAIN_THREADS = 64, MAX_LOOPS = 48 };
 
 typedef bool try_fn(sched *s, const char *block, int64_t threads);
 
-/* All results as one loop, a thread for each; reductions stay inside. */
+/* All results as one loop, a thread for each; reductions stay inside. Reduction loops are moved inside first:
+ * only spatial loops may become one. */
 static bool deal_out_results(sched *s, const char *block, int64_t threads)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *order[MAX_LOOPS], *part[2], *one;

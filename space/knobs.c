@@ -43,7 +43,8 @@ static const space_knob *next_knob(tec_knobs *k, const char *name)
     return knob;
 }
 
-/* The knob is added with what the caller found; NULL with an error in the context. */
+/* The knob is added with what the caller found; NULL with an error in the context. The limit of 2^126 points
+ * leaves room for adding in 128 bits. */
 static const space_knob *learn_knob(tec_knobs *k, space_knob knob)
 {
     space *sp = k->learnt;
@@ -86,7 +87,8 @@ static const space_knob *learn_split(tec_knobs *k, const char *name, int64_t ext
 }
 
 /* The factors of the point, the first being SCHED_INFER; while learning, those of the start. Never NULL:
- * after an error all are 1. */
+ * after an error all are 1. A template must be able to go on after an error, so it always gets numbers that
+ * it can use. */
 const int64_t *tec_knob_split(tec_knobs *k, const char *name, int64_t extent, const tec_split_domain *d)
 {
     static const int64_t ones[TEC_MAX_PARTS] = {SCHED_INFER, 1, 1, 1, 1, 1, 1, 1};
@@ -156,7 +158,12 @@ const char *tec_knob_word_n(tec_knobs *k, const char *name, const char *const *w
 
 /* ---- orders ---- */
 
-/* The next permutation in the order of dictionaries; false behind the last. */
+/* The next permutation in the order of dictionaries; false behind the last.
+ *
+ *     0 1 2 -> 0 2 1 -> 1 0 2 -> 1 2 0 -> 2 0 1 -> 2 1 0
+ *
+ * From the end: the longest falling tail, the number before it, the least greater number of the tail in its
+ * place, and the tail turned round. */
 static bool permute(int64_t *at, int n)
 {
     int i = n - 2, j = n - 1;
@@ -258,7 +265,8 @@ static int known_knob(const tec_knobs *k, const char *name)
 }
 
 /* Only this value counts. False: the point is to be refused, since it has another; one that is applied need
- * not count. */
+ * not count. `bound` and `value` are collected whether or not the point has this value, because space_settle
+ * moves it there. */
 static bool bind(tec_knobs *k, int knob, int value)
 {
     k->bound |= (uint64_t)1 << knob;
@@ -309,7 +317,10 @@ static bool ordered_alike(const int64_t *a, const int64_t *b, const int *group, 
 }
 
 /* Names of different groups do not mind each other's order: of all orders that agree within each group the
- * first one counts. */
+ * first one counts.
+ *
+ *     names a b c d, groups {a c} {b d}:  a c b d, a b c d and b d a c agree inside each group: one counts
+ */
 void tec_knob_order_groups(tec_knobs *k, const char *name, const int *group)
 {
     BASE_GUARD(k ? k->cx : NULL, );

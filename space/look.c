@@ -20,7 +20,7 @@ static const ir_block *block_of(const sched *s, const char *name)
 }
 
 /* The innermost loop that the block's variable `iter` is bound to by now: after a split, the inner part.
- * NULL: no loop feeds the variable, as where its extent is 1. */
+ * NULL: no loop feeds the variable, as where its extent is 1. Searched from the innermost loop outwards. */
 const char *space_loop_of(const sched *s, const char *block, const char *iter)
 {
     const ir_stmt *b = sched_block(s, block);
@@ -104,7 +104,8 @@ bool space_has_math(tec_context *cx, const ir_block *b)
     return cost_of(cx, b).math;
 }
 
-/* A producer is computed where it is read if that computes nothing dear twice. */
+/* A producer is computed where it is read if that computes nothing dear twice. `keep` is a note with which an
+ * operator says that a stage has a place of its own. */
 static bool wants_inline(tec_context *cx, const sched *s, const char *name)
 {
     const ir_block *b = block_of(s, name);
@@ -262,7 +263,12 @@ static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
 }
 
 /* Each load steps through memory one by one: its last indices are the axes, all but the first of them over
- * the whole dimension. Or it stays where it is. */
+ * the whole dimension. Or it stays where it is.
+ *
+ *     S[y] = sum[c, k](A[y, c, k]), the axes c and k, A: f32[m, 4, 16], c in 0..4, k in 0..16
+ *
+ * Both axes are the last indices of A, and k runs over the whole dimension, so c and k together step through
+ * memory one by one. If k ran over 8 of 16 elements, only k alone would. */
 static bool check_row(ir_walk *w, const ir_expr *e)
 {
     row_check *c = (row_check *)w;
@@ -283,7 +289,7 @@ static bool check_row(ir_walk *w, const ir_expr *e)
 }
 
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums
- * pay. */
+ * pay. Tries to take as many loops as have constant extents, then fewer. */
 int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce,
                      int n_reduce)
 {

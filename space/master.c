@@ -126,7 +126,8 @@ static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
 }
 
 /* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3
- * elements far apart. */
+ * elements far apart. The classes are worth points in `merit`: a vector load, a gather from few cache lines,
+ * one line for each lane. */
 static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
 {
     tec_context *cx = ir_facts_context(f);
@@ -144,7 +145,11 @@ static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
     return step == 1 ? 1 : 2;
 }
 
-/* Some operand is used again: it does not depend on a spatial variable of more than one value. */
+/* Some operand is used again: it does not depend on a spatial variable of more than one value.
+ *
+ *     C[y, x] = sum[k](A[y, k] * B[k, x]):   A does not depend on x: each element is used for all x
+ *     S[y] = sum[x](R[y, x]):                R depends on y: nothing is used again
+ */
 static bool uses_again(tec_context *cx, const space_stage *g)
 {
     load_list l = loads_of(cx, g->block);
@@ -170,6 +175,7 @@ static bool stands_alone(const sched *s, const space_stage *g)
     return g->block->n_writes > 0 && (g->block->body->kind == IR_STORE || space_update_of(g->block));
 }
 
+/* All that it asks can be seen in the definition; whether tiling pays is found by measuring. */
 static bool is_tiled(tec_context *cx, const sched *s, const space_stage *g)
 {
     const ir_stmt *update = space_update_of(g->block);
@@ -179,7 +185,8 @@ static bool is_tiled(tec_context *cx, const sched *s, const space_stage *g)
 }
 
 /* What one tiled stage alone reads, computed element by element, keeps a place of its own: where is for the
- * tuner to find out. */
+ * tuner to find out. What is kept here becomes a prologue; everything else that is cheap disappears into its
+ * readers. */
 static void inline_others(tec_context *cx, const space_shape *shape, sched *s)
 {
     const char **kept = base_array(cx, const char *, shape->n), **reader;
@@ -211,7 +218,8 @@ static const ir_expr *only_load(tec_context *cx, const ir_block *b, const ir_buf
 }
 
 /* Each element of `out` takes up elements of the sums that no other one does, so that tiles of `out` are
- * tiles of sums. */
+ * tiles of sums. Some variable of `out` that the load does not use would read one sum several times: then
+ * tiles of both differ. */
 static bool takes_up(tec_context *cx, const space_stage *out, const ir_buffer *sums)
 {
     const ir_expr *load = only_load(cx, out->block, sums);
@@ -254,7 +262,8 @@ static space_stage *output_of(tec_context *cx, const space_shape *shape, const s
     return out->part == SPACE_NEST && takes_up(cx, out, g->block->writes[0].buffer) ? out : NULL;
 }
 
-/* Sums that no stage takes up are copied to their place by a new one. */
+/* Sums that no stage takes up are copied to their place by a new one. The copy is a plain stage, and so can
+ * be the output with the tiles. */
 static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
 {
     bool added = false;
@@ -272,7 +281,8 @@ static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
 
 /* ---- tiled stages ---- */
 
-/* The variable of the sums that is the last one to follow an axis of the output. */
+/* The variable of the sums that is the last one to follow an axis of the output. Searched from the last
+ * dimension, since a variable may occur in several: the one that it moves fastest counts. */
 static const ir_iter *sums_iter(tec_context *cx, const space_tiled *h, const space_loop *axis)
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
@@ -329,7 +339,8 @@ static int64_t run_of_load(tec_context *cx, const ir_expr *load, const ir_expr *
 
 /* An index `c % 20 % 16` counts up within pieces of gcd(20, 16) = 4 values of c and may jump between them; `c
  * % 4 % 16` within pieces of 4, because the second modulus changes nothing. *range is the number of values
- * that the index has. 0: no piece ends, or a modulus is unknown. */
+ * that the index has. 0: no piece ends, or a modulus is unknown. The recursion starts at the innermost
+ * modulus; *range is 0 until one has been seen. */
 static int64_t piece_of(const ir_expr *index, int64_t *range)
 {
     int64_t by, piece;
@@ -358,7 +369,8 @@ static bool is_shared_by_lanes(tec_context *cx, const space_tiled *h, const ir_i
 
 /* Which variables of the sums move with the column. Where the output writes in packed panels (an index x %
  * 16) the panel's length limits the tiles; where lanes share an operand, `run` says over how many
- * neighbouring values. */
+ * neighbouring values. An output in panels of 16 reads C[x//16, x % 16]: both variables of the sums move with
+ * the column, the second within a panel. */
 static void list_followers(tec_context *cx, space_tiled *h, const space_loop *column, const ir_iter *lane)
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
@@ -438,7 +450,8 @@ static void add_axis(space_tiled *h, space_axis axis)
 }
 
 /* Where a column is no longer than one vector: the last axis along which vectors share an operand that does
- * not depend on the lane, for *run neighbouring values (0: for all of them). */
+ * not depend on the lane, for *run neighbouring values (0: for all of them). An example is a depthwise
+ * convolution over few channels: a row of pixels fills registers where channels do not. */
 static const space_loop *find_wide(tec_context *cx, const space_tiled *h, const space_loop *column,
                                    const ir_iter *lane, const space_loop *const *row, int64_t *run)
 {
@@ -483,7 +496,7 @@ static void list_loads(tec_context *cx, space_tiled *h)
 }
 
 /* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last axis
- * where none does. */
+ * where none does. row[1] is the last one that shares vectors, row[0] the one before it. */
 static void order_axes(tec_context *cx, space_tiled *h, const space_loop *column, const ir_iter *lane)
 {
     const space_loop *row[2] = {NULL, NULL}, *last = NULL;
@@ -593,7 +606,7 @@ static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
 }
 
 /* The sums read each element of the prologue a few times, and side by side: to store it for them costs more
- * than it gives. */
+ * than it gives. A prologue whose size is not known is stored: reads is 0 then. */
 static bool is_read_in_passing(tec_context *cx, const space_tiled *h, const space_stage *g)
 {
     enum { FEW = 4 };
@@ -682,7 +695,9 @@ static int even_rows(int64_t rows, int most)
 }
 
 /* The register tile where the search starts: from the model of space/tile.c, then made to fit panels, lanes
- * along the reduction, and stages with many versions of their edges. */
+ * along the reduction, and stages with many versions of their edges. Each branch replaces the model's answer
+ * for a case that the model does not know: lanes along the reduction, packed panels, and stages with many
+ * edges. */
 static void choose_tile(const space_shape *shape, space_tiled *h)
 {
     enum { SMALL = 8, SMALL_WIDE = 6, MOST_COLUMNS = 8 };
@@ -773,7 +788,8 @@ static void read_nest(tec_context *cx, const space_shape *shape, space_stage *g)
 }
 
 /* The nest that a stage could be computed in: that of its reader, or where several read it, the one that all
- * are or could be in. */
+ * are or could be in. A stage may have several readers only if all of them end up in one nest; `last` is the
+ * one that comes last in the program, and the chain of `reader` leads there from each. */
 static const space_stage *common_reader(const space_shape *shape, space_stage *g)
 {
     const char **reader;
@@ -800,7 +816,8 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *g
 }
 
 /* The last reader is the one whose rows are meant: the others are computed in them as well. The stage has a
- * row for each of its rows. */
+ * row for each of its rows. Compared are the first indices, all but the last: they must be the reader's own
+ * row variables, unchanged. */
 static bool is_row_by_row(tec_context *cx, const space_stage *g)
 {
     int rows = g->reader && g->block->n_writes == 1 ? g->reader->n_spatial - 1 : 0;
@@ -834,7 +851,7 @@ static bool leads_to_reduction(const space_stage *g)
 
 /* A row stays in the first cache between the stages that are computed in it. There must be rows enough for
  * the threads; and the stages of a short row wait for each other's last vector, while nests of their own work
- * on the next row. */
+ * on the next row. `rows` counts what can run in parallel; `longest` is the length of one row in elements. */
 static bool pays_in_rows(const space_stage *g)
 {
     enum { ROWS = 16, VECTORS = 16 };
@@ -878,7 +895,8 @@ static space_place place_at_start(const space_shape *shape, const space_stage *g
 
 /* ---- all of it ---- */
 
-/* Stages get knobs while there are some left: tiled ones first, then from the last on. */
+/* Stages get knobs while there are some left: tiled ones first, then from the last on. The budget is fixed,
+ * so a definition with many stages tunes the expensive ones and leaves the rest at the start. */
 static void share_knobs(space_shape *shape)
 {
     int left = TEC_MAX_KNOBS;
@@ -896,7 +914,8 @@ static void share_knobs(space_shape *shape)
 }
 
 /* Reads the stages three times, since inlining and added copies change the tree. Tiled stages are found
- * first: what they read and write decides the part of the others. */
+ * first: what they read and write decides the part of the others. From the last stage to the first for nests,
+ * as what a stage is depends on its readers. */
 const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t)
 {
     space_shape *shape = base_new(cx, space_shape);

@@ -17,7 +17,8 @@ static const char *const place_words[] = {"root", "reader", "row"};
 
 /* ---- declaring ---- */
 
-/* How many of the first spatial loops give tasks enough; those that become vectors are left out. */
+/* How many of the first spatial loops give tasks enough; those that become vectors are left out. A loop of
+ * unknown extent counts as one task, so that a known one follows it. */
 static int count_tasks(const space_stage *g, int most)
 {
     int64_t tasks = 1;
@@ -69,7 +70,8 @@ static int64_t steps_of(const space_stage *g, int loops)
     return steps;
 }
 
-/* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. */
+/* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. Taps
+ * are whole loops: as many of the last reduction loops as make at most MAX_TAPS steps together. */
 static int64_t pick_unroll(tec_knobs *k, const space_stage *g)
 {
     static const int64_t vectors[] = {1, 2, 4, 8}, taps[] = {0, 1, 2, 3};
@@ -135,7 +137,9 @@ static bool has_one_core(const tec_knobs *k)
 }
 
 /* The knobs of a stage that is not tiled. Most have no effect beside some value of another (`idle`), which
- * keeps the space small. */
+ * keeps the space small. Declared in a fixed order. The word `idle` belongs to the point: with a place in its
+ * reader, for instance, the stage has no parallel loop of its own, so that knob then has one value that
+ * counts. */
 space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
 {
     static const int64_t tiles[] = {1, 4, 8, 16, 32};
@@ -176,7 +180,8 @@ static bool run_in_parallel(sched *s, const char *const *loop, int n, const char
     return !one || space_extent(s, one) == 1 || sched_annotate(s, one, IR_PARALLEL);
 }
 
-/* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. */
+/* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. A loop of unknown
+ * length is split with a guard: the last vector may be partly outside. */
 static bool cut_vectors(sched *s, const char *loop, int64_t lanes, int64_t unroll, const char **left)
 {
     int64_t n = space_extent(s, loop);
@@ -191,7 +196,12 @@ static bool cut_vectors(sched *s, const char *loop, int64_t lanes, int64_t unrol
     return space_unroll(s, part[1]) && space_vectorise(s, part[2]);
 }
 
-/* Where something is read across, a tile of both axes at a time. */
+/* Where something is read across, a tile of both axes at a time.
+ *
+ *     for y { for x { T[y, x] = A[x, y] } }    =>    for y.0 { for x.0 { for y.1 { for x.1 { .. } } } }
+ *
+ * A tile of 16 by 16 reads 16 cache lines of A and uses all of each, where a row alone would use one element
+ * of many lines. */
 static bool tile_transposed(sched *s, const space_stage *g, int64_t tile, const char **loop, int n)
 {
     const char *y[2], *x[2], *order[MAX_LOOPS];
@@ -222,8 +232,8 @@ static int most_parallel(const space_stage *g, const space_nest_choice *c, int n
 }
 
 /* A stage without reuse: fuses the loops where the order of elements does not matter, makes vectors of the
- * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed.
- */
+ * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed. /
+ * Vectors first, and then the parallel loop over what is left outside of them. */
 static bool apply_pointwise(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {
     const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS], *left;
@@ -280,7 +290,8 @@ bool space_keep_in_register(sched *s, const char *block, const char *loop)
     return space_vectorise(s, all[n - 1]);
 }
 
-/* The last spatial loop becomes the innermost, as vectors of results. */
+/* The last spatial loop becomes the innermost, as vectors of results. The sums of a vector stay in a register
+ * over all reduction loops, which now lie inside. */
 static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial,
                              int *n, const char *const *reduce, int n_reduce)
 {
@@ -347,7 +358,7 @@ static bool apply_reduction(sched *s, const space_stage *g, const space_nest_cho
 }
 
 /* Partial results in parallel, each over a part of the first reduction loop; then what is left of the
- * reduction, over them. */
+ * reduction, over them. The result's own nest, over the few partial results, stays serial. */
 static bool apply_partial(sched *s, const space_stage *g, const space_nest_choice *c)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];

@@ -3,6 +3,15 @@
  * Random choices come from the caller's state alone. A point that sampling or mutating makes is first made
  * canonical: where the template says that a knob has the same effect with several values at this point, it
  * gets the one that counts.
+ *
+ * How points are numbered, with knobs of 2, 3 and 4 values: the point (1, 0, 2) has the index (1*3 + 0)*4 + 2
+ * = 14, and the last knob counts fastest. Numbers are 128 bits wide: 20 knobs of 40 values are more points
+ * than 64 bits can count.
+ *
+ * How a point settles. Say that `tile` has no effect where `place` is "reader", and `lanes` none where `tile`
+ * is 1. A drawn point (reader, tile 8, lanes 4) first gets the start of `tile`, 1. Only then can the template
+ * say that `lanes` has no effect either. Each round fixes at least one knob for good, so as many rounds as
+ * knobs are enough.
  */
 #include "space/space.h"
 
@@ -170,8 +179,8 @@ bool space_settle(tec_context *cx, const space *sp, space_point *p)
     return false;
 }
 
-/* The schedule of a point, on a fork of the base; a refused point gives a schedule that carries the reason.
- */
+/* The schedule of a point, on a fork of the base; a refused point gives a schedule that carries the reason. /
+ * A step that the schedule refuses is no error here: the schedule carries the reason. */
 sched *space_apply(tec_context *cx, const space *sp, const space_point *p)
 {
     tec_knobs k = {.cx = cx, .mode = SPACE_APPLY, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
@@ -212,7 +221,10 @@ static bool differ_at(const space_knob *k, int a, int b, int part)
     return true;
 }
 
-/* The value that is next to v in one part of its list, larger or smaller; -1: there is none. */
+/* The value that is next to v in one part of its list, larger or smaller; -1: there is none.
+ *
+ *     of [_, 1, 4] [_, 2, 4] [_, 4, 4] [_, 2, 8]:  from [_, 2, 4] the next larger in part 1 is [_, 4, 4]
+ */
 static int next_in_part(const space_knob *k, int v, int part, bool larger)
 {
     int64_t here = k->number[v * k->parts + part];
@@ -236,7 +248,8 @@ static int other_value(const space_knob *k, uint64_t *state, int v)
     return w < v ? w : w + 1;
 }
 
-/* Half of the time a neighbour, where numbers have an order; otherwise any other value. */
+/* Half of the time a neighbour, where numbers have an order; otherwise any other value. Neighbours of good
+ * points tend to be good, and jumps get out of a valley. */
 static int change_value(const space_knob *k, uint64_t *state, int v)
 {
     bool near = base_random_below(state, 2) == 0, larger = base_random_below(state, 2) == 0;

@@ -48,7 +48,8 @@ static bool is_power_of_two(int64_t f)
     return (f & (f - 1)) == 0;
 }
 
-/* f cuts n into pieces as equal as can be. */
+/* f cuts n into pieces as equal as can be. An example: 28 in pieces of 10 are 10, 10 and 8, the least size
+ * for three pieces, so 10 is balanced; 12 is not, as three pieces of 12 could be smaller. */
 static bool is_balanced(int64_t n, int64_t f)
 {
     int64_t pieces = (n + f - 1) / f;
@@ -56,7 +57,8 @@ static bool is_balanced(int64_t n, int64_t f)
     return (n + pieces - 1) / pieces == f;
 }
 
-/* Whether f may be the next part, of what is left (0: unknown). */
+/* Whether f may be the next part, of what is left (0: unknown). With an unknown extent powers of two stand
+ * for everything, as nothing is known to divide it. */
 static bool fits(const lister *l, int64_t left, int64_t f)
 {
     switch (l->d->policy) {
@@ -69,7 +71,8 @@ static bool fits(const lister *l, int64_t left, int64_t f)
 }
 
 /* All lists in the order of dictionaries, part by part. `left` is what remains of the extent, 0 where the
- * extent is unknown: then any factor up to a limit may be right. */
+ * extent is unknown: then any factor up to a limit may be right. An example of the rest: of 12, a part of 5
+ * leaves ceildiv(12, 5) = 3. */
 static void list_parts(lister *l, int part, int64_t left)
 {
     if (part == l->inner) {
@@ -151,7 +154,8 @@ static bool check_domain(tec_context *cx, const char *name, int64_t extent, cons
 }
 
 /* All values of a split knob and the index of its start. The start and the candidates are values even where
- * the policy would leave them out. */
+ * the policy would leave them out. The list may be long, so its order is what makes a place in it mean the
+ * same on every run. */
 const int64_t *space_split_values(tec_context *cx, const char *name, int64_t extent,
                                   const tec_split_domain *d, int *count, int *start)
 {

@@ -1,4 +1,9 @@
-/* space/steps.c -- knobs named after stages, and steps of schedules that several templates take. */
+/* space/steps.c -- knobs named after stages, and steps of schedules that several templates take.
+ *
+ * Knobs are named STAGE.WHAT, as in "C.unroll", or STAGE.WHAT.AXIS for splits, so that a record says what it
+ * set even in another version of the template. A stage that is not open declares nothing, and each helper
+ * then gives the start: templates need not ask.
+ */
 #include <string.h>
 
 #include "ir/build.h"
@@ -25,7 +30,7 @@ int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const i
     return v;
 }
 
-/* As space_pick, giving the place of the word in the list. */
+/* As space_pick, giving the place of the word in the list. The words are few, so the place is searched. */
 int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n,
                     int start)
 {

@@ -2,6 +2,16 @@
  *
  *     b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1,
  *         v2 reduce  the family of a matrix product
+ *
+ * Two definitions of one product, with other names and a different epilogue, have the same family. With other
+ * extents they keep the family and differ in the anchor key, whose end lists the extents:
+ *
+ *     family   b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, .. over v0, v1, v2 reduce
+ *     anchor   ... [128, 256, s0] where s0 in 1..64
+ *     exact    ... in 5f0c.. (a hash of the whole program)
+ *
+ * A schedule of the exact key fits as it is. One of the anchor key fits the computation, but its trace may
+ * name stages that this definition does not have. One of the family is a place to start.
  */
 #include "space/task.h"
 
@@ -52,7 +62,8 @@ static double size_of(const ir_facts *f, const ir_expr *extent)
     return r.min == r.max ? (double)r.min : sqrt((double)(r.min > 1 ? r.min : 1) * (double)r.max);
 }
 
-/* The extent as text for the key, and as number for distances between shapes. */
+/* The extent as text for the key, and as number for distances between shapes. `shape` grows by 16 numbers at
+ * a time. */
 static void add_extent(shape_text *t, const ir_expr *extent)
 {
     base_addf(t->cx, &t->extents, "%s%s", t->n ? ", " : "", ir_expr_text(t->cx, renamed(t, extent)));
@@ -175,7 +186,8 @@ static void read_stage(tec_context *cx, const ir_block *b, shape_text *shape, sp
 /* ---- the anchor that an operator names ---- */
 
 /* The key of an operator: its implementation and version, the types of its operands, its attributes. Extents
- * go into the shape, so that a convolution of another size belongs to the same family. */
+ * go into the shape, so that a convolution of another size belongs to the same family. The text is that of
+ * the operator, so that a new body under the same version keeps its records. */
 static void read_anchor(tec_context *cx, const space_anchor *a, shape_text *shape, space_task *t)
 {
     base_text family = {0};

@@ -74,7 +74,8 @@ static void parse_item(base_lexer *lx, tec_context *cx, base_text *out)
         base_addf(cx, out, "%" PRId64, i);
 }
 
-/* A value in the form that add_value gives it. */
+/* A value in the form that add_value gives it. Gives the text in the form of add_value, whatever spaces stand
+ * in the input. */
 static const char *parse_value(base_lexer *lx, tec_context *cx)
 {
     base_text t = {0};
@@ -94,7 +95,8 @@ static const char *parse_value(base_lexer *lx, tec_context *cx)
     return base_text_str(cx, &t);
 }
 
-/* The value that is printed so; -1: there is none. */
+/* The value that is printed so; -1: there is none. Values are compared as printed text, which is slow and
+ * simple: records are read once. */
 static int value_of(tec_context *cx, const space_knob *k, const char *text)
 {
     for (int v = 0; v < k->count; v++) {
@@ -162,7 +164,10 @@ bool space_point_parse(tec_context *cx, const space *sp, const char *text, space
 
 /* ---- from another space ---- */
 
-/* The logarithms of the ratios of the numbers, in all; infinite where it is not as many of them. */
+/* The logarithms of the ratios of the numbers, in all; infinite where it is not as many of them.
+ *
+ *     the split [4, 12] against the text [4, 6]:   |log2 5 - log2 5| + |log2 7 - log2 13| = 0.89
+ */
 static double distance(const space_knob *k, int v, const char *text)
 {
     double sum = 0;

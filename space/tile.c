@@ -5,6 +5,11 @@
  *
  * A larger tile loads less for each multiply-add, but must leave registers for its operands, and should
  * divide the problem: what is left over is computed by smaller tiles at lower speed.
+ *
+ * An example, with 2 multiply-adds and 2 loads a cycle, rows unknown (120), 4 vectors:
+ *
+ *     6 x 2   a step: 12/2 = 6 cycles, loads (6 + 2)/2 = 4, with the extra 6.25;  20 tiles, 2 columns:  250
+ *     12 x 1  a step: 6 cycles, loads (12 + 1)/2 = 6.5, with the extra 6.63;  10 tiles, 4 columns:  265
  */
 #include "space/look.h"
 
@@ -20,7 +25,8 @@ static double step_time(const target *t, int rows, int vectors)
     return away + (fma > load ? (fma > latency ? fma : latency) : (load > latency ? load : latency));
 }
 
-/* Full tiles, and a shorter one for the rows that are left, for each column of tiles. */
+/* Full tiles, and a shorter one for the rows that are left, for each column of tiles. In units of steps of
+ * the reduction; its length is common to all tiles. */
 static double problem_time(const target *t, int64_t rows, int64_t vectors, space_tile tile)
 {
     int64_t full = rows / tile.rows, rest = rows % tile.rows;
@@ -31,7 +37,8 @@ static double problem_time(const target *t, int64_t rows, int64_t vectors, space
 }
 
 /* Tries every tile that fits the registers and takes the one with the least time for the whole problem. rows
- * 0: their number is unknown, and 120, which many heights divide, stands for it. */
+ * 0: their number is unknown, and 120, which many heights divide, stands for it. Widths that do not divide
+ * the vectors are not tried: their last column of tiles would be narrower. */
 space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors)
 {
     int registers = t && t->vector_registers ? t->vector_registers : 16;

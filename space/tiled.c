@@ -37,6 +37,7 @@ static const char *const lane_words[] = {"column", "reduction"};
 static const char *const place_words[] = {"root", "outer", "inner", "inline"};
 static const char *const copy_words[] = {"none", "outer", "inner"};
 
+/* Everything is fixed before the first step is taken, so that the steps below cannot disagree. */
 struct space_tiled_choice {
     /* of each axis: [_, inner], a row also its register tile, a column also vectors and lanes */
     const int64_t *tile[SPACE_MAX_AXES];
@@ -70,7 +71,8 @@ typedef struct {
     bool single; /* lanes may be given up, for lanes on the reduction */
 } lane_rule;
 
-/* Whether a split of the column is offered: all lanes, half of them, or as many as make equal vectors. */
+/* Whether a split of the column is offered: all lanes, half of them, or as many as make equal vectors. `tile`
+ * is the number of elements of the column in one tile, which must fit the panels. */
 static bool keep_lanes(const int64_t *inner, int n, void *user)
 {
     const lane_rule *rule = user;
@@ -146,7 +148,8 @@ static bool divides_column(const space_tiled *h)
 }
 
 /* The inner part of the last row: all its tiles, or so many that there are tasks enough. Pieces are equal,
- * and the column has no rest: otherwise the fused loop puts conditions into all tiles. */
+ * and the column has no rest: otherwise the fused loop puts conditions into all tiles. An example: 120 rows
+ * in tiles of 6 are 20 tiles. If more tasks are wanted, 4 pieces of 5 tiles each are made. */
 static int64_t start_rows(const space_tiled *h, int64_t n)
 {
     int64_t tiles = (n + h->tile.rows - 1) / h->tile.rows;
@@ -248,7 +251,8 @@ static int64_t count_sums(const space_tiled_choice *c, const space_tiled *h)
     return n;
 }
 
-/* Updates that stand in the innermost loop. */
+/* Updates that stand in the innermost loop. What counts is code: rows * vectors * steps * taps updates in the
+ * innermost loop. */
 static int64_t count_copies(const space_tiled_choice *c, const space_tiled *h)
 {
     int64_t n = count_sums(c, h) * (c->unroll ? c->unroll[1] : 1);
@@ -263,7 +267,10 @@ static int64_t count_copies(const space_tiled_choice *c, const space_tiled *h)
 
 /* How often the innermost loop stands in the code: a tile that does not divide its axis has a shorter one at
  * the end, and conditions of what is computed at its reader leave an interior and edges. One tile along all
- * of its axis has neither. */
+ * of its axis has neither.
+ *
+ *     x of unknown length: an interior and a rest, 2;  a conditional prologue adds an edge: 3 for each axis
+ */
 static int64_t count_versions(const space_tiled_choice *c, const space_tiled *h)
 {
     bool conditional = false;
@@ -356,7 +363,8 @@ static bool is_written_out(const space_stage *g, const space_tiled_choice *c)
 }
 
 /* Reduction loops stand around those that are written out, and the last one's steps are innermost: their
- * order among each other counts. */
+ * order among each other counts. Within a group the order is part of the schedule; between groups it is fixed
+ * by what the loops become. */
 static void group_reduction(tec_knobs *k, const space_stage *g, const space_tiled_choice *c)
 {
     enum { LOOPS, TAPS, STEPS };
@@ -369,7 +377,9 @@ static void group_reduction(tec_knobs *k, const space_stage *g, const space_tile
     space_group_order(k, g, "reduce_order", group, last + 1);
 }
 
-/* A loop that runs once may stand anywhere; where all inner loops do, inner places are the outer one. */
+/* A loop that runs once may stand anywhere; where all inner loops do, inner places are the outer one. An
+ * example: with tile.y = [_, 1, 6] the inner loop of y runs once, and its place among the inner loops is
+ * none. */
 static void group_loops(tec_knobs *k, const space_stage *g, const space_tiled_choice *c)
 {
     const space_tiled *h = g->tiled;
@@ -421,7 +431,7 @@ static void pick_places(tec_knobs *k, const space_stage *g, space_tiled_choice *
 
 /* All knobs of a tiled stage in a fixed order, since values are found by their place. A knob that has no
  * effect beside another's value is declared idle there, so that tuners do not measure the same schedule
- * twice. */
+ * twice. The requirements come last, when all values are known. */
 const space_tiled_choice *space_declare_tiled(tec_knobs *k, const space_shape *shape, const space_stage *g)
 {
     const space_tiled *h = g->tiled;
@@ -467,7 +477,8 @@ static int parts_of(const space_axis *a)
     return a->column ? 4 : a->row ? 3 : 2;
 }
 
-/* Cuts the loops of the output; with a blocked reduction the tile has several register tiles. */
+/* Cuts the loops of the output; with a blocked reduction the tile has several register tiles. The parts of an
+ * axis are [outermost, inner, tile, lanes], as many as the axis has. */
 static bool split_output(tiling *t)
 {
     for (int i = 0; i < t->h->n_axes; i++) {
@@ -508,7 +519,8 @@ static int append_tile(const tiling *t, const char **order, int n)
 }
 
 /* Loops of one step, then outermost parts, inner parts, tiles. The sums move before the loops around them are
- * fused, so that conditions on those stay simple. */
+ * fused, so that conditions on those stay simple. The place of the sums is the innermost of the inner loops:
+ * a register tile of sums is computed in each. */
 static bool order_output(tiling *t)
 {
     const char *order[MAX_LOOPS];
@@ -578,7 +590,8 @@ static bool cut_blocks(tiling *t, sums_loops *l, const char *loop, int64_t size)
     return true;
 }
 
-/* The lanes: of the column's loop, which may hold several vectors. */
+/* The lanes: of the column's loop, which may hold several vectors. A loop of one short vector stays whole,
+ * and is the lanes itself. */
 static bool cut_lanes(tiling *t, sums_loops *l, const char *loop, int64_t vectors, int64_t lanes)
 {
     int64_t n = space_extent(t->s, loop);
@@ -629,7 +642,8 @@ static bool has_vectors(const tiling *t, const char *iter)
 }
 
 /* Spatial loops other than that of the lanes: those of the last row are cut by its tile, those that follow
- * the column by its vectors. */
+ * the column by its vectors. In two passes: first the loops that do not follow the column, then those that
+ * do, so that rows stand outside of vectors. */
 static bool cut_spatial(tiling *t, sums_loops *l)
 {
     const int64_t *column = column_tile(t);
@@ -683,7 +697,8 @@ static bool cut_reduce_block(tiling *t, sums_loops *l)
     return true;
 }
 
-/* The last reduction loop, and its innermost steps: those that are written out, or the lanes. */
+/* The last reduction loop, and its innermost steps: those that are written out, or the lanes. A short loop is
+ * written out whole. */
 static bool cut_steps(tiling *t, sums_loops *l, const char *own)
 {
     int64_t by = t->c->lanes_on == LANES_ON_REDUCTION ? t->g->lanes : t->c->unroll[1],
@@ -730,7 +745,8 @@ static int append(const char **order, int n, const char *const *loop, int count)
 }
 
 /* Blocks of the reduction outermost, the register tile innermost; lanes along the reduction stand where its
- * steps do. */
+ * steps do. Blocks of rows and columns stand outside of the reduction steps of a block, as each takes up its
+ * sums once. */
 static bool order_sums(tiling *t, const sums_loops *l)
 {
     const char *order[MAX_LOOPS];
@@ -785,7 +801,8 @@ static bool annotate_copies(tiling *t, const sums_loops *l, const char *copy, co
 }
 
 /* With a blocked reduction the registers hold a part of the tile: it is taken up before the steps of a block
- * and put back behind them. */
+ * and put back behind them. Without blocks the sums of a tile are all in registers, from their init to the
+ * output. */
 static bool keep_in_registers(tiling *t, const sums_loops *l)
 {
     const char *around = l->n_blocks ? l->block[l->n_blocks - 1] : l->k0, **writer;
@@ -860,7 +877,8 @@ static bool copy_operands(tiling *t)
 }
 
 /* The whole schedule of a tiled stage. The sums are moved into the tiles before the outer loops are fused, so
- * that conditions stay simple. */
+ * that conditions stay simple. The parallel loop is annotated last, as a parallel loop takes part in no
+ * fusion. */
 bool space_apply_tiled(sched *s, const space_stage *g, const space_tiled_choice *c)
 {
     tiling t = {.s = s, .g = g, .h = g->tiled, .c = c, .buffer = g->block->writes[0].buffer->name};

@@ -64,7 +64,8 @@ bool space_pays_in_parallel(const space_stage *g)
     return g->cycles >= FORK_CYCLES;
 }
 
-/* Tasks must outnumber threads for balance, and each must be long enough to pay for its start. */
+/* Tasks must outnumber threads for balance, and each must be long enough to pay for its start. An example: 4
+ * tasks of 100,000 cycles in all. 64/4 = 16 pieces of each are wanted, 100000/512/4 = 48 would pay: 16. */
 int64_t space_more_tasks(const space_stage *g, int64_t tasks)
 {
     double most = g->cycles / TASK_CYCLES / (double)tasks, wanted = ceil((double)SPACE_TASKS / (double)tasks);

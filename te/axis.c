@@ -31,6 +31,7 @@ static bool check_extent(tec_context *cx, const char *name, const ir_expr *exten
     return false;
 }
 
+/* The owner field marks the variable as an axis; it is the only thing that tells an axis from a symbol. */
 const ir_expr *te_axis_open(tec_context *cx, const char *name, const ir_expr *extent, bool reduce)
 {
     const ir_expr *plain = ir_var(cx, name, BASE_I64);
@@ -46,6 +47,8 @@ const ir_expr *te_axis_open(tec_context *cx, const char *name, const ir_expr *ex
     return v;
 }
 
+/* Changes a variable that is in expressions already, which is why a body can be parsed first. Only once, and
+ * only for an axis that was made without an extent. */
 void te_axis_set_extent(const ir_expr *axis, const ir_expr *extent)
 {
     ((axis_info *)axis->var.owner)->extent = extent;

@@ -2,7 +2,7 @@
  * of their own.
  *
  *     S[i: n] = exp(A[i]) / sum[j: n](exp(A[j]))
- *     =>  S.sum[] = sum[j: n](exp(A[j]));   S[i: n] = exp(A[i]) / S.sum[]
+ *     =>  S.r[] = sum[j: n](exp(A[j]));   S[i: n] = exp(A[i]) / S.r[]
  *
  * A loop tree has one block per stage and a block reduces as a whole or not at all, so a sum inside of an
  * expression needs a block of its own.
@@ -25,11 +25,19 @@ typedef struct {
 
 static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *outer);
 
+/* The element of the stage's result that belongs to this point: the stage runs over exactly these axes. */
 static const ir_expr *read_at(tec_context *cx, te_tensor *t, const base_vec *axes)
 {
     return ir_load(cx, t->buffer, (const ir_expr *const *)axes->at, axes->n);
 }
 
+/* Whether both give the same value wherever both may stand. Axes are compared as variables, so the two sums
+ * in
+ *
+ *     S[i] = sum[j: n](A[j]) + sum[k: n](A[k])
+ *
+ * count as different and get a stage each; a reduction whose text stood once, and was used twice by a program
+ * that builds definitions, is found. `which` may differ: both are components of one stage. */
 static bool same_reduction(const ir_expr *a, const ir_expr *b)
 {
     if (a->reduce.combiner != b->reduce.combiner || a->reduce.n_axes != b->reduce.n_axes)
@@ -68,7 +76,8 @@ static const ir_expr *take_out(ir_rewrite *rw, const ir_expr *e)
 }
 
 /* The axes that a reduction depends on, in order of first use; the time of the scan first. True if that is
- * among them. */
+ * among them. In S[i, j] = B[j] / sum[k](A[i, k]) that is i alone: the sum is computed n times, not n * m
+ * times. Its own axes are bound by it and so are no free variables. */
 static bool outer_axes(const extraction *x, const ir_expr *reduction, base_vec *out)
 {
     const ir_expr *time = x->scan ? x->scan->time : NULL;
@@ -84,6 +93,7 @@ static bool outer_axes(const extraction *x, const ir_expr *reduction, base_vec *
     return timed;
 }
 
+/* NAME.r, NAME.r2, ...: taken names include the user's own. */
 static const char *fresh_name(te_def *d, const char *name)
 {
     const char *s = base_format(d->cx, "%s.r", name);
@@ -94,7 +104,13 @@ static const char *fresh_name(te_def *d, const char *name)
 }
 
 /* The new stage runs over those axes that the reduction mentions. In a scan, time is one of them if any
- * operand depends on it. */
+ * operand depends on it. In
+ *
+ *     update h[t, j: 8] = tanh(sum[k: 8](W[j, k] * h[t - 1, k]) + X[t, j])
+ *
+ * the sum becomes a step h.r[t, j] before h. Without t, as sum[k](W[j, k]), it is an ordinary stage in front
+ * of the scan and computed once. Other axes are made anew, because an axis belongs to one stage; time is that
+ * of all steps. */
 static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *outer)
 {
     te_def *d = x->def;
@@ -124,7 +140,8 @@ static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *out
     return made ? out[e->reduce.which] : NULL;
 }
 
-/* The same reduction with what it reduces free of reductions. */
+/* The same reduction with what it reduces free of reductions. Unchanged sources give the same node, so that a
+ * definition that needs nothing taken out costs nothing. */
 static const ir_expr *clean_sources(extraction *x, const ir_expr *e)
 {
     int n = e->reduce.combiner->n;
@@ -151,6 +168,7 @@ typedef struct {
     base_map reduce; /* reduction axes that the body binds */
 } body_check;
 
+/* Compared as nodes: a symbol of the same name from another definition is none of this one's. */
 static bool holds(const base_vec *v, const void *item)
 {
     for (int i = 0; i < v->n; i++)
@@ -159,6 +177,8 @@ static bool holds(const base_vec *v, const void *item)
     return false;
 }
 
+/* The stage that makes the buffer; stages of the open scan are not in the list yet and are looked for
+ * before. */
 static const te_stage *definer(const te_def *d, const ir_buffer *b)
 {
     for (int i = 0; i < d->stages.n; i++) {
@@ -171,6 +191,8 @@ static const te_stage *definer(const te_def *d, const ir_buffer *b)
     return NULL;
 }
 
+/* Any stage before this one may be read as a whole, except a tensor of a scan that has no first steps: its
+ * first rows hold nothing. */
 static void check_load(const body_check *c, const ir_expr *e)
 {
     te_def *d = c->def;
@@ -257,7 +279,8 @@ static bool check_tuple(te_def *d, const char *name, const ir_expr *const *body,
 }
 
 /* A reduction that is the whole body stays; its sources, and other bodies, lose the reductions inside them.
- */
+ * One component of a tuple as the body of a stage with one output, as in I[i] = argmax[k](A[i, k], k)@1, is
+ * taken out too: the block has to keep both components. */
 static bool clean_bodies(const te_recipe *r, const ir_expr **clean)
 {
     extraction x = {
@@ -274,6 +297,7 @@ static bool clean_bodies(const te_recipe *r, const ir_expr **clean)
     return true;
 }
 
+/* All bodies reduce over the same axes (check_tuple), so the first one tells them. */
 static void set_reduction(te_def *d, te_stage *s, const ir_expr *body)
 {
     if (body->op != IR_REDUCE)
@@ -321,6 +345,8 @@ static te_stage *finish_stage(const te_recipe *r, const ir_expr *const *body)
     return make_outputs(r, s) ? s : NULL;
 }
 
+/* An update keeps the name of its state. A stage with several outputs, and the first steps of a state, have a
+ * name beside those of the outputs. */
 static bool claim_names(const te_recipe *r)
 {
     if (r->state)
@@ -350,6 +376,8 @@ static bool check_bodies(const te_recipe *r)
            (r->n_bodies == 1 || check_tuple(r->def, r->name, r->body, r->n_bodies));
 }
 
+/* Checks come first, then names, then reductions become stages: a wrong body is found before anything is
+ * added. */
 te_stage *te_build_stage(const te_recipe *r)
 {
     tec_context *cx = r->def->cx;

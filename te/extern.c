@@ -22,6 +22,7 @@ static bool fail(te_def *d, const char *message)
 
 /* ---- checks ---- */
 
+/* Generated code writes the name as it is: nothing but a word may pass. */
 static bool is_word(const char *s)
 {
     bool good = s && (isalpha((unsigned char)*s) || *s == '_');
@@ -87,6 +88,7 @@ static const ir_expr *meaning_scalar(const te_def *m, int i)
     return i < m->symbols.n ? m->symbols.at[i] : m->scalars.at[i - m->symbols.n];
 }
 
+/* Extents may be written in other ways, as long as they are proven equal for the given arguments. */
 static bool same_shape(te_def *d, const te_call *c, const ir_subst *map, const ir_buffer *want, base_dtype t,
                        const ir_expr *const *shape, int n, const char *name)
 {
@@ -102,6 +104,8 @@ static bool same_shape(te_def *d, const te_call *c, const ir_subst *map, const i
                     name, c->name, want->name, c->meaning->name));
 }
 
+/* What the meaning promises itself, its caller has to prove, or the interpreter would run on a broken
+ * promise. */
 static bool check_facts(te_def *d, const te_call *c, const ir_subst *map)
 {
     for (int i = 0; i < c->meaning->facts.n; i++)
@@ -112,6 +116,7 @@ static bool check_facts(te_def *d, const te_call *c, const ir_subst *map)
     return true;
 }
 
+/* Symbols and scalars are handed in as arguments one by one: an extern function gets no shapes. */
 static bool check_counts(te_def *d, const te_call *c)
 {
     const te_def *m = c->meaning;
@@ -227,6 +232,7 @@ static te_call *copy_call(tec_context *cx, const te_call *from)
     return c;
 }
 
+/* One output: the stage has its name. Several: the stage needs one more. */
 static bool claim_names(te_def *d, const te_call *c)
 {
     for (int i = 0; i < c->n_outputs; i++)

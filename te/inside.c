@@ -24,6 +24,7 @@ typedef struct {
     te_conditions *out;
 } deriver;
 
+/* A condition is a fact from here on: later ones that follow from it are not written. */
 static void add_condition(deriver *x, const ir_expr *condition, const char *reason)
 {
     base_push(x->cx, &x->out->conditions, condition);
@@ -60,6 +61,7 @@ static bool check_operation(ir_walk *w, const ir_expr *e)
     }
 }
 
+/* Axes are variables too, but not of the caller. */
 static bool is_symbol(const deriver *x, const ir_expr *v)
 {
     for (int i = 0; i < x->def->symbols.n; i++)
@@ -68,6 +70,7 @@ static bool is_symbol(const deriver *x, const ir_expr *v)
     return false;
 }
 
+/* Whether a caller can test the condition before the call, by its symbols alone. */
 static bool a_call_tells(const deriver *x, const ir_expr *e)
 {
     ir_walk w = {.cx = x->cx, .expr = check_operation};
@@ -124,6 +127,7 @@ static bool check_axes(deriver *x, const te_stage *s, const ir_expr *const *axis
     return true;
 }
 
+/* Also of the first steps of a state, which are a stage of their own without a place in the list. */
 static bool check_extents(deriver *x, const te_stage *s)
 {
     if (!check_axes(x, s, s->axis, s->extent, s->n_axes) ||
@@ -147,6 +151,7 @@ typedef struct {
 
 static bool check_expr(deriver *x, const place *p, const ir_expr *e);
 
+/* The lists are copied, so that axes of a reduction are gone behind it. */
 static place copy_place(const deriver *x, const place *p)
 {
     place t = *p;
@@ -160,6 +165,7 @@ static place copy_place(const deriver *x, const place *p)
     return t;
 }
 
+/* From here on the axis lies between min and min + extent. */
 static void enter_axis(const deriver *x, place *p, const ir_expr *axis, const ir_expr *min,
                        const ir_expr *extent)
 {
@@ -178,6 +184,8 @@ typedef struct {
     const place *p;
 } data_search;
 
+/* Stops at whatever is no symbol, no axis and no arithmetic on them: a load, a call, a scalar, a variable of
+ * a let. */
 static bool find_data(ir_walk *w, const ir_expr *e)
 {
     const data_search *s = (data_search *)w;
@@ -198,7 +206,13 @@ static bool is_data(const deriver *x, const place *p, const ir_expr *e)
     return s.walk.stop;
 }
 
-/* Where the condition holds. */
+/* Where the condition holds. Of `a && b` each part narrows by itself: in select(i < n && B[i] > 0, A[i], 0)
+ * the first half bounds i although the second depends on data. A part that does depend on data says nothing
+ * here that could be used; then the access is trusted, since the author may have put its bound there:
+ *
+ *     select(i < n, A[i], 0)            proven with i < n
+ *     select(B[i] > 0, A[i + 2], 0)     trusted
+ */
 static place enter_condition(const deriver *x, const place *p, const ir_expr *condition)
 {
     place t = *p;
@@ -241,7 +255,8 @@ static bool refuse(const deriver *x, const place *p, const access *a, const ir_e
     return false;
 }
 
-/* The facts where the stage has points. */
+/* The facts where the stage has points. Accesses count only where there are points, so all axes may be taken
+ * as at least one long. */
 static ir_facts *nonempty(const deriver *x, const place *p)
 {
     ir_facts *f = ir_facts_new(x->cx, x->f);
@@ -251,7 +266,12 @@ static ir_facts *nonempty(const deriver *x, const place *p)
     return f;
 }
 
-/* `condition`, or an axis is empty; an axis whose emptiness implies the condition is left out. */
+/* `condition`, or an axis is empty; an axis whose emptiness implies the condition is left out. For
+ *
+ *     def f(n, m, A: f32[n]) { Q[i: m] = A[i + 2] ... }
+ *
+ * the condition is m + 1 < n and the axis is empty where m < 1, so a call must have m < 1 || m + 1 < n: with
+ * m = 0 nothing is read, whatever n is. With A: f32[n + 2] and Q[i: n] nothing is left to ask. */
 static const ir_expr *unless_empty(const deriver *x, const place *p, const ir_expr *condition)
 {
     tec_context *cx = x->cx;
@@ -271,7 +291,11 @@ static const ir_expr *unless_empty(const deriver *x, const place *p, const ir_ex
 }
 
 /* What the ends of the index decide; f: what is known where the stage has points. An index that is outside
- * wherever there are points is an error; where the symbols decide, a condition is left to the calls. */
+ * wherever there are points is an error; where the symbols decide, a condition is left to the calls. `exact`
+ * means that the index does reach its ends: then one end outside is enough. Otherwise only an index that is
+ * outside as a whole is one, since the ends are bounds that may never be reached: i * i - i, whose parts are
+ * bounded one by one, has the bound -3 below for i in 0..4 and is never less than 0. With conditions around,
+ * nothing is refused: they may never hold. */
 static bool check_ends(deriver *x, const place *p, const access *a, const ir_facts *f, const ir_reach *r)
 {
     tec_context *cx = x->cx;
@@ -312,6 +336,7 @@ static const ir_expr *conjuncts_about(const deriver *x, const ir_expr *where, co
     return where;
 }
 
+/* Where no axis has a point nothing is read. */
 static bool has_no_points(const deriver *x, const place *p)
 {
     for (int i = 0; i < p->extent.n; i++)
@@ -347,6 +372,7 @@ static bool check_index(deriver *x, const place *p, const access *a)
     return !reaches || !reach.understood || check_ends(x, p, a, f, &reach);
 }
 
+/* A wrong number of indices is refused elsewhere. */
 static bool check_load(deriver *x, const place *p, const ir_expr *e)
 {
     const ir_buffer *b = e->load.buffer;
@@ -376,6 +402,7 @@ static bool check_under(deriver *x, const place *p, const ir_expr *condition, co
     return check_expr(x, &t, e);
 }
 
+/* The condition itself is evaluated at all points of the axes, its sources only where it holds. */
 static bool check_reduce(deriver *x, const place *p, const ir_expr *e)
 {
     place t = copy_place(x, p);
@@ -486,7 +513,9 @@ static void take_from_meaning(deriver *x, const te_stage *s)
     }
 }
 
-/* Adds the conditions to `out` and as facts to `f`, so that each is derived under those before it. */
+/* Adds the conditions to `out` and as facts to `f`, so that each is derived under those before it. Extents of
+ * all stages come first: an index is looked at under "the stage has points", which means little for an extent
+ * that may be negative. */
 bool te_derive_conditions(tec_context *cx, const te_def *d, ir_facts *f, te_conditions *out)
 {
     deriver x = {.cx = cx, .def = d, .f = f, .out = out};

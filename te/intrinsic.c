@@ -37,6 +37,7 @@ static const te_stage *only_stage(const te_def *d, int *n)
     return *n == 1 ? only : NULL;
 }
 
+/* What can be compared with a loop's extent at once. */
 static bool is_size(const te_def *d, const ir_expr *e)
 {
     for (int i = 0; i < d->symbols.n; i++)
@@ -71,6 +72,7 @@ static bool check_sizes(tec_context *cx, const te_def *d)
     return true;
 }
 
+/* One stage and no more: a schedule replaces one block by the intrinsic. */
 static bool check_behaviour(tec_context *cx, const te_def *d)
 {
     int n;
@@ -106,7 +108,15 @@ static bool check_forms(tec_context *cx, const te_def *d, const char *const text
 
 /* ---- forms ---- */
 
-/* Below `spatial` loops of the nest stand the reduction's own, which a reset has no use for. */
+/* The nest of one form. Below `spatial` loops of the nest stand the reduction's own, which a reset has no use
+ * for:
+ *
+ *     for i { for k { block c(i, k reduce) { init { c[i] = 0 } c[i] sum= a[i, k] } } }
+ *     reset:   for i { block c.reset(i) { c[i] = 0 } }
+ *     update:  for i { for k { block c.update(i, k reduce) { c[i] sum= a[i, k] } } }
+ *
+ * Iteration variables of reductions stand behind the others (te/tree.c), so the reset drops them from the
+ * end. */
 static const ir_stmt *form_nest(tec_context *cx, const ir_stmt *s, int spatial, te_form form)
 {
     if (s->kind == IR_FOR) {
@@ -194,6 +204,7 @@ static const ir_program *form_program(tec_context *cx, const te_intrinsic *in, t
     return p->body ? p : NULL;
 }
 
+/* The body has the intrinsic's name, the others have the form's behind it. */
 static const ir_intrinsic *make_form(tec_context *cx, const te_intrinsic *of, te_form form)
 {
     ir_intrinsic *in = base_new(cx, ir_intrinsic);

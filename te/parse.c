@@ -30,6 +30,7 @@ enum { MAX_DEPTH = 16, MAX_OUTPUTS = 64 };
 static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names);
 static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *errors);
 
+/* An expression in which reductions may stand. A name in it means what `names` says at this moment. */
 static const ir_expr *parse_body(parser *p)
 {
     return ir_parse_expr_hooked(p->lx, &p->names, parse_reduction, p);
@@ -43,6 +44,8 @@ typedef struct {
     const ir_expr *axis, *extent;
 } extent_search;
 
+/* A hook: the first dimension, in the order of the text, that the axis indexes alone. A[i + 1] tells nothing
+ * of i. */
 static bool search_load(ir_walk *w, const ir_expr *e)
 {
     extent_search *s = (extent_search *)w;
@@ -91,7 +94,9 @@ static const ir_expr *parse_extent(parser *p, const char *axis)
     return extent;
 }
 
-/* y: n, x] -- into scope; `hidden` takes what the names meant before. */
+/* y: n, x] -- into scope; `hidden` takes what the names meant before. An error leaves the axes that were read
+ * in scope; hide_axes takes them out. A name that an outer axis of the same stage has is refused, since a
+ * loop is named after each. */
 static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
 {
     while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
@@ -118,12 +123,14 @@ static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hi
     base_expect(p->lx, "]");
 }
 
+/* The opening bracket, and the axes behind it. */
 static void parse_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
 {
     base_expect(p->lx, "[");
     parse_more_axes(p, reduce, axes, hidden);
 }
 
+/* In reverse order, so that a name that was hidden twice gets its first meaning back. */
 static void close_axes(parser *p, const base_vec *axes, const base_vec *hidden)
 {
     for (int i = axes->n - 1; i >= 0; i--)
@@ -133,7 +140,8 @@ static void close_axes(parser *p, const base_vec *axes, const base_vec *hidden)
 
 /* ---- reductions ---- */
 
-/* NAME[axes where condition](sources): component 0, which `@i` behind it may change. */
+/* NAME[axes where condition](sources): component 0, which `@i` behind it may change. A user's combiner of
+ * that name comes before the built-in one. */
 static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, const base_vec *axes,
                                      const base_vec *source, const ir_expr *condition)
 {
@@ -174,7 +182,8 @@ static const ir_expr *component(parser *p, const ir_expr *e)
                      e->reduce.n_axes, e->reduce.condition, (int)which);
 }
 
-/* sum[k: n](A[k]), argmax[k](A[k], k)@1, sum[k](A[k] where k < m) */
+/* sum[k: n](A[k]), argmax[k](A[k], k)@1, sum[k](A[k] where k < m). A hook of the parser of expressions, which
+ * asks it before each operand: NULL without an error means that no reduction begins here. */
 static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names)
 {
     parser *p = user;
@@ -272,6 +281,8 @@ typedef struct {
     const ir_expr **body;
 } written;
 
+/* Through the constructor that fits: they all check, and the place of the line is the place of their
+ * errors. */
 static bool make_stage(parser *p, const written *w, te_tensor **out)
 {
     const char *const *names = (const char *const *)w->names.at;
@@ -296,7 +307,8 @@ static void take_extents(const parser *p, const written *w)
             te_axis_set_extent(w->axes.at[i], b->shape[i]);
 }
 
-/* The stage of one written line; its outputs can be read from here on. */
+/* The stage of one written line; its outputs can be read from here on. The order matters: extents of the
+ * state's first steps, then those from the body, then the stage. */
 static void add_stage(parser *p, const written *w)
 {
     te_tensor **out = base_array(p->cx, te_tensor *, w->names.n);
@@ -502,7 +514,8 @@ static void parse_tensor(parser *p, const char *name, base_dtype t)
         base_dict_put(p->cx, &p->names.buffers, name, tensor->buffer);
 }
 
-/* n      A: f32[n, 8]      alpha: f32 */
+/* n      A: f32[n, 8]      alpha: f32. A name alone is a symbol, one with brackets a tensor, one with a type
+ * alone a scalar. */
 static void parse_param(parser *p)
 {
     base_set_where(p->cx, p->lx->tok.loc);
@@ -520,6 +533,7 @@ static void parse_param(parser *p)
         base_dict_put(p->cx, &p->names.vars, name, te_scalar(p->def, name, t));
 }
 
+/* The order is that in which a kernel takes its outputs. */
 static void parse_return(parser *p)
 {
     do {
@@ -629,6 +643,7 @@ static te_def *open_def(tec_context *cx, base_lexer *lx, int depth, te_errors *e
     return base_failed(cx) ? NULL : p.def;
 }
 
+/* An intrinsic goes on behind the definition, before the brace; its first error ends it. */
 te_def *te_parse_open_def(tec_context *cx, base_lexer *lx, int depth)
 {
     return open_def(cx, lx, depth, NULL);
@@ -641,6 +656,7 @@ static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *
     return base_expect(lx, "}") ? d : NULL;
 }
 
+/* Definitions with errors are NULL in the list and have no name. */
 static const te_def *def_named(const te_file *f, const char *name)
 {
     for (int i = 0; i < f->defs.n; i++)
@@ -703,6 +719,7 @@ static void check_schedules(tec_context *cx, const te_file *f)
     }
 }
 
+/* What stands at the top of a file. An error in one part does not keep the next from being read. */
 static void parse_part(te_file *f, tec_context *cx, base_lexer *lx, te_errors *errors)
 {
     if (base_accept(lx, "def"))

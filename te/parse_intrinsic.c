@@ -39,6 +39,8 @@ static te_operand *find_operand(reader *r)
     return o;
 }
 
+/* Two operands with one name for a stride have the same stride. A symbol's name is refused, or a call could
+ * not tell the two apart. */
 static const ir_expr *stride_named(reader *r, const char *name)
 {
     for (int i = 0; i < r->strides.n; i++)
@@ -139,6 +141,7 @@ static bool parse_form(tec_context *cx, base_lexer *lx, const char *text[TE_N_FO
     return false;
 }
 
+/* False: there is none here, or an error. */
 static bool read_operand(reader *r)
 {
     if (base_accept(r->lx, "strides"))
@@ -152,6 +155,7 @@ static bool read_operand(reader *r)
     return !base_failed(r->cx);
 }
 
+/* Operands and forms may stand in any order, between the outputs and the closing brace. */
 void te_parse_intrinsic(tec_context *cx, base_lexer *lx, te_intrinsics *table)
 {
     reader r = {.cx = cx, .lx = lx, .def = te_parse_open_def(cx, lx, 0)};

@@ -15,6 +15,8 @@ typedef struct {
     ir_subst map; /* axis -> variable of another name */
 } naming;
 
+/* Gives each axis a name that no other has in this stage, in the order in which they come: the first keeps
+ * its own. Printed text read again gives a definition with the new name. */
 static void name_axes(naming *n, const ir_expr *const *axis, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -28,6 +30,8 @@ static void name_axes(naming *n, const ir_expr *const *axis, int count)
     }
 }
 
+/* Symbols and scalars keep their names, so they come first. Names of tensors are no matter: they stand before
+ * a bracket. */
 static naming open_naming(tec_context *cx, const te_def *d, const te_stage *s)
 {
     naming n = {.cx = cx};
@@ -124,6 +128,7 @@ static void add_combiners(tec_context *cx, base_text *t, const te_stage *s, base
     add_combiner(cx, t, s, done);
 }
 
+/* NAME for one output, NAME(A, B) for several. */
 static void add_names(tec_context *cx, base_text *t, const te_stage *s)
 {
     base_add(cx, t, s->n_outputs == 1 ? s->output[0]->buffer->name : s->name);
@@ -134,6 +139,7 @@ static void add_names(tec_context *cx, base_text *t, const te_stage *s)
     base_add(cx, t, ")");
 }
 
+/* One reduction for all outputs is written once. */
 static void add_body(const naming *own, base_text *t, const te_stage *s)
 {
     if (s->body[0]->op == IR_REDUCE) {
@@ -144,6 +150,7 @@ static void add_body(const naming *own, base_text *t, const te_stage *s)
         base_addf(own->cx, t, "%s%s", i ? ", " : "", shown(own, s->body[i]));
 }
 
+/* Also ends the line. */
 static void add_notes(tec_context *cx, base_text *t, const te_stage *s)
 {
     if (s->role != IR_ROLE_NONE)

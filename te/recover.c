@@ -64,6 +64,7 @@ static bool is_space(char c)
     return c && strchr(" \t\r\n\f\v", c);
 }
 
+/* A word that begins a part of the file, as a whole word: `define` is none. */
 static bool begins_definition(const char *p)
 {
     static const char *const words[] = {"def", "schedule", "intrinsic"};
@@ -147,6 +148,8 @@ const char *te_next_param(const char *from)
     return NULL;
 }
 
+/* The last resort: a line that begins with such a word is taken for the next part, even inside of
+ * brackets. */
 const char *te_next_def(const char *from)
 {
     const char *p = from;
@@ -195,6 +198,7 @@ static bool is_unknown(void *data, const char *name, char next)
     return base_dict_has(data, name);
 }
 
+/* Names outside of brackets and inside: both may be what an error kept from being defined. */
 bool te_names_unknown(const te_errors *e, tec_context *cx, const char *from, const char *next)
 {
     void *unknown = (void *)(uintptr_t)&e->unknown;
@@ -209,6 +213,8 @@ typedef struct {
     base_dict inside; /* names in brackets: axes and what indexes */
 } skipped;
 
+/* Axes and indices stand in brackets. They are of the skipped item, so they are no tensors that others would
+ * miss. */
 static bool note_inside(void *data, const char *name, char next)
 {
     skipped *s = data;
@@ -218,6 +224,7 @@ static bool note_inside(void *data, const char *name, char next)
     return false;
 }
 
+/* Also what is known without being declared: combiners and types. */
 static bool is_known(const ir_scope_table *known, const char *name)
 {
     base_dtype t;
@@ -237,6 +244,7 @@ static bool note_unknown(void *data, const char *name, char next)
     return false;
 }
 
+/* From here on, errors that are about the item's own tensors are explained by it. */
 void te_skip(te_errors *e, tec_context *cx, const char *from, const char *next)
 {
     skipped s = {.e = e, .cx = cx};
@@ -248,8 +256,8 @@ void te_skip(te_errors *e, tec_context *cx, const char *from, const char *next)
 /* ---- errors ---- */
 
 /* Keeps the error that stands in the context, up to MAX_ERRORS of them, and lets the parser go on at `next`.
- * False:
- * there is no place to go on. */
+ * False: there is no place to go on. Only errors of the text (INVALID) are kept: behind a lack of memory
+ * nothing is sure. */
 bool te_go_on(te_errors *e, base_lexer *lx, const char *from, const char *next)
 {
     tec_context *cx = lx->cx;
@@ -268,6 +276,8 @@ bool te_go_on(te_errors *e, base_lexer *lx, const char *from, const char *next)
     return true;
 }
 
+/* The errors in the order of the text become the context's one error, with the last one, at which nobody
+ * could go on, at the end. */
 void te_hand_in(te_errors *e, tec_context *cx)
 {
     if (base_failed(cx) && e->n && tec_context_status(cx) == TEC_INVALID) {

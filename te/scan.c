@@ -108,7 +108,8 @@ static te_tensor *find_state(const te_scan *s, const char *name)
     return NULL;
 }
 
-/* An update has the axes, extents and type of the state's first steps. */
+/* An update has the axes, extents and type of the state's first steps. Extents are compared by proof: 2*n and
+ * n + n are one extent. */
 static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const *axis, int n,
                        const ir_expr *body)
 {
@@ -133,6 +134,7 @@ static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const 
     return !base_failed(cx);
 }
 
+/* The first axis of all updates is the one variable of the scan's time: their loops become one loop. */
 static bool is_timed(te_scan *s, const char *name, const ir_expr *const *axis, int n)
 {
     if (n < 1)
@@ -211,7 +213,15 @@ static te_tensor *find_tensor(const te_scan *s, const ir_buffer *b, bool *comput
 }
 
 /* Called for each load in an update. False: the buffer is no state of this scan, so reading it is an ordinary
- * read. True: it is one, and a wrong step has become an error. */
+ * read. True: it is one, and a wrong step has become an error. With 2 first steps, in step t:
+ *
+ *     h[t - 1], h[t - 2]     given, or computed in an earlier step
+ *     h[t - 3]               refused: in step 2 that is step -1, which nobody gave
+ *     h[t]                   only behind the update of h in this step
+ *     h[t + 1]               refused
+ *     h[t * 2], h[i]         refused: how far back is not one number
+ *     g[t], g without init   behind its update; g[t - 1] never, since the first one would be missing
+ */
 bool te_scan_reads(te_scan *s, const ir_expr *load)
 {
     tec_context *cx = s->def->cx;

@@ -19,6 +19,7 @@ static const ir_expr *mapped(copier *c, const ir_expr *e)
     return e ? ir_apply(c->cx, &c->map, e) : NULL;
 }
 
+/* In the order of e; NULL elements stay NULL. */
 static const ir_expr **mapped_all(copier *c, const ir_expr *const *e, int n)
 {
     const ir_expr **out = base_array(c->cx, const ir_expr *, n);
@@ -28,6 +29,7 @@ static const ir_expr **mapped_all(copier *c, const ir_expr *const *e, int n)
     return out;
 }
 
+/* An axis is known by its variable, so the copies must be there before the bodies are mapped. */
 static const ir_expr **copy_axes(copier *c, const ir_expr *const *axis, int n)
 {
     const ir_expr **out = base_array(c->cx, const ir_expr *, n);
@@ -42,6 +44,7 @@ static const ir_expr **copy_axes(copier *c, const ir_expr *const *axis, int n)
     return out;
 }
 
+/* A reduction is rebuilt by hand, since its axes have new variables and its extents new values. */
 static const ir_expr *copy_body(copier *c, const ir_expr *e)
 {
     if (e->op != IR_REDUCE)
@@ -106,6 +109,7 @@ static parts copy_parts(copier *c, const te_stage *s)
     return p;
 }
 
+/* From here on, reads of the old outputs become reads of the new ones. */
 static void end_stage(copier *c, const te_stage *s, const parts *p)
 {
     ((te_stage *)p->out[0]->stage)->notes = copy_notes(c, s->notes);
@@ -178,6 +182,7 @@ static void keep_symbol(te_def *d, const ir_expr *symbol)
     base_push(d->cx, &d->symbols, symbol);
 }
 
+/* Symbols that stay come first, then those of the values. */
 static void copy_symbols(copier *c, const te_def *d, const ir_expr *const *value, int n)
 {
     for (int i = 0; i < d->symbols.n; i++)
@@ -192,6 +197,8 @@ static void copy_symbols(copier *c, const te_def *d, const ir_expr *const *value
     }
 }
 
+/* A fact that has become true is dropped; one that has become false is an error, found before any stage is
+ * made. */
 static void copy_facts(copier *c, const te_def *d)
 {
     for (int i = 0; i < d->facts.n; i++) {

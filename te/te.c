@@ -23,6 +23,7 @@ te_def *te_def_new(tec_context *cx, const char *name)
 
 /* ---- symbols, inputs, outputs ---- */
 
+/* The symbol of that name, which exists once in a definition; extents that name it agree by that. */
 const ir_expr *te_symbol(te_def *d, const char *name)
 {
     if (!d)
@@ -67,6 +68,7 @@ void te_fact(te_def *d, const ir_expr *condition)
         base_push(d->cx, &d->facts, condition);
 }
 
+/* Tensors, scalars and stages share one set of names, because schedules find blocks and buffers by name. */
 bool te_claim_name(te_def *d, const char *name, const void *what)
 {
     if (base_dict_has(&d->names, name)) {
@@ -199,11 +201,15 @@ const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e
     return te_reduce_where(cx, combiner, e, axis, n, NULL);
 }
 
+/* A tensor of a scan that is no state: only the steps from `first` on write it, so its first rows hold
+ * nothing. */
 bool te_stage_is_partial(const te_stage *s)
 {
     return s->kind == TE_SCAN && s->scan->first > 0 && !s->init;
 }
 
+/* Built anew for each question: symbols and facts may have been added. Sizes are at least 0, since they are
+ * extents. */
 ir_facts *te_facts(te_def *d)
 {
     ir_facts *f = ir_facts_new(d->cx, NULL);
@@ -215,6 +221,7 @@ ir_facts *te_facts(te_def *d)
     return f;
 }
 
+/* The stage is shared by its tensors: a note on one is a note on all. */
 void te_note(te_tensor *t, const char *key, const ir_expr *value)
 {
     te_stage *s = t ? (te_stage *)t->stage : NULL;
@@ -223,6 +230,7 @@ void te_note(te_tensor *t, const char *key, const ir_expr *value)
         s->notes = ir_note_set(t->def->cx, s->notes, key, value);
 }
 
+/* NULL: none of that name so far. A state's tensor is found when its scan is closed, not before. */
 te_tensor *te_tensor_named(const te_def *d, const char *name)
 {
     for (int i = 0; i < d->stages.n; i++) {

@@ -23,12 +23,18 @@ static const ir_expr *zero(tec_context *cx)
     return ir_int(cx, 0);
 }
 
+/* How many steps are computed, which the conditions of te/scan.c make at least 0. */
 static const ir_expr *time_extent(tec_context *cx, const te_scan *s)
 {
     return ir_sub(cx, s->extent, ir_int(cx, s->first));
 }
 
-/* Iteration variables of the block, with axis -> variable in `map`. */
+/* Iteration variables of the block, with axis -> variable in `map`. In a scan with one given step over t: n
+ *
+ *     update h[t, j] = f(h[t - 1, j])   =>   block h(t scan = loop in 0..n - 1, j)
+ *                                              h[t + 1, j] = f(h[t + 1 - 1, j])
+ *
+ * so that all iteration variables begin at 0, as schedules expect. */
 static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
 {
     int n = s->n_axes + s->n_reduce;
@@ -51,6 +57,7 @@ static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
     return iters;
 }
 
+/* All outputs of one point, with no order among them: none reads another. */
 static const ir_stmt *store_all(tec_context *cx, const te_stage *s, const ir_expr *const *index,
                                 const ir_expr *const *value)
 {
@@ -61,6 +68,7 @@ static const ir_stmt *store_all(tec_context *cx, const te_stage *s, const ir_exp
     return ir_seq(cx, store, s->n_outputs);
 }
 
+/* A condition of the reduction becomes an `if` around the update: where it fails, the point adds nothing. */
 static const ir_stmt *update(tec_context *cx, const te_stage *s, const ir_expr *const *index,
                              const ir_subst *map)
 {
@@ -94,6 +102,8 @@ static void set_bodies(tec_context *cx, const te_stage *s, ir_block *b, const ir
     b->body = store_all(cx, s, index, value);
 }
 
+/* Regions are what the body touches for one value of each iteration variable. The start values count as well:
+ * a block that only resets writes. */
 static void set_regions(const ir_facts *outer, ir_block *b)
 {
     tec_context *cx = ir_facts_context(outer);
@@ -109,7 +119,8 @@ static void set_regions(const ir_facts *outer, ir_block *b)
     b->writes = ir_regions_of(cx, &writes);
 }
 
-/* `time`: the loop variable of the scan around the nest, bound to the first iteration variable, or NULL. */
+/* The axes' loops around the block, the first axis outermost and reduction axes innermost. `time`: the loop
+ * variable of the scan around the nest, bound to the first iteration variable, or NULL. */
 static const ir_stmt *nest(tec_context *cx, const te_stage *s, const ir_block *b, const ir_expr *time)
 {
     const ir_expr **bind = base_array(cx, const ir_expr *, b->n_iters);
@@ -190,6 +201,7 @@ static bool is_output(const te_def *d, const te_tensor *t)
     return false;
 }
 
+/* The order of a kernel's arguments: inputs, scalars, outputs. Symbols are none: they are told by shapes. */
 static const ir_param *make_params(tec_context *cx, const te_def *d, int *n)
 {
     ir_param *p = base_array(cx, ir_param, d->inputs.n + d->scalars.n + d->outputs.n);
@@ -204,6 +216,7 @@ static const ir_param *make_params(tec_context *cx, const te_def *d, int *n)
     return p;
 }
 
+/* All tensors that are neither inputs nor outputs: memory that only this program sees. */
 static void collect_buffers(tec_context *cx, const te_def *d, base_vec *out)
 {
     for (int i = 0; i < d->stages.n; i++) {
@@ -215,6 +228,7 @@ static void collect_buffers(tec_context *cx, const te_def *d, base_vec *out)
     }
 }
 
+/* Each once, though several stages may call it. */
 static void collect_intrinsics(tec_context *cx, const te_def *d, base_vec *out)
 {
     base_map seen = {0};
@@ -262,6 +276,7 @@ typedef struct {
     base_dict names;
 } block_names;
 
+/* A hook that collects the names of all blocks. */
 static bool note_name(ir_walk *w, const ir_stmt *s)
 {
     if (s->kind == IR_BLOCK)

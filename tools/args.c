@@ -1,4 +1,9 @@
-/* tools/args.c -- see args.h. */
+/* tools/args.c -- see args.h.
+ *
+ * One table for each command says everything about its options: how they are read, where their values go,
+ * what the help says, and what --list-options prints for the completion of shells. A mistake is told in one
+ * line, on standard error, and ends with status 2.
+ */
 #include "tools/args.h"
 
 #include <errno.h>
@@ -53,6 +58,7 @@ static int wrong_value(const tool_usage *u, const tool_option *o, const char *ex
 
 /* ---- values ---- */
 
+/* Decimal, and nothing behind it. */
 bool tool_number(const char *text, int64_t *out)
 {
     char *end;
@@ -62,6 +68,7 @@ bool tool_number(const char *text, int64_t *out)
     return *text && !*end && errno == 0;
 }
 
+/* The bounds also refuse NaN and inf. */
 static bool read_decimal(const char *text, double *out)
 {
     char *end;
@@ -81,6 +88,7 @@ static bool is_choice(const char *choices, const char *word)
     return false;
 }
 
+/* Grows by one: command lines are short. Without memory the program ends, as nothing has been begun. */
 static void push(tool_list *l, const char *text)
 {
     l->at = realloc(l->at, (size_t)(l->n + 1) * sizeof *l->at);
@@ -89,6 +97,7 @@ static void push(tool_list *l, const char *text)
     l->at[l->n++] = text;
 }
 
+/* TOOL_NUMBER takes any, TOOL_NATURAL from 0, TOOL_COUNT from 1. */
 static int set_number(const tool_usage *u, const tool_option *o, const char *value)
 {
     int64_t least = o->kind == TOOL_COUNT ? 1 : 0, n;
@@ -131,6 +140,7 @@ static int set_value(const tool_usage *u, const tool_option *o, const char *valu
 
 enum { MAX_OPTIONS = 64 };
 
+/* `i` is the word that is read; `given` finds an option that stands twice. */
 typedef struct {
     const tool_usage *u;
     char **argv;
@@ -147,7 +157,8 @@ static int find_option(const tool_usage *u, const char *name, size_t length)
     return -1;
 }
 
-/* The option that argv[i] names, and its value: "--name=value", or the next word. */
+/* The option that argv[i] names, and its value: "--name=value", or the next word. One dash or two: -target
+ * and --target are the same. */
 static int parse_option(parser *p)
 {
     const tool_usage *u = p->u;
@@ -171,6 +182,7 @@ static int parse_option(parser *p)
     return set_value(u, o, p->argv[++p->i]);
 }
 
+/* One option a line, for the completion of shells. */
 static void list_options(const tool_usage *u)
 {
     static const char *const kinds[] = {"flag",  "text",    "list",   "choice",
@@ -224,6 +236,7 @@ int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands)
     return check_operands(u, operands);
 }
 
+/* The name is copied, the value is not. */
 bool tool_pair(const char *command, const char *text, const char **name, const char **value)
 {
     const char *equal = strchr(text, '=');

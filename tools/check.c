@@ -1,5 +1,9 @@
 /* tools/check.c -- `tec check`: each case in a process of its own, so that a crash or a hang is that case's
- * failure alone. */
+ * failure alone.
+ *
+ * The parent never compiles: it starts `tec check --one DIR` for each case, at most --jobs at once, and reads
+ * one line from each. What a child that dies has printed before is lost; the cause is told instead.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,7 +32,7 @@ typedef struct {
     bool verbose, one, json;
 } settings;
 
-/* A case in its process. */
+/* A case in its process. pid 0: free. text[0..n) is what the child wrote so far. */
 typedef struct {
     pid_t pid;
     int fd, n;
@@ -37,6 +41,7 @@ typedef struct {
     char text[4096];
 } job;
 
+/* count[] is indexed by the outcome. */
 typedef struct {
     const settings *s;
     cJSON *rows;
@@ -49,6 +54,7 @@ static const char *const words[] = {"pass", "fail", "unsupported"};
 
 /* ---- the child: one case, its outcome on the pipe ---- */
 
+/* Ends with status 0 also for a case that fails: the line tells. */
 static int check_one(const char *dir, const settings *s)
 {
     tec_context *cx = tool_context();
@@ -116,7 +122,7 @@ static void tell(tally *t, const char *dir, check_result r)
     }
 }
 
-/* "0 5 1 reason": outcome, operators on the device and on the host, reason. */
+/* "0 5 1 reason": outcome, operators on the device and on the host, reason. The reason may be empty. */
 static bool read_result(char *text, check_result *r)
 {
     int outcome, at = 0;
@@ -130,7 +136,8 @@ static bool read_result(char *text, check_result *r)
     return true;
 }
 
-/* Ends the process of a case. Its line is its result; without one it crashed. */
+/* Ends the process of a case. Its line is its result; without one it crashed. A late child is killed before
+ * it is waited for. */
 static void finish(job *j, tally *t, bool late)
 {
     int status;
@@ -156,7 +163,8 @@ static void finish(job *j, tally *t, bool late)
     tell(t, j->dir, (check_result){.outcome = CHECK_FAIL, .reason = reason});
 }
 
-/* Reads what children wrote; ends those that closed their pipe or are late. */
+/* Reads what children wrote; ends those that closed their pipe or are late. Waits 200 ms at most, so that
+ * deadlines are kept. A line that fills the buffer is cut by never being read further. */
 static void serve(job *jobs, int n, tally *t)
 {
     struct pollfd fds[64];
@@ -223,6 +231,7 @@ static const char *why_unfit(tec_context *cx, const target *t)
                     : base_strdup(cx, err.text);
 }
 
+/* The share of operators on the device counts over all cases, failed ones too. */
 static void print_totals(const tally *t)
 {
     int64_t all = t->on_device + t->on_host;

@@ -14,6 +14,7 @@
 #include "tools/data.h"
 #include "worker/tensors.h"
 
+/* Tensors lie in the context; a NULL among them is a gap of read_set. */
 typedef struct {
     tec_context *cx;
     const char *dir;
@@ -30,7 +31,7 @@ static check_result fail(const char *reason)
 }
 
 /* Tensors KIND_0.pb, KIND_1.pb, ... of a data set. One that cannot be read (a sequence, strings) leaves a
- * gap. */
+ * gap. Each file is read twice, first in a context of its own, because an error in `cx` would stay there. */
 static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out)
 {
     int n = 0;
@@ -49,6 +50,7 @@ static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out
     return n;
 }
 
+/* Inputs with gaps keep the shapes of the model. */
 static graph_module *import(a_case *c)
 {
     onnx_shape *shapes = base_array(c->cx, onnx_shape, c->n_inputs + 1);
@@ -61,6 +63,7 @@ static graph_module *import(a_case *c)
     return onnx_import(c->cx, base_format(c->cx, "%s/model.onnx", c->dir), &o);
 }
 
+/* Output k of the graph, whose node is the last one that computed it. */
 static const char *node_of(const graph_built *b, int output)
 {
     const graph_value *v = ((const graph_function *)b->module->functions.at[0])->body->outputs.at[output];
@@ -68,7 +71,9 @@ static const char *node_of(const graph_built *b, int output)
     return v->node ? v->node->name : "an input";
 }
 
-/* The module's outputs, `found`, against those of the data set. */
+/* The module's outputs, `found`, against those of the data set: the first that differs is told; outputs with
+ * gaps are not compared.
+ */
 static check_result compare(a_case *c, const graph_built *b, const DLTensor *const *found)
 {
     const graph_body *body = ((const graph_function *)b->module->functions.at[0])->body;
@@ -197,6 +202,7 @@ static check_result run(a_case *c, const graph_built *b, tec_module *m)
     return r;
 }
 
+/* An error's own first line is general; its first note says what is not supported. */
 static const char *first_note(tec_context *cx)
 {
     const char *text = tec_context_error(cx), *note = text ? strstr(text, "note: ") : NULL,

@@ -7,6 +7,7 @@
 #include "tools/context.h"
 #include "tools/data.h"
 
+/* The verifier has run within lang_parse. */
 static int check(tec_context *cx, const char *path, bool print)
 {
     size_t size;

@@ -20,7 +20,7 @@ typedef struct {
     bool json, quiet, strict;
 } settings;
 
-/* model.onnx -> model.tec */
+/* model.onnx -> model.tec In the current folder, not beside the model. */
 static const char *default_output(tec_context *cx, const char *model)
 {
     const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model, *dot = strrchr(name, '.');
@@ -28,7 +28,8 @@ static const char *default_output(tec_context *cx, const char *model)
     return base_format(cx, "%.*s.tec", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* Multiply-adds and the like of all uses of a kernel, symbols counting as one. */
+/* Multiply-adds and the like of all uses of a kernel, symbols counting as one. 0 where the number depends on
+ * symbols. */
 static double work_of(tec_context *cx, const graph_kernel_entry *e)
 {
     int64_t flops;
@@ -37,7 +38,7 @@ static double work_of(tec_context *cx, const graph_kernel_entry *e)
 }
 
 /* Which kernels have no record, and their share of the work, which is what that may cost; then what records
- * there are. */
+ * there are. Five names at most; the share says more than their number. */
 static void report_records(tec_context *cx, const graph_kernels *k, const char *db,
                            const space_source *source, const target *t)
 {
@@ -85,7 +86,8 @@ static void report_hosted(const graph_built *b)
     }
 }
 
-/* Signals are held while the module is written: an interrupt leaves either the old file or the new one. */
+/* Signals are held while the module is written: an interrupt leaves either the old file or the new one.
+ * Nothing is written before everything has been compiled. */
 static int compile_with(tec_context *cx, const char *model, const settings *s, const space_source *source)
 {
     onnx_options import = tool_import_options(cx, &s->dims);
@@ -126,6 +128,7 @@ static int compile_with(tec_context *cx, const char *model, const settings *s, c
     return TOOL_OK;
 }
 
+/* The store is open while kernels are made, since schedules are asked for one by one. */
 static int compile(tec_context *cx, const char *model, const settings *s)
 {
     if (!s->records)

@@ -32,6 +32,7 @@ DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t
 
 /* ---- files ---- */
 
+/* For "-" a temporary file: modules are written in pieces and in place, which a pipe does not allow. */
 const char *tool_begin_output(tec_context *cx, const char *path)
 {
     char *name = base_strdup(cx, "/tmp/tec-XXXXXX");
@@ -46,6 +47,7 @@ const char *tool_begin_output(tec_context *cx, const char *path)
     return name;
 }
 
+/* Copies the temporary file out and removes it. */
 bool tool_finish_output(tec_context *cx, const char *path, const char *written)
 {
     size_t size;
@@ -84,6 +86,7 @@ static DLTensor *read_npy(tec_context *cx, const char *path)
     return t;
 }
 
+/* Its dimensions are constants. */
 static DLTensor *read_pb(tec_context *cx, const char *path)
 {
     const op_constant *c = onnx_read_tensor(cx, path, NULL);
@@ -153,6 +156,7 @@ const target *tool_target(tec_context *cx, const char *text, int64_t threads)
     return with;
 }
 
+/* Held signals come when they are no longer held. */
 void tool_hold_interrupts(bool hold)
 {
     sigset_t set;
@@ -164,6 +168,7 @@ void tool_hold_interrupts(bool hold)
     sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
+/* Four digits or so, in the unit that fits. */
 const char *tool_seconds(double s, char *buffer, size_t size)
 {
     if (s < 1e-6)

@@ -10,7 +10,7 @@
 #include "tools/command.h"
 #include "tools/devices_pool.h"
 
-/* What a person wants to know of a device, on three lines. */
+/* What a person wants to know of a device, on three lines. What a driver does not say is left out. */
 static void print_device(const tec_device_info *i)
 {
     printf("%-10s %s\n", i->name, i->hardware);
@@ -48,7 +48,7 @@ static void add_device(cJSON *list, const tec_device_info *i)
     cJSON_AddItemToArray(list, d);
 }
 
-/* Why a kind has no devices, or why one of them cannot be opened. */
+/* Why a kind has no devices, or why one of them cannot be opened. `missing` NULL means text. */
 static void tell_missing(cJSON *missing, const char *kind, const char *why)
 {
     cJSON *m = missing ? cJSON_CreateObject() : NULL;

@@ -14,7 +14,8 @@
 
 enum { ANSWER_MS = 10000 };
 
-/* The answer, which comes in pages: printed as it comes, or gathered as JSON. */
+/* The answer, which comes in pages: printed as it comes, or gathered as JSON. `has_header`: the first page
+ * has come. */
 typedef struct {
     rpc_loop *loop;
     const char *tracker;
@@ -23,6 +24,7 @@ typedef struct {
     tec_error err;
 } asking;
 
+/* Pages are asked for one by one; the answer to this one tells where the next begins. */
 static void inquire(rpc_conn *c, int64_t from)
 {
     rpc_conn_send(c, 0, RPC_KIND_inquire, &(rpc_inquire){from});
@@ -208,6 +210,7 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
     rt_arena_free(&arena);
 }
 
+/* The connection is closed by this side after the last page, which is no error. */
 static void on_closed(rpc_conn *c, const tec_error *why)
 {
     asking *a = rpc_conn_user(c);
@@ -219,6 +222,7 @@ static void on_closed(rpc_conn *c, const tec_error *why)
 
 static const rpc_events events = {.ready = on_ready, .frame = on_frame, .closed = on_closed};
 
+/* The loop is stopped here, as the connection may never be closed by the other side. */
 static void too_late(void *user)
 {
     asking *a = user;
@@ -227,6 +231,7 @@ static void too_late(void *user)
     rpc_loop_stop(a->loop);
 }
 
+/* A dial that fails at once leaves its reason in `err`, and the loop is not run. */
 static bool ask(asking *a, const rpc_key *key)
 {
     rpc_conn_options o = {.link = {.key = key, .program = "tec devices"}, .events = &events, .user = a};

@@ -42,6 +42,7 @@ bool tool_read_dims(const char *command, const tool_list *list, tool_dims *out)
     return true;
 }
 
+/* Notes that the dimension was of use, for tool_unused_dim. */
 const int64_t *tool_find_dim(tool_dims *dims, const char *name)
 {
     for (int i = 0; i < dims->n; i++)
@@ -60,7 +61,8 @@ const char *tool_unused_dim(const tool_dims *dims)
     return NULL;
 }
 
-/* The definition with the given symbols as constants; the others stay. */
+/* The definition with the given symbols as constants; the others stay. Symbols that are not given stay
+ * symbols. */
 te_def *tool_specialise(tec_context *cx, te_def *d, tool_dims *dims)
 {
     const ir_expr **symbol = base_array(cx, const ir_expr *, d->symbols.n),

@@ -1,4 +1,9 @@
-/* tools/feed.c -- see feed.h. */
+/* tools/feed.c -- see feed.h.
+ *
+ * An example: a function f(x: f32[n, 4], y: f32[n + m]) with --input x=x.npy of shape [3, 4] and --dim m=2.
+ * The file makes n = 3, since n stands alone in its shape; --dim makes m = 2; y is filled with random numbers
+ * in shape [5].
+ */
 #include "tools/feed.h"
 
 #include <stdlib.h>
@@ -10,6 +15,7 @@
 
 /* ---- what is to be fed ---- */
 
+/* `value` counts only where `known` says so, until tool_feed_rest makes the others 1. */
 static tool_feed new_feed(tec_context *cx, const char *what, int n, int n_symbols)
 {
     return (tool_feed){.cx = cx,
@@ -67,6 +73,7 @@ static const char *names_of(tool_feed *f, bool inputs)
     return count ? base_text_str(f->cx, &list) : "none";
 }
 
+/* `by` names who says it, for the message about two who differ. */
 static bool set_symbol(tool_feed *f, int k, int64_t value, const char *by)
 {
     if (f->known[k] && f->value[k] != value)
@@ -78,7 +85,7 @@ static bool set_symbol(tool_feed *f, int k, int64_t value, const char *by)
 }
 
 /* An extent that a file or --dim names: it gives a symbol that stands alone there its value, and must fit
- * otherwise. */
+ * otherwise. A dimension that is an expression is checked by the call itself, when all symbols are known. */
 static bool set_extent(tool_feed *f, const tool_port *p, int axis, int64_t extent, const char *by)
 {
     int64_t fixed;
@@ -92,7 +99,8 @@ static bool set_extent(tool_feed *f, const tool_port *p, int axis, int64_t exten
     return true;
 }
 
-/* "PARAMETER.AXIS" as a port and its axis; NULL: there is none. */
+/* "PARAMETER.AXIS" as a port and its axis; NULL: there is none. Cut at the last dot, as names may have
+ * dots. */
 static const tool_port *find_axis(tool_feed *f, const char *name, int *axis)
 {
     const char *dot = strrchr(name, '.');
@@ -165,7 +173,8 @@ bool tool_feed_files(tool_feed *f, const tool_list *inputs)
     return true;
 }
 
-/* Whatever was not given: symbols become 1, inputs random numbers from the seed, outputs empty tensors. */
+/* Whatever was not given: symbols become 1, inputs random numbers from the seed, outputs empty tensors. Each
+ * input has a seed of its own, so that two inputs of one shape differ. */
 bool tool_feed_rest(tool_feed *f, int64_t seed)
 {
     tec_error err = {0};

@@ -37,6 +37,7 @@ typedef struct {
     int64_t index, count;
 } finding;
 
+/* accepted[k] counts the cases with k steps that were accepted, for the median. */
 typedef struct {
     tec_context *cx;
     const settings *s;
@@ -51,7 +52,8 @@ typedef struct {
 
 /* ---- findings ---- */
 
-/* Without what is quoted, and without numbers. */
+/* Without what is quoted, and without numbers. In place. 'A': f32[4] and 'B': f32[128] become the same
+ * pattern. */
 static const char *pattern_of(char *text)
 {
     char *to = text;
@@ -78,6 +80,8 @@ static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
     return pattern_of(base_format(cx, "%.*s %.160s", (int)strcspn(row->where, "("), row->where, line));
 }
 
+/* Cases are made again from seed and number, unless the row brings a text, as a case that was shrunk or that
+ * died does. */
 static const char *text_of(tally *t, const tool_fuzz_row *row)
 {
     if (row->text)
@@ -104,6 +108,7 @@ static void add_finding(tally *t, const tool_fuzz_row *row)
     base_push(t->cx, &t->findings, f);
 }
 
+/* Counted by what is not supported, so that the most frequent gaps of the compiler are seen. */
 static void add_limit(tally *t, const tool_fuzz_row *row)
 {
     const char *what = strstr(row->what, "error: "), *key;
@@ -121,6 +126,7 @@ static void add_limit(tally *t, const tool_fuzz_row *row)
 
 /* ---- what is kept between runs ---- */
 
+/* JSON has doubles: counts up to 2^53 are exact. */
 static cJSON *numbers(const int64_t *at, int n)
 {
     cJSON *a = cJSON_CreateArray();
@@ -191,6 +197,7 @@ static const char *string_of(tally *t, const cJSON *o, const char *key)
     return cJSON_IsString(s) ? base_strdup(t->cx, s->valuestring) : "";
 }
 
+/* Missing ones stay as they are, so that a state from before a new pass can be read. */
 static void read_numbers(const cJSON *o, const char *key, int64_t *out, int n)
 {
     const cJSON *a = cJSON_GetObjectItem(o, key);
@@ -220,7 +227,8 @@ static void read_state(tally *t, const cJSON *o)
     }
 }
 
-/* A new directory starts at case 0; one of another seed or target is refused. */
+/* A new directory starts at case 0; one of another seed or target is refused. Cases of another seed or target
+ * would be counted together with these. */
 static bool go_on(tally *t)
 {
     const char *path = base_format(t->cx, "%s/state.json", t->s->resume);
@@ -244,6 +252,7 @@ static bool go_on(tally *t)
 
 /* ---- progress ---- */
 
+/* Drawn over the line before. */
 static void show_progress(const tally *t)
 {
     double seconds = tec_clock() - t->start;
@@ -255,7 +264,7 @@ static void show_progress(const tally *t)
                 seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
 }
 
-/* Called for each case in their order. */
+/* Called for each case in their order. False would end the run; a finding does not. */
 static bool take_row(void *user, const tool_fuzz_row *row)
 {
     tally *t = user;
@@ -285,6 +294,7 @@ static bool take_row(void *user, const tool_fuzz_row *row)
 
 /* ---- shrinking ---- */
 
+/* What `still_fails` needs to ask: the file that the child reads, and the signature that must stay. */
 typedef struct {
     tally *t;
     const tool_fuzz_jobs *jobs;
@@ -308,6 +318,7 @@ static bool still_fails(void *user, const fuzz_case *c)
     return bad;
 }
 
+/* A finding whose text cannot be read back stays as long as it was. */
 static void shrink(tally *t, const tool_fuzz_jobs *jobs, finding *f)
 {
     const char *dir = t->s->resume ? t->s->resume : "/tmp";
@@ -355,6 +366,7 @@ static void look_into(tally *t, const tool_fuzz_jobs *jobs)
 
 /* ---- the report ---- */
 
+/* An example: counts 0, 2, 1 are the values 1, 1, 2, whose median is 1. */
 static int64_t median(const int64_t *count, int n)
 {
     int64_t all = 0, seen = 0;

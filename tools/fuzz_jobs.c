@@ -33,6 +33,7 @@ enum { NOTE_FD = 3, NOTE_BYTES = 1 << 17, LINE_BYTES = 1 << 15, CHUNK = 8, MAX_J
 
 /* ---- the child ---- */
 
+/* Called before each step of making a case, too: a schedule that crashes is then known up to that step. */
 static void note_case(void *user, const fuzz_case *c, const char *step)
 {
     char *note = user;
@@ -45,6 +46,7 @@ static void note_case(void *user, const fuzz_case *c, const char *step)
     tec_context_free(cx);
 }
 
+/* NULL in a worker that was started by hand. */
 static char *open_note(void)
 {
     char *note = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, NOTE_FD, 0);
@@ -52,6 +54,8 @@ static char *open_note(void)
     return note == MAP_FAILED ? NULL : note;
 }
 
+/* A case that asks for too much then fails by itself, and not by bringing the machine down. No core files, of
+ * which there could be thousands. */
 static void limit_memory(void)
 {
     struct rlimit most = {(rlim_t)MAX_MEMORY_GB << 30, (rlim_t)MAX_MEMORY_GB << 30};
@@ -70,6 +74,7 @@ static void print_escaped(const char *s, int most)
             putchar(*s == '\t' || *s == '\\' ? ' ' : *s);
 }
 
+/* Flushed row by row: a child may die at the next case. */
 static void print_row(const fuzz_case *c, const fuzz_result *r)
 {
     printf("%" PRId64 "\t%d\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t", c->index, (int)r->outcome, r->steps,
@@ -81,6 +86,7 @@ static void print_row(const fuzz_case *c, const fuzz_result *r)
     fflush(stdout);
 }
 
+/* The note comes first. */
 static void work_on(tec_context *cx, const fuzz_case *c, const target *t, char *note)
 {
     fuzz_result r;
@@ -90,7 +96,8 @@ static void work_on(tec_context *cx, const fuzz_case *c, const target *t, char *
     print_row(c, &r);
 }
 
-/* The child: cases first to end-1, one row each on standard output. */
+/* The child: cases first to end-1, one row each on standard output. A context for each case, so that memory
+ * does not grow with their number. */
 int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end)
 {
     char *note = open_note();
@@ -130,6 +137,7 @@ int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
 
 /* ---- the parent ---- */
 
+/* The note and the file of errors belong to one child; a new one gets its own. */
 typedef struct {
     pid_t pid;
     int fd, n, errors;  /* of what it wrote: rows, and stderr */
@@ -139,6 +147,7 @@ typedef struct {
     char text[LINE_BYTES];
 } job;
 
+/* Without a name in any folder: it goes with its last descriptor. */
 static int memory_file(const char *name, size_t size)
 {
     int fd = memfd_create(name, MFD_CLOEXEC);
@@ -184,6 +193,7 @@ static double processor_time(const job *b)
                : 0;
 }
 
+/* Called when the row of the case before has come. */
 static void begin_case(job *b)
 {
     b->begun = tec_clock();
@@ -199,7 +209,8 @@ static bool is_late(const tool_fuzz_jobs *j, const job *b)
     return processor_time(b) - b->used > j->timeout || tec_clock() - b->begun > PATIENCE * j->timeout;
 }
 
-/* A child with its pipe and its shared memory. False: it could not be started. */
+/* A child with its pipe and its shared memory. False: it could not be started. After an error some
+ * descriptors stay open, which the end of the program closes. */
 static bool start(job *b, const char *const *argv)
 {
     int pipe_fd[2], note_fd = memory_file("note", NOTE_BYTES);
@@ -242,6 +253,7 @@ static bool start_range(const tool_fuzz_jobs *j, job *b)
     return good;
 }
 
+/* The opposite of print_escaped, which turns tabs and backslashes into blanks. */
 static const char *unescaped(tec_context *cx, const char *s)
 {
     char *out = base_strdup(cx, s), *to = out;
@@ -256,7 +268,7 @@ static const char *unescaped(tec_context *cx, const char *s)
     return out;
 }
 
-/* Cuts the line in place. False: the line is not whole. */
+/* Cuts the line in place. False: the line is not whole. Eight fields; a tab in the last one cannot occur. */
 static bool read_row(tec_context *cx, char *line, tool_fuzz_row *out)
 {
     char *field[8], *rest = NULL;
@@ -329,7 +341,8 @@ static bool finish(const tool_fuzz_jobs *j, job *b, bool late, tool_fuzz_row *ro
     return died;
 }
 
-/* Rows wait here until those of all cases before them came. */
+/* Rows wait here until those of all cases before them came. row[told] is the first that was not handed on.
+ * `enough`: whoever takes rows wants no more. */
 typedef struct {
     const tool_fuzz_jobs *j;
     tool_fuzz_row *row;
@@ -338,6 +351,8 @@ typedef struct {
     bool enough;
 } collection;
 
+/* A row of a case outside of the range comes from a child that was started for another one, and is
+ * dropped. */
 static void collect(collection *all, const tool_fuzz_row *row)
 {
     int64_t k = row->index - all->j->first, n = all->j->end - all->j->first;
@@ -369,8 +384,9 @@ static void take_lines(collection *all, job *b)
     memmove(b->text, line, (size_t)b->n);
 }
 
-/* Reads what it wrote; a process that ended in the middle of its range is followed by another for the
- * rest. */
+/* Reads what it wrote; a process that ended in the middle of its range is followed by another for the rest. A
+ * child that died takes its own case with it, which becomes a row, and the case behind it begins in a new
+ * child. */
 static bool serve(collection *all, job *b, bool readable)
 {
     tool_fuzz_row row;
@@ -394,7 +410,8 @@ static bool serve(collection *all, job *b, bool readable)
     return b->next >= b->end || start_range(all->j, b);
 }
 
-/* Starts what is free on the next cases; gives how many processes run, or -1. */
+/* Starts what is free on the next cases; gives how many processes run, or -1. Chunks are small, so that a
+ * slow case delays few others. */
 static int keep_busy(const tool_fuzz_jobs *j, job *jobs, int n, int64_t *next, struct pollfd *fds)
 {
     int running = 0;
@@ -438,7 +455,8 @@ static int open_signals(sigset_t *old)
 }
 
 /* Keeps all jobs busy until the cases are done. Rows are handed on in the order of the cases. False:
- * interrupted, or *why says what failed. */
+ * interrupted, or *why says what failed. An example: cases 0..7 go to the first child, 8..15 to the second.
+ * Rows of case 8 wait in `collection` until case 7 has told. */
 bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
 {
     collection all = {.j = j,

@@ -32,6 +32,7 @@ int tool_fuzz_plants(const tool_fuzz_jobs *jobs, const char *which)
 
 #else
 
+/* The first case that finds the fault ends the search. */
 typedef struct {
     const tool_fuzz_jobs *jobs;
     int64_t after; /* cases until it was found; 0: it was not */
@@ -66,6 +67,7 @@ static bool passes_without(const tool_fuzz_jobs *j, const tool_fuzz_row *row)
     return ran && (again.outcome == FUZZ_SAME || again.outcome == FUZZ_UNSUPPORTED);
 }
 
+/* False ends the run. */
 static bool take_row(void *user, const tool_fuzz_row *row)
 {
     search *s = user;
@@ -98,6 +100,7 @@ static bool look_for(const tool_fuzz_jobs *jobs, const base_plant_row *fault, co
     return s.after > 0;
 }
 
+/* By name, by number, or all. */
 static bool is_meant(const char *which, int k)
 {
     char *end;

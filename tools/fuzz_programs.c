@@ -20,6 +20,8 @@
 
 enum { WIDTH = 4, MAX_NAMES = 40 };
 
+/* Everything is drawn from `state`, so a program is a function of its seed. Names are numbered: v3 is the
+ * fourth vector. */
 typedef struct {
     tec_context *cx;
     uint64_t state;
@@ -27,6 +29,7 @@ typedef struct {
     int n_vectors, n_rows, n_trees; /* names so far: v0.., m0.., t0.. */
 } maker;
 
+/* Xorshift; the state must not be 0. */
 static uint64_t draw(maker *m, uint64_t n)
 {
     m->state ^= m->state << 13;
@@ -67,6 +70,7 @@ static void rows(maker *m, int depth)
     }
 }
 
+/* Only the parameter c and counts of leaves: no float decides. */
 static void condition(maker *m)
 {
     if (draw(m, 2))
@@ -120,7 +124,7 @@ static void vector(maker *m, int depth)
 
 /* ---- functions ---- */
 
-/* One statement of main: a name more. */
+/* One statement of main: a name more. Later statements may use the new name. */
 static void statement(maker *m)
 {
     int tree = (int)draw(m, (uint64_t)m->n_trees);
@@ -190,7 +194,8 @@ static void helper(maker *m, int depth)
     m->state = inner.state;
 }
 
-/* Data types and helpers stand in every program; helpers and main differ in what they compute. */
+/* Data types and helpers stand in every program; helpers and main differ in what they compute. `grow` is a
+ * tail call, the others are not: both kinds of calls occur. */
 static const char *make_program(maker *m)
 {
     ADD(m, "type List = Nil | Cons(f32[?, %d], List)\n", WIDTH);
@@ -225,6 +230,7 @@ static const char *make_program(maker *m)
 
 /* ---- inputs ---- */
 
+/* Sixteenths between -1 and 1, which floats hold exactly. */
 static interp_value *tensor(maker *m, int n, const int64_t *shape)
 {
     interp_value *v = interp_tensor(m->cx, BASE_F32, n, shape, NULL);
@@ -234,6 +240,7 @@ static interp_value *tensor(maker *m, int n, const int64_t *shape)
     return v;
 }
 
+/* Depth 3 at most. */
 static interp_value *tree(maker *m, const graph_data *d, int depth)
 {
     const int64_t shape[] = {WIDTH};
@@ -249,6 +256,7 @@ static interp_value *tree(maker *m, const graph_data *d, int depth)
     return interp_data(m->cx, d, 1, part, 3);
 }
 
+/* May be empty, and so may its tensors. */
 static interp_value *list(maker *m, const graph_data *d)
 {
     interp_value *l = interp_data(m->cx, d, 0, NULL, 0);
@@ -301,6 +309,7 @@ static tec_object *object_of(tec_program *p, const interp_value *v, tec_error *e
 
 /* ---- comparing ---- */
 
+/* Relative for large values, absolute for small ones. */
 static bool close_enough(double a, double b)
 {
     return fabs(a - b) <= 1e-3 * (1 + fabs(a)) || (isnan(a) && isnan(b)) || (isinf(a) && isinf(b));
@@ -324,6 +333,7 @@ static bool same_tensor(const ir_array *a, const DLTensor *t)
     return true;
 }
 
+/* As deep as the value; trees are shallow. */
 static bool same(const tec_program *p, const interp_value *v, const tec_object *o)
 {
     if (v->kind == INTERP_TENSOR)
@@ -340,6 +350,7 @@ static bool same(const tec_program *p, const interp_value *v, const tec_object *
 
 /* ---- cases ---- */
 
+/* `why` NULL: no finding so far. */
 typedef struct {
     tec_context *cx;
     const target *target;
@@ -348,6 +359,7 @@ typedef struct {
     int64_t instructions[RT_N_INSTRUCTIONS];
 } trial;
 
+/* Which instructions the programs have at all: one with 0 is not tested. */
 static void count_instructions(trial *t, const rt_program_desc *p)
 {
     for (int i = 0; i < p->n_functions; i++)

@@ -9,6 +9,7 @@
 #include "tools/inspect_model.h"
 #include "tools/report.h"
 
+/* Type and shape, not the elements. */
 static int inspect_tensor(tec_context *cx, const char *path)
 {
     const DLTensor *t = tool_read(cx, path);
@@ -60,6 +61,7 @@ static const char *step_text(tec_context *cx, const rt_module_desc *m, const rt_
                        to ? g->sites[to - 1].device : "the host");
 }
 
+/* Only of devices; the host's is among the steps' values. */
 static void print_pools(const rt_graph_desc *g)
 {
     char text[256];

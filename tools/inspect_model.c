@@ -21,6 +21,7 @@ static const graph_body *main_body(const graph_module *m)
 
 /* ---- kernels ---- */
 
+/* A group computes several nodes. */
 static bool contains(const graph_node *node, const char *name)
 {
     for (int k = 0; node->kind == GRAPH_GROUP && k < node->body[0]->nodes.n; k++)
@@ -29,6 +30,7 @@ static bool contains(const graph_node *node, const char *name)
     return base_same(node->name, name);
 }
 
+/* The list of kernels in the message spares a second call. */
 static const graph_node *find_node(tec_context *cx, const graph_module *m, const char *name)
 {
     const graph_body *body = main_body(m);
@@ -52,7 +54,8 @@ static void add_indented(tec_context *cx, base_text *t, const char *lines)
     }
 }
 
-/* The kernel of a node as a .te file that `tec te` builds. */
+/* The kernel of a node as a .te file that `tec te` builds. The comment tells for which target the schedule
+ * was made: on another it may be refused. */
 static const char *kernel_text(tec_context *cx, const graph_module *m, const graph_node *node,
                                const target *t)
 {
@@ -93,6 +96,7 @@ static int passes_until(tec_context *cx, const char *name)
     return n;
 }
 
+/* All passes for a kernel, as those decide what is fused. */
 static const char *model_text(tec_context *cx, const char *path, const inspect_model_options *o)
 {
     const target *t = tool_target(cx, o->target, o->threads);

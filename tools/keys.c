@@ -14,6 +14,7 @@
 
 static const char *const states[] = {"active", "loopback", "revoked"};
 
+/* False: the path is too long, or nothing says where the file is. */
 bool tool_key_file(const char *given, char *to, size_t size)
 {
     if (given)

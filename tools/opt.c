@@ -30,6 +30,7 @@ static const char **split_names(tec_context *cx, const char *list, int *n)
     return (const char **)names.at;
 }
 
+/* Standard input may be a pipe, whose size is not known. */
 static char *read_all(tec_context *cx, const char *path)
 {
     base_text t = {0};
@@ -43,7 +44,8 @@ static char *read_all(tec_context *cx, const char *path)
     return (char *)base_text_str(cx, &t);
 }
 
-/* Runs the named passes in this order, or all that apply to the target, on the program of the file. */
+/* Runs the named passes in this order, or all that apply to the target, on the program of the file. Names are
+ * checked before anything runs. */
 static int optimise(tec_context *cx, const char *path, const char *passes, const char *target_name)
 {
     const target *t = tool_target(cx, target_name, 0);

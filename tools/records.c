@@ -24,6 +24,7 @@ typedef struct {
     bool strict, no_traces, json;
 } settings;
 
+/* One call of the command: store, query and files. */
 typedef struct {
     tec_context *cx;
     const settings *s;
@@ -54,7 +55,8 @@ static void print_json(cJSON *j)
     cJSON_Delete(j);
 }
 
-/* A workload is named by its key, or by the hash that `list` prints. */
+/* A workload is named by its key, or by the hash that `list` prints. Sets the query's key; without --workload
+ * all are meant. */
 static bool name_workload(session *x)
 {
     int n;
@@ -75,6 +77,7 @@ static bool name_workload(session *x)
                      "there is no workload '%s'; 'tec records list' names them", x->s->workload);
 }
 
+/* 0 where there is no time. */
 static double gflops(const store_workload *w, double seconds)
 {
     return seconds > 0 ? w->flops / seconds * 1e-9 : 0;
@@ -227,13 +230,15 @@ static int best(session *x)
 
 /* ---- export, import, merge ---- */
 
+/* -1 with an error. */
 static int64_t export_to(session *x, FILE *to)
 {
     x->q.limit = x->s->limit;
     return store_export(x->cx, x->db, &x->q, to);
 }
 
-/* Beside the file, then in its place. */
+/* Beside the file, then in its place. The file gets the rights that a new file would have: mkstemp makes it
+ * for the user alone. */
 static int64_t export_file(session *x)
 {
     char *part = base_format(x->cx, "%s.XXXXXX", x->s->output);
@@ -286,7 +291,8 @@ static void print_counts(const session *x, const char *from, int64_t added, int6
     print_json(j);
 }
 
-/* "-" is standard input. Fails if nothing could be taken in. */
+/* "-" is standard input. Fails if nothing could be taken in. With --strict the first bad line ends the
+ * import, and nothing of the file is kept. */
 static int import_file(session *x, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -320,6 +326,7 @@ static int import(session *x)
     return status;
 }
 
+/* A store that cannot be opened ends the merge; those before it are in. */
 static int merge(session *x)
 {
     for (int i = 0; i < x->n_files; i++) {
@@ -359,7 +366,8 @@ static int compact(session *x)
     return TOOL_OK;
 }
 
-/* The trace, applied to the definition that the store has for it. */
+/* The trace, applied to the definition that the store has for it. Nothing is compiled: a trace that applies
+ * is taken for good. */
 static bool is_readable(void *user, tec_context *cx, const store_record *r)
 {
     const target *t = target_parse(cx, r->target.text);
@@ -389,6 +397,7 @@ static void print_problem(void *user, const char *what)
         printf("%s\n", what);
 }
 
+/* Problems are no failure of the command itself, but of its status. */
 static int check(session *x)
 {
     cJSON *all = x->s->json ? cJSON_CreateArray() : NULL;
@@ -406,6 +415,7 @@ static int check(session *x)
 
 /* ---- the command ---- */
 
+/* `options` has a blank around each word, so that they can be searched. */
 typedef struct {
     const char *name;
     int (*run)(session *x);
@@ -457,6 +467,7 @@ static const char *idle_option(const action *a, const settings *s)
     return NULL;
 }
 
+/* The store is opened as the action asks: reading never makes a store. */
 static int run(const action *a, const settings *s, const tool_list *operands)
 {
     session x = {.cx = tool_context(), .s = s, .files = operands->at + 2, .n_files = operands->n - 2};

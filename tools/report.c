@@ -16,6 +16,7 @@ static void print_json(cJSON *j)
     cJSON_Delete(j);
 }
 
+/* Without the gaps that align them. */
 static int64_t weight_bytes(const rt_module_desc *m)
 {
     int64_t bytes = 0;
@@ -30,7 +31,8 @@ static int64_t weight_bytes(const rt_module_desc *m)
     return bytes;
 }
 
-/* A line about what was compiled, on standard error, or one JSON object on standard output. */
+/* A line about what was compiled, on standard error, or one JSON object on standard output. The pool's size
+ * is told only where it does not depend on symbols. */
 void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *path, double seconds, bool json,
                         bool quiet)
 {
@@ -61,7 +63,8 @@ void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *pa
     fprintf(stderr, "; compiled in %.2f s\n", seconds);
 }
 
-/* Times in milliseconds; operations per second only where their number is known. */
+/* Times in milliseconds; operations per second only where their number is known. per_second is by the mean,
+ * since that is what a service sees. */
 static void print_timing_json(const char *what, const tec_timing *t, double flops)
 {
     cJSON *j = cJSON_CreateObject();

@@ -22,6 +22,7 @@ typedef struct {
     bool profile, json;
 } settings;
 
+/* One of ex, f and program.p is set. */
 typedef struct {
     tec_context *cx;
     settings *s;
@@ -35,6 +36,7 @@ typedef struct {
     tec_error err;
 } session;
 
+/* The runtime's error, or the context's. */
 static int fail(session *r)
 {
     return r->err.status != TEC_OK ? tool_fail_run("run", &r->err) : tool_fail("run", r->cx);
@@ -64,12 +66,14 @@ static int pick(session *r, const char *kind, const char *wanted, int n,
     return -1;
 }
 
+/* Files first: they bind symbols, which --dim must then agree with. */
 static bool fill(session *r)
 {
     return tool_feed_files(&r->feed, &r->s->inputs) && tool_feed_dims(&r->feed, &r->s->dims) &&
            tool_feed_rest(&r->feed, r->s->seed);
 }
 
+/* Inputs are copied into the executor once; runs then measure the model alone. */
 static bool open_graph(session *r, const tec_run_options *o)
 {
     int k = pick(r, "graph", r->s->graph, tec_module_n_graphs(r->module), tec_module_graph_name);
@@ -98,6 +102,7 @@ static bool open_function(session *r, const tec_run_options *o)
     return r->f != NULL;
 }
 
+/* In the form that tec_time takes. */
 static tec_status run_once(void *user)
 {
     session *r = user;
@@ -112,6 +117,7 @@ static tec_status run_once(void *user)
 
 /* ---- results ---- */
 
+/* Names of tensors may have slashes, as those of ONNX do. */
 static bool write_output(session *r, const char *name, const DLTensor *t)
 {
     char *file = base_strdup(r->cx, name);
@@ -151,6 +157,7 @@ static tec_time_options time_options(const settings *s)
     return o;
 }
 
+/* The first run was before: its results were written or printed. */
 static int time_runs(session *r, const char *path)
 {
     tec_time_options o = time_options(r->s);
@@ -187,7 +194,8 @@ static int run_program(session *r, const char *path, const tec_run_options *run)
     return time_runs(r, path);
 }
 
-/* A module runs as a program, a function or a graph, by its contents and the options. */
+/* A module runs as a program, a function or a graph, by its contents and the options. A module with a program
+ * runs that, unless an option asks for something else. */
 static int run(session *r, const char *path)
 {
     tec_run_options o = {.threads = (int)r->s->threads, .profile = r->s->profile};

@@ -8,6 +8,7 @@
 #include "runtime/module.h"
 #include "tools/value.h"
 
+/* The first without a name. */
 static const rt_routine_desc *function_of(const tool_program_run *r, const char *name)
 {
     const rt_program_desc *p = &rt_module_describe(r->module)->program;
@@ -29,7 +30,7 @@ static int find_input(const tool_program_run *r, const char *text, size_t n)
     return -1;
 }
 
-/* NAME=FILE */
+/* NAME=FILE An input that is given twice has its last value. */
 static bool read_input(tool_program_run *r, const rt_routine_desc *f, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -75,6 +76,7 @@ static void free_results(tool_program_run *r)
     }
 }
 
+/* Results of the run before are freed. */
 bool tool_program_once(tool_program_run *r)
 {
     free_results(r);
@@ -102,6 +104,7 @@ bool tool_program_print(tool_program_run *r, const char *dir)
     return true;
 }
 
+/* Also after an error in the middle of opening. */
 void tool_program_close(tool_program_run *r)
 {
     if (!r->p)

@@ -1,4 +1,8 @@
-/* tools/stop.c -- see stop.h. */
+/* tools/stop.c -- see stop.h.
+ *
+ * Signals are blocked in every thread and read by one, from a descriptor. So no code runs in a signal's
+ * handler, and system calls of other threads are never interrupted.
+ */
 #include "tools/stop.h"
 
 #include <errno.h>
@@ -12,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* `asked` and `closing` are counters that are written at most once. */
 struct tool_stop {
     const char *message, *remove;
     int signals, asked, closing; /* asked, closing: event descriptors that can be read from then on */
@@ -28,7 +33,8 @@ static void raise_flag(int event)
         abort(); /* a counter that was never written has room for one */
 }
 
-/* As if nobody had caught it: who started this process sees that a signal ended it. */
+/* As if nobody had caught it: who started this process sees that a signal ended it. `remove` is a lock file,
+ * which would keep the next call from starting. */
 static void end_at_once(const tool_stop *s, int signal)
 {
     if (s->remove)
@@ -90,6 +96,7 @@ tool_stop *tool_stop_watch(tec_context *cx, const char *message, const char *rem
     return NULL;
 }
 
+/* Waits up to ms; a NULL stop is never asked. */
 bool tool_stop_asked(tool_stop *s, int ms)
 {
     struct pollfd p = {.fd = s ? s->asked : -1, .events = POLLIN};
@@ -103,6 +110,7 @@ static void close_descriptor(int fd)
         close(fd);
 }
 
+/* The thread first, as it uses the descriptors; the signals' mask last. */
 void tool_stop_close(tool_stop *s)
 {
     if (!s)

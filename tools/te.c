@@ -25,6 +25,7 @@ typedef struct {
     bool time, check, json, strict;
 } settings;
 
+/* Filled from the top to the bottom. */
 typedef struct {
     tec_context *cx;
     settings *s;
@@ -38,6 +39,7 @@ typedef struct {
 
 /* ---- the definition and its schedule ---- */
 
+/* The first one without --name. */
 static te_def *pick(session *x)
 {
     base_vec names = {0};
@@ -53,6 +55,7 @@ static te_def *pick(session *x)
                      x->s->name, base_did_you_mean(x->cx, x->s->name, &names));
 }
 
+/* A --dim that names no symbol is a mistake, and told with the nearest name. */
 static bool specialise(session *x)
 {
     base_vec names = {0};
@@ -69,7 +72,7 @@ static bool specialise(session *x)
 }
 
 /* From the record store, saying whether it has one. NULL: none, with an error only where the store cannot be
- * read. */
+ * read. The store is closed again before the schedule is used: the trace is a copy. */
 static const char *recorded(session *x, bool file_has_one)
 {
     store *db = store_open(x->cx, x->s->records, &(store_options){.read_only = true, .must_exist = true});
@@ -107,7 +110,8 @@ static void fail_schedule(tec_context *cx, const char *file, const char *reason)
                                 base_starts_with(rest, word) ? "" : word, rest));
 }
 
-/* The schedule from --schedule, from the record store, from the file, or by default, in this order. */
+/* The schedule from --schedule, from the record store, from the file, or by default, in this order. A
+ * schedule of the file is read where it stands, so that its errors have lines of the file. */
 static bool make_schedule(session *x)
 {
     const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
@@ -179,6 +183,7 @@ static const char *what_to_emit(tec_context *cx)
     return base_text_str(cx, &list);
 }
 
+/* What needs no compilation. */
 static const char *early_text(session *x, emit_kind kind)
 {
     switch (kind) {
@@ -200,6 +205,7 @@ static const char *late_text(const comp_code *code, emit_kind kind)
                                 : NULL;
 }
 
+/* -o applies to texts as well. */
 static bool print_text(session *x, const char *text)
 {
     if (x->s->output && strcmp(x->s->output, "-") != 0)

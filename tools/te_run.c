@@ -13,7 +13,8 @@
 #include "tools/report.h"
 #include "worker/tensors.h"
 
-/* A function with its arguments, in main memory and, where it is of a device, there. */
+/* A function with its arguments, in main memory and, where it is of a device, there. arg[k] is what the
+ * function gets: host[k], or the tensor of array[k]. */
 typedef struct {
     tec_function *f;
     tec_device *device;
@@ -55,6 +56,7 @@ static bool move_argument(call *c, int k)
     return c->array[k] && tec_tensor_copy(c->arg[k], t, &c->err);
 }
 
+/* Scalars stay in main memory. */
 static bool open_call(te_run *r, call *c)
 {
     const rt_function_desc *f = r->function;
@@ -105,7 +107,8 @@ int tool_te_time(te_run *r)
 
 /* ---- comparing ---- */
 
-/* The definition without a schedule, compiled for this CPU. */
+/* The definition without a schedule, compiled for this CPU. With the same rules of arithmetic (strict), so
+ * that differences come from the schedule. */
 static tec_module *plain_module(te_run *r)
 {
     comp_unit u = {.name = r->def->name, .tree = te_tree(r->cx, r->def), .origin = "plain"};
@@ -134,7 +137,8 @@ static bool same_results(te_run *r, call *c, call *plain, const char **what)
     return !*what;
 }
 
-/* Runs the kernel and the same definition as plain loops on this CPU, and compares. */
+/* Runs the kernel and the same definition as plain loops on this CPU, and compares. Both get the same random
+ * numbers, as both feeds begin with the same seed. */
 int tool_te_check(te_run *r)
 {
     call c = {0}, plain = {0};

@@ -46,6 +46,7 @@ static void print_version(void)
     tec_context_free(cx);
 }
 
+/* Whole names only. */
 static const tool_command *find_command(const char *name)
 {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

@@ -23,6 +23,7 @@ typedef struct {
     bool replay, json, kernels;
 } settings;
 
+/* `stop` is NULL in a replay. */
 typedef struct {
     tec_context *cx;
     settings *s;
@@ -35,6 +36,7 @@ typedef struct {
 
 /* ---- interrupts and progress ---- */
 
+/* Asked between candidates. */
 static bool stop(void *user)
 {
     run *x = user;
@@ -76,7 +78,7 @@ static void show(void *user, job_event e, const tune_session *s)
 
 /* ---- a store that cannot be written ---- */
 
-/* A disk may get room again: a minute is waited for it. */
+/* A disk may get room again: a minute is waited for it. True: try again. */
 static bool hold(void *user, const char *why, int attempt)
 {
     enum { TRIES = 60, PAUSE_MS = 1000 };
@@ -119,6 +121,7 @@ static const char *const why_it_ended[] = {[TUNE_GOES_ON] = "",
                                            [TUNE_STOPPED] = "stopped: the same command goes on from here",
                                            [TUNE_FAILED] = ""};
 
+/* Results that the store did not take must not be lost with the program. */
 static int fail(const run *x)
 {
     const tune_session *s = job_session(x->job);
@@ -167,7 +170,8 @@ static int tune(run *x, tune_measurer *m)
     return status;
 }
 
-/* With processes that build and run. */
+/* With processes that build and run. The lock before the signals: a job that another process runs is refused
+ * at once. */
 static int measure(run *x)
 {
     static const char told[] = "tec tune: stopping after this candidate; all is kept. Ctrl-C again: at once";
@@ -234,6 +238,7 @@ static int print_kernels(run *x)
     return TOOL_OK;
 }
 
+/* A replay takes no lock, as it writes nothing. */
 static int start(run *x)
 {
     if (x->s->kernels)

@@ -1,5 +1,9 @@
 /* tracker/dial.c -- dialling servers back: what registers and cannot be reached is found out at once, and by
  * name.
+ *
+ * The servers that wait for their dial stand in a list with a head and an end, at most once each;
+ * DIALS_AT_ONCE are under way. A dial may outlive the peer that it is for: then its user is NULL and nobody
+ * is told.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +14,14 @@ enum { DIALS_AT_ONCE = 64, DIAL_MS = 5000 };
 
 static void dial_next(track_service *s);
 
+/* Tells the server itself how its dial ended, so that its own log says that it cannot be reached. */
 static void tell(track_peer *peer, const char *cause)
 {
     rpc_conn_send(peer->conn, 0, RPC_KIND_dialled, &(rpc_dialled){cause ? 0 : 1, cause ? cause : ""});
 }
 
-/* The server shook hands: it is there, it speaks the protocol, it takes the key. */
+/* The server shook hands: it is there, it speaks the protocol, it takes the key. The peer may have lost its
+ * server meanwhile, but the dial still has to be ended. */
 static void on_ready(rpc_conn *c)
 {
     track_peer *peer = rpc_conn_user(c);
@@ -27,7 +33,8 @@ static void on_ready(rpc_conn *c)
     rpc_conn_close(c, TEC_OK, "that was all");
 }
 
-/* What follows a dial that its peer did not outlive: the next one. */
+/* What follows a dial that its peer did not outlive: the next one. A success was told by on_ready; the end of
+ * such a connection is no news. A peer that is gone has taken its dial off the count itself. */
 static void on_closed(rpc_conn *c, const tec_error *why)
 {
     track_peer *peer = rpc_conn_user(c);
@@ -48,7 +55,8 @@ static void on_closed(rpc_conn *c, const tec_error *why)
 
 static const rpc_events events = {.ready = on_ready, .closed = on_closed};
 
-/* Dials with the key that the server came with: it has that key, so it must let the key in. */
+/* Dials with the key that the server came with: it has that key, so it must let the key in. The time is noted
+ * at the start: on_heartbeat dials again ten seconds after it at the earliest. */
 static void dial(track_service *s, track_peer *peer)
 {
     rpc_conn_options o = {.link = {.key = &peer->key, .program = s->o.program},
@@ -77,6 +85,7 @@ static void dial_next(track_service *s)
     }
 }
 
+/* A server that waits or is being dialled is not put into the list a second time. */
 void track_dial_back(track_peer *peer)
 {
     track_service *s = peer->service;
@@ -90,7 +99,8 @@ void track_dial_back(track_peer *peer)
     dial_next(s);
 }
 
-/* The peer goes, or its turn has come. A dial that is under way ends without anybody to tell. */
+/* The peer goes, or its turn has come. A dial that is under way ends without anybody to tell. The list is
+ * searched from its head; it holds few servers, as most are dialled at once. */
 void track_forget_dial(track_peer *peer)
 {
     track_service *s = peer->service;

@@ -1,8 +1,14 @@
-/* tracker/fair.c -- see fair.h. */
+/* tracker/fair.c -- see fair.h.
+ *
+ * Each flow is in exactly one state: waiting (in the parent's heap `ready`), at work only (in no heap), or
+ * idle (in `idle`), where it stays until the virtual time has passed its `finish`, because until then it
+ * matters. A flow that was just made is in none of them.
+ */
 #include "tracker/fair.h"
 
 #include "runtime/alloc.h"
 
+/* `floor` is the virtual time at which the flow began to wait. */
 static double start_tag(const track_flow *f)
 {
     return f->finish > f->floor ? f->finish : f->floor;
@@ -36,6 +42,7 @@ track_flow *track_flow_child(track_flow *parent, const char *name, double weight
     return NULL;
 }
 
+/* The flow itself stays: its memory is its parent's or the pool's affair. */
 void track_flow_clear(track_flow *f)
 {
     while (f->children.first) {
@@ -50,6 +57,7 @@ void track_flow_clear(track_flow *f)
     track_heap_free(&f->idle);
 }
 
+/* Only from the heap of idle flows: nothing points to it any more. */
 static void forget(track_flow *f)
 {
     track_heap_take(&f->parent->idle, &f->node);
@@ -59,7 +67,9 @@ static void forget(track_flow *f)
 }
 
 /* Drops the children that would begin at the virtual time anyway. When the last work of a level ends, the
- * virtual time catches up with all of them, as the paper has it for the end of a busy period. */
+ * virtual time catches up with all of them, as the paper has it for the end of a busy period. An example: ann
+ * has finish 3000 and nobody waits or works; the virtual time becomes 3000 and ann is dropped. If she comes
+ * again she begins at 3000, as everybody does: nothing has been lost. */
 static void forget_idle(track_flow *parent)
 {
     track_node *least;
@@ -75,6 +85,7 @@ static void forget_idle(track_flow *parent)
 
 /* ---- waiting ---- */
 
+/* To be called before the flow's node goes into another heap: a node has one place. */
 static void wake(track_flow *f)
 {
     if (f->is_idle)
@@ -82,7 +93,8 @@ static void wake(track_flow *f)
     f->is_idle = false;
 }
 
-/* Among the parent's flows that wait, from the root's side down to the job. */
+/* Among the parent's flows that wait, from the root's side down to the job. A flow that waits already keeps
+ * its tag. The root waits nowhere. */
 static bool begin_waiting(track_flow *f)
 {
     if (!f->parent || f->waiting)
@@ -92,6 +104,8 @@ static bool begin_waiting(track_flow *f)
     return track_heap_put(&f->parent->ready, &f->node, start_tag(f));
 }
 
+/* Memory may lack for the heap; then the flow is kept without being idle, which costs memory and harms
+ * nobody. */
 static void rest(track_flow *f)
 {
     if (f->waiting || f->at_work || f->is_idle)
@@ -99,7 +113,8 @@ static void rest(track_flow *f)
     f->is_idle = track_heap_put(&f->parent->idle, &f->node, f->finish);
 }
 
-/* Makes the user wait, if need be, and then the job. Where memory lacks for the job, the user is put back. */
+/* Makes the user wait, if need be, and then the job. Where memory lacks for the job, the user is put back.
+ * Requests of one job are served in the order in which they came. */
 bool track_flow_wait(track_flow *job, track_waiter *w)
 {
     track_flow *user = job->parent;
@@ -119,12 +134,15 @@ bool track_flow_wait(track_flow *job, track_waiter *w)
     return true;
 }
 
+/* The counts are the caller's affair. */
 static void unlink_waiter(track_flow *job, track_waiter *w)
 {
     *(w->earlier ? &w->earlier->later : &job->first) = w->later;
     *(w->later ? &w->later->earlier : &job->last) = w->earlier;
 }
 
+/* `rest` goes from the job upwards, as forgetting a user forgets its jobs as well; both levels are cleaned
+ * afterwards. */
 void track_flow_leave(track_flow *job, track_waiter *w)
 {
     track_flow *user = job->parent, *root = user->parent;
@@ -142,7 +160,8 @@ void track_flow_leave(track_flow *job, track_waiter *w)
 /* ---- serving ---- */
 
 /* Goes down from the root to a job, at each level to the child with the least start tag, which becomes the
- * virtual time of that level. */
+ * virtual time of that level. The counts change on the way down. forget_idle may not drop `child`: it is at
+ * work now. */
 track_waiter *track_flow_serve(track_flow *root, track_flow **job)
 {
     track_flow *f = root;
@@ -171,6 +190,7 @@ track_waiter *track_flow_serve(track_flow *root, track_flow **job)
     return w;
 }
 
+/* `ms` may be negative, where a lease was shorter than its guess. The heaps follow the new tags. */
 void track_flow_charge(track_flow *job, double ms)
 {
     for (track_flow *f = job; f->parent; f = f->parent) {
@@ -183,11 +203,13 @@ void track_flow_charge(track_flow *job, double ms)
     }
 }
 
+/* For what is charged from now on; tags that exist are kept. */
 void track_flow_set_weight(track_flow *f, double weight)
 {
     f->weight = weight;
 }
 
+/* For a lease that was granted before a restart: at work without having waited. */
 void track_flow_resume(track_flow *job)
 {
     for (track_flow *f = job; f; f = f->parent) {
@@ -197,6 +219,8 @@ void track_flow_resume(track_flow *job)
     }
 }
 
+/* The user may be dropped by the last line, and the job by the one before it: neither may be used
+ * afterwards. */
 void track_flow_done(track_flow *job)
 {
     track_flow *root = job->parent->parent, *user = job->parent;

@@ -1,21 +1,29 @@
-/* tracker/heap.c -- see heap.h. */
+/* tracker/heap.c -- see heap.h.
+ *
+ * at[0] is the least; the children of place p, counted from 1, are at 2p and 2p + 1. Each node knows its
+ * place, so that one in the middle can be moved or taken without a search; place 0 means that it is in no
+ * heap.
+ */
 #include "tracker/heap.h"
 
 #include <string.h>
 
 #include "runtime/alloc.h"
 
+/* Among equal keys the one that was put in first, so that equals are served in the order of coming. */
 static bool before(const track_node *a, const track_node *b)
 {
     return a->key < b->key || (a->key <= b->key && a->order < b->order);
 }
 
+/* `place` counts from 1. */
 static void set(track_heap *h, int place, track_node *n)
 {
     h->at[place - 1] = n;
     n->place = place;
 }
 
+/* The others move down one by one, and the node is written once, at the end. */
 static void rise(track_heap *h, track_node *n)
 {
     int place = n->place;
@@ -25,6 +33,7 @@ static void rise(track_heap *h, track_node *n)
     set(h, place, n);
 }
 
+/* Each time the lesser one of two children moves up. */
 static void sink(track_heap *h, track_node *n)
 {
     int place = n->place;
@@ -61,6 +70,7 @@ bool track_heap_put(track_heap *h, track_node *n, double key)
     return true;
 }
 
+/* Counts as put in anew among its equals. */
 void track_heap_move(track_heap *h, track_node *n, double key)
 {
     n->key = key;
@@ -69,6 +79,8 @@ void track_heap_move(track_heap *h, track_node *n, double key)
     sink(h, n);
 }
 
+/* The last node fills the gap, and may have to go either way: it comes from another branch. A node that is in
+ * no heap is left alone. */
 void track_heap_take(track_heap *h, track_node *n)
 {
     int place = n->place;

@@ -1,4 +1,9 @@
-/* tracker/lease.c -- requests, grants, and the time of leases; see pool.h. */
+/* tracker/lease.c -- requests, grants, and the time of leases; see pool.h.
+ *
+ * A request goes one way: it is queued in its flow, and track_match gives out devices as long as there are
+ * both a free device and one who waits. So after every call of this header one of the two is empty in each
+ * class, which is what track_ask relies on.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +15,7 @@ static const double first_guess_ms = 1000;
 /* What a new lease counts in the mean that is the next guess. */
 static const double fresh_part = 0.25;
 
+/* The flow above the job's is the user's. */
 const char *track_user_name(const track_flow *job)
 {
     return job->parent->entry.name;
@@ -24,6 +30,8 @@ static void free_request(track_request *r)
 
 /* ---- granting ---- */
 
+/* The device that the client prefers, as one that it had before and has warm, if it is free and of the class;
+ * else the one that has been free for longest, so that all devices are used. */
 static track_device *choose(const track_pool *p, const track_request *r)
 {
     track_device *liked = r->prefer ? track_find_device(p, r->prefer) : NULL;
@@ -31,6 +39,7 @@ static track_device *choose(const track_pool *p, const track_request *r)
     return liked && liked->is_free && liked->class == r->class ? liked : r->class->first_free;
 }
 
+/* A job's leases resemble each other more than those of a class do. */
 static double guess(const track_flow *job, const track_class *c)
 {
     return job->mean_ms > 0 ? job->mean_ms : c->root.mean_ms > 0 ? c->root.mean_ms : first_guess_ms;
@@ -61,6 +70,7 @@ static track_lease *new_lease(track_pool *p, int64_t number, const char *owner, 
     return NULL;
 }
 
+/* The device is taken from the list of free ones by track_settle, which the caller calls. */
 static void bind(track_lease *l, track_device *d, track_flow *job)
 {
     l->device = d;
@@ -70,7 +80,10 @@ static void bind(track_lease *l, track_device *d, track_flow *job)
     d->class->n_leased++;
 }
 
-/* Gives the class's next request a device; false: there is no memory, and the request waits on. */
+/* Gives the class's next request a device; false: there is no memory, and the request waits on. Everything
+ * that may fail comes first, with placeholders, since a request that was served by its flow cannot be put
+ * back in its place. The event is last but one: the owner may look at the lease, and the request is still
+ * there. */
 static bool grant(track_pool *p, track_class *c)
 {
     track_lease *l = new_lease(p, p->next_lease, "", p->o.term_ms, NULL);
@@ -100,6 +113,7 @@ static bool grant(track_pool *p, track_class *c)
     return true;
 }
 
+/* Without memory it stops, and goes on at the next occasion. */
 void track_match(track_pool *p, track_class *c)
 {
     while (c->first_free && c->root.waiting && grant(p, c))
@@ -108,6 +122,7 @@ void track_match(track_pool *p, track_class *c)
 
 /* ---- requests ---- */
 
+/* The list of classes spares the user a second question; it is cut at 300 characters. */
 static bool fail_class(const track_pool *p, const char *name, tec_error *err)
 {
     char known[300] = "";
@@ -119,6 +134,7 @@ static bool fail_class(const track_pool *p, const char *name, tec_error *err)
                    known[0] ? "are: " : "is none yet", known);
 }
 
+/* All that can be wrong, before any flow is made for it. */
 static bool check_wish(const track_pool *p, const track_wish *w, tec_error *err)
 {
     if (!track_find_class(p, w->class))
@@ -170,6 +186,7 @@ bool track_ask(track_pool *p, int64_t now, const track_wish *w, track_request **
     return true;
 }
 
+/* Only a request that waits: one that was granted is a lease. */
 void track_withdraw(track_pool *p, int64_t now, track_request *r)
 {
     track_time(p, now);
@@ -180,6 +197,7 @@ void track_withdraw(track_pool *p, int64_t now, track_request *r)
 
 /* ---- leases ---- */
 
+/* Numbers are keys of the same kind of table as names, as text. */
 track_lease *track_find_lease(const track_pool *p, int64_t number)
 {
     char text[24];
@@ -189,7 +207,9 @@ track_lease *track_find_lease(const track_pool *p, int64_t number)
     return e ? TRACK_OWNER(e, track_lease, entry) : NULL;
 }
 
-/* Charges the flows what the lease has lasted beyond what they were charged. */
+/* Charges the flows what the lease has lasted beyond what they were charged. While the lease lasts, only what
+ * exceeds the guess: otherwise the flow would be charged less than it has taken so far. At the end the
+ * difference may be negative. */
 static void charge_up(const track_pool *p, track_lease *l, bool is_over)
 {
     double lasted = (double)(p->now - l->since);
@@ -200,6 +220,7 @@ static void charge_up(const track_pool *p, track_lease *l, bool is_over)
     }
 }
 
+/* The term begins anew from now on. */
 void track_renew(track_pool *p, int64_t now, track_lease *l)
 {
     now = track_time(p, now);
@@ -207,13 +228,15 @@ void track_renew(track_pool *p, int64_t now, track_lease *l)
     track_heap_move(&p->deadlines, &l->deadline, (double)(now + l->term_ms));
 }
 
+/* A mean that forgets: an example with 1000 and then 2000 gives 1250. */
 static void learn(double *mean, double lasted)
 {
     *mean = *mean > 0 ? *mean + fresh_part * (lasted - *mean) : lasted;
 }
 
 /* Charges what the lease really lasted, learns from it for the next guess, tells the owner, and gives the
- * device to the next who waits. */
+ * device to the next who waits. The owner is told before the lease is freed, and the device given away after
+ * it, so that the messages stand in this order. */
 static void end_lease(track_pool *p, track_lease *l, track_end how)
 {
     track_device *d = l->device;
@@ -243,7 +266,8 @@ void track_release(track_pool *p, int64_t now, track_lease *l)
 }
 
 /* Binds a lease to its device, which is known by name alone until its server registers. Its flows have it at
- * work, but were not charged for it. */
+ * work, but were not charged for it. A lease from before a restart has its whole term again, as its client
+ * may have been unable to renew it. */
 bool track_restore(track_pool *p, int64_t now, const track_memory *m, tec_error *err)
 {
     track_time(p, now);
@@ -268,7 +292,8 @@ bool track_restore(track_pool *p, int64_t now, const track_memory *m, tec_error 
 
 /* ---- time ---- */
 
-/* Servers go before leases, so that a device whose server fell silent is not given away in the same call. */
+/* Servers go before leases, so that a device whose server fell silent is not given away in the same call.
+ * Gives when to call again at the latest, in the clock of `now`; -1: nothing to wait for. */
 int64_t track_advance(track_pool *p, int64_t now)
 {
     track_node *n;

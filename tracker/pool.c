@@ -1,4 +1,10 @@
-/* tracker/pool.c -- servers, their devices and classes; see pool.h. */
+/* tracker/pool.c -- servers, their devices and classes; see pool.h.
+ *
+ * A device is free if and only if its status says so, and then it is in its class's list of free devices;
+ * track_settle makes that true again after every change that may touch it. A device that is leased or set
+ * aside outlives its server here: the server may come back, and the administrator's word must not be lost by
+ * a restart.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +13,7 @@
 
 enum { TERM_MS = 20000, SILENCE_MS = 15000, MOST_SERVERS = 100000, MOST_DEVICES = 256 };
 
+/* Only users whose weight was set; for all others it is 1. */
 typedef struct {
     track_entry entry;
     double weight;
@@ -14,6 +21,7 @@ typedef struct {
 
 /* ---- life ---- */
 
+/* Zeroes in the options stand for the usual values. */
 track_pool *track_pool_new(const track_options *o, tec_error *err)
 {
     track_pool *p = rt_alloc(sizeof *p, err);
@@ -36,6 +44,7 @@ static void free_device(track_pool *p, track_device *d)
     rt_free(d);
 }
 
+/* With its devices, which must not be leased. */
 static void free_server(track_pool *p, track_server *s)
 {
     for (track_device *d = s->devices, *next; d; d = next) {
@@ -49,6 +58,7 @@ static void free_server(track_pool *p, track_server *s)
     rt_free(s);
 }
 
+/* For the end of the pool only: the flows are not told. */
 static void free_lease(track_pool *p, track_lease *l)
 {
     track_table_take(&p->leases, &l->entry);
@@ -56,6 +66,7 @@ static void free_lease(track_pool *p, track_lease *l)
     rt_free(l);
 }
 
+/* The requests' owners are not told either. */
 static void free_waiters(track_flow *f)
 {
     for (track_entry *e = f->children.first; e; e = e->later)
@@ -106,7 +117,8 @@ void track_pool_free(track_pool *p)
 
 /* ---- names and weights ---- */
 
-/* Names are printed, stored and compared: no control characters, and not without end. */
+/* Names are printed, stored and compared: no control characters, and not without end. Bytes above 0x7f are
+ * allowed: names may be of any language. */
 bool track_check_name(const char *what, const char *name, tec_error *err)
 {
     size_t n = strlen(name);
@@ -128,7 +140,7 @@ double track_weight_of(const track_pool *p, const char *user)
     return e ? TRACK_OWNER(e, user_weight, entry)->weight : 1;
 }
 
-/* For the user's requests to come, and for those that wait in any class. */
+/* For the user's requests to come, and for those that wait in any class. !(a && b) also refuses a NaN. */
 bool track_set_weight(track_pool *p, const char *user, double weight, tec_error *err)
 {
     track_entry *e = track_table_get(&p->weights, user);
@@ -178,7 +190,9 @@ static track_class *add_class(track_pool *p, const char *name, tec_error *err)
     return NULL;
 }
 
-/* The class, made if need be. The first fingerprint that is stated is the class's; another one is refused. */
+/* The class, made if need be. The first fingerprint that is stated is the class's; another one is refused. A
+ * fingerprint says what kind of hardware a class has: times of two kinds must not be mixed. "" states
+ * nothing. */
 track_class *track_class_of(track_pool *p, const char *name, const char *fingerprint, tec_error *err)
 {
     track_class *c = track_find_class(p, name);
@@ -204,6 +218,8 @@ bool track_restore_class(track_pool *p, const char *name, const char *fingerprin
 
 /* ---- devices ---- */
 
+/* The order of the questions is the order of what matters most: a leased device is leased even if its server
+ * is gone. */
 track_status track_device_status(const track_device *d)
 {
     const track_server *s = d->server;
@@ -247,6 +263,7 @@ void track_explain(const track_device *d, char *to, size_t size)
     }
 }
 
+/* At the end: the device that has been free for longest is given out first. */
 static void put_free(track_device *d)
 {
     track_class *c = d->class;
@@ -259,6 +276,7 @@ static void put_free(track_device *d)
     c->n_free++;
 }
 
+/* The pointers of the device itself are left as they are, and set by put_free. */
 static void take_free(track_device *d)
 {
     track_class *c = d->class;
@@ -269,6 +287,7 @@ static void take_free(track_device *d)
     c->n_free--;
 }
 
+/* To be called after each change of the device, its server or its lease. May grant the device at once. */
 void track_settle(track_pool *p, track_device *d)
 {
     bool is_free = track_device_status(d) == TRACK_FREE;
@@ -287,6 +306,7 @@ static void settle_server(track_pool *p, track_server *s)
         track_settle(p, d);
 }
 
+/* The old text stays if there is no memory for the new one. */
 static bool replace(char **to, const char *text, tec_error *err)
 {
     char *copy = rt_strdup(text, err);
@@ -305,7 +325,8 @@ track_device *track_find_device(const track_pool *p, const char *name)
     return e ? TRACK_OWNER(e, track_device, entry) : NULL;
 }
 
-/* A device without texts, which the caller fills in; it is in no list of free devices yet. */
+/* A device without texts, which the caller fills in; it is in no list of free devices yet. At the end of its
+ * server's list, so that devices are listed in the order of the offer. */
 static track_device *add_device(track_pool *p, track_server *s, const char *full, track_class *c,
                                 tec_error *err)
 {
@@ -344,6 +365,7 @@ static void remove_device(track_pool *p, track_device *d)
     free_device(p, d);
 }
 
+/* A lease that is under way goes on; the device is not given out after it. */
 bool track_set_aside(track_pool *p, int64_t now, track_device *d, const char *reason, tec_error *err)
 {
     track_time(p, now);
@@ -386,6 +408,7 @@ static track_server *add_server(track_pool *p, const char *name, tec_error *err)
     return NULL;
 }
 
+/* Bounded, because whoever has a key of the role `serve` fills our memory. */
 static bool check_texts(const track_offered *d, tec_error *err)
 {
     const char *const texts[] = {d->fingerprint, d->hardware, d->driver};
@@ -398,7 +421,9 @@ static bool check_texts(const track_offered *d, tec_error *err)
     return true;
 }
 
-/* Everything that can be wrong with an offer, before anything is changed by it. */
+/* Everything that can be wrong with an offer, before anything is changed by it. Classes are made here, as a
+ * fingerprint can only be checked against its class; a class that stays without devices does no harm. Names
+ * are compared pair by pair: at most 256. */
 static bool check_offer(track_pool *p, const track_offer *o, const track_server *known, tec_error *err)
 {
     if (!track_check_name("server", o->name, err))
@@ -424,7 +449,7 @@ static bool check_offer(track_pool *p, const track_offer *o, const track_server 
 }
 
 /* Makes the device, or brings one that was there before up to date. A device that is leased keeps its class,
- * because the lease is in the accounts of that class. */
+ * because the lease is in the accounts of that class. The class exists since check_offer. */
 static bool offer_device(track_pool *p, track_server *s, const track_offered *o, tec_error *err)
 {
     char full[2 * TRACK_MOST_NAME + 2];
@@ -449,7 +474,8 @@ static bool offer_device(track_pool *p, track_server *s, const track_offered *o,
 }
 
 /* Checks everything first, then takes over the devices: those that the server no longer has go, unless they
- * are leased or set aside. */
+ * are leased or set aside. A server that was gone comes back with its old devices and leases. The new state
+ * is NEW: its devices are given out only after it was dialled back. */
 track_server *track_register(track_pool *p, int64_t now, const track_offer *o, tec_error *err)
 {
     track_server *s = track_find_server(p, o->name);
@@ -477,6 +503,7 @@ track_server *track_register(track_pool *p, int64_t now, const track_offer *o, t
     return s;
 }
 
+/* Each sign of life, not only heartbeats, may be told here. */
 void track_heard(track_pool *p, int64_t now, track_server *s)
 {
     now = track_time(p, now);
@@ -484,7 +511,8 @@ void track_heard(track_pool *p, int64_t now, track_server *s)
         track_heap_move(&p->silences, &s->silence, (double)(now + p->o.silence_ms));
 }
 
-/* A cause that there is no memory for is left out. */
+/* A cause that there is no memory for is left out. A server that is gone is no longer waited for; it stays
+ * listed with its cause. */
 static void set_state(track_pool *p, int64_t now, track_server *s, int state, const char *cause)
 {
     track_time(p, now);
@@ -522,6 +550,7 @@ void track_drain(track_pool *p, int64_t now, track_server *s, bool draining)
     settle_server(p, s);
 }
 
+/* False: the server is there, or a lease or an administrator's word on one of its devices must be kept. */
 bool track_forget(track_pool *p, track_server *s)
 {
     if (s->state != TRACK_GONE)
@@ -535,6 +564,7 @@ bool track_forget(track_pool *p, track_server *s)
     return true;
 }
 
+/* `next` is read before the entry is freed. */
 void track_forget_lost(track_pool *p, int64_t now, int64_t ms)
 {
     now = track_time(p, now);
@@ -549,7 +579,8 @@ void track_forget_lost(track_pool *p, int64_t now, int64_t ms)
 
 /* ---- what was before a restart ---- */
 
-/* The device by its full name, with a server that is not there yet. */
+/* The device by its full name, with a server that is not there yet. The class's fingerprint is not known
+ * here, or was restored before. */
 track_device *track_placeholder(track_pool *p, const char *device, const char *class, tec_error *err)
 {
     const char *slash = strchr(device, '/');

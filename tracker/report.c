@@ -7,6 +7,8 @@
 
 enum { PAGE = 64, MOST_JOBS = 200, MOST_CLASSES = 100, REASON = 300 };
 
+/* One allocation for all rows; texts but the reasons are the pool's, so the page must be sent before the pool
+ * changes. */
 typedef struct {
     rpc_class_row classes[MOST_CLASSES];
     rpc_job_row jobs[MOST_JOBS];
@@ -15,7 +17,7 @@ typedef struct {
     int64_t n_classes, n_jobs, n_devices;
 } page;
 
-/* Means over no grants at all are 0. */
+/* Means over no grants at all are 0. Times in seconds, as people read them; the pool has milliseconds. */
 static rpc_class_row class_row(const track_class *c)
 {
     double granted = c->granted ? (double)c->granted : 1;
@@ -56,7 +58,8 @@ static void add_jobs(page *to, const track_class *c)
     }
 }
 
-/* The row borrows its texts from the pool; the reason lies in the page. */
+/* The row borrows its texts from the pool; the reason lies in the page. `reason` is kept by the caller, since
+ * the row only points to it. */
 static rpc_device_row device_row(const track_device *d, int64_t now, char reason[REASON])
 {
     const track_lease *l = d->lease;
@@ -77,7 +80,8 @@ static rpc_device_row device_row(const track_device *d, int64_t now, char reason
                             .used = d->used_ms / 1e3};
 }
 
-/* Devices in the order in which they came; whether there are more than the page has. */
+/* Devices in the order in which they came; whether there are more than the page has. The pages may overlap or
+ * leave a device out if devices come or go between them: a list for people, not an account. */
 static bool add_devices(page *to, const track_pool *p, int64_t from)
 {
     int64_t at = 0;
@@ -95,7 +99,9 @@ static bool add_devices(page *to, const track_pool *p, int64_t from)
 }
 
 /* Sends what fits in a body that the other side takes: with long names, fewer rows. Devices that are left out
- * are on the next page. */
+ * are on the next page. An example: 64 devices do not fit; 32 are tried, and the page says that the next one
+ * begins 32 later. The link refuses a body that is too long without ending the connection, so sending is the
+ * test. */
 static void send_page(track_peer *peer, const page *p, int64_t from, bool more)
 {
     track_service *s = peer->service;
@@ -117,7 +123,8 @@ static void send_page(track_peer *peer, const page *p, int64_t from, bool more)
     rpc_conn_close(peer->conn, TEC_INTERNAL, "a row of the pool's state is longer than the other side takes");
 }
 
-/* Classes and jobs are on the first page alone, since pages are read one after the other. */
+/* Classes and jobs are on the first page alone, since pages are read one after the other. A negative `from`
+ * came over the wire. */
 void track_report(track_peer *peer, int64_t from)
 {
     track_service *s = peer->service;

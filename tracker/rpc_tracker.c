@@ -16,6 +16,8 @@ enum { OK = 0, FAILED = 1, USAGE = 2, LINE = 1000, MOST_LINES = 10000 };
 
 static const char usual_listen[] = "127.0.0.1:9190";
 
+/* `default_keys` is what key_file points to where no file is named. `service` is NULL while options are read
+ * for the first time, by which read_line tells a start from a SIGHUP. */
 typedef struct {
     const char *listen, *key_file, *state, *config;
     double lease_s, heartbeat_s;
@@ -49,7 +51,8 @@ static void print_help(FILE *to)
 
 /* ---- keys ---- */
 
-/* The keys in force: the file is read at the start and at SIGHUP. */
+/* The keys in force: the file is read at the start and at SIGHUP. For the handshake. Before `service` is set
+ * nobody connects. */
 static bool find(void *user, const uint8_t id[RPC_ID_BYTES], rpc_grant *grant)
 {
     const program *p = user;
@@ -68,6 +71,7 @@ static bool find(void *user, const uint8_t id[RPC_ID_BYTES], rpc_grant *grant)
     return true;
 }
 
+/* The classes of a key count for what its servers offer and for what its clients ask. */
 static bool allows(void *user, const uint8_t id[RPC_ID_BYTES], const char *class)
 {
     const program *p = user;
@@ -76,6 +80,7 @@ static bool allows(void *user, const uint8_t id[RPC_ID_BYTES], const char *class
     return row && rpc_class_allowed(row->classes, class);
 }
 
+/* The old keys stay in force if the file makes no sense. */
 static bool read_keys(program *p, tec_error *err)
 {
     rpc_keys fresh = {0};
@@ -87,6 +92,8 @@ static bool read_keys(program *p, tec_error *err)
     return true;
 }
 
+/* By the text, since it is asked before the address is looked up; the listener itself decides for each key
+ * (find). */
 static bool is_loopback(const char *address)
 {
     char host[256];
@@ -135,6 +142,7 @@ static const struct option options[] = {
     {"help", no_argument, NULL, OPT_HELP},           {NULL, 0, NULL, 0},
 };
 
+/* Below a tenth of a second the network would decide. */
 static bool seconds(const char *name, const char *text, double most, double *to, tec_error *err)
 {
     char *end;
@@ -145,6 +153,7 @@ static bool seconds(const char *name, const char *text, double most, double *to,
     return true;
 }
 
+/* Values are kept as pointers: those of the command line and of `kept` last as long as the program. */
 static bool set_option(program *p, int option, const char *value, tec_error *err)
 {
     switch (option) {
@@ -160,7 +169,8 @@ static bool set_option(program *p, int option, const char *value, tec_error *err
 }
 
 /* One line of the configuration: an option that the command line did not set, or a user's weight. Weights are
- * for a tracker that is there; options for one that is not yet. */
+ * for a tracker that is there; options for one that is not yet. strtok changes the line, which is the
+ * caller's buffer. */
 static bool read_line(program *p, char *line, tec_error *err)
 {
     char *name = strtok(line, " \t\n"), *value = name ? strtok(NULL, " \t\n") : NULL;
@@ -190,7 +200,7 @@ static bool read_line(program *p, char *line, tec_error *err)
     return rt_fail(err, TEC_INVALID, "there is no option '%s'", name);
 }
 
-/* Line by line; an error names the file and the line. */
+/* Line by line; an error names the file and the line. Stops at the first error. */
 static bool read_config(program *p, tec_error *err)
 {
     FILE *f = p->config ? fopen(p->config, "r") : NULL;
@@ -211,7 +221,9 @@ static bool read_config(program *p, tec_error *err)
     return err->status == TEC_OK;
 }
 
-/* The configuration first, so that the command line overrides it. */
+/* The configuration first, so that the command line overrides it. Two passes over the command line: the first
+ * one finds --config, --help and --version and reports what is no option, the second sets the options. Gives
+ * -1 to go on, or an exit status. */
 static int parse(program *p, int argc, char **argv, tec_error *err)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -255,6 +267,7 @@ static void print_log(void *user, const char *line)
     fprintf(stderr, "%s %s\n", when, line);
 }
 
+/* Leases go on without the tracker: their clients renew them when it is back. */
 static void on_end(void *user)
 {
     program *p = user;
@@ -287,8 +300,9 @@ static char *state_path(const program *p)
     return path;
 }
 
-/* Opens the state before the port, and closes the connections before the state: what they decide at their
- * end is stored. */
+/* Opens the state before the port, and closes the connections before the state: what they decide at their end
+ * is stored. The configuration is read once more here, now that there is a service: this is when weights are
+ * taken. */
 static bool run(program *p, tec_error *err)
 {
     track_service_options o = {

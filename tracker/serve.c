@@ -1,4 +1,18 @@
-/* tracker/serve.c -- see serve.h: connections, and what each message does to the pool. */
+/* tracker/serve.c -- see serve.h: connections, and what each message does to the pool.
+ *
+ * The pool (pool.h) decides and knows no connections; here are the connections, and the two events by which
+ * the pool tells what it decided. All times are the loop's clock. The state is committed once at the end of
+ * each turn, before any message of this turn goes out (rpc_loop_before_sleep): a client never hears of a
+ * lease that a crash could undo.
+ *
+ * How a device gets to a client:
+ *
+ *     server  announce ->            <- announced, and the tracker dials back
+ *                                    <- dialled: reachable, so its devices are free
+ *     client  request ->             <- granted (to the client), assigned (to the server)
+ *     client  renew, again and again <- renewed
+ *     client  give_back ->           <- ended (to the client), assigned with on = 0 (to the server)
+ */
 #include "tracker/serve.h"
 
 #include <stdarg.h>
@@ -12,6 +26,7 @@ enum { HEARTBEAT_MS = 5000, TICK_MS = 100, DIAL_AGAIN_MS = 10000, STORE_AGAIN_MS
 enum { FORGET_EVERY_MS = 60000, FORGET_MS = 24 * 3600 * 1000 }; /* servers that are lost */
 enum { LEAST_TERM_MS = 1000, MOST_TERM_MS = 3600000 };
 
+/* Longer lines are cut. */
 void track_log(const track_service *s, const char *fmt, ...)
 {
     char line[700];
@@ -31,6 +46,7 @@ static int64_t now_of(const track_service *s)
 
 /* ---- answers ---- */
 
+/* For messages that have no number of a request or lease to refer to. */
 static void say_failure(track_peer *peer, const tec_error *err)
 {
     rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
@@ -47,12 +63,13 @@ static void say_ended(track_peer *peer, int64_t lease, tec_status status, const 
     rpc_conn_send(peer->conn, 0, RPC_KIND_ended, &(rpc_ended){lease, status, text});
 }
 
-/* The device as its server calls it. */
+/* The device as its server calls it. Full names are SERVER/DEVICE, and a server's name has no '/'. */
 static const char *own_name(const track_device *d)
 {
     return strchr(d->entry.name, '/') + 1;
 }
 
+/* A server that is away is told when it registers again (tell_leases). */
 static void tell_server(const track_lease *l, bool on)
 {
     track_peer *peer = l->device->server->user;
@@ -64,6 +81,7 @@ static void tell_server(const track_lease *l, bool on)
 
 /* ---- what the pool decides ---- */
 
+/* Takes it from its peer's list. */
 static void free_wait(track_wait *w)
 {
     *(w->before ? &w->before->next : &w->peer->waits) = w->next;
@@ -92,6 +110,7 @@ static void on_granted(void *user, track_request *r, track_lease *l)
     free_wait(w);
 }
 
+/* The holder may be gone; then the lease only leaves the state. */
 static void on_ended(void *user, track_lease *l, track_end how)
 {
     track_service *s = user;
@@ -111,7 +130,8 @@ static const track_events pool_events = {on_granted, on_ended};
 
 /* ---- messages of servers ---- */
 
-/* ":9190" is at the address that the server calls from. */
+/* ":9190" is at the address that the server calls from. A server often knows its port and not how others
+ * reach it. */
 static void complete_address(const track_peer *peer, const char *stated, char *to, size_t size)
 {
     char host[64] = "";
@@ -141,6 +161,7 @@ static void tell_leases(const track_server *server)
             tell_server(d->lease, true);
 }
 
+/* Without `allows` every key is for all classes. */
 static bool check_classes(const track_peer *peer, const track_offered *devices, int n, tec_error *err)
 {
     const track_service *s = peer->service;
@@ -152,7 +173,9 @@ static bool check_classes(const track_peer *peer, const track_offered *devices, 
     return true;
 }
 
-/* Registers the server of this connection, stores classes that are new, and dials back. */
+/* Registers the server of this connection, stores classes that are new, and dials back. One server for each
+ * connection: its end is the end of the server. Everything is checked before anything is stored; the address
+ * is split only to see whether it is one. */
 static void on_announce(track_peer *peer, const rpc_announce *m)
 {
     track_service *s = peer->service;
@@ -189,6 +212,8 @@ static void on_announce(track_peer *peer, const rpc_announce *m)
     rt_free(devices);
 }
 
+/* A server that could not be reached is tried again, not at each heartbeat: its owner may open a port
+ * meanwhile. */
 static void on_heartbeat(track_peer *peer)
 {
     track_service *s = peer->service;
@@ -202,6 +227,7 @@ static void on_heartbeat(track_peer *peer)
 
 /* ---- messages of clients ---- */
 
+/* *n is the length of the list as well, as the caller bounds it. */
 static track_wait *find_wait(const track_peer *peer, int64_t number, int *n)
 {
     track_wait *found = NULL;
@@ -213,7 +239,7 @@ static track_wait *find_wait(const track_peer *peer, int64_t number, int *n)
     return found;
 }
 
-/* Why a request is not taken at all; NULL: it may be. */
+/* Why a request is not taken at all; NULL: it may be. In terms of the message, for the answer. */
 static const char *find_fault(const track_peer *peer, const rpc_request *m)
 {
     int n;
@@ -231,7 +257,9 @@ static const char *find_fault(const track_peer *peer, const rpc_request *m)
     return NULL;
 }
 
-/* Asks the pool; the answer comes by on_granted, at once or later. */
+/* Asks the pool; the answer comes by on_granted, at once or later. The wait is in the list before the pool is
+ * asked, because the grant may come within track_ask and frees it. After that `w` may be gone unless `waits`
+ * says that the request waits. */
 static void on_request(track_peer *peer, const rpc_request *m)
 {
     track_service *s = peer->service;
@@ -265,6 +293,7 @@ static void on_request(track_peer *peer, const rpc_request *m)
     }
 }
 
+/* A grant and a withdrawal may cross: the client then has the lease and gives it back. */
 static void on_withdraw(track_peer *peer, int64_t number)
 {
     track_service *s = peer->service;
@@ -278,7 +307,8 @@ static void on_withdraw(track_peer *peer, int64_t number)
     say_refused(peer, number, TEC_CANCELLED, "withdrawn");
 }
 
-/* The lease of this number, if it is of the connection's key; else says why not. */
+/* The lease of this number, if it is of the connection's key; else says why not. By the key, not by the
+ * connection: a client that lost its connection renews on the next one. */
 static track_lease *own_lease(track_peer *peer, int64_t number)
 {
     track_lease *l = track_find_lease(peer->service->pool, number);
@@ -292,6 +322,7 @@ static track_lease *own_lease(track_peer *peer, int64_t number)
     return NULL;
 }
 
+/* The lease is the holder's connection's from now on. */
 static void on_renew(track_peer *peer, int64_t number)
 {
     track_service *s = peer->service;
@@ -316,6 +347,7 @@ static void on_give_back(track_peer *peer, int64_t number)
 
 /* ---- messages of administrators ---- */
 
+/* The holder's key counts, as its lease does. */
 static bool may_set_aside(const track_peer *peer, const track_device *d)
 {
     return (rpc_link_roles(rpc_conn_link(peer->conn)) & RPC_ROLE_ADMINISTER) ||
@@ -364,7 +396,8 @@ static void on_drain_server(track_peer *peer, const rpc_drain_server *m)
 
 /* ---- connections ---- */
 
-/* Hands a message to what it is for. False: it is none of the tracker's. */
+/* Hands a message to what it is for. False: it is none of the tracker's. Messages of sessions are of this
+ * protocol too, and are for rpc_server. */
 static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
 {
     track_service *s = peer->service;
@@ -389,7 +422,8 @@ static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
 }
 
 /* Checks the role of the key, decodes and hands on; a message that has no business here ends the connection.
- * */
+ *
+ * A missing role is answered and goes on, as a program may try; a garbled message ends the connection. */
 static void on_frame(rpc_conn *c, const rpc_frame *f)
 {
     track_peer *peer = rpc_conn_user(c);
@@ -416,7 +450,8 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
     }
 }
 
-/* Makes the peer of a connection whose handshake is done; before that, the connection belongs to `nobody`. */
+/* Makes the peer of a connection whose handshake is done; before that, the connection belongs to `nobody`.
+ * The key is asked for once more, for its secret: the tracker dials the server back with it. */
 static void on_ready(rpc_conn *c)
 {
     track_service *s = ((track_peer *)rpc_conn_user(c))->service;
@@ -453,7 +488,8 @@ static void forget_holder(track_service *s, const track_peer *peer)
     }
 }
 
-/* Gives up what the connection waited for, and its server. */
+/* Gives up what the connection waited for, and its server. The order: nobody dials for this peer, nothing is
+ * granted to it, no lease names it, and its server is lost. */
 static void on_closed(rpc_conn *c, const tec_error *why)
 {
     track_peer *peer = rpc_conn_user(c);
@@ -490,7 +526,9 @@ static const rpc_events events = {.ready = on_ready, .frame = on_frame, .closed 
 /* ---- turns of the loop ---- */
 
 /* Stores what this turn has decided. A state that cannot be written is written anew as a whole, once that
- * works; until then the tracker goes on and says so. */
+ * works; until then the tracker goes on and says so. Called just before the output of this turn is written.
+ * In trouble, changes gather in the pool alone and are written as a whole later; a try costs time, so there
+ * is one a second. */
 static void store(void *user)
 {
     track_service *s = user;
@@ -514,6 +552,7 @@ static void store(void *user)
     s->store_again_at = now_of(s) + STORE_AGAIN_MS;
 }
 
+/* The pool's deadlines are kept to a tenth of a second. */
 static void on_tick(void *user)
 {
     track_service *s = user;
@@ -531,6 +570,7 @@ static void on_minute(void *user)
     track_forget_lost(s->pool, now_of(s), FORGET_MS);
 }
 
+/* `nobody` stands for the peer of connections whose handshake is not done. */
 static bool listen_at(track_service *s, const char *address, tec_error *err)
 {
     rpc_conn_options o = {.link = {.find = s->o.find, .user = s->o.user, .program = s->o.program},
@@ -545,7 +585,8 @@ static bool listen_at(track_service *s, const char *address, tec_error *err)
     return s->listener && rt_fail_memory(err, sizeof *s);
 }
 
-/* Reads the state before the first connection is taken: no device is given twice. */
+/* Reads the state before the first connection is taken: no device is given twice. Servers that have been
+ * silent for three heartbeats are lost. Connections whose grants are restored have no holder yet. */
 track_service *track_serve(rpc_loop *loop, const char *address, const track_service_options *o,
                            tec_error *err)
 {
@@ -586,6 +627,7 @@ track_pool *track_service_pool(track_service *s)
     return s->pool;
 }
 
+/* Waiting requests are not answered: the clients see the connection end and ask again. */
 void track_service_drain(track_service *s)
 {
     if (s->draining)
@@ -598,6 +640,7 @@ void track_service_drain(track_service *s)
     rpc_loop_stop(s->loop);
 }
 
+/* After the loop, whose connections still use the service when they end. */
 void track_service_free(track_service *s)
 {
     if (!s)

@@ -1,4 +1,12 @@
-/* tracker/state.c -- see state.h. */
+/* tracker/state.c -- see state.h.
+ *
+ * What is stored is what must survive: leases, the numbers given, devices that were set aside, fingerprints
+ * of classes. Who waits and which servers there are is learnt anew from the connections.
+ *
+ * Changes of one turn are one transaction, opened by the first of them and committed by track_state_commit.
+ * Errors of single statements are kept in `failed` until then: no caller has to look at each, and nothing is
+ * committed by half.
+ */
 #include "tracker/state.h"
 
 #include <sqlite3.h>
@@ -29,6 +37,7 @@ static const char schema[] =
     " user TEXT NOT NULL, job TEXT NOT NULL, owner TEXT NOT NULL, priority INTEGER NOT NULL,"
     " term_ms INTEGER NOT NULL);";
 
+/* `next_lease` is stored with each commit, so that a number is never given twice, even if its lease ended. */
 struct track_state {
     sqlite3 *db;
     char *path;
@@ -56,6 +65,7 @@ static bool run(track_state *s, const char *sql, tec_error *err)
     return rc == SQLITE_OK || fail(s, err, rc);
 }
 
+/* For one value of one row, as pragmas give. */
 static bool number(track_state *s, const char *sql, int64_t *out, tec_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -71,7 +81,9 @@ static bool number(track_state *s, const char *sql, int64_t *out, tec_error *err
 
 /* ---- opening ---- */
 
-/* A file of this program in this version, or a new one; another file is refused and stays as it is. */
+/* A file of this program in this version, or a new one; another file is refused and stays as it is. The
+ * exclusive lock is taken by the transaction and kept after it (locking_mode). The marks are written in the
+ * same transaction as the tables: a file that was cut short by a crash has neither. */
 static bool settle_schema(track_state *s, tec_error *err)
 {
     int64_t application, version, tables;
@@ -96,6 +108,7 @@ static bool settle_schema(track_state *s, tec_error *err)
     return run(s, "COMMIT", err);
 }
 
+/* The statements live as long as the state. */
 static bool prepare(track_state *s, tec_error *err)
 {
     for (int i = 0; i < N_STATEMENTS; i++) {
@@ -107,7 +120,9 @@ static bool prepare(track_state *s, tec_error *err)
     return true;
 }
 
-/* Opens, checks and locks the file: two trackers would give one device twice. */
+/* Opens, checks and locks the file: two trackers would give one device twice. WAL with synchronous = NORMAL:
+ * a crash of the program loses nothing; one of the machine may lose the last turns, whose leases then end by
+ * their terms. */
 track_state *track_state_open(const char *path, tec_error *err)
 {
     track_state *s = rt_alloc(sizeof *s, err);
@@ -147,6 +162,7 @@ int64_t track_state_next_lease(const track_state *s)
 
 /* ---- loading ---- */
 
+/* NULL counts as empty; valid until the next step of the statement. */
 static const char *text(sqlite3_stmt *st, int column)
 {
     const char *t = (const char *)sqlite3_column_text(st, column);
@@ -181,6 +197,7 @@ static bool restore_lease(sqlite3_stmt *st, track_pool *p, int64_t now, tec_erro
     return track_restore(p, now, &m, err);
 }
 
+/* Row by row, in the order of the statement. */
 static bool load(track_state *s, const char *sql, restore_fn *restore, track_pool *p, int64_t now,
                  tec_error *err)
 {
@@ -196,6 +213,7 @@ static bool load(track_state *s, const char *sql, restore_fn *restore, track_poo
     return good;
 }
 
+/* Classes first, as the others name them; leases by number, so that they are granted in their old order. */
 bool track_state_load(track_state *s, track_pool *p, int64_t now, tec_error *err)
 {
     return load(s, "SELECT name, fingerprint FROM classes", restore_class, p, now, err) &&
@@ -208,12 +226,14 @@ bool track_state_load(track_state *s, track_pool *p, int64_t now, tec_error *err
 
 /* ---- changes ---- */
 
+/* Only the first error of a turn is kept and told. */
 static void keep_outcome(track_state *s, int rc)
 {
     if (rc != SQLITE_OK && rc != SQLITE_DONE)
         fail(s, &s->failed, rc);
 }
 
+/* Opens the transaction, if need be. */
 static sqlite3_stmt *begin(track_state *s, statement which)
 {
     if (!s->is_open) {
@@ -223,6 +243,7 @@ static sqlite3_stmt *begin(track_state *s, statement which)
     return s->statements[which];
 }
 
+/* Reset at once, because a statement that is not reset keeps its transaction open. */
 static void finish(track_state *s, sqlite3_stmt *st)
 {
     keep_outcome(s, sqlite3_step(st));
@@ -230,12 +251,14 @@ static void finish(track_state *s, sqlite3_stmt *st)
     sqlite3_clear_bindings(st);
 }
 
+/* SQLITE_STATIC: the texts live until the step, which follows within the caller. */
 static void bind_texts(track_state *s, sqlite3_stmt *st, int first, const char *const *values, int n)
 {
     for (int i = 0; i < n; i++)
         keep_outcome(s, sqlite3_bind_text(st, first + i, values[i], -1, SQLITE_STATIC));
 }
 
+/* The weight is stored as the priority that it came from; both are whole numbers. */
 void track_state_add_lease(track_state *s, const track_lease *l)
 {
     sqlite3_stmt *st = begin(s, ADD_LEASE);
@@ -268,6 +291,7 @@ void track_state_set_class(track_state *s, const track_class *c)
     finish(s, st);
 }
 
+/* `aside` NULL takes the device off the list. */
 void track_state_set_aside(track_state *s, const track_device *d)
 {
     sqlite3_stmt *st = begin(s, d->aside ? SET_ASIDE : END_ASIDE);
@@ -277,7 +301,8 @@ void track_state_set_aside(track_state *s, const track_device *d)
     finish(s, st);
 }
 
-/* Stores what has gathered, with the number of the next lease; where nothing has, does nothing. */
+/* Stores what has gathered, with the number of the next lease; where nothing has, does nothing. After an
+ * error the caller has to rewrite the state as a whole, since this turn's changes are gone. */
 bool track_state_commit(track_state *s, tec_error *err)
 {
     if (!s->is_open)
@@ -297,7 +322,8 @@ bool track_state_commit(track_state *s, tec_error *err)
     return false;
 }
 
-/* The tables are emptied and filled in one transaction: a kill in between leaves the old ones. */
+/* The tables are emptied and filled in one transaction: a kill in between leaves the old ones. Classes are
+ * only added to: their rows are never deleted. */
 bool track_state_rewrite(track_state *s, const track_pool *p, tec_error *err)
 {
     if (!sqlite3_get_autocommit(s->db))

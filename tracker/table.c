@@ -1,4 +1,8 @@
-/* tracker/table.c -- see table.h. */
+/* tracker/table.c -- see table.h.
+ *
+ * The number of buckets is a power of two, at least the number of entries. Entries are parts of the caller's
+ * structs; the table owns only their names.
+ */
 #include "tracker/table.h"
 
 #include <string.h>
@@ -11,6 +15,7 @@ static uint64_t hash_of(const char *name)
     return base_hash(name, strlen(name), 0);
 }
 
+/* Only for a table that has buckets. */
 static track_entry **bucket_of(const track_table *t, uint64_t hash)
 {
     return &t->buckets[hash & (uint64_t)(t->n_buckets - 1)];
@@ -56,6 +61,7 @@ bool track_table_put(track_table *t, track_entry *e, const char *name)
     return true;
 }
 
+/* Hashes are compared first, so names of one bucket are rarely compared. */
 track_entry *track_table_get(const track_table *t, const char *name)
 {
     uint64_t hash = hash_of(name);
@@ -66,6 +72,7 @@ track_entry *track_table_get(const track_table *t, const char *name)
     return NULL;
 }
 
+/* The entry must be in the table. */
 void track_table_take(track_table *t, track_entry *e)
 {
     track_entry **at = bucket_of(t, e->hash);
@@ -80,6 +87,7 @@ void track_table_take(track_table *t, track_entry *e)
     e->name = NULL;
 }
 
+/* The entries are the caller's, who has taken them out or frees them. */
 void track_table_free(track_table *t)
 {
     rt_free(t->buckets);

@@ -9,6 +9,11 @@
  *                                 i - n                 no least value, at most 7
  *     A: i32[n]                   i64(A[i])*4 + 1       -2^33+1 .. 2^33-3
  *     X: i64[n]                   X[i] + 1, abs(X[i])   anything
+ *
+ * Why infinity must be no number. With n >= 0 alone, n*2 has the ends 0 and infinity, and n*2 - n*2 as two
+ * unrelated terms has no known end on either side, although the value is 0. An end is only ever a promise in
+ * one direction: "never less than", "never more than". So each function may widen an interval and never
+ * narrow it.
  */
 #include "ir/reason/reason.h"
 
@@ -56,6 +61,7 @@ static int64_t saturated_sum(int64_t a, int64_t b)
     return !__builtin_add_overflow(a, b, &c) ? c : a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* The sign of the exact product tells to which side it left the range. */
 static int64_t saturated_product(int64_t a, int64_t b)
 {
     int64_t c;
@@ -68,6 +74,8 @@ static bool infinite(int64_t v)
     return v == INT64_MIN || v == INT64_MAX;
 }
 
+/* An interval whose least value is "no greatest" would say that nothing satisfies it. Arithmetic near the
+ * ends may produce one; it is moved inwards by one number, which keeps it wide enough. */
 ir_interval ir_interval_proper(ir_interval a)
 {
     if (a.min == INT64_MAX)
@@ -147,7 +155,12 @@ ir_interval ir_interval_align(ir_interval a, ir_modular m)
     return a;
 }
 
-/* Quotients by a positive divisor in d; `divide` floors or truncates, both grow with the dividend. */
+/* Quotients by a positive divisor in d; `divide` floors or truncates, both grow with the dividend.
+ *
+ *     a = -7..10, d = 2..3, floors:  least: -7 by the smallest divisor 2 = -4; greatest: 10 by 2 = 5
+ *
+ * A negative dividend gets smaller quotients from small divisors, and one that is not negative from large
+ * ones. */
 static ir_interval divide_positive(ir_interval a, ir_interval d, bool floors)
 {
     int64_t small = d.min > 0 ? d.min : 1, big = d.max, low, high;
@@ -193,7 +206,7 @@ static ir_interval floormod(ir_interval a, ir_interval d)
 
 /* The remainder of C's `%` has the sign of the dividend, and its size is below that of the divisor and at
  * most that of the dividend. Of a divisor that may be 0 nothing need be said: dividing by 0 is the program's
- * error. */
+ * error. An example: a = -5..3 and d = 4 give -3..3. */
 static ir_interval truncmod(ir_interval a, ir_interval d)
 {
     ir_interval size = {0, IR_NO_MAX};
@@ -265,7 +278,8 @@ static ir_interval absolute(ir_interval a)
     return (ir_interval){0, a.max > minus.max ? a.max : minus.max};
 }
 
-/* x & y is at most each operand that is not negative, since it only clears bits of it. */
+/* x & y is at most each operand that is not negative, since it only clears bits of it. `X[i] & 7` lies in
+ * 0..7 whatever the data are. */
 static ir_interval and_bounds(ir_interval a, ir_interval b)
 {
     if (a.min < 0 && b.min < 0)
@@ -277,7 +291,8 @@ static ir_interval and_bounds(ir_interval a, ir_interval b)
     return (ir_interval){0, a.max < b.max ? a.max : b.max};
 }
 
-/* Of two numbers that are not negative: no bit above their highest. */
+/* Of two numbers that are not negative: no bit above their highest. An example: 0..5 ^ 0..9 has no bit above
+ * that of 8, so it is at most 15. */
 static ir_interval xor_bounds(ir_interval a, ir_interval b)
 {
     int64_t most = a.max > b.max ? a.max : b.max, ones = 0;
@@ -299,7 +314,8 @@ static bool is_small(ir_interval a)
     return a.min >= -IR_MOST_INDEX && a.max <= IR_MOST_INDEX;
 }
 
-/* Index arithmetic, data within the range of indices, and sums of those. */
+/* Index arithmetic, data within the range of indices, and sums of those. Each summand must be bounded on its
+ * own: X - X of data is 0, but X alone may be anything, and so may the sum before the subtraction. */
 static bool counts_as_index(const ir_facts *f, const ir_expr *e, int depth)
 {
     if (!holds_data(e) || is_small(bounds_of(f, e, depth)))
@@ -341,7 +357,7 @@ bool ir_is_wide(const ir_facts *f, const ir_expr *e)
 }
 
 /* A product of an expression with itself is not negative, which the intervals of two independent operands
- * would not show. */
+ * would not show. Other operations, such as shifts to the left, may wrap, and have no bounds. */
 static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
 {
     ir_interval a = bounds_of(f, e->arg[0], depth), b = bounds_of(f, e->arg[1], depth);
@@ -365,7 +381,8 @@ static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
     }
 }
 
-/* Only index arithmetic is free of wrapping, and all of it is int64. */
+/* Only index arithmetic is free of wrapping, and all of it is int64. A select has the hull of its arms,
+ * whatever its condition says. */
 static ir_interval bounds_of(const ir_facts *f, const ir_expr *e, int depth)
 {
     if (e->op == IR_INT && (e->dtype.code != kDLUInt || e->i >= 0))
@@ -415,7 +432,9 @@ ir_interval ir_sum_bounds(const ir_facts *f, const ir_sum *a)
     return sum;
 }
 
-/* What is left open by intervals, from bounds that are expressions: n - i with i < n is at least 1. */
+/* What is left open by intervals, from bounds that are expressions: n - i with i < n is at least 1. An
+ * example of intervals that fail: 0 <= i < n leaves n - i without ends. With i at its greatest, n - 1, the
+ * difference is 1, and the symbol n is gone. */
 static int64_t symbolic_end(const ir_facts *f, const ir_sum *a, bool upper)
 {
     const ir_term *t = ir_sum_terms(a);

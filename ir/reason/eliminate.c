@@ -7,6 +7,15 @@
  * defined first. A variable inside a division or a minimum is bounded through it, as these grow with their
  * operand. The result bounds the expression from one side; whether it is taken is another question
  * (ir/region/reach.c).
+ *
+ * A worked example: the least of 8*y + i - 3*j over i in 0..8 and j in 0..i + 1, where j was defined last.
+ *
+ *     j counts negatively: its greatest value i stands for it       8*y + i - 3*i = 8*y - 2*i
+ *     i counts negatively now: its greatest value 7                 8*y - 14
+ *
+ * Had i been eliminated first (i = 0, since it counted positively), the bound of j would have brought it
+ * back. This is why the last defined variable goes first. The result is a bound and not always taken: a
+ * smaller set of points may satisfy both choices.
  */
 #include "ir/reason/reason.h"
 
@@ -28,7 +37,8 @@ bool ir_sum_uses(const ir_sum *a, const ir_expr *const *vars, int n)
     return false;
 }
 
-/* The factor that mentions a variable, the last defined first. */
+/* The factor that mentions a variable, the last defined first. Among factors of one rank a compound one goes
+ * before a variable: the variable inside i//4 is bounded through the quotient, and not by itself. */
 static const ir_expr *pick(const ir_facts *f, const ir_sum *a, const ir_expr *const *vars, int n)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -197,7 +207,9 @@ static int index_of(const ir_expr *const *vars, int n, const ir_expr *v)
     return -1;
 }
 
-/* An index with a product of two variables, or a division that mentions one of them, is not linear. */
+/* An index with a product of two variables, or a division that mentions one of them, is not linear. All
+ * variables are read in one go; a variable inside of any other atom makes the answer false, even if it would
+ * cancel after more work. */
 bool ir_linear(const ir_facts *f, const ir_expr *e, const ir_expr *const *vars, int n, int64_t *coefficient,
                const ir_expr **rest)
 {

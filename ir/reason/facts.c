@@ -5,6 +5,15 @@
  * chain, so a lookup ends at the first hit. Its rank never changes: it is the moment when something was first
  * said about it. A level that was made for a statement (ir_facts_inside) learns what that says when it is
  * first looked into, after the levels outside.
+ *
+ * A worked example, for `for i in 0..n { if i*4 < m { .. } }` with n >= 1:
+ *
+ *     level 0   n, m: 0 and more; n: 1 and more
+ *     level 1   i: rank above those of n and m, interval 0 .. no greatest, `max` n - 1; and n - 1 >= 0
+ *     level 2   the assumption m - 4*i - 1 >= 0
+ *
+ * Inside, i*4 <= m - 1 is found as an assumption, and i < n by putting `max` in the place of i. Outside of
+ * the loop none of it is said, as the levels belong to places and not to variables.
  */
 #include "ir/reason/reason.h"
 
@@ -21,6 +30,7 @@ ir_facts *ir_facts_new(tec_context *cx, const ir_facts *outer)
     return f;
 }
 
+/* Nothing is worked out yet: most statements are passed without a question about what holds in them. */
 ir_facts *ir_facts_inside(const ir_facts *outer, const ir_stmt *s, bool otherwise)
 {
     ir_facts *f = base_new(outer->cx, ir_facts);
@@ -97,6 +107,8 @@ const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var)
     return NULL;
 }
 
+/* Two moments with equal versions know the same of the variables of e, so a result of one serves for the
+ * other. */
 uint64_t ir_facts_version(const ir_facts *f, const ir_expr *e)
 {
     for (f = ir_facts_ready(f); f; f = f->outer)
@@ -112,7 +124,8 @@ static void touch(ir_facts *f, uint64_t vars)
     f->version = ++f->all->last_version;
 }
 
-/* A new entry at this level, a copy of the newest one. */
+/* A new entry at this level, a copy of the newest one. The copy is what keeps a lookup short: the newest
+ * entry holds everything that older ones say. */
 static ir_var_fact *refine(ir_facts *f, const ir_expr *var)
 {
     const ir_var_fact *old = ir_fact_of(f, var);
@@ -129,7 +142,8 @@ static ir_var_fact *refine(ir_facts *f, const ir_expr *var)
 }
 
 /* An empty range belongs to code that never runs. The interval then stays as it was, since arithmetic on
- * intervals relies on min <= max. */
+ * intervals relies on min <= max. After a meeting of both intervals the ends move inwards to the known
+ * residue: 3..10 with multiples of 4 is 4..8. */
 static void narrow(ir_var_fact *v, ir_interval interval)
 {
     ir_interval met = ir_interval_align(ir_interval_meet(v->interval, interval), v->modulus);
@@ -149,7 +163,8 @@ static void add_inequality(ir_facts *f, const ir_sum *nonneg)
 }
 
 /* Learns a >= 0. A single variable gets a tighter interval (3*i - 7 >= 0 gives i >= 3); an inequality between
- * several atoms goes to the list of assumptions. */
+ * several atoms goes to the list of assumptions. What follows from intervals already teaches nothing, and is
+ * left out to keep the lists short. */
 static void learn_nonneg(ir_facts *f, const ir_sum *a)
 {
     ir_sum d;
@@ -274,6 +289,9 @@ static void add_truth(ir_facts *f, const ir_expr *condition, bool value)
 
 /* Solves by * x == rhs modulo k for x. With g the common divisor of by and k there is no answer unless g
  * divides rhs; otherwise x is one residue modulo k/g, found by trying them, so a large modulus is left alone.
+ * /
+ *
+ *     6*x == 4 modulo 8:  g = 2 divides 4;  3*x == 2 modulo 4;  x = 2:  so x is 2 modulo 4
  */
 static bool solve_residue(int64_t by, int64_t rhs, int64_t k, ir_modular *out)
 {
@@ -333,7 +351,8 @@ static void learn_divisibility(ir_facts *f, const ir_sum *zero)
 }
 
 /* From an equation, the value of the variable in it that was defined last: n == m*8 gives n a value where n
- * came after m. The value must not mention the variable itself. */
+ * came after m. The value must not mention the variable itself. A value that needs the variable itself (n ==
+ * n//8*8) would be put in its place for ever. */
 static void learn_value(ir_facts *f, const ir_sum *zero)
 {
     const ir_term *t = ir_sum_terms(zero);

@@ -30,7 +30,8 @@ static const char *text(const ir_iter_marks *m, const ir_expr *e)
     return ir_expr_text(m->f->cx, e);
 }
 
-/* The state of a proof: the n loops as the first marks, and what is known inside of all of them. */
+/* The state of a proof: the n loops as the first marks, and what is known inside of all of them. The order of
+ * the first marks is that of the loops, so that mark i is loop i. */
 static ir_iter_marks *begin(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent,
                             int n)
 {
@@ -76,7 +77,10 @@ static bool goes_after(const constraint *a, const constraint *b)
     return a->depth != b->depth ? a->depth > b->depth : a->size > b->size;
 }
 
-/* d >= 0 as sum < bound, the sum of all that loops change; its common factor divided away. */
+/* d >= 0 as sum < bound, the sum of all that loops change; its common factor divided away.
+ *
+ *     0 <= n - 1 - 4*a - 2*b     sum = 2*a + b, bound = (n - 1)//2 + 1, after dividing by the common factor 2
+ */
 static void write_constraint(ir_iter_marks *m, const ir_sum *d, constraint *c)
 {
     const ir_term *t = ir_sum_terms(d);
@@ -131,7 +135,10 @@ enum { MAX_ROUNDS = 32 };
 
 /* Applies one predicate sum < bound. Where the sum never reaches the bound nothing changes; where the bound
  * may lie on either side of the greatest value the proof ends with a reason; otherwise the digits of the sum
- * become one mark of `bound` values. */
+ * become one mark of `bound` values.
+ *
+ *     yo*12 + yi < n:   the sum takes 12*ceildiv(n, 12) values, n of them pass: a mark of n values, trimmed
+ */
 static bool trim(ir_iter_marks *m, const constraint *c)
 {
     ir_mix mix;
@@ -203,7 +210,12 @@ static const char *mark_text(const ir_iter_marks *m, const ir_mark *mark)
 
 /* Whether the digits of the mark that the bindings use cover it from below without overlap: sorted by
  * `lower`, each begins where the one before ends. *complete: they also reach the extent exactly. False: some
- * values of the mark give the same point, so points repeat. */
+ * values of the mark give the same point, so points repeat.
+ *
+ *     a mark of 96 values, digits in use: lower 1 extent 8, lower 8 extent 12     1 -> 8 -> 96: complete
+ *     digits in use: lower 1 extent 8 alone                                       1 -> 8: values repeat
+ *     digits in use: lower 1 extent 8, lower 4 extent 24                          overlap: refused
+ */
 static bool tile(ir_iter_marks *m, ir_mark *mark, bool *complete)
 {
     const ir_expr *reached = ir_int(m->f->cx, 1);
@@ -261,7 +273,8 @@ static bool tile_all(ir_iter_marks *m, bool *exact)
 
 /* A sum that is no mixed-radix number is still one-to-one where each scale is at least what the digits below
  * can reach: i*16 + j with j < 12 leaves gaps, but no two points meet. Sorts the digits by scale on the way.
- */
+ * / Sorted by scale, each digit must step over all that the smaller ones reach: for i*16 + j with j < 12 the
+ * reach is 12, and 16 is enough. */
 static bool spaced(ir_iter_marks *m, ir_mix *mix)
 {
     const ir_expr *reach = ir_int(m->f->cx, 1);
@@ -317,7 +330,8 @@ static bool read_all(ir_iter_marks *m)
 }
 
 /* Each new fused mark may give digits that fit another binding, so reading starts again until nothing is
- * fused any more. */
+ * fused any more. An example: (a*12 + b)//8 makes a mark of a and b; a binding a that was read before as a
+ * loop of its own must be read again, as a digit of the mark. */
 static bool read_with_restarts(ir_iter_marks *m)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
@@ -331,7 +345,8 @@ static bool read_with_restarts(ir_iter_marks *m)
 }
 
 /* The verdict once all bindings are read: each must be a number of as many values as its domain, and the
- * digits must tile the marks. `exact` is what the caller still hopes for; it only becomes false here. */
+ * digits must tile the marks. `exact` is what the caller still hopes for; it only becomes false here. The
+ * order matters: the digits are collected over all bindings first, since two bindings may share a mark. */
 static verdict judge(ir_iter_marks *m, const ir_expr *const *dom, bool exact)
 {
     verdict v = {true, exact};
@@ -394,7 +409,10 @@ bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_
 
 /* ---- inverse ---- */
 
-/* The value of each digit of a mixed-radix number; the top one needs no remainder. */
+/* The value of each digit of a mixed-radix number; the top one needs no remainder.
+ *
+ *     number 29 with digits of 12 (scale 1) and 8 (scale 12):  29//1%12 = 5, 29//12 = 2
+ */
 static void spread(const ir_facts *f, const ir_mix *mix, const ir_expr *number, ir_part *to)
 {
     for (int i = 0; i < mix->n; i++) {

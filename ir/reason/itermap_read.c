@@ -80,7 +80,8 @@ static ir_part part_of(ir_mark *of, const ir_expr *lower, const ir_expr *extent,
     return (ir_part){.of = of, .lower = lower, .extent = extent, .scale = scale};
 }
 
-/* Digits of one value are left out. */
+/* Digits of one value are left out. A digit of one value adds nothing to a number, and would stand in the way
+ * of joining its neighbours. */
 static bool add_part(ir_iter_marks *m, ir_mix *mix, ir_part p)
 {
     if (is_one(m, p.extent))
@@ -136,7 +137,11 @@ static bool is_known(const ir_iter_marks *m, const ir_expr *value, const ir_expr
 
 /* The digits below the next scale take more values than that scale allows, so numbers would overlap, unless
  * the predicate keeps the digits below it: then they become a trimmed mark, and reading starts again with
- * that mark. A mark that is known already was left aside here on purpose and stays so. */
+ * that mark. A mark that is known already was left aside here on purpose and stays so.
+ *
+ *     yo*12 + yi with yi in 0..16, under the predicate yi < 12:   yi's 16 values overlap the next step, 12,
+ *     but the predicate leaves 12 of them: yi becomes a trimmed mark of 12 values
+ */
 static bool trim_below(ir_iter_marks *m, const ir_mix *mix, int n, const ir_expr *reach)
 {
     ir_mix below = *mix;
@@ -156,7 +161,8 @@ static bool trim_below(ir_iter_marks *m, const ir_mix *mix, int n, const ir_expr
 
 /* Puts the digits into ascending order of scale while it checks that each scale is the product of the extents
  * below: digits 1 of 4 values, 4 of 3, 12 of 8 make a number of 96 values, one value per combination. A scale
- * that is missing there means gaps or overlaps. */
+ * that is missing there means gaps or overlaps. `mix` is sorted in place; where the function fails it is
+ * partly sorted, and callers drop it. */
 bool ir_iter_chain(ir_iter_marks *m, const ir_expr *e, ir_mix *mix, const ir_expr **extent)
 {
     const ir_expr *next = one(m);
@@ -205,7 +211,8 @@ static const ir_expr *digits_left(const ir_iter_marks *m, const ir_mark *mark, c
 }
 
 /* Two digits of one mark that belong together become one: x//8%3*8 + x%8 is x%24. Starts over after each
- * join, since a joined digit may fit a further one. */
+ * join, since a joined digit may fit a further one. Both digits must count in the same direction, and the
+ * upper one must begin where the lower one ends, in the mark and in the number alike. */
 static void join_digits(ir_iter_marks *m, ir_mix *mix)
 {
     for (int i = 0; i < mix->n; i++)
@@ -225,7 +232,11 @@ static void join_digits(ir_iter_marks *m, ir_mix *mix)
 }
 
 /* The index of the part that holds `digit` of the same mark; *unit: the scale that the digit has in the mix.
- * -1: no part holds all of it. */
+ * -1: no part holds all of it.
+ *
+ *     digit: a//8 % 2, in the mix part a//4 % 8 with scale 1:  it skips 2 values of the part, whose 8 = 2*2*2
+ *
+ * so the part holds the digit, which has the scale 2 there. */
 static int find_holder(const ir_iter_marks *m, const ir_mix *mix, const ir_part *digit, const ir_expr **unit)
 {
     for (int i = 0; i < mix->n; i++) {
@@ -241,7 +252,7 @@ static int find_holder(const ir_iter_marks *m, const ir_mix *mix, const ir_part 
 }
 
 /* Takes the digit out of its holder. The values of the holder below the digit and above it stay as up to two
- * parts. */
+ * parts. The part of the example splits into a//4 % 2 below and a//16 % 2 above. */
 static bool take_out(ir_iter_marks *m, ir_mix *mix, int at, const ir_part *digit)
 {
     ir_part p = mix->part[at];
@@ -305,7 +316,8 @@ static bool name_after(ir_iter_marks *m, ir_mark *mark, const ir_part *digit, ir
 
 /* A mark that a predicate cuts short (b < n out of 96 values) must be counted with the values that the
  * predicate leaves. So each digit that the mark was made of is written as a digit of the mark, whose highest
- * digit is the shorter one: with n = 20, b//8 takes 3 values and not 12. */
+ * digit is the shorter one: with n = 20, b//8 takes 3 values and not 12. A digit that shrinks to one value is
+ * left out. A mark of one value is noted (`single`), as no digit speaks for it. */
 static bool collapse_trimmed(ir_iter_marks *m, ir_mix *mix, ir_mark *mark)
 {
     const ir_expr *here;
@@ -352,7 +364,12 @@ static bool collapse(ir_iter_marks *m, ir_mix *mix, int n)
 
 /* Splits the chain at k: digits below k, and those above it with scales divided by k. A digit that k falls
  * into is split where its extent allows; false where k falls between no digits. The top digit need not be
- * divided evenly: its upper part then has ceil(extent / inside) values. */
+ * divided evenly: its upper part then has ceil(extent / inside) values.
+ *
+ *     digits of 12 (scale 1) and 8 (scale 12), cut at 12:  below {12}, above {8 with scale 1}
+ *     cut at 4:   12 = 4*3 splits: below {4}, above {3 with scale 1, 8 with scale 3}
+ *     cut at 8:   8 and 12 do not divide each other: false
+ */
 static bool cut(ir_iter_marks *m, const ir_mix *chain, const ir_expr *k, ir_mix *below, ir_mix *above)
 {
     *below = *above = (ir_mix){.base = ir_int(m->f->cx, 0)};
@@ -389,7 +406,10 @@ static bool const_size(const ir_expr *e, int64_t *v)
 
 /* Where a cut at k is not clean, only the digits around it need to be fused. *from is the largest divisor of
  * k at which the chain can be cut, *to the smallest multiple of k at which it can, 0 where only the top of
- * the chain will do. Both need constant sizes: false otherwise. */
+ * the chain will do. Both need constant sizes: false otherwise.
+ *
+ *     digits of 12 and 8, k = 8:  the chain can be cut at 4, which divides 8, and at 24, a multiple of 8
+ */
 static bool clean_cuts(const ir_mix *chain, int64_t k, int64_t *from, int64_t *to)
 {
     int64_t s, e, n;
@@ -444,7 +464,7 @@ static bool read_sum(ir_iter_marks *m, const ir_expr *e, ir_mix *out);
 /* Finds a way to write e->arg[0] such that the divisor e->arg[1] cuts it. With as many of the fused marks as
  * possible at first, then with fewer: where only the upper or lower part of a mark is meant, its digits must
  * stay as they are. Where the divisor cuts no chain, the digits around the cut of the first chain are fused.
- */
+ * / Reasons of attempts that fail are forgotten once one of them succeeds. */
 static bool chain_to_cut(ir_iter_marks *m, const ir_expr *e, const ir_mix *plain, ir_mix *x, ir_mix *below,
                          ir_mix *above)
 {
@@ -524,7 +544,8 @@ static bool read_factor(ir_iter_marks *m, const ir_expr *e, ir_mix *out)
 }
 
 /* Adds |by| * atom, where the atom mentions loops in one factor only: the other factors are sizes and scale
- * the digits of that factor. Values that no loop changes go to `base`. */
+ * the digits of that factor. Values that no loop changes go to `base`. An example: n*((a*12 + b)//4) has the
+ * factor n, a size, and one factor with loops. */
 static bool read_term(ir_iter_marks *m, ir_term t, ir_mix *out, ir_sum *base)
 {
     const ir_expr *factor[IR_MAX_FACTORS], *scale = ir_int(m->f->cx, t.by < 0 ? -t.by : t.by), *moving = NULL;
@@ -553,7 +574,10 @@ static bool read_term(ir_iter_marks *m, ir_term t, ir_mix *out, ir_sum *base)
 }
 
 /* Adds the terms that are subtracted. -v over 0..extent-1 is the reversed digit extent - 1 - v minus the
- * constant extent - 1, which goes to `base`. */
+ * constant extent - 1, which goes to `base`.
+ *
+ *     7 - i over i in 0..8:  -i is the reversed digit (7 - i) minus 7, and 7 - 7 leaves the base 0
+ */
 static bool add_reversed(ir_iter_marks *m, ir_mix *down, ir_mix *out, ir_sum *base)
 {
     tec_context *cx = m->f->cx;

@@ -5,6 +5,11 @@
  *
  * The text order is: terms that are added, terms that are subtracted, the constant; a form without an added
  * term starts with its constant (5 - i).
+ *
+ * What `bad` means. Coefficients and the constant are int64. Where one would overflow, the form is marked,
+ * and stays so whatever is added to it; callers ask once, at the end, and then keep the expression that they
+ * had. A wrong coefficient would be worse than any missed simplification, as the machine code would compute
+ * with it.
  */
 #include <string.h>
 
@@ -49,7 +54,8 @@ static void remove_term(ir_sum *a, int i)
     memmove(t + i, t + i + 1, sizeof *t * (size_t)(a->n - i));
 }
 
-/* Variables are compared by address, other atoms by structure. */
+/* Variables are compared by address, other atoms by structure. Two passes, as comparing addresses settles
+ * most cases. */
 static int find(const ir_sum *a, const ir_expr *atom)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -64,7 +70,8 @@ static int find(const ir_sum *a, const ir_expr *atom)
     return -1;
 }
 
-/* Keeps the order of ir_order, so that equal forms have equal lists. */
+/* Keeps the order of ir_order, so that equal forms have equal lists. Searched from the end, because terms
+ * mostly arrive in order. */
 static void insert(const ir_facts *f, ir_sum *a, const ir_expr *atom, int64_t by)
 {
     reserve(f, a);
@@ -119,6 +126,7 @@ void ir_sum_copy(const ir_facts *f, ir_sum *out, const ir_sum *a)
     memcpy(out->more, a->more, sizeof(ir_term) * (size_t)a->n);
 }
 
+/* Times 0 there is no term left, whatever the terms were. */
 void ir_sum_scale(ir_sum *a, int64_t by)
 {
     ir_term *t = terms(a);
@@ -141,7 +149,9 @@ int64_t ir_sum_content(const ir_sum *a)
     return g;
 }
 
-/* For inequalities: 2*i + 3 >= 0 is i + 1 >= 0, since i is an integer. */
+/* For inequalities: 2*i + 3 >= 0 is i + 1 >= 0, since i is an integer. The coefficients are multiples of `by`
+ * (the caller divides by the content); the constant rounds down, which for "form >= 0" is exact over the
+ * integers. */
 void ir_sum_divide(ir_sum *a, int64_t by)
 {
     ir_term *t = terms(a);
@@ -158,7 +168,7 @@ int64_t ir_sum_by(const ir_sum *a, const ir_expr *atom)
     return i < 0 ? 0 : ir_sum_terms(a)[i].by;
 }
 
-/* Whether a contains by * x as part of its terms. */
+/* Whether a contains by * x as part of its terms. The constant does not count. */
 bool ir_sum_holds(const ir_sum *a, const ir_sum *x, int64_t by)
 {
     const ir_term *t = ir_sum_terms(x);
@@ -178,7 +188,8 @@ bool ir_sum_same(const ir_sum *a, const ir_sum *b)
 
 /* ---- products ---- */
 
-/* Products are left-deep, so the factors come out last first. A product that may wrap is one factor. */
+/* Products are left-deep, so the factors come out last first. A product that may wrap is one factor. The last
+ * place takes whatever is left: with too many factors the rest stays one product. */
 int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS])
 {
     int n = 0;
@@ -225,7 +236,10 @@ static const ir_expr *multiply_atoms(const ir_facts *f, const ir_expr *a, const 
 enum { MAX_PRODUCT_TERMS = 24 };
 
 /* Expands the product term by term. A product of many terms is refused rather than expanded: its size would
- * be the product of both sizes, and so on with each further factor. */
+ * be the product of both sizes, and so on with each further factor.
+ *
+ *     (i + 2) * (n + 1) = i*n + i + 2*n + 2
+ */
 bool ir_sum_mul(const ir_facts *f, ir_sum *out, const ir_sum *a, const ir_sum *b)
 {
     const ir_term *s = ir_sum_terms(a), *t = ir_sum_terms(b);
@@ -280,7 +294,10 @@ void ir_sum_split(const ir_facts *f, const ir_sum *a, const ir_expr *wanted, ir_
     }
 }
 
-/* t / d for single terms; d->atom NULL stands for a constant. False where it does not divide. */
+/* t / d for single terms; d->atom NULL stands for a constant. False where it does not divide.
+ *
+ *     6*n*m / (2*m) = 3*n;   6*n / (2*m): m is no factor of it
+ */
 static bool divide_term(const ir_facts *f, ir_term t, ir_term d, ir_term *quotient)
 {
     const ir_expr *left[IR_MAX_FACTORS], *right[IR_MAX_FACTORS];
@@ -299,7 +316,9 @@ static bool divide_term(const ir_facts *f, ir_term t, ir_term d, ir_term *quotie
     return true;
 }
 
-/* The term of the most factors, the first among equals: the leading one of a division. */
+/* The term of the most factors, the first among equals: the leading one of a division. Which term leads does
+ * not matter for the result, as an exact quotient is unique; one with many factors divides few terms, so that
+ * a wrong start is noticed soon. */
 static ir_term leading_term(const ir_sum *d)
 {
     const ir_term *t = ir_sum_terms(d);
@@ -338,7 +357,9 @@ static bool divide_step(const ir_facts *f, ir_sum *rest, const ir_sum *d, ir_ter
 }
 
 /* Long division of polynomials: the leading term of d must divide some term of what is left, the quotient
- * times d is subtracted, and so on until nothing is left. (n*m + 2*n) / (m + 2) gives n. */
+ * times d is subtracted, and so on until nothing is left. (n*m + 2*n) / (m + 2) gives n. Each step must take
+ * away the term that it divides, so a quotient that does not exist is noticed when no term is divisible any
+ * more, or after as many steps as terms are possible. */
 bool ir_sum_exact_quotient(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_sum *quotient)
 {
     ir_sum rest, q = {0};
@@ -380,7 +401,10 @@ bool ir_sum_leading_quotient(const ir_facts *f, const ir_sum *term, const ir_sum
 typedef enum { EXACT, MODULO } reading;
 
 /* Adds by * e. Reading for the exact value stops at a sum that may wrap, which becomes an atom; reading
- * modulo 2^64 opens every sum. */
+ * modulo 2^64 opens every sum.
+ *
+ *     X + 1 of int64 data:   EXACT gives the atom X + 1, which may wrap; MODULO the term X and the constant 1
+ */
 static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by, reading how)
 {
     int64_t c;
@@ -463,7 +487,7 @@ static const ir_expr *added_terms(tec_context *cx, const ir_sum *a)
 }
 
 /* Begins with the constant, or with the first term negated where there is none. *first: the terms that are
- * written by that. */
+ * written by that. An example: -i - j is written as -i - j, and 5 - i begins with its constant. */
 static const ir_expr *without_added_terms(tec_context *cx, const ir_sum *a, int *first)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -504,7 +528,8 @@ static bool is_multiple(const ir_expr *e, const ir_expr *atom, int64_t by)
 }
 
 /* Whether e is what `build` would write, seen from its end: most expressions are canonical already. Sums that
- * add no term are left to it. */
+ * add no term are left to it. Reads the candidate from its last operand backwards, in the reverse of the
+ * order in which `build` writes. */
 static bool is_written(const ir_expr *e, const ir_sum *a)
 {
     const ir_term *t = ir_sum_terms(a);

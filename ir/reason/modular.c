@@ -18,6 +18,7 @@ static ir_modular normal(int64_t coefficient, int64_t base)
     return (ir_modular){coefficient, coefficient ? ir_floormod_int(base, coefficient) : base};
 }
 
+/* Both are known modulo the common divisor of the coefficients: (12, 8) + (8, 3) is (4, 11) = (4, 3). */
 static ir_modular add(ir_modular a, ir_modular b)
 {
     int64_t base;
@@ -39,7 +40,7 @@ static ir_modular mul(ir_modular a, ir_modular b)
     return normal(ir_gcd(both, ir_gcd(left, right)), base);
 }
 
-/* Either of the two. */
+/* Either of the two. An example: 3 modulo 8 or 7 modulo 8 is 3 modulo 4, as the bases differ by 4. */
 static ir_modular join(ir_modular a, ir_modular b)
 {
     int64_t apart;
@@ -50,7 +51,8 @@ static ir_modular join(ir_modular a, ir_modular b)
 }
 
 /* Both residues hold, so the Chinese remainder theorem gives a finer one: 1 modulo 2 and 2 modulo 3 is 5
- * modulo 6. Tried by counting, so large moduli are left alone. */
+ * modulo 6. Tried by counting, so large moduli are left alone. Residues that contradict each other belong to
+ * code that never runs; one of the two is then as good as the other. */
 ir_modular ir_modular_meet(ir_modular a, ir_modular b)
 {
     if (a.coefficient == 0 || b.coefficient == 0)
@@ -70,7 +72,10 @@ static ir_modular of_int(int64_t v)
     return (ir_modular){0, v};
 }
 
-/* (kCx + b) // k with k dividing the coefficient. */
+/* (kCx + b) // k with k dividing the coefficient.
+ *
+ *     (12, 8) // 4 = (3, 2):   12*i + 8 = 4*(3*i + 2)
+ */
 static ir_modular divide(ir_modular a, int64_t k)
 {
     if (k <= 0 || a.coefficient % k != 0)
@@ -78,7 +83,10 @@ static ir_modular divide(ir_modular a, int64_t k)
     return normal(a.coefficient / k, ir_floordiv_int(a.base, k));
 }
 
-/* x%k is known where k divides the coefficient, otherwise modulo their common divisor. */
+/* x%k is known where k divides the coefficient, otherwise modulo their common divisor.
+ *
+ *     (12, 8) % 4 = 0;   (12, 8) % 8 is 0 modulo 4, their common divisor
+ */
 static ir_modular remainder_of(ir_modular a, int64_t k)
 {
     if (k <= 0)
@@ -106,7 +114,8 @@ static ir_modular assumed(const ir_facts *f, const ir_expr *e)
     return m;
 }
 
-/* Wrapping keeps residues modulo powers of two alone. */
+/* Wrapping keeps residues modulo powers of two alone. A wrapped sum differs from the exact one by a multiple
+ * of 2^64, and of each smaller power of two. */
 static ir_modular modulo_power(ir_modular m)
 {
     int64_t power = m.coefficient == 0 ? INT64_MIN : m.coefficient & -m.coefficient;
@@ -115,7 +124,7 @@ static ir_modular modulo_power(ir_modular m)
 }
 
 /* The residue that the operation of e gives from those of its operands, as if the arithmetic could not wrap.
- */
+ * / An example: i*12 + 8 with i unknown is (1, 0)*(0, 12) + (0, 8) = (12, 8). */
 static ir_modular structural(const ir_facts *f, const ir_expr *e, int depth)
 {
     switch (e->op) {
@@ -160,7 +169,8 @@ ir_modular ir_atom_modulus(const ir_facts *f, const ir_expr *e)
     return modulus_of(f, e, MAX_DEPTH);
 }
 
-/* Stops once nothing is known any more: no further term can bring it back. */
+/* Stops once nothing is known any more: no further term can bring it back. Terms are independent: the residue
+ * of a sum is that of its terms, added. */
 static ir_modular sum_modulus(const ir_facts *f, const ir_sum *a)
 {
     const ir_term *t = ir_sum_terms(a);

@@ -4,6 +4,10 @@
  * by names. Addresses never decide, so namesakes that nothing is known about compare as 0; their identity is
  * asked with ir_alike. Comparing stops after a number of nodes: expressions that share much could otherwise
  * take exponential time.
+ *
+ * Why an order is needed at all: a + b and b + a must become one text, or two equal sums would be different
+ * atoms. Why not by address: the text of a program, and with it the bytes of a module, must be the same on
+ * every run.
  */
 #include <string.h>
 
@@ -52,7 +56,8 @@ static const ir_expr *operand(const operands *o, int i)
 }
 
 /* The highest rank of the variables inside, or what was found of it after `left` nodes: an order that looks
- * at part of a huge expression is still the same on every run. */
+ * at part of a huge expression is still the same on every run. `left` is shared by the whole search, so that
+ * its cost is bounded for any shape of the expression. */
 static int rank_inside(const ir_facts *f, const ir_expr *e, int *left)
 {
     if (e->op == IR_VAR) {
@@ -77,7 +82,8 @@ int ir_rank(const ir_facts *f, const ir_expr *e)
 }
 
 /* Answers "yes" when it gives up: a caller who is told that e may mention var only loses a chance to
- * simplify. */
+ * simplify. The set `vars` of a node is a filter of 64 bits: a variable without its bit there does not occur,
+ * one with its bit may. */
 static bool mentions_inside(const ir_expr *e, const ir_expr *var, int *left)
 {
     if (!(e->vars & var->vars))
@@ -132,7 +138,8 @@ static int by_payload(const ir_expr *a, const ir_expr *b)
     }
 }
 
-/* Namesakes: equal in all that the order looks at, different things. */
+/* Namesakes: equal in all that the order looks at, different things. Impure calls and calls with buffers are
+ * never equal: each evaluation may give another value. */
 static bool same_identity(const ir_expr *a, const ir_expr *b)
 {
     switch (a->op) {
@@ -146,7 +153,8 @@ static bool same_identity(const ir_expr *a, const ir_expr *b)
     }
 }
 
-/* 0 where equal; 2 where equal but for identities. */
+/* 0 where equal; 2 where equal but for identities. The result 2 lets a caller tell "no order between them"
+ * from "equal". */
 static int compare(const ir_expr *a, const ir_expr *b, int *left)
 {
     if (a == b)

@@ -36,7 +36,8 @@ typedef struct {
 
 static bool nonneg(proof *p, const ir_sum *d);
 
-/* A question on the way, with a small budget of its own, so that it cannot use up that of the main proof. */
+/* A question on the way, with a small budget of its own, so that it cannot use up that of the main proof. The
+ * steps that it used are taken off the main budget afterwards. */
 static bool nonneg_aside(proof *p, const ir_sum *d)
 {
     int steps = p->left / 2 < IR_QUICK / 2 ? p->left / 2 : IR_QUICK / 2;
@@ -89,7 +90,11 @@ static int sign(int64_t v)
     return v < 0 ? -1 : v > 0;
 }
 
-/* One assumption a = ca*v + r >= 0: gives v >= -r/ca or v <= r/-ca. */
+/* One assumption a = ca*v + r >= 0: gives v >= -r/ca or v <= r/-ca.
+ *
+ *     to show 0 <= 10 - 2*v, given 0 <= 7 - 3*v:   v <= 7/3 is used scaled by 3, without a division
+ *     3*(10 - 2*v) + 2 >= 30 + 2 - 2*7 = 18 >= 0
+ */
 static bool with_assumption(proof *p, const ir_sum *q, const ir_sum *c, const ir_expr *v, const ir_sum *a,
                             bool lower)
 {
@@ -131,7 +136,8 @@ static bool with_variable(proof *p, const ir_sum *q, const ir_sum *c, const ir_e
     return with_expr(p, q, c, fact->value) || with_expr(p, q, c, lower ? fact->min : fact->max);
 }
 
-/* k*(x//k) = x - r with r in 0..k-1, or narrower where residues are known. */
+/* k*(x//k) = x - r with r in 0..k-1, or narrower where residues are known. With a residue the remainder r is
+ * known better: if x is a multiple of 4, x//8*8 is x or x - 4, so r is at most 4 and not 7. */
 static bool with_quotient(proof *p, const ir_sum *q, const ir_sum *c, const ir_expr *v, bool lower)
 {
     const ir_expr *x = v->arg[0], *d = v->arg[1];
@@ -182,7 +188,8 @@ static bool with_remainder(proof *p, const ir_sum *q, const ir_sum *c, const ir_
     return last.n > 0 && with_bound(p, q, 1, c, &last);
 }
 
-/* `any`: one of the operands bounds it from that side, otherwise both cases must hold. */
+/* `any`: one of the operands bounds it from that side, otherwise both cases must hold. `first == any` decides
+ * early: one success is enough, or one failure is. */
 static bool with_cases(proof *p, const ir_sum *q, const ir_sum *c, const ir_expr *a, const ir_expr *b,
                        bool any)
 {
@@ -223,7 +230,8 @@ static int known_sign(proof *p, const ir_sum *c)
 }
 
 /* d = c*v + q: a lower bound of v is needed where c is positive, an upper one where it is negative. Tight
- * bounds are tried before loose ones. */
+ * bounds are tried before loose ones. With a coefficient of unknown sign nobody knows which end of v bounds
+ * d. */
 static bool eliminate(proof *p, const ir_sum *d, const ir_expr *v)
 {
     ir_sum c = {0}, q = {0};
@@ -264,7 +272,8 @@ static const ir_expr *next_factor(const ir_facts *f, const ir_sum *d, const ir_e
     return best;
 }
 
-/* Two variables that bound each other would lead from one to the other and back until no step is left. */
+/* Two variables that bound each other would lead from one to the other and back until no step is left. The
+ * same terms with a constant that is not larger are a goal that is at least as hard as one further up. */
 static bool goes_in_circles(const proof *p, const ir_sum *d)
 {
     for (const goal *g = p->path; g; g = g->up)
@@ -297,7 +306,8 @@ static bool has_interval_alone(const ir_facts *f, const ir_expr *atom)
 }
 
 /* No term has to do with another, and each lies anywhere in its interval: the bounds of the form are exact,
- * and what they do not show is false. */
+ * and what they do not show is false. Variables that occur in two terms, or in an assumption, are excluded: i
+ * - i//2 over 0..10 has an interval of its terms that is wider than its values. */
 static bool has_intervals_alone(const proof *p, const ir_sum *d)
 {
     const ir_term *t = ir_sum_terms(d);
@@ -421,7 +431,8 @@ bool ir_prove_equal(const ir_facts *f, const ir_expr *a, const ir_expr *b)
 
 static bool prove_condition(const ir_facts *f, const ir_expr *c);
 
-/* a || b: b may be shown under the assumption that a does not hold. */
+/* a || b: b may be shown under the assumption that a does not hold. An example: of `n <= 0 || m//n <= m` the
+ * second part is shown for n of at least 1. */
 static bool prove_either(const ir_facts *f, const ir_expr *a, const ir_expr *b)
 {
     ir_facts *otherwise = ir_facts_new(f->cx, f);

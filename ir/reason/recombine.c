@@ -65,7 +65,8 @@ static bool join_whole(const ir_facts *f, ir_sum *a, ir_term mod)
     return true;
 }
 
-/* by * (x - x//d*d) => by * (x%d), for the term that holds the quotient. */
+/* by * (x - x//d*d) => by * (x%d), for the term that holds the quotient. The product x//d*d stands in the
+ * form as terms, which must all be there with one common factor. */
 static bool make_remainder(const ir_facts *f, ir_sum *a, ir_term term)
 {
     const ir_expr *q = quotient_in(term.atom);
@@ -101,7 +102,10 @@ static bool constant_remainder(const ir_expr *e)
     return e->op == IR_FLOORMOD && e->arg[1]->op == IR_INT && e->arg[1]->i >= 1;
 }
 
-/* by * (q%b*k + x%k) => by * ((q*k + x%k) % (b*k)) where q*k + x%k is simpler than it looks. */
+/* by * (q%b*k + x%k) => by * ((q*k + x%k) % (b*k)) where q*k + x%k is simpler than it looks.
+ *
+ *     x//8%3*8 + x%8:  q = x//8, b = 3, k = 8;  q*8 + x%8 is x;  so it is x % 24
+ */
 static bool join_neighbours(const ir_facts *f, ir_sum *a, ir_term high, ir_term low)
 {
     int64_t step, size;

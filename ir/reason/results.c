@@ -2,6 +2,10 @@
  *
  * A table by address. Each expression has one entry, for the facts that it was last simplified under:
  * statements under the same conditions stand together.
+ *
+ * Why a version and not the facts themselves: facts are a chain of levels, and comparing chains would cost
+ * more than most simplifications. A level gets a new number whenever it learns something, so the number that
+ * is newest for the variables of an expression stands for all that is known of them.
  */
 #include "ir/reason/reason.h"
 

@@ -5,6 +5,10 @@
  * A sum is collected into one linear form from all its nested additions and multiples, and written once.
  * Every compound node is visited once in a session: results are remembered by address, and results map to
  * themselves. A session has one set of facts; a branch that knows more gets a session of its own.
+ *
+ * How the example comes out. (y*12 + yi)//12 is read first: the form y*12 + yi, divided by 12, gives y and
+ * the rest yi//12, which is 0 as yi lies in 0..11. Then x - x cancels in the form of the sum: y + 1*x - 1*x.
+ * What is written at last is the form y, whose canonical text is the variable itself.
  */
 #include "ir/reason/reason.h"
 
@@ -22,7 +26,8 @@ typedef struct {
 
 static void collect(collection *c, const ir_expr *e, int64_t by, ir_sum *out);
 
-/* The result for e where there is one already. */
+/* The result for e where there is one already. Results that rest on proofs lie in the session's own memo.
+ * Using one counts as asking again, because what is built from it rests on the same proof. */
 static const ir_expr *recall(ir_session *s, const ir_expr *e)
 {
     const ir_expr *known = s->common ? ir_results_get(s->common, e, ir_facts_version(s->f, e)) : NULL;
@@ -33,6 +38,8 @@ static const ir_expr *recall(ir_session *s, const ir_expr *e)
     return known;
 }
 
+/* Where no inequality was asked, the result depends on the facts of its own variables alone and serves all
+ * sessions of the statement; otherwise only this one. */
 static void remember(ir_session *s, const ir_expr *e, const ir_expr *result, bool asked)
 {
     if (s->common && !asked)
@@ -107,7 +114,8 @@ static void collect_sum(collection *c, const ir_expr *e, int64_t by, ir_sum *out
 }
 
 /* Adds by * e to the form: from an earlier result where there is one, through the operands where e is a sum,
- * and otherwise e simplified as one term. */
+ * and otherwise e simplified as one term. `left` bounds how many nodes are opened without being remembered.
+ * Behind that each sum is simplified as a node, and found in the memo the next time. */
 static void collect(collection *c, const ir_expr *e, int64_t by, ir_sum *out)
 {
     const ir_expr *known;
@@ -140,6 +148,7 @@ typedef struct {
     ir_session *session;
 } rebuilder;
 
+/* For operations without rules. The rewriter only finds the operands; each is simplified in this session. */
 static const ir_expr *simp_children(ir_session *s, const ir_expr *e)
 {
     rebuilder r = {.rw = {.cx = s->cx, .expr = rebuild_child, .no_memo = true}, .session = s};
@@ -152,7 +161,8 @@ static const ir_expr *rebuild_child(ir_rewrite *rw, const ir_expr *e)
     return ir_simp(((rebuilder *)rw)->session, e);
 }
 
-/* Data are added modulo 2^64, as the machine does, so sums of data may be reordered too. */
+/* Data are added modulo 2^64, as the machine does, so sums of data may be reordered too. The form may be
+ * `bad` although the expression is fine: then its operands are simplified, and the sum stays. */
 static const ir_expr *simp_sum(ir_session *s, const ir_expr *e)
 {
     collection c = {.s = s, .left = MAX_UNREMEMBERED, .modulo = true};
@@ -165,7 +175,8 @@ static const ir_expr *simp_sum(ir_session *s, const ir_expr *e)
     return ir_sum_expr(s->f, &a, e);
 }
 
-/* A variable whose range has one value is that value. */
+/* A variable whose range has one value is that value. Outside of index arithmetic only an explicit
+ * replacement counts. */
 static const ir_expr *simp_var(ir_session *s, const ir_expr *e)
 {
     const ir_var_fact *v = ir_fact_of(s->f, e);
@@ -177,7 +188,10 @@ static const ir_expr *simp_var(ir_session *s, const ir_expr *e)
     return ir_is_index(e) && v->interval.min == v->interval.max ? ir_int(s->cx, v->interval.min) : e;
 }
 
-/* A cast to the widest integer and back, or through a type that holds all values, does nothing. */
+/* A cast to the widest integer and back, or through a type that holds all values, does nothing.
+ *
+ *     i64(i32(x)) with 0 <= x < 2^31:  the inner cast keeps x, so both casts go
+ */
 static const ir_expr *simp_cast(ir_session *s, const ir_expr *e)
 {
     const ir_expr *a = ir_simp(s, e->arg[0]);
@@ -204,6 +218,7 @@ static ir_session child_session(ir_session *s, ir_facts **f)
     return (ir_session){.f = *f, .cx = s->cx, .common = s->common};
 }
 
+/* What is learned holds for the branch alone: the child's facts are a level above the session's. */
 ir_session ir_session_under(ir_session *s, const ir_expr *condition, bool holds)
 {
     ir_facts *f;
@@ -213,7 +228,7 @@ ir_session ir_session_under(ir_session *s, const ir_expr *condition, bool holds)
     return child;
 }
 
-/* A let whose value replaces its variable everywhere goes. */
+/* A let whose value replaces its variable everywhere goes. The variable's facts hold in the body alone. */
 static const ir_expr *simp_let(ir_session *s, const ir_expr *e)
 {
     const ir_expr *value = ir_simp(s, e->let.value);

@@ -12,7 +12,8 @@
 
 /* ---- comparisons ---- */
 
-/* Conditions that were assumed and are no inequalities are found by structure. */
+/* Conditions that were assumed and are no inequalities are found by structure. The newest assumption comes
+ * first, and an older one cannot contradict it in code that runs. */
 static bool known_truth(const ir_facts *f, const ir_expr *condition, bool *value)
 {
     for (f = ir_facts_ready(f); f; f = f->outer)
@@ -36,7 +37,9 @@ static ir_sum side(const ir_facts *f, const ir_sum *a, bool positive)
     return out;
 }
 
-/* left <= right + c */
+/* left <= right + c Which side gets the constant, and whether < or <= is written, follows from its sign, so
+ * that every inequality has one text. An example: y + x - 1 >= 2*x is the form y - x - 1 >= 0, with c = -1: x
+ * < y. */
 static const ir_expr *write_order(const ir_facts *f, const ir_sum *a)
 {
     ir_sum left = side(f, a, false), right = side(f, a, true);
@@ -71,6 +74,7 @@ static const ir_expr *write_equality(const ir_facts *f, ir_op op, const ir_sum *
     return ir_op2(f->cx, op, ir_sum_expr(f, &left, NULL), ir_sum_expr(f, &right, NULL));
 }
 
+/* -a + more, as a form. */
 static ir_sum negated(const ir_facts *f, const ir_sum *a, int64_t more)
 {
     ir_sum out = {0};
@@ -89,7 +93,7 @@ static bool proves(const ir_facts *f, const ir_sum *a, int64_t more)
     return ir_sum_nonneg(f, &b, IR_QUICK);
 }
 
-/* 1: a >= 0 always; -1: never; 0: unknown. */
+/* 1: a >= 0 always; -1: never; 0: unknown. 0 <= a, or else 0 <= -a - 1. */
 static int decide_order(const ir_facts *f, const ir_sum *a)
 {
     ir_sum below = negated(f, a, -1);
@@ -126,7 +130,8 @@ static const ir_expr *write(const ir_facts *f, ir_op op, const ir_sum *a, const 
 
 /* Divides by the common factor first (8*i < 12 is i < 2), then tries to decide the comparison by a proof, and
  * looks last whether it or its opposite was assumed. NULL where the constant leaves no room to move it to the
- * other side. */
+ * other side. `like` is what the user wrote; it is given back where the canonical text is equal, so that an
+ * unchanged program keeps its nodes. */
 const ir_expr *ir_sum_compare(const ir_facts *f, ir_op op, const ir_sum *a, const ir_expr *like)
 {
     ir_sum d;
@@ -184,7 +189,8 @@ static const ir_expr *with_operands(ir_session *s, const ir_expr *e, const ir_ex
 }
 
 /* Whether a comparison of the form with 0 can be written without a sum that may wrap: X < 5, X <= Y, but not
- * i + 1 <= X. */
+ * i + 1 <= X. The comparison X <= Y of data is right as it is, although X - Y may wrap: it is decided on the
+ * difference in exact arithmetic, and written with both on their sides. */
 static bool can_be_written(const ir_facts *f, const ir_sum *a)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -227,7 +233,7 @@ const ir_expr *ir_simp_compare(ir_session *s, const ir_expr *e)
 /* ---- connectives ---- */
 
 /* Whether evaluating e may fail, by a division by zero or a load outside of its buffer. Such an operand of &&
- * must keep the guard before it. */
+ * must keep the guard before it. `depth` counts operands downwards; what is deeper counts as failing. */
 static bool may_fail(const ir_expr *e, int depth)
 {
     if (e->op == IR_INT || e->op == IR_VAR || e->op == IR_FLOAT)
@@ -244,7 +250,8 @@ static bool may_fail(const ir_expr *e, int depth)
     return false;
 }
 
-/* a implies b, both inequalities; seen from intervals alone. */
+/* a implies b, both inequalities; seen from intervals alone. a implies b where b - a is never negative, as
+ * then b >= a >= 0. */
 static bool implies(const ir_facts *f, const ir_expr *a, const ir_expr *b)
 {
     ir_sum x = {0}, y = {0};
@@ -263,7 +270,10 @@ static bool implied_by_part(const ir_facts *f, ir_op op, const ir_expr *part, co
     return op == IR_AND ? implies(f, e, part) : implies(f, part, e);
 }
 
-/* a without the parts that b makes superfluous; NULL where nothing is left. */
+/* a without the parts that b makes superfluous; NULL where nothing is left.
+ *
+ *     i < 8 && i < n && i < 5:   the last one implies the first, so i < n && i < 5 is left
+ */
 static const ir_expr *without_implied(ir_session *s, ir_op op, const ir_expr *a, const ir_expr *b)
 {
     if (a->op != op)
@@ -273,7 +283,8 @@ static const ir_expr *without_implied(ir_session *s, ir_op op, const ir_expr *a,
     return !x ? y : !y ? x : with_operands(s, a, x, y);
 }
 
-/* `and` is the connective; for || every rule is the one for && with true and false exchanged. */
+/* `and` is the connective; for || every rule is the one for && with true and false exchanged. An operand that
+ * may fail keeps the guard in front of it even if it implies it: `n > 0 && m/n > 2`. */
 static const ir_expr *simp_connective(ir_session *s, const ir_expr *e)
 {
     bool and = e->op == IR_AND;
@@ -313,7 +324,8 @@ static bool has_opposite(const ir_expr *a)
            (ir_opposite(a->op) != IR_N_OPS && !base_is_float(a->arg[0]->dtype));
 }
 
-/* Moves the negation inwards to the comparisons, where it disappears. */
+/* Moves the negation inwards to the comparisons, where it disappears. An example: !(i < n && j < n) gives n
+ * <= i || n <= j. */
 static const ir_expr *simp_not(ir_session *s, const ir_expr *e)
 {
     const ir_expr *a = ir_simp(s, e->arg[0]);
@@ -390,7 +402,8 @@ static const ir_expr *simp_under(ir_session *s, const ir_expr *e, const ir_expr 
 }
 
 /* Each branch is simplified knowing the condition. Equal branches need no condition; true and false as
- * branches are the condition itself. */
+ * branches are the condition itself. The condition is simplified once; each arm knows more than the
+ * expression around it. */
 const ir_expr *ir_simp_select(ir_session *s, const ir_expr *e)
 {
     const ir_expr *c = ir_simp(s, e->arg[0]);
@@ -418,7 +431,7 @@ static bool has_operand(const ir_expr *e, ir_op op, const ir_expr *x)
 
 /* One of the operands where a proof shows which is the smaller; nested minima drop an operand that they hold
  * already. Otherwise the operands are put in order, so that min(a, b) and min(b, a) are recognised as equal.
- */
+ * / The difference is asked for both signs; 0 counts as "a is the greater", which is right for either. */
 const ir_expr *ir_simp_minmax(ir_session *s, const ir_expr *e)
 {
     const ir_expr *a = ir_simp(s, e->arg[0]), *b = ir_simp(s, e->arg[1]);

@@ -13,10 +13,20 @@
  * of such data, the form becomes bad and the rule is not used.
  *
  *     floordiv(X, -7)  stays, since -X may wrap  X//2//3  =>  X//6  (X//2 + 1)//3  stays
+ *
+ * Worked through for (y*12 + yi)%24 with 0 <= yi < 12:
+ *
+ *     multiples of 24      none: 12 is not divisible by 24
+ *     one multiple         y*12 + yi may be anything: no
+ *     common part          12 divides both 24 and the coefficient of y, and the rest yi lies in 0..11:
+ *                          y*12 + yi = 12*y + yi, so the remainder is 12*(y % 2) + yi
+ *
+ * Each rule leaves a smaller divisor, or fewer terms, or gives up with an atom; so the recursion ends.
  */
 #include "ir/reason/reason.h"
 
-/* Multiples of k go to `multiples` divided by k, the rest to `rest`; the constant of rest is in 0..k-1. */
+/* Multiples of k go to `multiples` divided by k, the rest to `rest`; the constant of rest is in 0..k-1. The
+ * constant is divided with flooring, so that the constant of the rest lies in 0..k-1. */
 static void take_multiples(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *multiples, ir_sum *rest)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -31,7 +41,8 @@ static void take_multiples(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum
     rest->constant = ir_floormod_int(a->constant, k);
 }
 
-/* Whether a stays within one multiple of k: floor(a/k) is *q everywhere. */
+/* Whether a stays within one multiple of k: floor(a/k) is *q everywhere. With open ends a proof is tried for
+ * the multiple 0 alone, which is the one that loops make: 0 <= j < n. */
 static bool within_one(const ir_facts *f, const ir_sum *a, int64_t k, int64_t *q)
 {
     ir_interval b = ir_sum_bounds(f, a);
@@ -219,7 +230,8 @@ void ir_floormod_sum(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out)
 
 /* ---- divisors that are expressions ---- */
 
-/* a == d * quotient + rest with as few terms in rest as this finds. */
+/* a == d * quotient + rest with as few terms in rest as this finds. A quotient counts only if it leaves fewer
+ * terms: (n*i + j)//n gives i, since n*i goes and nothing new comes. */
 static void divide_form(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_sum *quotient, ir_sum *rest)
 {
     ir_sum_copy(f, rest, a);
@@ -245,7 +257,7 @@ static void divide_form(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_
     }
 }
 
-/* 0 <= a < d, always. */
+/* 0 <= a < d, always. Then a // d is 0 and a % d is a. */
 static bool is_proper(const ir_facts *f, const ir_sum *a, const ir_sum *d)
 {
     ir_sum room = {0};

@@ -8,9 +8,15 @@
  * Branches that cannot be taken, loops that do not run and statements without effect go. A serial loop that
  * runs once is replaced by its body, unless it holds a block: in a loop tree unit loops stay, since schedules
  * name them.
+ *
+ * The order of facts. A condition holds for its branch, an assert for what follows in its sequence, a loop's
+ * range and "the loop runs" for its body. A let's value holds for its body unless it reads memory. Nothing
+ * goes upwards: what a branch has learned says nothing of the statements behind the `if`.
  */
 #include "ir/reason/reason.h"
 
+/* The facts of one point of the program. Results are common to all places (`session.common`), under the
+ * version of the facts that they were found with. */
 typedef struct {
     ir_session session;
     bool tree; /* blocks are somewhere in the statement that was asked for */
@@ -44,7 +50,8 @@ static bool holds_block(tec_context *cx, const ir_stmt *s)
     return w.every;
 }
 
-/* All expressions of an array; the same array where nothing changed, NULL after an error. */
+/* All expressions of an array; the same array where nothing changed, NULL after an error. Nothing is copied
+ * until the first element changes. */
 static const ir_expr *const *simp_all(place *p, const ir_expr *const *e, int n)
 {
     const ir_expr **out = NULL;
@@ -85,7 +92,8 @@ static bool shape_uses(ir_walk *w, const ir_stmt *s)
     return !search->found;
 }
 
-/* Buffers keep their shapes here, so a loop whose variable a shape inside needs stays. */
+/* Buffers keep their shapes here, so a loop whose variable a shape inside needs stays. Notes on the loop
+ * would be lost with it, as would the name that a schedule may use. */
 static bool can_replace(place *p, const ir_stmt *loop)
 {
     shape_search search = {.walk = {.expr = ir_skip_expr, .stmt = shape_uses, .cx = p->session.cx},
@@ -99,7 +107,8 @@ static bool can_replace(place *p, const ir_stmt *loop)
 }
 
 /* A loop with no iteration becomes nothing, a loop with one iteration its body; otherwise the range of the
- * variable is known inside. */
+ * variable is known inside. Inside the range is known together with "the loop runs", which is true for all
+ * that is simplified there. */
 static const ir_stmt *simp_for(place *p, const ir_stmt *s)
 {
     const ir_expr *min = ir_simp(&p->session, s->loop.min), *extent = ir_simp(&p->session, s->loop.extent);
@@ -145,7 +154,8 @@ static const ir_region *simp_regions(place *p, const ir_region *r, int n)
     return changed ? out : r;
 }
 
-/* Of a block only its domain is known inside: where it stands may change later, what it says may not. */
+/* Of a block only its domain is known inside: where it stands may change later, what it says may not. The
+ * block's own facts are the ranges of its variables, and the predicate over them. */
 static const ir_block *simp_block_inside(place *p, const ir_block *b)
 {
     const ir_stmt *init = b->init ? simp_stmt(p, b->init) : NULL, *body = simp_stmt(p, b->body);
@@ -289,7 +299,7 @@ static const ir_stmt *simp_branch(place *p, const ir_stmt *s, const ir_expr *con
 }
 
 /* Each branch is simplified under the condition or its negation. With only an else branch left the condition
- * is turned round. */
+ * is turned round. The condition is written once; if both branches go, it has no effect and goes too. */
 static const ir_stmt *simp_if(place *p, const ir_stmt *s)
 {
     const ir_expr *cond = ir_simp(&p->session, s->branch.cond);
@@ -316,7 +326,8 @@ static const ir_stmt *simp_if(place *p, const ir_stmt *s)
     return ir_if(p->session.cx, cond, then, otherwise);
 }
 
-/* What an assert checks holds for all that follows it. */
+/* What an assert checks holds for all that follows it. The facts of an assert are a level of their own for
+ * the statements behind it. */
 static const ir_stmt *simp_seq(place *p, const ir_stmt *s)
 {
     const ir_stmt **out = base_array(p->session.cx, const ir_stmt *, s->seq.n);

@@ -7,6 +7,14 @@
  * Every assignment of the meaning's loops to those of the nest is tried, the given order first; under one,
  * statements and expressions are compared part by part, with backtracking where operands commute. The reason
  * that is kept is that of the attempt which got furthest.
+ *
+ * Why all assignments are tried. The meaning has i in 0..16 and k in 0..4, the nest kk in 0..4 and x in
+ * 0..16. The extents allow i = x, k = kk only, but with equal extents, as in a 4 by 4 matrix product, several
+ * assignments fit, and only the operands tell: c[i] moves with i and not with k. An assignment that fails
+ * there is undone, with all operands and values that it had bound, and the next one is tried.
+ *
+ * What goes wrong otherwise: taking the first assignment whose extents fit would compute the transposed
+ * product, with equal shapes and wrong numbers.
  */
 #include <string.h>
 
@@ -59,7 +67,8 @@ static int chain(const ir_expr *e, ir_op op, const ir_expr **out, int n)
     return n;
 }
 
-/* Operand i.. of p each against one of t that is not used yet. */
+/* Operand i.. of p each against one of t that is not used yet. What an attempt has bound is in m->m, a value:
+ * saving it is a copy. */
 static bool match_chain(ir_matcher *m, const ir_expr *const *p, const ir_expr *const *t, int n, int i,
                         unsigned used)
 {
@@ -101,7 +110,8 @@ static bool match_args(ir_matcher *m, const ir_expr *const *p, const ir_expr *co
 
 /* Both sides must have the same type and operation. A variable of the meaning is a loop or a value to be
  * bound, and goes to match_var. The score counts what agreed, so that the report is about the closest
- * attempt. */
+ * attempt. Loads need as many indices as dimensions, and no mask: others have no element number to
+ * compare. */
 static bool match_expr(ir_matcher *m, const ir_expr *p, const ir_expr *t)
 {
     if (!base_dtype_same(p->dtype, t->dtype))
@@ -154,6 +164,7 @@ static const char *kind_text(const ir_stmt *s)
     return "another statement";
 }
 
+/* Messages show one line of a statement; the rest would drown them. */
 static const char *first_line(ir_matcher *m, const ir_stmt *s)
 {
     const char *text = ir_stmt_text(m->cx, s), *end = strchr(text, '\n');
@@ -184,6 +195,7 @@ static bool match_update(ir_matcher *m, const ir_stmt *p, const ir_stmt *t)
     return true;
 }
 
+/* Inside, the variable of the meaning stands for the variable of the program. */
 static bool match_let(ir_matcher *m, const ir_stmt *p, const ir_stmt *t)
 {
     return match_expr(m, p->let.value, t->let.value) && ir_match_set_value(m, p->let.var, t->let.var) &&
@@ -253,7 +265,9 @@ static bool same_extent(ir_matcher *m, int i, int j)
 }
 
 /* Whether the order of loops that both accumulate into one element is kept: a combiner that does not reorder
- * demands it. */
+ * demands it. An example: for k { for i { c[i] sum= .. } } and the loops exchanged add the same terms to each
+ * c[i] in the same order; only loops that both reduce would change it. Asking for the order of all loops is
+ * stricter, and simpler. */
 static bool order_is_free(ir_matcher *m)
 {
     const ir_stmt *p = m->p->leaf;
@@ -272,7 +286,8 @@ static bool order_is_free(ir_matcher *m)
 }
 
 /* Loop i of the intrinsic and all after it: each unused loop of the program is tried, and every choice is
- * undone before the next one. `used` has a bit for each loop of the program that is taken. */
+ * undone before the next one. `used` has a bit for each loop of the program that is taken. `score` grows as
+ * loops are assigned, so that a reason from inside the nest beats one about extents. */
 static bool assign(ir_matcher *m, int i, unsigned used)
 {
     m->score += i == m->p->n ? (i + 1) * IN_PLACE : 0; /* further than any attempt without all loops */
@@ -294,7 +309,8 @@ static bool assign(ir_matcher *m, int i, unsigned used)
     return false;
 }
 
-/* A nest within the nests that m stands in has its own loops. */
+/* A nest within the nests that m stands in has its own loops. Values and operands that were bound in there
+ * hold for the whole match, so they are copied back. */
 static bool match_stmt(ir_matcher *m, const ir_stmt *ps, const ir_stmt *ts)
 {
     ir_nest p, t;
@@ -318,7 +334,8 @@ static bool match_stmt(ir_matcher *m, const ir_stmt *ps, const ir_stmt *ts)
     return good;
 }
 
-/* Strides and sizes that only loops of one iteration would have told. */
+/* Strides and sizes that only loops of one iteration would have told. The stride along a loop of one
+ * iteration is never used; 1 is as good as any number. */
 static void fill_values(ir_matcher *m)
 {
     for (int i = 0; i < m->meaning->n_params; i++) {

@@ -2,6 +2,18 @@
  * memory. See matcher.h.
  *
  *     C[y, xo*16 + x] under x   is   element y*n + xo*16 of C, and 1 more for each step of x
+ *
+ * A worked example, of the intrinsic's c[i*s] against the program's C[y, xo*16 + x], with i = x and C: f32[m,
+ * n]:
+ *
+ *     meaning    base 0, step of i: s
+ *     program    base y*n + xo*16, step of x: 1
+ *     steps      s is a parameter without a value: it becomes 1
+ *     operand    c is C from element y*n + xo*16 - 0 on
+ *
+ * A second access of c must then have the step 1 along i and begin at the same element. An output that does
+ * not move with a loop in the program (C[y] under x) is refused: the instruction would store 16 numbers to
+ * places of their own, and the program means one place.
  */
 #include <string.h>
 
@@ -33,7 +45,8 @@ bool ir_match_differ(ir_matcher *m, const char *fmt, ...)
 
 /* ---- nests ---- */
 
-/* Loops of one iteration stand for their value. False: more loops than are compared. */
+/* Loops of one iteration stand for their value. False: more loops than are compared. Loops that do not begin
+ * at 0 end the chain; what is below them is the leaf, which then fails to match. */
 bool ir_match_read_nest(tec_context *cx, const ir_stmt *s, ir_nest *out)
 {
     *out = (ir_nest){0};
@@ -69,7 +82,10 @@ bool ir_match_is_constant(const ir_expr *e)
     return ir_is_int(e, &v);
 }
 
-/* v + rest < 0 for the loop of v: the loop ends at -rest. */
+/* v + rest < 0 for the loop of v: the loop ends at -rest.
+ *
+ *     for x in 0..16 { if xo*16 + x < n { .. } }:   x runs to min(16, max(n - xo*16, 0))
+ */
 static bool cut_loop(ir_matcher *m, ir_nest *n, const ir_expr *condition)
 {
     int64_t by[IR_MATCH_LOOPS];
@@ -92,7 +108,8 @@ static bool cut_loop(ir_matcher *m, ir_nest *n, const ir_expr *condition)
     return true;
 }
 
-/* Conditions that only end a loop early shorten its extent; the others stay. */
+/* Conditions that only end a loop early shorten its extent; the others stay. After this the extents may be
+ * expressions such as min(16, n - xo*16), which a fixed extent of an intrinsic does not match. */
 void ir_match_cut_loops(ir_matcher *m, ir_nest *n)
 {
     base_vec others = {0};
@@ -134,7 +151,8 @@ static bool same_value(ir_matcher *m, const ir_expr *a, const ir_expr *b)
     return a == b || ir_same(a, b) || (base_dtype_same(a->dtype, BASE_I64) && ir_prove_equal(m->f, a, b));
 }
 
-/* A parameter has one value: a second use must give the same. */
+/* A parameter has one value: a second use must give the same. Values are undone with the attempt, as they lie
+ * in m->m. */
 bool ir_match_set_value(ir_matcher *m, const ir_expr *var, const ir_expr *value)
 {
     const ir_expr *known = ir_match_value_of(m, var);
@@ -171,7 +189,8 @@ static bool has_unknown(ir_matcher *m, const ir_expr *e)
     return false;
 }
 
-/* A size of the meaning against one of the program: a symbol that is not known yet takes it. */
+/* A size of the meaning against one of the program: a symbol that is not known yet takes it. Once a symbol
+ * has its value, later sizes must be proven equal to it. */
 bool ir_match_same_size(ir_matcher *m, const ir_expr *p, const ir_expr *t)
 {
     if (p->op == IR_VAR && !ir_match_value_of(m, p))
@@ -193,7 +212,10 @@ static const ir_expr *stride_of(tec_context *cx, const ir_buffer *b, int d)
     return product;
 }
 
-/* The element number as base + the sum of step[j] * loop j. False: some index is not linear in the loops. */
+/* The element number as base + the sum of step[j] * loop j. False: some index is not linear in the loops.
+ *
+ *     C[y, xo*16 + x] of a C: f32[m, n], loops x:   base = y*n + xo*16, step of x = 1
+ */
 static bool read_access(ir_matcher *m, const ir_nest *n, const ir_buffer *b, const ir_expr *const *index,
                         const ir_expr **base, const ir_expr **step)
 {
@@ -220,7 +242,8 @@ static bool read_access(ir_matcher *m, const ir_nest *n, const ir_buffer *b, con
 }
 
 /* For each loop, both sides must move through memory by the same number of elements. A stride that is a
- * symbol in the meaning takes the program's stride at its first use. */
+ * symbol in the meaning takes the program's stride at its first use. Compared by elements and not by bytes,
+ * as both sides have one dtype. */
 static bool same_steps(ir_matcher *m, const ir_buffer *p, const ir_expr *const *ps, const ir_buffer *t,
                        const ir_expr *const *ts)
 {
@@ -266,7 +289,8 @@ static bool check_apart(ir_matcher *m, const ir_buffer *p, const ir_expr *const 
     return true;
 }
 
-/* What is written must not be what another operand reads. */
+/* What is written must not be what another operand reads. Reading and writing the same element of one buffer
+ * is fine if the meaning itself has one operand for both. */
 static bool check_overlap(ir_matcher *m, const ir_buffer *p, const ir_buffer *t)
 {
     for (int i = 0; i < m->m.n; i++) {
@@ -281,7 +305,9 @@ static bool check_overlap(ir_matcher *m, const ir_buffer *p, const ir_buffer *t)
 }
 
 /* The memory that the intrinsic demands of this operand: its scope, and its alignment as far as it can be
- * proven from the offset in bytes and the alignment of the buffer. */
+ * proven from the offset in bytes and the alignment of the buffer. Known alignment is all or nothing: either
+ * the offset in bytes is a multiple of what is asked for, and the buffer's own alignment counts, or only that
+ * of an element is certain. */
 static bool check_place(ir_matcher *m, const ir_buffer *p, const ir_buffer *t, const ir_expr *offset)
 {
     int64_t bytes = base_dtype_bytes(t->dtype), have;

@@ -7,12 +7,23 @@
  * its last one to (m - 1) // 2. A conjunct over several bounds the index where both move together: y + k <=
  * 56 bounds y + k - 1 by 55. The ends of the index are those over the narrowed ranges, or the bounds,
  * whichever are tighter.
+ *
+ * The example in steps. The index is i + 1, the conjunct m - 2 - i >= 0 is over i alone.
+ *
+ *     range of i        0 .. n - 1
+ *     the conjunct      solved for i: i <= m - 2, so the range is 0 .. min(n - 1, m - 2)
+ *     the index         1 .. min(n - 1, m - 2) + 1 = min(n, m - 1)
+ *     empty where       min(n - 1, m - 2) < 0, which is m < 2 if n is at least 1
+ *
+ * A check of a buffer of m elements then asks that the greatest index is below m, or that the range is empty.
+ * Without the conjunct it would refuse calls with m < n + 1, in which nothing goes wrong.
  */
 #include "ir/reason/reason.h"
 #include "ir/region/region.h"
 
 enum { MAX_CONJUNCTS = 64 };
 
+/* `f` gets tighter ranges while conjuncts are looked at; `outer` stays what it was. */
 typedef struct {
     const ir_facts *outer; /* what results are expressed in */
     ir_facts *f;           /* with the ranges of the inner variables */
@@ -84,7 +95,8 @@ static void add_other(scope *s, const ir_expr *e)
         s->out->exact = false;
 }
 
-/* Takes a condition apart into conjuncts. */
+/* Takes a condition apart into conjuncts. Negations are pushed to the comparisons, as ir_facts_learn does, so
+ * that `!(a && b)` is one condition of the kind that is not understood and `!(a || b)` is two conjuncts. */
 static void take_apart(scope *s, const ir_expr *e, bool holds)
 {
     ir_sum form = {0};
@@ -142,7 +154,8 @@ static void leave_out(const scope *s, range *r, const ir_expr *value)
 }
 
 /* Conjunct c as a new end of v's range. Where it cannot be solved for v, the result is only an outer bound,
- * and meaningless if the index itself uses v. */
+ * and meaningless if the index itself uses v. A conjunct `!=` leaves a value out, which only tells where the
+ * variable's coefficient is 1 or -1: 2*v != n may leave nothing out. */
 static void narrow_by(scope *s, range *r, int c, const ir_expr *v)
 {
     const ir_sum *form = &s->conjunct[c].form;
@@ -165,7 +178,8 @@ static void narrow_by(scope *s, range *r, int c, const ir_expr *v)
 }
 
 /* The range of inner variable i after the conjuncts that are over it alone; those that leave a value out come
- * last. */
+ * last. First all ends are moved inwards; only then can it be seen whether a value that is left out is an
+ * end. */
 static bool narrow_variable(scope *s, int i)
 {
     tec_context *cx = s->f->cx;
@@ -201,7 +215,8 @@ static const ir_expr *end_of(const scope *s, const ir_sum *a, bool upper)
 }
 
 /* d >= 0, and by such that a + by * d is free of one of the variables: a is at most that where by > 0, and at
- * least that where by < 0. */
+ * least that where by < 0. An example: the index y + k - 1 and the conjunct 56 - y - k >= 0; with by = 1
+ * their sum is 55, free of both. */
 static void bound_by(scope *s, const ir_sum *a, const ir_sum *d, int64_t by)
 {
     tec_context *cx = s->f->cx;
@@ -216,7 +231,8 @@ static void bound_by(scope *s, const ir_sum *a, const ir_sum *d, int64_t by)
         s->out->min = ir_max(cx, s->out->min, end);
 }
 
-/* A conjunct over several variables: each of them may be the one that cancels. */
+/* A conjunct over several variables: each of them may be the one that cancels. An index may have the
+ * coefficient 2 where the conjunct has 1; the quotient of both is what makes the term cancel. */
 static void bound_index(scope *s, const ir_sum *a, const ir_sum *d)
 {
     const ir_term *t = ir_sum_terms(d);
@@ -257,7 +273,8 @@ static bool bound_by_conjuncts(scope *s, const ir_sum *a)
 }
 
 /* Each inner variable moves the index by one term alone, which grows or falls with it: then the index takes
- * the values at its ends. */
+ * the values at its ends. An example of the other kind: in i//2 - i//3 both terms move with i, and the
+ * greatest of the first does not meet the least of the second in one point. */
 static bool takes_its_ends(const scope *s, const ir_sum *a)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -286,7 +303,8 @@ static bool takes_its_ends(const scope *s, const ir_sum *a)
 }
 
 /* Conditions first, since they narrow the ranges of the variables; then the index over those narrowed ranges;
- * then the conjuncts over several variables, which bound the index as a whole. */
+ * then the conjuncts over several variables, which bound the index as a whole. The index is simplified under
+ * the plain ranges, not the narrowed ones: these hold only where `where` does. */
 static bool reach(scope *s, const ir_expr *e, const ir_expr *where)
 {
     ir_facts *plain = ir_facts_new(s->outer->cx, s->outer);

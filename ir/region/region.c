@@ -75,7 +75,8 @@ static bool lower_end(const scope *s, const ir_sum *a, ir_sum *out)
 }
 
 /* From both ends: right for whatever has bounds, but a variable outside that both ends use does not cancel
- * inside a division. */
+ * inside a division. An example: the ends of (y + w)//8 are (y + 7)//8 and y//8. Their difference holds y
+ * twice, and is no constant. */
 static bool span_ends(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width)
 {
     ir_sum low = {0};
@@ -95,7 +96,8 @@ static bool span_factor_ends(const scope *s, const ir_expr *e, ir_sum *min, ir_s
     return span_ends(s, &a, min, width);
 }
 
-/* min may still mention inner variables (0 <= j < i); the width may not. */
+/* min may still mention inner variables (0 <= j < i); the width may not. With j in 0..i and i in 0..8, both
+ * inner, j has the least value 0 and the width i - 1 at most, so 6. */
 static bool span_var(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     ir_sum last = {0};
@@ -117,7 +119,8 @@ static bool span_var(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *widt
     return span_factor_ends(s, e, min, width);
 }
 
-/* The residue of a modulo k where it is known. */
+/* The residue of a modulo k where it is known. 0 is given where nothing is known, and the answer is false
+ * then. */
 static bool residue(const ir_facts *f, const ir_sum *a, int64_t k, int64_t *r)
 {
     ir_modular m = ir_sum_modulus(f, a);
@@ -139,7 +142,11 @@ static const ir_expr *quotient(const ir_facts *f, const ir_sum *a, const ir_expr
     return ir_floordiv(f->cx, ir_sum_expr(f, a, NULL), d);
 }
 
-/* floor of (min..min+width) / d: one more than aligned, unless the alignment of min is known. */
+/* floor of (min..min+width) / d: one more than aligned, unless the alignment of min is known.
+ *
+ *     (16*yo + w)//8, w in 0..8:   16*yo is known to be a multiple of 8: 2*yo alone, width (7 + 0)//8 = 0
+ *     (y + w)//8, w in 0..8:       the alignment of y is unknown: y//8 .. y//8 + 1, width (7 + 7)//8 = 1
+ */
 static bool span_quotient(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     const ir_expr *d = e->arg[1];
@@ -161,7 +168,11 @@ static bool span_quotient(const scope *s, const ir_expr *e, ir_sum *min, ir_sum 
 }
 
 /* x%d lies in 0..d-1. It is narrower where all values of x lie in one multiple of d: then x%d moves as x
- * does, which needs the residue of x's minimum. */
+ * does, which needs the residue of x's minimum.
+ *
+ *     (32*y + w) % 16, w in 0..8:   32*y is 0 modulo 16 and w stays below 16: 0 .. 7
+ *     (y + w) % 16:                 anything in 0 .. 15
+ */
 static bool span_remainder(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     const ir_expr *d = e->arg[1];
@@ -181,7 +192,8 @@ static bool span_remainder(const scope *s, const ir_expr *e, ir_sum *min, ir_sum
     return true;
 }
 
-/* The least power of two above a swizzle's mask; 0: there is none, or too large a one. */
+/* The least power of two above a swizzle's mask; 0: there is none, or too large a one. An example: a mask of
+ * 0..5 has the unit 8. */
 static int64_t mask_unit(const ir_facts *f, const ir_expr *mask)
 {
     ir_interval b = ir_bounds(f, mask);
@@ -192,7 +204,10 @@ static int64_t mask_unit(const ir_facts *f, const ir_expr *mask)
     return b.min >= 0 && unit > b.max ? unit : 0;
 }
 
-/* a ^ mask with 0 <= mask < unit stays in a's run of `unit` numbers: the span of a, widened to whole runs. */
+/* a ^ mask with 0 <= mask < unit stays in a's run of `unit` numbers: the span of a, widened to whole runs.
+ *
+ *     (8*y + j) ^ 5, j in 0..8:   5 < 8, so it stays in the run of 8 numbers that 8*y begins
+ */
 static bool span_swizzle(const scope *s, const ir_expr *a, const ir_expr *mask, ir_sum *min, ir_sum *width)
 {
     int64_t unit = mask_unit(s->f, mask), r = 0;
@@ -236,7 +251,8 @@ static bool sum_mentions_inner(const scope *s, const ir_sum *a)
     return ir_sum_uses(a, s->inner->var, s->inner->n);
 }
 
-/* rest = c*v + q becomes q + (the least that c*v can be); its width is added. */
+/* rest = c*v + q becomes q + (the least that c*v can be); its width is added. Where the coefficient is
+ * negative, the least value is at the greatest v, so the width is added to `low`. */
 static bool take_factor(const scope *s, ir_sum *rest, const ir_expr *v, ir_sum *width)
 {
     ir_sum c = {0}, q = {0}, low = {0}, wide = {0};
@@ -255,7 +271,9 @@ static bool take_factor(const scope *s, ir_sum *rest, const ir_expr *v, ir_sum *
 }
 
 /* Takes the inner variables out of the sum one after another, the last defined first; a factor that cannot be
- * taken out makes the whole sum be bounded from both ends (span_ends). */
+ * taken out makes the whole sum be bounded from both ends (span_ends). The width of a sum is the sum of the
+ * widths only because each inner variable is taken out once, with all its terms. i - i//8*8 is recombined to
+ * i%8 first, as its two terms are not independent. */
 static bool span_sum(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width)
 {
     ir_sum rest, wide = {0};
@@ -277,7 +295,8 @@ static bool span_sum(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width
 
 /* ---- predicates ---- */
 
-/* by with a's first inner term == -by * d's: d >= 0 then bounds a; 0 where it says nothing. */
+/* by with a's first inner term == -by * d's: d >= 0 then bounds a; 0 where it says nothing. Only the first
+ * inner term decides; if d has others, the sum a + by*d still mentions them, and is bounded as any sum is. */
 static int64_t matching(const scope *s, const ir_sum *a, const ir_sum *d)
 {
     const ir_term *t = ir_sum_terms(d);
@@ -300,7 +319,8 @@ static bool proves_le(const ir_facts *f, const ir_sum *low, const ir_sum *high)
     return ir_sum_nonneg(f, &d, IR_THOROUGH);
 }
 
-/* One conjunct d >= 0: a <= a + by*d where by > 0, a >= a + by*d where by < 0. */
+/* One conjunct d >= 0: a <= a + by*d where by > 0, a >= a + by*d where by < 0. Only an end that is proven to
+ * be tighter replaces the old one. */
 static void narrow_by(const scope *s, const ir_sum *a, const ir_sum *d, ir_sum *min, ir_sum *max)
 {
     int64_t by = matching(s, a, d);
@@ -331,7 +351,8 @@ static void narrow(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *max)
     }
 }
 
-/* The predicate may move both ends; the width is computed anew from them. */
+/* The predicate may move both ends; the width is computed anew from them. Min and max move independently of
+ * each other, and a bound that uses the one does not know of the other. */
 static bool narrow_span(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width)
 {
     ir_sum max = {0};
@@ -390,6 +411,7 @@ bool ir_span(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const 
 
 /* ---- boxes ---- */
 
+/* The arrays are given to the caller to fill; the region points to them. */
 static ir_region new_region(tec_context *cx, const ir_buffer *b, const ir_expr ***min,
                             const ir_expr ***extent)
 {
@@ -422,7 +444,9 @@ ir_region ir_region_point(tec_context *cx, const ir_buffer *b, const ir_expr *co
     return r;
 }
 
-/* A hull that reaches the shape is the whole dimension. */
+/* A hull that reaches the shape is the whole dimension. A box that reaches over the shape on both sides is
+ * cut to the shape; one that reaches over on one side keeps its own bounds, since cutting would bring min and
+ * max into them. */
 static void snap(const ir_facts *f, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
 {
     if (ir_is_value(*min, 0) && ir_prove_equal(f, *extent, shape)) {
@@ -435,7 +459,10 @@ static void snap(const ir_facts *f, const ir_expr *shape, const ir_expr **min, c
     *extent = shape;
 }
 
-/* The interval from.. of `size` while the inner variables run. */
+/* The interval from.. of `size` while the inner variables run.
+ *
+ *     from = 4*i, size = i + 1, i in 0..3:   the ends are 0 and (4*2) + 3, found from from + size
+ */
 static bool span_interval(const ir_facts *f, const ir_expr *from, const ir_expr *size, const ir_ranges *inner,
                           const ir_expr *where, const ir_expr **min, const ir_expr **extent)
 {
@@ -460,7 +487,8 @@ static bool span_interval(const ir_facts *f, const ir_expr *from, const ir_expr 
     return write_span(f, &low, &wide, min, extent);
 }
 
-/* A ramp is its first element with an inner variable of its own. */
+/* A ramp is its first element with an inner variable of its own. An index that is the same in all lanes is
+ * that of one lane. */
 static bool span_dimension(const ir_facts *f, const ir_expr *from, const ir_expr *size,
                            const ir_ranges *inner, const ir_expr *where, const ir_expr **min,
                            const ir_expr **extent)
@@ -505,7 +533,8 @@ ir_region ir_region_over(const ir_facts *f, const ir_region *r, const ir_ranges 
     return out;
 }
 
-/* The least of both starts and the greatest of both ends; false where they cannot be compared. */
+/* The least of both starts and the greatest of both ends; false where they cannot be compared. An end that is
+ * an expression must be one of the two: a minimum of both would spoil later proofs. */
 static bool join(const ir_facts *f, const ir_expr **min, const ir_expr **extent, const ir_expr *from,
                  const ir_expr *size)
 {
@@ -521,7 +550,7 @@ static bool join(const ir_facts *f, const ir_expr **min, const ir_expr **extent,
 }
 
 /* The smallest box around all n boxes as far as the starts and ends can be compared; otherwise the whole
- * dimension. */
+ * dimension. The boxes are those of one buffer, and n is at least 1. */
 ir_region ir_region_union(const ir_facts *f, const ir_region *boxes, int n)
 {
     const ir_expr **min, **extent;
@@ -543,7 +572,8 @@ ir_region ir_region_union(const ir_facts *f, const ir_region *boxes, int n)
     return out;
 }
 
-/* False says only that it is not proven. */
+/* False says only that it is not proven. An empty inner box that lies elsewhere is not contained: nothing is
+ * known of its extent here. */
 bool ir_region_contains(const ir_facts *f, const ir_region *outer, const ir_region *inner)
 {
     for (int d = 0; d < outer->buffer->n; d++)

@@ -3,6 +3,16 @@
  * One pass in order; at each access the loops and lets around it, inside the statement, are the inner
  * variables. A nested block stands for its declared regions. Buffers allocated inside are nobody else's and
  * are left out.
+ *
+ *     for i in 0..4 { let j = i + y in B[j] = A[L[i]] + A[j] }          seen from outside, with y a symbol
+ *
+ *     reads   L[0 : 4];  A: j is i + y, a box [y : 4]; L[i] is loaded, so any element: together all of A
+ *     writes  B[y : 4]
+ *
+ * What is read where it stands. The bounds of a loop and the value of a let are read outside of it, so they
+ * are visited with the scope around; the body with a scope of its own. A condition that reads memory cannot
+ * limit the points, because the memory may differ when the box is used. So its branches count with all their
+ * points.
  */
 #include "ir/reason/reason.h"
 #include "ir/region/region.h"
@@ -34,7 +44,9 @@ static bool is_asked_for(const scope *s, const ir_buffer *b)
     return true;
 }
 
-/* One box for each buffer: a second access widens the first box to the hull of both. */
+/* One box for each buffer: a second access widens the first box to the hull of both. The box is computed with
+ * the facts inside, and joined with those outside: the hull must not mention variables that exist inside
+ * only. */
 static void add_box(scope *s, base_vec *list, const ir_region *r)
 {
     tec_context *cx = s->f->cx;
@@ -65,7 +77,8 @@ static void add_point(scope *s, base_vec *list, const ir_buffer *b, const ir_exp
     add_box(s, list, &r);
 }
 
-/* A scope inside, with lists of its own to push to. */
+/* A scope inside, with lists of its own to push to. The lists are copied, because a sibling must not see the
+ * loops of this branch. */
 static scope inside(const scope *s)
 {
     scope t = *s;
@@ -90,7 +103,8 @@ static void push_var(scope *s, const ir_expr *var, const ir_expr *min, const ir_
 
 static void touch_expr(scope *s, const ir_expr *e);
 
-/* A value that is read from memory may be anything; any other stands for its variable. */
+/* A value that is read from memory may be anything; any other stands for its variable. The value is put in
+ * the variable's place, so that an index over j = i + y is one over i. */
 static void bind_let(scope *s, const ir_expr *var, const ir_expr *value)
 {
     if (ir_is_index(value) && !ir_loads(s->f->cx, value))
@@ -99,7 +113,8 @@ static void bind_let(scope *s, const ir_expr *var, const ir_expr *value)
         push_var(s, var, NULL, NULL);
 }
 
-/* The axes are inner variables for the sources and the condition. */
+/* The axes are inner variables for the sources and the condition. The extents are read outside; sources and
+ * condition for each point of the axes. */
 static void touch_reduce(scope *s, const ir_expr *e)
 {
     scope t = inside(s);
@@ -199,6 +214,7 @@ static void touch_block(scope *s, const ir_stmt *st)
             add_box(&t, t.writes, ir_apply_region(cx, &map, b->writes + i));
 }
 
+/* The value is read before the variable exists. */
 static void touch_let(scope *s, const ir_stmt *st)
 {
     scope t = inside(s);
@@ -208,7 +224,8 @@ static void touch_let(scope *s, const ir_stmt *st)
     touch_stmt(&t, st->let.body);
 }
 
-/* Only the points count that the condition lets through, where it is over variables alone. */
+/* Only the points count that the condition lets through, where it is over variables alone. Conditions that
+ * vary between lanes are about lanes and not about points. */
 static void touch_where(scope *s, const ir_expr *cond, const ir_stmt *st)
 {
     scope t = inside(s);

@@ -1,5 +1,10 @@
 /* ir/region/tried.c -- what an index reaches over few points: each is tried. Exact for any index and any
  * condition without loads.
+ *
+ *     i*i % 7 over i in 0..10 where i != 3:   the values 0 1 4 . 2 4 1 0 1 4, so 0..4
+ *
+ * No rule of the other files says more than 0..6 here. It is used where the ranges are small constants: 2^16
+ * points at most, so that asking stays cheap.
  */
 #include "ir/eval.h"
 #include "ir/reason/reason.h"

@@ -2,6 +2,10 @@
  *
  * One thread talks at a time, and has the lock while it does. Between calls a thread of the library's own
  * takes the lock once a second, answers pings and notices the end of the connection.
+ *
+ * A call has the form rpc_begin, questions and rpc_await, rpc_end, with the lock from begin to end. What ends
+ * the connection is kept in `lost`, and every later call gives it again: a program that only looks at the
+ * last error still learns the first cause.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +28,14 @@
 
 /* ---- states ---- */
 
+/* The first cause is kept with the address before it, and the caller gets the same text. */
 bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err)
 {
     rt_fail(&c->lost, status, "%s: %s", c->address, text);
     return rt_fail(err, c->lost.status, "%s", c->lost.text);
 }
 
+/* Read without the lock, since the caller that holds it may be the one to be cancelled. */
 static bool is_cancelled(const tec_rpc *c)
 {
     return __atomic_load_n(&c->cancelled, __ATOMIC_ACQUIRE);
@@ -40,6 +46,7 @@ static bool is_ending(const tec_rpc *c)
     return __atomic_load_n(&c->ending, __ATOMIC_ACQUIRE);
 }
 
+/* The lock is held also where this fails: rpc_end follows in any case. */
 bool rpc_begin(tec_rpc *c, tec_error *err)
 {
     pthread_mutex_lock(&c->lock);
@@ -49,6 +56,7 @@ bool rpc_begin(tec_rpc *c, tec_error *err)
     return c->lost.status == TEC_OK || rt_fail(err, c->lost.status, "%s", c->lost.text);
 }
 
+/* The last message lies in the arena, so nothing of it may be used afterwards. */
 void rpc_end(tec_rpc *c)
 {
     rt_arena_free(&c->arena);
@@ -65,6 +73,8 @@ void tec_rpc_set_deadline(tec_rpc *c, double seconds)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The counter of an eventfd makes every poll on it return, at once and until it is read; nobody reads it,
+ * since it is written only for an end. */
 static void wake(const tec_rpc *c)
 {
     uint64_t one = 1;
@@ -73,6 +83,7 @@ static void wake(const tec_rpc *c)
         ;
 }
 
+/* For any thread, at any time: takes no lock, since the call that is to be cancelled holds the lock. */
 void tec_rpc_cancel(tec_rpc *c)
 {
     if (!c)
@@ -83,6 +94,7 @@ void tec_rpc_cancel(tec_rpc *c)
 
 /* ---- bytes ---- */
 
+/* Nothing went wrong; the socket has nothing to give or no room now. */
 static bool is_passing(ssize_t n)
 {
     return n < 0 && (errno == EINTR || errno == EAGAIN);
@@ -106,7 +118,8 @@ static bool send_some(tec_rpc *c, tec_error *err)
     return true;
 }
 
-/* Takes what the socket has now. */
+/* Takes what the socket has now. At most one read, into the link's own memory. The end of the stream is an
+ * error here, as the client ends connections. */
 static bool receive_some(tec_rpc *c, tec_error *err)
 {
     size_t size;
@@ -126,7 +139,9 @@ static bool receive_some(tec_rpc *c, tec_error *err)
     return true;
 }
 
-/* Until the socket can be read, or written where there is output; false: the deadline, a cancel. */
+/* Until the socket can be read, or written where there is output; false: the deadline, a cancel. Returns also
+ * if nothing has happened, so its callers go round. The time is rounded up by a millisecond, so that a
+ * deadline is not asked for in a busy loop just before it. */
 static bool wait_for_socket(tec_rpc *c, tec_error *err)
 {
     size_t left;
@@ -146,7 +161,8 @@ static bool wait_for_socket(tec_rpc *c, tec_error *err)
     return rpc_lose(c, TEC_TIMEOUT, text, err);
 }
 
-/* A session that ended while nobody asked: its next call says why. */
+/* A session that ended while nobody asked: its next call says why. A number that this version does not know
+ * becomes TEC_INTERNAL. */
 static void note_end(tec_rpc *c, const rpc_frame *f)
 {
     rt_arena arena = {0};
@@ -162,7 +178,8 @@ static void note_end(tec_rpc *c, const rpc_frame *f)
     rt_arena_free(&arena);
 }
 
-/* A ping is answered, a goodbye needs none; all else is the caller's. */
+/* A ping is answered, a goodbye needs none; all else is the caller's. Frames of another stream than the one
+ * that asks are late: of a session that was given up, or that ended unasked. */
 static bool is_for_caller(tec_rpc *c, const rpc_frame *f)
 {
     rt_arena arena = {0};
@@ -195,6 +212,7 @@ static rpc_event next_here(tec_rpc *c, rpc_frame *f, tec_error *err)
     }
 }
 
+/* Frames first, then output, then sleep: an answer that is here is never waited for. */
 bool rpc_await(tec_rpc *c, rpc_frame *f, tec_error *err)
 {
     for (;;) {
@@ -210,7 +228,7 @@ bool rpc_await(tec_rpc *c, rpc_frame *f, tec_error *err)
 }
 
 /* Sends until the link takes `room` more bytes on the stream, or a frame has come, which may be the server's
- * refusal. */
+ * refusal. Less than a megabyte of output may be waiting as well, as the window alone would allow two. */
 bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_frame, tec_error *err)
 {
     size_t left;
@@ -244,8 +262,8 @@ static bool take_failure(const rpc_failure *f, bool *fatal, tec_error *err)
 }
 
 /* Decodes the answer that was waited for. A `failure` becomes the error; any other frame ends the connection,
- * as
- * the two sides no longer agree on who speaks. */
+ * as the two sides no longer agree on who speaks. The answer lies in c->message until the next question or
+ * rpc_end. */
 bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
                      tec_error *err)
 {
@@ -274,8 +292,9 @@ bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal,
 /* ---- the thread that keeps a connection alive ---- */
 
 /* The thread that answers pings while the caller is silent. It takes the lock only if nobody else has it:
- * whoever
- * holds the lock reads the socket as well. */
+ * whoever holds the lock reads the socket as well. A cancel ends this thread too: the connection cannot be
+ * used any more. Reading a frame here means that the server spoke without being asked, as pings and the ends
+ * of sessions were taken out before. */
 static void *keep_alive(void *user)
 {
     tec_rpc *c = user;
@@ -301,7 +320,9 @@ static void *keep_alive(void *user)
 /* ---- connecting ---- */
 
 /* Connects to one address within the deadline; 0, or the errno of what went wrong, with no socket left open.
- * */
+ *
+ * The socket does not block, so the deadline holds for the connection as well; the cancel is not looked at
+ * here. */
 static int dial_one(tec_rpc *c, const struct addrinfo *a)
 {
     int one = 1, failure = 0;
@@ -329,7 +350,7 @@ static int dial_one(tec_rpc *c, const struct addrinfo *a)
     return failure;
 }
 
-/* HOST:PORT, cut; the last colon parts them. */
+/* HOST:PORT, cut; the last colon parts them. The port stays a text, as getaddrinfo takes it. */
 static bool split(const char *address, char *host, size_t size, const char **port, tec_error *err)
 {
     const char *colon = strrchr(address, ':');
@@ -386,6 +407,7 @@ static bool shake_hands(tec_rpc *c, tec_error *err)
     return true;
 }
 
+/* The file is read for one row and given back: the other secrets do not stay in memory. */
 static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
 {
     rpc_keys keys;
@@ -402,7 +424,8 @@ static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
 }
 
 /* Connection, handshake, and the thread that keeps the connection alive, in this order; all of them or none.
- * */
+ *
+ * Whatever was made is undone by tec_rpc_disconnect, which looks at what is there. */
 tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, tec_error *err)
 {
     tec_rpc *c = address ? rt_alloc(sizeof *c, err) : NULL;

@@ -1,4 +1,13 @@
-/* rpc/client/session.c -- sessions of a client: each call is a question, and waits for its answer. */
+/* rpc/client/session.c -- sessions of a client: each call is a question, and waits for its answer.
+ *
+ * Every function here follows one pattern, which `ask` has for questions with short answers:
+ *
+ *     begin        lock, deadline, is the session alive?
+ *     send, await  the question and its answer
+ *     end          keep what ended the session; unlock; copy the error to the caller
+ *
+ * An error without `fatal` belongs to its question alone: the session goes on.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +19,8 @@ enum { PIECE = 1 << 16 };
 
 /* ---- asking ---- */
 
-/* A session that a client gave up is closed at the server too: its process may still compute. */
+/* The server has said that the session is over, and has closed its stream. So only this side's stream is
+ * closed, and the reason is kept for the calls to come. */
 static void give_up(tec_rpc_session *s, const tec_error *why)
 {
     if (s->over.status != TEC_OK)
@@ -20,6 +30,7 @@ static void give_up(tec_rpc_session *s, const tec_error *why)
         rpc_link_close_stream(s->c->link, s->stream);
 }
 
+/* `asking` tells the connection which stream's frames are wanted. */
 static bool begin(tec_rpc_session *s, tec_error *err)
 {
     bool good = rpc_begin(s->c, err);
@@ -28,7 +39,8 @@ static bool begin(tec_rpc_session *s, tec_error *err)
     return good && (s->over.status == TEC_OK || rt_fail(err, s->over.status, "%s", s->over.text));
 }
 
-/* The outcome of a question: what ended this session or the connection is kept. */
+/* The outcome of a question: what ended this session or the connection is kept. Errors are collected in
+ * `why`, and copied after the lock was given back. */
 static bool end(tec_rpc_session *s, bool good, bool fatal, const tec_error *why, tec_error *err)
 {
     if (!good && fatal)
@@ -37,7 +49,8 @@ static bool end(tec_rpc_session *s, bool good, bool fatal, const tec_error *why,
     return good || rt_fail(err, why->status, "%s", why->text);
 }
 
-/* One question without data, and its answer in s->c->message; rpc_end must follow where it is true. */
+/* One question without data, and its answer in s->c->message; rpc_end must follow where it is true. Where
+ * this is false, the lock has been given back. */
 static bool ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err)
 {
     tec_error why = {0};
@@ -52,6 +65,7 @@ static bool ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kin
     return good || end(s, false, fatal, &why, err);
 }
 
+/* 0 is no handle, so it can stand for the error. */
 static int64_t ask_for_handle(tec_rpc_session *s, rpc_kind kind, const void *question, tec_error *err)
 {
     if (!ask(s, kind, question, RPC_KIND_done, err))
@@ -64,7 +78,7 @@ static int64_t ask_for_handle(tec_rpc_session *s, rpc_kind kind, const void *que
 /* ---- transfers ---- */
 
 /* A question and the bytes behind it. An answer that comes before the last byte is a failure: the rest is not
- * sent. */
+ * sent. Pieces of 64 KiB at most: the server's process gets to work before all has come. */
 static bool send_bytes(tec_rpc_session *s, const uint8_t *from, size_t n, bool *fatal, tec_error *err)
 {
     size_t most = rpc_link_max_body(s->c->link) - RPC_DATA_HEAD;
@@ -108,13 +122,14 @@ static int64_t transfer(tec_rpc_session *s, rpc_kind kind, const void *question,
     return end(s, good, fatal, &why, err) ? handle : 0;
 }
 
+/* The architecture stays empty: the server then does not compare it with its own. */
 int64_t tec_rpc_upload_bytes(tec_rpc_session *s, const char *name, const void *data, size_t size,
                              tec_error *err)
 {
     return transfer(s, RPC_KIND_upload, &(rpc_upload){name, (int64_t)size, ""}, data, size, err);
 }
 
-/* The whole file; NULL with a reason. */
+/* The whole file; NULL with a reason. In aligned memory, as modules are read in place. */
 static void *read_file(const char *path, size_t *size, tec_error *err)
 {
     FILE *f = path ? fopen(path, "re") : NULL;
@@ -135,6 +150,7 @@ static void *read_file(const char *path, size_t *size, tec_error *err)
     return data;
 }
 
+/* The label is the last part of the path, since the server takes no slashes. */
 int64_t tec_rpc_upload(tec_rpc_session *s, const char *path, tec_error *err)
 {
     size_t n = 0;
@@ -146,6 +162,7 @@ int64_t tec_rpc_upload(tec_rpc_session *s, const char *path, tec_error *err)
     return handle;
 }
 
+/* Strides and devices would need a copy that the caller can make better. */
 static bool is_plain(const DLTensor *t, tec_error *err)
 {
     return (t && t->device.device_type == kDLCPU && tec_tensor_is_compact(t)) ||
@@ -161,7 +178,8 @@ bool tec_rpc_write(tec_rpc_session *s, int64_t array, const DLTensor *from, tec_
                     (const uint8_t *)from->data + from->byte_offset, (size_t)n, err) != 0;
 }
 
-/* The data behind `contents`. */
+/* The data behind `contents`. The deadline begins anew with each piece. Each piece is consumed at once, which
+ * grants the server as many bytes more. */
 static bool receive_bytes(tec_rpc_session *s, uint8_t *to, int64_t n, tec_error *err)
 {
     tec_rpc *c = s->c;
@@ -182,6 +200,7 @@ static bool receive_bytes(tec_rpc_session *s, uint8_t *to, int64_t n, tec_error 
     return true;
 }
 
+/* A tensor of another size cannot be filled, but the bytes come all the same: the connection is given up. */
 bool tec_rpc_read(tec_rpc_session *s, int64_t array, const DLTensor *to, tec_error *err)
 {
     tec_error why = {0};
@@ -196,7 +215,9 @@ bool tec_rpc_read(tec_rpc_session *s, int64_t array, const DLTensor *to, tec_err
 }
 
 /* The answer tells type and shape, then the bytes come; they must agree, as the array is made from the first.
- * */
+ *
+ * The array is made before the bytes come, so m, which the next message overwrites, is not needed any
+ * more. */
 tec_array *tec_rpc_fetch(tec_rpc_session *s, int64_t executor, int output, tec_error *err)
 {
     tec_error why = {0};
@@ -228,6 +249,7 @@ int64_t tec_rpc_array(tec_rpc_session *s, DLDataType dtype, int ndim, const int6
     return ask_for_handle(s, RPC_KIND_allocate, &(rpc_allocate){dtype.code, dtype.bits, {shape, ndim}}, err);
 }
 
+/* `seconds` may be NULL: a caller may not want the time. */
 static bool take_seconds(tec_rpc_session *s, double *seconds)
 {
     if (seconds)
@@ -294,7 +316,8 @@ bool tec_rpc_run(tec_rpc_session *s, int64_t executor, double *seconds, tec_erro
 
 /* ---- life ---- */
 
-/* Takes a stream, asks for the session, and waits until its process has started. */
+/* Takes a stream, asks for the session, and waits until its process has started. A session counts as open
+ * only with the answer `opened`; before that its stream is closed on any error. */
 tec_rpc_session *tec_rpc_open(tec_rpc *c, const tec_rpc_session_options *options, tec_error *err)
 {
     const tec_rpc_session_options o = options ? *options : (tec_rpc_session_options){0};
@@ -328,7 +351,8 @@ tec_rpc_session *tec_rpc_open(tec_rpc *c, const tec_rpc_session_options *options
     return NULL;
 }
 
-/* The answer `closed` is waited for, so that the server has room for the next session. */
+/* The answer `closed` is waited for, so that the server has room for the next session. Frames that are not
+ * the answer are of earlier questions, and are dropped. The struct is freed in any case. */
 void tec_rpc_close(tec_rpc_session *s)
 {
     rpc_frame f;
@@ -373,7 +397,8 @@ static bool copy_offer(tec_rpc *c, const rpc_listed *m, tec_error *err)
     return true;
 }
 
-/* The body is copied first, because the texts of a message lie in its bytes. */
+/* The body is copied first, because the texts of a message lie in its bytes. The list of the call before is
+ * freed first: an offer is valid until the next one. */
 static bool take_offer(tec_rpc *c, const rpc_frame *f, tec_error *err)
 {
     rpc_any m;

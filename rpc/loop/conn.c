@@ -3,6 +3,14 @@
  * Whatever ends a connection sets `why` and the state RPC_ENDING; the handles are closed before the loop
  * sleeps, and `closed` is called when libuv has closed the last of them. So no call of this header frees a
  * connection under its caller.
+ *
+ *     RPC_DIALLING -> RPC_OPEN -> RPC_FINISHING -> RPC_ENDING -> RPC_CLOSING -> `closed`, freed
+ *         '------------------------------------------^
+ *
+ * Finishing writes out what is waiting and takes nothing new; ending is one last attempt to write; closing
+ * waits for libuv. All work is done in rpc_conn_settle, once for each turn of the loop: a handler that sends
+ * a hundred messages causes one write, and a handler may end any connection, its own among them, without
+ * asking who is using it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +31,8 @@ static bool is_alive(const rpc_conn *c)
     return c->state <= RPC_FINISHING;
 }
 
+/* Puts the connection on the loop's list of those to settle, at most once. One that is closing has nothing to
+ * settle. */
 static void mark(rpc_conn *c)
 {
     if (c->is_dirty || c->state == RPC_CLOSING)
@@ -45,6 +55,7 @@ static void end(rpc_conn *c, tec_status status, const char *why)
 
 /* ---- the end ---- */
 
+/* A listener counts its connections, and lives as long as one of them. */
 static void leave_lists(rpc_conn *c)
 {
     if (c->before)
@@ -59,7 +70,9 @@ static void leave_lists(rpc_conn *c)
     }
 }
 
-/* Tells the owner and frees, once no handle and no request of the connection is left. */
+/* Tells the owner and frees, once no handle and no request of the connection is left. Called as each of the
+ * handles and the look-up is over, in any order; the last call does the work. `timer.data` is NULL once the
+ * timer is closed. */
 static void finish(rpc_conn *c)
 {
     if (c->has_tcp || c->timer.data || c->looking_up)
@@ -89,6 +102,8 @@ static void on_timer_closed(uv_handle_t *h)
     finish(c);
 }
 
+/* A look-up cannot be closed, only cancelled: on_looked_up comes in any case. With `retrying` the handle is
+ * being closed already. */
 static void close_handles(rpc_conn *c)
 {
     c->state = RPC_CLOSING;
@@ -99,6 +114,7 @@ static void close_handles(rpc_conn *c)
     uv_close((uv_handle_t *)&c->timer, on_timer_closed);
 }
 
+/* TEC_OK means an end in order, for which output is still written; while dialling there is none. */
 void rpc_conn_close(rpc_conn *c, tec_status status, const char *why)
 {
     if (status != TEC_OK || c->state == RPC_DIALLING) {
@@ -114,13 +130,15 @@ void rpc_conn_close(rpc_conn *c, tec_status status, const char *why)
 
 static void on_time(uv_timer_t *handle);
 
+/* One timer serves the handshake, the pings and the silence: only one of them is waited for at a time. */
 static void wake_in(rpc_conn *c, int64_t ms)
 {
     uv_timer_start(&c->timer, on_time, (uint64_t)(ms > 1 ? ms : 1), 0);
 }
 
 /* Asks a silent side whether it is there, or gives it up. A side that this one does not listen to is not
- * called silent. */
+ * called silent. An example with the usual times: heard at 0, ping at 15 s, no answer, given up at 45 s. Each
+ * byte that comes or is written begins anew. */
 static void on_time(uv_timer_t *handle)
 {
     rpc_conn *c = handle->data;
@@ -145,6 +163,7 @@ static void on_time(uv_timer_t *handle)
     }
 }
 
+/* The timer is not set anew with every byte: when it rings, on_time sees how long the silence really was. */
 static void note_life(rpc_conn *c)
 {
     c->heard_at = rpc_loop_now(c->loop);
@@ -156,6 +175,7 @@ static void note_life(rpc_conn *c)
 
 /* ---- reading ---- */
 
+/* The link knows the reason. */
 static void end_broken(rpc_conn *c)
 {
     const tec_error *e = rpc_link_error(c->link);
@@ -181,7 +201,8 @@ static void hand_on(rpc_conn *c, const rpc_frame *f)
 }
 
 /* Hands on the frames that have come whole. The owner hears of the end of the handshake before the first
- * frame. */
+ * frame. The owner may pause or end the connection in any of its calls, so both are asked for again after
+ * each of them. `arrived` comes once for all frames: windows may have opened among them. */
 static void deliver(rpc_conn *c)
 {
     rpc_event event = RPC_FRAME;
@@ -206,6 +227,7 @@ static void deliver(rpc_conn *c)
     mark(c);
 }
 
+/* At most a megabyte at once, so that one fast connection does not keep the others waiting. */
 static void give_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     rpc_conn *c = h->data;
@@ -239,6 +261,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
+/* A side that does not read its answers gets no more of its questions read: otherwise output would grow
+ * without bound. */
 static void start_or_stop_reading(rpc_conn *c)
 {
     bool wanted = is_alive(c) && !c->paused && rpc_conn_waiting(c) <= RPC_MOST_OUTPUT;
@@ -260,6 +284,7 @@ void rpc_conn_pause(rpc_conn *c, bool paused)
 
 /* ---- writing ---- */
 
+/* The kernel took bytes, so the other side took some before: that counts as a sign of life. */
 static void on_written(uv_write_t *request, int status)
 {
     rpc_conn *c = request->handle->data;
@@ -275,7 +300,8 @@ static void on_written(uv_write_t *request, int status)
     mark(c);
 }
 
-/* The system takes no more now: libuv writes a copy when the system does, because the link's output moves. */
+/* The system takes no more now: libuv writes a copy when the system does, because the link's output moves.
+ * Only one such write is under way at a time, and only of so many bytes that its copy stays small. */
 static void write_later(rpc_conn *c, const uint8_t *out, size_t n)
 {
     n = n < MOST_WRITTEN ? n : MOST_WRITTEN;
@@ -317,6 +343,7 @@ static void write_output(rpc_conn *c)
     }
 }
 
+/* The bytes of the link's output and of the write request that is under way. */
 size_t rpc_conn_waiting(const rpc_conn *c)
 {
     size_t n;
@@ -328,7 +355,8 @@ size_t rpc_conn_waiting(const rpc_conn *c)
 /* ---- before the loop sleeps ---- */
 
 /* Writes, closes, and starts or stops reading, as the state of the connection wants it now. Everything else
- * only changes that state and marks the connection. */
+ * only changes that state and marks the connection. `written` is told once for each time that the output runs
+ * empty, and may fill it again: the connection is then marked anew and settled in the next turn. */
 void rpc_conn_settle(rpc_conn *c)
 {
     if (c->state == RPC_DIALLING || c->state == RPC_CLOSING)
@@ -355,7 +383,8 @@ void rpc_conn_settle(rpc_conn *c)
 /* ---- making ---- */
 
 /* A connection with its link, whose handles are open and whose handshake is timed. The caller says how it
- * came to be. */
+ * came to be. From here on only `finish` frees the connection, as its handles belong to the loop. `events`
+ * must not be called before the caller has returned. */
 static rpc_conn *new_conn(rpc_loop *loop, const rpc_conn_options *o, const rpc_link_options *link,
                           tec_error *err)
 {
@@ -387,6 +416,7 @@ static rpc_conn *new_conn(rpc_loop *loop, const rpc_conn_options *o, const rpc_l
     return c;
 }
 
+/* Messages are short and wait for answers, so nothing is gained by collecting them (TCP_NODELAY). */
 static void begin_talk(rpc_conn *c)
 {
     struct sockaddr_storage sa;
@@ -405,7 +435,8 @@ static void on_refused(uv_handle_t *h)
     rt_free(h);
 }
 
-/* One connection beyond all limits is closed without a word. */
+/* One connection beyond all limits is closed without a word. libuv offers the next connection only after this
+ * one was accepted. */
 static void turn_away(rpc_listener *l)
 {
     uv_tcp_t *tcp = rt_alloc(sizeof *tcp, NULL);
@@ -417,7 +448,8 @@ static void turn_away(rpc_listener *l)
     uv_close((uv_handle_t *)tcp, on_refused);
 }
 
-/* A connection beyond `most` still gets a link: its handshake answers that the server is full. */
+/* A connection beyond `most` still gets a link: its handshake answers that the server is full. The
+ * connections that are only told so are bounded as well: SPARE_REFUSALS of them. */
 void rpc_accept(rpc_listener *l)
 {
     rpc_link_options link = l->o.link;
@@ -443,6 +475,7 @@ void rpc_accept(rpc_listener *l)
 
 static void dial_next(rpc_conn *c, int error);
 
+/* The states tell a caller whether to try again: refused means that nobody listens there now. */
 static void end_dialling(rpc_conn *c, int error)
 {
     char text[400];
@@ -451,6 +484,7 @@ static void end_dialling(rpc_conn *c, int error)
     end(c, error == UV_ECONNREFUSED ? TEC_REFUSED : error == UV_ETIMEDOUT ? TEC_TIMEOUT : TEC_LOST, text);
 }
 
+/* A connection that was given up meanwhile is closed by rpc_conn_settle. */
 static void on_connected(uv_connect_t *request, int status)
 {
     rpc_conn *c = request->handle->data;
@@ -463,7 +497,8 @@ static void on_connected(uv_connect_t *request, int status)
         dial_next(c, status);
 }
 
-/* The handle of an attempt that failed is closed: the next attempt, or the end, follows. */
+/* The handle of an attempt that failed is closed: the next attempt, or the end, follows. A TCP handle whose
+ * connection failed cannot be used again, so each attempt has a fresh one. */
 static void on_attempt_closed(uv_handle_t *h)
 {
     rpc_conn *c = h->data;
@@ -483,6 +518,7 @@ static void on_attempt_closed(uv_handle_t *h)
         dial_next(c, rc);
 }
 
+/* The error of the last address is the one that is told. */
 static void dial_next(rpc_conn *c, int error)
 {
     if (c->next_address) {
@@ -493,7 +529,8 @@ static void dial_next(rpc_conn *c, int error)
 }
 
 /* The name has addresses, or has none. The addresses are tried in their order, because `localhost` often
- * names two and a server listens at one. */
+ * names two and a server listens at one. Freed by uv_freeaddrinfo in `finish`, since the next attempts need
+ * the list. */
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     rpc_conn *c = request->data;
@@ -573,6 +610,7 @@ void rpc_conn_host(const rpc_conn *c, char *to, size_t size)
     snprintf(to, size, "%.*s", colon ? (int)(colon - c->peer) : 0, c->peer);
 }
 
+/* False while dialling too: nothing is queued before the handshake. */
 bool rpc_conn_send(rpc_conn *c, uint32_t stream, rpc_kind kind, const void *message)
 {
     bool sent = c->state == RPC_OPEN && rpc_link_send(c->link, stream, kind, message);

@@ -1,4 +1,7 @@
-/* rpc/loop/loop.c -- the loop itself: its life, timers, signals, listeners. */
+/* rpc/loop/loop.c -- the loop itself: its life, timers, signals, listeners.
+ *
+ * The loop of libuv has one addition: connections are settled just before it sleeps.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +11,15 @@
 
 /* ---- life ---- */
 
+/* An idle handle that is active makes libuv poll without sleeping; nothing else is to be done. */
 static void on_busy(uv_idle_t *handle)
 {
     (void)handle;
 }
 
 /* Settles the connections that have something to do. What that gives others to do waits for the next turn of
- * the loop, which comes without a sleep: one busy pair of connections keeps nobody else waiting. */
+ * the loop, which comes without a sleep: one busy pair of connections keeps nobody else waiting. The list is
+ * taken off first, so that connections marked by the settling wait for the next turn. */
 static void on_before_sleep(uv_prepare_t *handle)
 {
     rpc_loop *l = handle->data;
@@ -87,7 +92,7 @@ static void close_own(uv_handle_t *h, void *loop)
 }
 
 /* Turns the loop until libuv has closed every connection, since each holds memory until then; then closes
- * timers and signals. */
+ * timers and signals. False: a handle that was not made here is still open, and the loop stays. */
 bool rpc_loop_free(rpc_loop *l)
 {
     if (!l)
@@ -129,6 +134,8 @@ int64_t rpc_loop_now(rpc_loop *l)
 
 /* ---- timers and signals ---- */
 
+/* The struct begins with libuv's handle, so a pointer to one is a pointer to the other; freed by
+ * free_handle. */
 struct rpc_timer {
     uv_timer_t uv;
     void (*call)(void *user);
@@ -142,6 +149,8 @@ static void on_timer(uv_timer_t *handle)
     t->call(t->user);
 }
 
+/* The loop's clock stands still within one turn: it is brought up to date, or a timer set late in a long turn
+ * would ring too early. */
 rpc_timer *rpc_timer_start(rpc_loop *l, int64_t ms, int64_t every_ms, void (*call)(void *user), void *user)
 {
     rpc_timer *t = rt_alloc(sizeof *t, NULL);
@@ -198,7 +207,10 @@ bool rpc_on_signal(rpc_loop *l, int signal, void (*call)(void *user), void *user
 
 /* ---- listeners ---- */
 
-/* Cuts at the last colon. An IPv6 address needs brackets, because it has colons of its own. */
+/* Cuts at the last colon. An IPv6 address needs brackets, because it has colons of its own.
+ *
+ *     127.0.0.1:9190 -> 127.0.0.1, 9190     [::1]:0 -> ::1, 0     ::1:9190 -> refused     host: -> refused
+ */
 bool rpc_split_address(const char *address, char *host, int *port, tec_error *err)
 {
     const char *colon = strrchr(address, ':');
@@ -240,6 +252,7 @@ void rpc_show_address(const struct sockaddr *sa, char *to, size_t size)
     }
 }
 
+/* All of 127.0.0.0/8, and ::1. */
 static bool is_loopback(const struct sockaddr *sa)
 {
     if (sa->sa_family == AF_INET)
@@ -253,7 +266,9 @@ static void on_incoming(uv_stream_t *stream, int status)
         rpc_accept(stream->data);
 }
 
-/* Binds to the first address of the host; 0 or an error of libuv. */
+/* Binds to the first address of the host; 0 or an error of libuv. The look-up waits for its answer here: a
+ * program that cannot listen has nothing else to do. The port is asked for, since it was chosen by the system
+ * where 0 was given. */
 static int bind_and_listen(rpc_listener *l, const char *host, int port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -280,7 +295,8 @@ static int bind_and_listen(rpc_listener *l, const char *host, int port)
     return rc;
 }
 
-/* Binds and listens before it returns, so that the port is known and its errors have the address in them. */
+/* Binds and listens before it returns, so that the port is known and its errors have the address in them.
+ * After an error the listener is closed like any other, as libuv frees a handle only by its loop. */
 rpc_listener *rpc_listen(rpc_loop *loop, const char *address, const rpc_conn_options *o, tec_error *err)
 {
     char host[256];
@@ -319,6 +335,7 @@ bool rpc_listener_is_loopback(const rpc_listener *l)
     return l->loopback;
 }
 
+/* The listener itself and each of its connections hold one reference. */
 void rpc_release_listener(rpc_listener *l)
 {
     if (--l->refs == 0)
@@ -330,6 +347,7 @@ static void on_listener_closed(uv_handle_t *h)
     rpc_release_listener(h->data);
 }
 
+/* No more connections are accepted; those that are open stay. */
 void rpc_listener_close(rpc_listener *l)
 {
     if (!l || l->closing)

@@ -1,4 +1,8 @@
-/* rpc/server/calls.c -- functions and executors of a session: called, run and measured. */
+/* rpc/server/calls.c -- functions and executors of a session: called, run and measured.
+ *
+ * Each handler gives exactly one answer, an error among them, because the server counts questions that wait;
+ * false says that the socket to the server is gone, and ends the process.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +20,8 @@ static void forget(rpc_kept_function *k)
     *k = (rpc_kept_function){0};
 }
 
+/* `module` 0 means all. Functions hold their module, so a module that was released lives until they are
+ * gone. */
 void rpc_forget_functions(rpc_session *s, int64_t module)
 {
     for (int i = 0; i < RPC_KEPT_FUNCTIONS; i++)
@@ -23,18 +29,22 @@ void rpc_forget_functions(rpc_session *s, int64_t module)
             forget(&s->kept[i]);
 }
 
+/* 0 leaves the number to the runtime. */
 static bool are_threads(int64_t threads, tec_error *err)
 {
     return (threads >= 0 && threads <= MOST_THREADS) ||
            rt_fail(err, TEC_INVALID, "%lld threads: expected 0 to %d", (long long)threads, MOST_THREADS);
 }
 
+/* On the CPU there is no device to name: the runtime's own threads run the function. */
 static tec_run_options run_options(const rpc_session *s, int64_t threads)
 {
     return (tec_run_options){.threads = (int)threads, .device = s->is_cpu ? NULL : s->device};
 }
 
-/* One that is kept, or a new one in the place of the one that was made first. */
+/* One that is kept, or a new one in the place of the one that was made first. Making a function allocates its
+ * workspace and may start threads, which takes longer than many a call; so a few are kept, by module, name
+ * and number of threads. `next_kept` goes round the places. */
 static tec_function *find_function(rpc_session *s, int64_t module, const char *name, int64_t threads,
                                    tec_error *err)
 {
@@ -59,7 +69,8 @@ static tec_function *find_function(rpc_session *s, int64_t module, const char *n
     return NULL;
 }
 
-/* What is called or measured. */
+/* What is called or measured. Either `ex`, or `f` with its `n` arguments; `args` lie in the arena of the
+ * handler. */
 typedef struct {
     tec_function *f;
     tec_executor *ex;
@@ -68,6 +79,7 @@ typedef struct {
     tec_error err;
 } job;
 
+/* One place more than arguments are asked for, since an allocation of nothing would look like a failure. */
 static bool find_arguments(rpc_session *s, const rpc_numbers *arrays, job *j, rt_arena *arena)
 {
     j->n = (int)arrays->n;
@@ -82,6 +94,7 @@ static bool find_arguments(rpc_session *s, const rpc_numbers *arrays, job *j, rt
     return j->args != NULL;
 }
 
+/* In the form that tec_time calls over and over. */
 static tec_status do_once(void *user)
 {
     job *j = user;
@@ -90,6 +103,7 @@ static tec_status do_once(void *user)
     return good ? TEC_OK : j->err.status;
 }
 
+/* The seconds are of this machine's clock: the way over the network is not in them. */
 static bool answer_timed_once(rpc_session *s, job *j)
 {
     double begun = tec_clock();
@@ -113,7 +127,8 @@ bool rpc_on_call(rpc_session *s, const rpc_call *m)
 
 /* ---- measuring ---- */
 
-/* What a client may ask the timer for is bounded by the limits of its session. */
+/* What a client may ask the timer for is bounded by the limits of its session. !(x >= 0) is also true for a
+ * NaN, which came over the wire. */
 static bool read_time_options(const rpc_session *s, const rpc_time *m, tec_time_options *o, tec_error *err)
 {
     if (!(m->min_seconds >= 0) || m->min_seconds > s->o.seconds)
@@ -174,6 +189,7 @@ bool rpc_on_time(rpc_session *s, const rpc_time *m)
 
 /* ---- executors ---- */
 
+/* `graph` "" stands for the only graph of a module. */
 bool rpc_on_prepare(rpc_session *s, const rpc_prepare *m)
 {
     tec_error err = {0};
@@ -213,6 +229,7 @@ bool rpc_on_run(rpc_session *s, const rpc_run *m)
     return t ? answer_timed_once(s, &j) : rpc_answer_error(s, &j.err);
 }
 
+/* A tensor answers in two parts: type and shape first, and the bytes behind them. */
 bool rpc_on_fetch(rpc_session *s, const rpc_fetch *m)
 {
     tec_error err = {0};

@@ -1,5 +1,9 @@
 /* rpc/server/devices.c -- what this machine offers, asked in a process of its own: the drivers of devices are
- * never loaded into the server. */
+ * never loaded into the server.
+ *
+ * Findings are collected in one large block of fixed size, because the message keeps pointers into it:
+ * nothing moves.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +28,13 @@ static int64_t read_number(const char *path)
     return got ? strtoll(line, NULL, 10) : 0;
 }
 
+/* Of the first core now; the file has kilohertz. */
 int64_t rpc_clock_mhz(void)
 {
     return read_number("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq") / 1000;
 }
 
+/* In degrees Celsius; the file has thousandths. 0: this machine does not say. */
 double rpc_temperature(void)
 {
     return (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
@@ -63,6 +69,7 @@ static void describe_cpu(char *to, size_t size)
     rt_put(&line, " -num-cores=%d", rt_cpu_threads());
 }
 
+/* devices[i] points to the texts of info[i], and missing[i] to that of reasons[i]. */
 typedef struct {
     tec_device_info info[MOST_DEVICES];
     rpc_device devices[MOST_DEVICES];
@@ -71,6 +78,7 @@ typedef struct {
     int n, n_missing;
 } findings;
 
+/* A copy of the reason is kept, since the caller's error is used again. */
 static void add_missing(findings *f, const char *kind, const char *why)
 {
     if (f->n_missing == MOST_DEVICES)
@@ -80,6 +88,8 @@ static void add_missing(findings *f, const char *kind, const char *why)
     f->missing[f->n_missing++] = (rpc_missing){kind, e->text};
 }
 
+/* Opening may fail although a driver counts the device, as with a GPU that somebody else has for himself
+ * alone: then it counts as missing, with the reason. */
 static void add_device(findings *f, const char *kind, int number)
 {
     tec_device_info *i = &f->info[f->n];
@@ -105,6 +115,8 @@ static void add_device(findings *f, const char *kind, int number)
     tec_device_free(d);
 }
 
+/* Every kind that this library knows is asked for, so that a user sees why a device is not offered: "no
+ * driver" is an answer as well. */
 bool rpc_answer_devices(rpc_session *s)
 {
     findings *f = rt_alloc(sizeof *f, NULL);

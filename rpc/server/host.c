@@ -1,4 +1,14 @@
-/* rpc/server/host.c -- see host.h. */
+/* rpc/server/host.c -- see host.h.
+ *
+ * A session's process is not trusted: a module that it loaded may have taken it over. So the server reads
+ * only lengths and kinds of what it says (`is_answer`), passes the bodies on unread, bounds how much it
+ * prints and how long it takes, and ends it by SIGKILL. Whatever happens, the order at the end is the same:
+ *
+ *     the process exits -> its two pipes end, or half a second passes -> all handles are closed -> `ended`
+ *
+ * The pipes are read to their end first, because the last answer and the last lines printed lie in them, and
+ * those lines are often the only hint why a process crashed.
+ */
 #define _GNU_SOURCE /* FTW_PHYS */
 #include "rpc/server/host.h"
 
@@ -24,6 +34,10 @@ enum {
     NOBODY = 65534
 };
 
+/* `handles` counts what libuv has not closed: the struct is freed with the last one. `waiting` is the number
+ * of questions without an answer. in[0..n_in) begins with a head; what is there while `stuck` was read and is
+ * not yet taken by the client, and nothing more is read meanwhile, so that a slow client makes the process
+ * wait and not the server grow. `why` is set at most once and wins over the status of the exit. */
 struct rpc_host {
     rpc_loop *loop;
     rpc_host_options o;
@@ -54,6 +68,8 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
     return 0;
 }
 
+/* Its name has the pid of the server and the number of the session, so that two servers may share a folder.
+ * Where the server is root, sessions are nobody, to whom the folder must belong. */
 static bool make_folder(rpc_host *h, tec_error *err)
 {
     snprintf(h->folder, sizeof h->folder, "%s/session-%ld-%lld", h->o.folder, (long)getpid(),
@@ -67,6 +83,7 @@ static bool make_folder(rpc_host *h, tec_error *err)
 
 /* ---- the end ---- */
 
+/* The folder is removed before `ended`, so that the next session finds room on the disk. */
 static void finish(rpc_host *h)
 {
     rpc_host_end end = {h->why.status, h->signal, h->why.text, h->tail};
@@ -85,6 +102,7 @@ static void on_closed(uv_handle_t *handle)
         finish(h);
 }
 
+/* A reason that the server had for killing the process was set before, and stays. */
 static void say_why(rpc_host *h, int64_t status, int signal)
 {
     if (h->why.status != TEC_OK)
@@ -121,11 +139,14 @@ static void close_when_done(rpc_host *h)
         close_all(h);
 }
 
+/* A grandchild may have inherited the pipes: it was killed with the group, unless it left the group. */
 static void on_late_pipes(uv_timer_t *t)
 {
     close_all(t->data);
 }
 
+/* `started` is false for a process that could not be started: its pid is 0, which would mean the server's own
+ * group. */
 static void kill_all(const rpc_host *h)
 {
     if (!h->exited && h->started) {
@@ -165,6 +186,8 @@ static void on_late(uv_timer_t *t)
     rpc_host_kill(h, TEC_TIMEOUT, text);
 }
 
+/* Called after each message in either direction: the time begins anew. An idle session has all the time it
+ * wants. */
 static void wind_clock(rpc_host *h)
 {
     if (h->exited)
@@ -177,13 +200,16 @@ static void wind_clock(rpc_host *h)
 
 /* ---- from the process ---- */
 
+/* What came before was handed on; the rest is thrown away, as no frame's beginning can be found again. */
 static void on_garbled(rpc_host *h)
 {
     rpc_host_kill(h, TEC_CRASHED, "a session's process sent what is no answer");
     h->n_in = 0;
 }
 
-/* What the process may say: it may have been taken over by a module. */
+/* What the process may say: it may have been taken over by a module. Answers are only taken while a question
+ * waits: otherwise a process could fill the client's buffers. `data` follows the answer `contents` that
+ * announced it, so it may come when nothing waits. */
 static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
 {
     const rpc_message *row = rpc_find_message(kind);
@@ -202,6 +228,10 @@ static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
     }
 }
 
+/*     length (4) kind (4) body        unsealed, as both ends are on this machine
+ *
+ * The kind is checked before the body has come: an impossible length is refused at once, and needs no memory.
+ * A frame that the client does not take now stays at the front, and rpc_host_resume tries it again. */
 static void hand_on(rpc_host *h)
 {
     size_t at = 0;
@@ -232,6 +262,8 @@ static void hand_on(rpc_host *h)
     h->n_in -= at;
 }
 
+/* Grows only when less than one read fits. Without memory the buffer has what is left, and libuv reports
+ * UV_ENOBUFS for none. */
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     rpc_host *h = handle->data;
@@ -252,6 +284,7 @@ static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init((char *)h->in + h->n_in, (unsigned)(h->cap_in - h->n_in));
 }
 
+/* A reason to read on is never lost: reading stops only while `stuck`, and rpc_host_resume starts it. */
 static void on_socket(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     rpc_host *h = stream->data;
@@ -271,6 +304,7 @@ static void on_socket(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
+/* Does nothing unless the host waits, so it may be called at each occasion. */
 void rpc_host_resume(rpc_host *h)
 {
     if (!h->stuck || h->closing)
@@ -308,6 +342,8 @@ static void keep_tail(rpc_host *h, const char *text, size_t n)
     h->tail[h->n_tail] = '\0';
 }
 
+/* Output is counted over the life of the session, not by the second: a session in a loop that prints ends in
+ * the end. */
 static void on_print(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     rpc_host *h = stream->data;
@@ -330,6 +366,8 @@ static void on_print(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 /* ---- to the process ---- */
 
+/* `bytes` is head and body, freed by on_sent. The host outlives its packets: libuv calls on_sent before the
+ * handle's closing is reported. */
 typedef struct {
     uv_write_t request;
     rpc_host *host;
@@ -337,6 +375,7 @@ typedef struct {
     uint8_t bytes[];
 } packet;
 
+/* `taken` opens the client's window again: a client sends no faster than the process reads. */
 static void on_sent(uv_write_t *request, int status)
 {
     packet *p = (packet *)request;
@@ -348,6 +387,8 @@ static void on_sent(uv_write_t *request, int status)
     rt_free(p);
 }
 
+/* True also where the question is dropped because the process ends: its client hears of the end instead.
+ * `data` has no answer of its own and is bounded by the window. */
 bool rpc_host_question(rpc_host *h, rpc_kind kind, const uint8_t *body, size_t n)
 {
     if (h->exited || h->why.status != TEC_OK)
@@ -383,6 +424,7 @@ int64_t rpc_host_waiting(const rpc_host *h)
 
 /* ---- the beginning ---- */
 
+/* The buffers take several pieces of data, so that neither process waits for the other at each piece. */
 static bool make_socket(rpc_host *h, int *other, tec_error *err)
 {
     int pair[2];
@@ -397,7 +439,11 @@ static bool make_socket(rpc_host *h, int *other, tec_error *err)
     return true;
 }
 
-/* The environment has nothing of the server's; compilers of drivers keep their files in the folder. */
+/* The environment has nothing of the server's; compilers of drivers keep their files in the folder. The same
+ * program is started again with other words (rpc_is_session): the server needs no second file, and both ends
+ * are of one version. File 0 is empty, 1 and 2 are what is printed, 3 is the socket. The process leads a
+ * group of its own, which kill_all needs. Once uv_spawn was called the handle has to be closed, also where
+ * the start failed. */
 static int spawn(rpc_host *h, int socket)
 {
     char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};
@@ -427,7 +473,8 @@ static int spawn(rpc_host *h, int socket)
     return rc;
 }
 
-/* A process that could not be started ends like one that could: by `ended`. */
+/* A process that could not be started ends like one that could: by `ended`. The handles are initialized
+ * before anything can fail, so that one way of closing fits all. */
 rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *err)
 {
     rpc_host *h = rt_alloc(sizeof *h, err);

@@ -61,7 +61,8 @@ static int misuse(const char *what, const char *name)
     return USAGE;
 }
 
-/* Sets an option from its text; false: the text is none of its kind. */
+/* Sets an option from its text; false: the text is none of its kind. Numbers are positive and bounded: a
+ * product with the unit, as in memory_mib << 20, then fits 64 bits. */
 static bool set(settings *s, int i, const char *value)
 {
     char *end = NULL, *at = (char *)s + options[i].at;
@@ -88,6 +89,7 @@ static bool set(settings *s, int i, const char *value)
     return false;
 }
 
+/* n is given because the name may end at a '='. */
 static int find_option(const char *name, size_t n)
 {
     for (int i = 0; i < BASE_COUNT(options); i++)
@@ -96,7 +98,8 @@ static int find_option(const char *name, size_t n)
     return -1;
 }
 
-/* "--name value" and "--name=value". An exit status, or -1. */
+/* "--name value" and "--name=value". An exit status, or -1. Stops at the first mistake: what stands behind it
+ * may be its value. */
 static int read_arguments(settings *s, int argc, char **argv)
 {
     for (int k = 1; k < argc; k++) {
@@ -115,6 +118,7 @@ static int read_arguments(settings *s, int argc, char **argv)
     return -1;
 }
 
+/* In place: the end is cut, and the start skipped. */
 static char *trim(char *text)
 {
     size_t n = strlen(text);
@@ -124,7 +128,8 @@ static char *trim(char *text)
     return text + strspn(text, " \t");
 }
 
-/* The texts of the file stay for as long as the program runs. */
+/* The texts of the file stay for as long as the program runs. A line that is empty or begins with # is
+ * skipped. `config` within a file is refused: files do not name files. Gives -1, or an exit status. */
 static int read_config(settings *s, const char *path)
 {
     FILE *f = fopen(path, "re");
@@ -175,6 +180,7 @@ static void print_help(void)
 
 /* ---- the program ---- */
 
+/* In UTC, so that logs of several machines can be laid side by side. */
 static void write_log(void *user, const char *line)
 {
     const settings *s = user;
@@ -189,6 +195,8 @@ static void write_log(void *user, const char *line)
     fprintf(stderr, "%s %s\n", when, line);
 }
 
+/* The host is the one that was asked for, the port the one that was got: for port 0 they differ. Flushed at
+ * once, as whoever started the server waits for this line. */
 static void say_ready(void *user, int port)
 {
     const settings *s = user;
@@ -217,6 +225,7 @@ static int fail(const tec_error *err)
     return 1;
 }
 
+/* The loop is freed before the server, since closing a connection still calls the server. */
 static int serve(settings *s, const rpc_server_options *o)
 {
     tec_error err = {0};
@@ -235,6 +244,8 @@ static int serve(settings *s, const rpc_server_options *o)
     return err.status == TEC_OK ? 0 : fail(&err);
 }
 
+/* The loopback key is made only if no file is named: a named file that is missing is a mistake. `keys` and
+ * `folder` live as long as the server, which ends within this call. */
 static int run(settings *s)
 {
     tec_error err = {0};
@@ -268,6 +279,9 @@ static int run(settings *s)
                                           .user = s});
 }
 
+/* The command line is read twice, before and after the file of --config: the first time to learn the file's
+ * name, the second time so that the command line counts more. A session's process comes here as well, and
+ * must not read options. */
 int main(int argc, char **argv)
 {
     settings given = {0}, s = {0};

@@ -2,6 +2,21 @@
  *
  * The filter of seccomp is a list of comparisons with the number of the system call, made from the tables
  * below at run time: one jump and one verdict for each row.
+ *
+ * The order of the layers matters: limits first, as they need no right; another user while this process is
+ * still root; Landlock after that, so that its rules hold for the new user; seccomp last, since it forbids
+ * the calls that the others are made of. None of them can be taken back by the process.
+ *
+ * An example of the filter, with the number of the system call in the accumulator:
+ *
+ *     if nr == read   -> allow
+ *     if nr == write  -> allow
+ *     ...
+ *     if nr == clone  -> load the flags; with CLONE_THREAD allow, else kill
+ *     otherwise       -> fail with EPERM
+ *
+ * A call that is merely not needed fails, since libraries try things and go on; one that only an attack wants
+ * ends the process, so that the attack is seen in the log.
  */
 #define _GNU_SOURCE /* setresuid, setgroups, CLONE_THREAD */
 #include "rpc/server/sandbox.h"
@@ -163,11 +178,14 @@ static const int programs[] = {
 
 enum { MOST_CODE = 400 };
 
+/* n counts up to MOST_CODE, where enter_seccomp refuses: a filter that was cut short must not be put into
+ * force. */
 typedef struct {
     struct sock_filter code[MOST_CODE];
     unsigned short n;
 } filter;
 
+/* `yes` and `no` are how many instructions to skip. */
 static void emit(filter *f, uint16_t code, uint8_t yes, uint8_t no, uint32_t k)
 {
     if (f->n < MOST_CODE)
@@ -184,6 +202,7 @@ static void verdict(filter *f, uint32_t what)
     emit(f, BPF_RET | BPF_K, 0, 0, what);
 }
 
+/* Two instructions: a comparison that skips the verdict for another number. */
 static void on_call(filter *f, int number, uint32_t what)
 {
     emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)number);
@@ -196,7 +215,9 @@ static void on_calls(filter *f, const int *numbers, int n, uint32_t what)
         on_call(f, numbers[i], what);
 }
 
-/* A verdict on a call whose argument (its low half) is `value`, and another one otherwise. */
+/* A verdict on a call whose argument (its low half) is `value`, and another one otherwise. The comparison
+ * skips four instructions for another number, so that the number is still loaded for the next row; behind the
+ * load of the argument it is not, but both verdicts end the filter there. */
 static void on_argument(filter *f, int number, int argument, uint32_t value, uint32_t yes, uint32_t no)
 {
     emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)number);
@@ -206,7 +227,7 @@ static void on_argument(filter *f, int number, int argument, uint32_t value, uin
     verdict(f, no);
 }
 
-/* A thread may be made, a process may not. */
+/* A thread may be made, a process may not. The flags are the first argument on all three architectures. */
 static void on_clone(filter *f)
 {
     emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_clone);
@@ -217,7 +238,8 @@ static void on_clone(filter *f)
 }
 
 /* The filter for a CPU allows what is needed; the one for a driver all but attacks. Both let signals go to
- * the process itself alone. */
+ * the process itself alone. The architecture is checked first: the same number is another call in another
+ * ABI. */
 static void make_filter(filter *f, bool has_driver)
 {
     uint32_t eperm = SECCOMP_RET_ERRNO | EPERM, pid = (uint32_t)getpid();
@@ -250,6 +272,7 @@ static void make_filter(filter *f, bool has_driver)
     verdict(f, eperm);
 }
 
+/* Needs "no new privileges", which the caller has set. */
 static bool enter_seccomp(bool has_driver)
 {
     filter f = {.n = 0};
@@ -273,6 +296,8 @@ static bool enter_seccomp(bool has_driver)
 #define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define FIRST_RIGHTS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* those of the first version */
 
+/* For a file only the rights that files have may be named, or the kernel refuses the rule. A rule that fails
+ * allows less, so errors need no answer. */
 static void allow_below(int rules, const char *path, uint64_t rights)
 {
     struct landlock_path_beneath_attr a = {.allowed_access = rights,
@@ -288,7 +313,10 @@ static void allow_below(int rules, const char *path, uint64_t rights)
     close(a.parent_fd);
 }
 
-/* What is not listed cannot be opened: the server's keys and other sessions' folders among it. */
+/* What is not listed cannot be opened: the server's keys and other sessions' folders among it. `all` are the
+ * rights that this kernel's version knows: those are handled, that is, forbidden unless a rule allows them.
+ * The working folder may be written, and nothing in it executed, unless a driver compiles its kernels
+ * there. */
 static bool enter_landlock(bool has_driver)
 {
     static const char *const libraries[] = {"/usr", "/lib", "/lib64", "/opt"};
@@ -321,6 +349,7 @@ static bool enter_landlock(bool has_driver)
 
 /* ---- all layers ---- */
 
+/* Both limits are lowered, never raised: the administrator's may be lower. */
 static void limit(int what, uint64_t most)
 {
     struct rlimit r;
@@ -344,12 +373,15 @@ static void fix_memory_limit(void)
     }
 }
 
+/* Groups first, then the group, then the user: without root none of them could be given up any more. */
 static bool become_nobody(void)
 {
     return setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
            setresuid(NOBODY, NOBODY, NOBODY) == 0;
 }
 
+/* The parent is asked for twice: if the server died before the signal of its death was ordered, nobody would
+ * send it. */
 bool rpc_sandbox_enter(const rpc_sandbox *s, char *text, size_t size, tec_error *err)
 {
     pid_t parent = getppid();

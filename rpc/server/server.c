@@ -1,4 +1,14 @@
-/* rpc/server/server.c -- see server.h: connections, keys, and which session belongs to whom. */
+/* rpc/server/server.c -- see server.h: connections, keys, and which session belongs to whom.
+ *
+ * Who owns what: a client has a connection, a session belongs to a client and has a host, and each of the
+ * three may end first. A client that goes leaves its sessions without a client until their processes have
+ * ended; a session whose end its client knows is `over`, and stays in the list until its process is gone. So
+ * the list of sessions counts processes, which is what --sessions bounds. Pointers from a session to its
+ * client become NULL when the client goes.
+ *
+ * Of what a client sends for a session only `open` and `close` are read here; of everything else the server
+ * knows the kind, the length and the stream, so a garbled question meets no code of the server.
+ */
 #include "rpc/server/server.h"
 
 #include <errno.h>
@@ -16,6 +26,7 @@ enum { SESSIONS = 4, OUTPUT = 1 << 20, MOST_WAITING_OUTPUT = 1 << 22, LIST_SECON
 typedef struct session session;
 typedef struct client client;
 
+/* In the list from on_ready to on_closed; a connection without a client has not proved its key. */
 struct client {
     rpc_server *server;
     rpc_conn *conn; /* NULL: gone, and sessions are ending */
@@ -24,6 +35,7 @@ struct client {
     client *next;
 };
 
+/* `host` lives exactly as long as the session; on_ended frees both. */
 struct session {
     rpc_server *server;
     client *client; /* NULL: gone */
@@ -35,6 +47,8 @@ struct session {
     session *next;
 };
 
+/* `list` is kept between questions, since looking for devices loads every driver; it is NULL only until the
+ * first look is over. `clients` and `sessions` have the newest first. */
 struct rpc_server {
     rpc_loop *loop;
     rpc_server_options o;
@@ -77,7 +91,9 @@ static void tell(const rpc_server *s, const char *fmt, ...)
 /* ---- keys ---- */
 
 /* Reads the file again when it has changed. A file that makes no sense leaves the old keys in force: a slip
- * of an editor locks nobody out, and the log says it. */
+ * of an editor locks nobody out, and the log says it. Called at each handshake, so a key that is added or
+ * revoked counts for the next connection; those that are open stay. The time of the change is kept even for a
+ * file that makes no sense, so that the log says it once. */
 static void refresh_keys(rpc_server *s)
 {
     struct stat now;
@@ -101,7 +117,8 @@ static void refresh_keys(rpc_server *s)
     tell(s, "%s: %d keys", s->o.key_file, s->keys.n);
 }
 
-/* For the handshake: the key of that id with its roles, or why it is not accepted here. */
+/* For the handshake: the key of that id with its roles, or why it is not accepted here. A reason without a
+ * key is for the log only; the client is told no more than "unknown". */
 static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
 {
     rpc_server *s = user;
@@ -126,12 +143,14 @@ static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
 
 /* ---- the end of the server ---- */
 
+/* To be called after everything that ends a session or the lister while the server drains. */
 static void stop_when_idle(rpc_server *s)
 {
     if (s->draining && !s->sessions && !s->lister)
         rpc_loop_stop(s->loop);
 }
 
+/* Each session ends by on_ended later: the list does not change under this loop. */
 static void kill_sessions(void *user)
 {
     rpc_server *s = user;
@@ -162,6 +181,7 @@ void rpc_server_drain(rpc_server *s)
     stop_when_idle(s);
 }
 
+/* An error of the server itself, which its program prints at the end. */
 static void stop_for(rpc_server *s, tec_status status, const char *text)
 {
     rt_fail(&s->why, status, "%s", text);
@@ -171,6 +191,7 @@ static void stop_for(rpc_server *s, tec_status status, const char *text)
 
 /* ---- sessions ---- */
 
+/* The session must be in the list. */
 static void leave(session *x)
 {
     session **at = &x->server->sessions;
@@ -181,6 +202,8 @@ static void leave(session *x)
     x->server->n_sessions--;
 }
 
+/* The stream was opened by the client's frame, so it must be closed again, or the client would run out of
+ * streams. */
 static void refuse(client *c, uint32_t stream, tec_status status, const char *text)
 {
     rpc_conn_send(c->conn, stream, RPC_KIND_failure,
@@ -201,7 +224,9 @@ static void tell_end(session *x, const rpc_host_end *e)
     rpc_link_close_stream(rpc_conn_link(x->client->conn), x->stream);
 }
 
-/* Hands an answer of the session's process on to its client; false: not now, as the client does not read. */
+/* Hands an answer of the session's process on to its client; false: not now, as the client does not read. A
+ * data message must fit the window of the stream; other answers only must not pile up in the connection's
+ * output. */
 static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
 {
     session *x = user;
@@ -223,6 +248,7 @@ static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
     return true;
 }
 
+/* The process has read n bytes: the client may send as many more. */
 static void on_taken(void *user, size_t n)
 {
     session *x = user;
@@ -266,13 +292,16 @@ static rpc_host_options host_options(const rpc_server *s, const rpc_host_events 
                               .user = user};
 }
 
+/* Letters that need no quoting: the name becomes a word of a command line. "list" there means something
+ * else. */
 static bool is_device_name(const char *name)
 {
     return *name && strlen(name) < sizeof((session *)0)->device &&
            !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789:_-")] && strcmp(name, "list") != 0;
 }
 
-/* The limits of the client and of the server: the smaller one counts. */
+/* The limits of the client and of the server: the smaller one counts. A client's zero means no wish. `piece`
+ * must fit a frame of the client, as bodies are passed on uncut. */
 static void set_limits(rpc_session_options *o, const rpc_server *s, const rpc_open *m, client *c)
 {
     size_t most = rpc_link_max_body(rpc_conn_link(c->conn));
@@ -286,7 +315,9 @@ static void set_limits(rpc_session_options *o, const rpc_server *s, const rpc_op
 }
 
 /* Checks role, room and device before a process is started; each refusal goes to the client and into the log.
- * */
+ *
+ * The host is given the address of x, so x must exist first; after a failure of rpc_host_start no event
+ * comes. */
 static void open_session(client *c, uint32_t stream, const rpc_open *m)
 {
     rpc_server *s = c->server;
@@ -333,6 +364,7 @@ static void open_session(client *c, uint32_t stream, const rpc_open *m)
          (long long)c->number, m->label);
 }
 
+/* A session that is over is not found: late frames for its stream are dropped. */
 static session *find_session(const client *c, uint32_t stream)
 {
     for (session *x = c->server->sessions; x; x = x->next)
@@ -341,7 +373,8 @@ static session *find_session(const client *c, uint32_t stream)
     return NULL;
 }
 
-/* A cancel: a question at work is answered by a failure, an idle session by `closed`. */
+/* A cancel: a question at work is answered by a failure, an idle session by `closed`. Either way the client
+ * is answered before the process is dead, as a computation may take long to be ended. */
 static void close_now(session *x)
 {
     rpc_conn *conn = x->client->conn;
@@ -356,7 +389,9 @@ static void close_now(session *x)
     rpc_host_kill(x->host, TEC_CANCELLED, "the client cancelled");
 }
 
-/* `open` and `close` are the server's own; everything else goes to the session's process unread. */
+/* `open` and `close` are the server's own; everything else goes to the session's process unread. `close` with
+ * now = 0 goes to the process, which answers when it has done everything asked before. A second `open` on one
+ * stream breaks the protocol, and its connection ends. */
 static void on_session_frame(client *c, const rpc_frame *f)
 {
     session *x = find_session(c, f->stream);
@@ -389,6 +424,8 @@ static void on_session_frame(client *c, const rpc_frame *f)
 
 /* ---- the list of devices ---- */
 
+/* The list is decoded and encoded anew for each client, as its version may be older and the sessions at work
+ * have changed. */
 static void send_list(client *c)
 {
     rpc_server *s = c->server;
@@ -404,7 +441,8 @@ static void send_list(client *c)
     rt_arena_free(&arena);
 }
 
-/* Keeps the answer of the process that looked for devices. */
+/* Keeps the answer of the process that looked for devices. A failure ends the process at once, with its text
+ * as the reason; on_list_ended tells those who wait. */
 static bool on_list_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
 {
     rpc_server *s = user;
@@ -433,6 +471,8 @@ static void on_list_taken(void *user, size_t n)
     (void)n;
 }
 
+/* On an address that others reach, keys must be named: the loopback key was made without anybody's
+ * decision. */
 static bool start_listening(rpc_server *s, tec_error *err)
 {
     s->listener = rpc_listen(s->loop, s->o.listen, &s->conn, err);
@@ -448,7 +488,8 @@ static bool start_listening(rpc_server *s, tec_error *err)
     return true;
 }
 
-/* The first list opens the doors: until then nobody is let in. */
+/* The first list opens the doors: until then nobody is let in. A later look that fails leaves the old list in
+ * force. `e->output` are the layers of the sandbox, which the process prints when it only lists. */
 static void on_list_ended(void *user, const rpc_host_end *e)
 {
     rpc_server *s = user;
@@ -474,6 +515,8 @@ static void on_list_ended(void *user, const rpc_host_end *e)
 
 static const rpc_host_events list_events = {on_list_answer, on_list_taken, on_list_ended};
 
+/* In a process of its own, with the same sandbox as a session: a driver that crashes ends that process
+ * only. */
 static bool look_for_devices(rpc_server *s, tec_error *err)
 {
     rpc_host_options o = host_options(s, &list_events, s);
@@ -486,6 +529,7 @@ static bool look_for_devices(rpc_server *s, tec_error *err)
 
 /* ---- clients ---- */
 
+/* By the connection, since a connection's user is the server for all of them. */
 static client *client_of(rpc_conn *c)
 {
     rpc_server *s = rpc_conn_user(c);
@@ -496,7 +540,8 @@ static client *client_of(rpc_conn *c)
     return NULL;
 }
 
-/* A client has proved its key: from here on it is listed and may ask. */
+/* A client has proved its key: from here on it is listed and may ask. Also while the server drains: the
+ * client learns by `goodbye` why it gets no session. */
 static void on_ready(rpc_conn *conn)
 {
     rpc_server *s = rpc_conn_user(conn);
@@ -515,7 +560,8 @@ static void on_ready(rpc_conn *conn)
         rpc_conn_send(conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
 }
 
-/* Frames of a stream belong to its session; on stream 0 a client may only ask what the server offers. */
+/* Frames of a stream belong to its session; on stream 0 a client may only ask what the server offers. A list
+ * that is to be refreshed is answered by on_list_ended; all who asked meanwhile share one look. */
 static void on_frame(rpc_conn *conn, const rpc_frame *f)
 {
     client *c = client_of(conn);
@@ -540,7 +586,8 @@ static void on_frame(rpc_conn *conn, const rpc_frame *f)
         send_list(c);
 }
 
-/* Windows or output of the connection have room again. */
+/* Windows or output of the connection have room again. Each session is tried: which of them waits for the
+ * connection is not recorded. */
 static void on_room(rpc_conn *conn)
 {
     client *c = client_of(conn);
@@ -552,7 +599,8 @@ static void on_room(rpc_conn *conn)
     }
 }
 
-/* A client is gone, and its sessions go with it: their processes are killed, and tell nobody. */
+/* A client is gone, and its sessions go with it: their processes are killed, and tell nobody. `once` is for
+ * tests and scripts: the server then ends with its first client that had a session. */
 static void on_closed(rpc_conn *conn, const tec_error *why)
 {
     rpc_server *s = rpc_conn_user(conn);
@@ -583,7 +631,8 @@ static const rpc_events events = {
 /* ---- the server ---- */
 
 /* Fills in the defaults, reads the keys and looks for devices; a server without a usable key does not start.
- * */
+ *
+ * Listening starts later, by on_list_ended. */
 rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *o, tec_error *err)
 {
     rpc_server *s = rt_alloc(sizeof *s, err);
@@ -616,6 +665,7 @@ const tec_error *rpc_server_error(const rpc_server *s)
     return &s->why;
 }
 
+/* After rpc_loop_free, which has ended all connections and sessions. */
 void rpc_server_free(rpc_server *s)
 {
     if (!s)

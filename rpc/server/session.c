@@ -1,4 +1,8 @@
-/* rpc/server/session.c -- see session.h: the process from its first word to its end. */
+/* rpc/server/session.c -- see session.h: the process from its first word to its end.
+ *
+ * One question after another, with plain reads and writes that wait: the process has nothing else to do, and
+ * the server keeps the time.
+ */
 #include "rpc/server/session.h"
 
 #include <errno.h>
@@ -16,6 +20,8 @@
 
 static const char mark[] = "--session-process";
 
+/* Seventeen digits give the same double back. The words are the server's own, and need no checks when they
+ * are read. */
 void rpc_session_words(const rpc_session_options *o, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
                        char *argv[RPC_SESSION_WORDS + 2])
 {
@@ -48,6 +54,7 @@ static rpc_session_options read_words(char **argv)
 
 /* ---- frames ---- */
 
+/* An interrupted write goes on; the server reads slowly where its client does. */
 static bool write_all(const void *data, size_t n)
 {
     const uint8_t *from = data;
@@ -63,6 +70,8 @@ static bool write_all(const void *data, size_t n)
     return true;
 }
 
+/* False at the end of the stream, also within a frame: then the server is gone, and so is the reason to
+ * answer. */
 static bool read_all(void *to, size_t n)
 {
     uint8_t *at = to;
@@ -78,6 +87,7 @@ static bool read_all(void *to, size_t n)
     return true;
 }
 
+/* The same form as the head of `data`: two numbers of four bytes, the lower byte first. */
 static void put_head(uint8_t head[RPC_SESSION_HEAD], size_t n, rpc_kind kind)
 {
     for (int i = 0; i < 4; i++) {
@@ -86,6 +96,8 @@ static void put_head(uint8_t head[RPC_SESSION_HEAD], size_t n, rpc_kind kind)
     }
 }
 
+/* s->body is used again for each answer. The room for the head is eight bytes, the size of
+ * RPC_SESSION_HEAD. */
 bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message)
 {
     s->body.n = 0;
@@ -97,6 +109,7 @@ bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message)
     return write_all(s->body.data, s->body.n);
 }
 
+/* `fatal` stays 0: the session goes on after an error. */
 bool rpc_answer_error(rpc_session *s, const tec_error *err)
 {
     return rpc_answer_with(s, RPC_KIND_failure,
@@ -108,7 +121,8 @@ bool rpc_answer_done(rpc_session *s, int64_t handle)
     return rpc_answer_with(s, RPC_KIND_done, &(rpc_done){handle});
 }
 
-/* An array as frames of data, none of them longer than the client takes. */
+/* An array as frames of data, none of them longer than the client takes. The bytes are written straight from
+ * the tensor; only the heads are built. */
 static bool send_pieces(rpc_session *s, const uint8_t *from, int64_t n)
 {
     int64_t most = s->o.piece - RPC_DATA_HEAD;
@@ -127,7 +141,8 @@ static bool send_pieces(rpc_session *s, const uint8_t *from, int64_t n)
     return true;
 }
 
-/* Type, shape and bytes of a tensor. One on a device, or with strides, is copied first. */
+/* Type, shape and bytes of a tensor. One on a device, or with strides, is copied first. If the write fails in
+ * the middle, the session ends, so a client never takes half a tensor for a whole one. */
 bool rpc_answer_tensor(rpc_session *s, const DLTensor *t)
 {
     tec_error err = {0};
@@ -148,7 +163,9 @@ bool rpc_answer_tensor(rpc_session *s, const DLTensor *t)
 
 /* ---- questions ---- */
 
-/* False: the socket is gone, or this session is over. */
+/* False: the socket is gone, or this session is over. A question in the middle of a transfer ends the
+ * transfer with an error of its own, which stands before the answer to the question: questions and answers
+ * keep their order. Data are no question and are not counted; `close` does not count itself. */
 static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
 {
     if (kind != RPC_KIND_data && s->transfer.active && !rpc_end_transfer(s))
@@ -175,7 +192,9 @@ static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
     }
 }
 
-/* Reads one question into *frame, which is as long as the longest so far. */
+/* Reads one question into *frame, which is as long as the longest so far. The length comes from the server,
+ * which has checked it against the limit of its message; so it may be allocated. A garbled question gets an
+ * answer: the client's and this version's ideas of the message differ. */
 static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
 {
     uint8_t head[RPC_SESSION_HEAD];
@@ -215,6 +234,7 @@ static void serve(rpc_session *s)
 
 /* ---- the process ---- */
 
+/* The answer `opened` ends the start; whatever fails before is answered by a failure instead. */
 static bool open_device(rpc_session *s, tec_error *err)
 {
     tec_device_info info;
@@ -224,7 +244,8 @@ static bool open_device(rpc_session *s, tec_error *err)
            rpc_answer_with(s, RPC_KIND_opened, &(rpc_opened){info.name, s->o.memory_bytes, s->o.seconds});
 }
 
-/* The process of one session. It locks itself in before it opens a device, as a driver runs foreign code. */
+/* The process of one session. It locks itself in before it opens a device, as a driver runs foreign code.
+ * Ends by _exit, so that nothing runs that a driver or a module has registered for the exit. */
 int rpc_session_main(int argc, char **argv)
 {
     rpc_session s = {.o = read_words(argv)};

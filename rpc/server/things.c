@@ -1,4 +1,7 @@
-/* rpc/server/things.c -- modules, arrays and executors of a session: made, filled, read, given back. */
+/* rpc/server/things.c -- modules, arrays and executors of a session: made, filled, read, given back.
+ *
+ * A handle is a place in the table, counted from 1: 0 means none on the wire.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +11,7 @@
 
 static const char *const kind_names[] = {"", "module", "array", "executor"};
 
+/* The pointer is valid until the next rpc_add_thing, which may move the table. */
 rpc_thing *rpc_find_thing(rpc_session *s, int64_t handle, rpc_thing_kind kind, tec_error *err)
 {
     if (handle >= 1 && handle <= s->n_things && s->things[handle - 1].kind == kind)
@@ -16,6 +20,7 @@ rpc_thing *rpc_find_thing(rpc_session *s, int64_t handle, rpc_thing_kind kind, t
     return NULL;
 }
 
+/* The place stays, as NONE, for the next thing. */
 static void free_thing(rpc_thing *t)
 {
     switch (t->kind) {
@@ -42,7 +47,9 @@ static bool grow(rpc_session *s, tec_error *err)
     return true;
 }
 
-/* A handle whose thing was given back is used again by the next thing: handles stay small. */
+/* A handle whose thing was given back is used again by the next thing: handles stay small. Takes the thing
+ * over in any case: without room for it, it is freed. The first free place is searched, which is short beside
+ * what made the thing. */
 int64_t rpc_add_thing(rpc_session *s, rpc_thing t, tec_error *err)
 {
     int64_t i = 0;
@@ -128,7 +135,8 @@ static bool is_label(const char *name)
     return true;
 }
 
-/* The transfer fails now; what comes of it is dropped. */
+/* The transfer fails now; what comes of it is dropped. The transfer stays active with nowhere to put bytes:
+ * those that are under way arrive, and are no error of their own. */
 static bool refuse(rpc_session *s, const tec_error *err)
 {
     rt_free(s->transfer.own);
@@ -136,6 +144,7 @@ static bool refuse(rpc_session *s, const tec_error *err)
     return rpc_answer_error(s, err);
 }
 
+/* The bytes are read in place and may be freed afterwards: tec_module_open_bytes keeps what it needs. */
 static bool finish_upload(rpc_session *s)
 {
     rpc_transfer *t = &s->transfer;
@@ -148,7 +157,9 @@ static bool finish_upload(rpc_session *s)
     return handle ? rpc_answer_done(s, handle) : rpc_answer_error(s, &err);
 }
 
-/* An array of a device gets its bytes by way of main memory. */
+/* An array of a device gets its bytes by way of main memory. `host` has the array's type and shape and the
+ * bytes that came, and is copied as a whole. The array is still there: a question that could release it ends
+ * the transfer first. */
 static bool finish_write(rpc_session *s)
 {
     rpc_transfer *t = &s->transfer;
@@ -170,6 +181,7 @@ static bool finish_write(rpc_session *s)
     return good ? rpc_answer_done(s, handle) : rpc_answer_error(s, &err);
 }
 
+/* Called behind every piece, and at the start for a transfer of no bytes. */
 static bool go_on(rpc_session *s)
 {
     if (s->transfer.got < s->transfer.size)
@@ -246,6 +258,7 @@ bool rpc_on_data(rpc_session *s, const rpc_data *m)
     return go_on(s);
 }
 
+/* A transfer that had failed before was answered then, and needs no second answer. */
 bool rpc_end_transfer(rpc_session *s)
 {
     rpc_transfer *t = &s->transfer;

@@ -19,6 +19,7 @@ static void add_prelude(tec_context *cx, base_text *all)
         base_add(cx, all, opencl_prelude[i]);
 }
 
+/* What a reader or another compiler needs: one kernel's text does not compile without the prelude. */
 static const char *whole_text(tec_context *cx, const char *kernels, size_t size)
 {
     base_text all = {0};
@@ -28,6 +29,8 @@ static const char *whole_text(tec_context *cx, const char *kernels, size_t size)
     return base_text_str(cx, &all);
 }
 
+/* The text of the kernels alone is the code, since the prelude must stand once in a module however many
+ * kernels it has; `join` adds it. */
 static const target_code *generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
                                    const target_codegen_options *o)
 {
@@ -59,6 +62,7 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
     return code;
 }
 
+/* One text for all kernels, which the driver compiles when the module is loaded. */
 static const void *join(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
     base_text all = {0};
