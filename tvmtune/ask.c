@@ -225,6 +225,7 @@ static int list(session *s)
     return path && ask(s, "GET", path, &r) ? print_answer(s, &r) : TOOL_FAILED;
 }
 
+/* `tvmtune list`: the options, and the jobs or one job. */
 int tvm_list(int argc, char **argv)
 {
     session s = {.state = TVM_STATE};
