@@ -12,19 +12,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HELP_COLUMN = 27, HELP_WIDTH = 100 };
+
+/* Prints words from column `column` on, with lines of HELP_WIDTH that continue at that column. */
+static void print_filled(const char *text, int column)
+{
+    int at = column;
+
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+
+        if (at > column && at + 1 + length > HELP_WIDTH) {
+            printf("\n%*s", column, "");
+            at = column;
+        }
+        at += printf("%s%.*s", at > column ? " " : "", length, text);
+        text += length + (text[length] == ' ');
+    }
+    printf("\n");
+}
+
+/* An option and its meaning; a long option has a line of its own. */
+static void print_option(const char *dash, const char *name, const char *value, const char *what)
+{
+    int at = printf("  %s%s%s%s ", dash, name, value ? " " : "", value ? value : "");
+
+    if (at > HELP_COLUMN)
+        printf("\n%*s", HELP_COLUMN, "");
+    else
+        printf("%*s", HELP_COLUMN - at, "");
+    print_filled(what, HELP_COLUMN);
+}
+
 static void print_help(const tool_usage *u)
 {
-    printf("usage: %s %s [options] %s\n\n%s\n\noptions:\n", program_invocation_short_name, u->command,
-           u->operands, u->what);
-    for (int i = 0; i < u->n_options; i++) {
-        const tool_option *o = &u->options[i];
-        char head[80];
-
-        snprintf(head, sizeof head, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value ? " " : "",
-                 o->value ? o->value : "");
-        printf("  %-24s %s\n", head, o->what);
-    }
-    printf("  %-24s %s\n", "--help", "this text");
+    printf("usage: %s %s [options]%s%s\n\n", program_invocation_short_name, u->command,
+           *u->operands ? " " : "", u->operands);
+    print_filled(u->what, 0);
+    printf("\noptions:\n");
+    for (int i = 0; i < u->n_options; i++)
+        print_option(u->options[i].name[1] ? "--" : "-", u->options[i].name, u->options[i].value,
+                     u->options[i].what);
+    print_option("--", "help", NULL, "prints this text");
 }
 
 /* ---- what is wrong ---- */

@@ -278,17 +278,19 @@ int tool_check(int argc, char **argv)
     settings s = {.target = "native", .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 300};
     tool_list dirs = {0};
     const tool_option options[] = {
-        {"target", TOOL_TEXT, &s.target, "T", "what to compile for; must run here (native)"},
-        {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},
-        {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds after which a case has failed (300)"},
-        {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that made a wrong value"},
-        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
-        {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},
+        {"target", TOOL_TEXT, &s.target, "T",
+         "the target to compile for; this machine must be able to run it (default: native)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N", "runs N cases at the same time (default: the number of cores)"},
+        {"timeout", TOOL_COUNT, &s.timeout, "S",
+         "fails a case that takes more than S seconds (default: 300)"},
+        {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that computed a wrong value"},
+        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
+        {"one", TOOL_FLAG, &s.one, NULL, "internal: runs one case in this process"},
     };
     const tool_usage usage = {"check",
                               "DIR...",
-                              "Compiles, runs and compares cases: directories with model.onnx and "
-                              "test_data_set_*/{input,output}_*.pb.",
+                              "Compiles and runs ONNX test cases, and compares the outputs. A case is a "
+                              "directory with model.onnx and test_data_set_*/{input,output}_*.pb.",
                               options,
                               BASE_COUNT(options),
                               1,

@@ -31,7 +31,7 @@ int tool_check_program(int argc, char **argv)
     const tool_option options[] = {{"graph", TOOL_FLAG, &print, NULL, "prints the graph of the program"}};
     const tool_usage usage = {"check-program",
                               "FILE.tecp",
-                              "Reads a program and reports what does not fit its types.",
+                              "Reads a program and reports errors of its syntax and types.",
                               options,
                               BASE_COUNT(options),
                               1,

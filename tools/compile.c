@@ -147,24 +147,29 @@ int tool_compile(int argc, char **argv)
     tool_list files = {0};
     const tool_option options[] = {
         {"o", TOOL_TEXT, &s.output, "OUT",
-         "the module to write, - for standard output (the model's name with .tec)"},
+         "the module to write; - is standard output (default: the model's name with .tec)"},
         {"target", TOOL_TEXT, &s.target, "T",
-         "what to compile for: native, \"llvm -mcpu=x86-64-v3\", ... (native)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
-        {"threads", TOOL_COUNT, &s.threads, "N", "takes the records of N threads (the cores of the target)"},
+         "the target, such as \"llvm -mcpu=x86-64-v3\" (default: native, this machine)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N",
+         "gives symbolic dimension NAME the extent N; may be repeated"},
+        {"threads", TOOL_COUNT, &s.threads, "N",
+         "uses records that were measured with N threads (default: the cores of the target)"},
         {"records", TOOL_TEXT, &s.records, "DB",
-         "takes schedules from this record store; kernels without a record get the default"},
+         "takes schedules from this record store; a kernel without a record gets the default schedule"},
         {"place", TOOL_CHOICE, &s.place, "auto|strict",
-         "strict: no operator runs on the host beside the target's device (auto: those that it cannot run "
-         "do)"},
+         "operators that the target's device cannot run: auto runs them on the host, strict refuses the "
+         "model (default: auto)"},
         {"weights", TOOL_CHOICE, &s.weights, "inside|beside",
-         "where weights go (inside, from 2 GB on beside as .safetensors)"},
-        {"dump-ir", TOOL_TEXT, &s.dump, "DIR", "writes the loop AST after every pass that changed it"},
+         "writes weights into the module or into a .safetensors file beside it (default: inside, from 2 GB "
+         "on beside)"},
+        {"dump-ir", TOOL_TEXT, &s.dump, "DIR",
+         "writes the loop program after each pass that changed it into this directory"},
         {"dump-graph", TOOL_TEXT, &s.dump_graph, "DIR",
-         "writes the graph after every pass that changed it, and its planned form"},
-        {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
-        {"json", TOOL_FLAG, &s.json, NULL, "the summary as JSON"},
-        {"quiet", TOOL_FLAG, &s.quiet, NULL, "no progress, no summary"},
+         "writes the graph after each pass that changed it, and its planned form, into this directory"},
+        {"strict", TOOL_FLAG, &s.strict, NULL,
+         "no fused multiply-add, no re-association, denormals are kept"},
+        {"json", TOOL_FLAG, &s.json, NULL, "prints the summary as JSON"},
+        {"quiet", TOOL_FLAG, &s.quiet, NULL, "prints neither progress nor a summary"},
     };
     const tool_usage usage = {
         "compile",

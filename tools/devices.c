@@ -94,20 +94,21 @@ int tool_devices(int argc, char **argv)
     tool_list operands = {0};
     const char *tracker = NULL, *key_file = NULL;
     const tool_option options[] = {
-        {"tracker", TOOL_TEXT, &tracker, "A:P", "ask the tracker at this address about its pool instead"},
+        {"tracker", TOOL_TEXT, &tracker, "A:P", "lists the pool of the tracker at this address instead"},
         {"key-file", TOOL_TEXT, &key_file, "F",
-         "keys for the tracker (those of this machine's loopback server)"},
-        {"json", TOOL_FLAG, &json, NULL, "print JSON"},
+         "the file of keys for the tracker (default: the keys of this machine's loopback server)"},
+        {"json", TOOL_FLAG, &json, NULL, "prints JSON"},
     };
-    const tool_usage usage = {"devices",
-                              "",
-                              "Lists the devices of this machine. For a kind without any, says why: which "
-                              "library was looked for. With\n"
-                              "--tracker, lists the devices of a pool, who has them, and who waits.",
-                              options,
-                              BASE_COUNT(options),
-                              0,
-                              0};
+    const tool_usage usage = {
+        "devices",
+        "",
+        "Lists the devices of this machine. For a kind of device that is missing, prints which library was "
+        "not found. "
+        "With --tracker, lists the devices of a pool, who uses them, and who waits for them.",
+        options,
+        BASE_COUNT(options),
+        0,
+        0};
     int status = tool_parse(&usage, argc, argv, &operands);
     cJSON *all, *devices = NULL, *missing = NULL;
 

@@ -525,32 +525,36 @@ int tool_fuzz(int argc, char **argv)
                   .plant = "none"};
     tool_list none = {0};
     const tool_option options[] = {
-        {"cases", TOOL_COUNT, &s.cases, "N", "how many (1000)"},
-        {"seed", TOOL_NUMBER, &s.seed, "S", "which cases (1)"},
-        {"jobs", TOOL_COUNT, &s.jobs, "N", "processes at once (the number of cores)"},
+        {"cases", TOOL_COUNT, &s.cases, "N", "the number of cases (default: 1000)"},
+        {"seed", TOOL_NUMBER, &s.seed, "S", "the seed that the cases are drawn from (default: 1)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N",
+         "runs N processes at the same time (default: the number of cores)"},
         {"target", TOOL_TEXT, &s.target, "T",
-         "what to compile for (native); the code runs where this machine can"},
-        {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
+         "the target to compile for; its code runs only if this machine can run it (default: native)"},
+        {"resume", TOOL_TEXT, &s.resume, "DIR",
+         "keeps the state of the run in this directory, and continues from it"},
         {"keep", TOOL_TEXT, &s.keep, "DIR",
-         "writes findings there, one .te file each (the directory of --resume; or tests/regress, where there "
-         "is one)"},
-        {"shrink", TOOL_NATURAL, &s.shrink, "N", "shrinks the first N findings (8)"},
+         "writes each finding to this directory as a .te file (default: the directory of --resume, otherwise "
+         "tests/regress if it exists)"},
+        {"shrink", TOOL_NATURAL, &s.shrink, "N",
+         "shrinks the first N findings to smaller cases (default: 8)"},
         {"timeout", TOOL_COUNT, &s.timeout, "S",
-         "seconds of processor time after which a case has failed (60)"},
-        {"first", TOOL_NATURAL, &s.first, "K", "begins at case K (0)"},
-        {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: this case alone"},
+         "fails a case that takes more than S seconds of processor time (default: 60)"},
+        {"first", TOOL_NATURAL, &s.first, "K", "begins at case K (default: 0)"},
+        {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: runs only this case"},
         {"plant", TOOL_TEXT, &s.plant, "NAME",
-         "debug builds: switches on a planted fault and counts the cases until it is found; its number, all "
-         "or list"},
+         "debug builds: plants a fault in the compiler and counts the cases until it is found; NAME is a "
+         "name, a number, all, or list"},
         {"programs", TOOL_FLAG, &s.programs, NULL,
-         "random programs instead: interpreter of graphs and VM must agree"},
-        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
-        {"worker", TOOL_FLAG, &s.worker, NULL, "works in this process, for the command's own use"},
+         "tests random programs instead: the interpreter of graphs and the VM must agree"},
+        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
+        {"worker", TOOL_FLAG, &s.worker, NULL, "internal: runs cases in this process"},
     };
     const tool_usage usage = {"fuzz",
                               "",
-                              "Random definitions under random legal schedules: interpreter, every pass and "
-                              "machine code must agree bit for bit.",
+                              "Draws random definitions with random legal schedules. The interpreter, the "
+                              "program after each pass and "
+                              "the machine code must give equal bits.",
                               options,
                               BASE_COUNT(options),
                               0,

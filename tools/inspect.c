@@ -133,21 +133,23 @@ int tool_inspect(int argc, char **argv)
     bool bytecode = false;
     tool_list files = {0};
     const tool_option options[] = {
-        {"bytecode", TOOL_FLAG, &bytecode, NULL, "of a module: the instructions of its program"},
+        {"bytecode", TOOL_FLAG, &bytecode, NULL, "for a module: prints the bytecode of its program"},
         {"node", TOOL_TEXT, &model.node, "NAME",
-         "of a model: the kernel that computes this node, as a .te file with its schedule"},
+         "for a model: prints the kernel that computes this node, as a .te file with its schedule"},
         {"graph", TOOL_TEXT, &model.graph, "read|PASS",
-         "of a model: its graph as it was read, or behind a pass; the last is fuse"},
-        {"target", TOOL_TEXT, &model.target, "T", "what kernel and graph are for (native)"},
-        {"threads", TOOL_COUNT, &model.threads, "N", "takes N for the cores of the target"},
+         "for a model: prints its graph as it was read, or after a pass (the last pass is fuse)"},
+        {"target", TOOL_TEXT, &model.target, "T",
+         "the target of the kernel or graph (default: native, this machine)"},
+        {"threads", TOOL_COUNT, &model.threads, "N", "assumes a target with N cores"},
     };
-    const tool_usage usage = {"inspect",
-                              "FILE",
-                              "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.",
-                              options,
-                              BASE_COUNT(options),
-                              1,
-                              1};
+    const tool_usage usage = {
+        "inspect",
+        "FILE",
+        "Prints the contents of a module, an ONNX model (.onnx) or a tensor (.npy, .pb).",
+        options,
+        BASE_COUNT(options),
+        1,
+        1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)

@@ -83,20 +83,24 @@ int tool_keys(int argc, char **argv)
     bool json = false;
     tool_list words = {0};
     const tool_option options[] = {
-        {"key-file", TOOL_TEXT, &file, "F", "the file of keys (that of this machine's loopback server)"},
-        {"roles", TOOL_TEXT, &roles, "R", "of a new key: submit, serve, administer, with commas (submit)"},
-        {"classes", TOOL_TEXT, &classes, "C", "device classes that a new key may use, with commas (*: all)"},
-        {"note", TOOL_TEXT, &note, "TEXT", "whose a new key is"},
-        {"json", TOOL_FLAG, &json, NULL, "'list' prints JSON"},
+        {"key-file", TOOL_TEXT, &file, "F",
+         "the file of keys (default: the file of this machine's loopback server)"},
+        {"roles", TOOL_TEXT, &roles, "R",
+         "new: the roles submit, serve, administer, separated by commas (default: submit)"},
+        {"classes", TOOL_TEXT, &classes, "C",
+         "new: the device classes that the key may use, separated by commas (default: *, all of them)"},
+        {"note", TOOL_TEXT, &note, "TEXT", "new: a note for people, such as the name of the owner"},
+        {"json", TOOL_FLAG, &json, NULL, "list: prints JSON"},
     };
-    const tool_usage usage = {"keys",
-                              "(new|list|revoke ID)",
-                              "Makes a key and prints its id; lists keys, without their secrets; or revokes "
-                              "one: servers notice at the next connection.",
-                              options,
-                              BASE_COUNT(options),
-                              1,
-                              2};
+    const tool_usage usage = {
+        "keys",
+        "(new|list|revoke ID)",
+        "new makes a key and prints its id. list prints all keys without their secrets. revoke makes a key "
+        "invalid for connections that begin later.",
+        options,
+        BASE_COUNT(options),
+        1,
+        2};
     int status = tool_parse(&usage, argc, argv, &words);
     tec_error err = {0};
     char path[4096];

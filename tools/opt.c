@@ -76,18 +76,18 @@ int tool_opt(int argc, char **argv)
     tool_list files = {0};
     const tool_option options[] = {
         {"passes", TOOL_TEXT, &passes, "A,B,...",
-         "the passes to run, in this order (all that apply to the target)"},
-        {"target", TOOL_TEXT, &target_name, "T", "what to lower for (native)"},
-        {"list", TOOL_FLAG, &list, NULL, "names the passes, one a line"},
+         "the passes to run, in this order (default: all passes of the target)"},
+        {"target", TOOL_TEXT, &target_name, "T", "the target to lower for (default: native, this machine)"},
+        {"list", TOOL_FLAG, &list, NULL, "prints the names of the passes, one a line"},
     };
-    const tool_usage usage = {
-        "opt",
-        "FILE",
-        "Runs lowering passes on a program in text form ('-': standard input) and prints the result.",
-        options,
-        BASE_COUNT(options),
-        0,
-        1};
+    const tool_usage usage = {"opt",
+                              "FILE",
+                              "Runs lowering passes on a loop program in text form and prints the result. "
+                              "FILE - is standard input.",
+                              options,
+                              BASE_COUNT(options),
+                              0,
+                              1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)

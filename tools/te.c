@@ -169,7 +169,7 @@ static bool read_emit(tec_context *cx, const char *text, emit_kind *out)
     return !text || *out != EMIT_NOTHING;
 }
 
-/* "te, tree, trace, lowered, llvm, asm or obj" */
+/* "the form to print: te, tree, trace, lowered, llvm, asm, obj, opencl or cuda" */
 static const char *what_to_emit(tec_context *cx)
 {
     const char *const *forms = comp_code_forms(cx);
@@ -305,28 +305,32 @@ int tool_te(int argc, char **argv)
     emit_kind kind;
     const tool_option options[] = {
         {"o", TOOL_TEXT, &s.output, "OUT",
-         "writes a module (or what --emit names) there; - for standard output"},
-        {"name", TOOL_TEXT, &s.name, "NAME", "which definition of the file (the first)"},
+         "writes the module, or the form that --emit names, to this file; - is standard output"},
+        {"name", TOOL_TEXT, &s.name, "NAME", "the definition to take from the file (default: the first)"},
         {"schedule", TOOL_TEXT, &s.schedule, "FILE",
-         "a trace (the file's own 'schedule NAME { ... }', else where a tuner would begin)"},
+         "a file with the schedule (default: 'schedule NAME { ... }' in FILE.te, otherwise the target's "
+         "default)"},
         {"records", TOOL_TEXT, &s.records, "DB",
-         "takes the schedule from this record store, where it has one for the definition"},
-        {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbol; may be repeated"},
+         "takes the schedule from this record store, if the store has one for the definition"},
+        {"target", TOOL_TEXT, &s.target, "T", "the target to compile for (default: native, this machine)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "gives symbol NAME the value N; may be repeated"},
         {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]",
-         "versions for remainders of symbol N by T (all, or those named)"},
-        {"threads", TOOL_COUNT, &s.threads, "N", "takes the records of N threads, and times with N"},
-        {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
-        {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},
+         "compiles a version for each remainder of symbol N by T (default: for all T of them)"},
+        {"threads", TOOL_COUNT, &s.threads, "N",
+         "uses records that were measured with N threads, and N threads for --time"},
+        {"emit", TOOL_TEXT, &s.emit, "WHAT",
+         "the form to print: te, tree, trace, lowered, obj, llvm and asm (CPUs), opencl, cuda"},
+        {"time", TOOL_FLAG, &s.time, NULL, "measures the kernel on random numbers"},
         {"check", TOOL_FLAG, &s.check, NULL,
-         "compares its results on random numbers with plain loops on this CPU"},
+         "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},
         {"device", TOOL_TEXT, &s.device, "NAME",
-         "the device to run on, as tec devices lists them (the first of the target's kind)"},
-        {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
-        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
+         "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
+        {"strict", TOOL_FLAG, &s.strict, NULL,
+         "no fused multiply-add, no re-association, denormals are kept"},
+        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
     };
     const tool_usage usage = {
-        "te",    "FILE.te",           "Builds, prints or times the kernel that a .te file defines.",
+        "te",    "FILE.te",           "Compiles, prints or measures the kernel that a .te file defines.",
         options, BASE_COUNT(options), 1,
         1};
     int status = tool_parse(&usage, argc, argv, &files);

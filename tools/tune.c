@@ -276,38 +276,43 @@ int tool_tune(int argc, char **argv)
     tool_list files = {0};
     run x = {.cx = tool_context(), .s = &s};
     const tool_option options[] = {
-        {"records", TOOL_TEXT, &s.records, "DB", "the record store, made where it is missing; needed"},
+        {"records", TOOL_TEXT, &s.records, "DB", "the record store; made if it does not exist (required)"},
         {"target", TOOL_TEXT, &s.target, "T",
-         "what to tune for; this machine must be able to run it (native)"},
-        {"trials", TOOL_COUNT, &s.trials, "N", "candidates in all (1000 where no limit is given)"},
+         "the target to tune for; this machine must be able to run it (default: native)"},
+        {"trials", TOOL_COUNT, &s.trials, "N",
+         "stops after N candidates (default: 1000, if there is no other limit)"},
         {"seconds", TOOL_COUNT, &s.seconds, "S",
-         "time in all, earlier sessions of the same command included"},
+         "stops after S seconds, counting earlier sessions of the same command"},
         {"min-gain", TOOL_DECIMAL, &s.min_gain, "PERCENT",
-         "stops where a batch is expected to save less of the end-to-end time"},
-        {"seed", TOOL_NUMBER, &s.seed, "N", "another seed looks elsewhere (1)"},
-        {"threads", TOOL_COUNT, &s.threads, "N", "threads of the kernels (the cores of the target)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
-        {"name", TOOL_TEXT, &s.name, "NAME", "of a .te file, this definition alone"},
+         "stops when the next batch is expected to save less than PERCENT of the end-to-end time"},
+        {"seed", TOOL_NUMBER, &s.seed, "N", "the seed that candidates are drawn from (default: 1)"},
+        {"threads", TOOL_COUNT, &s.threads, "N",
+         "the threads that kernels run on (default: the cores of the target)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N",
+         "gives symbolic dimension NAME the extent N; may be repeated"},
+        {"name", TOOL_TEXT, &s.name, "NAME", "for a .te file: tunes only this definition"},
         {"schedule", TOOL_LIST, &s.schedules, "FILE",
-         "a schedule of one's own, tried first; may be repeated"},
+         "tries the schedule in this file first; may be repeated"},
         {"only", TOOL_LIST, &s.only, "KEY",
-         "the kernel with this key alone, as --kernels prints it; may be repeated"},
-        {"kernels", TOOL_FLAG, &s.kernels, NULL, "prints the kernels with their keys, and measures nothing"},
-        {"explorer", TOOL_CHOICE, &s.explorer, explorer_names(x.cx), "how candidates are proposed (anneal)"},
-        {"model", TOOL_CHOICE, &s.model, "rank|regression|none", "the cost model (rank)"},
+         "tunes only the kernel with this key, as --kernels prints it; may be repeated"},
+        {"kernels", TOOL_FLAG, &s.kernels, NULL, "prints the kernels with their keys, and does not tune"},
+        {"explorer", TOOL_CHOICE, &s.explorer, explorer_names(x.cx),
+         "the search that proposes candidates (default: anneal)"},
+        {"model", TOOL_CHOICE, &s.model, "rank|regression|none", "the cost model (default: rank)"},
         {"replay", TOOL_FLAG, &s.replay, NULL,
-         "measures nothing: goes through the records of this command and checks that it proposes the same"},
-        {"plot", TOOL_TEXT, &s.plot, "FILE", "writes the curves there, as SVG"},
+         "does not measure: checks that this command proposes the candidates of its records again"},
+        {"plot", TOOL_TEXT, &s.plot, "FILE", "writes the tuning curves to this file, as SVG"},
         {"json", TOOL_FLAG, &s.json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
     };
-    const tool_usage usage = {"tune",
-                              "MODEL.onnx|FILE.te",
-                              "Looks for fast schedules by measuring, and keeps every measurement. The same "
-                              "command goes on where it stopped.",
-                              options,
-                              BASE_COUNT(options),
-                              1,
-                              1};
+    const tool_usage usage = {
+        "tune",
+        "MODEL.onnx|FILE.te",
+        "Searches for fast schedules by measuring candidates, and stores every measurement. The same command "
+        "continues where it was stopped.",
+        options,
+        BASE_COUNT(options),
+        1,
+        1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status == TOOL_GO_ON) {

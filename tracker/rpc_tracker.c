@@ -36,14 +36,16 @@ static void print_help(FILE *to)
         to,
         "usage: rpc_tracker [options]\n\n"
         "The directory of a pool of devices: rpc_server announces devices here, clients lease them.\n\n"
-        "  --listen HOST:PORT  where to listen (%s); port 0 takes a free one\n"
-        "  --key-file FILE     the keys that are let in; demanded beyond loopback. On loopback the usual\n"
-        "                      file is made at the first start\n"
-        "  --state FILE        leases and what was set aside, over restarts (tracker.db beside the keys)\n"
+        "  --listen HOST:PORT  the address to listen at (default: %s); port 0 takes a free port\n"
+        "  --key-file FILE     the keys that may connect; required for addresses other than loopback. On\n"
+        "                      loopback the default file is made at the first start\n"
+        "  --state FILE        keeps leases and devices set aside over restarts (default: tracker.db beside "
+        "the "
+        "keys)\n"
         "  --config FILE       lines 'OPTION VALUE' with these options, and 'weight USER N'; read again at "
         "SIGHUP\n"
-        "  --lease SECONDS     how long a lease lasts without being renewed (20)\n"
-        "  --heartbeat SECONDS how often servers say that they are there (5)\n"
+        "  --lease SECONDS     ends a lease that is not renewed for so long (default: 20)\n"
+        "  --heartbeat SECONDS the time between two signs of life of a server (default: 5)\n"
         "  --quiet             log nothing\n"
         "  --version, --help\n",
         usual_listen);

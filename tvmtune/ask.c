@@ -21,9 +21,10 @@ typedef struct {
 } session;
 
 #define STATE_OPTION(s)                                                                                      \
-    {"state", TOOL_TEXT, &(s).state, "DIR", "the folder of the daemon (" TVM_STATE ")"},                     \
-        {"port", TOOL_COUNT, &(s).port, "N", "the daemon's port, where the folder cannot be read"},          \
-        {"token-file", TOOL_TEXT, &(s).token, "FILE", "a file with one's own token (that of the folder)"}
+    {"state", TOOL_TEXT, &(s).state, "DIR", "the folder of the daemon (default: " TVM_STATE ")"},            \
+        {"port", TOOL_COUNT, &(s).port, "N", "the port of the daemon, if its folder cannot be read"},        \
+        {"token-file", TOOL_TEXT, &(s).token, "FILE",                                                        \
+         "the file with your token (default: the token in the folder)"}
 #define JSON_OPTION(s) {"json", TOOL_FLAG, &(s).json, NULL, "prints what the daemon says, as JSON"}
 
 /* ---- answers ---- */
@@ -192,14 +193,18 @@ int tvm_submit(int argc, char **argv)
     submission w = {.s = {.state = TVM_STATE}};
     const tool_option options[] = {
         STATE_OPTION(w.s),
-        {"trials", TOOL_COUNT, &w.trials, "N", "candidates in all (1000 where no limit is given)"},
-        {"seconds", TOOL_COUNT, &w.seconds, "S", "time of tuning in all"},
-        {"priority", TOOL_NUMBER, &w.priority, "N", "a greater one comes earlier, -1000 to 1000000000 (0)"},
-        {"target", TOOL_TEXT, &w.target, "T", "what to tune for (native)"},
-        {"threads", TOOL_COUNT, &w.threads, "N", "threads of the kernels (the cores of the target)"},
-        {"seed", TOOL_COUNT, &w.seed, "N", "another seed looks elsewhere (1)"},
-        {"dim", TOOL_LIST, &w.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
-        {"name", TOOL_TEXT, &w.name, "NAME", "of a .te file, this definition alone"},
+        {"trials", TOOL_COUNT, &w.trials, "N",
+         "stops after N candidates (default: 1000, if there is no other limit)"},
+        {"seconds", TOOL_COUNT, &w.seconds, "S", "stops after S seconds of tuning"},
+        {"priority", TOOL_NUMBER, &w.priority, "N",
+         "jobs of higher priority run first; -1000 to 1000000000 (default: 0)"},
+        {"target", TOOL_TEXT, &w.target, "T",
+         "the target to tune for (default: native, the daemon's machine)"},
+        {"threads", TOOL_COUNT, &w.threads, "N",
+         "the threads that kernels run on (default: the cores of the target)"},
+        {"seed", TOOL_COUNT, &w.seed, "N", "the seed that candidates are drawn from (default: 1)"},
+        {"dim", TOOL_LIST, &w.dims, "NAME=N", "gives symbolic dimension NAME the extent N; may be repeated"},
+        {"name", TOOL_TEXT, &w.name, "NAME", "for a .te file: tunes only this definition"},
         JSON_OPTION(w.s),
     };
     const tool_usage usage = {
@@ -220,17 +225,19 @@ static int list(session *s)
     return path && ask(s, "GET", path, &r) ? print_answer(s, &r) : TOOL_FAILED;
 }
 
+/* `tvmtune list`: the options, and the jobs or one job. */
 int tvm_list(int argc, char **argv)
 {
     session s = {.state = TVM_STATE};
     const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
-    const tool_usage usage = {"list",
-                              "[JOB]",
-                              "Lists the jobs by number: state, trials so far and in all, name.",
-                              options,
-                              BASE_COUNT(options),
-                              0,
-                              1};
+    const tool_usage usage = {
+        "list",
+        "[JOB]",
+        "Lists the jobs with their number, state, trials so far, trials in all, and name.",
+        options,
+        BASE_COUNT(options),
+        0,
+        1};
 
     return run_command(&s, &usage, argc, argv, list);
 }
@@ -319,14 +326,15 @@ int tvm_fetch(int argc, char **argv)
     session s = {.state = TVM_STATE, .file = "module"};
     const tool_option options[] = {
         STATE_OPTION(s),
-        {"file", TOOL_CHOICE, &s.file, "module|report|report.html|input", "which file of the job (module)"},
+        {"file", TOOL_CHOICE, &s.file, "module|report|report.html|input",
+         "the file to fetch (default: module)"},
         {"o", TOOL_TEXT, &s.output, "OUT",
          "where to write the file, - for standard output (job-N.tec, job-N.report ...)"},
     };
     const tool_usage usage = {
         "fetch",
         "JOB",
-        "Gets a file of a job: the compiled module, the report as JSON or as a page, or what was submitted.",
+        "Fetches a file of a job: the compiled module, the report as JSON or HTML, or the submitted model.",
         options,
         BASE_COUNT(options),
         1,
@@ -377,7 +385,7 @@ int tvm_best(int argc, char **argv)
     const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
     const tool_usage usage = {"best",
                               "JOB",
-                              "Prints the schedule in use of each kernel of a job, with its time.",
+                              "Prints the adopted schedule of each kernel of a job, with its time.",
                               options,
                               BASE_COUNT(options),
                               1,

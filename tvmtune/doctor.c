@@ -74,15 +74,15 @@ int tvm_doctor(int argc, char **argv)
     patient p = {.state = TVM_STATE};
     tool_list none = {0};
     const tool_option options[] = {
-        {"state", TOOL_TEXT, &p.state, "DIR", "the folder of the daemon (" TVM_STATE ")"}};
-    const tool_usage usage = {
-        "doctor",
-        "",
-        "Walks from the folder to the daemon, its token and its store, and names the first step that fails.",
-        options,
-        1,
-        0,
-        0};
+        {"state", TOOL_TEXT, &p.state, "DIR", "the folder of the daemon (default: " TVM_STATE ")"}};
+    const tool_usage usage = {"doctor",
+                              "",
+                              "Checks the folder, the daemon, the token and the record store in this order, "
+                              "and names the first fault.",
+                              options,
+                              1,
+                              0,
+                              0};
     int status = tool_parse(&usage, argc, argv, &none);
 
     if (status != TOOL_GO_ON)
