@@ -14,23 +14,21 @@
  * breaks    nothing
  *
  * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last
- * of them), moved out of serial loops that may carry a value: ones in whose body an element may be read that
- * the same iteration did not write before. On its way out it stops inside of the first loop that carries
- * nothing; inside of the first parallel, vectorised, vthread or blockIdx loop to whose iterations the buffer
- * is private; and, for shared or local memory of a GPU, inside of its launch.
+ * of them), moved out of the loops that may hand values from one iteration to a later one. On its way out it
+ * stops inside of the first loop to whose iterations the buffer is private, and, for shared or local memory
+ * of a GPU, inside of its launch.
  *
- * Why that is right. Rule 3 of the schedule (docs/loop-tree.md) admits a loop L whose iterations run at the
- * same time for one of two reasons. (a) The buffer is private: each iteration reads only what it wrote
- * itself. (b) No two iterations write one element, and none reads another's.
- * - Placed inside of L: right under (a). Values that (b) lets a loop around L carry would be lost, so we must
- *   not be here then.
- * - Placed outside: right under (b), and where the elements are distinct under (a) too. If they are not,
- *   iterations would overwrite each other.
- * The tree tells which of the two it was, and lower/reasons.c has noted it on L: @reason.P("private") is (a),
- * "owned" is (b), and "once", no two iterations run a block, is a case of (b). Without a note, the buffer is
- * one that a pass made for what an iteration does, as partial results of a reduction: (a). Threads are the
- * exception: what they hand to each other is shared memory, which they have together whatever each of them
- * writes.
+ * Nothing is proven here: lower/reasons.c has noted on each loop what the tree engine found.
+ * - @reason.P("private"): each iteration reads only what it wrote itself. Placed inside, P loses nothing. In
+ *   the
+ *   example the note on i says so; without it P would stand outside of i, with all of its 64 elements.
+ * - Any other reason, or none on a loop that runs one iteration after the other: values of P may have to
+ *   last, so that P stands outside of the loop if a loop further out keeps its order and hands them on. If
+ * the
+ *   note "owned" were wrong, iterations that run at the same time would overwrite each other's elements
+ * there.
+ * - No note on a loop whose iterations run at the same time: an error, since neither place is right then.
+ * A buffer that nobody reads is placed as far inside as its writes are, whatever the notes say.
  *
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot
  * the shape, only what the predicates leave is touched. A buffer of global scope that shrinks to a few
@@ -39,7 +37,6 @@
  * keeps its shape.
  */
 #include "ir/intrinsic.h"
-#include "lower/carry.h"
 #include "lower/reasons.h"
 #include "lower/spill.h"
 
@@ -51,6 +48,7 @@ typedef struct {
     const ir_expr *const *min; /* what its indices are rebased by; NULL: nothing */
     const ir_stmt *at;
     int first, last; /* of a sequence: the statements that use it */
+    bool *by_data;   /* of each dimension: the index of some use is data; NULL: nobody uses it */
 } placement;
 
 typedef struct {
@@ -63,9 +61,8 @@ typedef struct {
     ir_rewrite rw;
     const lower_options *o;
     const ir_program *p;
-    base_map tracked; /* buffer -> placement */
-    base_map users;   /* statement -> base_map of the tracked buffers that it or a child uses */
-    lower_carry carry;
+    base_map tracked;       /* buffer -> placement */
+    base_map users;         /* statement -> base_map of the tracked buffers that it or a child uses */
     base_map fixed;         /* buffers that keep their shape */
     base_map at;            /* statement -> base_vec of placements */
     base_map spilled;       /* memory of launches that became global: it is allocated before the launch */
@@ -79,13 +76,23 @@ typedef struct {
 typedef struct {
     ir_walk walk;
     compactor *c;
+    const ir_stmt *only; /* the statement whose own expressions are looked at, and not its children */
     base_map *out;
 } use_walk;
 
-static void note_use(use_walk *u, const ir_buffer *b)
+/* Notes a use of the buffer. An index that is data may be any, and another one at each time: of these
+ * dimensions nothing is known but their extents. */
+static void note_use(use_walk *u, const ir_buffer *b, const ir_expr *const *index, int n)
 {
-    if (base_map_has(&u->c->tracked, b))
-        base_map_put(u->c->rw.cx, u->out, b, b);
+    placement *p = base_map_get(&u->c->tracked, b);
+
+    if (!p)
+        return;
+    base_map_put(u->walk.cx, u->out, b, b);
+    if (!p->by_data)
+        p->by_data = base_array(u->walk.cx, bool, b->n);
+    for (int d = 0; d < n && d < b->n; d++)
+        p->by_data[d] |= (index[d]->has & (IR_HAS_LOAD | IR_HAS_DATA)) != 0;
 }
 
 static bool note_expr(ir_walk *w, const ir_expr *e)
@@ -93,20 +100,32 @@ static bool note_expr(ir_walk *w, const ir_expr *e)
     use_walk *u = (use_walk *)w;
 
     if (e->op == IR_LOAD)
-        note_use(u, e->load.buffer);
+        note_use(u, e->load.buffer, e->load.index, e->load.n);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
-        note_use(u, e->call.buffer[i]);
+        note_use(u, e->call.buffer[i], NULL, 0);
         base_map_put(w->cx, &u->c->fixed, e->call.buffer[i], e);
     }
     return true;
 }
 
-static void use_expr(compactor *c, const ir_expr *e, base_map *out)
+static bool note_stmt(ir_walk *w, const ir_stmt *s)
 {
-    use_walk u = {.walk = {.expr = note_expr, .kinds = IR_KIND_ACCESS, .cx = c->rw.cx}, .c = c, .out = out};
+    use_walk *u = (use_walk *)w;
 
-    if (ir_loads(c->rw.cx, e))
-        ir_walk_expr(&u.walk, e);
+    if (s == u->only && s->kind == IR_STORE)
+        note_use(u, s->store.buffer, s->store.index, s->store.n);
+    return s == u->only;
+}
+
+/* What the statement itself uses, without its children. */
+static void use_own(compactor *c, const ir_stmt *s, base_map *out)
+{
+    use_walk u = {.walk = {.expr = note_expr, .stmt = note_stmt, .kinds = IR_KIND_ACCESS, .cx = c->rw.cx},
+                  .c = c,
+                  .only = s,
+                  .out = out};
+
+    ir_walk_stmt(&u.walk, s);
 }
 
 static void merge(tec_context *cx, base_map *into, const base_map *from)
@@ -130,34 +149,6 @@ static void use_children(compactor *c, const ir_stmt *s, base_map *out)
         merge(cx, out, use_stmt(c, s->branch.then));
         if (s->branch.otherwise)
             merge(cx, out, use_stmt(c, s->branch.otherwise));
-    }
-}
-
-/* What the statement itself uses, without its children. */
-static void use_own(compactor *c, const ir_stmt *s, base_map *out)
-{
-    switch (s->kind) {
-    case IR_STORE:
-        for (int i = 0; i < s->store.n; i++)
-            use_expr(c, s->store.index[i], out);
-        use_expr(c, s->store.value, out);
-        use_expr(c, s->store.mask, out);
-        if (base_map_has(&c->tracked, s->store.buffer))
-            base_map_put(c->rw.cx, out, s->store.buffer, s->store.buffer);
-        break;
-    case IR_FOR:
-        use_expr(c, s->loop.min, out);
-        use_expr(c, s->loop.extent, out);
-        break;
-    case IR_LET_STMT: use_expr(c, s->let.value, out); break;
-    case IR_IF: use_expr(c, s->branch.cond, out); break;
-    case IR_ASSERT: use_expr(c, s->check.cond, out); break;
-    case IR_EVALUATE: use_expr(c, s->value, out); break;
-    case IR_ATTRIBUTE: use_expr(c, s->attribute.value, out); break;
-    case IR_BLOCK:
-    case IR_UPDATE:
-    case IR_ALLOCATE:
-    case IR_SEQ: break;
     }
 }
 
@@ -185,6 +176,42 @@ static bool uses_itself(compactor *c, const ir_stmt *s, const ir_buffer *b)
 
     use_own(c, s, &own);
     return base_map_has(&own, b);
+}
+
+/* ---- which elements ---- */
+
+/* What a statement reads and writes of a buffer, seen from outside: a hull each; NULL: nothing. */
+typedef struct {
+    const ir_region *read, *write;
+} touch;
+
+/* The box with all of the dimensions whose indices are data: these may be any, and others at each time. */
+static const ir_region *widen(tec_context *cx, const ir_region *r, const bool *by_data)
+{
+    ir_region *wide = base_copy(cx, r, sizeof *r);
+    const ir_expr **min = base_copy(cx, r->min, (size_t)r->buffer->n * sizeof *min);
+    const ir_expr **extent = base_copy(cx, r->extent, (size_t)r->buffer->n * sizeof *extent);
+
+    for (int d = 0; d < r->buffer->n; d++) {
+        if (!by_data[d] && !ir_loads(cx, min[d]) && !ir_loads(cx, extent[d]))
+            continue;
+        min[d] = ir_int(cx, 0);
+        extent[d] = r->buffer->shape[d];
+    }
+    wide->min = min;
+    wide->extent = extent;
+    return wide;
+}
+
+static touch touched(const compactor *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b)
+{
+    tec_context *cx = ir_facts_context(f);
+    base_vec reads = {0}, writes = {0};
+    const placement *p = base_map_get(&c->tracked, b);
+
+    ir_touched_of(f, s, b, &reads, &writes);
+    return (touch){.read = reads.n ? widen(cx, reads.at[0], p->by_data) : NULL,
+                   .write = writes.n ? widen(cx, writes.at[0], p->by_data) : NULL};
 }
 
 /* ---- where ---- */
@@ -215,23 +242,6 @@ static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer 
     }
     *inside = lower_inside(f, s);
     return lower_inner(s);
-}
-
-static bool is_one_after_another(const ir_stmt *loop)
-{
-    return loop->loop.how == IR_SERIAL || loop->loop.how == IR_UNROLLED;
-}
-
-/* Whether b may be one for all iterations of a loop of the chain that run at the same time. f holds outside
- * of
- * the loop. */
-static bool may_be_common(const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
-{
-    const char *reason = lower_reason(ir_facts_context(f), loop, b);
-
-    return (lower_is_thread(loop) && b->scope != IR_GLOBAL) ||
-           (reason && !base_same(reason, tree_reason_text(TREE_PRIVATE))) ||
-           ir_prove_le(f, loop->loop.extent, ir_int(ir_facts_context(f), 1));
 }
 
 /* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
@@ -273,30 +283,47 @@ static int outside_of_launch(const descent *d, int place)
     return place;
 }
 
-static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
+/* A loop that needs no note, whatever its kind: it has one iteration at most, or the buffer was memory of a
+ * launch, of which each iteration has a part (lower/spill.c). */
+static bool is_common(const compactor *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+{
+    return base_map_has(&c->spilled, b) || ir_prove_le(f, loop->loop.extent, ir_int(c->rw.cx, 1));
+}
+
+static bool lacks_reason(const compactor *c, const ir_stmt *loop, const ir_buffer *b)
+{
+    return base_fail(
+        c->rw.cx, TEC_INVALID, loop->loc,
+        "loop '%s' is %s, and no note says whether each iteration has its own '%s': run the pass "
+        "'reasons' on the loop tree, or note @reason.%s(\"private\") or @reason.%s(\"owned\")",
+        loop->loop.var->var.name, ir_how_text(loop->loop.how), b->name, b->name, b->name);
+}
+
+/* Finds the place of b's allocation, the last statement of the chain; false with an error. f: of the
+ * program. */
+static bool descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
 {
     for (const ir_stmt *s = c->p->body; s; s = only_user(c, s, b, f, &f)) {
         base_push(c->rw.cx, &d->chain, s);
         base_push(c->rw.cx, &d->facts, f);
     }
     d->all = d->chain.n;
-    /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops
-     * around. */
-    int place = d->chain.n - 1, launch = launch_of(c, d, b);
-    for (int i = place; i > launch; i--) {
+    int innermost = d->chain.n - 1, launch = launch_of(c, d, b), place = innermost;
+    bool is_read = touched(c, d->facts.at[innermost], d->chain.at[innermost], b).read != NULL;
+    for (int i = innermost; is_read && i > launch; i--) {
         const ir_stmt *s = d->chain.at[i];
+        tree_reason reason = s->kind == IR_FOR ? lower_reason(c->rw.cx, s, b) : TREE_DEPENDS;
 
-        if (s->kind != IR_FOR)
-            continue;
-        if (!lower_carries(&c->carry, d->facts.at[i], s, b))
+        if (reason == TREE_PRIVATE)
             break;
-        if (is_one_after_another(s))
+        if (s->kind == IR_FOR && !tree_needs_reason(s, b))
             place = i;
-        else if (!may_be_common(d->facts.at[i], s, b))
-            break;
+        else if (s->kind == IR_FOR && reason == TREE_DEPENDS && !is_common(c, d->facts.at[i], s, b))
+            return lacks_reason(c, s, b);
     }
     place = base_map_has(&c->spilled, b) ? outside_of_launch(d, place) : place;
     d->chain.n = outside_of_intrinsics(d, place) + 1;
+    return true;
 }
 
 /* ---- how large ---- */
@@ -392,7 +419,7 @@ static void localise(compactor *c, const placement *p, ir_buffer *b)
         b->scope = IR_LOCAL;
 }
 
-static ir_region hull(const ir_facts *f, const lower_touch *t, const ir_buffer *b)
+static ir_region hull(const ir_facts *f, const touch *t, const ir_buffer *b)
 {
     const ir_region *read = t->read, *write = t->write;
 
@@ -450,7 +477,7 @@ static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d,
                           NULL);
 }
 
-static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const lower_touch *t, placement *p)
+static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const touch *t, placement *p)
 {
     tec_context *cx = c->rw.cx;
     ir_buffer *b = ir_buffer_copy(cx, p->old);
@@ -499,19 +526,16 @@ static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
     if (!uses(c, c->p->body, b))
         return true;
     p->old = b;
-    descend(c, program, b, &d);
+    if (!descend(c, program, b, &d))
+        return false;
+    const ir_facts *f = d.facts.at[d.chain.n - 1];
     p->at = d.chain.at[d.chain.n - 1];
     choose_range(c, p);
-    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d,
-                  lower_touched(&c->carry, d.facts.at[d.chain.n - 1], p->at, b), p))
+    touch t = touched(c, f, p->at, b);
+    if (!shape_it(c, f, &d, &t, p))
         return false;
 
-    base_vec *list = base_map_get(&c->at, p->at);
-    if (!list) {
-        list = base_new(c->rw.cx, base_vec);
-        base_map_put(c->rw.cx, &c->at, p->at, list);
-    }
-    base_push(c->rw.cx, list, p);
+    lower_list_add(c->rw.cx, &c->at, p->at, p);
     return true;
 }
 
@@ -658,7 +682,6 @@ static const ir_program *compact(const lower_options *o, const ir_program *p, ba
     compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer},
                    .o = o,
                    .p = p,
-                   .carry.cx = o->cx,
                    .spilled = spilled};
 
     if (!place_all(&c)) {

@@ -91,17 +91,6 @@ static const ir_stmt *init_block(const ir_facts *f, const tree_site *s)
     return ir_block_stmt(cx, init, bind, NULL);
 }
 
-static void put_before(placer *p, const ir_stmt *where, const ir_stmt *init)
-{
-    base_vec *list = base_map_get(&p->before, where);
-
-    if (!list) {
-        list = base_new(p->rw.cx, base_vec);
-        base_map_put(p->rw.cx, &p->before, where, list);
-    }
-    base_push(p->rw.cx, list, init);
-}
-
 /* Reduce variables whose extent is not known to be at least 1: the first, or NULL. */
 static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
 {
@@ -222,7 +211,7 @@ static bool place(placer *p, const ir_facts *program, const tree_site *s)
                               ? hoisted(outside, s, at, &reduce, &spatial, &guards)
                               : in_place(outside, s, mixed_loop(s, at, &reduce, &spatial), &guards, guarded);
     if (init)
-        put_before(p, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
+        lower_list_add(cx, &p->before, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
     return init != NULL;
 }
 

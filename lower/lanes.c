@@ -41,6 +41,7 @@
 #include "lower/lanes.h"
 #include "ir/calls.h"
 #include "ir/region/region.h"
+#include "lower/reasons.h"
 
 /* Longer loops are not padded to a power of two. */
 enum { MAX_PADDED = 256 };
@@ -54,6 +55,14 @@ static bool is_dimension(const tree_site *s, const ir_expr *var)
     return false;
 }
 
+/* The loops and lets of path[at..] that the elements of the block depend on. */
+static void add_spatial(tec_context *cx, const tree_site *s, int at, base_map *out)
+{
+    for (int i = 0; i < s->block->n_iters; i++)
+        if (s->block->iters[i].kind != IR_REDUCE_ITER)
+            lower_used(cx, s, at, s->stmt->block.bind[i], out);
+}
+
 /* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the
  * last: partial results in registers, which those along x may have, have no dimension that others could
  * share. Only a loop that no element depends on can be split into lanes of one element. */
@@ -61,13 +70,10 @@ static int lane_loop(const lower_splitter *sp, const tree_site *s)
 {
     tec_context *cx = sp->rw.cx;
     base_map reduce = {0}, spatial = {0};
-    const ir_block *b = s->stmt->block.block;
     int found = -1;
 
     lower_reduce_vars(cx, s, &reduce);
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_REDUCE_ITER)
-            lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
+    add_spatial(cx, s, 0, &spatial);
     for (int i = 0; i < s->n; i++)
         if (s->path[i]->kind == IR_FOR && sp->kind->runs(s->path[i]->loop.how) &&
             base_map_has(&reduce, s->path[i]->loop.var) && !base_map_has(&spatial, s->path[i]->loop.var) &&
@@ -166,12 +172,9 @@ static lower_start first_point(const lower_splitter *sp, const tree_site *s)
 static bool is_mixed(tec_context *cx, const tree_site *s)
 {
     base_map reduce = {0}, spatial = {0};
-    const ir_block *b = s->stmt->block.block;
 
     lower_reduce_vars(cx, s, &reduce);
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_REDUCE_ITER)
-            lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
+    add_spatial(cx, s, 0, &spatial);
     for (int i = 0; i < s->n; i++)
         if (s->path[i]->kind == IR_FOR && base_map_has(&reduce, s->path[i]->loop.var) &&
             base_map_has(&spatial, s->path[i]->loop.var) && !is_dimension(s, s->path[i]->loop.var))
@@ -454,17 +457,6 @@ static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *r, int64
 
 /* ---- the whole ---- */
 
-static void put(lower_splitter *sp, base_map *where, const ir_stmt *loop, const ir_stmt *s)
-{
-    base_vec *list = base_map_get(where, loop);
-
-    if (!list) {
-        list = base_new(sp->rw.cx, base_vec);
-        base_map_put(sp->rw.cx, where, loop, list);
-    }
-    base_push(sp->rw.cx, list, s);
-}
-
 static bool uses_any(tec_context *cx, const ir_expr *e, const base_map *set)
 {
     base_vec vars = {0};
@@ -599,9 +591,7 @@ static bool split(lower_splitter *sp, const tree_site *s, int loop)
     r.at = outermost(cx, s, &r.reduce, loop);
     ir_is_int(s->path[loop]->loop.extent, &r.extent);
     sp->kind->shape(sp, &r);
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_REDUCE_ITER)
-            lower_used(cx, s, r.at, s->stmt->block.bind[i], &r.spatial);
+    add_spatial(cx, s, r.at, &r.spatial);
     if (!guard_elements(sp, &r))
         return sp->kind->refuse(sp, s, loop,
                                 "a condition on its elements and its terms at once is no comparison of sums");
@@ -609,15 +599,31 @@ static bool split(lower_splitter *sp, const tree_site *s, int loop)
     for (int i = 0; i < r.update->update.combiner->n; i++)
         r.part[i] = partial_buffer(sp, &r, i);
 
+    for (int i = 0; i < r.at + BASE_PLANT_ON(cx, reason_parts); i++)
+        for (int k = 0; s->path[i]->kind == IR_FOR && k < r.update->update.combiner->n; k++)
+            lower_list_add(cx, &sp->around, s->path[i], r.part[k]);
     top = s->path[r.at];
     base_map_put(cx, &sp->blocks, s->stmt, lane_update(sp, &r));
     base_map_put(cx, &sp->lanes, s->path[loop], ir_int(cx, r.lanes));
-    put(sp, &sp->before, top, start(sp, &r));
+    lower_list_add(cx, &sp->before, top, start(sp, &r));
     int64_t left = r.lanes;
     for (; left % 2 == 0; left /= 2)
-        put(sp, &sp->after, top, fold(sp, &r, left / 2));
-    put(sp, &sp->after, top, finish(sp, &r, left));
+        lower_list_add(cx, &sp->after, top, fold(sp, &r, left / 2));
+    lower_list_add(cx, &sp->after, top, finish(sp, &r, left));
     return !base_failed(cx);
+}
+
+/* The partial results start anew in each iteration of the loops around their reduction, but that those in
+ * shared memory are the threads' in common. */
+static const ir_stmt *note_parts(tec_context *cx, const ir_stmt *loop, const base_vec *parts)
+{
+    for (int i = 0; parts && i < parts->n; i++) {
+        const ir_buffer *part = parts->at[i];
+
+        if (!lower_is_thread(loop) || part->scope != IR_SHARED)
+            loop = lower_with_reason(cx, loop, part, TREE_PRIVATE);
+    }
+    return loop;
 }
 
 /* Statements to put before and behind are kept in order: the start, the loop, the foldings, the finish. */
@@ -636,6 +642,7 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
         serial->loop.how = IR_SERIAL;
         out = serial;
     }
+    out = out ? note_parts(rw->cx, out, base_map_get(&sp->around, s)) : NULL;
     const ir_expr *lanes = base_map_get(&sp->lanes, s);
     if (out && lanes)
         out = ir_for_like(rw->cx, out, out->loop.min, lanes, out->loop.body);

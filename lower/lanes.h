@@ -24,6 +24,7 @@ typedef struct {
     base_map lanes;         /* the loop that is split -> its extent from now on */
     base_map blocks;        /* its block statement -> the one that updates the partial results */
     base_map before, after; /* the outermost loop of the reduction -> base_vec of statements */
+    base_map around;        /* a loop around a reduction -> base_vec of the partial results below it */
     base_vec buffers;
 } lower_splitter;
 

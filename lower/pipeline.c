@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "lower/util.h"
+#include "lower/reasons.h"
 
 const lower_pass lower_passes[] = {
 #define LOWER_PASS(name, level, needs, excludes, help)                                                       \
@@ -51,7 +51,10 @@ static bool verify(const lower_options *o, const ir_program *p, const lower_pass
     bool loops = !target_offers(o->target, TARGET_VECTORS) && pass->level == IR_VERIFY_SCALAR;
     ir_verify_level level = loops ? IR_VERIFY_FLAT : pass->level;
 
-    if (!o->no_verify && !ir_verify(o->cx, p, level)) {
+    bool noted = pass->level == IR_VERIFY_TREE && pass >= lower_find("reasons");
+
+    if (!o->no_verify && !(ir_verify(o->cx, p, level) &&
+                           (!noted || lower_check_reasons(o->cx, p, pass->run == lower_reasons)))) {
         base_note(o->cx, (base_loc){0}, "after the pass '%s'", pass->name);
         return false;
     }

@@ -1,5 +1,4 @@
-/* lower/reasons.c -- notes on each loop whose iterations run at the same time why they do not disturb each
- * other in the buffers that they use.
+/* lower/reasons.c -- notes on loops what their iterations are to each other in each buffer.
  *
  *     for i in 0..8 parallel {                   for i in 0..8 parallel @reason.P("private") {
  *       for j in 0..4 { block P(x = j) }           for j in 0..4 { block P(x = j) }
@@ -7,31 +6,47 @@
  *     }                                          }
  *
  * requires  a loop tree as the schedule left it
- * provides  a note for each buffer of the program that is used below such a loop only
+ * provides  for each buffer that is no parameter: a note on each loop around all its uses, from the innermost
+ *           one outward to the first to whose iterations the buffer is private
  * breaks    nothing
  *
- * The schedule admitted the loop, since tree/depend.h gave a reason for each buffer; the same proof gives the
- * same reason here, so that lowering and scheduling cannot differ. Passes that make buffers of their own
- * place them so that they are private to the loops around, and note nothing. A buffer without a reason is
- * what the loop reduces to: its lanes or threads get partial results.
- * The loops in the body of a block all run one after the other (schedule/blockize.c): they have no notes.
+ * The schedule admitted the loops whose iterations run at the same time, since tree/depend.h gave a reason
+ * for each buffer; the same proof gives the same reason here, so that lowering and scheduling cannot differ.
+ * Whoever needs a reason later, as lower/compact.c does to place a buffer, reads the note. Passes that make
+ * buffers of their own note what they know of them (lower/lanes.c). The loops in the body of a block, as
+ * blockize makes them, run one after the other and have no notes: a buffer does not stand inside of them.
+ *
+ * Debug builds hold the notes against the tree after each pass that leaves blocks (lower_check_reasons):
+ * behind this pass each is proven anew; behind the later ones a private buffer must still be used below its
+ * loop alone, and be started there, and no loop may lack a note. A pass that moves a use or an init out of a
+ * loop without the note is caught there.
  */
 #include "lower/reasons.h"
+#include "tree/touch.h"
 
 #include <string.h>
 
 #define KEY "reason."
 
-const char *lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b)
+static const char *key_of(tec_context *cx, const ir_buffer *b)
 {
-    const ir_expr *value = ir_note_get(loop->loop.notes, base_format(cx, KEY "%s", b->name));
-
-    return value && value->op == IR_STRING ? value->string : NULL;
+    return base_format(cx, KEY "%s", b->name);
 }
 
-static bool is_reason(const ir_note *note)
+tree_reason lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b)
 {
-    return strncmp(note->key, KEY, strlen(KEY)) == 0;
+    const ir_expr *value = ir_note_get(loop->loop.notes, key_of(cx, b));
+
+    return value && value->op == IR_STRING ? tree_reason_of_text(value->string) : TREE_DEPENDS;
+}
+
+const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b, tree_reason reason)
+{
+    ir_stmt *copy = ir_stmt_copy(cx, loop);
+
+    copy->loop.notes =
+        ir_note_set(cx, loop->loop.notes, key_of(cx, b), ir_string(cx, tree_reason_text(reason)));
+    return copy;
 }
 
 const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop)
@@ -39,7 +54,7 @@ const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop)
     const ir_note *notes = loop->loop.notes;
 
     for (const ir_note *n = notes; n; n = n->next)
-        if (is_reason(n))
+        if (strncmp(n->key, KEY, strlen(KEY)) == 0)
             notes = ir_note_set(cx, notes, n->key, NULL);
     if (notes == loop->loop.notes)
         return loop;
@@ -48,86 +63,254 @@ const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop)
     return copy;
 }
 
+/* ---- planted faults ---- */
+
+/* A wrong reason instead of the right one, for the fuzzer to find. */
+static tree_reason planted(tec_context *cx, const ir_stmt *loop, const ir_buffer *b, tree_reason reason)
+{
+    bool at_once = tree_needs_reason(loop, b);
+
+    (void)cx;
+    if (BASE_PLANT_ON(cx, reason_carried) && reason == TREE_DEPENDS && !at_once)
+        return TREE_PRIVATE;
+    if (BASE_PLANT_ON(cx, reason_private) && reason == TREE_PRIVATE && at_once)
+        return TREE_OWNED;
+    if (BASE_PLANT_ON(cx, reason_owned) && reason == TREE_OWNED)
+        return TREE_PRIVATE;
+    if (BASE_PLANT_ON(cx, reason_once) && reason == TREE_ONCE)
+        return TREE_PRIVATE;
+    if (BASE_PLANT_ON(cx, reason_combined) && reason == TREE_COMBINED)
+        return TREE_OWNED;
+    return reason;
+}
+
+/* ---- which loops, and why ---- */
+
+typedef struct {
+    const ir_buffer *buffer;
+    tree_reason reason;
+} note;
+
 typedef struct {
     ir_rewrite rw;
     tree_view view;
     tree_sites sites;
+    base_map notes; /* loop -> base_vec of note */
 } noting;
 
-static bool runs_at_once(const ir_stmt *s)
+/* A block that uses the buffer, and the number of its outer loops that all other users stand in, too; NULL:
+ * nobody uses it. */
+static const tree_site *common_user(const noting *n, const ir_buffer *b, int *loops)
 {
-    return s->kind == IR_FOR && s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED;
+    const tree_site *first = NULL;
+
+    for (int i = 0; i < n->sites.n; i++) {
+        const tree_site *site = &n->sites.at[i];
+
+        if (!tree_reads(site->block, b) && !tree_writes(site->block, b))
+            continue;
+        int common = first ? tree_common_loops(first, site) : site->n_loops;
+        first = first ? first : site;
+        *loops = first == site || common < *loops ? common : *loops;
+    }
+    return first;
 }
 
-/* Whether a block outside of the loop uses the buffer, which is allocated outside then, whatever the reason.
- * */
-static bool is_used_outside(const noting *n, const ir_expr *var, const ir_buffer *b)
+static void add_note(noting *n, const ir_stmt *loop, const ir_buffer *b, tree_reason reason)
+{
+    lower_list_add(n->rw.cx, &n->notes, loop, base_copy(n->rw.cx, &(note){b, reason}, sizeof(note)));
+}
+
+/* A loop whose reason the tree no longer shows. The schedule admitted it, so that the buffer is private to
+ * its iterations or owned by them. To have a buffer in each iteration is right for both, unless a loop around
+ * hands on what owners wrote: none does where the next loop around that keeps its order has the buffer
+ * private, or where there is none. */
+static bool is_private_in_effect(const noting *n, const tree_site *user, int at, const ir_buffer *b)
+{
+    const char *why;
+
+    while (--at >= 0)
+        if (!tree_needs_reason(user->loop[at], b))
+            return tree_reason_of_loop(&n->view, &n->sites, b, user->loop[at], &why) == TREE_PRIVATE;
+    return true;
+}
+
+/* The reason of a loop around all uses; TREE_DEPENDS with `why`: it needs one, and has none. */
+static tree_reason reason_of(const noting *n, const tree_site *user, int at, const ir_buffer *b,
+                             const char **why)
+{
+    tree_reason reason = tree_reason_of_loop(&n->view, &n->sites, b, user->loop[at], why);
+
+    return reason == TREE_DEPENDS && *why && is_private_in_effect(n, user, at, b) ? TREE_PRIVATE : reason;
+}
+
+/* From the innermost common loop outward: what lies outside of a loop to which the buffer is private has a
+ * buffer for each iteration, whatever that is to others. */
+static bool find_reasons(noting *n, const tree_site *user, int loops, const ir_buffer *b)
+{
+    tree_reason reason = TREE_DEPENDS;
+
+    for (int i = loops - 1; i >= 0 && reason != TREE_PRIVATE; i--) {
+        const ir_stmt *loop = user->loop[i];
+        const char *why;
+
+        reason = planted(n->rw.cx, loop, b, reason_of(n, user, i, b, &why));
+        if (reason != TREE_DEPENDS)
+            add_note(n, loop, b, reason);
+        else if (why)
+            return base_fail(n->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s, and %s",
+                             loop->loop.var->var.name, ir_how_text(loop->loop.how), why);
+    }
+    return true;
+}
+
+/* The loops further in, which do not hold all uses. Readers that later turn out to read nothing, as a select
+ * with a constant condition does, may leave such a loop around all uses that are left: those are writes. */
+static void note_outside(noting *n, int loops, const ir_buffer *b)
 {
     for (int i = 0; i < n->sites.n; i++) {
         const tree_site *site = &n->sites.at[i];
 
-        if (!tree_depth_under(site, var) && (tree_reads(site->block, b) || tree_writes(site->block, b)))
-            return true;
+        if (tree_writes(site->block, b))
+            for (int k = loops; k < site->n_loops; k++)
+                if (tree_needs_reason(site->loop[k], b))
+                    add_note(n, site->loop[k], b, TREE_OUTSIDE);
     }
-    return false;
 }
 
-/* The buffers of the program that are written below the loop and used nowhere else. */
-static void list_written(const noting *n, const ir_expr *var, base_vec *out)
+static bool note_buffer(noting *n, const ir_buffer *b)
 {
-    base_map done = {0};
+    int loops = 0;
+    const tree_site *user = common_user(n, b, &loops);
 
-    for (int i = 0; i < n->sites.n; i++) {
-        const ir_block *b = n->sites.at[i].block;
-
-        for (int j = 0; tree_depth_under(&n->sites.at[i], var) && j < b->n_writes; j++) {
-            const ir_buffer *buffer = b->writes[j].buffer;
-
-            if (base_map_has(&done, buffer) || tree_is_parameter(n->view.program, buffer))
-                continue;
-            base_map_put(n->rw.cx, &done, buffer, buffer);
-            if (!is_used_outside(n, var, buffer))
-                base_push(n->rw.cx, out, buffer);
-        }
-    }
+    note_outside(n, loops, b);
+    return !user || find_reasons(n, user, loops, b);
 }
 
-/* The loop s with notes that stand for `loop`, the same one before its inside was rewritten: the sites know
- * that. */
-static const ir_stmt *note_loop(const noting *n, const ir_stmt *s, const ir_stmt *loop)
-{
-    tec_context *cx = n->rw.cx;
-    ir_stmt *copy = ir_stmt_copy(cx, lower_without_reasons(cx, s));
-    base_vec written = {0};
+/* ---- the rewrite ---- */
 
-    list_written(n, loop->loop.var, &written);
-    for (int i = 0; i < written.n; i++) {
-        const ir_buffer *b = written.at[i];
-        const char *why;
-        tree_reason reason = tree_reason_for(&n->view, &n->sites, b, loop->loop.var, &why);
-
-        if (reason != TREE_DEPENDS)
-            copy->loop.notes = ir_note_set(cx, copy->loop.notes, base_format(cx, KEY "%s", b->name),
-                                           ir_string(cx, tree_reason_text(reason)));
-    }
-    return copy;
-}
-
+/* Puts the notes that were found onto the loops, in the place of older ones. */
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
-    const ir_stmt *out = s->kind == IR_BLOCK ? s : ir_rewrite_stmt_children(rw, s);
+    noting *n = (noting *)rw;
+    const base_vec *notes = base_map_get(&n->notes, s);
 
-    return out && runs_at_once(s) ? note_loop((const noting *)rw, out, s) : out;
+    const ir_stmt *out = s->kind == IR_BLOCK ? s : ir_rewrite_stmt_children(rw, s);
+    if (!out || s->kind != IR_FOR)
+        return out;
+    out = lower_without_reasons(rw->cx, out);
+    for (int i = 0; notes && i < notes->n; i++) {
+        const note *one = notes->at[i];
+
+        out = lower_with_reason(rw->cx, out, one->buffer, one->reason);
+    }
+    return out;
+}
+
+static noting start(tec_context *cx, const ir_program *p)
+{
+    return (noting){.rw = {.cx = cx, .expr = ir_keep_expr, .stmt = visit, .no_memo = true},
+                    .view = {.cx = cx, .program = p, .facts = ir_facts_of_program(cx, p)},
+                    .sites = tree_all_sites(cx, p->body)};
 }
 
 const ir_program *lower_reasons(const lower_options *o, const ir_program *p)
 {
-    noting n = {.rw = {.cx = o->cx, .expr = ir_keep_expr, .stmt = visit},
-                .view = {.cx = o->cx, .program = p}};
-
     if (p->n_buffers == 0)
         return p;
-    n.view.facts = ir_facts_of_program(o->cx, p);
-    n.sites = tree_all_sites(o->cx, p->body);
+    noting n = start(o->cx, p);
+    for (int i = 0; i < p->n_buffers; i++)
+        if (!note_buffer(&n, p->buffers[i]))
+            return NULL;
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&n.rw, p->body));
+}
+
+/* ---- the check ---- */
+
+static bool contradicts(const noting *n, const ir_stmt *loop, const ir_buffer *b, const char *what)
+{
+    return base_fail(n->rw.cx, TEC_INTERNAL, loop->loc,
+                     "the note @reason.%s(\"%s\") on loop '%s' is wrong: %s", b->name,
+                     tree_reason_text(lower_reason(n->rw.cx, loop, b)), loop->loop.var->var.name, what);
+}
+
+/* The first block below the loop that uses the buffer starts it: writes, and neither reads it nor adds to
+ * it. */
+static bool is_started_below(const noting *n, const ir_stmt *loop, const ir_buffer *b)
+{
+    for (int i = 0; i < n->sites.n; i++) {
+        const ir_block *block = n->sites.at[i].block;
+
+        if (tree_depth_under(&n->sites.at[i], loop->loop.var) &&
+            (tree_reads(block, b) || tree_writes(block, b)))
+            return !tree_reads(block, b) && !tree_adds(n->rw.cx, block);
+    }
+    return true;
+}
+
+/* What can be seen whatever a pass has made of the blocks: `all` blocks that use the buffer stand below the
+ * loop, or only some of them. */
+static bool check_place(const noting *n, const ir_stmt *loop, const ir_buffer *b, bool all)
+{
+    tree_reason noted = lower_reason(n->rw.cx, loop, b);
+
+    if (noted == TREE_PRIVATE && !all)
+        return contradicts(n, loop, b, "the buffer is used outside of the loop");
+    if (noted == TREE_OUTSIDE && all)
+        return contradicts(n, loop, b, "nothing outside of the loop uses the buffer");
+    if (noted == TREE_PRIVATE && !lower_is_blocks(loop) && !is_started_below(n, loop, b))
+        return contradicts(n, loop, b,
+                           "the first block that uses the buffer there goes on with what it holds");
+    if (noted == TREE_DEPENDS && all && tree_needs_reason(loop, b) && !ir_is_value(loop->loop.extent, 1))
+        return base_fail(n->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s and has no note @reason.%s",
+                         loop->loop.var->var.name, ir_how_text(loop->loop.how), b->name);
+    return true;
+}
+
+/* The same proof as that of the note. */
+static bool check_proof(const noting *n, const tree_site *user, int at, const ir_buffer *b)
+{
+    const ir_stmt *loop = user->loop[at];
+    tree_reason noted = lower_reason(n->rw.cx, loop, b);
+    const char *why = NULL;
+
+    if (noted == TREE_DEPENDS)
+        return true;
+    tree_reason found = reason_of(n, user, at, b, &why);
+    return found == noted ||
+           contradicts(n, loop, b,
+                       found != TREE_DEPENDS ? base_format(n->rw.cx, "it is %s", tree_reason_text(found))
+                       : why                 ? why
+                                             : "a later iteration may read what an earlier one wrote");
+}
+
+/* The notes of one buffer on the loops around each block that uses it, up to the first that has it private.
+ * */
+static bool check_buffer(const noting *n, const ir_buffer *b, bool fresh)
+{
+    int loops = 0;
+
+    common_user(n, b, &loops);
+    for (int i = 0; i < n->sites.n; i++) {
+        const tree_site *site = &n->sites.at[i];
+        bool private = !tree_reads(site->block, b) && !tree_writes(site->block, b);
+
+        for (int k = site->n_loops - 1; k >= 0 && !private; k--) {
+            private = lower_reason(n->rw.cx, site->loop[k], b) == TREE_PRIVATE;
+            if (!check_place(n, site->loop[k], b, k < loops) ||
+                (fresh && k < loops && !check_proof(n, site, k, b)))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool lower_check_reasons(tec_context *cx, const ir_program *p, bool fresh)
+{
+    noting n = start(cx, p);
+
+    for (int i = 0; i < p->n_buffers; i++)
+        if (!check_buffer(&n, p->buffers[i], fresh))
+            return false;
+    return true;
 }

@@ -2,8 +2,7 @@
  *
  *     for i in 0..8 parallel @reason.P("private") @reason.S("owned") { ... }
  *
- *     if (base_same(lower_reason(cx, loop, P), tree_reason_text(TREE_PRIVATE))) -> each iteration has its own
- * P
+ *     if (lower_reason(cx, loop, P) == TREE_PRIVATE) -> each iteration has its own P
  */
 #ifndef LOWER_REASONS_H
 #define LOWER_REASONS_H
@@ -11,10 +10,14 @@
 #include "lower/util.h"
 #include "tree/depend.h"
 
-/* The text of the reason for which iterations of the loop do not disturb each other in b; NULL: none is
- * noted. */
-const char *lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b);
-/* The loop without notes of that kind. */
+/* What the iterations of the loop are to each other in b; TREE_DEPENDS: nothing is noted. */
+tree_reason lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b);
+const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b,
+                                 tree_reason reason);
 const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop);
+
+/* Whether the notes on loops fit the tree; fails. `fresh`: as the pass `reasons` left it, so that each note
+ * can be proven anew. For debug builds, while there are blocks. */
+bool lower_check_reasons(tec_context *cx, const ir_program *p, bool fresh);
 
 #endif

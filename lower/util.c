@@ -22,6 +22,17 @@ const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir
     return copy;
 }
 
+void lower_list_add(tec_context *cx, base_map *lists, const void *key, const void *what)
+{
+    base_vec *list = base_map_get(lists, key);
+
+    if (!list) {
+        list = base_new(cx, base_vec);
+        base_map_put(cx, lists, key, list);
+    }
+    base_push(cx, list, what);
+}
+
 /* A comparison as up to two differences d with d <= 0; their number, 0 where it is no such comparison. `a !=
  * b` has no such form: it leaves values on both sides. */
 static int differences(tec_context *cx, const ir_expr *cond, const ir_expr *d[2])

@@ -19,6 +19,9 @@
 /* p with another body: p itself where it is the same pointer, NULL for NULL. */
 const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body);
 
+/* Adds to the end of a list among lists, by their keys: base_map_get gives the base_vec. */
+void lower_list_add(tec_context *cx, base_map *lists, const void *key, const void *what);
+
 /* The facts that hold inside s, and in the second branch of an if. */
 static inline ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s)
 {

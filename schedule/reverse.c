@@ -27,6 +27,7 @@
  * where Q has points, Q would lose instances (empty_loop).
  */
 #include "ir/reason/facts.h"
+#include "ir/reason/itermap.h"
 #include "ir/text.h"
 #include "schedule/depend.h"
 #include "schedule/place.h"
@@ -79,6 +80,67 @@ static bool add_last_steps(sched_move *m, const tree_site *w)
     return true;
 }
 
+/* The conjuncts of the predicate that speak of these loops and of no other loop. */
+static const ir_expr *conditions_on(sched_move *m, const tree_site *w, const ir_expr *const *loop, int n)
+{
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
+
+    ir_conjuncts(m->c->cx, w->stmt->block.where, IR_KEEP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool others = false;
+
+        for (int j = 0; j < w->n_loops; j++) {
+            bool listed = false;
+
+            for (int k = 0; k < n; k++)
+                listed = listed || loop[k] == w->loop[j]->loop.var;
+            others = others || (!listed && ir_uses_var(m->c->cx, all.at[i], w->loop[j]->loop.var));
+        }
+        if (!others)
+            kept = ir_all(m->c->cx, kept, all.at[i]);
+    }
+    return kept;
+}
+
+/* Some iteration of w's loops is the last of its steps: their bindings count, without gaps, from where they
+ * start up to the last step. The later part of a loop that was cut may be behind it already:
+ *
+ *     for k.1 in 0..11 { block Q.copy(step scan = k.1 + 5 in 0..2) where k.1 + 5 < 2 }      5 is after step 1
+ *
+ * and a block that waits for the last step there would never run. */
+static bool reaches_last_step(sched_move *m, const tree_site *w)
+{
+    tec_context *cx = m->c->cx;
+    int n_loops = 0, n = 0, from = tree_common_loops(w, m->site);
+    const ir_facts *f = tree_site_facts(&m->c->s->view, w, from);
+    const ir_expr **loop = base_array(cx, const ir_expr *, w->n_loops),
+                  **extent = base_array(cx, const ir_expr *, w->n_loops),
+                  **bind = base_array(cx, const ir_expr *, w->block->n_iters),
+                  **dom = base_array(cx, const ir_expr *, w->block->n_iters);
+    ir_subst start = {0};
+    ir_iter_map map;
+
+    for (int j = from; j < w->n_loops; j++)
+        if (tree_kind_for(cx, w, w->loop[j]->loop.var) == IR_SCAN) {
+            loop[n_loops] = w->loop[j]->loop.var;
+            extent[n_loops++] = w->loop[j]->loop.extent;
+            base_map_put(cx, &start.vars, w->loop[j]->loop.var, ir_int(cx, 0));
+        }
+    for (int i = 0; i < w->block->n_iters; i++) {
+        const ir_expr *first = ir_apply(cx, &start, w->stmt->block.bind[i]);
+
+        if (w->block->iters[i].kind != IR_SCAN)
+            continue;
+        bind[n] = ir_simplify(f, ir_sub(cx, w->stmt->block.bind[i], first));
+        dom[n] = ir_simplify(f, ir_sub(cx, w->block->iters[i].extent, first));
+        if (!ir_prove_le(f, ir_int(cx, 1), dom[n++]))
+            return false;
+    }
+    return ir_iter_map_detect(f, loop, extent, n_loops, bind, dom, n, conditions_on(m, w, loop, n_loops),
+                              &map);
+}
+
 /* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. A
  * reduction loop at or outside of the target leaves the sum unfinished when an iteration ends. */
 static const tree_site *last_producer(sched_move *m)
@@ -100,8 +162,12 @@ static const tree_site *last_producer(sched_move *m)
                 return sched_refuse(
                     m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop",
                     w->block->name, m->loop_name, w->loop[k]->loop.var->var.name);
+        int steps = m->last_steps.n;
         if (!add_last_steps(m, w))
             return NULL;
+        if (m->last_steps.n > steps && !reaches_last_step(m, w))
+            return sched_refuse(m->c, "it is not proven that '%s' ever makes its last step under '%s'",
+                                w->block->name, m->loop_name);
         add_guards(m, w);
         last = w;
     }

@@ -1,6 +1,9 @@
 /* tree/box.c -- what holds at a block, and which box of a buffer it touches while its outer loops stand
  * still.
  *
+ *     for i in 0..8 { for j in 0..4 { block P(y = i*4 + j) { reads A[y:+3] } } }
+ *         i standing still: A[i*4:+6], since j moves the start by 3 at most and the access is 3 wide
+ *
  * Most indices are sums of loops with constant factors, and most loops have constant extents: then the box is
  * read off the sum. Everything else is ir_region_over's.
  */
@@ -330,4 +333,16 @@ bool tree_has_guard(const tree_view *v, const tree_site *site, const ir_expr *gu
             return false;
     }
     return true;
+}
+
+const ir_facts *tree_running_facts(const tree_view *v, const tree_site *site, int fixed)
+{
+    const ir_facts *f = tree_site_facts(v, site, fixed);
+    const ir_expr *guard = tree_outer_guard(v, site, fixed);
+
+    if (!guard)
+        return f;
+    ir_facts *known = ir_facts_new(v->cx, f);
+    ir_facts_assume(known, guard);
+    return known;
 }

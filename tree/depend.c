@@ -1,4 +1,10 @@
-/* tree/depend.c -- independence of iterations.
+/* tree/depend.c -- what the iterations of a loop are to each other in a buffer: the reasons.
+ *
+ *     for i in 0..8 {
+ *       for j in 0..4 { block P(x = j) { P[x] = A[i, x] } }               P: private (private.c)
+ *       for j in 0..4 { block C(y = i, x = j) { C[y, x] = P[3 - x] } }    C: owned, i moves the box [i, 0:4]
+ *       block S(k reduce = i) { S[0] sum= C[k, 0] }                       S: combined
+ *     }
  *
  * All answers are proofs: "no" means that the fact was not proven. An iteration of a loop can only be
  * disturbed by another one where an element crosses between them, and none does where
@@ -6,6 +12,8 @@
  * - one block owns it: distinct iterations of that block write distinct elements (fill.c), and everything
  *   else in an iteration stays within what the owner writes in the same iteration, or
  * - the loop runs at most once.
+ * What would go wrong without the second half of ownership: if a block of the loop read C[7 - y, x],
+ * iterations would write elements of their own, and still meet those of others while they are written.
  *
  * Lowering does not prove this again: lower/reasons.c notes on the loop which of these it was, and
  * lower/compact.c reads the note.
@@ -126,12 +134,12 @@ static bool has_no_points(const tree_view *v, const ir_block *b)
  * block never runs. */
 static bool runs_once(const tree_view *v, const tree_site *site, const ir_expr *var)
 {
-    int depth = tree_depth_under(site, var);
+    int depth = tree_depth_under(site, var), most = 1 + BASE_PLANT_ON(v->cx, reason_runs);
 
     if (has_no_points(v, site->block))
         return true;
     if (ir_prove_le(tree_site_facts(v, site, depth - 1), site->loop[depth - 1]->loop.extent,
-                    ir_int(v->cx, 1)))
+                    ir_int(v->cx, most)))
         return true;
     if (!ir_uses_var(v->cx, site->stmt->block.where, var))
         return false;
@@ -140,6 +148,7 @@ static bool runs_once(const tree_view *v, const tree_site *site, const ir_expr *
     return ir_prove_le(inside, var, ir_int(v->cx, 0));
 }
 
+/* Each block below the loop that uses the buffer runs in its first iteration at most. */
 static bool all_run_once(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++) {
@@ -152,6 +161,9 @@ static bool all_run_once(const tree_view *v, const tree_sites *all, const ir_buf
     return true;
 }
 
+/* Why w does not own the buffer in the loop of `var`, where it makes this access; NULL: it does. In the
+ * example above, w = C: i is a spatial loop of C; its box [i, 0:4] moves by 1 in a dimension in which it is
+ * 1 wide; no other block uses C there but S, whose box [i, 0] lies within. */
 static const char *conflict(const tree_view *v, const tree_sites *all, const tree_site *w,
                             const ir_region *access, const ir_expr *var)
 {
@@ -175,7 +187,7 @@ static const char *conflict(const tree_view *v, const tree_sites *all, const tre
         own = NULL;
     if (!shared)
         return own ? base_format(v->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
-    if (own || !tree_all_within(v, all, w, b, var, &box, true) ||
+    if (own || !tree_all_within(v, all, w, b, var, &box) ||
         !(apart || tree_fills(v, w, access, &box, depth) || all_run_once(v, all, b, var)))
         return base_format(v->cx,
                            "it is not proven that each iteration of '%s' uses only its own elements of '%s', "
@@ -184,6 +196,8 @@ static const char *conflict(const tree_view *v, const tree_sites *all, const tre
     return NULL;
 }
 
+/* Another buffer below the loop that may be the same memory: nothing is known of which elements meet; NULL:
+ * none. */
 static const char *aliased(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
 {
     for (int i = 0; b->alias && i < all->n; i++) {
@@ -248,6 +262,11 @@ static bool is_shared_by_threads(const tree_sites *all, const ir_buffer *b, cons
     return false;
 }
 
+static bool is_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    return !is_shared_by_threads(all, b, var) && tree_private(v, all, b, var);
+}
+
 /* No two iterations of the loop run a block. */
 static bool runs_at_most_once(const tree_view *v, const tree_sites *all, const ir_expr *var)
 {
@@ -257,16 +276,58 @@ static bool runs_at_most_once(const tree_view *v, const tree_sites *all, const i
     return true;
 }
 
-tree_reason tree_reason_for(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var,
-                            const char **why)
+/* The first of PRIVATE, OWNED, ONCE that is proven, or DEPENDS. `why`, for the reader: what keeps the buffer
+ * from being owned; NULL for an owned or a private one. */
+static tree_reason reason_for(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+                              const ir_expr *var, const char **why)
 {
     *why = NULL;
-    if (!is_shared_by_threads(all, b, var) && tree_private(v, all, b, var))
+    if (is_private(v, all, b, var))
         return TREE_PRIVATE;
     *why = tree_buffer_dependence(v, all, b, var);
     if (!*why)
         return TREE_OWNED;
     return runs_at_most_once(v, all, var) ? TREE_ONCE : TREE_DEPENDS;
+}
+
+/* All blocks below the loop that write the buffer add to it over the loop. */
+static bool is_combined(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    bool any = false;
+
+    for (int i = 0; i < all->n; i++) {
+        const tree_site *site = &all->at[i];
+
+        if (!tree_depth_under(site, var) || !tree_access(site->block->writes, site->block->n_writes, b))
+            continue;
+        if (tree_kind_for(v->cx, site, var) != IR_REDUCE_ITER || !tree_combiner(site->block))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *b)
+{
+    ir_how how = loop->loop.how;
+
+    return how != IR_SERIAL && how != IR_UNROLLED &&
+           (b->scope == IR_GLOBAL || how < IR_THREAD_X || how > IR_THREAD_Z);
+}
+
+tree_reason tree_reason_of_loop(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+                                const ir_stmt *loop, const char **why)
+{
+    const ir_expr *var = loop->loop.var;
+
+    *why = NULL;
+    /* memory of a launch is a block's own */
+    if (loop->loop.how >= IR_BLOCK_X && loop->loop.how <= IR_BLOCK_Z && b->scope != IR_GLOBAL)
+        return TREE_PRIVATE;
+    if (!tree_needs_reason(loop, b))
+        return is_private(v, all, b, var) ? TREE_PRIVATE : TREE_DEPENDS;
+    tree_reason reason = reason_for(v, all, b, var, why);
+    return reason == TREE_DEPENDS && is_combined(v, all, b, var) ? TREE_COMBINED : reason;
 }
 
 const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_expr *var)
@@ -285,7 +346,7 @@ const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_
             if (base_map_has(&done, b))
                 continue;
             base_map_put(v->cx, &done, b, b);
-            if (tree_reason_for(v, all, b, var, &why) == TREE_DEPENDS)
+            if (reason_for(v, all, b, var, &why) == TREE_DEPENDS)
                 return why;
         }
         if (tree_has_effect(v->cx, block->body))
@@ -303,6 +364,16 @@ const char *tree_reason_text(tree_reason reason)
     case TREE_PRIVATE: return "private";
     case TREE_OWNED: return "owned";
     case TREE_ONCE: return "once";
+    case TREE_COMBINED: return "combined";
+    case TREE_OUTSIDE: return "outside";
     }
     return NULL;
+}
+
+tree_reason tree_reason_of_text(const char *text)
+{
+    for (tree_reason r = TREE_PRIVATE; r <= TREE_OUTSIDE; r++)
+        if (base_same(text, tree_reason_text(r)))
+            return r;
+    return TREE_DEPENDS;
 }

@@ -21,9 +21,9 @@ bool tree_reads_within(const tree_view *v, const tree_site *q, const ir_region *
 bool tree_never_meets(const tree_view *v, const tree_site *site, const ir_region *read,
                       const tree_site *owner, const ir_expr *var);
 /* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand
- * still. `but_earlier`: what the owner does not write anywhere in the loop may be read, too. */
+ * still. What the owner does not write anywhere in the loop may be read, too. */
 bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site *owner, const ir_buffer *b,
-                     const ir_expr *var, const ir_region *box, bool but_earlier);
+                     const ir_expr *var, const ir_region *box);
 /* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and
  * nothing else uses it. */
 bool tree_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var);
@@ -38,16 +38,26 @@ const char *tree_buffer_dependence(const tree_view *v, const tree_sites *all, co
                                    const ir_expr *var);
 /* Why iterations of a loop that run at the same time do not disturb each other in a buffer. */
 typedef enum {
-    TREE_DEPENDS, /* it is not proven that they do not */
+    TREE_DEPENDS, /* nothing is proven */
     TREE_PRIVATE, /* each reads only what it wrote itself before: each may have a buffer of its own */
     TREE_OWNED,   /* no two write one element, and none reads what another one writes */
-    TREE_ONCE     /* no two iterations run a block */
+    TREE_ONCE,    /* no two iterations run a block */
+    /* each adds its terms to the same elements by the combiner of a reduction: whoever lowers the loop makes
+     * partial results */
+    TREE_COMBINED,
+    TREE_OUTSIDE /* the buffer is used outside of the loop, too: all iterations have it in common */
 } tree_reason;
-/* The first of these that is proven. `why`, for the reader: what keeps the buffer from being owned; NULL for
- * an owned or a private one. */
-tree_reason tree_reason_for(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var,
-                            const char **why);
-const char *tree_reason_text(tree_reason reason); /* "private" */
+/* What lowering has to know of a buffer that is used below the loop alone. Where iterations run one after the
+ * other, or the threads of a loop have the buffer in common and meet at barriers: PRIVATE, or DEPENDS for
+ * what an iteration may hand on. Where they run at the same time: any but OUTSIDE; DEPENDS, with `why`, where
+ * nothing is proven. */
+tree_reason tree_reason_of_loop(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+                                const ir_stmt *loop, const char **why);
+/* The iterations of the loop run at the same time, and it takes a reason that the buffer does not disturb
+ * them. */
+bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *b);
+const char *tree_reason_text(tree_reason reason);  /* "private" */
+tree_reason tree_reason_of_text(const char *text); /* TREE_DEPENDS: no such reason */
 /* The same for all buffers that are not private to the loop. NULL where no iteration of the loop writes what
  * another one reads or writes; otherwise the reason, for the reader. */
 const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_expr *var);

@@ -7,6 +7,15 @@
  * All answers are proofs: "no" means that the fact was not proven. They rest on the iterator map
  * (ir/reason/itermap.h) from the inner loops, under the predicate, to the elements: through the store's own
  * map, which may be a layout. Points outside a block's domain are no instances and count as filled.
+ *
+ *     for a in 0..3 { for b in 0..4 { block Q(y = i*12 + a*4 + b in 0..n) where y < n && a*4 + b < 10 } }
+ *
+ * The box of Q with i standing still is Q[i*12:+10]. Its spatial binding, less the minimum, is a*4 + b: a
+ * bijection from 3 x 4 points onto 0..12, and under `a*4 + b < 10` onto 0..10, which is the box. `y < n`
+ * only keeps Q in its domain and is left out: what it skips does not exist. Had the condition been `b < 3`,
+ * the map would miss every fourth element, and who relied on the box would read what was never written.
+ * Loops that reduce are left out, since each of their iterations writes the same elements; all others must
+ * run at least once where the box has elements.
  */
 #include "ir/reason/facts.h"
 #include "ir/reason/itermap.h"
@@ -339,10 +348,14 @@ static bool runs_at_zero(const tree_view *v, const tree_site *site, int iter, in
  * runs. */
 static bool single_values_hold(const tree_view *v, const tree_site *site, const store_map *store, int fixed)
 {
+    const ir_expr *guard = tree_outer_guard(v, site, fixed);
+    ir_facts *f = ir_facts_new(v->cx, tree_site_facts(v, site, site->n_loops));
+
+    if (guard)
+        ir_facts_assume(f, guard);
     for (int i = 0; i < site->block->n_iters; i++)
         if (!store->used[i] && site->block->iters[i].kind == IR_SPATIAL &&
-            !ir_prove_equal(tree_site_facts(v, site, site->n_loops), site->stmt->block.bind[i],
-                            ir_int(v->cx, 0)) &&
+            !ir_prove_equal(f, site->stmt->block.bind[i], ir_int(v->cx, 0)) &&
             !runs_at_zero(v, site, i, fixed))
             return false;
     return true;
@@ -387,27 +400,72 @@ static bool loops_run(const tree_view *v, const tree_site *site, const store_map
     return true;
 }
 
-/* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly. */
+/* The box ends within the domain of the iteration variable. */
+static bool ends_inside(const tree_view *v, const tree_site *site, const store_map *store,
+                        const ir_region *box, int iter, int fixed)
+{
+    int d = store->dim_of[iter];
+    const ir_expr *end =
+        ir_add(v->cx, site->block->iters[iter].extent, ir_int(v->cx, tree_store_shift(store->access, d)));
+
+    return ir_prove_le(tree_site_facts(v, site, fixed), ir_add(v->cx, box->min[d], box->extent[d]), end);
+}
+
+/* The predicate without the conjuncts that cut a dimension of the box at the end of the domain: of the box
+ * [4*i:+4, 0:n] written by `v = i*4 + a where v < 10 && w = b*8 + c < n`, only w < n is left. */
+static const ir_expr *cuts_of_box(const tree_view *v, const tree_site *site, const store_map *store,
+                                  const ir_region *box, const ir_expr *guards, int fixed)
+{
+    base_vec all = {0};
+    const ir_expr *kept = guards;
+
+    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool inside = true;
+
+        for (int k = 0; inside && k < site->block->n_iters; k++)
+            for (int j = fixed; inside && j < site->n_loops && store->dim_of[k] >= 0; j++)
+                if (ir_uses_var(v->cx, site->stmt->block.bind[k], site->loop[j]->loop.var) &&
+                    ir_uses_var(v->cx, all.at[i], site->loop[j]->loop.var))
+                    inside = ends_inside(v, site, store, box, k, fixed);
+        if (inside)
+            kept = ir_all(v->cx, kept, all.at[i]);
+    }
+    return kept;
+}
+
+static bool is_point(const ir_region *access)
+{
+    for (int d = 0; d < access->buffer->n; d++)
+        if (!ir_is_value(access->extent[d], 1))
+            return false;
+    return true;
+}
+
+/* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly; or
+ * both, in different dimensions. */
 bool tree_fills(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
                 int fixed)
 {
     const ir_expr *where = site->stmt->block.where, *guards = tree_loop_guards(v, site);
     store_map store;
 
+    if (!is_point(access)) {
+        ir_region point;
+        const tree_site *unfolded = tree_unfold(v, site, access->buffer, &point);
+
+        return unfolded && tree_fills(v, unfolded, &point, box, fixed);
+    }
     if (site->branches || !read_store(v, site->block, access, &store) ||
         !loops_run(v, site, &store, box, fixed) || !single_values_hold(v, site, &store, fixed))
         return false;
     if (store.plain && !guards && tree_counts_box(v, site, access, store.dim_of, box, fixed))
         return true;
     return onto_box(v, site, guards, &store, box, fixed) ||
-           (guards != where && onto_box(v, site, where, &store, box, fixed));
-}
-
-bool tree_covers(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
-                 int fixed)
-{
-    return (!tree_accumulates(v->cx, site->block) || tree_completes_inside(v->cx, site, fixed)) &&
-           tree_fills(v, site, access, box, fixed);
+           (guards != where &&
+            (onto_box(v, site, where, &store, box, fixed) ||
+             (store.plain &&
+              onto_box(v, site, cuts_of_box(v, site, &store, box, guards, fixed), &store, box, fixed))));
 }
 
 bool tree_injective(const tree_view *v, const tree_site *site, int fixed, const char **reason)

@@ -1,32 +1,68 @@
-/* tree/private.c -- what one iteration of a loop reads and wrote itself.
+/* tree/private.c -- which buffers are private to the iterations of a loop: what an iteration reads of them,
+ * it wrote itself before.
  *
- * The order of a legal tree is what the proofs start from: whatever is read was written before by what the
- * definition requires. A buffer is private to a loop where it is used below it only, and each iteration first
- * writes all that it reads: at once, by a first writer that covers its box, or anew in each iteration of
- * loops further in, as halos are.
+ *     for i in 0..8 {
+ *       for j in 0..3 { for k in 0..4 { block P(x = i*8 + j*4 + k) where j*4 + k < 10 { P[x] = .. } } }
+ *       for j in 0..8 { block B(y = i*8 + j) { B[y] = P[y] + P[y + 2] } }
+ *     }
+ *
+ * Assumed: the tree is legal, so that whatever is read was written before by what the definition requires,
+ * and points outside of a block's domain are nobody's.
+ * What follows: with i standing still, P writes the box P[i*8:+10], all of it (fill.c), and B reads
+ * P[i*8:+10]. So each iteration could have 10 elements of its own, or run at the same time as the others.
+ * What would go wrong without the checks:
+ * - fills: with `j*4 + k < 9`, P[i*8 + 9] is left to iteration i + 1, or to a loop before.
+ * - within: with P[y + 3], the last j reads P[i*8 + 10], which iteration i + 1 writes.
+ * - runs_with: with `i < 4` on P alone, the later iterations read what an earlier loop wrote.
+ * - order: with B first, an iteration reads what the one before wrote.
+ * - needs_of: a sum that has no init in the iteration goes on with what the one before left.
+ *
+ * A reader and its writer may share loops further in than i, as where a halo is written anew for each tile:
+ * then the box is that of one iteration of all loops that they share. Several writers may fill the box
+ * together, as the parts of a loop that was cut do.
  */
 #include "ir/reason/facts.h"
 #include "tree/depend.h"
 #include "tree/touch.h"
 
-/* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because
- * they lie outside its domain do not count. */
-static bool runs_with(const tree_view *v, const tree_site *q, const tree_site *w, int fixed)
+static bool is_indexed_by(const tree_view *v, const ir_region *access, const ir_expr *var)
 {
-    base_vec outer = {0}, guards = {0};
+    for (int d = 0; d < access->buffer->n; d++)
+        if (ir_uses_var(v->cx, access->min[d], var) || ir_uses_var(v->cx, access->extent[d], var))
+            return true;
+    return false;
+}
+
+/* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because
+ * its indices would lie outside of its domain do not count: nobody reads elements that do not exist. A
+ * variable that indexes nothing does:
+ *
+ *     for i in 0..8 {
+ *       block P(z = i in 0..1, x = 0 in 0..1) where i < 1 { P[x] = A[x] }     once, though z has no
+ * dimension in P
+ *       block B(y = i in 0..8) { B[y] = P[0] }                                reads what i = 0 wrote
+ *     }
+ */
+static bool runs_with(const tree_view *v, const tree_site *q, const tree_site *w, const ir_region *write,
+                      int fixed)
+{
+    base_vec outer = {0};
 
     tree_outer_guards(v, w, fixed, &outer);
-    if (outer.n == 0)
+    if (outer.n == 0 || BASE_PLANT_ON(v->cx, reason_guard))
         return true;
-    ir_conjuncts(v->cx, tree_loop_guards(v, w), IR_KEEP_LIKELY, &guards);
-    for (int i = 0; i < outer.n; i++) {
-        bool counts = false;
+    ir_facts *known = ir_facts_new(v->cx, tree_running_facts(v, q, fixed));
+    for (int i = 0; i < w->block->n_iters; i++) {
+        const ir_expr *at = w->stmt->block.bind[i];
 
-        for (int j = 0; j < guards.n; j++)
-            counts = counts || guards.at[j] == outer.at[i];
-        if (counts && !tree_has_guard(v, q, outer.at[i]))
-            return false;
+        if (!is_indexed_by(v, write, w->block->iters[i].var))
+            continue;
+        ir_facts_assume(known, ir_ge(v->cx, at, ir_int(v->cx, 0)));
+        ir_facts_assume(known, ir_lt(v->cx, at, w->block->iters[i].extent));
     }
+    for (int i = 0; i < outer.n; i++)
+        if (!tree_has_guard(v, q, outer.at[i]) && !ir_prove(known, outer.at[i]))
+            return false;
     return true;
 }
 
@@ -49,18 +85,36 @@ const ir_region *tree_access(const ir_region *r, int n, const ir_buffer *b)
     return NULL;
 }
 
+/* Whether `outer` holds the elements of the box that lie within the shape of the buffer: there are no
+ * others. */
+static bool holds(const ir_facts *f, const ir_region *outer, const ir_region *box)
+{
+    tec_context *cx = ir_facts_context(f);
+
+    for (int d = 0; d < box->buffer->n; d++) {
+        const ir_expr *end = ir_add(cx, outer->min[d], outer->extent[d]);
+
+        if (!ir_prove_le(f, outer->min[d], ir_int(cx, 0)) && !ir_prove_le(f, outer->min[d], box->min[d]))
+            return false;
+        if (!ir_prove_le(f, box->buffer->shape[d], end) &&
+            !ir_prove_le(f, ir_add(cx, box->min[d], box->extent[d]), end))
+            return false;
+    }
+    return true;
+}
+
 /* The box of an access lies within `outer`; whether both reach over the edge of the domain plays no part. */
 static bool within(const tree_view *v, const tree_site *site, const ir_region *access, int fixed,
                    const ir_region *outer)
 {
-    if (!access)
+    if (!access || BASE_PLANT_ON(v->cx, reason_within))
         return true;
     const ir_facts *f = tree_site_facts(v, site, fixed);
     ir_region box = tree_box(v, site, access, fixed, true);
     if (ir_region_contains(f, outer, &box))
         return true;
     box = tree_box(v, site, access, fixed, false);
-    return ir_region_contains(f, outer, &box);
+    return ir_region_contains(f, outer, &box) || holds(tree_running_facts(v, site, fixed), outer, &box);
 }
 
 bool tree_reads_within(const tree_view *v, const tree_site *q, const ir_region *read, const tree_site *w,
@@ -69,7 +123,7 @@ bool tree_reads_within(const tree_view *v, const tree_site *q, const ir_region *
     ir_region box = tree_box(v, w, write, fixed, true);
 
     return within(v, q, read, fixed, &box) && tree_fills(v, w, write, &box, fixed) &&
-           runs_with(v, q, w, fixed);
+           runs_with(v, q, w, write, fixed);
 }
 
 /* No iteration of the loop of `var` reads in this access what any iteration writes in the owner's. */
@@ -82,9 +136,10 @@ bool tree_never_meets(const tree_view *v, const tree_site *site, const ir_region
 }
 
 /* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand
- * still. `but_earlier`: what the owner does not write anywhere in the loop may be read, too. */
+ * still. What the owner does not write anywhere in the loop may be
+ * read, too. */
 bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site *owner, const ir_buffer *b,
-                     const ir_expr *var, const ir_region *box, bool but_earlier)
+                     const ir_expr *var, const ir_region *box)
 {
     for (int i = 0; i < all->n; i++) {
         const tree_site *site = &all->at[i];
@@ -94,51 +149,112 @@ bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site 
             continue;
         const ir_region *read = tree_access(site->block->reads, site->block->n_reads, b);
         const ir_region *write = tree_access(site->block->writes, site->block->n_writes, b);
-        if (but_earlier && read && tree_never_meets(v, site, read, owner, var))
+        if (read && tree_never_meets(v, site, read, owner, var))
             read = NULL;
         if (!within(v, site, read, fixed, box) || !within(v, site, write, fixed, box) ||
-            ((read || write) && !runs_with(v, site, owner, fixed)))
+            ((read || write) &&
+             !runs_with(v, site, owner, tree_access(owner->block->writes, owner->block->n_writes, b), fixed)))
             return false;
     }
     return true;
 }
 
-static const tree_site *first_writer(const tree_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    for (int i = 0; i < all->n; i++)
-        if (tree_depth_under(&all->at[i], var) &&
-            (tree_writes(all->at[i].block, b) || tree_reads(all->at[i].block, b)))
-            return tree_writes(all->at[i].block, b) && !tree_reads(all->at[i].block, b) ? &all->at[i] : NULL;
-    return NULL;
-}
-
-/* What a block needs of what others put there: what it reads, or what it adds to. */
-static const ir_region *needs_of(const tree_view *v, const tree_site *q, const ir_buffer *b)
+/* What a block needs of what others put there in the iteration of the outer `fixed` loops: what it reads, or
+ * what it adds to. */
+static const ir_region *needs_of(const tree_view *v, const tree_site *q, const ir_buffer *b, int fixed)
 {
     const ir_region *read = tree_access(q->block->reads, q->block->n_reads, b);
 
-    return read || !tree_accumulates(v->cx, q->block) ? read
-                                                      : tree_access(q->block->writes, q->block->n_writes, b);
+    return read || !tree_accumulates(v->cx, q->block) || tree_completes_inside(v->cx, q, fixed) ||
+                   BASE_PLANT_ON(v->cx, reason_adds)
+               ? read
+               : tree_access(q->block->writes, q->block->n_writes, b);
 }
 
-/* Each block below the loop finds what it needs where the first writer has just put it, in the same iteration
- * of all loops that the two share. */
-static bool reads_what_is_new(const tree_view *v, const tree_sites *all, const tree_site *w,
-                              const ir_region *write, const ir_buffer *b, const ir_expr *var)
+/* Two boxes as one of just their elements: they differ in one dimension at most, where the second goes on
+ * where the first ends or earlier. */
+static bool join(const ir_facts *f, const ir_region *a, const ir_region *b, ir_region *both)
 {
-    if (tree_accumulates(v->cx, w->block) &&
-        /* it reads itself what it wrote before */
-        !tree_completes_inside(v->cx, w, tree_depth_under(w, var)))
-        return false;
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr **extent = base_copy(cx, a->extent, (size_t)a->buffer->n * sizeof *extent);
+    int other = 0;
+
+    for (int d = 0; d < a->buffer->n; d++) {
+        if (ir_prove_equal(f, a->min[d], b->min[d]) && ir_prove_equal(f, a->extent[d], b->extent[d]))
+            continue;
+        const ir_expr *end = ir_add(cx, a->min[d], a->extent[d]);
+        if (++other > 1 || !ir_prove_le(f, a->min[d], b->min[d]) || !ir_prove_le(f, b->min[d], end))
+            return false;
+        extent[d] =
+            ir_simplify(f, ir_sub(cx, ir_max(cx, end, ir_add(cx, b->min[d], b->extent[d])), a->min[d]));
+    }
+    *both = *a;
+    both->extent = extent;
+    return true;
+}
+
+/* What earlier blocks have filled, in one iteration of the outer `fixed` loops. */
+typedef struct {
+    ir_region box;
+    int fixed; /* 0: nothing yet */
+} filled;
+
+/* Block w, which comes before q, adds the box that it fills to `so_far`, or takes its place. */
+static void add_box(const tree_view *v, const tree_site *q, const tree_site *w, const ir_region *write,
+                    filled *so_far)
+{
+    int fixed = tree_common_loops(w, q);
+    ir_region box = tree_box(v, w, write, fixed, true), both;
+    const ir_facts *f = tree_site_facts(v, q, fixed);
+
+    if (!tree_fills(v, w, write, &box, fixed) || !runs_with(v, q, w, write, fixed))
+        return;
+    if (so_far->fixed == fixed && (join(f, &so_far->box, &box, &both) || join(f, &box, &so_far->box, &both)))
+        box = both;
+    *so_far = (filled){box, fixed};
+}
+
+/* The blocks before q have put there what it needs: in the same iteration of all loops that they share with
+ * q, one of them, or several that go on where another one ends, as the parts of a loop that was cut; or one
+ * of them, in any iteration of loops further in than that of `var`: in a legal tree it is one of the earlier
+ * ones. */
+static bool is_filled_before(const tree_view *v, const tree_sites *all, const tree_site *q,
+                             const ir_region *need, const ir_expr *var)
+{
+    filled so_far = {.fixed = 0};
+
+    for (int i = 0; i < all->n && (&all->at[i] != q || BASE_PLANT_ON(v->cx, reason_order)); i++) {
+        const tree_site *w = &all->at[i];
+        const ir_region *write = tree_depth_under(w, var) && !tree_reads(w->block, need->buffer)
+                                     ? tree_access(w->block->writes, w->block->n_writes, need->buffer)
+                                     : NULL;
+
+        if (!write ||
+            (tree_accumulates(v->cx, w->block) && !tree_completes_inside(v->cx, w, tree_common_loops(w, q))))
+            continue;
+        add_box(v, q, w, write, &so_far);
+        if ((so_far.fixed && within(v, q, need, so_far.fixed, &so_far.box)) ||
+            tree_reads_within(v, q, need, w, write, tree_depth_under(q, var)))
+            return true;
+    }
+    return false;
+}
+
+static bool never_runs(const tree_site *site)
+{
+    return site->stmt->block.where && ir_is_value(site->stmt->block.where, 0);
+}
+
+/* Each block below the loop finds what it needs where others have just put it. */
+static bool reads_what_is_new(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+                              const ir_expr *var)
+{
     for (int i = 0; i < all->n; i++) {
         const tree_site *q = &all->at[i];
-        const ir_region *need = q != w && tree_depth_under(q, var) ? needs_of(v, q, b) : NULL;
-        int fixed = tree_common_loops(w, q);
+        int depth = tree_depth_under(q, var);
+        const ir_region *need = depth && !never_runs(q) ? needs_of(v, q, b, depth) : NULL;
 
-        if (!need)
-            continue;
-        if ((tree_accumulates(v->cx, w->block) && !tree_completes_inside(v->cx, w, fixed)) ||
-            !tree_reads_within(v, q, need, w, write, fixed))
+        if (need && !is_filled_before(v, all, q, need, var))
             return false;
     }
     return true;
@@ -146,13 +262,6 @@ static bool reads_what_is_new(const tree_view *v, const tree_sites *all, const t
 
 bool tree_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
 {
-    const tree_site *w = first_writer(all, b, var);
-
-    if (!w || b->alias || tree_is_parameter(v->program, b) || !same_depth_everywhere(all, b, var))
-        return false;
-    int fixed = tree_depth_under(w, var);
-    const ir_region *access = tree_access(w->block->writes, w->block->n_writes, b);
-    ir_region box = tree_box(v, w, access, fixed, true);
-    return (tree_covers(v, w, access, &box, fixed) && tree_all_within(v, all, w, b, var, &box, false)) ||
-           reads_what_is_new(v, all, w, access, b, var);
+    return !b->alias && !tree_is_parameter(v->program, b) && same_depth_everywhere(all, b, var) &&
+           reads_what_is_new(v, all, b, var);
 }

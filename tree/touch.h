@@ -3,7 +3,7 @@
  *
  *     // of the iterations of the loops from `fixed` on
  *     ir_region box = tree_box(s, site, access, fixed, false);
- *     if (tree_covers(s, site, access, &box, fixed)) ...             // each element of it is written there
+ *     if (tree_fills(s, site, access, &box, fixed)) ...              // each element of it is written there
  *
  * All answers are proofs: "no" means that the fact was not proven.
  */
@@ -21,6 +21,8 @@ ir_iter_kind tree_kind_for(tec_context *cx, const tree_site *site, const ir_expr
 ir_subst tree_bindings(tec_context *cx, const tree_site *site);
 /* The facts around a site with its outer `fixed` loops only. */
 const ir_facts *tree_site_facts(const tree_view *v, const tree_site *site, int fixed);
+/* The same where the block runs: with the conjuncts of its predicate that its outer `fixed` loops decide. */
+const ir_facts *tree_running_facts(const tree_view *v, const tree_site *site, int fixed);
 /* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the
  * predicate leaves out because they lie outside the block's domain count as touched: the box of a tile at the
  * edge is as large as any other. */
@@ -75,6 +77,13 @@ bool tree_is_padded(const tree_view *v, const ir_block *b, const tree_layout *m)
  * to what others wrote do not count. */
 bool tree_leaves_padding(const tree_view *v, const ir_stmt *root, const ir_buffer *buffer);
 
+/* ---- blocks of blocks (unfold.c) ---- */
+
+/* The block seen as one that stores an element of b at a time, with the loops of its body among its loops,
+ * and that store; NULL: its first store to b is none of that form. */
+const tree_site *tree_unfold(const tree_view *v, const tree_site *site, const ir_buffer *b,
+                             ir_region *access);
+
 /* ---- which elements a block writes (fill.c) ---- */
 
 /* of the block's single update; NULL: it is something else */
@@ -97,10 +106,6 @@ int64_t tree_store_shift(const ir_region *w, int d);
  * domain, if it runs at all (its outer guards). */
 bool tree_fills(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
                 int fixed);
-/* Whether the block writes all of `box`, its box of `access`, in each iteration of its outer `fixed` loops,
- * and completes it. */
-bool tree_covers(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
-                 int fixed);
 /* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */
 bool tree_injective(const tree_view *v, const tree_site *site, int fixed, const char **reason);
 /* Whether the written elements tell the iterations of the loop of `var`, the innermost of the outer `depth`

@@ -99,7 +99,7 @@ Test(calls, keep_the_shape_of_a_buffer)
                 "program p(symbol n, A: f32[n, 8], out B: f32[n, 8]) {\n"
                 "  buffer T: f32[n, 8]\n"
                 "  buffer U: f32[n, 8]\n"
-                "  for y in 0..n {\n"
+                "  for y in 0..n @reason.U(\"private\") {\n"
                 "    for x in 0..8 { T[y, x] = A[y, x] U[y, x] = 1.0 }\n"
                 "    evaluate call<i32> half(&T, y*8)\n"
                 "    for x in 0..8 { B[y, x] = T[y, x] + U[y, x] }\n"

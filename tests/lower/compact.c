@@ -3,11 +3,14 @@
 
 TestSuite(compact, .init = open_context, .fini = close_context);
 
+/* The notes below stand for what the pass `reasons` finds of loop trees; tests/tree/private.c has the
+ * proofs. */
+
 /* P is needed with a halo of one on both sides; all of it once for each block of 8. */
 #define HALO                                                                                                 \
     "program p(A: f32[66], out B: f32[64]) {\n"                                                              \
     "  buffer P: f32[66]\n"                                                                                  \
-    "  for i in 0..8 {\n"                                                                                    \
+    "  for i in 0..8 @reason.P(\"private\") {\n"                                                             \
     "    for j in 0..10 { P[i*8 + j] = A[i*8 + j]*2.0 }\n"                                                   \
     "    for j in 0..8 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] }\n"                                       \
     "  }\n"                                                                                                  \
@@ -19,6 +22,57 @@ Test(compact, shrinks_a_buffer_to_its_hull)
 
     HAS("  for i in 0..8 {\n    allocate P: f32[10]", text);
     same_meaning("compact", AVX512, HALO, SIZES(1));
+}
+
+/* Without the note, an iteration might read what an earlier one wrote. */
+Test(compact, leaves_a_buffer_outside_of_a_loop_without_a_note)
+{
+    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
+                       "  buffer P: f32[8]\n"
+                       "  for i in 0..8 {\n"
+                       "    P[i] = A[i]\n"
+                       "    B[i] = P[i]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate P: f32[8] @local {\n    for i", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+/* Neither inside nor outside would be right for sure. */
+Test(compact, refuses_a_loop_whose_iterations_run_at_the_same_time_without_a_note)
+{
+    const char *loops[] = {"parallel", "vectorised", "vthread", "blockIdx.x"};
+
+    for (int k = 0; k < 4; k++) {
+        HAS(base_format(
+                cx,
+                "loop 'i' is %s, and no note says whether each iteration has its own 'P': run the pass "
+                "'reasons' on the loop tree, or note @reason.P(\"private\") or @reason.P(\"owned\")",
+                loops[k]),
+            refusal("compact", AVX512,
+                    base_format(cx,
+                                "program p(A: f32[8], out B: f32[8]) {\n"
+                                "  buffer P: f32[8]\n"
+                                "  for i in 0..8 %s {\n"
+                                "    P[i] = A[i]\n"
+                                "    B[i] = P[i]\n"
+                                "  }\n"
+                                "}\n",
+                                loops[k])));
+        tec_context_clear(cx);
+    }
+}
+
+/* What nobody reads has its place at the write, note or not. */
+Test(compact, needs_no_note_for_what_nobody_reads)
+{
+    HAS("for i in 0..8 parallel {\n    B[i] = A[i]\n    allocate P: f32[1] @local {",
+        after("compact", AVX512,
+              "program p(A: f32[8], out B: f32[8]) {\n"
+              "  buffer P: f32[8]\n"
+              "  for i in 0..8 parallel { B[i] = A[i] P[i] = A[i] }\n"
+              "}\n"));
 }
 
 Test(compact, makes_a_few_elements_local)
@@ -53,79 +107,6 @@ Test(compact, keeps_a_carried_buffer_outside_the_loop)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
-Test(compact, finds_what_an_earlier_iteration_wrote)
-{
-    const char *text = "program p(A: f32[164], out B: f32[164]) {\n"
-                       "  buffer S: f32[165]\n"
-                       "  for i in 0..164 {\n"
-                       "    if i == 0 { S[0] = 0.0 }\n"
-                       "    S[i + 1] = S[i] + A[i]\n"
-                       "    B[i] = S[i + 1]\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate S: f32[165] {\n    for i", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
-Test(compact, does_not_count_on_a_write_under_a_condition)
-{
-    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
-                       "  buffer S: f32[1]\n"
-                       "  for t in 0..8 {\n"
-                       "    if t == 0 { S[0] = 0.0 }\n"
-                       "    S[0] = S[0] + A[t]\n"
-                       "    B[t] = S[0]\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate S: f32[1] @local {\n    for t", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
-Test(compact, does_not_count_on_a_loop_that_may_not_run)
-{
-    const char *text = "program p(symbol n, A: f32[8], out B: f32[8]) {\n"
-                       "  buffer S: f32[1]\n"
-                       "  S[0] = 3.0\n"
-                       "  for t in 0..8 {\n"
-                       "    for k in 0..n { S[0] = A[t] }\n"
-                       "    B[t] = S[0]\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate S: f32[1] @local {\n    S[0] = 3.0", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(0, 1, 2));
-}
-
-Test(compact, counts_on_a_loop_that_runs)
-{
-    HAS("  for t in 0..8 {\n    allocate S: f32[1] @local {\n",
-        after("compact", AVX512,
-              "program p(symbol n, A: f32[8], out B: f32[8]) where n >= 1 {\n"
-              "  buffer S: f32[1]\n"
-              "  for t in 0..8 {\n"
-              "    for k in 0..n { S[0] = A[t] }\n"
-              "    B[t] = S[0]\n"
-              "  }\n"
-              "}\n"));
-}
-
-/* What is read of a dimension without elements is filled, whether its loop runs or not. */
-Test(compact, counts_on_a_loop_over_all_that_there_is)
-{
-    HAS("  for t in 0..8 {\n    allocate S: f32[n] {\n",
-        after("compact", AVX512,
-              "program p(symbol n, A: f32[8, n], out B: f32[8, n]) {\n"
-              "  buffer S: f32[n]\n"
-              "  intrinsic f\n"
-              "  for t in 0..8 {\n"
-              "    for k in 0..n { S[k] = A[t, k] }\n"
-              "    evaluate call<i32> f(&B, &S, t * n, 0)\n"
-              "  }\n"
-              "}\n"));
-}
-
 /* Each parallel iteration goes on with the tile that it left, and none touches another's. */
 Test(compact, keeps_what_tiles_of_parallel_iterations_hand_on)
 {
@@ -149,103 +130,6 @@ Test(compact, keeps_what_tiles_of_parallel_iterations_hand_on)
     }
 }
 
-/* The same, all of it below the loop. */
-Test(compact, sees_that_a_loop_in_the_iteration_may_not_run)
-{
-    const char *text = "program p(symbol n, A: f32[8], out B: f32[8]) {\n"
-                       "  buffer S: f32[1]\n"
-                       "  for t in 0..8 {\n"
-                       "    if t == 0 { S[0] = 3.0 }\n"
-                       "    for k in 0..n - t { S[0] = A[k + t] }\n"
-                       "    B[t] = S[0]\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate S: f32[1] @local {\n    for t", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(0, 1, 2, 5));
-}
-
-/* What the reader's own condition implies is written: the allocation stays inside. */
-Test(compact, understands_a_guard_over_the_same_elements)
-{
-    const char *text = "program p(A: f32[60], out B: f32[58]) {\n"
-                       "  buffer P: f32[60]\n"
-                       "  for i in 0..8 {\n"
-                       "    for j0 in 0..3 { for j1 in 0..4 { if i*8 + j0*4 + j1 < 60 && j0*4 + j1 < 10 { "
-                       "P[i*8 + j0*4 + j1] = A[i*8 + j0*4 + j1]*2.0 } } }\n"
-                       "    for j in 0..8 { if i*8 + j < 58 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] } }\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("for i in 0..8 {\n    allocate P: f32[10] @local", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
-Test(compact, sees_that_a_guard_leaves_out_what_is_read)
-{
-    const char *text = "program p(A: f32[64], out B: f32[64]) {\n"
-                       "  buffer P: f32[74]\n"
-                       "  for i in 0..8 {\n"
-                       "    for j in 0..10 { if i == 0 || j >= 2 { P[i*8 + j] = A[(i*8 + j) % 64]*2.0 } }\n"
-                       "    for j in 0..8 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] }\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate P: f32[66] @local {\n    for i", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
-/* The pairs behind the n-th are what the first step wrote: that the first one is written says nothing of
- * them. */
-Test(compact, does_not_take_the_first_iteration_for_all)
-{
-    const char *text = "program p(symbol n, A: f32[4, 4], out B: f32[4, 8]) where n >= 1 {\n"
-                       "  buffer P: f32[8]\n"
-                       "  for t in 0..4 {\n"
-                       "    if t == 0 { for x in 0..8 { P[x] = 1.0 } }\n"
-                       "    for i in 0..4 { if i < n { for j in 0..2 { P[i*2 + j] = A[t, i] } } }\n"
-                       "    for x in 0..8 { B[t, x] = P[7 - x] }\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate P: f32[8] @local {\n    for t", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1, 2, 4));
-}
-
-Test(compact, joins_the_parts_of_a_loop_that_was_cut)
-{
-    const char *text = "program p(A: f32[8, 7], out B: f32[8]) {\n"
-                       "  buffer P: f32[8, 7]\n"
-                       "  for i in 0..8 {\n"
-                       "    for j in 0..4 { P[i, j] = A[i, j] }\n"
-                       "    for j in 0..3 { P[i, j + 4] = A[i, j + 4] }\n"
-                       "    B[i] = 0.0\n"
-                       "    for j in 0..7 { B[i] = B[i] + P[i, 6 - j] }\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("for i in 0..8 {\n    allocate P: f32[1, 7] @local", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
-/* Which of the two ends later depends on t; together they still leave elements to what the first step
- * wrote. */
-Test(compact, joins_no_more_than_was_written)
-{
-    const char *text = "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
-                       "  buffer P: f32[8]\n"
-                       "  for t in 0..4 {\n"
-                       "    if t == 0 { for x in 0..8 { P[x] = 1.0 } }\n"
-                       "    P[t + 1] = A[t, 0]\n"
-                       "    for x in 0..4 { P[x] = A[t, x] }\n"
-                       "    for x in 0..8 { B[t, x] = P[(x + 7) % 8] }\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate P: f32[8] @local {\n    for t", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
 /* Nothing here says that all data are less than 100; but all iterations of j write S[0]. */
 Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
 {
@@ -256,7 +140,7 @@ Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
                                        "program p(A: f32[8, 4], out B: f32[8, 4]) {\n"
                                        "  buffer S: f32[1]\n"
                                        "  for i in 0..8 {\n"
-                                       "    for j in 0..4 %s {\n"
+                                       "    for j in 0..4 %s @reason.S(\"private\") {\n"
                                        "      if A[i, j] < 100.0 { S[0] = A[i, j] }\n"
                                        "      B[i, j] = S[0] * 2.0\n"
                                        "    }\n"
@@ -270,31 +154,13 @@ Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
     }
 }
 
-/* The guard of what is written follows from that of what is read, for one who does not also ask which
- * elements these are. */
-Test(compact, understands_a_guard_over_outer_loops)
-{
-    const char *text = "program p(A: f32[16], out B: f32[2, 4]) {\n"
-                       "  buffer P: f32[10]\n"
-                       "  for i in 0..2 { for x in 0..2 { for j in 0..2 {\n"
-                       "    for k in 0..4 { if i*8 + x + j*4 + k < 10 && i*2 + j < 3 { P[i*8 + x + j*4 + k] "
-                       "= A[i*8 + x + j*4 + k] } }\n"
-                       "    for k in 0..4 { B[x, k] = 0.0 if i*8 + j*4 + k < 2 && i*2 + j < 3 { B[x, k] = "
-                       "P[x + (i*8 + j*4 + k)] } }\n"
-                       "  } } }\n"
-                       "}\n";
-
-    HAS("for j in 0..2 {\n        allocate P: f32[4] @local", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
 /* Whatever n is, all iterations of j write the same elements of S. */
 Test(compact, keeps_a_buffer_of_symbolic_size_private_to_the_lanes)
 {
     const char *text = "program p(symbol n, A: f32[8, n], out B: f32[8, 4, n]) {\n"
                        "  buffer S: f32[n]\n"
                        "  for i in 0..8 {\n"
-                       "    for j in 0..4 parallel {\n"
+                       "    for j in 0..4 parallel @reason.S(\"private\") {\n"
                        "      for k in 0..n { if A[i, k] < 100.0 { S[k] = A[i, k] } }\n"
                        "      for k in 0..n { B[i, j, k] = S[k] * 2.0 }\n"
                        "    }\n"
@@ -384,7 +250,7 @@ Test(compact, keeps_a_buffer_private_whose_elements_are_not_known_to_be_distinct
                                        "program p(A: f32[8], out B: f32[8, 8]) {\n"
                                        "  buffer S: f32[4]\n"
                                        "  for i in 0..8 {\n"
-                                       "    for j in 0..8 %s {\n"
+                                       "    for j in 0..8 %s @reason.S(\"private\") {\n"
                                        "      if A[j] < 0.0 { S[j / 2] = A[j] } else { S[j / 2] = 1.0 }\n"
                                        "      B[i, j] = S[j / 2]\n"
                                        "    }\n"
@@ -398,26 +264,11 @@ Test(compact, keeps_a_buffer_private_whose_elements_are_not_known_to_be_distinct
     }
 }
 
-/* What is read lies within the shape, whatever the index looks like. */
-Test(compact, counts_on_reads_within_the_shape)
-{
-    const char *text = "program p(out B: f32[7]) {\n"
-                       "  buffer P: f32[7]\n"
-                       "  for i in 0..7 {\n"
-                       "    for j in 0..9 { if i + j - 1 >= 0 && i + j - 1 < 7 { P[i + j - 1] = 2.0 } }\n"
-                       "    B[i] = select(i + 3 < 7, P[i + 3], 1.0)\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("for i in 0..7 {\n    allocate P", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
 Test(compact, never_shares_a_buffer_between_parallel_iterations)
 {
     const char *text = "program p(symbol n, A: f32[n, 64], out B: f32[n, 64]) {\n"
                        "  buffer P: f32[n, 64]\n"
-                       "  for i in 0..n parallel {\n"
+                       "  for i in 0..n parallel @reason.P(\"private\") {\n"
                        "    for j in 0..64 { P[i, j] = A[i, j]*2.0 }\n"
                        "    for j in 0..64 { B[i, j] = P[i, 63 - j] }\n"
                        "  }\n"
@@ -444,7 +295,7 @@ Test(compact, keeps_a_gathered_dimension_whole)
 {
     const char *text = "program p(A: f32[4, 64], I: i64[4], out B: f32[4]) {\n"
                        "  buffer P: f32[4, 64]\n"
-                       "  for i in 0..4 {\n"
+                       "  for i in 0..4 @reason.P(\"private\") {\n"
                        "    for j in 0..64 { P[i, j] = A[i, j] }\n"
                        "    B[i] = P[i, 32 + I[i]]\n"
                        "  }\n"

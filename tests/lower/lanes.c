@@ -199,7 +199,7 @@ Test(lanes, combine_where_others_fill_and_take_their_results)
     const char *text = beside("reads C[0] writes T[0] T[0] = C[0]",
                               "reads T[0] writes C[0], D[z] C[0] = T[0]\n D[z] = T[0]");
 
-    HAS("  for k.0 in 0..3 {\n    block L(", after("lanes", AVX512, text));
+    HAS("  for k.0 in 0..3 @reason.T.lanes(\"private\") {\n    block L(", after("lanes", AVX512, text));
     same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
     same_meaning("all", AVX512, text, SIZES(1));
     text = beside("writes D[z] D[z] = 2.0", "writes D[z] D[z] = 3.0");
