@@ -162,7 +162,8 @@ static bool nothing_opaque(sched_call *c, const ir_stmt *l)
     return true;
 }
 
-/* Only loops stand between l and its block. */
+/* Only loops stand between l and its block. Anything else beside the block would run once for each lane and
+ * see partial results. */
 static bool single_block(const ir_stmt *s)
 {
     while (s->kind == IR_FOR)
@@ -170,6 +171,7 @@ static bool single_block(const ir_stmt *s)
     return s->kind == IR_BLOCK;
 }
 
+/* The element would depend on the lane: then lanes do not share one result. */
 static bool binds_spatial(sched_call *c, const tree_site *site, const ir_expr *var)
 {
     for (int i = 0; i < site->block->n_iters; i++)
@@ -262,6 +264,7 @@ const ir_program *sched_do_unroll(sched_call *c)
 
 /* ---- pragmas ---- */
 
+/* A copy of the loop with the note; an older note under the same key is replaced. */
 static const ir_program *note_on_loop(sched_call *c, const sched_path *at)
 {
     ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));

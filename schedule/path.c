@@ -18,11 +18,14 @@
 #include "ir/reason/facts.h"
 #include "schedule/rewrite.h"
 
+/* The one form in which an empty statement stands in a tree. */
 bool sched_is_nothing(const ir_stmt *s)
 {
     return s->kind == IR_SEQ && s->seq.n == 0;
 }
 
+/* Through the constructor, which flattens: a child that is a sequence itself is opened, an empty one
+ * disappears. */
 static const ir_stmt *replace_in_seq(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child)
 {
     const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
@@ -60,6 +63,8 @@ const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const 
     return copy;
 }
 
+/* The tree with `node` in the place of link `depth`: each node above gets a copy with one child exchanged.
+ * NULL stays NULL, so that a primitive hands on what a constructor refused. */
 const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *p, int depth, const ir_stmt *node)
 {
     for (int i = depth - 1; node && i >= 0; i--)
@@ -75,6 +80,7 @@ typedef struct {
     const ir_expr *var; /* of a loop */
 } wanted;
 
+/* NULL for statements that have no name. */
 static const char *name_of(const ir_stmt *s)
 {
     if (s->kind == IR_FOR)
@@ -82,6 +88,8 @@ static const char *name_of(const ir_stmt *s)
     return s->kind == IR_BLOCK ? s->block.block->name : NULL;
 }
 
+/* By variable where one is given: two loops may have one name in trees that were read as text, never one
+ * variable. */
 static bool matches(const ir_stmt *s, const wanted *w)
 {
     if (s->kind != w->kind)
@@ -190,6 +198,7 @@ void *sched_no_buffer(sched_call *c, const char *name)
 
 /* ---- names ---- */
 
+/* Loops and blocks share one set of names, because steps find both by name. */
 bool sched_name_taken(const ir_stmt *root, const char *name)
 {
     const char *own = name_of(root);
@@ -202,6 +211,7 @@ bool sched_name_taken(const ir_stmt *root, const char *name)
     return false;
 }
 
+/* `also`: a subtree that is not part of the tree yet, whose names count too; NULL: none. */
 const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name)
 {
     const char *fresh = name;
@@ -211,6 +221,7 @@ const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *nam
     return fresh;
 }
 
+/* Which child of a sequence holds the loop or block; another statement is its own child 0. -1: none does. */
 int sched_child_with(const ir_stmt *body, const char *name)
 {
     if (body->kind != IR_SEQ)
@@ -243,6 +254,7 @@ static void enter(ir_facts *f, const ir_stmt *s, int child)
         ir_facts_assume(f, s->branch.cond);
 }
 
+/* What is known inside link `depth - 1` of the path, at the place of link `depth`. */
 ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth)
 {
     ir_facts *f = ir_facts_new(s->view.cx, s->view.facts);
@@ -254,6 +266,7 @@ ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth)
 
 /* ---- buffers ---- */
 
+/* Parameters first; names of buffers are unique among both. */
 const ir_buffer *sched_buffer_named(const ir_program *p, const char *name)
 {
     for (int i = 0; i < p->n_params; i++)

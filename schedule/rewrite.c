@@ -21,6 +21,9 @@
 
 #include "schedule/rewrite.h"
 
+/* `where`, and what else is needed for `bind` to lie in 0..extent: a bound that is proven is not written.
+ * With bind = y0*4 + y1 for an extent of 10, y0 in 0..3, y1 in 0..4: at least 0 is proven, below 10 is not
+ * (11 is reached), so y0*4 + y1 < 10 is added. */
 const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const ir_expr *bind,
                                   const ir_expr *extent)
 {
@@ -39,6 +42,8 @@ typedef struct {
     const ir_expr *var, *value, *guard;
 } rebinding;
 
+/* An expression without the variable is left exactly as it is, unsimplified: a step changes only what it is
+ * about. */
 static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const ir_expr *e)
 {
     if (!e || e == r->var)
@@ -121,6 +126,7 @@ static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const i
     return ir_for_like(r->cx, s, s->loop.min, extent, body);
 }
 
+/* Its condition is not assumed in the branches: what is simplified there may stay longer than it need. */
 static const ir_stmt *rebind_if(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *cond = rebind_expr(r, f, s->branch.cond);
@@ -132,6 +138,7 @@ static const ir_stmt *rebind_if(const rebinding *r, const ir_facts *f, const ir_
     return ir_if(r->cx, cond, then, otherwise);
 }
 
+/* The same node where no part changed, so that a tree shares what a step did not touch. */
 static const ir_stmt *rebind_seq(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_stmt **stmt = base_array(r->cx, const ir_stmt *, s->seq.n);

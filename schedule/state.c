@@ -5,6 +5,8 @@
 #include "schedule/state.h"
 #include "tree/touch.h"
 
+/* `tree` is shared and never changed. Facts are those of the program's symbols; what a place in the tree
+ * knows beside them is added for each question (sched_facts_at). */
 sched *sched_new(tec_context *cx, const ir_program *tree, const target *t)
 {
     if (!tree)
@@ -82,7 +84,8 @@ void sched_clear(sched *s)
     s->error = NULL;
 }
 
-/* For rules of templates and tuners that are no step: the error reads like a refusal of the schedule. */
+/* For rules of templates and tuners that are no step: the error reads like a refusal of the schedule. The
+ * first reason stays: what follows from a refusal would hide it. */
 bool sched_reject(sched *s, const char *fmt, ...)
 {
     va_list args;
@@ -94,6 +97,8 @@ bool sched_reject(sched *s, const char *fmt, ...)
     return false;
 }
 
+/* The loop of that name in the tree of this moment; NULL: there is none. The node is not part of the tree any
+ * more after the next step. */
 const ir_stmt *sched_loop(const sched *s, const char *loop)
 {
     sched_path p;
@@ -101,6 +106,7 @@ const ir_stmt *sched_loop(const sched *s, const char *loop)
     return loop && sched_find_loop(s->view.cx, s->view.program->body, loop, &p) ? sched_end(&p) : NULL;
 }
 
+/* As sched_loop: the statement, whose `block` holds what is written and whose `bind` says where. */
 const ir_stmt *sched_block(const sched *s, const char *block)
 {
     sched_path p;
@@ -108,12 +114,15 @@ const ir_stmt *sched_block(const sched *s, const char *block)
     return block && sched_find_block(s->view.cx, s->view.program->body, block, &p) ? sched_end(&p) : NULL;
 }
 
+/* A copy of the list that stays as it is when the schedule goes on. */
 static int give(const sched *s, const base_vec *names, const char ***out)
 {
     *out = base_copy(s->view.cx, names->at, (size_t)names->n * sizeof *names->at);
     return names->n;
 }
 
+/* The names of the loops around the block, outermost first; none where there is no such block. Lets,
+ * conditions and allocations between them are left out. */
 int sched_loops_of(const sched *s, const char *block, const char ***names)
 {
     sched_path p;
@@ -126,6 +135,7 @@ int sched_loops_of(const sched *s, const char *block, const char ***names)
     return give(s, &all, names);
 }
 
+/* In the order in which they run. */
 int sched_blocks(const sched *s, const char ***names)
 {
     tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
@@ -136,6 +146,7 @@ int sched_blocks(const sched *s, const char ***names)
     return give(s, &all, names);
 }
 
+/* The first one in the order of execution. */
 const char *sched_block_with_role(const sched *s, ir_role role)
 {
     tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
@@ -146,6 +157,7 @@ const char *sched_block_with_role(const sched *s, ir_role role)
     return NULL;
 }
 
+/* False where the extent is no number, or the loop does not exist; *extent is not touched then. */
 bool sched_extent(const sched *s, const char *loop, int64_t *extent)
 {
     const ir_stmt *l = sched_loop(s, loop);
@@ -153,8 +165,13 @@ bool sched_extent(const sched *s, const char *loop, int64_t *extent)
     return l && ir_is_int(l->loop.extent, extent);
 }
 
-/* Where several blocks below the loop differ, the kind that restricts most is given: the order of the
- * enum. */
+/* Where several blocks below the loop differ, the kind that restricts most is given: the order of the enum.
+ * In
+ *
+ *     for y { block C(y = y)  block S(i reduce = y) }
+ *
+ * y is spatial for C and a reduction for S, so it counts as a reduction: what is allowed with it is allowed
+ * for both. */
 ir_iter_kind sched_loop_kind(const sched *s, const char *loop)
 {
     const ir_stmt *l = sched_loop(s, loop);

@@ -20,6 +20,7 @@ const sched_primitive sched_primitives[] = {
 };
 const int sched_n_primitives = BASE_COUNT(sched_primitives);
 
+/* NULL: there is no such primitive. A few dozen rows are searched; a step costs far more than that. */
 const sched_primitive *sched_primitive_named(const char *name)
 {
     for (int i = 0; i < sched_n_primitives; i++)
@@ -30,6 +31,7 @@ const sched_primitive *sched_primitive_named(const char *name)
 
 /* ---- printing ---- */
 
+/* Names are words of the lexer, so they need no quotes. */
 static void add_names(tec_context *cx, base_text *t, const char *const *names, int n)
 {
     for (int i = 0; i < n; i++)
@@ -93,6 +95,7 @@ static const char *default_word(const sched_primitive *p)
     return equals ? equals + 1 : NULL;
 }
 
+/* The default is known for the last word only, since only that may be missing. */
 static bool left_out(const sched_primitive *p, const sched_arg *a)
 {
     if (sched_is_list(a->kind))
@@ -127,6 +130,7 @@ const char *sched_step_text(tec_context *cx, const sched_step *step)
     return base_text_str(cx, &t);
 }
 
+/* Read back by sched_replay on the same tree it gives the same tree: a record in the store is this text. */
 const char *sched_trace_text(tec_context *cx, const sched *s)
 {
     base_text t = {0};
@@ -138,6 +142,8 @@ const char *sched_trace_text(tec_context *cx, const sched *s)
 
 /* ---- applying ---- */
 
+/* The first reason counts: a check that finds more than one fault names what it saw first. NULL, so that a
+ * primitive can return it as its tree. */
 void *sched_refuse(sched_call *c, const char *fmt, ...)
 {
     va_list args;
@@ -186,6 +192,7 @@ static const sched_arg *copy_args(tec_context *cx, const sched_arg *arg, int n)
     return copy;
 }
 
+/* Results are those names that the primitive gave; they lie in the schedule's context. */
 static void append(sched_call *c, const sched_primitive *p, int n)
 {
     sched_step *step = base_new(c->cx, sched_step);
@@ -215,7 +222,10 @@ static bool names_missing(const sched_arg *arg, int n)
     return false;
 }
 
-/* What earlier steps rely on, and every later one has to keep. */
+/* What earlier steps rely on, and every later one has to keep. A primitive checks itself; these rules are
+ * about steps of before, of which it knows nothing: a loop that became a pipeline gave each statement below a
+ * stage, and a step that moves such a statement out of the loop may be right by itself, but its stage would
+ * mean nothing there. */
 static void keep_promises(sched_call *c, const ir_program *after)
 {
     const char *why = sched_hidden_result(c->cx, after);

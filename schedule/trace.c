@@ -19,6 +19,7 @@ typedef struct {
     base_dict names; /* names of results in the text -> names in the tree */
 } replay;
 
+/* What the text called a result by another name than the tree; all other names are those of the tree. */
 static const char *known_as(const replay *r, const char *name)
 {
     const char *actual = base_dict_get(&r->names, name);
@@ -51,6 +52,7 @@ static void read_names(replay *r, sched_arg *a, const char *what)
     a->n = names.n;
 }
 
+/* Whether the token can be part of a list of factors: `split(y, _, 4, guard)` ends its list at `guard`. */
 static bool at_factor(const base_token *t)
 {
     return t->kind == BASE_TOK_INT || (t->kind == BASE_TOK_NAME && strcmp(t->text, "_") == 0) ||
@@ -86,6 +88,7 @@ static void read_factors(replay *r, sched_arg *a)
 
 /* ---- expressions ---- */
 
+/* Loops and buffers are no symbols: an expression in a trace may mention sizes only. */
 static void know_symbols(const sched *s, tec_context *cx, ir_scope_table *scope)
 {
     const ir_program *p = s->view.program;
@@ -94,7 +97,8 @@ static void know_symbols(const sched *s, tec_context *cx, ir_scope_table *scope)
         base_dict_put(cx, &scope->vars, p->symbols[i]->var.name, p->symbols[i]);
 }
 
-/* Expressions up to the closing bracket of the call or tuple. */
+/* Expressions up to the closing bracket of the call or tuple. At least one: a list that may be empty has its
+ * default written by read_args. */
 static void read_exprs(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
 {
     base_vec all = {0};
@@ -106,6 +110,7 @@ static void read_exprs(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
     a->n = all.n;
 }
 
+/* `()` is a tuple of nothing. */
 static void read_tuple(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
 {
     base_expect(lx, "(");
@@ -187,7 +192,13 @@ static bool kind_of_word(const char *word, size_t n, sched_arg_kind *kind)
 }
 
 /* The arguments in the order of the signature; a list or a word with a default may be missing. The signature
- * is walked word by word: `loop factors word=guard`. What may be missing takes its default. */
+ * is walked word by word: `loop factors word=guard`. What may be missing takes its default. Three ways to
+ * write them:
+ *
+ *     split(y, _, 4)              the word is missing: guard
+ *     split(y, _, 4, round_up)
+ *     split(y)                    the list is missing too: no factors, which the primitive refuses
+ */
 static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
 {
     int n = 0;
@@ -255,7 +266,14 @@ static const char *nearest_primitive(tec_context *cx, const char *name)
     return base_did_you_mean(cx, name, &names);
 }
 
-/* One line. The names of its results are known to the lines below only after the step was applied. */
+/* One line. The names of its results are known to the lines below only after the step was applied. An example
+ * in which names of results matter:
+ *
+ *     a, b = split(C.y, _, 4)     makes C.y.0 and C.y.1; a and b are other names for them
+ *     unroll(b)                   unrolls C.y.1
+ *     unroll(C.y.1)               would be refused: it is unrolled already
+ *
+ * The trace that is kept says C.y.1 where the text says b. */
 static bool read_step(replay *r)
 {
     base_vec results = {0};
@@ -342,6 +360,7 @@ bool sched_replay(sched *s, const char *file, const char *text)
     return run_steps(s, base_lexer_new(s->view.cx, file ? file : "trace", text));
 }
 
+/* As sched_replay for a text that stands in a file behind `loc`: errors show the line of that file. */
 bool sched_replay_behind(sched *s, base_loc loc, const char *text)
 {
     if (!s || !text || base_failed(s->view.cx))

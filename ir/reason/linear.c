@@ -34,6 +34,7 @@ void ir_sum_add_constant(ir_sum *a, int64_t c)
     a->bad |= !add(a->constant, c, &a->constant);
 }
 
+/* Room for one more term. A list that was outgrown stays in the arena. */
 static void reserve(const ir_facts *f, ir_sum *a)
 {
     int cap = a->cap ? a->cap : IR_SUM_INLINE;
@@ -55,7 +56,7 @@ static void remove_term(ir_sum *a, int i)
 }
 
 /* Variables are compared by address, other atoms by structure. Two passes, as comparing addresses settles
- * most cases. */
+ * most cases. -1: the atom has no term. */
 static int find(const ir_sum *a, const ir_expr *atom)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -161,6 +162,7 @@ void ir_sum_divide(ir_sum *a, int64_t by)
     a->constant = ir_floordiv_int(a->constant, by);
 }
 
+/* The coefficient of the atom; 0 where it does not occur. */
 int64_t ir_sum_by(const ir_sum *a, const ir_expr *atom)
 {
     int i = find(a, atom);
@@ -180,6 +182,8 @@ bool ir_sum_holds(const ir_sum *a, const ir_sum *x, int64_t by)
     return x->n > 0 && !x->bad;
 }
 
+/* Equal for all values of the atoms, as far as atoms are known to be equal. A form that is bad equals
+ * none. */
 bool ir_sum_same(const ir_sum *a, const ir_sum *b)
 {
     return a->constant == b->constant && a->n == b->n && !a->bad && !b->bad &&
@@ -223,7 +227,9 @@ static const ir_expr *product(const ir_facts *f, const ir_expr **factor, int n)
     return e;
 }
 
-/* NULL: too many factors. */
+/* The product of two atoms as one atom, with all factors of both in order: (n*i) * m is i*m*n, whatever the
+ * order in which they were met. NULL: too many factors, and the caller keeps the product as it was
+ * written. */
 static const ir_expr *multiply_atoms(const ir_facts *f, const ir_expr *a, const ir_expr *b)
 {
     const ir_expr *factor[2 * IR_MAX_FACTORS];
@@ -263,6 +269,7 @@ bool ir_sum_mul(const ir_facts *f, ir_sum *out, const ir_sum *a, const ir_sum *b
     return true;
 }
 
+/* -1: it is no factor. */
 static int factor_index(const ir_expr *const *factor, int n, const ir_expr *wanted)
 {
     for (int i = 0; i < n; i++)
@@ -335,7 +342,9 @@ static ir_term leading_term(const ir_sum *d)
     return d->n ? t[best] : (ir_term){NULL, d->constant};
 }
 
-/* One step of a division by d: the first term that the leading term divides. */
+/* One step of a division by d: the first term that the leading term divides. In (n*m + 2*n) / (m + 2) the
+ * leading term is m. n*m / m = n is taken, n * (m + 2) = n*m + 2*n is subtracted, nothing is left: the
+ * quotient is n. In (n*m + n) / (m + 2) the same step leaves -n, which m does not divide: false. */
 static bool divide_step(const ir_facts *f, ir_sum *rest, const ir_sum *d, ir_term lead, ir_sum *quotient)
 {
     for (int i = 0; i < rest->n; i++) {
@@ -436,6 +445,8 @@ static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by
     ir_sum_add_term(f, a, e, by);
 }
 
+/* A sum that cannot wrap is opened; what wraps is an atom. -INT64_MIN is no int64, so that factor makes the
+ * form bad at once. */
 void ir_sum_read(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
 {
     if (by == INT64_MIN)
@@ -444,6 +455,7 @@ void ir_sum_read(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
         read_node(f, a, e, by, EXACT);
 }
 
+/* For equalities of machine words, which hold modulo 2^64 whatever wraps on the way. */
 void ir_sum_read_modulo(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
 {
     if (by == INT64_MIN)
@@ -452,6 +464,7 @@ void ir_sum_read_modulo(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t 
         read_node(f, a, e, by, MODULO);
 }
 
+/* Whether some atom may be any int64: its multiples may wrap when they are computed. */
 bool ir_sum_is_wide(const ir_facts *f, const ir_sum *a)
 {
     const ir_term *t = ir_sum_terms(a);

@@ -25,7 +25,8 @@ static bool known_truth(const ir_facts *f, const ir_expr *condition, bool *value
     return false;
 }
 
-/* The terms of a of one sign, made positive. */
+/* The terms of a of one sign, made positive: of x - 2*y + z the positive side is x + z, the negative 2*y. The
+ * constant is in neither. */
 static ir_sum side(const ir_facts *f, const ir_sum *a, bool positive)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -60,7 +61,8 @@ static const ir_expr *write_order(const ir_facts *f, const ir_sum *a)
     return ir_op2(f->cx, strict ? IR_LT : IR_LE, ir_sum_expr(f, &left, NULL), ir_sum_expr(f, &right, NULL));
 }
 
-/* The first term stands on the left. */
+/* The first term stands on the left. A constant is added where it is positive: x == y - 3 is written x + 3 ==
+ * y. */
 static const ir_expr *write_equality(const ir_facts *f, ir_op op, const ir_sum *a)
 {
     bool positive = ir_sum_terms(a)->by > 0;
@@ -84,6 +86,7 @@ static ir_sum negated(const ir_facts *f, const ir_sum *a, int64_t more)
     return out;
 }
 
+/* Whether a + more >= 0 always. */
 static bool proves(const ir_facts *f, const ir_sum *a, int64_t more)
 {
     ir_sum b;
@@ -183,6 +186,7 @@ bool ir_compare_sum(const ir_facts *f, const ir_expr *e, ir_sum *out, ir_op *op)
     return !out->bad;
 }
 
+/* The same node where both operands are the same. */
 static const ir_expr *with_operands(ir_session *s, const ir_expr *e, const ir_expr *a, const ir_expr *b)
 {
     return a == e->arg[0] && b == e->arg[1] ? e : ir_op2(s->cx, e->op, a, b);
@@ -263,6 +267,13 @@ static bool implies(const ir_facts *f, const ir_expr *a, const ir_expr *b)
     return !y.bad && ir_sum_bounds(f, &y).min >= 0;
 }
 
+/* Whether e makes `part` superfluous. In a && chain every conjunct of e is a chance: one that implies `part`
+ * is enough. In a || chain it is the other way round: `part` goes where it implies a disjunct of e, since
+ * that one is true already.
+ *
+ *     i < 8 && i < 5:   i < 5 implies i < 8, which goes
+ *     i < 5 || i < 8:   i < 5 implies i < 8, so i < 5 goes
+ */
 static bool implied_by_part(const ir_facts *f, ir_op op, const ir_expr *part, const ir_expr *e)
 {
     if (e->op == op)
@@ -344,7 +355,7 @@ static const ir_expr *simp_not(ir_session *s, const ir_expr *e)
     return a == e->arg[0] ? e : ir_not(s->cx, a);
 }
 
-/* b == true, b != false, ... */
+/* b == true, b != false, ... The flag may stand on either side; two flags compared with each other stay. */
 static const ir_expr *simp_flag_equality(ir_session *s, const ir_expr *e)
 {
     const ir_expr *a = e->arg[0], *b = e->arg[1];
@@ -358,6 +369,7 @@ static const ir_expr *simp_flag_equality(ir_session *s, const ir_expr *e)
     return (b->i != 0) == (e->op == IR_EQ) ? a : ir_simp(s, ir_not(s->cx, a));
 }
 
+/* Only whole conditions that were assumed are found, not what follows from several. */
 static const ir_expr *apply_truth(ir_session *s, const ir_expr *e)
 {
     bool value;
@@ -386,6 +398,7 @@ const ir_expr *ir_simp_bool(ir_session *s, const ir_expr *e)
 
 /* ---- select, min, max ---- */
 
+/* A number or a variable is the same under every condition, but for what a variable is known to be. */
 static bool is_leaf(const ir_expr *e)
 {
     return e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR;

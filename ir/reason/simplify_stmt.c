@@ -29,6 +29,7 @@ static bool is_nothing(const ir_stmt *s)
     return s->kind == IR_SEQ && s->seq.n == 0;
 }
 
+/* A place with facts of its own above those of p. What is learned there ends with it. */
 static place inside(place *p, ir_facts **f)
 {
     *f = ir_facts_new(p->session.cx, p->session.f);
@@ -42,6 +43,7 @@ static bool find_block(ir_walk *w, const ir_stmt *s)
     return !w->every;
 }
 
+/* A walk that stops at the first block. */
 static bool holds_block(tec_context *cx, const ir_stmt *s)
 {
     ir_walk w = {.expr = ir_skip_expr, .stmt = find_block, .cx = cx};
@@ -93,7 +95,8 @@ static bool shape_uses(ir_walk *w, const ir_stmt *s)
 }
 
 /* Buffers keep their shapes here, so a loop whose variable a shape inside needs stays. Notes on the loop
- * would be lost with it, as would the name that a schedule may use. */
+ * would be lost with it, as would the name that a schedule may use. A loop that runs in parallel, as a vector
+ * or on threads stays as well: later passes look for it. */
 static bool can_replace(place *p, const ir_stmt *loop)
 {
     shape_search search = {.walk = {.expr = ir_skip_expr, .stmt = shape_uses, .cx = p->session.cx},
@@ -134,6 +137,8 @@ static const ir_stmt *simp_for(place *p, const ir_stmt *s)
 
 /* ---- blocks ---- */
 
+/* The declared region with simple bounds. It may say more than what the body touches now: nobody computes it
+ * anew here, because schedules rely on what a block declares. */
 static bool simp_region(place *p, const ir_region *r, ir_region *out, bool *changed)
 {
     *out = *r;
@@ -143,6 +148,7 @@ static bool simp_region(place *p, const ir_region *r, ir_region *out, bool *chan
     return r->buffer->n == 0 || (out->min && out->extent);
 }
 
+/* NULL after an error; the same array where nothing changed. */
 static const ir_region *simp_regions(place *p, const ir_region *r, int n)
 {
     ir_region *out = base_array(p->session.cx, ir_region, n);
@@ -327,7 +333,12 @@ static const ir_stmt *simp_if(place *p, const ir_stmt *s)
 }
 
 /* What an assert checks holds for all that follows it. The facts of an assert are a level of their own for
- * the statements behind it. */
+ * the statements behind it:
+ *
+ *     assert n % 4 == 0;  for i in 0..n//4 { A[i*4] = 0 }  if n % 4 == 0 { B[0] = 1 }
+ *     =>                  the `if` goes, and B[0] = 1 stays
+ *
+ * In front of the assert the same `if` would stay. */
 static const ir_stmt *simp_seq(place *p, const ir_stmt *s)
 {
     const ir_stmt **out = base_array(p->session.cx, const ir_stmt *, s->seq.n);
@@ -353,6 +364,8 @@ static const ir_stmt *simp_seq(place *p, const ir_stmt *s)
     return changed ? ir_seq(p->session.cx, out, n) : s;
 }
 
+/* The buffer of a body that does nothing is not needed. A buffer that nobody reads stays: stores to it are
+ * effects. */
 static const ir_stmt *simp_allocate(place *p, const ir_stmt *s)
 {
     const ir_stmt *body = simp_stmt(p, s->allocate.body);
@@ -364,6 +377,7 @@ static const ir_stmt *simp_allocate(place *p, const ir_stmt *s)
     return copy;
 }
 
+/* What the attribute says of an empty body says nothing. */
 static const ir_stmt *simp_attribute(place *p, const ir_stmt *s)
 {
     const ir_expr *value = ir_simp(&p->session, s->attribute.value);
@@ -396,6 +410,8 @@ static const ir_stmt *simp_kind(place *p, const ir_stmt *s)
     return NULL;
 }
 
+/* One statement, with its place as the place of all that is made for it: an error names the user's line, and
+ * so does the profile of the code that comes of it. */
 static const ir_stmt *simp_stmt(place *p, const ir_stmt *s)
 {
     if (!s)

@@ -26,6 +26,7 @@ typedef struct {
 
 enum { MAX_ROUNDS = 64, MAX_UNIT = 1 << 16 /* of a swizzle */ };
 
+/* Whether e moves while the inner variables run. */
 static bool mentions_inner(const scope *s, const ir_expr *e)
 {
     for (int i = 0; i < s->inner->n; i++)
@@ -55,7 +56,7 @@ static const ir_expr *pick(const scope *s, const ir_sum *a)
 static bool span_sum(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width);
 static bool narrow_span(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width);
 
-/* Of points that count. */
+/* Of points that count. The span without the predicate first, then what the predicate takes off it. */
 static bool span_expr(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     ir_sum a = {0};
@@ -64,11 +65,13 @@ static bool span_expr(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *wid
     return span_sum(s, &a, min, width) && narrow_span(s, &a, min, width);
 }
 
+/* The greatest value, as an expression without inner variables; false where there is none to be found. */
 static bool upper_end(const scope *s, const ir_sum *a, ir_sum *out)
 {
     return ir_sum_eliminate(s->f, a, s->inner->var, s->inner->n, true, out);
 }
 
+/* As upper_end, for the least value. */
 static bool lower_end(const scope *s, const ir_sum *a, ir_sum *out)
 {
     return ir_sum_eliminate(s->f, a, s->inner->var, s->inner->n, false, out);
@@ -88,6 +91,7 @@ static bool span_ends(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *widt
     return !width->bad && !min->bad;
 }
 
+/* A factor as a form of its own. */
 static bool span_factor_ends(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     ir_sum a = {0};
@@ -129,6 +133,7 @@ static bool residue(const ir_facts *f, const ir_sum *a, int64_t k, int64_t *r)
     return m.coefficient % k == 0;
 }
 
+/* Reads e into the form; false where it cannot be simplified or does not fit. */
 static bool add_simplified(const ir_facts *f, ir_sum *out, const ir_expr *e)
 {
     e = ir_simplify(f, e);
@@ -228,6 +233,7 @@ static bool span_swizzle(const scope *s, const ir_expr *a, const ir_expr *mask, 
     return !min->bad && !width->bad;
 }
 
+/* The mask may be either operand: the one whose values are small. */
 static bool span_xor(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     return span_swizzle(s, e->arg[0], e->arg[1], min, width) ||
@@ -246,6 +252,7 @@ static bool span_factor(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *w
     }
 }
 
+/* After all inner variables were taken out this is false for the rest: that is the minimum. */
 static bool sum_mentions_inner(const scope *s, const ir_sum *a)
 {
     return ir_sum_uses(a, s->inner->var, s->inner->n);
@@ -309,7 +316,8 @@ static int64_t matching(const scope *s, const ir_sum *a, const ir_sum *d)
     return 0;
 }
 
-/* low <= high: the difference is never negative. */
+/* low <= high: the difference is never negative. The facts are those without the inner variables' ranges,
+ * since both ends are free of them. */
 static bool proves_le(const ir_facts *f, const ir_sum *low, const ir_sum *high)
 {
     ir_sum d = {0};
@@ -336,7 +344,9 @@ static void narrow_by(const scope *s, const ir_sum *a, const ir_sum *d, ir_sum *
         *min = end;
 }
 
-/* Each conjunct of `where` that bounds a sum may bring an end of the span nearer. */
+/* Each conjunct of `where` that bounds a sum may bring an end of the span nearer. With i in 0..16 and where i
+ * < n: the end 15 becomes n - 1 only if n - 1 <= 15 is proven. Otherwise both are bounds, the minimum of them
+ * would be right, and the constant is kept, because buffers want constant sizes. */
 static void narrow(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *max)
 {
     base_vec conjuncts = {0};

@@ -94,6 +94,8 @@ static scope inside(const scope *s)
     return t;
 }
 
+/* An inner variable of unknown range (NULL, NULL) makes every index that uses it touch the whole
+ * dimension. */
 static void push_var(scope *s, const ir_expr *var, const ir_expr *min, const ir_expr *extent)
 {
     base_push(s->f->cx, &s->var, var);
@@ -173,6 +175,7 @@ static void touch_expr(scope *s, const ir_expr *e)
         ir_walk_expr(&w.walk, e);
 }
 
+/* Indices are expressions as well, and may load. */
 static void touch_all(scope *s, const ir_expr *const *e, int n)
 {
     for (int i = 0; i < n; i++)
@@ -214,7 +217,8 @@ static void touch_block(scope *s, const ir_stmt *st)
             add_box(&t, t.writes, ir_apply_region(cx, &map, b->writes + i));
 }
 
-/* The value is read before the variable exists. */
+/* The value is read before the variable exists. A let of i over A[j] makes i an inner variable without a
+ * range, so that B[i] touches all of B; a let of i = j + 1 makes B[i] the same as B[j + 1]. */
 static void touch_let(scope *s, const ir_stmt *st)
 {
     scope t = inside(s);
@@ -278,6 +282,7 @@ static void touch_stmt(scope *s, const ir_stmt *st)
     }
 }
 
+/* Buffers that are allocated inside are nobody else's, so they are not listed. */
 void ir_touched_of(const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *reads, base_vec *writes)
 {
     base_vec own = {0};
