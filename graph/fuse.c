@@ -119,7 +119,7 @@ static int64_t terms_with(const state *st, const graph_node *node, const int *re
 }
 
 /* Decides for one node, all before it being decided, which groups of its operands it joins. A complex
- * operator starts a group and never joins one: what is in front of it would be computed again for each use. /
+ * operator starts a group and never joins one: what is in front of it would be computed again for each use.
  * Earlier operands are joined first: where both do not fit together, the first one wins. */
 static void place(tec_context *cx, state *st, const graph_body *body, const graph_node *node)
 {

@@ -362,7 +362,7 @@ static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_st
  *
  *     for i in tx..tx + min(4, n - tx*4) { S }  =>  for step in 0..min(4, n) { let mine = step < min(4,
  *                                                     n - tx*4) { if mine { S, with tx + step } } }
- * / The loop counts from 0 for all threads; each adds its own start. A vectorised loop becomes serial, as
+ * The loop counts from 0 for all threads; each adds its own start. A vectorised loop becomes serial, as
  * lanes cannot meet others at a barrier. */
 static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *f, const ir_stmt *s)
 {

@@ -530,7 +530,7 @@ static bool bind_blocks(sched *s, const char *const *loop, int n, const char **b
 }
 
 /* The stage whose result is asked for makes the launch: either its results or the elements of its reduction
- * are dealt out to the threads. *block becomes the loop over blocks, in which other stages may be computed. /
+ * are dealt out to the threads. *block becomes the loop over blocks, in which other stages may be computed.
  * The last loop of the stage stays apart where guests have to be computed per value of the loops before
  * it. */
 static bool apply_root(sched *s, const space_shape *shape, const gpu_nest *c, const char **block)

@@ -232,7 +232,7 @@ static int most_parallel(const space_stage *g, const space_nest_choice *c, int n
 }
 
 /* A stage without reuse: fuses the loops where the order of elements does not matter, makes vectors of the
- * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed. /
+ * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed.
  * Vectors first, and then the parallel loop over what is left outside of them. */
 static bool apply_pointwise(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {

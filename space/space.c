@@ -179,7 +179,7 @@ bool space_settle(tec_context *cx, const space *sp, space_point *p)
     return false;
 }
 
-/* The schedule of a point, on a fork of the base; a refused point gives a schedule that carries the reason. /
+/* The schedule of a point, on a fork of the base; a refused point gives a schedule that carries the reason.
  * A step that the schedule refuses is no error here: the schedule carries the reason. */
 sched *space_apply(tec_context *cx, const space *sp, const space_point *p)
 {

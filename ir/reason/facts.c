@@ -289,7 +289,6 @@ static void add_truth(ir_facts *f, const ir_expr *condition, bool value)
 
 /* Solves by * x == rhs modulo k for x. With g the common divisor of by and k there is no answer unless g
  * divides rhs; otherwise x is one residue modulo k/g, found by trying them, so a large modulus is left alone.
- * /
  *
  *     6*x == 4 modulo 8:  g = 2 divides 4;  3*x == 2 modulo 4;  x = 2:  so x is 2 modulo 4
  */

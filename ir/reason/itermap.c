@@ -273,7 +273,7 @@ static bool tile_all(ir_iter_marks *m, bool *exact)
 
 /* A sum that is no mixed-radix number is still one-to-one where each scale is at least what the digits below
  * can reach: i*16 + j with j < 12 leaves gaps, but no two points meet. Sorts the digits by scale on the way.
- * / Sorted by scale, each digit must step over all that the smaller ones reach: for i*16 + j with j < 12 the
+ * Sorted by scale, each digit must step over all that the smaller ones reach: for i*16 + j with j < 12 the
  * reach is 12, and 16 is enough. */
 static bool spaced(ir_iter_marks *m, ir_mix *mix)
 {

@@ -464,7 +464,7 @@ static bool read_sum(ir_iter_marks *m, const ir_expr *e, ir_mix *out);
 /* Finds a way to write e->arg[0] such that the divisor e->arg[1] cuts it. With as many of the fused marks as
  * possible at first, then with fewer: where only the upper or lower part of a mark is meant, its digits must
  * stay as they are. Where the divisor cuts no chain, the digits around the cut of the first chain are fused.
- * / Reasons of attempts that fail are forgotten once one of them succeeds. */
+ * Reasons of attempts that fail are forgotten once one of them succeeds. */
 static bool chain_to_cut(ir_iter_marks *m, const ir_expr *e, const ir_mix *plain, ir_mix *x, ir_mix *below,
                          ir_mix *above)
 {

@@ -124,7 +124,7 @@ static ir_modular modulo_power(ir_modular m)
 }
 
 /* The residue that the operation of e gives from those of its operands, as if the arithmetic could not wrap.
- * / An example: i*12 + 8 with i unknown is (1, 0)*(0, 12) + (0, 8) = (12, 8). */
+ * An example: i*12 + 8 with i unknown is (1, 0)*(0, 12) + (0, 8) = (12, 8). */
 static ir_modular structural(const ir_facts *f, const ir_expr *e, int depth)
 {
     switch (e->op) {

@@ -444,7 +444,7 @@ static bool has_operand(const ir_expr *e, ir_op op, const ir_expr *x)
 
 /* One of the operands where a proof shows which is the smaller; nested minima drop an operand that they hold
  * already. Otherwise the operands are put in order, so that min(a, b) and min(b, a) are recognised as equal.
- * / The difference is asked for both signs; 0 counts as "a is the greater", which is right for either. */
+ * The difference is asked for both signs; 0 counts as "a is the greater", which is right for either. */
 const ir_expr *ir_simp_minmax(ir_session *s, const ir_expr *e)
 {
     const ir_expr *a = ir_simp(s, e->arg[0]), *b = ir_simp(s, e->arg[1]);
