@@ -12,6 +12,7 @@ enum { CHEAP_OPS = 3 }; /* operations that may be done again for a second reader
 
 /* ---- names ---- */
 
+/* NULL: there is no such block any more, as after it was inlined. */
 static const ir_block *block_of(const sched *s, const char *name)
 {
     const ir_stmt *b = sched_block(s, name);
@@ -38,6 +39,7 @@ const char *space_loop_of(const sched *s, const char *block, const char *iter)
     return NULL;
 }
 
+/* A note that is there and is true; one that is no constant counts as false. */
 bool space_has_note(const sched *s, const char *block, const char *key)
 {
     const ir_block *b = block_of(s, block);
@@ -46,6 +48,7 @@ bool space_has_note(const sched *s, const char *block, const char *key)
     return v && ir_is_true(v);
 }
 
+/* Some element is written more than once. */
 bool space_reduces(const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
@@ -84,6 +87,7 @@ static bool count_node(ir_walk *w, const ir_expr *e)
     return true;
 }
 
+/* The block's body is one store; callers have seen that. */
 static cost cost_of(tec_context *cx, const ir_block *b)
 {
     cost c = {.w = {.expr = count_node, .cx = cx}};
@@ -92,6 +96,7 @@ static cost cost_of(tec_context *cx, const ir_block *b)
     return c;
 }
 
+/* What is no single store is dear, whatever it computes. */
 static bool is_cheap(tec_context *cx, const ir_block *b)
 {
     cost c = b->body->kind == IR_STORE ? cost_of(cx, b) : (cost){.math = true};
@@ -99,6 +104,7 @@ static bool is_cheap(tec_context *cx, const ir_block *b)
     return !c.math && c.ops <= CHEAP_OPS;
 }
 
+/* Whether the block calls a function that takes many instructions, like exp. */
 bool space_has_math(tec_context *cx, const ir_block *b)
 {
     return cost_of(cx, b).math;
@@ -170,6 +176,8 @@ static bool check_load(ir_walk *w, const ir_expr *e)
     return false;
 }
 
+/* Extents are compared as expressions, without a proof: a stage that is flat and not seen as such loses
+ * nothing but the fused loop. */
 static bool same_shape(const ir_buffer *a, const ir_buffer *b)
 {
     for (int i = 0; i < a->n; i++)
@@ -179,7 +187,8 @@ static bool same_shape(const ir_buffer *a, const ir_buffer *b)
 }
 
 /* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on
- * the position: one loop over all elements will do. */
+ * the position: one loop over all elements will do. R[y, x] = max(C[y, x] + D[y, x], 0) is flat; with a bias
+ * b[x] it is not, since one loop over all elements would have to compute x from the position. */
 bool space_is_flat(tec_context *cx, const ir_block *b)
 {
     if (b->body->kind != IR_STORE)
@@ -234,7 +243,9 @@ static bool check_column(ir_walk *w, const ir_expr *e)
     return true;
 }
 
-/* Neighbouring sums read elements that lie side by side, or the same ones: vectors of sums pay. */
+/* Neighbouring sums read elements that lie side by side, or the same ones: vectors of sums pay. The last
+ * spatial variable of more than one value is the column. For C[y, x] = sum[k](A[y, k] * B[k, x]) that is x: B
+ * is read side by side and A does not move, so it holds. With B transposed, B[x, k], it does not. */
 bool space_has_columns(tec_context *cx, const ir_block *b)
 {
     column_check c = {.w = {.expr = check_column, .cx = cx}, .side_by_side = true};
@@ -254,6 +265,7 @@ typedef struct {
     bool along_rows;
 } row_check;
 
+/* Whether some of the axes occur in e. */
 static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
 {
     for (int i = 0; i < c->n; i++)
@@ -289,7 +301,9 @@ static bool check_row(ir_walk *w, const ir_expr *e)
 }
 
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums
- * pay. Tries to take as many loops as have constant extents, then fewer. */
+ * pay. Tries to take as many loops as have constant extents, then fewer. 0 where the sums cannot be split:
+ * the combiner does not allow another order, or a loop was split or fused before, so that loops and axes are
+ * no longer one to one. */
 int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce,
                      int n_reduce)
 {

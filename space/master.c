@@ -66,6 +66,7 @@ static void read_loops(const sched *s, space_stage *g)
     g->n_loops = n;
 }
 
+/* NULL: the block has none of that name. */
 static const ir_iter *iter_named(const ir_block *b, const char *name)
 {
     for (int i = 0; i < b->n_iters; i++)
@@ -103,12 +104,14 @@ static load_list loads_of(tec_context *cx, const ir_block *b)
     return l;
 }
 
+/* A hook that stops at the first select. */
 static bool note_select(ir_walk *w, const ir_expr *e)
 {
     w->stop |= e->op == IR_SELECT;
     return !w->stop;
 }
 
+/* Padding is written as a select. */
 static bool has_condition(tec_context *cx, const ir_block *b)
 {
     ir_walk w = {.expr = note_select, .cx = cx};
@@ -117,6 +120,7 @@ static bool has_condition(tec_context *cx, const ir_block *b)
     return w.stop;
 }
 
+/* Whether some index of the load moves with the variable. */
 static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
 {
     for (int i = 0; i < load->load.n; i++)
@@ -127,7 +131,11 @@ static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
 
 /* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3
  * elements far apart. The classes are worth points in `merit`: a vector load, a gather from few cache lines,
- * one line for each lane. */
+ * one line for each lane. For x in C[y, x] = sum[k](A[y, k] * B[k, x]):
+ *
+ *     A[y, k]  0 (0 points)     B[k, x]  1 (4 points)     so lanes along x have 4
+ *     and for y: A 3 (-6 points), B 0                     lanes along y have -6
+ */
 static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
 {
     tec_context *cx = ir_facts_context(f);
@@ -219,7 +227,8 @@ static const ir_expr *only_load(tec_context *cx, const ir_block *b, const ir_buf
 
 /* Each element of `out` takes up elements of the sums that no other one does, so that tiles of `out` are
  * tiles of sums. Some variable of `out` that the load does not use would read one sum several times: then
- * tiles of both differ. */
+ * tiles of both differ. R[y, x] = max(C[y, x], 0) takes up C. S[y, x, z] = C[y, x] * D[z] does not: each sum
+ * would be read for all z. */
 static bool takes_up(tec_context *cx, const space_stage *out, const ir_buffer *sums)
 {
     const ir_expr *load = only_load(cx, out->block, sums);
@@ -241,6 +250,7 @@ static void read_stage(const sched *s, const char *name, space_stage *g)
     g->part = stands_alone(s, g) ? SPACE_NEST : SPACE_FIXED;
 }
 
+/* In the order of execution. */
 static void read_stages(tec_context *cx, space_shape *shape)
 {
     const char **name;
@@ -251,7 +261,8 @@ static void read_stages(tec_context *cx, space_shape *shape)
         read_stage(shape->base, name[i], &shape->stage[i]);
 }
 
-/* The stage that takes up the sums; NULL: none does. */
+/* The stage that takes up the sums; NULL: none does. With two readers nobody takes the sums up: they have to
+ * lie in memory for the other one. */
 static space_stage *output_of(tec_context *cx, const space_shape *shape, const space_stage *g)
 {
     const char **reader;
@@ -327,7 +338,8 @@ static int64_t run_in(tec_context *cx, const ir_expr *e, const ir_expr *var)
     return r.run;
 }
 
-/* The common divisor over all indices: 0 where the load does not depend on the variable. */
+/* The common divisor over all indices: 0 where the load does not depend on the variable. For W[c // 4, k] and
+ * c that is 4; for W[c // 4, c] it is 1; for A[y, k] it is 0. */
 static int64_t run_of_load(tec_context *cx, const ir_expr *load, const ir_expr *var)
 {
     int64_t run = 0;
@@ -397,7 +409,7 @@ static void list_followers(tec_context *cx, space_tiled *h, const space_loop *co
     }
 }
 
-/* How well lanes along this axis read memory; negative: badly. */
+/* How well lanes along this axis read memory; negative: badly. -100: no lanes at all along this axis. */
 static int merit(const ir_facts *f, const space_tiled *h, const space_loop *axis)
 {
     static const int points[] = {0, 4, -2, -6};
@@ -443,6 +455,7 @@ static bool shares_vectors(tec_context *cx, const space_tiled *h, const space_lo
     return false;
 }
 
+/* Axes beyond the most are left out, and their loops stay as they are. */
 static void add_axis(space_tiled *h, space_axis axis)
 {
     if (h->n_axes < SPACE_MAX_AXES)
@@ -471,6 +484,7 @@ static const space_loop *find_wide(tec_context *cx, const space_tiled *h, const 
     return NULL;
 }
 
+/* NULL for an axis that moves the output and no variable of the sums. */
 static void name_iters(tec_context *cx, space_tiled *h)
 {
     for (int i = 0; i < h->n_axes; i++) {
@@ -544,6 +558,7 @@ static bool along_reduction(const ir_facts *f, const space_tiled *h)
     return true;
 }
 
+/* A stage without sums that only `of` reads. */
 static bool is_prologue(const space_shape *shape, const space_stage *g, const space_stage *of)
 {
     const char **reader;

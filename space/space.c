@@ -38,6 +38,8 @@ static space *learn(space *sp)
                               "the template of '%s' never asked tec_knobs_done", sched_tree(sp->base)->name);
 }
 
+/* The template runs once, to declare its knobs, so a template that fails is found here and not at some
+ * point. */
 space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user)
 {
     space *sp = base_new(cx, space);
@@ -75,6 +77,7 @@ int space_knob_named(const space *sp, const char *name)
     return -1;
 }
 
+/* The numbers of the value: one for a choice, the parts of a split, the places of an order. */
 const int64_t *space_value(const space *sp, const space_point *p, int knob)
 {
     return sp->knob[knob].number + (int64_t)p->value[knob] * sp->knob[knob].parts;
@@ -116,6 +119,7 @@ bool space_same(const space_point *a, const space_point *b)
     return a->n == b->n && memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
 }
 
+/* Equal for points of different spaces with equal numbers: a table of points is of one space. */
 uint64_t space_hash(const space_point *p)
 {
     return base_hash(p->value, (size_t)p->n * sizeof *p->value, BASE_HASH_SEED);
@@ -159,7 +163,8 @@ bool space_check(tec_context *cx, const space *sp, const space_point *p, const c
     return !why;
 }
 
-/* What one knob gets may free another, so it settles in steps. */
+/* What one knob gets may free another, so it settles in steps. False also where the template refuses the
+ * point that it settled to. */
 bool space_settle(tec_context *cx, const space *sp, space_point *p)
 {
     for (int round = 0; round <= sp->n; round++) {
@@ -241,6 +246,7 @@ static int next_in_part(const space_knob *k, int v, int part, bool larger)
     return best;
 }
 
+/* Any value but v, each with the same chance: one less to draw from, and what is drawn from v on moves up. */
 static int other_value(const space_knob *k, uint64_t *state, int v)
 {
     int w = (int)base_random_below(state, k->count - 1);

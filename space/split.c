@@ -23,7 +23,8 @@ typedef struct {
     bool overflow;
 } lister;
 
-/* Adds a list of inner parts if the domain's own rule (`keep`) accepts it. */
+/* Adds a list of inner parts if the domain's own rule (`keep`) accepts it. Candidates and the start come
+ * through here too, so that `keep` speaks of every value. */
 static void add_list(lister *l, const int64_t *inner)
 {
     if (l->d->keep && !l->d->keep(inner, l->inner, l->d->user))
@@ -101,7 +102,7 @@ static int compare_lists(const void *a, const void *b, void *inner)
     return 0;
 }
 
-/* Sorted, each once. */
+/* Sorted, each once. Lists that the policy made are in order already; candidates and the start are not. */
 static void put_in_order(lister *l)
 {
     size_t size = (size_t)l->inner * sizeof *l->list;
@@ -124,7 +125,8 @@ static int find_list(lister *l, const int64_t *inner)
     return -1;
 }
 
-/* The lists with SCHED_INFER in front of each. */
+/* The lists with SCHED_INFER in front of each. The outermost part is left to the split, which knows the
+ * extent. */
 static const int64_t *with_outer(const lister *l)
 {
     int64_t *all = base_array(l->cx, int64_t, l->n *(l->inner + 1));

@@ -11,6 +11,7 @@
 
 /* ---- knobs ---- */
 
+/* STAGE.WHAT; lives as long as the context of the knobs. */
 static const char *knob_name(tec_knobs *k, const space_stage *g, const char *what)
 {
     return base_format(k->cx, "%s.%s", g->name, what);
@@ -57,6 +58,7 @@ const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *
     return fixed;
 }
 
+/* Four names have 24 orders; five would have 120, which is more than is worth a search. */
 static bool has_order(const space_stage *g, int n)
 {
     enum { MOST = 4 };
@@ -64,6 +66,7 @@ static bool has_order(const space_stage *g, int n)
     return g->open && n > 1 && n <= MOST;
 }
 
+/* The names in the chosen order; in the given order where the stage is not open. */
 const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what,
                                     const char *const *name, int n)
 {
@@ -90,6 +93,7 @@ void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool
 
 /* ---- steps ---- */
 
+/* 0: not known, or no such loop. */
 int64_t space_extent(const sched *s, const char *loop)
 {
     int64_t n;
@@ -97,6 +101,8 @@ int64_t space_extent(const sched *s, const char *loop)
     return sched_extent(s, loop, &n) ? n : 0;
 }
 
+/* NULL: there is nothing to do. A loop of one iteration is left alone: an annotation would only make the
+ * trace longer. */
 bool space_unroll(sched *s, const char *loop)
 {
     return !loop || space_extent(s, loop) == 1 || sched_annotate(s, loop, IR_UNROLLED);
@@ -107,6 +113,7 @@ bool space_vectorise(sched *s, const char *loop)
     return !loop || space_extent(s, loop) == 1 || sched_annotate(s, loop, IR_VECTORISED);
 }
 
+/* One loop out of all; NULL for none. Loops must lie directly in each other, outermost first. */
 const char *space_fuse(sched *s, const char *const *loop, int n)
 {
     return n > 1 ? sched_fuse(s, loop, n) : n == 1 ? loop[0] : NULL;
@@ -134,7 +141,8 @@ int space_own_loops(const sched *s, const char *block, const char *outer, const 
     return n_spatial;
 }
 
-/* A loop no longer than the lanes becomes one vector; a longer one is cut, the rest being guarded. */
+/* A loop no longer than the lanes becomes one vector; a longer one is cut, the rest being guarded. Lanes are
+ * the block's last spatial loop, whatever else is inside of `outer`. */
 bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes)
 {
     const char *spatial[64], *reduce[64], *part[2];

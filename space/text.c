@@ -15,6 +15,8 @@
 
 /* ---- printing ---- */
 
+/* Names of loops and stages have no characters below a blank, so quotes and backslashes are all that needs an
+ * escape. */
 static void add_string(tec_context *cx, base_text *t, const char *s)
 {
     base_add(cx, t, "\"");
@@ -46,6 +48,7 @@ static void add_value(tec_context *cx, base_text *t, const space_knob *k, int v)
     base_add(cx, t, "]");
 }
 
+/* All knobs, in the order in which the template declared them; read back, the order does not matter. */
 const char *space_point_text(tec_context *cx, const space *sp, const space_point *p)
 {
     base_text t = {0};
@@ -112,6 +115,7 @@ static int value_of(tec_context *cx, const space_knob *k, const char *text)
     return -1;
 }
 
+/* False with an error. */
 static bool find_value(tec_context *cx, const space_knob *k, const char *text, int32_t *out)
 {
     *out = value_of(cx, k, text);
@@ -185,7 +189,8 @@ static double distance(const space_knob *k, int v, const char *text)
     return text[strspn(text, "] ")] ? INFINITY : sum;
 }
 
-/* Stays as it is where no value is like it. */
+/* Stays as it is where no value is like it. Words and orders have no distance: they are taken only if they
+ * are there. */
 static void take_nearest(tec_context *cx, const space_knob *k, const char *text, int32_t *value)
 {
     double least = INFINITY;
