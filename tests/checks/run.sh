@@ -150,6 +150,14 @@ build_copy
 expect globals "'lions' is a writable global"
 
 fresh_copy
+printf '```mermaid\n```\n' >"$copy/ARCHITECTURE.md"
+expect drawing 'the drawing of the rooms differs'
+(cd "$copy" && scripts/rooms_drawing)
+expect drawing ''
+sed -i '/^worker /d; s/^autotune .*/autotune | tune | base | -/' "$copy/cmake/rooms.txt"
+expect drawing 'run scripts/rooms_drawing'
+
+fresh_copy
 echo 'extern const char base_lion[400000]; const char base_lion[400000] = {1};' >"$copy/base/lion.c"
 build_copy
 expect runtime-size 'bytes stripped; it may have 300000'
