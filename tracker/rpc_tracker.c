@@ -76,6 +76,14 @@ static bool allows(void *user, const uint8_t id[RPC_ID_BYTES], const char *class
     return row && rpc_class_allowed(row->classes, class);
 }
 
+static bool user_of(void *user, const uint8_t id[RPC_ID_BYTES], const char *wanted, char *to, size_t size)
+{
+    const program *p = user;
+    const rpc_key_row *row = rpc_keys_find(&p->keys, id);
+
+    return row && rpc_key_user(row, wanted, to, size);
+}
+
 static bool read_keys(program *p, tec_error *err)
 {
     rpc_keys fresh = {0};
@@ -291,8 +299,12 @@ static char *state_path(const program *p)
  * end is stored. */
 static bool run(program *p, tec_error *err)
 {
-    track_service_options o = {
-        .find = find, .allows = allows, .log = print_log, .user = p, .program = "rpc_tracker"};
+    track_service_options o = {.find = find,
+                               .allows = allows,
+                               .user_of = user_of,
+                               .log = print_log,
+                               .user = p,
+                               .program = "rpc_tracker"};
     char *path = state_path(p);
 
     o.term_ms = (int64_t)(p->lease_s * 1e3);

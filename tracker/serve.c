@@ -59,7 +59,7 @@ static void tell_server(const track_lease *l, bool on)
 
     if (peer)
         rpc_conn_send(peer->conn, 0, RPC_KIND_assigned,
-                      &(rpc_assigned){own_name(l->device), l->number, l->owner, on});
+                      &(rpc_assigned){own_name(l->device), l->number, l->owner, on, track_user_name(l->job)});
 }
 
 /* ---- what the pool decides ---- */
@@ -231,12 +231,25 @@ static const char *find_fault(const track_peer *peer, const rpc_request *m)
     return NULL;
 }
 
+/* The user whose share the request counts for: the one that it names, if its key is that user's. */
+static bool settle_user(const track_peer *peer, const char *wanted, char *to, size_t size, tec_error *err)
+{
+    const track_service *s = peer->service;
+
+    if (!s->o.user_of)
+        snprintf(to, size, "%s", wanted[0] ? wanted : peer->id.text);
+    else if (!s->o.user_of(s->o.user, peer->key.id, wanted, to, size))
+        return rt_fail(err, TEC_DENIED, "key %s is not for user '%s'", peer->id.text, wanted);
+    return true;
+}
+
 /* Asks the pool; the answer comes by on_granted, at once or later. */
 static void on_request(track_peer *peer, const rpc_request *m)
 {
     track_service *s = peer->service;
     const char *fault = find_fault(peer, m);
     track_wait *w = fault ? NULL : rt_alloc(sizeof *w, NULL);
+    char whose[TRACK_MOST_NAME + 1];
     track_request *waits;
     tec_error err = {0};
 
@@ -249,7 +262,7 @@ static void on_request(track_peer *peer, const rpc_request *m)
         w->next->before = w;
     peer->waits = w;
     track_wish wish = {.class = m->class,
-                       .user = m->user,
+                       .user = whose,
                        .job = m->job,
                        .priority = (int)m->priority,
                        .prefer = m->prefer[0] ? m->prefer : NULL,
@@ -257,6 +270,7 @@ static void on_request(track_peer *peer, const rpc_request *m)
                        .term_ms = m->term_ms,
                        .data = w};
     if (!check_classes(peer, &(track_offered){.class = m->class}, 1, &err) ||
+        !settle_user(peer, m->user, whose, sizeof whose, &err) ||
         !track_ask(s->pool, now_of(s), &wish, &waits, &err)) {
         say_refused(peer, m->number, err.status, err.text);
         free_wait(w);
@@ -276,6 +290,18 @@ static void on_withdraw(track_peer *peer, int64_t number)
     track_withdraw(s->pool, now_of(s), w->request);
     free_wait(w);
     say_refused(peer, number, TEC_CANCELLED, "withdrawn");
+}
+
+/* A request that is over has had its own answer. */
+static void on_position(track_peer *peer, int64_t number)
+{
+    int n;
+    const track_wait *w = find_wait(peer, number, &n);
+    const track_class *c = w ? w->request->class : NULL;
+
+    if (w)
+        rpc_conn_send(peer->conn, 0, RPC_KIND_queued,
+                      &(rpc_queued){number, track_ahead(w->request), c->n_free + c->n_leased, c->n_leased});
 }
 
 /* The lease of this number, if it is of the connection's key; else says why not. */
@@ -378,12 +404,13 @@ static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
         return true;
     case RPC_KIND_request: on_request(peer, &m->request); return true;
     case RPC_KIND_withdraw: on_withdraw(peer, m->withdraw.number); return true;
+    case RPC_KIND_position: on_position(peer, m->position.number); return true;
     case RPC_KIND_renew: on_renew(peer, m->renew.lease); return true;
     case RPC_KIND_give_back: on_give_back(peer, m->give_back.lease); return true;
     case RPC_KIND_set_aside: on_set_aside(peer, &m->set_aside); return true;
     case RPC_KIND_drain_server: on_drain_server(peer, &m->drain_server); return true;
     case RPC_KIND_inquire: track_report(peer, m->inquire.from); return true;
-    case RPC_KIND_goodbye: return true;
+    case RPC_KIND_goodbye: peer->leaves = true; return true;
     default: return false;
     }
 }
@@ -476,6 +503,8 @@ static void on_closed(rpc_conn *c, const tec_error *why)
         peer->server->user = NULL;
         s->n_servers--;
         track_lose(s->pool, now_of(s), peer->server, why->text);
+        if (peer->leaves) /* it signed off: nobody waits for it */
+            track_forget(s->pool, peer->server);
     }
     *(peer->before ? &peer->before->next : &s->peers) = peer->next;
     if (peer->next)

@@ -20,6 +20,7 @@ struct track_peer {
     rpc_conn *conn;
     rpc_id_text id;
     track_server *server; /* that announced itself here */
+    bool leaves;          /* said goodbye */
     bool wants_dial;      /* in the service's list */
     rpc_conn *dialling;
     int64_t dialled_at;

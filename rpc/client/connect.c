@@ -22,6 +22,9 @@
 
 #define USUAL_SECONDS 60.0
 
+/* How often the thread that keeps a connection alive looks, with leases and without. */
+enum { LEASE_MS = 100, IDLE_MS = 1000 };
+
 /* ---- states ---- */
 
 bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err)
@@ -178,7 +181,7 @@ static bool is_for_caller(tec_rpc *c, const rpc_frame *f)
         note_end(c, f);
         return false;
     }
-    return f->kind != RPC_KIND_pong && f->kind != RPC_KIND_goodbye;
+    return f->kind != RPC_KIND_pong && f->kind != RPC_KIND_goodbye && !rpc_take_lease_frame(c, f);
 }
 
 /* The next frame that is here already. */
@@ -229,6 +232,25 @@ bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_
             return false;
         c->deadline = tec_clock() + c->seconds; /* a transfer may take long: what counts is that it moves */
     }
+}
+
+bool rpc_pump(tec_rpc *c, double seconds, tec_error *err)
+{
+    rpc_frame f;
+    struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->wake, .events = POLLIN}};
+
+    if (c->lost.status != TEC_OK || is_cancelled(c))
+        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
+    if (!send_some(c, err))
+        return false;
+    if (seconds > 0)
+        poll(p, 2, (int)(seconds * 1e3) + 1);
+    if (!receive_some(c, err))
+        return false;
+    rpc_event e = next_here(c, &f, err);
+    if (e == RPC_FRAME)
+        return rpc_lose(c, TEC_PROTOCOL, "the server spoke without being asked", err);
+    return e != RPC_BROKEN && send_some(c, err);
 }
 
 /* ---- answers ---- */
@@ -282,17 +304,12 @@ static void *keep_alive(void *user)
     struct pollfd p = {.fd = c->wake, .events = POLLIN};
 
     while (!is_ending(c) && !is_cancelled(c)) {
-        rpc_frame f;
-
-        poll(&p, 1, 1000);
+        poll(&p, 1, __atomic_load_n(&c->leases, __ATOMIC_RELAXED) ? LEASE_MS : IDLE_MS);
         if (is_ending(c) || pthread_mutex_trylock(&c->lock) != 0)
             continue;
-        if (c->lost.status == TEC_OK && receive_some(c, NULL)) {
-            if (next_here(c, &f, NULL) == RPC_FRAME)
-                rpc_lose(c, TEC_PROTOCOL, "the server spoke without being asked", NULL);
-            else
-                send_some(c, NULL);
-        }
+        if (c->lost.status == TEC_OK)
+            rpc_pump(c, 0, NULL);
+        rpc_keep_leases(c);
         pthread_mutex_unlock(&c->lock);
     }
     return NULL;
@@ -386,7 +403,7 @@ static bool shake_hands(tec_rpc *c, tec_error *err)
     return true;
 }
 
-static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
+static bool read_key(rpc_key *key, const tec_rpc_options *o, tec_error *err)
 {
     rpc_keys keys;
 
@@ -396,31 +413,49 @@ static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
         return false;
     const rpc_key_row *row = rpc_keys_pick(&keys, o->key, err);
     if (row)
-        c->key = row->key;
+        *key = row->key;
     rpc_keys_free(&keys);
     return row != NULL;
 }
 
+/* Link, connection and handshake, with the key that the connection has. */
+static bool open_link(tec_rpc *c, tec_error *err)
+{
+    c->link = rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err);
+    return c->link && dial(c, err) && shake_hands(c, err);
+}
+
+bool rpc_reconnect(tec_rpc *c, tec_error *err)
+{
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+    rpc_link_free(c->link);
+    c->lost = (tec_error){0};
+    if (open_link(c, err))
+        return true;
+    rt_fail(&c->lost, err->status, "%s", err->text);
+    return false;
+}
+
 /* Connection, handshake, and the thread that keeps the connection alive, in this order; all of them or none.
  * */
-tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, tec_error *err)
+tec_rpc *rpc_connect_with(const char *address, const rpc_key *key, const tec_rpc_options *options,
+                          tec_error *err)
 {
-    tec_rpc *c = address ? rt_alloc(sizeof *c, err) : NULL;
+    tec_rpc *c = rt_alloc(sizeof *c, err);
 
-    if (!c) {
-        rt_fail(err, TEC_INVALID, "no address to connect to");
+    if (!c)
         return NULL;
-    }
     c->fd = -1;
+    c->key = *key;
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&c->lock, NULL);
     snprintf(c->address, sizeof c->address, "%s", address);
     snprintf(c->program, sizeof c->program, "%s", options && options->program ? options->program : "tec");
     c->seconds = options && options->seconds > 0 ? options->seconds : USUAL_SECONDS;
     c->deadline = tec_clock() + c->seconds;
-    bool good = c->wake >= 0 && read_key(c, options, err);
-    c->link = good ? rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err) : NULL;
-    good = c->link && dial(c, err) && shake_hands(c, err);
+    bool good = c->wake >= 0 && open_link(c, err);
     c->has_keeper = good && pthread_create(&c->keeper, NULL, keep_alive, c) == 0;
     if (good && !c->has_keeper)
         rt_fail(err, TEC_NO_MEMORY, "no thread to keep the connection alive");
@@ -428,6 +463,21 @@ tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, te
         return c;
     tec_rpc_disconnect(c);
     return NULL;
+}
+
+tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, tec_error *err)
+{
+    rpc_key key;
+
+    if (!address) {
+        rt_fail(err, TEC_INVALID, "no address to connect to");
+        return NULL;
+    }
+    if (!read_key(&key, options, err))
+        return NULL;
+    tec_rpc *c = rpc_connect_with(address, &key, options, err);
+    sodium_memzero(&key, sizeof key);
+    return c;
 }
 
 /* The thread goes first, since it uses all the rest; the key is wiped. */

@@ -312,7 +312,9 @@ tec_rpc_session *tec_rpc_open(tec_rpc *c, const tec_rpc_session_options *options
     if (good && !s->stream)
         good = rt_fail(&why, TEC_REFUSED, "a connection has at most %d sessions", RPC_MOST_STREAMS);
     c->asking = s->stream;
-    const rpc_open m = {o.device ? o.device : "cpu:0", o.label ? o.label : "", o.memory_bytes, o.seconds};
+    const char *device = o.device ? o.device : c->lease ? c->leased_device : "cpu:0";
+    const rpc_open m = {device, o.label ? o.label : "", o.memory_bytes, o.seconds,
+                        o.lease ? o.lease : c->lease};
     good = good && rpc_link_send(c->link, s->stream, RPC_KIND_open, &m) &&
            rpc_await_answer(c, s->stream, RPC_KIND_opened, &fatal, &why);
     if (good) {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -55,6 +56,7 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
     cr_assert_eq(pipe(out), 0);
     f->pid = fork();
     if (f->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server */
         int log = open(f->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
         setenv("XDG_STATE_HOME", f->folder, 1);
@@ -115,14 +117,14 @@ static inline bool kit_logged(const fixture *f, const char *text)
     return false;
 }
 
-/* The exit status of the server, which was asked to end; its folder is gone behind this. */
-static inline int kit_stop(fixture *f)
+/* The exit status of a server that ends by itself; its folder is gone behind this. */
+static inline int kit_end(fixture *f)
 {
     char command[200];
     int status = 0;
 
-    kill(f->pid, SIGTERM);
     cr_assert_eq(waitpid(f->pid, &status, 0), f->pid);
+    f->pid = 0;
     close(f->out);
     snprintf(command, sizeof command, "ls -d %s/session-* 2>/dev/null", f->folder);
     cr_assert_neq(system(command), 0, "a session's folder was left");
@@ -130,6 +132,13 @@ static inline int kit_stop(fixture *f)
     cr_assert_eq(system(command), 0);
     rt_free(f->module.data);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The same of a server that is asked to end. */
+static inline int kit_stop(fixture *f)
+{
+    kill(f->pid, SIGTERM);
+    return kit_end(f);
 }
 
 static inline tec_rpc *kit_connect(fixture *f)
