@@ -5,7 +5,7 @@
 #include "rpc/server/inside.h"
 #include "runtime/alloc.h"
 
-enum { MOST_THREADS = 4096, MOST_REPEATS = 1000000 };
+enum { MOST_THREADS = 4096, MOST_REPEATS = 2000000 };
 
 /* ---- functions ---- */
 
