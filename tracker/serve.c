@@ -31,7 +31,7 @@ static int64_t now_of(const track_service *s)
 
 /* ---- answers ---- */
 
-static void say_failure(track_peer *peer, const tec_error *err)
+void track_say_failure(track_peer *peer, const tec_error *err)
 {
     rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
                   &(rpc_failure){.status = err->status, .text = err->text, .output = ""});
@@ -152,6 +152,13 @@ static bool check_classes(const track_peer *peer, const track_offered *devices, 
     return true;
 }
 
+/* A server that is reached through its own connections to this tracker needs no dialling back. */
+static void open_relayed(track_peer *peer)
+{
+    rpc_conn_send(peer->conn, 0, RPC_KIND_dialled, &(rpc_dialled){1, ""});
+    track_reachable(peer->service->pool, now_of(peer->service), peer->server);
+}
+
 /* Registers the server of this connection, stores classes that are new, and dials back. */
 static void on_announce(track_peer *peer, const rpc_announce *m)
 {
@@ -169,7 +176,7 @@ static void on_announce(track_peer *peer, const rpc_announce *m)
     else if (!devices)
         rt_fail_memory(&err, sizeof *devices);
     else if (check_classes(peer, devices, (int)m->devices.n, &err) &&
-             rpc_split_address(address, host, &port, &err))
+             (!address[0] || rpc_split_address(address, host, &port, &err)))
         server = track_register(s->pool, now_of(s), &o, &err);
     if (server) {
         /* The class that was there before is stored once more: that costs less than to know. */
@@ -178,13 +185,17 @@ static void on_announce(track_peer *peer, const rpc_announce *m)
         peer->server = server;
         server->user = peer;
         s->n_servers++;
-        track_log(s, "server '%s' at %s registered with %d devices", m->name, address, o.n_devices);
+        track_log(s, "server '%s' at %s registered with %d devices", m->name,
+                  address[0] ? address : "this tracker's relay", o.n_devices);
         rpc_conn_send(peer->conn, 0, RPC_KIND_announced, &(rpc_announced){address, s->o.heartbeat_ms});
         tell_leases(server);
-        track_dial_back(peer);
+        if (address[0])
+            track_dial_back(peer);
+        else
+            open_relayed(peer);
     } else {
         track_log(s, "server '%s' of %s is refused: %s", m->name, rpc_conn_peer(peer->conn), err.text);
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
     }
     rt_free(devices);
 }
@@ -366,7 +377,7 @@ static void on_set_aside(track_peer *peer, const rpc_set_aside *m)
         rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){d->lease != NULL});
         return;
     }
-    say_failure(peer, &err);
+    track_say_failure(peer, &err);
 }
 
 /* The answer counts the leases that the server still has: at 0 it may be switched off. */
@@ -379,7 +390,7 @@ static void on_drain_server(track_peer *peer, const rpc_drain_server *m)
 
     if (!server) {
         rt_fail(&err, TEC_INVALID, "there is no server '%s'", m->server);
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
         return;
     }
     track_drain(s->pool, now_of(s), server, m->on != 0);
@@ -407,6 +418,8 @@ static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
     case RPC_KIND_position: on_position(peer, m->position.number); return true;
     case RPC_KIND_renew: on_renew(peer, m->renew.lease); return true;
     case RPC_KIND_give_back: on_give_back(peer, m->give_back.lease); return true;
+    case RPC_KIND_relay: track_on_relay(peer, m->relay.lease); return true;
+    case RPC_KIND_arrive: track_on_arrive(peer, m->arrive.token); return true;
     case RPC_KIND_set_aside: on_set_aside(peer, &m->set_aside); return true;
     case RPC_KIND_drain_server: on_drain_server(peer, &m->drain_server); return true;
     case RPC_KIND_inquire: track_report(peer, m->inquire.from); return true;
@@ -428,7 +441,7 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
         rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
                 f->row->record->name);
         track_log(peer->service, "%s: %s", rpc_conn_peer(c), err.text);
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
         return;
     }
     if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
@@ -438,7 +451,7 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
                 f->row->record->name);
     rt_arena_free(&arena);
     if (err.status != TEC_OK) {
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
         rpc_conn_close(c, err.status, err.text);
     }
 }
@@ -491,6 +504,7 @@ static void on_closed(rpc_conn *c, const tec_error *why)
         return;
     }
     track_forget_dial(peer);
+    track_forget_relays(peer);
     while (peer->waits) {
         track_wait *w = peer->waits;
 
@@ -548,6 +562,7 @@ static void on_tick(void *user)
     track_service *s = user;
 
     track_advance(s->pool, now_of(s));
+    track_expire_relays(s);
 }
 
 /* ---- life ---- */

@@ -418,11 +418,29 @@ static bool read_key(rpc_key *key, const tec_rpc_options *o, tec_error *err)
     return row != NULL;
 }
 
+static bool make_link(tec_rpc *c, tec_error *err)
+{
+    rpc_link_free(c->link);
+    c->link = rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err);
+    return c->link != NULL;
+}
+
+/* The tracker joins this connection with one of the server. What follows is a handshake with the server, which the
+ * tracker forwards: the tracker does not have the keys that come of it. */
+static bool be_relayed(tec_rpc *c, tec_error *err)
+{
+    bool fatal;
+    bool good = rpc_link_send(c->link, 0, RPC_KIND_relay, &(rpc_relay){c->lease}) &&
+                rpc_await_answer(c, 0, RPC_KIND_joined, &fatal, err);
+
+    rt_arena_free(&c->arena);
+    return good && make_link(c, err) && shake_hands(c, err);
+}
+
 /* Link, connection and handshake, with the key that the connection has. */
 static bool open_link(tec_rpc *c, tec_error *err)
 {
-    c->link = rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err);
-    return c->link && dial(c, err) && shake_hands(c, err);
+    return make_link(c, err) && dial(c, err) && shake_hands(c, err) && (!c->relayed || be_relayed(c, err));
 }
 
 bool rpc_reconnect(tec_rpc *c, tec_error *err)
@@ -430,7 +448,6 @@ bool rpc_reconnect(tec_rpc *c, tec_error *err)
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
-    rpc_link_free(c->link);
     c->lost = (tec_error){0};
     if (open_link(c, err))
         return true;
@@ -440,8 +457,8 @@ bool rpc_reconnect(tec_rpc *c, tec_error *err)
 
 /* Connection, handshake, and the thread that keeps the connection alive, in this order; all of them or none.
  * */
-tec_rpc *rpc_connect_with(const char *address, const rpc_key *key, const tec_rpc_options *options,
-                          tec_error *err)
+tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
+                          const tec_rpc_options *options, tec_error *err)
 {
     tec_rpc *c = rt_alloc(sizeof *c, err);
 
@@ -455,6 +472,8 @@ tec_rpc *rpc_connect_with(const char *address, const rpc_key *key, const tec_rpc
     snprintf(c->program, sizeof c->program, "%s", options && options->program ? options->program : "tec");
     c->seconds = options && options->seconds > 0 ? options->seconds : USUAL_SECONDS;
     c->deadline = tec_clock() + c->seconds;
+    c->lease = relayed;
+    c->relayed = relayed != 0;
     bool good = c->wake >= 0 && open_link(c, err);
     c->has_keeper = good && pthread_create(&c->keeper, NULL, keep_alive, c) == 0;
     if (good && !c->has_keeper)
@@ -475,7 +494,7 @@ tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, te
     }
     if (!read_key(&key, options, err))
         return NULL;
-    tec_rpc *c = rpc_connect_with(address, &key, options, err);
+    tec_rpc *c = rpc_connect_with(address, 0, &key, options, err);
     sodium_memzero(&key, sizeof key);
     return c;
 }

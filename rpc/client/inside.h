@@ -29,6 +29,7 @@ struct tec_rpc {
     int64_t last_request;
     double dial_again; /* when a tracker that was lost is dialled next */
     int64_t lease;     /* that this connection to a server was made for; 0: none */
+    bool relayed;      /* the address is of a tracker that relays to the server */
     char leased_device[64];
     rt_arena list_arena;
     tec_rpc_offer offer;
@@ -80,9 +81,10 @@ bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err);
 bool rpc_pump(tec_rpc *c, double seconds, tec_error *err);
 /* Makes a connection that was lost anew, with its key. */
 bool rpc_reconnect(tec_rpc *c, tec_error *err);
-/* A connection with a key that is at hand. */
-tec_rpc *rpc_connect_with(const char *address, const rpc_key *key, const tec_rpc_options *options,
-                          tec_error *err);
+/* A connection with a key that is at hand, to a server, or to the server of a lease (0: none) of the tracker at
+ * this address by its relay. */
+tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
+                          const tec_rpc_options *options, tec_error *err);
 
 /* lease.c: a frame of a tracker that belongs to a lease is taken; the keeper's turn: renewals, dialling a
  * tracker again. */

@@ -106,6 +106,11 @@ void rpc_conn_consumed(rpc_conn *c, uint32_t stream, size_t n);
 void rpc_conn_flush(rpc_conn *c);
 /* No frames are handed on until false: the other side has to wait. */
 void rpc_conn_pause(rpc_conn *c, bool paused);
+/* Joins two connections for good: what one of them reads, the other one writes, unread. They end together. */
+void rpc_conn_join(rpc_conn *a, rpc_conn *b);
+/* Begins anew on the same socket, as a server: with another link, other events and another handshake.
+ * What has come behind the last frame is the first of the new link. False: no memory, and the connection ends. */
+bool rpc_conn_restart(rpc_conn *c, const rpc_conn_options *o);
 /* Closes: at once where `status` is not TEC_OK, else after the output that waits has gone out. `closed` comes
  * later. */
 void rpc_conn_close(rpc_conn *c, tec_status status, const char *why);

@@ -116,6 +116,64 @@ static void drop_unnamed(rpc_member *m)
     }
 }
 
+/* ---- clients by relay ---- */
+
+/* A connection that the tracker asked for. */
+typedef struct {
+    rpc_member *member;
+    int64_t token;
+} visit;
+
+static void on_visit_ready(rpc_conn *c)
+{
+    const visit *v = rpc_conn_user(c);
+
+    rpc_conn_send(c, 0, RPC_KIND_arrive, &(rpc_arrive){v->token});
+}
+
+/* From `joined` on the connection is the client's. */
+static void on_visit_frame(rpc_conn *c, const rpc_frame *f)
+{
+    visit *v = rpc_conn_user(c);
+    const rpc_member *m = v->member;
+
+    if (f->kind != RPC_KIND_joined) {
+        rpc_conn_close(c, TEC_PROTOCOL, "the tracker relays no client here");
+        return;
+    }
+    if (rpc_conn_restart(c, m->o.clients))
+        rt_free(v);
+}
+
+static void on_visit_closed(rpc_conn *c, const tec_error *why)
+{
+    visit *v = rpc_conn_user(c);
+
+    tell(v->member, "a client that the tracker relays did not come: %.400s", why->text);
+    rt_free(v);
+}
+
+static const rpc_events visit_events = {
+    .ready = on_visit_ready, .frame = on_visit_frame, .closed = on_visit_closed};
+
+static void on_invite(rpc_member *m, int64_t token)
+{
+    visit *v = m->draining ? NULL : rt_alloc(sizeof *v, NULL);
+    tec_error err = {0};
+
+    if (!v)
+        return;
+    *v = (visit){m, token};
+    if (!rpc_dial(m->loop, m->o.tracker,
+                  &(rpc_conn_options){.link = {.key = &m->o.key, .program = "rpc_server"},
+                                      .events = &visit_events,
+                                      .user = v},
+                  &err)) {
+        tell(m, "cannot dial for a client that the tracker relays: %.400s", err.text);
+        rt_free(v);
+    }
+}
+
 /* ---- the tracker's words ---- */
 
 static void on_beat(void *user)
@@ -166,6 +224,7 @@ static bool take(rpc_member *m, rpc_kind kind, const rpc_any *a)
         m->complained = true;
         rpc_conn_close(m->conn, TEC_OK, "the tracker refuses this server");
         return true;
+    case RPC_KIND_invite: on_invite(m, a->invite.token); return true;
     case RPC_KIND_goodbye: return true;
     default: return false;
     }

@@ -11,6 +11,9 @@
  * again it names the leases that still are, and ends its telling with the outcome of dialling back: tickets that it
  * did not name are over then.
  *
+ * A server that cannot be dialled has the address "": for each client the tracker asks for a connection, and the
+ * member dials one, on which the client's handshake follows (rpc/loop/relay.c).
+ *
  * Lifetime: freed behind its loop. What the options point to must outlive the member.
  * Errors: trouble with the tracker goes to the log and is tried again. Threads: the loop's.
  */
@@ -24,7 +27,8 @@ typedef struct rpc_member rpc_member;
 typedef struct {
     const char *tracker; /* HOST:PORT */
     const char *name;    /* of this server at the tracker */
-    const char *address; /* where clients reach it; ":PORT": at the address that it dials from */
+    const char *address; /* where clients reach it; ":PORT": at the address that it dials from; "": by relay */
+    const rpc_conn_options *clients; /* how connections of clients begin that come by relay */
     rpc_key key;         /* with the role serve */
     const rpc_offered *devices;
     int n_devices;

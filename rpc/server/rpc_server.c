@@ -21,7 +21,7 @@ typedef struct {
     const char *tracker, *name, *announce, *tracker_key;
     int64_t sessions, memory_mib, output_kib;
     double seconds, drain;
-    bool weak_sandbox, once, json, quiet, help, version;
+    bool dial_out, weak_sandbox, once, json, quiet, help, version;
 } settings;
 
 typedef enum { FLAG, TEXT, COUNT, DECIMAL } option_kind;
@@ -44,6 +44,8 @@ static const struct {
      "of this server at the tracker (the machine's name and the port)"},
     {"announce", TEXT, offsetof(settings, announce), "A:P",
      "where tracker and clients reach this server (at the address it dials the tracker from)"},
+    {"dial-out", FLAG, offsetof(settings, dial_out), NULL,
+     "listen nowhere: clients come through the tracker's relay, as behind a router that lets nobody in"},
     {"tracker-key", TEXT, offsetof(settings, tracker_key), "ID",
      "the key for the tracker (the first of the file with the role serve)"},
     {"sessions", COUNT, offsetof(settings, sessions), "N", "sessions at once (4)"},
@@ -206,6 +208,14 @@ static void say_ready(void *user, int port)
     int asked;
 
     rpc_split_address(s->listen, host, &asked, NULL);
+    if (s->dial_out) {
+        if (s->json)
+            printf("{\"tracker\": \"%s\", \"pid\": %ld}\n", s->tracker, (long)getpid());
+        else
+            printf("rpc_server: serving through the tracker at %s\n", s->tracker);
+        fflush(stdout);
+        return;
+    }
     bool v6 = strchr(host, ':') != NULL;
     const char *open = v6 ? "[" : "", *close = v6 ? "]" : "";
     if (s->json)
@@ -253,6 +263,8 @@ static int run(settings *s)
     if (s->tracker && !s->device_class)
         return misuse("name the class of the devices with --device-class: it is what clients ask for at",
                       s->tracker);
+    if (s->dial_out && (!s->tracker || s->announce || s->listen))
+        return misuse("needs a --tracker and neither --listen nor --announce:", "--dial-out");
     if (!s->tracker && (s->name || s->announce || s->tracker_key))
         return misuse("is for a server with a --tracker:", s->name       ? "--name"
                                                            : s->announce ? "--announce"
@@ -275,6 +287,7 @@ static int run(settings *s)
                                           .tracker = s->tracker,
                                           .name = s->name,
                                           .announce = s->announce,
+                                          .dial_out = s->dial_out,
                                           .tracker_key = s->tracker_key,
                                           .folder = folder,
                                           .most_sessions = (int)s->sessions,

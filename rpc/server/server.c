@@ -66,7 +66,7 @@ struct rpc_server {
     rt_arena offered;   /* the member's devices */
     char name[160], announce[300];
     int64_t n_clients_ever, n_sessions_ever;
-    bool draining, had_session;
+    bool draining, had_session, loopback; /* loopback: nobody beyond this machine reaches the server */
     rpc_host *lister; /* a process that looks for devices */
     uint8_t *list;    /* its answer: a body of the newest version */
     size_t n_list;
@@ -133,7 +133,7 @@ static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
         return false;
     if (row->state == RPC_KEY_REVOKED)
         grant->why = "it is revoked";
-    else if (row->state == RPC_KEY_LOOPBACK && !rpc_listener_is_loopback(s->listener))
+    else if (row->state == RPC_KEY_LOOPBACK && !s->loopback)
         grant->why = "it is for loopback alone";
     else if (s->o.device_class && !rpc_key_fits(s->o.device_class, row->classes))
         grant->why = "it is not for this class of devices";
@@ -549,8 +549,10 @@ static void set_name(rpc_server *s, int port)
     if (s->o.name)
         snprintf(s->name, sizeof s->name, "%s", s->o.name);
     else
-        snprintf(s->name, sizeof s->name, "%s-%d", *host ? host : "server", port);
-    if (s->o.announce)
+        snprintf(s->name, sizeof s->name, "%s-%d", *host ? host : "server", port ? port : (int)getpid());
+    if (s->o.dial_out)
+        s->announce[0] = '\0';
+    else if (s->o.announce)
         snprintf(s->announce, sizeof s->announce, "%s", s->o.announce);
     else
         snprintf(s->announce, sizeof s->announce, ":%d", port);
@@ -562,6 +564,7 @@ static bool join_pool(rpc_server *s, tec_error *err)
     rpc_member_options o = {.tracker = s->o.tracker,
                             .name = s->name,
                             .address = s->announce,
+                            .clients = &s->conn,
                             .log = log_line,
                             .assigned = look_at_early,
                             .ended = end_lease,
@@ -574,7 +577,7 @@ static bool join_pool(rpc_server *s, tec_error *err)
     if (!list)
         return false;
     memcpy(list, s->list, s->n_list);
-    set_name(s, rpc_listener_port(s->listener));
+    set_name(s, s->listener ? rpc_listener_port(s->listener) : 0);
     if (!rpc_decode(&m, RPC_KIND_listed, list, s->n_list, RPC_NEWEST, &s->offered) ||
         !rpc_make_offer(s->o.device_class, &m.listed, &s->offered, &o.devices, &o.n_devices, err))
         return false;
@@ -630,20 +633,28 @@ static void on_list_taken(void *user, size_t n)
     (void)n;
 }
 
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
+           strncmp(address, "localhost:", 10) == 0;
+}
+
+/* Opens the doors: listens, or joins a pool, or both. */
 static bool start_listening(rpc_server *s, tec_error *err)
 {
-    s->listener = rpc_listen(s->loop, s->o.listen, &s->conn, err);
-    if (!s->listener)
+    s->listener = s->o.dial_out ? NULL : rpc_listen(s->loop, s->o.listen, &s->conn, err);
+    if (!s->listener && !s->o.dial_out)
         return false;
-    if (!rpc_listener_is_loopback(s->listener) && !s->o.key_file_named)
+    s->loopback = s->listener ? rpc_listener_is_loopback(s->listener) : is_loopback(s->o.tracker);
+    if (!s->loopback && !s->o.key_file_named)
         return rt_fail(err, TEC_DENIED,
                        "%s can be reached from other machines: name the keys that may connect with "
                        "--key-file",
-                       s->o.listen);
+                       s->o.dial_out ? s->o.tracker : s->o.listen);
     if (s->o.tracker && !join_pool(s, err))
         return false;
     if (s->o.ready)
-        s->o.ready(s->o.user, rpc_listener_port(s->listener));
+        s->o.ready(s->o.user, s->listener ? rpc_listener_port(s->listener) : 0);
     return true;
 }
 
@@ -660,7 +671,7 @@ static void on_list_ended(void *user, const rpc_host_end *e)
         stop_for(s, e->status == TEC_OK ? TEC_CRASHED : e->status, e->text);
         return;
     }
-    if (!s->draining && !s->listener) {
+    if (!s->draining && !s->listener && !s->member) {
         tell(s, "sessions are kept in by: %s", e->output);
         if (!start_listening(s, &err))
             stop_for(s, err.status, err.text);

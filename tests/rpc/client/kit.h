@@ -44,13 +44,17 @@ static inline bool kit_read_line(int fd, char *line, size_t size)
     return n > 0;
 }
 
-/* Starts rpc_server with more options, up to NULL; false: it ended before it listened. */
+/* Starts rpc_server, which listens there or for NULL nowhere, with more options, up to NULL; false: it ended before it listened. */
 static inline bool kit_launch(fixture *f, const char *listen, const char *const *more)
 {
-    const char *argv[32] = {TEC_BINARY_DIR "/rpc_server", "--listen", listen, "--folder", f->folder};
-    int n = 5, out[2];
+    const char *argv[32] = {TEC_BINARY_DIR "/rpc_server", "--folder", f->folder};
+    int n = 3, out[2];
     char line[200] = "";
 
+    if (listen) {
+        argv[n++] = "--listen";
+        argv[n++] = listen;
+    }
     while (n < 31 && *more)
         argv[n++] = *more++;
     cr_assert_eq(pipe(out), 0);
@@ -71,7 +75,7 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
     f->out = out[0];
     if (!kit_read_line(f->out, line, sizeof line))
         return false;
-    cr_assert_eq(sscanf(line, "rpc_server: listening on %63s", f->address), 1, "%s", line);
+    cr_assert(!listen || sscanf(line, "rpc_server: listening on %63s", f->address) == 1, "%s", line);
     return true;
 }
 

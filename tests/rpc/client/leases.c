@@ -250,3 +250,55 @@ Test(leases, are_for_the_users_and_classes_of_the_key)
     tec_rpc_disconnect(t);
     cr_assert_eq(pool_stop(&p), 0);
 }
+
+Test(leases, reach_a_server_that_only_dials_out_by_relay)
+{
+    pool p = pool_start(2, (const char *[]){"--dial-out", NULL});
+    tec_rpc *t = pool_connect(&p);
+    tec_rpc_lease *a = pool_lease(&p, t, "1"), *b = pool_lease(&p, t, "2");
+    tec_rpc_grant_info g;
+
+    cr_assert(tec_rpc_granted(a, &g));
+    cr_assert_str_eq(g.address, "");
+    for (int i = 0; i < 3; i++) {
+        use(&p, a);
+        use(&p, b);
+    }
+    tec_rpc_give_back(a);
+    tec_rpc_give_back(b);
+    tec_rpc_disconnect(t);
+    cr_assert_eq(pool_stop(&p), 0);
+}
+
+/* Eight megabytes there and back, many times what a connection holds. */
+Test(leases, move_much_data_through_a_relay)
+{
+    enum { N = 1 << 21 };
+    pool p = pool_start(1, (const char *[]){"--dial-out", NULL});
+    tec_rpc *t = pool_connect(&p);
+    tec_rpc_lease *l = pool_lease(&p, t, "1");
+    tec_rpc *c = tec_rpc_connect_leased(l, NULL, &p.err);
+    tec_rpc_session *s = tec_rpc_open(c, NULL, &p.err);
+    int64_t n = N;
+    tec_array *from = tec_array_new((DLDataType){kDLInt, 32, 1}, 1, &n, &p.err),
+              *to = tec_array_new((DLDataType){kDLInt, 32, 1}, 1, &n, &p.err);
+    int32_t *x = tec_array_data(from), *y = tec_array_data(to);
+
+    cr_assert(s, "%s", p.err.text);
+    for (int i = 0; i < N; i++)
+        x[i] = i * 7;
+    int64_t a = tec_rpc_array(s, (DLDataType){kDLInt, 32, 1}, 1, &n, &p.err);
+    for (int i = 0; i < 3; i++) {
+        memset(y, 0, N * sizeof *y);
+        cr_assert(tec_rpc_write(s, a, tec_array_tensor(from), &p.err), "%s", p.err.text);
+        cr_assert(tec_rpc_read(s, a, tec_array_tensor(to), &p.err), "%s", p.err.text);
+        cr_assert_eq(memcmp(x, y, N * sizeof *y), 0);
+    }
+    tec_array_free(from);
+    tec_array_free(to);
+    tec_rpc_close(s);
+    tec_rpc_disconnect(c);
+    tec_rpc_give_back(l);
+    tec_rpc_disconnect(t);
+    cr_assert_eq(pool_stop(&p), 0);
+}
