@@ -428,6 +428,19 @@ static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
     }
 }
 
+/* The key lacks the role for a message: the answer is that of the message, where it has one of its own. */
+static void deny(track_peer *peer, const rpc_frame *f, const rpc_any *m)
+{
+    tec_error err = {0};
+
+    rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text, f->row->record->name);
+    track_log(peer->service, "%s: %s", rpc_conn_peer(peer->conn), err.text);
+    if (f->kind == RPC_KIND_request)
+        say_refused(peer, m->request.number, err.status, err.text);
+    else
+        track_say_failure(peer, &err);
+}
+
 /* Checks the role of the key, decodes and hands on; a message that has no business here ends the connection.
  * */
 static void on_frame(rpc_conn *c, const rpc_frame *f)
@@ -437,15 +450,11 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
     tec_error err = {0};
     rpc_any m;
 
-    if (!(f->row->roles & rpc_link_roles(rpc_conn_link(c)))) {
-        rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
-                f->row->record->name);
-        track_log(peer->service, "%s: %s", rpc_conn_peer(c), err.text);
-        track_say_failure(peer, &err);
-        return;
-    }
+    bool allowed = (f->row->roles & rpc_link_roles(rpc_conn_link(c))) != 0;
     if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
         rt_fail(&err, TEC_PROTOCOL, "message '%s' is garbled", f->row->record->name);
+    else if (!allowed)
+        deny(peer, f, &m);
     else if (!dispatch(peer, f->kind, &m))
         rt_fail(&err, TEC_PROTOCOL, "message '%s' is nothing for a tracker: a server takes it",
                 f->row->record->name);

@@ -164,6 +164,12 @@ static bool has_live(const tec_rpc *c)
     return false;
 }
 
+static void fail_all(tec_rpc *c, const tec_error *why)
+{
+    for (tec_rpc_lease *l = c->leases; l; l = l->next)
+        fail(l, why->status, why->text);
+}
+
 /* A tracker that is there again learns what this client waits for and what it has. */
 static void come_back(tec_rpc *c)
 {
@@ -173,16 +179,15 @@ static void come_back(tec_rpc *c)
     c->dial_again = tec_clock() + DIAL_EVERY;
     c->deadline = tec_clock() + DIAL_SECONDS;
     c->seconds = DIAL_SECONDS;
-    if (rpc_reconnect(c, &err))
+    if (rpc_reconnect(c, &err)) {
         for (tec_rpc_lease *l = c->leases; l; l = l->next) {
             if (l->state == TEC_RPC_WAITING)
                 send_request(l);
             else if (l->state == TEC_RPC_GRANTED)
                 l->renew_at = 0;
         }
-    else if (err.status == TEC_DENIED)
-        for (tec_rpc_lease *l = c->leases; l; l = l->next)
-            fail(l, err.status, err.text);
+    } else if (err.status == TEC_DENIED || err.status == TEC_PROTOCOL)
+        fail_all(c, &err);
     c->seconds = seconds;
 }
 
@@ -190,13 +195,12 @@ void rpc_keep_leases(tec_rpc *c)
 {
     double now = tec_clock();
 
-    if (c->lost.status != TEC_OK) {
-        if (c->lost.status != TEC_CANCELLED && c->lost.status != TEC_PROTOCOL && now >= c->dial_again &&
-            has_live(c))
-            come_back(c);
-        if (c->lost.status != TEC_OK)
-            return;
-    }
+    if (c->lost.status == TEC_CANCELLED || c->lost.status == TEC_PROTOCOL)
+        fail_all(c, &c->lost);
+    else if (c->lost.status != TEC_OK && now >= c->dial_again && has_live(c))
+        come_back(c);
+    if (c->lost.status != TEC_OK)
+        return;
     for (tec_rpc_lease *l = c->leases; l; l = l->next) {
         if (l->state == TEC_RPC_GRANTED && now >= l->renew_at) {
             rpc_link_send(c->link, 0, RPC_KIND_renew, &(rpc_renew){l->number});

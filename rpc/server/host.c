@@ -397,16 +397,20 @@ static bool make_socket(rpc_host *h, int *other, tec_error *err)
     return true;
 }
 
-/* The environment has nothing of the server's; compilers of drivers keep their files in the folder. */
+/* The environment has nothing of the server's; compilers of drivers keep their files in the folder, whose whole path
+ * PoCL wants. */
 static int spawn(rpc_host *h, int socket)
 {
     char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};
-    char *environment[] = {(char *)"PATH=/usr/bin:/bin", (char *)"HOME=.",   (char *)"TMPDIR=.",
-                           (char *)"POCL_CACHE_DIR=.",   (char *)"LC_ALL=C", NULL};
+    char home[sizeof h->folder + 8], tmp[sizeof h->folder + 8], pocl[sizeof h->folder + 16];
+    char *environment[] = {(char *)"PATH=/usr/bin:/bin", home, tmp, pocl, (char *)"LC_ALL=C", NULL};
     uv_stdio_container_t stdio[4] = {
         {.flags = UV_IGNORE}, {0}, {0}, {.flags = UV_INHERIT_FD, .data.fd = socket}};
     int print[2];
 
+    snprintf(home, sizeof home, "HOME=%s", h->folder);
+    snprintf(tmp, sizeof tmp, "TMPDIR=%s", h->folder);
+    snprintf(pocl, sizeof pocl, "POCL_CACHE_DIR=%s", h->folder);
     if (pipe2(print, O_CLOEXEC) != 0)
         return UV_EMFILE;
     uv_pipe_open(&h->print, print[0]);

@@ -188,7 +188,8 @@ static void on_announced(rpc_member *m, const rpc_announced *a)
 {
     int64_t every = a->heartbeat_ms > 20 ? a->heartbeat_ms / 2 : 10;
 
-    tell(m, "registered with the tracker at %s as '%s' at %s", m->o.tracker, m->o.name, a->address);
+    tell(m, "registered with the tracker at %s as '%s', %s%s", m->o.tracker, m->o.name,
+         a->address[0] ? "at " : "to be reached by relay", a->address);
     m->again_ms = FIRST_AGAIN_MS;
     m->complained = false;
     rpc_timer_stop(m->beat);

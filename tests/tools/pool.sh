@@ -59,6 +59,11 @@ start server "$TEC_BUILD_DIR/rpc_server" --listen 127.0.0.1:0
 expect 0 'median' "$TEC" run --rpc "127.0.0.1:$port" --out "$dir/there" --repeat 3 "$dir/add.so"
 cmp "$dir/here/C.npy" "$dir/there/C.npy" || fail "the results of the server differ"
 
+# A kernel that the driver of the session's device compiles, in the session's sandbox.
+"$TEC" te "$dir/add.te" --target opencl -o "$dir/add_opencl.so"
+expect 0 'median' "$TEC" run --rpc "127.0.0.1:$port" --device opencl:0 --out "$dir/opencl" --repeat 3 "$dir/add_opencl.so"
+cmp "$dir/here/C.npy" "$dir/opencl/C.npy" || fail "the results of OpenCL on the server differ"
+
 # A file of options is checked: lines that make no sense are named.
 printf 'tracker = %s\ndevice-class = desk\nname = shelf-1\n' "$tracker" >"$dir/server.conf"
 start shelf "$TEC_BUILD_DIR/rpc_server" --config "$dir/server.conf"

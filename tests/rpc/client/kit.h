@@ -29,6 +29,7 @@
 typedef struct {
     char folder[64], keys[128], log[128], address[64];
     pid_t pid;
+    uid_t user; /* that the server is started as; 0: the test's own */
     int out;
     rt_bytes module;
     tec_error err;
@@ -68,6 +69,8 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
         dup2(log, 2);
         close(out[0]);
         close(out[1]);
+        if (f->user && (chown(f->folder, f->user, f->user) != 0 || setgid(f->user) != 0 || setuid(f->user) != 0))
+            _exit(126);
         execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
@@ -108,6 +111,12 @@ static inline bool kit_has_logged(const fixture *f, const char *text)
         fclose(log);
     all[n] = '\0';
     return strstr(all, text) != NULL;
+}
+
+/* What the server logs next is at the file's begin. */
+static inline void kit_forget_log(const fixture *f)
+{
+    cr_assert_eq(truncate(f->log, 0), 0);
 }
 
 /* Whether it gets one: a client may know of its refusal before the server has written it down. */
