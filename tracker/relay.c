@@ -48,7 +48,8 @@ void track_on_relay(track_peer *peer, int64_t lease)
         return;
     }
     if (!server->user || n >= MOST_RELAYS || !(r = rt_alloc(sizeof *r, NULL))) {
-        refuse(peer, TEC_LOST, server->user ? "too many clients wait" : "the server of the lease is not connected");
+        refuse(peer, TEC_LOST,
+               server->user ? "too many clients wait" : "the server of the lease is not connected");
         return;
     }
     *r = (track_relay){.lease = lease,

@@ -270,6 +270,17 @@ static void on_end(void *user)
     track_service_drain(p->service);
 }
 
+#ifdef TEC_DEBUG
+/* An hour back: how a tracker takes a clock that is set is tried by tests of debug builds alone. */
+static void on_clock(void *user)
+{
+    program *p = user;
+
+    rpc_loop_shift_clock(p->loop, -3600000);
+    print_log(p, "the clock was set back by an hour");
+}
+#endif
+
 /* Keys and weights anew; a file that makes no sense leaves the old ones in force. */
 static void on_hangup(void *user)
 {
@@ -316,6 +327,9 @@ static bool run(program *p, tec_error *err)
     bool good = p->service && read_config(p, err) && rpc_on_signal(p->loop, SIGTERM, on_end, p, err) &&
                 rpc_on_signal(p->loop, SIGINT, on_end, p, err) &&
                 rpc_on_signal(p->loop, SIGHUP, on_hangup, p, err);
+#ifdef TEC_DEBUG
+    good = good && rpc_on_signal(p->loop, SIGUSR2, on_clock, p, err);
+#endif
     if (good) {
         printf("rpc_tracker: ready at port %d\n", track_service_port(p->service));
         fflush(stdout);

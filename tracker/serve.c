@@ -433,7 +433,8 @@ static void deny(track_peer *peer, const rpc_frame *f, const rpc_any *m)
 {
     tec_error err = {0};
 
-    rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text, f->row->record->name);
+    rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
+            f->row->record->name);
     track_log(peer->service, "%s: %s", rpc_conn_peer(peer->conn), err.text);
     if (f->kind == RPC_KIND_request)
         say_refused(peer, m->request.number, err.status, err.text);

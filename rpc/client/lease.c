@@ -408,7 +408,8 @@ tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *l, const tec_rpc_options *options
         return NULL;
     }
     bool relayed = !l->address[0];
-    tec_rpc *c = rpc_connect_with(relayed ? l->c->address : l->address, relayed ? l->number : 0, &l->c->key, &o, err);
+    tec_rpc *c =
+        rpc_connect_with(relayed ? l->c->address : l->address, relayed ? l->number : 0, &l->c->key, &o, err);
     if (c) {
         c->lease = l->number;
         snprintf(c->leased_device, sizeof c->leased_device, "%s", l->device);

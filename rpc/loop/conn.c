@@ -16,7 +16,8 @@ enum {
     SILENT_MS = 45000,
     MOST_WRITTEN = 1 << 18,
     SPARE_REFUSALS = 64,
-    MOST_FORWARDED = 1 << 20 /* bytes that wait at one of two joined connections before the other one is not read */
+    MOST_FORWARDED =
+        1 << 20 /* bytes that wait at one of two joined connections before the other one is not read */
 };
 
 static bool is_alive(const rpc_conn *c)

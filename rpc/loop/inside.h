@@ -16,6 +16,7 @@ struct rpc_loop {
     rpc_conn *dirty; /* those with something to do before the loop sleeps */
     rpc_listener *listeners;
     bool stopping;
+    int64_t shift, clock, now; /* clock: as read last; now: what rpc_loop_now gave */
 };
 
 struct rpc_listener {

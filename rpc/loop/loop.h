@@ -70,7 +70,10 @@ bool rpc_loop_free(rpc_loop *l);
 /* Called before each sleep, ahead of the output: what must be stored before others hear of it. One a loop. */
 void rpc_loop_before_sleep(rpc_loop *l, void (*call)(void *user), void *user);
 struct uv_loop_s *rpc_loop_uv(rpc_loop *l); /* for handles that this header does not have; theirs to close */
-int64_t rpc_loop_now(rpc_loop *l);          /* milliseconds of a clock that never goes back */
+/* Milliseconds that never go back: where the system's clock does, the time stands still at that moment alone. */
+int64_t rpc_loop_now(rpc_loop *l);
+/* Sets the clock that rpc_loop_now reads by so many milliseconds, for tests: back or forth. */
+void rpc_loop_shift_clock(rpc_loop *l, int64_t ms);
 
 /* Calls once after `ms`, and then every `every_ms` (0: no more). NULL: no memory. */
 rpc_timer *rpc_timer_start(rpc_loop *l, int64_t ms, int64_t every_ms, void (*call)(void *user), void *user);

@@ -2,12 +2,14 @@
 #define _GNU_SOURCE /* FTW_PHYS */
 #include "rpc/server/host.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +41,7 @@ struct rpc_host {
     char tail[TAIL + 1], print_buffer[4096];
     size_t n_tail;
     char folder[400];
+    int lock; /* of the folder; -1: there is none */
     tec_error why;
     int signal;
 };
@@ -54,6 +57,39 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
     return 0;
 }
 
+static void close_lock(rpc_host *h)
+{
+    if (h->lock >= 0)
+        close(h->lock);
+    h->lock = -1;
+}
+
+/* A folder whose lock nobody holds is of a server that was killed. */
+static void sweep_one(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close(fd);
+}
+
+void rpc_host_sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    char path[400];
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, "session-", 8) == 0 &&
+            snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path)
+            sweep_one(path);
+    if (d)
+        closedir(d);
+}
+
+/* The folder is locked for as long as this process lives, so that no other server takes it for a dead one's. */
 static bool make_folder(rpc_host *h, tec_error *err)
 {
     snprintf(h->folder, sizeof h->folder, "%s/session-%ld-%lld", h->o.folder, (long)getpid(),
@@ -62,7 +98,9 @@ static bool make_folder(rpc_host *h, tec_error *err)
         return rt_fail_io(err, h->folder, "make the folder", errno);
     if (geteuid() == 0 && chown(h->folder, NOBODY, NOBODY) != 0)
         return rt_fail_io(err, h->folder, "give the folder away", errno);
-    return true;
+    h->lock = open(h->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (h->lock >= 0 && flock(h->lock, LOCK_EX) == 0) ||
+           rt_fail_io(err, h->folder, "lock the folder", errno);
 }
 
 /* ---- the end ---- */
@@ -72,6 +110,7 @@ static void finish(rpc_host *h)
     rpc_host_end end = {h->why.status, h->signal, h->why.text, h->tail};
 
     nftw(h->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close_lock(h);
     h->o.events->ended(h->o.user, &end);
     rt_free(h->in);
     rt_free(h);
@@ -441,7 +480,10 @@ rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *e
         return NULL;
     h->loop = loop;
     h->o = *o;
+    h->lock = -1;
     if (!make_folder(h, err)) {
+        rmdir(h->folder);
+        close_lock(h);
         rt_free(h);
         return NULL;
     }

@@ -27,9 +27,10 @@ typedef struct rpc_member rpc_member;
 typedef struct {
     const char *tracker; /* HOST:PORT */
     const char *name;    /* of this server at the tracker */
-    const char *address; /* where clients reach it; ":PORT": at the address that it dials from; "": by relay */
+    const char
+        *address; /* where clients reach it; ":PORT": at the address that it dials from; "": by relay */
     const rpc_conn_options *clients; /* how connections of clients begin that come by relay */
-    rpc_key key;         /* with the role serve */
+    rpc_key key;                     /* with the role serve */
     const rpc_offered *devices;
     int n_devices;
     void (*log)(void *user, const char *line);

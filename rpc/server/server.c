@@ -67,8 +67,8 @@ struct rpc_server {
     char name[160], announce[300];
     int64_t n_clients_ever, n_sessions_ever;
     bool draining, had_session, loopback; /* loopback: nobody beyond this machine reaches the server */
-    rpc_host *lister; /* a process that looks for devices */
-    uint8_t *list;    /* its answer: a body of the newest version */
+    rpc_host *lister;                     /* a process that looks for devices */
+    uint8_t *list;                        /* its answer: a body of the newest version */
     size_t n_list;
     tec_error why;
     rpc_conn_options conn;
@@ -824,6 +824,7 @@ rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *o, tec_erro
     s->o.drain_seconds = o->drain_seconds > 0 ? o->drain_seconds : 30;
     s->conn = (rpc_conn_options){
         .link = {.find = find_key, .user = s, .program = "rpc_server"}, .events = &events, .user = s};
+    rpc_host_sweep(o->folder);
     bool good = (!o->device_class || rpc_check_classes(o->device_class, err)) &&
                 rpc_keys_read(&s->keys, o->key_file, err);
     if (good && stat(o->key_file, &file) == 0)

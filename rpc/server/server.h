@@ -32,7 +32,7 @@ typedef struct {
     const char *name;         /* of this server at the tracker; NULL: of the machine, and the port */
     const char
         *announce; /* HOST:PORT where the tracker and clients reach it; NULL: at this machine's address */
-    bool dial_out;            /* listens nowhere: clients come through the tracker's relay */
+    bool dial_out; /* listens nowhere: clients come through the tracker's relay */
     const char *tracker_key; /* id of the key for the tracker; NULL: the first one that may serve */
     const char *folder;      /* for the folders of sessions */
     int most_sessions;       /* 0: 4 */

@@ -12,7 +12,8 @@ static rt_bytes attack_module(const char *order)
 {
     static uint8_t elf[1 << 20];
     const rt_function_desc idle = {.name = "idle", .symbol = "kernel_idle"};
-    rt_module_desc d = {.target = "llvm", .arch = KIT_ARCH, .functions = (rt_function_desc *)&idle, .n_functions = 1};
+    rt_module_desc d = {
+        .target = "llvm", .arch = KIT_ARCH, .functions = (rt_function_desc *)&idle, .n_functions = 1};
     rt_bytes out = {0};
     tec_error err = {0};
     FILE *f = fopen(TEC_RPC_ATTACK, "re");
@@ -54,10 +55,12 @@ static void attack_all(const char *device, uid_t user)
 
     kit_prepare(&f);
     f.user = user;
-    cr_assert(kit_launch(&f, "127.0.0.1:0", (const char *[]){NULL}), "the server did not start: see %s", f.log);
+    cr_assert(kit_launch(&f, "127.0.0.1:0", (const char *[]){NULL}), "the server did not start: see %s",
+              f.log);
     attack(&f, device, "nothing", true, "attack: none");
     snprintf(refused, sizeof refused, "attack: errno %d", EACCES);
-    bool driver = strncmp(device, "cpu", 3) != 0; /* it may start a compiler, and its calls fail rather than kill */
+    bool driver =
+        strncmp(device, "cpu", 3) != 0; /* it may start a compiler, and its calls fail rather than kill */
     snprintf(order, sizeof order, "file %s", f.keys);
     attack(&f, device, order, true, refused);
     kit_forget_log(&f);

@@ -69,7 +69,8 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
         dup2(log, 2);
         close(out[0]);
         close(out[1]);
-        if (f->user && (chown(f->folder, f->user, f->user) != 0 || setgid(f->user) != 0 || setuid(f->user) != 0))
+        if (f->user &&
+            (chown(f->folder, f->user, f->user) != 0 || setgid(f->user) != 0 || setuid(f->user) != 0))
             _exit(126);
         execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
@@ -174,9 +175,9 @@ static inline tec_rpc_session *kit_open(fixture *f, tec_rpc *c)
 
 static inline rt_bytes kit_module(const char *arch)
 {
-    static const char *const names[] = {"sum",         "crash",         "leave",       "hang",
-                                        "eat",         "flood",         "murmur",      "open_file",
-                                        "open_socket", "start_program", "kill_parent", "lie"};
+    static const char *const names[] = {"sum",         "crash",  "leave",     "hang",        "eat",
+                                        "flood",       "murmur", "open_file", "open_socket", "start_program",
+                                        "kill_parent", "lie",    "nap"};
     static char symbols[BASE_COUNT(names)][40];
     static const char *const sizes[] = {"n", "m"};
     static const int64_t n[] = {RT_DIM_SYMBOL, 0}, m[] = {RT_DIM_SYMBOL, 1};

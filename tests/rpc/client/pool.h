@@ -13,7 +13,7 @@
 enum { POOL_MOST = 8 };
 
 typedef struct {
-    char folder[64], keys[128], log[128], tracker[64];
+    char folder[64], keys[128], log[128], tracker[64], state[160]; /* state "": in the folder */
     pid_t tracker_pid;
     int tracker_out;
     fixture server[POOL_MOST];
@@ -24,11 +24,12 @@ typedef struct {
 /* Starts the tracker at its port, or for port 0 at a free one. */
 static inline void pool_start_tracker(pool *p, int port)
 {
-    char listen[64], state[128], line[200];
+    char listen[64], state[160], line[200];
     int out[2];
 
     snprintf(listen, sizeof listen, "127.0.0.1:%d", port);
-    snprintf(state, sizeof state, "%s/tracker.db", p->folder);
+    snprintf(state, sizeof state, "%s%s", p->state[0] ? p->state : p->folder,
+             p->state[0] ? "" : "/tracker.db");
     cr_assert_eq(pipe(out), 0);
     p->tracker_pid = fork();
     if (p->tracker_pid == 0) {
@@ -80,7 +81,8 @@ static inline void pool_start_server(pool *p, int i, const char *const *more)
     else
         unlink(f->log);
     snprintf(f->keys, sizeof f->keys, "%s", p->keys);
-    cr_assert(kit_launch(f, dials_out ? NULL : "127.0.0.1:0", argv), "the server did not start: see %s", f->log);
+    cr_assert(kit_launch(f, dials_out ? NULL : "127.0.0.1:0", argv), "the server did not start: see %s",
+              f->log);
     cr_assert(kit_logged(f, "the tracker reaches this server"), "see %s", f->log);
 }
 
