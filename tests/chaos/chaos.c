@@ -301,7 +301,7 @@ static void on_word(chaos *c, attempt *a)
         strike(c, a);
         break;
     case 'D':
-        a->done = value == trial_sum(&a->t);
+        a->done = a->t.fault != EATING_KERNEL && value == trial_sum(&a->t);
         if (a->t.fault == EATING_KERNEL)
             cr_assert(value > 0 && value <= 64, "a session of 64 MiB got %d", value);
         else
@@ -477,12 +477,17 @@ static void print_table(chaos *c)
     fflush(stdout);
 }
 
-static bool has_logged(const chaos *c, const char *text)
+static int count_logged(const chaos *c, const char *text)
 {
-    fixture tracker = {0};
+    char line[1000];
+    int n = 0;
+    FILE *f = fopen(c->p.log, "re");
 
-    snprintf(tracker.log, sizeof tracker.log, "%s", c->p.log);
-    return kit_has_logged(&tracker, text);
+    while (f && fgets(line, sizeof line, f))
+        n += strstr(line, text) != NULL;
+    if (f)
+        fclose(f);
+    return n;
 }
 
 static void audit(chaos *c)
@@ -495,9 +500,11 @@ static void audit(chaos *c)
                  count(c, "SELECT count(DISTINCT trial) FROM stored"));
     cr_assert_eq(count(c, "SELECT count(*) FROM executions"), logged_executions(c));
     cr_assert_lt(c->longest_idle, 30.0);
-    cr_assert(has_logged(c, "the state is not stored") && has_logged(c, "the state is stored again"),
+    cr_assert(count_logged(c, "the state is not stored") > 0,
               "the disk was never full for the tracker: see %s", c->p.log);
-    cr_assert(has_logged(c, "the clock was set back"));
+    cr_assert_leq(count_logged(c, "the state is not stored"), count_logged(c, "the state is stored again"),
+                  "the tracker's state stayed unstored: see %s", c->p.log);
+    cr_assert(count_logged(c, "the clock was set back") > 0);
 }
 
 /* Twelve pending seconds let leases of killed clients and slow connections run out. */
