@@ -33,7 +33,8 @@ static bool find(void *user, const uint8_t *id, rpc_grant *grant)
 static pair new_pair(storm *s)
 {
     int newest = 1 + (int)fuzz_below(&s->seed, RPC_NEWEST);
-    pair p = {rpc_link_new(&(rpc_link_options){.find = find, .program = "server"}, NULL),
+    int64_t window = fuzz_below(&s->seed, 3) ? 0 : 1 << 17;
+    pair p = {rpc_link_new(&(rpc_link_options){.find = find, .program = "server", .window = window}, NULL),
               rpc_link_new(&(rpc_link_options){.key = &key, .program = "client", .newest = newest}, NULL)};
 
     cr_assert(p.server && p.client);
@@ -121,6 +122,38 @@ static bool shake_hands(storm *s, pair *p)
 
 /* ---- without a session ---- */
 
+/* The fields of a greeting or an answer, which have no length: a word of it becomes an edge. */
+static void damage_fields(storm *s, rt_bytes *b)
+{
+    static const int words[] = {8, 10, 12, 14, 16, 18, 20, 84};
+    uint8_t *at = b->data;
+    int where = words[fuzz_below(&s->seed, (int64_t)(sizeof words / sizeof *words))];
+
+    if (fuzz_below(&s->seed, 3) == 0)
+        memset(at + 16, 0, b->n > 80 ? 64 : 0); /* a point that is none */
+    else if ((size_t)where + 2 <= b->n) {
+        at[where] = (uint8_t)fuzz_below(&s->seed, 6);
+        at[where + 1] = 0;
+    }
+}
+
+/* Clients and servers that are full, of other versions, or ask for limits that make no sense. */
+static void refuse_handshake(storm *s)
+{
+    int64_t odd = fuzz_below(&s->seed, 4);
+    pair p = {rpc_link_new(&(rpc_link_options){.find = find, .program = "server", .full = odd == 0}, NULL),
+              rpc_link_new(&(rpc_link_options){.key = &key,
+                                               .program = "client",
+                                               .oldest = odd == 1 ? RPC_NEWEST + 1 : 0,
+                                               .newest = odd == 1 ? RPC_NEWEST + 1 : 0,
+                                               .max_frame = odd == 2 ? 7 : 0,
+                                               .window = odd == 3 ? INT64_MAX : 0},
+                           NULL)};
+
+    cr_assert_not(shake_hands(s, &p));
+    free_pair(&p);
+}
+
 /* A step of a handshake with damaged bytes: the greeting, the answer, or the proof and the hello behind it. */
 static void damage_handshake(storm *s)
 {
@@ -134,7 +167,10 @@ static void damage_handshake(storm *s)
     const uint8_t *out = rpc_link_output(from, &n);
     rt_bytes bytes = {0};
     rt_bytes_add(&bytes, out, n);
-    fuzz_damage(&s->seed, &bytes);
+    if (fuzz_below(&s->seed, 2))
+        damage_fields(s, &bytes);
+    else
+        fuzz_damage(&s->seed, &bytes);
     feed(s, to, bytes.data, bytes.n);
     take(to);
     s->past += rpc_link_error(to)->status == TEC_OK || rpc_link_error(to)->status == TEC_DENIED;
@@ -187,12 +223,37 @@ static void send_wild(storm *s, rpc_link *from, rpc_sender sender)
     rt_bytes_free(&body);
 }
 
+/* What owners of links do besides: pieces of data up to the window and beyond, streams closed, links joined. */
+static void act(storm *s)
+{
+    static const uint8_t zeros[2000];
+    rpc_link *from = fuzz_below(&s->seed, 2) ? s->p.client : s->p.server;
+    uint32_t stream = s->last ? 1 + (uint32_t)fuzz_below(&s->seed, s->last) : 0;
+
+    switch (fuzz_below(&s->seed, 40)) {
+    case 0: rpc_link_close_stream(from, stream); break;
+    case 1:
+        rpc_link_make_raw(s->p.server);
+        rpc_link_put_raw(s->p.server, zeros, sizeof zeros);
+        pass(s, s->p.client, s->p.server);
+        rpc_link_raw(s->p.server, &(size_t){0});
+        free_pair(&s->p);
+        break;
+    default:
+        if (rpc_link_may_send(from, stream) > sizeof zeros + RPC_DATA_HEAD || fuzz_below(&s->seed, 100) == 0)
+            rpc_link_send_piece(from, stream, zeros, sizeof zeros);
+    }
+}
+
 /* The frame is opened by the other side; one in twenty is damaged on its way, which the seal must notice. */
 static void damage_frame(storm *s, bool of_client)
 {
-    rpc_link *from = of_client ? s->p.client : s->p.server, *to = of_client ? s->p.server : s->p.client;
+    rpc_link *from, *to;
     size_t n;
 
+    renew_pair(s);
+    if (fuzz_below(&s->seed, 4) == 0)
+        act(s);
     renew_pair(s);
     from = of_client ? s->p.client : s->p.server;
     to = of_client ? s->p.server : s->p.client;
@@ -213,8 +274,11 @@ Test(rpc_fuzz, survives_damaged_handshakes)
     storm s = {.seed = fuzz_seed(), .executions = fuzz_executions(4000)};
 
     cr_log_info("seed %llu", (unsigned long long)s.seed);
-    for (int64_t i = 0; i < s.executions; i++)
+    for (int64_t i = 0; i < s.executions; i++) {
         damage_handshake(&s);
+        if (i % 100 == 0)
+            refuse_handshake(&s);
+    }
     printf("handshakes: %lld of %lld inputs past the first check\n", (long long)s.past,
            (long long)s.executions);
     cr_assert_geq(10 * s.past, 3 * s.executions);
