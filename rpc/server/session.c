@@ -48,12 +48,12 @@ static rpc_session_options read_words(char **argv)
 
 /* ---- frames ---- */
 
-static bool write_all(const void *data, size_t n)
+static bool write_all(const rpc_session *s, const void *data, size_t n)
 {
     const uint8_t *from = data;
 
     while (n > 0) {
-        ssize_t done = write(RPC_SESSION_SOCKET, from, n);
+        ssize_t done = write(s->socket, from, n);
 
         if (done < 0 && errno != EINTR)
             return false;
@@ -63,12 +63,12 @@ static bool write_all(const void *data, size_t n)
     return true;
 }
 
-static bool read_all(void *to, size_t n)
+static bool read_all(const rpc_session *s, void *to, size_t n)
 {
     uint8_t *at = to;
 
     while (n > 0) {
-        ssize_t done = read(RPC_SESSION_SOCKET, at, n);
+        ssize_t done = read(s->socket, at, n);
 
         if (done == 0 || (done < 0 && errno != EINTR))
             return false;
@@ -94,7 +94,7 @@ bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message)
     if (s->body.failed)
         return false;
     put_head(s->body.data, s->body.n - RPC_SESSION_HEAD, kind);
-    return write_all(s->body.data, s->body.n);
+    return write_all(s, s->body.data, s->body.n);
 }
 
 bool rpc_answer_error(rpc_session *s, const tec_error *err)
@@ -119,7 +119,7 @@ static bool send_pieces(rpc_session *s, const uint8_t *from, int64_t n)
 
         put_head(head, (size_t)piece + RPC_DATA_HEAD, RPC_KIND_data);
         put_head(head + RPC_SESSION_HEAD, (size_t)piece, RPC_KIND_NONE);
-        if (!write_all(head, sizeof head) || !write_all(from, (size_t)piece))
+        if (!write_all(s, head, sizeof head) || !write_all(s, from, (size_t)piece))
             return false;
         from += piece;
         n -= piece;
@@ -183,7 +183,7 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
     rt_arena arena = {0};
     rpc_any m;
 
-    if (!read_all(head, sizeof head))
+    if (!read_all(s, head, sizeof head))
         return false;
     for (int i = 0; i < 8; i++)
         word[i / 4] |= (uint32_t)head[i] << (8 * (i % 4));
@@ -192,7 +192,7 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
         *frame = rt_alloc(word[0], NULL);
         *cap = *frame ? word[0] : 0;
     }
-    if ((word[0] && !*frame) || !read_all(*frame, word[0]))
+    if ((word[0] && !*frame) || !read_all(s, *frame, word[0]))
         return false;
     tec_error err = {0};
     bool good = rpc_decode(&m, word[1], *frame, word[0], s->o.version, &arena);
@@ -203,7 +203,7 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
     return go_on;
 }
 
-static void serve(rpc_session *s)
+void rpc_serve_questions(rpc_session *s)
 {
     uint8_t *frame = NULL;
     size_t cap = 0;
@@ -227,7 +227,7 @@ static bool open_device(rpc_session *s, tec_error *err)
 /* The process of one session. It locks itself in before it opens a device, as a driver runs foreign code. */
 int rpc_session_main(int argc, char **argv)
 {
-    rpc_session s = {.o = read_words(argv)};
+    rpc_session s = {.o = read_words(argv), .socket = RPC_SESSION_SOCKET};
     bool listing = strcmp(s.o.device, "list") == 0, cpu = strncmp(s.o.device, "cpu", 3) == 0;
     const rpc_sandbox box = {.has_driver = !cpu, .weak = s.o.weak, .memory_bytes = s.o.memory_bytes};
     char layers[100];
@@ -244,7 +244,7 @@ int rpc_session_main(int argc, char **argv)
         fputs(layers, stderr);
         rpc_answer_devices(&s);
     } else
-        serve(&s);
+        rpc_serve_questions(&s);
     rpc_free_things(&s);
     rpc_forget_functions(&s, 0);
     tec_device_free(s.device);
