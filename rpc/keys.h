@@ -62,8 +62,8 @@ const char *rpc_show_roles(unsigned roles); /* as rpc_parse_roles reads them */
 /* Whether the classes of a key ("*", "gpu,board") have this one. */
 bool rpc_class_allowed(const char *classes, const char *name);
 
-/* The user whose requests a key makes where it asks for those of `wanted`; "" is the first user of the key. False:
- * the key is not that user's. */
+/* The user whose requests a key makes where it asks for those of `wanted`; "" is the first user of the key.
+ * False: the key is not that user's. */
 bool rpc_key_user(const rpc_key_row *row, const char *wanted, char *to, size_t size);
 
 /* Where the loopback key lies unless a user names a file: below $XDG_STATE_HOME, or else below

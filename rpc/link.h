@@ -99,8 +99,8 @@ void rpc_link_close_stream(rpc_link *l, uint32_t stream);
 
 /* ---- a link that carries another one ---- */
 
-/* From now on no frames are opened or sealed: bytes that come are taken by rpc_link_raw, bytes that are put go out
- * behind the frames that wait. */
+/* From now on no frames are opened or sealed: bytes that come are taken by rpc_link_raw, bytes that are put
+ * go out behind the frames that wait. */
 void rpc_link_make_raw(rpc_link *l);
 const uint8_t *rpc_link_raw(rpc_link *l, size_t *n); /* all that is there; it is taken by this call */
 bool rpc_link_put_raw(rpc_link *l, const void *data, size_t n);

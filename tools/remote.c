@@ -33,6 +33,7 @@ static void tell_queue(tec_rpc_lease *l, const char *command, const char *class,
             command, (long long)q.ahead, (long long)q.leased, (long long)q.devices, class);
 }
 
+/* Looks four times a second, so that the place in the queue is told soon. */
 static bool wait_for_lease(tool_remote *r, const char *command, const tool_remote_options *o, tec_error *err)
 {
     tec_rpc_lease_state state = TEC_RPC_WAITING;
@@ -49,6 +50,7 @@ static bool wait_for_lease(tool_remote *r, const char *command, const tool_remot
     return state == TEC_RPC_GRANTED;
 }
 
+/* A connection to the tracker, a lease, and a connection to its server. */
 static bool lease(tool_remote *r, const char *command, const tool_remote_options *o, const char *key_file,
                   tec_error *err)
 {
@@ -67,6 +69,7 @@ static bool lease(tool_remote *r, const char *command, const tool_remote_options
     return r->server != NULL;
 }
 
+/* What was opened before a failure is closed again. */
 bool tool_remote_open(tool_remote *r, const char *command, const tool_remote_options *o, const char *device,
                       tec_error *err)
 {

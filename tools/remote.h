@@ -1,5 +1,5 @@
-/* tools/remote.h -- inside the room: a session on a device far away, for commands: of a server that is named, or
- * of a pool's tracker.
+/* tools/remote.h -- inside the room: a session on a device far away, for commands: of a server that is named,
+ * or of a pool's tracker.
  *
  *     tool_remote_options o = {0};
  *     const tool_option options[] = {TOOL_REMOTE_OPTIONS(o), ...};

@@ -181,6 +181,7 @@ static int run(session *r, const char *path)
     return time_runs(r, path);
 }
 
+/* The options that mean the same on a device far away. */
 static int run_there(session *r, const char *path)
 {
     settings *s = r->s;

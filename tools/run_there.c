@@ -1,5 +1,5 @@
-/* tools/run_there.c -- see run_there.h. The module's description is read here, whatever its code is for; the file
- * goes to the server as it is. */
+/* tools/run_there.c -- see run_there.h. The module's description is read here, whatever its code is for; the
+ * file goes to the server as it is. */
 #include "tools/run_there.h"
 
 #include <sys/stat.h>

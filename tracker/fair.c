@@ -171,7 +171,8 @@ track_waiter *track_flow_serve(track_flow *root, track_flow **job)
     return w;
 }
 
-/* How many requests of the flow get a start tag below `tag`: each lease moves the flow's tag by ms / weight. */
+/* How many requests of the flow get a start tag below `tag`: each lease moves the flow's tag by ms / weight.
+ */
 static int64_t served_before(const track_flow *f, double tag, double ms)
 {
     double n = (tag - start_tag(f)) * f->weight / ms;
@@ -181,12 +182,12 @@ static int64_t served_before(const track_flow *f, double tag, double ms)
     return (int64_t)n + ((double)(int64_t)n < n);
 }
 
-/* The requests of the same job that came earlier; then what those put before them at the level of the user's jobs,
- * and the users' level after that.
+/* The requests of the same job that came earlier; then what those put before them at the level of the user's
+ * jobs, and the users' level after that.
  *
- * Example: users of weight 1 with three requests each, all tags 0, leases of 6 s, the third request of the first
- * user: two of its own come before it, its tag will be 0 + 2 * 6 = 12, and of the other user those with tags 0 and
- * 6 are served before that: 4 in all. */
+ * Example: users of weight 1 with three requests each, all tags 0, leases of 6 s, the third request of the
+ * first user: two of its own come before it, its tag will be 0 + 2 * 6 = 12, and of the other user those with
+ * tags 0 and 6 are served before that: 4 in all. */
 int64_t track_flow_ahead(const track_flow *job, const track_waiter *w, double ms)
 {
     int64_t ahead = 0;

@@ -1,5 +1,6 @@
-/* tracker/relay.c -- clients of servers that only dial out: the server is asked for a connection, which is joined
- * with the client's. What goes through is sealed by keys that client and server made; see rpc/loop/relay.c. */
+/* tracker/relay.c -- clients of servers that only dial out: the server is asked for a connection, which is
+ * joined with the client's. What goes through is sealed by keys that client and server made; see
+ * rpc/loop/relay.c. */
 #include <stdio.h>
 #include <string.h>
 

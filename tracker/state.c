@@ -301,8 +301,8 @@ bool track_state_commit(track_state *s, tec_error *err)
     return false;
 }
 
-/* The tables are emptied and filled in one transaction: a kill in between leaves the old ones. The log goes first,
- * because it may be what has filled the disk. */
+/* The tables are emptied and filled in one transaction: a kill in between leaves the old ones. The log goes
+ * first, because it may be what has filled the disk. */
 bool track_state_rewrite(track_state *s, const track_pool *p, tec_error *err)
 {
     if (!sqlite3_get_autocommit(s->db))

@@ -85,9 +85,9 @@ TEC_API const tec_rpc_offer *tec_rpc_list(tec_rpc *c, bool refresh, tec_error *e
  *     ...
  *     tec_rpc_close(s);  tec_rpc_disconnect(server);  tec_rpc_give_back(l);  tec_rpc_disconnect(tracker);
  *
- * The library's thread renews a lease for as long as the connection to the tracker is there. Where the tracker
- * is gone, the thread dials it again every second, and then renews each lease and repeats each request; a lease
- * outlives its tracker. A connection to a tracker may have many requests and leases.
+ * The library's thread renews a lease for as long as the connection to the tracker is there. Where the
+ * tracker is gone, the thread dials it again every second, and then renews each lease and repeats each
+ * request; a lease outlives its tracker. A connection to a tracker may have many requests and leases.
  */
 
 typedef struct tec_rpc_lease tec_rpc_lease;

@@ -234,6 +234,7 @@ bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_
     }
 }
 
+/* One turn: sends, waits for at most so many seconds, takes what has come, and sends what that gave. */
 bool rpc_pump(tec_rpc *c, double seconds, tec_error *err)
 {
     rpc_frame f;
@@ -425,8 +426,8 @@ static bool make_link(tec_rpc *c, tec_error *err)
     return c->link != NULL;
 }
 
-/* The tracker joins this connection with one of the server. What follows is a handshake with the server, which the
- * tracker forwards: the tracker does not have the keys that come of it. */
+/* The tracker joins this connection with one of the server. What follows is a handshake with the server,
+ * which the tracker forwards: the tracker does not have the keys that come of it. */
 static bool be_relayed(tec_rpc *c, tec_error *err)
 {
     bool fatal;

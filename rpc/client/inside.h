@@ -76,13 +76,13 @@ bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal,
 bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
                      tec_error *err);
 bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err);
-/* Deals with what is here and sends what waits, for at most so many seconds of waiting; false: the connection is
- * lost. A frame for a caller that nobody waits for ends the connection. */
+/* Deals with what is here and sends what waits, for at most so many seconds of waiting; false: the connection
+ * is lost. A frame for a caller that nobody waits for ends the connection. */
 bool rpc_pump(tec_rpc *c, double seconds, tec_error *err);
 /* Makes a connection that was lost anew, with its key. */
 bool rpc_reconnect(tec_rpc *c, tec_error *err);
-/* A connection with a key that is at hand, to a server, or to the server of a lease (0: none) of the tracker at
- * this address by its relay. */
+/* A connection with a key that is at hand, to a server, or to the server of a lease (0: none) of the tracker
+ * at this address by its relay. */
 tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
                           const tec_rpc_options *options, tec_error *err);
 

@@ -1,8 +1,8 @@
 /* rpc/client/lease.c -- devices of a pool: requests to its tracker, and the leases that come of them.
  *
- * The tracker's words about a request or a lease (granted, refused, queued, renewed, ended) may come at any time.
- * They are taken where frames are taken (rpc_take_lease_frame), whoever waits then, and change the lease; who
- * waits for a lease looks at its state.
+ * The tracker's words about a request or a lease (granted, refused, queued, renewed, ended) may come at any
+ * time. They are taken where frames are taken (rpc_take_lease_frame), whoever waits then, and change the
+ * lease; who waits for a lease looks at its state.
  *
  * Example: a request, and a tracker that is killed while the request waits.
  *
@@ -117,6 +117,7 @@ static void on_ended(const tec_rpc *c, const rpc_ended *m)
     l->answered = true;
 }
 
+/* Hands a frame to the lease that it is about; false: it is of another kind. */
 bool rpc_take_lease_frame(tec_rpc *c, const rpc_frame *f)
 {
     rt_arena arena = {0};
@@ -191,6 +192,7 @@ static void come_back(tec_rpc *c)
     c->seconds = seconds;
 }
 
+/* Dials a tracker that was lost, renews what is due, and asks how requests stand. */
 void rpc_keep_leases(tec_rpc *c)
 {
     double now = tec_clock();
@@ -224,6 +226,7 @@ static void free_lease(tec_rpc_lease *l)
     rt_free(l);
 }
 
+/* A request with copies of its options, which is not sent yet. */
 static tec_rpc_lease *new_lease(tec_rpc *c, const tec_rpc_lease_options *o, tec_error *err)
 {
     tec_rpc_lease *l = rt_alloc(sizeof *l, err);
@@ -245,6 +248,7 @@ static tec_rpc_lease *new_lease(tec_rpc *c, const tec_rpc_lease_options *o, tec_
     return NULL;
 }
 
+/* The request is known to the connection before it is sent, so that an answer finds it. */
 tec_rpc_lease *tec_rpc_request(tec_rpc *tracker, const tec_rpc_lease_options *options, tec_error *err)
 {
     tec_rpc *c = tracker;
@@ -297,6 +301,7 @@ static tec_rpc_lease_state state_of(tec_rpc_lease *l, tec_error *err)
     return state;
 }
 
+/* Waits in slices, between which other threads may use the connection. */
 tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *l, double seconds, tec_error *err)
 {
     if (!l) {
@@ -373,8 +378,8 @@ bool tec_rpc_renew(tec_rpc_lease *l, tec_error *err)
     return ask(l, RPC_KIND_renew, &(rpc_renew){l->number}, err) && state_of(l, err) == TEC_RPC_GRANTED;
 }
 
-/* The answer is waited for, so that the device is free when this returns. A grant that crosses the withdrawal on
- * its way leaves a lease, which is given back as well. */
+/* The answer is waited for, so that the device is free when this returns. A grant that crosses the withdrawal
+ * on its way leaves a lease, which is given back as well. */
 void tec_rpc_give_back(tec_rpc_lease *l)
 {
     tec_rpc_lease **at;
@@ -394,6 +399,7 @@ void tec_rpc_give_back(tec_rpc_lease *l)
     free_lease(l);
 }
 
+/* To the server of the lease, or where it has no address through the tracker that granted the lease. */
 tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *l, const tec_rpc_options *options, tec_error *err)
 {
     const tec_rpc_options o = {.program = options && options->program ? options->program
@@ -417,7 +423,8 @@ tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *l, const tec_rpc_options *options
     return c;
 }
 
-/* The answer is `noted`, or a failure, and the tracker's only one on this connection that is no lease's own. */
+/* The answer is `noted`, or a failure, and the tracker's only one on this connection that is no lease's own.
+ */
 bool tec_rpc_set_aside(tec_rpc_lease *l, const char *reason, tec_error *err)
 {
     char name[400];

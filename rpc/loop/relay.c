@@ -7,7 +7,7 @@
  *                      invite                ->                   sealed for the server
  *                                            <-  dials, arrive    sealed for the tracker
  *                 <-   joined, joined        ->                   the tracker joins the two connections
- *     greeting    ->   (forwards bytes)      ->                   a handshake of client and server, which share a key
+ *     greeting    ->   (forwards bytes)      ->                   a handshake of client and server
  *                 <-                         <-  answer           the tracker forwards what it cannot open
  */
 #include "rpc/loop/inside.h"
@@ -76,6 +76,7 @@ static bool take_over(rpc_link *from, rpc_link *to)
     return true;
 }
 
+/* The new link has all bytes of the old one before the old one goes. */
 bool rpc_conn_restart(rpc_conn *c, const rpc_conn_options *o)
 {
     tec_error err = {0};

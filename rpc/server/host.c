@@ -89,7 +89,8 @@ void rpc_host_sweep(const char *folder)
         closedir(d);
 }
 
-/* The folder is locked for as long as this process lives, so that no other server takes it for a dead one's. */
+/* The folder is locked for as long as this process lives, so that no other server takes it for a dead one's.
+ */
 static bool make_folder(rpc_host *h, tec_error *err)
 {
     snprintf(h->folder, sizeof h->folder, "%s/session-%ld-%lld", h->o.folder, (long)getpid(),
@@ -436,8 +437,8 @@ static bool make_socket(rpc_host *h, int *other, tec_error *err)
     return true;
 }
 
-/* The environment has nothing of the server's; compilers of drivers keep their files in the folder, whose whole path
- * PoCL wants. */
+/* The environment has nothing of the server's; compilers of drivers keep their files in the folder, whose
+ * whole path PoCL wants. */
 static int spawn(rpc_host *h, int socket)
 {
     char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};

@@ -54,7 +54,8 @@ typedef struct {
 } rpc_session;
 
 /* session.c */
-/* Answers the questions on this session's socket until one of them ends this session, or the socket closes. */
+/* Answers the questions on this session's socket until one of them ends this session, or the socket closes.
+ */
 void rpc_serve_questions(rpc_session *s);
 bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message);
 /* Sends the error as a failure that does not end this session. */

@@ -156,6 +156,7 @@ static void on_visit_closed(rpc_conn *c, const tec_error *why)
 static const rpc_events visit_events = {
     .ready = on_visit_ready, .frame = on_visit_frame, .closed = on_visit_closed};
 
+/* Dials the tracker once more; the connection becomes the client's. A server that drains takes nobody. */
 static void on_invite(rpc_member *m, int64_t token)
 {
     visit *v = m->draining ? NULL : rt_alloc(sizeof *v, NULL);

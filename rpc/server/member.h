@@ -6,16 +6,16 @@
  *     rpc_member_leave(m);                                           // signs off
  *
  * The member dials the tracker, announces its devices and sends heartbeats. A tracker that is lost is dialled
- * again, first at once and then ever more rarely, up to every five seconds. The tracker tells of each lease on a
- * device: that is a ticket, by which sessions are let in. Tickets outlive the connection. Once the tracker is there
- * again it names the leases that still are, and ends its telling with the outcome of dialling back: tickets that it
- * did not name are over then.
+ * again, first at once and then ever more rarely, up to every five seconds. The tracker tells of each lease
+ * on a device: that is a ticket, by which sessions are let in. Tickets outlive the connection. Once the
+ * tracker is there again it names the leases that still are, and ends its telling with the outcome of
+ * dialling back: tickets that it did not name are over then.
  *
- * A server that cannot be dialled has the address "": for each client the tracker asks for a connection, and the
- * member dials one, on which the client's handshake follows (rpc/loop/relay.c).
+ * A server that cannot be dialled has the address "": for each client the tracker asks for a connection, and
+ * the member dials one, on which the client's handshake follows (rpc/loop/relay.c).
  *
- * Lifetime: freed behind its loop. What the options point to must outlive the member.
- * Errors: trouble with the tracker goes to the log and is tried again. Threads: the loop's.
+ * Lifetime: freed behind its loop. What the options point to must outlive the member. Errors: trouble with
+ * the tracker goes to the log and is tried again. Threads: the loop's.
  */
 #ifndef RPC_SERVER_MEMBER_H
 #define RPC_SERVER_MEMBER_H

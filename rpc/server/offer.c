@@ -71,8 +71,8 @@ bool rpc_key_fits(const char *classes, const char *of_key)
     return false;
 }
 
-/* What measurements on a device depend on: a name for people, and a hash of all of it. A CPU is told apart by the
- * code that fits it as well. */
+/* What measurements on a device depend on: a name for people, and a hash of all of it. A CPU is told apart by
+ * the code that fits it as well. */
 static const char *fingerprint(const rpc_listed *list, const rpc_device *d, rt_arena *arena, tec_error *err)
 {
     char *text = rt_arena_alloc(arena, TEXT, 1, err), all[1500];
@@ -87,6 +87,7 @@ static const char *fingerprint(const rpc_listed *list, const rpc_device *d, rt_a
     return text;
 }
 
+/* A device whose kind has no class is left out. */
 bool rpc_make_offer(const char *classes, const rpc_listed *list, rt_arena *arena, const rpc_offered **devices,
                     int *n, tec_error *err)
 {

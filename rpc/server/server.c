@@ -391,8 +391,8 @@ static void wait_for_lease(client *c, uint32_t stream, const rpc_open *m)
     s->early = e;
 }
 
-/* Checks role, class, lease and room before a process is started; each refusal goes to the client and into the
- * log. */
+/* Checks role, class, lease and room before a process is started; each refusal goes to the client and into
+ * the log. */
 static void open_session(client *c, uint32_t stream, const rpc_open *m)
 {
     rpc_server *s = c->server;
@@ -842,6 +842,7 @@ const tec_error *rpc_server_error(const rpc_server *s)
     return &s->why;
 }
 
+/* What the loop's end left: clients whose sessions were ending, and sessions that waited for a lease. */
 void rpc_server_free(rpc_server *s)
 {
     if (!s)

@@ -1,11 +1,11 @@
-/* tests/chaos/chaos.c -- jobs on a pool whose parts are killed, cut off, slowed down and filled up while they work, and
- * an audit of what came of them.
+/* tests/chaos/chaos.c -- jobs on a pool whose parts are killed, cut off, slowed down and filled up while they
+ * work, and an audit of what came of them.
  *
- * A trial is computed by a process of its own (trial.h) on a device leased from the pool. The first attempt at most
- * trials has a fault, which strikes while that attempt is in the middle of an upload or of a call. An attempt that
- * fails is queued again without a fault. Each result is stored once; each attempt that opened a session is an
- * execution. The audit asks SQL whether every trial issued is stored exactly once, and holds the executions against
- * the servers' own logs.
+ * A trial is computed by a process of its own (trial.h) on a device leased from the pool. The first attempt
+ * at most trials has a fault, which strikes while that attempt is in the middle of an upload or of a call. An
+ * attempt that fails is queued again without a fault. Each result is stored once; each attempt that opened a
+ * session is an execution. The audit asks SQL whether every trial issued is stored exactly once, and holds
+ * the executions against the servers' own logs.
  *
  *     TEC_CHAOS=31 build/debug/tests/test_chaos_chaos          31 faults of each kind (tests/chaos/run)
  */
@@ -174,7 +174,8 @@ static void undo(chaos *c)
         pool_start_tracker(&c->p, pool_port(&c->p));
     else if (f == DISK_FULL) {
         unlink(c->ballast);
-        /* The tracker stores its state again within a second; killed before, it would know less than its clients. */
+        /* The tracker stores its state again within a second; killed before, it would know less than its
+         * clients. */
         nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 300000000}, NULL);
     } else if (f == SERVER_KILLED)
         start_server(c, c->exclusive->server);
@@ -435,7 +436,8 @@ static int count_files(pid_t of)
     return n;
 }
 
-/* Sessions' processes, folders, descriptors and leases that are left when all work is done and its time is over. */
+/* Sessions' processes, folders, descriptors and leases that are left when all work is done and its time is
+ * over. */
 static void find_leaks(chaos *c, int most_files)
 {
     char command[400];

@@ -1,4 +1,5 @@
-/* tests/chaos/proxy.h -- a process between clients and one server, which passes bytes on until it is told to harm them.
+/* tests/chaos/proxy.h -- a process between clients and one server, which passes bytes on until it is told to
+ * harm them.
  *
  *     proxy p = proxy_start();                  // p.port: where clients connect
  *     p.shared->target = 9190;                  // the server's port, which may change

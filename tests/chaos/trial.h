@@ -1,5 +1,5 @@
-/* tests/chaos/trial.h -- one attempt at a trial, as a process of its own: leases a device, loads a module, calls a kernel,
- * reads the result, and tells its parent over a pipe where it is.
+/* tests/chaos/trial.h -- one attempt at a trial, as a process of its own: leases a device, loads a module,
+ * calls a kernel, reads the result, and tells its parent over a pipe where it is.
  *
  *     'O' n     a session of server n is open: from here on the attempt counts as an execution
  *     'M'       in the middle; goes on when the parent has answered with a byte

@@ -1,5 +1,6 @@
-/* tests/rpc/fuzz.c -- the wire's parser under damaged input: handshakes that are no handshakes, and frames of a valid
- * session, sealed by its keys, with wild and damaged bodies; a server's side and a client's side each.
+/* tests/rpc/fuzz.c -- the wire's parser under damaged input: handshakes that are no handshakes, and frames of
+ * a valid session, sealed by its keys, with wild and damaged bodies; a server's side and a client's side
+ * each.
  *
  * `scripts/fuzz_coverage` runs this with the parser's lines counted.
  */
@@ -154,7 +155,8 @@ static void refuse_handshake(storm *s)
     free_pair(&p);
 }
 
-/* A step of a handshake with damaged bytes: the greeting, the answer, or the proof and the hello behind it. */
+/* A step of a handshake with damaged bytes: the greeting, the answer, or the proof and the hello behind it.
+ */
 static void damage_handshake(storm *s)
 {
     pair p = new_pair(s);
@@ -193,8 +195,8 @@ static void renew_pair(storm *s)
     cr_assert(shake_hands(s, &s->p));
 }
 
-/* A stream that fits the message, or rarely one that does not: a fresh one for `open`, and else one that is likely
- * there. */
+/* A stream that fits the message, or rarely one that does not: a fresh one for `open`, and else one that is
+ * likely there. */
 static uint32_t some_stream(storm *s, const rpc_message *m)
 {
     bool fits = fuzz_below(&s->seed, 20) != 0;
@@ -223,7 +225,8 @@ static void send_wild(storm *s, rpc_link *from, rpc_sender sender)
     rt_bytes_free(&body);
 }
 
-/* What owners of links do besides: pieces of data up to the window and beyond, streams closed, links joined. */
+/* What owners of links do besides: pieces of data up to the window and beyond, streams closed, links joined.
+ */
 static void act(storm *s)
 {
     static const uint8_t zeros[2000];

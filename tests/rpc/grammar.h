@@ -108,7 +108,8 @@ static inline const rpc_message *fuzz_kind(uint64_t *seed, rpc_sender sender)
     return m;
 }
 
-/* One change to the bytes, or none; lengths and counts are whole words, so words are changed as well as bytes. */
+/* One change to the bytes, or none; lengths and counts are whole words, so words are changed as well as
+ * bytes. */
 static inline void fuzz_damage(uint64_t *seed, rt_bytes *b)
 {
     uint8_t *at = b->data;

@@ -1,6 +1,6 @@
-/* tests/rpc/client/attacks.c -- modules that attack while they are loaded, in sessions of a CPU and of an OpenCL
- * device, whose driver needs more rights; with a server of root's and one of a user without rights. Each beside a
- * module that does the same without the attack. */
+/* tests/rpc/client/attacks.c -- modules that attack while they are loaded, in sessions of a CPU and of an
+ * OpenCL device, whose driver needs more rights; with a server of root's and one of a user without rights.
+ * Each beside a module that does the same without the attack. */
 #include <errno.h>
 
 #include "tests/rpc/client/kit.h"
@@ -84,7 +84,8 @@ Test(attacks, fail_in_sessions_of_an_opencl_device)
     attack_all("opencl:0", 0);
 }
 
-/* Only root can become another user: where the tests are not root's, the two above are of a user without rights. */
+/* Only root can become another user: where the tests are not root's, the two above are of a user without
+ * rights. */
 Test(attacks, fail_in_sessions_of_a_cpu_without_root)
 {
     attack_all("cpu:0", geteuid() ? 0 : NOBODY);

@@ -1,5 +1,6 @@
-/* tests/rpc/client/frames.c -- frames that somebody on the way replays, reorders, changes, cuts or makes up, against
- * rpc_server: each ends that connection with its reason in the log, and the same frames in order are answered. */
+/* tests/rpc/client/frames.c -- frames that somebody on the way replays, reorders, changes, cuts or makes up,
+ * against rpc_server: each ends that connection with its reason in the log, and the same frames in order are
+ * answered. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-/* tests/rpc/client/hostile.c -- the client's library against a server that shares its key and answers at random: wild
- * and damaged messages, in order and out of it. Each call ends, with an answer or an error. */
+/* tests/rpc/client/hostile.c -- the client's library against a server that shares its key and answers at
+ * random: wild and damaged messages, in order and out of it. Each call ends, with an answer or an error. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>

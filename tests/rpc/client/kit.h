@@ -45,7 +45,8 @@ static inline bool kit_read_line(int fd, char *line, size_t size)
     return n > 0;
 }
 
-/* Starts rpc_server, which listens there or for NULL nowhere, with more options, up to NULL; false: it ended before it listened. */
+/* Starts rpc_server, which listens there or for NULL nowhere, with more options, up to NULL; false: it ended
+ * before it listened. */
 static inline bool kit_launch(fixture *f, const char *listen, const char *const *more)
 {
     const char *argv[32] = {TEC_BINARY_DIR "/rpc_server", "--folder", f->folder};

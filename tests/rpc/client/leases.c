@@ -1,4 +1,5 @@
-/* tests/rpc/client/leases.c -- a tracker, servers and a client as they meet: leases, tickets, restarts, drains. */
+/* tests/rpc/client/leases.c -- a tracker, servers and a client as they meet: leases, tickets, restarts,
+ * drains. */
 #include "tests/rpc/client/pool.h"
 
 /* A session on the leased device answers a call. */

@@ -1,5 +1,5 @@
-/* tests/rpc/server/questions.c -- a session's process under wild and damaged questions, in this process: what a client
- * with a good key can say to it. */
+/* tests/rpc/server/questions.c -- a session's process under wild and damaged questions, in this process: what
+ * a client with a good key can say to it. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>

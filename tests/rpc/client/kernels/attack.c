@@ -1,4 +1,5 @@
-/* tests/rpc/client/kernels/attack.c -- a module that attacks while it is loaded, before any of its kernels is called.
+/* tests/rpc/client/kernels/attack.c -- a module that attacks while it is loaded, before any of its kernels is
+ * called.
  *
  * The test writes the attack into `order` in the file's bytes: "nothing", "file PATH", "socket", "program".
  * What came of it is on standard error, which the server keeps: "attack: errno 13", or "attack: BREACH".
