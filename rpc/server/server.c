@@ -15,6 +15,8 @@
 #include "runtime/alloc.h"
 
 enum { SESSIONS = 4, OUTPUT = 1 << 20, MOST_WAITING_OUTPUT = 1 << 22, LIST_SECONDS = 60, PIECE = 1 << 17 };
+/* Of the process that looks for devices, which loads the drivers of all of them. */
+static const int64_t LIST_MEMORY = (int64_t)4 << 30;
 /* How long a session waits for its lease to become known, and how often it looks. */
 enum { EARLY_MS = 3000, EARLY_EVERY_MS = 100 };
 
@@ -690,6 +692,7 @@ static bool look_for_devices(rpc_server *s, tec_error *err)
 
     o.session.device = "list";
     o.session.seconds = LIST_SECONDS;
+    o.session.memory_bytes = LIST_MEMORY;
     s->lister = rpc_host_start(s->loop, &o, err);
     return s->lister != NULL;
 }
