@@ -68,7 +68,7 @@ typedef struct {
     void *user;
     /* Seen within 100 ms, whatever is being measured: job_run returns TUNE_STOPPED and drops the candidates
      * in flight. (While the cost model learns, which takes up to a fifth of a second, it is not looked at.)
-     * job_close still waits for the candidate that runs. NULL: only `stop` is asked. */
+     * The measurer is then cancelled, and of no more use. NULL: only `stop` is asked. */
     atomic_bool *cancel;
 } job_calls;
 

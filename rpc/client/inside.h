@@ -75,6 +75,8 @@ bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal,
 /* Takes a frame as an answer. */
 bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
                      tec_error *err);
+/* A question of a session without data: the answer in s->c->message. rpc_end follows where it is true. */
+bool rpc_ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err);
 bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err);
 /* Deals with what is here and sends what waits, for at most so many seconds of waiting; false: the connection
  * is lost. A frame for a caller that nobody waits for ends the connection. */

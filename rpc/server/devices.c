@@ -8,6 +8,7 @@
 #include "rpc/server/inside.h"
 #include "runtime/alloc.h"
 #include "runtime/cpu.h"
+#include "worker/health.h"
 
 enum { MOST_DEVICES = 64 };
 
@@ -22,16 +23,6 @@ static int64_t read_number(const char *path)
     char *got = fgets(line, sizeof line, f);
     fclose(f);
     return got ? strtoll(line, NULL, 10) : 0;
-}
-
-int64_t rpc_clock_mhz(void)
-{
-    return read_number("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq") / 1000;
-}
-
-double rpc_temperature(void)
-{
-    return (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
 }
 
 /* The largest cache of the first core. The files say "32768K". */
@@ -99,9 +90,9 @@ static void add_device(findings *f, const char *kind, int number)
                                       .memory_bytes = i->memory_bytes,
                                       .shared_bytes = i->shared_bytes,
                                       .units = i->units,
-                                      .clock_mhz = cpu && !i->clock_mhz ? rpc_clock_mhz() : i->clock_mhz,
+                                      .clock_mhz = cpu && !i->clock_mhz ? run_clock_mhz() : i->clock_mhz,
                                       .cache_bytes = cpu ? largest_cache() : 0,
-                                      .temperature = cpu ? rpc_temperature() : 0};
+                                      .temperature = cpu ? run_temperature() : 0};
     tec_device_free(d);
 }
 

@@ -134,6 +134,8 @@ static void say_why(rpc_host *h, int64_t status, int signal)
                 "a session's process was ended: it made a system call that sessions "
                 "may not make (signal %d, %s)",
                 signal, strsignal(signal));
+    else if (signal == SIGALRM)
+        rt_fail(&h->why, TEC_TIMEOUT, "what was measured did not end within the time of its question");
     else if (signal)
         rt_fail(&h->why, TEC_CRASHED, "a session's process ended by signal %d (%s)", signal,
                 strsignal(signal));
@@ -236,6 +238,7 @@ static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
     case RPC_KIND_done:
     case RPC_KIND_contents:
     case RPC_KIND_called:
+    case RPC_KIND_measured:
     case RPC_KIND_timed: return n <= row->limit && h->waiting > 0;
     case RPC_KIND_data: return n <= (size_t)h->o.session.piece;
     default: return false;

@@ -164,6 +164,7 @@ static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
     case RPC_KIND_read: return rpc_on_read(s, &m->read);
     case RPC_KIND_call: return rpc_on_call(s, &m->call);
     case RPC_KIND_time: return rpc_on_time(s, &m->time);
+    case RPC_KIND_measure: return rpc_on_measure(s, &m->measure);
     case RPC_KIND_prepare: return rpc_on_prepare(s, &m->prepare);
     case RPC_KIND_feed: return rpc_on_feed(s, &m->feed);
     case RPC_KIND_run: return rpc_on_run(s, &m->run);
@@ -247,6 +248,7 @@ int rpc_session_main(int argc, char **argv)
         rpc_serve_questions(&s);
     rpc_free_things(&s);
     rpc_forget_functions(&s, 0);
+    run_bench_free(s.bench);
     tec_device_free(s.device);
     rt_free(s.body.data);
     _exit(0);

@@ -1,11 +1,11 @@
-/* tests/autotune/cores.c -- which cores are measured and which are left, on machines of several kinds. */
+/* tests/worker/cores.c -- which cores are measured and which are left, on machines of several kinds. */
 #include <criterion/criterion.h>
 
-#include "autotune/cores.h"
+#include "worker/cores.h"
 
 /* `n` processors; of a pair, the second is `apart` numbers behind the first; 0: all are cores of their
  * own. */
-static tune_cores choose(int n, int apart, int threads)
+static run_cores choose(int n, int apart, int threads)
 {
     int first[CPU_SETSIZE] = {0};
     cpu_set_t all;
@@ -15,7 +15,7 @@ static tune_cores choose(int n, int apart, int threads)
         CPU_SET(i, &all);
         first[i] = apart ? i % apart : i;
     }
-    return tune_cores_choose(&all, first, threads);
+    return run_cores_choose(&all, first, threads);
 }
 
 static void is_set(const cpu_set_t *s, int n, const int *cpu)
@@ -27,7 +27,7 @@ static void is_set(const cpu_set_t *s, int n, const int *cpu)
 
 Test(cores, two_share_nothing)
 {
-    tune_cores c = choose(2, 0, 1);
+    run_cores c = choose(2, 0, 1);
 
     is_set(&c.measured, 1, (int[]){1});
     is_set(&c.others, 1, (int[]){0});
@@ -36,7 +36,7 @@ Test(cores, two_share_nothing)
 
 Test(cores, all_are_measured)
 {
-    tune_cores c = choose(2, 0, 2);
+    run_cores c = choose(2, 0, 2);
 
     is_set(&c.measured, 2, (int[]){0, 1});
     is_set(&c.others, 2, (int[]){0, 1});
@@ -45,7 +45,7 @@ Test(cores, all_are_measured)
 
 Test(cores, more_threads_than_cores)
 {
-    tune_cores c = choose(2, 0, 7);
+    run_cores c = choose(2, 0, 7);
 
     cr_assert(CPU_COUNT(&c.measured) == 2 && !c.apart);
 }
@@ -53,7 +53,7 @@ Test(cores, more_threads_than_cores)
 /* 0 and 4 are one core, 1 and 5, ...: the siblings of what is measured rest. */
 Test(cores, siblings_rest)
 {
-    tune_cores c = choose(8, 4, 2);
+    run_cores c = choose(8, 4, 2);
 
     is_set(&c.measured, 2, (int[]){7, 6});
     is_set(&c.others, 4, (int[]){0, 1, 4, 5});
@@ -62,7 +62,7 @@ Test(cores, siblings_rest)
 
 Test(cores, siblings_work_where_nothing_else_is_left)
 {
-    tune_cores c = choose(2, 1, 1);
+    run_cores c = choose(2, 1, 1);
 
     is_set(&c.measured, 1, (int[]){1});
     is_set(&c.others, 1, (int[]){0});

@@ -1,0 +1,64 @@
+/* rpc/client/measure.c -- see measure.h. */
+#include "rpc/client/measure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rpc/client/inside.h"
+
+/* The server may say anything: what is no answer to this question ends the connection. */
+static bool is_sound(const rpc_measured *m, int64_t n_modules)
+{
+    const rpc_cost *cost = m->costs.at;
+
+    if (m->outcome < 0 || m->outcome >= RUN_N_OUTCOMES || m->culprit < 0 || m->culprit >= n_modules ||
+        m->costs.n % n_modules || m->costs.n / n_modules > RUN_MAX_COSTS ||
+        (m->outcome == RUN_OK && m->costs.n == 0))
+        return false;
+    for (int64_t i = 0; i < m->costs.n; i++)
+        if (!(cost[i].seconds >= 0 && cost[i].seconds < 1e9))
+            return false;
+    return true;
+}
+
+static void take(const rpc_measured *m, int64_t n_modules, rpc_measurement *out)
+{
+    const rpc_cost *cost = m->costs.at;
+    int n = (int)(m->costs.n / n_modules);
+
+    snprintf(out->stage, sizeof out->stage, "%s", m->stage);
+    snprintf(out->kind, sizeof out->kind, "%s", m->kind);
+    snprintf(out->error, sizeof out->error, "%s", m->error);
+    out->waited_seconds = m->waited_seconds;
+    out->answer = (run_answer){.outcome = (run_outcome)m->outcome,
+                               .culprit = (int)m->culprit,
+                               .stage = out->stage,
+                               .kind = out->kind,
+                               .error = out->error,
+                               .check_seconds = m->check_seconds,
+                               .timed_seconds = m->timed_seconds,
+                               .clock_mhz = m->clock_mhz,
+                               .temperature = m->temperature,
+                               .n_costs = n};
+    for (int k = 0; k < n_modules; k++) {
+        double *to = out->costs + (size_t)k * RUN_MAX_COSTS;
+
+        for (int i = 0; i < n; i++)
+            to[i] = cost[k * n + i].seconds;
+        out->answer.costs[k] = to;
+    }
+}
+
+bool rpc_ask_measure(tec_rpc_session *s, const rpc_measure *q, rpc_measurement *out, tec_error *err)
+{
+    if (!rpc_ask(s, RPC_KIND_measure, q, RPC_KIND_measured, err))
+        return false;
+    const rpc_measured *m = &s->c->message.measured;
+    bool good = is_sound(m, q->modules.n);
+    if (good)
+        take(m, q->modules.n, out);
+    else
+        rpc_lose(s->c, TEC_PROTOCOL, "what the server measured is no answer to the question", err);
+    rpc_end(s->c);
+    return good;
+}
