@@ -15,7 +15,7 @@ typedef struct {
     tec_context *cx;
     const char *text;
     const target_kind *kind;
-    const char *triple, *cpu, *attributes, *device, *host;
+    const char *triple, *cpu, *attributes, *model, *device, *host;
     int64_t num_cores, l1, l2, l3;
     bool failed;
 } words;
@@ -36,6 +36,7 @@ static const option cpu_options[] = {
     {"-l1", NUMBER(l1), "a positive number of bytes"},
     {"-l2", NUMBER(l2), "a positive number of bytes"},
     {"-l3", NUMBER(l3), "a positive number of bytes"},
+    {"-model", TEXT(model), "a class of devices, as records name it"},
 };
 
 /* The option at place i of a kind; without a name behind the last. */
@@ -252,6 +253,7 @@ static target *make_cpu(words *w, const target_arch *arch, const target_cpu *cpu
     t->l1_bytes = w->l1 ? w->l1 : cpu->l1_bytes;
     t->l2_bytes = w->l2 ? w->l2 : cpu->l2_bytes;
     t->l3_bytes = w->l3 ? w->l3 : cpu->l3_bytes;
+    t->model = w->model;
     t->load_ports = cpu->load_ports;
     t->fma_ports = cpu->fma_ports;
     arch->derive(t);
@@ -446,6 +448,8 @@ const char *target_text(tec_context *cx, const target *t)
         base_addf(cx, &out, " -l2=%lld", (long long)t->l2_bytes);
     if (t->l3_bytes != cpu->l3_bytes)
         base_addf(cx, &out, " -l3=%lld", (long long)t->l3_bytes);
+    if (t->model)
+        base_addf(cx, &out, " -model=%s", t->model);
     return base_text_str(cx, &out);
 }
 

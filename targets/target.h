@@ -46,6 +46,8 @@ struct target {
     const char *features;
     int num_cores; /* threads to schedule for */
     bool native;   /* code for it runs here */
+    /* The class of devices that is meant, for records of a pool: it decides no code. NULL: any such CPU */
+    const char *model;
 
     /* CPU */
     int vector_bits; /* widest vectors that schedules should use */

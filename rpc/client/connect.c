@@ -283,6 +283,7 @@ bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind w
     rt_arena_free(&c->arena);
     if (!rpc_decode(&c->message, (uint32_t)f->kind, f->body, f->n, rpc_link_version(c->link), &c->arena))
         return rpc_lose(c, TEC_PROTOCOL, "the server's answer is garbled", err);
+    c->signal = f->kind == wanted ? 0 : (int)c->message.failure.signal;
     return f->kind == wanted || take_failure(&c->message.failure, fatal, err);
 }
 

@@ -23,6 +23,7 @@ struct tec_rpc {
     double seconds, deadline;
     bool cancelled, ending; /* atomic */
     tec_error lost;         /* why the connection is of no more use */
+    int signal;             /* of the last failure: that ended its session; 0: none did */
     uint32_t asking;        /* the stream whose answer a call waits for; 0: none, or the connection's own */
     tec_rpc_session *sessions;
     tec_rpc_lease *leases; /* requests and leases of a tracker's connection */

@@ -51,8 +51,11 @@ static void take(const rpc_measured *m, int64_t n_modules, rpc_measurement *out)
 
 bool rpc_ask_measure(tec_rpc_session *s, const rpc_measure *q, rpc_measurement *out, tec_error *err)
 {
-    if (!rpc_ask(s, RPC_KIND_measure, q, RPC_KIND_measured, err))
+    out->signal = 0;
+    if (!rpc_ask(s, RPC_KIND_measure, q, RPC_KIND_measured, err)) {
+        out->signal = s ? s->c->signal : 0;
         return false;
+    }
     const rpc_measured *m = &s->c->message.measured;
     bool good = is_sound(m, q->modules.n);
     if (good)

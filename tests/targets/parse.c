@@ -133,6 +133,7 @@ Test(parse, the_canonical_text_parses_back_to_the_same_target)
 {
     static const char *const texts[] = {"native",
                                         "llvm -mcpu=x86-64-v3 -num-cores=2",
+                                        "llvm -mcpu=cortex-a72 -num-cores=4 -model=pi4-5e0c1f07",
                                         "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
                                         "llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni",
                                         "llvm -mtriple=aarch64-unknown-linux-musl",
