@@ -35,6 +35,7 @@ typedef struct {
     double seconds; /* of the job in all, earlier runs included; 0: no limit */
     double gain;    /* stops where a batch is expected to save a smaller share of the time; 0: goes on */
     bool replay;    /* measures nothing: checks that the records are what would be proposed */
+    bool elsewhere; /* the measurer's devices are not this machine, which need not run the target's code */
 } job_spec;
 
 enum { JOB_TRIALS = 1000 };

@@ -283,7 +283,7 @@ static tune_readiness prepare(tune_runner *r, char why[TUNE_WHY])
 static tune_asked give_up(pool_device *d, tune_asked how, const tec_error *err, tune_failure *f)
 {
     d->runner.lost++;
-    snprintf(f->error, sizeof f->error, "%s: %.400s", d->is.name, err->text);
+    snprintf(f->error, sizeof f->error, "%s: %.300s", d->is.name, err->text);
     return how;
 }
 

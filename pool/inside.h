@@ -36,7 +36,8 @@ typedef struct {
 
 struct pool {
     pool_options o; /* defaults filled in; its texts are the context's that opened the pool */
-    char model[300], target[2600];
+    char model[300];
+    const target *target;
     tec_rpc *tracker;
     pool_identity first;  /* what all others must be */
     bool is_near;         /* its devices are on this machine */

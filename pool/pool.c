@@ -62,20 +62,21 @@ static bool await_first(tec_context *cx, pool *p)
             tell(p);
         }
     }
-    return err.status != TEC_OK
-               ? fail(cx, &err)
-               : base_fail(cx, TEC_CANCELLED, (base_loc){0}, "stopped while waiting for a device");
+    if (err.status != TEC_OK)
+        return fail(cx, &err);
+    return base_fail(cx, TEC_CANCELLED, (base_loc){0}, "stopped while waiting for a device");
 }
 
-/* A name that may stand in the text of a target. */
-static void name_model(pool *p)
+/* What the devices say that they are, with a name of their class that may stand in the text of a target. */
+static bool find_target(tec_context *cx, pool *p)
 {
     snprintf(p->model, sizeof p->model, "%s-%08" PRIx32, p->o.device_class,
              (uint32_t)(p->first.fingerprint ^ p->first.fingerprint >> 32));
     for (char *c = p->model; *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
             *c = '_';
-    snprintf(p->target, sizeof p->target, "%s -model=%s", p->first.target, p->model);
+    p->target = target_of_machine(cx, base_format(cx, "%s -model=%s", p->first.target, p->model));
+    return p->target;
 }
 
 /* A server on this machine shares its cores with our builders. */
@@ -96,8 +97,7 @@ static bool meet_first(tec_context *cx, pool *p)
     if (!good)
         return fail(cx, &err);
     p->is_near = is_on_this_machine(g.address);
-    name_model(p);
-    return true;
+    return find_target(cx, p);
 }
 
 static bool connect_to(tec_context *cx, pool *p)
@@ -136,7 +136,7 @@ void pool_close(pool *p)
     rt_free(p);
 }
 
-const char *pool_target(const pool *p)
+const target *pool_target(const pool *p)
 {
     return p->target;
 }

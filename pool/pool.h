@@ -3,7 +3,7 @@
  *
  *     pool *p = pool_open(cx, &(pool_options){.tracker = "tracker:9190", .key_file = keys,
  *                                             .device_class = "pi4", .job = "7"});
- *     const target *t = target_parse(cx, pool_target(p));      // what its devices are
+ *     const target *t = pool_target(p);                        // what its devices are
  *     tune_measurer *m = pool_measurer(cx, p, t, &(tune_measure_options){.threads = 4});
  *     ... as any measurer ...
  *     m->close(m);
@@ -49,7 +49,7 @@ pool *pool_open(tec_context *cx, const pool_options *o);
 void pool_close(pool *p); /* NULL is legal */
 
 /* The target that its devices name, with the class and its fingerprint as -model. */
-const char *pool_target(const pool *p);
+const target *pool_target(const pool *p);
 /* Only that: "pi4-5e0c1f07". */
 const char *pool_model(const pool *p);
 

@@ -7,13 +7,13 @@
 #include "rpc/client/inside.h"
 
 /* The server may say anything: what is no answer to this question ends the connection. */
-static bool is_sound(const rpc_measured *m, int64_t n_modules)
+static bool is_sound(const rpc_measured *m, int64_t n_modules, bool keeps)
 {
     const rpc_cost *cost = m->costs.at;
 
     if (m->outcome < 0 || m->outcome >= RUN_N_OUTCOMES || m->culprit < 0 || m->culprit >= n_modules ||
         m->costs.n % n_modules || m->costs.n / n_modules > RUN_MAX_COSTS ||
-        (m->outcome == RUN_OK && m->costs.n == 0))
+        (m->outcome == RUN_OK && !keeps && m->costs.n == 0))
         return false;
     for (int64_t i = 0; i < m->costs.n; i++)
         if (!(cost[i].seconds >= 0 && cost[i].seconds < 1e9))
@@ -57,7 +57,7 @@ bool rpc_ask_measure(tec_rpc_session *s, const rpc_measure *q, rpc_measurement *
         return false;
     }
     const rpc_measured *m = &s->c->message.measured;
-    bool good = is_sound(m, q->modules.n);
+    bool good = is_sound(m, q->modules.n, q->keep != 0);
     if (good)
         take(m, q->modules.n, out);
     else
