@@ -19,24 +19,35 @@ static int64_t read_number(const char *path)
     return got ? strtoll(line, NULL, 10) : 0;
 }
 
-/* Virtual machines have no cpufreq; there x86 tells by lines like "processor : 3" and "cpu MHz : 2100.000". */
-static int64_t clock_of_cpuinfo(int cpu)
+/* The value of a line "KEY : VALUE" of /proc/cpuinfo behind the line of processor `cpu`, without its end. */
+static bool read_cpuinfo(int cpu, const char *key, char *value, size_t size)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
     char line[256];
     int processor = -1;
-    double mhz = 0;
+    bool found = false;
 
-    while (f && mhz == 0 && fgets(line, sizeof line, f)) {
+    while (f && !found && fgets(line, sizeof line, f)) {
         const char *colon = strchr(line, ':');
 
         if (colon && strncmp(line, "processor", 9) == 0)
             processor = atoi(colon + 1);
-        else if (colon && processor == cpu && strncmp(line, "cpu MHz", 7) == 0)
-            mhz = strtod(colon + 1, NULL);
+        found = colon && processor == cpu && strncmp(line, key, strlen(key)) == 0;
+        if (found)
+            snprintf(value, size, "%.*s", (int)strcspn(colon + 1 + strspn(colon + 1, " \t"), "\n"),
+                     colon + 1 + strspn(colon + 1, " \t"));
     }
     if (f)
         fclose(f);
+    return found && *value;
+}
+
+/* Virtual machines have no cpufreq; there x86 tells by a line "cpu MHz : 2100.000". */
+static int64_t clock_of_cpuinfo(int cpu)
+{
+    char value[64];
+    double mhz = read_cpuinfo(cpu, "cpu MHz", value, sizeof value) ? strtod(value, NULL) : 0;
+
     return mhz > 0 && mhz < 1e5 ? (int64_t)(mhz + 0.5) : 0;
 }
 
@@ -57,4 +68,15 @@ double run_temperature(void)
     double degrees = (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
 
     return degrees > -100 && degrees < 200 ? degrees : 0;
+}
+
+/* Boards have a device tree, whose text may end in a zero; other machines name their processor. */
+bool run_cpu_name(char *name, size_t size)
+{
+    FILE *f = fopen("/sys/firmware/devicetree/base/model", "re");
+    bool found = f && fgets(name, (int)size, f) && *name;
+
+    if (f)
+        fclose(f);
+    return found || read_cpuinfo(0, "model name", name, size);
 }

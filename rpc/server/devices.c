@@ -55,6 +55,7 @@ static void describe_cpu(char *to, size_t size)
 }
 
 typedef struct {
+    char cpu[200];
     tec_device_info info[MOST_DEVICES];
     rpc_device devices[MOST_DEVICES];
     rpc_missing missing[MOST_DEVICES];
@@ -85,7 +86,7 @@ static void add_device(findings *f, const char *kind, int number)
     }
     bool cpu = strcmp(kind, "cpu") == 0;
     f->devices[f->n++] = (rpc_device){.name = i->name,
-                                      .hardware = i->hardware,
+                                      .hardware = cpu && *f->cpu ? f->cpu : i->hardware,
                                       .driver = i->driver,
                                       .memory_bytes = i->memory_bytes,
                                       .shared_bytes = i->shared_bytes,
@@ -104,6 +105,7 @@ bool rpc_answer_devices(rpc_session *s)
 
     if (!f)
         return false;
+    run_cpu_name(f->cpu, sizeof f->cpu);
     for (int k = 0; (kind = tec_device_kind(k)); k++) {
         tec_error err = {0};
         int n = tec_device_count(kind, &err);
