@@ -86,24 +86,24 @@ tune_asked pool_calibrate(pool_device *d, tune_failure *f)
 {
     enum { ATTEMPTS = 4 };
     const double pause = 0.2;
+    const rt_bytes *code = &d->pool->calibration;
     tec_error err = {0};
-    int64_t module = tec_rpc_upload_bytes(d->session, "calibration", d->pool->calibration.data,
-                                          d->pool->calibration.n, &err);
+    int64_t module = tec_rpc_upload_bytes(d->session, "calibration", code->data, code->n, &err);
     bool good = false;
+    double seconds = module ? 1 : 0;
 
     d->measured = 0;
-    for (int i = 0; i < ATTEMPTS && module && !good && !atomic_load(&d->stopped); i++) {
-        double seconds = measure_once(d, module, &err);
-
-        if (seconds <= 0)
-            break;
-        good = accepts(d, seconds, i == ATTEMPTS - 1, f->error);
-        if (!good)
+    for (int i = 0; i < ATTEMPTS && seconds > 0 && !good && !atomic_load(&d->stopped); i++) {
+        if (i > 0)
             rest(pause);
+        seconds = measure_once(d, module, &err);
+        good = seconds > 0 && accepts(d, seconds, i == ATTEMPTS - 1, f->error);
     }
     if (module)
         tec_rpc_release(d->session, module, NULL);
-    if (err.status != TEC_OK)
+    if (seconds <= 0)
         tune_fail(f, STORE_DEVICE_ERROR, "run", "device", err.text);
+    else if (!good && !atomic_load(&d->stopped))
+        snprintf(d->aside, sizeof d->aside, "%s", f->error);
     return good ? TUNE_ASK_ANSWERED : TUNE_ASK_DOUBTED;
 }

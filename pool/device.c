@@ -110,9 +110,10 @@ static void say_wait(pool_device *d)
     tec_rpc_queue q;
 
     if (tec_rpc_queue_of(d->lease, &q))
-        tune_runner_says(&d->runner, "waits for a device: %" PRId64 " requests come first", q.ahead);
+        tune_runner_says(&d->runner, "waits for a device: %" PRId64 " requests come first%s", q.ahead,
+                         d->past);
     else
-        tune_runner_says(&d->runner, "waits for a device");
+        tune_runner_says(&d->runner, "waits for a device%s", d->past);
 }
 
 /* TUNE_READY: the device has a lease. */
@@ -233,10 +234,10 @@ static void set_aside(pool_device *d)
 {
     tec_error err = {0};
 
-    if (!tec_rpc_set_aside(d->lease, d->aside, &err))
-        tune_runner_says(&d->runner, "%s could not be set aside: %s", d->is.name, err.text);
+    if (tec_rpc_set_aside(d->lease, d->aside, &err))
+        snprintf(d->past, sizeof d->past, "; %.40s set aside: %.100s", d->is.name, d->aside);
     else
-        tune_runner_says(&d->runner, "%s set aside: %.100s", d->is.name, d->aside);
+        snprintf(d->past, sizeof d->past, "; %.40s could not be set aside: %.90s", d->is.name, err.text);
     d->runner.lost++;
     d->aside[0] = '\0';
 }
@@ -377,8 +378,6 @@ static tune_asked look_at_device(pool_device *d, const run_answer *a, tune_failu
     tune_runner_says(&d->runner, "is calibrated");
     got = pool_calibrate(d, f);
     tune_runner_says(&d->runner, "measures");
-    if (got == TUNE_ASK_DOUBTED)
-        snprintf(d->aside, sizeof d->aside, "%s", f->error);
     return got;
 }
 
