@@ -93,15 +93,15 @@ struct tune_measurer {
     /* Two candidates of one task, in turns on one device: as many costs of each, cost i of both from the same
      * moments. Queued behind what was submitted before. */
     bool (*submit_pair)(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b);
-    /* The next results of the task, or of any where it is NULL, at most `max`; fewer, or 0, where they are not
-     * there yet or nothing else is queued. With `seconds` above 0 it waits so long until there is at least one;
-     * a wait ends no earlier than the candidate that it disturbs. -1: an error in cx. */
+    /* The next results of the task, or of any where it is NULL, at most `max`; fewer, or 0, where they are
+     * not there yet or nothing else is queued. With `seconds` above 0 it waits so long until there is at
+     * least one; a wait ends no earlier than the candidate that it disturbs. -1: an error in cx. */
     int (*collect)(tune_measurer *m, tec_context *cx, const tune_task *task, tune_result *out, int max,
                    double seconds);
     /* The oldest pair: 1; 0: it is not there yet, or there is none; -1: an error in cx. */
     int (*collect_pair)(tune_measurer *m, tec_context *cx, tune_result out[2], double seconds);
-    /* From any thread: drops what is queued and runs, and lets go whoever waits. After that `collect` gives 0,
-     * and only `close` makes sense. */
+    /* From any thread: drops what is queued and runs, and lets go whoever waits. After that `collect` gives
+     * 0, and only `close` makes sense. */
     void (*cancel)(tune_measurer *m);
     tune_measure_stats (*stats)(tune_measurer *m);
     /* How many, in cx; 0 where there is only the caller's own device. */

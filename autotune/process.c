@@ -250,6 +250,7 @@ void tune_process_end(tune_process *p, int64_t memory_limit, tune_death *out)
     drop_channels(p);
 }
 
+/* The state says how the process failed to answer; where it simply ended, its death says why. */
 void tune_process_blame(tune_process *p, int64_t memory_limit, run_state state, store_status status,
                         const char *stage, double seconds, tune_failure *f)
 {

@@ -211,6 +211,7 @@ static tune_asked run(tune_runner *r, const tune_limits *limits, tune_trial *t, 
     return got;
 }
 
+/* The memory for the costs of the answers is taken here once, for all questions of the trial. */
 tune_asked tune_run_with(tune_runner *r, const tune_limits *limits, tune_trial *t, char why[TUNE_WHY])
 {
     double *costs = rt_alloc_array(RUN_MODULES * RUN_MAX_COSTS, sizeof *costs, NULL);

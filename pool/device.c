@@ -1,7 +1,8 @@
 /* pool/device.c -- a device of the pool as a runner: leased, connected to, asked, given back.
  *
- * Two connections are behind it: the pool's to the tracker, for the lease, and one of its own to the server of
- * the device, for its session. What goes wrong is somebody's fault, and that decides what becomes of the trial:
+ * Two connections are behind it: the pool's to the tracker, for the lease, and one of its own to the server
+ * of the device, for its session. What goes wrong is somebody's fault, and that decides what becomes of the
+ * trial:
  *
  *     the session's process died, the server goes on     the candidate's: its trial fails with the signal
  *     the connection broke while the candidate ran       perhaps the candidate's: the trial is queued again,
@@ -31,6 +32,7 @@ static uint64_t hash_text(const char *text, uint64_t h)
     return base_hash(text, strlen(text) + 1, h);
 }
 
+/* The fingerprint covers what decides how fast the device is: its CPU, its driver and the code that fits. */
 bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *g, const char *device_class, pool_identity *out,
                    tec_error *err)
 {
@@ -250,6 +252,8 @@ static void clear_out(pool_device *d)
     leave_device(d);
 }
 
+/* Gets a device: a lease, a connection, a session, a calibration. What fails on the way is tried again with
+ * another device, until the pool is out of patience. */
 static tune_readiness prepare(tune_runner *r, char why[TUNE_WHY])
 {
     pool_device *d = (pool_device *)r;
@@ -345,6 +349,7 @@ static bool upload(pool_device *d, const run_job *j, int64_t handle[RUN_MODULES]
     return true;
 }
 
+/* The same job as a message: the modules by their handles, the dimensions as rows. */
 static rpc_measure question_of(const run_job *j, uint32_t question, double seconds, const int64_t *handle,
                                rpc_symbol symbol[RT_MAX_SYMBOLS])
 {
@@ -381,6 +386,7 @@ static tune_asked look_at_device(pool_device *d, const run_answer *a, tune_failu
     return got;
 }
 
+/* Sends the modules, asks, and gives the modules back. A runner whose session has ended gets a new one first. */
 static tune_asked ask(tune_runner *r, uint32_t question, const run_job *j, double seconds, run_answer *a,
                       double *costs, tune_failure *f)
 {

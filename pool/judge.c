@@ -62,6 +62,7 @@ static bool is_near(const pool_judge *j, double a, double b)
     return fabs(log(a / b)) <= log1p(j->tolerance);
 }
 
+/* A device that is refused stays refused: it is no measure for the others any more. */
 bool pool_judge_accepts(pool_judge *j, const char *name, char *why, size_t size)
 {
     pool_judged *d = find(j, name);

@@ -21,6 +21,7 @@ static bool is_stopped(const pool *p)
     return p->o.stop && p->o.stop(p->o.data);
 }
 
+/* What is known of the queue, for a person who waits. */
 static void tell(const pool *p)
 {
     char why[TUNE_WHY];
@@ -38,6 +39,7 @@ static void tell(const pool *p)
     p->o.waiting(p->o.data, why);
 }
 
+/* In slices, so that an interrupt is heard and the wait can be told of. False with an error. */
 static bool await_first(tec_context *cx, pool *p)
 {
     const double slice = 0.1, between = 1;
@@ -108,6 +110,7 @@ static bool connect_to(tec_context *cx, pool *p)
     return p->tracker || fail(cx, &err);
 }
 
+/* Three steps, of which each may fail: the tracker, a lease, what the device is. */
 pool *pool_open(tec_context *cx, const pool_options *o)
 {
     pool *p = rt_alloc(sizeof *p, NULL);
@@ -192,6 +195,7 @@ static bool add_devices(tec_context *cx, pool *p, tune_queue *q)
     return true;
 }
 
+/* A runner for each device that may be had; each gets its lease by itself, in a thread of its own. */
 tune_measurer *pool_measurer(tec_context *cx, pool *p, const target *t, const tune_measure_options *o)
 {
     if (!pool_make_calibration(cx, p, t))

@@ -12,13 +12,13 @@
  * Builders are processes of this machine; they work while modules are sent and run. Each device that the
  * tracker grants measures by itself. What a device does wrong costs no trial:
  *
- * - One that is lost (its server, its power, its network, its lease) has its trial queued again. A candidate at
- *   which two devices were lost is poisoned: it fails, and is not tried again.
- * - One whose times are outlying measures a calibration kernel. Where that takes longer or shorter than on the
- *   other devices by more than the tolerance, the device is set aside, with that as the reason; the trial that
- *   showed it is queued again.
- * - One that is another kind of board than the first (CPU, driver, target) is set aside: records of boards that
- *   only look alike must not be mixed.
+ * - One that is lost (its server, its power, its network, its lease) has its trial queued again. A
+ *   candidate at which two devices were lost is poisoned: it fails, and is not tried again.
+ * - One whose times are outlying measures a calibration kernel. Where that takes longer or shorter than on
+ *   the other devices by more than the tolerance, the device is set aside, with that as the reason; the
+ *   trial that showed it is queued again.
+ * - One that is another kind of board than the first (CPU, driver, target) is set aside: records of boards
+ *   that only look alike must not be mixed.
  *
  * Lifetime: a pool until it is closed, after its measurer. Errors: in the context. Threads: as a measurer's.
  */
@@ -43,8 +43,8 @@ typedef struct {
     void *data;                                   /* for both */
 } pool_options;
 
-/* Waits for a first device and asks it what it is. NULL with an error: no such class, no key, nothing granted in
- * time. */
+/* Waits for a first device and asks it what it is. NULL with an error: no such class, no key, nothing
+ * granted in time. */
 pool *pool_open(tec_context *cx, const pool_options *o);
 void pool_close(pool *p); /* NULL is legal */
 

@@ -68,9 +68,9 @@ struct target {
 
 const target *target_parse(tec_context *cx, const char *text);
 const target *target_native(tec_context *cx);
-/* From what the runtime of another machine says of its CPU: the triple and all features that it has, known here
- * or not ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+aes -num-cores=4"). As `native` is on that machine, but
- * for the sizes of caches. */
+/* From what the runtime of another machine says of its CPU: the triple and all features that it has, known
+ * here or not ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+aes -num-cores=4"). As `native` is on that
+ * machine, but for the sizes of caches. */
 const target *target_of_machine(tec_context *cx, const char *text);
 /* What runs on the host where t is a device; t itself where it is a CPU. */
 const target *target_host(tec_context *cx, const target *t);

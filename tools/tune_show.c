@@ -183,6 +183,7 @@ static cJSON *time_json(const tool_tune_show *s)
     return j;
 }
 
+/* Where the wall time went, with the number of measurements that it gave. */
 static void print_times(const tool_tune_show *s)
 {
     time_line line[TIME_LINES];
@@ -260,6 +261,7 @@ static void task_json(const tune_state *t)
     print_json(j);
 }
 
+/* The last line of JSON: the whole job. */
 static void total_json(const tool_tune_show *s, job_times t)
 {
     cJSON *j = cJSON_CreateObject();

@@ -125,6 +125,7 @@ static bool do_loaded(run_bench *b, uint32_t kind, const run_job *j, const loade
     return good;
 }
 
+/* Clock and temperature are those behind the last call, while the core is still warm from it. */
 const run_answer *run_bench_do(run_bench *b, uint32_t question, const run_job *j, tec_module *const *modules)
 {
     loaded l[RUN_MODULES] = {0};

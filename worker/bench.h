@@ -19,8 +19,8 @@ typedef struct run_bench run_bench;
 run_bench *run_bench_new(void); /* NULL: no memory */
 void run_bench_free(run_bench *b);
 
-/* question: RUN_MEASURE or RUN_KEEP. `modules`, of which there are j->n_modules, take the place of the bytes in
- * the job; each is measured by its first function. */
+/* question: RUN_MEASURE or RUN_KEEP. `modules`, of which there are j->n_modules, take the place of the
+ * bytes in the job; each is measured by its first function. */
 const run_answer *run_bench_do(run_bench *b, uint32_t question, const run_job *j, tec_module *const *modules);
 /* The answer to a job of which a module could not be loaded. */
 const run_answer *run_bench_refuse(run_bench *b, int culprit, const tec_error *err);

@@ -7,10 +7,10 @@
  *     if (run_cores_lock(&l, &c.measured, &stop)) ... measure ...
  *     run_cores_unlock(&l);
  *
- * All that measure on one machine choose the same cores for as many threads, and a lock for each core lets one
- * measure at a time: what two of them measured at once would be the time of neither. The locks are those of
- * flock on the folders of the cores below /sys, which every process may open, a sandboxed one too; they end
- * with the process that holds them.
+ * All that measure on one machine choose the same cores for as many threads, and a lock for each core lets
+ * one measure at a time: what two of them measured at once would be the time of neither. The locks are
+ * those of flock on the folders of the cores below /sys, which every process may open, a sandboxed one too;
+ * they end with the process that holds them.
  */
 #ifndef WORKER_CORES_H
 #define WORKER_CORES_H

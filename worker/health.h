@@ -1,5 +1,5 @@
-/* worker/health.h -- what the CPU is, and how it is while it measures: its name, its clock and its temperature,
- * where the system tells.
+/* worker/health.h -- what the CPU is, and how it is while it measures: its name, its clock and its
+ * temperature, where the system tells.
  *
  *     answer.clock_mhz = run_clock_mhz();
  */

@@ -82,6 +82,7 @@ static const run_answer *do_job(run_bench *b, uint32_t kind, const run_job *j, r
     return out;
 }
 
+/* False: the question was none, or the socket is gone. */
 static bool serve_one(run_bench *b, int fd, uint32_t kind, const rt_bytes *question)
 {
     run_dim dims[RT_MAX_SYMBOLS];

@@ -21,6 +21,7 @@ static bool is_sound(const rpc_measured *m, int64_t n_modules, bool keeps)
     return true;
 }
 
+/* Copies the answer, since the message lies in memory of the connection. */
 static void take(const rpc_measured *m, int64_t n_modules, rpc_measurement *out)
 {
     const rpc_cost *cost = m->costs.at;
@@ -49,6 +50,7 @@ static void take(const rpc_measured *m, int64_t n_modules, rpc_measurement *out)
     }
 }
 
+/* An answer that does not fit the question ends the connection: the two sides no longer agree. */
 bool rpc_ask_measure(tec_rpc_session *s, const rpc_measure *q, rpc_measurement *out, tec_error *err)
 {
     out->signal = 0;

@@ -45,6 +45,7 @@ static bool is_sound(const rpc_measure *m, tec_error *err)
     return true;
 }
 
+/* The question as the job that a local runner would get; the modules are found by their handles. */
 static run_job job_of(const rpc_measure *m, run_dim dims[RT_MAX_SYMBOLS])
 {
     const rpc_symbol *symbol = m->symbols.at;
@@ -117,6 +118,7 @@ static bool tell(rpc_session *s, const run_answer *a, int n_modules, double wait
                                            .costs = {cost, (int64_t)n_modules * a->n_costs}});
 }
 
+/* Everything is checked before anything is measured: what is refused leaves the session as it was. */
 bool rpc_on_measure(rpc_session *s, const rpc_measure *m)
 {
     tec_module *modules[RUN_MODULES];

@@ -1,5 +1,5 @@
-/* tests/autotune/queue.c -- the queue with stand-ins for devices: they answer out of order, are lost, are not to
- * be trusted; what is handed on and what is proposed does not depend on that.
+/* tests/autotune/queue.c -- the queue with stand-ins for devices: they answer out of order, are lost, are
+ * not to be trusted; what is handed on and what is proposed does not depend on that.
  */
 #include "autotune/queue.h"
 
@@ -193,7 +193,8 @@ Test(queue, says_what_has_measured)
     cr_assert_eq(d[0].trials, 1);
 }
 
-/* Two tasks and two devices: each device changes its task once at most, when the other task is all that is left. */
+/* Two tasks and two devices: each device changes its task once at most, when the other task is all that is
+ * left. */
 Test(queue, a_task_keeps_to_its_device)
 {
     tune_result r[16];

@@ -1,5 +1,5 @@
-/* tests/pool/devices.c -- a measurer on devices of real servers: what candidates do wrong is theirs, what devices do
- * wrong costs no trial.
+/* tests/pool/devices.c -- a measurer on devices of real servers: what candidates do wrong is theirs, what
+ * devices do wrong costs no trial.
  */
 #include <math.h>
 

@@ -1,6 +1,9 @@
 /* tests/worker/cores.c -- which cores are measured and which are left, on machines of several kinds. */
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "worker/cores.h"
 
 /* `n` processors; of a pair, the second is `apart` numbers behind the first; 0: all are cores of their
@@ -70,4 +73,41 @@ Test(cores, siblings_work_where_nothing_else_is_left)
     c = choose(4, 2, 3);
     is_set(&c.measured, 3, (int[]){3, 2, 1});
     is_set(&c.others, 1, (int[]){0});
+}
+
+/* ---- whose turn ---- */
+
+static atomic_bool got, stop_waiting;
+
+static void *wait_for_cores(void *user)
+{
+    run_core_lock l;
+
+    atomic_store(&got, run_cores_lock(&l, user, &stop_waiting));
+    run_cores_unlock(&l);
+    return NULL;
+}
+
+/* The second one waits for the first; what is given up is not had. */
+Test(cores, are_measured_by_one_at_a_time)
+{
+    run_cores c = run_cores_here(1);
+    run_core_lock first;
+    pthread_t thread;
+
+    cr_assert(run_cores_lock(&first, &c.measured, NULL));
+    pthread_create(&thread, NULL, wait_for_cores, &c.measured);
+    usleep(100000);
+    cr_assert_not(atomic_load(&got));
+    run_cores_unlock(&first);
+    pthread_join(thread, NULL);
+    cr_assert(atomic_load(&got));
+
+    cr_assert(run_cores_lock(&first, &c.measured, NULL));
+    pthread_create(&thread, NULL, wait_for_cores, &c.measured);
+    usleep(50000);
+    atomic_store(&stop_waiting, true);
+    pthread_join(thread, NULL);
+    cr_assert_not(atomic_load(&got));
+    run_cores_unlock(&first);
 }
