@@ -283,8 +283,7 @@ static bool wait_a_slice(tec_rpc *c, double seconds)
 
     if (good)
         rpc_pump(c, seconds, NULL);
-    else
-        rpc_keep_leases(c);
+    rpc_keep_leases(c); /* the library's thread comes to nothing while several wait */
     bool cancelled = c->lost.status == TEC_CANCELLED;
     rpc_end(c);
     nanosleep(&pause, NULL);

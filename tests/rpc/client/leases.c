@@ -1,6 +1,7 @@
 /* tests/rpc/client/leases.c -- a tracker, servers and a client as they meet: leases, tickets, restarts,
  * drains. */
 #include "tests/rpc/client/pool.h"
+#include <pthread.h>
 
 /* A session on the leased device answers a call. */
 static void use(pool *p, tec_rpc_lease *l)
@@ -127,6 +128,38 @@ Test(leases, are_waited_for_in_a_queue)
     cr_assert_eq(tec_rpc_wait(wait[2], 20, &p.err), TEC_RPC_GRANTED, "%s", p.err.text);
     use(&p, wait[2]);
     tec_rpc_give_back(wait[2]);
+    tec_rpc_disconnect(t);
+    cr_assert_eq(pool_stop(&p), 0);
+}
+
+static void *wait_in_vain(void *user)
+{
+    tec_error err = {0};
+
+    tec_rpc_wait(user, 5, &err);
+    return NULL;
+}
+
+/* The lease lasts three seconds; those who wait keep the connection busy. */
+Test(leases, are_renewed_while_others_are_waited_for)
+{
+    enum { WAITERS = 4 };
+    pool p = pool_start(1, NULL);
+    tec_rpc *t = pool_connect(&p);
+    tec_rpc_lease *l = pool_lease(&p, t, "has"), *other[WAITERS];
+    pthread_t thread[WAITERS];
+
+    for (int i = 0; i < WAITERS; i++) {
+        other[i] = tec_rpc_request(
+            t, &(tec_rpc_lease_options){.device_class = "board", .user = "ann", .job = "waits"}, &p.err);
+        cr_assert_eq(pthread_create(&thread[i], NULL, wait_in_vain, other[i]), 0);
+    }
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(thread[i], NULL);
+    cr_assert_eq(tec_rpc_wait(l, 0, &p.err), TEC_RPC_GRANTED, "%s", p.err.text);
+    for (int i = 0; i < WAITERS; i++)
+        tec_rpc_give_back(other[i]);
+    tec_rpc_give_back(l);
     tec_rpc_disconnect(t);
     cr_assert_eq(pool_stop(&p), 0);
 }
