@@ -28,7 +28,8 @@ static tune_measure_stats stats(tune_measurer *base)
     return s;
 }
 
-/* Only runners that have to get a device are shown: the local one is the machine itself. */
+/* Only runners that have to get a device are shown, and have one or something to say: the local one is the
+ * machine itself. */
 static int devices(tune_measurer *base, tec_context *cx, const tune_device **out)
 {
     tune_queue *q = (tune_queue *)base;
@@ -39,7 +40,7 @@ static int devices(tune_measurer *base, tec_context *cx, const tune_device **out
     for (int i = 0; i < q->n_workers; i++) {
         const tune_runner *r = q->worker[i].runner;
 
-        if (r->prepare)
+        if (r->prepare && ((r->device && *r->device) || *r->state))
             d[n++] = (tune_device){base_strdup(cx, r->device ? r->device : ""), base_strdup(cx, r->state),
                                    r->trials};
     }

@@ -19,7 +19,7 @@
 #include "pool/inside.h"
 #include "runtime/error.h"
 
-static const double SLICE = 0.2, PAUSE = 0.5;
+static const double SLICE = 0.2, PAUSE = 0.5, TURN = 0.02;
 
 /* Seconds: for a server's short answers, and how long an answer may take beside the time of the candidate:
  * others that measure on the same machine come first. */
@@ -118,8 +118,33 @@ static void say_wait(pool_device *d)
         tune_runner_says(&d->runner, "waits for a device%s", d->past);
 }
 
-/* TUNE_READY: the device has a lease. */
-static tune_readiness await_lease(pool_device *d, char why[TUNE_WHY])
+/* One runner of the pool asks at a time, so that the tracker sees one request of a job beside its leases. */
+static bool await_turn(pool_device *d)
+{
+    pool *p = d->pool;
+    bool mine = false;
+
+    tune_runner_says(&d->runner, "%s", "");
+    while (!mine && !is_stopped(d)) {
+        pthread_mutex_lock(&p->lock);
+        mine = !p->requesting;
+        p->requesting = true;
+        pthread_mutex_unlock(&p->lock);
+        if (!mine)
+            rest(TURN);
+    }
+    return mine;
+}
+
+static void end_turn(pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->requesting = false;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* TUNE_READY: the request was granted. */
+static tune_readiness await_grant(pool_device *d, char why[TUNE_WHY])
 {
     tec_error err = {0};
 
@@ -142,6 +167,17 @@ static tune_readiness await_lease(pool_device *d, char why[TUNE_WHY])
             return TUNE_BROKEN;
         }
     }
+}
+
+static tune_readiness await_lease(pool_device *d, char why[TUNE_WHY])
+{
+    if (!await_turn(d)) {
+        snprintf(why, TUNE_WHY, "stopped");
+        return TUNE_LEAVES;
+    }
+    tune_readiness got = await_grant(d, why);
+    end_turn(d->pool);
+    return got;
 }
 
 /* ---- sessions ---- */
