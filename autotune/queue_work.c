@@ -231,6 +231,15 @@ static void set_state(tune_runner *r, const char *text)
     snprintf(r->state, sizeof r->state, "%s", text);
 }
 
+void tune_runner_has(tune_runner *r, const char *device, const char *text, const char *driver)
+{
+    pthread_mutex_lock(&r->queue->lock);
+    r->device = device;
+    r->device_text = text;
+    r->driver = driver;
+    pthread_mutex_unlock(&r->queue->lock);
+}
+
 void tune_runner_says(tune_runner *r, const char *fmt, ...)
 {
     char text[sizeof r->state];

@@ -85,12 +85,12 @@ struct tune_runner {
     void (*renew)(tune_runner *r);
     void (*stop)(tune_runner *r);  /* from another thread: `prepare` and `ask` return soon, now and later */
     void (*close)(tune_runner *r); /* the last call */
-    /* What measures, for records; changes in `prepare` alone. NULL: the caller's own device */
-    const char *device, *device_text, *driver;
-    atomic_int lost; /* processes or devices that failed */
+    atomic_int lost;               /* processes or devices that failed */
 
     /* The queue's, under its lock: */
     struct tune_queue *queue;
+    /* What measures, for records: see tune_runner_has. NULL: the caller's own device */
+    const char *device, *device_text, *driver;
     char state[200]; /* for people: see tune_runner_says */
     int64_t trials;
     uint64_t task; /* of the last one */

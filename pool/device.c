@@ -111,9 +111,8 @@ static void say_wait(pool_device *d)
 {
     tec_rpc_queue q;
 
-    if (tec_rpc_queue_of(d->lease, &q))
-        tune_runner_says(&d->runner, "waits for a device: %" PRId64 " requests come first%s", q.ahead,
-                         d->past);
+    if (tec_rpc_queue_of(d->lease, &q) && q.ahead)
+        tune_runner_says(&d->runner, "waits for a device behind %" PRId64 " requests%s", q.ahead, d->past);
     else
         tune_runner_says(&d->runner, "waits for a device%s", d->past);
 }
@@ -297,7 +296,7 @@ static tune_readiness prepare(tune_runner *r, char why[TUNE_WHY])
     if (r->device) {
         clear_out(d);
         count_at_work(d->pool, -1);
-        r->device = NULL;
+        tune_runner_has(r, NULL, NULL, NULL);
     }
     for (;;) {
         tune_readiness got = await_lease(d, why);
@@ -306,14 +305,13 @@ static tune_readiness prepare(tune_runner *r, char why[TUNE_WHY])
             return got;
         if (move_in(d, why))
             break;
+        snprintf(d->past, sizeof d->past, "; %.150s", why);
         clear_out(d);
         if (is_hopeless(d->pool))
             return TUNE_BROKEN;
         rest(PAUSE);
     }
-    r->device_text = d->is.text;
-    r->driver = d->is.driver;
-    r->device = d->is.name;
+    tune_runner_has(r, d->is.name, d->is.text, d->is.driver);
     count_at_work(d->pool, 1);
     tune_runner_says(r, "measures");
     return TUNE_READY;

@@ -33,9 +33,7 @@ static tune_readiness stand_ready(tune_runner *r, char why[TUNE_WHY])
     device *d = (device *)r;
 
     d->prepared++;
-    r->device = d->name;
-    r->device_text = "stand-in";
-    r->driver = "driver 7";
+    tune_runner_has(r, d->name, "stand-in", "driver 7");
     snprintf(why, TUNE_WHY, "%s", "it was sold");
     return d->fail_to_prepare ? TUNE_LEAVES : TUNE_READY;
 }
