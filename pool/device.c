@@ -25,6 +25,9 @@ static const double SLICE = 0.2, PAUSE = 0.5, TURN = 0.02;
  * others that measure on the same machine come first. */
 static const double PROMPTLY = 10, IN_TURN = 30;
 
+/* Seconds for a tracker to take a lease back: one that does not answer finds out by itself. */
+static const double LAST_WORDS = 2;
+
 /* ---- what a device is ---- */
 
 static uint64_t hash_text(const char *text, uint64_t h)
@@ -458,6 +461,7 @@ static void stop(tune_runner *r)
     pool_device *d = (pool_device *)r;
 
     atomic_store(&d->stopped, true);
+    tec_rpc_set_deadline(d->pool->tracker, LAST_WORDS);
     pthread_mutex_lock(&d->lock);
     tec_rpc_cancel(d->server);
     pthread_mutex_unlock(&d->lock);

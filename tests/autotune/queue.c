@@ -234,7 +234,7 @@ Test(queue, a_candidate_that_loses_two_devices_is_poisoned)
     tune_result r[2];
 
     devices[0].lose = 2;
-    open_queue(1, false);
+    open_queue(1, true);
     submit(fake.task[0], 2);
     collect(NULL, r, 2);
     cr_assert_eq(r[0].status, STORE_RUN_ERROR);
