@@ -38,7 +38,8 @@ bool tune_queue_add(tec_context *cx, tune_queue *q, tune_runner *r);
 const tune_measure_options *tune_queue_settings(const tune_queue *q);
 tune_limits tune_queue_limits(const tune_queue *q);
 
-/* What measures from now on, for records; all NULL: nothing does. From `prepare`. The texts stay until then. */
+/* What measures from now on, for records; all NULL: nothing does. From `prepare`. The texts stay until the
+ * next call. */
 void tune_runner_has(tune_runner *r, const char *device, const char *text, const char *driver);
 /* What the runner does now, for people who watch; from the runner's thread. */
 void tune_runner_says(tune_runner *r, const char *fmt, ...) BASE_PRINTF(2, 3);

@@ -423,7 +423,8 @@ static tune_asked look_at_device(pool_device *d, const run_answer *a, tune_failu
     return got;
 }
 
-/* Sends the modules, asks, and gives the modules back. A runner whose session has ended gets a new one first. */
+/* Sends the modules, asks, and gives the modules back. A runner whose session has ended gets a new one
+ * first. */
 static tune_asked ask(tune_runner *r, uint32_t question, const run_job *j, double seconds, run_answer *a,
                       double *costs, tune_failure *f)
 {

@@ -12,7 +12,8 @@
 
 int64_t run_clock_mhz(void);  /* of the core that this thread runs on; 0: unknown */
 double run_temperature(void); /* degrees Celsius; 0: unknown */
-/* The model of the board, or of the CPU: "Raspberry Pi 4 Model B Rev 1.4". False: the system does not tell. */
+/* The model of the board, or of the CPU: "Raspberry Pi 4 Model B Rev 1.4". False: the system does not
+ * tell. */
 bool run_cpu_name(char *name, size_t size);
 
 #endif

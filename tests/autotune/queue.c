@@ -149,7 +149,8 @@ static void collect(const tune_task *t, tune_result *r, int n)
 
 /* ---- order ---- */
 
-/* The same candidates by one device, then by four that answer at random times: equal costs at equal places. */
+/* The same candidates by one device, then by four that answer at random times: equal costs at equal
+ * places. */
 Test(queue, hands_on_in_the_order_of_submission)
 {
     tune_result one[8], four[8];
