@@ -35,6 +35,14 @@ static uint64_t hash_text(const char *text, uint64_t h)
     return base_hash(text, strlen(text) + 1, h);
 }
 
+/* A name for records: whatever the server sends, it is plain text. */
+static void make_plain(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 /* The fingerprint covers what decides how fast the device is: its CPU, its driver and the code that fits. */
 bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *g, const char *device_class, pool_identity *out,
                    tec_error *err)
@@ -53,6 +61,9 @@ bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *g, const char *dev
     snprintf(out->text, sizeof out->text, "class %s: %s", device_class, found->hardware);
     snprintf(out->driver, sizeof out->driver, "%s", found->driver);
     snprintf(out->target, sizeof out->target, "%s", o->target);
+    make_plain(out->name);
+    make_plain(out->text);
+    make_plain(out->driver);
     out->fingerprint =
         hash_text(found->driver, hash_text(found->hardware, hash_text(o->target, BASE_HASH_SEED)));
     return true;

@@ -1,10 +1,14 @@
 /* rpc/client/measure.c -- see measure.h. */
 #include "rpc/client/measure.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rpc/client/inside.h"
+#include "runtime/error.h"
+
+enum { MEASURES_SINCE = 3 }; /* version of the protocol */
 
 /* The server may say anything: what is no answer to this question ends the connection. */
 static bool is_sound(const rpc_measured *m, int64_t n_modules, bool keeps)
@@ -16,9 +20,18 @@ static bool is_sound(const rpc_measured *m, int64_t n_modules, bool keeps)
         (m->outcome == RUN_OK && !keeps && m->costs.n == 0))
         return false;
     for (int64_t i = 0; i < m->costs.n; i++)
-        if (!(cost[i].seconds >= 0 && cost[i].seconds < 1e9))
+        if (!(cost[i].seconds > 0 && cost[i].seconds < 1e9))
             return false;
-    return true;
+    return m->clock_mhz >= 0 && m->clock_mhz < 1000000 && fabs(m->temperature) < 1000;
+}
+
+/* Words for records: whatever the server sends, they are plain text. */
+static void copy_word(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from);
+    for (; *to; to++)
+        if (*to < ' ' || *to > '~')
+            *to = '?';
 }
 
 /* Copies the answer, since the message lies in memory of the connection. */
@@ -27,8 +40,8 @@ static void take(const rpc_measured *m, int64_t n_modules, rpc_measurement *out)
     const rpc_cost *cost = m->costs.at;
     int n = (int)(m->costs.n / n_modules);
 
-    snprintf(out->stage, sizeof out->stage, "%s", m->stage);
-    snprintf(out->kind, sizeof out->kind, "%s", m->kind);
+    copy_word(out->stage, sizeof out->stage, m->stage);
+    copy_word(out->kind, sizeof out->kind, m->kind);
     snprintf(out->error, sizeof out->error, "%s", m->error);
     out->waited_seconds = m->waited_seconds;
     out->answer = (run_answer){.outcome = (run_outcome)m->outcome,
@@ -53,7 +66,15 @@ static void take(const rpc_measured *m, int64_t n_modules, rpc_measurement *out)
 /* An answer that does not fit the question ends the connection: the two sides no longer agree. */
 bool rpc_ask_measure(tec_rpc_session *s, const rpc_measure *q, rpc_measurement *out, tec_error *err)
 {
+    int version = s ? rpc_link_version(s->c->link) : MEASURES_SINCE;
+
     out->signal = 0;
+    if (version < MEASURES_SINCE)
+        return rt_fail(
+            err, TEC_UNSUPPORTED,
+            "%s speaks version %d of the protocol; a server that measures for tuners speaks version "
+            "%d: it must be upgraded",
+            s->c->address, version, MEASURES_SINCE);
     if (!rpc_ask(s, RPC_KIND_measure, q, RPC_KIND_measured, err)) {
         out->signal = s ? s->c->signal : 0;
         return false;
