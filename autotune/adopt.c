@@ -127,6 +127,21 @@ static void record_comparison(contest *c, const tune_result r[2], bool won, doub
     }
 }
 
+/* Both in turns, by one device. False: stopped, or an error. */
+static bool measure_pair(tune_session *s, const tune_candidate *a, const tune_candidate *b, tune_result r[2])
+{
+    const double slice = 0.1;
+    tune_measurer *m = s->o.measurer;
+    int got = m->submit_pair(m, s->cx, a, b) ? 0 : -1;
+
+    while (got == 0) {
+        got = m->collect_pair(m, s->cx, r, slice);
+        if (got == 0 && tune_is_stopped(s))
+            break;
+    }
+    return got == 1;
+}
+
 /* Measures the standing schedule and the challenger in turns, so that a change of the machine's speed meets
  * both alike. True also where nothing was decided because a candidate failed or tuning was stopped. */
 static bool challenge(contest *c, const tune_sample *t)
@@ -134,7 +149,7 @@ static bool challenge(contest *c, const tune_sample *t)
     tune_candidate a = candidate(c, c->standing.trace), b = candidate(c, t->trace);
     tune_result r[2];
     double gain, noise, start = tec_clock();
-    bool measured = c->s->o.measurer->compare(c->s->o.measurer, c->s->cx, &a, &b, r);
+    bool measured = measure_pair(c->s, &a, &b, r);
 
     c->s->times.compare += tec_clock() - start;
     if (!measured)

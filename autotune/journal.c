@@ -128,7 +128,11 @@ store_record tune_record(const tune_session *s, const tune_tuned *t, const tune_
                                        .flops = t->task->flops},
                           .target = {.fingerprint = tune_target_key(s->cx, t->task->target),
                                      .text = target_text(s->cx, t->task->target)},
-                          .device = {.name = s->o.device, .text = s->o.device_text},
+                          .device = {.name = r->device ? r->device : s->o.device,
+                                     .text = r->device_text ? r->device_text : s->o.device_text},
+                          .driver = r->driver,
+                          .clock_mhz = r->clock_mhz,
+                          .temperature = r->temperature,
                           .trace = trial->trace,
                           .point = trial->has_point ? space_point_text(s->cx, t->task->space, &trial->point)
                                                     : NULL,

@@ -2,19 +2,23 @@
  *
  *     tune_measurer *m = tune_measurer_local(cx, &(tune_measure_options){.threads = 1});
  *     m->submit(m, cx, candidates, n);                          // queued; builders start at once
- *     int got = m->collect(m, cx, results, n, true);            // in the order of submission
+ *     int got = m->collect(m, cx, NULL, results, n, INFINITY);  // in the order of submission
  *     m->close(m);
+ *
+ * Several candidates may be measured at once, by several devices, and end in any order. Their results are
+ * handed on in the order of submission: of each task by itself, so that no task waits for another one.
  *
  * The local measurer builds and runs in processes of their own, which last: builders (`tec build-worker`) and
  * one runner (`tec_runner`, which links the runtime alone). A crash, hang or over-allocation of a candidate
  * is that candidate's result, and the process that it befell is replaced. The cores under measurement run
- * nothing else: builders, and the thread that opened the measurer, are kept off them until it is closed.
+ * nothing else: builders, and the thread that opened the measurer, are kept off them until it is closed, and
+ * others that measure on this machine wait for their turn (worker/cores.h).
  * Where all cores are under measurement, building and running take turns, and candidates run only while
- * somebody waits in `collect` or `compare`.
+ * somebody waits in `collect` or `collect_pair`.
  *
  * Lifetime: until it is closed; what candidates point at must stay until they are collected. Results live in
  * the context given to `collect`. Errors: of the measurer itself (no process can be started) in the context.
- * Threads: one.
+ * Threads: one, but for `cancel`.
  */
 #ifndef AUTOTUNE_MEASURE_H
 #define AUTOTUNE_MEASURE_H
@@ -40,6 +44,10 @@ typedef struct {
     double median, spread; /* as store_summarise gives them */
     bool checked;
     double build_seconds, run_seconds; /* wall time that the processes spent on it */
+    /* What measured it. NULL: what the caller knows as its own device, or nothing came that far */
+    const char *device, *device_text, *driver;
+    int64_t clock_mhz;  /* of the device, behind the last call; 0: unknown */
+    double temperature; /* degrees Celsius, at the same time; 0: unknown */
 } tune_result;
 
 typedef struct {
@@ -63,25 +71,41 @@ typedef struct {
     double wall;
     double build;                   /* all builders together: */
     double schedule, compile, link; /* its parts */
-    /* of the runner: arguments and code; calls for outputs, and the reference; measurements with warm-up */
+    /* of all runners: arguments and code; calls for outputs, and the reference; measurements with warm-up */
     double load, check, timed;
-    double run;                          /* of the runner in all */
-    double collect;                      /* the caller waited in collect and compare */
-    int64_t candidates, ok;              /* collected; compare's included */
-    int64_t builders_lost, runners_lost; /* processes that were replaced */
+    double run;                          /* of the runners in all */
+    double collect;                      /* the caller waited in collect and collect_pair */
+    int64_t candidates, ok;              /* collected; those of pairs included */
+    int64_t builders_lost, runners_lost; /* processes and devices that were replaced */
+    int64_t repeated;                    /* trials that were queued again, since their device was lost */
 } tune_measure_stats;
+
+/* A device that measures, for people. */
+typedef struct {
+    const char *name;
+    const char *state; /* "measures", "waits for a device of class 'pi4'", "set aside: ..." */
+    int64_t trials;    /* that it has measured */
+} tune_device;
 
 typedef struct tune_measurer tune_measurer;
 struct tune_measurer {
     bool (*submit)(tune_measurer *m, tec_context *cx, const tune_candidate *c, int n);
-    /* The next results, at most `max`; fewer, or 0, where they are not there yet (wait: until there is at
-     * least one) or nothing else is queued. -1: an error in cx. */
-    int (*collect)(tune_measurer *m, tec_context *cx, tune_result *out, int max, bool wait);
-    /* Two candidates of one task in turns, for adoption: as many costs of each, cost i of both from the same
-     * moments. Waits. */
-    bool (*compare)(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
-                    tune_result out[2]);
+    /* Two candidates of one task, in turns on one device: as many costs of each, cost i of both from the same
+     * moments. Queued behind what was submitted before. */
+    bool (*submit_pair)(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b);
+    /* The next results of the task, or of any where it is NULL, at most `max`; fewer, or 0, where they are
+     * not there yet or nothing else is queued. With `seconds` above 0 it waits so long until there is at
+     * least one; a wait ends no earlier than the candidate that it disturbs. -1: an error in cx. */
+    int (*collect)(tune_measurer *m, tec_context *cx, const tune_task *task, tune_result *out, int max,
+                   double seconds);
+    /* The oldest pair: 1; 0: it is not there yet, or there is none; -1: an error in cx. */
+    int (*collect_pair)(tune_measurer *m, tec_context *cx, tune_result out[2], double seconds);
+    /* From any thread: drops what is queued and runs, and lets go whoever waits. After that `collect` gives
+     * 0, and only `close` makes sense. */
+    void (*cancel)(tune_measurer *m);
     tune_measure_stats (*stats)(tune_measurer *m);
+    /* How many, in cx; 0 where there is only the caller's own device. */
+    int (*devices)(tune_measurer *m, tec_context *cx, const tune_device **out);
     void (*close)(tune_measurer *m); /* drops what is queued */
 };
 

@@ -250,6 +250,32 @@ void tune_process_end(tune_process *p, int64_t memory_limit, tune_death *out)
     drop_channels(p);
 }
 
+/* The state says how the process failed to answer; where it simply ended, its death says why. */
+void tune_process_blame(tune_process *p, int64_t memory_limit, run_state state, store_status status,
+                        const char *stage, double seconds, tune_failure *f)
+{
+    char text[64];
+    tune_death death;
+
+    tune_process_end(p, memory_limit, &death);
+    p->lost++;
+    snprintf(text, sizeof text, "no end within %g s", seconds);
+    if (state == RUN_LATE)
+        tune_fail(f, STORE_TIMEOUT, stage, "timeout", text);
+    else if (state == RUN_GARBLED)
+        tune_fail(f, status, stage, "babble", "the worker process sent bytes that are not an answer");
+    else if (state == RUN_NO_MEMORY)
+        tune_fail(f, status, stage, "memory", "the answer does not fit into memory");
+    else
+        tune_fail(f, status, stage, death.kind, death.text);
+}
+
+void tune_process_replace(tune_process *p)
+{
+    tune_process_end(p, 0, NULL);
+    p->lost++;
+}
+
 void tune_process_stop(tune_process *p)
 {
     pthread_mutex_lock(&p->lock);

@@ -21,11 +21,9 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "worker/wire.h"
+#include "autotune/trial.h"
 
-enum { TUNE_WHY = 512, TUNE_KIND = 24 };
-
-typedef struct {
+typedef struct tune_process {
     const char *argv[4];
     cpu_set_t cores;
     pid_t pid; /* 0: none */
@@ -50,6 +48,12 @@ typedef struct {
     char text[TUNE_WHY];  /* the first line of what it wrote to its errors, or how it ended */
 } tune_death;
 
+/* Ends a process that gave no answer, and says as a trial's failure what was wrong with it: what it asked for
+ * took longer than `seconds`, its answer was none, or it died. */
+void tune_process_blame(tune_process *p, int64_t memory_limit, run_state state, store_status status,
+                        const char *stage, double seconds, tune_failure *f);
+/* One that answered with an error may be damaged by what it ran; another is started for the next trial. */
+void tune_process_replace(tune_process *p);
 /* Ends and reaps it. out may be NULL; memory_limit > 0: a process that held nearly as much died of that. */
 void tune_process_end(tune_process *p, int64_t memory_limit, tune_death *out);
 /* From another thread: whoever waits for an answer gets RUN_CLOSED, and no process is started any more. */

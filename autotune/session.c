@@ -164,6 +164,9 @@ static void keep_result(tune_session *s, tune_sample *t, const tune_result *r)
     t->result.stage = copied(s->cx, r->stage);
     t->result.error_kind = copied(s->cx, r->error_kind);
     t->result.error = copied(s->cx, r->error);
+    t->result.device = r->device ? base_strdup(s->cx, r->device) : NULL;
+    t->result.device_text = r->device_text ? base_strdup(s->cx, r->device_text) : NULL;
+    t->result.driver = copied(s->cx, r->driver);
     t->result.costs = base_copy(s->cx, r->costs, (size_t)r->n_costs * sizeof *r->costs);
 }
 
@@ -280,6 +283,25 @@ bool tune_is_stopped(tune_session *s)
     return s->end == TUNE_STOPPED;
 }
 
+/* The result of the batch's next trial: 1; 0: somebody stopped us before it was there; -1: an error. */
+static int await_result(tune_session *s, const tune_task *task, tune_result *r)
+{
+    const double slice = 0.1;
+    tune_measurer *m = s->o.measurer;
+
+    for (;;) {
+        double begun = tec_clock();
+        int got = m->collect(m, s->cx, task, r, 1, slice);
+
+        if (got != 0 || tune_is_stopped(s))
+            return got;
+        if (tec_clock() - begun < slice / 2) {
+            base_fail(s->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
+            return -1;
+        }
+    }
+}
+
 /* The results of the batch, in order; those before an interrupt, at least. */
 static bool collect(tune_session *s, tune_batch *b)
 {
@@ -292,14 +314,10 @@ static bool collect(tune_session *s, tune_batch *b)
 
         if (t->submitted) {
             tune_result r;
-            int got = s->o.measurer->collect(s->o.measurer, s->cx, &r, 1, true);
+            int got = await_result(s, s->task[b->task].task, &r);
 
-            if (got == 0 && tune_is_stopped(s))
-                break; /* the measurer let us go before the result was there */
-            good = got == 1;
-            if (got == 0)
-                base_fail(s->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
-            if (!good)
+            good = got >= 0;
+            if (got != 1)
                 break;
             keep_result(s, t, &r);
         } else

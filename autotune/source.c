@@ -8,7 +8,8 @@
 
 const char *tune_target_key(tec_context *cx, const target *t)
 {
-    return base_format(cx, "%016" PRIx64 "-%d", target_fingerprint(t), t->num_cores);
+    return base_format(cx, "%016" PRIx64 "-%d%s%s", target_fingerprint(t), t->num_cores, t->model ? "-" : "",
+                       t->model ? t->model : "");
 }
 
 /* The intrinsics that its steps may name are declared in its definition. */

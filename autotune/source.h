@@ -21,7 +21,8 @@
 
 space_source *tune_source(tec_context *cx, store *db);
 
-/* What records call a target: what decides the code, and the cores that schedules are made for. */
+/* What records call a target: what decides the code, the cores that schedules are made for, and the class of
+ * devices where one was meant: times of boards that only look alike are not held against each other. */
 const char *tune_target_key(tec_context *cx, const target *t);
 
 /* One line about what the store has, for whoever misses a record: how many kernels for which targets, and

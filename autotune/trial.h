@@ -1,19 +1,24 @@
-/* autotune/trial.h -- inside the room: one candidate through a builder and a runner: what they are asked,
- * and what their answers, failures and deaths mean.
+/* autotune/trial.h -- one candidate through a builder and a runner: what they are asked, and what their
+ * answers, failures and deaths mean.
  *
  *     tune_build b = {.task = number, .definition = ..., .target = ..., .trace = ...};
- *     if (!tune_build_with(&builder, &settings, &b, why)) ... no builder can be started
+ *     if (!tune_build_with(&builder, &limits, &b, why)) ... no builder can be started
  *     tune_trial t = {.build = {&b}, .n = 1, .job = ...};
- *     if (!tune_run_with(&runner, &settings, &t, why)) ... no runner can be started
+ *     switch (tune_run_with(runner, &limits, &t, why)) ...
  *
- * Threads: one for each process; a build is written by one thread before another reads it.
+ * A runner is whatever can be asked to measure modules: a process of this machine (local.c), a session on
+ * another one (pool/).
+ * Threads: one for each process and runner; a build is written by one thread before another reads it.
  */
 #ifndef AUTOTUNE_TRIAL_H
 #define AUTOTUNE_TRIAL_H
 
+#include <stdatomic.h>
+
 #include "autotune/measure.h"
-#include "autotune/process.h"
 #include "worker/protocol.h"
+
+enum { TUNE_WHY = 512, TUNE_KIND = 24 };
 
 /* Why a build or a run came to nothing; status STORE_OK: it did not. */
 typedef struct {
@@ -21,6 +26,9 @@ typedef struct {
     const char *stage; /* a literal */
     char kind[TUNE_KIND], error[TUNE_WHY];
 } tune_failure;
+
+/* With the first line of `error`, and the second one where the first only announces it. */
+void tune_fail(tune_failure *f, store_status status, const char *stage, const char *kind, const char *error);
 
 typedef struct {
     uint64_t task; /* of definition and target */
@@ -38,6 +46,8 @@ typedef struct {
     double *costs; /* n * n_costs, allocated by the run */
     int n_costs;
     double load_seconds, check_seconds, timed_seconds, seconds;
+    int64_t clock_mhz;
+    double temperature;
 } tune_trial;
 
 typedef struct {
@@ -45,9 +55,57 @@ typedef struct {
     int64_t memory_limit;
 } tune_limits;
 
+/* ---- runners ---- */
+
+typedef enum {
+    TUNE_ASK_ANSWERED,
+    TUNE_ASK_DIED,    /* the candidate ended what ran it, or its time: *f says how */
+    TUNE_ASK_LOST,    /* the device is gone, and the question may be to blame */
+    TUNE_ASK_DOUBTED, /* the device is gone or not to be trusted, whatever was asked */
+    TUNE_ASK_BROKEN   /* nothing can be measured any more */
+} tune_asked;
+
+typedef enum {
+    TUNE_READY,  /* a device is there */
+    TUNE_LEAVES, /* this runner will have none any more */
+    TUNE_BROKEN  /* nor will any other: the measurer ends with the reason */
+} tune_readiness;
+
+typedef struct tune_runner tune_runner;
+struct tune_runner {
+    /* Called before the first question, and after one that was not answered: gets a device, which may take
+     * long. NULL: it always has one. */
+    tune_readiness (*prepare)(tune_runner *r, char why[TUNE_WHY]);
+    /* question: RUN_MEASURE or RUN_KEEP, of j->n_modules modules; `seconds` is the time of the candidate.
+     * Texts of the answer live until the next question. What is neither answered nor died says why in
+     * f->error. */
+    tune_asked (*ask)(tune_runner *r, uint32_t question, const run_job *j, double seconds, run_answer *a,
+                      double *costs, tune_failure *f);
+    /* Who has answered with an error may be damaged by what it ran: the next question goes to another one. */
+    void (*renew)(tune_runner *r);
+    void (*stop)(tune_runner *r);  /* from another thread: `prepare` and `ask` return soon, now and later */
+    void (*close)(tune_runner *r); /* the last call */
+    atomic_int lost;               /* processes or devices that failed */
+
+    /* The queue's, under its lock: */
+    struct tune_queue *queue;
+    /* What measures, for records: see tune_runner_has. NULL: the caller's own device */
+    const char *device, *device_text, *driver;
+    char state[200]; /* for people: see tune_runner_says */
+    int64_t trials;
+    uint64_t task; /* of the last one */
+};
+
+/* TUNE_ASK_ANSWERED or TUNE_ASK_DIED: the trial has costs or failures. Otherwise it has none, and `why` the
+ * reason. */
+tune_asked tune_run_with(tune_runner *r, const tune_limits *limits, tune_trial *t, char why[TUNE_WHY]);
+
+/* ---- builders ---- */
+
+struct tune_process;
+
 /* False: the process cannot be started, for the reason in `why`. Everything else is the candidate's own
  * failure. */
-bool tune_build_with(tune_process *p, const tune_limits *limits, tune_build *b, char why[TUNE_WHY]);
-bool tune_run_with(tune_process *p, const tune_limits *limits, tune_trial *t, char why[TUNE_WHY]);
+bool tune_build_with(struct tune_process *p, const tune_limits *limits, tune_build *b, char why[TUNE_WHY]);
 
 #endif

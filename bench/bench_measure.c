@@ -8,6 +8,7 @@
  *
  * Batches are submitted ahead, as a tuner does it. Every eighth candidate has its outputs checked.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,7 @@ static bool measure_all(bench *b, int n)
                 return false;
             submitted += some;
         }
-        int some = b->m->collect(b->m, b->cx, r, BATCH, true);
+        int some = b->m->collect(b->m, b->cx, NULL, r, BATCH, INFINITY);
         if (some < 0)
             return false;
         for (int i = 0; i < some; i++)

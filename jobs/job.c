@@ -47,7 +47,8 @@ static const char *name_of(tec_context *cx, const job_spec *s, const job_tasks *
 
 static bool find_tasks(job *j)
 {
-    const char *unfit = j->spec.replay ? NULL : target_unfit(j->cx, j->spec.from.target);
+    bool runs_here = !j->spec.replay && !j->spec.elsewhere;
+    const char *unfit = runs_here ? target_unfit(j->cx, j->spec.from.target) : NULL;
 
     if (unfit)
         return base_fail(j->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);

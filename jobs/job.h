@@ -35,6 +35,7 @@ typedef struct {
     double seconds; /* of the job in all, earlier runs included; 0: no limit */
     double gain;    /* stops where a batch is expected to save a smaller share of the time; 0: goes on */
     bool replay;    /* measures nothing: checks that the records are what would be proposed */
+    bool elsewhere; /* the measurer's devices are not this machine, which need not run the target's code */
 } job_spec;
 
 enum { JOB_TRIALS = 1000 };
@@ -68,7 +69,7 @@ typedef struct {
     void *user;
     /* Seen within 100 ms, whatever is being measured: job_run returns TUNE_STOPPED and drops the candidates
      * in flight. (While the cost model learns, which takes up to a fifth of a second, it is not looked at.)
-     * job_close still waits for the candidate that runs. NULL: only `stop` is asked. */
+     * The measurer is then cancelled, and of no more use. NULL: only `stop` is asked. */
     atomic_bool *cancel;
 } job_calls;
 

@@ -6,6 +6,7 @@
  */
 #include "jobs/prompt.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -25,10 +26,9 @@ typedef struct {
     progress state;
     bool closing;
     /* the question, and its answer in `cx` */
-    bool compares;
-    tune_candidate pair[2];
+    bool pair;
+    const tune_task *task;
     int max, got;
-    bool good;
     tune_result result[RESULTS];
     tec_context *cx;
 } prompt;
@@ -39,10 +39,10 @@ typedef struct {
 static void answer(prompt *p)
 {
     base_reset(p->cx);
-    if (p->compares)
-        p->good = p->inner->compare(p->inner, p->cx, &p->pair[0], &p->pair[1], p->result);
+    if (p->pair)
+        p->got = p->inner->collect_pair(p->inner, p->cx, p->result, INFINITY);
     else
-        p->got = p->inner->collect(p->inner, p->cx, p->result, p->max, true);
+        p->got = p->inner->collect(p->inner, p->cx, p->task, p->result, p->max, INFINITY);
 }
 
 /* The thread that waits for the measurer behind, in place of the caller. */
@@ -100,41 +100,42 @@ static tune_result keep_result(tec_context *cx, const tune_result *r)
     kept.error_kind = base_strdup(cx, r->error_kind ? r->error_kind : "");
     kept.error = base_strdup(cx, r->error ? r->error : "");
     kept.costs = r->n_costs ? base_copy(cx, r->costs, (size_t)r->n_costs * sizeof *r->costs) : NULL;
+    kept.device = r->device ? base_strdup(cx, r->device) : NULL;
+    kept.device_text = r->device_text ? base_strdup(cx, r->device_text) : NULL;
+    kept.driver = r->driver ? base_strdup(cx, r->driver) : NULL;
     return kept;
 }
 
-/* As the inner measurer's, but returns at once when the flag goes up; results that come later are dropped. */
-static int collect(tune_measurer *base, tec_context *cx, tune_result *out, int max, bool wait)
+static int take(prompt *p, tec_context *cx, tune_result *out, int n)
 {
-    prompt *p = (prompt *)base;
-
-    if (!wait)
-        return atomic_load(p->cancel) ? 0 : p->inner->collect(p->inner, cx, out, max, false);
-    p->compares = false;
-    p->max = max < RESULTS ? max : RESULTS;
-    if (!ask(p))
-        return 0;
-    for (int i = 0; i < p->got; i++)
+    for (int i = 0; i < n; i++)
         out[i] = keep_result(cx, &p->result[i]);
     base_adopt(cx, p->cx);
-    return p->got;
+    return n;
 }
 
-/* False where the flag went up or the comparison could not be made. */
-static bool compare(tune_measurer *base, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
-                    tune_result out[2])
+/* As the inner measurer's, but returns at once when the flag goes up; results that come later are dropped. */
+static int collect(tune_measurer *base, tec_context *cx, const tune_task *task, tune_result *out, int max,
+                   double seconds)
 {
     prompt *p = (prompt *)base;
 
-    p->compares = true;
-    p->pair[0] = *a;
-    p->pair[1] = *b;
-    if (!ask(p))
-        return false;
-    for (int i = 0; i < 2 && p->good; i++)
-        out[i] = keep_result(cx, &p->result[i]);
-    base_adopt(cx, p->cx);
-    return p->good;
+    if (!(seconds > 0))
+        return atomic_load(p->cancel) ? 0 : p->inner->collect(p->inner, cx, task, out, max, 0);
+    p->pair = false;
+    p->task = task;
+    p->max = max < RESULTS ? max : RESULTS;
+    return ask(p) ? take(p, cx, out, p->got) : 0;
+}
+
+static int collect_pair(tune_measurer *base, tec_context *cx, tune_result out[2], double seconds)
+{
+    prompt *p = (prompt *)base;
+
+    if (!(seconds > 0))
+        return atomic_load(p->cancel) ? 0 : p->inner->collect_pair(p->inner, cx, out, 0);
+    p->pair = true;
+    return ask(p) ? take(p, cx, out, 2 * p->got) / 2 : 0;
 }
 
 static bool submit(tune_measurer *base, tec_context *cx, const tune_candidate *c, int n)
@@ -144,6 +145,21 @@ static bool submit(tune_measurer *base, tec_context *cx, const tune_candidate *c
     return p->inner->submit(p->inner, cx, c, n);
 }
 
+static bool submit_pair(tune_measurer *base, tec_context *cx, const tune_candidate *a,
+                        const tune_candidate *b)
+{
+    prompt *p = (prompt *)base;
+
+    return p->inner->submit_pair(p->inner, cx, a, b);
+}
+
+static void cancel_inner(tune_measurer *base)
+{
+    prompt *p = (prompt *)base;
+
+    p->inner->cancel(p->inner);
+}
+
 static tune_measure_stats stats(tune_measurer *base)
 {
     prompt *p = (prompt *)base;
@@ -151,12 +167,22 @@ static tune_measure_stats stats(tune_measurer *base)
     return p->inner->stats(p->inner);
 }
 
+static int devices(tune_measurer *base, tec_context *cx, const tune_device **out)
+{
+    prompt *p = (prompt *)base;
+
+    return p->inner->devices(p->inner, cx, out);
+}
+
 /* ---- opening and closing ---- */
 
+/* A question that was left behind is not waited for. */
 static void close_prompt(tune_measurer *base)
 {
     prompt *p = (prompt *)base;
 
+    if (atomic_load(p->cancel))
+        p->inner->cancel(p->inner);
     pthread_mutex_lock(&p->lock);
     p->closing = true;
     pthread_cond_broadcast(&p->changed);
@@ -177,10 +203,11 @@ tune_measurer *job_prompt(tec_context *cx, tune_measurer *m, const atomic_bool *
 
     if (!p)
         return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "out of memory");
-    *p = (prompt){.base = {submit, collect, compare, stats, close_prompt},
-                  .inner = m,
-                  .cancel = cancel,
-                  .cx = tec_context_new()};
+    *p = (prompt){
+        .base = {submit, submit_pair, collect, collect_pair, cancel_inner, stats, devices, close_prompt},
+        .inner = m,
+        .cancel = cancel,
+        .cx = tec_context_new()};
     pthread_mutex_init(&p->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);

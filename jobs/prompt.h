@@ -1,13 +1,13 @@
 /* jobs/prompt.h -- a measurer that lets its caller go at once when a flag is raised.
  *
  *     tune_measurer *p = job_prompt(cx, m, &cancel);
- *     int got = p->collect(p, cx, results, n, true); // 0 soon after `cancel` is raised, whatever is measured
- *     p->close(p);                                   // waits for what `m` still measures; `m` stays open
+ *     int got = p->collect(p, cx, NULL, results, n, 1.0); // 0 soon after `cancel` is raised
+ *     p->close(p);                // where the flag is up, `m` is cancelled; `m` stays open
  *
  * A thread of its own waits for `m`, and the caller waits for that thread, looking at the flag every 20 ms.
  * Lifetime: until it is closed; `m` must stay until then. Errors: as those of `m`. A flag that is raised is
- * no error: `collect` gives 0, `compare` false with nothing in the context. Threads: one caller; the flag may
- * be raised by any.
+ * no error: `collect` gives 0 with nothing in the context. A wait ends with a result or by the flag, however
+ * short it was meant. Threads: one caller; the flag may be raised by any.
  */
 #ifndef JOBS_PROMPT_H
 #define JOBS_PROMPT_H

@@ -22,6 +22,7 @@
 
 enum { MOST_BYTES = 1 << 22, LINE = 600 };
 
+static const char users_word[] = "users=";
 static const char *const state_names[] = {"active", "loopback", "revoked"};
 
 /* ---- words ---- */
@@ -87,15 +88,28 @@ bool rpc_class_allowed(const char *classes, const char *name)
     return false;
 }
 
-/* Blanks cannot occur, since the words of a row are parted by them. */
-static bool is_class_list(const char *text)
+/* "*", or names with commas between them. */
+static bool is_name_list(const char *text)
 {
     static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,";
 
     return strcmp(text, "*") == 0 || (*text && text[strspn(text, usual)] == '\0');
 }
 
-/* A control character could make a second row of one note. */
+/* A key without users is its own user, under the name of its id. */
+bool rpc_key_user(const rpc_key_row *row, const char *wanted, char *to, size_t size)
+{
+    rpc_id_text id = rpc_show_id(row->key.id);
+    const char *users = row->users[0] ? row->users : id.text;
+    bool any = strcmp(users, "*") == 0;
+
+    if (*wanted)
+        snprintf(to, size, "%s", wanted);
+    else
+        snprintf(to, size, "%.*s", (int)strcspn(any ? id.text : users, ","), any ? id.text : users);
+    return !*wanted || rpc_class_allowed(users, wanted);
+}
+
 static bool is_note(const char *text)
 {
     for (; *text; text++)
@@ -146,12 +160,23 @@ static bool parse_row(char *line, rpc_key_row *row)
             *at++ = '\0';
     }
     at += strspn(at, " ");
+    if (strncmp(at, users_word, sizeof users_word - 1) == 0) {
+        const char *users = at + sizeof users_word - 1;
+
+        at += strcspn(at, " ");
+        if (*at)
+            *at++ = '\0';
+        at += strspn(at, " ");
+        if (!is_name_list(users) || strlen(users) >= RPC_KEY_TEXT)
+            return false;
+        strcpy(row->users, users);
+    }
     int state = 0;
     while (state < BASE_COUNT(state_names) && strcmp(word[4], state_names[state]) != 0)
         state++;
     if (state == BASE_COUNT(state_names) || !parse_hex(word[0], row->key.id, RPC_ID_BYTES) ||
         !parse_hex(word[1], row->key.secret, RPC_SECRET_BYTES) || !rpc_parse_roles(word[2], &row->roles) ||
-        !is_class_list(word[3]) || strlen(word[3]) >= RPC_KEY_TEXT || strlen(at) >= RPC_KEY_TEXT ||
+        !is_name_list(word[3]) || strlen(word[3]) >= RPC_KEY_TEXT || strlen(at) >= RPC_KEY_TEXT ||
         !is_note(at))
         return false;
     row->state = (rpc_key_state)state;
@@ -204,7 +229,7 @@ static bool parse_rows(rpc_keys *k, char *text, const char *path, tec_error *err
             return rt_fail(
                 err, TEC_INVALID,
                 "%s:%d: expected an id of 16 hexadecimal digits, a secret of 64, roles, classes of "
-                "devices, 'active', 'loopback' or 'revoked', and a note",
+                "devices, 'active', 'loopback' or 'revoked', 'users=NAME,...' or no such word, and a note",
                 path, number);
         if (rpc_keys_find(k, k->rows[k->n].key.id))
             return rt_fail(err, TEC_INVALID, "%s:%d: the id %s stands twice", path, number,
@@ -283,8 +308,9 @@ static void put_row(FILE *to, const rpc_key_row *r)
     char secret[2 * RPC_SECRET_BYTES + 1];
 
     sodium_bin2hex(secret, sizeof secret, r->key.secret, RPC_SECRET_BYTES);
-    fprintf(to, "%s %s %s %s %s%s%s\n", rpc_show_id(r->key.id).text, secret, rpc_show_roles(r->roles),
-            r->classes, state_names[r->state], r->note[0] ? " " : "", r->note);
+    fprintf(to, "%s %s %s %s %s%s%s%s%s%s\n", rpc_show_id(r->key.id).text, secret, rpc_show_roles(r->roles),
+            r->classes, state_names[r->state], r->users[0] ? " " : "", r->users[0] ? users_word : "",
+            r->users, r->note[0] ? " " : "", r->note);
     sodium_memzero(secret, sizeof secret);
 }
 
@@ -348,7 +374,7 @@ static bool change(const char *path, const char *revoke, const rpc_key_row *fres
     bool good = f && (!there || (!unless_there && rpc_keys_read(&k, path, err)));
 
     if (good) {
-        fprintf(f, "# id, secret, roles, classes of devices, state, note: see 'tec help keys'\n");
+        fprintf(f, "# id, secret, roles, classes of devices, state, users, note: see 'tec help keys'\n");
         for (int i = 0; i < k.n; i++) {
             rpc_key_row row = k.rows[i];
 
@@ -378,11 +404,17 @@ static bool change(const char *path, const char *revoke, const rpc_key_row *fres
 /* Says for a person what is wrong, where parse_row only refuses. */
 static bool is_row(const rpc_key_row *row, tec_error *err)
 {
-    if (!is_class_list(row->classes))
+    if (!is_name_list(row->classes))
         return rt_fail(err, TEC_INVALID,
                        "'%s' is no list of device classes: expected '*', or names of letters, digits, '-', "
                        "'_' and '.' with commas between them",
                        row->classes);
+    if (row->users[0] && !is_name_list(row->users))
+        return rt_fail(
+            err, TEC_INVALID,
+            "'%s' is no list of users: expected '*', or names of letters, digits, '-', '_' and '.' "
+            "with commas between them",
+            row->users);
     return is_note(row->note) || rt_fail(err, TEC_INVALID, "the note of a key is one line");
 }
 
@@ -433,6 +465,7 @@ bool rpc_keys_prepare(const char *path, tec_error *err)
     rpc_key_row row = {.roles = RPC_ROLE_ANY,
                        .state = RPC_KEY_LOOPBACK,
                        .classes = "*",
+                       .users = "*",
                        .note = "made at the first start, for this machine alone"};
 
     if (access(path, F_OK) == 0)

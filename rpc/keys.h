@@ -1,7 +1,7 @@
 /* rpc/keys.h -- the file of pre-shared keys: who may connect, and what they may do.
  *
- *     # id             secret   roles         classes  state   note
- *     1f2e3d4c5b6a7988 5b0c...  submit,serve  *        active  laptop of Ann
+ *     # id             secret   roles         classes  state   users       note
+ *     1f2e3d4c5b6a7988 5b0c...  submit,serve  *        active  users=ann   laptop of Ann
  *
  *     rpc_keys k = {0};
  *     if (!rpc_keys_read(&k, "pool.keys", err)) ...
@@ -32,7 +32,10 @@ typedef struct {
     unsigned roles;
     rpc_key_state state;
     char classes[RPC_KEY_TEXT]; /* of devices that the key may use: "gpu,board"; "*": all */
-    char note[RPC_KEY_TEXT];    /* for people; may be empty */
+    char
+        users[RPC_KEY_TEXT]; /* whose requests for devices it may make: "ann,bob"; "*": anybody's; empty: only
+                                 * those of a user that has the name of the key's id */
+    char note[RPC_KEY_TEXT]; /* for people; may be empty */
 } rpc_key_row;
 
 typedef struct {
@@ -58,6 +61,10 @@ bool rpc_parse_roles(const char *text, unsigned *roles);
 const char *rpc_show_roles(unsigned roles); /* as rpc_parse_roles reads them */
 /* Whether the classes of a key ("*", "gpu,board") have this one. */
 bool rpc_class_allowed(const char *classes, const char *name);
+
+/* The user whose requests a key makes where it asks for those of `wanted`; "" is the first user of the key.
+ * False: the key is not that user's. */
+bool rpc_key_user(const rpc_key_row *row, const char *wanted, char *to, size_t size);
 
 /* Where the loopback key lies unless a user names a file: below $XDG_STATE_HOME, or else below
  * $HOME/.local/state. Either may be NULL; false: both are. */

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum { AWAIT_GREETING, AWAIT_ANSWER, AWAIT_PROOF, AWAIT_HELLO, READY, BROKEN } state;
+typedef enum { AWAIT_GREETING, AWAIT_ANSWER, AWAIT_PROOF, AWAIT_HELLO, READY, RAW, BROKEN } state;
 
 /* Bytes that are added behind and taken in front. Bytes begin..end of `data` are in use; begin == end only at
  * 0, so that an empty queue never has to be moved. */
@@ -715,7 +715,7 @@ rpc_event rpc_link_next(rpc_link *l, rpc_frame *f)
     for (;;) {
         drop(&l->in, l->taken);
         l->taken = 0;
-        if (l->state < AWAIT_HELLO || l->state == BROKEN || !open_frame(l, f) || !check_row(l, f))
+        if (l->state < AWAIT_HELLO || l->state >= RAW || !open_frame(l, f) || !check_row(l, f))
             return l->state == BROKEN ? RPC_BROKEN : RPC_NOTHING;
         if (l->state == AWAIT_HELLO)
             on_hello(l, f);
@@ -726,6 +726,30 @@ rpc_event rpc_link_next(rpc_link *l, rpc_frame *f)
         else if (f->kind == RPC_KIND_window)
             on_window(l, f);
     }
+}
+
+/* ---- bytes of another link ---- */
+
+void rpc_link_make_raw(rpc_link *l)
+{
+    drop(&l->in, l->taken);
+    l->taken = 0;
+    if (l->state != BROKEN)
+        l->state = RAW;
+}
+
+const uint8_t *rpc_link_raw(rpc_link *l, size_t *n)
+{
+    const uint8_t *at = l->in.data + l->in.begin;
+
+    *n = l->in.end - l->in.begin;
+    l->in.begin = l->in.end = 0;
+    return at;
+}
+
+bool rpc_link_put_raw(rpc_link *l, const void *data, size_t n)
+{
+    return n == 0 || add_output(l, data, n);
 }
 
 /* ---- output and asking ---- */

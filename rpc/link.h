@@ -97,6 +97,14 @@ size_t rpc_link_max_body(const rpc_link *l); /* that the other side accepts */
 uint32_t rpc_link_open_stream(rpc_link *l);
 void rpc_link_close_stream(rpc_link *l, uint32_t stream);
 
+/* ---- a link that carries another one ---- */
+
+/* From now on no frames are opened or sealed: bytes that come are taken by rpc_link_raw, bytes that are put
+ * go out behind the frames that wait. */
+void rpc_link_make_raw(rpc_link *l);
+const uint8_t *rpc_link_raw(rpc_link *l, size_t *n); /* all that is there; it is taken by this call */
+bool rpc_link_put_raw(rpc_link *l, const void *data, size_t n);
+
 /* ---- asking ---- */
 
 bool rpc_link_ready(const rpc_link *l); /* hello has come: messages may be sent */

@@ -137,6 +137,17 @@ tec_module *tec_module_open(const char *path, const tec_module_options *options,
     return NULL;
 }
 
+tec_module *rt_module_read(const char *path, tec_error *err)
+{
+    tec_module *m = new_module(path, err);
+
+    if (m && rt_file_open(&m->file, path, NULL, err) &&
+        (m->code = rt_alloc_array(m->file.desc.n_functions, sizeof *m->code, err)))
+        return m;
+    tec_module_free(m);
+    return NULL;
+}
+
 tec_module *tec_module_open_bytes(const void *data, size_t size, const tec_module_options *options,
                                   tec_error *err)
 {

@@ -85,13 +85,16 @@ static void add_value(tec_context *cx, base_text *t, const store_field *f, const
     }
 }
 
-/* Texts that are empty and lists that have nothing are left out: so they read back. */
+/* Texts that are empty, lists that have nothing and numbers that nobody knows are left out: so they read
+ * back. */
 static bool is_empty(const store_field *f, const store_record *r)
 {
-    const char *count = (const char *)r + f->count_at;
+    const void *value = (const char *)r + f->at, *count = (const char *)r + f->count_at;
 
     if (f->kind == STORE_FIELD_TEXT || f->kind == STORE_FIELD_LINE)
         return !*store_field_text(f, r);
+    if (f->flags & STORE_FIELD_UNKNOWN)
+        return f->kind == STORE_FIELD_REAL ? *(const double *)value == 0 : *(const int64_t *)value == 0;
     return (f->kind == STORE_FIELD_REALS && *(const int *)count == 0) ||
            (f->kind == STORE_FIELD_BYTES && *(const size_t *)count == 0);
 }

@@ -52,6 +52,9 @@ const store_field store_fields[] = {
     TEXT("", "tec", version, STORE_MAX_NAME, HASHED),
     NUMBER("", "time", INT, time, HASHED),
     TEXT("", "point", point, STORE_MAX_TEXT, 0),
+    TEXT("", "driver", driver, STORE_MAX_NAME, 0),
+    NUMBER("", "clock_mhz", INT, clock_mhz, STORE_FIELD_UNKNOWN),
+    NUMBER("", "temperature", REAL, temperature, STORE_FIELD_UNKNOWN | STORE_FIELD_SIGNED),
 };
 const int store_n_fields = BASE_COUNT(store_fields);
 
@@ -194,10 +197,10 @@ static bool check_reals(tec_context *cx, const store_field *f, const double *val
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %d numbers; 0 to %lld are allowed",
                          full_name(cx, f), n, (long long)f->limit);
     for (int i = 0; i < n; i++)
-        if (!isfinite(values[i]) || values[i] < 0)
-            return base_fail(cx, TEC_INVALID, (base_loc){0},
-                             "%s[%d] is %g; expected a finite number, not below zero", full_name(cx, f), i,
-                             values[i]);
+        if (!isfinite(values[i]) || (values[i] < 0 && !(f->flags & STORE_FIELD_SIGNED)))
+            return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s[%d] is %g; expected a finite number%s",
+                             full_name(cx, f), i, values[i],
+                             f->flags & STORE_FIELD_SIGNED ? "" : ", not below zero");
     return true;
 }
 
@@ -211,7 +214,8 @@ static bool check_field(tec_context *cx, const store_field *f, const store_recor
     case STORE_FIELD_LINE: return check_text(cx, f, store_field_text(f, r));
     case STORE_FIELD_REALS: return check_reals(cx, f, *(const double *const *)at, *(const int *)count);
     case STORE_FIELD_REAL:
-        return check_reals(cx, &(store_field){.object = f->object, .name = f->name, .limit = 1}, at, 1);
+        return check_reals(
+            cx, &(store_field){.object = f->object, .name = f->name, .limit = 1, .flags = f->flags}, at, 1);
     case STORE_FIELD_STATUS:
         if ((unsigned)*(const store_status *)at < BASE_COUNT(status_words))
             return true;

@@ -25,6 +25,8 @@ enum {
     STORE_FIELD_HASHED = 1,  /* part of the content hash */
     STORE_FIELD_DERIVED = 2, /* computed from others when a record is added; not exchanged */
     STORE_FIELD_NEEDED = 4,  /* an empty text is an error */
+    STORE_FIELD_UNKNOWN = 8, /* a number that is 0 where nobody knows it; then left out of JSON */
+    STORE_FIELD_SIGNED = 16, /* a real that may be below zero */
 };
 
 typedef struct {

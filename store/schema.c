@@ -86,9 +86,27 @@ static const char *const version_4[] = {
     NULL,
 };
 
-static const char *const *const steps[] = {version_1, version_2, version_3, version_4};
+/* What the device said when it measured. */
+static const char *const version_5[] = {
+    "ALTER TABLE records ADD COLUMN driver TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE records ADD COLUMN clock_mhz INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE records ADD COLUMN temperature REAL NOT NULL DEFAULT 0",
+    NULL,
+};
+
+/* The same steps backwards. */
+static const char *const back_from_5[] = {
+    "ALTER TABLE records DROP COLUMN temperature",
+    "ALTER TABLE records DROP COLUMN clock_mhz",
+    "ALTER TABLE records DROP COLUMN driver",
+    NULL,
+};
+
+static const char *const *const steps[] = {version_1, version_2, version_3, version_4, version_5};
+static const char *const *const back[] = {back_from_5};
 
 _Static_assert(BASE_COUNT(steps) == STORE_VERSION, "one step for each version");
+_Static_assert(BASE_COUNT(back) == STORE_VERSION - STORE_OLDEST, "a way back from each version since");
 
 typedef struct {
     int64_t version, application, tables;
@@ -129,21 +147,48 @@ static bool accept(tec_context *cx, store *s, const header *h)
     return true;
 }
 
+static bool run_step(tec_context *cx, store *s, const char *const *statements)
+{
+    for (int i = 0; statements[i]; i++)
+        if (!store_run(cx, s, statements[i]))
+            return false;
+    return true;
+}
+
 static bool take_steps(tec_context *cx, store *s, int64_t version)
 {
     for (int64_t v = version; v < STORE_VERSION; v++)
-        for (int i = 0; steps[v][i]; i++)
-            if (!store_run(cx, s, steps[v][i]))
-                return false;
+        if (!run_step(cx, s, steps[v]))
+            return false;
     return true;
+}
+
+static bool mark_version(tec_context *cx, store *s, int version)
+{
+    return store_run(
+        cx, s,
+        base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", version, STORE_APPLICATION));
 }
 
 static bool make_current(tec_context *cx, store *s, int64_t version)
 {
-    return take_steps(cx, s, version) &&
-           store_run(cx, s,
-                     base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_VERSION,
-                                 STORE_APPLICATION));
+    return take_steps(cx, s, version) && mark_version(cx, s, STORE_VERSION);
+}
+
+/* In one transaction: the file has the one version or the other, whatever happens. */
+bool store_step_back(tec_context *cx, store *s, int version)
+{
+    bool ok = true;
+
+    if (version < STORE_OLDEST || version > STORE_VERSION)
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "there is no way back to version %d of the schema; expected %d to %d", version,
+                         STORE_OLDEST, STORE_VERSION);
+    if (!store_begin(cx, s))
+        return false;
+    for (int v = STORE_VERSION; ok && v > version; v--)
+        ok = run_step(cx, s, back[v - STORE_OLDEST - 1]);
+    return store_end_write(cx, s, ok && mark_version(cx, s, version));
 }
 
 /* Another process may have done it while this one waited, so the header is read again under the lock. */

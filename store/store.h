@@ -34,7 +34,7 @@ typedef struct store_cursor store_cursor;
 
 /* The version of the schema that this library writes; older files are brought up to it, newer ones are
  * refused. */
-enum { STORE_VERSION = 4 };
+enum { STORE_VERSION = 5 };
 
 /* Nothing longer is stored or imported. Bytes, but for the numbers of costs and of a shape. */
 enum {
@@ -118,6 +118,10 @@ typedef struct {
     const char *codegen; /* version of the code generator */
     const char *version; /* of tec; NULL: this one */
     int64_t time;        /* seconds since 1970; 0: now */
+    /* what the device said when it measured: its driver, "" where it has none; MHz; degrees Celsius */
+    const char *driver;
+    int64_t clock_mhz;  /* 0: unknown */
+    double temperature; /* 0: unknown */
 } store_record;
 
 /* Median, and median distance from it; both 0 without costs. */
@@ -146,6 +150,11 @@ typedef struct {
 store *store_open(tec_context *cx, const char *path, const store_options *options);
 void store_close(store *s); /* NULL is legal */
 bool store_is_read_only(const store *s);
+
+/* Turns the file into one of an older version of the schema, for a tec that knows no newer one; what only the
+ * newer versions hold is lost. The store is to be closed afterwards. */
+enum { STORE_OLDEST = 4 };
+bool store_step_back(tec_context *cx, store *s, int version);
 const char *store_path(const store *s);
 
 /* What a network file system is called by its number in statfs; NULL: local, or FUSE, which may be either. */

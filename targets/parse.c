@@ -15,7 +15,7 @@ typedef struct {
     tec_context *cx;
     const char *text;
     const target_kind *kind;
-    const char *triple, *cpu, *attributes, *device, *host;
+    const char *triple, *cpu, *attributes, *model, *device, *host;
     int64_t num_cores, l1, l2, l3;
     bool failed;
 } words;
@@ -36,6 +36,7 @@ static const option cpu_options[] = {
     {"-l1", NUMBER(l1), "a positive number of bytes"},
     {"-l2", NUMBER(l2), "a positive number of bytes"},
     {"-l3", NUMBER(l3), "a positive number of bytes"},
+    {"-model", TEXT(model), "a class of devices, as records name it"},
 };
 
 /* The option at place i of a kind; without a name behind the last. */
@@ -252,6 +253,7 @@ static target *make_cpu(words *w, const target_arch *arch, const target_cpu *cpu
     t->l1_bytes = w->l1 ? w->l1 : cpu->l1_bytes;
     t->l2_bytes = w->l2 ? w->l2 : cpu->l2_bytes;
     t->l3_bytes = w->l3 ? w->l3 : cpu->l3_bytes;
+    t->model = w->model;
     t->load_ports = cpu->load_ports;
     t->fma_ports = cpu->fma_ports;
     arch->derive(t);
@@ -279,27 +281,46 @@ static const target_cpu *nearest_row(tec_context *cx, const target_machine *m)
     return best;
 }
 
-/* This machine as the nearest row of the table plus what it has besides. Options that the user gave win. */
-static target *make_native(words *w)
+/* A machine as the nearest row of the table plus what it has besides. Options that the user gave win. */
+static target *make_machine(words *w, const target_machine *m)
 {
-    target_machine m = target_this_machine(w->cx);
-    const target_cpu *cpu = m.arch ? nearest_row(w->cx, &m) : NULL;
+    const target_cpu *cpu = m->arch ? nearest_row(w->cx, m) : NULL;
     if (!cpu)
         return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0},
-                         "target '%s': this machine's CPU is of no architecture that tec knows", w->text);
+                         "target '%s': the machine's CPU is of no architecture that tec knows", w->text);
     base_text t = {0};
-    base_vec row = target_cpu_features(w->cx, m.arch, cpu);
-    for (int i = 0; i < m.features.n; i++)
-        if (!target_set_has(&row, m.features.at[i]))
-            base_addf(w->cx, &t, "+%s,", (const char *)m.features.at[i]);
+    base_vec row = target_cpu_features(w->cx, m->arch, cpu);
+    for (int i = 0; i < m->features.n; i++)
+        if (!target_set_has(&row, m->features.at[i]))
+            base_addf(w->cx, &t, "+%s,", (const char *)m->features.at[i]);
     if (w->attributes)
         base_add(w->cx, &t, w->attributes);
     w->attributes = t.n ? base_text_str(w->cx, &t) : NULL;
-    w->num_cores = w->num_cores ? w->num_cores : m.num_cores;
-    w->l1 = w->l1 ? w->l1 : m.l1_bytes;
-    w->l2 = w->l2 ? w->l2 : m.l2_bytes;
-    w->l3 = w->l3 ? w->l3 : m.l3_bytes;
-    return make_cpu(w, m.arch, cpu);
+    w->num_cores = w->num_cores ? w->num_cores : m->num_cores;
+    w->l1 = w->l1 ? w->l1 : m->l1_bytes;
+    w->l2 = w->l2 ? w->l2 : m->l2_bytes;
+    w->l3 = w->l3 ? w->l3 : m->l3_bytes;
+    return make_cpu(w, m->arch, cpu);
+}
+
+static target *make_native(words *w)
+{
+    target_machine m = target_this_machine(w->cx);
+    return make_machine(w, &m);
+}
+
+/* The machine that a description names by all its features, those left out that no kernel uses. */
+static target_machine machine_of(words *w)
+{
+    target_machine m = {.arch = w->triple ? arch_of_triple(w) : NULL};
+    base_vec known = m.arch ? target_known_features(w->cx, m.arch) : (base_vec){0};
+    for (const char *p = w->attributes; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        const char *name = base_strndup(w->cx, p + 1, strcspn(p, ",") > 0 ? strcspn(p, ",") - 1 : 0);
+        if (*p == '+' && target_set_has(&known, name))
+            target_set_add(w->cx, &m.features, name);
+    }
+    w->triple = w->attributes = NULL;
+    return m;
 }
 
 /* ---- other kinds ---- */
@@ -382,6 +403,19 @@ const target *target_parse(tec_context *cx, const char *text)
     return cpu ? make_cpu(&w, arch, cpu) : NULL;
 }
 
+const target *target_of_machine(tec_context *cx, const char *text)
+{
+    words w = {.cx = cx, .text = text, .kind = target_kind_find("llvm")};
+    const char *p = text, *first = next_word(cx, &p);
+    if (!first || strcmp(first, w.kind->name))
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "'%s' describes no CPU: expected 'llvm -mtriple=...'", text);
+    for (const char *word; (word = next_word(cx, &p)) && !w.failed;)
+        read_option(&w, word);
+    target_machine m = w.failed ? (target_machine){0} : machine_of(&w);
+    return w.failed ? NULL : make_machine(&w, &m);
+}
+
 const target *target_native(tec_context *cx)
 {
     return target_parse(cx, "native");
@@ -446,6 +480,8 @@ const char *target_text(tec_context *cx, const target *t)
         base_addf(cx, &out, " -l2=%lld", (long long)t->l2_bytes);
     if (t->l3_bytes != cpu->l3_bytes)
         base_addf(cx, &out, " -l3=%lld", (long long)t->l3_bytes);
+    if (t->model)
+        base_addf(cx, &out, " -model=%s", t->model);
     return base_text_str(cx, &out);
 }
 

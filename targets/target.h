@@ -46,6 +46,8 @@ struct target {
     const char *features;
     int num_cores; /* threads to schedule for */
     bool native;   /* code for it runs here */
+    /* The class of devices that is meant, for records of a pool: it decides no code. NULL: any such CPU */
+    const char *model;
 
     /* CPU */
     int vector_bits; /* widest vectors that schedules should use */
@@ -66,6 +68,10 @@ struct target {
 
 const target *target_parse(tec_context *cx, const char *text);
 const target *target_native(tec_context *cx);
+/* From what the runtime of another machine says of its CPU: the triple and all features that it has, known
+ * here or not ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+aes -num-cores=4"). As `native` is on that
+ * machine, but for the sizes of caches. */
+const target *target_of_machine(tec_context *cx, const char *text);
 /* What runs on the host where t is a device; t itself where it is a CPU. */
 const target *target_host(tec_context *cx, const target *t);
 const char *target_text(tec_context *cx, const target *t);

@@ -181,3 +181,14 @@ const char *tool_seconds(double s, char *buffer, size_t size)
         snprintf(buffer, size, "%.3f s", s);
     return buffer;
 }
+
+bool tool_write_output(tec_context *cx, const char *dir, const char *format, const char *name,
+                       const DLTensor *t)
+{
+    char *file = base_strdup(cx, name);
+
+    for (char *p = file; *p; p++)
+        if (*p == '/' || *p == ':')
+            *p = '_';
+    return tool_write(cx, base_format(cx, "%s/%s.%s", dir, file, format), t);
+}

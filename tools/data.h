@@ -13,6 +13,9 @@
 /* In the context; NULL with an error in it. */
 DLTensor *tool_read(tec_context *cx, const char *path);
 bool tool_write(tec_context *cx, const char *path, const DLTensor *t); /* .npy, or .pb by the name */
+/* Writes an output of a module to DIR/NAME.FORMAT, where '/' and ':' of its name become '_'. */
+bool tool_write_output(tec_context *cx, const char *dir, const char *format, const char *name,
+                       const DLTensor *t);
 /* zeroed, 64-byte aligned */
 DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape);
 

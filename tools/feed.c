@@ -28,6 +28,28 @@ static tool_feed new_feed(tec_context *cx, const char *what, int n, int n_symbol
                        .known = base_array(cx, bool, n_symbols)};
 }
 
+/* The graph or function of that name, or the only one: its place. -1, reported: there is none, or there are
+ * several. */
+int tool_feed_pick(tec_context *cx, const tec_module *m, const char *kind, const char *wanted, int n,
+                   const char *(*name_of)(const tec_module *m, int i))
+{
+    base_text names = {0};
+
+    for (int i = 0; i < n; i++) {
+        if (wanted ? strcmp(wanted, name_of(m, i)) == 0 : n == 1)
+            return i;
+        base_addf(cx, &names, "%s%s", i ? ", " : "", name_of(m, i));
+    }
+    const char *there = n ? base_text_str(cx, &names) : "none";
+    if (wanted)
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; the module's %ss are %s", kind,
+                  wanted, kind, there);
+    else
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "name the %s that is to run with --%s; the module's are %s",
+                  kind, kind, there);
+    return -1;
+}
+
 tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *g)
 {
     tool_feed f = new_feed(cx, base_format(cx, "graph '%s'", g->name), g->n_inputs, g->n_symbols);

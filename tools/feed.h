@@ -35,6 +35,10 @@ typedef struct {
     bool *known; /* whose value a file or --dim gave */
 } tool_feed;
 
+/* The graph or function ("kind") of that name in a module, or for NULL the only one: its place. -1: there is
+ * none, or there are several. */
+int tool_feed_pick(tec_context *cx, const tec_module *m, const char *kind, const char *wanted, int n,
+                   const char *(*name_of)(const tec_module *m, int i));
 tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *g);       /* its inputs */
 tool_feed tool_feed_function(tec_context *cx, const rt_function_desc *f); /* its parameters, outputs too */
 

@@ -32,18 +32,19 @@ static int list(const char *path, bool json, tec_error *err)
     cJSON *all = json ? cJSON_CreateArray() : NULL;
     for (int i = 0; i < k.n; i++) {
         const rpc_key_row *r = &k.rows[i];
-        const char *id = rpc_show_id(r->key.id).text;
+        const rpc_id_text id = rpc_show_id(r->key.id);
 
         if (!all) {
-            printf("%s  %-8s  %-23s  %-12s  %s\n", id, states[r->state], rpc_show_roles(r->roles), r->classes,
-                   r->note);
+            printf("%s  %-8s  %-23s  %-12s  %-12s  %s\n", id.text, states[r->state], rpc_show_roles(r->roles),
+                   r->classes, r->users[0] ? r->users : id.text, r->note);
             continue;
         }
         cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "id", id);
+        cJSON_AddStringToObject(row, "id", id.text);
         cJSON_AddStringToObject(row, "state", states[r->state]);
         cJSON_AddStringToObject(row, "roles", rpc_show_roles(r->roles));
         cJSON_AddStringToObject(row, "classes", r->classes);
+        cJSON_AddStringToObject(row, "users", r->users[0] ? r->users : id.text);
         cJSON_AddStringToObject(row, "note", r->note);
         cJSON_AddItemToArray(all, row);
     }
@@ -59,16 +60,20 @@ static int list(const char *path, bool json, tec_error *err)
 }
 
 /* Adds a key with a random secret to the file and prints its id; the secret stays in the file. */
-static int make(const char *path, const char *roles, const char *classes, const char *note, tec_error *err)
+static int make(const char *path, const char *roles, const char *classes, const char *users, const char *note,
+                tec_error *err)
 {
     rpc_key_row row = {0};
 
     if (!rpc_parse_roles(roles, &row.roles))
         return tool_misuse("keys", "--roles wants 'submit', 'serve', 'administer' with commas, found '%s'",
                            roles);
-    if (strlen(classes) >= sizeof row.classes || strlen(note) >= sizeof row.note)
-        return tool_misuse("keys", "--classes and --note have at most %d characters", RPC_KEY_TEXT - 1);
+    if (strlen(classes) >= sizeof row.classes || strlen(users) >= sizeof row.users ||
+        strlen(note) >= sizeof row.note)
+        return tool_misuse("keys", "--classes, --users and --note have at most %d characters",
+                           RPC_KEY_TEXT - 1);
     strcpy(row.classes, classes);
+    strcpy(row.users, users);
     strcpy(row.note, note);
     if (!rpc_keys_add(path, &row, err))
         return tool_fail_run("keys", err);
@@ -79,18 +84,17 @@ static int make(const char *path, const char *roles, const char *classes, const 
 /* The file is that of --key-file, or the one that the loopback server of this machine uses. */
 int tool_keys(int argc, char **argv)
 {
-    const char *file = NULL, *roles = "submit", *classes = "*", *note = "";
+    const char *file = NULL, *roles = "submit", *classes = "*", *users = "", *note = "";
     bool json = false;
     tool_list words = {0};
     const tool_option options[] = {
-        {"key-file", TOOL_TEXT, &file, "F",
-         "the file of keys (default: the file of this machine's loopback server)"},
-        {"roles", TOOL_TEXT, &roles, "R",
-         "new: the roles submit, serve, administer, separated by commas (default: submit)"},
-        {"classes", TOOL_TEXT, &classes, "C",
-         "new: the device classes that the key may use, separated by commas (default: *, all of them)"},
-        {"note", TOOL_TEXT, &note, "TEXT", "new: a note for people, such as the name of the owner"},
-        {"json", TOOL_FLAG, &json, NULL, "list: prints JSON"},
+        {"key-file", TOOL_TEXT, &file, "F", "the file of keys (that of this machine's loopback server)"},
+        {"roles", TOOL_TEXT, &roles, "R", "of a new key: submit, serve, administer, with commas (submit)"},
+        {"classes", TOOL_TEXT, &classes, "C", "device classes that a new key may use, with commas (*: all)"},
+        {"users", TOOL_TEXT, &users, "U",
+         "users whose requests for devices a new key may make, with commas (only those under its own id)"},
+        {"note", TOOL_TEXT, &note, "TEXT", "whose a new key is"},
+        {"json", TOOL_FLAG, &json, NULL, "'list' prints JSON"},
     };
     const tool_usage usage = {
         "keys",
@@ -113,7 +117,7 @@ int tool_keys(int argc, char **argv)
     if (words.n == 1 && strcmp(what, "list") == 0)
         return list(path, json, &err);
     if (words.n == 1 && strcmp(what, "new") == 0)
-        return make(path, roles, classes, note, &err);
+        return make(path, roles, classes, users, note, &err);
     if (words.n == 2 && strcmp(what, "revoke") == 0)
         return rpc_keys_revoke(path, words.at[1], &err) ? TOOL_OK : tool_fail_run("keys", &err);
     return tool_misuse("keys", "expected 'new', 'list' or 'revoke ID', found '%s'%s", what,

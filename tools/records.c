@@ -20,7 +20,7 @@ enum { KEEP = 10 };
 
 typedef struct {
     const char *workload, *target, *job, *output;
-    int64_t limit, keep;
+    int64_t limit, keep, to;
     bool strict, no_traces, json;
 } settings;
 
@@ -413,6 +413,17 @@ static int check(session *x)
     return n ? TOOL_FAILED : TOOL_OK;
 }
 
+/* For a tec that knows no newer version of the schema. */
+static int downgrade(session *x)
+{
+    if (!x->s->to)
+        return tool_misuse("records", "which version the file gets is missing: --to N");
+    if (!store_step_back(x->cx, x->db, (int)x->s->to))
+        return fail(x);
+    printf("%s: version %" PRId64 " of the schema\n", store_path(x->db), x->s->to);
+    return TOOL_OK;
+}
+
 /* ---- the command ---- */
 
 /* `options` has a blank around each word, so that they can be searched. */
@@ -433,6 +444,7 @@ static const action actions[] = {
     {"merge", merge, {0}, -1, 1, " json "},
     {"compact", compact, {.must_exist = true}, 0, 0, " keep json "},
     {"check", check, {.read_only = true}, 0, 0, " no-traces json "},
+    {"downgrade", downgrade, {.must_exist = true}, 0, 0, " to "},
 };
 
 static int misuse(const char *what, const char *about)
@@ -456,7 +468,8 @@ static const char *idle_option(const action *a, const settings *s)
         bool given;
     } given[] = {{"workload", s->workload}, {"target", s->target},       {"job", s->job},
                  {"o", s->output},          {"limit", s->limit != 0},    {"keep", s->keep != KEEP},
-                 {"strict", s->strict},     {"no-traces", s->no_traces}, {"json", s->json}};
+                 {"strict", s->strict},     {"no-traces", s->no_traces}, {"json", s->json},
+                 {"to", s->to != 0}};
     char word[16];
 
     for (int i = 0; i < BASE_COUNT(given); i++) {
@@ -499,15 +512,15 @@ int tool_records(int argc, char **argv)
         {"strict", TOOL_FLAG, &s.strict, NULL,
          "import: refuses the whole file for one bad line (default: skips bad lines)"},
         {"keep", TOOL_COUNT, &s.keep, "N",
-         "compact: keeps the N fastest records of each workload and target (default: 10)"},
-        {"no-traces", TOOL_FLAG, &s.no_traces, NULL,
-         "check: does not apply the schedules to their definitions"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
+         "compact: how many of the fastest stay, for each workload and target (10)"},
+        {"no-traces", TOOL_FLAG, &s.no_traces, NULL, "check: do not apply the traces to their definitions"},
+        {"to", TOOL_COUNT, &s.to, "N", "downgrade: the version of the schema that the file is to have"},
+        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
     const tool_usage usage = {
         "records",
-        "list|best|export|import|merge|compact|check DB [FILE...]",
-        "Lists, exports, imports, merges, compacts or checks the records of a record store.",
+        "list|best|export|import|merge|compact|check|downgrade DB [FILE...]",
+        "Looks into a record store, exchanges its records as JSON lines, and takes care of it.",
         options,
         BASE_COUNT(options),
         2,

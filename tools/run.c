@@ -12,6 +12,7 @@
 #include "tools/feed.h"
 #include "tools/report.h"
 #include "tools/run_program.h"
+#include "tools/run_there.h"
 
 typedef struct {
     const char *out, *format, *graph, *function, *device;
@@ -20,6 +21,7 @@ typedef struct {
     tool_list inputs, given_dims;
     tool_dims dims;
     bool profile, json;
+    tool_remote_options where;
 } settings;
 
 /* One of ex, f and program.p is set. */
@@ -44,29 +46,6 @@ static int fail(session *r)
 
 /* ---- what runs ---- */
 
-/* The graph or function of that name, or the only one: its place. -1, reported: there is none, or there are
- * several. */
-static int pick(session *r, const char *kind, const char *wanted, int n,
-                const char *(*name_of)(const tec_module *m, int i))
-{
-    base_text names = {0};
-
-    for (int i = 0; i < n; i++) {
-        if (wanted ? strcmp(wanted, name_of(r->module, i)) == 0 : n == 1)
-            return i;
-        base_addf(r->cx, &names, "%s%s", i ? ", " : "", name_of(r->module, i));
-    }
-    const char *there = n ? base_text_str(r->cx, &names) : "none";
-    if (wanted)
-        base_fail(r->cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; the module's %ss are %s", kind,
-                  wanted, kind, there);
-    else
-        base_fail(r->cx, TEC_INVALID, (base_loc){0},
-                  "name the %s that is to run with --%s; the module's are %s", kind, kind, there);
-    return -1;
-}
-
-/* Files first: they bind symbols, which --dim must then agree with. */
 static bool fill(session *r)
 {
     return tool_feed_files(&r->feed, &r->s->inputs) && tool_feed_dims(&r->feed, &r->s->dims) &&
@@ -76,7 +55,8 @@ static bool fill(session *r)
 /* Inputs are copied into the executor once; runs then measure the model alone. */
 static bool open_graph(session *r, const tec_run_options *o)
 {
-    int k = pick(r, "graph", r->s->graph, tec_module_n_graphs(r->module), tec_module_graph_name);
+    int k = tool_feed_pick(r->cx, r->module, "graph", r->s->graph, tec_module_n_graphs(r->module),
+                           tec_module_graph_name);
 
     if (k < 0)
         return false;
@@ -90,7 +70,8 @@ static bool open_graph(session *r, const tec_run_options *o)
 
 static bool open_function(session *r, const tec_run_options *o)
 {
-    int k = pick(r, "function", r->s->function, tec_module_n_functions(r->module), tec_module_function_name);
+    int k = tool_feed_pick(r->cx, r->module, "function", r->s->function, tec_module_n_functions(r->module),
+                           tec_module_function_name);
 
     if (k < 0)
         return false;
@@ -117,25 +98,16 @@ static tec_status run_once(void *user)
 
 /* ---- results ---- */
 
-/* Names of tensors may have slashes, as those of ONNX do. */
-static bool write_output(session *r, const char *name, const DLTensor *t)
-{
-    char *file = base_strdup(r->cx, name);
-
-    for (char *p = file; *p; p++)
-        if (*p == '/' || *p == ':')
-            *p = '_';
-    return tool_write(r->cx, base_format(r->cx, "%s/%s.%s", r->s->out, file, r->s->format), t);
-}
-
 static bool write_outputs(session *r)
 {
     mkdir(r->s->out, 0777); /* what is wrong with it, writing into it will tell */
     for (int i = 0; r->ex && i < tec_executor_n_outputs(r->ex); i++)
-        if (!write_output(r, tec_executor_output_name(r->ex, i), tec_executor_output(r->ex, i)))
+        if (!tool_write_output(r->cx, r->s->out, r->s->format, tec_executor_output_name(r->ex, i),
+                               tec_executor_output(r->ex, i)))
             return false;
     for (int i = 0; r->f && i < r->feed.n; i++)
-        if (r->feed.port[i].is_output && !write_output(r, r->feed.port[i].name, r->arg[i]))
+        if (r->feed.port[i].is_output &&
+            !tool_write_output(r->cx, r->s->out, r->s->format, r->feed.port[i].name, r->arg[i]))
             return false;
     return true;
 }
@@ -215,6 +187,26 @@ static int run(session *r, const char *path)
     return time_runs(r, path);
 }
 
+/* The options that mean the same on a device far away. */
+static int run_there(session *r, const char *path)
+{
+    settings *s = r->s;
+
+    return tool_run_there(r->cx, path,
+                          &(tool_run_there_options){.where = s->where,
+                                                    .device = s->device,
+                                                    .graph = s->graph,
+                                                    .function = s->function,
+                                                    .out = s->out,
+                                                    .format = s->format,
+                                                    .inputs = &s->inputs,
+                                                    .dims = &s->dims,
+                                                    .time = time_options(s),
+                                                    .seed = s->seed,
+                                                    .threads = (int)s->threads,
+                                                    .json = s->json});
+}
+
 /* The command: options that contradict each other are refused before anything is opened. */
 int tool_run(int argc, char **argv)
 {
@@ -231,28 +223,30 @@ int tool_run(int argc, char **argv)
         {"out", TOOL_TEXT, &s.out, "DIR", "writes the outputs into this directory"},
         {"format", TOOL_CHOICE, &s.format, "npy|pb", "the format of the outputs (default: npy)"},
         {"device", TOOL_TEXT, &s.device, "NAME",
-         "the device to run on, by its name in 'tec devices' (default: the first of the module's kind)"},
-        {"threads", TOOL_COUNT, &s.threads, "N", "the number of threads (default: all cores of the process)"},
-        {"warmup", TOOL_NATURAL, &s.warmup, "N", "runs N times before measuring (default: 1)"},
-        {"repeat", TOOL_COUNT, &s.repeat, "N", "measures N runs (default: for 0.2 s, at least 10)"},
-        {"duration", TOOL_DECIMAL, &s.duration, "S", "measures for S seconds"},
-        {"seed", TOOL_NUMBER, &s.seed, "N", "the seed of random inputs (default: 1)"},
-        {"max-steps", TOOL_COUNT, &s.max_steps, "N", "ends a program after N instructions"},
-        {"max-depth", TOOL_COUNT, &s.max_depth, "N",
-         "ends a program with calls deeper than N (default: 2097152)"},
-        {"max-bytes", TOOL_COUNT, &s.max_bytes, "N", "ends a program whose values need more than N bytes"},
-        {"deadline", TOOL_DECIMAL, &s.deadline, "S", "ends a run of a program after S seconds"},
-        {"profile", TOOL_FLAG, &s.profile, NULL, "prints a table with the time of each kernel"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
+         "the device to run on, as tec devices lists them (the first of the module's kind)"},
+        TOOL_REMOTE_OPTIONS(s.where),
+        {"threads", TOOL_COUNT, &s.threads, "N", "threads to run on (as many as this process may use)"},
+        {"warmup", TOOL_NATURAL, &s.warmup, "N", "runs before the measured ones (1)"},
+        {"repeat", TOOL_COUNT, &s.repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
+        {"duration", TOOL_DECIMAL, &s.duration, "S", "measures for so many seconds"},
+        {"seed", TOOL_NUMBER, &s.seed, "N", "of random inputs (1)"},
+        {"max-steps", TOOL_COUNT, &s.max_steps, "N", "ends a program that runs more instructions (no limit)"},
+        {"max-depth", TOOL_COUNT, &s.max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
+        {"max-bytes", TOOL_COUNT, &s.max_bytes, "N",
+         "ends a program whose values need more memory (no limit)"},
+        {"deadline", TOOL_DECIMAL, &s.deadline, "S", "ends a run of a program after so many seconds (none)"},
+        {"profile", TOOL_FLAG, &s.profile, NULL, "a table with the time of each kernel"},
+        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
-    const tool_usage usage = {
-        "run",
-        "MODULE",
-        "Runs a module and prints its latency: min, median, p90, p95, p99, mean, and runs a second.",
-        options,
-        BASE_COUNT(options),
-        1,
-        1};
+    const tool_usage usage = {"run",
+                              "MODULE",
+                              "Runs a module and prints its latency: min, median, p90, p95, p99, mean, and "
+                              "runs a second. With --rpc or\n"
+                              "--tracker the module runs on a device far away, whose clock measures.",
+                              options,
+                              BASE_COUNT(options),
+                              1,
+                              1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
@@ -261,10 +255,16 @@ int tool_run(int argc, char **argv)
         return tool_misuse("run", "--graph and --function both say what runs; give one of them");
     if (s.repeat && s.duration > 0)
         return tool_misuse("run", "--repeat and --duration both say how long to measure; give one of them");
+    if ((status = tool_remote_check("run", &s.where)) != TOOL_GO_ON)
+        return status;
+    if (tool_is_remote(&s.where) && (s.profile || (s.device && s.where.tracker)))
+        return tool_misuse("run", s.profile
+                                      ? "--profile measures on this machine alone"
+                                      : "--tracker gives a device; --device is for --rpc and this machine");
     if (!tool_read_dims("run", &s.given_dims, &s.dims))
         return TOOL_USAGE;
     session r = {.cx = tool_context(), .s = &s};
-    status = run(&r, files.at[0]);
+    status = tool_is_remote(&s.where) ? run_there(&r, files.at[0]) : run(&r, files.at[0]);
     tool_program_close(&r.program);
     tec_function_free(r.f);
     tec_executor_free(r.ex);

@@ -7,17 +7,20 @@
 #include "autotune/explorer.h"
 #include "autotune/source.h"
 #include "jobs/job.h"
+#include "pool/pool.h"
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
 #include "tools/dims.h"
+#include "tools/key_file.h"
 #include "tools/stop.h"
 #include "tools/tune_show.h"
 
 typedef struct {
     const char *records, *target, *plot, *explorer, *model, *name;
-    double min_gain; /* per cent */
-    int64_t trials, seconds, seed, threads;
+    const char *tracker, *device_class, *key_file, *user;
+    double min_gain, tolerance; /* per cent */
+    int64_t trials, seconds, seed, threads, devices, priority, patience;
     tool_list given_dims, schedules, only;
     tool_dims dims;
     bool replay, json, kernels;
@@ -29,6 +32,7 @@ typedef struct {
     settings *s;
     const char *path;
     job *job;
+    pool *pool; /* NULL: this machine measures */
     tool_stop *stop;
     bool interrupted; /* and the display knows */
     tool_tune_show show;
@@ -170,15 +174,28 @@ static int tune(run *x, tune_measurer *m)
     return status;
 }
 
-/* With processes that build and run. The lock before the signals: a job that another process runs is refused
- * at once. */
-static int measure(run *x)
+/* Processes that build and run here, or devices of the pool. */
+static tune_measurer *open_measurer(run *x)
+{
+    const target *t = job_spec_of(x->job)->from.target;
+    const tune_measure_options o = {.threads = t->num_cores};
+
+    return x->pool ? pool_measurer(x->cx, x->pool, t, &o) : tune_measurer_local(x->cx, &o);
+}
+
+/* Ctrl-C asks from here on; the second one ends the program at once. */
+static bool watch(run *x, const char *remove)
 {
     static const char told[] = "tec tune: stopping after this candidate; all is kept. Ctrl-C again: at once";
-    bool ready = job_take(x->job) && (x->stop = tool_stop_watch(x->cx, told, job_lock_path(x->job)));
-    const target *t = job_spec_of(x->job)->from.target;
-    tune_measurer *m =
-        ready ? tune_measurer_local(x->cx, &(tune_measure_options){.threads = t->num_cores}) : NULL;
+
+    x->stop = tool_stop_watch(x->cx, told, remove);
+    return x->stop;
+}
+
+static int measure(run *x)
+{
+    bool ready = job_take(x->job) && watch(x, job_lock_path(x->job));
+    tune_measurer *m = ready ? open_measurer(x) : NULL;
     int status = m ? tune(x, m) : tool_fail("tune", x->cx);
 
     job_close(x->job);
@@ -187,6 +204,63 @@ static int measure(run *x)
         m->close(m);
     tool_stop_close(x->stop);
     return status;
+}
+
+/* ---- the pool ---- */
+
+static bool stop_waiting(void *user)
+{
+    run *x = user;
+
+    return tool_stop_asked(x->stop, 0);
+}
+
+static void say_waiting(void *user, const char *why)
+{
+    (void)user;
+    fprintf(stderr, "tec tune: %s\n", why);
+}
+
+/* Waits for a first device, which says what the target is. */
+static bool open_pool(run *x)
+{
+    const settings *s = x->s;
+    char keys[4096];
+
+    if (!tool_key_file(s->key_file, keys, sizeof keys))
+        return base_fail(x->cx, TEC_INVALID, (base_loc){0},
+                         "neither --key-file nor $HOME says where the file of keys is");
+    const pool_options o = {.tracker = s->tracker,
+                            .key_file = base_strdup(x->cx, keys),
+                            .device_class = s->device_class,
+                            .user = s->user,
+                            .job = x->path,
+                            .priority = (int)s->priority,
+                            .devices = (int)s->devices,
+                            .patience = (double)s->patience,
+                            .tolerance = s->tolerance / 100,
+                            .stop = stop_waiting,
+                            .waiting = say_waiting,
+                            .data = x};
+
+    if (!(x->stop = tool_stop_watch(x->cx, "tec tune: stopping", NULL)))
+        return false;
+    x->pool = pool_open(x->cx, &o);
+    tool_stop_close(x->stop);
+    x->stop = NULL;
+    return x->pool;
+}
+
+/* What the devices are, or what the user says they are, and their class. */
+static const target *target_of(run *x)
+{
+    const settings *s = x->s;
+    const char *own = s->target ? s->target : "native";
+
+    if (x->pool)
+        own = s->target ? base_format(x->cx, "%s -model=%s", own, pool_model(x->pool))
+                        : target_text(x->cx, pool_target(x->pool));
+    return tool_target(x->cx, own, s->threads);
 }
 
 /* The kernels that the command line names. */
@@ -210,7 +284,7 @@ static job_source source_of(run *x, const target *t)
 static job *open_job(run *x)
 {
     const settings *s = x->s;
-    const target *t = tool_target(x->cx, s->target, s->threads);
+    const target *t = target_of(x);
     const job_spec spec = {.from = source_of(x, t),
                            .records = s->records,
                            .explorer = s->explorer,
@@ -219,7 +293,8 @@ static job *open_job(run *x)
                            .trials = s->trials,
                            .seconds = (double)s->seconds,
                            .gain = s->min_gain / 100,
-                           .replay = s->replay};
+                           .replay = s->replay,
+                           .elsewhere = x->pool};
 
     return t ? job_open(x->cx, &spec) : NULL;
 }
@@ -227,7 +302,7 @@ static job *open_job(run *x)
 /* Prints the kernels and measures nothing. */
 static int print_kernels(run *x)
 {
-    const target *t = tool_target(x->cx, x->s->target, x->s->threads);
+    const target *t = target_of(x);
     const job_source from = source_of(x, t);
     job_tasks tasks;
 
@@ -241,6 +316,8 @@ static int print_kernels(run *x)
 /* A replay takes no lock, as it writes nothing. */
 static int start(run *x)
 {
+    if (x->s->tracker && !open_pool(x))
+        return tool_fail("tune", x->cx);
     if (x->s->kernels)
         return print_kernels(x);
     x->job = open_job(x);
@@ -259,6 +336,28 @@ static const char *explorer_names(tec_context *cx)
     return base_text_str(cx, &names);
 }
 
+/* Options of the pool without a pool would be heeded by nobody. */
+static int check_pool(const settings *s)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } option[] = {
+        {"--device-class", s->device_class}, {"--key-file", s->key_file},    {"--user", s->user},
+        {"--priority", s->priority != 0},    {"--devices", s->devices != 0}, {"--patience", s->patience != 0},
+        {"--tolerance", s->tolerance != 0}};
+
+    for (int i = 0; i < BASE_COUNT(option) && !s->tracker; i++)
+        if (option[i].given)
+            return tool_misuse("tune", "%s is for --tracker", option[i].name);
+    if (s->tracker && !s->device_class)
+        return tool_misuse("tune", "which devices of the pool measure is missing: --device-class CLASS");
+    if (s->tracker && s->replay)
+        return tool_misuse("tune",
+                           "--replay measures nothing: name the --target of the records, not a --tracker");
+    return TOOL_OK;
+}
+
 /* The rest of the command line's checks, then the work. */
 static int check_settings(run *x, settings *s)
 {
@@ -266,21 +365,20 @@ static int check_settings(run *x, settings *s)
         return tool_misuse("tune", "where the records go is missing: --records DB");
     if (!tool_read_dims("tune", &s->given_dims, &s->dims))
         return TOOL_USAGE;
-    return start(x);
+    return check_pool(s) == TOOL_OK ? start(x) : TOOL_USAGE;
 }
 
 /* The command's options. */
 int tool_tune(int argc, char **argv)
 {
-    settings s = {.target = "native", .explorer = "anneal", .model = "rank", .seed = 1};
+    settings s = {.explorer = "anneal", .model = "rank", .seed = 1};
     tool_list files = {0};
     run x = {.cx = tool_context(), .s = &s};
     const tool_option options[] = {
         {"records", TOOL_TEXT, &s.records, "DB", "the record store; made if it does not exist (required)"},
         {"target", TOOL_TEXT, &s.target, "T",
-         "the target to tune for; this machine must be able to run it (default: native)"},
-        {"trials", TOOL_COUNT, &s.trials, "N",
-         "stops after N candidates (default: 1000, if there is no other limit)"},
+         "what to tune for; this machine must be able to run it (native; of a pool: what its devices are)"},
+        {"trials", TOOL_COUNT, &s.trials, "N", "candidates in all (1000 where no limit is given)"},
         {"seconds", TOOL_COUNT, &s.seconds, "S",
          "stops after S seconds, counting earlier sessions of the same command"},
         {"min-gain", TOOL_DECIMAL, &s.min_gain, "PERCENT",
@@ -294,11 +392,20 @@ int tool_tune(int argc, char **argv)
         {"schedule", TOOL_LIST, &s.schedules, "FILE",
          "tries the schedule in this file first; may be repeated"},
         {"only", TOOL_LIST, &s.only, "KEY",
-         "tunes only the kernel with this key, as --kernels prints it; may be repeated"},
-        {"kernels", TOOL_FLAG, &s.kernels, NULL, "prints the kernels with their keys, and does not tune"},
-        {"explorer", TOOL_CHOICE, &s.explorer, explorer_names(x.cx),
-         "the search that proposes candidates (default: anneal)"},
-        {"model", TOOL_CHOICE, &s.model, "rank|regression|none", "the cost model (default: rank)"},
+         "the kernel with this key alone, as --kernels prints it; may be repeated"},
+        {"kernels", TOOL_FLAG, &s.kernels, NULL, "prints the kernels with their keys, and measures nothing"},
+        {"tracker", TOOL_TEXT, &s.tracker, "HOST:PORT", "measures on devices that this tracker leases"},
+        {"device-class", TOOL_TEXT, &s.device_class, "CLASS", "of these devices; needed with --tracker"},
+        {"key-file", TOOL_TEXT, &s.key_file, "F",
+         "the keys that the tracker and its servers know (those of this machine's loopback servers)"},
+        {"user", TOOL_TEXT, &s.user, "NAME", "whose share of the class the devices count for (the key's)"},
+        {"priority", TOOL_COUNT, &s.priority, "N", "of this job among the user's: 1 to 100 (10)"},
+        {"devices", TOOL_COUNT, &s.devices, "N", "at once, at most (8)"},
+        {"patience", TOOL_COUNT, &s.patience, "S", "how long to wait for the first device (60)"},
+        {"tolerance", TOOL_DECIMAL, &s.tolerance, "PERCENT",
+         "by which a device may differ from the others before it is set aside (25)"},
+        {"explorer", TOOL_CHOICE, &s.explorer, explorer_names(x.cx), "how candidates are proposed (anneal)"},
+        {"model", TOOL_CHOICE, &s.model, "rank|regression|none", "the cost model (rank)"},
         {"replay", TOOL_FLAG, &s.replay, NULL,
          "does not measure: checks that this command proposes the candidates of its records again"},
         {"plot", TOOL_TEXT, &s.plot, "FILE", "writes the tuning curves to this file, as SVG"},
@@ -320,6 +427,7 @@ int tool_tune(int argc, char **argv)
         status = check_settings(&x, &s);
     }
     job_close(x.job);
+    pool_close(x.pool);
     tec_context_free(x.cx);
     return status;
 }

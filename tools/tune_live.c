@@ -142,6 +142,21 @@ static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *s
     add_line(cx, frame, base_text_str(cx, &line), columns);
 }
 
+/* A line for each device of a pool: its name, what it has measured, and what it does. */
+static int add_devices(tec_context *cx, base_text *frame, const tool_tune_show *s, int columns, int room)
+{
+    const tune_device *d;
+    int n = tool_tune_devices(s, cx, &d), shown = n > room ? room : n;
+
+    for (int i = 0; i < shown; i++)
+        add_line(cx, frame,
+                 base_format(cx, "  %s %6" PRId64 "  %s",
+                             tool_tune_name(cx, *d[i].name ? d[i].name : "(no device)", 24), d[i].trials,
+                             tool_tune_name(cx, d[i].state, MOST_NAME)),
+                 columns);
+    return shown > 0 ? shown : 0;
+}
+
 /* The kernels that there is room for: those that were shown, unless the one at work is not among them. */
 static int scroll(tool_tune_show *s, int rows)
 {
@@ -180,10 +195,11 @@ static void draw(tool_tune_show *s, extent e)
             heading, e.columns);
     for (int i = s->top; i < s->top + n; i++)
         add_task(cx, &frame, s, i, e.columns);
+    int devices = add_devices(cx, &frame, s, e.columns, e.rows - n - 3);
     add_total(cx, &frame, s, e.columns);
     base_add(cx, &frame, "\033[J");
     fwrite(frame.data, 1, frame.n, stderr);
-    s->lines = n + 2;
+    s->lines = n + devices + 2;
     s->columns = e.columns;
     s->drawn = tec_clock();
     tec_context_free(cx);
@@ -191,17 +207,28 @@ static void draw(tool_tune_show *s, extent e)
 
 /* ---- lines ---- */
 
+/* ", 3 devices"; "" where this machine measures. */
+static const char *count_devices(const tool_tune_show *s, tec_context *cx)
+{
+    const tune_device *d;
+    int n = tool_tune_devices(s, cx, &d), at_work = 0;
+
+    for (int i = 0; i < n; i++)
+        at_work += *d[i].name != '\0';
+    return n ? base_format(cx, ", %d device%s", at_work, at_work == 1 ? "" : "s") : "";
+}
+
 static void print_batch(const tool_tune_show *s)
 {
     const tune_state *t = tune_session_task(s->session, tune_session_current(s->session));
     char now[32], best[32], left[64];
     tec_context *cx = base_child(s->cx);
 
-    fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s\n",
+    fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s%s\n",
             tool_tune_name(cx, t->task->name, 40), t->trials, t->failed,
             tool_tune_speed(t->task, t->now, now, sizeof now),
             tool_tune_speed(t->task, t->best, best, sizeof best), t->task->flops > 0 ? " GFLOP/s" : "",
-            tool_tune_ratio(t->first, t->best), time_left(s, left, sizeof left));
+            tool_tune_ratio(t->first, t->best), time_left(s, left, sizeof left), count_devices(s, cx));
     tec_context_free(cx);
 }
 

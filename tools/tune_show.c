@@ -87,6 +87,30 @@ static void add_ms(cJSON *j, const char *name, double seconds)
         cJSON_AddNumberToObject(j, name, seconds * 1e3);
 }
 
+int tool_tune_devices(const tool_tune_show *s, tec_context *cx, const tune_device **out)
+{
+    return s->measurer ? s->measurer->devices(s->measurer, cx, out) : 0;
+}
+
+/* What each device of a pool has measured and does; nothing where this machine measures. */
+static void add_devices_json(cJSON *j, const tool_tune_show *s)
+{
+    tec_context *cx = base_child(s->cx);
+    const tune_device *d;
+    int n = tool_tune_devices(s, cx, &d);
+    cJSON *all = n ? cJSON_AddArrayToObject(j, "devices") : NULL;
+
+    for (int i = 0; i < n; i++) {
+        cJSON *one = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(one, "device", d[i].name);
+        cJSON_AddStringToObject(one, "state", d[i].state);
+        cJSON_AddNumberToObject(one, "trials", (double)d[i].trials);
+        cJSON_AddItemToArray(all, one);
+    }
+    tec_context_free(cx);
+}
+
 /* One line of JSON for the batch that has ended. */
 void tool_tune_batch_json(const tool_tune_show *s)
 {
@@ -102,6 +126,7 @@ void tool_tune_batch_json(const tool_tune_show *s)
     add_ms(j, "best_ms", t->best);
     cJSON_AddNumberToObject(j, "all_trials", (double)tune_session_trials(s->session));
     cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(s->session));
+    add_devices_json(j, s);
     print_json(j);
 }
 
@@ -158,6 +183,7 @@ static cJSON *time_json(const tool_tune_show *s)
     return j;
 }
 
+/* Where the wall time went, with the number of measurements that it gave. */
 static void print_times(const tool_tune_show *s)
 {
     time_line line[TIME_LINES];
@@ -169,8 +195,24 @@ static void print_times(const tool_tune_show *s)
         printf("%-32s %9.2f %5.1f %%\n", line[i].label, line[i].seconds,
                100 * line[i].seconds / line[0].seconds);
     printf("%" PRId64 " of %" PRId64 " measurements valid, %.1f a second; replaced: %" PRId64
-           " builders, %" PRId64 " runners\n",
+           " builders, %" PRId64 " runners",
            m.ok, m.candidates, (double)m.ok / line[0].seconds, m.builders_lost, m.runners_lost);
+    if (m.repeated)
+        printf("; measured again: %" PRId64, m.repeated);
+    printf("\n");
+}
+
+/* A line for each device of a pool. */
+static void print_devices(const tool_tune_show *s)
+{
+    const tune_device *d;
+    int n = tool_tune_devices(s, s->cx, &d);
+
+    if (n)
+        printf("\n%-32s %6s  %s\n", "device", "trials", "state");
+    for (int i = 0; i < n; i++)
+        printf("%s %6" PRId64 "  %s\n", tool_tune_name(s->cx, *d[i].name ? d[i].name : "(none)", 32),
+               d[i].trials, d[i].state);
 }
 
 /* ---- the end ---- */
@@ -219,6 +261,7 @@ static void task_json(const tune_state *t)
     print_json(j);
 }
 
+/* The last line of JSON: the whole job. */
 static void total_json(const tool_tune_show *s, job_times t)
 {
     cJSON *j = cJSON_CreateObject();
@@ -231,6 +274,7 @@ static void total_json(const tool_tune_show *s, job_times t)
     add_ms(j, "after_ms", t.after);
     if (s->measurer)
         cJSON_AddItemToObject(j, "time", time_json(s));
+    add_devices_json(j, s);
     print_json(j);
 }
 
@@ -290,6 +334,8 @@ void tool_tune_table(tool_tune_show *s)
         return;
     }
     print_total(s, total);
-    if (s->measurer)
+    if (s->measurer) {
+        print_devices(s);
         print_times(s);
+    }
 }

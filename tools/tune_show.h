@@ -51,6 +51,8 @@ double tool_tune_ratio(double before, double after);
  * command is '?'. In the context. */
 const char *tool_tune_name(tec_context *cx, const char *name, int columns);
 void tool_tune_batch_json(const tool_tune_show *s);
+/* Those of a pool, in cx; their number. 0: this machine measures, or nothing is measured. */
+int tool_tune_devices(const tool_tune_show *s, tec_context *cx, const tune_device **out);
 
 /* One kernel: key, uses, name; or a line of JSON. */
 void tool_tune_kernel(const tune_task *t, const char *fingerprint, bool json);

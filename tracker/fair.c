@@ -190,7 +190,42 @@ track_waiter *track_flow_serve(track_flow *root, track_flow **job)
     return w;
 }
 
-/* `ms` may be negative, where a lease was shorter than its guess. The heaps follow the new tags. */
+/* How many requests of the flow get a start tag below `tag`: each lease moves the flow's tag by ms / weight.
+ */
+static int64_t served_before(const track_flow *f, double tag, double ms)
+{
+    double n = (tag - start_tag(f)) * f->weight / ms;
+
+    if (n <= 0 || n >= (double)f->waiting)
+        return n <= 0 ? 0 : f->waiting;
+    return (int64_t)n + ((double)(int64_t)n < n);
+}
+
+/* The requests of the same job that came earlier; then what those put before them at the level of the user's
+ * jobs, and the users' level after that.
+ *
+ * Example: users of weight 1 with three requests each, all tags 0, leases of 6 s, the third request of the
+ * first user: two of its own come before it, its tag will be 0 + 2 * 6 = 12, and of the other user those with
+ * tags 0 and 6 are served before that: 4 in all. */
+int64_t track_flow_ahead(const track_flow *job, const track_waiter *w, double ms)
+{
+    int64_t ahead = 0;
+
+    for (const track_waiter *e = w->earlier; e; e = e->earlier)
+        ahead++;
+    for (const track_flow *f = job; f->parent; f = f->parent) {
+        double tag = start_tag(f) + (double)ahead * ms / f->weight;
+
+        for (const track_entry *e = f->parent->children.first; e; e = e->later) {
+            const track_flow *other = TRACK_OWNER(e, track_flow, entry);
+
+            if (other != f && other->waiting)
+                ahead += served_before(other, tag, ms);
+        }
+    }
+    return ahead;
+}
+
 void track_flow_charge(track_flow *job, double ms)
 {
     for (track_flow *f = job; f->parent; f = f->parent) {

@@ -186,7 +186,11 @@ bool track_ask(track_pool *p, int64_t now, const track_wish *w, track_request **
     return true;
 }
 
-/* Only a request that waits: one that was granted is a lease. */
+int64_t track_ahead(const track_request *r)
+{
+    return track_flow_ahead(r->job, &r->waiter, guess(r->job, r->class));
+}
+
 void track_withdraw(track_pool *p, int64_t now, track_request *r)
 {
     track_time(p, now);

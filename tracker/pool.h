@@ -184,6 +184,8 @@ typedef struct {
 /* In *waits the request, or NULL where `granted` was called already. */
 bool track_ask(track_pool *p, int64_t now, const track_wish *w, track_request **waits, tec_error *err);
 void track_withdraw(track_pool *p, int64_t now, track_request *r);
+/* How many requests are likely served before this one. */
+int64_t track_ahead(const track_request *r);
 track_lease *track_find_lease(const track_pool *p, int64_t number);
 void track_renew(track_pool *p, int64_t now, track_lease *l);
 void track_release(track_pool *p, int64_t now, track_lease *l);

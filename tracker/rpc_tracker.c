@@ -82,7 +82,14 @@ static bool allows(void *user, const uint8_t id[RPC_ID_BYTES], const char *class
     return row && rpc_class_allowed(row->classes, class);
 }
 
-/* The old keys stay in force if the file makes no sense. */
+static bool user_of(void *user, const uint8_t id[RPC_ID_BYTES], const char *wanted, char *to, size_t size)
+{
+    const program *p = user;
+    const rpc_key_row *row = rpc_keys_find(&p->keys, id);
+
+    return row && rpc_key_user(row, wanted, to, size);
+}
+
 static bool read_keys(program *p, tec_error *err)
 {
     rpc_keys fresh = {0};
@@ -277,6 +284,17 @@ static void on_end(void *user)
     track_service_drain(p->service);
 }
 
+#ifdef TEC_DEBUG
+/* An hour back: how a tracker takes a clock that is set is tried by tests of debug builds alone. */
+static void on_clock(void *user)
+{
+    program *p = user;
+
+    rpc_loop_shift_clock(p->loop, -3600000);
+    print_log(p, "the clock was set back by an hour");
+}
+#endif
+
 /* Keys and weights anew; a file that makes no sense leaves the old ones in force. */
 static void on_hangup(void *user)
 {
@@ -307,8 +325,12 @@ static char *state_path(const program *p)
  * taken. */
 static bool run(program *p, tec_error *err)
 {
-    track_service_options o = {
-        .find = find, .allows = allows, .log = print_log, .user = p, .program = "rpc_tracker"};
+    track_service_options o = {.find = find,
+                               .allows = allows,
+                               .user_of = user_of,
+                               .log = print_log,
+                               .user = p,
+                               .program = "rpc_tracker"};
     char *path = state_path(p);
 
     o.term_ms = (int64_t)(p->lease_s * 1e3);
@@ -320,6 +342,9 @@ static bool run(program *p, tec_error *err)
     bool good = p->service && read_config(p, err) && rpc_on_signal(p->loop, SIGTERM, on_end, p, err) &&
                 rpc_on_signal(p->loop, SIGINT, on_end, p, err) &&
                 rpc_on_signal(p->loop, SIGHUP, on_hangup, p, err);
+#ifdef TEC_DEBUG
+    good = good && rpc_on_signal(p->loop, SIGUSR2, on_clock, p, err);
+#endif
     if (good) {
         printf("rpc_tracker: ready at port %d\n", track_service_port(p->service));
         fflush(stdout);

@@ -46,8 +46,7 @@ static int64_t now_of(const track_service *s)
 
 /* ---- answers ---- */
 
-/* For messages that have no number of a request or lease to refer to. */
-static void say_failure(track_peer *peer, const tec_error *err)
+void track_say_failure(track_peer *peer, const tec_error *err)
 {
     rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
                   &(rpc_failure){.status = err->status, .text = err->text, .output = ""});
@@ -76,7 +75,7 @@ static void tell_server(const track_lease *l, bool on)
 
     if (peer)
         rpc_conn_send(peer->conn, 0, RPC_KIND_assigned,
-                      &(rpc_assigned){own_name(l->device), l->number, l->owner, on});
+                      &(rpc_assigned){own_name(l->device), l->number, l->owner, on, track_user_name(l->job)});
 }
 
 /* ---- what the pool decides ---- */
@@ -173,9 +172,14 @@ static bool check_classes(const track_peer *peer, const track_offered *devices, 
     return true;
 }
 
-/* Registers the server of this connection, stores classes that are new, and dials back. One server for each
- * connection: its end is the end of the server. Everything is checked before anything is stored; the address
- * is split only to see whether it is one. */
+/* A server that is reached through its own connections to this tracker needs no dialling back. */
+static void open_relayed(track_peer *peer)
+{
+    rpc_conn_send(peer->conn, 0, RPC_KIND_dialled, &(rpc_dialled){1, ""});
+    track_reachable(peer->service->pool, now_of(peer->service), peer->server);
+}
+
+/* Registers the server of this connection, stores classes that are new, and dials back. */
 static void on_announce(track_peer *peer, const rpc_announce *m)
 {
     track_service *s = peer->service;
@@ -192,7 +196,7 @@ static void on_announce(track_peer *peer, const rpc_announce *m)
     else if (!devices)
         rt_fail_memory(&err, sizeof *devices);
     else if (check_classes(peer, devices, (int)m->devices.n, &err) &&
-             rpc_split_address(address, host, &port, &err))
+             (!address[0] || rpc_split_address(address, host, &port, &err)))
         server = track_register(s->pool, now_of(s), &o, &err);
     if (server) {
         /* The class that was there before is stored once more: that costs less than to know. */
@@ -201,13 +205,17 @@ static void on_announce(track_peer *peer, const rpc_announce *m)
         peer->server = server;
         server->user = peer;
         s->n_servers++;
-        track_log(s, "server '%s' at %s registered with %d devices", m->name, address, o.n_devices);
+        track_log(s, "server '%s' at %s registered with %d devices", m->name,
+                  address[0] ? address : "this tracker's relay", o.n_devices);
         rpc_conn_send(peer->conn, 0, RPC_KIND_announced, &(rpc_announced){address, s->o.heartbeat_ms});
         tell_leases(server);
-        track_dial_back(peer);
+        if (address[0])
+            track_dial_back(peer);
+        else
+            open_relayed(peer);
     } else {
         track_log(s, "server '%s' of %s is refused: %s", m->name, rpc_conn_peer(peer->conn), err.text);
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
     }
     rt_free(devices);
 }
@@ -257,14 +265,25 @@ static const char *find_fault(const track_peer *peer, const rpc_request *m)
     return NULL;
 }
 
-/* Asks the pool; the answer comes by on_granted, at once or later. The wait is in the list before the pool is
- * asked, because the grant may come within track_ask and frees it. After that `w` may be gone unless `waits`
- * says that the request waits. */
+/* The user whose share the request counts for: the one that it names, if its key is that user's. */
+static bool settle_user(const track_peer *peer, const char *wanted, char *to, size_t size, tec_error *err)
+{
+    const track_service *s = peer->service;
+
+    if (!s->o.user_of)
+        snprintf(to, size, "%s", wanted[0] ? wanted : peer->id.text);
+    else if (!s->o.user_of(s->o.user, peer->key.id, wanted, to, size))
+        return rt_fail(err, TEC_DENIED, "key %s is not for user '%s'", peer->id.text, wanted);
+    return true;
+}
+
+/* Asks the pool; the answer comes by on_granted, at once or later. */
 static void on_request(track_peer *peer, const rpc_request *m)
 {
     track_service *s = peer->service;
     const char *fault = find_fault(peer, m);
     track_wait *w = fault ? NULL : rt_alloc(sizeof *w, NULL);
+    char whose[TRACK_MOST_NAME + 1];
     track_request *waits;
     tec_error err = {0};
 
@@ -277,7 +296,7 @@ static void on_request(track_peer *peer, const rpc_request *m)
         w->next->before = w;
     peer->waits = w;
     track_wish wish = {.class = m->class,
-                       .user = m->user,
+                       .user = whose,
                        .job = m->job,
                        .priority = (int)m->priority,
                        .prefer = m->prefer[0] ? m->prefer : NULL,
@@ -285,6 +304,7 @@ static void on_request(track_peer *peer, const rpc_request *m)
                        .term_ms = m->term_ms,
                        .data = w};
     if (!check_classes(peer, &(track_offered){.class = m->class}, 1, &err) ||
+        !settle_user(peer, m->user, whose, sizeof whose, &err) ||
         !track_ask(s->pool, now_of(s), &wish, &waits, &err)) {
         say_refused(peer, m->number, err.status, err.text);
         free_wait(w);
@@ -307,8 +327,19 @@ static void on_withdraw(track_peer *peer, int64_t number)
     say_refused(peer, number, TEC_CANCELLED, "withdrawn");
 }
 
-/* The lease of this number, if it is of the connection's key; else says why not. By the key, not by the
- * connection: a client that lost its connection renews on the next one. */
+/* A request that is over has had its own answer. */
+static void on_position(track_peer *peer, int64_t number)
+{
+    int n;
+    const track_wait *w = find_wait(peer, number, &n);
+    const track_class *c = w ? w->request->class : NULL;
+
+    if (w)
+        rpc_conn_send(peer->conn, 0, RPC_KIND_queued,
+                      &(rpc_queued){number, track_ahead(w->request), c->n_free + c->n_leased, c->n_leased});
+}
+
+/* The lease of this number, if it is of the connection's key; else says why not. */
 static track_lease *own_lease(track_peer *peer, int64_t number)
 {
     track_lease *l = track_find_lease(peer->service->pool, number);
@@ -372,7 +403,7 @@ static void on_set_aside(track_peer *peer, const rpc_set_aside *m)
         rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){d->lease != NULL});
         return;
     }
-    say_failure(peer, &err);
+    track_say_failure(peer, &err);
 }
 
 /* The answer counts the leases that the server still has: at 0 it may be switched off. */
@@ -385,7 +416,7 @@ static void on_drain_server(track_peer *peer, const rpc_drain_server *m)
 
     if (!server) {
         rt_fail(&err, TEC_INVALID, "there is no server '%s'", m->server);
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
         return;
     }
     track_drain(s->pool, now_of(s), server, m->on != 0);
@@ -411,14 +442,31 @@ static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
         return true;
     case RPC_KIND_request: on_request(peer, &m->request); return true;
     case RPC_KIND_withdraw: on_withdraw(peer, m->withdraw.number); return true;
+    case RPC_KIND_position: on_position(peer, m->position.number); return true;
     case RPC_KIND_renew: on_renew(peer, m->renew.lease); return true;
     case RPC_KIND_give_back: on_give_back(peer, m->give_back.lease); return true;
+    case RPC_KIND_relay: track_on_relay(peer, m->relay.lease); return true;
+    case RPC_KIND_arrive: track_on_arrive(peer, m->arrive.token); return true;
     case RPC_KIND_set_aside: on_set_aside(peer, &m->set_aside); return true;
     case RPC_KIND_drain_server: on_drain_server(peer, &m->drain_server); return true;
     case RPC_KIND_inquire: track_report(peer, m->inquire.from); return true;
-    case RPC_KIND_goodbye: return true;
+    case RPC_KIND_goodbye: peer->leaves = true; return true;
     default: return false;
     }
+}
+
+/* The key lacks the role for a message: the answer is that of the message, where it has one of its own. */
+static void deny(track_peer *peer, const rpc_frame *f, const rpc_any *m)
+{
+    tec_error err = {0};
+
+    rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
+            f->row->record->name);
+    track_log(peer->service, "%s: %s", rpc_conn_peer(peer->conn), err.text);
+    if (f->kind == RPC_KIND_request)
+        say_refused(peer, m->request.number, err.status, err.text);
+    else
+        track_say_failure(peer, &err);
 }
 
 /* Checks the role of the key, decodes and hands on; a message that has no business here ends the connection.
@@ -431,21 +479,17 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
     tec_error err = {0};
     rpc_any m;
 
-    if (!(f->row->roles & rpc_link_roles(rpc_conn_link(c)))) {
-        rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
-                f->row->record->name);
-        track_log(peer->service, "%s: %s", rpc_conn_peer(c), err.text);
-        say_failure(peer, &err);
-        return;
-    }
+    bool allowed = (f->row->roles & rpc_link_roles(rpc_conn_link(c))) != 0;
     if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
         rt_fail(&err, TEC_PROTOCOL, "message '%s' is garbled", f->row->record->name);
+    else if (!allowed)
+        deny(peer, f, &m);
     else if (!dispatch(peer, f->kind, &m))
         rt_fail(&err, TEC_PROTOCOL, "message '%s' is nothing for a tracker: a server takes it",
                 f->row->record->name);
     rt_arena_free(&arena);
     if (err.status != TEC_OK) {
-        say_failure(peer, &err);
+        track_say_failure(peer, &err);
         rpc_conn_close(c, err.status, err.text);
     }
 }
@@ -500,6 +544,7 @@ static void on_closed(rpc_conn *c, const tec_error *why)
         return;
     }
     track_forget_dial(peer);
+    track_forget_relays(peer);
     while (peer->waits) {
         track_wait *w = peer->waits;
 
@@ -512,6 +557,8 @@ static void on_closed(rpc_conn *c, const tec_error *why)
         peer->server->user = NULL;
         s->n_servers--;
         track_lose(s->pool, now_of(s), peer->server, why->text);
+        if (peer->leaves) /* it signed off: nobody waits for it */
+            track_forget(s->pool, peer->server);
     }
     *(peer->before ? &peer->before->next : &s->peers) = peer->next;
     if (peer->next)
@@ -558,6 +605,7 @@ static void on_tick(void *user)
     track_service *s = user;
 
     track_advance(s->pool, now_of(s));
+    track_expire_relays(s);
 }
 
 /* ---- life ---- */

@@ -29,6 +29,9 @@ typedef struct {
     bool (*find)(void *user, const uint8_t id[RPC_ID_BYTES], rpc_grant *grant); /* as of rpc_link_options */
     /* Whether the key may serve, or ask for, devices of this class; NULL: it may. */
     bool (*allows)(void *user, const uint8_t id[RPC_ID_BYTES], const char *class);
+    /* The user that a request of this key counts for, where it asks for `wanted` ("": the key's own), in
+     * `to`; false: the key is not for that user. NULL: it is for any. */
+    bool (*user_of)(void *user, const uint8_t id[RPC_ID_BYTES], const char *wanted, char *to, size_t size);
     void (*log)(void *user, const char *line); /* NULL: nothing is logged */
     void *user;
     const char *program;

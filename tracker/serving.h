@@ -20,6 +20,7 @@ struct track_peer {
     rpc_conn *conn;
     rpc_id_text id;
     track_server *server; /* that announced itself here */
+    bool leaves;          /* said goodbye */
     bool wants_dial;      /* in the service's list */
     rpc_conn *dialling;
     int64_t dialled_at;
@@ -28,6 +29,13 @@ struct track_peer {
     track_wait *waits;
     track_peer *before, *next;
 };
+
+/* A client that waits for a connection of its server, which cannot be dialled. */
+typedef struct track_relay {
+    int64_t token, lease, until;
+    track_peer *client, *server;
+    struct track_relay *next;
+} track_relay;
 
 struct track_service {
     rpc_loop *loop;
@@ -40,16 +48,24 @@ struct track_service {
     int n_peers, n_servers;
     track_peer *first_dial, *last_dial;
     int dials; /* under way */
+    track_relay *relays;
+    int64_t relayed; /* joined, since the start */
     int64_t began;
     bool draining;
     char trouble[600]; /* why the state is not stored; empty: it is */
     int64_t store_again_at;
 };
 
+void track_say_failure(track_peer *peer, const tec_error *err);
 void track_log(const track_service *s, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* dial.c: dials the peer's server back, when others have been. */
 void track_dial_back(track_peer *peer);
 void track_forget_dial(track_peer *peer);
+/* relay.c */
+void track_on_relay(track_peer *peer, int64_t lease);
+void track_on_arrive(track_peer *peer, int64_t token);
+void track_forget_relays(const track_peer *peer); /* that goes */
+void track_expire_relays(track_service *s);
 /* report.c */
 void track_report(track_peer *peer, int64_t from);
 

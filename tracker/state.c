@@ -37,7 +37,10 @@ static const char schema[] =
     " user TEXT NOT NULL, job TEXT NOT NULL, owner TEXT NOT NULL, priority INTEGER NOT NULL,"
     " term_ms INTEGER NOT NULL);";
 
-/* `next_lease` is stored with each commit, so that a number is never given twice, even if its lease ended. */
+/* The log is taken into the file long before it is as large as a small disk. */
+static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                               "PRAGMA wal_autocheckpoint = 64; PRAGMA journal_size_limit = 262144";
+
 struct track_state {
     sqlite3 *db;
     char *path;
@@ -137,8 +140,8 @@ track_state *track_state_open(const char *path, tec_error *err)
     int rc = sqlite3_open(path, &s->db);
     if (rc != SQLITE_OK)
         fail(s, err, rc);
-    else if (settle_schema(s, err) && run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", err) &&
-             prepare(s, err) && number(s, "SELECT next_lease FROM numbers", &s->next_lease, err))
+    else if (settle_schema(s, err) && run(s, settings, err) && prepare(s, err) &&
+             number(s, "SELECT next_lease FROM numbers", &s->next_lease, err))
         return s;
     track_state_close(s);
     return NULL;
@@ -322,12 +325,13 @@ bool track_state_commit(track_state *s, tec_error *err)
     return false;
 }
 
-/* The tables are emptied and filled in one transaction: a kill in between leaves the old ones. Classes are
- * only added to: their rows are never deleted. */
+/* The tables are emptied and filled in one transaction: a kill in between leaves the old ones. The log goes
+ * first, because it may be what has filled the disk. */
 bool track_state_rewrite(track_state *s, const track_pool *p, tec_error *err)
 {
     if (!sqlite3_get_autocommit(s->db))
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
     s->is_open = false;
     s->failed = (tec_error){0};
     begin(s, SET_NEXT);

@@ -70,6 +70,8 @@ void run_put_answer(rt_bytes *b, const run_answer *a)
     run_put_f64(b, a->load_seconds);
     run_put_f64(b, a->check_seconds);
     run_put_f64(b, a->timed_seconds);
+    run_put_i64(b, a->clock_mhz);
+    run_put_f64(b, a->temperature);
     run_put_i64(b, a->n_costs);
     for (int m = 0; m < RUN_MODULES; m++)
         for (int i = 0; i < a->n_costs; i++)
@@ -87,6 +89,8 @@ bool run_get_answer(run_reader *r, run_answer *a, double *costs)
     a->load_seconds = run_get_f64(r);
     a->check_seconds = run_get_f64(r);
     a->timed_seconds = run_get_f64(r);
+    a->clock_mhz = run_get_count(r, 1 << 20, 0);
+    a->temperature = run_get_f64(r);
     a->n_costs = (int)run_get_count(r, RUN_MAX_COSTS, 16);
     for (int m = 0; m < RUN_MODULES; m++) {
         a->costs[m] = costs + (size_t)m * RUN_MAX_COSTS;

@@ -61,7 +61,9 @@ typedef struct {
     const char *stage, *kind; /* "load", "check", "run"; "memory", "error", "wrong answer" */
     const char *error;
     double load_seconds, check_seconds, timed_seconds;
-    int n_costs; /* of each module */
+    int64_t clock_mhz;  /* of the core that measured, behind the last call; 0: unknown */
+    double temperature; /* degrees Celsius, at the same time; 0: unknown */
+    int n_costs;        /* of each module */
     const double *costs[RUN_MODULES];
 } run_answer;
 

@@ -74,15 +74,81 @@ typedef struct {
 /* What the server offers: until the next tec_rpc_list, and as long as the connection. NULL: failed. */
 TEC_API const tec_rpc_offer *tec_rpc_list(tec_rpc *c, bool refresh, tec_error *err);
 
+/* ---- leases: devices of a pool, asked from its tracker ----
+ *
+ *     tec_rpc *tracker = tec_rpc_connect("tracker:9190", &(tec_rpc_options){.key_file = "pool.keys"}, &err);
+ *     tec_rpc_lease *l = tec_rpc_request(tracker, &(tec_rpc_lease_options){.device_class = "rpi4"}, &err);
+ *     while (tec_rpc_wait(l, 1, &err) == TEC_RPC_WAITING)
+ *         if (tec_rpc_queue_of(l, &q)) printf("waiting: %lld ahead of you\n", (long long)q.ahead);
+ *     tec_rpc *server = tec_rpc_connect_leased(l, NULL, &err);
+ *     tec_rpc_session *s = tec_rpc_open(server, NULL, &err);           // on the leased device
+ *     ...
+ *     tec_rpc_close(s);  tec_rpc_disconnect(server);  tec_rpc_give_back(l);  tec_rpc_disconnect(tracker);
+ *
+ * The library's thread renews a lease for as long as the connection to the tracker is there. Where the
+ * tracker is gone, the thread dials it again every second, and then renews each lease and repeats each
+ * request; a lease outlives its tracker. A connection to a tracker may have many requests and leases.
+ */
+
+typedef struct tec_rpc_lease tec_rpc_lease;
+
+typedef struct {
+    const char *device_class; /* needed */
+    const char *user;         /* whose share of the class it counts for; NULL: the user of the key */
+    const char *job;          /* whose share of the user's it counts for; NULL: the program's name */
+    int priority;             /* of the job: 1 to 100; 0: 10 */
+    const char *prefer;       /* "SERVER/DEVICE" to take if it is free; NULL: any */
+    double term_seconds;      /* how long the lease lasts without being renewed; 0: as the tracker has it */
+} tec_rpc_lease_options;
+
+typedef enum { TEC_RPC_FAILED, TEC_RPC_WAITING, TEC_RPC_GRANTED } tec_rpc_lease_state;
+
+/* Asks, and does not wait for the grant. Given back by tec_rpc_give_back, granted or not. */
+TEC_API TEC_GIVE tec_rpc_lease *tec_rpc_request(tec_rpc *tracker, const tec_rpc_lease_options *options,
+                                                tec_error *err);
+/* Waits up to so many seconds (0: only looks) for the grant; TEC_RPC_FAILED with the reason: the request was
+ * refused, or the lease has ended. On a lease that was granted it tells whether the lease is still there. */
+TEC_API tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *l, double seconds, tec_error *err);
+
+typedef struct {
+    int64_t ahead;   /* requests that are likely served before this one */
+    int64_t devices; /* of the class, those in service */
+    int64_t leased;  /* of these */
+    double waited_s;
+} tec_rpc_queue;
+
+/* How a request that waits stood when the tracker last told, a second ago or so; false: not told yet, or not
+ * waiting. */
+TEC_API bool tec_rpc_queue_of(tec_rpc_lease *l, tec_rpc_queue *out);
+
+typedef struct {
+    int64_t number;
+    const char *server, *address, *device, *device_class;
+} tec_rpc_grant_info;
+
+/* What was granted; valid as long as the lease. False: nothing was. */
+TEC_API bool tec_rpc_granted(const tec_rpc_lease *l, tec_rpc_grant_info *out);
+/* Renews now, and waits for the tracker's word; false: the lease is over. */
+TEC_API bool tec_rpc_renew(tec_rpc_lease *l, tec_error *err);
+/* Ends the lease, or withdraws the request. NULL is legal. Before its tracker is disconnected. */
+TEC_API void tec_rpc_give_back(TEC_TAKE tec_rpc_lease *l);
+/* A connection to the server of the lease, with the key of the tracker's connection; options may be NULL, and
+ * their key is not looked at. */
+TEC_API TEC_GIVE tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *l, const tec_rpc_options *options,
+                                                 tec_error *err);
+/* Tells the tracker that the leased device is not to be given to anybody, with the reason. */
+TEC_API bool tec_rpc_set_aside(tec_rpc_lease *l, const char *reason, tec_error *err);
+
 /* ---- sessions ---- */
 
 typedef struct tec_rpc_session tec_rpc_session;
 
 typedef struct {
-    const char *device;   /* NULL: "cpu:0" */
+    const char *device;   /* NULL: the device of the connection's lease, or else "cpu:0" */
     const char *label;    /* for the server's log; may be NULL */
     int64_t memory_bytes; /* that it may allocate; 0: as much as the server allows */
     double seconds;       /* limit of each question, kept by the server; 0: as long as it allows */
+    int64_t lease;        /* number of the lease on the device; 0: the one that the connection was made for */
 } tec_rpc_session_options;
 
 /* options may be NULL. */

@@ -26,6 +26,9 @@
 
 #define USUAL_SECONDS 60.0
 
+/* How often the thread that keeps a connection alive looks, with leases and without. */
+enum { LEASE_MS = 100, IDLE_MS = 1000 };
+
 /* ---- states ---- */
 
 /* The first cause is kept with the address before it, and the caller gets the same text. */
@@ -195,7 +198,7 @@ static bool is_for_caller(tec_rpc *c, const rpc_frame *f)
         note_end(c, f);
         return false;
     }
-    return f->kind != RPC_KIND_pong && f->kind != RPC_KIND_goodbye;
+    return f->kind != RPC_KIND_pong && f->kind != RPC_KIND_goodbye && !rpc_take_lease_frame(c, f);
 }
 
 /* The next frame that is here already. */
@@ -249,6 +252,26 @@ bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_
     }
 }
 
+/* One turn: sends, waits for at most so many seconds, takes what has come, and sends what that gave. */
+bool rpc_pump(tec_rpc *c, double seconds, tec_error *err)
+{
+    rpc_frame f;
+    struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->wake, .events = POLLIN}};
+
+    if (c->lost.status != TEC_OK || is_cancelled(c))
+        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
+    if (!send_some(c, err))
+        return false;
+    if (seconds > 0)
+        poll(p, 2, (int)(seconds * 1e3) + 1);
+    if (!receive_some(c, err))
+        return false;
+    rpc_event e = next_here(c, &f, err);
+    if (e == RPC_FRAME)
+        return rpc_lose(c, TEC_PROTOCOL, "the server spoke without being asked", err);
+    return e != RPC_BROKEN && send_some(c, err);
+}
+
 /* ---- answers ---- */
 
 /* What was wrong, and what a session's process printed last. */
@@ -278,6 +301,7 @@ bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind w
     rt_arena_free(&c->arena);
     if (!rpc_decode(&c->message, (uint32_t)f->kind, f->body, f->n, rpc_link_version(c->link), &c->arena))
         return rpc_lose(c, TEC_PROTOCOL, "the server's answer is garbled", err);
+    c->signal = f->kind == wanted ? 0 : (int)c->message.failure.signal;
     return f->kind == wanted || take_failure(&c->message.failure, fatal, err);
 }
 
@@ -301,17 +325,12 @@ static void *keep_alive(void *user)
     struct pollfd p = {.fd = c->wake, .events = POLLIN};
 
     while (!is_ending(c) && !is_cancelled(c)) {
-        rpc_frame f;
-
-        poll(&p, 1, 1000);
+        poll(&p, 1, __atomic_load_n(&c->leases, __ATOMIC_RELAXED) ? LEASE_MS : IDLE_MS);
         if (is_ending(c) || pthread_mutex_trylock(&c->lock) != 0)
             continue;
-        if (c->lost.status == TEC_OK && receive_some(c, NULL)) {
-            if (next_here(c, &f, NULL) == RPC_FRAME)
-                rpc_lose(c, TEC_PROTOCOL, "the server spoke without being asked", NULL);
-            else
-                send_some(c, NULL);
-        }
+        if (c->lost.status == TEC_OK)
+            rpc_pump(c, 0, NULL);
+        rpc_keep_leases(c);
         pthread_mutex_unlock(&c->lock);
     }
     return NULL;
@@ -407,8 +426,7 @@ static bool shake_hands(tec_rpc *c, tec_error *err)
     return true;
 }
 
-/* The file is read for one row and given back: the other secrets do not stay in memory. */
-static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
+static bool read_key(rpc_key *key, const tec_rpc_options *o, tec_error *err)
 {
     rpc_keys keys;
 
@@ -418,32 +436,68 @@ static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
         return false;
     const rpc_key_row *row = rpc_keys_pick(&keys, o->key, err);
     if (row)
-        c->key = row->key;
+        *key = row->key;
     rpc_keys_free(&keys);
     return row != NULL;
 }
 
-/* Connection, handshake, and the thread that keeps the connection alive, in this order; all of them or none.
- *
- * Whatever was made is undone by tec_rpc_disconnect, which looks at what is there. */
-tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, tec_error *err)
+static bool make_link(tec_rpc *c, tec_error *err)
 {
-    tec_rpc *c = address ? rt_alloc(sizeof *c, err) : NULL;
+    rpc_link_free(c->link);
+    c->link = rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err);
+    return c->link != NULL;
+}
 
-    if (!c) {
-        rt_fail(err, TEC_INVALID, "no address to connect to");
-        return NULL;
-    }
+/* The tracker joins this connection with one of the server. What follows is a handshake with the server,
+ * which the tracker forwards: the tracker does not have the keys that come of it. */
+static bool be_relayed(tec_rpc *c, tec_error *err)
+{
+    bool fatal;
+    bool good = rpc_link_send(c->link, 0, RPC_KIND_relay, &(rpc_relay){c->lease}) &&
+                rpc_await_answer(c, 0, RPC_KIND_joined, &fatal, err);
+
+    rt_arena_free(&c->arena);
+    return good && make_link(c, err) && shake_hands(c, err);
+}
+
+/* Link, connection and handshake, with the key that the connection has. */
+static bool open_link(tec_rpc *c, tec_error *err)
+{
+    return make_link(c, err) && dial(c, err) && shake_hands(c, err) && (!c->relayed || be_relayed(c, err));
+}
+
+bool rpc_reconnect(tec_rpc *c, tec_error *err)
+{
+    if (c->fd >= 0)
+        close(c->fd);
     c->fd = -1;
+    c->lost = (tec_error){0};
+    if (open_link(c, err))
+        return true;
+    rt_fail(&c->lost, err->status, "%s", err->text);
+    return false;
+}
+
+/* Connection, handshake, and the thread that keeps the connection alive, in this order; all of them or none.
+ * */
+tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
+                          const tec_rpc_options *options, tec_error *err)
+{
+    tec_rpc *c = rt_alloc(sizeof *c, err);
+
+    if (!c)
+        return NULL;
+    c->fd = -1;
+    c->key = *key;
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&c->lock, NULL);
     snprintf(c->address, sizeof c->address, "%s", address);
     snprintf(c->program, sizeof c->program, "%s", options && options->program ? options->program : "tec");
     c->seconds = options && options->seconds > 0 ? options->seconds : USUAL_SECONDS;
     c->deadline = tec_clock() + c->seconds;
-    bool good = c->wake >= 0 && read_key(c, options, err);
-    c->link = good ? rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err) : NULL;
-    good = c->link && dial(c, err) && shake_hands(c, err);
+    c->lease = relayed;
+    c->relayed = relayed != 0;
+    bool good = c->wake >= 0 && open_link(c, err);
     c->has_keeper = good && pthread_create(&c->keeper, NULL, keep_alive, c) == 0;
     if (good && !c->has_keeper)
         rt_fail(err, TEC_NO_MEMORY, "no thread to keep the connection alive");
@@ -451,6 +505,21 @@ tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, te
         return c;
     tec_rpc_disconnect(c);
     return NULL;
+}
+
+tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, tec_error *err)
+{
+    rpc_key key;
+
+    if (!address) {
+        rt_fail(err, TEC_INVALID, "no address to connect to");
+        return NULL;
+    }
+    if (!read_key(&key, options, err))
+        return NULL;
+    tec_rpc *c = rpc_connect_with(address, 0, &key, options, err);
+    sodium_memzero(&key, sizeof key);
+    return c;
 }
 
 /* The thread goes first, since it uses all the rest; the key is wiped. */

@@ -23,8 +23,15 @@ struct tec_rpc {
     double seconds, deadline;
     bool cancelled, ending; /* atomic */
     tec_error lost;         /* why the connection is of no more use */
+    int signal;             /* of the last failure: that ended its session; 0: none did */
     uint32_t asking;        /* the stream whose answer a call waits for; 0: none, or the connection's own */
     tec_rpc_session *sessions;
+    tec_rpc_lease *leases; /* requests and leases of a tracker's connection */
+    int64_t last_request;
+    double dial_again; /* when a tracker that was lost is dialled next */
+    int64_t lease;     /* that this connection to a server was made for; 0: none */
+    bool relayed;      /* the address is of a tracker that relays to the server */
+    char leased_device[64];
     rt_arena list_arena;
     tec_rpc_offer offer;
     rpc_any message; /* of the last answer, in `arena` */
@@ -36,6 +43,23 @@ struct tec_rpc_session {
     uint32_t stream;
     tec_error over; /* why this session is; TEC_OK: it is not */
     tec_rpc_session *next;
+};
+
+/* A request to a tracker, and what became of it. */
+struct tec_rpc_lease {
+    tec_rpc *c;
+    int64_t request; /* its number on the connection */
+    tec_rpc_lease_state state;
+    tec_error over; /* why it failed */
+    char *device_class, *user, *job, *prefer;
+    int64_t priority, term_ms;
+    int64_t number; /* of the lease that was granted */
+    char server[256], address[300], device[64];
+    double asked_at, renew_at, look_at; /* look_at: when the tracker is asked how the request stands */
+    bool answered;                      /* what was asked last has its answer */
+    bool has_queue;
+    tec_rpc_queue queue;
+    tec_rpc_lease *next;
 };
 
 /* Takes the connection and starts the clock; false: it is of no use. rpc_end follows in both cases. */
@@ -52,6 +76,22 @@ bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal,
 /* Takes a frame as an answer. */
 bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
                      tec_error *err);
+/* A question of a session without data: the answer in s->c->message. rpc_end follows where it is true. */
+bool rpc_ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err);
 bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err);
+/* Deals with what is here and sends what waits, for at most so many seconds of waiting; false: the connection
+ * is lost. A frame for a caller that nobody waits for ends the connection. */
+bool rpc_pump(tec_rpc *c, double seconds, tec_error *err);
+/* Makes a connection that was lost anew, with its key. */
+bool rpc_reconnect(tec_rpc *c, tec_error *err);
+/* A connection with a key that is at hand, to a server, or to the server of a lease (0: none) of the tracker
+ * at this address by its relay. */
+tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
+                          const tec_rpc_options *options, tec_error *err);
+
+/* lease.c: a frame of a tracker that belongs to a lease is taken; the keeper's turn: renewals, dialling a
+ * tracker again. */
+bool rpc_take_lease_frame(tec_rpc *c, const rpc_frame *f);
+void rpc_keep_leases(tec_rpc *c);
 
 #endif

@@ -49,9 +49,8 @@ static bool end(tec_rpc_session *s, bool good, bool fatal, const tec_error *why,
     return good || rt_fail(err, why->status, "%s", why->text);
 }
 
-/* One question without data, and its answer in s->c->message; rpc_end must follow where it is true. Where
- * this is false, the lock has been given back. */
-static bool ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err)
+/* One question without data, and its answer in s->c->message; rpc_end must follow where it is true. */
+bool rpc_ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err)
 {
     tec_error why = {0};
     bool fatal = false;
@@ -68,7 +67,7 @@ static bool ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kin
 /* 0 is no handle, so it can stand for the error. */
 static int64_t ask_for_handle(tec_rpc_session *s, rpc_kind kind, const void *question, tec_error *err)
 {
-    if (!ask(s, kind, question, RPC_KIND_done, err))
+    if (!rpc_ask(s, kind, question, RPC_KIND_done, err))
         return 0;
     int64_t handle = s->c->message.done.handle;
     rpc_end(s->c);
@@ -205,7 +204,7 @@ bool tec_rpc_read(tec_rpc_session *s, int64_t array, const DLTensor *to, tec_err
 {
     tec_error why = {0};
 
-    if (!is_plain(to, err) || !ask(s, RPC_KIND_read, &(rpc_read){array}, RPC_KIND_contents, err))
+    if (!is_plain(to, err) || !rpc_ask(s, RPC_KIND_read, &(rpc_read){array}, RPC_KIND_contents, err))
         return false;
     int64_t n = s->c->message.contents.size;
     bool good = n == tec_tensor_bytes(to)
@@ -222,7 +221,7 @@ tec_array *tec_rpc_fetch(tec_rpc_session *s, int64_t executor, int output, tec_e
 {
     tec_error why = {0};
 
-    if (!ask(s, RPC_KIND_fetch, &(rpc_fetch){executor, output}, RPC_KIND_contents, err))
+    if (!rpc_ask(s, RPC_KIND_fetch, &(rpc_fetch){executor, output}, RPC_KIND_contents, err))
         return NULL;
     const rpc_contents *m = &s->c->message.contents;
     DLDataType t = {(uint8_t)m->code, (uint8_t)m->bits, 1};
@@ -263,7 +262,7 @@ bool tec_rpc_call(tec_rpc_session *s, const tec_rpc_call_options *o, double *sec
     if (!o)
         return rt_fail(err, TEC_INVALID, "no function to call");
     const rpc_call m = {o->module, o->function ? o->function : "", {o->arrays, o->n}, o->threads};
-    return ask(s, RPC_KIND_call, &m, RPC_KIND_called, err) && take_seconds(s, seconds);
+    return rpc_ask(s, RPC_KIND_call, &m, RPC_KIND_called, err) && take_seconds(s, seconds);
 }
 
 /* Copies field by field: the wire's structs are of the protocol, the public ones of the C API. */
@@ -284,7 +283,7 @@ bool tec_rpc_time(tec_rpc_session *s, const tec_rpc_call_options *o, const tec_t
                         .max_repeats = t.max_repeats,
                         .warm_up = t.warmup,
                         .flush_bytes = t.flush_bytes};
-    if (!ask(s, RPC_KIND_time, &m, RPC_KIND_timed, err))
+    if (!rpc_ask(s, RPC_KIND_time, &m, RPC_KIND_timed, err))
         return false;
     const rpc_timed *a = &s->c->message.timed;
     *out = (tec_timing){.min_s = a->min_s,
@@ -311,7 +310,7 @@ bool tec_rpc_feed(tec_rpc_session *s, int64_t executor, int input, int64_t array
 
 bool tec_rpc_run(tec_rpc_session *s, int64_t executor, double *seconds, tec_error *err)
 {
-    return ask(s, RPC_KIND_run, &(rpc_run){executor}, RPC_KIND_called, err) && take_seconds(s, seconds);
+    return rpc_ask(s, RPC_KIND_run, &(rpc_run){executor}, RPC_KIND_called, err) && take_seconds(s, seconds);
 }
 
 /* ---- life ---- */
@@ -335,7 +334,9 @@ tec_rpc_session *tec_rpc_open(tec_rpc *c, const tec_rpc_session_options *options
     if (good && !s->stream)
         good = rt_fail(&why, TEC_REFUSED, "a connection has at most %d sessions", RPC_MOST_STREAMS);
     c->asking = s->stream;
-    const rpc_open m = {o.device ? o.device : "cpu:0", o.label ? o.label : "", o.memory_bytes, o.seconds};
+    const char *device = o.device ? o.device : c->lease ? c->leased_device : "cpu:0";
+    const rpc_open m = {device, o.label ? o.label : "", o.memory_bytes, o.seconds,
+                        o.lease ? o.lease : c->lease};
     good = good && rpc_link_send(c->link, s->stream, RPC_KIND_open, &m) &&
            rpc_await_answer(c, s->stream, RPC_KIND_opened, &fatal, &why);
     if (good) {

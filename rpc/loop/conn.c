@@ -23,7 +23,9 @@ enum {
     PING_MS = 15000,
     SILENT_MS = 45000,
     MOST_WRITTEN = 1 << 18,
-    SPARE_REFUSALS = 64
+    SPARE_REFUSALS = 64,
+    MOST_FORWARDED =
+        1 << 20 /* bytes that wait at one of two joined connections before the other one is not read */
 };
 
 static bool is_alive(const rpc_conn *c)
@@ -31,9 +33,7 @@ static bool is_alive(const rpc_conn *c)
     return c->state <= RPC_FINISHING;
 }
 
-/* Puts the connection on the loop's list of those to settle, at most once. One that is closing has nothing to
- * settle. */
-static void mark(rpc_conn *c)
+void rpc_conn_mark(rpc_conn *c)
 {
     if (c->is_dirty || c->state == RPC_CLOSING)
         return;
@@ -50,7 +50,8 @@ static void end(rpc_conn *c, tec_status status, const char *why)
     c->why.status = status;
     snprintf(c->why.text, sizeof c->why.text, "%s", why);
     c->state = RPC_ENDING;
-    mark(c);
+    rpc_conn_part(c);
+    rpc_conn_mark(c);
 }
 
 /* ---- the end ---- */
@@ -122,7 +123,8 @@ void rpc_conn_close(rpc_conn *c, tec_status status, const char *why)
     } else if (c->state == RPC_OPEN) {
         c->state = RPC_FINISHING;
         snprintf(c->why.text, sizeof c->why.text, "%s", why);
-        mark(c);
+        rpc_conn_part(c);
+        rpc_conn_mark(c);
     }
 }
 
@@ -130,8 +132,7 @@ void rpc_conn_close(rpc_conn *c, tec_status status, const char *why)
 
 static void on_time(uv_timer_t *handle);
 
-/* One timer serves the handshake, the pings and the silence: only one of them is waited for at a time. */
-static void wake_in(rpc_conn *c, int64_t ms)
+void rpc_conn_start_clock(rpc_conn *c, int64_t ms)
 {
     uv_timer_start(&c->timer, on_time, (uint64_t)(ms > 1 ? ms : 1), 0);
 }
@@ -154,12 +155,12 @@ static void on_time(uv_timer_t *handle)
     } else if (silent >= c->silent_ms) {
         snprintf(text, sizeof text, "the other side was silent for %g s", c->silent_ms / 1e3);
         end(c, TEC_LOST, text);
-    } else if (silent >= c->ping_ms && !c->asked) {
+    } else if (silent >= c->ping_ms && !c->asked && !c->is_joined) {
         c->asked = true;
         rpc_conn_send(c, 0, RPC_KIND_ping, &(rpc_ping){now});
-        wake_in(c, c->silent_ms - silent);
+        rpc_conn_start_clock(c, c->silent_ms - silent);
     } else {
-        wake_in(c, (c->asked ? c->silent_ms : c->ping_ms) - silent);
+        rpc_conn_start_clock(c, (c->asked || c->is_joined ? c->silent_ms : c->ping_ms) - silent);
     }
 }
 
@@ -169,7 +170,7 @@ static void note_life(rpc_conn *c)
     c->heard_at = rpc_loop_now(c->loop);
     if (c->asked) { /* the timer waits for the end of the silence, which is over */
         c->asked = false;
-        wake_in(c, c->ping_ms);
+        rpc_conn_start_clock(c, c->ping_ms);
     }
 }
 
@@ -208,23 +209,31 @@ static void deliver(rpc_conn *c)
     rpc_event event = RPC_FRAME;
     rpc_frame f;
 
+    if (c->is_joined) {
+        rpc_conn_forward(c);
+        return;
+    }
     while (event == RPC_FRAME && is_alive(c) && !c->paused) {
         event = rpc_link_next(c->link, &f);
         if (!c->was_ready && rpc_link_ready(c->link)) {
             c->was_ready = true;
             note_life(c);
-            wake_in(c, c->ping_ms);
+            rpc_conn_start_clock(c, c->ping_ms);
             if (c->events->ready)
                 c->events->ready(c);
         }
         if (event == RPC_FRAME && is_alive(c))
             hand_on(c, &f);
+        if (c->is_joined) {
+            rpc_conn_forward(c);
+            return;
+        }
     }
     if (event == RPC_BROKEN && is_alive(c))
         end_broken(c);
     if (c->was_ready && is_alive(c) && c->events->arrived)
         c->events->arrived(c);
-    mark(c);
+    rpc_conn_mark(c);
 }
 
 /* At most a megabyte at once, so that one fast connection does not keep the others waiting. */
@@ -265,7 +274,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
  * without bound. */
 static void start_or_stop_reading(rpc_conn *c)
 {
-    bool wanted = is_alive(c) && !c->paused && rpc_conn_waiting(c) <= RPC_MOST_OUTPUT;
+    bool choked = c->twin && rpc_conn_waiting(c->twin) > MOST_FORWARDED;
+    bool wanted = is_alive(c) && !c->paused && !choked && rpc_conn_waiting(c) <= RPC_MOST_OUTPUT;
 
     if (wanted == c->reading)
         return;
@@ -279,7 +289,7 @@ static void start_or_stop_reading(rpc_conn *c)
 void rpc_conn_pause(rpc_conn *c, bool paused)
 {
     c->paused = paused;
-    mark(c);
+    rpc_conn_mark(c);
 }
 
 /* ---- writing ---- */
@@ -297,7 +307,7 @@ static void on_written(uv_write_t *request, int status)
         c->heard_at = rpc_loop_now(c->loop);
     else if (status != UV_ECANCELED)
         end(c, TEC_LOST, "the other side takes no more bytes");
-    mark(c);
+    rpc_conn_mark(c);
 }
 
 /* The system takes no more now: libuv writes a copy when the system does, because the link's output moves.
@@ -373,6 +383,8 @@ void rpc_conn_settle(rpc_conn *c)
         return;
     }
     start_or_stop_reading(c);
+    if (c->twin && c->twin->state == RPC_OPEN)
+        start_or_stop_reading(c->twin);
     if (!rpc_conn_waiting(c) && !c->told_written) {
         c->told_written = true;
         if (c->was_ready && c->events->written)
@@ -412,7 +424,7 @@ static rpc_conn *new_conn(rpc_loop *loop, const rpc_conn_options *o, const rpc_l
     if (c->next)
         c->next->before = c;
     loop->conns = c;
-    wake_in(c, c->handshake_ms);
+    rpc_conn_start_clock(c, c->handshake_ms);
     return c;
 }
 
@@ -427,7 +439,7 @@ static void begin_talk(rpc_conn *c)
         rpc_show_address((struct sockaddr *)&sa, c->peer, sizeof c->peer);
     c->state = RPC_OPEN;
     c->talking = true;
-    mark(c);
+    rpc_conn_mark(c);
 }
 
 static void on_refused(uv_handle_t *h)
@@ -615,7 +627,7 @@ bool rpc_conn_send(rpc_conn *c, uint32_t stream, rpc_kind kind, const void *mess
 {
     bool sent = c->state == RPC_OPEN && rpc_link_send(c->link, stream, kind, message);
 
-    mark(c);
+    rpc_conn_mark(c);
     return sent;
 }
 
@@ -623,7 +635,7 @@ bool rpc_conn_send_piece(rpc_conn *c, uint32_t stream, const void *piece, size_t
 {
     bool sent = c->state == RPC_OPEN && rpc_link_send_piece(c->link, stream, piece, n);
 
-    mark(c);
+    rpc_conn_mark(c);
     return sent;
 }
 
@@ -631,10 +643,10 @@ void rpc_conn_consumed(rpc_conn *c, uint32_t stream, size_t n)
 {
     if (is_alive(c))
         rpc_link_consumed(c->link, stream, n);
-    mark(c);
+    rpc_conn_mark(c);
 }
 
 void rpc_conn_flush(rpc_conn *c)
 {
-    mark(c);
+    rpc_conn_mark(c);
 }

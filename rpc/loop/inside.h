@@ -16,6 +16,7 @@ struct rpc_loop {
     rpc_conn *dirty; /* those with something to do before the loop sleeps */
     rpc_listener *listeners;
     bool stopping;
+    int64_t shift, clock, now; /* clock: as read last; now: what rpc_loop_now gave */
 };
 
 struct rpc_listener {
@@ -55,6 +56,8 @@ struct rpc_conn {
     struct addrinfo *addresses, *next_address; /* of a name that is being dialled */
     uint8_t *writing;                          /* bytes that a write request holds */
     size_t n_writing;
+    rpc_conn *twin; /* joined with this one; is_joined stays when it is gone */
+    bool is_joined;
     int handshake_ms, ping_ms, silent_ms;
     int64_t heard_at;
     tec_error why;
@@ -66,6 +69,13 @@ struct rpc_conn {
 void rpc_accept(rpc_listener *l);
 /* conn.c: all that a connection has to do before the loop sleeps. */
 void rpc_conn_settle(rpc_conn *c);
+/* conn.c: has something to do before the loop sleeps. */
+void rpc_conn_mark(rpc_conn *c);
+/* conn.c: calls the time of a silent side, or of the handshake, from now on. */
+void rpc_conn_start_clock(rpc_conn *c, int64_t ms);
+/* relay.c: what came for the other one of two that are joined. */
+void rpc_conn_forward(rpc_conn *c);
+void rpc_conn_part(rpc_conn *c); /* this one ends */
 void rpc_release_listener(rpc_listener *l);
 void rpc_show_address(const struct sockaddr *sa, char *to, size_t size);
 

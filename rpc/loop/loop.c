@@ -129,7 +129,17 @@ struct uv_loop_s *rpc_loop_uv(rpc_loop *l)
 
 int64_t rpc_loop_now(rpc_loop *l)
 {
-    return (int64_t)uv_now(&l->uv);
+    int64_t clock = (int64_t)uv_now(&l->uv) + l->shift;
+
+    if (clock > l->clock)
+        l->now += clock - l->clock;
+    l->clock = clock;
+    return l->now;
+}
+
+void rpc_loop_shift_clock(rpc_loop *l, int64_t ms)
+{
+    l->shift += ms;
 }
 
 /* ---- timers and signals ---- */

@@ -70,7 +70,11 @@ bool rpc_loop_free(rpc_loop *l);
 /* Called before each sleep, ahead of the output: what must be stored before others hear of it. One a loop. */
 void rpc_loop_before_sleep(rpc_loop *l, void (*call)(void *user), void *user);
 struct uv_loop_s *rpc_loop_uv(rpc_loop *l); /* for handles that this header does not have; theirs to close */
-int64_t rpc_loop_now(rpc_loop *l);          /* milliseconds of a clock that never goes back */
+/* Milliseconds that never go back: where the system's clock does, the time stands still at that moment alone.
+ */
+int64_t rpc_loop_now(rpc_loop *l);
+/* Sets the clock that rpc_loop_now reads by so many milliseconds, for tests: back or forth. */
+void rpc_loop_shift_clock(rpc_loop *l, int64_t ms);
 
 /* Calls once after `ms`, and then every `every_ms` (0: no more). NULL: no memory. */
 rpc_timer *rpc_timer_start(rpc_loop *l, int64_t ms, int64_t every_ms, void (*call)(void *user), void *user);
@@ -106,6 +110,11 @@ void rpc_conn_consumed(rpc_conn *c, uint32_t stream, size_t n);
 void rpc_conn_flush(rpc_conn *c);
 /* No frames are handed on until false: the other side has to wait. */
 void rpc_conn_pause(rpc_conn *c, bool paused);
+/* Joins two connections for good: what one of them reads, the other one writes, unread. They end together. */
+void rpc_conn_join(rpc_conn *a, rpc_conn *b);
+/* Begins anew on the same socket, as a server: with another link, other events and another handshake. What
+ * has come behind the last frame is the first of the new link. False: no memory, and the connection ends. */
+bool rpc_conn_restart(rpc_conn *c, const rpc_conn_options *o);
 /* Closes: at once where `status` is not TEC_OK, else after the output that waits has gone out. `closed` comes
  * later. */
 void rpc_conn_close(rpc_conn *c, tec_status status, const char *why);

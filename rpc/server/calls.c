@@ -8,8 +8,9 @@
 
 #include "rpc/server/inside.h"
 #include "runtime/alloc.h"
+#include "worker/health.h"
 
-enum { MOST_THREADS = 4096, MOST_REPEATS = 1000000 };
+enum { MOST_THREADS = 4096, MOST_REPEATS = 2000000 };
 
 /* ---- functions ---- */
 
@@ -180,8 +181,8 @@ bool rpc_on_time(rpc_session *s, const rpc_time *m)
                                                     .mean_s = t.mean_s,
                                                     .repeats = t.repeats,
                                                     .inner = t.inner,
-                                                    .clock_mhz = rpc_clock_mhz(),
-                                                    .temperature = rpc_temperature()})
+                                                    .clock_mhz = run_clock_mhz(),
+                                                    .temperature = run_temperature()})
                      : rpc_answer_error(s, &j.err);
     rt_arena_free(&arena);
     return sent;

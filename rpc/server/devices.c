@@ -12,6 +12,7 @@
 #include "rpc/server/inside.h"
 #include "runtime/alloc.h"
 #include "runtime/cpu.h"
+#include "worker/health.h"
 
 enum { MOST_DEVICES = 64 };
 
@@ -26,18 +27,6 @@ static int64_t read_number(const char *path)
     char *got = fgets(line, sizeof line, f);
     fclose(f);
     return got ? strtoll(line, NULL, 10) : 0;
-}
-
-/* Of the first core now; the file has kilohertz. */
-int64_t rpc_clock_mhz(void)
-{
-    return read_number("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq") / 1000;
-}
-
-/* In degrees Celsius; the file has thousandths. 0: this machine does not say. */
-double rpc_temperature(void)
-{
-    return (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
 }
 
 /* The largest cache of the first core. The files say "32768K". */
@@ -71,6 +60,7 @@ static void describe_cpu(char *to, size_t size)
 
 /* devices[i] points to the texts of info[i], and missing[i] to that of reasons[i]. */
 typedef struct {
+    char cpu[200];
     tec_device_info info[MOST_DEVICES];
     rpc_device devices[MOST_DEVICES];
     rpc_missing missing[MOST_DEVICES];
@@ -104,14 +94,14 @@ static void add_device(findings *f, const char *kind, int number)
     }
     bool cpu = strcmp(kind, "cpu") == 0;
     f->devices[f->n++] = (rpc_device){.name = i->name,
-                                      .hardware = i->hardware,
+                                      .hardware = cpu && *f->cpu ? f->cpu : i->hardware,
                                       .driver = i->driver,
                                       .memory_bytes = i->memory_bytes,
                                       .shared_bytes = i->shared_bytes,
                                       .units = i->units,
-                                      .clock_mhz = cpu && !i->clock_mhz ? rpc_clock_mhz() : i->clock_mhz,
+                                      .clock_mhz = cpu && !i->clock_mhz ? run_clock_mhz() : i->clock_mhz,
                                       .cache_bytes = cpu ? largest_cache() : 0,
-                                      .temperature = cpu ? rpc_temperature() : 0};
+                                      .temperature = cpu ? run_temperature() : 0};
     tec_device_free(d);
 }
 
@@ -125,6 +115,7 @@ bool rpc_answer_devices(rpc_session *s)
 
     if (!f)
         return false;
+    run_cpu_name(f->cpu, sizeof f->cpu);
     for (int k = 0; (kind = tec_device_kind(k)); k++) {
         tec_error err = {0};
         int n = tec_device_count(kind, &err);

@@ -12,12 +12,14 @@
 #define _GNU_SOURCE /* FTW_PHYS */
 #include "rpc/server/host.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +55,7 @@ struct rpc_host {
     char tail[TAIL + 1], print_buffer[4096];
     size_t n_tail;
     char folder[400];
+    int lock; /* of the folder; -1: there is none */
     tec_error why;
     int signal;
 };
@@ -68,8 +71,40 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
     return 0;
 }
 
-/* Its name has the pid of the server and the number of the session, so that two servers may share a folder.
- * Where the server is root, sessions are nobody, to whom the folder must belong. */
+static void close_lock(rpc_host *h)
+{
+    if (h->lock >= 0)
+        close(h->lock);
+    h->lock = -1;
+}
+
+/* A folder whose lock nobody holds is of a server that was killed. */
+static void sweep_one(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close(fd);
+}
+
+void rpc_host_sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    char path[400];
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, "session-", 8) == 0 &&
+            snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path)
+            sweep_one(path);
+    if (d)
+        closedir(d);
+}
+
+/* The folder is locked for as long as this process lives, so that no other server takes it for a dead one's.
+ */
 static bool make_folder(rpc_host *h, tec_error *err)
 {
     snprintf(h->folder, sizeof h->folder, "%s/session-%ld-%lld", h->o.folder, (long)getpid(),
@@ -78,7 +113,9 @@ static bool make_folder(rpc_host *h, tec_error *err)
         return rt_fail_io(err, h->folder, "make the folder", errno);
     if (geteuid() == 0 && chown(h->folder, NOBODY, NOBODY) != 0)
         return rt_fail_io(err, h->folder, "give the folder away", errno);
-    return true;
+    h->lock = open(h->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (h->lock >= 0 && flock(h->lock, LOCK_EX) == 0) ||
+           rt_fail_io(err, h->folder, "lock the folder", errno);
 }
 
 /* ---- the end ---- */
@@ -89,6 +126,7 @@ static void finish(rpc_host *h)
     rpc_host_end end = {h->why.status, h->signal, h->why.text, h->tail};
 
     nftw(h->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close_lock(h);
     h->o.events->ended(h->o.user, &end);
     rt_free(h->in);
     rt_free(h);
@@ -112,6 +150,8 @@ static void say_why(rpc_host *h, int64_t status, int signal)
                 "a session's process was ended: it made a system call that sessions "
                 "may not make (signal %d, %s)",
                 signal, strsignal(signal));
+    else if (signal == SIGALRM)
+        rt_fail(&h->why, TEC_TIMEOUT, "what was measured did not end within the time of its question");
     else if (signal)
         rt_fail(&h->why, TEC_CRASHED, "a session's process ended by signal %d (%s)", signal,
                 strsignal(signal));
@@ -222,6 +262,7 @@ static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
     case RPC_KIND_done:
     case RPC_KIND_contents:
     case RPC_KIND_called:
+    case RPC_KIND_measured:
     case RPC_KIND_timed: return n <= row->limit && h->waiting > 0;
     case RPC_KIND_data: return n <= (size_t)h->o.session.piece;
     default: return false;
@@ -439,20 +480,20 @@ static bool make_socket(rpc_host *h, int *other, tec_error *err)
     return true;
 }
 
-/* The environment has nothing of the server's; compilers of drivers keep their files in the folder. The same
- * program is started again with other words (rpc_is_session): the server needs no second file, and both ends
- * are of one version. File 0 is empty, 1 and 2 are what is printed, 3 is the socket. The process leads a
- * group of its own, which kill_all needs. Once uv_spawn was called the handle has to be closed, also where
- * the start failed. */
+/* The environment has nothing of the server's; compilers of drivers keep their files in the folder, whose
+ * whole path PoCL wants. */
 static int spawn(rpc_host *h, int socket)
 {
     char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};
-    char *environment[] = {(char *)"PATH=/usr/bin:/bin", (char *)"HOME=.",   (char *)"TMPDIR=.",
-                           (char *)"POCL_CACHE_DIR=.",   (char *)"LC_ALL=C", NULL};
+    char home[sizeof h->folder + 8], tmp[sizeof h->folder + 8], pocl[sizeof h->folder + 16];
+    char *environment[] = {(char *)"PATH=/usr/bin:/bin", home, tmp, pocl, (char *)"LC_ALL=C", NULL};
     uv_stdio_container_t stdio[4] = {
         {.flags = UV_IGNORE}, {0}, {0}, {.flags = UV_INHERIT_FD, .data.fd = socket}};
     int print[2];
 
+    snprintf(home, sizeof home, "HOME=%s", h->folder);
+    snprintf(tmp, sizeof tmp, "TMPDIR=%s", h->folder);
+    snprintf(pocl, sizeof pocl, "POCL_CACHE_DIR=%s", h->folder);
     if (pipe2(print, O_CLOEXEC) != 0)
         return UV_EMFILE;
     uv_pipe_open(&h->print, print[0]);
@@ -484,7 +525,10 @@ rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *e
         return NULL;
     h->loop = loop;
     h->o = *o;
+    h->lock = -1;
     if (!make_folder(h, err)) {
+        rmdir(h->folder);
+        close_lock(h);
         rt_free(h);
         return NULL;
     }

@@ -38,6 +38,8 @@ typedef struct {
     void *user;
 } rpc_host_options;
 
+/* Removes the folders of sessions whose server was killed. */
+void rpc_host_sweep(const char *folder);
 rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *err);
 /* False: too many questions wait. */
 bool rpc_host_question(rpc_host *h, rpc_kind kind, const uint8_t *body, size_t n);

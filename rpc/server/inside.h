@@ -5,6 +5,7 @@
 #include "rpc/message.h"
 #include "rpc/server/session.h"
 #include "tec/device.h"
+#include "worker/bench.h"
 
 typedef enum { RPC_THING_NONE, RPC_THING_MODULE, RPC_THING_ARRAY, RPC_THING_EXECUTOR } rpc_thing_kind;
 
@@ -40,6 +41,7 @@ typedef struct {
 
 typedef struct {
     rpc_session_options o;
+    int socket; /* to the server */
     tec_device *device;
     bool is_cpu;
     rpc_thing *things; /* [n_things]: handle - 1 */
@@ -47,12 +49,16 @@ typedef struct {
     rpc_kept_function kept[RPC_KEPT_FUNCTIONS];
     int next_kept;
     rpc_transfer transfer;
+    run_bench *bench; /* NULL: nothing was measured for a tuner yet */
     int64_t answered;
     bool over;
     rt_bytes body;
 } rpc_session;
 
 /* session.c */
+/* Answers the questions on this session's socket until one of them ends this session, or the socket closes.
+ */
+void rpc_serve_questions(rpc_session *s);
 bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message);
 /* Sends the error as a failure that does not end this session. */
 bool rpc_answer_error(rpc_session *s, const tec_error *err);
@@ -81,9 +87,10 @@ bool rpc_on_fetch(rpc_session *s, const rpc_fetch *m);
 void rpc_forget_functions(rpc_session *s, int64_t module);          /* 0: of all modules */
 int64_t rpc_add_thing(rpc_session *s, rpc_thing t, tec_error *err); /* takes what it holds; 0: failed */
 
+/* measure.c: answers its question. */
+bool rpc_on_measure(rpc_session *s, const rpc_measure *m);
+
 /* devices.c: answers with what this machine offers. */
 bool rpc_answer_devices(rpc_session *s);
-int64_t rpc_clock_mhz(void);  /* of the first core; 0: unknown */
-double rpc_temperature(void); /* degrees Celsius; 0: unknown */
 
 #endif

@@ -18,9 +18,10 @@
 
 typedef struct {
     const char *listen, *key_file, *device_class, *folder, *config;
+    const char *tracker, *name, *announce, *tracker_key;
     int64_t sessions, memory_mib, output_kib;
     double seconds, drain;
-    bool weak_sandbox, once, json, quiet, help, version;
+    bool dial_out, weak_sandbox, once, json, quiet, help, version;
 } settings;
 
 typedef enum { FLAG, TEXT, COUNT, DECIMAL } option_kind;
@@ -35,7 +36,18 @@ static const struct {
      "where to listen (127.0.0.1:9190; port 0: a free one)"},
     {"key-file", TEXT, offsetof(settings, key_file), "F",
      "keys that may connect (on loopback: one of this machine, made at the first start)"},
-    {"device-class", TEXT, offsetof(settings, device_class), "C", "take only keys for this class of devices"},
+    {"device-class", TEXT, offsetof(settings, device_class), "C",
+     "class of the CPU, or KIND=CLASS with commas for several kinds of devices; keys must be for it"},
+    {"tracker", TEXT, offsetof(settings, tracker), "A:P",
+     "the tracker that gives the devices away; sessions then need a lease of it"},
+    {"name", TEXT, offsetof(settings, name), "N",
+     "of this server at the tracker (the machine's name and the port)"},
+    {"announce", TEXT, offsetof(settings, announce), "A:P",
+     "where tracker and clients reach this server (at the address it dials the tracker from)"},
+    {"dial-out", FLAG, offsetof(settings, dial_out), NULL,
+     "listen nowhere: clients come through the tracker's relay, as behind a router that lets nobody in"},
+    {"tracker-key", TEXT, offsetof(settings, tracker_key), "ID",
+     "the key for the tracker (the first of the file with the role serve)"},
     {"sessions", COUNT, offsetof(settings, sessions), "N", "sessions at once (4)"},
     {"memory", COUNT, offsetof(settings, memory_mib), "MIB", "memory of a session (4096)"},
     {"seconds", DECIMAL, offsetof(settings, seconds), "S", "time of a question (600)"},
@@ -204,6 +216,14 @@ static void say_ready(void *user, int port)
     int asked;
 
     rpc_split_address(s->listen, host, &asked, NULL);
+    if (s->dial_out) {
+        if (s->json)
+            printf("{\"tracker\": \"%s\", \"pid\": %ld}\n", s->tracker, (long)getpid());
+        else
+            printf("rpc_server: serving through the tracker at %s\n", s->tracker);
+        fflush(stdout);
+        return;
+    }
     bool v6 = strchr(host, ':') != NULL;
     const char *open = v6 ? "[" : "", *close = v6 ? "]" : "";
     if (s->json)
@@ -251,8 +271,17 @@ static int run(settings *s)
     tec_error err = {0};
     char keys[PATH_MAX], folder[PATH_MAX];
 
+    if (s->tracker && !s->device_class)
+        return misuse("name the class of the devices with --device-class: it is what clients ask for at",
+                      s->tracker);
+    if (s->dial_out && (!s->tracker || s->announce || s->listen))
+        return misuse("needs a --tracker and neither --listen nor --announce:", "--dial-out");
+    if (!s->tracker && (s->name || s->announce || s->tracker_key))
+        return misuse("is for a server with a --tracker:", s->name       ? "--name"
+                                                           : s->announce ? "--announce"
+                                                                         : "--tracker-key");
     if (!s->listen)
-        s->listen = "127.0.0.1:9190";
+        s->listen = s->tracker ? "127.0.0.1:0" : "127.0.0.1:9190";
     if (!s->key_file && !rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), keys, sizeof keys))
         return misuse("neither $HOME is set nor", "--key-file");
     if (!s->key_file && !rpc_keys_prepare(keys, &err))
@@ -266,6 +295,11 @@ static int run(settings *s)
                                           .key_file = s->key_file ? s->key_file : keys,
                                           .key_file_named = s->key_file != NULL,
                                           .device_class = s->device_class,
+                                          .tracker = s->tracker,
+                                          .name = s->name,
+                                          .announce = s->announce,
+                                          .dial_out = s->dial_out,
+                                          .tracker_key = s->tracker_key,
                                           .folder = folder,
                                           .most_sessions = (int)s->sessions,
                                           .memory_bytes = s->memory_mib << 20,

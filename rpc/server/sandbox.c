@@ -98,6 +98,8 @@ static const int needed[] = {
     __NR_sched_yield,
     __NR_sched_getaffinity,
     __NR_sched_setaffinity,
+    __NR_flock,
+    __NR_setitimer,
     __NR_getcpu,
     __NR_clock_gettime,
     __NR_clock_getres,

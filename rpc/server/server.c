@@ -16,12 +16,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "rpc/keys.h"
 #include "rpc/server/host.h"
+#include "rpc/server/member.h"
+#include "rpc/server/offer.h"
 #include "runtime/alloc.h"
 
 enum { SESSIONS = 4, OUTPUT = 1 << 20, MOST_WAITING_OUTPUT = 1 << 22, LIST_SECONDS = 60, PIECE = 1 << 17 };
+/* Of the process that looks for devices, which loads the drivers of all of them. */
+static const int64_t LIST_MEMORY = (int64_t)4 << 30;
+/* How long a session waits for its lease to become known, and how often it looks. */
+enum { EARLY_MS = 3000, EARLY_EVERY_MS = 100 };
 
 typedef struct session session;
 typedef struct client client;
@@ -42,13 +49,22 @@ struct session {
     uint32_t stream;
     rpc_host *host;
     int64_t number, requests;
-    bool over; /* the client knows: what the process says is dropped */
+    int64_t lease; /* 0: none is needed */
+    bool over;     /* the client knows: what the process says is dropped */
     char device[32];
     session *next;
 };
 
-/* `list` is kept between questions, since looking for devices loads every driver; it is NULL only until the
- * first look is over. `clients` and `sessions` have the newest first. */
+/* A session that is to open once the tracker has told of its lease: the client may hear of it first. */
+typedef struct early {
+    client *client;
+    uint32_t stream;
+    rpc_open open;
+    char device[32], label[128];
+    int64_t until;
+    struct early *next;
+} early;
+
 struct rpc_server {
     rpc_loop *loop;
     rpc_server_options o;
@@ -58,10 +74,15 @@ struct rpc_server {
     client *clients;
     session *sessions;
     int n_sessions;
+    early *early; /* opened before their leases were known */
+    rpc_timer *early_timer;
+    rpc_member *member; /* of a pool; NULL: of none */
+    rt_arena offered;   /* the member's devices */
+    char name[160], announce[300];
     int64_t n_clients_ever, n_sessions_ever;
-    bool draining, had_session;
-    rpc_host *lister; /* a process that looks for devices */
-    uint8_t *list;    /* its answer: a body of the newest version */
+    bool draining, had_session, loopback; /* loopback: nobody beyond this machine reaches the server */
+    rpc_host *lister;                     /* a process that looks for devices */
+    uint8_t *list;                        /* its answer: a body of the newest version */
     size_t n_list;
     tec_error why;
     rpc_conn_options conn;
@@ -129,9 +150,9 @@ static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
         return false;
     if (row->state == RPC_KEY_REVOKED)
         grant->why = "it is revoked";
-    else if (row->state == RPC_KEY_LOOPBACK && !rpc_listener_is_loopback(s->listener))
+    else if (row->state == RPC_KEY_LOOPBACK && !s->loopback)
         grant->why = "it is for loopback alone";
-    else if (s->o.device_class && !rpc_class_allowed(row->classes, s->o.device_class))
+    else if (s->o.device_class && !rpc_key_fits(s->o.device_class, row->classes))
         grant->why = "it is not for this class of devices";
     else {
         grant->key = row->key;
@@ -146,8 +167,11 @@ static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
 /* To be called after everything that ends a session or the lister while the server drains. */
 static void stop_when_idle(rpc_server *s)
 {
-    if (s->draining && !s->sessions && !s->lister)
-        rpc_loop_stop(s->loop);
+    if (!s->draining || s->sessions || s->lister)
+        return;
+    if (s->member)
+        rpc_member_leave(s->member);
+    rpc_loop_stop(s->loop);
 }
 
 /* Each session ends by on_ended later: the list does not change under this loop. */
@@ -174,6 +198,8 @@ void rpc_server_drain(rpc_server *s)
     tell(s, "draining: %d sessions at work", s->n_sessions);
     rpc_listener_close(s->listener);
     s->listener = NULL;
+    if (s->member)
+        rpc_member_drain(s->member);
     for (client *c = s->clients; c; c = c->next)
         if (c->conn && rpc_link_ready(rpc_conn_link(c->conn)))
             rpc_conn_send(c->conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
@@ -314,36 +340,19 @@ static void set_limits(rpc_session_options *o, const rpc_server *s, const rpc_op
     o->piece = most < PIECE ? (int64_t)most : PIECE;
 }
 
-/* Checks role, room and device before a process is started; each refusal goes to the client and into the log.
- *
- * The host is given the address of x, so x must exist first; after a failure of rpc_host_start no event
- * comes. */
-static void open_session(client *c, uint32_t stream, const rpc_open *m)
+/* Starts the process of a session that may be. */
+static void start_session(client *c, uint32_t stream, const rpc_open *m)
 {
     rpc_server *s = c->server;
     tec_error err = {0};
-
-    if (!(rpc_find_message(RPC_KIND_open)->roles & rpc_link_roles(rpc_conn_link(c->conn)))) {
-        tell(s, "client %lld: refused 'open': its key lacks the role submit", (long long)c->number);
-        refuse(c, stream, TEC_DENIED, "the key lacks the role 'submit', which sessions take");
-        return;
-    }
-    if (s->draining || s->n_sessions >= s->o.most_sessions) {
-        refuse(c, stream, TEC_REFUSED,
-               s->draining ? "the server ends and takes no more sessions"
-                           : "the server has as many sessions as it takes");
-        return;
-    }
-    if (!is_device_name(m->device)) {
-        refuse(c, stream, TEC_INVALID, "the name of a device is a kind and a number, as in cpu:0");
-        return;
-    }
     session *x = rt_alloc(sizeof *x, &err);
+
     if (!x) {
         refuse(c, stream, TEC_NO_MEMORY, err.text);
         return;
     }
-    *x = (session){.server = s, .client = c, .stream = stream, .number = ++s->n_sessions_ever};
+    *x = (session){
+        .server = s, .client = c, .stream = stream, .number = ++s->n_sessions_ever, .lease = m->lease};
     snprintf(x->device, sizeof x->device, "%s", m->device);
     rpc_host_options o = host_options(s, &session_events, x);
     o.number = x->number;
@@ -364,7 +373,114 @@ static void open_session(client *c, uint32_t stream, const rpc_open *m)
          (long long)c->number, m->label);
 }
 
-/* A session that is over is not found: late frames for its stream are dropped. */
+/* Why a session cannot be had now, with its status; NULL: it can. */
+static const char *find_fault(const client *c, const rpc_open *m, tec_status *status)
+{
+    const rpc_server *s = c->server;
+    const rpc_link *l = rpc_conn_link(c->conn);
+    const rpc_key_row *row = rpc_keys_find(&s->keys, rpc_link_id(l));
+    char class[256];
+
+    *status = TEC_DENIED;
+    if (!(rpc_find_message(RPC_KIND_open)->roles & rpc_link_roles(l)))
+        return "the key lacks the role 'submit', which sessions take";
+    if (s->o.device_class && rpc_class_of(s->o.device_class, m->device, class, sizeof class) && row &&
+        !rpc_class_allowed(row->classes, class))
+        return "the key is not for the class of this device";
+    if (s->member && !m->lease)
+        return "the devices of this server are given away by its tracker: ask the tracker for a lease";
+    *status = TEC_REFUSED;
+    if (s->draining)
+        return "the server ends and takes no more sessions";
+    if (s->n_sessions >= s->o.most_sessions)
+        return "the server has as many sessions as it takes";
+    *status = TEC_INVALID;
+    return is_device_name(m->device) ? NULL : "the name of a device is a kind and a number, as in cpu:0";
+}
+
+/* Waits for the lease in a list; the tracker's word and the client's come over two connections. */
+static void wait_for_lease(client *c, uint32_t stream, const rpc_open *m)
+{
+    rpc_server *s = c->server;
+    early *e = rt_alloc(sizeof *e, NULL);
+
+    if (!e) {
+        refuse(c, stream, TEC_NO_MEMORY, "the server has no memory for another session");
+        return;
+    }
+    *e = (early){.client = c,
+                 .stream = stream,
+                 .open = *m,
+                 .until = rpc_loop_now(s->loop) + EARLY_MS,
+                 .next = s->early};
+    snprintf(e->device, sizeof e->device, "%s", m->device);
+    snprintf(e->label, sizeof e->label, "%s", m->label);
+    e->open.device = e->device;
+    e->open.label = e->label;
+    s->early = e;
+}
+
+/* Checks role, class, lease and room before a process is started; each refusal goes to the client and into
+ * the log. */
+static void open_session(client *c, uint32_t stream, const rpc_open *m)
+{
+    rpc_server *s = c->server;
+    tec_status status;
+    const char *fault = find_fault(c, m, &status);
+
+    if (fault) {
+        tell(s, "client %lld: refused 'open' of %.40s: %s", (long long)c->number, m->device, fault);
+        refuse(c, stream, status, fault);
+    } else if (s->member &&
+               !rpc_member_admits(s->member, m->device, m->lease, rpc_link_id(rpc_conn_link(c->conn))))
+        wait_for_lease(c, stream, m);
+    else
+        start_session(c, stream, m);
+}
+
+/* Opens the sessions whose leases are known now, and refuses those that have waited too long. */
+static void look_at_early(void *user)
+{
+    rpc_server *s = user;
+    char text[200];
+
+    for (early **at = &s->early; *at;) {
+        early *e = *at;
+        client *c = e->client;
+        bool admitted = c->conn && rpc_member_admits(s->member, e->device, e->open.lease,
+                                                     rpc_link_id(rpc_conn_link(c->conn)));
+
+        if (!admitted && c->conn && rpc_loop_now(s->loop) < e->until) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        if (admitted)
+            open_session(c, e->stream, &e->open);
+        else if (c->conn) {
+            snprintf(text, sizeof text, "the tracker gave this key no lease %lld of %s",
+                     (long long)e->open.lease, e->device);
+            tell(s, "client %lld: refused 'open': %s", (long long)c->number, text);
+            refuse(c, e->stream, TEC_DENIED, text);
+        }
+        rt_free(e);
+    }
+}
+
+/* A lease is over: so are its sessions, whoever uses them. */
+static void end_lease(void *user, int64_t lease)
+{
+    rpc_server *s = user;
+    char text[100];
+
+    snprintf(text, sizeof text, "lease %lld of this session is over", (long long)lease);
+    for (session *x = s->sessions; x; x = x->next)
+        if (x->lease == lease && !x->over) {
+            tell_end(x, &(rpc_host_end){TEC_DENIED, 0, text, ""});
+            rpc_host_kill(x->host, TEC_DENIED, text);
+        }
+}
+
 static session *find_session(const client *c, uint32_t stream)
 {
     for (session *x = c->server->sessions; x; x = x->next)
@@ -422,6 +538,87 @@ static void on_session_frame(client *c, const rpc_frame *f)
         rpc_host_kill(x->host, TEC_REFUSED, "too many questions wait for their answers");
 }
 
+/* ---- the pool ---- */
+
+static void log_line(void *user, const char *line)
+{
+    tell(user, "%s", line);
+}
+
+static int count_sessions(void *user)
+{
+    const rpc_server *s = user;
+
+    return s->n_sessions;
+}
+
+/* The key that the tracker is dialled with, and dials back with: one that may serve these classes. */
+static const rpc_key_row *pick_key(const rpc_server *s, tec_error *err)
+{
+    for (int i = 0; i < s->keys.n; i++) {
+        const rpc_key_row *row = &s->keys.rows[i];
+        rpc_id_text id = rpc_show_id(row->key.id);
+
+        if (row->state != RPC_KEY_REVOKED && (row->roles & RPC_ROLE_SERVE) &&
+            rpc_key_fits(s->o.device_class, row->classes) &&
+            (!s->o.tracker_key || strcmp(id.text, s->o.tracker_key) == 0))
+            return row;
+    }
+    rt_fail(err, TEC_DENIED, "%s: has no key%s%s with the role 'serve' for devices of class '%s'",
+            s->o.key_file, s->o.tracker_key ? " " : "", s->o.tracker_key ? s->o.tracker_key : "",
+            s->o.device_class);
+    return NULL;
+}
+
+/* The name of the machine and the port, unless the server has a name. */
+static void set_name(rpc_server *s, int port)
+{
+    char host[100] = "";
+
+    gethostname(host, sizeof host - 1);
+    for (char *p = host; *p; p++)
+        *p = *p == '/' ? '-' : *p;
+    if (s->o.name)
+        snprintf(s->name, sizeof s->name, "%s", s->o.name);
+    else
+        snprintf(s->name, sizeof s->name, "%s-%d", *host ? host : "server", port ? port : (int)getpid());
+    if (s->o.dial_out)
+        s->announce[0] = '\0';
+    else if (s->o.announce)
+        snprintf(s->announce, sizeof s->announce, "%s", s->o.announce);
+    else
+        snprintf(s->announce, sizeof s->announce, ":%d", port);
+}
+
+/* Joins the pool of the tracker with the devices that were found. */
+static bool join_pool(rpc_server *s, tec_error *err)
+{
+    rpc_member_options o = {.tracker = s->o.tracker,
+                            .name = s->name,
+                            .address = s->announce,
+                            .clients = &s->conn,
+                            .log = log_line,
+                            .assigned = look_at_early,
+                            .ended = end_lease,
+                            .sessions = count_sessions,
+                            .user = s};
+    const rpc_key_row *row = pick_key(s, err);
+    uint8_t *list = row ? rt_arena_alloc(&s->offered, (int64_t)s->n_list, 1, err) : NULL;
+    rpc_any m;
+
+    if (!list)
+        return false;
+    memcpy(list, s->list, s->n_list);
+    set_name(s, s->listener ? rpc_listener_port(s->listener) : 0);
+    if (!rpc_decode(&m, RPC_KIND_listed, list, s->n_list, RPC_NEWEST, &s->offered) ||
+        !rpc_make_offer(s->o.device_class, &m.listed, &s->offered, &o.devices, &o.n_devices, err))
+        return false;
+    o.key = row->key;
+    s->early_timer = rpc_timer_start(s->loop, EARLY_EVERY_MS, EARLY_EVERY_MS, look_at_early, s);
+    s->member = s->early_timer ? rpc_member_new(s->loop, &o, err) : NULL;
+    return s->member != NULL || rt_fail_memory(err, sizeof o);
+}
+
 /* ---- the list of devices ---- */
 
 /* The list is decoded and encoded anew for each client, as its version may be older and the sessions at work
@@ -471,20 +668,28 @@ static void on_list_taken(void *user, size_t n)
     (void)n;
 }
 
-/* On an address that others reach, keys must be named: the loopback key was made without anybody's
- * decision. */
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
+           strncmp(address, "localhost:", 10) == 0;
+}
+
+/* Opens the doors: listens, or joins a pool, or both. */
 static bool start_listening(rpc_server *s, tec_error *err)
 {
-    s->listener = rpc_listen(s->loop, s->o.listen, &s->conn, err);
-    if (!s->listener)
+    s->listener = s->o.dial_out ? NULL : rpc_listen(s->loop, s->o.listen, &s->conn, err);
+    if (!s->listener && !s->o.dial_out)
         return false;
-    if (!rpc_listener_is_loopback(s->listener) && !s->o.key_file_named)
+    s->loopback = s->listener ? rpc_listener_is_loopback(s->listener) : is_loopback(s->o.tracker);
+    if (!s->loopback && !s->o.key_file_named)
         return rt_fail(err, TEC_DENIED,
                        "%s can be reached from other machines: name the keys that may connect with "
                        "--key-file",
-                       s->o.listen);
+                       s->o.dial_out ? s->o.tracker : s->o.listen);
+    if (s->o.tracker && !join_pool(s, err))
+        return false;
     if (s->o.ready)
-        s->o.ready(s->o.user, rpc_listener_port(s->listener));
+        s->o.ready(s->o.user, s->listener ? rpc_listener_port(s->listener) : 0);
     return true;
 }
 
@@ -502,7 +707,7 @@ static void on_list_ended(void *user, const rpc_host_end *e)
         stop_for(s, e->status == TEC_OK ? TEC_CRASHED : e->status, e->text);
         return;
     }
-    if (!s->draining && !s->listener) {
+    if (!s->draining && !s->listener && !s->member) {
         tell(s, "sessions are kept in by: %s", e->output);
         if (!start_listening(s, &err))
             stop_for(s, err.status, err.text);
@@ -523,6 +728,7 @@ static bool look_for_devices(rpc_server *s, tec_error *err)
 
     o.session.device = "list";
     o.session.seconds = LIST_SECONDS;
+    o.session.memory_bytes = LIST_MEMORY;
     s->lister = rpc_host_start(s->loop, &o, err);
     return s->lister != NULL;
 }
@@ -599,8 +805,20 @@ static void on_room(rpc_conn *conn)
     }
 }
 
-/* A client is gone, and its sessions go with it: their processes are killed, and tell nobody. `once` is for
- * tests and scripts: the server then ends with its first client that had a session. */
+static void forget_early(const client *c)
+{
+    for (early **at = &c->server->early; *at;) {
+        early *e = *at;
+
+        if (e->client == c) {
+            *at = e->next;
+            rt_free(e);
+        } else
+            at = &e->next;
+    }
+}
+
+/* A client is gone, and its sessions go with it: their processes are killed, and tell nobody. */
 static void on_closed(rpc_conn *conn, const tec_error *why)
 {
     rpc_server *s = rpc_conn_user(conn);
@@ -620,6 +838,7 @@ static void on_closed(rpc_conn *conn, const tec_error *why)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
+    forget_early(c);
     rt_free(c);
     if (s->o.once && s->had_session && !s->clients && !s->draining)
         rpc_server_drain(s);
@@ -649,7 +868,9 @@ rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *o, tec_erro
     s->o.drain_seconds = o->drain_seconds > 0 ? o->drain_seconds : 30;
     s->conn = (rpc_conn_options){
         .link = {.find = find_key, .user = s, .program = "rpc_server"}, .events = &events, .user = s};
-    bool good = rpc_keys_read(&s->keys, o->key_file, err);
+    rpc_host_sweep(o->folder);
+    bool good = (!o->device_class || rpc_check_classes(o->device_class, err)) &&
+                rpc_keys_read(&s->keys, o->key_file, err);
     if (good && stat(o->key_file, &file) == 0)
         s->keys_of = file.st_mtim;
     good = good && (rpc_keys_pick(&s->keys, NULL, err) != NULL) && look_for_devices(s, err);
@@ -665,7 +886,7 @@ const tec_error *rpc_server_error(const rpc_server *s)
     return &s->why;
 }
 
-/* After rpc_loop_free, which has ended all connections and sessions. */
+/* What the loop's end left: clients whose sessions were ending, and sessions that waited for a lease. */
 void rpc_server_free(rpc_server *s)
 {
     if (!s)
@@ -676,6 +897,14 @@ void rpc_server_free(rpc_server *s)
         rt_free(s->clients);
         s->clients = next;
     }
+    while (s->early) {
+        early *next = s->early->next;
+
+        rt_free(s->early);
+        s->early = next;
+    }
+    rpc_member_free(s->member);
+    rt_arena_free(&s->offered);
     rpc_keys_free(&s->keys);
     rt_free(s->list);
     rt_free(s);

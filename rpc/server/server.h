@@ -26,13 +26,20 @@ typedef struct {
     const char *listen; /* "127.0.0.1:9190" */
     const char *key_file;
     bool key_file_named;      /* by the user, and not the usual one of loopback */
-    const char *device_class; /* that clients' keys must allow; NULL: any */
-    const char *folder;       /* for the folders of sessions */
-    int most_sessions;        /* 0: 4 */
-    int64_t memory_bytes;     /* of a session at most; 0: 4 GiB */
-    double seconds;           /* of a question at most; 0: 600 */
-    int64_t output_bytes;     /* that a session may print; 0: 1 MiB */
-    double drain_seconds;     /* that sessions at work have when the server ends; 0: 30 */
+    const char *device_class; /* of its devices, as rpc/server/offer.h has it: that clients' keys must allow;
+                               * NULL: any */
+    const char *tracker;      /* HOST:PORT of the tracker that gives the devices away; NULL: none */
+    const char *name;         /* of this server at the tracker; NULL: of the machine, and the port */
+    const char
+        *announce; /* HOST:PORT where the tracker and clients reach it; NULL: at this machine's address */
+    bool dial_out; /* listens nowhere: clients come through the tracker's relay */
+    const char *tracker_key; /* id of the key for the tracker; NULL: the first one that may serve */
+    const char *folder;      /* for the folders of sessions */
+    int most_sessions;       /* 0: 4 */
+    int64_t memory_bytes;    /* of a session at most; 0: 4 GiB */
+    double seconds;          /* of a question at most; 0: 600 */
+    int64_t output_bytes;    /* that a session may print; 0: 1 MiB */
+    double drain_seconds;    /* that sessions at work have when the server ends; 0: 30 */
     bool weak_sandbox, once;
     void (*log)(void *user, const char *line);
     void (*ready)(void *user, int port); /* clients may connect */

@@ -54,13 +54,12 @@ static rpc_session_options read_words(char **argv)
 
 /* ---- frames ---- */
 
-/* An interrupted write goes on; the server reads slowly where its client does. */
-static bool write_all(const void *data, size_t n)
+static bool write_all(const rpc_session *s, const void *data, size_t n)
 {
     const uint8_t *from = data;
 
     while (n > 0) {
-        ssize_t done = write(RPC_SESSION_SOCKET, from, n);
+        ssize_t done = write(s->socket, from, n);
 
         if (done < 0 && errno != EINTR)
             return false;
@@ -70,14 +69,12 @@ static bool write_all(const void *data, size_t n)
     return true;
 }
 
-/* False at the end of the stream, also within a frame: then the server is gone, and so is the reason to
- * answer. */
-static bool read_all(void *to, size_t n)
+static bool read_all(const rpc_session *s, void *to, size_t n)
 {
     uint8_t *at = to;
 
     while (n > 0) {
-        ssize_t done = read(RPC_SESSION_SOCKET, at, n);
+        ssize_t done = read(s->socket, at, n);
 
         if (done == 0 || (done < 0 && errno != EINTR))
             return false;
@@ -106,7 +103,7 @@ bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message)
     if (s->body.failed)
         return false;
     put_head(s->body.data, s->body.n - RPC_SESSION_HEAD, kind);
-    return write_all(s->body.data, s->body.n);
+    return write_all(s, s->body.data, s->body.n);
 }
 
 /* `fatal` stays 0: the session goes on after an error. */
@@ -133,7 +130,7 @@ static bool send_pieces(rpc_session *s, const uint8_t *from, int64_t n)
 
         put_head(head, (size_t)piece + RPC_DATA_HEAD, RPC_KIND_data);
         put_head(head + RPC_SESSION_HEAD, (size_t)piece, RPC_KIND_NONE);
-        if (!write_all(head, sizeof head) || !write_all(from, (size_t)piece))
+        if (!write_all(s, head, sizeof head) || !write_all(s, from, (size_t)piece))
             return false;
         from += piece;
         n -= piece;
@@ -181,6 +178,7 @@ static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
     case RPC_KIND_read: return rpc_on_read(s, &m->read);
     case RPC_KIND_call: return rpc_on_call(s, &m->call);
     case RPC_KIND_time: return rpc_on_time(s, &m->time);
+    case RPC_KIND_measure: return rpc_on_measure(s, &m->measure);
     case RPC_KIND_prepare: return rpc_on_prepare(s, &m->prepare);
     case RPC_KIND_feed: return rpc_on_feed(s, &m->feed);
     case RPC_KIND_run: return rpc_on_run(s, &m->run);
@@ -202,7 +200,7 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
     rt_arena arena = {0};
     rpc_any m;
 
-    if (!read_all(head, sizeof head))
+    if (!read_all(s, head, sizeof head))
         return false;
     for (int i = 0; i < 8; i++)
         word[i / 4] |= (uint32_t)head[i] << (8 * (i % 4));
@@ -211,7 +209,7 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
         *frame = rt_alloc(word[0], NULL);
         *cap = *frame ? word[0] : 0;
     }
-    if ((word[0] && !*frame) || !read_all(*frame, word[0]))
+    if ((word[0] && !*frame) || !read_all(s, *frame, word[0]))
         return false;
     tec_error err = {0};
     bool good = rpc_decode(&m, word[1], *frame, word[0], s->o.version, &arena);
@@ -222,7 +220,7 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
     return go_on;
 }
 
-static void serve(rpc_session *s)
+void rpc_serve_questions(rpc_session *s)
 {
     uint8_t *frame = NULL;
     size_t cap = 0;
@@ -248,7 +246,7 @@ static bool open_device(rpc_session *s, tec_error *err)
  * Ends by _exit, so that nothing runs that a driver or a module has registered for the exit. */
 int rpc_session_main(int argc, char **argv)
 {
-    rpc_session s = {.o = read_words(argv)};
+    rpc_session s = {.o = read_words(argv), .socket = RPC_SESSION_SOCKET};
     bool listing = strcmp(s.o.device, "list") == 0, cpu = strncmp(s.o.device, "cpu", 3) == 0;
     const rpc_sandbox box = {.has_driver = !cpu, .weak = s.o.weak, .memory_bytes = s.o.memory_bytes};
     char layers[100];
@@ -265,9 +263,10 @@ int rpc_session_main(int argc, char **argv)
         fputs(layers, stderr);
         rpc_answer_devices(&s);
     } else
-        serve(&s);
+        rpc_serve_questions(&s);
     rpc_free_things(&s);
     rpc_forget_functions(&s, 0);
+    run_bench_free(s.bench);
     tec_device_free(s.device);
     rt_free(s.body.data);
     _exit(0);

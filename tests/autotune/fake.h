@@ -30,13 +30,14 @@ typedef struct {
     int first, n;                         /* waiting */
     int measured, most_waiting, compared; /* in all */
     base_dict seen;
-    bool again;       /* something was measured twice */
-    int fail_one_in;  /* of the candidates, by their trace; 0: none */
-    bool wrong;       /* what fails gives a wrong answer */
-    bool no_default;  /* the default schedule does not run */
-    int sleep_us;     /* for each */
-    double advantage; /* of the second one in a comparison, as a share */
-    double noise;     /* of comparisons: the share by which pairs differ at random */
+    bool again;        /* something was measured twice */
+    int fail_one_in;   /* of the candidates, by their trace; 0: none */
+    bool wrong;        /* what fails gives a wrong answer */
+    bool no_default;   /* the default schedule does not run */
+    int sleep_us;      /* for each */
+    double advantage;  /* of the second one in a comparison, as a share */
+    const char *rival; /* the second one of the pair that waits */
+    double noise;      /* of comparisons: the share by which pairs differ at random */
 } fake_state;
 static fake_state fake;
 
@@ -95,12 +96,14 @@ static bool fake_submit(tune_measurer *m, tec_context *cx, const tune_candidate 
     return true;
 }
 
-static int fake_collect(tune_measurer *m, tec_context *cx, tune_result *out, int max, bool wait)
+static int fake_collect(tune_measurer *m, tec_context *cx, const tune_task *task, tune_result *out, int max,
+                        double seconds)
 {
     int n = 0;
 
     (void)m;
-    (void)wait;
+    (void)task;
+    (void)seconds;
     for (; n < max && fake.n > 0; n++, fake.n--) {
         if (fake.sleep_us)
             nanosleep(&(struct timespec){.tv_nsec = 1000L * fake.sleep_us}, NULL);
@@ -110,15 +113,24 @@ static int fake_collect(tune_measurer *m, tec_context *cx, tune_result *out, int
     return n;
 }
 
-static bool fake_compare(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
-                         tune_result out[2])
+static bool fake_submit_pair(tune_measurer *m, tec_context *cx, const tune_candidate *a,
+                             const tune_candidate *b)
+{
+    (void)m;
+    (void)cx;
+    (void)a;
+    fake.rival = b->trace;
+    return true;
+}
+
+static int fake_collect_pair(tune_measurer *m, tec_context *cx, tune_result out[2], double seconds)
 {
     enum { PAIRS = 15 };
     double *cost[2] = {base_array(cx, double, PAIRS), base_array(cx, double, PAIRS)};
-    uint64_t state = base_hash(b->trace, strlen(b->trace), 3);
+    uint64_t state = base_hash(fake.rival, strlen(fake.rival), 3);
 
     (void)m;
-    (void)a;
+    (void)seconds;
     fake.compared++;
     for (int i = 0; i < PAIRS; i++) {
         cost[0][i] = 1e-3 * (1 + fake.noise * (base_random_unit(&state) - 0.5));
@@ -133,7 +145,7 @@ static bool fake_compare(tune_measurer *m, tec_context *cx, const tune_candidate
                                .n_costs = PAIRS};
         store_summarise(cost[i], PAIRS, &out[i].median, &out[i].spread);
     }
-    return true;
+    return 1;
 }
 
 /* A small space that is quickly applied: tiles of the first two loops, with marks. */
@@ -176,7 +188,10 @@ static inline void fake_begin(void)
     fake.cx = tec_context_new();
     for (int i = 0; i < FAKE_TASKS; i++)
         fake.task[i] = fake_task(i);
-    fake.measurer = (tune_measurer){.submit = fake_submit, .collect = fake_collect, .compare = fake_compare};
+    fake.measurer = (tune_measurer){.submit = fake_submit,
+                                    .collect = fake_collect,
+                                    .submit_pair = fake_submit_pair,
+                                    .collect_pair = fake_collect_pair};
     fake.first = fake.n = fake.measured = fake.most_waiting = 0;
     fake.seen = (base_dict){0};
     fake.db = store_open(fake.cx, fake.path, NULL);

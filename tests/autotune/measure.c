@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tec/runtime.h"
 #include "tests/autotune/candidates.h"
 
 static tune_measurer *m;
@@ -49,8 +51,13 @@ static tune_result measure_one(const tune_task *t, const char *trace, bool check
 
     cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = trace, .seed = 1, .check = check}, 1),
               "%s", tec_context_error(cx));
-    cr_assert_eq(m->collect(m, cx, &r, 1, true), 1, "%s", tec_context_error(cx));
+    cr_assert_eq(m->collect(m, cx, NULL, &r, 1, INFINITY), 1, "%s", tec_context_error(cx));
     return r;
+}
+
+static bool measure_pair(const tune_candidate *a, const tune_candidate *b, tune_result r[2])
+{
+    return m->submit_pair(m, cx, a, b) && m->collect_pair(m, cx, r, INFINITY) == 1;
 }
 
 static void is_good(const tune_result *r, bool checked)
@@ -88,7 +95,7 @@ Test(measure, gives_costs_in_the_order_of_submission)
         c[i] = (tune_candidate){.task = t, .trace = trace[i], .seed = 1, .check = i % 2};
     cr_assert(m->submit(m, cx, c, 5));
     while (got < 5) {
-        int n = m->collect(m, cx, r + got, 5 - got, true);
+        int n = m->collect(m, cx, NULL, r + got, 5 - got, INFINITY);
 
         cr_assert(n > 0, "%s", tec_context_error(cx));
         got += n;
@@ -98,7 +105,7 @@ Test(measure, gives_costs_in_the_order_of_submission)
         cr_assert(r[i].n_costs <= 3);
     }
     cr_assert(r[1].median < r[0].median, "vectors: %g s, plain: %g s", r[1].median, r[0].median);
-    cr_assert_eq(m->collect(m, cx, r, 5, true), 0);
+    cr_assert_eq(m->collect(m, cx, NULL, r, 5, INFINITY), 0);
     tune_measure_stats s = m->stats(m);
     cr_assert(s.candidates == 5 && s.ok == 5 && s.builders_lost == 0 && s.runners_lost == 0);
     cr_assert(s.timed >= 5 * 0.002 && s.run >= s.timed && s.compile > 0 && s.link > 0 && s.wall > 0);
@@ -114,6 +121,44 @@ Test(measure, spends_the_time_that_is_asked_for)
     is_good(&r, false);
     cr_assert_eq(r.n_costs, 4);
     cr_assert(m->stats(m).timed >= 0.2, "%g", m->stats(m).timed);
+}
+
+/* What a cancel drops is no error. */
+Test(measure, a_cancel_lets_go_whoever_waits)
+{
+    tune_task *t = task_for(tiled);
+    tune_candidate c = {.task = t, .trace = doing(hanging), .seed = 1};
+    tune_result r;
+
+    open_measurer((tune_measure_options){.run_timeout = 600});
+    cr_assert(m->submit(m, cx, &c, 1));
+    while (m->stats(m).link == 0)
+        usleep(10000);
+    double begun = tec_clock();
+    cr_assert_eq(m->collect(m, cx, t, &r, 1, 0.3), 0, "a wait ends");
+    m->cancel(m);
+    cr_assert_eq(m->collect(m, cx, t, &r, 1, INFINITY), 0);
+    cr_assert(m->submit(m, cx, &c, 1));
+    cr_assert_eq(m->collect(m, cx, NULL, &r, 1, INFINITY), 0);
+    cr_assert(tec_clock() - begun < 60);
+    cr_assert_not(base_failed(cx));
+}
+
+/* The first task's candidate hangs. */
+Test(measure, no_task_waits_for_another_one)
+{
+    tune_task *hung = task_for(tiled), *quick = task_for(plain);
+    const tune_candidate c[] = {{.task = quick, .trace = fast, .seed = 1},
+                                {.task = hung, .trace = doing(hanging), .seed = 1}};
+    tune_result r[2];
+
+    open_measurer((tune_measure_options){.run_timeout = 3});
+    cr_assert(m->submit(m, cx, &c[1], 1));
+    cr_assert(m->submit(m, cx, &c[0], 1));
+    cr_assert_eq(m->collect(m, cx, quick, r, 2, INFINITY), 1);
+    is_good(&r[0], false);
+    cr_assert_eq(m->collect(m, cx, hung, r, 2, INFINITY), 1);
+    failed_as(&r[0], STORE_TIMEOUT, "run", "timeout", "no end within 3 s");
 }
 
 /* ---- bad ones ---- */
@@ -314,7 +359,7 @@ Test(measure, a_runner_that_is_killed_at_work_is_one_failed_trial)
     goes_on(t);
     cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = doing(hanging), .seed = 1}, 1));
     /* The runner is at work once its module is built; before that a kill costs nothing, so it is repeated. */
-    while (m->collect(m, cx, &r, 1, false) == 0) {
+    while (m->collect(m, cx, NULL, &r, 1, 0) == 0) {
         if (m->stats(m).build > 0 && children("tec_runner", &pid))
             kill(pid, SIGKILL);
         usleep(100000);
@@ -416,7 +461,7 @@ Test(measure, a_program_that_is_no_worker_is_an_error)
 
     open_measurer((tune_measure_options){.runner = "/bin/true"});
     cr_assert(m->submit(m, cx, &(tune_candidate){.task = t}, 1));
-    cr_assert_eq(m->collect(m, cx, &r, 1, true), -1);
+    cr_assert_eq(m->collect(m, cx, NULL, &r, 1, INFINITY), -1);
     cr_assert(
         strstr(tec_context_error(cx), "'/bin/true' does not answer as a worker should: ended with status 0"),
         "%s", tec_context_error(cx));
@@ -432,7 +477,7 @@ Test(measure, compares_two_in_turns)
     tune_result r[2];
 
     open_measurer((tune_measure_options){.repeats = 7});
-    cr_assert(m->compare(m, cx, &slow, &quick, r), "%s", tec_context_error(cx));
+    cr_assert(measure_pair(&slow, &quick, r), "%s", tec_context_error(cx));
     for (int i = 0; i < 2; i++) {
         is_good(&r[i], true);
         cr_assert_eq(r[i].n_costs, r[0].n_costs);
@@ -449,10 +494,10 @@ Test(measure, a_comparison_with_one_that_fails_blames_that_one)
     tune_result r[2];
 
     open_measurer((tune_measure_options){0});
-    cr_assert(m->compare(m, cx, &good, &wrong, r));
+    cr_assert(measure_pair(&good, &wrong, r));
     failed_as(&r[0], STORE_CANCELLED, "run", "cancelled", "the other candidate");
     failed_as(&r[1], STORE_WRONG, "check", "wrong answer", "output 'C'");
-    cr_assert(m->compare(m, cx, &refused, &good, r));
+    cr_assert(measure_pair(&refused, &good, r));
     failed_as(&r[0], STORE_REFUSED, "schedule", "refused", "C.z");
     failed_as(&r[1], STORE_CANCELLED, "build", "cancelled", "the other candidate");
     goes_on(t);
@@ -501,7 +546,7 @@ Test(measure, takes_turns_where_all_cores_are_measured)
     cr_assert(m->submit(m, cx, c, 6));
     usleep(300000);
     cr_assert_eq(m->stats(m).run, 0, "something ran while nobody waited");
-    cr_assert_eq(m->collect(m, cx, r, 6, true), 6);
+    cr_assert_eq(m->collect(m, cx, NULL, r, 6, INFINITY), 6);
     for (int i = 0; i < 6; i++)
         is_good(&r[i], true);
 }

@@ -40,6 +40,31 @@ for programs in "$dir/cmake/build" "$dir/make"; do
     expect "a plain loop: 961" "$programs/matmul"
     expect "3 rows, 1000 runs: y[0, 0] = 768" "$programs/two_threads"
 done
+
+# A pool: a tracker, a server, and the client that links libtec_rpc alone.
+export XDG_STATE_HOME=$dir/state
+bin=$prefix/bin
+listening() { # listening FILE: the port that a program printed
+    for _ in $(seq 100); do
+        grep -oE '[0-9]+$' "$1" && return
+        sleep 0.1
+    done
+    cat "$1"
+    fail "no program listens"
+}
+"$bin/rpc_tracker" --listen 127.0.0.1:0 --quiet >"$dir/tracker" &
+tracker=$!
+port=$(listening "$dir/tracker")
+"$bin/rpc_server" --tracker "127.0.0.1:$port" --device-class desk --quiet >"$dir/server" &
+server=$!
+trap 'kill $tracker $server 2>/dev/null; wait; rm -rf "$dir"' EXIT
+listening "$dir/server" >/dev/null
+echo 'def add(A: f32[8], B: f32[8]) { C[i] = A[i] + B[i] return C }' >"$dir/add.te"
+quietly "$bin/tec" te "$dir/add.te" -o "$dir/add.so"
+for programs in "$dir/cmake/build" "$dir/make"; do
+    ldd "$programs/lease" | grep -q LLVM && fail "lease links a compiler"
+    expect "on desk: 7 + 100 = 107" "$programs/lease" "127.0.0.1:$port" desk "$XDG_STATE_HOME/tec/loopback.keys" "$dir/add.so"
+done
 expect "GFLOP/s" "$prefix/bin/tec" te --time examples/matmul.te
 expect "GFLOP/s" "$prefix/bin/tec" te --time --dim t=64 --dim n=8 examples/lstm.te
 echo "examples: ok"

@@ -53,6 +53,7 @@ typedef struct {
     tune_measurer base;
     int queued, collected, compared;
     sem_t *hold; /* each candidate is waited for until this is posted; NULL: none takes any time */
+    bool cancelled;
     int fail_at; /* the result with this number is an error of the measurer; 0: none */
 } slow;
 
@@ -86,11 +87,13 @@ static void measure(const slow *s)
         sem_wait(s->hold);
 }
 
-static int slow_collect(tune_measurer *m, tec_context *c, tune_result *out, int max, bool wait)
+static int slow_collect(tune_measurer *m, tec_context *c, const tune_task *task, tune_result *out, int max,
+                        double seconds)
 {
     slow *s = (slow *)m;
 
-    if (!wait || s->queued == 0 || max < 1)
+    (void)task;
+    if (!(seconds > 0) || s->queued == 0 || max < 1)
         return 0;
     measure(s);
     s->queued--;
@@ -102,18 +105,31 @@ static int slow_collect(tune_measurer *m, tec_context *c, tune_result *out, int 
     return 1;
 }
 
-static bool slow_compare(tune_measurer *m, tec_context *c, const tune_candidate *a, const tune_candidate *b,
-                         tune_result out[2])
+static bool slow_submit_pair(tune_measurer *m, tec_context *c, const tune_candidate *a,
+                             const tune_candidate *b)
+{
+    (void)m;
+    (void)c;
+    (void)a;
+    (void)b;
+    return true;
+}
+
+static int slow_collect_pair(tune_measurer *m, tec_context *c, tune_result out[2], double seconds)
 {
     slow *s = (slow *)m;
 
-    (void)a;
-    (void)b;
+    (void)seconds;
     measure(s);
     s->compared++;
     out[0] = slow_result(c, 2e-3);
     out[1] = slow_result(c, 1e-3);
-    return true;
+    return 1;
+}
+
+static void slow_cancel(tune_measurer *m)
+{
+    ((slow *)m)->cancelled = true;
 }
 
 static tune_measure_stats slow_stats(tune_measurer *m)
@@ -125,7 +141,9 @@ static slow new_slow(sem_t *hold)
 {
     return (slow){.base = {.submit = slow_submit,
                            .collect = slow_collect,
-                           .compare = slow_compare,
+                           .submit_pair = slow_submit_pair,
+                           .collect_pair = slow_collect_pair,
+                           .cancel = slow_cancel,
                            .stats = slow_stats},
                   .hold = hold};
 }

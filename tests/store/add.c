@@ -43,6 +43,9 @@ Test(add, gives_back_every_field)
     r.features = "a\0b\xff";
     r.features_size = 4;
     r.point = "{\"C.y\": [4, 12]}";
+    r.driver = "CUDA 12.4";
+    r.clock_mhz = 1410;
+    r.temperature = -2.5;
     add(s, r);
     store_cursor *c = store_find(cx, s, NULL);
     cr_assert(store_next(cx, c, &got));

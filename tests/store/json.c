@@ -35,6 +35,9 @@ Test(json, a_record_reads_back_to_the_last_bit)
         r.features_version = 2;
         r.seed = base_random(&seed);
         r.point = "{\"C.y\": [4, 12], \"pack\": \"panel\"}";
+        r.driver = "PoCL 3.1";
+        r.clock_mhz = 1500;
+        r.temperature = i - 40.25; /* a board in the cold */
         r.trace = "tab\t \"quoted\" back\\slash\nline \xc3\xa4 \x7f\x01 \\u0000 end";
         const char *line = store_json(cx, &r);
         cr_assert(strchr(line, '\n') == NULL);
@@ -44,6 +47,9 @@ Test(json, a_record_reads_back_to_the_last_bit)
                      (char *)store_record_hash(store_complete(cx, &r), hash[1])));
         cr_assert(eq(str, (char *)store_json(cx, got), (char *)line));
         cr_assert(eq(str, (char *)got->point, (char *)r.point));
+        cr_assert(eq(str, (char *)got->driver, (char *)r.driver));
+        cr_assert(eq(i64, got->clock_mhz, 1500));
+        cr_assert(eq(dbl, got->temperature, r.temperature));
         cr_assert(eq(sz, got->features_size, r.features_size));
         cr_assert(r.features_size == 0 || memcmp(got->features, features, r.features_size) == 0);
     }
@@ -58,6 +64,8 @@ Test(json, unknown_fields_are_passed_over_and_missing_ones_are_empty)
     cr_assert(eq(u64, r->seed, 7));
     cr_assert(eq(int, r->n_costs, 0));
     cr_assert(r->features == NULL);
+    cr_assert(eq(i64, r->clock_mhz, 0));
+    cr_assert(strstr(store_json(cx, r), "clock_mhz") == NULL);
     cr_assert(parse(LINE("")) != NULL);
 }
 

@@ -54,6 +54,7 @@ static void make_version_1(const char *name)
     store *s = open_store(name);
 
     add(s, record(4, 1, 0.5));
+    cr_assert(store_step_back(cx, s, 4), "%s", tec_context_error(cx));
     run_sql(s, "ALTER TABLE records DROP COLUMN point; DROP TABLE queue_files; DROP TABLE queue_parts; "
                "DROP TABLE queue_tasks; DROP TABLE users; DROP TABLE audit; DROP TABLE queue; PRAGMA "
                "user_version = 1");
@@ -80,6 +81,30 @@ Test(open, brings_a_store_of_version_1_up_and_loses_nothing)
     cr_assert(eq(str, (char *)got.point, ""));
     cr_assert(store_next(cx, c, &got));
     cr_assert(eq(str, (char *)got.point, "{}"));
+    store_end(c);
+    store_close(s);
+}
+
+Test(open, makes_a_store_of_version_4_again)
+{
+    store_record r = record(4, 1, 0.5), got;
+    store *s = open_store("a.db");
+    int64_t n;
+
+    r.clock_mhz = 1500;
+    add(s, r);
+    cr_assert(not(store_step_back(cx, s, 3)));
+    expect_error("there is no way back to version 3 of the schema; expected 4 to");
+    cr_assert(store_step_back(cx, s, 4), "%s", tec_context_error(cx));
+    store_close(s);
+    s = open_store("a.db");
+    cr_assert(store_number(cx, s, "PRAGMA user_version", &n));
+    cr_assert(eq(i64, n, STORE_VERSION));
+    cr_assert(eq(i64, problems(s), 0));
+    store_cursor *c = store_find(cx, s, NULL);
+    cr_assert(store_next(cx, c, &got));
+    cr_assert(eq(dbl, got.costs[0], 0.5));
+    cr_assert(eq(i64, got.clock_mhz, 0), "what version 4 cannot hold is lost");
     store_end(c);
     store_close(s);
 }

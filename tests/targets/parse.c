@@ -133,6 +133,7 @@ Test(parse, the_canonical_text_parses_back_to_the_same_target)
 {
     static const char *const texts[] = {"native",
                                         "llvm -mcpu=x86-64-v3 -num-cores=2",
+                                        "llvm -mcpu=cortex-a72 -num-cores=4 -model=pi4-5e0c1f07",
                                         "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
                                         "llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni",
                                         "llvm -mtriple=aarch64-unknown-linux-musl",
@@ -184,6 +185,23 @@ Test(parse, unfit_names_what_is_missing)
         cr_assert(strstr(target_unfit(cx, parsed("llvm -mcpu=cortex-a53")), "aarch64") != NULL);
     }
     cr_assert(strstr(target_unfit(cx, parsed("cuda")), "does not run on a CPU") != NULL);
+}
+
+/* A server knows features that no kernel uses. */
+Test(parse, another_machine_is_the_nearest_row_and_what_it_has_besides)
+{
+    const target *t =
+        target_of_machine(cx, "llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+fp-armv8,+crc,+from-the-future "
+                              "-num-cores=4 -model=pi");
+
+    cr_assert(t != NULL, "%s", tec_context_error(cx));
+    cr_assert(eq(str, (char *)target_arch_name(t), "aarch64"));
+    cr_assert(eq(int, t->num_cores, 4));
+    cr_assert(eq(str, (char *)t->model, "pi"));
+    cr_assert(strstr(target_text(cx, t), "future") == NULL);
+    cr_assert(target_parse(cx, target_text(cx, t)) != NULL, "%s", tec_context_error(cx));
+    cr_assert(target_of_machine(cx, "cuda") == NULL);
+    cr_assert(strstr(tec_context_error(cx), "'cuda' describes no CPU") != NULL);
 }
 
 Test(parse, mistakes_name_what_was_written_and_what_exists)

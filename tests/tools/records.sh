@@ -57,6 +57,11 @@ expect 1 "its trace cannot be applied: error: trace:1:1: unroll(C.nothing)" chec
 expect 0 ": 0 problems" check "$db" --no-traces
 expect 0 "1 records added, 3 were there already" merge "$dir/b.db" "$db"
 expect 1 "cannot merge a record store into itself" merge "$db" "$db"
+expect 2 "which version the file gets is missing: --to N" downgrade "$db"
+expect 1 "there is no way back to version 2 of the schema; expected 4 to" downgrade "$db" --to 2
+expect 0 ": version 4 of the schema" downgrade "$db" --to 4
+expect 0 "f32[64]" list "$dir/b.db"
+expect 1 "has version 4 of the schema and must be opened for writing once" list "$db"
 expect 0 "1 records kept, 3 dropped" compact "$db" --keep 1
 expect 0 "timeout" list "$db"
 

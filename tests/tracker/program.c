@@ -11,9 +11,9 @@
 static const char tracker_program[] = TEC_BINARY_DIR "/rpc_tracker";
 static const char key_lines[] =
     "1111111111111111 2222222222222222222222222222222222222222222222222222222222222222 "
-    "submit,serve,administer * active\n"
+    "submit,serve,administer * active users=*\n"
     "2222222222222222 4444444444444444444444444444444444444444444444444444444444444444 "
-    "submit rpi4 active\n";
+    "submit rpi4 active users=ann,bob\n";
 static char folder[] = "/tmp/tec-tracker-XXXXXX", keys[64], config[64];
 
 static void write_file(const char *path, const char *text)
@@ -140,7 +140,7 @@ Test(tracker_program, holds_keys_to_their_classes_and_reads_them_again, .init = 
     kit_await(&k, &client.n[RPC_KIND_refused], 1);
     cr_assert_str_eq(client.texts[3], "key 2222222222222222 is not for devices of class 'rpi5'");
     write_file(keys, "1111111111111111 2222222222222222222222222222222222222222222222222222222222222222 "
-                     "submit,serve,administer * active\n");
+                     "submit,serve,administer * active users=*\n");
     kill(child, SIGHUP);
     /* The signal takes its time: the key is let in until the tracker has read the file. */
     do {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,6 +29,7 @@
 typedef struct {
     char folder[64], keys[128], log[128], address[64];
     pid_t pid;
+    uid_t user; /* that the server is started as; 0: the test's own */
     int out;
     rt_bytes module;
     tec_error err;
@@ -43,18 +45,24 @@ static inline bool kit_read_line(int fd, char *line, size_t size)
     return n > 0;
 }
 
-/* Starts rpc_server with more options, up to NULL; false: it ended before it listened. */
+/* Starts rpc_server, which listens there or for NULL nowhere, with more options, up to NULL; false: it ended
+ * before it listened. */
 static inline bool kit_launch(fixture *f, const char *listen, const char *const *more)
 {
-    const char *argv[32] = {TEC_BINARY_DIR "/rpc_server", "--listen", listen, "--folder", f->folder};
-    int n = 5, out[2];
+    const char *argv[32] = {TEC_BINARY_DIR "/rpc_server", "--folder", f->folder};
+    int n = 3, out[2];
     char line[200] = "";
 
+    if (listen) {
+        argv[n++] = "--listen";
+        argv[n++] = listen;
+    }
     while (n < 31 && *more)
         argv[n++] = *more++;
     cr_assert_eq(pipe(out), 0);
     f->pid = fork();
     if (f->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server */
         int log = open(f->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
         setenv("XDG_STATE_HOME", f->folder, 1);
@@ -62,6 +70,9 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
         dup2(log, 2);
         close(out[0]);
         close(out[1]);
+        if (f->user &&
+            (chown(f->folder, f->user, f->user) != 0 || setgid(f->user) != 0 || setuid(f->user) != 0))
+            _exit(126);
         execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
@@ -69,7 +80,7 @@ static inline bool kit_launch(fixture *f, const char *listen, const char *const 
     f->out = out[0];
     if (!kit_read_line(f->out, line, sizeof line))
         return false;
-    cr_assert_eq(sscanf(line, "rpc_server: listening on %63s", f->address), 1, "%s", line);
+    cr_assert(!listen || sscanf(line, "rpc_server: listening on %63s", f->address) == 1, "%s", line);
     return true;
 }
 
@@ -104,6 +115,12 @@ static inline bool kit_has_logged(const fixture *f, const char *text)
     return strstr(all, text) != NULL;
 }
 
+/* What the server logs next is at the file's begin. */
+static inline void kit_forget_log(const fixture *f)
+{
+    cr_assert_eq(truncate(f->log, 0), 0);
+}
+
 /* Whether it gets one: a client may know of its refusal before the server has written it down. */
 static inline bool kit_logged(const fixture *f, const char *text)
 {
@@ -115,14 +132,14 @@ static inline bool kit_logged(const fixture *f, const char *text)
     return false;
 }
 
-/* The exit status of the server, which was asked to end; its folder is gone behind this. */
-static inline int kit_stop(fixture *f)
+/* The exit status of a server that ends by itself; its folder is gone behind this. */
+static inline int kit_end(fixture *f)
 {
     char command[200];
     int status = 0;
 
-    kill(f->pid, SIGTERM);
     cr_assert_eq(waitpid(f->pid, &status, 0), f->pid);
+    f->pid = 0;
     close(f->out);
     snprintf(command, sizeof command, "ls -d %s/session-* 2>/dev/null", f->folder);
     cr_assert_neq(system(command), 0, "a session's folder was left");
@@ -130,6 +147,13 @@ static inline int kit_stop(fixture *f)
     cr_assert_eq(system(command), 0);
     rt_free(f->module.data);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The same of a server that is asked to end. */
+static inline int kit_stop(fixture *f)
+{
+    kill(f->pid, SIGTERM);
+    return kit_end(f);
 }
 
 static inline tec_rpc *kit_connect(fixture *f)
@@ -152,9 +176,9 @@ static inline tec_rpc_session *kit_open(fixture *f, tec_rpc *c)
 
 static inline rt_bytes kit_module(const char *arch)
 {
-    static const char *const names[] = {"sum",         "crash",         "leave",       "hang",
-                                        "eat",         "flood",         "murmur",      "open_file",
-                                        "open_socket", "start_program", "kill_parent", "lie"};
+    static const char *const names[] = {"sum",         "crash",  "leave",     "hang",        "eat",
+                                        "flood",       "murmur", "open_file", "open_socket", "start_program",
+                                        "kill_parent", "lie",    "nap"};
     static char symbols[BASE_COUNT(names)][40];
     static const char *const sizes[] = {"n", "m"};
     static const int64_t n[] = {RT_DIM_SYMBOL, 0}, m[] = {RT_DIM_SYMBOL, 1};

@@ -218,12 +218,10 @@ Test(server, ends_with_its_first_client_when_told_so)
     fixture f = kit_start((const char *[]){"--once", NULL});
     tec_rpc *c = kit_connect(&f);
     tec_rpc_session *s = kit_open(&f, c);
-    int status;
 
     tec_rpc_close(s);
     tec_rpc_disconnect(c);
-    cr_assert_eq(waitpid(f.pid, &status, 0), f.pid);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_assert_eq(kit_end(&f), 0);
 }
 
 Test(server, drains_before_it_ends)
@@ -232,7 +230,6 @@ Test(server, drains_before_it_ends)
     tec_rpc *c = kit_connect(&f);
     tec_rpc_session *s = kit_open(&f, c);
     int32_t y[2];
-    int status;
 
     kill(f.pid, SIGTERM);
     cr_assert(kit_logged(&f, "draining"));
@@ -241,6 +238,5 @@ Test(server, drains_before_it_ends)
     cr_assert(strstr(f.err.text, "takes no more sessions"), "%s", f.err.text);
     tec_rpc_close(s);
     tec_rpc_disconnect(c);
-    cr_assert_eq(waitpid(f.pid, &status, 0), f.pid); /* it ends by itself, as nobody is left */
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_assert_eq(kit_end(&f), 0); /* it ends by itself, as nobody is left */
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tec/kernel.h"
@@ -31,6 +32,16 @@ KERNEL(sum)
     for (int64_t i = 0; i < dims[1]; i++)
         y[i] = total + (int32_t)i;
     return 0;
+}
+
+/* The same after x[0] hundredths of a second. */
+KERNEL(nap)
+{
+    const uint8_t *x = args[0];
+    struct timespec t = {.tv_sec = x[0] / 100, .tv_nsec = x[0] % 100 * 10000000L};
+
+    nanosleep(&t, NULL);
+    return kernel_sum(env, args, dims);
 }
 
 KERNEL(crash)

@@ -1,7 +1,11 @@
-/* autotune/cores.c -- see cores.h. */
-#include "autotune/cores.h"
+/* worker/cores.c -- see cores.h. */
+#include "worker/cores.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
 
 static bool is_core_taken(const cpu_set_t *taken, const int *first_sibling, int cpu)
 {
@@ -11,7 +15,7 @@ static bool is_core_taken(const cpu_set_t *taken, const int *first_sibling, int 
     return false;
 }
 
-static void take(tune_cores *c, const int *first_sibling, int threads, bool share)
+static void take(run_cores *c, const int *first_sibling, int threads, bool share)
 {
     for (int i = CPU_SETSIZE - 1; i >= 0 && CPU_COUNT(&c->measured) < threads; i--)
         if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) &&
@@ -19,7 +23,7 @@ static void take(tune_cores *c, const int *first_sibling, int threads, bool shar
             CPU_SET(i, &c->measured);
 }
 
-static void leave(tune_cores *c, const int *first_sibling, bool share)
+static void leave(run_cores *c, const int *first_sibling, bool share)
 {
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) &&
@@ -30,9 +34,9 @@ static void leave(tune_cores *c, const int *first_sibling, bool share)
 /* Picks cores to measure on, whole cores first and hyperthreads of taken cores only when these do not
  * suffice. Builders get cores that share nothing with them, if there are any; `apart` says whether that
  * worked out. */
-tune_cores tune_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads)
+run_cores run_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads)
 {
-    tune_cores c = {.all = *all, .apart = true};
+    run_cores c = {.all = *all, .apart = true};
 
     take(&c, first_sibling, threads, false);
     take(&c, first_sibling, threads, true);
@@ -61,7 +65,7 @@ static int first_sibling_of(int cpu)
     return first;
 }
 
-tune_cores tune_cores_here(int threads)
+run_cores run_cores_here(int threads)
 {
     int first_sibling[CPU_SETSIZE] = {0};
     cpu_set_t all;
@@ -73,5 +77,46 @@ tune_cores tune_cores_here(int threads)
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &all))
             first_sibling[i] = first_sibling_of(i);
-    return tune_cores_choose(&all, first_sibling, threads);
+    return run_cores_choose(&all, first_sibling, threads);
+}
+
+/* ---- whose turn ---- */
+
+/* Asks again and again, so that the wait can be given up. */
+static bool lock_one(int fd, const atomic_bool *stop)
+{
+    const struct timespec between = {.tv_nsec = 500 * 1000};
+
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (stop && atomic_load(stop))
+            return false;
+        nanosleep(&between, NULL);
+    }
+    return true;
+}
+
+/* From the lowest number up, so that two that want several cores never wait for each other. */
+bool run_cores_lock(run_core_lock *l, const cpu_set_t *cores, const atomic_bool *stop)
+{
+    char path[64];
+    bool good = true;
+
+    l->n = 0;
+    for (int i = 0; good && i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, cores))
+            continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", i);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        l->fd[l->n++] = fd;
+        good = fd < 0 || lock_one(fd, stop);
+    }
+    return good;
+}
+
+void run_cores_unlock(run_core_lock *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->fd[i] >= 0)
+            close(l->fd[i]);
+    l->n = 0;
 }

@@ -1,0 +1,554 @@
+/* tests/chaos/chaos.c -- jobs on a pool whose parts are killed, cut off, slowed down and filled up while they
+ * work, and an audit of what came of them.
+ *
+ * A trial is computed by a process of its own (trial.h) on a device leased from the pool. The first attempt
+ * at most trials has a fault, which strikes while that attempt is in the middle of an upload or of a call. An
+ * attempt that fails is queued again without a fault. Each result is stored once; each attempt that opened a
+ * session is an execution. The audit asks SQL whether every trial issued is stored exactly once, and holds
+ * the executions against the servers' own logs.
+ *
+ *     TEC_CHAOS=31 build/debug/tests/test_chaos_chaos          31 faults of each kind (tests/chaos/run)
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
+
+#include "tests/chaos/proxy.h"
+#include "tests/chaos/trial.h"
+
+enum { SERVERS = 3, AT_ONCE = 4, MOST_TRIALS = 1000, LORIS = 3, MOST_LORIS = 200 };
+
+/* What a fault must come to: the attempt fails, or it does not notice. */
+static const struct {
+    const char *name;
+    bool fails;
+} kinds[N_FAULTS] = {{"server killed in a trial", true},
+                     {"tracker killed, restarted", false},
+                     {"client killed", true},
+                     {"connection cut", true},
+                     {"connection delayed", false},
+                     {"frame truncated", true},
+                     {"frame flipped", true},
+                     {"slow-loris client", false},
+                     {"hung kernel", true},
+                     {"segfaulting kernel", true},
+                     {"memory-eating kernel", true},
+                     {"disk full", false},
+                     {"clock set back", false}};
+
+typedef struct {
+    pid_t pid; /* 0: none */
+    trial t;
+    int from, to, server, got;
+    bool opened, struck, done;
+    char word[8];
+} attempt;
+
+typedef struct {
+    pool p;
+    proxy proxies[SERVERS];
+    char state[128], ballast[160];
+    sqlite3 *db;
+    rt_bytes module;
+    attempt running[AT_ONCE];
+    int queue[MOST_TRIALS], n_queue, n_trials, stored;
+    fault planned[MOST_TRIALS];
+    int struck[N_FAULTS], failed[N_FAULTS], survived[N_FAULTS];
+    attempt *exclusive; /* has a fault that concerns everybody, of which there is one at a time */
+    double undo_at;     /* when it is mended */
+    int loris[MOST_LORIS], n_loris, loris_sent;
+    double free_since[SERVERS], longest_idle;
+} chaos;
+
+/* ---- the pool ---- */
+
+static int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    cr_assert(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+              getsockname(fd, (struct sockaddr *)&at, &size) == 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+static void start_server(chaos *c, int i)
+{
+    fixture *f = &c->p.server[i];
+    char name[8], announce[32], listen[32];
+    const char *argv[] = {"--tracker",  c->p.tracker, "--device-class", "board", "--key-file", c->p.keys,
+                          "--announce", announce,     "--name",         name,    NULL};
+
+    snprintf(name, sizeof name, "s%d", i);
+    snprintf(announce, sizeof announce, "127.0.0.1:%d", c->proxies[i].port);
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", c->proxies[i].shared->target);
+    cr_assert(kit_launch(f, listen, argv), "a server does not start: see %s", f->log);
+}
+
+/* A file system of a megabyte for the tracker's state, in a namespace that goes with this process. */
+static void mount_state(chaos *c)
+{
+    uid_t user = geteuid();
+    char line[64];
+
+    cr_assert_eq(unshare(CLONE_NEWNS | (user ? CLONE_NEWUSER : 0)), 0, "no namespace: %s", strerror(errno));
+    if (user) {
+        FILE *f = fopen("/proc/self/uid_map", "we");
+
+        snprintf(line, sizeof line, "0 %u 1", (unsigned)user);
+        cr_assert(f && fputs(line, f) >= 0 && fclose(f) == 0);
+    }
+    cr_assert_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0, "%s", strerror(errno));
+    snprintf(c->state, sizeof c->state, "%s/state", c->p.folder);
+    cr_assert(mkdir(c->state, 0700) == 0 && mount("none", c->state, "tmpfs", 0, "size=1m") == 0, "%s",
+              strerror(errno));
+    snprintf(c->ballast, sizeof c->ballast, "%s/ballast", c->state);
+}
+
+static void start_pool(chaos *c)
+{
+    rpc_key_row row = {.roles = RPC_ROLE_ANY, .classes = "*", .users = "*"};
+
+    c->p = (pool){.folder = "/tmp/tec-pool-XXXXXX", .n = SERVERS};
+    cr_assert(mkdtemp(c->p.folder));
+    mount_state(c);
+    snprintf(c->p.keys, sizeof c->p.keys, "%s/pool.keys", c->p.folder);
+    snprintf(c->p.log, sizeof c->p.log, "%s/log", c->p.folder);
+    snprintf(c->p.state, sizeof c->p.state, "%s/tracker.db", c->state);
+    cr_assert(rpc_keys_add(c->p.keys, &row, &c->p.err), "%s", c->p.err.text);
+    pool_start_tracker(&c->p, 0);
+    for (int i = 0; i < SERVERS; i++) {
+        kit_prepare(&c->p.server[i]);
+        c->proxies[i] = proxy_start();
+        c->proxies[i].shared->target = free_port();
+        start_server(c, i);
+        c->free_since[i] = tec_clock();
+    }
+    c->module = kit_module(KIT_ARCH);
+}
+
+/* ---- faults ---- */
+
+static void fill_disk(const chaos *c)
+{
+    static const char zeros[4096];
+    int fd = open(c->ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    while (write(fd, zeros, sizeof zeros) > 0)
+        ;
+    close(fd);
+}
+
+static void send_loris(chaos *c, int server)
+{
+    for (int i = 0; i < LORIS && c->n_loris < MOST_LORIS; i++) {
+        int fd = proxy_dial(c->proxies[server].shared->target);
+
+        if (fd >= 0)
+            c->loris[c->n_loris++] = fd;
+    }
+}
+
+/* A byte of a greeting from each of them. */
+static void dribble(chaos *c)
+{
+    static const char greeting[] = "tec-rpc\n";
+
+    for (int i = 0; i < c->n_loris; i++)
+        send(c->loris[i], greeting + c->loris_sent % 8, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    c->loris_sent++;
+}
+
+static void undo(chaos *c)
+{
+    fault f = c->exclusive->t.fault;
+
+    if (f == TRACKER_KILLED)
+        pool_start_tracker(&c->p, pool_port(&c->p));
+    else if (f == DISK_FULL) {
+        unlink(c->ballast);
+        /* The tracker stores its state again within a second; killed before, it would know less than its
+         * clients. */
+        nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 300000000}, NULL);
+    } else if (f == SERVER_KILLED)
+        start_server(c, c->exclusive->server);
+    c->exclusive = NULL;
+}
+
+static void strike(chaos *c, attempt *a)
+{
+    fixture *f = &c->p.server[a->server];
+    proxy_shared *s = c->proxies[a->server].shared;
+    fault what = a->t.fault;
+
+    if (what == SERVER_KILLED) {
+        kill(f->pid, SIGKILL);
+        waitpid(f->pid, NULL, 0);
+        close(f->out);
+    } else if (what == TRACKER_KILLED)
+        pool_kill_tracker(&c->p);
+    else if (what == CLIENT_KILLED)
+        kill(a->pid, SIGKILL);
+    else if (trial_harms_upload(what)) {
+        s->trial = a->t.number;
+        s->fault = what == CUT         ? PROXY_CUT
+                   : what == DELAYED   ? PROXY_DELAY
+                   : what == TRUNCATED ? PROXY_TRUNCATE
+                                       : PROXY_FLIP;
+    } else if (what == SLOW_LORIS)
+        send_loris(c, a->server);
+    else if (what == DISK_FULL)
+        fill_disk(c);
+    else if (what == CLOCK_BACK)
+        kill(c->p.tracker_pid, SIGUSR2);
+    c->struck[what]++;
+    a->struck = true;
+    if (what == SERVER_KILLED || what == TRACKER_KILLED || what == DISK_FULL) {
+        c->exclusive = a;
+        c->undo_at = tec_clock() + (what == DISK_FULL ? 0.6 : 0.15);
+    }
+}
+
+static bool may_strike(const chaos *c, const attempt *a)
+{
+    fault f = a->t.fault;
+
+    return !(c->exclusive &&
+             (f == SERVER_KILLED || f == TRACKER_KILLED || f == DISK_FULL || f == CLOCK_BACK));
+}
+
+/* ---- attempts ---- */
+
+static void sql(chaos *c, const char *text, int a, int b)
+{
+    sqlite3_stmt *s = NULL;
+
+    cr_assert_eq(sqlite3_prepare_v2(c->db, text, -1, &s, NULL), SQLITE_OK, "%s", sqlite3_errmsg(c->db));
+    sqlite3_bind_int(s, 1, a);
+    sqlite3_bind_int(s, 2, b);
+    while (sqlite3_step(s) == SQLITE_ROW)
+        ;
+    cr_assert_eq(sqlite3_finalize(s), SQLITE_OK, "%s", sqlite3_errmsg(c->db));
+}
+
+static int count(chaos *c, const char *text)
+{
+    sqlite3_stmt *s = NULL;
+
+    cr_assert_eq(sqlite3_prepare_v2(c->db, text, -1, &s, NULL), SQLITE_OK, "%s", sqlite3_errmsg(c->db));
+    cr_assert_eq(sqlite3_step(s), SQLITE_ROW);
+    int n = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    return n;
+}
+
+static void start_attempt(chaos *c, attempt *a, int number)
+{
+    int up[2], down[2];
+
+    cr_assert(pipe2(up, O_CLOEXEC) == 0 && pipe2(down, O_CLOEXEC) == 0);
+    *a = (attempt){.t = {.number = number,
+                         .fault = c->planned[number],
+                         .tracker = c->p.tracker,
+                         .keys = c->p.keys,
+                         .module = &c->module,
+                         .to_parent = up[1],
+                         .from_parent = down[0]},
+                   .from = up[0],
+                   .to = down[1],
+                   .server = -1};
+    c->planned[number] = NO_FAULT; /* the next attempt has none */
+    a->pid = fork();
+    if (a->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        trial_main(&a->t);
+    }
+    close(up[1]);
+    close(down[0]);
+}
+
+static void on_word(chaos *c, attempt *a)
+{
+    int32_t value;
+
+    memcpy(&value, a->word + 1, sizeof value);
+    switch (a->word[0]) {
+    case 'O':
+        a->opened = true;
+        a->server = value;
+        sql(c, "INSERT INTO executions VALUES (?, ?)", a->t.number, value);
+        double idle = tec_clock() - c->free_since[value];
+        c->longest_idle = idle > c->longest_idle ? idle : c->longest_idle;
+        break;
+    case 'M':
+        while (!may_strike(c, a)) {
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+            if (c->exclusive && tec_clock() >= c->undo_at)
+                undo(c);
+        }
+        if (trial_harms_upload(a->t.fault))
+            strike(c, a); /* waits at the proxy for the next piece */
+        cr_assert_eq(write(a->to, "", 1), 1);
+        if (a->t.fault == NO_FAULT || a->struck)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 40000000}, NULL); /* the call is under way */
+        strike(c, a);
+        break;
+    case 'D':
+        a->done = a->t.fault != EATING_KERNEL && value == trial_sum(&a->t);
+        if (a->t.fault == EATING_KERNEL)
+            cr_assert(value > 0 && value <= 64, "a session of 64 MiB got %d", value);
+        else
+            cr_assert(a->done, "trial %d: %d, not %d", a->t.number, value, trial_sum(&a->t));
+        break;
+    default: break;
+    }
+}
+
+/* A fault of the wire that no piece met did not strike. */
+static void take_back(chaos *c, attempt *a)
+{
+    proxy_shared *s = a->server >= 0 ? c->proxies[a->server].shared : NULL;
+
+    if (!a->struck || !trial_harms_upload(a->t.fault) || s->fault == PROXY_PASS || s->trial != a->t.number)
+        return;
+    s->fault = PROXY_PASS;
+    a->struck = false;
+    c->struck[a->t.fault]--;
+}
+
+/* The attempt is over: its trial is stored, or queued again. */
+static void end_attempt(chaos *c, attempt *a)
+{
+    fault f = a->t.fault;
+
+    waitpid(a->pid, NULL, 0);
+    take_back(c, a);
+    close(a->from);
+    close(a->to);
+    if (a->server >= 0)
+        c->free_since[a->server] = tec_clock();
+    if (f != NO_FAULT && a->struck) {
+        c->failed[f] += !a->done;
+        c->survived[f] += a->done;
+    }
+    if (f != NO_FAULT && !a->struck)
+        c->planned[a->t.number] = f; /* it never came to its middle: another attempt has the fault */
+    if (a->done) {
+        sql(c, "INSERT INTO stored VALUES (?, ?)", a->t.number, trial_sum(&a->t));
+        c->stored++;
+    } else
+        c->queue[c->n_queue++] = a->t.number;
+    a->pid = 0;
+    if (c->exclusive == a) {
+        while (tec_clock() < c->undo_at)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        undo(c);
+    }
+}
+
+static void serve_attempts(chaos *c)
+{
+    struct pollfd p[AT_ONCE];
+
+    for (int i = 0; i < AT_ONCE; i++)
+        p[i] = (struct pollfd){.fd = c->running[i].pid ? c->running[i].from : -1, .events = POLLIN};
+    poll(p, AT_ONCE, 20);
+    for (int i = 0; i < AT_ONCE; i++) {
+        attempt *a = &c->running[i];
+        if (!a->pid || !p[i].revents)
+            continue;
+        ssize_t n = read(a->from, a->word + a->got, (size_t)(5 - a->got));
+        if (n <= 0)
+            end_attempt(c, a);
+        else if ((a->got += (int)n) == 5) {
+            a->got = 0;
+            on_word(c, a);
+        }
+    }
+    dribble(c);
+    if (c->exclusive && tec_clock() >= c->undo_at)
+        undo(c);
+}
+
+static void run_job(chaos *c)
+{
+    while (c->stored < c->n_trials) {
+        for (int i = 0; i < AT_ONCE; i++)
+            if (!c->running[i].pid && c->n_queue)
+                start_attempt(c, &c->running[i], c->queue[--c->n_queue]);
+        serve_attempts(c);
+    }
+}
+
+/* ---- the audit ---- */
+
+/* Lines of the servers' logs that say a session of a trial was opened. */
+static int logged_executions(const chaos *c)
+{
+    char line[2000];
+    int n = 0;
+
+    for (int i = 0; i < SERVERS; i++) {
+        FILE *f = fopen(c->p.server[i].log, "re");
+
+        while (f && fgets(line, sizeof line, f))
+            n += strstr(line, ": opened on cpu:0 by client ") && strstr(line, ", 'trial ");
+        if (f)
+            fclose(f);
+    }
+    return n;
+}
+
+static int count_children(pid_t parent)
+{
+    char path[64], text[4096] = "";
+    int n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *f = fopen(path, "re");
+    size_t got = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    for (size_t i = 0; i < got; i++)
+        n += text[i] == ' ';
+    return n;
+}
+
+static int count_files(pid_t of)
+{
+    char path[64];
+    int n = -2;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)of);
+    DIR *d = opendir(path);
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Sessions' processes, folders, descriptors and leases that are left when all work is done and its time is
+ * over. */
+static void find_leaks(chaos *c, int most_files)
+{
+    char command[400];
+
+    for (int i = 0; i < SERVERS; i++) {
+        const fixture *f = &c->p.server[i];
+
+        cr_assert_eq(count_children(f->pid), 0, "server %d has children", i);
+        cr_assert_leq(count_files(f->pid), most_files, "server %d has %d descriptors", i,
+                      count_files(f->pid));
+    }
+    cr_assert_leq(count_files(c->p.tracker_pid), most_files + 8, "the tracker has %d descriptors",
+                  count_files(c->p.tracker_pid));
+    snprintf(command, sizeof command,
+             TEC_BINARY_DIR
+             "/tec devices --tracker %s --key-file %s --json | grep -c '\"state\":.*\"free\"' | grep -qx %d",
+             c->p.tracker, c->p.keys, SERVERS);
+    cr_assert_eq(system(command), 0, "a device is not free: %s", command);
+}
+
+static void print_table(chaos *c)
+{
+    int all = 0;
+
+    printf("%-28s %8s %14s %16s\n", "FAULT", "STRUCK", "FAILED TRIALS", "UNNOTICED");
+    for (int f = 0; f < N_FAULTS; f++) {
+        printf("%-28s %8d %14d %16d\n", kinds[f].name, c->struck[f], c->failed[f], c->survived[f]);
+        all += c->struck[f];
+    }
+    printf("%d faults in a job of %d trials\n", all, c->n_trials);
+    printf("trials issued %d, stored %d, stored twice %d, lost %d\n", count(c, "SELECT count(*) FROM issued"),
+           count(c, "SELECT count(*) FROM stored"),
+           count(c, "SELECT count(*) FROM (SELECT trial FROM stored GROUP BY trial HAVING count(*) > 1)"),
+           count(c, "SELECT count(*) FROM issued WHERE trial NOT IN (SELECT trial FROM stored)"));
+    printf("executions %d, of these repeated %d; in the logs of the servers %d\n",
+           count(c, "SELECT count(*) FROM executions"),
+           count(c, "SELECT count(*) - count(DISTINCT trial) FROM executions"), logged_executions(c));
+    printf("longest wait of a device while work waited: %.1f s\n", c->longest_idle);
+    fflush(stdout);
+}
+
+static int count_logged(const chaos *c, const char *text)
+{
+    char line[1000];
+    int n = 0;
+    FILE *f = fopen(c->p.log, "re");
+
+    while (f && fgets(line, sizeof line, f))
+        n += strstr(line, text) != NULL;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static void audit(chaos *c)
+{
+    for (int f = 0; f < N_FAULTS; f++)
+        cr_assert(kinds[f].fails ? c->survived[f] == 0 : c->failed[f] == 0,
+                  "%s: %d trials failed, %d did not", kinds[f].name, c->failed[f], c->survived[f]);
+    cr_assert_eq(count(c, "SELECT count(*) FROM issued WHERE trial NOT IN (SELECT trial FROM stored)"), 0);
+    cr_assert_eq(count(c, "SELECT count(*) FROM stored"),
+                 count(c, "SELECT count(DISTINCT trial) FROM stored"));
+    cr_assert_eq(count(c, "SELECT count(*) FROM executions"), logged_executions(c));
+    cr_assert_lt(c->longest_idle, 30.0);
+    cr_assert(count_logged(c, "the state is not stored") > 0,
+              "the disk was never full for the tracker: see %s", c->p.log);
+    cr_assert_leq(count_logged(c, "the state is not stored"), count_logged(c, "the state is stored again"),
+                  "the tracker's state stayed unstored: see %s", c->p.log);
+    cr_assert(count_logged(c, "the clock was set back") > 0);
+}
+
+/* Twelve pending seconds let leases of killed clients and slow connections run out. */
+static void rest(chaos *c)
+{
+    for (int i = 0; i < 600; i++) {
+        dribble(c);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    for (int i = 0; i < c->n_loris; i++)
+        close(c->loris[i]);
+}
+
+Test(chaos, loses_no_trial_and_stores_none_twice, .timeout = 3000)
+{
+    static chaos c;
+    const char *wanted = getenv("TEC_CHAOS");
+    int each = wanted ? atoi(wanted) : 2, n = each * N_FAULTS + each * 2;
+
+    cr_assert(each > 0 && n <= MOST_TRIALS);
+    cr_assert_eq(sqlite3_open(":memory:", &c.db), SQLITE_OK);
+    sqlite3_exec(c.db,
+                 "CREATE TABLE issued(trial); CREATE TABLE stored(trial, value); CREATE TABLE "
+                 "executions(trial, server)",
+                 NULL, NULL, NULL);
+    start_pool(&c);
+    int files = count_files(c.p.server[0].pid);
+    for (int i = 0; i < n; i++) {
+        c.planned[i] = i < each * N_FAULTS ? (fault)(i % N_FAULTS) : NO_FAULT;
+        c.queue[c.n_queue++] = i;
+        sql(&c, "INSERT INTO issued VALUES (?1 + 0 * ?2)", i, 0);
+    }
+    c.n_trials = n;
+    run_job(&c);
+    print_table(&c);
+    audit(&c);
+    rest(&c);
+    find_leaks(&c, files + 4);
+    for (int i = 0; i < SERVERS; i++)
+        proxy_stop(&c.proxies[i]);
+    cr_assert_eq(umount2(c.state, MNT_DETACH), 0);
+    cr_assert_eq(pool_stop(&c.p), 0);
+    sqlite3_close(c.db);
+    rt_free(c.module.data);
+}

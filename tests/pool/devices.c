@@ -1,0 +1,204 @@
+/* tests/pool/devices.c -- a measurer on devices of real servers: what candidates do wrong is theirs, what
+ * devices do wrong costs no trial.
+ */
+#include <math.h>
+
+#include "pool/inside.h"
+#include "tests/autotune/candidates.h"
+
+/* A tracker with its servers, as programs; none of its kernels is used here. */
+#define TEC_RPC_KERNELS ""
+#define pool boards
+#include "tests/rpc/client/pool.h"
+#undef pool
+
+static boards b;
+static pool *p;
+static tune_measurer *m;
+
+static void begin(void)
+{
+    cx = tec_context_new();
+}
+
+static void end(void)
+{
+    if (m)
+        m->close(m);
+    pool_close(p);
+    pool_stop(&b);
+    tec_context_free(cx);
+}
+TestSuite(devices, .init = begin, .fini = end, .timeout = 300);
+
+static void open_pool(int servers, pool_options o)
+{
+    b = pool_start(servers, NULL);
+    o.tracker = b.tracker;
+    o.key_file = b.keys;
+    o.device_class = "board";
+    o.patience = o.patience > 0 ? o.patience : 60;
+    o.tolerance = o.tolerance > 0 ? o.tolerance : 50;
+    p = pool_open(cx, &o);
+    cr_assert(p, "%s", tec_context_error(cx));
+}
+
+static void open_measurer(void)
+{
+    const tune_measure_options o = {.builder = TEC_BINARY_DIR "/tec",
+                                    .builders = 1,
+                                    .min_seconds = 0.002,
+                                    .build_timeout = 60,
+                                    .run_timeout = 3,
+                                    .memory_limit = 64 << 20};
+
+    m = pool_measurer(cx, p, pool_target(p), &o);
+    cr_assert(m, "%s", tec_context_error(cx));
+}
+
+static tune_result measure(const tune_task *t, const char *trace, bool check)
+{
+    tune_result r;
+
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = trace, .seed = 1, .check = check}, 1));
+    cr_assert_eq(m->collect(m, cx, t, &r, 1, INFINITY), 1, "%s", tec_context_error(cx));
+    return r;
+}
+
+static void failed_as(const tune_result *r, store_status status, const char *stage, const char *kind,
+                      const char *text)
+{
+    cr_assert(r->status == status && strcmp(r->stage, stage) == 0 && strcmp(r->error_kind, kind) == 0 &&
+                  strstr(r->error, text),
+              "expected %s, %s, %s, '%s'; found %s, %s, %s, '%s'", store_status_text(status), stage, kind,
+              text, store_status_text(r->status), r->stage, r->error_kind, r->error);
+}
+
+static void is_good(const tune_result *r)
+{
+    cr_assert_eq(r->status, STORE_OK, "%s: %s: %s", r->stage, r->error_kind, r->error);
+    cr_assert(r->n_costs >= 1 && r->median > 0 && r->checked);
+    cr_assert_str_eq(r->device, "s0/cpu:0");
+    cr_assert(strncmp(r->device_text, "class board: ", 13) == 0, "%s", r->device_text);
+}
+
+Test(devices, tell_a_bad_candidate_as_the_local_runner_does)
+{
+    open_pool(1, (pool_options){.devices = 1});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    tune_result r = measure(t, doing(right), true);
+    is_good(&r);
+    r = measure(t, doing(crashing), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "SIGSEGV", "signal 11");
+    r = measure(t, doing(hanging), true);
+    failed_as(&r, STORE_TIMEOUT, "run", "timeout", "no end within 3 s");
+    r = measure(t, doing("c[0] += 1;"), true);
+    failed_as(&r, STORE_WRONG, "check", "wrong answer", "output 'C' [0, 0] is ");
+    r = measure(t, doing("return 7;"), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "error", "mm");
+    r = measure(t, doing(right), true);
+    is_good(&r);
+    cr_assert_eq(m->stats(m).repeated, 0);
+}
+
+/* The number of the server whose device is at work. */
+static int server_at_work(void)
+{
+    const tune_device *d;
+    int n = m->devices(m, cx, &d), server;
+
+    for (int i = 0; i < n; i++)
+        if (sscanf(d[i].name, "s%d/", &server) == 1)
+            return server;
+    return -1;
+}
+
+static void kill_server(int i)
+{
+    kill(b.server[i].pid, SIGKILL);
+    cr_assert_eq(waitpid(b.server[i].pid, NULL, 0), b.server[i].pid);
+    b.server[i].pid = 0;
+}
+
+/* Waits until the runner has a device, of another server than `before`. */
+static int next_at_work(int before)
+{
+    for (int i = 0; i < 600; i++) {
+        int now = server_at_work();
+
+        if (now >= 0 && now != before)
+            return now;
+        usleep(50000);
+    }
+    cr_assert(false, "no device came");
+    return -1;
+}
+
+/* The candidate hangs, so that its server can be killed while it runs; twice that is no coincidence. */
+Test(devices, that_are_lost_twice_poison_the_candidate)
+{
+    tune_result r;
+
+    open_pool(3, (pool_options){.devices = 1});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = doing(hanging), .seed = 1}, 1));
+    while (m->stats(m).link == 0)
+        usleep(10000);
+    int first = next_at_work(-1);
+    usleep(700000);
+    kill_server(first);
+    int second = next_at_work(first);
+    usleep(700000);
+    kill_server(second);
+    cr_assert_eq(m->collect(m, cx, t, &r, 1, INFINITY), 1, "%s", tec_context_error(cx));
+    failed_as(&r, STORE_RUN_ERROR, "run", "poisoned", "2 devices were lost while it ran");
+    cr_assert_eq(m->stats(m).repeated, 1);
+    r = measure(t, doing(right), true);
+    cr_assert_eq(r.status, STORE_OK, "%s", r.error);
+}
+
+/* Until a device says so. */
+static void await_word(const char *word)
+{
+    const tune_device *d;
+
+    for (int i = 0; i < 600; i++) {
+        int n = m->devices(m, cx, &d);
+
+        for (int k = 0; k < n; k++)
+            if (strstr(d[k].state, word))
+                return;
+        usleep(50000);
+    }
+    cr_assert(false, "no device says '%s'", word);
+}
+
+/* No two boards agree to a millionth. */
+Test(devices, that_are_off_are_set_aside_with_the_reason)
+{
+    open_pool(2, (pool_options){.devices = 2, .tolerance = 1e-6});
+    open_measurer();
+    await_word("set aside: the calibration kernel takes ");
+}
+
+/* As if the first board had been another one. */
+Test(devices, that_only_look_alike_are_set_aside)
+{
+    open_pool(1, (pool_options){.devices = 1});
+    p->first.fingerprint ^= 1;
+    open_measurer();
+    await_word("s0/cpu:0 set aside: not the board that 's0/cpu:0' is");
+}
+
+Test(devices, nobody_grants_are_not_waited_for_without_end)
+{
+    open_pool(1, (pool_options){.devices = 1});
+    const pool_options o = {
+        .tracker = b.tracker, .key_file = b.keys, .device_class = "board", .patience = 1.5};
+
+    cr_assert_null(pool_open(cx, &o));
+    cr_assert(strstr(tec_context_error(cx), "no device of class 'board' was granted within 1.5 s"), "%s",
+              tec_context_error(cx));
+}

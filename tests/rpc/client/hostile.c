@@ -1,0 +1,200 @@
+/* tests/rpc/client/hostile.c -- the client's library against a server that shares its key and answers at
+ * random: wild and damaged messages, in order and out of it. Each call ends, with an answer or an error. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rpc/keys.h"
+#include "tec/rpc.h"
+#include "tests/rpc/grammar.h"
+
+typedef struct {
+    int listener, port;
+    uint64_t seed;
+    rpc_key key;
+    bool ending;
+} hostile;
+
+static bool find(void *user, const uint8_t *id, rpc_grant *grant)
+{
+    const hostile *h = user;
+
+    (void)id;
+    *grant = (rpc_grant){.key = h->key, .roles = RPC_ROLE_ANY};
+    return true;
+}
+
+/* What usually answers a message, so that calls get past their first step. */
+static rpc_kind usual_answer(rpc_kind question)
+{
+    switch ((int)question) {
+    case RPC_KIND_open: return RPC_KIND_opened;
+    case RPC_KIND_list: return RPC_KIND_listed;
+    case RPC_KIND_read:
+    case RPC_KIND_fetch: return RPC_KIND_contents;
+    case RPC_KIND_call:
+    case RPC_KIND_run: return RPC_KIND_called;
+    case RPC_KIND_time: return RPC_KIND_timed;
+    case RPC_KIND_close: return RPC_KIND_closed;
+    case RPC_KIND_request: return RPC_KIND_granted;
+    case RPC_KIND_renew: return RPC_KIND_renewed;
+    case RPC_KIND_give_back: return RPC_KIND_ended;
+    case RPC_KIND_set_aside: return RPC_KIND_noted;
+    case RPC_KIND_data: return RPC_KIND_window;
+    default: return RPC_KIND_done;
+    }
+}
+
+static void answer(hostile *h, rpc_link *l, const rpc_frame *f)
+{
+    rpc_kind kind =
+        fuzz_below(&h->seed, 6) ? usual_answer(f->kind) : fuzz_kind(&h->seed, RPC_FROM_SERVER)->kind;
+    rt_bytes body = {0};
+
+    fuzz_body(&h->seed, &body, rpc_find_message((uint32_t)kind)->record, rpc_link_version(l));
+    if (fuzz_below(&h->seed, 4) == 0)
+        fuzz_damage(&h->seed, &body);
+    rpc_link_send_body(l, fuzz_below(&h->seed, 20) ? f->stream : 0, kind, body.data, body.n);
+    rt_bytes_free(&body);
+}
+
+static bool push(rpc_link *l, int fd)
+{
+    size_t n;
+    const uint8_t *out;
+
+    while (out = rpc_link_output(l, &n), n) {
+        ssize_t sent = send(fd, out, n, MSG_NOSIGNAL);
+
+        if (sent <= 0)
+            return false;
+        rpc_link_sent(l, (size_t)sent);
+    }
+    return true;
+}
+
+/* One client: a few answers, then the connection closes, so that nobody waits for long. */
+static void serve(hostile *h, int fd)
+{
+    rpc_link *l = rpc_link_new(&(rpc_link_options){.find = find, .user = h, .program = "hostile"}, NULL);
+    int64_t left = 1 + fuzz_below(&h->seed, 12);
+    rpc_frame f;
+
+    while (left > 0 && push(l, fd)) {
+        rpc_event e = rpc_link_next(l, &f);
+        size_t room;
+
+        if (e == RPC_BROKEN)
+            break;
+        if (e == RPC_FRAME) {
+            if (f.kind != RPC_KIND_goodbye && f.kind != RPC_KIND_pong)
+                answer(h, l, &f);
+            left--;
+            continue;
+        }
+        uint8_t *at = rpc_link_room(l, &room);
+        ssize_t n = at ? recv(fd, at, room, 0) : 0;
+        if (n <= 0)
+            break;
+        rpc_link_received(l, (size_t)n);
+    }
+    push(l, fd);
+    rpc_link_free(l);
+    close(fd);
+}
+
+static void *serve_all(void *user)
+{
+    hostile *h = user;
+    int fd;
+
+    while ((fd = accept(h->listener, NULL, NULL)) >= 0 && !h->ending)
+        serve(h, fd);
+    return NULL;
+}
+
+/* The calls of a client, one behind the other; how many succeeded. */
+static int use_session(tec_rpc *c, tec_rpc_session *s)
+{
+    static uint8_t module[3000];
+    int64_t n = 4, handles[] = {1, 2};
+    int32_t data[4] = {0};
+    DLTensor t = {data, {kDLCPU, 0}, 1, {kDLInt, 32, 1}, &n, NULL, 0};
+    const tec_rpc_call_options call = {.module = 1, .function = "f", .arrays = handles, .n = 2};
+    tec_timing timing;
+    int good = 0;
+
+    (void)c;
+    good += tec_rpc_upload_bytes(s, "m.so", module, sizeof module, NULL) != 0;
+    good += tec_rpc_array(s, t.dtype, 1, &n, NULL) != 0;
+    good += tec_rpc_write(s, 1, &t, NULL);
+    good += tec_rpc_call(s, &call, NULL, NULL);
+    good += tec_rpc_read(s, 1, &t, NULL);
+    good += tec_rpc_time(s, &call, NULL, &timing, NULL);
+    good += tec_rpc_prepare(s, 1, NULL, 1, NULL) != 0;
+    tec_array *a = tec_rpc_fetch(s, 1, 0, NULL);
+    good += a != NULL;
+    tec_array_free(a);
+    return good;
+}
+
+static int use(const char *address, const char *keys, bool as_tracker)
+{
+    tec_error err = {0};
+    tec_rpc *c = tec_rpc_connect(address, &(tec_rpc_options){.key_file = keys, .seconds = 0.2}, &err);
+    int good = 0;
+
+    if (c && as_tracker) {
+        tec_rpc_lease *l = tec_rpc_request(c, &(tec_rpc_lease_options){.device_class = "board"}, NULL);
+        good += tec_rpc_wait(l, 0.002, NULL) == TEC_RPC_GRANTED;
+        good += tec_rpc_renew(l, NULL);
+        good += tec_rpc_set_aside(l, "slow", NULL);
+        tec_rpc_give_back(l);
+    } else if (c) {
+        good += tec_rpc_list(c, false, NULL) != NULL;
+        tec_rpc_session *s = tec_rpc_open(c, NULL, NULL);
+        good += s != NULL;
+        if (s)
+            good += use_session(c, s);
+        tec_rpc_close(s);
+    }
+    tec_rpc_disconnect(c);
+    return good;
+}
+
+Test(rpc_hostile, servers_cannot_harm_a_client)
+{
+    static hostile h;
+    char folder[] = "/tmp/tec-hostile-XXXXXX", keys[64], address[64];
+    rpc_key_row row = {.roles = RPC_ROLE_ANY, .classes = "*", .users = "*"};
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    int64_t executions = fuzz_executions(400), good = 0;
+    pthread_t thread;
+
+    cr_assert(mkdtemp(folder));
+    snprintf(keys, sizeof keys, "%s/keys", folder);
+    cr_assert(rpc_keys_add(keys, &row, NULL));
+    h = (hostile){
+        .listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .seed = fuzz_seed(), .key = row.key};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    cr_assert(bind(h.listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(h.listener, 16) == 0 &&
+              getsockname(h.listener, (struct sockaddr *)&at, &size) == 0);
+    snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(at.sin_port));
+    cr_assert_eq(pthread_create(&thread, NULL, serve_all, &h), 0);
+    for (int64_t i = 0; i < executions; i++)
+        good += use(address, keys, i % 4 == 0);
+    h.ending = true;
+    shutdown(h.listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(h.listener);
+    unlink(keys);
+    rmdir(folder);
+    printf("clients: %lld executions, %lld calls that succeeded\n", (long long)executions, (long long)good);
+    cr_assert_gt(good, executions / 2);
+}

@@ -1,0 +1,98 @@
+#!/bin/bash
+# pool -- the commands on devices far away: a tracker and servers as their manual pages say, tec run on a server and on
+# a leased device, what it prints while it waits, and tec devices meanwhile.
+set -eu
+: "${TEC:?}" "${TEC_BUILD_DIR:?}"
+dir=$(mktemp -d)
+export XDG_STATE_HOME=$dir/state
+programs=()
+trap 'kill "${programs[@]}" 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
+
+fail() {
+    echo "pool: $*" >&2
+    cat "$dir/out" "$dir"/*.log >&2 || true
+    exit 1
+}
+
+# start NAME PROGRAM...: its port is in $port
+start() {
+    local name=$1
+    shift
+    "$@" >"$dir/$name" 2>"$dir/$name.log" &
+    programs+=($!)
+    for _ in $(seq 200); do
+        port=$(grep -oE '[0-9]+$' "$dir/$name" || true)
+        [ -z "$port" ] || return 0
+        sleep 0.05
+    done
+    fail "$name does not listen"
+}
+
+# await WORDS COMMAND...: until the command says the words
+await() {
+    local words=$1
+    shift
+    for _ in $(seq 100); do
+        "$@" >"$dir/out" 2>&1 || true
+        ! grep -qE -- "$words" "$dir/out" || return 0
+        sleep 0.1
+    done
+    fail "'$*' does not say '$words'"
+}
+
+# expect STATUS WORDS COMMAND...
+expect() {
+    local wanted=$1 words=$2 status=0
+    shift 2
+    "$@" >"$dir/out" 2>&1 || status=$?
+    [ $status = "$wanted" ] || fail "'$*' ends with $status, not $wanted"
+    grep -qE -- "$words" "$dir/out" || fail "'$*' does not say '$words'"
+}
+
+echo 'def add(A: f32[64], B: f32[64]) { C[i] = A[i] + B[i] return C }' >"$dir/add.te"
+"$TEC" te "$dir/add.te" -o "$dir/add.so"
+"$TEC" run "$dir/add.so" --out "$dir/here" --repeat 1 >"$dir/out"
+
+start tracker "$TEC_BUILD_DIR/rpc_tracker" --listen 127.0.0.1:0 --heartbeat 0.5
+tracker=127.0.0.1:$port
+start server "$TEC_BUILD_DIR/rpc_server" --listen 127.0.0.1:0
+expect 0 'median' "$TEC" run --rpc "127.0.0.1:$port" --out "$dir/there" --repeat 3 "$dir/add.so"
+cmp "$dir/here/C.npy" "$dir/there/C.npy" || fail "the results of the server differ"
+
+# A kernel that the driver of the session's device compiles, in the session's sandbox.
+"$TEC" te "$dir/add.te" --target opencl -o "$dir/add_opencl.so"
+expect 0 'median' "$TEC" run --rpc "127.0.0.1:$port" --device opencl:0 --out "$dir/opencl" --repeat 3 "$dir/add_opencl.so"
+cmp "$dir/here/C.npy" "$dir/opencl/C.npy" || fail "the results of OpenCL on the server differ"
+
+# A file of options is checked: lines that make no sense are named.
+printf 'tracker = %s\ndevice-class = desk\nname = shelf-1\n' "$tracker" >"$dir/server.conf"
+start shelf "$TEC_BUILD_DIR/rpc_server" --config "$dir/server.conf"
+shelf=${programs[-1]}
+await 'shelf-1/cpu:0 +desk +free' "$TEC" devices --tracker "$tracker"
+printf 'tracker = %s\nspeed = 5\n' "$tracker" >"$dir/bad.conf"
+expect 2 "bad.conf:2: there is no option 'speed'" "$TEC_BUILD_DIR/rpc_server" --config "$dir/bad.conf"
+expect 2 "name the class of the devices with --device-class" "$TEC_BUILD_DIR/rpc_server" --tracker "$tracker"
+expect 1 "'a/b' does not say the classes of devices" "$TEC_BUILD_DIR/rpc_server" --tracker "$tracker" --device-class a/b
+
+run=("$TEC" run --tracker "$tracker" --device-class desk)
+expect 0 'median' "${run[@]}" --repeat 3 --out "$dir/leased" "$dir/add.so"
+cmp "$dir/here/C.npy" "$dir/leased/C.npy" || fail "the results of the leased device differ"
+expect 0 '"median_ms"' "${run[@]}" --json "$dir/add.so"
+expect 1 "no device class 'phone'; there are: desk" "$TEC" run --tracker "$tracker" --device-class phone "$dir/add.so"
+expect 2 'tracker needs --device-class' "$TEC" run --tracker "$tracker" "$dir/add.so"
+expect 2 'are for --tracker' "$TEC" run --device-class desk "$dir/add.so"
+
+# One run has the device for two seconds; another one waits and says so.
+"${run[@]}" --user ann --job long --duration 2 "$dir/add.so" >"$dir/long.log" 2>&1 &
+long=$!
+await 'shelf-1/cpu:0 +desk +leased +ann, job long' "$TEC" devices --tracker "$tracker"
+expect 1 "no device of class 'desk' became free within 0.3 s" "${run[@]}" --wait 0.3 "$dir/add.so"
+expect 0 'waiting: 0 ahead of you; 1 of 1 devices of class .desk. are leased' "${run[@]}" "$dir/add.so"
+wait $long || fail "the run that had the device failed"
+
+# A server that ends in order is not listed any more; one that is gone is, with the cause.
+kill -TERM "$shelf"
+wait "$shelf" || fail "the server ended with $?"
+await '^127.0.0.1:[0-9]+: 0 servers' "$TEC" devices --tracker "$tracker"
+! grep -q shelf-1 "$dir/out" || fail "a server that signed off is listed"
+echo "pool: ok"

@@ -1,0 +1,113 @@
+/* tests/worker/cores.c -- which cores are measured and which are left, on machines of several kinds. */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "worker/cores.h"
+
+/* `n` processors; of a pair, the second is `apart` numbers behind the first; 0: all are cores of their
+ * own. */
+static run_cores choose(int n, int apart, int threads)
+{
+    int first[CPU_SETSIZE] = {0};
+    cpu_set_t all;
+
+    CPU_ZERO(&all);
+    for (int i = 0; i < n; i++) {
+        CPU_SET(i, &all);
+        first[i] = apart ? i % apart : i;
+    }
+    return run_cores_choose(&all, first, threads);
+}
+
+static void is_set(const cpu_set_t *s, int n, const int *cpu)
+{
+    cr_assert_eq(CPU_COUNT(s), n);
+    for (int i = 0; i < n; i++)
+        cr_assert(CPU_ISSET(cpu[i], s), "%d is missing", cpu[i]);
+}
+
+Test(cores, two_share_nothing)
+{
+    run_cores c = choose(2, 0, 1);
+
+    is_set(&c.measured, 1, (int[]){1});
+    is_set(&c.others, 1, (int[]){0});
+    cr_assert(c.apart);
+}
+
+Test(cores, all_are_measured)
+{
+    run_cores c = choose(2, 0, 2);
+
+    is_set(&c.measured, 2, (int[]){0, 1});
+    is_set(&c.others, 2, (int[]){0, 1});
+    cr_assert_not(c.apart);
+}
+
+Test(cores, more_threads_than_cores)
+{
+    run_cores c = choose(2, 0, 7);
+
+    cr_assert(CPU_COUNT(&c.measured) == 2 && !c.apart);
+}
+
+/* 0 and 4 are one core, 1 and 5, ...: the siblings of what is measured rest. */
+Test(cores, siblings_rest)
+{
+    run_cores c = choose(8, 4, 2);
+
+    is_set(&c.measured, 2, (int[]){7, 6});
+    is_set(&c.others, 4, (int[]){0, 1, 4, 5});
+    cr_assert(c.apart);
+}
+
+Test(cores, siblings_work_where_nothing_else_is_left)
+{
+    run_cores c = choose(2, 1, 1);
+
+    is_set(&c.measured, 1, (int[]){1});
+    is_set(&c.others, 1, (int[]){0});
+    cr_assert(c.apart);
+    c = choose(4, 2, 3);
+    is_set(&c.measured, 3, (int[]){3, 2, 1});
+    is_set(&c.others, 1, (int[]){0});
+}
+
+/* ---- whose turn ---- */
+
+static atomic_bool got, stop_waiting;
+
+static void *wait_for_cores(void *user)
+{
+    run_core_lock l;
+
+    atomic_store(&got, run_cores_lock(&l, user, &stop_waiting));
+    run_cores_unlock(&l);
+    return NULL;
+}
+
+/* The second one waits for the first; what is given up is not had. */
+Test(cores, are_measured_by_one_at_a_time)
+{
+    run_cores c = run_cores_here(1);
+    run_core_lock first;
+    pthread_t thread;
+
+    cr_assert(run_cores_lock(&first, &c.measured, NULL));
+    pthread_create(&thread, NULL, wait_for_cores, &c.measured);
+    usleep(100000);
+    cr_assert_not(atomic_load(&got));
+    run_cores_unlock(&first);
+    pthread_join(thread, NULL);
+    cr_assert(atomic_load(&got));
+
+    cr_assert(run_cores_lock(&first, &c.measured, NULL));
+    pthread_create(&thread, NULL, wait_for_cores, &c.measured);
+    usleep(50000);
+    atomic_store(&stop_waiting, true);
+    pthread_join(thread, NULL);
+    cr_assert_not(atomic_load(&got));
+    run_cores_unlock(&first);
+}

@@ -1,0 +1,111 @@
+/* tracker/relay.c -- clients of servers that only dial out: the server is asked for a connection, which is
+ * joined with the client's. What goes through is sealed by keys that client and server made; see
+ * rpc/loop/relay.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "tracker/serving.h"
+
+enum { RELAY_MS = 10000, MOST_RELAYS = 1000 };
+
+static void drop_relay(track_service *s, track_relay *r)
+{
+    track_relay **at = &s->relays;
+
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    rt_free(r);
+}
+
+static void refuse(track_peer *client, tec_status status, const char *text)
+{
+    tec_error err = {0};
+
+    rt_fail(&err, status, "%s", text);
+    track_log(client->service, "%s: no relay: %s", rpc_conn_peer(client->conn), text);
+    track_say_failure(client, &err);
+}
+
+/* The lease must be of the client's key, and its server be one that is reached so. */
+void track_on_relay(track_peer *peer, int64_t lease)
+{
+    track_service *s = peer->service;
+    const track_lease *l = track_find_lease(s->pool, lease);
+    bool own = l && strcmp(l->owner, peer->id.text) == 0;
+    const track_server *server = own ? l->device->server : NULL;
+    track_relay *r;
+    int n = 0;
+
+    for (r = s->relays; r; r = r->next)
+        n++;
+    if (!own) {
+        refuse(peer, TEC_DENIED, l ? "the lease belongs to another key" : "there is no such lease");
+        return;
+    }
+    if (server->address[0]) {
+        refuse(peer, TEC_INVALID, "the server of the lease is dialled, and not relayed");
+        return;
+    }
+    if (!server->user || n >= MOST_RELAYS || !(r = rt_alloc(sizeof *r, NULL))) {
+        refuse(peer, TEC_LOST,
+               server->user ? "too many clients wait" : "the server of the lease is not connected");
+        return;
+    }
+    *r = (track_relay){.lease = lease,
+                       .until = rpc_loop_now(s->loop) + RELAY_MS,
+                       .client = peer,
+                       .server = server->user,
+                       .next = s->relays};
+    rpc_random(&r->token, sizeof r->token);
+    s->relays = r;
+    rpc_conn_send(r->server->conn, 0, RPC_KIND_invite, &(rpc_invite){r->token});
+}
+
+/* The connection must come with the key of the server that was asked. */
+void track_on_arrive(track_peer *peer, int64_t token)
+{
+    track_service *s = peer->service;
+    track_relay *r = s->relays;
+
+    while (r && r->token != token)
+        r = r->next;
+    if (!r || strcmp(r->server->id.text, peer->id.text) != 0) {
+        refuse(peer, TEC_DENIED, "nobody asked for this connection, or its client is gone");
+        rpc_conn_close(peer->conn, TEC_OK, "nobody asked for this connection");
+        return;
+    }
+    rpc_conn_send(peer->conn, 0, RPC_KIND_joined, &(rpc_joined){r->lease});
+    rpc_conn_send(r->client->conn, 0, RPC_KIND_joined, &(rpc_joined){r->lease});
+    track_log(s, "relay: lease %lld, %s to server '%s'", (long long)r->lease, rpc_conn_peer(r->client->conn),
+              r->server->server ? r->server->server->entry.name : "");
+    rpc_conn_join(r->client->conn, peer->conn);
+    s->relayed++;
+    drop_relay(s, r);
+}
+
+void track_forget_relays(const track_peer *peer)
+{
+    track_service *s = peer->service;
+
+    for (track_relay *r = s->relays, *next; r; r = next) {
+        next = r->next;
+        if (r->client == peer || r->server == peer) {
+            if (r->server == peer)
+                refuse(r->client, TEC_LOST, "the server of the lease is lost");
+            drop_relay(s, r);
+        }
+    }
+}
+
+void track_expire_relays(track_service *s)
+{
+    for (track_relay *r = s->relays, *next; r; r = next) {
+        next = r->next;
+        if (rpc_loop_now(s->loop) >= r->until) {
+            refuse(r->client, TEC_TIMEOUT, "the server of the lease did not come within 10 s");
+            drop_relay(s, r);
+        }
+    }
+}
