@@ -81,7 +81,6 @@ void track_on_arrive(track_peer *peer, int64_t token)
     track_log(s, "relay: lease %lld, %s to server '%s'", (long long)r->lease, rpc_conn_peer(r->client->conn),
               r->server->server ? r->server->server->entry.name : "");
     rpc_conn_join(r->client->conn, peer->conn);
-    s->relayed++;
     drop_relay(s, r);
 }
 

@@ -49,7 +49,6 @@ struct track_service {
     track_peer *first_dial, *last_dial;
     int dials; /* under way */
     track_relay *relays;
-    int64_t relayed; /* joined, since the start */
     int64_t began;
     bool draining;
     char trouble[600]; /* why the state is not stored; empty: it is */

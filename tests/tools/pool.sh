@@ -82,13 +82,17 @@ expect 1 "no device class 'phone'; there are: desk" "$TEC" run --tracker "$track
 expect 2 'tracker needs --device-class' "$TEC" run --tracker "$tracker" "$dir/add.so"
 expect 2 'are for --tracker' "$TEC" run --device-class desk "$dir/add.so"
 
-# One run has the device for two seconds; another one waits and says so.
-"${run[@]}" --user ann --job long --duration 2 "$dir/add.so" >"$dir/long.log" 2>&1 &
+# One run has the device for some seconds; others wait: one says so, and one gives up.
+"${run[@]}" --user ann --job long --duration 5 "$dir/add.so" >"$dir/long.log" 2>&1 &
 long=$!
 await 'shelf-1/cpu:0 +desk +leased +ann, job long' "$TEC" devices --tracker "$tracker"
+"${run[@]}" "$dir/add.so" >"$dir/waits.log" 2>&1 &
+waits=$!
+await 'waiting: 0 ahead of you; 1 of 1 devices of class .desk. are leased' cat "$dir/waits.log"
 expect 1 "no device of class 'desk' became free within 0.3 s" "${run[@]}" --wait 0.3 "$dir/add.so"
-expect 0 'waiting: 0 ahead of you; 1 of 1 devices of class .desk. are leased' "${run[@]}" "$dir/add.so"
 wait $long || fail "the run that had the device failed"
+wait $waits || fail "the run that waited failed"
+grep -q median "$dir/waits.log" || fail "the run that waited measured nothing"
 
 # A server that ends in order is not listed any more; one that is gone is, with the cause.
 kill -TERM "$shelf"

@@ -119,7 +119,7 @@ static void *serve_all(void *user)
 }
 
 /* The calls of a client, one behind the other; how many succeeded. */
-static int use_session(tec_rpc *c, tec_rpc_session *s)
+static int use_session(tec_rpc_session *s)
 {
     static uint8_t module[3000];
     int64_t n = 4, handles[] = {1, 2};
@@ -129,7 +129,6 @@ static int use_session(tec_rpc *c, tec_rpc_session *s)
     tec_timing timing;
     int good = 0;
 
-    (void)c;
     good += tec_rpc_upload_bytes(s, "m.so", module, sizeof module, NULL) != 0;
     good += tec_rpc_array(s, t.dtype, 1, &n, NULL) != 0;
     good += tec_rpc_write(s, 1, &t, NULL);
@@ -160,7 +159,7 @@ static int use(const char *address, const char *keys, bool as_tracker)
         tec_rpc_session *s = tec_rpc_open(c, NULL, NULL);
         good += s != NULL;
         if (s)
-            good += use_session(c, s);
+            good += use_session(s);
         tec_rpc_close(s);
     }
     tec_rpc_disconnect(c);
