@@ -177,10 +177,9 @@ static int read_config(settings *s, const char *path)
 
 static void print_help(void)
 {
-    printf(
-        "usage: rpc_server [options]\n\nOffers the devices of this machine to clients that have a key: "
-        "'tec run --rpc', programs that use tec/rpc.h,\nand with --tracker 'tec run --tracker'. SIGTERM "
-        "lets sessions at work end, a second one ends them.\n\noptions:\n");
+    printf("usage: rpc_server [options]\n\nOffers the devices of this machine to clients that have a key: "
+           "'tec run --rpc', programs that use tec/rpc.h,\nand with --tracker 'tec run --tracker'. SIGTERM "
+           "lets sessions at work end, a second one ends them.\n\noptions:\n");
     for (int i = 0; i < BASE_COUNT(options); i++) {
         char text[40];
 
