@@ -156,7 +156,7 @@ static int64_t now(void)
 
 void tec_context_cancel(tec_context *cx)
 {
-    int64_t none = 0;
+    long long none = 0;
 
     if (!cx)
         return;

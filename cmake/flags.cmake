@@ -14,13 +14,19 @@ endif()
 set(TEC_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them")
 
 # The one setjmp is that of BASE_GUARD (base/guard.h): after a jump it returns a constant and reads no variable, so none can be clobbered.
-set(TEC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wno-clobbered -Werror)
+set(TEC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Werror)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # clang has no such warning
+    list(APPEND TEC_WARNINGS -Wno-clobbered)
+endif()
 
 add_library(tec_flags INTERFACE)
 target_include_directories(tec_flags INTERFACE
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
 target_include_directories(tec_flags SYSTEM INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
 target_compile_definitions(tec_flags INTERFACE _GNU_SOURCE= TEC_VERSION="${PROJECT_VERSION}" $<$<CONFIG:Debug>:TEC_DEBUG>)
+if(CMAKE_SIZEOF_VOID_P EQUAL 4) # files and limits of 2 GB and more
+    target_compile_definitions(tec_flags INTERFACE _FILE_OFFSET_BITS=64)
+endif()
 # The results of our own arithmetic must not depend on whether the machine has a fused multiply-add.
 target_compile_options(tec_flags INTERFACE -ffp-contract=off)
 

@@ -31,15 +31,6 @@ function(tec_add_library name output_name rooms)
     endforeach()
 endfunction()
 
-set(rooms ${TEC_ROOMS})
-list(FILTER rooms EXCLUDE REGEX "^(tools|tvmtune|rpc/(loop|server)|tracker)$")
-tec_add_library(libtec tec "${rooms}")
-list(FILTER rooms INCLUDE REGEX "^(base|runtime)$")
-tec_add_library(libtec_runtime tec_runtime "${rooms}")
-
-# What clients of the device pool link: the runtime and the wire, without compiler.
-tec_add_library(libtec_rpc tec_rpc "base;runtime;worker;rpc;rpc/client")
-
 # The program NAME from ROOM/NAME.c and the given targets.
 function(tec_add_program name room)
     add_executable(${name} ${CMAKE_SOURCE_DIR}/${room}/${name}.c)
@@ -47,13 +38,25 @@ function(tec_add_program name room)
     target_link_libraries(${name} PRIVATE tec_flags ${ARGN})
 endfunction()
 
-tec_add_program(tec tools tec_tools_archive libtec_static)
+# What runs on boards.
+tec_add_library(libtec_runtime tec_runtime "base;runtime")
 # A runner dies of what it runs, and another is started: it links the runtime alone.
 tec_add_program(tec_runner tools tec_worker_archive libtec_runtime_static)
+# The runtime, libuv and libsodium are all that it needs.
+tec_add_program(rpc_server rpc/server tec_rpc_server_archive)
+if(TEC_BOARD)
+    return()
+endif()
+
+set(rooms ${TEC_ROOMS})
+list(FILTER rooms EXCLUDE REGEX "^(tools|tvmtune|rpc/(loop|server)|tracker)$")
+tec_add_library(libtec tec "${rooms}")
+# What clients of the device pool link: the runtime and the wire, without compiler.
+tec_add_library(libtec_rpc tec_rpc "base;runtime;worker;rpc;rpc/client")
+
+tec_add_program(tec tools tec_tools_archive libtec_static)
 # The daemon runs `tec` for what compilers do, and takes of the rooms below what it calls.
 tec_add_program(tvmtune tvmtune tec_tvmtune_archive)
 target_link_options(tvmtune PRIVATE -Wl,--as-needed)
-# Servers of the device pool: neither needs a compiler.
+# The tracker of the device pool needs no compiler.
 tec_add_program(rpc_tracker tracker tec_tracker_archive)
-# It runs on boards: the runtime, libuv and libsodium are all that it needs.
-tec_add_program(rpc_server rpc/server tec_rpc_server_archive)

@@ -10,6 +10,11 @@ target_link_libraries(tec_uses_threads INTERFACE Threads::Threads)
 target_link_libraries(tec_uses_dl INTERFACE ${CMAKE_DL_LIBS})
 target_link_libraries(tec_uses_m INTERFACE m)
 
+if(TEC_BOARD)
+    include(cmake/board.cmake)
+    return()
+endif()
+
 function(tec_uses_package name module)
     pkg_check_modules(${name}_found REQUIRED IMPORTED_TARGET ${module})
     target_link_libraries(tec_uses_${name} INTERFACE PkgConfig::${name}_found)

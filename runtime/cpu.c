@@ -1,4 +1,4 @@
-/* cpu.c -- what this machine's CPU can do: cpuid and xgetbv on x86, the auxiliary vector on aarch64.
+/* cpu.c -- what this machine's CPU can do: cpuid and xgetbv on x86, the auxiliary vector on Arm.
  *
  * One table for each architecture says where a feature's bit is. On x86 a row also says which registers the
  * operating system must save for it.
@@ -129,8 +129,40 @@ const char *rt_cpu_arch(void)
     return "aarch64";
 }
 
+#elif defined(__arm__)
+#include <sys/auxv.h>
+
+enum { OF_PLATFORM = -1 }; /* not a bit: the kernel's name for the architecture says so */
+
+typedef struct {
+    const char *name;
+    unsigned long which; /* AT_HWCAP or AT_HWCAP2 */
+    int bit;
+} feature_row;
+
+static const feature_row features[] = {
+    {"neon", AT_HWCAP, 12}, {"vfp3", AT_HWCAP, 13},       {"vfp4", AT_HWCAP, 16},
+    {"fp16", AT_HWCAP, 16}, {"hwdiv-arm", AT_HWCAP, 17},  {"hwdiv", AT_HWCAP, 18},
+    {"crc", AT_HWCAP2, 4},  {"fp-armv8", 0, OF_PLATFORM},
+};
+
+/* The floats of ARMv8 have no bit of their own: all CPUs whose platform is "v8l" have them. */
+static bool has_feature(const feature_row *f)
+{
+    const char *platform = (const char *)getauxval(AT_PLATFORM);
+
+    if (f->bit == OF_PLATFORM)
+        return platform && strncmp(platform, "v8", 2) == 0;
+    return getauxval(f->which) >> f->bit & 1;
+}
+
+const char *rt_cpu_arch(void)
+{
+    return "armv7";
+}
+
 #else
-#error "the runtime knows x86_64 and aarch64"
+#error "the runtime knows x86_64, aarch64 and armv7"
 #endif
 
 /* A name that is not in the table is unknown, which is not the same as missing: the message differs. */

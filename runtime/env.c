@@ -44,6 +44,23 @@ static void write_mode(unsigned mode)
     __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)mode));
 }
 
+#elif defined(__arm__)
+
+enum { FLUSH_BITS = 1 << 24 }; /* FZ; vectors flush in any mode */
+
+static unsigned read_mode(void)
+{
+    unsigned mode;
+
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(mode));
+    return mode;
+}
+
+static void write_mode(unsigned mode)
+{
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(mode));
+}
+
 #endif
 
 /* Small numbers become 0, which spares the slow paths of the CPU; the caller's mode is given back by

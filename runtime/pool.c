@@ -131,7 +131,7 @@ static inline void relax(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__arm__)
     __asm__ volatile("yield");
 #endif
 }

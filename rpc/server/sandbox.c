@@ -26,7 +26,6 @@
 #include <grp.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -38,6 +37,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rpc/server/landlock.h"
 #include "runtime/error.h"
 #include "worker/serve.h"
 
@@ -64,7 +64,6 @@ static const int needed[] = {
     __NR_lseek,
     __NR_fcntl,
     __NR_fstat,
-    __NR_newfstatat,
     __NR_statx,
     __NR_openat,
     __NR_faccessat,
@@ -78,7 +77,6 @@ static const int needed[] = {
     __NR_sendto,
     __NR_recvmsg,
     __NR_sendmsg,
-    __NR_mmap,
     __NR_munmap,
     __NR_mprotect,
     __NR_mremap,
@@ -127,9 +125,40 @@ static const int needed[] = {
     __NR_access,
     __NR_readlink,
     __NR_poll,
+#endif
+#ifdef __x86_64__
     __NR_arch_prctl,
     __NR_getrlimit,
     __NR_time,
+#endif
+#ifdef __arm__
+    /* with 64-bit numbers of bytes and of seconds, and those that only Arm has */
+    __NR_mmap2,
+    __NR_fstat64,
+    __NR_stat64,
+    __NR_lstat64,
+    __NR_fstatat64,
+    __NR__llseek,
+    __NR_fcntl64,
+    __NR_ftruncate64,
+    __NR_ugetrlimit,
+    __NR_getuid32,
+    __NR_geteuid32,
+    __NR_getgid32,
+    __NR_getegid32,
+    __NR_clock_gettime64,
+    __NR_clock_getres_time64,
+    __NR_clock_nanosleep_time64,
+    __NR_ppoll_time64,
+    __NR_futex_time64,
+    __NR_send,
+    __NR_recv,
+    __NR_sigreturn,
+    __ARM_NR_cacheflush,
+    __ARM_NR_set_tls,
+#else
+    __NR_mmap,
+    __NR_newfstatat,
 #endif
 #ifdef __NR_faccessat2
     __NR_faccessat2,
@@ -288,31 +317,22 @@ static bool enter_seccomp(bool has_driver)
 
 /* ---- Landlock ---- */
 
-#ifndef LANDLOCK_ACCESS_FS_REFER
-#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
-#endif
-#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
-#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
-#endif
-
-#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define FIRST_RIGHTS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* those of the first version */
+enum { READING = TO_READ_FILE | TO_READ_DIR };
+enum { FIRST_RIGHTS = TO_MAKE_SYM * 2 - 1 }; /* those of the first version */
 
 /* For a file only the rights that files have may be named, or the kernel refuses the rule. A rule that fails
  * allows less, so errors need no answer. */
 static void allow_below(int rules, const char *path, uint64_t rights)
 {
-    struct landlock_path_beneath_attr a = {.allowed_access = rights,
-                                           .parent_fd = open(path, O_PATH | O_CLOEXEC)};
+    landlock_below a = {.allowed = rights, .parent = open(path, O_PATH | O_CLOEXEC)};
     struct stat s;
 
-    if (a.parent_fd < 0)
+    if (a.parent < 0)
         return; /* what is not there needs no right */
-    if (fstat(a.parent_fd, &s) == 0 && !S_ISDIR(s.st_mode))
-        a.allowed_access &=
-            LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
-    syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &a, 0);
-    close(a.parent_fd);
+    if (fstat(a.parent, &s) == 0 && !S_ISDIR(s.st_mode))
+        a.allowed &= TO_READ_FILE | TO_WRITE_FILE | TO_EXECUTE;
+    syscall(ADD_RULE, rules, PATH_BENEATH, &a, 0);
+    close(a.parent);
 }
 
 /* What is not listed cannot be opened: the server's keys and other sessions' folders among it. `all` are the
@@ -324,27 +344,26 @@ static bool enter_landlock(bool has_driver)
     static const char *const libraries[] = {"/usr", "/lib", "/lib64", "/opt"};
     static const char *const readable[] = {"/etc/ld.so.cache", "/etc/OpenCL",  "/proc/self", "/sys",
                                            "/proc/cpuinfo",    "/proc/meminfo"};
-    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    uint64_t all = FIRST_RIGHTS | (version >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) |
-                   (version >= 3 ? LANDLOCK_ACCESS_FS_TRUNCATE : 0);
-    struct landlock_ruleset_attr a = {.handled_access_fs = all};
+    long version = syscall(CREATE_RULESET, NULL, 0, RULESET_VERSION);
+    uint64_t all = FIRST_RIGHTS | (version >= 2 ? TO_REFER : 0) | (version >= 3 ? TO_TRUNCATE : 0);
+    landlock_ruleset a = {.handled = all};
 
     if (version < 1)
         return false;
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &a, sizeof a.handled_access_fs, 0);
+    int rules = (int)syscall(CREATE_RULESET, &a, sizeof a, 0);
     if (rules < 0)
         return false;
-    allow_below(rules, ".", all & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
+    allow_below(rules, ".", all & ~(uint64_t)TO_EXECUTE);
     for (int i = 0; i < BASE_COUNT(libraries); i++)
-        allow_below(rules, libraries[i], READING | LANDLOCK_ACCESS_FS_EXECUTE);
+        allow_below(rules, libraries[i], READING | TO_EXECUTE);
     for (int i = 0; i < BASE_COUNT(readable); i++)
         allow_below(rules, readable[i], READING);
     if (has_driver) {
         allow_below(rules, ".", all); /* kernels that the driver compiled */
-        allow_below(rules, "/dev", READING | LANDLOCK_ACCESS_FS_WRITE_FILE);
+        allow_below(rules, "/dev", READING | TO_WRITE_FILE);
         allow_below(rules, "/proc", READING);
     }
-    bool good = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+    bool good = syscall(RESTRICT_SELF, rules, 0) == 0;
     close(rules);
     return good;
 }
