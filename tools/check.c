@@ -5,6 +5,7 @@
  * one line from each. What a child that dies has printed before is lost; the cause is told instead.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -23,11 +24,13 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
+#include "tools/key_file.h"
 
 extern char **environ;
 
 typedef struct {
     const char *target;
+    check_server server; /* address NULL: this machine */
     int64_t jobs, timeout;
     bool verbose, one, json;
 } settings;
@@ -62,7 +65,7 @@ static int check_one(const char *dir, const settings *s)
 
     if (!t)
         return tool_fail("check", cx);
-    check_result r = check_case(cx, dir, t, s->verbose);
+    check_result r = check_case(cx, dir, t, s->server.address ? &s->server : NULL, s->verbose);
     printf("%d %d %d %s\n", (int)r.outcome, r.on_device, r.on_host, r.reason);
     fflush(stdout);
     tec_context_free(cx);
@@ -74,11 +77,18 @@ static int check_one(const char *dir, const settings *s)
 /* Starts `tec check --one DIR` with its standard output in a pipe. False: no process could be started. */
 static bool start(job *j, const char *dir, const settings *s)
 {
-    const char *argv[] = {
-        "tec", "check", "--one", "--target", s->target, dir, s->verbose ? "--verbose" : NULL, NULL};
+    const char *argv[11] = {"tec", "check", "--one", "--target", s->target, dir};
+    int n = 6;
     posix_spawn_file_actions_t actions;
     int pipe_fd[2];
 
+    if (s->verbose)
+        argv[n++] = "--verbose";
+    if (s->server.address) {
+        const char *const where[] = {"--rpc", s->server.address, "--key-file", s->server.key_file};
+        for (int i = 0; i < BASE_COUNT(where); i++)
+            argv[n++] = where[i];
+    }
     if (pipe(pipe_fd) != 0)
         return false;
     posix_spawn_file_actions_init(&actions);
@@ -218,11 +228,13 @@ static void check_all(const tool_list *dirs, tally *t)
 }
 
 /* Why code for the target cannot run here; NULL: it can. */
-static const char *why_unfit(tec_context *cx, const target *t)
+static const char *why_unfit(tec_context *cx, const target *t, const settings *s)
 {
     const char *device = comp_codegen(t)->device;
     tec_error err = {0};
 
+    if (s->server.address) /* which says so itself */
+        return NULL;
     if (!device)
         return target_unfit(cx, t);
     int n = tec_device_count(device, &err);
@@ -248,7 +260,7 @@ static int check(const tool_list *dirs, const settings *s)
     tally t = {.s = s, .rows = s->json ? cJSON_CreateArray() : NULL};
     tec_context *cx = tool_context();
     const target *wanted = tool_target(cx, s->target, 1);
-    const char *unfit = wanted ? why_unfit(cx, wanted) : NULL;
+    const char *unfit = wanted ? why_unfit(cx, wanted, s) : NULL;
 
     if (!wanted || unfit) {
         int status = wanted ? TOOL_FAILED : tool_fail("check", cx);
@@ -275,17 +287,21 @@ static int check(const tool_list *dirs, const settings *s)
 /* The command: reads its options and runs all cases, or with --one a single case in this process. */
 int tool_check(int argc, char **argv)
 {
+    char keys[PATH_MAX];
     settings s = {.target = "native", .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 300};
     tool_list dirs = {0};
     const tool_option options[] = {
         {"target", TOOL_TEXT, &s.target, "T",
-         "the target to compile for; this machine must be able to run it (default: native)"},
-        {"jobs", TOOL_COUNT, &s.jobs, "N", "runs N cases at the same time (default: the number of cores)"},
-        {"timeout", TOOL_COUNT, &s.timeout, "S",
-         "fails a case that takes more than S seconds (default: 300)"},
-        {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that computed a wrong value"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
-        {"one", TOOL_FLAG, &s.one, NULL, "internal: runs one case in this process"},
+         "what to compile for; must run here, or on the server (native)"},
+        {"rpc", TOOL_TEXT, &s.server.address, "A:P",
+         "an rpc_server that runs the code, instead of this machine"},
+        {"key-file", TOOL_TEXT, &s.server.key_file, "F",
+         "with --rpc: keys, of which one may submit (that of this machine's loopback server)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},
+        {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds after which a case has failed (300)"},
+        {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that made a wrong value"},
+        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
+        {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},
     };
     const tool_usage usage = {"check",
                               "DIR...",
@@ -299,5 +315,10 @@ int tool_check(int argc, char **argv)
 
     if (status != TOOL_GO_ON)
         return status;
+    if (s.server.key_file && !s.server.address)
+        return tool_misuse("check", "--key-file needs --rpc");
+    if (s.server.address && !tool_key_file(s.server.key_file, keys, sizeof keys))
+        return tool_misuse("check", "neither --key-file nor $HOME says where the file of keys is");
+    s.server.key_file = keys;
     return s.one ? check_one(dirs.at[0], &s) : check(&dirs, &s);
 }

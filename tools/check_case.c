@@ -14,13 +14,15 @@
 #include "tools/data.h"
 #include "worker/tensors.h"
 
-/* Tensors lie in the context; a NULL among them is a gap of read_set. */
+enum { MOST_TENSORS = 256 }; /* of one side of a data set */
+
 typedef struct {
     tec_context *cx;
     const char *dir;
     const target *t;
+    const check_server *server; /* that runs the code; NULL: this process */
     bool verbose;
-    DLTensor *input[256], *output[256];
+    DLTensor *input[MOST_TENSORS], *output[MOST_TENSORS];
     int n_inputs, n_outputs;
     const char *unreadable; /* why a tensor of the data set cannot be read; NULL: all could */
 } a_case;
@@ -36,7 +38,7 @@ static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out
 {
     int n = 0;
 
-    for (; n < 256; n++) {
+    for (; n < MOST_TENSORS; n++) {
         const char *path = base_format(c->cx, "%s/%s/%s_%d.pb", c->dir, set, kind, n);
 
         if (access(path, R_OK) != 0)
@@ -63,10 +65,14 @@ static graph_module *import(a_case *c)
     return onnx_import(c->cx, base_format(c->cx, "%s/model.onnx", c->dir), &o);
 }
 
-/* Output k of the graph, whose node is the last one that computed it. */
+static const graph_body *body_of(const graph_built *b)
+{
+    return ((const graph_function *)b->module->functions.at[0])->body;
+}
+
 static const char *node_of(const graph_built *b, int output)
 {
-    const graph_value *v = ((const graph_function *)b->module->functions.at[0])->body->outputs.at[output];
+    const graph_value *v = body_of(b)->outputs.at[output];
 
     return v->node ? v->node->name : "an input";
 }
@@ -76,13 +82,12 @@ static const char *node_of(const graph_built *b, int output)
  */
 static check_result compare(a_case *c, const graph_built *b, const DLTensor *const *found)
 {
-    const graph_body *body = ((const graph_function *)b->module->functions.at[0])->body;
     char text[400];
 
     for (int k = 0; k < c->n_outputs; k++) {
         if (!c->output[k] || (found[k] && run_compare(found[k], c->output[k], text, sizeof text)))
             continue;
-        const char *name = body->output_names.at[k];
+        const char *name = body_of(b)->output_names.at[k];
         if (!found[k])
             return fail(base_format(c->cx, "output '%s' is no tensor", name));
         return fail(c->verbose ? base_format(c->cx, "output '%s' %s; made by %s", name, text, node_of(b, k))
@@ -101,7 +106,7 @@ static void name_bfloat(DLTensor *t, DLDataType wanted)
 /* An input that nothing reads needs no data. */
 static bool is_read(const graph_built *b, int input)
 {
-    const graph_body *body = ((const graph_function *)b->module->functions.at[0])->body;
+    const graph_body *body = body_of(b);
     base_map uses = {0};
 
     graph_count_uses(b->cx, body, &uses);
@@ -179,10 +184,9 @@ static check_result run_program(a_case *c, const graph_built *b, tec_module *m)
 }
 
 /* Runs the module once and compares its outputs with those of the data set. */
-static check_result run(a_case *c, const graph_built *b, tec_module *m)
+static check_result run_here(a_case *c, const graph_built *b, tec_module *m)
 {
-    const DLTensor *found[256];
-
+    const DLTensor *found[MOST_TENSORS];
     tec_error err = {0};
     tec_executor *ex = tec_executor_new(m, NULL, &(tec_run_options){.threads = 1}, &err);
     check_result r;
@@ -191,8 +195,6 @@ static check_result run(a_case *c, const graph_built *b, tec_module *m)
         set_inputs(c, b, ex, &err);
     if (!ex || err.status != TEC_OK || !tec_executor_run(ex, &err))
         r = fail(base_strdup(c->cx, err.text));
-    else if (tec_executor_n_outputs(ex) < c->n_outputs)
-        r = fail(base_format(c->cx, "%d outputs, the data has %d", tec_executor_n_outputs(ex), c->n_outputs));
     else {
         for (int k = 0; k < c->n_outputs; k++)
             found[k] = tec_executor_output(ex, k);
@@ -202,7 +204,50 @@ static check_result run(a_case *c, const graph_built *b, tec_module *m)
     return r;
 }
 
-/* An error's own first line is general; its first note says what is not supported. */
+/* The same on a server of devices. */
+static check_result run_there(a_case *c, const graph_built *b)
+{
+    const graph_body *body = body_of(b);
+    const DLTensor *got[MOST_TENSORS];
+    tec_array *arrays[MOST_TENSORS] = {0};
+    tec_error err = {0};
+    check_result r;
+
+    for (int i = 0; i < c->n_inputs && i < body->inputs.n; i++)
+        if (is_read(b, i))
+            name_bfloat(c->input[i], ((const graph_value *)body->inputs.at[i])->type.dtype);
+        else
+            c->input[i] = NULL;
+    if (!check_rpc_run(c->server, b, c->input, c->n_inputs, arrays, c->n_outputs, &err))
+        r = fail(base_strdup(c->cx, err.text));
+    else {
+        for (int k = 0; k < c->n_outputs; k++) {
+            got[k] = tec_array_tensor(arrays[k]);
+            name_bfloat(c->output[k], got[k]->dtype);
+        }
+        r = compare(c, b, got);
+    }
+    for (int k = 0; k < c->n_outputs; k++)
+        tec_array_free(arrays[k]);
+    return r;
+}
+
+static check_result run(a_case *c, const graph_built *b)
+{
+    if (!b->desc.program.n_functions && body_of(b)->outputs.n < c->n_outputs)
+        return fail(base_format(c->cx, "%d outputs, the data has %d", body_of(b)->outputs.n, c->n_outputs));
+    if (c->server && b->desc.program.n_functions)
+        return (check_result){.outcome = CHECK_UNSUPPORTED, .reason = "control flow on a server of devices"};
+    if (c->server)
+        return run_there(c, b);
+    tec_module *module = graph_load(b);
+    if (!module)
+        return fail(base_strdup(c->cx, tec_context_error(c->cx)));
+    check_result r = b->desc.program.n_functions ? run_program(c, b, module) : run_here(c, b, module);
+    tec_module_free(module);
+    return r;
+}
+
 static const char *first_note(tec_context *cx)
 {
     const char *text = tec_context_error(cx), *note = text ? strstr(text, "note: ") : NULL,
@@ -246,24 +291,22 @@ static check_result check_set(a_case *c, const char *set)
     if (c->unreadable)
         return fail(c->unreadable);
     graph_built *b = graph_build(m, &(graph_build_options){.target = c->t, .jobs = 1});
-    tec_module *module = b ? graph_load(b) : NULL;
-    if (!module)
+    if (!b)
         return fail(base_strdup(c->cx, tec_context_error(c->cx)));
-    check_result r =
-        rt_module_describe(module)->program.n_functions ? run_program(c, b, module) : run(c, b, module);
+    check_result r = run(c, b);
     count_operators(c, b, &r);
-    tec_module_free(module);
     return r;
 }
 
 /* All data sets in order, up to the first that does not pass. */
-check_result check_case(tec_context *cx, const char *dir, const target *t, bool verbose)
+check_result check_case(tec_context *cx, const char *dir, const target *t, const check_server *server,
+                        bool verbose)
 {
     check_result r = fail("there is no test_data_set_0");
 
     for (int i = 0;; i++) {
         const char *set = base_format(cx, "test_data_set_%d", i);
-        a_case c = {.cx = cx, .dir = dir, .t = t, .verbose = verbose};
+        a_case c = {.cx = cx, .dir = dir, .t = t, .server = server, .verbose = verbose};
 
         if (access(base_format(cx, "%s/%s", dir, set), R_OK) != 0)
             return r;

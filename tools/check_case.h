@@ -1,12 +1,11 @@
 /* tools/check_case.h -- one case of `tec check`, in this process.
  *
- *     check_result r = check_case(cx, "node/test_relu", t, true);      // r.outcome, r.reason
+ *     check_result r = check_case(cx, "node/test_relu", t, NULL, true);      // r.outcome, r.reason
  */
 #ifndef TOOLS_CHECK_CASE_H
 #define TOOLS_CHECK_CASE_H
 
-#include "base/base.h"
-#include "targets/target.h"
+#include "tools/check_rpc.h"
 
 typedef enum { CHECK_PASS, CHECK_FAIL, CHECK_UNSUPPORTED } check_outcome;
 
@@ -16,6 +15,8 @@ typedef struct {
     int on_device, on_host; /* operators that compute something, of a case for a device (graph/place.h) */
 } check_result;
 
-check_result check_case(tec_context *cx, const char *dir, const target *t, bool verbose);
+/* server NULL: it runs in this process. */
+check_result check_case(tec_context *cx, const char *dir, const target *t, const check_server *server,
+                        bool verbose);
 
 #endif

@@ -499,7 +499,7 @@ static int spawn(rpc_host *h, int socket)
     uv_pipe_open(&h->print, print[0]);
     stdio[1] = stdio[2] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = print[1]};
     rpc_session_words(&h->o.session, words, argv);
-    const uv_process_options_t o = {.file = "/proc/self/exe",
+    const uv_process_options_t o = {.file = h->o.program ? h->o.program : "/proc/self/exe",
                                     .args = argv,
                                     .env = environment,
                                     .cwd = h->folder,

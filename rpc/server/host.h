@@ -31,7 +31,8 @@ typedef struct {
 
 typedef struct {
     rpc_session_options session;
-    const char *folder; /* where a session's own folder is made */
+    const char *folder;  /* where a session's own folder is made */
+    const char *program; /* that sessions are processes of; NULL: this one */
     int64_t output_bytes;
     int64_t number; /* of this session, for its folder's name */
     const rpc_host_events *events;

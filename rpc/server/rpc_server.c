@@ -17,7 +17,7 @@
 /* ---- options: on the command line, or as lines "NAME = VALUE" of a file ---- */
 
 typedef struct {
-    const char *listen, *key_file, *device_class, *folder, *config;
+    const char *listen, *key_file, *device_class, *folder, *program, *config;
     const char *tracker, *name, *announce, *tracker_key;
     int64_t sessions, memory_mib, output_kib;
     double seconds, drain;
@@ -54,6 +54,8 @@ static const struct {
     {"output", COUNT, offsetof(settings, output_kib), "KIB", "what a session may print (1024)"},
     {"drain", DECIMAL, offsetof(settings, drain), "S", "time of sessions at work when the server ends (30)"},
     {"folder", TEXT, offsetof(settings, folder), "DIR", "where sessions have their folders (/tmp)"},
+    {"session-program", TEXT, offsetof(settings, program), "F",
+     "what starts sessions (this program); for emulators, where a program cannot start itself"},
     {"config", TEXT, offsetof(settings, config), "F",
      "a file with a line NAME = VALUE for each option; the command line counts more"},
     {"weak-sandbox", FLAG, offsetof(settings, weak_sandbox), NULL,
@@ -300,6 +302,7 @@ static int run(settings *s)
                                           .dial_out = s->dial_out,
                                           .tracker_key = s->tracker_key,
                                           .folder = folder,
+                                          .program = s->program,
                                           .most_sessions = (int)s->sessions,
                                           .memory_bytes = s->memory_mib << 20,
                                           .seconds = s->seconds,

@@ -313,6 +313,7 @@ static rpc_host_options host_options(const rpc_server *s, const rpc_host_events 
                                           .version = RPC_NEWEST,
                                           .piece = PIECE},
                               .folder = s->o.folder,
+                              .program = s->o.program,
                               .output_bytes = s->o.output_bytes,
                               .events = events,
                               .user = user};

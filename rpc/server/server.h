@@ -35,6 +35,7 @@ typedef struct {
     bool dial_out; /* listens nowhere: clients come through the tracker's relay */
     const char *tracker_key; /* id of the key for the tracker; NULL: the first one that may serve */
     const char *folder;      /* for the folders of sessions */
+    const char *program;     /* that sessions are processes of; NULL: this one */
     int most_sessions;       /* 0: 4 */
     int64_t memory_bytes;    /* of a session at most; 0: 4 GiB */
     double seconds;          /* of a question at most; 0: 600 */

@@ -206,18 +206,29 @@ static void close_files(void *files)
     close(j->messages);
 }
 
+/* The codes, and an object with the helpers of the architecture behind them where one calls some; NULL with an
+ * error. */
+static const target_code *const *with_helpers(tec_context *cx, const target_code *const *codes, int *n)
+{
+    const target_code **all = base_array(cx, const target_code *, *n + 1);
+    bool called = false;
+
+    for (int i = 0; i < *n; i++) {
+        if (!codes[i])
+            return NULL;
+        all[i] = codes[i];
+        called = called || codes[i]->helpers;
+    }
+    if (called && !(all[(*n)++] = llvm_helpers(cx, codes[0]->target)))
+        return NULL;
+    return all;
+}
+
 /* The bytes of one shared object, in the context's arena. */
 const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
-    for (int i = 0; i < n; i++) {
-        if (!codes[i])
-            return NULL;
-        if (codes[i]->helpers)
-            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
-                             "'%s' for target '%s' calls %s: modules cannot bring these helpers of the "
-                             "architecture; write an object (--emit obj)",
-                             codes[i]->symbols[0], target_text(cx, codes[i]->target), codes[i]->helpers);
-    }
+    if (!(codes = with_helpers(cx, codes, &n)))
+        return NULL;
     job j = {cx, memory_file("objects"), memory_file("linked"), memory_file("messages")};
     base_held files;
 
