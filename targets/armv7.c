@@ -65,7 +65,7 @@ enum { FZ = 1 << 24 }; /* of the register fpscr */
 
 const target_arch target_arch_armv7 = {
     .name = "armv7",
-    .triples = "armv7- armv7a- armv7l-",
+    .triples = "armv7- armv7a- armv7l- arm-linux-gnueabihf",
     .triple = "armv7-linux-gnueabihf",
     .pointer_bits = 32,
     .elf_machine = EM_ARM,

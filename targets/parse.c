@@ -246,7 +246,8 @@ static target *make_cpu(words *w, const target_arch *arch, const target_cpu *cpu
     t->kind = w->kind;
     t->offers = w->kind->features;
     t->arch = arch;
-    t->triple = w->triple ? w->triple : arch->triple;
+    /* Debian's name of an architecture says nothing of its version */
+    t->triple = w->triple && !base_starts_with(w->triple, "arm-") ? w->triple : arch->triple;
     t->cpu = cpu->name;
     t->features = feature_text(w->cx, &on, &off);
     t->num_cores = w->num_cores ? (int)w->num_cores : 1;

@@ -158,7 +158,12 @@ LLVMValueRef llvm_operation(llvm_gen *g, const ir_expr *e)
     for (int i = 0; i < ir_ops[e->op].arity; i++)
         if (!(v[i] = llvm_expr(g, e->arg[i])))
             return NULL;
-    if (e->op >= IR_EQ && e->op <= IR_GE)
+    bool compares = e->op >= IR_EQ && e->op <= IR_GE;
+    if (llvm_narrows(g, e)) {
+        LLVMValueRef a = llvm_cut(g, v[0]), b = llvm_cut(g, v[1]);
+        return compares ? compare(g, e, a, b) : llvm_extend(g, llvm_int_operation(g, e, a, b));
+    }
+    if (compares)
         return compare(g, e, v[0], v[1]);
     if (e->op == IR_ISNAN || e->op == IR_ISINF)
         return classify(g, e, v[0]);

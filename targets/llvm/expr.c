@@ -17,8 +17,14 @@ void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_exp
                bool nonnegative)
 {
     llvm_binding *v = base_new(g->cx, llvm_binding);
-    *v = (llvm_binding){value, expr, multiple, nonnegative};
+    *v = (llvm_binding){value, expr, multiple, nonnegative, {INT64_MIN, INT64_MAX}};
     base_map_put(g->cx, &g->vars, var, v);
+}
+
+void llvm_bind_range(llvm_gen *g, const ir_expr *var, llvm_range range)
+{
+    llvm_binding *v = base_map_get(&g->vars, var);
+    v->range = range;
 }
 
 void llvm_unbind(llvm_gen *g, const ir_expr *var)
@@ -192,11 +198,19 @@ static LLVMValueRef emit_ramp(llvm_gen *g, const ir_expr *e)
         return NULL;
     if (lanes > 1024)
         return BASE_BUG(g->cx, "a ramp of %d lanes", lanes);
+    bool narrow = llvm_is_wide(e->dtype) && llvm_fits_narrow(g, llvm_range_of(g, e)) &&
+                  llvm_fits_narrow(g, llvm_range_of(g, e->ramp.base)) &&
+                  llvm_fits_narrow(g, llvm_range_of(g, e->ramp.stride));
+    if (narrow) {
+        base = llvm_cut(g, base);
+        stride = llvm_cut(g, stride);
+    }
     for (int i = 0; i < lanes; i++)
         steps[i] = LLVMConstInt(LLVMTypeOf(base), (unsigned long long)i, 0);
     LLVMValueRef offsets =
         LLVMBuildMul(g->b, llvm_splat(g, stride, lanes), LLVMConstVector(steps, (unsigned)lanes), "");
-    return LLVMBuildAdd(g->b, llvm_splat(g, base, lanes), offsets, "");
+    LLVMValueRef all = LLVMBuildAdd(g->b, llvm_splat(g, base, lanes), offsets, "");
+    return narrow ? llvm_extend(g, all) : all;
 }
 
 /* A vector as long as `lanes`, the new lanes undefined. */
@@ -297,6 +311,7 @@ static LLVMValueRef emit_let(llvm_gen *g, const ir_expr *e)
     int scope = llvm_enter(g);
     llvm_bind(g, e->let.var, value, e->let.value, llvm_multiple(g, e->let.value),
               llvm_nonnegative(g, e->let.value));
+    llvm_bind_range(g, e->let.var, llvm_range_of(g, e->let.value));
     LLVMValueRef body = llvm_expr(g, e->let.body);
     llvm_unbind(g, e->let.var);
     llvm_leave(g, scope);

@@ -18,13 +18,29 @@
 #include "targets/arch.h"
 #include "targets/llvm/llvm.h"
 
+/* An integer's least and largest value. */
+typedef struct {
+    int64_t low, high;
+} llvm_range;
+
 /* A variable's value, and what address arithmetic may rely on. */
 typedef struct {
     LLVMValueRef value;
     const ir_expr *expr; /* of a let: its value, for seeing through ramps; else NULL */
     int64_t multiple;    /* value is a multiple of this; at least 1 */
     bool nonnegative;
+    llvm_range range; /* used on 32-bit CPUs alone (ranges.c) */
 } llvm_binding;
+
+/* A loop: var takes the values begin + add, begin + add + 1, ... up to end + add, which is none of them. */
+typedef struct {
+    LLVMValueRef begin, end, add; /* add NULL: 0. begin and end have 32 bits where all values fit */
+    const ir_expr *var;
+    bool runs;                    /* at least once, so no test stands in front */
+    bool nonnegative;             /* var is never negative */
+    llvm_range range;             /* of var */
+    struct llvm_walkers *walkers; /* found for this loop: pointers that advance with it (walkers.c) */
+} llvm_counted;
 
 /* Where a buffer lies. */
 typedef struct {
@@ -126,6 +142,8 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e);
 LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e); /* the same; overflow is assumed not to happen */
 void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple,
                bool nonnegative);
+/* The values that a bound variable can have. */
+void llvm_bind_range(llvm_gen *g, const ir_expr *var, llvm_range range);
 void llvm_unbind(llvm_gen *g, const ir_expr *var);
 int llvm_enter(llvm_gen *g);             /* a new memo scope; */
 void llvm_leave(llvm_gen *g, int scope); /* ... and its end */
@@ -139,6 +157,18 @@ bool llvm_nonnegative(llvm_gen *g, const ir_expr *e);
 bool llvm_risky(llvm_gen *g, const ir_expr *e);
 /* A vector index as base + constant stride * lane; false where it is none. */
 bool llvm_as_ramp(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride);
+
+/* ---- ranges.c ---- */
+bool llvm_is_wide(base_dtype t); /* int64, as indices are */
+llvm_range llvm_range_of(llvm_gen *g, const ir_expr *e);
+llvm_range llvm_loop_range(llvm_gen *g, const ir_expr *min, const ir_expr *extent);
+/* Whether the target has 32 bits, and all values fit in them, signed. */
+bool llvm_fits_narrow(const llvm_gen *g, llvm_range r);
+bool llvm_counts_narrow(llvm_gen *g, const ir_expr *min, const ir_expr *extent);
+/* Whether an operation on int64, a comparison included, gives the same in 32 bits on this target. */
+bool llvm_narrows(llvm_gen *g, const ir_expr *e);
+LLVMValueRef llvm_cut(llvm_gen *g, LLVMValueRef v);    /* int64 to its low 32 bits */
+LLVMValueRef llvm_extend(llvm_gen *g, LLVMValueRef v); /* ... and back, signed */
 
 /* ---- arith.c, integers.c, cast.c, half.c, fmod.c ---- */
 LLVMValueRef llvm_operation(llvm_gen *g, const ir_expr *e);
@@ -174,9 +204,9 @@ void llvm_alias_scopes(llvm_gen *g);
 
 /* ---- stmt.c, parallel.c, calls.c ---- */
 void llvm_stmt(llvm_gen *g, const ir_stmt *s);
-/* walkers: found for this loop. */
-void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var,
-               LLVMValueRef add, bool nonnegative, const ir_stmt *body, llvm_walkers *walkers);
+void llvm_loop(llvm_gen *g, const llvm_counted *l, const ir_stmt *body);
+/* Leaves the function with TEC_INVALID and this text where the condition does not hold. */
+void llvm_check(llvm_gen *g, LLVMValueRef condition, const char *message);
 void llvm_parallel(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
 void llvm_give_up(llvm_gen *g,

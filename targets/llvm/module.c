@@ -101,11 +101,29 @@ static void bind_scalar(llvm_gen *g, const ir_expr *v, LLVMValueRef address)
     llvm_bind(g, v, narrow ? LLVMBuildTrunc(g->b, value, llvm_type(g, v->dtype), "") : value, NULL, 1, false);
 }
 
+/* No array in the memory of a 32-bit CPU has such an extent; what is behind relies on it (ranges.c). */
+static void check_symbols(llvm_gen *g, const ir_program *p)
+{
+    LLVMValueRef all = LLVMConstNull(g->i64);
+
+    for (int i = 0; i < p->n_symbols; i++) {
+        llvm_binding *symbol = base_map_get(&g->vars, p->symbols[i]);
+
+        symbol->range = (llvm_range){0, INT32_MAX};
+        all = LLVMBuildOr(g->b, all, symbol->value, "");
+    }
+    if (p->n_symbols)
+        llvm_check(g, LLVMBuildICmp(g->b, LLVMIntULE, all, llvm_int_like(g, g->i64, INT32_MAX), ""),
+                   "an extent of 2^31 or more, which a 32-bit CPU cannot have");
+}
+
 /* Symbols are extents; the facts of the program may say more, but not less, than that they are at least 0. */
 static void bind_parameters(llvm_gen *g, const ir_program *p, LLVMValueRef f)
 {
     for (int i = 0; i < p->n_symbols; i++)
         llvm_bind(g, p->symbols[i], element_of(g, g->i64, LLVMGetParam(f, 2), i), NULL, 1, true);
+    if (g->t->arch->pointer_bits == 32)
+        check_symbols(g, p);
     for (int i = 0; i < p->n_params; i++) {
         LLVMValueRef address = element_of(g, g->ptr, LLVMGetParam(f, 1), i);
         if (p->params[i].buffer)

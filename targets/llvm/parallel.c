@@ -93,6 +93,7 @@ static void open_closure(const captures *c, const llvm_gen *outer, LLVMTypeRef t
             const llvm_binding *b = base_map_get(&outer->vars, c->vars.at[i]);
             LLVMValueRef value = LLVMIsConstant(b->value) ? b->value : v;
             llvm_bind(g, c->vars.at[i], value, NULL, b->multiple, b->nonnegative);
+            llvm_bind_range(g, c->vars.at[i], b->range);
         } else {
             const ir_buffer *buffer = c->buffers.at[i - c->vars.n];
             llvm_place_buffer(g, buffer, v, ((llvm_place *)base_map_get(&outer->places, buffer))->align);
@@ -120,8 +121,18 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     bool nonnegative = (ir_is_int(s->loop.min, &min) && min >= 0) || llvm_nonnegative(g, s->loop.min);
     llvm_walkers walkers;
     llvm_find_walkers(g, s, &walkers);
-    llvm_loop(g, LLVMGetParam(function, 2), LLVMGetParam(function, 3), false, s->loop.var, add, nonnegative,
-              s->loop.body, &walkers);
+    llvm_counted l = {.begin = LLVMGetParam(function, 2),
+                      .end = LLVMGetParam(function, 3),
+                      .add = add,
+                      .var = s->loop.var,
+                      .nonnegative = nonnegative,
+                      .range = llvm_loop_range(g, s->loop.min, s->loop.extent),
+                      .walkers = &walkers};
+    if (llvm_counts_narrow(g, ir_int(g->cx, 0), s->loop.extent)) {
+        l.begin = llvm_cut(g, l.begin);
+        l.end = llvm_cut(g, l.end);
+    }
+    llvm_loop(g, &l, s->loop.body);
     llvm_end_function(g);
     g->vars = outer.vars;
     g->places = outer.places;

@@ -10,26 +10,32 @@
 /* The program's blocks keep these bytes on the stack at most. */
 enum { MOST_STACK = 64 * 1024 };
 
-/* for var' in begin..end with var = var' + add. `runs`: there is at least one iteration, so no test stands in
- * front. `nonnegative`: var is never negative. `walkers` are pointers that advance with the loop (walkers.c).
- */
-void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var,
-               LLVMValueRef add, bool nonnegative, const ir_stmt *body, llvm_walkers *walkers)
+/* The loop's variable where its counter is v. */
+static LLVMValueRef variable_at(llvm_gen *g, const llvm_counted *l, LLVMValueRef v)
 {
-    llvm_start_walkers(g, walkers, add ? LLVMBuildNSWAdd(g->b, begin, add, "") : begin);
+    LLVMValueRef wide = LLVMTypeOf(v) == g->i64 ? v : llvm_extend(g, v);
+    return l->add ? LLVMBuildNSWAdd(g->b, wide, l->add, "") : wide;
+}
+
+/* The body once for each value of the counter. */
+void llvm_loop(llvm_gen *g, const llvm_counted *l, const ir_stmt *body)
+{
+    LLVMValueRef begin = l->begin, end = l->end;
+    llvm_start_walkers(g, l->walkers, variable_at(g, l, begin));
     LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "loop"),
                       after = llvm_block(g, "after");
-    if (runs)
+    if (l->runs)
         LLVMBuildBr(g->b, loop);
     else
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, begin, end, ""), loop, after);
     LLVMPositionBuilderAtEnd(g->b, loop);
     LLVMValueRef i = LLVMBuildPhi(g->b, LLVMTypeOf(begin), "i");
-    llvm_enter_walkers(g, walkers, before);
-    llvm_bind(g, var, add ? LLVMBuildNSWAdd(g->b, i, add, "") : i, NULL, 1, nonnegative);
+    llvm_enter_walkers(g, l->walkers, before);
+    llvm_bind(g, l->var, variable_at(g, l, i), NULL, 1, l->nonnegative);
+    llvm_bind_range(g, l->var, l->range);
     llvm_stmt(g, body);
-    llvm_unbind(g, var);
-    llvm_advance_walkers(g, walkers);
+    llvm_unbind(g, l->var);
+    llvm_advance_walkers(g, l->walkers);
     LLVMValueRef next = LLVMBuildNSWAdd(g->b, i, llvm_int_like(g, LLVMTypeOf(i), 1), "");
     LLVMBasicBlockRef last = LLVMGetInsertBlock(g->b);
     /* Not "less than": LLVM would compare i with end - 1, and keep i beside its successor for that. */
@@ -51,16 +57,28 @@ static void emit_serial(llvm_gen *g, const ir_stmt *s)
     if (!begin || !n)
         return;
     bool nonnegative = starts || llvm_nonnegative(g, s->loop.min);
+    llvm_range range = llvm_loop_range(g, s->loop.min, s->loop.extent);
     if (constant && extent == 1) {
         llvm_bind(g, s->loop.var, begin, s->loop.min, llvm_multiple(g, s->loop.min), nonnegative);
+        llvm_bind_range(g, s->loop.var, range);
         llvm_stmt(g, s->loop.body);
         llvm_unbind(g, s->loop.var);
         return;
     }
     llvm_walkers walkers;
     llvm_find_walkers(g, s, &walkers);
-    llvm_loop(g, begin, LLVMBuildNSWAdd(g->b, begin, n, ""), constant, s->loop.var, NULL, nonnegative,
-              s->loop.body, &walkers);
+    if (llvm_counts_narrow(g, s->loop.min, s->loop.extent)) {
+        begin = llvm_cut(g, begin);
+        n = llvm_cut(g, n);
+    }
+    llvm_counted l = {.begin = begin,
+                      .end = LLVMBuildNSWAdd(g->b, begin, n, ""),
+                      .runs = constant,
+                      .var = s->loop.var,
+                      .nonnegative = nonnegative,
+                      .range = range,
+                      .walkers = &walkers};
+    llvm_loop(g, &l, s->loop.body);
 }
 
 static void emit_for(llvm_gen *g, const ir_stmt *s)
@@ -108,27 +126,32 @@ static void emit_let(llvm_gen *g, const ir_stmt *s)
     const ir_expr *transparent = llvm_risky(g, s->let.value) ? NULL : s->let.value;
     llvm_bind(g, s->let.var, v, transparent, llvm_multiple(g, s->let.value),
               llvm_nonnegative(g, s->let.value));
+    llvm_bind_range(g, s->let.var, llvm_range_of(g, s->let.value));
     llvm_stmt(g, s->let.body);
     llvm_unbind(g, s->let.var);
 }
 
-/* A failed assertion hands its message to the environment and leaves the function through its exit. */
-static void emit_assert(llvm_gen *g, const ir_stmt *s)
+/* What does not hold hands its message to the environment and leaves the function through its exit. */
+void llvm_check(llvm_gen *g, LLVMValueRef condition, const char *message)
 {
-    int scope = llvm_enter(g);
-    LLVMValueRef c = llvm_expr(g, s->check.cond);
-    llvm_leave(g, scope);
-    if (!c)
-        return;
     LLVMBasicBlockRef failed = llvm_block(g, "failed"), after = llvm_block(g, "holds");
-    LLVMBuildCondBr(g->b, c, after, failed);
+    LLVMBuildCondBr(g->b, condition, after, failed);
     LLVMPositionBuilderAtEnd(g->b, failed);
-    LLVMValueRef args[] = {g->f->env, LLVMBuildGlobalStringPtr(g->b, s->check.message, "message")};
+    LLVMValueRef args[] = {g->f->env, LLVMBuildGlobalStringPtr(g->b, message, "message")};
     LLVMTypeRef type = LLVMFunctionType(g->nothing, (LLVMTypeRef[]){g->ptr, g->ptr}, 2, 0);
     LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, LLVM_ENV_FAIL), args, 2, "");
     LLVMBuildStore(g->b, LLVMConstInt(g->i32, TEC_INVALID, 0), g->f->status);
     LLVMBuildBr(g->b, g->f->exit);
     LLVMPositionBuilderAtEnd(g->b, after);
+}
+
+static void emit_assert(llvm_gen *g, const ir_stmt *s)
+{
+    int scope = llvm_enter(g);
+    LLVMValueRef c = llvm_expr(g, s->check.cond);
+    llvm_leave(g, scope);
+    if (c)
+        llvm_check(g, c, s->check.message);
 }
 
 /* ---- allocations ---- */
