@@ -53,6 +53,8 @@ bool space_keep_in_register(sched *s, const char *block, const char *loop);
 typedef struct {
     int rows, vectors;
 } space_tile;
+/* How many vectors of sums a tile may have; t NULL: few enough for any CPU. */
+int space_most_sums(const target *t);
 /* The tile with the least time for a problem of so many rows (0: unknown) and vectors, by counting
  * multiply-adds and loads; never more sums than the target's registers hold safely. */
 space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors);

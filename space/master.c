@@ -728,6 +728,8 @@ static void choose_tile(const space_shape *shape, space_tiled *h)
     }
     if (h->panel && h->panel < lanes)
         lanes = h->panel;
+    const target *t = sched_target(shape->base);
+    h->registers = t && t->sum_registers && !t->has_memory_operands ? t->vector_registers : 0;
     int64_t vectors = h->run    ? vectors_of_run(h, wide ? 1 : lanes)
                       : wide    ? wide
                       : columns ? (columns + lanes - 1) / lanes
@@ -738,7 +740,7 @@ static void choose_tile(const space_shape *shape, space_tiled *h)
 
         h->tile = (space_tile){across.vectors, across.rows < MOST_COLUMNS ? across.rows : MOST_COLUMNS};
     } else if (h->panel > lanes && h->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
-        int fit = (shape->registers >= 32 ? 24 : 12) / (int)(h->panel / lanes);
+        int fit = space_most_sums(sched_target(shape->base)) / (int)(h->panel / lanes);
 
         h->tile.vectors = (int)(h->panel / lanes);
         h->tile.rows = even_rows(rows, fit > 1 ? fit : 1);

@@ -84,6 +84,7 @@ typedef struct {
      * apart, for edges are cut from these */
     bool seldom;
     space_tile tile; /* where it starts */
+    int registers;   /* of vectors, for sums and operands; 0: multiply-adds read operands from memory */
 } space_tiled;
 
 struct space_stage {

@@ -36,13 +36,17 @@ static double problem_time(const target *t, int64_t rows, int64_t vectors, space
     return one_column * (double)((vectors + tile.vectors - 1) / tile.vectors);
 }
 
+int space_most_sums(const target *t)
+{
+    return t && t->sum_registers ? t->sum_registers : 12;
+}
+
 /* Tries every tile that fits the registers and takes the one with the least time for the whole problem. rows
  * 0: their number is unknown, and 120, which many heights divide, stands for it. Widths that do not divide
  * the vectors are not tried: their last column of tiles would be narrower. */
 space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors)
 {
-    int registers = t && t->vector_registers ? t->vector_registers : 16;
-    int most = registers >= 32 ? 24 : registers - registers / 4;
+    int most = space_most_sums(t);
     space_tile best = {1, 1};
     double best_time = 0;
 

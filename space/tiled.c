@@ -183,14 +183,29 @@ static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space
             .parts = a->row ? 3 : 2, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start});
 }
 
+enum { USUAL = 4 }; /* steps of a reduction that are written out, where registers allow */
+
 /* How many steps of the innermost reduction loop are written out. The start divides the extent, so that no
  * loop over a rest is needed. */
+/* How many steps the schedule begins with. LLVM loads the operands of all steps that are written out early, so
+ * that the registers which sums leave free must hold about half of these operands; what they cannot hold lies
+ * on the stack. For 8 x 2 sums and 32 registers: 16 are free, a step has 10 operands, two steps are 20. */
+static int64_t usual_steps(const space_tiled *h)
+{
+    int operands = h->tile.rows + h->tile.vectors, free = h->registers - h->tile.rows * h->tile.vectors;
+    int64_t steps = USUAL;
+
+    while (h->registers && steps > 1 && steps * operands > 2 * free)
+        steps /= 2;
+    return steps;
+}
+
 static const int64_t *split_reduction(tec_knobs *k, const space_stage *g)
 {
-    enum { MOST = 16, USUAL = 4 };
+    enum { MOST = 16 };
     const space_tiled *h = g->tiled;
     const space_loop *last = h->n_reduce ? h->reduce[h->n_reduce - 1] : NULL;
-    int64_t start = USUAL, most = MOST;
+    int64_t start = usual_steps(h), most = MOST;
 
     if (!last)
         return NULL;

@@ -26,6 +26,7 @@ static void derive(target *t)
     t->has_dotprod = target_has(t, "dotprod");
     t->vector_bits = 128;
     t->vector_registers = 32;
+    t->sum_registers = 16; /* more, and two steps of a reduction do not find registers for their operands */
 }
 
 /* ---- this machine ---- */

@@ -52,6 +52,8 @@ struct target {
     /* CPU */
     int vector_bits; /* widest vectors that schedules should use */
     int vector_registers;
+    int sum_registers;        /* of these so many hold sums of a register tile where schedules begin */
+    bool has_memory_operands; /* a multiply-add reads an operand from memory, which then needs no register */
     bool has_fma, has_rounding, has_f16c, has_avx512, has_avx512bf16, has_avx512fp16, has_vnni, has_dotprod,
         has_masks;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches seen by one core */

@@ -48,6 +48,8 @@ static void derive(target *t)
     t->has_masks = t->has_avx512;
     t->vector_bits = t->has_avx512 ? 512 : target_has(t, "avx") ? 256 : 128;
     t->vector_registers = t->has_avx512 ? 32 : 16;
+    t->sum_registers = t->has_avx512 ? 24 : 12;
+    t->has_memory_operands = true;
 }
 
 /* ---- this machine ---- */
