@@ -29,7 +29,7 @@ static void derive(target *t)
     t->has_fma = target_has(t, "vfp4");
     t->vector_bits = 128;
     t->vector_registers = 16;
-    t->sum_registers = 12;
+    t->sum_registers = 8;
 }
 
 /* ---- this machine ---- */
