@@ -105,8 +105,21 @@ static void check_outputs(tec_context *cx, fuzz_data *d, const guarded *g)
     }
 }
 
-/* Calls the function once; false with d->fault. The guards are gone afterwards. */
-bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d)
+/* One call of compiled code, here or elsewhere. */
+typedef struct {
+    tec_function *f;
+    const fuzz_elsewhere *there; /* NULL: f is called */
+    int threads;
+} callee;
+
+static bool call_arrays(const callee *c, DLTensor *const *args, int n, tec_error *err)
+{
+    return c->there ? c->there->call(c->there->user, args, n, c->threads, err)
+                    : tec_function_call(c->f, args, n, err);
+}
+
+/* Calls once; false with d->fault. The guards are gone afterwards. */
+static bool call_guarded(tec_context *cx, const callee *c, fuzz_data *d)
 {
     guarded *g = base_array(cx, guarded, d->n);
     DLTensor *tensors = base_array(cx, DLTensor, d->n), **args = base_array(cx, DLTensor *, d->n);
@@ -120,7 +133,7 @@ bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d)
     }
     if (!good)
         d->fault = "there is no memory for the arguments";
-    else if (!tec_function_call(f, args, d->n, &err))
+    else if (!call_arrays(c, args, d->n, &err))
         d->fault = base_strdup(cx, err.text);
     else
         check_outputs(cx, d, g);
@@ -128,6 +141,16 @@ bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d)
         if (g[i].map && g[i].map != MAP_FAILED)
             munmap(g[i].map, g[i].mapped);
     return !d->fault;
+}
+
+bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d)
+{
+    return call_guarded(cx, &(callee){.f = f}, d);
+}
+
+bool fuzz_call_elsewhere(tec_context *cx, const fuzz_elsewhere *there, int threads, fuzz_data *d)
+{
+    return call_guarded(cx, &(callee){.there = there, .threads = threads}, d);
 }
 
 /* ---- on a device ---- */

@@ -9,6 +9,7 @@
 #ifndef FUZZ_DATA_H
 #define FUZZ_DATA_H
 
+#include "fuzz/fuzz.h"
 #include "ir/ir.h"
 #include "tec/runtime.h"
 
@@ -50,6 +51,9 @@ bool fuzz_is_refusal(const fuzz_data *d);
 bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d);
 /* The same on a device: each buffer lies between margins, which must stay as they are. */
 bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *f, fuzz_data *d);
+
+/* The same on another machine: there is no margin, but inputs must come back as they went. */
+bool fuzz_call_elsewhere(tec_context *cx, const fuzz_elsewhere *there, int threads, fuzz_data *d);
 
 /* What differs first between two arrays of n elements of b; NULL: nothing. NaN equals NaN, and -0 equals
  * 0. */

@@ -20,6 +20,7 @@
 #include "base/base.h"
 #include "targets/target.h"
 #include "te/text.h"
+#include "tec/runtime.h"
 
 typedef struct {
     uint64_t seed;
@@ -62,8 +63,20 @@ void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state,
                 const fuzz_watch *watch);
 fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch);
 
+/* Another machine that runs compiled code, for a target that this one cannot run. */
+typedef struct {
+    /* A module's bytes go there, and take the place of the last module. */
+    bool (*load)(void *user, const void *module, size_t size, tec_error *err);
+    /* Calls its function: all arrays go there before, and come back behind. */
+    bool (*call)(void *user, DLTensor *const *args, int n, int threads, tec_error *err);
+    void *user;
+} fuzz_elsewhere;
+
 /* Runs the case everywhere. Lines of the trace that are refused are left out and counted. */
 void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out);
+/* The same with compiled code on another machine; NULL: here, where the target can run. */
+void fuzz_check_on(tec_context *cx, const fuzz_case *c, const target *t, const fuzz_elsewhere *there,
+                   fuzz_result *out);
 
 /* The first definition of the file and its intrinsics. */
 const char *fuzz_te_text(tec_context *cx, const te_file *f);

@@ -23,6 +23,7 @@ typedef struct {
     tec_context *cx;
     const fuzz_case *c;
     const target *t;
+    const fuzz_elsewhere *there; /* NULL: code runs here */
     fuzz_result *r;
     const te_file *file;
     const ir_program *tree;
@@ -346,26 +347,24 @@ static bool lower(check *k)
 
 /* ---- machine code ---- */
 
-/* device NULL: the host. */
+static int threads_of(const check *k)
+{
+    return strstr(k->c->trace, "parallel(") ? 3 : 1;
+}
+
+/* f NULL: on another machine; device NULL: the host. */
 static bool call_once(check *k, tec_device *device, tec_function *f, fuzz_data *d)
 {
+    if (!f)
+        return fuzz_call_elsewhere(k->cx, k->there, threads_of(k), d);
     return device ? fuzz_call_on(k->cx, device, f, d) : fuzz_call(k->cx, f, d);
 }
 
 /* Runs the code on every set of data, and on sets that break a fact, which must be refused. */
-static bool call_all(check *k, tec_module *m)
+static bool call_sets(check *k, tec_device *device, tec_function *f)
 {
-    tec_error err = {0};
-    bool parallel = strstr(k->c->trace, "parallel(") != NULL;
-    tec_pool *pool = parallel ? tec_pool_new(3, &err) : NULL;
-    const char *kind = comp_codegen(k->t)->device;
-    tec_device *device = kind ? tec_device_open(kind, &err) : NULL;
-    tec_function *f = tec_function_new(
-        m, NULL, &(tec_run_options){.pool = pool, .threads = parallel ? 3 : 1, .device = device}, &err);
-    bool good = f != NULL;
+    bool good = true;
 
-    if (!good)
-        found(k, FUZZ_WRONG, "code", base_strdup(k->cx, err.text));
     for (int i = 0; i < k->n_sets && good; i++) {
         good = call_once(k, device, f, &k->data[i]);
         if (!good)
@@ -376,13 +375,46 @@ static bool call_all(check *k, tec_module *m)
         call_once(k, device, f, &k->refused[i]);
         good = fuzz_is_refusal(&k->refused[i]) || not_refused(k, "code", &k->refused[i]);
     }
+    return good;
+}
+
+static bool call_all(check *k, tec_module *m)
+{
+    tec_error err = {0};
+    int threads = threads_of(k);
+    tec_pool *pool = threads > 1 ? tec_pool_new(threads, &err) : NULL;
+    const char *kind = comp_codegen(k->t)->device;
+    tec_device *device = kind ? tec_device_open(kind, &err) : NULL;
+    tec_function *f = tec_function_new(
+        m, NULL, &(tec_run_options){.pool = pool, .threads = threads, .device = device}, &err);
+    bool good = f != NULL;
+
+    if (!good)
+        found(k, FUZZ_WRONG, "code", base_strdup(k->cx, err.text));
+    good = good && call_sets(k, device, f);
     tec_function_free(f);
     tec_device_free(device);
     tec_pool_free(pool);
     return good;
 }
 
-/* Compiles and calls; code for another machine is compiled only. */
+static bool call_elsewhere(check *k, const comp_code *code)
+{
+    rt_bytes module = {0};
+    tec_error err = {0};
+    bool good = comp_bytes(k->cx, code, &module);
+
+    if (!good)
+        failed(k, "code");
+    else if (!k->there->load(k->there->user, module.data, module.n, &err)) {
+        good = false;
+        found(k, FUZZ_WRONG, "code", base_strdup(k->cx, err.text));
+    }
+    rt_bytes_free(&module);
+    return good && call_sets(k, NULL, NULL);
+}
+
+/* Compiles and calls; code for another machine is compiled only, unless there is one to run it. */
 static bool run_code(check *k)
 {
     comp_unit u = {.name = k->tree->name, .tree = sched_tree(k->s), .origin = "random"};
@@ -391,6 +423,8 @@ static bool run_code(check *k)
 
     if (!code)
         return failed(k, "code");
+    if (k->there)
+        return call_elsewhere(k, code);
     if (!comp_codegen(k->t)->device && target_unfit(k->cx, k->t))
         return true;
     tec_module *m = comp_load(k->cx, code, NULL);
@@ -402,14 +436,20 @@ static bool run_code(check *k)
 }
 
 /* A case that was drawn for another target than the run's is lowered only. */
-void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out)
+void fuzz_check_on(tec_context *cx, const fuzz_case *c, const target *t, const fuzz_elsewhere *there,
+                   fuzz_result *out)
 {
-    check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
+    check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .there = there, .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
     (void)(define(&k) && consult_oracle(&k) && consult_about_refusals(&k) && schedule(&k) && lower(&k) &&
            (c->target[0] || !comp_codegen(k.t)->generate || run_code(&k)));
     tec_context_clear(cx);
+}
+
+void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out)
+{
+    fuzz_check_on(cx, c, t, NULL, out);
 }
 
 /* ---- a case as a file ---- */

@@ -6,6 +6,7 @@
  * DIR/state.json after every few cases, and the next run goes on there.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,12 @@
 #include "tools/fuzz_jobs.h"
 #include "tools/fuzz_plants.h"
 #include "tools/fuzz_programs.h"
+#include "tools/key_file.h"
 
 enum { MAX_ROWS = 64, SAVE_EVERY = 32, MEDIAN_MOST = 64, SHRINK_BUDGET = 400 };
 
 typedef struct {
-    const char *target, *resume, *keep, *file, *plant;
+    const char *target, *resume, *keep, *file, *plant, *rpc, *key_file;
     int64_t cases, seed, jobs, timeout, first, shrink;
     bool json, worker, programs;
 } settings;
@@ -458,6 +460,8 @@ static int fuzz(tally *t)
         return tool_fail("fuzz", t->cx);
     tool_fuzz_jobs jobs = {.cx = t->cx,
                            .target = s->target,
+                           .rpc = s->rpc,
+                           .key_file = s->key_file,
                            .seed = (uint64_t)s->seed,
                            .first = t->next,
                            .end = t->next + s->cases,
@@ -482,6 +486,15 @@ static int fuzz(tally *t)
     return !whole || t->outcomes[FUZZ_WRONG] || t->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
 }
 
+static int work(const tally *t)
+{
+    const settings *s = t->s;
+    tool_fuzz_server server = {.address = s->rpc, .key_file = s->key_file};
+
+    return s->file ? tool_fuzz_work_file(t->t, t->cx, &server, s->file)
+                   : tool_fuzz_work(t->t, t->cx, &server, (uint64_t)s->seed, s->first, s->first + s->cases);
+}
+
 /* Decides whether this process is the parent, a worker, or counts planted faults. */
 static int start(const settings *s)
 {
@@ -496,8 +509,7 @@ static int start(const settings *s)
         status =
             tool_fuzz_programs_run(t.cx, &(tool_fuzz_programs){t.t, (uint64_t)s->seed, s->first, s->cases});
     else if (s->worker)
-        status = s->file ? tool_fuzz_work_file(t.t, t.cx, s->file)
-                         : tool_fuzz_work(t.t, t.cx, (uint64_t)s->seed, s->first, s->first + s->cases);
+        status = work(&t);
     else if (strcmp(s->plant, "none") != 0)
         status = tool_fuzz_plants(&(tool_fuzz_jobs){.cx = t.cx,
                                                     .target = s->target,
@@ -516,6 +528,7 @@ static int start(const settings *s)
 /* The command's options. */
 int tool_fuzz(int argc, char **argv)
 {
+    char keys[PATH_MAX];
     settings s = {.target = "native",
                   .cases = 1000,
                   .seed = 1,
@@ -530,9 +543,11 @@ int tool_fuzz(int argc, char **argv)
         {"jobs", TOOL_COUNT, &s.jobs, "N",
          "runs N processes at the same time (default: the number of cores)"},
         {"target", TOOL_TEXT, &s.target, "T",
-         "the target to compile for; its code runs only if this machine can run it (default: native)"},
-        {"resume", TOOL_TEXT, &s.resume, "DIR",
-         "keeps the state of the run in this directory, and continues from it"},
+         "what to compile for (native); the code runs where this machine can"},
+        {"rpc", TOOL_TEXT, &s.rpc, "A:P", "an rpc_server that runs the code, instead of this machine"},
+        {"key-file", TOOL_TEXT, &s.key_file, "F",
+         "with --rpc: keys, of which one may submit (that of this machine's loopback server)"},
+        {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
         {"keep", TOOL_TEXT, &s.keep, "DIR",
          "writes each finding to this directory as a .te file (default: the directory of --resume, otherwise "
          "tests/regress if it exists)"},
@@ -561,5 +576,13 @@ int tool_fuzz(int argc, char **argv)
                               0};
     int status = tool_parse(&usage, argc, argv, &none);
 
-    return status == TOOL_GO_ON ? start(&s) : status;
+    if (status != TOOL_GO_ON)
+        return status;
+    if (s.key_file && !s.rpc)
+        return tool_misuse("fuzz", "--key-file needs --rpc");
+    if (s.rpc && !tool_key_file(s.key_file, keys, sizeof keys))
+        return tool_misuse("fuzz", "neither --key-file nor $HOME says where the file of keys is");
+    if (s.rpc)
+        s.key_file = keys;
+    return start(&s);
 }

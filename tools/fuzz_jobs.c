@@ -86,19 +86,20 @@ static void print_row(const fuzz_case *c, const fuzz_result *r)
     fflush(stdout);
 }
 
-/* The note comes first. */
-static void work_on(tec_context *cx, const fuzz_case *c, const target *t, char *note)
+static void work_on(tec_context *cx, const fuzz_case *c, const target *t, tool_fuzz_server *server,
+                    char *note)
 {
+    fuzz_elsewhere there = tool_fuzz_there(server);
     fuzz_result r;
 
     note_case(note, c, NULL);
-    fuzz_check(cx, c, t, &r);
+    fuzz_check_on(cx, c, t, server->address ? &there : NULL, &r);
     print_row(c, &r);
 }
 
-/* The child: cases first to end-1, one row each on standard output. A context for each case, so that memory
- * does not grow with their number. */
-int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end)
+/* The child: cases first to end-1, one row each on standard output. */
+int tool_fuzz_work(const target *t, tec_context *cx, tool_fuzz_server *server, uint64_t seed, int64_t first,
+                   int64_t end)
 {
     char *note = open_note();
 
@@ -110,14 +111,15 @@ int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t firs
             *note = '\0';
         fuzz_case c = fuzz_make(child, seed, i, t, &(fuzz_watch){note_case, note});
 
-        work_on(child, &c, t, note);
+        work_on(child, &c, t, server, note);
         tec_context_free(child);
     }
+    tool_fuzz_leave(server);
     return TOOL_OK;
 }
 
 /* The child for a single case from a file; a file that is no case is invalid. */
-int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
+int tool_fuzz_work_file(const target *t, tec_context *cx, tool_fuzz_server *server, const char *path)
 {
     size_t size;
     const char *text = base_read_file(cx, path, &size);
@@ -131,7 +133,8 @@ int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
         print_row(&(fuzz_case){.trace = ""}, &r);
         return TOOL_OK;
     }
-    work_on(cx, &c, t, open_note());
+    work_on(cx, &c, t, server, open_note());
+    tool_fuzz_leave(server);
     return TOOL_OK;
 }
 
@@ -246,6 +249,10 @@ static bool start_range(const tool_fuzz_jobs *j, job *b)
                           base_format(cx, "%" PRId64, b->end - b->next),
                           "--plant",
                           j->plant ? j->plant : "none",
+                          j->rpc ? "--rpc" : NULL,
+                          j->rpc,
+                          "--key-file",
+                          j->key_file,
                           NULL};
     bool good = start(b, argv);
 
@@ -489,9 +496,19 @@ bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
 /* One case from a file in a child; a crash or a hang becomes a row too. */
 bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out)
 {
-    const char *argv[] = {"tec",      "fuzz",    "--worker",
-                          "--target", j->target, "--file",
-                          path,       "--plant", j->plant ? j->plant : "none",
+    const char *argv[] = {"tec",
+                          "fuzz",
+                          "--worker",
+                          "--target",
+                          j->target,
+                          "--file",
+                          path,
+                          "--plant",
+                          j->plant ? j->plant : "none",
+                          j->rpc ? "--rpc" : NULL,
+                          j->rpc,
+                          "--key-file",
+                          j->key_file,
                           NULL};
     job *b = base_new(j->cx, job);
     bool late = false, row = false;

@@ -8,7 +8,7 @@
 #ifndef TOOLS_FUZZ_JOBS_H
 #define TOOLS_FUZZ_JOBS_H
 
-#include "fuzz/fuzz.h"
+#include "tools/fuzz_rpc.h"
 
 typedef struct {
     int64_t index;
@@ -25,8 +25,9 @@ typedef struct {
     uint64_t seed;
     int64_t first, end; /* cases first .. end-1 */
     int jobs;
-    double timeout;    /* seconds for one case */
-    const char *plant; /* the planted fault that is switched on; NULL: none */
+    const char *rpc, *key_file; /* the server that runs the code; rpc NULL: this machine */
+    double timeout;             /* seconds for one case */
+    const char *plant;          /* the planted fault that is switched on; NULL: none */
     /* False: enough, the rest is left out. */
     bool (*row)(void *user, const tool_fuzz_row *row);
     void *user;
@@ -40,7 +41,8 @@ bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out
 
 /* In the child: cases first .. end-1 of the seed, or the file; rows on stdout, what it is about to do in the
  * memory behind fd 3. */
-int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end);
-int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path);
+int tool_fuzz_work(const target *t, tec_context *cx, tool_fuzz_server *server, uint64_t seed, int64_t first,
+                   int64_t end);
+int tool_fuzz_work_file(const target *t, tec_context *cx, tool_fuzz_server *server, const char *path);
 
 #endif
