@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#ifndef TEC_TEST_CC
+#define TEC_TEST_CC "cc" /* for the machine that runs the tests */
+#endif
+
 typedef struct {
     char path[PATH_MAX];
 } folder;
@@ -78,7 +82,8 @@ static inline bytes compile_kernels(const folder *f, const char *flags)
     char command[4 * PATH_MAX];
 
     snprintf(command, sizeof command,
-             "cc -std=c11 -O1 -fPIC -shared -nostdlib %s -I'%s' -I'%s/include' -o '%s' "
+             TEC_TEST_CC
+             " -std=c11 -O1 -fPIC -shared -nostdlib %s -I'%s' -I'%s/include' -o '%s' "
              "'%s/tests/runtime/kernels/kernels.c'",
              flags, TEC_SOURCE_DIR, TEC_SOURCE_DIR, path, TEC_SOURCE_DIR);
     cr_assert_eq(system(command), 0, "%s", command);

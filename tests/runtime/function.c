@@ -49,7 +49,8 @@ Test(function, multiplies_matrices_of_any_size)
     fixture t = open_function("matmul", NULL);
 
     for (int64_t n = 1; n < 20; n++) {
-        float a[20 * 3], b[3 * 8], c[20 * 8];
+        float a[20 * 3], c[20 * 8];
+        _Alignas(16) float b[3 * 8];
         int64_t as[] = {n, 3}, bs[] = {3, 8}, cs[] = {n, 8};
         DLTensor ta = tensor_of(a, 2, as), tb = tensor_of(b, 2, bs), tc = tensor_of(c, 2, cs);
 

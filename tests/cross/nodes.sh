@@ -1,0 +1,25 @@
+#!/bin/bash
+# nodes -- cases of ONNX's node suite on emulated boards: compiled here for their CPUs, run there by rpc_server.
+set -eu
+. tests/cross/board.sh
+
+suite=$(dirname "$(dpkg -L libonnx-testdata | grep -m1 'node/test_relu$')")
+cases=$(sed '/^#/d; s/^/test_/' tests/cross/nodes.list)
+for case in $cases; do
+    [ -d "$suite/$case" ] || fail "the suite has no case '$case'"
+done
+here=$(cd "$suite" && "$TEC" check $cases | tail -1)
+for arch in aarch64 armhf; do
+    start_board $arch
+    there=$(cd "$suite" && on_board check $cases) || fail "on $arch: $(grep -v ^pass <<<"$there")"
+    [ "$(tail -1 <<<"$there")" = "$here" ] || fail "here: $here; on $arch: $(grep -v ^pass <<<"$there")"
+    stop_board
+    echo "$arch: $here"
+done
+grep -q "^$(wc -w <<<"$cases") passed, 0 failed, 0 unsupported" <<<"$here" || fail "not all cases of the list pass here: $here"
+
+# What a board cannot run is refused by name.
+start_board armhf
+target="llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53"
+said=$(cd "$suite" && on_board check test_relu) && fail "armv7 ran code for aarch64"
+grep -q "is code for aarch64 .*this machine is armv7" <<<"$said" || fail "not the message: $said"
