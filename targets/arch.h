@@ -68,6 +68,7 @@ typedef struct target_arch {
     /* What this machine has, its features and caches; NULL where the compiler was built for another
      * architecture. */
     void (*detect)(tec_context *cx, target_machine *m);
+    bool vectors_flush;  /* vectors have no denormals, whatever the mode */
     bool maximum_of_nan; /* LLVM's maximum, which is NaN where an operand is, is one instruction */
     target_float_mode mode;
     target_assembly assembly;

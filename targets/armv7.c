@@ -77,6 +77,7 @@ const target_arch target_arch_armv7 = {
     .helpers = "__aeabi_",
     .derive = derive,
     .detect = DETECT,
+    .vectors_flush = true,
     .mode = {"llvm.arm.get.fpscr", "llvm.arm.set.fpscr", 32, FZ, false},
     .assembly = {.comment = "@",
                  .jumps = "b",

@@ -228,6 +228,10 @@ const target_code *llvm_generate(tec_context *cx, const ir_program *const *progr
     base_held module;
     o = o ? o : &defaults;
     g.keep_denormals = o->keep_denormals;
+    if (g.keep_denormals && t->arch->vectors_flush)
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
+                         "strict floating point keeps denormals, which the vectors of '%s' always take for 0",
+                         target_text(cx, t));
     if (!(g.machine = llvm_target_machine(cx, t)))
         return NULL;
     base_hold(cx, &module, close_module, &g);
