@@ -102,6 +102,11 @@ const char *rt_cpu_arch(void)
     return "x86_64";
 }
 
+const char *rt_cpu_triple(void)
+{
+    return "x86_64-linux-gnu";
+}
+
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 
@@ -127,6 +132,11 @@ static bool has_feature(const feature_row *f)
 const char *rt_cpu_arch(void)
 {
     return "aarch64";
+}
+
+const char *rt_cpu_triple(void)
+{
+    return "aarch64-linux-gnu";
 }
 
 #elif defined(__arm__)
@@ -159,6 +169,11 @@ static bool has_feature(const feature_row *f)
 const char *rt_cpu_arch(void)
 {
     return "armv7";
+}
+
+const char *rt_cpu_triple(void)
+{
+    return "armv7-linux-gnueabihf";
 }
 
 #else

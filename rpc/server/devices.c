@@ -49,7 +49,7 @@ static void describe_cpu(char *to, size_t size)
     rt_line line = {.data = to, .size = size};
     const char *feature, *between = " -mattr=";
 
-    rt_put(&line, "llvm -mtriple=%s-linux-gnu", rt_cpu_arch());
+    rt_put(&line, "llvm -mtriple=%s", rt_cpu_triple());
     for (int i = 0; (feature = rt_cpu_feature(i)); i++)
         if (rt_cpu_has(feature) == RT_CPU_HAS) {
             rt_put(&line, "%s+%s", between, feature);

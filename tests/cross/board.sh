@@ -17,10 +17,10 @@ build_board() {
 
 # An emulated program cannot start itself, so a script starts the processes of its sessions.
 start_board() {
-    local emulator=qemu-aarch64
+    local emulator="qemu-aarch64 -cpu cortex-a53"
     build_board "$1"
     target="llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53"
-    [ "$1" = aarch64 ] || { emulator=qemu-arm; target="llvm -mtriple=arm-linux-gnueabihf -mcpu=cortex-a7"; }
+    [ "$1" = aarch64 ] || { emulator="qemu-arm -cpu cortex-a7"; target="llvm -mtriple=arm-linux-gnueabihf -mcpu=cortex-a7"; }
     room=$(mktemp -d)
     chmod 711 "$room"
     trap stop_board EXIT
