@@ -26,7 +26,7 @@ start_board() {
     trap stop_board EXIT
     keys=$room/keys
     mkdir "$room/sessions"
-    printf '#!/bin/sh\nexec %s -L %s %s "$@"\n' $emulator "$PWD/build/sysroot/$1" "$PWD/$board/rpc_server" >"$room/session"
+    printf '#!/bin/sh\nexec %s -L %s %s "$@"\n' "$emulator" "$PWD/build/sysroot/$1" "$PWD/$board/rpc_server" >"$room/session"
     chmod 755 "$room/session"
     "$TEC" keys --key-file "$keys" new >"$room/id"
     $emulator -L "build/sysroot/$1" "$board/rpc_server" --listen 127.0.0.1:0 --key-file "$keys" --json --weak-sandbox \

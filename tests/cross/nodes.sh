@@ -18,6 +18,22 @@ for arch in aarch64 armhf; do
 done
 grep -q "^$(wc -w <<<"$cases") passed, 0 failed, 0 unsupported" <<<"$here" || fail "not all cases of the list pass here: $here"
 
+# A denormal that became 0 is no difference, and said.
+room=$(mktemp -d)
+cp -r "$suite/test_relu" "$room/case"
+python3 - "$room/case/test_data_set_0" <<'EOF'
+import sys
+for kind in "input", "output":
+    path = f"{sys.argv[1]}/{kind}_0.pb"
+    data = bytearray(open(path, "rb").read())
+    at = data.index(b"J\xf0\x01") + 3
+    data[at:at + 4] = b"\x00\x01\x00\x00"
+    open(path, "wb").write(data)
+EOF
+said=$("$TEC" check "$room/case") || fail "a denormal: $said"
+grep -q "^pass .*denormals in output 'y' became 0" <<<"$said" || fail "not said of a denormal: $said"
+rm -r "$room"
+
 # What a board cannot run is refused by name.
 start_board armhf
 target="llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a53"

@@ -82,9 +82,8 @@ static inline bytes compile_kernels(const folder *f, const char *flags)
     char command[4 * PATH_MAX];
 
     snprintf(command, sizeof command,
-             TEC_TEST_CC
-             " -std=c11 -O1 -fPIC -shared -nostdlib %s -I'%s' -I'%s/include' -o '%s' "
-             "'%s/tests/runtime/kernels/kernels.c'",
+             TEC_TEST_CC " -std=c11 -O1 -fPIC -shared -nostdlib %s -I'%s' -I'%s/include' -o '%s' "
+                         "'%s/tests/runtime/kernels/kernels.c'",
              flags, TEC_SOURCE_DIR, TEC_SOURCE_DIR, path, TEC_SOURCE_DIR);
     cr_assert_eq(system(command), 0, "%s", command);
     return read_bytes(path);

@@ -19,3 +19,8 @@ for cpu in cortex-a9 cortex-a7 cortex-a15 cortex-a53; do
     [ $status = 0 ] || { echo "$target: the kernel ends with $status (tests/targets/alone/run.c)"; exit 1; }
 done
 
+# Strict floating point keeps denormals, which NEON cannot.
+said=$("$TEC" te $here/product.te --target "$target" --strict -o "$dir/product.tec" 2>&1) &&
+    { echo "strict code for armv7 was made"; exit 1; }
+grep -q "strict floating point keeps denormals, which the vectors of '.*armv7.*' always take for 0" <<<"$said" ||
+    { echo "not the message: $said"; exit 1; }

@@ -21,7 +21,7 @@
 
 typedef struct {
     void (*init)(void), (*fini)(void);
-    int signal;    /* that must end the test's process; 0: none */
+    int signal; /* that must end the test's process; 0: none */
     bool disabled;
     double timeout;
 } cr_options;
@@ -77,7 +77,8 @@ static bool cr_failed; /* of this process */
 #define cr_assert_geq(a, b, ...) CR_CHECK((a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...) CR_CHECK(strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_assert_str_neq(a, b, ...) CR_CHECK(strcmp(a, b) != 0, #a " is not " #b, __VA_ARGS__)
-#define cr_assert_float_eq(a, b, e, ...) CR_CHECK(fabs((double)(a) - (b)) <= (e), #a " is about " #b, __VA_ARGS__)
+#define cr_assert_float_eq(a, b, e, ...)                                                                     \
+    CR_CHECK(fabs((double)(a) - (b)) <= (e), #a " is about " #b, __VA_ARGS__)
 #define cr_assert_fail(...) CR_CHECK(false, "failed", __VA_ARGS__)
 #define cr_expect_null(a, ...) cr_assert_null(a, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) cr_assert_str_eq(a, b, __VA_ARGS__)
@@ -120,7 +121,8 @@ static bool cr_run(const cr_test *t)
         cr_run_here(t);
     if (child < 0 || waitpid(child, &status, 0) != child)
         return false;
-    return wanted ? WIFSIGNALED(status) && WTERMSIG(status) == wanted : WIFEXITED(status) && !WEXITSTATUS(status);
+    return wanted ? WIFSIGNALED(status) && WTERMSIG(status) == wanted
+                  : WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
 int main(void)

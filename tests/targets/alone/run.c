@@ -1,6 +1,7 @@
 /* tests/targets/alone/run.c -- calls a kernel without any library, on a processor that may be emulated: what
  * kernels import and the helpers of the architecture are here. Ends with 0 where the results are right, with
- * the number of the element + 1 where one is not (at most 100).
+ * the number of the element + 1 where one is not (at most 100), with 101 where the call fails, and with 102
+ * where a 32-bit CPU does not refuse an extent of 2^31.
  */
 #include "tec/kernel.h"
 
@@ -92,6 +93,14 @@ static int32_t parallel(const tec_env *env, tec_parallel_fn *body, void *closure
     return status;
 }
 
+static const char *failure;
+
+static void fail(const tec_env *env, const char *text)
+{
+    (void)env;
+    failure = text;
+}
+
 /* ---- the call ---- */
 
 static float a[ROWS][TERMS], b[TERMS][COLUMNS], c[ROWS][COLUMNS];
@@ -128,10 +137,16 @@ void begin(void)
                    .n_workers = 1,
                    .parallel = parallel,
                    .workspace = workspace,
-                   .thread_workspace = workspace + (1 << 15)};
+                   .thread_workspace = workspace + (1 << 15),
+                   .fail = fail};
     void *args[] = {a, b, c};
     int64_t dims[] = {ROWS, COLUMNS};
 
     fill();
-    leave(tec_k0_product(&env, args, dims) ? 101 : check());
+    if (tec_k0_product(&env, args, dims))
+        leave(101);
+    dims[0] = INT64_C(1) << 31;
+    if (sizeof args[0] == 4 && (tec_k0_product(&env, args, dims) != TEC_INVALID || !failure))
+        leave(102);
+    leave(check());
 }
