@@ -378,6 +378,7 @@ static bool call_sets(check *k, tec_device *device, tec_function *f)
     return good;
 }
 
+/* Calls the module's function on this machine or its device, with the threads and the device that it needs. */
 static bool call_all(check *k, tec_module *m)
 {
     tec_error err = {0};
@@ -398,6 +399,7 @@ static bool call_all(check *k, tec_module *m)
     return good;
 }
 
+/* Sends the module to the other machine and calls its function there. */
 static bool call_elsewhere(check *k, const comp_code *code)
 {
     rt_bytes module = {0};

@@ -185,8 +185,6 @@ static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space
 
 enum { USUAL = 4 }; /* steps of a reduction that are written out, where registers allow */
 
-/* How many steps of the innermost reduction loop are written out. The start divides the extent, so that no
- * loop over a rest is needed. */
 /* How many steps the schedule begins with. LLVM loads the operands of all steps that are written out early, so
  * that the registers which sums leave free must hold about half of these operands; what they cannot hold lies
  * on the stack. For 8 x 2 sums and 32 registers: 16 are free, a step has 10 operands, two steps are 20. */
@@ -200,6 +198,8 @@ static int64_t usual_steps(const space_tiled *h)
     return steps;
 }
 
+/* How many steps of the innermost reduction loop are written out. The start divides the extent, so that no
+ * loop over a rest is needed. */
 static const int64_t *split_reduction(tec_knobs *k, const space_stage *g)
 {
     enum { MOST = 16 };

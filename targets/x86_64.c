@@ -35,6 +35,7 @@ static const target_cpu cpus[] = {
     {"znver5", "znver4", "avxvnni", TARGET_KIB(48), TARGET_MIB(1), TARGET_MIB(32), 2, 2},
 };
 
+/* Widths and registers follow from the features; AVX-512 counts where all its parts are there. */
 static void derive(target *t)
 {
     t->has_avx512 = target_has(t, "avx512f") && target_has(t, "avx512vl") && target_has(t, "avx512bw") &&

@@ -190,6 +190,7 @@ static LLVMValueRef emit_logic(llvm_gen *g, const ir_expr *e)
 
 /* ---- vectors ---- */
 
+/* base + stride * lane. On a 32-bit CPU the lanes have 32 bits where all values fit. */
 static LLVMValueRef emit_ramp(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef base = llvm_expr(g, e->ramp.base), stride = llvm_expr(g, e->ramp.stride), steps[1024];

@@ -111,6 +111,7 @@ static llvm_range of_type(base_dtype t)
 
 static llvm_range range(llvm_gen *g, const ir_expr *e, int *budget);
 
+/* Of an operation whose result and operands are int64. */
 static llvm_range of_operation(llvm_gen *g, const ir_expr *e, int *budget)
 {
     llvm_range a = range(g, e->arg[0], budget), b = range(g, e->arg[1], budget);

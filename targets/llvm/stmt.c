@@ -115,6 +115,7 @@ static void emit_if(llvm_gen *g, const ir_stmt *s)
     LLVMPositionBuilderAtEnd(g->b, after);
 }
 
+/* The body with the variable bound, and what is known of its value. */
 static void emit_let(llvm_gen *g, const ir_stmt *s)
 {
     int scope = llvm_enter(g);
