@@ -378,7 +378,7 @@ static bool call_sets(check *k, tec_device *device, tec_function *f)
     return good;
 }
 
-/* Calls the module's function on this machine or its device, with the threads and the device that it needs. */
+/* Calls the module's function on this machine or its device, with the threads that the trace asks for. */
 static bool call_all(check *k, tec_module *m)
 {
     tec_error err = {0};

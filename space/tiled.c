@@ -185,9 +185,10 @@ static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space
 
 enum { USUAL = 4 }; /* steps of a reduction that are written out, where registers allow */
 
-/* How many steps the schedule begins with. LLVM loads the operands of all steps that are written out early, so
- * that the registers which sums leave free must hold about half of these operands; what they cannot hold lies
- * on the stack. For 8 x 2 sums and 32 registers: 16 are free, a step has 10 operands, two steps are 20. */
+/* How many steps the schedule begins with. LLVM loads the operands of all steps that are written out early,
+ * so that the registers which sums leave free must hold about half of these operands; what they cannot hold
+ * lies on the stack. For 8 x 2 sums and 32 registers: 16 are free, a step has 10 operands, two steps are
+ * 20. */
 static int64_t usual_steps(const space_tiled *h)
 {
     int operands = h->tile.rows + h->tile.vectors, free = h->registers - h->tile.rows * h->tile.vectors;

@@ -1,5 +1,5 @@
-/* tools/check_rpc.c -- see check_rpc.h: one connection and one session for each case, so that what a case does
- * to its session is that case's alone. */
+/* tools/check_rpc.c -- see check_rpc.h: one connection and one session for each case, so that what a case
+ * does to its session is that case's alone. */
 #include "tools/check_rpc.h"
 
 #include <stdio.h>

@@ -13,8 +13,8 @@ typedef struct {
     const char *address, *key_file;
 } check_server;
 
-/* Compiled code runs there once: inputs go there, n outputs come back as arrays, which the caller frees. False
- * with the reason in err. */
+/* Compiled code runs there once: inputs go there, n outputs come back as arrays, which the caller frees.
+ * False with the reason in err. */
 bool check_rpc_run(const check_server *server, const graph_built *b, DLTensor *const *inputs, int n_inputs,
                    tec_array **outputs, int n_outputs, tec_error *err);
 

@@ -1,4 +1,5 @@
-/* tools/fuzz_rpc.c -- see fuzz_rpc.h. A session lasts for many cases; one that a case ended is opened again. */
+/* tools/fuzz_rpc.c -- see fuzz_rpc.h. A session lasts for many cases; one that a case ended is opened
+ * again. */
 #include "tools/fuzz_rpc.h"
 
 enum { MOST_ARRAYS = 64 };

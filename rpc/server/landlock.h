@@ -1,6 +1,6 @@
-/* rpc/server/landlock.h -- inside the room: the system calls of Landlock, whose numbers and structs are those of
- * every architecture since Linux 5.13. The headers of older systems, which programs for boards are built with,
- * lack them.
+/* rpc/server/landlock.h -- inside the room: the system calls of Landlock, whose numbers and structs are
+ * those of every architecture since Linux 5.13. The headers of older systems, which programs for boards are
+ * built with, lack them.
  */
 #ifndef RPC_SERVER_LANDLOCK_H
 #define RPC_SERVER_LANDLOCK_H

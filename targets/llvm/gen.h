@@ -263,7 +263,8 @@ bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size);
 bool llvm_check_imports(tec_context *cx, const target_arch *arch, const void *object, size_t size,
                         const char **helpers);
 
-/* helpers.c: an object with all functions of the run-time ABI that the architecture has; NULL with an error. */
+/* helpers.c: an object with all functions of the run-time ABI that the architecture has; NULL with an
+ * error. */
 const target_code *llvm_helpers(tec_context *cx, const target *t);
 
 /* dispatch.c: the function that chooses among the kernels of the module. */

@@ -1,15 +1,17 @@
-/* targets/llvm/helpers.c -- what 32-bit Arm has no instruction for: LLVM calls functions of the Arm run-time ABI
- * ("RTABI"), which modules bring with them, since they may import nothing of a compiler's library.
+/* targets/llvm/helpers.c -- what 32-bit Arm has no instruction for: LLVM calls functions of the Arm
+ * run-time ABI ("RTABI"), which modules bring with them, since they may import nothing of a compiler's
+ * library.
  *
- * They are LLVM's text, compiled for the target of the code that needs them into one object. A function of the
- * ABI takes and gives floats in integer registers (arm_aapcscc), whatever the module's own convention is; a
- * pair of 64-bit results lies in r0 to r3.
+ * They are LLVM's text, compiled for the target of the code that needs them into one object. A function of
+ * the ABI takes and gives floats in integer registers (arm_aapcscc), whatever the module's own convention
+ * is; a pair of 64-bit results lies in r0 to r3.
  *
  *     udiv: long division, one bit of the quotient a step, begun where the divisor's highest bit meets the
  *           dividend's; where both fit in 32 bits, one division (an instruction, or the same in 32 bits).
- *     An integer to float32 by way of float64: the low 11 bits become one sticky bit, so that float64 holds the
- *           integer exactly and the one rounding is to float32.
- *     A float to 64 bits: the high word is the value / 2^32 cut off, the low word what is left; both are exact.
+ *     An integer to float32 by way of float64: the low 11 bits become one sticky bit, so that float64 holds
+ *           the integer exactly and the one rounding is to float32.
+ *     A float to 64 bits: the high word is the value / 2^32 cut off, the low word what is left; both are
+ *           exact.
  * Division by zero gives 0, and the dividend as the rest.
  */
 #include <string.h>

@@ -206,8 +206,8 @@ static void close_files(void *files)
     close(j->messages);
 }
 
-/* The codes, and an object with the helpers of the architecture behind them where one calls some; NULL with an
- * error. */
+/* The codes, and an object with the helpers of the architecture behind them where one calls some; NULL with
+ * an error. */
 static const target_code *const *with_helpers(tec_context *cx, const target_code *const *codes, int *n)
 {
     const target_code **all = base_array(cx, const target_code *, *n + 1);

@@ -1,17 +1,17 @@
-/* targets/llvm/ranges.c -- which values an integer expression can have, and on 32-bit CPUs the consequence: index
- * arithmetic, which is 64 bits wide in programs, in registers of 32 bits.
+/* targets/llvm/ranges.c -- which values an integer expression can have, and on 32-bit CPUs the consequence:
+ * index arithmetic, which is 64 bits wide in programs, in registers of 32 bits.
  *
  *     for i in 0..n { ... A[i*64 + k] if i*8 + k < m ... }       n, m: symbols, below 2^31 (see below)
  *
- * i lies in 0..2^31-2, so the loop counts in 32 bits. i*8 + k may be larger than 2^31, so it is computed, and
- * compared with m, in 64 bits; with a constant n of at most 1000 all is done in 32 bits.
+ * i lies in 0..2^31-2, so the loop counts in 32 bits. i*8 + k may be larger than 2^31, so it is computed,
+ * and compared with m, in 64 bits; with a constant n of at most 1000 all is done in 32 bits.
  *
- * A value whose range fits in 32 bits signed is computed in 32 bits from operands cut to 32 bits, and extended;
- * LLVM drops an extension that is cut again. That holds for data as well as for indices: a sum whose range is
- * known does not wrap.
+ * A value whose range fits in 32 bits signed is computed in 32 bits from operands cut to 32 bits, and
+ * extended; LLVM drops an extension that is cut again. That holds for data as well as for indices: a sum
+ * whose range is known does not wrap.
  *
- * No array in the memory of a 32-bit CPU has an extent of 2^31 or more, but the caller's dims are 64 bits wide:
- * a kernel refuses such values first (module.c), and everything behind may rely on it.
+ * No array in the memory of a 32-bit CPU has an extent of 2^31 or more, but the caller's dims are 64 bits
+ * wide: a kernel refuses such values first (module.c), and everything behind may rely on it.
  */
 #include "targets/llvm/gen.h"
 

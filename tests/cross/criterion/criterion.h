@@ -1,5 +1,6 @@
-/* tests/cross/criterion/criterion.h -- as much of Criterion's interface as the tests of what runs on boards use:
- * there is no Criterion for a board. Each test runs in a process of its own; a failed assertion ends it.
+/* tests/cross/criterion/criterion.h -- as much of Criterion's interface as the tests of what runs on boards
+ * use: there is no Criterion for a board. Each test runs in a process of its own; a failed assertion ends
+ * it.
  *
  *     Test(pool, splits_a_range) { cr_assert_eq(parts(10, 3), 4, "of %d", 10); }
  */

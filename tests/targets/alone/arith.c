@@ -1,4 +1,5 @@
-/* tests/targets/alone/arith.c -- ends with 0 where this machine's 64-bit arithmetic gives what is EXPECTED. */
+/* tests/targets/alone/arith.c -- ends with 0 where 64-bit arithmetic of this machine gives what is
+ * EXPECTED. */
 #include "tests/targets/alone/arith.h"
 
 void begin(void);

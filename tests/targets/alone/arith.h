@@ -1,5 +1,5 @@
-/* tests/targets/alone/arith.h -- 64-bit arithmetic that 32-bit CPUs take functions for, on many operands: the same
- * number on every machine whose functions are right. */
+/* tests/targets/alone/arith.h -- 64-bit arithmetic that 32-bit CPUs take functions for, on many operands:
+ * the same number on every machine whose functions are right. */
 #ifndef TESTS_TARGETS_ALONE_ARITH_H
 #define TESTS_TARGETS_ALONE_ARITH_H
 
@@ -15,8 +15,8 @@ static inline uint64_t arith_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Numbers of any length, those around powers of two, and those just above the middle of two floats, which are rounded
- * wrongly where they are rounded twice. */
+/* Numbers of any length, those around powers of two, and those just above the middle of two floats, which
+ * are rounded wrongly where they are rounded twice. */
 static inline uint64_t arith_operand(uint64_t *state)
 {
     uint64_t bits = arith_next(state), shape = arith_next(state);

@@ -1,5 +1,6 @@
-/* tests/targets/llvm/helpers.c -- the functions that modules for armv7 bring with them, on an emulated processor: a C
- * program that needs them, and has them from tec alone, computes what this machine computes. */
+/* tests/targets/llvm/helpers.c -- the functions that modules for armv7 bring with them, on an emulated
+ * processor: a C program that needs them, and has them from tec alone, computes what this machine computes.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
