@@ -253,6 +253,7 @@ static check_result run_there(a_case *c, const graph_built *b)
     return r;
 }
 
+/* Runs the compiled model where the case wants: on a server, which has no VM for control flow, or here. */
 static check_result run(a_case *c, const graph_built *b)
 {
     if (!b->desc.program.n_functions && body_of(b)->outputs.n < c->n_outputs)
