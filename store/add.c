@@ -95,6 +95,18 @@ static void add_marks(tec_context *cx, base_text *sql, int n)
         base_add(cx, sql, i ? ", ?" : "?");
 }
 
+/* The condition that the new row says nothing of the field. */
+static void add_is_empty(tec_context *cx, base_text *sql, const store_field *f)
+{
+    bool is_blob = f->kind == STORE_FIELD_REALS || f->kind == STORE_FIELD_BYTES;
+    bool is_text = f->kind == STORE_FIELD_TEXT || f->kind == STORE_FIELD_LINE;
+
+    if (is_blob)
+        base_addf(cx, sql, "length(excluded.%s) = 0", f->name);
+    else
+        base_addf(cx, sql, "excluded.%s = %s", f->name, is_text ? "''" : "0");
+}
+
 /* Of a row that is there already, what the new one knows replaces what it had. */
 static store_stmt prepare_object(tec_context *cx, store *s, const char *object, const char *unique)
 {
@@ -111,8 +123,9 @@ static store_stmt prepare_object(tec_context *cx, store *s, const char *object, 
 
         if (!is_of(&store_fields[i], object))
             continue;
-        base_addf(cx, &sql, "%s%s = iif(excluded.%s IN ('', x'', 0), %s, excluded.%s)", first ? "" : ", ",
-                  name, name, name, name);
+        base_addf(cx, &sql, "%s%s = CASE WHEN ", first ? "" : ", ", name);
+        add_is_empty(cx, &sql, &store_fields[i]);
+        base_addf(cx, &sql, " THEN %ss.%s ELSE excluded.%s END", object, name, name);
         first = false;
     }
     base_add(cx, &sql, " RETURNING id");
@@ -178,7 +191,7 @@ static bool insert_record(inserter *in, const store_record *r, store_added *adde
     store_bind_fields(&in->record, "", r);
     if (store_step(&in->record) != 0)
         return false;
-    *(sqlite3_changes(in->s->db) ? &added->added : &added->duplicates) += 1;
+    *(store_changed(&in->record) ? &added->added : &added->duplicates) += 1;
     return true;
 }
 
@@ -199,6 +212,8 @@ static bool insert_all(tec_context *cx, inserter *in, const store_record *record
 
 bool store_insert(tec_context *cx, store *s, const store_record *records, int n, store_added *added)
 {
+    if (!store_run(cx, s, s->engine->one_writer))
+        return false;
     base_mark mark = base_arena_mark(cx);
     inserter in = {.s = s, .record = prepare_record(cx, s)};
 
@@ -212,15 +227,36 @@ bool store_insert(tec_context *cx, store *s, const store_record *records, int n,
     return ok;
 }
 
+static bool add_once(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
+                     store_added *count)
+{
+    *count = (store_added){0};
+    if (!store_begin(cx, s))
+        return false;
+    bool ok = store_insert(cx, s, records, n, count) && (!job || store_write_job(cx, s, job));
+    return store_end_write(cx, s, ok);
+}
+
+/* A server that went away in between may have kept the batch or not. To add the batch once more is right in
+ * both cases, because equal records are kept once. */
 bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
                store_added *added)
 {
+    enum { MOST = 3 };
     store_added count = {0};
+    bool ok = false;
 
-    if (!store_begin(cx, s))
-        return false;
-    bool ok = store_insert(cx, s, records, n, &count) && (!job || store_write_job(cx, s, job));
-    ok = store_end_write(cx, s, ok);
+    for (int i = 1; !ok && i <= MOST; i++) {
+        tec_context *own = base_child(cx);
+
+        ok = add_once(own, s, records, n, job, &count);
+        bool last = i == MOST || !store_is_away(s);
+        if (!ok && last)
+            base_adopt(cx, own);
+        tec_context_free(own);
+        if (last)
+            break;
+    }
     if (added)
         *added = ok ? count : (store_added){0};
     return ok;

@@ -35,45 +35,9 @@ static void end_part(checker *ck, store_stmt *st, int got)
     tec_context_clear(ck->cx);
 }
 
-static void check_pages(checker *ck)
+static void tell(void *ck, const char *what)
 {
-    store_stmt st = store_statement(ck->cx, ck->s, "PRAGMA integrity_check(100)");
-    int got;
-
-    while ((got = store_step(&st)) == 1)
-        if (strcmp(store_text(&st, 0), "ok") != 0)
-            problem(ck, "damaged: %s", store_text(&st, 0));
-    end_part(ck, &st, got);
-}
-
-/* Compares the text of each table and index with what this version would create. */
-static void check_schema(checker *ck)
-{
-    const base_vec *texts = store_schema_texts(ck->cx);
-
-    if (!texts) {
-        problem(ck, "%s", tec_context_error(ck->cx));
-        tec_context_clear(ck->cx);
-    }
-    for (int i = 0; texts && i < texts->n; i++) {
-        store_stmt st = store_statement(ck->cx, ck->s, "SELECT COUNT(*) FROM sqlite_schema WHERE sql = ?");
-        store_bind_text(&st, texts->at[i]);
-        int got = store_step(&st);
-        if (got == 1 && store_int(&st, 0) != 1)
-            problem(ck, "missing or changed in the schema: %.60s...", (const char *)texts->at[i]);
-        end_part(ck, &st, got);
-    }
-}
-
-static void check_links(checker *ck)
-{
-    store_stmt st = store_statement(ck->cx, ck->s, "PRAGMA foreign_key_check");
-    int got;
-
-    while ((got = store_step(&st)) == 1)
-        problem(ck, "row %lld of '%s' names a row of '%s' that is not there", (long long)store_int(&st, 1),
-                store_text(&st, 0), store_text(&st, 2));
-    end_part(ck, &st, got);
+    problem(ck, "%s", what);
 }
 
 static void check_trace(checker *ck, const store_record *r)
@@ -122,6 +86,7 @@ static void check_records(checker *ck)
     base_add(ck->cx, &sql, ", r.hash, r.features_hash");
     store_stmt st = store_select(ck->cx, ck->s, &(store_query){.after = INT64_MIN},
                                  base_text_str(ck->cx, &sql), " ORDER BY r.id");
+    st.many = true;
     while ((got = store_step(&st)) == 1) {
         const char *wrong = store_decode(&st, numbers, &r);
 
@@ -140,9 +105,10 @@ static void check_models(checker *ck)
     int got;
 
     while ((got = store_step(&st)) == 1) {
-        const void *data = sqlite3_column_blob(st.sql, 3);
+        size_t size;
+        const void *data = store_blob(&st, 3, &size);
 
-        if (store_bytes_hash(data, (size_t)sqlite3_column_bytes(st.sql, 3)) != (uint64_t)store_int(&st, 4))
+        if (store_bytes_hash(data, size) != (uint64_t)store_int(&st, 4))
             problem(ck, "the cost model '%s' (version %lld) for target '%s' does not match its hash",
                     store_text(&st, 1), (long long)store_int(&st, 2), store_text(&st, 0));
     }
@@ -174,9 +140,7 @@ int64_t store_check(tec_context *cx, store *s, const store_check_options *option
     if (!store_usable(cx, s))
         return -1;
     checker ck = {.cx = base_child(cx), .s = s, .o = options ? options : &none};
-    check_pages(&ck);
-    check_schema(&ck);
-    check_links(&ck);
+    s->engine->check(ck.cx, s, tell, &ck);
     check_records(&ck);
     check_models(&ck);
     check_jobs(&ck);

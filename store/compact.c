@@ -2,8 +2,6 @@
  *
  * The choice is one transaction; giving back the space is another step, and the store is whole if it fails.
  */
-#include <sys/stat.h>
-
 #include "store/sql.h"
 
 /* Of a pair of which none is ok the last failure stays, so that it is known that it was tried. */
@@ -11,7 +9,7 @@ static const char choose[] = "CREATE TEMP TABLE keep (id INTEGER PRIMARY KEY); "
                              "INSERT INTO keep SELECT id FROM (SELECT id, status, ROW_NUMBER() OVER "
                              "(PARTITION BY workload, target ORDER BY status <> 'ok', "
                              "CASE WHEN status = 'ok' THEN median END, CASE WHEN status = 'ok' THEN id ELSE "
-                             "-id END) AS place FROM records) "
+                             "-id END) AS place FROM records) ranked "
                              "WHERE place = 1 OR (status = 'ok' AND place <= %d) "
                              "UNION SELECT records.id FROM records JOIN jobs ON jobs.name = records.job "
                              "WHERE jobs.state IN ('%s', '%s')";
@@ -20,17 +18,10 @@ static const char drop[] =
     "INSERT INTO dropped (workload, target, status, stage, error_kind, count, example) "
     "SELECT workload, target, status, stage, error_kind, COUNT(*), MAX(error) FROM records WHERE id NOT IN "
     "(SELECT id FROM keep) "
-    "GROUP BY workload, target, status, stage, error_kind ON CONFLICT DO UPDATE SET count = count + "
-    "excluded.count; "
+    "GROUP BY workload, target, status, stage, error_kind ON CONFLICT (workload, target, status, stage, "
+    "error_kind) DO UPDATE SET count = dropped.count + excluded.count; "
     "DELETE FROM records WHERE id NOT IN (SELECT id FROM keep); "
     "DROP TABLE keep";
-
-static int64_t file_size(const store *s)
-{
-    struct stat st;
-
-    return stat(s->real_path, &st) == 0 ? (int64_t)st.st_size : 0;
-}
 
 static bool drop_records(tec_context *cx, store *s, int keep, store_compacted *out)
 {
@@ -46,28 +37,19 @@ static bool drop_records(tec_context *cx, store *s, int keep, store_compacted *o
     return true;
 }
 
-/* Everything from the log into the file, so that the sizes are those of the file alone. */
-static bool empty_log(tec_context *cx, store *s)
-{
-    return store_run(cx, s, "PRAGMA wal_checkpoint(TRUNCATE)");
-}
-
-/* Keeps `keep` records of each workload and target, and counts of the failures. Bytes before and after are
- * those of the file, so the log is emptied first. */
+/* Keeps `keep` records of each workload and target, and counts of the failures. */
 bool store_compact(tec_context *cx, store *s, int keep, store_compacted *out)
 {
     *out = (store_compacted){0};
     if (keep < 1)
         return base_fail(cx, TEC_INVALID, (base_loc){0},
                          "expected to keep at least 1 record of each workload, not %d", keep);
-    if (!store_begin(cx, s))
+    if (!store_begin(cx, s) || !store_end_write(cx, s, true))
         return false;
-    if (!store_end_write(cx, s, true) || !empty_log(cx, s))
+    out->bytes_before = s->engine->bytes(cx, s);
+    if (out->bytes_before < 0 || !store_begin(cx, s) ||
+        !store_end_write(cx, s, drop_records(cx, s, keep, out)) || !s->engine->shrink(cx, s))
         return false;
-    out->bytes_before = file_size(s);
-    if (!store_begin(cx, s) || !store_end_write(cx, s, drop_records(cx, s, keep, out)))
-        return false;
-    bool ok = store_run(cx, s, "VACUUM") && empty_log(cx, s);
-    out->bytes_after = file_size(s);
-    return ok;
+    out->bytes_after = s->engine->bytes(cx, s);
+    return out->bytes_after >= 0;
 }

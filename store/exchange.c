@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "store/sql.h"
 
@@ -184,12 +183,9 @@ bool store_import(tec_context *cx, store *s, FILE *from, const store_import_opti
 
 /* ---- merge ---- */
 
-static bool same_file(const store *a, const store *b)
+static bool is_same(tec_context *cx, store *a, store *b)
 {
-    struct stat x, y;
-
-    return stat(a->real_path, &x) == 0 && stat(b->real_path, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
+    return a->engine == b->engine && a->engine->same(cx, a, b);
 }
 
 /* Up to BATCH records of the cursor, kept in `own`; their number. */
@@ -272,7 +268,7 @@ bool store_merge(tec_context *cx, store *s, store *from, store_added *added)
     tec_context *own = base_child(cx);
     bool ok = store_usable(own, s) && store_usable(own, from);
 
-    if (ok && same_file(s, from))
+    if (ok && is_same(own, s, from))
         ok = base_fail(own, TEC_INVALID, (base_loc){.file = s->path},
                        "cannot merge a record store into itself");
     ok = ok && merge_records(own, s, from, &total) && merge_jobs(own, s, from) && merge_models(own, s, from);

@@ -108,7 +108,7 @@ static bool set_up(tec_context *cx, store *s, const store_options *o)
                    "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; "
                    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"))
         return false;
-    if (!store_settle_schema(cx, s))
+    if (!store_settle_file(cx, s))
         return false;
     int64_t page;
     if (o->max_bytes <= 0)
@@ -175,7 +175,8 @@ static bool connect_to(tec_context *cx, store *s)
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX);
 }
 
-static bool open_file(tec_context *cx, store *s, const store_options *o)
+/* The whole way to a store in a file: place, permissions, connection, limits, schema. */
+bool store_open_file(tec_context *cx, store *s, const store_options *o)
 {
     bool there;
 
@@ -195,25 +196,44 @@ static void close_store(void *s)
     store_close(s);
 }
 
+/* Who prints the address of a server does not print its password: everything between the user and the '@'. */
+static const char *without_password(tec_context *cx, const char *address)
+{
+    const char *names = strstr(address, "//") + 2, *end = names + strcspn(names, "/?");
+    const char *at = memrchr(names, '@', (size_t)(end - names));
+    const char *colon = at ? memchr(names, ':', (size_t)(at - names)) : NULL;
+
+    return colon ? base_format(cx, "%.*s%s", (int)(colon - address), address, at) : address;
+}
+
+/* The engine, and the paths; false with an error. */
+static bool find_engine(tec_context *cx, store *s, const char *path)
+{
+    bool server = store_is_address(path);
+    const char *real = server ? path : resolve(cx, path);
+
+    if (!real)
+        return false;
+    s->engine = server ? &store_postgres : &store_sqlite;
+    s->path = duplicate(cx, server ? without_password(cx, path) : path);
+    s->real_path = duplicate(cx, real);
+    return true;
+}
+
 /* NULL with an error. The store is opened for reading where it cannot be written; store->read_only says why.
  */
 store *store_open(tec_context *cx, const char *path, const store_options *options)
 {
     store_options o = options ? *options : (store_options){0};
-    const char *real = path && *path
-                           ? resolve(cx, path)
-                           : base_fail(cx, TEC_INVALID, (base_loc){0}, "a record store needs a path");
-
-    if (!real)
-        return NULL;
     base_held held;
+
+    if (!path || !*path)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a record store needs a path");
     store *s = base_calloc(cx, 1, sizeof *s);
     base_hold(cx, &held, close_store, s);
     s->pid = getpid();
     s->busy_ms = o.busy_ms > 0 ? o.busy_ms : BUSY_MS;
-    s->path = duplicate(cx, path);
-    s->real_path = duplicate(cx, real);
-    if (open_file(cx, s, &o)) {
+    if (find_engine(cx, s, path) && s->engine->open(cx, s, &o)) {
         base_keep(&held);
         return s;
     }
@@ -226,8 +246,8 @@ void store_close(store *s)
     if (!s)
         return;
     /* In a child of fork the connection is still the parent's: closing it there could take its log away. */
-    if (s->pid == getpid())
-        sqlite3_close_v2(s->db);
+    if (s->pid == getpid() && s->engine)
+        s->engine->close(s);
     free(s->path);
     free(s->real_path);
     free(s);
@@ -241,4 +261,20 @@ bool store_is_read_only(const store *s)
 const char *store_path(const store *s)
 {
     return s->path;
+}
+
+bool store_is_server(const store *s)
+{
+    return s && s->engine == &store_postgres;
+}
+
+bool store_is_away(const store *s)
+{
+    return s && s->away;
+}
+
+/* Nothing is taken where processes exclude each other by files beside the store. */
+bool store_lock(tec_context *cx, store *s, const char *name)
+{
+    return store_usable(cx, s) && (!s->engine->lock || s->engine->lock(cx, s, name));
 }

@@ -79,14 +79,14 @@ void store_add_columns(tec_context *cx, base_text *sql)
 
 static const char *decode_reals(store_stmt *st, int column, double *to, int64_t limit, int *n)
 {
-    const void *data = sqlite3_column_blob(st->sql, column);
-    int size = data ? sqlite3_column_bytes(st->sql, column) : 0;
+    size_t size;
+    const void *data = store_blob(st, column, &size);
 
-    if (size % (int)sizeof *to || size > limit * (int)sizeof *to)
+    if (size % sizeof *to || size > (size_t)limit * sizeof *to)
         return "a list of numbers has an impossible size";
     if (size)
-        memcpy(to, data, (size_t)size);
-    *n = size / (int)sizeof *to;
+        memcpy(to, data, size);
+    *n = (int)(size / sizeof *to);
     return NULL;
 }
 
@@ -110,10 +110,7 @@ static const char *decode_field(store_stmt *st, const store_field *f, int column
     case STORE_FIELD_STATUS:
         return store_status_parse(store_text(st, column), (store_status *)value) ? NULL
                                                                                  : "its status is unknown";
-    case STORE_FIELD_BYTES:
-        *(const void **)value = sqlite3_column_blob(st->sql, column);
-        *(size_t *)count = (size_t)sqlite3_column_bytes(st->sql, column);
-        return NULL;
+    case STORE_FIELD_BYTES: *(const void **)value = store_blob(st, column, (size_t *)count); return NULL;
     }
     return NULL;
 }
@@ -140,18 +137,24 @@ struct store_cursor {
     store_numbers numbers;
 };
 
-store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail)
+store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, const char *head,
+                           const char *what, const char *tail)
 {
     base_mark mark = base_arena_mark(cx);
     base_text sql = {0};
 
-    base_addf(cx, &sql, "SELECT %s" STORE_TABLES, what);
+    base_addf(cx, &sql, "%sSELECT %s" STORE_TABLES, head, what);
     add_where(cx, &sql, q);
     base_add(cx, &sql, tail);
     store_stmt st = store_statement(cx, s, base_text_str(cx, &sql));
     bind_where(&st, q);
     base_arena_release(cx, mark);
     return st;
+}
+
+store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail)
+{
+    return store_select_in(cx, s, q, "", what, tail);
 }
 
 /* A cursor over the records that fit; store_end closes it. NULL with an error. */
@@ -169,13 +172,14 @@ store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
     base_mark mark = base_arena_mark(cx);
     base_add(cx, &columns, "r.id, ");
     store_add_columns(cx, &columns);
-    const char *tail = base_format(cx, " ORDER BY %sr.id LIMIT %lld", q->fastest_first ? "r.median, " : "",
-                                   q->limit > 0 ? (long long)q->limit : -1);
+    const char *limit = q->limit > 0 ? base_format(cx, " LIMIT %lld", (long long)q->limit) : "";
+    const char *tail = base_format(cx, " ORDER BY %sr.id%s", q->fastest_first ? "r.median, " : "", limit);
     c->st = store_select(cx, s, q, base_text_str(cx, &columns), tail);
+    c->st.many = true;
     base_arena_release(cx, mark);
-    if (c->st.rc == SQLITE_OK)
+    if (c->st.rc == 0)
         return c;
-    store_fail(cx, s, c->st.rc);
+    store_step(&c->st);
     store_end(c);
     return NULL;
 }

@@ -55,7 +55,9 @@ static bool write_file(tec_context *cx, store *s, int64_t id, const store_queue_
                          "the file '%s' of job %lld has %zu bytes, over the limit of %d", f->name,
                          (long long)id, f->size, STORE_MAX_BLOB);
     store_stmt st =
-        store_statement(cx, s, "INSERT OR REPLACE INTO queue_files (job, name, data) VALUES (?, ?, ?)");
+        store_statement(cx, s,
+                        "INSERT INTO queue_files (job, name, data) VALUES (?, ?, ?) ON CONFLICT (job, name) "
+                        "DO UPDATE SET data = excluded.data");
     store_bind_int(&st, id);
     store_bind_text(&st, f->name);
     store_bind_blob(&st, f->data ? f->data : "", f->size);
@@ -75,8 +77,9 @@ const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *
     store_bind_text(&st, name);
     int got = store_step(&st);
     if (got == 1) {
-        *size = (size_t)sqlite3_column_bytes(st.sql, 0);
-        data = *size ? base_copy(cx, sqlite3_column_blob(st.sql, 0), *size) : "";
+        const void *bytes = store_blob(&st, 0, size);
+
+        data = *size ? base_copy(cx, bytes, *size) : "";
     }
     store_finish(&st);
     if (got == 0)
@@ -356,12 +359,7 @@ bool store_queue_remove(tec_context *cx, store *s, int64_t id)
 
 bool store_queue_stamp(tec_context *cx, store *s, int64_t *stamp)
 {
-    int64_t others;
-
-    if (!store_usable(cx, s) || !store_number(cx, s, "PRAGMA data_version", &others))
-        return false;
-    *stamp = (others << 32) + sqlite3_total_changes(s->db);
-    return true;
+    return store_usable(cx, s) && s->engine->stamp(cx, s, stamp);
 }
 
 /* Nothing is written where nobody waits. */

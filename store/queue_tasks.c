@@ -24,10 +24,9 @@ static bool insert_part(tec_context *cx, store *s, int64_t job, int place, const
     store_bind_real(&st, p->uses);
     if (!store_done(&st))
         return false;
-    st = store_statement(
-        cx, s,
-        "INSERT OR IGNORE INTO queue_tasks (key, target, claimed, trials, seconds, codegen, report) "
-        "VALUES (?, ?, 0, 0, 0, '', '')");
+    st = store_statement(cx, s,
+                         "INSERT INTO queue_tasks (key, target, claimed, trials, seconds, codegen, report) "
+                         "VALUES (?, ?, 0, 0, 0, '', '') ON CONFLICT DO NOTHING");
     store_bind_text(&st, p->key);
     store_bind_text(&st, p->target);
     return store_done(&st);
@@ -265,10 +264,11 @@ const store_device_use *store_device_uses(tec_context *cx, store *s, int *n)
     *n = 0;
     if (!store_usable(cx, s))
         return NULL;
-    store_stmt st = store_statement(
-        cx, s,
-        "SELECT d.name, d.text, COUNT(*), SUM(r.status <> 'ok'), MAX(r.time) FROM records r JOIN "
-        "devices d ON d.id = r.device GROUP BY d.id ORDER BY d.name, d.id LIMIT 1000");
+    store_stmt st =
+        store_statement(cx, s,
+                        "SELECT d.name, d.text, COUNT(*), COUNT(CASE WHEN r.status <> 'ok' THEN 1 END), "
+                        "MAX(r.time) FROM records r JOIN "
+                        "devices d ON d.id = r.device GROUP BY d.id ORDER BY d.name, d.id LIMIT 1000");
     while ((got = store_step(&st)) == 1 && *n < MOST)
         all[(*n)++] = (store_device_use){.name = base_strdup(cx, store_text(&st, 0)),
                                          .text = base_strdup(cx, store_text(&st, 1)),

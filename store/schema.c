@@ -155,7 +155,7 @@ static bool run_step(tec_context *cx, store *s, const char *const *statements)
     return true;
 }
 
-static bool take_steps(tec_context *cx, store *s, int64_t version)
+bool store_take_steps(tec_context *cx, store *s, int64_t version)
 {
     for (int64_t v = version; v < STORE_VERSION; v++)
         if (!run_step(cx, s, steps[v]))
@@ -163,16 +163,9 @@ static bool take_steps(tec_context *cx, store *s, int64_t version)
     return true;
 }
 
-static bool mark_version(tec_context *cx, store *s, int version)
-{
-    return store_run(
-        cx, s,
-        base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", version, STORE_APPLICATION));
-}
-
 static bool make_current(tec_context *cx, store *s, int64_t version)
 {
-    return take_steps(cx, s, version) && mark_version(cx, s, STORE_VERSION);
+    return store_take_steps(cx, s, version) && s->engine->mark_version(cx, s, STORE_VERSION);
 }
 
 /* In one transaction: the file has the one version or the other, whatever happens. */
@@ -188,7 +181,7 @@ bool store_step_back(tec_context *cx, store *s, int version)
         return false;
     for (int v = STORE_VERSION; ok && v > version; v--)
         ok = run_step(cx, s, back[v - STORE_OLDEST - 1]);
-    return store_end_write(cx, s, ok && mark_version(cx, s, version));
+    return store_end_write(cx, s, ok && s->engine->mark_version(cx, s, version));
 }
 
 /* Another process may have done it while this one waited, so the header is read again under the lock. */
@@ -209,7 +202,7 @@ static bool use_log(tec_context *cx, store *s)
 {
     for (int waited = 0;; waited += 10) {
         store_stmt st = store_statement(cx, s, "PRAGMA journal_mode = WAL");
-        int rc = st.rc == SQLITE_OK ? sqlite3_step(st.sql) : st.rc;
+        int rc = st.rc == SQLITE_OK ? sqlite3_step(st.handle) : st.rc;
         bool on = rc == SQLITE_ROW && sqlite3_stricmp(store_text(&st, 0), "wal") == 0;
 
         store_finish(&st);
@@ -228,7 +221,7 @@ static bool use_log(tec_context *cx, store *s)
 
 /* Brings a file of an older version up to this one, and refuses files of newer versions and files that are
  * none. */
-bool store_settle_schema(tec_context *cx, store *s)
+bool store_settle_file(tec_context *cx, store *s)
 {
     header h;
 
@@ -252,10 +245,11 @@ static void close_database(void *db)
     sqlite3_close(db);
 }
 
-/* A file that took all steps is what SQLite made of them, so it is asked: of an empty store in memory. */
-const base_vec *store_schema_texts(tec_context *cx)
+/* The first column of a query about an empty store in memory: a file that took all steps is what SQLite made of
+ * them, so SQLite is asked. NULL with an error. */
+static const base_vec *ask_reference(tec_context *cx, const char *sql)
 {
-    store reference = {.path = ":memory:", .pid = getpid()};
+    store reference = {.engine = &store_sqlite, .path = ":memory:", .pid = getpid()};
     base_vec *texts = base_new(cx, base_vec);
     int rc = sqlite3_open(":memory:", &reference.db), got = -1;
     base_held held;
@@ -263,9 +257,8 @@ const base_vec *store_schema_texts(tec_context *cx)
     base_hold(cx, &held, close_database, reference.db);
     if (rc != SQLITE_OK)
         store_fail(cx, &reference, rc);
-    else if (take_steps(cx, &reference, 0)) {
-        store_stmt st = store_statement(cx, &reference,
-                                        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid");
+    else if (store_take_steps(cx, &reference, 0)) {
+        store_stmt st = store_statement(cx, &reference, sql);
 
         while ((got = store_step(&st)) == 1)
             base_push(cx, texts, base_strdup(cx, store_text(&st, 0)));
@@ -273,4 +266,16 @@ const base_vec *store_schema_texts(tec_context *cx)
     }
     base_drop(&held);
     return got == 0 ? texts : NULL;
+}
+
+const base_vec *store_schema_texts(tec_context *cx)
+{
+    return ask_reference(cx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid");
+}
+
+const base_vec *store_schema_columns(tec_context *cx)
+{
+    return ask_reference(
+        cx, "SELECT m.name || '.' || c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c "
+            "WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.rowid, c.cid");
 }

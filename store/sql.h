@@ -15,31 +15,37 @@
 #include <sys/types.h>
 
 #include "base/guard.h"
+#include "store/engine.h"
 #include "store/record.h"
 
 enum { STORE_APPLICATION = 0x74656352 }; /* "tecR", in the file's header */
 
 struct store {
-    sqlite3 *db;
-    char *path;      /* as the user wrote it */
-    char *real_path; /* where links lead */
+    const store_engine *engine;
+    sqlite3 *db;                 /* of store_sqlite */
+    struct store_server *server; /* of store_postgres */
+    char *path;                  /* as the user wrote it, without a password */
+    char *real_path;             /* where links lead; the whole address of a server */
     pid_t pid;
     int busy_ms;
     const char *read_only; /* NULL, or why it may not be written */
+    bool away;             /* the last error was a server that could not be reached */
     base_held writing;     /* a transaction that is under way; giving up rolls it back */
 };
 
-typedef struct {
+typedef struct store_stmt {
     store *s;
     tec_context *cx;
-    sqlite3_stmt *sql;
-    struct store_held *held; /* as cx holds it: giving up finalizes it */
+    void *handle;            /* the engine's */
+    struct store_held *held; /* as cx holds it: giving up drops the handle */
     int next;                /* parameter to bind */
     int rc;                  /* of the first failure */
+    bool many;               /* set before the first step: the result may not fit into memory */
 } store_stmt;
 
 store_stmt store_statement(tec_context *cx, store *s, const char *sql);
 void store_bind_text(store_stmt *st, const char *text); /* NULL: "" */
+void store_bind_none(store_stmt *st);                   /* NULL where a text could stand */
 void store_bind_int(store_stmt *st, int64_t value);
 void store_bind_real(store_stmt *st, double value);
 void store_bind_blob(store_stmt *st, const void *data, size_t size); /* size 0 with data NULL: NULL */
@@ -51,6 +57,10 @@ void store_finish(store_stmt *st);
 int64_t store_int(store_stmt *st, int column);
 double store_real(store_stmt *st, int column);
 const char *store_text(store_stmt *st, int column); /* "" for NULL; until the next step */
+/* NULL for NULL and for an empty blob; until the next step. */
+const void *store_blob(store_stmt *st, int column, size_t *size);
+/* The rows that the last step inserted, changed or removed. */
+int64_t store_changed(store_stmt *st);
 
 /* Statements without parameters or results. */
 bool store_run(tec_context *cx, store *s, const char *sql);
@@ -63,16 +73,30 @@ bool store_begin(tec_context *cx, store *s); /* as the one writer, after waiting
 /* Commits, or rolls back when `ok` is false; whether all went well. */
 bool store_end_write(tec_context *cx, store *s, bool ok);
 
-/* Records what SQLite said as an error with the path; always NULL. */
-void *store_fail(tec_context *cx, store *s, int rc);
-
 /* ---- the schema (schema.c) ---- */
 
-/* Makes or migrates what is there, or refuses it. */
-bool store_settle_schema(tec_context *cx, store *s);
+/* Takes the steps from one version to this one, inside a transaction. */
+bool store_take_steps(tec_context *cx, store *s, int64_t version);
 /* The SQL of the tables and indices of a file of this version, in the order of their making; NULL with an
  * error. */
 const base_vec *store_schema_texts(tec_context *cx);
+
+/* The names of all columns, each as TABLE.COLUMN; NULL with an error. */
+const base_vec *store_schema_columns(tec_context *cx);
+
+/* ---- SQLite alone ---- */
+
+/* Records what SQLite said as an error with the path; always NULL. */
+void *store_fail(tec_context *cx, store *s, int rc);
+bool store_open_file(tec_context *cx, store *s, const store_options *o);
+/* Makes or migrates the file, or refuses it. */
+bool store_settle_file(tec_context *cx, store *s);
+
+/* ---- PostgreSQL alone ---- */
+
+bool store_is_address(const char *path); /* of a server: postgresql://... */
+/* The statement for PostgreSQL. */
+const char *store_postgres_sql(tec_context *cx, const char *sql);
 
 /* ---- where a file lies (place.c) ---- */
 
@@ -95,6 +119,9 @@ void store_add_columns(tec_context *cx, base_text *sql);
 /* SELECT `what` of the records of q, and `tail` behind the conditions; parameters of the tail may be bound
  * next. */
 store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail);
+/* The same with `head` in front of it. */
+store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, const char *head,
+                           const char *what, const char *tail);
 /* A record from a row of "r.id, <all columns>". `numbers` is memory for its costs and shape. NULL, or what is
  * wrong. */
 typedef struct {

@@ -43,9 +43,8 @@ static int64_t or_now(int64_t t)
 
 static const void *copy_blob(store_stmt *st, int column, size_t *size)
 {
-    const void *data = sqlite3_column_blob(st->sql, column);
+    const void *data = store_blob(st, column, size);
 
-    *size = data ? (size_t)sqlite3_column_bytes(st->sql, column) : 0;
     return data ? base_copy(st->cx, data, *size) : NULL;
 }
 
@@ -167,8 +166,10 @@ bool store_put_model(tec_context *cx, store *s, const store_model *m)
         return false;
     store_stmt st =
         store_statement(cx, s,
-                        "INSERT OR REPLACE INTO models (target, name, version, data, hash, n_records, time) "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?)");
+                        "INSERT INTO models (target, name, version, data, hash, n_records, time) VALUES (?, "
+                        "?, ?, ?, ?, ?, ?) ON CONFLICT (target, name, version) DO UPDATE SET data = "
+                        "excluded.data, hash = excluded.hash, n_records = excluded.n_records, time = "
+                        "excluded.time");
     store_bind_text(&st, m->target);
     store_bind_text(&st, m->name);
     store_bind_int(&st, m->version);

@@ -35,13 +35,13 @@ static int nearer(const void *a, const void *b)
                                       : x->order - y->order;
 }
 
-/* A parameter that is not bound is NULL, which the condition takes for "any". */
+/* The condition takes NULL for "any". */
 static void bind_any(store_stmt *st, const char *text)
 {
     if (text)
         store_bind_text(st, text);
     else
-        st->next++;
+        store_bind_none(st);
 }
 
 /* The workloads with such a shape, tuned or not, the nearest first. */
@@ -60,7 +60,8 @@ static bool find_candidates(tec_context *cx, store *s, const store_query *q, con
     bind_any(&st, q->anchor_key);
     while ((got = store_step(&st)) == 1) {
         candidate *c = base_new(cx, candidate);
-        const void *other = sqlite3_column_blob(st.sql, 2);
+        size_t size;
+        const void *other = store_blob(&st, 2, &size);
 
         *c = (candidate){other ? distance(shape, other, n_shape) : INFINITY, found->n,
                          base_strdup(cx, store_text(&st, 0)), base_strdup(cx, store_text(&st, 1))};
@@ -118,20 +119,22 @@ const store_near *store_nearest(tec_context *cx, store *s, const store_query *q,
 
 /* ---- what was tried ---- */
 
-/* store_decode wants a whole record, so the row is that of the pair's first one, with the counts behind
- * it. */
+/* For each pair the row of its first record, because store_decode wants a whole record, with the counts behind
+ * the row. */
 static store_stmt select_summaries(tec_context *cx, store *s, const store_query *q)
 {
-    base_text what = {0};
+    base_text head = {0};
 
-    base_add(cx, &what, "MIN(r.id), ");
-    store_add_columns(cx, &what);
-    base_add(cx, &what,
-             ", SUM(r.status = 'ok'), SUM(r.status <> 'ok'), (SELECT SUM(count) FROM dropped x WHERE "
-             "x.workload = r.workload AND "
-             "x.target = r.target), MIN(CASE WHEN r.status = 'ok' THEN r.median END)");
-    return store_select(cx, s, q, base_text_str(cx, &what),
-                        " GROUP BY r.workload, r.target ORDER BY MIN(r.id)");
+    base_add(cx, &head, "SELECT r.id, ");
+    store_add_columns(cx, &head);
+    base_add(cx, &head,
+             ", g.n_ok, g.n_failed, (SELECT SUM(x.count) FROM dropped x WHERE x.workload = r.workload AND "
+             "x.target = r.target), g.best" STORE_TABLES " JOIN (");
+    return store_select_in(cx, s, q, base_text_str(cx, &head),
+                           "MIN(r.id) AS first, COUNT(CASE WHEN r.status = 'ok' THEN 1 END) AS n_ok, "
+                           "COUNT(CASE WHEN r.status <> 'ok' THEN 1 END) AS n_failed, "
+                           "MIN(CASE WHEN r.status = 'ok' THEN r.median END) AS best",
+                           " GROUP BY r.workload, r.target) g ON g.first = r.id ORDER BY r.id");
 }
 
 /* One row: a workload on a target, with counts and its fastest record. */

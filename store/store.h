@@ -155,7 +155,13 @@ bool store_is_read_only(const store *s);
  * newer versions hold is lost. The store is to be closed afterwards. */
 enum { STORE_OLDEST = 4 };
 bool store_step_back(tec_context *cx, store *s, int version);
-const char *store_path(const store *s);
+const char *store_path(const store *s); /* without a password */
+bool store_is_server(const store *s);
+/* Whether the last error was that the server could not be reached. The store connects again by itself. */
+bool store_is_away(const store *s);
+/* On a server: holds a name until the store is closed; false with an error where another process has it. In a
+ * file nothing is held, and processes of one machine use files. */
+bool store_lock(tec_context *cx, store *s, const char *name);
 
 /* What a network file system is called by its number in statfs; NULL: local, or FUSE, which may be either. */
 const char *store_network_name(long magic);

@@ -126,7 +126,7 @@ Test(exchange, an_import_into_a_store_that_may_not_be_written_fails_at_once)
     store_imported got;
 
     store_close(s);
-    s = store_open(cx, in_dir("a.db"), &(store_options){.read_only = true});
+    s = store_open(cx, place("a.db"), &(store_options){.read_only = true});
     cr_assert(not(import_text(s, mixed_lines(), NULL, &got)));
     expect_error("cannot write");
     store_close(s);

@@ -1,4 +1,8 @@
-/* tests/store/kit.h -- a folder, a context and records for tests of the store. */
+/* tests/store/kit.h -- a folder, a context and records for tests of the store.
+ *
+ * With TEC_TEST_STORE=postgresql://... the stores of a test are schemas of that database, one for each name:
+ * tests/store/postgres.sh runs the tests so. A schema is made when its name is first used.
+ */
 #ifndef TESTS_STORE_KIT_H
 #define TESTS_STORE_KIT_H
 
@@ -12,14 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/sql.h"
+#include "store/postgres.h"
 
 static tec_context *cx;
 static char dir[PATH_MAX];
+static int test_number; /* of this test: children of fork use the stores of the test */
 
 static inline void set_up(void)
 {
     cx = tec_context_new();
+    test_number = getpid();
     strcpy(dir, "/tmp/tec_store_XXXXXX");
     cr_assert(mkdtemp(dir) != NULL);
 }
@@ -38,9 +44,44 @@ static inline const char *in_dir(const char *name)
     return base_format(cx, "%s/%s", dir, name);
 }
 
+static inline void run_on_server(const char *address, const char *sql)
+{
+    store s = {.engine = &store_postgres,
+               .pid = getpid(),
+               .busy_ms = 30000,
+               .path = (char *)(uintptr_t)address,
+               .real_path = (char *)(uintptr_t)address};
+
+    cr_assert(pg_connect(cx, &s, &(store_options){0}) != NULL, "%s", tec_context_error(cx));
+    cr_assert(pg_run(cx, &s, sql), "%s", tec_context_error(cx));
+    pg_close(s.server);
+}
+
+/* Where the store of this name lies: a file of the folder, or a schema of the server. */
+static inline const char *place(const char *name)
+{
+    static char made[16][64];
+    const char *server = getenv("TEC_TEST_STORE");
+    char *schema = base_format(cx, "t%d_%s", test_number, name);
+    int i = 0;
+
+    if (!server)
+        return in_dir(name);
+    for (char *p = schema; *p; p++)
+        *p = strchr("./-", *p) ? '_' : *p;
+    while (i < 15 && *made[i] && strcmp(made[i], schema) != 0)
+        i++;
+    if (!*made[i]) {
+        snprintf(made[i], sizeof made[i], "%s", schema);
+        run_on_server(server,
+                      base_format(cx, "DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s", schema, schema));
+    }
+    return base_format(cx, "%s&options=-csearch_path%%3D%s", server, schema);
+}
+
 static inline store *open_store(const char *name)
 {
-    store *s = store_open(cx, in_dir(name), NULL);
+    store *s = store_open(cx, place(name), NULL);
 
     cr_assert(s != NULL, "%s", tec_context_error(cx));
     return s;
@@ -56,7 +97,7 @@ static inline void expect_error(const char *part)
 
 static inline void expect_refusal(const char *name, const store_options *o, const char *part)
 {
-    store *s = store_open(cx, in_dir(name), o);
+    store *s = store_open(cx, place(name), o);
 
     cr_assert(s == NULL);
     expect_error(part);
@@ -128,6 +169,40 @@ static inline void run_sql(store *s, const char *sql)
 static inline int64_t problems(store *s)
 {
     return store_check(cx, s, NULL);
+}
+
+static inline void fill_store(store *s, int n)
+{
+    store_record *r = base_array(cx, store_record, n);
+
+    for (int i = 0; i < n; i++) {
+        r[i] = i % 3 == 2 ? failure(16, i, STORE_TIMEOUT, "", "too slow")
+                          : record(16 << i % 2, i, 1 + 0.001 * ((i * 7919) % 1000));
+        r[i].features = "features";
+        r[i].features_size = 8;
+    }
+    cr_assert(store_add(cx, s, r, n, NULL, NULL), "%s", tec_context_error(cx));
+}
+
+static inline void note_problem(void *user, const char *what)
+{
+    base_addf(cx, user, "%s\n", what);
+}
+
+/* Changes a good store by SQL; the check names what is wrong. */
+static inline void expect_problem(const char *name, const char *sql, const char *part)
+{
+    store *s = open_store(name);
+    base_text told = {0};
+
+    fill_store(s, 6);
+    cr_assert(eq(i64, problems(s), 0));
+    cr_assert(store_put_job(cx, s, &(store_job){.name = "j"}));
+    run_sql(s, sql);
+    cr_assert(store_check(cx, s, &(store_check_options){.problem = note_problem, .user = &told}) > 0, "%s",
+              sql);
+    cr_assert(strstr(told.data, part) != NULL, "expected '%s' in '%s'", part, told.data);
+    store_close(s);
 }
 
 static inline void write_file(const char *name, const void *data, size_t size)

@@ -102,7 +102,7 @@ Test(queue, takes_what_a_killed_daemon_was_running_first)
     pid_t child = fork();
     if (child == 0) { /* a daemon with a store of its own that dies with a job in hand */
         int64_t urgent = 0;
-        store *own = store_open(cx, in_dir("a.db"), NULL);
+        store *own = store_open(cx, place("a.db"), NULL);
 
         if (own && store_queue_add(cx, own, &(store_queued){.name = "b.te", .priority = 9}, "x", 1) &&
             store_queue_take(cx, own, &urgent))

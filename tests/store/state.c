@@ -70,7 +70,7 @@ Test(state, a_cost_model_for_each_target_name_and_version)
     m.size = STORE_MAX_BLOB + 1u;
     cr_assert(not(store_put_model(cx, s, &m)));
     expect_error("over the limit");
-    run_sql(s, "UPDATE models SET data = x'00' WHERE version = 1");
+    run_sql(s, "UPDATE models SET hash = 1 WHERE version = 1");
     cr_assert(store_get_model(cx, s, "cpu", "rank", 1) == NULL);
     expect_error("the cost model 'rank' for target 'cpu' is damaged");
     cr_assert(eq(i64, problems(s), 1));

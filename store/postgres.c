@@ -1,0 +1,517 @@
+/* store/postgres.c -- the engine of a store on a server of PostgreSQL, which several machines share.
+ *
+ * A statement is sent at its first step, when all its parameters are there. Results come as text. A result
+ * that may be large is read through a cursor that outlives its transaction, a thousand rows at a time. The
+ * version of the schema is the one row of the table tec_schema. All tables lie in the schema that the
+ * connection works in, so that several stores fit into one database.
+ */
+#include "store/postgres.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PARAMETERS = 64, TEXT_TYPE = 25, INT_TYPE = 20, REAL_TYPE = 701, BLOB_TYPE = 17, BLOCK = 1000 };
+
+bool store_is_address(const char *path)
+{
+    return base_starts_with(path, "postgresql://") || base_starts_with(path, "postgres://");
+}
+
+/* ---- statements ---- */
+
+/* Bytes that a blob was decoded to: they live until the next step. */
+typedef struct decoded {
+    struct decoded *next;
+    unsigned char *bytes;
+} decoded;
+
+typedef struct {
+    store *s;
+    char *sql;
+    int n;
+    Oid types[MOST_PARAMETERS];
+    char *values[MOST_PARAMETERS]; /* NULL: NULL */
+    int lengths[MOST_PARAMETERS], binary[MOST_PARAMETERS];
+    PGresult *result; /* NULL: not sent */
+    int row;
+    int cursor; /* its number; 0: none */
+    decoded *blobs;
+} statement;
+
+static const pg_calls *calls(const statement *q)
+{
+    return &q->s->server->call;
+}
+
+static void forget_blobs(statement *q)
+{
+    while (q->blobs) {
+        decoded *d = q->blobs;
+
+        q->blobs = d->next;
+        calls(q)->PQfreemem(d->bytes);
+        free(d);
+    }
+}
+
+static void forget_result(statement *q)
+{
+    forget_blobs(q);
+    if (q->result)
+        calls(q)->PQclear(q->result);
+    q->result = NULL;
+    q->row = -1;
+}
+
+static void prepare(store_stmt *st, const char *sql)
+{
+    statement *q = base_calloc(st->cx, 1, sizeof *q);
+    base_mark mark = base_arena_mark(st->cx);
+    const char *text = store_postgres_sql(st->cx, sql);
+
+    q->s = st->s;
+    q->row = -1;
+    q->sql = strdup(text);
+    base_arena_release(st->cx, mark);
+    if (!q->sql)
+        base_no_memory(st->cx, 0);
+    st->handle = q;
+}
+
+static void set_value(statement *q, int at, const void *bytes, size_t size)
+{
+    free(q->values[at]);
+    q->values[at] = malloc(size + 1);
+    if (q->values[at]) {
+        memcpy(q->values[at], bytes, size);
+        q->values[at][size] = '\0';
+    }
+    q->lengths[at] = (int)size;
+}
+
+/* Numbers go as text that reads back exactly. */
+static void set_parameter(statement *q, int at, const store_value *v)
+{
+    char number[64];
+
+    q->binary[at] = v->kind == STORE_VALUE_BLOB;
+    q->types[at] = v->kind == STORE_VALUE_INT    ? INT_TYPE
+                   : v->kind == STORE_VALUE_REAL ? REAL_TYPE
+                   : v->kind == STORE_VALUE_BLOB ? BLOB_TYPE
+                                                 : TEXT_TYPE;
+    if (v->kind == STORE_VALUE_TEXT)
+        set_value(q, at, v->text, strlen(v->text));
+    else if (v->kind == STORE_VALUE_BLOB && v->data)
+        set_value(q, at, v->data, v->size);
+    else if (v->kind == STORE_VALUE_INT || v->kind == STORE_VALUE_REAL)
+        set_value(q, at, number,
+                  (size_t)(v->kind == STORE_VALUE_INT
+                               ? snprintf(number, sizeof number, "%lld", (long long)v->whole)
+                               : snprintf(number, sizeof number, "%.17g", v->real)));
+}
+
+static void bind(store_stmt *st, const store_value *v)
+{
+    statement *q = st->handle;
+    int at = st->next - 1;
+
+    if (at >= MOST_PARAMETERS)
+        BASE_BUG(st->cx, "a statement has more than %d parameters", MOST_PARAMETERS);
+    set_parameter(q, at, v);
+    bool none = v->kind == STORE_VALUE_NONE || (v->kind == STORE_VALUE_BLOB && !v->data);
+    if (!none && !q->values[at])
+        base_no_memory(st->cx, 0);
+    q->n = at + 1 > q->n ? at + 1 : q->n;
+}
+
+static PGresult *send_statement(struct store_server *server, void *user)
+{
+    const statement *q = user;
+
+    return server->call.PQexecParams(server->connection, q->sql, q->n, q->types,
+                                     (const char *const *)q->values, q->lengths, q->binary, 0);
+}
+
+static PGresult *send_fetch(struct store_server *server, void *user)
+{
+    const statement *q = user;
+    char sql[80];
+
+    snprintf(sql, sizeof sql, "FETCH %d FROM store_%d", BLOCK, q->cursor);
+    return server->call.PQexec(server->connection, sql);
+}
+
+/* The statement as the declaration of a cursor. */
+static bool open_cursor(store_stmt *st, statement *q)
+{
+    base_mark mark = base_arena_mark(st->cx);
+
+    q->cursor = ++q->s->server->cursors;
+    const char *sql =
+        base_format(st->cx, "DECLARE store_%d NO SCROLL CURSOR WITH HOLD FOR %s", q->cursor, q->sql);
+    free(q->sql);
+    q->sql = strdup(sql);
+    base_arena_release(st->cx, mark);
+    if (!q->sql)
+        base_no_memory(st->cx, 0);
+    PGresult *declared = pg_send(st->cx, st->s, send_statement, q);
+    if (!declared)
+        q->cursor = 0;
+    else
+        calls(q)->PQclear(declared);
+    return declared;
+}
+
+/* Sends what is to be sent before the next row can be read; false with an error. */
+static bool fetch(store_stmt *st, statement *q)
+{
+    bool first = !q->result;
+
+    if (!first && (!q->cursor || calls(q)->PQntuples(q->result) < BLOCK))
+        return true;
+    if (first && st->many && !open_cursor(st, q))
+        return false;
+    forget_result(q);
+    q->result = pg_send(st->cx, st->s, q->cursor ? send_fetch : send_statement, q);
+    return q->result;
+}
+
+static int step(store_stmt *st)
+{
+    statement *q = st->handle;
+
+    if (st->rc)
+        return -1;
+    forget_blobs(q);
+    if ((!q->result || q->row + 1 == calls(q)->PQntuples(q->result)) && !fetch(st, q)) {
+        st->rc = -1;
+        return -1;
+    }
+    if (q->row + 1 >= calls(q)->PQntuples(q->result))
+        return 0;
+    q->row++;
+    return 1;
+}
+
+static void again(store_stmt *st)
+{
+    statement *q = st->handle;
+
+    forget_result(q);
+    for (int i = 0; i < q->n; i++) {
+        free(q->values[i]);
+        q->values[i] = NULL;
+    }
+    q->n = 0;
+}
+
+/* A cursor that its transaction took along is closed already. */
+static void close_cursor(const statement *q)
+{
+    char sql[40];
+
+    snprintf(sql, sizeof sql, "CLOSE store_%d", q->cursor);
+    calls(q)->PQclear(calls(q)->PQexec(q->s->server->connection, sql));
+}
+
+static void drop(void *handle)
+{
+    statement *q = handle;
+
+    if (!q)
+        return;
+    forget_result(q);
+    if (q->cursor && q->s->server)
+        close_cursor(q);
+    for (int i = 0; i < q->n; i++)
+        free(q->values[i]);
+    free(q->sql);
+    free(q);
+}
+
+static const char *value(store_stmt *st, int column)
+{
+    const statement *q = st->handle;
+
+    return calls(q)->PQgetisnull(q->result, q->row, column) ? NULL
+                                                            : calls(q)->PQgetvalue(q->result, q->row, column);
+}
+
+/* A truth is "t" or "f". */
+static int64_t number(store_stmt *st, int column)
+{
+    const char *text = value(st, column);
+
+    return !text ? 0 : *text == 't' ? 1 : strtoll(text, NULL, 10);
+}
+
+static double real(store_stmt *st, int column)
+{
+    const char *text = value(st, column);
+
+    return text ? strtod(text, NULL) : 0;
+}
+
+static const void *blob(store_stmt *st, int column, size_t *size)
+{
+    statement *q = st->handle;
+    const char *text = value(st, column);
+    decoded *d = text ? base_calloc(st->cx, 1, sizeof *d) : NULL;
+
+    *size = 0;
+    if (!d)
+        return NULL;
+    d->bytes = calls(q)->PQunescapeBytea((const unsigned char *)text, size);
+    d->next = q->blobs;
+    q->blobs = d;
+    if (!d->bytes)
+        base_no_memory(st->cx, 0);
+    return *size ? d->bytes : NULL;
+}
+
+static int64_t changed(store_stmt *st)
+{
+    const statement *q = st->handle;
+
+    return strtoll(calls(q)->PQcmdTuples(q->result), NULL, 10);
+}
+
+/* ---- transactions ---- */
+
+static bool run(tec_context *cx, store *s, const char *sql)
+{
+    base_mark mark = base_arena_mark(cx);
+    bool ok = pg_run(cx, s, store_postgres_sql(cx, sql));
+
+    base_arena_release(cx, mark);
+    return ok;
+}
+
+static bool begin(tec_context *cx, store *s)
+{
+    s->server->writing = pg_run(cx, s, "BEGIN");
+    return s->server->writing;
+}
+
+static PGresult *send_commit(struct store_server *server, void *user)
+{
+    (void)user;
+    return server->call.PQexec(server->connection, "COMMIT");
+}
+
+/* A transaction that failed is rolled back by COMMIT, which the server takes for success. */
+static bool commit(tec_context *cx, store *s)
+{
+    PGresult *got = pg_send(cx, s, send_commit, NULL);
+    bool well = got && strcmp(s->server->call.PQcmdStatus(got), "COMMIT") == 0;
+
+    s->server->writing = false;
+    if (got)
+        s->server->call.PQclear(got);
+    return well ||
+           (got && base_fail(cx, TEC_IO, (base_loc){.file = s->path}, "the server gave the transaction up"));
+}
+
+static void roll_back(store *s)
+{
+    struct store_server *server = s->server;
+
+    if (server->writing)
+        server->call.PQclear(server->call.PQexec(server->connection, "ROLLBACK"));
+    server->writing = false;
+}
+
+/* ---- the schema ---- */
+
+#define TABLES "FROM information_schema.tables WHERE table_schema = current_schema()"
+
+/* Of what is there: 0: nothing; -1: with an error, or the tables of another program. */
+static int64_t find_version(tec_context *cx, store *s)
+{
+    int64_t ours, tables, version;
+
+    if (!store_number(cx, s, "SELECT COUNT(*) " TABLES " AND table_name = 'tec_schema'", &ours) ||
+        !store_number(cx, s, "SELECT COUNT(*) " TABLES, &tables))
+        return -1;
+    if (!ours && tables) {
+        base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+                  "not a record store: the schema of this database holds %lld tables of another program",
+                  (long long)tables);
+        return -1;
+    }
+    return !ours || store_number(cx, s, "SELECT COALESCE(MAX(version), 0) FROM tec_schema", &version)
+               ? (ours ? version : 0)
+               : -1;
+}
+
+static bool mark_version(tec_context *cx, store *s, int version)
+{
+    return run(cx, s,
+               base_format(cx,
+                           "CREATE TABLE IF NOT EXISTS tec_schema (version INTEGER NOT NULL); DELETE FROM "
+                           "tec_schema; INSERT INTO tec_schema (version) VALUES (%d)",
+                           version));
+}
+
+/* One process makes or migrates the tables; the others wait for it and find them. */
+static bool migrate(tec_context *cx, store *s)
+{
+    if (!store_begin(cx, s))
+        return false;
+    bool ok = run(cx, s, "SELECT pg_advisory_xact_lock(hashtextextended('tec ' || current_schema(), 0))");
+    int64_t version = ok ? find_version(cx, s) : -1;
+    ok = version >= 0 && (version >= STORE_VERSION ||
+                          (store_take_steps(cx, s, version) && mark_version(cx, s, STORE_VERSION)));
+    return store_end_write(cx, s, ok);
+}
+
+static bool settle(tec_context *cx, store *s, const store_options *o)
+{
+    int64_t version = find_version(cx, s);
+    base_loc at = {.file = s->path};
+
+    if (version < 0)
+        return false;
+    if (version > STORE_VERSION)
+        return base_fail(cx, TEC_UNSUPPORTED, at,
+                         "the record store has version %lld of the schema, but tec %s knows versions up "
+                         "to %d: use a newer tec",
+                         (long long)version, tec_version(), STORE_VERSION);
+    if (version == 0 && (o->must_exist || s->read_only))
+        return base_fail(cx, TEC_IO, at, "there is no such record store");
+    if (version == STORE_VERSION)
+        return true;
+    if (s->read_only)
+        return base_fail(cx, TEC_INVALID, at,
+                         "the record store has version %lld of the schema and must be "
+                         "opened for writing once to become version %d; but %s",
+                         (long long)version, STORE_VERSION, s->read_only);
+    return migrate(cx, s);
+}
+
+static bool open_server(tec_context *cx, store *s, const store_options *o)
+{
+    if (o->max_bytes > 0)
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
+                         "a limit of size is for record stores in files");
+    s->server = pg_connect(cx, s, o);
+    return s->server && settle(cx, s, o);
+}
+
+static void close_server(store *s)
+{
+    pg_close(s->server);
+    s->server = NULL;
+}
+
+/* ---- the whole database ---- */
+
+/* Which transactions are over: each commit changes the answer. */
+static bool stamp(tec_context *cx, store *s, int64_t *out)
+{
+    return store_number(cx, s, "SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)", out);
+}
+
+static const char *identity(tec_context *cx, store *s)
+{
+    store_stmt st = store_statement(
+        cx, s,
+        "SELECT concat_ws('.', current_database(), current_schema(), pg_postmaster_start_time(), "
+        "current_setting('data_directory', true), current_setting('port'))");
+    const char *text = store_step(&st) == 1 ? base_strdup(cx, store_text(&st, 0)) : NULL;
+
+    store_finish(&st);
+    return text;
+}
+
+static bool same(tec_context *cx, store *a, store *b)
+{
+    const char *x = identity(cx, a), *y = identity(cx, b);
+
+    return x && y && strcmp(x, y) == 0;
+}
+
+static int64_t bytes(tec_context *cx, store *s)
+{
+    int64_t n;
+
+    return store_number(cx, s,
+                        "SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN "
+                        "pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND "
+                        "c.relkind = 'r'",
+                        &n)
+               ? n
+               : -1;
+}
+
+/* Others wait meanwhile. */
+static bool shrink(tec_context *cx, store *s)
+{
+    return pg_run(cx, s, "VACUUM FULL records");
+}
+
+/* Pages and links are the server's to hold; a column that is missing is found. */
+static void check(tec_context *cx, store *s, void (*problem)(void *user, const char *what), void *user)
+{
+    const base_vec *columns = store_schema_columns(cx);
+
+    for (int i = 0; columns && i < columns->n; i++) {
+        store_stmt st =
+            store_statement(cx, s,
+                            "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = "
+                            "current_schema() AND table_name || '.' || column_name = ?");
+        store_bind_text(&st, columns->at[i]);
+        if (store_step(&st) != 1 || store_int(&st, 0) != 1)
+            problem(user,
+                    base_format(cx, "missing in the schema: the column %s", (const char *)columns->at[i]));
+        store_finish(&st);
+    }
+    if (!columns)
+        problem(user, tec_context_error(cx));
+    tec_context_clear(cx);
+}
+
+/* The lock is the connection's; a connection that is made again takes it again. */
+static bool lock(tec_context *cx, store *s, const char *name)
+{
+    store_stmt st =
+        store_statement(cx, s, "SELECT pg_try_advisory_lock(hashtextextended(CAST(? AS text), 0))");
+
+    store_bind_text(&st, name);
+    int got = store_step(&st);
+    bool taken = got == 1 && store_int(&st, 0);
+    store_finish(&st);
+    if (taken)
+        s->server->held = strcpy(base_calloc(cx, strlen(name) + 1, 1), name);
+    return taken || (got == 1 && base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+                                           "another process holds '%s'", name));
+}
+
+const store_engine store_postgres = {
+    .open = open_server,
+    .close = close_server,
+    .run = run,
+    .begin = begin,
+    .commit = commit,
+    .roll_back = roll_back,
+    .prepare = prepare,
+    .bind = bind,
+    .step = step,
+    .again = again,
+    .drop = drop,
+    .number = number,
+    .real = real,
+    .text = value,
+    .blob = blob,
+    .changed = changed,
+    .stamp = stamp,
+    .same = same,
+    .bytes = bytes,
+    .shrink = shrink,
+    .mark_version = mark_version,
+    .check = check,
+    .lock = lock,
+    .now = "CAST(extract(epoch FROM clock_timestamp()) AS bigint)",
+    .one_writer = "SELECT pg_advisory_xact_lock(hashtextextended('tec records ' || current_schema(), 0))",
+    .lock_rows = " FOR UPDATE",
+    .lock_free = " FOR UPDATE SKIP LOCKED"};
