@@ -95,8 +95,11 @@ job *job_open(tec_context *cx, const job_spec *spec)
     return NULL;
 }
 
+/* On a server the lock is the store's, because other machines must see it. */
 bool job_take(job *j)
 {
+    if (store_is_server(j->db))
+        return store_lock(j->cx, j->db, j->name);
     return job_lock_take(j->cx, &j->lock, j->spec.records, j->name);
 }
 

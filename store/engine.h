@@ -72,10 +72,12 @@ typedef struct {
      * NULL: processes exclude each other by other means. */
     bool (*lock)(tec_context *cx, store *s, const char *name);
 
-    const char *now;        /* seconds since 1970, by the clock of the database */
-    const char *one_writer; /* run before records are added, so that their ids rise in the order of commits */
-    const char *lock_rows;  /* behind a SELECT: its rows are this transaction's until its end */
-    const char *lock_free;  /* the same, passing over rows that another transaction has */
+    const char *now; /* seconds since 1970, by the clock of the database */
+    /* Run before records are added, so that their ids rise in the order of commits, and before kernels are
+     * claimed, so that two claims never wait for each other. */
+    const char *one_writer;
+    const char *lock_rows; /* behind a SELECT: its rows are this transaction's until its end */
+    const char *lock_free; /* the same, passing over rows that another transaction has */
 } store_engine;
 
 extern const store_engine store_sqlite, store_postgres;

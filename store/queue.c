@@ -90,7 +90,7 @@ const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *
 /* ---- reading jobs ---- */
 
 #define COLUMNS                                                                                              \
-    "id, name, options, trials, seconds, priority, state, cause, tried, created, updated, user, wish"
+    "id, name, options, trials, seconds, priority, state, cause, tried, created, updated, user, wish, owner"
 
 static const char *const wishes[] = {"", "pause", "cancel"};
 
@@ -110,7 +110,8 @@ static const store_queued *decode(store_stmt *st)
                         .tried = store_int(st, 8),
                         .created = store_int(st, 9),
                         .updated = store_int(st, 10),
-                        .user = base_strdup(st->cx, store_text(st, 11))};
+                        .user = base_strdup(st->cx, store_text(st, 11)),
+                        .owner = base_strdup(st->cx, store_text(st, 13))};
     int wish = store_find_word(wishes, BASE_COUNT(wishes), store_text(st, 12));
     j->wish = wish < 0 ? STORE_QUEUE_NO_WISH : (store_queue_wish)wish;
     if (state < 0)
@@ -121,16 +122,28 @@ static const store_queued *decode(store_stmt *st)
     return j;
 }
 
-const store_queued *store_queue_get(tec_context *cx, store *s, int64_t id)
+/* `lock`: what the engine adds so that nobody else changes the job before the end of this transaction. */
+static const store_queued *read_job(tec_context *cx, store *s, int64_t id, const char *lock)
 {
-    if (!store_usable(cx, s))
-        return NULL;
-    store_stmt st = store_statement(cx, s, "SELECT " COLUMNS " FROM queue WHERE id = ?");
+    store_stmt st =
+        store_statement(cx, s, base_format(cx, "SELECT " COLUMNS " FROM queue WHERE id = ?%s", lock));
+
     store_bind_int(&st, id);
     int got = store_step(&st);
     const store_queued *j = got == 1 ? decode(&st) : NULL;
     store_finish(&st);
     return got == 0 ? no_job(cx, id) : j;
+}
+
+const store_queued *store_queue_get(tec_context *cx, store *s, int64_t id)
+{
+    return store_usable(cx, s) ? read_job(cx, s, id, "") : NULL;
+}
+
+/* Inside a transaction that is going to change the job. */
+static const store_queued *lock_job(tec_context *cx, store *s, int64_t id)
+{
+    return read_job(cx, s, id, s->engine->lock_rows);
 }
 
 /* All jobs in the order in which they were submitted; NULL after an error. */
@@ -188,7 +201,7 @@ static bool set_state(tec_context *cx, store *s, int64_t id, store_queue_state t
 static bool move(tec_context *cx, store *s, int64_t id, store_queue_state from, store_queue_state to,
                  const char *cause)
 {
-    const store_queued *j = store_queue_get(cx, s, id);
+    const store_queued *j = lock_job(cx, s, id);
 
     if (j && j->state != from)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is %s, but must be %s to become %s",
@@ -202,20 +215,27 @@ bool store_queue_move(tec_context *cx, store *s, int64_t id, store_queue_state f
     return store_begin(cx, s) && store_end_write(cx, s, move(cx, s, id, from, to, cause));
 }
 
-static bool end(tec_context *cx, store *s, int64_t id, store_queue_state to, const char *cause,
-                const store_queue_file *files, int n)
+/* A daemon that lost the job to another one leaves it alone. */
+static bool is_run_by(tec_context *cx, const store_queued *j, const char *owner)
 {
-    bool ok = move(cx, s, id, STORE_QUEUE_RUNNING, to, cause);
+    return j->state != STORE_QUEUE_RUNNING || strcmp(j->owner, owner ? owner : "") == 0 ||
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is run by '%s' now", (long long)j->id,
+                     j->owner);
+}
 
-    for (int i = 0; i < n; i++)
-        ok = ok && write_file(cx, s, id, &files[i]);
+static bool end(tec_context *cx, store *s, const store_queue_end_of *e)
+{
+    const store_queued *j = lock_job(cx, s, e->id);
+    bool ok = j && is_run_by(cx, j, e->owner) && move(cx, s, e->id, STORE_QUEUE_RUNNING, e->to, e->cause);
+
+    for (int i = 0; i < e->n; i++)
+        ok = ok && write_file(cx, s, e->id, &e->files[i]);
     return ok;
 }
 
-bool store_queue_end(tec_context *cx, store *s, int64_t id, store_queue_state to, const char *cause,
-                     const store_queue_file *files, int n)
+bool store_queue_end(tec_context *cx, store *s, const store_queue_end_of *e)
 {
-    return store_begin(cx, s) && store_end_write(cx, s, end(cx, s, id, to, cause, files, n));
+    return store_begin(cx, s) && store_end_write(cx, s, end(cx, s, e));
 }
 
 /* A new job in the state 'queued'; *id: its number. */
@@ -252,28 +272,100 @@ int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const 
     return store_end_write(cx, s, ok) ? id : 0;
 }
 
-static bool take(tec_context *cx, store *s, int64_t *id)
+/* ---- running: leases ---- */
+
+/* Jobs that nobody runs any more: a pause or cancel that was asked for is followed now, and claims of jobs that do
+ * not go on end. Owner NULL: those whose lease is over. */
+static bool interrupt(tec_context *cx, store *s, const char *owner)
 {
-    store_stmt st = store_statement(cx, s,
+    const char *which = owner ? "(owner = ? OR owner = '')" : base_format(cx, "lease < %s", s->engine->now);
+    store_stmt st = store_statement(
+        cx, s,
+        base_format(
+            cx,
+            "UPDATE queue SET state = CASE wish WHEN 'pause' THEN 'paused' WHEN 'cancel' THEN 'failed' "
+            "ELSE 'interrupted' END, cause = CASE wish WHEN 'pause' THEN 'on request' WHEN 'cancel' "
+            "THEN 'cancelled' ELSE '' END, wish = '', owner = '' WHERE state = 'running' AND %s",
+            which));
+
+    if (owner)
+        store_bind_text(&st, owner);
+    return store_done(&st) &&
+           store_run(
+               cx, s,
+               "UPDATE queue_tasks SET claimed = 0 WHERE claimed <> 0 AND claimed NOT IN (SELECT id FROM "
+               "queue WHERE state IN ('running', 'interrupted'))");
+}
+
+static bool set_lease(tec_context *cx, store *s, int64_t id, const char *owner, int64_t seconds)
+{
+    store_stmt st = store_statement(
+        cx, s, base_format(cx, "UPDATE queue SET owner = ?, lease = %s + ? WHERE id = ?", s->engine->now));
+
+    store_bind_text(&st, owner);
+    store_bind_int(&st, seconds);
+    store_bind_int(&st, id);
+    return store_done(&st);
+}
+
+/* Rows that another daemon is taking at the moment are passed over. */
+static bool take(tec_context *cx, store *s, const char *owner, int64_t seconds, int64_t *id)
+{
+    if (!interrupt(cx, s, NULL))
+        return false;
+    store_stmt st =
+        store_statement(cx, s,
+                        base_format(cx,
                                     "SELECT id FROM queue WHERE state IN ('queued', 'interrupted') "
-                                    "ORDER BY state = 'interrupted' DESC, priority DESC, id LIMIT 1");
+                                    "ORDER BY state = 'interrupted' DESC, priority DESC, id LIMIT 1%s",
+                                    s->engine->lock_free));
     int got = store_step(&st);
 
     *id = got == 1 ? store_int(&st, 0) : 0;
     store_finish(&st);
-    return got == 0 || (got == 1 && set_state(cx, s, *id, STORE_QUEUE_RUNNING, NULL));
+    return got == 0 || (got == 1 && set_state(cx, s, *id, STORE_QUEUE_RUNNING, NULL) &&
+                        set_lease(cx, s, *id, owner, seconds));
 }
 
-bool store_queue_take(tec_context *cx, store *s, int64_t *id)
+/* Nothing is written where nothing waits. */
+bool store_queue_take(tec_context *cx, store *s, const char *owner, int64_t seconds, int64_t *id)
 {
+    int64_t any;
+
     *id = 0;
-    return store_begin(cx, s) && store_end_write(cx, s, take(cx, s, id));
+    if (!store_usable(cx, s) ||
+        !store_number(cx, s,
+                      base_format(cx,
+                                  "SELECT COUNT(*) FROM queue WHERE state IN ('queued', 'interrupted') OR "
+                                  "(state = 'running' AND lease < %s)",
+                                  s->engine->now),
+                      &any))
+        return false;
+    return !any || (store_begin(cx, s) && store_end_write(cx, s, take(cx, s, owner, seconds, id)));
+}
+
+bool store_queue_renew(tec_context *cx, store *s, int64_t id, const char *owner, int64_t seconds, bool *held)
+{
+    *held = false;
+    if (!store_begin(cx, s))
+        return false;
+    store_stmt st = store_statement(
+        cx, s,
+        base_format(cx, "UPDATE queue SET lease = %s + ? WHERE id = ? AND owner = ? AND state = 'running'",
+                    s->engine->now));
+    store_bind_int(&st, seconds);
+    store_bind_int(&st, id);
+    store_bind_text(&st, owner);
+    bool ok = store_step(&st) == 0;
+    *held = ok && store_changed(&st) > 0;
+    store_finish(&st);
+    return store_end_write(cx, s, ok);
 }
 
 /* A job that waits follows at once. */
 static bool ask(tec_context *cx, store *s, int64_t id, store_queue_wish wish, bool *done)
 {
-    const store_queued *j = store_queue_get(cx, s, id);
+    const store_queued *j = lock_job(cx, s, id);
     bool pause = wish == STORE_QUEUE_PAUSE;
 
     if (!j)
@@ -311,23 +403,19 @@ bool store_queue_progress(tec_context *cx, store *s, int64_t id, int64_t tried)
     return store_end_write(cx, s, store_done(&st));
 }
 
-/* A pause or cancel that was asked for is followed now; claims of jobs that do not go on end. */
-bool store_queue_recover(tec_context *cx, store *s, int64_t *n)
+/* Nothing is written where no lease is over. */
+bool store_queue_recover(tec_context *cx, store *s, const char *owner)
 {
-    if (!store_begin(cx, s))
+    int64_t any = 1;
+
+    if (!store_usable(cx, s) ||
+        (!owner &&
+         !store_number(cx, s,
+                       base_format(cx, "SELECT COUNT(*) FROM queue WHERE state = 'running' AND lease < %s",
+                                   s->engine->now),
+                       &any)))
         return false;
-    bool ok =
-        store_number(cx, s, "SELECT COUNT(*) FROM queue WHERE state = 'running'", n) &&
-        store_run(
-            cx, s,
-            "UPDATE queue SET state = CASE wish WHEN 'pause' THEN 'paused' WHEN 'cancel' THEN 'failed' "
-            "ELSE 'interrupted' END, cause = CASE wish WHEN 'pause' THEN 'on request' WHEN 'cancel' THEN "
-            "'cancelled' ELSE '' END, wish = '' WHERE state = 'running'") &&
-        store_run(
-            cx, s,
-            "UPDATE queue_tasks SET claimed = 0 WHERE claimed NOT IN (SELECT id FROM queue WHERE state = "
-            "'interrupted')");
-    return store_end_write(cx, s, ok);
+    return !any || (store_begin(cx, s) && store_end_write(cx, s, interrupt(cx, s, owner)));
 }
 
 /* A table of files has no cascade of its own to rely on: links are checked only where a connection asks for
@@ -337,7 +425,7 @@ static bool remove_rows(tec_context *cx, store *s, int64_t id)
     static const char *const sql[] = {"DELETE FROM queue_files WHERE job = ?",
                                       "DELETE FROM queue_parts WHERE job = ?",
                                       "DELETE FROM queue WHERE id = ?"};
-    const store_queued *j = store_queue_get(cx, s, id);
+    const store_queued *j = lock_job(cx, s, id);
 
     if (j && j->state == STORE_QUEUE_RUNNING)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is running: cancel it first",

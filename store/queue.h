@@ -3,14 +3,15 @@
  *
  *     store_queued j = {.name = "resnet.onnx", .trials = 500};
  *     int64_t id = store_queue_add(cx, s, &j, model, size);
- *     while (store_queue_take(cx, s, &id) && id) {             // queued -> running, by one daemon alone
- *         ...
- *         store_queue_end(cx, s, id, STORE_QUEUE_DONE, NULL, files, n);
+ *     while (store_queue_take(cx, s, "host-1", 30, &id) && id) {   // queued -> running, for 30 seconds
+ *         ...                                                      // store_queue_renew every ten
+ *         store_queue_end(cx, s, &(store_queue_end_of){id, "host-1", STORE_QUEUE_DONE, .files = files, .n = n});
  *     }
  *
- * The whole state of a job is in the store, and each call is one transaction. So a daemon that is killed at
- * any moment leaves jobs marked as running; the next daemon calls store_queue_recover, and takes these jobs
- * first.
+ * The whole state of a job is in the store, and each call is one transaction. Several daemons may share a
+ * queue: each has a name of its own, takes jobs for the time of a lease, and renews the lease while it runs
+ * the job. A daemon that is killed at any moment leaves jobs marked as running. It takes them again when it
+ * calls store_queue_recover, and any other daemon takes them when the lease is over. Such jobs go first.
  *
  * Lifetime: what is given back lies in the context. Errors: in the context; a job that does not exist is an
  * error (TEC_INVALID). Threads: as the store.
@@ -51,6 +52,7 @@ typedef struct {
     const char *user;      /* who submitted the job */
     store_queue_wish wish; /* of a running job: asked for, not done yet */
     int64_t created, updated;
+    const char *owner; /* the daemon that runs the job; the last one that did, once the job is over */
 } store_queued;
 
 typedef struct {
@@ -64,8 +66,11 @@ int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const 
 const store_queued *store_queue_get(tec_context *cx, store *s, int64_t id);
 /* All jobs by id; NULL on an error. */
 const store_queued *const *store_queue_all(tec_context *cx, store *s, int *n);
-/* Makes the next job running: interrupted ones first, then by priority, then by id. *id 0: none waits. */
-bool store_queue_take(tec_context *cx, store *s, int64_t *id);
+/* Makes the next job running, by this daemon for so many seconds: interrupted ones first, then by priority, then
+ * by id. *id 0: none waits. */
+bool store_queue_take(tec_context *cx, store *s, const char *owner, int64_t seconds, int64_t *id);
+/* Prolongs the lease of a running job. *held false: the job is no longer this daemon's. */
+bool store_queue_renew(tec_context *cx, store *s, int64_t id, const char *owner, int64_t seconds, bool *held);
 /* Moves the job from one state to another. False with an error where the job is in another state than
  * `from`. */
 bool store_queue_move(tec_context *cx, store *s, int64_t id, store_queue_state from, store_queue_state to,
@@ -75,13 +80,20 @@ bool store_queue_move(tec_context *cx, store *s, int64_t id, store_queue_state f
  * wish is in the store, so a daemon that is killed forgets none. An error where the job is over. */
 bool store_queue_ask(tec_context *cx, store *s, int64_t id, store_queue_wish wish, bool *done);
 bool store_queue_progress(tec_context *cx, store *s, int64_t id, int64_t tried);
-/* Ends a running job as done, failed or paused, and keeps its files: all of it or nothing. */
-bool store_queue_end(tec_context *cx, store *s, int64_t id, store_queue_state end, const char *cause,
-                     const store_queue_file *files, int n);
-/* Every job that is marked as running becomes interrupted, or what was asked of it: for the one daemon of
- * this store when
- * it starts. */
-bool store_queue_recover(tec_context *cx, store *s, int64_t *n);
+/* Ends a running job as done, failed or paused, and keeps its files: all of it or nothing. An error where another
+ * daemon runs the job. */
+typedef struct {
+    int64_t id;
+    const char *owner;
+    store_queue_state to;
+    const char *cause;
+    const store_queue_file *files;
+    int n;
+} store_queue_end_of;
+bool store_queue_end(tec_context *cx, store *s, const store_queue_end_of *e);
+/* Every job that this daemon left as running becomes interrupted, or what was asked of it; owner NULL: those of
+ * any daemon whose lease is over. */
+bool store_queue_recover(tec_context *cx, store *s, const char *owner);
 /* A file of the job; NULL with an error where the job has none of this name. */
 const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *name, size_t *size);
 /* Removes a job that is not running, with its files. Its records stay. */

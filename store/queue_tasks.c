@@ -34,8 +34,9 @@ static bool insert_part(tec_context *cx, store *s, int64_t job, int place, const
 
 static bool set_parts(tec_context *cx, store *s, int64_t job, const store_part *parts, int n)
 {
+    if (!store_run(cx, s, s->engine->one_writer))
+        return false;
     store_stmt st = store_statement(cx, s, "DELETE FROM queue_parts WHERE job = ?");
-
     store_bind_int(&st, job);
     bool ok = store_done(&st);
     for (int i = 0; ok && i < n; i++)
@@ -69,8 +70,9 @@ static void bind_budget(store_stmt *st, const store_budget *b)
 /* Inside a transaction: see store_parts_claim. A claim of a job that does not run is taken over. */
 static bool claim(tec_context *cx, store *s, int64_t job, const store_budget *b)
 {
+    if (!store_run(cx, s, s->engine->one_writer))
+        return false;
     store_stmt st = store_statement(cx, s, "SELECT COUNT(*) FROM queue_tasks WHERE claimed = ?");
-
     store_bind_int(&st, job);
     int got = store_step(&st);
     bool holds = got == 1 && store_int(&st, 0) > 0;

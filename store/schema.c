@@ -102,8 +102,21 @@ static const char *const back_from_5[] = {
     NULL,
 };
 
-static const char *const *const steps[] = {version_1, version_2, version_3, version_4, version_5};
-static const char *const *const back[] = {back_from_5};
+/* Which daemon runs a job, and until when that holds (seconds since 1970). */
+static const char *const version_6[] = {
+    "ALTER TABLE queue ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE queue ADD COLUMN lease INTEGER NOT NULL DEFAULT 0",
+    NULL,
+};
+
+static const char *const back_from_6[] = {
+    "ALTER TABLE queue DROP COLUMN lease",
+    "ALTER TABLE queue DROP COLUMN owner",
+    NULL,
+};
+
+static const char *const *const steps[] = {version_1, version_2, version_3, version_4, version_5, version_6};
+static const char *const *const back[] = {back_from_5, back_from_6};
 
 _Static_assert(BASE_COUNT(steps) == STORE_VERSION, "one step for each version");
 _Static_assert(BASE_COUNT(back) == STORE_VERSION - STORE_OLDEST, "a way back from each version since");

@@ -34,7 +34,7 @@ typedef struct store_cursor store_cursor;
 
 /* The version of the schema that this library writes; older files are brought up to it, newer ones are
  * refused. */
-enum { STORE_VERSION = 5 };
+enum { STORE_VERSION = 6 };
 
 /* Nothing longer is stored or imported. Bytes, but for the numbers of costs and of a shape. */
 enum {

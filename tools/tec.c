@@ -10,17 +10,18 @@
 #include "tools/context.h"
 
 static const tool_command commands[] = {
-    {"compile", tool_compile, "compile an ONNX model or a program into a module"},
-    {"tune", tool_tune, "search for fast schedules by measuring"},
-    {"run", tool_run, "run a module and measure its latency"},
-    {"check", tool_check, "compile and run ONNX test cases, compare with their outputs"},
-    {"check-program", tool_check_program, "report errors of a program's syntax and types"},
-    {"te", tool_te, "compile, print or measure the kernels of a .te file"},
-    {"opt", tool_opt, "run lowering passes on a loop program in text form"},
-    {"inspect", tool_inspect, "print the contents of a module, a model or a tensor"},
-    {"records", tool_records, "list, export, import, merge, compact or check tuning records"},
-    {"devices", tool_devices, "list the devices of this machine or of a pool"},
-    {"keys", tool_keys, "make, list and revoke keys of device servers"},
+    {"compile", tool_compile, "an ONNX model to a deployable module"},
+    {"tune", tool_tune, "look for fast schedules by measuring"},
+    {"run", tool_run, "run a module"},
+    {"compare", tool_compare, "run two modules in turns: which one is faster"},
+    {"check", tool_check, "compile and run models, compare with reference outputs"},
+    {"check-program", tool_check_program, "read a program and report errors of its types"},
+    {"te", tool_te, "build, print or time kernels from a .te file"},
+    {"opt", tool_opt, "run lowering passes on a printed loop AST"},
+    {"inspect", tool_inspect, "look inside a module, a model or a tensor"},
+    {"records", tool_records, "look into a record store, exchange records, take care of it"},
+    {"devices", tool_devices, "list the devices of this machine, and the drivers that are missing"},
+    {"keys", tool_keys, "make, list and revoke the keys of servers of devices"},
     {"build-worker", tool_build_worker, NULL}, /* what `tec tune` starts for itself */
     {"fuzz", tool_fuzz, "test the compiler with random kernels, schedules and programs"},
 };

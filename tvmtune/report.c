@@ -151,7 +151,7 @@ static bool fill(tec_context *cx, store *db, const store_queued *j, cJSON *o)
 }
 
 /* Collects the data, then prints them in one of both forms. */
-static const char *report(tec_context *cx, store *db, int64_t id, bool done,
+static const char *report(tec_context *cx, store *db, int64_t id, const char *whole,
                           const char *(*print)(tec_context *cx, const cJSON *o))
 {
     const store_queued *j = store_queue_get(cx, db, id);
@@ -159,8 +159,10 @@ static const char *report(tec_context *cx, store *db, int64_t id, bool done,
     cJSON *o = cJSON_CreateObject();
     base_held held;
 
-    if (done)
+    if (whole) {
         over->state = STORE_QUEUE_DONE;
+        cJSON_AddItemToObject(o, "end_to_end", cJSON_Parse(whole));
+    }
     base_hold(cx, &held, free_json, o);
     const char *text = j && fill(cx, db, over, o) ? print(cx, o) : NULL;
     base_drop(&held);
@@ -172,9 +174,9 @@ static const char *print_json(tec_context *cx, const cJSON *o)
     return tvm_json_text(cx, cJSON_Duplicate(o, true));
 }
 
-const char *tvm_report_json(tec_context *cx, store *db, int64_t job, bool done)
+const char *tvm_report_json(tec_context *cx, store *db, int64_t job, const char *whole)
 {
-    return report(cx, db, job, done, print_json);
+    return report(cx, db, job, whole, print_json);
 }
 
 /* ---- the page ---- */
@@ -272,6 +274,26 @@ static void add_errors(tec_context *cx, base_text *t, const cJSON *errors)
         base_add(cx, t, "</table>\n");
 }
 
+/* What the two modules took, run in turns. */
+static void add_end_to_end(tec_context *cx, base_text *t, const cJSON *whole)
+{
+    const char *why = word(whole, "not_compared");
+
+    if (!whole)
+        return;
+    if (number(whole, "pairs") > 0)
+        base_addf(cx, t,
+                  "<p>The whole, run in turns: %.4g ms untuned, %.4g ms tuned (%.2f %%, noise %.2f %%).",
+                  number(whole, "untuned_ms"), number(whole, "tuned_ms"), 100 * number(whole, "gain"),
+                  100 * number(whole, "noise"));
+    else {
+        base_add(cx, t, "<p>The whole was not compared: ");
+        add_escaped(cx, t, why);
+        base_add(cx, t, ".");
+    }
+    base_addf(cx, t, " The module is the %s one.</p>\n", word(whole, "module"));
+}
+
 static void add_schedules(tec_context *cx, base_text *t, const cJSON *kernels)
 {
     const cJSON *k;
@@ -307,6 +329,7 @@ static const char *print_html(tec_context *cx, const cJSON *o)
               number(total, "trials"));
     if (number(total, "unknown") > 0)
         base_addf(cx, &t, "<p>Without %.0f kernels that have no time.</p>\n", number(total, "unknown"));
+    add_end_to_end(cx, &t, cJSON_GetObjectItemCaseSensitive(o, "end_to_end"));
     base_add(cx, &t,
              "<h2>Kernels</h2>\n<table><tr><th>kernel<th>shapes<th>uses<th>trials<th>failed<th>before, "
              "ms<th>after, ms<th>gain<th>best over trials</tr>\n");
@@ -319,7 +342,7 @@ static const char *print_html(tec_context *cx, const cJSON *o)
     return base_text_str(cx, &t);
 }
 
-const char *tvm_report_html(tec_context *cx, store *db, int64_t job, bool done)
+const char *tvm_report_html(tec_context *cx, store *db, int64_t job, const char *whole)
 {
-    return report(cx, db, job, done, print_html);
+    return report(cx, db, job, whole, print_html);
 }

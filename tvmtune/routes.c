@@ -68,6 +68,7 @@ cJSON *tvm_job_object(const store_queued *j)
     cJSON_AddStringToObject(o, "state", store_queue_state_text(j->state));
     cJSON_AddStringToObject(o, "cause", j->cause);
     cJSON_AddStringToObject(o, "user", j->user ? j->user : "");
+    cJSON_AddStringToObject(o, "daemon", j->owner ? j->owner : "");
     cJSON_AddStringToObject(o, "wish",
                             j->wish == STORE_QUEUE_PAUSE    ? "pause"
                             : j->wish == STORE_QUEUE_CANCEL ? "cancel"
@@ -219,7 +220,7 @@ static tvm_answer show(tec_context *cx, const tvm_request *r, int64_t id, const 
 /* What a file of a job is, by its name. A report of a job that is not done is made when it is asked for. */
 static const struct {
     const char *name, *type;
-    const char *(*make)(tec_context *cx, store *db, int64_t job, bool done);
+    const char *(*make)(tec_context *cx, store *db, int64_t job, const char *whole);
 } files[] = {
     {"module", "application/octet-stream", NULL},
     {"input", "application/octet-stream", NULL},
@@ -238,7 +239,7 @@ static tvm_answer file(tec_context *cx, const tvm_request *r, int64_t id, const 
             continue;
         bool live = files[i].make && j->state != STORE_QUEUE_DONE;
         const void *data =
-            live ? files[i].make(cx, r->db, id, false) : store_queue_read(cx, r->db, id, rest, &size);
+            live ? files[i].make(cx, r->db, id, NULL) : store_queue_read(cx, r->db, id, rest, &size);
         return data ? (tvm_answer){200, files[i].type, data, live ? strlen(data) : size} : refusal(cx, 500);
     }
     return j ? tvm_error(cx, 404, base_format(cx, "job %lld has no file '%s'", (long long)id, rest))

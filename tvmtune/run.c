@@ -22,11 +22,20 @@
 #include "tvmtune/child.h"
 #include "tvmtune/kernels.h"
 #include "tvmtune/report.h"
+#include "tvmtune/routes.h"
 
-/* The kernels are listed; those that nobody tuned are tuned; those that other jobs tune are waited for; then
- * all is
- * compiled. A job whose state cannot be written is held until it can. */
-typedef enum { LIST, TUNE, WAIT, BUILD, HELD } stage;
+/* The kernels are listed; those that nobody tuned are tuned; those that other jobs tune are waited for. Then all
+ * is compiled with the records and without them, and the two modules run in turns. A job whose state cannot be
+ * written is held until it can. */
+typedef enum { LIST, TUNE, WAIT, BUILD, PLAIN, COMPARE, HELD } stage;
+
+static const struct {
+    const char *doing, *output;
+} stages[] = {
+    [LIST] = {"importing", "list.json"},       [TUNE] = {"tuning", "tune.json"},
+    [BUILD] = {"compiling", "build.json"},     [PLAIN] = {"compiling without records", "plain.json"},
+    [COMPARE] = {"comparing", "compare.json"},
+};
 
 typedef struct {
     int64_t id; /* 0: free */
@@ -41,7 +50,10 @@ typedef struct {
     time_t heard;  /* when the child last said something */
     time_t looked; /* when it was last asked whether other jobs are through */
     bool asked, cancel, silent;
-    char held[512]; /* why, in the stage HELD */
+    bool over; /* the child has ended with `status`, and the store does not know yet what follows */
+    int status;
+    int64_t renewed; /* when the lease was, in milliseconds */
+    char held[512];  /* why, in the stage HELD */
 } slot;
 
 struct tvm_runner {
@@ -50,12 +62,21 @@ struct tvm_runner {
     store *db;
     slot slots[TVM_AT_ONCE];
     time_t swept, revived;
+    int64_t looked; /* when the queue had nothing to take, in milliseconds */
 };
 
-/* What the cause of a job begins with that was paused since a disk is full: it goes on by itself. */
-#define NO_SPACE "waiting for space on the disk"
+/* What the cause of a job begins with that was paused through nobody's fault: the job goes on by itself. */
+#define WAITING "waiting for "
 
-enum { MOST_OUTPUT = 64 << 20, GRACE = 30, TVM_TRIALS = 1000 };
+enum { MOST_OUTPUT = 64 << 20, GRACE = 30, TVM_TRIALS = 1000, LOOK_MS = 200 };
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
 
 /* ---- files of a job that runs ---- */
 
@@ -83,8 +104,8 @@ static const char *input_file(tec_context *cx, const tvm_runner *r, const slot *
 
 static void clear_folder(tec_context *cx, const tvm_runner *r, int64_t id)
 {
-    static const char *const files[] = {"input.te",  "input.onnx", "module.tec", "list.json",
-                                        "tune.json", "build.json", "errors"};
+    static const char *const files[] = {"input.te",  "input.onnx", "module.tec", "plain.tec",    "list.json",
+                                        "tune.json", "build.json", "plain.json", "compare.json", "errors"};
 
     for (int i = 0; i < BASE_COUNT(files); i++)
         unlink(place(cx, r, id, files[i]));
@@ -112,7 +133,15 @@ static void free_json(void *j)
     cJSON_Delete(j);
 }
 
-/* The options that the job was submitted with; the seed is for tuning alone. */
+/* The seed is for tuning alone, and a module has all but the threads in it. */
+static bool takes_option(stage at, const char *option)
+{
+    return at == COMPARE                ? base_starts_with(option, "--threads=")
+           : at == BUILD || at == PLAIN ? !base_starts_with(option, "--seed=")
+                                        : true;
+}
+
+/* The options that the job was submitted with. */
 static void add_options(tec_context *cx, base_vec *argv, const char *options, const slot *s)
 {
     base_held held;
@@ -120,8 +149,7 @@ static void add_options(tec_context *cx, base_vec *argv, const char *options, co
     const cJSON *o;
 
     base_hold(cx, &held, free_json, all);
-    cJSON_ArrayForEach(o, all) if (cJSON_IsString(o) &&
-                                   (s->stage != BUILD || !base_starts_with(o->valuestring, "--seed=")))
+    cJSON_ArrayForEach(o, all) if (cJSON_IsString(o) && takes_option(s->stage, o->valuestring))
         base_push(cx, argv, base_strdup(cx, o->valuestring));
     base_drop(&held);
 }
@@ -160,20 +188,33 @@ static bool add_tuning(tec_context *cx, const tvm_runner *r, base_vec *argv, con
     return parts;
 }
 
+static void add_compiling(tec_context *cx, const tvm_runner *r, base_vec *argv, const slot *s)
+{
+    bool tuned = s->stage == BUILD;
+
+    push_all(cx, argv,
+             (const char *const[]){is_definitions(s->name) ? "te" : "compile", input_file(cx, r, s), "--json",
+                                   "-o", place(cx, r, s->id, tuned ? "module.tec" : "plain.tec"), NULL});
+    if (tuned)
+        push_all(cx, argv, (const char *const[]){"--records", r->o.store, NULL});
+}
+
 /* The command line of the job's present stage; NULL with an error. */
 static const char *const *command(tec_context *cx, const tvm_runner *r, const slot *s, const store_queued *j)
 {
     base_vec argv = {0};
-    const char *input = input_file(cx, r, s);
 
     base_push(cx, &argv, r->o.tec);
-    if (s->stage == BUILD)
+    if (s->stage == BUILD || s->stage == PLAIN)
+        add_compiling(cx, r, &argv, s);
+    else if (s->stage == COMPARE)
         push_all(cx, &argv,
-                 (const char *const[]){is_definitions(s->name) ? "te" : "compile", input, "--json",
-                                       "--records", r->o.store, "-o", place(cx, r, s->id, "module.tec"),
-                                       NULL});
+                 (const char *const[]){"compare", place(cx, r, s->id, "plain.tec"),
+                                       place(cx, r, s->id, "module.tec"), "--json", NULL});
     else
-        push_all(cx, &argv, (const char *const[]){"tune", input, "--json", "--records", r->o.store, NULL});
+        push_all(
+            cx, &argv,
+            (const char *const[]){"tune", input_file(cx, r, s), "--json", "--records", r->o.store, NULL});
     if (s->stage == LIST)
         base_push(cx, &argv, "--kernels");
     if (s->stage == TUNE && !add_tuning(cx, r, &argv, s, j))
@@ -187,7 +228,7 @@ static const char *const *command(tec_context *cx, const tvm_runner *r, const sl
 
 static const char *output_of(const slot *s)
 {
-    return s->stage == LIST ? "list.json" : s->stage == TUNE ? "tune.json" : "build.json";
+    return stages[s->stage].output;
 }
 
 /* The number behind the last "all_trials": lines are complete or absent, since the child writes each at
@@ -257,16 +298,53 @@ static void set_file(store_queue_file *f, const char *name, const char *text)
     *f = (store_queue_file){name, text, text ? strlen(text) : 0};
 }
 
-static bool finish(tec_context *cx, tvm_runner *r, slot *s)
+/* What is known of the module end to end, as JSON: `compared` is what the comparison said, `why` why there is none.
+ * *keeps: the tuned module is used. */
+static const char *end_to_end(tec_context *cx, const char *compared, const char *why, bool *keeps)
+{
+    base_held held;
+    cJSON *o = compared ? cJSON_Parse(compared) : NULL, *all = cJSON_CreateObject();
+    const cJSON *wins = cJSON_GetObjectItemCaseSensitive(o, "wins");
+    static const char *const names[][2] = {{"first_ms", "untuned_ms"},
+                                           {"second_ms", "tuned_ms"},
+                                           {"pairs", "pairs"},
+                                           {"gain", "gain"},
+                                           {"noise", "noise"}};
+
+    base_hold(cx, &held, free_json, o);
+    *keeps = !cJSON_IsFalse(wins);
+    for (int i = 0; i < BASE_COUNT(names); i++) {
+        const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, names[i][0]);
+
+        if (cJSON_IsNumber(x))
+            cJSON_AddNumberToObject(all, names[i][1], x->valuedouble);
+    }
+    cJSON_AddStringToObject(all, "module", *keeps ? "tuned" : "untuned");
+    if (why)
+        cJSON_AddStringToObject(all, "not_compared", why);
+    base_drop(&held);
+    return tvm_json_text(cx, all);
+}
+
+/* A tuned module that does not win end to end is not used: the job gives the untuned one. */
+static bool finish(tec_context *cx, tvm_runner *r, slot *s, const char *compared, const char *why)
 {
     store_queue_file files[3] = {{.name = "module"}};
+    bool keeps;
+    const char *whole = end_to_end(cx, compared, why, &keeps);
 
-    files[0].data = base_read_file(cx, place(cx, r, s->id, "module.tec"), &files[0].size);
-    set_file(&files[1], "report", tvm_report_json(cx, r->db, s->id, true));
-    set_file(&files[2], "report.html", tvm_report_html(cx, r->db, s->id, true));
+    files[0].data =
+        base_read_file(cx, place(cx, r, s->id, keeps ? "module.tec" : "plain.tec"), &files[0].size);
+    set_file(&files[1], "report", tvm_report_json(cx, r->db, s->id, whole));
+    set_file(&files[2], "report.html", tvm_report_html(cx, r->db, s->id, whole));
     return files[0].data && files[1].data && files[2].data &&
            store_queue_progress(cx, r->db, s->id, s->tried) &&
-           store_queue_end(cx, r->db, s->id, STORE_QUEUE_DONE, NULL, files, BASE_COUNT(files));
+           store_queue_end(cx, r->db,
+                           &(store_queue_end_of){.id = s->id,
+                                                 .owner = r->o.name,
+                                                 .to = STORE_QUEUE_DONE,
+                                                 .files = files,
+                                                 .n = BASE_COUNT(files)});
 }
 
 /* ---- stages ---- */
@@ -289,10 +367,7 @@ static bool begin(tec_context *cx, tvm_runner *r, slot *s)
 /* In this order: silence, a signal, the first error that the child printed, its exit status. */
 static const char *why_it_failed(tec_context *cx, const tvm_runner *r, const slot *s, int status)
 {
-    const char *what = s->stage == LIST   ? "importing"
-                       : s->stage == TUNE ? "tuning"
-                                          : "compiling",
-               *line = first_error(cx, r, s);
+    const char *what = stages[s->stage].doing, *line = first_error(cx, r, s);
 
     if (s->silent)
         return base_format(cx, "%s was ended: nothing was heard of it for %lld seconds", what,
@@ -360,36 +435,81 @@ static bool keep_outcomes(tec_context *cx, tvm_runner *r, slot *s)
 
 /* ---- how a job goes on ---- */
 
-/* What the store, SQLite and the system say. */
-static bool is_full_disk(const char *failure)
+/* What the store, SQLite, PostgreSQL and the system say of troubles that pass, and what the job waits for. */
+static const struct {
+    const char *said, *wait;
+} passing[] = {
+    {"no space left", WAITING "space on the disk"},
+    {"disk is full", WAITING "space on the disk"},
+    {"the record store cannot be reached", WAITING "the record store"},
+    {"another process holds", WAITING "another process"},
+};
+
+/* NULL: the failure stays. */
+static const char *what_it_waits_for(const char *failure)
 {
-    return strcasestr(failure, "no space left") || strstr(failure, "disk is full");
+    for (int i = 0; i < BASE_COUNT(passing); i++)
+        if (strcasestr(failure, passing[i].said))
+            return passing[i].wait;
+    return NULL;
 }
 
-/* A full disk is nobody's mistake: the job is paused until there is room. False with an error. */
+/* A job that waits for what is nobody's mistake is paused until revive. False with an error. */
 static bool end_job(tec_context *cx, tvm_runner *r, slot *s, const char *failure)
 {
-    bool full = !s->asked && is_full_disk(failure), paused = full || (s->asked && !s->cancel);
-    const char *cause = full       ? base_format(cx, NO_SPACE ": %s", failure)
+    const char *wait = s->asked ? NULL : what_it_waits_for(failure);
+    bool paused = wait || (s->asked && !s->cancel);
+    const char *cause = wait       ? base_format(cx, "%s: %s", wait, failure)
                         : paused   ? "on request"
                         : s->asked ? "cancelled"
                                    : failure;
 
     return store_queue_progress(cx, r->db, s->id, s->tried) &&
-           store_queue_end(cx, r->db, s->id, paused ? STORE_QUEUE_PAUSED : STORE_QUEUE_FAILED, cause, NULL,
-                           0);
+           store_queue_end(cx, r->db,
+                           &(store_queue_end_of){.id = s->id,
+                                                 .owner = r->o.name,
+                                                 .to = paused ? STORE_QUEUE_PAUSED : STORE_QUEUE_FAILED,
+                                                 .cause = cause});
 }
 
-/* What becomes of a job whose child has ended. False with an error: the store could not be written. */
+/* Code generation gives equal bytes for equal schedules. */
+static bool is_untuned(tec_context *cx, const tvm_runner *r, const slot *s)
+{
+    size_t n, m;
+    const char *tuned = base_read_file(cx, place(cx, r, s->id, "module.tec"), &n);
+    const char *plain = base_read_file(cx, place(cx, r, s->id, "plain.tec"), &m);
+
+    return tuned && plain && n == m && memcmp(tuned, plain, n) == 0;
+}
+
+static bool next_stage(tec_context *cx, tvm_runner *r, slot *s, stage next)
+{
+    s->stage = next;
+    return begin(cx, r, s);
+}
+
+/* What becomes of a job whose child has ended. A comparison that fails fails no job. False with an error: the store
+ * could not be written. */
 static bool go_on(tec_context *cx, tvm_runner *r, slot *s, int status)
 {
     bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
-    if (well && s->stage == BUILD)
-        return finish(cx, r, s);
-    if (!well || s->asked)
+    if (s->asked || (!well && s->stage != COMPARE))
         return end_job(cx, r, s, s->asked ? "" : why_it_failed(cx, r, s, status));
-    return s->stage == LIST ? keep_kernels(cx, r, s) : keep_outcomes(cx, r, s);
+    switch (s->stage) {
+    case LIST: return keep_kernels(cx, r, s);
+    case TUNE: return keep_outcomes(cx, r, s);
+    case BUILD: return next_stage(cx, r, s, PLAIN);
+    case PLAIN:
+        return is_untuned(cx, r, s) ? finish(cx, r, s, NULL, "no other schedule was adopted")
+                                    : next_stage(cx, r, s, COMPARE);
+    case COMPARE:
+        return well ? finish(cx, r, s, said(cx, r, s), NULL)
+                    : finish(cx, r, s, NULL, why_it_failed(cx, r, s, status));
+    case WAIT:
+    case HELD: break;
+    }
+    return true;
 }
 
 static void tell(tec_context *cx, const tvm_runner *r, int64_t id)
@@ -407,6 +527,25 @@ static void leave(tec_context *cx, tvm_runner *r, slot *s)
     tell(cx, r, s->id);
     clear_folder(cx, r, s->id);
     *s = (slot){.id = 0};
+}
+
+/* Another daemon has the job now. */
+static void abandon(tec_context *cx, tvm_runner *r, slot *s)
+{
+    tvm_child_kill(&s->child);
+    leave(cx, r, s);
+}
+
+/* The lease is renewed three times in its length. False with an error; *held false: the job is another daemon's. */
+static bool keep_lease(tec_context *cx, tvm_runner *r, slot *s, bool *held)
+{
+    *held = true;
+    if (now_ms() - s->renewed < r->o.lease * 1000 / 3)
+        return true;
+    if (!store_queue_renew(cx, r->db, s->id, r->o.name, r->o.lease, held))
+        return false;
+    s->renewed = now_ms();
+    return true;
 }
 
 /* Tries to end a job that is held; whether that could be written. */
@@ -464,13 +603,13 @@ static bool wait_for_others(tec_context *cx, tvm_runner *r, slot *s)
 /* Reads what the child has printed, and goes on when the child has ended. False with an error. */
 static bool watch_child(tec_context *cx, tvm_runner *r, slot *s)
 {
-    int status;
-
     listen_to(cx, r, s);
-    if (tvm_child_ended(&s->child, &status)) {
+    s->over = s->over || tvm_child_ended(&s->child, &s->status);
+    if (s->over) {
         listen_to(cx, r, s);
-        if (!go_on(cx, r, s, status))
+        if (!go_on(cx, r, s, s->status))
             return false;
+        s->over = false;
         if (s->child.pid == 0 && s->stage != WAIT)
             leave(cx, r, s);
         return true;
@@ -488,6 +627,14 @@ static bool watch_child(tec_context *cx, tvm_runner *r, slot *s)
 /* One turn of a job in its slot. False with an error. */
 static bool watch(tec_context *cx, tvm_runner *r, slot *s)
 {
+    bool held;
+
+    if (!keep_lease(cx, r, s, &held))
+        return false;
+    if (!held) {
+        abandon(cx, r, s);
+        return true;
+    }
     if (s->stage == HELD) {
         if (s->looked != time(NULL))
             let_go(r, s);
@@ -495,34 +642,51 @@ static bool watch(tec_context *cx, tvm_runner *r, slot *s)
     }
     if (!hear_wish(cx, r, s))
         return false;
-    return s->child.pid > 0 ? watch_child(cx, r, s) : wait_for_others(cx, r, s);
+    return s->child.pid > 0 || s->over ? watch_child(cx, r, s) : wait_for_others(cx, r, s);
 }
 
-/* Puts the next job of the queue into a free slot and starts its first stage. False with an error. */
+/* Lays out the job that the slot was given, and starts its first stage. False with an error. */
+static bool start(tec_context *cx, tvm_runner *r, slot *s)
+{
+    const store_queued *j = store_queue_get(cx, r->db, s->id);
+
+    if (!j)
+        return false;
+    snprintf(s->name, sizeof s->name, "%s", j->name);
+    tell(cx, r, s->id);
+    return lay_out(cx, r, s) && begin(cx, r, s);
+}
+
+/* Puts the next job of the queue into a free slot. A job that was taken from a store that then went away is taken
+ * again when its lease is over. False with an error. */
 static bool take(tec_context *cx, tvm_runner *r, slot *s)
 {
     int64_t id;
 
-    if (!store_queue_take(cx, r->db, &id))
+    if (now_ms() - r->looked < LOOK_MS)
+        return true;
+    if (!store_queue_take(cx, r->db, r->o.name, r->o.lease, &id))
         return false;
     if (id == 0)
+        r->looked = now_ms();
+    if (id == 0)
         return true;
-    *s = (slot){.id = id};
-    const store_queued *j = store_queue_get(cx, r->db, id);
-    if (!j)
-        return false;
-    snprintf(s->name, sizeof s->name, "%s", j->name);
-    tell(cx, r, id);
-    return lay_out(cx, r, s) && begin(cx, r, s);
+    *s = (slot){.id = id, .renewed = now_ms()};
+    if (start(cx, r, s))
+        return true;
+    if (store_is_away(r->db))
+        *s = (slot){.id = 0};
+    return false;
 }
 
-/* One slot's turn, in a context of its own: an error of one job does not touch the others. */
+/* One slot's turn, in a context of its own: an error of one job does not touch the others. While the store is away
+ * children go on, and the turn is repeated. */
 static bool turn(tvm_runner *r, slot *s)
 {
     tec_context *cx = base_child(r->cx);
     bool ok = s->id ? watch(cx, r, s) : take(cx, r, s);
 
-    if (!ok && s->id)
+    if (!ok && s->id && !store_is_away(r->db))
         hold_job(cx, r, s);
     if (!ok)
         base_adopt(r->cx, cx);
@@ -557,17 +721,19 @@ static bool has_room(const tvm_runner *r)
     return room >= ENOUGH || room >= all / SHARE;
 }
 
-/* Every few seconds: jobs that wait for space are queued again where there is some. */
+/* Every few seconds: jobs of daemons that fell silent are interrupted, so that even jobs that wait for their kernels
+ * go on; jobs that wait for what passes are queued again, while the disk has room. */
 static bool revive(tvm_runner *r)
 {
-    enum { SECONDS = 3 };
+    enum { SECONDS = 2 };
     time_t now = time(NULL);
 
-    if (now - r->revived < SECONDS || !has_room(r))
+    if (now - r->revived < SECONDS)
         return true;
     r->revived = now;
     tec_context *cx = base_child(r->cx);
-    bool ok = store_queue_revive(cx, r->db, NO_SPACE);
+    bool ok =
+        store_queue_recover(cx, r->db, NULL) && (!has_room(r) || store_queue_revive(cx, r->db, WAITING));
     if (!ok)
         base_adopt(r->cx, cx);
     tec_context_free(cx);
@@ -590,14 +756,13 @@ bool tvm_runner_step(tvm_runner *r, int ms)
 tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *o)
 {
     tvm_runner *r = base_new(cx, tvm_runner);
-    int64_t n;
 
     *r = (tvm_runner){.cx = cx, .o = *o};
     if (mkdir(o->work, 0700) != 0 && errno != EEXIST)
         return base_fail(cx, TEC_IO, (base_loc){.file = o->work}, "cannot make the folder: %s",
                          strerror(errno));
     r->db = store_open(cx, o->store, NULL);
-    if (r->db && store_queue_recover(cx, r->db, &n))
+    if (r->db && store_queue_recover(cx, r->db, o->name))
         return r;
     tvm_runner_close(r);
     return NULL;
@@ -605,13 +770,11 @@ tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *o)
 
 void tvm_runner_close(tvm_runner *r)
 {
-    int64_t n;
-
     if (!r)
         return;
     for (int i = 0; i < r->o.at_once; i++)
         tvm_child_kill(&r->slots[i].child);
     if (r->db)
-        store_queue_recover(r->cx, r->db, &n);
+        store_queue_recover(r->cx, r->db, r->o.name);
     store_close(r->db);
 }

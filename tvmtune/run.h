@@ -1,6 +1,6 @@
 /* tvmtune/run.h -- runs the jobs of the queue, each stage in a child process with limits.
  *
- *     tvm_runner *r = tvm_runner_open(cx, &(tvm_runner_options){.store = "tune.db", .work = "work",
+ *     tvm_runner *r = tvm_runner_open(cx, &(tvm_runner_options){.store = "tune.db", .work = "work", .name = "host-1", .lease = 30,
  *         .tec = "/usr/bin/tec", .at_once = 2});
  *     while (!stop) {
  *         tvm_runner_step(r, 50);              // starts, watches and ends children; waits up to 50 ms
@@ -11,8 +11,8 @@
  * The stages of a job: `tec tune --kernels` says which kernels its file has; `tec tune` tunes those that no
  * job has tuned
  * or is tuning; the job waits for those that another job tunes; `tec compile` (or `tec te` for a file of
- * definitions) makes
- * the module. What was asked of a running job (store_queue_ask) is followed within a turn. What these
+ * definitions) makes the module, with the records and without; `tec compare` runs both in turns, and the tuned module
+ * is the job's where it wins. What was asked of a running job (store_queue_ask) is followed within a turn. What these
  * programs import, compile and measure may be hostile: a child that crashes, allocates without end or falls
  * silent fails its own job, with the first line that the child said as the cause. A child dies with the
  * daemon.
@@ -28,7 +28,9 @@
 typedef struct tvm_runner tvm_runner;
 
 typedef struct {
-    const char *store, *work; /* the store's path, and a folder for the files of jobs that run */
+    const char *store, *work; /* the store's path or address, and a folder for the files of jobs that run */
+    const char *name;         /* of this daemon: no other one of the store has it */
+    int64_t lease;            /* seconds after which another daemon takes a job over that is not heard of */
     const char *tec;          /* the program */
     int at_once;              /* jobs; 1 to TVM_AT_ONCE */
     int64_t memory;           /* bytes that each process of a job may allocate; 0: no limit */
@@ -40,7 +42,7 @@ typedef struct {
 
 enum { TVM_AT_ONCE = 64 };
 
-/* Makes every job that a daemon before left as running interrupted. NULL with an error. */
+/* Makes every job that a daemon of this name left as running interrupted. NULL with an error. */
 tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *o);
 /* False with an error in the context: the store could not be written. Nothing is lost: the next step tries
  * again. */

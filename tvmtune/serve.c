@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -20,8 +21,8 @@
 #include "tvmtune/users.h"
 
 typedef struct {
-    const char *state, *tec, *config, *log, *hosts;
-    int64_t port, jobs, memory, patience, quota, keep_days;
+    const char *state, *store, *tec, *config, *log, *hosts;
+    int64_t port, jobs, memory, patience, quota, keep_days, lease;
 } settings;
 
 enum { TURN_MS = 50, QUIET_MS = 1000 };
@@ -94,6 +95,34 @@ static const char *find_token(tec_context *cx, const settings *s)
                                           "the token is shorter than 16 characters");
 }
 
+/* What other daemons of the store know this one by: made at the first start, because a daemon that comes back has to
+ * find its jobs. */
+static const char *find_name(tec_context *cx, const settings *s)
+{
+    enum { DIGITS = 8 };
+    const char *path = in_state(cx, s, "name");
+    struct utsname machine;
+    char token[TVM_TOKEN_SIZE];
+    size_t size;
+
+    if (access(path, F_OK) != 0) {
+        uname(&machine);
+        if (!tvm_new_token(cx, token))
+            return NULL;
+        const char *made = base_format(cx, "%s-%.*s", machine.nodename, DIGITS, token);
+        return base_write_file(cx, path, made, strlen(made)) ? made : NULL;
+    }
+    char *name = base_read_file(cx, path, &size);
+    if (name)
+        name[strcspn(name, "\r\n")] = '\0';
+    return !name || *name ? name : base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "the name is empty");
+}
+
+static const char *find_store(tec_context *cx, const settings *s)
+{
+    return s->store ? s->store : in_state(cx, s, "tune.db");
+}
+
 /* The program `tec` beside this one, unless it was named. */
 static const char *find_tec(tec_context *cx, const settings *s)
 {
@@ -137,7 +166,9 @@ static void say_job(void *user, const store_queued *j)
 /* Runs jobs while the doors are open. The file `port` is there exactly as long as jobs are run. */
 static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool_stop *stop)
 {
-    const tvm_runner_options o = {.store = in_state(cx, s, "tune.db"),
+    const tvm_runner_options o = {.store = find_store(cx, s),
+                                  .name = find_name(cx, s),
+                                  .lease = s->lease,
                                   .work = in_state(cx, s, "work"),
                                   .tec = find_tec(cx, s),
                                   .at_once = (int)s->jobs,
@@ -147,9 +178,10 @@ static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool
                                   .told = strcmp(s->log, "error") ? say_job : NULL};
     const char *port = base_format(cx, "%d\n", tvm_doors_port(doors));
     tec_context *turns = tool_context();
-    tvm_runner *runner = access(o.tec, X_OK) == 0 ? tvm_runner_open(turns, &o)
-                                                  : base_fail(turns, TEC_IO, (base_loc){.file = o.tec},
-                                                              "cannot be run: %s", strerror(errno));
+    tvm_runner *runner = !o.name                    ? NULL
+                         : access(o.tec, X_OK) == 0 ? tvm_runner_open(turns, &o)
+                                                    : base_fail(turns, TEC_IO, (base_loc){.file = o.tec},
+                                                                "cannot be run: %s", strerror(errno));
     bool ok = runner && base_write_file(turns, in_state(cx, s, "port"), port, strlen(port));
 
     if (ok) {
@@ -157,7 +189,7 @@ static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool
         loop(turns, doors, runner, stop);
         unlink(in_state(cx, s, "port"));
     }
-    int status = ok ? TOOL_OK : tool_fail("serve", turns);
+    int status = ok ? TOOL_OK : tool_fail("serve", o.name ? turns : cx);
     tvm_runner_close(runner);
     tec_context_free(turns);
     return status;
@@ -171,7 +203,7 @@ static int serve(tec_context *cx, const settings *s)
     tool_stop *stop =
         token ? tool_stop_watch(cx, "tvmtune serve: stopping; jobs go on when the daemon starts again", NULL)
               : NULL;
-    const tvm_doors_options o = {.store = in_state(cx, s, "tune.db"),
+    const tvm_doors_options o = {.store = find_store(cx, s),
                                  .token = token,
                                  .port = (int)s->port,
                                  .quota = s->quota,
@@ -196,13 +228,19 @@ static int check_and_serve(tec_context *cx, const settings *s)
 /* Options of the file of settings come before those of the command line. */
 int tvm_serve(int argc, char **argv)
 {
-    settings s = {.state = TVM_STATE, .jobs = 1, .memory = 16384, .patience = 600, .log = "error"};
+    settings s = {
+        .state = TVM_STATE, .jobs = 1, .memory = 16384, .patience = 600, .lease = 30, .log = "error"};
     tool_list none = {0};
     const tool_option options[] = {
         {"state", TOOL_TEXT, &s.state, "DIR",
          "where the store, the token and the port are kept (" TVM_STATE ")"},
-        {"port", TOOL_NATURAL, &s.port, "N", "the port on 127.0.0.1; 0 takes a free port (default: 0)"},
-        {"jobs", TOOL_COUNT, &s.jobs, "N", "runs N jobs at the same time, at most 64 (default: 1)"},
+        {"store", TOOL_TEXT, &s.store, "STORE",
+         "the record store: a file, or postgresql://... for daemons that share a queue (DIR/tune.db)"},
+        {"lease", TOOL_COUNT, &s.lease, "S",
+         "seconds after which another daemon of the store takes over the jobs of one that is not heard of "
+         "(30)"},
+        {"port", TOOL_NATURAL, &s.port, "N", "on 127.0.0.1; 0: the system chooses one (0)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N", "jobs that run at once, up to 64 (1)"},
         {"memory", TOOL_NATURAL, &s.memory, "MB",
          "what each process of a job may allocate; 0: no limit (16384)"},
         {"patience", TOOL_COUNT, &s.patience, "S",

@@ -17,7 +17,7 @@ static int64_t run_job(store *s, const store_part *p, int n)
 {
     int64_t id = store_queue_add(cx, s, &(store_queued){.name = "m.onnx", .trials = 8}, "x", 1), taken;
 
-    cr_assert(store_queue_take(cx, s, &taken), "%s", tec_context_error(cx));
+    cr_assert(store_queue_take(cx, s, "here", 60, &taken), "%s", tec_context_error(cx));
     cr_assert(eq(i64, taken, id));
     cr_assert(store_parts_set(cx, s, id, p, n), "%s", tec_context_error(cx));
     return id;
@@ -82,14 +82,14 @@ Test(queue_tasks, count_as_tuned_with_half_the_budget_and_the_same_code_generato
 Test(queue_tasks, are_free_again_when_their_job_stops_but_stay_with_one_that_was_interrupted)
 {
     store *s = open_store("a.db");
-    int64_t one = run_job(s, &a, 1), two = run_job(s, &b, 1), n;
+    int64_t one = run_job(s, &a, 1), two = run_job(s, &b, 1);
     bool done;
 
     claim(s, one, trials(4));
     claim(s, two, trials(4));
     cr_assert(store_queue_ask(cx, s, one, STORE_QUEUE_PAUSE, &done));
     cr_assert(not(done));
-    cr_assert(store_queue_recover(cx, s, &n));
+    cr_assert(store_queue_recover(cx, s, "here"));
     cr_assert(eq(int, (int)store_queue_get(cx, s, one)->state, STORE_QUEUE_PAUSED));
     cr_assert(eq(int, (int)store_queue_get(cx, s, two)->state, STORE_QUEUE_INTERRUPTED));
     cr_assert(eq(str, (char *)look(s, one, trials(4)), "f"));
@@ -100,13 +100,13 @@ Test(queue_tasks, are_free_again_when_their_job_stops_but_stay_with_one_that_was
 Test(queue_tasks, keep_a_cancel_that_came_before_the_end_of_the_daemon)
 {
     store *s = open_store("a.db");
-    int64_t one = run_job(s, &a, 1), n;
+    int64_t one = run_job(s, &a, 1);
     bool done;
 
     cr_assert(store_queue_ask(cx, s, one, STORE_QUEUE_CANCEL, &done));
     cr_assert(store_queue_ask(cx, s, one, STORE_QUEUE_PAUSE, &done));
     cr_assert(eq(int, (int)store_queue_get(cx, s, one)->wish, STORE_QUEUE_CANCEL));
-    cr_assert(store_queue_recover(cx, s, &n));
+    cr_assert(store_queue_recover(cx, s, "here"));
     const store_queued *j = store_queue_get(cx, s, one);
     cr_assert(eq(int, (int)j->state, STORE_QUEUE_FAILED));
     cr_assert(eq(str, (char *)j->cause, "cancelled"));

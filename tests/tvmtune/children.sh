@@ -59,7 +59,7 @@ ends() { # JOB STATE WORDS
     tail -n 1 "$dir/out" | grep -qE "^ +$1 +$2 " || fail "job $1 does not end as $2"
 }
 
-start --jobs 3 --patience 4 --memory 512
+start --jobs 3 --patience 8 --memory 512
 submit 'python3 -c "x = bytearray(100 << 20)"'
 submit 'kill -SEGV $$'
 submit 'echo "file.te:3: error: no such kernel" >&2; exit 1'
@@ -75,7 +75,7 @@ ends 3 failed "file.te:3: error: no such kernel"
 ends 4 failed "tuning ended with status 7 and said nothing"
 ends 5 failed "error: cannot compile"
 ends 6 failed "error: refused memory"
-ends 7 failed "nothing was heard of it for 4 seconds"
+ends 7 failed "nothing was heard of it for 8 seconds"
 ends 8 failed "error: in input.te"
 ends 9 "done" "5 of"
 [ -z "$(ls "$state/work")" ] || fail "files of jobs stay behind: $(ls "$state/work")"

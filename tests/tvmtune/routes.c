@@ -130,7 +130,7 @@ Test(routes, answer_damaged_requests_without_a_failure_of_their_own)
 
     fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
     cr_assert(eq(i64, store_queue_add(cx, s, &(store_queued){.name = "a.te", .user = "ada"}, "def", 3), 1));
-    cr_assert(store_queue_take(cx, s, &running));
+    cr_assert(store_queue_take(cx, s, "here", 60, &running));
     for (int64_t i = often ? strtoll(often, NULL, 10) : 5000; i > 0; i--)
         seen[ask_at_random(s, &seed)]++;
     cr_assert(seen[200] && seen[400] && seen[404] && seen[405]);

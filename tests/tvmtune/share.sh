@@ -121,4 +121,10 @@ assert a and a.keys() == b.keys(), (a, b)
 assert all(abs(x - y) <= 1e-3 * abs(y) + 1e-5 for f in a for x, y in zip(a[f], b[f], strict=True))
 END2
 ask fetch 5 --file report -o "$dir/5.json"
+python3 - "$dir/5.json" <<'END2' || fail "the report does not say which module is the job's"
+import json, sys
+whole = json.load(open(sys.argv[1]))["end_to_end"]
+assert ("gain" in whole) != ("not_compared" in whole), whole
+assert (whole["module"] == "tuned") == ("gain" not in whole or whole["gain"] > max(whole["noise"], 0.01)), whole
+END2
 python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["kernels"]) == int(sys.argv[2])' "$dir/5.json" "$n" || fail "a kernel is missing in the report"

@@ -1,0 +1,216 @@
+/* tools/compare.c -- `tec compare`: two modules of one model, or of one function, run in turns: whether the second
+ * is faster beyond the noise.
+ *
+ *     A B  B A  A B  B A ...        each pair is one sample of log(a / b)
+ *
+ * Runs in turns meet a change of the machine's speed alike, and the order within a pair changes from pair to pair,
+ * so that whoever comes second has no advantage.
+ */
+#include <stdio.h>
+
+#include "autotune/session.h"
+#include "runtime/module.h"
+#include "tec/runtime.h"
+#include "tools/command.h"
+#include "tools/context.h"
+#include "tools/data.h"
+#include "tools/feed.h"
+
+enum { MOST_PAIRS = 4096, LEAST_PAIRS = 5 };
+
+typedef struct {
+    int64_t threads, seed;
+    double duration;
+    bool json;
+} settings;
+
+/* One of the two modules. */
+typedef struct {
+    tec_module *module;
+    tec_executor *ex; /* of a model */
+    tec_function *f;  /* of a function, with its arguments */
+    tool_feed feed;
+    DLTensor **arg;
+} side;
+
+typedef struct {
+    tec_context *cx;
+    const settings *s;
+    side side[2];
+    double costs[2][MOST_PAIRS];
+    int n;
+    tec_error err;
+} session;
+
+static int fail(session *c)
+{
+    return c->err.status != TEC_OK ? tool_fail_run("compare", &c->err) : tool_fail("compare", c->cx);
+}
+
+/* ---- opening ---- */
+
+static bool fill(session *c, side *x)
+{
+    tool_dims none = {0};
+    const tool_list no_files = {0};
+
+    return tool_feed_files(&x->feed, &no_files) && tool_feed_dims(&x->feed, &none) &&
+           tool_feed_rest(&x->feed, c->s->seed);
+}
+
+static bool open_graph(session *c, side *x, const tec_run_options *o)
+{
+    x->feed = tool_feed_graph(c->cx, &rt_module_describe(x->module)->graphs[0]);
+    x->ex = fill(c, x) ? tec_executor_new(x->module, tec_module_graph_name(x->module, 0), o, &c->err) : NULL;
+    for (int i = 0; x->ex && i < x->feed.n; i++)
+        if (!tec_executor_set_input(x->ex, i, x->feed.port[i].tensor, &c->err))
+            return false;
+    return x->ex;
+}
+
+static bool open_function(session *c, side *x, const tec_run_options *o)
+{
+    x->feed = tool_feed_function(c->cx, &rt_module_describe(x->module)->functions[0]);
+    x->f =
+        fill(c, x) ? tec_function_new(x->module, tec_module_function_name(x->module, 0), o, &c->err) : NULL;
+    x->arg = base_array(c->cx, DLTensor *, x->feed.n);
+    for (int i = 0; i < x->feed.n; i++)
+        x->arg[i] = x->feed.port[i].tensor;
+    return x->f;
+}
+
+/* The one model of the module, or its one function. */
+static bool open_side(session *c, side *x, const char *path)
+{
+    const tec_run_options o = {.threads = (int)c->s->threads};
+
+    x->module = tec_module_open(path, NULL, &c->err);
+    if (!x->module)
+        return false;
+    int graphs = tec_module_n_graphs(x->module), functions = tec_module_n_functions(x->module);
+    if (rt_module_describe(x->module)->program.n_functions)
+        return base_fail(c->cx, TEC_UNSUPPORTED, (base_loc){.file = path},
+                         "expected a module of a model or of a function, found a program");
+    if (graphs ? graphs > 1 : functions != 1)
+        return base_fail(c->cx, TEC_INVALID, (base_loc){.file = path},
+                         "expected a module with one model or one function, found %d models and %d functions",
+                         graphs, functions);
+    return graphs ? open_graph(c, x, &o) : open_function(c, x, &o);
+}
+
+/* ---- measuring ---- */
+
+/* Seconds of one run; negative: it failed. */
+static double run_once(session *c, int which)
+{
+    side *x = &c->side[which];
+    double start = tec_clock();
+    bool ok = x->ex ? tec_executor_run(x->ex, &c->err) : tec_function_call(x->f, x->arg, x->feed.n, &c->err);
+
+    return ok ? tec_clock() - start : -1;
+}
+
+/* Runs of less than a few microseconds are measured several at a time. */
+static int runs_of_a_sample(session *c)
+{
+    const double least = 50e-6;
+    double one = run_once(c, 0), two = run_once(c, 1), shorter = one < two ? one : two;
+
+    return shorter < 0 ? -1 : shorter >= least ? 1 : (int)(least / (shorter > 1e-8 ? shorter : 1e-8)) + 1;
+}
+
+static double sample(session *c, int which, int runs)
+{
+    double sum = 0;
+
+    for (int i = 0; i < runs; i++) {
+        double cost = run_once(c, which);
+
+        if (cost < 0)
+            return -1;
+        sum += cost;
+    }
+    return sum / runs;
+}
+
+static bool measure(session *c)
+{
+    int runs = run_once(c, 0) < 0 || run_once(c, 1) < 0 ? -1 : runs_of_a_sample(c);
+    double end = tec_clock() + c->s->duration;
+
+    while (runs > 0 && c->n < MOST_PAIRS && (c->n < LEAST_PAIRS || tec_clock() < end)) {
+        for (int k = 0; k < 2; k++) {
+            int which = k ^ (c->n % 2);
+
+            c->costs[which][c->n] = sample(c, which, runs);
+            if (c->costs[which][c->n] < 0)
+                return false;
+        }
+        c->n++;
+    }
+    return runs > 0;
+}
+
+/* ---- what came of it ---- */
+
+/* The times are sorted by store_summarise alone, so the pairs stay pairs. */
+static void print(const session *c, const char *const *paths)
+{
+    double median[2], spread, gain, noise;
+    bool wins = tune_wins(c->costs[0], c->costs[1], c->n, &gain, &noise);
+
+    for (int i = 0; i < 2; i++)
+        store_summarise(c->costs[i], c->n, &median[i], &spread);
+    if (c->s->json)
+        printf(
+            "{\"first_ms\":%.6g,\"second_ms\":%.6g,\"pairs\":%d,\"gain\":%.6g,\"noise\":%.6g,\"wins\":%s}\n",
+            median[0] * 1e3, median[1] * 1e3, c->n, gain, noise, wins ? "true" : "false");
+    else
+        printf("%s: %.4g ms\n%s: %.4g ms\nthe second is %.2f %% %s (noise %.2f %%, %d pairs)%s\n", paths[0],
+               median[0] * 1e3, paths[1], median[1] * 1e3, 100 * (gain < 0 ? -gain : gain),
+               gain < 0 ? "slower" : "faster", 100 * noise, c->n, wins ? ": faster beyond the noise" : "");
+}
+
+static void close_side(side *x)
+{
+    tec_function_free(x->f);
+    tec_executor_free(x->ex);
+    tec_module_free(x->module);
+}
+
+/* The command: opens both modules, measures, prints. */
+int tool_compare(int argc, char **argv)
+{
+    settings s = {.duration = 2, .seed = 1};
+    tool_list files = {0};
+    const tool_option options[] = {
+        {"threads", TOOL_COUNT, &s.threads, "N", "threads to run on (as many as this process may use)"},
+        {"duration", TOOL_DECIMAL, &s.duration, "S", "measures for so many seconds, at least five pairs (2)"},
+        {"seed", TOOL_NUMBER, &s.seed, "N", "of random inputs (1)"},
+        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
+    };
+    const tool_usage usage = {
+        "compare",
+        "FIRST SECOND",
+        "Runs two modules of one model, or of one function, in turns on random numbers, "
+        "and says whether the second is faster beyond the noise.",
+        options,
+        BASE_COUNT(options),
+        2,
+        2};
+    int status = tool_parse(&usage, argc, argv, &files);
+
+    if (status != TOOL_GO_ON)
+        return status;
+    tec_context *cx = tool_context();
+    session *c = base_new(cx, session);
+    *c = (session){.cx = cx, .s = &s};
+    bool ok = open_side(c, &c->side[0], files.at[0]) && open_side(c, &c->side[1], files.at[1]) && measure(c);
+    if (ok)
+        print(c, files.at);
+    status = ok ? TOOL_OK : fail(c);
+    for (int i = 0; i < 2; i++)
+        close_side(&c->side[i]);
+    tec_context_free(cx);
+    return status;
+}
