@@ -201,16 +201,18 @@ static bool adopt_for(tune_session *s, tune_tuned *t)
     return !base_failed(s->cx) && (!news || s->end == TUNE_STOPPED || record_winner(&c));
 }
 
-/* What this job has adopted already, before it was interrupted or in an earlier call. */
+/* What this job has adopted already, before it was interrupted or in an earlier call. A job of an earlier version
+ * did not keep both times of a comparison: then neither is known. */
 static bool recall(tune_session *s, tune_tuned *t)
 {
+    const double *told = s->told[t - s->task];
     const store_record *r = adopted_before(s, t);
     bool done = s->adopted == s->n_trials || (r && base_same(r->job, s->o.job) && r->trial == s->n_trials);
 
     if (!done)
         return false;
-    t->state.before = t->state.first;
-    t->state.after = r ? r->median : t->state.first;
+    t->state.before = told[0];
+    t->state.after = told[1];
     t->state.adopted = r && strcmp(r->trace, t->task->default_trace) != 0;
     return true;
 }

@@ -4,6 +4,7 @@
 #include "autotune/run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +15,40 @@
 
 enum { PROGRESS_VERSION = 1 };
 
+/* Both times of a task come from one comparison, so they are kept together: the times of single records were
+ * measured in other minutes. */
+static void add_times(tec_context *cx, base_text *t, const tune_session *s)
+{
+    for (int i = 0; i < s->o.n_tasks; i++) {
+        const tune_state *st = &s->task[i].state;
+        bool now = st->before > 0 && isfinite(st->before);
+        double before = now ? st->before : s->told[i][0], after = now ? st->after : s->told[i][1];
+
+        if (before > 0)
+            base_addf(cx, t, "task %d %.17g %.17g\n", i, before, after);
+    }
+}
+
+static void read_times(tune_session *s, const char *text)
+{
+    double before, after;
+    int i;
+
+    for (const char *at = strstr(text, "\ntask "); at; at = strstr(at + 1, "\ntask "))
+        if (sscanf(at, "\ntask %d %lf %lf", &i, &before, &after) == 3 && i >= 0 && i < s->o.n_tasks) {
+            s->told[i][0] = before;
+            s->told[i][1] = after;
+        }
+}
+
 static store_job job_of(tec_context *cx, const tune_session *s, store_job_state state)
 {
-    char *text =
-        base_format(cx, "tec tune %d\nbase %" PRId64 "\nbatch %d\nseconds %.3f\nadopted %" PRId64 "\n",
-                    PROGRESS_VERSION, s->base, s->batch, tune_session_seconds(s), s->adopted);
+    base_text t = {0};
 
+    base_addf(cx, &t, "tec tune %d\nbase %" PRId64 "\nbatch %d\nseconds %.3f\nadopted %" PRId64 "\n",
+              PROGRESS_VERSION, s->base, s->batch, tune_session_seconds(s), s->adopted);
+    add_times(cx, &t, s);
+    const char *text = base_text_str(cx, &t);
     return (store_job){.name = s->o.job,
                        .arguments = s->o.arguments,
                        .seed = s->o.seed,
@@ -35,8 +64,10 @@ static bool read_progress(tune_session *s, const store_job *job)
 
     if (sscanf(text, "tec tune %d\nbase %" SCNd64 "\nbatch %d\nseconds %lf\nadopted %" SCNd64, &version,
                &s->base, &s->batch, &s->earlier, &s->adopted) == 5 &&
-        version == PROGRESS_VERSION && s->batch >= 1 && s->batch <= TUNE_MAX_BATCH)
+        version == PROGRESS_VERSION && s->batch >= 1 && s->batch <= TUNE_MAX_BATCH) {
+        read_times(s, text);
         return true;
+    }
     return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
                      "the progress of job '%s' was not written by this version of tec", s->o.job);
 }

@@ -144,6 +144,7 @@ tune_session *tune_session_new(tec_context *cx, const tune_options *o)
     s->o.model = o->model ? o->model : "rank";
     s->task = base_array(cx, tune_tuned, o->n_tasks);
     s->curve = base_array(cx, tune_curve, o->n_tasks);
+    s->told = base_alloc_array(cx, (size_t)o->n_tasks, sizeof *s->told);
     if (start(s))
         return s;
     tune_session_close(s);

@@ -137,13 +137,30 @@ struct store_cursor {
     store_numbers numbers;
 };
 
+/* The tables that the conditions of q need. */
+static void add_tables(tec_context *cx, base_text *sql, const store_query *q)
+{
+    base_add(cx, sql, " FROM records r");
+    if (q->exact_key || q->anchor_key || q->family)
+        base_add(cx, sql, " JOIN workloads w ON w.id = r.workload");
+    if (q->target || q->n_targets)
+        base_add(cx, sql, " JOIN targets t ON t.id = r.target");
+    if (q->device)
+        base_add(cx, sql, " JOIN devices d ON d.id = r.device");
+}
+
+/* Without a head, `what` may name all tables. */
 store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, const char *head,
                            const char *what, const char *tail)
 {
     base_mark mark = base_arena_mark(cx);
     base_text sql = {0};
 
-    base_addf(cx, &sql, "%sSELECT %s" STORE_TABLES, head, what);
+    base_addf(cx, &sql, "%sSELECT %s", head, what);
+    if (*head)
+        add_tables(cx, &sql, q);
+    else
+        base_add(cx, &sql, STORE_TABLES);
     add_where(cx, &sql, q);
     base_add(cx, &sql, tail);
     store_stmt st = store_statement(cx, s, base_text_str(cx, &sql));
@@ -243,7 +260,7 @@ int64_t store_count(tec_context *cx, store *s, const store_query *q)
 
     if (!store_usable(cx, s))
         return -1;
-    store_stmt st = store_select(cx, s, q ? q : &all, "COUNT(*)", "");
+    store_stmt st = store_select_in(cx, s, q ? q : &all, "SELECT n FROM (", "COUNT(*) AS n", ") c");
     int64_t n = store_step(&st) == 1 ? store_int(&st, 0) : -1;
     store_finish(&st);
     return n;

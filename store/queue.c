@@ -278,7 +278,7 @@ int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const 
  * not go on end. Owner NULL: those whose lease is over. */
 static bool interrupt(tec_context *cx, store *s, const char *owner)
 {
-    const char *which = owner ? "(owner = ? OR owner = '')" : base_format(cx, "lease < %s", s->engine->now);
+    const char *which = owner ? "(?1 = '' OR owner = ?1 OR owner = '')" : base_format(cx, "lease < %s", s->engine->now);
     store_stmt st = store_statement(
         cx, s,
         base_format(

@@ -92,7 +92,7 @@ typedef struct {
 } store_queue_end_of;
 bool store_queue_end(tec_context *cx, store *s, const store_queue_end_of *e);
 /* Every job that this daemon left as running becomes interrupted, or what was asked of it; owner NULL: those of
- * any daemon whose lease is over. */
+ * any daemon whose lease is over; owner "": all, where this daemon is the only one of the store. */
 bool store_queue_recover(tec_context *cx, store *s, const char *owner);
 /* A file of the job; NULL with an error where the job has none of this name. */
 const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *name, size_t *size);

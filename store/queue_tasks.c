@@ -266,11 +266,12 @@ const store_device_use *store_device_uses(tec_context *cx, store *s, int *n)
     *n = 0;
     if (!store_usable(cx, s))
         return NULL;
-    store_stmt st =
-        store_statement(cx, s,
-                        "SELECT d.name, d.text, COUNT(*), COUNT(CASE WHEN r.status <> 'ok' THEN 1 END), "
-                        "MAX(r.time) FROM records r JOIN "
-                        "devices d ON d.id = r.device GROUP BY d.id ORDER BY d.name, d.id LIMIT 1000");
+    store_stmt st = store_statement(cx, s,
+                                    "SELECT d.name, d.text, g.n, g.failed, g.last FROM (SELECT device, "
+                                    "COUNT(*) AS n, COUNT(CASE WHEN status <> "
+                                    "'ok' THEN 1 END) AS failed, MAX(time) AS last FROM records GROUP BY "
+                                    "device) g JOIN devices d ON d.id = "
+                                    "g.device ORDER BY d.name, d.id LIMIT 1000");
     while ((got = store_step(&st)) == 1 && *n < MOST)
         all[(*n)++] = (store_device_use){.name = base_strdup(cx, store_text(&st, 0)),
                                          .text = base_strdup(cx, store_text(&st, 1)),

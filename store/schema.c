@@ -102,14 +102,17 @@ static const char *const back_from_5[] = {
     NULL,
 };
 
-/* Which daemon runs a job, and until when that holds (seconds since 1970). */
+/* Which daemon runs a job, and until when that holds (seconds since 1970); what devices did, without reading all
+ * records. */
 static const char *const version_6[] = {
     "ALTER TABLE queue ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE queue ADD COLUMN lease INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX records_device ON records (device, status, time)",
     NULL,
 };
 
 static const char *const back_from_6[] = {
+    "DROP INDEX records_device",
     "ALTER TABLE queue DROP COLUMN lease",
     "ALTER TABLE queue DROP COLUMN owner",
     NULL,

@@ -762,7 +762,7 @@ tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *o)
         return base_fail(cx, TEC_IO, (base_loc){.file = o->work}, "cannot make the folder: %s",
                          strerror(errno));
     r->db = store_open(cx, o->store, NULL);
-    if (r->db && store_queue_recover(cx, r->db, o->name))
+    if (r->db && store_queue_recover(cx, r->db, o->alone ? "" : o->name))
         return r;
     tvm_runner_close(r);
     return NULL;

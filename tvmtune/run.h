@@ -30,6 +30,7 @@ typedef struct tvm_runner tvm_runner;
 typedef struct {
     const char *store, *work; /* the store's path or address, and a folder for the files of jobs that run */
     const char *name;         /* of this daemon: no other one of the store has it */
+    bool alone;               /* no other daemon has this store: whatever runs there was left behind */
     int64_t lease;            /* seconds after which another daemon takes a job over that is not heard of */
     const char *tec;          /* the program */
     int at_once;              /* jobs; 1 to TVM_AT_ONCE */

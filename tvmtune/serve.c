@@ -168,6 +168,7 @@ static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool
 {
     const tvm_runner_options o = {.store = find_store(cx, s),
                                   .name = find_name(cx, s),
+                                  .alone = !s->store,
                                   .lease = s->lease,
                                   .work = in_state(cx, s, "work"),
                                   .tec = find_tec(cx, s),

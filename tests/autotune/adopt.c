@@ -121,6 +121,22 @@ Test(adopt, does_so_once)
     tune_session_close(s);
 }
 
+Test(adopt, tells_the_times_of_its_comparison_again)
+{
+    fake.advantage = 0.3;
+    fake.noise = 0.05;
+    tune_session *s = tune(40);
+    const tune_state first = *tune_session_task(s, 0);
+    tune_session_close(s);
+    fake.noise = 0.2; /* the machine is another one now */
+    s = tune(40);
+    const tune_state *again = tune_session_task(s, 0);
+
+    cr_expect_eq(again->before, first.before, "%.17g, then %.17g", first.before, again->before);
+    cr_expect_eq(again->after, first.after, "%.17g, then %.17g", first.after, again->after);
+    tune_session_close(s);
+}
+
 Test(adopt, holds_a_later_winner_against_the_one_before)
 {
     fake.advantage = 0.3;

@@ -44,7 +44,7 @@ echo 'def f(A: f32[4]) {' >"$dir/f.te"
 # the file of settings: named when wrong, overruled by the command line
 printf '# settings\nquota = 1\njbos = 2\n' >"$dir/wrong.conf"
 timeout 10 "$tvmtune" serve --state "$state" --config "$dir/wrong.conf" >"$dir/out" 2>&1 && fail "a wrong setting is taken"
-grep -q "wrong.conf:3: error: there is no setting 'jbos'; there are state, port" "$dir/out" || fail "a wrong setting is not named"
+grep -q "wrong.conf:3: error: there is no setting 'jbos'; there are state, store" "$dir/out" || fail "a wrong setting is not named"
 printf 'quota = 1\nquota = 2\n' >"$dir/wrong.conf"
 timeout 10 "$tvmtune" serve --state "$state" --config "$dir/wrong.conf" >"$dir/out" 2>&1 && fail "a setting is taken twice"
 grep -q "wrong.conf:2: error: the setting 'quota' stands here a second time" "$dir/out" || fail "a second value is not named"
