@@ -1,8 +1,8 @@
-/* tvmtune/ask.c -- the commands that talk to the daemon. Each is one request; `watch` asks again until the
- * job is over. */
+/* tvmtune/ask.c -- the commands that talk to the daemon. Each is one request; `watch` listens to
+ * the event stream until the job is over. */
 #include <cjson/cJSON.h>
-#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/guard.h"
@@ -242,48 +242,74 @@ int tvm_list(int argc, char **argv)
     return run_command(&s, &usage, argc, argv, list);
 }
 
-/* One look at the job; prints it where it has changed. -1: it goes on. */
-static int look(session *s, const char *path, char *last, size_t room)
-{
-    tvm_reply r;
-    base_held held;
+typedef struct {
+    session *s;
+    const char *job; /* its number */
+    char last[128];
+    int status; /* -1: it goes on */
+} watcher;
 
-    if (!ask(s, "GET", path, &r))
-        return TOOL_FAILED;
-    cJSON *o = cJSON_Parse(r.data);
-    base_hold(s->cx, &held, free_json, o);
+/* The job as the daemon says it; printed where it has changed. */
+static void look(watcher *w, const char *json)
+{
+    base_held held;
+    cJSON *o = cJSON_Parse(json);
+
+    base_hold(w->s->cx, &held, free_json, o);
     const char *state = text_of(o, "state"),
-               *now = base_format(s->cx, "%s %lld", state, number_of(o, "tried"));
-    if (strcmp(now, last) != 0)
-        print_answer(s, &r);
+               *now = base_format(w->s->cx, "%s %lld", state, number_of(o, "tried"));
+    if (strcmp(now, w->last) != 0)
+        print_answer(w->s, &(tvm_reply){.status = 200, .data = json, .size = strlen(json)});
     fflush(stdout);
-    snprintf(last, room, "%s", now);
-    int status = strcmp(state, "done") == 0                                     ? TOOL_OK
-                 : strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED
-                                                                                : -1;
+    snprintf(w->last, sizeof w->last, "%s", now);
+    w->status = strcmp(state, "done") == 0                                     ? TOOL_OK
+                : strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED
+                                                                               : -1;
     base_drop(&held);
-    return status;
 }
 
-/* Looks again five times a second; each look has a context of its own, so that memory does not grow. */
+/* An event of another job tells nothing. */
+static bool is_of(const watcher *w, const char *json)
+{
+    cJSON *o = cJSON_Parse(json);
+    bool is = o && number_of(o, "id") == atoll(w->job);
+
+    cJSON_Delete(o);
+    return is;
+}
+
+/* Each event has a context of its own, so that memory does not grow. */
+static bool take_event(void *user, const char *event, const char *data)
+{
+    watcher *w = user;
+    tec_context *all = w->s->cx;
+
+    if (strcmp(event, "gone") == 0 && atoll(data) == atoll(w->job)) {
+        base_fail(all, TEC_INVALID, (base_loc){0}, "job %s was removed", w->job);
+        w->status = TOOL_FAILED;
+    } else if (strcmp(event, "job") == 0 && is_of(w, data)) {
+        w->s->cx = base_child(all);
+        look(w, data);
+        base_adopt(all, w->s->cx);
+        tec_context_free(w->s->cx);
+        w->s->cx = all;
+    }
+    return w->status < 0;
+}
+
+/* Asks once, because the daemon says no event of a job that is not there, then listens. */
 static int watch(session *s)
 {
-    enum { LOOK_MS = 200 };
+    watcher w = {.s = s, .job = s->words.at[0], .status = -1};
     const char *path = job_path(s, "");
-    tec_context *all = s->cx;
-    char last[128] = "";
-    int status = path ? -1 : TOOL_FAILED;
+    tvm_reply r;
 
-    while (status < 0) {
-        s->cx = base_child(all);
-        status = look(s, path, last, sizeof last);
-        base_adopt(all, s->cx);
-        tec_context_free(s->cx);
-        if (status < 0)
-            poll(NULL, 0, LOOK_MS);
-    }
-    s->cx = all;
-    return status;
+    if (!path || !ask(s, "GET", path, &r))
+        return TOOL_FAILED;
+    look(&w, r.data);
+    if (w.status < 0 && !tvm_listen(s->cx, &s->daemon, take_event, &w))
+        return TOOL_FAILED;
+    return w.status;
 }
 
 /* Its exit status says how the job ended, for scripts. */

@@ -97,9 +97,7 @@ static void close_socket(void *fd)
     close((int)(intptr_t)fd);
 }
 
-/* A daemon that refuses at its door may stop reading: its answer counts then, not our failure to send. */
-static bool exchange(tec_context *cx, int fd, const tvm_daemon *d, const char *head, const void *body,
-                     size_t size, tvm_reply *out)
+static bool dial(tec_context *cx, int fd, const tvm_daemon *d)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)d->port),
@@ -108,8 +106,15 @@ static bool exchange(tec_context *cx, int fd, const tvm_daemon *d, const char *h
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
-        return fail(cx, d, "cannot reach");
+    return connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || fail(cx, d, "cannot reach");
+}
+
+/* A daemon that refuses at its door may stop reading: its answer counts then, not our failure to send. */
+static bool exchange(tec_context *cx, int fd, const tvm_daemon *d, const char *head, const void *body,
+                     size_t size, tvm_reply *out)
+{
+    if (!dial(cx, fd, d))
+        return false;
     bool sent = send_all(fd, head, strlen(head)) && send_all(fd, body, size);
     if (receive(cx, fd, out))
         return true;
@@ -133,6 +138,86 @@ bool tvm_ask(tec_context *cx, const tvm_daemon *d, const char *method, const cha
         return fail(cx, d, "no socket for");
     base_hold(cx, &held, close_socket, (void *)(intptr_t)fd);
     bool ok = exchange(cx, fd, d, head, body ? body : "", size, out);
+    base_drop(&held);
+    return ok;
+}
+
+/* ---- the event stream ---- */
+
+typedef struct {
+    tec_context *cx;
+    const tvm_daemon *daemon;
+    FILE *from;
+    char *line; /* of getline */
+    size_t room;
+} stream;
+
+static void close_stream(void *of)
+{
+    stream *s = of;
+
+    if (s->from)
+        fclose(s->from);
+    free(s->line);
+}
+
+/* The next line without its end; false at the end of the stream. */
+static bool next_line(stream *s)
+{
+    errno = 0;
+    if (getline(&s->line, &s->room, s->from) <= 0)
+        return false;
+    s->line[strcspn(s->line, "\r\n")] = '\0';
+    return true;
+}
+
+/* The status line and the headers. */
+static bool read_head(stream *s)
+{
+    int status = 0;
+
+    if (!next_line(s) || sscanf(s->line, "HTTP/1.%*d %d", &status) != 1)
+        return fail(s->cx, s->daemon, "no answer from");
+    while (*s->line)
+        if (!next_line(s))
+            return fail(s->cx, s->daemon, "no answer from");
+    return status == 200 ||
+           base_fail(s->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses its events: status %d", status);
+}
+
+/* An event is a line with its name and a line with its data. Between events there are empty lines and comments. */
+static bool read_events(stream *s, tvm_take_event *take, void *user)
+{
+    char event[32] = "";
+
+    while (next_line(s)) {
+        if (base_starts_with(s->line, "event: "))
+            snprintf(event, sizeof event, "%s", s->line + strlen("event: "));
+        if (base_starts_with(s->line, "data: ") && !take(user, event, s->line + strlen("data: ")))
+            return true;
+    }
+    return fail(s->cx, s->daemon, "no more events from");
+}
+
+/* By HTTP/1.0, in which a stream has no chunks. */
+bool tvm_listen(tec_context *cx, const tvm_daemon *d, tvm_take_event *take, void *user)
+{
+    const char *head =
+        base_format(cx, "GET /v1/events HTTP/1.0\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n",
+                    d->port, d->token);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    stream s = {.cx = cx, .daemon = d, .from = fd < 0 ? NULL : fdopen(fd, "r")};
+    base_held held;
+
+    if (!s.from) {
+        fail(cx, d, "no socket for");
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    base_hold(cx, &held, close_stream, &s);
+    bool ok = dial(cx, fd, d) && (send_all(fd, head, strlen(head)) || fail(cx, d, "cannot send to")) &&
+              read_head(&s) && read_events(&s, take, user);
     base_drop(&held);
     return ok;
 }
