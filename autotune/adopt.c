@@ -201,6 +201,38 @@ static bool adopt_for(tune_session *s, tune_tuned *t)
     return !base_failed(s->cx) && (!news || s->end == TUNE_STOPPED || record_winner(&c));
 }
 
+/* One schedule of an earlier code generator. False with an error. */
+static bool remeasure(tune_session *s, tune_tuned *t, const store_record *old)
+{
+    const tune_sample best = {.trace = old->trace};
+    contest c = {.s = s, .t = t, .standing = {.trace = t->task->default_trace}};
+
+    c.standing.result.status = STORE_RUN_ERROR;
+    if (!challenge(&c, &best))
+        return false;
+    s->n_stale++;
+    s->n_kept += c.won;
+    return c.standing.result.status != STORE_OK || tune_is_stopped(s) || record_winner(&c);
+}
+
+bool tune_remeasure(tune_session *s)
+{
+    for (int i = 0; i < s->o.n_tasks && !tune_is_replay(s) && !tune_is_stopped(s); i++) {
+        const store_record *old = adopted_before(s, &s->task[i]);
+
+        if (old && strcmp(old->codegen, tec_version()) != 0 &&
+            strcmp(old->trace, s->task[i].task->default_trace) != 0 && !remeasure(s, &s->task[i], old))
+            return false;
+    }
+    return !base_failed(s->cx);
+}
+
+int tune_session_remeasured(const tune_session *s, int *kept)
+{
+    *kept = s->n_kept;
+    return s->n_stale;
+}
+
 /* What this job has adopted already, before it was interrupted or in an earlier call. A job of an earlier version
  * did not keep both times of a comparison: then neither is known. */
 static bool recall(tune_session *s, tune_tuned *t)

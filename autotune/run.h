@@ -68,6 +68,7 @@ struct tune_session {
     int64_t recorded;                         /* trials of the job that were there when this session began */
     int64_t base;                             /* id of the last record that was there when the job began */
     int64_t adopted;                          /* trials when the job adopted last; -1: never */
+    int n_stale, n_kept;                      /* see tune_remeasure */
     double (*told)[2];                        /* of each task: before and after, as an earlier session found */
     int batch;
     double earlier, started; /* seconds of earlier sessions; the clock */

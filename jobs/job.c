@@ -208,7 +208,12 @@ static tune_session *open_session(job *j, tune_measurer *m)
 static tune_end search(job *j, bool compares)
 {
     tune_session *s = j->session;
+    int kept;
 
+    if (compares && !tune_remeasure(s))
+        return TUNE_FAILED;
+    if (tune_session_remeasured(s, &kept))
+        tell(j, JOB_REMEASURED, s);
     tell(j, JOB_STARTED, s);
     for (bool more = true; more;) {
         more = tune_step(s);

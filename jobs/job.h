@@ -54,12 +54,13 @@ job_tasks job_tasks_of(const job *j);
 store *job_store(const job *j);
 
 typedef enum {
-    JOB_STARTED,   /* the session is there, nothing is measured yet */
-    JOB_RESULT,    /* one more result counts */
-    JOB_BATCH,     /* a batch is over */
-    JOB_COMPARING, /* the search is over: the fastest are compared with what is used without them */
-    JOB_COMPARED,  /* another task was compared */
-    JOB_END        /* all tasks were compared, or the comparison was stopped */
+    JOB_REMEASURED, /* schedules of an earlier code generator were measured again: tune_session_remeasured */
+    JOB_STARTED,    /* the session is there, nothing is measured yet */
+    JOB_RESULT,     /* one more result counts */
+    JOB_BATCH,      /* a batch is over */
+    JOB_COMPARING,  /* the search is over: the fastest are compared with what is used without them */
+    JOB_COMPARED,   /* another task was compared */
+    JOB_END         /* all tasks were compared, or the comparison was stopped */
 } job_event;
 
 typedef struct {

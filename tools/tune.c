@@ -58,6 +58,17 @@ static void print_prior(const tune_session *s)
         fprintf(stderr, "cost model: begins with %s\n", tune_session_prior(s));
 }
 
+static void print_remeasured(const run *x, const tune_session *s)
+{
+    int kept, n = tune_session_remeasured(s, &kept);
+
+    if (x->s->json)
+        printf("{\"event\":\"remeasured\",\"tasks\":%d,\"kept\":%d}\n", n, kept);
+    else
+        fprintf(stderr, "%d schedules of another version of tec were measured again: %d are kept\n", n, kept);
+    fflush(stdout);
+}
+
 /* What happens in the job, shown as lines or as a live display, under the lock of standard error. */
 static void show(void *user, job_event e, const tune_session *s)
 {
@@ -69,6 +80,8 @@ static void show(void *user, job_event e, const tune_session *s)
     /* Where a message has come in between, the display begins anew below it. */
     flockfile(stderr);
     stop(x);
+    if (e == JOB_REMEASURED)
+        print_remeasured(x, s);
     if (e == JOB_STARTED)
         print_prior(s);
     if (e == JOB_COMPARING)

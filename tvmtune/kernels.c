@@ -123,3 +123,27 @@ store_part_report *tvm_read_outcomes(tec_context *cx, const char *text, int *n)
     *n = f.n;
     return f.reports;
 }
+
+typedef struct {
+    int n, kept;
+} remeasured;
+
+static void take_remeasured(tec_context *cx, const cJSON *o, void *user)
+{
+    remeasured *r = user;
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, "tasks"),
+                *kept = cJSON_GetObjectItemCaseSensitive(o, "kept");
+
+    (void)cx;
+    r->n += cJSON_IsNumber(n) ? n->valueint : 0;
+    r->kept += cJSON_IsNumber(kept) ? kept->valueint : 0;
+}
+
+int tvm_read_remeasured(tec_context *cx, const char *text, int *kept)
+{
+    remeasured r = {0};
+
+    read_lines(cx, text, "remeasured", take_remeasured, &r);
+    *kept = r.kept;
+    return r.n;
+}

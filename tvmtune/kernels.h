@@ -17,4 +17,7 @@
 store_part *tvm_read_kernels(tec_context *cx, const char *text, int *n, const char **codegen);
 store_part_report *tvm_read_outcomes(tec_context *cx, const char *text, int *n);
 
+/* How many schedules of an earlier code generator the tuning measured again, and how many of them it kept. */
+int tvm_read_remeasured(tec_context *cx, const char *text, int *kept);
+
 #endif

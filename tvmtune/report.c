@@ -291,7 +291,11 @@ static void add_end_to_end(tec_context *cx, base_text *t, const cJSON *whole)
         add_escaped(cx, t, why);
         base_add(cx, t, ".");
     }
-    base_addf(cx, t, " The module is the %s one.</p>\n", word(whole, "module"));
+    base_addf(cx, t, " The module is the %s one.", word(whole, "module"));
+    if (number(whole, "remeasured") > 0)
+        base_addf(cx, t, " Of %.0f schedules of another version of tec, measured again, %.0f are kept.",
+                  number(whole, "remeasured"), number(whole, "kept"));
+    base_add(cx, t, "</p>\n");
 }
 
 static void add_schedules(tec_context *cx, base_text *t, const cJSON *kernels)

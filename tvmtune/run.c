@@ -45,6 +45,7 @@ typedef struct {
     int64_t seen;        /* bytes of the child's output */
     int64_t tried, told; /* trials, and as the store knows them */
     int64_t earlier;     /* of them, by tuning that is over */
+    int stale, kept;     /* schedules of an earlier code generator: measured again; kept */
     int parts, mine;     /* kernels; of them, those that this job tunes now */
     char codegen[128];
     time_t heard;  /* when the child last said something */
@@ -300,7 +301,8 @@ static void set_file(store_queue_file *f, const char *name, const char *text)
 
 /* What is known of the module end to end, as JSON: `compared` is what the comparison said, `why` why there is none.
  * *keeps: the tuned module is used. */
-static const char *end_to_end(tec_context *cx, const char *compared, const char *why, bool *keeps)
+static const char *end_to_end(tec_context *cx, const slot *s, const char *compared, const char *why,
+                              bool *keeps)
 {
     base_held held;
     cJSON *o = compared ? cJSON_Parse(compared) : NULL, *all = cJSON_CreateObject();
@@ -322,6 +324,10 @@ static const char *end_to_end(tec_context *cx, const char *compared, const char 
     cJSON_AddStringToObject(all, "module", *keeps ? "tuned" : "untuned");
     if (why)
         cJSON_AddStringToObject(all, "not_compared", why);
+    if (s->stale) {
+        cJSON_AddNumberToObject(all, "remeasured", s->stale);
+        cJSON_AddNumberToObject(all, "kept", s->kept);
+    }
     base_drop(&held);
     return tvm_json_text(cx, all);
 }
@@ -331,7 +337,7 @@ static bool finish(tec_context *cx, tvm_runner *r, slot *s, const char *compared
 {
     store_queue_file files[3] = {{.name = "module"}};
     bool keeps;
-    const char *whole = end_to_end(cx, compared, why, &keeps);
+    const char *whole = end_to_end(cx, s, compared, why, &keeps);
 
     files[0].data =
         base_read_file(cx, place(cx, r, s->id, keeps ? "module.tec" : "plain.tec"), &files[0].size);
@@ -429,7 +435,11 @@ static bool keep_outcomes(tec_context *cx, tvm_runner *r, slot *s)
     int n;
     const store_part_report *reports = tvm_read_outcomes(cx, said(cx, r, s), &n);
 
+    int kept;
+
     s->earlier = s->tried;
+    s->stale += tvm_read_remeasured(cx, said(cx, r, s), &kept);
+    s->kept += kept;
     return budget_of(cx, r, s, &b) && store_parts_tuned(cx, r->db, s->id, &b, reports, n) && choose(cx, r, s);
 }
 

@@ -1,4 +1,5 @@
 /* tests/autotune/adopt.c -- which schedule is adopted after tuning. */
+#include "store/sql.h"
 #include "tests/autotune/fake.h"
 
 #include <math.h>
@@ -135,6 +136,44 @@ Test(adopt, tells_the_times_of_its_comparison_again)
     cr_expect_eq(again->before, first.before, "%.17g, then %.17g", first.before, again->before);
     cr_expect_eq(again->after, first.after, "%.17g, then %.17g", first.after, again->after);
     tune_session_close(s);
+}
+
+/* As if another version of tec had adopted it. */
+static void make_stale(void)
+{
+    cr_assert(store_begin(fake.cx, fake.db));
+    bool ok = store_run(fake.cx, fake.db, "UPDATE records SET codegen = 'old' WHERE tuner = 'adopted'");
+    cr_assert(store_end_write(fake.cx, fake.db, ok));
+}
+
+static int remeasure(int *kept)
+{
+    tune_options o = fake_options(1);
+    tune_session *s = tune_session_new(fake.cx, &o);
+
+    cr_assert(s && tune_remeasure(s), "%s", tec_context_error(fake.cx));
+    int n = tune_session_remeasured(s, kept);
+    tune_session_close(s);
+    return n;
+}
+
+Test(adopt, measures_again_what_another_version_adopted)
+{
+    int kept;
+
+    fake.advantage = 0.3;
+    tune_session_close(tune(40));
+    const char *winner = adopted();
+    cr_expect_eq(remeasure(&kept), 0, "nothing is stale");
+    make_stale();
+    cr_expect_eq(remeasure(&kept), 1);
+    cr_expect_eq(kept, 1);
+    cr_expect_str_eq(adopted(), winner);
+    make_stale();
+    fake.advantage = -0.2; /* the new code generator is worse at it */
+    cr_expect_eq(remeasure(&kept), 1);
+    cr_expect_eq(kept, 0);
+    cr_expect_str_eq(adopted(), fake.task[0]->default_trace);
 }
 
 Test(adopt, holds_a_later_winner_against_the_one_before)
