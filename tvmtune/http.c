@@ -5,6 +5,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/guard.h"
 #include "store/queue_users.h"
@@ -12,14 +13,15 @@
 #include "tvmtune/stream.h"
 #include "tvmtune/users.h"
 
-enum { PAIRS = 64 };
+enum { PAIRS = 64, BODIES = 1 << 30 };
 
 struct tvm_doors {
     struct MHD_Daemon *daemon;
     store *db;
     const char *token;
     const char *hosts;
-    int64_t max_body, quota;
+    int64_t max_body, body_seconds, quota;
+    int64_t held; /* bytes of all bodies that are arriving: at most BODIES */
     int port;
     tvm_streams *streams;
 };
@@ -32,6 +34,8 @@ typedef struct {
     const char *why;
     bool admin;
     char user[128];
+    time_t started;
+    tvm_doors *doors;
 } body;
 
 /* ---- the door ---- */
@@ -246,15 +250,24 @@ static enum MHD_Result finish(tvm_doors *d, struct MHD_Connection *c, const char
     return r;
 }
 
+/* Who sends a byte now and then is never idle, so a body as a whole has a time. */
+static bool is_too_slow(const body *b)
+{
+    return time(NULL) - b->started > b->doors->body_seconds;
+}
+
 static bool grow(body *b, size_t n)
 {
     size_t cap = b->cap ? b->cap : 1 << 16;
 
     while (cap < b->n + n)
         cap *= 2;
+    if (b->doors->held + (int64_t)(cap - b->cap) > BODIES)
+        return false;
     char *data = cap == b->cap ? b->data : realloc(b->data, cap);
     if (!data)
         return false;
+    b->doors->held += (int64_t)(cap - b->cap);
     b->data = data;
     b->cap = cap;
     return true;
@@ -272,12 +285,14 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
         *state = b = calloc(1, sizeof *b);
         if (!b)
             return MHD_NO;
+        b->doors = d;
+        b->started = time(NULL);
         b->status = stop_at_door(d, c, method, path, b);
         return b->status ? finish(d, c, method, path, b) : MHD_YES;
     }
     if (*size == 0)
         return finish(d, c, method, path, b);
-    if ((int64_t)(b->n + *size) > d->max_body || !grow(b, *size))
+    if ((int64_t)(b->n + *size) > d->max_body || is_too_slow(b) || !grow(b, *size))
         return MHD_NO;
     memcpy(b->data + b->n, data, *size);
     b->n += *size;
@@ -290,8 +305,10 @@ static void forget(void *user, struct MHD_Connection *c, void **state, enum MHD_
     body *b = *state;
 
     (void)user, (void)c, (void)why;
-    if (b)
+    if (b) {
+        b->doors->held -= (int64_t)b->cap;
         free(b->data);
+    }
     free(b);
     *state = NULL;
 }
@@ -324,6 +341,7 @@ tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *o)
     *d = (tvm_doors){.token = base_strdup(cx, o->token),
                      .hosts = o->hosts ? base_strdup(cx, o->hosts) : NULL,
                      .quota = o->quota,
+                     .body_seconds = o->body_seconds ? o->body_seconds : TVM_BODY_SECONDS,
                      .max_body = o->max_body ? o->max_body : TVM_MAX_BODY};
     d->db = store_open(cx, o->store, NULL);
     d->streams = d->db ? tvm_streams_open(d->db) : NULL;

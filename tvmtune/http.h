@@ -19,15 +19,16 @@
 typedef struct tvm_doors tvm_doors;
 
 typedef struct {
-    const char *store; /* path; needed */
-    const char *token; /* needed */
-    int port;          /* 0: the system chooses one */
-    int64_t max_body;  /* bytes; 0: TVM_MAX_BODY */
-    int64_t quota;     /* jobs of a user that are not over; 0: no limit */
-    const char *hosts; /* further values of Host, between commas; NULL: none */
+    const char *store;    /* path; needed */
+    const char *token;    /* needed */
+    int port;             /* 0: the system chooses one */
+    int64_t max_body;     /* bytes; 0: TVM_MAX_BODY */
+    int64_t body_seconds; /* in which a body must have arrived; 0: TVM_BODY_SECONDS */
+    int64_t quota;        /* jobs of a user that are not over; 0: no limit */
+    const char *hosts;    /* further values of Host, between commas; NULL: none */
 } tvm_doors_options;
 
-enum { TVM_MAX_BODY = 256 << 20, TVM_IDLE_SECONDS = 30, TVM_CONNECTIONS = 400 };
+enum { TVM_MAX_BODY = 256 << 20, TVM_IDLE_SECONDS = 30, TVM_BODY_SECONDS = 300, TVM_CONNECTIONS = 400 };
 
 tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *o);
 int tvm_doors_port(const tvm_doors *d);

@@ -22,7 +22,7 @@
 
 typedef struct {
     const char *state, *store, *tec, *config, *log, *hosts;
-    int64_t port, jobs, memory, patience, quota, keep_days, lease;
+    int64_t port, jobs, memory, patience, quota, keep_days, lease, body_seconds;
 } settings;
 
 enum { TURN_MS = 50, QUIET_MS = 1000 };
@@ -208,6 +208,7 @@ static int serve(tec_context *cx, const settings *s)
                                  .token = token,
                                  .port = (int)s->port,
                                  .quota = s->quota,
+                                 .body_seconds = s->body_seconds,
                                  .hosts = s->hosts};
     tvm_doors *doors = stop ? tvm_doors_open(cx, &o) : NULL;
     int status = doors ? serve_with(cx, s, doors, stop) : tool_fail("serve", cx);
@@ -229,8 +230,13 @@ static int check_and_serve(tec_context *cx, const settings *s)
 /* Options of the file of settings come before those of the command line. */
 int tvm_serve(int argc, char **argv)
 {
-    settings s = {
-        .state = TVM_STATE, .jobs = 1, .memory = 16384, .patience = 600, .lease = 30, .log = "error"};
+    settings s = {.state = TVM_STATE,
+                  .jobs = 1,
+                  .memory = 16384,
+                  .patience = 600,
+                  .lease = 30,
+                  .body_seconds = TVM_BODY_SECONDS,
+                  .log = "error"};
     tool_list none = {0};
     const tool_option options[] = {
         {"state", TOOL_TEXT, &s.state, "DIR",
@@ -250,6 +256,8 @@ int tvm_serve(int argc, char **argv)
          "the most unfinished jobs of one user; 0 is no limit (default: 0)"},
         {"keep-days", TOOL_NATURAL, &s.keep_days, "N",
          "jobs that were over for longer are removed, with their files; 0: never (0)"},
+        {"body-seconds", TOOL_COUNT, &s.body_seconds, "S",
+         "in which the body of a request must have arrived; later the connection is closed (300)"},
         {"hosts", TOOL_TEXT, &s.hosts, "NAMES",
          "further names of this daemon in the header Host, between commas: those of a proxy"},
         {"log", TOOL_CHOICE, &s.log, "error|info",

@@ -18,7 +18,7 @@ timeout 10 "$tvmtune" serve --state "$dir/state" --tec "$dir/tec" --memory 0 >"$
     { echo "doors: a token that others may read is taken"; exit 1; }
 grep -q "others may read the token (mode 644)" "$dir/out" || { cat "$dir/out"; exit 1; }
 rm "$dir/state/token"
-"$tvmtune" serve --state "$dir/state" --tec "$dir/tec" --memory 0 2>"$dir/log" &
+"$tvmtune" serve --state "$dir/state" --tec "$dir/tec" --memory 0 --body-seconds 2 2>"$dir/log" &
 daemon=$!
 for _ in $(seq 100); do
     [ ! -s "$dir/state/port" ] || break
@@ -26,7 +26,7 @@ for _ in $(seq 100); do
 done
 
 python3 - "$dir/state" docs/api.md <<'END2' || { cat "$dir/log"; exit 1; }
-import json, socket, sys
+import json, socket, sys, time
 
 state, page = sys.argv[1:]
 port = int(open(state + "/port").read())
@@ -103,6 +103,26 @@ for text in "\r\n\r\n", "GET\r\n\r\n", "GET /v1/jobs HTTP/1.1\r\n\r\n", "GET /v1
     if 200 <= status < 300:
         print(f"doors: {text!r} is answered with {status}")
         bad = 1
+
+# a body that comes drop by drop: in time, and never
+def drip(pause, what, status):
+    head = f"POST /v1/jobs?name=drip.te HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nContent-Length: 8\r\nConnection: close\r\n\r\n"
+    got = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+        try:
+            s.sendall(head.encode())
+            for i in range(8):
+                s.sendall(b"d")
+                time.sleep(pause)
+            while piece := s.recv(65536):
+                got += piece
+        except OSError:
+            pass
+    expect(status, what, (int(got.split()[1]) if got else 0, b""))
+
+drip(0.01, "a body in pieces", 201)
+drip(0.8, "a body that takes longer than it may", 0)
+expect(200, "the body in pieces was a job", ask("DELETE", "/v1/jobs/3"))
 
 expect(200, "counts", ask(path="/v1/metrics"), b'tvmtune_jobs{state="queued"} 1\ntvmtune_jobs{state="running"} 1\n')
 expect(401, "counts for strangers", ask(path="/v1/metrics", auth=""))

@@ -123,7 +123,7 @@ static int ask_at_random(store *s, uint64_t *seed)
 
 Test(routes, answer_damaged_requests_without_a_failure_of_their_own)
 {
-    const char *given = getenv("TEC_ROUTES_SEED"), *often = getenv("TEC_ROUTES_REQUESTS");
+    const char *given = getenv("TEC_MUTATION_SEED"), *often = getenv("TEC_MUTATIONS");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)getpid();
     int64_t seen[600] = {0}, running;
     store *s = open_store("a.db");
