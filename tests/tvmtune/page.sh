@@ -1,6 +1,6 @@
 #!/bin/bash
 # page -- the page and the events: what is served to whom, under which policy; events of jobs as they change, to those who may see
-# them; names with markup stay text, in the report too. Where chromium is there, a browser goes through the page.
+# them; names with markup stay text, in the report too. tests/full/tvmtune_browser.sh goes through the page with a browser.
 set -eu
 : "${TEC_BUILD_DIR:?}"
 tvmtune=$TEC_BUILD_DIR/tvmtune
@@ -104,7 +104,3 @@ for c in many:
 for path in "/v1/records?search=x", "/v1/devices":
     assert json.loads(ask(path).read()) is not None
 END2
-
-command -v chromium >"$dir/out" || { echo "page: no chromium here (scripts/packages --install browser): the page itself was not run"; exit 0; }
-timeout 120 python3 tests/tvmtune/browser.py "$dir/profile" "http://127.0.0.1:$port/" "$(cat "$state/token")" \
-    "$dir/<img src=x onerror=alert(1)>.te" ${TEC_PICTURES:+"$TEC_PICTURES"} || fail "the browser's walk through the page failed"

@@ -148,7 +148,10 @@ function drawReport(r) {
   at("job").hidden = false;
   at("title").textContent = "Job " + r.job.id + ": " + r.job.name;
   at("total").textContent = r.job.state + ", " + r.total.trials + " trials" +
-    (r.total.after_ms > 0 ? ", end to end " + r.total.before_ms.toPrecision(4) + " ms before, " + r.total.after_ms.toPrecision(4) + " ms after" : "");
+    (r.total.after_ms > 0 ? ", end to end " + r.total.before_ms.toPrecision(4) + " ms before, " + r.total.after_ms.toPrecision(4) + " ms after" : "") +
+    (r.end_to_end ? "; the module is the " + r.end_to_end.module + " one" : "") +
+    (r.end_to_end && r.end_to_end.pairs ? " (in turns: " + r.end_to_end.untuned_ms.toPrecision(4) + " ms untuned, " +
+      r.end_to_end.tuned_ms.toPrecision(4) + " ms tuned)" : "");
   redraw();
   at("errors").replaceChildren(...r.errors.map(e => make("tr", [cell(e.task), cell(e.status), cell(e.kind), figure(e.count, 9), cell(e.example)])));
 }

@@ -117,7 +117,7 @@ def walk(b, url, token, file, pictures):
         b.do("document.getElementById('theme').click()")
         colours.add(b.do("getComputedStyle(document.documentElement).colorScheme"))
         if pictures:
-            b.picture(f"{pictures}/page-{b.do('document.documentElement.dataset.theme')}.png")
+            b.picture(f"{pictures}/tvmtune-{b.do('document.documentElement.dataset.theme')}.png")
     assert colours == {"light", "dark"}, colours
     b.do(f"[...{row}.querySelectorAll('button')].find(x => x.textContent === 'cancel').click()")
     b.until(f"{row}.dataset.state === 'failed'", "the job is not cancelled")
