@@ -233,8 +233,8 @@ int tune_session_remeasured(const tune_session *s, int *kept)
     return s->n_stale;
 }
 
-/* What this job has adopted already, before it was interrupted or in an earlier call. A job of an earlier version
- * did not keep both times of a comparison: then neither is known. */
+/* What this job has adopted already, before it was interrupted or in an earlier call. A job of an earlier
+ * version did not keep both times of a comparison: then neither is known. */
 static bool recall(tune_session *s, tune_tuned *t)
 {
     const double *told = s->told[t - s->task];

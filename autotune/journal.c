@@ -41,6 +41,7 @@ static void read_times(tune_session *s, const char *text)
         }
 }
 
+/* The job with its progress as text: how far the session has come, and the times of each task. */
 static store_job job_of(tec_context *cx, const tune_session *s, store_job_state state)
 {
     base_text t = {0};

@@ -69,7 +69,7 @@ struct tune_session {
     int64_t base;                             /* id of the last record that was there when the job began */
     int64_t adopted;                          /* trials when the job adopted last; -1: never */
     int n_stale, n_kept;                      /* see tune_remeasure */
-    double (*told)[2];                        /* of each task: before and after, as an earlier session found */
+    double (*told)[2]; /* of each task: before and after, as an earlier session found */
     int batch;
     double earlier, started; /* seconds of earlier sessions; the clock */
     store_record *unsaved;

@@ -135,6 +135,7 @@ void tune_session_close(tune_session *s)
     }
 }
 
+/* What was opened is closed again where the start fails. */
 tune_session *tune_session_new(tec_context *cx, const tune_options *o)
 {
     tune_session *s = base_new(cx, tune_session);

@@ -93,8 +93,9 @@ bool tune_step(tune_session *s);
  * those that win. */
 bool tune_adopt(tune_session *s);
 
-/* Before the first batch: schedules that were adopted with another version of the code generator are measured again,
- * in turns with the default schedules. Those that win are kept, of the others the default is adopted. */
+/* Before the first batch: schedules that were adopted with another version of the code generator are
+ * measured again, in turns with the default schedules. Those that win are kept, of the others the default
+ * is adopted. */
 bool tune_remeasure(tune_session *s);
 /* How many schedules tune_remeasure measured, and how many of them were kept. */
 int tune_session_remeasured(const tune_session *s, int *kept);

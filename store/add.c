@@ -210,6 +210,7 @@ static bool insert_all(tec_context *cx, inserter *in, const store_record *record
     return true;
 }
 
+/* Prepares one statement for each table, runs them for each record, and finishes them in any case. */
 bool store_insert(tec_context *cx, store *s, const store_record *records, int n, store_added *added)
 {
     if (!store_run(cx, s, s->engine->one_writer))

@@ -99,6 +99,7 @@ static void check_records(checker *ck)
     end_part(ck, &st, got);
 }
 
+/* Compares the bytes of each cost model with the hash beside them. */
 static void check_models(checker *ck)
 {
     store_stmt st = store_statement(ck->cx, ck->s, "SELECT target, name, version, data, hash FROM models");

@@ -1,5 +1,5 @@
-/* store/engine.h -- inside the room: what a database must do to hold a record store. The tables, the queries
- * and their SQL are the same for all; an engine sends them.
+/* store/engine.h -- inside the room: what a database must do to hold a record store. The tables, the
+ * queries and their SQL are the same for all; an engine sends them.
  *
  *     s->engine->prepare(&st, "SELECT id FROM targets WHERE fingerprint = ?");
  *     s->engine->bind(&st, &(store_value){.kind = STORE_VALUE_TEXT, .text = "cpu"});
@@ -7,8 +7,8 @@
  *         id = s->engine->number(&st, 0);
  *
  * store_sqlite (sqlite.c) is a file; store_postgres (postgres.c) is a server that several machines share.
- * Queries are written in the SQL that both understand; what differs by its nature (the list of parameters, the
- * types of columns) postgres_sql.c translates.
+ * Queries are written in the SQL that both understand; what differs by its nature (the list of parameters,
+ * the types of columns) postgres_sql.c translates.
  *
  * Errors: as those of the store, by the context of the statement or of the call.
  */

@@ -38,7 +38,7 @@ typedef struct {
     decoded *blobs;
 } statement;
 
-static const pg_calls *calls(const statement *q)
+static const store_pg_calls *calls(const statement *q)
 {
     return &q->s->server->call;
 }
@@ -154,7 +154,7 @@ static bool open_cursor(store_stmt *st, statement *q)
     base_arena_release(st->cx, mark);
     if (!q->sql)
         base_no_memory(st->cx, 0);
-    PGresult *declared = pg_send(st->cx, st->s, send_statement, q);
+    PGresult *declared = store_pg_send(st->cx, st->s, send_statement, q);
     if (!declared)
         q->cursor = 0;
     else
@@ -172,10 +172,11 @@ static bool fetch(store_stmt *st, statement *q)
     if (first && st->many && !open_cursor(st, q))
         return false;
     forget_result(q);
-    q->result = pg_send(st->cx, st->s, q->cursor ? send_fetch : send_statement, q);
+    q->result = store_pg_send(st->cx, st->s, q->cursor ? send_fetch : send_statement, q);
     return q->result;
 }
 
+/* The next row of what was fetched, or of the next block of a cursor. */
 static int step(store_stmt *st)
 {
     statement *q = st->handle;
@@ -252,6 +253,7 @@ static double real(store_stmt *st, int column)
     return text ? strtod(text, NULL) : 0;
 }
 
+/* Decodes the text of a blob; the bytes belong to the statement until its next step. */
 static const void *blob(store_stmt *st, int column, size_t *size)
 {
     statement *q = st->handle;
@@ -281,7 +283,7 @@ static int64_t changed(store_stmt *st)
 static bool run(tec_context *cx, store *s, const char *sql)
 {
     base_mark mark = base_arena_mark(cx);
-    bool ok = pg_run(cx, s, store_postgres_sql(cx, sql));
+    bool ok = store_pg_run(cx, s, store_postgres_sql(cx, sql));
 
     base_arena_release(cx, mark);
     return ok;
@@ -289,7 +291,7 @@ static bool run(tec_context *cx, store *s, const char *sql)
 
 static bool begin(tec_context *cx, store *s)
 {
-    s->server->writing = pg_run(cx, s, "BEGIN");
+    s->server->writing = store_pg_run(cx, s, "BEGIN");
     return s->server->writing;
 }
 
@@ -302,7 +304,7 @@ static PGresult *send_commit(struct store_server *server, void *user)
 /* A transaction that failed is rolled back by COMMIT, which the server takes for success. */
 static bool commit(tec_context *cx, store *s)
 {
-    PGresult *got = pg_send(cx, s, send_commit, NULL);
+    PGresult *got = store_pg_send(cx, s, send_commit, NULL);
     bool well = got && strcmp(s->server->call.PQcmdStatus(got), "COMMIT") == 0;
 
     s->server->writing = false;
@@ -365,6 +367,7 @@ static bool migrate(tec_context *cx, store *s)
     return store_end_write(cx, s, ok);
 }
 
+/* Refuses newer versions and stores that should be there; makes or migrates the others. */
 static bool settle(tec_context *cx, store *s, const store_options *o)
 {
     int64_t version = find_version(cx, s);
@@ -394,13 +397,13 @@ static bool open_server(tec_context *cx, store *s, const store_options *o)
     if (o->max_bytes > 0)
         return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
                          "a limit of size is for record stores in files");
-    s->server = pg_connect(cx, s, o);
+    s->server = store_pg_connect(cx, s, o);
     return s->server && settle(cx, s, o);
 }
 
 static void close_server(store *s)
 {
-    pg_close(s->server);
+    store_pg_close(s->server);
     s->server = NULL;
 }
 
@@ -447,7 +450,7 @@ static int64_t bytes(tec_context *cx, store *s)
 /* Others wait meanwhile. */
 static bool shrink(tec_context *cx, store *s)
 {
-    return pg_run(cx, s, "VACUUM FULL records");
+    return store_pg_run(cx, s, "VACUUM FULL records");
 }
 
 /* Pages and links are the server's to hold; a column that is missing is found. */

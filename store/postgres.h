@@ -1,13 +1,13 @@
 /* store/postgres.h -- inside the room: the connection to a server of PostgreSQL.
  *
- *     s->server = pg_connect(cx, s);                      // loads libpq, connects, settles the session
- *     PGresult *got = pg_send(cx, s, send_query, &query); // connects again where the connection was lost
- *     if (!pg_take(cx, s, got))                           // false: an error in the context
- *         return false;
+ *     s->server = store_pg_connect(cx, s, &options); // loads libpq, connects, settles the session
+ *     PGresult *got = store_pg_send(cx, s, send, &query);
+ *     // NULL: an error in the context. A connection that was lost has been made again
+ *     s->server->call.PQclear(got);
  *
- * libpq.so.5 is loaded when the first store on a server is opened: a tec that only uses files needs no libpq.
- * A connection that is lost outside a transaction is made again, for as long as the store waits for other
- * writers; a transaction that was under way fails, and s->away is set.
+ * libpq.so.5 is loaded when the first store on a server is opened: a tec that only uses files needs no
+ * libpq. A connection that is lost outside a transaction is made again, for as long as the store waits for
+ * other writers; a transaction that was under way fails, and s->away is set.
  */
 #ifndef STORE_POSTGRES_H
 #define STORE_POSTGRES_H
@@ -41,10 +41,10 @@ typedef struct {
 #define X(name) __typeof__(&name) name;
     PG_CALLS(X)
 #undef X
-} pg_calls;
+} store_pg_calls;
 
 struct store_server {
-    pg_calls call;
+    store_pg_calls call;
     PGconn *connection;
     bool writing;   /* a transaction is under way: no connection but this one can end it */
     int cursors;    /* that were ever opened: for their names */
@@ -53,16 +53,16 @@ struct store_server {
 };
 
 /* NULL with an error. */
-struct store_server *pg_connect(tec_context *cx, store *s, const store_options *o);
-void pg_close(struct store_server *server);
+struct store_server *store_pg_connect(tec_context *cx, store *s, const store_options *o);
+void store_pg_close(struct store_server *server);
 
 /* Sends by `send` until the server answers; NULL with an error. The caller clears the result. */
-typedef PGresult *pg_sender(struct store_server *server, void *user);
-PGresult *pg_send(tec_context *cx, store *s, pg_sender *send, void *user);
+typedef PGresult *store_pg_sender(struct store_server *server, void *user);
+PGresult *store_pg_send(tec_context *cx, store *s, store_pg_sender *send, void *user);
 /* One or more statements without parameters; whether the server did them. */
-bool pg_run(tec_context *cx, store *s, const char *sql);
+bool store_pg_run(tec_context *cx, store *s, const char *sql);
 /* The result's error in the user's words; always false. */
-bool pg_fail(tec_context *cx, store *s, const PGresult *got);
-bool pg_is_well(const struct store_server *server, const PGresult *got);
+bool store_pg_fail(tec_context *cx, store *s, const PGresult *got);
+bool store_pg_is_well(const struct store_server *server, const PGresult *got);
 
 #endif

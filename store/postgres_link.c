@@ -20,7 +20,7 @@ static bool find_call(tec_context *cx, void *library, const char *name, void *to
 }
 
 /* The library stays loaded: what it uses itself has work to do at the end of the process. */
-static bool load_calls(tec_context *cx, const store *s, pg_calls *call)
+static bool load_calls(tec_context *cx, const store *s, store_pg_calls *call)
 {
     void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
 
@@ -78,7 +78,8 @@ static const struct {
     {"42703", TEC_INVALID, "not a record store of this version"},
 };
 
-bool pg_fail(tec_context *cx, store *s, const PGresult *got)
+/* A lost connection goes before what the server said last. */
+bool store_pg_fail(tec_context *cx, store *s, const PGresult *got)
 {
     const struct store_server *server = s->server;
     base_loc at = {.file = s->path};
@@ -97,7 +98,7 @@ bool pg_fail(tec_context *cx, store *s, const PGresult *got)
     return base_fail(cx, TEC_IO, at, "the server says: %s", said);
 }
 
-bool pg_is_well(const struct store_server *server, const PGresult *got)
+bool store_pg_is_well(const struct store_server *server, const PGresult *got)
 {
     ExecStatusType status = server->call.PQresultStatus(got);
 
@@ -115,7 +116,7 @@ static void nap(void)
 static bool settle_session(struct store_server *server)
 {
     PGresult *got = server->call.PQexec(server->connection, server->settings);
-    bool well = pg_is_well(server, got);
+    bool well = store_pg_is_well(server, got);
 
     server->call.PQclear(got);
     if (!well || !server->held)
@@ -123,7 +124,7 @@ static bool settle_session(struct store_server *server)
     const char *const values[] = {server->held};
     got = server->call.PQexecParams(server->connection, "SELECT pg_advisory_lock(hashtextextended($1, 0))", 1,
                                     NULL, values, NULL, NULL, 0);
-    well = pg_is_well(server, got);
+    well = store_pg_is_well(server, got);
     server->call.PQclear(got);
     return well;
 }
@@ -146,19 +147,19 @@ static bool reach(tec_context *cx, store *s, int most_ms)
 
 /* A call that the loss of the connection interrupts is made anew, but inside a transaction: what the
  * transaction did before is lost with the connection. */
-PGresult *pg_send(tec_context *cx, store *s, pg_sender *send, void *user)
+PGresult *store_pg_send(tec_context *cx, store *s, store_pg_sender *send, void *user)
 {
     struct store_server *server = s->server;
 
     for (int tries = 0; tries < 3; tries++) {
         PGresult *got = send(server, user);
 
-        if (pg_is_well(server, got)) {
+        if (store_pg_is_well(server, got)) {
             s->away = false;
             return got;
         }
         if (server->writing || !is_lost(server)) {
-            pg_fail(cx, s, got);
+            store_pg_fail(cx, s, got);
             server->call.PQclear(got);
             return NULL;
         }
@@ -175,9 +176,9 @@ static PGresult *send_text(struct store_server *server, void *sql)
     return server->call.PQexec(server->connection, sql);
 }
 
-bool pg_run(tec_context *cx, store *s, const char *sql)
+bool store_pg_run(tec_context *cx, store *s, const char *sql)
 {
-    PGresult *got = pg_send(cx, s, send_text, (void *)(uintptr_t)sql);
+    PGresult *got = store_pg_send(cx, s, send_text, (void *)(uintptr_t)sql);
 
     if (got)
         s->server->call.PQclear(got);
@@ -201,6 +202,7 @@ static bool is_on(const struct store_server *server, const char *parameter)
     return value && strcmp(value, "on") == 0;
 }
 
+/* Refuses databases whose texts are not UTF-8, and notes why the server may not be written. */
 static bool check_server(tec_context *cx, store *s, const store_options *o)
 {
     const struct store_server *server = s->server;
@@ -230,10 +232,11 @@ static char *session_settings(tec_context *cx, const store *s, const store_optio
 
 static void close_held(void *server)
 {
-    pg_close(server);
+    store_pg_close(server);
 }
 
-struct store_server *pg_connect(tec_context *cx, store *s, const store_options *o)
+/* What was opened is closed again where a later step fails. */
+struct store_server *store_pg_connect(tec_context *cx, store *s, const store_options *o)
 {
     struct store_server *server = base_calloc(cx, 1, sizeof *server);
     base_held held;
@@ -253,7 +256,7 @@ struct store_server *pg_connect(tec_context *cx, store *s, const store_options *
     return NULL;
 }
 
-void pg_close(struct store_server *server)
+void store_pg_close(struct store_server *server)
 {
     if (!server)
         return;

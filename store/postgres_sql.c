@@ -3,13 +3,14 @@
  *     SELECT key FROM queue WHERE user = ?1 AND name = 'a?'
  *     =>  SELECT key FROM queue WHERE "user" = $1 AND name = 'a?'
  *
- * Statements are written in what SQLite and PostgreSQL both understand. What is left differs in words: types,
- * numbered rows, a column whose name is a keyword of PostgreSQL, the marks of parameters. The translation
- * goes through the text once. At each place where a word begins it looks for the first row of `words` that
- * stands there; texts between quotes stay as they are.
+ * Statements are written in what SQLite and PostgreSQL both understand. What is left differs in words:
+ * types, numbered rows, a column whose name is a keyword of PostgreSQL, the marks of parameters. The
+ * translation goes through the text once. At each place where a word begins it looks for the first row of
+ * `words` that stands there; texts between quotes stay as they are.
  *
- * An index of PostgreSQL holds no text of more than about 2,700 bytes, and the keys of workloads may be longer.
- * So uniqueness of such texts is that of their hashes, and indices for looking them up are hash indices.
+ * An index of PostgreSQL holds no text of more than about 2,700 bytes, and the keys of workloads may be
+ * longer. So uniqueness of such texts is that of their hashes, and indices for looking them up are hash
+ * indices.
  */
 #include <ctype.h>
 #include <string.h>

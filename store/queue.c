@@ -48,6 +48,7 @@ static void *no_job(tec_context *cx, int64_t id)
 
 /* ---- files ---- */
 
+/* Adds the file to the job, or replaces the file of this name. */
 static bool write_file(tec_context *cx, store *s, int64_t id, const store_queue_file *f)
 {
     if (f->size > STORE_MAX_BLOB)
@@ -274,11 +275,12 @@ int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const 
 
 /* ---- running: leases ---- */
 
-/* Jobs that nobody runs any more: a pause or cancel that was asked for is followed now, and claims of jobs that do
- * not go on end. Owner NULL: those whose lease is over. */
+/* Jobs that nobody runs any more: a pause or cancel that was asked for is followed now, and claims of jobs
+ * that do not go on end. Owner NULL: those whose lease is over. */
 static bool interrupt(tec_context *cx, store *s, const char *owner)
 {
-    const char *which = owner ? "(?1 = '' OR owner = ?1 OR owner = '')" : base_format(cx, "lease < %s", s->engine->now);
+    const char *which =
+        owner ? "(?1 = '' OR owner = ?1 OR owner = '')" : base_format(cx, "lease < %s", s->engine->now);
     store_stmt st = store_statement(
         cx, s,
         base_format(
@@ -344,6 +346,7 @@ bool store_queue_take(tec_context *cx, store *s, const char *owner, int64_t seco
     return !any || (store_begin(cx, s) && store_end_write(cx, s, take(cx, s, owner, seconds, id)));
 }
 
+/* One row changes where the job is still this daemon's, none otherwise. */
 bool store_queue_renew(tec_context *cx, store *s, int64_t id, const char *owner, int64_t seconds, bool *held)
 {
     *held = false;

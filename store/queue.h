@@ -5,7 +5,7 @@
  *     int64_t id = store_queue_add(cx, s, &j, model, size);
  *     while (store_queue_take(cx, s, "host-1", 30, &id) && id) {   // queued -> running, for 30 seconds
  *         ...                                                      // store_queue_renew every ten
- *         store_queue_end(cx, s, &(store_queue_end_of){id, "host-1", STORE_QUEUE_DONE, .files = files, .n = n});
+ *         store_queue_end(cx, s, &(store_queue_end_of){id, "host-1", STORE_QUEUE_DONE, .files = f, .n = n});
  *     }
  *
  * The whole state of a job is in the store, and each call is one transaction. Several daemons may share a
@@ -66,8 +66,8 @@ int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const 
 const store_queued *store_queue_get(tec_context *cx, store *s, int64_t id);
 /* All jobs by id; NULL on an error. */
 const store_queued *const *store_queue_all(tec_context *cx, store *s, int *n);
-/* Makes the next job running, by this daemon for so many seconds: interrupted ones first, then by priority, then
- * by id. *id 0: none waits. */
+/* Makes the next job running, by this daemon for so many seconds: interrupted ones first, then by priority,
+ * then by id. *id 0: none waits. */
 bool store_queue_take(tec_context *cx, store *s, const char *owner, int64_t seconds, int64_t *id);
 /* Prolongs the lease of a running job. *held false: the job is no longer this daemon's. */
 bool store_queue_renew(tec_context *cx, store *s, int64_t id, const char *owner, int64_t seconds, bool *held);
@@ -80,8 +80,8 @@ bool store_queue_move(tec_context *cx, store *s, int64_t id, store_queue_state f
  * wish is in the store, so a daemon that is killed forgets none. An error where the job is over. */
 bool store_queue_ask(tec_context *cx, store *s, int64_t id, store_queue_wish wish, bool *done);
 bool store_queue_progress(tec_context *cx, store *s, int64_t id, int64_t tried);
-/* Ends a running job as done, failed or paused, and keeps its files: all of it or nothing. An error where another
- * daemon runs the job. */
+/* Ends a running job as done, failed or paused, and keeps its files: all of it or nothing. An error where
+ * another daemon runs the job. */
 typedef struct {
     int64_t id;
     const char *owner;
@@ -91,8 +91,8 @@ typedef struct {
     int n;
 } store_queue_end_of;
 bool store_queue_end(tec_context *cx, store *s, const store_queue_end_of *e);
-/* Every job that this daemon left as running becomes interrupted, or what was asked of it; owner NULL: those of
- * any daemon whose lease is over; owner "": all, where this daemon is the only one of the store. */
+/* Every job that this daemon left as running becomes interrupted, or what was asked of it; owner NULL:
+ * those of any daemon whose lease is over; owner "": all, where this daemon is the only one of the store. */
 bool store_queue_recover(tec_context *cx, store *s, const char *owner);
 /* A file of the job; NULL with an error where the job has none of this name. */
 const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *name, size_t *size);

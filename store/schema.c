@@ -102,8 +102,8 @@ static const char *const back_from_5[] = {
     NULL,
 };
 
-/* Which daemon runs a job, and until when that holds (seconds since 1970); what devices did, without reading all
- * records. */
+/* Which daemon runs a job, and until when that holds (seconds since 1970); what devices did, without
+ * reading all records. */
 static const char *const version_6[] = {
     "ALTER TABLE queue ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE queue ADD COLUMN lease INTEGER NOT NULL DEFAULT 0",
@@ -261,8 +261,8 @@ static void close_database(void *db)
     sqlite3_close(db);
 }
 
-/* The first column of a query about an empty store in memory: a file that took all steps is what SQLite made of
- * them, so SQLite is asked. NULL with an error. */
+/* The first column of a query about an empty store in memory: a file that took all steps is what SQLite
+ * made of them, so SQLite is asked. NULL with an error. */
 static const base_vec *ask_reference(tec_context *cx, const char *sql)
 {
     store reference = {.engine = &store_sqlite, .path = ":memory:", .pid = getpid()};

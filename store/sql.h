@@ -119,8 +119,8 @@ void store_add_columns(tec_context *cx, base_text *sql);
 /* SELECT `what` of the records of q, and `tail` behind the conditions; parameters of the tail may be bound
  * next. */
 store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail);
-/* The same inside of another query, which begins with `head` and ends with `tail`; `what` names columns of records
- * alone. */
+/* The same inside of another query, which begins with `head` and ends with `tail`; `what` names columns of
+ * records alone. */
 store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, const char *head,
                            const char *what, const char *tail);
 /* A record from a row of "r.id, <all columns>". `numbers` is memory for its costs and shape. NULL, or what is

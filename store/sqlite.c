@@ -1,5 +1,5 @@
-/* store/sqlite.c -- the engine of a store in one file: SQLite's statements behind engine.h. open.c says how the
- * file is opened. */
+/* store/sqlite.c -- the engine of a store in one file: SQLite's statements behind engine.h. open.c says how
+ * the file is opened. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -119,8 +119,8 @@ const store_near *store_nearest(tec_context *cx, store *s, const store_query *q,
 
 /* ---- what was tried ---- */
 
-/* For each pair the row of its first record, because store_decode wants a whole record, with the counts behind
- * the row. */
+/* For each pair the row of its first record, because store_decode wants a whole record, with the counts
+ * behind the row. */
 static store_stmt select_summaries(tec_context *cx, store *s, const store_query *q)
 {
     base_text head = {0};

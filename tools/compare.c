@@ -1,10 +1,10 @@
-/* tools/compare.c -- `tec compare`: two modules of one model, or of one function, run in turns: whether the second
- * is faster beyond the noise.
+/* tools/compare.c -- `tec compare`: two modules of one model, or of one function, run in turns: whether the
+ * second is faster beyond the noise.
  *
  *     A B  B A  A B  B A ...        each pair is one sample of log(a / b)
  *
- * Runs in turns meet a change of the machine's speed alike, and the order within a pair changes from pair to pair,
- * so that whoever comes second has no advantage.
+ * Runs in turns meet a change of the machine's speed alike, and the order within a pair changes from pair
+ * to pair, so that whoever comes second has no advantage.
  */
 #include <stdio.h>
 
@@ -133,6 +133,8 @@ static double sample(session *c, int which, int runs)
     return sum / runs;
 }
 
+/* Pairs until the time is over. Both modules run once before, so that no page is touched for the first
+ * time. */
 static bool measure(session *c)
 {
     int runs = run_once(c, 0) < 0 || run_once(c, 1) < 0 ? -1 : runs_of_a_sample(c);

@@ -185,7 +185,8 @@ static bool read_head(stream *s)
            base_fail(s->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses its events: status %d", status);
 }
 
-/* An event is a line with its name and a line with its data. Between events there are empty lines and comments. */
+/* An event is a line with its name and a line with its data. Between events there are empty lines and
+ * comments. */
 static bool read_events(stream *s, tvm_take_event *take, void *user)
 {
     char event[32] = "";

@@ -256,6 +256,8 @@ static bool is_too_slow(const body *b)
     return time(NULL) - b->started > b->doors->body_seconds;
 }
 
+/* Room for n more bytes: twice as much as before, as far as all bodies together have their share of
+ * memory. */
 static bool grow(body *b, size_t n)
 {
     size_t cap = b->cap ? b->cap : 1 << 16;

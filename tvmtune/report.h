@@ -1,10 +1,11 @@
-/* tvmtune/report.h -- inside the room: what a job has come to, from the store: for each kernel the time before and
- * after, how the best time fell with the trials, the schedule in use, and the errors by kind.
+/* tvmtune/report.h -- inside the room: what a job has come to, from the store: for each kernel the time
+ * before and after, how the best time fell with the trials, the schedule in use, and the errors by kind.
  *
  *     const char *json = tvm_report_json(cx, db, 7, NULL), *page = tvm_report_html(cx, db, 7, NULL);
  *
- * Both can be asked for at any time, also while the job runs. `whole` is for the report of a job that is about to be
- * done: what is known of its module end to end, as JSON (docs/api.md). NULL with an error in the context.
+ * Both can be asked for at any time, also while the job runs. `whole` is for the report of a job that is
+ * about to be done: what is known of its module end to end, as JSON (docs/api.md). NULL with an error in
+ * the context.
  */
 #ifndef TVMTUNE_REPORT_H
 #define TVMTUNE_REPORT_H

@@ -24,9 +24,9 @@
 #include "tvmtune/report.h"
 #include "tvmtune/routes.h"
 
-/* The kernels are listed; those that nobody tuned are tuned; those that other jobs tune are waited for. Then all
- * is compiled with the records and without them, and the two modules run in turns. A job whose state cannot be
- * written is held until it can. */
+/* The kernels are listed; those that nobody tuned are tuned; those that other jobs tune are waited for.
+ * Then all is compiled with the records and without them, and the two modules run in turns. A job whose
+ * state cannot be written is held until it can. */
 typedef enum { LIST, TUNE, WAIT, BUILD, PLAIN, COMPARE, HELD } stage;
 
 static const struct {
@@ -299,8 +299,8 @@ static void set_file(store_queue_file *f, const char *name, const char *text)
     *f = (store_queue_file){name, text, text ? strlen(text) : 0};
 }
 
-/* What is known of the module end to end, as JSON: `compared` is what the comparison said, `why` why there is none.
- * *keeps: the tuned module is used. */
+/* What is known of the module end to end, as JSON: `compared` is what the comparison said, `why` why there
+ * is none. *keeps: the tuned module is used. */
 static const char *end_to_end(tec_context *cx, const slot *s, const char *compared, const char *why,
                               bool *keeps)
 {
@@ -498,8 +498,8 @@ static bool next_stage(tec_context *cx, tvm_runner *r, slot *s, stage next)
     return begin(cx, r, s);
 }
 
-/* What becomes of a job whose child has ended. A comparison that fails fails no job. False with an error: the store
- * could not be written. */
+/* What becomes of a job whose child has ended. A comparison that fails fails no job. False with an error:
+ * the store could not be written. */
 static bool go_on(tec_context *cx, tvm_runner *r, slot *s, int status)
 {
     bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -546,7 +546,8 @@ static void abandon(tec_context *cx, tvm_runner *r, slot *s)
     leave(cx, r, s);
 }
 
-/* The lease is renewed three times in its length. False with an error; *held false: the job is another daemon's. */
+/* The lease is renewed three times in its length. False with an error; *held false: the job is another
+ * daemon's. */
 static bool keep_lease(tec_context *cx, tvm_runner *r, slot *s, bool *held)
 {
     *held = true;
@@ -667,8 +668,8 @@ static bool start(tec_context *cx, tvm_runner *r, slot *s)
     return lay_out(cx, r, s) && begin(cx, r, s);
 }
 
-/* Puts the next job of the queue into a free slot. A job that was taken from a store that then went away is taken
- * again when its lease is over. False with an error. */
+/* Puts the next job of the queue into a free slot. A job that was taken from a store that then went away is
+ * taken again when its lease is over. False with an error. */
 static bool take(tec_context *cx, tvm_runner *r, slot *s)
 {
     int64_t id;
@@ -689,8 +690,8 @@ static bool take(tec_context *cx, tvm_runner *r, slot *s)
     return false;
 }
 
-/* One slot's turn, in a context of its own: an error of one job does not touch the others. While the store is away
- * children go on, and the turn is repeated. */
+/* One slot's turn, in a context of its own: an error of one job does not touch the others. While the store
+ * is away children go on, and the turn is repeated. */
 static bool turn(tvm_runner *r, slot *s)
 {
     tec_context *cx = base_child(r->cx);
@@ -731,8 +732,8 @@ static bool has_room(const tvm_runner *r)
     return room >= ENOUGH || room >= all / SHARE;
 }
 
-/* Every few seconds: jobs of daemons that fell silent are interrupted, so that even jobs that wait for their kernels
- * go on; jobs that wait for what passes are queued again, while the disk has room. */
+/* Every few seconds: jobs of daemons that fell silent are interrupted, so that even jobs that wait for
+ * their kernels go on; jobs that wait for what passes are queued again, while the disk has room. */
 static bool revive(tvm_runner *r)
 {
     enum { SECONDS = 2 };

@@ -1,7 +1,7 @@
 /* tvmtune/run.h -- runs the jobs of the queue, each stage in a child process with limits.
  *
- *     tvm_runner *r = tvm_runner_open(cx, &(tvm_runner_options){.store = "tune.db", .work = "work", .name = "host-1", .lease = 30,
- *         .tec = "/usr/bin/tec", .at_once = 2});
+ *     tvm_runner *r = tvm_runner_open(cx, &(tvm_runner_options){.store = "tune.db", .work = "work",
+ *         .name = "host-1", .lease = 30, .tec = "/usr/bin/tec", .at_once = 2});
  *     while (!stop) {
  *         tvm_runner_step(r, 50);              // starts, watches and ends children; waits up to 50 ms
  *     }
@@ -9,13 +9,12 @@
  *     tvm_runner_close(r);
  *
  * The stages of a job: `tec tune --kernels` says which kernels its file has; `tec tune` tunes those that no
- * job has tuned
- * or is tuning; the job waits for those that another job tunes; `tec compile` (or `tec te` for a file of
- * definitions) makes the module, with the records and without; `tec compare` runs both in turns, and the tuned module
- * is the job's where it wins. What was asked of a running job (store_queue_ask) is followed within a turn. What these
- * programs import, compile and measure may be hostile: a child that crashes, allocates without end or falls
- * silent fails its own job, with the first line that the child said as the cause. A child dies with the
- * daemon.
+ * job has tuned or is tuning; the job waits for those that another job tunes; `tec compile` (or `tec te`
+ * for a file of definitions) makes the module, with the records and without; `tec compare` runs both in
+ * turns, and the tuned module is the job's where it wins. What was asked of a running job (store_queue_ask)
+ * is followed within a turn. What these programs import, compile and measure may be hostile: a child that
+ * crashes, allocates without end or falls silent fails its own job, with the first line that the child said
+ * as the cause. A child dies with the daemon.
  *
  * Lifetime: until it is closed. Errors: of the store, in the context; those of jobs are states of the jobs.
  * Threads: one.

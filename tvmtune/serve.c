@@ -95,8 +95,8 @@ static const char *find_token(tec_context *cx, const settings *s)
                                           "the token is shorter than 16 characters");
 }
 
-/* What other daemons of the store know this one by: made at the first start, because a daemon that comes back has to
- * find its jobs. */
+/* What other daemons of the store know this one by: made at the first start, because a daemon that comes
+ * back has to find its jobs. */
 static const char *find_name(tec_context *cx, const settings *s)
 {
     enum { DIGITS = 8 };

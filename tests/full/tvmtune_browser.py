@@ -17,7 +17,7 @@ class Browser:
             os.dup2(30, 3), os.dup2(31, 4)
 
         self.process = subprocess.Popen(
-            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe",
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe", "--window-size=1100,1150",
              "--user-data-dir=" + profile, "about:blank"],
             preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to), os.close(back)
@@ -112,6 +112,13 @@ def walk(b, url, token, file, pictures):
     for view in "records", "devices", "jobs":
         b.do(f"document.querySelector('button[data-view={view}]').click()")
         b.until(f"!document.getElementById('{view}').hidden", view + " is not shown")
+    # what is done: its kernels with their curves, two schedules side by side
+    b.do("document.querySelector('tr[data-job=\"1\"] button').click()")
+    b.until("document.querySelectorAll('#kernels tr').length === 2", "the kernels of a job that is done are not shown")
+    for i in 1, 2:
+        b.do(f"[...document.querySelectorAll('#kernels input')].find(x => !x.checked).click()")
+        b.until(f"document.querySelectorAll('#compare pre').length === {i}", "no schedule to compare")
+    assert b.do("document.querySelectorAll('#compare .differs').length") > 0, "two schedules do not differ"
     colours = set()
     for theme in "one", "two":
         b.do("document.getElementById('theme').click()")

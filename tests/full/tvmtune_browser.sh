@@ -2,7 +2,7 @@
 # tvmtune_browser -- the daemon's page in headless Chromium, with a real job: door, submit, watch, compare, pause, records, devices,
 # light and dark, cancel; no error in the console, no request to elsewhere. Chromium must be there (scripts/packages --install browser).
 #
-#   TEC_PICTURES=docs tests/full/tvmtune_browser.sh      # also writes the pictures of docs/tuning-daemon.md
+#   TEC_PICTURES=docs/pictures tests/full/tvmtune_browser.sh      # also writes the pictures of docs/tuning-daemon.md
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 tvmtune=$TEC_BUILD_DIR/tvmtune

@@ -52,9 +52,9 @@ static inline void run_on_server(const char *address, const char *sql)
                .path = (char *)(uintptr_t)address,
                .real_path = (char *)(uintptr_t)address};
 
-    cr_assert(pg_connect(cx, &s, &(store_options){0}) != NULL, "%s", tec_context_error(cx));
-    cr_assert(pg_run(cx, &s, sql), "%s", tec_context_error(cx));
-    pg_close(s.server);
+    cr_assert(store_pg_connect(cx, &s, &(store_options){0}) != NULL, "%s", tec_context_error(cx));
+    cr_assert(store_pg_run(cx, &s, sql), "%s", tec_context_error(cx));
+    store_pg_close(s.server);
 }
 
 /* Where the store of this name lies: a file of the folder, or a schema of the server. */
