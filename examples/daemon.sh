@@ -65,12 +65,17 @@ import json, sys
 r = json.load(sys.stdin)
 for k in r["kernels"]:
     print("%8.4f -> %8.4f ms  %4d trials  %s" % (k.get("before_ms", 0), k.get("after_ms", 0), k["trials"], k["task"]))
-print("end to end, sum of kernels: %.4f -> %.4f ms" % (r["total"]["before_ms"], r["total"]["after_ms"]))'
+print("end to end, sum of kernels: %.4f -> %.4f ms" % (r["total"]["before_ms"], r["total"]["after_ms"]))
+print("the daemon measured the whole in turns:", r["end_to_end"])'
 options=()
 for ((i = 1; i <= $#; i++)); do
     case ${!i} in --trials=* | --seconds=* | --priority=*) ;; *) options+=("${!i}") ;; esac
 done
 "$bin/tec" compile "$model" "${options[@]}" -o "$dir/untuned.tec" 2>"$dir/log"
-for m in untuned tuned untuned tuned; do
-    "$bin/tec" run "$dir/$m.tec" 2>&1 | tail -n 1 | sed "s#$dir/##"
+"$bin/tec" run "$dir/tuned.tec" 2>&1 | tail -n 1 | sed "s#$dir/##"
+threads=()
+for option in "${options[@]}"; do
+    case $option in --threads=*) threads=("$option") ;; esac
 done
+say "untuned and tuned in turns"
+"$bin/tec" compare "$dir/untuned.tec" "$dir/tuned.tec" "${threads[@]}" | sed "s#$dir/##"
