@@ -1,12 +1,11 @@
 /* cpu.c -- what this machine's CPU can do: cpuid and xgetbv on x86, the auxiliary vector on Arm.
  *
  * One table for each architecture says where a feature's bit is. On x86 a row also says which registers the
- * operating system must save for it.
+ * operating system must save for it. The compiler asks the same tables what `native` means (targets/native.c).
  */
 #include "runtime/cpu.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -47,6 +46,8 @@ static const feature_row features[] = {
     {"f16c", 1, 0, ECX, 29, SAVE_AVX},
     {"lzcnt", 0x80000001, 0, ECX, 5, SAVE_NONE},
     {"sahf", 0x80000001, 0, ECX, 0, SAVE_NONE},
+    {"xop", 0x80000001, 0, ECX, 11, SAVE_AVX},
+    {"fma4", 0x80000001, 0, ECX, 16, SAVE_AVX},
     {"prfchw", 0x80000001, 0, ECX, 8, SAVE_NONE},
     {"bmi", 7, 0, EBX, 3, SAVE_NONE},
     {"avx2", 7, 0, EBX, 5, SAVE_AVX},
@@ -97,18 +98,33 @@ static bool has_feature(const feature_row *f)
     return (r[f->word] >> f->bit & 1) && (saved_registers() & f->saved) == f->saved;
 }
 
+/* Intel's leaf 4, or AMD's leaf of the same layout: one cache of the core for each subleaf. */
+void rt_cpu_caches(int64_t bytes[3])
+{
+    enum { NO_CACHE = 0, INSTRUCTIONS = 2 };
+    uint32_t a, b, c, d, leaf = 4;
+
+    bytes[0] = bytes[1] = bytes[2] = 0;
+    if (__get_cpuid(0, &a, &b, &c, &d) && c == signature_AMD_ecx &&
+        __get_cpuid_max(0x80000000, NULL) >= 0x8000001d)
+        leaf = 0x8000001d;
+    for (uint32_t i = 0; i < 16 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 31) != NO_CACHE; i++) {
+        int level = a >> 5 & 7;
+        int64_t ways = (b >> 22) + 1, partitions = (b >> 12 & 1023) + 1, line = (b & 4095) + 1;
+
+        if ((a & 31) != INSTRUCTIONS && level >= 1 && level <= 3)
+            bytes[level - 1] = ways * partitions * line * ((int64_t)c + 1);
+    }
+}
+
 const char *rt_cpu_arch(void)
 {
     return "x86_64";
 }
 
-const char *rt_cpu_triple(void)
-{
-    return "x86_64-linux-gnu";
-}
-
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__arm__)
 #include <sys/auxv.h>
+#include <unistd.h>
 
 typedef struct {
     const char *name;
@@ -116,6 +132,7 @@ typedef struct {
     int bit;
 } feature_row;
 
+#if defined(__aarch64__)
 static const feature_row features[] = {
     {"fp-armv8", AT_HWCAP, 0},  {"neon", AT_HWCAP, 1},   {"aes", AT_HWCAP, 3},
     {"sha2", AT_HWCAP, 6},      {"crc", AT_HWCAP, 7},    {"lse", AT_HWCAP, 8},
@@ -123,15 +140,39 @@ static const feature_row features[] = {
     {"dotprod", AT_HWCAP, 20},  {"sve", AT_HWCAP, 22},   {"fp16fml", AT_HWCAP, 23},
     {"sve2", AT_HWCAP2, 1},     {"i8mm", AT_HWCAP2, 13}, {"bf16", AT_HWCAP2, 14},
 };
+#else
+static const feature_row features[] = {
+    {"neon", AT_HWCAP, 12},      {"vfp3", AT_HWCAP, 13},  {"vfp4", AT_HWCAP, 16}, {"fp16", AT_HWCAP, 16},
+    {"hwdiv-arm", AT_HWCAP, 17}, {"hwdiv", AT_HWCAP, 18}, {"crc", AT_HWCAP2, 4},
+};
+#endif
 
 static bool has_feature(const feature_row *f)
 {
     return getauxval(f->which) >> f->bit & 1;
 }
 
+static int64_t cache_bytes(int name)
+{
+    long n = sysconf(name);
+
+    return n > 0 ? n : 0;
+}
+
+void rt_cpu_caches(int64_t bytes[3])
+{
+    bytes[0] = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
+    bytes[1] = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
+    bytes[2] = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
+}
+
 const char *rt_cpu_arch(void)
 {
+#if defined(__aarch64__)
     return "aarch64";
+#else
+    return "armv7";
+#endif
 }
 
 const char *rt_cpu_triple(void)

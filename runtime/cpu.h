@@ -8,6 +8,8 @@
 #ifndef RUNTIME_CPU_H
 #define RUNTIME_CPU_H
 
+#include <stdint.h>
+
 #include "tec/base.h"
 
 typedef enum {
@@ -17,11 +19,13 @@ typedef enum {
 } rt_cpu_answer;
 
 rt_cpu_answer rt_cpu_has(const char *feature);
-const char *rt_cpu_arch(void);   /* "x86_64", "aarch64", "armv7" */
-const char *rt_cpu_triple(void); /* LLVM's name of programs like this one: "armv7-linux-gnueabihf" */
+const char *rt_cpu_arch(void); /* "x86_64", "aarch64", "armv7": names of targets/archs.def */
 
 /* Features that rt_cpu_has knows on this architecture, in a fixed order; NULL past the last. */
 const char *rt_cpu_feature(int i);
+
+/* The data caches of levels 1 to 3 that one core sees; 0: there is none, or the system does not say. */
+void rt_cpu_caches(int64_t bytes[3]);
 
 /* Threads that may run at once: the affinity mask, cut by the cgroup limits (version 1 and 2); at least 1. */
 int rt_cpu_threads(void);

@@ -1,5 +1,5 @@
-/* targets/arch.h -- for the rooms below targets/: an architecture of CPUs is one const struct of data and two
- * functions.
+/* targets/arch.h -- for the rooms below targets/: an architecture of CPUs is one const struct of data and one
+ * function.
  *
  *     const target_arch *a = target_arch_find("aarch64");
  *     printf("%s has %d bits\n", a->triple, a->pointer_bits);
@@ -43,14 +43,6 @@ typedef struct {
     const char *stores;      /* how instructions begin that write memory; NULL: the last operand is written */
 } target_assembly;
 
-/* What this machine has (targets/native.c). */
-typedef struct {
-    const struct target_arch *arch; /* NULL: an architecture that we know nothing about */
-    base_vec features;
-    int64_t l1_bytes, l2_bytes, l3_bytes; /* 0: unknown */
-    int num_cores;
-} target_machine;
-
 typedef struct target_arch {
     const char *name;
     const char *triples; /* how its triples begin: "aarch64- arm64-" */
@@ -65,11 +57,7 @@ typedef struct target_arch {
     const char *helpers; /* how functions begin that LLVM calls for what has no instruction, beside memcpy and
                             the like; NULL: none */
     void (*derive)(target *t); /* what follows from the features: widths, registers, flags */
-    /* What this machine has, its features and caches; NULL where the compiler was built for another
-     * architecture. */
-    void (*detect)(tec_context *cx, target_machine *m);
-    bool vectors_flush;  /* vectors have no denormals, whatever the mode */
-    bool maximum_of_nan; /* LLVM's maximum, which is NaN where an operand is, is one instruction */
+    bool maximum_of_nan;       /* LLVM's maximum, which is NaN where an operand is, is one instruction */
     target_float_mode mode;
     target_assembly assembly;
 } target_arch;

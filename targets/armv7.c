@@ -6,13 +6,8 @@
  * needs some says so (target_code.helpers). ARMv8 CPUs that run 32-bit code (cortex-a53) have rows here, too.
  */
 #include <elf.h>
-#if defined(__arm__)
-#include <sys/auxv.h>
-#include <unistd.h>
-#endif
 
 #include "targets/arch.h"
-#include "targets/cpus.h"
 
 static const target_cpu cpus[] = {
     {"generic", NULL, "neon vfp3", TARGET_KIB(32), TARGET_KIB(256), 0, 1, 1},
@@ -32,36 +27,6 @@ static void derive(target *t)
     t->sum_registers = 8;
 }
 
-/* ---- this machine ---- */
-
-#if defined(__arm__)
-
-typedef struct {
-    const char *name;
-    unsigned long which;
-    int bit;
-} feature_bit;
-
-/* Bits of the kernel's hardware capability words. */
-static const feature_bit feature_bits[] = {
-    {"neon", AT_HWCAP, 12},      {"vfp3", AT_HWCAP, 13},  {"vfp4", AT_HWCAP, 16}, {"fp16", AT_HWCAP, 16},
-    {"hwdiv-arm", AT_HWCAP, 17}, {"hwdiv", AT_HWCAP, 18}, {"crc", AT_HWCAP2, 4},
-};
-
-static void detect(tec_context *cx, target_machine *m)
-{
-    for (int i = 0; i < BASE_COUNT(feature_bits); i++)
-        if (getauxval(feature_bits[i].which) >> feature_bits[i].bit & 1)
-            target_set_add(cx, &m->features, feature_bits[i].name);
-    m->l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE) > 0 ? sysconf(_SC_LEVEL1_DCACHE_SIZE) : 0;
-    m->l2_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE) > 0 ? sysconf(_SC_LEVEL2_CACHE_SIZE) : 0;
-}
-
-#define DETECT detect
-#else
-#define DETECT NULL
-#endif
-
 enum { FZ = 1 << 24 }; /* of the register fpscr */
 
 const target_arch target_arch_armv7 = {
@@ -76,8 +41,6 @@ const target_arch target_arch_armv7 = {
     .more_features = "",
     .helpers = "__aeabi_",
     .derive = derive,
-    .detect = DETECT,
-    .vectors_flush = true,
     .mode = {"llvm.arm.get.fpscr", "llvm.arm.set.fpscr", 32, FZ, false},
     .assembly = {.comment = "@",
                  .jumps = "b",

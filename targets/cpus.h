@@ -21,6 +21,14 @@ void target_set_add(tec_context *cx, base_vec *set, const char *name); /* keeps 
 void target_set_remove(base_vec *set, const char *name);
 bool target_set_has(const base_vec *set, const char *name);
 
+/* What this machine has (targets/native.c). */
+typedef struct {
+    const target_arch *arch; /* NULL: an architecture that we know nothing about */
+    base_vec features;
+    int64_t l1_bytes, l2_bytes, l3_bytes; /* 0: unknown */
+    int num_cores;
+} target_machine;
+
 const target_arch *target_host_arch(void); /* that of this machine; NULL: none of ours */
 target_machine target_this_machine(tec_context *cx);
 

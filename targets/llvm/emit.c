@@ -5,14 +5,13 @@
  * fifth of a candidate's time and changed no kernel: what they find, lower/ has shared and promoted. It
  * brings stack slots into registers, removes what is computed twice, moves what does not change out of loops,
  * and tidies up. Reduction of index arithmetic to pointers with constant displacements is part of LLVM's code
- * generation.
+ * generation; what has been reduced already is hidden from it (walkers.c).
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "targets/llvm/gen.h"
 
-#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
@@ -21,13 +20,8 @@ static const char passes[] =
     "loop-mssa(licm<allowspeculation>),early-cse<memssa>,instcombine<no-verify-fixpoint>,"
     "loop-mssa(licm<allowspeculation>),adce,simplifycfg)";
 
-/* Strength reduction is ours (walkers.c): LLVM's takes a register for each displacement of a large tile, and
- * spills them. It can be switched off for the process alone. */
 static void register_targets(void)
 {
-    static const char *const options[] = {"tec", "-disable-lsr"};
-
-    LLVMParseCommandLineOptions(BASE_COUNT(options), options, NULL);
     /* The parser is for imported C, which may contain assembly. */
 #define TARGET_ARCH(name, component)                                                                         \
     LLVMInitialize##component##TargetInfo();                                                                 \
@@ -118,13 +112,14 @@ static void end_emission(void *e)
     LLVMDisposeModule(((emission *)e)->copy);
 }
 
-/* Emitting changes a module, so it gets a copy. */
+/* Emitting changes a module, and so does hiding what walks, so both get a copy. */
 bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size)
 {
     emission e = {.copy = LLVMCloneModule(g->m)};
     char *message = NULL;
     base_held held;
     base_hold(g->cx, &held, end_emission, &e);
+    llvm_hide_walkers(e.copy);
     bool failed = LLVMTargetMachineEmitToMemoryBuffer(
         g->machine, e.copy, assembly ? LLVMAssemblyFile : LLVMObjectFile, &message, &e.buffer);
     if (failed) {

@@ -222,6 +222,8 @@ void llvm_enter_walkers(llvm_gen *g, llvm_walkers *all, LLVMBasicBlockRef before
 void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all);                         /* and at its end */
 /* the element's address; NULL: no pointer walks there */
 LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index);
+/* From LLVM's strength reduction, which is to leave them as they are. */
+void llvm_hide_walkers(LLVMModuleRef m);
 
 /* ---- import.c, clang.c ---- */
 /* the functions that the notes of p bring; false with an error */

@@ -4,10 +4,14 @@
  *       ... A[i*64 + k*4] ... A[i*64 + k*4 + 32]   =>    for k in 0..n { ... p[0] ... p[32] ...; p += 4 }
  *
  * Accesses of one buffer whose indices differ by a constant share a pointer: an induction variable for each
- * operand, and constant displacements, is what processors address best. LLVM's own strength reduction is
- * switched off (emit.c): it makes a pointer for each displacement of a large tile, which then lie on the
- * stack.
+ * operand, and constant displacements, is what processors address best. LLVM's code generation has a strength
+ * reduction of its own, which would make a pointer for each displacement of a large tile, more than there are
+ * registers. It can be switched off for a whole process only, in which others may use LLVM as well. So it does
+ * not see that these pointers advance by a constant: the advanced pointer goes through an empty piece of
+ * assembly, which costs no instruction and of which LLVM knows nothing.
  */
+#include <string.h>
+
 #include "targets/llvm/gen.h"
 
 #include "ir/build.h"
@@ -231,6 +235,38 @@ void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all)
 
         LLVMAddIncoming(all->at[i].pointer, &next, &here, 1);
     }
+}
+
+/* The value that the pointer `phi` gets from its predecessor i, hidden where it is the advanced pointer. */
+static void hide_advance(LLVMBuilderRef b, LLVMValueRef phi, unsigned i)
+{
+    LLVMValueRef next = LLVMGetIncomingValue(phi, i);
+    LLVMTypeRef pointer = LLVMTypeOf(phi), type = LLVMFunctionType(pointer, &pointer, 1, false);
+    static const char same_register[] = "=r,0";
+
+    if (!LLVMIsAGetElementPtrInst(next) || LLVMGetOperand(next, 0) != phi)
+        return;
+    LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(phi, i)));
+    LLVMValueRef nothing = LLVMGetInlineAsm(type, "", 0, same_register, strlen(same_register), false, false,
+                                            LLVMInlineAsmDialectATT, false);
+    LLVMSetOperand(phi, i, LLVMBuildCall2(b, type, nothing, &next, 1, ""));
+}
+
+/* For a module whose passes have run: to them the pointers are what they are. */
+void llvm_hide_walkers(LLVMModuleRef m)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(m));
+
+    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef at = LLVMGetFirstBasicBlock(f); at; at = LLVMGetNextBasicBlock(at)) {
+            LLVMValueRef phi = LLVMGetFirstInstruction(at);
+
+            for (; phi && LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi))
+                if (LLVMGetTypeKind(LLVMTypeOf(phi)) == LLVMPointerTypeKind)
+                    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++)
+                        hide_advance(b, phi, i);
+        }
+    LLVMDisposeBuilder(b);
 }
 
 LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index)
