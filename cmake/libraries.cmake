@@ -10,6 +10,20 @@ function(tec_set_library target output_name)
         $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 endfunction()
 
+# One object of all `objects`, in which the symbols that are hidden in a shared library are local: a static library exports
+# what the shared one does, and its names for itself meet none of a program's.
+function(tec_one_object name objects out)
+    set(file ${CMAKE_BINARY_DIR}/${name}_all.o)
+    string(TOUPPER "CMAKE_C_FLAGS_${CMAKE_BUILD_TYPE}" flags)
+    separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS} ${${flags}}")
+    add_custom_command(OUTPUT ${file}
+        COMMAND ${CMAKE_C_COMPILER} ${flags} -r -nostdlib -o ${file} ${objects}
+        COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${file}
+        DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM)
+    set_source_files_properties(${file} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    set(${out} ${file} PARENT_SCOPE)
+endfunction()
+
 # NAME and NAME_static from the objects of `rooms`, those that exist.
 function(tec_add_library name output_name rooms)
     set(objects "")
@@ -24,7 +38,8 @@ function(tec_add_library name output_name rooms)
     add_library(${name} SHARED ${objects})
     target_link_options(${name} PRIVATE -Wl,--no-undefined -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/exports.map)
     set_target_properties(${name} PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/exports.map)
-    add_library(${name}_static STATIC ${objects})
+    tec_one_object(${name} "${objects}" one)
+    add_library(${name}_static STATIC ${one})
     foreach(target ${name} ${name}_static)
         tec_set_library(${target} ${output_name})
         target_link_libraries(${target} PRIVATE ${uses})
@@ -38,23 +53,9 @@ function(tec_add_program name room)
     target_link_libraries(${name} PRIVATE tec_flags ${ARGN})
 endfunction()
 
-# What runs on boards.
-tec_add_library(libtec_runtime tec_runtime "base;runtime")
+tec_add_program(tec tools tec_tools_archive)
 # A runner dies of what it runs, and another is started: it links the runtime alone.
-tec_add_program(tec_runner tools tec_worker_archive libtec_runtime_static)
-# The runtime, libuv and libsodium are all that it needs.
-tec_add_program(rpc_server rpc/server tec_rpc_server_archive)
-if(TEC_BOARD)
-    return()
-endif()
-
-set(rooms ${TEC_ROOMS})
-list(FILTER rooms EXCLUDE REGEX "^(tools|tvmtune|rpc/(loop|server)|tracker)$")
-tec_add_library(libtec tec "${rooms}")
-# What clients of the device pool link: the runtime and the wire, without compiler.
-tec_add_library(libtec_rpc tec_rpc "base;runtime;worker;rpc;rpc/client")
-
-tec_add_program(tec tools tec_tools_archive libtec_static)
+tec_add_program(tec_runner tools tec_worker_archive)
 # The daemon runs `tec` for what compilers do, and takes of the rooms below what it calls.
 tec_add_program(tvmtune tvmtune tec_tvmtune_archive)
 target_link_options(tvmtune PRIVATE -Wl,--as-needed)

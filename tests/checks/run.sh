@@ -26,7 +26,13 @@ build_copy() {
             -o "$objects/${source##*/}.o"
     done
     gcc -shared "$objects"/*.o "$@" -o "$copy/b/libtec_runtime.so"
-    cp "$copy/b/libtec_runtime.so" "$copy/b/libtec.so"
+    gcc -r -nostdlib "$objects"/*.o -o "$copy/b/all.o"
+    objcopy --localize-hidden "$copy/b/all.o"
+    ar rc "$copy/b/libtec_runtime.a" "$copy/b/all.o"
+    for library in libtec libtec_rpc; do
+        cp "$copy/b/libtec_runtime.so" "$copy/b/$library.so"
+        cp "$copy/b/libtec_runtime.a" "$copy/b/$library.a"
+    done
 }
 
 # expect CHECK TEXT: the check fails, and says so with the text. With an empty text: it passes.
@@ -139,7 +145,8 @@ build_copy
 expect symbols "base/lion.c: 'lion' lacks the prefix of its room"
 echo '__attribute__((visibility("default"))) int base_lion(void); int base_lion(void) { return 0; }' >"$copy/base/lion.c"
 build_copy
-expect symbols "exports 'base_lion'"
+expect symbols "libtec_rpc.so exports 'base_lion'"
+expect symbols "libtec_runtime.a exports 'base_lion'"
 
 fresh_copy
 echo 'static int lions = 3; int base_lion(void); int base_lion(void) { return lions++; }' >"$copy/base/lion.c"
