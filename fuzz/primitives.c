@@ -60,7 +60,7 @@ static void draw_factors(fuzz_stepper *p, sched_arg *a)
     a->n = 2 + fuzz_odds(p, 20);
     for (int i = 0; i < a->n; i++)
         f[i] = any_factor(p);
-    f[fuzz_pick(p, a->n + 1) == 0 ? fuzz_pick(p, a->n) : 0] = SCHED_INFER;
+    f[fuzz_pick(p, a->n + 1) == 0 ? fuzz_pick(p, a->n) : 0] = TEC_INFER;
     a->ints = f;
 }
 

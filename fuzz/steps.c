@@ -83,7 +83,7 @@ const char *fuzz_last_result(const fuzz_stepper *p, int i)
 
 const char *const *fuzz_apply_split(fuzz_stepper *p, const char *loop, int64_t factor)
 {
-    int64_t f[] = {SCHED_INFER, factor};
+    int64_t f[] = {TEC_INFER, factor};
     sched_arg arg[] = {{.kind = SCHED_ARG_LOOP, .name = loop},
                        {.kind = SCHED_ARG_FACTORS, .ints = base_copy(p->cx, f, sizeof f), .n = 2},
                        {.kind = SCHED_ARG_WORD, .name = "guard"}};

@@ -1,7 +1,8 @@
 /* schedule/api.c -- the C functions of the primitives: each builds the arguments of its step and applies it.
- * Most are rows of schedule/functions.def.
+ * They are rows of schedule/functions.def; the words below are what a row writes for an argument.
  */
 #include "base/guard.h"
+#include "ir/build.h"
 #include "schedule/state.h"
 #include "tec/schedule.h"
 
@@ -14,15 +15,34 @@
 #define FACTORS(p, count) {.kind = SCHED_ARG_FACTORS, .ints = (p), .n = (count)}
 
 #define PLACE(n) {.kind = SCHED_ARG_PLACE, .name = (n)}
+#define WORDS(p, count) {.kind = SCHED_ARG_WORDS, .names = (p), .n = (count)}
+#define TAIL(tail) WORD((tail) == TEC_GUARD ? "guard" : (tail) == TEC_ROUND_UP ? "round_up" : "shift_inwards")
 #define INT(value) {.kind = SCHED_ARG_INT, .i = (value)}
 #define EXPR(value) {.kind = SCHED_ARG_EXPR, .expr = (value)}
+#define NUMBER(value) EXPR(s ? ir_int(s->view.cx, (value)) : NULL)
+/* What is given as text, as a trace writes it; NULL: nothing. */
+#define NUMBERS(text) {.kind = SCHED_ARG_EXPRS, .name = (text)}
+#define TUPLE(text) {.kind = SCHED_ARG_TUPLE, .name = (text)}
+#define MAP(text) {.kind = SCHED_ARG_MAP, .name = (text)}
+
+/* Reads an argument that a row gave as text; refuses what does not parse. */
+static bool read_argument(sched *s, const char *primitive, sched_arg *a)
+{
+    bool is_text = a->kind == SCHED_ARG_EXPRS || a->kind == SCHED_ARG_TUPLE || a->kind == SCHED_ARG_MAP;
+
+    return !is_text || !a->name || sched_read_text(s, primitive, a->name, a);
+}
 
 /* Applies a step and hands out its results; they are NULL after a refusal. */
-static bool step(sched *s, const char *primitive, const sched_arg *arg, int n, const char **out, int n_out)
+static bool step(sched *s, const char *primitive, sched_arg *arg, int n, const char **out, int n_out)
 {
     const char *const *results;
     int made = 0;
-    bool ok = sched_apply(s, primitive, arg, n, &results, &made);
+    bool ok = s != NULL;
+
+    for (int i = 0; ok && i < n; i++)
+        ok = read_argument(s, primitive, &arg[i]);
+    ok = ok && sched_apply(s, primitive, arg, n, &results, &made);
 
     for (int i = 0; out && i < n_out; i++)
         out[i] = ok && i < made ? results[i] : NULL;
@@ -30,121 +50,47 @@ static bool step(sched *s, const char *primitive, const sched_arg *arg, int n, c
 }
 
 /* The name of the one result of a step; NULL after a refusal. */
-static const char *named(sched *s, const char *primitive, const sched_arg *arg, int n)
+static const char *named(sched *s, const char *primitive, sched_arg *arg, int n)
 {
     const char *out;
 
     return step(s, primitive, arg, n, &out, 1) ? out : NULL;
 }
 
-/* ---- functions that pass on their parameters ---- */
-
 #define ARGS(...) (sched_arg[]){__VA_ARGS__}, BASE_COUNT(((sched_arg[]){__VA_ARGS__}))
 
-#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...)                                    \
+#define SCHED_FUNCTION(primitive, name, public, parameters, results, n_results, ...)                         \
     bool sched_##name parameters                                                                             \
     {                                                                                                        \
-        return step(s, #name, ARGS(__VA_ARGS__), results, n_results);                                        \
+        return step(s, #primitive, ARGS(__VA_ARGS__), results, n_results);                                   \
     }
-#define SCHED_NAMING_FUNCTION(name, public, parameters, ...)                                                 \
+#define SCHED_NAMING_FUNCTION(primitive, name, public, parameters, ...)                                      \
     const char *sched_##name parameters                                                                      \
     {                                                                                                        \
-        return named(s, #name, ARGS(__VA_ARGS__));                                                           \
+        return named(s, #primitive, ARGS(__VA_ARGS__));                                                      \
     }
 #include "schedule/functions.def"
 
-#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...)                                    \
+#define SCHED_FUNCTION(primitive, name, public, parameters, results, n_results, ...)                         \
     bool(tec_##public) parameters                                                                            \
     {                                                                                                        \
         BASE_GUARD(s ? s->view.cx : NULL, false);                                                            \
-        return step(s, #name, ARGS(__VA_ARGS__), results, n_results);                                        \
+        return step(s, #primitive, ARGS(__VA_ARGS__), results, n_results);                                   \
     }
-#define SCHED_NAMING_FUNCTION(name, public, parameters, ...)                                                 \
+#define SCHED_NAMING_FUNCTION(primitive, name, public, parameters, ...)                                      \
     const char *(tec_##public)parameters                                                                     \
     {                                                                                                        \
         BASE_GUARD(s ? s->view.cx : NULL, NULL);                                                             \
-        return named(s, #name, ARGS(__VA_ARGS__));                                                           \
+        return named(s, #primitive, ARGS(__VA_ARGS__));                                                      \
     }
 #include "schedule/functions.def"
 
-/* ---- the others ---- */
-
-bool sched_split(sched *s, const char *loop, const int64_t *factor, int n, sched_tail tail, const char **out)
-{
-    static const char *const tails[] = {"guard", "round_up", "shift_inwards"};
-
-    return step(s, "split", (sched_arg[]){LOOP(loop), FACTORS(factor, n), WORD(tails[tail])}, 3, out, n);
-}
-
 bool sched_annotate(sched *s, const char *loop, ir_how how)
 {
-    if (how == IR_PARALLEL)
-        return step(s, "parallel", (sched_arg[]){LOOP(loop)}, 1, NULL, 0);
-    if (how == IR_VECTORISED)
-        return step(s, "vectorize", (sched_arg[]){LOOP(loop)}, 1, NULL, 0);
-    if (how == IR_UNROLLED)
-        return step(s, "unroll", (sched_arg[]){LOOP(loop)}, 1, NULL, 0);
-    return step(s, "bind", (sched_arg[]){LOOP(loop), WORD(ir_how_text(how))}, 2, NULL, 0);
-}
-
-const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers, int n)
-{
-    const char *out;
-
-    return step(s, "cache_read",
-                (sched_arg[]){BUFFER(buffer), WORD(ir_scope_text(scope)), BLOCKS(readers, n)}, 3, &out, 1)
-               ? out
-               : NULL;
-}
-
-const char *sched_cache_write(sched *s, const char *block, ir_scope scope)
-{
-    const char *out;
-
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(NULL, 0)}, 3,
-                &out, 1)
-               ? out
-               : NULL;
-}
-
-const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop)
-{
-    const char *out;
-
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(&loop, 1)}, 3,
-                &out, 1)
-               ? out
-               : NULL;
-}
-
-bool sched_set_scope(sched *s, const char *buffer, ir_scope scope)
-{
-    return step(s, "set_scope", (sched_arg[]){BUFFER(buffer), WORD(ir_scope_text(scope))}, 2, NULL, 0);
-}
-
-bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_t offset, int align)
-{
-    if (!s)
-        return false;
-    sched_arg arg[] = {BUFFER(buffer),
-                       {.kind = SCHED_ARG_TUPLE},
-                       {.kind = SCHED_ARG_EXPR, .expr = ir_int(s->view.cx, offset)},
-                       {.kind = SCHED_ARG_INT, .i = align}};
-
-    return sched_read_text(s, "buffer_bind", strides, &arg[1]) && step(s, "buffer_bind", arg, 4, NULL, 0);
-}
-
-bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out)
-{
-    return step(s, "env_threads", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_WORDS, .names = axis, .n = n}},
-                2, out, n);
-}
-
-bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad)
-{
-    sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_MAP}, {.kind = SCHED_ARG_EXPRS}};
-
-    return sched_read_text(s, "transform_layout", map, &arg[1]) &&
-           (!pad || sched_read_text(s, "transform_layout", pad, &arg[2])) &&
-           step(s, "transform_layout", arg, 3, NULL, 0);
+    switch (how) {
+    case IR_PARALLEL: return sched_parallel(s, loop);
+    case IR_VECTORISED: return sched_vectorize(s, loop);
+    case IR_UNROLLED: return sched_unroll(s, loop);
+    default: return sched_bind(s, loop, ir_how_text(how));
+    }
 }

@@ -66,11 +66,11 @@ static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64
         return false;
     }
     for (int i = 0; i < a->n; i++) {
-        if (a->ints[i] == SCHED_INFER && *inferred >= 0) {
+        if (a->ints[i] == TEC_INFER && *inferred >= 0) {
             sched_refuse(c, "only one factor can be inferred");
             return false;
         }
-        if (a->ints[i] == SCHED_INFER) {
+        if (a->ints[i] == TEC_INFER) {
             *inferred = i;
         } else if (a->ints[i] < 1) {
             sched_refuse(c, "factor %lld is not positive", (long long)a->ints[i]);
@@ -786,7 +786,7 @@ const ir_program *sched_do_tile(sched_call *c)
     if (f->n != 2)
         return sched_refuse(c, "expected two factors, one for each loop, found %d", f->n);
     for (int i = 0; i < 2; i++) {
-        sched_arg factors = {.kind = SCHED_ARG_FACTORS, .n = 2, .ints = (int64_t[]){SCHED_INFER, f->ints[i]}};
+        sched_arg factors = {.kind = SCHED_ARG_FACTORS, .n = 2, .ints = (int64_t[]){TEC_INFER, f->ints[i]}};
         sched_path at;
 
         if (!sched_need_loop(c, c->arg[i].name, &at) || !(after = split_at(c, &at, &factors, "guard")))

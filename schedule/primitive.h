@@ -38,7 +38,7 @@ typedef struct {
     sched_arg_kind kind;
     const char *name;            /* LOOP, BLOCK, PLACE, BUFFER, WORD */
     const char *const *names;    /* LOOPS, BLOCKS, WORDS: n of them */
-    const int64_t *ints;         /* FACTORS: n of them; SCHED_INFER is `_` */
+    const int64_t *ints;         /* FACTORS: n of them; TEC_INFER is `_` */
     const ir_expr *const *exprs; /* EXPRS, TUPLE, MAP: n of them */
     const ir_expr *const *vars;  /* MAP: n_vars of them */
     const ir_expr *expr;

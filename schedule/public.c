@@ -1,4 +1,4 @@
-/* schedule/public.c -- the public face of schedule/: include/tec/schedule.h over schedule/sched.h. */
+/* schedule/public.c -- include/tec/schedule.h over schedule/sched.h, but for the primitives (schedule/api.c). */
 #include "tec/schedule.h"
 
 #include "base/guard.h"
@@ -60,106 +60,9 @@ tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int line)
     return s;
 }
 
-bool tec_split_n(tec_schedule *s, const char *loop, tec_tail tail, const char **out, const int64_t *factor,
-                 int n)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_split(s, loop, factor, n, (sched_tail)tail, out);
-}
-
-bool(tec_parallel)(tec_schedule *s, const char *loop)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_annotate(s, loop, IR_PARALLEL);
-}
-bool(tec_vectorize)(tec_schedule *s, const char *loop)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_annotate(s, loop, IR_VECTORISED);
-}
-bool(tec_unroll)(tec_schedule *s, const char *loop)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_annotate(s, loop, IR_UNROLLED);
-}
-
-bool(tec_bind)(tec_schedule *s, const char *loop, const char *axis)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    sched_arg arg[] = {{.kind = SCHED_ARG_LOOP, .name = loop}, {.kind = SCHED_ARG_WORD, .name = axis}};
-
-    return sched_apply(s, "bind", arg, 2, NULL, NULL);
-}
-
-/* A step with one result, a name. */
-static const char *named_result(tec_schedule *s, const char *primitive, const sched_arg *arg, int n)
-{
-    const char *const *made;
-    int n_made;
-
-    return sched_apply(s, primitive, arg, n, &made, &n_made) ? made[0] : NULL;
-}
-
-const char *tec_cache_read_n(tec_schedule *s, const char *buffer, const char *scope,
-                             const char *const *reader, int n)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, NULL);
-    sched_arg arg[] = {{.kind = SCHED_ARG_BUFFER, .name = buffer},
-                       {.kind = SCHED_ARG_WORD, .name = scope},
-                       {.kind = SCHED_ARG_BLOCKS, .names = reader, .n = n}};
-
-    return named_result(s, "cache_read", arg, 3);
-}
-
-const char *(tec_cache_write)(tec_schedule *s, const char *block, const char *scope)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, NULL);
-    sched_arg arg[] = {{.kind = SCHED_ARG_BLOCK, .name = block},
-                       {.kind = SCHED_ARG_WORD, .name = scope},
-                       {.kind = SCHED_ARG_LOOPS}};
-
-    return named_result(s, "cache_write", arg, 3);
-}
-
-const char *(tec_cache_write_at)(tec_schedule *s, const char *block, const char *scope, const char *loop)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, NULL);
-    sched_arg arg[] = {{.kind = SCHED_ARG_BLOCK, .name = block},
-                       {.kind = SCHED_ARG_WORD, .name = scope},
-                       {.kind = SCHED_ARG_LOOPS, .names = &loop, .n = 1}};
-
-    return named_result(s, "cache_write", arg, 3);
-}
-
-bool(tec_set_scope)(tec_schedule *s, const char *buffer, const char *scope)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    sched_arg arg[] = {{.kind = SCHED_ARG_BUFFER, .name = buffer}, {.kind = SCHED_ARG_WORD, .name = scope}};
-
-    return sched_apply(s, "set_scope", arg, 2, NULL, NULL);
-}
-
 void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table)
 {
     BASE_GUARD(s ? s->view.cx : NULL, );
     if (s)
         sched_use_intrinsics(s, table);
-}
-
-bool(tec_buffer_bind)(tec_schedule *s, const char *buffer, const char *strides, int64_t offset, int align)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_buffer_bind(s, buffer, strides, offset, align);
-}
-
-bool tec_env_threads_n(tec_schedule *s, const char *loop, const char **out, const char *const *axis, int n)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_env_threads(s, loop, axis, n, out);
-}
-
-bool(tec_transform_layout)(tec_schedule *s, const char *buffer, const char *map, const char *pad)
-{
-    BASE_GUARD(s ? s->view.cx : NULL, false);
-    return sched_transform_layout(s, buffer, map, pad);
 }

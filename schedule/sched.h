@@ -2,8 +2,8 @@
  *
  *     sched *s = sched_new(cx, te_tree(cx, d), t);
  *     const char *y[2], *x[2];
- *     sched_split(s, "C.y", (int64_t[]){SCHED_INFER, 12}, 2, SCHED_GUARD, y);
- *     sched_split(s, "C.x", (int64_t[]){SCHED_INFER, 32}, 2, SCHED_GUARD, x);
+ *     sched_split(s, "C.y", TEC_GUARD, y, (int64_t[]){TEC_INFER, 12}, 2);
+ *     sched_split(s, "C.x", TEC_GUARD, x, (int64_t[]){TEC_INFER, 32}, 2);
  *     sched_reorder(s, (const char *[]){y[0], x[0], "C.k", y[1], x[1]}, 5);
  *     sched_annotate(s, x[1], IR_VECTORISED);
  *     // the first refused step; the tree is as before it
@@ -21,10 +21,9 @@
 #include "ir/ir.h"
 #include "targets/target.h"
 #include "te/intrinsic.h"
+#include "tec/schedule.h"
 
 typedef struct tec_schedule sched;
-enum { SCHED_INFER = -1 };
-typedef enum { SCHED_GUARD, SCHED_ROUND_UP, SCHED_SHIFT_INWARDS } sched_tail;
 
 /* t may be NULL: no limits of a device are known */
 sched *sched_new(tec_context *cx, const ir_program *tree, const target *t);
@@ -59,33 +58,15 @@ ir_iter_kind sched_loop_kind(const sched *s, const char *loop);
 int sched_readers_of(const sched *s, const char *block, const char ***blocks);
 int sched_producers_of(const sched *s, const char *block, const char ***blocks);
 
-/* ---- primitives; include/tec/schedule.h says what each does ---- */
+/* ---- primitives: schedule/functions.def says what each takes and does ---- */
 
-/* sched_cut, sched_fuse, ...: those that do no more than pass on their parameters. */
-#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...) bool sched_##name parameters;
-#define SCHED_NAMING_FUNCTION(name, public, parameters, ...) const char *sched_##name parameters;
+#define SCHED_FUNCTION(primitive, name, public, parameters, results, n_results, ...)                         \
+    bool sched_##name parameters;
+#define SCHED_NAMING_FUNCTION(primitive, name, public, parameters, ...) const char *sched_##name parameters;
 #include "schedule/functions.def"
 
-bool sched_split(sched *s, const char *loop, const int64_t *factor, int n, sched_tail tail,
-                 const char **out); /* n results, outermost first */
 /* parallel, vectorize, unroll, bind: the trace says which */
 bool sched_annotate(sched *s, const char *loop, ir_how how);
-const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers,
-                             int n);                                        /* the copy block; n = 0: all */
-const char *sched_cache_write(sched *s, const char *block, ir_scope scope); /* the copy block */
-/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer
- * reduction loops left), updated and copied back. The copy block. */
-const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop);
-bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
-/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0:
- * that of an element. */
-bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_t offset, int align);
-/* Loops over the axes ("blockIdx.x") around a loop, in place of those below it: one launch. n results,
- * outermost first. */
-bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out);
-/* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map
- * does not give is filled with `pad`, a number as text (NULL: it stays undefined, and unread). */
-bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);
 
 /* ---- trace ---- */
 const char *sched_trace_text(tec_context *cx, const sched *s); /* one step a line */

@@ -42,7 +42,7 @@ static void add_factors(tec_context *cx, base_text *t, const sched_arg *a)
 {
     for (int i = 0; i < a->n; i++) {
         base_add(cx, t, i ? ", " : "");
-        if (a->ints[i] == SCHED_INFER)
+        if (a->ints[i] == TEC_INFER)
             base_add(cx, t, "_");
         else
             base_addf(cx, t, "%lld", (long long)a->ints[i]);

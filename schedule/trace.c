@@ -76,7 +76,7 @@ static void read_factors(replay *r, sched_arg *a)
             cap = cap ? 2 * cap : 4;
         }
         if (base_accept(r->lx, "_"))
-            ints[a->n++] = SCHED_INFER;
+            ints[a->n++] = TEC_INFER;
         else if (base_expect_int(r->lx, "a factor", &ints[a->n]))
             a->n++;
         if (!(base_at(r->lx, ",") && at_factor(&r->lx->next)))

@@ -272,7 +272,7 @@ static bool deal_out(sched *s, const char *const *loop, int n, int64_t threads)
 {
     const char *one = space_fuse(s, loop, n), *part[2];
 
-    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+    return one && sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
            bind(s, part[1], IR_THREAD_X);
 }
 
@@ -288,8 +288,8 @@ static bool tile_output(sched *s, const space_tiled *h, const gpu_tiled *c, int6
         if (h->out->loop[i].extent == 1)
             order[n++] = h->out->loop[i].name;
     for (int i = 0; i < h->n_axes; i++) {
-        if (!sched_split(s, h->axis[i].loop->name, (int64_t[]){SCHED_INFER, tile_of(c, i)}, 2, SCHED_GUARD,
-                         part[i]))
+        if (!sched_split(s, h->axis[i].loop->name, TEC_GUARD, part[i], (int64_t[]){TEC_INFER, tile_of(c, i)},
+                         2))
             return false;
         order[n++] = part[i][0];
     }
@@ -302,7 +302,7 @@ static bool tile_output(sched *s, const space_tiled *h, const gpu_tiled *c, int6
     /* Only what a block has of the sums fits into shared memory, and threads may not hand on anything
      * else. */
     return *block && sched_compute_at(s, h->sums->name, *block) &&
-           sched_set_scope(s, h->sums->block->writes[0].buffer->name, IR_SHARED) &&
+           sched_set_scope(s, h->sums->block->writes[0].buffer->name, "shared") &&
            deal_out(s, order + outer, n - outer, threads);
 }
 
@@ -330,7 +330,7 @@ static bool cut_loop(sched *s, const space_tiled *h, const gpu_tiled *c, const s
 
     if (l->kind == IR_SPATIAL && axis >= 0 && c->tile[axis] && t->n_tiled < TILED_AXES &&
         space_extent(s, own) == tile_of(c, axis)) {
-        if (!sched_split(s, own, c->tile[axis] + 1, 3, SCHED_GUARD, part))
+        if (!sched_split(s, own, TEC_GUARD, part, c->tile[axis] + 1, 3))
             return false;
         t->vthread[t->n_tiled] = part[0];
         t->thread[t->n_tiled++] = part[1];
@@ -342,7 +342,7 @@ static bool cut_loop(sched *s, const space_tiled *h, const gpu_tiled *c, const s
         return true;
     }
     if (c->reduce_block && l == longest(h)) {
-        if (!sched_split(s, own, (int64_t[]){SCHED_INFER, c->reduce_block}, 2, SCHED_GUARD, part))
+        if (!sched_split(s, own, TEC_GUARD, part, (int64_t[]){TEC_INFER, c->reduce_block}, 2))
             return false;
         t->k0 = part[0];
         own = part[1];
@@ -401,7 +401,7 @@ static bool share_operands(sched *s, const space_tiled *h, const gpu_tiled *c, i
 
         if (!c->share[i])
             continue;
-        copy = sched_cache_read(s, h->load[i]->load.buffer->name, IR_SHARED, &h->sums->name, 1);
+        copy = sched_cache_read(s, h->load[i]->load.buffer->name, "shared", &h->sums->name, 1);
         if (!copy || !sched_compute_at(s, copy, at))
             return false;
         n = space_own_loops(s, copy, at, spatial, reduce, &n_reduce);
@@ -435,7 +435,7 @@ static bool apply_tiled(sched *s, const space_stage *g, const gpu_tiled *c)
     if (t.n_tiled == 0)
         return sched_reject(s, "no loop of '%s' is dealt out to threads", g->name);
     const char *thread = space_fuse(s, t.thread, t.n_tiled);
-    if (!thread || !sched_cache_write_at(s, g->name, IR_LOCAL, thread) ||
+    if (!thread || !sched_cache_write_at(s, g->name, "local", thread) ||
         !share_operands(s, h, c, threads, t.k0 ? t.k0 : block) || !bind(s, thread, IR_THREAD_X))
         return false;
     for (int i = 0; i < t.n_tiled; i++)
@@ -519,7 +519,7 @@ static bool share_reduction(sched *s, const char *const *reduce, int n_reduce, i
 {
     const char *part[2];
 
-    return sched_split(s, reduce[n_reduce - 1], (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+    return sched_split(s, reduce[n_reduce - 1], TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
            bind(s, part[1], IR_THREAD_X);
 }
 
@@ -544,7 +544,7 @@ static bool apply_root(sched *s, const space_shape *shape, const gpu_nest *c, co
     if (has_guests(shape))
         return deal_out(s, spatial + n - 1, 1, c->threads) && bind_blocks(s, spatial, n - 1, block);
     const char *one = space_fuse(s, spatial, n);
-    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, c->threads}, 2, SCHED_GUARD, part) &&
+    return one && sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, c->threads}, 2) &&
            bind(s, part[1], IR_THREAD_X) && bind_blocks(s, part, 1, block);
 }
 
@@ -557,7 +557,7 @@ static bool apply_guest(sched *s, const space_stage *g, const gpu_nest *c, const
     if (!block)
         return sched_reject(s, "'%s' has no block to be computed in", g->name);
     for (int i = 0; i < g->block->n_writes; i++)
-        if (!sched_set_scope(s, g->block->writes[i].buffer->name, IR_SHARED))
+        if (!sched_set_scope(s, g->block->writes[i].buffer->name, "shared"))
             return false;
     if (!sched_compute_at(s, g->name, block))
         return false;

@@ -32,7 +32,7 @@ static bool deal_out_results(sched *s, const char *block, int64_t threads)
     if (n_reduce && !sched_reorder(s, order, at))
         return false;
     one = space_fuse(s, spatial, n);
-    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+    return one && sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
            sched_annotate(s, part[1], IR_THREAD_X) &&
            (space_extent(s, part[0]) == 1 || sched_annotate(s, part[0], IR_BLOCK_X));
 }
@@ -46,7 +46,7 @@ static bool deal_out_reduction(sched *s, const char *block, int64_t threads)
     if (n > 0 || n_reduce == 0)
         return sched_reject(s, "'%s' has no reduction of one result", block);
     one = space_fuse(s, reduce, n_reduce);
-    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+    return one && sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
            sched_annotate(s, part[1], IR_THREAD_X);
 }
 

@@ -86,12 +86,11 @@ static const space_knob *learn_split(tec_knobs *k, const char *name, int64_t ext
     return knob.number ? learn_knob(k, knob) : NULL;
 }
 
-/* The factors of the point, the first being SCHED_INFER; while learning, those of the start. Never NULL:
- * after an error all are 1. A template must be able to go on after an error, so it always gets numbers that
- * it can use. */
+/* The factors of the point, the first being TEC_INFER; while learning, those of the start. Never NULL:
+ * after an error all are 1. */
 const int64_t *tec_knob_split(tec_knobs *k, const char *name, int64_t extent, const tec_split_domain *d)
 {
-    static const int64_t ones[TEC_MAX_PARTS] = {SCHED_INFER, 1, 1, 1, 1, 1, 1, 1};
+    static const int64_t ones[TEC_MAX_PARTS] = {TEC_INFER, 1, 1, 1, 1, 1, 1, 1};
     BASE_GUARD(k ? k->cx : NULL, ones);
     const space_knob *knob = k->mode == SPACE_LEARN ? learn_split(k, name, extent, d) : next_knob(k, name);
     const int64_t *v = k->mode == SPACE_LEARN ? (knob ? knob->number : NULL) : value_of(k, knob);

@@ -284,7 +284,7 @@ static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
 
         if (!is_tiled(cx, s, g) || output_of(cx, shape, g))
             continue;
-        added = sched_cache_write(s, g->name, IR_GLOBAL) || added;
+        added = sched_cache_write(s, g->name, "global") || added;
         sched_clear(s);
     }
     return added;

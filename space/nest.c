@@ -190,7 +190,7 @@ static bool cut_vectors(sched *s, const char *loop, int64_t lanes, int64_t unrol
     *left = NULL;
     if (n > 0 && n <= lanes)
         return space_vectorise(s, loop);
-    if (!sched_split(s, loop, (int64_t[]){SCHED_INFER, unroll, lanes}, 3, SCHED_GUARD, part))
+    if (!sched_split(s, loop, TEC_GUARD, part, (int64_t[]){TEC_INFER, unroll, lanes}, 3))
         return false;
     *left = part[0];
     return space_unroll(s, part[1]) && space_vectorise(s, part[2]);
@@ -211,8 +211,8 @@ static bool tile_transposed(sched *s, const space_stage *g, int64_t tile, const 
         at++;
     if (tile == 1 || at >= n - 1)
         return true;
-    if (!sched_split(s, loop[at], (int64_t[]){SCHED_INFER, tile}, 2, SCHED_GUARD, y) ||
-        !sched_split(s, loop[n - 1], (int64_t[]){SCHED_INFER, tile}, 2, SCHED_GUARD, x))
+    if (!sched_split(s, loop[at], TEC_GUARD, y, (int64_t[]){TEC_INFER, tile}, 2) ||
+        !sched_split(s, loop[n - 1], TEC_GUARD, x, (int64_t[]){TEC_INFER, tile}, 2))
         return false;
     for (int i = 0; i < n - 1; i++)
         order[m++] = i == at ? y[0] : loop[i];
@@ -280,7 +280,7 @@ static bool unroll_taps(sched *s, const char *const *reduce, int n, int64_t taps
  */
 bool space_keep_in_register(sched *s, const char *block, const char *loop)
 {
-    const char *copy = sched_cache_write_at(s, block, IR_LOCAL, loop), **all;
+    const char *copy = sched_cache_write_at(s, block, "local", loop), **all;
 
     if (!copy) {
         sched_clear(s);
@@ -305,7 +305,7 @@ static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_ch
     extent = space_extent(s, part[1]);
 
     if ((extent == 0 || extent > c->lanes) &&
-        !sched_split(s, part[1], (int64_t[]){SCHED_INFER, c->lanes}, 2, SCHED_GUARD, part))
+        !sched_split(s, part[1], TEC_GUARD, part, (int64_t[]){TEC_INFER, c->lanes}, 2))
         return false;
     for (int i = 0; i < n_reduce; i++)
         order[m++] = reduce[i];
@@ -326,7 +326,7 @@ static bool lanes_on_rows(sched *s, const char *const *row, int n, int64_t lanes
 
     if (!one || lanes < 2 || (extent > 0 && extent < lanes))
         return one != NULL;
-    return (extent == lanes || sched_split(s, one, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part)) &&
+    return (extent == lanes || sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, lanes}, 2)) &&
            space_vectorise(s, part[1]);
 }
 
@@ -364,7 +364,7 @@ static bool apply_partial(sched *s, const space_stage *g, const space_nest_choic
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
     int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
 
-    if (!sched_split(s, reduce[0], (int64_t[]){c->factor, SCHED_INFER}, 2, SCHED_GUARD, part))
+    if (!sched_split(s, reduce[0], TEC_GUARD, part, (int64_t[]){c->factor, TEC_INFER}, 2))
         return false;
     const char *partial = sched_rfactor(s, part[0], 0);
     if (!partial)

@@ -33,7 +33,7 @@ typedef struct {
     const char *name;
     space_knob_kind kind;
     int count; /* values */
-    /* numbers of one value: of a split all factors, the first being SCHED_INFER; of an order its places */
+    /* numbers of one value: of a split all factors, the first being TEC_INFER; of an order its places */
     int parts;
     const int64_t *number; /* count * parts */
     /* WORD: by number; ORDER: the names, value v being word[number[v*parts + i]] */

@@ -125,14 +125,13 @@ static int find_list(lister *l, const int64_t *inner)
     return -1;
 }
 
-/* The lists with SCHED_INFER in front of each. The outermost part is left to the split, which knows the
- * extent. */
+/* The lists with TEC_INFER in front of each. */
 static const int64_t *with_outer(const lister *l)
 {
     int64_t *all = base_array(l->cx, int64_t, l->n *(l->inner + 1));
 
     for (int i = 0; i < l->n; i++) {
-        all[i * (l->inner + 1)] = SCHED_INFER;
+        all[i * (l->inner + 1)] = TEC_INFER;
         memcpy(all + i * (l->inner + 1) + 1, l->list + i * l->inner, (size_t)l->inner * sizeof *all);
     }
     return all;

@@ -53,7 +53,7 @@ const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *
     if (g->open)
         return tec_knob_split(k, base_format(k->cx, "%s.%s.%s", g->name, what, axis), extent, d);
     int64_t *fixed = base_array(k->cx, int64_t, d->parts);
-    fixed[0] = SCHED_INFER;
+    fixed[0] = TEC_INFER;
     memcpy(fixed + 1, d->start, (size_t)(d->parts - 1) * sizeof *fixed);
     return fixed;
 }
@@ -153,6 +153,6 @@ bool space_vectorise_inside(sched *s, const char *block, const char *outer, int6
     int64_t extent = space_extent(s, spatial[n - 1]);
     if (extent > 0 && extent <= lanes)
         return space_vectorise(s, spatial[n - 1]);
-    return sched_split(s, spatial[n - 1], (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part) &&
+    return sched_split(s, spatial[n - 1], TEC_GUARD, part, (int64_t[]){TEC_INFER, lanes}, 2) &&
            space_vectorise(s, part[1]);
 }

@@ -504,7 +504,7 @@ static bool split_output(tiling *t)
         memcpy(f, t->c->tile[i], (size_t)parts_of(a) * sizeof *f);
         if (t->c->reduce_block && (a->row || a->column))
             f[2] *= a->column ? t->c->column_blocks : i == t->h->n_axes - 1 ? t->c->row_blocks : 1;
-        if (!sched_split(t->s, a->loop->name, f, parts_of(a), SCHED_GUARD, t->part[i]))
+        if (!sched_split(t->s, a->loop->name, TEC_GUARD, t->part[i], f, parts_of(a)))
             return false;
     }
     return true;
@@ -599,7 +599,7 @@ static bool cut_blocks(tiling *t, sums_loops *l, const char *loop, int64_t size)
         l->tile[l->n_tile++] = loop;
         return true;
     }
-    if (!sched_split(t->s, loop, (int64_t[]){SCHED_INFER, size}, 2, SCHED_GUARD, part))
+    if (!sched_split(t->s, loop, TEC_GUARD, part, (int64_t[]){TEC_INFER, size}, 2))
         return false;
     l->block[l->n_blocks++] = part[0];
     l->tile[l->n_tile++] = part[1];
@@ -619,7 +619,7 @@ static bool cut_lanes(tiling *t, sums_loops *l, const char *loop, int64_t vector
             l->tile[l->n_tile++] = loop;
         return true;
     }
-    if (!sched_split(t->s, loop, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part))
+    if (!sched_split(t->s, loop, TEC_GUARD, part, (int64_t[]){TEC_INFER, lanes}, 2))
         return false;
     l->lane = part[1];
     return cut_blocks(t, l, part[0], vectors);
@@ -706,8 +706,8 @@ static bool cut_reduce_block(tiling *t, sums_loops *l)
 
     if (!t->c->reduce_block)
         return true;
-    if (!sched_split(t->s, own_loop(t, longest(t->h)->iter), (int64_t[]){SCHED_INFER, t->c->reduce_block}, 2,
-                     SCHED_GUARD, part))
+    if (!sched_split(t->s, own_loop(t, longest(t->h)->iter), TEC_GUARD, part,
+                     (int64_t[]){TEC_INFER, t->c->reduce_block}, 2))
         return false;
     l->k0 = part[0];
     return true;
@@ -725,7 +725,7 @@ static bool cut_steps(tiling *t, sums_loops *l, const char *own)
         l->steps = own;
         return true;
     }
-    if (by > 1 && !sched_split(t->s, own, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part))
+    if (by > 1 && !sched_split(t->s, own, TEC_GUARD, part, (int64_t[]){TEC_INFER, by}, 2))
         return false;
     l->reduce[l->n_reduce++] = part[0];
     l->steps = part[1];
@@ -805,7 +805,7 @@ static bool annotate_copies(tiling *t, const sums_loops *l, const char *copy, co
             last = n ? space_extent(t->s, spatial[n - 1]) : 0;
 
     if (lanes > 0 && last > lanes && last % lanes == 0) {
-        if (!sched_split(t->s, spatial[n - 1], (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part))
+        if (!sched_split(t->s, spatial[n - 1], TEC_GUARD, part, (int64_t[]){TEC_INFER, lanes}, 2))
             return false;
         spatial[n - 1] = part[0];
         spatial[n++] = part[1];
@@ -824,8 +824,8 @@ static bool keep_in_registers(tiling *t, const sums_loops *l)
     const char *around = l->n_blocks ? l->block[l->n_blocks - 1] : l->k0, **writer;
 
     if (!t->c->reduce_block)
-        return sched_set_scope(t->s, t->buffer, IR_LOCAL);
-    const char *copy = sched_cache_write_at(t->s, t->g->name, IR_LOCAL, around);
+        return sched_set_scope(t->s, t->buffer, "local");
+    const char *copy = sched_cache_write_at(t->s, t->g->name, "local", around);
     if (!copy)
         return false;
     int n = sched_producers_of(t->s, copy, &writer);
@@ -884,7 +884,7 @@ static bool copy_operands(tiling *t)
 
         if (t->c->copy[i] == NOT_COPIED)
             continue;
-        const char *copy = sched_cache_read(t->s, t->h->operand[i], IR_GLOBAL, &t->g->name, 1);
+        const char *copy = sched_cache_read(t->s, t->h->operand[i], "global", &t->g->name, 1);
         if (!copy || !sched_compute_at(t->s, copy, at) ||
             !space_vectorise_inside(t->s, copy, at, t->g->lanes))
             return false;

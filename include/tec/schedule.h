@@ -52,6 +52,18 @@ TEC_API const char *tec_schedule_trace(const tec_schedule *s); /* the steps, one
 /* Applies the lines of a trace, all or none; `file` is named in errors. */
 TEC_API bool tec_schedule_replay(tec_schedule *s, const char *file, const char *trace);
 
+/* The intrinsics that tec_tensorize looks for besides those of the target. The table stays the caller's. */
+TEC_API void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table);
+
+/* Remembers the caller's line, for the error of a step that is refused. */
+TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int line);
+#define TEC_HERE_SCHEDULE(s) tec_here_schedule((s), __FILE__, __LINE__)
+
+#define TEC_NAMES(...) TEC_LIST(const char *const, __VA_ARGS__)
+#define TEC_NAME_COUNT(...) TEC_LIST_COUNT(const char *const, __VA_ARGS__)
+#define TEC_FACTORS(...) TEC_LIST(const int64_t, __VA_ARGS__)
+#define TEC_FACTOR_COUNT(...) TEC_LIST_COUNT(const int64_t, __VA_ARGS__)
+
 /* ---- primitives; `out` (may be NULL) receives names, outermost first ---- */
 
 /* One loop becomes n nested loops, with the factors as extents, outermost first. At most one factor is
@@ -118,8 +130,6 @@ TEC_API bool tec_storage_align(tec_schedule *s, const char *buffer, int dim, int
 /* The loops below `loop`, and it itself, move into the block under them: one instance of the block then
  * computes a whole tile. Gives the block's name. */
 TEC_API const char *tec_blockize(tec_schedule *s, const char *loop);
-/* The intrinsics that tec_tensorize looks for besides those of the target. The table stays the caller's. */
-TEC_API void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table);
 /* Replaces a tile by one tensor intrinsic. The tile is a loop with all that it holds, or a block that
  * tec_blockize made. Refused unless the tile computes exactly what the intrinsic's declaration says. */
 TEC_API const char *tec_tensorize(tec_schedule *s, const char *loop_or_block, const char *intrinsic);
@@ -160,22 +170,6 @@ TEC_API bool tec_double_buffer(tec_schedule *s, const char *loop, bool async);
 /* A note on a loop or block for later passes, such as a target's. */
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
-/* ---- the caller's line ---- */
-
-TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int line);
-#define TEC_HERE_SCHEDULE(s) tec_here_schedule((s), __FILE__, __LINE__)
-
-#define TEC_NAMES(...) TEC_LIST(const char *const, __VA_ARGS__)
-#define TEC_NAME_COUNT(...) TEC_LIST_COUNT(const char *const, __VA_ARGS__)
-#define TEC_FACTORS(...) TEC_LIST(const int64_t, __VA_ARGS__)
-#define TEC_FACTOR_COUNT(...) TEC_LIST_COUNT(const int64_t, __VA_ARGS__)
-
-#define tec_split(s, loop, out, ...)                                                                         \
-    tec_split_n(TEC_HERE_SCHEDULE(s), (loop), TEC_GUARD, (out), TEC_FACTORS(__VA_ARGS__),                    \
-                TEC_FACTOR_COUNT(__VA_ARGS__))
-#define tec_split_tail(s, loop, tail, out, ...)                                                              \
-    tec_split_n(TEC_HERE_SCHEDULE(s), (loop), (tail), (out), TEC_FACTORS(__VA_ARGS__),                       \
-                TEC_FACTOR_COUNT(__VA_ARGS__))
 #define tec_cut(s, loop, point, out) (tec_cut)(TEC_HERE_SCHEDULE(s), (loop), (point), (out))
 #define tec_fuse(s, ...) tec_fuse_n(TEC_HERE_SCHEDULE(s), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
 #define tec_reorder(s, ...)                                                                                  \
@@ -203,7 +197,8 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_storage_align(s, buffer, dim, factor, offset)                                                    \
     (tec_storage_align)(TEC_HERE_SCHEDULE(s), (buffer), (dim), (factor), (offset))
 #define tec_blockize(s, loop) (tec_blockize)(TEC_HERE_SCHEDULE(s), (loop))
-#define tec_tensorize(s, place, intrinsic) (tec_tensorize)(TEC_HERE_SCHEDULE(s), (place), (intrinsic))
+#define tec_tensorize(s, loop_or_block, intrinsic)                                                           \
+    (tec_tensorize)(TEC_HERE_SCHEDULE(s), (loop_or_block), (intrinsic))
 #define tec_buffer_bind(s, buffer, strides, offset, align)                                                   \
     (tec_buffer_bind)(TEC_HERE_SCHEDULE(s), (buffer), (strides), (offset), (align))
 #define tec_rolling_buffer(s, buffer, loop) (tec_rolling_buffer)(TEC_HERE_SCHEDULE(s), (buffer), (loop))
@@ -219,7 +214,17 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_pipeline(s, loop, block, stage, n, async)                                                        \
     tec_pipeline_n(TEC_HERE_SCHEDULE(s), (loop), (block), (stage), (n), (async))
 #define tec_double_buffer(s, loop, async) (tec_double_buffer)(TEC_HERE_SCHEDULE(s), (loop), (async))
-#define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))
+#define tec_pragma(s, loop_or_block, key, value)                                                             \
+    (tec_pragma)(TEC_HERE_SCHEDULE(s), (loop_or_block), (key), (value))
+
+/* ---- other macros ---- */
+
+#define tec_split(s, loop, out, ...)                                                                         \
+    tec_split_n(TEC_HERE_SCHEDULE(s), (loop), TEC_GUARD, (out), TEC_FACTORS(__VA_ARGS__),                    \
+                TEC_FACTOR_COUNT(__VA_ARGS__))
+#define tec_split_tail(s, loop, tail, out, ...)                                                              \
+    tec_split_n(TEC_HERE_SCHEDULE(s), (loop), (tail), (out), TEC_FACTORS(__VA_ARGS__),                       \
+                TEC_FACTOR_COUNT(__VA_ARGS__))
 
 #ifdef __cplusplus
 }

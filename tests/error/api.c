@@ -19,7 +19,7 @@ Test(api, a_step_on_the_result_of_a_refused_step)
     sched *s = schedule_of("def f(A: f32[8]) { C[i] = A[i] * 2 return C }");
     const char *i[2];
 
-    cr_assert_not(sched_split(s, "C.i", (int64_t[]){2, 2}, 2, SCHED_GUARD, i));
+    cr_assert_not(sched_split(s, "C.i", TEC_GUARD, i, (int64_t[]){2, 2}, 2));
     sched_clear(s);
     cr_assert_not(sched_annotate(s, i[0], IR_UNROLLED));
     was_refused(s, sched_tree(s), "unroll((none)): a loop or block that it names was not made");

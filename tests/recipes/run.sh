@@ -58,14 +58,12 @@ add operator ops/table.c ops/toy.c
 before ops/families.def '#undef' 'OP_FAMILY(toy)'
 add primitive schedule/step.c fuzz/primitives.c schedule/toy.c
 before schedule/primitives.def '#undef' 'SCHED_PRIMITIVE(toy, "loop")'
-# Its C function: a row, the prototype, and the macro that remembers the caller's line.
+# Its C function: a row, of which the prototype and the macro that remembers the caller's line are written.
 add function schedule/api.c
 before schedule/functions.def '#undef' \
-    'SCHED_FUNCTION(toy, toy, (sched *s, const char *loop), NULL, 0, LOOP(loop))'
-before include/tec/schedule.h 'TEC_API bool tec_unroll' \
-    'TEC_API bool tec_toy(tec_schedule *s, const char *loop);'
-before include/tec/schedule.h '#define tec_unroll' \
-    '#define tec_toy(s, loop) (tec_toy)(TEC_HERE_SCHEDULE(s), (loop))'
+    'SCHED_FUNCTION(toy, toy, toy, (sched *s, const char *loop), NULL, 0, LOOP(loop))'
+scripts/schedule_header
+grep -q '^#define tec_toy(s, loop)' include/tec/schedule.h || fail "the public header does not have the new function"
 
 # ---- build ----
 

@@ -257,14 +257,14 @@ static void random_loops(sched *s, bool neighbours)
 
 static void random_split(sched *s)
 {
-    int64_t f[3] = {SCHED_INFER, 1 + below(5), 1 + below(4)};
+    int64_t f[3] = {TEC_INFER, 1 + below(5), 1 + below(4)};
     int tail = below(6);
 
-    sched_split(s, any_loop(s), f, 2 + below(2),
-                tail == 0   ? SCHED_ROUND_UP
-                : tail == 1 ? SCHED_SHIFT_INWARDS
-                            : SCHED_GUARD,
-                NULL);
+    sched_split(s, any_loop(s),
+                tail == 0   ? TEC_ROUND_UP
+                : tail == 1 ? TEC_SHIFT_INWARDS
+                            : TEC_GUARD,
+                NULL, f, 2 + below(2));
 }
 
 /* A dimension tiled, its remainder going last; the last one swizzled by the first; or all the other way
@@ -322,15 +322,15 @@ static void random_step(sched *s)
         break;
     case 13:
         if (below(4))
-            sched_cache_read(s, any_buffer(s), IR_LOCAL, NULL, 0);
+            sched_cache_read(s, any_buffer(s), "local", NULL, 0);
         else
             sched_storage_align(s, any_buffer(s), below(3), 1 + below(8), below(2));
         break;
     case 14:
         if (below(2))
-            sched_cache_write(s, block, IR_LOCAL);
+            sched_cache_write(s, block, "local");
         else
-            sched_cache_write_at(s, block, IR_LOCAL, own_loop(s, block));
+            sched_cache_write_at(s, block, "local", own_loop(s, block));
         break;
     case 15:
         if (below(3))

@@ -17,11 +17,11 @@ Test(trace, prints_what_was_applied)
     sched *s = schedule_of(square);
     const char *y[2];
 
-    cr_assert(sched_split(s, "C.y", (int64_t[]){SCHED_INFER, 5}, 2, SCHED_GUARD, y));
-    cr_assert(sched_split(s, y[1], (int64_t[]){1, 5}, 2, SCHED_SHIFT_INWARDS, NULL));
+    cr_assert(sched_split(s, "C.y", TEC_GUARD, y, (int64_t[]){TEC_INFER, 5}, 2));
+    cr_assert(sched_split(s, y[1], TEC_SHIFT_INWARDS, NULL, (int64_t[]){1, 5}, 2));
     cr_assert(sched_reorder(s, (const char *[]){"C.k", "C.x"}, 2));
     cr_assert(sched_annotate(s, "C.x", IR_VECTORISED));
-    cr_assert(sched_cache_read(s, "A", IR_LOCAL, NULL, 0));
+    cr_assert(sched_cache_read(s, "A", "local", NULL, 0));
     cr_assert(strcmp(sched_trace_text(cx, s), "C.y.0, C.y.1 = split(C.y, _, 5)\n"
                                               "C.y.1.0, C.y.1.1 = split(C.y.1, 1, 5, shift_inwards)\n"
                                               "reorder(C.k, C.x)\n"
@@ -116,7 +116,7 @@ Test(trace, a_refused_step_refuses_those_that_use_its_results)
     sched *s = schedule_of(square);
     const char *y[2];
 
-    cr_assert_not(sched_split(s, "C.y", (int64_t[]){2, 2}, 2, SCHED_GUARD, y));
+    cr_assert_not(sched_split(s, "C.y", TEC_GUARD, y, (int64_t[]){2, 2}, 2));
     cr_assert(!y[0] && !y[1]);
     cr_assert_not(sched_annotate(s, y[1], IR_UNROLLED));
     cr_assert(strstr(sched_error(s), "the factors make 4 iterations"), "%s", sched_error(s));

@@ -631,7 +631,7 @@ static void values_are(int64_t extent, const tec_split_domain *d, const char *ex
         space_point p = {.n = 1, .value = {v}};
         const int64_t *f = space_value(sp, &p, 0);
 
-        cr_assert_eq(f[0], SCHED_INFER);
+        cr_assert_eq(f[0], TEC_INFER);
         for (int i = 1; i < d->parts; i++)
             base_addf(cx, &t, "%s%lld", i > 1 ? "x" : v ? " " : "", (long long)f[i]);
     }
