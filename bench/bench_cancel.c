@@ -1,4 +1,4 @@
-/* bench/bench_cancel.c -- how soon a compile that is cancelled returns: at moments spread over all of its phases.
+/* bench/bench_cancel.c -- how soon a cancelled compile returns: at moments spread over all of its phases.
  *
  *     bench_cancel MODEL.onnx SAMPLES [JOBS]
  *     // sample by sample: when it was cancelled, what was being done then, and the delay; then the largest
@@ -6,8 +6,8 @@
  *     > largest: 38.1 ms (35.2 ms of CPU), 812.0 ms after the beginning (build)
  *
  * Each sample compiles the model in a context of its own, to a file in /tmp, and cancels it. The delay is the
- * time from the cancel until the call has returned, with all that it held released. On a busy machine the CPU time
- * that the process has spent meanwhile, divided by JOBS, says more.
+ * time from the cancel until the call has returned, with all that it held released. On a busy machine the CPU
+ * time that the process has spent meanwhile says more (with JOBS = 1).
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -43,7 +43,7 @@ function(tec_add_test room source archives)
     # Tests of failed allocations ask for more than there is; a sanitizer must refuse as malloc does, and not end the process.
     if(TEC_SANITIZE)
         set_tests_properties(${name} PROPERTIES
-            ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp")
+            ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp")
     endif()
     # The driver of the tests keeps what it compiled.
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/pocl")

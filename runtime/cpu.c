@@ -1,7 +1,8 @@
 /* cpu.c -- what this machine's CPU can do: cpuid and xgetbv on x86, the auxiliary vector on Arm.
  *
  * One table for each architecture says where a feature's bit is. On x86 a row also says which registers the
- * operating system must save for it. The compiler asks the same tables what `native` means (targets/native.c).
+ * operating system must save for it. The compiler asks the same tables what `native` means
+ * (targets/native.c).
  */
 #include "runtime/cpu.h"
 

@@ -1,4 +1,4 @@
-/* schedule/public.c -- include/tec/schedule.h over schedule/sched.h, but for the primitives (schedule/api.c). */
+/* schedule/public.c -- include/tec/schedule.h over schedule/sched.h, without the primitives (api.c). */
 #include "tec/schedule.h"
 
 #include "base/guard.h"

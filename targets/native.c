@@ -1,8 +1,8 @@
 /* targets/native.c -- what this machine is: its architecture, features that both CPU and operating system
  * support, caches, cores to use.
  *
- * The runtime looks at the machine (runtime/cpu.c has the one table of features and their bits). Without a row
- * of targets/archs.def for its architecture the description is empty.
+ * The runtime looks at the machine (runtime/cpu.c has the one table of features and their bits). Without a
+ * row of targets/archs.def for its architecture the description is empty.
  */
 #include <sched.h>
 #include <unistd.h>

@@ -6,9 +6,9 @@
  * Accesses of one buffer whose indices differ by a constant share a pointer: an induction variable for each
  * operand, and constant displacements, is what processors address best. LLVM's code generation has a strength
  * reduction of its own, which would make a pointer for each displacement of a large tile, more than there are
- * registers. It can be switched off for a whole process only, in which others may use LLVM as well. So it does
- * not see that these pointers advance by a constant: the advanced pointer goes through an empty piece of
- * assembly, which costs no instruction and of which LLVM knows nothing.
+ * registers. LLVM can switch it off for a whole process only, in which others may use LLVM as well. So the
+ * advanced pointer goes through an empty piece of assembly: it costs no instruction, and LLVM does not see
+ * any more that the pointer advances by a constant.
  */
 #include <string.h>
 

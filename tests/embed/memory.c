@@ -1,9 +1,9 @@
 /* Running out of memory in the compiler: an error of the context, after which nothing is left behind and the
  * process compiles on.
  *
- * The n-th allocation fails, for n = 1, 2, 3 ... (pieces of arenas count in this build, not only their chunks),
- * and after each failure the same process compiles the same input to the same bytes: a lock that was left
- * taken, or anything else that was left half done, would show. TEC_TEST_FULL takes every allocation of a
+ * The n-th allocation fails, for n = 1, 2, 3 ... (pieces of arenas count in this build, not only their
+ * chunks), and after each failure the same process compiles the same input to the same bytes: a lock that was
+ * left taken, or anything else that was left half done, would show. TEC_TEST_FULL takes every allocation of a
  * definition; otherwise the step is a prime number, so that over the passes of a compile all kinds of
  * allocations have their turn. Leaks are the leak sanitizer's to find, in the build that has it.
  */

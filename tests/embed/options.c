@@ -1,4 +1,4 @@
-/* LLVM has options that count for a whole process. A program that uses LLVM itself, beside tec, keeps its own.
+/* Some options of LLVM count for a whole process. A program that uses LLVM itself, beside tec, keeps its own.
  *
  * -disable-lsr is the one that tec could profit from: the code that the program gets of a loop is the same
  * before and after tec has compiled something, and another one once that option is really set.
