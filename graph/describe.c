@@ -20,8 +20,7 @@ typedef struct {
     tec_context *cx;
     const graph_module *m;
     const graph_body *body;
-    const char *device; /* the kind of the devices that are not the host */
-    base_vec symbols;   /* ir_expr *: those that inputs tell; their positions are the module's */
+    base_vec symbols; /* ir_expr *: those that inputs tell; their positions are the module's */
     const rt_symbol_desc *told;
     base_vec pools;     /* const ir_expr *: bytes of the pool of each device, the host's first */
     base_map where;     /* graph_value * -> location * */
@@ -295,13 +294,13 @@ static void *flatten(tec_context *cx, const base_vec *v, size_t size)
     return all;
 }
 
-/* Each device but the host; what kind it is, the module's device code says. */
+/* Each device but the host. */
 static bool describe_sites(describer *b, rt_graph_desc *g)
 {
     rt_site_desc *sites = base_array(b->cx, rt_site_desc, b->pools.n);
 
     for (int i = 1; i < b->pools.n; i++) {
-        sites[i - 1].device = b->device;
+        sites[i - 1].device = b->m->devices.at[i - 1];
         if (!dim(b, b->pools.at[i], &sites[i - 1].pool_size))
             return false;
     }
@@ -347,20 +346,11 @@ static const rt_constant_desc *describe_constants(describer *b)
     return c;
 }
 
-/* The kind of device that functions of the module run on; NULL: none. */
-static const char *device_of(const rt_module_desc *m)
-{
-    for (int i = 0; i < m->n_functions; i++)
-        if (m->functions[i].device)
-            return m->functions[i].device;
-    return NULL;
-}
-
 /* Only the planned nodes of the first function are read: whatever the runtime is to do must stand there. */
 bool graph_describe(const graph_module *m, rt_module_desc *out)
 {
     const graph_function *main = m->functions.at[0];
-    describer b = {.cx = m->cx, .m = m, .body = main->body, .device = device_of(out)};
+    describer b = {.cx = m->cx, .m = m, .body = main->body};
     rt_graph_desc *g = base_new(m->cx, rt_graph_desc);
 
     b.told = describe_symbols(&b);

@@ -130,6 +130,7 @@ typedef struct {
 struct tec_graph {
     tec_context *cx;
     const char *name;
+    base_vec devices;   /* const char *: the kind of device 1, 2, ..., "opencl"; device 0 is the host */
     base_vec data;      /* graph_data *: data types */
     base_vec kernels;   /* graph_kernel_type *: what planned functions invoke */
     base_vec functions; /* graph_function *; the entry is the first, "main" */

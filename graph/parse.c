@@ -917,6 +917,17 @@ static void parse_function(parser *p)
         p->f->body = body;
 }
 
+/* devices "opencl", "opencl" */
+static void parse_devices(parser *p)
+{
+    do {
+        const char *kind = expect_string(p, "a kind of device");
+
+        if (kind)
+            base_push(p->cx, &p->m->devices, (void *)kind);
+    } while (base_accept(p->lx, ","));
+}
+
 /* NULL with the first error in the context. `constants`: a module whose constants the text may name by hash;
  * may be NULL. */
 graph_module *graph_parse(tec_context *cx, const char *file, const char *text, const graph_module *constants)
@@ -929,7 +940,9 @@ graph_module *graph_parse(tec_context *cx, const char *file, const char *text, c
         return NULL;
     p.m = graph_new(cx, name);
     for (base_expect(p.lx, "{"); more(&p, "}");) {
-        if (base_accept(p.lx, "symbols"))
+        if (base_accept(p.lx, "devices"))
+            parse_devices(&p);
+        else if (base_accept(p.lx, "symbols"))
             parse_symbols(&p, NULL);
         else if (base_accept(p.lx, "fact"))
             parse_fact(&p, NULL);
@@ -940,7 +953,7 @@ graph_module *graph_parse(tec_context *cx, const char *file, const char *text, c
         else if (base_accept(p.lx, "function"))
             parse_function(&p);
         else
-            base_unexpected(p.lx, "symbols, fact, data, kernel or function");
+            base_unexpected(p.lx, "devices, symbols, fact, data, kernel or function");
     }
     base_expect(p.lx, "}");
     if (p.lx->tok.kind != BASE_TOK_END)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "compiler/generators.h"
 #include "graph/emit.h"
 #include "graph/rewrite.h"
 #include "ir/build.h"
@@ -258,10 +259,13 @@ graph_module *graph_place_nodes(graph_module *m, const comp_options *o, graph_pl
         return m;
     if (!comp_can_generate(m->cx, o))
         return NULL;
-    m = graph_rewrite_module(m, place, NULL, &pl);
-    if (m)
-        fetch_outputs(m, &pl);
-    return m;
+    graph_module *placed = graph_rewrite_module(m, place, NULL, &pl);
+    if (!placed)
+        return NULL;
+    if (placed != m)
+        base_push(m->cx, &placed->devices, (void *)comp_codegen(o->target)->device);
+    fetch_outputs(placed, &pl);
+    return placed;
 }
 
 /* ---- counting ---- */

@@ -1,8 +1,8 @@
 /* graph/planned.h -- inside the room: the planned form: a function whose memory is allocated and whose
  * kernels are chosen, as graph nodes.
  *
- *     function "main" {
- *       input v1 "x": f32[n, 64]
+ *     function "main" {                                       // in a graph with  devices "opencl"  there
+ *       input v1 "x": f32[n, 64]                              // would be values with  device 1
  *       v2: u8[n*256] = alloc_storage "pool"()
  *       v3: u8[n*40] = alloc_storage "y"() @output(0)
  *       v4: f32[n, 64] = alloc_tensor "act"(v2) @offset(exprs [0])

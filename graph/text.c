@@ -316,6 +316,14 @@ static void put_data(printer *p, const graph_data *d)
     base_add(p->cx, &p->out, "  }\n");
 }
 
+/* devices "opencl", "opencl" */
+static void put_devices(printer *p, const base_vec *devices)
+{
+    for (int i = 0; i < devices->n; i++)
+        base_addf(p->cx, &p->out, "%s%s%s", i ? ", " : "  devices ", quoted(p, devices->at[i]),
+                  i + 1 < devices->n ? "" : "\n");
+}
+
 /* The module as graph/parse.c reads it. */
 const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
 {
@@ -325,6 +333,7 @@ const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
         return NULL;
     base_addf(cx, &p.out, "graph %s {\n", quoted(&p, m->name));
     p.indent = 1;
+    put_devices(&p, &m->devices);
     put_scope(&p, &m->symbols, &m->facts);
     for (int i = 0; i < m->data.n; i++)
         put_data(&p, m->data.at[i]);

@@ -155,7 +155,10 @@ static bool can_be_written(checker *c, const graph_value *v)
 
 static bool check_device(const checker *c, const graph_value *v)
 {
-    return v->device >= 0 || broken(c, base_format(c->cx, "'%s' is on device %d", name_of(c, v), v->device));
+    if (v->device >= 0 && v->device <= c->m->devices.n)
+        return true;
+    return broken(c, base_format(c->cx, "'%s' is on device %d; the module names %d devices beside the host",
+                                 name_of(c, v), v->device, c->m->devices.n));
 }
 
 /* ---- nodes ---- */

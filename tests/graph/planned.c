@@ -2,45 +2,31 @@
  * wrong or out of place. */
 #include "graph/planned.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "graph/build.h"
-#include "graph/describe.h"
-#include "tests/graph/kit.h"
+#include "tests/graph/survive.h"
 #include "tests/plain.h"
 
 TestSuite(planned, .init = open_context, .fini = close_context);
 
 /* ---- as before: the module file is the same whether its plan was printed and parsed or not ---- */
 
-static const char *bytes_of(const graph_built *b, const rt_module_desc *desc, size_t *size)
-{
-    char path[] = "/tmp/planned-XXXXXX";
-
-    close(mkstemp(path));
-    cr_assert(comp_write(cx, b->code, desc, path, 0), "%s", tec_context_error(cx));
-    const char *bytes = base_read_file(cx, path, size);
-    unlink(path);
-    cr_assert(bytes);
-    return bytes;
-}
-
 static void survives_its_text(const char *text)
 {
-    graph_built *b = graph_build(lines(text), &(graph_build_options){.target = any_target()});
+    module_survives(lines(text), any_target());
+}
 
-    cr_assert(b, "%s\n%s", tec_context_error(cx), text);
-    const char *plan = graph_text(cx, b->planned, GRAPH_TEXT_FULL);
-    const graph_module *again = graph_parse(cx, "plan.graph", plan, NULL);
-    cr_assert(again, "%s\n%s", tec_context_error(cx), plan);
-    cr_assert_str_eq(graph_text(cx, again, GRAPH_TEXT_FULL), plan);
-    rt_module_desc desc = *comp_desc(b->code);
-    cr_assert(graph_describe(again, &desc), "%s", tec_context_error(cx));
-    size_t n, m;
-    const char *first = bytes_of(b, &b->desc, &n), *second = bytes_of(b, &desc, &m);
-    cr_assert(n == m && memcmp(first, second, n) == 0,
-              "the module differs from that of its printed plan:\n%s", plan);
+/* What runs where, what kind of device that is, and the copies between them stand in the plan. */
+Test(planned, the_plan_of_a_device_gives_the_same_module)
+{
+    static const char text[] = "input v0 \"x\": f32[n, 8]\ninput v1 \"d\": f64[n]\n"
+                               "v2: f32[n, 8] = op neg \"a\"(v0)\nv3: f64[n] = op exp \"e\"(v1)\n"
+                               "v4: f32[n, 8] = op softmax \"b\"(v2) @axis(1)\n"
+                               "output \"y\" v4\noutput \"z\" v3\n";
+
+    const char *plan = module_survives(lines(text), target_parse(cx, "opencl -device=mali"));
+
+    cr_assert(strstr(plan, "  devices \"opencl\"\n"), "%s", plan);
+    cr_assert(strstr(plan, " device 1 = alloc_storage "), "%s", plan);
+    cr_assert(strstr(plan, "device_copy \"x\""), "%s", plan);
 }
 
 Test(planned, text_gives_the_same_module)
@@ -120,7 +106,8 @@ static const char *plan_with(const char *line, const char *instead)
     bool found = false;
 
     base_add(cx, &t,
-             "graph \"g\" {\nsymbols n\nkernel \"neg\" over n (f32[n]) -> (f32[n])\nfunction \"main\" {\n");
+             "graph \"g\" {\ndevices \"opencl\"\nsymbols n\nkernel \"neg\" over n (f32[n]) -> "
+             "(f32[n])\nfunction \"main\" {\n");
     for (int i = 0; i < BASE_COUNT(plan); i++) {
         bool this = line && strncmp(plan[i], line, strlen(line)) == 0;
 
@@ -153,6 +140,8 @@ Test(planned, refuses_wrong_storages_and_places)
             "node 'pool': a storage is u8[bytes], found f32[16]");
     refuses("v1:", "v1: u8[64] device 1 = alloc_storage \"pool\"()\n",
             "it is on device 0, its storage on device 1");
+    refuses("v1:", "v1: u8[64] device 2 = alloc_storage \"pool\"()\n",
+            "'pool' is on device 2; the module names 1 devices beside the host");
     refuses("v1:", "v1: u8[64] = alloc_storage \"pool\"(v0)\n",
             "expected 0 operands and 1 results, found 1 and 1");
     refuses("v2:", "v2: u8[64] = alloc_storage \"y\"() @output(1)\n",

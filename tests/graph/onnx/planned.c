@@ -1,41 +1,25 @@
-/* tests/graph/onnx/planned.c -- the plan of a real network with a symbolic batch gives the same module file
- * after printing and parsing. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+/* tests/graph/onnx/planned.c -- the plan of a whole model, as text: each model of tests/models. */
+#include "tests/graph/survive.h"
 
-#include "graph/build.h"
-#include "graph/describe.h"
-#include "graph/onnx/onnx.h"
-#include "graph/text.h"
+#include <glob.h>
 
-static const char *bytes_of(tec_context *cx, const graph_built *b, const rt_module_desc *desc, size_t *size)
+#include "tec/graph.h"
+
+TestSuite(planned, .init = open_context, .fini = close_context, .timeout = 300);
+
+/* Convolutions, constants of all shapes, a symbolic batch; on this CPU and on a device. */
+Test(planned, text_of_a_model_gives_the_same_module)
 {
-    char path[] = "/tmp/planned-XXXXXX";
+    const char *const targets[] = {"llvm -mcpu=x86-64-v3", "opencl"};
+    glob_t models;
 
-    close(mkstemp(path));
-    cr_assert(comp_write(cx, b->code, desc, path, 0));
-    const char *bytes = base_read_file(cx, path, size);
-    unlink(path);
-    return bytes;
-}
+    cr_assert_eq(glob(TEC_SOURCE_DIR "/tests/models/*/model.onnx", 0, NULL, &models), 0);
+    for (size_t i = 0; i < models.gl_pathc; i++)
+        for (int t = 0; t < 2; t++) {
+            graph_module *m = tec_graph_import(cx, models.gl_pathv[i], NULL);
 
-Test(planned, a_network_survives_its_text)
-{
-    tec_context *cx = tec_context_new();
-    graph_module *m = onnx_import(cx, TEC_SOURCE_DIR "/tests/models/digits/model.onnx", NULL);
-    graph_built *b = graph_build(
-        m, &(graph_build_options){.target = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2")});
-
-    cr_assert(b, "%s", tec_context_error(cx));
-    const char *plan = graph_text(cx, b->planned, 0);
-    const graph_module *again = graph_parse(cx, "plan.graph", plan, b->planned);
-    cr_assert(again, "%s", tec_context_error(cx));
-    rt_module_desc desc = *comp_desc(b->code);
-    cr_assert(graph_describe(again, &desc), "%s", tec_context_error(cx));
-    size_t n, k;
-    const char *first = bytes_of(cx, b, &b->desc, &n), *second = bytes_of(cx, b, &desc, &k);
-    cr_assert(n == k && memcmp(first, second, n) == 0);
-    tec_context_free(cx);
+            cr_assert(m, "%s", tec_context_error(cx));
+            module_survives(m, target_parse(cx, targets[t]));
+        }
+    globfree(&models);
 }
