@@ -20,11 +20,6 @@ const char *tune_explorer_name(int i)
 {
     return kinds[i]->name;
 }
-const char *tune_explorer_what(int i)
-{
-    return kinds[i]->what;
-}
-
 static const tune_explorer_kind *find_kind(const char *name)
 {
     for (int i = 0; i < BASE_COUNT(kinds); i++)

@@ -39,7 +39,6 @@ void tune_observe(tune_explorer *e, const space_point *p, const double *throughp
 /* The table of kinds. */
 int tune_n_explorers(void);
 const char *tune_explorer_name(int i);
-const char *tune_explorer_what(int i);
 bool tune_explorer_uses_model(const char *name); /* false for an unknown one */
 
 #endif

@@ -38,8 +38,15 @@ function(tec_add_test room source archives)
     endif()
     target_link_libraries(${name} PRIVATE tec_flags ${archives} PkgConfig::criterion m)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    add_test(NAME ${name} COMMAND ${name} --timeout 300 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit FAIL_REGULAR_EXPRESSION "${TEC_SANITIZER_REPORT}")
+    # Criterion's limit is for each test of a file. Those that take longer with TEC_TEST_FULL name it, or include what does.
+    set(limit 300)
+    file(STRINGS ${source} asks_for_all REGEX "TEC_TEST_FULL|tests/ir/reason/points.h")
+    if(asks_for_all)
+        set(limit 3600)
+    endif()
+    math(EXPR whole "2 * ${limit}")
+    add_test(NAME ${name} COMMAND ${name} --timeout ${limit} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${whole} LABELS unit FAIL_REGULAR_EXPRESSION "${TEC_SANITIZER_REPORT}")
     # Tests of failed allocations ask for more than there is; a sanitizer must refuse as malloc does, and not end the process.
     if(TEC_SANITIZE)
         set_tests_properties(${name} PROPERTIES

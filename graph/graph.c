@@ -26,6 +26,17 @@ graph_function *graph_function_new(graph_module *m, const char *name)
     return f;
 }
 
+const graph_kernel_type *graph_kernel_named(const graph_module *m, const char *name)
+{
+    for (int i = 0; i < m->kernels.n; i++) {
+        const graph_kernel_type *k = m->kernels.at[i];
+
+        if (base_same(k->name, name))
+            return k;
+    }
+    return NULL;
+}
+
 const ir_expr *graph_symbol(graph_module *m, const char *name)
 {
     if (name && base_dict_has(&m->symbol_by_name, name))

@@ -144,6 +144,7 @@ struct tec_graph {
 
 graph_module *graph_new(tec_context *cx, const char *name);
 graph_function *graph_function_new(graph_module *m, const char *name);
+const graph_kernel_type *graph_kernel_named(const graph_module *m, const char *name); /* NULL: none */
 const ir_expr *graph_symbol(graph_module *m, const char *name); /* of the module; NULL name: a fresh one */
 graph_value *graph_input(graph_function *f, const char *name, op_type type);
 graph_value *graph_constant(graph_function *f, const char *name, const op_constant *c);

@@ -356,48 +356,6 @@ graph_node *graph_add_match(graph_function *f, const char *name, graph_value *va
                                       .n_symbols = symbols.n});
 }
 
-graph_value *graph_add_closure(graph_function *f, const char *callee, const char *name,
-                               graph_value *const *in, int n, const graph_type *t)
-{
-    return first_result(add(f, &(graph_node_parts){.kind = GRAPH_CLOSURE,
-                                                   .callee = base_strdup(f->module->cx, callee),
-                                                   .name = name,
-                                                   .in = in,
-                                                   .n_in = n,
-                                                   .result = t,
-                                                   .n_results = 1}));
-}
-
-/* A call of a function value: its type is all that is known of the callee. */
-graph_node *graph_add_apply(graph_function *f, const char *name, graph_value *callee, graph_value *const *in,
-                            int n)
-{
-    graph_value **all = base_array(f->module->cx, graph_value *, n + 1);
-
-    if (!callee)
-        return NULL;
-    all[0] = callee;
-    for (int k = 0; k < n; k++)
-        all[k + 1] = in[k];
-    graph_type t = graph_type_of(callee);
-    bool is_function = t.kind == GRAPH_FUNCTION;
-    return add(f, &(graph_node_parts){.kind = GRAPH_APPLY,
-                                      .name = name,
-                                      .in = all,
-                                      .n_in = n + 1,
-                                      .result = is_function ? t.part + t.n_params : &t,
-                                      .n_results = is_function ? t.n - t.n_params : 1});
-}
-
-graph_node *graph_add_check(graph_function *f, const char *name, graph_value *condition, const char *message)
-{
-    op_attr a = op_attr_string("message", base_strdup(f->module->cx, message));
-
-    return add(f,
-               &(graph_node_parts){
-                   .kind = GRAPH_CHECK, .name = name, .in = &condition, .n_in = 1, .attr = &a, .n_attrs = 1});
-}
-
 graph_node *graph_add_extents(graph_function *f, const char *name, graph_value *elements,
                               const ir_expr *const *symbol, int n)
 {

@@ -31,12 +31,6 @@ graph_value *graph_add_construct(graph_function *f, const char *data, const char
                                  const char *name, graph_value *const *in, int n);
 graph_node *graph_add_match(graph_function *f, const char *name, graph_value *value, graph_body *const *body,
                             int n);
-/* t: the type of the function value, in the scope where it is made. */
-graph_value *graph_add_closure(graph_function *f, const char *callee, const char *name,
-                               graph_value *const *in, int n, const graph_type *t);
-graph_node *graph_add_apply(graph_function *f, const char *name, graph_value *callee, graph_value *const *in,
-                            int n);
-graph_node *graph_add_check(graph_function *f, const char *name, graph_value *condition, const char *message);
 
 /* The elements of an integer tensor as values of symbols of the open body (graph_symbol_in): n is their
  * number. */

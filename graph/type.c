@@ -21,16 +21,6 @@ graph_type graph_data_type(const char *name)
     return (graph_type){.kind = GRAPH_DATA, .data = name};
 }
 
-graph_type graph_function_type(tec_context *cx, const graph_type *part, int n_params, int n_results)
-{
-    int n = n_params + n_results;
-
-    return (graph_type){.kind = GRAPH_FUNCTION,
-                        .n = n,
-                        .n_params = n_params,
-                        .part = base_copy(cx, part, (size_t)n * sizeof *part)};
-}
-
 graph_type graph_type_of(const graph_value *v)
 {
     return v->compound ? *v->compound : graph_tensor_type(&v->type);

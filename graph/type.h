@@ -41,7 +41,6 @@ typedef struct {
 graph_type graph_tensor_type(const op_type *t);
 graph_type graph_tuple_type(tec_context *cx, const graph_type *part, int n);
 graph_type graph_data_type(const char *name);
-graph_type graph_function_type(tec_context *cx, const graph_type *part, int n_params, int n_results);
 graph_type graph_type_of(const graph_value *v);
 
 const char *graph_type_text(tec_context *cx, const graph_type *t);

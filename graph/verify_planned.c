@@ -263,17 +263,6 @@ static bool check_tensor(checker *c)
     return true;
 }
 
-static const graph_kernel_type *find_kernel(const checker *c, const char *name)
-{
-    for (int i = 0; i < c->m->kernels.n; i++) {
-        const graph_kernel_type *k = c->m->kernels.at[i];
-
-        if (base_same(k->name, name))
-            return k;
-    }
-    return NULL;
-}
-
 /* The type of a parameter, with the kernel's symbols at the values that the node gives them. */
 static op_type param_type(const checker *c, const graph_kernel_type *k, int i, const op_attr *dims)
 {
@@ -323,7 +312,7 @@ static bool check_operand(checker *c, const graph_kernel_type *k, int i, const o
 /* The kernel exists, and operands and symbols fit it in number and type. */
 static bool check_invoke(checker *c)
 {
-    const graph_kernel_type *k = find_kernel(c, c->node->callee);
+    const graph_kernel_type *k = graph_kernel_named(c->m, c->node->callee);
     const op_attr *dims = graph_attribute(c->node, "dims");
 
     if (!k)

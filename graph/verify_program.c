@@ -70,17 +70,6 @@ static bool check_tensor(checker *c)
     return true;
 }
 
-static const graph_kernel_type *find_kernel(const checker *c, const char *name)
-{
-    for (int i = 0; i < c->m->kernels.n; i++) {
-        const graph_kernel_type *k = c->m->kernels.at[i];
-
-        if (base_same(k->name, name))
-            return k;
-    }
-    return NULL;
-}
-
 /* What a kernel reads was written; what it writes was allocated for it; both have the declared type. */
 static bool check_operand(checker *c, const graph_kernel_type *k, const graph_instance *symbols, int i)
 {
@@ -102,7 +91,7 @@ static bool check_operand(checker *c, const graph_kernel_type *k, const graph_in
 /* The kernel's declaration with the values of its symbols, against each operand. */
 static bool check_invoke(checker *c)
 {
-    const graph_kernel_type *k = find_kernel(c, c->node->callee);
+    const graph_kernel_type *k = graph_kernel_named(c->m, c->node->callee);
     const op_attr *dims = graph_attribute(c->node, "dims");
 
     if (!k)

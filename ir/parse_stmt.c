@@ -612,13 +612,3 @@ const ir_stmt *ir_read_body(ir_parser *p)
 {
     return base_expect(p->lx, "{") ? ir_read_stmts(p, "}") : NULL;
 }
-
-const ir_stmt *ir_parse_stmt(base_lexer *lx, ir_scope_table *scope)
-{
-    ir_parser p = {.lx = lx, .cx = lx->cx, .scope = scope};
-    base_loc where = base_where(lx->cx);
-    const ir_stmt *s = ir_read_stmt(&p);
-
-    ir_at(lx->cx, where);
-    return s;
-}

@@ -32,7 +32,6 @@ typedef struct ir_scope_table {
 } ir_scope_table;
 
 const ir_program *ir_parse_program(tec_context *cx, const char *file, const char *text);
-const ir_stmt *ir_parse_stmt(base_lexer *lx, ir_scope_table *scope);
 const ir_expr *ir_parse_expr(base_lexer *lx, ir_scope_table *scope);
 /* A postfix or primary that the caller's grammar adds (te's `A[i]` of a tensor, `sum[k](...)`): tried first
  * at a name; gives NULL without consuming anything where it does not apply. */

@@ -194,47 +194,50 @@ tec_array *tec_array_from_dlpack(DLManagedTensorVersioned *from, tec_error *err)
     return a;
 }
 
+static void drop(void *self, tec_array *a)
+{
+    tec_array_free(a);
+    rt_free(self);
+}
+
 static void give_back(DLManagedTensorVersioned *self)
 {
-    tec_array_free(self->manager_ctx);
-    rt_free(self);
+    drop(self, self->manager_ctx);
+}
+
+static void give_back_unversioned(DLManagedTensor *self)
+{
+    drop(self, self->manager_ctx);
+}
+
+/* Room for what is handed out of an array; NULL with an error. */
+static void *room_for(size_t size, const tec_array *a, tec_error *err)
+{
+    if (!a)
+        rt_fail(err, TEC_INVALID, "no array");
+    return a ? rt_alloc(size, err) : NULL;
 }
 
 /* The result holds a reference until its deleter is called. */
 DLManagedTensorVersioned *tec_array_to_dlpack(tec_array *a, tec_error *err)
 {
-    DLManagedTensorVersioned *d;
+    DLManagedTensorVersioned *d = room_for(sizeof *d, a, err);
 
-    if (!a)
-        return rt_fail(err, TEC_INVALID, "no array"), NULL;
-    d = rt_alloc(sizeof *d, err);
-    if (!d)
-        return NULL;
-    d->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-    d->manager_ctx = tec_array_ref(a);
-    d->deleter = give_back;
-    d->dl_tensor = a->tensor;
+    if (d)
+        *d = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                        .manager_ctx = tec_array_ref(a),
+                                        .deleter = give_back,
+                                        .dl_tensor = a->tensor};
     return d;
-}
-
-static void give_back_unversioned(DLManagedTensor *self)
-{
-    tec_array_free(self->manager_ctx);
-    rt_free(self);
 }
 
 DLManagedTensor *tec_array_to_dlpack_unversioned(tec_array *a, tec_error *err)
 {
-    DLManagedTensor *d;
+    DLManagedTensor *d = room_for(sizeof *d, a, err);
 
-    if (!a)
-        return rt_fail(err, TEC_INVALID, "no array"), NULL;
-    d = rt_alloc(sizeof *d, err);
-    if (!d)
-        return NULL;
-    d->manager_ctx = tec_array_ref(a);
-    d->deleter = give_back_unversioned;
-    d->dl_tensor = a->tensor;
+    if (d)
+        *d = (DLManagedTensor){
+            .manager_ctx = tec_array_ref(a), .deleter = give_back_unversioned, .dl_tensor = a->tensor};
     return d;
 }
 

@@ -8,18 +8,18 @@
 
 static const char *const libraries[] = {"libOpenCL.so.1", "libOpenCL.so"};
 
-/* Made once; `failure` says why there is no driver. */
+/* Made once; `failure` says why there is no opencl. */
 static struct {
     rt_opencl functions;
     bool loaded;
     char failure[300];
-} driver;
+} opencl;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 
 /* The driver's loader under its usual names; on failure the reason is kept for messages. */
 static void *open_library(void)
 {
-    rt_line line = {driver.failure, sizeof driver.failure, 0};
+    rt_line line = {opencl.failure, sizeof opencl.failure, 0};
     void *library = NULL;
 
     for (int i = 0; i < BASE_COUNT(libraries) && !library; i++)
@@ -39,7 +39,7 @@ static bool find_function(void *library, const char *name, void *into)
     void *found = dlsym(library, name);
 
     if (!found)
-        snprintf(driver.failure, sizeof driver.failure,
+        snprintf(opencl.failure, sizeof opencl.failure,
                  "opencl: the driver lacks '%s', a function of OpenCL 1.2", name);
     /* ISO C has no cast from an object's address to a function's; POSIX promises that they have one
      * representation. */
@@ -55,19 +55,19 @@ static void load_driver(void)
     if (!library)
         return;
 #define X(name, result, params)                                                                              \
-    if (!find_function(library, "cl" #name, &driver.functions.name))                                         \
+    if (!find_function(library, "cl" #name, &opencl.functions.name))                                         \
         return;
     RT_OPENCL_FUNCTIONS(X)
 #undef X
-    driver.loaded = true;
+    opencl.loaded = true;
 }
 
 const rt_opencl *rt_opencl_driver(tec_error *err)
 {
     pthread_once(&driver_once, load_driver);
-    if (driver.loaded)
-        return &driver.functions;
-    return rt_fail(err, TEC_DEVICE, "%s", driver.failure), NULL;
+    if (opencl.loaded)
+        return &opencl.functions;
+    return rt_fail(err, TEC_DEVICE, "%s", opencl.failure), NULL;
 }
 
 /* CL_INVALID_... for a number of OpenCL, "status N" for others. */

@@ -182,14 +182,6 @@ bool ir_sum_holds(const ir_sum *a, const ir_sum *x, int64_t by)
     return x->n > 0 && !x->bad;
 }
 
-/* Equal for all values of the atoms, as far as atoms are known to be equal. A form that is bad equals
- * none. */
-bool ir_sum_same(const ir_sum *a, const ir_sum *b)
-{
-    return a->constant == b->constant && a->n == b->n && !a->bad && !b->bad &&
-           (a->n == 0 || ir_sum_holds(a, b, 1));
-}
-
 /* ---- products ---- */
 
 /* Products are left-deep, so the factors come out last first. A product that may wrap is one factor. The last

@@ -81,7 +81,6 @@ void ir_sum_divide(ir_sum *a, int64_t by); /* exact in the coefficients, floor i
 int64_t ir_sum_by(const ir_sum *a, const ir_expr *atom); /* coefficient, 0 where absent */
 /* Whether each term of x stands in a with exactly `by` times its coefficient. */
 bool ir_sum_holds(const ir_sum *a, const ir_sum *x, int64_t by);
-bool ir_sum_same(const ir_sum *a, const ir_sum *b);
 /* The canonical expression; `like` itself where it already reads so (may be NULL). */
 const ir_expr *ir_sum_expr(const ir_facts *f, const ir_sum *a, const ir_expr *like);
 

@@ -11,25 +11,12 @@
 
 static const char *type(base_dtype t)
 {
-    static const char *const ints[] = {"schar", "short", "int", "long"}, *const uints[] = {"uchar", "ushort",
-                                                                                           "uint", "ulong"};
-    int width = t.bits == 8 ? 0 : t.bits == 16 ? 1 : t.bits == 32 ? 2 : t.bits == 64 ? 3 : -1;
-
-    if (base_is_bool(t))
-        return "bool";
-    if (width < 0 || t.lanes != 1)
-        return NULL;
-    if (base_is_float(t))
-        return width == 3 ? "double" : width >= 1 ? "float" : NULL;
-    return t.code == kDLInt ? ints[width] : t.code == kDLUInt ? uints[width] : NULL;
+    return source_scalar(t, "schar");
 }
 
-/* A bool is a byte, a 16-bit float is its bits. */
 static const char *memory_type(base_dtype t)
 {
-    if (base_is_bool(t))
-        return "uchar";
-    return base_is_float(t) && t.bits == 16 ? "ushort" : type(t);
+    return source_in_memory(t, type(t));
 }
 
 /* Functions are overloaded for float and double. */

@@ -136,13 +136,6 @@ void llvm_end_function(llvm_gen *g)
     LLVMMoveBasicBlockAfter(g->f->exit, LLVMGetLastBasicBlock(g->f->function));
 }
 
-void llvm_give_up(llvm_gen *g, LLVMValueRef status)
-{
-    LLVMBuildStore(g->b, status, g->f->status);
-    LLVMBuildBr(g->b, g->f->exit);
-    LLVMPositionBuilderAtEnd(g->b, llvm_block(g, "dead"));
-}
-
 LLVMTypeRef llvm_env_type(llvm_gen *g)
 {
     LLVMTypeRef fields[LLVM_ENV_FIELDS];

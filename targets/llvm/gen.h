@@ -122,8 +122,6 @@ typedef struct {
 /* ---- types.c ---- */
 LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);        /* in registers */
 LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t); /* in arrays */
-/* what arithmetic on a float dtype is done in */
-LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t);
 LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e); /* IR_INT or IR_FLOAT */
 LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes);    /* lanes 1: itself */
 /* a constant of a scalar or vector int type */
@@ -209,9 +207,6 @@ void llvm_loop(llvm_gen *g, const llvm_counted *l, const ir_stmt *body);
 void llvm_check(llvm_gen *g, LLVMValueRef condition, const char *message);
 void llvm_parallel(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
-void llvm_give_up(llvm_gen *g,
-                  /* leaves the function with this status; the builder then stands in a dead block */
-                  LLVMValueRef status);
 
 /* ---- walkers.c ---- */
 /* none where a loop lies inside */

@@ -43,11 +43,6 @@ LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t)
     return llvm_with_lanes(scalar_type(g, t, true), t.lanes);
 }
 
-LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t)
-{
-    return llvm_with_lanes(t.bits == 64 ? g->f64 : g->f32, t.lanes);
-}
-
 static LLVMValueRef splat_constant(LLVMValueRef scalar, int lanes)
 {
     LLVMValueRef all[1024];

@@ -64,6 +64,12 @@ typedef struct source_printer source_printer;
  * none. */
 const char *source_function(ir_op op);
 
+/* The words that languages share: bool, short, ulong, float; `signed_byte` is that of signed 8 bits. NULL: no
+ * scalar of the language. */
+const char *source_scalar(base_dtype t, const char *signed_byte);
+/* What the memory of kernels has in place of the scalar `type`: a bool is a byte, a 16-bit float its bits. */
+const char *source_in_memory(base_dtype t, const char *type);
+
 source_printer *source_new(tec_context *cx, const source_dialect *d);
 const char *source_text(source_printer *p); /* all lines so far */
 

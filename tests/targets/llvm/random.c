@@ -268,7 +268,7 @@ static void run_case(uint64_t seed)
     tec_context_free(cx);
 }
 
-TestSuite(random, .timeout = 600);
+TestSuite(random, .timeout = 3600);
 
 Test(random, programs_mean_what_the_interpreter_says)
 {
