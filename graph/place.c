@@ -251,6 +251,8 @@ static void fetch_outputs(graph_module *m, placer *p)
         body->outputs.at[i] = value_on(&rw, body->outputs.at[i], HOST);
 }
 
+/* For a device: rewrites each node to the device that runs it, names that device's kind in the module, and
+ * copies outputs back to the host. */
 graph_module *graph_place_nodes(graph_module *m, const comp_options *o, graph_placed *p)
 {
     placer pl = {.options = o, .result = p};

@@ -120,8 +120,8 @@ typedef struct {
 } llvm_gen;
 
 /* ---- types.c ---- */
-LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);        /* in registers */
-LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t); /* in arrays */
+LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);                        /* in registers */
+LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t);                 /* in arrays */
 LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e); /* IR_INT or IR_FLOAT */
 LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes);    /* lanes 1: itself */
 /* a constant of a scalar or vector int type */

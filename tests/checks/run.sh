@@ -145,6 +145,7 @@ build_copy
 expect symbols "base/lion.c: 'lion' lacks the prefix of its room"
 echo '__attribute__((visibility("default"))) int base_lion(void); int base_lion(void) { return 0; }' >"$copy/base/lion.c"
 build_copy
+expect dead "base/lion.c: nothing calls 'base_lion'"
 expect symbols "libtec_rpc.so exports 'base_lion'"
 expect symbols "libtec_runtime.a exports 'base_lion'"
 
