@@ -20,7 +20,7 @@
 #define INT(value) {.kind = SCHED_ARG_INT, .i = (value)}
 #define EXPR(value) {.kind = SCHED_ARG_EXPR, .expr = (value)}
 #define NUMBER(value) EXPR(s ? ir_int(s->view.cx, (value)) : NULL)
-/* What is given as text, as a trace writes it; NULL: nothing. */
+/* What is given as text, as a trace writes it; NUMBERS(NULL): none. */
 #define NUMBERS(text) {.kind = SCHED_ARG_EXPRS, .name = (text)}
 #define TUPLE(text) {.kind = SCHED_ARG_TUPLE, .name = (text)}
 #define MAP(text) {.kind = SCHED_ARG_MAP, .name = (text)}
@@ -30,7 +30,9 @@ static bool read_argument(sched *s, const char *primitive, sched_arg *a)
 {
     bool is_text = a->kind == SCHED_ARG_EXPRS || a->kind == SCHED_ARG_TUPLE || a->kind == SCHED_ARG_MAP;
 
-    return !is_text || !a->name || sched_read_text(s, primitive, a->name, a);
+    if (!is_text || (!a->name && a->kind == SCHED_ARG_EXPRS))
+        return true;
+    return sched_read_text(s, primitive, a->name, a);
 }
 
 /* Applies a step and hands out its results; they are NULL after a refusal. */
