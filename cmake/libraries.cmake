@@ -53,9 +53,23 @@ function(tec_add_program name room)
     target_link_libraries(${name} PRIVATE tec_flags ${ARGN})
 endfunction()
 
-tec_add_program(tec tools tec_tools_archive)
+# What runs on boards.
+tec_add_library(libtec_runtime tec_runtime "base;runtime")
 # A runner dies of what it runs, and another is started: it links the runtime alone.
 tec_add_program(tec_runner tools tec_worker_archive)
+# The runtime, libuv and libsodium are all that it needs.
+tec_add_program(rpc_server rpc/server tec_rpc_server_archive)
+if(TEC_BOARD)
+    return()
+endif()
+
+set(rooms ${TEC_ROOMS})
+list(FILTER rooms EXCLUDE REGEX "^(tools|tvmtune|rpc/(loop|server)|tracker)$")
+tec_add_library(libtec tec "${rooms}")
+# What clients of the device pool link: the runtime and the wire, without compiler.
+tec_add_library(libtec_rpc tec_rpc "base;runtime;worker;rpc;rpc/client")
+
+tec_add_program(tec tools tec_tools_archive)
 # The daemon runs `tec` for what compilers do, and takes of the rooms below what it calls.
 tec_add_program(tvmtune tvmtune tec_tvmtune_archive)
 target_link_options(tvmtune PRIVATE -Wl,--as-needed)

@@ -123,9 +123,16 @@ const char *rt_cpu_arch(void)
     return "x86_64";
 }
 
+const char *rt_cpu_triple(void)
+{
+    return "x86_64-linux-gnu";
+}
+
 #elif defined(__aarch64__) || defined(__arm__)
 #include <sys/auxv.h>
 #include <unistd.h>
+
+enum { OF_PLATFORM = -1 }; /* not a bit: the kernel's name for the architecture says so */
 
 typedef struct {
     const char *name;
@@ -143,13 +150,19 @@ static const feature_row features[] = {
 };
 #else
 static const feature_row features[] = {
-    {"neon", AT_HWCAP, 12},      {"vfp3", AT_HWCAP, 13},  {"vfp4", AT_HWCAP, 16}, {"fp16", AT_HWCAP, 16},
-    {"hwdiv-arm", AT_HWCAP, 17}, {"hwdiv", AT_HWCAP, 18}, {"crc", AT_HWCAP2, 4},
+    {"neon", AT_HWCAP, 12}, {"vfp3", AT_HWCAP, 13},       {"vfp4", AT_HWCAP, 16},
+    {"fp16", AT_HWCAP, 16}, {"hwdiv-arm", AT_HWCAP, 17},  {"hwdiv", AT_HWCAP, 18},
+    {"crc", AT_HWCAP2, 4},  {"fp-armv8", 0, OF_PLATFORM},
 };
 #endif
 
+/* On 32-bit Arm the floats of ARMv8 have no bit of their own: all CPUs whose platform is "v8l" have them. */
 static bool has_feature(const feature_row *f)
 {
+    const char *platform = (const char *)getauxval(AT_PLATFORM);
+
+    if (f->bit == OF_PLATFORM)
+        return platform && strncmp(platform, "v8", 2) == 0;
     return getauxval(f->which) >> f->bit & 1;
 }
 
@@ -178,44 +191,11 @@ const char *rt_cpu_arch(void)
 
 const char *rt_cpu_triple(void)
 {
+#if defined(__aarch64__)
     return "aarch64-linux-gnu";
-}
-
-#elif defined(__arm__)
-#include <sys/auxv.h>
-
-enum { OF_PLATFORM = -1 }; /* not a bit: the kernel's name for the architecture says so */
-
-typedef struct {
-    const char *name;
-    unsigned long which; /* AT_HWCAP or AT_HWCAP2 */
-    int bit;
-} feature_row;
-
-static const feature_row features[] = {
-    {"neon", AT_HWCAP, 12}, {"vfp3", AT_HWCAP, 13},       {"vfp4", AT_HWCAP, 16},
-    {"fp16", AT_HWCAP, 16}, {"hwdiv-arm", AT_HWCAP, 17},  {"hwdiv", AT_HWCAP, 18},
-    {"crc", AT_HWCAP2, 4},  {"fp-armv8", 0, OF_PLATFORM},
-};
-
-/* The floats of ARMv8 have no bit of their own: all CPUs whose platform is "v8l" have them. */
-static bool has_feature(const feature_row *f)
-{
-    const char *platform = (const char *)getauxval(AT_PLATFORM);
-
-    if (f->bit == OF_PLATFORM)
-        return platform && strncmp(platform, "v8", 2) == 0;
-    return getauxval(f->which) >> f->bit & 1;
-}
-
-const char *rt_cpu_arch(void)
-{
-    return "armv7";
-}
-
-const char *rt_cpu_triple(void)
-{
+#else
     return "armv7-linux-gnueabihf";
+#endif
 }
 
 #else

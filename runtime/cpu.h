@@ -19,7 +19,8 @@ typedef enum {
 } rt_cpu_answer;
 
 rt_cpu_answer rt_cpu_has(const char *feature);
-const char *rt_cpu_arch(void); /* "x86_64", "aarch64", "armv7": names of targets/archs.def */
+const char *rt_cpu_arch(void);   /* "x86_64", "aarch64", "armv7": names of targets/archs.def */
+const char *rt_cpu_triple(void); /* LLVM's name of programs like this one: "armv7-linux-gnueabihf" */
 
 /* Features that rt_cpu_has knows on this architecture, in a fixed order; NULL past the last. */
 const char *rt_cpu_feature(int i);

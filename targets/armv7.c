@@ -41,6 +41,7 @@ const target_arch target_arch_armv7 = {
     .more_features = "",
     .helpers = "__aeabi_",
     .derive = derive,
+    .vectors_flush = true,
     .mode = {"llvm.arm.get.fpscr", "llvm.arm.set.fpscr", 32, FZ, false},
     .assembly = {.comment = "@",
                  .jumps = "b",
