@@ -175,10 +175,11 @@ static void await_word(const char *word)
     cr_assert(false, "no device says '%s'", word);
 }
 
-/* No two boards agree to a millionth. */
+/* As if another board of the class had been a thousand times as fast. */
 Test(devices, that_are_off_are_set_aside_with_the_reason)
 {
-    open_pool(2, (pool_options){.devices = 2, .tolerance = 1e-6});
+    open_pool(1, (pool_options){.devices = 1});
+    pool_judge_note(&p->judge, "another/cpu:0", 1e-9);
     open_measurer();
     await_word("set aside: the calibration kernel takes ");
 }
