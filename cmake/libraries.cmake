@@ -15,7 +15,10 @@ endfunction()
 function(tec_one_object name objects out)
     set(file ${CMAKE_BINARY_DIR}/${name}_all.o)
     string(TOUPPER "CMAKE_C_FLAGS_${CMAKE_BUILD_TYPE}" flags)
-    separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS} ${${flags}}")
+    separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS} ${${flags}} ${CMAKE_EXE_LINKER_FLAGS}")
+    if(CMAKE_C_COMPILER_TARGET)
+        list(APPEND flags --target=${CMAKE_C_COMPILER_TARGET})
+    endif()
     add_custom_command(OUTPUT ${file}
         COMMAND ${CMAKE_C_COMPILER} ${flags} -r -nostdlib -o ${file} ${objects}
         COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${file}
