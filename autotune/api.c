@@ -19,24 +19,25 @@ TEC_GIVE tec_records *tec_records_open(tec_context *cx, const char *path)
     store *db = store_open(cx, path, &(store_options){.read_only = true, .must_exist = true});
 
     base_hold(cx, &held, close_store, db);
-    tec_records *r = db ? tune_source(cx, db) : NULL;
+    tec_records *records = db ? tune_source(cx, db) : NULL;
     base_keep(&held);
-    return r;
+    return records;
 }
 
-void tec_records_close(TEC_TAKE tec_records *r)
+void tec_records_close(TEC_TAKE tec_records *records)
 {
-    if (r)
-        store_close(r->data);
+    if (records)
+        store_close(records->data);
 }
 
-const char *tec_records_trace(const tec_records *r, const tec_def *d, const tec_build_options *options)
+const char *tec_records_trace(const tec_records *records, const tec_def *def,
+                              const tec_build_options *options)
 {
-    BASE_GUARD(r && d ? d->cx : NULL, NULL);
-    const space_task *task = r && d ? space_task_new(d->cx, d, NULL) : NULL;
+    BASE_GUARD(records && def ? def->cx : NULL, NULL);
+    const space_task *task = records && def ? space_task_new(def->cx, def, NULL) : NULL;
     comp_options o;
 
-    if (!task || !comp_read_options(d->cx, options, NULL, &o))
+    if (!task || !comp_read_options(def->cx, options, NULL, &o))
         return NULL;
-    return r->best(r, d->cx, task, o.target, NULL);
+    return records->best(records, def->cx, task, o.target, NULL);
 }

@@ -30,72 +30,72 @@ typedef struct {
 
 /* ---- messages ---- */
 
-void tune_put_built(rt_bytes *b, const tune_built *x)
+void tune_put_built(rt_bytes *bytes, const tune_built *built)
 {
-    run_put_i64(b, x->outcome);
-    run_put_text(b, x->stage);
-    run_put_text(b, x->error);
-    run_put_f64(b, x->schedule_seconds);
-    run_put_f64(b, x->compile_seconds);
-    run_put_f64(b, x->link_seconds);
-    run_put_bytes(b, x->module, x->size);
+    worker_put_i64(bytes, built->outcome);
+    worker_put_text(bytes, built->stage);
+    worker_put_text(bytes, built->error);
+    worker_put_f64(bytes, built->schedule_seconds);
+    worker_put_f64(bytes, built->compile_seconds);
+    worker_put_f64(bytes, built->link_seconds);
+    worker_put_bytes(bytes, built->module, built->size);
 }
 
-bool tune_get_built(run_reader *r, tune_built *x)
+bool tune_get_built(worker_reader *reader, tune_built *built)
 {
-    x->outcome = (tune_build_outcome)run_get_count(r, TUNE_N_BUILDS - 1, 0);
-    x->stage = run_get_text(r);
-    x->error = run_get_text(r);
-    x->schedule_seconds = run_get_f64(r);
-    x->compile_seconds = run_get_f64(r);
-    x->link_seconds = run_get_f64(r);
-    x->module = run_get_bytes(r, &x->size);
-    return run_read_all(r);
+    built->outcome = (tune_build_outcome)worker_get_count(reader, TUNE_N_BUILDS - 1, 0);
+    built->stage = worker_get_text(reader);
+    built->error = worker_get_text(reader);
+    built->schedule_seconds = worker_get_f64(reader);
+    built->compile_seconds = worker_get_f64(reader);
+    built->link_seconds = worker_get_f64(reader);
+    built->module = worker_get_bytes(reader, &built->size);
+    return worker_read_all(reader);
 }
 
 /* ---- tasks ---- */
 
-static void read_task(task *t, const char *definition, const char *device)
+static void read_task(task *self, const char *definition, const char *device)
 {
-    BASE_GUARD(t->cx, );
+    BASE_GUARD(self->cx, );
 
-    t->file = te_parse(t->cx, "task", definition);
-    t->def = t->file && t->file->defs.n ? t->file->defs.at[0] : NULL;
-    t->tree = t->def ? te_tree(t->cx, t->def) : NULL;
-    t->target = t->tree ? target_parse(t->cx, device) : NULL;
+    self->file = te_parse(self->cx, "task", definition);
+    self->def = self->file && self->file->defs.n ? self->file->defs.at[0] : NULL;
+    self->tree = self->def ? te_tree(self->cx, self->def) : NULL;
+    self->target = self->tree ? target_parse(self->cx, device) : NULL;
 }
 
-static void forget_tasks(builder *b)
+static void forget_tasks(builder *self)
 {
-    while (b->n > 0)
-        tec_context_free(b->known[--b->n].cx);
+    while (self->n > 0)
+        tec_context_free(self->known[--self->n].cx);
 }
 
 /* Reads a definition and a target that later builds name by number. Old tasks are forgotten when there are
  * too many; the tuner is then told that the number is unknown and sends the task again. */
-static bool add_task(builder *b, run_reader *r)
+static bool add_task(builder *self, worker_reader *reader)
 {
-    uint64_t number = (uint64_t)run_get_i64(r);
-    const char *definition = run_get_text(r), *device = run_get_text(r);
+    uint64_t number = (uint64_t)worker_get_i64(reader);
+    const char *definition = worker_get_text(reader), *device = worker_get_text(reader);
 
-    if (!run_read_all(r))
+    if (!worker_read_all(reader))
         return false;
-    if (b->n == MAX_TASKS)
-        forget_tasks(b);
-    task *t = &b->known[b->n];
+    if (self->n == MAX_TASKS)
+        forget_tasks(self);
+    task *t = &self->known[self->n];
     *t = (task){.cx = tec_context_new(), .number = number};
     if (!t->cx)
         return false;
-    b->n++;
+    self->n++;
     read_task(t, definition, device);
     return true;
 }
 
-static const task *find(const builder *b, uint64_t number)
+static const task *find(const builder *self, uint64_t number)
 {
-    for (int i = 0; i < b->n; i++)
-        if (b->known[i].number == number)
-            return &b->known[i];
+    for (int i = 0; i < self->n; i++)
+        if (self->known[i].number == number)
+            return &self->known[i];
     return NULL;
 }
 
@@ -109,30 +109,30 @@ static bool fail(tune_built *out, tune_build_outcome outcome, const char *stage,
     return false;
 }
 
-static bool schedule(tec_context *cx, const task *t, const char *trace, sched **made, tune_built *out)
+static bool schedule(tec_context *cx, const task *self, const char *trace, sched **made, tune_built *out)
 {
     double begun = tec_clock();
 
-    *made = sched_new(cx, t->tree, t->target);
-    sched_use_intrinsics(*made, &t->file->intrinsics);
+    *made = sched_new(cx, self->tree, self->target);
+    sched_use_intrinsics(*made, &self->file->intrinsics);
     bool good = sched_replay(*made, "trace", trace);
     out->schedule_seconds = tec_clock() - begun;
     return good || fail(out, TUNE_BUILD_REFUSED, "schedule", sched_error(*made));
 }
 
 /* In a scratch context of the task's. */
-static bool build(tec_context *cx, const task *t, const char *trace, rt_bytes *module, tune_built *out)
+static bool build(tec_context *cx, const task *self, const char *trace, rt_bytes *module, tune_built *out)
 {
     BASE_GUARD(cx, fail(out, TUNE_BUILD_FAILED, "build", tec_context_error(cx)));
     sched *s;
 
-    if (!t->target)
-        return fail(out, TUNE_BUILD_FAILED, "build", tec_context_error(t->cx));
-    if (!schedule(cx, t, trace, &s, out))
+    if (!self->target)
+        return fail(out, TUNE_BUILD_FAILED, "build", tec_context_error(self->cx));
+    if (!schedule(cx, self, trace, &s, out))
         return false;
     double begun = tec_clock();
-    comp_unit u = {.name = t->def->name, .tree = sched_tree(s), .origin = "trial"};
-    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = t->target, .jobs = 1});
+    comp_unit u = {.name = self->def->name, .tree = sched_tree(s), .origin = "trial"};
+    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = self->target, .jobs = 1});
     double compiled = tec_clock();
     bool good = code && comp_bytes(cx, code, module);
     out->compile_seconds = compiled - begun;
@@ -141,17 +141,17 @@ static bool build(tec_context *cx, const task *t, const char *trace, rt_bytes *m
 }
 
 /* NULL with the task's error. */
-static tec_context *scratch_of(const task *t)
+static tec_context *scratch_of(const task *self)
 {
-    BASE_GUARD(t->cx, NULL);
-    return base_child(t->cx);
+    BASE_GUARD(self->cx, NULL);
+    return base_child(self->cx);
 }
 
 /* Builds one candidate and sends the module, or the stage and the first line of what failed. */
-static bool answer_build(const builder *b, int fd, run_reader *r)
+static bool answer_build(const builder *self, int fd, worker_reader *reader)
 {
-    const task *t = find(b, (uint64_t)run_get_i64(r));
-    const char *trace = run_get_text(r);
+    const task *t = find(self, (uint64_t)worker_get_i64(reader));
+    const char *trace = worker_get_text(reader);
     tec_context *cx = t ? scratch_of(t) : NULL;
     rt_bytes module = {0}, body = {0};
     tune_built out = {.outcome = t ? TUNE_BUILD_OK : TUNE_UNKNOWN};
@@ -163,7 +163,8 @@ static bool answer_build(const builder *b, int fd, run_reader *r)
     out.module = module.data;
     out.size = module.n;
     tune_put_built(&body, &out);
-    bool sent = run_read_all(r) && run_send(fd, TUNE_BUILT, &body, RUN_NO_DEADLINE) == RUN_DONE;
+    bool sent =
+        worker_read_all(reader) && worker_send(fd, TUNE_BUILT, &body, WORKER_NO_DEADLINE) == WORKER_DONE;
     rt_bytes_free(&module);
     rt_bytes_free(&body);
     tec_context_free(cx);
@@ -172,15 +173,15 @@ static bool answer_build(const builder *b, int fd, run_reader *r)
 
 /* ---- the loop ---- */
 
-static bool serve_one(builder *b, int fd, uint32_t kind, const rt_bytes *question)
+static bool serve_one(builder *self, int fd, uint32_t kind, const rt_bytes *question)
 {
-    run_reader r = run_read(question->data, question->n);
+    worker_reader r = worker_read(question->data, question->n);
 
-    return kind == TUNE_TASK ? add_task(b, &r) : kind == TUNE_BUILD && answer_build(b, fd, &r);
+    return kind == TUNE_TASK ? add_task(self, &r) : kind == TUNE_BUILD && answer_build(self, fd, &r);
 }
 
-/* Steps of niceness: whoever chooses the candidates, on the same cores, goes first, for builders have nothing
- * to do without it. */
+/* Steps of niceness: the process that chooses candidates on the same cores goes first, because builders wait
+ * for its candidates. */
 enum { NICENESS = 5 };
 
 /* Serves builds until the other side closes the socket. Runs with low priority, so that measuring on the same
@@ -189,18 +190,18 @@ int tune_build_worker(int fd, int64_t memory_limit)
 {
     builder b = {0};
     rt_bytes question = {0};
-    run_state state = RUN_DONE;
+    worker_state state = WORKER_DONE;
     uint32_t kind;
 
     setpriority(PRIO_PROCESS, 0, NICENESS);
     if (memory_limit > 0)
-        run_limit_memory(memory_limit);
-    while (state == RUN_DONE) {
-        state = run_receive(fd, &kind, &question, RUN_MAX_JOB, RUN_NO_DEADLINE);
-        if (state == RUN_DONE && !serve_one(&b, fd, kind, &question))
-            state = RUN_GARBLED;
+        worker_limit_memory(memory_limit);
+    while (state == WORKER_DONE) {
+        state = worker_receive(fd, &kind, &question, WORKER_MAX_JOB, WORKER_NO_DEADLINE);
+        if (state == WORKER_DONE && !serve_one(&b, fd, kind, &question))
+            state = WORKER_GARBLED;
     }
     rt_bytes_free(&question);
     forget_tasks(&b);
-    return state == RUN_CLOSED ? 0 : 1;
+    return state == WORKER_CLOSED ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 /* autotune/builder.h -- builders: processes that turn traces into modules, one candidate after the other.
  *
- *     int tool_build_worker(...) { return tune_build_worker(RUN_SOCKET); }         // in the process
- *     run_send(fd, TUNE_BUILD, body: task number, trace)                           // from outside
- *     run_receive(fd, &kind, &body, ...): TUNE_BUILT: a tune_built
+ *     int tool_build_worker(...) { return tune_build_worker(WORKER_SOCKET); }         // in the process
+ *     worker_send(fd, TUNE_BUILD, body: task number, trace)                           // from outside
+ *     worker_receive(fd, &kind, &body, ...): TUNE_BUILT: a tune_built
  *
  * A builder keeps the definitions that it has parsed; to a task that it does not know it answers
  * TUNE_UNKNOWN, which asks for a TUNE_TASK (number, definition, target) and the question again.
@@ -30,8 +30,9 @@ typedef struct {
     size_t size;
 } tune_built;
 
-void tune_put_built(rt_bytes *b, const tune_built *x);
-bool tune_get_built(run_reader *r, tune_built *x); /* what it points at lies in the bytes that are read */
+void tune_put_built(rt_bytes *bytes, const tune_built *built);
+bool tune_get_built(worker_reader *reader,
+                    tune_built *built); /* what it points at lies in the bytes that are read */
 
 /* The exit status. Allocates at most so many bytes. */
 int tune_build_worker(int fd, int64_t memory_limit);

@@ -20,7 +20,7 @@ struct tune_explorer_kind {
     const char *name;
     bool uses_model;
     const char *what;
-    int (*propose)(tune_explorer *e, int n, space_point *out); /* -1: an error in the context */
+    int (*propose)(tune_explorer *explorer, int count, space_point *out); /* -1: an error in the context */
 };
 
 typedef struct {
@@ -48,15 +48,15 @@ struct tune_explorer {
 
 /* A point that was not proposed before, by drawing; in the end by looking through the space. Proposed from
  * now on. False: there is none. */
-bool tune_fresh(tune_explorer *e, space_point *out);
+bool tune_fresh(tune_explorer *explorer, space_point *out);
 /* The start of the space with one or two knobs changed. False: the space refuses it. */
-bool tune_near_start(tune_explorer *e, space_point *out);
+bool tune_near_start(tune_explorer *explorer, space_point *out);
 /* Fills up with fresh points; how many there are then. */
-int tune_fill(tune_explorer *e, int got, int n, space_point *out);
+int tune_fill(tune_explorer *explorer, int got, int n, space_point *out);
 /* Marks the point as proposed; false: it was. */
-bool tune_take(tune_explorer *e, const space_point *p);
+bool tune_take(tune_explorer *explorer, const space_point *point);
 /* The i-th fastest that was measured. */
-const space_point *tune_ranked(const tune_explorer *e, int i);
+const space_point *tune_ranked(const tune_explorer *explorer, int i);
 
 /* Candidates with their scores. */
 typedef struct {
@@ -66,10 +66,10 @@ typedef struct {
 } tune_pool;
 tune_pool tune_pool_new(tec_context *cx, int cap);
 /* Scores the points from `first` on. False with an error. */
-bool tune_pool_score(tune_explorer *e, tune_pool *pool, int first);
+bool tune_pool_score(tune_explorer *explorer, tune_pool *pool, int first);
 /* n points: an epsilon share at random, the others from the pool, best first, where a knob's value that none
  * of the chosen ones has counts for something. Proposed from now on. */
-int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out);
+int tune_choose(tune_explorer *explorer, const tune_pool *pool, int n, space_point *out);
 
 #define TUNE_EXPLORER(name) extern const tune_explorer_kind tune_explore_##name;
 #include "autotune/explorers.def"

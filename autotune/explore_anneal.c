@@ -21,62 +21,62 @@ typedef struct {
 } chains;
 
 /* Half of the chains begin at what is known to be good, here or elsewhere, the others anywhere. */
-static chains *start(tune_explorer *e)
+static chains *start(tune_explorer *explorer)
 {
-    chains *c = base_new(e->cx, chains);
+    chains *c = base_new(explorer->cx, chains);
 
-    c->at[c->n++] = space_start(e->space);
-    for (int i = 0; i < e->n_suggested && c->n < CHAINS / 4; i++)
-        c->at[c->n++] = e->suggested[i];
-    for (int i = 0; i < e->n_good && c->n < CHAINS / 4; i++)
-        c->at[c->n++] = *tune_ranked(e, i);
+    c->at[c->n++] = space_start(explorer->space);
+    for (int i = 0; i < explorer->n_suggested && c->n < CHAINS / 4; i++)
+        c->at[c->n++] = explorer->suggested[i];
+    for (int i = 0; i < explorer->n_good && c->n < CHAINS / 4; i++)
+        c->at[c->n++] = *tune_ranked(explorer, i);
     for (int i = 0; i < CHAINS && c->n < CHAINS / 2; i++)
-        c->n += tune_near_start(e, &c->at[c->n]);
-    while (c->n < CHAINS && space_sample(e->cx, e->space, &e->random, &c->at[c->n]))
+        c->n += tune_near_start(explorer, &c->at[c->n]);
+    while (c->n < CHAINS && space_sample(explorer->cx, explorer->space, &explorer->random, &c->at[c->n]))
         c->n++;
     return c;
 }
 
 /* Of those that were not moved yet; -1: all were. */
-static int worst_of(const chains *c, const bool *moved)
+static int worst_of(const chains *self, const bool *moved)
 {
     int worst = -1;
 
-    for (int i = 0; i < c->n; i++)
-        if (!moved[i] && (worst < 0 || c->score[i] < c->score[worst]))
+    for (int i = 0; i < self->n; i++)
+        if (!moved[i] && (worst < 0 || self->score[i] < self->score[worst]))
             worst = i;
     return worst;
 }
 
 /* Moves the worst chains to the fastest points that were measured so far. The chains that moved are scored
  * again together. */
-static bool restart_worst(tune_explorer *e, chains *c, tune_pool *pool)
+static bool restart_worst(tune_explorer *explorer, chains *self, tune_pool *pool)
 {
     bool moved[CHAINS] = {0};
     int first = pool->n, chain[RESTARTED], n = 0;
 
-    for (; n < RESTARTED && n < e->n_good && n < c->n; n++) {
-        chain[n] = worst_of(c, moved);
+    for (; n < RESTARTED && n < explorer->n_good && n < self->n; n++) {
+        chain[n] = worst_of(self, moved);
         moved[chain[n]] = true;
-        pool->point[pool->n++] = c->at[chain[n]] = *tune_ranked(e, n);
+        pool->point[pool->n++] = self->at[chain[n]] = *tune_ranked(explorer, n);
     }
-    if (!tune_pool_score(e, pool, first))
+    if (!tune_pool_score(explorer, pool, first))
         return false;
     for (int i = 0; i < n; i++)
-        c->score[chain[i]] = pool->score[first + i];
+        self->score[chain[i]] = pool->score[first + i];
     return true;
 }
 
 /* The spread of the scores that are finite. */
-static double spread(const chains *c)
+static double spread(const chains *self)
 {
     double sum = 0, squares = 0;
     int n = 0;
 
-    for (int i = 0; i < c->n; i++)
-        if (isfinite(c->score[i])) {
-            sum += c->score[i];
-            squares += c->score[i] * c->score[i];
+    for (int i = 0; i < self->n; i++)
+        if (isfinite(self->score[i])) {
+            sum += self->score[i];
+            squares += self->score[i] * self->score[i];
             n++;
         }
     double variance = n ? squares / n - sum / n * (sum / n) : 0;
@@ -85,10 +85,10 @@ static double spread(const chains *c)
 
 /* Whether a chain goes from a score to the next. With temperature 1 and a step down by 1 the chance is 0.37;
  * at a tenth of it 0.00005. A point of -infinity, which cannot be applied, is never entered. */
-static bool accepts(tune_explorer *e, double now, double next, double temperature)
+static bool accepts(tune_explorer *explorer, double now, double next, double temperature)
 {
     /* drawn in any case: the numbers behind it do not depend on scores */
-    double chance = base_random_unit(&e->random);
+    double chance = base_random_unit(&explorer->random);
 
     if (next >= now)
         return next > -INFINITY;
@@ -96,60 +96,61 @@ static bool accepts(tune_explorer *e, double now, double next, double temperatur
 }
 
 /* The chains' points as they are, scored by the model of today. */
-static bool score_chains(tune_explorer *e, chains *c, tune_pool *pool)
+static bool score_chains(tune_explorer *explorer, chains *self, tune_pool *pool)
 {
     int first = pool->n;
 
-    memcpy(pool->point + first, c->at, (size_t)c->n * sizeof *c->at);
-    pool->n += c->n;
-    if (!tune_pool_score(e, pool, first))
+    memcpy(pool->point + first, self->at, (size_t)self->n * sizeof *self->at);
+    pool->n += self->n;
+    if (!tune_pool_score(explorer, pool, first))
         return false;
-    memcpy(c->score, pool->score + first, (size_t)c->n * sizeof *c->score);
+    memcpy(self->score, pool->score + first, (size_t)self->n * sizeof *self->score);
     return true;
 }
 
 /* One step of all chains: a neighbour of each, scored together in one call of the model, and accepted or not
  * by the temperature. Every point that was looked at stays in the pool: a chain may leave a good one
  * again. */
-static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperature)
+static bool step(tune_explorer *explorer, chains *self, tune_pool *pool, double temperature)
 {
     int first = pool->n;
 
-    for (int i = 0; i < c->n; i++)
-        if (!space_mutate(e->cx, e->space, &e->random, &c->at[i], &pool->point[pool->n++]))
-            pool->point[pool->n - 1] = c->at[i];
-    if (!tune_pool_score(e, pool, first))
+    for (int i = 0; i < self->n; i++)
+        if (!space_mutate(explorer->cx, explorer->space, &explorer->random, &self->at[i],
+                          &pool->point[pool->n++]))
+            pool->point[pool->n - 1] = self->at[i];
+    if (!tune_pool_score(explorer, pool, first))
         return false;
-    for (int i = 0; i < c->n; i++)
-        if (accepts(e, c->score[i], pool->score[first + i], temperature)) {
-            c->at[i] = pool->point[first + i];
-            c->score[i] = pool->score[first + i];
+    for (int i = 0; i < self->n; i++)
+        if (accepts(explorer, self->score[i], pool->score[first + i], temperature)) {
+            self->at[i] = pool->point[first + i];
+            self->score[i] = pool->score[first + i];
         }
     return true;
 }
 
 /* The cost of scoring stays a share of that of measuring; but the first look, when nothing was measured yet,
  * may be a long one. */
-static int n_steps(const tune_explorer *e, int n)
+static int n_steps(const tune_explorer *explorer, int n)
 {
-    if (!e->n_measured)
+    if (!explorer->n_measured)
         return MOST_STEPS;
     return n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS;
 }
 
 /* The temperature falls from the spread of scores towards nothing, in `steps` equal parts. */
-static int propose(tune_explorer *e, int n, space_point *out)
+static int propose(tune_explorer *explorer, int count, space_point *out)
 {
-    chains *c = e->state ? e->state : (e->state = start(e));
-    int steps = n_steps(e, n);
-    tune_pool pool = tune_pool_new(e->cx, CHAINS * (steps + 1) + RESTARTED);
+    chains *c = explorer->state ? explorer->state : (explorer->state = start(explorer));
+    int steps = n_steps(explorer, count);
+    tune_pool pool = tune_pool_new(explorer->cx, CHAINS * (steps + 1) + RESTARTED);
 
-    if (!score_chains(e, c, &pool) || !restart_worst(e, c, &pool))
+    if (!score_chains(explorer, c, &pool) || !restart_worst(explorer, c, &pool))
         return -1;
     for (int i = 0; i < steps; i++)
-        if (!step(e, c, &pool, spread(c) * (1 - (double)i / steps)))
+        if (!step(explorer, c, &pool, spread(c) * (1 - (double)i / steps)))
             return -1;
-    return tune_choose(e, &pool, n, out);
+    return tune_choose(explorer, &pool, count, out);
 }
 
 const tune_explorer_kind tune_explore_anneal = {

@@ -4,30 +4,31 @@
 #include "autotune/explore.h"
 
 /* False where nothing was measured yet, or nothing near the point can be applied: the caller draws one. */
-static bool neighbour(tune_explorer *e, space_point *out)
+static bool neighbour(tune_explorer *explorer, space_point *out)
 {
     enum { ELITE = 32, CHANGES = 3 };
-    int n = e->n_good < ELITE ? e->n_good : ELITE, changes = 1 + (int)base_random_below(&e->random, CHANGES);
+    int n = explorer->n_good < ELITE ? explorer->n_good : ELITE,
+        changes = 1 + (int)base_random_below(&explorer->random, CHANGES);
 
     if (n == 0)
         return false;
-    *out = *tune_ranked(e, (int)base_random_below(&e->random, n));
+    *out = *tune_ranked(explorer, (int)base_random_below(&explorer->random, n));
     for (int i = 0; i < changes; i++)
-        if (!space_mutate(e->cx, e->space, &e->random, out, out))
+        if (!space_mutate(explorer->cx, explorer->space, &explorer->random, out, out))
             return false;
     return true;
 }
 
-static int propose(tune_explorer *e, int n, space_point *out)
+static int propose(tune_explorer *explorer, int count, space_point *out)
 {
     enum { RATIO = 16 };
-    tune_pool pool = tune_pool_new(e->cx, RATIO * n);
+    tune_pool pool = tune_pool_new(explorer->cx, RATIO * count);
 
-    for (int i = 0; i < RATIO * n; i++)
-        if ((i % 2 && neighbour(e, &pool.point[pool.n])) ||
-            space_sample(e->cx, e->space, &e->random, &pool.point[pool.n]))
+    for (int i = 0; i < RATIO * count; i++)
+        if ((i % 2 && neighbour(explorer, &pool.point[pool.n])) ||
+            space_sample(explorer->cx, explorer->space, &explorer->random, &pool.point[pool.n]))
             pool.n++;
-    return tune_pool_score(e, &pool, 0) ? tune_choose(e, &pool, n, out) : -1;
+    return tune_pool_score(explorer, &pool, 0) ? tune_choose(explorer, &pool, count, out) : -1;
 }
 
 const tune_explorer_kind tune_explore_epsilon = {

@@ -9,41 +9,42 @@
 enum { POPULATION = 64, TRIES = 64 };
 
 /* The faster of two that are drawn: ranks are numbers from the fastest on, so the smaller one is. */
-static const space_point *parent(tune_explorer *e)
+static const space_point *parent(tune_explorer *explorer)
 {
-    int n = e->n_good < POPULATION ? e->n_good : POPULATION;
-    int a = (int)base_random_below(&e->random, n), b = (int)base_random_below(&e->random, n);
+    int n = explorer->n_good < POPULATION ? explorer->n_good : POPULATION;
+    int a = (int)base_random_below(&explorer->random, n), b = (int)base_random_below(&explorer->random, n);
 
-    return tune_ranked(e, a < b ? a : b);
+    return tune_ranked(explorer, a < b ? a : b);
 }
 
 /* Two parents may be the same point; a change then makes the difference, or the child was proposed before. */
-static bool breed(tune_explorer *e, space_point *child)
+static bool breed(tune_explorer *explorer, space_point *child)
 {
     const double mutated = 0.4;
-    const space_point *a = parent(e), *b = parent(e);
+    const space_point *a = parent(explorer), *b = parent(explorer);
 
-    if (!space_cross(e->cx, e->space, &e->random, a, b, child))
+    if (!space_cross(explorer->cx, explorer->space, &explorer->random, a, b, child))
         return false;
-    return base_random_unit(&e->random) >= mutated || space_mutate(e->cx, e->space, &e->random, child, child);
+    return base_random_unit(&explorer->random) >= mutated ||
+           space_mutate(explorer->cx, explorer->space, &explorer->random, child, child);
 }
 
 /* Crosses until a child is new. */
-static bool bear(tune_explorer *e, space_point *child)
+static bool bear(tune_explorer *explorer, space_point *child)
 {
     for (int i = 0; i < TRIES; i++)
-        if (breed(e, child) && tune_take(e, child))
+        if (breed(explorer, child) && tune_take(explorer, child))
             return true;
-    return tune_fresh(e, child); /* all that these parents can have is there */
+    return tune_fresh(explorer, child); /* all that these parents can have is there */
 }
 
-static int propose(tune_explorer *e, int n, space_point *out)
+static int propose(tune_explorer *explorer, int n, space_point *out)
 {
     int got = 0;
 
-    if (e->n_good < 2)
-        return tune_fill(e, 0, n, out);
-    while (got < n && bear(e, &out[got]))
+    if (explorer->n_good < 2)
+        return tune_fill(explorer, 0, n, out);
+    while (got < n && bear(explorer, &out[got]))
         got++;
     return got;
 }

@@ -24,10 +24,10 @@ static space_number divisor(space_number a, space_number b)
 }
 
 /* For 1000 points the step is 618, and even: 619 is coprime to 1000. Points 0, 619, 238, 857, ... follow. */
-static position *start(tune_explorer *e)
+static position *start(tune_explorer *explorer)
 {
-    position *s = base_new(e->cx, position);
-    space_number n = space_count(e->space);
+    position *s = base_new(explorer->cx, position);
+    space_number n = space_count(explorer->space);
 
     s->left = n;
     s->step = n / 1000 * 618 + n % 1000 * 618 / 1000;
@@ -37,29 +37,29 @@ static position *start(tune_explorer *e)
     return s;
 }
 
-static bool accepted_near(tune_explorer *e, space_number index, space_point *out)
+static bool accepted_near(tune_explorer *explorer, space_number index, space_point *out)
 {
     enum { CHECKED = 256 };
     space_number stop = index + CHECKED;
 
-    for (; index < stop && index < space_count(e->space); index++) {
-        *out = space_at(e->space, index);
-        if (space_check(e->cx, e->space, out, NULL))
+    for (; index < stop && index < space_count(explorer->space); index++) {
+        *out = space_at(explorer->space, index);
+        if (space_check(explorer->cx, explorer->space, out, NULL))
             return true;
     }
     return false;
 }
 
-static int propose(tune_explorer *e, int n, space_point *out)
+static int propose(tune_explorer *explorer, int count, space_point *out)
 {
     enum { TRIED = 4096 }; /* of one call */
-    position *s = e->state ? e->state : (e->state = start(e));
+    position *s = explorer->state ? explorer->state : (explorer->state = start(explorer));
     int got = 0;
 
-    for (int i = 0; got < n && s->left > 0 && i < TRIED; i++, s->left--) {
-        if (accepted_near(e, s->at, &out[got]) && tune_take(e, &out[got]))
+    for (int i = 0; got < count && s->left > 0 && i < TRIED; i++, s->left--) {
+        if (accepted_near(explorer, s->at, &out[got]) && tune_take(explorer, &out[got]))
             got++;
-        s->at = (s->at + s->step) % space_count(e->space);
+        s->at = (s->at + s->step) % space_count(explorer->space);
     }
     return got;
 }

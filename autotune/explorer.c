@@ -58,127 +58,129 @@ tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space 
 
 /* Those that were suggested and not proposed yet. In their own order, since nothing else is known of them
  * yet. */
-static int take_suggested(tune_explorer *e, int most, space_point *out)
+static int take_suggested(tune_explorer *explorer, int most, space_point *out)
 {
     int got = 0;
 
-    for (int i = 0; i < e->n_suggested && got < most; i++)
-        if (tune_take(e, &e->suggested[i]))
-            out[got++] = e->suggested[i];
+    for (int i = 0; i < explorer->n_suggested && got < most; i++)
+        if (tune_take(explorer, &explorer->suggested[i]))
+            out[got++] = explorer->suggested[i];
     return got;
 }
 
 /* One or two changes: the start is a schedule that somebody thought about, and its neighbours are seldom
  * bad. */
-bool tune_near_start(tune_explorer *e, space_point *out)
+bool tune_near_start(tune_explorer *explorer, space_point *out)
 {
-    int changes = 1 + (int)base_random_below(&e->random, 2);
+    int changes = 1 + (int)base_random_below(&explorer->random, 2);
 
-    *out = space_start(e->space);
+    *out = space_start(explorer->space);
     for (int i = 0; i < changes; i++)
-        space_mutate(e->cx, e->space, &e->random, out, out);
-    return space_check(e->cx, e->space, out, NULL);
+        space_mutate(explorer->cx, explorer->space, &explorer->random, out, out);
+    return space_check(explorer->cx, explorer->space, out, NULL);
 }
 
 /* So many tries, not so many points: near the start most points may have been proposed. */
-static int take_near_start(tune_explorer *e, int tries, space_point *out)
+static int take_near_start(tune_explorer *explorer, int tries, space_point *out)
 {
     int got = 0;
 
     for (int i = 0; i < tries; i++)
-        got += tune_near_start(e, &out[got]) && tune_take(e, &out[got]);
+        got += tune_near_start(explorer, &out[got]) && tune_take(explorer, &out[got]);
     return got;
 }
 
-void tune_suggest(tune_explorer *e, const space_point *p, int n)
+void tune_suggest(tune_explorer *explorer, const space_point *point, int n)
 {
-    e->suggested = base_copy(e->cx, p, (size_t)n * sizeof *p);
-    e->n_suggested = n;
+    explorer->suggested = base_copy(explorer->cx, point, (size_t)n * sizeof *point);
+    explorer->n_suggested = n;
 }
 
 /* ---- what was measured ---- */
 
 /* Into the place that its throughput gives it; equal ones stay in the order of observation. */
-static void insert_rank(tune_explorer *e, int number)
+static void insert_rank(tune_explorer *explorer, int number)
 {
-    int at = e->n_good++;
+    int at = explorer->n_good++;
 
-    for (; at > 0 && e->measured[e->rank[at - 1]].throughput < e->measured[number].throughput; at--)
-        e->rank[at] = e->rank[at - 1];
-    e->rank[at] = number;
+    for (; at > 0 &&
+           explorer->measured[explorer->rank[at - 1]].throughput < explorer->measured[number].throughput;
+         at--)
+        explorer->rank[at] = explorer->rank[at - 1];
+    explorer->rank[at] = number;
 }
 
-static void make_room(tune_explorer *e)
+static void make_room(tune_explorer *explorer)
 {
-    int cap = e->cap ? 2 * e->cap : 64;
-    tune_measured *measured = base_array(e->cx, tune_measured, cap);
-    int *rank = base_array(e->cx, int, cap);
+    int cap = explorer->cap ? 2 * explorer->cap : 64;
+    tune_measured *measured = base_array(explorer->cx, tune_measured, cap);
+    int *rank = base_array(explorer->cx, int, cap);
 
-    if (e->cap) {
-        memcpy(measured, e->measured, (size_t)e->n_measured * sizeof *measured);
-        memcpy(rank, e->rank, (size_t)e->n_good * sizeof *rank);
+    if (explorer->cap) {
+        memcpy(measured, explorer->measured, (size_t)explorer->n_measured * sizeof *measured);
+        memcpy(rank, explorer->rank, (size_t)explorer->n_good * sizeof *rank);
     }
-    e->measured = measured;
-    e->rank = rank;
-    e->cap = cap;
+    explorer->measured = measured;
+    explorer->rank = rank;
+    explorer->cap = cap;
 }
 
 /* A throughput of 0 is a failure: it is remembered, so that it is not proposed again, and has no rank. */
-void tune_observe(tune_explorer *e, const space_point *p, const double *throughput, int n)
+void tune_observe(tune_explorer *explorer, const space_point *point, const double *throughput, int count)
 {
-    for (int i = 0; i < n; i++) {
-        tune_take(e, &p[i]); /* what the session measured of itself */
-        if (e->n_measured == e->cap)
-            make_room(e);
-        e->measured[e->n_measured] = (tune_measured){p[i], throughput[i]};
+    for (int i = 0; i < count; i++) {
+        tune_take(explorer, &point[i]); /* what the session measured of itself */
+        if (explorer->n_measured == explorer->cap)
+            make_room(explorer);
+        explorer->measured[explorer->n_measured] = (tune_measured){point[i], throughput[i]};
         if (throughput[i] > 0)
-            insert_rank(e, e->n_measured);
-        e->n_measured++;
+            insert_rank(explorer, explorer->n_measured);
+        explorer->n_measured++;
     }
 }
 
-const space_point *tune_ranked(const tune_explorer *e, int i)
+const space_point *tune_ranked(const tune_explorer *explorer, int i)
 {
-    return &e->measured[e->rank[i]].point;
+    return &explorer->measured[explorer->rank[i]].point;
 }
 
 /* ---- fresh points ---- */
 
 /* False: the point was proposed before. True: it counts as proposed from now on. */
-bool tune_take(tune_explorer *e, const space_point *p)
+bool tune_take(tune_explorer *explorer, const space_point *point)
 {
-    return tune_points_add(e->cx, &e->proposed, space_index(e->space, p), e);
+    return tune_points_add(explorer->cx, &explorer->proposed, space_index(explorer->space, point), explorer);
 }
 
 /* Drawing finds nothing new any more: the space is nearly used up, or has few points that its template
  * accepts. */
-static bool look_through(tune_explorer *e, space_point *out)
+static bool look_through(tune_explorer *explorer, space_point *out)
 {
     enum { CHECKED = 20000 }; /* of one call; a larger space is not looked through to its end at once */
-    space_number stop = space_count(e->space);
+    space_number stop = space_count(explorer->space);
 
-    if (stop > CHECKED && e->next < stop - CHECKED)
-        stop = e->next + CHECKED;
-    while (e->next < stop && space_next(e->cx, e->space, &e->next, out))
-        if (tune_take(e, out))
+    if (stop > CHECKED && explorer->next < stop - CHECKED)
+        stop = explorer->next + CHECKED;
+    while (explorer->next < stop && space_next(explorer->cx, explorer->space, &explorer->next, out))
+        if (tune_take(explorer, out))
             return true;
     return false;
 }
 
 /* Drawn points are spread over the space; looking through takes them in order, so it is the last resort. */
-bool tune_fresh(tune_explorer *e, space_point *out)
+bool tune_fresh(tune_explorer *explorer, space_point *out)
 {
     enum { DRAWN = 32 };
 
-    for (int i = 0; i < DRAWN && space_sample(e->cx, e->space, &e->random, out); i++)
-        if (tune_take(e, out))
+    for (int i = 0; i < DRAWN && space_sample(explorer->cx, explorer->space, &explorer->random, out); i++)
+        if (tune_take(explorer, out))
             return true;
-    return look_through(e, out);
+    return look_through(explorer, out);
 }
 
-int tune_fill(tune_explorer *e, int got, int n, space_point *out)
+int tune_fill(tune_explorer *explorer, int got, int n, space_point *out)
 {
-    while (got < n && tune_fresh(e, &out[got]))
+    while (got < n && tune_fresh(explorer, &out[got]))
         got++;
     return got;
 }
@@ -190,9 +192,10 @@ tune_pool tune_pool_new(tec_context *cx, int cap)
     return (tune_pool){base_array(cx, space_point, cap), base_array(cx, double, cap), 0, cap};
 }
 
-bool tune_pool_score(tune_explorer *e, tune_pool *pool, int first)
+bool tune_pool_score(tune_explorer *explorer, tune_pool *pool, int first)
 {
-    return pool->n == first || e->score(e->user, pool->point + first, pool->n - first, pool->score + first);
+    return pool->n == first ||
+           explorer->score(explorer->user, pool->point + first, pool->n - first, pool->score + first);
 }
 
 typedef struct {
@@ -201,9 +204,9 @@ typedef struct {
 } place;
 
 /* A place is a number and not a copy: points are large. */
-static double score_of(const place *p)
+static double score_of(const place *at)
 {
-    return p->pool->score[p->number];
+    return at->pool->score[at->number];
 }
 
 static int by_score(const void *a, const void *b)
@@ -216,44 +219,45 @@ static int by_score(const void *a, const void *b)
 
 /* The best `most` of the pool that were not proposed and can be applied, each point once. Points of score
  * -infinity cannot be applied: the scorer says so. */
-static int best_of_pool(tune_explorer *e, const tune_pool *pool, int most, place *out)
+static int best_of_pool(tune_explorer *explorer, const tune_pool *pool, int most, place *out)
 {
     tune_points seen = {0};
     int n = 0;
-    place *all = base_array(e->cx, place, pool->n);
+    place *all = base_array(explorer->cx, place, pool->n);
 
     for (int i = 0; i < pool->n; i++)
         all[i] = (place){pool, i};
     qsort(all, (size_t)pool->n, sizeof *all, by_score);
     for (int i = 0; i < pool->n && n < most && score_of(&all[i]) > -INFINITY; i++) {
-        space_number index = space_index(e->space, &pool->point[all[i].number]);
+        space_number index = space_index(explorer->space, &pool->point[all[i].number]);
 
-        if (!tune_points_get(&e->proposed, index) && tune_points_add(e->cx, &seen, index, e))
+        if (!tune_points_get(&explorer->proposed, index) &&
+            tune_points_add(explorer->cx, &seen, index, explorer))
             out[n++] = all[i];
     }
     return n;
 }
 
 /* The share of knobs at which no point of `chosen` has this one's value. */
-static double novelty(const space_point *p, const space_point *chosen, int n)
+static double novelty(const space_point *point, const space_point *chosen, int count)
 {
     int fresh = 0;
 
-    for (int k = 0; k < p->n; k++) {
+    for (int k = 0; k < point->n; k++) {
         bool there = false;
 
-        for (int i = 0; i < n && !there; i++)
-            there = chosen[i].value[k] == p->value[k];
+        for (int i = 0; i < count && !there; i++)
+            there = chosen[i].value[k] == point->value[k];
         fresh += !there;
     }
-    return p->n ? (double)fresh / p->n : 0;
+    return point->n ? (double)fresh / point->n : 0;
 }
 
 /* The next one: a point with nothing but new values counts for a quarter of the distance from the worst to
  * the best. With scores 1.0, 0.9 and 0 in the list, the first chosen is the 1.0; the 0.9, if it shares all
  * values with that, then counts 0.9, and the 0 with all values new counts 0.25: it is not taken. At 0.7 it
  * would be, with 0.95. */
-static int pick_next(const place *best, int n_best, const bool *used, const space_point *chosen, int n)
+static int pick_next(const place *best, int n_best, const bool *used, const space_point *chosen, int count)
 {
     const double weight = 0.25, low = score_of(&best[n_best - 1]), range = score_of(&best[0]) - low;
     int found = -1;
@@ -261,7 +265,8 @@ static int pick_next(const place *best, int n_best, const bool *used, const spac
 
     for (int i = 0; i < n_best; i++) {
         double above = range > 0 ? (score_of(&best[i]) - low) / range : 1;
-        double v = used[i] ? -1 : above + weight * novelty(&best[i].pool->point[best[i].number], chosen, n);
+        double v =
+            used[i] ? -1 : above + weight * novelty(&best[i].pool->point[best[i].number], chosen, count);
 
         if (v > value) {
             value = v;
@@ -273,70 +278,71 @@ static int pick_next(const place *best, int n_best, const bool *used, const spac
 
 /* The best of the pool by predicted score, chosen so that they also differ from each other: neighbours teach
  * the model little more than one of them. */
-static int choose_best(tune_explorer *e, const tune_pool *pool, int n, space_point *out)
+static int choose_best(tune_explorer *explorer, const tune_pool *pool, int count, space_point *out)
 {
     enum { RATIO = 4 }; /* out of so many times as many as are wanted */
-    place *best = base_array(e->cx, place, RATIO * n);
-    int n_best = best_of_pool(e, pool, RATIO * n, best), got = 0;
-    bool *used = base_array(e->cx, bool, n_best);
+    place *best = base_array(explorer->cx, place, RATIO * count);
+    int n_best = best_of_pool(explorer, pool, RATIO * count, best), got = 0;
+    bool *used = base_array(explorer->cx, bool, n_best);
 
-    for (; got < n && got < n_best; got++) {
+    for (; got < count && got < n_best; got++) {
         int i = pick_next(best, n_best, used, out, got);
 
         used[i] = true;
         out[got] = pool->point[best[i].number];
     }
     for (int i = 0; i < got; i++)
-        tune_take(e, &out[i]);
+        tune_take(explorer, &out[i]);
     return got;
 }
 
 /* A tenth of the batch, at least one of two, is drawn: what the model never proposes it never learns. */
-int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out)
+int tune_choose(tune_explorer *explorer, const tune_pool *pool, int n, space_point *out)
 {
     const double epsilon = 0.1;
     int greedy = n - (int)ceil(epsilon * n);
 
-    return tune_fill(e, choose_best(e, pool, greedy > 0 ? greedy : n, out), n, out);
+    return tune_fill(explorer, choose_best(explorer, pool, greedy > 0 ? greedy : n, out), n, out);
 }
 
 /* ---- a batch ---- */
 
 /* Those that were suggested and not proposed yet, as the model ranks them. */
-static int take_best_suggested(tune_explorer *e, int most, space_point *out)
+static int take_best_suggested(tune_explorer *explorer, int most, space_point *out)
 {
-    tune_pool pool = tune_pool_new(e->cx, e->n_suggested);
-    place *best = base_array(e->cx, place, most);
+    tune_pool pool = tune_pool_new(explorer->cx, explorer->n_suggested);
+    place *best = base_array(explorer->cx, place, most);
 
-    for (; pool.n < e->n_suggested; pool.n++)
-        pool.point[pool.n] = e->suggested[pool.n];
-    if (!tune_pool_score(e, &pool, 0))
+    for (; pool.n < explorer->n_suggested; pool.n++)
+        pool.point[pool.n] = explorer->suggested[pool.n];
+    if (!tune_pool_score(explorer, &pool, 0))
         return -1;
-    int n = best_of_pool(e, &pool, most, best);
+    int n = best_of_pool(explorer, &pool, most, best);
     for (int i = 0; i < n; i++) {
         out[i] = pool.point[best[i].number];
-        tune_take(e, &out[i]);
+        tune_take(explorer, &out[i]);
     }
     return n;
 }
 
 /* Before anything was measured: a half of what was suggested, a quarter near the start, which is the best
  * that the template knows. */
-static int take_first(tune_explorer *e, int n, space_point *out)
+static int take_first(tune_explorer *explorer, int n, space_point *out)
 {
-    int got = take_suggested(e, n / 2, out);
+    int got = take_suggested(explorer, n / 2, out);
 
-    return got + take_near_start(e, n / 4, out + got);
+    return got + take_near_start(explorer, n / 4, out + got);
 }
 
 /* With a model that learned from those who suggest: its choices and the suggestions take turns, the most
  * promising first. The caller may stop in the middle of a batch, so the promising ones of both kinds come
  * first. */
-static int take_turns(tune_explorer *e, int n, space_point *out)
+static int take_turns(tune_explorer *explorer, int count, space_point *out)
 {
-    space_point *given = base_array(e->cx, space_point, n), *own = base_array(e->cx, space_point, n);
-    int n_given = take_best_suggested(e, n / 2, given),
-        n_own = n_given < 0 ? -1 : e->kind->propose(e, n - n_given, own), got = 0;
+    space_point *given = base_array(explorer->cx, space_point, count),
+                *own = base_array(explorer->cx, space_point, count);
+    int n_given = take_best_suggested(explorer, count / 2, given),
+        n_own = n_given < 0 ? -1 : explorer->kind->propose(explorer, count - n_given, own), got = 0;
 
     for (int i = 0; i < n_given || i < n_own; i++) {
         if (i < n_own)
@@ -347,15 +353,16 @@ static int take_turns(tune_explorer *e, int n, space_point *out)
     return n_own < 0 ? -1 : got;
 }
 
-int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)
+int tune_propose(tune_explorer *explorer, int count, tune_scorer *score, void *user, space_point *out)
 {
-    e->score = score;
-    e->user = user;
-    if (!e->kind->uses_model || (score && e->n_measured))
-        return e->kind->propose(e, n, out);
-    if (score && e->n_suggested)
-        return take_turns(e, n, out);
-    int got = take_first(e, n, out);
-    int more = score ? e->kind->propose(e, n - got, out + got) : tune_fill(e, 0, n - got, out + got);
+    explorer->score = score;
+    explorer->user = user;
+    if (!explorer->kind->uses_model || (score && explorer->n_measured))
+        return explorer->kind->propose(explorer, count, out);
+    if (score && explorer->n_suggested)
+        return take_turns(explorer, count, out);
+    int got = take_first(explorer, count, out);
+    int more = score ? explorer->kind->propose(explorer, count - got, out + got)
+                     : tune_fill(explorer, 0, count - got, out + got);
     return more < 0 ? -1 : got + more;
 }

@@ -22,19 +22,19 @@ typedef struct tune_explorer_kind tune_explorer_kind;
 
 /* Scores of n points, higher is better; -INFINITY for what cannot be applied. False with an error in the
  * context. */
-typedef bool tune_scorer(void *user, const space_point *p, int n, double *score);
+typedef bool tune_scorer(void *user, const space_point *point, int count, double *score);
 
 /* NULL with an error that lists the kinds. The space must outlive the explorer. */
 tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space *sp, uint64_t seed);
-/* Up to n points, fewer where the space ends (0: it has ended), -1 on an error. Kinds that use a scorer
+/* Up to count points, fewer where the space ends (0: it has ended), -1 on an error. Kinds that use a scorer
  * propose, until something was measured, what scores best in turns with what was suggested, which is up to
- * half of n; where nothing was suggested, first a quarter near the start of the space. Without a scorer
+ * half of count; where nothing was suggested, first a quarter near the start of the space. Without a scorer
  * (there is nothing yet to score by) both come first, and the rest is drawn. */
-int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out);
+int tune_propose(tune_explorer *explorer, int count, tune_scorer *score, void *user, space_point *out);
 /* Points that were good elsewhere, the most promising first: before the first proposal. */
-void tune_suggest(tune_explorer *e, const space_point *p, int n);
+void tune_suggest(tune_explorer *explorer, const space_point *point, int n);
 /* What was measured: calls in a second; 0 where it failed. */
-void tune_observe(tune_explorer *e, const space_point *p, const double *throughput, int n);
+void tune_observe(tune_explorer *explorer, const space_point *point, const double *throughput, int count);
 
 /* The table of kinds. */
 int tune_n_explorers(void);

@@ -13,10 +13,10 @@
 /* ---- which statements, which buffers ---- */
 
 /* Moves the `slots` greatest to the front, the greatest first; of equal ones the earlier. */
-static void order(void **item, double *key, int n, int slots)
+static void order(void **item, double *key, int count, int slots)
 {
-    for (int i = 0; i < slots && i < n; i++)
-        for (int j = n - 1; j > i; j--)
+    for (int i = 0; i < slots && i < count; i++)
+        for (int j = count - 1; j > i; j--)
             if (key[j] > key[j - 1]) {
                 void *x = item[j];
                 double k = key[j];
@@ -29,33 +29,34 @@ static void order(void **item, double *key, int n, int slots)
 }
 
 /* How hot a statement is: the cycles that it takes by the rules of level.c. */
-static double weight(const tune_statement *l, const target *t)
+static double weight(const tune_statement *statement, const target *machine)
 {
-    return tune_cycles(l, t) + tune_load_cycles(l, t);
+    return tune_cycles(statement, machine) + tune_load_cycles(statement, machine);
 }
 
-static void order_statements(tec_context *cx, tune_nest *nest, const target *t)
+static void order_statements(tec_context *cx, tune_nest *nest, const target *machine)
 {
     double *key = base_array(cx, double, nest->n + 1);
 
     for (int i = 0; i < nest->n; i++)
-        key[i] = weight(nest->statement[i], t);
+        key[i] = weight(nest->statement[i], machine);
     order((void **)nest->statement, key, nest->n, TUNE_SLOTS);
 }
 
 /* The first access, which is of what is written, then those that move the most. */
-static void set_accesses(tec_context *cx, const tune_statement *l, const target *t, float *out)
+static void set_accesses(tec_context *cx, const tune_statement *statement, const target *machine, float *out)
 {
-    double *key = base_array(cx, double, l->n_accesses + 1);
-    void **access = base_array(cx, void *, l->n_accesses + 1);
+    double *key = base_array(cx, double, statement->n_accesses + 1);
+    void **access = base_array(cx, void *, statement->n_accesses + 1);
 
-    for (int i = 0; i < l->n_accesses; i++) {
-        access[i] = &l->access[i];
-        key[i] = i == 0 ? INFINITY : tune_traffic(l, &l->access[i], tune_capacity(t, 0));
+    for (int i = 0; i < statement->n_accesses; i++) {
+        access[i] = &statement->access[i];
+        key[i] =
+            i == 0 ? INFINITY : tune_traffic(statement, &statement->access[i], tune_capacity(machine, 0));
     }
-    order(access, key, l->n_accesses, TUNE_ACCESS_SLOTS);
-    for (int i = 0; i < TUNE_ACCESS_SLOTS && i < l->n_accesses; i++)
-        tune_access_features(l, access[i], t, out + i * TUNE_N_ACCESS);
+    order(access, key, statement->n_accesses, TUNE_ACCESS_SLOTS);
+    for (int i = 0; i < TUNE_ACCESS_SLOTS && i < statement->n_accesses; i++)
+        tune_access_features(statement, access[i], machine, out + i * TUNE_N_ACCESS);
 }
 
 /* ---- of the program ---- */
@@ -67,21 +68,21 @@ typedef struct {
 
 /* Adds what one statement contributes to the program's sums. Work counts operations, cycles and traffic are
  * estimates. */
-static void add_statement(totals *sum, const tune_statement *l, const target *t)
+static void add_statement(totals *sum, const tune_statement *statement, const target *machine)
 {
-    double work = tune_statement_work(l);
+    double work = tune_statement_work(statement);
 
     sum->work += work;
-    sum->outside_parallel += tune_extent_of(l, IR_PARALLEL, IR_PARALLEL) > 1 ? 0 : work;
-    sum->outside_vector += tune_lanes(l) > 1 ? 0 : work;
-    sum->steps += l->domain > 0 ? l->steps[0] : 0;
-    sum->domain += l->domain;
-    sum->cycles += tune_cycles(l, t);
-    sum->load_cycles += tune_load_cycles(l, t);
+    sum->outside_parallel += tune_extent_of(statement, IR_PARALLEL, IR_PARALLEL) > 1 ? 0 : work;
+    sum->outside_vector += tune_lanes(statement) > 1 ? 0 : work;
+    sum->steps += statement->domain > 0 ? statement->steps[0] : 0;
+    sum->domain += statement->domain;
+    sum->cycles += tune_cycles(statement, machine);
+    sum->load_cycles += tune_load_cycles(statement, machine);
     for (int c = 0; c < TUNE_N_CACHES; c++)
-        sum->traffic[c] += tune_statement_traffic(l, t, c);
-    sum->estimate += tune_estimate(l, t);
-    sum->largest = fmax(sum->largest, l->domain);
+        sum->traffic[c] += tune_statement_traffic(statement, machine, c);
+    sum->estimate += tune_estimate(statement, machine);
+    sum->largest = fmax(sum->largest, statement->domain);
 }
 
 /* How often parallel loops are started. In the order of the tree, statements of one
@@ -100,16 +101,16 @@ static double parallel_loops(const tune_nest *nest)
     return n;
 }
 
-static void set_target(const target *t, float *out)
+static void set_target(const target *machine, float *out)
 {
-    SET(cores, tune_log(t->num_cores));
-    SET(vector_bytes, tune_log(t->vector_bits / 8.0));
-    SET(registers, tune_log(t->vector_registers));
-    SET(capacity_l1, tune_log(tune_capacity(t, 0)));
-    SET(capacity_l2, tune_log(tune_capacity(t, 1)));
-    SET(capacity_l3, tune_log(tune_capacity(t, 2)));
-    SET(gpu, target_offers(t, TARGET_THREADS));
-    SET(shared_capacity, tune_log((double)t->shared_bytes));
+    SET(cores, tune_log(machine->num_cores));
+    SET(vector_bytes, tune_log(machine->vector_bits / 8.0));
+    SET(registers, tune_log(machine->vector_registers));
+    SET(capacity_l1, tune_log(tune_capacity(machine, 0)));
+    SET(capacity_l2, tune_log(tune_capacity(machine, 1)));
+    SET(capacity_l3, tune_log(tune_capacity(machine, 2)));
+    SET(gpu, target_offers(machine, TARGET_THREADS));
+    SET(shared_capacity, tune_log((double)machine->shared_bytes));
 }
 
 /* Logarithms for quantities, ratios for shares: both keep features in a range in which trees find good cuts
@@ -137,20 +138,20 @@ static void set_totals(const tune_nest *nest, const totals *sum, float *out)
 /* ---- the row ---- */
 
 /* The statements with the most work get slots of their own; the rest are one share. */
-static void set_row(tec_context *cx, tune_nest *nest, const target *t, float *out)
+static void set_row(tec_context *cx, tune_nest *nest, const target *machine, float *out)
 {
     totals sum = {0};
 
     for (int i = 0; i < nest->n; i++)
-        add_statement(&sum, nest->statement[i], t);
-    set_target(t, out);
+        add_statement(&sum, nest->statement[i], machine);
+    set_target(machine, out);
     set_totals(nest, &sum, out);
-    order_statements(cx, nest, t);
+    order_statements(cx, nest, machine);
     for (int i = 0; i < nest->n && i < TUNE_SLOTS; i++) {
         float *slot = out + TUNE_N_PROGRAM + i * TUNE_N_SLOT;
 
-        tune_statement_features(nest->statement[i], t, sum.work, slot);
-        set_accesses(cx, nest->statement[i], t, slot + TUNE_N_STATEMENT);
+        tune_statement_features(nest->statement[i], machine, sum.work, slot);
+        set_accesses(cx, nest->statement[i], machine, slot + TUNE_N_STATEMENT);
     }
     for (int i = TUNE_SLOTS; i < nest->n; i++)
         sum.rest += tune_statement_work(nest->statement[i]);
@@ -159,18 +160,18 @@ static void set_row(tec_context *cx, tune_nest *nest, const target *t, float *ou
 
 /* Features of a scheduled program on a target, with `dims` for its symbols. The row means the same only for
  * one TUNE_FEATURES_VERSION. */
-bool tune_features(tec_context *cx, const ir_program *scheduled, const target *t, const int64_t *dims,
+bool tune_features(tec_context *cx, const ir_program *scheduled, const target *machine, const int64_t *dims,
                    float out[TUNE_N_FEATURES])
 {
     tune_nest nest;
 
     memset(out, 0, sizeof *out * TUNE_N_FEATURES);
-    if (!scheduled || !scheduled->body || !t)
+    if (!scheduled || !scheduled->body || !machine)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "features need a program with a body, and a target"),
                false;
     base_mark mark = base_arena_mark(cx);
     tune_read_nest(cx, scheduled, dims, &nest);
-    set_row(cx, &nest, t, out);
+    set_row(cx, &nest, machine, out);
     base_arena_release(cx, mark);
     return true;
 }
@@ -189,27 +190,27 @@ static const struct {
 };
 
 /* The row of the table; *slot and *access are -1 where the feature is of none. */
-static int row_of(int i, int *slot, int *access)
+static int row_of(int index, int *slot, int *access)
 {
     *slot = *access = -1;
-    if (i < TUNE_N_PROGRAM)
-        return i;
-    i -= TUNE_N_PROGRAM;
-    *slot = i / TUNE_N_SLOT;
-    i %= TUNE_N_SLOT;
-    if (i < TUNE_N_STATEMENT)
-        return TUNE_N_PROGRAM + i;
-    *access = (i - TUNE_N_STATEMENT) / TUNE_N_ACCESS;
-    return TUNE_N_PROGRAM + TUNE_N_STATEMENT + (i - TUNE_N_STATEMENT) % TUNE_N_ACCESS;
+    if (index < TUNE_N_PROGRAM)
+        return index;
+    index -= TUNE_N_PROGRAM;
+    *slot = index / TUNE_N_SLOT;
+    index %= TUNE_N_SLOT;
+    if (index < TUNE_N_STATEMENT)
+        return TUNE_N_PROGRAM + index;
+    *access = (index - TUNE_N_STATEMENT) / TUNE_N_ACCESS;
+    return TUNE_N_PROGRAM + TUNE_N_STATEMENT + (index - TUNE_N_STATEMENT) % TUNE_N_ACCESS;
 }
 
-const char *tune_feature_name(tec_context *cx, int i)
+const char *tune_feature_name(tec_context *cx, int index)
 {
     int slot, access;
 
-    if (i < 0 || i >= TUNE_N_FEATURES)
+    if (index < 0 || index >= TUNE_N_FEATURES)
         return NULL;
-    const char *name = rows[row_of(i, &slot, &access)].name;
+    const char *name = rows[row_of(index, &slot, &access)].name;
     if (slot < 0)
         return name;
     if (access < 0)

@@ -46,11 +46,12 @@ enum {
 
 /* `dims`: a size for each symbol of the program, in its order; NULL: the middle of its range. False with an
  * error where the tree is none. */
-bool tune_features(tec_context *cx, const ir_program *scheduled, const target *t, const int64_t *dims,
+bool tune_features(tec_context *cx, const ir_program *scheduled, const target *machine, const int64_t *dims,
                    float out[TUNE_N_FEATURES]);
 
-const char *tune_feature_name(tec_context *cx, int i); /* "hot0.read1.touched_tile"; NULL: there is none */
-const char *tune_feature_what(int i);                  /* for people; NULL: there is none */
+const char *tune_feature_name(tec_context *cx,
+                              int index); /* "hot0.read1.touched_tile"; NULL: there is none */
+const char *tune_feature_what(int i);     /* for people; NULL: there is none */
 
 /* Rows as bytes, for records; the first says with which version. Bytes of another length, or with numbers
  * that are not finite, are refused. */

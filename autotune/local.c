@@ -17,77 +17,78 @@ typedef struct {
     rt_bytes answer; /* that texts of the last answer lie in */
     atomic_bool stopped;
     char program[PATH_MAX];
-    run_cores cores;
+    worker_cores cores;
     cpu_set_t callers; /* the cores that the opening thread had */
     pthread_t owner;
 } local;
 
-/* One question to the process. RUN_GARBLED: the answer could not be read. */
-static run_state ask_process(local *l, uint32_t question, const run_job *j, double seconds, run_answer *a,
-                             double *costs)
+/* One question to the process. WORKER_GARBLED: the answer could not be read. */
+static worker_state ask_process(local *found, uint32_t question, const worker_job *job, double seconds,
+                                worker_answer *answer, double *costs)
 {
     rt_bytes body = {0};
     uint32_t kind = 0;
 
-    run_put_job(&body, j);
-    run_state s = tune_process_ask(&l->process, question, &body, &kind, &l->answer, RUN_MAX_ANSWER, seconds);
+    worker_put_job(&body, job);
+    worker_state s =
+        tune_process_ask(&found->process, question, &body, &kind, &found->answer, WORKER_MAX_ANSWER, seconds);
     rt_bytes_free(&body);
-    if (s != RUN_DONE)
+    if (s != WORKER_DONE)
         return s;
-    run_reader r = run_read(l->answer.data, l->answer.n);
-    return kind == RUN_ANSWER && run_get_answer(&r, a, costs) ? RUN_DONE : RUN_GARBLED;
+    worker_reader r = worker_read(found->answer.data, found->answer.n);
+    return kind == WORKER_ANSWER && worker_get_answer(&r, answer, costs) ? WORKER_DONE : WORKER_GARBLED;
 }
 
 /* In turns with all others that measure on this machine. */
-static run_state ask_in_turn(local *l, uint32_t question, const run_job *j, double seconds, run_answer *a,
-                             double *costs)
+static worker_state ask_in_turn(local *found, uint32_t question, const worker_job *job, double seconds,
+                                worker_answer *answer, double *costs)
 {
-    run_core_lock lock;
-    run_state s = run_cores_lock(&lock, &l->cores.measured, &l->stopped)
-                      ? ask_process(l, question, j, seconds, a, costs)
-                      : RUN_CLOSED;
+    worker_core_lock lock;
+    worker_state s = worker_cores_lock(&lock, &found->cores.measured, &found->stopped)
+                         ? ask_process(found, question, job, seconds, answer, costs)
+                         : WORKER_CLOSED;
 
-    run_cores_unlock(&lock);
+    worker_cores_unlock(&lock);
     return s;
 }
 
-static void count_lost(local *l)
+static void count_lost(local *found)
 {
-    atomic_store(&l->runner.lost, atomic_load(&l->process.lost));
+    atomic_store(&found->runner.lost, atomic_load(&found->process.lost));
 }
 
-static tune_asked ask(tune_runner *r, uint32_t question, const run_job *j, double seconds, run_answer *a,
-                      double *costs, tune_failure *f)
+static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *job, double seconds,
+                      worker_answer *answer, double *costs, tune_failure *failure)
 {
-    local *l = (local *)r;
-    const char *stage = question == RUN_KEEP ? "reference" : "run";
+    local *l = (local *)runner;
+    const char *stage = question == WORKER_KEEP ? "reference" : "run";
 
-    if (!tune_process_ready(&l->process, f->error))
+    if (!tune_process_ready(&l->process, failure->error))
         return TUNE_ASK_BROKEN;
-    run_state s = ask_in_turn(l, question, j, seconds, a, costs);
-    if (s != RUN_DONE)
-        tune_process_blame(&l->process, l->limits.memory_limit, s, STORE_RUN_ERROR, stage, seconds, f);
+    worker_state s = ask_in_turn(l, question, job, seconds, answer, costs);
+    if (s != WORKER_DONE)
+        tune_process_blame(&l->process, l->limits.memory_limit, s, STORE_RUN_ERROR, stage, seconds, failure);
     count_lost(l);
-    return s == RUN_DONE ? TUNE_ASK_ANSWERED : TUNE_ASK_DIED;
+    return s == WORKER_DONE ? TUNE_ASK_ANSWERED : TUNE_ASK_DIED;
 }
 
-static void renew(tune_runner *r)
+static void renew(tune_runner *runner)
 {
-    tune_process_replace(&((local *)r)->process);
-    count_lost((local *)r);
+    tune_process_replace(&((local *)runner)->process);
+    count_lost((local *)runner);
 }
 
-static void stop(tune_runner *r)
+static void stop(tune_runner *runner)
 {
-    local *l = (local *)r;
+    local *l = (local *)runner;
 
     atomic_store(&l->stopped, true);
     tune_process_stop(&l->process);
 }
 
-static void close_runner(tune_runner *r)
+static void close_runner(tune_runner *runner)
 {
-    local *l = (local *)r;
+    local *l = (local *)runner;
 
     tune_process_close(&l->process);
     rt_bytes_free(&l->answer);
@@ -103,21 +104,21 @@ static void closed(void *user)
     rt_free(l);
 }
 
-static void choose_cores(local *l, int threads)
+static void choose_cores(local *found, int threads)
 {
-    l->cores = run_cores_here(threads > 0 ? threads : 1);
-    l->owner = pthread_self();
-    sched_getaffinity(0, sizeof l->callers, &l->callers);
-    if (l->cores.apart)
-        sched_setaffinity(0, sizeof l->cores.others, &l->cores.others);
+    found->cores = worker_cores_here(threads > 0 ? threads : 1);
+    found->owner = pthread_self();
+    sched_getaffinity(0, sizeof found->callers, &found->callers);
+    if (found->cores.apart)
+        sched_setaffinity(0, sizeof found->cores.others, &found->cores.others);
 }
 
-static bool open_runner(tec_context *cx, local *l, tune_queue *q)
+static bool open_runner(tec_context *cx, local *found, tune_queue *queue)
 {
-    l->limits = tune_queue_limits(q);
-    l->process = (tune_process){.argv = {l->program}, .cores = l->cores.measured};
-    tune_process_open(&l->process);
-    return tune_queue_add(cx, q, &l->runner);
+    found->limits = tune_queue_limits(queue);
+    found->process = (tune_process){.argv = {found->program}, .cores = found->cores.measured};
+    tune_process_open(&found->process);
+    return tune_queue_add(cx, queue, &found->runner);
 }
 
 /* NULL with an error where a program is missing or does not start. The measurer belongs to the caller, who
@@ -135,15 +136,15 @@ tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *
         return NULL;
     }
     choose_cores(l, o.threads);
-    tune_queue *q = tune_queue_new(cx, &(tune_queue_options){.measure = o,
-                                                             .builder_cores = l->cores.others,
-                                                             .takes_turns = !l->cores.apart,
-                                                             .closed = closed,
-                                                             .user = l});
-    if (q && open_runner(cx, l, q))
-        return tune_queue_measurer(q);
-    if (q)
-        tune_queue_measurer(q)->close(tune_queue_measurer(q));
+    tune_queue *queue = tune_queue_new(cx, &(tune_queue_options){.measure = o,
+                                                                 .builder_cores = l->cores.others,
+                                                                 .takes_turns = !l->cores.apart,
+                                                                 .closed = closed,
+                                                                 .user = l});
+    if (queue && open_runner(cx, l, queue))
+        return tune_queue_measurer(queue);
+    if (queue)
+        tune_queue_measurer(queue)->close(tune_queue_measurer(queue));
     else
         closed(l);
     return NULL;

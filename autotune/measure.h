@@ -89,24 +89,25 @@ typedef struct {
 
 typedef struct tune_measurer tune_measurer;
 struct tune_measurer {
-    bool (*submit)(tune_measurer *m, tec_context *cx, const tune_candidate *c, int n);
+    bool (*submit)(tune_measurer *measurer, tec_context *cx, const tune_candidate *candidate, int count);
     /* Two candidates of one task, in turns on one device: as many costs of each, cost i of both from the same
      * moments. Queued behind what was submitted before. */
-    bool (*submit_pair)(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b);
+    bool (*submit_pair)(tune_measurer *measurer, tec_context *cx, const tune_candidate *left,
+                        const tune_candidate *right);
     /* The next results of the task, or of any where it is NULL, at most `max`; fewer, or 0, where they are
      * not there yet or nothing else is queued. With `seconds` above 0 it waits so long until there is at
      * least one; a wait ends no earlier than the candidate that it disturbs. -1: an error in cx. */
-    int (*collect)(tune_measurer *m, tec_context *cx, const tune_task *task, tune_result *out, int max,
+    int (*collect)(tune_measurer *measurer, tec_context *cx, const tune_task *task, tune_result *out, int max,
                    double seconds);
     /* The oldest pair: 1; 0: it is not there yet, or there is none; -1: an error in cx. */
-    int (*collect_pair)(tune_measurer *m, tec_context *cx, tune_result out[2], double seconds);
+    int (*collect_pair)(tune_measurer *measurer, tec_context *cx, tune_result out[2], double seconds);
     /* From any thread: drops what is queued and runs, and lets go whoever waits. After that `collect` gives
      * 0, and only `close` makes sense. */
-    void (*cancel)(tune_measurer *m);
-    tune_measure_stats (*stats)(tune_measurer *m);
+    void (*cancel)(tune_measurer *measurer);
+    tune_measure_stats (*stats)(tune_measurer *measurer);
     /* How many, in cx; 0 where there is only the caller's own device. */
-    int (*devices)(tune_measurer *m, tec_context *cx, const tune_device **out);
-    void (*close)(tune_measurer *m); /* drops what is queued */
+    int (*devices)(tune_measurer *measurer, tec_context *cx, const tune_device **out);
+    void (*close)(tune_measurer *measurer); /* drops what is queued */
 };
 
 /* NULL with an error */

@@ -75,44 +75,44 @@ tune_model *tune_model_new(tec_context *cx, const char *kind, uint64_t seed)
 
     if (!k)
         return NULL;
-    tune_model *m = base_calloc(cx, 1, sizeof *m);
-    base_hold(cx, &held, free, m);
-    *m = (tune_model){.cx = base_child(cx),
-                      .kind = k,
-                      .seed = seed,
-                      .prior_scale = 1,
-                      .estimate_scale = k->objective != NULL};
+    tune_model *model = base_calloc(cx, 1, sizeof *model);
+    base_hold(cx, &held, free, model);
+    *model = (tune_model){.cx = base_child(cx),
+                          .kind = k,
+                          .seed = seed,
+                          .prior_scale = 1,
+                          .estimate_scale = k->objective != NULL};
     base_keep(&held);
-    return m;
+    return model;
 }
 
 /* NULL is allowed. The rows go with the model's own context. */
-void tune_model_close(tune_model *m)
+void tune_model_close(tune_model *model)
 {
-    if (!m)
+    if (!model)
         return;
-    for (int i = 0; i < m->n_sets; i++)
-        tune_trees_free(m->set[i]);
-    tune_trees_free(m->own);
-    tec_context_free(m->cx);
-    free(m);
+    for (int i = 0; i < model->n_sets; i++)
+        tune_trees_free(model->set[i]);
+    tune_trees_free(model->own);
+    tec_context_free(model->cx);
+    free(model);
 }
 
-void tune_model_hand_up(tune_model *m, tec_context *to)
+void tune_model_hand_up(tune_model *model, tec_context *to)
 {
-    base_hand_up(m->cx, to);
+    base_hand_up(model->cx, to);
 }
 
-const char *tune_model_kind(const tune_model *m)
+const char *tune_model_kind(const tune_model *model)
 {
-    return m->kind->name;
+    return model->kind->name;
 }
 
 /* ---- rows ---- */
 
 /* A row for the next fit: features and cost in seconds, infinity for a candidate that failed. Rows of one
  * task are compared with each other only. */
-bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float features[TUNE_N_FEATURES],
+bool tune_model_add(tec_context *cx, tune_model *model, uint64_t task, const float features[TUNE_N_FEATURES],
                     double cost)
 {
     if (isnan(cost) || cost <= 0)
@@ -124,39 +124,39 @@ bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float f
             return base_fail(cx, TEC_INVALID, (base_loc){0}, "feature '%s' is %g: expected a finite number",
                              tune_feature_name(cx, i), (double)features[i]),
                    false;
-    row *r = base_new(m->cx, row);
+    row *r = base_new(model->cx, row);
     *r = (row){.task = task,
                .cost = cost,
-               .features = base_copy(m->cx, features, sizeof *features * TUNE_N_FEATURES)};
-    base_push(m->cx, &m->rows, r);
+               .features = base_copy(model->cx, features, sizeof *features * TUNE_N_FEATURES)};
+    base_push(model->cx, &model->rows, r);
     return true;
 }
 
-bool tune_model_knows(const tune_model *m)
+bool tune_model_knows(const tune_model *model)
 {
-    return m->estimate_scale != 0 || tune_model_count(m) > 0;
+    return model->estimate_scale != 0 || tune_model_count(model) > 0;
 }
 
-int tune_model_count(const tune_model *m)
+int tune_model_count(const tune_model *model)
 {
-    return m->n_prior + m->rows.n;
+    return model->n_prior + model->rows.n;
 }
 
 /* ---- learning ---- */
 
 /* By task in the order of their first rows; within a task in the order of the rows. XGBoost wants the rows of
  * a group one after the other. Rows a1 b1 a2 b2 become a1 a2 b1 b2, groups 2, 2. */
-static const row **by_task(tec_context *cx, const row *const *rows, int n, tune_data *out)
+static const row **by_task(tec_context *cx, const row *const *rows, int count, tune_data *out)
 {
-    const row **sorted = base_array(cx, const row *, n + 1);
-    bool *taken = base_array(cx, bool, n + 1);
-    unsigned *group = base_array(cx, unsigned, n + 1);
+    const row **sorted = base_array(cx, const row *, count + 1);
+    bool *taken = base_array(cx, bool, count + 1);
+    unsigned *group = base_array(cx, unsigned, count + 1);
     int filled = 0;
 
-    for (int first = 0; first < n; first++) {
+    for (int first = 0; first < count; first++) {
         if (taken[first])
             continue;
-        for (int i = first; i < n; i++)
+        for (int i = first; i < count; i++)
             if (!taken[i] && rows[i]->task == rows[first]->task) {
                 sorted[filled++] = rows[i];
                 taken[i] = true;
@@ -171,16 +171,16 @@ static const row **by_task(tec_context *cx, const row *const *rows, int n, tune_
 /* Relative throughput within each task; false where no task has two different ones: there is nothing to
  * learn. Costs 2, 4 and infinity (a failure) of one task become 1, 0.5 and 0, whatever the unit of its costs
  * is: so tasks of milliseconds and of microseconds teach alike. */
-static bool label(const row **rows, const tune_data *d, float *out)
+static bool label(const row **rows, const tune_data *data, float *out)
 {
     bool differ = false;
 
-    for (int g = 0, i = 0; g < d->n_groups; i += (int)d->group[g++]) {
+    for (int g = 0, i = 0; g < data->n_groups; i += (int)data->group[g++]) {
         double best = INFINITY;
 
-        for (unsigned j = 0; j < d->group[g]; j++)
+        for (unsigned j = 0; j < data->group[g]; j++)
             best = fmin(best, rows[i + (int)j]->cost);
-        for (unsigned j = 0; j < d->group[g]; j++) {
+        for (unsigned j = 0; j < data->group[g]; j++) {
             out[i + (int)j] = isinf(rows[i + (int)j]->cost) ? 0 : (float)(best / rows[i + (int)j]->cost);
             differ = differ || out[i + (int)j] != out[i];
         }
@@ -189,28 +189,28 @@ static bool label(const row **rows, const tune_data *d, float *out)
 }
 
 /* Adds to `score`. The estimate is a time, so it counts negative: more is slower. */
-static bool predict_prior(tec_context *cx, const tune_model *m, const float *features, int n, double scale,
-                          double *score)
+static bool predict_prior(tec_context *cx, const tune_model *model, const float *features, int n,
+                          double scale, double *score)
 {
     for (int i = 0; i < n; i++)
-        score[i] -=
-            scale * m->estimate_scale * (double)features[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate];
-    for (int i = 0; i < m->n_sets; i++)
-        if (!tune_trees_predict(cx, m->set[i], features, n, scale * m->scale[i], score))
+        score[i] -= scale * model->estimate_scale *
+                    (double)features[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate];
+    for (int i = 0; i < model->n_sets; i++)
+        if (!tune_trees_predict(cx, model->set[i], features, n, scale * model->scale[i], score))
             return false;
     return true;
 }
 
 /* The standard deviation; 1 where all are equal. */
-static double spread(const double *score, int n)
+static double spread(const double *score, int count)
 {
     double sum = 0, squares = 0;
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         sum += score[i];
         squares += score[i] * score[i];
     }
-    double variance = squares / n - sum / n * (sum / n);
+    double variance = squares / count - sum / count * (sum / count);
     return variance > 1e-12 ? sqrt(variance) : 1;
 }
 
@@ -222,27 +222,27 @@ typedef struct {
 
 /* With 64 rows of one task both parts count the same. Dividing by the spread makes them comparable: scores of
  * a ranking and of a regression have no common unit. */
-static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, lesson *out)
+static bool weigh(tec_context *cx, const tune_model *model, const tune_data *data, lesson *out)
 {
     enum { EQUAL = 64 }; /* rows of a task, of as much weight as the prior */
-    double *own = base_array(cx, double, d->n), *prior = base_array(cx, double, d->n),
-           weight = (double)d->n / (d->n + EQUAL * d->n_groups);
+    double *own = base_array(cx, double, data->n), *prior = base_array(cx, double, data->n),
+           weight = (double)data->n / (data->n + EQUAL * data->n_groups);
 
-    if (!tune_trees_predict(cx, out->own, d->features, d->n, 1, own) ||
-        !predict_prior(cx, m, d->features, d->n, 1, prior))
+    if (!tune_trees_predict(cx, out->own, data->features, data->n, 1, own) ||
+        !predict_prior(cx, model, data->features, data->n, 1, prior))
         return false;
     out->weight = weight;
-    out->own_scale = weight / spread(own, d->n);
-    out->prior_scale = (1 - weight) / spread(prior, d->n);
+    out->own_scale = weight / spread(own, data->n);
+    out->prior_scale = (1 - weight) / spread(prior, data->n);
     return true;
 }
 
 /* From the newest rows. True without trees where all rows are alike: that is no error. */
-static bool learn(tec_context *cx, const tune_model *m, const char *objective, lesson *out)
+static bool learn(tec_context *cx, const tune_model *model, const char *objective, lesson *out)
 {
-    int skipped = m->rows.n > MOST_ROWS ? m->rows.n - MOST_ROWS : 0;
-    tune_data d = {.n = m->rows.n - skipped};
-    const row **rows = by_task(cx, (const row *const *)m->rows.at + skipped, d.n, &d);
+    int skipped = model->rows.n > MOST_ROWS ? model->rows.n - MOST_ROWS : 0;
+    tune_data d = {.n = model->rows.n - skipped};
+    const row **rows = by_task(cx, (const row *const *)model->rows.at + skipped, d.n, &d);
     float *labels = base_array(cx, float, d.n),
           *features = base_array(cx, float, (size_t)d.n *TUNE_N_FEATURES);
 
@@ -252,8 +252,8 @@ static bool learn(tec_context *cx, const tune_model *m, const char *objective, l
         memcpy(features + (size_t)i * TUNE_N_FEATURES, rows[i]->features, sizeof *features * TUNE_N_FEATURES);
     d.features = features;
     d.label = labels;
-    out->own = tune_trees_fit(cx, objective, m->seed, &d);
-    return out->own && weigh(cx, m, &d, out);
+    out->own = tune_trees_fit(cx, objective, model->seed, &d);
+    return out->own && weigh(cx, model, &d, out);
 }
 
 static void free_lesson(void *l)
@@ -263,16 +263,16 @@ static void free_lesson(void *l)
 
 /* Learns from all rows. The old trees stay in use until new ones are ready, so a failure changes nothing.
  * Scratch memory goes at once; an error is moved to `cx` before. */
-bool tune_model_fit(tec_context *cx, tune_model *m)
+bool tune_model_fit(tec_context *cx, tune_model *model)
 {
     lesson found = {.prior_scale = 1};
     base_held held;
 
-    if (!m->kind->objective || m->fitted == m->rows.n)
+    if (!model->kind->objective || model->fitted == model->rows.n)
         return true;
     tec_context *scratch = base_child(cx);
     base_hold(cx, &held, free_lesson, &found);
-    bool ok = learn(scratch, m, m->kind->objective, &found);
+    bool ok = learn(scratch, model, model->kind->objective, &found);
     base_adopt(cx, scratch);
     tec_context_free(scratch);
     if (!ok) {
@@ -280,21 +280,21 @@ bool tune_model_fit(tec_context *cx, tune_model *m)
         return false;
     }
     base_keep(&held);
-    tune_trees_free(m->own);
-    m->own = found.own;
-    m->own_scale = found.own_scale;
-    m->prior_scale = found.prior_scale;
-    m->fitted = m->rows.n;
+    tune_trees_free(model->own);
+    model->own = found.own;
+    model->own_scale = found.own_scale;
+    model->prior_scale = found.prior_scale;
+    model->fitted = model->rows.n;
     return true;
 }
 
-bool tune_model_may_settle(const tune_model *m)
+bool tune_model_may_settle(const tune_model *model)
 {
-    return m->n_sets + N_OBJECTIVES <= MOST_SETS;
+    return model->n_sets + N_OBJECTIVES <= MOST_SETS;
 }
 
 /* As every kind that learns does it. */
-static bool learn_all(tec_context *cx, const tune_model *m, lesson found[N_OBJECTIVES])
+static bool learn_all(tec_context *cx, const tune_model *model, lesson found[N_OBJECTIVES])
 {
     base_held held[N_OBJECTIVES];
     bool ok = true;
@@ -303,7 +303,7 @@ static bool learn_all(tec_context *cx, const tune_model *m, lesson found[N_OBJEC
     for (int i = 0; i < N_OBJECTIVES; i++)
         base_hold(cx, &held[i], free_lesson, &found[i]);
     for (int i = 0; i < BASE_COUNT(kinds) && ok; i++)
-        ok = !kinds[i].objective || learn(cx, m, kinds[i].objective, &found[n++]);
+        ok = !kinds[i].objective || learn(cx, model, kinds[i].objective, &found[n++]);
     for (int i = 0; i < N_OBJECTIVES; i++)
         if (ok)
             base_keep(&held[i]);
@@ -318,52 +318,52 @@ static const double MOST_WEIGHT = 0.5;
 
 /* Each part counts relative to its spread: the new sets together get the share `weight`, at most a half, and
  * all that was there before keeps the rest. */
-static void add_to_prior(tune_model *m, const lesson found[N_OBJECTIVES])
+static void add_to_prior(tune_model *model, const lesson found[N_OBJECTIVES])
 {
     double weight = fmin(found[0].weight, MOST_WEIGHT), above = (1 - weight) / (1 - found[0].weight);
 
-    for (int i = 0; i < m->n_sets; i++)
-        m->scale[i] *= found[0].prior_scale * above;
-    m->estimate_scale *= found[0].prior_scale * above;
+    for (int i = 0; i < model->n_sets; i++)
+        model->scale[i] *= found[0].prior_scale * above;
+    model->estimate_scale *= found[0].prior_scale * above;
     for (int i = 0; i < N_OBJECTIVES; i++) {
-        m->scale[m->n_sets] = found[i].own_scale * weight / found[i].weight / N_OBJECTIVES;
-        m->set[m->n_sets++] = found[i].own;
+        model->scale[model->n_sets] = found[i].own_scale * weight / found[i].weight / N_OBJECTIVES;
+        model->set[model->n_sets++] = found[i].own;
     }
 }
 
 /* What was learnt becomes the prior for further tasks, and the rows are forgotten. */
-bool tune_model_settle(tec_context *cx, tune_model *m)
+bool tune_model_settle(tec_context *cx, tune_model *model)
 {
     lesson found[N_OBJECTIVES] = {{0}};
 
-    if (!tune_model_may_settle(m))
+    if (!tune_model_may_settle(model))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
                          "a cost model can be settled %d times: make a new one from records", MOST_SETTLED),
                false;
     tec_context *scratch = base_child(cx);
-    bool ok = !m->kind->objective || m->rows.n == 0 || learn_all(scratch, m, found);
+    bool ok = !model->kind->objective || model->rows.n == 0 || learn_all(scratch, model, found);
     base_adopt(cx, scratch);
     tec_context_free(scratch);
     if (!ok)
         return false;
     if (found[0].own)
-        add_to_prior(m, found);
-    tune_trees_free(m->own);
-    m->own = NULL;
-    m->prior_scale = 1;
-    m->n_prior += m->rows.n;
-    m->fitted = 0;
-    m->rows = (base_vec){0};
-    base_reset(m->cx);
+        add_to_prior(model, found);
+    tune_trees_free(model->own);
+    model->own = NULL;
+    model->prior_scale = 1;
+    model->n_prior += model->rows.n;
+    model->fitted = 0;
+    model->rows = (base_vec){0};
+    base_reset(model->cx);
     return true;
 }
 
 /* ---- asking ---- */
 
 /* The first number that is none is named: XGBoost would take NaN for "missing" and go on. */
-static bool check_rows(tec_context *cx, const float *features, int n)
+static bool check_rows(tec_context *cx, const float *features, int count)
 {
-    for (size_t i = 0; i < (size_t)n * TUNE_N_FEATURES; i++)
+    for (size_t i = 0; i < (size_t)count * TUNE_N_FEATURES; i++)
         if (!isfinite(features[i]))
             return base_fail(cx, TEC_INVALID, (base_loc){0},
                              "row %d: feature '%s' is %g: expected a finite number",
@@ -373,33 +373,33 @@ static bool check_rows(tec_context *cx, const float *features, int n)
     return true;
 }
 
-/* Scores for n rows, higher meaning faster. Scores compare candidates of one task; they have no unit. */
-bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, int n, double *score)
+/* Scores for count rows, higher meaning faster. Scores compare candidates of one task; they have no unit. */
+bool tune_model_predict(tec_context *cx, tune_model *model, const float *features, int count, double *score)
 {
-    if (!check_rows(cx, features, n))
+    if (!check_rows(cx, features, count))
         return false;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         score[i] = 0;
-    if (n == 0)
+    if (count == 0)
         return true;
     base_mark mark = base_arena_mark(cx);
-    bool ok = predict_prior(cx, m, features, n, m->prior_scale, score) &&
-              (!m->own || tune_trees_predict(cx, m->own, features, n, m->own_scale, score));
+    bool ok = predict_prior(cx, model, features, count, model->prior_scale, score) &&
+              (!model->own || tune_trees_predict(cx, model->own, features, count, model->own_scale, score));
     if (ok)
         base_arena_release(cx, mark);
     return ok;
 }
 
 /* Which features the trees use, as shares of their total gain. */
-bool tune_model_importance(tec_context *cx, tune_model *m, double gain[TUNE_N_FEATURES])
+bool tune_model_importance(tec_context *cx, tune_model *model, double gain[TUNE_N_FEATURES])
 {
     double sum = 0;
 
     memset(gain, 0, sizeof *gain * TUNE_N_FEATURES);
-    for (int i = 0; i < m->n_sets; i++)
-        if (!tune_trees_gain(cx, m->set[i], gain))
+    for (int i = 0; i < model->n_sets; i++)
+        if (!tune_trees_gain(cx, model->set[i], gain))
             return false;
-    if (m->own && !tune_trees_gain(cx, m->own, gain))
+    if (model->own && !tune_trees_gain(cx, model->own, gain))
         return false;
     for (int i = 0; i < TUNE_N_FEATURES; i++)
         sum += gain[i];
@@ -427,14 +427,14 @@ static uint64_t hash_of(const void *data, size_t size)
 }
 
 /* A scale, then the trees. */
-static bool save_set(tec_context *cx, tune_trees *t, double scale, base_text *out)
+static bool save_set(tec_context *cx, tune_trees *trees, double scale, base_text *out)
 {
     base_addn(cx, out, (const char *)&scale, sizeof scale);
-    return tune_trees_save(cx, t, out);
+    return tune_trees_save(cx, trees, out);
 }
 
 /* Fits first, so that the bytes hold everything that was learnt. The hash covers header and trees. */
-bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *size)
+bool tune_model_save(tec_context *cx, tune_model *model, const void **data, size_t *size)
 {
     header h = {.magic = magic,
                 .format = FORMAT,
@@ -442,17 +442,17 @@ bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *
                 .n_features = TUNE_N_FEATURES};
     base_text out = {0};
 
-    if (!tune_model_fit(cx, m))
+    if (!tune_model_fit(cx, model))
         return false;
-    h.kind = (uint32_t)(m->kind - kinds);
-    h.n_sets = (uint32_t)m->n_sets + (m->own != NULL);
-    h.n_rows = (uint32_t)tune_model_count(m);
-    h.estimate_scale = m->prior_scale * m->estimate_scale;
+    h.kind = (uint32_t)(model->kind - kinds);
+    h.n_sets = (uint32_t)model->n_sets + (model->own != NULL);
+    h.n_rows = (uint32_t)tune_model_count(model);
+    h.estimate_scale = model->prior_scale * model->estimate_scale;
     base_addn(cx, &out, (const char *)&h, sizeof h);
-    for (int i = 0; i < m->n_sets; i++)
-        if (!save_set(cx, m->set[i], m->prior_scale * m->scale[i], &out))
+    for (int i = 0; i < model->n_sets; i++)
+        if (!save_set(cx, model->set[i], model->prior_scale * model->scale[i], &out))
             return false;
-    if (m->own && !save_set(cx, m->own, m->own_scale, &out))
+    if (model->own && !save_set(cx, model->own, model->own_scale, &out))
         return false;
     h.hash = hash_of(out.data, out.n);
     memcpy(out.data, &h, sizeof h);
@@ -469,28 +469,28 @@ static void *refuse(tec_context *cx, const char *why)
 
 /* Reads the sets of trees after a header that was checked; each set is checked against the bytes that are
  * left. */
-static tune_model *load_sets(tec_context *cx, const header *h, const uint8_t *at, const uint8_t *end,
+static tune_model *load_sets(tec_context *cx, const header *self, const uint8_t *at, const uint8_t *end,
                              uint64_t seed)
 {
-    tune_model *m = tune_model_new(cx, kinds[h->kind].name, seed);
+    tune_model *model = tune_model_new(cx, kinds[self->kind].name, seed);
 
-    for (uint32_t i = 0; m && i < h->n_sets; i++) {
-        if ((size_t)(end - at) >= sizeof *m->scale) {
-            memcpy(&m->scale[i], at, sizeof *m->scale);
-            at += sizeof *m->scale;
+    for (uint32_t i = 0; model && i < self->n_sets; i++) {
+        if ((size_t)(end - at) >= sizeof *model->scale) {
+            memcpy(&model->scale[i], at, sizeof *model->scale);
+            at += sizeof *model->scale;
         }
-        m->set[i] = tune_trees_load(cx, &at, end);
-        if (!m->set[i]) {
-            tune_model_close(m);
+        model->set[i] = tune_trees_load(cx, &at, end);
+        if (!model->set[i]) {
+            tune_model_close(model);
             return NULL;
         }
-        m->n_sets++;
+        model->n_sets++;
     }
-    if (m) {
-        m->n_prior = (int)h->n_rows;
-        m->estimate_scale = h->estimate_scale;
+    if (model) {
+        model->n_prior = (int)self->n_rows;
+        model->estimate_scale = self->estimate_scale;
     }
-    return m;
+    return model;
 }
 
 /* NULL with an error for bytes that are damaged or of another version of the features. */

@@ -28,33 +28,33 @@ typedef struct tune_model tune_model;
 
 /* NULL with an error that lists the kinds */
 tune_model *tune_model_new(tec_context *cx, const char *kind, uint64_t seed);
-void tune_model_close(tune_model *m); /* NULL is legal */
-const char *tune_model_kind(const tune_model *m);
+void tune_model_close(tune_model *model); /* NULL is legal */
+const char *tune_model_kind(const tune_model *model);
 
 /* A candidate of a task; cost in seconds, INFINITY where it failed. Numbers that are not finite, and costs
  * that are none, are refused. */
-bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float features[TUNE_N_FEATURES],
+bool tune_model_add(tec_context *cx, tune_model *model, uint64_t task, const float features[TUNE_N_FEATURES],
                     double cost);
-int tune_model_count(const tune_model *m);  /* rows that it learns from */
-bool tune_model_knows(const tune_model *m); /* something to tell candidates apart by */
+int tune_model_count(const tune_model *model);  /* rows that it learns from */
+bool tune_model_knows(const tune_model *model); /* something to tell candidates apart by */
 
 /* Learns from the rows; nothing to do where none came since the last time. */
-bool tune_model_fit(tec_context *cx, tune_model *m);
-bool tune_model_settle(tec_context *cx, tune_model *m);
+bool tune_model_fit(tec_context *cx, tune_model *model);
+bool tune_model_settle(tec_context *cx, tune_model *model);
 /* one that was settled very often may not; it is slow, and better made anew */
-bool tune_model_may_settle(const tune_model *m);
-/* n rows, one after the other. */
-bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, int n, double *score);
+bool tune_model_may_settle(const tune_model *model);
+/* count rows, one after the other. */
+bool tune_model_predict(tec_context *cx, tune_model *model, const float *features, int count, double *score);
 
 /* What was learned, without the rows. Damaged bytes, and those of another version of the features, are
  * refused with a message; what is loaded is settled. */
-bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *size);
+bool tune_model_save(tec_context *cx, tune_model *model, const void **data, size_t *size);
 tune_model *tune_model_load(tec_context *cx, const void *data, size_t size, uint64_t seed);
 
 /* `to`, from which the context that the model was made in descends, has the model from now on. */
-void tune_model_hand_up(tune_model *m, tec_context *to);
+void tune_model_hand_up(tune_model *model, tec_context *to);
 
 /* How much each feature took part in decisions (gain, summing to 1); all 0 where nothing was learned. */
-bool tune_model_importance(tec_context *cx, tune_model *m, double gain[TUNE_N_FEATURES]);
+bool tune_model_importance(tec_context *cx, tune_model *model, double gain[TUNE_N_FEATURES]);
 
 #endif

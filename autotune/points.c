@@ -1,39 +1,39 @@
 /* autotune/points.c -- see points.h: open addressing, at most half full. */
 #include "autotune/points.h"
 
-static struct tune_points_slot *slot_of(const tune_points *p, space_number index)
+static struct tune_points_slot *slot_of(const tune_points *points, space_number index)
 {
-    int i = (int)(base_hash(&index, sizeof index, BASE_HASH_SEED) % (uint64_t)p->cap);
+    int i = (int)(base_hash(&index, sizeof index, BASE_HASH_SEED) % (uint64_t)points->cap);
 
-    while (p->slot[i].value && p->slot[i].index != index)
-        i = (i + 1) % p->cap;
-    return &p->slot[i];
+    while (points->slot[i].value && points->slot[i].index != index)
+        i = (i + 1) % points->cap;
+    return &points->slot[i];
 }
 
-const void *tune_points_get(const tune_points *p, space_number index)
+const void *tune_points_get(const tune_points *points, space_number index)
 {
-    return p->cap ? slot_of(p, index)->value : NULL;
+    return points->cap ? slot_of(points, index)->value : NULL;
 }
 
-static void grow(tec_context *cx, tune_points *p)
+static void grow(tec_context *cx, tune_points *points)
 {
-    tune_points larger = {.n = p->n, .cap = p->cap ? 2 * p->cap : 256};
+    tune_points larger = {.n = points->n, .cap = points->cap ? 2 * points->cap : 256};
 
     larger.slot = base_array(cx, struct tune_points_slot, larger.cap);
-    for (int i = 0; i < p->cap; i++)
-        if (p->slot[i].value)
-            *slot_of(&larger, p->slot[i].index) = p->slot[i];
-    *p = larger;
+    for (int i = 0; i < points->cap; i++)
+        if (points->slot[i].value)
+            *slot_of(&larger, points->slot[i].index) = points->slot[i];
+    *points = larger;
 }
 
-bool tune_points_add(tec_context *cx, tune_points *p, space_number index, const void *value)
+bool tune_points_add(tec_context *cx, tune_points *points, space_number index, const void *value)
 {
-    if (2 * p->n >= p->cap)
-        grow(cx, p);
-    struct tune_points_slot *s = slot_of(p, index);
-    if (s->value)
+    if (2 * points->n >= points->cap)
+        grow(cx, points);
+    struct tune_points_slot *slot = slot_of(points, index);
+    if (slot->value)
         return false;
-    *s = (struct tune_points_slot){index, value};
-    p->n++;
+    *slot = (struct tune_points_slot){index, value};
+    points->n++;
     return true;
 }

@@ -21,7 +21,7 @@ struct tune_points_slot {
 };
 
 /* value is not NULL. False: the index is there already, with the value that it had. */
-bool tune_points_add(tec_context *cx, tune_points *p, space_number index, const void *value);
-const void *tune_points_get(const tune_points *p, space_number index); /* NULL: none */
+bool tune_points_add(tec_context *cx, tune_points *points, space_number index, const void *value);
+const void *tune_points_get(const tune_points *points, space_number index); /* NULL: none */
 
 #endif

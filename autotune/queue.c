@@ -15,16 +15,16 @@ static const int64_t USUAL_MEMORY = (int64_t)4 << 30, BUILDERS_MEMORY = (int64_t
 
 static tune_measure_stats stats(tune_measurer *base)
 {
-    tune_queue *q = (tune_queue *)base;
+    tune_queue *queue = (tune_queue *)base;
 
-    pthread_mutex_lock(&q->lock);
-    tune_measure_stats s = q->stats;
-    s.wall = tec_clock() - q->opened;
-    for (int i = 0; i < q->n_builders; i++)
-        s.builders_lost += q->builder[i].process.lost;
-    for (int i = 0; i < q->n_workers; i++)
-        s.runners_lost += q->worker[i].runner->lost;
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_lock(&queue->lock);
+    tune_measure_stats s = queue->stats;
+    s.wall = tec_clock() - queue->opened;
+    for (int i = 0; i < queue->n_builders; i++)
+        s.builders_lost += queue->builder[i].process.lost;
+    for (int i = 0; i < queue->n_workers; i++)
+        s.runners_lost += queue->worker[i].runner->lost;
+    pthread_mutex_unlock(&queue->lock);
     return s;
 }
 
@@ -32,20 +32,20 @@ static tune_measure_stats stats(tune_measurer *base)
  * machine itself. */
 static int devices(tune_measurer *base, tec_context *cx, const tune_device **out)
 {
-    tune_queue *q = (tune_queue *)base;
+    tune_queue *queue = (tune_queue *)base;
 
-    pthread_mutex_lock(&q->lock);
-    tune_device *d = base_array(cx, tune_device, q->n_workers);
+    pthread_mutex_lock(&queue->lock);
+    tune_device *device = base_array(cx, tune_device, queue->n_workers);
     int n = 0;
-    for (int i = 0; i < q->n_workers; i++) {
-        const tune_runner *r = q->worker[i].runner;
+    for (int i = 0; i < queue->n_workers; i++) {
+        const tune_runner *runner = queue->worker[i].runner;
 
-        if (r->prepare && ((r->device && *r->device) || *r->state))
-            d[n++] = (tune_device){base_strdup(cx, r->device ? r->device : ""), base_strdup(cx, r->state),
-                                   r->trials};
+        if (runner->prepare && ((runner->device && *runner->device) || *runner->state))
+            device[n++] = (tune_device){base_strdup(cx, runner->device ? runner->device : ""),
+                                        base_strdup(cx, runner->state), runner->trials};
     }
-    pthread_mutex_unlock(&q->lock);
-    *out = d;
+    pthread_mutex_unlock(&queue->lock);
+    *out = device;
     return n;
 }
 
@@ -54,16 +54,16 @@ static int devices(tune_measurer *base, tec_context *cx, const tune_device **out
 /* Kills what still runs: a measurement that nobody collects any more need not end. */
 static void cancel(tune_measurer *base)
 {
-    tune_queue *q = (tune_queue *)base;
+    tune_queue *queue = (tune_queue *)base;
 
-    pthread_mutex_lock(&q->lock);
-    q->closing = true;
-    pthread_cond_broadcast(&q->changed);
-    pthread_mutex_unlock(&q->lock);
-    for (int i = 0; i < q->n_builders; i++)
-        tune_process_stop(&q->builder[i].process);
-    for (int i = 0; i < q->n_workers; i++)
-        q->worker[i].runner->stop(q->worker[i].runner);
+    pthread_mutex_lock(&queue->lock);
+    queue->closing = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    for (int i = 0; i < queue->n_builders; i++)
+        tune_process_stop(&queue->builder[i].process);
+    for (int i = 0; i < queue->n_workers; i++)
+        queue->worker[i].runner->stop(queue->worker[i].runner);
 }
 
 static void free_builds(const base_vec *builds)
@@ -72,36 +72,36 @@ static void free_builds(const base_vec *builds)
         rt_bytes_free(&((tune_queued *)builds->at[i])->b.module);
 }
 
-static void end_threads(tune_queue *q)
+static void end_threads(tune_queue *queue)
 {
-    for (int i = 0; i < q->n_builders; i++) {
-        if (q->builder[i].started)
-            pthread_join(q->builder[i].thread, NULL);
-        tune_process_close(&q->builder[i].process);
+    for (int i = 0; i < queue->n_builders; i++) {
+        if (queue->builder[i].started)
+            pthread_join(queue->builder[i].thread, NULL);
+        tune_process_close(&queue->builder[i].process);
     }
-    for (int i = 0; i < q->n_workers; i++) {
-        pthread_join(q->worker[i].thread, NULL);
-        q->worker[i].runner->close(q->worker[i].runner);
+    for (int i = 0; i < queue->n_workers; i++) {
+        pthread_join(queue->worker[i].thread, NULL);
+        queue->worker[i].runner->close(queue->worker[i].runner);
     }
 }
 
 /* The threads end before what they share goes; the last word is that of whoever opened the queue. */
 static void close_queue(tune_measurer *base)
 {
-    tune_queue *q = (tune_queue *)base;
-    tune_queue_options o = q->o;
+    tune_queue *queue = (tune_queue *)base;
+    tune_queue_options o = queue->o;
 
     cancel(base);
-    end_threads(q);
-    free_builds(&q->builds);
-    free_builds(&q->references);
-    for (int i = q->first_item; i < q->items.n; i++)
-        rt_free(((tune_item *)q->items.at[i])->trial.costs);
-    tec_context_free(q->cx);
-    tec_context_free(q->kept);
-    pthread_cond_destroy(&q->changed);
-    pthread_mutex_destroy(&q->lock);
-    rt_free(q);
+    end_threads(queue);
+    free_builds(&queue->builds);
+    free_builds(&queue->references);
+    for (int i = queue->first_item; i < queue->items.n; i++)
+        rt_free(((tune_item *)queue->items.at[i])->trial.costs);
+    tec_context_free(queue->cx);
+    tec_context_free(queue->kept);
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    rt_free(queue);
     if (o.closed)
         o.closed(o.user);
 }
@@ -127,113 +127,111 @@ bool tune_find_program(tec_context *cx, const char *given, const char *name, cha
 }
 
 /* The caller's options with the usual values where it left 0. */
-static void set_options(tune_queue *q)
+static void set_options(tune_queue *queue)
 {
-    tune_measure_options *o = &q->o.measure;
+    tune_measure_options *options = &queue->o.measure;
     cpu_set_t here;
-    int spare = CPU_COUNT(&q->o.builder_cores);
+    int spare = CPU_COUNT(&queue->o.builder_cores);
 
     if (!spare && sched_getaffinity(0, sizeof here, &here) == 0)
         spare = CPU_COUNT(&here);
-    o->threads = o->threads > 0 ? o->threads : 1;
-    o->min_seconds = o->min_seconds > 0 ? o->min_seconds : 0.02;
-    o->repeats = o->repeats <= 0 ? 5 : o->repeats > RUN_MAX_COSTS ? RUN_MAX_COSTS : o->repeats;
-    q->limits = (tune_limits){.build_timeout = o->build_timeout > 0 ? o->build_timeout : 10,
-                              .run_timeout = o->run_timeout > 0 ? o->run_timeout : 5,
-                              .memory_limit = o->memory_limit > 0 ? o->memory_limit : USUAL_MEMORY};
-    snprintf(
-        q->memory, sizeof q->memory, "%lld",
-        (long long)(q->limits.memory_limit > BUILDERS_MEMORY ? q->limits.memory_limit : BUILDERS_MEMORY));
-    q->n_builders = o->builders > 0 ? o->builders : spare > 0 ? spare : 1;
-    q->n_builders = q->n_builders > TUNE_MAX_BUILDERS ? TUNE_MAX_BUILDERS : q->n_builders;
+    options->threads = options->threads > 0 ? options->threads : 1;
+    options->min_seconds = options->min_seconds > 0 ? options->min_seconds : 0.02;
+    options->repeats = options->repeats <= 0                 ? 5
+                       : options->repeats > WORKER_MAX_COSTS ? WORKER_MAX_COSTS
+                                                             : options->repeats;
+    queue->limits =
+        (tune_limits){.build_timeout = options->build_timeout > 0 ? options->build_timeout : 10,
+                      .run_timeout = options->run_timeout > 0 ? options->run_timeout : 5,
+                      .memory_limit = options->memory_limit > 0 ? options->memory_limit : USUAL_MEMORY};
+    snprintf(queue->memory, sizeof queue->memory, "%lld",
+             (long long)(queue->limits.memory_limit > BUILDERS_MEMORY ? queue->limits.memory_limit
+                                                                      : BUILDERS_MEMORY));
+    queue->n_builders = options->builders > 0 ? options->builders : spare > 0 ? spare : 1;
+    queue->n_builders = queue->n_builders > TUNE_MAX_BUILDERS ? TUNE_MAX_BUILDERS : queue->n_builders;
 }
 
 /* All processes are started at once; waiting for each to answer comes after. */
-static bool start_builders(tune_queue *q)
+static bool start_builders(tune_queue *queue)
 {
     bool good = true;
 
-    for (int i = 0; i < q->n_builders; i++) {
-        tune_builder_thread *b = &q->builder[i];
+    for (int i = 0; i < queue->n_builders; i++) {
+        tune_builder_thread *b = &queue->builder[i];
 
-        *b = (tune_builder_thread){
-            .q = q,
-            .process = {.argv = {q->program, "build-worker", q->memory}, .cores = q->o.builder_cores}};
+        *b = (tune_builder_thread){.q = queue,
+                                   .process = {.argv = {queue->program, "build-worker", queue->memory},
+                                               .cores = queue->o.builder_cores}};
         tune_process_open(&b->process);
     }
-    for (int i = 0; i < q->n_builders && good; i++) {
-        tune_builder_thread *b = &q->builder[i];
+    for (int i = 0; i < queue->n_builders && good; i++) {
+        tune_builder_thread *b = &queue->builder[i];
 
         good = b->started = pthread_create(&b->thread, NULL, tune_do_builds, b) == 0;
     }
     return good;
 }
 
-static void open_lock(tune_queue *q)
+static void open_lock(tune_queue *queue)
 {
     pthread_condattr_t clock;
 
-    pthread_mutex_init(&q->lock, NULL);
+    pthread_mutex_init(&queue->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &clock);
+    pthread_cond_init(&queue->changed, &clock);
     pthread_condattr_destroy(&clock);
 }
 
 /* A queue that cannot be opened whole is closed again, without the word of its end. */
-tune_queue *tune_queue_new(tec_context *cx, const tune_queue_options *o)
+tune_queue *tune_queue_new(tec_context *cx, const tune_queue_options *options)
 {
-    tune_queue *q = rt_alloc(sizeof *q, NULL);
+    tune_queue *queue = rt_alloc(sizeof *queue, NULL);
 
-    if (!q)
+    if (!queue)
         return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "out of memory");
-    q->o = *o;
-    q->o.closed = NULL; /* until it is open */
-    set_options(q);
-    if (!tune_find_program(cx, o->measure.builder, "tec", q->program)) {
-        rt_free(q);
+    queue->o = *options;
+    queue->o.closed = NULL; /* until it is open */
+    set_options(queue);
+    if (!tune_find_program(cx, options->measure.builder, "tec", queue->program)) {
+        rt_free(queue);
         return NULL;
     }
-    q->base = (tune_measurer){tune_submit, tune_submit_pair, tune_collect, tune_collect_pair, cancel,
-                              stats,       devices,          close_queue};
-    q->opened = tec_clock();
-    q->cx = tec_context_new();
-    q->kept = tec_context_new();
-    open_lock(q);
-    if (q->cx && q->kept && start_builders(q)) {
-        q->o.closed = o->closed;
-        return q;
+    queue->base = (tune_measurer){tune_submit, tune_submit_pair, tune_collect, tune_collect_pair, cancel,
+                                  stats,       devices,          close_queue};
+    queue->opened = tec_clock();
+    queue->cx = tec_context_new();
+    queue->kept = tec_context_new();
+    open_lock(queue);
+    if (queue->cx && queue->kept && start_builders(queue)) {
+        queue->o.closed = options->closed;
+        return queue;
     }
-    close_queue(&q->base);
+    close_queue(&queue->base);
     return base_fail(cx, TEC_IO, (base_loc){0}, "measuring: no memory, or no thread can be started");
 }
 
-tune_measurer *tune_queue_measurer(tune_queue *q)
+tune_measurer *tune_queue_measurer(tune_queue *queue)
 {
-    return &q->base;
+    return &queue->base;
 }
 
-bool tune_queue_add(tec_context *cx, tune_queue *q, tune_runner *r)
+bool tune_queue_add(tec_context *cx, tune_queue *queue, tune_runner *runner)
 {
-    if (q->n_workers == TUNE_MAX_RUNNERS)
+    if (queue->n_workers == TUNE_MAX_RUNNERS)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "measuring: at most %d devices at once",
                          TUNE_MAX_RUNNERS);
-    r->queue = q;
-    pthread_mutex_lock(&q->lock);
-    tune_runner_thread *w = &q->worker[q->n_workers];
-    w->runner = r;
+    runner->queue = queue;
+    pthread_mutex_lock(&queue->lock);
+    tune_runner_thread *w = &queue->worker[queue->n_workers];
+    w->runner = runner;
     bool good = pthread_create(&w->thread, NULL, tune_do_items, w) == 0;
-    q->n_workers += good;
-    pthread_mutex_unlock(&q->lock);
+    queue->n_workers += good;
+    pthread_mutex_unlock(&queue->lock);
     return good || base_fail(cx, TEC_IO, (base_loc){0}, "measuring: no thread can be started");
 }
 
-const tune_measure_options *tune_queue_settings(const tune_queue *q)
+tune_limits tune_queue_limits(const tune_queue *queue)
 {
-    return &q->o.measure;
-}
-
-tune_limits tune_queue_limits(const tune_queue *q)
-{
-    return q->limits;
+    return queue->limits;
 }

@@ -29,20 +29,19 @@ typedef struct {
 } tune_queue_options;
 
 /* NULL with an error, where the builders' program is missing or no thread can be started. */
-tune_queue *tune_queue_new(tec_context *cx, const tune_queue_options *o);
-tune_measurer *tune_queue_measurer(tune_queue *q);
+tune_queue *tune_queue_new(tec_context *cx, const tune_queue_options *options);
+tune_measurer *tune_queue_measurer(tune_queue *queue);
 /* Starts its thread. False with an error: the runner is still the caller's. */
-bool tune_queue_add(tec_context *cx, tune_queue *q, tune_runner *r);
+bool tune_queue_add(tec_context *cx, tune_queue *queue, tune_runner *runner);
 
-/* What candidates are measured with, defaults filled in, and the limits that follow from that. */
-const tune_measure_options *tune_queue_settings(const tune_queue *q);
-tune_limits tune_queue_limits(const tune_queue *q);
+/* The limits that follow from what candidates are measured with. */
+tune_limits tune_queue_limits(const tune_queue *queue);
 
 /* What measures from now on, for records; all NULL: nothing does. From `prepare`. The texts stay until the
  * next call. */
-void tune_runner_has(tune_runner *r, const char *device, const char *text, const char *driver);
+void tune_runner_has(tune_runner *runner, const char *device, const char *text, const char *driver);
 /* What the runner does now, for people who watch; from the runner's thread. */
-void tune_runner_says(tune_runner *r, const char *fmt, ...) BASE_PRINTF(2, 3);
+void tune_runner_says(tune_runner *runner, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* A program beside the running one, unless a path was given. False with an error: it cannot be run. */
 bool tune_find_program(tec_context *cx, const char *given, const char *name, char path[PATH_MAX]);

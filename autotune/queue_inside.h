@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     const tune_task *task; /* as the caller named it */
     tune_trial trial;
-    tune_queued *build[RUN_MODULES], *reference;
+    tune_queued *build[WORKER_MODULES], *reference;
     bool is_pair, checks;
     tune_progress state;
     int devices_lost;
@@ -66,9 +66,9 @@ struct tune_queue {
 };
 
 /* Under the lock: whether nothing is done any more. */
-static inline bool tune_queue_has_ended(const tune_queue *q)
+static inline bool tune_queue_has_ended(const tune_queue *queue)
 {
-    return q->closing || q->broken;
+    return queue->closing || queue->broken;
 }
 
 /* queue_work.c: threads, of a tune_builder_thread and of a tune_runner_thread. */
@@ -76,8 +76,9 @@ void *tune_do_builds(void *user);
 void *tune_do_items(void *user);
 
 /* queue_ends.c: functions of the measurer. */
-bool tune_submit(tune_measurer *base, tec_context *cx, const tune_candidate *c, int n);
-bool tune_submit_pair(tune_measurer *base, tec_context *cx, const tune_candidate *a, const tune_candidate *b);
+bool tune_submit(tune_measurer *base, tec_context *cx, const tune_candidate *candidate, int n);
+bool tune_submit_pair(tune_measurer *base, tec_context *cx, const tune_candidate *left,
+                      const tune_candidate *right);
 int tune_collect(tune_measurer *base, tec_context *cx, const tune_task *task, tune_result *out, int max,
                  double seconds);
 int tune_collect_pair(tune_measurer *base, tec_context *cx, tune_result out[2], double seconds);

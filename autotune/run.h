@@ -77,23 +77,23 @@ struct tune_session {
     tune_times times;
 };
 
-/* session.c: asks whoever may stop it; the end is TUNE_STOPPED from then on. */
-bool tune_is_stopped(tune_session *s);
+/* session.c: asks the functions that may stop the session; the end is TUNE_STOPPED from then on. */
+bool tune_is_stopped(tune_session *session);
 /* propose.c */
-tune_batch *tune_next_batch(tune_session *s); /* NULL: the end (s->end), or an error */
+tune_batch *tune_next_batch(tune_session *session); /* NULL: the end (session->end), or an error */
 /* journal.c */
-bool tune_read_job(tune_session *s);
-bool tune_read_records(tune_session *s, tune_tuned *t);
+bool tune_read_job(tune_session *session);
+bool tune_read_records(tune_session *session, tune_tuned *tuned);
 /* Those of the batch that were measured now, in one transaction with the job; nothing where all were
  * known. */
-bool tune_write_trials(tune_session *s, tune_tuned *t, tune_sample *const *trial, int n,
+bool tune_write_trials(tune_session *session, tune_tuned *tuned, tune_sample *const *trial, int n,
                        store_job_state state);
-bool tune_write_records(tune_session *s, store_record *r, int n, store_job_state state);
-store_record tune_record(const tune_session *s, const tune_tuned *t, const tune_sample *trial);
+bool tune_write_records(tune_session *session, store_record *record, int count, store_job_state state);
+store_record tune_record(const tune_session *session, const tune_tuned *tuned, const tune_sample *trial);
 
-static inline bool tune_is_replay(const tune_session *s)
+static inline bool tune_is_replay(const tune_session *session)
 {
-    return !s->o.measurer;
+    return !session->o.measurer;
 }
 
 #endif

@@ -26,12 +26,12 @@ typedef struct {
     bool ended;      /* its space is used up, or its default schedule does not run */
 } tune_curve;
 
-void tune_curve_add(tec_context *cx, tune_curve *c, double best);
-int tune_next_task(const tune_curve *c, int n); /* -1: none is left */
+void tune_curve_add(tec_context *cx, tune_curve *curve, double best);
+int tune_next_task(const tune_curve *curve, int count); /* -1: none is left */
 /* Of the end-to-end time, what the next batch is expected to save, as a share: from what the last batches of
  * each task brought alone. 1 while a task has too few batches to tell. */
-double tune_expected_gain(const tune_curve *c, int n);
+double tune_expected_gain(const tune_curve *curve, int count);
 /* of all tasks by weight; those without a time left out */
-double tune_total_seconds(const tune_curve *c, int n);
+double tune_total_seconds(const tune_curve *curve, int n);
 
 #endif

@@ -22,133 +22,142 @@ static uint64_t hash_of(const char *text)
 }
 
 /* What was good for related kernels before the job began. As with the cost model, the job keeps it. */
-static bool suggest(tune_session *s, const tune_tuned *t)
+static bool suggest(tune_session *session, const tune_tuned *tuned)
 {
-    const tune_task *k = t->task;
-    const char *name = base_format(s->cx, "points of job %s for %016" PRIx64, s->o.job, t->hash);
+    const tune_task *k = tuned->task;
+    const char *name =
+        base_format(session->cx, "points of job %s for %016" PRIx64, session->o.job, tuned->hash);
     int n = 0;
-    const space_point *p = tune_kept_points(s->cx, s->o.db, k->space, k->target, name, &n);
+    const space_point *point = tune_kept_points(session->cx, session->o.db, k->space, k->target, name, &n);
 
-    if (!p && !base_failed(s->cx)) {
-        p = tune_related_points(s->cx, s->o.db, k->task, k->space, k->target, s->base, &n);
-        if (!p ||
-            (n && !tune_is_replay(s) && !tune_keep_points(s->cx, s->o.db, k->space, p, n, k->target, name)))
+    if (!point && !base_failed(session->cx)) {
+        point =
+            tune_related_points(session->cx, session->o.db, k->task, k->space, k->target, session->base, &n);
+        if (!point || (n && !tune_is_replay(session) &&
+                       !tune_keep_points(session->cx, session->o.db, k->space, point, n, k->target, name)))
             return false;
     }
-    if (p)
-        tune_suggest(t->explorer, p, n);
-    return p;
+    if (point)
+        tune_suggest(tuned->explorer, point, n);
+    return point;
 }
 
-static bool start_task(tune_session *s, int i)
+/* Opens one task of the session: its rows of earlier records, its curve and its explorer. */
+static bool start_task(tune_session *session, int index)
 {
-    const tune_task *task = s->o.tasks[i];
-    tune_tuned *t = &s->task[i];
+    const tune_task *task = session->o.tasks[index];
+    tune_tuned *tuned = &session->task[index];
 
-    *t = (tune_tuned){.task = task, .hash = hash_of(task->task->exact_key), .state = {.task = task}};
-    t->rows.cx = base_child(s->cx);
-    t->rows_before.cx = base_child(s->cx);
-    s->curve[i] =
+    *tuned = (tune_tuned){.task = task, .hash = hash_of(task->task->exact_key), .state = {.task = task}};
+    tuned->rows.cx = base_child(session->cx);
+    tuned->rows_before.cx = base_child(session->cx);
+    session->curve[index] =
         (tune_curve){.weight = task->weight, .flops = task->flops, .family = hash_of(task->task->family)};
-    t->explorer = tune_explorer_new(s->cx, s->o.explorer, task->space, s->o.seed ^ t->hash);
-    return t->explorer && tune_read_records(s, t) &&
-           (!tune_explorer_uses_model(s->o.explorer) || suggest(s, t));
+    tuned->explorer =
+        tune_explorer_new(session->cx, session->o.explorer, task->space, session->o.seed ^ tuned->hash);
+    return tuned->explorer && tune_read_records(session, tuned) &&
+           (!tune_explorer_uses_model(session->o.explorer) || suggest(session, tuned));
 }
 
-static const char *prior_name(const tune_session *s)
+static const char *prior_name(const tune_session *session)
 {
-    return base_format(s->cx, "%s of job %s", s->o.model, s->o.job);
+    return base_format(session->cx, "%s of job %s", session->o.model, session->o.job);
 }
 
 /* What the model knows before the first trial. The job keeps it, since all its sessions must begin with the
  * same. */
-static bool set_prior(tune_session *s)
+static bool set_prior(tune_session *session)
 {
-    const target *t = s->o.tasks[0]->target;
-    const space_task **tasks = base_array(s->cx, const space_task *, s->o.n_tasks);
-    store_query own = {.job = s->o.job};
+    const target *t = session->o.tasks[0]->target;
+    const space_task **tasks = base_array(session->cx, const space_task *, session->o.n_tasks);
+    store_query own = {.job = session->o.job};
 
-    for (int i = 0; i < s->o.n_tasks; i++)
-        tasks[i] = s->o.tasks[i]->task;
-    s->model = tune_kept_model(s->cx, s->o.db, t, prior_name(s), s->o.seed);
-    if (s->model || base_failed(s->cx)) {
-        s->prior = "what this job began with";
-        return s->model;
+    for (int i = 0; i < session->o.n_tasks; i++)
+        tasks[i] = session->o.tasks[i]->task;
+    session->model = tune_kept_model(session->cx, session->o.db, t, prior_name(session), session->o.seed);
+    if (session->model || base_failed(session->cx)) {
+        session->prior = "what this job began with";
+        return session->model;
     }
-    if (store_count(s->cx, s->o.db, &own) != 0)
-        return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
-                         "the cost model that job '%s' began with is not in the store", s->o.job);
-    s->model = tune_prior(s->cx, s->o.db, s->o.model, s->o.seed, tasks, s->o.n_tasks, t, &s->prior);
-    return s->model && tune_keep_model(s->cx, s->model, s->o.db, t, prior_name(s));
+    if (store_count(session->cx, session->o.db, &own) != 0)
+        return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
+                         "the cost model that job '%s' began with is not in the store", session->o.job);
+    session->model = tune_prior(session->cx, session->o.db, session->o.model, session->o.seed, tasks,
+                                session->o.n_tasks, t, &session->prior);
+    return session->model &&
+           tune_keep_model(session->cx, session->model, session->o.db, t, prior_name(session));
 }
 
 /* How many trials of the job the store has. */
-static bool count_recorded(tune_session *s)
+static bool count_recorded(tune_session *session)
 {
-    store_query q = {.job = s->o.job};
-    store_cursor *c = store_find(s->cx, s->o.db, &q);
+    store_query q = {.job = session->o.job};
+    store_cursor *cursor = store_find(session->cx, session->o.db, &q);
     store_record r;
 
-    while (store_next(s->cx, c, &r))
-        if (strcmp(r.tuner, TUNE_ADOPTED) != 0 && r.trial >= s->recorded)
-            s->recorded = r.trial + 1;
-    return store_end(c);
+    while (store_next(session->cx, cursor, &r))
+        if (strcmp(r.tuner, TUNE_ADOPTED) != 0 && r.trial >= session->recorded)
+            session->recorded = r.trial + 1;
+    return store_end(cursor);
 }
 
 /* A replay ends where the records of the job end. */
-static bool find_end(tune_session *s)
+static bool find_end(tune_session *session)
 {
-    s->o.trials = s->recorded;
-    s->o.seconds = s->o.gain = 0;
-    return s->o.trials || base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
-                                    "job '%s' has no records to replay", s->o.job);
+    session->o.trials = session->recorded;
+    session->o.seconds = session->o.gain = 0;
+    return session->o.trials ||
+           base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
+                     "job '%s' has no records to replay", session->o.job);
 }
 
 /* Reads the job and the records, sets up every task, and prepares the model unless the explorer needs none.
  */
-static bool start(tune_session *s)
+static bool start(tune_session *session)
 {
-    if (!tune_read_job(s) || !count_recorded(s) || (tune_is_replay(s) && !find_end(s)))
+    if (!tune_read_job(session) || !count_recorded(session) ||
+        (tune_is_replay(session) && !find_end(session)))
         return false;
-    for (int i = 0; i < s->o.n_tasks; i++)
-        if (!start_task(s, i))
+    for (int i = 0; i < session->o.n_tasks; i++)
+        if (!start_task(session, i))
             return false;
-    if (!tune_explorer_uses_model(s->o.explorer))
+    if (!tune_explorer_uses_model(session->o.explorer))
         return true;
-    if (base_same(s->o.model, "none"))
-        return (s->model = tune_model_new(s->cx, s->o.model, s->o.seed));
-    if (!set_prior(s))
+    if (base_same(session->o.model, "none"))
+        return (session->model = tune_model_new(session->cx, session->o.model, session->o.seed));
+    if (!set_prior(session))
         return false;
-    s->model_knows = tune_model_knows(s->model);
+    session->model_knows = tune_model_knows(session->model);
     return true;
 }
 
-void tune_session_close(tune_session *s)
+void tune_session_close(tune_session *session)
 {
-    if (!s)
+    if (!session)
         return;
-    tune_model_close(s->model);
-    tec_context_free(s->scratch);
-    for (int i = 0; i < s->o.n_tasks; i++) {
-        tec_context_free(s->task[i].rows.cx);
-        tec_context_free(s->task[i].rows_before.cx);
+    tune_model_close(session->model);
+    tec_context_free(session->scratch);
+    for (int i = 0; i < session->o.n_tasks; i++) {
+        tec_context_free(session->task[i].rows.cx);
+        tec_context_free(session->task[i].rows_before.cx);
     }
 }
 
 /* What was opened is closed again where the start fails. */
-tune_session *tune_session_new(tec_context *cx, const tune_options *o)
+tune_session *tune_session_new(tec_context *cx, const tune_options *options)
 {
-    tune_session *s = base_new(cx, tune_session);
+    tune_session *session = base_new(cx, tune_session);
 
-    *s = (tune_session){.cx = cx, .scratch = base_child(cx), .o = *o, .started = tec_clock(), .adopted = -1};
-    s->o.explorer = o->explorer ? o->explorer : "anneal";
-    s->o.model = o->model ? o->model : "rank";
-    s->task = base_array(cx, tune_tuned, o->n_tasks);
-    s->curve = base_array(cx, tune_curve, o->n_tasks);
-    s->told = base_alloc_array(cx, (size_t)o->n_tasks, sizeof *s->told);
-    if (start(s))
-        return s;
-    tune_session_close(s);
+    *session = (tune_session){
+        .cx = cx, .scratch = base_child(cx), .o = *options, .started = tec_clock(), .adopted = -1};
+    session->o.explorer = options->explorer ? options->explorer : "anneal";
+    session->o.model = options->model ? options->model : "rank";
+    session->task = base_array(cx, tune_tuned, options->n_tasks);
+    session->curve = base_array(cx, tune_curve, options->n_tasks);
+    session->told = base_alloc_array(cx, (size_t)options->n_tasks, sizeof *session->told);
+    if (start(session))
+        return session;
+    tune_session_close(session);
     return NULL;
 }
 
@@ -160,57 +169,58 @@ static const char *copied(tec_context *cx, const char *text)
 }
 
 /* The result lives as long as the session. */
-static void keep_result(tune_session *s, tune_sample *t, const tune_result *r)
+static void keep_result(tune_session *session, tune_sample *sample, const tune_result *result)
 {
-    t->result = *r;
-    t->result.stage = copied(s->cx, r->stage);
-    t->result.error_kind = copied(s->cx, r->error_kind);
-    t->result.error = copied(s->cx, r->error);
-    t->result.device = r->device ? base_strdup(s->cx, r->device) : NULL;
-    t->result.device_text = r->device_text ? base_strdup(s->cx, r->device_text) : NULL;
-    t->result.driver = copied(s->cx, r->driver);
-    t->result.costs = base_copy(s->cx, r->costs, (size_t)r->n_costs * sizeof *r->costs);
+    sample->result = *result;
+    sample->result.stage = copied(session->cx, result->stage);
+    sample->result.error_kind = copied(session->cx, result->error_kind);
+    sample->result.error = copied(session->cx, result->error);
+    sample->result.device = result->device ? base_strdup(session->cx, result->device) : NULL;
+    sample->result.device_text = result->device_text ? base_strdup(session->cx, result->device_text) : NULL;
+    sample->result.driver = copied(session->cx, result->driver);
+    sample->result.costs =
+        base_copy(session->cx, result->costs, (size_t)result->n_costs * sizeof *result->costs);
 }
 
 /* A trial with a record counts as measured. `reused`: by another job. */
-static void use_record(tune_session *s, tune_sample *t)
+static void use_record(tune_session *session, tune_sample *sample)
 {
-    const store_record *r = t->record;
+    const store_record *record = sample->record;
 
-    t->reused = !base_same(r->job, s->o.job);
-    t->result = (tune_result){.status = r->status,
-                              .stage = r->stage,
-                              .error_kind = r->error_kind,
-                              .error = r->error,
-                              .costs = r->costs,
-                              .n_costs = r->n_costs,
-                              .median = r->median,
-                              .spread = r->spread,
-                              .checked = true};
+    sample->reused = !base_same(record->job, session->o.job);
+    sample->result = (tune_result){.status = record->status,
+                                   .stage = record->stage,
+                                   .error_kind = record->error_kind,
+                                   .error = record->error,
+                                   .costs = record->costs,
+                                   .n_costs = record->n_costs,
+                                   .median = record->median,
+                                   .spread = record->spread,
+                                   .checked = true};
 }
 
 /* One entry per trial: the best time so far, infinity before the first success. */
-static void extend_curve(tune_session *s, tune_tuned *t)
+static void extend_curve(tune_session *session, tune_tuned *tuned)
 {
-    int n = t->trials.n;
+    int n = tuned->trials.n;
 
-    if (n == t->cap) {
-        float *larger = base_array(s->cx, float, n ? 2 * n : 256);
+    if (n == tuned->cap) {
+        float *larger = base_array(session->cx, float, n ? 2 * n : 256);
 
         if (n)
-            memcpy(larger, t->curve, (size_t)n * sizeof *larger);
-        t->curve = larger;
-        t->cap = n ? 2 * n : 256;
+            memcpy(larger, tuned->curve, (size_t)n * sizeof *larger);
+        tuned->curve = larger;
+        tuned->cap = n ? 2 * n : 256;
     }
-    t->curve[n] = t->state.best > 0 ? (float)t->state.best : INFINITY;
-    t->state.curve = t->curve;
+    tuned->curve[n] = tuned->state.best > 0 ? (float)tuned->state.best : INFINITY;
+    tuned->state.curve = tuned->curve;
 }
 
 /* The result counts from now on: in the numbers that people see, and later, with its batch, for what is
  * proposed. */
-static void count_trial(tune_session *s, tune_tuned *t, tune_sample *trial)
+static void count_trial(tune_session *session, tune_tuned *tuned, tune_sample *trial)
 {
-    tune_state *st = &t->state;
+    tune_state *st = &tuned->state;
     bool ok = trial->result.status == STORE_OK;
 
     st->failed += !ok;
@@ -224,260 +234,269 @@ static void count_trial(tune_session *s, tune_tuned *t, tune_sample *trial)
         st->first = ok ? st->now : INFINITY;
         st->failure =
             ok ? NULL
-               : base_format(s->cx, "%s%s%s: %s", store_status_text(trial->result.status),
+               : base_format(session->cx, "%s%s%s: %s", store_status_text(trial->result.status),
                              *trial->result.stage ? " in " : "", trial->result.stage, trial->result.error);
     }
-    extend_curve(s, t);
-    base_push(s->cx, &t->trials, trial);
+    extend_curve(session, tuned);
+    base_push(session->cx, &tuned->trials, trial);
     st->trials++;
-    s->n_trials++;
-    s->n_measured += trial->submitted;
-    if (s->o.progress)
-        s->o.progress(s->o.user, s);
+    session->n_trials++;
+    session->n_measured += trial->submitted;
+    if (session->o.progress)
+        session->o.progress(session->o.user, session);
 }
 
 /* ---- measuring ---- */
 
-static bool mismatch(tune_session *s, const tune_sample *t)
+static bool mismatch(tune_session *session, const tune_sample *sample)
 {
-    const store_record *r = t->record;
+    const store_record *record = sample->record;
 
-    if (!r)
-        return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
+    if (!record)
+        return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
                          "the replay differs: batch %lld, trial %lld is not among the records:\n%s",
-                         (long long)t->batch, (long long)t->number, t->trace);
-    return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
+                         (long long)sample->batch, (long long)sample->number, sample->trace);
+    return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
                      "the replay differs: it proposes as trial %lld what was trial %lld:\n%s",
-                     (long long)t->number, (long long)r->trial, t->trace);
+                     (long long)sample->number, (long long)record->trial, sample->trace);
 }
 
-static bool is_as_recorded(const tune_session *s, const tune_sample *t)
+static bool is_as_recorded(const tune_session *session, const tune_sample *sample)
 {
-    return t->record && (!base_same(t->record->job, s->o.job) ||
-                         (t->record->trial == t->number && t->record->batch == t->batch));
+    return sample->record &&
+           (!base_same(sample->record->job, session->o.job) ||
+            (sample->record->trial == sample->number && sample->record->batch == sample->batch));
 }
 
 /* Sends those candidates of a batch to the measurer that have no record. In a replay every candidate must be
  * the one that the first run proposed. */
-static bool submit(tune_session *s, tune_batch *b)
+static bool submit(tune_session *session, tune_batch *batch)
 {
-    tune_candidate *c = base_array(s->cx, tune_candidate, b->n);
+    tune_candidate *candidate = base_array(session->cx, tune_candidate, batch->n);
     int n = 0;
 
-    for (int i = 0; i < b->n; i++) {
-        tune_sample *t = b->trial[i];
+    for (int i = 0; i < batch->n; i++) {
+        tune_sample *t = batch->trial[i];
 
-        if (tune_is_replay(s) && !is_as_recorded(s, t))
-            return mismatch(s, t);
+        if (tune_is_replay(session) && !is_as_recorded(session, t))
+            return mismatch(session, t);
         if (t->record)
             continue;
         t->submitted = true;
-        c[n++] = (tune_candidate){
-            .task = s->task[b->task].task, .trace = t->trace, .seed = s->o.seed, .check = true};
+        candidate[n++] = (tune_candidate){.task = session->task[batch->task].task,
+                                          .trace = t->trace,
+                                          .seed = session->o.seed,
+                                          .check = true};
     }
-    return n == 0 || s->o.measurer->submit(s->o.measurer, s->cx, c, n);
+    return n == 0 || session->o.measurer->submit(session->o.measurer, session->cx, candidate, n);
 }
 
-bool tune_is_stopped(tune_session *s)
+bool tune_is_stopped(tune_session *session)
 {
-    if (s->o.stop && s->o.stop(s->o.user))
-        s->end = TUNE_STOPPED;
-    return s->end == TUNE_STOPPED;
+    if (session->o.stop && session->o.stop(session->o.user))
+        session->end = TUNE_STOPPED;
+    return session->end == TUNE_STOPPED;
 }
 
 /* The result of the batch's next trial: 1; 0: somebody stopped us before it was there; -1: an error. */
-static int await_result(tune_session *s, const tune_task *task, tune_result *r)
+static int await_result(tune_session *session, const tune_task *task, tune_result *result)
 {
     const double slice = 0.1;
-    tune_measurer *m = s->o.measurer;
+    tune_measurer *measurer = session->o.measurer;
 
     for (;;) {
         double begun = tec_clock();
-        int got = m->collect(m, s->cx, task, r, 1, slice);
+        int got = measurer->collect(measurer, session->cx, task, result, 1, slice);
 
-        if (got != 0 || tune_is_stopped(s))
+        if (got != 0 || tune_is_stopped(session))
             return got;
         if (tec_clock() - begun < slice / 2) {
-            base_fail(s->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
+            base_fail(session->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
             return -1;
         }
     }
 }
 
 /* The results of the batch, in order; those before an interrupt, at least. */
-static bool collect(tune_session *s, tune_batch *b)
+static bool collect(tune_session *session, tune_batch *batch)
 {
     double start = tec_clock();
     bool good = true;
 
-    s->current = b->task;
-    while (good && b->done < b->n && !tune_is_stopped(s)) {
-        tune_sample *t = b->trial[b->done];
+    session->current = batch->task;
+    while (good && batch->done < batch->n && !tune_is_stopped(session)) {
+        tune_sample *t = batch->trial[batch->done];
 
         if (t->submitted) {
             tune_result r;
-            int got = await_result(s, s->task[b->task].task, &r);
+            int got = await_result(session, session->task[batch->task].task, &r);
 
             good = got >= 0;
             if (got != 1)
                 break;
-            keep_result(s, t, &r);
+            keep_result(session, t, &r);
         } else
-            use_record(s, t);
-        count_trial(s, &s->task[b->task], t);
-        b->done++;
+            use_record(session, t);
+        count_trial(session, &session->task[batch->task], t);
+        batch->done++;
     }
-    s->times.wait += tec_clock() - start;
+    session->times.wait += tec_clock() - start;
     return good;
 }
 
 /* ---- learning ---- */
 
-static bool teach_model(tune_session *s, const tune_tuned *t, const tune_batch *b)
+/* Adds the trials of a batch to the model, failed ones as infinitely slow, and fits the model again. */
+static bool teach_model(tune_session *session, const tune_tuned *tuned, const tune_batch *batch)
 {
-    for (int i = 0; s->model && i < b->n; i++) {
-        const tune_sample *trial = b->trial[i];
+    for (int i = 0; session->model && i < batch->n; i++) {
+        const tune_sample *trial = batch->trial[i];
         bool ok = trial->result.status == STORE_OK;
 
         if (!trial->features)
             continue;
-        if (!tune_model_add(s->cx, s->model, t->hash, trial->features, ok ? trial->result.median : INFINITY))
+        if (!tune_model_add(session->cx, session->model, tuned->hash, trial->features,
+                            ok ? trial->result.median : INFINITY))
             return false;
-        s->model_knows |= ok;
+        session->model_knows |= ok;
     }
-    return !s->model || !s->model_knows || tune_model_fit(s->cx, s->model);
+    return !session->model || !session->model_knows || tune_model_fit(session->cx, session->model);
 }
 
-static void teach_explorer(const tune_tuned *t, const tune_batch *b)
+static void teach_explorer(const tune_tuned *tuned, const tune_batch *batch)
 {
-    for (int i = 0; i < b->n; i++) {
-        const tune_sample *trial = b->trial[i];
+    for (int i = 0; i < batch->n; i++) {
+        const tune_sample *trial = batch->trial[i];
         double throughput = trial->result.status == STORE_OK ? 1 / trial->result.median : 0;
 
         if (trial->has_point)
-            tune_observe(t->explorer, &trial->point, &throughput, 1);
+            tune_observe(tuned->explorer, &trial->point, &throughput, 1);
     }
 }
 
-static bool learn(tune_session *s, const tune_batch *b)
+static bool learn(tune_session *session, const tune_batch *batch)
 {
-    tune_tuned *t = &s->task[b->task];
+    tune_tuned *tuned = &session->task[batch->task];
 
-    teach_explorer(t, b);
-    tune_curve_add(s->cx, &s->curve[b->task], t->state.best > 0 ? t->state.best : INFINITY);
-    s->curve[b->task].ended |= t->state.failure != NULL;
+    teach_explorer(tuned, batch);
+    tune_curve_add(session->cx, &session->curve[batch->task],
+                   tuned->state.best > 0 ? tuned->state.best : INFINITY);
+    session->curve[batch->task].ended |= tuned->state.failure != NULL;
     double start = tec_clock();
-    bool good = teach_model(s, t, b);
-    s->times.model += tec_clock() - start;
+    bool good = teach_model(session, tuned, batch);
+    session->times.model += tec_clock() - start;
     return good;
 }
 
 /* ---- the loop ---- */
 
 /* Waits for the batch, and records it; a part of it, where a person does not want to wait. */
-static bool finish(tune_session *s, tune_batch *b)
+static bool finish(tune_session *session, tune_batch *batch)
 {
-    bool good = collect(s, b), replay = tune_is_replay(s);
-    int n = b->done;
+    bool good = collect(session, batch), replay = tune_is_replay(session);
+    int n = batch->done;
 
-    if (!replay && n && !tune_write_trials(s, &s->task[b->task], b->trial, n, STORE_JOB_RUNNING))
+    if (!replay && n &&
+        !tune_write_trials(session, &session->task[batch->task], batch->trial, n, STORE_JOB_RUNNING))
         return false;
-    return good && n == b->n && learn(s, b);
+    return good && n == batch->n && learn(session, batch);
 }
 
 /* What was learned goes to the jobs that come; a store without room for it says so when the job is
  * written. */
-static void hand_on(tune_session *s)
+static void hand_on(tune_session *session)
 {
-    tec_context *cx = base_child(s->cx);
+    tec_context *cx = base_child(session->cx);
 
-    if (s->model && s->n_measured && tune_model_count(s->model))
-        tune_keep_model(cx, s->model, s->o.db, s->o.tasks[0]->target, s->o.model);
+    if (session->model && session->n_measured && tune_model_count(session->model))
+        tune_keep_model(cx, session->model, session->o.db, session->o.tasks[0]->target, session->o.model);
     tec_context_free(cx);
 }
 
-static bool close_job(tune_session *s)
+static bool close_job(tune_session *session)
 {
-    bool ended =
-        s->end == TUNE_TRIALS || s->end == TUNE_EXHAUSTED || s->end == TUNE_GAIN || s->end == TUNE_SECONDS;
+    bool ended = session->end == TUNE_TRIALS || session->end == TUNE_EXHAUSTED || session->end == TUNE_GAIN ||
+                 session->end == TUNE_SECONDS;
 
-    if (!tune_is_replay(s))
-        hand_on(s);
-    return tune_is_replay(s) || tune_write_records(s, NULL, 0, ended ? STORE_JOB_DONE : STORE_JOB_PAUSED);
+    if (!tune_is_replay(session))
+        hand_on(session);
+    return tune_is_replay(session) ||
+           tune_write_records(session, NULL, 0, ended ? STORE_JOB_DONE : STORE_JOB_PAUSED);
 }
 
 /* Proposes the next batch before it waits for the one under way, so that proposing and measuring overlap.
  * False: tuning has ended. */
-bool tune_step(tune_session *s)
+bool tune_step(tune_session *session)
 {
-    tune_batch *before = s->under_way, *next = base_failed(s->cx) ? NULL : tune_next_batch(s);
+    tune_batch *before = session->under_way,
+               *next = base_failed(session->cx) ? NULL : tune_next_batch(session);
 
-    if (base_failed(s->cx) || (next && !submit(s, next)))
-        s->end = TUNE_FAILED;
-    s->under_way = next;
-    bool good = !before || finish(s, before);
-    if (base_failed(s->cx))
-        s->end = TUNE_FAILED;
-    if (good && next && s->end == TUNE_GOES_ON)
+    if (base_failed(session->cx) || (next && !submit(session, next)))
+        session->end = TUNE_FAILED;
+    session->under_way = next;
+    bool good = !before || finish(session, before);
+    if (base_failed(session->cx))
+        session->end = TUNE_FAILED;
+    if (good && next && session->end == TUNE_GOES_ON)
         return true;
-    if (s->end != TUNE_FAILED && !close_job(s))
-        s->end = TUNE_FAILED;
+    if (session->end != TUNE_FAILED && !close_job(session))
+        session->end = TUNE_FAILED;
     return false;
 }
 
 /* ---- looking ---- */
 
-const char *tune_session_prior(const tune_session *s)
+const char *tune_session_prior(const tune_session *session)
 {
-    return s->prior;
+    return session->prior;
 }
-tune_end tune_session_end(const tune_session *s)
+tune_end tune_session_end(const tune_session *session)
 {
-    return s->end;
+    return session->end;
 }
-const tune_state *tune_session_task(const tune_session *s, int i)
+const tune_state *tune_session_task(const tune_session *session, int i)
 {
-    return &s->task[i].state;
+    return &session->task[i].state;
 }
-int tune_session_current(const tune_session *s)
+int tune_session_current(const tune_session *session)
 {
-    return s->current;
+    return session->current;
 }
-int64_t tune_session_trials(const tune_session *s)
+int64_t tune_session_trials(const tune_session *session)
 {
-    return s->n_trials;
+    return session->n_trials;
 }
-int64_t tune_session_measured(const tune_session *s)
+int64_t tune_session_measured(const tune_session *session)
 {
-    return s->n_measured;
+    return session->n_measured;
 }
-double tune_session_seconds(const tune_session *s)
+double tune_session_seconds(const tune_session *session)
 {
-    return s->earlier + tec_clock() - s->started;
+    return session->earlier + tec_clock() - session->started;
 }
 
-tune_times tune_session_times(const tune_session *s)
+tune_times tune_session_times(const tune_session *session)
 {
-    tune_times t = s->times;
+    tune_times t = session->times;
 
-    t.wall = tec_clock() - s->started;
+    t.wall = tec_clock() - session->started;
     return t;
 }
 
-double tune_session_total(const tune_session *s, bool at_first)
+double tune_session_total(const tune_session *session, bool at_first)
 {
     double sum = 0;
 
-    for (int i = 0; i < s->o.n_tasks; i++) {
-        const tune_state *t = &s->task[i].state;
+    for (int i = 0; i < session->o.n_tasks; i++) {
+        const tune_state *t = &session->task[i].state;
 
         sum += t->task->weight * (at_first ? t->first : t->best);
     }
     return sum;
 }
 
-const store_record *tune_unsaved(const tune_session *s, int *n)
+const store_record *tune_unsaved(const tune_session *session, int *n)
 {
-    *n = s->n_unsaved;
-    return s->unsaved;
+    *n = session->n_unsaved;
+    return session->unsaved;
 }

@@ -52,8 +52,8 @@ typedef struct {
     double seconds; /* of the job in all, before its last batch; 0: no limit */
     /* stops where the next batch is expected to save a smaller share of the end-to-end time; 0: goes on */
     double gain;
-    bool (*stop)(void *user);                              /* asked after each result; may be NULL */
-    void (*progress)(void *user, const tune_session *s);   /* told after each result; may be NULL */
+    bool (*stop)(void *user);                                  /* asked after each result; may be NULL */
+    void (*progress)(void *user, const tune_session *session); /* told after each result; may be NULL */
     bool (*unsaved)(void *user, const char *why, int try); /* a write failed: true to try again. NULL: no */
     void *user;
 } tune_options;
@@ -85,32 +85,32 @@ typedef struct {
     bool adopted; /* a schedule that this job found */
 } tune_state;
 
-tune_session *tune_session_new(tec_context *cx, const tune_options *o);
-void tune_session_close(tune_session *s); /* NULL is legal */
+tune_session *tune_session_new(tec_context *cx, const tune_options *options);
+void tune_session_close(tune_session *session); /* NULL is legal */
 /* The next batch. False: the end, or an error in the context. */
-bool tune_step(tune_session *s);
+bool tune_step(tune_session *session);
 /* After the end: measures the best of each task in turns with what would be used without them, and adopts
  * those that win. */
-bool tune_adopt(tune_session *s);
+bool tune_adopt(tune_session *session);
 
 /* Before the first batch: schedules that were adopted with another version of the code generator are
  * measured again, in turns with the default schedules. Those that win are kept, of the others the default
  * is adopted. */
-bool tune_remeasure(tune_session *s);
+bool tune_remeasure(tune_session *session);
 /* How many schedules tune_remeasure measured, and how many of them were kept. */
-int tune_session_remeasured(const tune_session *s, int *kept);
+int tune_session_remeasured(const tune_session *session, int *kept);
 
-tune_end tune_session_end(const tune_session *s);
+tune_end tune_session_end(const tune_session *session);
 /* words on what the cost model began with; NULL: there is none */
-const char *tune_session_prior(const tune_session *s);
-const tune_state *tune_session_task(const tune_session *s, int i);
-int tune_session_current(const tune_session *s); /* the task of the last result */
-int64_t tune_session_trials(const tune_session *s);
-int64_t tune_session_measured(const tune_session *s);            /* of them, by this session */
-double tune_session_seconds(const tune_session *s);              /* of the job */
-double tune_session_total(const tune_session *s, bool at_first); /* end to end, seconds */
+const char *tune_session_prior(const tune_session *session);
+const tune_state *tune_session_task(const tune_session *session, int i);
+int tune_session_current(const tune_session *session); /* the task of the last result */
+int64_t tune_session_trials(const tune_session *session);
+int64_t tune_session_measured(const tune_session *session);            /* of them, by this session */
+double tune_session_seconds(const tune_session *session);              /* of the job */
+double tune_session_total(const tune_session *session, bool at_first); /* end to end, seconds */
 /* Records that could not be written. */
-const store_record *tune_unsaved(const tune_session *s, int *n);
+const store_record *tune_unsaved(const tune_session *session, int *n);
 /* Where the wall time of this session went, in seconds. */
 typedef struct {
     double wall;     /* all of it; what the others leave is reading records, and seeding the model */
@@ -121,11 +121,11 @@ typedef struct {
     double wait;     /* for results */
     double compare;  /* tune_adopt: waiting for comparisons */
 } tune_times;
-tune_times tune_session_times(const tune_session *s);
+tune_times tune_session_times(const tune_session *session);
 
 /* Whether b is faster than a beyond the noise, from costs that were measured in turns: the median of log(a/b)
  * must be above three of its standard errors, and above 1 %. *gain gets a/b - 1, *noise three standard errors
  * as a share. Fewer than 3 pairs: no. */
-bool tune_wins(const double *a, const double *b, int n, double *gain, double *noise);
+bool tune_wins(const double *a, const double *b, int count, double *gain, double *noise);
 
 #endif

@@ -1,4 +1,4 @@
-/* autotune/source.h -- schedules from the record store, for whoever compiles.
+/* autotune/source.h -- schedules from the record store, for compilers.
  *
  *     const space_source *s = tune_source(cx, db);
  *     graph_build(m, &(graph_build_options){.target = t, .source = s});
@@ -23,10 +23,10 @@ space_source *tune_source(tec_context *cx, store *db);
 
 /* What records call a target: what decides the code, the cores that schedules are made for, and the class of
  * devices where one was meant: times of boards that only look alike are not held against each other. */
-const char *tune_target_key(tec_context *cx, const target *t);
+const char *tune_target_key(tec_context *cx, const target *machine);
 
-/* One line about what the store has, for whoever misses a record: how many kernels for which targets, and
+/* One line about what the store has, for a user who misses a record: how many kernels for which targets, and
  * some of those for this one. */
-const char *tune_records_text(tec_context *cx, store *db, const target *t);
+const char *tune_records_text(tec_context *cx, store *db, const target *machine);
 
 #endif

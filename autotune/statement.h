@@ -71,7 +71,7 @@ typedef struct {
 } tune_nest;
 
 /* In the context. */
-void tune_read_nest(tec_context *cx, const ir_program *p, const int64_t *dims, tune_nest *out);
+void tune_read_nest(tec_context *cx, const ir_program *program, const int64_t *dims, tune_nest *out);
 
 /* ---- levels and caches (level.c) ---- */
 
@@ -79,45 +79,48 @@ enum { TUNE_VECTOR, TUNE_TILE, TUNE_SUMS, TUNE_REDUCED, TUNE_TASK, TUNE_ALL, TUN
 enum { TUNE_N_CACHES = 3 };
 
 /* The positions where the levels of features.def begin: each inside of the next. */
-void tune_levels(const tune_statement *l, int at[TUNE_N_LEVELS]);
+void tune_levels(const tune_statement *statement, int at[TUNE_N_LEVELS]);
 /* The outermost position whose bytes (by position) are at most `capacity`; one iteration at least. */
-int tune_fits(const tune_statement *l, const double *bytes, double capacity);
+int tune_fits(const tune_statement *statement, const double *bytes, double capacity);
 /* Bytes of the access that come into a cache of that capacity while all loops run. */
-double tune_traffic(const tune_statement *l, const tune_access *a, double capacity);
-double tune_statement_traffic(const tune_statement *l, const target *t, int cache); /* of all its accesses */
-double tune_capacity(const target *t, int cache); /* a usual one where the target's is not known */
+double tune_traffic(const tune_statement *statement, const tune_access *access, double capacity);
+double tune_statement_traffic(const tune_statement *statement, const target *machine,
+                              int cache);               /* of all its accesses */
+double tune_capacity(const target *machine, int cache); /* a usual one where the target's is not known */
 
-double tune_operations(const tune_work *w);          /* on data, an iteration */
-double tune_statement_work(const tune_statement *l); /* operations, loads and stores in all */
+double tune_operations(const tune_work *work);               /* on data, an iteration */
+double tune_statement_work(const tune_statement *statement); /* operations, loads and stores in all */
 /* Cycles of one core for what it computes, and for what it loads. */
-double tune_cycles(const tune_statement *l, const target *t);
-double tune_load_cycles(const tune_statement *l, const target *t);
-double tune_lanes(const tune_statement *l); /* of its vectors; 1: none */
+double tune_cycles(const tune_statement *statement, const target *machine);
+double tune_load_cycles(const tune_statement *statement, const target *machine);
+double tune_lanes(const tune_statement *statement); /* of its vectors; 1: none */
 /* of an element of what it writes; of a call that writes nothing: 4 */
-double tune_bytes(const tune_statement *l);
+double tune_bytes(const tune_statement *statement);
 
 /* vector registers for what a tile touches of it */
-double tune_registers(const tune_statement *l, const tune_access *a, const target *t);
+double tune_registers(const tune_statement *statement, const tune_access *access, const target *machine);
 /* Vector registers for what a tile writes, for all that it reads, and for the one of its operands that needs
  * the fewest. */
 typedef struct {
     double results, operands, least;
 } tune_tile;
-tune_tile tune_tile_of(const tune_statement *l, const target *t);
+tune_tile tune_tile_of(const tune_statement *statement, const target *machine);
 /* Cycles of all cores by what takes longest: arithmetic, with the latency of sums where few are under way;
  * loads, with those of results that find no register; or what comes into a cache. */
-double tune_estimate(const tune_statement *l, const target *t);
+double tune_estimate(const tune_statement *statement, const target *machine);
 /* Iterations that the loops of these kinds have together. */
-double tune_extent_of(const tune_statement *l, ir_how first, ir_how last);
+double tune_extent_of(const tune_statement *statement, ir_how first, ir_how last);
 /* How many times as long the busiest core takes as all would if the work were even. */
-double tune_imbalance(const tune_statement *l, const target *t);
+double tune_imbalance(const tune_statement *statement, const target *machine);
 
 double tune_log(double x);               /* log2(1 + x), of at most 2^100 */
 double tune_ratio(double of, double to); /* log2(of / to) within [-40, 40]; 0 where one is not above 0 */
 
 /* ---- rows of the tables ---- */
 
-void tune_statement_features(const tune_statement *l, const target *t, double total, float *out);
-void tune_access_features(const tune_statement *l, const tune_access *a, const target *t, float *out);
+void tune_statement_features(const tune_statement *statement, const target *machine, double total,
+                             float *out);
+void tune_access_features(const tune_statement *statement, const tune_access *access, const target *machine,
+                          float *out);
 
 #endif

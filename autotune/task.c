@@ -9,10 +9,10 @@
 /* What a symbol is when nobody says. */
 enum { USUAL_EXTENT = 256 };
 
-static int64_t usual_extent(const ir_facts *f, const ir_expr *symbol)
+static int64_t usual_extent(const ir_facts *facts, const ir_expr *symbol)
 {
-    ir_interval range = ir_bounds(f, symbol);
-    ir_modular m = ir_modulus(f, symbol);
+    ir_interval range = ir_bounds(facts, symbol);
+    ir_modular m = ir_modulus(facts, symbol);
     int64_t n = range.max < USUAL_EXTENT ? range.max : range.min > USUAL_EXTENT ? range.min : USUAL_EXTENT;
 
     if (m.coefficient > 1) {
@@ -22,43 +22,43 @@ static int64_t usual_extent(const ir_facts *f, const ir_expr *symbol)
     return n;
 }
 
-static const int64_t *usual_dims(tec_context *cx, const tune_task *t)
+static const int64_t *usual_dims(tec_context *cx, const tune_task *task)
 {
-    const ir_facts *facts = ir_facts_of_program(cx, t->tree);
-    int64_t *dims = base_array(cx, int64_t, t->def->symbols.n);
+    const ir_facts *facts = ir_facts_of_program(cx, task->tree);
+    int64_t *dims = base_array(cx, int64_t, task->def->symbols.n);
 
-    for (int i = 0; i < t->def->symbols.n; i++)
-        dims[i] = usual_extent(facts, t->def->symbols.at[i]);
+    for (int i = 0; i < task->def->symbols.n; i++)
+        dims[i] = usual_extent(facts, task->def->symbols.at[i]);
     return dims;
 }
 
 /* 0 where it depends on more than the symbols. */
-static double flops_of(tec_context *cx, const tune_task *t)
+static double flops_of(tec_context *cx, const tune_task *task)
 {
-    const ir_expr *flops = comp_flops(cx, t->tree);
+    const ir_expr *flops = comp_flops(cx, task->tree);
     int64_t n = 0;
 
-    for (int i = 0; i < t->def->symbols.n; i++)
-        flops = ir_substitute(cx, flops, t->def->symbols.at[i], ir_int(cx, t->dims[i]));
+    for (int i = 0; i < task->def->symbols.n; i++)
+        flops = ir_substitute(cx, flops, task->def->symbols.at[i], ir_int(cx, task->dims[i]));
     return ir_is_int(flops, &n) ? (double)n : 0;
 }
 
-static const char *definition_of(tec_context *cx, const tune_task *t)
+static const char *definition_of(tec_context *cx, const tune_task *task)
 {
     base_text all = {0};
 
-    for (int i = 0; t->intrinsics && i < t->intrinsics->list.n; i++)
-        base_add(cx, &all, te_intrinsic_text(cx, t->intrinsics->list.at[i]));
-    base_add(cx, &all, te_text(cx, t->def));
+    for (int i = 0; task->intrinsics && i < task->intrinsics->list.n; i++)
+        base_add(cx, &all, te_intrinsic_text(cx, task->intrinsics->list.at[i]));
+    base_add(cx, &all, te_text(cx, task->def));
     return base_text_str(cx, &all);
 }
 
-sched *tune_task_schedule(tec_context *cx, const tune_task *t)
+sched *tune_task_schedule(tec_context *cx, const tune_task *task)
 {
-    sched *s = sched_new(cx, t->tree, t->target);
+    sched *s = sched_new(cx, task->tree, task->target);
 
-    if (t->intrinsics)
-        sched_use_intrinsics(s, t->intrinsics);
+    if (task->intrinsics)
+        sched_use_intrinsics(s, task->intrinsics);
     return s;
 }
 
@@ -68,20 +68,20 @@ tune_task *tune_task_new(tec_context *cx, const tune_task *spec)
 {
     if (!spec->def || !spec->target)
         return NULL;
-    tune_task *t = base_copy(cx, spec, sizeof *spec);
+    tune_task *task = base_copy(cx, spec, sizeof *spec);
 
-    t->name = t->name ? t->name : t->def->name;
-    t->definition = t->definition ? t->definition : definition_of(cx, t);
-    t->tree = t->tree ? t->tree : te_tree(cx, t->def);
-    if (!t->tree)
+    task->name = task->name ? task->name : task->def->name;
+    task->definition = task->definition ? task->definition : definition_of(cx, task);
+    task->tree = task->tree ? task->tree : te_tree(cx, task->def);
+    if (!task->tree)
         return NULL;
-    t->task = t->task ? t->task : space_task_new(cx, t->def, NULL);
-    t->space = t->space ? t->space : space_master(cx, t->tree, t->target);
-    if (!t->task || !t->space)
+    task->task = task->task ? task->task : space_task_new(cx, task->def, NULL);
+    task->space = task->space ? task->space : space_master(cx, task->tree, task->target);
+    if (!task->task || !task->space)
         return NULL;
-    t->default_trace = t->default_trace ? t->default_trace : "";
-    t->dims = t->dims ? t->dims : usual_dims(cx, t);
-    t->weight = t->weight > 0 ? t->weight : 1;
-    t->flops = t->flops > 0 ? t->flops : flops_of(cx, t);
-    return t;
+    task->default_trace = task->default_trace ? task->default_trace : "";
+    task->dims = task->dims ? task->dims : usual_dims(cx, task);
+    task->weight = task->weight > 0 ? task->weight : 1;
+    task->flops = task->flops > 0 ? task->flops : flops_of(cx, task);
+    return task;
 }

@@ -38,6 +38,6 @@ typedef struct {
  * space. `def` and `target` must be there. */
 tune_task *tune_task_new(tec_context *cx, const tune_task *spec);
 /* Without a step yet. */
-sched *tune_task_schedule(tec_context *cx, const tune_task *t);
+sched *tune_task_schedule(tec_context *cx, const tune_task *task);
 
 #endif

@@ -32,23 +32,23 @@ typedef struct {
     bool odd;      /* widths are unknown: data decides */
 } tune_span;
 
-void tune_open_scope(tec_context *cx, const ir_program *p, const int64_t *dims, tune_scope *out);
-void tune_enter_loop(tune_scope *s, const ir_stmt *loop);
-void tune_mean(tune_scope *s, const ir_expr *var, const ir_expr *value);
-double tune_value(tune_scope *s, const ir_expr *e); /* with all loops at 0; at least 0 */
-tune_span tune_span_of(tune_scope *s, const ir_expr *e);
+void tune_open_scope(tec_context *cx, const ir_program *program, const int64_t *dims, tune_scope *out);
+void tune_enter_loop(tune_scope *scope, const ir_stmt *loop);
+void tune_mean(tune_scope *scope, const ir_expr *var, const ir_expr *value);
+double tune_value(tune_scope *scope, const ir_expr *expr); /* with all loops at 0; at least 0 */
+tune_span tune_span_of(tune_scope *scope, const ir_expr *expr);
 /* Marks the loops that the expression depends on. */
-void tune_depends(tune_scope *s, const ir_expr *e, bool *loop);
+void tune_depends(tune_scope *scope, const ir_expr *expr, bool *loop);
 
 /* ---- accesses (box.c) ---- */
 
 /* The accesses of the targets, then of what is read (loads and calls), with boxes and steps; those of one
  * buffer in one direction are one. */
-void tune_read_accesses(tune_scope *s, tune_statement *l, const ir_buffer *const *written, int n_written,
-                        const ir_expr *const *index, const base_vec *loads);
+void tune_read_accesses(tune_scope *scope, tune_statement *statement, const ir_buffer *const *written,
+                        int n_written, const ir_expr *const *index, const base_vec *loads);
 /* What follows from where buffers lie: sizes, strides, runs, lines, and the bytes of each statement and of
  * all temporaries. A buffer that is no parameter lies inside the loops that all its accesses share, as large
  * as what is touched there. */
-void tune_place_buffers(tune_scope *s, const ir_program *p, tune_nest *nest);
+void tune_place_buffers(tune_scope *scope, const ir_program *program, tune_nest *nest);
 
 #endif

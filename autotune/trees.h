@@ -23,15 +23,16 @@ typedef struct {
 } tune_data;
 
 tune_trees *tune_trees_fit(tec_context *cx, const char *objective, uint64_t seed, const tune_data *data);
-void tune_trees_free(tune_trees *t); /* NULL is legal */
+void tune_trees_free(tune_trees *trees); /* NULL is legal */
 
-/* Add to what is there: the scores of n rows, times `scale`; the gain of all decisions on each feature. */
-bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale,
+/* Add to what is there: the scores of count rows, times `scale`; the gain of all decisions on each
+ * feature. */
+bool tune_trees_predict(tec_context *cx, tune_trees *trees, const float *features, int count, double scale,
                         double *score);
-bool tune_trees_gain(tec_context *cx, tune_trees *t, double gain[TUNE_N_FEATURES]);
+bool tune_trees_gain(tec_context *cx, tune_trees *trees, double gain[TUNE_N_FEATURES]);
 
 /* Appends the bytes. */
-bool tune_trees_save(tec_context *cx, tune_trees *t, base_text *out);
+bool tune_trees_save(tec_context *cx, tune_trees *trees, base_text *out);
 /* Reads what was saved there, and nothing else: the bytes are trusted. Moves *at behind it. */
 tune_trees *tune_trees_load(tec_context *cx, const uint8_t **at, const uint8_t *end);
 

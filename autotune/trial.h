@@ -28,7 +28,8 @@ typedef struct {
 } tune_failure;
 
 /* With the first line of `error`, and the second one where the first only announces it. */
-void tune_fail(tune_failure *f, store_status status, const char *stage, const char *kind, const char *error);
+void tune_fail(tune_failure *failure, store_status status, const char *stage, const char *kind,
+               const char *error);
 
 typedef struct {
     uint64_t task; /* of definition and target */
@@ -39,10 +40,10 @@ typedef struct {
 } tune_build;
 
 typedef struct {
-    run_job job; /* all but the modules */
-    int n;       /* 1, or 2 in turns */
-    tune_build *build[RUN_MODULES], *reference;
-    tune_failure failure[RUN_MODULES];
+    worker_job job; /* all but the modules */
+    int n;          /* 1, or 2 in turns */
+    tune_build *build[WORKER_MODULES], *reference;
+    tune_failure failure[WORKER_MODULES];
     double *costs; /* n * n_costs, allocated by the run */
     int n_costs;
     double load_seconds, check_seconds, timed_seconds, seconds;
@@ -75,17 +76,18 @@ typedef struct tune_runner tune_runner;
 struct tune_runner {
     /* Called before the first question, and after one that was not answered: gets a device, which may take
      * long. NULL: it always has one. */
-    tune_readiness (*prepare)(tune_runner *r, char why[TUNE_WHY]);
-    /* question: RUN_MEASURE or RUN_KEEP, of j->n_modules modules; `seconds` is the time of the candidate.
-     * Texts of the answer live until the next question. What is neither answered nor died says why in
-     * f->error. */
-    tune_asked (*ask)(tune_runner *r, uint32_t question, const run_job *j, double seconds, run_answer *a,
-                      double *costs, tune_failure *f);
+    tune_readiness (*prepare)(tune_runner *runner, char why[TUNE_WHY]);
+    /* question: WORKER_MEASURE or WORKER_KEEP, of j->n_modules modules; `seconds` is the time of the
+     * candidate. Texts of the answer live until the next question. What is neither answered nor died says why
+     * in f->error. */
+    tune_asked (*ask)(tune_runner *runner, uint32_t question, const worker_job *job, double seconds,
+                      worker_answer *answer, double *costs, tune_failure *failure);
     /* Who has answered with an error may be damaged by what it ran: the next question goes to another one. */
-    void (*renew)(tune_runner *r);
-    void (*stop)(tune_runner *r);  /* from another thread: `prepare` and `ask` return soon, now and later */
-    void (*close)(tune_runner *r); /* the last call */
-    atomic_int lost;               /* processes or devices that failed */
+    void (*renew)(tune_runner *runner);
+    void (*stop)(
+        tune_runner *runner); /* from another thread: `prepare` and `ask` return soon, now and later */
+    void (*close)(tune_runner *runner); /* the last call */
+    atomic_int lost;                    /* processes or devices that failed */
 
     /* The queue's, under its lock: */
     struct tune_queue *queue;
@@ -98,7 +100,8 @@ struct tune_runner {
 
 /* TUNE_ASK_ANSWERED or TUNE_ASK_DIED: the trial has costs or failures. Otherwise it has none, and `why` the
  * reason. */
-tune_asked tune_run_with(tune_runner *r, const tune_limits *limits, tune_trial *t, char why[TUNE_WHY]);
+tune_asked tune_run_with(tune_runner *runner, const tune_limits *limits, tune_trial *trial,
+                         char why[TUNE_WHY]);
 
 /* ---- builders ---- */
 
@@ -106,6 +109,7 @@ struct tune_process;
 
 /* False: the process cannot be started, for the reason in `why`. Everything else is the candidate's own
  * failure. */
-bool tune_build_with(struct tune_process *p, const tune_limits *limits, tune_build *b, char why[TUNE_WHY]);
+bool tune_build_with(struct tune_process *process, const tune_limits *limits, tune_build *build,
+                     char why[TUNE_WHY]);
 
 #endif

@@ -52,12 +52,12 @@ static base_chunk *new_chunk(tec_context *cx, size_t size, base_chunk *below)
     return c;
 }
 
-static base_chunk *free_chunk(base_chunk *c)
+static base_chunk *free_chunk(base_chunk *chunk)
 {
-    base_chunk *below = c->below;
+    base_chunk *below = chunk->below;
 
-    SHOW(c->data, c->size);
-    free(c);
+    SHOW(chunk->data, chunk->size);
+    free(chunk);
     return below;
 }
 
@@ -71,48 +71,48 @@ static void *clear(unsigned char *p, size_t room, size_t size)
     return p;
 }
 
-static void *cut(base_chunk *c, size_t room, size_t size)
+static void *cut(base_chunk *chunk, size_t room, size_t size)
 {
-    unsigned char *p = c->data + c->used;
+    unsigned char *p = chunk->data + chunk->used;
 
-    c->used += room;
+    chunk->used += room;
     SHOW(p, size);
     return clear(p, room, size);
 }
 
 static void push_chunk(tec_context *cx)
 {
-    base_arena *a = &cx->arena;
-    base_chunk *c = a->spare;
+    base_arena *arena = &cx->arena;
+    base_chunk *chunk = arena->spare;
 
-    if (c) {
-        a->spare = c->below;
-        c->below = a->top;
+    if (chunk) {
+        arena->spare = chunk->below;
+        chunk->below = arena->top;
     } else {
-        c = new_chunk(cx, CHUNK_BYTES, a->top);
+        chunk = new_chunk(cx, CHUNK_BYTES, arena->top);
     }
-    a->top = c;
+    arena->top = chunk;
 }
 
 /* Never NULL: without memory the call is left by a jump (base/guard.h). Zeroed. Every few hundred allocations
  * the deadline and the cancel are looked at. */
 void *base_alloc(tec_context *cx, size_t size)
 {
-    base_arena *a = &cx->arena;
+    base_arena *arena = &cx->arena;
 
     if (size > SIZE_MAX / 2 || (IS_DEBUG && !base_may_allocate(cx)))
         base_no_memory(cx, size);
     if (--cx->patience < 0)
         base_check(cx);
     size_t room = ((size ? size : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GAP;
-    a->handed_out += size;
+    arena->handed_out += size;
     if (room >= LARGE_BYTES) {
-        a->large = new_chunk(cx, room, a->large);
-        return cut(a->large, room, size);
+        arena->large = new_chunk(cx, room, arena->large);
+        return cut(arena->large, room, size);
     }
-    if (!a->top || a->top->size - a->top->used < room)
+    if (!arena->top || arena->top->size - arena->top->used < room)
         push_chunk(cx);
-    return cut(a->top, room, size);
+    return cut(arena->top, room, size);
 }
 
 void *base_alloc_array(tec_context *cx, size_t n, size_t size)
@@ -141,28 +141,28 @@ base_mark base_arena_mark(tec_context *cx)
     return (base_mark){a->top, a->top ? a->top->used : 0, a->large, a->handed_out};
 }
 
-static void shrink(base_chunk *c, size_t used)
+static void shrink(base_chunk *chunk, size_t used)
 {
-    HIDE(c->data + used, c->size - used);
-    c->used = used;
+    HIDE(chunk->data + used, chunk->size - used);
+    chunk->used = used;
 }
 
 /* Drops everything that was allocated after the mark. Chunks of the usual size are kept for the next request.
  */
-static void release(base_arena *a, base_mark mark)
+static void release(base_arena *arena, base_mark mark)
 {
-    while (a->large != mark.large)
-        a->large = free_chunk(a->large);
-    while (a->top != mark.chunk) {
-        base_chunk *c = a->top;
-        a->top = c->below;
-        shrink(c, 0);
-        c->below = a->spare;
-        a->spare = c;
+    while (arena->large != mark.large)
+        arena->large = free_chunk(arena->large);
+    while (arena->top != mark.chunk) {
+        base_chunk *chunk = arena->top;
+        arena->top = chunk->below;
+        shrink(chunk, 0);
+        chunk->below = arena->spare;
+        arena->spare = chunk;
     }
-    if (a->top)
-        shrink(a->top, mark.used);
-    a->handed_out = mark.handed_out;
+    if (arena->top)
+        shrink(arena->top, mark.used);
+    arena->handed_out = mark.handed_out;
 }
 
 void base_arena_release(tec_context *cx, base_mark mark)

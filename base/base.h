@@ -54,9 +54,8 @@ void *base_fail(tec_context *cx, tec_status status, base_loc loc, const char *fm
 void base_note(tec_context *cx, base_loc loc, const char *fmt, ...) BASE_PRINTF(3, 4);
 bool base_failed(const tec_context *cx);
 /* The text of an error that is complete (as tec_context_error gives one), as this context's error if it is
- * the
- * first; always NULL. Who goes on after an error keeps its text, clears the context and hands all of them in
- * at the end. */
+ * the first; always NULL. Who goes on after an error keeps its text, clears the context and hands all of them
+ * in at the end. */
 void *base_fail_whole(tec_context *cx, tec_status status, const char *text);
 const char *base_cuda(const tec_context *cx); /* what tec_context_set_cuda said; NULL: nothing */
 /* Makes the error of another context, notes and all, this one's, if it is the first here. */
@@ -133,16 +132,16 @@ typedef struct {
     char *data;
     size_t n, cap;
 } base_text;
-void base_add(tec_context *cx, base_text *t, const char *s);
-void base_addn(tec_context *cx, base_text *t, const char *s, size_t n);
-void base_addf(tec_context *cx, base_text *t, const char *fmt, ...) BASE_PRINTF(3, 4);
-const char *base_text_str(tec_context *cx, base_text *t); /* "" when empty */
+void base_add(tec_context *cx, base_text *text, const char *s);
+void base_addn(tec_context *cx, base_text *text, const char *s, size_t n);
+void base_addf(tec_context *cx, base_text *text, const char *fmt, ...) BASE_PRINTF(3, 4);
+const char *base_text_str(tec_context *cx, base_text *text); /* "" when empty */
 
 /* "FILE:LINE:COLUMN: ", or as much of it as is known (excerpt.c). */
-void base_add_place(tec_context *cx, base_text *t, base_loc loc);
+void base_add_place(tec_context *cx, base_text *text, base_loc loc);
 /* A line break, the source's line, and a line with a caret below the column; nothing where these are not
  * known. */
-void base_add_excerpt(tec_context *cx, base_text *t, base_loc loc);
+void base_add_excerpt(tec_context *cx, base_text *text, base_loc loc);
 
 /* A whole file; NULL with an IO error. Terminated by a NUL that *size does not count. */
 char *base_read_file(tec_context *cx, const char *path, size_t *size);
@@ -158,7 +157,7 @@ typedef struct {
     void **at;
     int n, cap;
 } base_vec;
-void base_push(tec_context *cx, base_vec *v, const void *item);
+void base_push(tec_context *cx, base_vec *vec, const void *item);
 
 /* Pointer -> pointer, open addressing, insertion only; `{0}` is empty. NULL is no key. */
 typedef struct {
@@ -169,9 +168,9 @@ struct base_map_slot {
     const void *key;
     void *value;
 };
-void base_map_put(tec_context *cx, base_map *m, const void *key, const void *value); /* replaces */
+void base_map_put(tec_context *cx, base_map *map, const void *key, const void *value); /* replaces */
 /* empty again, with the memory that it has */
-void base_map_clear(base_map *m);
+void base_map_clear(base_map *map);
 
 /* The slot of the key, or the empty one where it belongs; the table has room. Here, since most passes do
  * little else. */
@@ -185,14 +184,14 @@ static inline struct base_map_slot *base_map_slot(struct base_map_slot *slots, i
 }
 
 /* NULL where absent. */
-static inline void *base_map_get(const base_map *m, const void *key)
+static inline void *base_map_get(const base_map *map, const void *key)
 {
-    return m->cap && key ? base_map_slot(m->slots, m->cap, key)->value : NULL;
+    return map->cap && key ? base_map_slot(map->slots, map->cap, key)->value : NULL;
 }
 
-static inline bool base_map_has(const base_map *m, const void *key)
+static inline bool base_map_has(const base_map *map, const void *key)
 {
-    return m->cap && key && base_map_slot(m->slots, m->cap, key)->key;
+    return map->cap && key && base_map_slot(map->slots, map->cap, key)->key;
 }
 
 /* String -> pointer, the same; keys are borrowed. Iteration in order of insertion: `order` holds the keys. */
@@ -206,9 +205,9 @@ struct base_dict_slot {
     uint64_t hash;
     void *value;
 };
-void base_dict_put(tec_context *cx, base_dict *d, const char *key, const void *value);
-void *base_dict_get(const base_dict *d, const char *key);
-bool base_dict_has(const base_dict *d, const char *key);
+void base_dict_put(tec_context *cx, base_dict *dict, const char *key, const void *value);
+void *base_dict_get(const base_dict *dict, const char *key);
+bool base_dict_has(const base_dict *dict, const char *key);
 
 /* The name of `names` (const char *) that is nearest to `name`, by at most a third of its letters and one;
  * NULL where none is (nearest.c). */
@@ -221,8 +220,8 @@ uint64_t base_hash(const void *data, size_t size, uint64_t seed); /* the same on
 
 /* A small repeatable generator (SplitMix64); the state is one number. */
 uint64_t base_random(uint64_t *state);
-int64_t base_random_below(uint64_t *state, int64_t n); /* 0..n-1; n >= 1 */
-double base_random_unit(uint64_t *state);              /* [0, 1) */
+int64_t base_random_below(uint64_t *state, int64_t limit); /* 0..n-1; limit >= 1 */
+double base_random_unit(uint64_t *state);                  /* [0, 1) */
 
 /* ---- dtypes (dtype.c) ---- */
 
@@ -244,45 +243,45 @@ typedef DLDataType base_dtype;
 #define BASE_F64 BASE_DTYPE(kDLFloat, 64, 1)
 #define BASE_HANDLE BASE_DTYPE(kDLOpaqueHandle, 64, 1)
 
-static inline bool base_dtype_same(base_dtype a, base_dtype b)
+static inline bool base_dtype_same(base_dtype left, base_dtype right)
 {
-    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+    return left.code == right.code && left.bits == right.bits && left.lanes == right.lanes;
 }
-static inline base_dtype base_dtype_lanes(base_dtype t, int lanes)
+static inline base_dtype base_dtype_lanes(base_dtype dtype, int lanes)
 {
-    return BASE_DTYPE(t.code, t.bits, lanes);
+    return BASE_DTYPE(dtype.code, dtype.bits, lanes);
 }
-static inline bool base_is_int(base_dtype t)
+static inline bool base_is_int(base_dtype dtype)
 {
-    return t.code == kDLInt || t.code == kDLUInt;
+    return dtype.code == kDLInt || dtype.code == kDLUInt;
 } /* not bool */
-static inline bool base_is_signed(base_dtype t)
+static inline bool base_is_signed(base_dtype dtype)
 {
-    return t.code == kDLInt;
+    return dtype.code == kDLInt;
 }
-static inline bool base_is_float(base_dtype t)
+static inline bool base_is_float(base_dtype dtype)
 {
-    return t.code == kDLFloat || t.code == kDLBfloat;
+    return dtype.code == kDLFloat || dtype.code == kDLBfloat;
 }
-static inline bool base_is_bool(base_dtype t)
+static inline bool base_is_bool(base_dtype dtype)
 {
-    return t.code == kDLBool;
+    return dtype.code == kDLBool;
 }
 /* Bytes of one element in an array: bits of all lanes, rounded up. i4 and i1 take a byte each until packed
  * storage. */
-static inline int base_dtype_bytes(base_dtype t)
+static inline int base_dtype_bytes(base_dtype dtype)
 {
-    return (t.bits + 7) / 8 * t.lanes;
+    return (dtype.bits + 7) / 8 * dtype.lanes;
 }
 
 /* "f32", "bf16", "bool", "i8", "u1", "f32x16", "handle". Static or arena text. */
-const char *base_dtype_text(tec_context *cx, base_dtype t);
+const char *base_dtype_text(tec_context *cx, base_dtype dtype);
 bool base_dtype_parse(const char *text, base_dtype *out);
 /* Without a context, into the caller's buffer (24 bytes suffice); gives buffer. */
-const char *base_dtype_print(base_dtype t, char *buffer, size_t size);
+const char *base_dtype_print(base_dtype dtype, char *buffer, size_t size);
 
 /* Half and bfloat16 <-> float, round to nearest even, NaN kept. */
-float base_half_to_float(uint16_t h);
+float base_half_to_float(uint16_t half);
 uint16_t base_float_to_half(float f);
 float base_bfloat_to_float(uint16_t h);
 uint16_t base_float_to_bfloat(float f);

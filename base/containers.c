@@ -9,17 +9,17 @@
 
 #include "base/base.h"
 
-void base_push(tec_context *cx, base_vec *v, const void *item)
+void base_push(tec_context *cx, base_vec *vec, const void *item)
 {
-    if (v->n == v->cap) {
-        int cap = v->cap ? 2 * v->cap : 8;
+    if (vec->n == vec->cap) {
+        int cap = vec->cap ? 2 * vec->cap : 8;
         void **at = base_array(cx, void *, cap);
-        if (v->n)
-            memcpy(at, v->at, (size_t)v->n * sizeof *at);
-        v->at = at;
-        v->cap = cap;
+        if (vec->n)
+            memcpy(at, vec->at, (size_t)vec->n * sizeof *at);
+        vec->at = at;
+        vec->cap = cap;
     }
-    v->at[v->n++] = (void *)item;
+    vec->at[vec->n++] = (void *)item;
 }
 
 static uint64_t mix(uint64_t x)
@@ -32,33 +32,33 @@ static uint64_t mix(uint64_t x)
 /* Maps are many and mostly small, so they grow fast: what a map leaves behind stays in the arena. */
 enum { FAST_GROWTH = 1 << 16 };
 
-static void grow_map(tec_context *cx, base_map *m)
+static void grow_map(tec_context *cx, base_map *map)
 {
-    int cap = m->cap ? (m->cap < FAST_GROWTH ? 4 : 2) * m->cap : 16;
+    int cap = map->cap ? (map->cap < FAST_GROWTH ? 4 : 2) * map->cap : 16;
     struct base_map_slot *slots = base_array(cx, struct base_map_slot, cap);
 
-    for (int i = 0; i < m->cap; i++)
-        if (m->slots[i].key)
-            *base_map_slot(slots, cap, m->slots[i].key) = m->slots[i];
-    m->slots = slots;
-    m->cap = cap;
+    for (int i = 0; i < map->cap; i++)
+        if (map->slots[i].key)
+            *base_map_slot(slots, cap, map->slots[i].key) = map->slots[i];
+    map->slots = slots;
+    map->cap = cap;
 }
 
-void base_map_put(tec_context *cx, base_map *m, const void *key, const void *value)
+void base_map_put(tec_context *cx, base_map *map, const void *key, const void *value)
 {
-    if (2 * (m->n + 1) > m->cap)
-        grow_map(cx, m);
-    struct base_map_slot *slot = base_map_slot(m->slots, m->cap, key);
-    m->n += !slot->key;
+    if (2 * (map->n + 1) > map->cap)
+        grow_map(cx, map);
+    struct base_map_slot *slot = base_map_slot(map->slots, map->cap, key);
+    map->n += !slot->key;
     slot->key = key;
     slot->value = (void *)value;
 }
 
-void base_map_clear(base_map *m)
+void base_map_clear(base_map *map)
 {
-    if (m->n)
-        memset(m->slots, 0, (size_t)m->cap * sizeof *m->slots);
-    m->n = 0;
+    if (map->n)
+        memset(map->slots, 0, (size_t)map->cap * sizeof *map->slots);
+    map->n = 0;
 }
 
 static uint64_t hash_string(const char *s)
@@ -75,41 +75,41 @@ static struct base_dict_slot *dict_slot(struct base_dict_slot *slots, int cap, c
     return &slots[i];
 }
 
-static void grow_dict(tec_context *cx, base_dict *d)
+static void grow_dict(tec_context *cx, base_dict *dict)
 {
-    int cap = d->cap ? 2 * d->cap : 16;
+    int cap = dict->cap ? 2 * dict->cap : 16;
     struct base_dict_slot *slots = base_array(cx, struct base_dict_slot, cap);
 
-    for (int i = 0; i < d->cap; i++)
-        if (d->slots[i].key)
-            *dict_slot(slots, cap, d->slots[i].key, d->slots[i].hash) = d->slots[i];
-    d->slots = slots;
-    d->cap = cap;
+    for (int i = 0; i < dict->cap; i++)
+        if (dict->slots[i].key)
+            *dict_slot(slots, cap, dict->slots[i].key, dict->slots[i].hash) = dict->slots[i];
+    dict->slots = slots;
+    dict->cap = cap;
 }
 
-void base_dict_put(tec_context *cx, base_dict *d, const char *key, const void *value)
+void base_dict_put(tec_context *cx, base_dict *dict, const char *key, const void *value)
 {
-    if (2 * (d->n + 1) > d->cap)
-        grow_dict(cx, d);
+    if (2 * (dict->n + 1) > dict->cap)
+        grow_dict(cx, dict);
     uint64_t hash = hash_string(key);
-    struct base_dict_slot *slot = dict_slot(d->slots, d->cap, key, hash);
+    struct base_dict_slot *slot = dict_slot(dict->slots, dict->cap, key, hash);
     if (!slot->key) {
-        base_push(cx, &d->order, key);
+        base_push(cx, &dict->order, key);
         slot->key = key;
         slot->hash = hash;
-        d->n++;
+        dict->n++;
     }
     slot->value = (void *)value;
 }
 
-void *base_dict_get(const base_dict *d, const char *key)
+void *base_dict_get(const base_dict *dict, const char *key)
 {
-    return d->cap && key ? dict_slot(d->slots, d->cap, key, hash_string(key))->value : NULL;
+    return dict->cap && key ? dict_slot(dict->slots, dict->cap, key, hash_string(key))->value : NULL;
 }
 
-bool base_dict_has(const base_dict *d, const char *key)
+bool base_dict_has(const base_dict *dict, const char *key)
 {
-    return d->cap && key && dict_slot(d->slots, d->cap, key, hash_string(key))->key;
+    return dict->cap && key && dict_slot(dict->slots, dict->cap, key, hash_string(key))->key;
 }
 
 /* Up to eight bytes as a little-endian number, so that the order of bytes in a machine's words plays no
@@ -139,10 +139,10 @@ uint64_t base_random(uint64_t *state)
     return mix(*state);
 }
 
-int64_t base_random_below(uint64_t *state, int64_t n)
+int64_t base_random_below(uint64_t *state, int64_t limit)
 {
-    uint64_t range = (uint64_t)n;
-    /* 2^64 mod n: so many draws would favour the small results */
+    uint64_t range = (uint64_t)limit;
+    /* 2^64 mod limit: so many draws would favour the small results */
     uint64_t uneven = (UINT64_MAX - range + 1) % range;
     uint64_t draw;
 

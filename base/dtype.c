@@ -21,39 +21,39 @@ static const char *code_text(int code)
 }
 
 /* Writes into the caller's buffer, since messages may be needed where nothing can be allocated. */
-const char *base_dtype_print(base_dtype t, char *buffer, size_t size)
+const char *base_dtype_print(base_dtype dtype, char *buffer, size_t size)
 {
     char lanes[8] = "";
 
-    if (t.lanes != 1)
-        snprintf(lanes, sizeof lanes, "x%d", t.lanes);
-    if (base_is_bool(t))
+    if (dtype.lanes != 1)
+        snprintf(lanes, sizeof lanes, "x%d", dtype.lanes);
+    if (base_is_bool(dtype))
         snprintf(buffer, size, "bool%s", lanes);
-    else if (t.code == kDLOpaqueHandle)
+    else if (dtype.code == kDLOpaqueHandle)
         snprintf(buffer, size, "handle%s", lanes);
-    else if (code_text(t.code))
-        snprintf(buffer, size, "%s%d%s", code_text(t.code), t.bits, lanes);
+    else if (code_text(dtype.code))
+        snprintf(buffer, size, "%s%d%s", code_text(dtype.code), dtype.bits, lanes);
     else
-        snprintf(buffer, size, "code%d.%d%s", t.code, t.bits, lanes);
+        snprintf(buffer, size, "code%d.%d%s", dtype.code, dtype.bits, lanes);
     return buffer;
 }
 
-const char *base_dtype_text(tec_context *cx, base_dtype t)
+const char *base_dtype_text(tec_context *cx, base_dtype dtype)
 {
     char buffer[32];
 
-    return base_strdup(cx, base_dtype_print(t, buffer, sizeof buffer));
+    return base_strdup(cx, base_dtype_print(dtype, buffer, sizeof buffer));
 }
 
 /* A decimal number from 1 to `limit` without leading zeros; steps over it. */
-static bool read_number(const char **p, int limit, int *out)
+static bool read_number(const char **text, int limit, int *out)
 {
     int n = 0;
 
-    if (**p < '1' || **p > '9')
+    if (**text < '1' || **text > '9')
         return false;
-    for (; **p >= '0' && **p <= '9'; ++*p) {
-        n = n * 10 + (**p - '0');
+    for (; **text >= '0' && **text <= '9'; ++*text) {
+        n = n * 10 + (**text - '0');
         if (n > limit)
             return false;
     }
@@ -70,8 +70,8 @@ static bool has_width(int code, int bits)
     return bits <= 64;
 }
 
-/* The part before the lanes; moves *p behind it. */
-static bool read_element(const char **p, base_dtype *out)
+/* The part before the lanes; moves *text behind it. */
+static bool read_element(const char **text, base_dtype *out)
 {
     static const struct {
         const char *word;
@@ -80,11 +80,11 @@ static bool read_element(const char **p, base_dtype *out)
                  {"i", kDLInt, 0},     {"u", kDLUInt, 0},    {"f", kDLFloat, 0}};
 
     for (int i = 0; i < BASE_COUNT(words); i++) {
-        if (!base_starts_with(*p, words[i].word))
+        if (!base_starts_with(*text, words[i].word))
             continue;
         int bits = words[i].bits;
-        *p += strlen(words[i].word);
-        if (!bits && (!read_number(p, 64, &bits) || !has_width(words[i].code, bits)))
+        *text += strlen(words[i].word);
+        if (!bits && (!read_number(text, 64, &bits) || !has_width(words[i].code, bits)))
             return false;
         *out = BASE_DTYPE(words[i].code, bits, 1);
         return true;
@@ -119,9 +119,9 @@ static float float_of_bits(uint32_t bits)
     return f;
 }
 
-float base_half_to_float(uint16_t h)
+float base_half_to_float(uint16_t half)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 0x1f, fraction = h & 0x3ff;
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
 
     if (exponent == 0) {
         float magnitude = (float)fraction * 0x1p-24f;

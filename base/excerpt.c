@@ -20,7 +20,7 @@ static bool continues_character(char c)
 }
 
 /* One line of the excerpt: the bytes themselves, or for the caret's line a blank for each character. */
-static void add_bytes(tec_context *cx, base_text *t, const char *from, const char *to, bool blank)
+static void add_bytes(tec_context *cx, base_text *text, const char *from, const char *to, bool blank)
 {
     for (; from < to; from++) {
         unsigned char c = (unsigned char)*from;
@@ -28,24 +28,24 @@ static void add_bytes(tec_context *cx, base_text *t, const char *from, const cha
         if (blank && continues_character(*from))
             continue;
         char shown = c == '\t' ? '\t' : blank ? ' ' : c < ' ' || c == 127 ? '?' : *from;
-        base_addn(cx, t, &shown, 1);
+        base_addn(cx, text, &shown, 1);
     }
 }
 
-void base_add_place(tec_context *cx, base_text *t, base_loc loc)
+void base_add_place(tec_context *cx, base_text *text, base_loc loc)
 {
     if (!loc.file)
         return;
-    base_add(cx, t, loc.file);
+    base_add(cx, text, loc.file);
     if (loc.line > 0)
-        base_addf(cx, t, ":%d", loc.line);
+        base_addf(cx, text, ":%d", loc.line);
     if (loc.line > 0 && loc.column > 0)
-        base_addf(cx, t, ":%d", loc.column);
-    base_add(cx, t, ": ");
+        base_addf(cx, text, ":%d", loc.column);
+    base_add(cx, text, ": ");
 }
 
 /* The line of a place in a text, or the part of a long line around the column, and below it a caret. */
-void base_add_excerpt(tec_context *cx, base_text *t, base_loc loc)
+void base_add_excerpt(tec_context *cx, base_text *text, base_loc loc)
 {
     if (!loc.file || !loc.text || loc.column <= 0)
         return;
@@ -62,9 +62,9 @@ void base_add_excerpt(tec_context *cx, base_text *t, base_loc loc)
             end--;
     }
     const char *left = begin > loc.text ? "..." : "", *right = end < loc.text + n ? "..." : "";
-    base_addf(cx, t, "\n%s", left);
-    add_bytes(cx, t, begin, end, false);
-    base_addf(cx, t, "%s\n%*s", right, (int)strlen(left), "");
-    add_bytes(cx, t, begin, at, true);
-    base_add(cx, t, "^");
+    base_addf(cx, text, "\n%s", left);
+    add_bytes(cx, text, begin, end, false);
+    base_addf(cx, text, "%s\n%*s", right, (int)strlen(left), "");
+    add_bytes(cx, text, begin, at, true);
+    base_add(cx, text, "^");
 }

@@ -19,34 +19,34 @@ static int64_t next_serial(tec_context *cx)
     return atomic_fetch_add_explicit(&cx->limits->serial, 1, memory_order_relaxed) + 1;
 }
 
-void base_hold(tec_context *cx, base_held *h, void (*release)(void *what), void *what)
+void base_hold(tec_context *cx, base_held *held, void (*release)(void *what), void *what)
 {
-    *h =
+    *held =
         (base_held){.older = cx->held, .cx = cx, .serial = next_serial(cx), .release = release, .what = what};
     if (cx->held)
-        cx->held->newer = h;
-    cx->held = h;
+        cx->held->newer = held;
+    cx->held = held;
 }
 
-void base_keep(base_held *h)
+void base_keep(base_held *held)
 {
-    if (!h->cx)
+    if (!held->cx)
         return;
-    if (h->newer)
-        h->newer->older = h->older;
+    if (held->newer)
+        held->newer->older = held->older;
     else
-        h->cx->held = h->older;
-    if (h->older)
-        h->older->newer = h->newer;
-    h->cx = NULL;
+        held->cx->held = held->older;
+    if (held->older)
+        held->older->newer = held->newer;
+    held->cx = NULL;
 }
 
-void base_drop(base_held *h)
+void base_drop(base_held *held)
 {
-    if (!h->cx)
+    if (!held->cx)
         return;
-    base_keep(h);
-    h->release(h->what);
+    base_keep(held);
+    held->release(held->what);
 }
 
 /* Releases what cx and the contexts below it have come to hold after `serial`, and forgets the guards that
@@ -65,22 +65,22 @@ static void unwind(tec_context *cx, int64_t serial)
 
 /* ---- guards ---- */
 
-bool base_guarded(tec_context *cx, base_guard *g)
+bool base_guarded(tec_context *cx, base_guard *guard)
 {
     if (!cx)
         return false;
-    g->cx = cx;
-    g->outer = cx->guard;
-    g->serial = next_serial(cx);
-    cx->guard = g;
+    guard->cx = cx;
+    guard->outer = cx->guard;
+    guard->serial = next_serial(cx);
+    cx->guard = guard;
     cx->patience = 0;
     return true;
 }
 
-void base_unguard(base_guard *g)
+void base_unguard(base_guard *guard)
 {
-    if (g->cx)
-        g->cx->guard = g->outer;
+    if (guard->cx)
+        guard->cx->guard = guard->outer;
 }
 
 /* The nearest context, from cx upwards, that has a guard. NULL: none has. */
@@ -177,19 +177,19 @@ void tec_context_set_deadline(tec_context *cx, double seconds)
 /* Leaves the call by a jump where it was cancelled or its deadline has passed; otherwise returns at once. */
 void base_check(tec_context *cx)
 {
-    const base_limits *l = cx->limits;
-    int64_t cancelled = atomic_load_explicit(&l->cancelled, memory_order_relaxed);
+    const base_limits *limits = cx->limits;
+    int64_t cancelled = atomic_load_explicit(&limits->cancelled, memory_order_relaxed);
 
     cx->patience = PATIENCE;
-    if (!cancelled && !l->deadline)
+    if (!cancelled && !limits->deadline)
         return;
     int64_t t = now();
     if (cancelled)
         base_give_up(cx, TEC_CANCELLED, "cancelled, and stopped %.1f ms later",
                      (double)(t - cancelled) / 1e6);
-    if (t > l->deadline)
-        base_give_up(cx, TEC_TIMEOUT, "the deadline of %.3f s has passed by %.1f ms", l->seconds,
-                     (double)(t - l->deadline) / 1e6);
+    if (t > limits->deadline)
+        base_give_up(cx, TEC_TIMEOUT, "the deadline of %.3f s has passed by %.1f ms", limits->seconds,
+                     (double)(t - limits->deadline) / 1e6);
 }
 
 /* ---- memory outside the arenas, and tests of running out ---- */

@@ -40,9 +40,9 @@ typedef struct base_held {
     void *what;
 } base_held;
 
-void base_hold(tec_context *cx, base_held *h, void (*release)(void *what), void *what);
-void base_drop(base_held *h); /* releases it */
-void base_keep(base_held *h); /* somebody else has it from now on */
+void base_hold(tec_context *cx, base_held *held, void (*release)(void *what), void *what);
+void base_drop(base_held *held); /* releases it */
+void base_keep(base_held *held); /* somebody else has it from now on */
 
 typedef struct base_guard {
     jmp_buf jump;
@@ -59,8 +59,8 @@ typedef struct base_guard {
     if (!base_guarded((context), &guard_) || setjmp(guard_.jump))                                            \
     return __VA_ARGS__
 
-bool base_guarded(tec_context *cx, base_guard *g); /* true where there is a context */
-void base_unguard(base_guard *g);
+bool base_guarded(tec_context *cx, base_guard *guard); /* true where there is a context */
+void base_unguard(base_guard *guard);
 
 /* Gives up: the error is recorded, what is held released, and the guard jumped to. Never returns. */
 _Noreturn void base_give_up(tec_context *cx, tec_status status, const char *fmt, ...) BASE_PRINTF(3, 4);

@@ -64,14 +64,14 @@ static bool skip_space(base_lexer *lx)
     }
 }
 
-static void read_name(base_lexer *lx, base_token *t)
+static void read_name(base_lexer *lx, base_token *token)
 {
     const char *start = lx->p;
 
     while (in_name(*lx->p) || (strchr(".'~", *lx->p) && *lx->p && in_name(lx->p[1])))
         lx->p++;
-    t->kind = BASE_TOK_NAME;
-    t->text = base_strndup(lx->cx, start, (size_t)(lx->p - start));
+    token->kind = BASE_TOK_NAME;
+    token->text = base_strndup(lx->cx, start, (size_t)(lx->p - start));
 }
 
 static bool is_exponent(const char *p, bool hex)
@@ -120,27 +120,27 @@ static bool is_well_formed(const char *text, bool hex, bool is_float)
 }
 
 /* Integers up to 2^64 - 1 are taken: those above 2^63 - 1 as the bits of an unsigned number. */
-static void read_number(base_lexer *lx, base_token *t)
+static void read_number(base_lexer *lx, base_token *token)
 {
     const char *start = lx->p;
     bool hex = start[0] == '0' && (start[1] == 'x' || start[1] == 'X'), is_float = skip_number(lx, hex);
     int n = (int)(lx->p - start), bad = in_name(*lx->p);
 
-    t->kind = is_float ? BASE_TOK_FLOAT : BASE_TOK_INT;
-    t->text = base_strndup(lx->cx, start, (size_t)n);
-    if (bad || !is_well_formed(t->text, hex, is_float)) {
-        base_fail(lx->cx, TEC_INVALID, t->loc, "malformed number '%.*s'", n + bad, start);
+    token->kind = is_float ? BASE_TOK_FLOAT : BASE_TOK_INT;
+    token->text = base_strndup(lx->cx, start, (size_t)n);
+    if (bad || !is_well_formed(token->text, hex, is_float)) {
+        base_fail(lx->cx, TEC_INVALID, token->loc, "malformed number '%.*s'", n + bad, start);
         return;
     }
     /* In the "C" locale, which libc holds ready: a process may have one where the decimal point is a
      * comma. */
-    t->f = strtod_l(t->text, NULL, newlocale(LC_ALL_MASK, "C", (locale_t)0));
+    token->f = strtod_l(token->text, NULL, newlocale(LC_ALL_MASK, "C", (locale_t)0));
     if (is_float)
         return;
     errno = 0;
-    t->i = (int64_t)strtoull(t->text, NULL, hex ? 16 : 10);
+    token->i = (int64_t)strtoull(token->text, NULL, hex ? 16 : 10);
     if (errno == ERANGE)
-        base_fail(lx->cx, TEC_INVALID, t->loc, "number '%s' does not fit in 64 bits", t->text);
+        base_fail(lx->cx, TEC_INVALID, token->loc, "number '%s' does not fit in 64 bits", token->text);
 }
 
 static int hex_value(char c)
@@ -172,14 +172,14 @@ static int read_escape(base_lexer *lx)
 }
 
 /* A string ends on its line, so that a missing quote is reported where it belongs. */
-static void read_string(base_lexer *lx, base_token *t)
+static void read_string(base_lexer *lx, base_token *token)
 {
     base_text text = {0};
 
-    t->kind = BASE_TOK_STRING;
+    token->kind = BASE_TOK_STRING;
     for (lx->p++; *lx->p != '"';) {
         if (*lx->p == '\0' || *lx->p == '\n') {
-            base_fail(lx->cx, TEC_INVALID, t->loc, "the string that starts here has no end on its line");
+            base_fail(lx->cx, TEC_INVALID, token->loc, "the string that starts here has no end on its line");
             return;
         }
         int c = (unsigned char)*lx->p++;
@@ -191,17 +191,17 @@ static void read_string(base_lexer *lx, base_token *t)
         base_addn(lx->cx, &text, (char[]){(char)c}, 1);
     }
     lx->p++;
-    t->text = base_text_str(lx->cx, &text);
+    token->text = base_text_str(lx->cx, &text);
 }
 
 /* The longest symbol of the table; it lists longer ones first. */
-static void read_symbol(base_lexer *lx, base_token *t)
+static void read_symbol(base_lexer *lx, base_token *token)
 {
-    t->kind = BASE_TOK_SYMBOL;
+    token->kind = BASE_TOK_SYMBOL;
     for (int i = 0; i < BASE_COUNT(symbols); i++)
         if (base_starts_with(lx->p, symbols[i])) {
             lx->p += strlen(symbols[i]);
-            t->text = symbols[i];
+            token->text = symbols[i];
             return;
         }
     unsigned char c = (unsigned char)*lx->p;
@@ -277,16 +277,16 @@ base_lexer *base_lexer_behind(tec_context *cx, base_loc loc, const char *text)
     return lx;
 }
 
-void base_lexer_go(base_lexer *lx, const char *p)
+void base_lexer_go(base_lexer *lx, const char *text)
 {
-    const char *begin = p;
+    const char *begin = text;
     int line = 1;
 
     while (begin > lx->source && begin[-1] != '\n')
         begin--;
     for (const char *c = lx->source; c < begin; c++)
         line += *c == '\n';
-    start(lx, p, begin, line);
+    start(lx, text, begin, line);
 }
 
 bool base_at(const base_lexer *lx, const char *text)
@@ -305,14 +305,14 @@ bool base_accept(base_lexer *lx, const char *text)
 
 void base_unexpected(base_lexer *lx, const char *what)
 {
-    const base_token *t = &lx->tok;
+    const base_token *token = &lx->tok;
 
-    if (t->kind == BASE_TOK_END)
-        base_fail(lx->cx, TEC_INVALID, t->loc, "expected %s, found the end of the text", what);
-    else if (t->kind == BASE_TOK_STRING)
-        base_fail(lx->cx, TEC_INVALID, t->loc, "expected %s, found \"%s\"", what, t->text);
+    if (token->kind == BASE_TOK_END)
+        base_fail(lx->cx, TEC_INVALID, token->loc, "expected %s, found the end of the text", what);
+    else if (token->kind == BASE_TOK_STRING)
+        base_fail(lx->cx, TEC_INVALID, token->loc, "expected %s, found \"%s\"", what, token->text);
     else
-        base_fail(lx->cx, TEC_INVALID, t->loc, "expected %s, found '%s'", what, t->text);
+        base_fail(lx->cx, TEC_INVALID, token->loc, "expected %s, found '%s'", what, token->text);
     stop(lx);
 }
 

@@ -51,8 +51,8 @@ typedef struct {
 base_lexer *base_lexer_new(tec_context *cx, const char *file, const char *text);
 /* A piece of a file, which stands right behind the one character at `loc`. */
 base_lexer *base_lexer_behind(tec_context *cx, base_loc loc, const char *text);
-/* Reads on at `p`, a place in `source`: after an error, say, that was cleared from the context. */
-void base_lexer_go(base_lexer *lx, const char *p);
+/* Reads on at `text`, a place in `source`: after an error, say, that was cleared from the context. */
+void base_lexer_go(base_lexer *lx, const char *text);
 void base_advance(base_lexer *lx);
 bool base_at(const base_lexer *lx, const char *text); /* a NAME or SYMBOL of that text */
 bool base_accept(base_lexer *lx, const char *text);   /* ... and step over it */

@@ -22,10 +22,10 @@ static bool same_letter(char a, char b)
 }
 
 /* The distance of two names; LONGEST where one of them is longer than that. Row i of the table holds the
- * distances of the first i letters of `a`. */
-static int distance(const char *a, const char *b)
+ * distances of the first i letters of `left`. */
+static int distance(const char *left, const char *right)
 {
-    int n = (int)strlen(a), m = (int)strlen(b), row[3][LONGEST + 1];
+    int n = (int)strlen(left), m = (int)strlen(right), row[3][LONGEST + 1];
 
     if (n > LONGEST || m > LONGEST)
         return LONGEST;
@@ -38,8 +38,10 @@ static int distance(const char *a, const char *b)
                 now[j] = j;
                 continue;
             }
-            now[j] = least(least(above[j], now[j - 1]) + 1, above[j - 1] + !same_letter(a[i - 1], b[j - 1]));
-            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
+            now[j] = least(least(above[j], now[j - 1]) + 1,
+                           above[j - 1] + !same_letter(left[i - 1], right[j - 1]));
+            if (i > 1 && j > 1 && same_letter(left[i - 1], right[j - 2]) &&
+                same_letter(left[i - 2], right[j - 1]))
                 now[j] = least(now[j], two_above[j - 2] + 1);
         }
     }

@@ -83,70 +83,70 @@ bool base_starts_with(const char *s, const char *prefix)
 }
 
 /* Room for `more` characters and the final NUL. */
-static void grow(tec_context *cx, base_text *t, size_t more)
+static void grow(tec_context *cx, base_text *text, size_t more)
 {
-    if (t->n + more < t->cap)
+    if (text->n + more < text->cap)
         return;
-    size_t cap = t->cap ? t->cap : 64;
-    while (cap <= t->n + more)
+    size_t cap = text->cap ? text->cap : 64;
+    while (cap <= text->n + more)
         cap *= 2;
     char *data = base_alloc(cx, cap);
-    if (t->n)
-        memcpy(data, t->data, t->n);
-    t->data = data;
-    t->cap = cap;
+    if (text->n)
+        memcpy(data, text->data, text->n);
+    text->data = data;
+    text->cap = cap;
 }
 
-void base_addn(tec_context *cx, base_text *t, const char *s, size_t n)
+void base_addn(tec_context *cx, base_text *text, const char *s, size_t n)
 {
-    grow(cx, t, n);
-    memcpy(t->data + t->n, s, n);
-    t->n += n;
-    t->data[t->n] = '\0';
+    grow(cx, text, n);
+    memcpy(text->data + text->n, s, n);
+    text->n += n;
+    text->data[text->n] = '\0';
 }
 
-void base_add(tec_context *cx, base_text *t, const char *s)
+void base_add(tec_context *cx, base_text *text, const char *s)
 {
-    base_addn(cx, t, s, strlen(s));
+    base_addn(cx, text, s, strlen(s));
 }
 
-void base_addf(tec_context *cx, base_text *t, const char *fmt, ...)
+void base_addf(tec_context *cx, base_text *text, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
     int n = base_print(NULL, 0, fmt, args);
     va_end(args);
-    grow(cx, t, (size_t)n);
+    grow(cx, text, (size_t)n);
     va_start(args, fmt);
-    base_print(t->data + t->n, (size_t)n + 1, fmt, args);
+    base_print(text->data + text->n, (size_t)n + 1, fmt, args);
     va_end(args);
-    t->n += (size_t)n;
+    text->n += (size_t)n;
 }
 
-const char *base_text_str(tec_context *cx, base_text *t)
+const char *base_text_str(tec_context *cx, base_text *text)
 {
     (void)cx;
-    return t->data ? t->data : "";
+    return text->data ? text->data : "";
 }
 
 /* Reads to the end; false with errno. The size of a pipe is not known before, so the text just grows. */
-static bool read_all(tec_context *cx, int fd, base_text *t)
+static bool read_all(tec_context *cx, int fd, base_text *text)
 {
     struct stat st;
 
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        grow(cx, t, (size_t)st.st_size + 1);
+        grow(cx, text, (size_t)st.st_size + 1);
     for (;;) {
-        grow(cx, t, 4096);
-        ssize_t n = read(fd, t->data + t->n, t->cap - t->n - 1);
+        grow(cx, text, 4096);
+        ssize_t n = read(fd, text->data + text->n, text->cap - text->n - 1);
         if (n == 0)
             break;
         if (n < 0 && errno != EINTR)
             return false;
-        t->n += n > 0 ? (size_t)n : 0;
+        text->n += n > 0 ? (size_t)n : 0;
     }
-    t->data[t->n] = '\0';
+    text->data[text->n] = '\0';
     return true;
 }
 

@@ -43,9 +43,9 @@ typedef struct {
     pthread_mutex_t log; /* one message at a time reaches the caller's log */
 } work;
 
-static const target *target_of(const comp_unit *u, const comp_options *o)
+static const target *target_of(const comp_unit *unit, const comp_options *options)
 {
-    return u->target ? u->target : o->target;
+    return unit->target ? unit->target : options->target;
 }
 
 static void forward_log(void *user, int level, const char *text)
@@ -58,97 +58,99 @@ static void forward_log(void *user, int level, const char *text)
 }
 
 /* The text of a program behind its first line, which names it and its parameters. */
-static const char *body_text(tec_context *cx, const ir_program *p)
+static const char *body_text(tec_context *cx, const ir_program *program)
 {
-    const char *text = ir_program_text(cx, p), *end = strchr(text, '\n');
+    const char *text = ir_program_text(cx, program), *end = strchr(text, '\n');
 
     return end ? end : text;
 }
 
 /* Lowers the versions; program[r] becomes the number of the one that remainder r runs. Equal bodies over the
  * same parameters are one. */
-static bool lower_versions(job *j, const lower_options *o, const comp_dispatch *d, int *program)
+static bool lower_versions(job *self, const lower_options *options, const comp_dispatch *dispatch,
+                           int *program)
 {
     base_dict known = {0};
 
-    for (int i = 0; i < d->n; i++) {
-        const ir_program *p = lower_run(o, d->version[i].tree);
+    for (int i = 0; i < dispatch->n; i++) {
+        const ir_program *p = lower_run(options, dispatch->version[i].tree);
         if (!p)
             return false;
-        const char *text = body_text(j->scratch, p);
+        const char *text = body_text(self->scratch, p);
         const int *same = base_dict_get(&known, text);
 
-        j->version[i] = p;
+        self->version[i] = p;
         if (!same) {
-            int *number = base_new(j->scratch, int);
+            int *number = base_new(self->scratch, int);
 
-            *number = j->n_lowered;
-            j->lowered[j->n_lowered++] = p;
-            base_dict_put(j->scratch, &known, text, number);
+            *number = self->n_lowered;
+            self->lowered[self->n_lowered++] = p;
+            base_dict_put(self->scratch, &known, text, number);
             same = number;
         }
-        program[d->version[i].residue] = *same;
+        program[dispatch->version[i].residue] = *same;
     }
     return true;
 }
 
 /* Symbols of the programs of a unit with versions: SYMBOL_any, SYMBOL_1, ... */
-static const char **version_symbols(const job *j)
+static const char **version_symbols(const job *self)
 {
-    const char **symbol = base_array(j->scratch, const char *, j->n_lowered);
+    const char **symbol = base_array(self->scratch, const char *, self->n_lowered);
 
-    for (int i = 0; i < j->n_lowered; i++)
-        symbol[i] =
-            i ? base_format(j->scratch, "%s_%d", j->symbol, i) : base_format(j->scratch, "%s_any", j->symbol);
+    for (int i = 0; i < self->n_lowered; i++)
+        symbol[i] = i ? base_format(self->scratch, "%s_%d", self->symbol, i)
+                      : base_format(self->scratch, "%s_any", self->symbol);
     return symbol;
 }
 
-static void keep_lowered_text(job *j)
+static void keep_lowered_text(job *self)
 {
     base_text all = {0};
 
-    for (int i = 0; i < j->n_lowered; i++)
-        base_add(j->scratch, &all, ir_program_text(j->scratch, j->lowered[i]));
-    j->lowered_text = base_text_str(j->scratch, &all);
+    for (int i = 0; i < self->n_lowered; i++)
+        base_add(self->scratch, &all, ir_program_text(self->scratch, self->lowered[i]));
+    self->lowered_text = base_text_str(self->scratch, &all);
 }
 
 /* In whichever thread: giving up ends this unit alone, with the error in its scratch context. */
-static void compile_unit(work *w, int k)
+static void compile_unit(work *self, int unit)
 {
-    job *j = &w->jobs[k];
+    job *j = &self->jobs[unit];
     BASE_GUARD(j->scratch, );
-    const comp_options *o = w->options;
-    const comp_dispatch *d = w->units[k].dispatch;
-    const target *t = target_of(&w->units[k], o);
+    const comp_options *options = self->options;
+    const comp_dispatch *dispatch = self->units[unit].dispatch;
+    const target *t = target_of(&self->units[unit], options);
     lower_options lower = {.cx = j->scratch,
                            .target = t,
-                           .strict = o->strict,
-                           .no_verify = o->no_verify,
-                           .dump_dir = o->dump_dir};
-    target_codegen_options generate = {
-        .symbols = &j->symbol, .texts = (const char *const[]){o->text, NULL}, .keep_denormals = o->strict};
+                           .strict = options->strict,
+                           .no_verify = options->no_verify,
+                           .dump_dir = options->dump_dir};
+    target_codegen_options generate = {.symbols = &j->symbol,
+                                       .texts = (const char *const[]){options->text, NULL},
+                                       .keep_denormals = options->strict};
     target_dispatch choose = {.symbol = j->symbol};
 
-    j->lowered = base_array(j->scratch, const ir_program *, d ? d->n + 1 : 1);
-    j->lowered[j->n_lowered++] = lower_run(&lower, w->units[k].tree);
+    j->lowered = base_array(j->scratch, const ir_program *, dispatch ? dispatch->n + 1 : 1);
+    j->lowered[j->n_lowered++] = lower_run(&lower, self->units[unit].tree);
     if (!j->lowered[0])
         return;
-    if (d) {
-        int *program = base_array(j->scratch, int, (int)d->modulus);
+    if (dispatch) {
+        int *program = base_array(j->scratch, int, (int)dispatch->modulus);
 
-        if (!lower_versions(j, &lower, d, program))
+        if (!lower_versions(j, &lower, dispatch, program))
             return;
-        choose.dim = d->symbol;
-        choose.modulus = d->modulus;
+        choose.dim = dispatch->symbol;
+        choose.modulus = dispatch->modulus;
         choose.program = program;
         generate.symbols = version_symbols(j);
         generate.dispatch = &choose;
     }
-    if (o->want_lowered)
+    if (options->want_lowered)
         keep_lowered_text(j);
-    if (!o->lower_only)
+    if (!options->lower_only)
         j->code = comp_codegen(t)->generate(j->scratch, j->lowered, j->n_lowered, t, &generate);
-    j->done = o->lower_only || j->code;
+    j->done = options->lower_only || j->code;
 }
 
 /* Later units are not begun once one has failed; earlier ones were, so the first failure in order is always
@@ -173,18 +175,18 @@ static int available_cores(void)
 }
 
 /* This thread works too, so a failure to start others only makes it slower. */
-static void run_jobs(work *w)
+static void run_jobs(work *self)
 {
     enum { MAX_THREADS = 64 };
     pthread_t thread[MAX_THREADS];
-    int wanted = w->options->jobs > 0 ? w->options->jobs : available_cores(), started = 0;
+    int wanted = self->options->jobs > 0 ? self->options->jobs : available_cores(), started = 0;
 
-    if (wanted > w->n)
-        wanted = w->n;
+    if (wanted > self->n)
+        wanted = self->n;
     while (started < wanted - 1 && started < MAX_THREADS &&
-           pthread_create(&thread[started], NULL, work_through, w) == 0)
+           pthread_create(&thread[started], NULL, work_through, self) == 0)
         started++;
-    work_through(w);
+    work_through(self);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
 }
@@ -200,12 +202,12 @@ static const char *symbol_of(tec_context *cx, int k, const char *name)
     return s;
 }
 
-static void open_jobs(work *w)
+static void open_jobs(work *self)
 {
-    for (int k = 0; k < w->n; k++) {
-        w->jobs[k].scratch = base_child(w->cx);
-        tec_context_set_log(w->jobs[k].scratch, forward_log, w, base_log_level(w->cx));
-        w->jobs[k].symbol = symbol_of(w->cx, k, w->units[k].name);
+    for (int k = 0; k < self->n; k++) {
+        self->jobs[k].scratch = base_child(self->cx);
+        tec_context_set_log(self->jobs[k].scratch, forward_log, self, base_log_level(self->cx));
+        self->jobs[k].symbol = symbol_of(self->cx, k, self->units[k].name);
     }
 }
 
@@ -219,7 +221,7 @@ static const char *copied(tec_context *cx, const char *text)
     return text ? base_strdup(cx, text) : NULL;
 }
 
-/* Only the function that is called: the versions that it chooses among are its own affair. */
+/* Only the function that is called: it calls the other versions itself. */
 static const target_code *keep_code(tec_context *cx, const target_code *code, const char *const *symbol)
 {
     target_code *c = base_copy(cx, code, sizeof *code);
@@ -235,59 +237,60 @@ static const target_code *keep_code(tec_context *cx, const target_code *code, co
     return c;
 }
 
-/* Copies what job k made into the caller's context, or the first error with a note of the unit that it is
+/* Copies what job unit made into the caller's context, or the first error with a note of the unit that it is
  * about. */
-static bool collect(work *w, int k, comp_code *out)
+static bool collect(work *self, int unit, comp_code *out)
 {
-    tec_context *cx = w->cx;
-    const job *j = &w->jobs[k];
+    tec_context *cx = self->cx;
+    const job *j = &self->jobs[unit];
 
     if (!j->done) {
         /* A unit that is not done and without an error of its own was not begun. */
         if (tec_context_status(j->scratch) != TEC_OK) {
             base_adopt(cx, j->scratch);
-            base_note(cx, w->units[k].tree->loc, "while compiling '%s'", w->units[k].name);
+            base_note(cx, self->units[unit].tree->loc, "while compiling '%s'", self->units[unit].name);
         }
         return false;
     }
-    const target_codegen *codegen = comp_codegen(out->targets[k]);
-    out->codes[k] = j->code ? keep_code(cx, j->code, &j->symbol) : NULL;
-    out->lowered[k] = copied(cx, j->lowered_text);
-    return comp_describe(cx, &w->units[k], j->lowered[0], j->version, j->symbol, &out->functions[k]) &&
+    const target_codegen *codegen = comp_codegen(out->targets[unit]);
+    out->codes[unit] = j->code ? keep_code(cx, j->code, &j->symbol) : NULL;
+    out->lowered[unit] = copied(cx, j->lowered_text);
+    return comp_describe(cx, &self->units[unit], j->lowered[0], j->version, j->symbol,
+                         &out->functions[unit]) &&
            (!codegen->device || !j->code ||
-            comp_describe_launches(cx, w->units[k].tree, j->lowered[0], j->symbol, codegen->device,
-                                   &out->functions[k]));
+            comp_describe_launches(cx, self->units[unit].tree, j->lowered[0], j->symbol, codegen->device,
+                                   &out->functions[unit]));
 }
 
 /* Room for what each unit becomes, and which target each is for. */
-static comp_code *new_code(work *w)
+static comp_code *new_code(work *self)
 {
-    comp_code *code = base_new(w->cx, comp_code);
+    comp_code *code = base_new(self->cx, comp_code);
 
-    code->options = *w->options;
-    code->codegen = comp_codegen(w->options->target);
-    code->n = w->n;
-    code->targets = base_array(w->cx, const target *, w->n);
-    for (int k = 0; k < w->n; k++)
-        code->targets[k] = target_of(&w->units[k], w->options);
-    code->codes = base_array(w->cx, const target_code *, w->n);
-    code->lowered = base_array(w->cx, const char *, w->n);
-    code->functions = base_array(w->cx, rt_function_desc, w->n);
+    code->options = *self->options;
+    code->codegen = comp_codegen(self->options->target);
+    code->n = self->n;
+    code->targets = base_array(self->cx, const target *, self->n);
+    for (int k = 0; k < self->n; k++)
+        code->targets[k] = target_of(&self->units[k], self->options);
+    code->codes = base_array(self->cx, const target_code *, self->n);
+    code->lowered = base_array(self->cx, const char *, self->n);
+    code->functions = base_array(self->cx, rt_function_desc, self->n);
     return code;
 }
 
-static const char **feature_names(tec_context *cx, const target *t, int *n)
+static const char **feature_names(tec_context *cx, const target *machine, int *count)
 {
     base_vec names = {0};
 
-    for (const char *p = t->features; *p;) {
+    for (const char *p = machine->features; *p;) {
         size_t length = strcspn(p, ",");
 
         if (*p == '+')
             base_push(cx, &names, base_strndup(cx, p + 1, length - 1));
         p += length + (p[length] == ',');
     }
-    *n = names.n;
+    *count = names.n;
     return (const char **)names.at;
 }
 
@@ -333,45 +336,45 @@ static bool describe_module(tec_context *cx, comp_code *code)
 }
 
 /* Of the options' own target; that of the host beside it always has a generator. */
-bool comp_can_generate(tec_context *cx, const comp_options *o)
+bool comp_can_generate(tec_context *cx, const comp_options *options)
 {
-    const target_codegen *g = comp_codegen(o->target);
+    const target_codegen *g = comp_codegen(options->target);
     base_text names = {0};
 
     if (!g->generate) {
         base_fail(
             cx, TEC_UNSUPPORTED, (base_loc){0},
             "there is no code generator for target '%s': programs for it can be scheduled and lowered only",
-            target_text(cx, o->target));
+            target_text(cx, options->target));
         return false;
     }
-    for (int i = 0; o->text && g->texts[i]; i++) {
-        if (base_same(g->texts[i], o->text))
+    for (int i = 0; options->text && g->texts[i]; i++) {
+        if (base_same(g->texts[i], options->text))
             return true;
         base_addf(cx, &names, "%s%s", i ? ", " : "", g->texts[i]);
     }
-    if (o->text)
+    if (options->text)
         base_fail(cx, TEC_INVALID, (base_loc){0}, "code for target '%s' has no text '%s'; there are %s",
-                  target_text(cx, o->target), o->text, base_text_str(cx, &names));
-    return !o->text;
+                  target_text(cx, options->target), options->text, base_text_str(cx, &names));
+    return !options->text;
 }
 
-/* Compiles n units, in any number of threads, with equal results. NULL with the first error in the order of
- * the units. */
-comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const comp_options *o)
+/* Compiles count units, in any number of threads, with equal results. NULL with the first error in the order
+ * of the units. */
+comp_code *comp_compile(tec_context *cx, const comp_unit *units, int count, const comp_options *options)
 {
-    work w = {.cx = cx, .units = units, .options = o, .n = n, .jobs = base_array(cx, job, n)};
+    work w = {.cx = cx, .units = units, .options = options, .n = count, .jobs = base_array(cx, job, count)};
     comp_code *code = new_code(&w);
     bool good = true;
     base_held log;
 
-    if (base_failed(cx) || (n && !o->lower_only && !comp_can_generate(cx, o)))
+    if (base_failed(cx) || (count && !options->lower_only && !comp_can_generate(cx, options)))
         return NULL;
     pthread_mutex_init(&w.log, NULL);
     base_hold(cx, &log, close_log, &w.log);
     open_jobs(&w);
     run_jobs(&w);
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < count; k++) {
         good = good && collect(&w, k, code);
         tec_context_free(w.jobs[k].scratch);
     }
@@ -381,10 +384,10 @@ comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const co
     return describe_module(cx, code) ? code : NULL;
 }
 
-bool comp_can_compile(tec_context *cx, const comp_unit *unit, const comp_options *o)
+bool comp_can_compile(tec_context *cx, const comp_unit *unit, const comp_options *options)
 {
     job j = {.scratch = base_child(cx), .symbol = "probe"};
-    work w = {.cx = cx, .units = unit, .options = o, .jobs = &j, .n = 1};
+    work w = {.cx = cx, .units = unit, .options = options, .jobs = &j, .n = 1};
 
     compile_unit(&w, 0);
     if (!j.done)

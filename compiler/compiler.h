@@ -44,14 +44,14 @@ typedef struct {
 
 typedef struct comp_code comp_code;
 
-comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const comp_options *o);
+comp_code *comp_compile(tec_context *cx, const comp_unit *units, int count, const comp_options *options);
 
 /* Whether there is a code generator for the target, with the text that is asked for; false with an error. */
-bool comp_can_generate(tec_context *cx, const comp_options *o);
+bool comp_can_generate(tec_context *cx, const comp_options *options);
 /* Whether code can be made of the unit; false with an error in cx, which is left as it was where there is
  * none.
  * Nothing of the code is kept. */
-bool comp_can_compile(tec_context *cx, const comp_unit *unit, const comp_options *o);
+bool comp_can_compile(tec_context *cx, const comp_unit *unit, const comp_options *options);
 
 /* What was made, for `--emit`: of unit k. NULL where it was not asked for. */
 const char *comp_lowered_text(const comp_code *code, int k);
@@ -68,7 +68,7 @@ bool comp_write_object(tec_context *cx, const comp_code *code, const char *path)
 TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_module_desc *desc);
 
 /* An index expression as the runtime's dimension code, over the given symbols (by position). */
-bool comp_dim(tec_context *cx, const ir_expr *e, const ir_expr *const *symbols, int n, rt_dim *out);
+bool comp_dim(tec_context *cx, const ir_expr *expr, const ir_expr *const *symbols, int count, rt_dim *out);
 
 /* Multiply-adds count two; of the definition (trees before lowering), as an expression over symbols. */
 const ir_expr *comp_flops(tec_context *cx, const ir_program *tree);

@@ -20,171 +20,173 @@ typedef struct {
     const ir_facts *facts;
 } describer;
 
-static bool dim(describer *d, const ir_expr *e, rt_dim *out)
+static bool dim(describer *self, const ir_expr *expr, rt_dim *out)
 {
-    return comp_dim(d->cx, ir_simplify(d->facts, e), d->p->symbols, d->p->n_symbols, out);
+    return comp_dim(self->cx, ir_simplify(self->facts, expr), self->p->symbols, self->p->n_symbols, out);
 }
 
-static bool dims(describer *d, const ir_expr *const *e, int n, const rt_dim **out)
+static bool dims(describer *self, const ir_expr *const *expr, int n, const rt_dim **out)
 {
-    rt_dim *all = base_array(d->cx, rt_dim, n);
+    rt_dim *all = base_array(self->cx, rt_dim, n);
 
     *out = all;
     for (int i = 0; i < n; i++)
-        if (!dim(d, e[i], &all[i]))
+        if (!dim(self, expr[i], &all[i]))
             return false;
     return true;
 }
 
 /* Shapes as dimension code over the function's symbols, which the runtime evaluates and checks for each call.
  */
-static bool describe_buffer(describer *d, const ir_param *p, rt_param_desc *out)
+static bool describe_buffer(describer *self, const ir_param *param, rt_param_desc *out)
 {
-    const ir_buffer *b = p->buffer;
+    const ir_buffer *buffer = param->buffer;
 
-    *out = (rt_param_desc){.name = base_strdup(d->cx, b->name),
+    *out = (rt_param_desc){.name = base_strdup(self->cx, buffer->name),
                            .kind = RT_PARAM_BUFFER,
-                           .dtype = b->dtype,
-                           .is_output = p->output,
-                           .rank = b->n,
-                           .alignment = b->align};
-    if (b->n > RT_MAX_RANK) {
-        base_fail(d->cx, TEC_UNSUPPORTED, b->loc, "'%s' has %d dimensions; a parameter has at most %d",
-                  b->name, b->n, RT_MAX_RANK);
+                           .dtype = buffer->dtype,
+                           .is_output = param->output,
+                           .rank = buffer->n,
+                           .alignment = buffer->align};
+    if (buffer->n > RT_MAX_RANK) {
+        base_fail(self->cx, TEC_UNSUPPORTED, buffer->loc,
+                  "'%s' has %d dimensions; a parameter has at most %d", buffer->name, buffer->n, RT_MAX_RANK);
         return false;
     }
-    return dims(d, b->shape, b->n, &out->shape) && (!b->strides || dims(d, b->strides, b->n, &out->strides));
+    return dims(self, buffer->shape, buffer->n, &out->shape) &&
+           (!buffer->strides || dims(self, buffer->strides, buffer->n, &out->strides));
 }
 
 /* Parameters in the order in which callers pass them. */
-static bool describe_params(describer *d, rt_function_desc *f)
+static bool describe_params(describer *self, rt_function_desc *function)
 {
-    rt_param_desc *params = base_array(d->cx, rt_param_desc, d->p->n_params);
+    rt_param_desc *params = base_array(self->cx, rt_param_desc, self->p->n_params);
 
-    f->n_params = d->p->n_params;
-    f->params = params;
-    for (int i = 0; i < d->p->n_params; i++) {
-        const ir_param *p = &d->p->params[i];
+    function->n_params = self->p->n_params;
+    function->params = params;
+    for (int i = 0; i < self->p->n_params; i++) {
+        const ir_param *param = &self->p->params[i];
 
-        if (!p->buffer)
-            params[i] = (rt_param_desc){.name = base_strdup(d->cx, p->scalar->var.name),
+        if (!param->buffer)
+            params[i] = (rt_param_desc){.name = base_strdup(self->cx, param->scalar->var.name),
                                         .kind = RT_PARAM_SCALAR,
-                                        .dtype = p->scalar->dtype};
-        else if (!describe_buffer(d, p, &params[i]))
+                                        .dtype = param->scalar->dtype};
+        else if (!describe_buffer(self, param, &params[i]))
             return false;
     }
     return true;
 }
 
-static void describe_aliases(describer *d, rt_function_desc *f)
+static void describe_aliases(describer *self, rt_function_desc *function)
 {
-    int n = d->p->n_params;
-    rt_alias_desc *pairs = base_array(d->cx, rt_alias_desc, n * n / 2 + 1);
+    int n = self->p->n_params;
+    rt_alias_desc *pairs = base_array(self->cx, rt_alias_desc, n * n / 2 + 1);
 
-    f->aliases = pairs;
+    function->aliases = pairs;
     for (int a = 0; a < n; a++)
         for (int b = a + 1; b < n; b++) {
-            const ir_buffer *x = d->p->params[a].buffer, *y = d->p->params[b].buffer;
+            const ir_buffer *x = self->p->params[a].buffer, *y = self->p->params[b].buffer;
 
             if (x && y && x->alias && x->alias == y->alias)
-                pairs[f->n_aliases++] = (rt_alias_desc){a, b};
+                pairs[function->n_aliases++] = (rt_alias_desc){a, b};
         }
 }
 
-static const char *fact_text(const describer *d, int i)
+static const char *fact_text(const describer *self, int i)
 {
-    const char *text = ir_expr_text(d->cx, d->p->facts[i]), *reason = d->p->reasons ? d->p->reasons[i] : NULL;
+    const char *text = ir_expr_text(self->cx, self->p->facts[i]),
+               *reason = self->p->reasons ? self->p->reasons[i] : NULL;
 
-    return reason ? base_format(d->cx, "%s (%s)", text, reason) : text;
+    return reason ? base_format(self->cx, "%s (%s)", text, reason) : text;
 }
 
 /* Facts become conditions that the runtime checks before a call; each has a text for the message. */
-static bool describe_facts(describer *d, rt_function_desc *f)
+static bool describe_facts(describer *self, rt_function_desc *function)
 {
-    const char **names = base_array(d->cx, const char *, d->p->n_symbols);
-    rt_fact_desc *facts = base_array(d->cx, rt_fact_desc, d->p->n_facts);
+    const char **names = base_array(self->cx, const char *, self->p->n_symbols);
+    rt_fact_desc *facts = base_array(self->cx, rt_fact_desc, self->p->n_facts);
 
-    for (int i = 0; i < d->p->n_symbols; i++)
-        names[i] = base_strdup(d->cx, d->p->symbols[i]->var.name);
-    f->symbols = names;
-    f->n_symbols = d->p->n_symbols;
-    f->facts = facts;
-    f->n_facts = d->p->n_facts;
-    for (int i = 0; i < d->p->n_facts; i++) {
-        facts[i].text = fact_text(d, i);
-        if (!comp_dim(d->cx, d->p->facts[i], d->p->symbols, d->p->n_symbols, &facts[i].condition))
+    for (int i = 0; i < self->p->n_symbols; i++)
+        names[i] = base_strdup(self->cx, self->p->symbols[i]->var.name);
+    function->symbols = names;
+    function->n_symbols = self->p->n_symbols;
+    function->facts = facts;
+    function->n_facts = self->p->n_facts;
+    for (int i = 0; i < self->p->n_facts; i++) {
+        facts[i].text = fact_text(self, i);
+        if (!comp_dim(self->cx, self->p->facts[i], self->p->symbols, self->p->n_symbols, &facts[i].condition))
             return false;
     }
     return true;
 }
 
 /* What moves at least: every buffer once. */
-static const ir_expr *moved_bytes(describer *d)
+static const ir_expr *moved_bytes(describer *self)
 {
-    const ir_expr *sum = ir_int(d->cx, 0);
+    const ir_expr *sum = ir_int(self->cx, 0);
 
-    for (int i = 0; i < d->p->n_params; i++) {
-        const ir_buffer *b = d->p->params[i].buffer;
-        const ir_expr *size = b ? ir_int(d->cx, base_dtype_bytes(b->dtype)) : NULL;
+    for (int i = 0; i < self->p->n_params; i++) {
+        const ir_buffer *buffer = self->p->params[i].buffer;
+        const ir_expr *size = buffer ? ir_int(self->cx, base_dtype_bytes(buffer->dtype)) : NULL;
 
-        for (int j = 0; b && j < b->n; j++)
-            size = ir_mul(d->cx, size, b->shape[j]);
+        for (int j = 0; buffer && j < buffer->n; j++)
+            size = ir_mul(self->cx, size, buffer->shape[j]);
         if (size)
-            sum = ir_add(d->cx, sum, size);
+            sum = ir_add(self->cx, sum, size);
     }
     return sum;
 }
 
 /* The most that the unit's program or one of its versions asks for, over the unit's symbols. */
-static bool describe_note(describer *d, const comp_dispatch *versions, const ir_program *lowered,
+static bool describe_note(describer *self, const comp_dispatch *versions, const ir_program *lowered,
                           const ir_program *const *version, const char *key, rt_dim *out)
 {
     const ir_expr *most = ir_note_get(lowered->notes, key);
 
     for (int i = 0; versions && i < versions->n; i++) {
-        const ir_expr *e = ir_note_get(version[i]->notes, key),
+        const ir_expr *expr = ir_note_get(version[i]->notes, key),
                       *quotient = versions->version[i].tree->symbols[versions->symbol];
 
-        e = e ? ir_substitute(
-                    d->cx, e, quotient,
-                    ir_floordiv(d->cx, d->p->symbols[versions->symbol], ir_int(d->cx, versions->modulus)))
-              : NULL;
-        most = e && most ? ir_max(d->cx, most, e) : e ? e : most;
+        expr = expr ? ir_substitute(self->cx, expr, quotient,
+                                    ir_floordiv(self->cx, self->p->symbols[versions->symbol],
+                                                ir_int(self->cx, versions->modulus)))
+                    : NULL;
+        most = expr && most ? ir_max(self->cx, most, expr) : expr ? expr : most;
     }
     *out = (rt_dim){0};
-    return !most || dim(d, most, out);
+    return !most || dim(self, most, out);
 }
 
 /* A call finds the values of symbols in the extents of its arguments; a graph knows them otherwise. */
-static bool can_be_called(describer *d, const comp_unit *u, const rt_function_desc *f)
+static bool can_be_called(describer *self, const comp_unit *unit, const rt_function_desc *function)
 {
     rt_solution s[RT_MAX_SYMBOLS];
     bool told[RT_MAX_SYMBOLS] = {false};
-    int n = u->of_graph || f->n_symbols > RT_MAX_SYMBOLS ? 0 : rt_solve(f, s);
+    int n = unit->of_graph || function->n_symbols > RT_MAX_SYMBOLS ? 0 : rt_solve(function, s);
 
     for (int i = 0; i < n; i++)
         told[s[i].symbol] = true;
-    for (int i = 0; i < f->n_symbols && !u->of_graph; i++)
+    for (int i = 0; i < function->n_symbols && !unit->of_graph; i++)
         if (i < RT_MAX_SYMBOLS && !told[i])
             return base_fail(
-                d->cx, TEC_INVALID, d->p->loc,
+                self->cx, TEC_INVALID, self->p->loc,
                 "'%s' could never be called: no dimension of a parameter tells the value of '%s'; "
                 "one that is '%s', or a constant multiple of it plus what others tell, would",
-                f->name, f->symbols[i], f->symbols[i]);
+                function->name, function->symbols[i], function->symbols[i]);
     return true;
 }
 
-bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered,
+bool comp_describe(tec_context *cx, const comp_unit *unit, const ir_program *lowered,
                    const ir_program *const *version, const char *symbol, rt_function_desc *out)
 {
-    describer d = {.cx = cx, .p = u->tree, .facts = ir_facts_of_program(cx, u->tree)};
+    describer d = {.cx = cx, .p = unit->tree, .facts = ir_facts_of_program(cx, unit->tree)};
 
-    *out = (rt_function_desc){.name = base_strdup(cx, u->name),
+    *out = (rt_function_desc){.name = base_strdup(cx, unit->name),
                               .symbol = symbol,
-                              .origin = u->origin ? base_strdup(cx, u->origin) : NULL};
+                              .origin = unit->origin ? base_strdup(cx, unit->origin) : NULL};
     describe_aliases(&d, out);
-    return describe_params(&d, out) && describe_facts(&d, out) && can_be_called(&d, u, out) &&
-           describe_note(&d, u->dispatch, lowered, version, "workspace", &out->workspace) &&
-           describe_note(&d, u->dispatch, lowered, version, "thread_workspace", &out->thread_workspace) &&
-           dim(&d, comp_flops(cx, u->tree), &out->flops) && dim(&d, moved_bytes(&d), &out->bytes);
+    return describe_params(&d, out) && describe_facts(&d, out) && can_be_called(&d, unit, out) &&
+           describe_note(&d, unit->dispatch, lowered, version, "workspace", &out->workspace) &&
+           describe_note(&d, unit->dispatch, lowered, version, "thread_workspace", &out->thread_workspace) &&
+           dim(&d, comp_flops(cx, unit->tree), &out->flops) && dim(&d, moved_bytes(&d), &out->bytes);
 }

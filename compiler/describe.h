@@ -8,8 +8,8 @@
 
 #include "compiler/compiler.h"
 
-/* version: the lowered versions of u->dispatch, in its order. */
-bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered,
+/* version: the lowered versions of unit->dispatch, in its order. */
+bool comp_describe(tec_context *cx, const comp_unit *unit, const ir_program *lowered,
                    const ir_program *const *version, const char *symbol, rt_function_desc *out);
 
 #endif

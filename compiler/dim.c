@@ -16,83 +16,83 @@ typedef struct {
     int n;
 } writer;
 
-static bool write(writer *w, const ir_expr *e);
+static bool write(writer *out, const ir_expr *expr);
 
-static bool refuse(writer *w, const ir_expr *e)
+static bool refuse(writer *out, const ir_expr *expr)
 {
-    base_fail(w->cx, TEC_UNSUPPORTED, e->loc,
+    base_fail(out->cx, TEC_UNSUPPORTED, expr->loc,
               "'%s' cannot be worked out when the function is called: sizes may use symbols, integers, + - * "
               "// %% min max, "
               "comparisons and select",
-              ir_expr_text(w->cx, e));
+              ir_expr_text(out->cx, expr));
     return false;
 }
 
-static bool write_symbol(writer *w, const ir_expr *e)
+static bool write_symbol(writer *out, const ir_expr *expr)
 {
-    for (int i = 0; i < w->n; i++)
-        if (w->symbols[i] == e) {
-            rt_dim_symbol(&w->w, i);
+    for (int i = 0; i < out->n; i++)
+        if (out->symbols[i] == expr) {
+            rt_dim_symbol(&out->w, i);
             return true;
         }
-    return refuse(w, e);
+    return refuse(out, expr);
 }
 
-static bool write_binary(writer *w, const ir_expr *e, rt_dim_opcode op, bool swapped)
+static bool write_binary(writer *out, const ir_expr *expr, rt_dim_opcode op, bool swapped)
 {
-    if (!write(w, e->arg[swapped]) || !write(w, e->arg[!swapped]))
+    if (!write(out, expr->arg[swapped]) || !write(out, expr->arg[!swapped]))
         return false;
-    rt_dim_op(&w->w, op);
+    rt_dim_op(&out->w, op);
     return true;
 }
 
-static bool write_negated(writer *w, const ir_expr *e)
+static bool write_negated(writer *out, const ir_expr *expr)
 {
-    rt_dim_const(&w->w, 0);
-    if (!write(w, e->arg[0]))
+    rt_dim_const(&out->w, 0);
+    if (!write(out, expr->arg[0]))
         return false;
-    rt_dim_op(&w->w, RT_DIM_SUB);
+    rt_dim_op(&out->w, RT_DIM_SUB);
     return true;
 }
 
-static bool write_unary(writer *w, const ir_expr *e, rt_dim_opcode op)
+static bool write_unary(writer *out, const ir_expr *expr, rt_dim_opcode op)
 {
-    if (!write(w, e->arg[0]))
+    if (!write(out, expr->arg[0]))
         return false;
-    rt_dim_op(&w->w, op);
+    rt_dim_op(&out->w, op);
     return true;
 }
 
-static bool write_select(writer *w, const ir_expr *e)
+static bool write_select(writer *out, const ir_expr *expr)
 {
     for (int i = 0; i < 3; i++)
-        if (!write(w, e->arg[i]))
+        if (!write(out, expr->arg[i]))
             return false;
-    rt_dim_op(&w->w, RT_DIM_SELECT);
+    rt_dim_op(&out->w, RT_DIM_SELECT);
     return true;
 }
 
 /* Emits operands first, then the operation. Widening casts need nothing, since the stack holds int64. > and
  * >= are < and <= with swapped operands. */
-static bool write(writer *w, const ir_expr *e)
+static bool write(writer *out, const ir_expr *expr)
 {
-    if (e->op == IR_INT) {
-        rt_dim_const(&w->w, e->i);
+    if (expr->op == IR_INT) {
+        rt_dim_const(&out->w, expr->i);
         return true;
     }
-    if (e->op == IR_VAR)
-        return write_symbol(w, e);
-    if (e->op == IR_CAST && !base_is_float(e->dtype) && !base_is_float(e->arg[0]->dtype) &&
-        e->dtype.bits >= e->arg[0]->dtype.bits)
-        return write(w, e->arg[0]);
-    if (e->op == IR_LIKELY)
-        return write(w, e->arg[0]);
-    if (e->op == IR_NEG)
-        return write_negated(w, e);
-    if (e->op == IR_NOT)
-        return write_unary(w, e, RT_DIM_NOT);
-    if (e->op == IR_SELECT)
-        return write_select(w, e);
+    if (expr->op == IR_VAR)
+        return write_symbol(out, expr);
+    if (expr->op == IR_CAST && !base_is_float(expr->dtype) && !base_is_float(expr->arg[0]->dtype) &&
+        expr->dtype.bits >= expr->arg[0]->dtype.bits)
+        return write(out, expr->arg[0]);
+    if (expr->op == IR_LIKELY)
+        return write(out, expr->arg[0]);
+    if (expr->op == IR_NEG)
+        return write_negated(out, expr);
+    if (expr->op == IR_NOT)
+        return write_unary(out, expr, RT_DIM_NOT);
+    if (expr->op == IR_SELECT)
+        return write_select(out, expr);
 
     static const struct {
         ir_op op;
@@ -116,23 +116,23 @@ static bool write(writer *w, const ir_expr *e)
         {IR_OR, RT_DIM_OR, false},
     };
     for (int i = 0; i < BASE_COUNT(binary); i++)
-        if (binary[i].op == e->op)
-            return write_binary(w, e, binary[i].code, binary[i].swapped);
-    return refuse(w, e);
+        if (binary[i].op == expr->op)
+            return write_binary(out, expr, binary[i].code, binary[i].swapped);
+    return refuse(out, expr);
 }
 
 /* False with an error where an operation has no code or the expression is too long. */
-bool comp_dim(tec_context *cx, const ir_expr *e, const ir_expr *const *symbols, int n, rt_dim *out)
+bool comp_dim(tec_context *cx, const ir_expr *expr, const ir_expr *const *symbols, int count, rt_dim *out)
 {
-    writer w = {.cx = cx, .symbols = symbols, .n = n};
+    writer w = {.cx = cx, .symbols = symbols, .n = count};
 
     *out = (rt_dim){0};
-    if (!e || !write(&w, e))
+    if (!expr || !write(&w, expr))
         return false;
     rt_dim d = rt_dim_of(&w.w);
     if (d.n == 0) {
-        base_fail(cx, TEC_UNSUPPORTED, e->loc, "a size has over %d terms: %s", RT_DIM_MAX_WORDS / 2,
-                  ir_expr_text(cx, e));
+        base_fail(cx, TEC_UNSUPPORTED, expr->loc, "a size has over %d terms: %s", RT_DIM_MAX_WORDS / 2,
+                  ir_expr_text(cx, expr));
         return false;
     }
     *out = (rt_dim){base_copy(cx, d.word, (size_t)d.n * sizeof *d.word), d.n};

@@ -81,34 +81,35 @@ static bool read_text(tec_context *cx, const char *text, const char **symbol, co
     return true;
 }
 
-static int find_symbol(const ir_program *p, const char *name)
+static int find_symbol(const ir_program *program, const char *name)
 {
-    for (int i = 0; i < p->n_symbols; i++)
-        if (base_same(p->symbols[i]->var.name, name))
+    for (int i = 0; i < program->n_symbols; i++)
+        if (base_same(program->symbols[i]->var.name, name))
             return i;
     return -1;
 }
 
 /* The name of the quotient; no other symbol has it. */
-static const char *quotient_name(tec_context *cx, const ir_program *p, const char *symbol)
+static const char *quotient_name(tec_context *cx, const ir_program *program, const char *symbol)
 {
     const char *name = base_format(cx, "%s_q", symbol);
 
-    while (find_symbol(p, name) >= 0)
+    while (find_symbol(program, name) >= 0)
         name = base_format(cx, "%s_", name);
     return name;
 }
 
 /* Whether the facts of the definition say that this remainder never comes. */
-static bool excluded(tec_context *cx, const ir_program *p, const ir_expr *symbol, const ir_expr *quotient,
-                     const ir_expr *value)
+static bool excluded(tec_context *cx, const ir_program *program, const ir_expr *symbol,
+                     const ir_expr *quotient, const ir_expr *value)
 {
-    ir_facts *f = ir_facts_new(cx, NULL);
+    ir_facts *facts = ir_facts_new(cx, NULL);
     int64_t holds;
 
-    ir_facts_assume(f, ir_le(cx, ir_int(cx, 0), quotient));
-    for (int i = 0; i < p->n_facts; i++)
-        if (ir_is_int(ir_simplify(f, ir_substitute(cx, p->facts[i], symbol, value)), &holds) && !holds)
+    ir_facts_assume(facts, ir_le(cx, ir_int(cx, 0), quotient));
+    for (int i = 0; i < program->n_facts; i++)
+        if (ir_is_int(ir_simplify(facts, ir_substitute(cx, program->facts[i], symbol, value)), &holds) &&
+            !holds)
             return true;
     return false;
 }
@@ -131,52 +132,55 @@ static const ir_program *as_version(tec_context *cx, const ir_program *tree, con
 
 /* The definition with symbol = quotient * modulus + residue, scheduled by the same trace. Facts that exclude
  * the remainder make it an error to ask for. */
-static bool make_version(tec_context *cx, const te_def *d, const sched *s, comp_dispatch *out,
-                         const ir_expr *quotient, comp_version *v)
+static bool make_version(tec_context *cx, const te_def *def, const sched *schedule, comp_dispatch *out,
+                         const ir_expr *quotient, comp_version *version)
 {
-    const ir_program *general = sched_tree(s);
+    const ir_program *general = sched_tree(schedule);
     const ir_expr *symbol = general->symbols[out->symbol];
-    const ir_expr *value = ir_add(cx, ir_mul(cx, quotient, ir_int(cx, out->modulus)), ir_int(cx, v->residue));
+    const ir_expr *value =
+        ir_add(cx, ir_mul(cx, quotient, ir_int(cx, out->modulus)), ir_int(cx, version->residue));
 
     if (excluded(cx, general, symbol, quotient, value))
-        return base_fail(cx, TEC_INVALID, d->loc,
+        return base_fail(cx, TEC_INVALID, def->loc,
                          "the facts of '%s' exclude %s %% %lld == %lld, which dispatch asks for",
-                         general->name, symbol->var.name, (long long)out->modulus, (long long)v->residue);
-    te_def *special = te_specialise(cx, d, &symbol, &value, 1);
+                         general->name, symbol->var.name, (long long)out->modulus,
+                         (long long)version->residue);
+    te_def *special = te_specialise(cx, def, &symbol, &value, 1);
     const ir_program *tree = special ? te_tree(cx, special) : NULL;
-    sched *copy = tree ? sched_new(cx, as_version(cx, tree, general, out->symbol, quotient, v->residue),
-                                   sched_target(s))
+    sched *copy = tree ? sched_new(cx, as_version(cx, tree, general, out->symbol, quotient, version->residue),
+                                   sched_target(schedule))
                        : NULL;
     if (!copy)
         return false;
-    sched_use_intrinsics(copy, sched_intrinsics(s));
-    if (!sched_replay(copy, "the schedule", sched_trace_text(cx, s)))
-        return base_fail(cx, TEC_INVALID, d->loc,
+    sched_use_intrinsics(copy, sched_intrinsics(schedule));
+    if (!sched_replay(copy, "the schedule", sched_trace_text(cx, schedule)))
+        return base_fail(cx, TEC_INVALID, def->loc,
                          "the version of '%s' for %s %% %lld == %lld cannot be scheduled: %s", general->name,
-                         symbol->var.name, (long long)out->modulus, (long long)v->residue, sched_error(copy));
-    v->tree = sched_tree(copy);
+                         symbol->var.name, (long long)out->modulus, (long long)version->residue,
+                         sched_error(copy));
+    version->tree = sched_tree(copy);
     return true;
 }
 
 /* text: "n%64=0,32" asks for two versions of a function with the symbol n. NULL with an error. */
-comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *d, const sched *s, const char *text)
+comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *def, const sched *schedule, const char *text)
 {
     comp_dispatch *out = base_new(cx, comp_dispatch);
-    const ir_program *p = sched_tree(s);
+    const ir_program *program = sched_tree(schedule);
     const char *name = NULL;
 
-    if (!d)
+    if (!def)
         return base_fail(cx, TEC_INVALID, base_where(cx),
                          "dispatch '%s': the schedule was not made from a definition", text);
-    if (!p || !read_text(cx, text, &name, out))
+    if (!program || !read_text(cx, text, &name, out))
         return NULL;
-    out->symbol = find_symbol(p, name);
+    out->symbol = find_symbol(program, name);
     if (out->symbol < 0)
-        return base_fail(cx, TEC_INVALID, d->loc, "dispatch '%s': '%s' has no symbol '%s'", text, p->name,
-                         name);
-    const ir_expr *quotient = ir_var(cx, quotient_name(cx, p, name), BASE_I64);
+        return base_fail(cx, TEC_INVALID, def->loc, "dispatch '%s': '%s' has no symbol '%s'", text,
+                         program->name, name);
+    const ir_expr *quotient = ir_var(cx, quotient_name(cx, program, name), BASE_I64);
     for (int i = 0; i < out->n; i++)
-        if (!make_version(cx, d, s, out, quotient, &out->version[i]))
+        if (!make_version(cx, def, schedule, out, quotient, &out->version[i]))
             return NULL;
     return out;
 }

@@ -34,6 +34,6 @@ struct comp_dispatch {
     comp_version version[COMP_MAX_VERSIONS];
 };
 
-comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *d, const sched *s, const char *text);
+comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *def, const sched *schedule, const char *text);
 
 #endif

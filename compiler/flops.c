@@ -14,20 +14,20 @@ typedef struct {
     const ir_expr *total;
 } counter;
 
-static bool counts(const ir_expr *e)
+static bool counts(const ir_expr *expr)
 {
-    if (!ir_is_op(e->op) || !base_is_float(e->dtype))
+    if (!ir_is_op(expr->op) || !base_is_float(expr->dtype))
         return false;
-    return e->op != IR_SELECT && e->op != IR_NEG && e->op != IR_ABS;
+    return expr->op != IR_SELECT && expr->op != IR_NEG && expr->op != IR_ABS;
 }
 
-static bool count_expr(ir_walk *w, const ir_expr *e)
+static bool count_expr(ir_walk *walk, const ir_expr *expr)
 {
-    counter *c = (counter *)w;
+    counter *c = (counter *)walk;
 
-    if (e->op == IR_LOAD)
+    if (expr->op == IR_LOAD)
         return false;
-    c->n += counts(e) ? (e->op == IR_FMA ? 2 : 1) : 0;
+    c->n += counts(expr) ? (expr->op == IR_FMA ? 2 : 1) : 0;
     return true;
 }
 
@@ -40,53 +40,54 @@ static int64_t count_combiner(tec_context *cx, const ir_combiner *combiner)
     return c.n;
 }
 
-static const ir_expr *body_flops(tec_context *cx, const ir_stmt *s);
+static const ir_expr *body_flops(tec_context *cx, const ir_stmt *stmt);
 
 /* Inside a block: values only, not indices. A loop there (blockize) is a part of the domain. */
-static bool count_body(ir_walk *w, const ir_stmt *s)
+static bool count_body(ir_walk *walk, const ir_stmt *stmt)
 {
-    counter *c = (counter *)w;
+    counter *c = (counter *)walk;
 
-    if (s->kind == IR_STORE) {
-        ir_walk_expr(w, s->store.value);
+    if (stmt->kind == IR_STORE) {
+        ir_walk_expr(walk, stmt->store.value);
         return false;
     }
-    if (s->kind == IR_UPDATE) {
-        for (int i = 0; i < s->update.combiner->n; i++)
-            ir_walk_expr(w, s->update.source[i]);
-        c->n += count_combiner(w->cx, s->update.combiner);
+    if (stmt->kind == IR_UPDATE) {
+        for (int i = 0; i < stmt->update.combiner->n; i++)
+            ir_walk_expr(walk, stmt->update.source[i]);
+        c->n += count_combiner(walk->cx, stmt->update.combiner);
         return false;
     }
-    if (s->kind != IR_FOR)
+    if (stmt->kind != IR_FOR)
         return true;
-    c->total = ir_add(w->cx, c->total, ir_mul(w->cx, body_flops(w->cx, s->loop.body), s->loop.extent));
+    c->total = ir_add(walk->cx, c->total,
+                      ir_mul(walk->cx, body_flops(walk->cx, stmt->loop.body), stmt->loop.extent));
     return false;
 }
 
-static const ir_expr *body_flops(tec_context *cx, const ir_stmt *s)
+static const ir_expr *body_flops(tec_context *cx, const ir_stmt *stmt)
 {
     counter c = {.w = {.expr = count_expr, .stmt = count_body, .cx = cx, .every = true},
                  .total = ir_int(cx, 0)};
 
-    ir_walk_stmt(&c.w, s);
+    ir_walk_stmt(&c.w, stmt);
     return ir_add(cx, c.total, ir_int(cx, c.n));
 }
 
-static void count_block(counter *total, const ir_block *b)
+static void count_block(counter *total, const ir_block *block)
 {
     tec_context *cx = total->w.cx;
-    const ir_expr *n = body_flops(cx, b->body);
+    const ir_expr *n = body_flops(cx, block->body);
 
-    for (int i = 0; i < b->n_iters; i++)
-        n = ir_mul(cx, n, b->iters[i].extent);
+    for (int i = 0; i < block->n_iters; i++)
+        n = ir_mul(cx, n, block->iters[i].extent);
     total->total = ir_add(cx, total->total, n);
 }
 
-static bool count_tree(ir_walk *w, const ir_stmt *s)
+static bool count_tree(ir_walk *walk, const ir_stmt *stmt)
 {
-    if (s->kind != IR_BLOCK)
+    if (stmt->kind != IR_BLOCK)
         return true;
-    count_block((counter *)w, s->block.block);
+    count_block((counter *)walk, stmt->block.block);
     return false;
 }
 

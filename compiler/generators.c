@@ -10,9 +10,9 @@ static const target_codegen *const generators[] = {
 #include "targets/kinds.def"
 };
 
-const target_codegen *comp_codegen(const target *t)
+const target_codegen *comp_codegen(const target *machine)
 {
-    return generators[target_kind_number(t)];
+    return generators[target_kind_number(machine)];
 }
 
 /* The words that --emit accepts, from all generators, each once, NULL at the end. */

@@ -8,7 +8,7 @@
 
 #include "targets/codegen.h"
 
-const target_codegen *comp_codegen(const target *t);
+const target_codegen *comp_codegen(const target *machine);
 
 /* The forms of text that the generators have beside code, each once: "llvm", "asm", ...; ends with NULL. */
 const char *const *comp_code_forms(tec_context *cx);

@@ -16,51 +16,51 @@ typedef struct {
     int n_symbols;
 } describer;
 
-static bool dim(describer *d, const ir_expr *e, rt_dim *out)
+static bool dim(describer *self, const ir_expr *expr, rt_dim *out)
 {
-    return comp_dim(d->cx, ir_simplify(d->facts, e), d->symbols, d->n_symbols, out);
+    return comp_dim(self->cx, ir_simplify(self->facts, expr), self->symbols, self->n_symbols, out);
 }
 
-static bool describe_arg(describer *d, const lower_arg *a, rt_arg_desc *out)
+static bool describe_arg(describer *self, const lower_arg *arg, rt_arg_desc *out)
 {
-    *out = (rt_arg_desc){.kind = a->param >= 0 ? RT_ARG_PARAM
-                                 : a->buffer   ? RT_ARG_WORKSPACE
-                                               : RT_ARG_SIZE,
-                         .index = a->param >= 0 ? a->param : 0};
-    return a->param >= 0 || dim(d, a->buffer ? a->offset : a->scalar, &out->value);
+    *out = (rt_arg_desc){.kind = arg->param >= 0 ? RT_ARG_PARAM
+                                 : arg->buffer   ? RT_ARG_WORKSPACE
+                                                 : RT_ARG_SIZE,
+                         .index = arg->param >= 0 ? arg->param : 0};
+    return arg->param >= 0 || dim(self, arg->buffer ? arg->offset : arg->scalar, &out->value);
 }
 
 /* The kernel's name, its grid as dimension code, its block of threads as constants, and its arguments in
  * order. */
-static bool describe_launch(describer *d, const lower_launch *l, const char *symbol, rt_launch_desc *out)
+static bool describe_launch(describer *self, const lower_launch *launch, const char *symbol,
+                            rt_launch_desc *out)
 {
-    rt_dim *grid = base_array(d->cx, rt_dim, LOWER_AXES);
-    rt_arg_desc *args = base_array(d->cx, rt_arg_desc, l->n_args);
+    rt_dim *grid = base_array(self->cx, rt_dim, LOWER_AXES);
+    rt_arg_desc *args = base_array(self->cx, rt_arg_desc, launch->n_args);
 
-    *out = (rt_launch_desc){.kernel = base_format(d->cx, "%s_%d", symbol, l->number),
+    *out = (rt_launch_desc){.kernel = base_format(self->cx, "%s_%d", symbol, launch->number),
                             .grid = grid,
-                            .shared_bytes = l->shared_bytes,
+                            .shared_bytes = launch->shared_bytes,
                             .args = args,
-                            .n_args = l->n_args};
-    if (l->guard && !dim(d, l->guard, &out->guard))
+                            .n_args = launch->n_args};
+    if (launch->guard && !dim(self, launch->guard, &out->guard))
         return false;
     for (int a = 0; a < LOWER_AXES; a++) {
-        out->block[a] = l->block[a];
-        if (!dim(d, l->grid[a], &grid[a]))
+        out->block[a] = launch->block[a];
+        if (!dim(self, launch->grid[a], &grid[a]))
             return false;
     }
-    for (int i = 0; i < l->n_args; i++)
-        if (!describe_arg(d, &l->args[i], &args[i]))
+    for (int i = 0; i < launch->n_args; i++)
+        if (!describe_arg(self, &launch->args[i], &args[i]))
             return false;
     return true;
 }
 
 /* Launch `number` may use the variables of the loops around it, among the first n. Loops that lie apart may
- * have
- * one variable, so the others have none meanwhile. */
-static void enter(describer *d, const base_vec *loops, int n, int number)
+ * have one variable, so the others have none meanwhile. */
+static void enter(describer *self, const base_vec *loops, int n, int number)
 {
-    const ir_expr **own = d->symbols + d->n_symbols - loops->n;
+    const ir_expr **own = self->symbols + self->n_symbols - loops->n;
 
     for (int i = 0; i < loops->n; i++) {
         const lower_loop *l = loops->at[i];
@@ -70,35 +70,36 @@ static void enter(describer *d, const base_vec *loops, int n, int number)
 }
 
 /* The loops around launches; their variables become symbols behind the program's. */
-static bool describe_loops(describer *d, const ir_program *tree, const base_vec *loops, rt_function_desc *f)
+static bool describe_loops(describer *self, const ir_program *tree, const base_vec *loops,
+                           rt_function_desc *function)
 {
-    rt_loop_desc *out = base_array(d->cx, rt_loop_desc, loops->n);
+    rt_loop_desc *out = base_array(self->cx, rt_loop_desc, loops->n);
 
-    d->n_symbols = tree->n_symbols + loops->n;
-    d->symbols = base_array(d->cx, const ir_expr *, d->n_symbols);
+    self->n_symbols = tree->n_symbols + loops->n;
+    self->symbols = base_array(self->cx, const ir_expr *, self->n_symbols);
     for (int i = 0; i < tree->n_symbols; i++)
-        d->symbols[i] = tree->symbols[i];
+        self->symbols[i] = tree->symbols[i];
     for (int i = 0; i < loops->n; i++) {
-        const lower_loop *l = loops->at[i];
+        const lower_loop *loop = loops->at[i];
 
-        out[i] = (rt_loop_desc){.first = l->first, .end = l->end};
-        enter(d, loops, i, l->first);
-        if (!dim(d, l->min, &out[i].min) || !dim(d, l->extent, &out[i].extent))
+        out[i] = (rt_loop_desc){.first = loop->first, .end = loop->end};
+        enter(self, loops, i, loop->first);
+        if (!dim(self, loop->min, &out[i].min) || !dim(self, loop->extent, &out[i].extent))
             return false;
     }
-    f->loops = out;
-    f->n_loops = loops->n;
+    function->loops = out;
+    function->n_loops = loops->n;
     return true;
 }
 
 /* Replaces the function's symbol by its list of launches. */
 bool comp_describe_launches(tec_context *cx, const ir_program *tree, const ir_program *lowered,
-                            const char *symbol, const char *device, rt_function_desc *f)
+                            const char *symbol, const char *device, rt_function_desc *function)
 {
     describer d = {.cx = cx, .facts = ir_facts_of_program(cx, tree)};
     base_vec launches = {0}, loops = {0};
 
-    if (!lower_launches(cx, lowered, &launches, &loops) || !describe_loops(&d, tree, &loops, f))
+    if (!lower_launches(cx, lowered, &launches, &loops) || !describe_loops(&d, tree, &loops, function))
         return false;
     rt_launch_desc *out = base_array(cx, rt_launch_desc, launches.n);
     for (int i = 0; i < launches.n; i++) {
@@ -106,28 +107,31 @@ bool comp_describe_launches(tec_context *cx, const ir_program *tree, const ir_pr
         if (!describe_launch(&d, launches.at[i], symbol, &out[i]))
             return false;
     }
-    f->symbol = NULL;
-    f->device = device;
-    f->launches = out;
-    f->n_launches = launches.n;
+    function->symbol = NULL;
+    function->device = device;
+    function->launches = out;
+    function->n_launches = launches.n;
     return true;
 }
 
 /* ---- code ---- */
 
-static rt_kernel_desc describe_kernel(tec_context *cx, const rt_function_desc *f, const rt_launch_desc *l)
+/* How the driver is to pass the arguments of a launch's kernel: the size of each scalar in bytes, 0 for
+ * memory. */
+static rt_kernel_desc describe_kernel(tec_context *cx, const rt_function_desc *function,
+                                      const rt_launch_desc *launch)
 {
-    int32_t *sizes = base_array(cx, int32_t, l->n_args);
+    int32_t *sizes = base_array(cx, int32_t, launch->n_args);
 
-    for (int i = 0; i < l->n_args; i++) {
-        const rt_arg_desc *a = &l->args[i];
-        bool scalar = a->kind == RT_ARG_PARAM && f->params[a->index].kind == RT_PARAM_SCALAR;
+    for (int i = 0; i < launch->n_args; i++) {
+        const rt_arg_desc *arg = &launch->args[i];
+        bool scalar = arg->kind == RT_ARG_PARAM && function->params[arg->index].kind == RT_PARAM_SCALAR;
 
-        sizes[i] = scalar                   ? (int32_t)base_dtype_bytes(f->params[a->index].dtype)
-                   : a->kind == RT_ARG_SIZE ? 8
-                                            : 0;
+        sizes[i] = scalar                     ? (int32_t)base_dtype_bytes(function->params[arg->index].dtype)
+                   : arg->kind == RT_ARG_SIZE ? 8
+                                              : 0;
     }
-    return (rt_kernel_desc){.name = l->kernel, .args = sizes, .n_args = l->n_args};
+    return (rt_kernel_desc){.name = launch->kernel, .args = sizes, .n_args = launch->n_args};
 }
 
 /* One piece of device code for the whole module, with a table of its kernels. */

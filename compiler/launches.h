@@ -13,7 +13,7 @@
 
 /* The launches of a lowered program, over the symbols of its tree. */
 bool comp_describe_launches(tec_context *cx, const ir_program *tree, const ir_program *lowered,
-                            const char *symbol, const char *device, rt_function_desc *f);
+                            const char *symbol, const char *device, rt_function_desc *function);
 /* The device code of all units, and its kernels. */
 bool comp_describe_device(tec_context *cx, comp_code *code);
 

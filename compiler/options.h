@@ -9,11 +9,12 @@
 #include "compiler/compiler.h"
 #include "tec/build.h"
 
-/* o may be NULL. The target is o's; otherwise `known`; otherwise native. False with an error in the
+/* options may be NULL. The target is o's; otherwise `known`; otherwise native. False with an error in the
  * context. */
-bool comp_read_options(tec_context *cx, const tec_build_options *o, const target *known, comp_options *out);
+bool comp_read_options(tec_context *cx, const tec_build_options *options, const target *known,
+                       comp_options *out);
 
 /* rt_module_write's flags. */
-unsigned comp_write_flags(const tec_build_options *o);
+unsigned comp_write_flags(const tec_build_options *options);
 
 #endif

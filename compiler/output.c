@@ -63,8 +63,8 @@ TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_
     if (n && !loaded)
         return NULL;
     rt_memory_code functions = loaded ? (rt_memory_code){g->find, g->unload, loaded} : (rt_memory_code){0};
-    tec_module *m = rt_module_from_memory(desc ? desc : &code->desc, &functions, 0, &err);
-    if (!m)
+    tec_module *module = rt_module_from_memory(desc ? desc : &code->desc, &functions, 0, &err);
+    if (!module)
         take_error(cx, &err);
-    return m;
+    return module;
 }

@@ -14,36 +14,36 @@
 
 /* ---- sizes ---- */
 
-/* The values as the interpreter's constant evaluator takes them; symbols of p are found by name. */
-static base_map values_for(tec_context *cx, const ir_program *p, const fuzz_sizes *s)
+/* The values as the interpreter's constant evaluator takes them; symbols of program are found by name. */
+static base_map values_for(tec_context *cx, const ir_program *program, const fuzz_sizes *sizes)
 {
     base_map vars = {0};
 
-    for (int i = 0; i < p->n_symbols; i++)
-        for (int j = 0; j < s->n; j++)
-            if (base_same(p->symbols[i]->var.name, s->name[j])) {
-                ir_value *v = base_new(cx, ir_value);
+    for (int i = 0; i < program->n_symbols; i++)
+        for (int j = 0; j < sizes->n; j++)
+            if (base_same(program->symbols[i]->var.name, sizes->name[j])) {
+                ir_value *value = base_new(cx, ir_value);
 
-                v->i = s->value[j];
-                base_map_put(cx, &vars, p->symbols[i], v);
+                value->i = sizes->value[j];
+                base_map_put(cx, &vars, program->symbols[i], value);
             }
     return vars;
 }
 
-static bool facts_hold(tec_context *cx, const ir_program *p, const fuzz_sizes *s)
+static bool facts_hold(tec_context *cx, const ir_program *program, const fuzz_sizes *sizes)
 {
-    base_map vars = values_for(cx, p, s);
+    base_map vars = values_for(cx, program, sizes);
     ir_value v;
 
-    for (int i = 0; i < p->n_facts; i++)
-        if (!ir_eval(cx, p->facts[i], &vars, &v) || !v.i)
+    for (int i = 0; i < program->n_facts; i++)
+        if (!ir_eval(cx, program->facts[i], &vars, &v) || !v.i)
             return false;
     return true;
 }
 
-static bool same_sizes(const fuzz_sizes *a, const fuzz_sizes *b)
+static bool same_sizes(const fuzz_sizes *left, const fuzz_sizes *right)
 {
-    return memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
+    return memcmp(left->value, right->value, (size_t)left->n * sizeof *left->value) == 0;
 }
 
 /* Up to FUZZ_MAX_SETS different sizes for the symbols that all hold the facts, or (`hold` false) break one.
@@ -79,99 +79,100 @@ int fuzz_draw_refused(tec_context *cx, const ir_program *tree, uint64_t seed, fu
     return tree->n_facts ? draw_sizes(cx, tree, seed, false, out) : 0;
 }
 
-const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s)
+const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *sizes)
 {
     base_text t = {0};
 
-    for (int i = 0; i < s->n; i++)
-        base_addf(cx, &t, "%s%s = %lld", i ? ", " : " with ", s->name[i], (long long)s->value[i]);
+    for (int i = 0; i < sizes->n; i++)
+        base_addf(cx, &t, "%s%s = %lld", i ? ", " : " with ", sizes->name[i], (long long)sizes->value[i]);
     return base_text_str(cx, &t);
 }
 
 /* ---- values ---- */
 
-static void put_number(base_dtype t, void *at, int64_t i, int64_t v)
+static void put_number(base_dtype dtype, void *at, int64_t index, int64_t value)
 {
-    if (base_is_float(t) && t.bits == 32)
-        ((float *)at)[i] = (float)v;
-    else if (base_is_float(t))
-        ((double *)at)[i] = (double)v;
-    else if (t.bits == 8)
-        ((int8_t *)at)[i] = (int8_t)(base_is_bool(t) ? v & 1 : v);
-    else if (t.bits == 32)
-        ((int32_t *)at)[i] = (int32_t)v;
+    if (base_is_float(dtype) && dtype.bits == 32)
+        ((float *)at)[index] = (float)value;
+    else if (base_is_float(dtype))
+        ((double *)at)[index] = (double)value;
+    else if (dtype.bits == 8)
+        ((int8_t *)at)[index] = (int8_t)(base_is_bool(dtype) ? value & 1 : value);
+    else if (dtype.bits == 32)
+        ((int32_t *)at)[index] = (int32_t)value;
     else
-        ((int64_t *)at)[i] = v;
+        ((int64_t *)at)[index] = value;
 }
 
 /* Numbers that wrap, and that order and arithmetic treat apart. */
-static void put_extreme(base_dtype t, void *at, int64_t i, uint64_t *seed)
+static void put_extreme(base_dtype dtype, void *at, int64_t index, uint64_t *seed)
 {
     static const double floats[] = {NAN, INFINITY, -INFINITY};
     static const int64_t ints[] = {INT64_MIN,        INT64_MAX, INT64_MIN + 1, INT64_MIN / 2,
                                    (int64_t)1 << 62, INT32_MIN, INT32_MAX};
 
-    if (!base_is_float(t))
-        put_number(t, at, i, ints[fuzz_below(seed, BASE_COUNT(ints))]);
-    else if (t.bits == 32)
-        ((float *)at)[i] = (float)floats[fuzz_below(seed, BASE_COUNT(floats))];
+    if (!base_is_float(dtype))
+        put_number(dtype, at, index, ints[fuzz_below(seed, BASE_COUNT(ints))]);
+    else if (dtype.bits == 32)
+        ((float *)at)[index] = (float)floats[fuzz_below(seed, BASE_COUNT(floats))];
     else
-        ((double *)at)[i] = floats[fuzz_below(seed, BASE_COUNT(floats))];
+        ((double *)at)[index] = floats[fuzz_below(seed, BASE_COUNT(floats))];
 }
 
-static double float_at(base_dtype t, const void *from, int64_t i)
+static double float_at(base_dtype dtype, const void *from, int64_t i)
 {
-    return t.bits == 32 ? ((const float *)from)[i] : ((const double *)from)[i];
+    return dtype.bits == 32 ? ((const float *)from)[i] : ((const double *)from)[i];
 }
 
-static int64_t int_at(base_dtype t, const void *from, int64_t i)
+static int64_t int_at(base_dtype dtype, const void *from, int64_t i)
 {
-    return t.bits == 8    ? ((const int8_t *)from)[i]
-           : t.bits == 32 ? ((const int32_t *)from)[i]
-                          : ((const int64_t *)from)[i];
+    return dtype.bits == 8    ? ((const int8_t *)from)[i]
+           : dtype.bits == 32 ? ((const int32_t *)from)[i]
+                              : ((const int64_t *)from)[i];
 }
 
-static const char *number_text(tec_context *cx, base_dtype t, const void *from, int64_t i)
+static const char *number_text(tec_context *cx, base_dtype dtype, const void *from, int64_t i)
 {
-    return base_is_float(t) ? base_format(cx, "%.9g", float_at(t, from, i))
-                            : base_format(cx, "%lld", (long long)int_at(t, from, i));
+    return base_is_float(dtype) ? base_format(cx, "%.9g", float_at(dtype, from, i))
+                                : base_format(cx, "%lld", (long long)int_at(dtype, from, i));
 }
 
-static bool same_number(base_dtype t, const void *a, const void *b, int64_t i)
+static bool same_number(base_dtype dtype, const void *a, const void *b, int64_t i)
 {
-    if (!base_is_float(t))
-        return int_at(t, a, i) == int_at(t, b, i);
-    double x = float_at(t, a, i), y = float_at(t, b, i);
+    if (!base_is_float(dtype))
+        return int_at(dtype, a, i) == int_at(dtype, b, i);
+    double x = float_at(dtype, a, i), y = float_at(dtype, b, i);
     return x == y || (isnan(x) && isnan(y));
 }
 
-const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found,
+const char *fuzz_difference(tec_context *cx, const ir_buffer *buffer, int64_t n, const void *found,
                             const void *expected)
 {
     for (int64_t i = 0; i < n; i++)
-        if (!same_number(b->dtype, found, expected, i))
-            return base_format(cx, "element %lld of '%s' is %s, expected %s", (long long)i, b->name,
-                               number_text(cx, b->dtype, found, i), number_text(cx, b->dtype, expected, i));
+        if (!same_number(buffer->dtype, found, expected, i))
+            return base_format(cx, "element %lld of '%s' is %s, expected %s", (long long)i, buffer->name,
+                               number_text(cx, buffer->dtype, found, i),
+                               number_text(cx, buffer->dtype, expected, i));
     return NULL;
 }
 
-static base_dtype dtype_of(const ir_param *p)
+static base_dtype dtype_of(const ir_param *param)
 {
-    return p->buffer ? p->buffer->dtype : p->scalar->dtype;
+    return param->buffer ? param->buffer->dtype : param->scalar->dtype;
 }
 
-static int64_t bytes_of(const fuzz_data *d, int i)
+static int64_t bytes_of(const fuzz_data *data, int i)
 {
-    return d->elements[i] * base_dtype_bytes(dtype_of(&d->tree->params[i]));
+    return data->elements[i] * base_dtype_bytes(dtype_of(&data->tree->params[i]));
 }
 
-static bool count_elements(tec_context *cx, const ir_buffer *b, const base_map *vars, int64_t *out)
+static bool count_elements(tec_context *cx, const ir_buffer *buffer, const base_map *vars, int64_t *out)
 {
     *out = 1;
-    for (int k = 0; b && k < b->n; k++) {
+    for (int k = 0; buffer && k < buffer->n; k++) {
         ir_value v;
 
-        if (!ir_eval(cx, b->shape[k], vars, &v) || v.i < 0)
+        if (!ir_eval(cx, buffer->shape[k], vars, &v) || v.i < 0)
             return false;
         *out *= v.i;
     }
@@ -182,7 +183,7 @@ enum { WILD_PERCENT = 25 };
 
 /* Data sets with extreme numbers; of integers only where none becomes a float, whose sums would depend on
  * their order. */
-static bool takes_extremes(const ir_program *tree, base_dtype t)
+static bool takes_extremes(const ir_program *tree, base_dtype dtype)
 {
     bool floats = false;
 
@@ -190,7 +191,7 @@ static bool takes_extremes(const ir_program *tree, base_dtype t)
         floats |= base_is_float(dtype_of(&tree->params[i]));
     for (int i = 0; i < tree->n_buffers; i++)
         floats |= base_is_float(tree->buffers[i]->dtype);
-    return base_is_float(t) || (t.bits >= 32 && !floats);
+    return base_is_float(dtype) || (dtype.bits >= 32 && !floats);
 }
 
 /* Data for all parameters. A quarter of the sets has extreme values where the program's operations stay exact
@@ -224,84 +225,88 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
 
 /* ---- the interpreter ---- */
 
-static bool describe(tec_context *cx, const ir_buffer *b, const base_map *vars, ir_array *a)
+static bool describe(tec_context *cx, const ir_buffer *buffer, const base_map *vars, ir_array *array)
 {
-    *a = (ir_array){.dtype = b->dtype, .n = b->n};
-    for (int k = 0; k < b->n; k++) {
+    *array = (ir_array){.dtype = buffer->dtype, .n = buffer->n};
+    for (int k = 0; k < buffer->n; k++) {
         ir_value v;
 
-        if (!ir_eval(cx, b->shape[k], vars, &v))
+        if (!ir_eval(cx, buffer->shape[k], vars, &v))
             return false;
-        a->shape[k] = v.i;
-        if (b->strides && ir_eval(cx, b->strides[k], vars, &v))
-            a->strides[k] = v.i;
+        array->shape[k] = v.i;
+        if (buffer->strides && ir_eval(cx, buffer->strides[k], vars, &v))
+            array->strides[k] = v.i;
     }
     return true;
 }
 
-static void compare_outputs(tec_context *cx, fuzz_data *d, void *const *found)
+static void compare_outputs(tec_context *cx, fuzz_data *data, void *const *found)
 {
-    for (int i = 0; i < d->n && !d->fault; i++)
-        if (d->tree->params[i].output)
-            d->fault = !d->expected[i] ? "the call was accepted"
-                                       : fuzz_difference(cx, d->tree->params[i].buffer, d->elements[i],
-                                                         found[i], d->expected[i]);
+    for (int i = 0; i < data->n && !data->fault; i++)
+        if (data->tree->params[i].output)
+            data->fault = !data->expected[i]
+                              ? "the call was accepted"
+                              : fuzz_difference(cx, data->tree->params[i].buffer, data->elements[i], found[i],
+                                                data->expected[i]);
 }
 
 /* A scratch context takes what a run needs, so that many runs need no more memory than one. */
-static void interpret(tec_context *cx, tec_context *scratch, const ir_program *p, fuzz_data *d, bool oracle)
+static void interpret(tec_context *cx, tec_context *scratch, const ir_program *program, fuzz_data *data,
+                      bool oracle)
 {
-    base_map vars = values_for(scratch, p, &d->sizes);
-    ir_array *arrays = base_array(scratch, ir_array, d->n);
-    ir_arg *args = base_array(scratch, ir_arg, d->n);
+    base_map vars = values_for(scratch, program, &data->sizes);
+    ir_array *arrays = base_array(scratch, ir_array, data->n);
+    ir_arg *args = base_array(scratch, ir_arg, data->n);
     void *found[FUZZ_MAX_PARAMS] = {0};
 
-    for (int i = 0; i < d->n; i++) {
-        base_dtype t = dtype_of(&d->tree->params[i]);
+    for (int i = 0; i < data->n; i++) {
+        base_dtype t = dtype_of(&data->tree->params[i]);
 
-        if (!p->params[i].buffer) {
-            args[i].scalar_int = base_is_float(t) ? 0 : int_at(t, d->input[i], 0);
-            args[i].scalar_float = base_is_float(t) ? float_at(t, d->input[i], 0) : 0;
+        if (!program->params[i].buffer) {
+            args[i].scalar_int = base_is_float(t) ? 0 : int_at(t, data->input[i], 0);
+            args[i].scalar_float = base_is_float(t) ? float_at(t, data->input[i], 0) : 0;
             continue;
         }
-        if (!describe(scratch, p->params[i].buffer, &vars, &arrays[i])) {
-            d->fault = base_format(cx, "the shape of '%s' cannot be worked out", p->params[i].buffer->name);
+        if (!describe(scratch, program->params[i].buffer, &vars, &arrays[i])) {
+            data->fault =
+                base_format(cx, "the shape of '%s' cannot be worked out", program->params[i].buffer->name);
             return;
         }
-        found[i] =
-            oracle && d->expected[i] ? d->expected[i] : base_alloc(scratch, (size_t)bytes_of(d, i) + 1);
-        if (d->input[i])
-            memcpy(found[i], d->input[i], (size_t)bytes_of(d, i));
+        found[i] = oracle && data->expected[i] ? data->expected[i]
+                                               : base_alloc(scratch, (size_t)bytes_of(data, i) + 1);
+        if (data->input[i])
+            memcpy(found[i], data->input[i], (size_t)bytes_of(data, i));
         arrays[i].data = found[i];
         args[i].array = &arrays[i];
     }
     ir_run run = {.args = args,
                   .max_steps = 50000000,
-                  .parallel_seed = (int64_t)(d->seed >> 20) | 1,
-                  .symbol_name = d->sizes.name,
-                  .symbol_value = d->sizes.value,
-                  .n_symbols = d->sizes.n,
-                  .implied_barriers = d->implied_barriers};
-    if (!ir_interpret(scratch, p, &run))
-        d->fault = base_strdup(cx, tec_context_error(scratch));
+                  .parallel_seed = (int64_t)(data->seed >> 20) | 1,
+                  .symbol_name = data->sizes.name,
+                  .symbol_value = data->sizes.value,
+                  .n_symbols = data->sizes.n,
+                  .implied_barriers = data->implied_barriers};
+    if (!ir_interpret(scratch, program, &run))
+        data->fault = base_strdup(cx, tec_context_error(scratch));
     else if (!oracle)
-        compare_outputs(cx, d, found);
+        compare_outputs(cx, data, found);
 }
 
-bool fuzz_is_refusal(const fuzz_data *d)
+bool fuzz_is_refusal(const fuzz_data *data)
 {
-    return d->fault && strstr(d->fault, "does not hold");
+    return data->fault && strstr(data->fault, "does not hold");
 }
 
-bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle)
+bool fuzz_interpret(tec_context *cx, const ir_program *program, fuzz_data *data, bool oracle)
 {
     tec_context *scratch = base_child(cx);
 
-    d->fault = NULL;
-    if (p->n_params != d->n)
-        d->fault = base_format(cx, "the program has %d parameters, the definition %d", p->n_params, d->n);
+    data->fault = NULL;
+    if (program->n_params != data->n)
+        data->fault =
+            base_format(cx, "the program has %d parameters, the definition %d", program->n_params, data->n);
     else
-        interpret(cx, scratch, p, d, oracle);
+        interpret(cx, scratch, program, data, oracle);
     tec_context_free(scratch);
-    return !d->fault;
+    return !data->fault;
 }

@@ -42,25 +42,25 @@ int fuzz_draw_refused(tec_context *cx, const ir_program *tree, uint64_t seed, fu
 bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed,
                     fuzz_data *out);
 
-/* Runs p, which has the parameters of the tree. The oracle's results are kept, others are compared. False:
- * d->fault says why. */
-bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle);
+/* Runs program, which has the parameters of the tree. The oracle's results are kept, others are compared.
+ * False: data->fault says why. */
+bool fuzz_interpret(tec_context *cx, const ir_program *program, fuzz_data *data, bool oracle);
 /* Whether the last run ended because its sizes break a fact. */
-bool fuzz_is_refusal(const fuzz_data *d);
+bool fuzz_is_refusal(const fuzz_data *data);
 /* The same for compiled code: each array ends (or, by the seed, begins) at a page that nobody may touch. */
-bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d);
+bool fuzz_call(tec_context *cx, tec_function *function, fuzz_data *data);
 /* The same on a device: each buffer lies between margins, which must stay as they are. */
-bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *f, fuzz_data *d);
+bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *function, fuzz_data *data);
 
 /* The same on another machine: there is no margin, but inputs must come back as they went. */
-bool fuzz_call_elsewhere(tec_context *cx, const fuzz_elsewhere *there, int threads, fuzz_data *d);
+bool fuzz_call_elsewhere(tec_context *cx, const fuzz_elsewhere *there, int threads, fuzz_data *data);
 
-/* What differs first between two arrays of n elements of b; NULL: nothing. NaN equals NaN, and -0 equals
+/* What differs first between two arrays of n elements of buffer; NULL: nothing. NaN equals NaN, and -0 equals
  * 0. */
-const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found,
+const char *fuzz_difference(tec_context *cx, const ir_buffer *buffer, int64_t n, const void *found,
                             const void *expected);
 
 /* " with n = 3, m = 0"; "" without symbols */
-const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s);
+const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *sizes);
 
 #endif

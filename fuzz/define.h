@@ -61,37 +61,38 @@ typedef struct {
 
 /* ---- extents ---- */
 fuzz_dim fuzz_const(int64_t c);
-bool fuzz_is_const(fuzz_dim d);
-bool fuzz_same_dim(fuzz_dim a, fuzz_dim b);
-int64_t fuzz_dim_max(fuzz_dim d);
-int64_t fuzz_dim_min(const fuzz_maker *m, fuzz_dim d);
-const char *fuzz_dim_text(const fuzz_maker *m, fuzz_dim d);
+bool fuzz_is_const(fuzz_dim dim);
+bool fuzz_same_dim(fuzz_dim left, fuzz_dim right);
+int64_t fuzz_dim_max(fuzz_dim dim);
+int64_t fuzz_dim_min(const fuzz_maker *maker, fuzz_dim dim);
+const char *fuzz_dim_text(const fuzz_maker *maker, fuzz_dim dim);
 
 /* ---- reads and expressions (fuzz/expr.c) ---- */
 /* t at random indices that lie within its shape, or a select that guards them. */
-const char *fuzz_read(fuzz_maker *m, const fuzz_tensor *t, const fuzz_axis *axis, int n, int64_t *bound);
-/* Of dtype m->t. `first` (may be NULL) is read in any case. */
-const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *axis, int n, int depth,
+const char *fuzz_read(fuzz_maker *maker, const fuzz_tensor *tensor, const fuzz_axis *axis, int count,
                       int64_t *bound);
+/* Of dtype maker->dtype. `first` (may be NULL) is read in any case. */
+const char *fuzz_expr(fuzz_maker *maker, const fuzz_tensor *first, const fuzz_axis *axis, int count,
+                      int depth, int64_t *bound);
 /* Of dtype bool. */
-const char *fuzz_condition(fuzz_maker *m, const fuzz_axis *axis, int n);
-const char *fuzz_literal(const fuzz_maker *m, int64_t v);
-int64_t fuzz_limit(base_dtype t);
+const char *fuzz_condition(fuzz_maker *maker, const fuzz_axis *axis, int count);
+const char *fuzz_literal(const fuzz_maker *maker, int64_t v);
+int64_t fuzz_limit(base_dtype dtype);
 /* e within -9..9 where its bound is over limit. */
-const char *fuzz_clamp(fuzz_maker *m, const char *e, int64_t limit, int64_t *bound);
+const char *fuzz_clamp(fuzz_maker *maker, const char *e, int64_t limit, int64_t *bound);
 
 /* ---- parts of a definition (fuzz/define.c) ---- */
-fuzz_tensor *fuzz_add_input(fuzz_maker *m, base_dtype t, const fuzz_dim *shape, int rank);
-const char *fuzz_stage_name(fuzz_maker *m);
-fuzz_tensor *fuzz_add_tensor(fuzz_maker *m, const char *name, base_dtype t, const fuzz_axis *axis, int n,
-                             int64_t bound);
+fuzz_tensor *fuzz_add_input(fuzz_maker *maker, base_dtype dtype, const fuzz_dim *shape, int rank);
+const char *fuzz_stage_name(fuzz_maker *maker);
+fuzz_tensor *fuzz_add_tensor(fuzz_maker *maker, const char *name, base_dtype dtype, const fuzz_axis *axis,
+                             int n, int64_t bound);
 /* The product of the extents at their largest. */
 int64_t fuzz_points(const fuzz_axis *axis, int n);
-const char *fuzz_axes_text(fuzz_maker *m, const fuzz_axis *axis, int n);
+const char *fuzz_axes_text(fuzz_maker *maker, const fuzz_axis *axis, int n);
 
 /* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c,
  * fuzz/scans.c, fuzz/patterns.c, fuzz/externs.c). */
-typedef bool fuzz_stage_maker(fuzz_maker *m, const fuzz_tensor *base);
+typedef bool fuzz_stage_maker(fuzz_maker *maker, const fuzz_tensor *base);
 fuzz_stage_maker fuzz_elementwise, fuzz_reduction, fuzz_reshape, fuzz_padding, fuzz_matmul, fuzz_window,
     fuzz_conv, fuzz_arg_reduction, fuzz_moments, fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather,
     fuzz_predicate, fuzz_scan, fuzz_pattern, fuzz_bits, fuzz_extern;

@@ -17,19 +17,19 @@ static inline bool fuzz_chance(uint64_t *state, int percent)
 }
 
 /* An index, each with the probability of its weight. */
-static inline int fuzz_weighted(uint64_t *state, const int *weight, int n)
+static inline int fuzz_weighted(uint64_t *state, const int *weight, int count)
 {
     int total = 0, k;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         total += weight[i];
     k = fuzz_below(state, total);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         if (k < weight[i])
             return i;
         k -= weight[i];
     }
-    return n - 1;
+    return count - 1;
 }
 
 #endif

@@ -51,7 +51,7 @@ typedef struct {
 
 /* Told of what is about to be done, so that a crash can be put to a case. */
 typedef struct {
-    void (*about_to)(void *user, const fuzz_case *c, const char *step);
+    void (*about_to)(void *user, const fuzz_case *sample, const char *step);
     void *user;
 } fuzz_watch;
 
@@ -59,34 +59,35 @@ typedef struct {
 const char *fuzz_definition(tec_context *cx, uint64_t *state);
 /* Steps on the default tree of the definition, until about `wanted` are accepted; sets trace, accepted and
  * refused. */
-void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state, int wanted,
+void fuzz_steps(tec_context *cx, fuzz_case *sample, const target *machine, uint64_t *state, int wanted,
                 const fuzz_watch *watch);
-fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch);
+fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *machine,
+                    const fuzz_watch *watch);
 
 /* Another machine that runs compiled code, for a target that this one cannot run. */
 typedef struct {
     /* A module's bytes go there, and take the place of the last module. */
     bool (*load)(void *user, const void *module, size_t size, tec_error *err);
     /* Calls its function: all arrays go there before, and come back behind. */
-    bool (*call)(void *user, DLTensor *const *args, int n, int threads, tec_error *err);
+    bool (*call)(void *user, DLTensor *const *args, int count, int threads, tec_error *err);
     void *user;
 } fuzz_elsewhere;
 
 /* Runs the case everywhere. Lines of the trace that are refused are left out and counted. */
-void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out);
+void fuzz_check(tec_context *cx, const fuzz_case *sample, const target *machine, fuzz_result *out);
 /* The same with compiled code on another machine; NULL: here, where the target can run. */
-void fuzz_check_on(tec_context *cx, const fuzz_case *c, const target *t, const fuzz_elsewhere *there,
-                   fuzz_result *out);
+void fuzz_check_on(tec_context *cx, const fuzz_case *sample, const target *machine,
+                   const fuzz_elsewhere *there, fuzz_result *out);
 
 /* The first definition of the file and its intrinsics. */
-const char *fuzz_te_text(tec_context *cx, const te_file *f);
+const char *fuzz_te_text(tec_context *cx, const te_file *file);
 /* A .te file: comments with seed and data, the definition, its schedule. And back; false with an error in the
  * context. */
-const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comment);
+const char *fuzz_case_text(tec_context *cx, const fuzz_case *sample, const char *comment);
 bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_case *out);
 
 /* A smaller case for which `fails` still holds, after at most `budget` questions. */
-typedef bool fuzz_fails(void *user, const fuzz_case *c);
-fuzz_case fuzz_shrink(tec_context *cx, const fuzz_case *c, fuzz_fails *fails, void *user, int budget);
+typedef bool fuzz_fails(void *user, const fuzz_case *sample);
+fuzz_case fuzz_shrink(tec_context *cx, const fuzz_case *sample, fuzz_fails *fails, void *user, int budget);
 
 #endif

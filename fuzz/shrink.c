@@ -22,36 +22,36 @@ typedef struct {
     int budget;
 } shrinker;
 
-static bool try_case(shrinker *k, const char *te, const char *trace)
+static bool try_case(shrinker *self, const char *te, const char *trace)
 {
-    fuzz_case c = k->best;
+    fuzz_case c = self->best;
 
     c.te = te;
     c.trace = trace;
-    if (k->budget <= 0 || (strcmp(te, k->best.te) == 0 && strcmp(trace, k->best.trace) == 0))
+    if (self->budget <= 0 || (strcmp(te, self->best.te) == 0 && strcmp(trace, self->best.trace) == 0))
         return false;
-    k->budget--;
-    if (!k->fails(k->user, &c))
+    self->budget--;
+    if (!self->fails(self->user, &c))
         return false;
-    k->best = c;
+    self->best = c;
     return true;
 }
 
 /* The definition as it prints, if it parses: candidates are compared and edited in one form. */
-static const char *normal(shrinker *k, const char *te)
+static const char *normal(shrinker *self, const char *te)
 {
-    te_file *f = te_parse(k->cx, "candidate.te", te);
-    const char *text = f ? fuzz_te_text(k->cx, f) : NULL;
+    te_file *f = te_parse(self->cx, "candidate.te", te);
+    const char *text = f ? fuzz_te_text(self->cx, f) : NULL;
 
-    tec_context_clear(k->cx);
+    tec_context_clear(self->cx);
     return text;
 }
 
-static bool try_te(shrinker *k, const char *te)
+static bool try_te(shrinker *self, const char *te)
 {
-    const char *text = normal(k, te);
+    const char *text = normal(self, te);
 
-    return text && try_case(k, text, k->best.trace);
+    return text && try_case(self, text, self->best.trace);
 }
 
 /* ---- lines ---- */
@@ -86,37 +86,37 @@ static const char *without(tec_context *cx, const base_vec *lines, int first, in
 /* ---- steps ---- */
 
 /* Halves, quarters, ... single lines, from the end: later steps depend on earlier ones. */
-static bool drop_steps(shrinker *k)
+static bool drop_steps(shrinker *self)
 {
     bool changed = false;
 
-    for (int size = lines_of(k->cx, k->best.trace).n; size >= 1; size /= 2)
-        for (int first = lines_of(k->cx, k->best.trace).n - size; first >= 0; first -= size) {
-            base_vec lines = lines_of(k->cx, k->best.trace);
+    for (int size = lines_of(self->cx, self->best.trace).n; size >= 1; size /= 2)
+        for (int first = lines_of(self->cx, self->best.trace).n - size; first >= 0; first -= size) {
+            base_vec lines = lines_of(self->cx, self->best.trace);
 
             if (first + size <= lines.n)
-                changed |= try_case(k, k->best.te, without(k->cx, &lines, first, size, NULL));
+                changed |= try_case(self, self->best.te, without(self->cx, &lines, first, size, NULL));
         }
     return changed;
 }
 
 /* ---- stages ---- */
 
-static te_def *parse_best(shrinker *k)
+static te_def *parse_best(shrinker *self)
 {
-    te_file *f = te_parse(k->cx, "best.te", k->best.te);
+    te_file *f = te_parse(self->cx, "best.te", self->best.te);
 
-    tec_context_clear(k->cx);
+    tec_context_clear(self->cx);
     return f ? f->defs.at[0] : NULL;
 }
 
-static const char *shape_text(tec_context *cx, const te_tensor *t)
+static const char *shape_text(tec_context *cx, const te_tensor *tensor)
 {
     base_text out = {0};
 
-    base_addf(cx, &out, "%s: %s[", t->buffer->name, base_dtype_text(cx, t->buffer->dtype));
-    for (int i = 0; i < t->buffer->n; i++)
-        base_addf(cx, &out, "%s%s", i ? ", " : "", ir_expr_text(cx, t->buffer->shape[i]));
+    base_addf(cx, &out, "%s: %s[", tensor->buffer->name, base_dtype_text(cx, tensor->buffer->dtype));
+    for (int i = 0; i < tensor->buffer->n; i++)
+        base_addf(cx, &out, "%s%s", i ? ", " : "", ir_expr_text(cx, tensor->buffer->shape[i]));
     base_add(cx, &out, "]");
     return base_text_str(cx, &out);
 }
@@ -135,73 +135,75 @@ static int line_of_stage(const base_vec *lines, const char *name)
     return -1;
 }
 
-/* The tensors of stage s as parameters, behind the others. */
-static const char *as_input(shrinker *k, const te_stage *s)
+/* The tensors of stage stage as parameters, behind the others. */
+static const char *as_input(shrinker *self, const te_stage *stage)
 {
-    base_vec lines = lines_of(k->cx, k->best.te);
-    int at = line_of_stage(&lines, s->name);
+    base_vec lines = lines_of(self->cx, self->best.te);
+    int at = line_of_stage(&lines, stage->name);
     const char *head = lines.n ? lines.at[0] : "", *end = strstr(head, ") where ");
     size_t open = end ? (size_t)(end - head) : strlen(head) >= 3 ? strlen(head) - 3 : 0;
     base_text t = {0};
 
     if (at < 0)
         return NULL;
-    base_addn(k->cx, &t, head, open);
-    for (int i = 0; i < s->n_outputs; i++)
-        base_addf(k->cx, &t, ", %s", shape_text(k->cx, s->output[i]));
-    base_add(k->cx, &t, head + open);
-    lines.at[0] = (char *)(uintptr_t)base_text_str(k->cx, &t);
-    return without(k->cx, &lines, at, 1, NULL);
+    base_addn(self->cx, &t, head, open);
+    for (int i = 0; i < stage->n_outputs; i++)
+        base_addf(self->cx, &t, ", %s", shape_text(self->cx, stage->output[i]));
+    base_add(self->cx, &t, head + open);
+    lines.at[0] = (char *)(uintptr_t)base_text_str(self->cx, &t);
+    return without(self->cx, &lines, at, 1, NULL);
 }
 
 /* Returns another tensor than before, alone. */
-static const char *returning(shrinker *k, const char *name)
+static const char *returning(shrinker *self, const char *name)
 {
-    base_vec lines = lines_of(k->cx, k->best.te);
+    base_vec lines = lines_of(self->cx, self->best.te);
 
     for (int i = 0; i < lines.n; i++)
         if (strncmp(lines.at[i], "  return ", 9) == 0)
-            return without(k->cx, &lines, i, 1, base_format(k->cx, "  return %s", name));
+            return without(self->cx, &lines, i, 1, base_format(self->cx, "  return %s", name));
     return NULL;
 }
 
 /* Drops a stage, or makes it the last one, or an input. */
-static bool drop_stages(shrinker *k)
+static bool drop_stages(shrinker *self)
 {
-    te_def *d = parse_best(k);
+    te_def *def = parse_best(self);
     bool changed = false;
 
-    for (int i = 0; d && i < d->stages.n; i++) {
-        const te_stage *s = d->stages.at[i];
-        base_vec lines = lines_of(k->cx, k->best.te);
-        int at = line_of_stage(&lines, s->name);
+    for (int i = 0; def && i < def->stages.n; i++) {
+        const te_stage *stage = def->stages.at[i];
+        base_vec lines = lines_of(self->cx, self->best.te);
+        int at = line_of_stage(&lines, stage->name);
 
-        if (s->kind == TE_INPUT || at < 0)
+        if (stage->kind == TE_INPUT || at < 0)
             continue;
-        if (try_te(k, without(k->cx, &lines, at, 1, NULL)) ||
-            try_te(k, returning(k, s->output[0]->buffer->name)) || try_te(k, as_input(k, s)))
+        if (try_te(self, without(self->cx, &lines, at, 1, NULL)) ||
+            try_te(self, returning(self, stage->output[0]->buffer->name)) ||
+            try_te(self, as_input(self, stage)))
             changed = true;
     }
     return changed;
 }
 
 /* Parameters that nothing reads any more. */
-static bool drop_inputs(shrinker *k)
+static bool drop_inputs(shrinker *self)
 {
-    te_def *d = parse_best(k);
+    te_def *def = parse_best(self);
     bool changed = false;
 
-    for (int i = 0; d && i < d->inputs.n; i++) {
-        const char *text = shape_text(k->cx, d->inputs.at[i]), *at = strstr(k->best.te, text);
+    for (int i = 0; def && i < def->inputs.n; i++) {
+        const char *text = shape_text(self->cx, def->inputs.at[i]), *at = strstr(self->best.te, text);
 
         if (!at)
             continue;
-        size_t before = (size_t)(at - k->best.te), after = before + strlen(text);
-        if (strncmp(k->best.te + after, ", ", 2) == 0)
+        size_t before = (size_t)(at - self->best.te), after = before + strlen(text);
+        if (strncmp(self->best.te + after, ", ", 2) == 0)
             after += 2;
         else if (before > 2 && strncmp(at - 2, ", ", 2) == 0)
             before -= 2;
-        changed |= try_te(k, base_format(k->cx, "%.*s%s", (int)before, k->best.te, k->best.te + after));
+        changed |=
+            try_te(self, base_format(self->cx, "%.*s%s", (int)before, self->best.te, self->best.te + after));
     }
     return changed;
 }
@@ -243,43 +245,43 @@ static base_dict numbers_in(tec_context *cx, const char *text)
     return all;
 }
 
-static bool shrink_number(shrinker *k, const char *number)
+static bool shrink_number(shrinker *self, const char *number)
 {
     int64_t v = strtoll(number, NULL, 10), smaller[] = {1, 2, v / 2, v - 1};
 
     for (int i = 0; i < BASE_COUNT(smaller); i++)
         if (smaller[i] > 0 && smaller[i] < v &&
-            try_te(k, with_number(k->cx, k->best.te, number,
-                                  base_format(k->cx, "%lld", (long long)smaller[i]), NULL)))
+            try_te(self, with_number(self->cx, self->best.te, number,
+                                     base_format(self->cx, "%lld", (long long)smaller[i]), NULL)))
             return true;
     return false;
 }
 
-static bool shrink_numbers(shrinker *k)
+static bool shrink_numbers(shrinker *self)
 {
-    base_dict all = numbers_in(k->cx, k->best.te);
+    base_dict all = numbers_in(self->cx, self->best.te);
     bool changed = false;
 
     for (int i = 0; i < all.order.n; i++)
-        changed |= shrink_number(k, all.order.at[i]);
+        changed |= shrink_number(self, all.order.at[i]);
     return changed;
 }
 
 /* Replaces symbols by the smallest number that still fails. */
-static bool fix_symbols(shrinker *k)
+static bool fix_symbols(shrinker *self)
 {
-    te_def *d = parse_best(k);
+    te_def *def = parse_best(self);
     bool changed = false;
 
-    for (int i = 0; d && i < d->symbols.n; i++)
+    for (int i = 0; def && i < def->symbols.n; i++)
         for (int64_t v = 1; v <= 8; v += v < 5 ? 2 : 3) {
-            const ir_expr *symbol = d->symbols.at[i], *value = ir_int(k->cx, v);
-            te_def *fixed = te_specialise(k->cx, d, &symbol, &value, 1);
-            const char *text = fixed ? te_text(k->cx, fixed) : NULL;
+            const ir_expr *symbol = def->symbols.at[i], *value = ir_int(self->cx, v);
+            te_def *fixed = te_specialise(self->cx, def, &symbol, &value, 1);
+            const char *text = fixed ? te_text(self->cx, fixed) : NULL;
 
-            tec_context_clear(k->cx);
-            if (text && try_te(k, text)) {
-                d = parse_best(k);
+            tec_context_clear(self->cx);
+            if (text && try_te(self, text)) {
+                def = parse_best(self);
                 changed = true;
                 break;
             }
@@ -294,12 +296,12 @@ typedef struct {
     base_vec all;
 } gather;
 
-static bool list_expr(ir_walk *w, const ir_expr *e)
+static bool list_expr(ir_walk *walk, const ir_expr *expr)
 {
-    gather *g = (gather *)w;
+    gather *g = (gather *)walk;
 
-    base_push(w->cx, &g->all, e);
-    return e->op != IR_LOAD;
+    base_push(walk->cx, &g->all, expr);
+    return expr->op != IR_LOAD;
 }
 
 /* The text with the first `from` replaced. */
@@ -311,50 +313,50 @@ static const char *replaced(tec_context *cx, const char *text, const char *from,
 }
 
 /* Replaces an expression by one of its operands, or by 1. */
-static bool simplify_expr(shrinker *k, const ir_expr *e)
+static bool simplify_expr(shrinker *self, const ir_expr *expr)
 {
-    const char *text = ir_expr_text(k->cx, e);
+    const char *text = ir_expr_text(self->cx, expr);
 
-    if (!ir_is_op(e->op) && e->op != IR_CAST && e->op != IR_LOAD)
+    if (!ir_is_op(expr->op) && expr->op != IR_CAST && expr->op != IR_LOAD)
         return false;
-    for (int i = 0; e->op != IR_LOAD && i < 3 && e->arg[i]; i++) {
-        const char *to = base_dtype_same(e->arg[i]->dtype, e->dtype)
-                             ? replaced(k->cx, k->best.te, text,
-                                        base_format(k->cx, "(%s)", ir_expr_text(k->cx, e->arg[i])))
+    for (int i = 0; expr->op != IR_LOAD && i < 3 && expr->arg[i]; i++) {
+        const char *to = base_dtype_same(expr->arg[i]->dtype, expr->dtype)
+                             ? replaced(self->cx, self->best.te, text,
+                                        base_format(self->cx, "(%s)", ir_expr_text(self->cx, expr->arg[i])))
                              : NULL;
 
-        if (to && try_te(k, to))
+        if (to && try_te(self, to))
             return true;
     }
-    const char *one = replaced(k->cx, k->best.te, text,
-                               base_is_bool(e->dtype)    ? "true"
-                               : base_is_float(e->dtype) ? "1.0"
-                                                         : "1");
-    return !base_is_int(e->dtype) && one && try_te(k, one);
+    const char *one = replaced(self->cx, self->best.te, text,
+                               base_is_bool(expr->dtype)    ? "true"
+                               : base_is_float(expr->dtype) ? "1.0"
+                                                            : "1");
+    return !base_is_int(expr->dtype) && one && try_te(self, one);
 }
 
 /* Tries it for all expressions of the definition, while the budget lasts. */
-static bool simplify_exprs(shrinker *k)
+static bool simplify_exprs(shrinker *self)
 {
-    te_def *d = parse_best(k);
-    gather g = {.w = {.expr = list_expr, .cx = k->cx}};
+    te_def *def = parse_best(self);
+    gather g = {.w = {.expr = list_expr, .cx = self->cx}};
     bool changed = false;
 
-    for (int i = 0; d && i < d->stages.n; i++) {
-        const te_stage *s = d->stages.at[i];
+    for (int i = 0; def && i < def->stages.n; i++) {
+        const te_stage *stage = def->stages.at[i];
 
-        for (int j = 0; s->kind == TE_COMPUTE && j < s->n_outputs; j++)
-            ir_walk_expr(&g.w, s->body[j]);
+        for (int j = 0; stage->kind == TE_COMPUTE && j < stage->n_outputs; j++)
+            ir_walk_expr(&g.w, stage->body[j]);
     }
-    for (int i = 0; i < g.all.n && k->budget > 0; i++)
-        changed |= simplify_expr(k, g.all.at[i]);
+    for (int i = 0; i < g.all.n && self->budget > 0; i++)
+        changed |= simplify_expr(self, g.all.at[i]);
     return changed;
 }
 
 /* The smallest case found that still fails. `budget`: how many cases may be tried. */
-fuzz_case fuzz_shrink(tec_context *cx, const fuzz_case *c, fuzz_fails *fails, void *user, int budget)
+fuzz_case fuzz_shrink(tec_context *cx, const fuzz_case *sample, fuzz_fails *fails, void *user, int budget)
 {
-    shrinker k = {cx, *c, fails, user, budget};
+    shrinker k = {cx, *sample, fails, user, budget};
     bool changed = true;
 
     while (changed && k.budget > 0) {

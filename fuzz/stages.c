@@ -15,10 +15,10 @@ static int axes_of(const fuzz_tensor *base, fuzz_axis *axis)
     return base->rank;
 }
 
-static void shuffle(fuzz_maker *m, fuzz_axis *axis, int n)
+static void shuffle(fuzz_maker *maker, fuzz_axis *axis, int n)
 {
     for (int i = n - 1; i > 0; i--) {
-        int j = fuzz_below(m->state, i + 1);
+        int j = fuzz_below(maker->state, i + 1);
         fuzz_dim e = axis[i].extent;
 
         axis[i].extent = axis[j].extent;
@@ -27,40 +27,40 @@ static void shuffle(fuzz_maker *m, fuzz_axis *axis, int n)
 }
 
 /* "  S2[y: n, x: 4] = " and the tensor that it makes. */
-static void open_stage(fuzz_maker *m, const char *name, const fuzz_axis *axis, int n)
+static void open_stage(fuzz_maker *maker, const char *name, const fuzz_axis *axis, int n)
 {
-    base_addf(m->cx, &m->body, "  %s[%s] = ", name, fuzz_axes_text(m, axis, n));
+    base_addf(maker->cx, &maker->body, "  %s[%s] = ", name, fuzz_axes_text(maker, axis, n));
 }
 
 /* Axes in any order, now and then one more. */
-bool fuzz_elementwise(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_elementwise(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
     int n = axes_of(base, axis);
     int64_t bound;
 
-    if (fuzz_chance(m->state, 20))
-        shuffle(m, axis, n);
-    if (n < 3 && fuzz_chance(m->state, 10))
-        axis[n] = (fuzz_axis){spatial_names[n], fuzz_const(2 + fuzz_below(m->state, 3))}, n++;
+    if (fuzz_chance(maker->state, 20))
+        shuffle(maker, axis, n);
+    if (n < 3 && fuzz_chance(maker->state, 10))
+        axis[n] = (fuzz_axis){spatial_names[n], fuzz_const(2 + fuzz_below(maker->state, 3))}, n++;
     if (fuzz_points(axis, n) > MAX_STORED)
         return false;
-    const char *e = fuzz_expr(m, base, axis, n, 1 + fuzz_below(m->state, 3), &bound),
-               *name = fuzz_stage_name(m);
-    open_stage(m, name, axis, n);
-    base_addf(m->cx, &m->body, "%s\n", e);
-    fuzz_add_tensor(m, name, m->t, axis, n, bound);
+    const char *e = fuzz_expr(maker, base, axis, n, 1 + fuzz_below(maker->state, 3), &bound),
+               *name = fuzz_stage_name(maker);
+    open_stage(maker, name, axis, n);
+    base_addf(maker->cx, &maker->body, "%s\n", e);
+    fuzz_add_tensor(maker, name, maker->t, axis, n, bound);
     return true;
 }
 
 /* Some axes of base reduce, at least one; `all` has the spatial ones first. Gives how many are spatial. */
-static int split_axes(fuzz_maker *m, const fuzz_tensor *base, fuzz_axis *all)
+static int split_axes(fuzz_maker *maker, const fuzz_tensor *base, fuzz_axis *all)
 {
     fuzz_axis reduce[FUZZ_MAX_RANK];
-    int spatial = 0, reduces = 0, kept = fuzz_below(m->state, base->rank);
+    int spatial = 0, reduces = 0, kept = fuzz_below(maker->state, base->rank);
 
     for (int i = 0; i < base->rank; i++)
-        if (i == kept || (base->rank > 2 && fuzz_chance(m->state, 30)))
+        if (i == kept || (base->rank > 2 && fuzz_chance(maker->state, 30)))
             reduce[reduces] = (fuzz_axis){reduce_names[reduces], base->shape[i]}, reduces++;
         else
             all[spatial] = (fuzz_axis){spatial_names[spatial], base->shape[i]}, spatial++;
@@ -84,120 +84,121 @@ static int64_t grown(const char *op, int64_t bound, int64_t points, int64_t limi
 }
 
 /* sum[k](...) with a bound that holds for the sum; NULL where it would not. */
-static const char *reduction_text(fuzz_maker *m, const fuzz_tensor *base, const fuzz_axis *axis, int spatial,
-                                  int n, int64_t *bound)
+static const char *reduction_text(fuzz_maker *maker, const fuzz_tensor *base, const fuzz_axis *axis,
+                                  int spatial, int count, int64_t *bound)
 {
     static const char *const ops[] = {"sum", "max", "min", "prod"};
-    const char *op = ops[fuzz_weighted(m->state, (const int[]){50, 20, 20, 10}, 4)];
-    int64_t points = fuzz_points(axis + spatial, n - spatial), limit = fuzz_limit(m->t) / 64;
-    const char *e = fuzz_expr(m, base, axis, n, fuzz_below(m->state, 3), bound), *where = "";
+    const char *op = ops[fuzz_weighted(maker->state, (const int[]){50, 20, 20, 10}, 4)];
+    int64_t points = fuzz_points(axis + spatial, count - spatial), limit = fuzz_limit(maker->t) / 64;
+    const char *e = fuzz_expr(maker, base, axis, count, fuzz_below(maker->state, 3), bound), *where = "";
 
-    e = fuzz_clamp(m, e, *op == 's' ? limit / (points + 1) : limit, bound);
+    e = fuzz_clamp(maker, e, *op == 's' ? limit / (points + 1) : limit, bound);
     int64_t result = grown(op, *bound, points, limit);
     if (!result)
         return NULL;
-    if (fuzz_chance(m->state, 15))
-        where = m->open ? "" : base_format(m->cx, " where %s", fuzz_condition(m, axis, n));
-    e = base_format(m->cx, "%s[%s](%s%s)", op, fuzz_axes_text(m, axis + spatial, n - spatial), e, where);
+    if (fuzz_chance(maker->state, 15))
+        where = maker->open ? "" : base_format(maker->cx, " where %s", fuzz_condition(maker, axis, count));
+    e = base_format(maker->cx, "%s[%s](%s%s)", op, fuzz_axes_text(maker, axis + spatial, count - spatial), e,
+                    where);
     /* Over nothing, the least and the greatest are infinite or the ends of the dtype. */
     if (*op == 'm')
-        return base_format(m->cx, "min(max(%s, %s), %s)", e, fuzz_literal(m, -(*bound = result)),
-                           fuzz_literal(m, result));
+        return base_format(maker->cx, "min(max(%s, %s), %s)", e, fuzz_literal(maker, -(*bound = result)),
+                           fuzz_literal(maker, result));
     *bound = result;
     return e;
 }
 
 /* Reduces any of the axes of `base`. */
-bool fuzz_reduction(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_reduction(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
     int64_t bound;
 
     if (base->rank == 0)
         return false;
-    int spatial = split_axes(m, base, axis), n = base->rank;
+    int spatial = split_axes(maker, base, axis), n = base->rank;
     if (fuzz_points(axis, n) > MAX_POINTS)
         return false;
-    const char *e = reduction_text(m, base, axis, spatial, n, &bound);
+    const char *e = reduction_text(maker, base, axis, spatial, n, &bound);
     if (!e)
         return false;
-    const char *name = fuzz_stage_name(m);
-    open_stage(m, name, axis, spatial);
-    base_addf(m->cx, &m->body, "%s\n", e);
-    fuzz_add_tensor(m, name, m->t, axis, spatial, bound);
+    const char *name = fuzz_stage_name(maker);
+    open_stage(maker, name, axis, spatial);
+    base_addf(maker->cx, &maker->body, "%s\n", e);
+    fuzz_add_tensor(maker, name, maker->t, axis, spatial, bound);
     return true;
 }
 
 /* ---- reshapes ---- */
 
 /* A reshape that makes one dimension of two; false where the second extent is symbolic. */
-static bool merge(fuzz_maker *m, const fuzz_tensor *base, int d)
+static bool merge(fuzz_maker *maker, const fuzz_tensor *base, int dim)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
     base_text index = {0};
-    fuzz_dim a = base->shape[d], b = base->shape[d + 1];
+    fuzz_dim a = base->shape[dim], b = base->shape[dim + 1];
 
     if (!fuzz_is_const(b))
         return false;
     for (int i = 0; i < base->rank - 1; i++)
-        axis[i] = (fuzz_axis){spatial_names[i], base->shape[i + (i > d)]};
-    axis[d].extent = (fuzz_dim){a.coef * (int)b.c, a.sym, a.c * b.c};
+        axis[i] = (fuzz_axis){spatial_names[i], base->shape[i + (i > dim)]};
+    axis[dim].extent = (fuzz_dim){a.coef * (int)b.c, a.sym, a.c * b.c};
     for (int i = 0; i < base->rank; i++) {
-        const char *from = spatial_names[i > d ? i - 1 : i];
+        const char *from = spatial_names[i > dim ? i - 1 : i];
 
-        base_addf(m->cx, &index, i ? ", " : "");
-        base_addf(m->cx, &index,
-                  i == d       ? "floordiv(%s, %lld)"
-                  : i == d + 1 ? "%s %% %lld"
-                               : "%s",
+        base_addf(maker->cx, &index, i ? ", " : "");
+        base_addf(maker->cx, &index,
+                  i == dim       ? "floordiv(%s, %lld)"
+                  : i == dim + 1 ? "%s %% %lld"
+                                 : "%s",
                   from, (long long)b.c);
     }
-    const char *name = fuzz_stage_name(m);
-    open_stage(m, name, axis, base->rank - 1);
-    base_addf(m->cx, &m->body, "%s[%s]\n", base->name, base_text_str(m->cx, &index));
-    fuzz_add_tensor(m, name, base->t, axis, base->rank - 1, base->bound);
+    const char *name = fuzz_stage_name(maker);
+    open_stage(maker, name, axis, base->rank - 1);
+    base_addf(maker->cx, &maker->body, "%s[%s]\n", base->name, base_text_str(maker->cx, &index));
+    fuzz_add_tensor(maker, name, base->t, axis, base->rank - 1, base->bound);
     return true;
 }
 
 /* A reshape that makes two dimensions of one; false where nothing divides the extent. */
-static bool divide(fuzz_maker *m, const fuzz_tensor *base, int d)
+static bool divide(fuzz_maker *maker, const fuzz_tensor *base, int dim)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
     base_text index = {0};
-    fuzz_dim e = base->shape[d];
-    int f = 2 + fuzz_below(m->state, 3);
+    fuzz_dim e = base->shape[dim];
+    int f = 2 + fuzz_below(maker->state, 3);
 
     if (base->rank == FUZZ_MAX_RANK || e.coef % f || e.c % f)
         return false;
     for (int i = 0; i <= base->rank; i++)
-        axis[i] = (fuzz_axis){spatial_names[i], base->shape[i > d ? i - 1 : i]};
-    axis[d].extent = (fuzz_dim){e.coef / f, e.sym, e.c / f};
-    axis[d + 1].extent = fuzz_const(f);
+        axis[i] = (fuzz_axis){spatial_names[i], base->shape[i > dim ? i - 1 : i]};
+    axis[dim].extent = (fuzz_dim){e.coef / f, e.sym, e.c / f};
+    axis[dim + 1].extent = fuzz_const(f);
     for (int i = 0; i < base->rank; i++) {
-        base_addf(m->cx, &index, i ? ", %s" : "%s", spatial_names[i > d ? i + 1 : i]);
-        if (i == d)
-            base_addf(m->cx, &index, " * %d + %s", f, spatial_names[d + 1]);
+        base_addf(maker->cx, &index, i ? ", %s" : "%s", spatial_names[i > dim ? i + 1 : i]);
+        if (i == dim)
+            base_addf(maker->cx, &index, " * %d + %s", f, spatial_names[dim + 1]);
     }
-    const char *name = fuzz_stage_name(m);
-    open_stage(m, name, axis, base->rank + 1);
-    base_addf(m->cx, &m->body, "%s[%s]\n", base->name, base_text_str(m->cx, &index));
-    fuzz_add_tensor(m, name, base->t, axis, base->rank + 1, base->bound);
+    const char *name = fuzz_stage_name(maker);
+    open_stage(maker, name, axis, base->rank + 1);
+    base_addf(maker->cx, &maker->body, "%s[%s]\n", base->name, base_text_str(maker->cx, &index));
+    fuzz_add_tensor(maker, name, base->t, axis, base->rank + 1, base->bound);
     return true;
 }
 
-bool fuzz_reshape(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_reshape(fuzz_maker *maker, const fuzz_tensor *base)
 {
     if (base->rank == 0)
         return false;
-    if (base->rank >= 2 && fuzz_chance(m->state, 50))
-        return merge(m, base, fuzz_below(m->state, base->rank - 1));
-    return divide(m, base, fuzz_below(m->state, base->rank));
+    if (base->rank >= 2 && fuzz_chance(maker->state, 50))
+        return merge(maker, base, fuzz_below(maker->state, base->rank - 1));
+    return divide(maker, base, fuzz_below(maker->state, base->rank));
 }
 
 /* ---- tuples ---- */
 
 /* argmax or argmin over the last axis: two results. */
-bool fuzz_arg_reduction(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_arg_reduction(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
 
@@ -206,74 +207,77 @@ bool fuzz_arg_reduction(fuzz_maker *m, const fuzz_tensor *base)
     int last = base->rank - 1;
     axes_of(base, axis);
     axis[last].name = "k";
-    if (fuzz_points(axis, base->rank) > MAX_POINTS || fuzz_dim_min(m, axis[last].extent) < 1)
+    if (fuzz_points(axis, base->rank) > MAX_POINTS || fuzz_dim_min(maker, axis[last].extent) < 1)
         return false;
-    const char *name = fuzz_stage_name(m), *value = base_format(m->cx, "%sv", name),
-               *index = base_format(m->cx, "%si", name);
+    const char *name = fuzz_stage_name(maker), *value = base_format(maker->cx, "%sv", name),
+               *index = base_format(maker->cx, "%si", name);
     base_text read = {0};
     for (int i = 0; i < base->rank; i++)
-        base_addf(m->cx, &read, "%s%s", i ? ", " : "", axis[i].name);
-    base_addf(m->cx, &m->body, "  %s(%s, %s)[%s] = %s[%s](%s[%s], k)\n", name, value, index,
-              fuzz_axes_text(m, axis, last), fuzz_chance(m->state, 50) ? "argmax" : "argmin",
-              fuzz_axes_text(m, axis + last, 1), base->name, base_text_str(m->cx, &read));
+        base_addf(maker->cx, &read, "%s%s", i ? ", " : "", axis[i].name);
+    base_addf(maker->cx, &maker->body, "  %s(%s, %s)[%s] = %s[%s](%s[%s], k)\n", name, value, index,
+              fuzz_axes_text(maker, axis, last), fuzz_chance(maker->state, 50) ? "argmax" : "argmin",
+              fuzz_axes_text(maker, axis + last, 1), base->name, base_text_str(maker->cx, &read));
     int64_t points = fuzz_dim_max(axis[last].extent);
-    fuzz_add_tensor(m, value, base->t, axis, last, base->bound);
-    fuzz_add_tensor(m, index, BASE_I64, axis, last, points);
+    fuzz_add_tensor(maker, value, base->t, axis, last, base->bound);
+    fuzz_add_tensor(maker, index, BASE_I64, axis, last, points);
     return true;
 }
 
 /* A user's combiner over (sum, sum of squares): what mean and variance are made of. */
-bool fuzz_moments(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_moments(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
-    const char *t = base_dtype_text(m->cx, m->t), *zero = fuzz_literal(m, 0);
+    const char *t = base_dtype_text(maker->cx, maker->t), *zero = fuzz_literal(maker, 0);
     int64_t bound;
 
     if (base->rank == 0)
         return false;
-    int spatial = split_axes(m, base, axis), n = base->rank;
+    int spatial = split_axes(maker, base, axis), n = base->rank;
     int64_t points = fuzz_points(axis + spatial, n - spatial);
     if (fuzz_points(axis, n) > MAX_POINTS)
         return false;
-    const char *e = fuzz_expr(m, base, axis, n, 1, &bound), *name = fuzz_stage_name(m);
-    e = fuzz_clamp(m, e, 9, &bound);
-    const char *c = base_format(m->cx, "moments%d", m->n_stages);
-    base_addf(m->cx, &m->combiners,
+    const char *e = fuzz_expr(maker, base, axis, n, 1, &bound), *name = fuzz_stage_name(maker);
+    e = fuzz_clamp(maker, e, 9, &bound);
+    const char *c = base_format(maker->cx, "moments%d", maker->n_stages);
+    base_addf(maker->cx, &maker->combiners,
               "  combiner %s(a: %s, b: %s; s: %s, q: %s) = (a + s, b + q) identity (%s, %s)%s\n", c, t, t, t,
-              t, zero, zero, fuzz_chance(m->state, 70) ? " reorders" : "");
-    base_addf(m->cx, &m->body, "  %s(%sa, %sq)[%s] = %s[%s](%s, %s * %s)\n", name, name, name,
-              fuzz_axes_text(m, axis, spatial), c, fuzz_axes_text(m, axis + spatial, n - spatial), e, e, e);
-    fuzz_add_tensor(m, base_format(m->cx, "%sa", name), m->t, axis, spatial, bound * points);
-    fuzz_add_tensor(m, base_format(m->cx, "%sq", name), m->t, axis, spatial, bound * bound * points);
+              t, zero, zero, fuzz_chance(maker->state, 70) ? " reorders" : "");
+    base_addf(maker->cx, &maker->body, "  %s(%sa, %sq)[%s] = %s[%s](%s, %s * %s)\n", name, name, name,
+              fuzz_axes_text(maker, axis, spatial), c, fuzz_axes_text(maker, axis + spatial, n - spatial), e,
+              e, e);
+    fuzz_add_tensor(maker, base_format(maker->cx, "%sa", name), maker->t, axis, spatial, bound * points);
+    fuzz_add_tensor(maker, base_format(maker->cx, "%sq", name), maker->t, axis, spatial,
+                    bound * bound * points);
     return true;
 }
 
 /* A combiner that is neither associative nor commutative: every change of order shows. */
-bool fuzz_horner(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_horner(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
-    const char *t = base_dtype_text(m->cx, m->t);
+    const char *t = base_dtype_text(maker->cx, maker->t);
     int64_t bound;
 
     if (base->rank == 0)
         return false;
-    int spatial = split_axes(m, base, axis), n = base->rank;
+    int spatial = split_axes(maker, base, axis), n = base->rank;
     int64_t points = fuzz_points(axis + spatial, n - spatial);
-    if (fuzz_points(axis, n) > MAX_POINTS || points > (base_is_float(m->t) ? 14 : 22))
+    if (fuzz_points(axis, n) > MAX_POINTS || points > (base_is_float(maker->t) ? 14 : 22))
         return false;
-    const char *e = fuzz_expr(m, base, axis, n, 1, &bound), *name = fuzz_stage_name(m),
-               *c = base_format(m->cx, "horner%d", m->n_stages);
-    e = fuzz_clamp(m, e, 9, &bound);
-    base_addf(m->cx, &m->combiners, "  combiner %s(a: %s; b: %s) = (a * %s + b) identity (%s)\n", c, t, t,
-              fuzz_literal(m, 2), fuzz_literal(m, 0));
-    open_stage(m, name, axis, spatial);
-    base_addf(m->cx, &m->body, "%s[%s](%s)\n", c, fuzz_axes_text(m, axis + spatial, n - spatial), e);
-    fuzz_add_tensor(m, name, m->t, axis, spatial, (bound + 1) << points);
+    const char *e = fuzz_expr(maker, base, axis, n, 1, &bound), *name = fuzz_stage_name(maker),
+               *c = base_format(maker->cx, "horner%d", maker->n_stages);
+    e = fuzz_clamp(maker, e, 9, &bound);
+    base_addf(maker->cx, &maker->combiners, "  combiner %s(a: %s; b: %s) = (a * %s + b) identity (%s)\n", c,
+              t, t, fuzz_literal(maker, 2), fuzz_literal(maker, 0));
+    open_stage(maker, name, axis, spatial);
+    base_addf(maker->cx, &maker->body, "%s[%s](%s)\n", c, fuzz_axes_text(maker, axis + spatial, n - spatial),
+              e);
+    fuzz_add_tensor(maker, name, maker->t, axis, spatial, (bound + 1) << points);
     return true;
 }
 
 /* A stage with two results over the same axes. */
-bool fuzz_several(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_several(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
     int n = axes_of(base, axis);
@@ -281,84 +285,85 @@ bool fuzz_several(fuzz_maker *m, const fuzz_tensor *base)
 
     if (fuzz_points(axis, n) > MAX_STORED)
         return false;
-    const char *a = fuzz_expr(m, base, axis, n, 1, &one), *b = fuzz_expr(m, base, axis, n, 2, &two),
-               *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s(%sa, %sb)[%s] = %s, %s\n", name, name, name, fuzz_axes_text(m, axis, n),
-              a, b);
-    fuzz_add_tensor(m, base_format(m->cx, "%sa", name), m->t, axis, n, one);
-    fuzz_add_tensor(m, base_format(m->cx, "%sb", name), m->t, axis, n, two);
+    const char *a = fuzz_expr(maker, base, axis, n, 1, &one), *b = fuzz_expr(maker, base, axis, n, 2, &two),
+               *name = fuzz_stage_name(maker);
+    base_addf(maker->cx, &maker->body, "  %s(%sa, %sb)[%s] = %s, %s\n", name, name, name,
+              fuzz_axes_text(maker, axis, n), a, b);
+    fuzz_add_tensor(maker, base_format(maker->cx, "%sa", name), maker->t, axis, n, one);
+    fuzz_add_tensor(maker, base_format(maker->cx, "%sb", name), maker->t, axis, n, two);
     return true;
 }
 
 /* ---- others ---- */
 
 /* Sums of the beginnings: the condition of the reduction depends on a spatial axis. */
-bool fuzz_triangle(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_triangle(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
     base_text read = {0};
-    int n = axes_of(base, axis), d = n ? fuzz_below(m->state, n) : 0;
+    int n = axes_of(base, axis), d = n ? fuzz_below(maker->state, n) : 0;
     int64_t points = n ? fuzz_dim_max(axis[d].extent) : 0, bound = base->bound * (points + 1);
 
     if (n == 0 || base_is_bool(base->t) || fuzz_points(axis, n) * points > MAX_POINTS ||
-        bound > fuzz_limit(m->t) / 64)
+        bound > fuzz_limit(maker->t) / 64)
         return false;
     axis[n] = (fuzz_axis){"k", axis[d].extent};
     for (int i = 0; i < n; i++)
-        base_addf(m->cx, &read, "%s%s", i ? ", " : "", i == d ? "k" : axis[i].name);
-    const char *name = fuzz_stage_name(m),
-               *e = base_format(m->cx, "%s[%s]", base->name, base_text_str(m->cx, &read));
-    open_stage(m, name, axis, n);
-    base_addf(m->cx, &m->body, "sum[%s](%s where k %s %s)\n", fuzz_axes_text(m, axis + n, 1),
-              base_dtype_same(base->t, m->t) ? e
-                                             : base_format(m->cx, "%s(%s)", base_dtype_text(m->cx, m->t), e),
-              fuzz_chance(m->state, 50) ? "<=" : "<", axis[d].name);
-    fuzz_add_tensor(m, name, m->t, axis, n, bound);
+        base_addf(maker->cx, &read, "%s%s", i ? ", " : "", i == d ? "k" : axis[i].name);
+    const char *name = fuzz_stage_name(maker),
+               *e = base_format(maker->cx, "%s[%s]", base->name, base_text_str(maker->cx, &read));
+    open_stage(maker, name, axis, n);
+    base_addf(maker->cx, &maker->body, "sum[%s](%s where k %s %s)\n", fuzz_axes_text(maker, axis + n, 1),
+              base_dtype_same(base->t, maker->t)
+                  ? e
+                  : base_format(maker->cx, "%s(%s)", base_dtype_text(maker->cx, maker->t), e),
+              fuzz_chance(maker->state, 50) ? "<=" : "<", axis[d].name);
+    fuzz_add_tensor(maker, name, maker->t, axis, n, bound);
     return true;
 }
 
 /* Elements at the places that an input says, where those exist. */
-bool fuzz_gather(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_gather(fuzz_maker *maker, const fuzz_tensor *base)
 {
-    fuzz_dim places = fuzz_const(1 + fuzz_below(m->state, 9));
+    fuzz_dim places = fuzz_const(1 + fuzz_below(maker->state, 9));
     fuzz_axis axis[FUZZ_MAX_RANK];
     base_text read = {0};
 
     if (base->rank == 0 || base_is_bool(base->t))
         return false;
-    fuzz_tensor *at = fuzz_add_input(m, BASE_I32, &places, 1);
+    fuzz_tensor *at = fuzz_add_input(maker, BASE_I32, &places, 1);
     if (!at)
         return false;
     int n = axes_of(base, axis);
     axis[0].extent = places;
-    base_addf(m->cx, &read, "i64(%s[y])", at->name);
+    base_addf(maker->cx, &read, "i64(%s[y])", at->name);
     for (int i = 1; i < n; i++)
-        base_addf(m->cx, &read, ", %s", axis[i].name);
-    const char *name = fuzz_stage_name(m), *index = base_format(m->cx, "i64(%s[y])", at->name);
-    open_stage(m, name, axis, n);
-    base_addf(m->cx, &m->body, "select(%s >= 0 && %s < %s, %s[%s], %s(0))\n", index, index,
-              fuzz_dim_text(m, base->shape[0]), base->name, base_text_str(m->cx, &read),
-              base_dtype_text(m->cx, base->t));
-    fuzz_add_tensor(m, name, base->t, axis, n, base->bound);
+        base_addf(maker->cx, &read, ", %s", axis[i].name);
+    const char *name = fuzz_stage_name(maker), *index = base_format(maker->cx, "i64(%s[y])", at->name);
+    open_stage(maker, name, axis, n);
+    base_addf(maker->cx, &maker->body, "select(%s >= 0 && %s < %s, %s[%s], %s(0))\n", index, index,
+              fuzz_dim_text(maker, base->shape[0]), base->name, base_text_str(maker->cx, &read),
+              base_dtype_text(maker->cx, base->t));
+    fuzz_add_tensor(maker, name, base->t, axis, n, base->bound);
     return true;
 }
 
 /* A tensor of truth values, sometimes reduced. */
-bool fuzz_predicate(fuzz_maker *m, const fuzz_tensor *base)
+bool fuzz_predicate(fuzz_maker *maker, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1] = {{0}};
     int n = axes_of(base, axis), kept = n;
 
     if (fuzz_points(axis, n) > MAX_STORED)
         return false;
-    const char *e = fuzz_condition(m, axis, n), *name = fuzz_stage_name(m);
-    if (n > 0 && fuzz_chance(m->state, 40)) {
+    const char *e = fuzz_condition(maker, axis, n), *name = fuzz_stage_name(maker);
+    if (n > 0 && fuzz_chance(maker->state, 40)) {
         kept = n - 1;
-        e = base_format(m->cx, "%s[%s](%s)", fuzz_chance(m->state, 50) ? "any" : "all",
-                        fuzz_axes_text(m, axis + kept, 1), e);
+        e = base_format(maker->cx, "%s[%s](%s)", fuzz_chance(maker->state, 50) ? "any" : "all",
+                        fuzz_axes_text(maker, axis + kept, 1), e);
     }
-    open_stage(m, name, axis, kept);
-    base_addf(m->cx, &m->body, "%s\n", e);
-    fuzz_add_tensor(m, name, BASE_BOOL, axis, kept, 1);
+    open_stage(maker, name, axis, kept);
+    base_addf(maker->cx, &maker->body, "%s\n", e);
+    fuzz_add_tensor(maker, name, BASE_BOOL, axis, kept, 1);
     return true;
 }

@@ -28,56 +28,56 @@ typedef struct {
     bool broken;
 } fuzz_stepper;
 
-static inline int fuzz_pick(fuzz_stepper *p, int n)
+static inline int fuzz_pick(fuzz_stepper *stepper, int n)
 {
-    return fuzz_below(p->state, n);
+    return fuzz_below(stepper->state, n);
 }
 /* Into any order. */
-void fuzz_shuffle(fuzz_stepper *p, const char **names, int n);
-static inline bool fuzz_odds(fuzz_stepper *p, int percent)
+void fuzz_shuffle(fuzz_stepper *stepper, const char **names, int n);
+static inline bool fuzz_odds(fuzz_stepper *stepper, int percent)
 {
-    return fuzz_chance(p->state, percent);
+    return fuzz_chance(stepper->state, percent);
 }
 
 /* ---- what the tree of the moment offers (fuzz/offer.c) ---- */
-const char *fuzz_any_loop(fuzz_stepper *p);
-const char *fuzz_any_block(fuzz_stepper *p);
+const char *fuzz_any_loop(fuzz_stepper *stepper);
+const char *fuzz_any_block(fuzz_stepper *stepper);
 /* without `argument`: none of the program's parameters */
-const char *fuzz_any_buffer(fuzz_stepper *p, bool argument);
-const char *fuzz_own_loop(fuzz_stepper *p, const char *block);
+const char *fuzz_any_buffer(fuzz_stepper *stepper, bool argument);
+const char *fuzz_own_loop(fuzz_stepper *stepper, const char *block);
 /* A loop around a random reader (or producer) of the block, so that moves are often legal. */
-const char *fuzz_loop_near(fuzz_stepper *p, const char *block, bool reader);
-int fuzz_count_stmts(const ir_stmt *s);
+const char *fuzz_loop_near(fuzz_stepper *stepper, const char *block, bool reader);
+int fuzz_count_stmts(const ir_stmt *stmt);
 /* How often the innermost statements run: guards do not shorten loops, so factors that do not divide add
  * up. */
-int64_t fuzz_count_runs(const ir_stmt *s);
+int64_t fuzz_count_runs(const ir_stmt *stmt);
 
 /* ---- one step (fuzz/primitives.c) ---- */
 /* A random primitive with random arguments; gives how many arguments it has. */
-const sched_primitive *fuzz_draw_step(fuzz_stepper *p, sched_arg arg[SCHED_MAX_ARGS], int *n);
+const sched_primitive *fuzz_draw_step(fuzz_stepper *stepper, sched_arg arg[SCHED_MAX_ARGS], int *count);
 
 /* ---- trying (fuzz/steps.c) ---- */
 /* Whether the step was accepted and the tree has changed. */
-bool fuzz_apply(fuzz_stepper *p, const sched_primitive *q, const sched_arg *arg, int n);
-bool fuzz_apply_to_loop(fuzz_stepper *p, const char *primitive, const char *loop);
+bool fuzz_apply(fuzz_stepper *stepper, const sched_primitive *primitive, const sched_arg *arg, int count);
+bool fuzz_apply_to_loop(fuzz_stepper *stepper, const char *primitive, const char *loop);
 /* compute_at and its like */
-bool fuzz_apply_at(fuzz_stepper *p, const char *primitive, const char *block, const char *loop);
+bool fuzz_apply_at(fuzz_stepper *stepper, const char *primitive, const char *block, const char *loop);
 /* bind, set_scope */
-bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind, const char *name,
+bool fuzz_apply_word(fuzz_stepper *stepper, const char *primitive, sched_arg_kind kind, const char *name,
                      const char *word);
 /* split(loop, _, factor) with a guard; the two names, or NULL. */
-const char *const *fuzz_apply_split(fuzz_stepper *p, const char *loop, int64_t factor);
+const char *const *fuzz_apply_split(fuzz_stepper *stepper, const char *loop, int64_t factor);
 /* The i-th name that the last accepted step gave; NULL: none. */
-const char *fuzz_last_result(const fuzz_stepper *p, int i);
+const char *fuzz_last_result(const fuzz_stepper *stepper, int i);
 
 /* Imports the functions of extern stages (fuzz/externs.c). */
-void fuzz_import(fuzz_stepper *p, const te_def *d);
+void fuzz_import(fuzz_stepper *stepper, const te_def *def);
 /* Keeps windows of what stencils read (fuzz/rolling.c). */
-void fuzz_roll(fuzz_stepper *p);
+void fuzz_roll(fuzz_stepper *stepper);
 /* Puts the intrinsics of the case in the place of loops (fuzz/tensorize.c). */
-void fuzz_tensorize(fuzz_stepper *p);
+void fuzz_tensorize(fuzz_stepper *stepper);
 
 /* Binds the nests to blocks and threads of a GPU, with what they share (fuzz/threads.c). */
-void fuzz_bind_threads(fuzz_stepper *p);
+void fuzz_bind_threads(fuzz_stepper *stepper);
 
 #endif

@@ -24,184 +24,187 @@ typedef struct {
 static const char *const block_axis[N_AXES] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
 static const char *const thread_axis[N_AXES] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
 
-static bool is_serial(const launch *l, const char *loop)
+static bool is_serial(const launch *self, const char *loop)
 {
-    const ir_stmt *s = sched_loop(l->p->s, loop);
+    const ir_stmt *s = sched_loop(self->p->s, loop);
 
     return s && s->loop.how == IR_SERIAL;
 }
 
 /* The serial loops of the block, of one kind or any but that. */
-static int serial_loops(const launch *l, const char *block, bool reduce, const char **out)
+static int serial_loops(const launch *self, const char *block, bool reduce, const char **out)
 {
     const char **loops;
-    int n = 0, all = sched_loops_of(l->p->s, block, &loops);
+    int n = 0, all = sched_loops_of(self->p->s, block, &loops);
 
     for (int i = 0; i < all && n < MAX_NEST; i++)
-        if (is_serial(l, loops[i]) && (sched_loop_kind(l->p->s, loops[i]) == IR_REDUCE_ITER) == reduce)
+        if (is_serial(self, loops[i]) && (sched_loop_kind(self->p->s, loops[i]) == IR_REDUCE_ITER) == reduce)
             out[n++] = loops[i];
     return n;
 }
 
-static bool is_launched(const launch *l, const char *block)
+static bool is_launched(const launch *self, const char *block)
 {
     const char **loops;
-    int n = sched_loops_of(l->p->s, block, &loops);
+    int n = sched_loops_of(self->p->s, block, &loops);
 
     for (int i = 0; i < n; i++)
-        if (sched_loop(l->p->s, loops[i])->loop.how != IR_SERIAL)
+        if (sched_loop(self->p->s, loops[i])->loop.how != IR_SERIAL)
             return true;
     return n == 0;
 }
 
 /* Neighbouring loops as one, where that is allowed. */
-static const char *fuse_first(launch *l, const char **loops, int n)
+static const char *fuse_first(launch *self, const char **loops, int n)
 {
     sched_arg all = {
-        .kind = SCHED_ARG_LOOPS, .names = base_copy(l->p->cx, loops, (size_t)n * sizeof *loops), .n = n};
+        .kind = SCHED_ARG_LOOPS, .names = base_copy(self->p->cx, loops, (size_t)n * sizeof *loops), .n = n};
 
-    if (n > 1 && fuzz_apply(l->p, sched_primitive_named("fuse"), &all, 1))
-        return fuzz_last_result(l->p, 0);
+    if (n > 1 && fuzz_apply(self->p, sched_primitive_named("fuse"), &all, 1))
+        return fuzz_last_result(self->p, 0);
     return loops[0];
 }
 
 /* The threads run the loop, each in its turn, instead of being started in each iteration. */
-static void launch_around(launch *l, const char *loop, const char *axis)
+static void launch_around(launch *self, const char *loop, const char *axis)
 {
-    sched_arg arg[] = {{.kind = SCHED_ARG_LOOP, .name = loop},
-                       {.kind = SCHED_ARG_WORDS, .names = base_copy(l->p->cx, &axis, sizeof axis), .n = 1}};
+    sched_arg arg[] = {
+        {.kind = SCHED_ARG_LOOP, .name = loop},
+        {.kind = SCHED_ARG_WORDS, .names = base_copy(self->p->cx, &axis, sizeof axis), .n = 1}};
 
-    fuzz_apply(l->p, sched_primitive_named("env_threads"), arg, 2);
+    fuzz_apply(self->p, sched_primitive_named("env_threads"), arg, 2);
 }
 
 /* loop => blocks, threads, and sometimes virtual threads between them. */
-static void bind_axis(launch *l, const char *loop, int axis)
+static void bind_axis(launch *self, const char *loop, int axis)
 {
-    const char *const *two = fuzz_apply_split(l->p, loop, l->threads[axis]);
+    const char *const *two = fuzz_apply_split(self->p, loop, self->threads[axis]);
 
     if (!two)
         return;
     const char *outer = two[0], *inner = two[1];
-    fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, inner, thread_axis[axis]);
-    const char *const *virtual = fuzz_odds(l->p, 30) ? fuzz_apply_split(l->p, outer, 2) : NULL;
+    fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, inner, thread_axis[axis]);
+    const char *const *virtual = fuzz_odds(self->p, 30) ? fuzz_apply_split(self->p, outer, 2) : NULL;
     if (virtual) {
         outer = virtual[0];
-        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, virtual[1], "vthread");
+        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, virtual[1], "vthread");
     }
-    if (fuzz_odds(l->p, 88))
-        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, outer, block_axis[axis]);
-    else if (fuzz_odds(l->p, 60))
-        launch_around(l, outer, thread_axis[axis]);
+    if (fuzz_odds(self->p, 88))
+        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, outer, block_axis[axis]);
+    else if (fuzz_odds(self->p, 60))
+        launch_around(self, outer, thread_axis[axis]);
 }
 
 /* The threads share the elements of a nest that lies inside the blocks. */
-static void share_among_threads(launch *l, const char *block)
+static void share_among_threads(launch *self, const char *block)
 {
     const char *loops[MAX_NEST];
-    int n = serial_loops(l, block, false, loops), axis = fuzz_pick(l->p, l->spatial ? l->spatial : 1);
+    int n = serial_loops(self, block, false, loops),
+        axis = fuzz_pick(self->p, self->spatial ? self->spatial : 1);
 
-    if (n == 0 || fuzz_odds(l->p, 25))
+    if (n == 0 || fuzz_odds(self->p, 25))
         return;
     const char *const *two = fuzz_apply_split(
-        l->p, fuzz_odds(l->p, 60) ? fuse_first(l, loops, n) : loops[n - 1], l->threads[axis]);
+        self->p, fuzz_odds(self->p, 60) ? fuse_first(self, loops, n) : loops[n - 1], self->threads[axis]);
     if (two)
-        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[axis]);
+        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[axis]);
 }
 
-static const char *written_by(const launch *l, const char *block)
+static const char *written_by(const launch *self, const char *block)
 {
-    const ir_stmt *s = sched_block(l->p->s, block);
+    const ir_stmt *s = sched_block(self->p->s, block);
 
     return s && s->block.block->n_writes ? s->block.block->writes[0].buffer->name : NULL;
 }
 
 /* What a block reads: moved under one of its loops, in shared or local memory. */
-static void bring_producer(launch *l, const char *block, const char *producer)
+static void bring_producer(launch *self, const char *block, const char *producer)
 {
-    const char *buffer = written_by(l, producer), *at = fuzz_own_loop(l->p, block);
+    const char *buffer = written_by(self, producer), *at = fuzz_own_loop(self->p, block);
 
-    if (!at || !fuzz_apply_at(l->p, "compute_at", producer, at))
+    if (!at || !fuzz_apply_at(self->p, "compute_at", producer, at))
         return;
-    if (fuzz_odds(l->p, 90))
-        fuzz_apply_word(l->p, "set_scope", SCHED_ARG_BUFFER, buffer,
-                        fuzz_odds(l->p, 75) ? "shared" : "local");
-    share_among_threads(l, producer);
+    if (fuzz_odds(self->p, 90))
+        fuzz_apply_word(self->p, "set_scope", SCHED_ARG_BUFFER, buffer,
+                        fuzz_odds(self->p, 75) ? "shared" : "local");
+    share_among_threads(self, producer);
 }
 
 /* A copy of one input of the block in shared or local memory, filled by the threads. */
-static void cache_input(launch *l, const char *block)
+static void cache_input(launch *self, const char *block)
 {
-    const ir_stmt *s = sched_block(l->p->s, block);
-    const ir_block *b = s->block.block;
+    const ir_stmt *stmt = sched_block(self->p->s, block);
+    const ir_block *b = stmt->block.block;
 
     if (b->n_reads == 0)
         return;
     sched_arg arg[] = {
-        {.kind = SCHED_ARG_BUFFER, .name = b->reads[fuzz_pick(l->p, b->n_reads)].buffer->name},
-        {.kind = SCHED_ARG_WORD, .name = fuzz_odds(l->p, 80) ? "shared" : "local"},
-        {.kind = SCHED_ARG_BLOCKS, .names = base_copy(l->p->cx, &block, sizeof block), .n = 1}};
-    if (!fuzz_apply(l->p, sched_primitive_named("cache_read"), arg, 3))
+        {.kind = SCHED_ARG_BUFFER, .name = b->reads[fuzz_pick(self->p, b->n_reads)].buffer->name},
+        {.kind = SCHED_ARG_WORD, .name = fuzz_odds(self->p, 80) ? "shared" : "local"},
+        {.kind = SCHED_ARG_BLOCKS, .names = base_copy(self->p->cx, &block, sizeof block), .n = 1}};
+    if (!fuzz_apply(self->p, sched_primitive_named("cache_read"), arg, 3))
         return;
-    const char *copy = fuzz_last_result(l->p, 0), *at = fuzz_own_loop(l->p, block);
-    if (copy && at && fuzz_apply_at(l->p, "compute_at", copy, at))
-        share_among_threads(l, copy);
+    const char *copy = fuzz_last_result(self->p, 0), *at = fuzz_own_loop(self->p, block);
+    if (copy && at && fuzz_apply_at(self->p, "compute_at", copy, at))
+        share_among_threads(self, copy);
 }
 
-static void bring_inputs(launch *l, const char *block)
+static void bring_inputs(launch *self, const char *block)
 {
     const char **producers;
-    int n = sched_producers_of(l->p->s, block, &producers);
+    int n = sched_producers_of(self->p->s, block, &producers);
 
     for (int i = 0; i < n; i++)
-        if (!is_launched(l, producers[i]) && fuzz_odds(l->p, 75))
-            bring_producer(l, block, producers[i]);
-    if (fuzz_odds(l->p, 55))
-        cache_input(l, block);
+        if (!is_launched(self, producers[i]) && fuzz_odds(self->p, 75))
+            bring_producer(self, block, producers[i]);
+    if (fuzz_odds(self->p, 55))
+        cache_input(self, block);
 }
 
 /* A reduction among threads: their partial results are combined at the end. */
-static void bind_reduction(launch *l, const char *block)
+static void bind_reduction(launch *self, const char *block)
 {
     const char *loops[MAX_NEST];
-    int n = serial_loops(l, block, true, loops), axis = l->spatial < N_AXES ? l->spatial : N_AXES - 1;
+    int n = serial_loops(self, block, true, loops),
+        axis = self->spatial < N_AXES ? self->spatial : N_AXES - 1;
 
-    if (n == 0 || fuzz_odds(l->p, 25))
+    if (n == 0 || fuzz_odds(self->p, 25))
         return;
-    const char *const *two = fuzz_apply_split(l->p, loops[fuzz_pick(l->p, n)], l->threads[axis]);
+    const char *const *two = fuzz_apply_split(self->p, loops[fuzz_pick(self->p, n)], self->threads[axis]);
     if (two)
-        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, two[fuzz_odds(l->p, 80)], thread_axis[axis]);
+        fuzz_apply_word(self->p, "bind", SCHED_ARG_LOOP, two[fuzz_odds(self->p, 80)], thread_axis[axis]);
 }
 
 /* Binds the loops of one block to blocks and threads. */
-static void launch_nest(launch *l, const char *block)
+static void launch_nest(launch *self, const char *block)
 {
     const char *loops[MAX_NEST];
-    int n = serial_loops(l, block, false, loops);
+    int n = serial_loops(self, block, false, loops);
 
-    l->spatial = 0;
+    self->spatial = 0;
     if (n == 0)
         return;
-    if (fuzz_odds(l->p, 40)) {
-        loops[0] = fuse_first(l, loops, n);
+    if (fuzz_odds(self->p, 40)) {
+        loops[0] = fuse_first(self, loops, n);
         n = 1;
     }
-    for (int i = 0; i < n && i < N_AXES && (i == 0 || fuzz_odds(l->p, 60)); i++, l->spatial++)
-        bind_axis(l, loops[i], i);
-    bind_reduction(l, block);
-    bring_inputs(l, block);
+    for (int i = 0; i < n && i < N_AXES && (i == 0 || fuzz_odds(self->p, 60)); i++, self->spatial++)
+        bind_axis(self, loops[i], i);
+    bind_reduction(self, block);
+    bring_inputs(self, block);
 }
 
-void fuzz_bind_threads(fuzz_stepper *p)
+void fuzz_bind_threads(fuzz_stepper *stepper)
 {
     static const int64_t counts[] = {2, 3, 4, 8};
-    launch l = {.p = p};
+    launch l = {.p = stepper};
     const char **blocks;
-    int n = sched_blocks(p->s, &blocks);
+    int n = sched_blocks(stepper->s, &blocks);
 
     for (int i = 0; i < N_AXES; i++)
-        l.threads[i] = counts[fuzz_pick(p, i ? 3 : BASE_COUNT(counts))];
-    for (int i = n - 1; i >= 0 && !p->broken; i--)
-        if (fuzz_count_stmts(sched_tree(p->s)->body) < 400 && sched_block(p->s, blocks[i]) &&
+        l.threads[i] = counts[fuzz_pick(stepper, i ? 3 : BASE_COUNT(counts))];
+    for (int i = n - 1; i >= 0 && !stepper->broken; i--)
+        if (fuzz_count_stmts(sched_tree(stepper->s)->body) < 400 && sched_block(stepper->s, blocks[i]) &&
             !is_launched(&l, blocks[i]))
             launch_nest(&l, blocks[i]);
 }

@@ -25,44 +25,44 @@ static void prepare(graph_rewrite *rw, const graph_body *old)
 
 /* [c] as [c, 1, ... 1] with `after` ones. NULL in, NULL out, as for all helpers here: an error made before
  * shows at the end of the chain. */
-static graph_value *spread(graph_rewrite *rw, const graph_node *at, graph_value *v, int after)
+static graph_value *spread(graph_rewrite *rw, const graph_node *at, graph_value *value, int after)
 {
-    if (!v)
+    if (!value)
         return NULL;
     const ir_expr **dim = base_array(rw->cx, const ir_expr *, after + 1);
 
-    dim[0] = v->type.dim[0];
+    dim[0] = value->type.dim[0];
     for (int i = 0; i < after; i++)
         dim[1 + i] = ir_int(rw->cx, 1);
     op_attr shape = op_attr_exprs(rw->cx, "shape", dim, after + 1);
-    return graph_emit(rw, at, "reshape", base_format(rw->cx, "%s.spread", at->name), &v, 1, &shape, 1);
+    return graph_emit(rw, at, "reshape", base_format(rw->cx, "%s.spread", at->name), &value, 1, &shape, 1);
 }
 
 /* A node for two operands; NULL where one of them could not be made. */
-static graph_value *binary(graph_rewrite *rw, const graph_node *at, const char *op, graph_value *a,
-                           graph_value *b)
+static graph_value *binary(graph_rewrite *rw, const graph_node *at, const char *op, graph_value *left,
+                           graph_value *right)
 {
-    return a && b ? graph_emit(rw, at, op, base_format(rw->cx, "%s.%s", at->name, op),
-                               (graph_value *[]){a, b}, 2, NULL, 0)
-                  : NULL;
+    return left && right ? graph_emit(rw, at, op, base_format(rw->cx, "%s.%s", at->name, op),
+                                      (graph_value *[]){left, right}, 2, NULL, 0)
+                         : NULL;
 }
 
 /* A constant scalar of the tensor's own type, so that no cast appears in the graph. */
-static graph_value *float_constant(graph_rewrite *rw, base_dtype t, double value)
+static graph_value *float_constant(graph_rewrite *rw, base_dtype dtype, double value)
 {
-    op_constant *c = base_new(rw->cx, op_constant);
+    op_constant *constant = base_new(rw->cx, op_constant);
     double *data = base_new(rw->cx, double);
 
-    *c = (op_constant){.type = {t, 0, NULL}, .data = data, .bytes = base_dtype_bytes(t)};
-    if (t.code == kDLBfloat)
+    *constant = (op_constant){.type = {dtype, 0, NULL}, .data = data, .bytes = base_dtype_bytes(dtype)};
+    if (dtype.code == kDLBfloat)
         *(uint16_t *)(void *)data = base_double_to_bfloat(value);
-    else if (t.bits == 16)
+    else if (dtype.bits == 16)
         *(uint16_t *)(void *)data = base_double_to_half(value);
-    else if (t.bits == 32)
+    else if (dtype.bits == 32)
         *(float *)(void *)data = (float)value;
     else
         *data = value;
-    return graph_constant(rw->function, NULL, c);
+    return graph_constant(rw->function, NULL, constant);
 }
 
 /* gamma / sqrt(var + epsilon) */
@@ -143,10 +143,10 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
     return into_arithmetic(rw, node, in);
 }
 
-graph_module *graph_fold_batch_norm(graph_module *m, const target *t)
+graph_module *graph_fold_batch_norm(graph_module *module, const target *machine)
 {
     state st = {.uses = {0}};
 
-    (void)t;
-    return graph_rewrite_module(m, visit, prepare, &st);
+    (void)machine;
+    return graph_rewrite_module(module, visit, prepare, &st);
 }

@@ -21,79 +21,80 @@ typedef struct {
 
 /* ---- --dump-graph ---- */
 
-static bool dump(builder *b, const char *stage, const graph_module *m)
+static bool dump(builder *self, const char *stage, const graph_module *module)
 {
-    const char *text = graph_text(b->cx, m, 0);
+    const char *text = graph_text(self->cx, module, 0);
 
-    return base_write_file(b->cx,
-                           base_format(b->cx, "%s/%02d-%s.graph", b->o->dump_graph, b->dumped++, stage), text,
-                           strlen(text));
+    return base_write_file(
+        self->cx, base_format(self->cx, "%s/%02d-%s.graph", self->o->dump_graph, self->dumped++, stage), text,
+        strlen(text));
 }
 
-static bool watch(void *user, const char *pass, const graph_module *m)
+static bool watch(void *user, const char *pass, const graph_module *module)
 {
-    return dump(user, pass, m);
+    return dump(user, pass, module);
 }
 
 /* ---- the stages ---- */
 
-static bool optimise(builder *b)
+static bool optimise(builder *self)
 {
-    b->m = graph_optimise_watched(b->m, b->o->target, b->o->dump_graph ? watch : NULL, b);
-    return b->m && b->m->functions.n > 0;
+    self->m = graph_optimise_watched(self->m, self->o->target, self->o->dump_graph ? watch : NULL, self);
+    return self->m && self->m->functions.n > 0;
 }
 
 /* Gives each node its device. Programs with control flow stay on the host, as a device's list of launches has
- * no
- * branches. */
-static bool place(builder *b)
+ * no branches. */
+static bool place(builder *self)
 {
     const comp_options options = {
-        .target = b->o->target, .strict = b->o->strict, .no_verify = b->o->no_verify};
-    graph_placed p = {.strict = b->o->place_strict};
-    const graph_module *before = b->m;
+        .target = self->o->target, .strict = self->o->strict, .no_verify = self->o->no_verify};
+    graph_placed p = {.strict = self->o->place_strict};
+    const graph_module *before = self->m;
 
-    if (graph_is_program(b->m) && !target_offers(b->o->target, TARGET_HOST))
+    if (graph_is_program(self->m) && !target_offers(self->o->target, TARGET_HOST))
         return base_fail(
-                   b->cx, TEC_UNSUPPORTED, (base_loc){0},
+                   self->cx, TEC_UNSUPPORTED, (base_loc){0},
                    "'%s' has control flow or calls, and programs run on the host alone; target '%s' is a "
                    "device",
-                   b->m->name, target_text(b->cx, b->o->target)),
+                   self->m->name, target_text(self->cx, self->o->target)),
                false;
-    b->m = graph_place_nodes(b->m, &options, &p);
-    b->out->hosted = p.hosted;
-    return b->m && (b->m == before || !b->o->dump_graph || dump(b, "place", b->m));
+    self->m = graph_place_nodes(self->m, &options, &p);
+    self->out->hosted = p.hosted;
+    return self->m && (self->m == before || !self->o->dump_graph || dump(self, "place", self->m));
 }
 
-static bool plan(builder *b)
+static bool plan(builder *self)
 {
-    graph_kernels *kernels = base_new(b->cx, graph_kernels);
+    graph_kernels *kernels = base_new(self->cx, graph_kernels);
 
-    *kernels = (graph_kernels){.cx = b->cx, .target = b->o->target, .source = b->o->source, .placed = true};
-    b->out->kernels = kernels;
-    b->out->module = b->m;
-    b->m = graph_is_program(b->m) ? graph_planned_program(b->m, kernels) : graph_planned(b->m, kernels);
-    return b->m && (!b->o->dump_graph || dump(b, "plan", b->m));
+    *kernels =
+        (graph_kernels){.cx = self->cx, .target = self->o->target, .source = self->o->source, .placed = true};
+    self->out->kernels = kernels;
+    self->out->module = self->m;
+    self->m =
+        graph_is_program(self->m) ? graph_planned_program(self->m, kernels) : graph_planned(self->m, kernels);
+    return self->m && (!self->o->dump_graph || dump(self, "plan", self->m));
 }
 
-static bool compile(builder *b)
+static bool compile(builder *self)
 {
-    const comp_options options = {.target = b->o->target,
-                                  .jobs = b->o->jobs,
-                                  .strict = b->o->strict,
-                                  .no_verify = b->o->no_verify,
-                                  .dump_dir = b->o->dump_dir};
+    const comp_options options = {.target = self->o->target,
+                                  .jobs = self->o->jobs,
+                                  .strict = self->o->strict,
+                                  .no_verify = self->o->no_verify,
+                                  .dump_dir = self->o->dump_dir};
 
-    b->out->planned = b->m;
-    b->out->code = graph_compile_kernels((graph_kernels *)b->out->kernels, &options);
-    return b->out->code != NULL;
+    self->out->planned = self->m;
+    self->out->code = graph_compile_kernels((graph_kernels *)self->out->kernels, &options);
+    return self->out->code != NULL;
 }
 
-static bool describe(builder *b)
+static bool describe(builder *self)
 {
-    b->out->desc = *comp_desc(b->out->code);
-    return graph_is_program(b->m) ? graph_describe_program(b->m, &b->out->desc)
-                                  : graph_describe(b->m, &b->out->desc);
+    self->out->desc = *comp_desc(self->out->code);
+    return graph_is_program(self->m) ? graph_describe_program(self->m, &self->out->desc)
+                                     : graph_describe(self->m, &self->out->desc);
 }
 
 static const struct {
@@ -108,27 +109,27 @@ static const struct {
     {"describe", describe, false}, /* the planned nodes become the runtime's description */
 };
 
-static bool holds(const builder *b, const char *stage)
+static bool holds(const builder *self, const char *stage)
 {
 #ifdef TEC_DEBUG
-    if (!graph_verify(b->m)) {
-        base_note(b->cx, (base_loc){0}, "after stage '%s'", stage);
+    if (!graph_verify(self->m)) {
+        base_note(self->cx, (base_loc){0}, "after stage '%s'", stage);
         return false;
     }
 #endif
-    (void)b;
+    (void)self;
     (void)stage;
     return true;
 }
 
-graph_built *graph_build(graph_module *m, const graph_build_options *o)
+graph_built *graph_build(graph_module *module, const graph_build_options *options)
 {
-    builder b = {.cx = m->cx, .m = m, .o = o, .out = base_new(m->cx, graph_built)};
+    builder b = {.cx = module->cx, .m = module, .o = options, .out = base_new(module->cx, graph_built)};
 
-    b.out->cx = m->cx;
-    if (o->dump_graph)
-        mkdir(o->dump_graph, 0777); /* what is wrong with it, writing into it will tell */
-    if (o->dump_graph && !dump(&b, "read", m))
+    b.out->cx = module->cx;
+    if (options->dump_graph)
+        mkdir(options->dump_graph, 0777); /* what is wrong with it, writing into it will tell */
+    if (options->dump_graph && !dump(&b, "read", module))
         return NULL;
     for (int i = 0; i < BASE_COUNT(stages); i++)
         if (!stages[i].run(&b) || (stages[i].changes && !holds(&b, stages[i].name)))
@@ -138,24 +139,27 @@ graph_built *graph_build(graph_module *m, const graph_build_options *o)
 
 /* ---- tasks and modules ---- */
 
-graph_kernels *graph_tasks(graph_module *m, const target *t)
+graph_kernels *graph_tasks(graph_module *module, const target *machine)
 {
-    graph_kernels *k;
+    graph_kernels *kernels;
 
-    m = graph_optimise(m, t);
-    if (!m || m->functions.n == 0)
+    module = graph_optimise(module, machine);
+    if (!module || module->functions.n == 0)
         return NULL;
-    k = base_new(m->cx, graph_kernels);
-    *k = (graph_kernels){.cx = m->cx, .target = t, .want_tasks = true};
-    return (graph_is_program(m) ? graph_planned_program(m, k) : graph_planned(m, k)) ? k : NULL;
+    kernels = base_new(module->cx, graph_kernels);
+    *kernels = (graph_kernels){.cx = module->cx, .target = machine, .want_tasks = true};
+    return (graph_is_program(module) ? graph_planned_program(module, kernels)
+                                     : graph_planned(module, kernels))
+               ? kernels
+               : NULL;
 }
 
-bool graph_write(const graph_built *b, const char *path, unsigned rt_flags)
+bool graph_write(const graph_built *built, const char *path, unsigned rt_flags)
 {
-    return comp_write(b->cx, b->code, &b->desc, path, rt_flags);
+    return comp_write(built->cx, built->code, &built->desc, path, rt_flags);
 }
 
-TEC_GIVE tec_module *graph_load(const graph_built *b)
+TEC_GIVE tec_module *graph_load(const graph_built *built)
 {
-    return comp_load(b->cx, b->code, &b->desc);
+    return comp_load(built->cx, built->code, &built->desc);
 }

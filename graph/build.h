@@ -34,11 +34,11 @@ typedef struct {
 } graph_built;
 
 /* Runs all passes, plans memory, compiles. */
-graph_built *graph_build(graph_module *m, const graph_build_options *o);
+graph_built *graph_build(graph_module *module, const graph_build_options *options);
 /* What of the model can be tuned: the kernels that graph_build would make, each once with its task; its own
  * passes have run. */
-graph_kernels *graph_tasks(graph_module *m, const target *t);
-bool graph_write(const graph_built *b, const char *path, unsigned rt_flags);
-TEC_GIVE tec_module *graph_load(const graph_built *b);
+graph_kernels *graph_tasks(graph_module *module, const target *machine);
+bool graph_write(const graph_built *built, const char *path, unsigned rt_flags);
+TEC_GIVE tec_module *graph_load(const graph_built *built);
 
 #endif

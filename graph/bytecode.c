@@ -23,23 +23,23 @@
 
 /* ---- memory and kernels ---- */
 
-static void emit_storage(graph_code *e, const graph_node *node)
+static void emit_storage(graph_code *code, const graph_node *node)
 {
-    int32_t bytes = graph_code_number(e, node->out[0]->type.dim[0]),
-            reg = graph_code_register(e, graph_code_plain_type(e, RT_TYPE_STORAGE));
+    int32_t bytes = graph_code_number(code, node->out[0]->type.dim[0]),
+            reg = graph_code_register(code, graph_code_plain_type(code, RT_TYPE_STORAGE));
 
-    graph_code_bind(e, node->out[0], reg);
-    GRAPH_CODE(e, RT_ALLOC_STORAGE, reg, bytes, 0);
+    graph_code_bind(code, node->out[0], reg);
+    GRAPH_CODE(code, RT_ALLOC_STORAGE, reg, bytes, 0);
 }
 
 /* Whether all fit a word of the code as they are: then the instruction with fixed extents does, and no
  * register is spent on numbers. */
-static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
+static bool small_ints(const ir_expr *const *expr, int count, int32_t *out)
 {
     int64_t value;
 
-    for (int i = 0; i < n; i++) {
-        if (!ir_is_int(x[i], &value) || value < 0 || value > INT32_MAX)
+    for (int i = 0; i < count; i++) {
+        if (!ir_is_int(expr[i], &value) || value < 0 || value > INT32_MAX)
             return false;
         out[i] = (int32_t)value;
     }
@@ -47,133 +47,135 @@ static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
 }
 
 /* In this body: a storage is never read inside of a region, where tensors have storages of their own. */
-static bool is_read_behind(const graph_body *body, int i, const graph_value *v)
+static bool is_read_behind(const graph_body *body, int index, const graph_value *value)
 {
-    for (i++; i < body->nodes.n; i++) {
-        const graph_node *node = body->nodes.at[i];
+    for (index++; index < body->nodes.n; index++) {
+        const graph_node *node = body->nodes.at[index];
 
         for (int k = 0; k < node->n_in; k++)
-            if (node->in[k] == v)
+            if (node->in[k] == value)
                 return true;
     }
     return false;
 }
 
 /* In a storage; the storage's own register is done with when no other tensor lies there. */
-static bool emit_tensor(graph_code *e, const graph_body *body, int i)
+static bool emit_tensor(graph_code *code, const graph_body *body, int index)
 {
-    const graph_node *node = body->nodes.at[i];
+    const graph_node *node = body->nodes.at[index];
     const op_attr *offset = graph_attribute(node, "offset");
-    const op_type *t = &node->out[0]->type;
-    int32_t *extent = base_array(e->cx, int32_t, t->n), at, of = graph_code_value(e, node->in[0]);
-    bool fixed = offset && small_ints(t->dim, t->n, extent) && small_ints(offset->exprs, 1, &at);
+    const op_type *type = &node->out[0]->type;
+    int32_t *extent = base_array(code->cx, int32_t, type->n), at, of = graph_code_value(code, node->in[0]);
+    bool fixed = offset && small_ints(type->dim, type->n, extent) && small_ints(offset->exprs, 1, &at);
 
-    if (!fixed && (!graph_code_numbers(e, t->dim, t->n, extent) ||
-                   (offset && (at = graph_code_number(e, offset->exprs[0])) < 0)))
+    if (!fixed && (!graph_code_numbers(code, type->dim, type->n, extent) ||
+                   (offset && (at = graph_code_number(code, offset->exprs[0])) < 0)))
         return false;
-    int32_t reg = graph_code_define(e, node->out[0]);
-    GRAPH_CODE(e, fixed ? RT_ALLOC_TENSOR : offset ? RT_ALLOC_TENSOR_REG : RT_RESHAPE_TENSOR, reg, of);
+    int32_t reg = graph_code_define(code, node->out[0]);
+    GRAPH_CODE(code, fixed ? RT_ALLOC_TENSOR : offset ? RT_ALLOC_TENSOR_REG : RT_RESHAPE_TENSOR, reg, of);
     if (offset)
-        graph_code_put(e, at);
-    graph_code_list(e, extent, t->n);
-    if (offset && !is_read_behind(body, i, node->in[0])) {
-        GRAPH_CODE(e, RT_FREE_STORAGE, of);
+        graph_code_put(code, at);
+    graph_code_list(code, extent, type->n);
+    if (offset && !is_read_behind(body, index, node->in[0])) {
+        GRAPH_CODE(code, RT_FREE_STORAGE, of);
     }
     return true;
 }
 
 /* A kernel with the values of its symbols and its arguments, which the node lists in the kernel's order. The
  * kernel is found by name, which the verifier has looked up before. */
-static bool emit_invoke(graph_code *e, const graph_node *node)
+static bool emit_invoke(graph_code *code, const graph_node *node)
 {
     const op_attr *dims = graph_attribute(node, "dims");
     int n = dims ? dims->n : 0, kernel = 0;
-    int32_t *symbol = base_array(e->cx, int32_t, n), *arg = graph_code_values(e, node->in, node->n_in);
+    int32_t *symbol = base_array(code->cx, int32_t, n), *arg = graph_code_values(code, node->in, node->n_in);
 
-    while (!base_same(((const graph_kernel_type *)e->m->kernels.at[kernel])->name, node->callee))
+    while (!base_same(((const graph_kernel_type *)code->m->kernels.at[kernel])->name, node->callee))
         kernel++;
-    if (!graph_code_numbers(e, dims ? dims->exprs : NULL, n, symbol))
+    if (!graph_code_numbers(code, dims ? dims->exprs : NULL, n, symbol))
         return false;
-    GRAPH_CODE(e, RT_INVOKE_PACKED, kernel);
-    graph_code_list(e, symbol, n);
-    graph_code_list(e, arg, node->n_in);
+    GRAPH_CODE(code, RT_INVOKE_PACKED, kernel);
+    graph_code_list(code, symbol, n);
+    graph_code_list(code, arg, node->n_in);
     return true;
 }
 
 /* ---- values ---- */
 
-static void put_adt(graph_code *e, const graph_node *node, int which)
+static void put_adt(graph_code *code, const graph_node *node, int which)
 {
-    int32_t *part = graph_code_values(e, node->in, node->n_in), reg = graph_code_define(e, node->out[0]);
+    int32_t *part = graph_code_values(code, node->in, node->n_in),
+            reg = graph_code_define(code, node->out[0]);
 
-    GRAPH_CODE(e, RT_ALLOC_ADT, reg, which);
-    graph_code_list(e, part, node->n_in);
+    GRAPH_CODE(code, RT_ALLOC_ADT, reg, which);
+    graph_code_list(code, part, node->n_in);
 }
 
 /* Constructors are told apart at run time by their position in the data type, which is the tag. */
-static void emit_construct(graph_code *e, const graph_node *node)
+static void emit_construct(graph_code *code, const graph_node *node)
 {
     int which = 0;
 
-    graph_find_case(graph_find_data(e->m, node->out[0]->compound->data), node->callee, &which);
-    put_adt(e, node, which);
+    graph_find_case(graph_find_data(code->m, node->out[0]->compound->data), node->callee, &which);
+    put_adt(code, node, which);
 }
 
 /* Only tuples have fields outside of a match, and a tuple's tag is 0: the instruction checks it. */
-static void emit_field(graph_code *e, const graph_node *node)
+static void emit_field(graph_code *code, const graph_node *node)
 {
-    int32_t of = graph_code_value(e, node->in[0]), reg = graph_code_define(e, node->out[0]);
+    int32_t of = graph_code_value(code, node->in[0]), reg = graph_code_define(code, node->out[0]);
 
-    graph_code_field(e, reg, of, 0, (int)graph_attribute(node, "index")->i);
+    graph_code_field(code, reg, of, 0, (int)graph_attribute(node, "index")->i);
 }
 
 /* Functions are numbered as in the module: bodies may call functions whose code does not exist yet. */
-static int function_index(const graph_code *e, const char *name)
+static int function_index(const graph_code *code, const char *name)
 {
     int i = 0;
 
-    while (!base_same(((const graph_function *)e->m->functions.at[i])->name, name))
+    while (!base_same(((const graph_function *)code->m->functions.at[i])->name, name))
         i++;
     return i;
 }
 
-static void emit_closure(graph_code *e, const graph_node *node)
+static void emit_closure(graph_code *code, const graph_node *node)
 {
-    int32_t *given = graph_code_values(e, node->in, node->n_in), reg = graph_code_define(e, node->out[0]);
+    int32_t *given = graph_code_values(code, node->in, node->n_in),
+            reg = graph_code_define(code, node->out[0]);
 
-    GRAPH_CODE(e, RT_ALLOC_CLOSURE, reg, function_index(e, node->callee));
-    graph_code_list(e, given, node->n_in);
+    GRAPH_CODE(code, RT_ALLOC_CLOSURE, reg, function_index(code, node->callee));
+    graph_code_list(code, given, node->n_in);
 }
 
-static void emit_check(graph_code *e, const graph_node *node)
+static void emit_check(graph_code *code, const graph_node *node)
 {
-    int32_t reg = graph_code_scalar(e, node->in[0]);
+    int32_t reg = graph_code_scalar(code, node->in[0]);
 
-    GRAPH_CODE(e, RT_CHECK, reg);
-    graph_code_put(e, graph_code_text(e, base_format(e->cx, "'%s': %s", node->name,
-                                                     graph_attribute(node, "message")->string)));
+    GRAPH_CODE(code, RT_CHECK, reg);
+    graph_code_put(code, graph_code_text(code, base_format(code->cx, "'%s': %s", node->name,
+                                                           graph_attribute(node, "message")->string)));
 }
 
 /* Each element as a number, in a register of its symbol. */
-static void emit_extents(graph_code *e, const graph_node *node)
+static void emit_extents(graph_code *code, const graph_node *node)
 {
-    tec_context *cx = e->cx;
-    const op_type *t = &node->in[0]->type;
-    graph_type element = graph_tensor_type(&(op_type){.dtype = t->dtype});
-    int32_t of = graph_code_value(e, node->in[0]), row = of;
+    tec_context *cx = code->cx;
+    const op_type *type = &node->in[0]->type;
+    graph_type element = graph_tensor_type(&(op_type){.dtype = type->dtype});
+    int32_t of = graph_code_value(code, node->in[0]), row = of;
 
     for (int i = 0; i < node->n_symbols; i++) {
-        int32_t number = graph_code_new_number(e);
+        int32_t number = graph_code_new_number(code);
 
-        if (t->n == 1) {
-            row = graph_code_register(e, graph_code_type(e, &element));
-            GRAPH_CODE(e, RT_ROW, row, of, graph_code_number(e, ir_int(cx, i)));
+        if (type->n == 1) {
+            row = graph_code_register(code, graph_code_type(code, &element));
+            GRAPH_CODE(code, RT_ROW, row, of, graph_code_number(code, ir_int(cx, i)));
         }
-        GRAPH_CODE(e, RT_SCALAR, number, row);
-        if (t->n == 1)
-            GRAPH_CODE(e, RT_FREE_TENSOR, row);
-        graph_code_bind(e, node->symbol[i], number);
-        graph_code_require(e, ir_ge(cx, node->symbol[i], ir_int(cx, 0)),
+        GRAPH_CODE(code, RT_SCALAR, number, row);
+        if (type->n == 1)
+            GRAPH_CODE(code, RT_FREE_TENSOR, row);
+        graph_code_bind(code, node->symbol[i], number);
+        graph_code_require(code, ir_ge(cx, node->symbol[i], ir_int(cx, 0)),
                            base_format(cx, "'%s': element %d is negative", node->name, i));
     }
 }
@@ -181,31 +183,32 @@ static void emit_extents(graph_code *e, const graph_node *node)
 /* A call, or the application of a function value, whose first operand is the function. With `tail`, which
  * only a call has (is_last), no results are defined: the called function returns to this one's caller, in
  * this one's frame, so a recursion of any depth that ends in a call needs one frame. */
-static void emit_call(graph_code *e, const graph_node *node, bool tail)
+static void emit_call(graph_code *code, const graph_node *node, bool tail)
 {
     bool apply = node->kind == GRAPH_APPLY;
-    int32_t *in = graph_code_values(e, node->in, node->n_in), *out = base_array(e->cx, int32_t, node->n_out);
+    int32_t *in = graph_code_values(code, node->in, node->n_in),
+            *out = base_array(code->cx, int32_t, node->n_out);
 
     for (int k = 0; k < node->n_out && !tail; k++)
-        out[k] = graph_code_define(e, node->out[k]);
-    GRAPH_CODE(e,
+        out[k] = graph_code_define(code, node->out[k]);
+    GRAPH_CODE(code,
                tail    ? RT_TAIL
                : apply ? RT_INVOKE_CLOSURE
                        : RT_INVOKE,
-               apply ? in[0] : function_index(e, node->callee));
-    graph_code_list(e, in + apply, node->n_in - apply);
+               apply ? in[0] : function_index(code, node->callee));
+    graph_code_list(code, in + apply, node->n_in - apply);
     if (!tail)
-        graph_code_list(e, out, node->n_out);
+        graph_code_list(code, out, node->n_out);
 }
 
 /* ---- regions ---- */
 
 /* Whether the value belongs to a node of the body itself, not to one around it. An input of a match's region
  * has no node: as an output it keeps its register until the function returns. */
-static bool makes(const graph_body *body, const graph_value *v)
+static bool makes(const graph_body *body, const graph_value *value)
 {
-    for (int i = 0; i < body->nodes.n && v->node; i++)
-        if (body->nodes.at[i] == v->node)
+    for (int i = 0; i < body->nodes.n && value->node; i++)
+        if (body->nodes.at[i] == value->node)
             return true;
     return false;
 }
@@ -216,13 +219,13 @@ static bool makes(const graph_body *body, const graph_value *v)
  *
  *     output v6, v6          r9 = move r4    r10 = move r4    free r4
  */
-static void put_outputs(graph_code *e, const graph_body *body, const int32_t *to)
+static void put_outputs(graph_code *code, const graph_body *body, const int32_t *to)
 {
     int n = body->outputs.n;
-    int32_t *from = graph_code_values(e, (graph_value *const *)body->outputs.at, n);
+    int32_t *from = graph_code_values(code, (graph_value *const *)body->outputs.at, n);
 
     for (int k = 0; k < n; k++) {
-        GRAPH_CODE(e, RT_MOVE, to[k], from[k]);
+        GRAPH_CODE(code, RT_MOVE, to[k], from[k]);
     }
     for (int k = 0; k < n; k++) {
         bool again = false;
@@ -230,123 +233,125 @@ static void put_outputs(graph_code *e, const graph_body *body, const int32_t *to
         for (int i = 0; i < k; i++)
             again = again || from[i] == from[k];
         if (!again && makes(body, body->outputs.at[k])) {
-            GRAPH_CODE(e, RT_FREE_TENSOR, from[k]);
+            GRAPH_CODE(code, RT_FREE_TENSOR, from[k]);
         }
     }
 }
 
 /* The fields of a value by constructor `which` that the region uses. A field that nobody reads is fetched all
  * the same where it tells a symbol that has no register yet. */
-static void put_fields(graph_code *e, const graph_body *body, int32_t of, int which)
+static void put_fields(graph_code *code, const graph_body *body, int32_t of, int which)
 {
     for (int k = 0; k < body->inputs.n; k++) {
-        const graph_value *v = body->inputs.at[k];
-        graph_type t = graph_type_of(v);
+        const graph_value *value = body->inputs.at[k];
+        graph_type t = graph_type_of(value);
 
-        if (graph_uses(&e->uses, v) == 0 && graph_type_each(&t, graph_code_is_unbound, e))
+        if (graph_uses(&code->uses, value) == 0 && graph_type_each(&t, graph_code_is_unbound, code))
             continue;
-        graph_code_field(e, graph_code_define(e, v), of, which, k);
-        graph_code_bind_symbols(e, &t, graph_code_register_of(e, v));
+        graph_code_field(code, graph_code_define(code, value), of, which, k);
+        graph_code_bind_symbols(code, &t, graph_code_register_of(code, value));
     }
 }
 
 /* The registers of the node's results, made before the regions: each region moves its outputs there. None
  * with `tail`, where regions return by themselves. */
-static int32_t *results(graph_code *e, const graph_node *node, bool tail)
+static int32_t *results(graph_code *code, const graph_node *node, bool tail)
 {
-    int32_t *to = base_array(e->cx, int32_t, node->n_out);
+    int32_t *to = base_array(code->cx, int32_t, node->n_out);
 
     for (int k = 0; k < node->n_out && !tail; k++)
-        to[k] = graph_code_define(e, node->out[k]);
+        to[k] = graph_code_define(code, node->out[k]);
     return to;
 }
 
 /* One region behind another. The places where each begins are filled into the words `jump`. */
-static bool emit_regions(graph_code *e, const graph_node *node, int32_t of, const int *jump, bool tail)
+static bool emit_regions(graph_code *code, const graph_node *node, int32_t of, const int *jump, bool tail)
 {
-    int32_t *to = results(e, node, tail);
-    int *ends = base_array(e->cx, int, node->n_bodies);
-    int n_known = e->known.n;
+    int32_t *to = results(code, node, tail);
+    int *ends = base_array(code->cx, int, node->n_bodies);
+    int n_known = code->known.n;
 
     for (int b = 0; b < node->n_bodies; b++) {
-        graph_code_land(e, jump[b]);
+        graph_code_land(code, jump[b]);
         if (node->kind == GRAPH_MATCH)
-            put_fields(e, node->body[b], of, b);
-        if (!graph_code_body(e, node->body[b], tail, to))
+            put_fields(code, node->body[b], of, b);
+        if (!graph_code_body(code, node->body[b], tail, to))
             return false;
-        e->known.n = n_known;
+        code->known.n = n_known;
         if (!tail && b + 1 < node->n_bodies) {
-            graph_code_put(e, RT_GOTO);
-            ends[b] = graph_code_put(e, 0);
+            graph_code_put(code, RT_GOTO);
+            ends[b] = graph_code_put(code, 0);
         }
     }
     for (int b = 0; b + 1 < node->n_bodies && !tail; b++)
-        graph_code_land(e, ends[b]);
+        graph_code_land(code, ends[b]);
     return true;
 }
 
 /* `if`: both words behind the condition are places in the code, filled in when the regions are written: the
  * then-region's first. */
-static bool emit_if(graph_code *e, const graph_node *node, bool tail)
+static bool emit_if(graph_code *code, const graph_node *node, bool tail)
 {
-    int32_t condition = graph_code_scalar(e, node->in[0]);
+    int32_t condition = graph_code_scalar(code, node->in[0]);
     int jump[2];
 
-    GRAPH_CODE(e, RT_IF, condition);
-    jump[0] = graph_code_put(e, 0);
-    jump[1] = graph_code_put(e, 0);
-    return emit_regions(e, node, -1, jump, tail);
+    GRAPH_CODE(code, RT_IF, condition);
+    jump[0] = graph_code_put(code, 0);
+    jump[1] = graph_code_put(code, 0);
+    return emit_regions(code, node, -1, jump, tail);
 }
 
 /* One place for each constructor, chosen by the tag of the value. */
-static bool emit_match(graph_code *e, const graph_node *node, bool tail)
+static bool emit_match(graph_code *code, const graph_node *node, bool tail)
 {
-    int32_t of = graph_code_value(e, node->in[0]), tag = graph_code_new_number(e);
-    int *jump = base_array(e->cx, int, node->n_bodies);
+    int32_t of = graph_code_value(code, node->in[0]), tag = graph_code_new_number(code);
+    int *jump = base_array(code->cx, int, node->n_bodies);
 
-    GRAPH_CODE(e, RT_GET_TAG, tag, of, RT_SWITCH, tag, node->n_bodies);
+    GRAPH_CODE(code, RT_GET_TAG, tag, of, RT_SWITCH, tag, node->n_bodies);
     for (int b = 0; b < node->n_bodies; b++)
-        jump[b] = graph_code_put(e, 0);
-    return emit_regions(e, node, of, jump, tail);
+        jump[b] = graph_code_put(code, 0);
+    return emit_regions(code, node, of, jump, tail);
 }
 
 /* ---- nodes ---- */
 
 /* The instructions of one node; `tail`: its results are those of the function. */
-static bool emit_node(graph_code *e, const graph_body *body, int i, bool tail)
+static bool emit_node(graph_code *code, const graph_body *body, int index, bool tail)
 {
-    const graph_node *node = body->nodes.at[i];
+    const graph_node *node = body->nodes.at[index];
 
-    graph_code_line(e, node->loc);
+    graph_code_line(code, node->loc);
     switch (node->kind) {
-    case GRAPH_ALLOC_STORAGE: emit_storage(e, node); break;
-    case GRAPH_ALLOC_TENSOR: return emit_tensor(e, body, i);
-    case GRAPH_INVOKE: return emit_invoke(e, node);
-    case GRAPH_KILL: GRAPH_CODE(e, RT_FREE_TENSOR, graph_code_value(e, node->in[0])); break;
+    case GRAPH_ALLOC_STORAGE: emit_storage(code, node); break;
+    case GRAPH_ALLOC_TENSOR: return emit_tensor(code, body, index);
+    case GRAPH_INVOKE: return emit_invoke(code, node);
+    case GRAPH_KILL: GRAPH_CODE(code, RT_FREE_TENSOR, graph_code_value(code, node->in[0])); break;
     case GRAPH_CALL:
-    case GRAPH_APPLY: emit_call(e, node, tail); break;
-    case GRAPH_IF: return emit_if(e, node, tail);
-    case GRAPH_MATCH: return emit_match(e, node, tail);
-    case GRAPH_MAKE_TUPLE: put_adt(e, node, 0); break;
-    case GRAPH_FIELD: emit_field(e, node); break;
-    case GRAPH_CONSTRUCT: emit_construct(e, node); break;
-    case GRAPH_CLOSURE: emit_closure(e, node); break;
-    case GRAPH_CHECK: emit_check(e, node); break;
-    case GRAPH_EXTENTS: emit_extents(e, node); break;
-    case GRAPH_LOOP: return graph_code_loop(e, node);
-    case GRAPH_SCAN: return graph_code_scan(e, node);
+    case GRAPH_APPLY: emit_call(code, node, tail); break;
+    case GRAPH_IF: return emit_if(code, node, tail);
+    case GRAPH_MATCH: return emit_match(code, node, tail);
+    case GRAPH_MAKE_TUPLE: put_adt(code, node, 0); break;
+    case GRAPH_FIELD: emit_field(code, node); break;
+    case GRAPH_CONSTRUCT: emit_construct(code, node); break;
+    case GRAPH_CLOSURE: emit_closure(code, node); break;
+    case GRAPH_CHECK: emit_check(code, node); break;
+    case GRAPH_EXTENTS: emit_extents(code, node); break;
+    case GRAPH_LOOP: return graph_code_loop(code, node);
+    case GRAPH_SCAN: return graph_code_scan(code, node);
     case GRAPH_OP:
     case GRAPH_GROUP:
     case GRAPH_PACK:
-    case GRAPH_DEVICE_COPY: BASE_BUG(e->cx, "'%s' is no node of a planned program", node->name); return false;
+    case GRAPH_DEVICE_COPY:
+        BASE_BUG(code->cx, "'%s' is no node of a planned program", node->name);
+        return false;
     }
-    return !base_failed(e->cx);
+    return !base_failed(code->cx);
 }
 
 /* Whether the node's results are the body's, with nothing to do behind it but to end lifetimes. */
-static bool is_last(const graph_body *body, int i)
+static bool is_last(const graph_body *body, int index)
 {
-    const graph_node *node = body->nodes.at[i];
+    const graph_node *node = body->nodes.at[index];
 
     if (node->kind != GRAPH_CALL && node->kind != GRAPH_IF && node->kind != GRAPH_MATCH)
         return false;
@@ -355,92 +360,92 @@ static bool is_last(const graph_body *body, int i)
     for (int k = 0; k < node->n_out; k++)
         if (body->outputs.at[k] != node->out[k])
             return false;
-    while (++i < body->nodes.n)
-        if (((const graph_node *)body->nodes.at[i])->kind != GRAPH_KILL)
+    while (++index < body->nodes.n)
+        if (((const graph_node *)body->nodes.at[index])->kind != GRAPH_KILL)
             return false;
     return true;
 }
 
 /* Behind the last node of a function. Constants that are results are loaded here, at the latest. */
-static void put_return(graph_code *e, const graph_body *body)
+static void put_return(graph_code *code, const graph_body *body)
 {
-    int32_t *reg = graph_code_values(e, (graph_value *const *)body->outputs.at, body->outputs.n);
+    int32_t *reg = graph_code_values(code, (graph_value *const *)body->outputs.at, body->outputs.n);
 
-    graph_code_put(e, RT_RET);
-    graph_code_list(e, reg, body->outputs.n);
+    graph_code_put(code, RT_RET);
+    graph_code_list(code, reg, body->outputs.n);
 }
 
 /* tail: the body's results are the function's; otherwise they go to the registers `to`. Facts are checked at
  * the first place where all their symbols have values, which is at the start or behind the node that gave the
  * last of them; a last node with `tail` gives none that anybody could read. */
-bool graph_code_body(graph_code *e, const graph_body *body, bool tail, const int32_t *to)
+bool graph_code_body(graph_code *code, const graph_body *body, bool tail, const int32_t *to)
 {
     base_vec facts = {body->facts.at, body->facts.n, body->facts.n};
 
-    if (!graph_code_check_facts(e, &facts))
+    if (!graph_code_check_facts(code, &facts))
         return false;
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
         bool last = tail && is_last(body, i);
 
-        if (!emit_node(e, body, i, last))
+        if (!emit_node(code, body, i, last))
             return false;
         if (last)
             return true;
         for (int k = 0; k < node->n_out && node->n_symbols; k++) {
             graph_type t = graph_type_of(node->out[k]);
 
-            graph_code_bind_symbols(e, &t, graph_code_register_of(e, node->out[k]));
+            graph_code_bind_symbols(code, &t, graph_code_register_of(code, node->out[k]));
         }
-        if (node->n_symbols && !graph_code_check_facts(e, &facts))
+        if (node->n_symbols && !graph_code_check_facts(code, &facts))
             return false;
     }
     if (tail)
-        put_return(e, body);
+        put_return(code, body);
     else
-        put_outputs(e, body, to);
-    return !base_failed(e->cx);
+        put_outputs(code, body, to);
+    return !base_failed(code->cx);
 }
 
 /* ---- functions ---- */
 
 /* Registers of the parameters and of the symbols that they tell. The entry also checks what its user gave. */
-static bool emit_inputs(graph_code *e, const graph_function *f)
+static bool emit_inputs(graph_code *code, const graph_function *function)
 {
-    base_vec facts = {e->m->facts.at, e->m->facts.n, e->m->facts.n};
+    base_vec facts = {code->m->facts.at, code->m->facts.n, code->m->facts.n};
 
-    for (int k = 0; k < f->body->inputs.n; k++)
-        graph_code_define(e, f->body->inputs.at[k]);
-    for (int k = 0; k < f->body->inputs.n; k++) {
-        graph_type t = graph_type_of(f->body->inputs.at[k]);
+    for (int k = 0; k < function->body->inputs.n; k++)
+        graph_code_define(code, function->body->inputs.at[k]);
+    for (int k = 0; k < function->body->inputs.n; k++) {
+        graph_type t = graph_type_of(function->body->inputs.at[k]);
 
-        graph_code_bind_symbols(e, &t, k);
+        graph_code_bind_symbols(code, &t, k);
     }
-    if (!f->body->entry)
+    if (!function->body->entry)
         return true;
-    for (int k = 0; k < f->body->inputs.n; k++) {
-        const graph_value *v = f->body->inputs.at[k];
-        graph_type t = graph_type_of(v);
+    for (int k = 0; k < function->body->inputs.n; k++) {
+        const graph_value *value = function->body->inputs.at[k];
+        graph_type t = graph_type_of(value);
 
-        if (!graph_code_check_input(e, v->name ? v->name : "", &t, k))
+        if (!graph_code_check_input(code, value->name ? value->name : "", &t, k))
             return false;
     }
-    return graph_code_check_facts(e, &facts);
+    return graph_code_check_facts(code, &facts);
 }
 
 /* The routine outlives the tables of the emitter, which the next function starts afresh. */
-static const int32_t *copy_words(graph_code *e, const graph_words *w)
+static const int32_t *copy_words(graph_code *code, const graph_words *words)
 {
-    return base_copy(e->cx, w->at, (size_t)w->n * sizeof *w->at);
+    return base_copy(code->cx, words->at, (size_t)words->n * sizeof *words->at);
 }
 
 /* The items were allocated one by one while their number was unknown; the description wants an array. */
-static void *flatten(tec_context *cx, const base_vec *v, size_t size)
+static void *flatten(tec_context *cx, const base_vec *vec, size_t size)
 {
-    char *all = base_alloc_array(cx, (size_t)v->n, size);
+    char *all = base_alloc_array(cx, (size_t)vec->n, size);
 
-    for (int i = 0; i < v->n; i++)
-        memcpy(all + (size_t)i * size, v->at[i], size);
+    for (int i = 0; i < vec->n; i++)
+        memcpy(all + (size_t)i * size, vec->at[i], size);
     return all;
 }
 
@@ -455,41 +460,41 @@ static const char *file_of(const graph_body *body)
 }
 
 /* The code of one function, with the types of its registers and the lines that it came from. */
-static bool emit_function(graph_code *e, const graph_function *f, rt_routine_desc *out)
+static bool emit_function(graph_code *code, const graph_function *function, rt_routine_desc *out)
 {
-    int n = f->body->inputs.n;
-    const char **params = base_array(e->cx, const char *, n);
-    int32_t *result = base_array(e->cx, int32_t, f->body->outputs.n);
+    int n = function->body->inputs.n;
+    const char **params = base_array(code->cx, const char *, n);
+    int32_t *result = base_array(code->cx, int32_t, function->body->outputs.n);
 
-    e->words = e->registers = (graph_words){0};
-    e->lines = e->known = (base_vec){0};
-    e->regs = e->uses = (base_map){0};
-    graph_count_uses(e->cx, f->body, &e->uses);
+    code->words = code->registers = (graph_words){0};
+    code->lines = code->known = (base_vec){0};
+    code->regs = code->uses = (base_map){0};
+    graph_count_uses(code->cx, function->body, &code->uses);
     for (int k = 0; k < n; k++) {
-        const graph_value *v = f->body->inputs.at[k];
+        const graph_value *value = function->body->inputs.at[k];
 
-        params[k] = v->name ? v->name : base_format(e->cx, "input%d", k);
+        params[k] = value->name ? value->name : base_format(code->cx, "input%d", k);
     }
-    for (int k = 0; k < f->body->outputs.n; k++) {
-        graph_type t = graph_type_of(f->body->outputs.at[k]);
+    for (int k = 0; k < function->body->outputs.n; k++) {
+        graph_type t = graph_type_of(function->body->outputs.at[k]);
 
-        result[k] = graph_code_type(e, &t);
+        result[k] = graph_code_type(code, &t);
     }
-    if (!emit_inputs(e, f) || !graph_code_body(e, f->body, true, NULL))
+    if (!emit_inputs(code, function) || !graph_code_body(code, function->body, true, NULL))
         return false;
-    *out = (rt_routine_desc){.name = f->name,
-                             .file = file_of(f->body),
-                             .registers = copy_words(e, &e->registers),
-                             .n_registers = e->registers.n,
+    *out = (rt_routine_desc){.name = function->name,
+                             .file = file_of(function->body),
+                             .registers = copy_words(code, &code->registers),
+                             .n_registers = code->registers.n,
                              .n_params = n,
                              .params = params,
                              .n_names = n,
                              .results = result,
-                             .n_results = f->body->outputs.n,
-                             .words = copy_words(e, &e->words),
-                             .n_words = e->words.n,
-                             .lines = flatten(e->cx, &e->lines, sizeof(rt_line_desc)),
-                             .n_lines = e->lines.n};
+                             .n_results = function->body->outputs.n,
+                             .words = copy_words(code, &code->words),
+                             .n_words = code->words.n,
+                             .lines = flatten(code->cx, &code->lines, sizeof(rt_line_desc)),
+                             .n_lines = code->lines.n};
     return true;
 }
 
@@ -497,67 +502,67 @@ static bool emit_function(graph_code *e, const graph_function *f, rt_routine_des
 
 /* May name data types that come later, even itself: a list's tail is a list. Types name data by number, so
  * the order does not matter. */
-static void describe_data(graph_code *e, const graph_data *d, rt_data_desc *out)
+static void describe_data(graph_code *code, const graph_data *data, rt_data_desc *out)
 {
-    rt_constructor_desc *c = base_array(e->cx, rt_constructor_desc, d->cases.n);
+    rt_constructor_desc *constructor = base_array(code->cx, rt_constructor_desc, data->cases.n);
 
-    *out = (rt_data_desc){.name = d->name, .constructors = c, .n_constructors = d->cases.n};
-    for (int i = 0; i < d->cases.n; i++) {
-        const graph_case *from = d->cases.at[i];
-        int32_t *fields = base_array(e->cx, int32_t, from->n);
+    *out = (rt_data_desc){.name = data->name, .constructors = constructor, .n_constructors = data->cases.n};
+    for (int i = 0; i < data->cases.n; i++) {
+        const graph_case *from = data->cases.at[i];
+        int32_t *fields = base_array(code->cx, int32_t, from->n);
 
         for (int k = 0; k < from->n; k++)
-            fields[k] = graph_code_type(e, &from->field[k]);
-        c[i] = (rt_constructor_desc){from->name, fields, from->n};
+            fields[k] = graph_code_type(code, &from->field[k]);
+        constructor[i] = (rt_constructor_desc){from->name, fields, from->n};
     }
 }
 
 /* Type and bytes of each constant that some function loads. */
-static const rt_constant_desc *describe_constants(const graph_code *e)
+static const rt_constant_desc *describe_constants(const graph_code *code)
 {
-    rt_constant_desc *c = base_array(e->cx, rt_constant_desc, e->constants.n);
+    rt_constant_desc *constant = base_array(code->cx, rt_constant_desc, code->constants.n);
 
-    for (int i = 0; i < e->constants.n; i++) {
-        const graph_value *v = e->constants.at[i];
-        int64_t *shape = base_array(e->cx, int64_t, v->type.n);
+    for (int i = 0; i < code->constants.n; i++) {
+        const graph_value *value = code->constants.at[i];
+        int64_t *shape = base_array(code->cx, int64_t, value->type.n);
 
-        for (int d = 0; d < v->type.n; d++)
-            ir_is_int(v->type.dim[d], &shape[d]);
-        c[i] = (rt_constant_desc){.name = v->name,
-                                  .dtype = v->type.dtype,
-                                  .rank = v->type.n,
-                                  .shape = shape,
-                                  .data = v->constant->data};
+        for (int d = 0; d < value->type.n; d++)
+            ir_is_int(value->type.dim[d], &shape[d]);
+        constant[i] = (rt_constant_desc){.name = value->name,
+                                         .dtype = value->type.dtype,
+                                         .rank = value->type.n,
+                                         .shape = shape,
+                                         .data = value->constant->data};
     }
-    return c;
+    return constant;
 }
 
 /* Data types first, because the types of values name them; then each function; then the tables that these
  * filled. */
-bool graph_describe_program(const graph_module *m, rt_module_desc *out)
+bool graph_describe_program(const graph_module *module, rt_module_desc *out)
 {
-    graph_code e = {.cx = m->cx, .m = m};
-    rt_data_desc *data = base_array(m->cx, rt_data_desc, m->data.n);
-    rt_routine_desc *functions = base_array(m->cx, rt_routine_desc, m->functions.n);
+    graph_code e = {.cx = module->cx, .m = module};
+    rt_data_desc *data = base_array(module->cx, rt_data_desc, module->data.n);
+    rt_routine_desc *functions = base_array(module->cx, rt_routine_desc, module->functions.n);
 
-    for (int i = 0; i < m->data.n; i++)
-        describe_data(&e, m->data.at[i], &data[i]);
-    for (int i = 0; i < m->functions.n; i++)
-        if (!emit_function(&e, m->functions.at[i], &functions[i]))
+    for (int i = 0; i < module->data.n; i++)
+        describe_data(&e, module->data.at[i], &data[i]);
+    for (int i = 0; i < module->functions.n; i++)
+        if (!emit_function(&e, module->functions.at[i], &functions[i]))
             return false;
     out->constants = describe_constants(&e);
     out->n_constants = e.constants.n;
-    out->program = (rt_program_desc){.types = flatten(m->cx, &e.types, sizeof(rt_type_desc)),
+    out->program = (rt_program_desc){.types = flatten(module->cx, &e.types, sizeof(rt_type_desc)),
                                      .n_types = e.types.n,
                                      .data = data,
-                                     .n_data = m->data.n,
-                                     .dims = flatten(m->cx, &e.dims, sizeof(rt_dim)),
+                                     .n_data = module->data.n,
+                                     .dims = flatten(module->cx, &e.dims, sizeof(rt_dim)),
                                      .n_dims = e.dims.n,
                                      .dim_symbols = e.dim_symbols.at,
                                      .n_dim_symbols = e.dim_symbols.n,
                                      .texts = (const char *const *)e.texts.at,
                                      .n_texts = e.texts.n,
                                      .functions = functions,
-                                     .n_functions = m->functions.n};
+                                     .n_functions = module->functions.n};
     return true;
 }

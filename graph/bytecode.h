@@ -13,7 +13,7 @@
 #include "runtime/format.h"
 
 /* Adds the program and its constants to a description of the module's kernels, which come in the order of
- * m->kernels. */
-bool graph_describe_program(const graph_module *m, rt_module_desc *out);
+ * module->kernels. */
+bool graph_describe_program(const graph_module *module, rt_module_desc *out);
 
 #endif

@@ -82,9 +82,9 @@ static bool choose(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-graph_module *graph_choose(graph_module *m, const target *t)
+graph_module *graph_choose(graph_module *module, const target *machine)
 {
-    state st = {.t = t};
+    state st = {.t = machine};
 
-    return graph_rewrite_module(m, choose, NULL, &st);
+    return graph_rewrite_module(module, choose, NULL, &st);
 }

@@ -19,56 +19,56 @@ typedef struct {
 
 /* Appends one word to a table and gives the word's place there, which a caller keeps where the word is filled
  * in later. The words move when the table grows: places are numbers, never pointers. */
-static int put_word(graph_code *e, graph_words *w, int32_t word)
+static int put_word(graph_code *code, graph_words *words, int32_t word)
 {
-    if (w->n == w->cap) {
-        int32_t *larger = base_array(e->cx, int32_t, w->cap ? 2 * w->cap : 64);
+    if (words->n == words->cap) {
+        int32_t *larger = base_array(code->cx, int32_t, words->cap ? 2 * words->cap : 64);
 
-        if (w->n)
-            memcpy(larger, w->at, (size_t)w->n * sizeof *larger);
-        w->at = larger;
-        w->cap = w->cap ? 2 * w->cap : 64;
+        if (words->n)
+            memcpy(larger, words->at, (size_t)words->n * sizeof *larger);
+        words->at = larger;
+        words->cap = words->cap ? 2 * words->cap : 64;
     }
-    w->at[w->n] = word;
-    return w->n++;
+    words->at[words->n] = word;
+    return words->n++;
 }
 
-int graph_code_put(graph_code *e, int32_t word)
+int graph_code_put(graph_code *code, int32_t word)
 {
-    return put_word(e, &e->words, word);
+    return put_word(code, &code->words, word);
 }
 
-void graph_code_words(graph_code *e, const int32_t *word, int n)
+void graph_code_words(graph_code *code, const int32_t *word, int n)
 {
     for (int i = 0; i < n; i++)
-        graph_code_put(e, word[i]);
+        graph_code_put(code, word[i]);
 }
 
-void graph_code_list(graph_code *e, const int32_t *reg, int n)
+void graph_code_list(graph_code *code, const int32_t *reg, int n)
 {
-    graph_code_put(e, n);
+    graph_code_put(code, n);
     for (int i = 0; i < n; i++)
-        graph_code_put(e, reg[i]);
+        graph_code_put(code, reg[i]);
 }
 
 /* The first instruction that came from a line of the model; the lines between two entries belong to the first
  * of them. Nodes without a place add nothing, so their instructions count as the line before. */
-void graph_code_line(graph_code *e, base_loc loc)
+void graph_code_line(graph_code *code, base_loc loc)
 {
-    const rt_line_desc *last = e->lines.n ? e->lines.at[e->lines.n - 1] : NULL;
-    rt_line_desc *l;
+    const rt_line_desc *last = code->lines.n ? code->lines.at[code->lines.n - 1] : NULL;
+    rt_line_desc *line;
 
     if (loc.line <= 0 || (last && last->line == loc.line))
         return;
-    l = base_new(e->cx, rt_line_desc);
-    *l = (rt_line_desc){e->words.n, loc.line};
-    base_push(e->cx, &e->lines, l);
+    line = base_new(code->cx, rt_line_desc);
+    *line = (rt_line_desc){code->words.n, loc.line};
+    base_push(code->cx, &code->lines, line);
 }
 
 /* The place of a jump is told later. */
-void graph_code_land(graph_code *e, int word)
+void graph_code_land(graph_code *code, int word)
 {
-    e->words.at[word] = e->words.n;
+    code->words.at[word] = code->words.n;
 }
 
 /* ---- tables ---- */
@@ -76,130 +76,130 @@ void graph_code_land(graph_code *e, int word)
 /* The number of the item with this key, which is added where no item has the key yet. The dictionary holds
  * numbers + 1, since its answer for an unknown key is 0. `item` must not change afterwards: all that have the
  * same key share the first. */
-static int32_t intern(graph_code *e, base_dict *index, base_vec *items, const char *key, const void *item)
+static int32_t intern(graph_code *code, base_dict *index, base_vec *items, const char *key, const void *item)
 {
     intptr_t found = (intptr_t)base_dict_get(index, key);
 
     if (found)
         return (int32_t)found - 1;
-    base_push(e->cx, items, item);
-    base_dict_put(e->cx, index, key, (void *)(intptr_t)items->n);
+    base_push(code->cx, items, item);
+    base_dict_put(code->cx, index, key, (void *)(intptr_t)items->n);
     return items->n - 1;
 }
 
-int32_t graph_code_text(graph_code *e, const char *text)
+int32_t graph_code_text(graph_code *code, const char *text)
 {
-    return intern(e, &e->text_index, &e->texts, text, text);
+    return intern(code, &code->text_index, &code->texts, text, text);
 }
 
 /* The verifier has seen that the data type exists, so the search needs no end. */
-static int32_t data_index(const graph_code *e, const char *name)
+static int32_t data_index(const graph_code *code, const char *name)
 {
     int32_t i = 0;
 
-    while (!base_same(((const graph_data *)e->m->data.at[i])->name, name))
+    while (!base_same(((const graph_data *)code->m->data.at[i])->name, name))
         i++;
     return i;
 }
 
-int32_t graph_code_plain_type(graph_code *e, rt_type_kind kind)
+int32_t graph_code_plain_type(graph_code *code, rt_type_kind kind)
 {
-    rt_type_desc *t = base_new(e->cx, rt_type_desc);
+    rt_type_desc *t = base_new(code->cx, rt_type_desc);
 
     t->kind = kind;
-    return intern(e, &e->type_index, &e->types, kind == RT_TYPE_NUMBER ? "number" : "storage", t);
+    return intern(code, &code->type_index, &code->types, kind == RT_TYPE_NUMBER ? "number" : "storage", t);
 }
 
 /* Element type and extents, unknown ones as -1; the same goes to the key that finds the type again. */
-static void describe_tensor(graph_code *e, rt_type_desc *out, const op_type *t, base_text *key)
+static void describe_tensor(graph_code *code, rt_type_desc *out, const op_type *type, base_text *key)
 {
-    int64_t *extents = base_array(e->cx, int64_t, t->n);
+    int64_t *extents = base_array(code->cx, int64_t, type->n);
     char text[24];
 
-    out->dtype = t->dtype;
-    out->rank = t->n;
+    out->dtype = type->dtype;
+    out->rank = type->n;
     out->extents = extents;
-    base_addf(e->cx, key, "tensor %s", base_dtype_print(t->dtype, text, sizeof text));
-    for (int d = 0; d < t->n; d++) {
-        if (!ir_is_int(t->dim[d], &extents[d]))
+    base_addf(code->cx, key, "tensor %s", base_dtype_print(type->dtype, text, sizeof text));
+    for (int d = 0; d < type->n; d++) {
+        if (!ir_is_int(type->dim[d], &extents[d]))
             extents[d] = -1;
-        base_addf(e->cx, key, " %lld", (long long)extents[d]);
+        base_addf(code->cx, key, " %lld", (long long)extents[d]);
     }
 }
 
 /* The number of a type in the table; its parts get theirs first, because a type stands behind its parts. */
-int32_t graph_code_type(graph_code *e, const graph_type *t)
+int32_t graph_code_type(graph_code *code, const graph_type *type)
 {
-    rt_type_desc *out = base_new(e->cx, rt_type_desc);
-    int32_t *parts = base_array(e->cx, int32_t, t->n);
+    rt_type_desc *out = base_new(code->cx, rt_type_desc);
+    int32_t *parts = base_array(code->cx, int32_t, type->n);
     base_text key = {0};
 
-    switch (t->kind) {
+    switch (type->kind) {
     case GRAPH_TENSOR:
         out->kind = RT_TYPE_TENSOR;
-        describe_tensor(e, out, &t->tensor, &key);
+        describe_tensor(code, out, &type->tensor, &key);
         break;
     case GRAPH_DATA:
         out->kind = RT_TYPE_DATA;
-        out->data = data_index(e, t->data);
-        base_addf(e->cx, &key, "data %d", (int)out->data);
+        out->data = data_index(code, type->data);
+        base_addf(code->cx, &key, "data %d", (int)out->data);
         break;
     case GRAPH_TUPLE:
     case GRAPH_FUNCTION:
-        out->kind = t->kind == GRAPH_TUPLE ? RT_TYPE_TUPLE : RT_TYPE_FUNCTION;
-        out->n_parts = t->n;
-        out->n_params = t->kind == GRAPH_FUNCTION ? t->n_params : 0;
+        out->kind = type->kind == GRAPH_TUPLE ? RT_TYPE_TUPLE : RT_TYPE_FUNCTION;
+        out->n_parts = type->n;
+        out->n_params = type->kind == GRAPH_FUNCTION ? type->n_params : 0;
         out->parts = parts;
-        base_addf(e->cx, &key, "parts %d %d", (int)out->kind, (int)out->n_params);
-        for (int k = 0; k < t->n; k++)
-            base_addf(e->cx, &key, " %d", (int)(parts[k] = graph_code_type(e, &t->part[k])));
+        base_addf(code->cx, &key, "parts %d %d", (int)out->kind, (int)out->n_params);
+        for (int k = 0; k < type->n; k++)
+            base_addf(code->cx, &key, " %d", (int)(parts[k] = graph_code_type(code, &type->part[k])));
         break;
     }
-    return intern(e, &e->type_index, &e->types, base_text_str(e->cx, &key), out);
+    return intern(code, &code->type_index, &code->types, base_text_str(code->cx, &key), out);
 }
 
 /* Constants are told apart as values: two with equal bytes stay two. */
-static int32_t constant_index(graph_code *e, const graph_value *v)
+static int32_t constant_index(graph_code *code, const graph_value *value)
 {
-    for (int i = 0; i < e->constants.n; i++)
-        if (e->constants.at[i] == v)
+    for (int i = 0; i < code->constants.n; i++)
+        if (code->constants.at[i] == value)
             return i;
-    base_push(e->cx, &e->constants, v);
-    return e->constants.n - 1;
+    base_push(code->cx, &code->constants, value);
+    return code->constants.n - 1;
 }
 
 /* ---- registers ---- */
 
 /* The register's number is the place of its type in the table of registers: both tables grow together. */
-int32_t graph_code_register(graph_code *e, int32_t type)
+int32_t graph_code_register(graph_code *code, int32_t type)
 {
-    return put_word(e, &e->registers, type);
+    return put_word(code, &code->registers, type);
 }
 
-int32_t graph_code_new_number(graph_code *e)
+int32_t graph_code_new_number(graph_code *code)
 {
-    return graph_code_register(e, graph_code_plain_type(e, RT_TYPE_NUMBER));
+    return graph_code_register(code, graph_code_plain_type(code, RT_TYPE_NUMBER));
 }
 
 /* -1: the value or symbol has none so far. The map holds number + 1, since 0 is its answer for "not
  * there". */
-int32_t graph_code_register_of(const graph_code *e, const void *what)
+int32_t graph_code_register_of(const graph_code *code, const void *what)
 {
-    return (int32_t)(intptr_t)base_map_get(&e->regs, what) - 1;
+    return (int32_t)(intptr_t)base_map_get(&code->regs, what) - 1;
 }
 
-void graph_code_bind(graph_code *e, const void *what, int32_t reg)
+void graph_code_bind(graph_code *code, const void *what, int32_t reg)
 {
-    base_map_put(e->cx, &e->regs, what, (void *)((intptr_t)reg + 1));
+    base_map_put(code->cx, &code->regs, what, (void *)((intptr_t)reg + 1));
 }
 
 /* A register for a value that the next instruction makes. */
-int32_t graph_code_define(graph_code *e, const graph_value *v)
+int32_t graph_code_define(graph_code *code, const graph_value *value)
 {
-    graph_type t = graph_type_of(v);
-    int32_t reg = graph_code_register(e, graph_code_type(e, &t));
+    graph_type t = graph_type_of(value);
+    int32_t reg = graph_code_register(code, graph_code_type(code, &t));
 
-    graph_code_bind(e, v, reg);
+    graph_code_bind(code, value, reg);
     return reg;
 }
 
@@ -208,193 +208,194 @@ int32_t graph_code_define(graph_code *e, const graph_value *v)
  *
  *     if "if"(v3) { ... n*4 computed into r7 ... } { ... n*4 again: r7 holds nothing on this path ... }
  */
-static void remember(graph_code *e, const void *what, int32_t reg)
+static void remember(graph_code *code, const void *what, int32_t reg)
 {
-    known *k = base_new(e->cx, known);
+    known *k = base_new(code->cx, known);
 
     *k = (known){what, reg};
-    base_push(e->cx, &e->known, k);
+    base_push(code->cx, &code->known, k);
 }
 
 /* The latest first. -1: not in a register here. */
-static int32_t remembered(const graph_code *e, const void *what)
+static int32_t remembered(const graph_code *code, const void *what)
 {
-    for (int i = e->known.n - 1; i >= 0; i--)
-        if (((const known *)e->known.at[i])->what == what)
-            return ((const known *)e->known.at[i])->reg;
+    for (int i = code->known.n - 1; i >= 0; i--)
+        if (((const known *)code->known.at[i])->what == what)
+            return ((const known *)code->known.at[i])->reg;
     return -1;
 }
 
 /* The register that holds the value. A constant is loaded where it is first used in the region at hand. */
-int32_t graph_code_value(graph_code *e, const graph_value *v)
+int32_t graph_code_value(graph_code *code, const graph_value *value)
 {
-    if (!v->constant)
-        return graph_code_register_of(e, v);
-    int32_t reg = remembered(e, v);
+    if (!value->constant)
+        return graph_code_register_of(code, value);
+    int32_t reg = remembered(code, value);
     if (reg < 0) {
-        graph_type t = graph_type_of(v);
+        graph_type t = graph_type_of(value);
 
-        reg = graph_code_register(e, graph_code_type(e, &t));
-        GRAPH_CODE(e, RT_LOAD_CONST, reg, constant_index(e, v));
-        remember(e, v, reg);
+        reg = graph_code_register(code, graph_code_type(code, &t));
+        GRAPH_CODE(code, RT_LOAD_CONST, reg, constant_index(code, value));
+        remember(code, value, reg);
     }
     return reg;
 }
 
 /* All are put into registers before the caller writes its own opcode: loading a constant is an instruction,
  * which must not land between the words of another. */
-int32_t *graph_code_values(graph_code *e, graph_value *const *v, int n)
+int32_t *graph_code_values(graph_code *code, graph_value *const *value, int n)
 {
-    int32_t *reg = base_array(e->cx, int32_t, n);
+    int32_t *reg = base_array(code->cx, int32_t, n);
 
     for (int i = 0; i < n; i++)
-        reg[i] = graph_code_value(e, v[i]);
+        reg[i] = graph_code_value(code, value[i]);
     return reg;
 }
 
 /* ---- extents ---- */
 
 /* Dimension code over registers. -1 with an error. */
-int32_t graph_code_compute(graph_code *e, const ir_expr *x)
+int32_t graph_code_compute(graph_code *code, const ir_expr *expr)
 {
     base_vec vars = {0};
     base_text key = {0};
-    rt_dim *d = base_new(e->cx, rt_dim);
+    rt_dim *dim = base_new(code->cx, rt_dim);
 
-    ir_free_vars(e->cx, x, &vars);
+    ir_free_vars(code->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (graph_code_register_of(e, vars.at[i]) < 0) {
-            base_fail(e->cx, TEC_UNSUPPORTED, x->loc, "the extent '%s' is not known where it is needed",
+        if (graph_code_register_of(code, vars.at[i]) < 0) {
+            base_fail(code->cx, TEC_UNSUPPORTED, expr->loc, "the extent '%s' is not known where it is needed",
                       ((const ir_expr *)vars.at[i])->var.name);
             return -1;
         }
-    if (!comp_dim(e->cx, x, (const ir_expr *const *)vars.at, vars.n, d))
+    if (!comp_dim(code->cx, expr, (const ir_expr *const *)vars.at, vars.n, dim))
         return -1;
-    base_addf(e->cx, &key, "%d", vars.n);
-    for (int i = 0; i < d->n; i++)
-        base_addf(e->cx, &key, " %lld", (long long)d->word[i]);
-    int32_t before = e->dims.n, index = intern(e, &e->dim_index, &e->dims, base_text_str(e->cx, &key), d);
-    if (e->dims.n > before)
-        put_word(e, &e->dim_symbols, vars.n);
-    int32_t reg = graph_code_new_number(e);
-    GRAPH_CODE(e, RT_DIM, reg, index, vars.n);
+    base_addf(code->cx, &key, "%d", vars.n);
+    for (int i = 0; i < dim->n; i++)
+        base_addf(code->cx, &key, " %lld", (long long)dim->word[i]);
+    int32_t before = code->dims.n,
+            index = intern(code, &code->dim_index, &code->dims, base_text_str(code->cx, &key), dim);
+    if (code->dims.n > before)
+        put_word(code, &code->dim_symbols, vars.n);
+    int32_t reg = graph_code_new_number(code);
+    GRAPH_CODE(code, RT_DIM, reg, index, vars.n);
     for (int i = 0; i < vars.n; i++)
-        graph_code_put(e, graph_code_register_of(e, vars.at[i]));
+        graph_code_put(code, graph_code_register_of(code, vars.at[i]));
     return reg;
 }
 
 /* A register with the value of an extent: a symbol's own, one computed before, or a new one. -1 with an
  * error. */
-int32_t graph_code_number(graph_code *e, const ir_expr *x)
+int32_t graph_code_number(graph_code *code, const ir_expr *expr)
 {
-    int32_t reg = graph_code_register_of(e, x);
+    int32_t reg = graph_code_register_of(code, expr);
     int64_t n;
 
-    if (reg >= 0 || (reg = remembered(e, x)) >= 0)
+    if (reg >= 0 || (reg = remembered(code, expr)) >= 0)
         return reg;
-    if (ir_is_int(x, &n) && n >= INT32_MIN && n <= INT32_MAX) {
-        reg = graph_code_new_number(e);
-        GRAPH_CODE(e, RT_LOAD_CONSTI, reg, (int32_t)n);
+    if (ir_is_int(expr, &n) && n >= INT32_MIN && n <= INT32_MAX) {
+        reg = graph_code_new_number(code);
+        GRAPH_CODE(code, RT_LOAD_CONSTI, reg, (int32_t)n);
     } else {
-        reg = graph_code_compute(e, x);
+        reg = graph_code_compute(code, expr);
     }
     if (reg >= 0)
-        remember(e, x, reg);
+        remember(code, expr, reg);
     return reg;
 }
 
 /* Those before the first failure may have been computed; the caller gives up, so nobody minds. */
-bool graph_code_numbers(graph_code *e, const ir_expr *const *x, int n, int32_t *reg)
+bool graph_code_numbers(graph_code *code, const ir_expr *const *expr, int n, int32_t *reg)
 {
     for (int i = 0; i < n; i++)
-        if ((reg[i] = graph_code_number(e, x[i])) < 0)
+        if ((reg[i] = graph_code_number(code, expr[i])) < 0)
             return false;
     return true;
 }
 
-static void put_extent(graph_code *e, int32_t to, int32_t tensor, int axis)
+static void put_extent(graph_code *code, int32_t to, int32_t tensor, int axis)
 {
-    GRAPH_CODE(e, RT_EXTENT, to, tensor, axis);
+    GRAPH_CODE(code, RT_EXTENT, to, tensor, axis);
 }
 
-void graph_code_field(graph_code *e, int32_t to, int32_t of, int which, int field)
+void graph_code_field(graph_code *code, int32_t to, int32_t of, int which, int field)
 {
-    GRAPH_CODE(e, RT_GET_FIELD, to, of, which, field);
+    GRAPH_CODE(code, RT_GET_FIELD, to, of, which, field);
 }
 
 /* ---- symbols ---- */
 
 /* A hook for each tensor of a type: it stops the walk, with false, at the first symbol that has no register.
  * So "each" gives true where nothing is left to bind. */
-bool graph_code_is_unbound(void *user, const op_type *t)
+bool graph_code_is_unbound(void *user, const op_type *type)
 {
-    for (int d = 0; d < t->n; d++)
-        if (t->dim[d]->op == IR_VAR && graph_code_register_of(user, t->dim[d]) < 0)
+    for (int d = 0; d < type->n; d++)
+        if (type->dim[d]->op == IR_VAR && graph_code_register_of(user, type->dim[d]) < 0)
             return false;
     return true;
 }
 
 /* Symbols without a register so far get one from the extents of the value in `reg`. */
-void graph_code_bind_symbols(graph_code *e, const graph_type *t, int32_t reg)
+void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t reg)
 {
-    if (graph_type_each(t, graph_code_is_unbound, e))
+    if (graph_type_each(type, graph_code_is_unbound, code))
         return;
-    for (int d = 0; t->kind == GRAPH_TENSOR && d < t->tensor.n; d++)
-        if (t->tensor.dim[d]->op == IR_VAR && graph_code_register_of(e, t->tensor.dim[d]) < 0) {
-            int32_t extent = graph_code_new_number(e);
+    for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++)
+        if (type->tensor.dim[d]->op == IR_VAR && graph_code_register_of(code, type->tensor.dim[d]) < 0) {
+            int32_t extent = graph_code_new_number(code);
 
-            put_extent(e, extent, reg, d);
-            graph_code_bind(e, t->tensor.dim[d], extent);
+            put_extent(code, extent, reg, d);
+            graph_code_bind(code, type->tensor.dim[d], extent);
         }
-    for (int k = 0; t->kind == GRAPH_TUPLE && k < t->n; k++) {
-        if (graph_type_each(&t->part[k], graph_code_is_unbound, e))
+    for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++) {
+        if (graph_type_each(&type->part[k], graph_code_is_unbound, code))
             continue;
-        int32_t part = graph_code_register(e, graph_code_type(e, &t->part[k]));
+        int32_t part = graph_code_register(code, graph_code_type(code, &type->part[k]));
 
-        graph_code_field(e, part, reg, 0, k);
-        graph_code_bind_symbols(e, &t->part[k], part);
-        GRAPH_CODE(e, RT_FREE_TENSOR, part);
+        graph_code_field(code, part, reg, 0, k);
+        graph_code_bind_symbols(code, &type->part[k], part);
+        GRAPH_CODE(code, RT_FREE_TENSOR, part);
     }
 }
 
 /* A fact over symbols that get their values at different nodes waits for the last of them. */
-static bool all_bound(const graph_code *e, const ir_expr *x)
+static bool all_bound(const graph_code *code, const ir_expr *expr)
 {
     base_vec vars = {0};
 
-    ir_free_vars(e->cx, x, &vars);
+    ir_free_vars(code->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (graph_code_register_of(e, vars.at[i]) < 0)
+        if (graph_code_register_of(code, vars.at[i]) < 0)
             return false;
     return true;
 }
 
 /* Writes nothing for a condition that is true already. The text is what the user sees when the condition does
  * not hold while the program runs. */
-bool graph_code_require(graph_code *e, const ir_expr *condition, const char *text)
+bool graph_code_require(graph_code *code, const ir_expr *condition, const char *text)
 {
     int64_t holds;
     int32_t reg;
 
     if (ir_is_int(condition, &holds) && holds)
         return true;
-    reg = graph_code_compute(e, condition);
-    GRAPH_CODE(e, RT_CHECK, reg, graph_code_text(e, text));
+    reg = graph_code_compute(code, condition);
+    GRAPH_CODE(code, RT_CHECK, reg, graph_code_text(code, text));
     return reg >= 0;
 }
 
 /* Facts whose symbols all have registers now; the others stay in the list. */
-bool graph_code_check_facts(graph_code *e, base_vec *facts)
+bool graph_code_check_facts(graph_code *code, base_vec *facts)
 {
     base_vec later = {0};
 
     for (int i = 0; i < facts->n; i++) {
         const ir_expr *fact = facts->at[i];
 
-        if (!all_bound(e, fact))
-            base_push(e->cx, &later, fact);
-        else if (!graph_code_require(e, fact,
-                                     base_format(e->cx, "'%s' does not hold", ir_expr_text(e->cx, fact))))
+        if (!all_bound(code, fact))
+            base_push(code->cx, &later, fact);
+        else if (!graph_code_require(
+                     code, fact, base_format(code->cx, "'%s' does not hold", ir_expr_text(code->cx, fact))))
             return false;
     }
     *facts = later;
@@ -405,39 +406,39 @@ bool graph_code_check_facts(graph_code *e, base_vec *facts)
  * input that has it, so an input a: f32[n] checks nothing new by itself, and b: f32[n, 2*n] has its first
  * extent compared with a's n and its second with twice that. Numbers were compared with the value's type
  * before the first instruction ran. Fields of a tuple are fetched, checked and let go again one by one. */
-bool graph_code_check_input(graph_code *e, const char *name, const graph_type *t, int32_t reg)
+bool graph_code_check_input(graph_code *code, const char *name, const graph_type *type, int32_t reg)
 {
     int64_t n;
 
-    for (int d = 0; t->kind == GRAPH_TENSOR && d < t->tensor.n; d++) {
-        if (ir_is_int(t->tensor.dim[d], &n))
+    for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++) {
+        if (ir_is_int(type->tensor.dim[d], &n))
             continue;
-        const ir_expr *found = ir_var(e->cx, "found", BASE_I64);
-        int32_t extent = graph_code_new_number(e);
+        const ir_expr *found = ir_var(code->cx, "found", BASE_I64);
+        int32_t extent = graph_code_new_number(code);
 
-        put_extent(e, extent, reg, d);
-        graph_code_bind(e, found, extent);
+        put_extent(code, extent, reg, d);
+        graph_code_bind(code, found, extent);
         if (!graph_code_require(
-                e, ir_eq(e->cx, t->tensor.dim[d], found),
-                base_format(e->cx, "input '%s': expected %s", name, graph_type_text(e->cx, t))))
+                code, ir_eq(code->cx, type->tensor.dim[d], found),
+                base_format(code->cx, "input '%s': expected %s", name, graph_type_text(code->cx, type))))
             return false;
     }
-    for (int k = 0; t->kind == GRAPH_TUPLE && k < t->n; k++) {
-        int32_t part = graph_code_register(e, graph_code_type(e, &t->part[k]));
+    for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++) {
+        int32_t part = graph_code_register(code, graph_code_type(code, &type->part[k]));
 
-        graph_code_field(e, part, reg, 0, k);
-        if (!graph_code_check_input(e, name, &t->part[k], part))
+        graph_code_field(code, part, reg, 0, k);
+        if (!graph_code_check_input(code, name, &type->part[k], part))
             return false;
-        GRAPH_CODE(e, RT_FREE_TENSOR, part);
+        GRAPH_CODE(code, RT_FREE_TENSOR, part);
     }
     return true;
 }
 
 /* A number register with the value of a scalar tensor: jumps and checks read numbers, not tensors. */
-int32_t graph_code_scalar(graph_code *e, const graph_value *v)
+int32_t graph_code_scalar(graph_code *code, const graph_value *value)
 {
-    int32_t of = graph_code_value(e, v), reg = graph_code_new_number(e);
+    int32_t of = graph_code_value(code, value), reg = graph_code_new_number(code);
 
-    GRAPH_CODE(e, RT_SCALAR, reg, of);
+    GRAPH_CODE(code, RT_SCALAR, reg, of);
     return reg;
 }

@@ -91,59 +91,59 @@ static bool begin_sequence(graph_code *code, const op_type *type, const ir_expr 
 }
 
 /* Registers of everything, the carried values in theirs, and empty sequences. */
-static bool begin(graph_code *code, repeated *l, const ir_expr *length)
+static bool begin(graph_code *code, repeated *self, const ir_expr *length)
 {
     tec_context *cx = code->cx;
-    int n_made = l->body->outputs.n;
+    int n_made = self->body->outputs.n;
 
-    l->carried = base_array(cx, int32_t, l->n);
-    l->made = base_array(cx, int32_t, n_made);
-    l->result = base_array(cx, int32_t, l->node->n_out);
-    for (int k = 0; k < l->n; k++) {
-        int32_t from = graph_code_value(code, l->node->in[l->operand + k]);
+    self->carried = base_array(cx, int32_t, self->n);
+    self->made = base_array(cx, int32_t, n_made);
+    self->result = base_array(cx, int32_t, self->node->n_out);
+    for (int k = 0; k < self->n; k++) {
+        int32_t from = graph_code_value(code, self->node->in[self->operand + k]);
 
-        l->carried[k] = graph_code_define(code, l->body->inputs.at[l->input + k]);
-        GRAPH_CODE(code, RT_MOVE, l->carried[k], from);
+        self->carried[k] = graph_code_define(code, self->body->inputs.at[self->input + k]);
+        GRAPH_CODE(code, RT_MOVE, self->carried[k], from);
     }
     for (int k = 0; k < n_made; k++)
-        l->made[k] = typed_register(code, l->body->outputs.at[k]);
-    for (int k = 0; k < l->node->n_out; k++)
-        l->result[k] = graph_code_define(code, l->node->out[k]);
-    for (int k = l->n; k < l->node->n_out; k++)
-        if (!begin_sequence(code, &l->node->out[k]->type, length, l->result[k]))
+        self->made[k] = typed_register(code, self->body->outputs.at[k]);
+    for (int k = 0; k < self->node->n_out; k++)
+        self->result[k] = graph_code_define(code, self->node->out[k]);
+    for (int k = self->n; k < self->node->n_out; k++)
+        if (!begin_sequence(code, &self->node->out[k]->type, length, self->result[k]))
             return false;
-    l->count = constant_number(code, 0);
+    self->count = constant_number(code, 0);
     return true;
 }
 
 /* ---- one iteration ---- */
 
 /* Leaves the loop where the number is 0. */
-static void exit_unless(graph_code *code, repeated *l, int32_t number)
+static void exit_unless(graph_code *code, repeated *self, int32_t number)
 {
     GRAPH_CODE(code, RT_IF, number);
     int next = graph_code_put(code, 0);
-    l->exits[l->n_exits++] = graph_code_put(code, 0);
+    self->exits[self->n_exits++] = graph_code_put(code, 0);
     graph_code_land(code, next);
 }
 
 /* The head: the conditions under which another iteration runs. */
-static bool enter(graph_code *code, repeated *l, const ir_expr *iteration)
+static bool enter(graph_code *code, repeated *self, const ir_expr *iteration)
 {
     tec_context *cx = code->cx;
 
-    l->head = code->words.n;
-    if (l->limit >= 0) {
+    self->head = code->words.n;
+    if (self->limit >= 0) {
         const ir_expr *limit = ir_var(cx, "limit", BASE_I64);
 
-        graph_code_bind(code, limit, l->limit);
+        graph_code_bind(code, limit, self->limit);
         int32_t within = graph_code_compute(code, ir_lt(cx, iteration, limit));
         if (within < 0)
             return false;
-        exit_unless(code, l, within);
+        exit_unless(code, self, within);
     }
-    if (l->more >= 0)
-        exit_unless(code, l, l->more);
+    if (self->more >= 0)
+        exit_unless(code, self, self->more);
     return true;
 }
 
@@ -155,45 +155,45 @@ static void give_number(graph_code *code, const graph_value *input, int32_t numb
 }
 
 /* The body, and what it gives to where the next iteration finds it. */
-static bool iterate(graph_code *code, repeated *l, const ir_expr *iteration)
+static bool iterate(graph_code *code, repeated *self, const ir_expr *iteration)
 {
     int n_known = code->known.n;
 
-    for (int k = 0; k < l->body->inputs.n; k++) {
-        graph_type type = graph_type_of(l->body->inputs.at[k]);
+    for (int k = 0; k < self->body->inputs.n; k++) {
+        graph_type type = graph_type_of(self->body->inputs.at[k]);
 
-        graph_code_bind_symbols(code, &type, graph_code_register_of(code, l->body->inputs.at[k]));
+        graph_code_bind_symbols(code, &type, graph_code_register_of(code, self->body->inputs.at[k]));
     }
-    if (!graph_code_body(code, l->body, false, l->made))
+    if (!graph_code_body(code, self->body, false, self->made))
         return false;
     code->known.n = n_known;
-    for (int k = 0; k < l->node->n_out; k++) {
-        int32_t made = l->made[l->output + k];
+    for (int k = 0; k < self->node->n_out; k++) {
+        int32_t made = self->made[self->output + k];
 
-        if (k < l->n)
-            GRAPH_CODE(code, RT_MOVE, l->carried[k], made);
+        if (k < self->n)
+            GRAPH_CODE(code, RT_MOVE, self->carried[k], made);
         else
-            GRAPH_CODE(code, RT_APPEND, l->result[k], l->result[k], made);
+            GRAPH_CODE(code, RT_APPEND, self->result[k], self->result[k], made);
         GRAPH_CODE(code, RT_FREE_TENSOR, made);
     }
-    if (l->more >= 0) {
-        GRAPH_CODE(code, RT_SCALAR, l->more, l->made[0]);
-        GRAPH_CODE(code, RT_FREE_TENSOR, l->made[0]);
+    if (self->more >= 0) {
+        GRAPH_CODE(code, RT_SCALAR, self->more, self->made[0]);
+        GRAPH_CODE(code, RT_FREE_TENSOR, self->made[0]);
     }
-    if (!recompute(code, ir_add(code->cx, iteration, ir_int(code->cx, 1)), l->count))
+    if (!recompute(code, ir_add(code->cx, iteration, ir_int(code->cx, 1)), self->count))
         return false;
-    GRAPH_CODE(code, RT_GOTO, l->head);
+    GRAPH_CODE(code, RT_GOTO, self->head);
     return true;
 }
 
 /* Behind the last iteration: the carried values are the results. */
-static void leave(graph_code *code, repeated *l)
+static void leave(graph_code *code, repeated *self)
 {
-    for (int k = 0; k < l->n_exits; k++)
-        graph_code_land(code, l->exits[k]);
-    for (int k = 0; k < l->n; k++) {
-        GRAPH_CODE(code, RT_MOVE, l->result[k], l->carried[k]);
-        GRAPH_CODE(code, RT_FREE_TENSOR, l->carried[k]);
+    for (int k = 0; k < self->n_exits; k++)
+        graph_code_land(code, self->exits[k]);
+    for (int k = 0; k < self->n; k++) {
+        GRAPH_CODE(code, RT_MOVE, self->result[k], self->carried[k]);
+        GRAPH_CODE(code, RT_FREE_TENSOR, self->carried[k]);
     }
 }
 

@@ -6,22 +6,22 @@
 
 #include "ir/text.h"
 
-uint64_t graph_constant_hash(const op_constant *c)
+uint64_t graph_constant_hash(const op_constant *constant)
 {
-    return base_hash(c->data, (size_t)c->bytes, BASE_HASH_SEED);
+    return base_hash(constant->data, (size_t)constant->bytes, BASE_HASH_SEED);
 }
 
-int64_t graph_constant_count(const op_constant *c)
+int64_t graph_constant_count(const op_constant *constant)
 {
-    return c->bytes / base_dtype_bytes(c->type.dtype);
+    return constant->bytes / base_dtype_bytes(constant->type.dtype);
 }
 
-static void add_constant(tec_context *cx, base_map *seen, base_vec *out, const graph_value *v)
+static void add_constant(tec_context *cx, base_map *seen, base_vec *out, const graph_value *value)
 {
-    if (!v || !v->constant || base_map_has(seen, v))
+    if (!value || !value->constant || base_map_has(seen, value))
         return;
-    base_map_put(cx, seen, v, v);
-    base_push(cx, out, v);
+    base_map_put(cx, seen, value, value);
+    base_push(cx, out, value);
 }
 
 /* Every constant once, in the order of first use, regions included. */
@@ -51,14 +51,14 @@ void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *
 
 /* ---- elements ---- */
 
-static double float_at(base_dtype t, const void *data, int64_t i)
+static double float_at(base_dtype dtype, const void *data, int64_t i)
 {
-    if (t.bits == 64)
+    if (dtype.bits == 64)
         return ((const double *)data)[i];
-    if (t.bits == 32)
+    if (dtype.bits == 32)
         return (double)((const float *)data)[i];
     uint16_t h = ((const uint16_t *)data)[i];
-    return (double)(t.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h));
+    return (double)(dtype.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h));
 }
 
 static uint64_t bits_at(const void *data, int64_t i, int bytes)
@@ -69,16 +69,16 @@ static uint64_t bits_at(const void *data, int64_t i, int bytes)
     return bits;
 }
 
-/* Element i so that it reads back with the same bits; NaNs and infinities have no decimal form and are
+/* Element index so that it reads back with the same bits; NaNs and infinities have no decimal form and are
  * written as bits. */
-const char *graph_element_text(tec_context *cx, const op_constant *c, int64_t i)
+const char *graph_element_text(tec_context *cx, const op_constant *constant, int64_t index)
 {
-    base_dtype t = c->type.dtype;
+    base_dtype t = constant->type.dtype;
     int bytes = base_dtype_bytes(t), unused = 64 - 8 * bytes;
-    uint64_t bits = bits_at(c->data, i, bytes);
+    uint64_t bits = bits_at(constant->data, index, bytes);
 
     if (base_is_float(t)) {
-        double f = float_at(t, c->data, i);
+        double f = float_at(t, constant->data, index);
 
         if (!isfinite(f))
             return base_format(cx, "bits(%llu)", (unsigned long long)bits);

@@ -9,11 +9,11 @@
 
 #include "graph/graph.h"
 
-uint64_t graph_constant_hash(const op_constant *c); /* of its data; the type is written beside it */
-int64_t graph_constant_count(const op_constant *c); /* elements */
+uint64_t graph_constant_hash(const op_constant *constant); /* of its data; the type is written beside it */
+int64_t graph_constant_count(const op_constant *constant); /* elements */
 void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *out);
 
-/* Element i as text that the parser of graphs reads back, bit by bit. */
-const char *graph_element_text(tec_context *cx, const op_constant *c, int64_t i);
+/* Element index as text that the parser of graphs reads back, bit by bit. */
+const char *graph_element_text(tec_context *cx, const op_constant *constant, int64_t index);
 
 #endif

@@ -5,22 +5,22 @@
 
 /* ---- regions ---- */
 
-void graph_region_open(graph_function *f)
+void graph_region_open(graph_function *function)
 {
-    graph_body *region = base_new(f->module->cx, graph_body);
+    graph_body *region = base_new(function->module->cx, graph_body);
 
-    region->outer = f->body;
-    f->body = region;
+    region->outer = function->body;
+    function->body = region;
 }
 
 /* The body of the function is no region: closing it is an error of the caller, not of the model. */
-graph_body *graph_region_close(graph_function *f)
+graph_body *graph_region_close(graph_function *function)
 {
-    graph_body *region = f->body;
+    graph_body *region = function->body;
 
     if (!region->outer)
-        return BASE_BUG(f->module->cx, "no region of '%s' is open", f->name);
-    f->body = region->outer;
+        return BASE_BUG(function->module->cx, "no region of '%s' is open", function->name);
+    function->body = region->outer;
     return region;
 }
 
@@ -48,53 +48,54 @@ static graph_node *with_bodies(tec_context *cx, graph_node *node, graph_body *co
  *     function f(x: f32[n]) gives f32[2*n], f32[m] (m: told by a node inside)
  *     call f(a: f32[k+1]):   n = k + 1      results f32[2*(k+1)], f32[d0] with the new symbol d0
  */
-graph_node *graph_add_call(graph_function *f, const char *callee, const char *name, graph_value *const *in,
-                           int n)
+graph_node *graph_add_call(graph_function *function, const char *callee, const char *name,
+                           graph_value *const *in, int count)
 {
-    tec_context *cx = f->module->cx;
-    const graph_function *to = graph_find_function(f->module, callee);
+    tec_context *cx = function->module->cx;
+    const graph_function *to = graph_find_function(function->module, callee);
     base_vec symbols = {0};
 
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < count; k++)
         if (!in[k])
             return NULL;
     if (!to)
         return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' calls '%s', but there is no such function",
                          name, callee);
     int n_out = to->body->outputs.n;
-    graph_type *t = output_types(cx, to->body, 0, n_out);
+    graph_type *type = output_types(cx, to->body, 0, n_out);
     graph_instance i = graph_instance_of_body(cx, to->body);
     const graph_type *taken = graph_types_at(cx, &to->body->inputs, 0, to->body->inputs.n),
-                     *given = graph_types_of(cx, in, n);
-    for (int k = 0; k < n && k < to->body->inputs.n; k++)
+                     *given = graph_types_of(cx, in, count);
+    for (int k = 0; k < count && k < to->body->inputs.n; k++)
         graph_instance_bind(&i, &taken[k], &given[k]);
     for (int k = 0; k < n_out; k++)
-        t[k] = graph_seen_outside(f, &i, to->body, &t[k], &symbols);
-    graph_node *node = graph_typed_node(cx, GRAPH_CALL, name, in, n, t, n_out);
+        type[k] = graph_seen_outside(function, &i, to->body, &type[k], &symbols);
+    graph_node *node = graph_typed_node(cx, GRAPH_CALL, name, in, count, type, n_out);
     node->callee = to->name;
-    return graph_add_checked(f, node, &symbols);
+    return graph_add_checked(function, node, &symbols);
 }
 
 /* An extent that differs between the two regions is a new symbol: only the run decides which it is. */
-graph_node *graph_add_if(graph_function *f, const char *name, graph_value *cond, graph_body *then,
+graph_node *graph_add_if(graph_function *function, const char *name, graph_value *cond, graph_body *then,
                          graph_body *otherwise)
 {
-    tec_context *cx = f->module->cx;
+    tec_context *cx = function->module->cx;
     base_vec symbols = {0};
 
     if (!cond || !then || !otherwise)
         return NULL;
     int n = then->outputs.n;
-    graph_type *t = output_types(cx, then, 0, n);
+    graph_type *type = output_types(cx, then, 0, n);
     graph_instance i = graph_instance_of_body(cx, then);
     for (int k = 0; k < n; k++)
-        t[k] = graph_seen_outside(f, &i, then, &t[k], &symbols);
+        type[k] = graph_seen_outside(function, &i, then, &type[k], &symbols);
     const graph_type *u = output_types(cx, otherwise, 0, otherwise->outputs.n);
     graph_instance j = graph_instance_of_body(cx, otherwise);
     for (int k = 0; k < n && k < otherwise->outputs.n; k++)
-        t[k] = graph_join_outside(f, &t[k], &j, otherwise, &u[k], &symbols);
-    graph_node *node = graph_typed_node(cx, GRAPH_IF, name, &cond, 1, t, n);
-    return graph_add_checked(f, with_bodies(cx, node, (graph_body *const[]){then, otherwise}, 2), &symbols);
+        type[k] = graph_join_outside(function, &type[k], &j, otherwise, &u[k], &symbols);
+    graph_node *node = graph_typed_node(cx, GRAPH_IF, name, &cond, 1, type, n);
+    return graph_add_checked(function, with_bodies(cx, node, (graph_body *const[]){then, otherwise}, 2),
+                             &symbols);
 }
 
 /* A sequence of `t` of that length. */
@@ -112,28 +113,28 @@ static graph_type sequence(tec_context *cx, const ir_expr *length, const graph_t
 /* Results of what goes around: as the operands, with a fresh symbol wherever the body has one of its own. The
  * instance is empty on purpose: with n = 1 from the first operand put in, the result of the cache in
  * control.c would be f32[1, 4], which holds only where the loop never runs. */
-static void carried_types(graph_function *f, const graph_body *body, int input, int n, graph_type *out,
+static void carried_types(graph_function *function, const graph_body *body, int input, int n, graph_type *out,
                           base_vec *symbols)
 {
-    graph_instance nothing = {.cx = f->module->cx};
+    graph_instance nothing = {.cx = function->module->cx};
 
     for (int k = 0; k < n && input + k < body->inputs.n; k++) {
         graph_type t = graph_type_of(body->inputs.at[input + k]);
 
-        out[k] = graph_seen_outside(f, &nothing, body, &t, symbols);
+        out[k] = graph_seen_outside(function, &nothing, body, &t, symbols);
     }
 }
 
 /* How many iterations run is not known before, so collected results have a new symbol as their first extent.
  */
-graph_node *graph_add_loop(graph_function *f, const char *name, graph_value *const *in, int n,
+graph_node *graph_add_loop(graph_function *function, const char *name, graph_value *const *in, int count,
                            graph_body *body)
 {
-    tec_context *cx = f->module->cx;
-    int carried = n - 2, n_out = body ? body->outputs.n - 1 : 0;
+    tec_context *cx = function->module->cx;
+    int carried = count - 2, n_out = body ? body->outputs.n - 1 : 0;
     base_vec symbols = {0};
 
-    for (int k = 2; k < n; k++)
+    for (int k = 2; k < count; k++)
         if (!in[k])
             return NULL;
     if (!body)
@@ -141,40 +142,41 @@ graph_node *graph_add_loop(graph_function *f, const char *name, graph_value *con
     if (n_out < 0)
         return base_fail(cx, TEC_INVALID, base_where(cx),
                          "the body of loop '%s' has no output: expected whether to go on", name);
-    graph_type *t = output_types(cx, body, 1, n_out);
-    carried_types(f, body, 2, carried < n_out ? carried : n_out, t, &symbols);
-    const ir_expr *length = n_out > carried ? graph_symbol_in(f->module, f->body, NULL) : NULL;
+    graph_type *type = output_types(cx, body, 1, n_out);
+    carried_types(function, body, 2, carried < n_out ? carried : n_out, type, &symbols);
+    const ir_expr *length = n_out > carried ? graph_symbol_in(function->module, function->body, NULL) : NULL;
     if (length)
         base_push(cx, &symbols, length);
     for (int k = carried < 0 ? 0 : carried; k < n_out; k++)
-        t[k] = sequence(cx, length, &t[k]);
+        type[k] = sequence(cx, length, &type[k]);
     return graph_add_checked(
-        f, with_bodies(cx, graph_typed_node(cx, GRAPH_LOOP, name, in, n, t, n_out), &body, 1), &symbols);
+        function, with_bodies(cx, graph_typed_node(cx, GRAPH_LOOP, name, in, count, type, n_out), &body, 1),
+        &symbols);
 }
 
 /* Collected results are as long as the sequences. The number of states is kept as an attribute, since
  * operands alone do not tell states from sequences. */
-graph_node *graph_add_scan(graph_function *f, const char *name, graph_value *const *in, int n, int n_states,
-                           graph_body *body)
+graph_node *graph_add_scan(graph_function *function, const char *name, graph_value *const *in, int count,
+                           int n_states, graph_body *body)
 {
-    tec_context *cx = f->module->cx;
+    tec_context *cx = function->module->cx;
     op_attr states = op_attr_int("states", n_states);
     base_vec symbols = {0};
 
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < count; k++)
         if (!in[k])
             return NULL;
     if (!body)
         return NULL;
-    if (n_states < 0 || n_states >= n || in[n_states]->type.n < 1)
+    if (n_states < 0 || n_states >= count || in[n_states]->type.n < 1)
         return base_fail(cx, TEC_INVALID, base_where(cx), "scan '%s' has no sequence to run over", name);
     int n_out = body->outputs.n;
-    graph_type *t = output_types(cx, body, 0, n_out);
-    carried_types(f, body, 0, n_states < n_out ? n_states : n_out, t, &symbols);
+    graph_type *type = output_types(cx, body, 0, n_out);
+    carried_types(function, body, 0, n_states < n_out ? n_states : n_out, type, &symbols);
     for (int k = n_states; k < n_out; k++)
-        t[k] = sequence(cx, in[n_states]->type.dim[0], &t[k]);
-    graph_node *node = graph_typed_node(cx, GRAPH_SCAN, name, in, n, t, n_out);
+        type[k] = sequence(cx, in[n_states]->type.dim[0], &type[k]);
+    graph_node *node = graph_typed_node(cx, GRAPH_SCAN, name, in, count, type, n_out);
     node->attr = base_copy(cx, &states, sizeof states);
     node->n_attrs = 1;
-    return graph_add_checked(f, with_bodies(cx, node, &body, 1), &symbols);
+    return graph_add_checked(function, with_bodies(cx, node, &body, 1), &symbols);
 }

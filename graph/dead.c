@@ -24,111 +24,112 @@ typedef struct {
 
 /* ---- symbols ---- */
 
-static void mention(needs *s, const ir_expr *const *e, int n)
+static void mention(needs *self, const ir_expr *const *expr, int n)
 {
     base_vec vars = {0};
 
     for (int i = 0; i < n; i++)
-        ir_free_vars(s->cx, e[i], &vars);
+        ir_free_vars(self->cx, expr[i], &vars);
     for (int i = 0; i < vars.n; i++)
-        base_map_put(s->cx, &s->symbols, vars.at[i], s);
+        base_map_put(self->cx, &self->symbols, vars.at[i], self);
 }
 
-static bool mention_extents(void *user, const op_type *t)
+static bool mention_extents(void *user, const op_type *type)
 {
-    if (t->n > 0)
-        mention(user, t->dim, t->n);
+    if (type->n > 0)
+        mention(user, type->dim, type->n);
     return true;
 }
 
-static void mention_values(needs *s, graph_value *const *v, int n)
+static void mention_values(needs *self, graph_value *const *value, int n)
 {
     for (int i = 0; i < n; i++) {
-        graph_type t = graph_type_of(v[i]);
+        graph_type t = graph_type_of(value[i]);
 
-        graph_type_each(&t, mention_extents, s);
+        graph_type_each(&t, mention_extents, self);
     }
 }
 
 /* The symbols in types, attributes and facts of a body and its regions. */
-static void mention_body(needs *s, const graph_body *body)
+static void mention_body(needs *self, const graph_body *body)
 {
-    mention(s, (const ir_expr *const *)body->facts.at, body->facts.n);
-    mention_values(s, (graph_value *const *)body->inputs.at, body->inputs.n);
+    mention(self, (const ir_expr *const *)body->facts.at, body->facts.n);
+    mention_values(self, (graph_value *const *)body->inputs.at, body->inputs.n);
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
 
-        mention_values(s, node->out, node->n_out);
+        mention_values(self, node->out, node->n_out);
         for (int k = 0; k < node->n_attrs && node->kind != GRAPH_EXTENTS; k++)
             if (node->attr[k].kind == OP_ATTR_EXPRS)
-                mention(s, node->attr[k].exprs, node->attr[k].n);
+                mention(self, node->attr[k].exprs, node->attr[k].n);
         for (int k = 0; k < node->n_bodies; k++)
-            mention_body(s, node->body[k]);
+            mention_body(self, node->body[k]);
     }
 }
 
 /* ---- nodes ---- */
 
-static void mark(needs *s, const graph_value *v);
+static void mark(needs *self, const graph_value *value);
 
-static void mark_node(needs *s, const graph_node *node);
+static void mark_node(needs *self, const graph_node *node);
 
-static bool tells_symbols(const needs *s, const graph_node *node)
+static bool tells_symbols(const needs *self, const graph_node *node)
 {
     for (int i = 0; i < node->n_symbols; i++)
-        if (base_map_has(&s->symbols, node->symbol[i]))
+        if (base_map_has(&self->symbols, node->symbol[i]))
             return true;
     return false;
 }
 
 /* Whether running the node may fail on purpose, or gives values to symbols that are in use: a check or
  * extents, in it or in its regions. Such a node stays though no output reads a result of it. */
-static bool has_effect(const needs *s, const graph_node *node)
+static bool has_effect(const needs *self, const graph_node *node)
 {
     for (int b = 0; b < node->n_bodies; b++)
         for (int i = 0; i < node->body[b]->nodes.n; i++)
-            if (has_effect(s, node->body[b]->nodes.at[i]))
+            if (has_effect(self, node->body[b]->nodes.at[i]))
                 return true;
-    return node->kind == GRAPH_CHECK || (node->kind == GRAPH_EXTENTS && tells_symbols(s, node));
+    return node->kind == GRAPH_CHECK || (node->kind == GRAPH_EXTENTS && tells_symbols(self, node));
 }
 
-static void mark_body(needs *s, const graph_body *body)
+static void mark_body(needs *self, const graph_body *body)
 {
     for (int i = 0; i < body->outputs.n; i++)
-        mark(s, body->outputs.at[i]);
+        mark(self, body->outputs.at[i]);
     for (int i = 0; i < body->nodes.n; i++)
-        if (has_effect(s, body->nodes.at[i]))
-            mark_node(s, body->nodes.at[i]);
+        if (has_effect(self, body->nodes.at[i]))
+            mark_node(self, body->nodes.at[i]);
 }
 
-static void mark_node(needs *s, const graph_node *node)
+static void mark_node(needs *self, const graph_node *node)
 {
-    if (base_map_has(&s->nodes, node))
+    if (base_map_has(&self->nodes, node))
         return;
-    base_map_put(s->cx, &s->nodes, node, node);
+    base_map_put(self->cx, &self->nodes, node, node);
     for (int k = 0; k < node->n_in; k++)
-        mark(s, node->in[k]);
+        mark(self, node->in[k]);
     for (int k = 0; k < node->n_bodies; k++)
-        mark_body(s, node->body[k]);
+        mark_body(self, node->body[k]);
 }
 
-/* Marks what v depends on, with a list instead of recursion: a graph of thousands of layers is that deep. */
-static void mark(needs *s, const graph_value *v)
+/* Marks what value depends on, with a list instead of recursion: a graph of thousands of layers is that
+ * deep. */
+static void mark(needs *self, const graph_value *value)
 {
     base_vec todo = {0};
 
-    base_push(s->cx, &todo, v);
+    base_push(self->cx, &todo, value);
     while (todo.n > 0) {
         const graph_value *next = todo.at[--todo.n];
         const graph_node *node = next ? next->node : NULL;
 
-        if (!node || base_map_has(&s->nodes, node))
+        if (!node || base_map_has(&self->nodes, node))
             continue;
-        base_map_put(s->cx, &s->nodes, node, node);
+        base_map_put(self->cx, &self->nodes, node, node);
         for (int k = 0; k < node->n_in; k++)
-            base_push(s->cx, &todo, node->in[k]);
+            base_push(self->cx, &todo, node->in[k]);
         for (int k = 0; k < node->n_bodies; k++)
-            mark_body(s, node->body[k]);
+            mark_body(self, node->body[k]);
     }
 }
 
@@ -147,39 +148,39 @@ static bool drop_unneeded(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-graph_module *graph_remove_dead(graph_module *m, const target *t)
+graph_module *graph_remove_dead(graph_module *module, const target *machine)
 {
-    needs s = {.cx = m->cx};
+    needs s = {.cx = module->cx};
 
-    (void)t;
-    return graph_rewrite_module(m, drop_unneeded, mark_needed, &s);
+    (void)machine;
+    return graph_rewrite_module(module, drop_unneeded, mark_needed, &s);
 }
 
 /* ---- common expressions ---- */
 
 /* Floats are compared as numbers: 0 and -0 count as equal here. */
-static bool same_attr(const op_attr *a, const op_attr *b)
+static bool same_attr(const op_attr *attr, const op_attr *other)
 {
-    if (!base_same(a->name, b->name) || a->kind != b->kind || a->n != b->n)
+    if (!base_same(attr->name, other->name) || attr->kind != other->kind || attr->n != other->n)
         return false;
-    switch (a->kind) {
-    case OP_ATTR_INT: return a->i == b->i;
-    case OP_ATTR_FLOAT: return a->f == b->f;
-    case OP_ATTR_STRING: return base_same(a->string, b->string);
-    case OP_ATTR_DTYPE: return base_dtype_same(a->dtype, b->dtype);
+    switch (attr->kind) {
+    case OP_ATTR_INT: return attr->i == other->i;
+    case OP_ATTR_FLOAT: return attr->f == other->f;
+    case OP_ATTR_STRING: return base_same(attr->string, other->string);
+    case OP_ATTR_DTYPE: return base_dtype_same(attr->dtype, other->dtype);
     case OP_ATTR_INTS:
-        for (int i = 0; i < a->n; i++)
-            if (a->ints[i] != b->ints[i])
+        for (int i = 0; i < attr->n; i++)
+            if (attr->ints[i] != other->ints[i])
                 return false;
         return true;
     case OP_ATTR_FLOATS:
-        for (int i = 0; i < a->n; i++)
-            if (a->floats[i] != b->floats[i])
+        for (int i = 0; i < attr->n; i++)
+            if (attr->floats[i] != other->floats[i])
                 return false;
         return true;
     case OP_ATTR_EXPRS:
-        for (int i = 0; i < a->n; i++)
-            if (!ir_same(a->exprs[i], b->exprs[i]))
+        for (int i = 0; i < attr->n; i++)
+            if (!ir_same(attr->exprs[i], other->exprs[i]))
                 return false;
         return true;
     }
@@ -209,22 +210,22 @@ static uint64_t mix(uint64_t h, const void *data, size_t size)
 }
 
 /* Equal attributes must have equal hashes, so floats are left out. */
-static uint64_t hash_attr(const op_attr *a, uint64_t h)
+static uint64_t hash_attr(const op_attr *attr, uint64_t hash)
 {
-    h = mix(h, a->name, strlen(a->name));
-    switch (a->kind) {
-    case OP_ATTR_INT: return mix(h, &a->i, sizeof a->i);
-    case OP_ATTR_FLOAT: return h; /* 0 and -0 are equal and differ in bits */
-    case OP_ATTR_STRING: return mix(h, a->string, strlen(a->string));
-    case OP_ATTR_DTYPE: return mix(h, &a->dtype.bits, sizeof a->dtype.bits);
-    case OP_ATTR_INTS: return mix(h, a->ints, (size_t)a->n * sizeof *a->ints);
-    case OP_ATTR_FLOATS: return h;
+    hash = mix(hash, attr->name, strlen(attr->name));
+    switch (attr->kind) {
+    case OP_ATTR_INT: return mix(hash, &attr->i, sizeof attr->i);
+    case OP_ATTR_FLOAT: return hash; /* 0 and -0 are equal and differ in bits */
+    case OP_ATTR_STRING: return mix(hash, attr->string, strlen(attr->string));
+    case OP_ATTR_DTYPE: return mix(hash, &attr->dtype.bits, sizeof attr->dtype.bits);
+    case OP_ATTR_INTS: return mix(hash, attr->ints, (size_t)attr->n * sizeof *attr->ints);
+    case OP_ATTR_FLOATS: return hash;
     case OP_ATTR_EXPRS:
-        for (int i = 0; i < a->n; i++)
-            h ^= ir_hash(a->exprs[i]) + (uint64_t)i;
-        return h;
+        for (int i = 0; i < attr->n; i++)
+            hash ^= ir_hash(attr->exprs[i]) + (uint64_t)i;
+        return hash;
     }
-    return h;
+    return hash;
 }
 
 /* Of a node with operands `in`, in a body: never NULL, as a key. */
@@ -278,10 +279,10 @@ static bool share(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-graph_module *graph_share_common(graph_module *m, const target *t)
+graph_module *graph_share_common(graph_module *module, const target *machine)
 {
     base_map seen = {0};
 
-    (void)t;
-    return graph_rewrite_module(m, share, NULL, &seen);
+    (void)machine;
+    return graph_rewrite_module(module, share, NULL, &seen);
 }

@@ -15,7 +15,7 @@
 #include "runtime/format.h"
 
 /* Adds the first function's graph and constants to a description of the module's kernels, which come in the
- * order of m->kernels. */
-bool graph_describe(const graph_module *m, rt_module_desc *out);
+ * order of module->kernels. */
+bool graph_describe(const graph_module *module, rt_module_desc *out);
 
 #endif

@@ -9,20 +9,21 @@
 #include "graph/node.h"
 
 /* The parameters are the node's operands that are there, each once, then its outputs. */
-te_def *graph_definition(const graph_module *m, const graph_node *node, const target *t);
+te_def *graph_definition(const graph_module *module, const graph_node *node, const target *machine);
 
-/* Everything from constants to v; the parameters are the constants in `leaves` (graph_value *), then v.
- * `done`: values that have become constants (graph_value * -> graph_value *). */
-te_def *graph_constant_definition(const graph_module *m, const graph_value *v, const target *t,
+/* Everything from constants to value; the parameters are the constants in `leaves` (graph_value *), then
+ * value. `done`: values that have become constants (graph_value * -> graph_value *). */
+te_def *graph_constant_definition(const graph_module *module, const graph_value *value, const target *machine,
                                   const base_map *done, base_vec *leaves);
 
 /* Whether a value depends on constants alone, and neither its size nor the work to compute it is too much for
  * doing that now. `memo`: `{0}` for each graph. */
-bool graph_is_computable(tec_context *cx, const graph_value *v, base_map *memo);
+bool graph_is_computable(tec_context *cx, const graph_value *value, base_map *memo);
 
 /* How a node's implementation packs its operand: the stages of a definition that is not complete, and the
  * type of the packed form. NULL with an error. */
-const te_def *graph_packing(const graph_module *m, const graph_node *node, const target *t, op_type *out);
+const te_def *graph_packing(const graph_module *module, const graph_node *node, const target *machine,
+                            op_type *out);
 
 /* Operands of a node without repetition and gaps, in order. */
 void graph_distinct_operands(tec_context *cx, const graph_node *node, base_vec *out);

@@ -6,30 +6,30 @@
 #include "graph/kernels.h"
 #include "runtime/module.h"
 
-static void fill_tensor(tec_context *cx, DLTensor *t, const op_type *type, void *data)
+static void fill_tensor(tec_context *cx, DLTensor *tensor, const op_type *type, void *data)
 {
     int64_t *shape = base_array(cx, int64_t, type->n);
 
     for (int i = 0; i < type->n; i++)
         ir_is_int(type->dim[i], &shape[i]);
-    *t = (DLTensor){
+    *tensor = (DLTensor){
         .data = data, .device = {kDLCPU, 0}, .ndim = type->n, .dtype = type->dtype, .shape = shape};
 }
 
 /* Room for the output, aligned as the fastest code likes it. */
-static op_constant *new_constant(tec_context *cx, const ir_buffer *b)
+static op_constant *new_constant(tec_context *cx, const ir_buffer *buffer)
 {
-    op_constant *c = base_new(cx, op_constant);
-    int64_t n = base_dtype_bytes(b->dtype), extent;
+    op_constant *constant = base_new(cx, op_constant);
+    int64_t n = base_dtype_bytes(buffer->dtype), extent;
 
-    c->type = (op_type){b->dtype, b->n, b->shape};
-    for (int i = 0; i < b->n; i++) {
-        ir_is_int(b->shape[i], &extent);
+    constant->type = (op_type){buffer->dtype, buffer->n, buffer->shape};
+    for (int i = 0; i < buffer->n; i++) {
+        ir_is_int(buffer->shape[i], &extent);
         n *= extent;
     }
-    c->bytes = n;
-    c->data = (void *)(((uintptr_t)base_alloc(cx, (size_t)n + 64) + 63) & ~(uintptr_t)63);
-    return c;
+    constant->bytes = n;
+    constant->data = (void *)(((uintptr_t)base_alloc(cx, (size_t)n + 64) + 63) & ~(uintptr_t)63);
+    return constant;
 }
 
 static void free_module(void *m)
@@ -43,53 +43,54 @@ static void free_function(void *f)
 }
 
 /* Runs one compiled definition in this process. The result is a new constant in the context. */
-static bool run(tec_context *cx, tec_module *m, const char *name, graph_evaluation *e)
+static bool run(tec_context *cx, tec_module *module, const char *name, graph_evaluation *evaluation)
 {
     tec_error err = {0};
     base_held held;
-    int n = e->def->inputs.n;
+    int n = evaluation->def->inputs.n;
     DLTensor *tensor = base_array(cx, DLTensor, n + 1);
     DLTensor **arg = base_array(cx, DLTensor *, n + 1);
-    tec_function *f = tec_function_new(m, name, &(tec_run_options){.threads = 1}, &err);
+    tec_function *function = tec_function_new(module, name, &(tec_run_options){.threads = 1}, &err);
 
-    base_hold(cx, &held, free_function, f);
+    base_hold(cx, &held, free_function, function);
     for (int i = 0; i < n; i++)
-        fill_tensor(cx, &tensor[i], &e->in[i]->type, (void *)e->in[i]->data);
-    e->out = new_constant(cx, ((te_tensor *)e->def->outputs.at[0])->buffer);
-    fill_tensor(cx, &tensor[n], &e->out->type, (void *)e->out->data);
+        fill_tensor(cx, &tensor[i], &evaluation->in[i]->type, (void *)evaluation->in[i]->data);
+    evaluation->out = new_constant(cx, ((te_tensor *)evaluation->def->outputs.at[0])->buffer);
+    fill_tensor(cx, &tensor[n], &evaluation->out->type, (void *)evaluation->out->data);
     for (int i = 0; i <= n; i++)
         arg[i] = &tensor[i];
-    bool good = tec_function_call(f, arg, n + 1, &err);
+    bool good = tec_function_call(function, arg, n + 1, &err);
     base_drop(&held);
     if (!good)
-        base_fail(cx, err.status, e->def->loc, "while computing the constant '%s': %s", e->def->name,
-                  err.text);
+        base_fail(cx, err.status, evaluation->def->loc, "while computing the constant '%s': %s",
+                  evaluation->def->name, err.text);
     return good;
 }
 
-/* All n definitions are compiled together, so that compiling runs in parallel; then each one is called. */
-bool graph_evaluate(tec_context *cx, graph_evaluation *e, int n)
+/* All count definitions are compiled together, so that compiling runs in parallel; then each one is
+ * called. */
+bool graph_evaluate(tec_context *cx, graph_evaluation *evaluation, int count)
 {
     graph_kernels kernels = {.cx = cx, .target = target_native(cx)};
-    const char **name = base_array(cx, const char *, n);
+    const char **name = base_array(cx, const char *, count);
 
-    for (int i = 0; i < n; i++) {
-        int unit = graph_kernel(&kernels, e[i].def, NULL, e[i].def->name);
+    for (int i = 0; i < count; i++) {
+        int unit = graph_kernel(&kernels, evaluation[i].def, NULL, evaluation[i].def->name);
 
         if (unit < 0)
             return false;
         name[i] = graph_kernel_at(&kernels, unit)->unit.name;
     }
-    if (n == 0)
+    if (count == 0)
         return true;
     comp_code *code = graph_compile_kernels(&kernels, &(comp_options){.target = kernels.target});
-    tec_module *m = code ? comp_load(cx, code, NULL) : NULL;
-    bool good = m != NULL;
+    tec_module *module = code ? comp_load(cx, code, NULL) : NULL;
+    bool good = module != NULL;
     base_held held;
 
-    base_hold(cx, &held, free_module, m);
-    for (int i = 0; good && i < n; i++)
-        good = run(cx, m, name[i], &e[i]);
+    base_hold(cx, &held, free_module, module);
+    for (int i = 0; good && i < count; i++)
+        good = run(cx, module, name[i], &evaluation[i]);
     base_drop(&held);
     return good;
 }

@@ -15,6 +15,6 @@ typedef struct {
 } graph_evaluation;
 
 /* All of them in one compilation for this machine; equal definitions are compiled once. */
-bool graph_evaluate(tec_context *cx, graph_evaluation *e, int n);
+bool graph_evaluate(tec_context *cx, graph_evaluation *evaluation, int count);
 
 #endif

@@ -24,28 +24,32 @@ typedef struct {
 
 /* A use by what is not computed, or a cut: the value needs a kernel of its own. Called again for each reader,
  * noted once. */
-static void note_use(state *st, const graph_value *v)
+static void note_use(state *st, const graph_value *value)
 {
     tec_context *cx = st->m->cx;
 
-    if (!v || v->constant || !graph_is_computable(cx, v, &st->computable) || base_map_has(&st->frontier, v))
+    if (!value || value->constant || !graph_is_computable(cx, value, &st->computable) ||
+        base_map_has(&st->frontier, value))
         return;
-    base_map_put(cx, &st->frontier, v, v);
-    base_push(cx, &st->order, v);
+    base_map_put(cx, &st->frontier, value, value);
+    base_push(cx, &st->order, value);
 }
 
 /* One load for a value of the frontier, which is a constant by then; the whole expression for others. */
-static int64_t terms_of(const state *st, const graph_value *v)
+static int64_t terms_of(const state *st, const graph_value *value)
 {
-    const int64_t *terms = v && !base_map_has(&st->frontier, v) ? base_map_get(&st->terms, v) : NULL;
+    const int64_t *terms =
+        value && !base_map_has(&st->frontier, value) ? base_map_get(&st->terms, value) : NULL;
 
     return terms ? *terms : 1;
 }
 
-/* The round of what reads v: the next, where v is computed by itself. */
-static intptr_t round_behind(const state *st, const graph_value *v)
+/* The round of what reads value: the next, where value is computed by itself. */
+static intptr_t round_behind(const state *st, const graph_value *value)
 {
-    return v && !v->constant ? (intptr_t)base_map_get(&st->round, v) + base_map_has(&st->frontier, v) : 1;
+    return value && !value->constant
+               ? (intptr_t)base_map_get(&st->round, value) + base_map_has(&st->frontier, value)
+               : 1;
 }
 
 /* Counts the terms of a computable node; where there are too many, its operands are cut off: they join the
@@ -108,49 +112,50 @@ static void find_frontier(state *st, const graph_body *body)
 
 /* The definition of the value's expression, and the bytes of the constants at its ends, in the order in which
  * the definition takes its inputs. */
-static bool prepare_one(state *st, const graph_value *v, const target *t, graph_evaluation *e)
+static bool prepare_one(state *st, const graph_value *value, const target *machine,
+                        graph_evaluation *evaluation)
 {
     base_vec leaves = {0};
     const op_constant **in;
 
-    e->def = graph_constant_definition(st->m, v, t, &st->results, &leaves);
+    evaluation->def = graph_constant_definition(st->m, value, machine, &st->results, &leaves);
     in = base_array(st->m->cx, const op_constant *, leaves.n);
     for (int i = 0; i < leaves.n; i++)
         in[i] = ((const graph_value *)leaves.at[i])->constant;
-    e->in = in;
-    return e->def != NULL;
+    evaluation->in = in;
+    return evaluation->def != NULL;
 }
 
 /* Computes the values of one round and remembers each result for the values that are built from it. */
-static bool compute_round(state *st, const base_vec *values, const target *t)
+static bool compute_round(state *st, const base_vec *values, const target *machine)
 {
     tec_context *cx = st->m->cx;
-    graph_evaluation *e = base_array(cx, graph_evaluation, values->n);
+    graph_evaluation *evaluation = base_array(cx, graph_evaluation, values->n);
 
     for (int i = 0; i < values->n; i++)
-        if (!prepare_one(st, values->at[i], t, &e[i]))
+        if (!prepare_one(st, values->at[i], machine, &evaluation[i]))
             return false;
-    if (!graph_evaluate(cx, e, values->n))
+    if (!graph_evaluate(cx, evaluation, values->n))
         return false;
     for (int i = 0; i < values->n; i++) {
         const graph_value *old = values->at[i];
-        graph_value *v = graph_value_new(cx, old->name, old->type);
+        graph_value *value = graph_value_new(cx, old->name, old->type);
 
-        v->constant = e[i].out;
-        base_map_put(cx, &st->results, old, v);
+        value->constant = evaluation[i].out;
+        base_map_put(cx, &st->results, old, value);
     }
     return true;
 }
 
 /* Every value of the frontier was measured, so none is in round 0: the rounds begin with 1. */
-static bool compute(state *st, const target *t)
+static bool compute(state *st, const target *machine)
 {
     base_vec *values = base_array(st->m->cx, base_vec, st->rounds + 1);
 
     for (int i = 0; i < st->order.n; i++)
         base_push(st->m->cx, &values[(intptr_t)base_map_get(&st->round, st->order.at[i])], st->order.at[i]);
     for (int r = 0; r <= st->rounds; r++)
-        if (values[r].n && !compute_round(st, &values[r], t))
+        if (values[r].n && !compute_round(st, &values[r], machine))
             return false;
     return true;
 }
@@ -163,11 +168,11 @@ static bool replace(graph_rewrite *rw, const graph_node *node)
     bool all = node->n_out > 0;
 
     for (int k = 0; k < node->n_out; k++) {
-        graph_value *v = base_map_get(&st->results, node->out[k]);
+        graph_value *value = base_map_get(&st->results, node->out[k]);
 
-        all = all && v;
-        if (v)
-            graph_replace(rw, node->out[k], v);
+        all = all && value;
+        if (value)
+            graph_replace(rw, node->out[k], value);
     }
     if (all)
         return true;
@@ -181,13 +186,13 @@ static bool replace(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-graph_module *graph_fold_constants(graph_module *m, const target *t)
+graph_module *graph_fold_constants(graph_module *module, const target *machine)
 {
-    state st = {.m = m};
+    state st = {.m = module};
 
-    for (int i = 0; i < m->functions.n; i++)
-        find_frontier(&st, ((const graph_function *)m->functions.at[i])->body);
+    for (int i = 0; i < module->functions.n; i++)
+        find_frontier(&st, ((const graph_function *)module->functions.at[i])->body);
     if (st.order.n == 0)
-        return m;
-    return compute(&st, t) ? graph_rewrite_module(m, replace, NULL, &st) : NULL;
+        return module;
+    return compute(&st, machine) ? graph_rewrite_module(module, replace, NULL, &st) : NULL;
 }

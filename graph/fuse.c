@@ -42,23 +42,24 @@ static bool can_join(const graph_node *node)
 
 /* The epilogue runs where the anchor's element is finished, element by element, so in one shape. Extents are
  * compared as expressions: what needs a proof counts as different. */
-static bool same_shape(const op_type *a, const op_type *b)
+static bool same_shape(const op_type *left, const op_type *right)
 {
-    for (int i = 0; a->n == b->n && i < a->n; i++)
-        if (a->dim[i] != b->dim[i] && !ir_same(a->dim[i], b->dim[i]))
+    for (int i = 0; left->n == right->n && i < left->n; i++)
+        if (left->dim[i] != right->dim[i] && !ir_same(left->dim[i], right->dim[i]))
             return false;
-    return a->n == b->n;
+    return left->n == right->n;
 }
 
-/* Whether `node`, whose operand is what `g` makes, may become part of g's kernel. */
-static bool fits(const group *g, const graph_node *node, op_kind kind_so_far)
+/* Whether `node`, whose operand is what `self` makes, may become part of g's kernel. */
+static bool fits(const group *self, const graph_node *node, op_kind kind_so_far)
 {
-    switch (g->kind) {
+    switch (self->kind) {
     case OP_INJECTIVE:
         return kind_so_far == OP_INJECTIVE || kind_so_far == OP_REDUCTION ||
                (kind_so_far == OP_COMPLEX && node->op->scalar);
     case OP_COMPLEX:
-        return kind_so_far == OP_INJECTIVE && node->op->scalar && same_shape(g->shape, &node->out[0]->type);
+        return kind_so_far == OP_INJECTIVE && node->op->scalar &&
+               same_shape(self->shape, &node->out[0]->type);
     case OP_REDUCTION:
     case OP_OPAQUE: return false;
     }
@@ -80,15 +81,15 @@ static void join(tec_context *cx, state *st, group *into, group *from)
     }
 }
 
-/* The node is the value's one reader, however often it reads it: mul(v, v) is one reader. An output of the
- * body counts as a use, so a value that the user sees is never swallowed by a kernel. */
-static bool only_reader(const state *st, const graph_node *node, const graph_value *v)
+/* The node is the value's one reader, however often it reads it: mul(value, value) is one reader. An output
+ * of the body counts as a use, so a value that the user sees is never swallowed by a kernel. */
+static bool only_reader(const state *st, const graph_node *node, const graph_value *value)
 {
     int n = 0;
 
     for (int k = 0; k < node->n_in; k++)
-        n += node->in[k] == v;
-    return graph_uses(&st->uses, v) == n;
+        n += node->in[k] == value;
+    return graph_uses(&st->uses, value) == n;
 }
 
 /* Terms that operand k adds where what makes it is joined; 1 otherwise, a load. */
@@ -172,12 +173,12 @@ static void prepare(graph_rewrite *rw, const graph_body *old)
 
 /* ---- making groups ---- */
 
-static const char *group_name(tec_context *cx, const group *g)
+static const char *group_name(tec_context *cx, const group *self)
 {
     base_text t = {0};
 
-    for (int i = 0; i < g->nodes.n; i++)
-        base_addf(cx, &t, "%s%s", i ? "+" : "", ((const graph_node *)g->nodes.at[i])->name);
+    for (int i = 0; i < self->nodes.n; i++)
+        base_addf(cx, &t, "%s%s", i ? "+" : "", ((const graph_node *)self->nodes.at[i])->name);
     return base_text_str(cx, &t);
 }
 
@@ -193,15 +194,15 @@ static graph_value *inner_value(graph_rewrite *rw, making *mk, const graph_value
 {
     if (!old)
         return NULL;
-    graph_value *v = base_map_get(&mk->inner, old);
-    if (!v) {
-        v = graph_value_new(rw->cx, old->name, old->type);
-        v->constant = old->constant;
-        base_map_put(rw->cx, &mk->inner, old, v);
-        base_push(rw->cx, &mk->body->inputs, v);
+    graph_value *value = base_map_get(&mk->inner, old);
+    if (!value) {
+        value = graph_value_new(rw->cx, old->name, old->type);
+        value->constant = old->constant;
+        base_map_put(rw->cx, &mk->inner, old, value);
+        base_push(rw->cx, &mk->body->inputs, value);
         base_push(rw->cx, &mk->operands, graph_new_value(rw, old));
     }
-    return v;
+    return value;
 }
 
 /* The node goes into the group's body, so rw->body is that body while it is copied. Its result is known
@@ -221,24 +222,24 @@ static void copy_inside(graph_rewrite *rw, making *mk, const graph_node *node)
 
 /* Makes the node of a finished group at the place of its last operator. Values from outside become operands
  * of the group and inputs of its body. */
-static bool make_group(graph_rewrite *rw, const group *g, const graph_node *last)
+static bool make_group(graph_rewrite *rw, const group *self, const graph_node *last)
 {
     tec_context *cx = rw->cx;
     making mk = {.body = base_new(cx, graph_body)};
 
     mk.body->outer = rw->body;
-    for (int i = 0; i < g->nodes.n; i++)
-        copy_inside(rw, &mk, g->nodes.at[i]);
+    for (int i = 0; i < self->nodes.n; i++)
+        copy_inside(rw, &mk, self->nodes.at[i]);
     base_push(cx, &mk.body->outputs, base_map_get(&mk.inner, last->out[0]));
 
-    base_set_where(cx, g->anchor ? g->anchor->loc : last->loc);
+    base_set_where(cx, self->anchor ? self->anchor->loc : last->loc);
     graph_node *node =
-        graph_node_new(cx, GRAPH_GROUP, group_name(cx, g), (graph_value *const *)mk.operands.at,
+        graph_node_new(cx, GRAPH_GROUP, group_name(cx, self), (graph_value *const *)mk.operands.at,
                        mk.operands.n, &last->out[0]->type, 1);
     node->body = base_array(cx, graph_body *, 1);
     node->body[0] = mk.body;
     node->n_bodies = 1;
-    node->impl = g->anchor ? g->anchor->impl : NULL;
+    node->impl = self->anchor ? self->anchor->impl : NULL;
     base_push(cx, &rw->body->nodes, node);
     graph_replace(rw, last->out[0], node->out[0]);
     return true;
@@ -256,10 +257,10 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
     return g->nodes.at[g->nodes.n - 1] == node ? make_group(rw, g, node) : true;
 }
 
-graph_module *graph_fuse(graph_module *m, const target *t)
+graph_module *graph_fuse(graph_module *module, const target *machine)
 {
-    state st = {.m = m};
+    state st = {.m = module};
 
-    (void)t;
-    return graph_rewrite_module(m, visit, prepare, &st);
+    (void)machine;
+    return graph_rewrite_module(module, visit, prepare, &st);
 }

@@ -14,22 +14,22 @@ graph_module *graph_new(tec_context *cx, const char *name)
     return m;
 }
 
-graph_function *graph_function_new(graph_module *m, const char *name)
+graph_function *graph_function_new(graph_module *module, const char *name)
 {
-    graph_function *f = base_new(m->cx, graph_function);
+    graph_function *function = base_new(module->cx, graph_function);
 
-    f->name = base_strdup(m->cx, name);
-    f->module = m;
-    f->body = base_new(m->cx, graph_body);
-    f->body->entry = m->functions.n == 0;
-    base_push(m->cx, &m->functions, f);
-    return f;
+    function->name = base_strdup(module->cx, name);
+    function->module = module;
+    function->body = base_new(module->cx, graph_body);
+    function->body->entry = module->functions.n == 0;
+    base_push(module->cx, &module->functions, function);
+    return function;
 }
 
-const graph_kernel_type *graph_kernel_named(const graph_module *m, const char *name)
+const graph_kernel_type *graph_kernel_named(const graph_module *module, const char *name)
 {
-    for (int i = 0; i < m->kernels.n; i++) {
-        const graph_kernel_type *k = m->kernels.at[i];
+    for (int i = 0; i < module->kernels.n; i++) {
+        const graph_kernel_type *k = module->kernels.at[i];
 
         if (base_same(k->name, name))
             return k;
@@ -37,17 +37,18 @@ const graph_kernel_type *graph_kernel_named(const graph_module *m, const char *n
     return NULL;
 }
 
-const ir_expr *graph_symbol(graph_module *m, const char *name)
+const ir_expr *graph_symbol(graph_module *module, const char *name)
 {
-    if (name && base_dict_has(&m->symbol_by_name, name))
-        return base_dict_get(&m->symbol_by_name, name);
+    if (name && base_dict_has(&module->symbol_by_name, name))
+        return base_dict_get(&module->symbol_by_name, name);
     if (!name)
-        for (int i = 0; !name || base_dict_has(&m->symbol_by_name, name) || base_dict_has(&m->fresh, name);
+        for (int i = 0;
+             !name || base_dict_has(&module->symbol_by_name, name) || base_dict_has(&module->fresh, name);
              i++)
-            name = base_format(m->cx, "d%d", i);
-    const ir_expr *s = ir_var(m->cx, base_strdup(m->cx, name), BASE_I64);
-    base_push(m->cx, &m->symbols, s);
-    base_dict_put(m->cx, &m->symbol_by_name, s->var.name, s);
+            name = base_format(module->cx, "d%d", i);
+    const ir_expr *s = ir_var(module->cx, base_strdup(module->cx, name), BASE_I64);
+    base_push(module->cx, &module->symbols, s);
+    base_dict_put(module->cx, &module->symbol_by_name, s->var.name, s);
     return s;
 }
 
@@ -55,50 +56,51 @@ const ir_expr *graph_symbol(graph_module *m, const char *name)
 
 graph_value *graph_value_new(tec_context *cx, const char *name, op_type type)
 {
-    graph_value *v = base_new(cx, graph_value);
+    graph_value *value = base_new(cx, graph_value);
 
-    v->name = name ? base_strdup(cx, name) : NULL;
-    v->type = type;
+    value->name = name ? base_strdup(cx, name) : NULL;
+    value->type = type;
     if (type.n > 0)
-        v->type.dim = base_copy(cx, type.dim, (size_t)type.n * sizeof *type.dim);
-    v->loc = base_where(cx);
+        value->type.dim = base_copy(cx, type.dim, (size_t)type.n * sizeof *type.dim);
+    value->loc = base_where(cx);
+    return value;
+}
+
+graph_value *graph_input(graph_function *function, const char *name, op_type type)
+{
+    graph_value *v = graph_value_new(function->module->cx, name, type);
+
+    base_push(function->module->cx, &function->body->inputs, v);
     return v;
 }
 
-graph_value *graph_input(graph_function *f, const char *name, op_type type)
+graph_value *graph_constant(graph_function *function, const char *name, const op_constant *constant)
 {
-    graph_value *v = graph_value_new(f->module->cx, name, type);
-
-    base_push(f->module->cx, &f->body->inputs, v);
-    return v;
-}
-
-graph_value *graph_constant(graph_function *f, const char *name, const op_constant *c)
-{
-    if (!c)
+    if (!constant)
         return NULL;
-    graph_value *v = graph_value_new(f->module->cx, name, c->type);
+    graph_value *v = graph_value_new(function->module->cx, name, constant->type);
 
-    v->constant = c;
+    v->constant = constant;
     return v;
 }
 
-void graph_output(graph_function *f, const char *name, graph_value *v)
+void graph_output(graph_function *function, const char *name, graph_value *value)
 {
-    if (!v)
+    if (!value)
         return;
-    base_push(f->module->cx, &f->body->outputs, v);
-    base_push(f->module->cx, &f->body->output_names,
-              base_strdup(f->module->cx,
-                          name ? name : base_format(f->module->cx, "output%d", f->body->outputs.n - 1)));
+    base_push(function->module->cx, &function->body->outputs, value);
+    base_push(function->module->cx, &function->body->output_names,
+              base_strdup(function->module->cx, name ? name
+                                                     : base_format(function->module->cx, "output%d",
+                                                                   function->body->outputs.n - 1)));
 }
 
 /* ---- nodes ---- */
 
 /* Fills in what operators see of a node. A node with a packed operand shows itself as before packing. */
-void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c)
+void graph_call(const graph_module *module, const graph_node *node, const target *machine, op_call *call)
 {
-    tec_context *cx = m->cx;
+    tec_context *cx = module->cx;
     if (node->plain)
         node = node->plain;
     op_type *types = base_array(cx, op_type, node->n_in);
@@ -108,21 +110,21 @@ void graph_call(const graph_module *m, const graph_node *node, const target *t, 
         types[k] = node->in[k] ? node->in[k]->type : (op_type){.n = -1};
         constants[k] = node->in[k] ? node->in[k]->constant : NULL;
     }
-    *c = (op_call){.cx = cx,
-                   .op = node->op,
-                   .target = t,
-                   .name = node->name,
-                   .loc = node->loc,
-                   .n_inputs = node->n_in,
-                   .n_attrs = node->n_attrs,
-                   .input = types,
-                   .constant = constants,
-                   .attr = node->attr,
-                   .facts = graph_facts(m),
-                   .n_outputs = node->n_out};
-    c->output = base_array(cx, op_type, node->n_out);
+    *call = (op_call){.cx = cx,
+                      .op = node->op,
+                      .target = machine,
+                      .name = node->name,
+                      .loc = node->loc,
+                      .n_inputs = node->n_in,
+                      .n_attrs = node->n_attrs,
+                      .input = types,
+                      .constant = constants,
+                      .attr = node->attr,
+                      .facts = graph_facts(module),
+                      .n_outputs = node->n_out};
+    call->output = base_array(cx, op_type, node->n_out);
     for (int k = 0; k < node->n_out; k++)
-        c->output[k] = node->out[k]->type;
+        call->output[k] = node->out[k]->type;
 }
 
 /* A node whose result types the caller knows already; it is not added to any body. */
@@ -158,14 +160,14 @@ graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *na
 
 /* A node of an operator with inferred types. What the operator relies on (extents that must be equal) becomes
  * a fact of the body. */
-graph_node *graph_node_of(graph_module *m, graph_body *body, const op_info *op, const char *name,
-                          graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info *op, const char *name,
+                          graph_value *const *in, int count, const op_attr *attr, int n_attrs)
 {
-    tec_context *cx = m->cx;
+    tec_context *cx = module->cx;
     graph_node probe = {.op = op,
                         .name = name ? name : "",
                         .loc = base_where(cx),
-                        .n_in = n,
+                        .n_in = count,
                         .in = (graph_value **)in,
                         .attr = attr,
                         .n_attrs = n_attrs};
@@ -173,17 +175,17 @@ graph_node *graph_node_of(graph_module *m, graph_body *body, const op_info *op, 
 
     base_vec needs = {0};
 
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < count; k++)
         if (in[k] && in[k]->compound)
             return base_fail(cx, TEC_INVALID, probe.loc, "%s '%s': operand %d is %s, operators take tensors",
                              op->name, probe.name, k, graph_type_text(cx, in[k]->compound));
-    graph_call(m, &probe, NULL, &c);
-    c.facts = graph_facts_in(m, body);
+    graph_call(module, &probe, NULL, &c);
+    c.facts = graph_facts_in(module, body);
     c.needs = &needs;
     if (!op_infer(&c))
         return NULL;
     for (int i = 0; i < needs.n; i++)
-        graph_need_in(m, body, needs.at[i]);
+        graph_need_in(module, body, needs.at[i]);
     for (int k = 0; k < c.n_outputs; k++) {
         const ir_expr **dim = base_array(cx, const ir_expr *, c.output[k].n);
 
@@ -192,35 +194,35 @@ graph_node *graph_node_of(graph_module *m, graph_body *body, const op_info *op, 
         c.output[k].dim = dim;
     }
     base_set_where(cx, probe.loc);
-    graph_node *node = graph_node_new(cx, GRAPH_OP, name, in, n, c.output, c.n_outputs);
+    graph_node *node = graph_node_new(cx, GRAPH_OP, name, in, count, c.output, c.n_outputs);
     node->op = op;
     node->attr = base_copy(cx, attr, (size_t)n_attrs * sizeof *attr);
     node->n_attrs = n_attrs;
     return node;
 }
 
-graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in,
-                           int n, const op_attr *attr, int n_attrs)
+graph_node *graph_add_node(graph_function *function, const op_info *op, const char *name,
+                           graph_value *const *in, int count, const op_attr *attr, int n_attrs)
 {
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < count; k++)
         if (!in[k] && k < op->min_inputs)
             return NULL;
-    graph_node *node = graph_node_of(f->module, f->body, op, name, in, n, attr, n_attrs);
+    graph_node *node = graph_node_of(function->module, function->body, op, name, in, count, attr, n_attrs);
 
     if (node)
-        base_push(f->module->cx, &f->body->nodes, node);
+        base_push(function->module->cx, &function->body->nodes, node);
     return node;
 }
 
-graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n,
-                       const op_attr *attr, int n_attrs)
+graph_value *graph_add(graph_function *function, const char *op, const char *name, graph_value *const *in,
+                       int n, const op_attr *attr, int n_attrs)
 {
-    tec_context *cx = f->module->cx;
+    tec_context *cx = function->module->cx;
     const op_info *info = op_find(op);
 
     if (!info)
         return base_fail(cx, TEC_INVALID, base_where(cx), "there is no operator '%s'", op);
-    graph_node *node = graph_add_node(f, info, name, in, n, attr, n_attrs);
+    graph_node *node = graph_add_node(function, info, name, in, n, attr, n_attrs);
     return node ? node->out[0] : NULL;
 }
 

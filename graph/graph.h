@@ -143,51 +143,52 @@ struct tec_graph {
 };
 
 graph_module *graph_new(tec_context *cx, const char *name);
-graph_function *graph_function_new(graph_module *m, const char *name);
-const graph_kernel_type *graph_kernel_named(const graph_module *m, const char *name); /* NULL: none */
-const ir_expr *graph_symbol(graph_module *m, const char *name); /* of the module; NULL name: a fresh one */
-graph_value *graph_input(graph_function *f, const char *name, op_type type);
-graph_value *graph_constant(graph_function *f, const char *name, const op_constant *c);
+graph_function *graph_function_new(graph_module *module, const char *name);
+const graph_kernel_type *graph_kernel_named(const graph_module *module, const char *name); /* NULL: none */
+const ir_expr *graph_symbol(graph_module *module,
+                            const char *name); /* of the module; NULL name: a fresh one */
+graph_value *graph_input(graph_function *function, const char *name, op_type type);
+graph_value *graph_constant(graph_function *function, const char *name, const op_constant *constant);
 /* An operator node with its types inferred; NULL with an error. n_outputs is 1 unless the operator says
  * otherwise. */
 #define GRAPH_ADD(f, op, name, attr, n_attrs, ...)                                                           \
     graph_add((f), (op), (name), (graph_value *const[]){__VA_ARGS__},                                        \
               (int)(sizeof((graph_value *[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
-graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n,
-                       const op_attr *attr, int n_attrs);
-graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in,
-                           int n, const op_attr *attr, int n_attrs);
-void graph_output(graph_function *f, const char *name, graph_value *v);
+graph_value *graph_add(graph_function *function, const char *op, const char *name, graph_value *const *in,
+                       int n, const op_attr *attr, int n_attrs);
+graph_node *graph_add_node(graph_function *function, const op_info *op, const char *name,
+                           graph_value *const *in, int count, const op_attr *attr, int n_attrs);
+void graph_output(graph_function *function, const char *name, graph_value *value);
 
 /* Regions: inputs, nodes and outputs that are added between open and close are the region's; they may use
  * values of the bodies around it. A region that is closed is handed to the constructor of the node that holds
  * it. Regions nest. */
-void graph_region_open(graph_function *f);
-graph_body *graph_region_close(graph_function *f);
+void graph_region_open(graph_function *function);
+graph_body *graph_region_close(graph_function *function);
 
 /* Nodes with regions, and calls. NULL with an error where types do not fit; a NULL value or body among those
  * needed gives NULL. */
-graph_node *graph_add_call(graph_function *f, const char *callee, const char *name, graph_value *const *in,
-                           int n);
+graph_node *graph_add_call(graph_function *function, const char *callee, const char *name,
+                           graph_value *const *in, int count);
 /* cond: bool[]. Both branches have no inputs and the same outputs. */
-graph_node *graph_add_if(graph_function *f, const char *name, graph_value *cond, graph_body *then,
+graph_node *graph_add_if(graph_function *function, const char *name, graph_value *cond, graph_body *then,
                          graph_body *otherwise);
 /* in: the largest number of iterations (i64[], NULL: any), whether to begin (bool[], NULL: yes), then the
  * carried values. The body takes the number of the iteration, the condition and the carried values; it gives
  * whether to go on, the carried values, and what is collected: that gets a first dimension of its own in the
  * result, a fresh symbol. */
-graph_node *graph_add_loop(graph_function *f, const char *name, graph_value *const *in, int n,
+graph_node *graph_add_loop(graph_function *function, const char *name, graph_value *const *in, int count,
                            graph_body *body);
 /* in: n_states states, then sequences of one length, their first dimension. The body takes the states and one
  * element of each sequence; it gives the new states and an element for each sequence of the result. A value
  * that is carried may change its extents: where the type of the body's input has a symbol of the body, each
  * iteration has another value for it, and the result has a fresh symbol there. */
-graph_node *graph_add_scan(graph_function *f, const char *name, graph_value *const *in, int n, int n_states,
-                           graph_body *body);
+graph_node *graph_add_scan(graph_function *function, const char *name, graph_value *const *in, int count,
+                           int n_states, graph_body *body);
 
 /* What always holds: values are made before they are used, and used inside their body only; types agree with
  * relations; inputs and outputs of regions match their node; the functions that are called exist; extents are
  * made of the module's symbols. False with an error that names the node. */
-bool graph_verify(const graph_module *m);
+bool graph_verify(const graph_module *module);
 
 #endif

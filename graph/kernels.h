@@ -39,11 +39,11 @@ typedef struct {
 } graph_kernels;
 
 /* The kernel of a node, or of a definition of the compiler's own (node NULL). -1 with an error. */
-int graph_kernel(graph_kernels *k, const te_def *def, const graph_node *node, const char *name);
+int graph_kernel(graph_kernels *kernels, const te_def *def, const graph_node *node, const char *name);
 /* The same for that target: the set's own, or that of the host beside it. */
-int graph_kernel_for(graph_kernels *k, const target *t, const te_def *def, const graph_node *node,
+int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def *def, const graph_node *node,
                      const char *name);
-const graph_kernel_entry *graph_kernel_at(const graph_kernels *k, int i);
-comp_code *graph_compile_kernels(graph_kernels *k, const comp_options *o);
+const graph_kernel_entry *graph_kernel_at(const graph_kernels *kernels, int i);
+comp_code *graph_compile_kernels(graph_kernels *kernels, const comp_options *options);
 
 #endif

@@ -29,12 +29,12 @@ typedef struct {
 
 enum { IMAGE_CHANNELS = 4 }; /* up to here an input is read plain */
 
-/* v packed, if that was made in this body or one around it. A form that was made in a region is no use behind
- * it: on the path through the other region it does not exist. */
-static graph_value *packed_form(const graph_rewrite *rw, const graph_value *v)
+/* value packed, if that was made in this body or one around it. A form that was made in a region is no use
+ * behind it: on the path through the other region it does not exist. */
+static graph_value *packed_form(const graph_rewrite *rw, const graph_value *value)
 {
     const state *st = rw->user;
-    const form *f = base_map_get(&st->forms, v);
+    const form *f = base_map_get(&st->forms, value);
 
     for (const graph_body *b = rw->body; f && b; b = b->outer)
         if (b == f->body)
@@ -76,19 +76,19 @@ static bool replace_by(graph_rewrite *rw, const graph_node *node, graph_value *p
     return true;
 }
 
-/* Packs x, or takes the form that it has: then pack(unpack(p)) is p. A form with another block is left as it
- * is beside the new one, which is not remembered. */
-static graph_value *pack(graph_rewrite *rw, const graph_node *node, graph_value *x, int64_t block)
+/* Packs input, or takes the form that it has: then pack(unpack(p)) is p. A form with another block is left as
+ * it is beside the new one, which is not remembered. */
+static graph_value *pack(graph_rewrite *rw, const graph_node *node, graph_value *input, int64_t block)
 {
-    graph_value *known = packed_form(rw, x);
+    graph_value *known = packed_form(rw, input);
     op_attr attr = op_attr_int("block", block);
 
     if (known && block_of(known) == block)
         return known;
-    graph_value *packed = graph_emit(rw, node, "pack_channels",
-                                     base_format(rw->cx, "%s.pack_channels", node->name), &x, 1, &attr, 1);
+    graph_value *packed = graph_emit(
+        rw, node, "pack_channels", base_format(rw->cx, "%s.pack_channels", node->name), &input, 1, &attr, 1);
     if (packed && !known)
-        note_form(rw, x, packed);
+        note_form(rw, input, packed);
     return packed;
 }
 
@@ -119,24 +119,25 @@ typedef struct {
  *      in 64, out 64, 64 groups             depthwise: packed
  *      in 64, out 64, 16 groups of 4        plain: one block would mix two groups
  */
-static bool read_channels(const graph_rewrite *rw, const graph_node *node, channels *c)
+static bool read_channels(const graph_rewrite *rw, const graph_node *node, channels *self)
 {
     const state *st = rw->user;
     const op_type *x = &node->in[0]->type, *w = &node->in[1]->type;
     const op_attr *group = graph_attribute(node, "group");
     int64_t per_group;
 
-    c->groups = group ? group->i : 1;
-    c->block = target_lanes(st->t, x->dtype);
-    if (!base_dtype_same(x->dtype, BASE_F32) || c->block < 2 || !ir_is_int(x->dim[1], &c->in) ||
-        !ir_is_int(w->dim[0], &c->out) || !ir_is_int(w->dim[1], &per_group) || c->out % c->block)
+    self->groups = group ? group->i : 1;
+    self->block = target_lanes(st->t, x->dtype);
+    if (!base_dtype_same(x->dtype, BASE_F32) || self->block < 2 || !ir_is_int(x->dim[1], &self->in) ||
+        !ir_is_int(w->dim[0], &self->out) || !ir_is_int(w->dim[1], &per_group) || self->out % self->block)
         return false;
-    if (c->groups == 1 && c->in <= IMAGE_CHANNELS)
+    if (self->groups == 1 && self->in <= IMAGE_CHANNELS)
         return true;
-    if (c->in % c->block)
+    if (self->in % self->block)
         return false;
-    bool depthwise = per_group == 1 && c->out == c->groups;
-    return c->groups == 1 || depthwise || (per_group % c->block == 0 && c->out / c->groups % c->block == 0);
+    bool depthwise = per_group == 1 && self->out == self->groups;
+    return self->groups == 1 || depthwise ||
+           (per_group % self->block == 0 && self->out / self->groups % self->block == 0);
 }
 
 /* Packs the input unless it is an image with its few channels; the weights are packed later, by the
@@ -174,41 +175,42 @@ static graph_value **packed_operands(graph_rewrite *rw, const graph_node *node)
     return node->n_in > 0 ? in : NULL;
 }
 
-/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank n, as [1, c, 1, ...] packed; NULL: it is none such. A
- * bias [32, 1, 1] beside [n, 32, h, w] lacks the first extent and gets it by a reshape; [1, 1, h, w] would
- * need a value for each pixel and is refused, since it has no channels to pack. */
-static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, graph_value *v,
-                                     const ir_expr *c, int n, int64_t block)
+/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank count, as [1, c, 1, ...] packed; NULL: it is none
+ * such. A bias [32, 1, 1] beside [n, 32, h, w] lacks the first extent and gets it by a reshape; [1, 1, h, w]
+ * would need a value for each pixel and is refused, since it has no channels to pack. */
+static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, graph_value *value,
+                                     const ir_expr *extent, int count, int64_t block)
 {
-    const ir_expr **dim = base_array(rw->cx, const ir_expr *, n);
-    int missing = n - v->type.n;
+    const ir_expr **dim = base_array(rw->cx, const ir_expr *, count);
+    int missing = count - value->type.n;
 
     if (missing < 0 || missing > 1)
         return NULL;
-    for (int i = 0; i < n; i++) {
-        dim[i] = i < missing ? ir_int(rw->cx, 1) : v->type.dim[i - missing];
-        if (!ir_same(dim[i], i == 1 ? c : ir_int(rw->cx, 1)))
+    for (int i = 0; i < count; i++) {
+        dim[i] = i < missing ? ir_int(rw->cx, 1) : value->type.dim[i - missing];
+        if (!ir_same(dim[i], i == 1 ? extent : ir_int(rw->cx, 1)))
             return NULL;
     }
-    op_attr shape = op_attr_exprs(rw->cx, "shape", dim, n);
+    op_attr shape = op_attr_exprs(rw->cx, "shape", dim, count);
     if (missing)
-        v = graph_emit(rw, node, "reshape", base_format(rw->cx, "%s.per_channel", node->name), &v, 1, &shape,
-                       1);
-    return v ? pack(rw, node, v, block) : NULL;
+        value = graph_emit(rw, node, "reshape", base_format(rw->cx, "%s.per_channel", node->name), &value, 1,
+                           &shape, 1);
+    return value ? pack(rw, node, value, block) : NULL;
 }
 
 /* An operand of an element-wise operator: as it is where it has one element, otherwise packed; NULL: it
  * cannot be. */
-static graph_value *packed_operand(graph_rewrite *rw, const graph_node *node, graph_value *v, int64_t block)
+static graph_value *packed_operand(graph_rewrite *rw, const graph_node *node, graph_value *value,
+                                   int64_t block)
 {
     const op_type *out = &node->out[0]->type;
-    graph_value *p = v ? packed_form(rw, v) : NULL;
+    graph_value *p = value ? packed_form(rw, value) : NULL;
 
-    if (!v || v->type.n == 0)
-        return v;
-    if (p && block_of(p) == block && v->type.n == out->n && ir_same(v->type.dim[1], out->dim[1]))
+    if (!value || value->type.n == 0)
+        return value;
+    if (p && block_of(p) == block && value->type.n == out->n && ir_same(value->type.dim[1], out->dim[1]))
         return p;
-    return pack_per_channel(rw, node, v, out->dim[1], out->n, block);
+    return pack_per_channel(rw, node, value, out->dim[1], out->n, block);
 }
 
 /* With one packed operand, an element-wise operator works on packed values: other operands are packed too, if
@@ -301,9 +303,9 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
     return graph_keep(rw, node);
 }
 
-graph_module *graph_layout(graph_module *m, const target *t)
+graph_module *graph_layout(graph_module *module, const target *machine)
 {
-    state st = {.t = t};
+    state st = {.t = machine};
 
-    return graph_rewrite_module(m, visit, NULL, &st);
+    return graph_rewrite_module(module, visit, NULL, &st);
 }

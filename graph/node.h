@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-const ir_facts *graph_facts(const graph_module *m); /* symbols are at least 0; the module's facts */
+const ir_facts *graph_facts(const graph_module *module); /* symbols are at least 0; the module's facts */
 graph_value *graph_value_new(tec_context *cx, const char *name, op_type type);
 graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in,
                            int n_in, const op_type *out, int n_out);
@@ -18,15 +18,15 @@ graph_node *graph_typed_node(tec_context *cx, graph_node_kind kind, const char *
                              int n_in, const struct graph_type *out, int n_out);
 /* An operator node with types inferred, not in the body yet where it will stand. Its dimensions are
  * simplified; what its operator relies on becomes a fact of that body. */
-graph_node *graph_node_of(graph_module *m, graph_body *body, const op_info *op, const char *name,
-                          graph_value *const *in, int n, const op_attr *attr, int n_attrs);
-bool graph_same_type(const ir_facts *f, const op_type *a, const op_type *b);
+graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info *op, const char *name,
+                          graph_value *const *in, int count, const op_attr *attr, int n_attrs);
+bool graph_same_type(const ir_facts *facts, const op_type *left, const op_type *right);
 /* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an
  * error. The node stands in `body`. */
-bool graph_check_control(const graph_module *m, const graph_body *body, const graph_node *node);
+bool graph_check_control(const graph_module *module, const graph_body *body, const graph_node *node);
 const op_attr *graph_attribute(const graph_node *node, const char *name); /* NULL: it has none */
 /* "conv+relu": of an operator or a group */
 const char *graph_operators_text(tec_context *cx, const graph_node *node);
-void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c);
+void graph_call(const graph_module *module, const graph_node *node, const target *machine, op_call *call);
 
 #endif

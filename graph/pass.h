@@ -10,7 +10,7 @@
 
 #include "graph/graph.h"
 
-typedef graph_module *graph_pass_fn(graph_module *m, const target *t);
+typedef graph_module *graph_pass_fn(graph_module *module, const target *machine);
 
 typedef struct {
     const char *name;
@@ -31,14 +31,15 @@ graph_pass_fn graph_choose;         /* implementations; constant operands get pa
 graph_pass_fn graph_fold_constants; /* what depends on constants alone is computed now */
 graph_pass_fn graph_fuse;           /* operators into groups, one kernel each */
 
-graph_module *graph_optimise(graph_module *m, const target *t);
+graph_module *graph_optimise(graph_module *module, const target *machine);
 /* The same; after each pass that changed the module `watch` gets the new one. NULL where it gives false. */
-typedef bool graph_watch_fn(void *user, const char *pass, const graph_module *m);
-graph_module *graph_optimise_watched(graph_module *m, const target *t, graph_watch_fn *watch, void *user);
+typedef bool graph_watch_fn(void *user, const char *pass, const graph_module *module);
+graph_module *graph_optimise_watched(graph_module *module, const target *machine, graph_watch_fn *watch,
+                                     void *user);
 
 /* How often each value of a body is used, in it and in its regions; outputs count. value -> count as
  * intptr_t. */
 void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses);
-int graph_uses(const base_map *uses, const graph_value *v);
+int graph_uses(const base_map *uses, const graph_value *value);
 
 #endif

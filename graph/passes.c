@@ -21,43 +21,46 @@ const graph_pass graph_passes[] = {
 const int graph_n_passes = BASE_COUNT(graph_passes);
 
 /* Debug builds check what each pass made. */
-static bool holds(const graph_module *m, const char *pass)
+static bool holds(const graph_module *module, const char *pass)
 {
 #ifdef TEC_DEBUG
-    if (!graph_verify(m)) {
-        base_note(m->cx, (base_loc){0}, "after pass '%s'", pass);
+    if (!graph_verify(module)) {
+        base_note(module->cx, (base_loc){0}, "after pass '%s'", pass);
         return false;
     }
 #endif
-    (void)m;
+    (void)module;
     (void)pass;
     return true;
 }
 
-graph_module *graph_optimise(graph_module *m, const target *t)
+graph_module *graph_optimise(graph_module *module, const target *machine)
 {
-    return graph_optimise_watched(m, t, NULL, NULL);
+    return graph_optimise_watched(module, machine, NULL, NULL);
 }
 
-graph_module *graph_optimise_watched(graph_module *m, const target *t, graph_watch_fn *watch, void *user)
+/* Runs all passes in order, and verifies the module after each; `watch` sees each one that changed it. */
+graph_module *graph_optimise_watched(graph_module *module, const target *machine, graph_watch_fn *watch,
+                                     void *user)
 {
-    if (m && !graph_is_program(m)) /* in a program, other functions may have symbols of the same names */
-        m = graph_hoist_entry(m);
-    for (int i = 0; m && i < graph_n_passes; i++) {
-        const graph_module *before = m;
+    if (module &&
+        !graph_is_program(module)) /* in a program, other functions may have symbols of the same names */
+        module = graph_hoist_entry(module);
+    for (int i = 0; module && i < graph_n_passes; i++) {
+        const graph_module *before = module;
 
-        m = graph_passes[i].run(m, t);
-        if (m && (!holds(m, graph_passes[i].name) ||
-                  (watch && m != before && !watch(user, graph_passes[i].name, m))))
+        module = graph_passes[i].run(module, machine);
+        if (module && (!holds(module, graph_passes[i].name) ||
+                       (watch && module != before && !watch(user, graph_passes[i].name, module))))
             return NULL;
     }
-    return m;
+    return module;
 }
 
-static void add_use(tec_context *cx, base_map *uses, const graph_value *v)
+static void add_use(tec_context *cx, base_map *uses, const graph_value *value)
 {
-    if (v)
-        base_map_put(cx, uses, v, (void *)((intptr_t)base_map_get(uses, v) + 1));
+    if (value)
+        base_map_put(cx, uses, value, (void *)((intptr_t)base_map_get(uses, value) + 1));
 }
 
 void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses)
@@ -74,7 +77,7 @@ void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses)
         add_use(cx, uses, body->outputs.at[i]);
 }
 
-int graph_uses(const base_map *uses, const graph_value *v)
+int graph_uses(const base_map *uses, const graph_value *value)
 {
-    return (int)(intptr_t)base_map_get(uses, v);
+    return (int)(intptr_t)base_map_get(uses, value);
 }

@@ -1,9 +1,8 @@
 /* graph/place.c -- see place.h.
  *
  * Whether the device can run a node is found out by trying: its definition is scheduled, lowered and
- * generated
- * for the target in a scratch context, once for all nodes of equal definition. So no table of operators can
- * disagree with what the generator does. A group that fails runs on the host as a whole.
+ * generated for the target in a scratch context, once for all nodes of equal definition. So no table of
+ * operators can disagree with what the generator does. A group that fails runs on the host as a whole.
  */
 #include "graph/place.h"
 
@@ -39,9 +38,9 @@ typedef struct {
 static bool is_shape(tec_context *cx, const graph_node *node, base_map *memo);
 
 /* Whether the value is made of extents and constants alone. */
-static bool is_shape_value(tec_context *cx, const graph_value *v, base_map *memo)
+static bool is_shape_value(tec_context *cx, const graph_value *value, base_map *memo)
 {
-    return v->constant || (v->node && is_shape(cx, v->node, memo));
+    return value->constant || (value->node && is_shape(cx, value->node, memo));
 }
 
 /* Floats are never extents, so a node that makes one is work even if all its operands are constant. */
@@ -93,11 +92,12 @@ static const char *reason(tec_context *cx, const tec_context *from)
 /* Schedules, lowers and generates in the scratch context. What is made is thrown away with the context,
  * errors included. Nothing is written to the dump directory, or the user would find kernels there that are in
  * no module. */
-static bool can_make(tec_context *scratch, const placer *p, const graph_node *node, const ir_program *plain)
+static bool can_make(tec_context *scratch, const placer *self, const graph_node *node,
+                     const ir_program *plain)
 {
     BASE_GUARD(scratch, false);
-    const sched *s = space_default(scratch, plain, p->options->target);
-    comp_options o = *p->options;
+    const sched *s = space_default(scratch, plain, self->options->target);
+    comp_options o = *self->options;
 
     if (!s)
         return false;
@@ -112,13 +112,13 @@ static bool can_make(tec_context *scratch, const placer *p, const graph_node *no
 
 /* Why the device cannot run the definition; NULL: it can. The hash only saves comparisons; what is equal by
  * hash is compared as a whole, because a wrong answer would place a node where it does not run. */
-static const char *try_definition(graph_rewrite *rw, placer *p, const graph_node *node,
+static const char *try_definition(graph_rewrite *rw, placer *self, const graph_node *node,
                                   const ir_program *plain)
 {
     uint64_t hash = ir_hash_program(rw->cx, plain);
 
-    for (int i = 0; i < p->trials.n; i++) {
-        const trial *t = p->trials.at[i];
+    for (int i = 0; i < self->trials.n; i++) {
+        const trial *t = self->trials.at[i];
 
         if (t->hash == hash && ir_same_program(rw->cx, t->plain, plain))
             return t->why;
@@ -126,10 +126,10 @@ static const char *try_definition(graph_rewrite *rw, placer *p, const graph_node
     trial *t = base_new(rw->cx, trial);
     tec_context *scratch = base_child(rw->cx);
     *t = (trial){.plain = plain, .hash = hash};
-    if (!can_make(scratch, p, node, plain))
+    if (!can_make(scratch, self, node, plain))
         t->why = reason(rw->cx, scratch);
     tec_context_free(scratch);
-    base_push(rw->cx, &p->trials, t);
+    base_push(rw->cx, &self->trials, t);
     return t->why;
 }
 
@@ -142,8 +142,8 @@ static int choose(graph_rewrite *rw, const graph_node *node)
         return HOST; /* the planner refuses it by name */
     if (is_shape(rw->cx, node, &p->shape))
         return HOST;
-    te_def *d = graph_definition(rw->from, node, p->options->target);
-    const ir_program *plain = d ? te_tree(rw->cx, d) : NULL;
+    te_def *def = graph_definition(rw->from, node, p->options->target);
+    const ir_program *plain = def ? te_tree(rw->cx, def) : NULL;
     if (!plain) {
         base_note(rw->cx, node->loc, "while placing '%s'", node->name);
         return -1;
@@ -157,18 +157,18 @@ static int choose(graph_rewrite *rw, const graph_node *node)
                          "host: %s",
                          node->name, target_text(rw->cx, p->options->target), why),
                -1;
-    graph_hosted *h = base_new(rw->cx, graph_hosted);
-    *h = (graph_hosted){node, why};
-    base_push(rw->cx, &p->result->hosted, h);
+    graph_hosted *hosted = base_new(rw->cx, graph_hosted);
+    *hosted = (graph_hosted){node, why};
+    base_push(rw->cx, &p->result->hosted, hosted);
     return HOST;
 }
 
 /* ---- values on devices ---- */
 
 /* A constant as its bytes on the device. */
-static graph_value *constant_there(graph_rewrite *rw, const graph_value *v)
+static graph_value *constant_there(graph_rewrite *rw, const graph_value *value)
 {
-    graph_value *there = base_copy(rw->cx, v, sizeof *v);
+    graph_value *there = base_copy(rw->cx, value, sizeof *value);
 
     there->device = DEVICE;
     return there;
@@ -176,13 +176,13 @@ static graph_value *constant_there(graph_rewrite *rw, const graph_value *v)
 
 /* Right before v's first reader on that device, since it is made when that one asks: so before all
  * readers. */
-static graph_value *copy_of(graph_rewrite *rw, graph_value *v, int device)
+static graph_value *copy_of(graph_rewrite *rw, graph_value *value, int device)
 {
-    const char *name = v->name ? v->name : v->node ? v->node->name : "";
+    const char *name = value->name ? value->name : value->node ? value->node->name : "";
 
-    base_set_where(rw->cx, v->loc);
-    graph_node *copy = graph_node_new(rw->cx, GRAPH_DEVICE_COPY, name, &v, 1, &v->type, 1);
-    copy->out[0]->name = v->name;
+    base_set_where(rw->cx, value->loc);
+    graph_node *copy = graph_node_new(rw->cx, GRAPH_DEVICE_COPY, name, &value, 1, &value->type, 1);
+    copy->out[0]->name = value->name;
     copy->out[0]->device = device;
     base_push(rw->cx, &rw->body->nodes, copy);
     return copy->out[0];
@@ -194,17 +194,17 @@ static graph_value *copy_of(graph_rewrite *rw, graph_value *v, int device)
  *     v1 on the host, read by two device nodes:   v1' = device_copy(v1)   v2 = f(v1')   v3 = g(v1')
  *
  * One map serves both directions, since a value is made on one device and there are two. */
-static graph_value *value_on(graph_rewrite *rw, graph_value *v, int device)
+static graph_value *value_on(graph_rewrite *rw, graph_value *value, int device)
 {
     placer *p = rw->user;
 
-    if (!v || v->device == device)
-        return v;
-    graph_value *other = base_map_get(&p->version, v);
+    if (!value || value->device == device)
+        return value;
+    graph_value *other = base_map_get(&p->version, value);
     if (other)
         return other;
-    other = v->constant ? constant_there(rw, v) : copy_of(rw, v, device);
-    base_map_put(rw->cx, &p->version, v, other);
+    other = value->constant ? constant_there(rw, value) : copy_of(rw, value, device);
+    base_map_put(rw->cx, &p->version, value, other);
     return other;
 }
 
@@ -242,10 +242,10 @@ static bool place(graph_rewrite *rw, const graph_node *node)
 }
 
 /* What the graph gives lies in main memory. */
-static void fetch_outputs(graph_module *m, placer *p)
+static void fetch_outputs(graph_module *module, placer *self)
 {
-    graph_body *body = ((graph_function *)m->functions.at[0])->body;
-    graph_rewrite rw = {.cx = m->cx, .body = body, .user = p};
+    graph_body *body = ((graph_function *)module->functions.at[0])->body;
+    graph_rewrite rw = {.cx = module->cx, .body = body, .user = self};
 
     for (int i = 0; i < body->outputs.n; i++)
         body->outputs.at[i] = value_on(&rw, body->outputs.at[i], HOST);
@@ -253,19 +253,19 @@ static void fetch_outputs(graph_module *m, placer *p)
 
 /* For a device: rewrites each node to the device that runs it, names that device's kind in the module, and
  * copies outputs back to the host. */
-graph_module *graph_place_nodes(graph_module *m, const comp_options *o, graph_placed *p)
+graph_module *graph_place_nodes(graph_module *module, const comp_options *options, graph_placed *p)
 {
-    placer pl = {.options = o, .result = p};
+    placer pl = {.options = options, .result = p};
 
-    if (target_offers(o->target, TARGET_HOST))
-        return m;
-    if (!comp_can_generate(m->cx, o))
+    if (target_offers(options->target, TARGET_HOST))
+        return module;
+    if (!comp_can_generate(module->cx, options))
         return NULL;
-    graph_module *placed = graph_rewrite_module(m, place, NULL, &pl);
+    graph_module *placed = graph_rewrite_module(module, place, NULL, &pl);
     if (!placed)
         return NULL;
-    if (placed != m)
-        base_push(m->cx, &placed->devices, (void *)comp_codegen(o->target)->device);
+    if (placed != module)
+        base_push(module->cx, &placed->devices, (void *)comp_codegen(options->target)->device);
     fetch_outputs(placed, &pl);
     return placed;
 }
@@ -283,16 +283,16 @@ static int operators_in(const graph_node *node)
     return n;
 }
 
-void graph_count_operators(const graph_module *m, int count[2])
+void graph_count_operators(const graph_module *module, int count[2])
 {
-    const graph_body *body = ((const graph_function *)m->functions.at[0])->body;
+    const graph_body *body = ((const graph_function *)module->functions.at[0])->body;
     base_map shape = {0};
 
     count[HOST] = count[DEVICE] = 0;
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
 
-        if ((node->kind == GRAPH_OP || node->kind == GRAPH_GROUP) && !is_shape(m->cx, node, &shape))
+        if ((node->kind == GRAPH_OP || node->kind == GRAPH_GROUP) && !is_shape(module->cx, node, &shape))
             count[node->out[0]->device == HOST ? HOST : DEVICE] += operators_in(node);
     }
 }

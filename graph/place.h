@@ -34,11 +34,11 @@ typedef struct {
     base_vec hosted; /* graph_hosted *: result */
 } graph_placed;
 
-/* A module for a CPU is left as it is. `o` says how kernels will be compiled. */
-graph_module *graph_place_nodes(graph_module *m, const comp_options *o, graph_placed *p);
+/* A module for a CPU is left as it is. `options` says how kernels will be compiled. */
+graph_module *graph_place_nodes(graph_module *module, const comp_options *options, graph_placed *p);
 
 /* How many operators of the module's first function compute something, by where they run: device 0, the
  * host; 1, the device. Operators that only rename elements, and shape arithmetic, are left out. */
-void graph_count_operators(const graph_module *m, int count[2]);
+void graph_count_operators(const graph_module *module, int count[2]);
 
 #endif

@@ -37,11 +37,11 @@ typedef struct {
 } block;
 
 /* The value whose memory it is: operators that only rename elements (reshape) have none of their own. */
-static const graph_value *root_of(const graph_value *v)
+static const graph_value *root_of(const graph_value *value)
 {
-    while (v->node && v->node->kind == GRAPH_OP && v->node->op->identity && !v->constant)
-        v = v->node->in[0];
-    return v;
+    while (value->node && value->node->kind == GRAPH_OP && value->node->op->identity && !value->constant)
+        value = value->node->in[0];
+    return value;
 }
 
 /* Such a node computes nothing and is no step. */
@@ -53,46 +53,46 @@ static bool only_renames(const graph_node *node)
 /* ---- places ---- */
 
 /* Made if need be, in no storage yet. */
-static graph_place *place_for(graph_plan *p, const graph_value *v)
+static graph_place *place_for(graph_plan *plan, const graph_value *value)
 {
-    graph_place *at = base_map_get(&p->places, v);
+    graph_place *at = base_map_get(&plan->places, value);
 
     if (!at) {
-        at = base_new(p->cx, graph_place);
-        at->root = v;
-        base_map_put(p->cx, &p->places, v, at);
+        at = base_new(plan->cx, graph_place);
+        at->root = value;
+        base_map_put(plan->cx, &plan->places, value, at);
     }
     return at;
 }
 
-const graph_place *graph_place_of(const graph_plan *p, const graph_value *v)
+const graph_place *graph_place_of(const graph_plan *plan, const graph_value *value)
 {
-    return base_map_get(&p->places, root_of(v));
+    return base_map_get(&plan->places, root_of(value));
 }
 
 /* Numbered in the order of the first use. */
-static void add_constant(graph_plan *p, const graph_value *v)
+static void add_constant(graph_plan *plan, const graph_value *value)
 {
-    graph_place *at = place_for(p, v);
+    graph_place *at = place_for(plan, value);
 
     if (at->storage == RT_IN_CONSTANT)
         return;
     at->storage = RT_IN_CONSTANT;
-    at->index = p->constants.n;
-    base_push(p->cx, &p->constants, v);
+    at->index = plan->constants.n;
+    base_push(plan->cx, &plan->constants, value);
 }
 
 /* An input's memory is the caller's. */
-static bool place_inputs(graph_plan *p, const graph_body *body)
+static bool place_inputs(graph_plan *plan, const graph_body *body)
 {
     for (int i = 0; i < body->inputs.n; i++) {
-        const graph_value *v = body->inputs.at[i];
-        graph_place *at = place_for(p, v);
+        const graph_value *value = body->inputs.at[i];
+        graph_place *at = place_for(plan, value);
 
-        if (v->compound) {
-            base_fail(p->cx, TEC_UNSUPPORTED, v->loc,
+        if (value->compound) {
+            base_fail(plan->cx, TEC_UNSUPPORTED, value->loc,
                       "input %d ('%s') is no tensor: a static graph cannot take it", i,
-                      v->name ? v->name : "");
+                      value->name ? value->name : "");
             return false;
         }
         at->storage = RT_IN_INPUT;
@@ -104,62 +104,62 @@ static bool place_inputs(graph_plan *p, const graph_body *body)
 /* Each result is in the pool until place_outputs says otherwise. first and last are the numbers of steps:
  * last is extended later by the steps that read it. Steps keep the order of nodes, in which operands come
  * first. */
-static bool place_steps(graph_plan *p, const graph_body *body)
+static bool place_steps(graph_plan *plan, const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
 
         if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP && node->kind != GRAPH_DEVICE_COPY) {
-            base_fail(p->cx, TEC_UNSUPPORTED, node->loc,
+            base_fail(plan->cx, TEC_UNSUPPORTED, node->loc,
                       "'%s': control flow and calls cannot run in a static graph", node->name);
             return false;
         }
         for (int k = 0; k < node->n_in; k++)
             if (node->in[k] && root_of(node->in[k])->constant)
-                add_constant(p, root_of(node->in[k]));
+                add_constant(plan, root_of(node->in[k]));
         if (only_renames(node))
             continue;
         for (int k = 0; k < node->n_out; k++) {
-            graph_place *at = place_for(p, node->out[k]);
+            graph_place *at = place_for(plan, node->out[k]);
 
             at->storage = RT_IN_POOL;
-            at->first = at->last = p->steps.n;
+            at->first = at->last = plan->steps.n;
         }
-        base_push(p->cx, &p->steps, node);
+        base_push(plan->cx, &plan->steps, node);
     }
     return true;
 }
 
 /* The first output that a step's result is becomes its storage; other outputs are copied at the end. A result
  * that is an output twice is written once and copied: a kernel writes to one place. */
-static void place_outputs(graph_plan *p, const graph_body *body)
+static void place_outputs(graph_plan *plan, const graph_body *body)
 {
     for (int i = 0; i < body->outputs.n; i++) {
-        const graph_value *v = body->outputs.at[i], *root = root_of(v);
+        const graph_value *value = body->outputs.at[i], *root = root_of(value);
 
         if (root->constant)
-            add_constant(p, root);
-        graph_place *at = place_for(p, root);
+            add_constant(plan, root);
+        graph_place *at = place_for(plan, root);
         if (at->storage == RT_IN_POOL) {
             at->storage = RT_IN_OUTPUT;
             at->index = i;
         } else {
-            graph_copy *copy = base_new(p->cx, graph_copy);
+            graph_copy *copy = base_new(plan->cx, graph_copy);
 
-            *copy = (graph_copy){v, i};
-            base_push(p->cx, &p->copies, copy);
+            *copy = (graph_copy){value, i};
+            base_push(plan->cx, &plan->copies, copy);
         }
     }
 }
 
 /* The memory of a view is its root's, so a step that reads the view keeps the root alive. */
-static void extend_lifetimes(graph_plan *p)
+static void extend_lifetimes(graph_plan *plan)
 {
-    for (int i = 0; i < p->steps.n; i++) {
-        const graph_node *node = p->steps.at[i];
+    for (int i = 0; i < plan->steps.n; i++) {
+        const graph_node *node = plan->steps.at[i];
 
         for (int k = 0; k < node->n_in; k++) {
-            graph_place *at = node->in[k] ? base_map_get(&p->places, root_of(node->in[k])) : NULL;
+            graph_place *at = node->in[k] ? base_map_get(&plan->places, root_of(node->in[k])) : NULL;
 
             if (at && at->last < i)
                 at->last = i;
@@ -169,46 +169,46 @@ static void extend_lifetimes(graph_plan *p)
 
 /* ---- offsets ---- */
 
-const ir_expr *graph_type_bytes(tec_context *cx, const op_type *t)
+const ir_expr *graph_type_bytes(tec_context *cx, const op_type *type)
 {
-    const ir_expr *size = ir_int(cx, base_dtype_bytes(t->dtype));
+    const ir_expr *size = ir_int(cx, base_dtype_bytes(type->dtype));
 
-    for (int i = 0; i < t->n; i++)
-        size = ir_mul(cx, size, t->dim[i]);
+    for (int i = 0; i < type->n; i++)
+        size = ir_mul(cx, size, type->dim[i]);
     return size;
 }
 
 /* Simplified, as two equal sizes must be one text for shelves. */
-static const ir_expr *size_of(const graph_module *m, const ir_facts *f, const graph_value *v)
+static const ir_expr *size_of(const graph_module *module, const ir_facts *facts, const graph_value *value)
 {
-    tec_context *cx = m->cx;
-    const ir_expr *size = graph_type_bytes(cx, &v->type);
+    tec_context *cx = module->cx;
+    const ir_expr *size = graph_type_bytes(cx, &value->type);
 
     size = ir_mul(cx, ir_ceildiv(cx, size, ir_int(cx, ALIGN)), ir_int(cx, ALIGN));
-    return ir_simplify(f, size);
+    return ir_simplify(facts, size);
 }
 
 /* Of one device. */
-static void collect_blocks(const graph_module *m, graph_plan *p, int device, base_vec *constant,
+static void collect_blocks(const graph_module *module, graph_plan *plan, int device, base_vec *constant,
                            base_vec *symbolic)
 {
-    const ir_facts *f = graph_facts(m);
+    const ir_facts *facts = graph_facts(module);
 
-    for (int i = 0; i < p->steps.n; i++) {
-        const graph_node *node = p->steps.at[i];
+    for (int i = 0; i < plan->steps.n; i++) {
+        const graph_node *node = plan->steps.at[i];
 
         for (int k = 0; k < node->n_out; k++) {
-            graph_place *at = base_map_get(&p->places, node->out[k]);
+            graph_place *at = base_map_get(&plan->places, node->out[k]);
 
             if (at->storage != RT_IN_POOL || node->out[k]->device != device)
                 continue;
-            block *b = base_new(p->cx, block);
+            block *b = base_new(plan->cx, block);
             b->place = at;
-            b->size = size_of(m, f, node->out[k]);
+            b->size = size_of(module, facts, node->out[k]);
             b->order = i;
             if (!ir_is_int(b->size, &b->bytes))
                 b->bytes = -1;
-            base_push(p->cx, b->bytes < 0 ? symbolic : constant, b);
+            base_push(plan->cx, b->bytes < 0 ? symbolic : constant, b);
         }
     }
 }
@@ -224,9 +224,9 @@ static int larger_first(const void *a, const void *b)
 }
 
 /* Ends count: see the example above. */
-static bool meet(const block *a, const block *b)
+static bool meet(const block *left, const block *piece)
 {
-    return a->place->first <= b->place->last && b->place->first <= a->place->last;
+    return left->place->first <= piece->place->last && piece->place->first <= left->place->last;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -238,20 +238,20 @@ static int by_offset(const void *a, const void *b)
 
 /* The lowest gap among the blocks that were placed already and live at the same time. Walks through the
  * blocks in the way by offset; `at` is the end of the highest one so far. */
-static int64_t lowest_gap(tec_context *cx, const base_vec *placed, const block *b)
+static int64_t lowest_gap(tec_context *cx, const base_vec *placed, const block *piece)
 {
     base_vec near = {0};
     int64_t at = 0;
 
     for (int i = 0; i < placed->n; i++)
-        if (meet(placed->at[i], b))
+        if (meet(placed->at[i], piece))
             base_push(cx, &near, placed->at[i]);
     if (near.n)
         qsort(near.at, (size_t)near.n, sizeof *near.at, by_offset);
     for (int i = 0; i < near.n; i++) {
         const block *o = near.at[i];
 
-        if (at + b->bytes <= o->offset)
+        if (at + piece->bytes <= o->offset)
             break;
         if (o->offset + o->bytes > at)
             at = o->offset + o->bytes;
@@ -285,10 +285,10 @@ typedef struct {
     base_vec users; /* block * */
 } shelf;
 
-static bool is_free(const shelf *s, const block *b)
+static bool is_free(const shelf *self, const block *piece)
 {
-    for (int i = 0; i < s->users.n; i++)
-        if (meet(s->users.at[i], b))
+    for (int i = 0; i < self->users.n; i++)
+        if (meet(self->users.at[i], piece))
             return false;
     return true;
 }
@@ -324,21 +324,21 @@ static const ir_expr *place_symbolic_sizes(tec_context *cx, const base_vec *bloc
 }
 
 /* The pool of one device; its bytes. */
-static const ir_expr *plan_pool(const graph_module *m, graph_plan *p, int device)
+static const ir_expr *plan_pool(const graph_module *module, graph_plan *plan, int device)
 {
     base_vec constant = {0}, symbolic = {0};
 
-    collect_blocks(m, p, device, &constant, &symbolic);
-    return place_symbolic_sizes(m->cx, &symbolic, place_constant_sizes(m->cx, &constant));
+    collect_blocks(module, plan, device, &constant, &symbolic);
+    return place_symbolic_sizes(module->cx, &symbolic, place_constant_sizes(module->cx, &constant));
 }
 
 /* Device 0 has a pool even if nothing is in it. */
-static int count_devices(const graph_plan *p)
+static int count_devices(const graph_plan *plan)
 {
     int most = 0;
 
-    for (int i = 0; i < p->steps.n; i++) {
-        const graph_node *node = p->steps.at[i];
+    for (int i = 0; i < plan->steps.n; i++) {
+        const graph_node *node = plan->steps.at[i];
 
         for (int k = 0; k < node->n_out; k++)
             most = node->out[k]->device > most ? node->out[k]->device : most;
@@ -346,16 +346,16 @@ static int count_devices(const graph_plan *p)
     return most + 1;
 }
 
-bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out)
+bool graph_plan_memory(const graph_module *module, const graph_body *body, graph_plan *out)
 {
-    *out = (graph_plan){.cx = m->cx};
+    *out = (graph_plan){.cx = module->cx};
     if (!place_inputs(out, body) || !place_steps(out, body))
         return false;
     place_outputs(out, body);
     extend_lifetimes(out);
     out->n_devices = count_devices(out);
-    out->pool = base_array(m->cx, const ir_expr *, out->n_devices);
+    out->pool = base_array(module->cx, const ir_expr *, out->n_devices);
     for (int device = 0; device < out->n_devices; device++)
-        out->pool[device] = plan_pool(m, out, device);
+        out->pool[device] = plan_pool(module, out, device);
     return true;
 }

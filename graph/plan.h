@@ -38,8 +38,8 @@ typedef struct {
 } graph_copy;
 
 /* Bytes of a tensor of that type, as an expression over the module's symbols. */
-const ir_expr *graph_type_bytes(tec_context *cx, const op_type *t);
-bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out);
-const graph_place *graph_place_of(const graph_plan *p, const graph_value *v);
+const ir_expr *graph_type_bytes(tec_context *cx, const op_type *type);
+bool graph_plan_memory(const graph_module *module, const graph_body *body, graph_plan *out);
+const graph_place *graph_place_of(const graph_plan *plan, const graph_value *value);
 
 #endif

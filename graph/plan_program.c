@@ -33,19 +33,21 @@ static bool is_control(const graph_node *node)
 }
 
 /* A single function of operators over tensors stays with the static executor. */
-bool graph_is_program(const graph_module *m)
+bool graph_is_program(const graph_module *module)
 {
-    const graph_body *main = m->functions.n ? ((const graph_function *)m->functions.at[0])->body : NULL;
+    const graph_body *main =
+        module->functions.n ? ((const graph_function *)module->functions.at[0])->body : NULL;
 
-    if (m->functions.n != 1)
-        return m->functions.n > 1;
+    if (module->functions.n != 1)
+        return module->functions.n > 1;
     for (int i = 0; i < main->nodes.n; i++)
         if (is_control(main->nodes.at[i]))
             return true;
     for (int i = 0; i < main->inputs.n + main->outputs.n; i++) {
-        const graph_value *v = i < main->inputs.n ? main->inputs.at[i] : main->outputs.at[i - main->inputs.n];
+        const graph_value *value =
+            i < main->inputs.n ? main->inputs.at[i] : main->outputs.at[i - main->inputs.n];
 
-        if (v->compound)
+        if (value->compound)
             return true;
     }
     return false;
@@ -53,7 +55,7 @@ bool graph_is_program(const graph_module *m)
 
 /* ---- where values end ---- */
 
-/* Notes a use of v by the node of v's own body that holds it: `path` are the nodes around the use, the
+/* Notes a use of value by the node of v's own body that holds it: `path` are the nodes around the use, the
  * outermost first, and bodies->at[i] is the body where path->at[i] stands. Later uses overwrite earlier ones,
  * so in the end the last stays.
  *
@@ -62,52 +64,53 @@ bool graph_is_program(const graph_module *m)
  *
  * v2 ends behind "if", not behind "neg": where the other region runs, nobody else would end it. A constant
  * and an input of a group have no home; nothing is noted for them. */
-static void note_use(tec_context *cx, planner *p, const base_vec *bodies, const base_vec *path,
-                     const graph_value *v)
+static void note_use(tec_context *cx, planner *self, const base_vec *bodies, const base_vec *path,
+                     const graph_value *value)
 {
-    const graph_body *home = v ? base_map_get(&p->homes, v) : NULL;
+    const graph_body *home = value ? base_map_get(&self->homes, value) : NULL;
 
     for (int i = 0; home && i < bodies->n; i++)
         if (bodies->at[i] == home)
-            base_map_put(cx, &p->lasts, v, path->at[i]);
+            base_map_put(cx, &self->lasts, value, path->at[i]);
 }
 
 /* Also keeps the order in which values are made, so that two runs of the compiler write kills in one
  * order. */
-static void note_value(tec_context *cx, planner *p, const graph_value *v, const graph_body *home)
+static void note_value(tec_context *cx, planner *self, const graph_value *value, const graph_body *home)
 {
-    base_map_put(cx, &p->homes, v, home);
-    base_push(cx, &p->values, v);
+    base_map_put(cx, &self->homes, value, home);
+    base_push(cx, &self->values, value);
 }
 
 /* Where each value is made, and which node of that body reads it last, also from inside of a region. */
-static void note_body(tec_context *cx, planner *p, base_vec *bodies, base_vec *path, const graph_body *body)
+static void note_body(tec_context *cx, planner *self, base_vec *bodies, base_vec *path,
+                      const graph_body *body)
 {
     base_push(cx, bodies, body);
     for (int i = 0; i < body->inputs.n; i++)
-        note_value(cx, p, body->inputs.at[i], body);
+        note_value(cx, self, body->inputs.at[i], body);
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
 
         base_push(cx, path, node);
         for (int k = 0; k < node->n_in; k++)
-            note_use(cx, p, bodies, path, node->in[k]);
+            note_use(cx, self, bodies, path, node->in[k]);
         for (int k = 0; k < node->n_bodies && node->kind != GRAPH_GROUP; k++)
-            note_body(cx, p, bodies, path, node->body[k]);
+            note_body(cx, self, bodies, path, node->body[k]);
         for (int k = 0; k < node->n_out; k++) {
-            note_value(cx, p, node->out[k], body);
-            base_map_put(cx, &p->lasts, node->out[k], node);
+            note_value(cx, self, node->out[k], body);
+            base_map_put(cx, &self->lasts, node->out[k], node);
         }
         path->n--;
     }
     /* Outputs live until the region or the function is over; a use of an outer value is one of the node. */
     for (int i = 0; i < body->outputs.n; i++) {
-        const graph_value *v = body->outputs.at[i];
+        const graph_value *value = body->outputs.at[i];
 
-        if (base_map_get(&p->homes, v) == body)
-            base_map_put(cx, &p->lasts, v, NULL);
+        if (base_map_get(&self->homes, value) == body)
+            base_map_put(cx, &self->lasts, value, NULL);
         else
-            note_use(cx, p, bodies, path, v);
+            note_use(cx, self, bodies, path, value);
     }
     bodies->n--;
 }
@@ -152,17 +155,17 @@ static graph_node *add_node(graph_rewrite *rw, graph_node_kind kind, const graph
 
 /* A storage of just the tensor's bytes and the tensor at its start: in a program only the run decides which
  * values live at one time, so none share a storage. */
-static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const graph_value *v)
+static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const graph_value *value)
 {
     tec_context *cx = rw->cx;
-    const ir_expr *bytes = ir_simplify(graph_facts_in(rw->from, rw->old), graph_type_bytes(cx, &v->type)),
+    const ir_expr *bytes = ir_simplify(graph_facts_in(rw->from, rw->old), graph_type_bytes(cx, &value->type)),
                   *zero = ir_int(cx, 0);
     const op_type type = {BASE_U8, 1, base_copy(cx, &bytes, sizeof bytes)};
     const op_attr offset = op_attr_exprs(cx, "offset", &zero, 1);
     graph_node *storage = add_node(rw, GRAPH_ALLOC_STORAGE, at, NULL, 0, &type, NULL, 0);
-    graph_node *t = add_node(rw, GRAPH_ALLOC_TENSOR, at, storage->out, 1, &v->type, &offset, 1);
+    graph_node *t = add_node(rw, GRAPH_ALLOC_TENSOR, at, storage->out, 1, &value->type, &offset, 1);
 
-    t->out[0]->name = v->name;
+    t->out[0]->name = value->name;
     return t->out[0];
 }
 
@@ -170,29 +173,29 @@ static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const gr
 static const graph_module *seen_from(graph_rewrite *rw, const graph_body *body)
 {
     planner *p = rw->user;
-    graph_module *m = base_map_get(&p->scopes, body);
+    graph_module *module = base_map_get(&p->scopes, body);
 
-    if (m)
-        return m;
-    m = base_copy(rw->cx, rw->from, sizeof *m);
-    m->symbols = m->facts = (base_vec){0};
-    m->known = NULL;
+    if (module)
+        return module;
+    module = base_copy(rw->cx, rw->from, sizeof *module);
+    module->symbols = module->facts = (base_vec){0};
+    module->known = NULL;
     for (int i = 0; i < rw->from->symbols.n; i++)
-        base_push(rw->cx, &m->symbols, rw->from->symbols.at[i]);
+        base_push(rw->cx, &module->symbols, rw->from->symbols.at[i]);
     for (int i = 0; i < rw->from->facts.n; i++)
-        base_push(rw->cx, &m->facts, rw->from->facts.at[i]);
+        base_push(rw->cx, &module->facts, rw->from->facts.at[i]);
     for (const graph_body *b = body; b; b = b->outer) {
         for (int i = 0; i < b->symbols.n; i++)
-            base_push(rw->cx, &m->symbols, b->symbols.at[i]);
+            base_push(rw->cx, &module->symbols, b->symbols.at[i]);
         for (int i = 0; i < b->facts.n; i++)
-            base_push(rw->cx, &m->facts, b->facts.at[i]);
+            base_push(rw->cx, &module->facts, b->facts.at[i]);
     }
-    base_map_put(rw->cx, &p->scopes, body, m);
-    return m;
+    base_map_put(rw->cx, &p->scopes, body, module);
+    return module;
 }
 
 /* Tells the module what a new kernel takes, so that the verifier can hold each invocation against it. */
-static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, const te_def *d,
+static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, const te_def *def,
                            const base_vec *reads, const graph_node *node)
 {
     tec_context *cx = rw->cx;
@@ -204,10 +207,10 @@ static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, cons
     for (int i = 0; i < node->n_out; i++)
         type[reads->n + i] = node->out[i]->type;
     *k = (graph_kernel_type){.name = graph_kernel_at(kernels, rw->to->kernels.n)->unit.name,
-                             .n_symbols = d->symbols.n,
+                             .n_symbols = def->symbols.n,
                              .n_params = reads->n + node->n_out,
                              .n_reads = reads->n,
-                             .symbol = (const ir_expr *const *)d->symbols.at,
+                             .symbol = (const ir_expr *const *)def->symbols.at,
                              .param = type};
     base_push(cx, &rw->to->kernels, k);
 }
@@ -219,8 +222,8 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     planner *p = rw->user;
     tec_context *cx = rw->cx;
     base_vec reads = {0};
-    te_def *d = graph_definition(seen_from(rw, rw->old), node, p->kernels->target);
-    int kernel = d ? graph_kernel(p->kernels, d, node, graph_operators_text(cx, node)) : -1;
+    te_def *def = graph_definition(seen_from(rw, rw->old), node, p->kernels->target);
+    int kernel = def ? graph_kernel(p->kernels, def, node, graph_operators_text(cx, node)) : -1;
 
     if (kernel < 0) {
         base_note(cx, node->loc, "while building '%s'", node->name);
@@ -228,7 +231,7 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     }
     graph_distinct_operands(cx, node, &reads);
     if (kernel == rw->to->kernels.n)
-        declare_kernel(rw, p->kernels, d, &reads, node);
+        declare_kernel(rw, p->kernels, def, &reads, node);
     graph_value **in = base_array(cx, graph_value *, reads.n + node->n_out);
     for (int i = 0; i < reads.n; i++)
         in[i] = graph_new_value(rw, reads.at[i]);
@@ -236,8 +239,9 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
         in[reads.n + i] = add_tensor(rw, node, node->out[i]);
         graph_replace(rw, node->out[i], in[reads.n + i]);
     }
-    const op_attr attr[] = {op_attr_exprs(cx, "dims", (const ir_expr *const *)d->symbols.at, d->symbols.n),
-                            op_attr_string("operators", graph_operators_text(cx, node))};
+    const op_attr attr[] = {
+        op_attr_exprs(cx, "dims", (const ir_expr *const *)def->symbols.at, def->symbols.n),
+        op_attr_string("operators", graph_operators_text(cx, node))};
     graph_node *call =
         add_node(rw, GRAPH_INVOKE, node, in, reads.n + node->n_out, NULL, attr, BASE_COUNT(attr));
     call->callee = graph_kernel_at(p->kernels, kernel)->unit.name;
@@ -265,17 +269,17 @@ static bool plan_node(graph_rewrite *rw, const graph_node *node)
     const base_vec *ends = base_map_get(&p->ends, node);
 
     for (int i = 0; done && ends && i < ends->n; i++) {
-        graph_value *v = graph_new_value(rw, ends->at[i]);
+        graph_value *value = graph_new_value(rw, ends->at[i]);
 
-        if (!v->constant)
-            add_node(rw, GRAPH_KILL, node, &v, 1, NULL, NULL, 0);
+        if (!value->constant)
+            add_node(rw, GRAPH_KILL, node, &value, 1, NULL, NULL, 0);
     }
     return done;
 }
 
-graph_module *graph_planned_program(graph_module *m, graph_kernels *k)
+graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels)
 {
-    planner p = {.kernels = k};
+    planner p = {.kernels = kernels};
 
-    return graph_rewrite_module(m, plan_node, note_ends, &p);
+    return graph_rewrite_module(module, plan_node, note_ends, &p);
 }

@@ -12,9 +12,8 @@
  *       } ...
  *
  * Each tensor has a storage of its own, since it may escape into a value or a result. `kill` ends any value
- * that
- * is read no more where it stands: the VM counts references.
- * Lifetime: the context's. Errors: in the context, naming the node.
+ * that is read no more where it stands: the VM counts references. Lifetime: the context's. Errors: in the
+ * context, naming the node.
  */
 #ifndef GRAPH_PLAN_PROGRAM_H
 #define GRAPH_PLAN_PROGRAM_H
@@ -23,14 +22,13 @@
 
 /* Whether the module needs the VM: it has control flow, calls, or an entry whose inputs or outputs are no
  * tensors. */
-bool graph_is_program(const graph_module *m);
+bool graph_is_program(const graph_module *module);
 
-/* The planned form of all functions, their kernels added to `k`. */
-graph_module *graph_planned_program(graph_module *m, graph_kernels *k);
+/* The planned form of all functions, their kernels added to `kernels`. */
+graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels);
 
 /* What must hold of the planned nodes of a program: kernels get what they take, tensors are written before
- * they
- * are read, nothing is read behind its kill. */
-bool graph_verify_program(const graph_module *m, const graph_function *f);
+ * they are read, nothing is read behind its kill. */
+bool graph_verify_program(const graph_module *module, const graph_function *function);
 
 #endif

@@ -24,10 +24,10 @@
 #include "graph/kernels.h"
 
 /* The planned form of the module's first function, whose nodes have a device (graph/place.h), its kernels
- * added to `k`; symbols, facts and constants are
- * those of m. NULL: control flow and calls, which a static graph cannot run, or a kernel that cannot be
+ * added to `kernels`; symbols, facts and constants are
+ * those of module. NULL: control flow and calls, which a static graph cannot run, or a kernel that cannot be
  * made. */
-graph_module *graph_planned(const graph_module *m, graph_kernels *k);
+graph_module *graph_planned(const graph_module *module, graph_kernels *kernels);
 
 /* Whether nodes of the planned form are in the body. */
 bool graph_is_planned(const graph_body *body);
@@ -35,6 +35,6 @@ bool graph_is_planned(const graph_body *body);
 /* Whether each planned node may stand where it stands: tensors lie inside of their storage and apart from
  * each other, are written before they are read, belong to one device, and are not used after their kill;
  * kernels get what their prototype asks for. */
-bool graph_verify_planned(const graph_module *m, const graph_function *f);
+bool graph_verify_planned(const graph_module *module, const graph_function *function);
 
 #endif

@@ -22,20 +22,21 @@
 
 #include "graph/type.h"
 
-graph_data *graph_data_new(graph_module *m, const char *name);
-graph_case *graph_data_case(graph_module *m, graph_data *d, const char *name, const graph_type *field, int n);
-
-graph_value *graph_add_tuple(graph_function *f, const char *name, graph_value *const *in, int n);
-graph_value *graph_add_field(graph_function *f, const char *name, graph_value *tuple, int k);
-graph_value *graph_add_construct(graph_function *f, const char *data, const char *constructor,
-                                 const char *name, graph_value *const *in, int n);
-graph_node *graph_add_match(graph_function *f, const char *name, graph_value *value, graph_body *const *body,
+graph_data *graph_data_new(graph_module *module, const char *name);
+graph_case *graph_data_case(graph_module *module, graph_data *data, const char *name, const graph_type *field,
                             int n);
 
-/* The elements of an integer tensor as values of symbols of the open body (graph_symbol_in): n is their
+graph_value *graph_add_tuple(graph_function *function, const char *name, graph_value *const *in, int n);
+graph_value *graph_add_field(graph_function *function, const char *name, graph_value *tuple, int at);
+graph_value *graph_add_construct(graph_function *function, const char *data, const char *constructor,
+                                 const char *name, graph_value *const *in, int count);
+graph_node *graph_add_match(graph_function *function, const char *name, graph_value *value,
+                            graph_body *const *body, int count);
+
+/* The elements of an integer tensor as values of symbols of the open body (graph_symbol_in): count is their
  * number. */
-graph_node *graph_add_extents(graph_function *f, const char *name, graph_value *elements,
-                              const ir_expr *const *symbol, int n);
+graph_node *graph_add_extents(graph_function *function, const char *name, graph_value *elements,
+                              const ir_expr *const *symbol, int count);
 
 /* A node of the given results, put into the open body without a look at its types: for functions that call
  * each other before they are complete. `symbols` are those that the results define. graph_verify looks at the
@@ -50,6 +51,6 @@ typedef struct {
     const op_attr *attr;
     int n_in, n_bodies, n_results, n_symbols, n_attrs;
 } graph_node_parts;
-graph_node *graph_add_parts(graph_function *f, const graph_node_parts *parts);
+graph_node *graph_add_parts(graph_function *function, const graph_node_parts *parts);
 
 #endif

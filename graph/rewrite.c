@@ -56,14 +56,14 @@ bool graph_keep(graph_rewrite *rw, const graph_node *node)
 /* A node beyond what was there: its place in the model is that of `at`, and its types are inferred. The
  * values in `in` are new ones. NULL with an error, which the pass hands on as false. */
 graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name,
-                        graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+                        graph_value *const *in, int count, const op_attr *attr, int n_attrs)
 {
     const op_info *info = op_find(op);
 
     if (!info)
         return BASE_BUG(rw->cx, "there is no operator '%s'", op);
     base_set_where(rw->cx, at->loc);
-    graph_node *node = graph_node_of(rw->to, rw->body, info, name, in, n, attr, n_attrs);
+    graph_node *node = graph_node_of(rw->to, rw->body, info, name, in, count, attr, n_attrs);
     if (!node)
         return NULL;
     base_push(rw->cx, &rw->body->nodes, node);
@@ -72,9 +72,9 @@ graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op,
 
 /* The same items; what is pushed to one of the two is not in the other, because capacity = count makes the
  * first push to the copy allocate. */
-static base_vec same_items(const base_vec *v)
+static base_vec same_items(const base_vec *vec)
 {
-    return (base_vec){v->at, v->n, v->n};
+    return (base_vec){vec->at, vec->n, vec->n};
 }
 
 /* Runs the pass over the nodes of a body in order. Inputs keep their values, so that readers need no change.
@@ -105,27 +105,31 @@ static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old)
 }
 
 /* The same module where the pass changed nothing; otherwise a copy that shares what stayed. */
-graph_module *graph_rewrite_module(graph_module *m, bool (*node)(graph_rewrite *rw, const graph_node *node),
+graph_module *graph_rewrite_module(graph_module *module,
+                                   bool (*node)(graph_rewrite *rw, const graph_node *node),
                                    void (*prepare)(graph_rewrite *rw, const graph_body *old), void *user)
 {
-    if (!m)
+    if (!module)
         return NULL;
-    graph_rewrite rw = {
-        .cx = m->cx, .from = m, .to = base_copy(m->cx, m, sizeof *m), .node = node, .user = user};
+    graph_rewrite rw = {.cx = module->cx,
+                        .from = module,
+                        .to = base_copy(module->cx, module, sizeof *module),
+                        .node = node,
+                        .user = user};
 
     rw.to->functions = (base_vec){0};
-    for (int i = 0; i < m->functions.n; i++) {
-        const graph_function *old = m->functions.at[i];
-        graph_function *f = base_copy(m->cx, old, sizeof *old);
+    for (int i = 0; i < module->functions.n; i++) {
+        const graph_function *old = module->functions.at[i];
+        graph_function *function = base_copy(module->cx, old, sizeof *old);
 
-        f->module = rw.to;
-        rw.function = f;
+        function->module = rw.to;
+        rw.function = function;
         if (prepare)
             prepare(&rw, old->body);
-        f->body = rewrite_body(&rw, old->body);
-        base_push(m->cx, &rw.to->functions, f);
+        function->body = rewrite_body(&rw, old->body);
+        base_push(module->cx, &rw.to->functions, function);
     }
-    if (base_failed(m->cx))
+    if (base_failed(module->cx))
         return NULL;
-    return rw.changed ? rw.to : m;
+    return rw.changed ? rw.to : module;
 }

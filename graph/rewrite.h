@@ -32,7 +32,8 @@ struct graph_rewrite {
 
 /* NULL with an error. The same module where the hook never called graph_replace. `prepare` (may be NULL) sees
  * each old body first. */
-graph_module *graph_rewrite_module(graph_module *m, bool (*node)(graph_rewrite *rw, const graph_node *node),
+graph_module *graph_rewrite_module(graph_module *module,
+                                   bool (*node)(graph_rewrite *rw, const graph_node *node),
                                    void (*prepare)(graph_rewrite *rw, const graph_body *old), void *user);
 
 graph_value *graph_new_value(graph_rewrite *rw, const graph_value *old); /* NULL for NULL */
@@ -40,7 +41,7 @@ void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by);
 bool graph_keep(graph_rewrite *rw, const graph_node *node);
 /* A new operator in the new body, at the old node's location. */
 graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name,
-                        graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+                        graph_value *const *in, int count, const op_attr *attr, int n_attrs);
 /* A copy of a node with other operands, in the new body; its outputs are new. */
 graph_node *graph_copy_node(graph_rewrite *rw, const graph_node *node, graph_value *const *in);
 

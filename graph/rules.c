@@ -1,85 +1,87 @@
 /* graph/rules.c -- see rules.h. */
 #include "graph/rules.h"
 
-bool graph_same_type(const ir_facts *f, const op_type *a, const op_type *b)
+bool graph_same_type(const ir_facts *facts, const op_type *left, const op_type *right)
 {
-    if (a->n != b->n || !base_dtype_same(a->dtype, b->dtype))
+    if (left->n != right->n || !base_dtype_same(left->dtype, right->dtype))
         return false;
-    for (int i = 0; i < a->n; i++)
-        if (a->dim[i] != b->dim[i] && !ir_same(a->dim[i], b->dim[i]) &&
-            !(f && ir_prove_equal(f, a->dim[i], b->dim[i])))
+    for (int i = 0; i < left->n; i++)
+        if (left->dim[i] != right->dim[i] && !ir_same(left->dim[i], right->dim[i]) &&
+            !(facts && ir_prove_equal(facts, left->dim[i], right->dim[i])))
             return false;
     return true;
 }
 
-graph_rules graph_rules_inside(const graph_rules *r, const graph_body *region)
+graph_rules graph_rules_inside(const graph_rules *rules, const graph_body *region)
 {
-    return (graph_rules){r->cx, r->m, graph_facts_in(r->m, region), r->node};
+    return (graph_rules){rules->cx, rules->m, graph_facts_in(rules->m, region), rules->node};
 }
 
-bool graph_rule_refuse(const graph_rules *r, const char *what, int k, const graph_type *found,
+bool graph_rule_refuse(const graph_rules *rules, const char *what, int k, const graph_type *found,
                        const graph_type *expected)
 {
-    base_fail(r->cx, TEC_INVALID, r->node->loc, "'%s': %s %d is %s, expected %s", r->node->name, what, k,
-              graph_type_text(r->cx, found), graph_type_text(r->cx, expected));
+    base_fail(rules->cx, TEC_INVALID, rules->node->loc, "'%s': %s %d is %s, expected %s", rules->node->name,
+              what, k, graph_type_text(rules->cx, found), graph_type_text(rules->cx, expected));
     return false;
 }
 
-bool graph_rule_count(const graph_rules *r, const char *what, int found, int expected)
+bool graph_rule_count(const graph_rules *rules, const char *what, int found, int expected)
 {
     if (found == expected)
         return true;
-    base_fail(r->cx, TEC_INVALID, r->node->loc, "'%s' has %d %s, expected %d", r->node->name, found, what,
-              expected);
+    base_fail(rules->cx, TEC_INVALID, rules->node->loc, "'%s' has %d %s, expected %d", rules->node->name,
+              found, what, expected);
     return false;
 }
 
-bool graph_rule_matches(const graph_rules *r, const char *what, int k, const graph_type *found,
+bool graph_rule_matches(const graph_rules *rules, const char *what, int k, const graph_type *found,
                         const graph_type *expected)
 {
-    return graph_types_same(r->f, found, expected) || graph_rule_refuse(r, what, k, found, expected);
+    return graph_types_same(rules->f, found, expected) || graph_rule_refuse(rules, what, k, found, expected);
 }
 
-bool graph_rule_fit(const graph_rules *r, graph_instance *i, const char *what, int first,
-                    const graph_type *pattern, const graph_type *found, int n)
+bool graph_rule_fit(const graph_rules *rules, graph_instance *instance, const char *what, int first,
+                    const graph_type *pattern, const graph_type *found, int count)
 {
-    for (int k = 0; k < n; k++)
-        graph_instance_bind(i, &pattern[k], &found[k]);
-    for (int k = 0; k < n; k++) {
-        graph_type expected = graph_instance_type(i, &pattern[k]);
+    for (int k = 0; k < count; k++)
+        graph_instance_bind(instance, &pattern[k], &found[k]);
+    for (int k = 0; k < count; k++) {
+        graph_type expected = graph_instance_type(instance, &pattern[k]);
 
-        if (!graph_rule_matches(r, what, first + k, &found[k], &expected))
+        if (!graph_rule_matches(rules, what, first + k, &found[k], &expected))
             return false;
     }
     return true;
 }
 
-bool graph_rule_scalar(const graph_rules *r, const char *what, int k, const graph_value *v, base_dtype t)
+bool graph_rule_scalar(const graph_rules *rules, const char *what, int k, const graph_value *value,
+                       base_dtype dtype)
 {
-    graph_type expected = {.tensor = {.dtype = t}};
+    graph_type expected = {.tensor = {.dtype = dtype}};
 
-    if (!v)
+    if (!value)
         return true;
-    graph_type found = graph_type_of(v);
-    return graph_rule_matches(r, what, k, &found, &expected);
+    graph_type found = graph_type_of(value);
+    return graph_rule_matches(rules, what, k, &found, &expected);
 }
 
-bool graph_rule_all_there(const graph_rules *r, int from)
+bool graph_rule_all_there(const graph_rules *rules, int from)
 {
-    for (int k = from; k < r->node->n_in; k++)
-        if (!r->node->in[k]) {
-            base_fail(r->cx, TEC_INVALID, r->node->loc, "'%s': operand %d is left out", r->node->name, k);
+    for (int k = from; k < rules->node->n_in; k++)
+        if (!rules->node->in[k]) {
+            base_fail(rules->cx, TEC_INVALID, rules->node->loc, "'%s': operand %d is left out",
+                      rules->node->name, k);
             return false;
         }
     return true;
 }
 
-graph_type *graph_types_of(tec_context *cx, graph_value *const *v, int n)
+graph_type *graph_types_of(tec_context *cx, graph_value *const *value, int n)
 {
     graph_type *t = base_array(cx, graph_type, n);
 
     for (int k = 0; k < n; k++)
-        t[k] = graph_type_of(v[k]);
+        t[k] = graph_type_of(value[k]);
     return t;
 }
 
@@ -88,125 +90,125 @@ graph_type *graph_types_at(tec_context *cx, const base_vec *values, int from, in
     return graph_types_of(cx, (graph_value *const *)values->at + from, n);
 }
 
-const graph_function *graph_find_function(const graph_module *m, const char *name)
+const graph_function *graph_find_function(const graph_module *module, const char *name)
 {
-    for (int i = 0; i < m->functions.n; i++)
-        if (base_same(((const graph_function *)m->functions.at[i])->name, name))
-            return m->functions.at[i];
+    for (int i = 0; i < module->functions.n; i++)
+        if (base_same(((const graph_function *)module->functions.at[i])->name, name))
+            return module->functions.at[i];
     return NULL;
 }
 
-graph_type *graph_instantiated(const graph_rules *r, graph_instance *i, const graph_body *body)
+graph_type *graph_instantiated(const graph_rules *rules, graph_instance *instance, const graph_body *body)
 {
-    graph_type *t = graph_types_at(r->cx, &body->outputs, 0, body->outputs.n);
+    graph_type *type = graph_types_at(rules->cx, &body->outputs, 0, body->outputs.n);
 
     for (int k = 0; k < body->symbols.n; k++) {
         const ir_expr *s = body->symbols.at[k];
 
-        if (!base_map_has(&i->map.vars, s))
-            base_map_put(r->cx, &i->map.vars, s, ir_var(r->cx, s->var.name, BASE_I64));
+        if (!base_map_has(&instance->map.vars, s))
+            base_map_put(rules->cx, &instance->map.vars, s, ir_var(rules->cx, s->var.name, BASE_I64));
     }
     for (int k = 0; k < body->outputs.n; k++)
-        t[k] = graph_instance_type(i, &t[k]);
-    return t;
+        type[k] = graph_instance_type(instance, &type[k]);
+    return type;
 }
 
 /* ---- constructors ---- */
 
-graph_node *graph_add_checked(graph_function *f, graph_node *node, const base_vec *symbols)
+graph_node *graph_add_checked(graph_function *function, graph_node *node, const base_vec *symbols)
 {
     if (symbols) {
-        node->symbol = base_copy(f->module->cx, symbols->at, (size_t)symbols->n * sizeof *symbols->at);
+        node->symbol = base_copy(function->module->cx, symbols->at, (size_t)symbols->n * sizeof *symbols->at);
         node->n_symbols = symbols->n;
     }
-    if (!graph_check_control(f->module, f->body, node))
+    if (!graph_check_control(function->module, function->body, node))
         return NULL;
-    base_push(f->module->cx, &f->body->nodes, node);
+    base_push(function->module->cx, &function->body->nodes, node);
     return node;
 }
 
 /* The extent outside of `inner`; NULL where a symbol of `inner` stands for nothing yet. */
-static const ir_expr *known_outside(tec_context *cx, graph_instance *i, const graph_body *inner,
-                                    const ir_expr *e)
+static const ir_expr *known_outside(tec_context *cx, graph_instance *instance, const graph_body *inner,
+                                    const ir_expr *expr)
 {
     base_vec vars = {0};
 
-    ir_free_vars(cx, e, &vars);
+    ir_free_vars(cx, expr, &vars);
     for (int k = 0; k < vars.n; k++)
-        if (graph_binds_symbol(inner, vars.at[k]) && !base_map_has(&i->map.vars, vars.at[k]))
+        if (graph_binds_symbol(inner, vars.at[k]) && !base_map_has(&instance->map.vars, vars.at[k]))
             return NULL;
-    return ir_apply(cx, &i->map, e);
+    return ir_apply(cx, &instance->map, expr);
 }
 
-static const ir_expr *fresh_extent(graph_function *f, base_vec *symbols)
+static const ir_expr *fresh_extent(graph_function *function, base_vec *symbols)
 {
-    const ir_expr *fresh = graph_symbol_in(f->module, f->body, NULL);
+    const ir_expr *fresh = graph_symbol_in(function->module, function->body, NULL);
 
-    base_push(f->module->cx, symbols, fresh);
+    base_push(function->module->cx, symbols, fresh);
     return fresh;
 }
 
-static const ir_expr *extent_outside(graph_function *f, graph_instance *i, const graph_body *inner,
-                                     const ir_expr *e, base_vec *symbols)
+static const ir_expr *extent_outside(graph_function *function, graph_instance *instance,
+                                     const graph_body *inner, const ir_expr *expr, base_vec *symbols)
 {
-    tec_context *cx = f->module->cx;
-    const ir_expr *known = known_outside(cx, i, inner, e);
+    tec_context *cx = function->module->cx;
+    const ir_expr *known = known_outside(cx, instance, inner, expr);
 
     if (known)
         return known;
-    const ir_expr *fresh = fresh_extent(f, symbols);
-    if (graph_binds_symbol(inner, e))
-        base_map_put(cx, &i->map.vars, e, fresh);
+    const ir_expr *fresh = fresh_extent(function, symbols);
+    if (graph_binds_symbol(inner, expr))
+        base_map_put(cx, &instance->map.vars, expr, fresh);
     return fresh;
 }
 
-/* The type t of a value inside `inner`, in terms of symbols that exist outside. Extents that are not known
+/* The type type of a value inside `inner`, in terms of symbols that exist outside. Extents that are not known
  * there become new symbols, which are added to *symbols. */
-graph_type graph_seen_outside(graph_function *f, graph_instance *i, const graph_body *inner,
-                              const graph_type *t, base_vec *symbols)
+graph_type graph_seen_outside(graph_function *function, graph_instance *instance, const graph_body *inner,
+                              const graph_type *type, base_vec *symbols)
 {
-    tec_context *cx = f->module->cx;
-    graph_type out = *t, *part = base_array(cx, graph_type, t->n);
-    int rank = t->kind == GRAPH_TENSOR ? t->tensor.n : 0;
+    tec_context *cx = function->module->cx;
+    graph_type out = *type, *part = base_array(cx, graph_type, type->n);
+    int rank = type->kind == GRAPH_TENSOR ? type->tensor.n : 0;
     const ir_expr **dim = base_array(cx, const ir_expr *, rank);
 
     for (int d = 0; d < rank; d++)
-        dim[d] = extent_outside(f, i, inner, t->tensor.dim[d], symbols);
-    for (int k = 0; k < t->n; k++)
-        part[k] = graph_seen_outside(f, i, inner, &t->part[k], symbols);
+        dim[d] = extent_outside(function, instance, inner, type->tensor.dim[d], symbols);
+    for (int k = 0; k < type->n; k++)
+        part[k] = graph_seen_outside(function, instance, inner, &type->part[k], symbols);
     out.tensor.dim = dim;
     out.part = part;
     return out;
 }
 
-static bool is_listed(const base_vec *v, const void *what)
+static bool is_listed(const base_vec *vec, const void *what)
 {
-    for (int k = 0; k < v->n; k++)
-        if (v->at[k] == what)
+    for (int k = 0; k < vec->n; k++)
+        if (vec->at[k] == what)
             return true;
     return false;
 }
 
 /* The type of a result that comes from one of two regions: an extent is kept where both agree on it. */
-graph_type graph_join_outside(graph_function *f, const graph_type *t, graph_instance *i,
+graph_type graph_join_outside(graph_function *function, const graph_type *type, graph_instance *instance,
                               const graph_body *other, const graph_type *u, base_vec *symbols)
 {
-    tec_context *cx = f->module->cx;
-    graph_type out = *t, *part = base_array(cx, graph_type, t->n);
-    int rank = t->kind == GRAPH_TENSOR ? t->tensor.n : 0;
+    tec_context *cx = function->module->cx;
+    graph_type out = *type, *part = base_array(cx, graph_type, type->n);
+    int rank = type->kind == GRAPH_TENSOR ? type->tensor.n : 0;
     const ir_expr **dim = base_array(cx, const ir_expr *, rank);
 
-    if (t->kind != u->kind || t->n != u->n || (rank && rank != u->tensor.n))
-        return *t; /* the check of the node says what does not fit */
+    if (type->kind != u->kind || type->n != u->n || (rank && rank != u->tensor.n))
+        return *type; /* the check of the node says what does not fit */
     for (int d = 0; d < rank; d++) {
-        const ir_expr *e = known_outside(cx, i, other, u->tensor.dim[d]);
+        const ir_expr *expr = known_outside(cx, instance, other, u->tensor.dim[d]);
 
-        dim[d] = t->tensor.dim[d];
-        if (!is_listed(symbols, dim[d]) && !(e && ir_same(dim[d], e)))
-            dim[d] = fresh_extent(f, symbols);
+        dim[d] = type->tensor.dim[d];
+        if (!is_listed(symbols, dim[d]) && !(expr && ir_same(dim[d], expr)))
+            dim[d] = fresh_extent(function, symbols);
     }
-    for (int k = 0; k < t->n; k++)
-        part[k] = graph_join_outside(f, &t->part[k], i, other, &u->part[k], symbols);
+    for (int k = 0; k < type->n; k++)
+        part[k] = graph_join_outside(function, &type->part[k], instance, other, &u->part[k], symbols);
     out.tensor.dim = dim;
     out.part = part;
     return out;

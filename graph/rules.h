@@ -19,42 +19,42 @@ typedef struct {
     const graph_node *node;
 } graph_rules;
 
-graph_rules graph_rules_inside(const graph_rules *r,
+graph_rules graph_rules_inside(const graph_rules *rules,
                                const graph_body *region); /* with what is known inside of a region */
-bool graph_rule_refuse(const graph_rules *r, const char *what, int k, const graph_type *found,
+bool graph_rule_refuse(const graph_rules *rules, const char *what, int k, const graph_type *found,
                        const graph_type *expected); /* false */
-bool graph_rule_count(const graph_rules *r, const char *what, int found, int expected);
-bool graph_rule_matches(const graph_rules *r, const char *what, int k, const graph_type *found,
+bool graph_rule_count(const graph_rules *rules, const char *what, int found, int expected);
+bool graph_rule_matches(const graph_rules *rules, const char *what, int k, const graph_type *found,
                         const graph_type *expected);
-/* Whether `n` types fit `n` patterns, all with the same values for the instance's symbols. */
-bool graph_rule_fit(const graph_rules *r, graph_instance *i, const char *what, int first,
-                    const graph_type *pattern, const graph_type *found, int n);
-bool graph_rule_scalar(const graph_rules *r, const char *what, int k, const graph_value *v,
-                       base_dtype t);                      /* NULL is one */
-bool graph_rule_all_there(const graph_rules *r, int from); /* no operand is left out */
+/* Whether `count` types fit `count` patterns, all with the same values for the instance's symbols. */
+bool graph_rule_fit(const graph_rules *rules, graph_instance *instance, const char *what, int first,
+                    const graph_type *pattern, const graph_type *found, int count);
+bool graph_rule_scalar(const graph_rules *rules, const char *what, int k, const graph_value *value,
+                       base_dtype dtype);                      /* NULL is one */
+bool graph_rule_all_there(const graph_rules *rules, int from); /* no operand is left out */
 
-graph_type *graph_types_of(tec_context *cx, graph_value *const *v, int n);
+graph_type *graph_types_of(tec_context *cx, graph_value *const *value, int n);
 graph_type *graph_types_at(tec_context *cx, const base_vec *values, int from, int n);
-const graph_function *graph_find_function(const graph_module *m, const char *name); /* NULL: none */
+const graph_function *graph_find_function(const graph_module *module, const char *name); /* NULL: none */
 /* The function's output types with its symbols replaced by what the instance tells. What it does not tell is
  * another value in each call: a variable of this call takes its place, since in a recursive function the
  * caller's own symbol of that name is another one. */
-graph_type *graph_instantiated(const graph_rules *r, graph_instance *i, const graph_body *body);
+graph_type *graph_instantiated(const graph_rules *rules, graph_instance *instance, const graph_body *body);
 
 /* Of the program nodes: tuples, data, match, closures, checks. */
-bool graph_check_program(const graph_rules *r);
+bool graph_check_program(const graph_rules *rules);
 
 /* For constructors: the node, with the symbols that its results define, checked and put into the open body;
  * NULL with an error. */
-graph_node *graph_add_checked(graph_function *f, graph_node *node, const base_vec *symbols);
+graph_node *graph_add_checked(graph_function *function, graph_node *node, const base_vec *symbols);
 /* The type outside of `inner`: its symbols become what they stand for; a symbol that stands for nothing yet
  * gets a fresh one of the open body, which goes to `symbols`. An extent that is computed from such a symbol
  * becomes a fresh symbol as a whole. */
-graph_type graph_seen_outside(graph_function *f, graph_instance *i, const graph_body *inner,
-                              const graph_type *t, base_vec *symbols);
-/* The type of what is `t`, a type outside, after one branch and `u`, a type inside of `other`, after another:
- * `t` with a fresh symbol wherever the extents may differ. */
-graph_type graph_join_outside(graph_function *f, const graph_type *t, graph_instance *i,
+graph_type graph_seen_outside(graph_function *function, graph_instance *instance, const graph_body *inner,
+                              const graph_type *type, base_vec *symbols);
+/* The type of what is `type`, a type outside, after one branch and `u`, a type inside of `other`, after
+ * another: `type` with a fresh symbol wherever the extents may differ. */
+graph_type graph_join_outside(graph_function *function, const graph_type *type, graph_instance *instance,
                               const graph_body *other, const graph_type *u, base_vec *symbols);
 
 #endif

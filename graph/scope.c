@@ -13,13 +13,13 @@ bool graph_binds_symbol(const graph_body *body, const ir_expr *var)
     return false;
 }
 
-bool graph_sees_symbol(const graph_module *m, const graph_body *body, const ir_expr *var)
+bool graph_sees_symbol(const graph_module *module, const graph_body *body, const ir_expr *var)
 {
     for (; body; body = body->outer)
         if (graph_binds_symbol(body, var))
             return true;
-    for (int i = 0; i < m->symbols.n; i++)
-        if (m->symbols.at[i] == var)
+    for (int i = 0; i < module->symbols.n; i++)
+        if (module->symbols.at[i] == var)
             return true;
     return false;
 }
@@ -34,73 +34,75 @@ static const ir_expr *own_symbol(const graph_body *body, const char *name)
 }
 
 /* In the body or in a scope around it: a text of the body shows both symbols. */
-static bool is_taken(const graph_module *m, const graph_body *body, const char *name)
+static bool is_taken(const graph_module *module, const graph_body *body, const char *name)
 {
     for (; body; body = body->outer)
         if (own_symbol(body, name))
             return true;
-    return base_dict_has(&m->symbol_by_name, name);
+    return base_dict_has(&module->symbol_by_name, name);
 }
 
 /* The name, or name'2, name'3, ...: in texts two symbols that see each other must not look the same. */
-static const char *free_name(const graph_module *m, const graph_body *body, const char *name)
+static const char *free_name(const graph_module *module, const graph_body *body, const char *name)
 {
     const char *free = name;
 
-    for (int i = 2; is_taken(m, body, free); i++)
-        free = base_format(m->cx, "%s'%d", name, i);
+    for (int i = 2; is_taken(module, body, free); i++)
+        free = base_format(module->cx, "%s'%d", name, i);
     return free;
 }
 
 /* d0, d1, ..., each once in the whole module: graph_hoist_entry moves symbols to the module's scope. */
-static const char *fresh_name(graph_module *m)
+static const char *fresh_name(graph_module *module)
 {
     const char *name = NULL;
 
-    for (int i = 0; !name || base_dict_has(&m->symbol_by_name, name) || base_dict_has(&m->fresh, name); i++)
-        name = base_format(m->cx, "d%d", i);
-    base_dict_put(m->cx, &m->fresh, name, m);
+    for (int i = 0;
+         !name || base_dict_has(&module->symbol_by_name, name) || base_dict_has(&module->fresh, name); i++)
+        name = base_format(module->cx, "d%d", i);
+    base_dict_put(module->cx, &module->fresh, name, module);
     return name;
 }
 
-const ir_expr *graph_symbol_in(graph_module *m, graph_body *body, const char *name)
+const ir_expr *graph_symbol_in(graph_module *module, graph_body *body, const char *name)
 {
     if (!body)
-        return graph_symbol(m, name);
+        return graph_symbol(module, name);
     const ir_expr *known = name ? own_symbol(body, name) : NULL;
     if (known)
         return known;
     const ir_expr *s =
-        ir_var(m->cx, base_strdup(m->cx, name ? free_name(m, body, name) : fresh_name(m)), BASE_I64);
-    base_push(m->cx, &body->symbols, s);
+        ir_var(module->cx, base_strdup(module->cx, name ? free_name(module, body, name) : fresh_name(module)),
+               BASE_I64);
+    base_push(module->cx, &body->symbols, s);
     return s;
 }
 
 /* ---- facts ---- */
 
-void graph_fact_in(graph_module *m, graph_body *body, const ir_expr *condition)
+void graph_fact_in(graph_module *module, graph_body *body, const ir_expr *condition)
 {
     if (condition)
-        base_push(m->cx, body ? &body->facts : &m->facts, condition);
+        base_push(module->cx, body ? &body->facts : &module->facts, condition);
 }
 
 /* Whether all variables of the condition are symbols of the module. */
-static bool is_global(const graph_module *m, const ir_expr *condition)
+static bool is_global(const graph_module *module, const ir_expr *condition)
 {
     base_vec vars = {0};
 
-    ir_free_vars(m->cx, condition, &vars);
+    ir_free_vars(module->cx, condition, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (!graph_sees_symbol(m, NULL, vars.at[i]))
+        if (!graph_sees_symbol(module, NULL, vars.at[i]))
             return false;
     return true;
 }
 
 /* For the entry, a need over symbols of the module is a fact of the module, which is checked when it is
  * called. */
-void graph_need_in(graph_module *m, graph_body *body, const ir_expr *condition)
+void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition)
 {
-    graph_fact_in(m, body && body->entry && is_global(m, condition) ? NULL : body, condition);
+    graph_fact_in(module, body && body->entry && is_global(module, condition) ? NULL : body, condition);
 }
 
 /* Symbols are extents, so each is assumed to be at least 0. */
@@ -117,33 +119,34 @@ static ir_facts *facts_of(tec_context *cx, const ir_facts *outer, const base_vec
 }
 
 /* Made again only where symbols or facts were added: most nodes ask for them. */
-const ir_facts *graph_facts(const graph_module *m)
+const ir_facts *graph_facts(const graph_module *module)
 {
-    graph_module *mine = (graph_module *)m;
+    graph_module *mine = (graph_module *)module;
 
-    if (m->known && m->n_known_symbols == m->symbols.n && m->n_known_facts == m->facts.n)
-        return m->known;
-    mine->known = facts_of(m->cx, NULL, &m->symbols, &m->facts);
-    mine->n_known_symbols = m->symbols.n;
-    mine->n_known_facts = m->facts.n;
-    return m->known;
+    if (module->known && module->n_known_symbols == module->symbols.n &&
+        module->n_known_facts == module->facts.n)
+        return module->known;
+    mine->known = facts_of(module->cx, NULL, &module->symbols, &module->facts);
+    mine->n_known_symbols = module->symbols.n;
+    mine->n_known_facts = module->facts.n;
+    return module->known;
 }
 
 /* Facts are put together when they are first asked for and kept with the body until a symbol or a fact is
  * added. */
-const ir_facts *graph_facts_in(const graph_module *m, const graph_body *body)
+const ir_facts *graph_facts_in(const graph_module *module, const graph_body *body)
 {
     graph_body *mine = (graph_body *)body;
 
     if (!body)
-        return graph_facts(m);
-    const ir_facts *outer = graph_facts_in(m, body->outer);
+        return graph_facts(module);
+    const ir_facts *outer = graph_facts_in(module, body->outer);
     if (body->symbols.n == 0 && body->facts.n == 0)
         return outer;
     if (body->known && body->known_outer == outer && body->n_known_symbols == body->symbols.n &&
         body->n_known_facts == body->facts.n)
         return body->known;
-    mine->known = facts_of(m->cx, outer, &body->symbols, &body->facts);
+    mine->known = facts_of(module->cx, outer, &body->symbols, &body->facts);
     mine->known_outer = outer;
     mine->n_known_symbols = body->symbols.n;
     mine->n_known_facts = body->facts.n;
@@ -166,45 +169,46 @@ graph_instance graph_instance_of_node(tec_context *cx, const graph_node *node)
 /* Only an extent that is a symbol alone can tell it: from 2*n = 8 nothing is taken, though n = 4 would
  * follow. The first extent that names a symbol wins; whether the others agree is for the caller's check to
  * find out. */
-static void bind_extents(graph_instance *i, const op_type *pattern, const op_type *found)
+static void bind_extents(graph_instance *instance, const op_type *pattern, const op_type *found)
 {
     for (int d = 0; d < pattern->n && d < found->n; d++)
-        for (int k = 0; k < i->n; k++)
-            if (pattern->dim[d] == i->symbol[k] && !base_map_has(&i->map.vars, i->symbol[k]))
-                base_map_put(i->cx, &i->map.vars, i->symbol[k], found->dim[d]);
+        for (int k = 0; k < instance->n; k++)
+            if (pattern->dim[d] == instance->symbol[k] &&
+                !base_map_has(&instance->map.vars, instance->symbol[k]))
+                base_map_put(instance->cx, &instance->map.vars, instance->symbol[k], found->dim[d]);
 }
 
 /* Types that differ in kind or in number bind what they can and are refused later, with a message. */
-void graph_instance_bind(graph_instance *i, const graph_type *pattern, const graph_type *found)
+void graph_instance_bind(graph_instance *instance, const graph_type *pattern, const graph_type *found)
 {
     if (pattern->kind != found->kind)
         return;
     if (pattern->kind == GRAPH_TENSOR)
-        bind_extents(i, &pattern->tensor, &found->tensor);
+        bind_extents(instance, &pattern->tensor, &found->tensor);
     for (int k = 0; k < pattern->n && k < found->n; k++)
-        graph_instance_bind(i, &pattern->part[k], &found->part[k]);
+        graph_instance_bind(instance, &pattern->part[k], &found->part[k]);
 }
 
-static op_type applied(const graph_instance *i, const op_type *t)
+static op_type applied(const graph_instance *instance, const op_type *type)
 {
-    const ir_expr **dim = base_array(i->cx, const ir_expr *, t->n);
+    const ir_expr **dim = base_array(instance->cx, const ir_expr *, type->n);
 
-    for (int d = 0; d < t->n; d++)
-        dim[d] = ir_apply(i->cx, &i->map, t->dim[d]);
-    return (op_type){t->dtype, t->n, dim};
+    for (int d = 0; d < type->n; d++)
+        dim[d] = ir_apply(instance->cx, &instance->map, type->dim[d]);
+    return (op_type){type->dtype, type->n, dim};
 }
 
-graph_type graph_instance_type(const graph_instance *i, const graph_type *pattern)
+graph_type graph_instance_type(const graph_instance *instance, const graph_type *pattern)
 {
     graph_type t = *pattern, *part;
 
-    if (i->map.vars.n == 0)
+    if (instance->map.vars.n == 0)
         return t;
     if (t.kind == GRAPH_TENSOR)
-        t.tensor = applied(i, &t.tensor);
-    t.part = part = base_array(i->cx, graph_type, t.n);
+        t.tensor = applied(instance, &t.tensor);
+    t.part = part = base_array(instance->cx, graph_type, t.n);
     for (int k = 0; k < t.n; k++)
-        part[k] = graph_instance_type(i, &pattern->part[k]);
+        part[k] = graph_instance_type(instance, &pattern->part[k]);
     return t;
 }
 
@@ -225,10 +229,10 @@ static bool calls(const graph_body *body, const char *name)
 }
 
 /* A hook for each tensor of a type: false, which ends the walk, where the symbol is one of its extents. */
-static bool lacks_extent(void *symbol, const op_type *t)
+static bool lacks_extent(void *symbol, const op_type *type)
 {
-    for (int d = 0; d < t->n; d++)
-        if (t->dim[d] == symbol)
+    for (int d = 0; d < type->n; d++)
+        if (type->dim[d] == symbol)
             return false;
     return true;
 }
@@ -246,7 +250,7 @@ static bool is_extent_of_input(const graph_body *body, const ir_expr *symbol)
 
 /* A symbol that no input tells as an extent of its own stays with the body: the caller of the model cannot
  * give it a value. */
-static void hoist_symbols(graph_module *m, graph_body *body)
+static void hoist_symbols(graph_module *module, graph_body *body)
 {
     base_vec kept = {0};
 
@@ -254,33 +258,34 @@ static void hoist_symbols(graph_module *m, graph_body *body)
         const ir_expr *s = body->symbols.at[i];
         bool moves = is_extent_of_input(body, s);
 
-        base_push(m->cx, moves ? &m->symbols : &kept, s);
+        base_push(module->cx, moves ? &module->symbols : &kept, s);
         if (moves)
-            base_dict_put(m->cx, &m->symbol_by_name, s->var.name, s);
+            base_dict_put(module->cx, &module->symbol_by_name, s->var.name, s);
     }
     body->symbols = kept;
 }
 
 /* A fact about one symbol that stays must stay as well. */
-static void hoist_facts(graph_module *m, graph_body *body)
+static void hoist_facts(graph_module *module, graph_body *body)
 {
     base_vec kept = {0};
 
     for (int i = 0; i < body->facts.n; i++)
-        base_push(m->cx, is_global(m, body->facts.at[i]) ? &m->facts : &kept, body->facts.at[i]);
+        base_push(module->cx, is_global(module, body->facts.at[i]) ? &module->facts : &kept,
+                  body->facts.at[i]);
     body->facts = kept;
 }
 
-graph_module *graph_hoist_entry(graph_module *m)
+graph_module *graph_hoist_entry(graph_module *module)
 {
-    graph_function *f = m && m->functions.n ? m->functions.at[0] : NULL;
+    graph_function *function = module && module->functions.n ? module->functions.at[0] : NULL;
 
-    if (!f || (f->body->symbols.n == 0 && f->body->facts.n == 0))
-        return m;
-    for (int i = 0; i < m->functions.n; i++)
-        if (calls(((const graph_function *)m->functions.at[i])->body, f->name))
-            return m;
-    hoist_symbols(m, f->body);
-    hoist_facts(m, f->body);
-    return m;
+    if (!function || (function->body->symbols.n == 0 && function->body->facts.n == 0))
+        return module;
+    for (int i = 0; i < module->functions.n; i++)
+        if (calls(((const graph_function *)module->functions.at[i])->body, function->name))
+            return module;
+    hoist_symbols(module, function->body);
+    hoist_facts(module, function->body);
+    return module;
 }

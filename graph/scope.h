@@ -27,17 +27,17 @@
 
 /* A symbol that the body binds; NULL for a body: the module's. A name that an outer scope has already gets a
  * suffix; a NULL name: a fresh one. */
-const ir_expr *graph_symbol_in(graph_module *m, graph_body *body, const char *name);
+const ir_expr *graph_symbol_in(graph_module *module, graph_body *body, const char *name);
 /* A condition that holds in the body; the module's where `body` is NULL. */
-void graph_fact_in(graph_module *m, graph_body *body, const ir_expr *condition);
+void graph_fact_in(graph_module *module, graph_body *body, const ir_expr *condition);
 /* What an operator of the body relies on. In the entry, where only symbols of the module matter, it is the
  * module's fact: the model demands it. */
-void graph_need_in(graph_module *m, graph_body *body, const ir_expr *condition);
+void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition);
 /* What is known in the body: its facts, those of the bodies around it, the module's. Symbols are at least
  * 0. */
-const ir_facts *graph_facts_in(const graph_module *m, const graph_body *body);
+const ir_facts *graph_facts_in(const graph_module *module, const graph_body *body);
 /* Whether the module, the body or a body around it binds the variable. */
-bool graph_sees_symbol(const graph_module *m, const graph_body *body, const ir_expr *var);
+bool graph_sees_symbol(const graph_module *module, const graph_body *body, const ir_expr *var);
 bool graph_binds_symbol(const graph_body *body, const ir_expr *var);
 
 /* What symbols stand for. Only those of `symbol` may get a value; the first extent that they meet is
@@ -53,12 +53,13 @@ graph_instance graph_instance_of_node(tec_context *cx,
                                       const graph_node *node); /* of those that the node's results define */
 /* Gives values to symbols that are an extent of `pattern` by themselves and have none yet. Call it for all
  * pairs, then compare their types. */
-void graph_instance_bind(graph_instance *i, const graph_type *pattern, const graph_type *found);
+void graph_instance_bind(graph_instance *instance, const graph_type *pattern, const graph_type *found);
 /* `pattern` with symbols replaced by their values. */
-graph_type graph_instance_type(const graph_instance *i, const graph_type *pattern);
+graph_type graph_instance_type(const graph_instance *instance, const graph_type *pattern);
 
 /* Makes the symbols of the entry that are extents of its inputs the module's, in place, and the facts about
- * them: a run of the module calls the entry once. Nothing changes where a node calls the entry. Gives m. */
-graph_module *graph_hoist_entry(graph_module *m);
+ * them: a run of the module calls the entry once. Nothing changes where a node calls the entry. Gives
+ * module. */
+graph_module *graph_hoist_entry(graph_module *module);
 
 #endif

@@ -16,12 +16,12 @@ static bool is(const graph_node *node, const char *op)
 }
 
 /* Extents are compared as expressions: what needs a proof counts as different, and the reshape stays. */
-static bool same_type(const op_type *a, const op_type *b)
+static bool same_type(const op_type *left, const op_type *right)
 {
-    if (a->n != b->n || !base_dtype_same(a->dtype, b->dtype))
+    if (left->n != right->n || !base_dtype_same(left->dtype, right->dtype))
         return false;
-    for (int i = 0; i < a->n; i++)
-        if (!ir_same(a->dim[i], b->dim[i]))
+    for (int i = 0; i < left->n; i++)
+        if (!ir_same(left->dim[i], right->dim[i]))
             return false;
     return true;
 }
@@ -34,16 +34,16 @@ static bool is_identity_order(const int64_t *order, int n)
     return true;
 }
 
-/* What the node does to x's operand, where x is made by a node of the same kind. */
-static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value *x)
+/* What the node does to x's operand, where input is made by a node of the same kind. */
+static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value *input)
 {
-    graph_value *from = is(x->node, "reshape") ? x->node->in[0] : x;
+    graph_value *from = is(input->node, "reshape") ? input->node->in[0] : input;
 
     if (same_type(&from->type, &node->out[0]->type)) {
         graph_replace(rw, node->out[0], from);
         return true;
     }
-    if (from == x)
+    if (from == input)
         return graph_keep(rw, node);
     op_attr shape = op_attr_exprs(rw->cx, "shape", node->out[0]->type.dim, node->out[0]->type.n);
     graph_value *y = graph_emit(rw, node, "reshape", node->name, &from, 1, &shape, 1);
@@ -53,22 +53,22 @@ static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value
 }
 
 /* Two transposes in a row become one; a transpose in the given order becomes its operand. Dimension i of the
- * result is dimension outer[i] of x, which is dimension inner[outer[i]] of x's operand:
+ * result is dimension outer[i] of input, which is dimension inner[outer[i]] of x's operand:
  *
  *     inner [2, 0, 1]   outer [1, 2, 0]   order [inner[1], inner[2], inner[0]] = [0, 1, 2]: x's operand
  *
  * The other way round, outer[inner[i]], would be right only for some permutations. */
-static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_value *x)
+static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_value *input)
 {
     const op_attr *outer = graph_attribute(node, "perm"),
-                  *inner = is(x->node, "transpose") ? graph_attribute(x->node, "perm") : NULL;
+                  *inner = is(input->node, "transpose") ? graph_attribute(input->node, "perm") : NULL;
 
     if (!outer || (!inner && !is_identity_order(outer->ints, outer->n)))
         return graph_keep(rw, node);
     int64_t *order = base_array(rw->cx, int64_t, outer->n);
     for (int i = 0; i < outer->n; i++)
         order[i] = inner ? inner->ints[outer->ints[i]] : outer->ints[i];
-    graph_value *from = inner ? x->node->in[0] : x;
+    graph_value *from = inner ? input->node->in[0] : input;
     op_attr perm = op_attr_ints(rw->cx, "perm", order, outer->n);
     graph_value *y = is_identity_order(order, outer->n)
                          ? from
@@ -96,8 +96,8 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
     return graph_keep(rw, node);
 }
 
-graph_module *graph_simplify(graph_module *m, const target *t)
+graph_module *graph_simplify(graph_module *module, const target *machine)
 {
-    (void)t;
-    return graph_rewrite_module(m, visit, NULL, NULL);
+    (void)machine;
+    return graph_rewrite_module(module, visit, NULL, NULL);
 }

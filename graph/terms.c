@@ -2,7 +2,7 @@
  * it.
  *
  * An operator that reads an element twice doubles what stands behind it: after v = v + v, sixteen times, one
- * element of the result is an expression of 65,536 reads. So whoever joins operators counts terms:
+ * element of the result is an expression of 65,536 reads. So a pass that joins operators counts terms:
  *
  *     terms(node) = its own + for each operand: how often it is read * (terms of the node that makes it,
  *         where that is joined, otherwise 1)
@@ -21,12 +21,12 @@ typedef struct {
 } count;
 
 /* Visits every occurrence, also of nodes that are shared: code is written out once for each. */
-static bool count_one(ir_walk *w, const ir_expr *e)
+static bool count_one(ir_walk *walk, const ir_expr *expr)
 {
-    count *c = (count *)w;
+    count *c = (count *)walk;
 
     for (int k = 0; k < c->n; k++)
-        if (e == c->arg[k]) {
+        if (expr == c->arg[k]) {
             c->reads[k]++;
             return true;
         }
@@ -36,10 +36,10 @@ static bool count_one(ir_walk *w, const ir_expr *e)
 
 /* How large the operator's own expression is; reads[k]: how often it reads an element of operand k. For
  * add(x, y): one read of each, and 2 terms, for the sum and for the operator itself. */
-int graph_own_terms(const graph_module *m, const graph_node *node, int *reads)
+int graph_own_terms(const graph_module *module, const graph_node *node, int *reads)
 {
     enum { OTHER = 8 }; /* of operators that are no scalar functions: indices, conditions, a reduction */
-    const ir_expr **arg = base_array(m->cx, const ir_expr *, node->n_in);
+    const ir_expr **arg = base_array(module->cx, const ir_expr *, node->n_in);
     op_call call;
 
     if (node->kind != GRAPH_OP || !node->op->scalar) {
@@ -47,10 +47,10 @@ int graph_own_terms(const graph_module *m, const graph_node *node, int *reads)
             reads[k] = 1;
         return OTHER;
     }
-    graph_call(m, node, NULL, &call);
+    graph_call(module, node, NULL, &call);
     for (int k = 0; k < node->n_in; k++)
         if (node->in[k])
-            arg[k] = ir_var(m->cx, "x", node->in[k]->type.dtype);
+            arg[k] = ir_var(module->cx, "x", node->in[k]->type.dtype);
     count c = {.walk = {.expr = count_one, .every = true}, .arg = arg, .n = node->n_in, .reads = reads};
     ir_walk_expr(&c.walk, node->op->scalar(&call, arg));
     return c.own + 1;

@@ -15,7 +15,7 @@
 enum { GRAPH_MOST_TERMS = 512 }; /* of one element's expression in one kernel */
 
 /* The terms of the node's own expression; reads[k], zero before, becomes how often it reads operand k. */
-int graph_own_terms(const graph_module *m, const graph_node *node, int *reads);
+int graph_own_terms(const graph_module *module, const graph_node *node, int *reads);
 /* terms + reads * of_operand, never past the largest number. */
 int64_t graph_add_terms(int64_t terms, int reads, int64_t of_operand);
 

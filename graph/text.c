@@ -18,113 +18,120 @@ typedef struct {
     unsigned flags;
 } printer;
 
-static const char *quoted(printer *p, const char *s)
+static const char *quoted(printer *self, const char *s)
 {
-    return ir_expr_text(p->cx, ir_string(p->cx, s ? s : ""));
+    return ir_expr_text(self->cx, ir_string(self->cx, s ? s : ""));
 }
 
-static void put_indent(printer *p)
+static void put_indent(printer *self)
 {
-    for (int i = 0; i < p->indent; i++)
-        base_add(p->cx, &p->out, "  ");
+    for (int i = 0; i < self->indent; i++)
+        base_add(self->cx, &self->out, "  ");
 }
 
 /* ---- values ---- */
 
-static void put_type(printer *p, const op_type *t)
+static void put_type(printer *self, const op_type *type)
 {
-    base_add(p->cx, &p->out, op_type_text(p->cx, t));
+    base_add(self->cx, &self->out, op_type_text(self->cx, type));
 }
 
-static void put_operand(printer *p, const graph_value *v)
+static void put_operand(printer *self, const graph_value *value)
 {
-    intptr_t id = v ? (intptr_t)base_map_get(&p->ids, v) : 0;
+    intptr_t id = value ? (intptr_t)base_map_get(&self->ids, value) : 0;
 
-    if (!v)
-        base_add(p->cx, &p->out, "_");
+    if (!value)
+        base_add(self->cx, &self->out, "_");
     else if (id)
-        base_addf(p->cx, &p->out, "v%d", (int)id - 1);
+        base_addf(self->cx, &self->out, "v%d", (int)id - 1);
     else
         /* a broken graph: the text is for the one who looks for the reason */
-        base_addf(p->cx, &p->out, "unknown");
+        base_addf(self->cx, &self->out, "unknown");
 }
 
 /* v3 "name": f32[n, 2] device 1 */
-static void put_new_value(printer *p, const graph_value *v)
+static void put_new_value(printer *self, const graph_value *value)
 {
-    base_map_put(p->cx, &p->ids, v, (void *)(intptr_t)(++p->n));
-    put_operand(p, v);
-    if (v->name)
-        base_addf(p->cx, &p->out, " %s", quoted(p, v->name));
-    graph_type t = graph_type_of(v);
-    base_addf(p->cx, &p->out, ": %s", graph_type_text(p->cx, &t));
-    if (v->device)
-        base_addf(p->cx, &p->out, " device %d", v->device);
+    base_map_put(self->cx, &self->ids, value, (void *)(intptr_t)(++self->n));
+    put_operand(self, value);
+    if (value->name)
+        base_addf(self->cx, &self->out, " %s", quoted(self, value->name));
+    graph_type t = graph_type_of(value);
+    base_addf(self->cx, &self->out, ": %s", graph_type_text(self->cx, &t));
+    if (value->device)
+        base_addf(self->cx, &self->out, " device %d", value->device);
 }
 
-static void put_operands(printer *p, graph_value *const *v, int n)
+static void put_operands(printer *self, graph_value *const *value, int n)
 {
-    base_add(p->cx, &p->out, "(");
+    base_add(self->cx, &self->out, "(");
     for (int k = 0; k < n; k++) {
-        base_add(p->cx, &p->out, k ? ", " : "");
-        put_operand(p, v[k]);
+        base_add(self->cx, &self->out, k ? ", " : "");
+        put_operand(self, value[k]);
     }
-    base_add(p->cx, &p->out, ")");
+    base_add(self->cx, &self->out, ")");
 }
 
 /* Large constants are written as a hash of their data, unless the full text is asked for. */
-static void put_constant(printer *p, const graph_value *v)
+static void put_constant(printer *self, const graph_value *value)
 {
-    int64_t n = graph_constant_count(v->constant);
+    int64_t n = graph_constant_count(value->constant);
 
-    put_indent(p);
-    base_add(p->cx, &p->out, "constant ");
-    put_new_value(p, v);
-    if (n > GRAPH_TEXT_SMALL && !(p->flags & GRAPH_TEXT_FULL)) {
-        base_addf(p->cx, &p->out, " = hash \"%016llx\"\n",
-                  (unsigned long long)graph_constant_hash(v->constant));
+    put_indent(self);
+    base_add(self->cx, &self->out, "constant ");
+    put_new_value(self, value);
+    if (n > GRAPH_TEXT_SMALL && !(self->flags & GRAPH_TEXT_FULL)) {
+        base_addf(self->cx, &self->out, " = hash \"%016llx\"\n",
+                  (unsigned long long)graph_constant_hash(value->constant));
         return;
     }
-    base_add(p->cx, &p->out, " = [");
+    base_add(self->cx, &self->out, " = [");
     for (int64_t i = 0; i < n; i++)
-        base_addf(p->cx, &p->out, "%s%s", i ? ", " : "", graph_element_text(p->cx, v->constant, i));
-    base_add(p->cx, &p->out, "]\n");
+        base_addf(self->cx, &self->out, "%s%s", i ? ", " : "",
+                  graph_element_text(self->cx, value->constant, i));
+    base_add(self->cx, &self->out, "]\n");
 }
 
 /* ---- nodes ---- */
 
 /* Lists of floats and of expressions name their kind, since [1, 2] alone is a list of integers. */
-static void put_list(printer *p, const op_attr *a)
+static void put_list(printer *self, const op_attr *attr)
 {
-    base_add(p->cx, &p->out,
-             a->kind == OP_ATTR_INTS     ? "["
-             : a->kind == OP_ATTR_FLOATS ? "floats ["
-                                         : "exprs [");
-    for (int i = 0; i < a->n; i++) {
-        base_add(p->cx, &p->out, i ? ", " : "");
-        if (a->kind == OP_ATTR_INTS)
-            base_addf(p->cx, &p->out, "%lld", (long long)a->ints[i]);
+    base_add(self->cx, &self->out,
+             attr->kind == OP_ATTR_INTS     ? "["
+             : attr->kind == OP_ATTR_FLOATS ? "floats ["
+                                            : "exprs [");
+    for (int i = 0; i < attr->n; i++) {
+        base_add(self->cx, &self->out, i ? ", " : "");
+        if (attr->kind == OP_ATTR_INTS)
+            base_addf(self->cx, &self->out, "%lld", (long long)attr->ints[i]);
         else
-            base_add(p->cx, &p->out,
-                     ir_expr_text(p->cx, a->kind == OP_ATTR_FLOATS ? ir_imm(p->cx, BASE_F64, a->floats[i])
-                                                                   : a->exprs[i]));
+            base_add(self->cx, &self->out,
+                     ir_expr_text(self->cx, attr->kind == OP_ATTR_FLOATS
+                                                ? ir_imm(self->cx, BASE_F64, attr->floats[i])
+                                                : attr->exprs[i]));
     }
-    base_add(p->cx, &p->out, "]");
+    base_add(self->cx, &self->out, "]");
 }
 
-static void put_attribute(printer *p, const op_attr *a)
+/* Writes an attribute as ` @name(value)`, in the form that the parser reads. */
+static void put_attribute(printer *self, const op_attr *attr)
 {
-    base_addf(p->cx, &p->out, " @%s(", a->name);
-    switch (a->kind) {
-    case OP_ATTR_INT: base_addf(p->cx, &p->out, "%lld", (long long)a->i); break;
-    case OP_ATTR_FLOAT: base_add(p->cx, &p->out, ir_expr_text(p->cx, ir_imm(p->cx, BASE_F64, a->f))); break;
-    case OP_ATTR_STRING: base_add(p->cx, &p->out, quoted(p, a->string)); break;
-    case OP_ATTR_DTYPE: base_addf(p->cx, &p->out, "dtype %s", base_dtype_text(p->cx, a->dtype)); break;
+    base_addf(self->cx, &self->out, " @%s(", attr->name);
+    switch (attr->kind) {
+    case OP_ATTR_INT: base_addf(self->cx, &self->out, "%lld", (long long)attr->i); break;
+    case OP_ATTR_FLOAT:
+        base_add(self->cx, &self->out, ir_expr_text(self->cx, ir_imm(self->cx, BASE_F64, attr->f)));
+        break;
+    case OP_ATTR_STRING: base_add(self->cx, &self->out, quoted(self, attr->string)); break;
+    case OP_ATTR_DTYPE:
+        base_addf(self->cx, &self->out, "dtype %s", base_dtype_text(self->cx, attr->dtype));
+        break;
     case OP_ATTR_INTS:
     case OP_ATTR_FLOATS:
-    case OP_ATTR_EXPRS: put_list(p, a); break;
+    case OP_ATTR_EXPRS: put_list(self, attr); break;
     }
-    base_add(p->cx, &p->out, ")");
+    base_add(self->cx, &self->out, ")");
 }
 
 static int by_name(const void *a, const void *b)
@@ -132,215 +139,217 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const op_attr *const *)a)->name, (*(const op_attr *const *)b)->name);
 }
 
-const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int n)
+const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int count)
 {
     printer p = {.cx = cx};
-    const op_attr **sorted = base_array(cx, const op_attr *, n);
+    const op_attr **sorted = base_array(cx, const op_attr *, count);
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         sorted[i] = &attr[i];
-    qsort(sorted, (size_t)n, sizeof(*sorted), by_name);
-    for (int i = 0; i < n; i++)
+    qsort(sorted, (size_t)count, sizeof(*sorted), by_name);
+    for (int i = 0; i < count; i++)
         put_attribute(&p, sorted[i]);
     return base_text_str(cx, &p.out);
 }
 
 /* What a node does, before its name: the kind, and the operator or the function. */
-static void put_kind(printer *p, const graph_node *node)
+static void put_kind(printer *self, const graph_node *node)
 {
     switch (node->kind) {
-    case GRAPH_OP: base_addf(p->cx, &p->out, "op %s ", node->op->name); return;
-    case GRAPH_PACK: base_addf(p->cx, &p->out, "pack %s ", node->plain->op->name); return;
-    case GRAPH_CALL: base_addf(p->cx, &p->out, "call %s ", quoted(p, node->callee)); return;
-    case GRAPH_IF: base_add(p->cx, &p->out, "if "); return;
-    case GRAPH_LOOP: base_add(p->cx, &p->out, "loop "); return;
-    case GRAPH_SCAN: base_add(p->cx, &p->out, "scan "); return;
-    case GRAPH_GROUP: base_add(p->cx, &p->out, "group "); return;
-    case GRAPH_MAKE_TUPLE: base_add(p->cx, &p->out, "tuple "); return;
-    case GRAPH_FIELD: base_add(p->cx, &p->out, "field "); return;
-    case GRAPH_CONSTRUCT: base_addf(p->cx, &p->out, "construct %s ", quoted(p, node->callee)); return;
-    case GRAPH_MATCH: base_add(p->cx, &p->out, "match "); return;
-    case GRAPH_CLOSURE: base_addf(p->cx, &p->out, "closure %s ", quoted(p, node->callee)); return;
-    case GRAPH_APPLY: base_add(p->cx, &p->out, "apply "); return;
-    case GRAPH_CHECK: base_add(p->cx, &p->out, "check "); return;
-    case GRAPH_EXTENTS: base_add(p->cx, &p->out, "extents "); return;
-    case GRAPH_ALLOC_STORAGE: base_add(p->cx, &p->out, "alloc_storage "); return;
-    case GRAPH_ALLOC_TENSOR: base_add(p->cx, &p->out, "alloc_tensor "); return;
-    case GRAPH_INVOKE: base_addf(p->cx, &p->out, "invoke %s ", quoted(p, node->callee)); return;
-    case GRAPH_DEVICE_COPY: base_add(p->cx, &p->out, "device_copy "); return;
-    case GRAPH_KILL: base_add(p->cx, &p->out, "kill "); return;
+    case GRAPH_OP: base_addf(self->cx, &self->out, "op %s ", node->op->name); return;
+    case GRAPH_PACK: base_addf(self->cx, &self->out, "pack %s ", node->plain->op->name); return;
+    case GRAPH_CALL: base_addf(self->cx, &self->out, "call %s ", quoted(self, node->callee)); return;
+    case GRAPH_IF: base_add(self->cx, &self->out, "if "); return;
+    case GRAPH_LOOP: base_add(self->cx, &self->out, "loop "); return;
+    case GRAPH_SCAN: base_add(self->cx, &self->out, "scan "); return;
+    case GRAPH_GROUP: base_add(self->cx, &self->out, "group "); return;
+    case GRAPH_MAKE_TUPLE: base_add(self->cx, &self->out, "tuple "); return;
+    case GRAPH_FIELD: base_add(self->cx, &self->out, "field "); return;
+    case GRAPH_CONSTRUCT:
+        base_addf(self->cx, &self->out, "construct %s ", quoted(self, node->callee));
+        return;
+    case GRAPH_MATCH: base_add(self->cx, &self->out, "match "); return;
+    case GRAPH_CLOSURE: base_addf(self->cx, &self->out, "closure %s ", quoted(self, node->callee)); return;
+    case GRAPH_APPLY: base_add(self->cx, &self->out, "apply "); return;
+    case GRAPH_CHECK: base_add(self->cx, &self->out, "check "); return;
+    case GRAPH_EXTENTS: base_add(self->cx, &self->out, "extents "); return;
+    case GRAPH_ALLOC_STORAGE: base_add(self->cx, &self->out, "alloc_storage "); return;
+    case GRAPH_ALLOC_TENSOR: base_add(self->cx, &self->out, "alloc_tensor "); return;
+    case GRAPH_INVOKE: base_addf(self->cx, &self->out, "invoke %s ", quoted(self, node->callee)); return;
+    case GRAPH_DEVICE_COPY: base_add(self->cx, &self->out, "device_copy "); return;
+    case GRAPH_KILL: base_add(self->cx, &self->out, "kill "); return;
     }
 }
 
 /* The types of the operator as it was before an operand was packed. */
-static void put_plain(printer *p, const graph_node *plain)
+static void put_plain(printer *self, const graph_node *plain)
 {
-    base_add(p->cx, &p->out, " plain(");
+    base_add(self->cx, &self->out, " plain(");
     for (int k = 0; k < plain->n_in; k++) {
-        base_add(p->cx, &p->out, k ? ", " : "");
+        base_add(self->cx, &self->out, k ? ", " : "");
         if (plain->in[k])
-            put_type(p, &plain->in[k]->type);
+            put_type(self, &plain->in[k]->type);
         else
-            base_add(p->cx, &p->out, "_");
+            base_add(self->cx, &self->out, "_");
     }
-    base_add(p->cx, &p->out, ")");
+    base_add(self->cx, &self->out, ")");
 }
 
-static void put_scope(printer *p, const base_vec *symbols, const base_vec *facts)
+static void put_scope(printer *self, const base_vec *symbols, const base_vec *facts)
 {
     for (int i = 0; i < symbols->n; i++) {
         if (i == 0)
-            put_indent(p);
-        base_addf(p->cx, &p->out, "%s%s%s", i ? ", " : "symbols ",
+            put_indent(self);
+        base_addf(self->cx, &self->out, "%s%s%s", i ? ", " : "symbols ",
                   ((const ir_expr *)symbols->at[i])->var.name, i + 1 < symbols->n ? "" : "\n");
     }
     for (int i = 0; i < facts->n; i++) {
-        put_indent(p);
-        base_addf(p->cx, &p->out, "fact %s\n", ir_expr_text(p->cx, facts->at[i]));
+        put_indent(self);
+        base_addf(self->cx, &self->out, "fact %s\n", ir_expr_text(self->cx, facts->at[i]));
     }
 }
 
-static void put_lines(printer *p, const graph_body *body);
+static void put_lines(printer *self, const graph_body *body);
 
 /* The right side is written first: numbers are given to values in the order of use, operands before results.
  */
-static void put_node(printer *p, const graph_node *node)
+static void put_node(printer *self, const graph_node *node)
 {
     const graph_node *with_attrs = node->kind == GRAPH_PACK ? node->plain : node;
 
-    put_indent(p);
-    base_text before = p->out;
-    p->out = (base_text){0};
-    put_kind(p, node);
-    base_add(p->cx, &p->out, quoted(p, node->name));
-    put_operands(p, node->in, node->n_in);
+    put_indent(self);
+    base_text before = self->out;
+    self->out = (base_text){0};
+    put_kind(self, node);
+    base_add(self->cx, &self->out, quoted(self, node->name));
+    put_operands(self, node->in, node->n_in);
     if (node->plain)
-        put_plain(p, node->plain);
+        put_plain(self, node->plain);
     for (int k = 0; k < with_attrs->n_attrs; k++)
-        put_attribute(p, &with_attrs->attr[k]);
+        put_attribute(self, &with_attrs->attr[k]);
     if (node->impl && node->kind != GRAPH_GROUP)
-        base_addf(p->cx, &p->out, " impl %s", quoted(p, node->impl->name));
+        base_addf(self->cx, &self->out, " impl %s", quoted(self, node->impl->name));
     for (int k = 0; k < node->n_bodies; k++) {
-        base_add(p->cx, &p->out, " {\n");
-        p->indent++;
-        put_scope(p, &node->body[k]->symbols, &node->body[k]->facts);
-        put_lines(p, node->body[k]);
-        p->indent--;
-        put_indent(p);
-        base_add(p->cx, &p->out, "}");
+        base_add(self->cx, &self->out, " {\n");
+        self->indent++;
+        put_scope(self, &node->body[k]->symbols, &node->body[k]->facts);
+        put_lines(self, node->body[k]);
+        self->indent--;
+        put_indent(self);
+        base_add(self->cx, &self->out, "}");
     }
-    base_text what = p->out;
-    p->out = before;
+    base_text what = self->out;
+    self->out = before;
     for (int k = 0; k < node->n_out; k++) {
-        base_add(p->cx, &p->out, k ? ", " : "");
-        put_new_value(p, node->out[k]);
+        base_add(self->cx, &self->out, k ? ", " : "");
+        put_new_value(self, node->out[k]);
     }
-    base_addf(p->cx, &p->out, "%s%s\n", node->n_out ? " = " : "", base_text_str(p->cx, &what));
+    base_addf(self->cx, &self->out, "%s%s\n", node->n_out ? " = " : "", base_text_str(self->cx, &what));
 }
 
 /* Inputs, nodes and outputs; only functions name their outputs. */
-static void put_lines(printer *p, const graph_body *body)
+static void put_lines(printer *self, const graph_body *body)
 {
     for (int i = 0; i < body->inputs.n; i++) {
-        put_indent(p);
-        base_add(p->cx, &p->out, "input ");
-        put_new_value(p, body->inputs.at[i]);
-        base_add(p->cx, &p->out, "\n");
+        put_indent(self);
+        base_add(self->cx, &self->out, "input ");
+        put_new_value(self, body->inputs.at[i]);
+        base_add(self->cx, &self->out, "\n");
     }
     for (int i = 0; i < body->nodes.n; i++)
-        put_node(p, body->nodes.at[i]);
+        put_node(self, body->nodes.at[i]);
     for (int i = 0; i < body->outputs.n; i++) {
-        put_indent(p);
-        base_add(p->cx, &p->out, "output ");
+        put_indent(self);
+        base_add(self->cx, &self->out, "output ");
         if (i < body->output_names.n)
-            base_addf(p->cx, &p->out, "%s ", quoted(p, body->output_names.at[i]));
-        put_operand(p, body->outputs.at[i]);
-        base_add(p->cx, &p->out, "\n");
+            base_addf(self->cx, &self->out, "%s ", quoted(self, body->output_names.at[i]));
+        put_operand(self, body->outputs.at[i]);
+        base_add(self->cx, &self->out, "\n");
     }
 }
 
-static void put_function(printer *p, const graph_function *f)
+static void put_function(printer *self, const graph_function *function)
 {
     base_vec constants = {0};
 
-    base_addf(p->cx, &p->out, "  function %s {\n", quoted(p, f->name));
-    p->indent = 2;
-    put_scope(p, &f->body->symbols, &f->body->facts);
-    graph_collect_constants(p->cx, f->body, &constants);
+    base_addf(self->cx, &self->out, "  function %s {\n", quoted(self, function->name));
+    self->indent = 2;
+    put_scope(self, &function->body->symbols, &function->body->facts);
+    graph_collect_constants(self->cx, function->body, &constants);
     for (int i = 0; i < constants.n; i++)
-        if (!base_map_has(&p->ids, constants.at[i]))
-            put_constant(p, constants.at[i]);
-    put_lines(p, f->body);
-    base_add(p->cx, &p->out, "  }\n");
+        if (!base_map_has(&self->ids, constants.at[i]))
+            put_constant(self, constants.at[i]);
+    put_lines(self, function->body);
+    base_add(self->cx, &self->out, "  }\n");
 }
 
-static void put_types(printer *p, const op_type *t, int n)
+static void put_types(printer *self, const op_type *type, int n)
 {
-    base_add(p->cx, &p->out, "(");
+    base_add(self->cx, &self->out, "(");
     for (int i = 0; i < n; i++) {
-        base_add(p->cx, &p->out, i ? ", " : "");
-        put_type(p, &t[i]);
+        base_add(self->cx, &self->out, i ? ", " : "");
+        put_type(self, &type[i]);
     }
-    base_add(p->cx, &p->out, ")");
+    base_add(self->cx, &self->out, ")");
 }
 
 /* kernel "matmul" over n (f32[n, 64], f32[64, 10]) -> (f32[n, 10]) */
-static void put_kernel(printer *p, const graph_kernel_type *k)
+static void put_kernel(printer *self, const graph_kernel_type *kernel_type)
 {
-    base_addf(p->cx, &p->out, "  kernel %s", quoted(p, k->name));
-    for (int i = 0; i < k->n_symbols; i++)
-        base_addf(p->cx, &p->out, "%s%s", i ? ", " : " over ", k->symbol[i]->var.name);
-    base_add(p->cx, &p->out, " ");
-    put_types(p, k->param, k->n_reads);
-    base_add(p->cx, &p->out, " -> ");
-    put_types(p, k->param + k->n_reads, k->n_params - k->n_reads);
-    base_add(p->cx, &p->out, "\n");
+    base_addf(self->cx, &self->out, "  kernel %s", quoted(self, kernel_type->name));
+    for (int i = 0; i < kernel_type->n_symbols; i++)
+        base_addf(self->cx, &self->out, "%s%s", i ? ", " : " over ", kernel_type->symbol[i]->var.name);
+    base_add(self->cx, &self->out, " ");
+    put_types(self, kernel_type->param, kernel_type->n_reads);
+    base_add(self->cx, &self->out, " -> ");
+    put_types(self, kernel_type->param + kernel_type->n_reads, kernel_type->n_params - kernel_type->n_reads);
+    base_add(self->cx, &self->out, "\n");
 }
 
 /* data "Tree" {
  *   case "Leaf" over k (f32[k])
  * } */
-static void put_data(printer *p, const graph_data *d)
+static void put_data(printer *self, const graph_data *data)
 {
-    base_addf(p->cx, &p->out, "  data %s {\n", quoted(p, d->name));
-    for (int i = 0; i < d->cases.n; i++) {
-        const graph_case *c = d->cases.at[i];
-        graph_type fields = graph_tuple_type(p->cx, c->field, c->n);
+    base_addf(self->cx, &self->out, "  data %s {\n", quoted(self, data->name));
+    for (int i = 0; i < data->cases.n; i++) {
+        const graph_case *c = data->cases.at[i];
+        graph_type fields = graph_tuple_type(self->cx, c->field, c->n);
 
-        base_addf(p->cx, &p->out, "    case %s", quoted(p, c->name));
+        base_addf(self->cx, &self->out, "    case %s", quoted(self, c->name));
         for (int k = 0; k < c->symbols.n; k++)
-            base_addf(p->cx, &p->out, "%s%s", k ? ", " : " over ",
+            base_addf(self->cx, &self->out, "%s%s", k ? ", " : " over ",
                       ((const ir_expr *)c->symbols.at[k])->var.name);
-        base_addf(p->cx, &p->out, " %s\n", graph_type_text(p->cx, &fields));
+        base_addf(self->cx, &self->out, " %s\n", graph_type_text(self->cx, &fields));
     }
-    base_add(p->cx, &p->out, "  }\n");
+    base_add(self->cx, &self->out, "  }\n");
 }
 
 /* devices "opencl", "opencl" */
-static void put_devices(printer *p, const base_vec *devices)
+static void put_devices(printer *self, const base_vec *devices)
 {
     for (int i = 0; i < devices->n; i++)
-        base_addf(p->cx, &p->out, "%s%s%s", i ? ", " : "  devices ", quoted(p, devices->at[i]),
+        base_addf(self->cx, &self->out, "%s%s%s", i ? ", " : "  devices ", quoted(self, devices->at[i]),
                   i + 1 < devices->n ? "" : "\n");
 }
 
 /* The module as graph/parse.c reads it. */
-const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
+const char *graph_text(tec_context *cx, const graph_module *module, unsigned flags)
 {
     printer p = {.cx = cx, .flags = flags};
 
-    if (!m)
+    if (!module)
         return NULL;
-    base_addf(cx, &p.out, "graph %s {\n", quoted(&p, m->name));
+    base_addf(cx, &p.out, "graph %s {\n", quoted(&p, module->name));
     p.indent = 1;
-    put_devices(&p, &m->devices);
-    put_scope(&p, &m->symbols, &m->facts);
-    for (int i = 0; i < m->data.n; i++)
-        put_data(&p, m->data.at[i]);
-    for (int i = 0; i < m->kernels.n; i++)
-        put_kernel(&p, m->kernels.at[i]);
-    for (int i = 0; i < m->functions.n; i++)
-        put_function(&p, m->functions.at[i]);
+    put_devices(&p, &module->devices);
+    put_scope(&p, &module->symbols, &module->facts);
+    for (int i = 0; i < module->data.n; i++)
+        put_data(&p, module->data.at[i]);
+    for (int i = 0; i < module->kernels.n; i++)
+        put_kernel(&p, module->kernels.at[i]);
+    for (int i = 0; i < module->functions.n; i++)
+        put_function(&p, module->functions.at[i]);
     base_add(cx, &p.out, "}\n");
     return base_text_str(cx, &p.out);
 }

@@ -25,10 +25,10 @@
 enum { GRAPH_TEXT_SMALL = 64 };
 enum { GRAPH_TEXT_FULL = 1 };
 
-const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags);
+const char *graph_text(tec_context *cx, const graph_module *module, unsigned flags);
 
 /* " @group(1) @strides([2, 2])": by name. */
-const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int n);
+const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int count);
 
 /* NULL with an error. Constants written as a hash are looked up among those of `constants` (may be NULL). The
  * result is verified. */

@@ -38,22 +38,22 @@ typedef struct {
     base_vec cases; /* graph_case * */
 } graph_data;
 
-graph_type graph_tensor_type(const op_type *t);
+graph_type graph_tensor_type(const op_type *type);
 graph_type graph_tuple_type(tec_context *cx, const graph_type *part, int n);
 graph_type graph_data_type(const char *name);
-graph_type graph_type_of(const graph_value *v);
+graph_type graph_type_of(const graph_value *value);
 
-const char *graph_type_text(tec_context *cx, const graph_type *t);
-/* f may be NULL: extents must be equal as they are. */
-bool graph_types_same(const ir_facts *f, const graph_type *a, const graph_type *b);
+const char *graph_type_text(tec_context *cx, const graph_type *type);
+/* facts may be NULL: extents must be equal as they are. */
+bool graph_types_same(const ir_facts *facts, const graph_type *left, const graph_type *right);
 /* Calls the hook on the type of each tensor inside, left to right; false where the hook gave false. */
-bool graph_type_each(const graph_type *t, bool (*tensor)(void *user, const op_type *t), void *user);
+bool graph_type_each(const graph_type *t, bool (*tensor)(void *user, const op_type *type), void *user);
 
-graph_value *graph_typed_value(tec_context *cx, const char *name, const graph_type *t);
-graph_value *graph_typed_input(graph_function *f, const char *name, const graph_type *t);
+graph_value *graph_typed_value(tec_context *cx, const char *name, const graph_type *type);
+graph_value *graph_typed_input(graph_function *function, const char *name, const graph_type *type);
 
-const graph_data *graph_find_data(const graph_module *m, const char *name);
+const graph_data *graph_find_data(const graph_module *module, const char *name);
 /* The constructor `name` of a data type, and which one it is; NULL: none. */
-const graph_case *graph_find_case(const graph_data *d, const char *name, int *which);
+const graph_case *graph_find_case(const graph_data *data, const char *name, int *which);
 
 #endif

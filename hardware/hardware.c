@@ -15,28 +15,30 @@ static const hw_row *find(const char *name)
     return NULL;
 }
 
-static const char *wants(tec_context *cx, const hw_row *r, const target *t)
+static const char *wants(tec_context *cx, const hw_row *row, const target *machine)
 {
-    return base_format(cx, "intrinsic '%s' needs %s%s%s%s%s; the target is '%s'", r->name,
-                       r->arch ? r->arch : "a CPU", r->feature ? " with " : "", r->feature ? r->feature : "",
-                       r->or_feature ? " or " : "", r->or_feature ? r->or_feature : "", target_text(cx, t));
+    return base_format(cx, "intrinsic '%s' needs %s%s%s%s%s; the target is '%s'", row->name,
+                       row->arch ? row->arch : "a CPU", row->feature ? " with " : "",
+                       row->feature ? row->feature : "", row->or_feature ? " or " : "",
+                       row->or_feature ? row->or_feature : "", target_text(cx, machine));
 }
 
 /* NULL where there is none of the name, or where the target lacks it: *missing then says what it lacks. */
-const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *t, const char **missing)
+const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *machine,
+                                 const char **missing)
 {
-    const hw_row *r = find(name);
+    const hw_row *row = find(name);
 
     *missing = NULL;
-    if (!r)
+    if (!row)
         return NULL;
-    if (t && !target_is_cpu_with(t, r->arch, r->feature, r->or_feature)) {
-        *missing = wants(cx, r, t);
+    if (machine && !target_is_cpu_with(machine, row->arch, row->feature, row->or_feature)) {
+        *missing = wants(cx, row, machine);
         return NULL;
     }
-    te_intrinsics *table = te_intrinsics_parse(cx, r->name, r->text);
+    te_intrinsics *table = te_intrinsics_parse(cx, row->name, row->text);
     if (!table)
-        BASE_BUG(cx, "intrinsic '%s' does not parse: %s", r->name, tec_context_error(cx));
+        BASE_BUG(cx, "intrinsic '%s' does not parse: %s", row->name, tec_context_error(cx));
     return table ? table->list.at[0] : NULL;
 }
 

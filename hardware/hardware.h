@@ -28,7 +28,8 @@ typedef struct {
 
 /* NULL with *missing where the target (NULL: any) lacks what it needs, and NULL alone where there is none of
  * that name. */
-const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *t, const char **missing);
+const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *machine,
+                                 const char **missing);
 const char *hw_names(tec_context *cx); /* "x86.vnni16, ..." */
 
 #endif

@@ -16,21 +16,21 @@
 
 /* ---- immediates and variables ---- */
 
-/* `value` must be wrapped to t already. */
-static const ir_expr *make_int(tec_context *cx, base_dtype t, int64_t value)
+/* `value` must be wrapped to dtype already. */
+static const ir_expr *make_int(tec_context *cx, base_dtype dtype, int64_t value)
 {
-    ir_expr *e = ir_make(cx, IR_INT, t);
+    ir_expr *e = ir_make(cx, IR_INT, dtype);
 
     e->i = value;
     return ir_finish(e);
 }
 
 /* NaNs become one and the same, so that texts and hashes are exact. */
-static const ir_expr *make_float(tec_context *cx, base_dtype t, double value)
+static const ir_expr *make_float(tec_context *cx, base_dtype dtype, double value)
 {
-    ir_expr *e = ir_make(cx, IR_FLOAT, t);
+    ir_expr *e = ir_make(cx, IR_FLOAT, dtype);
 
-    e->f = isnan(value) ? (double)NAN : ir_round_to(t, value);
+    e->f = isnan(value) ? (double)NAN : ir_round_to(dtype, value);
     return ir_finish(e);
 }
 
@@ -44,33 +44,33 @@ const ir_expr *ir_bool(tec_context *cx, bool value)
     return make_int(cx, BASE_BOOL, value);
 }
 
-static const ir_expr *refuse_immediate(tec_context *cx, base_dtype t)
+static const ir_expr *refuse_immediate(tec_context *cx, base_dtype dtype)
 {
-    return ir_refuse(cx, "no immediate has type %s", base_dtype_text(cx, t));
+    return ir_refuse(cx, "no immediate has type %s", base_dtype_text(cx, dtype));
 }
 
 /* Wrapped to the type: 300 as u8 is 44. A vector type gives a broadcast. */
-const ir_expr *ir_imm_int(tec_context *cx, base_dtype t, int64_t value)
+const ir_expr *ir_imm_int(tec_context *cx, base_dtype dtype, int64_t value)
 {
-    if (t.lanes > 1)
-        return ir_broadcast(cx, ir_imm_int(cx, base_dtype_lanes(t, 1), value), t.lanes);
-    if (base_is_float(t) && ir_value_knows(t))
-        return make_float(cx, t, t.bits == 32 ? (double)(float)value : (double)value);
-    if (base_is_int(t) || base_is_bool(t))
-        return make_int(cx, t, ir_wrap(t, (uint64_t)value));
-    return refuse_immediate(cx, t);
+    if (dtype.lanes > 1)
+        return ir_broadcast(cx, ir_imm_int(cx, base_dtype_lanes(dtype, 1), value), dtype.lanes);
+    if (base_is_float(dtype) && ir_value_knows(dtype))
+        return make_float(cx, dtype, dtype.bits == 32 ? (double)(float)value : (double)value);
+    if (base_is_int(dtype) || base_is_bool(dtype))
+        return make_int(cx, dtype, ir_wrap(dtype, (uint64_t)value));
+    return refuse_immediate(cx, dtype);
 }
 
 /* Rounded to the type; into an integer it saturates, as a cast does. */
-const ir_expr *ir_imm(tec_context *cx, base_dtype t, double value)
+const ir_expr *ir_imm(tec_context *cx, base_dtype dtype, double value)
 {
-    if (t.lanes > 1)
-        return ir_broadcast(cx, ir_imm(cx, base_dtype_lanes(t, 1), value), t.lanes);
-    if (base_is_float(t) && ir_value_knows(t))
-        return make_float(cx, t, value);
-    if (base_is_int(t) || base_is_bool(t))
-        return make_int(cx, t, ir_eval_cast(BASE_F64, t, (ir_value){.f = value}).i);
-    return refuse_immediate(cx, t);
+    if (dtype.lanes > 1)
+        return ir_broadcast(cx, ir_imm(cx, base_dtype_lanes(dtype, 1), value), dtype.lanes);
+    if (base_is_float(dtype) && ir_value_knows(dtype))
+        return make_float(cx, dtype, value);
+    if (base_is_int(dtype) || base_is_bool(dtype))
+        return make_int(cx, dtype, ir_eval_cast(BASE_F64, dtype, (ir_value){.f = value}).i);
+    return refuse_immediate(cx, dtype);
 }
 
 const ir_expr *ir_string(tec_context *cx, const char *text)
@@ -83,23 +83,23 @@ const ir_expr *ir_string(tec_context *cx, const char *text)
 }
 
 /* Each call makes another variable: variables are told apart by address, and their names are for readers. */
-static const ir_expr *make_var(tec_context *cx, const char *name, base_dtype t, bool data)
+static const ir_expr *make_var(tec_context *cx, const char *name, base_dtype dtype, bool data)
 {
-    ir_expr *e = ir_make(cx, IR_VAR, t);
+    ir_expr *e = ir_make(cx, IR_VAR, dtype);
 
     e->var.name = base_strdup(cx, name);
     e->var.data = data;
     return ir_finish(e);
 }
 
-const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype t)
+const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype dtype)
 {
-    return make_var(cx, name, t, false);
+    return make_var(cx, name, dtype, false);
 }
 
-const ir_expr *ir_data_var(tec_context *cx, const char *name, base_dtype t)
+const ir_expr *ir_data_var(tec_context *cx, const char *name, base_dtype dtype)
 {
-    return make_var(cx, name, t, true);
+    return make_var(cx, name, dtype, true);
 }
 
 /* The variable of data stays data, so that the reasoner does not take it for an index. */
@@ -110,122 +110,125 @@ const ir_expr *ir_let_var(tec_context *cx, const char *name, const ir_expr *valu
 
 /* ---- questions about constants ---- */
 
-static const ir_expr *without_broadcast(const ir_expr *e)
+static const ir_expr *without_broadcast(const ir_expr *expr)
 {
-    return e && e->op == IR_BROADCAST ? e->arg[0] : e;
+    return expr && expr->op == IR_BROADCAST ? expr->arg[0] : expr;
 }
 
 /* Also sees through a broadcast: every lane has the value. */
-bool ir_is_int(const ir_expr *e, int64_t *value)
+bool ir_is_int(const ir_expr *expr, int64_t *value)
 {
-    e = without_broadcast(e);
-    if (!e || e->op != IR_INT)
+    expr = without_broadcast(expr);
+    if (!expr || expr->op != IR_INT)
         return false;
-    *value = e->i;
+    *value = expr->i;
     return true;
 }
 
-bool ir_is_value(const ir_expr *e, int64_t value)
+bool ir_is_value(const ir_expr *expr, int64_t value)
 {
     int64_t i;
 
-    return ir_is_int(e, &i) && i == value;
+    return ir_is_int(expr, &i) && i == value;
 }
 
 /* NULL stands for a condition that is absent. */
-bool ir_is_true(const ir_expr *e)
+bool ir_is_true(const ir_expr *expr)
 {
-    return !e || (base_is_bool(e->dtype) && ir_is_value(e, 1));
+    return !expr || (base_is_bool(expr->dtype) && ir_is_value(expr, 1));
 }
 
-static bool is_false(const ir_expr *e)
+static bool is_false(const ir_expr *expr)
 {
-    return base_is_bool(e->dtype) && ir_is_value(e, 0);
+    return base_is_bool(expr->dtype) && ir_is_value(expr, 0);
 }
 
 /* The neutral start of a maximum: -inf for floats. */
-const ir_expr *ir_lowest(tec_context *cx, base_dtype t)
+const ir_expr *ir_lowest(tec_context *cx, base_dtype dtype)
 {
-    if (base_is_float(t))
-        return ir_imm(cx, t, -HUGE_VAL);
-    return ir_imm_int(cx, t, base_is_signed(t) ? (int64_t)(UINT64_MAX << (t.bits - 1)) : 0);
+    if (base_is_float(dtype))
+        return ir_imm(cx, dtype, -HUGE_VAL);
+    return ir_imm_int(cx, dtype, base_is_signed(dtype) ? (int64_t)(UINT64_MAX << (dtype.bits - 1)) : 0);
 }
 
-const ir_expr *ir_highest(tec_context *cx, base_dtype t)
+const ir_expr *ir_highest(tec_context *cx, base_dtype dtype)
 {
-    if (base_is_float(t))
-        return ir_imm(cx, t, HUGE_VAL);
-    return ir_imm_int(cx, t, base_is_signed(t) ? (int64_t)(UINT64_MAX >> (65 - t.bits)) : -1);
+    if (base_is_float(dtype))
+        return ir_imm(cx, dtype, HUGE_VAL);
+    return ir_imm_int(cx, dtype, base_is_signed(dtype) ? (int64_t)(UINT64_MAX >> (65 - dtype.bits)) : -1);
 }
 
 /* ---- casts ---- */
 
-/* The type that a cast of e to t gives. A scalar type means "as many lanes as e has". */
-static bool cast_type(tec_context *cx, base_dtype *t, const ir_expr *e)
+/* The type that a cast of expr to dtype gives. A scalar type means "as many lanes as expr has". */
+static bool cast_type(tec_context *cx, base_dtype *dtype, const ir_expr *expr)
 {
-    if (t->lanes == 1)
-        t->lanes = e->dtype.lanes;
-    bool scalars = ir_value_knows(*t) && t->code != kDLOpaqueHandle && e->dtype.code != kDLOpaqueHandle;
-    if (!scalars || t->lanes != e->dtype.lanes)
-        ir_refuse(cx, "cannot cast %s to %s", ir_shown(cx, e), base_dtype_text(cx, *t));
-    return scalars && t->lanes == e->dtype.lanes;
+    if (dtype->lanes == 1)
+        dtype->lanes = expr->dtype.lanes;
+    bool scalars =
+        ir_value_knows(*dtype) && dtype->code != kDLOpaqueHandle && expr->dtype.code != kDLOpaqueHandle;
+    if (!scalars || dtype->lanes != expr->dtype.lanes)
+        ir_refuse(cx, "cannot cast %s to %s", ir_shown(cx, expr), base_dtype_text(cx, *dtype));
+    return scalars && dtype->lanes == expr->dtype.lanes;
 }
 
 /* Without folds, for a text that must be read back as it was written. */
-const ir_expr *ir_cast_raw(tec_context *cx, base_dtype t, const ir_expr *e)
+const ir_expr *ir_cast_raw(tec_context *cx, base_dtype dtype, const ir_expr *expr)
 {
-    if (!e || !cast_type(cx, &t, e))
+    if (!expr || !cast_type(cx, &dtype, expr))
         return NULL;
-    ir_expr *c = ir_make(cx, IR_CAST, t);
-    c->arg[0] = e;
+    ir_expr *c = ir_make(cx, IR_CAST, dtype);
+    c->arg[0] = expr;
     return ir_finish(c);
 }
 
-static const ir_expr *cast_constant(tec_context *cx, base_dtype t, const ir_expr *e)
+static const ir_expr *cast_constant(tec_context *cx, base_dtype dtype, const ir_expr *expr)
 {
-    ir_value v = e->op == IR_INT ? (ir_value){.i = e->i} : (ir_value){.f = e->f};
+    ir_value v = expr->op == IR_INT ? (ir_value){.i = expr->i} : (ir_value){.f = expr->f};
 
-    v = ir_eval_cast(e->dtype, t, v);
-    return base_is_float(t) ? make_float(cx, t, v.f) : make_int(cx, t, v.i);
+    v = ir_eval_cast(expr->dtype, dtype, v);
+    return base_is_float(dtype) ? make_float(cx, dtype, v.f) : make_int(cx, dtype, v.i);
 }
 
-const ir_expr *ir_cast(tec_context *cx, base_dtype t, const ir_expr *e)
+const ir_expr *ir_cast(tec_context *cx, base_dtype dtype, const ir_expr *expr)
 {
-    if (!e || !cast_type(cx, &t, e))
+    if (!expr || !cast_type(cx, &dtype, expr))
         return NULL;
-    const ir_expr *inner = without_broadcast(e);
-    if (base_dtype_same(t, e->dtype))
-        return e;
+    const ir_expr *inner = without_broadcast(expr);
+    if (base_dtype_same(dtype, expr->dtype))
+        return expr;
     if (inner->op == IR_INT || inner->op == IR_FLOAT)
-        return ir_broadcast(cx, cast_constant(cx, base_dtype_lanes(t, 1), inner), t.lanes);
-    return ir_cast_raw(cx, t, e);
+        return ir_broadcast(cx, cast_constant(cx, base_dtype_lanes(dtype, 1), inner), dtype.lanes);
+    return ir_cast_raw(cx, dtype, expr);
 }
 
 /* The same bits under another type, so both must have as many. */
-const ir_expr *ir_reinterpret(tec_context *cx, base_dtype t, const ir_expr *e)
+const ir_expr *ir_reinterpret(tec_context *cx, base_dtype dtype, const ir_expr *expr)
 {
-    if (!e)
+    if (!expr)
         return NULL;
-    if (base_is_bool(t) || base_is_bool(e->dtype) || t.bits * t.lanes != e->dtype.bits * e->dtype.lanes)
-        return ir_refuse(cx, "cannot reinterpret %s as %s: %s", ir_shown(cx, e), base_dtype_text(cx, t),
-                         base_is_bool(t) || base_is_bool(e->dtype) ? "a bool has no bits"
-                                                                   : "the number of bits differs");
-    ir_expr *r = ir_make(cx, IR_REINTERPRET, t);
-    r->arg[0] = e;
+    if (base_is_bool(dtype) || base_is_bool(expr->dtype) ||
+        dtype.bits * dtype.lanes != expr->dtype.bits * expr->dtype.lanes)
+        return ir_refuse(cx, "cannot reinterpret %s as %s: %s", ir_shown(cx, expr),
+                         base_dtype_text(cx, dtype),
+                         base_is_bool(dtype) || base_is_bool(expr->dtype) ? "a bool has no bits"
+                                                                          : "the number of bits differs");
+    ir_expr *r = ir_make(cx, IR_REINTERPRET, dtype);
+    r->arg[0] = expr;
     return ir_finish(r);
 }
 
 /* ---- folds; each gives NULL where it does not apply ---- */
 
-/* Whether e may be left out: nobody misses a value, but a call's effect. */
-static bool drops_freely(const ir_expr *e)
+/* Whether expr may be left out: nobody misses a value, but a call's effect. */
+static bool drops_freely(const ir_expr *expr)
 {
-    return !(e->has & IR_HAS_EFFECT);
+    return !(expr->has & IR_HAS_EFFECT);
 }
 
-static const ir_expr *zero_of(tec_context *cx, const ir_expr *e)
+static const ir_expr *zero_of(tec_context *cx, const ir_expr *expr)
 {
-    return ir_imm_int(cx, e->dtype, 0);
+    return ir_imm_int(cx, expr->dtype, 0);
 }
 
 /* All operands constant ints or bools: the evaluator computes; a zero divisor stays for the interpreter to
@@ -246,37 +249,37 @@ static const ir_expr *fold_constants(tec_context *cx, ir_op op, const ir_expr *c
 }
 
 /* x + 0, 0 + x, x - 0, 0 - x, x - x. */
-static const ir_expr *fold_sum(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_sum(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right)
 {
-    if (ir_is_value(b, 0))
-        return a;
+    if (ir_is_value(right, 0))
+        return left;
     if (op == IR_ADD)
-        return ir_is_value(a, 0) ? b : NULL;
-    if (a == b && drops_freely(a))
-        return zero_of(cx, a);
-    return ir_is_value(a, 0) ? ir_neg(cx, b) : NULL;
+        return ir_is_value(left, 0) ? right : NULL;
+    if (left == right && drops_freely(left))
+        return zero_of(cx, left);
+    return ir_is_value(left, 0) ? ir_neg(cx, right) : NULL;
 }
 
 /* x * 0 drops x, x * 1 does not. */
-static const ir_expr *fold_product(const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_product(const ir_expr *left, const ir_expr *right)
 {
-    if (ir_is_value(b, 1) || (ir_is_value(a, 0) && drops_freely(b)))
-        return a;
-    return ir_is_value(a, 1) || (ir_is_value(b, 0) && drops_freely(a)) ? b : NULL;
+    if (ir_is_value(right, 1) || (ir_is_value(left, 0) && drops_freely(right)))
+        return left;
+    return ir_is_value(left, 1) || (ir_is_value(right, 0) && drops_freely(left)) ? right : NULL;
 }
 
 /* x / 1 is x, and x % 1 is 0 if x may be dropped. */
-static const ir_expr *fold_quotient(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_quotient(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right)
 {
-    if (!ir_is_value(b, 1))
+    if (!ir_is_value(right, 1))
         return NULL;
     if (op == IR_DIV || op == IR_FLOORDIV)
-        return a;
-    return drops_freely(a) ? zero_of(cx, a) : NULL;
+        return left;
+    return drops_freely(left) ? zero_of(cx, left) : NULL;
 }
 
 /* Of one expression twice; the comparison of ints with themselves. */
-static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *a)
+static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *operand)
 {
     switch (op) {
     case IR_MIN:
@@ -284,33 +287,33 @@ static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *a)
     case IR_AND:
     case IR_OR:
     case IR_BITAND:
-    case IR_BITOR: return a;
+    case IR_BITOR: return operand;
     case IR_EQ:
     case IR_LE:
-    case IR_GE: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 1);
+    case IR_GE: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, operand->dtype.lanes), 1);
     case IR_NE:
     case IR_LT:
-    case IR_GT: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 0);
-    case IR_BITXOR: return zero_of(cx, a);
+    case IR_GT: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, operand->dtype.lanes), 0);
+    case IR_BITXOR: return zero_of(cx, operand);
     default: return NULL;
     }
 }
 
 /* false & x drops x even if evaluating x has an effect: the operation is lazy, and x would not be evaluated.
  * x & false would evaluate x first. */
-static const ir_expr *fold_and(const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_and(const ir_expr *left, const ir_expr *right)
 {
-    if (is_false(a) || ir_is_true(b))
-        return a;
-    return ir_is_true(a) || (is_false(b) && drops_freely(a)) ? b : NULL;
+    if (is_false(left) || ir_is_true(right))
+        return left;
+    return ir_is_true(left) || (is_false(right) && drops_freely(left)) ? right : NULL;
 }
 
 /* As fold_and, with true. */
-static const ir_expr *fold_or(const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_or(const ir_expr *left, const ir_expr *right)
 {
-    if (ir_is_true(a) || is_false(b))
-        return a;
-    return is_false(a) || (ir_is_true(b) && drops_freely(a)) ? b : NULL;
+    if (ir_is_true(left) || is_false(right))
+        return left;
+    return is_false(left) || (ir_is_true(right) && drops_freely(left)) ? right : NULL;
 }
 
 /* (x ^ b) ^ b is x: what a swizzle does is undone by itself. */
@@ -322,69 +325,71 @@ static const ir_expr *undo_xor(const ir_expr *a, const ir_expr *b)
 }
 
 /* x & 0 drops x; all other identities with 0 keep the other operand. */
-static const ir_expr *fold_bits(ir_op op, const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_bits(ir_op op, const ir_expr *left, const ir_expr *right)
 {
-    if (op == IR_BITXOR && (undo_xor(a, b) || undo_xor(b, a)))
-        return undo_xor(a, b) ? undo_xor(a, b) : undo_xor(b, a);
+    if (op == IR_BITXOR && (undo_xor(left, right) || undo_xor(right, left)))
+        return undo_xor(left, right) ? undo_xor(left, right) : undo_xor(right, left);
     if (op == IR_BITAND)
-        return ir_is_value(b, 0) && drops_freely(a) ? b : ir_is_value(a, 0) && drops_freely(b) ? a : NULL;
-    if (ir_is_value(b, 0))
-        return a;
-    return ir_is_value(a, 0) && (op == IR_BITOR || op == IR_BITXOR) ? b : NULL;
+        return ir_is_value(right, 0) && drops_freely(left)   ? right
+               : ir_is_value(left, 0) && drops_freely(right) ? left
+                                                             : NULL;
+    if (ir_is_value(right, 0))
+        return left;
+    return ir_is_value(left, 0) && (op == IR_BITOR || op == IR_BITXOR) ? right : NULL;
 }
 
 /* x op x first (x - x is 0), then the identities of the operation by a constant operand. Both drop x, so they
  * ask drops_freely. Compares addresses: equal trees at two addresses are the simplifier's business. */
-static const ir_expr *fold_two(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_two(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right)
 {
-    const ir_expr *twins = a == b && drops_freely(a) ? fold_twins(cx, op, a) : NULL;
+    const ir_expr *twins = left == right && drops_freely(left) ? fold_twins(cx, op, left) : NULL;
 
     if (twins)
         return twins;
     switch (op) {
     case IR_ADD:
-    case IR_SUB: return fold_sum(cx, op, a, b);
-    case IR_MUL: return fold_product(a, b);
+    case IR_SUB: return fold_sum(cx, op, left, right);
+    case IR_MUL: return fold_product(left, right);
     case IR_DIV:
     case IR_MOD:
     case IR_FLOORDIV:
-    case IR_FLOORMOD: return fold_quotient(cx, op, a, b);
-    case IR_AND: return fold_and(a, b);
-    case IR_OR: return fold_or(a, b);
+    case IR_FLOORMOD: return fold_quotient(cx, op, left, right);
+    case IR_AND: return fold_and(left, right);
+    case IR_OR: return fold_or(left, right);
     case IR_BITAND:
     case IR_BITOR:
     case IR_BITXOR:
     case IR_SHL:
-    case IR_SHR: return fold_bits(op, a, b);
+    case IR_SHR: return fold_bits(op, left, right);
     default: return NULL;
     }
 }
 
 /* The condition goes where both values are the same expression and evaluating it has no effect. */
-static const ir_expr *fold_select(const ir_expr *cond, const ir_expr *a, const ir_expr *b)
+static const ir_expr *fold_select(const ir_expr *cond, const ir_expr *left, const ir_expr *right)
 {
     if (ir_is_true(cond))
-        return a;
+        return left;
     if (is_false(cond))
-        return b;
-    return a == b && drops_freely(cond) ? a : NULL;
+        return right;
+    return left == right && drops_freely(cond) ? left : NULL;
 }
 
 /* -(-x) and !(!x). */
-static const ir_expr *fold_inverse(ir_op op, const ir_expr *a)
+static const ir_expr *fold_inverse(ir_op op, const ir_expr *left)
 {
-    return (op == IR_NEG || op == IR_NOT || op == IR_BITNOT) && a->op == op ? a->arg[0] : NULL;
+    return (op == IR_NEG || op == IR_NOT || op == IR_BITNOT) && left->op == op ? left->arg[0] : NULL;
 }
 
 /* Only the sign of an immediate: anything else could round or raise NaN in another way than the program does.
  */
-static const ir_expr *fold_float(tec_context *cx, ir_op op, const ir_expr *a)
+static const ir_expr *fold_float(tec_context *cx, ir_op op, const ir_expr *left)
 {
-    const ir_expr *f = without_broadcast(a);
+    const ir_expr *f = without_broadcast(left);
 
     if (f->op != IR_FLOAT || (op != IR_NEG && op != IR_ABS) || isnan(f->f))
         return NULL;
-    return ir_imm(cx, a->dtype, op == IR_NEG ? -f->f : fabs(f->f));
+    return ir_imm(cx, left->dtype, op == IR_NEG ? -f->f : fabs(f->f));
 }
 
 /* The one place that decides which folds apply to the type of the operands. NULL: build the node as asked. */
@@ -415,19 +420,20 @@ static const ir_expr *build(tec_context *cx, ir_op op, const ir_expr **arg)
     return folded ? folded : ir_op_raw(cx, op, arg);
 }
 
-const ir_expr *ir_op1(tec_context *cx, ir_op op, const ir_expr *a)
+const ir_expr *ir_op1(tec_context *cx, ir_op op, const ir_expr *left)
 {
-    return build(cx, op, (const ir_expr *[]){a});
+    return build(cx, op, (const ir_expr *[]){left});
 }
 
-const ir_expr *ir_op2(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+const ir_expr *ir_op2(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right)
 {
-    return build(cx, op, (const ir_expr *[]){a, b});
+    return build(cx, op, (const ir_expr *[]){left, right});
 }
 
-const ir_expr *ir_op3(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b, const ir_expr *c)
+const ir_expr *ir_op3(tec_context *cx, ir_op op, const ir_expr *left, const ir_expr *right,
+                      const ir_expr *cond)
 {
-    return build(cx, op, (const ir_expr *[]){a, b, c});
+    return build(cx, op, (const ir_expr *[]){left, right, cond});
 }
 
 /* For b > 0. */
@@ -441,23 +447,23 @@ const ir_expr *ir_ceildiv(tec_context *cx, const ir_expr *a, const ir_expr *b)
     return ir_floordiv(cx, ir_add(cx, a, ir_sub(cx, b, ir_int(cx, 1))), b);
 }
 
-const ir_expr *ir_all(tec_context *cx, const ir_expr *a, const ir_expr *b)
+const ir_expr *ir_all(tec_context *cx, const ir_expr *left, const ir_expr *right)
 {
-    if (!a || !b)
-        return a ? a : b;
-    return ir_and(cx, a, b);
+    if (!left || !right)
+        return left ? left : right;
+    return ir_and(cx, left, right);
 }
 
 /* An example: a & likely(b) & true gives a, b. */
-void ir_conjuncts(tec_context *cx, const ir_expr *e, ir_hints hints, base_vec *out)
+void ir_conjuncts(tec_context *cx, const ir_expr *expr, ir_hints hints, base_vec *out)
 {
-    if (e && e->op == IR_AND) {
-        ir_conjuncts(cx, e->arg[0], hints, out);
-        ir_conjuncts(cx, e->arg[1], hints, out);
-    } else if (e && e->op == IR_LIKELY && hints == IR_DROP_LIKELY) {
-        ir_conjuncts(cx, e->arg[0], hints, out);
-    } else if (!ir_is_true(e)) {
-        base_push(cx, out, e);
+    if (expr && expr->op == IR_AND) {
+        ir_conjuncts(cx, expr->arg[0], hints, out);
+        ir_conjuncts(cx, expr->arg[1], hints, out);
+    } else if (expr && expr->op == IR_LIKELY && hints == IR_DROP_LIKELY) {
+        ir_conjuncts(cx, expr->arg[0], hints, out);
+    } else if (!ir_is_true(expr)) {
+        base_push(cx, out, expr);
     }
 }
 

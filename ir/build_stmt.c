@@ -17,12 +17,12 @@ static ir_stmt *make(tec_context *cx, ir_stmt_kind kind)
     return s;
 }
 
-static const ir_expr **mutable_copy(tec_context *cx, const ir_expr *const *e, int n)
+static const ir_expr **mutable_copy(tec_context *cx, const ir_expr *const *expr, int n)
 {
     const ir_expr **copy = base_array(cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++)
-        copy[i] = e[i];
+        copy[i] = expr[i];
     return copy;
 }
 
@@ -37,30 +37,31 @@ static bool check_condition(tec_context *cx, const char *what, const ir_expr *co
 /* ---- buffers ---- */
 
 /* The caller's position becomes the buffer's, for messages about the buffer later on. */
-const ir_buffer *ir_buffer_new(tec_context *cx, const char *name, base_dtype t, const ir_expr *const *shape,
-                               int n)
+const ir_buffer *ir_buffer_new(tec_context *cx, const char *name, base_dtype dtype,
+                               const ir_expr *const *shape, int count)
 {
-    if (!ir_all_there(shape, n))
+    if (!ir_all_there(shape, count))
         return NULL;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         if (!base_is_int(shape[i]->dtype) || shape[i]->dtype.lanes != 1)
             return ir_refuse(cx, "dimension %d of '%s' is %s: an integer is needed", i + 1, name,
                              ir_shown(cx, shape[i]));
-    if (t.lanes != 1)
-        return ir_refuse(cx, "the elements of '%s' are %s: scalars are needed", name, base_dtype_text(cx, t));
-    ir_buffer *b = base_new(cx, ir_buffer);
-    b->name = base_strdup(cx, name);
-    b->dtype = t;
-    b->n = n;
-    b->shape = ir_copy_exprs(cx, shape, n);
-    b->loc = base_where(cx);
-    return b;
+    if (dtype.lanes != 1)
+        return ir_refuse(cx, "the elements of '%s' are %s: scalars are needed", name,
+                         base_dtype_text(cx, dtype));
+    ir_buffer *buffer = base_new(cx, ir_buffer);
+    buffer->name = base_strdup(cx, name);
+    buffer->dtype = dtype;
+    buffer->n = count;
+    buffer->shape = ir_copy_exprs(cx, shape, count);
+    buffer->loc = base_where(cx);
+    return buffer;
 }
 
 /* For a buffer that the caller changes before anybody sees it. */
-ir_buffer *ir_buffer_copy(tec_context *cx, const ir_buffer *b)
+ir_buffer *ir_buffer_copy(tec_context *cx, const ir_buffer *buffer)
 {
-    return b ? base_copy(cx, b, sizeof *b) : NULL;
+    return buffer ? base_copy(cx, buffer, sizeof *buffer) : NULL;
 }
 
 /* ---- loops and blocks ---- */
@@ -85,13 +86,13 @@ const ir_stmt *ir_for(tec_context *cx, const ir_expr *var, const ir_expr *min, c
 {
     if (!body || !check_range(cx, var, &min, &extent))
         return NULL;
-    ir_stmt *s = make(cx, IR_FOR);
-    s->loop.var = var;
-    s->loop.min = min;
-    s->loop.extent = extent;
-    s->loop.how = how;
-    s->loop.body = body;
-    return s;
+    ir_stmt *stmt = make(cx, IR_FOR);
+    stmt->loop.var = var;
+    stmt->loop.min = min;
+    stmt->loop.extent = extent;
+    stmt->loop.how = how;
+    stmt->loop.body = body;
+    return stmt;
 }
 
 /* The loop with another range and body; its variable, kind and notes stay. */
@@ -109,89 +110,90 @@ const ir_stmt *ir_for_like(tec_context *cx, const ir_stmt *loop, const ir_expr *
 
 /* An instance of the block: one binding per iteration variable, of the same type. A block runs where `where`
  * holds; NULL means everywhere. */
-const ir_stmt *ir_block_stmt(tec_context *cx, const ir_block *b, const ir_expr *const *bind,
+const ir_stmt *ir_block_stmt(tec_context *cx, const ir_block *block, const ir_expr *const *bind,
                              const ir_expr *where)
 {
-    if (!b || !ir_all_there(bind, b->n_iters))
+    if (!block || !ir_all_there(bind, block->n_iters))
         return NULL;
-    for (int i = 0; i < b->n_iters; i++)
-        if (!base_dtype_same(bind[i]->dtype, b->iters[i].var->dtype))
-            return ir_refuse(cx, "block '%s' binds %s to %s", b->name, ir_shown(cx, b->iters[i].var),
+    for (int i = 0; i < block->n_iters; i++)
+        if (!base_dtype_same(bind[i]->dtype, block->iters[i].var->dtype))
+            return ir_refuse(cx, "block '%s' binds %s to %s", block->name, ir_shown(cx, block->iters[i].var),
                              ir_shown(cx, bind[i]));
-    if (where && !check_condition(cx, base_format(cx, "block '%s' where", b->name), where))
+    if (where && !check_condition(cx, base_format(cx, "block '%s' where", block->name), where))
         return NULL;
-    ir_stmt *s = make(cx, IR_BLOCK);
-    s->block.block = b;
-    s->block.bind = ir_copy_exprs(cx, bind, b->n_iters);
-    s->block.where = where;
-    return s;
+    ir_stmt *stmt = make(cx, IR_BLOCK);
+    stmt->block.block = block;
+    stmt->block.bind = ir_copy_exprs(cx, bind, block->n_iters);
+    stmt->block.where = where;
+    return stmt;
 }
 
 /* ---- stores and updates ---- */
 
 /* The value takes the number of lanes of the index and the type of the buffer; only a bare constant is
  * converted to another type. */
-const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *b, const ir_expr *value,
-                               const ir_expr *const *index, int n, const ir_expr *mask)
+const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *buffer, const ir_expr *value,
+                               const ir_expr *const *index, int count, const ir_expr *mask)
 {
     int lanes;
 
-    if (!value || !ir_check_index(cx, b, index, n, &lanes) || !ir_check_mask(cx, b->name, &mask, lanes))
+    if (!value || !ir_check_index(cx, buffer, index, count, &lanes) ||
+        !ir_check_mask(cx, buffer->name, &mask, lanes))
         return NULL;
-    base_dtype t = base_dtype_lanes(b->dtype, lanes);
+    base_dtype t = base_dtype_lanes(buffer->dtype, lanes);
     if (!(value = ir_convert(cx, value, t)))
         return NULL;
     if (!base_dtype_same(value->dtype, t))
-        return ir_refuse(cx, "%s is stored in '%s': %s is needed", ir_shown(cx, value), b->name,
+        return ir_refuse(cx, "%s is stored in '%s': %s is needed", ir_shown(cx, value), buffer->name,
                          base_dtype_text(cx, t));
-    ir_stmt *s = make(cx, IR_STORE);
-    s->store.buffer = b;
-    s->store.index = ir_copy_exprs(cx, index, n);
-    s->store.value = value;
-    s->store.mask = mask;
-    s->store.n = n;
-    return s;
+    ir_stmt *stmt = make(cx, IR_STORE);
+    stmt->store.buffer = buffer;
+    stmt->store.index = ir_copy_exprs(cx, index, count);
+    stmt->store.value = value;
+    stmt->store.mask = mask;
+    stmt->store.n = count;
+    return stmt;
 }
 
-const ir_stmt *ir_store(tec_context *cx, const ir_buffer *b, const ir_expr *value,
+const ir_stmt *ir_store(tec_context *cx, const ir_buffer *buffer, const ir_expr *value,
                         const ir_expr *const *index, int n)
 {
-    return ir_store_masked(cx, b, value, index, n, NULL);
+    return ir_store_masked(cx, buffer, value, index, n, NULL);
 }
 
 /* All buffers of an update are indexed alike, and each holds the type of its component. */
-static bool check_targets(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer,
-                          const ir_expr *const *index, int n)
+static bool check_targets(tec_context *cx, const ir_combiner *combiner, const ir_buffer *const *buffer,
+                          const ir_expr *const *index, int count)
 {
     int lanes;
 
-    for (int i = 0; i < c->n; i++) {
-        if (!ir_check_index(cx, buffer[i], index, n, &lanes))
+    for (int i = 0; i < combiner->n; i++) {
+        if (!ir_check_index(cx, buffer[i], index, count, &lanes))
             return false;
-        if (!base_dtype_same(buffer[i]->dtype, c->x[i]->dtype))
-            return ir_refuse(cx, "'%s' over %s updates '%s' (%s)", c->name,
-                             base_dtype_text(cx, c->x[i]->dtype), buffer[i]->name,
+        if (!base_dtype_same(buffer[i]->dtype, combiner->x[i]->dtype))
+            return ir_refuse(cx, "'%s' over %s updates '%s' (%s)", combiner->name,
+                             base_dtype_text(cx, combiner->x[i]->dtype), buffer[i]->name,
                              base_dtype_text(cx, buffer[i]->dtype));
     }
     return true;
 }
 
 /* buffer[j][index] = the combiner of what is there and source[j], for all components at once. */
-const ir_stmt *ir_update(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer,
-                         const ir_expr *const *index, int n, const ir_expr *const *source)
+const ir_stmt *ir_update(tec_context *cx, const ir_combiner *combiner, const ir_buffer *const *buffer,
+                         const ir_expr *const *index, int count, const ir_expr *const *source)
 {
-    if (!c)
+    if (!combiner)
         return NULL;
-    const ir_expr **from = mutable_copy(cx, source, c->n);
-    if (!ir_check_sources(cx, c, from) || !check_targets(cx, c, buffer, index, n))
+    const ir_expr **from = mutable_copy(cx, source, combiner->n);
+    if (!ir_check_sources(cx, combiner, from) || !check_targets(cx, combiner, buffer, index, count))
         return NULL;
-    ir_stmt *s = make(cx, IR_UPDATE);
-    s->update.combiner = c;
-    s->update.buffer = base_copy(cx, buffer, (size_t)c->n * sizeof *buffer);
-    s->update.index = ir_copy_exprs(cx, index, n);
-    s->update.source = from;
-    s->update.n = n;
-    return s;
+    ir_stmt *stmt = make(cx, IR_UPDATE);
+    stmt->update.combiner = combiner;
+    stmt->update.buffer = base_copy(cx, buffer, (size_t)combiner->n * sizeof *buffer);
+    stmt->update.index = ir_copy_exprs(cx, index, count);
+    stmt->update.source = from;
+    stmt->update.n = count;
+    return stmt;
 }
 
 /* ---- the others ---- */
@@ -208,12 +210,12 @@ const ir_stmt *ir_let_stmt(tec_context *cx, const ir_expr *var, const ir_expr *v
 }
 
 /* The buffer lives in the body alone. */
-const ir_stmt *ir_allocate(tec_context *cx, const ir_buffer *b, const ir_stmt *body)
+const ir_stmt *ir_allocate(tec_context *cx, const ir_buffer *buffer, const ir_stmt *body)
 {
-    if (!b || !body)
+    if (!buffer || !body)
         return NULL;
     ir_stmt *s = make(cx, IR_ALLOCATE);
-    s->allocate.buffer = b;
+    s->allocate.buffer = buffer;
     s->allocate.body = body;
     return s;
 }
@@ -253,14 +255,14 @@ static const ir_stmt **flatten(const ir_stmt **to, const ir_stmt *const *stmt, i
 
 /* Nested sequences become one, and a sequence of one statement that statement, so that passes need not look
  * for either. */
-const ir_stmt *ir_seq(tec_context *cx, const ir_stmt *const *stmt, int n)
+const ir_stmt *ir_seq(tec_context *cx, const ir_stmt *const *stmt, int number)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < number; i++)
         if (!stmt[i])
             return NULL;
-    int count = count_flat(stmt, n);
+    int count = count_flat(stmt, number);
     const ir_stmt **flat = base_array(cx, const ir_stmt *, count);
-    flatten(flat, stmt, n);
+    flatten(flat, stmt, number);
     if (count == 1)
         return flat[0];
     ir_stmt *s = make(cx, IR_SEQ);
@@ -269,9 +271,9 @@ const ir_stmt *ir_seq(tec_context *cx, const ir_stmt *const *stmt, int n)
     return s;
 }
 
-const ir_stmt *ir_seq2(tec_context *cx, const ir_stmt *a, const ir_stmt *b)
+const ir_stmt *ir_seq2(tec_context *cx, const ir_stmt *left, const ir_stmt *right)
 {
-    return ir_seq(cx, (const ir_stmt *const[]){a, b}, 2);
+    return ir_seq(cx, (const ir_stmt *const[]){left, right}, 2);
 }
 
 /* The empty sequence. */
@@ -312,19 +314,19 @@ const ir_stmt *ir_evaluate(tec_context *cx, const ir_expr *value)
 
 /* ---- copies ---- */
 
-ir_stmt *ir_stmt_copy(tec_context *cx, const ir_stmt *s)
+ir_stmt *ir_stmt_copy(tec_context *cx, const ir_stmt *stmt)
 {
-    return s ? base_copy(cx, s, sizeof *s) : NULL;
+    return stmt ? base_copy(cx, stmt, sizeof *stmt) : NULL;
 }
 
-ir_block *ir_block_copy(tec_context *cx, const ir_block *b)
+ir_block *ir_block_copy(tec_context *cx, const ir_block *block)
 {
-    return b ? base_copy(cx, b, sizeof *b) : NULL;
+    return block ? base_copy(cx, block, sizeof *block) : NULL;
 }
 
-ir_program *ir_program_copy(tec_context *cx, const ir_program *p)
+ir_program *ir_program_copy(tec_context *cx, const ir_program *program)
 {
-    return p ? base_copy(cx, p, sizeof *p) : NULL;
+    return program ? base_copy(cx, program, sizeof *program) : NULL;
 }
 
 /* ---- notes ---- */

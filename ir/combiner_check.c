@@ -32,9 +32,9 @@ typedef struct {
     const ir_combiner *c;
 } trial;
 
-static base_dtype type_of(const trial *t, int i)
+static base_dtype type_of(const trial *self, int i)
 {
-    return t->c->x[i]->dtype;
+    return self->c->x[i]->dtype;
 }
 
 /* Small numbers, so that every type holds them. */
@@ -46,94 +46,94 @@ static ir_value value_of(base_dtype type, int64_t v)
 }
 
 /* Values that are small enough for every type; those of tuples are positive, since counts and indices are. */
-static tuple draw(const trial *t, int which)
+static tuple draw(const trial *self, int which)
 {
     static const int8_t single[N_TRIALS] = {1, -3, 5, 2},
                         several[N_TRIALS][3] = {{1, 2, 3}, {5, 1, 2}, {3, 4, 1}, {2, 7, 5}};
     tuple v;
 
-    for (int i = 0; i < t->c->n; i++)
-        v.part[i] = value_of(type_of(t, i), t->c->n == 1 ? single[which] : several[which][i % 3]);
+    for (int i = 0; i < self->c->n; i++)
+        v.part[i] = value_of(type_of(self, i), self->c->n == 1 ? single[which] : several[which][i % 3]);
     return v;
 }
 
 /* Whether the value says something. */
-static bool is_number(const trial *t, const tuple *v)
+static bool is_number(const trial *self, const tuple *values)
 {
-    for (int i = 0; i < t->c->n; i++)
-        if (base_is_float(type_of(t, i)) && isnan(v->part[i].f))
+    for (int i = 0; i < self->c->n; i++)
+        if (base_is_float(type_of(self, i)) && isnan(values->part[i].f))
             return false;
     return true;
 }
 
 /* Evaluates the combiner on two tuples. False where an operation fails or gives a NaN: such values lie
  * outside of the combiner's domain and prove nothing against it. */
-static bool combine(const trial *t, const tuple *x, const tuple *y, tuple *out)
+static bool combine(const trial *self, const tuple *left, const tuple *right, tuple *out)
 {
     base_map vars = {0};
 
-    for (int i = 0; i < t->c->n; i++) {
-        base_map_put(t->scratch, &vars, t->c->x[i], &x->part[i]);
-        base_map_put(t->scratch, &vars, t->c->y[i], &y->part[i]);
+    for (int i = 0; i < self->c->n; i++) {
+        base_map_put(self->scratch, &vars, self->c->x[i], &left->part[i]);
+        base_map_put(self->scratch, &vars, self->c->y[i], &right->part[i]);
     }
-    for (int i = 0; i < t->c->n; i++)
-        if (!ir_eval(t->scratch, t->c->result[i], &vars, &out->part[i])) {
-            tec_context_clear(t->scratch);
+    for (int i = 0; i < self->c->n; i++)
+        if (!ir_eval(self->scratch, self->c->result[i], &vars, &out->part[i])) {
+            tec_context_clear(self->scratch);
             return false;
         }
-    return is_number(t, out);
+    return is_number(self, out);
 }
 
 /* The limits are wide: what is looked for are wrong formulas, not rounding. */
-static bool same_part(base_dtype type, ir_value a, ir_value b)
+static bool same_part(base_dtype type, ir_value value, ir_value other)
 {
     if (!base_is_float(type))
-        return a.i == b.i;
-    double limit = (type.bits <= 16 ? 0x1p-5 : 0x1p-10) * fmax(1, fmax(fabs(a.f), fabs(b.f)));
-    return a.f == b.f || fabs(a.f - b.f) <= limit;
+        return value.i == other.i;
+    double limit = (type.bits <= 16 ? 0x1p-5 : 0x1p-10) * fmax(1, fmax(fabs(value.f), fabs(other.f)));
+    return value.f == other.f || fabs(value.f - other.f) <= limit;
 }
 
-static bool same(const trial *t, const tuple *a, const tuple *b)
+static bool same(const trial *self, const tuple *left, const tuple *right)
 {
-    for (int i = 0; i < t->c->n; i++)
-        if (!same_part(type_of(t, i), a->part[i], b->part[i]))
+    for (int i = 0; i < self->c->n; i++)
+        if (!same_part(type_of(self, i), left->part[i], right->part[i]))
             return false;
     return true;
 }
 
 /* The tuple as it stands in messages: "(1, 2.5)". */
-static const char *text_of(const trial *t, const tuple *v)
+static const char *text_of(const trial *self, const tuple *values)
 {
     base_text out = {0};
 
-    for (int i = 0; i < t->c->n; i++) {
-        base_dtype type = type_of(t, i);
+    for (int i = 0; i < self->c->n; i++) {
+        base_dtype type = type_of(self, i);
 
-        base_addf(t->cx, &out, "%s", i ? ", " : "(");
+        base_addf(self->cx, &out, "%s", i ? ", " : "(");
         if (base_is_float(type))
-            base_addf(t->cx, &out, "%g", v->part[i].f);
+            base_addf(self->cx, &out, "%g", values->part[i].f);
         else
-            base_addf(t->cx, &out, "%lld", (long long)v->part[i].i);
+            base_addf(self->cx, &out, "%lld", (long long)values->part[i].i);
     }
-    base_add(t->cx, &out, ")");
-    return base_text_str(t->cx, &out);
+    base_add(self->cx, &out, ")");
+    return base_text_str(self->cx, &out);
 }
 
 /* Combining with the identity must change nothing, on either side: a split reduction starts several partial
  * results from the identity and combines them later. */
-static bool is_neutral(const trial *t, const tuple *identity)
+static bool is_neutral(const trial *self, const tuple *identity)
 {
     tuple out;
 
     for (int k = 0; k < N_TRIALS; k++) {
-        tuple v = draw(t, k);
+        tuple v = draw(self, k);
 
         for (int side = 0; side < 2; side++) {
-            if (!combine(t, side ? &v : identity, side ? identity : &v, &out) || same(t, &out, &v))
+            if (!combine(self, side ? &v : identity, side ? identity : &v, &out) || same(self, &out, &v))
                 continue;
-            ir_refuse(t->cx,
+            ir_refuse(self->cx,
                       "the identity %s of combiner '%s' is not neutral: combined with %s it gives %s%s",
-                      text_of(t, identity), t->c->name, text_of(t, &v), text_of(t, &out),
+                      text_of(self, identity), self->c->name, text_of(self, &v), text_of(self, &out),
                       side ? ", as the second operand" : "");
             return false;
         }
@@ -142,53 +142,55 @@ static bool is_neutral(const trial *t, const tuple *identity)
 }
 
 /* Tries one pair; the message shows it as the counterexample. */
-static bool commutes(const trial *t, const tuple *a, const tuple *b)
+static bool commutes(const trial *self, const tuple *left, const tuple *right)
 {
     tuple ab, ba;
 
-    if (!combine(t, a, b, &ab) || !combine(t, b, a, &ba) || same(t, &ab, &ba))
+    if (!combine(self, left, right, &ab) || !combine(self, right, left, &ba) || same(self, &ab, &ba))
         return true;
-    ir_refuse(t->cx, "combiner '%s' is declared to reorder, but %s with %s gives %s, and %s with %s gives %s",
-              t->c->name, text_of(t, a), text_of(t, b), text_of(t, &ab), text_of(t, b), text_of(t, a),
-              text_of(t, &ba));
+    ir_refuse(self->cx,
+              "combiner '%s' is declared to reorder, but %s with %s gives %s, and %s with %s gives %s",
+              self->c->name, text_of(self, left), text_of(self, right), text_of(self, &ab),
+              text_of(self, right), text_of(self, left), text_of(self, &ba));
     return false;
 }
 
 /* Tries one triple. */
-static bool associates(const trial *t, const tuple *a, const tuple *b, const tuple *c)
+static bool associates(const trial *self, const tuple *a, const tuple *b, const tuple *third)
 {
     tuple ab, bc, left, right;
 
-    if (!combine(t, a, b, &ab) || !combine(t, b, c, &bc) || !combine(t, &ab, c, &left) ||
-        !combine(t, a, &bc, &right) || same(t, &left, &right))
+    if (!combine(self, a, b, &ab) || !combine(self, b, third, &bc) || !combine(self, &ab, third, &left) ||
+        !combine(self, a, &bc, &right) || same(self, &left, &right))
         return true;
-    ir_refuse(t->cx,
+    ir_refuse(self->cx,
               "combiner '%s' is declared to reorder, but of %s, %s and %s the first two combined first give "
               "%s, the last two %s",
-              t->c->name, text_of(t, a), text_of(t, b), text_of(t, c), text_of(t, &left), text_of(t, &right));
+              self->c->name, text_of(self, a), text_of(self, b), text_of(self, third), text_of(self, &left),
+              text_of(self, &right));
     return false;
 }
 
 /* An identity that cannot be evaluated here (it depends on a symbol) is taken on trust. */
-static bool try_all(const trial *t)
+static bool try_all(const trial *self)
 {
     const base_map none = {0};
     tuple identity, v[N_TRIALS];
 
-    for (int i = 0; i < t->c->n; i++)
-        if (!ir_eval(t->scratch, t->c->identity[i], &none, &identity.part[i]))
+    for (int i = 0; i < self->c->n; i++)
+        if (!ir_eval(self->scratch, self->c->identity[i], &none, &identity.part[i]))
             return true;
     for (int k = 0; k < N_TRIALS; k++)
-        v[k] = draw(t, k);
-    return is_neutral(t, &identity) && commutes(t, &v[0], &v[1]) && commutes(t, &v[2], &v[1]) &&
-           associates(t, &v[0], &v[1], &v[2]) && associates(t, &v[3], &v[2], &v[1]);
+        v[k] = draw(self, k);
+    return is_neutral(self, &identity) && commutes(self, &v[0], &v[1]) && commutes(self, &v[2], &v[1]) &&
+           associates(self, &v[0], &v[1], &v[2]) && associates(self, &v[3], &v[2], &v[1]);
 }
 
-bool ir_combiner_try(tec_context *cx, const ir_combiner *c)
+bool ir_combiner_try(tec_context *cx, const ir_combiner *combiner)
 {
-    if (!c->reorders || c->n > MAX_PARTS)
+    if (!combiner->reorders || combiner->n > MAX_PARTS)
         return true;
-    trial t = {.cx = cx, .scratch = base_child(cx), .c = c};
+    trial t = {.cx = cx, .scratch = base_child(cx), .c = combiner};
     bool good = try_all(&t);
 
     tec_context_free(t.scratch);

@@ -49,9 +49,9 @@ typedef struct {
 } comparison;
 
 /* Gives the result through, so that no return forgets to free. */
-static bool finish(comparison *c, bool result)
+static bool finish(comparison *self, bool result)
 {
-    free(c->memo);
+    free(self->memo);
     return result;
 }
 
@@ -64,9 +64,9 @@ static const void *bound(const void *list, size_t stride, int i)
 
 /* Whether a or b is bound; `pair` says whether they are to each other. The innermost binding of either
  * counts. A binding of only one of the two is found as well, and is no pair: then they differ. */
-static bool find_binding(const comparison *c, const void *a, const void *b, bool *pair)
+static bool find_binding(const comparison *self, const void *a, const void *b, bool *pair)
 {
-    for (const frame *f = c->top; f; f = f->up)
+    for (const frame *f = self->top; f; f = f->up)
         for (int i = f->n; i-- > 0;) {
             bool is_a = bound(f->a, f->stride, i) == a, is_b = bound(f->b, f->stride, i) == b;
 
@@ -78,134 +78,136 @@ static bool find_binding(const comparison *c, const void *a, const void *b, bool
 }
 
 /* What is free must be the same node. */
-static bool is_partner(const comparison *c, const void *a, const void *b)
+static bool is_partner(const comparison *self, const void *a, const void *b)
 {
     bool pair;
 
-    return find_binding(c, a, b, &pair) ? pair : a == b;
+    return find_binding(self, a, b, &pair) ? pair : a == b;
 }
 
 /* Binds the elements of two lists to each other until f is released. */
-static void bind_list(comparison *c, frame *f, const void *a, const void *b, size_t stride, int n)
+static void bind_list(comparison *self, frame *f, const void *left, const void *right, size_t stride,
+                      int count)
 {
     bool pair;
 
-    *f = (frame){.up = c->top,
-                 .a = a,
-                 .b = b,
+    *f = (frame){.up = self->top,
+                 .a = left,
+                 .b = right,
                  .stride = stride,
-                 .n = n,
-                 .depth = (c->top ? c->top->depth : 0) + 1,
-                 .id = ++c->next_id};
-    for (int i = 0; i < n; i++) {
-        const void *x = bound(a, stride, i), *y = bound(b, stride, i);
+                 .n = count,
+                 .depth = (self->top ? self->top->depth : 0) + 1,
+                 .id = ++self->next_id};
+    for (int i = 0; i < count; i++) {
+        const void *x = bound(left, stride, i), *y = bound(right, stride, i);
 
-        c->shadows = c->shadows || (x && find_binding(c, x, y, &pair) && !pair);
+        self->shadows = self->shadows || (x && find_binding(self, x, y, &pair) && !pair);
         f->renamed += x != y;
     }
-    c->renamed += f->renamed;
-    c->top = f;
+    self->renamed += f->renamed;
+    self->top = f;
 }
 
-/* Releases frames until `f` is the innermost. */
-static void release(comparison *c, const frame *f)
+/* Releases frames until `bound` is the innermost. */
+static void release(comparison *self, const frame *bound)
 {
-    for (; c->top != f; c->top = c->top->up)
-        c->renamed -= c->top->renamed;
+    for (; self->top != bound; self->top = self->top->up)
+        self->renamed -= self->top->renamed;
 }
 
 /* ---- memory ---- */
 
 /* There is a free slot: grow_memo keeps half of them. */
-static proven *find_slot(const comparison *c, const ir_expr *a, const ir_expr *b)
+static proven *find_slot(const comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    const ir_expr *key[2] = {a, b};
+    const ir_expr *key[2] = {left, right};
     uint64_t h = base_hash(key, sizeof key, BASE_HASH_SEED);
 
     for (;; h++) {
-        proven *p = &c->memo[h & (uint64_t)(c->cap_memo - 1)];
-        if (!p->a || (p->a == a && p->b == b))
+        proven *p = &self->memo[h & (uint64_t)(self->cap_memo - 1)];
+        if (!p->a || (p->a == left && p->b == right))
             return p;
     }
 }
 
 /* Without memory for a larger table nothing is remembered from here on; the comparison stays right, only
  * slower. */
-static void grow_memo(comparison *c)
+static void grow_memo(comparison *self)
 {
-    comparison old = *c;
-    int cap = c->cap_memo ? 2 * c->cap_memo : 1024;
+    comparison old = *self;
+    int cap = self->cap_memo ? 2 * self->cap_memo : 1024;
     proven *memo = calloc((size_t)cap, sizeof *memo);
 
-    c->no_memory = !memo;
-    if (c->no_memory)
+    self->no_memory = !memo;
+    if (self->no_memory)
         return;
-    c->memo = memo;
-    c->cap_memo = cap;
+    self->memo = memo;
+    self->cap_memo = cap;
     for (int i = 0; i < old.cap_memo; i++)
         if (old.memo[i].a)
-            *find_slot(c, old.memo[i].a, old.memo[i].b) = old.memo[i];
+            *find_slot(self, old.memo[i].a, old.memo[i].b) = old.memo[i];
     free(old.memo);
 }
 
 /* A pair counts while the bindings under which it was found equal still stand, which the innermost frame of
  * then tells. */
-static bool is_remembered(const comparison *c, const ir_expr *a, const ir_expr *b)
+static bool is_remembered(const comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    const proven *p = c->memo && !c->shadows ? find_slot(c, a, b) : NULL;
+    const proven *p = self->memo && !self->shadows ? find_slot(self, left, right) : NULL;
 
     if (!p || !p->a)
         return false;
-    const frame *f = c->top;
+    const frame *f = self->top;
     while (f && f->depth > p->depth)
         f = f->up;
     return f ? f->depth == p->depth && f->id == p->id : p->depth == 0;
 }
 
 /* Small comparisons end before a table would pay. */
-static void remember(comparison *c, const ir_expr *a, const ir_expr *b)
+static void remember(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    if (c->steps < STEPS_BEFORE_MEMO || a->depth == 1)
+    if (self->steps < STEPS_BEFORE_MEMO || left->depth == 1)
         return;
-    if (c->n_memo * 2 >= c->cap_memo && !c->no_memory)
-        grow_memo(c);
-    if (c->no_memory)
+    if (self->n_memo * 2 >= self->cap_memo && !self->no_memory)
+        grow_memo(self);
+    if (self->no_memory)
         return;
-    proven *p = find_slot(c, a, b);
-    c->n_memo += !p->a;
-    *p = (proven){a, b, c->top ? c->top->depth : 0, c->top ? c->top->id : 0};
+    proven *p = find_slot(self, left, right);
+    self->n_memo += !p->a;
+    *p = (proven){left, right, self->top ? self->top->depth : 0, self->top ? self->top->id : 0};
 }
 
 /* ---- expressions ---- */
 
-static bool same_expr(comparison *c, const ir_expr *a, const ir_expr *b);
+static bool same_expr(comparison *self, const ir_expr *left, const ir_expr *right);
 
-static bool same_all(comparison *c, const ir_expr *const *a, const ir_expr *const *b, int n)
+static bool same_all(comparison *self, const ir_expr *const *left, const ir_expr *const *right, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!same_expr(c, a[i], b[i]))
+        if (!same_expr(self, left[i], right[i]))
             return false;
     return true;
 }
 
 /* By meaning, not by name: two combiners are the same where their formulas are equal once their parameters
  * are bound to each other. */
-static bool same_combiner(comparison *c, const ir_combiner *a, const ir_combiner *b)
+static bool same_combiner(comparison *self, const ir_combiner *left, const ir_combiner *right)
 {
-    const frame *mark = c->top;
+    const frame *mark = self->top;
     frame x, y;
 
-    if (a == b)
+    if (left == right)
         return true;
-    if (a->n != b->n || a->reorders != b->reorders)
+    if (left->n != right->n || left->reorders != right->reorders)
         return false;
-    for (int i = 0; i < a->n; i++)
-        if (!base_dtype_same(a->x[i]->dtype, b->x[i]->dtype))
+    for (int i = 0; i < left->n; i++)
+        if (!base_dtype_same(left->x[i]->dtype, right->x[i]->dtype))
             return false;
-    bind_list(c, &x, a->x, b->x, sizeof *a->x, a->n);
-    bind_list(c, &y, a->y, b->y, sizeof *a->y, a->n);
-    bool same = same_all(c, a->result, b->result, a->n) && same_all(c, a->identity, b->identity, a->n);
-    release(c, mark);
+    bind_list(self, &x, left->x, right->x, sizeof *left->x, left->n);
+    bind_list(self, &y, left->y, right->y, sizeof *left->y, left->n);
+    bool same = same_all(self, left->result, right->result, left->n) &&
+                same_all(self, left->identity, right->identity, left->n);
+    release(self, mark);
     return same;
 }
 
@@ -216,315 +218,331 @@ static bool same_float(double a, double b)
 }
 
 /* Buffers may be bound (by allocate) as variables are. */
-static bool same_load(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_load(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    return a->load.n == b->load.n && is_partner(c, a->load.buffer, b->load.buffer) &&
-           same_all(c, a->load.index, b->load.index, a->load.n) && same_expr(c, a->load.mask, b->load.mask);
+    return left->load.n == right->load.n && is_partner(self, left->load.buffer, right->load.buffer) &&
+           same_all(self, left->load.index, right->load.index, left->load.n) &&
+           same_expr(self, left->load.mask, right->load.mask);
 }
 
-static bool same_shuffle(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_shuffle(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    return a->shuffle.n == b->shuffle.n &&
-           memcmp(a->shuffle.pick, b->shuffle.pick, a->dtype.lanes * sizeof(int)) == 0 &&
-           same_all(c, a->shuffle.vectors, b->shuffle.vectors, a->shuffle.n);
+    return left->shuffle.n == right->shuffle.n &&
+           memcmp(left->shuffle.pick, right->shuffle.pick, left->dtype.lanes * sizeof(int)) == 0 &&
+           same_all(self, left->shuffle.vectors, right->shuffle.vectors, left->shuffle.n);
 }
 
 /* Some lets of a chain in one call, so that a long chain does not take a call for each. */
-static bool same_let(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_let(comparison *self, const ir_expr *left, const ir_expr *right)
 {
     enum { AT_ONCE = 16 };
-    const frame *mark = c->top;
+    const frame *mark = self->top;
     frame f[AT_ONCE];
     bool same = true;
 
-    for (int i = 0; same && i < AT_ONCE && a->op == IR_LET && b->op == IR_LET;
-         i++, a = a->let.body, b = b->let.body) {
-        same = same_expr(c, a->let.value, b->let.value);
-        bind_list(c, &f[i], &a->let.var, &b->let.var, sizeof a->let.var, 1);
+    for (int i = 0; same && i < AT_ONCE && left->op == IR_LET && right->op == IR_LET;
+         i++, left = left->let.body, right = right->let.body) {
+        same = same_expr(self, left->let.value, right->let.value);
+        bind_list(self, &f[i], &left->let.var, &right->let.var, sizeof left->let.var, 1);
     }
-    same = same && same_expr(c, a, b);
-    release(c, mark);
+    same = same && same_expr(self, left, right);
+    release(self, mark);
     return same;
 }
 
 /* Intrinsics are compared by name: programs list their meanings, which are compared once. */
-static bool same_call(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_call(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    if (a->call.n != b->call.n || a->call.n_buffers != b->call.n_buffers || a->call.pure != b->call.pure)
+    if (left->call.n != right->call.n || left->call.n_buffers != right->call.n_buffers ||
+        left->call.pure != right->call.pure)
         return false;
-    if (!base_same(a->call.name, b->call.name) || !a->call.intrinsic != !b->call.intrinsic)
+    if (!base_same(left->call.name, right->call.name) || !left->call.intrinsic != !right->call.intrinsic)
         return false;
-    for (int i = 0; i < a->call.n_buffers; i++)
-        if (!is_partner(c, a->call.buffer[i], b->call.buffer[i]))
+    for (int i = 0; i < left->call.n_buffers; i++)
+        if (!is_partner(self, left->call.buffer[i], right->call.buffer[i]))
             return false;
-    return same_all(c, a->call.arg, b->call.arg, a->call.n);
+    return same_all(self, left->call.arg, right->call.arg, left->call.n);
 }
 
 /* The extents are compared before the axes are bound, since an extent cannot mention an axis. */
-static bool same_reduce(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_reduce(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    const frame *mark = c->top;
+    const frame *mark = self->top;
     frame axes;
 
-    if (a->reduce.which != b->reduce.which || a->reduce.n_axes != b->reduce.n_axes ||
-        !same_combiner(c, a->reduce.combiner, b->reduce.combiner) ||
-        !same_all(c, a->reduce.extent, b->reduce.extent, a->reduce.n_axes))
+    if (left->reduce.which != right->reduce.which || left->reduce.n_axes != right->reduce.n_axes ||
+        !same_combiner(self, left->reduce.combiner, right->reduce.combiner) ||
+        !same_all(self, left->reduce.extent, right->reduce.extent, left->reduce.n_axes))
         return false;
-    bind_list(c, &axes, a->reduce.axis, b->reduce.axis, sizeof *a->reduce.axis, a->reduce.n_axes);
-    bool same = same_all(c, a->reduce.source, b->reduce.source, a->reduce.combiner->n) &&
-                same_expr(c, a->reduce.condition, b->reduce.condition);
-    release(c, mark);
+    bind_list(self, &axes, left->reduce.axis, right->reduce.axis, sizeof *left->reduce.axis,
+              left->reduce.n_axes);
+    bool same = same_all(self, left->reduce.source, right->reduce.source, left->reduce.combiner->n) &&
+                same_expr(self, left->reduce.condition, right->reduce.condition);
+    release(self, mark);
     return same;
 }
 
 /* Both nodes have the same operation and type already. The cases compare what each kind holds besides. */
-static bool same_node(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_node(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    switch (a->op) {
-    case IR_INT: return a->i == b->i;
-    case IR_FLOAT: return same_float(a->f, b->f);
-    case IR_STRING: return base_same(a->string, b->string);
-    case IR_VAR: return is_partner(c, a, b);
-    case IR_LOAD: return same_load(c, a, b);
+    switch (left->op) {
+    case IR_INT: return left->i == right->i;
+    case IR_FLOAT: return same_float(left->f, right->f);
+    case IR_STRING: return base_same(left->string, right->string);
+    case IR_VAR: return is_partner(self, left, right);
+    case IR_LOAD: return same_load(self, left, right);
     case IR_RAMP:
-        return same_expr(c, a->ramp.base, b->ramp.base) && same_expr(c, a->ramp.stride, b->ramp.stride);
-    case IR_SHUFFLE: return same_shuffle(c, a, b);
-    case IR_LET: return same_let(c, a, b);
-    case IR_CALL: return same_call(c, a, b);
-    case IR_REDUCE: return same_reduce(c, a, b);
-    default: return same_all(c, a->arg, b->arg, 3);
+        return same_expr(self, left->ramp.base, right->ramp.base) &&
+               same_expr(self, left->ramp.stride, right->ramp.stride);
+    case IR_SHUFFLE: return same_shuffle(self, left, right);
+    case IR_LET: return same_let(self, left, right);
+    case IR_CALL: return same_call(self, left, right);
+    case IR_REDUCE: return same_reduce(self, left, right);
+    default: return same_all(self, left->arg, right->arg, 3);
     }
 }
 
 /* The same address is the same expression only while no binding differs: under a renamed binding one node may
  * mean two things. The hash ignores names in its upper half, which must always agree. */
-static bool same_expr(comparison *c, const ir_expr *a, const ir_expr *b)
+static bool same_expr(comparison *self, const ir_expr *left, const ir_expr *right)
 {
-    if (!a || !b)
-        return a == b;
-    if (a == b && !c->renamed)
+    if (!left || !right)
+        return left == right;
+    if (left == right && !self->renamed)
         return true;
-    if (a->op != b->op || !base_dtype_same(a->dtype, b->dtype) || a->hash >> 32 != b->hash >> 32 ||
-        (!c->renamed && a->hash != b->hash))
+    if (left->op != right->op || !base_dtype_same(left->dtype, right->dtype) ||
+        left->hash >> 32 != right->hash >> 32 || (!self->renamed && left->hash != right->hash))
         return false;
-    c->steps++;
-    if (is_remembered(c, a, b))
+    self->steps++;
+    if (is_remembered(self, left, right))
         return true;
-    if (!same_node(c, a, b))
+    if (!same_node(self, left, right))
         return false;
-    remember(c, a, b);
+    remember(self, left, right);
     return true;
 }
 
-bool ir_same(const ir_expr *a, const ir_expr *b)
+bool ir_same(const ir_expr *left, const ir_expr *right)
 {
     comparison c = {0};
 
-    return finish(&c, same_expr(&c, a, b));
+    return finish(&c, same_expr(&c, left, right));
 }
 
-uint64_t ir_hash(const ir_expr *e)
+uint64_t ir_hash(const ir_expr *expr)
 {
-    return e ? e->hash : 0;
+    return expr ? expr->hash : 0;
 }
 
-bool ir_same_combiner(const ir_combiner *a, const ir_combiner *b)
+bool ir_same_combiner(const ir_combiner *left, const ir_combiner *right)
 {
     comparison c = {0};
 
-    return finish(&c, same_combiner(&c, a, b));
+    return finish(&c, same_combiner(&c, left, right));
 }
 
 /* Whether the combiner is what its name promises: then texts need no declaration of it. Indices 4 and 5 of
  * the list are any and all, 6 and on the tuples. */
-bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c)
+bool ir_combiner_is_named(tec_context *cx, const ir_combiner *combiner)
 {
     static const char *const names[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax"};
-    base_dtype t = c->x[0]->dtype;
+    base_dtype t = combiner->x[0]->dtype;
 
     for (int i = 0; i < BASE_COUNT(names); i++) {
-        bool fits = (i >= 6 ? c->n == 2 && base_is_int(c->x[1]->dtype) : c->n == 1) &&
+        bool fits = (i >= 6 ? combiner->n == 2 && base_is_int(combiner->x[1]->dtype) : combiner->n == 1) &&
                     base_is_bool(t) == (i == 4 || i == 5);
-        if (fits && base_same(names[i], c->name) && t.code != kDLOpaqueHandle)
-            return ir_same_combiner(c, ir_combiner_named(cx, c->name, t, c->x[c->n - 1]->dtype));
+        if (fits && base_same(names[i], combiner->name) && t.code != kDLOpaqueHandle)
+            return ir_same_combiner(
+                combiner, ir_combiner_named(cx, combiner->name, t, combiner->x[combiner->n - 1]->dtype));
     }
     return false;
 }
 
 /* ---- statements ---- */
 
-static bool same_stmt(comparison *c, const ir_stmt *a, const ir_stmt *b);
+static bool same_stmt(comparison *self, const ir_stmt *left, const ir_stmt *right);
 
 /* Both lists are sorted by key. */
-static bool same_notes(comparison *c, const ir_note *a, const ir_note *b)
+static bool same_notes(comparison *self, const ir_note *left, const ir_note *right)
 {
-    for (; a && b; a = a->next, b = b->next)
-        if (!base_same(a->key, b->key) || !same_expr(c, a->value, b->value))
+    for (; left && right; left = left->next, right = right->next)
+        if (!base_same(left->key, right->key) || !same_expr(self, left->value, right->value))
             return false;
-    return a == b;
+    return left == right;
 }
 
 /* Names do not count. */
-static bool same_buffer(comparison *c, const ir_buffer *a, const ir_buffer *b)
+static bool same_buffer(comparison *self, const ir_buffer *left, const ir_buffer *buffer)
 {
-    if (!base_dtype_same(a->dtype, b->dtype) || a->n != b->n || a->scope != b->scope ||
-        a->align != b->align || a->alias != b->alias || !a->strides != !b->strides)
+    if (!base_dtype_same(left->dtype, buffer->dtype) || left->n != buffer->n ||
+        left->scope != buffer->scope || left->align != buffer->align || left->alias != buffer->alias ||
+        !left->strides != !buffer->strides)
         return false;
-    return same_all(c, a->shape, b->shape, a->n) &&
-           (!a->strides || same_all(c, a->strides, b->strides, a->n)) && same_expr(c, a->offset, b->offset) &&
-           same_expr(c, a->pad, b->pad);
+    return same_all(self, left->shape, buffer->shape, left->n) &&
+           (!left->strides || same_all(self, left->strides, buffer->strides, left->n)) &&
+           same_expr(self, left->offset, buffer->offset) && same_expr(self, left->pad, buffer->pad);
 }
 
 /* Of buffers with one number of dimensions, as partners have. */
-static bool same_regions(comparison *c, const ir_region *a, const ir_region *b, int n)
+static bool same_regions(comparison *self, const ir_region *left, const ir_region *right, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!is_partner(c, a[i].buffer, b[i].buffer) || !same_all(c, a[i].min, b[i].min, a[i].buffer->n) ||
-            !same_all(c, a[i].extent, b[i].extent, a[i].buffer->n))
+        if (!is_partner(self, left[i].buffer, right[i].buffer) ||
+            !same_all(self, left[i].min, right[i].min, left[i].buffer->n) ||
+            !same_all(self, left[i].extent, right[i].extent, left[i].buffer->n))
             return false;
     return true;
 }
 
-static bool same_inside(comparison *c, const ir_block *a, const ir_block *b)
+static bool same_inside(comparison *self, const ir_block *left, const ir_block *block)
 {
-    return same_regions(c, a->reads, b->reads, a->n_reads) &&
-           same_regions(c, a->writes, b->writes, a->n_writes) && same_notes(c, a->notes, b->notes) &&
-           same_stmt(c, a->init, b->init) && same_stmt(c, a->body, b->body);
+    return same_regions(self, left->reads, block->reads, left->n_reads) &&
+           same_regions(self, left->writes, block->writes, left->n_writes) &&
+           same_notes(self, left->notes, block->notes) && same_stmt(self, left->init, block->init) &&
+           same_stmt(self, left->body, block->body);
 }
 
 /* Bindings and predicate stand outside of the block and are compared before the iteration variables are
  * bound. */
-static bool same_block(comparison *c, const ir_stmt *sa, const ir_stmt *sb)
+static bool same_block(comparison *self, const ir_stmt *sa, const ir_stmt *sb)
 {
-    const ir_block *a = sa->block.block, *b = sb->block.block;
-    const frame *mark = c->top;
+    const ir_block *a = sa->block.block, *block = sb->block.block;
+    const frame *mark = self->top;
     frame iters;
 
-    if (!base_same(a->name, b->name) || a->role != b->role || a->n_iters != b->n_iters ||
-        a->n_reads != b->n_reads || a->n_writes != b->n_writes ||
-        !same_all(c, sa->block.bind, sb->block.bind, a->n_iters) ||
-        !same_expr(c, sa->block.where, sb->block.where))
+    if (!base_same(a->name, block->name) || a->role != block->role || a->n_iters != block->n_iters ||
+        a->n_reads != block->n_reads || a->n_writes != block->n_writes ||
+        !same_all(self, sa->block.bind, sb->block.bind, a->n_iters) ||
+        !same_expr(self, sa->block.where, sb->block.where))
         return false;
     for (int i = 0; i < a->n_iters; i++)
-        if (a->iters[i].kind != b->iters[i].kind || !same_expr(c, a->iters[i].extent, b->iters[i].extent))
+        if (a->iters[i].kind != block->iters[i].kind ||
+            !same_expr(self, a->iters[i].extent, block->iters[i].extent))
             return false;
     if (a->n_iters)
-        bind_list(c, &iters, &a->iters[0].var, &b->iters[0].var, sizeof *a->iters, a->n_iters);
-    bool same = same_inside(c, a, b);
-    release(c, mark);
+        bind_list(self, &iters, &a->iters[0].var, &block->iters[0].var, sizeof *a->iters, a->n_iters);
+    bool same = same_inside(self, a, block);
+    release(self, mark);
     return same;
 }
 
 /* Bodies under a binding of a to b. */
-static bool same_under(comparison *c, const void *a, const void *b, const ir_stmt *body_a,
+static bool same_under(comparison *self, const void *a, const void *b, const ir_stmt *body_a,
                        const ir_stmt *body_b)
 {
-    const frame *mark = c->top;
+    const frame *mark = self->top;
     frame f;
 
-    bind_list(c, &f, &a, &b, sizeof a, 1);
-    bool same = same_stmt(c, body_a, body_b);
-    release(c, mark);
+    bind_list(self, &f, &a, &b, sizeof a, 1);
+    bool same = same_stmt(self, body_a, body_b);
+    release(self, mark);
     return same;
 }
 
-static bool same_loop(comparison *c, const ir_stmt *a, const ir_stmt *b)
+static bool same_loop(comparison *self, const ir_stmt *left, const ir_stmt *right)
 {
-    return a->loop.how == b->loop.how && same_expr(c, a->loop.min, b->loop.min) &&
-           same_expr(c, a->loop.extent, b->loop.extent) && same_notes(c, a->loop.notes, b->loop.notes) &&
-           same_under(c, a->loop.var, b->loop.var, a->loop.body, b->loop.body);
+    return left->loop.how == right->loop.how && same_expr(self, left->loop.min, right->loop.min) &&
+           same_expr(self, left->loop.extent, right->loop.extent) &&
+           same_notes(self, left->loop.notes, right->loop.notes) &&
+           same_under(self, left->loop.var, right->loop.var, left->loop.body, right->loop.body);
 }
 
-static bool same_store(comparison *c, const ir_stmt *a, const ir_stmt *b)
+static bool same_store(comparison *self, const ir_stmt *left, const ir_stmt *right)
 {
-    return a->store.n == b->store.n && is_partner(c, a->store.buffer, b->store.buffer) &&
-           same_all(c, a->store.index, b->store.index, a->store.n) &&
-           same_expr(c, a->store.value, b->store.value) && same_expr(c, a->store.mask, b->store.mask);
+    return left->store.n == right->store.n && is_partner(self, left->store.buffer, right->store.buffer) &&
+           same_all(self, left->store.index, right->store.index, left->store.n) &&
+           same_expr(self, left->store.value, right->store.value) &&
+           same_expr(self, left->store.mask, right->store.mask);
 }
 
-static bool same_update(comparison *c, const ir_stmt *a, const ir_stmt *b)
+static bool same_update(comparison *self, const ir_stmt *left, const ir_stmt *right)
 {
-    if (a->update.n != b->update.n || !same_combiner(c, a->update.combiner, b->update.combiner))
+    if (left->update.n != right->update.n ||
+        !same_combiner(self, left->update.combiner, right->update.combiner))
         return false;
-    for (int i = 0; i < a->update.combiner->n; i++)
-        if (!is_partner(c, a->update.buffer[i], b->update.buffer[i]))
+    for (int i = 0; i < left->update.combiner->n; i++)
+        if (!is_partner(self, left->update.buffer[i], right->update.buffer[i]))
             return false;
-    return same_all(c, a->update.index, b->update.index, a->update.n) &&
-           same_all(c, a->update.source, b->update.source, a->update.combiner->n);
+    return same_all(self, left->update.index, right->update.index, left->update.n) &&
+           same_all(self, left->update.source, right->update.source, left->update.combiner->n);
 }
 
-static bool same_allocate(comparison *c, const ir_stmt *a, const ir_stmt *b)
+static bool same_allocate(comparison *self, const ir_stmt *left, const ir_stmt *right)
 {
-    return same_buffer(c, a->allocate.buffer, b->allocate.buffer) &&
-           same_notes(c, a->allocate.notes, b->allocate.notes) &&
-           same_under(c, a->allocate.buffer, b->allocate.buffer, a->allocate.body, b->allocate.body);
+    return same_buffer(self, left->allocate.buffer, right->allocate.buffer) &&
+           same_notes(self, left->allocate.notes, right->allocate.notes) &&
+           same_under(self, left->allocate.buffer, right->allocate.buffer, left->allocate.body,
+                      right->allocate.body);
 }
 
-static bool same_seq(comparison *c, const ir_stmt *a, const ir_stmt *b)
+static bool same_seq(comparison *self, const ir_stmt *left, const ir_stmt *right)
 {
-    if (a->seq.n != b->seq.n)
+    if (left->seq.n != right->seq.n)
         return false;
-    for (int i = 0; i < a->seq.n; i++)
-        if (!same_stmt(c, a->seq.stmt[i], b->seq.stmt[i]))
+    for (int i = 0; i < left->seq.n; i++)
+        if (!same_stmt(self, left->seq.stmt[i], right->seq.stmt[i]))
             return false;
     return true;
 }
 
 /* As same_node for statements. Locations and the names of loop variables do not count. */
-static bool same_stmt(comparison *c, const ir_stmt *a, const ir_stmt *b)
+static bool same_stmt(comparison *self, const ir_stmt *left, const ir_stmt *right)
 {
-    if (!a || !b || (a == b && !c->renamed))
-        return a == b;
-    if (a->kind != b->kind)
+    if (!left || !right || (left == right && !self->renamed))
+        return left == right;
+    if (left->kind != right->kind)
         return false;
-    switch (a->kind) {
-    case IR_FOR: return same_loop(c, a, b);
-    case IR_BLOCK: return same_block(c, a, b);
-    case IR_STORE: return same_store(c, a, b);
-    case IR_UPDATE: return same_update(c, a, b);
+    switch (left->kind) {
+    case IR_FOR: return same_loop(self, left, right);
+    case IR_BLOCK: return same_block(self, left, right);
+    case IR_STORE: return same_store(self, left, right);
+    case IR_UPDATE: return same_update(self, left, right);
     case IR_LET_STMT:
-        return same_expr(c, a->let.value, b->let.value) &&
-               same_under(c, a->let.var, b->let.var, a->let.body, b->let.body);
-    case IR_ALLOCATE: return same_allocate(c, a, b);
+        return same_expr(self, left->let.value, right->let.value) &&
+               same_under(self, left->let.var, right->let.var, left->let.body, right->let.body);
+    case IR_ALLOCATE: return same_allocate(self, left, right);
     case IR_IF:
-        return same_expr(c, a->branch.cond, b->branch.cond) && same_stmt(c, a->branch.then, b->branch.then) &&
-               same_stmt(c, a->branch.otherwise, b->branch.otherwise);
-    case IR_SEQ: return same_seq(c, a, b);
+        return same_expr(self, left->branch.cond, right->branch.cond) &&
+               same_stmt(self, left->branch.then, right->branch.then) &&
+               same_stmt(self, left->branch.otherwise, right->branch.otherwise);
+    case IR_SEQ: return same_seq(self, left, right);
     case IR_ASSERT:
-        return base_same(a->check.message, b->check.message) && same_expr(c, a->check.cond, b->check.cond);
+        return base_same(left->check.message, right->check.message) &&
+               same_expr(self, left->check.cond, right->check.cond);
     case IR_ATTRIBUTE:
-        return base_same(a->attribute.key, b->attribute.key) &&
-               same_expr(c, a->attribute.value, b->attribute.value) &&
-               same_stmt(c, a->attribute.body, b->attribute.body);
-    case IR_EVALUATE: return same_expr(c, a->value, b->value);
+        return base_same(left->attribute.key, right->attribute.key) &&
+               same_expr(self, left->attribute.value, right->attribute.value) &&
+               same_stmt(self, left->attribute.body, right->attribute.body);
+    case IR_EVALUATE: return same_expr(self, left->value, right->value);
     }
     return false;
 }
 
-bool ir_same_stmt(tec_context *cx, const ir_stmt *a, const ir_stmt *b)
+bool ir_same_stmt(tec_context *cx, const ir_stmt *left, const ir_stmt *right)
 {
     comparison c = {0};
 
     (void)cx;
-    return finish(&c, same_stmt(&c, a, b));
+    return finish(&c, same_stmt(&c, left, right));
 }
 
 /* ---- programs ---- */
 
-static bool same_program(const ir_program *a, const ir_program *b);
+static bool same_program(const ir_program *left, const ir_program *right);
 
 /* The meaning is a program of its own and sees no binding. */
-static bool same_intrinsic(const ir_intrinsic *a, const ir_intrinsic *b)
+static bool same_intrinsic(const ir_intrinsic *left, const ir_intrinsic *right)
 {
-    if (!base_same(a->name, b->name) || !base_same(a->text, b->text) || !a->meaning != !b->meaning)
+    if (!base_same(left->name, right->name) || !base_same(left->text, right->text) ||
+        !left->meaning != !right->meaning)
         return false;
-    return !a->meaning || same_program(a->meaning, b->meaning);
+    return !left->meaning || same_program(left->meaning, right->meaning);
 }
 
-static bool same_params(const ir_program *a, const ir_program *b)
+static bool same_params(const ir_program *left, const ir_program *right)
 {
-    for (int i = 0; i < a->n_params; i++) {
-        const ir_param *x = &a->params[i], *y = &b->params[i];
+    for (int i = 0; i < left->n_params; i++) {
+        const ir_param *x = &left->params[i], *y = &right->params[i];
 
         if (x->output != y->output || !x->buffer != !y->buffer ||
             (x->scalar && !base_dtype_same(x->scalar->dtype, y->scalar->dtype)))
@@ -534,62 +552,66 @@ static bool same_params(const ir_program *a, const ir_program *b)
 }
 
 /* A symbol that is a parameter too has the same partner as both. */
-static bool same_scalars(const comparison *c, const ir_program *a, const ir_program *b)
+static bool same_scalars(const comparison *self, const ir_program *left, const ir_program *right)
 {
     bool pair;
 
-    for (int i = 0; i < a->n_params; i++)
-        if (a->params[i].scalar && find_binding(c, a->params[i].scalar, b->params[i].scalar, &pair) && !pair)
+    for (int i = 0; i < left->n_params; i++)
+        if (left->params[i].scalar &&
+            find_binding(self, left->params[i].scalar, right->params[i].scalar, &pair) && !pair)
             return false;
     return true;
 }
 
-static bool same_buffers(comparison *c, const ir_program *a, const ir_program *b)
+static bool same_buffers(comparison *self, const ir_program *left, const ir_program *right)
 {
-    for (int i = 0; i < a->n_params; i++)
-        if (a->params[i].buffer && !same_buffer(c, a->params[i].buffer, b->params[i].buffer))
+    for (int i = 0; i < left->n_params; i++)
+        if (left->params[i].buffer && !same_buffer(self, left->params[i].buffer, right->params[i].buffer))
             return false;
-    for (int i = 0; i < a->n_buffers; i++)
-        if (!same_buffer(c, a->buffers[i], b->buffers[i]))
+    for (int i = 0; i < left->n_buffers; i++)
+        if (!same_buffer(self, left->buffers[i], right->buffers[i]))
             return false;
     return true;
 }
 
 /* Symbols, parameters and buffers are bound in all that follows. Of a parameter's scalar and buffer one is
  * NULL, which names nothing. */
-static bool same_bodies(comparison *c, const ir_program *a, const ir_program *b)
+static bool same_bodies(comparison *self, const ir_program *left, const ir_program *right)
 {
     frame symbols, scalars, params, buffers;
 
-    bind_list(c, &symbols, a->symbols, b->symbols, sizeof *a->symbols, a->n_symbols);
-    if (!same_scalars(c, a, b))
+    bind_list(self, &symbols, left->symbols, right->symbols, sizeof *left->symbols, left->n_symbols);
+    if (!same_scalars(self, left, right))
         return false;
-    if (a->n_params) {
-        bind_list(c, &scalars, &a->params[0].scalar, &b->params[0].scalar, sizeof *a->params, a->n_params);
-        bind_list(c, &params, &a->params[0].buffer, &b->params[0].buffer, sizeof *a->params, a->n_params);
+    if (left->n_params) {
+        bind_list(self, &scalars, &left->params[0].scalar, &right->params[0].scalar, sizeof *left->params,
+                  left->n_params);
+        bind_list(self, &params, &left->params[0].buffer, &right->params[0].buffer, sizeof *left->params,
+                  left->n_params);
     }
-    bind_list(c, &buffers, a->buffers, b->buffers, sizeof *a->buffers, a->n_buffers);
-    for (int i = 0; i < a->n_intrinsics; i++)
-        if (!same_intrinsic(a->intrinsics[i], b->intrinsics[i]))
+    bind_list(self, &buffers, left->buffers, right->buffers, sizeof *left->buffers, left->n_buffers);
+    for (int i = 0; i < left->n_intrinsics; i++)
+        if (!same_intrinsic(left->intrinsics[i], right->intrinsics[i]))
             return false;
-    return same_buffers(c, a, b) && same_all(c, a->facts, b->facts, a->n_facts) &&
-           same_notes(c, a->notes, b->notes) && same_stmt(c, a->body, b->body);
+    return same_buffers(self, left, right) && same_all(self, left->facts, right->facts, left->n_facts) &&
+           same_notes(self, left->notes, right->notes) && same_stmt(self, left->body, right->body);
 }
 
-static bool same_program(const ir_program *a, const ir_program *b)
+static bool same_program(const ir_program *left, const ir_program *right)
 {
     comparison c = {0};
 
-    if (a == b)
+    if (left == right)
         return true;
-    if (!a || !b || a->n_symbols != b->n_symbols || a->n_params != b->n_params ||
-        a->n_buffers != b->n_buffers || a->n_facts != b->n_facts || a->n_intrinsics != b->n_intrinsics)
+    if (!left || !right || left->n_symbols != right->n_symbols || left->n_params != right->n_params ||
+        left->n_buffers != right->n_buffers || left->n_facts != right->n_facts ||
+        left->n_intrinsics != right->n_intrinsics)
         return false;
-    return finish(&c, same_params(a, b) && same_bodies(&c, a, b));
+    return finish(&c, same_params(left, right) && same_bodies(&c, left, right));
 }
 
-bool ir_same_program(tec_context *cx, const ir_program *a, const ir_program *b)
+bool ir_same_program(tec_context *cx, const ir_program *left, const ir_program *right)
 {
     (void)cx;
-    return same_program(a, b);
+    return same_program(left, right);
 }

@@ -15,12 +15,12 @@ typedef union {
     double f;
 } ir_value;
 
-/* Evaluates an operation of the table on scalars of dtype t (that of the last operand); false: a zero
+/* Evaluates an operation of the table on scalars of dtype dtype (that of the last operand); false: a zero
  * divisor. */
-bool ir_eval_op(ir_op op, base_dtype t, const ir_value *arg, ir_value *out);
-ir_value ir_eval_cast(base_dtype from, base_dtype to, ir_value v);
+bool ir_eval_op(ir_op op, base_dtype dtype, const ir_value *arg, ir_value *out);
+ir_value ir_eval_cast(base_dtype from, base_dtype to, ir_value value);
 /* A closed scalar expression without loads, variables bound in `vars` (variable -> ir_value *, may be NULL).
  * False, without an error in the context: it is none, or divides by zero. */
-bool ir_eval(tec_context *cx, const ir_expr *e, const base_map *vars, ir_value *out);
+bool ir_eval(tec_context *cx, const ir_expr *expr, const base_map *vars, ir_value *out);
 
 #endif

@@ -24,6 +24,6 @@ typedef struct ir_interned {
 
 /* What has an effect is evaluated wherever it stands, and a let binds its own variable: they stay what they
  * are. */
-const ir_expr *ir_intern(ir_interned *t, const ir_expr *e);
+const ir_expr *ir_intern(ir_interned *table, const ir_expr *expr);
 
 #endif

@@ -46,45 +46,45 @@ const ir_program *ir_intrinsic_program(tec_context *cx, const ir_intrinsic *in)
 /* ---- without blocks ---- */
 
 /* Whether the loop chooses which element is written. */
-static bool feeds_spatial(tec_context *cx, const ir_stmt *s, const ir_expr *var)
+static bool feeds_spatial(tec_context *cx, const ir_stmt *stmt, const ir_expr *var)
 {
-    for (int i = 0; i < s->block.block->n_iters; i++)
-        if (s->block.block->iters[i].kind != IR_REDUCE_ITER && ir_uses_var(cx, s->block.bind[i], var))
+    for (int i = 0; i < stmt->block.block->n_iters; i++)
+        if (stmt->block.block->iters[i].kind != IR_REDUCE_ITER && ir_uses_var(cx, stmt->block.bind[i], var))
             return true;
     return false;
 }
 
 /* The block's part with the loops' expressions in place of its iteration variables. */
-static const ir_stmt *inside(tec_context *cx, const ir_stmt *s, const ir_stmt *part)
+static const ir_stmt *inside(tec_context *cx, const ir_stmt *stmt, const ir_stmt *part)
 {
-    const ir_block *b = s->block.block;
+    const ir_block *b = stmt->block.block;
     ir_subst map = {0};
 
     for (int i = 0; i < b->n_iters; i++)
-        base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
+        base_map_put(cx, &map.vars, b->iters[i].var, stmt->block.bind[i]);
     part = ir_apply_stmt(cx, &map, part);
-    return part && s->block.where ? ir_if(cx, s->block.where, part, NULL) : part;
+    return part && stmt->block.where ? ir_if(cx, stmt->block.where, part, NULL) : part;
 }
 
 /* The init moves out in front of the loops that only reduce; loops that choose the output element are kept
  * around it, with variables of their own. MAX_LOOPS loops at most; what is deeper stays as it is, and has its
  * block inside. */
-const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s)
+const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *stmt)
 {
     const ir_stmt *loop[MAX_LOOPS], *body, *init;
     int n = 0;
 
-    for (; s->kind == IR_FOR && n < MAX_LOOPS; s = s->loop.body)
-        loop[n++] = s;
-    if (s->kind != IR_BLOCK)
-        body = s, init = NULL;
+    for (; stmt->kind == IR_FOR && n < MAX_LOOPS; stmt = stmt->loop.body)
+        loop[n++] = stmt;
+    if (stmt->kind != IR_BLOCK)
+        body = stmt, init = NULL;
     else {
-        body = inside(cx, s, s->block.block->body);
-        init = s->block.block->init ? inside(cx, s, s->block.block->init) : NULL;
+        body = inside(cx, stmt, stmt->block.block->body);
+        init = stmt->block.block->init ? inside(cx, stmt, stmt->block.block->init) : NULL;
     }
     for (int i = n - 1; i >= 0; i--) {
         body = ir_for_like(cx, loop[i], loop[i]->loop.min, loop[i]->loop.extent, body);
-        if (init && feeds_spatial(cx, s, loop[i]->loop.var))
+        if (init && feeds_spatial(cx, stmt, loop[i]->loop.var))
             init = ir_for(cx, loop[i]->loop.var, loop[i]->loop.min, loop[i]->loop.extent, loop[i]->loop.how,
                           init);
     }

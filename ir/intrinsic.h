@@ -20,8 +20,8 @@ const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in);
 /* The statements of the text as a program with the meaning's parameters, by position; NULL with an error. */
 const ir_program *ir_intrinsic_program(tec_context *cx, const ir_intrinsic *in);
 
-/* What `s` does, without its blocks: loops, conditions, inits before the loops of their reductions. For trees
- * of one perfect nest, as the meanings of intrinsics are. */
-const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s);
+/* What `stmt` does, without its blocks: loops, conditions, inits before the loops of their reductions. For
+ * trees of one perfect nest, as the meanings of intrinsics are. */
+const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *stmt);
 
 #endif

@@ -19,12 +19,12 @@
 #include "ir/text.h"
 #include "ir/value.h"
 
-ir_expr *ir_make(tec_context *cx, ir_op op, base_dtype t)
+ir_expr *ir_make(tec_context *cx, ir_op op, base_dtype dtype)
 {
     ir_expr *e = base_new(cx, ir_expr);
 
     e->op = op;
-    e->dtype = t;
+    e->dtype = dtype;
     e->loc = base_where(cx);
     return e;
 }
@@ -46,220 +46,222 @@ static uint32_t mix(uint32_t h, uint32_t x)
     return (uint32_t)(z >> 32) ^ (uint32_t)(z >> 7);
 }
 
-static void take_number(summary *s, uint64_t x)
+static void take_number(summary *self, uint64_t x)
 {
     uint32_t low = (uint32_t)x, high = (uint32_t)(x >> 32);
 
-    s->shape = mix(mix(s->shape, low), high);
-    s->named = mix(mix(s->named, low), high);
+    self->shape = mix(mix(self->shape, low), high);
+    self->named = mix(mix(self->named, low), high);
 }
 
-static void take_name(summary *s, const char *name)
+static void take_name(summary *self, const char *name)
 {
-    s->named = mix(s->named, (uint32_t)base_hash(name, strlen(name), BASE_HASH_SEED));
+    self->named = mix(self->named, (uint32_t)base_hash(name, strlen(name), BASE_HASH_SEED));
 }
 
 /* A number beyond what indices may be is data. */
-static void take_int(summary *s, const ir_expr *e)
+static void take_int(summary *self, const ir_expr *expr)
 {
-    take_number(s, (uint64_t)e->i);
-    if (base_dtype_same(e->dtype, BASE_I64) && (e->i > IR_MOST_INDEX || e->i < -IR_MOST_INDEX))
-        s->has |= IR_HAS_DATA;
+    take_number(self, (uint64_t)expr->i);
+    if (base_dtype_same(expr->dtype, BASE_I64) && (expr->i > IR_MOST_INDEX || expr->i < -IR_MOST_INDEX))
+        self->has |= IR_HAS_DATA;
 }
 
-static void take_var(summary *s, const ir_expr *e)
+static void take_var(summary *self, const ir_expr *expr)
 {
-    take_name(s, e->var.name);
-    s->vars = UINT64_C(1) << (s->named >> 26);
-    s->has |= e->var.data ? IR_HAS_DATA : 0;
+    take_name(self, expr->var.name);
+    self->vars = UINT64_C(1) << (self->named >> 26);
+    self->has |= expr->var.data ? IR_HAS_DATA : 0;
 }
 
-static uint32_t number_of_type(base_dtype t)
+static uint32_t number_of_type(base_dtype dtype)
 {
-    return (uint32_t)t.code << 24 | (uint32_t)t.bits << 16 | t.lanes;
+    return (uint32_t)dtype.code << 24 | (uint32_t)dtype.bits << 16 | dtype.lanes;
 }
 
-static void take_inside(summary *s, const ir_expr *e)
+static void take_inside(summary *self, const ir_expr *expr)
 {
-    if (e->depth >= s->depth)
-        s->depth = e->depth + 1;
-    s->has |= e->has;
-    s->vars |= e->vars;
-    s->kinds |= e->kinds;
+    if (expr->depth >= self->depth)
+        self->depth = expr->depth + 1;
+    self->has |= expr->has;
+    self->vars |= expr->vars;
+    self->kinds |= expr->kinds;
 }
 
 /* NULL, an absent part, counts as well: a load without a mask differs from one with it. */
-static void take(summary *s, const ir_expr *e)
+static void take(summary *self, const ir_expr *expr)
 {
-    if (!e) {
-        take_number(s, 0);
+    if (!expr) {
+        take_number(self, 0);
         return;
     }
-    s->shape = mix(s->shape, (uint32_t)(e->hash >> 32));
-    s->named = mix(s->named, (uint32_t)e->hash);
-    take_inside(s, e);
+    self->shape = mix(self->shape, (uint32_t)(expr->hash >> 32));
+    self->named = mix(self->named, (uint32_t)expr->hash);
+    take_inside(self, expr);
 }
 
 /* Something in the scope of a variable that is bound here. */
-static void take_bound(summary *s, const ir_expr *e)
+static void take_bound(summary *self, const ir_expr *expr)
 {
-    take_number(s, e ? e->hash >> 32 : 0);
-    if (e)
-        take_inside(s, e);
+    take_number(self, expr ? expr->hash >> 32 : 0);
+    if (expr)
+        take_inside(self, expr);
 }
 
-static void take_all(summary *s, const ir_expr *const *e, int n)
+static void take_all(summary *self, const ir_expr *const *expr, int n)
 {
-    take_number(s, (uint64_t)n);
+    take_number(self, (uint64_t)n);
     for (int i = 0; i < n; i++)
-        take(s, e[i]);
+        take(self, expr[i]);
 }
 
 /* The name goes into the lower half only. */
-static void take_buffer(summary *s, const ir_buffer *b)
+static void take_buffer(summary *self, const ir_buffer *buffer)
 {
-    take_number(s, number_of_type(b->dtype));
-    take_name(s, b->name);
+    take_number(self, number_of_type(buffer->dtype));
+    take_name(self, buffer->name);
 }
 
-static void take_float(summary *s, double f)
+static void take_float(summary *self, double f)
 {
     uint64_t bits;
 
     memcpy(&bits, &f, sizeof bits);
-    take_number(s, bits);
+    take_number(self, bits);
 }
 
-static void take_text(summary *s, const char *text)
+static void take_text(summary *self, const char *text)
 {
-    take_number(s, base_hash(text, strlen(text), BASE_HASH_SEED));
+    take_number(self, base_hash(text, strlen(text), BASE_HASH_SEED));
 }
 
-static void take_load(summary *s, const ir_expr *e)
+static void take_load(summary *self, const ir_expr *expr)
 {
-    s->has |= IR_HAS_LOAD | IR_HAS_DATA;
-    take_buffer(s, e->load.buffer);
-    take_all(s, e->load.index, e->load.n);
-    take(s, e->load.mask);
+    self->has |= IR_HAS_LOAD | IR_HAS_DATA;
+    take_buffer(self, expr->load.buffer);
+    take_all(self, expr->load.index, expr->load.n);
+    take(self, expr->load.mask);
 }
 
-static void take_shuffle(summary *s, const ir_expr *e)
+static void take_shuffle(summary *self, const ir_expr *expr)
 {
-    take_all(s, e->shuffle.vectors, e->shuffle.n);
-    for (int i = 0; i < e->dtype.lanes; i++)
-        take_number(s, (uint64_t)e->shuffle.pick[i]);
+    take_all(self, expr->shuffle.vectors, expr->shuffle.n);
+    for (int i = 0; i < expr->dtype.lanes; i++)
+        take_number(self, (uint64_t)expr->shuffle.pick[i]);
 }
 
-static void take_let(summary *s, const ir_expr *e)
+static void take_let(summary *self, const ir_expr *expr)
 {
-    s->has |= IR_HAS_BINDER;
-    take(s, e->let.value);
-    take_bound(s, e->let.body);
+    self->has |= IR_HAS_BINDER;
+    take(self, expr->let.value);
+    take_bound(self, expr->let.body);
 }
 
-static void take_call(summary *s, const ir_expr *e)
+static void take_call(summary *self, const ir_expr *expr)
 {
-    s->has |= (e->call.n_buffers ? IR_HAS_LOAD : 0) | (e->call.pure ? 0 : IR_HAS_EFFECT) | IR_HAS_DATA;
-    take_text(s, e->call.name);
-    take_number(s, e->call.pure);
-    for (int i = 0; i < e->call.n_buffers; i++)
-        take_buffer(s, e->call.buffer[i]);
-    take_all(s, e->call.arg, e->call.n);
+    self->has |=
+        (expr->call.n_buffers ? IR_HAS_LOAD : 0) | (expr->call.pure ? 0 : IR_HAS_EFFECT) | IR_HAS_DATA;
+    take_text(self, expr->call.name);
+    take_number(self, expr->call.pure);
+    for (int i = 0; i < expr->call.n_buffers; i++)
+        take_buffer(self, expr->call.buffer[i]);
+    take_all(self, expr->call.arg, expr->call.n);
 }
 
-static void take_reduce(summary *s, const ir_expr *e)
+static void take_reduce(summary *self, const ir_expr *expr)
 {
-    const ir_combiner *c = e->reduce.combiner;
+    const ir_combiner *combiner = expr->reduce.combiner;
 
-    s->has |= IR_HAS_BINDER | IR_HAS_DATA;
-    take_number(s, (uint64_t)(c->n * 64 + e->reduce.which));
-    for (int i = 0; i < c->n; i++) {
-        take_bound(s, c->result[i]);
-        take_bound(s, e->reduce.source[i]);
+    self->has |= IR_HAS_BINDER | IR_HAS_DATA;
+    take_number(self, (uint64_t)(combiner->n * 64 + expr->reduce.which));
+    for (int i = 0; i < combiner->n; i++) {
+        take_bound(self, combiner->result[i]);
+        take_bound(self, expr->reduce.source[i]);
     }
-    take_all(s, e->reduce.extent, e->reduce.n_axes);
-    take_bound(s, e->reduce.condition);
+    take_all(self, expr->reduce.extent, expr->reduce.n_axes);
+    take_bound(self, expr->reduce.condition);
 }
 
 /* Three at most, and no gaps. */
-static void take_operands(summary *s, const ir_expr *e)
+static void take_operands(summary *self, const ir_expr *expr)
 {
-    for (int i = 0; i < 3 && e->arg[i]; i++)
-        take(s, e->arg[i]);
-    if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_EFFECT))
-        s->has |= IR_HAS_EFFECT;
+    for (int i = 0; i < 3 && expr->arg[i]; i++)
+        take(self, expr->arg[i]);
+    if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_EFFECT))
+        self->has |= IR_HAS_EFFECT;
 }
 
 /* Integers made from floats and from uint64 may have any value; those from narrower integers do not leave
  * their range. */
-static void take_cast(summary *s, const ir_expr *e)
+static void take_cast(summary *self, const ir_expr *expr)
 {
-    base_dtype from = e->arg[0]->dtype;
+    base_dtype from = expr->arg[0]->dtype;
 
-    take_operands(s, e);
-    if (!base_is_float(e->dtype) && (base_is_float(from) || (from.code == kDLUInt && from.bits == 64)))
-        s->has |= IR_HAS_DATA;
+    take_operands(self, expr);
+    if (!base_is_float(expr->dtype) && (base_is_float(from) || (from.code == kDLUInt && from.bits == 64)))
+        self->has |= IR_HAS_DATA;
 }
 
 /* What each kind mixes into the hash, and which variables and flags it passes on. Data marks values that may
  * be any number of their type: IR_HAS_DATA keeps the reasoner from treating them as indices. */
-static void take_node(summary *s, const ir_expr *e)
+static void take_node(summary *self, const ir_expr *expr)
 {
-    switch (e->op) {
-    case IR_INT: take_int(s, e); return;
-    case IR_FLOAT: take_float(s, e->f); return;
-    case IR_STRING: take_text(s, e->string); return;
-    case IR_VAR: take_var(s, e); return;
-    case IR_LOAD: take_load(s, e); return;
+    switch (expr->op) {
+    case IR_INT: take_int(self, expr); return;
+    case IR_FLOAT: take_float(self, expr->f); return;
+    case IR_STRING: take_text(self, expr->string); return;
+    case IR_VAR: take_var(self, expr); return;
+    case IR_LOAD: take_load(self, expr); return;
     case IR_RAMP:
-        take(s, e->ramp.base);
-        take(s, e->ramp.stride);
+        take(self, expr->ramp.base);
+        take(self, expr->ramp.stride);
         return;
-    case IR_SHUFFLE: take_shuffle(s, e); return;
-    case IR_LET: take_let(s, e); return;
-    case IR_CALL: take_call(s, e); return;
-    case IR_REDUCE: take_reduce(s, e); return;
-    case IR_CAST: take_cast(s, e); return;
+    case IR_SHUFFLE: take_shuffle(self, expr); return;
+    case IR_LET: take_let(self, expr); return;
+    case IR_CALL: take_call(self, expr); return;
+    case IR_REDUCE: take_reduce(self, expr); return;
+    case IR_CAST: take_cast(self, expr); return;
     case IR_REINTERPRET:
     case IR_SHL:
-        s->has |= IR_HAS_DATA;
-        take_operands(s, e);
+        self->has |= IR_HAS_DATA;
+        take_operands(self, expr);
         return;
-    default: take_operands(s, e); return; /* broadcasts and the rows of the table */
+    default: take_operands(self, expr); return; /* broadcasts and the rows of the table */
     }
 }
 
 /* The bit that passes look for to skip a whole subtree: one bit for each kind of node that some pass
  * rewrites. */
-static int kind_of(const ir_expr *e)
+static int kind_of(const ir_expr *expr)
 {
-    int kinds = e->dtype.lanes > 1 && base_is_bool(e->dtype) ? IR_KIND_MASK : 0;
+    int kinds = expr->dtype.lanes > 1 && base_is_bool(expr->dtype) ? IR_KIND_MASK : 0;
 
-    if (e->op == IR_LOAD || e->op == IR_CALL)
+    if (expr->op == IR_LOAD || expr->op == IR_CALL)
         return kinds | IR_KIND_ACCESS;
-    if (e->op >= IR_EQ && e->op <= IR_GE)
-        return base_dtype_same(e->arg[0]->dtype, BASE_I64) ? kinds | IR_KIND_COMPARE : kinds;
-    if (e->op == IR_LIKELY)
+    if (expr->op >= IR_EQ && expr->op <= IR_GE)
+        return base_dtype_same(expr->arg[0]->dtype, BASE_I64) ? kinds | IR_KIND_COMPARE : kinds;
+    if (expr->op == IR_LIKELY)
         return kinds | IR_KIND_HINT;
-    if (e->op == IR_MUL)
-        return base_is_float(e->dtype) ? kinds | IR_KIND_PRODUCT : kinds;
-    return ir_is_op(e->op) && ir_ops[e->op].operands == IR_FLT && e->op != IR_FMA ? kinds | IR_KIND_FUNCTION
-                                                                                  : kinds;
+    if (expr->op == IR_MUL)
+        return base_is_float(expr->dtype) ? kinds | IR_KIND_PRODUCT : kinds;
+    return ir_is_op(expr->op) && ir_ops[expr->op].operands == IR_FLT && expr->op != IR_FMA
+               ? kinds | IR_KIND_FUNCTION
+               : kinds;
 }
 
 /* The last step of every constructor: after it the node is never changed. */
-const ir_expr *ir_finish(ir_expr *e)
+const ir_expr *ir_finish(ir_expr *expr)
 {
-    summary s = {.depth = 1, .kinds = kind_of(e)};
+    summary s = {.depth = 1, .kinds = kind_of(expr)};
 
-    take_number(&s, (uint64_t)e->op << 32 | number_of_type(e->dtype));
-    take_node(&s, e);
-    e->hash = (uint64_t)s.shape << 32 | s.named;
-    e->depth = s.depth;
-    e->has = (uint16_t)s.has;
-    e->kinds = (uint16_t)s.kinds;
-    e->vars = s.vars;
-    return e;
+    take_number(&s, (uint64_t)expr->op << 32 | number_of_type(expr->dtype));
+    take_node(&s, expr);
+    expr->hash = (uint64_t)s.shape << 32 | s.named;
+    expr->depth = s.depth;
+    expr->has = (uint16_t)s.has;
+    expr->kinds = (uint16_t)s.kinds;
+    expr->vars = s.vars;
+    return expr;
 }
 
 /* ---- messages ---- */
@@ -274,64 +276,65 @@ void *ir_refuse(tec_context *cx, const char *fmt, ...)
     return base_fail(cx, TEC_INVALID, base_where(cx), "%s", text);
 }
 
-const char *ir_brief(tec_context *cx, const ir_expr *e)
+const char *ir_brief(tec_context *cx, const ir_expr *expr)
 {
-    return ir_expr_text_cut(cx, e, 60);
+    return ir_expr_text_cut(cx, expr, 60);
 }
 
-const char *ir_shown(tec_context *cx, const ir_expr *e)
+const char *ir_shown(tec_context *cx, const ir_expr *expr)
 {
-    return base_format(cx, "'%s' (%s)", ir_brief(cx, e), base_dtype_text(cx, e->dtype));
+    return base_format(cx, "'%s' (%s)", ir_brief(cx, expr), base_dtype_text(cx, expr->dtype));
 }
 
 /* ---- conversions ---- */
 
-bool ir_all_there(const ir_expr *const *e, int n)
+bool ir_all_there(const ir_expr *const *expr, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!e[i])
+        if (!expr[i])
             return false;
     return true;
 }
 
-const ir_expr *const *ir_copy_exprs(tec_context *cx, const ir_expr *const *e, int n)
+const ir_expr *const *ir_copy_exprs(tec_context *cx, const ir_expr *const *expr, int n)
 {
-    return n ? base_copy(cx, e, (size_t)n * sizeof *e) : NULL;
+    return n ? base_copy(cx, expr, (size_t)n * sizeof *expr) : NULL;
 }
 
-/* Whether i as a t is i again. */
-static bool holds(base_dtype t, int64_t i)
+/* Whether i as a dtype is i again. */
+static bool holds(base_dtype dtype, int64_t i)
 {
-    if (base_is_float(t)) {
-        double d = ir_round_to(t, (double)i);
+    if (base_is_float(dtype)) {
+        double d = ir_round_to(dtype, (double)i);
         return d >= -0x1p62 && d <= 0x1p62 && (int64_t)d == i;
     }
-    return base_is_int(t) && ir_wrap(t, (uint64_t)i) == i && (base_is_signed(t) || i >= 0);
+    return base_is_int(dtype) && ir_wrap(dtype, (uint64_t)i) == i && (base_is_signed(dtype) || i >= 0);
 }
 
 /* Only a bare i64 constant that fits adopts a type: 1 beside an f32 is 1.0f, and 300 beside a u8 stays i64,
  * so that the mistake is told. */
-const ir_expr *ir_adopt(tec_context *cx, const ir_expr *e, base_dtype t)
+const ir_expr *ir_adopt(tec_context *cx, const ir_expr *expr, base_dtype dtype)
 {
-    if (!e || e->op != IR_INT || !base_dtype_same(e->dtype, BASE_I64) || !holds(t, e->i))
-        return e;
-    t = base_dtype_lanes(t, 1);
-    return base_dtype_same(t, BASE_I64) ? e : ir_imm_int(cx, t, e->i);
+    if (!expr || expr->op != IR_INT || !base_dtype_same(expr->dtype, BASE_I64) || !holds(dtype, expr->i))
+        return expr;
+    dtype = base_dtype_lanes(dtype, 1);
+    return base_dtype_same(dtype, BASE_I64) ? expr : ir_imm_int(cx, dtype, expr->i);
 }
 
-const ir_expr *ir_convert(tec_context *cx, const ir_expr *e, base_dtype t)
+const ir_expr *ir_convert(tec_context *cx, const ir_expr *expr, base_dtype dtype)
 {
-    e = ir_adopt(cx, e, t);
-    if (!e || e->dtype.lanes != 1 || t.lanes == 1 || !base_dtype_same(e->dtype, base_dtype_lanes(t, 1)))
-        return e;
-    return ir_broadcast_raw(cx, e, t.lanes);
+    expr = ir_adopt(cx, expr, dtype);
+    if (!expr || expr->dtype.lanes != 1 || dtype.lanes == 1 ||
+        !base_dtype_same(expr->dtype, base_dtype_lanes(dtype, 1)))
+        return expr;
+    return ir_broadcast_raw(cx, expr, dtype.lanes);
 }
 
 /* ---- operands of the table's operations ---- */
 
-static bool is_bare(const ir_expr *e)
+static bool is_bare(const ir_expr *expr)
 {
-    return e->op == IR_INT && base_dtype_same(e->dtype, BASE_I64);
+    return expr->op == IR_INT && base_dtype_same(expr->dtype, BASE_I64);
 }
 
 static bool have_one_type(const ir_op_info *info, const ir_expr *const *arg)

@@ -23,42 +23,42 @@ ir_printer ir_printer_new(tec_context *cx, size_t limit)
 }
 
 /* A text that reached the limit is cut there and ends in dots. */
-const char *ir_printer_text(ir_printer *p)
+const char *ir_printer_text(ir_printer *printer)
 {
-    if (p->out.n >= p->limit) {
-        p->out.data[p->limit] = '\0';
-        p->out.n = p->limit;
-        base_add(p->cx, &p->out, "...");
+    if (printer->out.n >= printer->limit) {
+        printer->out.data[printer->limit] = '\0';
+        printer->out.n = printer->limit;
+        base_add(printer->cx, &printer->out, "...");
     }
-    return base_text_str(p->cx, &p->out);
+    return base_text_str(printer->cx, &printer->out);
 }
 
 /* Nothing is added then, so a huge tree costs no more than its beginning. */
-static bool is_full(const ir_printer *p)
+static bool is_full(const ir_printer *printer)
 {
-    return p->out.n >= p->limit;
+    return printer->out.n >= printer->limit;
 }
 
-void ir_put(ir_printer *p, const char *text)
+void ir_put(ir_printer *printer, const char *text)
 {
-    if (!is_full(p))
-        base_add(p->cx, &p->out, text);
+    if (!is_full(printer))
+        base_add(printer->cx, &printer->out, text);
 }
 
-void ir_putf(ir_printer *p, const char *fmt, ...)
+void ir_putf(ir_printer *printer, const char *fmt, ...)
 {
     va_list args;
 
-    if (is_full(p))
+    if (is_full(printer))
         return;
     va_start(args, fmt);
-    base_add(p->cx, &p->out, base_vformat(p->cx, fmt, args));
+    base_add(printer->cx, &printer->out, base_vformat(printer->cx, fmt, args));
     va_end(args);
 }
 
-static const char *escape_of(char c)
+static const char *escape_of(char letter)
 {
-    switch (c) {
+    switch (letter) {
     case '\n': return "\\n";
     case '\t': return "\\t";
     case '\r': return "\\r";
@@ -68,69 +68,69 @@ static const char *escape_of(char c)
     }
 }
 
-void ir_put_string(ir_printer *p, const char *text)
+void ir_put_string(ir_printer *printer, const char *text)
 {
-    ir_put(p, "\"");
+    ir_put(printer, "\"");
     for (; *text; text++) {
         if (escape_of(*text))
-            ir_put(p, escape_of(*text));
+            ir_put(printer, escape_of(*text));
         else if ((unsigned char)*text < ' ' || *text == 127)
-            ir_putf(p, "\\x%02x", (unsigned char)*text);
+            ir_putf(printer, "\\x%02x", (unsigned char)*text);
         else
-            ir_putf(p, "%c", *text);
+            ir_putf(printer, "%c", *text);
     }
-    ir_put(p, "\"");
+    ir_put(printer, "\"");
 }
 
 /* In quotes, if the lexer would not take it for a name. */
-void ir_put_name(ir_printer *p, const char *name)
+void ir_put_name(ir_printer *printer, const char *name)
 {
     if (ir_names_is_name(name))
-        ir_put(p, name);
+        ir_put(printer, name);
     else
-        ir_put_string(p, name);
+        ir_put_string(printer, name);
 }
 
 /* ---- immediates ---- */
 
-static const char *dtype_text(ir_printer *p, base_dtype t)
+static const char *dtype_text(ir_printer *printer, base_dtype dtype)
 {
-    return base_dtype_text(p->cx, t);
+    return base_dtype_text(printer->cx, dtype);
 }
 
 /* What the parser reads as a number without a type. */
-static bool is_bare_number(const ir_expr *e)
+static bool is_bare_number(const ir_expr *expr)
 {
-    return (e->op == IR_INT && base_dtype_same(e->dtype, BASE_I64)) ||
-           (e->op == IR_FLOAT && base_dtype_same(e->dtype, BASE_F32) && isfinite(e->f));
+    return (expr->op == IR_INT && base_dtype_same(expr->dtype, BASE_I64)) ||
+           (expr->op == IR_FLOAT && base_dtype_same(expr->dtype, BASE_F32) && isfinite(expr->f));
 }
 
-static void put_int(ir_printer *p, const ir_expr *e)
+static void put_int(ir_printer *printer, const ir_expr *expr)
 {
-    if (base_is_bool(e->dtype))
-        ir_put(p, e->i ? "true" : "false");
-    else if (base_dtype_same(e->dtype, BASE_I64))
-        ir_putf(p, "%lld", (long long)e->i);
-    else if (base_is_signed(e->dtype))
-        ir_putf(p, "%s(%lld)", dtype_text(p, e->dtype), (long long)e->i);
+    if (base_is_bool(expr->dtype))
+        ir_put(printer, expr->i ? "true" : "false");
+    else if (base_dtype_same(expr->dtype, BASE_I64))
+        ir_putf(printer, "%lld", (long long)expr->i);
+    else if (base_is_signed(expr->dtype))
+        ir_putf(printer, "%s(%lld)", dtype_text(printer, expr->dtype), (long long)expr->i);
     else
-        ir_putf(p, "%s(%llu)", dtype_text(p, e->dtype), (unsigned long long)e->i);
+        ir_putf(printer, "%s(%llu)", dtype_text(printer, expr->dtype), (unsigned long long)expr->i);
 }
 
-/* The shortest decimal of a few digits that reads back as f, or hexadecimal; the point is a point in every
- * locale. */
-static const char *number_text(tec_context *cx, base_dtype t, double f)
+/* The shortest decimal of a few digits that reads back as value, or hexadecimal; the point is a point in
+ * every locale. */
+static const char *number_text(tec_context *cx, base_dtype dtype, double value)
 {
     char text[64];
 
-    if (f == trunc(f) && fabs(f) < 1e6)
-        return base_format(cx, "%s%lld.0", signbit(f) && f == 0 ? "-" : "", (long long)f);
+    if (value == trunc(value) && fabs(value) < 1e6)
+        return base_format(cx, "%s%lld.0", signbit(value) && value == 0 ? "-" : "", (long long)value);
     for (int digits = 1; digits <= DECIMAL_DIGITS + 1; digits++) {
         if (digits > DECIMAL_DIGITS)
-            snprintf(text, sizeof text, "%a", f);
+            snprintf(text, sizeof text, "%a", value);
         else
-            snprintf(text, sizeof text, "%.*g", digits, f);
-        if (ir_round_to(t, strtod(text, NULL)) == f)
+            snprintf(text, sizeof text, "%.*g", digits, value);
+        if (ir_round_to(dtype, strtod(text, NULL)) == value)
             break;
     }
     for (char *c = text; *c; c++)
@@ -139,45 +139,45 @@ static const char *number_text(tec_context *cx, base_dtype t, double f)
     return base_format(cx, "%s%s", text, strpbrk(text, ".ep") ? "" : ".0");
 }
 
-static void put_float(ir_printer *p, const ir_expr *e)
+static void put_float(ir_printer *printer, const ir_expr *expr)
 {
-    const char *number = isnan(e->f)   ? "nan"
-                         : isinf(e->f) ? (e->f < 0 ? "-inf" : "inf")
-                                       : number_text(p->cx, e->dtype, e->f);
+    const char *number = isnan(expr->f)   ? "nan"
+                         : isinf(expr->f) ? (expr->f < 0 ? "-inf" : "inf")
+                                          : number_text(printer->cx, expr->dtype, expr->f);
 
-    if (is_bare_number(e))
-        ir_put(p, number);
+    if (is_bare_number(expr))
+        ir_put(printer, number);
     else
-        ir_putf(p, "%s(%s)", dtype_text(p, e->dtype), number);
+        ir_putf(printer, "%s(%s)", dtype_text(printer, expr->dtype), number);
 }
 
 /* ---- names ---- */
 
-static void put_var(ir_printer *p, const ir_expr *var)
+static void put_var(ir_printer *printer, const ir_expr *var)
 {
-    ir_put(p, ir_names_of(&p->names, IR_NAME_VAR, var, var->var.name));
+    ir_put(printer, ir_names_of(&printer->names, IR_NAME_VAR, var, var->var.name));
 }
 
-static void bind_var(ir_printer *p, const ir_expr *var)
+static void bind_var(ir_printer *printer, const ir_expr *var)
 {
-    ir_put(p, ir_names_bind(&p->names, IR_NAME_VAR, var, var->var.name));
+    ir_put(printer, ir_names_bind(&printer->names, IR_NAME_VAR, var, var->var.name));
 }
 
-void ir_put_buffer(ir_printer *p, const ir_buffer *b)
+void ir_put_buffer(ir_printer *printer, const ir_buffer *buffer)
 {
-    ir_put(p, ir_names_of(&p->names, IR_NAME_BUFFER, b, b->name));
+    ir_put(printer, ir_names_of(&printer->names, IR_NAME_BUFFER, buffer, buffer->name));
 }
 
 /* A combiner that the program declares has its name in the table; a named one is the same as
  * ir_combiner_named gives. */
-void ir_put_combiner(ir_printer *p, const ir_combiner *c)
+void ir_put_combiner(ir_printer *printer, const ir_combiner *combiner)
 {
-    const char *name = base_map_get(&p->names.of, c);
+    const char *name = base_map_get(&printer->names.of, combiner);
 
-    if (name || (!p->names.canonical && ir_combiner_is_named(p->cx, c)))
-        ir_put(p, name ? name : c->name);
+    if (name || (!printer->names.canonical && ir_combiner_is_named(printer->cx, combiner)))
+        ir_put(printer, name ? name : combiner->name);
     else
-        ir_put(p, ir_names_of(&p->names, IR_NAME_BUFFER, c, c->name));
+        ir_put(printer, ir_names_of(&printer->names, IR_NAME_BUFFER, combiner, combiner->name));
 }
 
 /* ---- nodes ---- */
@@ -185,226 +185,226 @@ void ir_put_combiner(ir_printer *p, const ir_combiner *c)
 /* Levels of precedence: I1..I8 are 1..8, then prefix forms, then everything that is closed. */
 enum { OPEN = 0, PREFIX = 9, CLOSED = 10 };
 
-static int level(const ir_expr *e)
+static int level(const ir_expr *expr)
 {
-    if (e->op == IR_LET)
+    if (expr->op == IR_LET)
         return OPEN;
-    if (!ir_is_op(e->op) || ir_ops[e->op].form == IR_FUN)
+    if (!ir_is_op(expr->op) || ir_ops[expr->op].form == IR_FUN)
         return CLOSED;
-    return ir_ops[e->op].form == IR_PRE ? PREFIX : (int)ir_ops[e->op].form - IR_I1 + 1;
+    return ir_ops[expr->op].form == IR_PRE ? PREFIX : (int)ir_ops[expr->op].form - IR_I1 + 1;
 }
 
 /* In parentheses where the text binds less than `least`. */
-static void put_at(ir_printer *p, const ir_expr *e, int least)
+static void put_at(ir_printer *printer, const ir_expr *expr, int least)
 {
-    bool closed = level(e) >= least;
+    bool closed = level(expr) >= least;
 
-    ir_put(p, closed ? "" : "(");
-    ir_put_expr(p, e);
-    ir_put(p, closed ? "" : ")");
+    ir_put(printer, closed ? "" : "(");
+    ir_put_expr(printer, expr);
+    ir_put(printer, closed ? "" : ")");
 }
 
-void ir_put_operand(ir_printer *p, const ir_expr *e)
+void ir_put_operand(ir_printer *printer, const ir_expr *expr)
 {
-    put_at(p, e, 1);
+    put_at(printer, expr, 1);
 }
 
-void ir_put_exprs(ir_printer *p, const ir_expr *const *e, int n)
+void ir_put_exprs(ir_printer *printer, const ir_expr *const *expr, int n)
 {
     for (int i = 0; i < n; i++) {
-        ir_put(p, i ? ", " : "");
-        ir_put_operand(p, e[i]);
+        ir_put(printer, i ? ", " : "");
+        ir_put_operand(printer, expr[i]);
     }
 }
 
-void ir_put_access(ir_printer *p, const ir_buffer *b, const ir_expr *const *index, int n)
+void ir_put_access(ir_printer *printer, const ir_buffer *buffer, const ir_expr *const *index, int n)
 {
-    ir_put_buffer(p, b);
-    ir_put(p, "[");
-    ir_put_exprs(p, index, n);
-    ir_put(p, "]");
+    ir_put_buffer(printer, buffer);
+    ir_put(printer, "[");
+    ir_put_exprs(printer, index, n);
+    ir_put(printer, "]");
 }
 
-static void put_load(ir_printer *p, const ir_expr *e)
+static void put_load(ir_printer *printer, const ir_expr *expr)
 {
-    ir_put(p, e->load.mask ? "(" : "");
-    ir_put_access(p, e->load.buffer, e->load.index, e->load.n);
-    if (e->load.mask) {
-        ir_put(p, " where ");
-        ir_put_operand(p, e->load.mask);
-        ir_put(p, ")");
+    ir_put(printer, expr->load.mask ? "(" : "");
+    ir_put_access(printer, expr->load.buffer, expr->load.index, expr->load.n);
+    if (expr->load.mask) {
+        ir_put(printer, " where ");
+        ir_put_operand(printer, expr->load.mask);
+        ir_put(printer, ")");
     }
 }
 
 /* Operators group to the left, so the right operand has to bind more: a - (b - c) keeps its parentheses. */
-static void put_infix(ir_printer *p, const ir_expr *e)
+static void put_infix(ir_printer *printer, const ir_expr *expr)
 {
-    int own = level(e);
+    int own = level(expr);
 
-    put_at(p, e->arg[0], own);
-    ir_putf(p, " %s ", ir_ops[e->op].text);
-    put_at(p, e->arg[1], own + 1);
+    put_at(printer, expr->arg[0], own);
+    ir_putf(printer, " %s ", ir_ops[expr->op].text);
+    put_at(printer, expr->arg[1], own + 1);
 }
 
 /* A minus right before a number would be its sign. */
-static void put_prefix(ir_printer *p, const ir_expr *e)
+static void put_prefix(ir_printer *printer, const ir_expr *expr)
 {
-    ir_put(p, ir_ops[e->op].text);
-    put_at(p, e->arg[0], is_bare_number(e->arg[0]) ? CLOSED + 1 : PREFIX);
+    ir_put(printer, ir_ops[expr->op].text);
+    put_at(printer, expr->arg[0], is_bare_number(expr->arg[0]) ? CLOSED + 1 : PREFIX);
 }
 
-static void put_op(ir_printer *p, const ir_expr *e)
+static void put_op(ir_printer *printer, const ir_expr *expr)
 {
-    const ir_op_info *info = &ir_ops[e->op];
+    const ir_op_info *info = &ir_ops[expr->op];
 
     if (info->form == IR_PRE) {
-        put_prefix(p, e);
+        put_prefix(printer, expr);
     } else if (info->form == IR_FUN) {
-        ir_putf(p, "%s(", info->text);
-        ir_put_exprs(p, e->arg, info->arity);
-        ir_put(p, ")");
+        ir_putf(printer, "%s(", info->text);
+        ir_put_exprs(printer, expr->arg, info->arity);
+        ir_put(printer, ")");
     } else {
-        put_infix(p, e);
+        put_infix(printer, expr);
     }
 }
 
 /* A number right inside the parentheses would be an immediate of that type. */
-static void put_cast(ir_printer *p, const ir_expr *e)
+static void put_cast(ir_printer *printer, const ir_expr *expr)
 {
-    bool number = is_bare_number(e->arg[0]);
+    bool number = is_bare_number(expr->arg[0]);
 
-    ir_putf(p, "%s(%s", dtype_text(p, base_dtype_lanes(e->dtype, 1)), number ? "(" : "");
-    ir_put_operand(p, e->arg[0]);
-    ir_put(p, number ? "))" : ")");
+    ir_putf(printer, "%s(%s", dtype_text(printer, base_dtype_lanes(expr->dtype, 1)), number ? "(" : "");
+    ir_put_operand(printer, expr->arg[0]);
+    ir_put(printer, number ? "))" : ")");
 }
 
-static void put_shuffle(ir_printer *p, const ir_expr *e)
+static void put_shuffle(ir_printer *printer, const ir_expr *expr)
 {
-    ir_put(p, "shuffle([");
-    ir_put_exprs(p, e->shuffle.vectors, e->shuffle.n);
-    ir_put(p, "], [");
-    for (int i = 0; i < e->dtype.lanes; i++)
-        ir_putf(p, "%s%d", i ? ", " : "", e->shuffle.pick[i]);
-    ir_put(p, "])");
+    ir_put(printer, "shuffle([");
+    ir_put_exprs(printer, expr->shuffle.vectors, expr->shuffle.n);
+    ir_put(printer, "], [");
+    for (int i = 0; i < expr->dtype.lanes; i++)
+        ir_putf(printer, "%s%d", i ? ", " : "", expr->shuffle.pick[i]);
+    ir_put(printer, "])");
 }
 
 /* Chains of lets run down the body; a loop keeps them off the stack. */
-static void put_let(ir_printer *p, const ir_expr *e)
+static void put_let(ir_printer *printer, const ir_expr *expr)
 {
-    int mark = ir_names_mark(&p->names);
+    int mark = ir_names_mark(&printer->names);
 
-    for (; e->op == IR_LET; e = e->let.body) {
-        ir_put(p, "let ");
-        bind_var(p, e->let.var);
-        ir_put(p, " = ");
-        ir_put_operand(p, e->let.value);
-        ir_put(p, " in ");
+    for (; expr->op == IR_LET; expr = expr->let.body) {
+        ir_put(printer, "let ");
+        bind_var(printer, expr->let.var);
+        ir_put(printer, " = ");
+        ir_put_operand(printer, expr->let.value);
+        ir_put(printer, " in ");
     }
-    ir_put_operand(p, e);
-    ir_names_release(&p->names, mark);
+    ir_put_operand(printer, expr);
+    ir_names_release(&printer->names, mark);
 }
 
-static void put_call(ir_printer *p, const ir_expr *e)
+static void put_call(ir_printer *printer, const ir_expr *expr)
 {
-    ir_putf(p, "%s<%s> ", e->call.pure ? "pure" : "call", dtype_text(p, e->dtype));
-    ir_put_name(p, e->call.name);
-    ir_put(p, "(");
-    for (int i = 0; i < e->call.n_buffers; i++) {
-        ir_put(p, i ? ", &" : "&");
-        ir_put_buffer(p, e->call.buffer[i]);
+    ir_putf(printer, "%s<%s> ", expr->call.pure ? "pure" : "call", dtype_text(printer, expr->dtype));
+    ir_put_name(printer, expr->call.name);
+    ir_put(printer, "(");
+    for (int i = 0; i < expr->call.n_buffers; i++) {
+        ir_put(printer, i ? ", &" : "&");
+        ir_put_buffer(printer, expr->call.buffer[i]);
     }
-    ir_put(p, e->call.n_buffers && e->call.n ? ", " : "");
-    ir_put_exprs(p, e->call.arg, e->call.n);
-    ir_put(p, ")");
+    ir_put(printer, expr->call.n_buffers && expr->call.n ? ", " : "");
+    ir_put_exprs(printer, expr->call.arg, expr->call.n);
+    ir_put(printer, ")");
 }
 
-static void put_axes(ir_printer *p, const ir_expr *e)
+static void put_axes(ir_printer *printer, const ir_expr *expr)
 {
-    for (int i = 0; i < e->reduce.n_axes; i++) {
-        ir_put(p, i ? ", " : "");
-        bind_var(p, e->reduce.axis[i]);
-        ir_put(p, " in ");
-        put_int(p, &(ir_expr){.op = IR_INT, .dtype = e->reduce.axis[i]->dtype});
-        ir_put(p, "..");
-        ir_put_operand(p, e->reduce.extent[i]);
+    for (int i = 0; i < expr->reduce.n_axes; i++) {
+        ir_put(printer, i ? ", " : "");
+        bind_var(printer, expr->reduce.axis[i]);
+        ir_put(printer, " in ");
+        put_int(printer, &(ir_expr){.op = IR_INT, .dtype = expr->reduce.axis[i]->dtype});
+        ir_put(printer, "..");
+        ir_put_operand(printer, expr->reduce.extent[i]);
     }
 }
 
 /* sum[k in 0..n where c](source).which: the axes have their names only between the brackets and the end. */
-static void put_reduce(ir_printer *p, const ir_expr *e)
+static void put_reduce(ir_printer *printer, const ir_expr *expr)
 {
-    int mark = ir_names_mark(&p->names);
+    int mark = ir_names_mark(&printer->names);
 
-    ir_put_combiner(p, e->reduce.combiner);
-    ir_put(p, "[");
-    put_axes(p, e);
-    if (e->reduce.condition) {
-        ir_put(p, " where ");
-        ir_put_operand(p, e->reduce.condition);
+    ir_put_combiner(printer, expr->reduce.combiner);
+    ir_put(printer, "[");
+    put_axes(printer, expr);
+    if (expr->reduce.condition) {
+        ir_put(printer, " where ");
+        ir_put_operand(printer, expr->reduce.condition);
     }
-    ir_put(p, "](");
-    ir_put_exprs(p, e->reduce.source, e->reduce.combiner->n);
-    ir_put(p, ")");
-    if (e->reduce.combiner->n > 1)
-        ir_putf(p, ".%d", e->reduce.which);
-    ir_names_release(&p->names, mark);
+    ir_put(printer, "](");
+    ir_put_exprs(printer, expr->reduce.source, expr->reduce.combiner->n);
+    ir_put(printer, ")");
+    if (expr->reduce.combiner->n > 1)
+        ir_putf(printer, ".%d", expr->reduce.which);
+    ir_names_release(&printer->names, mark);
 }
 
 /* One case per kind of node; the text is what ir/parse_expr.c reads back. */
-static void put_node(ir_printer *p, const ir_expr *e)
+static void put_node(ir_printer *printer, const ir_expr *expr)
 {
-    switch (e->op) {
-    case IR_INT: put_int(p, e); return;
-    case IR_FLOAT: put_float(p, e); return;
-    case IR_STRING: ir_put_string(p, e->string); return;
-    case IR_VAR: put_var(p, e); return;
-    case IR_LOAD: put_load(p, e); return;
-    case IR_CAST: put_cast(p, e); return;
+    switch (expr->op) {
+    case IR_INT: put_int(printer, expr); return;
+    case IR_FLOAT: put_float(printer, expr); return;
+    case IR_STRING: ir_put_string(printer, expr->string); return;
+    case IR_VAR: put_var(printer, expr); return;
+    case IR_LOAD: put_load(printer, expr); return;
+    case IR_CAST: put_cast(printer, expr); return;
     case IR_REINTERPRET:
-        ir_putf(p, "reinterpret<%s>(", dtype_text(p, e->dtype));
-        ir_put_operand(p, e->arg[0]);
-        ir_put(p, ")");
+        ir_putf(printer, "reinterpret<%s>(", dtype_text(printer, expr->dtype));
+        ir_put_operand(printer, expr->arg[0]);
+        ir_put(printer, ")");
         return;
     case IR_RAMP:
-        ir_put(p, "ramp(");
-        ir_put_exprs(p, (const ir_expr *const[]){e->ramp.base, e->ramp.stride}, 2);
-        ir_putf(p, ", %d)", e->dtype.lanes);
+        ir_put(printer, "ramp(");
+        ir_put_exprs(printer, (const ir_expr *const[]){expr->ramp.base, expr->ramp.stride}, 2);
+        ir_putf(printer, ", %d)", expr->dtype.lanes);
         return;
     case IR_BROADCAST:
-        ir_put(p, "broadcast(");
-        ir_put_operand(p, e->arg[0]);
-        ir_putf(p, ", %d)", e->dtype.lanes);
+        ir_put(printer, "broadcast(");
+        ir_put_operand(printer, expr->arg[0]);
+        ir_putf(printer, ", %d)", expr->dtype.lanes);
         return;
-    case IR_SHUFFLE: put_shuffle(p, e); return;
-    case IR_LET: put_let(p, e); return;
-    case IR_CALL: put_call(p, e); return;
-    case IR_REDUCE: put_reduce(p, e); return;
-    default: put_op(p, e); return;
+    case IR_SHUFFLE: put_shuffle(printer, expr); return;
+    case IR_LET: put_let(printer, expr); return;
+    case IR_CALL: put_call(printer, expr); return;
+    case IR_REDUCE: put_reduce(printer, expr); return;
+    default: put_op(printer, expr); return;
     }
 }
 
 /* Deeper than MAX_NESTING only "..." is printed, which no parser reads; such trees are not made by
  * parsing. */
-void ir_put_expr(ir_printer *p, const ir_expr *e)
+void ir_put_expr(ir_printer *printer, const ir_expr *expr)
 {
-    if (is_full(p))
+    if (is_full(printer))
         return;
-    if (!e || ++p->nesting > MAX_NESTING)
-        ir_put(p, e ? "..." : "NULL");
+    if (!expr || ++printer->nesting > MAX_NESTING)
+        ir_put(printer, expr ? "..." : "NULL");
     else
-        put_node(p, e);
-    p->nesting -= e != NULL;
+        put_node(printer, expr);
+    printer->nesting -= expr != NULL;
 }
 
-const char *ir_expr_text_cut(tec_context *cx, const ir_expr *e, size_t limit)
+const char *ir_expr_text_cut(tec_context *cx, const ir_expr *expr, size_t limit)
 {
     ir_printer p = ir_printer_new(cx, limit);
 
-    ir_put_expr(&p, e);
+    ir_put_expr(&p, expr);
     return ir_printer_text(&p);
 }
 
-const char *ir_expr_text(tec_context *cx, const ir_expr *e)
+const char *ir_expr_text(tec_context *cx, const ir_expr *expr)
 {
-    return ir_expr_text_cut(cx, e, WHOLE_TEXT);
+    return ir_expr_text_cut(cx, expr, WHOLE_TEXT);
 }

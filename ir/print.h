@@ -13,18 +13,18 @@ typedef struct {
 } ir_printer;
 
 ir_printer ir_printer_new(tec_context *cx, size_t limit);
-const char *ir_printer_text(ir_printer *p);
+const char *ir_printer_text(ir_printer *printer);
 
-void ir_put(ir_printer *p, const char *text);
-void ir_putf(ir_printer *p, const char *fmt, ...) BASE_PRINTF(2, 3);
-void ir_put_string(ir_printer *p, const char *text); /* quoted */
-void ir_put_name(ir_printer *p, const char *name);   /* bare where it is a name, quoted otherwise */
-void ir_put_expr(ir_printer *p, const ir_expr *e);
-void ir_put_exprs(ir_printer *p, const ir_expr *const *e, int n); /* with commas */
+void ir_put(ir_printer *printer, const char *text);
+void ir_putf(ir_printer *printer, const char *fmt, ...) BASE_PRINTF(2, 3);
+void ir_put_string(ir_printer *printer, const char *text); /* quoted */
+void ir_put_name(ir_printer *printer, const char *name);   /* bare where it is a name, quoted otherwise */
+void ir_put_expr(ir_printer *printer, const ir_expr *expr);
+void ir_put_exprs(ir_printer *printer, const ir_expr *const *expr, int n); /* with commas */
 /* in parentheses where it is an open-ended form (let) */
-void ir_put_operand(ir_printer *p, const ir_expr *e);
-void ir_put_buffer(ir_printer *p, const ir_buffer *b);
-void ir_put_combiner(ir_printer *p, const ir_combiner *c);
-void ir_put_access(ir_printer *p, const ir_buffer *b, const ir_expr *const *index, int n);
+void ir_put_operand(ir_printer *printer, const ir_expr *expr);
+void ir_put_buffer(ir_printer *printer, const ir_buffer *buffer);
+void ir_put_combiner(ir_printer *printer, const ir_combiner *combiner);
+void ir_put_access(ir_printer *printer, const ir_buffer *buffer, const ir_expr *const *index, int n);
 
 #endif

@@ -21,123 +21,128 @@ typedef struct {
 } renaming;
 
 /* A variable that was seen already may stand in remembered results, so these are forgotten. */
-static const ir_expr *fresh(renaming *r, const ir_expr *var)
+static const ir_expr *fresh(renaming *self, const ir_expr *var)
 {
-    ir_expr *copy = base_copy(r->rw.cx, var, sizeof *var);
+    ir_expr *copy = base_copy(self->rw.cx, var, sizeof *var);
 
-    if (base_map_has(&r->vars, var) || base_map_has(&r->memo, var))
-        r->memo = (base_map){0};
-    base_map_put(r->rw.cx, &r->vars, var, copy);
+    if (base_map_has(&self->vars, var) || base_map_has(&self->memo, var))
+        self->memo = (base_map){0};
+    base_map_put(self->rw.cx, &self->vars, var, copy);
     return copy;
 }
 
-static const ir_expr *rename_let(renaming *r, const ir_expr *e)
+static const ir_expr *rename_let(renaming *self, const ir_expr *expr)
 {
-    const ir_expr *value = ir_rewrite_expr(&r->rw, e->let.value), *var = fresh(r, e->let.var);
+    const ir_expr *value = ir_rewrite_expr(&self->rw, expr->let.value), *var = fresh(self, expr->let.var);
 
-    return ir_let(r->rw.cx, var, value, ir_rewrite_expr(&r->rw, e->let.body));
+    return ir_let(self->rw.cx, var, value, ir_rewrite_expr(&self->rw, expr->let.body));
 }
 
-static const ir_expr **rewrite_list(ir_rewrite *rw, const ir_expr *const *e, int n)
+static const ir_expr **rewrite_list(ir_rewrite *rw, const ir_expr *const *expr, int n)
 {
     const ir_expr **out = base_array(rw->cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++)
-        out[i] = ir_rewrite_expr(rw, e[i]);
+        out[i] = ir_rewrite_expr(rw, expr[i]);
     return out;
 }
 
 /* Extents first, which do not see the axes. */
-static const ir_expr *rename_reduce(renaming *r, const ir_expr *e)
+static const ir_expr *rename_reduce(renaming *self, const ir_expr *expr)
 {
-    int n = e->reduce.n_axes;
-    const ir_expr **extent = rewrite_list(&r->rw, e->reduce.extent, n),
-                  **axis = base_array(r->rw.cx, const ir_expr *, n);
+    int n = expr->reduce.n_axes;
+    const ir_expr **extent = rewrite_list(&self->rw, expr->reduce.extent, n),
+                  **axis = base_array(self->rw.cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++)
-        axis[i] = fresh(r, e->reduce.axis[i]);
-    const ir_expr **source = rewrite_list(&r->rw, e->reduce.source, e->reduce.combiner->n);
-    const ir_expr *condition = ir_rewrite_expr(&r->rw, e->reduce.condition);
-    return ir_reduce(r->rw.cx, e->reduce.combiner, source, axis, extent, n, condition, e->reduce.which);
+        axis[i] = fresh(self, expr->reduce.axis[i]);
+    const ir_expr **source = rewrite_list(&self->rw, expr->reduce.source, expr->reduce.combiner->n);
+    const ir_expr *condition = ir_rewrite_expr(&self->rw, expr->reduce.condition);
+    return ir_reduce(self->rw.cx, expr->reduce.combiner, source, axis, extent, n, condition,
+                     expr->reduce.which);
 }
 
-static const ir_expr *rename_node(renaming *r, const ir_expr *e)
+static const ir_expr *rename_node(renaming *self, const ir_expr *expr)
 {
-    const ir_expr *var = e->op == IR_VAR ? base_map_get(&r->vars, e) : NULL;
+    const ir_expr *var = expr->op == IR_VAR ? base_map_get(&self->vars, expr) : NULL;
 
-    if (e->op == IR_VAR)
-        return var ? var : e;
-    if (e->op == IR_LET)
-        return rename_let(r, e);
-    return e->op == IR_REDUCE ? rename_reduce(r, e) : ir_rewrite_children(&r->rw, e);
+    if (expr->op == IR_VAR)
+        return var ? var : expr;
+    if (expr->op == IR_LET)
+        return rename_let(self, expr);
+    return expr->op == IR_REDUCE ? rename_reduce(self, expr) : ir_rewrite_children(&self->rw, expr);
 }
 
 /* The memo is the renaming's own, as that of the rewrite could not be forgotten in parts. */
-static const ir_expr *rename_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *rename_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     renaming *r = (renaming *)rw;
-    const ir_expr *out = base_map_get(&r->memo, e);
+    const ir_expr *out = base_map_get(&r->memo, expr);
 
     if (out)
         return out;
-    out = rename_node(r, e);
+    out = rename_node(r, expr);
     if (out)
-        base_map_put(rw->cx, &r->memo, e, out);
+        base_map_put(rw->cx, &r->memo, expr, out);
     return out;
 }
 
-static const ir_buffer *rename_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *rename_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    const ir_buffer *own = base_map_get(&((renaming *)rw)->buffers, b);
+    const ir_buffer *own = base_map_get(&((renaming *)rw)->buffers, buffer);
 
-    return own ? own : b;
+    return own ? own : buffer;
 }
 
-static const ir_stmt *rename_loop(renaming *r, const ir_stmt *s)
+static const ir_stmt *rename_loop(renaming *self, const ir_stmt *stmt)
 {
-    const ir_expr *min = ir_rewrite_expr(&r->rw, s->loop.min),
-                  *extent = ir_rewrite_expr(&r->rw, s->loop.extent);
-    const ir_note *notes = ir_rewrite_notes(&r->rw, s->loop.notes);
-    const ir_expr *var = fresh(r, s->loop.var);
-    ir_stmt *copy = ir_stmt_copy(
-        r->rw.cx, ir_for(r->rw.cx, var, min, extent, s->loop.how, ir_rewrite_stmt(&r->rw, s->loop.body)));
+    const ir_expr *min = ir_rewrite_expr(&self->rw, stmt->loop.min),
+                  *extent = ir_rewrite_expr(&self->rw, stmt->loop.extent);
+    const ir_note *notes = ir_rewrite_notes(&self->rw, stmt->loop.notes);
+    const ir_expr *var = fresh(self, stmt->loop.var);
+    ir_stmt *copy = ir_stmt_copy(self->rw.cx, ir_for(self->rw.cx, var, min, extent, stmt->loop.how,
+                                                     ir_rewrite_stmt(&self->rw, stmt->loop.body)));
 
     if (copy)
         copy->loop.notes = notes;
     return copy;
 }
 
-static const ir_stmt *rename_let_stmt(renaming *r, const ir_stmt *s)
+static const ir_stmt *rename_let_stmt(renaming *self, const ir_stmt *stmt)
 {
-    const ir_expr *value = ir_rewrite_expr(&r->rw, s->let.value), *var = fresh(r, s->let.var);
+    const ir_expr *value = ir_rewrite_expr(&self->rw, stmt->let.value), *var = fresh(self, stmt->let.var);
 
-    return ir_let_stmt(r->rw.cx, var, value, ir_rewrite_stmt(&r->rw, s->let.body));
+    return ir_let_stmt(self->rw.cx, var, value, ir_rewrite_stmt(&self->rw, stmt->let.body));
 }
 
-/* The buffer with its expressions rewritten; b itself where none changed. NULL: an error. */
-static const ir_buffer *rewrite_fields(ir_rewrite *rw, const ir_buffer *b)
+/* The buffer with its expressions rewritten; buffer itself where none changed. NULL: an error. */
+static const ir_buffer *rewrite_fields(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    ir_buffer new = *b;
+    ir_buffer new = *buffer;
     bool changed = false;
 
-    new.shape = rewrite_list(rw, b->shape, b->n);
-    new.strides = b->strides ? rewrite_list(rw, b->strides, b->n) : NULL;
-    new.offset = ir_rewrite_expr(rw, b->offset);
-    new.pad = ir_rewrite_expr(rw, b->pad);
-    for (int i = 0; i < b->n; i++) {
+    new.shape = rewrite_list(rw, buffer->shape, buffer->n);
+    new.strides = buffer->strides ? rewrite_list(rw, buffer->strides, buffer->n) : NULL;
+    new.offset = ir_rewrite_expr(rw, buffer->offset);
+    new.pad = ir_rewrite_expr(rw, buffer->pad);
+    for (int i = 0; i < buffer->n; i++) {
         if (!new.shape[i] || (new.strides && !new.strides[i]))
             return NULL;
-        changed = changed || new.shape[i] != b->shape[i] || (new.strides &&new.strides[i] != b->strides[i]);
+        changed = changed || new.shape[i] != buffer->shape[i] ||
+                  (new.strides &&new.strides[i] != buffer->strides[i]);
     }
-    if (!new.offset != !b->offset || !new.pad != !b->pad)
+    if (!new.offset != !buffer->offset || !new.pad != !buffer->pad)
         return NULL;
-    return changed || new.offset != b->offset || new.pad != b->pad ? base_copy(rw->cx, &new, sizeof new) : b;
+    return changed || new.offset != buffer->offset || new.pad != buffer->pad
+               ? base_copy(rw->cx, &new, sizeof new)
+               : buffer;
 }
 
-static const ir_stmt *allocate_like(ir_rewrite *rw, const ir_stmt *s, const ir_buffer *b)
+static const ir_stmt *allocate_like(ir_rewrite *rw, const ir_stmt *stmt, const ir_buffer *buffer)
 {
-    const ir_note *notes = ir_rewrite_notes(rw, s->allocate.notes);
-    ir_stmt *copy = ir_stmt_copy(rw->cx, ir_allocate(rw->cx, b, ir_rewrite_stmt(rw, s->allocate.body)));
+    const ir_note *notes = ir_rewrite_notes(rw, stmt->allocate.notes);
+    ir_stmt *copy =
+        ir_stmt_copy(rw->cx, ir_allocate(rw->cx, buffer, ir_rewrite_stmt(rw, stmt->allocate.body)));
 
     if (copy)
         copy->allocate.notes = notes;
@@ -145,56 +150,56 @@ static const ir_stmt *allocate_like(ir_rewrite *rw, const ir_stmt *s, const ir_b
 }
 
 /* The shape is rewritten under the names outside. */
-static const ir_stmt *rename_allocate(renaming *r, const ir_stmt *s)
+static const ir_stmt *rename_allocate(renaming *self, const ir_stmt *stmt)
 {
-    const ir_buffer *b = rewrite_fields(&r->rw, s->allocate.buffer);
+    const ir_buffer *buffer = rewrite_fields(&self->rw, stmt->allocate.buffer);
 
-    if (!b)
+    if (!buffer)
         return NULL;
-    b = ir_buffer_copy(r->rw.cx, b);
-    base_map_put(r->rw.cx, &r->buffers, s->allocate.buffer, b);
-    r->memo = (base_map){0};
-    return allocate_like(&r->rw, s, b);
+    buffer = ir_buffer_copy(self->rw.cx, buffer);
+    base_map_put(self->rw.cx, &self->buffers, stmt->allocate.buffer, buffer);
+    self->memo = (base_map){0};
+    return allocate_like(&self->rw, stmt, buffer);
 }
 
 /* Bindings and predicate first, under the names outside, then fresh iteration variables for everything
  * inside. */
-static const ir_stmt *rename_block(renaming *r, const ir_stmt *s)
+static const ir_stmt *rename_block(renaming *self, const ir_stmt *stmt)
 {
-    const ir_block *b = s->block.block;
-    const ir_expr **bind = rewrite_list(&r->rw, s->block.bind, b->n_iters),
-                  *where = ir_rewrite_expr(&r->rw, s->block.where);
-    ir_iter *iters = base_array(r->rw.cx, ir_iter, b->n_iters);
+    const ir_block *block = stmt->block.block;
+    const ir_expr **bind = rewrite_list(&self->rw, stmt->block.bind, block->n_iters),
+                  *where = ir_rewrite_expr(&self->rw, stmt->block.where);
+    ir_iter *iters = base_array(self->rw.cx, ir_iter, block->n_iters);
 
-    if (s->block.where && !where)
+    if (stmt->block.where && !where)
         return NULL;
-    for (int i = 0; i < b->n_iters; i++)
-        iters[i] = (ir_iter){fresh(r, b->iters[i].var), ir_rewrite_expr(&r->rw, b->iters[i].extent),
-                             b->iters[i].kind};
-    ir_block *copy = ir_block_copy(r->rw.cx, ir_rewrite_block(&r->rw, b));
+    for (int i = 0; i < block->n_iters; i++)
+        iters[i] = (ir_iter){fresh(self, block->iters[i].var),
+                             ir_rewrite_expr(&self->rw, block->iters[i].extent), block->iters[i].kind};
+    ir_block *copy = ir_block_copy(self->rw.cx, ir_rewrite_block(&self->rw, block));
     if (copy)
         copy->iters = iters;
-    return ir_block_stmt(r->rw.cx, copy, bind, where);
+    return ir_block_stmt(self->rw.cx, copy, bind, where);
 }
 
 /* A statement that binds something gets a copy with a variable or buffer of its own; all others only pass
  * through. */
-static const ir_stmt *rename_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *rename_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     renaming *r = (renaming *)rw;
 
-    switch (s->kind) {
-    case IR_FOR: return rename_loop(r, s);
-    case IR_LET_STMT: return rename_let_stmt(r, s);
-    case IR_ALLOCATE: return rename_allocate(r, s);
-    case IR_BLOCK: return rename_block(r, s);
+    switch (stmt->kind) {
+    case IR_FOR: return rename_loop(r, stmt);
+    case IR_LET_STMT: return rename_let_stmt(r, stmt);
+    case IR_ALLOCATE: return rename_allocate(r, stmt);
+    case IR_BLOCK: return rename_block(r, stmt);
     case IR_STORE:
     case IR_UPDATE:
     case IR_IF:
     case IR_SEQ:
     case IR_ASSERT:
     case IR_ATTRIBUTE:
-    case IR_EVALUATE: return ir_rewrite_stmt_children(rw, s);
+    case IR_EVALUATE: return ir_rewrite_stmt_children(rw, stmt);
     }
     return NULL;
 }
@@ -206,18 +211,18 @@ static renaming start_renaming(tec_context *cx)
 }
 
 /* For a second copy of a statement in one program, whose loops must not share variables. */
-const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *s)
+const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *stmt)
 {
     renaming r = start_renaming(cx);
 
-    return ir_rewrite_stmt(&r.rw, s);
+    return ir_rewrite_stmt(&r.rw, stmt);
 }
 
-const ir_expr *ir_rename_expr(tec_context *cx, const ir_expr *e)
+const ir_expr *ir_rename_expr(tec_context *cx, const ir_expr *expr)
 {
     renaming r = start_renaming(cx);
 
-    return ir_rewrite_expr(&r.rw, e);
+    return ir_rewrite_expr(&r.rw, expr);
 }
 
 /* ---- what the values of a map mention ---- */
@@ -227,16 +232,16 @@ typedef struct {
     base_map *out;
 } mention;
 
-static bool note_mention(ir_walk *w, const ir_expr *e)
+static bool note_mention(ir_walk *walk, const ir_expr *expr)
 {
-    base_map *out = ((mention *)w)->out;
+    base_map *out = ((mention *)walk)->out;
 
-    if (e->op == IR_VAR)
-        base_map_put(w->cx, out, e, e);
-    if (e->op == IR_LOAD)
-        base_map_put(w->cx, out, e->load.buffer, e);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        base_map_put(w->cx, out, e->call.buffer[i], e);
+    if (expr->op == IR_VAR)
+        base_map_put(walk->cx, out, expr, expr);
+    if (expr->op == IR_LOAD)
+        base_map_put(walk->cx, out, expr->load.buffer, expr);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        base_map_put(walk->cx, out, expr->call.buffer[i], expr);
     return true;
 }
 
@@ -263,54 +268,54 @@ typedef struct {
     base_map resized;   /* allocated buffers whose shapes the substitution changed */
 } subst;
 
-static bool is_in_the_way(const subst *s, const void *bound)
+static bool is_in_the_way(const subst *self, const void *bound)
 {
-    return base_map_has(&s->mentioned, bound) || base_map_has(&s->map->vars, bound) ||
-           base_map_has(&s->map->buffers, bound);
+    return base_map_has(&self->mentioned, bound) || base_map_has(&self->map->vars, bound) ||
+           base_map_has(&self->map->buffers, bound);
 }
 
-static bool binds_in_the_way(const subst *s, const ir_expr *e)
+static bool binds_in_the_way(const subst *self, const ir_expr *expr)
 {
-    if (e->op == IR_LET)
-        return is_in_the_way(s, e->let.var);
-    for (int i = 0; e->op == IR_REDUCE && i < e->reduce.n_axes; i++)
-        if (is_in_the_way(s, e->reduce.axis[i]))
+    if (expr->op == IR_LET)
+        return is_in_the_way(self, expr->let.var);
+    for (int i = 0; expr->op == IR_REDUCE && i < expr->reduce.n_axes; i++)
+        if (is_in_the_way(self, expr->reduce.axis[i]))
             return true;
     return false;
 }
 
 /* The value of a variable is not rewritten again: all replacements happen at once. */
-static const ir_expr *subst_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *subst_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     subst *s = (subst *)rw;
-    const ir_expr *value = e->op == IR_VAR ? base_map_get(&s->map->vars, e) : NULL;
+    const ir_expr *value = expr->op == IR_VAR ? base_map_get(&s->map->vars, expr) : NULL;
 
-    if (e->op == IR_VAR)
-        return value ? value : e;
-    return ir_rewrite_children(rw, binds_in_the_way(s, e) ? ir_rename_expr(rw->cx, e) : e);
+    if (expr->op == IR_VAR)
+        return value ? value : expr;
+    return ir_rewrite_children(rw, binds_in_the_way(s, expr) ? ir_rename_expr(rw->cx, expr) : expr);
 }
 
-static const ir_buffer *subst_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *subst_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
     subst *s = (subst *)rw;
-    const ir_buffer *new = base_map_get(&s->resized, b);
+    const ir_buffer *new = base_map_get(&s->resized, buffer);
 
     if (!new)
-        new = base_map_get(&s->map->buffers, b);
-    return new ? new : b;
+        new = base_map_get(&s->map->buffers, buffer);
+    return new ? new : buffer;
 }
 
 /* Whether this statement binds a variable that is to be replaced, or that a replacement mentions: then it
  * must be renamed before anything is substituted inside. */
-static bool stmt_binds_in_the_way(const subst *s, const ir_stmt *stmt)
+static bool stmt_binds_in_the_way(const subst *self, const ir_stmt *stmt)
 {
     switch (stmt->kind) {
-    case IR_FOR: return is_in_the_way(s, stmt->loop.var);
-    case IR_LET_STMT: return is_in_the_way(s, stmt->let.var);
-    case IR_ALLOCATE: return base_map_has(&s->mentioned, stmt->allocate.buffer);
+    case IR_FOR: return is_in_the_way(self, stmt->loop.var);
+    case IR_LET_STMT: return is_in_the_way(self, stmt->let.var);
+    case IR_ALLOCATE: return base_map_has(&self->mentioned, stmt->allocate.buffer);
     case IR_BLOCK:
         for (int i = 0; i < stmt->block.block->n_iters; i++)
-            if (is_in_the_way(s, stmt->block.block->iters[i].var))
+            if (is_in_the_way(self, stmt->block.block->iters[i].var))
                 return true;
         return false;
     case IR_STORE:
@@ -326,16 +331,17 @@ static bool stmt_binds_in_the_way(const subst *s, const ir_stmt *stmt)
 
 /* A buffer that the map names is allocated under its new name; one whose shape changes becomes a new
  * buffer. */
-static const ir_stmt *subst_allocate(subst *s, const ir_stmt *stmt)
+static const ir_stmt *subst_allocate(subst *self, const ir_stmt *stmt)
 {
-    const ir_buffer *b = stmt->allocate.buffer,
-                    *new = base_map_has(&s->map->buffers, b) ? b : rewrite_fields(&s->rw, b);
+    const ir_buffer *buffer = stmt->allocate.buffer, *new = base_map_has(&self->map->buffers, buffer)
+                                                                ? buffer
+                                                                : rewrite_fields(&self->rw, buffer);
 
-    if (new && new != b) {
-        base_map_put(s->rw.cx, &s->resized, b, new);
-        s->rw.vars = 0; /* what loads it changes, whatever its variables */
+    if (new && new != buffer) {
+        base_map_put(self->rw.cx, &self->resized, buffer, new);
+        self->rw.vars = 0; /* what loads it changes, whatever its variables */
     }
-    return new ? ir_rewrite_stmt_children(&s->rw, stmt) : NULL;
+    return new ? ir_rewrite_stmt_children(&self->rw, stmt) : NULL;
 }
 
 static const ir_stmt *subst_stmt(ir_rewrite *rw, const ir_stmt *stmt)
@@ -362,11 +368,11 @@ static subst start_subst(tec_context *cx, const ir_subst *map)
     return s;
 }
 
-const ir_expr *ir_apply(tec_context *cx, const ir_subst *map, const ir_expr *e)
+const ir_expr *ir_apply(tec_context *cx, const ir_subst *map, const ir_expr *expr)
 {
     subst s = start_subst(cx, map);
 
-    return ir_rewrite_expr(&s.rw, e);
+    return ir_rewrite_expr(&s.rw, expr);
 }
 
 const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt *stmt)
@@ -378,19 +384,19 @@ const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt
 
 /* One memo serves all copies: most of them are of one size. The memo is emptied after each copy and its
  * memory kept. */
-bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value,
-                      int n, struct ir_interned *equal, const ir_stmt **out)
+bool ir_copy_for_each(tec_context *cx, const ir_stmt *stmt, const ir_expr *var, const ir_expr *const *value,
+                      int count, struct ir_interned *equal, const ir_stmt **out)
 {
     base_map memo = {0};
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         ir_subst map = {0};
 
         base_map_put(cx, &map.vars, var, value[i]);
         subst one = start_subst(cx, &map);
         one.rw.equal = equal;
         one.rw.memo = memo;
-        out[i] = ir_rewrite_stmt(&one.rw, s);
+        out[i] = ir_rewrite_stmt(&one.rw, stmt);
         if (!out[i])
             return false;
         memo = one.rw.memo;
@@ -399,29 +405,30 @@ bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, con
     return true;
 }
 
-const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *r)
+const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *region)
 {
     subst s = start_subst(cx, map);
 
-    return ir_rewrite_region(&s.rw, r);
+    return ir_rewrite_region(&s.rw, region);
 }
 
-const ir_expr *ir_substitute(tec_context *cx, const ir_expr *e, const ir_expr *var, const ir_expr *value)
+const ir_expr *ir_substitute(tec_context *cx, const ir_expr *expr, const ir_expr *var, const ir_expr *value)
 {
     ir_subst map = {0};
 
     if (!value)
         return NULL;
     base_map_put(cx, &map.vars, var, value);
-    return ir_apply(cx, &map, e);
+    return ir_apply(cx, &map, expr);
 }
 
-const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *value)
+const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *stmt, const ir_expr *var,
+                                  const ir_expr *value)
 {
     ir_subst map = {0};
 
     if (!value)
         return NULL;
     base_map_put(cx, &map.vars, var, value);
-    return ir_apply_stmt(cx, &map, s);
+    return ir_apply_stmt(cx, &map, stmt);
 }

@@ -13,14 +13,14 @@
 #include "base/lexer.h"
 #include "ir/ir.h"
 
-const char *ir_expr_text(tec_context *cx, const ir_expr *e); /* "NULL" for NULL */
+const char *ir_expr_text(tec_context *cx, const ir_expr *expr); /* "NULL" for NULL */
 /* At most about `limit` characters, "..." in place of what is left out. The whole texts have a limit too, of
  * 64 MiB: an expression that shares its parts can be exponentially longer as a text. */
-const char *ir_expr_text_cut(tec_context *cx, const ir_expr *e, size_t limit);
-const char *ir_stmt_text(tec_context *cx, const ir_stmt *s);
-const char *ir_program_text(tec_context *cx, const ir_program *p);
+const char *ir_expr_text_cut(tec_context *cx, const ir_expr *expr, size_t limit);
+const char *ir_stmt_text(tec_context *cx, const ir_stmt *stmt);
+const char *ir_program_text(tec_context *cx, const ir_program *function);
 /* "A[y*2:+17, 0:64, k]": min:+extent, 0:extent, a point */
-const char *ir_region_text(tec_context *cx, const ir_region *r);
+const char *ir_region_text(tec_context *cx, const ir_region *region);
 
 /* Names in scope while parsing. */
 typedef struct ir_scope_table {
@@ -41,6 +41,6 @@ base_dtype ir_parse_dtype(base_lexer *lx);
 /* NAME(x: t; y: t) = (e) identity (e) reorders -- behind the word `combiner`; into the scope. And back, the
  * word included. */
 bool ir_parse_combiner(base_lexer *lx, ir_scope_table *scope);
-const char *ir_combiner_text(tec_context *cx, const ir_combiner *c);
+const char *ir_combiner_text(tec_context *cx, const ir_combiner *combiner);
 
 #endif

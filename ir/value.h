@@ -15,18 +15,18 @@
 
 /* The evaluator of one row of the operation table; `t` is the dtype of the last operand. False: a zero
  * divisor. */
-typedef bool ir_evaluator(base_dtype t, const ir_value *arg, ir_value *out);
+typedef bool ir_evaluator(base_dtype dtype, const ir_value *arg, ir_value *out);
 ir_evaluator *ir_evaluator_of(ir_op op);
 
-bool ir_value_knows(base_dtype t); /* bool, ints of 1 to 64 bits, the four float types, handles */
+bool ir_value_knows(base_dtype dtype); /* bool, ints of 1 to 64 bits, the four float types, handles */
 
-/* `bits` cut to the width of t, extended as its sign says; for bool: != 0. */
-int64_t ir_wrap(base_dtype t, uint64_t bits);
-double ir_round_to(base_dtype t, double v); /* to the float type t, once */
+/* `bits` cut to the width of dtype, extended as its sign says; for bool: != 0. */
+int64_t ir_wrap(base_dtype dtype, uint64_t bits);
+double ir_round_to(base_dtype dtype, double v); /* to the float type dtype, once */
 
-uint64_t ir_value_bits(base_dtype t, ir_value v); /* as in memory, zero-extended */
-ir_value ir_value_of_bits(base_dtype t, uint64_t bits);
-ir_value ir_value_read(base_dtype t, const void *p); /* one element, unaligned is fine */
-void ir_value_write(base_dtype t, void *p, ir_value v);
+uint64_t ir_value_bits(base_dtype dtype, ir_value value); /* as in memory, zero-extended */
+ir_value ir_value_of_bits(base_dtype dtype, uint64_t bits);
+ir_value ir_value_read(base_dtype dtype, const void *place); /* one element, unaligned is fine */
+void ir_value_write(base_dtype dtype, void *place, ir_value value);
 
 #endif

@@ -6,154 +6,154 @@
  */
 #include "ir/walk.h"
 
-static void walk_all(ir_walk *w, const ir_expr *const *e, int n)
+static void walk_all(ir_walk *walk, const ir_expr *const *expr, int n)
 {
     for (int i = 0; i < n; i++)
-        ir_walk_expr(w, e[i]);
+        ir_walk_expr(walk, expr[i]);
 }
 
-static void walk_reduce(ir_walk *w, const ir_expr *e)
+static void walk_reduce(ir_walk *walk, const ir_expr *expr)
 {
-    walk_all(w, e->reduce.source, e->reduce.combiner->n);
-    walk_all(w, e->reduce.extent, e->reduce.n_axes);
-    ir_walk_expr(w, e->reduce.condition);
+    walk_all(walk, expr->reduce.source, expr->reduce.combiner->n);
+    walk_all(walk, expr->reduce.extent, expr->reduce.n_axes);
+    ir_walk_expr(walk, expr->reduce.condition);
 }
 
 /* The operands of each kind, in the order in which the interpreter would evaluate them. */
-static void walk_children(ir_walk *w, const ir_expr *e)
+static void walk_children(ir_walk *walk, const ir_expr *expr)
 {
-    switch (e->op) {
+    switch (expr->op) {
     case IR_INT:
     case IR_FLOAT:
     case IR_STRING:
     case IR_VAR: return;
     case IR_LOAD:
-        walk_all(w, e->load.index, e->load.n);
-        ir_walk_expr(w, e->load.mask);
+        walk_all(walk, expr->load.index, expr->load.n);
+        ir_walk_expr(walk, expr->load.mask);
         return;
     case IR_RAMP:
-        ir_walk_expr(w, e->ramp.base);
-        ir_walk_expr(w, e->ramp.stride);
+        ir_walk_expr(walk, expr->ramp.base);
+        ir_walk_expr(walk, expr->ramp.stride);
         return;
-    case IR_SHUFFLE: walk_all(w, e->shuffle.vectors, e->shuffle.n); return;
+    case IR_SHUFFLE: walk_all(walk, expr->shuffle.vectors, expr->shuffle.n); return;
     case IR_LET:
-        ir_walk_expr(w, e->let.value);
-        ir_walk_expr(w, e->let.body);
+        ir_walk_expr(walk, expr->let.value);
+        ir_walk_expr(walk, expr->let.body);
         return;
-    case IR_CALL: walk_all(w, e->call.arg, e->call.n); return;
-    case IR_REDUCE: walk_reduce(w, e); return;
-    default: /* casts and the rows of the table */ walk_all(w, e->arg, 3); return;
+    case IR_CALL: walk_all(walk, expr->call.arg, expr->call.n); return;
+    case IR_REDUCE: walk_reduce(walk, expr); return;
+    default: /* casts and the rows of the table */ walk_all(walk, expr->arg, 3); return;
     }
 }
 
 /* Each expression once, unless `every` is set: trees share parts, and a walk that visits each occurrence
  * could take exponential time. */
-void ir_walk_expr(ir_walk *w, const ir_expr *e)
+void ir_walk_expr(ir_walk *walk, const ir_expr *expr)
 {
-    if (!e || w->stop || (w->kinds && !(e->kinds & w->kinds)))
+    if (!expr || walk->stop || (walk->kinds && !(expr->kinds & walk->kinds)))
         return;
-    if (!w->every) {
-        if (base_map_has(&w->seen, e))
+    if (!walk->every) {
+        if (base_map_has(&walk->seen, expr))
             return;
-        base_map_put(w->cx, &w->seen, e, e);
+        base_map_put(walk->cx, &walk->seen, expr, expr);
     }
-    if (!w->expr || w->expr(w, e))
-        walk_children(w, e);
+    if (!walk->expr || walk->expr(walk, expr))
+        walk_children(walk, expr);
 }
 
-static void walk_notes(ir_walk *w, const ir_note *notes)
+static void walk_notes(ir_walk *walk, const ir_note *notes)
 {
     for (; notes; notes = notes->next)
-        ir_walk_expr(w, notes->value);
+        ir_walk_expr(walk, notes->value);
 }
 
-static void walk_regions(ir_walk *w, const ir_region *r, int n)
+static void walk_regions(ir_walk *walk, const ir_region *region, int n)
 {
     for (int i = 0; i < n; i++) {
-        walk_all(w, r[i].min, r[i].buffer->n);
-        walk_all(w, r[i].extent, r[i].buffer->n);
+        walk_all(walk, region[i].min, region[i].buffer->n);
+        walk_all(walk, region[i].extent, region[i].buffer->n);
     }
 }
 
 /* Not the bindings, which belong to the statement around. */
-void ir_walk_block(ir_walk *w, const ir_block *b)
+void ir_walk_block(ir_walk *walk, const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        ir_walk_expr(w, b->iters[i].extent);
-    walk_regions(w, b->reads, b->n_reads);
-    walk_regions(w, b->writes, b->n_writes);
-    walk_notes(w, b->notes);
-    ir_walk_stmt(w, b->init);
-    ir_walk_stmt(w, b->body);
+    for (int i = 0; i < block->n_iters; i++)
+        ir_walk_expr(walk, block->iters[i].extent);
+    walk_regions(walk, block->reads, block->n_reads);
+    walk_regions(walk, block->writes, block->n_writes);
+    walk_notes(walk, block->notes);
+    ir_walk_stmt(walk, block->init);
+    ir_walk_stmt(walk, block->body);
 }
 
-void ir_walk_buffer(ir_walk *w, const ir_buffer *b)
+void ir_walk_buffer(ir_walk *walk, const ir_buffer *buffer)
 {
-    walk_all(w, b->shape, b->n);
-    if (b->strides)
-        walk_all(w, b->strides, b->n);
-    ir_walk_expr(w, b->offset);
-    ir_walk_expr(w, b->pad);
+    walk_all(walk, buffer->shape, buffer->n);
+    if (buffer->strides)
+        walk_all(walk, buffer->strides, buffer->n);
+    ir_walk_expr(walk, buffer->offset);
+    ir_walk_expr(walk, buffer->pad);
 }
 
-static void walk_loop(ir_walk *w, const ir_stmt *s)
+static void walk_loop(ir_walk *walk, const ir_stmt *stmt)
 {
-    ir_walk_expr(w, s->loop.min);
-    ir_walk_expr(w, s->loop.extent);
-    walk_notes(w, s->loop.notes);
-    ir_walk_stmt(w, s->loop.body);
+    ir_walk_expr(walk, stmt->loop.min);
+    ir_walk_expr(walk, stmt->loop.extent);
+    walk_notes(walk, stmt->loop.notes);
+    ir_walk_stmt(walk, stmt->loop.body);
 }
 
 /* The expressions and statements inside each kind of statement. */
-static void walk_stmt_children(ir_walk *w, const ir_stmt *s)
+static void walk_stmt_children(ir_walk *walk, const ir_stmt *stmt)
 {
-    switch (s->kind) {
-    case IR_FOR: walk_loop(w, s); return;
+    switch (stmt->kind) {
+    case IR_FOR: walk_loop(walk, stmt); return;
     case IR_BLOCK:
-        walk_all(w, s->block.bind, s->block.block->n_iters);
-        ir_walk_expr(w, s->block.where);
-        ir_walk_block(w, s->block.block);
+        walk_all(walk, stmt->block.bind, stmt->block.block->n_iters);
+        ir_walk_expr(walk, stmt->block.where);
+        ir_walk_block(walk, stmt->block.block);
         return;
     case IR_STORE:
-        walk_all(w, s->store.index, s->store.n);
-        ir_walk_expr(w, s->store.value);
-        ir_walk_expr(w, s->store.mask);
+        walk_all(walk, stmt->store.index, stmt->store.n);
+        ir_walk_expr(walk, stmt->store.value);
+        ir_walk_expr(walk, stmt->store.mask);
         return;
     case IR_UPDATE:
-        walk_all(w, s->update.index, s->update.n);
-        walk_all(w, s->update.source, s->update.combiner->n);
+        walk_all(walk, stmt->update.index, stmt->update.n);
+        walk_all(walk, stmt->update.source, stmt->update.combiner->n);
         return;
     case IR_LET_STMT:
-        ir_walk_expr(w, s->let.value);
-        ir_walk_stmt(w, s->let.body);
+        ir_walk_expr(walk, stmt->let.value);
+        ir_walk_stmt(walk, stmt->let.body);
         return;
     case IR_ALLOCATE:
-        ir_walk_buffer(w, s->allocate.buffer);
-        walk_notes(w, s->allocate.notes);
-        ir_walk_stmt(w, s->allocate.body);
+        ir_walk_buffer(walk, stmt->allocate.buffer);
+        walk_notes(walk, stmt->allocate.notes);
+        ir_walk_stmt(walk, stmt->allocate.body);
         return;
     case IR_IF:
-        ir_walk_expr(w, s->branch.cond);
-        ir_walk_stmt(w, s->branch.then);
-        ir_walk_stmt(w, s->branch.otherwise);
+        ir_walk_expr(walk, stmt->branch.cond);
+        ir_walk_stmt(walk, stmt->branch.then);
+        ir_walk_stmt(walk, stmt->branch.otherwise);
         return;
     case IR_SEQ:
-        for (int i = 0; i < s->seq.n; i++)
-            ir_walk_stmt(w, s->seq.stmt[i]);
+        for (int i = 0; i < stmt->seq.n; i++)
+            ir_walk_stmt(walk, stmt->seq.stmt[i]);
         return;
-    case IR_ASSERT: ir_walk_expr(w, s->check.cond); return;
+    case IR_ASSERT: ir_walk_expr(walk, stmt->check.cond); return;
     case IR_ATTRIBUTE:
-        ir_walk_expr(w, s->attribute.value);
-        ir_walk_stmt(w, s->attribute.body);
+        ir_walk_expr(walk, stmt->attribute.value);
+        ir_walk_stmt(walk, stmt->attribute.body);
         return;
-    case IR_EVALUATE: ir_walk_expr(w, s->value); return;
+    case IR_EVALUATE: ir_walk_expr(walk, stmt->value); return;
     }
 }
 
-void ir_walk_stmt(ir_walk *w, const ir_stmt *s)
+void ir_walk_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    if (s && !w->stop && (!w->stmt || w->stmt(w, s)))
-        walk_stmt_children(w, s);
+    if (stmt && !walk->stop && (!walk->stmt || walk->stmt(walk, stmt)))
+        walk_stmt_children(walk, stmt);
 }
 
 /* ---- questions ---- */
@@ -164,23 +164,23 @@ typedef struct {
 } search;
 
 /* Nodes without the variable's bit need no visit. */
-static bool compare(ir_walk *w, const ir_expr *e)
+static bool compare(ir_walk *walk, const ir_expr *expr)
 {
-    search *s = (search *)w;
+    search *s = (search *)walk;
 
-    w->stop = w->stop || e == s->wanted;
-    return e->vars & s->wanted->vars;
+    walk->stop = walk->stop || expr == s->wanted;
+    return expr->vars & s->wanted->vars;
 }
 
 /* A bit that is set may be another variable's, so the tree is searched; one that is not set decides at
  * once. */
-bool ir_uses_var(tec_context *cx, const ir_expr *e, const ir_expr *var)
+bool ir_uses_var(tec_context *cx, const ir_expr *expr, const ir_expr *var)
 {
     search s = {{.cx = cx, .expr = compare}, var};
 
-    if (e && !(e->vars & var->vars))
+    if (expr && !(expr->vars & var->vars))
         return false;
-    ir_walk_expr(&s.walk, e);
+    ir_walk_expr(&s.walk, expr);
     return s.walk.stop;
 }
 
@@ -192,15 +192,15 @@ bool ir_stmt_uses_var(tec_context *cx, const ir_stmt *stmt, const ir_expr *var)
     return s.walk.stop;
 }
 
-bool ir_loads(tec_context *cx, const ir_expr *e)
+bool ir_loads(tec_context *cx, const ir_expr *expr)
 {
     (void)cx;
-    return e && (e->has & (IR_HAS_LOAD | IR_HAS_EFFECT));
+    return expr && (expr->has & (IR_HAS_LOAD | IR_HAS_EFFECT));
 }
 
-/* The i-th buffer of the call is the i-th buffer parameter of the meaning. Without a meaning, anything may be
- * written. */
-bool ir_call_writes(const ir_expr *call, int i)
+/* The index-th buffer of the call is the index-th buffer parameter of the meaning. Without a meaning,
+ * anything may be written. */
+bool ir_call_writes(const ir_expr *call, int index)
 {
     const ir_program *meaning = call->call.intrinsic ? call->call.intrinsic->meaning : NULL;
     int buffers = 0;
@@ -208,7 +208,7 @@ bool ir_call_writes(const ir_expr *call, int i)
     if (call->call.pure)
         return false;
     for (int k = 0; meaning && k < meaning->n_params; k++)
-        if (meaning->params[k].buffer && buffers++ == i)
+        if (meaning->params[k].buffer && buffers++ == index)
             return meaning->params[k].output;
     return true;
 }
@@ -219,26 +219,27 @@ typedef struct {
     base_map bound;
 } variables;
 
-static bool note_var(ir_walk *w, const ir_expr *e)
+static bool note_var(ir_walk *walk, const ir_expr *expr)
 {
-    variables *v = (variables *)w;
+    variables *v = (variables *)walk;
 
-    if (e->op == IR_VAR)
-        base_push(w->cx, &v->used, e);
-    if (e->op == IR_LET)
-        base_map_put(w->cx, &v->bound, e->let.var, e);
-    if (e->op == IR_REDUCE)
-        for (int i = 0; i < e->reduce.n_axes; i++)
-            base_map_put(w->cx, &v->bound, e->reduce.axis[i], e);
+    if (expr->op == IR_VAR)
+        base_push(walk->cx, &v->used, expr);
+    if (expr->op == IR_LET)
+        base_map_put(walk->cx, &v->bound, expr->let.var, expr);
+    if (expr->op == IR_REDUCE)
+        for (int i = 0; i < expr->reduce.n_axes; i++)
+            base_map_put(walk->cx, &v->bound, expr->reduce.axis[i], expr);
     return true;
 }
 
-/* In the order of first use. Variables are unique, so one that is bound anywhere in e is not free in e. */
-void ir_free_vars(tec_context *cx, const ir_expr *e, base_vec *out)
+/* In the order of first use. Variables are unique, so one that is bound anywhere in expr is not free in
+ * expr. */
+void ir_free_vars(tec_context *cx, const ir_expr *expr, base_vec *out)
 {
     variables v = {.walk = {.cx = cx, .expr = note_var}};
 
-    ir_walk_expr(&v.walk, e);
+    ir_walk_expr(&v.walk, expr);
     for (int i = 0; i < v.used.n; i++)
         if (!base_map_has(&v.bound, v.used.at[i]))
             base_push(cx, out, v.used.at[i]);
@@ -249,32 +250,32 @@ typedef struct {
     int n;
 } counter;
 
-static bool count_expr(ir_walk *w, const ir_expr *e)
+static bool count_expr(ir_walk *walk, const ir_expr *expr)
 {
-    (void)e;
-    ((counter *)w)->n++;
+    (void)expr;
+    ((counter *)walk)->n++;
     return true;
 }
 
-static bool count_stmt(ir_walk *w, const ir_stmt *s)
+static bool count_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    (void)s;
-    ((counter *)w)->n++;
+    (void)stmt;
+    ((counter *)walk)->n++;
     return true;
 }
 
 /* Shared expressions count once. */
-int ir_count_nodes(tec_context *cx, const ir_stmt *s)
+int ir_count_nodes(tec_context *cx, const ir_stmt *stmt)
 {
     counter c = {.walk = {.cx = cx, .expr = count_expr, .stmt = count_stmt}};
 
-    ir_walk_stmt(&c.walk, s);
+    ir_walk_stmt(&c.walk, stmt);
     return c.n;
 }
 
 /* A hook for walks over statements alone. */
-bool ir_skip_expr(ir_walk *w, const ir_expr *e)
+bool ir_skip_expr(ir_walk *walk, const ir_expr *expr)
 {
-    (void)w, (void)e;
+    (void)walk, (void)expr;
     return false;
 }

@@ -17,219 +17,221 @@ typedef struct {
 /* ---- one task ---- */
 
 /* Times are measured at one size, so every symbol of a kernel needs a value. */
-static bool has_symbols(const finder *f, const te_def *d, const char *name)
+static bool has_symbols(const finder *self, const te_def *def, const char *name)
 {
-    if (d->symbols.n == 0)
+    if (def->symbols.n == 0)
         return false;
-    const char *symbol = ((const ir_expr *)d->symbols.at[0])->var.name;
-    base_fail(f->cx, TEC_INVALID, (base_loc){.file = f->from->path},
+    const char *symbol = ((const ir_expr *)def->symbols.at[0])->var.name;
+    base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
               "'%s' has a symbolic extent '%s': give it a value with --dim %s=N", name, symbol, symbol);
     return true;
 }
 
-const char *job_task_hash(const tune_task *t, char out[JOB_HASH_SIZE])
+const char *job_task_hash(const tune_task *task, char out[JOB_HASH_SIZE])
 {
-    const char *key = t->task->exact_key;
+    const char *key = task->task->exact_key;
 
     snprintf(out, JOB_HASH_SIZE, "%016llx", (unsigned long long)base_hash(key, strlen(key), BASE_HASH_SEED));
     return out;
 }
 
-static bool has_hash(const job_source *from, const tune_task *t)
+static bool has_hash(const job_source *from, const tune_task *task)
 {
     char own[JOB_HASH_SIZE];
 
-    job_task_hash(t, own);
+    job_task_hash(task, own);
     for (int i = 0; i < from->n_hashes; i++)
         if (strcmp(from->hashes[i], own) == 0)
             return true;
     return !from->n_hashes;
 }
 
-static bool is_wanted(const job_source *from, const tune_task *t)
+static bool is_wanted(const job_source *from, const tune_task *task)
 {
-    if (!has_hash(from, t))
+    if (!has_hash(from, task))
         return false;
     for (int i = 0; i < from->n_keys; i++)
-        if (strcmp(from->keys[i], t->task->exact_key) == 0)
+        if (strcmp(from->keys[i], task->task->exact_key) == 0)
             return true;
     return !from->keys;
 }
 
-static bool add_task(finder *f, const tune_task *spec)
+static bool add_task(finder *self, const tune_task *spec)
 {
-    const tune_task *t = has_symbols(f, spec->def, spec->name) ? NULL : tune_task_new(f->cx, spec);
+    const tune_task *t = has_symbols(self, spec->def, spec->name) ? NULL : tune_task_new(self->cx, spec);
 
-    if (t && is_wanted(f->from, t))
-        f->out->at[f->out->n++] = t;
+    if (t && is_wanted(self->from, t))
+        self->out->at[self->out->n++] = t;
     return t;
 }
 
 /* ---- of a model ---- */
 
 /* The kernels that compiling the model would make, each once; a weight says how often the model runs it. */
-static bool find_in_model(finder *f)
+static bool find_in_model(finder *self)
 {
-    const onnx_options import = {.dims = f->from->dims, .n_dims = f->from->n_dims};
-    graph_module *m = onnx_import(f->cx, f->from->path, &import);
-    graph_kernels *k = m ? graph_tasks(m, f->from->target) : NULL;
+    const onnx_options import = {.dims = self->from->dims, .n_dims = self->from->n_dims};
+    graph_module *module = onnx_import(self->cx, self->from->path, &import);
+    graph_kernels *kernels = module ? graph_tasks(module, self->from->target) : NULL;
 
-    f->out->at = k ? base_array(f->cx, const tune_task *, k->entries.n) : NULL;
-    for (int i = 0; k && i < k->entries.n; i++) {
-        const graph_kernel_entry *e = graph_kernel_at(k, i);
-        const tune_task spec = {.name = base_format(f->cx, "%s (%s)", e->unit.name, e->node),
-                                .def = e->def,
-                                .task = e->task,
-                                .target = f->from->target,
-                                .default_trace = e->trace,
-                                .weight = e->uses,
-                                .tree = e->plain};
+    self->out->at = kernels ? base_array(self->cx, const tune_task *, kernels->entries.n) : NULL;
+    for (int i = 0; kernels && i < kernels->entries.n; i++) {
+        const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
+        const tune_task spec = {.name = base_format(self->cx, "%s (%s)", entry->unit.name, entry->node),
+                                .def = entry->def,
+                                .task = entry->task,
+                                .target = self->from->target,
+                                .default_trace = entry->trace,
+                                .weight = entry->uses,
+                                .tree = entry->plain};
 
-        if (!add_task(f, &spec))
+        if (!add_task(self, &spec))
             return false;
     }
-    return k;
+    return kernels;
 }
 
 /* ---- of a file of definitions ---- */
 
 /* The definition with the symbols that the given dimensions name replaced by their values. */
-static te_def *specialise(finder *f, te_def *d)
+static te_def *specialise(finder *self, te_def *def)
 {
-    const ir_expr **symbol = base_array(f->cx, const ir_expr *, d->symbols.n),
-                  **value = base_array(f->cx, const ir_expr *, d->symbols.n);
+    const ir_expr **symbol = base_array(self->cx, const ir_expr *, def->symbols.n),
+                  **value = base_array(self->cx, const ir_expr *, def->symbols.n);
     int n = 0;
 
-    for (int i = 0; i < d->symbols.n; i++)
-        for (int k = 0; k < f->from->n_dims; k++)
-            if (strcmp(((const ir_expr *)d->symbols.at[i])->var.name, f->from->dims[k].name) == 0) {
-                symbol[n] = d->symbols.at[i];
-                value[n++] = ir_int(f->cx, f->from->dims[k].value);
-                f->used[k] = true;
+    for (int i = 0; i < def->symbols.n; i++)
+        for (int k = 0; k < self->from->n_dims; k++)
+            if (strcmp(((const ir_expr *)def->symbols.at[i])->var.name, self->from->dims[k].name) == 0) {
+                symbol[n] = def->symbols.at[i];
+                value[n++] = ir_int(self->cx, self->from->dims[k].value);
+                self->used[k] = true;
             }
-    return n ? te_specialise(f->cx, d, symbol, value, n) : d;
+    return n ? te_specialise(self->cx, def, symbol, value, n) : def;
 }
 
 /* What `tec te` would use: the schedule in the file, or the start of the space. */
-static const char *default_of(finder *f, const te_file *file, const te_def *d, const space *sp)
+static const char *default_of(finder *self, const te_file *file, const te_def *def, const space *sp)
 {
-    const char *text = base_dict_get(&file->schedules, d->name);
+    const char *text = base_dict_get(&file->schedules, def->name);
 
     if (text || !sp)
         return text;
     const space_point start = space_start(sp);
-    sched *s = space_apply(f->cx, sp, &start);
+    sched *s = space_apply(self->cx, sp, &start);
     if (sched_failed(s))
-        return base_fail(f->cx, TEC_INTERNAL, d->loc, "the start of the space of '%s' was refused: %s",
-                         d->name, sched_error(s));
-    return sched_trace_text(f->cx, s);
+        return base_fail(self->cx, TEC_INTERNAL, def->loc, "the start of the space of '%s' was refused: %s",
+                         def->name, sched_error(s));
+    return sched_trace_text(self->cx, s);
 }
 
-static bool add_definition(finder *f, const te_file *file, te_def *d)
+static bool add_definition(finder *self, const te_file *file, te_def *def)
 {
-    const ir_program *tree = d && !has_symbols(f, d, d->name) ? te_tree(f->cx, d) : NULL;
-    const space *sp = tree ? space_master(f->cx, tree, f->from->target) : NULL;
-    const char *trace = sp ? default_of(f, file, d, sp) : NULL;
+    const ir_program *tree = def && !has_symbols(self, def, def->name) ? te_tree(self->cx, def) : NULL;
+    const space *sp = tree ? space_master(self->cx, tree, self->from->target) : NULL;
+    const char *trace = sp ? default_of(self, file, def, sp) : NULL;
 
-    return trace && add_task(f, &(tune_task){.name = d->name,
-                                             .def = d,
-                                             .target = f->from->target,
-                                             .default_trace = trace,
-                                             .tree = tree,
-                                             .space = sp,
-                                             .intrinsics = &file->intrinsics});
+    return trace && add_task(self, &(tune_task){.name = def->name,
+                                                .def = def,
+                                                .target = self->from->target,
+                                                .default_trace = trace,
+                                                .tree = tree,
+                                                .space = sp,
+                                                .intrinsics = &file->intrinsics});
 }
 
-static bool all_dims_used(finder *f)
+static bool all_dims_used(finder *self)
 {
-    for (int i = 0; i < f->from->n_dims; i++)
-        if (!f->used[i])
-            return base_fail(f->cx, TEC_INVALID, (base_loc){.file = f->from->path},
-                             "--dim %s: no definition has a symbol of this name", f->from->dims[i].name);
+    for (int i = 0; i < self->from->n_dims; i++)
+        if (!self->used[i])
+            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
+                             "--dim %s: no definition has a symbol of this name", self->from->dims[i].name);
     return true;
 }
 
 /* The definitions of the file, or the one that was named; each given dimension must be a symbol of one. */
-static bool find_in_definitions(finder *f)
+static bool find_in_definitions(finder *self)
 {
     size_t size;
-    const char *text = base_read_file(f->cx, f->from->path, &size), *name = f->from->definition;
-    te_file *file = text ? te_parse(f->cx, f->from->path, text) : NULL;
+    const char *text = base_read_file(self->cx, self->from->path, &size), *name = self->from->definition;
+    te_file *file = text ? te_parse(self->cx, self->from->path, text) : NULL;
     int found = 0;
 
-    f->out->at = file ? base_array(f->cx, const tune_task *, file->defs.n) : NULL;
+    self->out->at = file ? base_array(self->cx, const tune_task *, file->defs.n) : NULL;
     for (int i = 0; file && i < file->defs.n; i++) {
-        te_def *d = file->defs.at[i];
+        te_def *def = file->defs.at[i];
 
-        if (name && strcmp(d->name, name) != 0)
+        if (name && strcmp(def->name, name) != 0)
             continue;
-        if (!add_definition(f, file, specialise(f, d)))
+        if (!add_definition(self, file, specialise(self, def)))
             return false;
         found++;
     }
-    if (!file || !all_dims_used(f))
+    if (!file || !all_dims_used(self))
         return false;
     if (found == 0)
-        base_fail(f->cx, TEC_INVALID, (base_loc){.file = f->from->path}, "there is no definition '%s'", name);
+        base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path}, "there is no definition '%s'",
+                  name);
     return found;
 }
 
 /* ---- schedules of the user's own ---- */
 
 /* A schedule that is refused is reported now, with its line, and not after an hour of tuning. */
-static const char *read_schedule(finder *f, const tune_task *t, const char *path)
+static const char *read_schedule(finder *self, const tune_task *task, const char *path)
 {
     size_t size;
-    const char *text = base_read_file(f->cx, path, &size);
-    sched *s = text ? tune_task_schedule(f->cx, t) : NULL;
+    const char *text = base_read_file(self->cx, path, &size);
+    sched *s = text ? tune_task_schedule(self->cx, task) : NULL;
 
     if (!s || sched_replay(s, path, text))
         return text;
-    return base_fail(f->cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
+    return base_fail(self->cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
 }
 
 /* Reads the files of schedules and gives them to the one task there is. */
-static bool read_schedules(finder *f)
+static bool read_schedules(finder *self)
 {
     enum { MOST = 100 };
-    int n = f->from->n_schedules;
-    const char **given = base_array(f->cx, const char *, n);
+    int n = self->from->n_schedules;
+    const char **given = base_array(self->cx, const char *, n);
 
     if (n == 0)
         return true;
-    if (f->out->n > 1)
-        return base_fail(f->cx, TEC_INVALID, (base_loc){.file = f->from->path},
-                         "--schedule is for one kernel, and there are %d: choose one with --name", f->out->n);
+    if (self->out->n > 1)
+        return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
+                         "--schedule is for one kernel, and there are %d: choose one with --name",
+                         self->out->n);
     if (n > MOST)
-        return base_fail(f->cx, TEC_INVALID, (base_loc){.file = f->from->path},
+        return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
                          "%d schedules were given with --schedule: at most %d can be tried first", n, MOST);
-    for (int i = 0; i < n && f->out->n; i++)
-        if (!(given[i] = read_schedule(f, f->out->at[0], f->from->schedules[i])))
+    for (int i = 0; i < n && self->out->n; i++)
+        if (!(given[i] = read_schedule(self, self->out->at[0], self->from->schedules[i])))
             return false;
-    for (int i = 0; i < f->out->n; i++) {
-        tune_task *t = base_copy(f->cx, f->out->at[i], sizeof *t);
+    for (int i = 0; i < self->out->n; i++) {
+        tune_task *task = base_copy(self->cx, self->out->at[i], sizeof *task);
 
-        t->given = given;
-        t->n_given = n;
-        f->out->at[i] = t;
+        task->given = given;
+        task->n_given = n;
+        self->out->at[i] = task;
     }
     return true;
 }
 
 /* Every hash that was asked for is that of a task. */
-static bool all_hashes_found(const finder *f)
+static bool all_hashes_found(const finder *self)
 {
     char own[JOB_HASH_SIZE];
 
-    for (int i = 0; i < f->from->n_hashes; i++) {
+    for (int i = 0; i < self->from->n_hashes; i++) {
         bool found = false;
 
-        for (int k = 0; k < f->out->n; k++)
-            found |= strcmp(job_task_hash(f->out->at[k], own), f->from->hashes[i]) == 0;
+        for (int k = 0; k < self->out->n; k++)
+            found |= strcmp(job_task_hash(self->out->at[k], own), self->from->hashes[i]) == 0;
         if (!found)
-            return base_fail(f->cx, TEC_INVALID, (base_loc){.file = f->from->path},
+            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
                              "no kernel has the key '%s' (tec tune --kernels lists them)",
-                             f->from->hashes[i]);
+                             self->from->hashes[i]);
     }
     return true;
 }

@@ -37,7 +37,7 @@ typedef struct {
 
 /* Of the exact key: 16 hexadecimal digits. */
 enum { JOB_HASH_SIZE = 17 };
-const char *job_task_hash(const tune_task *t, char out[JOB_HASH_SIZE]);
+const char *job_task_hash(const tune_task *task, char out[JOB_HASH_SIZE]);
 
 /* False with an error in the context: the file cannot be read, a kernel has an extent that nobody fixed, a
  * schedule is refused. A file without a task is an error; a list of keys that no task has gives 0 tasks. */

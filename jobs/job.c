@@ -28,13 +28,13 @@ struct job {
 /* ---- opening ---- */
 
 /* Everything that decides what is proposed is hashed into the name. */
-static const char *name_of(tec_context *cx, const job_spec *s, const job_tasks *tasks)
+static const char *name_of(tec_context *cx, const job_spec *spec, const job_tasks *tasks)
 {
     base_text t = {0};
-    const char *slash = strrchr(s->from.path, '/'), *file = slash ? slash + 1 : s->from.path;
+    const char *slash = strrchr(spec->from.path, '/'), *file = slash ? slash + 1 : spec->from.path;
 
-    base_addf(cx, &t, "%s %s %" PRId64 " %s %s %d\n", tec_version(), tune_target_key(cx, s->from.target),
-              (int64_t)s->seed, s->explorer, s->model, TUNE_FEATURES_VERSION);
+    base_addf(cx, &t, "%s %s %" PRId64 " %s %s %d\n", tec_version(), tune_target_key(cx, spec->from.target),
+              (int64_t)spec->seed, spec->explorer, spec->model, TUNE_FEATURES_VERSION);
     for (int i = 0; i < tasks->n; i++) {
         const tune_task *task = tasks->at[i];
 
@@ -45,24 +45,24 @@ static const char *name_of(tec_context *cx, const job_spec *s, const job_tasks *
     return base_format(cx, "%s-%016" PRIx64, file, base_hash(t.data, t.n, BASE_HASH_SEED));
 }
 
-static bool find_tasks(job *j)
+static bool find_tasks(job *work)
 {
-    bool runs_here = !j->spec.replay && !j->spec.elsewhere;
-    const char *unfit = runs_here ? target_unfit(j->cx, j->spec.from.target) : NULL;
+    bool runs_here = !work->spec.replay && !work->spec.elsewhere;
+    const char *unfit = runs_here ? target_unfit(work->cx, work->spec.from.target) : NULL;
 
     if (unfit)
-        return base_fail(j->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);
-    return job_find_tasks(j->cx, &j->spec.from, &j->tasks);
+        return base_fail(work->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);
+    return job_find_tasks(work->cx, &work->spec.from, &work->tasks);
 }
 
-static bool open_store(job *j)
+static bool open_store(job *work)
 {
-    j->db = store_open(j->cx, j->spec.records,
-                       &(store_options){.read_only = j->spec.replay, .must_exist = j->spec.replay});
-    if (!j->db)
+    work->db = store_open(work->cx, work->spec.records,
+                          &(store_options){.read_only = work->spec.replay, .must_exist = work->spec.replay});
+    if (!work->db)
         return false;
-    if (store_is_read_only(j->db) && !j->spec.replay)
-        return base_fail(j->cx, TEC_IO, (base_loc){.file = j->spec.records},
+    if (store_is_read_only(work->db) && !work->spec.replay)
+        return base_fail(work->cx, TEC_IO, (base_loc){.file = work->spec.records},
                          "this record store may not be written, so nothing was measured");
     return true;
 }
@@ -96,63 +96,63 @@ job *job_open(tec_context *cx, const job_spec *spec)
 }
 
 /* On a server the lock is the store's, because other machines must see it. */
-bool job_take(job *j)
+bool job_take(job *work)
 {
-    if (store_is_server(j->db))
-        return store_lock(j->cx, j->db, j->name);
-    return job_lock_take(j->cx, &j->lock, j->spec.records, j->name);
+    if (store_is_server(work->db))
+        return store_lock(work->cx, work->db, work->name);
+    return job_lock_take(work->cx, &work->lock, work->spec.records, work->name);
 }
 
-void job_close(job *j)
+void job_close(job *work)
 {
-    if (!j)
+    if (!work)
         return;
-    if (j->prompt)
-        j->prompt->close(j->prompt);
-    tune_session_close(j->session);
-    store_close(j->db);
-    job_lock_release(&j->lock);
-    j->prompt = NULL;
-    j->session = NULL;
-    j->db = NULL;
+    if (work->prompt)
+        work->prompt->close(work->prompt);
+    tune_session_close(work->session);
+    store_close(work->db);
+    job_lock_release(&work->lock);
+    work->prompt = NULL;
+    work->session = NULL;
+    work->db = NULL;
 }
 
-const char *job_name(const job *j)
+const char *job_name(const job *work)
 {
-    return j->name;
+    return work->name;
 }
-const char *job_lock_path(const job *j)
+const char *job_lock_path(const job *work)
 {
-    return j->lock.fd < 0 ? NULL : j->lock.path;
+    return work->lock.fd < 0 ? NULL : work->lock.path;
 }
-const job_spec *job_spec_of(const job *j)
+const job_spec *job_spec_of(const job *work)
 {
-    return &j->spec;
+    return &work->spec;
 }
-job_tasks job_tasks_of(const job *j)
+job_tasks job_tasks_of(const job *work)
 {
-    return j->tasks;
+    return work->tasks;
 }
-store *job_store(const job *j)
+store *job_store(const job *work)
 {
-    return j->db;
+    return work->db;
 }
-const tune_session *job_session(const job *j)
+const tune_session *job_session(const job *work)
 {
-    return j->session;
+    return work->session;
 }
 
 /* ---- running ---- */
 
-static bool is_cancelled(const job *j)
+static bool is_cancelled(const job *work)
 {
-    return j->calls->cancel && atomic_load(j->calls->cancel);
+    return work->calls->cancel && atomic_load(work->calls->cancel);
 }
 
-static void tell(const job *j, job_event e, const tune_session *s)
+static void tell(const job *work, job_event event, const tune_session *session)
 {
-    if (j->calls->event)
-        j->calls->event(j->calls->user, e, s);
+    if (work->calls->event)
+        work->calls->event(work->calls->user, event, session);
 }
 
 static bool stop(void *user)
@@ -162,11 +162,11 @@ static bool stop(void *user)
     return is_cancelled(j) || (j->calls->stop && j->calls->stop(j->calls->user));
 }
 
-static void progress(void *user, const tune_session *s)
+static void progress(void *user, const tune_session *session)
 {
     const job *j = user;
 
-    tell(j, j->comparing ? JOB_COMPARED : JOB_RESULT, s);
+    tell(j, j->comparing ? JOB_COMPARED : JOB_RESULT, session);
 }
 
 static bool unsaved(void *user, const char *why, int attempt)
@@ -177,76 +177,77 @@ static bool unsaved(void *user, const char *why, int attempt)
 }
 
 /* The tuning session of the job, with its callbacks. The device is named after the machine. */
-static tune_session *open_session(job *j, tune_measurer *m)
+static tune_session *open_session(job *work, tune_measurer *measurer)
 {
     struct utsname machine;
-    const job_spec *s = &j->spec;
+    const job_spec *spec = &work->spec;
 
     uname(&machine);
-    const tune_options o = {.tasks = j->tasks.at,
-                            .n_tasks = j->tasks.n,
-                            .measurer = m,
-                            .db = j->db,
-                            .job = j->name,
-                            .arguments = s->from.path,
-                            .device = base_strdup(j->cx, machine.nodename),
-                            .device_text = target_text(j->cx, s->from.target),
-                            .explorer = s->explorer,
-                            .model = s->model,
-                            .seed = s->seed,
-                            .trials = s->trials,
-                            .seconds = s->seconds,
-                            .gain = s->gain,
+    const tune_options o = {.tasks = work->tasks.at,
+                            .n_tasks = work->tasks.n,
+                            .measurer = measurer,
+                            .db = work->db,
+                            .job = work->name,
+                            .arguments = spec->from.path,
+                            .device = base_strdup(work->cx, machine.nodename),
+                            .device_text = target_text(work->cx, spec->from.target),
+                            .explorer = spec->explorer,
+                            .model = spec->model,
+                            .seed = spec->seed,
+                            .trials = spec->trials,
+                            .seconds = spec->seconds,
+                            .gain = spec->gain,
                             .stop = stop,
                             .progress = progress,
                             .unsaved = unsaved,
-                            .user = j};
-    return tune_session_new(j->cx, &o);
+                            .user = work};
+    return tune_session_new(work->cx, &o);
 }
 
 /* The search, then the comparison of what was found. */
-static tune_end search(job *j, bool compares)
+static tune_end search(job *work, bool compares)
 {
-    tune_session *s = j->session;
+    tune_session *session = work->session;
     int kept;
 
-    if (compares && !tune_remeasure(s))
+    if (compares && !tune_remeasure(session))
         return TUNE_FAILED;
-    if (tune_session_remeasured(s, &kept))
-        tell(j, JOB_REMEASURED, s);
-    tell(j, JOB_STARTED, s);
+    if (tune_session_remeasured(session, &kept))
+        tell(work, JOB_REMEASURED, session);
+    tell(work, JOB_STARTED, session);
     for (bool more = true; more;) {
-        more = tune_step(s);
-        tell(j, JOB_BATCH, s);
+        more = tune_step(session);
+        tell(work, JOB_BATCH, session);
     }
-    j->comparing = compares && tune_session_end(s) != TUNE_FAILED && tune_session_end(s) != TUNE_STOPPED;
-    if (j->comparing) {
-        tell(j, JOB_COMPARING, s);
-        tune_adopt(s);
-        tell(j, JOB_END, s);
+    work->comparing =
+        compares && tune_session_end(session) != TUNE_FAILED && tune_session_end(session) != TUNE_STOPPED;
+    if (work->comparing) {
+        tell(work, JOB_COMPARING, session);
+        tune_adopt(session);
+        tell(work, JOB_END, session);
     }
-    return base_failed(j->cx) ? TUNE_FAILED : tune_session_end(s);
+    return base_failed(work->cx) ? TUNE_FAILED : tune_session_end(session);
 }
 
-tune_end job_run(job *j, tune_measurer *m, const job_calls *calls)
+tune_end job_run(job *work, tune_measurer *measurer, const job_calls *calls)
 {
-    bool wants_prompt = m && calls->cancel;
+    bool wants_prompt = measurer && calls->cancel;
 
-    j->calls = calls;
-    j->prompt = wants_prompt ? job_prompt(j->cx, m, calls->cancel) : NULL;
-    if (!wants_prompt || j->prompt)
-        j->session = open_session(j, j->prompt ? j->prompt : m);
-    return j->session ? search(j, m) : TUNE_FAILED;
+    work->calls = calls;
+    work->prompt = wants_prompt ? job_prompt(work->cx, measurer, calls->cancel) : NULL;
+    if (!wants_prompt || work->prompt)
+        work->session = open_session(work, work->prompt ? work->prompt : measurer);
+    return work->session ? search(work, measurer) : TUNE_FAILED;
 }
 
 /* ---- what came of it ---- */
 
-job_times job_total(const tune_session *s, int n_tasks)
+job_times job_total(const tune_session *session, int n_tasks)
 {
     job_times sum = {0};
 
     for (int i = 0; i < n_tasks; i++) {
-        const tune_state *t = tune_session_task(s, i);
+        const tune_state *t = tune_session_task(session, i);
         bool known = t->before > 0 && t->after > 0 && isfinite(t->before) && isfinite(t->after);
 
         sum.before += known ? t->task->weight * t->before : 0;
@@ -257,18 +258,18 @@ job_times job_total(const tune_session *s, int n_tasks)
 }
 
 /* One record a line; written in a context of its own, since the job's holds the error that the store gave. */
-const char *job_save_elsewhere(tec_context *cx, const job *j, const char *temp, const char **lines)
+const char *job_save_elsewhere(tec_context *cx, const job *work, const char *temp, const char **lines)
 {
-    const char *place[] = {base_format(cx, "%s.unsaved.jsonl", j->spec.records),
-                           base_format(cx, "%s/tec-%s.unsaved.jsonl", temp, j->name)};
+    const char *place[] = {base_format(cx, "%s.unsaved.jsonl", work->spec.records),
+                           base_format(cx, "%s/tec-%s.unsaved.jsonl", temp, work->name)};
     tec_context *once = base_child(cx);
     base_text all = {0};
     int n = 0;
-    const store_record *r = tune_unsaved(j->session, &n);
+    const store_record *record = tune_unsaved(work->session, &n);
     const char *written = NULL;
 
     for (int i = 0; i < n; i++)
-        base_addf(cx, &all, "%s\n", store_json(once, &r[i]));
+        base_addf(cx, &all, "%s\n", store_json(once, &record[i]));
     for (int i = 0; i < BASE_COUNT(place) && !written; i++) {
         tec_context_clear(once);
         if (base_write_file(once, place[i], all.data, all.n))

@@ -44,14 +44,14 @@ enum { JOB_TRIALS = 1000 };
  * the target's code, or the store may not be written (neither matters to a replay). */
 job *job_open(tec_context *cx, const job_spec *spec);
 /* Takes the job's lock, so that no other process goes on with it. False with an error. */
-bool job_take(job *j);
-void job_close(job *j); /* releases the lock; NULL is legal */
+bool job_take(job *work);
+void job_close(job *work); /* releases the lock; NULL is legal */
 
-const char *job_name(const job *j);
-const char *job_lock_path(const job *j);   /* NULL: not taken */
-const job_spec *job_spec_of(const job *j); /* as it is run: with defaults filled in */
-job_tasks job_tasks_of(const job *j);
-store *job_store(const job *j);
+const char *job_name(const job *work);
+const char *job_lock_path(const job *work);   /* NULL: not taken */
+const job_spec *job_spec_of(const job *work); /* as it is run: with defaults filled in */
+job_tasks job_tasks_of(const job *work);
+store *job_store(const job *work);
 
 typedef enum {
     JOB_REMEASURED, /* schedules of an earlier code generator were measured again: tune_session_remeasured */
@@ -64,7 +64,7 @@ typedef enum {
 } job_event;
 
 typedef struct {
-    void (*event)(void *user, job_event e, const tune_session *s); /* may be NULL */
+    void (*event)(void *user, job_event event, const tune_session *session); /* may be NULL */
     bool (*stop)(void *user); /* asked after each result: true ends the run. May be NULL */
     bool (*unsaved)(void *user, const char *why, int attempt); /* see tune_options */
     void *user;
@@ -76,19 +76,19 @@ typedef struct {
 
 /* To its end, or until somebody stops it; then compares and adopts, unless it was stopped. NULL measurer: a
  * replay. Once for each job. TUNE_FAILED: with an error in the context. */
-tune_end job_run(job *j, tune_measurer *m, const job_calls *calls);
+tune_end job_run(job *work, tune_measurer *measurer, const job_calls *calls);
 /* Of the run; NULL before. Lives until job_close. */
-const tune_session *job_session(const job *j);
+const tune_session *job_session(const job *work);
 
 typedef struct {
     double before,
         after; /* seconds for one run of the model: the sum over kernels with both times, times their uses */
     int unknown; /* kernels without both times */
 } job_times;
-job_times job_total(const tune_session *s, int n_tasks);
+job_times job_total(const tune_session *session, int n_tasks);
 
 /* Writes records that the store did not take to a file: beside the store, or else in the folder `temp`. The
  * file's name; NULL: neither can be written, and then *lines has the records as lines of JSON. */
-const char *job_save_elsewhere(tec_context *cx, const job *j, const char *temp, const char **lines);
+const char *job_save_elsewhere(tec_context *cx, const job *work, const char *temp, const char **lines);
 
 #endif

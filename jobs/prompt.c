@@ -36,13 +36,14 @@ typedef struct {
 /* ---- the thread ---- */
 
 /* Without the lock: while the state is ASKED, the caller touches neither question nor answer. */
-static void answer(prompt *p)
+static void answer(prompt *self)
 {
-    base_reset(p->cx);
-    if (p->pair)
-        p->got = p->inner->collect_pair(p->inner, p->cx, p->result, INFINITY);
+    base_reset(self->cx);
+    if (self->pair)
+        self->got = self->inner->collect_pair(self->inner, self->cx, self->result, INFINITY);
     else
-        p->got = p->inner->collect(p->inner, p->cx, p->task, p->result, p->max, INFINITY);
+        self->got =
+            self->inner->collect(self->inner, self->cx, self->task, self->result, self->max, INFINITY);
 }
 
 /* The thread that waits for the measurer behind, in place of the caller. */
@@ -69,48 +70,50 @@ static void *wait_for_inner(void *user)
 /* ---- the caller ---- */
 
 /* Asks what the fields of the question say. False: the flag is up. */
-static bool ask(prompt *p)
+static bool ask(prompt *self)
 {
     struct timespec until;
 
-    if (atomic_load(p->cancel))
+    if (atomic_load(self->cancel))
         return false;
-    pthread_mutex_lock(&p->lock);
-    p->state = ASKED;
-    pthread_cond_broadcast(&p->changed);
-    while (p->state == ASKED && !atomic_load(p->cancel)) {
+    pthread_mutex_lock(&self->lock);
+    self->state = ASKED;
+    pthread_cond_broadcast(&self->changed);
+    while (self->state == ASKED && !atomic_load(self->cancel)) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += LOOK_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&p->changed, &p->lock, &until);
+        pthread_cond_timedwait(&self->changed, &self->lock, &until);
     }
-    bool answered = p->state == ANSWERED;
+    bool answered = self->state == ANSWERED;
     if (answered)
-        p->state = IDLE;
-    pthread_mutex_unlock(&p->lock);
+        self->state = IDLE;
+    pthread_mutex_unlock(&self->lock);
     return answered;
 }
 
-static tune_result keep_result(tec_context *cx, const tune_result *r)
+static tune_result keep_result(tec_context *cx, const tune_result *result)
 {
-    tune_result kept = *r;
+    tune_result kept = *result;
 
-    kept.stage = base_strdup(cx, r->stage ? r->stage : "");
-    kept.error_kind = base_strdup(cx, r->error_kind ? r->error_kind : "");
-    kept.error = base_strdup(cx, r->error ? r->error : "");
-    kept.costs = r->n_costs ? base_copy(cx, r->costs, (size_t)r->n_costs * sizeof *r->costs) : NULL;
-    kept.device = r->device ? base_strdup(cx, r->device) : NULL;
-    kept.device_text = r->device_text ? base_strdup(cx, r->device_text) : NULL;
-    kept.driver = r->driver ? base_strdup(cx, r->driver) : NULL;
+    kept.stage = base_strdup(cx, result->stage ? result->stage : "");
+    kept.error_kind = base_strdup(cx, result->error_kind ? result->error_kind : "");
+    kept.error = base_strdup(cx, result->error ? result->error : "");
+    kept.costs = result->n_costs
+                     ? base_copy(cx, result->costs, (size_t)result->n_costs * sizeof *result->costs)
+                     : NULL;
+    kept.device = result->device ? base_strdup(cx, result->device) : NULL;
+    kept.device_text = result->device_text ? base_strdup(cx, result->device_text) : NULL;
+    kept.driver = result->driver ? base_strdup(cx, result->driver) : NULL;
     return kept;
 }
 
-static int take(prompt *p, tec_context *cx, tune_result *out, int n)
+static int take(prompt *self, tec_context *cx, tune_result *out, int n)
 {
     for (int i = 0; i < n; i++)
-        out[i] = keep_result(cx, &p->result[i]);
-    base_adopt(cx, p->cx);
+        out[i] = keep_result(cx, &self->result[i]);
+    base_adopt(cx, self->cx);
     return n;
 }
 
@@ -138,19 +141,19 @@ static int collect_pair(tune_measurer *base, tec_context *cx, tune_result out[2]
     return ask(p) ? take(p, cx, out, 2 * p->got) / 2 : 0;
 }
 
-static bool submit(tune_measurer *base, tec_context *cx, const tune_candidate *c, int n)
+static bool submit(tune_measurer *base, tec_context *cx, const tune_candidate *candidate, int n)
 {
     prompt *p = (prompt *)base;
 
-    return p->inner->submit(p->inner, cx, c, n);
+    return p->inner->submit(p->inner, cx, candidate, n);
 }
 
-static bool submit_pair(tune_measurer *base, tec_context *cx, const tune_candidate *a,
-                        const tune_candidate *b)
+static bool submit_pair(tune_measurer *base, tec_context *cx, const tune_candidate *left,
+                        const tune_candidate *right)
 {
     prompt *p = (prompt *)base;
 
-    return p->inner->submit_pair(p->inner, cx, a, b);
+    return p->inner->submit_pair(p->inner, cx, left, right);
 }
 
 static void cancel_inner(tune_measurer *base)
@@ -194,9 +197,9 @@ static void close_prompt(tune_measurer *base)
     rt_free(p);
 }
 
-/* Starts the thread that waits for `m`, which stays the caller's. The condition waits by the monotonic clock:
- * setting the machine's time must not delay a cancel. */
-tune_measurer *job_prompt(tec_context *cx, tune_measurer *m, const atomic_bool *cancel)
+/* Starts the thread that waits for `measurer`, which stays the caller's. The condition waits by the monotonic
+ * clock: setting the machine's time must not delay a cancel. */
+tune_measurer *job_prompt(tec_context *cx, tune_measurer *measurer, const atomic_bool *cancel)
 {
     prompt *p = rt_alloc(sizeof *p, NULL);
     pthread_condattr_t clock;
@@ -205,7 +208,7 @@ tune_measurer *job_prompt(tec_context *cx, tune_measurer *m, const atomic_bool *
         return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "out of memory");
     *p = (prompt){
         .base = {submit, submit_pair, collect, collect_pair, cancel_inner, stats, devices, close_prompt},
-        .inner = m,
+        .inner = measurer,
         .cancel = cancel,
         .cx = tec_context_new()};
     pthread_mutex_init(&p->lock, NULL);

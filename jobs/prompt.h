@@ -17,6 +17,6 @@
 #include "autotune/measure.h"
 
 /* NULL with an error: no thread can be started. */
-tune_measurer *job_prompt(tec_context *cx, tune_measurer *m, const atomic_bool *cancel);
+tune_measurer *job_prompt(tec_context *cx, tune_measurer *measurer, const atomic_bool *cancel);
 
 #endif

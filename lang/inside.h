@@ -53,26 +53,28 @@ typedef struct {
 } lang_scope;
 
 /* The lexer's functions; `at` follows. */
-bool lang_at(const lang_parser *p, const char *text);
-bool lang_accept(lang_parser *p, const char *text);
-bool lang_expect(lang_parser *p, const char *text);
-void lang_advance(lang_parser *p);
-const char *lang_expect_name(lang_parser *p, const char *what);
-void lang_stand(lang_parser *p); /* blames the current token from now on */
+bool lang_at(const lang_parser *parser, const char *text);
+bool lang_accept(lang_parser *parser, const char *text);
+bool lang_expect(lang_parser *parser, const char *text);
+void lang_advance(lang_parser *parser);
+const char *lang_expect_name(lang_parser *parser, const char *what);
+void lang_stand(lang_parser *parser); /* blames the current token from now on */
 /* Blames the place in the text for nodes that are made next. */
-void lang_blame(lang_parser *p, const char *at);
+void lang_blame(lang_parser *parser, const char *at);
 /* An error at the place; NULL. */
-void *lang_fail(lang_parser *p, const char *at, const char *fmt, ...) BASE_PRINTF(3, 4);
+void *lang_fail(lang_parser *parser, const char *at, const char *fmt, ...) BASE_PRINTF(3, 4);
 
-bool lang_type(lang_parser *p, const lang_scope *s, graph_type *out);
-const ir_expr *lang_extent(lang_parser *p, const lang_scope *s);
-const lang_def *lang_find_def(const lang_parser *p, const char *name);
+bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out);
+const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope);
+const lang_def *lang_find_def(const lang_parser *parser, const char *name);
 /* { let ... value }; NULL with an error. */
-graph_value *lang_block(lang_parser *p);
+graph_value *lang_block(lang_parser *parser);
 /* A call of a function of the program, by its declared types. */
-graph_value *lang_call(lang_parser *p, const lang_def *d, const char *at, graph_value *const *in, int n);
-/* The same number with the other value's element type, where `v` is a number without a type of its own. */
-graph_value *lang_literal_as(lang_parser *p, graph_value *v, const graph_value *other);
-graph_value *lang_literal(lang_parser *p);
+graph_value *lang_call(lang_parser *parser, const lang_def *def, const char *at, graph_value *const *in,
+                       int count);
+/* The same number with the other value's element type, where `value` is a number without a type of its
+ * own. */
+graph_value *lang_literal_as(lang_parser *parser, graph_value *value, const graph_value *other);
+graph_value *lang_literal(lang_parser *parser);
 
 #endif

@@ -13,227 +13,227 @@
 /* ---- data types ---- */
 
 /* In any data type: names of constructors are unique, or a call would not say which type it means. */
-static bool is_constructor(const lang_parser *p, const char *name)
+static bool is_constructor(const lang_parser *parser, const char *name)
 {
     int which;
 
-    for (int i = 0; i < p->m->data.n; i++)
-        if (graph_find_case(p->m->data.at[i], name, &which))
+    for (int i = 0; i < parser->m->data.n; i++)
+        if (graph_find_case(parser->m->data.at[i], name, &which))
             return true;
     return false;
 }
 
 /* NAME or NAME(types) of a data type. Each `?` of the fields becomes a symbol of this constructor. */
-static bool read_case(lang_parser *p, graph_data *d)
+static bool read_case(lang_parser *parser, graph_data *data)
 {
-    const char *at = p->at, *name = lang_expect_name(p, "a constructor");
+    const char *at = parser->at, *name = lang_expect_name(parser, "a constructor");
     base_vec symbols = {0};
     graph_type field[64];
     int n = 0;
 
     if (!name)
         return false;
-    if (is_constructor(p, name))
-        return lang_fail(p, at, "there is a constructor '%s' already", name);
-    if (lang_accept(p, "("))
+    if (is_constructor(parser, name))
+        return lang_fail(parser, at, "there is a constructor '%s' already", name);
+    if (lang_accept(parser, "("))
         do {
             if (n == BASE_COUNT(field))
-                return lang_fail(p, p->at, "a constructor has at most %d fields", n);
-            if (!lang_type(p, &(lang_scope){&symbols, NULL}, &field[n++]))
+                return lang_fail(parser, parser->at, "a constructor has at most %d fields", n);
+            if (!lang_type(parser, &(lang_scope){&symbols, NULL}, &field[n++]))
                 return false;
-        } while (lang_accept(p, ","));
-    if (n > 0 && !lang_expect(p, ")"))
+        } while (lang_accept(parser, ","));
+    if (n > 0 && !lang_expect(parser, ")"))
         return false;
-    graph_data_case(p->m, d, name, field, n)->symbols = symbols;
+    graph_data_case(parser->m, data, name, field, n)->symbols = symbols;
     return true;
 }
 
 /* The type is known before its constructors are read, since a field may be of the type itself. */
-static bool read_data(lang_parser *p)
+static bool read_data(lang_parser *parser)
 {
-    const char *at = p->at, *name = lang_expect_name(p, "the name of a data type");
+    const char *at = parser->at, *name = lang_expect_name(parser, "the name of a data type");
 
     if (!name)
         return false;
-    if (graph_find_data(p->m, name))
-        return lang_fail(p, at, "there is a data type '%s' already", name);
-    graph_data *d = graph_data_new(p->m, name);
-    if (!lang_expect(p, "="))
+    if (graph_find_data(parser->m, name))
+        return lang_fail(parser, at, "there is a data type '%s' already", name);
+    graph_data *data = graph_data_new(parser->m, name);
+    if (!lang_expect(parser, "="))
         return false;
     do {
-        if (!read_case(p, d))
+        if (!read_case(parser, data))
             return false;
-    } while (lang_accept(p, "|"));
+    } while (lang_accept(parser, "|"));
     return true;
 }
 
 /* Names of data types may stand in the text before the type itself. */
-static bool know_all_types(lang_parser *p)
+static bool know_all_types(lang_parser *parser)
 {
-    for (int i = 0; i < p->uses.n; i++) {
-        const lang_use *use = p->uses.at[i];
+    for (int i = 0; i < parser->uses.n; i++) {
+        const lang_use *use = parser->uses.at[i];
 
-        if (!graph_find_data(p->m, use->data))
-            return lang_fail(p, use->at, "there is no type '%s'", use->data);
+        if (!graph_find_data(parser->m, use->data))
+            return lang_fail(parser, use->at, "there is no type '%s'", use->data);
     }
     return true;
 }
 
 /* ---- functions ---- */
 
-const lang_def *lang_find_def(const lang_parser *p, const char *name)
+const lang_def *lang_find_def(const lang_parser *parser, const char *name)
 {
-    for (int i = 0; i < p->defs.n; i++)
-        if (base_same(((const lang_def *)p->defs.at[i])->name, name))
-            return p->defs.at[i];
+    for (int i = 0; i < parser->defs.n; i++)
+        if (base_same(((const lang_def *)parser->defs.at[i])->name, name))
+            return parser->defs.at[i];
     return NULL;
 }
 
 /* The first time that a name of an extent occurs it becomes a symbol of the function; after that it means the
  * same one. */
-static bool read_param(lang_parser *p, lang_def *d, graph_type *out)
+static bool read_param(lang_parser *parser, lang_def *def, graph_type *out)
 {
-    const char *name = lang_expect_name(p, "a parameter");
+    const char *name = lang_expect_name(parser, "a parameter");
 
-    if (!name || !lang_expect(p, ":"))
+    if (!name || !lang_expect(parser, ":"))
         return false;
-    if (!lang_type(p, &(lang_scope){&d->signature->symbols, d->f->body}, out))
+    if (!lang_type(parser, &(lang_scope){&def->signature->symbols, def->f->body}, out))
         return false;
-    graph_typed_input(d->f, base_strdup(p->cx, name), out);
+    graph_typed_input(def->f, base_strdup(parser->cx, name), out);
     return true;
 }
 
 /* (name: type, ...) -> type Symbols that are new in the result are the `?` of it: names must come from the
  * parameters. n_params_symbols is where they begin. */
-static bool read_signature(lang_parser *p, lang_def *d)
+static bool read_signature(lang_parser *parser, lang_def *def)
 {
     graph_type param[64];
 
-    if (!lang_expect(p, "("))
+    if (!lang_expect(parser, "("))
         return false;
-    while (!lang_at(p, ")")) {
-        if (d->n_params == BASE_COUNT(param))
-            return lang_fail(p, p->at, "a function has at most %d parameters", d->n_params);
-        if (!read_param(p, d, &param[d->n_params++]))
+    while (!lang_at(parser, ")")) {
+        if (def->n_params == BASE_COUNT(param))
+            return lang_fail(parser, parser->at, "a function has at most %d parameters", def->n_params);
+        if (!read_param(parser, def, &param[def->n_params++]))
             return false;
-        if (!lang_accept(p, ","))
+        if (!lang_accept(parser, ","))
             break;
     }
-    d->param = base_copy(p->cx, param, (size_t)d->n_params * sizeof *param);
-    d->n_params_symbols = d->signature->symbols.n;
-    return lang_expect(p, ")") && lang_expect(p, "->") &&
-           lang_type(p, &(lang_scope){&d->signature->symbols, NULL}, &d->result);
+    def->param = base_copy(parser->cx, param, (size_t)def->n_params * sizeof *param);
+    def->n_params_symbols = def->signature->symbols.n;
+    return lang_expect(parser, ")") && lang_expect(parser, "->") &&
+           lang_type(parser, &(lang_scope){&def->signature->symbols, NULL}, &def->result);
 }
 
 /* Steps over the body, which is read when all functions are known. */
-static bool skip_body(lang_parser *p)
+static bool skip_body(lang_parser *parser)
 {
     int depth = 0;
 
-    if (!lang_at(p, "{"))
-        return lang_expect(p, "{");
+    if (!lang_at(parser, "{"))
+        return lang_expect(parser, "{");
     do {
-        depth += lang_at(p, "{") ? 1 : lang_at(p, "}") ? -1 : 0;
-        lang_advance(p);
-    } while (depth > 0 && p->lx->tok.kind != BASE_TOK_END);
-    return depth == 0 || lang_expect(p, "}");
+        depth += lang_at(parser, "{") ? 1 : lang_at(parser, "}") ? -1 : 0;
+        lang_advance(parser);
+    } while (depth > 0 && parser->lx->tok.kind != BASE_TOK_END);
+    return depth == 0 || lang_expect(parser, "}");
 }
 
 /* `main` is made at the start, as it is function 0 of the module whatever order the text has. The place of
  * the body is kept as a copy of the lexer. */
-static bool read_def(lang_parser *p)
+static bool read_def(lang_parser *parser)
 {
-    const char *at = p->at, *name = lang_expect_name(p, "the name of a function");
-    lang_def *d = base_new(p->cx, lang_def);
+    const char *at = parser->at, *name = lang_expect_name(parser, "the name of a function");
+    lang_def *def = base_new(parser->cx, lang_def);
 
     if (!name)
         return false;
-    if (lang_find_def(p, name))
-        return lang_fail(p, at, "there is a function '%s' already", name);
-    *d = (lang_def){.name = name, .signature = base_new(p->cx, graph_body)};
-    d->f = base_same(name, "main") ? p->m->functions.at[0] : graph_function_new(p->m, name);
-    if (!read_signature(p, d))
+    if (lang_find_def(parser, name))
+        return lang_fail(parser, at, "there is a function '%s' already", name);
+    *def = (lang_def){.name = name, .signature = base_new(parser->cx, graph_body)};
+    def->f = base_same(name, "main") ? parser->m->functions.at[0] : graph_function_new(parser->m, name);
+    if (!read_signature(parser, def))
         return false;
-    base_push(p->cx, &p->defs, d);
-    d->body = *p->lx;
-    return skip_body(p);
+    base_push(parser->cx, &parser->defs, def);
+    def->body = *parser->lx;
+    return skip_body(parser);
 }
 
 /* Whether the body gives what was declared; each `?` of the result may be any extent. An example: declared
  * f32[?], found f32[n * 2]; ? is bound to n * 2, and then both types are the same. With f32[m] declared, no
  * extent but m would do. */
-static bool fits_result(lang_parser *p, const lang_def *d, const graph_value *v)
+static bool fits_result(lang_parser *parser, const lang_def *def, const graph_value *value)
 {
-    graph_instance i = {.cx = p->cx,
-                        .symbol = (const ir_expr *const *)d->signature->symbols.at + d->n_params_symbols,
-                        .n = d->signature->symbols.n - d->n_params_symbols};
-    graph_type found = graph_type_of(v);
+    graph_instance i = {.cx = parser->cx,
+                        .symbol = (const ir_expr *const *)def->signature->symbols.at + def->n_params_symbols,
+                        .n = def->signature->symbols.n - def->n_params_symbols};
+    graph_type found = graph_type_of(value);
 
-    graph_instance_bind(&i, &d->result, &found);
-    graph_type expected = graph_instance_type(&i, &d->result);
-    if (graph_types_same(graph_facts_in(p->m, d->f->body), &expected, &found))
+    graph_instance_bind(&i, &def->result, &found);
+    graph_type expected = graph_instance_type(&i, &def->result);
+    if (graph_types_same(graph_facts_in(parser->m, def->f->body), &expected, &found))
         return true;
-    return lang_fail(p, p->at, "'%s' gives %s, expected %s", d->name, graph_type_text(p->cx, &found),
-                     graph_type_text(p->cx, &d->result));
+    return lang_fail(parser, parser->at, "'%s' gives %s, expected %s", def->name,
+                     graph_type_text(parser->cx, &found), graph_type_text(parser->cx, &def->result));
 }
 
 /* Parameters are names like any other. */
-static bool read_body(lang_parser *p, const lang_def *d)
+static bool read_body(lang_parser *parser, const lang_def *def)
 {
-    *p->lx = d->body;
-    p->f = d->f;
-    p->names.n = 0;
-    lang_stand(p);
-    const char *at = p->at;
-    for (int k = 0; k < d->n_params; k++) {
-        graph_value *v = d->f->body->inputs.at[k];
-        lang_name *n = base_new(p->cx, lang_name);
+    *parser->lx = def->body;
+    parser->f = def->f;
+    parser->names.n = 0;
+    lang_stand(parser);
+    const char *at = parser->at;
+    for (int k = 0; k < def->n_params; k++) {
+        graph_value *value = def->f->body->inputs.at[k];
+        lang_name *name = base_new(parser->cx, lang_name);
 
-        *n = (lang_name){v->name, v};
-        base_push(p->cx, &p->names, n);
+        *name = (lang_name){value->name, value};
+        base_push(parser->cx, &parser->names, name);
     }
-    graph_value *v = lang_block(p);
-    if (!v)
+    graph_value *value = lang_block(parser);
+    if (!value)
         return false;
-    lang_blame(p, at);
-    if (!fits_result(p, d, v))
+    lang_blame(parser, at);
+    if (!fits_result(parser, def, value))
         return false;
-    graph_output(d->f, "result", v);
+    graph_output(def->f, "result", value);
     return true;
 }
 
 /* ---- the whole ---- */
 
 /* The names of types are checked at the end, when all are known. */
-static bool read_declarations(lang_parser *p)
+static bool read_declarations(lang_parser *parser)
 {
-    lang_stand(p);
-    while (p->lx->tok.kind != BASE_TOK_END) {
-        if (lang_accept(p, "type")) {
-            if (!read_data(p))
+    lang_stand(parser);
+    while (parser->lx->tok.kind != BASE_TOK_END) {
+        if (lang_accept(parser, "type")) {
+            if (!read_data(parser))
                 return false;
-        } else if (lang_accept(p, "def")) {
-            if (!read_def(p))
+        } else if (lang_accept(parser, "def")) {
+            if (!read_def(parser))
                 return false;
         } else {
-            base_unexpected(p->lx, "'type' or 'def'");
+            base_unexpected(parser->lx, "'type' or 'def'");
             return false;
         }
     }
-    return !base_failed(p->cx) && know_all_types(p);
+    return !base_failed(parser->cx) && know_all_types(parser);
 }
 
 /* Verified at the end, once for all functions: after that no other code need look for errors. */
-static bool read_program(lang_parser *p)
+static bool read_program(lang_parser *parser)
 {
-    if (!read_declarations(p))
+    if (!read_declarations(parser))
         return false;
-    if (!lang_find_def(p, "main"))
-        return lang_fail(p, p->text + strlen(p->text), "the program has no function 'main'");
-    for (int i = 0; i < p->defs.n; i++)
-        if (!read_body(p, p->defs.at[i]))
+    if (!lang_find_def(parser, "main"))
+        return lang_fail(parser, parser->text + strlen(parser->text), "the program has no function 'main'");
+    for (int i = 0; i < parser->defs.n; i++)
+        if (!read_body(parser, parser->defs.at[i]))
             return false;
-    return graph_verify(p->m);
+    return graph_verify(parser->m);
 }
 
 /* The text is copied by the lexer, so the caller may free it. */

@@ -8,216 +8,218 @@
 /* ---- tokens ---- */
 
 /* At the token that comes next; errors of the lexer keep their own place. */
-void lang_stand(lang_parser *p)
+void lang_stand(lang_parser *parser)
 {
-    if (!base_failed(p->cx))
-        p->at = p->lx->behind - strlen(p->lx->tok.text);
+    if (!base_failed(parser->cx))
+        parser->at = parser->lx->behind - strlen(parser->lx->tok.text);
 }
 
-bool lang_at(const lang_parser *p, const char *text)
+bool lang_at(const lang_parser *parser, const char *text)
 {
-    return base_at(p->lx, text);
+    return base_at(parser->lx, text);
 }
 
-void lang_advance(lang_parser *p)
+void lang_advance(lang_parser *parser)
 {
-    base_advance(p->lx);
-    lang_stand(p);
+    base_advance(parser->lx);
+    lang_stand(parser);
 }
 
-bool lang_accept(lang_parser *p, const char *text)
+bool lang_accept(lang_parser *parser, const char *text)
 {
-    bool found = base_accept(p->lx, text);
+    bool found = base_accept(parser->lx, text);
 
-    lang_stand(p);
+    lang_stand(parser);
     return found;
 }
 
 /* Does nothing after an error, so callers need not ask after each token. */
-bool lang_expect(lang_parser *p, const char *text)
+bool lang_expect(lang_parser *parser, const char *text)
 {
-    if (base_failed(p->cx))
+    if (base_failed(parser->cx))
         return false;
-    lang_stand(p);
-    bool found = base_expect(p->lx, text);
-    lang_stand(p);
+    lang_stand(parser);
+    bool found = base_expect(parser->lx, text);
+    lang_stand(parser);
     return found;
 }
 
-const char *lang_expect_name(lang_parser *p, const char *what)
+const char *lang_expect_name(lang_parser *parser, const char *what)
 {
-    if (base_failed(p->cx))
+    if (base_failed(parser->cx))
         return NULL;
-    lang_stand(p);
-    const char *name = base_expect_name(p->lx, what);
-    lang_stand(p);
+    lang_stand(parser);
+    const char *name = base_expect_name(parser->lx, what);
+    lang_stand(parser);
     return name;
 }
 
 /* Counts lines from the start of the text: slow, but asked for once for each node, and texts are short. */
-static base_loc place_of(const lang_parser *p, const char *at)
+static base_loc place_of(const lang_parser *parser, const char *at)
 {
     const char *begin = at;
     int line = 1;
 
-    while (begin > p->text && begin[-1] != '\n')
+    while (begin > parser->text && begin[-1] != '\n')
         begin--;
-    for (const char *c = p->text; c < begin; c++)
+    for (const char *c = parser->text; c < begin; c++)
         line += *c == '\n';
-    return (base_loc){p->file, line, (int)(at - begin) + 1, begin};
+    return (base_loc){parser->file, line, (int)(at - begin) + 1, begin};
 }
 
-void lang_blame(lang_parser *p, const char *at)
+void lang_blame(lang_parser *parser, const char *at)
 {
-    if (base_failed(p->cx))
+    if (base_failed(parser->cx))
         return;
-    p->at = at;
-    base_set_where(p->cx, place_of(p, at));
+    parser->at = at;
+    base_set_where(parser->cx, place_of(parser, at));
 }
 
 /* Gives NULL, which is false as well, so that every caller can return it. */
-void *lang_fail(lang_parser *p, const char *at, const char *fmt, ...)
+void *lang_fail(lang_parser *parser, const char *at, const char *fmt, ...)
 {
     va_list args;
 
-    lang_blame(p, at);
+    lang_blame(parser, at);
     va_start(args, fmt);
-    const char *message = base_vformat(p->cx, fmt, args);
+    const char *message = base_vformat(parser->cx, fmt, args);
     va_end(args);
-    return base_fail(p->cx, TEC_INVALID, base_where(p->cx), "%s", message);
+    return base_fail(parser->cx, TEC_INVALID, base_where(parser->cx), "%s", message);
 }
 
 /* ---- extents ---- */
 
-/* A name that was seen is the same symbol. A new one is made only where `s->body` says that the names are
+/* A name that was seen is the same symbol. A new one is made only where `scope->body` says that the names are
  * declared here, that is, in parameters. */
-static const ir_expr *named_extent(lang_parser *p, const lang_scope *s)
+static const ir_expr *named_extent(lang_parser *parser, const lang_scope *scope)
 {
-    const char *at = p->at, *name = lang_expect_name(p, "an extent");
+    const char *at = parser->at, *name = lang_expect_name(parser, "an extent");
 
-    for (int i = 0; name && i < s->symbols->n; i++) {
-        const ir_expr *e = s->symbols->at[i];
+    for (int i = 0; name && i < scope->symbols->n; i++) {
+        const ir_expr *expr = scope->symbols->at[i];
 
-        if (base_same(e->var.name, name))
-            return e;
+        if (base_same(expr->var.name, name))
+            return expr;
     }
     if (!name)
         return NULL;
-    if (!s->body)
-        return lang_fail(
-            p, at, "the extent '%s' is not known here: expected a name from the parameters, or '?'", name);
-    const ir_expr *e = graph_symbol_in(p->m, s->body, name);
-    base_push(p->cx, s->symbols, e);
-    return e;
+    if (!scope->body)
+        return lang_fail(parser, at,
+                         "the extent '%s' is not known here: expected a name from the parameters, or '?'",
+                         name);
+    const ir_expr *expr = graph_symbol_in(parser->m, scope->body, name);
+    base_push(parser->cx, scope->symbols, expr);
+    return expr;
 }
 
 /* A `?` is a fresh symbol each time: f32[?, ?] may have two different extents. Where there is no body to
  * declare it, as in the result of a function or the field of a constructor, it is a variable that stands for
  * what a call finds. */
-static const ir_expr *extent_factor(lang_parser *p, const lang_scope *s)
+static const ir_expr *extent_factor(lang_parser *parser, const lang_scope *scope)
 {
     int64_t value;
 
-    if (lang_at(p, "?")) {
-        const ir_expr *e = s->body ? graph_symbol_in(p->m, s->body, NULL)
-                                   : ir_var(p->cx, base_format(p->cx, "u%d", s->symbols->n), BASE_I64);
+    if (lang_at(parser, "?")) {
+        const ir_expr *expr =
+            scope->body ? graph_symbol_in(parser->m, scope->body, NULL)
+                        : ir_var(parser->cx, base_format(parser->cx, "u%d", scope->symbols->n), BASE_I64);
 
-        lang_advance(p);
-        base_push(p->cx, s->symbols, e);
-        return e;
+        lang_advance(parser);
+        base_push(parser->cx, scope->symbols, expr);
+        return expr;
     }
-    if (p->lx->tok.kind != BASE_TOK_INT)
-        return named_extent(p, s);
-    if (!base_expect_int(p->lx, "an extent", &value))
+    if (parser->lx->tok.kind != BASE_TOK_INT)
+        return named_extent(parser, scope);
+    if (!base_expect_int(parser->lx, "an extent", &value))
         return NULL;
-    lang_stand(p);
-    return ir_int(p->cx, value);
+    lang_stand(parser);
+    return ir_int(parser->cx, value);
 }
 
-static const ir_expr *extent_product(lang_parser *p, const lang_scope *s)
+static const ir_expr *extent_product(lang_parser *parser, const lang_scope *scope)
 {
-    const ir_expr *e = extent_factor(p, s);
+    const ir_expr *e = extent_factor(parser, scope);
 
-    while (e && lang_accept(p, "*"))
-        e = ir_mul(p->cx, e, extent_factor(p, s));
+    while (e && lang_accept(parser, "*"))
+        e = ir_mul(parser->cx, e, extent_factor(parser, scope));
     return e;
 }
 
-const ir_expr *lang_extent(lang_parser *p, const lang_scope *s)
+const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope)
 {
-    const ir_expr *e = extent_product(p, s);
+    const ir_expr *expr = extent_product(parser, scope);
 
-    while (e && (lang_at(p, "+") || lang_at(p, "-"))) {
-        bool plus = lang_at(p, "+");
+    while (expr && (lang_at(parser, "+") || lang_at(parser, "-"))) {
+        bool plus = lang_at(parser, "+");
 
-        lang_advance(p);
-        const ir_expr *right = extent_product(p, s);
-        e = plus ? ir_add(p->cx, e, right) : ir_sub(p->cx, e, right);
+        lang_advance(parser);
+        const ir_expr *right = extent_product(parser, scope);
+        expr = plus ? ir_add(parser->cx, expr, right) : ir_sub(parser->cx, expr, right);
     }
-    return e;
+    return expr;
 }
 
 /* ---- types ---- */
 
 /* Behind the element type: extents, none for a scalar. f32 and f32[] are both scalars. */
-static bool tensor_type(lang_parser *p, const lang_scope *s, base_dtype t, graph_type *out)
+static bool tensor_type(lang_parser *parser, const lang_scope *scope, base_dtype dtype, graph_type *out)
 {
     base_vec dims = {0};
 
-    if (lang_accept(p, "[") && !lang_at(p, "]"))
+    if (lang_accept(parser, "[") && !lang_at(parser, "]"))
         do {
-            const ir_expr *e = lang_extent(p, s);
-            if (!e)
+            const ir_expr *expr = lang_extent(parser, scope);
+            if (!expr)
                 return false;
-            base_push(p->cx, &dims, e);
-        } while (lang_accept(p, ","));
-    if (dims.n > 0 && !lang_expect(p, "]"))
+            base_push(parser->cx, &dims, expr);
+        } while (lang_accept(parser, ","));
+    if (dims.n > 0 && !lang_expect(parser, "]"))
         return false;
     if (dims.n == 0)
-        lang_accept(p, "]");
-    *out = graph_tensor_type(&(op_type){t, dims.n, (const ir_expr *const *)dims.at});
-    return !base_failed(p->cx);
+        lang_accept(parser, "]");
+    *out = graph_tensor_type(&(op_type){dtype, dims.n, (const ir_expr *const *)dims.at});
+    return !base_failed(parser->cx);
 }
 
 /* One type in parentheses is only grouped. */
-static bool tuple_type(lang_parser *p, const lang_scope *s, graph_type *out)
+static bool tuple_type(lang_parser *parser, const lang_scope *scope, graph_type *out)
 {
     graph_type part[64];
     int n = 0;
 
     do {
         if (n == BASE_COUNT(part))
-            return lang_fail(p, p->at, "a tuple has at most %d parts", n);
-        if (!lang_type(p, s, &part[n++]))
+            return lang_fail(parser, parser->at, "a tuple has at most %d parts", n);
+        if (!lang_type(parser, scope, &part[n++]))
             return false;
-    } while (lang_accept(p, ","));
-    *out = n == 1 ? part[0] : graph_tuple_type(p->cx, part, n);
-    return lang_expect(p, ")");
+    } while (lang_accept(parser, ","));
+    *out = n == 1 ? part[0] : graph_tuple_type(parser->cx, part, n);
+    return lang_expect(parser, ")");
 }
 
 /* A name that is no element type is a data type, which may be declared later in the text; its use is noted
  * with the place, and checked when all are known. */
-bool lang_type(lang_parser *p, const lang_scope *s, graph_type *out)
+bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out)
 {
-    const char *at = p->at;
+    const char *at = parser->at;
     base_dtype t;
 
-    if (++p->depth > 200)
-        return lang_fail(p, at, "types and expressions nest deeper than 200");
-    if (lang_accept(p, "(")) {
-        bool done = tuple_type(p, s, out);
-        p->depth--;
+    if (++parser->depth > 200)
+        return lang_fail(parser, at, "types and expressions nest deeper than 200");
+    if (lang_accept(parser, "(")) {
+        bool done = tuple_type(parser, scope, out);
+        parser->depth--;
         return done;
     }
-    p->depth--;
-    const char *name = lang_expect_name(p, "a type");
+    parser->depth--;
+    const char *name = lang_expect_name(parser, "a type");
     if (!name)
         return false;
     if (base_dtype_parse(name, &t))
-        return tensor_type(p, s, t, out);
-    lang_use *use = base_new(p->cx, lang_use);
+        return tensor_type(parser, scope, t, out);
+    lang_use *use = base_new(parser->cx, lang_use);
     *use = (lang_use){name, at};
-    base_push(p->cx, &p->uses, use);
+    base_push(parser->cx, &parser->uses, use);
     *out = graph_data_type(name);
     return true;
 }

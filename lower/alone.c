@@ -17,9 +17,9 @@
  */
 #include "lower/util.h"
 
-static int axis_of(const ir_stmt *s)
+static int axis_of(const ir_stmt *stmt)
 {
-    return 1 << (s->loop.how - IR_THREAD_X);
+    return 1 << (stmt->loop.how - IR_THREAD_X);
 }
 
 /* ---- what a statement holds ---- */
@@ -31,15 +31,15 @@ typedef struct {
     bool all;    /* it is for all threads: it writes local memory, allocates, or meets other threads */
 } content;
 
-static bool look_expr(ir_walk *w, const ir_expr *e)
+static bool look_expr(ir_walk *walk, const ir_expr *expr)
 {
-    content *c = (content *)w;
+    content *c = (content *)walk;
 
-    if (e->op != IR_CALL || e->call.pure)
+    if (expr->op != IR_CALL || expr->call.pure)
         return true;
-    c->all |= e->call.n_buffers == 0;
-    for (int i = 0; i < e->call.n_buffers; i++) {
-        bool local = e->call.buffer[i]->scope == IR_LOCAL, writes = ir_call_writes(e, i);
+    c->all |= expr->call.n_buffers == 0;
+    for (int i = 0; i < expr->call.n_buffers; i++) {
+        bool local = expr->call.buffer[i]->scope == IR_LOCAL, writes = ir_call_writes(expr, i);
 
         c->all |= writes && local;
         c->shared |= writes && !local;
@@ -47,25 +47,25 @@ static bool look_expr(ir_walk *w, const ir_expr *e)
     return true;
 }
 
-static bool look_stmt(ir_walk *w, const ir_stmt *s)
+static bool look_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    content *c = (content *)w;
+    content *c = (content *)walk;
 
-    c->all |= s->kind == IR_ALLOCATE;
-    if (lower_is_thread(s))
-        c->axes |= axis_of(s);
-    if (s->kind == IR_STORE && s->store.buffer->scope == IR_LOCAL)
+    c->all |= stmt->kind == IR_ALLOCATE;
+    if (lower_is_thread(stmt))
+        c->axes |= axis_of(stmt);
+    if (stmt->kind == IR_STORE && stmt->store.buffer->scope == IR_LOCAL)
         c->all = true;
-    else if (s->kind == IR_STORE)
+    else if (stmt->kind == IR_STORE)
         c->shared = true;
     return true;
 }
 
-static content content_of(tec_context *cx, const ir_stmt *s)
+static content content_of(tec_context *cx, const ir_stmt *stmt)
 {
     content c = {.walk = {.expr = look_expr, .stmt = look_stmt, .cx = cx}};
 
-    ir_walk_stmt(&c.walk, s);
+    ir_walk_stmt(&c.walk, stmt);
     return c;
 }
 
@@ -76,40 +76,40 @@ typedef struct {
     int axes, bound; /* of the launch; of loops around. axes 0: no launch around */
 } chooser;
 
-static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *s)
+static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *stmt)
 {
     tec_context *cx = ch->rw.cx;
 
     for (int axis = 0; axis < 3; axis++)
         if ((ch->axes & ~ch->bound) >> axis & 1)
-            s = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0),
-                       ir_int(cx, 1 + BASE_PLANT_ON(cx, alone_two)), (ir_how)(IR_THREAD_X + axis), s);
-    return s;
+            stmt = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0),
+                          ir_int(cx, 1 + BASE_PLANT_ON(cx, alone_two)), (ir_how)(IR_THREAD_X + axis), stmt);
+    return stmt;
 }
 
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
     chooser *ch = (chooser *)rw, saved = *ch;
-    content c = content_of(rw->cx, s);
+    content c = content_of(rw->cx, stmt);
     const ir_stmt *out;
 
     if (!c.axes && !c.shared)
-        return s;
-    if (!ch->axes && (lower_is_thread(s) || lower_launches_blocks(rw->cx, s)))
+        return stmt;
+    if (!ch->axes && (lower_is_thread(stmt) || lower_launches_blocks(rw->cx, stmt)))
         ch->axes = c.axes;
     if (ch->axes && !c.axes && !c.all && (ch->axes & ~ch->bound))
-        return by_the_first(ch, s);
-    if (lower_is_thread(s))
-        ch->bound |= axis_of(s);
-    out = ir_rewrite_stmt_children(rw, s);
+        return by_the_first(ch, stmt);
+    if (lower_is_thread(stmt))
+        ch->bound |= axis_of(stmt);
+    out = ir_rewrite_stmt_children(rw, stmt);
     ch->axes = saved.axes;
     ch->bound = saved.bound;
     return out;
 }
 
-const ir_program *lower_alone(const lower_options *o, const ir_program *p)
+const ir_program *lower_alone(const lower_options *options, const ir_program *program)
 {
-    chooser ch = {.rw = {.cx = o->cx, .expr = ir_keep_expr, .stmt = visit, .no_memo = true}};
+    chooser ch = {.rw = {.cx = options->cx, .expr = ir_keep_expr, .stmt = visit, .no_memo = true}};
 
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&ch.rw, p->body));
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&ch.rw, program->body));
 }

@@ -80,11 +80,11 @@ typedef struct {
     lack lack;
 } placer;
 
-static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum);
+static const ir_stmt *place(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum);
 
-static order order_of(const lower_access *a)
+static order order_of(const lower_access *access)
 {
-    return a->buffer->scope == IR_WARP ? WARP : a->buffer->scope == IR_SHARED ? SHARED : GLOBAL;
+    return access->buffer->scope == IR_WARP ? WARP : access->buffer->scope == IR_SHARED ? SHARED : GLOBAL;
 }
 
 /* ---- summaries ---- */
@@ -112,12 +112,12 @@ static void append(placer *pl, summary *sum, const summary *next)
 
 /* Only the accesses of the statement itself, such as the bounds of a loop; children are summarised on their
  * own. Buffers of which each thread has a copy are left out. */
-static void append_own(placer *pl, const lower_stand *at, const ir_stmt *s, summary *sum)
+static void append_own(placer *pl, const lower_stand *at, const ir_stmt *stmt, summary *sum)
 {
     base_vec all = {0};
     summary own = {0};
 
-    lower_accesses(pl->cx, at, s, &all);
+    lower_accesses(pl->cx, at, stmt, &all);
     for (int i = 0; i < all.n; i++)
         if (!base_map_has(&pl->differ, ((const lower_access *)all.at[i])->buffer))
             base_push(pl->cx, &own.entry, all.at[i]);
@@ -126,14 +126,14 @@ static void append_own(placer *pl, const lower_stand *at, const ir_stmt *s, summ
 }
 
 /* The loops around are copied, as the placer's list changes while the access is kept. */
-static const lower_stand *stand(placer *pl, const ir_facts *f)
+static const lower_stand *stand(placer *pl, const ir_facts *facts)
 {
     lower_stand *at = base_new(pl->cx, lower_stand);
 
     at->loop =
         (const ir_stmt *const *)base_copy(pl->cx, pl->loops.at, (size_t)pl->loops.n * sizeof *pl->loops.at);
     at->n = pl->loops.n;
-    at->facts = f;
+    at->facts = facts;
     return at;
 }
 
@@ -155,44 +155,44 @@ static order need(placer *pl, const base_vec *first, const base_vec *second, con
     return most;
 }
 
-static const ir_stmt *barrier(placer *pl, order o)
+static const ir_stmt *barrier(placer *pl, order self)
 {
     static const char *const text[] = {"", "warp", "shared", "global"};
-    const ir_expr *arg = ir_string(pl->cx, text[o]);
+    const ir_expr *arg = ir_string(pl->cx, text[self]);
 
     return ir_evaluate(pl->cx, ir_call(pl->cx, BASE_I32, IR_CALL_BARRIER, NULL, &arg, 1, NULL, 0, false));
 }
 
 /* Calls with other operands are no barriers; their memory is counted as that of any call. */
-static order barrier_of(const ir_stmt *s)
+static order barrier_of(const ir_stmt *stmt)
 {
-    const ir_expr *e = s->kind == IR_EVALUATE ? s->value : NULL;
+    const ir_expr *expr = stmt->kind == IR_EVALUATE ? stmt->value : NULL;
 
-    if (!e || e->op != IR_CALL || !base_same(e->call.name, IR_CALL_BARRIER) || e->call.n != 1 ||
-        e->call.arg[0]->op != IR_STRING)
+    if (!expr || expr->op != IR_CALL || !base_same(expr->call.name, IR_CALL_BARRIER) || expr->call.n != 1 ||
+        expr->call.arg[0]->op != IR_STRING)
         return NONE;
-    return base_same(e->call.arg[0]->string, "warp")     ? WARP
-           : base_same(e->call.arg[0]->string, "shared") ? SHARED
-                                                         : GLOBAL;
+    return base_same(expr->call.arg[0]->string, "warp")     ? WARP
+           : base_same(expr->call.arg[0]->string, "shared") ? SHARED
+                                                            : GLOBAL;
 }
 
 /* ---- a condition moves inward ---- */
 
-static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s);
+static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt);
 
 /* With an else, the condition is evaluated once, into a variable: a branch may store what the condition
  * reads. */
-static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
+static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
 {
-    const ir_stmt *then = ir_if(cx, ir_and(cx, guard, s->branch.cond), s->branch.then, NULL);
+    const ir_stmt *then = ir_if(cx, ir_and(cx, guard, stmt->branch.cond), stmt->branch.then, NULL);
 
-    if (!s->branch.otherwise)
+    if (!stmt->branch.otherwise)
         return then;
     const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
-    then = ir_if(cx, ir_and(cx, guard, cond), s->branch.then, NULL);
+    then = ir_if(cx, ir_and(cx, guard, cond), stmt->branch.then, NULL);
     return ir_let_stmt(
-        cx, cond, ir_select(cx, guard, s->branch.cond, ir_bool(cx, false)),
-        ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), s->branch.otherwise, NULL)));
+        cx, cond, ir_select(cx, guard, stmt->branch.cond, ir_bool(cx, false)),
+        ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), stmt->branch.otherwise, NULL)));
 }
 
 /* A shuffle stays: it brings what other threads give, and these may be behind the condition. The value is
@@ -209,78 +209,81 @@ static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const i
     return (value->has & ~IR_HAS_DATA) ? ir_select(cx, guard, value, zero) : value;
 }
 
-static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
+static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
 {
-    return ir_let_stmt(cx, s->let.var, guard_value(cx, guard, s->let.value),
-                       push_guard(cx, guard, s->let.body));
+    return ir_let_stmt(cx, stmt->let.var, guard_value(cx, guard, stmt->let.value),
+                       push_guard(cx, guard, stmt->let.body));
 }
 
 /* Statements that all threads must reach (barriers, commits of copies) stay unguarded; every other statement
  * without children gets the condition. Loops keep their bounds, so that all threads run the same
  * iterations. */
-static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
+static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
 {
-    ir_at(cx, s->loc);
-    switch (s->kind) {
+    ir_at(cx, stmt->loc);
+    switch (stmt->kind) {
     case IR_SEQ: {
-        const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
+        const ir_stmt **out = base_array(cx, const ir_stmt *, stmt->seq.n);
 
-        for (int i = 0; i < s->seq.n; i++)
-            out[i] = push_guard(cx, guard, s->seq.stmt[i]);
-        return ir_seq(cx, out, s->seq.n);
+        for (int i = 0; i < stmt->seq.n; i++)
+            out[i] = push_guard(cx, guard, stmt->seq.stmt[i]);
+        return ir_seq(cx, out, stmt->seq.n);
     }
     case IR_FOR:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return lower_with_inner(cx, s, push_guard(cx, guard, lower_inner(s)));
-    case IR_LET_STMT: return push_into_let(cx, guard, s);
-    case IR_IF: return push_into_if(cx, guard, s);
+    case IR_ATTRIBUTE: return lower_with_inner(cx, stmt, push_guard(cx, guard, lower_inner(stmt)));
+    case IR_LET_STMT: return push_into_let(cx, guard, stmt);
+    case IR_IF: return push_into_if(cx, guard, stmt);
     case IR_EVALUATE:
-        if (s->value->op == IR_CALL && lower_is_for_all(s->value))
-            return s;
+        if (stmt->value->op == IR_CALL && lower_is_for_all(stmt->value))
+            return stmt;
         break;
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT: break;
     }
-    return ir_if(cx, guard, s, NULL);
+    return ir_if(cx, guard, stmt, NULL);
 }
 
 /* What two ways through a statement have in common. Both ways may be taken, so accesses add up, and only the
  * weaker of the two orders is certain. */
-static void join(placer *pl, summary *sum, const summary *a, const summary *b)
+static void join(placer *pl, summary *sum, const summary *left, const summary *right)
 {
-    summary both = {.clears = a->clears < b->clears ? a->clears : b->clears};
+    summary both = {.clears = left->clears < right->clears ? left->clears : right->clears};
 
-    add_weaker(pl, &both.entry, &a->entry, NONE);
-    add_weaker(pl, &both.entry, &b->entry, NONE);
-    add_weaker(pl, &both.exit, &a->exit, NONE);
-    add_weaker(pl, &both.exit, &b->exit, NONE);
+    add_weaker(pl, &both.entry, &left->entry, NONE);
+    add_weaker(pl, &both.entry, &right->entry, NONE);
+    add_weaker(pl, &both.exit, &left->exit, NONE);
+    add_weaker(pl, &both.exit, &right->exit, NONE);
     append(pl, sum, &both);
 }
 
-static const ir_stmt *place_in_branches(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_in_branches(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     summary then = {0}, otherwise = {0};
-    const ir_stmt *a = place(pl, lower_inside(f, s), s->branch.then, &then);
-    const ir_stmt *b =
-        s->branch.otherwise ? place(pl, lower_inside_else(f, s), s->branch.otherwise, &otherwise) : NULL;
+    const ir_stmt *a = place(pl, lower_inside(facts, stmt), stmt->branch.then, &then);
+    const ir_stmt *b = stmt->branch.otherwise
+                           ? place(pl, lower_inside_else(facts, stmt), stmt->branch.otherwise, &otherwise)
+                           : NULL;
 
     join(pl, sum, &then, &otherwise);
-    return a == s->branch.then && b == s->branch.otherwise ? s : ir_if(pl->cx, s->branch.cond, a, b);
+    return a == stmt->branch.then && b == stmt->branch.otherwise ? stmt
+                                                                 : ir_if(pl->cx, stmt->branch.cond, a, b);
 }
 
-/* Whether s can do without a barrier inside; its summary then holds. The attempt works on a copy of the
+/* Whether stmt can do without a barrier inside; its summary then holds. The attempt works on a copy of the
  * placer: if it fails, nothing that it collected counts. What it learned of differing variables stays, since
  * this is true in any case. */
-static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *without_barrier(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     placer inside = *pl;
     const ir_stmt *out;
 
     inside.diverges = true;
     inside.lack = (lack){0};
-    out = s->kind == IR_IF ? place_in_branches(&inside, f, s, sum) : place(&inside, f, s, sum);
+    out =
+        stmt->kind == IR_IF ? place_in_branches(&inside, facts, stmt, sum) : place(&inside, facts, stmt, sum);
     pl->differ = inside.differ; /* a map shares its slots with its copies, and only grows */
     if (inside.lack.found) {
         pl->lack = inside.lack;
@@ -293,25 +296,25 @@ static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_st
 /* In a place that not all threads reach, the caller sees pl->lack and mends it there. First the cheap way,
  * without a barrier inside; then with the condition in a variable and pushed to the statements, so that a
  * barrier between them is reached by all. */
-static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_if(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     tec_context *cx = pl->cx;
     summary kept = *sum;
     const ir_stmt *out;
 
-    append_own(pl, stand(pl, f), s, sum);
-    if (pl->diverges || !lower_differs(cx, &pl->differ, s->branch.cond))
-        return place_in_branches(pl, f, s, sum);
-    out = without_barrier(pl, f, s, sum);
+    append_own(pl, stand(pl, facts), stmt, sum);
+    if (pl->diverges || !lower_varies_by_thread(cx, &pl->differ, stmt->branch.cond))
+        return place_in_branches(pl, facts, stmt, sum);
+    out = without_barrier(pl, facts, stmt, sum);
     if (out || base_failed(cx))
         return out;
     pl->lack = (lack){0};
     *sum = kept;
     const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
-    const ir_stmt *body = push_guard(cx, cond, s->branch.then);
-    if (s->branch.otherwise)
-        body = ir_seq2(cx, body, push_guard(cx, ir_not(cx, cond), s->branch.otherwise));
-    return place(pl, f, ir_let_stmt(cx, cond, s->branch.cond, body), sum);
+    const ir_stmt *body = push_guard(cx, cond, stmt->branch.then);
+    if (stmt->branch.otherwise)
+        body = ir_seq2(cx, body, push_guard(cx, ir_not(cx, cond), stmt->branch.otherwise));
+    return place(pl, facts, ir_let_stmt(cx, cond, stmt->branch.cond, body), sum);
 }
 
 /* ---- loops ---- */
@@ -333,7 +336,7 @@ static const ir_stmt *refuse(placer *pl, const ir_stmt *loop)
 /* The most iterations that any thread runs of the loop: an extent that is the same for all of them. NULL:
  * none can be named. The variables of loops whose values differ between threads are eliminated from the
  * extent at their greatest. */
-static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_stmt *s)
+static const ir_expr *most_iterations(placer *pl, const ir_facts *facts, const ir_stmt *stmt)
 {
     const ir_expr **var = base_array(pl->cx, const ir_expr *, pl->loops.n),
                   **min = base_array(pl->cx, const ir_expr *, pl->loops.n);
@@ -350,11 +353,11 @@ static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_st
         min[n] = l->loop.min;
         extent[n++] = l->loop.extent;
     }
-    if (!lower_differs(pl->cx, &pl->differ, s->loop.extent))
-        return s->loop.extent;
-    if (!ir_reach_of(f, s->loop.extent, &(ir_ranges){var, min, extent, n}, NULL, &reach))
+    if (!lower_varies_by_thread(pl->cx, &pl->differ, stmt->loop.extent))
+        return stmt->loop.extent;
+    if (!ir_reach_of(facts, stmt->loop.extent, &(ir_ranges){var, min, extent, n}, NULL, &reach))
         return NULL;
-    return lower_differs(pl->cx, &pl->differ, reach.max) ? NULL : ir_simplify(f, reach.max);
+    return lower_varies_by_thread(pl->cx, &pl->differ, reach.max) ? NULL : ir_simplify(facts, reach.max);
 }
 
 /* The loop with the same iterations for all threads; each does its own, and they may meet in its body. NULL:
@@ -364,42 +367,44 @@ static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_st
  *                                                     n - tx*4) { if mine { S, with tx + step } } }
  * The loop counts from 0 for all threads; each adds its own start. A vectorised loop becomes serial, as
  * lanes cannot meet others at a barrier. */
-static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *facts, const ir_stmt *stmt)
 {
     tec_context *cx = pl->cx;
-    const ir_expr *most = most_iterations(pl, f, s), *mine = ir_var(cx, "mine", BASE_BOOL);
-    const ir_expr *step = ir_var(cx, s->loop.var->var.name, BASE_I64);
-    ir_how how = s->loop.how == IR_VECTORISED ? IR_SERIAL : s->loop.how;
+    const ir_expr *most = most_iterations(pl, facts, stmt), *mine = ir_var(cx, "mine", BASE_BOOL);
+    const ir_expr *step = ir_var(cx, stmt->loop.var->var.name, BASE_I64);
+    ir_how how = stmt->loop.how == IR_VECTORISED ? IR_SERIAL : stmt->loop.how;
 
     if (!most)
         return NULL;
-    if (how != s->loop.how)
+    if (how != stmt->loop.how)
         base_log(cx, 1, "barriers: vectorised loop '%s' runs serially: threads meet inside",
-                 s->loop.var->var.name);
-    if (!lower_differs(cx, &pl->differ, s->loop.min) && !lower_differs(cx, &pl->differ, s->loop.extent))
-        return ir_for(cx, s->loop.var, s->loop.min, s->loop.extent, how, s->loop.body);
-    const ir_stmt *body = ir_substitute_stmt(cx, s->loop.body, s->loop.var, ir_add(cx, s->loop.min, step));
-    body = ir_let_stmt(cx, mine, ir_lt(cx, step, s->loop.extent), push_guard(cx, mine, body));
+                 stmt->loop.var->var.name);
+    if (!lower_varies_by_thread(cx, &pl->differ, stmt->loop.min) &&
+        !lower_varies_by_thread(cx, &pl->differ, stmt->loop.extent))
+        return ir_for(cx, stmt->loop.var, stmt->loop.min, stmt->loop.extent, how, stmt->loop.body);
+    const ir_stmt *body =
+        ir_substitute_stmt(cx, stmt->loop.body, stmt->loop.var, ir_add(cx, stmt->loop.min, step));
+    body = ir_let_stmt(cx, mine, ir_lt(cx, step, stmt->loop.extent), push_guard(cx, mine, body));
     return ir_for(cx, step, ir_int(cx, 0), most, how, body);
 }
 
 /* Two questions: what one iteration shows to the next one, and what the loop shows to its neighbours. A loop
  * of at most one iteration has no next one. A loop that may run no iteration clears nothing, since a barrier
  * in it may be passed by. */
-static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_in_loop(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     summary body = {0};
-    const ir_facts *inside = lower_inside(f, s);
+    const ir_facts *inside = lower_inside(facts, stmt);
     const ir_stmt *out;
 
-    base_push(pl->cx, &pl->loops, s);
-    out = place(pl, inside, s->loop.body, &body);
+    base_push(pl->cx, &pl->loops, stmt);
+    out = place(pl, inside, stmt->loop.body, &body);
     pl->loops.n--;
     if (!out)
         return NULL;
-    if (!lower_is_thread(s) && !ir_prove_le(f, s->loop.extent, ir_int(pl->cx, 1))) {
+    if (!lower_is_thread(stmt) && !ir_prove_le(facts, stmt->loop.extent, ir_int(pl->cx, 1))) {
         order o = need(pl, &body.exit, &body.entry,
-                       &(lower_between){.common = pl->loops.n, .carried = s, .next = body.clears != NONE});
+                       &(lower_between){.common = pl->loops.n, .carried = stmt, .next = body.clears != NONE});
 
         if (o != NONE && !pl->diverges && !BASE_PLANT_ON(pl->cx, barriers_carried)) {
             summary start = {.clears = o};
@@ -409,68 +414,68 @@ static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt
             out = ir_seq2(pl->cx, barrier(pl, o), out);
         }
     }
-    if (!ir_prove_le(f, ir_int(pl->cx, 1), s->loop.extent))
+    if (!ir_prove_le(facts, ir_int(pl->cx, 1), stmt->loop.extent))
         body.clears = NONE;
     append(pl, sum, &body);
-    return lower_with_inner(pl->cx, s, out);
+    return lower_with_inner(pl->cx, stmt, out);
 }
 
 /* A loop over fewer threads than the launch has: the others skip it, so a barrier inside would be missed.
  * Then the loop runs over all of them, and its statements are guarded. */
-static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     tec_context *cx = pl->cx;
-    const ir_expr *all = pl->extent[s->loop.how - IR_THREAD_X];
+    const ir_expr *all = pl->extent[stmt->loop.how - IR_THREAD_X];
     summary kept = *sum;
     const ir_stmt *out;
 
-    if (pl->diverges || ir_prove_equal(f, all, s->loop.extent))
-        return place_in_loop(pl, f, s, sum);
-    out = without_barrier(pl, f, s, sum);
+    if (pl->diverges || ir_prove_equal(facts, all, stmt->loop.extent))
+        return place_in_loop(pl, facts, stmt, sum);
+    out = without_barrier(pl, facts, stmt, sum);
     if (out || base_failed(cx))
         return out;
     pl->lack = (lack){0};
     *sum = kept;
-    const ir_expr *guard = ir_lt(cx, s->loop.var, ir_add(cx, s->loop.min, s->loop.extent));
-    return place_in_loop(pl, f, ir_for_like(cx, s, s->loop.min, all, push_guard(cx, guard, s->loop.body)),
-                         sum);
+    const ir_expr *guard = ir_lt(cx, stmt->loop.var, ir_add(cx, stmt->loop.min, stmt->loop.extent));
+    return place_in_loop(
+        pl, facts, ir_for_like(cx, stmt, stmt->loop.min, all, push_guard(cx, guard, stmt->loop.body)), sum);
 }
 
 /* The loop's own bounds are read before the body, by each thread that comes. */
-static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_loop(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     const ir_stmt *out;
 
-    append_own(pl, stand(pl, f), s, sum);
+    append_own(pl, stand(pl, facts), stmt, sum);
     summary kept = *sum;
-    if (lower_is_thread(s))
-        return place_thread_loop(pl, f, s, sum);
-    if (pl->diverges || !lower_parts_threads(pl->cx, &pl->differ, s))
-        return place_in_loop(pl, f, s, sum);
-    out = without_barrier(pl, f, s, sum);
+    if (lower_is_thread(stmt))
+        return place_thread_loop(pl, facts, stmt, sum);
+    if (pl->diverges || !lower_parts_threads(pl->cx, &pl->differ, stmt))
+        return place_in_loop(pl, facts, stmt, sum);
+    out = without_barrier(pl, facts, stmt, sum);
     if (out || base_failed(pl->cx))
         return out;
-    const ir_stmt *equal = with_equal_steps(pl, f, s);
+    const ir_stmt *equal = with_equal_steps(pl, facts, stmt);
     if (!equal)
-        return refuse(pl, s);
+        return refuse(pl, stmt);
     pl->lack = (lack){0};
     *sum = kept;
-    return place_in_loop(pl, f, equal, sum);
+    return place_in_loop(pl, facts, equal, sum);
 }
 
 /* ---- the rest ---- */
 
 /* Each statement is placed first, then held against the exits of all before it; a barrier between them
  * changes what later ones see. */
-static const ir_stmt *place_seq(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_seq(placer *pl, const ir_facts *facts, const ir_stmt *statement, summary *sum)
 {
     base_vec out = {0};
     summary all = {0};
     bool same = true;
 
-    for (int i = 0; i < s->seq.n; i++) {
+    for (int i = 0; i < statement->seq.n; i++) {
         summary next = {0};
-        const ir_stmt *stmt = place(pl, f, s->seq.stmt[i], &next);
+        const ir_stmt *stmt = place(pl, facts, statement->seq.stmt[i], &next);
 
         if (!stmt)
             return NULL;
@@ -480,55 +485,55 @@ static const ir_stmt *place_seq(placer *pl, const ir_facts *f, const ir_stmt *s,
             base_push(pl->cx, &out, barrier(pl, o));
         }
         append(pl, &all, &next);
-        same &= stmt == s->seq.stmt[i] && (o == NONE || pl->diverges);
+        same &= stmt == statement->seq.stmt[i] && (o == NONE || pl->diverges);
         base_push(pl->cx, &out, stmt);
     }
     append(pl, sum, &all);
-    return same ? s : ir_seq(pl->cx, (const ir_stmt *const *)out.at, out.n);
+    return same ? statement : ir_seq(pl->cx, (const ir_stmt *const *)out.at, out.n);
 }
 
 /* Once: passes before this one may have copied the loop that holds the allocation. */
-static void allocate_around(placer *pl, const ir_buffer *b)
+static void allocate_around(placer *pl, const ir_buffer *buffer)
 {
     for (int i = 0; i < pl->shared.n; i++)
-        if (pl->shared.at[i] == b)
+        if (pl->shared.at[i] == buffer)
             return;
-    base_push(pl->cx, &pl->shared, b);
+    base_push(pl->cx, &pl->shared, buffer);
 }
 
-static const ir_stmt *place_allocate(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place_allocate(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
-    const ir_buffer *b = s->allocate.buffer;
+    const ir_buffer *buffer = stmt->allocate.buffer;
 
-    if (b->scope == IR_SHARED || b->scope == IR_WARP) {
-        const ir_stmt *body = place(pl, f, s->allocate.body, sum);
+    if (buffer->scope == IR_SHARED || buffer->scope == IR_WARP) {
+        const ir_stmt *body = place(pl, facts, stmt->allocate.body, sum);
 
-        allocate_around(pl, b);
+        allocate_around(pl, buffer);
         return body;
     }
-    return lower_with_inner(pl->cx, s, place(pl, f, s->allocate.body, sum));
+    return lower_with_inner(pl->cx, stmt, place(pl, facts, stmt->allocate.body, sum));
 }
 
 /* A let whose value differs makes its variable differ for all that follows. */
-static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+static const ir_stmt *place(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
-    ir_at(pl->cx, s->loc);
-    switch (s->kind) {
-    case IR_SEQ: return place_seq(pl, f, s, sum);
-    case IR_FOR: return place_loop(pl, f, s, sum);
-    case IR_IF: return place_if(pl, f, s, sum);
-    case IR_ALLOCATE: return place_allocate(pl, f, s, sum);
+    ir_at(pl->cx, stmt->loc);
+    switch (stmt->kind) {
+    case IR_SEQ: return place_seq(pl, facts, stmt, sum);
+    case IR_FOR: return place_loop(pl, facts, stmt, sum);
+    case IR_IF: return place_if(pl, facts, stmt, sum);
+    case IR_ALLOCATE: return place_allocate(pl, facts, stmt, sum);
     case IR_LET_STMT:
-        append_own(pl, stand(pl, f), s, sum);
-        if (lower_differs(pl->cx, &pl->differ, s->let.value))
-            base_map_put(pl->cx, &pl->differ, s->let.var, s);
-        return lower_with_inner(pl->cx, s, place(pl, lower_inside(f, s), s->let.body, sum));
-    case IR_ATTRIBUTE: return lower_with_inner(pl->cx, s, place(pl, f, s->attribute.body, sum));
+        append_own(pl, stand(pl, facts), stmt, sum);
+        if (lower_varies_by_thread(pl->cx, &pl->differ, stmt->let.value))
+            base_map_put(pl->cx, &pl->differ, stmt->let.var, stmt);
+        return lower_with_inner(pl->cx, stmt, place(pl, lower_inside(facts, stmt), stmt->let.body, sum));
+    case IR_ATTRIBUTE: return lower_with_inner(pl->cx, stmt, place(pl, facts, stmt->attribute.body, sum));
     case IR_EVALUATE:
-        if (barrier_of(s) != NONE) {
+        if (barrier_of(stmt) != NONE) {
             pl->lack.found |= pl->diverges;
-            append(pl, sum, &(summary){.clears = barrier_of(s)});
-            return s;
+            append(pl, sum, &(summary){.clears = barrier_of(stmt)});
+            return stmt;
         }
         break;
     case IR_BLOCK:
@@ -536,8 +541,8 @@ static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, sum
     case IR_UPDATE:
     case IR_ASSERT: break;
     }
-    append_own(pl, stand(pl, f), s, sum);
-    return s;
+    append_own(pl, stand(pl, facts), stmt, sum);
+    return stmt;
 }
 
 /* ---- launches ---- */
@@ -549,73 +554,77 @@ typedef struct {
     bool blocks;
 } launch_walk;
 
-static bool look_launch(ir_walk *w, const ir_stmt *s)
+static bool look_launch(ir_walk *walk, const ir_stmt *stmt)
 {
-    launch_walk *l = (launch_walk *)w;
+    launch_walk *l = (launch_walk *)walk;
 
-    l->blocks |= lower_is_blocks(s);
-    if (lower_is_thread(s)) {
-        const ir_expr **e = &l->extent[s->loop.how - IR_THREAD_X];
+    l->blocks |= lower_is_blocks(stmt);
+    if (lower_is_thread(stmt)) {
+        const ir_expr **expr = &l->extent[stmt->loop.how - IR_THREAD_X];
 
-        *e = *e && !ir_prove_le(l->f, *e, s->loop.extent) ? *e : s->loop.extent;
+        *expr = *expr && !ir_prove_le(l->f, *expr, stmt->loop.extent) ? *expr : stmt->loop.extent;
     }
     return true;
 }
 
 /* Shared buffers that were met on the way are allocated around the launch's threads, each once. */
-static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *f,
-                                   const ir_stmt *s, const launch_walk *found)
+static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *facts,
+                                   const ir_stmt *stmt, const launch_walk *found)
 {
-    placer pl = {.cx = cx, .program = program, .differ = lower_find_differing(cx, s)};
+    placer pl = {.cx = cx, .program = program, .differ = lower_find_differing(cx, stmt)};
     summary sum = {0};
-    bool block = lower_is_blocks(s);
+    bool block = lower_is_blocks(stmt);
     const ir_stmt *body;
 
     memcpy(pl.extent, found->extent, sizeof pl.extent);
-    body = block ? place(&pl, lower_inside(f, s), s->loop.body, &sum) : place(&pl, f, s, &sum);
+    body =
+        block ? place(&pl, lower_inside(facts, stmt), stmt->loop.body, &sum) : place(&pl, facts, stmt, &sum);
     for (int i = pl.shared.n - 1; i >= 0; i--)
         body = ir_allocate(cx, pl.shared.at[i], body);
-    return block ? lower_with_inner(cx, s, body) : body;
+    return block ? lower_with_inner(cx, stmt, body) : body;
 }
 
 /* The innermost blockIdx loop, or the outermost threadIdx loop where there is none. Goes down outside of
  * launches. The extents of the three axes are the greatest that any loop below asks for. */
-static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *f,
-                                  const ir_stmt *s)
+static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *facts,
+                                  const ir_stmt *stmt)
 {
-    launch_walk l = {.walk = {.stmt = look_launch, .cx = cx}, .f = f};
+    launch_walk l = {.walk = {.stmt = look_launch, .cx = cx}, .f = facts};
 
-    if (lower_is_blocks(s) || lower_is_thread(s)) {
-        ir_walk_stmt(&l.walk, lower_is_blocks(s) ? s->loop.body : s);
+    if (lower_is_blocks(stmt) || lower_is_thread(stmt)) {
+        ir_walk_stmt(&l.walk, lower_is_blocks(stmt) ? stmt->loop.body : stmt);
         if (!l.blocks)
-            return l.extent[0] || l.extent[1] || l.extent[2] ? place_launch(cx, program, f, s, &l) : s;
+            return l.extent[0] || l.extent[1] || l.extent[2] ? place_launch(cx, program, facts, stmt, &l)
+                                                             : stmt;
     }
-    if (lower_inner(s))
-        return lower_with_inner(cx, s, find_launch(cx, program, lower_inside(f, s), lower_inner(s)));
-    if (s->kind == IR_IF) {
-        const ir_stmt *then = find_launch(cx, program, lower_inside(f, s), s->branch.then);
-        const ir_stmt *other = s->branch.otherwise
-                                   ? find_launch(cx, program, lower_inside_else(f, s), s->branch.otherwise)
-                                   : NULL;
+    if (lower_inner(stmt))
+        return lower_with_inner(cx, stmt,
+                                find_launch(cx, program, lower_inside(facts, stmt), lower_inner(stmt)));
+    if (stmt->kind == IR_IF) {
+        const ir_stmt *then = find_launch(cx, program, lower_inside(facts, stmt), stmt->branch.then);
+        const ir_stmt *other =
+            stmt->branch.otherwise
+                ? find_launch(cx, program, lower_inside_else(facts, stmt), stmt->branch.otherwise)
+                : NULL;
 
-        return then == s->branch.then && other == s->branch.otherwise
-                   ? s
-                   : ir_if(cx, s->branch.cond, then, other);
+        return then == stmt->branch.then && other == stmt->branch.otherwise
+                   ? stmt
+                   : ir_if(cx, stmt->branch.cond, then, other);
     }
-    if (s->kind != IR_SEQ)
-        return s;
-    const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
+    if (stmt->kind != IR_SEQ)
+        return stmt;
+    const ir_stmt **out = base_array(cx, const ir_stmt *, stmt->seq.n);
     bool same = true;
-    for (int i = 0; i < s->seq.n; i++) {
-        out[i] = find_launch(cx, program, f, s->seq.stmt[i]);
-        same &= out[i] == s->seq.stmt[i];
+    for (int i = 0; i < stmt->seq.n; i++) {
+        out[i] = find_launch(cx, program, facts, stmt->seq.stmt[i]);
+        same &= out[i] == stmt->seq.stmt[i];
     }
-    return same ? s : ir_seq(cx, out, s->seq.n);
+    return same ? stmt : ir_seq(cx, out, stmt->seq.n);
 }
 
-const ir_program *lower_barriers(const lower_options *o, const ir_program *p)
+const ir_program *lower_barriers(const lower_options *options, const ir_program *program)
 {
-    const ir_facts *f = ir_facts_of_program(o->cx, p);
+    const ir_facts *f = ir_facts_of_program(options->cx, program);
 
-    return lower_with_body(o->cx, p, find_launch(o->cx, f, f, p->body));
+    return lower_with_body(options->cx, program, find_launch(options->cx, f, f, program->body));
 }

@@ -24,26 +24,26 @@ typedef struct {
     int n;
 } counter;
 
-static bool count_use(ir_walk *w, const ir_expr *e)
+static bool count_use(ir_walk *walk, const ir_expr *expr)
 {
-    counter *c = (counter *)w;
+    counter *c = (counter *)walk;
 
-    c->n += e == c->var;
+    c->n += expr == c->var;
     return true;
 }
 
-static int uses(tec_context *cx, const ir_combiner *c, const ir_expr *var)
+static int uses(tec_context *cx, const ir_combiner *combiner, const ir_expr *var)
 {
     counter count = {.walk = {.expr = count_use, .every = true, .cx = cx}, .var = var};
 
-    for (int i = 0; i < c->n; i++)
-        ir_walk_expr(&count.walk, c->result[i]);
+    for (int i = 0; i < combiner->n; i++)
+        ir_walk_expr(&count.walk, combiner->result[i]);
     return count.n;
 }
 
-static bool is_atom(const ir_expr *e)
+static bool is_atom(const ir_expr *expr)
 {
-    return e->op == IR_VAR || e->op == IR_INT || e->op == IR_FLOAT;
+    return expr->op == IR_VAR || expr->op == IR_INT || expr->op == IR_FLOAT;
 }
 
 /* Statements around a body: lets that were needed on the way, outermost first. */
@@ -51,98 +51,100 @@ typedef struct {
     base_vec vars, values;
 } lets;
 
-static const ir_expr *name_it(tec_context *cx, lets *l, const char *name, const ir_expr *value)
+static const ir_expr *name_it(tec_context *cx, lets *bound, const char *name, const ir_expr *value)
 {
     if (!value)
         return NULL;
 
     const ir_expr *var = ir_let_var(cx, name, value);
-    base_push(cx, &l->vars, var);
-    base_push(cx, &l->values, value);
+    base_push(cx, &bound->vars, var);
+    base_push(cx, &bound->values, value);
     return var;
 }
 
-static const ir_stmt *wrap(tec_context *cx, const lets *l, const ir_stmt *body)
+static const ir_stmt *wrap(tec_context *cx, const lets *bound, const ir_stmt *body)
 {
-    for (int i = l->vars.n - 1; i >= 0; i--)
-        body = ir_let_stmt(cx, l->vars.at[i], l->values.at[i], body);
+    for (int i = bound->vars.n - 1; i >= 0; i--)
+        body = ir_let_stmt(cx, bound->vars.at[i], bound->values.at[i], body);
     return body;
 }
 
 /* A parameter of the combiner becomes `value`, through a let where it is used more than once. */
-static void bind(tec_context *cx, const ir_combiner *c, ir_subst *map, lets *l, const ir_expr *param,
-                 const ir_expr *value)
+static void bind(tec_context *cx, const ir_combiner *combiner, ir_subst *map, lets *bound,
+                 const ir_expr *param, const ir_expr *value)
 {
-    if (value && !is_atom(value) && uses(cx, c, param) > 1)
-        value = name_it(cx, l, param->var.name, value);
+    if (value && !is_atom(value) && uses(cx, combiner, param) > 1)
+        value = name_it(cx, bound, param->var.name, value);
     base_map_put(cx, &map->vars, param, value);
 }
 
-static const ir_stmt *lower_update(tec_context *cx, const ir_stmt *s)
+static const ir_stmt *lower_update(tec_context *cx, const ir_stmt *stmt)
 {
-    const ir_combiner *c = s->update.combiner;
+    const ir_combiner *combiner = stmt->update.combiner;
     ir_subst map = {0};
     lets l = {0};
-    const ir_stmt **store = base_array(cx, const ir_stmt *, c->n);
-    const ir_expr **result = base_array(cx, const ir_expr *, c->n);
+    const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
+    const ir_expr **result = base_array(cx, const ir_expr *, combiner->n);
 
-    for (int i = 0; i < c->n; i++) {
-        bind(cx, c, &map, &l, c->x[i], ir_load(cx, s->update.buffer[i], s->update.index, s->update.n));
-        bind(cx, c, &map, &l, c->y[i], s->update.source[i]);
+    for (int i = 0; i < combiner->n; i++) {
+        bind(cx, combiner, &map, &l, combiner->x[i],
+             ir_load(cx, stmt->update.buffer[i], stmt->update.index, stmt->update.n));
+        bind(cx, combiner, &map, &l, combiner->y[i], stmt->update.source[i]);
     }
-    for (int i = 0; i < c->n; i++) {
-        result[i] = ir_apply(cx, &map, c->result[i]);
-        if (c->n > 1)
-            result[i] = name_it(cx, &l, s->update.buffer[i]->name, result[i]);
+    for (int i = 0; i < combiner->n; i++) {
+        result[i] = ir_apply(cx, &map, combiner->result[i]);
+        if (combiner->n > 1)
+            result[i] = name_it(cx, &l, stmt->update.buffer[i]->name, result[i]);
     }
-    for (int i = 0; i < c->n; i++)
-        store[i] = ir_store(cx, s->update.buffer[i], result[i], s->update.index, s->update.n);
-    return wrap(cx, &l, ir_seq(cx, store, c->n));
+    for (int i = 0; i < combiner->n; i++)
+        store[i] = ir_store(cx, stmt->update.buffer[i], result[i], stmt->update.index, stmt->update.n);
+    return wrap(cx, &l, ir_seq(cx, store, combiner->n));
 }
 
 /* What a pipelined loop around has to know of the block (lower/overlap.c). */
-static const ir_stmt *keep_note(tec_context *cx, const ir_block *b, const char *key, const ir_stmt *body)
+static const ir_stmt *keep_note(tec_context *cx, const ir_block *block, const char *key, const ir_stmt *body)
 {
-    const ir_expr *value = ir_note_get(b->notes, key);
+    const ir_expr *value = ir_note_get(block->notes, key);
 
     return body && value ? ir_attribute(cx, key, value, body) : body;
 }
 
 /* Children first: a block may contain blocks, whose bindings are over the iteration variables of the outer
  * one. */
-static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *stmt)
 {
     tec_context *cx = rw->cx;
-    const ir_block *b = s->block.block;
+    const ir_block *block = stmt->block.block;
     ir_subst map = {0};
 
-    if (b->init)
-        return base_fail(cx, TEC_INTERNAL, b->loc, "block '%s' still has its init", b->name);
-    const ir_stmt *body = ir_rewrite_stmt(rw, b->body);
+    if (block->init)
+        return base_fail(cx, TEC_INTERNAL, block->loc, "block '%s' still has its init", block->name);
+    const ir_stmt *body = ir_rewrite_stmt(rw, block->body);
     if (!body)
         return NULL;
-    for (int i = 0; i < b->n_iters; i++)
-        base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
+    for (int i = 0; i < block->n_iters; i++)
+        base_map_put(cx, &map.vars, block->iters[i].var, stmt->block.bind[i]);
     body = ir_apply_stmt(cx, &map, body);
-    body = keep_note(cx, b, "pipeline_stage",
-                     keep_note(cx, b, "pipeline_order", keep_note(cx, b, "pipeline_async", body)));
-    return body && s->block.where && !BASE_PLANT_ON(cx, blocks_where) ? ir_if(cx, s->block.where, body, NULL)
-                                                                      : body;
+    body = keep_note(cx, block, "pipeline_stage",
+                     keep_note(cx, block, "pipeline_order", keep_note(cx, block, "pipeline_async", body)));
+    return body && stmt->block.where && !BASE_PLANT_ON(cx, blocks_where)
+               ? ir_if(cx, stmt->block.where, body, NULL)
+               : body;
 }
 
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    ir_at(rw->cx, s->loc);
-    if (s->kind == IR_BLOCK)
-        return lower_block(rw, s);
-    if (s->kind == IR_UPDATE)
-        return lower_update(rw->cx, s);
-    return ir_rewrite_stmt_children(rw, s);
+    ir_at(rw->cx, stmt->loc);
+    if (stmt->kind == IR_BLOCK)
+        return lower_block(rw, stmt);
+    if (stmt->kind == IR_UPDATE)
+        return lower_update(rw->cx, stmt);
+    return ir_rewrite_stmt_children(rw, stmt);
 }
 
-const ir_program *lower_blocks(const lower_options *o, const ir_program *p)
+const ir_program *lower_blocks(const lower_options *options, const ir_program *program)
 {
-    ir_rewrite rw = {.cx = o->cx, .stmt = visit};
+    ir_rewrite rw = {.cx = options->cx, .stmt = visit};
 
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body));
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&rw, program->body));
 }

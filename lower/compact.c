@@ -82,50 +82,50 @@ typedef struct {
 
 /* Notes a use of the buffer. An index that is data may be any, and another one at each time: of these
  * dimensions nothing is known but their extents. */
-static void note_use(use_walk *u, const ir_buffer *b, const ir_expr *const *index, int n)
+static void note_use(use_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, int count)
 {
-    placement *p = base_map_get(&u->c->tracked, b);
+    placement *p = base_map_get(&walk->c->tracked, buffer);
 
     if (!p)
         return;
-    base_map_put(u->walk.cx, u->out, b, b);
+    base_map_put(walk->walk.cx, walk->out, buffer, buffer);
     if (!p->by_data)
-        p->by_data = base_array(u->walk.cx, bool, b->n);
-    for (int d = 0; d < n && d < b->n; d++)
+        p->by_data = base_array(walk->walk.cx, bool, buffer->n);
+    for (int d = 0; d < count && d < buffer->n; d++)
         p->by_data[d] |= (index[d]->has & (IR_HAS_LOAD | IR_HAS_DATA)) != 0;
 }
 
-static bool note_expr(ir_walk *w, const ir_expr *e)
+static bool note_expr(ir_walk *walk, const ir_expr *expr)
 {
-    use_walk *u = (use_walk *)w;
+    use_walk *u = (use_walk *)walk;
 
-    if (e->op == IR_LOAD)
-        note_use(u, e->load.buffer, e->load.index, e->load.n);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
-        note_use(u, e->call.buffer[i], NULL, 0);
-        base_map_put(w->cx, &u->c->fixed, e->call.buffer[i], e);
+    if (expr->op == IR_LOAD)
+        note_use(u, expr->load.buffer, expr->load.index, expr->load.n);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++) {
+        note_use(u, expr->call.buffer[i], NULL, 0);
+        base_map_put(walk->cx, &u->c->fixed, expr->call.buffer[i], expr);
     }
     return true;
 }
 
-static bool note_stmt(ir_walk *w, const ir_stmt *s)
+static bool note_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    use_walk *u = (use_walk *)w;
+    use_walk *u = (use_walk *)walk;
 
-    if (s == u->only && s->kind == IR_STORE)
-        note_use(u, s->store.buffer, s->store.index, s->store.n);
-    return s == u->only;
+    if (stmt == u->only && stmt->kind == IR_STORE)
+        note_use(u, stmt->store.buffer, stmt->store.index, stmt->store.n);
+    return stmt == u->only;
 }
 
 /* What the statement itself uses, without its children. */
-static void use_own(compactor *c, const ir_stmt *s, base_map *out)
+static void use_own(compactor *self, const ir_stmt *stmt, base_map *out)
 {
-    use_walk u = {.walk = {.expr = note_expr, .stmt = note_stmt, .kinds = IR_KIND_ACCESS, .cx = c->rw.cx},
-                  .c = c,
-                  .only = s,
+    use_walk u = {.walk = {.expr = note_expr, .stmt = note_stmt, .kinds = IR_KIND_ACCESS, .cx = self->rw.cx},
+                  .c = self,
+                  .only = stmt,
                   .out = out};
 
-    ir_walk_stmt(&u.walk, s);
+    ir_walk_stmt(&u.walk, stmt);
 }
 
 static void merge(tec_context *cx, base_map *into, const base_map *from)
@@ -135,47 +135,47 @@ static void merge(tec_context *cx, base_map *into, const base_map *from)
             base_map_put(cx, into, from->slots[i].key, from->slots[i].value);
 }
 
-static const base_map *use_stmt(compactor *c, const ir_stmt *s);
+static const base_map *use_stmt(compactor *self, const ir_stmt *stmt);
 
-static void use_children(compactor *c, const ir_stmt *s, base_map *out)
+static void use_children(compactor *self, const ir_stmt *stmt, base_map *out)
 {
-    tec_context *cx = c->rw.cx;
+    tec_context *cx = self->rw.cx;
 
-    if (lower_inner(s))
-        merge(cx, out, use_stmt(c, lower_inner(s)));
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        merge(cx, out, use_stmt(c, s->seq.stmt[i]));
-    if (s->kind == IR_IF) {
-        merge(cx, out, use_stmt(c, s->branch.then));
-        if (s->branch.otherwise)
-            merge(cx, out, use_stmt(c, s->branch.otherwise));
+    if (lower_inner(stmt))
+        merge(cx, out, use_stmt(self, lower_inner(stmt)));
+    for (int i = 0; stmt->kind == IR_SEQ && i < stmt->seq.n; i++)
+        merge(cx, out, use_stmt(self, stmt->seq.stmt[i]));
+    if (stmt->kind == IR_IF) {
+        merge(cx, out, use_stmt(self, stmt->branch.then));
+        if (stmt->branch.otherwise)
+            merge(cx, out, use_stmt(self, stmt->branch.otherwise));
     }
 }
 
-static const base_map *use_stmt(compactor *c, const ir_stmt *s)
+static const base_map *use_stmt(compactor *self, const ir_stmt *stmt)
 {
-    base_map *out = base_map_get(&c->users, s);
+    base_map *out = base_map_get(&self->users, stmt);
 
     if (out)
         return out;
-    out = base_new(c->rw.cx, base_map);
-    use_own(c, s, out);
-    use_children(c, s, out);
-    base_map_put(c->rw.cx, &c->users, s, out);
+    out = base_new(self->rw.cx, base_map);
+    use_own(self, stmt, out);
+    use_children(self, stmt, out);
+    base_map_put(self->rw.cx, &self->users, stmt, out);
     return out;
 }
 
-static bool uses(compactor *c, const ir_stmt *s, const ir_buffer *b)
+static bool uses(compactor *self, const ir_stmt *stmt, const ir_buffer *buffer)
 {
-    return s && base_map_has(use_stmt(c, s), b);
+    return stmt && base_map_has(use_stmt(self, stmt), buffer);
 }
 
-static bool uses_itself(compactor *c, const ir_stmt *s, const ir_buffer *b)
+static bool uses_itself(compactor *self, const ir_stmt *stmt, const ir_buffer *buffer)
 {
     base_map own = {0};
 
-    use_own(c, s, &own);
-    return base_map_has(&own, b);
+    use_own(self, stmt, &own);
+    return base_map_has(&own, buffer);
 }
 
 /* ---- which elements ---- */
@@ -186,87 +186,89 @@ typedef struct {
 } touch;
 
 /* The box with all of the dimensions whose indices are data: these may be any, and others at each time. */
-static const ir_region *widen(tec_context *cx, const ir_region *r, const bool *by_data)
+static const ir_region *widen(tec_context *cx, const ir_region *region, const bool *by_data)
 {
-    ir_region *wide = base_copy(cx, r, sizeof *r);
-    const ir_expr **min = base_copy(cx, r->min, (size_t)r->buffer->n * sizeof *min);
-    const ir_expr **extent = base_copy(cx, r->extent, (size_t)r->buffer->n * sizeof *extent);
+    ir_region *wide = base_copy(cx, region, sizeof *region);
+    const ir_expr **min = base_copy(cx, region->min, (size_t)region->buffer->n * sizeof *min);
+    const ir_expr **extent = base_copy(cx, region->extent, (size_t)region->buffer->n * sizeof *extent);
 
-    for (int d = 0; d < r->buffer->n; d++) {
+    for (int d = 0; d < region->buffer->n; d++) {
         if (!by_data[d] && !ir_loads(cx, min[d]) && !ir_loads(cx, extent[d]))
             continue;
         min[d] = ir_int(cx, 0);
-        extent[d] = r->buffer->shape[d];
+        extent[d] = region->buffer->shape[d];
     }
     wide->min = min;
     wide->extent = extent;
     return wide;
 }
 
-static touch touched(const compactor *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b)
+static touch touched(const compactor *self, const ir_facts *facts, const ir_stmt *stmt,
+                     const ir_buffer *buffer)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     base_vec reads = {0}, writes = {0};
-    const placement *p = base_map_get(&c->tracked, b);
+    const placement *p = base_map_get(&self->tracked, buffer);
 
-    ir_touched_of(f, s, b, &reads, &writes);
+    ir_touched_of(facts, stmt, buffer, &reads, &writes);
     return (touch){.read = reads.n ? widen(cx, reads.at[0], p->by_data) : NULL,
                    .write = writes.n ? widen(cx, writes.at[0], p->by_data) : NULL};
 }
 
 /* ---- where ---- */
 
-/* The only child of s that uses b, with the facts that hold there; NULL where s is the place. */
-static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer *b, const ir_facts *f,
-                                const ir_facts **inside)
+/* The only child of stmt that uses buffer, with the facts that hold there; NULL where stmt is the place. */
+static const ir_stmt *only_user(compactor *self, const ir_stmt *stmt, const ir_buffer *buffer,
+                                const ir_facts *facts, const ir_facts **inside)
 {
     const ir_stmt *found = NULL;
 
-    *inside = f;
-    if (s->kind == IR_SEQ) {
-        for (int i = 0; i < s->seq.n; i++) {
-            if (uses(c, s->seq.stmt[i], b) && found)
+    *inside = facts;
+    if (stmt->kind == IR_SEQ) {
+        for (int i = 0; i < stmt->seq.n; i++) {
+            if (uses(self, stmt->seq.stmt[i], buffer) && found)
                 return NULL;
-            if (uses(c, s->seq.stmt[i], b))
-                found = s->seq.stmt[i];
+            if (uses(self, stmt->seq.stmt[i], buffer))
+                found = stmt->seq.stmt[i];
         }
         return found;
     }
-    if (uses_itself(c, s, b))
+    if (uses_itself(self, stmt, buffer))
         return NULL;
-    if (s->kind == IR_IF) {
-        bool then = uses(c, s->branch.then, b), otherwise = uses(c, s->branch.otherwise, b);
+    if (stmt->kind == IR_IF) {
+        bool then = uses(self, stmt->branch.then, buffer),
+             otherwise = uses(self, stmt->branch.otherwise, buffer);
 
-        *inside = then ? lower_inside(f, s) : lower_inside_else(f, s);
-        return then && otherwise ? NULL : then ? s->branch.then : s->branch.otherwise;
+        *inside = then ? lower_inside(facts, stmt) : lower_inside_else(facts, stmt);
+        return then && otherwise ? NULL : then ? stmt->branch.then : stmt->branch.otherwise;
     }
-    *inside = lower_inside(f, s);
-    return lower_inner(s);
+    *inside = lower_inside(facts, stmt);
+    return lower_inner(stmt);
 }
 
 /* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
-static int launch_of(compactor *c, const descent *d, const ir_buffer *b)
+static int launch_of(compactor *self, const descent *way, const ir_buffer *buffer)
 {
     int threads = -1;
 
-    if (b->scope != IR_SHARED && b->scope != IR_WARP && b->scope != IR_LOCAL)
+    if (buffer->scope != IR_SHARED && buffer->scope != IR_WARP && buffer->scope != IR_LOCAL)
         return -1;
-    for (int i = d->chain.n - 1; i >= 0; i--) {
-        const ir_stmt *s = d->chain.at[i];
+    for (int i = way->chain.n - 1; i >= 0; i--) {
+        const ir_stmt *stmt = way->chain.at[i];
 
-        if (lower_launches_blocks(c->rw.cx, s))
+        if (lower_launches_blocks(self->rw.cx, stmt))
             return i;
-        if (lower_is_thread(s))
+        if (lower_is_thread(stmt))
             threads = i;
     }
     return threads;
 }
 
 /* What only a tensorized nest uses is an operand all the same: the allocation stands outside of the nest. */
-static int outside_of_intrinsics(const descent *d, int place)
+static int outside_of_intrinsics(const descent *way, int place)
 {
     for (int i = 0; i < place; i++) {
-        const ir_stmt *s = d->chain.at[i];
+        const ir_stmt *s = way->chain.at[i];
 
         if (s->kind == IR_ATTRIBUTE && base_same(s->attribute.key, IR_TENSORIZE))
             return i;
@@ -275,120 +277,123 @@ static int outside_of_intrinsics(const descent *d, int place)
 }
 
 /* The loop that begins the outermost launch around the place. */
-static int outside_of_launch(const descent *d, int place)
+static int outside_of_launch(const descent *way, int place)
 {
     for (int i = 0; i < place; i++)
-        if (lower_is_thread(d->chain.at[i]) || lower_is_blocks(d->chain.at[i]))
+        if (lower_is_thread(way->chain.at[i]) || lower_is_blocks(way->chain.at[i]))
             return i;
     return place;
 }
 
 /* A loop that needs no note, whatever its kind: it has one iteration at most, or the buffer was memory of a
  * launch, of which each iteration has a part (lower/spill.c). */
-static bool is_common(const compactor *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+static bool is_common(const compactor *self, const ir_facts *facts, const ir_stmt *loop,
+                      const ir_buffer *buffer)
 {
-    return base_map_has(&c->spilled, b) || ir_prove_le(f, loop->loop.extent, ir_int(c->rw.cx, 1));
+    return base_map_has(&self->spilled, buffer) ||
+           ir_prove_le(facts, loop->loop.extent, ir_int(self->rw.cx, 1));
 }
 
-static bool lacks_reason(const compactor *c, const ir_stmt *loop, const ir_buffer *b)
+static bool lacks_reason(const compactor *self, const ir_stmt *loop, const ir_buffer *buffer)
 {
     return base_fail(
-        c->rw.cx, TEC_INVALID, loop->loc,
+        self->rw.cx, TEC_INVALID, loop->loc,
         "loop '%s' is %s, and no note says whether each iteration has its own '%s': run the pass "
         "'reasons' on the loop tree, or note @reason.%s(\"private\") or @reason.%s(\"owned\")",
-        loop->loop.var->var.name, ir_how_text(loop->loop.how), b->name, b->name, b->name);
+        loop->loop.var->var.name, ir_how_text(loop->loop.how), buffer->name, buffer->name, buffer->name);
 }
 
-/* Finds the place of b's allocation, the last statement of the chain; false with an error. f: of the
+/* Finds the place of b's allocation, the last statement of the chain; false with an error. facts: of the
  * program. */
-static bool descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
+static bool descend(compactor *self, const ir_facts *facts, const ir_buffer *buffer, descent *way)
 {
-    for (const ir_stmt *s = c->p->body; s; s = only_user(c, s, b, f, &f)) {
-        base_push(c->rw.cx, &d->chain, s);
-        base_push(c->rw.cx, &d->facts, f);
+    for (const ir_stmt *stmt = self->p->body; stmt; stmt = only_user(self, stmt, buffer, facts, &facts)) {
+        base_push(self->rw.cx, &way->chain, stmt);
+        base_push(self->rw.cx, &way->facts, facts);
     }
-    d->all = d->chain.n;
-    int innermost = d->chain.n - 1, launch = launch_of(c, d, b), place = innermost;
-    bool is_read = touched(c, d->facts.at[innermost], d->chain.at[innermost], b).read != NULL;
+    way->all = way->chain.n;
+    int innermost = way->chain.n - 1, launch = launch_of(self, way, buffer), place = innermost;
+    bool is_read = touched(self, way->facts.at[innermost], way->chain.at[innermost], buffer).read != NULL;
     for (int i = innermost; is_read && i > launch; i--) {
-        const ir_stmt *s = d->chain.at[i];
-        tree_reason reason = s->kind == IR_FOR ? lower_reason(c->rw.cx, s, b) : TREE_DEPENDS;
+        const ir_stmt *stmt = way->chain.at[i];
+        tree_reason reason = stmt->kind == IR_FOR ? lower_reason(self->rw.cx, stmt, buffer) : TREE_DEPENDS;
 
         if (reason == TREE_PRIVATE)
             break;
-        if (s->kind == IR_FOR && !tree_needs_reason(s, b))
+        if (stmt->kind == IR_FOR && !tree_needs_reason(stmt, buffer))
             place = i;
-        else if (s->kind == IR_FOR && reason == TREE_DEPENDS && !is_common(c, d->facts.at[i], s, b))
-            return lacks_reason(c, s, b);
+        else if (stmt->kind == IR_FOR && reason == TREE_DEPENDS &&
+                 !is_common(self, way->facts.at[i], stmt, buffer))
+            return lacks_reason(self, stmt, buffer);
     }
-    place = base_map_has(&c->spilled, b) ? outside_of_launch(d, place) : place;
-    d->chain.n = outside_of_intrinsics(d, place) + 1;
+    place = base_map_has(&self->spilled, buffer) ? outside_of_launch(way, place) : place;
+    way->chain.n = outside_of_intrinsics(way, place) + 1;
     return true;
 }
 
 /* ---- how large ---- */
 
-static bool shrinks(const ir_facts *f, const ir_expr *hull, const ir_expr *shape)
+static bool shrinks(const ir_facts *facts, const ir_expr *hull, const ir_expr *shape)
 {
     int64_t a, b;
 
     if (ir_is_int(hull, &a))
         return !ir_is_int(shape, &b) || a < b;
-    return !ir_is_int(shape, &b) && ir_prove_le(f, hull, shape);
+    return !ir_is_int(shape, &b) && ir_prove_le(facts, hull, shape);
 }
 
 /* What does not fit into the memory that the threads of a block share is found here at the latest. */
-static bool check_capacity(compactor *c, const ir_buffer *b)
+static bool check_capacity(compactor *self, const ir_buffer *buffer)
 {
-    int64_t most = c->o->target->shared_bytes, bytes = base_dtype_bytes(b->dtype), n;
+    int64_t most = self->o->target->shared_bytes, bytes = base_dtype_bytes(buffer->dtype), n;
 
-    for (int i = 0; i < b->n && b->scope == IR_SHARED; i++)
-        if (!ir_is_int(b->shape[i], &n) || __builtin_mul_overflow(bytes, n, &bytes))
+    for (int i = 0; i < buffer->n && buffer->scope == IR_SHARED; i++)
+        if (!ir_is_int(buffer->shape[i], &n) || __builtin_mul_overflow(bytes, n, &bytes))
             return true;
-    if (b->scope != IR_SHARED || !most || bytes <= most)
+    if (buffer->scope != IR_SHARED || !most || bytes <= most)
         return true;
-    return base_fail(c->rw.cx, TEC_INVALID, b->loc,
-                     "buffer '%s' takes %lld bytes of shared memory, the target has %lld", b->name,
+    return base_fail(self->rw.cx, TEC_INVALID, buffer->loc,
+                     "buffer '%s' takes %lld bytes of shared memory, the target has %lld", buffer->name,
                      (long long)bytes, (long long)most);
 }
 
 /* Whether the place lies in a loop over threads or blocks of them. */
-static bool is_launched(const descent *d)
+static bool is_launched(const descent *way)
 {
-    for (int i = 0; i < d->chain.n; i++)
-        if (lower_is_thread(d->chain.at[i]) || lower_is_blocks(d->chain.at[i]))
+    for (int i = 0; i < way->chain.n; i++)
+        if (lower_is_thread(way->chain.at[i]) || lower_is_blocks(way->chain.at[i]))
             return true;
     return false;
 }
 
 /* On the host, shared and local memory of any size may be kept in the workspace: there are no threads to
  * share with, and no registers of theirs. */
-static bool may_be_global(const compactor *c, const ir_buffer *b, const descent *d)
+static bool may_be_global(const compactor *self, const ir_buffer *buffer, const descent *way)
 {
-    if (target_offers(c->o->target, TARGET_HOST))
-        return b->scope == IR_LOCAL;
-    return (b->scope == IR_LOCAL || b->scope == IR_SHARED) && !is_launched(d);
+    if (target_offers(self->o->target, TARGET_HOST))
+        return buffer->scope == IR_LOCAL;
+    return (buffer->scope == IR_LOCAL || buffer->scope == IR_SHARED) && !is_launched(way);
 }
 
-static bool check_scope(compactor *c, ir_buffer *b, const ir_buffer *old, const descent *d)
+static bool check_scope(compactor *self, ir_buffer *buffer, const ir_buffer *old, const descent *way)
 {
     int64_t n;
 
-    for (int i = 0; i < b->n && b->scope != IR_GLOBAL; i++) {
-        if (ir_is_int(b->shape[i], &n))
+    for (int i = 0; i < buffer->n && buffer->scope != IR_GLOBAL; i++) {
+        if (ir_is_int(buffer->shape[i], &n))
             continue;
-        const char *why =
-            base_format(c->rw.cx, "dimension %d is '%s' here", i, ir_expr_text(c->rw.cx, b->shape[i]));
-        if (!may_be_global(c, b, d)) {
-            c->large = old;
-            c->why_large = why;
-            c->around_large = (base_vec){.at = d->chain.at, .n = d->all - 1};
+        const char *why = base_format(self->rw.cx, "dimension %d is '%s' here", i,
+                                      ir_expr_text(self->rw.cx, buffer->shape[i]));
+        if (!may_be_global(self, buffer, way)) {
+            self->large = old;
+            self->why_large = why;
+            self->around_large = (base_vec){.at = way->chain.at, .n = way->all - 1};
             return false;
         }
-        base_log(c->rw.cx, 1, "compact: '%s' is kept in the workspace: %s", b->name, why);
-        b->scope = IR_GLOBAL;
+        base_log(self->rw.cx, 1, "compact: '%s' is kept in the workspace: %s", buffer->name, why);
+        buffer->scope = IR_GLOBAL;
     }
-    return check_capacity(c, b);
+    return check_capacity(self, buffer);
 }
 
 typedef struct {
@@ -396,80 +401,81 @@ typedef struct {
     bool found;
 } parallel_walk;
 
-static bool find_parallel(ir_walk *w, const ir_stmt *s)
+static bool find_parallel(ir_walk *walk, const ir_stmt *stmt)
 {
-    parallel_walk *p = (parallel_walk *)w;
+    parallel_walk *p = (parallel_walk *)walk;
 
-    p->found |= s->kind == IR_FOR && s->loop.how == IR_PARALLEL;
+    p->found |= stmt->kind == IR_FOR && stmt->loop.how == IR_PARALLEL;
     return !p->found;
 }
 
 /* A few elements that one thread alone uses are better off in registers, whatever their scope, where the
  * generator keeps values there. */
-static void localise(compactor *c, const placement *p, ir_buffer *b)
+static void localise(compactor *self, const placement *spot, ir_buffer *buffer)
 {
-    parallel_walk w = {.walk = {.stmt = find_parallel, .cx = c->rw.cx}};
-    int64_t n = lower_constant_elements(b);
+    parallel_walk w = {.walk = {.stmt = find_parallel, .cx = self->rw.cx}};
+    int64_t n = lower_constant_elements(buffer);
 
-    if (!target_offers(c->o->target, TARGET_REGISTERS) || b->scope != IR_GLOBAL || n < 0 ||
-        n > SMALL_BYTES / base_dtype_bytes(b->dtype))
+    if (!target_offers(self->o->target, TARGET_REGISTERS) || buffer->scope != IR_GLOBAL || n < 0 ||
+        n > SMALL_BYTES / base_dtype_bytes(buffer->dtype))
         return;
-    ir_walk_stmt(&w.walk, p->at);
+    ir_walk_stmt(&w.walk, spot->at);
     if (!w.found)
-        b->scope = IR_LOCAL;
+        buffer->scope = IR_LOCAL;
 }
 
-static ir_region hull(const ir_facts *f, const touch *t, const ir_buffer *b)
+static ir_region hull(const ir_facts *facts, const touch *self, const ir_buffer *buffer)
 {
-    const ir_region *read = t->read, *write = t->write;
+    const ir_region *read = self->read, *write = self->write;
 
     if (!read || !write)
-        return read ? *read : write ? *write : ir_region_whole(ir_facts_context(f), b);
-    return BASE_PLANT_ON(ir_facts_context(f), compact_extent)
+        return read ? *read : write ? *write : ir_region_whole(ir_facts_context(facts), buffer);
+    return BASE_PLANT_ON(ir_facts_context(facts), compact_extent)
                ? *read
-               : ir_region_union(f, (ir_region[]){*read, *write}, 2);
+               : ir_region_union(facts, (ir_region[]){*read, *write}, 2);
 }
 
 /* An extent over symbols alone: the largest while the loops around run; NULL where it has no bound. */
-static const ir_expr *over_symbols(compactor *c, const ir_facts *f, const ir_expr *extent)
+static const ir_expr *over_symbols(compactor *self, const ir_facts *facts, const ir_expr *extent)
 {
     base_vec vars = {0}, loops = {0};
     const ir_expr *min, *max;
 
-    ir_free_vars(c->rw.cx, extent, &vars);
+    ir_free_vars(self->rw.cx, extent, &vars);
     for (int i = 0; i < vars.n; i++) {
         bool symbol = false;
 
-        for (int j = 0; j < c->p->n_symbols; j++)
-            symbol |= c->p->symbols[j] == vars.at[i];
+        for (int j = 0; j < self->p->n_symbols; j++)
+            symbol |= self->p->symbols[j] == vars.at[i];
         if (!symbol)
-            base_push(c->rw.cx, &loops, vars.at[i]);
+            base_push(self->rw.cx, &loops, vars.at[i]);
     }
-    if (loops.n > 0 && !ir_eliminate(f, extent, (const ir_expr *const *)loops.at, loops.n, &min, &max))
+    if (loops.n > 0 && !ir_eliminate(facts, extent, (const ir_expr *const *)loops.at, loops.n, &min, &max))
         return NULL;
     /* Loops that do not run give a hull less than nothing. */
-    return lower_extent(f, ir_int(c->rw.cx, 0), loops.n > 0 ? max : extent);
+    return lower_extent(facts, ir_int(self->rw.cx, 0), loops.n > 0 ? max : extent);
 }
 
 /* Memory that threads share holds what all of them touch, not only the one that the loops around stand
  * for. */
-static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d, const ir_region *r)
+static ir_region over_threads(compactor *self, const ir_facts *facts, const descent *way,
+                              const ir_region *region)
 {
-    tec_context *cx = c->rw.cx;
+    tec_context *cx = self->rw.cx;
     base_vec var = {0}, min = {0}, extent = {0};
 
-    for (int i = 0; i < d->chain.n; i++) {
-        const ir_stmt *s = d->chain.at[i];
+    for (int i = 0; i < way->chain.n; i++) {
+        const ir_stmt *stmt = way->chain.at[i];
 
-        if (!lower_is_thread(s))
+        if (!lower_is_thread(stmt))
             continue;
-        base_push(cx, &var, s->loop.var);
-        base_push(cx, &min, s->loop.min);
-        base_push(cx, &extent, s->loop.extent);
+        base_push(cx, &var, stmt->loop.var);
+        base_push(cx, &min, stmt->loop.min);
+        base_push(cx, &extent, stmt->loop.extent);
     }
-    if (var.n == 0 || (r->buffer->scope != IR_SHARED && r->buffer->scope != IR_WARP))
-        return *r;
-    return ir_region_over(f, r,
+    if (var.n == 0 || (region->buffer->scope != IR_SHARED && region->buffer->scope != IR_WARP))
+        return *region;
+    return ir_region_over(facts, region,
                           &(ir_ranges){.var = (const ir_expr *const *)var.at,
                                        .min = (const ir_expr *const *)min.at,
                                        .extent = (const ir_expr *const *)extent.at,
@@ -477,84 +483,86 @@ static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d,
                           NULL);
 }
 
-static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const touch *t, placement *p)
+static bool shape_it(compactor *self, const ir_facts *facts, const descent *way, const touch *t,
+                     placement *spot)
 {
-    tec_context *cx = c->rw.cx;
-    ir_buffer *b = ir_buffer_copy(cx, p->old);
-    const ir_expr **shape = base_array(cx, const ir_expr *, b->n),
-                  **min = base_array(cx, const ir_expr *, b->n);
+    tec_context *cx = self->rw.cx;
+    ir_buffer *buffer = ir_buffer_copy(cx, spot->old);
+    const ir_expr **shape = base_array(cx, const ir_expr *, buffer->n),
+                  **min = base_array(cx, const ir_expr *, buffer->n);
     bool same = true;
 
-    if (!p->old->strides && !p->old->offset && !base_map_has(&c->fixed, p->old)) {
-        ir_region own = hull(f, t, p->old), r = over_threads(c, f, d, &own);
+    if (!spot->old->strides && !spot->old->offset && !base_map_has(&self->fixed, spot->old)) {
+        ir_region own = hull(facts, t, spot->old), r = over_threads(self, facts, way, &own);
 
-        for (int i = 0; i < b->n; i++) {
-            const ir_expr *extent = over_symbols(c, f, ir_simplify(f, r.extent[i]));
-            bool smaller = extent && shrinks(f, extent, b->shape[i]);
+        for (int i = 0; i < buffer->n; i++) {
+            const ir_expr *extent = over_symbols(self, facts, ir_simplify(facts, r.extent[i]));
+            bool smaller = extent && shrinks(facts, extent, buffer->shape[i]);
 
-            shape[i] = smaller ? extent : b->shape[i];
-            min[i] = smaller ? ir_simplify(f, r.min[i]) : ir_int(cx, 0);
+            shape[i] = smaller ? extent : buffer->shape[i];
+            min[i] = smaller ? ir_simplify(facts, r.min[i]) : ir_int(cx, 0);
             same &= !smaller;
         }
-        b->shape = shape;
+        buffer->shape = shape;
     }
-    p->min = same ? NULL : min;
-    p->new = b;
-    localise(c, p, b);
-    return check_scope(c, b, p->old, d);
+    spot->min = same ? NULL : min;
+    spot->new = buffer;
+    localise(self, spot, buffer);
+    return check_scope(self, buffer, spot->old, way);
 }
 
 /* ---- the rewrite ---- */
 
-static void choose_range(compactor *c, placement *p)
+static void choose_range(compactor *self, placement *spot)
 {
-    p->first = -1;
-    for (int i = 0; p->at->kind == IR_SEQ && i < p->at->seq.n; i++) {
-        if (!uses(c, p->at->seq.stmt[i], p->old))
+    spot->first = -1;
+    for (int i = 0; spot->at->kind == IR_SEQ && i < spot->at->seq.n; i++) {
+        if (!uses(self, spot->at->seq.stmt[i], spot->old))
             continue;
-        if (p->first < 0)
-            p->first = i;
-        p->last = i;
+        if (spot->first < 0)
+            spot->first = i;
+        spot->last = i;
     }
 }
 
-static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
+static bool place(compactor *self, const ir_facts *program, const ir_buffer *buffer)
 {
-    placement *p = base_map_get(&c->tracked, b);
+    placement *p = base_map_get(&self->tracked, buffer);
     descent d = {0};
 
-    if (!uses(c, c->p->body, b))
+    if (!uses(self, self->p->body, buffer))
         return true;
-    p->old = b;
-    if (!descend(c, program, b, &d))
+    p->old = buffer;
+    if (!descend(self, program, buffer, &d))
         return false;
-    const ir_facts *f = d.facts.at[d.chain.n - 1];
+    const ir_facts *facts = d.facts.at[d.chain.n - 1];
     p->at = d.chain.at[d.chain.n - 1];
-    choose_range(c, p);
-    touch t = touched(c, f, p->at, b);
-    if (!shape_it(c, f, &d, &t, p))
+    choose_range(self, p);
+    touch t = touched(self, facts, p->at, buffer);
+    if (!shape_it(self, facts, &d, &t, p))
         return false;
 
-    lower_list_add(c->rw.cx, &c->at, p->at, p);
+    lower_list_add(self->rw.cx, &self->at, p->at, p);
     return true;
 }
 
-static const ir_stmt *allocate_all(compactor *c, const base_vec *list, int first, int last, const ir_stmt *s)
+static const ir_stmt *allocate_all(compactor *self, const base_vec *list, int first, int last,
+                                   const ir_stmt *stmt)
 {
     for (int i = list->n - 1; i >= 0; i--) {
         const placement *p = list->at[i];
 
         if (p->first >= first && p->last <= last)
-            s = ir_allocate(c->rw.cx, p->new, s);
+            stmt = ir_allocate(self->rw.cx, p->new, stmt);
     }
-    return s;
+    return stmt;
 }
 
 /* The statements of a sequence, those that share buffers wrapped together: ranges that overlap become one. */
-static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const ir_stmt *old,
+static const ir_stmt *allocate_in_seq(compactor *self, const base_vec *list, const ir_stmt *old,
                                       const ir_stmt *const *stmt)
 {
-    tec_context *cx = c->rw.cx;
+    tec_context *cx = self->rw.cx;
     base_vec out = {0};
 
     for (int i = 0, end; i < old->seq.n; i = end) {
@@ -572,130 +580,132 @@ static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const 
             }
         }
         const ir_stmt *part = ir_seq(cx, stmt + i, end - i);
-        base_push(cx, &out, allocate_all(c, list, i, end - 1, part));
+        base_push(cx, &out, allocate_all(self, list, i, end - 1, part));
     }
     return ir_seq(cx, (const ir_stmt *const *)out.at, out.n);
 }
 
-static const ir_expr *const *rebase(compactor *c, const ir_buffer *b, const ir_expr *const *index, int n)
+static const ir_expr *const *rebase(compactor *self, const ir_buffer *buffer, const ir_expr *const *index,
+                                    int count)
 {
-    const placement *p = base_map_get(&c->tracked, b);
+    const placement *p = base_map_get(&self->tracked, buffer);
 
     if (!p || !p->min)
         return index;
-    const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n);
-    for (int i = 0; i < n; i++)
-        out[i] = i == 0 && BASE_PLANT_ON(c->rw.cx, compact_rebase) ? index[i]
-                                                                   : ir_sub(c->rw.cx, index[i], p->min[i]);
+    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, count);
+    for (int i = 0; i < count; i++)
+        out[i] = i == 0 && BASE_PLANT_ON(self->rw.cx, compact_rebase)
+                     ? index[i]
+                     : ir_sub(self->rw.cx, index[i], p->min[i]);
     return out;
 }
 
-static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    const placement *p = base_map_get(&((compactor *)rw)->tracked, b);
+    const placement *p = base_map_get(&((compactor *)rw)->tracked, buffer);
 
-    return p ? p->new : b;
+    return p ? p->new : buffer;
 }
 
 /* The default rewrite has put the new buffer in; the node that stood before tells which indices are old. */
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     compactor *c = (compactor *)rw;
-    const ir_expr *out = ir_rewrite_children(rw, e);
+    const ir_expr *out = ir_rewrite_children(rw, expr);
 
-    if (e->op != IR_LOAD || !out)
+    if (expr->op != IR_LOAD || !out)
         return out;
-    const ir_expr *const *index = rebase(c, e->load.buffer, out->load.index, e->load.n);
+    const ir_expr *const *index = rebase(c, expr->load.buffer, out->load.index, expr->load.n);
     if (index == out->load.index)
         return out;
-    return out->load.mask ? ir_load_masked(rw->cx, out->load.buffer, index, e->load.n, out->load.mask)
-                          : ir_load(rw->cx, out->load.buffer, index, e->load.n);
+    return out->load.mask ? ir_load_masked(rw->cx, out->load.buffer, index, expr->load.n, out->load.mask)
+                          : ir_load(rw->cx, out->load.buffer, index, expr->load.n);
 }
 
-static const ir_stmt *rebase_store(compactor *c, const ir_stmt *old, const ir_stmt *s)
+static const ir_stmt *rebase_store(compactor *self, const ir_stmt *old, const ir_stmt *stmt)
 {
-    const ir_expr *const *index = rebase(c, old->store.buffer, s->store.index, s->store.n);
+    const ir_expr *const *index = rebase(self, old->store.buffer, stmt->store.index, stmt->store.n);
 
-    if (index == s->store.index)
-        return s;
-    ir_stmt *copy = ir_stmt_copy(c->rw.cx, s);
+    if (index == stmt->store.index)
+        return stmt;
+    ir_stmt *copy = ir_stmt_copy(self->rw.cx, stmt);
     copy->store.index = index;
     return copy;
 }
 
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *statement)
 {
     compactor *c = (compactor *)rw;
-    const base_vec *list = base_map_get(&c->at, s);
+    const base_vec *list = base_map_get(&c->at, statement);
 
-    if (s->kind == IR_SEQ && list) {
-        const ir_stmt **stmt = base_array(rw->cx, const ir_stmt *, s->seq.n);
+    if (statement->kind == IR_SEQ && list) {
+        const ir_stmt **stmt = base_array(rw->cx, const ir_stmt *, statement->seq.n);
 
-        for (int i = 0; i < s->seq.n; i++)
-            stmt[i] = ir_rewrite_stmt(rw, s->seq.stmt[i]);
-        return allocate_in_seq(c, list, s, stmt);
+        for (int i = 0; i < statement->seq.n; i++)
+            stmt[i] = ir_rewrite_stmt(rw, statement->seq.stmt[i]);
+        return allocate_in_seq(c, list, statement, stmt);
     }
-    const ir_stmt *out = ir_rewrite_stmt_children(rw, s);
+    const ir_stmt *out = ir_rewrite_stmt_children(rw, statement);
     if (out && out->kind == IR_FOR)
         out = lower_without_reasons(rw->cx, out);
-    if (out && s->kind == IR_STORE)
-        out = rebase_store(c, s, out);
+    if (out && statement->kind == IR_STORE)
+        out = rebase_store(c, statement, out);
     for (int i = list ? list->n - 1 : -1; i >= 0; i--)
         out = ir_allocate(rw->cx, ((placement *)list->at[i])->new, out);
     return out;
 }
 
-static bool place_all(compactor *c)
+static bool place_all(compactor *self)
 {
-    const ir_facts *f = ir_facts_of_program(c->rw.cx, c->p);
+    const ir_facts *facts = ir_facts_of_program(self->rw.cx, self->p);
 
-    for (int i = 0; i < c->p->n_buffers; i++)
-        base_map_put(c->rw.cx, &c->tracked, c->p->buffers[i], base_new(c->rw.cx, placement));
-    for (int i = 0; i < c->p->n_buffers; i++)
-        if (!place(c, f, c->p->buffers[i]))
+    for (int i = 0; i < self->p->n_buffers; i++)
+        base_map_put(self->rw.cx, &self->tracked, self->p->buffers[i], base_new(self->rw.cx, placement));
+    for (int i = 0; i < self->p->n_buffers; i++)
+        if (!place(self, facts, self->p->buffers[i]))
             return false;
     return true;
 }
 
 /* The program with what is too large for its launch in global memory; NULL with an error where that cannot
  * be. */
-static const ir_program *make_room(compactor *c)
+static const ir_program *make_room(compactor *self)
 {
-    tec_context *cx = c->rw.cx;
-    const ir_buffer *b = c->large, *spilled = NULL;
-    const ir_program *p = b && !target_offers(c->o->target, TARGET_HOST)
-                              ? lower_spill(cx, c->p, b, &c->around_large, &spilled)
-                              : NULL;
+    tec_context *cx = self->rw.cx;
+    const ir_buffer *buffer = self->large, *spilled = NULL;
+    const ir_program *program = buffer && !target_offers(self->o->target, TARGET_HOST)
+                                    ? lower_spill(cx, self->p, buffer, &self->around_large, &spilled)
+                                    : NULL;
 
-    if (p) {
-        base_log(cx, 1, "compact: '%s' is kept in the workspace: %s", b->name, c->why_large);
-        base_map_put(cx, &c->spilled, spilled, spilled);
-    } else if (b && !base_failed(cx)) {
-        base_fail(cx, TEC_INVALID, b->loc, "buffer '%s' in scope %s needs constant extents: %s", b->name,
-                  ir_scope_text(b->scope), c->why_large);
+    if (program) {
+        base_log(cx, 1, "compact: '%s' is kept in the workspace: %s", buffer->name, self->why_large);
+        base_map_put(cx, &self->spilled, spilled, spilled);
+    } else if (buffer && !base_failed(cx)) {
+        base_fail(cx, TEC_INVALID, buffer->loc, "buffer '%s' in scope %s needs constant extents: %s",
+                  buffer->name, ir_scope_text(buffer->scope), self->why_large);
     }
-    return p;
+    return program;
 }
 
-static const ir_program *compact(const lower_options *o, const ir_program *p, base_map spilled)
+static const ir_program *compact(const lower_options *options, const ir_program *program, base_map spilled)
 {
-    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer},
-                   .o = o,
-                   .p = p,
+    compactor c = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer},
+                   .o = options,
+                   .p = program,
                    .spilled = spilled};
 
     if (!place_all(&c)) {
-        p = make_room(&c);
-        return p ? compact(o, p, c.spilled) : NULL;
+        program = make_room(&c);
+        return program ? compact(options, program, c.spilled) : NULL;
     }
-    ir_program *out = ir_program_copy(o->cx, p);
-    out->body = ir_rewrite_stmt(&c.rw, p->body);
+    ir_program *out = ir_program_copy(options->cx, program);
+    out->body = ir_rewrite_stmt(&c.rw, program->body);
     out->buffers = NULL;
     out->n_buffers = 0;
-    return out->body && !base_failed(o->cx) ? out : NULL;
+    return out->body && !base_failed(options->cx) ? out : NULL;
 }
 
-const ir_program *lower_compact(const lower_options *o, const ir_program *p)
+const ir_program *lower_compact(const lower_options *options, const ir_program *program)
 {
-    return p->n_buffers > 0 ? compact(o, p, (base_map){0}) : p;
+    return program->n_buffers > 0 ? compact(options, program, (base_map){0}) : program;
 }

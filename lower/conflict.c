@@ -30,44 +30,44 @@ typedef struct {
     base_vec *out;
 } collector;
 
-static void put(collector *c, const ir_buffer *b, const ir_expr *const *index, bool write)
+static void put(collector *self, const ir_buffer *buffer, const ir_expr *const *index, bool write)
 {
-    lower_access *a = base_new(c->walk.cx, lower_access);
+    lower_access *a = base_new(self->walk.cx, lower_access);
 
-    if (b->scope == IR_LOCAL)
+    if (buffer->scope == IR_LOCAL)
         return;
-    *a = (lower_access){.buffer = b, .index = index, .write = write, .at = c->at};
-    base_push(c->walk.cx, c->out, a);
+    *a = (lower_access){.buffer = buffer, .index = index, .write = write, .at = self->at};
+    base_push(self->walk.cx, self->out, a);
 }
 
-static bool collect(ir_walk *w, const ir_expr *e)
+static bool collect(ir_walk *walk, const ir_expr *expr)
 {
-    collector *c = (collector *)w;
+    collector *c = (collector *)walk;
 
-    if (e->op == IR_LOAD)
-        put(c, e->load.buffer, e->load.index, false);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        put(c, e->call.buffer[i], NULL, ir_call_writes(e, i));
+    if (expr->op == IR_LOAD)
+        put(c, expr->load.buffer, expr->load.index, false);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        put(c, expr->call.buffer[i], NULL, ir_call_writes(expr, i));
     return true;
 }
 
 /* Statements with children give what they evaluate themselves: bounds, conditions, values of lets. */
-void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out)
+void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *stmt, base_vec *out)
 {
     collector c = {.walk = {.expr = collect, .cx = cx}, .at = at, .out = out};
     const ir_expr *own[2] = {NULL, NULL};
 
-    switch (s->kind) {
+    switch (stmt->kind) {
     case IR_STORE:
     case IR_EVALUATE:
-    case IR_ASSERT: ir_walk_stmt(&c.walk, s); break;
+    case IR_ASSERT: ir_walk_stmt(&c.walk, stmt); break;
     case IR_FOR:
-        own[0] = s->loop.min;
-        own[1] = s->loop.extent;
+        own[0] = stmt->loop.min;
+        own[1] = stmt->loop.extent;
         break;
-    case IR_LET_STMT: own[0] = s->let.value; break;
-    case IR_IF: own[0] = s->branch.cond; break;
-    case IR_ATTRIBUTE: own[0] = s->attribute.value; break;
+    case IR_LET_STMT: own[0] = stmt->let.value; break;
+    case IR_IF: own[0] = stmt->branch.cond; break;
+    case IR_ATTRIBUTE: own[0] = stmt->attribute.value; break;
     case IR_BLOCK:
     case IR_UPDATE:
     case IR_ALLOCATE:
@@ -76,39 +76,39 @@ void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, ba
     for (int i = 0; i < 2; i++)
         if (own[i])
             ir_walk_expr(&c.walk, own[i]);
-    if (s->kind == IR_STORE)
-        put(&c, s->store.buffer, s->store.index, true);
+    if (stmt->kind == IR_STORE)
+        put(&c, stmt->store.buffer, stmt->store.index, true);
 }
 
 /* ---- apart ---- */
 
 /* The element of the later access, in its own iteration of the loop that carries. Only the carried loop's
  * variable moves; all other loops are covered by the boxes. */
-static const ir_expr *later(tec_context *cx, const ir_expr *e, const lower_between *how,
+static const ir_expr *later(tec_context *cx, const ir_expr *expr, const lower_between *how,
                             const ir_expr *distance)
 {
     return how->carried
-               ? ir_substitute(cx, e, how->carried->loop.var, ir_add(cx, how->carried->loop.var, distance))
-               : e;
+               ? ir_substitute(cx, expr, how->carried->loop.var, ir_add(cx, how->carried->loop.var, distance))
+               : expr;
 }
 
 /* The box over all threads and over all loops that do not stand still between a and b. */
-static ir_region whole_box(const ir_facts *f, const lower_access *a, const lower_between *how)
+static ir_region whole_box(const ir_facts *facts, const lower_access *access, const lower_between *how)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     base_vec var = {0}, min = {0}, extent = {0};
-    ir_region point = ir_region_point(cx, a->buffer, a->index);
+    ir_region point = ir_region_point(cx, access->buffer, access->index);
 
-    for (int i = 0; i < a->at->n; i++) {
-        const ir_stmt *s = a->at->loop[i];
+    for (int i = 0; i < access->at->n; i++) {
+        const ir_stmt *stmt = access->at->loop[i];
 
-        if ((i < how->common || s == how->carried) && !lower_is_thread(s))
+        if ((i < how->common || stmt == how->carried) && !lower_is_thread(stmt))
             continue;
-        base_push(cx, &var, s->loop.var);
-        base_push(cx, &min, s->loop.min);
-        base_push(cx, &extent, s->loop.extent);
+        base_push(cx, &var, stmt->loop.var);
+        base_push(cx, &min, stmt->loop.min);
+        base_push(cx, &extent, stmt->loop.extent);
     }
-    return ir_region_over(f, &point,
+    return ir_region_over(facts, &point,
                           &(ir_ranges){.var = (const ir_expr *const *)var.at,
                                        .min = (const ir_expr *const *)min.at,
                                        .extent = (const ir_expr *const *)extent.at,
@@ -116,55 +116,56 @@ static ir_region whole_box(const ir_facts *f, const lower_access *a, const lower
                           NULL);
 }
 
-/* e as a dividend of that divisor: of a remainder, or where e is a remainder already; NULL: neither. */
-static const ir_expr *dividend(const ir_facts *f, const ir_expr *e, int64_t m)
+/* expr as a dividend of that divisor: of a remainder, or where expr is a remainder already; NULL: neither. */
+static const ir_expr *dividend(const ir_facts *facts, const ir_expr *expr, int64_t m)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     int64_t own;
 
-    if (e->op == IR_FLOORMOD && ir_is_int(e->arg[1], &own) && own == m)
-        return e->arg[0];
-    return ir_prove_le(f, ir_int(cx, 0), e) && ir_prove_le(f, e, ir_int(cx, m - 1)) ? e : NULL;
+    if (expr->op == IR_FLOORMOD && ir_is_int(expr->arg[1], &own) && own == m)
+        return expr->arg[0];
+    return ir_prove_le(facts, ir_int(cx, 0), expr) && ir_prove_le(facts, expr, ir_int(cx, m - 1)) ? expr
+                                                                                                  : NULL;
 }
 
-/* x mod m and y mod m differ if x - y is known and no multiple of m. An example: x = k mod 3 and y = (k + 1)
- * mod 3 differ in 1, and 1 mod 3 is not 0. */
-static bool turns_differ(const ir_facts *f, const ir_expr *x, const ir_expr *y)
+/* left mod m and right mod m differ if left - right is known and no multiple of m. An example: left = k mod 3
+ * and right = (k + 1) mod 3 differ in 1, and 1 mod 3 is not 0. */
+static bool turns_differ(const ir_facts *facts, const ir_expr *left, const ir_expr *right)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_expr *turn = x->op == IR_FLOORMOD ? x : y, *a, *b;
+    tec_context *cx = ir_facts_context(facts);
+    const ir_expr *turn = left->op == IR_FLOORMOD ? left : right, *a, *b;
     int64_t m, d;
 
     if (turn->op != IR_FLOORMOD || !ir_is_int(turn->arg[1], &m) || m <= 0)
         return false;
-    a = dividend(f, x, m);
-    b = dividend(f, y, m);
-    return a && b && ir_is_int(ir_simplify(f, ir_sub(cx, a, b)), &d) && d % m != 0;
+    a = dividend(facts, left, m);
+    b = dividend(facts, right, m);
+    return a && b && ir_is_int(ir_simplify(facts, ir_sub(cx, a, b)), &d) && d % m != 0;
 }
 
 /* The later access of a carried pair happens `distance` iterations after, 1 where it is known to be the next
  * one, otherwise any number from 1 on. Boxes are compared with the loop's variable moved by that much. */
-static bool apart(const ir_facts *program, const lower_access *a, const lower_access *b,
+static bool apart(const ir_facts *program, const lower_access *access, const lower_access *other,
                   const lower_between *how)
 {
     tec_context *cx = ir_facts_context(program);
-    ir_facts *f = ir_facts_new(cx, a->at->facts);
+    ir_facts *facts = ir_facts_new(cx, access->at->facts);
     const ir_expr *distance = how->next ? ir_int(cx, 1) : ir_var(cx, "distance", BASE_I64);
-    ir_region x = whole_box(a->at->facts, a, how), y = whole_box(b->at->facts, b, how);
+    ir_region x = whole_box(access->at->facts, access, how), y = whole_box(other->at->facts, other, how);
     const ir_expr **min = base_array(cx, const ir_expr *, y.buffer->n),
                   **extent = base_array(cx, const ir_expr *, y.buffer->n);
 
     if (!how->next)
-        ir_facts_assume(f, ir_ge(cx, distance, ir_int(cx, 1)));
+        ir_facts_assume(facts, ir_ge(cx, distance, ir_int(cx, 1)));
     for (int d = 0; d < y.buffer->n; d++) {
         min[d] = later(cx, y.min[d], how, distance);
         extent[d] = later(cx, y.extent[d], how, distance);
-        if (ir_is_value(x.extent[d], 1) && ir_is_value(extent[d], 1) && turns_differ(f, x.min[d], min[d]))
+        if (ir_is_value(x.extent[d], 1) && ir_is_value(extent[d], 1) && turns_differ(facts, x.min[d], min[d]))
             return true;
     }
     y.min = min;
     y.extent = extent;
-    return ir_region_disjoint(f, &x, &y);
+    return ir_region_disjoint(facts, &x, &y);
 }
 
 /* ---- each thread its own ---- */
@@ -180,63 +181,65 @@ typedef struct {
     int bound[2];                    /* axes that have a loop around a, around b */
 } likeness;
 
-static const ir_expr *fresh(likeness *l, const char *name, const ir_expr *extent)
+static const ir_expr *fresh(likeness *self, const char *name, const ir_expr *extent)
 {
-    const ir_expr *var = ir_var(l->cx, name, BASE_I64);
+    const ir_expr *var = ir_var(self->cx, name, BASE_I64);
 
-    ir_facts_range(l->f, var, ir_int(l->cx, 0), extent);
-    base_push(l->cx, &l->var, var);
-    base_push(l->cx, &l->extent, extent);
+    ir_facts_range(self->f, var, ir_int(self->cx, 0), extent);
+    base_push(self->cx, &self->var, var);
+    base_push(self->cx, &self->extent, extent);
     return var;
 }
 
 /* The variable of a thread axis ranges over all threads that do either access: loops over one axis may differ
  * in length. */
-static void cover_axis(likeness *l, const lower_access *a, int axis)
+static void cover_axis(likeness *self, const lower_access *access, int axis)
 {
     ir_how how = (ir_how)(IR_THREAD_X + axis);
 
-    for (int i = 0; i < a->at->n; i++) {
-        const ir_stmt *s = a->at->loop[i];
+    for (int i = 0; i < access->at->n; i++) {
+        const ir_stmt *stmt = access->at->loop[i];
 
-        if (s->loop.how != how)
+        if (stmt->loop.how != how)
             continue;
-        if (!l->all[axis] || !ir_prove_le(l->f, s->loop.extent, l->all[axis]))
-            l->all[axis] = l->all[axis] ? ir_max(l->cx, s->loop.extent, l->all[axis]) : s->loop.extent;
+        if (!self->all[axis] || !ir_prove_le(self->f, stmt->loop.extent, self->all[axis]))
+            self->all[axis] =
+                self->all[axis] ? ir_max(self->cx, stmt->loop.extent, self->all[axis]) : stmt->loop.extent;
     }
 }
 
 /* Both accesses get the same variable for an axis: we ask what follows if the same thread does both. An axis
  * that only one of them has makes the two not comparable (`bound`). */
-static void map_threads(likeness *l, const lower_access *a, int which, ir_subst *map)
+static void map_threads(likeness *self, const lower_access *access, int which, ir_subst *map)
 {
-    for (int i = 0; i < a->at->n; i++) {
-        const ir_stmt *s = a->at->loop[i];
+    for (int i = 0; i < access->at->n; i++) {
+        const ir_stmt *stmt = access->at->loop[i];
 
-        if (!lower_is_thread(s))
+        if (!lower_is_thread(stmt))
             continue;
-        int axis = (int)(s->loop.how - IR_THREAD_X);
-        l->bound[which] |= 1 << axis;
-        if (!l->axis[axis])
-            l->axis[axis] = fresh(l, "thread", l->all[axis]);
-        base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, s->loop.min, l->axis[axis]));
+        int axis = (int)(stmt->loop.how - IR_THREAD_X);
+        self->bound[which] |= 1 << axis;
+        if (!self->axis[axis])
+            self->axis[axis] = fresh(self, "thread", self->all[axis]);
+        base_map_put(self->cx, &map->vars, stmt->loop.var,
+                     ir_add(self->cx, stmt->loop.min, self->axis[axis]));
     }
 }
 
-/* A constant that e never exceeds, where its form tells one; e otherwise. What is distinct within it is so
- * within e. An example: a last tile has min(8, n - t*8) elements. As 8 is never exceeded, indices that are
- * distinct for i in 0..8 are so for fewer. */
-static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
+/* A constant that expr never exceeds, where its form tells one; expr otherwise. What is distinct within it is
+ * so within expr. An example: a last tile has min(8, n - t*8) elements. As 8 is never exceeded, indices that
+ * are distinct for i in 0..8 are so for fewer. */
+static const ir_expr *at_most(tec_context *cx, const ir_expr *expr)
 {
     int64_t a, b;
 
-    if (e->op != IR_MIN && e->op != IR_MAX)
-        return e;
-    const ir_expr *x = at_most(cx, e->arg[0]), *y = at_most(cx, e->arg[1]);
+    if (expr->op != IR_MIN && expr->op != IR_MAX)
+        return expr;
+    const ir_expr *x = at_most(cx, expr->arg[0]), *y = at_most(cx, expr->arg[1]);
     bool x_known = ir_is_int(x, &a), y_known = ir_is_int(y, &b);
     if (x_known && y_known)
-        return (e->op == IR_MIN) == (a < b) ? x : y;
-    return e->op == IR_MIN && x_known ? x : e->op == IR_MIN && y_known ? y : e;
+        return (expr->op == IR_MIN) == (a < b) ? x : y;
+    return expr->op == IR_MIN && x_known ? x : expr->op == IR_MIN && y_known ? y : expr;
 }
 
 /* Loops that do not stand still between a and b: their k-th in order of use becomes the k-th variable of
@@ -244,36 +247,36 @@ static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
  *
  *     a: for i in 0..4 { S[tx*4 + i] }    b: for j in 0..4 { S[tx*4 + j] }      i, j -> inner0
  */
-static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int which,
+static void map_inner(likeness *self, const lower_access *access, const ir_expr *expr, int which,
                       const lower_between *how, ir_subst *map, base_vec *own)
 {
     base_vec free = {0};
 
-    ir_free_vars(l->cx, e, &free);
+    ir_free_vars(self->cx, expr, &free);
     for (int v = 0; v < free.n; v++)
-        for (int i = 0; i < a->at->n; i++) {
-            const ir_stmt *s = a->at->loop[i];
+        for (int i = 0; i < access->at->n; i++) {
+            const ir_stmt *stmt = access->at->loop[i];
 
-            if (s->loop.var != free.at[v] || lower_is_thread(s) || (i < how->common && s != how->carried) ||
-                base_map_has(&map->vars, s->loop.var))
+            if (stmt->loop.var != free.at[v] || lower_is_thread(stmt) ||
+                (i < how->common && stmt != how->carried) || base_map_has(&map->vars, stmt->loop.var))
                 continue;
-            const ir_expr *min = ir_apply(l->cx, map, s->loop.min),
-                          *extent = ir_apply(l->cx, map, s->loop.extent);
-            if (l->seen[which].n == own->n)
-                base_push(l->cx, own, fresh(l, "inner", at_most(l->cx, extent)));
-            const ir_expr *var = own->at[l->seen[which].n];
-            base_push(l->cx, &l->seen[which], extent);
-            base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, min, var));
+            const ir_expr *min = ir_apply(self->cx, map, stmt->loop.min),
+                          *extent = ir_apply(self->cx, map, stmt->loop.extent);
+            if (self->seen[which].n == own->n)
+                base_push(self->cx, own, fresh(self, "inner", at_most(self->cx, extent)));
+            const ir_expr *var = own->at[self->seen[which].n];
+            base_push(self->cx, &self->seen[which], extent);
+            base_map_put(self->cx, &map->vars, stmt->loop.var, ir_add(self->cx, min, var));
         }
 }
 
 /* With different extents, the same variable would stand for different sets of iterations in a and b. */
-static bool same_extents(const likeness *l)
+static bool same_extents(const likeness *self)
 {
-    int n = l->seen[0].n < l->seen[1].n ? l->seen[0].n : l->seen[1].n;
+    int n = self->seen[0].n < self->seen[1].n ? self->seen[0].n : self->seen[1].n;
 
     for (int i = 0; i < n; i++)
-        if (!ir_prove_equal(l->f, l->seen[0].at[i], l->seen[1].at[i]))
+        if (!ir_prove_equal(self->f, self->seen[0].at[i], self->seen[1].at[i]))
             return false;
     return true;
 }
@@ -281,26 +284,27 @@ static bool same_extents(const likeness *l)
 /* Whether the collected indices determine the thread. Variables that no index uses are left out, except those
  * of the thread axes: a thread that the indices do not mention cannot be told. Proven by the map being
  * one-to-one. */
-static bool tells_thread(const likeness *l, const base_vec *bind, const base_vec *dom)
+static bool tells_thread(const likeness *self, const base_vec *bind, const base_vec *dom)
 {
     base_vec var = {0}, extent = {0};
     ir_iter_map m;
 
-    for (int i = 0; i < l->var.n; i++) {
-        bool used = l->var.at[i] == l->axis[0] || l->var.at[i] == l->axis[1] || l->var.at[i] == l->axis[2];
+    for (int i = 0; i < self->var.n; i++) {
+        bool used = self->var.at[i] == self->axis[0] || self->var.at[i] == self->axis[1] ||
+                    self->var.at[i] == self->axis[2];
 
         for (int j = 0; j < bind->n && !used; j++)
-            used = ir_uses_var(l->cx, bind->at[j], l->var.at[i]);
-        if (used && !ir_is_value(l->extent.at[i], 1)) {
-            base_push(l->cx, &var, l->var.at[i]);
-            base_push(l->cx, &extent, l->extent.at[i]);
+            used = ir_uses_var(self->cx, bind->at[j], self->var.at[i]);
+        if (used && !ir_is_value(self->extent.at[i], 1)) {
+            base_push(self->cx, &var, self->var.at[i]);
+            base_push(self->cx, &extent, self->extent.at[i]);
         }
     }
     if (var.n == 0)
         return true;
     if (bind->n == 0)
         return false;
-    ir_iter_map_detect(l->f, (const ir_expr *const *)var.at, (const ir_expr *const *)extent.at, var.n,
+    ir_iter_map_detect(self->f, (const ir_expr *const *)var.at, (const ir_expr *const *)extent.at, var.n,
                        (const ir_expr *const *)bind->at, (const ir_expr *const *)dom->at, bind->n, NULL, &m);
     return m.bijective || m.injective;
 }
@@ -308,25 +312,25 @@ static bool tells_thread(const likeness *l, const base_vec *bind, const base_vec
 /* Adds a function of one index that comes out alike for both: the index itself, or which of a thread's pieces
  * it falls in. A second chance where the indices differ inside a piece: tx*4 + 1 and tx*4 + 3 are not alike,
  * but both divided by 4 are tx. */
-static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_expr *shape, base_vec *bind,
-                      base_vec *dom)
+static void add_alike(likeness *self, const ir_expr *left, const ir_expr *right, const ir_expr *shape,
+                      base_vec *bind, base_vec *dom)
 {
-    tec_context *cx = l->cx;
+    tec_context *cx = self->cx;
 
-    x = ir_simplify(l->f, x);
-    y = ir_simplify(l->f, y);
-    if (ir_same(x, y)) {
-        base_push(cx, bind, x);
+    left = ir_simplify(self->f, left);
+    right = ir_simplify(self->f, right);
+    if (ir_same(left, right)) {
+        base_push(cx, bind, left);
         base_push(cx, dom, shape);
     }
-    for (int i = 0; i < 3 && !ir_same(x, y); i++) {
+    for (int i = 0; i < 3 && !ir_same(left, right); i++) {
         const ir_expr *rest, *piece;
         int64_t c;
 
-        if (!l->axis[i] || !ir_linear(l->f, x, &l->axis[i], 1, &c, &rest) || c <= 1)
+        if (!self->axis[i] || !ir_linear(self->f, left, &self->axis[i], 1, &c, &rest) || c <= 1)
             continue;
-        piece = ir_simplify(l->f, ir_floordiv(cx, x, ir_int(cx, c)));
-        if (!ir_same(piece, ir_simplify(l->f, ir_floordiv(cx, y, ir_int(cx, c)))))
+        piece = ir_simplify(self->f, ir_floordiv(cx, left, ir_int(cx, c)));
+        if (!ir_same(piece, ir_simplify(self->f, ir_floordiv(cx, right, ir_int(cx, c)))))
             continue;
         base_push(cx, bind, piece);
         base_push(cx, dom, ir_ceildiv(cx, shape, ir_int(cx, c)));
@@ -335,7 +339,7 @@ static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_
 
 /* Dimension by dimension, both indices are carried over to common variables; those that come out alike are
  * collected, and must tell the thread. */
-static bool own(const ir_facts *program, const lower_access *a, const lower_access *b,
+static bool own(const ir_facts *program, const lower_access *access, const lower_access *other,
                 const lower_between *how)
 {
     tec_context *cx = ir_facts_context(program);
@@ -344,32 +348,32 @@ static bool own(const ir_facts *program, const lower_access *a, const lower_acce
     base_vec inner = {0}, bind = {0}, dom = {0};
 
     for (int axis = 0; axis < 3; axis++) {
-        cover_axis(&l, a, axis);
-        cover_axis(&l, b, axis);
+        cover_axis(&l, access, axis);
+        cover_axis(&l, other, axis);
     }
-    map_threads(&l, a, 0, &map[0]);
-    map_threads(&l, b, 1, &map[1]);
+    map_threads(&l, access, 0, &map[0]);
+    map_threads(&l, other, 1, &map[1]);
     if (l.bound[0] != l.bound[1])
         return false;
-    for (int d = 0; d < a->buffer->n; d++) {
-        map_inner(&l, a, a->index[d], 0, how, &map[0], &inner);
-        map_inner(&l, b, b->index[d], 1, how, &map[1], &inner);
-        add_alike(&l, ir_apply(cx, &map[0], a->index[d]), ir_apply(cx, &map[1], b->index[d]),
-                  a->buffer->shape[d], &bind, &dom);
+    for (int d = 0; d < access->buffer->n; d++) {
+        map_inner(&l, access, access->index[d], 0, how, &map[0], &inner);
+        map_inner(&l, other, other->index[d], 1, how, &map[1], &inner);
+        add_alike(&l, ir_apply(cx, &map[0], access->index[d]), ir_apply(cx, &map[1], other->index[d]),
+                  access->buffer->shape[d], &bind, &dom);
     }
     return same_extents(&l) && tells_thread(&l, &bind, &dom);
 }
 
 /* Order from cheap to costly. Two buffers of one alias class share memory in a way that nothing is known
  * of. */
-bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b,
+bool lower_conflict(const ir_facts *program, const lower_access *access, const lower_access *other,
                     const lower_between *how)
 {
-    if (!a->write && !b->write)
+    if (!access->write && !other->write)
         return false;
-    if (a->buffer != b->buffer)
-        return a->buffer->alias && a->buffer->alias == b->buffer->alias;
-    if (!a->index || !b->index)
+    if (access->buffer != other->buffer)
+        return access->buffer->alias && access->buffer->alias == other->buffer->alias;
+    if (!access->index || !other->index)
         return true;
-    return !apart(program, a, b, how) && !own(program, a, b, how);
+    return !apart(program, access, other, how) && !own(program, access, other, how);
 }

@@ -35,8 +35,8 @@ typedef struct {
 } lower_between;
 
 /* of lower_access * */
-void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out);
-bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b,
+void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *stmt, base_vec *out);
+bool lower_conflict(const ir_facts *program, const lower_access *access, const lower_access *other,
                     const lower_between *how);
 
 #endif

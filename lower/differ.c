@@ -7,29 +7,29 @@ typedef struct {
     const base_map *differ;
 } look;
 
-static bool look_expr(ir_walk *w, const ir_expr *e)
+static bool look_expr(ir_walk *walk, const ir_expr *expr)
 {
-    const base_map *differ = ((look *)w)->differ;
+    const base_map *differ = ((look *)walk)->differ;
 
-    w->stop |= e->op == IR_VAR && base_map_has(differ, e);
-    w->stop |=
-        e->op == IR_LOAD && (e->load.buffer->scope == IR_LOCAL || base_map_has(differ, e->load.buffer));
-    w->stop |= e->op == IR_CALL && e->call.n_buffers > 0;
-    return !w->stop;
+    walk->stop |= expr->op == IR_VAR && base_map_has(differ, expr);
+    walk->stop |= expr->op == IR_LOAD &&
+                  (expr->load.buffer->scope == IR_LOCAL || base_map_has(differ, expr->load.buffer));
+    walk->stop |= expr->op == IR_CALL && expr->call.n_buffers > 0;
+    return !walk->stop;
 }
 
-bool lower_differs(tec_context *cx, const base_map *differ, const ir_expr *e)
+bool lower_varies_by_thread(tec_context *cx, const base_map *differ, const ir_expr *expr)
 {
     look l = {.walk = {.expr = look_expr, .cx = cx}, .differ = differ};
 
-    ir_walk_expr(&l.walk, e);
+    ir_walk_expr(&l.walk, expr);
     return l.walk.stop;
 }
 
 bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop)
 {
-    return lower_differs(cx, differ, loop->loop.min) || lower_differs(cx, differ, loop->loop.extent) ||
-           loop->loop.how == IR_VECTORISED;
+    return lower_varies_by_thread(cx, differ, loop->loop.min) ||
+           lower_varies_by_thread(cx, differ, loop->loop.extent) || loop->loop.how == IR_VECTORISED;
 }
 
 bool lower_is_for_all(const ir_expr *call)
@@ -52,88 +52,90 @@ typedef struct {
     base_map used; /* ir_buffer * -> usage * */
 } exchange;
 
-static bool same_place(const ir_buffer *b, const ir_expr *const *x, const ir_expr *const *y)
+static bool same_place(const ir_buffer *buffer, const ir_expr *const *expr, const ir_expr *const *other)
 {
-    for (int d = 0; x && y && d < b->n; d++)
-        if (!ir_same(x[d], y[d]))
+    for (int d = 0; expr && other && d < buffer->n; d++)
+        if (!ir_same(expr[d], other[d]))
             return false;
-    return x && y;
+    return expr && other;
 }
 
 /* What is updated where it stands in global memory, as sums are, is no exchange: threads have their own
  * elements there. */
-static void use(exchange *x, const ir_buffer *b, const ir_expr *const *index, bool write)
+static void use(exchange *self, const ir_buffer *buffer, const ir_expr *const *index, bool write)
 {
-    usage *u = base_map_get(&x->used, b);
+    usage *u = base_map_get(&self->used, buffer);
     bool again = u != NULL;
 
-    if (b->scope == IR_LOCAL || base_map_has(x->differ, b))
+    if (buffer->scope == IR_LOCAL || base_map_has(self->differ, buffer))
         return;
     if (!again) {
-        u = base_new(x->walk.cx, usage);
+        u = base_new(self->walk.cx, usage);
         u->index = index;
-        base_map_put(x->walk.cx, &x->used, b, u);
+        base_map_put(self->walk.cx, &self->used, buffer, u);
     }
     u->written |= write;
-    u->elsewhere |= b->alias || (again && (b->scope != IR_GLOBAL || !same_place(b, u->index, index)));
-    x->walk.stop |= u->written && u->elsewhere;
+    u->elsewhere |=
+        buffer->alias || (again && (buffer->scope != IR_GLOBAL || !same_place(buffer, u->index, index)));
+    self->walk.stop |= u->written && u->elsewhere;
 }
 
-static bool exchange_expr(ir_walk *w, const ir_expr *e)
+static bool exchange_expr(ir_walk *walk, const ir_expr *expr)
 {
-    exchange *x = (exchange *)w;
+    exchange *x = (exchange *)walk;
 
-    if (e->op == IR_LOAD)
-        use(x, e->load.buffer, e->load.index, false);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        use(x, e->call.buffer[i], NULL, ir_call_writes(e, i));
-    w->stop |= e->op == IR_CALL && base_same(e->call.name, IR_CALL_BARRIER);
-    return !w->stop;
+    if (expr->op == IR_LOAD)
+        use(x, expr->load.buffer, expr->load.index, false);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        use(x, expr->call.buffer[i], NULL, ir_call_writes(expr, i));
+    walk->stop |= expr->op == IR_CALL && base_same(expr->call.name, IR_CALL_BARRIER);
+    return !walk->stop;
 }
 
-static bool exchange_stmt(ir_walk *w, const ir_stmt *s)
+static bool exchange_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    if (s->kind == IR_STORE)
-        use((exchange *)w, s->store.buffer, s->store.index, true);
-    return !w->stop;
+    if (stmt->kind == IR_STORE)
+        use((exchange *)walk, stmt->store.buffer, stmt->store.index, true);
+    return !walk->stop;
 }
 
-bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b,
-                          const ir_stmt *s)
+bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *left, const ir_expr *right,
+                          const ir_stmt *stmt)
 {
     exchange x = {.walk = {.expr = exchange_expr, .stmt = exchange_stmt, .cx = cx}, .differ = differ};
 
-    if (differ->n == 0 || !((a && lower_differs(cx, differ, a)) || (b && lower_differs(cx, differ, b))))
+    if (differ->n == 0 || !((left && lower_varies_by_thread(cx, differ, left)) ||
+                            (right && lower_varies_by_thread(cx, differ, right))))
         return false;
-    ir_walk_stmt(&x.walk, s);
+    ir_walk_stmt(&x.walk, stmt);
     return x.walk.stop;
 }
 
 /* ---- finding it ---- */
 
-static void find(tec_context *cx, const ir_stmt *s, bool in_thread, base_map *out)
+static void find(tec_context *cx, const ir_stmt *stmt, bool in_thread, base_map *out)
 {
-    if (s->kind == IR_FOR && (lower_is_thread(s) || lower_parts_threads(cx, out, s)))
-        base_map_put(cx, out, s->loop.var, s);
-    if (s->kind == IR_LET_STMT && lower_differs(cx, out, s->let.value))
-        base_map_put(cx, out, s->let.var, s);
-    if (s->kind == IR_ALLOCATE && in_thread && s->allocate.buffer->scope != IR_SHARED &&
-        s->allocate.buffer->scope != IR_WARP)
-        base_map_put(cx, out, s->allocate.buffer, s);
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        find(cx, s->seq.stmt[i], in_thread, out);
-    if (lower_inner(s))
-        find(cx, lower_inner(s), in_thread || lower_is_thread(s), out);
-    if (s->kind == IR_IF)
-        find(cx, s->branch.then, in_thread, out);
-    if (s->kind == IR_IF && s->branch.otherwise)
-        find(cx, s->branch.otherwise, in_thread, out);
+    if (stmt->kind == IR_FOR && (lower_is_thread(stmt) || lower_parts_threads(cx, out, stmt)))
+        base_map_put(cx, out, stmt->loop.var, stmt);
+    if (stmt->kind == IR_LET_STMT && lower_varies_by_thread(cx, out, stmt->let.value))
+        base_map_put(cx, out, stmt->let.var, stmt);
+    if (stmt->kind == IR_ALLOCATE && in_thread && stmt->allocate.buffer->scope != IR_SHARED &&
+        stmt->allocate.buffer->scope != IR_WARP)
+        base_map_put(cx, out, stmt->allocate.buffer, stmt);
+    for (int i = 0; stmt->kind == IR_SEQ && i < stmt->seq.n; i++)
+        find(cx, stmt->seq.stmt[i], in_thread, out);
+    if (lower_inner(stmt))
+        find(cx, lower_inner(stmt), in_thread || lower_is_thread(stmt), out);
+    if (stmt->kind == IR_IF)
+        find(cx, stmt->branch.then, in_thread, out);
+    if (stmt->kind == IR_IF && stmt->branch.otherwise)
+        find(cx, stmt->branch.otherwise, in_thread, out);
 }
 
-base_map lower_find_differing(tec_context *cx, const ir_stmt *s)
+base_map lower_find_differing(tec_context *cx, const ir_stmt *stmt)
 {
     base_map out = {0};
 
-    find(cx, s, false, &out);
+    find(cx, stmt, false, &out);
     return out;
 }

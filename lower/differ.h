@@ -1,7 +1,7 @@
 /* lower/differ.h -- inside the room: what differs between the threads of a launch.
  *
  *     base_map differ = lower_find_differing(cx, p->body);
- *     if (lower_differs(cx, &differ, cond)) -> not all threads take one branch
+ *     if (lower_varies_by_thread(cx, &differ, cond)) -> not all threads take one branch
  *
  * The map holds variables whose values differ, and buffers of which each thread has its own. What is not
  * known counts as different.
@@ -11,18 +11,18 @@
 
 #include "lower/util.h"
 
-base_map lower_find_differing(tec_context *cx, const ir_stmt *s);
-bool lower_differs(tec_context *cx, const base_map *differ, const ir_expr *e);
+base_map lower_find_differing(tec_context *cx, const ir_stmt *stmt);
+bool lower_varies_by_thread(tec_context *cx, const base_map *differ, const ir_expr *expr);
 
 /* Whether threads that come to the loop, which is not one over threads, may run different iterations of it:
  * they cannot wait for each other inside. */
 bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop);
 
-/* Whether a or b (NULL: none) differs, and threads may have to meet inside s: it has a barrier, or uses twice
- * what it writes in memory that is not one thread's own. Then a and b must not decide which iterations or
- * branches of s a thread runs. */
-bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b,
-                          const ir_stmt *s);
+/* Whether a or right (NULL: none) differs, and threads may have to meet inside stmt: it has a barrier, or
+ * uses twice what it writes in memory that is not one thread's own. Then a and right must not decide which
+ * iterations or branches of stmt a thread runs. */
+bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *left, const ir_expr *right,
+                          const ir_stmt *stmt);
 
 /* A call without operands in memory at which the threads of a block meet, or that is about their asynchronous
  * copies. Who has begun none may come too. */

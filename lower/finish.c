@@ -19,62 +19,64 @@ typedef struct {
     bool parallel; /* inside a parallel loop */
 } finisher;
 
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s);
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt);
 
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
 {
-    e = ir_rewrite_children(rw, e);
-    return e && e->op == IR_LIKELY ? e->arg[0] : e;
+    expr = ir_rewrite_children(rw, expr);
+    return expr && expr->op == IR_LIKELY ? expr->arg[0] : expr;
 }
 
-static const ir_stmt *serial(finisher *f, const ir_stmt *s)
+static const ir_stmt *serial(finisher *self, const ir_stmt *stmt)
 {
-    base_log(f->rw.cx, 1, "finish: parallel loop '%s' runs serially inside another", s->loop.var->var.name);
-    ir_stmt *copy = ir_stmt_copy(f->rw.cx, s);
+    base_log(self->rw.cx, 1, "finish: parallel loop '%s' runs serially inside another",
+             stmt->loop.var->var.name);
+    ir_stmt *copy = ir_stmt_copy(self->rw.cx, stmt);
     copy->loop.how = IR_SERIAL;
-    if (BASE_PLANT_ON(f->rw.cx, finish_extent))
-        copy->loop.extent = ir_sub(f->rw.cx, copy->loop.extent, ir_int(f->rw.cx, 1));
+    if (BASE_PLANT_ON(self->rw.cx, finish_extent))
+        copy->loop.extent = ir_sub(self->rw.cx, copy->loop.extent, ir_int(self->rw.cx, 1));
     return copy;
 }
 
 /* The body of a parallel loop has a rewrite of its own, since what is inside becomes something else than it
  * would outside. Kinds of loops that earlier passes should have removed are refused with the target's name:
  * what is left is something that this target cannot run. */
-static const ir_stmt *visit_loop(finisher *f, const ir_stmt *s)
+static const ir_stmt *visit_loop(finisher *self, const ir_stmt *stmt)
 {
-    tec_context *cx = f->rw.cx;
-    ir_how how = s->loop.how;
+    tec_context *cx = self->rw.cx;
+    ir_how how = stmt->loop.how;
 
     if (how != IR_SERIAL && how != IR_PARALLEL)
-        return base_fail(cx, TEC_INVALID, s->loc, "loop '%s' is %s, which target '%s' cannot run",
-                         s->loop.var->var.name, ir_how_text(how), target_text(cx, f->o->target));
-    if (how == IR_SERIAL || f->parallel) {
-        s = ir_rewrite_stmt_children(&f->rw, s);
-        return s && how == IR_PARALLEL && s->kind == IR_FOR ? serial(f, s) : s;
+        return base_fail(cx, TEC_INVALID, stmt->loc, "loop '%s' is %s, which target '%s' cannot run",
+                         stmt->loop.var->var.name, ir_how_text(how), target_text(cx, self->o->target));
+    if (how == IR_SERIAL || self->parallel) {
+        stmt = ir_rewrite_stmt_children(&self->rw, stmt);
+        return stmt && how == IR_PARALLEL && stmt->kind == IR_FOR ? serial(self, stmt) : stmt;
     }
     finisher inside = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT},
-                       .o = f->o,
+                       .o = self->o,
                        .parallel = true};
-    const ir_stmt *body = ir_rewrite_stmt(&inside.rw, s->loop.body);
-    const ir_expr *min = ir_rewrite_expr(&f->rw, s->loop.min),
-                  *extent = ir_rewrite_expr(&f->rw, s->loop.extent);
-    if (body == s->loop.body && min == s->loop.min && extent == s->loop.extent)
-        return s;
-    return ir_for_like(cx, s, min, extent, body);
+    const ir_stmt *body = ir_rewrite_stmt(&inside.rw, stmt->loop.body);
+    const ir_expr *min = ir_rewrite_expr(&self->rw, stmt->loop.min),
+                  *extent = ir_rewrite_expr(&self->rw, stmt->loop.extent);
+    if (body == stmt->loop.body && min == stmt->loop.min && extent == stmt->loop.extent)
+        return stmt;
+    return ir_for_like(cx, stmt, min, extent, body);
 }
 
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (s->kind == IR_FOR)
-        return visit_loop((finisher *)rw, s);
-    if (s->kind == IR_ATTRIBUTE)
-        return ir_rewrite_stmt(rw, s->attribute.body);
-    return ir_rewrite_stmt_children(rw, s);
+    if (stmt->kind == IR_FOR)
+        return visit_loop((finisher *)rw, stmt);
+    if (stmt->kind == IR_ATTRIBUTE)
+        return ir_rewrite_stmt(rw, stmt->attribute.body);
+    return ir_rewrite_stmt_children(rw, stmt);
 }
 
-const ir_program *lower_finish(const lower_options *o, const ir_program *p)
+const ir_program *lower_finish(const lower_options *options, const ir_program *program)
 {
-    finisher f = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT}, .o = o};
+    finisher f = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT},
+                  .o = options};
 
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&f.rw, p->body));
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&f.rw, program->body));
 }

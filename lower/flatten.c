@@ -19,142 +19,142 @@ typedef struct {
 } flattener;
 
 /* Elements from one index of dimension d to the next. */
-static const ir_expr *stride(tec_context *cx, const ir_buffer *b, int d)
+static const ir_expr *stride(tec_context *cx, const ir_buffer *buffer, int d)
 {
-    if (b->strides)
-        return b->strides[d];
+    if (buffer->strides)
+        return buffer->strides[d];
 
     const ir_expr *product = ir_int(cx, 1);
-    for (int i = d + 1 + BASE_PLANT_ON(cx, flatten_stride); i < b->n; i++)
-        product = ir_mul(cx, product, b->shape[i]);
+    for (int i = d + 1 + BASE_PLANT_ON(cx, flatten_stride); i < buffer->n; i++)
+        product = ir_mul(cx, product, buffer->shape[i]);
     return product;
 }
 
-static bool is_flat(const ir_buffer *b)
+static bool is_flat(const ir_buffer *buffer)
 {
-    return b->n == 1 && !b->strides && !b->offset;
+    return buffer->n == 1 && !buffer->strides && !buffer->offset;
 }
 
 /* One twin for each buffer, made when it is first met, so that all accesses agree on it. */
-static const ir_buffer *flat(flattener *f, const ir_buffer *b)
+static const ir_buffer *flat(flattener *self, const ir_buffer *buffer)
 {
-    tec_context *cx = f->rw.cx;
-    ir_buffer *twin = base_map_get(&f->flat, b);
+    tec_context *cx = self->rw.cx;
+    ir_buffer *twin = base_map_get(&self->flat, buffer);
 
-    if (is_flat(b) || twin)
-        return twin ? twin : b;
+    if (is_flat(buffer) || twin)
+        return twin ? twin : buffer;
 
     const ir_expr **shape = base_array(cx, const ir_expr *, 1);
-    shape[0] = b->offset ? ir_add(cx, b->offset, lower_span(cx, b)) : lower_span(cx, b);
-    twin = ir_buffer_copy(cx, b);
+    shape[0] = buffer->offset ? ir_add(cx, buffer->offset, lower_span(cx, buffer)) : lower_span(cx, buffer);
+    twin = ir_buffer_copy(cx, buffer);
     twin->n = 1;
     twin->shape = shape;
     twin->strides = NULL;
     twin->offset = NULL;
-    base_map_put(cx, &f->flat, b, twin);
+    base_map_put(cx, &self->flat, buffer, twin);
     return twin;
 }
 
-static const ir_expr *element(tec_context *cx, const ir_buffer *b, const ir_expr *const *index)
+static const ir_expr *element(tec_context *cx, const ir_buffer *buffer, const ir_expr *const *index)
 {
-    const ir_expr *sum = b->offset ? b->offset : ir_int(cx, 0);
+    const ir_expr *sum = buffer->offset ? buffer->offset : ir_int(cx, 0);
 
-    for (int i = 0; i < b->n; i++)
-        sum = ir_add(cx, sum, ir_mul(cx, index[i], stride(cx, b, i)));
+    for (int i = 0; i < buffer->n; i++)
+        sum = ir_add(cx, sum, ir_mul(cx, index[i], stride(cx, buffer, i)));
     return sum;
 }
 
 /* NULL where an index cannot be rewritten; the error is in the context. */
-static const ir_expr *visit_load(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_load(ir_rewrite *rw, const ir_expr *expr)
 {
-    const ir_buffer *b = e->load.buffer;
-    const ir_expr **index = base_array(rw->cx, const ir_expr *, b->n);
-    const ir_expr *mask = e->load.mask ? ir_rewrite_expr(rw, e->load.mask) : NULL;
+    const ir_buffer *buffer = expr->load.buffer;
+    const ir_expr **index = base_array(rw->cx, const ir_expr *, buffer->n);
+    const ir_expr *mask = expr->load.mask ? ir_rewrite_expr(rw, expr->load.mask) : NULL;
 
-    for (int i = 0; i < b->n; i++) {
-        index[i] = ir_rewrite_expr(rw, e->load.index[i]);
+    for (int i = 0; i < buffer->n; i++) {
+        index[i] = ir_rewrite_expr(rw, expr->load.index[i]);
         if (!index[i])
             return NULL;
     }
-    const ir_expr *at = element(rw->cx, b, index);
-    const ir_buffer *twin = flat((flattener *)rw, b);
+    const ir_expr *at = element(rw->cx, buffer, index);
+    const ir_buffer *twin = flat((flattener *)rw, buffer);
     return mask ? ir_load_masked(rw->cx, twin, &at, 1, mask) : ir_load(rw->cx, twin, &at, 1);
 }
 
 /* The buffer operands of a call: their offsets (the first arguments) count from the address from now on. */
-static const ir_expr *visit_call(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_call(ir_rewrite *rw, const ir_expr *expr)
 {
-    const ir_expr *out = ir_rewrite_children(rw, e);
+    const ir_expr *out = ir_rewrite_children(rw, expr);
     const ir_expr **arg;
 
-    if (!out || e->call.n_buffers == 0)
+    if (!out || expr->call.n_buffers == 0)
         return out;
     arg = base_copy(rw->cx, out->call.arg, (size_t)out->call.n * sizeof *arg);
-    for (int i = 0; i < e->call.n_buffers; i++)
-        if (e->call.buffer[i]->offset)
-            arg[i] = ir_add(rw->cx, arg[i], e->call.buffer[i]->offset);
+    for (int i = 0; i < expr->call.n_buffers; i++)
+        if (expr->call.buffer[i]->offset)
+            arg[i] = ir_add(rw->cx, arg[i], expr->call.buffer[i]->offset);
     return ir_call(rw->cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n,
                    out->call.buffer, out->call.n_buffers, out->call.pure);
 }
 
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
 {
-    if (e->op == IR_LOAD && !is_flat(e->load.buffer)) {
-        ir_at(rw->cx, e->loc);
-        return visit_load(rw, e);
+    if (expr->op == IR_LOAD && !is_flat(expr->load.buffer)) {
+        ir_at(rw->cx, expr->loc);
+        return visit_load(rw, expr);
     }
-    return e->op == IR_CALL ? visit_call(rw, e) : ir_rewrite_children(rw, e);
+    return expr->op == IR_CALL ? visit_call(rw, expr) : ir_rewrite_children(rw, expr);
 }
 
 /* Index and value are rewritten before the element number is formed: they may hold loads of other buffers. */
-static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    const ir_buffer *b = s->store.buffer;
-    const ir_expr **index = base_array(rw->cx, const ir_expr *, b->n);
-    const ir_expr *value = ir_rewrite_expr(rw, s->store.value);
-    const ir_expr *mask = s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL;
+    const ir_buffer *buffer = stmt->store.buffer;
+    const ir_expr **index = base_array(rw->cx, const ir_expr *, buffer->n);
+    const ir_expr *value = ir_rewrite_expr(rw, stmt->store.value);
+    const ir_expr *mask = stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL;
 
-    for (int i = 0; i < b->n; i++) {
-        index[i] = ir_rewrite_expr(rw, s->store.index[i]);
+    for (int i = 0; i < buffer->n; i++) {
+        index[i] = ir_rewrite_expr(rw, stmt->store.index[i]);
         if (!index[i])
             return NULL;
     }
-    ir_at(rw->cx, s->loc);
-    const ir_expr *at = element(rw->cx, b, index);
-    const ir_buffer *twin = flat((flattener *)rw, b);
+    ir_at(rw->cx, stmt->loc);
+    const ir_expr *at = element(rw->cx, buffer, index);
+    const ir_buffer *twin = flat((flattener *)rw, buffer);
     return mask ? ir_store_masked(rw->cx, twin, value, &at, 1, mask) : ir_store(rw->cx, twin, value, &at, 1);
 }
 
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    return s->kind == IR_STORE && !is_flat(s->store.buffer) ? visit_store(rw, s)
-                                                            : ir_rewrite_stmt_children(rw, s);
+    return stmt->kind == IR_STORE && !is_flat(stmt->store.buffer) ? visit_store(rw, stmt)
+                                                                  : ir_rewrite_stmt_children(rw, stmt);
 }
 
-static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    return flat((flattener *)rw, b);
+    return flat((flattener *)rw, buffer);
 }
 
 /* Parameters are flattened too, whether or not the body uses them: callers see their new shapes. */
-const ir_program *lower_flatten(const lower_options *o, const ir_program *p)
+const ir_program *lower_flatten(const lower_options *options, const ir_program *program)
 {
-    flattener f = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}};
-    ir_param *params = base_copy(o->cx, p->params, (size_t)p->n_params * sizeof *params);
+    flattener f = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}};
+    ir_param *params = base_copy(options->cx, program->params, (size_t)program->n_params * sizeof *params);
     bool same = true;
 
-    for (int i = 0; i < p->n_params; i++) {
-        if (p->params[i].buffer)
-            params[i].buffer = flat(&f, p->params[i].buffer);
-        same &= params[i].buffer == p->params[i].buffer;
+    for (int i = 0; i < program->n_params; i++) {
+        if (program->params[i].buffer)
+            params[i].buffer = flat(&f, program->params[i].buffer);
+        same &= params[i].buffer == program->params[i].buffer;
     }
-    const ir_stmt *body = ir_rewrite_stmt(&f.rw, p->body);
-    if (!body || base_failed(o->cx))
+    const ir_stmt *body = ir_rewrite_stmt(&f.rw, program->body);
+    if (!body || base_failed(options->cx))
         return NULL;
-    if (same && body == p->body)
-        return p;
+    if (same && body == program->body)
+        return program;
 
-    ir_program *out = ir_program_copy(o->cx, p);
+    ir_program *out = ir_program_copy(options->cx, program);
     out->params = params;
     out->body = body;
     return out;

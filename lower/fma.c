@@ -13,39 +13,40 @@
  */
 #include "lower/util.h"
 
-static bool is_product(const ir_expr *e)
+static bool is_product(const ir_expr *expr)
 {
-    return e->op == IR_MUL;
+    return expr->op == IR_MUL;
 }
 
 /* The product on the right of a sum comes first where both operands are products: a*b + c*d becomes fma(c, d,
  * a*b). The result of a difference is negated in an operand, which is exact. */
-static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit(ir_rewrite *rw, const ir_expr *expr)
 {
     tec_context *cx = rw->cx;
 
-    e = ir_rewrite_children(rw, e);
-    if (!e || (e->op != IR_ADD && e->op != IR_SUB) || e->dtype.code != kDLFloat || e->dtype.bits < 32)
-        return e;
+    expr = ir_rewrite_children(rw, expr);
+    if (!expr || (expr->op != IR_ADD && expr->op != IR_SUB) || expr->dtype.code != kDLFloat ||
+        expr->dtype.bits < 32)
+        return expr;
 
-    const ir_expr *a = e->arg[0], *b = e->arg[1];
-    ir_at(cx, e->loc);
-    if (e->op == IR_ADD && is_product(b))
+    const ir_expr *a = expr->arg[0], *b = expr->arg[1];
+    ir_at(cx, expr->loc);
+    if (expr->op == IR_ADD && is_product(b))
         return ir_fma(cx, b->arg[0], b->arg[1], a);
-    if (e->op == IR_ADD && is_product(a))
+    if (expr->op == IR_ADD && is_product(a))
         return ir_fma(cx, a->arg[0], a->arg[1], b);
-    if (e->op == IR_SUB && is_product(b))
+    if (expr->op == IR_SUB && is_product(b))
         return ir_fma(cx, ir_neg(cx, b->arg[0]), b->arg[1], a);
-    if (e->op == IR_SUB && is_product(a))
+    if (expr->op == IR_SUB && is_product(a))
         return ir_fma(cx, a->arg[0], a->arg[1], BASE_PLANT_ON(cx, fma_sign) ? b : ir_neg(cx, b));
-    return e;
+    return expr;
 }
 
-const ir_program *lower_fma(const lower_options *o, const ir_program *p)
+const ir_program *lower_fma(const lower_options *options, const ir_program *program)
 {
-    ir_rewrite rw = {.cx = o->cx, .expr = visit, .kinds = IR_KIND_PRODUCT};
+    ir_rewrite rw = {.cx = options->cx, .expr = visit, .kinds = IR_KIND_PRODUCT};
 
-    if (o->strict || !o->target->has_fma)
-        return p;
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body));
+    if (options->strict || !options->target->has_fma)
+        return program;
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&rw, program->body));
 }

@@ -52,35 +52,35 @@ static const ir_note *take(importer *im, const ir_note *notes, base_loc loc)
 }
 
 /* Children are visited after the statement's own notes, so that imports keep the order of the text. */
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
     importer *im = (importer *)rw;
-    const ir_note *notes = s->kind == IR_FOR     ? s->loop.notes
-                           : s->kind == IR_BLOCK ? s->block.block->notes
-                                                 : NULL;
-    const ir_note *rest = take(im, notes, s->loc);
-    const ir_stmt *out = base_failed(rw->cx) ? NULL : ir_rewrite_stmt_children(rw, s);
+    const ir_note *notes = stmt->kind == IR_FOR     ? stmt->loop.notes
+                           : stmt->kind == IR_BLOCK ? stmt->block.block->notes
+                                                    : NULL;
+    const ir_note *rest = take(im, notes, stmt->loc);
+    const ir_stmt *out = base_failed(rw->cx) ? NULL : ir_rewrite_stmt_children(rw, stmt);
 
     if (!out || rest == notes)
         return out;
     ir_stmt *copy = ir_stmt_copy(rw->cx, out);
-    if (s->kind == IR_FOR) {
+    if (stmt->kind == IR_FOR) {
         copy->loop.notes = rest;
         return copy;
     }
-    ir_block *b = ir_block_copy(rw->cx, out->block.block);
-    b->notes = rest;
-    return ir_block_stmt(rw->cx, b, out->block.bind, out->block.where);
+    ir_block *block = ir_block_copy(rw->cx, out->block.block);
+    block->notes = rest;
+    return ir_block_stmt(rw->cx, block, out->block.bind, out->block.where);
 }
 
-const ir_program *lower_imports(const lower_options *o, const ir_program *p)
+const ir_program *lower_imports(const lower_options *options, const ir_program *program)
 {
-    importer im = {.rw = {.cx = o->cx, .stmt = visit}, .notes = p->notes};
-    const ir_stmt *body = ir_rewrite_stmt(&im.rw, p->body);
+    importer im = {.rw = {.cx = options->cx, .stmt = visit}, .notes = program->notes};
+    const ir_stmt *body = ir_rewrite_stmt(&im.rw, program->body);
 
-    if (!body || !im.n || BASE_PLANT_ON(o->cx, imports_lost))
-        return body ? p : NULL;
-    ir_program *out = ir_program_copy(o->cx, p);
+    if (!body || !im.n || BASE_PLANT_ON(options->cx, imports_lost))
+        return body ? program : NULL;
+    ir_program *out = ir_program_copy(options->cx, program);
     out->body = body;
     out->notes = im.notes;
     return out;

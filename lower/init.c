@@ -38,13 +38,13 @@ typedef struct {
 
 /* The conjuncts that concern where the init stores; true where others were left out. A conjunct about reduce
  * variables alone says which terms there are, and the init is due without terms as well. */
-static bool spatial_conjuncts(tec_context *cx, const tree_site *s, int at, const base_map *reduce,
+static bool spatial_conjuncts(tec_context *cx, const tree_site *site, int at, const base_map *reduce,
                               const base_map *spatial, base_vec *out)
 {
     base_vec all = {0};
     bool left_out = false;
 
-    lower_site_conditions(cx, s, at, &all);
+    lower_site_conditions(cx, site, at, &all);
     for (int i = 0; i < all.n; i++) {
         base_vec vars = {0};
         bool only_reduce = false;
@@ -62,79 +62,80 @@ static bool spatial_conjuncts(tec_context *cx, const tree_site *s, int at, const
 
 /* The block of the init has the block's iteration variables except the reduce ones; its regions are those of
  * the init statement. */
-static const ir_stmt *init_block(const ir_facts *f, const tree_site *s)
+static const ir_stmt *init_block(const ir_facts *facts, const tree_site *site)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_block *b = s->stmt->block.block;
-    ir_block *init = ir_block_copy(cx, b);
-    ir_iter *iters = base_array(cx, ir_iter, b->n_iters);
-    const ir_expr **bind = base_array(cx, const ir_expr *, b->n_iters);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_block *block = site->stmt->block.block;
+    ir_block *init = ir_block_copy(cx, block);
+    ir_iter *iters = base_array(cx, ir_iter, block->n_iters);
+    const ir_expr **bind = base_array(cx, const ir_expr *, block->n_iters);
     base_vec reads = {0}, writes = {0};
 
     init->n_iters = 0;
-    for (int i = 0; i < b->n_iters; i++) {
-        if (b->iters[i].kind == IR_REDUCE_ITER)
+    for (int i = 0; i < block->n_iters; i++) {
+        if (block->iters[i].kind == IR_REDUCE_ITER)
             continue;
-        bind[init->n_iters] = s->stmt->block.bind[i];
-        iters[init->n_iters++] = b->iters[i];
+        bind[init->n_iters] = site->stmt->block.bind[i];
+        iters[init->n_iters++] = block->iters[i];
     }
-    ir_touched(f, b->init, &reads, &writes);
+    ir_touched(facts, block->init, &reads, &writes);
     ir_region *read = base_array(cx, ir_region, reads.n);
     for (int i = 0; i < reads.n; i++)
         read[i] = *(const ir_region *)reads.at[i];
-    init->name = base_format(cx, "%s.init", b->name);
+    init->name = base_format(cx, "%s.init", block->name);
     init->iters = iters;
     init->reads = read;
     init->n_reads = reads.n;
-    init->body = b->init;
+    init->body = block->init;
     init->init = NULL;
     return ir_block_stmt(cx, init, bind, NULL);
 }
 
 /* Reduce variables whose extent is not known to be at least 1: the first, or NULL. */
-static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
+static const ir_expr *maybe_empty(const ir_facts *facts, const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER &&
-            !ir_prove_lt(f, ir_int(ir_facts_context(f), 0), b->iters[i].extent))
-            return b->iters[i].var;
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER &&
+            !ir_prove_lt(facts, ir_int(ir_facts_context(facts), 0), block->iters[i].extent))
+            return block->iters[i].var;
     return NULL;
 }
 
-/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f
- * holds there: inside the loops it would be known that they run. A copied loop that also reduces may be empty
- * exactly where the reduction is: the init would not run. */
-static const ir_stmt *hoisted(const ir_facts *f, const tree_site *s, int at, const base_map *reduce,
+/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings.
+ * facts holds there: inside the loops it would be known that they run. A copied loop that also reduces may be
+ * empty exactly where the reduction is: the init would not run. */
+static const ir_stmt *hoisted(const ir_facts *facts, const tree_site *site, int at, const base_map *reduce,
                               base_map *used, const base_vec *guards)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_block *b = s->stmt->block.block;
+    tec_context *cx = ir_facts_context(facts);
+    const ir_block *block = site->stmt->block.block;
 
     for (int i = 0; i < guards->n; i++)
-        lower_used(cx, s, at, guards->at[i], used);
-    for (int i = at; i < s->n; i++) {
-        const ir_stmt *p = s->path[i];
+        lower_used(cx, site, at, guards->at[i], used);
+    for (int i = at; i < site->n; i++) {
+        const ir_stmt *p = site->path[i];
 
         if (p->kind == IR_FOR && base_map_has(used, p->loop.var) && base_map_has(reduce, p->loop.var) &&
-            maybe_empty(f, b))
-            return base_fail(cx, TEC_INVALID, b->loc,
+            maybe_empty(facts, block))
+            return base_fail(cx, TEC_INVALID, block->loc,
                              "cannot place the init of '%s': loop '%s' mixes spatial and reduce variables, "
                              "and the reduction over '%s' may be empty",
-                             b->name, p->loop.var->var.name, maybe_empty(f, b)->var.name);
+                             block->name, p->loop.var->var.name, maybe_empty(facts, block)->var.name);
     }
-    return lower_copy_loops(cx, s, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards,
-                            init_block(f, s));
+    return lower_copy_loops(cx, site, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards,
+                            init_block(facts, site));
 }
 
 /* A fused loop visits the points of a reduction in order, but pieces of it may have been reordered: the
  * second loop from path[at] inwards of both kinds, with which another point may come before the one where all
  * reduce variables are 0. */
-static const ir_stmt *mixed_loop(const tree_site *s, int at, const base_map *reduce, const base_map *spatial)
+static const ir_stmt *mixed_loop(const tree_site *site, int at, const base_map *reduce,
+                                 const base_map *spatial)
 {
     int n = 0;
 
-    for (int i = at; i < s->n; i++) {
-        const ir_stmt *p = s->path[i];
+    for (int i = at; i < site->n; i++) {
+        const ir_stmt *p = site->path[i];
 
         if (p->kind == IR_FOR && base_map_has(reduce, p->loop.var) && base_map_has(spatial, p->loop.var) &&
             ++n == 2)
@@ -145,40 +146,40 @@ static const ir_stmt *mixed_loop(const tree_site *s, int at, const base_map *red
 
 /* Beside the block itself, where all its reduce variables are 0. Two refusals: a mixed nest, where another
  * point may come first, and a reduction that may have no point at all. */
-static const ir_stmt *in_place(const ir_facts *f, const tree_site *s, const ir_stmt *mixed,
+static const ir_stmt *in_place(const ir_facts *facts, const tree_site *site, const ir_stmt *mixed,
                                const base_vec *guards, bool guarded)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_block *b = s->stmt->block.block;
+    tec_context *cx = ir_facts_context(facts);
+    const ir_block *block = site->stmt->block.block;
     base_vec tests = {0};
 
     if (mixed)
-        return base_fail(cx, TEC_INVALID, b->loc,
+        return base_fail(cx, TEC_INVALID, block->loc,
                          "cannot place the init of '%s': its loops are not known to start at the first point "
                          "of the reduction, and '%s' is not the "
                          "only one that mixes spatial and reduce variables",
-                         b->name, mixed->loop.var->var.name);
-    if (guarded || maybe_empty(f, b))
-        return base_fail(cx, TEC_INVALID, b->loc,
+                         block->name, mixed->loop.var->var.name);
+    if (guarded || maybe_empty(facts, block))
+        return base_fail(cx, TEC_INVALID, block->loc,
                          "cannot place the init of '%s': its loops are not known to start at the first point "
                          "of the reduction, "
                          "which may be %s",
-                         b->name, guarded ? "guarded" : "empty");
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER)
-            base_push(cx, &tests, ir_eq(cx, s->stmt->block.bind[i], ir_int(cx, 0)));
+                         block->name, guarded ? "guarded" : "empty");
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER)
+            base_push(cx, &tests, ir_eq(cx, site->stmt->block.bind[i], ir_int(cx, 0)));
     for (int i = 0; i < guards->n; i++)
         base_push(cx, &tests, guards->at[i]);
     const ir_expr *test = ir_conjoin(cx, &tests);
-    return test ? ir_if(cx, test, init_block(f, s), NULL) : init_block(f, s);
+    return test ? ir_if(cx, test, init_block(facts, site), NULL) : init_block(facts, site);
 }
 
 /* An axis of the reduction is empty: the init runs, and no update does, wherever the loops would begin. */
-static bool is_empty(const ir_facts *program, const ir_block *b)
+static bool is_empty(const ir_facts *program, const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER &&
-            ir_prove_le(program, b->iters[i].extent, ir_int(ir_facts_context(program), 0)))
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER &&
+            ir_prove_le(program, block->iters[i].extent, ir_int(ir_facts_context(program), 0)))
             return true;
     return false;
 }
@@ -186,68 +187,71 @@ static bool is_empty(const ir_facts *program, const ir_block *b)
 /* Decides between three cases: the loops start at the first point (hoist), they never reach it (no init is
  * due), or it is not known (test in place). For the loops inside of the reduction the facts outside are used,
  * as inside a loop it would be known that the loop runs. */
-static bool place(placer *p, const ir_facts *program, const tree_site *s)
+static bool place(placer *self, const ir_facts *program, const tree_site *site)
 {
-    tec_context *cx = p->rw.cx;
-    const ir_block *b = s->stmt->block.block;
+    tec_context *cx = self->rw.cx;
+    const ir_block *block = site->stmt->block.block;
     base_map reduce = {0}, spatial = {0};
     base_vec guards = {0};
 
-    ir_at(cx, b->loc);
-    lower_reduce_vars(cx, s, &reduce);
-    int at = lower_reduction_at(s, &reduce);
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_REDUCE_ITER)
-            lower_used(cx, s, at, s->stmt->block.bind[i], &spatial);
+    ir_at(cx, block->loc);
+    lower_reduce_vars(cx, site, &reduce);
+    int at = lower_reduction_at(site, &reduce);
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind != IR_REDUCE_ITER)
+            lower_used(cx, site, at, site->stmt->block.bind[i], &spatial);
 
-    const ir_facts *f = lower_site_facts(program, s, s->n);
-    bool guarded = spatial_conjuncts(cx, s, at, &reduce, &spatial, &guards);
-    lower_start first = is_empty(program, b) ? LOWER_STARTS : lower_first_point(f, s, at);
+    const ir_facts *facts = lower_site_facts(program, site, site->n);
+    bool guarded = spatial_conjuncts(cx, site, at, &reduce, &spatial, &guards);
+    lower_start first = is_empty(program, block) ? LOWER_STARTS : lower_first_point(facts, site, at);
     if (first == LOWER_NEVER)
         return true;
 
-    const ir_facts *outside = lower_site_facts(program, s, at);
-    const ir_stmt *init = first == LOWER_STARTS
-                              ? hoisted(outside, s, at, &reduce, &spatial, &guards)
-                              : in_place(outside, s, mixed_loop(s, at, &reduce, &spatial), &guards, guarded);
+    const ir_facts *outside = lower_site_facts(program, site, at);
+    const ir_stmt *init =
+        first == LOWER_STARTS
+            ? hoisted(outside, site, at, &reduce, &spatial, &guards)
+            : in_place(outside, site, mixed_loop(site, at, &reduce, &spatial), &guards, guarded);
     if (init)
-        lower_list_add(cx, &p->before, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
+        lower_list_add(cx, &self->before, first == LOWER_STARTS && at < site->n ? site->path[at] : site->stmt,
+                       init);
     return init != NULL;
 }
 
-static const ir_stmt *without_init(tec_context *cx, const ir_stmt *s)
+static const ir_stmt *without_init(tec_context *cx, const ir_stmt *stmt)
 {
-    ir_block *b = ir_block_copy(cx, s->block.block);
+    ir_block *b = ir_block_copy(cx, stmt->block.block);
 
     b->init = NULL;
-    return ir_block_stmt(cx, b, s->block.bind, s->block.where);
+    return ir_block_stmt(cx, b, stmt->block.bind, stmt->block.where);
 }
 
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    const base_vec *inits = base_map_get(&((placer *)rw)->before, s);
-    const ir_stmt *out = s;
+    const base_vec *inits = base_map_get(&((placer *)rw)->before, stmt);
+    const ir_stmt *out = stmt;
 
-    if (s->kind == IR_BLOCK)
-        out = s->block.block->init ? without_init(rw->cx, s) : s;
+    if (stmt->kind == IR_BLOCK)
+        out = stmt->block.block->init ? without_init(rw->cx, stmt) : stmt;
     else
-        out = ir_rewrite_stmt_children(rw, s);
+        out = ir_rewrite_stmt_children(rw, stmt);
     for (int i = inits ? inits->n - 1 : -1; i >= 0; i--)
         out = ir_seq2(rw->cx, inits->at[i], out);
     return out;
 }
 
-const ir_program *lower_init(const lower_options *o, const ir_program *p)
+const ir_program *lower_init(const lower_options *options, const ir_program *program)
 {
-    placer pl = {.rw = {.cx = o->cx, .stmt = visit}};
-    const ir_facts *f = ir_facts_of_program(o->cx, p);
-    tree_sites sites = tree_all_sites(o->cx, p->body);
+    placer pl = {.rw = {.cx = options->cx, .stmt = visit}};
+    const ir_facts *facts = ir_facts_of_program(options->cx, program);
+    tree_sites sites = tree_all_sites(options->cx, program->body);
 
     for (int i = 0; i < sites.n; i++) {
-        const tree_site *s = &sites.at[i];
+        const tree_site *site = &sites.at[i];
 
-        if (s->stmt->block.block->init && !place(&pl, f, s))
+        if (site->stmt->block.block->init && !place(&pl, facts, site))
             return NULL;
     }
-    return lower_with_body(o->cx, p, lower_name_blocks(o->cx, ir_rewrite_stmt(&pl.rw, p->body)));
+    return lower_with_body(options->cx, program,
+                           lower_name_blocks(options->cx, ir_rewrite_stmt(&pl.rw, program->body)));
 }

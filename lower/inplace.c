@@ -31,29 +31,29 @@ typedef struct {
 
 /* Collects the loops down to the single store. Bounds, conditions and lets on the way may load P too, so they
  * are kept in `own`. */
-static bool descend(nest *n, const ir_stmt *s)
+static bool descend(nest *self, const ir_stmt *stmt)
 {
-    tec_context *cx = ir_facts_context(n->f);
+    tec_context *cx = ir_facts_context(self->f);
 
-    if (s->kind == IR_STORE) {
-        n->store = s;
+    if (stmt->kind == IR_STORE) {
+        self->store = stmt;
         return true;
     }
-    n->f = lower_inside(n->f, s);
-    if (s->kind == IR_FOR) {
-        if (n->n == MAX_LOOPS || !ir_is_int(s->loop.extent, &n->extent[n->n]))
+    self->f = lower_inside(self->f, stmt);
+    if (stmt->kind == IR_FOR) {
+        if (self->n == MAX_LOOPS || !ir_is_int(stmt->loop.extent, &self->extent[self->n]))
             return false;
-        base_push(cx, &n->own, s->loop.min);
-        n->var[n->n++] = s->loop.var;
-        return descend(n, s->loop.body);
+        base_push(cx, &self->own, stmt->loop.min);
+        self->var[self->n++] = stmt->loop.var;
+        return descend(self, stmt->loop.body);
     }
-    if (s->kind == IR_LET_STMT) {
-        base_push(cx, &n->own, s->let.value);
-        return descend(n, s->let.body);
+    if (stmt->kind == IR_LET_STMT) {
+        base_push(cx, &self->own, stmt->let.value);
+        return descend(self, stmt->let.body);
     }
-    if (s->kind == IR_IF && !s->branch.otherwise) {
-        base_push(cx, &n->own, s->branch.cond);
-        return descend(n, s->branch.then);
+    if (stmt->kind == IR_IF && !stmt->branch.otherwise) {
+        base_push(cx, &self->own, stmt->branch.cond);
+        return descend(self, stmt->branch.then);
     }
     return false;
 }
@@ -63,27 +63,27 @@ static bool descend(nest *n, const ir_stmt *s)
  *
  *     i*8 + j, i in 0..64, j in 0..8:  step 1 covers 8, step 8 >= 8 covers 512: each index once
  */
-static bool is_injective(nest *n, const ir_expr *index)
+static bool is_injective(nest *self, const ir_expr *index)
 {
     int64_t covered = index->dtype.lanes;
     const ir_expr *rest;
 
     if (index->op == IR_RAMP && ir_is_value(index->ramp.stride, 1))
         index = index->ramp.base;
-    if (index->dtype.lanes > 1 || !ir_linear(n->f, index, n->var, n->n, n->by, &rest))
+    if (index->dtype.lanes > 1 || !ir_linear(self->f, index, self->var, self->n, self->by, &rest))
         return false;
-    for (int done = 0; done < n->n; done++) {
+    for (int done = 0; done < self->n; done++) {
         int next = -1;
 
-        for (int i = 0; i < n->n; i++)
-            if (n->extent[i] > 1 && (next < 0 || llabs(n->by[i]) < llabs(n->by[next])))
+        for (int i = 0; i < self->n; i++)
+            if (self->extent[i] > 1 && (next < 0 || llabs(self->by[i]) < llabs(self->by[next])))
                 next = i;
         if (next < 0)
             return true;
-        if (llabs(n->by[next]) < covered ||
-            __builtin_mul_overflow(llabs(n->by[next]), n->extent[next], &covered))
+        if (llabs(self->by[next]) < covered ||
+            __builtin_mul_overflow(llabs(self->by[next]), self->extent[next], &covered))
             return false;
-        n->extent[next] = 1;
+        self->extent[next] = 1;
     }
     return true;
 }
@@ -94,24 +94,24 @@ typedef struct {
     base_map same, other; /* buffers loaded at the index of the store; at another */
 } loads;
 
-static bool note_load(ir_walk *w, const ir_expr *e)
+static bool note_load(ir_walk *walk, const ir_expr *expr)
 {
-    loads *l = (loads *)w;
+    loads *l = (loads *)walk;
 
-    if (e->op == IR_LOAD)
-        base_map_put(w->cx, ir_same(e->load.index[0], l->store->store.index[0]) ? &l->same : &l->other,
-                     e->load.buffer, e);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        base_map_put(w->cx, &l->other, e->call.buffer[i], e);
+    if (expr->op == IR_LOAD)
+        base_map_put(walk->cx, ir_same(expr->load.index[0], l->store->store.index[0]) ? &l->same : &l->other,
+                     expr->load.buffer, expr);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        base_map_put(walk->cx, &l->other, expr->call.buffer[i], expr);
     return true;
 }
 
 /* The store's own buffer must not be read. A buffer that is read at the store's index qualifies if its
  * elements are as large. */
-bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to, base_vec *from)
+bool lower_in_place(const ir_facts *facts, const ir_stmt *loop, const ir_buffer **to, base_vec *from)
 {
-    tec_context *cx = ir_facts_context(f);
-    nest n = {.f = f};
+    tec_context *cx = ir_facts_context(facts);
+    nest n = {.f = facts};
 
     if (!descend(&n, loop) || !is_injective(&n, n.store->store.index[0]))
         return false;
@@ -124,10 +124,11 @@ bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to
     if (base_map_has(&l.same, *to) || base_map_has(&l.other, *to))
         return false;
     for (int i = 0; i < l.same.cap; i++) {
-        const ir_buffer *b = l.same.slots[i].key;
+        const ir_buffer *buffer = l.same.slots[i].key;
 
-        if (b && !base_map_has(&l.other, b) && base_dtype_bytes(b->dtype) == base_dtype_bytes((*to)->dtype))
-            base_push(cx, from, b);
+        if (buffer && !base_map_has(&l.other, buffer) &&
+            base_dtype_bytes(buffer->dtype) == base_dtype_bytes((*to)->dtype))
+            base_push(cx, from, buffer);
     }
     return true;
 }

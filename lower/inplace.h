@@ -8,6 +8,6 @@
 
 #include "lower/util.h"
 
-bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to, base_vec *from);
+bool lower_in_place(const ir_facts *facts, const ir_stmt *loop, const ir_buffer **to, base_vec *from);
 
 #endif

@@ -30,22 +30,22 @@ typedef struct {
 } expansion;
 
 /* Two intrinsics of one name are the same: tensorize refused any other. */
-static const ir_intrinsic *known_as(writer *w, const ir_intrinsic *in)
+static const ir_intrinsic *known_as(writer *out, const ir_intrinsic *in)
 {
-    for (int i = 0; i < w->intrinsics.n; i++)
-        if (base_same(((const ir_intrinsic *)w->intrinsics.at[i])->name, in->name))
-            return w->intrinsics.at[i];
-    base_push(w->rw.cx, &w->intrinsics, (void *)in);
+    for (int i = 0; i < out->intrinsics.n; i++)
+        if (base_same(((const ir_intrinsic *)out->intrinsics.at[i])->name, in->name))
+            return out->intrinsics.at[i];
+    base_push(out->rw.cx, &out->intrinsics, (void *)in);
     return in;
 }
 
 /* ---- accesses ---- */
 
 /* Which operand of the call a parameter is; -1: none, it is allocated in the text. */
-static int operand_of(const expansion *x, const ir_buffer *param)
+static int operand_of(const expansion *self, const ir_buffer *param)
 {
-    for (int i = 0; i < x->p->n_params; i++)
-        if (x->p->params[i].buffer == param)
+    for (int i = 0; i < self->p->n_params; i++)
+        if (self->p->params[i].buffer == param)
             return i;
     return -1;
 }
@@ -61,74 +61,77 @@ static const ir_expr *scaled(tec_context *cx, const ir_expr *index, const ir_exp
     return ir_mul(cx, index, index->dtype.lanes > 1 ? ir_broadcast(cx, by, index->dtype.lanes) : by);
 }
 
-/* The one value in all lanes of e; NULL: they differ. */
-static const ir_expr *uniform(const ir_expr *e)
+/* The one value in all lanes of expr; NULL: they differ. */
+static const ir_expr *uniform(const ir_expr *expr)
 {
-    return e->dtype.lanes == 1 ? e : e->op == IR_BROADCAST ? e->arg[0] : NULL;
+    return expr->dtype.lanes == 1 ? expr : expr->op == IR_BROADCAST ? expr->arg[0] : NULL;
 }
 
 /* Keeps ramps as ramps: base + uniform value, so that a load of consecutive elements is still seen as one. */
-static const ir_expr *add(tec_context *cx, const ir_expr *a, const ir_expr *b)
+static const ir_expr *add(tec_context *cx, const ir_expr *left, const ir_expr *right)
 {
-    const ir_expr *ramp = a->op == IR_RAMP ? a : b->op == IR_RAMP ? b : NULL, *other = ramp == a ? b : a;
-    int lanes = a->dtype.lanes > b->dtype.lanes ? a->dtype.lanes : b->dtype.lanes;
+    const ir_expr *ramp = left->op == IR_RAMP    ? left
+                          : right->op == IR_RAMP ? right
+                                                 : NULL,
+                  *other = ramp == left ? right : left;
+    int lanes = left->dtype.lanes > right->dtype.lanes ? left->dtype.lanes : right->dtype.lanes;
 
     if (ramp && uniform(other))
         return ir_ramp(cx, ir_add(cx, ramp->ramp.base, uniform(other)), ramp->ramp.stride, lanes);
-    a = a->dtype.lanes < lanes ? ir_broadcast(cx, a, lanes) : a;
-    b = b->dtype.lanes < lanes ? ir_broadcast(cx, b, lanes) : b;
-    return ir_add(cx, a, b);
+    left = left->dtype.lanes < lanes ? ir_broadcast(cx, left, lanes) : left;
+    right = right->dtype.lanes < lanes ? ir_broadcast(cx, right, lanes) : right;
+    return ir_add(cx, left, right);
 }
 
 /* The element number from the operand's address. With as many indices as dimensions, each is multiplied by
  * its stride: the declared one, or that of a compact layout, built up from the last dimension. A single index
  * of a parameter with more dimensions counts elements. */
-static const ir_expr *element(expansion *x, const ir_buffer *param, int operand, const ir_expr *const *index,
-                              int n)
+static const ir_expr *element(expansion *self, const ir_buffer *param, int operand,
+                              const ir_expr *const *index, int count)
 {
-    tec_context *cx = x->rw.cx;
-    const ir_expr *at = x->call->call.arg[operand], *by = ir_int(cx, 1);
+    tec_context *cx = self->rw.cx;
+    const ir_expr *at = self->call->call.arg[operand], *by = ir_int(cx, 1);
 
-    if (n != param->n && param->strides)
+    if (count != param->n && param->strides)
         return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' of '%s' has strides, so it takes %d indices",
-                         param->name, x->call->call.name, param->n);
-    for (int d = n - 1; d >= 0; d--) {
-        const ir_expr *i = ir_rewrite_expr(&x->rw, index[d]);
+                         param->name, self->call->call.name, param->n);
+    for (int d = count - 1; d >= 0; d--) {
+        const ir_expr *i = ir_rewrite_expr(&self->rw, index[d]);
 
         if (!i)
             return NULL;
         at = add(cx, at,
                  scaled(cx, i,
                         param->strides && !BASE_PLANT_ON(cx, intrinsics_strides)
-                            ? ir_apply(cx, &x->values, param->strides[d])
+                            ? ir_apply(cx, &self->values, param->strides[d])
                             : by));
-        by = n == param->n ? ir_mul(cx, by, ir_apply(cx, &x->values, param->shape[d])) : by;
+        by = count == param->n ? ir_mul(cx, by, ir_apply(cx, &self->values, param->shape[d])) : by;
     }
     return at;
 }
 
-static const ir_expr *expand_load(expansion *x, const ir_expr *e, int operand)
+static const ir_expr *expand_load(expansion *self, const ir_expr *expr, int operand)
 {
-    const ir_expr *at = element(x, e->load.buffer, operand, e->load.index, e->load.n);
-    const ir_expr *mask = e->load.mask ? ir_rewrite_expr(&x->rw, e->load.mask) : NULL;
-    const ir_buffer *b = x->call->call.buffer[operand];
+    const ir_expr *at = element(self, expr->load.buffer, operand, expr->load.index, expr->load.n);
+    const ir_expr *mask = expr->load.mask ? ir_rewrite_expr(&self->rw, expr->load.mask) : NULL;
+    const ir_buffer *b = self->call->call.buffer[operand];
 
     if (!at)
         return NULL;
-    return mask ? ir_load_masked(x->rw.cx, b, &at, 1, mask) : ir_load(x->rw.cx, b, &at, 1);
+    return mask ? ir_load_masked(self->rw.cx, b, &at, 1, mask) : ir_load(self->rw.cx, b, &at, 1);
 }
 
 /* Calls inside the text name intrinsics of the text's own list, which the program lists from now on. */
-static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     expansion *x = (expansion *)rw;
-    int operand = e->op == IR_LOAD ? operand_of(x, e->load.buffer) : -1;
+    int operand = expr->op == IR_LOAD ? operand_of(x, expr->load.buffer) : -1;
 
     if (operand >= 0)
-        return expand_load(x, e, operand);
-    if (e->op == IR_VAR && base_map_get(&x->values.vars, e))
-        return base_map_get(&x->values.vars, e);
-    const ir_expr *out = ir_rewrite_children(rw, e);
+        return expand_load(x, expr, operand);
+    if (expr->op == IR_VAR && base_map_get(&x->values.vars, expr))
+        return base_map_get(&x->values.vars, expr);
+    const ir_expr *out = ir_rewrite_children(rw, expr);
     if (!out || out->op != IR_CALL || !out->call.intrinsic)
         return out;
     return ir_call(rw->cx, out->dtype, out->call.name, known_as(x->w, out->call.intrinsic), out->call.arg,
@@ -136,44 +139,46 @@ static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *e)
 }
 
 /* Stores to a parameter go to the operand's memory; stores to what the text allocates stay. */
-static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     expansion *x = (expansion *)rw;
-    int operand = s->kind == IR_STORE ? operand_of(x, s->store.buffer) : -1;
+    int operand = stmt->kind == IR_STORE ? operand_of(x, stmt->store.buffer) : -1;
 
     if (operand < 0)
-        return ir_rewrite_stmt_children(rw, s);
-    const ir_expr *at = element(x, s->store.buffer, operand, s->store.index, s->store.n),
-                  *value = ir_rewrite_expr(rw, s->store.value);
-    const ir_expr *mask = s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL;
-    const ir_buffer *b = x->call->call.buffer[operand];
+        return ir_rewrite_stmt_children(rw, stmt);
+    const ir_expr *at = element(x, stmt->store.buffer, operand, stmt->store.index, stmt->store.n),
+                  *value = ir_rewrite_expr(rw, stmt->store.value);
+    const ir_expr *mask = stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL;
+    const ir_buffer *buffer = x->call->call.buffer[operand];
     if (!at || !value)
         return NULL;
-    return mask ? ir_store_masked(rw->cx, b, value, &at, 1, mask) : ir_store(rw->cx, b, value, &at, 1);
+    return mask ? ir_store_masked(rw->cx, buffer, value, &at, 1, mask)
+                : ir_store(rw->cx, buffer, value, &at, 1);
 }
 
 /* ---- calls ---- */
 
-static const ir_program *text_of(writer *w, const ir_intrinsic *in)
+static const ir_program *text_of(writer *out, const ir_intrinsic *in)
 {
-    const ir_program *p = base_map_get(&w->texts, in);
+    const ir_program *p = base_map_get(&out->texts, in);
 
-    if (!p && (p = ir_intrinsic_program(w->rw.cx, in)))
-        base_map_put(w->rw.cx, &w->texts, in, (void *)p);
+    if (!p && (p = ir_intrinsic_program(out->rw.cx, in)))
+        base_map_put(out->rw.cx, &out->texts, in, (void *)p);
     return p;
 }
 
 /* The body is renamed first: its loops and lets need variables of their own at each call. */
-static const ir_stmt *expand(writer *w, const ir_expr *call)
+static const ir_stmt *expand(writer *out, const ir_expr *call)
 {
-    expansion x = {.rw = {.cx = w->rw.cx, .expr = expand_expr, .stmt = expand_stmt}, .w = w, .call = call};
+    expansion x = {
+        .rw = {.cx = out->rw.cx, .expr = expand_expr, .stmt = expand_stmt}, .w = out, .call = call};
 
-    if (!(x.p = text_of(w, call->call.intrinsic)))
+    if (!(x.p = text_of(out, call->call.intrinsic)))
         return NULL;
     for (int i = 0; i < x.p->n_params; i++)
         if (x.p->params[i].scalar)
-            base_map_put(w->rw.cx, &x.values.vars, x.p->params[i].scalar, (void *)call->call.arg[i]);
-    return ir_rewrite_stmt(&x.rw, ir_rename(w->rw.cx, x.p->body));
+            base_map_put(out->rw.cx, &x.values.vars, x.p->params[i].scalar, (void *)call->call.arg[i]);
+    return ir_rewrite_stmt(&x.rw, ir_rename(out->rw.cx, x.p->body));
 }
 
 static bool has_statements(tec_context *cx, const ir_intrinsic *in)
@@ -181,27 +186,27 @@ static bool has_statements(tec_context *cx, const ir_intrinsic *in)
     return in && in->text && in->meaning && !ir_intrinsic_function(cx, in);
 }
 
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (s->kind != IR_EVALUATE || s->value->op != IR_CALL ||
-        !has_statements(rw->cx, s->value->call.intrinsic))
-        return ir_rewrite_stmt_children(rw, s);
-    ir_at(rw->cx, s->loc);
-    return expand((writer *)rw, s->value);
+    if (stmt->kind != IR_EVALUATE || stmt->value->op != IR_CALL ||
+        !has_statements(rw->cx, stmt->value->call.intrinsic))
+        return ir_rewrite_stmt_children(rw, stmt);
+    ir_at(rw->cx, stmt->loc);
+    return expand((writer *)rw, stmt->value);
 }
 
 /* Intrinsics whose text was written out leave the list of the program; those that it calls come in. */
-const ir_program *lower_intrinsics(const lower_options *o, const ir_program *p)
+const ir_program *lower_intrinsics(const lower_options *options, const ir_program *program)
 {
-    writer w = {.rw = {.cx = o->cx, .stmt = visit}};
+    writer w = {.rw = {.cx = options->cx, .stmt = visit}};
 
-    for (int i = 0; i < p->n_intrinsics; i++)
-        if (!has_statements(o->cx, p->intrinsics[i]))
-            base_push(o->cx, &w.intrinsics, (void *)p->intrinsics[i]);
-    const ir_stmt *body = p->n_intrinsics ? ir_rewrite_stmt(&w.rw, p->body) : p->body;
-    if (!body || body == p->body)
-        return body ? p : NULL;
-    ir_program *out = ir_program_copy(o->cx, p);
+    for (int i = 0; i < program->n_intrinsics; i++)
+        if (!has_statements(options->cx, program->intrinsics[i]))
+            base_push(options->cx, &w.intrinsics, (void *)program->intrinsics[i]);
+    const ir_stmt *body = program->n_intrinsics ? ir_rewrite_stmt(&w.rw, program->body) : program->body;
+    if (!body || body == program->body)
+        return body ? program : NULL;
+    ir_program *out = ir_program_copy(options->cx, program);
     out->body = body;
     out->intrinsics = (const ir_intrinsic *const *)w.intrinsics.at;
     out->n_intrinsics = w.intrinsics.n;

@@ -47,37 +47,38 @@
 enum { MAX_PADDED = 256 };
 
 /* A variable that alone is a spatial one of the block: its values are distinct elements. */
-static bool is_dimension(const tree_site *s, const ir_expr *var)
+static bool is_dimension(const tree_site *site, const ir_expr *var)
 {
-    for (int i = 0; i < s->stmt->block.block->n_iters; i++)
-        if (s->stmt->block.block->iters[i].kind != IR_REDUCE_ITER && s->stmt->block.bind[i] == var)
+    for (int i = 0; i < site->stmt->block.block->n_iters; i++)
+        if (site->stmt->block.block->iters[i].kind != IR_REDUCE_ITER && site->stmt->block.bind[i] == var)
             return true;
     return false;
 }
 
 /* The loops and lets of path[at..] that the elements of the block depend on. */
-static void add_spatial(tec_context *cx, const tree_site *s, int at, base_map *out)
+static void add_spatial(tec_context *cx, const tree_site *site, int at, base_map *out)
 {
-    for (int i = 0; i < s->block->n_iters; i++)
-        if (s->block->iters[i].kind != IR_REDUCE_ITER)
-            lower_used(cx, s, at, s->stmt->block.bind[i], out);
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (site->block->iters[i].kind != IR_REDUCE_ITER)
+            lower_used(cx, site, at, site->stmt->block.bind[i], out);
 }
 
 /* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the
  * last: partial results in registers, which those along x may have, have no dimension that others could
  * share. Only a loop that no element depends on can be split into lanes of one element. */
-static int lane_loop(const lower_splitter *sp, const tree_site *s)
+static int lane_loop(const lower_splitter *sp, const tree_site *site)
 {
     tec_context *cx = sp->rw.cx;
     base_map reduce = {0}, spatial = {0};
     int found = -1;
 
-    lower_reduce_vars(cx, s, &reduce);
-    add_spatial(cx, s, 0, &spatial);
-    for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && sp->kind->runs(s->path[i]->loop.how) &&
-            base_map_has(&reduce, s->path[i]->loop.var) && !base_map_has(&spatial, s->path[i]->loop.var) &&
-            (found < 0 || s->path[i]->loop.how > s->path[found]->loop.how))
+    lower_reduce_vars(cx, site, &reduce);
+    add_spatial(cx, site, 0, &spatial);
+    for (int i = 0; i < site->n; i++)
+        if (site->path[i]->kind == IR_FOR && sp->kind->runs(site->path[i]->loop.how) &&
+            base_map_has(&reduce, site->path[i]->loop.var) &&
+            !base_map_has(&spatial, site->path[i]->loop.var) &&
+            (found < 0 || site->path[i]->loop.how > site->path[found]->loop.how))
             found = i;
     return found;
 }
@@ -88,58 +89,58 @@ typedef struct {
     bool found;
 } target_use;
 
-static bool is_target(target_use *u, const ir_buffer *b)
+static bool is_target(target_use *use, const ir_buffer *buffer)
 {
-    for (int i = 0; i < u->update->update.combiner->n; i++) {
-        const ir_buffer *t = u->update->update.buffer[i];
+    for (int i = 0; i < use->update->update.combiner->n; i++) {
+        const ir_buffer *t = use->update->update.buffer[i];
 
-        if (t == b || (t->alias && t->alias == b->alias))
+        if (t == buffer || (t->alias && t->alias == buffer->alias))
             return true;
     }
     return false;
 }
 
-static bool use_in_expr(ir_walk *w, const ir_expr *e)
+static bool use_in_expr(ir_walk *walk, const ir_expr *expr)
 {
-    target_use *u = (target_use *)w;
+    target_use *u = (target_use *)walk;
 
-    u->found |= e->op == IR_LOAD && is_target(u, e->load.buffer);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        u->found |= is_target(u, e->call.buffer[i]);
+    u->found |= expr->op == IR_LOAD && is_target(u, expr->load.buffer);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        u->found |= is_target(u, expr->call.buffer[i]);
     return !u->found;
 }
 
-static bool use_in_stmt(ir_walk *w, const ir_stmt *s)
+static bool use_in_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    target_use *u = (target_use *)w;
+    target_use *u = (target_use *)walk;
 
-    u->found |= s->kind == IR_STORE && is_target(u, s->store.buffer);
-    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
-        u->found |= is_target(u, s->update.buffer[i]);
+    u->found |= stmt->kind == IR_STORE && is_target(u, stmt->store.buffer);
+    for (int i = 0; stmt->kind == IR_UPDATE && i < stmt->update.combiner->n; i++)
+        u->found |= is_target(u, stmt->update.buffer[i]);
     return !u->found;
 }
 
 /* Whether what stands beside the path at path[i] touches what the block updates. */
-static bool is_used_beside(tec_context *cx, const tree_site *s, int i, const ir_stmt *update)
+static bool is_used_beside(tec_context *cx, const tree_site *site, int i, const ir_stmt *update)
 {
-    const ir_stmt *next = i + 1 < s->n ? s->path[i + 1] : s->stmt;
+    const ir_stmt *next = i + 1 < site->n ? site->path[i + 1] : site->stmt;
     target_use u = {.w = {.expr = use_in_expr, .stmt = use_in_stmt, .cx = cx}, .update = update};
 
-    for (int k = 0; s->path[i]->kind == IR_SEQ && k < s->path[i]->seq.n; k++)
-        if (s->path[i]->seq.stmt[k] != next)
-            ir_walk_stmt(&u.w, s->path[i]->seq.stmt[k]);
+    for (int k = 0; site->path[i]->kind == IR_SEQ && k < site->path[i]->seq.n; k++)
+        if (site->path[i]->seq.stmt[k] != next)
+            ir_walk_stmt(&u.w, site->path[i]->seq.stmt[k]);
     return u.found;
 }
 
 /* The last place between the reduction's outermost loop and the vectorised one where others fill or take the
  * results; -1: none. */
-static int shared_at(tec_context *cx, const tree_site *s, int loop)
+static int shared_at(tec_context *cx, const tree_site *site, int loop)
 {
     base_map reduce = {0};
 
-    lower_reduce_vars(cx, s, &reduce);
-    for (int i = loop - 1; i > lower_reduction_at(s, &reduce); i--)
-        if (is_used_beside(cx, s, i, ir_only_update(s->stmt->block.block->body)))
+    lower_reduce_vars(cx, site, &reduce);
+    for (int i = loop - 1; i > lower_reduction_at(site, &reduce); i--)
+        if (is_used_beside(cx, site, i, ir_only_update(site->stmt->block.block->body)))
             return i;
     return -1;
 }
@@ -148,101 +149,103 @@ static int shared_at(tec_context *cx, const tree_site *s, int loop)
  * the reduction, as an accumulating cache does, that is a loop inside of what they share. An accumulating
  * cache, for example, loads and stores the result in each step of an outer reduction loop; partial results
  * that spanned these steps would be combined behind the last store. */
-static int outermost(tec_context *cx, const tree_site *s, const base_map *reduce, int loop)
+static int outermost(tec_context *cx, const tree_site *site, const base_map *reduce, int loop)
 {
-    int shared = shared_at(cx, s, loop), at = shared + 1;
+    int shared = shared_at(cx, site, loop), at = shared + 1;
 
     if (shared < 0)
-        return lower_reduction_at(s, reduce);
-    while (at < loop && !(s->path[at]->kind == IR_FOR && base_map_has(reduce, s->path[at]->loop.var)))
+        return lower_reduction_at(site, reduce);
+    while (at < loop && !(site->path[at]->kind == IR_FOR && base_map_has(reduce, site->path[at]->loop.var)))
         at++;
     return at;
 }
 
-static lower_start first_point(const lower_splitter *sp, const tree_site *s)
+static lower_start first_point(const lower_splitter *sp, const tree_site *site)
 {
     base_map reduce = {0};
 
-    lower_reduce_vars(sp->rw.cx, s, &reduce);
-    return lower_first_point(lower_site_facts(sp->f, s, s->n), s, lower_reduction_at(s, &reduce));
+    lower_reduce_vars(sp->rw.cx, site, &reduce);
+    return lower_first_point(lower_site_facts(sp->f, site, site->n), site, lower_reduction_at(site, &reduce));
 }
 
 /* A loop of the reduction that the elements depend on too: its copies would combine the lanes of an element
  * more than once. */
-static bool is_mixed(tec_context *cx, const tree_site *s)
+static bool is_mixed(tec_context *cx, const tree_site *site)
 {
     base_map reduce = {0}, spatial = {0};
 
-    lower_reduce_vars(cx, s, &reduce);
-    add_spatial(cx, s, 0, &spatial);
-    for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && base_map_has(&reduce, s->path[i]->loop.var) &&
-            base_map_has(&spatial, s->path[i]->loop.var) && !is_dimension(s, s->path[i]->loop.var))
+    lower_reduce_vars(cx, site, &reduce);
+    add_spatial(cx, site, 0, &spatial);
+    for (int i = 0; i < site->n; i++)
+        if (site->path[i]->kind == IR_FOR && base_map_has(&reduce, site->path[i]->loop.var) &&
+            base_map_has(&spatial, site->path[i]->loop.var) && !is_dimension(site, site->path[i]->loop.var))
             return true;
     return false;
 }
 
 /* Why the reduction must keep its order; NULL where it need not. */
-static const char *forbidden(const lower_splitter *sp, const tree_site *s, int loop)
+static const char *forbidden(const lower_splitter *sp, const tree_site *site, int loop)
 {
-    const ir_stmt *u = ir_only_update(s->stmt->block.block->body);
+    const ir_stmt *u = ir_only_update(site->stmt->block.block->body);
     int64_t n;
 
     if (!u)
         return "its block is no single update";
-    if (!ir_is_int(s->path[loop]->loop.extent, &n))
+    if (!ir_is_int(site->path[loop]->loop.extent, &n))
         return "its extent is not a constant";
     if (!u->update.combiner->reorders)
         return "its combiner is not declared associative and commutative";
     for (int i = 0; i < u->update.combiner->n; i++)
         if (sp->o->strict && base_is_float(u->update.buffer[i]->dtype))
             return "the floating-point policy is strict";
-    if (s->stmt->block.block->init && first_point(sp, s) != LOWER_STARTS)
+    if (site->stmt->block.block->init && first_point(sp, site) != LOWER_STARTS)
         return "it may not start at the first point of the reduction";
-    if (s->stmt->block.block->init && shared_at(sp->rw.cx, s, loop) >= 0)
+    if (site->stmt->block.block->init && shared_at(sp->rw.cx, site, loop) >= 0)
         return "other blocks go on with its results before it ends";
-    if (is_mixed(sp->rw.cx, s))
+    if (is_mixed(sp->rw.cx, site))
         return "a loop around it runs over reduction and other axes at once";
-    for (int i = loop + 1; i < s->n; i++)
-        if (s->path[i]->kind == IR_SEQ ||
-            (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED &&
+    for (int i = loop + 1; i < site->n; i++)
+        if (site->path[i]->kind == IR_SEQ ||
+            (site->path[i]->kind == IR_FOR && site->path[i]->loop.how == IR_VECTORISED &&
              sp->kind->runs(IR_VECTORISED)))
             return "its body is not a single block";
-    return sp->kind->forbids ? sp->kind->forbids(sp->rw.cx, s) : NULL;
+    return sp->kind->forbids ? sp->kind->forbids(sp->rw.cx, site) : NULL;
 }
 
 /* Whether the index moves with threads only, so that each thread that keeps its own partial results has one
  * element of it. */
-static bool is_one_for_each(tec_context *cx, const lower_reduction *r, const ir_expr *index)
+static bool is_one_for_each(tec_context *cx, const lower_reduction *reduction, const ir_expr *index)
 {
-    const ir_block *b = r->site->stmt->block.block;
+    const ir_block *block = reduction->site->stmt->block.block;
     base_map used = {0};
 
-    for (int i = 0; r->own && i < b->n_iters; i++)
-        if (ir_uses_var(cx, index, b->iters[i].var))
-            lower_used(cx, r->site, r->at, r->site->stmt->block.bind[i], &used);
-    for (int i = r->at; i < r->site->n; i++)
-        if (r->site->path[i]->kind == IR_FOR && base_map_has(&used, r->site->path[i]->loop.var) &&
-            !lower_is_thread(r->site->path[i]))
+    for (int i = 0; reduction->own && i < block->n_iters; i++)
+        if (ir_uses_var(cx, index, block->iters[i].var))
+            lower_used(cx, reduction->site, reduction->at, reduction->site->stmt->block.bind[i], &used);
+    for (int i = reduction->at; i < reduction->site->n; i++)
+        if (reduction->site->path[i]->kind == IR_FOR &&
+            base_map_has(&used, reduction->site->path[i]->loop.var) &&
+            !lower_is_thread(reduction->site->path[i]))
             return false;
     return used.n > 0;
 }
 
 /* The shape of the result, and a last dimension for the lanes. Where each thread keeps its own result in a
  * register there is no such dimension, and a dimension that only threads move along has one element. */
-static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction *r, int which)
+static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction *reduction, int which)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_buffer *b = r->update->update.buffer[which];
-    const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1);
+    const ir_buffer *buffer = reduction->update->update.buffer[which];
+    const ir_expr **shape = base_array(cx, const ir_expr *, buffer->n + 1);
 
-    for (int i = 0; i < b->n; i++)
-        shape[i] = is_one_for_each(cx, r, r->update->update.index[i]) ? ir_int(cx, 1) : b->shape[i];
-    shape[b->n] = ir_int(cx, r->lanes);
-    ir_buffer *part = ir_buffer_copy(
-        cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", b->name), b->dtype, shape, b->n + !r->own));
-    part->scope = r->scope;
-    part->loc = b->loc;
+    for (int i = 0; i < buffer->n; i++)
+        shape[i] = is_one_for_each(cx, reduction, reduction->update->update.index[i]) ? ir_int(cx, 1)
+                                                                                      : buffer->shape[i];
+    shape[buffer->n] = ir_int(cx, reduction->lanes);
+    ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", buffer->name),
+                                                       buffer->dtype, shape, buffer->n + !reduction->own));
+    part->scope = reduction->scope;
+    part->loc = buffer->loc;
     base_push(cx, &sp->buffers, part);
     return part;
 }
@@ -251,12 +254,12 @@ static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction
 
 /* A block like that of the reduction, with the given variables, bindings and body; its regions follow from
  * the body. The facts for the regions are those of the program alone: a block's inside mentions no loop. */
-static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, const char *name,
-                                 const ir_iter *iters, const ir_expr *const *bind, int n, const ir_stmt *init,
-                                 const ir_stmt *body, const ir_expr *where)
+static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *reduction, const char *name,
+                                 const ir_iter *iters, const ir_expr *const *bind, int count,
+                                 const ir_stmt *init, const ir_stmt *body, const ir_expr *where)
 {
     tec_context *cx = sp->rw.cx;
-    ir_block *b = ir_block_copy(cx, r->site->stmt->block.block);
+    ir_block *block = ir_block_copy(cx, reduction->site->stmt->block.block);
     base_vec reads = {0}, writes = {0};
 
     if (!body)
@@ -265,16 +268,16 @@ static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, c
     ir_region *region = base_array(cx, ir_region, reads.n + writes.n);
     for (int i = 0; i < reads.n + writes.n; i++)
         region[i] = *(const ir_region *)(i < reads.n ? reads.at[i] : writes.at[i - reads.n]);
-    b->name = name;
-    b->iters = base_copy(cx, iters, (size_t)n * sizeof *iters);
-    b->n_iters = n;
-    b->reads = region;
-    b->n_reads = reads.n;
-    b->writes = region + reads.n;
-    b->n_writes = writes.n;
-    b->init = init;
-    b->body = body;
-    return ir_block_stmt(cx, b, bind, where);
+    block->name = name;
+    block->iters = base_copy(cx, iters, (size_t)count * sizeof *iters);
+    block->n_iters = count;
+    block->reads = region;
+    block->n_reads = reads.n;
+    block->writes = region + reads.n;
+    block->n_writes = writes.n;
+    block->init = init;
+    block->body = body;
+    return ir_block_stmt(cx, block, bind, where);
 }
 
 /* Iteration variables of the reduction's block of some kinds, then one over the lanes. */
@@ -286,19 +289,19 @@ typedef struct {
 } variables;
 
 /* The variables are those of the old block itself, as the new block takes over its index expressions. */
-static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool reduce_too,
+static variables take_iters(lower_splitter *sp, const lower_reduction *reduction, bool reduce_too,
                             ir_iter_kind lane_kind, int64_t lanes, const ir_expr *bind)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_block *b = r->site->stmt->block.block;
-    variables v = {.iters = base_array(cx, ir_iter, b->n_iters + 1),
-                   .bind = base_array(cx, const ir_expr *, b->n_iters + 1)};
+    const ir_block *block = reduction->site->stmt->block.block;
+    variables v = {.iters = base_array(cx, ir_iter, block->n_iters + 1),
+                   .bind = base_array(cx, const ir_expr *, block->n_iters + 1)};
 
-    for (int i = 0; i < b->n_iters; i++) {
-        if (b->iters[i].kind == IR_REDUCE_ITER && !reduce_too)
+    for (int i = 0; i < block->n_iters; i++) {
+        if (block->iters[i].kind == IR_REDUCE_ITER && !reduce_too)
             continue;
-        v.iters[v.n] = b->iters[i];
-        v.bind[v.n++] = r->site->stmt->block.bind[i];
+        v.iters[v.n] = block->iters[i];
+        v.bind[v.n++] = reduction->site->stmt->block.bind[i];
     }
     v.lane = ir_var(cx, "lane", BASE_I64);
     v.iters[v.n] = (ir_iter){.var = v.lane, .extent = ir_int(cx, lanes), .kind = lane_kind};
@@ -308,40 +311,46 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool r
 
 /* The element of the partial results for the block's indices and a lane (which those of a lane's own have no
  * dimension for). */
-static const ir_expr *const *partial_index(lower_splitter *sp, const lower_reduction *r, const ir_expr *lane)
+static const ir_expr *const *partial_index(lower_splitter *sp, const lower_reduction *reduction,
+                                           const ir_expr *lane)
 {
-    int n = r->update->update.n;
+    int n = reduction->update->update.n;
     const ir_expr **index = base_array(sp->rw.cx, const ir_expr *, n + 1);
 
     for (int i = 0; i < n; i++)
-        index[i] = is_one_for_each(sp->rw.cx, r, r->update->update.index[i]) ? ir_int(sp->rw.cx, 0)
-                                                                             : r->update->update.index[i];
+        index[i] = is_one_for_each(sp->rw.cx, reduction, reduction->update->update.index[i])
+                       ? ir_int(sp->rw.cx, 0)
+                       : reduction->update->update.index[i];
     index[n] = lane;
     return index;
 }
 
-static const ir_expr *partial(lower_splitter *sp, const lower_reduction *r, int which, const ir_expr *lane)
+static const ir_expr *partial(lower_splitter *sp, const lower_reduction *reduction, int which,
+                              const ir_expr *lane)
 {
-    return ir_load(sp->rw.cx, r->part[which], partial_index(sp, r, lane), r->part[which]->n);
+    return ir_load(sp->rw.cx, reduction->part[which], partial_index(sp, reduction, lane),
+                   reduction->part[which]->n);
 }
 
 /* The block that stands in the reduction's place: one update of the lane's own partial result, in the loop
  * whose extent became the number of lanes. Lanes behind the old extent do nothing. */
-static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *r)
+static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *reduction)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_stmt *u = r->update, *s = r->site->stmt;
-    const ir_stmt *loop = r->site->path[r->loop];
-    variables v = take_iters(sp, r, true, IR_SPATIAL, r->lanes, ir_sub(cx, loop->loop.var, loop->loop.min));
-    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane),
-                                    r->part[0]->n, u->update.source);
-    const ir_expr *where = s->block.where;
+    const ir_stmt *u = reduction->update, *stmt = reduction->site->stmt;
+    const ir_stmt *loop = reduction->site->path[reduction->loop];
+    variables v = take_iters(sp, reduction, true, IR_SPATIAL, reduction->lanes,
+                             ir_sub(cx, loop->loop.var, loop->loop.min));
+    const ir_stmt *body =
+        ir_update(cx, u->update.combiner, reduction->part, partial_index(sp, reduction, v.lane),
+                  reduction->part[0]->n, u->update.source);
+    const ir_expr *where = stmt->block.where;
 
-    if (r->lanes > r->extent)
-        where =
-            ir_all(cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, r->extent))), where);
-    return make_block(sp, r, base_format(cx, "%s.lanes", s->block.block->name), v.iters, v.bind, v.n, NULL,
-                      ir_with_update(cx, s->block.block->body, body), where);
+    if (reduction->lanes > reduction->extent)
+        where = ir_all(
+            cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, reduction->extent))), where);
+    return make_block(sp, reduction, base_format(cx, "%s.lanes", stmt->block.block->name), v.iters, v.bind,
+                      v.n, NULL, ir_with_update(cx, stmt->block.block->body, body), where);
 }
 
 static const ir_stmt *over_lanes(lower_splitter *sp, const ir_expr *var, int64_t n, ir_how how,
@@ -351,64 +360,68 @@ static const ir_stmt *over_lanes(lower_splitter *sp, const ir_expr *var, int64_t
                   n > 1 || how != IR_VECTORISED ? how : IR_SERIAL, body);
 }
 
-static const ir_stmt *one_by_one(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *one_by_one(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    s = ir_rewrite_stmt_children(rw, s);
-    return s && s->kind == IR_FOR && s->loop.how == IR_VECTORISED
-               ? ir_for(rw->cx, s->loop.var, s->loop.min, s->loop.extent, IR_SERIAL, s->loop.body)
-               : s;
+    stmt = ir_rewrite_stmt_children(rw, stmt);
+    return stmt && stmt->kind == IR_FOR && stmt->loop.how == IR_VECTORISED
+               ? ir_for(rw->cx, stmt->loop.var, stmt->loop.min, stmt->loop.extent, IR_SERIAL, stmt->loop.body)
+               : stmt;
 }
 
 /* Copies of the reduction's spatial loops around a statement. Threads that combine their results meet in
  * them, so a vectorised loop that each thread has for itself is serial in the copy. The guards of elements
  * stand around the inner statement, in terms of the old variables; the copies rename both. */
-static const ir_stmt *nest(lower_splitter *sp, const lower_reduction *r, const ir_stmt *inner)
+static const ir_stmt *nest(lower_splitter *sp, const lower_reduction *reduction, const ir_stmt *inner)
 {
-    const ir_stmt *out = lower_copy_loops(sp->rw.cx, r->site, r->at, &r->spatial, &r->guards, inner);
+    const ir_stmt *out = lower_copy_loops(sp->rw.cx, reduction->site, reduction->at, &reduction->spatial,
+                                          &reduction->guards, inner);
     ir_rewrite rw = {.cx = sp->rw.cx, .stmt = one_by_one};
 
-    return out && r->how != IR_VECTORISED ? ir_rewrite_stmt(&rw, out) : out;
+    return out && reduction->how != IR_VECTORISED ? ir_rewrite_stmt(&rw, out) : out;
 }
 
 /* All partial results at the identity, in front of the outermost loop of the reduction. */
-static const ir_stmt *start(lower_splitter *sp, const lower_reduction *r)
+static const ir_stmt *start(lower_splitter *sp, const lower_reduction *reduction)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_combiner *c = r->update->update.combiner;
+    const ir_combiner *combiner = reduction->update->update.combiner;
     const ir_expr *var = ir_var(cx, "lane", BASE_I64);
-    variables v = take_iters(sp, r, false, IR_SPATIAL, r->lanes, var);
-    const ir_stmt **store = base_array(cx, const ir_stmt *, c->n);
+    variables v = take_iters(sp, reduction, false, IR_SPATIAL, reduction->lanes, var);
+    const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
 
-    for (int i = 0; i < c->n; i++) {
-        const ir_expr *from = c->identity[i];
+    for (int i = 0; i < combiner->n; i++) {
+        const ir_expr *from = combiner->identity[i];
 
-        if (r->how == IR_VECTORISED && BASE_PLANT_ON(cx, lanes_identity))
+        if (reduction->how == IR_VECTORISED && BASE_PLANT_ON(cx, lanes_identity))
             from = ir_cast(cx, from->dtype, ir_int(cx, 1));
-        store[i] = ir_store(cx, r->part[i], from, partial_index(sp, r, v.lane), r->part[0]->n);
+        store[i] = ir_store(cx, reduction->part[i], from, partial_index(sp, reduction, v.lane),
+                            reduction->part[0]->n);
     }
     const ir_stmt *block =
-        make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind,
-                   v.n, NULL, ir_seq(cx, store, c->n), NULL);
-    return nest(sp, r, over_lanes(sp, var, r->lanes, r->how, block));
+        make_block(sp, reduction, base_format(cx, "%s.lanes.init", reduction->site->stmt->block.block->name),
+                   v.iters, v.bind, v.n, NULL, ir_seq(cx, store, combiner->n), NULL);
+    return nest(sp, reduction, over_lanes(sp, var, reduction->lanes, reduction->how, block));
 }
 
 /* The lane takes in lane + half; where each has its own, what a shuffle brings from lane ^ half, so that all
  * end with the result. */
-static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int64_t half, const ir_expr *lane)
+static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *reduction, int64_t half,
+                              const ir_expr *lane)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_combiner *c = r->update->update.combiner;
-    const ir_expr **source = base_array(cx, const ir_expr *, c->n);
+    const ir_combiner *combiner = reduction->update->update.combiner;
+    const ir_expr **source = base_array(cx, const ir_expr *, combiner->n);
     const ir_expr *distance =
-        ir_int(cx, r->how != IR_VECTORISED && BASE_PLANT_ON(cx, threads_half) ? 1 : half);
+        ir_int(cx, reduction->how != IR_VECTORISED && BASE_PLANT_ON(cx, threads_half) ? 1 : half);
     const ir_stmt *body;
 
-    for (int i = 0; i < c->n; i++)
-        source[i] = r->own ? ir_data_var(cx, "other", r->part[i]->dtype)
-                           : partial(sp, r, i, ir_add(cx, lane, distance));
-    body = ir_update(cx, c, r->part, partial_index(sp, r, lane), r->part[0]->n, source);
-    for (int i = c->n - 1; r->own && i >= 0; i--) {
-        const ir_expr *arg[2] = {partial(sp, r, i, lane), distance};
+    for (int i = 0; i < combiner->n; i++)
+        source[i] = reduction->own ? ir_data_var(cx, "other", reduction->part[i]->dtype)
+                                   : partial(sp, reduction, i, ir_add(cx, lane, distance));
+    body = ir_update(cx, combiner, reduction->part, partial_index(sp, reduction, lane), reduction->part[0]->n,
+                     source);
+    for (int i = combiner->n - 1; reduction->own && i >= 0; i--) {
+        const ir_expr *arg[2] = {partial(sp, reduction, i, lane), distance};
 
         body =
             ir_let_stmt(cx, source[i],
@@ -419,49 +432,51 @@ static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int6
 
 /* One halving: lane v takes in lane v + half. With shuffles all lanes run, and each gets the sum of its
  * pair. */
-static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *r, int64_t half)
+static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *reduction, int64_t half)
 {
     const ir_expr *loop = ir_var(sp->rw.cx, "lane", BASE_I64);
-    int64_t lanes = r->own ? r->lanes : half;
-    variables v = take_iters(sp, r, false, IR_SPATIAL, lanes, loop);
+    int64_t lanes = reduction->own ? reduction->lanes : half;
+    variables v = take_iters(sp, reduction, false, IR_SPATIAL, lanes, loop);
     const char *name =
-        base_format(sp->rw.cx, "%s.lanes.%lld", r->site->stmt->block.block->name, (long long)half);
+        base_format(sp->rw.cx, "%s.lanes.%lld", reduction->site->stmt->block.block->name, (long long)half);
 
-    const ir_stmt *block =
-        make_block(sp, r, name, v.iters, v.bind, v.n, NULL, take_in(sp, r, half, v.lane), NULL);
+    const ir_stmt *block = make_block(sp, reduction, name, v.iters, v.bind, v.n, NULL,
+                                      take_in(sp, reduction, half, v.lane), NULL);
 
-    return nest(sp, r, over_lanes(sp, loop, lanes, r->how, block));
+    return nest(sp, reduction, over_lanes(sp, loop, lanes, reduction->how, block));
 }
 
 /* The block itself, over the lanes that are left; of threads, the first does it. The block keeps its name and
  * its init, so that later passes find the reduction where it was. */
-static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *r, int64_t lanes)
+static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *reduction, int64_t lanes)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_stmt *u = r->update;
-    const ir_block *b = r->site->stmt->block.block;
+    const ir_stmt *u = reduction->update;
+    const ir_block *b = reduction->site->stmt->block.block;
     const ir_expr *var = ir_var(cx, "lane", BASE_I64),
                   **source = base_array(cx, const ir_expr *, u->update.combiner->n);
-    variables v = take_iters(sp, r, false, IR_REDUCE_ITER, lanes, var);
+    variables v = take_iters(sp, reduction, false, IR_REDUCE_ITER, lanes, var);
 
     for (int i = 0; i < u->update.combiner->n; i++)
-        source[i] = partial(sp, r, i, v.lane);
+        source[i] = partial(sp, reduction, i, v.lane);
     const ir_stmt *body =
         ir_update(cx, u->update.combiner, u->update.buffer, u->update.index, u->update.n, source);
-    const ir_stmt *block = make_block(sp, r, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
+    const ir_stmt *block = make_block(sp, reduction, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
     const ir_stmt *all = over_lanes(sp, var, lanes, IR_UNROLLED, block);
 
-    return nest(
-        sp, r, r->how == IR_VECTORISED ? all : over_lanes(sp, ir_var(cx, "first", BASE_I64), 1, r->how, all));
+    return nest(sp, reduction,
+                reduction->how == IR_VECTORISED
+                    ? all
+                    : over_lanes(sp, ir_var(cx, "first", BASE_I64), 1, reduction->how, all));
 }
 
 /* ---- the whole ---- */
 
-static bool uses_any(tec_context *cx, const ir_expr *e, const base_map *set)
+static bool uses_any(tec_context *cx, const ir_expr *expr, const base_map *set)
 {
     base_vec vars = {0};
 
-    ir_free_vars(cx, e, &vars);
+    ir_free_vars(cx, expr, &vars);
     for (int i = 0; i < vars.n; i++)
         if (base_map_has(set, vars.at[i]))
             return true;
@@ -470,65 +485,66 @@ static bool uses_any(tec_context *cx, const ir_expr *e, const base_map *set)
 
 /* The block's variable runs over its domain in a loop of its own: each iteration has an element, whatever is
  * said of terms. Then the variable is no evidence that a guard is about elements. */
-static bool is_whole(tec_context *cx, const tree_site *s, int iter)
+static bool is_whole(tec_context *cx, const tree_site *site, int iter)
 {
-    for (int i = 0; i < s->n; i++) {
-        const ir_stmt *p = s->path[i];
+    for (int i = 0; i < site->n; i++) {
+        const ir_stmt *p = site->path[i];
 
-        if (p->kind == IR_FOR && ir_same(s->stmt->block.bind[iter], ir_sub(cx, p->loop.var, p->loop.min)) &&
-            ir_same(s->stmt->block.block->iters[iter].extent, p->loop.extent))
+        if (p->kind == IR_FOR &&
+            ir_same(site->stmt->block.bind[iter], ir_sub(cx, p->loop.var, p->loop.min)) &&
+            ir_same(site->stmt->block.block->iters[iter].extent, p->loop.extent))
             return true;
     }
     return false;
 }
 
 /* A loop of the reduction that its elements do not depend on. */
-static bool runs_over_terms(const lower_reduction *r, const ir_stmt *s)
+static bool runs_over_terms(const lower_reduction *reduction, const ir_stmt *stmt)
 {
-    return s->kind == IR_FOR && base_map_has(&r->reduce, s->loop.var) &&
-           !base_map_has(&r->spatial, s->loop.var);
+    return stmt->kind == IR_FOR && base_map_has(&reduction->reduce, stmt->loop.var) &&
+           !base_map_has(&reduction->spatial, stmt->loop.var);
 }
 
 /* What is known in copies of the loops: no condition of the block, and not that the loops of the terms
  * run. */
-static const ir_facts *facts_of_copies(const lower_splitter *sp, const lower_reduction *r)
+static const ir_facts *facts_of_copies(const lower_splitter *sp, const lower_reduction *reduction)
 {
-    const ir_facts *f = lower_site_facts(sp->f, r->site, r->at);
+    const ir_facts *facts = lower_site_facts(sp->f, reduction->site, reduction->at);
 
-    for (int i = r->at; i < r->site->n; i++) {
-        const ir_stmt *p = r->site->path[i];
+    for (int i = reduction->at; i < reduction->site->n; i++) {
+        const ir_stmt *p = reduction->site->path[i];
 
-        if (runs_over_terms(r, p)) {
-            ir_facts *terms = ir_facts_new(sp->rw.cx, f);
+        if (runs_over_terms(reduction, p)) {
+            ir_facts *terms = ir_facts_new(sp->rw.cx, facts);
 
             ir_facts_span(terms, p->loop.var, p->loop.min, p->loop.extent);
-            f = terms;
+            facts = terms;
         } else if (p->kind == IR_FOR || p->kind == IR_LET_STMT) {
-            f = lower_inside(f, p);
+            facts = lower_inside(facts, p);
         }
     }
-    return f;
+    return facts;
 }
 
 /* Where the guards are not proven to leave existing elements alone, they say so. A guard that is weakened to
  * "for some term" may hold for elements that do not exist. */
-static void stay_inside(const ir_facts *outside, lower_reduction *r)
+static void stay_inside(const ir_facts *outside, lower_reduction *reduction)
 {
     tec_context *cx = ir_facts_context(outside);
-    const ir_stmt *s = r->site->stmt;
-    ir_facts *f = ir_facts_new(cx, outside);
+    const ir_stmt *stmt = reduction->site->stmt;
+    ir_facts *facts = ir_facts_new(cx, outside);
 
-    for (int i = 0; i < r->guards.n; i++)
-        ir_facts_assume(f, r->guards.at[i]);
-    for (int i = 0; i < s->block.block->n_iters; i++) {
-        const ir_expr *at = s->block.bind[i], *extent = s->block.block->iters[i].extent;
+    for (int i = 0; i < reduction->guards.n; i++)
+        ir_facts_assume(facts, reduction->guards.at[i]);
+    for (int i = 0; i < stmt->block.block->n_iters; i++) {
+        const ir_expr *at = stmt->block.bind[i], *extent = stmt->block.block->iters[i].extent;
 
-        if (s->block.block->iters[i].kind == IR_REDUCE_ITER)
+        if (stmt->block.block->iters[i].kind == IR_REDUCE_ITER)
             continue;
-        if (!ir_prove_le(f, ir_int(cx, 0), at))
-            base_push(cx, &r->guards, ir_le(cx, ir_int(cx, 0), at));
-        if (!ir_prove_lt(f, at, extent))
-            base_push(cx, &r->guards, ir_lt(cx, at, extent));
+        if (!ir_prove_le(facts, ir_int(cx, 0), at))
+            base_push(cx, &reduction->guards, ir_le(cx, ir_int(cx, 0), at));
+        if (!ir_prove_lt(facts, at, extent))
+            base_push(cx, &reduction->guards, ir_lt(cx, at, extent));
     }
 }
 
@@ -538,73 +554,73 @@ static void stay_inside(const ir_facts *outside, lower_reduction *r)
  *
  *     where y*4 + k < 10 over terms k in 0..4:  holds for some k where y*4 < 10, the best of the terms
  */
-static bool guard_elements(const lower_splitter *sp, lower_reduction *r)
+static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction)
 {
     tec_context *cx = sp->rw.cx;
-    const tree_site *s = r->site;
-    const ir_block *b = s->stmt->block.block;
-    const ir_facts *f = facts_of_copies(sp, r);
+    const tree_site *site = reduction->site;
+    const ir_block *block = site->stmt->block.block;
+    const ir_facts *facts = facts_of_copies(sp, reduction);
     base_vec all = {0}, inner = {0};
     base_map terms = {0}, elements = {0};
     bool mixed = false;
 
-    for (int i = r->at; i < s->n; i++)
-        if (runs_over_terms(r, s->path[i])) {
-            base_push(cx, &inner, s->path[i]->loop.var);
-            base_map_put(cx, &terms, s->path[i]->loop.var, s->path[i]);
+    for (int i = reduction->at; i < site->n; i++)
+        if (runs_over_terms(reduction, site->path[i])) {
+            base_push(cx, &inner, site->path[i]->loop.var);
+            base_map_put(cx, &terms, site->path[i]->loop.var, site->path[i]);
         }
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_REDUCE_ITER && !is_whole(cx, s, i))
-            lower_used(cx, s, r->at, s->stmt->block.bind[i], &elements);
-    lower_site_conditions(cx, s, r->at, &all);
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind != IR_REDUCE_ITER && !is_whole(cx, site, i))
+            lower_used(cx, site, reduction->at, site->stmt->block.bind[i], &elements);
+    lower_site_conditions(cx, site, reduction->at, &all);
     for (int i = 0; i < all.n; i++) {
         const ir_expr *guard = all.at[i];
 
         if (uses_any(cx, guard, &terms)) {
-            if (b->init || !uses_any(cx, guard, &elements))
+            if (block->init || !uses_any(cx, guard, &elements))
                 continue;
             mixed = true;
-            guard = lower_best(f, guard, &inner);
+            guard = lower_best(facts, guard, &inner);
             if (!guard)
                 return false;
         }
-        base_push(cx, &r->guards, guard);
+        base_push(cx, &reduction->guards, guard);
     }
     if (mixed)
-        stay_inside(f, r);
-    for (int i = 0; i < r->guards.n; i++)
-        lower_used(cx, s, r->at, r->guards.at[i], &r->spatial);
+        stay_inside(facts, reduction);
+    for (int i = 0; i < reduction->guards.n; i++)
+        lower_used(cx, site, reduction->at, reduction->guards.at[i], &reduction->spatial);
     return true;
 }
 
 /* Everything that one reduction becomes, noted in maps by statement; `visit` then rewrites the tree once. */
-static bool split(lower_splitter *sp, const tree_site *s, int loop)
+static bool split(lower_splitter *sp, const tree_site *site, int loop)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_block *b = s->stmt->block.block;
+    const ir_block *block = site->stmt->block.block;
     lower_reduction r = {
-        .site = s, .loop = loop, .how = s->path[loop]->loop.how, .update = ir_only_update(b->body)};
+        .site = site, .loop = loop, .how = site->path[loop]->loop.how, .update = ir_only_update(block->body)};
     const ir_stmt *top;
 
-    ir_at(cx, b->loc);
-    lower_reduce_vars(cx, s, &r.reduce);
-    r.at = outermost(cx, s, &r.reduce, loop);
-    ir_is_int(s->path[loop]->loop.extent, &r.extent);
+    ir_at(cx, block->loc);
+    lower_reduce_vars(cx, site, &r.reduce);
+    r.at = outermost(cx, site, &r.reduce, loop);
+    ir_is_int(site->path[loop]->loop.extent, &r.extent);
     sp->kind->shape(sp, &r);
-    add_spatial(cx, s, r.at, &r.spatial);
+    add_spatial(cx, site, r.at, &r.spatial);
     if (!guard_elements(sp, &r))
-        return sp->kind->refuse(sp, s, loop,
+        return sp->kind->refuse(sp, site, loop,
                                 "a condition on its elements and its terms at once is no comparison of sums");
     r.part = base_array(cx, const ir_buffer *, r.update->update.combiner->n);
     for (int i = 0; i < r.update->update.combiner->n; i++)
         r.part[i] = partial_buffer(sp, &r, i);
 
     for (int i = 0; i < r.at + BASE_PLANT_ON(cx, reason_parts); i++)
-        for (int k = 0; s->path[i]->kind == IR_FOR && k < r.update->update.combiner->n; k++)
-            lower_list_add(cx, &sp->around, s->path[i], r.part[k]);
-    top = s->path[r.at];
-    base_map_put(cx, &sp->blocks, s->stmt, lane_update(sp, &r));
-    base_map_put(cx, &sp->lanes, s->path[loop], ir_int(cx, r.lanes));
+        for (int k = 0; site->path[i]->kind == IR_FOR && k < r.update->update.combiner->n; k++)
+            lower_list_add(cx, &sp->around, site->path[i], r.part[k]);
+    top = site->path[r.at];
+    base_map_put(cx, &sp->blocks, site->stmt, lane_update(sp, &r));
+    base_map_put(cx, &sp->lanes, site->path[loop], ir_int(cx, r.lanes));
     lower_list_add(cx, &sp->before, top, start(sp, &r));
     int64_t left = r.lanes;
     for (; left % 2 == 0; left /= 2)
@@ -627,23 +643,23 @@ static const ir_stmt *note_parts(tec_context *cx, const ir_stmt *loop, const bas
 }
 
 /* Statements to put before and behind are kept in order: the start, the loop, the foldings, the finish. */
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
     lower_splitter *sp = (lower_splitter *)rw;
-    const base_vec *before = base_map_get(&sp->before, s), *after = base_map_get(&sp->after, s);
+    const base_vec *before = base_map_get(&sp->before, stmt), *after = base_map_get(&sp->after, stmt);
     const ir_stmt *out;
 
-    if (s->kind == IR_BLOCK)
-        return base_map_has(&sp->blocks, s) ? base_map_get(&sp->blocks, s) : s;
-    out = ir_rewrite_stmt_children(rw, s);
-    if (out && base_map_has(&sp->loops, s)) {
+    if (stmt->kind == IR_BLOCK)
+        return base_map_has(&sp->blocks, stmt) ? base_map_get(&sp->blocks, stmt) : stmt;
+    out = ir_rewrite_stmt_children(rw, stmt);
+    if (out && base_map_has(&sp->loops, stmt)) {
         ir_stmt *serial = ir_stmt_copy(rw->cx, out);
 
         serial->loop.how = IR_SERIAL;
         out = serial;
     }
-    out = out ? note_parts(rw->cx, out, base_map_get(&sp->around, s)) : NULL;
-    const ir_expr *lanes = base_map_get(&sp->lanes, s);
+    out = out ? note_parts(rw->cx, out, base_map_get(&sp->around, stmt)) : NULL;
+    const ir_expr *lanes = base_map_get(&sp->lanes, stmt);
     if (out && lanes)
         out = ir_for_like(rw->cx, out, out->loop.min, lanes, out->loop.body);
     for (int i = before ? before->n - 1 : -1; i >= 0; i--)
@@ -653,58 +669,62 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
-static bool visit_site(lower_splitter *sp, const tree_site *s)
+static bool visit_site(lower_splitter *sp, const tree_site *site)
 {
-    int loop = lane_loop(sp, s);
-    const char *why = loop < 0 ? NULL : forbidden(sp, s, loop);
+    int loop = lane_loop(sp, site);
+    const char *why = loop < 0 ? NULL : forbidden(sp, site, loop);
 
     if (loop < 0)
         return true;
-    return why ? sp->kind->refuse(sp, s, loop, why) : split(sp, s, loop);
+    return why ? sp->kind->refuse(sp, site, loop, why) : split(sp, site, loop);
 }
 
-static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *p, const base_vec *added)
+static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *program, const base_vec *added)
 {
-    const ir_buffer **all = base_array(cx, const ir_buffer *, p->n_buffers + added->n);
+    const ir_buffer **all = base_array(cx, const ir_buffer *, program->n_buffers + added->n);
 
-    for (int i = 0; i < p->n_buffers + added->n; i++)
-        all[i] = i < p->n_buffers ? p->buffers[i] : added->at[i - p->n_buffers];
+    for (int i = 0; i < program->n_buffers + added->n; i++)
+        all[i] = i < program->n_buffers ? program->buffers[i] : added->at[i - program->n_buffers];
     return all;
 }
 
 /* One loop of each block. A block that reduces over several loops of the kind has one of them split at a
  * time; the next call finds the updates of partial results as a reduction of its own. */
-static const ir_program *split_once(const lower_options *o, const ir_program *p, const lower_lane_kind *kind)
+static const ir_program *split_once(const lower_options *options, const ir_program *program,
+                                    const lower_lane_kind *kind)
 {
-    lower_splitter sp = {
-        .rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p), .kind = kind};
-    tree_sites sites = tree_all_sites(o->cx, p->body);
+    lower_splitter sp = {.rw = {.cx = options->cx, .stmt = visit},
+                         .o = options,
+                         .f = ir_facts_of_program(options->cx, program),
+                         .kind = kind};
+    tree_sites sites = tree_all_sites(options->cx, program->body);
 
     for (int i = 0; i < sites.n; i++)
         if (!visit_site(&sp, &sites.at[i]))
             return NULL;
     if (sp.blocks.n == 0 && sp.loops.n == 0)
-        return p;
+        return program;
 
-    const ir_stmt *body = lower_name_blocks(o->cx, ir_rewrite_stmt(&sp.rw, p->body));
-    if (!body || base_failed(o->cx))
+    const ir_stmt *body = lower_name_blocks(options->cx, ir_rewrite_stmt(&sp.rw, program->body));
+    if (!body || base_failed(options->cx))
         return NULL;
-    ir_program *out = ir_program_copy(o->cx, p);
+    ir_program *out = ir_program_copy(options->cx, program);
     out->body = body;
-    out->buffers = more_buffers(o->cx, p, &sp.buffers);
-    out->n_buffers = p->n_buffers + sp.buffers.n;
+    out->buffers = more_buffers(options->cx, program, &sp.buffers);
+    out->n_buffers = program->n_buffers + sp.buffers.n;
     return out;
 }
 
-const ir_program *lower_split_lanes(const lower_options *o, const ir_program *p, const lower_lane_kind *kind)
+const ir_program *lower_split_lanes(const lower_options *options, const ir_program *program,
+                                    const lower_lane_kind *kind)
 {
     const ir_program *before = NULL;
 
-    while (p && p != before) {
-        before = p;
-        p = split_once(o, p, kind);
+    while (program && program != before) {
+        before = program;
+        program = split_once(options, program, kind);
     }
-    return p;
+    return program;
 }
 
 /* ---- lanes of a vector ---- */
@@ -724,24 +744,25 @@ static int64_t power_above(int64_t n)
     return n > MAX_PADDED ? n : p;
 }
 
-static void fill_registers(const lower_splitter *sp, lower_reduction *r)
+static void fill_registers(const lower_splitter *sp, lower_reduction *reduction)
 {
-    r->lanes = sp->o->target->has_masks || r->extent == 0 ? power_above(r->extent) : r->extent;
-    r->scope = IR_LOCAL;
+    reduction->lanes = sp->o->target->has_masks || reduction->extent == 0 ? power_above(reduction->extent)
+                                                                          : reduction->extent;
+    reduction->scope = IR_LOCAL;
 }
 
-static bool run_in_order(lower_splitter *sp, const tree_site *s, int loop, const char *why)
+static bool run_in_order(lower_splitter *sp, const tree_site *site, int loop, const char *why)
 {
     base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s",
-             s->stmt->block.block->name, s->path[loop]->loop.var->var.name, why);
-    base_map_put(sp->rw.cx, &sp->loops, s->path[loop], s->path[loop]);
+             site->stmt->block.block->name, site->path[loop]->loop.var->var.name, why);
+    base_map_put(sp->rw.cx, &sp->loops, site->path[loop], site->path[loop]);
     return true;
 }
 
-const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
+const ir_program *lower_lanes(const lower_options *options, const ir_program *program)
 {
     static const lower_lane_kind vectorised = {
         .runs = is_vectorised, .shape = fill_registers, .refuse = run_in_order};
 
-    return lower_split_lanes(o, p, &vectorised);
+    return lower_split_lanes(options, program, &vectorised);
 }

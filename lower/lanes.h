@@ -46,14 +46,15 @@ typedef struct {
 struct lower_lane_kind {
     bool (*runs)(ir_how how); /* loops that it is about */
     /* sets lanes, scope, own; how and extent are set */
-    void (*shape)(const lower_splitter *sp, lower_reduction *r);
+    void (*shape)(const lower_splitter *sp, lower_reduction *reduction);
     /* why lanes cannot run there; NULL: they can. May be NULL */
-    const char *(*forbids)(tec_context *cx, const tree_site *s);
+    const char *(*forbids)(tec_context *cx, const tree_site *site);
     /* it must keep its order */
-    bool (*refuse)(lower_splitter *sp, const tree_site *s, int loop, const char *why);
+    bool (*refuse)(lower_splitter *sp, const tree_site *site, int loop, const char *why);
 };
 
 /* Every reduction over a loop of that kind, outermost loops first; a block may have several such loops. */
-const ir_program *lower_split_lanes(const lower_options *o, const ir_program *p, const lower_lane_kind *kind);
+const ir_program *lower_split_lanes(const lower_options *options, const ir_program *program,
+                                    const lower_lane_kind *kind);
 
 #endif

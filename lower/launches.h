@@ -6,12 +6,9 @@
  *     for (int i = 0; i < launches.n; i++) print_kernel(launches.at[i]);
  *
  * Sizes and guards are expressions over the program's symbols and the variables of loops around the launch.
- * The
- * arguments of a launch are the parameters, buffers of the workspace, symbols and loop variables that its
- * code
- * uses, in this order: parameters by position, buffers in the order of their allocation, symbols by position,
- * loops from the outermost inwards.
- * Lifetime: the context's. Threads: plain data.
+ * The arguments of a launch are the parameters, buffers of the workspace, symbols and loop variables that its
+ * code uses, in this order: parameters by position, buffers in the order of their allocation, symbols by
+ * position, loops from the outermost inwards. Lifetime: the context's. Threads: plain data.
  */
 #ifndef LOWER_LAUNCHES_H
 #define LOWER_LAUNCHES_H
@@ -43,17 +40,15 @@ typedef struct {
 
 /* A loop around launches, done by the host: launches first to end - 1 are started for each value of `var`.
  * Sizes, guards and arguments of those may use `var`; min and extent are over the symbols and the variables
- * of
- * loops around. */
+ * of loops around. */
 typedef struct {
     int first, end;
     const ir_expr *var, *min, *extent;
 } lower_loop;
 
 /* Appends to `out` the launches (lower_launch *) and to `loops` the loops around them (lower_loop *), an
- * outer
- * one before those inside of it. False with an error in the context. */
-bool lower_launches(tec_context *cx, const ir_program *p, base_vec *out, base_vec *loops);
+ * outer one before those inside of it. False with an error in the context. */
+bool lower_launches(tec_context *cx, const ir_program *program, base_vec *out, base_vec *loops);
 
 /* The axis of a loop over blocks or threads: 0 is x. */
 static inline int lower_axis(const ir_stmt *loop)

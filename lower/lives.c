@@ -35,46 +35,49 @@ static int by_start(const void *pa, const void *pb)
 
 /* The number of leaves is a power of two; leaves without an interval are never entered. Ranks are written
  * into the caller's intervals. */
-lower_lives *lower_lives_new(tec_context *cx, lower_life *const *all, int n)
+lower_lives *lower_lives_new(tec_context *cx, lower_life *const *all, int count)
 {
-    lower_lives *l = base_new(cx, lower_lives);
-    lower_life **sorted = base_copy(cx, all, (size_t)n * sizeof *sorted);
+    lower_lives *lives = base_new(cx, lower_lives);
+    lower_life **sorted = base_copy(cx, all, (size_t)count * sizeof *sorted);
 
-    if (n > 1)
-        qsort(sorted, (size_t)n, sizeof *sorted, by_start);
-    for (l->leaves = 1; l->leaves < n;)
-        l->leaves *= 2;
-    *l = (lower_lives){.cx = cx, .by_start = (const lower_life **)sorted, .n = n, .leaves = l->leaves};
-    l->latest = base_array(cx, int, 2 * l->leaves);
-    for (int i = 0; i < 2 * l->leaves; i++)
-        l->latest[i] = NOT_ENTERED;
-    for (int i = 0; i < n; i++)
+    if (count > 1)
+        qsort(sorted, (size_t)count, sizeof *sorted, by_start);
+    for (lives->leaves = 1; lives->leaves < count;)
+        lives->leaves *= 2;
+    *lives =
+        (lower_lives){.cx = cx, .by_start = (const lower_life **)sorted, .n = count, .leaves = lives->leaves};
+    lives->latest = base_array(cx, int, 2 * lives->leaves);
+    for (int i = 0; i < 2 * lives->leaves; i++)
+        lives->latest[i] = NOT_ENTERED;
+    for (int i = 0; i < count; i++)
         sorted[i]->rank = i;
-    return l;
+    return lives;
 }
 
-void lower_lives_enter(lower_lives *l, const lower_life *one)
+void lower_lives_enter(lower_lives *lives, const lower_life *one)
 {
-    for (int k = l->leaves + one->rank; k > 0 && l->latest[k] < one->last; k /= 2)
-        l->latest[k] = one->last;
+    for (int k = lives->leaves + one->rank; k > 0 && lives->latest[k] < one->last; k /= 2)
+        lives->latest[k] = one->last;
 }
 
-/* Node k stands for the intervals from rank `from` on, `size` of them. */
-static void collect(const lower_lives *l, int k, int from, int size, const lower_life *one, base_vec *out)
+/* Node node stands for the intervals from rank `from` on, `size` of them. */
+static void collect(const lower_lives *lives, int node, int from, int size, const lower_life *one,
+                    base_vec *out)
 {
-    if (l->latest[k] == NOT_ENTERED || l->latest[k] < one->first || l->by_start[from]->first > one->last)
+    if (lives->latest[node] == NOT_ENTERED || lives->latest[node] < one->first ||
+        lives->by_start[from]->first > one->last)
         return;
     if (size == 1) {
-        base_push(l->cx, out, l->by_start[from]->owner);
+        base_push(lives->cx, out, lives->by_start[from]->owner);
         return;
     }
-    collect(l, 2 * k, from, size / 2, one, out);
-    if (from + size / 2 < l->n)
-        collect(l, 2 * k + 1, from + size / 2, size / 2, one, out);
+    collect(lives, 2 * node, from, size / 2, one, out);
+    if (from + size / 2 < lives->n)
+        collect(lives, 2 * node + 1, from + size / 2, size / 2, one, out);
 }
 
-void lower_lives_meeting(const lower_lives *l, const lower_life *one, base_vec *out)
+void lower_lives_meeting(const lower_lives *lives, const lower_life *one, base_vec *out)
 {
-    if (l->n > 0)
-        collect(l, 1, 0, l->leaves, one, out);
+    if (lives->n > 0)
+        collect(lives, 1, 0, lives->leaves, one, out);
 }

@@ -20,8 +20,8 @@ typedef struct {
 
 typedef struct lower_lives lower_lives;
 
-lower_lives *lower_lives_new(tec_context *cx, lower_life *const *all, int n);
-void lower_lives_enter(lower_lives *l, const lower_life *one);
-void lower_lives_meeting(const lower_lives *l, const lower_life *one, base_vec *out);
+lower_lives *lower_lives_new(tec_context *cx, lower_life *const *all, int count);
+void lower_lives_enter(lower_lives *lives, const lower_life *one);
+void lower_lives_meeting(const lower_lives *lives, const lower_life *one, base_vec *out);
 
 #endif

@@ -17,41 +17,41 @@ typedef struct {
     int64_t base, stride;
 } lanes;
 
-static bool constant_lanes(const ir_expr *e, lanes *out)
+static bool constant_lanes(const ir_expr *expr, lanes *out)
 {
     out->stride = 0;
-    if (e->op == IR_RAMP)
-        return ir_is_int(e->ramp.base, &out->base) && ir_is_int(e->ramp.stride, &out->stride);
-    return ir_is_int(e, &out->base);
+    if (expr->op == IR_RAMP)
+        return ir_is_int(expr->ramp.base, &out->base) && ir_is_int(expr->ramp.stride, &out->stride);
+    return ir_is_int(expr, &out->base);
 }
 
-static bool holds(ir_op op, int64_t a, int64_t b)
+static bool holds(ir_op op, int64_t left, int64_t right)
 {
     switch (op) {
-    case IR_EQ: return a == b;
-    case IR_NE: return a != b;
-    case IR_LT: return a < b;
-    case IR_LE: return a <= b;
-    case IR_GT: return a > b;
-    case IR_GE: return a >= b;
+    case IR_EQ: return left == right;
+    case IR_NE: return left != right;
+    case IR_LT: return left < right;
+    case IR_LE: return left <= right;
+    case IR_GT: return left > right;
+    case IR_GE: return left >= right;
     default: return false;
     }
 }
 
-/* The comparison of constant lanes where they all agree; e itself where they do not. */
-static const ir_expr *compare(tec_context *cx, const ir_expr *e)
+/* The comparison of constant lanes where they all agree; expr itself where they do not. */
+static const ir_expr *compare(tec_context *cx, const ir_expr *expr)
 {
     lanes a, b;
-    int n = e->dtype.lanes, true_lanes = 0;
+    int n = expr->dtype.lanes, true_lanes = 0;
 
-    if (n == 1 || !base_is_signed(e->arg[0]->dtype) || !constant_lanes(e->arg[0], &a) ||
-        !constant_lanes(e->arg[1], &b))
-        return e;
+    if (n == 1 || !base_is_signed(expr->arg[0]->dtype) || !constant_lanes(expr->arg[0], &a) ||
+        !constant_lanes(expr->arg[1], &b))
+        return expr;
     for (int i = 0; i < n; i++)
-        true_lanes += holds(e->op, a.base + a.stride * i, b.base + b.stride * i);
+        true_lanes += holds(expr->op, a.base + a.stride * i, b.base + b.stride * i);
     if (true_lanes && BASE_PLANT_ON(cx, masks_decided))
         true_lanes = n;
-    return true_lanes == 0 || true_lanes == n ? ir_broadcast(cx, ir_bool(cx, true_lanes == n), n) : e;
+    return true_lanes == 0 || true_lanes == n ? ir_broadcast(cx, ir_bool(cx, true_lanes == n), n) : expr;
 }
 
 /* 1: all lanes, 0: none, -1: not known, or both. */
@@ -63,48 +63,48 @@ static int decided(const ir_expr *mask)
 }
 
 /* `true` is the neutral operand of `and`, `false` that of `or`; the other constant decides alone. */
-static const ir_expr *visit_logic(tec_context *cx, const ir_expr *e)
+static const ir_expr *visit_logic(tec_context *cx, const ir_expr *expr)
 {
-    int a = decided(e->arg[0]), b = e->op == IR_NOT ? -1 : decided(e->arg[1]);
+    int a = decided(expr->arg[0]), b = expr->op == IR_NOT ? -1 : decided(expr->arg[1]);
 
-    if (e->op == IR_NOT)
-        return a < 0 ? e : ir_broadcast(cx, ir_bool(cx, !a), e->dtype.lanes);
-    bool neutral = e->op == IR_AND;
+    if (expr->op == IR_NOT)
+        return a < 0 ? expr : ir_broadcast(cx, ir_bool(cx, !a), expr->dtype.lanes);
+    bool neutral = expr->op == IR_AND;
     if (a >= 0)
-        return a == neutral ? e->arg[1] : e->arg[0];
+        return a == neutral ? expr->arg[1] : expr->arg[0];
     if (b >= 0)
-        return b == neutral ? e->arg[0] : e->arg[1];
-    return e;
+        return b == neutral ? expr->arg[0] : expr->arg[1];
+    return expr;
 }
 
-static const ir_expr *visit_load(tec_context *cx, const ir_expr *e)
+static const ir_expr *visit_load(tec_context *cx, const ir_expr *expr)
 {
-    switch (decided(e->load.mask)) {
-    case 0: return ir_imm(cx, e->dtype, 0);
-    case 1: return ir_load(cx, e->load.buffer, e->load.index, e->load.n);
-    default: return e;
+    switch (decided(expr->load.mask)) {
+    case 0: return ir_imm(cx, expr->dtype, 0);
+    case 1: return ir_load(cx, expr->load.buffer, expr->load.index, expr->load.n);
+    default: return expr;
     }
 }
 
 /* The operands are decided first, so that a mask of masks is decided in one go. */
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
 {
-    e = ir_rewrite_children(rw, e);
-    if (!e || e->dtype.lanes == 1)
-        return e;
-    ir_at(rw->cx, e->loc);
-    if (e->op >= IR_EQ && e->op <= IR_GE)
-        return compare(rw->cx, e);
-    if (e->op == IR_AND || e->op == IR_OR || e->op == IR_NOT)
-        return visit_logic(rw->cx, e);
-    if (e->op == IR_LOAD)
-        return visit_load(rw->cx, e);
-    if (e->op == IR_SELECT && decided(e->arg[0]) >= 0) {
-        const ir_expr *arm = e->arg[decided(e->arg[0]) ? 1 : 2];
+    expr = ir_rewrite_children(rw, expr);
+    if (!expr || expr->dtype.lanes == 1)
+        return expr;
+    ir_at(rw->cx, expr->loc);
+    if (expr->op >= IR_EQ && expr->op <= IR_GE)
+        return compare(rw->cx, expr);
+    if (expr->op == IR_AND || expr->op == IR_OR || expr->op == IR_NOT)
+        return visit_logic(rw->cx, expr);
+    if (expr->op == IR_LOAD)
+        return visit_load(rw->cx, expr);
+    if (expr->op == IR_SELECT && decided(expr->arg[0]) >= 0) {
+        const ir_expr *arm = expr->arg[decided(expr->arg[0]) ? 1 : 2];
 
-        return arm->dtype.lanes == e->dtype.lanes ? arm : ir_broadcast(rw->cx, arm, e->dtype.lanes);
+        return arm->dtype.lanes == expr->dtype.lanes ? arm : ir_broadcast(rw->cx, arm, expr->dtype.lanes);
     }
-    return e;
+    return expr;
 }
 
 /* ---- values under a mask ---- */
@@ -127,73 +127,74 @@ static bool is_inside(const ir_expr *load)
 }
 
 /* A load that its test may have kept from memory that is not there. */
-static bool find_guarded_load(ir_walk *w, const ir_expr *e)
+static bool find_guarded_load(ir_walk *walk, const ir_expr *expr)
 {
-    w->stop |= e->op == IR_LOAD && !e->load.mask && !is_inside(e);
-    return !w->stop;
+    walk->stop |= expr->op == IR_LOAD && !expr->load.mask && !is_inside(expr);
+    return !walk->stop;
 }
 
-static bool needs_test(tec_context *cx, const ir_expr *e)
+static bool needs_test(tec_context *cx, const ir_expr *expr)
 {
     ir_walk look = {.cx = cx, .expr = find_guarded_load};
 
-    ir_walk_expr(&look, e);
+    ir_walk_expr(&look, expr);
     return look.stop;
 }
 
 /* What lanes without a store compute does not matter, but for two things: a division by zero, and a load out
  * of bounds. A divisor keeps its test, since a lane that does not store would still divide. */
-static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *expr)
 {
-    if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && base_is_int(e->dtype)) {
-        const ir_expr *dividend = ir_rewrite_expr(rw, e->arg[0]);
+    if (ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && base_is_int(expr->dtype)) {
+        const ir_expr *dividend = ir_rewrite_expr(rw, expr->arg[0]);
 
-        return dividend == e->arg[0] ? e : ir_op2(rw->cx, e->op, dividend, e->arg[1]);
+        return dividend == expr->arg[0] ? expr : ir_op2(rw->cx, expr->op, dividend, expr->arg[1]);
     }
-    if (e->op == IR_SHUFFLE) /* its operands' lanes are not the mask's */
-        return e;
-    if (e->op == IR_SELECT && ir_same(e->arg[0], ((under *)rw)->mask) && !needs_test(rw->cx, e->arg[1]))
-        return ir_rewrite_expr(rw, e->arg[1]);
-    return ir_rewrite_children(rw, e);
+    if (expr->op == IR_SHUFFLE) /* its operands' lanes are not the mask's */
+        return expr;
+    if (expr->op == IR_SELECT && ir_same(expr->arg[0], ((under *)rw)->mask) &&
+        !needs_test(rw->cx, expr->arg[1]))
+        return ir_rewrite_expr(rw, expr->arg[1]);
+    return ir_rewrite_children(rw, expr);
 }
 
-const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *e)
+const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *expr)
 {
     under u = {.rw = {.cx = cx, .expr = drop_tests}, .mask = mask};
 
-    return ir_rewrite_expr(&u.rw, e);
+    return ir_rewrite_expr(&u.rw, expr);
 }
 
 /* A store that no lane makes goes away; its value may hold loads, which have no effect. */
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     tec_context *cx = rw->cx;
 
-    s = ir_rewrite_stmt_children(rw, s);
-    if (!s || s->kind != IR_STORE || !s->store.mask)
-        return s;
-    if (decided(s->store.mask) == 0)
+    stmt = ir_rewrite_stmt_children(rw, stmt);
+    if (!stmt || stmt->kind != IR_STORE || !stmt->store.mask)
+        return stmt;
+    if (decided(stmt->store.mask) == 0)
         return ir_nothing(cx);
-    if (decided(s->store.mask) == 1)
-        return ir_store(cx, s->store.buffer, s->store.value, s->store.index, s->store.n);
-    const ir_expr *value = lower_under_mask(cx, s->store.mask, s->store.value);
-    return value == s->store.value
-               ? s
-               : ir_store_masked(cx, s->store.buffer, value, s->store.index, s->store.n, s->store.mask);
+    if (decided(stmt->store.mask) == 1)
+        return ir_store(cx, stmt->store.buffer, stmt->store.value, stmt->store.index, stmt->store.n);
+    const ir_expr *value = lower_under_mask(cx, stmt->store.mask, stmt->store.value);
+    return value == stmt->store.value ? stmt
+                                      : ir_store_masked(cx, stmt->store.buffer, value, stmt->store.index,
+                                                        stmt->store.n, stmt->store.mask);
 }
 
-static bool find_mask(ir_walk *w, const ir_expr *e)
+static bool find_mask(ir_walk *walk, const ir_expr *expr)
 {
-    (void)e;
-    w->stop = true; /* the walk meets nothing else */
+    (void)expr;
+    walk->stop = true; /* the walk meets nothing else */
     return false;
 }
 
-const ir_program *lower_masks(const lower_options *o, const ir_program *p)
+const ir_program *lower_masks(const lower_options *options, const ir_program *program)
 {
-    ir_rewrite rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_MASK};
-    ir_walk look = {.cx = o->cx, .expr = find_mask, .kinds = IR_KIND_MASK};
+    ir_rewrite rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_MASK};
+    ir_walk look = {.cx = options->cx, .expr = find_mask, .kinds = IR_KIND_MASK};
 
-    ir_walk_stmt(&look, p->body);
-    return look.stop ? lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body)) : p;
+    ir_walk_stmt(&look, program->body);
+    return look.stop ? lower_with_body(options->cx, program, ir_rewrite_stmt(&rw, program->body)) : program;
 }

@@ -15,7 +15,7 @@
 
 #include "ir/walk.h"
 
-typedef const ir_expr *expansion(math *m, const ir_expr *x);
+typedef const ir_expr *expansion(math *build, const ir_expr *x);
 
 typedef struct {
     ir_op op;
@@ -54,65 +54,67 @@ typedef struct {
     const lower_options *o;
 } expander;
 
-static const ir_expr *expand_one(math *m, const row *r, const ir_expr *x)
+static const ir_expr *expand_one(math *build, const row *entry, const ir_expr *x)
 {
-    if (!r->wide || m->is_double)
-        return r->expand(m, x);
-    math inner = lower_math_switch(m, true);
-    const ir_expr *v = r->expand(&inner, lower_math_let(&inner, ir_cast(m->cx, inner.real, x)));
-    lower_math_return(m, &inner);
-    return ir_cast(m->cx, m->real, v);
+    if (!entry->wide || build->is_double)
+        return entry->expand(build, x);
+    math inner = lower_math_switch(build, true);
+    const ir_expr *v = entry->expand(&inner, lower_math_let(&inner, ir_cast(build->cx, inner.real, x)));
+    lower_math_return(build, &inner);
+    return ir_cast(build->cx, build->real, v);
 }
 
 /* Half precision computes in float32 and is rounded once, at the end. The arguments are bound to variables,
  * since an expansion uses them many times. */
-static const ir_expr *expand(const expander *x, const ir_expr *e)
+static const ir_expr *expand(const expander *x, const ir_expr *expr)
 {
     tec_context *cx = x->rewrite.cx;
-    const row *r = find_row(e->op);
-    bool half = e->dtype.bits == 16;
+    const row *r = find_row(expr->op);
+    bool half = expr->dtype.bits == 16;
     const ir_expr *arg[3] = {NULL, NULL, NULL}, *v;
-    math m = lower_math_open(x->o, half ? base_dtype_lanes(BASE_F32, e->dtype.lanes) : e->dtype);
-    for (int i = 0; i < ir_ops[e->op].arity; i++)
-        arg[i] = lower_math_let(&m, half ? ir_cast(cx, m.real, e->arg[i]) : e->arg[i]);
+    math m = lower_math_open(x->o, half ? base_dtype_lanes(BASE_F32, expr->dtype.lanes) : expr->dtype);
+    for (int i = 0; i < ir_ops[expr->op].arity; i++)
+        arg[i] = lower_math_let(&m, half ? ir_cast(cx, m.real, expr->arg[i]) : expr->arg[i]);
     if (r)
         v = expand_one(&m, r, arg[0]);
-    else if (e->op == IR_POW)
+    else if (expr->op == IR_POW)
         v = lower_math_pow(&m, arg[0], arg[1]);
-    else if (e->op == IR_FMA)
+    else if (expr->op == IR_FMA)
         v = lower_math_fma(&m, arg[0], arg[1], arg[2]);
     else
-        v = lower_math_rounding(&m, e->op, arg[0]);
-    return lower_math_close(&m, half ? ir_cast(cx, e->dtype, v) : v);
+        v = lower_math_rounding(&m, expr->op, arg[0]);
+    return lower_math_close(&m, half ? ir_cast(cx, expr->dtype, v) : v);
 }
 
-static bool needs_expansion(const target *t, const ir_expr *e)
+static bool needs_expansion(const target *machine, const ir_expr *expr)
 {
-    if (!base_is_float(e->dtype))
+    if (!base_is_float(expr->dtype))
         return false;
-    if (e->op == IR_FMA)
-        return !t->has_fma;
-    return find_row(e->op) || e->op == IR_POW || (is_rounding(e->op) && !t->has_rounding);
+    if (expr->op == IR_FMA)
+        return !machine->has_fma;
+    return find_row(expr->op) || expr->op == IR_POW || (is_rounding(expr->op) && !machine->has_rounding);
 }
 
-static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit(ir_rewrite *rw, const ir_expr *expr)
 {
     const expander *x = (const expander *)rw;
-    e = ir_rewrite_children(rw, e);
-    if (!e || !needs_expansion(x->o->target, e))
-        return e;
-    ir_at(rw->cx, e->loc);
-    return expand(x, e);
+    expr = ir_rewrite_children(rw, expr);
+    if (!expr || !needs_expansion(x->o->target, expr))
+        return expr;
+    ir_at(rw->cx, expr->loc);
+    return expand(x, expr);
 }
 
-const ir_program *lower_math(const lower_options *o, const ir_program *p)
+const ir_program *lower_math(const lower_options *options, const ir_program *program)
 {
-    expander x = {.rewrite = {.cx = o->cx, .expr = visit, .kinds = o->target->has_fma ? IR_KIND_FUNCTION : 0},
-                  .o = o};
-    const ir_stmt *body = ir_rewrite_stmt(&x.rewrite, p->body);
-    if (!body || body == p->body)
-        return body ? p : NULL;
-    ir_program *q = ir_program_copy(o->cx, p);
+    expander x = {.rewrite = {.cx = options->cx,
+                              .expr = visit,
+                              .kinds = options->target->has_fma ? IR_KIND_FUNCTION : 0},
+                  .o = options};
+    const ir_stmt *body = ir_rewrite_stmt(&x.rewrite, program->body);
+    if (!body || body == program->body)
+        return body ? program : NULL;
+    ir_program *q = ir_program_copy(options->cx, program);
     q->body = body;
     return q;
 }

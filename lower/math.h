@@ -42,56 +42,57 @@ typedef struct {
     base_vec vars, values; /* the lets so far */
 } math;
 
-math lower_math_open(const lower_options *o, base_dtype real);
-const ir_expr *lower_math_close(math *m, const ir_expr *result);
+math lower_math_open(const lower_options *options, base_dtype real);
+const ir_expr *lower_math_close(math *build, const ir_expr *result);
 /* An expansion in the other precision, within the same lets: float32 <-> float64. */
-math lower_math_switch(math *m, bool to_double);
-void lower_math_return(math *m, const math *inner); /* takes over what inner let */
+math lower_math_switch(math *build, bool to_double);
+void lower_math_return(math *build, const math *inner); /* takes over what inner let */
 
-const ir_expr *lower_math_let(math *m, const ir_expr *value);
-const ir_expr *lower_math_real(const math *m, double value);
-const ir_expr *lower_math_bits(const math *m, uint64_t value);
-const ir_expr *lower_math_mul_add(const math *m, const ir_expr *a, const ir_expr *b,
-                                  const ir_expr *c); /* a*b + c, once or twice rounded */
-const ir_expr *lower_math_poly(const math *m, const math_numbers *p, const ir_expr *x);
-const ir_expr *lower_math_as_bits(const math *m, const ir_expr *x);
-const ir_expr *lower_math_as_real(const math *m, const ir_expr *bits);
-const ir_expr *lower_math_scale(const math *m,
+const ir_expr *lower_math_let(math *build, const ir_expr *value);
+const ir_expr *lower_math_real(const math *build, double value);
+const ir_expr *lower_math_bits(const math *build, uint64_t value);
+const ir_expr *lower_math_mul_add(const math *build, const ir_expr *left, const ir_expr *right,
+                                  const ir_expr *cond); /* a*right + cond, once or twice rounded */
+const ir_expr *lower_math_poly(const math *build, const math_numbers *numbers, const ir_expr *x);
+const ir_expr *lower_math_as_bits(const math *build, const ir_expr *x);
+const ir_expr *lower_math_as_real(const math *build, const ir_expr *bits);
+const ir_expr *lower_math_scale(const math *build,
                                 /* 2^k, where magic is k + lower_math_magic; k within the exponents */
                                 const ir_expr *magic);
-/* v * 2^n, for n up to twice the exponents */
-const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *n);
-double lower_math_magic(const math *m); /* adding it rounds to an integer, which is then in the low bits */
+/* var * 2^extent, for extent up to twice the exponents */
+const ir_expr *lower_math_times_power(math *build, const ir_expr *var, const ir_expr *extent);
+double
+lower_math_magic(const math *build); /* adding it rounds to an integer, which is then in the low bits */
 /* x, but `special` where condition holds. */
-const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special,
+const ir_expr *lower_math_where(const math *build, const ir_expr *condition, const ir_expr *special,
                                 const ir_expr *x);
 
 /* ---- functions of let arguments (math_exp.c, math_log.c, math_trig.c, math_pow.c, math_round.c) ---- */
 
-const ir_expr *lower_math_exp(math *m, const ir_expr *x);
-const ir_expr *lower_math_exp2(math *m, const ir_expr *x);
-const ir_expr *lower_math_sigmoid(math *m, const ir_expr *x);
-const ir_expr *lower_math_tanh(math *m, const ir_expr *x);
-const ir_expr *lower_math_erf(math *m, const ir_expr *x);
-const ir_expr *lower_math_sinh(math *m, const ir_expr *x);
-const ir_expr *lower_math_cosh(math *m, const ir_expr *x);
-const ir_expr *lower_math_log(math *m, const ir_expr *x);
-const ir_expr *lower_math_log2(math *m, const ir_expr *x);
-const ir_expr *lower_math_asinh(math *m, const ir_expr *x);
-const ir_expr *lower_math_acosh(math *m, const ir_expr *x);
-const ir_expr *lower_math_atanh(math *m, const ir_expr *x);
-const ir_expr *lower_math_rsqrt(math *m, const ir_expr *x);
-const ir_expr *lower_math_sin(math *m, const ir_expr *x);
-const ir_expr *lower_math_cos(math *m, const ir_expr *x);
-const ir_expr *lower_math_tan(math *m, const ir_expr *x);
-const ir_expr *lower_math_asin(math *m, const ir_expr *x);
-const ir_expr *lower_math_acos(math *m, const ir_expr *x);
-const ir_expr *lower_math_atan(math *m, const ir_expr *x);
-const ir_expr *lower_math_pow(math *m, const ir_expr *x, const ir_expr *y);
+const ir_expr *lower_math_exp(math *build, const ir_expr *x);
+const ir_expr *lower_math_exp2(math *build, const ir_expr *x);
+const ir_expr *lower_math_sigmoid(math *build, const ir_expr *x);
+const ir_expr *lower_math_tanh(math *build, const ir_expr *x);
+const ir_expr *lower_math_erf(math *build, const ir_expr *x);
+const ir_expr *lower_math_sinh(math *build, const ir_expr *x);
+const ir_expr *lower_math_cosh(math *build, const ir_expr *x);
+const ir_expr *lower_math_log(math *build, const ir_expr *x);
+const ir_expr *lower_math_log2(math *build, const ir_expr *x);
+const ir_expr *lower_math_asinh(math *build, const ir_expr *x);
+const ir_expr *lower_math_acosh(math *build, const ir_expr *x);
+const ir_expr *lower_math_atanh(math *build, const ir_expr *x);
+const ir_expr *lower_math_rsqrt(math *build, const ir_expr *x);
+const ir_expr *lower_math_sin(math *build, const ir_expr *x);
+const ir_expr *lower_math_cos(math *build, const ir_expr *x);
+const ir_expr *lower_math_tan(math *build, const ir_expr *x);
+const ir_expr *lower_math_asin(math *build, const ir_expr *x);
+const ir_expr *lower_math_acos(math *build, const ir_expr *x);
+const ir_expr *lower_math_atan(math *build, const ir_expr *x);
+const ir_expr *lower_math_pow(math *build, const ir_expr *x, const ir_expr *y);
 
 /* Instructions on most targets; these give the operation itself there. */
-const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x);
-const ir_expr *lower_math_fma(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c);
+const ir_expr *lower_math_rounding(math *build, ir_op op, const ir_expr *x);
+const ir_expr *lower_math_fma(math *build, const ir_expr *a, const ir_expr *b, const ir_expr *c);
 
 /* A number significand * 2^exponent, the significand about 1 (from sqrt(1/2) to sqrt(2)). x: positive,
  * finite. */
@@ -99,6 +100,6 @@ typedef struct {
     const ir_expr *less_one; /* significand - 1, exact */
     const ir_expr *exponent;
 } math_parts;
-math_parts lower_math_take_apart(math *m, const ir_expr *x);
+math_parts lower_math_take_apart(math *build, const ir_expr *x);
 
 #endif

@@ -13,23 +13,23 @@
  */
 #include "lower/nest.h"
 
-static void add_vars(tec_context *cx, const ir_expr *e, base_map *set)
+static void add_vars(tec_context *cx, const ir_expr *expr, base_map *set)
 {
     base_vec vars = {0};
 
-    if (e)
-        ir_free_vars(cx, e, &vars);
+    if (expr)
+        ir_free_vars(cx, expr, &vars);
     for (int i = 0; i < vars.n; i++)
         base_map_put(cx, set, vars.at[i], vars.at[i]);
 }
 
-/* Adds what e depends on through the lets and bounds between `at` and the block. From the inside out, since a
- * bound may mention a variable of a loop further out. */
-void lower_used(tec_context *cx, const tree_site *s, int at, const ir_expr *e, base_map *used)
+/* Adds what expr depends on through the lets and bounds between `at` and the block. From the inside out,
+ * since a bound may mention a variable of a loop further out. */
+void lower_used(tec_context *cx, const tree_site *site, int at, const ir_expr *expr, base_map *used)
 {
-    add_vars(cx, e, used);
-    for (int i = s->n - 1; i >= at; i--) {
-        const ir_stmt *p = s->path[i];
+    add_vars(cx, expr, used);
+    for (int i = site->n - 1; i >= at; i--) {
+        const ir_stmt *p = site->path[i];
 
         if (p->kind == IR_LET_STMT && base_map_has(used, p->let.var))
             add_vars(cx, p->let.value, used);
@@ -42,16 +42,16 @@ void lower_used(tec_context *cx, const tree_site *s, int at, const ir_expr *e, b
 
 /* Loops and lets that feed reduce variables. A let counts together with what its value mentions; loops that
  * merely bound another one do not. */
-void lower_reduce_vars(tec_context *cx, const tree_site *s, base_map *out)
+void lower_reduce_vars(tec_context *cx, const tree_site *site, base_map *out)
 {
-    const ir_block *b = s->stmt->block.block;
+    const ir_block *block = site->stmt->block.block;
     base_map all = {0};
 
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER)
-            add_vars(cx, s->stmt->block.bind[i], &all);
-    for (int i = s->n - 1; i >= 0; i--) {
-        const ir_stmt *p = s->path[i];
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER)
+            add_vars(cx, site->stmt->block.bind[i], &all);
+    for (int i = site->n - 1; i >= 0; i--) {
+        const ir_stmt *p = site->path[i];
         const ir_expr *var = p->kind == IR_LET_STMT ? p->let.var : p->kind == IR_FOR ? p->loop.var : NULL;
 
         if (!var || !base_map_has(&all, var))
@@ -62,75 +62,75 @@ void lower_reduce_vars(tec_context *cx, const tree_site *s, base_map *out)
     }
 }
 
-int lower_reduction_at(const tree_site *s, const base_map *reduce_vars)
+int lower_reduction_at(const tree_site *site, const base_map *reduce_vars)
 {
-    for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && base_map_has(reduce_vars, s->path[i]->loop.var))
+    for (int i = 0; i < site->n; i++)
+        if (site->path[i]->kind == IR_FOR && base_map_has(reduce_vars, site->path[i]->loop.var))
             return i;
-    return s->n;
+    return site->n;
 }
 
 /* All reduce bindings at the least values of the inner loops: all 0 means that the loops begin at the first
  * point; one that is greater than 0 means that the point 0 is not among theirs. */
-lower_start lower_first_point(const ir_facts *f, const tree_site *s, int at)
+lower_start lower_first_point(const ir_facts *facts, const tree_site *site, int at)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_block *b = s->stmt->block.block;
+    tec_context *cx = ir_facts_context(facts);
+    const ir_block *block = site->stmt->block.block;
     base_vec inner = {0};
     lower_start all = LOWER_STARTS;
 
-    for (int i = s->n - 1; i >= at; i--)
-        if (s->path[i]->kind == IR_FOR)
-            base_push(cx, &inner, s->path[i]->loop.var);
-    for (int i = 0; i < b->n_iters; i++) {
-        const ir_expr *min = s->stmt->block.bind[i], *max;
+    for (int i = site->n - 1; i >= at; i--)
+        if (site->path[i]->kind == IR_FOR)
+            base_push(cx, &inner, site->path[i]->loop.var);
+    for (int i = 0; i < block->n_iters; i++) {
+        const ir_expr *min = site->stmt->block.bind[i], *max;
 
-        if (b->iters[i].kind != IR_REDUCE_ITER)
+        if (block->iters[i].kind != IR_REDUCE_ITER)
             continue;
-        if (inner.n > 0 &&
-            !ir_eliminate(f, s->stmt->block.bind[i], (const ir_expr *const *)inner.at, inner.n, &min, &max))
+        if (inner.n > 0 && !ir_eliminate(facts, site->stmt->block.bind[i], (const ir_expr *const *)inner.at,
+                                         inner.n, &min, &max))
             all = LOWER_UNKNOWN;
-        else if (ir_prove_lt(f, ir_int(cx, 0), min))
+        else if (ir_prove_lt(facts, ir_int(cx, 0), min))
             return LOWER_NEVER;
-        else if (!ir_prove_equal(f, min, ir_int(cx, 0)))
+        else if (!ir_prove_equal(facts, min, ir_int(cx, 0)))
             all = LOWER_UNKNOWN;
     }
     return all;
 }
 
-/* Whether s->path[i] is an `if` whose else branch leads on to the block. */
-static bool in_else(const tree_site *s, int i)
+/* Whether site->path[i] is an `if` whose else branch leads on to the block. */
+static bool in_else(const tree_site *site, int i)
 {
-    const ir_stmt *next = i + 1 < s->n ? s->path[i + 1] : s->stmt;
+    const ir_stmt *next = i + 1 < site->n ? site->path[i + 1] : site->stmt;
 
-    return s->path[i]->branch.then != next;
+    return site->path[i]->branch.then != next;
 }
 
 /* Conditions of `if` statements, negated in an else branch, and the block's predicate, as conjuncts. Hints
  * are dropped. */
-void lower_site_conditions(tec_context *cx, const tree_site *s, int at, base_vec *out)
+void lower_site_conditions(tec_context *cx, const tree_site *site, int at, base_vec *out)
 {
-    for (int i = at; i < s->n; i++) {
-        if (s->path[i]->kind != IR_IF)
+    for (int i = at; i < site->n; i++) {
+        if (site->path[i]->kind != IR_IF)
             continue;
-        if (in_else(s, i))
-            base_push(cx, out, ir_not(cx, s->path[i]->branch.cond));
+        if (in_else(site, i))
+            base_push(cx, out, ir_not(cx, site->path[i]->branch.cond));
         else
-            ir_conjuncts(cx, s->path[i]->branch.cond, IR_DROP_LIKELY, out);
+            ir_conjuncts(cx, site->path[i]->branch.cond, IR_DROP_LIKELY, out);
     }
-    ir_conjuncts(cx, s->stmt->block.where, IR_DROP_LIKELY, out);
+    ir_conjuncts(cx, site->stmt->block.where, IR_DROP_LIKELY, out);
 }
 
 /* The copies get variables of their own at the end, as the originals stay in the tree. */
-const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *s, int at, const base_map *used,
+const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *site, int at, const base_map *used,
                                 const base_vec *conjuncts, const ir_stmt *inner)
 {
     const ir_expr *guard = ir_conjoin(cx, conjuncts);
 
     if (guard)
         inner = ir_if(cx, guard, inner, NULL);
-    for (int i = s->n - 1; i >= at; i--) {
-        const ir_stmt *p = s->path[i];
+    for (int i = site->n - 1; i >= at; i--) {
+        const ir_stmt *p = site->path[i];
 
         if ((p->kind == IR_FOR && base_map_has(used, p->loop.var)) ||
             (p->kind == IR_LET_STMT && base_map_has(used, p->let.var)))
@@ -139,12 +139,12 @@ const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *s, int at, con
     return inner ? ir_rename(cx, inner) : NULL;
 }
 
-const ir_facts *lower_site_facts(const ir_facts *f, const tree_site *s, int at)
+const ir_facts *lower_site_facts(const ir_facts *facts, const tree_site *site, int at)
 {
     for (int i = 0; i < at; i++) {
-        const ir_stmt *p = s->path[i];
+        const ir_stmt *p = site->path[i];
 
-        f = p->kind == IR_IF && in_else(s, i) ? lower_inside_else(f, p) : lower_inside(f, p);
+        facts = p->kind == IR_IF && in_else(site, i) ? lower_inside_else(facts, p) : lower_inside(facts, p);
     }
-    return f;
+    return facts;
 }

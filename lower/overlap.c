@@ -90,15 +90,15 @@ typedef struct {
 } note_walk;
 
 /* Notes are met in two forms: on loops, and as attributes, which is what the notes of blocks have become. */
-static bool look_note(ir_walk *w, const ir_stmt *s)
+static bool look_note(ir_walk *walk, const ir_stmt *stmt)
 {
-    note_walk *n = (note_walk *)w;
-    const ir_expr *e = s->kind == IR_FOR ? ir_note_get(s->loop.notes, n->key) : NULL;
+    note_walk *n = (note_walk *)walk;
+    const ir_expr *expr = stmt->kind == IR_FOR ? ir_note_get(stmt->loop.notes, n->key) : NULL;
     int64_t value;
 
-    if (s->kind == IR_ATTRIBUTE && base_same(s->attribute.key, n->key))
-        e = s->attribute.value;
-    if (!e || !ir_is_int(e, &value))
+    if (stmt->kind == IR_ATTRIBUTE && base_same(stmt->attribute.key, n->key))
+        expr = stmt->attribute.value;
+    if (!expr || !ir_is_int(expr, &value))
         return true;
     n->differ |= n->found && n->value != value;
     n->found = true;
@@ -106,150 +106,150 @@ static bool look_note(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
-/* The one value of a note inside s; `otherwise` where it has none. */
-static bool find_note(tec_context *cx, const ir_stmt *s, const char *key, int64_t otherwise, int64_t *out)
+/* The one value of a note inside stmt; `otherwise` where it has none. */
+static bool find_note(tec_context *cx, const ir_stmt *stmt, const char *key, int64_t otherwise, int64_t *out)
 {
     note_walk n = {.walk = {.stmt = look_note, .cx = cx}, .key = key};
 
-    ir_walk_stmt(&n.walk, s);
+    ir_walk_stmt(&n.walk, stmt);
     *out = n.found ? n.value : otherwise;
     if (n.differ)
-        base_fail(cx, TEC_INVALID, s->loc, "one statement of a pipeline has two values of %s", key);
+        base_fail(cx, TEC_INVALID, stmt->loc, "one statement of a pipeline has two values of %s", key);
     return !n.differ;
 }
 
 /* A let or a condition without loads and effects. */
-static bool is_plain(const ir_stmt *s)
+static bool is_plain(const ir_stmt *stmt)
 {
-    const ir_expr *e = s->kind == IR_LET_STMT                     ? s->let.value
-                       : s->kind == IR_IF && !s->branch.otherwise ? s->branch.cond
-                                                                  : NULL;
+    const ir_expr *e = stmt->kind == IR_LET_STMT                        ? stmt->let.value
+                       : stmt->kind == IR_IF && !stmt->branch.otherwise ? stmt->branch.cond
+                                                                        : NULL;
 
     return e && !(e->has & ~IR_HAS_DATA);
 }
 
-static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around);
+static bool take_apart(pipe *self, const ir_stmt *stmt, const base_vec *around);
 
-static bool take_inner(pipe *p, const ir_stmt *s, const ir_stmt *inner, const base_vec *around)
+static bool take_inner(pipe *self, const ir_stmt *stmt, const ir_stmt *inner, const base_vec *around)
 {
     base_vec deeper = {0};
 
     for (int i = 0; i < around->n; i++)
-        base_push(p->cx, &deeper, around->at[i]);
-    base_push(p->cx, &deeper, s);
-    return take_apart(p, inner, &deeper);
+        base_push(self->cx, &deeper, around->at[i]);
+    base_push(self->cx, &deeper, stmt);
+    return take_apart(self, inner, &deeper);
 }
 
 /* A let or condition around several statements stands around each of them. */
-static const ir_stmt *wrap(pipe *p, const base_vec *around, const ir_stmt *s)
+static const ir_stmt *wrap(pipe *self, const base_vec *around, const ir_stmt *stmt)
 {
     for (int i = around->n - 1; i >= 0; i--) {
         const ir_stmt *outer = around->at[i];
 
-        s = outer->kind == IR_IF ? ir_if(p->cx, outer->branch.cond, s, NULL)
-                                 : lower_with_inner(p->cx, outer, s);
+        stmt = outer->kind == IR_IF ? ir_if(self->cx, outer->branch.cond, stmt, NULL)
+                                    : lower_with_inner(self->cx, outer, stmt);
     }
-    return s;
+    return stmt;
 }
 
 /* Allocations become buffers with versions around the whole pipeline. What is left are the statements that
  * each have a stage. */
-static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around)
+static bool take_apart(pipe *self, const ir_stmt *stmt, const base_vec *around)
 {
-    if (s->kind == IR_ALLOCATE) {
-        versioned *v = base_new(p->cx, versioned);
+    if (stmt->kind == IR_ALLOCATE) {
+        versioned *v = base_new(self->cx, versioned);
 
-        v->old = s->allocate.buffer;
-        base_push(p->cx, &p->buffers, v);
-        return take_apart(p, s->allocate.body, around);
+        v->old = stmt->allocate.buffer;
+        base_push(self->cx, &self->buffers, v);
+        return take_apart(self, stmt->allocate.body, around);
     }
-    if (s->kind == IR_SEQ) {
-        for (int i = 0; i < s->seq.n; i++)
-            if (!take_apart(p, s->seq.stmt[i], around))
+    if (stmt->kind == IR_SEQ) {
+        for (int i = 0; i < stmt->seq.n; i++)
+            if (!take_apart(self, stmt->seq.stmt[i], around))
                 return false;
         return true;
     }
-    if (is_plain(s))
-        return take_inner(p, s, s->kind == IR_IF ? s->branch.then : s->let.body, around);
-    if (p->n == MAX_STATEMENTS) {
-        base_fail(p->cx, TEC_INVALID, s->loc, "a pipeline of more than %d statements", MAX_STATEMENTS);
+    if (is_plain(stmt))
+        return take_inner(self, stmt, stmt->kind == IR_IF ? stmt->branch.then : stmt->let.body, around);
+    if (self->n == MAX_STATEMENTS) {
+        base_fail(self->cx, TEC_INVALID, stmt->loc, "a pipeline of more than %d statements", MAX_STATEMENTS);
         return false;
     }
-    p->part[p->n++] = (part){.stmt = wrap(p, around, s)};
+    self->part[self->n++] = (part){.stmt = wrap(self, around, stmt)};
     return true;
 }
 
 /* ---- stages ---- */
 
-static const ir_region *region_of(const base_vec *regions, const ir_buffer *b)
+static const ir_region *region_of(const base_vec *regions, const ir_buffer *buffer)
 {
     for (int i = 0; i < regions->n; i++)
-        if (((const ir_region *)regions->at[i])->buffer == b)
+        if (((const ir_region *)regions->at[i])->buffer == buffer)
             return regions->at[i];
     return NULL;
 }
 
-static bool fills(const pipe *p, const part *s)
+static bool fills(const pipe *self, const part *piece)
 {
     bool writes = false;
 
-    for (int i = 0; i < p->buffers.n; i++) {
-        const ir_buffer *b = ((const versioned *)p->buffers.at[i])->old;
+    for (int i = 0; i < self->buffers.n; i++) {
+        const ir_buffer *buffer = ((const versioned *)self->buffers.at[i])->old;
 
-        if (region_of(&s->reads, b))
+        if (region_of(&piece->reads, buffer))
             return false;
-        writes |= region_of(&s->writes, b) != NULL;
+        writes |= region_of(&piece->writes, buffer) != NULL;
     }
     return writes;
 }
 
 /* The notes of a block may stand on each of the statements that it became; all of them must agree. */
-static bool read_stages(pipe *p, bool doubled)
+static bool read_stages(pipe *self, bool doubled)
 {
-    for (int i = 0; i < p->n; i++) {
-        part *s = &p->part[i];
+    for (int i = 0; i < self->n; i++) {
+        part *s = &self->part[i];
         int64_t async;
 
-        ir_touched(lower_inside(p->f, p->loop), s->stmt, &s->reads, &s->writes);
-        if (!find_note(p->cx, s->stmt, "pipeline_stage", doubled && !fills(p, s), &s->stage) ||
-            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order) ||
-            !find_note(p->cx, s->stmt, "pipeline_async", 0, &async))
+        ir_touched(lower_inside(self->f, self->loop), s->stmt, &s->reads, &s->writes);
+        if (!find_note(self->cx, s->stmt, "pipeline_stage", doubled && !fills(self, s), &s->stage) ||
+            !find_note(self->cx, s->stmt, "pipeline_order", i, &s->order) ||
+            !find_note(self->cx, s->stmt, "pipeline_async", 0, &async))
             return false;
-        s->async = p->gpu && async;
+        s->async = self->gpu && async;
         if (s->stage < 0 || s->stage >= MAX_STAGES) {
-            base_fail(p->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d",
+            base_fail(self->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d",
                       (long long)s->stage, MAX_STAGES - 1);
             return false;
         }
-        p->stages = s->stage + 1 > p->stages ? s->stage + 1 : p->stages;
+        self->stages = s->stage + 1 > self->stages ? s->stage + 1 : self->stages;
     }
     return true;
 }
 
 /* An insertion sort, since it is stable: parts of equal order keep the order of the body. */
-static void sort_parts(pipe *p)
+static void sort_parts(pipe *self)
 {
-    for (int i = 1; i < p->n; i++)
-        for (int j = i; j > 0 && p->part[j].order < p->part[j - 1].order; j--) {
-            part t = p->part[j];
+    for (int i = 1; i < self->n; i++)
+        for (int j = i; j > 0 && self->part[j].order < self->part[j - 1].order; j--) {
+            part t = self->part[j];
 
-            p->part[j] = p->part[j - 1];
-            p->part[j - 1] = t;
+            self->part[j] = self->part[j - 1];
+            self->part[j - 1] = t;
         }
 }
 
-static const versioned *version_of(const pipe *p, const ir_buffer *b)
+static const versioned *version_of(const pipe *self, const ir_buffer *buffer)
 {
-    for (int i = 0; i < p->buffers.n; i++)
-        if (((const versioned *)p->buffers.at[i])->old == b)
-            return p->buffers.at[i];
+    for (int i = 0; i < self->buffers.n; i++)
+        if (((const versioned *)self->buffers.at[i])->old == buffer)
+            return self->buffers.at[i];
     return NULL;
 }
 
 /* Within a step. The pieces of one block (its init, its updates) have one order and keep that of the body. */
-static bool comes_first(const part *a, const part *b)
+static bool comes_first(const part *left, const part *right)
 {
-    return a->order < b->order || (a->order == b->order && a < b);
+    return left->order < right->order || (left->order == right->order && left < right);
 }
 
 /* Whether b of the same iteration, and of the next where `again`, still runs after a. */
@@ -258,19 +258,19 @@ static bool keeps_order(const part *a, const part *b, bool again)
     return a->stage < b->stage + again || (a->stage == b->stage + again && comes_first(a, b));
 }
 
-static bool refuse(pipe *p, const part *a, const part *b, const ir_buffer *buffer, bool again)
+static bool refuse(pipe *self, const part *left, const part *right, const ir_buffer *buffer, bool again)
 {
-    base_fail(p->cx, TEC_INVALID, p->loop->loc,
+    base_fail(self->cx, TEC_INVALID, self->loop->loc,
               "the pipeline of '%s' would run stage %lld before stage %lld of %s iteration, but both touch "
               "'%s', one of them writing",
-              p->loop->loop.var->var.name, (long long)b->stage, (long long)a->stage,
+              self->loop->loop.var->var.name, (long long)right->stage, (long long)left->stage,
               again ? "an earlier" : "the same", buffer->name);
     return false;
 }
 
 /* a stands before b in the body (or is b). Versions part iterations, other memory does not. The same
  * statement (a is b) keeps its order between iterations in any case, as it runs once in each step. */
-static bool check_pair(pipe *p, const part *a, const part *b, const base_vec *of_a, const base_vec *of_b)
+static bool check_pair(pipe *self, const part *a, const part *b, const base_vec *of_a, const base_vec *of_b)
 {
     for (int i = 0; i < of_a->n; i++) {
         const ir_buffer *buffer = ((const ir_region *)of_a->at[i])->buffer;
@@ -278,21 +278,23 @@ static bool check_pair(pipe *p, const part *a, const part *b, const base_vec *of
         if (!region_of(of_b, buffer))
             continue;
         if (a != b && !keeps_order(a, b, false))
-            return refuse(p, a, b, buffer, false);
-        if (!version_of(p, buffer) && !(keeps_order(a, b, true) && (a == b || keeps_order(b, a, true))))
-            return refuse(p, keeps_order(a, b, true) ? b : a, keeps_order(a, b, true) ? a : b, buffer, true);
+            return refuse(self, a, b, buffer, false);
+        if (!version_of(self, buffer) && !(keeps_order(a, b, true) && (a == b || keeps_order(b, a, true))))
+            return refuse(self, keeps_order(a, b, true) ? b : a, keeps_order(a, b, true) ? a : b, buffer,
+                          true);
     }
     return true;
 }
 
-static bool check_order(pipe *p)
+static bool check_order(pipe *self)
 {
-    for (int i = 0; i < p->n; i++)
-        for (int j = i; j < p->n; j++) {
-            const part *a = &p->part[i], *b = &p->part[j];
+    for (int i = 0; i < self->n; i++)
+        for (int j = i; j < self->n; j++) {
+            const part *a = &self->part[i], *b = &self->part[j];
 
-            if (!check_pair(p, a, b, &a->writes, &b->writes) || !check_pair(p, a, b, &a->writes, &b->reads) ||
-                !check_pair(p, a, b, &a->reads, &b->writes))
+            if (!check_pair(self, a, b, &a->writes, &b->writes) ||
+                !check_pair(self, a, b, &a->writes, &b->reads) ||
+                !check_pair(self, a, b, &a->reads, &b->writes))
                 return false;
         }
     return true;
@@ -301,42 +303,42 @@ static bool check_order(pipe *p)
 /* ---- versions ---- */
 
 /* As many versions as stages lie between the first and the last use, both included. */
-static void make_version(pipe *p, versioned *v)
+static void make_version(pipe *self, versioned *copies)
 {
     int64_t first = MAX_STAGES, last = 0;
-    ir_buffer *wide = ir_buffer_copy(p->cx, v->old);
-    const ir_expr **shape = base_array(p->cx, const ir_expr *, v->old->n + 1);
+    ir_buffer *wide = ir_buffer_copy(self->cx, copies->old);
+    const ir_expr **shape = base_array(self->cx, const ir_expr *, copies->old->n + 1);
 
-    for (int i = 0; i < p->n; i++) {
-        const part *s = &p->part[i];
+    for (int i = 0; i < self->n; i++) {
+        const part *s = &self->part[i];
 
-        if (!region_of(&s->reads, v->old) && !region_of(&s->writes, v->old))
+        if (!region_of(&s->reads, copies->old) && !region_of(&s->writes, copies->old))
             continue;
         first = s->stage < first ? s->stage : first;
         last = s->stage > last ? s->stage : last;
     }
-    v->versions = last >= first ? last - first + 1 : 1;
-    v->new = v->old;
-    if (v->versions == 1)
+    copies->versions = last >= first ? last - first + 1 : 1;
+    copies->new = copies->old;
+    if (copies->versions == 1)
         return;
-    shape[0] = ir_int(p->cx, v->versions);
-    for (int d = 0; d < v->old->n; d++)
-        shape[d + 1] = v->old->shape[d];
+    shape[0] = ir_int(self->cx, copies->versions);
+    for (int d = 0; d < copies->old->n; d++)
+        shape[d + 1] = copies->old->shape[d];
     wide->shape = shape;
-    wide->n = v->old->n + 1;
-    v->new = wide;
+    wide->n = copies->old->n + 1;
+    copies->new = wide;
 }
 
 /* Versions lie one behind the other, in a new first dimension, which a layout of the user's own has no room
  * for. */
-static bool make_versions(pipe *p)
+static bool make_versions(pipe *self)
 {
-    for (int i = 0; i < p->buffers.n; i++) {
-        versioned *v = p->buffers.at[i];
+    for (int i = 0; i < self->buffers.n; i++) {
+        versioned *v = self->buffers.at[i];
 
-        make_version(p, v);
+        make_version(self, v);
         if (v->versions > 1 && (v->old->strides || v->old->offset)) {
-            base_fail(p->cx, TEC_UNSUPPORTED, v->old->loc,
+            base_fail(self->cx, TEC_UNSUPPORTED, v->old->loc,
                       "buffer '%s' has strides of its own and cannot have versions in a pipeline",
                       v->old->name);
             return false;
@@ -351,30 +353,32 @@ typedef struct {
     const ir_expr *turn; /* iterations since the first */
 } copier;
 
-static const ir_expr *const *with_version(copier *c, const versioned *v, const ir_expr *const *index, int n)
+static const ir_expr *const *with_version(copier *self, const versioned *copies, const ir_expr *const *index,
+                                          int n)
 {
-    const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n + 1);
+    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, n + 1);
 
-    out[0] = ir_floormod(c->rw.cx, c->turn,
-                         ir_int(c->rw.cx, v->versions - BASE_PLANT_ON(c->rw.cx, overlap_versions)));
+    out[0] =
+        ir_floormod(self->rw.cx, self->turn,
+                    ir_int(self->rw.cx, copies->versions - BASE_PLANT_ON(self->rw.cx, overlap_versions)));
     for (int d = 0; d < n; d++)
-        out[d + 1] = ir_rewrite_expr(&c->rw, index[d]);
+        out[d + 1] = ir_rewrite_expr(&self->rw, index[d]);
     return out;
 }
 
 /* A call that gets the buffer by its address takes the version by an offset, as the address is that of
  * version 0. */
-static const ir_expr *copy_call(copier *c, const ir_expr *e)
+static const ir_expr *copy_call(copier *self, const ir_expr *expr)
 {
-    tec_context *cx = c->rw.cx;
-    const ir_expr *out = ir_rewrite_children(&c->rw, e);
+    tec_context *cx = self->rw.cx;
+    const ir_expr *out = ir_rewrite_children(&self->rw, expr);
     const ir_expr **arg = out ? base_copy(cx, out->call.arg, (size_t)out->call.n * sizeof *arg) : NULL;
     const ir_buffer **buffer =
         out ? base_copy(cx, out->call.buffer, (size_t)out->call.n_buffers * sizeof *buffer) : NULL;
 
     for (int i = 0; out && i < out->call.n_buffers; i++) {
-        const versioned *v = version_of(c->p, buffer[i]);
-        const ir_expr *n = ir_floormod(cx, c->turn, ir_int(cx, v ? v->versions : 1));
+        const versioned *v = version_of(self->p, buffer[i]);
+        const ir_expr *n = ir_floormod(cx, self->turn, ir_int(cx, v ? v->versions : 1));
 
         if (!v || v->versions == 1)
             continue;
@@ -388,15 +392,16 @@ static const ir_expr *copy_call(copier *c, const ir_expr *e)
                : NULL;
 }
 
-static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     copier *c = (copier *)rw;
-    const versioned *v = e->op == IR_LOAD ? version_of(c->p, e->load.buffer) : NULL;
+    const versioned *v = expr->op == IR_LOAD ? version_of(c->p, expr->load.buffer) : NULL;
 
     if (v && v->versions > 1)
-        return ir_load_masked(rw->cx, v->new, with_version(c, v, e->load.index, e->load.n), e->load.n + 1,
-                              e->load.mask ? ir_rewrite_expr(rw, e->load.mask) : NULL);
-    return e->op == IR_CALL && e->call.n_buffers ? copy_call(c, e) : ir_rewrite_children(rw, e);
+        return ir_load_masked(rw->cx, v->new, with_version(c, v, expr->load.index, expr->load.n),
+                              expr->load.n + 1,
+                              expr->load.mask ? ir_rewrite_expr(rw, expr->load.mask) : NULL);
+    return expr->op == IR_CALL && expr->call.n_buffers ? copy_call(c, expr) : ir_rewrite_children(rw, expr);
 }
 
 static bool is_note(const char *key)
@@ -406,25 +411,25 @@ static bool is_note(const char *key)
 }
 
 /* Takes the notes away on the way: nothing behind this pass knows them. */
-static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     copier *c = (copier *)rw;
-    const versioned *v = s->kind == IR_STORE ? version_of(c->p, s->store.buffer) : NULL;
+    const versioned *v = stmt->kind == IR_STORE ? version_of(c->p, stmt->store.buffer) : NULL;
 
-    ir_at(rw->cx, s->loc);
-    if (s->kind == IR_ATTRIBUTE && c->p->gpu && base_same(s->attribute.key, "pipeline_async"))
-        return ir_attribute(rw->cx, IR_ASYNC_COPY, s->attribute.value,
-                            ir_rewrite_stmt(rw, s->attribute.body));
-    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
-        return ir_rewrite_stmt(rw, s->attribute.body);
+    ir_at(rw->cx, stmt->loc);
+    if (stmt->kind == IR_ATTRIBUTE && c->p->gpu && base_same(stmt->attribute.key, "pipeline_async"))
+        return ir_attribute(rw->cx, IR_ASYNC_COPY, stmt->attribute.value,
+                            ir_rewrite_stmt(rw, stmt->attribute.body));
+    if (stmt->kind == IR_ATTRIBUTE && is_note(stmt->attribute.key))
+        return ir_rewrite_stmt(rw, stmt->attribute.body);
     if (v && v->versions > 1)
-        return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, s->store.value),
-                               with_version(c, v, s->store.index, s->store.n), s->store.n + 1,
-                               s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
-    s = ir_rewrite_stmt_children(rw, s);
-    if (!s || s->kind != IR_FOR || !s->loop.notes)
-        return s;
-    ir_stmt *plain = ir_stmt_copy(rw->cx, s);
+        return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, stmt->store.value),
+                               with_version(c, v, stmt->store.index, stmt->store.n), stmt->store.n + 1,
+                               stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL);
+    stmt = ir_rewrite_stmt_children(rw, stmt);
+    if (!stmt || stmt->kind != IR_FOR || !stmt->loop.notes)
+        return stmt;
+    ir_stmt *plain = ir_stmt_copy(rw->cx, stmt);
     plain->loop.notes = ir_note_set(rw->cx, plain->loop.notes, "pipeline_stage", NULL);
     plain->loop.notes = ir_note_set(rw->cx, plain->loop.notes, "pipeline_order", NULL);
     return plain;
@@ -432,50 +437,51 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 /* The part in its iteration number `turn`. The loop's variable is replaced by its value in that iteration,
  * after the versions were put in, as these count iterations and not values of the variable. */
-static const ir_stmt *instance(pipe *p, const part *s, const ir_expr *turn)
+static const ir_stmt *instance(pipe *self, const part *piece, const ir_expr *turn)
 {
-    const ir_stmt *l = p->loop;
+    const ir_stmt *l = self->loop;
 
-    turn = ir_simplify(p->f, turn);
-    copier c = {.rw = {.cx = p->cx, .expr = copy_expr, .stmt = copy_stmt}, .p = p, .turn = turn};
-    const ir_stmt *out = ir_rewrite_stmt(&c.rw, s->stmt);
-    return ir_substitute_stmt(p->cx, out, l->loop.var, ir_simplify(p->f, ir_add(p->cx, l->loop.min, turn)));
+    turn = ir_simplify(self->f, turn);
+    copier c = {.rw = {.cx = self->cx, .expr = copy_expr, .stmt = copy_stmt}, .p = self, .turn = turn};
+    const ir_stmt *out = ir_rewrite_stmt(&c.rw, piece->stmt);
+    return ir_substitute_stmt(self->cx, out, l->loop.var,
+                              ir_simplify(self->f, ir_add(self->cx, l->loop.min, turn)));
 }
 
 /* ---- the three pieces ---- */
 
-static const ir_stmt *guarded(pipe *p, const ir_expr *turn, const ir_stmt *s)
+static const ir_stmt *guarded(pipe *self, const ir_expr *turn, const ir_stmt *stmt)
 {
-    const ir_expr *runs = ir_lt(p->cx, turn, p->loop->loop.extent);
+    const ir_expr *runs = ir_lt(self->cx, turn, self->loop->loop.extent);
 
-    return ir_prove(p->f, runs) ? s : ir_if(p->cx, runs, s, NULL);
+    return ir_prove(self->f, runs) ? stmt : ir_if(self->cx, runs, stmt, NULL);
 }
 
 /* Which parts run in a step: those whose iteration has begun, or, behind the last iteration, those that it
  * still waits for. */
 typedef enum { BEGINNING, RUNNING, ENDING } phase;
 
-static bool takes_part(const part *s, phase ph, int64_t t)
+static bool takes_part(const part *piece, phase ph, int64_t t)
 {
-    return ph == RUNNING || (ph == BEGINNING ? s->stage <= t : s->stage > t);
+    return ph == RUNNING || (ph == BEGINNING ? piece->stage <= t : piece->stage > t);
 }
 
-static const ir_stmt *call(pipe *p, const char *name, const ir_expr *arg)
+static const ir_stmt *call(pipe *self, const char *name, const ir_expr *arg)
 {
-    return ir_evaluate(p->cx, ir_call(p->cx, BASE_I32, name, NULL, &arg, arg != NULL, NULL, 0, false));
+    return ir_evaluate(self->cx, ir_call(self->cx, BASE_I32, name, NULL, &arg, arg != NULL, NULL, 0, false));
 }
 
-static bool is_call_of(const ir_stmt *s, const char *name)
+static bool is_call_of(const ir_stmt *stmt, const char *name)
 {
-    return s->kind == IR_EVALUATE && s->value->op == IR_CALL && base_same(s->value->call.name, name);
+    return stmt->kind == IR_EVALUATE && stmt->value->op == IR_CALL && base_same(stmt->value->call.name, name);
 }
 
-/* Whether s reads what asynchronous copies fill. */
-static bool awaits(const pipe *p, const part *s)
+/* Whether piece reads what asynchronous copies fill. */
+static bool awaits(const pipe *self, const part *piece)
 {
-    for (int i = 0; i < p->n; i++)
-        for (int j = 0; p->part[i].async && j < p->part[i].writes.n; j++)
-            if (region_of(&s->reads, ((const ir_region *)p->part[i].writes.at[j])->buffer))
+    for (int i = 0; i < self->n; i++)
+        for (int j = 0; self->part[i].async && j < self->part[i].writes.n; j++)
+            if (region_of(&piece->reads, ((const ir_region *)self->part[i].writes.at[j])->buffer))
                 return true;
     return false;
 }
@@ -485,28 +491,28 @@ static bool awaits(const pipe *p, const part *s)
  * then a barrier make it seen by all threads. `first` is the iteration that stage 0 would do in step 0 of the
  * piece. An example of the count with two stages: a reader of stage 1 that stands behind this step's commit
  * leaves one group under way, that of this step: wait(1). In front of the commit it leaves none: wait(0). */
-static void add_step(pipe *p, phase ph, int64_t t, const ir_expr *first, base_vec *out)
+static void add_step(pipe *self, phase ph, int64_t step, const ir_expr *first, base_vec *out)
 {
     int last = -1;
     int64_t under_way = MAX_STAGES;
 
-    for (int i = 0; i < p->n; i++)
-        last = p->part[i].async ? i : last;
-    for (int i = 0; i < p->n; i++) {
-        const part *s = &p->part[i];
-        const ir_expr *turn = ir_add(p->cx, first, ir_int(p->cx, t - s->stage));
+    for (int i = 0; i < self->n; i++)
+        last = self->part[i].async ? i : last;
+    for (int i = 0; i < self->n; i++) {
+        const part *s = &self->part[i];
+        const ir_expr *turn = ir_add(self->cx, first, ir_int(self->cx, step - s->stage));
         int64_t later = s->stage - (i <= last && s->stage > 0);
 
-        if (takes_part(s, ph, t) && awaits(p, s) && later < under_way) {
-            base_push(p->cx, out, call(p, IR_CALL_WAIT, ir_int(p->cx, later)));
-            base_push(p->cx, out, call(p, IR_CALL_BARRIER, ir_string(p->cx, "shared")));
+        if (takes_part(s, ph, step) && awaits(self, s) && later < under_way) {
+            base_push(self->cx, out, call(self, IR_CALL_WAIT, ir_int(self->cx, later)));
+            base_push(self->cx, out, call(self, IR_CALL_BARRIER, ir_string(self->cx, "shared")));
             under_way = later;
         }
-        if (takes_part(s, ph, t))
-            base_push(p->cx, out,
-                      ph == RUNNING ? instance(p, s, turn) : guarded(p, turn, instance(p, s, turn)));
+        if (takes_part(s, ph, step))
+            base_push(self->cx, out,
+                      ph == RUNNING ? instance(self, s, turn) : guarded(self, turn, instance(self, s, turn)));
         if (i == last)
-            base_push(p->cx, out, call(p, IR_CALL_COMMIT, NULL));
+            base_push(self->cx, out, call(self, IR_CALL_COMMIT, NULL));
     }
 }
 
@@ -524,32 +530,32 @@ static void drop_last_commits(base_vec *all)
 }
 
 /* The prologue and the epilogue have one step fewer than there are stages. */
-static const ir_stmt *steps(pipe *p, phase ph, const ir_expr *first)
+static const ir_stmt *steps(pipe *self, phase ph, const ir_expr *first)
 {
     base_vec out = {0};
 
-    for (int64_t t = 0; t < p->stages - 1; t++)
-        add_step(p, ph, t, first, &out);
+    for (int64_t t = 0; t < self->stages - 1; t++)
+        add_step(self, ph, t, first, &out);
     if (ph == ENDING)
         drop_last_commits(&out);
-    return ir_seq(p->cx, (const ir_stmt *const *)out.at, out.n);
+    return ir_seq(self->cx, (const ir_stmt *const *)out.at, out.n);
 }
 
-static const ir_stmt *prologue(pipe *p)
+static const ir_stmt *prologue(pipe *self)
 {
-    return steps(p, BEGINNING, ir_int(p->cx, 0));
+    return steps(self, BEGINNING, ir_int(self->cx, 0));
 }
 
 /* The loop counts from 0 again; its extent is cut off at 0 where there are fewer iterations than stages. */
-static const ir_stmt *steady(pipe *p)
+static const ir_stmt *steady(pipe *self)
 {
-    tec_context *cx = p->cx;
-    const ir_stmt *l = p->loop;
+    tec_context *cx = self->cx;
+    const ir_stmt *l = self->loop;
     const ir_expr *step = ir_var(cx, l->loop.var->var.name, BASE_I64);
-    const ir_expr *n = lower_extent(p->f, ir_int(cx, p->stages - 1), l->loop.extent);
+    const ir_expr *n = lower_extent(self->f, ir_int(cx, self->stages - 1), l->loop.extent);
     base_vec body = {0};
 
-    add_step(p, RUNNING, p->stages - 1, step, &body);
+    add_step(self, RUNNING, self->stages - 1, step, &body);
     const ir_stmt *all = ir_seq(cx, (const ir_stmt *const *)body.at, body.n);
     ir_stmt *loop = ir_stmt_copy(cx, ir_for(cx, step, ir_int(cx, 0), n, IR_SERIAL, all));
     loop->loop.notes =
@@ -558,23 +564,23 @@ static const ir_stmt *steady(pipe *p)
 }
 
 /* Begins where the steady loop ends: at the extent, or, with fewer iterations than stages, at stages - 1. */
-static const ir_stmt *epilogue(pipe *p)
+static const ir_stmt *epilogue(pipe *self)
 {
-    const ir_expr *last = ir_int(p->cx, p->stages - 1), *begin = p->loop->loop.extent;
+    const ir_expr *last = ir_int(self->cx, self->stages - 1), *begin = self->loop->loop.extent;
 
-    return steps(p, ENDING, ir_prove_le(p->f, last, begin) ? begin : ir_max(p->cx, begin, last));
+    return steps(self, ENDING, ir_prove_le(self->f, last, begin) ? begin : ir_max(self->cx, begin, last));
 }
 
 /* An extent that is right inside the loop may be less than nothing where it has no iterations. The buffers
  * now stand outside of the loop. Where the loop has no iterations, their sizes may be computed from values
  * that only make sense inside; then the whole pipeline stands under a condition. */
-static bool have_sizes(const pipe *p)
+static bool have_sizes(const pipe *self)
 {
-    for (int i = 0; i < p->buffers.n; i++) {
-        const ir_buffer *b = ((const versioned *)p->buffers.at[i])->old;
+    for (int i = 0; i < self->buffers.n; i++) {
+        const ir_buffer *buffer = ((const versioned *)self->buffers.at[i])->old;
 
-        for (int d = 0; d < b->n; d++)
-            if (!ir_prove_le(p->f, ir_int(p->cx, 0), b->shape[d]))
+        for (int d = 0; d < buffer->n; d++)
+            if (!ir_prove_le(self->f, ir_int(self->cx, 0), buffer->shape[d]))
                 return false;
     }
     return true;
@@ -582,28 +588,28 @@ static bool have_sizes(const pipe *p)
 
 /* The notes are read while the body is in its own order, the rules are checked, and only then are the parts
  * sorted by their order in a step. */
-static const ir_stmt *overlap(pipe *p, bool doubled)
+static const ir_stmt *overlap(pipe *self, bool doubled)
 {
-    tec_context *cx = p->cx;
+    tec_context *cx = self->cx;
     base_vec none = {0};
-    const char *name = p->loop->loop.var->var.name;
+    const char *name = self->loop->loop.var->var.name;
 
-    if (p->loop->loop.how != IR_SERIAL)
-        return base_fail(cx, TEC_INVALID, p->loop->loc,
+    if (self->loop->loop.how != IR_SERIAL)
+        return base_fail(cx, TEC_INVALID, self->loop->loc,
                          "loop '%s' is %s: only a serial loop becomes a pipeline", name,
-                         ir_how_text(p->loop->loop.how));
-    if (!take_apart(p, p->loop->loop.body, &none) || !read_stages(p, doubled))
+                         ir_how_text(self->loop->loop.how));
+    if (!take_apart(self, self->loop->loop.body, &none) || !read_stages(self, doubled))
         return NULL;
-    if (p->stages < 2)
-        return base_fail(cx, TEC_INVALID, p->loop->loc,
+    if (self->stages < 2)
+        return base_fail(cx, TEC_INVALID, self->loop->loc,
                          "the pipeline of '%s' has one stage only: nothing overlaps", name);
-    if (!check_order(p) || !make_versions(p))
+    if (!check_order(self) || !make_versions(self))
         return NULL;
-    sort_parts(p);
-    const ir_stmt *out = ir_seq(cx, (const ir_stmt *[]){prologue(p), steady(p), epilogue(p)}, 3);
-    for (int i = p->buffers.n - 1; i >= 0; i--)
-        out = ir_allocate(cx, ((const versioned *)p->buffers.at[i])->new, out);
-    return have_sizes(p) ? out : ir_if(cx, ir_lt(cx, ir_int(cx, 0), p->loop->loop.extent), out, NULL);
+    sort_parts(self);
+    const ir_stmt *out = ir_seq(cx, (const ir_stmt *[]){prologue(self), steady(self), epilogue(self)}, 3);
+    for (int i = self->buffers.n - 1; i >= 0; i--)
+        out = ir_allocate(cx, ((const versioned *)self->buffers.at[i])->new, out);
+    return have_sizes(self) ? out : ir_if(cx, ir_lt(cx, ir_int(cx, 0), self->loop->loop.extent), out, NULL);
 }
 
 /* ---- the tree ---- */
@@ -618,70 +624,75 @@ typedef struct {
     base_map differ; /* lower/differ.h */
 } finder;
 
-static company company_in(const finder *w, const ir_stmt *s, company around)
+static company company_in(const finder *self, const ir_stmt *stmt, company around)
 {
     if (around == NO_THREADS)
-        return lower_is_thread(s) || lower_is_blocks(s) ? TOGETHER : NO_THREADS;
-    return s->kind == IR_FOR && !lower_is_thread(s) && lower_parts_threads(w->o->cx, &w->differ, s) ? APART
-                                                                                                    : around;
+        return lower_is_thread(stmt) || lower_is_blocks(stmt) ? TOGETHER : NO_THREADS;
+    return stmt->kind == IR_FOR && !lower_is_thread(stmt) &&
+                   lower_parts_threads(self->o->cx, &self->differ, stmt)
+               ? APART
+               : around;
 }
 
 /* Inner loops first. What differs between threads is known of the whole program, found once. */
-static const ir_stmt *visit(const finder *w, const ir_facts *f, company around, const ir_stmt *s)
+static const ir_stmt *visit(const finder *self, const ir_facts *facts, company around, const ir_stmt *stmt)
 {
-    tec_context *cx = w->o->cx;
-    company inside = company_in(w, s, around);
+    tec_context *cx = self->o->cx;
+    company inside = company_in(self, stmt, around);
 
-    if (s->kind == IR_SEQ) {
-        const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
+    if (stmt->kind == IR_SEQ) {
+        const ir_stmt **out = base_array(cx, const ir_stmt *, stmt->seq.n);
         bool same = true;
 
-        for (int i = 0; i < s->seq.n; i++) {
-            out[i] = visit(w, f, around, s->seq.stmt[i]);
-            same &= out[i] == s->seq.stmt[i];
+        for (int i = 0; i < stmt->seq.n; i++) {
+            out[i] = visit(self, facts, around, stmt->seq.stmt[i]);
+            same &= out[i] == stmt->seq.stmt[i];
         }
-        return same ? s : ir_seq(cx, out, s->seq.n);
+        return same ? stmt : ir_seq(cx, out, stmt->seq.n);
     }
-    if (s->kind == IR_IF) {
-        const ir_stmt *then = visit(w, lower_inside(f, s), around, s->branch.then);
-        const ir_stmt *other =
-            s->branch.otherwise ? visit(w, lower_inside_else(f, s), around, s->branch.otherwise) : NULL;
+    if (stmt->kind == IR_IF) {
+        const ir_stmt *then = visit(self, lower_inside(facts, stmt), around, stmt->branch.then);
+        const ir_stmt *other = stmt->branch.otherwise ? visit(self, lower_inside_else(facts, stmt), around,
+                                                              stmt->branch.otherwise)
+                                                      : NULL;
 
-        return then == s->branch.then && other == s->branch.otherwise
-                   ? s
-                   : ir_if(cx, s->branch.cond, then, other);
+        return then == stmt->branch.then && other == stmt->branch.otherwise
+                   ? stmt
+                   : ir_if(cx, stmt->branch.cond, then, other);
     }
-    if (lower_inner(s))
-        s = lower_with_inner(cx, s, visit(w, lower_inside(f, s), inside, lower_inner(s)));
-    if (!s || s->kind != IR_FOR ||
-        (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
-        return s;
+    if (lower_inner(stmt))
+        stmt = lower_with_inner(cx, stmt, visit(self, lower_inside(facts, stmt), inside, lower_inner(stmt)));
+    if (!stmt || stmt->kind != IR_FOR ||
+        (!ir_note_get(stmt->loop.notes, "pipeline") && !ir_note_get(stmt->loop.notes, "double_buffer")))
+        return stmt;
     pipe *p = base_new(cx, pipe);
     p->cx = cx;
-    p->f = f;
-    p->loop = s;
-    p->gpu = inside == TOGETHER && target_offers(w->o->target, TARGET_THREADS);
-    ir_at(cx, s->loc);
-    return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
+    p->f = facts;
+    p->loop = stmt;
+    p->gpu = inside == TOGETHER && target_offers(self->o->target, TARGET_THREADS);
+    ir_at(cx, stmt->loc);
+    return overlap(p, ir_note_get(stmt->loop.notes, "double_buffer") != NULL);
 }
 
 /* The init of a reduction that goes on in the loop stands before it, and has its block's notes. */
-static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
-        return ir_rewrite_stmt(rw, s->attribute.body);
-    return ir_rewrite_stmt_children(rw, s);
+    if (stmt->kind == IR_ATTRIBUTE && is_note(stmt->attribute.key))
+        return ir_rewrite_stmt(rw, stmt->attribute.body);
+    return ir_rewrite_stmt_children(rw, stmt);
 }
 
-const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
+const ir_program *lower_overlap(const lower_options *options, const ir_program *program)
 {
-    ir_rewrite rest = {.cx = o->cx, .stmt = drop_notes};
-    finder w = {.o = o};
+    ir_rewrite rest = {.cx = options->cx, .stmt = drop_notes};
+    finder w = {.o = options};
 
-    if (target_offers(o->target, TARGET_THREADS))
-        w.differ = lower_find_differing(o->cx, p->body);
+    if (target_offers(options->target, TARGET_THREADS))
+        w.differ = lower_find_differing(options->cx, program->body);
     const ir_program *out =
-        lower_with_body(o->cx, p, visit(&w, ir_facts_of_program(o->cx, p), NO_THREADS, p->body));
+        lower_with_body(options->cx, program,
+                        visit(&w, ir_facts_of_program(options->cx, program), NO_THREADS, program->body));
 
-    return !out || out == p ? out : lower_with_body(o->cx, out, ir_rewrite_stmt(&rest, out->body));
+    return !out || out == program ? out
+                                  : lower_with_body(options->cx, out, ir_rewrite_stmt(&rest, out->body));
 }

@@ -46,7 +46,7 @@ typedef struct {
     int64_t budget;
 } partitioner;
 
-static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s);
+static const ir_stmt *visit(partitioner *self, const ir_facts *facts, const ir_stmt *stmt);
 
 /* ---- conditions inside a loop ---- */
 
@@ -77,73 +77,73 @@ typedef struct {
     base_vec inner;      /* variables of the loops inside, up to where we are */
 } search;
 
-static bool is_comparison(const ir_expr *e)
+static bool is_comparison(const ir_expr *expr)
 {
-    return e->op >= IR_EQ && e->op <= IR_GE && base_dtype_same(e->arg[0]->dtype, BASE_I64);
+    return expr->op >= IR_EQ && expr->op <= IR_GE && base_dtype_same(expr->arg[0]->dtype, BASE_I64);
 }
 
-static condition *condition_of(search *s, const ir_expr *c)
+static condition *condition_of(search *self, const ir_expr *cond)
 {
-    tec_context *cx = s->p->cx;
-    condition *k = base_map_get(&s->conditions, c);
+    tec_context *cx = self->p->cx;
+    condition *k = base_map_get(&self->conditions, cond);
 
     if (k)
         return k;
     k = base_new(cx, condition);
-    k->c = c;
-    k->unsolved = !is_comparison(c) || !ir_uses_var(cx, c, s->loop->loop.var) || ir_loads(cx, c) ||
-                  lower_may_fail(s->outside, c);
-    base_map_put(cx, &s->conditions, c, k);
+    k->c = cond;
+    k->unsolved = !is_comparison(cond) || !ir_uses_var(cx, cond, self->loop->loop.var) ||
+                  ir_loads(cx, cond) || lower_may_fail(self->outside, cond);
+    base_map_put(cx, &self->conditions, cond, k);
     return k;
 }
 
-/* For the values of the variable that are left, the condition holds in this place, where f does, too. */
-static bool solve_interval(const search *s, const ir_facts *f, condition *k)
+/* For the values of the variable that are left, the condition holds in this place, where facts does, too. */
+static bool solve_interval(const search *self, const ir_facts *facts, condition *cut)
 {
-    tec_context *cx = s->p->cx;
+    tec_context *cx = self->p->cx;
     lower_interval i;
 
-    if (!lower_solve(f, k->c, s->loop->loop.var, &s->inner, &i) ||
-        lower_parts_exchange(cx, &s->p->differ, i.lo, i.hi, s->loop->loop.body))
+    if (!lower_solve(facts, cut->c, self->loop->loop.var, &self->inner, &i) ||
+        lower_parts_exchange(cx, &self->p->differ, i.lo, i.hi, self->loop->loop.body))
         return false;
     if (i.lo)
-        k->in.lo = k->in.lo ? ir_max(cx, k->in.lo, i.lo) : i.lo;
+        cut->in.lo = cut->in.lo ? ir_max(cx, cut->in.lo, i.lo) : i.lo;
     if (i.hi)
-        k->in.hi = k->in.hi ? ir_min(cx, k->in.hi, i.hi) : i.hi;
+        cut->in.hi = cut->in.hi ? ir_min(cx, cut->in.hi, i.hi) : i.hi;
     return true;
 }
 
 /* The condition at the worst of the loops inside. All places of the condition must hold, so their worst cases
  * are joined by `and`. */
-static bool solve_test(const search *s, const ir_facts *f, condition *k)
+static bool solve_test(const search *self, const ir_facts *facts, condition *cut)
 {
-    const ir_expr *worst = lower_worst(f, k->c, &s->inner);
+    const ir_expr *worst = lower_worst(facts, cut->c, &self->inner);
 
-    if (!worst || lower_parts_exchange(s->p->cx, &s->p->differ, worst, NULL, s->loop->loop.body))
+    if (!worst || lower_parts_exchange(self->p->cx, &self->p->differ, worst, NULL, self->loop->loop.body))
         return false;
-    k->test = ir_all(s->p->cx, k->test, worst);
+    cut->test = ir_all(self->p->cx, cut->test, worst);
     return true;
 }
 
-static void solve(const search *s, const ir_facts *f, condition *k)
+static void solve(const search *self, const ir_facts *facts, condition *cut)
 {
-    if (!k->unsolved)
-        k->unsolved = !(s->cut ? solve_interval(s, f, k) : solve_test(s, f, k));
+    if (!cut->unsolved)
+        cut->unsolved = !(self->cut ? solve_interval(self, facts, cut) : solve_test(self, facts, cut));
 }
 
 /* The conjuncts of what an if or a select asks; directly inside a loop that is not cut there is nothing to
  * gain. Each conjunct for itself: an interior may make some of them true and leave the others. */
-static void want(search *s, const ir_expr *cond)
+static void want(search *self, const ir_expr *cond)
 {
     base_vec all = {0};
 
-    ir_conjuncts(s->p->cx, cond, IR_DROP_LIKELY, &all);
+    ir_conjuncts(self->p->cx, cond, IR_DROP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
-        condition *k = condition_of(s, all.at[i]);
+        condition *k = condition_of(self, all.at[i]);
 
-        if (!k->wanted && (s->cut || s->inner.n > 0))
-            base_push(s->p->cx, &s->wanted, k);
-        k->wanted = k->wanted || s->cut || s->inner.n > 0;
+        if (!k->wanted && (self->cut || self->inner.n > 0))
+            base_push(self->p->cx, &self->wanted, k);
+        k->wanted = k->wanted || self->cut || self->inner.n > 0;
     }
 }
 
@@ -155,118 +155,118 @@ typedef struct {
 } condition_walk;
 
 /* Comparisons are looked at wherever they stand, selects only where a single lane decides. */
-static bool find_condition(ir_walk *w, const ir_expr *e)
+static bool find_condition(ir_walk *walk, const ir_expr *expr)
 {
-    condition_walk *k = (condition_walk *)w;
+    condition_walk *k = (condition_walk *)walk;
 
-    if (e->op == IR_SELECT && e->arg[0]->dtype.lanes == 1)
-        want(k->s, e->arg[0]);
-    if (is_comparison(e))
-        solve(k->s, k->f, condition_of(k->s, e));
+    if (expr->op == IR_SELECT && expr->arg[0]->dtype.lanes == 1)
+        want(k->s, expr->arg[0]);
+    if (is_comparison(expr))
+        solve(k->s, k->f, condition_of(k->s, expr));
     return true;
 }
 
 /* Statements inside have facts of their own. */
-static bool is_own(ir_walk *w, const ir_stmt *t)
+static bool is_own(ir_walk *walk, const ir_stmt *wanted)
 {
-    return ((condition_walk *)w)->stmt == t;
+    return ((condition_walk *)walk)->stmt == wanted;
 }
 
-static void search_own(search *s, const ir_facts *f, const ir_stmt *t)
+static void search_own(search *self, const ir_facts *facts, const ir_stmt *wanted)
 {
     condition_walk w = {
-        .walk = {.expr = find_condition, .stmt = is_own, .kinds = IR_KIND_COMPARE, .cx = s->p->cx},
-        .s = s,
-        .f = f,
-        .stmt = t};
+        .walk = {.expr = find_condition, .stmt = is_own, .kinds = IR_KIND_COMPARE, .cx = self->p->cx},
+        .s = self,
+        .f = facts,
+        .stmt = wanted};
 
-    ir_walk_stmt(&w.walk, t);
+    ir_walk_stmt(&w.walk, wanted);
 }
 
 /* Goes down with the loops inside as `inner`: their variables are the ones to take at their worst. Facts
  * follow the statements, so that a condition under another one is solved where that one holds. */
-static void search_stmt(search *s, const ir_facts *f, const ir_stmt *t)
+static void search_stmt(search *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    if (t->kind == IR_SEQ) {
-        for (int i = 0; i < t->seq.n; i++)
-            search_stmt(s, f, t->seq.stmt[i]);
+    if (stmt->kind == IR_SEQ) {
+        for (int i = 0; i < stmt->seq.n; i++)
+            search_stmt(self, facts, stmt->seq.stmt[i]);
         return;
     }
-    if (t->kind == IR_IF)
-        want(s, t->branch.cond);
-    search_own(s, f, t);
-    if (t->kind == IR_FOR)
-        base_push(s->p->cx, &s->inner, t->loop.var);
-    if (t->kind == IR_IF) {
-        search_stmt(s, lower_inside(f, t), t->branch.then);
-        if (t->branch.otherwise)
-            search_stmt(s, lower_inside_else(f, t), t->branch.otherwise);
-    } else if (lower_inner(t)) {
-        search_stmt(s, lower_inside(f, t), lower_inner(t));
+    if (stmt->kind == IR_IF)
+        want(self, stmt->branch.cond);
+    search_own(self, facts, stmt);
+    if (stmt->kind == IR_FOR)
+        base_push(self->p->cx, &self->inner, stmt->loop.var);
+    if (stmt->kind == IR_IF) {
+        search_stmt(self, lower_inside(facts, stmt), stmt->branch.then);
+        if (stmt->branch.otherwise)
+            search_stmt(self, lower_inside_else(facts, stmt), stmt->branch.otherwise);
+    } else if (lower_inner(stmt)) {
+        search_stmt(self, lower_inside(facts, stmt), lower_inner(stmt));
     }
-    s->inner.n -= t->kind == IR_FOR;
+    self->inner.n -= stmt->kind == IR_FOR;
 }
 
 /* ---- the interior ---- */
 
 /* Whether lo..hi surely has no value; unknown counts as no. */
-static bool is_empty(const search *s, const ir_expr *lo, const ir_expr *hi)
+static bool is_empty(const search *self, const ir_expr *lo, const ir_expr *hi)
 {
-    return ir_prove_le(s->outside, hi ? hi : s->end, lo ? lo : s->min);
+    return ir_prove_le(self->outside, hi ? hi : self->end, lo ? lo : self->min);
 }
 
 /* Takes the solution of the condition into the interior. A condition whose solution would leave nothing of
  * the interior is passed over; the others still count. */
-static bool choose_cut(search *s, const condition *k)
+static bool choose_cut(search *self, const condition *cut)
 {
-    tec_context *cx = s->p->cx;
-    const ir_expr *lo = k->in.lo ? (s->lo ? ir_max(cx, s->lo, k->in.lo) : k->in.lo) : s->lo;
-    const ir_expr *hi = k->in.hi ? (s->hi ? ir_min(cx, s->hi, k->in.hi) : k->in.hi) : s->hi;
+    tec_context *cx = self->p->cx;
+    const ir_expr *lo = cut->in.lo ? (self->lo ? ir_max(cx, self->lo, cut->in.lo) : cut->in.lo) : self->lo;
+    const ir_expr *hi = cut->in.hi ? (self->hi ? ir_min(cx, self->hi, cut->in.hi) : cut->in.hi) : self->hi;
 
-    lo = lo ? ir_simplify(s->outside, lo) : NULL;
-    hi = hi ? ir_simplify(s->outside, hi) : NULL;
-    if (is_empty(s, lo, hi))
+    lo = lo ? ir_simplify(self->outside, lo) : NULL;
+    hi = hi ? ir_simplify(self->outside, hi) : NULL;
+    if (is_empty(self, lo, hi))
         return false;
-    s->lo = lo;
-    s->hi = hi;
+    self->lo = lo;
+    self->hi = hi;
     return true;
 }
 
 /* A test that never holds would leave the interior without iterations. */
-static bool choose_test(search *s, const condition *k)
+static bool choose_test(search *self, const condition *cut)
 {
-    tec_context *cx = s->p->cx;
-    const ir_facts *inside = lower_inside(s->outside, s->loop);
-    const ir_expr *worst = ir_simplify(inside, k->test);
+    tec_context *cx = self->p->cx;
+    const ir_facts *inside = lower_inside(self->outside, self->loop);
+    const ir_expr *worst = ir_simplify(inside, cut->test);
 
     if (ir_prove(inside, ir_not(cx, worst)))
         return false;
-    s->test = ir_simplify(inside, ir_all(cx, s->test, worst));
+    self->test = ir_simplify(inside, ir_all(cx, self->test, worst));
     return true;
 }
 
 /* The conditions are taken in the order in which they are evaluated: an earlier one may narrow the interior
  * so far that a later one is passed over. */
-static void choose(search *s)
+static void choose(search *self)
 {
-    for (int i = 0; i < s->wanted.n; i++) {
-        const condition *k = s->wanted.at[i];
+    for (int i = 0; i < self->wanted.n; i++) {
+        const condition *k = self->wanted.at[i];
 
-        if (!k->unsolved && (s->cut ? choose_cut(s, k) : choose_test(s, k)))
-            base_map_put(s->p->cx, &s->chosen, k->c, k->c);
+        if (!k->unsolved && (self->cut ? choose_cut(self, k) : choose_test(self, k)))
+            base_map_put(self->p->cx, &self->chosen, k->c, k->c);
     }
 }
 
-static search look_at(partitioner *p, const ir_facts *f, const ir_stmt *loop, bool cut)
+static search look_at(partitioner *self, const ir_facts *facts, const ir_stmt *loop, bool cut)
 {
-    search s = {.p = p,
+    search s = {.p = self,
                 .loop = loop,
-                .outside = f,
+                .outside = facts,
                 .min = loop->loop.min,
-                .end = ir_add(p->cx, loop->loop.min, loop->loop.extent),
+                .end = ir_add(self->cx, loop->loop.min, loop->loop.extent),
                 .cut = cut};
 
-    search_stmt(&s, lower_inside(f, loop), loop->loop.body);
+    search_stmt(&s, lower_inside(facts, loop), loop->loop.body);
     choose(&s);
     return s;
 }
@@ -280,35 +280,37 @@ typedef struct {
 
 /* Replaces chosen conditions by `true`, and a select on `true` by its first arm, which no longer needs the
  * guard. */
-static const ir_expr *hold(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *hold(ir_rewrite *rw, const ir_expr *expr)
 {
-    if (base_map_has(((interior *)rw)->chosen, e))
+    if (base_map_has(((interior *)rw)->chosen, expr))
         return ir_bool(rw->cx, true);
-    e = ir_rewrite_children(rw, e);
-    return e && e->op == IR_SELECT && e->arg[0]->dtype.lanes == 1 && ir_is_true(e->arg[0]) ? e->arg[1] : e;
+    expr = ir_rewrite_children(rw, expr);
+    return expr && expr->op == IR_SELECT && expr->arg[0]->dtype.lanes == 1 && ir_is_true(expr->arg[0])
+               ? expr->arg[1]
+               : expr;
 }
 
-static const ir_stmt *hold_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *hold_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    s = ir_rewrite_stmt_children(rw, s);
-    return s && s->kind == IR_IF && ir_is_true(s->branch.cond) ? s->branch.then : s;
+    stmt = ir_rewrite_stmt_children(rw, stmt);
+    return stmt && stmt->kind == IR_IF && ir_is_true(stmt->branch.cond) ? stmt->branch.then : stmt;
 }
 
-static const ir_stmt *interior_of(const search *s)
+static const ir_stmt *interior_of(const search *self)
 {
-    interior in = {.rw = {.cx = s->p->cx, .expr = hold, .stmt = hold_stmt, .kinds = IR_KIND_COMPARE},
-                   .chosen = &s->chosen};
+    interior in = {.rw = {.cx = self->p->cx, .expr = hold, .stmt = hold_stmt, .kinds = IR_KIND_COMPARE},
+                   .chosen = &self->chosen};
 
-    return ir_rewrite_stmt(&in.rw, s->loop->loop.body);
+    return ir_rewrite_stmt(&in.rw, self->loop->loop.body);
 }
 
 /* The loop over min..end with the body; the single iteration of a loop of one without the loop. A loop of one
  * iteration is replaced by its body, simplified at once: often nothing of the conditions is left. */
-static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min,
+static const ir_stmt *piece(partitioner *self, const ir_facts *facts, const ir_stmt *loop, const ir_expr *min,
                             const ir_expr *end, const ir_stmt *body)
 {
-    tec_context *cx = p->cx;
-    const ir_expr *extent = ir_simplify(f, lower_extent(f, min, end));
+    tec_context *cx = self->cx;
+    const ir_expr *extent = ir_simplify(facts, lower_extent(facts, min, end));
     int64_t n;
 
     if (ir_is_int(extent, &n) && n <= 0)
@@ -316,135 +318,138 @@ static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *lo
     if (ir_is_int(extent, &n) && n == 1) {
         /* The conditions in it are often decided now, which saves the copies of loops inside. */
         body = ir_substitute_stmt(cx, body, loop->loop.var, min);
-        return body ? visit(p, f, ir_simplify_stmt(f, body)) : NULL;
+        return body ? visit(self, facts, ir_simplify_stmt(facts, body)) : NULL;
     }
     if (BASE_PLANT_ON(cx, partition_piece))
         extent = ir_sub(cx, extent, ir_int(cx, 1));
     const ir_stmt *part = ir_for_like(cx, loop, min, extent, body);
-    const ir_stmt *inner = part ? visit(p, lower_inside(f, part), body) : NULL;
+    const ir_stmt *inner = part ? visit(self, lower_inside(facts, part), body) : NULL;
     return inner ? lower_with_inner(cx, part, inner) : NULL;
 }
 
 /* Loops before, in and behind the interior. */
-static const ir_stmt *in_three(search *s, const ir_facts *f, const ir_stmt *body)
+static const ir_stmt *in_three(search *self, const ir_facts *facts, const ir_stmt *body)
 {
-    tec_context *cx = s->p->cx;
-    const ir_expr *lo = s->min, *hi = s->end;
+    tec_context *cx = self->p->cx;
+    const ir_expr *lo = self->min, *hi = self->end;
     const ir_stmt *part[3];
 
-    if (s->lo)
-        lo = ir_simplify(f, ir_max(cx, s->min, ir_min(cx, s->lo, s->end)));
-    if (s->hi)
-        hi = ir_simplify(f, ir_max(cx, lo, ir_min(cx, s->hi, s->end)));
-    part[0] = s->lo ? piece(s->p, f, s->loop, s->min, lo, s->loop->loop.body) : ir_nothing(cx);
-    part[1] = piece(s->p, f, s->loop, lo, hi, body);
-    part[2] = s->hi ? piece(s->p, f, s->loop, hi, s->end, s->loop->loop.body) : ir_nothing(cx);
+    if (self->lo)
+        lo = ir_simplify(facts, ir_max(cx, self->min, ir_min(cx, self->lo, self->end)));
+    if (self->hi)
+        hi = ir_simplify(facts, ir_max(cx, lo, ir_min(cx, self->hi, self->end)));
+    part[0] =
+        self->lo ? piece(self->p, facts, self->loop, self->min, lo, self->loop->loop.body) : ir_nothing(cx);
+    part[1] = piece(self->p, facts, self->loop, lo, hi, body);
+    part[2] =
+        self->hi ? piece(self->p, facts, self->loop, hi, self->end, self->loop->loop.body) : ir_nothing(cx);
     return part[0] && part[1] && part[2] ? ir_seq(cx, part, 3) : NULL;
 }
 
 /* Both branches get their turn: conditions about inner loops are left in either. */
-static const ir_stmt *by_branch(search *s, const ir_facts *f, const ir_stmt *body)
+static const ir_stmt *by_branch(search *self, const ir_facts *facts, const ir_stmt *body)
 {
-    tec_context *cx = s->p->cx;
-    const ir_facts *inside = lower_inside(f, s->loop);
-    const ir_stmt *in = visit(s->p, inside, body), *edge = visit(s->p, inside, s->loop->loop.body);
+    tec_context *cx = self->p->cx;
+    const ir_facts *inside = lower_inside(facts, self->loop);
+    const ir_stmt *in = visit(self->p, inside, body), *edge = visit(self->p, inside, self->loop->loop.body);
 
-    return in && edge ? lower_with_inner(cx, s->loop, ir_if(cx, s->test, in, edge)) : NULL;
+    return in && edge ? lower_with_inner(cx, self->loop, ir_if(cx, self->test, in, edge)) : NULL;
 }
 
 /* Nodes, once loops are unrolled. Counts what code generators will see, since a body in an unrolled loop is
  * paid for as often as it is written. */
-static int64_t written_out(tec_context *cx, const ir_stmt *s)
+static int64_t written_out(tec_context *cx, const ir_stmt *stmt)
 {
     int64_t n = 1, times;
 
-    switch (s->kind) {
+    switch (stmt->kind) {
     case IR_FOR:
-        n = s->loop.how == IR_UNROLLED && ir_is_int(s->loop.extent, &times) && times > 1 ? times : 1;
-        return 1 + n * written_out(cx, s->loop.body);
+        n = stmt->loop.how == IR_UNROLLED && ir_is_int(stmt->loop.extent, &times) && times > 1 ? times : 1;
+        return 1 + n * written_out(cx, stmt->loop.body);
     case IR_SEQ:
-        for (int i = 0; i < s->seq.n; i++)
-            n += written_out(cx, s->seq.stmt[i]);
+        for (int i = 0; i < stmt->seq.n; i++)
+            n += written_out(cx, stmt->seq.stmt[i]);
         return n;
     case IR_IF:
-        return n + written_out(cx, s->branch.then) +
-               (s->branch.otherwise ? written_out(cx, s->branch.otherwise) : 0);
+        return n + written_out(cx, stmt->branch.then) +
+               (stmt->branch.otherwise ? written_out(cx, stmt->branch.otherwise) : 0);
     case IR_LET_STMT:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return n + written_out(cx, lower_inner(s));
-    default: return ir_count_nodes(cx, s);
+    case IR_ATTRIBUTE: return n + written_out(cx, lower_inner(stmt));
+    default: return ir_count_nodes(cx, stmt);
     }
 }
 
 /* A cut first; if nothing can be cut, a test by a branch. What does not fit into the budget stays as it is,
  * but the loops inside still have their turn. */
-static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_loop(partitioner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    tec_context *cx = p->cx;
+    tec_context *cx = self->cx;
     search look = {0};
 
-    if (s->loop.how == IR_SERIAL)
-        look = look_at(p, f, s, true);
-    if (look.chosen.n == 0 && (s->loop.how == IR_SERIAL || s->loop.how == IR_PARALLEL))
-        look = look_at(p, f, s, false);
+    if (stmt->loop.how == IR_SERIAL)
+        look = look_at(self, facts, stmt, true);
+    if (look.chosen.n == 0 && (stmt->loop.how == IR_SERIAL || stmt->loop.how == IR_PARALLEL))
+        look = look_at(self, facts, stmt, false);
     if (look.chosen.n > 0) {
         int copies = look.cut ? (look.lo != NULL) + (look.hi != NULL) : 1;
-        int64_t cost = copies * written_out(cx, s->loop.body);
+        int64_t cost = copies * written_out(cx, stmt->loop.body);
 
-        if (cost <= p->budget) {
+        if (cost <= self->budget) {
             const ir_stmt *body = interior_of(&look);
 
-            p->budget -= cost;
+            self->budget -= cost;
             if (!body)
                 return NULL;
-            return look.cut ? in_three(&look, f, body) : by_branch(&look, f, body);
+            return look.cut ? in_three(&look, facts, body) : by_branch(&look, facts, body);
         }
     }
-    const ir_stmt *body = visit(p, lower_inside(f, s), s->loop.body);
-    return body ? lower_with_inner(cx, s, body) : NULL;
+    const ir_stmt *body = visit(self, lower_inside(facts, stmt), stmt->loop.body);
+    return body ? lower_with_inner(cx, stmt, body) : NULL;
 }
 
-static const ir_stmt *visit_seq(partitioner *p, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_seq(partitioner *self, const ir_facts *facts, const ir_stmt *statement)
 {
-    const ir_stmt **stmt = base_array(p->cx, const ir_stmt *, s->seq.n);
+    const ir_stmt **stmt = base_array(self->cx, const ir_stmt *, statement->seq.n);
     bool same = true;
 
-    for (int i = 0; i < s->seq.n; i++) {
-        stmt[i] = visit(p, f, s->seq.stmt[i]);
+    for (int i = 0; i < statement->seq.n; i++) {
+        stmt[i] = visit(self, facts, statement->seq.stmt[i]);
         if (!stmt[i])
             return NULL;
-        same &= stmt[i] == s->seq.stmt[i];
+        same &= stmt[i] == statement->seq.stmt[i];
     }
-    return same ? s : ir_seq(p->cx, stmt, s->seq.n);
+    return same ? statement : ir_seq(self->cx, stmt, statement->seq.n);
 }
 
-static const ir_stmt *visit_if(partitioner *p, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_if(partitioner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    const ir_stmt *then = visit(p, lower_inside(f, s), s->branch.then), *otherwise = NULL;
+    const ir_stmt *then = visit(self, lower_inside(facts, stmt), stmt->branch.then), *otherwise = NULL;
 
-    if (s->branch.otherwise && !(otherwise = visit(p, lower_inside_else(f, s), s->branch.otherwise)))
+    if (stmt->branch.otherwise &&
+        !(otherwise = visit(self, lower_inside_else(facts, stmt), stmt->branch.otherwise)))
         return NULL;
-    if (!then || (then == s->branch.then && otherwise == s->branch.otherwise))
-        return then ? s : NULL;
-    return ir_if(p->cx, s->branch.cond, then, otherwise);
+    if (!then || (then == stmt->branch.then && otherwise == stmt->branch.otherwise))
+        return then ? stmt : NULL;
+    return ir_if(self->cx, stmt->branch.cond, then, otherwise);
 }
 
 /* One case for each statement with children; leaves are as they are. */
-static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit(partitioner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    if (!s)
+    if (!stmt)
         return NULL;
-    ir_at(p->cx, s->loc);
-    switch (s->kind) {
-    case IR_FOR: return visit_loop(p, f, s);
-    case IR_SEQ: return visit_seq(p, f, s);
-    case IR_IF: return visit_if(p, f, s);
+    ir_at(self->cx, stmt->loc);
+    switch (stmt->kind) {
+    case IR_FOR: return visit_loop(self, facts, stmt);
+    case IR_SEQ: return visit_seq(self, facts, stmt);
+    case IR_IF: return visit_if(self, facts, stmt);
     case IR_LET_STMT:
     case IR_ALLOCATE:
     case IR_ATTRIBUTE: {
-        const ir_stmt *body = visit(p, lower_inside(f, s), lower_inner(s));
+        const ir_stmt *body = visit(self, lower_inside(facts, stmt), lower_inner(stmt));
 
-        return body ? lower_with_inner(p->cx, s, body) : NULL;
+        return body ? lower_with_inner(self->cx, stmt, body) : NULL;
     }
     case IR_BLOCK:
     case IR_STORE:
@@ -452,14 +457,15 @@ static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
     case IR_ASSERT:
     case IR_EVALUATE: break;
     }
-    return s;
+    return stmt;
 }
 
-const ir_program *lower_partition(const lower_options *o, const ir_program *p)
+const ir_program *lower_partition(const lower_options *options, const ir_program *program)
 {
-    partitioner pt = {.cx = o->cx, .budget = BUDGET_NODES + written_out(o->cx, p->body)};
+    partitioner pt = {.cx = options->cx, .budget = BUDGET_NODES + written_out(options->cx, program->body)};
 
-    if (target_offers(o->target, TARGET_THREADS))
-        pt.differ = lower_find_differing(o->cx, p->body);
-    return lower_with_body(o->cx, p, visit(&pt, ir_facts_of_program(o->cx, p), p->body));
+    if (target_offers(options->target, TARGET_THREADS))
+        pt.differ = lower_find_differing(options->cx, program->body);
+    return lower_with_body(options->cx, program,
+                           visit(&pt, ir_facts_of_program(options->cx, program), program->body));
 }

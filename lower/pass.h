@@ -24,7 +24,7 @@ typedef struct {
     void *user;
 } lower_options;
 
-typedef const ir_program *lower_pass_fn(const lower_options *o, const ir_program *p);
+typedef const ir_program *lower_pass_fn(const lower_options *options, const ir_program *program);
 
 /* lower_blocks, lower_trim, ...: one function for each row of lower/passes.def. */
 #define LOWER_PASS(name, level, needs, excludes, help) lower_pass_fn lower_##name;
@@ -41,14 +41,14 @@ extern const lower_pass lower_passes[];
 extern const int lower_n_passes;
 const lower_pass *lower_find(const char *name); /* NULL: no such pass */
 
-bool lower_applies(const lower_pass *pass, const target *t); /* whether the row runs for the target */
+bool lower_applies(const lower_pass *pass, const target *machine); /* whether the row runs for the target */
 
 /* All rows that apply to the target. */
-const ir_program *lower_run(const lower_options *o, const ir_program *tree);
+const ir_program *lower_run(const lower_options *options, const ir_program *tree);
 /* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not
  * verified. */
-const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names,
-                                   int n);
+const ir_program *lower_run_passes(const lower_options *options, const ir_program *program,
+                                   const char *const *names, int count);
 
 /* What code generators rely on after the last row, for CPU targets:
  * - No blocks, updates, reduces; loops are serial or parallel (not nested); one-dimensional accesses, compact

@@ -31,88 +31,88 @@ typedef struct {
 
 /* ---- the intrinsic ---- */
 
-/* prefetch.N(a: t[1], locality) does nothing to values; the numbers tell the dtypes apart. One intrinsic for
- * each dtype that is prefetched, listed in the program when it is first needed. */
-static const ir_intrinsic *intrinsic_for(prefetcher *p, base_dtype t)
+/* prefetch.N(a: dtype[1], locality) does nothing to values; the numbers tell the dtypes apart. One intrinsic
+ * for each dtype that is prefetched, listed in the program when it is first needed. */
+static const ir_intrinsic *intrinsic_for(prefetcher *self, base_dtype dtype)
 {
-    const ir_expr *one = ir_int(p->cx, 1);
+    const ir_expr *one = ir_int(self->cx, 1);
 
-    for (int i = 0; i < p->intrinsics.n; i++) {
-        const ir_intrinsic *in = p->intrinsics.at[i];
-        if (base_dtype_same(in->meaning->params[0].buffer->dtype, t))
+    for (int i = 0; i < self->intrinsics.n; i++) {
+        const ir_intrinsic *in = self->intrinsics.at[i];
+        if (base_dtype_same(in->meaning->params[0].buffer->dtype, dtype))
             return in;
     }
-    ir_program *meaning = base_new(p->cx, ir_program);
-    ir_param *param = base_array(p->cx, ir_param, 2);
-    ir_intrinsic *in = base_new(p->cx, ir_intrinsic);
+    ir_program *meaning = base_new(self->cx, ir_program);
+    ir_param *param = base_array(self->cx, ir_param, 2);
+    ir_intrinsic *in = base_new(self->cx, ir_intrinsic);
 
-    param[0].buffer = ir_buffer_new(p->cx, "a", t, &one, 1);
-    param[1].scalar = ir_var(p->cx, "locality", BASE_I64);
-    meaning->name = in->name = base_format(p->cx, "prefetch.%d", p->intrinsics.n);
+    param[0].buffer = ir_buffer_new(self->cx, "a", dtype, &one, 1);
+    param[1].scalar = ir_var(self->cx, "locality", BASE_I64);
+    meaning->name = in->name = base_format(self->cx, "prefetch.%d", self->intrinsics.n);
     meaning->params = param;
     meaning->n_params = 2;
-    meaning->body = ir_nothing(p->cx);
+    meaning->body = ir_nothing(self->cx);
     in->meaning = meaning;
-    base_push(p->cx, &p->intrinsics, in);
+    base_push(self->cx, &self->intrinsics, in);
     return in;
 }
 
 /* ---- one box ---- */
 
-static const ir_expr *element(tec_context *cx, const ir_buffer *b, const ir_expr *const *index)
+static const ir_expr *element(tec_context *cx, const ir_buffer *buffer, const ir_expr *const *index)
 {
     const ir_expr *at = ir_int(cx, 0), *stride = ir_int(cx, 1);
 
-    for (int d = b->n - 1; d >= 0; d--) {
-        at = ir_add(cx, at, ir_mul(cx, index[d], b->strides ? b->strides[d] : stride));
-        stride = ir_mul(cx, stride, b->shape[d]);
+    for (int d = buffer->n - 1; d >= 0; d--) {
+        at = ir_add(cx, at, ir_mul(cx, index[d], buffer->strides ? buffer->strides[d] : stride));
+        stride = ir_mul(cx, stride, buffer->shape[d]);
     }
     return at;
 }
 
 /* What lies in the buffer of min .. min+extent-1, in a dimension of that many elements: a box may reach over
  * the edge, and of an index that was loaded nothing but its type may be known. */
-static void clip(const ir_facts *f, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
+static void clip(const ir_facts *facts, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     const ir_expr *end;
 
     if (BASE_PLANT_ON(cx, prefetch_outside))
         return;
-    end = ir_simplify(f, ir_min(cx, ir_add(cx, *min, *extent), shape));
-    *min = ir_simplify(f, ir_max(cx, *min, ir_int(cx, 0)));
-    *extent = lower_extent(f, *min, end);
+    end = ir_simplify(facts, ir_min(cx, ir_add(cx, *min, *extent), shape));
+    *min = ir_simplify(facts, ir_max(cx, *min, ir_int(cx, 0)));
+    *extent = lower_extent(facts, *min, end);
 }
 
 /* Loops over the lines of the box with loop variable `var` at `later`. Rows by loops over the outer
  * dimensions, lines by steps of 64 bytes in the last one. The bounds are those of the iteration `later`, so
  * they are substituted before they are clipped to the buffer. */
-static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region *box, const ir_expr *var,
-                              const ir_expr *later)
+static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const ir_region *box,
+                              const ir_expr *var, const ir_expr *later)
 {
-    tec_context *cx = p->cx;
-    const ir_buffer *b = box->buffer;
-    const ir_expr **index = base_array(cx, const ir_expr *, b->n),
-                  **loop = base_array(cx, const ir_expr *, b->n),
-                  **lines = base_array(cx, const ir_expr *, b->n);
-    int per_line = LINE / base_dtype_bytes(b->dtype);
+    tec_context *cx = self->cx;
+    const ir_buffer *buffer = box->buffer;
+    const ir_expr **index = base_array(cx, const ir_expr *, buffer->n),
+                  **loop = base_array(cx, const ir_expr *, buffer->n),
+                  **lines = base_array(cx, const ir_expr *, buffer->n);
+    int per_line = LINE / base_dtype_bytes(buffer->dtype);
 
-    for (int d = 0; d < b->n; d++) {
-        const ir_expr *by = ir_int(cx, d == b->n - 1 && per_line > 1 ? per_line : 1),
+    for (int d = 0; d < buffer->n; d++) {
+        const ir_expr *by = ir_int(cx, d == buffer->n - 1 && per_line > 1 ? per_line : 1),
                       *min = ir_substitute(cx, box->min[d], var, later),
                       *extent = ir_substitute(cx, box->extent[d], var, later);
 
-        clip(f, b->shape[d], &min, &extent);
-        loop[d] = ir_var(cx, d == b->n - 1 ? "line" : "row", BASE_I64);
-        lines[d] = ir_simplify(f, ir_ceildiv(cx, extent, by));
+        clip(facts, buffer->shape[d], &min, &extent);
+        loop[d] = ir_var(cx, d == buffer->n - 1 ? "line" : "row", BASE_I64);
+        lines[d] = ir_simplify(facts, ir_ceildiv(cx, extent, by));
         index[d] = ir_add(cx, min, ir_mul(cx, loop[d], by));
     }
-    const ir_expr *arg[] = {element(cx, b, index), ir_int(cx, KEEP)};
-    const ir_intrinsic *in = intrinsic_for(p, b->dtype);
-    const ir_stmt *s = ir_evaluate(cx, ir_call(cx, BASE_I32, in->name, in, arg, 2, &b, 1, false));
-    for (int d = b->n - 1; d >= 0; d--)
-        s = ir_for(cx, loop[d], ir_int(cx, 0), lines[d], IR_SERIAL, s);
-    return s;
+    const ir_expr *arg[] = {element(cx, buffer, index), ir_int(cx, KEEP)};
+    const ir_intrinsic *in = intrinsic_for(self, buffer->dtype);
+    const ir_stmt *stmt = ir_evaluate(cx, ir_call(cx, BASE_I32, in->name, in, arg, 2, &buffer, 1, false));
+    for (int d = buffer->n - 1; d >= 0; d--)
+        stmt = ir_for(cx, loop[d], ir_int(cx, 0), lines[d], IR_SERIAL, stmt);
+    return stmt;
 }
 
 /* ---- loops ---- */
@@ -120,13 +120,13 @@ static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region 
 static const ir_region *read_of(const base_vec *reads, const char *name)
 {
     for (int i = 0; i < reads->n; i++) {
-        const ir_region *r = reads->at[i];
+        const ir_region *region = reads->at[i];
         bool loads = false;
 
-        for (int d = 0; d < r->buffer->n; d++)
-            loads = loads || (r->min[d]->has & IR_HAS_LOAD) || (r->extent[d]->has & IR_HAS_LOAD);
-        if (strcmp(r->buffer->name, name) == 0)
-            return loads || r->buffer->n == 0 ? NULL : r;
+        for (int d = 0; d < region->buffer->n; d++)
+            loads = loads || (region->min[d]->has & IR_HAS_LOAD) || (region->extent[d]->has & IR_HAS_LOAD);
+        if (strcmp(region->buffer->name, name) == 0)
+            return loads || region->buffer->n == 0 ? NULL : region;
     }
     return NULL;
 }
@@ -137,98 +137,102 @@ static const ir_stmt *without_notes(tec_context *cx, const ir_stmt *loop, const 
 
     out->loop.body = body;
     out->loop.notes = NULL;
-    for (const ir_note *n = loop->loop.notes; n; n = n->next)
-        if (!base_starts_with(n->key, prefix))
-            out->loop.notes = ir_note_set(cx, out->loop.notes, n->key, n->value);
+    for (const ir_note *note = loop->loop.notes; note; note = note->next)
+        if (!base_starts_with(note->key, prefix))
+            out->loop.notes = ir_note_set(cx, out->loop.notes, note->key, note->value);
     return out;
 }
 
 /* A hint is not worth a division by zero: where the box cannot be computed in any case, nothing is asked
  * for. */
-static bool is_safe(const ir_facts *f, const ir_region *box)
+static bool is_safe(const ir_facts *facts, const ir_region *box)
 {
     for (int d = 0; d < box->buffer->n; d++)
-        if (lower_may_fail(f, box->min[d]) || lower_may_fail(f, box->extent[d]))
+        if (lower_may_fail(facts, box->min[d]) || lower_may_fail(facts, box->extent[d]))
             return false;
     return true;
 }
 
 /* The statements stand in front of the body, under the condition that the iteration exists. */
-static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt *loop, const ir_stmt *body)
+static const ir_stmt *visit_loop(prefetcher *self, const ir_facts *facts, const ir_stmt *loop,
+                                 const ir_stmt *body)
 {
-    tec_context *cx = p->cx;
-    const ir_facts *inside = lower_inside(f, loop);
+    tec_context *cx = self->cx;
+    const ir_facts *inside = lower_inside(facts, loop);
     const ir_expr *end = ir_add(cx, loop->loop.min, loop->loop.extent);
     base_vec reads = {0}, writes = {0};
     bool any = false;
 
-    for (const ir_note *n = loop->loop.notes; n; n = n->next)
-        any = any || base_starts_with(n->key, prefix);
+    for (const ir_note *note = loop->loop.notes; note; note = note->next)
+        any = any || base_starts_with(note->key, prefix);
     if (!any)
         return lower_with_inner(cx, loop, body);
     ir_touched(inside, body, &reads, &writes);
-    for (const ir_note *n = loop->loop.notes; n; n = n->next) {
+    for (const ir_note *note = loop->loop.notes; note; note = note->next) {
         const ir_region *box =
-            base_starts_with(n->key, prefix) ? read_of(&reads, n->key + strlen(prefix)) : NULL;
-        const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL,
+            base_starts_with(note->key, prefix) ? read_of(&reads, note->key + strlen(prefix)) : NULL;
+        const ir_expr *later = box ? ir_add(cx, loop->loop.var, note->value) : NULL,
                       *runs = box ? ir_lt(cx, later, end) : NULL;
 
         if (!box || !is_safe(inside, box))
             continue;
         ir_facts *there = ir_facts_new(cx, inside);
         ir_facts_assume(there, runs);
-        body = ir_seq2(cx, ir_if(cx, runs, ask_for(p, there, box, loop->loop.var, later), NULL), body);
+        body = ir_seq2(cx, ir_if(cx, runs, ask_for(self, there, box, loop->loop.var, later), NULL), body);
     }
     return without_notes(cx, loop, body);
 }
 
 /* The body first: the region that the loop reads is that of what stands inside now. */
-static const ir_stmt *visit(prefetcher *p, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit(prefetcher *self, const ir_facts *facts, const ir_stmt *statement)
 {
-    if (s->kind == IR_SEQ) {
-        const ir_stmt **stmt = base_array(p->cx, const ir_stmt *, s->seq.n);
+    if (statement->kind == IR_SEQ) {
+        const ir_stmt **stmt = base_array(self->cx, const ir_stmt *, statement->seq.n);
         bool same = true;
 
-        for (int i = 0; i < s->seq.n; i++) {
-            stmt[i] = visit(p, f, s->seq.stmt[i]);
-            same = same && stmt[i] == s->seq.stmt[i];
+        for (int i = 0; i < statement->seq.n; i++) {
+            stmt[i] = visit(self, facts, statement->seq.stmt[i]);
+            same = same && stmt[i] == statement->seq.stmt[i];
         }
-        return same ? s : ir_seq(p->cx, stmt, s->seq.n);
+        return same ? statement : ir_seq(self->cx, stmt, statement->seq.n);
     }
-    if (s->kind == IR_IF) {
-        const ir_stmt *then = visit(p, lower_inside(f, s), s->branch.then),
+    if (statement->kind == IR_IF) {
+        const ir_stmt *then = visit(self, lower_inside(facts, statement), statement->branch.then),
                       *otherwise =
-                          s->branch.otherwise ? visit(p, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+                          statement->branch.otherwise
+                              ? visit(self, lower_inside_else(facts, statement), statement->branch.otherwise)
+                              : NULL;
 
-        return then == s->branch.then && otherwise == s->branch.otherwise
-                   ? s
-                   : ir_if(p->cx, s->branch.cond, then, otherwise);
+        return then == statement->branch.then && otherwise == statement->branch.otherwise
+                   ? statement
+                   : ir_if(self->cx, statement->branch.cond, then, otherwise);
     }
-    if (!lower_inner(s))
-        return s;
-    const ir_stmt *body = visit(p, lower_inside(f, s), lower_inner(s));
-    return s->kind == IR_FOR ? visit_loop(p, f, s, body) : lower_with_inner(p->cx, s, body);
+    if (!lower_inner(statement))
+        return statement;
+    const ir_stmt *body = visit(self, lower_inside(facts, statement), lower_inner(statement));
+    return statement->kind == IR_FOR ? visit_loop(self, facts, statement, body)
+                                     : lower_with_inner(self->cx, statement, body);
 }
 
-static const ir_program *with_intrinsics(prefetcher *p, const ir_program *program)
+static const ir_program *with_intrinsics(prefetcher *self, const ir_program *program)
 {
-    ir_program *out = ir_program_copy(p->cx, program);
+    ir_program *out = ir_program_copy(self->cx, program);
     base_vec all = {0};
 
     for (int i = 0; i < program->n_intrinsics; i++)
-        base_push(p->cx, &all, program->intrinsics[i]);
-    for (int i = 0; i < p->intrinsics.n; i++)
-        base_push(p->cx, &all, p->intrinsics.at[i]);
+        base_push(self->cx, &all, program->intrinsics[i]);
+    for (int i = 0; i < self->intrinsics.n; i++)
+        base_push(self->cx, &all, self->intrinsics.at[i]);
     out->intrinsics = (const ir_intrinsic *const *)all.at;
     out->n_intrinsics = all.n;
     return out;
 }
 
-const ir_program *lower_prefetch(const lower_options *o, const ir_program *program)
+const ir_program *lower_prefetch(const lower_options *options, const ir_program *program)
 {
-    prefetcher p = {.cx = o->cx};
-    const ir_program *out =
-        lower_with_body(o->cx, program, visit(&p, ir_facts_of_program(o->cx, program), program->body));
+    prefetcher p = {.cx = options->cx};
+    const ir_program *out = lower_with_body(
+        options->cx, program, visit(&p, ir_facts_of_program(options->cx, program), program->body));
 
     return out && p.intrinsics.n ? with_intrinsics(&p, out) : out;
 }

@@ -96,10 +96,10 @@ static const void *range_key(int64_t first, int n, int used)
 
 /* An access that leaves the buffer makes it `fixed`: such code never runs, or the program is wrong; in either
  * case the buffer stays in memory as it is. */
-static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index, const ir_expr *mask)
+static void note_access(promoter *self, const ir_buffer *buffer, const ir_expr *index, const ir_expr *mask)
 {
-    local *l = base_map_get(&p->locals, b);
-    int64_t first, elements = lower_constant_elements(b);
+    local *l = base_map_get(&self->locals, buffer);
+    int64_t first, elements = lower_constant_elements(buffer);
     int n, used;
 
     if (!l || l->fixed)
@@ -110,12 +110,12 @@ static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index, c
     }
     if (base_map_has(&l->known, range_key(first, n, used)))
         return;
-    cell *c = base_new(p->rw.cx, cell);
+    cell *c = base_new(self->rw.cx, cell);
     c->first = first;
     c->n = n;
     c->used = used;
-    base_push(p->rw.cx, &l->cells, c);
-    base_map_put(p->rw.cx, &l->known, range_key(first, n, used), c);
+    base_push(self->rw.cx, &l->cells, c);
+    base_map_put(self->rw.cx, &l->known, range_key(first, n, used), c);
 }
 
 typedef struct {
@@ -124,20 +124,20 @@ typedef struct {
 } access_walk;
 
 /* A call that takes a buffer's address needs the buffer in memory. */
-static bool walk_expr(ir_walk *w, const ir_expr *e)
+static bool walk_expr(ir_walk *walk, const ir_expr *expr)
 {
-    promoter *p = ((access_walk *)w)->p;
+    promoter *p = ((access_walk *)walk)->p;
 
-    if (e->op == IR_LOAD)
-        note_access(p, e->load.buffer, e->load.index[0], e->load.mask);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
-        local *l = base_map_get(&p->locals, e->call.buffer[i]);
+    if (expr->op == IR_LOAD)
+        note_access(p, expr->load.buffer, expr->load.index[0], expr->load.mask);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++) {
+        local *l = base_map_get(&p->locals, expr->call.buffer[i]);
 
         if (l)
             l->fixed = true;
     }
     /* An index without loads holds nothing to see. */
-    return e->op != IR_LOAD || e->load.mask || ir_loads(w->cx, e->load.index[0]);
+    return expr->op != IR_LOAD || expr->load.mask || ir_loads(walk->cx, expr->load.index[0]);
 }
 
 typedef struct {
@@ -146,13 +146,13 @@ typedef struct {
     base_map own; /* buffers that are allocated inside of the loop */
 } parallel_walk;
 
-static bool fix_shared(ir_walk *w, const ir_stmt *s)
+static bool fix_shared(ir_walk *walk, const ir_stmt *stmt)
 {
-    parallel_walk *x = (parallel_walk *)w;
-    local *l = s->kind == IR_STORE ? base_map_get(&x->p->locals, s->store.buffer) : NULL;
+    parallel_walk *x = (parallel_walk *)walk;
+    local *l = stmt->kind == IR_STORE ? base_map_get(&x->p->locals, stmt->store.buffer) : NULL;
 
-    if (s->kind == IR_ALLOCATE)
-        base_map_put(w->cx, &x->own, s->allocate.buffer, s);
+    if (stmt->kind == IR_ALLOCATE)
+        base_map_put(walk->cx, &x->own, stmt->allocate.buffer, stmt);
     if (l && !base_map_has(&x->own, l->buffer))
         l->fixed = true;
     return true;
@@ -160,24 +160,24 @@ static bool fix_shared(ir_walk *w, const ir_stmt *s)
 
 /* A parallel loop inside of the allocation shares the buffer between threads, and registers are one thread's
  * own. */
-static bool walk_stmt(ir_walk *w, const ir_stmt *s)
+static bool walk_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    promoter *p = ((access_walk *)w)->p;
-    parallel_walk inside = {.walk = {.expr = ir_skip_expr, .stmt = fix_shared, .cx = w->cx}, .p = p};
+    promoter *p = ((access_walk *)walk)->p;
+    parallel_walk inside = {.walk = {.expr = ir_skip_expr, .stmt = fix_shared, .cx = walk->cx}, .p = p};
 
-    if (s->kind == IR_FOR && s->loop.how == IR_PARALLEL)
-        ir_walk_stmt(&inside.walk, s->loop.body);
+    if (stmt->kind == IR_FOR && stmt->loop.how == IR_PARALLEL)
+        ir_walk_stmt(&inside.walk, stmt->loop.body);
 
-    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_LOCAL &&
-        !base_map_has(&p->locals, s->allocate.buffer)) {
+    if (stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope == IR_LOCAL &&
+        !base_map_has(&p->locals, stmt->allocate.buffer)) {
         local *l = base_new(p->rw.cx, local);
 
-        l->buffer = s->allocate.buffer;
+        l->buffer = stmt->allocate.buffer;
         l->fixed = lower_constant_elements(l->buffer) < 0;
         base_map_put(p->rw.cx, &p->locals, l->buffer, l);
     }
-    if (s->kind == IR_STORE)
-        note_access(p, s->store.buffer, s->store.index[0], s->store.mask);
+    if (stmt->kind == IR_STORE)
+        note_access(p, stmt->store.buffer, stmt->store.index[0], stmt->store.mask);
     return true;
 }
 
@@ -212,29 +212,30 @@ static bool keep_outermost(base_vec *cells)
 }
 
 /* A buffer that is all of one cell keeps its name and its node. */
-static void make_cells(tec_context *cx, local *l)
+static void make_cells(tec_context *cx, local *found)
 {
-    if (l->fixed || l->cells.n == 0 || !keep_outermost(&l->cells) || l->cells.n > MAX_CELLS) {
-        l->fixed = true;
+    if (found->fixed || found->cells.n == 0 || !keep_outermost(&found->cells) || found->cells.n > MAX_CELLS) {
+        found->fixed = true;
         return;
     }
-    for (int i = 0; i < l->cells.n; i++) {
-        cell *c = l->cells.at[i];
-        ir_buffer *b = ir_buffer_copy(cx, l->buffer);
+    for (int i = 0; i < found->cells.n; i++) {
+        cell *c = found->cells.at[i];
+        ir_buffer *buffer = ir_buffer_copy(cx, found->buffer);
         const ir_expr **shape = base_array(cx, const ir_expr *, 1);
 
         shape[0] = ir_int(cx, c->n);
-        b->shape = shape;
-        b->name = base_format(cx, "%s.%lld", l->buffer->name, (long long)c->first);
-        c->buffer = l->cells.n == 1 && lower_constant_elements(l->buffer) == c->n ? l->buffer : b;
+        buffer->shape = shape;
+        buffer->name = base_format(cx, "%s.%lld", found->buffer->name, (long long)c->first);
+        c->buffer =
+            found->cells.n == 1 && lower_constant_elements(found->buffer) == c->n ? found->buffer : buffer;
     }
 }
 
 /* A binary search for the last cell that begins at or before the access; the lane within it is *offset. NULL:
  * the buffer stays in memory. */
-static cell *cell_of(const promoter *p, const ir_buffer *b, const ir_expr *index, int *offset)
+static cell *cell_of(const promoter *self, const ir_buffer *buffer, const ir_expr *index, int *offset)
 {
-    const local *l = base_map_get(&p->locals, b);
+    const local *l = base_map_get(&self->locals, buffer);
     int64_t first;
     int n, low = 0, high;
 
@@ -255,18 +256,18 @@ static cell *cell_of(const promoter *p, const ir_buffer *b, const ir_expr *index
 
 /* ---- the rewrite ---- */
 
-static const ir_expr *whole_index(tec_context *cx, const cell *c)
+static const ir_expr *whole_index(tec_context *cx, const cell *place)
 {
-    return c->n == 1 ? ir_int(cx, 0) : ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), c->n);
+    return place->n == 1 ? ir_int(cx, 0) : ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), place->n);
 }
 
-static const ir_expr *load_cell(tec_context *cx, cell *c)
+static const ir_expr *load_cell(tec_context *cx, cell *place)
 {
-    const ir_expr *at = c->load ? NULL : whole_index(cx, c);
+    const ir_expr *at = place->load ? NULL : whole_index(cx, place);
 
-    if (!c->load)
-        c->load = ir_load(cx, c->buffer, &at, 1);
-    return c->load;
+    if (!place->load)
+        place->load = ir_load(cx, place->buffer, &at, 1);
+    return place->load;
 }
 
 static const ir_expr *part_of(tec_context *cx, const ir_expr *vector, int offset, int n)
@@ -281,19 +282,20 @@ static const ir_expr *part_of(tec_context *cx, const ir_expr *vector, int offset
 }
 
 /* All loads of a cell are one node, which code generators evaluate once. */
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     tec_context *cx = rw->cx;
     int offset = 0;
 
-    e = ir_rewrite_children(rw, e);
-    cell *c =
-        e && e->op == IR_LOAD ? cell_of((promoter *)rw, e->load.buffer, e->load.index[0], &offset) : NULL;
+    expr = ir_rewrite_children(rw, expr);
+    cell *c = expr && expr->op == IR_LOAD
+                  ? cell_of((promoter *)rw, expr->load.buffer, expr->load.index[0], &offset)
+                  : NULL;
     if (!c)
-        return e;
-    ir_at(cx, e->loc);
-    const ir_expr *part = part_of(cx, load_cell(cx, c), offset, e->dtype.lanes);
-    return e->load.mask ? ir_select(cx, e->load.mask, part, ir_imm(cx, e->dtype, 0)) : part;
+        return expr;
+    ir_at(cx, expr->loc);
+    const ir_expr *part = part_of(cx, load_cell(cx, c), offset, expr->dtype.lanes);
+    return expr->load.mask ? ir_select(cx, expr->load.mask, part, ir_imm(cx, expr->dtype, 0)) : part;
 }
 
 /* old with the lanes from offset on replaced. */
@@ -310,116 +312,120 @@ static const ir_expr *blend(tec_context *cx, const ir_expr *old, const ir_expr *
 /* All that the cell has of the buffer is stored, and the lanes beside may be computed too: none of them
  * divides. Where the cell has lanes that are nobody's, a store under the usual mask fills all that counts.
  * The lanes beside are then computed as well, which is harmless unless they divide by zero. */
-static bool fills(const promoter *p, const cell *c, const ir_stmt *s)
+static bool fills(const promoter *self, const cell *place, const ir_stmt *stmt)
 {
-    int lanes = s->store.value->dtype.lanes;
+    int lanes = stmt->store.value->dtype.lanes;
 
-    if (lanes != c->n || c->used == c->n || lanes_left(s->store.mask, lanes) != c->used)
-        return lanes == c->n && !s->store.mask;
-    return !lower_may_fail(p->f, s->store.value);
+    if (lanes != place->n || place->used == place->n || lanes_left(stmt->store.mask, lanes) != place->used)
+        return lanes == place->n && !stmt->store.mask;
+    return !lower_may_fail(self->f, stmt->store.value);
 }
 
 /* Three cases, which may come together: the whole cell, a mask, a part of the lanes. */
-static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *stmt)
 {
     tec_context *cx = rw->cx;
     int offset = 0;
-    cell *c = cell_of((promoter *)rw, s->store.buffer, s->store.index[0], &offset);
+    cell *c = cell_of((promoter *)rw, stmt->store.buffer, stmt->store.index[0], &offset);
 
     if (!c)
-        return s;
-    ir_at(cx, s->loc);
-    const ir_expr *value = s->store.value, *const *at = load_cell(cx, c)->load.index;
-    if (s->store.mask && fills((promoter *)rw, c, s))
-        value = lower_under_mask(cx, s->store.mask, value);
-    else if (s->store.mask)
-        value = ir_select(cx, s->store.mask, lower_under_mask(cx, s->store.mask, value),
+        return stmt;
+    ir_at(cx, stmt->loc);
+    const ir_expr *value = stmt->store.value, *const *at = load_cell(cx, c)->load.index;
+    if (stmt->store.mask && fills((promoter *)rw, c, stmt))
+        value = lower_under_mask(cx, stmt->store.mask, value);
+    else if (stmt->store.mask)
+        value = ir_select(cx, stmt->store.mask, lower_under_mask(cx, stmt->store.mask, value),
                           part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
     if (value && value->dtype.lanes < c->n)
         value = blend(cx, load_cell(cx, c), value, offset);
     return ir_store(cx, c->buffer, value, at, 1);
 }
 
-static const ir_stmt *zero(tec_context *cx, const cell *c)
+static const ir_stmt *zero(tec_context *cx, const cell *place)
 {
-    const ir_expr *at = whole_index(cx, c);
+    const ir_expr *at = whole_index(cx, place);
 
-    return ir_store(cx, c->buffer, ir_imm(cx, base_dtype_lanes(c->buffer->dtype, c->n), 0), &at, 1);
+    return ir_store(cx, place->buffer, ir_imm(cx, base_dtype_lanes(place->buffer->dtype, place->n), 0), &at,
+                    1);
 }
 
 /* Notes the cells that are stored to as a whole by the statements that come first and always run; false at
  * the first of another kind. Only statements that surely run first count, so it stops at the first loop or
  * condition. */
-static bool note_written(const promoter *p, const ir_stmt *s)
+static bool note_written(const promoter *self, const ir_stmt *stmt)
 {
     int offset = 0;
 
-    if (s->kind == IR_ALLOCATE || s->kind == IR_LET_STMT)
-        return note_written(p, lower_inner(s));
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        if (!note_written(p, s->seq.stmt[i]))
+    if (stmt->kind == IR_ALLOCATE || stmt->kind == IR_LET_STMT)
+        return note_written(self, lower_inner(stmt));
+    for (int i = 0; stmt->kind == IR_SEQ && i < stmt->seq.n; i++)
+        if (!note_written(self, stmt->seq.stmt[i]))
             return false;
-    if (s->kind != IR_STORE)
-        return s->kind == IR_SEQ;
-    cell *c = cell_of(p, s->store.buffer, s->store.index[0], &offset);
-    if (c && fills(p, c, s))
+    if (stmt->kind != IR_STORE)
+        return stmt->kind == IR_SEQ;
+    cell *c = cell_of(self, stmt->store.buffer, stmt->store.index[0], &offset);
+    if (c && fills(self, c, stmt))
         c->written |= !c->begun;
     else if (c)
         c->begun = true;
     return true;
 }
 
-static bool note_load(ir_walk *w, const ir_expr *e)
+static bool note_load(ir_walk *walk, const ir_expr *expr)
 {
     int offset = 0;
-    cell *c =
-        e->op == IR_LOAD ? cell_of(((access_walk *)w)->p, e->load.buffer, e->load.index[0], &offset) : NULL;
+    cell *c = expr->op == IR_LOAD
+                  ? cell_of(((access_walk *)walk)->p, expr->load.buffer, expr->load.index[0], &offset)
+                  : NULL;
 
     if (c)
         c->used_here = true;
     return true;
 }
 
-static bool note_store(ir_walk *w, const ir_stmt *s)
+static bool note_store(ir_walk *walk, const ir_stmt *stmt)
 {
-    const promoter *p = ((access_walk *)w)->p;
+    const promoter *p = ((access_walk *)walk)->p;
     int offset = 0;
-    cell *c = s->kind == IR_STORE ? cell_of(p, s->store.buffer, s->store.index[0], &offset) : NULL;
+    cell *c = stmt->kind == IR_STORE ? cell_of(p, stmt->store.buffer, stmt->store.index[0], &offset) : NULL;
 
     if (c) {
         c->used_here = true;
-        c->needs_old |= !fills(p, c, s);
+        c->needs_old |= !fills(p, c, stmt);
     }
     return true;
 }
 
 /* What the statements of one allocation do to its cells; the buffer may be allocated elsewhere too. */
-static void look_at_uses(promoter *p, const local *l, const ir_stmt *body)
+static void look_at_uses(promoter *self, const local *found, const ir_stmt *body)
 {
-    access_walk w = {.walk = {.expr = note_load, .stmt = note_store, .kinds = IR_KIND_ACCESS, .cx = p->rw.cx},
-                     .p = p};
+    access_walk w = {
+        .walk = {.expr = note_load, .stmt = note_store, .kinds = IR_KIND_ACCESS, .cx = self->rw.cx},
+        .p = self};
 
-    for (int i = 0; i < l->cells.n; i++) {
-        cell *c = l->cells.at[i];
+    for (int i = 0; i < found->cells.n; i++) {
+        cell *c = found->cells.at[i];
 
         c->used_here = c->written = c->begun = c->needs_old = false;
     }
-    note_written(p, body);
+    note_written(self, body);
     ir_walk_stmt(&w.walk, body);
 }
 
 /* The copies of an allocation (after unrolling) each allocate only the cells that they use. */
-static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *stmt)
 {
     promoter *p = (promoter *)rw;
     tec_context *cx = rw->cx;
-    local *l = base_map_get(&p->locals, s->allocate.buffer);
+    local *l = base_map_get(&p->locals, stmt->allocate.buffer);
 
     if (!l || l->fixed)
-        return ir_rewrite_stmt_children(rw, s);
-    const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
-    look_at_uses(p, l, s->allocate.body);
-    bool same = body == s->allocate.body && l->cells.n == 1 && ((cell *)l->cells.at[0])->buffer == l->buffer;
+        return ir_rewrite_stmt_children(rw, stmt);
+    const ir_stmt *body = ir_rewrite_stmt(rw, stmt->allocate.body);
+    look_at_uses(p, l, stmt->allocate.body);
+    bool same =
+        body == stmt->allocate.body && l->cells.n == 1 && ((cell *)l->cells.at[0])->buffer == l->buffer;
     for (int i = l->cells.n - 1; i >= 0 && !same; i--) {
         const cell *c = l->cells.at[i];
 
@@ -429,27 +435,27 @@ static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
             body = ir_seq2(cx, zero(cx, c), body);
         body = ir_allocate(cx, c->buffer, body);
     }
-    return same ? s : body;
+    return same ? stmt : body;
 }
 
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (s->kind == IR_ALLOCATE)
-        return visit_allocate(rw, s);
-    const ir_stmt *out = ir_rewrite_stmt_children(rw, s);
+    if (stmt->kind == IR_ALLOCATE)
+        return visit_allocate(rw, stmt);
+    const ir_stmt *out = ir_rewrite_stmt_children(rw, stmt);
     return out && out->kind == IR_STORE ? visit_store(rw, out) : out;
 }
 
-const ir_program *lower_promote(const lower_options *o, const ir_program *p)
+const ir_program *lower_promote(const lower_options *options, const ir_program *program)
 {
-    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS},
-                   .f = ir_facts_of_program(o->cx, p)};
-    access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = o->cx},
-                     .p = &pr};
+    promoter pr = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS},
+                   .f = ir_facts_of_program(options->cx, program)};
+    access_walk w = {
+        .walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = options->cx}, .p = &pr};
 
-    ir_walk_stmt(&w.walk, p->body);
+    ir_walk_stmt(&w.walk, program->body);
     for (int i = 0; i < pr.locals.cap; i++)
         if (pr.locals.slots[i].key)
-            make_cells(o->cx, pr.locals.slots[i].value);
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&pr.rw, p->body));
+            make_cells(options->cx, pr.locals.slots[i].value);
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&pr.rw, program->body));
 }

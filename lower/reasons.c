@@ -28,24 +28,25 @@
 
 #define KEY "reason."
 
-static const char *key_of(tec_context *cx, const ir_buffer *b)
+static const char *key_of(tec_context *cx, const ir_buffer *buffer)
 {
-    return base_format(cx, KEY "%s", b->name);
+    return base_format(cx, KEY "%s", buffer->name);
 }
 
-tree_reason lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b)
+tree_reason lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *buffer)
 {
-    const ir_expr *value = ir_note_get(loop->loop.notes, key_of(cx, b));
+    const ir_expr *value = ir_note_get(loop->loop.notes, key_of(cx, buffer));
 
     return value && value->op == IR_STRING ? tree_reason_of_text(value->string) : TREE_DEPENDS;
 }
 
-const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b, tree_reason reason)
+const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *buffer,
+                                 tree_reason reason)
 {
     ir_stmt *copy = ir_stmt_copy(cx, loop);
 
     copy->loop.notes =
-        ir_note_set(cx, loop->loop.notes, key_of(cx, b), ir_string(cx, tree_reason_text(reason)));
+        ir_note_set(cx, loop->loop.notes, key_of(cx, buffer), ir_string(cx, tree_reason_text(reason)));
     return copy;
 }
 
@@ -66,9 +67,9 @@ const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop)
 /* ---- planted faults ---- */
 
 /* A wrong reason instead of the right one, for the fuzzer to find. */
-static tree_reason planted(tec_context *cx, const ir_stmt *loop, const ir_buffer *b, tree_reason reason)
+static tree_reason planted(tec_context *cx, const ir_stmt *loop, const ir_buffer *buffer, tree_reason reason)
 {
-    bool at_once = tree_needs_reason(loop, b);
+    bool at_once = tree_needs_reason(loop, buffer);
 
     (void)cx;
     if (BASE_PLANT_ON(cx, reason_carried) && reason == TREE_DEPENDS && !at_once)
@@ -100,14 +101,14 @@ typedef struct {
 
 /* A block that uses the buffer, and the number of its outer loops that all other users stand in, too; NULL:
  * nobody uses it. */
-static const tree_site *common_user(const noting *n, const ir_buffer *b, int *loops)
+static const tree_site *common_user(const noting *self, const ir_buffer *buffer, int *loops)
 {
     const tree_site *first = NULL;
 
-    for (int i = 0; i < n->sites.n; i++) {
-        const tree_site *site = &n->sites.at[i];
+    for (int i = 0; i < self->sites.n; i++) {
+        const tree_site *site = &self->sites.at[i];
 
-        if (!tree_reads(site->block, b) && !tree_writes(site->block, b))
+        if (!tree_reads(site->block, buffer) && !tree_writes(site->block, buffer))
             continue;
         int common = first ? tree_common_loops(first, site) : site->n_loops;
         first = first ? first : site;
@@ -116,37 +117,40 @@ static const tree_site *common_user(const noting *n, const ir_buffer *b, int *lo
     return first;
 }
 
-static void add_note(noting *n, const ir_stmt *loop, const ir_buffer *b, tree_reason reason)
+static void add_note(noting *self, const ir_stmt *loop, const ir_buffer *buffer, tree_reason reason)
 {
-    lower_list_add(n->rw.cx, &n->notes, loop, base_copy(n->rw.cx, &(note){b, reason}, sizeof(note)));
+    lower_list_add(self->rw.cx, &self->notes, loop,
+                   base_copy(self->rw.cx, &(note){buffer, reason}, sizeof(note)));
 }
 
 /* A loop whose reason the tree no longer shows. The schedule admitted it, so that the buffer is private to
  * its iterations or owned by them. To have a buffer in each iteration is right for both, unless a loop around
  * hands on what owners wrote: none does where the next loop around that keeps its order has the buffer
  * private, or where there is none. */
-static bool is_private_in_effect(const noting *n, const tree_site *user, int at, const ir_buffer *b)
+static bool is_private_in_effect(const noting *self, const tree_site *user, int at, const ir_buffer *buffer)
 {
     const char *why;
 
     while (--at >= 0)
-        if (!tree_needs_reason(user->loop[at], b))
-            return tree_reason_of_loop(&n->view, &n->sites, b, user->loop[at], &why) == TREE_PRIVATE;
+        if (!tree_needs_reason(user->loop[at], buffer))
+            return tree_reason_of_loop(&self->view, &self->sites, buffer, user->loop[at], &why) ==
+                   TREE_PRIVATE;
     return true;
 }
 
 /* The reason of a loop around all uses; TREE_DEPENDS with `why`: it needs one, and has none. */
-static tree_reason reason_of(const noting *n, const tree_site *user, int at, const ir_buffer *b,
+static tree_reason reason_of(const noting *self, const tree_site *user, int at, const ir_buffer *buffer,
                              const char **why)
 {
-    tree_reason reason = tree_reason_of_loop(&n->view, &n->sites, b, user->loop[at], why);
+    tree_reason reason = tree_reason_of_loop(&self->view, &self->sites, buffer, user->loop[at], why);
 
-    return reason == TREE_DEPENDS && *why && is_private_in_effect(n, user, at, b) ? TREE_PRIVATE : reason;
+    return reason == TREE_DEPENDS && *why && is_private_in_effect(self, user, at, buffer) ? TREE_PRIVATE
+                                                                                          : reason;
 }
 
 /* From the innermost common loop outward: what lies outside of a loop to which the buffer is private has a
  * buffer for each iteration, whatever that is to others. */
-static bool find_reasons(noting *n, const tree_site *user, int loops, const ir_buffer *b)
+static bool find_reasons(noting *self, const tree_site *user, int loops, const ir_buffer *buffer)
 {
     tree_reason reason = TREE_DEPENDS;
 
@@ -154,11 +158,11 @@ static bool find_reasons(noting *n, const tree_site *user, int loops, const ir_b
         const ir_stmt *loop = user->loop[i];
         const char *why;
 
-        reason = planted(n->rw.cx, loop, b, reason_of(n, user, i, b, &why));
+        reason = planted(self->rw.cx, loop, buffer, reason_of(self, user, i, buffer, &why));
         if (reason != TREE_DEPENDS)
-            add_note(n, loop, b, reason);
+            add_note(self, loop, buffer, reason);
         else if (why)
-            return base_fail(n->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s, and %s",
+            return base_fail(self->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s, and %s",
                              loop->loop.var->var.name, ir_how_text(loop->loop.how), why);
     }
     return true;
@@ -166,37 +170,37 @@ static bool find_reasons(noting *n, const tree_site *user, int loops, const ir_b
 
 /* The loops further in, which do not hold all uses. Readers that later turn out to read nothing, as a select
  * with a constant condition does, may leave such a loop around all uses that are left: those are writes. */
-static void note_outside(noting *n, int loops, const ir_buffer *b)
+static void note_outside(noting *self, int loops, const ir_buffer *buffer)
 {
-    for (int i = 0; i < n->sites.n; i++) {
-        const tree_site *site = &n->sites.at[i];
+    for (int i = 0; i < self->sites.n; i++) {
+        const tree_site *site = &self->sites.at[i];
 
-        if (tree_writes(site->block, b))
+        if (tree_writes(site->block, buffer))
             for (int k = loops; k < site->n_loops; k++)
-                if (tree_needs_reason(site->loop[k], b))
-                    add_note(n, site->loop[k], b, TREE_OUTSIDE);
+                if (tree_needs_reason(site->loop[k], buffer))
+                    add_note(self, site->loop[k], buffer, TREE_OUTSIDE);
     }
 }
 
-static bool note_buffer(noting *n, const ir_buffer *b)
+static bool note_buffer(noting *self, const ir_buffer *buffer)
 {
     int loops = 0;
-    const tree_site *user = common_user(n, b, &loops);
+    const tree_site *user = common_user(self, buffer, &loops);
 
-    note_outside(n, loops, b);
-    return !user || find_reasons(n, user, loops, b);
+    note_outside(self, loops, buffer);
+    return !user || find_reasons(self, user, loops, buffer);
 }
 
 /* ---- the rewrite ---- */
 
 /* Puts the notes that were found onto the loops, in the place of older ones. */
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
     noting *n = (noting *)rw;
-    const base_vec *notes = base_map_get(&n->notes, s);
+    const base_vec *notes = base_map_get(&n->notes, stmt);
 
-    const ir_stmt *out = s->kind == IR_BLOCK ? s : ir_rewrite_stmt_children(rw, s);
-    if (!out || s->kind != IR_FOR)
+    const ir_stmt *out = stmt->kind == IR_BLOCK ? stmt : ir_rewrite_stmt_children(rw, stmt);
+    if (!out || stmt->kind != IR_FOR)
         return out;
     out = lower_without_reasons(rw->cx, out);
     for (int i = 0; notes && i < notes->n; i++) {
@@ -207,110 +211,111 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
-static noting start(tec_context *cx, const ir_program *p)
+static noting start(tec_context *cx, const ir_program *program)
 {
     return (noting){.rw = {.cx = cx, .expr = ir_keep_expr, .stmt = visit, .no_memo = true},
-                    .view = {.cx = cx, .program = p, .facts = ir_facts_of_program(cx, p)},
-                    .sites = tree_all_sites(cx, p->body)};
+                    .view = {.cx = cx, .program = program, .facts = ir_facts_of_program(cx, program)},
+                    .sites = tree_all_sites(cx, program->body)};
 }
 
-const ir_program *lower_reasons(const lower_options *o, const ir_program *p)
+const ir_program *lower_reasons(const lower_options *options, const ir_program *program)
 {
-    if (p->n_buffers == 0)
-        return p;
-    noting n = start(o->cx, p);
-    for (int i = 0; i < p->n_buffers; i++)
-        if (!note_buffer(&n, p->buffers[i]))
+    if (program->n_buffers == 0)
+        return program;
+    noting n = start(options->cx, program);
+    for (int i = 0; i < program->n_buffers; i++)
+        if (!note_buffer(&n, program->buffers[i]))
             return NULL;
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&n.rw, p->body));
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&n.rw, program->body));
 }
 
 /* ---- the check ---- */
 
-static bool contradicts(const noting *n, const ir_stmt *loop, const ir_buffer *b, const char *what)
+static bool contradicts(const noting *self, const ir_stmt *loop, const ir_buffer *buffer, const char *what)
 {
-    return base_fail(n->rw.cx, TEC_INTERNAL, loop->loc,
-                     "the note @reason.%s(\"%s\") on loop '%s' is wrong: %s", b->name,
-                     tree_reason_text(lower_reason(n->rw.cx, loop, b)), loop->loop.var->var.name, what);
+    return base_fail(self->rw.cx, TEC_INTERNAL, loop->loc,
+                     "the note @reason.%s(\"%s\") on loop '%s' is wrong: %s", buffer->name,
+                     tree_reason_text(lower_reason(self->rw.cx, loop, buffer)), loop->loop.var->var.name,
+                     what);
 }
 
 /* The first block below the loop that uses the buffer starts it: writes, and neither reads it nor adds to
  * it. */
-static bool is_started_below(const noting *n, const ir_stmt *loop, const ir_buffer *b)
+static bool is_started_below(const noting *self, const ir_stmt *loop, const ir_buffer *buffer)
 {
-    for (int i = 0; i < n->sites.n; i++) {
-        const ir_block *block = n->sites.at[i].block;
+    for (int i = 0; i < self->sites.n; i++) {
+        const ir_block *block = self->sites.at[i].block;
 
-        if (tree_depth_under(&n->sites.at[i], loop->loop.var) &&
-            (tree_reads(block, b) || tree_writes(block, b)))
-            return !tree_reads(block, b) && !tree_adds(n->rw.cx, block);
+        if (tree_depth_under(&self->sites.at[i], loop->loop.var) &&
+            (tree_reads(block, buffer) || tree_writes(block, buffer)))
+            return !tree_reads(block, buffer) && !tree_adds(self->rw.cx, block);
     }
     return true;
 }
 
 /* What can be seen whatever a pass has made of the blocks: `all` blocks that use the buffer stand below the
  * loop, or only some of them. */
-static bool check_place(const noting *n, const ir_stmt *loop, const ir_buffer *b, bool all)
+static bool check_place(const noting *self, const ir_stmt *loop, const ir_buffer *buffer, bool all)
 {
-    tree_reason noted = lower_reason(n->rw.cx, loop, b);
+    tree_reason noted = lower_reason(self->rw.cx, loop, buffer);
 
     if (noted == TREE_PRIVATE && !all)
-        return contradicts(n, loop, b, "the buffer is used outside of the loop");
+        return contradicts(self, loop, buffer, "the buffer is used outside of the loop");
     if (noted == TREE_OUTSIDE && all)
-        return contradicts(n, loop, b, "nothing outside of the loop uses the buffer");
-    if (noted == TREE_PRIVATE && !lower_is_blocks(loop) && !is_started_below(n, loop, b))
-        return contradicts(n, loop, b,
+        return contradicts(self, loop, buffer, "nothing outside of the loop uses the buffer");
+    if (noted == TREE_PRIVATE && !lower_is_blocks(loop) && !is_started_below(self, loop, buffer))
+        return contradicts(self, loop, buffer,
                            "the first block that uses the buffer there goes on with what it holds");
-    if (noted == TREE_DEPENDS && all && tree_needs_reason(loop, b) && !ir_is_value(loop->loop.extent, 1))
-        return base_fail(n->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s and has no note @reason.%s",
-                         loop->loop.var->var.name, ir_how_text(loop->loop.how), b->name);
+    if (noted == TREE_DEPENDS && all && tree_needs_reason(loop, buffer) && !ir_is_value(loop->loop.extent, 1))
+        return base_fail(self->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s and has no note @reason.%s",
+                         loop->loop.var->var.name, ir_how_text(loop->loop.how), buffer->name);
     return true;
 }
 
 /* The same proof as that of the note. */
-static bool check_proof(const noting *n, const tree_site *user, int at, const ir_buffer *b)
+static bool check_proof(const noting *self, const tree_site *user, int at, const ir_buffer *buffer)
 {
     const ir_stmt *loop = user->loop[at];
-    tree_reason noted = lower_reason(n->rw.cx, loop, b);
+    tree_reason noted = lower_reason(self->rw.cx, loop, buffer);
     const char *why = NULL;
 
     if (noted == TREE_DEPENDS)
         return true;
-    tree_reason found = reason_of(n, user, at, b, &why);
+    tree_reason found = reason_of(self, user, at, buffer, &why);
     return found == noted ||
-           contradicts(n, loop, b,
-                       found != TREE_DEPENDS ? base_format(n->rw.cx, "it is %s", tree_reason_text(found))
+           contradicts(self, loop, buffer,
+                       found != TREE_DEPENDS ? base_format(self->rw.cx, "it is %s", tree_reason_text(found))
                        : why                 ? why
                                              : "a later iteration may read what an earlier one wrote");
 }
 
 /* The notes of one buffer on the loops around each block that uses it, up to the first that has it private.
  * */
-static bool check_buffer(const noting *n, const ir_buffer *b, bool fresh)
+static bool check_buffer(const noting *self, const ir_buffer *buffer, bool fresh)
 {
     int loops = 0;
 
-    common_user(n, b, &loops);
-    for (int i = 0; i < n->sites.n; i++) {
-        const tree_site *site = &n->sites.at[i];
-        bool private = !tree_reads(site->block, b) && !tree_writes(site->block, b);
+    common_user(self, buffer, &loops);
+    for (int i = 0; i < self->sites.n; i++) {
+        const tree_site *site = &self->sites.at[i];
+        bool private = !tree_reads(site->block, buffer) && !tree_writes(site->block, buffer);
 
         for (int k = site->n_loops - 1; k >= 0 && !private; k--) {
-            private = lower_reason(n->rw.cx, site->loop[k], b) == TREE_PRIVATE;
-            if (!check_place(n, site->loop[k], b, k < loops) ||
-                (fresh && k < loops && !check_proof(n, site, k, b)))
+            private = lower_reason(self->rw.cx, site->loop[k], buffer) == TREE_PRIVATE;
+            if (!check_place(self, site->loop[k], buffer, k < loops) ||
+                (fresh && k < loops && !check_proof(self, site, k, buffer)))
                 return false;
         }
     }
     return true;
 }
 
-bool lower_check_reasons(tec_context *cx, const ir_program *p, bool fresh)
+bool lower_check_reasons(tec_context *cx, const ir_program *program, bool fresh)
 {
-    noting n = start(cx, p);
+    noting n = start(cx, program);
 
-    for (int i = 0; i < p->n_buffers; i++)
-        if (!check_buffer(&n, p->buffers[i], fresh))
+    for (int i = 0; i < program->n_buffers; i++)
+        if (!check_buffer(&n, program->buffers[i], fresh))
             return false;
     return true;
 }

@@ -10,14 +10,14 @@
 #include "lower/util.h"
 #include "tree/depend.h"
 
-/* What the iterations of the loop are to each other in b; TREE_DEPENDS: nothing is noted. */
-tree_reason lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b);
-const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *b,
+/* What the iterations of the loop are to each other in buffer; TREE_DEPENDS: nothing is noted. */
+tree_reason lower_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *buffer);
+const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_buffer *buffer,
                                  tree_reason reason);
 const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop);
 
 /* Whether the notes on loops fit the tree; fails. `fresh`: as the pass `reasons` left it, so that each note
  * can be proven anew. For debug builds, while there are blocks. */
-bool lower_check_reasons(tec_context *cx, const ir_program *p, bool fresh);
+bool lower_check_reasons(tec_context *cx, const ir_program *program, bool fresh);
 
 #endif

@@ -20,28 +20,28 @@ typedef struct {
     base_map loads; /* buffer -> its first load; for the planted fault alone */
 } sharer;
 
-static const ir_expr *first_load(sharer *s, const ir_expr *e)
+static const ir_expr *first_load(sharer *self, const ir_expr *expr)
 {
-    const ir_expr *first = base_map_get(&s->loads, e->load.buffer);
+    const ir_expr *first = base_map_get(&self->loads, expr->load.buffer);
 
     if (!first)
-        base_map_put(s->rw.cx, &s->loads, e->load.buffer, e);
-    return first && base_dtype_same(first->dtype, e->dtype) ? first : e;
+        base_map_put(self->rw.cx, &self->loads, expr->load.buffer, expr);
+    return first && base_dtype_same(first->dtype, expr->dtype) ? first : expr;
 }
 
 /* The children are shared already, so that comparing stops at them. */
-static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit(ir_rewrite *rw, const ir_expr *expr)
 {
     sharer *s = (sharer *)rw;
 
-    e = ir_rewrite_children(rw, e);
-    return e && e->op == IR_LOAD && BASE_PLANT_ON(rw->cx, share_loads) ? first_load(s, e)
-                                                                       : ir_intern(&s->table, e);
+    expr = ir_rewrite_children(rw, expr);
+    return expr && expr->op == IR_LOAD && BASE_PLANT_ON(rw->cx, share_loads) ? first_load(s, expr)
+                                                                             : ir_intern(&s->table, expr);
 }
 
-const ir_program *lower_share(const lower_options *o, const ir_program *p)
+const ir_program *lower_share(const lower_options *options, const ir_program *program)
 {
-    sharer s = {.rw = {.cx = o->cx, .expr = visit}, .table.cx = o->cx};
+    sharer s = {.rw = {.cx = options->cx, .expr = visit}, .table.cx = options->cx};
 
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&s.rw, p->body));
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&s.rw, program->body));
 }

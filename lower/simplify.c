@@ -9,11 +9,11 @@
  */
 #include "lower/util.h"
 
-const ir_program *lower_simplify(const lower_options *o, const ir_program *p)
+const ir_program *lower_simplify(const lower_options *options, const ir_program *program)
 {
-    ir_facts *f = ir_facts_new(o->cx, ir_facts_of_program(o->cx, p));
+    ir_facts *f = ir_facts_new(options->cx, ir_facts_of_program(options->cx, program));
 
-    for (int i = 0; i < p->n_symbols && BASE_PLANT_ON(o->cx, simplify_symbols); i++)
-        ir_facts_assume(f, ir_ge(o->cx, p->symbols[i], ir_int(o->cx, 2)));
-    return lower_with_body(o->cx, p, ir_simplify_stmt(f, p->body));
+    for (int i = 0; i < program->n_symbols && BASE_PLANT_ON(options->cx, simplify_symbols); i++)
+        ir_facts_assume(f, ir_ge(options->cx, program->symbols[i], ir_int(options->cx, 2)));
+    return lower_with_body(options->cx, program, ir_simplify_stmt(f, program->body));
 }

@@ -33,27 +33,27 @@ typedef struct {
     int axes; /* of the threads, as bits */
 } axis_walk;
 
-static bool note_axes(ir_walk *w, const ir_stmt *s)
+static bool note_axes(ir_walk *walk, const ir_stmt *stmt)
 {
-    if (lower_is_thread(s))
-        ((axis_walk *)w)->axes |= 1 << (s->loop.how - IR_THREAD_X);
+    if (lower_is_thread(stmt))
+        ((axis_walk *)walk)->axes |= 1 << (stmt->loop.how - IR_THREAD_X);
     return true;
 }
 
-static int axes_in(tec_context *cx, const ir_stmt *s)
+static int axes_in(tec_context *cx, const ir_stmt *stmt)
 {
     axis_walk a = {.w = {.stmt = note_axes, .expr = ir_skip_expr, .cx = cx}};
 
-    ir_walk_stmt(&a.w, s);
+    ir_walk_stmt(&a.w, stmt);
     return a.axes;
 }
 
-static bool has_own(const ir_stmt *s, ir_scope scope)
+static bool has_own(const ir_stmt *stmt, ir_scope scope)
 {
-    if (s->kind != IR_FOR)
+    if (stmt->kind != IR_FOR)
         return false;
-    return lower_is_blocks(s) || s->loop.how == IR_VTHREAD || s->loop.how == IR_PARALLEL ||
-           (scope == IR_LOCAL && lower_is_thread(s));
+    return lower_is_blocks(stmt) || stmt->loop.how == IR_VTHREAD || stmt->loop.how == IR_PARALLEL ||
+           (scope == IR_LOCAL && lower_is_thread(stmt));
 }
 
 /* The loops that tell the parts apart; false where they do not tell all apart. Threads of an axis that no
@@ -63,20 +63,20 @@ static bool take_loops(spiller *sp, const base_vec *around)
     int axes = 0, all = 0;
 
     for (int i = 0; i < around->n; i++) {
-        const ir_stmt *s = around->at[i];
+        const ir_stmt *stmt = around->at[i];
 
-        if (lower_is_thread(s))
-            axes |= 1 << (s->loop.how - IR_THREAD_X);
-        if (all == 0 && (lower_is_thread(s) || lower_launches_blocks(sp->rw.cx, s)))
-            all = axes_in(sp->rw.cx, s);
-        if (has_own(s, sp->old->scope))
-            base_push(sp->rw.cx, &sp->loops, s);
+        if (lower_is_thread(stmt))
+            axes |= 1 << (stmt->loop.how - IR_THREAD_X);
+        if (all == 0 && (lower_is_thread(stmt) || lower_launches_blocks(sp->rw.cx, stmt)))
+            all = axes_in(sp->rw.cx, stmt);
+        if (has_own(stmt, sp->old->scope))
+            base_push(sp->rw.cx, &sp->loops, stmt);
     }
     return sp->old->scope == IR_SHARED || axes == all;
 }
 
 /* Over symbols and constants alone, so that the workspace can be measured before the launch. */
-static bool is_known_outside(const spiller *sp, const ir_program *p, const ir_expr *extent)
+static bool is_known_outside(const spiller *sp, const ir_program *program, const ir_expr *extent)
 {
     base_vec vars = {0};
 
@@ -84,8 +84,8 @@ static bool is_known_outside(const spiller *sp, const ir_program *p, const ir_ex
     for (int i = 0; i < vars.n; i++) {
         bool symbol = false;
 
-        for (int j = 0; j < p->n_symbols; j++)
-            symbol |= p->symbols[j] == vars.at[i];
+        for (int j = 0; j < program->n_symbols; j++)
+            symbol |= program->symbols[j] == vars.at[i];
         if (!symbol)
             return false;
     }
@@ -93,7 +93,7 @@ static bool is_known_outside(const spiller *sp, const ir_program *p, const ir_ex
 }
 
 /* NULL where a part's number is not known before the launch, or there would be too many dimensions. */
-static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *p)
+static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *program)
 {
     tec_context *cx = sp->rw.cx;
     int n = sp->loops.n;
@@ -103,17 +103,17 @@ static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *p)
         return NULL;
     for (int i = 0; i < n; i++) {
         shape[i] = ((const ir_stmt *)sp->loops.at[i])->loop.extent;
-        if (!is_known_outside(sp, p, shape[i]))
+        if (!is_known_outside(sp, program, shape[i]))
             return NULL;
     }
     for (int i = 0; i < sp->old->n; i++)
         shape[n + i] = sp->old->shape[i];
-    ir_buffer *b = ir_buffer_copy(cx, sp->old);
-    b->n += n;
-    b->shape = shape;
-    b->strides = NULL;
-    b->scope = IR_GLOBAL;
-    return b;
+    ir_buffer *buffer = ir_buffer_copy(cx, sp->old);
+    buffer->n += n;
+    buffer->shape = shape;
+    buffer->strides = NULL;
+    buffer->scope = IR_GLOBAL;
+    return buffer;
 }
 
 /* ---- the rewrite ---- */
@@ -124,51 +124,51 @@ static const ir_expr *const *wider_index(spiller *sp, const ir_expr *const *inde
     const ir_expr **out = base_array(cx, const ir_expr *, sp->new->n);
 
     for (int i = 0; i < sp->loops.n; i++) {
-        const ir_stmt *s = sp->loops.at[i];
-        out[i] = ir_sub(cx, s->loop.var, s->loop.min);
+        const ir_stmt *stmt = sp->loops.at[i];
+        out[i] = ir_sub(cx, stmt->loop.var, stmt->loop.min);
     }
     for (int i = 0; i < sp->old->n; i++)
         out[sp->loops.n + i] = ir_rewrite_expr(&sp->rw, index[i]);
     return out;
 }
 
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     spiller *sp = (spiller *)rw;
 
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        sp->addressed |= e->call.buffer[i] == sp->old;
-    if (e->op != IR_LOAD || e->load.buffer != sp->old)
-        return ir_rewrite_children(rw, e);
-    return ir_load(rw->cx, sp->new, wider_index(sp, e->load.index), sp->new->n);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        sp->addressed |= expr->call.buffer[i] == sp->old;
+    if (expr->op != IR_LOAD || expr->load.buffer != sp->old)
+        return ir_rewrite_children(rw, expr);
+    return ir_load(rw->cx, sp->new, wider_index(sp, expr->load.index), sp->new->n);
 }
 
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     spiller *sp = (spiller *)rw;
 
-    if (s->kind != IR_STORE || s->store.buffer != sp->old)
-        return ir_rewrite_stmt_children(rw, s);
-    return ir_store(rw->cx, sp->new, ir_rewrite_expr(rw, s->store.value), wider_index(sp, s->store.index),
-                    sp->new->n);
+    if (stmt->kind != IR_STORE || stmt->store.buffer != sp->old)
+        return ir_rewrite_stmt_children(rw, stmt);
+    return ir_store(rw->cx, sp->new, ir_rewrite_expr(rw, stmt->store.value),
+                    wider_index(sp, stmt->store.index), sp->new->n);
 }
 
 /* A buffer whose address a call takes cannot get more dimensions. */
-const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b,
+const ir_program *lower_spill(tec_context *cx, const ir_program *program, const ir_buffer *buffer,
                               const base_vec *around, const ir_buffer **global)
 {
-    spiller sp = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt}, .old = b};
+    spiller sp = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt}, .old = buffer};
 
-    if (b->offset || !take_loops(&sp, around) || !(sp.new = wider_buffer(&sp, p)))
+    if (buffer->offset || !take_loops(&sp, around) || !(sp.new = wider_buffer(&sp, program)))
         return NULL;
-    const ir_stmt *body = ir_rewrite_stmt(&sp.rw, p->body);
+    const ir_stmt *body = ir_rewrite_stmt(&sp.rw, program->body);
     if (!body || sp.addressed)
         return NULL;
-    const ir_buffer **buffers = base_array(cx, const ir_buffer *, p->n_buffers);
-    for (int i = 0; i < p->n_buffers; i++)
-        buffers[i] = p->buffers[i] == b ? sp.new : p->buffers[i];
+    const ir_buffer **buffers = base_array(cx, const ir_buffer *, program->n_buffers);
+    for (int i = 0; i < program->n_buffers; i++)
+        buffers[i] = program->buffers[i] == buffer ? sp.new : program->buffers[i];
     *global = sp.new;
-    ir_program *out = ir_program_copy(cx, p);
+    ir_program *out = ir_program_copy(cx, program);
     out->body = body;
     out->buffers = buffers;
     return out;

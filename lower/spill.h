@@ -9,8 +9,8 @@
 
 #include "ir/ir.h"
 
-/* `around` holds statements (ir_stmt *), outermost first. *global: what b became. */
-const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b,
+/* `around` holds statements (ir_stmt *), outermost first. *global: what buffer became. */
+const ir_program *lower_spill(tec_context *cx, const ir_program *program, const ir_buffer *buffer,
                               const base_vec *around, const ir_buffer **global);
 
 #endif

@@ -15,10 +15,8 @@
  *
  * A statement outside of all launches that touches memory becomes a launch of one thread, together with its
  * neighbours of that sort: the memory is the device's. A loop around launches stays where it is: the host
- * runs
- * it (lower/launches.h). What the host cannot do stays for the interpreter, and lower/launches.c refuses it:
- * a
- * condition that reads memory; a buffer inside of a loop around launches whose size the loop changes.
+ * runs it (lower/launches.h). What the host cannot do stays for the interpreter, and lower/launches.c refuses
+ * it: a condition that reads memory; a buffer inside of a loop around launches whose size the loop changes.
  *
  * Inside a launch a buffer of global scope belongs to a block, or to a thread: it is allocated anew in each.
  * Where no loop over threads stands inside of its allocation, one thread alone comes to it, and it becomes
@@ -39,14 +37,14 @@ typedef struct {
 
 /* ---- questions ---- */
 
-static bool is_bound(const ir_stmt *s)
+static bool is_bound(const ir_stmt *stmt)
 {
-    return lower_is_thread(s) || lower_is_blocks(s);
+    return lower_is_thread(stmt) || lower_is_blocks(stmt);
 }
 
-static bool has_launch(splitter *sp, const ir_stmt *s)
+static bool has_launch(splitter *sp, const ir_stmt *stmt)
 {
-    return lower_find_stmt(sp->cx, s, is_bound) != NULL;
+    return lower_find_stmt(sp->cx, stmt, is_bound) != NULL;
 }
 
 /* ---- scopes of what is allocated in launches ---- */
@@ -57,79 +55,79 @@ typedef struct {
     bool in_launch, in_threads;
 } scoper;
 
-static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    const ir_buffer *moved = base_map_get(&((scoper *)rw)->moved, b);
+    const ir_buffer *moved = base_map_get(&((scoper *)rw)->moved, buffer);
 
-    return moved ? moved : b;
+    return moved ? moved : buffer;
 }
 
 /* The three cases of the header: no thread loop inside, none around, both. In the last the buffer stays
  * global, and launches.c refuses it. */
-static void choose_scope(scoper *sc, const ir_stmt *s)
+static void choose_scope(scoper *sc, const ir_stmt *stmt)
 {
-    const ir_buffer *b = s->allocate.buffer;
-    bool threads_inside = lower_find_stmt(sc->rw.cx, s->allocate.body, lower_is_thread) != NULL;
+    const ir_buffer *buffer = stmt->allocate.buffer;
+    bool threads_inside = lower_find_stmt(sc->rw.cx, stmt->allocate.body, lower_is_thread) != NULL;
     ir_buffer *moved;
 
-    if (!sc->in_launch || b->scope != IR_GLOBAL || (threads_inside && sc->in_threads))
+    if (!sc->in_launch || buffer->scope != IR_GLOBAL || (threads_inside && sc->in_threads))
         return;
-    moved = ir_buffer_copy(sc->rw.cx, b);
+    moved = ir_buffer_copy(sc->rw.cx, buffer);
     moved->scope = threads_inside ? IR_SHARED : IR_LOCAL;
-    base_map_put(sc->rw.cx, &sc->moved, b, moved);
+    base_map_put(sc->rw.cx, &sc->moved, buffer, moved);
 }
 
-static const ir_stmt *visit_scopes(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit_scopes(ir_rewrite *rw, const ir_stmt *stmt)
 {
     scoper *sc = (scoper *)rw;
     bool in_launch = sc->in_launch, in_threads = sc->in_threads;
 
-    sc->in_launch |= is_bound(s);
-    sc->in_threads |= lower_is_thread(s);
-    if (s->kind == IR_ALLOCATE)
-        choose_scope(sc, s);
-    s = ir_rewrite_stmt_children(rw, s);
+    sc->in_launch |= is_bound(stmt);
+    sc->in_threads |= lower_is_thread(stmt);
+    if (stmt->kind == IR_ALLOCATE)
+        choose_scope(sc, stmt);
+    stmt = ir_rewrite_stmt_children(rw, stmt);
     sc->in_launch = in_launch;
     sc->in_threads = in_threads;
-    return s;
+    return stmt;
 }
 
 /* ---- outside of launches ---- */
 
-static const ir_stmt *launch(splitter *sp, const ir_stmt *s)
+static const ir_stmt *launch(splitter *sp, const ir_stmt *stmt)
 {
-    return ir_attribute(sp->cx, LOWER_LAUNCH, ir_int(sp->cx, sp->n_launches++), s);
+    return ir_attribute(sp->cx, LOWER_LAUNCH, ir_int(sp->cx, sp->n_launches++), stmt);
 }
 
-static const ir_stmt *outside(splitter *sp, const ir_stmt *s);
+static const ir_stmt *outside(splitter *sp, const ir_stmt *stmt);
 
 /* Neighbours without launches are one launch of one thread. Statements between launches go together into one
  * launch of one thread. Allocations are handled alone, as they have bodies of their own. */
-static const ir_stmt *sequence(splitter *sp, const ir_stmt *s)
+static const ir_stmt *sequence(splitter *sp, const ir_stmt *stmt)
 {
-    const ir_stmt **out = base_array(sp->cx, const ir_stmt *, s->seq.n + 1);
+    const ir_stmt **out = base_array(sp->cx, const ir_stmt *, stmt->seq.n + 1);
     int n = 0;
 
-    for (int i = 0, next; i < s->seq.n; i = next) {
+    for (int i = 0, next; i < stmt->seq.n; i = next) {
         next = i + 1;
-        if (has_launch(sp, s->seq.stmt[i]) || s->seq.stmt[i]->kind == IR_ALLOCATE) {
-            out[n++] = outside(sp, s->seq.stmt[i]);
+        if (has_launch(sp, stmt->seq.stmt[i]) || stmt->seq.stmt[i]->kind == IR_ALLOCATE) {
+            out[n++] = outside(sp, stmt->seq.stmt[i]);
             continue;
         }
-        while (next < s->seq.n && !has_launch(sp, s->seq.stmt[next]) &&
-               s->seq.stmt[next]->kind != IR_ALLOCATE)
+        while (next < stmt->seq.n && !has_launch(sp, stmt->seq.stmt[next]) &&
+               stmt->seq.stmt[next]->kind != IR_ALLOCATE)
             next++;
-        out[n++] = launch(sp, ir_seq(sp->cx, s->seq.stmt + i, next - i));
+        out[n++] = launch(sp, ir_seq(sp->cx, stmt->seq.stmt + i, next - i));
     }
     return base_failed(sp->cx) ? NULL : ir_seq(sp->cx, out, n);
 }
 
 /* Whether the value differs between iterations of a loop around launches. */
-static bool changes(splitter *sp, const ir_expr *e)
+static bool changes(splitter *sp, const ir_expr *expr)
 {
     base_vec vars = {0};
 
-    ir_free_vars(sp->cx, e, &vars);
+    ir_free_vars(sp->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++)
         if (base_map_get(&sp->loops, vars.at[i]))
             return true;
@@ -139,71 +137,74 @@ static bool changes(splitter *sp, const ir_expr *e)
 /* A buffer outside of launches gets the next place in the workspace. Inside of a loop around launches each
  * iteration uses the same place, as nothing of an iteration is left for the next. `workspace` grows while the
  * tree is walked; places of buffers are never shared here. */
-static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
+static const ir_stmt *allocation(splitter *sp, const ir_stmt *stmt)
 {
     tec_context *cx = sp->cx;
-    const ir_buffer *b = s->allocate.buffer;
+    const ir_buffer *buffer = stmt->allocate.buffer;
     const ir_expr *bytes =
-        ir_mul(cx, ir_max(cx, b->shape[0], ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
-    ir_stmt *out = ir_stmt_copy(cx, s);
+        ir_mul(cx, ir_max(cx, buffer->shape[0], ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(buffer->dtype)));
+    ir_stmt *out = ir_stmt_copy(cx, stmt);
 
-    if (changes(sp, b->shape[0])) {
-        const ir_stmt *body = outside(sp, s->allocate.body);
+    if (changes(sp, buffer->shape[0])) {
+        const ir_stmt *body = outside(sp, stmt->allocate.body);
 
-        return body ? lower_with_inner(cx, s, body) : NULL;
+        return body ? lower_with_inner(cx, stmt, body) : NULL;
     }
-    out->allocate.notes = ir_note_set(cx, s->allocate.notes, "workspace", sp->workspace);
+    out->allocate.notes = ir_note_set(cx, stmt->allocate.notes, "workspace", sp->workspace);
     bytes = ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT));
     sp->workspace = ir_simplify(sp->facts, ir_add(cx, sp->workspace, bytes));
-    out->allocate.body = outside(sp, s->allocate.body);
+    out->allocate.body = outside(sp, stmt->allocate.body);
     return out->allocate.body ? out : NULL;
 }
 
-static const ir_stmt *condition(splitter *sp, const ir_stmt *s)
+static const ir_stmt *condition(splitter *sp, const ir_stmt *stmt)
 {
-    const ir_stmt *then = outside(sp, s->branch.then),
-                  *otherwise = then && s->branch.otherwise ? outside(sp, s->branch.otherwise) : NULL;
+    const ir_stmt *then = outside(sp, stmt->branch.then),
+                  *otherwise = then && stmt->branch.otherwise ? outside(sp, stmt->branch.otherwise) : NULL;
 
-    return base_failed(sp->cx) ? NULL : ir_if(sp->cx, s->branch.cond, then, otherwise);
+    return base_failed(sp->cx) ? NULL : ir_if(sp->cx, stmt->branch.cond, then, otherwise);
 }
 
 /* A loop, let or attribute, with what is inside of it taken out. */
-static const ir_stmt *around(splitter *sp, const ir_stmt *s)
+static const ir_stmt *around(splitter *sp, const ir_stmt *stmt)
 {
-    if (s->kind == IR_FOR)
-        base_map_put(sp->cx, &sp->loops, s->loop.var, s);
-    const ir_stmt *body = outside(sp, lower_inner(s));
-    return body ? lower_with_inner(sp->cx, s, body) : NULL;
+    if (stmt->kind == IR_FOR)
+        base_map_put(sp->cx, &sp->loops, stmt->loop.var, stmt);
+    const ir_stmt *body = outside(sp, lower_inner(stmt));
+    return body ? lower_with_inner(sp->cx, stmt, body) : NULL;
 }
 
 /* A let whose value is known on the host disappears into its uses, so that only loops and conditions stay
  * around launches. */
-static const ir_stmt *outside(splitter *sp, const ir_stmt *s)
+static const ir_stmt *outside(splitter *sp, const ir_stmt *stmt)
 {
-    if (s->kind == IR_ALLOCATE)
-        return allocation(sp, s);
-    if (s->kind == IR_SEQ)
-        return sequence(sp, s);
-    if (is_bound(s) || !has_launch(sp, s))
-        return launch(sp, s);
-    if (s->kind == IR_IF)
-        return condition(sp, s);
-    if (s->kind == IR_LET_STMT && !ir_loads(sp->cx, s->let.value))
-        return outside(sp, ir_substitute_stmt(sp->cx, s->let.body, s->let.var, s->let.value));
-    return s->kind == IR_ATTRIBUTE ? outside(sp, s->attribute.body) : around(sp, s);
+    if (stmt->kind == IR_ALLOCATE)
+        return allocation(sp, stmt);
+    if (stmt->kind == IR_SEQ)
+        return sequence(sp, stmt);
+    if (is_bound(stmt) || !has_launch(sp, stmt))
+        return launch(sp, stmt);
+    if (stmt->kind == IR_IF)
+        return condition(sp, stmt);
+    if (stmt->kind == IR_LET_STMT && !ir_loads(sp->cx, stmt->let.value))
+        return outside(sp, ir_substitute_stmt(sp->cx, stmt->let.body, stmt->let.var, stmt->let.value));
+    return stmt->kind == IR_ATTRIBUTE ? outside(sp, stmt->attribute.body) : around(sp, stmt);
 }
 
-const ir_program *lower_split(const lower_options *o, const ir_program *p)
+/* The pass: a program with device loops becomes host code that holds launches, and a size of workspace. */
+const ir_program *lower_split(const lower_options *options, const ir_program *program)
 {
-    scoper sc = {.rw = {.cx = o->cx, .stmt = visit_scopes, .buffer = moved_buffer, .no_memo = true}};
-    splitter sp = {.cx = o->cx, .facts = ir_facts_of_program(o->cx, p), .workspace = ir_int(o->cx, 0)};
-    const ir_stmt *body = ir_rewrite_stmt(&sc.rw, p->body);
+    scoper sc = {.rw = {.cx = options->cx, .stmt = visit_scopes, .buffer = moved_buffer, .no_memo = true}};
+    splitter sp = {.cx = options->cx,
+                   .facts = ir_facts_of_program(options->cx, program),
+                   .workspace = ir_int(options->cx, 0)};
+    const ir_stmt *body = ir_rewrite_stmt(&sc.rw, program->body);
 
-    body = body && !base_failed(o->cx) ? outside(&sp, body) : NULL;
-    if (!body || base_failed(o->cx))
+    body = body && !base_failed(options->cx) ? outside(&sp, body) : NULL;
+    if (!body || base_failed(options->cx))
         return NULL;
-    ir_program *out = ir_program_copy(o->cx, p);
+    ir_program *out = ir_program_copy(options->cx, program);
     out->body = body;
-    out->notes = ir_note_set(o->cx, out->notes, "workspace", sp.workspace);
+    out->notes = ir_note_set(options->cx, out->notes, "workspace", sp.workspace);
     return out;
 }

@@ -90,236 +90,239 @@ typedef struct {
     planner *p;
 } use_walk;
 
-static void use(planner *p, const ir_buffer *b)
+static void use(planner *self, const ir_buffer *buffer)
 {
-    slot *s = base_map_get(&p->open, b);
+    slot *s = base_map_get(&self->open, buffer);
 
     if (!s)
         return;
     if (s->life.first < 0)
-        s->life.first = p->position;
-    s->life.last = p->position;
+        s->life.first = self->position;
+    s->life.last = self->position;
 }
 
-static bool use_in_expr(ir_walk *w, const ir_expr *e)
+static bool use_in_expr(ir_walk *walk, const ir_expr *expr)
 {
-    planner *p = ((use_walk *)w)->p;
+    planner *p = ((use_walk *)walk)->p;
 
-    if (e->op == IR_LOAD)
-        use(p, e->load.buffer);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        use(p, e->call.buffer[i]);
-    return e->op == IR_LOAD ? e->load.mask || ir_loads(w->cx, e->load.index[0]) : ir_loads(w->cx, e);
+    if (expr->op == IR_LOAD)
+        use(p, expr->load.buffer);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        use(p, expr->call.buffer[i]);
+    return expr->op == IR_LOAD ? expr->load.mask || ir_loads(walk->cx, expr->load.index[0])
+                               : ir_loads(walk->cx, expr);
 }
 
 /* Expressions without loads are left out at once, which are most of them. */
-static void use_expr(planner *p, const ir_expr *e)
+static void use_expr(planner *self, const ir_expr *expr)
 {
-    use_walk w = {.walk = {.expr = use_in_expr, .kinds = IR_KIND_ACCESS, .cx = p->cx}, .p = p};
+    use_walk w = {.walk = {.expr = use_in_expr, .kinds = IR_KIND_ACCESS, .cx = self->cx}, .p = self};
 
-    if (ir_loads(p->cx, e))
-        ir_walk_expr(&w.walk, e);
+    if (ir_loads(self->cx, expr))
+        ir_walk_expr(&w.walk, expr);
 }
 
-static bool visit(planner *p, const ir_facts *f, const ir_stmt *s);
+static bool visit(planner *self, const ir_facts *facts, const ir_stmt *stmt);
 
-static void enter_loop(planner *p)
+static void enter_loop(planner *self)
 {
-    if (p->n_loops == p->cap_loops) {
-        open_loop *more = base_array(p->cx, open_loop, p->cap_loops * 2 + 8);
+    if (self->n_loops == self->cap_loops) {
+        open_loop *more = base_array(self->cx, open_loop, self->cap_loops * 2 + 8);
 
-        if (p->n_loops)
-            memcpy(more, p->loops, (size_t)p->n_loops * sizeof *more);
-        p->loops = more;
-        p->cap_loops = p->cap_loops * 2 + 8;
+        if (self->n_loops)
+            memcpy(more, self->loops, (size_t)self->n_loops * sizeof *more);
+        self->loops = more;
+        self->cap_loops = self->cap_loops * 2 + 8;
     }
-    p->loops[p->n_loops++].start = ++p->position;
+    self->loops[self->n_loops++].start = ++self->position;
 }
 
 /* What was used inside and allocated outside lives through the whole loop. The position of the loop's end is
  * one more than the last inside, so that two loops one after the other do not touch. */
-static void leave_loop(planner *p)
+static void leave_loop(planner *self)
 {
-    int start = p->loops[--p->n_loops].start;
+    int start = self->loops[--self->n_loops].start;
 
-    p->position++;
-    for (int i = 0; i < p->inside.n; i++) {
-        slot *s = p->inside.at[i];
+    self->position++;
+    for (int i = 0; i < self->inside.n; i++) {
+        slot *s = self->inside.at[i];
 
-        if (s->depth > p->n_loops || s->life.last < start)
+        if (s->depth > self->n_loops || s->life.last < start)
             continue;
         if (s->life.first > start)
             s->life.first = start;
-        s->life.last = p->position;
+        s->life.last = self->position;
     }
 }
 
 /* Notes what the loop may write over what, in `noted`; its end is known when it is left. The loop's end is
  * not known yet; visit_loop fills it in when it leaves the loop. */
-static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s, base_vec *noted)
+static void note_overlays(planner *self, const ir_facts *facts, const ir_stmt *stmt, base_vec *noted)
 {
     const ir_buffer *to;
     base_vec from = {0};
     slot *made;
 
-    if (p->inside.n < 2 || !lower_in_place(f, s, &to, &from) || !(made = base_map_get(&p->open, to)))
+    if (self->inside.n < 2 || !lower_in_place(facts, stmt, &to, &from) ||
+        !(made = base_map_get(&self->open, to)))
         return;
     for (int i = 0; i < from.n; i++) {
-        slot *source = base_map_get(&p->open, from.at[i]);
-        overlay *o = base_new(p->cx, overlay);
+        slot *source = base_map_get(&self->open, from.at[i]);
+        overlay *o = base_new(self->cx, overlay);
 
-        *o = (overlay){.from = source, .to = made, .start = p->position, .end = -1};
+        *o = (overlay){.from = source, .to = made, .start = self->position, .end = -1};
         if (!source || source == made)
             continue;
-        base_push(p->cx, noted, o);
-        base_push(p->cx, &source->overlays, o);
-        base_push(p->cx, &made->overlays, o);
+        base_push(self->cx, noted, o);
+        base_push(self->cx, &source->overlays, o);
+        base_push(self->cx, &made->overlays, o);
     }
 }
 
 /* `crosses` is set for all buffers that are open: a parallel loop's threads touch them, so they cannot lie on
  * one thread's stack. */
-static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
+static bool visit_loop(planner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    bool parallel = p->parallel;
+    bool parallel = self->parallel;
     base_vec noted = {0};
 
-    note_overlays(p, f, s, &noted);
-    use_expr(p, s->loop.min);
-    use_expr(p, s->loop.extent);
-    enter_loop(p);
-    p->parallel |= s->loop.how == IR_PARALLEL;
-    for (int i = 0; s->loop.how == IR_PARALLEL && i < p->inside.n; i++)
-        ((slot *)p->inside.at[i])->crosses = true;
-    bool ok = visit(p, lower_inside(f, s), s->loop.body);
-    p->parallel = parallel;
-    leave_loop(p);
+    note_overlays(self, facts, stmt, &noted);
+    use_expr(self, stmt->loop.min);
+    use_expr(self, stmt->loop.extent);
+    enter_loop(self);
+    self->parallel |= stmt->loop.how == IR_PARALLEL;
+    for (int i = 0; stmt->loop.how == IR_PARALLEL && i < self->inside.n; i++)
+        ((slot *)self->inside.at[i])->crosses = true;
+    bool ok = visit(self, lower_inside(facts, stmt), stmt->loop.body);
+    self->parallel = parallel;
+    leave_loop(self);
     for (int i = 0; i < noted.n; i++)
-        ((overlay *)noted.at[i])->end = p->position;
+        ((overlay *)noted.at[i])->end = self->position;
     return ok;
 }
 
-/* The variables of e that are no symbols of the program. */
-static base_vec inner_vars(planner *p, const ir_expr *e)
+/* The variables of expr that are no symbols of the program. */
+static base_vec inner_vars(planner *self, const ir_expr *expr)
 {
     base_vec vars = {0}, inner = {0};
 
-    ir_free_vars(p->cx, e, &vars);
+    ir_free_vars(self->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++) {
         bool symbol = false;
 
-        for (int j = 0; j < p->p->n_symbols; j++)
-            symbol |= p->p->symbols[j] == vars.at[i];
+        for (int j = 0; j < self->p->n_symbols; j++)
+            symbol |= self->p->symbols[j] == vars.at[i];
         if (!symbol)
-            base_push(p->cx, &inner, vars.at[i]);
+            base_push(self->cx, &inner, vars.at[i]);
     }
     return inner;
 }
 
 /* The size over symbols: the largest while the loops around run. A size that depends on loops around is taken
  * at its greatest, since the place is reserved once for all. */
-static bool measure(planner *p, const ir_facts *f, slot *s)
+static bool measure(planner *self, const ir_facts *facts, slot *entry)
 {
-    tec_context *cx = p->cx;
-    const ir_buffer *b = s->stmt->allocate.buffer;
-    const ir_expr *elements = ir_simplify(f, b->shape[0]), *min;
-    base_vec inner = inner_vars(p, elements);
+    tec_context *cx = self->cx;
+    const ir_buffer *buffer = entry->stmt->allocate.buffer;
+    const ir_expr *elements = ir_simplify(facts, buffer->shape[0]), *min;
+    base_vec inner = inner_vars(self, elements);
     int64_t n;
 
-    if (inner.n > 0 && !ir_eliminate(f, elements, (const ir_expr *const *)inner.at, inner.n, &min, &elements))
+    if (inner.n > 0 &&
+        !ir_eliminate(facts, elements, (const ir_expr *const *)inner.at, inner.n, &min, &elements))
         elements = NULL;
     if (!elements || ir_loads(cx, elements)) {
-        base_fail(cx, TEC_INVALID, b->loc,
-                  "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols", b->name,
-                  ir_expr_text(cx, b->shape[0]));
+        base_fail(cx, TEC_INVALID, buffer->loc,
+                  "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols",
+                  buffer->name, ir_expr_text(cx, buffer->shape[0]));
         return false;
     }
-    elements = ir_simplify(f, elements);
+    elements = ir_simplify(facts, elements);
     if (ir_is_int(elements, &n)) {
-        s->bytes = (n < 0 ? 0 : n) * base_dtype_bytes(b->dtype);
+        entry->bytes = (n < 0 ? 0 : n) * base_dtype_bytes(buffer->dtype);
         return true;
     }
     const ir_expr *bytes =
-        ir_mul(cx, ir_max(cx, elements, ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
+        ir_mul(cx, ir_max(cx, elements, ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(buffer->dtype)));
     /* The sum of sizes is asked for even where this loop does not run, so nothing that holds inside may be
      * used. */
-    s->size = ir_simplify(p->outside,
-                          ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
-    s->bytes = -1;
+    entry->size = ir_simplify(
+        self->outside, ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
+    entry->bytes = -1;
     return true;
 }
 
 /* A buffer inside of a parallel loop belongs to the thread that runs the iteration. */
-static bool visit_allocate(planner *p, const ir_facts *f, const ir_stmt *s)
+static bool visit_allocate(planner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    slot *a = base_new(p->cx, slot);
+    slot *a = base_new(self->cx, slot);
 
-    *a = (slot){.stmt = s,
-                .order = p->slots.n,
-                .depth = p->n_loops,
+    *a = (slot){.stmt = stmt,
+                .order = self->slots.n,
+                .depth = self->n_loops,
                 .life = {.first = -1, .last = -1},
-                .per_thread = p->parallel};
+                .per_thread = self->parallel};
     a->life.owner = a;
-    base_push(p->cx, &p->slots, a);
-    base_map_put(p->cx, &p->open, s->allocate.buffer, a);
-    base_push(p->cx, &p->inside, a);
-    bool ok = measure(p, f, a) && visit(p, f, s->allocate.body);
-    p->inside.n--;
+    base_push(self->cx, &self->slots, a);
+    base_map_put(self->cx, &self->open, stmt->allocate.buffer, a);
+    base_push(self->cx, &self->inside, a);
+    bool ok = measure(self, facts, a) && visit(self, facts, stmt->allocate.body);
+    self->inside.n--;
     return ok;
 }
 
-static bool visit_children(planner *p, const ir_facts *f, const ir_stmt *s)
+static bool visit_children(planner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        if (!visit(p, f, s->seq.stmt[i]))
+    for (int i = 0; stmt->kind == IR_SEQ && i < stmt->seq.n; i++)
+        if (!visit(self, facts, stmt->seq.stmt[i]))
             return false;
-    if (s->kind != IR_IF)
-        return lower_inner(s) ? visit(p, lower_inside(f, s), lower_inner(s)) : true;
-    return visit(p, lower_inside(f, s), s->branch.then) &&
-           (!s->branch.otherwise || visit(p, lower_inside_else(f, s), s->branch.otherwise));
+    if (stmt->kind != IR_IF)
+        return lower_inner(stmt) ? visit(self, lower_inside(facts, stmt), lower_inner(stmt)) : true;
+    return visit(self, lower_inside(facts, stmt), stmt->branch.then) &&
+           (!stmt->branch.otherwise || visit(self, lower_inside_else(facts, stmt), stmt->branch.otherwise));
 }
 
 /* Every statement takes a position, so that those of uses are in order of execution. */
-static bool visit(planner *p, const ir_facts *f, const ir_stmt *s)
+static bool visit(planner *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    p->position++;
-    switch (s->kind) {
-    case IR_FOR: return visit_loop(p, f, s);
-    case IR_ALLOCATE: return visit_allocate(p, f, s);
+    self->position++;
+    switch (stmt->kind) {
+    case IR_FOR: return visit_loop(self, facts, stmt);
+    case IR_ALLOCATE: return visit_allocate(self, facts, stmt);
     case IR_STORE:
-        use_expr(p, s->store.index[0]);
-        use_expr(p, s->store.value);
-        use_expr(p, s->store.mask);
-        use(p, s->store.buffer);
+        use_expr(self, stmt->store.index[0]);
+        use_expr(self, stmt->store.value);
+        use_expr(self, stmt->store.mask);
+        use(self, stmt->store.buffer);
         break;
-    case IR_LET_STMT: use_expr(p, s->let.value); break;
-    case IR_IF: use_expr(p, s->branch.cond); break;
-    case IR_ASSERT: use_expr(p, s->check.cond); break;
-    case IR_ATTRIBUTE: use_expr(p, s->attribute.value); break;
-    case IR_EVALUATE: use_expr(p, s->value); break;
+    case IR_LET_STMT: use_expr(self, stmt->let.value); break;
+    case IR_IF: use_expr(self, stmt->branch.cond); break;
+    case IR_ASSERT: use_expr(self, stmt->check.cond); break;
+    case IR_ATTRIBUTE: use_expr(self, stmt->attribute.value); break;
+    case IR_EVALUATE: use_expr(self, stmt->value); break;
     case IR_BLOCK:
     case IR_UPDATE:
     case IR_SEQ: break;
     }
-    return visit_children(p, f, s);
+    return visit_children(self, facts, stmt);
 }
 
 /* ---- places ---- */
 
 /* A buffer that is allocated in several places (copies of a body) lies on the stack in all of them or in
  * none. All allocations of one buffer share its scope, and the scope says where it lies. */
-static void keep_together(planner *p)
+static void keep_together(planner *self)
 {
     base_map off = {0};
 
-    for (int i = 0; i < p->slots.n; i++) {
-        slot *s = p->slots.at[i];
+    for (int i = 0; i < self->slots.n; i++) {
+        slot *s = self->slots.at[i];
 
         if (!s->on_stack)
-            base_map_put(p->cx, &off, s->stmt->allocate.buffer, s);
+            base_map_put(self->cx, &off, s->stmt->allocate.buffer, s);
     }
-    for (int i = 0; i < p->slots.n; i++) {
-        slot *s = p->slots.at[i];
+    for (int i = 0; i < self->slots.n; i++) {
+        slot *s = self->slots.at[i];
 
         s->on_stack &= !base_map_has(&off, s->stmt->allocate.buffer);
     }
@@ -327,13 +330,13 @@ static void keep_together(planner *p)
 
 /* Values of a register each come first, other local buffers while there is room. Two rounds: small ones
  * first, so that a large buffer does not take the room of many registers. */
-static void choose_stack(planner *p)
+static void choose_stack(planner *self)
 {
     int64_t room = STACK_BYTES;
 
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < p->slots.n; i++) {
-            slot *s = p->slots.at[i];
+        for (int i = 0; i < self->slots.n; i++) {
+            slot *s = self->slots.at[i];
             int64_t bytes = s->bytes < 0 ? INT64_MAX : round_up(s->bytes);
 
             if (s->stmt->allocate.buffer->scope != IR_LOCAL || s->crosses || s->on_stack || bytes > room ||
@@ -342,7 +345,7 @@ static void choose_stack(planner *p)
             s->on_stack = true;
             room -= bytes;
         }
-    keep_together(p);
+    keep_together(self);
 }
 
 static int by_size(const void *pa, const void *pb)
@@ -374,35 +377,35 @@ static int by_offset(const void *pa, const void *pb)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* The first of those that live with s, from `from` on, that s would hurt at this offset; NULL: none. They are
- * sorted by their offsets. *from goes on from call to call: with offsets that only grow, slots passed once
- * are passed for good. */
-static const slot *conflict(const base_vec *alive, const slot *s, int64_t at, int *from)
+/* The first of those that live with entry, from `from` on, that entry would hurt at this offset; NULL: none.
+ * They are sorted by their offsets. *from goes on from call to call: with offsets that only grow, slots
+ * passed once are passed for good. */
+static const slot *conflict(const base_vec *alive, const slot *entry, int64_t at, int *from)
 {
     for (; *from < alive->n; ++*from) {
         const slot *o = alive->at[*from];
 
-        if (o->at >= at + round_up(s->bytes))
+        if (o->at >= at + round_up(entry->bytes))
             return NULL;
-        if (at < o->at + round_up(o->bytes) && !(o->at == at && may_overlay(o, s)))
+        if (at < o->at + round_up(o->bytes) && !(o->at == at && may_overlay(o, entry)))
             return o;
     }
     return NULL;
 }
 
-/* The slot that was placed first of those that s may lie upon; NULL: none. The slot that was placed first, so
- * that chains of buffers end up on one place. */
-static const slot *partner(const base_vec *alive, const slot *s)
+/* The slot that was placed first of those that entry may lie upon; NULL: none. The slot that was placed
+ * first, so that chains of buffers end up on one place. */
+static const slot *partner(const base_vec *alive, const slot *entry)
 {
     const slot *best = NULL;
 
-    for (int i = 0; i < s->overlays.n; i++) {
-        const overlay *v = s->overlays.at[i];
-        const slot *o = v->from == s ? v->to : v->from;
+    for (int i = 0; i < entry->overlays.n; i++) {
+        const overlay *v = entry->overlays.at[i];
+        const slot *o = v->from == entry ? v->to : v->from;
         int start = 0;
 
-        if (o->placed && o->per_thread == s->per_thread && (!best || o->placed < best->placed) &&
-            may_overlay(o, s) && !conflict(alive, s, o->at, &start))
+        if (o->placed && o->per_thread == entry->per_thread && (!best || o->placed < best->placed) &&
+            may_overlay(o, entry) && !conflict(alive, entry, o->at, &start))
             best = o;
     }
     return best;
@@ -410,50 +413,51 @@ static const slot *partner(const base_vec *alive, const slot *s)
 
 /* Upon another slot where that may be, otherwise the lowest offset where no placed slot of the same life
  * lies. */
-static int64_t lowest(const base_vec *alive, const slot *s)
+static int64_t lowest(const base_vec *alive, const slot *entry)
 {
-    const slot *o = partner(alive, s);
+    const slot *o = partner(alive, entry);
     int64_t at = 0;
 
     if (o)
         return o->at;
-    for (bool moved = true; moved;) { /* again, since one that s lay upon may stand in the way further up */
+    for (bool moved = true;
+         moved;) { /* again, since one that entry lay upon may stand in the way further up */
         moved = false;
-        for (int i = 0; (o = conflict(alive, s, at, &i)); moved = true)
+        for (int i = 0; (o = conflict(alive, entry, at, &i)); moved = true)
             at = o->at + round_up(o->bytes);
     }
     return at;
 }
 
-static lower_lives *lives_of(planner *p, const base_vec *slots)
+static lower_lives *lives_of(planner *self, const base_vec *slots)
 {
-    lower_life **all = base_array(p->cx, lower_life *, slots->n);
+    lower_life **all = base_array(self->cx, lower_life *, slots->n);
 
     for (int i = 0; i < slots->n; i++)
         all[i] = &((slot *)slots->at[i])->life;
-    return lower_lives_new(p->cx, all, slots->n);
+    return lower_lives_new(self->cx, all, slots->n);
 }
 
 /* Those of one of the two workspaces, of constant or of symbolic size. */
-static base_vec slots_to_place(planner *p, bool per_thread, bool constant)
+static base_vec slots_to_place(planner *self, bool per_thread, bool constant)
 {
     base_vec out = {0};
 
-    for (int i = 0; i < p->slots.n; i++) {
-        slot *s = p->slots.at[i];
+    for (int i = 0; i < self->slots.n; i++) {
+        slot *s = self->slots.at[i];
 
         if (!s->on_stack && s->per_thread == per_thread && (s->bytes >= 0) == constant)
-            base_push(p->cx, &out, s);
+            base_push(self->cx, &out, s);
     }
     return out;
 }
 
 /* The bytes that those of constant size take. Largest first: small buffers fit into the gaps that large ones
  * leave. */
-static int64_t place_constant(planner *p, bool per_thread)
+static int64_t place_constant(planner *self, bool per_thread)
 {
-    base_vec todo = slots_to_place(p, per_thread, true), alive = {0};
-    lower_lives *placed = lives_of(p, &todo);
+    base_vec todo = slots_to_place(self, per_thread, true), alive = {0};
+    lower_lives *placed = lives_of(self, &todo);
     int64_t total = 0;
 
     if (todo.n > 1)
@@ -465,8 +469,8 @@ static int64_t place_constant(planner *p, bool per_thread)
         lower_lives_meeting(placed, &s->life, &alive);
         if (alive.n > 1)
             qsort(alive.at, (size_t)alive.n, sizeof *alive.at, by_offset);
-        s->at = BASE_PLANT_ON(p->cx, storage_reuse) ? 0 : lowest(&alive, s);
-        s->offset = ir_int(p->cx, s->at);
+        s->at = BASE_PLANT_ON(self->cx, storage_reuse) ? 0 : lowest(&alive, s);
+        s->offset = ir_int(self->cx, s->at);
         s->placed = i + 1;
         lower_lives_enter(placed, &s->life);
         if (total < s->at + round_up(s->bytes))
@@ -482,66 +486,67 @@ typedef struct {
 } size_class;
 
 /* Proofs of equality are remembered by expression, as the same size is asked for many times. */
-static size_class *class_of(planner *p, const ir_facts *f, base_vec *classes, base_map *known,
+static size_class *class_of(planner *self, const ir_facts *facts, base_vec *classes, base_map *known,
                             const ir_expr *size)
 {
     size_class *c = base_map_get(known, size);
 
     for (int i = 0; i < classes->n && !c; i++)
         if (ir_same(((size_class *)classes->at[i])->size, size) ||
-            ir_prove_equal(f, ((size_class *)classes->at[i])->size, size))
+            ir_prove_equal(facts, ((size_class *)classes->at[i])->size, size))
             c = classes->at[i];
     if (!c) {
-        c = base_new(p->cx, size_class);
+        c = base_new(self->cx, size_class);
         c->size = size;
-        base_push(p->cx, classes, c);
+        base_push(self->cx, classes, c);
     }
-    base_map_put(p->cx, known, size, c);
+    base_map_put(self->cx, known, size, c);
     return c;
 }
 
 /* A place that an earlier buffer of the same size has left: none of those that live with s lies there.
  * Offsets are compared as expressions: equal places are the same node. */
-static const ir_expr *left_place(tec_context *cx, const size_class *c, const base_vec *alive)
+static const ir_expr *left_place(tec_context *cx, const size_class *self, const base_vec *alive)
 {
     base_map taken = {0};
 
     for (int i = 0; i < alive->n; i++)
         base_map_put(cx, &taken, ((const slot *)alive->at[i])->offset, alive);
-    for (int i = 0; i < c->offsets.n; i++)
-        if (!base_map_has(&taken, c->offsets.at[i]))
-            return c->offsets.at[i];
+    for (int i = 0; i < self->offsets.n; i++)
+        if (!base_map_has(&taken, self->offsets.at[i]))
+            return self->offsets.at[i];
     return NULL;
 }
 
 /* Those of symbolic size, behind `total`; the bytes of all. Nothing is known of how symbolic sizes compare,
  * except that some are equal, so a place is reused by equal sizes alone. */
-static const ir_expr *place_symbolic(planner *p, const ir_facts *f, bool per_thread, const ir_expr *total)
+static const ir_expr *place_symbolic(planner *self, const ir_facts *facts, bool per_thread,
+                                     const ir_expr *total)
 {
-    base_vec todo = slots_to_place(p, per_thread, false), alive = {0}, classes = {0};
-    lower_lives *placed = lives_of(p, &todo);
+    base_vec todo = slots_to_place(self, per_thread, false), alive = {0}, classes = {0};
+    lower_lives *placed = lives_of(self, &todo);
     base_map known = {0};
 
     for (int i = 0; i < todo.n; i++) {
         slot *s = todo.at[i];
-        size_class *c = class_of(p, f, &classes, &known, s->size);
+        size_class *c = class_of(self, facts, &classes, &known, s->size);
 
         alive.n = 0;
         lower_lives_meeting(placed, &s->life, &alive);
-        s->offset = left_place(p->cx, c, &alive);
+        s->offset = left_place(self->cx, c, &alive);
         if (!s->offset) {
             s->offset = total;
-            base_push(p->cx, &c->offsets, total);
-            total = ir_simplify(f, ir_add(p->cx, total, s->size));
+            base_push(self->cx, &c->offsets, total);
+            total = ir_simplify(facts, ir_add(self->cx, total, s->size));
         }
         lower_lives_enter(placed, &s->life);
     }
     return total;
 }
 
-static const ir_expr *place_all(planner *p, const ir_facts *f, bool per_thread)
+static const ir_expr *place_all(planner *self, const ir_facts *facts, bool per_thread)
 {
-    return place_symbolic(p, f, per_thread, ir_int(p->cx, place_constant(p, per_thread)));
+    return place_symbolic(self, facts, per_thread, ir_int(self->cx, place_constant(self, per_thread)));
 }
 
 /* ---- the rewrite: in the order of the plan, since one statement may stand in two places ---- */
@@ -552,11 +557,11 @@ typedef struct {
     base_map moved;
 } renamer;
 
-static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    const ir_buffer *moved = base_map_get(&((renamer *)rw)->moved, b);
+    const ir_buffer *moved = base_map_get(&((renamer *)rw)->moved, buffer);
 
-    return moved ? moved : b;
+    return moved ? moved : buffer;
 }
 
 typedef struct {
@@ -566,81 +571,84 @@ typedef struct {
     int next;
 } writer;
 
-static const ir_expr *write_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *write_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     renamer *names = &((writer *)rw)->names;
 
-    return names->moved.n > 0 ? ir_rewrite_expr(&names->rw, e) : e;
+    return names->moved.n > 0 ? ir_rewrite_expr(&names->rw, expr) : expr;
 }
 
-static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    return moved_buffer(&((writer *)rw)->names.rw, b);
+    return moved_buffer(&((writer *)rw)->names.rw, buffer);
 }
 
 /* Local buffers that do not lie on the stack get global scope. Code generators put local buffers on the
  * stack; a buffer in the workspace must not be taken for one. */
-static void choose_scopes(writer *w)
+static void choose_scopes(writer *out)
 {
-    tec_context *cx = w->rw.cx;
+    tec_context *cx = out->rw.cx;
 
-    for (int i = 0; i < w->p->slots.n; i++) {
-        const slot *s = w->p->slots.at[i];
-        const ir_buffer *b = s->stmt->allocate.buffer;
+    for (int i = 0; i < out->p->slots.n; i++) {
+        const slot *s = out->p->slots.at[i];
+        const ir_buffer *buffer = s->stmt->allocate.buffer;
 
-        if (b->scope != IR_LOCAL || s->on_stack || base_map_has(&w->names.moved, b))
+        if (buffer->scope != IR_LOCAL || s->on_stack || base_map_has(&out->names.moved, buffer))
             continue;
-        ir_buffer *moved = ir_buffer_copy(cx, b);
+        ir_buffer *moved = ir_buffer_copy(cx, buffer);
         moved->scope = IR_GLOBAL;
-        base_map_put(cx, &w->names.moved, b, moved);
+        base_map_put(cx, &out->names.moved, buffer, moved);
     }
 }
 
 /* Allocations are met in the order of the plan (`next`), as one node may stand in two places with two
  * slots. */
-static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *stmt)
 {
     writer *w = (writer *)rw;
     tec_context *cx = rw->cx;
 
-    if (s->kind != IR_ALLOCATE)
-        return ir_rewrite_stmt_children(rw, s);
+    if (stmt->kind != IR_ALLOCATE)
+        return ir_rewrite_stmt_children(rw, stmt);
     const slot *at = w->p->slots.at[w->next++];
-    const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
-    if (!body || (at->on_stack && body == s->allocate.body))
-        return body ? s : NULL;
+    const ir_stmt *body = ir_rewrite_stmt(rw, stmt->allocate.body);
+    if (!body || (at->on_stack && body == stmt->allocate.body))
+        return body ? stmt : NULL;
 
-    ir_stmt *out = ir_stmt_copy(cx, s);
+    ir_stmt *out = ir_stmt_copy(cx, stmt);
     out->allocate.body = body;
-    out->allocate.buffer = write_buffer(rw, s->allocate.buffer);
+    out->allocate.buffer = write_buffer(rw, stmt->allocate.buffer);
     if (!at->on_stack)
-        out->allocate.notes =
-            ir_note_set(cx, s->allocate.notes, at->per_thread ? "thread_workspace" : "workspace", at->offset);
+        out->allocate.notes = ir_note_set(cx, stmt->allocate.notes,
+                                          at->per_thread ? "thread_workspace" : "workspace", at->offset);
     return out;
 }
 
 /* The plan is complete before anything is rewritten. */
-const ir_program *lower_storage(const lower_options *o, const ir_program *p)
+const ir_program *lower_storage(const lower_options *options, const ir_program *program)
 {
-    const ir_facts *f = ir_facts_of_program(o->cx, p);
-    planner pl = {.cx = o->cx, .p = p, .outside = f};
+    const ir_facts *facts = ir_facts_of_program(options->cx, program);
+    planner pl = {.cx = options->cx, .p = program, .outside = facts};
 
-    if (!visit(&pl, f, p->body))
+    if (!visit(&pl, facts, program->body))
         return NULL;
     choose_stack(&pl);
-    const ir_expr *shared = place_all(&pl, f, false), *per_thread = place_all(&pl, f, true);
-    writer w = {
-        .rw = {.cx = o->cx, .expr = write_expr, .stmt = write_place, .buffer = write_buffer, .no_memo = true},
-        .names.rw = {.cx = o->cx, .buffer = moved_buffer, .kinds = IR_KIND_ACCESS},
-        .p = &pl};
+    const ir_expr *shared = place_all(&pl, facts, false), *per_thread = place_all(&pl, facts, true);
+    writer w = {.rw = {.cx = options->cx,
+                       .expr = write_expr,
+                       .stmt = write_place,
+                       .buffer = write_buffer,
+                       .no_memo = true},
+                .names.rw = {.cx = options->cx, .buffer = moved_buffer, .kinds = IR_KIND_ACCESS},
+                .p = &pl};
     choose_scopes(&w);
-    const ir_stmt *body = ir_rewrite_stmt(&w.rw, p->body);
-    if (!body || base_failed(o->cx))
+    const ir_stmt *body = ir_rewrite_stmt(&w.rw, program->body);
+    if (!body || base_failed(options->cx))
         return NULL;
 
-    ir_program *out = ir_program_copy(o->cx, p);
+    ir_program *out = ir_program_copy(options->cx, program);
     out->body = body;
-    out->notes = ir_note_set(o->cx, out->notes, "workspace", shared);
-    out->notes = ir_note_set(o->cx, out->notes, "thread_workspace", per_thread);
+    out->notes = ir_note_set(options->cx, out->notes, "workspace", shared);
+    out->notes = ir_note_set(options->cx, out->notes, "thread_workspace", per_thread);
     return out;
 }

@@ -38,21 +38,21 @@ static bool is_thread(ir_how how)
 }
 
 /* A partial result for each thread. An empty loop keeps one thread, whose result is the identity. */
-static void one_for_each(const lower_splitter *sp, lower_reduction *r)
+static void one_for_each(const lower_splitter *sp, lower_reduction *reduction)
 {
-    r->lanes = r->extent > 0 ? r->extent : 1;
-    r->own = r->how == IR_THREAD_X && sp->o->target->warp_size % r->lanes == 0;
-    r->scope = r->own ? IR_LOCAL : IR_SHARED;
+    reduction->lanes = reduction->extent > 0 ? reduction->extent : 1;
+    reduction->own = reduction->how == IR_THREAD_X && sp->o->target->warp_size % reduction->lanes == 0;
+    reduction->scope = reduction->own ? IR_LOCAL : IR_SHARED;
 }
 
 /* Partial results live as long as the threads do: a loop over blocks must launch them all. */
-static const char *without_blocks(tec_context *cx, const tree_site *s)
+static const char *without_blocks(tec_context *cx, const tree_site *site)
 {
     const ir_stmt *blocks = NULL;
 
-    for (int i = 0; i < s->n; i++)
-        if (lower_is_blocks(s->path[i]))
-            blocks = s->path[i];
+    for (int i = 0; i < site->n; i++)
+        if (lower_is_blocks(site->path[i]))
+            blocks = site->path[i];
     if (!blocks)
         return "it stands in no loop over blockIdx";
     return lower_launches_blocks(cx, blocks)
@@ -60,13 +60,13 @@ static const char *without_blocks(tec_context *cx, const tree_site *s)
                : "the loop over blockIdx that it stands in holds another one, and so it is in no launch";
 }
 
-static bool blame(lower_splitter *sp, const tree_site *s, int loop, const char *why)
+static bool blame(lower_splitter *sp, const tree_site *site, int loop, const char *why)
 {
-    const ir_block *b = s->stmt->block.block;
+    const ir_block *b = site->stmt->block.block;
 
     base_fail(sp->rw.cx, TEC_INVALID, b->loc,
               "the reduction of '%s' cannot be shared between the threads of loop '%s': %s", b->name,
-              s->path[loop]->loop.var->var.name, why);
+              site->path[loop]->loop.var->var.name, why);
     return false;
 }
 
@@ -77,47 +77,47 @@ typedef struct {
     base_map roots; /* loops that a launch is made of */
 } launcher;
 
-static bool is_in_blocks(const tree_site *s)
+static bool is_in_blocks(const tree_site *site)
 {
-    for (int i = 0; i < s->n; i++)
-        if (lower_is_blocks(s->path[i]))
+    for (int i = 0; i < site->n; i++)
+        if (lower_is_blocks(site->path[i]))
             return true;
     return false;
 }
 
 /* The outermost loop of the reduction or of its threads, with all that stands in it; NULL: no such loop, or
  * no threads. Where the threads' loop stands outside of the reduction, the launch begins there. */
-static const ir_stmt *launch_of(tec_context *cx, const tree_site *s)
+static const ir_stmt *launch_of(tec_context *cx, const tree_site *site)
 {
     base_map reduce = {0};
     bool threads = false;
     int at;
 
-    lower_reduce_vars(cx, s, &reduce);
+    lower_reduce_vars(cx, site, &reduce);
     if (reduce.n == 0)
         return NULL;
-    at = lower_reduction_at(s, &reduce);
-    for (int i = s->n - 1; i >= 0; i--)
-        if (lower_is_thread(s->path[i])) {
-            threads = threads || base_map_has(&reduce, s->path[i]->loop.var);
+    at = lower_reduction_at(site, &reduce);
+    for (int i = site->n - 1; i >= 0; i--)
+        if (lower_is_thread(site->path[i])) {
+            threads = threads || base_map_has(&reduce, site->path[i]->loop.var);
             at = i < at ? i : at;
         }
-    return threads ? s->path[at] : NULL;
+    return threads ? site->path[at] : NULL;
 }
 
-static const ir_stmt *launch(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *launch(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (!base_map_has(&((launcher *)rw)->roots, s))
-        return ir_rewrite_stmt_children(rw, s);
+    if (!base_map_has(&((launcher *)rw)->roots, stmt))
+        return ir_rewrite_stmt_children(rw, stmt);
     return ir_for(rw->cx, ir_var(rw->cx, "once", BASE_I64), ir_int(rw->cx, 0), ir_int(rw->cx, 1), IR_BLOCK_X,
-                  s);
+                  stmt);
 }
 
 /* Reductions over threads outside of all loops over blocks become launches of one block. */
-static const ir_program *launch_reductions(tec_context *cx, const ir_program *p)
+static const ir_program *launch_reductions(tec_context *cx, const ir_program *program)
 {
     launcher l = {.rw = {.cx = cx, .stmt = launch}};
-    tree_sites sites = tree_all_sites(cx, p->body);
+    tree_sites sites = tree_all_sites(cx, program->body);
 
     for (int i = 0; i < sites.n; i++) {
         const ir_stmt *root = is_in_blocks(&sites.at[i]) ? NULL : launch_of(cx, &sites.at[i]);
@@ -125,13 +125,13 @@ static const ir_program *launch_reductions(tec_context *cx, const ir_program *p)
         if (root)
             base_map_put(cx, &l.roots, root, root);
     }
-    return l.roots.n > 0 ? lower_with_body(cx, p, ir_rewrite_stmt(&l.rw, p->body)) : p;
+    return l.roots.n > 0 ? lower_with_body(cx, program, ir_rewrite_stmt(&l.rw, program->body)) : program;
 }
 
-const ir_program *lower_threads(const lower_options *o, const ir_program *p)
+const ir_program *lower_threads(const lower_options *options, const ir_program *program)
 {
     static const lower_lane_kind threads = {
         .runs = is_thread, .shape = one_for_each, .forbids = without_blocks, .refuse = blame};
 
-    return lower_split_lanes(o, launch_reductions(o->cx, p), &threads);
+    return lower_split_lanes(options, launch_reductions(options->cx, program), &threads);
 }

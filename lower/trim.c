@@ -35,35 +35,36 @@ typedef struct {
     base_map differ; /* lower/differ.h; empty for CPUs */
 } trimmer;
 
-static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s);
+static const ir_stmt *visit(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt);
 
-/* s as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an if
- * whole. Nested ifs become one list of conjuncts. */
-static const ir_stmt *take_if(tec_context *cx, const ir_stmt *s, base_vec *conjuncts)
+/* stmt as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an
+ * if whole. Nested ifs become one list of conjuncts. */
+static const ir_stmt *take_if(tec_context *cx, const ir_stmt *stmt, base_vec *conjuncts)
 {
-    if (s->kind != IR_IF || s->branch.otherwise || s->branch.cond->dtype.lanes > 1)
-        return s;
-    ir_conjuncts(cx, s->branch.cond, IR_DROP_LIKELY, conjuncts);
-    return take_if(cx, s->branch.then, conjuncts);
+    if (stmt->kind != IR_IF || stmt->branch.otherwise || stmt->branch.cond->dtype.lanes > 1)
+        return stmt;
+    ir_conjuncts(cx, stmt->branch.cond, IR_DROP_LIKELY, conjuncts);
+    return take_if(cx, stmt->branch.then, conjuncts);
 }
 
-static const ir_stmt *guarded(tec_context *cx, const base_vec *conjuncts, const ir_stmt *s)
+static const ir_stmt *guarded(tec_context *cx, const base_vec *conjuncts, const ir_stmt *stmt)
 {
     const ir_expr *all = ir_conjoin(cx, conjuncts);
 
-    return all ? ir_if(cx, all, s, NULL) : s;
+    return all ? ir_if(cx, all, stmt, NULL) : stmt;
 }
 
-/* The conjuncts that may stand outside s, where f holds, go to `out`, the others to `in`. A conjunct may
+/* The conjuncts that may stand outside s, where facts holds, go to `out`, the others to `in`. A conjunct may
  * leave a loop if it does not use the loop's variable, loads nothing and cannot fail. */
-static void part(const ir_facts *f, const base_vec *all, const ir_expr *var, base_vec *out, base_vec *in)
+static void part(const ir_facts *facts, const base_vec *all, const ir_expr *var, base_vec *out, base_vec *in)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
 
     for (int i = 0; i < all->n; i++) {
         const ir_expr *c = all->at[i];
 
-        base_push(cx, (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) || lower_may_fail(f, c) ? in : out,
+        base_push(cx,
+                  (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) || lower_may_fail(facts, c) ? in : out,
                   c);
     }
 }
@@ -77,7 +78,7 @@ typedef struct {
 
 /* By kind of loop: threads exist whether or not they have something to do, so their loops keep their
  * bounds. */
-static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent)
+static bool may_trim(const ir_stmt *loop, const bounds *ends, const ir_expr *extent)
 {
     int64_t k;
 
@@ -85,7 +86,7 @@ static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent
     case IR_SERIAL:
     case IR_PARALLEL: return true;
     case IR_VECTORISED:
-    case IR_UNROLLED: return ir_is_int(b->min, &k) && ir_is_int(extent, &k);
+    case IR_UNROLLED: return ir_is_int(ends->min, &k) && ir_is_int(extent, &k);
     case IR_BLOCK_X:
     case IR_BLOCK_Y:
     case IR_BLOCK_Z:
@@ -98,42 +99,43 @@ static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent
     return false;
 }
 
-/* Takes the bounds of one conjunct into b; false where it is not linear in the loop's variable, or where
+/* Takes the bounds of one conjunct into ends; false where it is not linear in the loop's variable, or where
  * threads that hand over would part. */
-static bool tighten(const trimmer *t, const ir_facts *inside, const ir_expr *conjunct, const ir_stmt *loop,
-                    bounds *b)
+static bool tighten(const trimmer *self, const ir_facts *inside, const ir_expr *conjunct, const ir_stmt *loop,
+                    bounds *ends)
 {
     tec_context *cx = ir_facts_context(inside);
     lower_interval i;
 
     if (!lower_solve(inside, conjunct, loop->loop.var, NULL, &i) ||
-        lower_parts_exchange(cx, &t->differ, i.lo, i.hi, loop->loop.body))
+        lower_parts_exchange(cx, &self->differ, i.lo, i.hi, loop->loop.body))
         return false;
     if (i.lo)
-        b->min = ir_max(cx, b->min, i.lo);
+        ends->min = ir_max(cx, ends->min, i.lo);
     if (i.hi)
-        b->end = ir_min(cx, b->end, BASE_PLANT_ON(cx, trim_bound) ? ir_sub(cx, i.hi, ir_int(cx, 1)) : i.hi);
-    b->changed = true;
+        ends->end =
+            ir_min(cx, ends->end, BASE_PLANT_ON(cx, trim_bound) ? ir_sub(cx, i.hi, ir_int(cx, 1)) : i.hi);
+    ends->changed = true;
     return true;
 }
 
 /* The loop over what the conjuncts `in` leave of it; those that are no bounds stay inside. Where the new
  * bounds are not allowed, the loop stays, with all its conjuncts inside. */
-static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_stmt *loop, const base_vec *in,
-                                const ir_stmt *body)
+static const ir_stmt *trim_loop(const trimmer *self, const ir_facts *facts, const ir_stmt *loop,
+                                const base_vec *in, const ir_stmt *body)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_facts *inside = lower_inside(f, loop);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_facts *inside = lower_inside(facts, loop);
     bounds b = {.min = loop->loop.min, .end = ir_add(cx, loop->loop.min, loop->loop.extent)};
     base_vec rest = {0};
 
     for (int i = 0; i < in->n; i++)
-        if (ir_loads(cx, in->at[i]) || lower_may_fail(f, in->at[i]) ||
-            !tighten(t, inside, in->at[i], loop, &b))
+        if (ir_loads(cx, in->at[i]) || lower_may_fail(facts, in->at[i]) ||
+            !tighten(self, inside, in->at[i], loop, &b))
             base_push(cx, &rest, in->at[i]);
     if (b.changed) {
-        b.min = ir_simplify(f, b.min);
-        const ir_expr *extent = ir_simplify(f, lower_extent(f, b.min, b.end));
+        b.min = ir_simplify(facts, b.min);
+        const ir_expr *extent = ir_simplify(facts, lower_extent(facts, b.min, b.end));
 
         if (may_trim(loop, &b, extent))
             return ir_for_like(cx, loop, b.min, extent, guarded(cx, &rest, body));
@@ -142,73 +144,73 @@ static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_st
 }
 
 /* The body is visited first, so that conjuncts from deep inside have already come up to its top. */
-static const ir_stmt *visit_loop(const trimmer *t, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_loop(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_stmt *body = visit(t, lower_inside(f, s), s->loop.body);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_stmt *body = visit(self, lower_inside(facts, stmt), stmt->loop.body);
     base_vec all = {0}, out = {0}, in = {0};
 
     if (!body)
         return NULL;
     const ir_stmt *inner = take_if(cx, body, &all);
     if (all.n == 0)
-        return lower_with_inner(cx, s, body);
-    part(f, &all, s->loop.var, &out, &in);
+        return lower_with_inner(cx, stmt, body);
+    part(facts, &all, stmt->loop.var, &out, &in);
     if (in.n == 0)
-        return guarded(cx, &out, lower_with_inner(cx, s, inner));
-    return guarded(cx, &out, trim_loop(t, f, s, &in, inner));
+        return guarded(cx, &out, lower_with_inner(cx, stmt, inner));
+    return guarded(cx, &out, trim_loop(self, facts, stmt, &in, inner));
 }
 
 /* ---- other statements ---- */
 
 /* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks
  * for less. An attribute keeps everything inside: it says something about the whole statement below. */
-static const ir_stmt *visit_scope(const trimmer *t, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_scope(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_stmt *body = visit(t, lower_inside(f, s), lower_inner(s));
+    tec_context *cx = ir_facts_context(facts);
+    const ir_stmt *body = visit(self, lower_inside(facts, stmt), lower_inner(stmt));
     base_vec all = {0}, out = {0}, in = {0};
 
     if (!body)
         return NULL;
     const ir_stmt *inner = take_if(cx, body, &all);
-    part(f, &all, s->kind == IR_LET_STMT ? s->let.var : NULL, &out, &in);
-    if (out.n == 0 || s->kind == IR_ATTRIBUTE)
-        return lower_with_inner(cx, s, body);
-    return guarded(cx, &out, lower_with_inner(cx, s, guarded(cx, &in, inner)));
+    part(facts, &all, stmt->kind == IR_LET_STMT ? stmt->let.var : NULL, &out, &in);
+    if (out.n == 0 || stmt->kind == IR_ATTRIBUTE)
+        return lower_with_inner(cx, stmt, body);
+    return guarded(cx, &out, lower_with_inner(cx, stmt, guarded(cx, &in, inner)));
 }
 
-static bool among(const base_vec *conjuncts, const ir_expr *c)
+static bool among(const base_vec *conjuncts, const ir_expr *cond)
 {
     for (int i = 0; i < conjuncts->n; i++)
-        if (ir_same(conjuncts->at[i], c))
+        if (ir_same(conjuncts->at[i], cond))
             return true;
     return false;
 }
 
 /* A sequence of ifs that share conjuncts: these go around the whole. Where one of the statements is no `if`,
  * nothing is common to all. */
-static const ir_stmt *factor(tec_context *cx, const ir_stmt *s)
+static const ir_stmt *factor(tec_context *cx, const ir_stmt *statement)
 {
-    base_vec *own = base_array(cx, base_vec, s->seq.n), common = {0};
-    const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
+    base_vec *own = base_array(cx, base_vec, statement->seq.n), common = {0};
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, statement->seq.n);
 
-    for (int i = 0; i < s->seq.n; i++) {
-        stmt[i] = take_if(cx, s->seq.stmt[i], &own[i]);
+    for (int i = 0; i < statement->seq.n; i++) {
+        stmt[i] = take_if(cx, statement->seq.stmt[i], &own[i]);
         if (own[i].n == 0)
-            return s;
+            return statement;
     }
     for (int j = 0; j < own[0].n; j++) {
         bool all = !ir_loads(cx, own[0].at[j]);
 
-        for (int i = 1; i < s->seq.n; i++)
+        for (int i = 1; i < statement->seq.n; i++)
             all &= among(&own[i], own[0].at[j]);
         if (all)
             base_push(cx, &common, own[0].at[j]);
     }
     if (common.n == 0)
-        return s;
-    for (int i = 0; i < s->seq.n; i++) {
+        return statement;
+    for (int i = 0; i < statement->seq.n; i++) {
         base_vec rest = {0};
 
         for (int j = 0; j < own[i].n; j++)
@@ -216,65 +218,66 @@ static const ir_stmt *factor(tec_context *cx, const ir_stmt *s)
                 base_push(cx, &rest, own[i].at[j]);
         stmt[i] = guarded(cx, &rest, stmt[i]);
     }
-    return guarded(cx, &common, ir_seq(cx, stmt, s->seq.n));
+    return guarded(cx, &common, ir_seq(cx, stmt, statement->seq.n));
 }
 
 /* Children first; then what they have in common moves around them. */
-static const ir_stmt *visit_seq(const trimmer *t, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_seq(const trimmer *self, const ir_facts *facts, const ir_stmt *statement)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, statement->seq.n);
     bool same = true;
 
-    for (int i = 0; i < s->seq.n; i++) {
-        stmt[i] = visit(t, f, s->seq.stmt[i]);
+    for (int i = 0; i < statement->seq.n; i++) {
+        stmt[i] = visit(self, facts, statement->seq.stmt[i]);
         if (!stmt[i])
             return NULL;
-        same &= stmt[i] == s->seq.stmt[i];
+        same &= stmt[i] == statement->seq.stmt[i];
     }
-    const ir_stmt *out = same ? s : ir_seq(cx, stmt, s->seq.n);
+    const ir_stmt *out = same ? statement : ir_seq(cx, stmt, statement->seq.n);
     return out && out->kind == IR_SEQ && out->seq.n > 1 ? factor(cx, out) : out;
 }
 
-static const ir_stmt *visit_if(const trimmer *t, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_if(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_stmt *then = visit(t, lower_inside(f, s), s->branch.then);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_stmt *then = visit(self, lower_inside(facts, stmt), stmt->branch.then);
     const ir_stmt *otherwise =
-        s->branch.otherwise ? visit(t, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+        stmt->branch.otherwise ? visit(self, lower_inside_else(facts, stmt), stmt->branch.otherwise) : NULL;
 
-    if (!then || (s->branch.otherwise && !otherwise))
+    if (!then || (stmt->branch.otherwise && !otherwise))
         return NULL;
-    return then == s->branch.then && otherwise == s->branch.otherwise
-               ? s
-               : ir_if(cx, s->branch.cond, then, otherwise);
+    return then == stmt->branch.then && otherwise == stmt->branch.otherwise
+               ? stmt
+               : ir_if(cx, stmt->branch.cond, then, otherwise);
 }
 
 /* Facts go down, conjuncts come up. */
-static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    ir_at(ir_facts_context(f), s->loc);
-    switch (s->kind) {
-    case IR_FOR: return visit_loop(t, f, s);
+    ir_at(ir_facts_context(facts), stmt->loc);
+    switch (stmt->kind) {
+    case IR_FOR: return visit_loop(self, facts, stmt);
     case IR_LET_STMT:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return visit_scope(t, f, s);
-    case IR_SEQ: return visit_seq(t, f, s);
-    case IR_IF: return visit_if(t, f, s);
+    case IR_ATTRIBUTE: return visit_scope(self, facts, stmt);
+    case IR_SEQ: return visit_seq(self, facts, stmt);
+    case IR_IF: return visit_if(self, facts, stmt);
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
     case IR_EVALUATE: break;
     }
-    return s;
+    return stmt;
 }
 
-const ir_program *lower_trim(const lower_options *o, const ir_program *p)
+const ir_program *lower_trim(const lower_options *options, const ir_program *program)
 {
     trimmer t = {0};
 
-    if (target_offers(o->target, TARGET_THREADS))
-        t.differ = lower_find_differing(o->cx, p->body);
-    return lower_with_body(o->cx, p, visit(&t, ir_facts_of_program(o->cx, p), p->body));
+    if (target_offers(options->target, TARGET_THREADS))
+        t.differ = lower_find_differing(options->cx, program->body);
+    return lower_with_body(options->cx, program,
+                           visit(&t, ir_facts_of_program(options->cx, program), program->body));
 }

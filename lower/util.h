@@ -16,74 +16,74 @@
 #include "ir/walk.h"
 #include "lower/pass.h"
 
-/* p with another body: p itself where it is the same pointer, NULL for NULL. */
-const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body);
+/* program with another body: program itself where it is the same pointer, NULL for NULL. */
+const ir_program *lower_with_body(tec_context *cx, const ir_program *program, const ir_stmt *body);
 
 /* Adds to the end of a list among lists, by their keys: base_map_get gives the base_vec. */
 void lower_list_add(tec_context *cx, base_map *lists, const void *key, const void *what);
 
-/* The facts that hold inside s, and in the second branch of an if. */
-static inline ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s)
+/* The facts that hold inside stmt, and in the second branch of an if. */
+static inline ir_facts *lower_inside(const ir_facts *facts, const ir_stmt *stmt)
 {
-    return ir_facts_inside(f, s, false);
+    return ir_facts_inside(facts, stmt, false);
 }
-static inline ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s)
+static inline ir_facts *lower_inside_else(const ir_facts *facts, const ir_stmt *stmt)
 {
-    return ir_facts_inside(f, s, true);
+    return ir_facts_inside(facts, stmt, true);
 }
 
 /* The values of `var` for which `cond`, a comparison of index expressions, is sure to hold whatever the
- * variables `inner` are within their ranges in f: lo <= var < hi, NULL for no bound on that side; both are
- * free of var and inner. False: not of that form. */
+ * variables `inner` are within their ranges in facts: lo <= var < hi, NULL for no bound on that side; both
+ * are free of var and inner. False: not of that form. */
 typedef struct {
     const ir_expr *lo, *hi;
 } lower_interval;
-bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner,
+bool lower_solve(const ir_facts *facts, const ir_expr *cond, const ir_expr *var, const base_vec *inner,
                  lower_interval *out);
 
 /* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever
- * these are within their ranges in f; NULL where there is none. */
-const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
+ * these are within their ranges in facts; NULL where there is none. */
+const ir_expr *lower_worst(const ir_facts *facts, const ir_expr *cond, const base_vec *inner);
 /* One that `cond` implies: it holds wherever cond does for some of their values. */
-const ir_expr *lower_best(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
+const ir_expr *lower_best(const ir_facts *facts, const ir_expr *cond, const base_vec *inner);
 
-/* Whether e, evaluated where f holds, may divide by zero: what stands in a loop that may be empty must not be
- * asked outside of it then. */
-bool lower_may_fail(const ir_facts *f, const ir_expr *e);
+/* Whether expr, evaluated where facts holds, may divide by zero: what stands in a loop that may be empty must
+ * not be asked outside of it then. */
+bool lower_may_fail(const ir_facts *facts, const ir_expr *expr);
 
 /* max(0, end - min) without the max where that is proven. */
-const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end);
+const ir_expr *lower_extent(const ir_facts *facts, const ir_expr *min, const ir_expr *end);
 
-/* e for lanes of `mask` only: a select by that mask is its first arm (lower/masks.c). */
-const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *e);
+/* expr for lanes of `mask` only: a select by that mask is its first arm (lower/masks.c). */
+const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *expr);
 
-/* s with blocks that have names of their own: where two have one name, as C.init of a reduction C and the
+/* stmt with blocks that have names of their own: where two have one name, as C.init of a reduction C and the
  * user's C.init, the later gets a number. */
-const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *s);
+const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *stmt);
 
-/* Loops, lets and allocations as they are, but with another body; s itself where it is the same. */
-const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt *body);
+/* Loops, lets and allocations as they are, but with another body; stmt itself where it is the same. */
+const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *stmt, const ir_stmt *body);
 /* The body of a loop, let, allocation or attribute; NULL for other statements. */
-const ir_stmt *lower_inner(const ir_stmt *s);
+const ir_stmt *lower_inner(const ir_stmt *stmt);
 
 /* A loop over threads; a loop over blocks of them. */
-static inline bool lower_is_thread(const ir_stmt *s)
+static inline bool lower_is_thread(const ir_stmt *stmt)
 {
-    return s->kind == IR_FOR && s->loop.how >= IR_THREAD_X && s->loop.how <= IR_THREAD_Z;
+    return stmt->kind == IR_FOR && stmt->loop.how >= IR_THREAD_X && stmt->loop.how <= IR_THREAD_Z;
 }
-static inline bool lower_is_blocks(const ir_stmt *s)
+static inline bool lower_is_blocks(const ir_stmt *stmt)
 {
-    return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
+    return stmt->kind == IR_FOR && stmt->loop.how >= IR_BLOCK_X && stmt->loop.how <= IR_BLOCK_Z;
 }
 /* A loop over blocks that holds no other one: a launch begins there. */
-bool lower_launches_blocks(tec_context *cx, const ir_stmt *s);
+bool lower_launches_blocks(tec_context *cx, const ir_stmt *stmt);
 
-/* The first statement inside s, itself included, that is so; NULL: none. */
-const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *s, bool (*is)(const ir_stmt *));
+/* The first statement inside stmt, itself included, that is so; NULL: none. */
+const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *stmt, bool (*is)(const ir_stmt *));
 
-/* How many elements b reaches over, from its first to its last, by its shape and strides. */
-const ir_expr *lower_span(tec_context *cx, const ir_buffer *b);
+/* How many elements buffer reaches over, from its first to its last, by its shape and strides. */
+const ir_expr *lower_span(tec_context *cx, const ir_buffer *buffer);
 /* The elements of a buffer by its shape, or -1 where they are not constant. */
-int64_t lower_constant_elements(const ir_buffer *b);
+int64_t lower_constant_elements(const ir_buffer *buffer);
 
 #endif

@@ -23,16 +23,17 @@ typedef struct {
     const char *why;
 } lower_vector;
 
-/* A vector of v->lanes, or a scalar where all lanes agree. NULL: see v->why, or an error in the context. */
-const ir_expr *lower_vector_expr(lower_vector *v, const ir_expr *e);
+/* A vector of vector->lanes, or a scalar where all lanes agree. NULL: see vector->why, or an error in the
+ * context. */
+const ir_expr *lower_vector_expr(lower_vector *vector, const ir_expr *expr);
 /* a scalar broadcast; others as they are */
-const ir_expr *lower_vector_of(lower_vector *v, const ir_expr *e);
+const ir_expr *lower_vector_of(lower_vector *vector, const ir_expr *expr);
 /* The variable that a let binds now: a vector where the value is one. Copies of a loop's body bind the same
  * variable again; what was made of its uses in one copy is not for the next, where it may be a scalar or
  * another vector. */
-const ir_expr *lower_vector_bind(lower_vector *v, const ir_expr *var, const ir_expr *value);
+const ir_expr *lower_vector_bind(lower_vector *vector, const ir_expr *var, const ir_expr *value);
 /* The index of a buffer's access, its private copies taken into account. */
-const ir_expr *lower_vector_index(lower_vector *v, const ir_buffer *b, const ir_expr *index);
-const ir_buffer *lower_vector_buffer(const lower_vector *v, const ir_buffer *b);
+const ir_expr *lower_vector_index(lower_vector *vector, const ir_buffer *buffer, const ir_expr *index);
+const ir_buffer *lower_vector_buffer(const lower_vector *vector, const ir_buffer *buffer);
 
 #endif

@@ -55,34 +55,34 @@ typedef struct {
 
 /* Operands in memory count by buffer. A call with an effect differs, since it must be done once for each
  * thread, unless it is one at which all threads meet. */
-static bool look_expr(ir_walk *w, const ir_expr *e)
+static bool look_expr(ir_walk *walk, const ir_expr *expr)
 {
-    look *l = (look *)w;
+    look *l = (look *)walk;
 
-    l->found |= e->op == IR_VAR && base_map_has(&l->sp->differs, e);
-    l->found |= e->op == IR_LOAD && base_map_has(&l->sp->differs, e->load.buffer);
-    l->found |= (e->has & IR_HAS_EFFECT) && e->op == IR_CALL && !lower_is_for_all(e);
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        l->found |= base_map_has(&l->sp->differs, e->call.buffer[i]);
+    l->found |= expr->op == IR_VAR && base_map_has(&l->sp->differs, expr);
+    l->found |= expr->op == IR_LOAD && base_map_has(&l->sp->differs, expr->load.buffer);
+    l->found |= (expr->has & IR_HAS_EFFECT) && expr->op == IR_CALL && !lower_is_for_all(expr);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        l->found |= base_map_has(&l->sp->differs, expr->call.buffer[i]);
     return !l->found;
 }
 
-static bool differs(splitter *sp, const ir_expr *e)
+static bool differs(splitter *sp, const ir_expr *expr)
 {
     look l = {.walk = {.expr = look_expr, .cx = sp->cx}, .sp = sp};
 
-    if (e)
-        ir_walk_expr(&l.walk, e);
+    if (expr)
+        ir_walk_expr(&l.walk, expr);
     return l.found;
 }
 
-static bool stmt_differs(splitter *sp, const ir_stmt *s)
+static bool stmt_differs(splitter *sp, const ir_stmt *stmt)
 {
     look l = {.walk = {.expr = look_expr, .cx = sp->cx}, .sp = sp};
 
-    if (s->kind == IR_STORE && base_map_has(&sp->differs, s->store.buffer))
+    if (stmt->kind == IR_STORE && base_map_has(&sp->differs, stmt->store.buffer))
         return true;
-    ir_walk_stmt(&l.walk, s);
+    ir_walk_stmt(&l.walk, stmt);
     return l.found;
 }
 
@@ -94,40 +94,40 @@ static void add(splitter *sp, const void *key)
     sp->grew = true;
 }
 
-static bool spread_call(ir_walk *w, const ir_expr *e)
+static bool spread_call(ir_walk *walk, const ir_expr *expr)
 {
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        add(((look *)w)->sp, e->call.buffer[i]);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        add(((look *)walk)->sp, expr->call.buffer[i]);
     return true;
 }
 
 /* Buffers that a statement under a condition or loop that differs (`apart`), or with such operands, writes.
  * Run until nothing is added any more: a buffer that differs makes what is computed from it differ. */
-static void spread(splitter *sp, const ir_stmt *s, bool apart)
+static void spread(splitter *sp, const ir_stmt *stmt, bool apart)
 {
     look l = {.walk = {.expr = spread_call, .cx = sp->cx}, .sp = sp};
 
-    if (s->kind == IR_FOR) {
-        apart |= differs(sp, s->loop.min) || differs(sp, s->loop.extent);
+    if (stmt->kind == IR_FOR) {
+        apart |= differs(sp, stmt->loop.min) || differs(sp, stmt->loop.extent);
         if (apart)
-            add(sp, s->loop.var);
-    } else if (s->kind == IR_IF) {
-        apart |= differs(sp, s->branch.cond);
-    } else if (s->kind == IR_LET_STMT && differs(sp, s->let.value)) {
-        add(sp, s->let.var);
-    } else if (s->kind == IR_STORE && (apart || stmt_differs(sp, s))) {
-        add(sp, s->store.buffer);
-    } else if (s->kind == IR_EVALUATE && (apart || differs(sp, s->value))) {
-        ir_walk_expr(&l.walk, s->value);
+            add(sp, stmt->loop.var);
+    } else if (stmt->kind == IR_IF) {
+        apart |= differs(sp, stmt->branch.cond);
+    } else if (stmt->kind == IR_LET_STMT && differs(sp, stmt->let.value)) {
+        add(sp, stmt->let.var);
+    } else if (stmt->kind == IR_STORE && (apart || stmt_differs(sp, stmt))) {
+        add(sp, stmt->store.buffer);
+    } else if (stmt->kind == IR_EVALUATE && (apart || differs(sp, stmt->value))) {
+        ir_walk_expr(&l.walk, stmt->value);
     }
-    if (lower_inner(s))
-        spread(sp, lower_inner(s), apart);
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        spread(sp, s->seq.stmt[i], apart);
-    if (s->kind == IR_IF)
-        spread(sp, s->branch.then, apart);
-    if (s->kind == IR_IF && s->branch.otherwise)
-        spread(sp, s->branch.otherwise, apart);
+    if (lower_inner(stmt))
+        spread(sp, lower_inner(stmt), apart);
+    for (int i = 0; stmt->kind == IR_SEQ && i < stmt->seq.n; i++)
+        spread(sp, stmt->seq.stmt[i], apart);
+    if (stmt->kind == IR_IF)
+        spread(sp, stmt->branch.then, apart);
+    if (stmt->kind == IR_IF && stmt->branch.otherwise)
+        spread(sp, stmt->branch.otherwise, apart);
 }
 
 /* ---- one thread's copy ---- */
@@ -139,81 +139,81 @@ typedef struct {
 } copier;
 
 /* A buffer with strides of its own keeps them; the copies lie its whole span apart. */
-static const ir_buffer *widen(splitter *sp, const ir_buffer *b)
+static const ir_buffer *widen(splitter *sp, const ir_buffer *buffer)
 {
     tec_context *cx = sp->cx;
-    const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1),
-                  **strides = base_array(cx, const ir_expr *, b->n + 1);
-    ir_buffer *wide = ir_buffer_copy(cx, b);
+    const ir_expr **shape = base_array(cx, const ir_expr *, buffer->n + 1),
+                  **strides = base_array(cx, const ir_expr *, buffer->n + 1);
+    ir_buffer *wide = ir_buffer_copy(cx, buffer);
 
     shape[0] = ir_int(cx, sp->n);
-    strides[0] = lower_span(cx, b);
-    for (int d = 0; d < b->n; d++) {
-        shape[d + 1] = b->shape[d];
-        strides[d + 1] = b->strides ? b->strides[d] : NULL;
+    strides[0] = lower_span(cx, buffer);
+    for (int d = 0; d < buffer->n; d++) {
+        shape[d + 1] = buffer->shape[d];
+        strides[d + 1] = buffer->strides ? buffer->strides[d] : NULL;
     }
-    wide->n = b->n + 1;
+    wide->n = buffer->n + 1;
     wide->shape = shape;
-    wide->strides = b->strides ? strides : NULL;
-    base_map_put(cx, &sp->wide, b, wide);
+    wide->strides = buffer->strides ? strides : NULL;
+    base_map_put(cx, &sp->wide, buffer, wide);
     return wide;
 }
 
-static const ir_expr *const *wide_index(copier *c, const ir_expr *const *index, int n)
+static const ir_expr *const *wide_index(copier *self, const ir_expr *const *index, int n)
 {
-    const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n + 1);
+    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, n + 1);
 
-    out[0] = ir_int(c->rw.cx, BASE_PLANT_ON(c->rw.cx, vthread_copy) ? 0 : c->which);
+    out[0] = ir_int(self->rw.cx, BASE_PLANT_ON(self->rw.cx, vthread_copy) ? 0 : self->which);
     for (int d = 0; d < n; d++)
-        out[d + 1] = ir_rewrite_expr(&c->rw, index[d]);
+        out[d + 1] = ir_rewrite_expr(&self->rw, index[d]);
     return out;
 }
 
 /* An operand by address gets the offset of the copy. */
-static const ir_expr *copy_call(copier *c, const ir_expr *e)
+static const ir_expr *copy_call(copier *self, const ir_expr *expr)
 {
-    tec_context *cx = c->rw.cx;
-    const ir_expr *out = ir_rewrite_children(&c->rw, e);
+    tec_context *cx = self->rw.cx;
+    const ir_expr *out = ir_rewrite_children(&self->rw, expr);
     const ir_expr **arg = out ? base_array(cx, const ir_expr *, out->call.n) : NULL;
     const ir_buffer **buffer = out ? base_array(cx, const ir_buffer *, out->call.n_buffers) : NULL;
 
     for (int i = 0; out && i < out->call.n; i++)
         arg[i] = out->call.arg[i];
     for (int i = 0; out && i < out->call.n_buffers; i++) {
-        const ir_buffer *wide = base_map_get(&c->sp->wide, out->call.buffer[i]);
+        const ir_buffer *wide = base_map_get(&self->sp->wide, out->call.buffer[i]);
 
         buffer[i] = wide ? wide : out->call.buffer[i];
         if (wide)
             arg[i] =
-                ir_add(cx, ir_mul(cx, ir_int(cx, c->which), lower_span(cx, out->call.buffer[i])), arg[i]);
+                ir_add(cx, ir_mul(cx, ir_int(cx, self->which), lower_span(cx, out->call.buffer[i])), arg[i]);
     }
     return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer,
                          out->call.n_buffers, out->call.pure)
                : NULL;
 }
 
-static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     copier *c = (copier *)rw;
-    const ir_buffer *wide = e->op == IR_LOAD ? base_map_get(&c->sp->wide, e->load.buffer) : NULL;
+    const ir_buffer *wide = expr->op == IR_LOAD ? base_map_get(&c->sp->wide, expr->load.buffer) : NULL;
 
     if (wide)
-        return ir_load_masked(rw->cx, wide, wide_index(c, e->load.index, e->load.n), e->load.n + 1,
-                              e->load.mask ? ir_rewrite_expr(rw, e->load.mask) : NULL);
-    return e->op == IR_CALL && e->call.n_buffers ? copy_call(c, e) : ir_rewrite_children(rw, e);
+        return ir_load_masked(rw->cx, wide, wide_index(c, expr->load.index, expr->load.n), expr->load.n + 1,
+                              expr->load.mask ? ir_rewrite_expr(rw, expr->load.mask) : NULL);
+    return expr->op == IR_CALL && expr->call.n_buffers ? copy_call(c, expr) : ir_rewrite_children(rw, expr);
 }
 
-static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     copier *c = (copier *)rw;
-    const ir_buffer *wide = s->kind == IR_STORE ? base_map_get(&c->sp->wide, s->store.buffer) : NULL;
+    const ir_buffer *wide = stmt->kind == IR_STORE ? base_map_get(&c->sp->wide, stmt->store.buffer) : NULL;
 
     if (!wide)
-        return ir_rewrite_stmt_children(rw, s);
-    ir_at(rw->cx, s->loc);
-    return ir_store_masked(rw->cx, wide, ir_rewrite_expr(rw, s->store.value),
-                           wide_index(c, s->store.index, s->store.n), s->store.n + 1,
-                           s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
+        return ir_rewrite_stmt_children(rw, stmt);
+    ir_at(rw->cx, stmt->loc);
+    return ir_store_masked(rw->cx, wide, ir_rewrite_expr(rw, stmt->store.value),
+                           wide_index(c, stmt->store.index, stmt->store.n), stmt->store.n + 1,
+                           stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL);
 }
 
 /* What the variables around are in copy `which`. */
@@ -232,7 +232,7 @@ static copier copy_for(splitter *sp, int64_t which)
 }
 
 /* The shapes of what is allocated inside follow the substitution too. */
-static const ir_stmt *copies(splitter *sp, const ir_stmt *s)
+static const ir_stmt *copies(splitter *sp, const ir_stmt *stmt)
 {
     const ir_stmt **out = base_array(sp->cx, const ir_stmt *, sp->n);
 
@@ -240,14 +240,14 @@ static const ir_stmt *copies(splitter *sp, const ir_stmt *s)
         ir_subst map = values_of(sp, i);
         copier c = copy_for(sp, i);
 
-        out[i] = ir_rewrite_stmt(&c.rw, ir_apply_stmt(sp->cx, &map, s));
+        out[i] = ir_rewrite_stmt(&c.rw, ir_apply_stmt(sp->cx, &map, stmt));
     }
     return ir_seq(sp->cx, out, (int)sp->n);
 }
 
 /* ---- taking turns ---- */
 
-static const ir_stmt *interleave(splitter *sp, const ir_stmt *s);
+static const ir_stmt *interleave(splitter *sp, const ir_stmt *stmt);
 
 static void put_copies(splitter *sp, const ir_expr *var, const ir_expr *const *copy)
 {
@@ -258,7 +258,7 @@ static void put_copies(splitter *sp, const ir_expr *var, const ir_expr *const *c
 /* Copies of a statement, which an inner loop of virtual threads left, bind the same variables: each is known
  * inside of its let only. One let for each copy around the body: the statements in it refer to their copy's
  * variable. */
-static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
+static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *stmt)
 {
     const ir_expr **var = base_array(sp->cx, const ir_expr *, sp->n),
                   **value = base_array(sp->cx, const ir_expr *, sp->n);
@@ -267,12 +267,12 @@ static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
         ir_subst map = values_of(sp, i);
         copier c = copy_for(sp, i);
 
-        value[i] = ir_rewrite_expr(&c.rw, ir_apply(sp->cx, &map, s->let.value));
-        var[i] =
-            ir_let_var(sp->cx, base_format(sp->cx, "%s.%lld", s->let.var->var.name, (long long)i), value[i]);
+        value[i] = ir_rewrite_expr(&c.rw, ir_apply(sp->cx, &map, stmt->let.value));
+        var[i] = ir_let_var(sp->cx, base_format(sp->cx, "%s.%lld", stmt->let.var->var.name, (long long)i),
+                            value[i]);
     }
-    put_copies(sp, s->let.var, var);
-    const ir_stmt *body = interleave(sp, s->let.body);
+    put_copies(sp, stmt->let.var, var);
+    const ir_stmt *body = interleave(sp, stmt->let.body);
     sp->vars.n--;
     sp->copies.n--;
     for (int64_t i = sp->n - 1; i >= 0; i--)
@@ -280,33 +280,34 @@ static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
     return body;
 }
 
-static const ir_stmt *interleave_seq(splitter *sp, const ir_stmt *s)
+static const ir_stmt *interleave_seq(splitter *sp, const ir_stmt *stmt)
 {
-    const ir_stmt **out = base_array(sp->cx, const ir_stmt *, s->seq.n);
+    const ir_stmt **out = base_array(sp->cx, const ir_stmt *, stmt->seq.n);
 
-    for (int i = 0; i < s->seq.n; i++)
-        out[i] = interleave(sp, s->seq.stmt[i]);
-    return ir_seq(sp->cx, out, s->seq.n);
+    for (int i = 0; i < stmt->seq.n; i++)
+        out[i] = interleave(sp, stmt->seq.stmt[i]);
+    return ir_seq(sp->cx, out, stmt->seq.n);
 }
 
-static const ir_stmt *interleave_if(splitter *sp, const ir_stmt *s)
+static const ir_stmt *interleave_if(splitter *sp, const ir_stmt *stmt)
 {
-    const ir_stmt *otherwise = s->branch.otherwise ? interleave(sp, s->branch.otherwise) : NULL;
+    const ir_stmt *otherwise = stmt->branch.otherwise ? interleave(sp, stmt->branch.otherwise) : NULL;
 
-    return ir_if(sp->cx, s->branch.cond, interleave(sp, s->branch.then), otherwise);
+    return ir_if(sp->cx, stmt->branch.cond, interleave(sp, stmt->branch.then), otherwise);
 }
 
 /* A buffer that does not differ is kept as one, whatever the number of virtual threads. */
-static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *s)
+static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *stmt)
 {
-    const ir_buffer *wide =
-        base_map_has(&sp->differs, s->allocate.buffer) ? widen(sp, s->allocate.buffer) : s->allocate.buffer;
-    const ir_stmt *body = interleave(sp, s->allocate.body);
+    const ir_buffer *wide = base_map_has(&sp->differs, stmt->allocate.buffer)
+                                ? widen(sp, stmt->allocate.buffer)
+                                : stmt->allocate.buffer;
+    const ir_stmt *body = interleave(sp, stmt->allocate.body);
     ir_stmt *out;
 
     if (!body)
         return NULL;
-    out = ir_stmt_copy(sp->cx, s);
+    out = ir_stmt_copy(sp->cx, stmt);
     out->allocate.buffer = wide;
     out->allocate.body = body;
     return out;
@@ -314,77 +315,77 @@ static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *s)
 
 /* Whether the shape of any buffer that is allocated inside differs: such a one cannot be one array of copies.
  * An example: `allocate T: f32[v + 1]` under `v in 0..2 vthread`. */
-static bool has_odd_shape(splitter *sp, const ir_stmt *s)
+static bool has_odd_shape(splitter *sp, const ir_stmt *stmt)
 {
-    for (int d = 0; s->kind == IR_ALLOCATE && d < s->allocate.buffer->n; d++)
-        if (differs(sp, s->allocate.buffer->shape[d]))
+    for (int d = 0; stmt->kind == IR_ALLOCATE && d < stmt->allocate.buffer->n; d++)
+        if (differs(sp, stmt->allocate.buffer->shape[d]))
             return true;
     return false;
 }
 
 /* Statements that are the same for all threads are done once. Loops and conditions that are the same stay
  * around the copies; any other is copied whole. */
-static const ir_stmt *interleave(splitter *sp, const ir_stmt *s)
+static const ir_stmt *interleave(splitter *sp, const ir_stmt *stmt)
 {
-    ir_at(sp->cx, s->loc);
-    if (!stmt_differs(sp, s) && s->kind != IR_ALLOCATE && s->kind != IR_SEQ && !lower_inner(s) &&
-        s->kind != IR_IF)
-        return s;
-    switch (s->kind) {
-    case IR_SEQ: return interleave_seq(sp, s);
+    ir_at(sp->cx, stmt->loc);
+    if (!stmt_differs(sp, stmt) && stmt->kind != IR_ALLOCATE && stmt->kind != IR_SEQ && !lower_inner(stmt) &&
+        stmt->kind != IR_IF)
+        return stmt;
+    switch (stmt->kind) {
+    case IR_SEQ: return interleave_seq(sp, stmt);
     case IR_FOR:
-        if (base_map_has(&sp->differs, s->loop.var))
-            return copies(sp, s);
-        return lower_with_inner(sp->cx, s, interleave(sp, s->loop.body));
-    case IR_IF: return differs(sp, s->branch.cond) ? copies(sp, s) : interleave_if(sp, s);
+        if (base_map_has(&sp->differs, stmt->loop.var))
+            return copies(sp, stmt);
+        return lower_with_inner(sp->cx, stmt, interleave(sp, stmt->loop.body));
+    case IR_IF: return differs(sp, stmt->branch.cond) ? copies(sp, stmt) : interleave_if(sp, stmt);
     case IR_LET_STMT:
-        if (differs(sp, s->let.value))
-            return interleave_let(sp, s);
-        return lower_with_inner(sp->cx, s, interleave(sp, s->let.body));
-    case IR_ATTRIBUTE: return lower_with_inner(sp->cx, s, interleave(sp, s->attribute.body));
-    case IR_ALLOCATE: return has_odd_shape(sp, s) ? copies(sp, s) : interleave_allocate(sp, s);
+        if (differs(sp, stmt->let.value))
+            return interleave_let(sp, stmt);
+        return lower_with_inner(sp->cx, stmt, interleave(sp, stmt->let.body));
+    case IR_ATTRIBUTE: return lower_with_inner(sp->cx, stmt, interleave(sp, stmt->attribute.body));
+    case IR_ALLOCATE: return has_odd_shape(sp, stmt) ? copies(sp, stmt) : interleave_allocate(sp, stmt);
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
     case IR_EVALUATE: break;
     }
-    return copies(sp, s);
+    return copies(sp, stmt);
 }
 
 /* `differs` starts with the loop's own variable, and grows by what depends on it. */
-static const ir_stmt *split(tec_context *cx, const ir_stmt *s)
+static const ir_stmt *split(tec_context *cx, const ir_stmt *stmt)
 {
     splitter sp = {.cx = cx};
 
-    if (!ir_is_int(s->loop.extent, &sp.n) || sp.n > MAX_THREADS)
-        return base_fail(cx, TEC_INVALID, s->loc,
+    if (!ir_is_int(stmt->loop.extent, &sp.n) || sp.n > MAX_THREADS)
+        return base_fail(cx, TEC_INVALID, stmt->loc,
                          "cannot interleave '%s': expected a constant extent up to %d, found '%s'",
-                         s->loop.var->var.name, MAX_THREADS, ir_expr_text(cx, s->loop.extent));
+                         stmt->loop.var->var.name, MAX_THREADS, ir_expr_text(cx, stmt->loop.extent));
     if (sp.n <= 0)
         return ir_nothing(cx);
     sp.value = base_array(cx, const ir_expr *, sp.n);
     for (int64_t i = 0; i < sp.n; i++)
-        sp.value[i] = ir_add(cx, s->loop.min, ir_int(cx, i));
-    put_copies(&sp, s->loop.var, sp.value);
-    add(&sp, s->loop.var);
+        sp.value[i] = ir_add(cx, stmt->loop.min, ir_int(cx, i));
+    put_copies(&sp, stmt->loop.var, sp.value);
+    add(&sp, stmt->loop.var);
     while (sp.grew) {
         sp.grew = false;
-        spread(&sp, s->loop.body, false);
+        spread(&sp, stmt->loop.body, false);
     }
-    return interleave(&sp, s->loop.body);
+    return interleave(&sp, stmt->loop.body);
 }
 
 /* Inner loops first, so that the copies of an inner virtual thread take turns within one of an outer. */
-static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    s = ir_rewrite_stmt_children(rw, s);
-    return s && s->kind == IR_FOR && s->loop.how == IR_VTHREAD ? split(rw->cx, s) : s;
+    stmt = ir_rewrite_stmt_children(rw, stmt);
+    return stmt && stmt->kind == IR_FOR && stmt->loop.how == IR_VTHREAD ? split(rw->cx, stmt) : stmt;
 }
 
-const ir_program *lower_vthread(const lower_options *o, const ir_program *p)
+const ir_program *lower_vthread(const lower_options *options, const ir_program *program)
 {
-    ir_rewrite rw = {.cx = o->cx, .expr = ir_keep_expr, .stmt = visit};
+    ir_rewrite rw = {.cx = options->cx, .expr = ir_keep_expr, .stmt = visit};
 
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body));
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&rw, program->body));
 }

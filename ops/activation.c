@@ -2,141 +2,151 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 
-static const ir_expr *constant(const op_call *c, const ir_expr *like, double value)
+static const ir_expr *constant(const op_call *call, const ir_expr *like, double value)
 {
-    return like ? ir_imm(c->cx, like->dtype, value) : NULL;
+    return like ? ir_imm(call->cx, like->dtype, value) : NULL;
 }
 
-/* value where x > 0, otherwise below */
-static const ir_expr *by_sign(const op_call *c, const ir_expr *x, const ir_expr *above, const ir_expr *below)
+/* value where expr > 0, otherwise below */
+static const ir_expr *by_sign(const op_call *call, const ir_expr *expr, const ir_expr *above,
+                              const ir_expr *below)
 {
-    return ir_select(c->cx, ir_gt(c->cx, x, constant(c, x, 0)), above, below);
+    return ir_select(call->cx, ir_gt(call->cx, expr, constant(call, expr, 0)), above, below);
 }
 
-static const ir_expr *relu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *relu(const op_call *call, const ir_expr *const *left)
 {
-    return ir_max(c->cx, a[0], constant(c, a[0], 0));
+    return ir_max(call->cx, left[0], constant(call, left[0], 0));
 }
 
-static const ir_expr *leaky_relu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *leaky_relu(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0];
+    const ir_expr *x = left[0];
 
-    return ir_select(c->cx, ir_ge(c->cx, x, constant(c, x, 0)), x,
-                     ir_mul(c->cx, x, constant(c, x, op_float(c, "alpha", 0.01))));
+    return ir_select(call->cx, ir_ge(call->cx, x, constant(call, x, 0)), x,
+                     ir_mul(call->cx, x, constant(call, x, op_float(call, "alpha", 0.01))));
 }
 
-static const ir_expr *prelu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *prelu(const op_call *call, const ir_expr *const *left)
 {
-    return ir_select(c->cx, ir_ge(c->cx, a[0], constant(c, a[0], 0)), a[0], ir_mul(c->cx, a[0], a[1]));
+    return ir_select(call->cx, ir_ge(call->cx, left[0], constant(call, left[0], 0)), left[0],
+                     ir_mul(call->cx, left[0], left[1]));
 }
 
-/* exp(x) - 1 with the exponent kept where the function needs it: large x would overflow in the branch that is
- * not chosen. */
-static const ir_expr *exp_minus_one(const op_call *c, const ir_expr *x)
+/* exp(expr) - 1 with the exponent kept where the function needs it: large expr would overflow in the branch
+ * that is not chosen. */
+static const ir_expr *exp_minus_one(const op_call *call, const ir_expr *expr)
 {
-    return ir_sub(c->cx, ir_exp(c->cx, x), constant(c, x, 1));
+    return ir_sub(call->cx, ir_exp(call->cx, expr), constant(call, expr, 1));
 }
 
-static const ir_expr *elu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *elu(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0];
+    const ir_expr *x = left[0];
 
-    return by_sign(c, x, x, ir_mul(c->cx, constant(c, x, op_float(c, "alpha", 1)), exp_minus_one(c, x)));
+    return by_sign(call, x, x,
+                   ir_mul(call->cx, constant(call, x, op_float(call, "alpha", 1)), exp_minus_one(call, x)));
 }
 
-static const ir_expr *celu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *celu(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0], *alpha = constant(c, x, op_float(c, "alpha", 1));
+    const ir_expr *x = left[0], *alpha = constant(call, x, op_float(call, "alpha", 1));
 
-    return by_sign(c, x, x, ir_mul(c->cx, alpha, exp_minus_one(c, ir_div(c->cx, x, alpha))));
+    return by_sign(call, x, x, ir_mul(call->cx, alpha, exp_minus_one(call, ir_div(call->cx, x, alpha))));
 }
 
-static const ir_expr *selu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *selu(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0], *alpha = constant(c, x, op_float(c, "alpha", 1.67326319217681884765625));
-    const ir_expr *gamma = constant(c, x, op_float(c, "gamma", 1.05070102214813232421875));
+    const ir_expr *x = left[0],
+                  *alpha = constant(call, x, op_float(call, "alpha", 1.67326319217681884765625));
+    const ir_expr *gamma = constant(call, x, op_float(call, "gamma", 1.05070102214813232421875));
 
-    return ir_mul(c->cx, gamma, by_sign(c, x, x, ir_mul(c->cx, alpha, exp_minus_one(c, x))));
+    return ir_mul(call->cx, gamma, by_sign(call, x, x, ir_mul(call->cx, alpha, exp_minus_one(call, x))));
 }
 
-static const ir_expr *sigmoid(const op_call *c, const ir_expr *const *a)
+static const ir_expr *sigmoid(const op_call *call, const ir_expr *const *left)
 {
-    return ir_sigmoid(c->cx, a[0]);
+    return ir_sigmoid(call->cx, left[0]);
 }
-static const ir_expr *tanh_(const op_call *c, const ir_expr *const *a)
+static const ir_expr *tanh_(const op_call *call, const ir_expr *const *left)
 {
-    return ir_tanh(c->cx, a[0]);
-}
-
-static const ir_expr *hard_sigmoid(const op_call *c, const ir_expr *const *a)
-{
-    const ir_expr *x = a[0];
-    const ir_expr *line = ir_add(c->cx, ir_mul(c->cx, x, constant(c, x, op_float(c, "alpha", 0.2))),
-                                 constant(c, x, op_float(c, "beta", 0.5)));
-
-    return ir_max(c->cx, constant(c, x, 0), ir_min(c->cx, constant(c, x, 1), line));
+    return ir_tanh(call->cx, left[0]);
 }
 
-static const ir_expr *hard_swish(const op_call *c, const ir_expr *const *a)
+static const ir_expr *hard_sigmoid(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0],
-                  *line = ir_add(c->cx, ir_mul(c->cx, x, constant(c, x, op_float(c, "alpha", 1.0 / 6))),
-                                 constant(c, x, 0.5));
+    const ir_expr *x = left[0];
+    const ir_expr *line =
+        ir_add(call->cx, ir_mul(call->cx, x, constant(call, x, op_float(call, "alpha", 0.2))),
+               constant(call, x, op_float(call, "beta", 0.5)));
 
-    return ir_mul(c->cx, x, ir_max(c->cx, constant(c, x, 0), ir_min(c->cx, constant(c, x, 1), line)));
+    return ir_max(call->cx, constant(call, x, 0), ir_min(call->cx, constant(call, x, 1), line));
+}
+
+static const ir_expr *hard_swish(const op_call *call, const ir_expr *const *left)
+{
+    const ir_expr *x = left[0],
+                  *line = ir_add(call->cx,
+                                 ir_mul(call->cx, x, constant(call, x, op_float(call, "alpha", 1.0 / 6))),
+                                 constant(call, x, 0.5));
+
+    return ir_mul(call->cx, x,
+                  ir_max(call->cx, constant(call, x, 0), ir_min(call->cx, constant(call, x, 1), line)));
 }
 
 /* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)): no overflow. */
-static const ir_expr *softplus(const op_call *c, const ir_expr *const *a)
+static const ir_expr *softplus(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0], *small = ir_exp(c->cx, ir_neg(c->cx, ir_abs(c->cx, x)));
+    const ir_expr *x = left[0], *small = ir_exp(call->cx, ir_neg(call->cx, ir_abs(call->cx, x)));
 
-    return ir_add(c->cx, relu(c, a), ir_log(c->cx, ir_add(c->cx, constant(c, x, 1), small)));
+    return ir_add(call->cx, relu(call, left),
+                  ir_log(call->cx, ir_add(call->cx, constant(call, x, 1), small)));
 }
 
-static const ir_expr *softsign(const op_call *c, const ir_expr *const *a)
+static const ir_expr *softsign(const op_call *call, const ir_expr *const *left)
 {
-    return ir_div(c->cx, a[0], ir_add(c->cx, constant(c, a[0], 1), ir_abs(c->cx, a[0])));
+    return ir_div(call->cx, left[0], ir_add(call->cx, constant(call, left[0], 1), ir_abs(call->cx, left[0])));
 }
 
-static const ir_expr *thresholded_relu(const op_call *c, const ir_expr *const *a)
+static const ir_expr *thresholded_relu(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0];
+    const ir_expr *x = left[0];
 
-    return ir_select(c->cx, ir_gt(c->cx, x, constant(c, x, op_float(c, "alpha", 1))), x, constant(c, x, 0));
+    return ir_select(call->cx, ir_gt(call->cx, x, constant(call, x, op_float(call, "alpha", 1))), x,
+                     constant(call, x, 0));
 }
 
-static const ir_expr *shrink(const op_call *c, const ir_expr *const *a)
+static const ir_expr *shrink(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0], *bias = constant(c, x, op_float(c, "bias", 0)),
-                  *lambd = constant(c, x, op_float(c, "lambd", 0.5));
-    const ir_expr *below =
-        ir_select(c->cx, ir_lt(c->cx, x, ir_neg(c->cx, lambd)), ir_add(c->cx, x, bias), constant(c, x, 0));
+    const ir_expr *x = left[0], *bias = constant(call, x, op_float(call, "bias", 0)),
+                  *lambd = constant(call, x, op_float(call, "lambd", 0.5));
+    const ir_expr *below = ir_select(call->cx, ir_lt(call->cx, x, ir_neg(call->cx, lambd)),
+                                     ir_add(call->cx, x, bias), constant(call, x, 0));
 
-    return ir_select(c->cx, ir_gt(c->cx, x, lambd), ir_sub(c->cx, x, bias), below);
+    return ir_select(call->cx, ir_gt(call->cx, x, lambd), ir_sub(call->cx, x, bias), below);
 }
 
 /* Bounds as operands; each may be left out. */
-static const ir_expr *clip(const op_call *c, const ir_expr *const *a)
+static const ir_expr *clip(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *x = a[0];
+    const ir_expr *x = left[0];
 
-    if (op_has_input(c, 1))
-        x = ir_max(c->cx, x, a[1]);
-    if (op_has_input(c, 2))
-        x = ir_min(c->cx, x, a[2]);
+    if (op_has_input(call, 1))
+        x = ir_max(call->cx, x, left[1]);
+    if (op_has_input(call, 2))
+        x = ir_min(call->cx, x, left[2]);
     return x;
 }
 
-static bool clip_relation(op_call *c)
+static bool clip_relation(op_call *call)
 {
-    for (int k = 1; k < c->n_inputs; k++)
-        if (op_has_input(c, k) &&
-            (c->input[k].n != 0 || !base_dtype_same(c->input[k].dtype, c->input[0].dtype)))
-            return op_fail(c, "the bound is %s, expected a single %s", op_type_text(c->cx, &c->input[k]),
-                           base_dtype_text(c->cx, c->input[0].dtype));
-    c->output[0] = c->input[0];
+    for (int k = 1; k < call->n_inputs; k++)
+        if (op_has_input(call, k) &&
+            (call->input[k].n != 0 || !base_dtype_same(call->input[k].dtype, call->input[0].dtype)))
+            return op_fail(call, "the bound is %s, expected a single %s",
+                           op_type_text(call->cx, &call->input[k]),
+                           base_dtype_text(call->cx, call->input[0].dtype));
+    call->output[0] = call->input[0];
     return true;
 }
 

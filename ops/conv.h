@@ -20,7 +20,7 @@ typedef struct {
 } op_conv;
 
 /* False with an error where operands and attributes do not fit each other. */
-bool op_conv_read(const op_call *c, op_conv *v);
+bool op_conv_read(const op_call *call, op_conv *conv);
 
 /* The axes of one stage, named as they are made. */
 typedef struct {
@@ -29,14 +29,14 @@ typedef struct {
     int n;
 } op_axes;
 
-static inline const ir_expr *op_add_axis(op_axes *a, const char *name, const ir_expr *extent)
+static inline const ir_expr *op_add_axis(op_axes *axes, const char *name, const ir_expr *extent)
 {
-    return a->axis[a->n++] = te_axis(a->cx, name, extent);
+    return axes->axis[axes->n++] = te_axis(axes->cx, name, extent);
 }
 
-static inline const ir_expr *op_add_reduce(op_axes *a, const char *name, const ir_expr *extent)
+static inline const ir_expr *op_add_reduce(op_axes *axes, const char *name, const ir_expr *extent)
 {
-    return a->axis[a->n++] = te_reduce_axis(a->cx, name, extent);
+    return axes->axis[axes->n++] = te_reduce_axis(axes->cx, name, extent);
 }
 
 /* "k0", "k1", ...: axes of the spatial dimensions. */

@@ -18,80 +18,81 @@ typedef struct {
 } equation;
 
 /* Splits the equation at commas and the arrow; false with an error where it does not fit the operands. */
-static bool read_equation(const op_call *c, equation *q)
+static bool read_equation(const op_call *call, equation *self)
 {
-    const char *text = op_string(c, "equation", ""), *arrow = strstr(text, "->");
-    char *copy = arrow ? base_strndup(c->cx, text, (size_t)(arrow - text)) : NULL;
+    const char *text = op_string(call, "equation", ""), *arrow = strstr(text, "->");
+    char *copy = arrow ? base_strndup(call->cx, text, (size_t)(arrow - text)) : NULL;
 
-    *q = (equation){.result = arrow ? arrow + 2 : NULL};
-    for (int k = 0; arrow && k < c->n_inputs && k < LETTERS; k++) {
+    *self = (equation){.result = arrow ? arrow + 2 : NULL};
+    for (int k = 0; arrow && k < call->n_inputs && k < LETTERS; k++) {
         char *end = copy ? strchr(copy, ',') : NULL;
 
-        if (!copy || (k == c->n_inputs - 1) != !end)
-            return op_fail(c, "equation '%s' is not of %d operands", text, c->n_inputs);
+        if (!copy || (k == call->n_inputs - 1) != !end)
+            return op_fail(call, "equation '%s' is not of %d operands", text, call->n_inputs);
         if (end)
             *end = '\0';
-        q->letters[k] = copy;
+        self->letters[k] = copy;
         copy = end ? end + 1 : NULL;
-        if ((int)strlen(q->letters[k]) != c->input[k].n)
-            return op_fail(c, "'%s' does not name the dimensions of operand %d, which is %s", q->letters[k],
-                           k, op_type_text(c->cx, &c->input[k]));
+        if ((int)strlen(self->letters[k]) != call->input[k].n)
+            return op_fail(call, "'%s' does not name the dimensions of operand %d, which is %s",
+                           self->letters[k], k, op_type_text(call->cx, &call->input[k]));
     }
-    return (arrow && c->n_inputs <= LETTERS) || op_fail(c, "equation '%s' has no '->'", text);
+    return (arrow && call->n_inputs <= LETTERS) || op_fail(call, "equation '%s' has no '->'", text);
 }
 
 /* The extent of each letter; a dimension of 1 gives way to another extent. */
-static bool read_extents(const op_call *c, equation *q)
+static bool read_extents(const op_call *call, equation *self)
 {
-    for (int k = 0; k < c->n_inputs; k++)
-        for (int i = 0; i < c->input[k].n; i++) {
-            const ir_expr **extent = &q->extent[(unsigned char)q->letters[k][i] % LETTERS],
-                          *mine = c->input[k].dim[i];
+    for (int k = 0; k < call->n_inputs; k++)
+        for (int i = 0; i < call->input[k].n; i++) {
+            const ir_expr **extent = &self->extent[(unsigned char)self->letters[k][i] % LETTERS],
+                          *mine = call->input[k].dim[i];
 
             if (!*extent || ir_is_value(*extent, 1))
                 *extent = mine;
-            else if (!ir_is_value(mine, 1) && !op_equal(c, *extent, mine))
-                return op_fail(c, "dimension '%c' of operand %d, which is %s, has another extent elsewhere",
-                               q->letters[k][i], k, op_type_text(c->cx, &c->input[k]));
+            else if (!ir_is_value(mine, 1) && !op_equal(call, *extent, mine))
+                return op_fail(call,
+                               "dimension '%c' of operand %d, which is %s, has another extent elsewhere",
+                               self->letters[k][i], k, op_type_text(call->cx, &call->input[k]));
         }
-    for (const char *p = q->result; *p; p++)
-        if (!q->extent[(unsigned char)*p % LETTERS] || strchr(p + 1, *p))
-            return op_fail(c, "dimension '%c' of the result is %s", *p,
-                           q->extent[(unsigned char)*p % LETTERS] ? "named twice" : "no operand's");
+    for (const char *p = self->result; *p; p++)
+        if (!self->extent[(unsigned char)*p % LETTERS] || strchr(p + 1, *p))
+            return op_fail(call, "dimension '%c' of the result is %s", *p,
+                           self->extent[(unsigned char)*p % LETTERS] ? "named twice" : "no operand's");
     return true;
 }
 
 /* All operands have one type; a letter has one extent wherever it stands, or 1. */
-static bool einsum_relation(op_call *c)
+static bool einsum_relation(op_call *call)
 {
     equation q;
 
-    if (!read_equation(c, &q) || !read_extents(c, &q))
+    if (!read_equation(call, &q) || !read_extents(call, &q))
         return false;
     int n = (int)strlen(q.result);
-    const ir_expr **dim = base_array(c->cx, const ir_expr *, n);
+    const ir_expr **dim = base_array(call->cx, const ir_expr *, n);
     for (int i = 0; i < n; i++)
         dim[i] = q.extent[(unsigned char)q.result[i] % LETTERS];
-    for (int k = 1; k < c->n_inputs; k++)
-        if (!base_dtype_same(c->input[k].dtype, c->input[0].dtype))
-            return op_fail(c, "operand %d is %s, the first is %s: expected one type", k,
-                           op_type_text(c->cx, &c->input[k]), op_type_text(c->cx, &c->input[0]));
-    c->output[0] = (op_type){c->input[0].dtype, n, dim};
+    for (int k = 1; k < call->n_inputs; k++)
+        if (!base_dtype_same(call->input[k].dtype, call->input[0].dtype))
+            return op_fail(call, "operand %d is %s, the first is %s: expected one type", k,
+                           op_type_text(call->cx, &call->input[k]), op_type_text(call->cx, &call->input[0]));
+    call->output[0] = (op_type){call->input[0].dtype, n, dim};
     return true;
 }
 
 /* One axis per letter: letters of the result are spatial, the others are reduced. */
-static bool einsum_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool einsum_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    tec_context *cx = c->cx;
+    tec_context *cx = call->cx;
     equation q;
     const ir_expr *var[LETTERS] = {NULL}, *reduced[LETTERS], *product = NULL;
     int n_reduced = 0;
-    base_dtype t = c->output[0].dtype, wide = base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
+    base_dtype t = call->output[0].dtype, wide = base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
 
-    if (!read_equation(c, &q) || !read_extents(c, &q))
+    if (!read_equation(call, &q) || !read_extents(call, &q))
         return false;
-    const ir_expr **axis = op_axes_of(c, &c->output[0]);
+    const ir_expr **axis = op_axes_of(call, &call->output[0]);
     for (int i = 0; q.result[i]; i++)
         var[(unsigned char)q.result[i] % LETTERS] = axis[i];
     for (int l = 0; l < LETTERS; l++)
@@ -99,20 +100,21 @@ static bool einsum_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
             var[l] = reduced[n_reduced] = te_reduce_axis(cx, base_format(cx, "r%d", n_reduced), q.extent[l]);
             n_reduced++;
         }
-    for (int k = 0; k < c->n_inputs; k++) {
-        const ir_expr **index = base_array(cx, const ir_expr *, c->input[k].n + 1);
+    for (int k = 0; k < call->n_inputs; k++) {
+        const ir_expr **index = base_array(cx, const ir_expr *, call->input[k].n + 1);
 
-        for (int i = 0; i < c->input[k].n; i++)
-            index[i] = ir_is_value(c->input[k].dim[i], 1) ? ir_int(cx, 0)
-                                                          : var[(unsigned char)q.letters[k][i] % LETTERS];
-        const ir_expr *e = te_read(in[k], index, c->input[k].n);
-        if (!e)
+        for (int i = 0; i < call->input[k].n; i++)
+            index[i] = ir_is_value(call->input[k].dim[i], 1) ? ir_int(cx, 0)
+                                                             : var[(unsigned char)q.letters[k][i] % LETTERS];
+        const ir_expr *expr = te_read(in[k], index, call->input[k].n);
+        if (!expr)
             return false;
-        product = product ? ir_mul(cx, product, ir_cast(cx, wide, e)) : ir_cast(cx, wide, e);
+        product = product ? ir_mul(cx, product, ir_cast(cx, wide, expr)) : ir_cast(cx, wide, expr);
     }
     if (n_reduced)
         product = te_reduce(cx, "sum", product, reduced, n_reduced);
-    *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->output[0].n, ir_cast(cx, t, product));
+    *out =
+        te_compute(def, op_stage_name(def, call->op->name), axis, call->output[0].n, ir_cast(cx, t, product));
     return *out != NULL;
 }
 

@@ -10,45 +10,46 @@
 /* ---- relations ---- */
 
 /* Operands from `from` on. There is no promotion: the importer or the model casts. */
-static bool same_dtypes(const op_call *c, int from)
+static bool same_dtypes(const op_call *call, int from)
 {
-    for (int k = from + 1; k < c->n_inputs; k++)
-        if (!base_dtype_same(c->input[k].dtype, c->input[from].dtype))
-            return op_fail(c, "operand %d is %s, operand %d is %s: expected one type", from,
-                           op_type_text(c->cx, &c->input[from]), k, op_type_text(c->cx, &c->input[k]));
+    for (int k = from + 1; k < call->n_inputs; k++)
+        if (!base_dtype_same(call->input[k].dtype, call->input[from].dtype))
+            return op_fail(call, "operand %d is %s, operand %d is %s: expected one type", from,
+                           op_type_text(call->cx, &call->input[from]), k,
+                           op_type_text(call->cx, &call->input[k]));
     return true;
 }
 
-bool op_same_relation(op_call *c)
+bool op_same_relation(op_call *call)
 {
-    return same_dtypes(c, 0) && op_broadcast(c, &c->output[0]);
+    return same_dtypes(call, 0) && op_broadcast(call, &call->output[0]);
 }
 
-bool op_compare_relation(op_call *c)
+bool op_compare_relation(op_call *call)
 {
-    if (!op_same_relation(c))
+    if (!op_same_relation(call))
         return false;
-    c->output[0].dtype = BASE_BOOL;
+    call->output[0].dtype = BASE_BOOL;
     return true;
 }
 
-bool op_where_relation(op_call *c)
+bool op_where_relation(op_call *call)
 {
-    if (!base_is_bool(c->input[0].dtype))
-        return op_fail(c, "the condition is %s, expected bool", op_type_text(c->cx, &c->input[0]));
-    if (!same_dtypes(c, 1) || !op_broadcast(c, &c->output[0]))
+    if (!base_is_bool(call->input[0].dtype))
+        return op_fail(call, "the condition is %s, expected bool", op_type_text(call->cx, &call->input[0]));
+    if (!same_dtypes(call, 1) || !op_broadcast(call, &call->output[0]))
         return false;
-    c->output[0].dtype = c->input[1].dtype;
+    call->output[0].dtype = call->input[1].dtype;
     return true;
 }
 
-bool op_cast_relation(op_call *c)
+bool op_cast_relation(op_call *call)
 {
-    const op_attr *to = op_attr_find(c, "to");
+    const op_attr *to = op_attr_find(call, "to");
 
     if (!to || to->kind != OP_ATTR_DTYPE)
-        return op_fail(c, "attribute 'to' is missing");
-    c->output[0] = (op_type){to->dtype, c->input[0].n, c->input[0].dim};
+        return op_fail(call, "attribute 'to' is missing");
+    call->output[0] = (op_type){to->dtype, call->input[0].n, call->input[0].dim};
     return true;
 }
 
@@ -56,30 +57,31 @@ bool op_cast_relation(op_call *c)
 
 /* The element of operand k that belongs to the result's: dimensions are aligned at the end, extent 1 is read
  * at 0. */
-static const ir_expr *read_broadcast(const op_call *c, int k, te_tensor *t, const ir_expr *const *axis)
+static const ir_expr *read_broadcast(const op_call *call, int k, te_tensor *tensor,
+                                     const ir_expr *const *axis)
 {
-    const op_type *type = &c->input[k];
-    const ir_expr **index = base_array(c->cx, const ir_expr *, type->n);
-    int shift = c->output[0].n - type->n;
+    const op_type *type = &call->input[k];
+    const ir_expr **index = base_array(call->cx, const ir_expr *, type->n);
+    int shift = call->output[0].n - type->n;
 
     for (int i = 0; i < type->n; i++)
-        index[i] = ir_is_value(type->dim[i], 1) ? ir_int(c->cx, 0) : axis[shift + i];
-    return te_read(t, index, type->n);
+        index[i] = ir_is_value(type->dim[i], 1) ? ir_int(call->cx, 0) : axis[shift + i];
+    return te_read(tensor, index, type->n);
 }
 
 /* An operand that is left out is NULL for the scalar function too. */
-static bool pointwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool pointwise_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    int n = c->output[0].n;
-    const ir_expr **axis = base_array(c->cx, const ir_expr *, n),
-                  **arg = base_array(c->cx, const ir_expr *, c->n_inputs);
+    int n = call->output[0].n;
+    const ir_expr **axis = base_array(call->cx, const ir_expr *, n),
+                  **arg = base_array(call->cx, const ir_expr *, call->n_inputs);
 
     for (int i = 0; i < n; i++)
-        axis[i] = te_axis(c->cx, base_format(c->cx, "a%d", i), c->output[0].dim[i]);
-    for (int k = 0; k < c->n_inputs; k++)
+        axis[i] = te_axis(call->cx, base_format(call->cx, "a%d", i), call->output[0].dim[i]);
+    for (int k = 0; k < call->n_inputs; k++)
         if (in[k])
-            arg[k] = read_broadcast(c, k, in[k], axis);
-    *out = te_compute(d, op_stage_name(d, c->op->name), axis, n, c->op->scalar(c, arg));
+            arg[k] = read_broadcast(call, k, in[k], axis);
+    *out = te_compute(def, op_stage_name(def, call->op->name), axis, n, call->op->scalar(call, arg));
     return *out != NULL;
 }
 
@@ -107,98 +109,100 @@ TWO(gt) TWO(ge) TWO(and) TWO(or) TWO(ne) TWO(bitand) TWO(bitor) TWO(bitxor) TWO(
 #undef ONE
 #undef TWO
 
-                static const ir_expr *min_of(const op_call *c, const ir_expr *const *a)
+                static const ir_expr *min_of(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *e = a[0];
+    const ir_expr *e = left[0];
 
-    for (int k = 1; k < c->n_inputs; k++)
-        e = ir_min(c->cx, e, a[k]);
+    for (int k = 1; k < call->n_inputs; k++)
+        e = ir_min(call->cx, e, left[k]);
     return e;
 }
 
-static const ir_expr *max_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *max_of(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *e = a[0];
+    const ir_expr *e = left[0];
 
-    for (int k = 1; k < c->n_inputs; k++)
-        e = ir_max(c->cx, e, a[k]);
+    for (int k = 1; k < call->n_inputs; k++)
+        e = ir_max(call->cx, e, left[k]);
     return e;
 }
 
-static const ir_expr *sum_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *sum_of(const op_call *call, const ir_expr *const *left)
 {
-    const ir_expr *e = a[0];
+    const ir_expr *e = left[0];
 
-    for (int k = 1; k < c->n_inputs; k++)
-        e = ir_add(c->cx, e, a[k]);
+    for (int k = 1; k < call->n_inputs; k++)
+        e = ir_add(call->cx, e, left[k]);
     return e;
 }
 
 /* Summed in the operands' own type. */
-static const ir_expr *mean_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *mean_of(const op_call *call, const ir_expr *const *left)
 {
-    return ir_div(c->cx, sum_of(c, a), ir_imm(c->cx, a[0]->dtype, c->n_inputs));
+    return ir_div(call->cx, sum_of(call, left), ir_imm(call->cx, left[0]->dtype, call->n_inputs));
 }
 
-static const ir_expr *identity_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *identity_of(const op_call *call, const ir_expr *const *left)
 {
-    (void)c;
-    return a[0];
+    (void)call;
+    return left[0];
 }
 
-static const ir_expr *cast_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *cast_of(const op_call *call, const ir_expr *const *left)
 {
-    return ir_cast(c->cx, c->output[0].dtype, a[0]);
+    return ir_cast(call->cx, call->output[0].dtype, left[0]);
 }
 
-static const ir_expr *where_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *where_of(const op_call *call, const ir_expr *const *left)
 {
-    return ir_select(c->cx, a[0], a[1], a[2]);
+    return ir_select(call->cx, left[0], left[1], left[2]);
 }
 
-static const ir_expr *reciprocal_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *reciprocal_of(const op_call *call, const ir_expr *const *left)
 {
-    return ir_div(c->cx, ir_imm(c->cx, a[0]->dtype, 1), a[0]);
+    return ir_div(call->cx, ir_imm(call->cx, left[0]->dtype, 1), left[0]);
 }
 
 /* Integers go through float64: exact while the power is below 2^53, and a negative exponent gives a fraction
  * that is cut off. */
-static const ir_expr *pow_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *pow_of(const op_call *call, const ir_expr *const *left)
 {
-    tec_context *cx = c->cx;
+    tec_context *cx = call->cx;
 
-    if (base_is_float(a[0]->dtype))
-        return ir_pow(cx, a[0], a[1]);
-    return ir_cast(cx, a[0]->dtype, ir_pow(cx, ir_cast(cx, BASE_F64, a[0]), ir_cast(cx, BASE_F64, a[1])));
+    if (base_is_float(left[0]->dtype))
+        return ir_pow(cx, left[0], left[1]);
+    return ir_cast(cx, left[0]->dtype,
+                   ir_pow(cx, ir_cast(cx, BASE_F64, left[0]), ir_cast(cx, BASE_F64, left[1])));
 }
 
 /* Of NaN: NaN, since neither comparison holds. An unsigned number is never below 0. */
-static const ir_expr *sign_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *sign_of(const op_call *call, const ir_expr *const *left)
 {
-    tec_context *cx = c->cx;
-    const ir_expr *zero = ir_imm(cx, a[0]->dtype, 0), *one = ir_imm(cx, a[0]->dtype, 1);
-    const ir_expr *below = a[0]->dtype.code == kDLUInt
-                               ? a[0]
-                               : ir_select(cx, ir_lt(cx, a[0], zero), ir_imm(cx, a[0]->dtype, -1), a[0]);
+    tec_context *cx = call->cx;
+    const ir_expr *zero = ir_imm(cx, left[0]->dtype, 0), *one = ir_imm(cx, left[0]->dtype, 1);
+    const ir_expr *below =
+        left[0]->dtype.code == kDLUInt
+            ? left[0]
+            : ir_select(cx, ir_lt(cx, left[0], zero), ir_imm(cx, left[0]->dtype, -1), left[0]);
 
-    return ir_select(cx, ir_gt(cx, a[0], zero), one, below);
+    return ir_select(cx, ir_gt(cx, left[0], zero), one, below);
 }
 
-static const ir_expr *isinf_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *isinf_of(const op_call *call, const ir_expr *const *left)
 {
-    tec_context *cx = c->cx;
-    const ir_expr *zero = ir_imm(cx, a[0]->dtype, 0), *is = ir_isinf(cx, a[0]);
+    tec_context *cx = call->cx;
+    const ir_expr *zero = ir_imm(cx, left[0]->dtype, 0), *is = ir_isinf(cx, left[0]);
 
-    if (!op_int(c, "positive", 1))
-        is = ir_and(cx, is, ir_lt(cx, a[0], zero));
-    if (!op_int(c, "negative", 1))
-        is = ir_and(cx, is, ir_gt(cx, a[0], zero));
+    if (!op_int(call, "positive", 1))
+        is = ir_and(cx, is, ir_lt(cx, left[0], zero));
+    if (!op_int(call, "negative", 1))
+        is = ir_and(cx, is, ir_gt(cx, left[0], zero));
     return is;
 }
 
-static const ir_expr *xor_of(const op_call *c, const ir_expr *const *a)
+static const ir_expr *xor_of(const op_call *call, const ir_expr *const *left)
 {
-    return ir_ne(c->cx, a[0], a[1]);
+    return ir_ne(call->cx, left[0], left[1]);
 }
 
 #define TO_BOOL(inputs, function)                                                                            \

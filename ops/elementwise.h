@@ -8,10 +8,10 @@
 
 #include "ops/op.h"
 
-bool op_same_relation(op_call *c);    /* operands of one dtype, broadcast; the result has it too */
-bool op_compare_relation(op_call *c); /* operands of one dtype, broadcast; the result is bool */
-bool op_where_relation(op_call *c);   /* bool, then two of one dtype */
-bool op_cast_relation(op_call *c);    /* attribute `to` */
+bool op_same_relation(op_call *call);    /* operands of one dtype, broadcast; the result has it too */
+bool op_compare_relation(op_call *call); /* operands of one dtype, broadcast; the result is bool */
+bool op_where_relation(op_call *call);   /* bool, then two of one dtype */
+bool op_cast_relation(op_call *call);    /* attribute `to` */
 
 extern const op_impl op_pointwise_impls[];
 

@@ -8,10 +8,10 @@
 #include "ops/op.h"
 
 /* An index as i64 in 0..extent-1; one below zero counts from the end. */
-const ir_expr *op_inside(const op_call *c, const ir_expr *at, const ir_expr *extent);
+const ir_expr *op_inside(const op_call *call, const ir_expr *at, const ir_expr *extent);
 /* Whether `axis` is a dimension of operand 0; otherwise an error. */
-bool op_check_axis(const op_call *c, int64_t axis);
+bool op_check_axis(const op_call *call, int64_t axis);
 /* Whether the operand's elements are integers; otherwise an error. */
-bool op_check_indices(const op_call *c, int operand);
+bool op_check_indices(const op_call *call, int operand);
 
 #endif

@@ -24,15 +24,15 @@ typedef struct {
 
 /* Two vectors of columns for each row of sums; no more than the columns that there are, in powers of two. For
  * 16 lanes: 32 columns, 128 where A has one row, and 8 for a B of 5 to 8 columns. */
-static int64_t choose_panel(const op_call *c, const op_matmul *v)
+static int64_t choose_panel(const op_call *call, const op_matmul *matmul)
 {
-    int lanes = c->target ? target_lanes(c->target, v->sum) : 1;
+    int lanes = call->target ? target_lanes(call->target, matmul->sum) : 1;
     int64_t n, m, wanted = 2 * lanes;
 
     /* One row of A gives no reuse: more columns at once keep more sums in flight. */
-    if (ir_is_int(v->m, &m) && m == 1)
+    if (ir_is_int(matmul->m, &m) && m == 1)
         wanted = 8 * lanes;
-    if (ir_is_int(v->n, &n))
+    if (ir_is_int(matmul->n, &n))
         while (wanted > 1 && wanted / 2 >= n)
             wanted /= 2;
     return wanted;
@@ -40,13 +40,13 @@ static int64_t choose_panel(const op_call *c, const op_matmul *v)
 
 /* Broadcast like any two operands, without their last two dimensions. An operand of rank 2 has none and
  * serves all batches. */
-static bool read_batches(const op_call *c, op_type *out)
+static bool read_batches(const op_call *call, op_type *out)
 {
     op_type batch[2];
-    op_call only_batches = *c;
+    op_call only_batches = *call;
 
     for (int i = 0; i < 2; i++)
-        batch[i] = (op_type){c->input[i].dtype, c->input[i].n - 2, c->input[i].dim};
+        batch[i] = (op_type){call->input[i].dtype, call->input[i].n - 2, call->input[i].dim};
     only_batches.input = batch;
     only_batches.n_inputs = 2;
     return op_broadcast(&only_batches, out);
@@ -54,43 +54,45 @@ static bool read_batches(const op_call *c, op_type *out)
 
 /* The sizes of the product with transposed operands taken into account, and the width of B's panels. The
  * extents must be equal or provably so. */
-static bool read_matmul(const op_call *c, op_matmul *v)
+static bool read_matmul(const op_call *call, op_matmul *matmul)
 {
-    const op_type *a = &c->input[0], *b = &c->input[1];
+    const op_type *a = &call->input[0], *b = &call->input[1];
 
-    *v = (op_matmul){.trans_a = op_int(c, "trans_a", 0) != 0, .trans_b = op_int(c, "trans_b", 0) != 0};
+    *matmul =
+        (op_matmul){.trans_a = op_int(call, "trans_a", 0) != 0, .trans_b = op_int(call, "trans_b", 0) != 0};
     if (a->n < 2 || b->n < 2)
-        return op_fail(c, "the operands are %s and %s: expected matrices", op_type_text(c->cx, a),
-                       op_type_text(c->cx, b));
+        return op_fail(call, "the operands are %s and %s: expected matrices", op_type_text(call->cx, a),
+                       op_type_text(call->cx, b));
     if (!base_dtype_same(a->dtype, b->dtype) || base_is_bool(a->dtype))
-        return op_fail(c, "the operands are %s and %s: expected one numeric type", op_type_text(c->cx, a),
-                       op_type_text(c->cx, b));
-    v->m = a->dim[a->n - 2 + v->trans_a];
-    v->k = b->dim[b->n - 2 + v->trans_b]; /* of B, which may be packed before A's extents are known */
-    v->n = b->dim[b->n - 1 - v->trans_b];
-    if (!op_equal(c, a->dim[a->n - 1 - v->trans_a], v->k))
-        return op_fail(c, "%s times %s: the inner dimensions differ", op_type_text(c->cx, a),
-                       op_type_text(c->cx, b));
-    v->batch = (a->n > b->n ? a->n : b->n) - 2;
-    v->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;
-    v->panel = choose_panel(c, v);
+        return op_fail(call, "the operands are %s and %s: expected one numeric type",
+                       op_type_text(call->cx, a), op_type_text(call->cx, b));
+    matmul->m = a->dim[a->n - 2 + matmul->trans_a];
+    matmul->k =
+        b->dim[b->n - 2 + matmul->trans_b]; /* of B, which may be packed before A's extents are known */
+    matmul->n = b->dim[b->n - 1 - matmul->trans_b];
+    if (!op_equal(call, a->dim[a->n - 1 - matmul->trans_a], matmul->k))
+        return op_fail(call, "%s times %s: the inner dimensions differ", op_type_text(call->cx, a),
+                       op_type_text(call->cx, b));
+    matmul->batch = (a->n > b->n ? a->n : b->n) - 2;
+    matmul->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;
+    matmul->panel = choose_panel(call, matmul);
     return true;
 }
 
 /* [batch..., m, n], with batches broadcast against each other. */
-static bool matmul_relation(op_call *c)
+static bool matmul_relation(op_call *call)
 {
     op_matmul v;
     op_type batch;
 
-    if (!read_matmul(c, &v) || !read_batches(c, &batch))
+    if (!read_matmul(call, &v) || !read_batches(call, &batch))
         return false;
-    const ir_expr **dim = base_array(c->cx, const ir_expr *, v.batch + 2);
+    const ir_expr **dim = base_array(call->cx, const ir_expr *, v.batch + 2);
     for (int i = 0; i < v.batch; i++)
         dim[i] = batch.dim[i];
     dim[v.batch] = v.m;
     dim[v.batch + 1] = v.n;
-    c->output[0] = (op_type){c->input[0].dtype, v.batch + 2, dim};
+    call->output[0] = (op_type){call->input[0].dtype, v.batch + 2, dim};
     return true;
 }
 
@@ -98,14 +100,14 @@ static bool matmul_relation(op_call *c)
 
 /* Batch indices of an operand of rank n, from those of the output. Dimensions are aligned at the end: an
  * operand with fewer lacks the first ones. Gives how many it has. */
-static int batch_index(const op_call *c, int operand, const ir_expr *const *batch, int n_batch,
+static int batch_index(const op_call *call, int operand, const ir_expr *const *batch, int n_batch,
                        const ir_expr **index)
 {
-    const op_type *t = &c->input[operand];
+    const op_type *t = &call->input[operand];
     int n = t->n - 2;
 
     for (int i = 0; i < n; i++)
-        index[i] = ir_is_value(t->dim[i], 1) ? ir_int(c->cx, 0) : batch[n_batch - n + i];
+        index[i] = ir_is_value(t->dim[i], 1) ? ir_int(call->cx, 0) : batch[n_batch - n + i];
     return n;
 }
 
@@ -119,18 +121,18 @@ static void matrix_index(const ir_expr **index, int at, const ir_expr *row, cons
 
 /* B as panels [batch, nb, k, ni], with zeros in the last panel where n is no multiple of its width. The zeros
  * in the last panel are multiplied and never read again: unpack asks for columns below n only. */
-static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
+static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **out)
 {
     op_matmul v;
-    tec_context *cx = c->cx;
+    tec_context *cx = call->cx;
 
-    if (!read_matmul(c, &v))
+    if (!read_matmul(call, &v))
         return false;
-    int batch = c->input[1].n - 2;
+    int batch = call->input[1].n - 2;
     const ir_expr **axis = base_array(cx, const ir_expr *, batch + 3),
                   **index = base_array(cx, const ir_expr *, batch + 2);
     for (int i = 0; i < batch; i++)
-        index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->input[1].dim[i]);
+        index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), call->input[1].dim[i]);
     const ir_expr *nb = axis[batch] = te_axis(cx, "nb", ir_ceildiv(cx, v.n, ir_int(cx, v.panel)));
     const ir_expr *k = axis[batch + 1] = te_axis(cx, "k", v.k),
                   *ni = axis[batch + 2] = te_axis(cx, "ni", ir_int(cx, v.panel));
@@ -138,71 +140,73 @@ static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
     int64_t n;
 
     matrix_index(index, batch, k, column, v.trans_b);
-    const ir_expr *e = te_read(in, index, batch + 2);
-    if (e && !(ir_is_int(v.n, &n) && n % v.panel == 0))
-        e = ir_select(cx, ir_lt(cx, column, v.n), e, ir_imm(cx, e->dtype, 0));
-    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.panels", c->op->name)), axis, batch + 3, e);
+    const ir_expr *expr = te_read(in, index, batch + 2);
+    if (expr && !(ir_is_int(v.n, &n) && n % v.panel == 0))
+        expr = ir_select(cx, ir_lt(cx, column, v.n), expr, ir_imm(cx, expr->dtype, 0));
+    *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.panels", call->op->name)), axis, batch + 3,
+                      expr);
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
 }
 
 /* The sums in panels; a batch dimension of extent 1 is read at 0. */
-static te_tensor *accumulate(const op_call *c, const op_matmul *v, te_def *d, te_tensor *a, te_tensor *panels)
+static te_tensor *accumulate(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *left,
+                             te_tensor *panels)
 {
-    tec_context *cx = c->cx;
-    int n = v->batch;
+    tec_context *cx = call->cx;
+    int n = matmul->batch;
     const ir_expr **axis = base_array(cx, const ir_expr *, n + 3),
                   **ia = base_array(cx, const ir_expr *, n + 2),
                   **ib = base_array(cx, const ir_expr *, n + 3);
 
     for (int i = 0; i < n; i++)
-        axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->output[0].dim[i]);
-    const ir_expr *m = axis[n] = te_axis(cx, "m", v->m),
-                  *nb = axis[n + 1] = te_axis(cx, "nb", ir_ceildiv(cx, v->n, ir_int(cx, v->panel)));
-    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, v->panel)),
-                  *k = te_reduce_axis(cx, "k", v->k);
+        axis[i] = te_axis(cx, base_format(cx, "b%d", i), call->output[0].dim[i]);
+    const ir_expr *m = axis[n] = te_axis(cx, "m", matmul->m),
+                  *nb = axis[n + 1] = te_axis(cx, "nb", ir_ceildiv(cx, matmul->n, ir_int(cx, matmul->panel)));
+    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, matmul->panel)),
+                  *k = te_reduce_axis(cx, "k", matmul->k);
 
-    int na = batch_index(c, 0, axis, n, ia), nbatch = batch_index(c, 1, axis, n, ib);
-    matrix_index(ia, na, m, k, v->trans_a);
+    int na = batch_index(call, 0, axis, n, ia), nbatch = batch_index(call, 1, axis, n, ib);
+    matrix_index(ia, na, m, k, matmul->trans_a);
     ib[nbatch] = nb;
     ib[nbatch + 1] = k;
     ib[nbatch + 2] = ni;
-    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(a, ia, na + 2)),
-                                    ir_cast(cx, v->sum, te_read(panels, ib, nbatch + 3)));
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), axis, n + 3,
+    const ir_expr *product = ir_mul(cx, ir_cast(cx, matmul->sum, te_read(left, ia, na + 2)),
+                                    ir_cast(cx, matmul->sum, te_read(panels, ib, nbatch + 3)));
+    return te_compute(def, op_stage_name(def, base_format(cx, "%s.acc", call->op->name)), axis, n + 3,
                       te_sum(cx, product, k));
 }
 
 /* From panels of columns back to a matrix, and to the type of the result. */
-static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_tensor *sums)
+static te_tensor *unpack(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *sums)
 {
-    tec_context *cx = c->cx;
-    int n = v->batch;
+    tec_context *cx = call->cx;
+    int n = matmul->batch;
     const ir_expr **axis = base_array(cx, const ir_expr *, n + 2),
-                  **index = base_array(cx, const ir_expr *, n + 3), *panel = ir_int(cx, v->panel);
-    ir_role role = d->role;
+                  **index = base_array(cx, const ir_expr *, n + 3), *panel = ir_int(cx, matmul->panel);
+    ir_role role = def->role;
 
     for (int i = 0; i < n; i++)
-        index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->output[0].dim[i]);
-    index[n] = axis[n] = te_axis(cx, "m", c->output[0].dim[n]);
-    axis[n + 1] = te_axis(cx, "n", c->output[0].dim[n + 1]);
+        index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), call->output[0].dim[i]);
+    index[n] = axis[n] = te_axis(cx, "m", call->output[0].dim[n]);
+    axis[n + 1] = te_axis(cx, "n", call->output[0].dim[n + 1]);
     index[n + 1] = ir_floordiv(cx, axis[n + 1], panel);
     index[n + 2] = ir_floormod(cx, axis[n + 1], panel);
-    d->role = IR_ROLE_EPILOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, c->op->name), axis, n + 2,
-                              ir_cast(cx, c->output[0].dtype, te_read(sums, index, n + 3)));
-    d->role = role;
-    return t;
+    def->role = IR_ROLE_EPILOGUE;
+    te_tensor *tensor = te_compute(def, op_stage_name(def, call->op->name), axis, n + 2,
+                                   ir_cast(cx, call->output[0].dtype, te_read(sums, index, n + 3)));
+    def->role = role;
+    return tensor;
 }
 
 /* in[1] is in panels already, by op_emit or by the graph. */
-static bool packed_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool packed_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
     op_matmul v;
 
-    if (!read_matmul(c, &v))
+    if (!read_matmul(call, &v))
         return false;
-    *out = unpack(c, &v, d, accumulate(c, &v, d, in[0], in[1]));
+    *out = unpack(call, &v, def, accumulate(call, &v, def, in[0], in[1]));
     return *out != NULL;
 }
 

@@ -7,36 +7,37 @@
 #include "ops/families.h"
 #include "ops/op.h"
 
-static bool batch_norm_relation(op_call *c)
+static bool batch_norm_relation(op_call *call)
 {
-    if (c->input[0].n < 2 || !base_is_float(c->input[0].dtype))
-        return op_fail(c, "the operand is %s: expected floats [n, channels, ...]",
-                       op_type_text(c->cx, &c->input[0]));
+    if (call->input[0].n < 2 || !base_is_float(call->input[0].dtype))
+        return op_fail(call, "the operand is %s: expected floats [n, channels, ...]",
+                       op_type_text(call->cx, &call->input[0]));
     for (int k = 1; k < 5; k++)
-        if (c->input[k].n != 1 || !base_is_float(c->input[k].dtype))
-            return op_fail(c, "operand %d is %s, expected one float for each channel", k,
-                           op_type_text(c->cx, &c->input[k]));
-    c->output[0] = c->input[0];
+        if (call->input[k].n != 1 || !base_is_float(call->input[k].dtype))
+            return op_fail(call, "operand %d is %s, expected one float for each channel", k,
+                           op_type_text(call->cx, &call->input[k]));
+    call->output[0] = call->input[0];
     return true;
 }
 
 /* The formula element by element; 16-bit floats are computed in float32. */
-static bool batch_norm_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool batch_norm_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    tec_context *cx = c->cx;
-    int n = c->input[0].n;
+    tec_context *cx = call->cx;
+    int n = call->input[0].n;
     const ir_expr **axis = base_array(cx, const ir_expr *, n), *v[5];
-    base_dtype t = c->input[0].dtype.bits == 16 ? BASE_F32 : c->input[0].dtype;
+    base_dtype t = call->input[0].dtype.bits == 16 ? BASE_F32 : call->input[0].dtype;
 
     for (int i = 0; i < n; i++)
-        axis[i] = te_axis(cx, base_format(cx, "a%d", i), c->input[0].dim[i]);
+        axis[i] = te_axis(cx, base_format(cx, "a%d", i), call->input[0].dim[i]);
     v[0] = ir_cast(cx, t, te_read(in[0], axis, n));
     for (int k = 1; k < 5; k++)
         v[k] = ir_cast(cx, t, te_read(in[k], &axis[1], 1));
     const ir_expr *scale =
-        ir_div(cx, v[1], ir_sqrt(cx, ir_add(cx, v[4], ir_imm(cx, t, op_float(c, "epsilon", 1e-5)))));
-    const ir_expr *e = ir_add(cx, ir_mul(cx, ir_sub(cx, v[0], v[3]), scale), v[2]);
-    *out = te_compute(d, op_stage_name(d, c->op->name), axis, n, ir_cast(cx, c->output[0].dtype, e));
+        ir_div(cx, v[1], ir_sqrt(cx, ir_add(cx, v[4], ir_imm(cx, t, op_float(call, "epsilon", 1e-5)))));
+    const ir_expr *expr = ir_add(cx, ir_mul(cx, ir_sub(cx, v[0], v[3]), scale), v[2]);
+    *out = te_compute(def, op_stage_name(def, call->op->name), axis, n,
+                      ir_cast(cx, call->output[0].dtype, expr));
     return *out != NULL;
 }
 

@@ -94,29 +94,29 @@ typedef struct op_impl {
     const char *name; /* "conv.direct" */
     int version;      /* of the meaning that records refer to */
     /* NULL: always. The first row that applies, by falling `rank`, is the default choice */
-    bool (*applies)(const op_call *c);
-    int (*rank)(const op_call *c); /* NULL: 0 */
+    bool (*applies)(const op_call *call);
+    int (*rank)(const op_call *call); /* NULL: 0 */
     /* Adds stages to d. in[k] is NULL for an operand that is left out. Stages are named after c->name (unique
      * in d by op_stage_name). The main stage has the role that d->role says; a body may set roles of helper
      * stages (padding: prologue). */
-    bool (*body)(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out);
+    bool (*body)(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out);
     /* A constant operand that the body wants transformed (packed): the graph computes it once, at build time;
      * for an operand that is not constant, its stages go in front of the body. The body is handed the result
      * in place of in[packs]. */
     int packs; /* operand index, or -1 */
-    bool (*pack)(const op_call *c, te_def *d, te_tensor *in, te_tensor **out);
+    bool (*pack)(const op_call *call, te_def *def, te_tensor *in, te_tensor **out);
 } op_impl;
 
 struct op_info {
     const char *name;
     int min_inputs, max_inputs, n_outputs; /* max -1: any number; n_outputs -1: the relation says */
     op_kind kind;
-    bool (*relation)(op_call *c); /* fills c->output (allocated, n_outputs of them) or fails */
+    bool (*relation)(op_call *call); /* fills c->output (allocated, n_outputs of them) or fails */
     const op_impl *impls;
     int n_impls;
     /* Of element-wise operators: the scalar function over operands that were broadcast and are of one
      * dtype. */
-    const ir_expr *(*scalar)(const op_call *c, const ir_expr *const *arg);
+    const ir_expr *(*scalar)(const op_call *call, const ir_expr *const *arg);
     int in_place; /* input whose storage the output may take, or -1 */
     /* the same elements in the same order: storage may be shared (reshape, flatten, identity) */
     bool identity;
@@ -132,42 +132,44 @@ extern const op_family *const op_families[];
 extern const int op_n_families;
 const op_info *op_find(const char *name);
 
-bool op_infer(op_call *c); /* checks the number of inputs, runs the relation */
+bool op_infer(op_call *call); /* checks the number of inputs, runs the relation */
 /* Whether a tensor of this type could exist: no negative extent, less than 2^47 bytes, dimensions of at most
  * 1000 terms; otherwise why not. */
-bool op_check_size(tec_context *cx, const op_type *t, const char **why);
+bool op_check_size(tec_context *cx, const op_type *type, const char **why);
 /* Whether a dimension has at most 1000 terms. *large: a number beyond 2^47 is among them. */
-bool op_is_short(const ir_expr *e, bool *large);
-const op_impl *op_choose(const op_call *c); /* NULL with an error: nothing applies */
+bool op_is_short(const ir_expr *expr, bool *large);
+const op_impl *op_choose(const op_call *call); /* NULL with an error: nothing applies */
 /* body with packing: what the graph and tests call. packed: in[impl->packs] is packed already. */
-bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed,
+bool op_emit(const op_call *call, const op_impl *impl, te_def *def, te_tensor *const *in, bool packed,
              te_tensor **out);
 
 /* ---- for relations and bodies ---- */
-const op_attr *op_attr_find(const op_call *c, const char *name);
-int64_t op_int(const op_call *c, const char *name, int64_t otherwise);
-double op_float(const op_call *c, const char *name, double otherwise);
-const char *op_string(const op_call *c, const char *name, const char *otherwise);
-int op_ints(const op_call *c, const char *name, const int64_t **out); /* count; 0 where absent */
-bool op_has_input(const op_call *c, int k);
+const op_attr *op_attr_find(const op_call *call, const char *name);
+int64_t op_int(const op_call *call, const char *name, int64_t otherwise);
+double op_float(const op_call *call, const char *name, double otherwise);
+const char *op_string(const op_call *call, const char *name, const char *otherwise);
+int op_ints(const op_call *call, const char *name, const int64_t **out); /* count; 0 where absent */
+bool op_has_input(const op_call *call, int k);
 /* Extents that must be equal: proven, or left to the caller as a condition (see needs); false where neither
  * is possible. */
-bool op_equal(const op_call *c, const ir_expr *a, const ir_expr *b);
+bool op_equal(const op_call *call, const ir_expr *left, const ir_expr *right);
 /* An error about this call: "conv 'layer1/conv': ..." at the user's node; always false. */
-bool op_fail(const op_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
-bool op_broadcast(const op_call *c, op_type *out);           /* NumPy rules over all inputs */
-const char *op_type_text(tec_context *cx, const op_type *t); /* "f32[n, 64]" */
-const char *op_stage_name(te_def *d, const char *base);      /* unique in d */
+bool op_fail(const op_call *call, const char *fmt, ...) BASE_PRINTF(2, 3);
+bool op_broadcast(const op_call *call, op_type *out);           /* NumPy rules over all inputs */
+const char *op_type_text(tec_context *cx, const op_type *type); /* "f32[n, 64]" */
+const char *op_stage_name(te_def *def, const char *base);       /* unique in def */
 /* The one stage of an operator with one output. */
-bool op_compute(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out);
-const ir_expr **op_axes_of(const op_call *c, const op_type *t); /* a0, a1, ...: one for each dimension */
+bool op_compute(const op_call *call, te_def *def, const ir_expr *const *axis, const ir_expr *expr,
+                te_tensor **out);
+const ir_expr **op_axes_of(const op_call *call,
+                           const op_type *type); /* a0, a1, ...: one for each dimension */
 
 /* Constructors of attributes. */
 op_attr op_attr_int(const char *name, int64_t v);
 op_attr op_attr_float(const char *name, double v);
 op_attr op_attr_string(const char *name, const char *v);
 op_attr op_attr_ints(tec_context *cx, const char *name, const int64_t *v, int n);
-op_attr op_attr_exprs(tec_context *cx, const char *name, const ir_expr *const *v, int n);
-op_attr op_attr_dtype(const char *name, base_dtype v);
+op_attr op_attr_exprs(tec_context *cx, const char *name, const ir_expr *const *var, int n);
+op_attr op_attr_dtype(const char *name, base_dtype dtype);
 
 #endif

@@ -10,71 +10,72 @@
 
 #include "ir/text.h"
 
-/* [n, c, spatial] -> [n, c/block, spatial, block]: c must be a constant multiple of block. */
-static bool pack_relation(op_call *c)
+/* [n, c, spatial] -> [n, call/block, spatial, block]: call must be a constant multiple of block. */
+static bool pack_relation(op_call *call)
 {
-    const op_type *x = &c->input[0];
-    int64_t block = op_int(c, "block", 0), channels;
+    const op_type *x = &call->input[0];
+    int64_t block = op_int(call, "block", 0), channels;
 
     if (x->n < 2)
-        return op_fail(c, "the operand is %s: expected [n, channels, spatial dimensions...]",
-                       op_type_text(c->cx, x));
+        return op_fail(call, "the operand is %s: expected [n, channels, spatial dimensions...]",
+                       op_type_text(call->cx, x));
     if (block < 1)
-        return op_fail(c, "'block' must be at least 1, found %lld", (long long)block);
+        return op_fail(call, "'block' must be at least 1, found %lld", (long long)block);
     if (!ir_is_int(x->dim[1], &channels) || channels % block)
-        return op_fail(c, "the operand is %s: its channels must be a multiple of 'block', %lld",
-                       op_type_text(c->cx, x), (long long)block);
-    const ir_expr **dim = base_array(c->cx, const ir_expr *, x->n + 1);
+        return op_fail(call, "the operand is %s: its channels must be a multiple of 'block', %lld",
+                       op_type_text(call->cx, x), (long long)block);
+    const ir_expr **dim = base_array(call->cx, const ir_expr *, x->n + 1);
     for (int i = 0; i < x->n; i++)
         dim[i] = x->dim[i];
-    dim[1] = ir_int(c->cx, channels / block);
-    dim[x->n] = ir_int(c->cx, block);
-    c->output[0] = (op_type){x->dtype, x->n + 1, dim};
+    dim[1] = ir_int(call->cx, channels / block);
+    dim[x->n] = ir_int(call->cx, block);
+    call->output[0] = (op_type){x->dtype, x->n + 1, dim};
     return true;
 }
 
-static bool pack_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool pack_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    const op_type *y = &c->output[0];
-    const ir_expr **axis = op_axes_of(c, y), **index = base_array(c->cx, const ir_expr *, y->n);
+    const op_type *y = &call->output[0];
+    const ir_expr **axis = op_axes_of(call, y), **index = base_array(call->cx, const ir_expr *, y->n);
 
     for (int i = 0; i < y->n - 1; i++)
         index[i] = axis[i];
-    index[1] = ir_add(c->cx, ir_mul(c->cx, axis[1], y->dim[y->n - 1]), axis[y->n - 1]);
-    *out = te_compute(d, op_stage_name(d, c->op->name), axis, y->n, te_read(in[0], index, y->n - 1));
+    index[1] = ir_add(call->cx, ir_mul(call->cx, axis[1], y->dim[y->n - 1]), axis[y->n - 1]);
+    *out = te_compute(def, op_stage_name(def, call->op->name), axis, y->n, te_read(in[0], index, y->n - 1));
     return *out != NULL;
 }
 
-bool op_unpacked_type(tec_context *cx, const op_type *x, op_type *out)
+bool op_unpacked_type(tec_context *cx, const op_type *type, op_type *out)
 {
     int64_t blocks, block;
 
-    if (x->n < 3 || !ir_is_int(x->dim[1], &blocks) || !ir_is_int(x->dim[x->n - 1], &block))
+    if (type->n < 3 || !ir_is_int(type->dim[1], &blocks) || !ir_is_int(type->dim[type->n - 1], &block))
         return false;
-    const ir_expr **dim = base_copy(cx, x->dim, (size_t)x->n * sizeof *dim);
+    const ir_expr **dim = base_copy(cx, type->dim, (size_t)type->n * sizeof *dim);
     dim[1] = ir_int(cx, blocks * block);
-    *out = (op_type){x->dtype, x->n - 1, dim};
+    *out = (op_type){type->dtype, type->n - 1, dim};
     return true;
 }
 
-static bool unpack_relation(op_call *c)
+static bool unpack_relation(op_call *call)
 {
-    return op_unpacked_type(c->cx, &c->input[0], &c->output[0]) ||
-           op_fail(c, "the operand is %s: expected [n, blocks, spatial dimensions..., block], both constant",
-                   op_type_text(c->cx, &c->input[0]));
+    return op_unpacked_type(call->cx, &call->input[0], &call->output[0]) ||
+           op_fail(call,
+                   "the operand is %s: expected [n, blocks, spatial dimensions..., block], both constant",
+                   op_type_text(call->cx, &call->input[0]));
 }
 
-static bool unpack_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool unpack_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    const op_type *x = &c->input[0];
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, x->n),
-                  *block = x->dim[x->n - 1];
+    const op_type *x = &call->input[0];
+    const ir_expr **axis = op_axes_of(call, &call->output[0]),
+                  **index = base_array(call->cx, const ir_expr *, x->n), *block = x->dim[x->n - 1];
 
     for (int i = 0; i < x->n - 1; i++)
         index[i] = axis[i];
-    index[1] = ir_floordiv(c->cx, axis[1], block);
-    index[x->n - 1] = ir_floormod(c->cx, axis[1], block);
-    *out = te_compute(d, op_stage_name(d, c->op->name), axis, x->n - 1, te_read(in[0], index, x->n));
+    index[1] = ir_floordiv(call->cx, axis[1], block);
+    index[x->n - 1] = ir_floormod(call->cx, axis[1], block);
+    *out = te_compute(def, op_stage_name(def, call->op->name), axis, x->n - 1, te_read(in[0], index, x->n));
     return *out != NULL;
 }
 

@@ -8,7 +8,7 @@
 
 #include "ops/op.h"
 
-/* [n, blocks * block, spatial] of [n, blocks, spatial, block]; false where x is none such. */
-bool op_unpacked_type(tec_context *cx, const op_type *x, op_type *out);
+/* [n, blocks * block, spatial] of [n, blocks, spatial, block]; false where type is none such. */
+bool op_unpacked_type(tec_context *cx, const op_type *type, op_type *out);
 
 #endif

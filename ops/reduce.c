@@ -8,44 +8,44 @@
 /* ---- shape ---- */
 
 /* Without the attribute all dimensions are; with an empty list none. */
-static bool is_reduced(const op_call *c, int dim)
+static bool is_reduced(const op_call *call, int dim)
 {
     const int64_t *axes;
-    int n = op_ints(c, "axes", &axes);
+    int n = op_ints(call, "axes", &axes);
 
     for (int i = 0; i < n; i++)
         if (axes[i] == dim)
             return true;
-    return !op_attr_find(c, "axes");
+    return !op_attr_find(call, "axes");
 }
 
 /* Reduced dimensions go, or stay with extent 1. */
-static bool reduce_relation(op_call *c)
+static bool reduce_relation(op_call *call)
 {
-    const op_type *t = &c->input[0];
-    const ir_expr **dim = base_array(c->cx, const ir_expr *, t->n);
+    const op_type *type = &call->input[0];
+    const ir_expr **dim = base_array(call->cx, const ir_expr *, type->n);
     const int64_t *axes;
-    int n = 0, n_axes = op_ints(c, "axes", &axes);
+    int n = 0, n_axes = op_ints(call, "axes", &axes);
 
     for (int i = 0; i < n_axes; i++)
-        if (axes[i] < 0 || axes[i] >= t->n)
-            return op_fail(c, "axis %lld is none of %s", (long long)axes[i], op_type_text(c->cx, t));
-    for (int i = 0; i < t->n; i++) {
-        if (!is_reduced(c, i))
-            dim[n++] = t->dim[i];
-        else if (op_int(c, "keepdims", 1))
-            dim[n++] = ir_int(c->cx, 1);
+        if (axes[i] < 0 || axes[i] >= type->n)
+            return op_fail(call, "axis %lld is none of %s", (long long)axes[i], op_type_text(call->cx, type));
+    for (int i = 0; i < type->n; i++) {
+        if (!is_reduced(call, i))
+            dim[n++] = type->dim[i];
+        else if (op_int(call, "keepdims", 1))
+            dim[n++] = ir_int(call->cx, 1);
     }
-    c->output[0] = (op_type){t->dtype, n, dim};
+    call->output[0] = (op_type){type->dtype, n, dim};
     return true;
 }
 
 /* The position along the axis: its type does not depend on the operand's. */
-static bool arg_relation(op_call *c)
+static bool arg_relation(op_call *call)
 {
-    if (!reduce_relation(c))
+    if (!reduce_relation(call))
         return false;
-    c->output[0].dtype = BASE_I64;
+    call->output[0].dtype = BASE_I64;
     return true;
 }
 
@@ -60,20 +60,20 @@ typedef struct {
 
 /* Axes of the result and of the reduction, the index that reads the operand, and how many elements each
  * result combines. */
-static reduction open_reduction(const op_call *c)
+static reduction open_reduction(const op_call *call)
 {
-    tec_context *cx = c->cx;
-    int n = c->input[0].n;
-    bool keep = op_int(c, "keepdims", 1);
+    tec_context *cx = call->cx;
+    int n = call->input[0].n;
+    bool keep = op_int(call, "keepdims", 1);
     reduction r = {.out = base_array(cx, const ir_expr *, n),
                    .reduce = base_array(cx, const ir_expr *, n),
                    .index = base_array(cx, const ir_expr *, n),
                    .count = ir_int(cx, 1)};
 
     for (int i = 0; i < n; i++) {
-        const ir_expr *extent = c->input[0].dim[i];
+        const ir_expr *extent = call->input[0].dim[i];
 
-        if (is_reduced(c, i)) {
+        if (is_reduced(call, i)) {
             r.index[i] = r.reduce[r.n_reduce++] = te_reduce_axis(cx, base_format(cx, "r%d", i), extent);
             r.count = ir_mul(cx, r.count, extent);
             if (keep)
@@ -85,47 +85,47 @@ static reduction open_reduction(const op_call *c)
 }
 
 /* What is added up in float16 or bfloat16 would lose its last bits after a few elements. */
-static base_dtype wide(base_dtype t)
+static base_dtype wide(base_dtype dtype)
 {
-    return base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
+    return base_is_float(dtype) && dtype.bits == 16 ? BASE_F32 : dtype;
 }
 
 /* What is reduced, by what, and what becomes of the result. */
 typedef struct {
     const char *name, *combiner;
-    const ir_expr *(*before)(tec_context *cx, const ir_expr *e);
-    const ir_expr *(*after)(tec_context *cx, const ir_expr *e, const ir_expr *count);
+    const ir_expr *(*before)(tec_context *cx, const ir_expr *expr);
+    const ir_expr *(*after)(tec_context *cx, const ir_expr *expr, const ir_expr *count);
 } reducer;
 
-static const ir_expr *square(tec_context *cx, const ir_expr *e)
+static const ir_expr *square(tec_context *cx, const ir_expr *expr)
 {
-    return ir_mul(cx, e, e);
+    return ir_mul(cx, expr, expr);
 }
-static const ir_expr *magnitude(tec_context *cx, const ir_expr *e)
+static const ir_expr *magnitude(tec_context *cx, const ir_expr *expr)
 {
-    return ir_abs(cx, e);
+    return ir_abs(cx, expr);
 }
 
 /* The mean of integers is cut off. */
-static const ir_expr *mean(tec_context *cx, const ir_expr *e, const ir_expr *count)
+static const ir_expr *mean(tec_context *cx, const ir_expr *expr, const ir_expr *count)
 {
-    return ir_div(cx, e, ir_cast(cx, e->dtype, count));
+    return ir_div(cx, expr, ir_cast(cx, expr->dtype, count));
 }
 
-static const ir_expr *root(tec_context *cx, const ir_expr *e, const ir_expr *count)
+static const ir_expr *root(tec_context *cx, const ir_expr *expr, const ir_expr *count)
 {
     (void)count;
-    if (base_is_float(e->dtype))
-        return ir_sqrt(cx, e);
-    return ir_cast(cx, e->dtype, ir_sqrt(cx, ir_cast(cx, BASE_F64, e)));
+    if (base_is_float(expr->dtype))
+        return ir_sqrt(cx, expr);
+    return ir_cast(cx, expr->dtype, ir_sqrt(cx, ir_cast(cx, BASE_F64, expr)));
 }
 
-static const ir_expr *logarithm(tec_context *cx, const ir_expr *e, const ir_expr *count)
+static const ir_expr *logarithm(tec_context *cx, const ir_expr *expr, const ir_expr *count)
 {
     (void)count;
-    if (base_is_float(e->dtype))
-        return ir_log(cx, e);
-    return ir_cast(cx, e->dtype, ir_log(cx, ir_cast(cx, BASE_F64, e)));
+    if (base_is_float(expr->dtype))
+        return ir_log(cx, expr);
+    return ir_cast(cx, expr->dtype, ir_log(cx, ir_cast(cx, BASE_F64, expr)));
 }
 
 static const reducer reducers[] = {
@@ -138,107 +138,110 @@ static const reducer reducers[] = {
 
 /* before(x), combined, after(result, count): a mean is a sum divided by the count, an L2 norm the root of a
  * sum of squares. */
-static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool reduce_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
     const reducer *how = NULL;
-    tec_context *cx = c->cx;
-    reduction r = open_reduction(c);
+    tec_context *cx = call->cx;
+    reduction r = open_reduction(call);
 
     for (int i = 0; i < BASE_COUNT(reducers); i++)
-        if (base_same(reducers[i].name, c->op->name))
+        if (base_same(reducers[i].name, call->op->name))
             how = &reducers[i];
-    const ir_expr *e = te_read(in[0], r.index, c->input[0].n);
-    if (!e)
+    const ir_expr *expr = te_read(in[0], r.index, call->input[0].n);
+    if (!expr)
         return false;
-    e = ir_cast(cx, wide(e->dtype), e);
+    expr = ir_cast(cx, wide(expr->dtype), expr);
     if (how->before)
-        e = how->before(cx, e);
+        expr = how->before(cx, expr);
     if (r.n_reduce)
-        e = te_reduce(cx, how->combiner, e, r.reduce, r.n_reduce);
-    if (e && how->after)
-        e = how->after(cx, e, r.count);
-    *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
+        expr = te_reduce(cx, how->combiner, expr, r.reduce, r.n_reduce);
+    if (expr && how->after)
+        expr = how->after(cx, expr, r.count);
+    *out = te_compute(def, op_stage_name(def, call->op->name), r.out, r.n_out,
+                      ir_cast(cx, call->output[0].dtype, expr));
     return *out != NULL;
 }
 
 /* What is subtracted from the exponents of one reduction: the greatest, so that none overflows; 0 where that
  * is infinite. inf - inf would be no number: with 0 in its place the sum is infinite and so is its logarithm,
  * and where all are -inf the sum is 0 and its logarithm -inf. */
-static te_tensor *greatest_exponents(const op_call *c, te_def *d, te_tensor *x, base_dtype t)
+static te_tensor *greatest_exponents(const op_call *call, te_def *def, te_tensor *input, base_dtype dtype)
 {
-    tec_context *cx = c->cx;
-    reduction r = open_reduction(c), own = open_reduction(c);
-    const ir_expr *e = te_read(x, r.index, c->input[0].n);
+    tec_context *cx = call->cx;
+    reduction r = open_reduction(call), own = open_reduction(call);
+    const ir_expr *expr = te_read(input, r.index, call->input[0].n);
 
-    e = e ? te_reduce(cx, "max", ir_cast(cx, t, e), r.reduce, r.n_reduce) : NULL;
+    expr = expr ? te_reduce(cx, "max", ir_cast(cx, dtype, expr), r.reduce, r.n_reduce) : NULL;
     te_tensor *top =
-        te_compute(d, op_stage_name(d, base_format(cx, "%s.max", c->op->name)), r.out, r.n_out, e);
-    e = te_read(top, own.out, own.n_out);
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.shift", c->op->name)), own.out, own.n_out,
-                      ir_select(cx, ir_isinf(cx, e), e ? ir_imm(cx, t, 0) : NULL, e));
+        te_compute(def, op_stage_name(def, base_format(cx, "%s.max", call->op->name)), r.out, r.n_out, expr);
+    expr = te_read(top, own.out, own.n_out);
+    return te_compute(def, op_stage_name(def, base_format(cx, "%s.shift", call->op->name)), own.out,
+                      own.n_out, ir_select(cx, ir_isinf(cx, expr), expr ? ir_imm(cx, dtype, 0) : NULL, expr));
 }
 
 /* log(sum(exp(x))) = max + log(sum(exp(x - max))). Integers are computed in float64, and cut off at the end.
  * Nothing to reduce: the logarithm and the exponential cancel. */
-static bool log_sum_exp_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool log_sum_exp_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    tec_context *cx = c->cx;
-    base_dtype from = c->input[0].dtype, t = base_is_float(from) ? wide(from) : BASE_F64;
-    reduction r = open_reduction(c), own = open_reduction(c);
-    const ir_expr *e = te_read(in[0], r.index, c->input[0].n);
+    tec_context *cx = call->cx;
+    base_dtype from = call->input[0].dtype, t = base_is_float(from) ? wide(from) : BASE_F64;
+    reduction r = open_reduction(call), own = open_reduction(call);
+    const ir_expr *expr = te_read(in[0], r.index, call->input[0].n);
 
-    if (e && r.n_reduce) {
-        te_tensor *shift = greatest_exponents(c, d, in[0], t);
-        const ir_expr *power = ir_exp(cx, ir_sub(cx, ir_cast(cx, t, e), te_read(shift, r.out, r.n_out)));
-        te_tensor *sum = te_compute(d, op_stage_name(d, base_format(cx, "%s.sum", c->op->name)), r.out,
+    if (expr && r.n_reduce) {
+        te_tensor *shift = greatest_exponents(call, def, in[0], t);
+        const ir_expr *power = ir_exp(cx, ir_sub(cx, ir_cast(cx, t, expr), te_read(shift, r.out, r.n_out)));
+        te_tensor *sum = te_compute(def, op_stage_name(def, base_format(cx, "%s.sum", call->op->name)), r.out,
                                     r.n_out, te_reduce(cx, "sum", power, r.reduce, r.n_reduce));
 
-        e = ir_add(cx, ir_log(cx, te_read(sum, own.out, own.n_out)), te_read(shift, own.out, own.n_out));
+        expr = ir_add(cx, ir_log(cx, te_read(sum, own.out, own.n_out)), te_read(shift, own.out, own.n_out));
         r = own;
     }
-    *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(def, op_stage_name(def, call->op->name), r.out, r.n_out,
+                      ir_cast(cx, call->output[0].dtype, expr));
     return *out != NULL;
 }
 
 /* select_last: the last of equal elements: the index is counted from the end while it is searched, because
  * the combiner keeps the smaller index of two equal elements. In [5, 7, 7] position 2 counts as 0, and 1 as
  * 1: the search gives 0, which is position 2. */
-static bool arg_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool arg_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    tec_context *cx = c->cx;
-    reduction r = open_reduction(c);
-    const ir_expr *value = te_read(in[0], r.index, c->input[0].n);
-    bool last = op_int(c, "select_last", 0);
+    tec_context *cx = call->cx;
+    reduction r = open_reduction(call);
+    const ir_expr *value = te_read(in[0], r.index, call->input[0].n);
+    bool last = op_int(call, "select_last", 0);
 
     if (r.n_reduce != 1)
-        return op_fail(c, "expected one axis to search, found %d", r.n_reduce);
+        return op_fail(call, "expected one axis to search, found %d", r.n_reduce);
     if (!value)
         return false;
     const ir_expr *extent = te_axis_extent(r.reduce[0]),
                   *at = last ? ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), r.reduce[0]) : r.reduce[0];
     const ir_combiner *combiner = ir_combiner_named(
-        cx, base_same(c->op->name, "arg_max") ? "argmax" : "argmin", value->dtype, BASE_I64);
+        cx, base_same(call->op->name, "arg_max") ? "argmax" : "argmin", value->dtype, BASE_I64);
     const ir_expr *source[2] = {value, at};
-    const ir_expr *e = ir_reduce(cx, combiner, source, r.reduce, &extent, 1, NULL, 1);
+    const ir_expr *expr = ir_reduce(cx, combiner, source, r.reduce, &extent, 1, NULL, 1);
 
-    if (last && e)
-        e = ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), e);
-    *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, BASE_I64, e));
+    if (last && expr)
+        expr = ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), expr);
+    *out = te_compute(def, op_stage_name(def, call->op->name), r.out, r.n_out, ir_cast(cx, BASE_I64, expr));
     return *out != NULL;
 }
 
 /* ---- softmax: axis, or from_axis: all axes from there on as one ---- */
 
 /* A scalar with axis 0 is one element, and passes. */
-static bool softmax_relation(op_call *c)
+static bool softmax_relation(op_call *call)
 {
-    int64_t axis = op_int(c, "axis", c->input[0].n - 1);
+    int64_t axis = op_int(call, "axis", call->input[0].n - 1);
 
-    if (axis < 0 || axis >= (c->input[0].n > 0 ? c->input[0].n : 1))
-        return op_fail(c, "axis %lld is none of %s", (long long)axis, op_type_text(c->cx, &c->input[0]));
-    if (!base_is_float(c->input[0].dtype))
-        return op_fail(c, "the operand is %s, expected floats", op_type_text(c->cx, &c->input[0]));
-    c->output[0] = c->input[0];
+    if (axis < 0 || axis >= (call->input[0].n > 0 ? call->input[0].n : 1))
+        return op_fail(call, "axis %lld is none of %s", (long long)axis,
+                       op_type_text(call->cx, &call->input[0]));
+    if (!base_is_float(call->input[0].dtype))
+        return op_fail(call, "the operand is %s, expected floats", op_type_text(call->cx, &call->input[0]));
+    call->output[0] = call->input[0];
     return true;
 }
 
@@ -249,24 +252,24 @@ typedef struct {
 } softmax_axes;
 
 /* `flatten` is how older models say it: all dimensions from the axis on are one. */
-static bool is_normalised(const op_call *c, int i)
+static bool is_normalised(const op_call *call, int i)
 {
-    int64_t axis = op_int(c, "axis", c->input[0].n - 1);
+    int64_t axis = op_int(call, "axis", call->input[0].n - 1);
 
-    return op_int(c, "flatten", 0) ? i >= axis : i == axis;
+    return op_int(call, "flatten", 0) ? i >= axis : i == axis;
 }
 
 /* softmax has three stages over the same axes: the maximum, the sum of exponentials, and the quotient. */
-static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **reduced, int *n_reduced)
+static softmax_axes open_axes(const op_call *call, bool reduce, const ir_expr **reduced, int *n_reduced)
 {
-    tec_context *cx = c->cx;
-    int n = c->input[0].n;
+    tec_context *cx = call->cx;
+    int n = call->input[0].n;
     softmax_axes a = {.all = base_array(cx, const ir_expr *, n), .outer = base_array(cx, const ir_expr *, n)};
 
     for (int i = 0; i < n; i++) {
-        const ir_expr *extent = c->input[0].dim[i];
+        const ir_expr *extent = call->input[0].dim[i];
 
-        if (is_normalised(c, i)) {
+        if (is_normalised(call, i)) {
             a.all[i] = reduce ? te_reduce_axis(cx, base_format(cx, "r%d", i), extent)
                               : te_axis(cx, base_format(cx, "a%d", i), extent);
             if (reduce)
@@ -278,53 +281,56 @@ static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **red
 }
 
 /* One number for each place outside of the normalised axes. */
-static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const char *combiner,
+static te_tensor *reduce_stage(const op_call *call, te_def *def, te_tensor *tensor, const char *combiner,
                                const char *suffix)
 {
-    const ir_expr **reduced = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **reduced = base_array(call->cx, const ir_expr *, call->input[0].n);
     int n = 0;
-    softmax_axes a = open_axes(c, true, reduced, &n);
-    const ir_expr *e = te_read(t, a.all, c->input[0].n);
+    softmax_axes a = open_axes(call, true, reduced, &n);
+    const ir_expr *expr = te_read(tensor, a.all, call->input[0].n);
 
-    e = e ? te_reduce(c->cx, combiner, ir_cast(c->cx, wide(e->dtype), e), reduced, n) : NULL;
-    return te_compute(d, op_stage_name(d, base_format(c->cx, "%s.%s", c->op->name, suffix)), a.outer,
-                      a.n_outer, e);
+    expr =
+        expr ? te_reduce(call->cx, combiner, ir_cast(call->cx, wide(expr->dtype), expr), reduced, n) : NULL;
+    return te_compute(def, op_stage_name(def, base_format(call->cx, "%s.%s", call->op->name, suffix)),
+                      a.outer, a.n_outer, expr);
 }
 
-static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, const softmax_axes *a)
+static const ir_expr *shifted(const op_call *call, te_tensor *input, te_tensor *top, const softmax_axes *axes)
 {
-    const ir_expr *e = te_read(x, a->all, c->input[0].n);
+    const ir_expr *e = te_read(input, axes->all, call->input[0].n);
 
-    return e ? ir_sub(c->cx, ir_cast(c->cx, wide(e->dtype), e), te_read(top, a->outer, a->n_outer)) : NULL;
+    return e ? ir_sub(call->cx, ir_cast(call->cx, wide(e->dtype), e),
+                      te_read(top, axes->outer, axes->n_outer))
+             : NULL;
 }
 
 /* They are kept: the sum and the quotient both read them, and an exponential costs more than a load. */
-static te_tensor *exponentials(const op_call *c, te_def *d, te_tensor *x, te_tensor *top)
+static te_tensor *exponentials(const op_call *call, te_def *def, te_tensor *input, te_tensor *top)
 {
-    softmax_axes a = open_axes(c, false, NULL, NULL);
-    te_tensor *t = te_compute(d, op_stage_name(d, base_format(c->cx, "%s.exp", c->op->name)), a.all,
-                              c->input[0].n, ir_exp(c->cx, shifted(c, x, top, &a)));
+    softmax_axes a = open_axes(call, false, NULL, NULL);
+    te_tensor *t = te_compute(def, op_stage_name(def, base_format(call->cx, "%s.exp", call->op->name)), a.all,
+                              call->input[0].n, ir_exp(call->cx, shifted(call, input, top, &a)));
 
-    te_note(t, "keep", ir_bool(c->cx, true));
+    te_note(t, "keep", ir_bool(call->cx, true));
     return t;
 }
 
 /* exp(x - max) / sum(exp(x - max)), or its logarithm x - max - log(sum(exp(x - max))) */
-static bool softmax_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool softmax_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    tec_context *cx = c->cx;
+    tec_context *cx = call->cx;
 
-    te_tensor *top = reduce_stage(c, d, in[0], "max", "max"), *exp = exponentials(c, d, in[0], top),
-              *sum = reduce_stage(c, d, exp, "sum", "sum");
-    softmax_axes a = open_axes(c, false, NULL, NULL);
-    const ir_expr *total = te_read(sum, a.outer, a.n_outer), *e;
+    te_tensor *top = reduce_stage(call, def, in[0], "max", "max"), *exp = exponentials(call, def, in[0], top),
+              *sum = reduce_stage(call, def, exp, "sum", "sum");
+    softmax_axes a = open_axes(call, false, NULL, NULL);
+    const ir_expr *total = te_read(sum, a.outer, a.n_outer), *expr;
 
-    if (base_same(c->op->name, "log_softmax"))
-        e = ir_sub(cx, shifted(c, in[0], top, &a), ir_log(cx, total));
+    if (base_same(call->op->name, "log_softmax"))
+        expr = ir_sub(cx, shifted(call, in[0], top, &a), ir_log(cx, total));
     else
-        e = ir_div(cx, te_read(exp, a.all, c->input[0].n), total);
-    *out = te_compute(d, op_stage_name(d, c->op->name), a.all, c->input[0].n,
-                      ir_cast(cx, c->output[0].dtype, e));
+        expr = ir_div(cx, te_read(exp, a.all, call->input[0].n), total);
+    *out = te_compute(def, op_stage_name(def, call->op->name), a.all, call->input[0].n,
+                      ir_cast(cx, call->output[0].dtype, expr));
     return *out != NULL;
 }
 

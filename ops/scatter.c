@@ -18,25 +18,25 @@ static const struct {
 } reductions[] = {{"none", NULL}, {"add", "sum"}, {"mul", "prod"}, {"max", "max"}, {"min", "min"}};
 
 /* The number of the row, which is 0 for none; -1 with an error. */
-static int reduction_of(const op_call *c)
+static int reduction_of(const op_call *call)
 {
-    const char *name = op_string(c, "reduction", "none");
+    const char *name = op_string(call, "reduction", "none");
 
     for (int i = 0; i < BASE_COUNT(reductions); i++)
         if (base_same(reductions[i].name, name))
             return i;
-    op_fail(c, "reduction '%s' is none of none, add, mul, max, min", name);
+    op_fail(call, "reduction '%s' is none of none, add, mul, max, min", name);
     return -1;
 }
 
-static bool check_types(const op_call *c)
+static bool check_types(const op_call *call)
 {
-    const op_type *data = &c->input[0], *updates = &c->input[2];
+    const op_type *data = &call->input[0], *updates = &call->input[2];
 
     if (!base_dtype_same(data->dtype, updates->dtype))
-        return op_fail(c, "the updates are %s, the data %s: expected one type", op_type_text(c->cx, updates),
-                       op_type_text(c->cx, data));
-    return op_check_indices(c, 1) && reduction_of(c) >= 0;
+        return op_fail(call, "the updates are %s, the data %s: expected one type",
+                       op_type_text(call->cx, updates), op_type_text(call->cx, data));
+    return op_check_indices(call, 1) && reduction_of(call) >= 0;
 }
 
 /* How the updates of one place are found: an axis for each dimension of the result, the axis over updates,
@@ -47,171 +47,178 @@ typedef struct {
     int place, n_at;
 } search;
 
-static const ir_expr *identity_of(tec_context *cx, int how, base_dtype t)
+static const ir_expr *identity_of(tec_context *cx, int how, base_dtype dtype)
 {
     if (base_same(reductions[how].name, "max"))
-        return ir_lowest(cx, t);
+        return ir_lowest(cx, dtype);
     if (base_same(reductions[how].name, "min"))
-        return ir_highest(cx, t);
-    return ir_imm(cx, t, base_same(reductions[how].name, "mul"));
+        return ir_highest(cx, dtype);
+    return ir_imm(cx, dtype, base_same(reductions[how].name, "mul"));
 }
 
-static const ir_expr *combine(tec_context *cx, int how, const ir_expr *a, const ir_expr *b)
+static const ir_expr *combine(tec_context *cx, int how, const ir_expr *left, const ir_expr *right)
 {
     switch (how) {
-    case 1: return ir_add(cx, a, b);
-    case 2: return ir_mul(cx, a, b);
-    case 3: return ir_max(cx, a, b);
-    default: return ir_min(cx, a, b);
+    case 1: return ir_add(cx, left, right);
+    case 2: return ir_mul(cx, left, right);
+    case 3: return ir_max(cx, left, right);
+    default: return ir_min(cx, left, right);
     }
 }
 
 /* The number of the last update of each place, or what all its updates come to. */
-static te_tensor *gathered(const op_call *c, te_def *d, const search *s, int how)
+static te_tensor *gathered(const op_call *call, te_def *def, const search *self, int how)
 {
-    tec_context *cx = c->cx;
-    const ir_expr *e;
+    tec_context *cx = call->cx;
+    const ir_expr *expr;
 
     if (how == 0)
-        e = te_reduce(cx, "max", ir_select(cx, s->hits, s->j, ir_int(cx, -1)), &s->j, 1);
+        expr = te_reduce(cx, "max", ir_select(cx, self->hits, self->j, ir_int(cx, -1)), &self->j, 1);
     else
-        e = te_reduce(cx, reductions[how].combiner,
-                      ir_select(cx, s->hits, s->update, identity_of(cx, how, c->input[0].dtype)), &s->j, 1);
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.%s", c->op->name, how ? "all" : "last")),
-                      s->axis, c->output[0].n, e);
+        expr = te_reduce(cx, reductions[how].combiner,
+                         ir_select(cx, self->hits, self->update, identity_of(cx, how, call->input[0].dtype)),
+                         &self->j, 1);
+    return te_compute(def, op_stage_name(def, base_format(cx, "%s.%s", call->op->name, how ? "all" : "last")),
+                      self->axis, call->output[0].n, expr);
 }
 
-typedef bool open_search(const op_call *c, te_tensor *const *in, search *s);
+typedef bool open_search(const op_call *call, te_tensor *const *in, search *s);
 
 /* `open` says which update hits an element and where the update lies. `how` 0 replaces elements, others
  * combine all hits. */
-static bool scatter(const op_call *c, te_def *d, te_tensor *const *in, open_search *open, te_tensor **out)
+static bool scatter(const op_call *call, te_def *def, te_tensor *const *in, open_search *open,
+                    te_tensor **out)
 {
-    tec_context *cx = c->cx;
-    int how = reduction_of(c), n = c->output[0].n;
+    tec_context *cx = call->cx;
+    int how = reduction_of(call), n = call->output[0].n;
     search s, own;
 
-    if (how < 0 || !open(c, in, &s) || !open(c, in, &own))
+    if (how < 0 || !open(call, in, &s) || !open(call, in, &own))
         return false;
-    te_tensor *found = gathered(c, d, &s, how);
-    const ir_expr *e = te_read(in[0], own.axis, n), *f = te_read(found, own.axis, n);
-    if (!e || !f)
+    te_tensor *found = gathered(call, def, &s, how);
+    const ir_expr *expr = te_read(in[0], own.axis, n), *f = te_read(found, own.axis, n);
+    if (!expr || !f)
         return false;
     if (how == 0) {
         own.at[own.place] = ir_max(cx, ir_int(cx, 0), f);
-        e = ir_select(cx, ir_ge(cx, f, ir_int(cx, 0)), te_read(in[2], own.at, own.n_at), e);
+        expr = ir_select(cx, ir_ge(cx, f, ir_int(cx, 0)), te_read(in[2], own.at, own.n_at), expr);
     } else
-        e = combine(cx, how, e, f);
-    *out = te_compute(d, op_stage_name(d, c->op->name), own.axis, n, e);
+        expr = combine(cx, how, expr, f);
+    *out = te_compute(def, op_stage_name(def, call->op->name), own.axis, n, expr);
     return *out != NULL;
 }
 
 /* ---- scatter_elements: axis, reduction; update [i, j] goes to [i, indices[i, j]] ---- */
 
 /* Indices and updates have one shape, of the rank of the data; the result is shaped like the data. */
-static bool scatter_elements_relation(op_call *c)
+static bool scatter_elements_relation(op_call *call)
 {
-    const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];
+    const op_type *data = &call->input[0], *at = &call->input[1], *updates = &call->input[2];
 
-    if (!op_check_axis(c, op_int(c, "axis", 0)) || !check_types(c))
+    if (!op_check_axis(call, op_int(call, "axis", 0)) || !check_types(call))
         return false;
     if (at->n != data->n || updates->n != data->n)
-        return op_fail(c, "the data are %s, the indices %s, the updates %s: expected one rank",
-                       op_type_text(c->cx, data), op_type_text(c->cx, at), op_type_text(c->cx, updates));
+        return op_fail(call, "the data are %s, the indices %s, the updates %s: expected one rank",
+                       op_type_text(call->cx, data), op_type_text(call->cx, at),
+                       op_type_text(call->cx, updates));
     for (int i = 0; i < at->n; i++)
-        if (!op_equal(c, at->dim[i], updates->dim[i]))
-            return op_fail(c, "the indices are %s, the updates %s: expected one shape",
-                           op_type_text(c->cx, at), op_type_text(c->cx, updates));
-    c->output[0] = *data;
+        if (!op_equal(call, at->dim[i], updates->dim[i]))
+            return op_fail(call, "the indices are %s, the updates %s: expected one shape",
+                           op_type_text(call->cx, at), op_type_text(call->cx, updates));
+    call->output[0] = *data;
     return true;
 }
 
 /* Update j hits the element where the index at j is the element's own place along the axis. Along the axis,
  * indices may be as long as they like: their number is that of updates. */
-static bool search_elements(const op_call *c, te_tensor *const *in, search *s)
+static bool search_elements(const op_call *call, te_tensor *const *in, search *self)
 {
-    tec_context *cx = c->cx;
-    int axis = (int)op_int(c, "axis", 0), n = c->output[0].n;
+    tec_context *cx = call->cx;
+    int axis = (int)op_int(call, "axis", 0), n = call->output[0].n;
     const ir_expr *inside = NULL;
 
-    *s = (search){.axis = op_axes_of(c, &c->output[0]),
-                  .j = te_reduce_axis(cx, "j", c->input[1].dim[axis]),
-                  .place = axis,
-                  .n_at = n};
-    s->at = base_array(cx, const ir_expr *, n);
+    *self = (search){.axis = op_axes_of(call, &call->output[0]),
+                     .j = te_reduce_axis(cx, "j", call->input[1].dim[axis]),
+                     .place = axis,
+                     .n_at = n};
+    self->at = base_array(cx, const ir_expr *, n);
     for (int i = 0; i < n; i++) {
-        const ir_expr *extent = c->input[1].dim[i];
+        const ir_expr *extent = call->input[1].dim[i];
 
-        s->at[i] = i == axis ? s->j : s->axis[i];
+        self->at[i] = i == axis ? self->j : self->axis[i];
         /* Where there are fewer updates than elements in another dimension, the elements behind have none. */
-        if (i == axis || (c->facts && ir_prove_le(c->facts, c->output[0].dim[i], extent)))
+        if (i == axis || (call->facts && ir_prove_le(call->facts, call->output[0].dim[i], extent)))
             continue;
-        inside = ir_all(cx, inside, ir_lt(cx, s->axis[i], extent));
-        s->at[i] = ir_min(cx, s->axis[i], ir_sub(cx, extent, ir_int(cx, 1)));
+        inside = ir_all(cx, inside, ir_lt(cx, self->axis[i], extent));
+        self->at[i] = ir_min(cx, self->axis[i], ir_sub(cx, extent, ir_int(cx, 1)));
     }
-    const ir_expr *goes = te_read(in[1], s->at, n);
-    s->update = te_read(in[2], s->at, n);
-    if (!goes || !s->update)
+    const ir_expr *goes = te_read(in[1], self->at, n);
+    self->update = te_read(in[2], self->at, n);
+    if (!goes || !self->update)
         return false;
-    s->hits = ir_all(cx, inside, ir_eq(cx, op_inside(c, goes, c->input[0].dim[axis]), s->axis[axis]));
+    self->hits =
+        ir_all(cx, inside, ir_eq(cx, op_inside(call, goes, call->input[0].dim[axis]), self->axis[axis]));
     return true;
 }
 
-static bool scatter_elements_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool scatter_elements_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    return scatter(c, d, in, search_elements, out);
+    return scatter(call, def, in, search_elements, out);
 }
 
 /* ---- scatter_nd: reduction; indices [updates, tuple], updates [updates, rest of the data...] ---- */
 
 /* Row i of the indices names where update i, a whole slice, goes. The importer has flattened what stands
- * before the tuples to one dimension. For data f32[a, b, c] and indices [u, 2] the updates are f32[u, c]. */
-static bool scatter_nd_relation(op_call *c)
+ * before the tuples to one dimension. For data f32[a, b, call] and indices [u, 2] the updates are f32[u,
+ * call]. */
+static bool scatter_nd_relation(op_call *call)
 {
-    const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];
+    const op_type *data = &call->input[0], *at = &call->input[1], *updates = &call->input[2];
     int64_t length;
 
-    if (!check_types(c))
+    if (!check_types(call))
         return false;
     if (at->n != 2 || !ir_is_int(at->dim[1], &length) || length < 1 || length > data->n ||
-        updates->n != 1 + data->n - (int)length || !op_equal(c, at->dim[0], updates->dim[0]))
-        return op_fail(c, "the data are %s, the indices %s, the updates %s: they do not fit",
-                       op_type_text(c->cx, data), op_type_text(c->cx, at), op_type_text(c->cx, updates));
+        updates->n != 1 + data->n - (int)length || !op_equal(call, at->dim[0], updates->dim[0]))
+        return op_fail(call, "the data are %s, the indices %s, the updates %s: they do not fit",
+                       op_type_text(call->cx, data), op_type_text(call->cx, at),
+                       op_type_text(call->cx, updates));
     for (int i = 1; i < updates->n; i++)
-        if (!op_equal(c, updates->dim[i], data->dim[(int)length + i - 1]))
-            return op_fail(c, "dimension %d of the updates %s is not that of the data %s", i,
-                           op_type_text(c->cx, updates), op_type_text(c->cx, data));
-    c->output[0] = *data;
+        if (!op_equal(call, updates->dim[i], data->dim[(int)length + i - 1]))
+            return op_fail(call, "dimension %d of the updates %s is not that of the data %s", i,
+                           op_type_text(call->cx, updates), op_type_text(call->cx, data));
+    call->output[0] = *data;
     return true;
 }
 
 /* Update j hits the element where all components of its tuple are the element's first indices. */
-static bool search_tuples(const op_call *c, te_tensor *const *in, search *s)
+static bool search_tuples(const op_call *call, te_tensor *const *in, search *self)
 {
-    tec_context *cx = c->cx;
-    int n = c->output[0].n, length = 1 + n - c->input[2].n;
+    tec_context *cx = call->cx;
+    int n = call->output[0].n, length = 1 + n - call->input[2].n;
 
-    *s = (search){.axis = op_axes_of(c, &c->output[0]),
-                  .j = te_reduce_axis(cx, "j", c->input[1].dim[0]),
-                  .n_at = c->input[2].n};
-    s->at = base_array(cx, const ir_expr *, s->n_at);
-    s->at[0] = s->j;
-    for (int i = 1; i < s->n_at; i++)
-        s->at[i] = s->axis[length + i - 1];
+    *self = (search){.axis = op_axes_of(call, &call->output[0]),
+                     .j = te_reduce_axis(cx, "j", call->input[1].dim[0]),
+                     .n_at = call->input[2].n};
+    self->at = base_array(cx, const ir_expr *, self->n_at);
+    self->at[0] = self->j;
+    for (int i = 1; i < self->n_at; i++)
+        self->at[i] = self->axis[length + i - 1];
     for (int i = 0; i < length; i++) {
-        const ir_expr *goes = te_read(in[1], (const ir_expr *const[]){s->j, ir_int(cx, i)}, 2);
+        const ir_expr *goes = te_read(in[1], (const ir_expr *const[]){self->j, ir_int(cx, i)}, 2);
 
         if (!goes)
             return false;
-        s->hits = ir_all(cx, s->hits, ir_eq(cx, op_inside(c, goes, c->input[0].dim[i]), s->axis[i]));
+        self->hits =
+            ir_all(cx, self->hits, ir_eq(cx, op_inside(call, goes, call->input[0].dim[i]), self->axis[i]));
     }
-    s->update = te_read(in[2], s->at, s->n_at);
-    return s->update != NULL;
+    self->update = te_read(in[2], self->at, self->n_at);
+    return self->update != NULL;
 }
 
-static bool scatter_nd_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+static bool scatter_nd_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
-    return scatter(c, d, in, search_tuples, out);
+    return scatter(call, def, in, search_tuples, out);
 }
 
 static const op_impl scatter_elements_impls[] = {

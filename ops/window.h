@@ -25,20 +25,21 @@ typedef struct {
     bool ceil_mode; /* a last window that begins inside the padded input counts, though it sticks out */
 } op_window;
 
-bool op_window_read(const op_call *c, const int64_t *kernel, int rank, op_window *w);
+bool op_window_read(const op_call *call, const int64_t *kernel, int rank, op_window *window);
 
-/* Extent of output dimension i for an input extent. */
-const ir_expr *op_window_out(const op_call *c, const op_window *w, int i, const ir_expr *extent);
+/* Extent of output dimension index for an input extent. */
+const ir_expr *op_window_out(const op_call *call, const op_window *win, int index, const ir_expr *extent);
 
 /* What the windows span in dimension i for `out` windows, from the first padded element: (out-1)*stride +
  * (kernel-1)*dilation + 1. */
-const ir_expr *op_window_span(const op_call *c, const op_window *w, int i, const ir_expr *out);
+const ir_expr *op_window_span(const op_call *call, const op_window *window, int i, const ir_expr *out);
 
-/* y*stride + k*dilation in dimension i, counted from the first padded element. */
-const ir_expr *op_window_at(tec_context *cx, const op_window *w, int i, const ir_expr *y, const ir_expr *k);
+/* other*stride + divisor*dilation in dimension i, counted from the first padded element. */
+const ir_expr *op_window_at(tec_context *cx, const op_window *window, int i, const ir_expr *other,
+                            const ir_expr *divisor);
 
-/* Condition that padded position p of dimension i lies in the input; NULL where it always does. */
-const ir_expr *op_window_inside(const op_call *c, const op_window *w, int i, const ir_expr *p,
-                                const ir_expr *extent, const ir_expr *span);
+/* Condition that padded position position of dimension index lies in the input; NULL where it always does. */
+const ir_expr *op_window_inside(const op_call *call, const op_window *window, int index,
+                                const ir_expr *position, const ir_expr *extent, const ir_expr *span);
 
 #endif

@@ -15,33 +15,33 @@
 static const char kernel[] = "def calibration(A: f32[48, 48], B: f32[48, 48]) {\n  C[y, x] = sum[k](A[y, k] "
                              "* B[k, x])\n  return C\n}\n";
 
-static bool build(tec_context *cx, const target *t, rt_bytes *module)
+static bool build(tec_context *cx, const target *machine, rt_bytes *module)
 {
     const te_file *file = te_parse(cx, "calibration", kernel);
     const te_def *def = file ? file->defs.at[0] : NULL;
     const ir_program *tree = def ? te_tree(cx, def) : NULL;
-    sched *s = tree ? space_default(cx, tree, t) : NULL;
+    sched *s = tree ? space_default(cx, tree, machine) : NULL;
 
     if (!s)
         return false;
     comp_unit u = {.name = def->name, .tree = sched_tree(s), .origin = "calibration"};
-    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = t, .jobs = 1});
+    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = machine, .jobs = 1});
     return code && comp_bytes(cx, code, module);
 }
 
 /* On one thread: what is compared is the device, not how its threads share work. */
-bool pool_make_calibration(tec_context *cx, pool *p, const target *t)
+bool pool_make_calibration(tec_context *cx, pool *self, const target *machine)
 {
-    target *one = base_copy(cx, t, sizeof *t);
+    target *one = base_copy(cx, machine, sizeof *machine);
 
     one->num_cores = 1;
-    return build(cx, one, &p->calibration);
+    return build(cx, one, &self->calibration);
 }
 
 /* The shortest of the repeats: what disturbs a measurement makes it longer. 0 with an error. */
-static double measure_once(pool_device *d, int64_t module, tec_error *err)
+static double measure_once(pool_device *device, int64_t module, tec_error *err)
 {
-    const rpc_measurement *m = &d->calibration;
+    const rpc_measurement *measurement = &device->calibration;
     double least = 0;
     const rpc_measure q = {.modules = {&module, 1},
                            .seed = 1,
@@ -51,13 +51,13 @@ static double measure_once(pool_device *d, int64_t module, tec_error *err)
                            .memory_bytes = 16 << 20,
                            .seconds = 20};
 
-    if (rpc_ask_measure(d->session, &q, &d->calibration, err)) {
-        if (m->answer.outcome == RUN_OK)
-            least = m->costs[0];
+    if (rpc_ask_measure(device->session, &q, &device->calibration, err)) {
+        if (measurement->answer.outcome == WORKER_OK)
+            least = measurement->costs[0];
         else
-            rt_fail(err, TEC_INTERNAL, "the calibration kernel does not run: %s", m->error);
-        for (int i = 1; least > 0 && i < m->answer.n_costs; i++)
-            least = m->costs[i] < least ? m->costs[i] : least;
+            rt_fail(err, TEC_INTERNAL, "the calibration kernel does not run: %s", measurement->error);
+        for (int i = 1; least > 0 && i < measurement->answer.n_costs; i++)
+            least = measurement->costs[i] < least ? measurement->costs[i] : least;
     }
     return least;
 }
@@ -67,14 +67,14 @@ static void rest(double seconds)
     nanosleep(&(struct timespec){.tv_nsec = (long)(seconds * 1e9)}, NULL);
 }
 
-static bool accepts(pool_device *d, double seconds, bool is_last, char why[TUNE_WHY])
+static bool accepts(pool_device *device, double seconds, bool is_last, char why[TUNE_WHY])
 {
-    pool *p = d->pool;
+    pool *p = device->pool;
 
     pthread_mutex_lock(&p->lock);
     pool_judge trial = p->judge;
-    pool_judge_note(&trial, d->is.name, seconds);
-    bool good = pool_judge_accepts(&trial, d->is.name, why, TUNE_WHY);
+    pool_judge_note(&trial, device->is.name, seconds);
+    bool good = pool_judge_accepts(&trial, device->is.name, why, TUNE_WHY);
     if (good || is_last)
         p->judge = trial;
     pthread_mutex_unlock(&p->lock);
@@ -82,28 +82,28 @@ static bool accepts(pool_device *d, double seconds, bool is_last, char why[TUNE_
 }
 
 /* A device is off only if it is so again and again: a moment's disturbance is none of its own. */
-tune_asked pool_calibrate(pool_device *d, tune_failure *f)
+tune_asked pool_calibrate(pool_device *device, tune_failure *failure)
 {
     enum { ATTEMPTS = 4 };
     const double pause = 0.2;
-    const rt_bytes *code = &d->pool->calibration;
+    const rt_bytes *code = &device->pool->calibration;
     tec_error err = {0};
-    int64_t module = tec_rpc_upload_bytes(d->session, "calibration", code->data, code->n, &err);
+    int64_t module = tec_rpc_upload_bytes(device->session, "calibration", code->data, code->n, &err);
     bool good = false;
     double seconds = module ? 1 : 0;
 
-    d->measured = 0;
-    for (int i = 0; i < ATTEMPTS && seconds > 0 && !good && !atomic_load(&d->stopped); i++) {
+    device->measured = 0;
+    for (int i = 0; i < ATTEMPTS && seconds > 0 && !good && !atomic_load(&device->stopped); i++) {
         if (i > 0)
             rest(pause);
-        seconds = measure_once(d, module, &err);
-        good = seconds > 0 && accepts(d, seconds, i == ATTEMPTS - 1, f->error);
+        seconds = measure_once(device, module, &err);
+        good = seconds > 0 && accepts(device, seconds, i == ATTEMPTS - 1, failure->error);
     }
     if (module)
-        tec_rpc_release(d->session, module, NULL);
+        tec_rpc_release(device->session, module, NULL);
     if (seconds <= 0)
-        tune_fail(f, STORE_DEVICE_ERROR, "run", "device", err.text);
-    else if (!good && !atomic_load(&d->stopped))
-        snprintf(d->aside, sizeof d->aside, "%s", f->error);
+        tune_fail(failure, STORE_DEVICE_ERROR, "run", "device", err.text);
+    else if (!good && !atomic_load(&device->stopped))
+        snprintf(device->aside, sizeof device->aside, "%s", failure->error);
     return good ? TUNE_ASK_ANSWERED : TUNE_ASK_DOUBTED;
 }

@@ -44,58 +44,59 @@ static void make_plain(char *text)
 }
 
 /* The fingerprint covers what decides how fast the device is: its CPU, its driver and the code that fits. */
-bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *g, const char *device_class, pool_identity *out,
-                   tec_error *err)
+bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *info, const char *device_class,
+                   pool_identity *out, tec_error *err)
 {
-    const tec_rpc_offer *o = tec_rpc_list(server, false, err);
+    const tec_rpc_offer *offer = tec_rpc_list(server, false, err);
     const tec_rpc_device *found = NULL;
 
-    if (!o)
+    if (!offer)
         return false;
-    for (int i = 0; i < o->n_devices; i++)
-        if (strcmp(o->devices[i].name, g->device) == 0)
-            found = &o->devices[i];
+    for (int i = 0; i < offer->n_devices; i++)
+        if (strcmp(offer->devices[i].name, info->device) == 0)
+            found = &offer->devices[i];
     if (!found)
-        return rt_fail(err, TEC_LOST, "server '%s' has no device '%s' any more", g->server, g->device);
-    snprintf(out->name, sizeof out->name, "%s/%s", g->server, g->device);
+        return rt_fail(err, TEC_LOST, "server '%s' has no device '%s' any more", info->server, info->device);
+    snprintf(out->name, sizeof out->name, "%s/%s", info->server, info->device);
     snprintf(out->text, sizeof out->text, "class %s: %s", device_class, found->hardware);
     snprintf(out->driver, sizeof out->driver, "%s", found->driver);
-    snprintf(out->target, sizeof out->target, "%s", o->target);
+    snprintf(out->target, sizeof out->target, "%s", offer->target);
     make_plain(out->name);
     make_plain(out->text);
     make_plain(out->driver);
     out->fingerprint =
-        hash_text(found->driver, hash_text(found->hardware, hash_text(o->target, BASE_HASH_SEED)));
+        hash_text(found->driver, hash_text(found->hardware, hash_text(offer->target, BASE_HASH_SEED)));
     return true;
 }
 
 /* ---- leases ---- */
 
-tec_rpc_lease *pool_request(pool *p, tec_error *err)
+tec_rpc_lease *pool_request(pool *self, tec_error *err)
 {
-    return tec_rpc_request(
-        p->tracker,
-        &(tec_rpc_lease_options){
-            .device_class = p->o.device_class, .user = p->o.user, .job = p->o.job, .priority = p->o.priority},
-        err);
+    return tec_rpc_request(self->tracker,
+                           &(tec_rpc_lease_options){.device_class = self->o.device_class,
+                                                    .user = self->o.user,
+                                                    .job = self->o.job,
+                                                    .priority = self->o.priority},
+                           err);
 }
 
-void pool_tell_wait(const pool *p, tec_rpc_lease *l, char *to, size_t size)
+void pool_tell_wait(const pool *self, tec_rpc_lease *lease, char *to, size_t size)
 {
     tec_rpc_queue q;
-    int n = snprintf(to, size, "no device of class '%s' was granted within %g s", p->o.device_class,
-                     p->o.patience);
+    int n = snprintf(to, size, "no device of class '%s' was granted within %g s", self->o.device_class,
+                     self->o.patience);
 
-    if (n > 0 && (size_t)n < size && tec_rpc_queue_of(l, &q))
+    if (n > 0 && (size_t)n < size && tec_rpc_queue_of(lease, &q))
         snprintf(to + n, size - (size_t)n,
                  ": the class has %" PRId64 " devices in service, %" PRId64
                  " of them are leased, and %" PRId64 " requests come first",
                  q.devices, q.leased, q.ahead);
 }
 
-static bool is_stopped(pool_device *d)
+static bool is_stopped(pool_device *device)
 {
-    return atomic_load(&d->stopped);
+    return atomic_load(&device->stopped);
 }
 
 static void rest(double seconds)
@@ -104,41 +105,42 @@ static void rest(double seconds)
 }
 
 /* Whether no runner has had a device for longer than the pool is patient. */
-static bool is_hopeless(pool *p)
+static bool is_hopeless(pool *self)
 {
-    pthread_mutex_lock(&p->lock);
-    bool hopeless = p->at_work == 0 && tec_clock() - p->lonely > p->o.patience;
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&self->lock);
+    bool hopeless = self->at_work == 0 && tec_clock() - self->lonely > self->o.patience;
+    pthread_mutex_unlock(&self->lock);
     return hopeless;
 }
 
-static void count_at_work(pool *p, int change)
+static void count_at_work(pool *self, int change)
 {
-    pthread_mutex_lock(&p->lock);
-    p->at_work += change;
-    if (p->at_work == 0)
-        p->lonely = tec_clock();
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&self->lock);
+    self->at_work += change;
+    if (self->at_work == 0)
+        self->lonely = tec_clock();
+    pthread_mutex_unlock(&self->lock);
 }
 
-static void say_wait(pool_device *d)
+static void say_wait(pool_device *device)
 {
     tec_rpc_queue q;
 
-    if (tec_rpc_queue_of(d->lease, &q) && q.ahead)
-        tune_runner_says(&d->runner, "waits for a device behind %" PRId64 " requests%s", q.ahead, d->past);
+    if (tec_rpc_queue_of(device->lease, &q) && q.ahead)
+        tune_runner_says(&device->runner, "waits for a device behind %" PRId64 " requests%s", q.ahead,
+                         device->past);
     else
-        tune_runner_says(&d->runner, "waits for a device%s", d->past);
+        tune_runner_says(&device->runner, "waits for a device%s", device->past);
 }
 
 /* One runner of the pool asks at a time, so that the tracker sees one request of a job beside its leases. */
-static bool await_turn(pool_device *d)
+static bool await_turn(pool_device *device)
 {
-    pool *p = d->pool;
+    pool *p = device->pool;
     bool mine = false;
 
-    tune_runner_says(&d->runner, "%s", "");
-    while (!mine && !is_stopped(d)) {
+    tune_runner_says(&device->runner, "%s", "");
+    while (!mine && !is_stopped(device)) {
         pthread_mutex_lock(&p->lock);
         mine = !p->requesting;
         p->requesting = true;
@@ -149,248 +151,253 @@ static bool await_turn(pool_device *d)
     return mine;
 }
 
-static void end_turn(pool *p)
+static void end_turn(pool *self)
 {
-    pthread_mutex_lock(&p->lock);
-    p->requesting = false;
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&self->lock);
+    self->requesting = false;
+    pthread_mutex_unlock(&self->lock);
 }
 
 /* TUNE_READY: the request was granted. */
-static tune_readiness await_grant(pool_device *d, char why[TUNE_WHY])
+static tune_readiness await_grant(pool_device *device, char why[TUNE_WHY])
 {
     tec_error err = {0};
 
-    if (!d->lease && !(d->lease = pool_request(d->pool, &err))) {
+    if (!device->lease && !(device->lease = pool_request(device->pool, &err))) {
         snprintf(why, TUNE_WHY, "%s", err.text);
         return TUNE_LEAVES;
     }
     for (;;) {
-        tec_rpc_lease_state s = tec_rpc_wait(d->lease, SLICE, &err);
+        tec_rpc_lease_state s = tec_rpc_wait(device->lease, SLICE, &err);
 
-        if (s == TEC_RPC_GRANTED && !is_stopped(d))
+        if (s == TEC_RPC_GRANTED && !is_stopped(device))
             return TUNE_READY;
-        if (s == TEC_RPC_FAILED || is_stopped(d)) {
-            snprintf(why, TUNE_WHY, "%s", is_stopped(d) ? "stopped" : err.text);
+        if (s == TEC_RPC_FAILED || is_stopped(device)) {
+            snprintf(why, TUNE_WHY, "%s", is_stopped(device) ? "stopped" : err.text);
             return TUNE_LEAVES;
         }
-        say_wait(d);
-        if (is_hopeless(d->pool)) {
-            pool_tell_wait(d->pool, d->lease, why, TUNE_WHY);
+        say_wait(device);
+        if (is_hopeless(device->pool)) {
+            pool_tell_wait(device->pool, device->lease, why, TUNE_WHY);
             return TUNE_BROKEN;
         }
     }
 }
 
-static tune_readiness await_lease(pool_device *d, char why[TUNE_WHY])
+static tune_readiness await_lease(pool_device *device, char why[TUNE_WHY])
 {
-    if (!await_turn(d)) {
+    if (!await_turn(device)) {
         snprintf(why, TUNE_WHY, "stopped");
         return TUNE_LEAVES;
     }
-    tune_readiness got = await_grant(d, why);
-    end_turn(d->pool);
+    tune_readiness got = await_grant(device, why);
+    end_turn(device->pool);
     return got;
 }
 
 /* ---- sessions ---- */
 
-static void close_session(pool_device *d)
+static void close_session(pool_device *device)
 {
-    tec_rpc_close(d->session);
-    d->session = NULL;
+    tec_rpc_close(device->session);
+    device->session = NULL;
 }
 
 /* NULL disconnects. `stop` may cancel the connection at any time before. */
-static void set_server(pool_device *d, tec_rpc *server)
+static void set_server(pool_device *device, tec_rpc *server)
 {
-    tec_rpc *old = d->server;
+    tec_rpc *old = device->server;
 
-    pthread_mutex_lock(&d->lock);
-    d->server = server;
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_lock(&device->lock);
+    device->server = server;
+    pthread_mutex_unlock(&device->lock);
     tec_rpc_disconnect(old);
-    if (server && is_stopped(d))
+    if (server && is_stopped(device))
         tec_rpc_cancel(server);
 }
 
-static bool open_session(pool_device *d, tec_error *err)
+static bool open_session(pool_device *device, tec_error *err)
 {
-    tec_rpc_set_deadline(d->server, PROMPTLY);
-    d->session = tec_rpc_open(d->server, &(tec_rpc_session_options){.label = d->pool->o.job}, err);
-    return d->session != NULL;
+    tec_rpc_set_deadline(device->server, PROMPTLY);
+    device->session =
+        tec_rpc_open(device->server, &(tec_rpc_session_options){.label = device->pool->o.job}, err);
+    return device->session != NULL;
 }
 
-static void leave_device(pool_device *d)
+static void leave_device(pool_device *device)
 {
-    if (d->server)
-        tec_rpc_set_deadline(d->server, 1);
-    close_session(d);
-    set_server(d, NULL);
-    tec_rpc_give_back(d->lease);
-    d->lease = NULL;
+    if (device->server)
+        tec_rpc_set_deadline(device->server, 1);
+    close_session(device);
+    set_server(device, NULL);
+    tec_rpc_give_back(device->lease);
+    device->lease = NULL;
 }
 
 /* The device is another kind of board than the first one. */
-static bool is_foreign(pool_device *d)
+static bool is_foreign(pool_device *device)
 {
-    const pool_identity *first = &d->pool->first;
+    const pool_identity *first = &device->pool->first;
 
-    if (d->is.fingerprint == first->fingerprint)
+    if (device->is.fingerprint == first->fingerprint)
         return false;
-    if (strcmp(d->is.target, first->target) != 0)
-        snprintf(d->aside, sizeof d->aside, "not the board that '%s' is: its target is '%.200s'", first->name,
-                 d->is.target);
+    if (strcmp(device->is.target, first->target) != 0)
+        snprintf(device->aside, sizeof device->aside, "not the board that '%s' is: its target is '%.200s'",
+                 first->name, device->is.target);
     else
-        snprintf(d->aside, sizeof d->aside, "not the board that '%s' is: %.150s, driver '%.60s'", first->name,
-                 d->is.text, d->is.driver);
+        snprintf(device->aside, sizeof device->aside, "not the board that '%s' is: %.150s, driver '%.60s'",
+                 first->name, device->is.text, device->is.driver);
     return true;
 }
 
-static bool is_known_as_odd(pool_device *d)
+static bool is_known_as_odd(pool_device *device)
 {
-    pool *p = d->pool;
+    pool *p = device->pool;
 
     pthread_mutex_lock(&p->lock);
-    bool odd = pool_judge_has_set_aside(&p->judge, d->is.name);
+    bool odd = pool_judge_has_set_aside(&p->judge, device->is.name);
     pthread_mutex_unlock(&p->lock);
     if (odd)
-        snprintf(d->aside, sizeof d->aside, "its times were outlying before");
+        snprintf(device->aside, sizeof device->aside, "its times were outlying before");
     return odd;
 }
 
 /* Connects to the leased device, looks whether it is one of the class, opens a session and calibrates. */
-static bool move_in(pool_device *d, char why[TUNE_WHY])
+static bool move_in(pool_device *device, char why[TUNE_WHY])
 {
     tec_rpc_grant_info g;
     tune_failure f = {0};
     tec_error err = {0};
 
-    tune_runner_says(&d->runner, "connects");
-    tec_rpc *server = tec_rpc_granted(d->lease, &g)
-                          ? tec_rpc_connect_leased(d->lease, &(tec_rpc_options){.seconds = PROMPTLY}, &err)
-                          : NULL;
-    set_server(d, server);
-    bool good = server && pool_identify(server, &g, d->pool->o.device_class, &d->is, &err);
-    good = good && !is_foreign(d) && !is_known_as_odd(d) && open_session(d, &err);
+    tune_runner_says(&device->runner, "connects");
+    tec_rpc *server =
+        tec_rpc_granted(device->lease, &g)
+            ? tec_rpc_connect_leased(device->lease, &(tec_rpc_options){.seconds = PROMPTLY}, &err)
+            : NULL;
+    set_server(device, server);
+    bool good = server && pool_identify(server, &g, device->pool->o.device_class, &device->is, &err);
+    good = good && !is_foreign(device) && !is_known_as_odd(device) && open_session(device, &err);
     if (good)
-        tec_rpc_set_deadline(d->server, IN_TURN);
-    good = good && pool_calibrate(d, &f) == TUNE_ASK_ANSWERED;
+        tec_rpc_set_deadline(device->server, IN_TURN);
+    good = good && pool_calibrate(device, &f) == TUNE_ASK_ANSWERED;
     snprintf(why, TUNE_WHY, "%s", f.error[0] ? f.error : err.text);
     return good;
 }
 
 /* What is wrong with the device is told to the tracker, so that nobody else gets it either. */
-static void set_aside(pool_device *d)
+static void set_aside(pool_device *device)
 {
     tec_error err = {0};
 
-    if (tec_rpc_set_aside(d->lease, d->aside, &err))
-        snprintf(d->past, sizeof d->past, "; %.40s set aside: %.100s", d->is.name, d->aside);
+    if (tec_rpc_set_aside(device->lease, device->aside, &err))
+        snprintf(device->past, sizeof device->past, "; %.40s set aside: %.100s", device->is.name,
+                 device->aside);
     else
-        snprintf(d->past, sizeof d->past, "; %.40s could not be set aside: %.90s", d->is.name, err.text);
-    d->runner.lost++;
-    d->aside[0] = '\0';
+        snprintf(device->past, sizeof device->past, "; %.40s could not be set aside: %.90s", device->is.name,
+                 err.text);
+    device->runner.lost++;
+    device->aside[0] = '\0';
 }
 
 /* What is left of the last device goes first. */
-static void clear_out(pool_device *d)
+static void clear_out(pool_device *device)
 {
-    if (d->aside[0] && d->lease)
-        set_aside(d);
-    leave_device(d);
+    if (device->aside[0] && device->lease)
+        set_aside(device);
+    leave_device(device);
 }
 
 /* Gets a device: a lease, a connection, a session, a calibration. What fails on the way is tried again with
  * another device, until the pool is out of patience. */
-static tune_readiness prepare(tune_runner *r, char why[TUNE_WHY])
+static tune_readiness prepare(tune_runner *runner, char why[TUNE_WHY])
 {
-    pool_device *d = (pool_device *)r;
+    pool_device *device = (pool_device *)runner;
 
-    if (r->device) {
-        clear_out(d);
-        count_at_work(d->pool, -1);
-        tune_runner_has(r, NULL, NULL, NULL);
+    if (runner->device) {
+        clear_out(device);
+        count_at_work(device->pool, -1);
+        tune_runner_has(runner, NULL, NULL, NULL);
     }
     for (;;) {
-        tune_readiness got = await_lease(d, why);
+        tune_readiness got = await_lease(device, why);
 
         if (got != TUNE_READY)
             return got;
-        if (move_in(d, why))
+        if (move_in(device, why))
             break;
-        snprintf(d->past, sizeof d->past, "; %.150s", why);
-        clear_out(d);
-        if (is_hopeless(d->pool))
+        snprintf(device->past, sizeof device->past, "; %.150s", why);
+        clear_out(device);
+        if (is_hopeless(device->pool))
             return TUNE_BROKEN;
         rest(PAUSE);
     }
-    tune_runner_has(r, d->is.name, d->is.text, d->is.driver);
-    count_at_work(d->pool, 1);
-    tune_runner_says(r, "measures");
+    tune_runner_has(runner, device->is.name, device->is.text, device->is.driver);
+    count_at_work(device->pool, 1);
+    tune_runner_says(runner, "measures");
     return TUNE_READY;
 }
 
 /* ---- asking ---- */
 
-static tune_asked give_up(pool_device *d, tune_asked how, const tec_error *err, tune_failure *f)
+static tune_asked give_up(pool_device *device, tune_asked how, const tec_error *err, tune_failure *failure)
 {
-    d->runner.lost++;
-    snprintf(f->error, sizeof f->error, "%s: %.300s", d->is.name, err->text);
+    device->runner.lost++;
+    snprintf(failure->error, sizeof failure->error, "%s: %.300s", device->is.name, err->text);
     return how;
 }
 
 /* The session is over, and the server goes on: as a death of the local runner. */
-static tune_asked blame_candidate(pool_device *d, const char *stage, double seconds, const tec_error *err,
-                                  tune_failure *f)
+static tune_asked blame_candidate(pool_device *device, const char *stage, double seconds,
+                                  const tec_error *err, tune_failure *failure)
 {
     char kind[TUNE_KIND] = "error", text[64];
 
-    close_session(d);
-    d->runner.lost++;
+    close_session(device);
+    device->runner.lost++;
     if (err->status == TEC_TIMEOUT) {
         snprintf(text, sizeof text, "no end within %g s", seconds);
-        tune_fail(f, STORE_TIMEOUT, stage, "timeout", text);
+        tune_fail(failure, STORE_TIMEOUT, stage, "timeout", text);
         return TUNE_ASK_DIED;
     }
     if (err->status == TEC_NO_MEMORY)
         snprintf(kind, sizeof kind, "memory");
-    else if (err->status == TEC_CRASHED && d->m.signal) {
-        const char *name = sigabbrev_np(d->m.signal);
+    else if (err->status == TEC_CRASHED && device->m.signal) {
+        const char *name = sigabbrev_np(device->m.signal);
         snprintf(kind, sizeof kind, "SIG%s", name ? name : "?");
     } else if (err->status == TEC_CRASHED)
         snprintf(kind, sizeof kind, "exit");
-    tune_fail(f, STORE_RUN_ERROR, stage, kind, err->text);
+    tune_fail(failure, STORE_RUN_ERROR, stage, kind, err->text);
     return TUNE_ASK_DIED;
 }
 
 /* Whether the failure is one of the way to the device. */
-static bool is_of_the_way(tec_status s)
+static bool is_of_the_way(tec_status status)
 {
-    return s == TEC_LOST || s == TEC_CANCELLED || s == TEC_REFUSED || s == TEC_DENIED || s == TEC_PROTOCOL;
+    return status == TEC_LOST || status == TEC_CANCELLED || status == TEC_REFUSED || status == TEC_DENIED ||
+           status == TEC_PROTOCOL;
 }
 
 /* No answer: whose fault that is. A server that still answers a short question has lost the session alone. */
-static tune_asked blame(pool_device *d, bool ran, const char *stage, double seconds, const tec_error *err,
-                        tune_failure *f)
+static tune_asked blame(pool_device *device, bool ran, const char *stage, double seconds,
+                        const tec_error *err, tune_failure *failure)
 {
     tune_asked lost = ran ? TUNE_ASK_LOST : TUNE_ASK_DOUBTED;
 
-    if (is_stopped(d) || is_of_the_way(err->status))
-        return give_up(d, is_stopped(d) ? TUNE_ASK_DOUBTED : lost, err, f);
-    tec_rpc_set_deadline(d->server, PROMPTLY);
-    if (!tec_rpc_list(d->server, false, NULL))
-        return give_up(d, lost, err, f);
-    return blame_candidate(d, stage, seconds, err, f);
+    if (is_stopped(device) || is_of_the_way(err->status))
+        return give_up(device, is_stopped(device) ? TUNE_ASK_DOUBTED : lost, err, failure);
+    tec_rpc_set_deadline(device->server, PROMPTLY);
+    if (!tec_rpc_list(device->server, false, NULL))
+        return give_up(device, lost, err, failure);
+    return blame_candidate(device, stage, seconds, err, failure);
 }
 
 /* The modules of the question, sent; their handles. */
-static bool upload(pool_device *d, const run_job *j, int64_t handle[RUN_MODULES], tec_error *err)
+static bool upload(pool_device *device, const worker_job *job, int64_t handle[WORKER_MODULES], tec_error *err)
 {
-    tec_rpc_set_deadline(d->server, PROMPTLY);
-    for (int i = 0; i < j->n_modules; i++) {
-        handle[i] =
-            tec_rpc_upload_bytes(d->session, "candidate", j->modules[i].data, j->modules[i].size, err);
+    tec_rpc_set_deadline(device->server, PROMPTLY);
+    for (int i = 0; i < job->n_modules; i++) {
+        handle[i] = tec_rpc_upload_bytes(device->session, "candidate", job->modules[i].data,
+                                         job->modules[i].size, err);
         if (!handle[i])
             return false;
     }
@@ -398,79 +405,79 @@ static bool upload(pool_device *d, const run_job *j, int64_t handle[RUN_MODULES]
 }
 
 /* The same job as a message: the modules by their handles, the dimensions as rows. */
-static rpc_measure question_of(const run_job *j, uint32_t question, double seconds, const int64_t *handle,
-                               rpc_symbol symbol[RT_MAX_SYMBOLS])
+static rpc_measure question_of(const worker_job *job, uint32_t question, double seconds,
+                               const int64_t *handle, rpc_symbol symbol[RT_MAX_SYMBOLS])
 {
-    for (int i = 0; i < j->n_dims; i++)
-        symbol[i] = (rpc_symbol){j->dims[i].name, j->dims[i].value};
-    return (rpc_measure){.keep = question == RUN_KEEP,
-                         .modules = {handle, j->n_modules},
-                         .arguments = (int64_t)j->arguments,
-                         .seed = (int64_t)j->seed,
-                         .symbols = {symbol, j->n_dims},
-                         .check = j->check,
-                         .threads = j->threads,
-                         .min_seconds = j->min_seconds,
-                         .warm_up = j->warm_up,
-                         .cool_down = j->cool_down,
-                         .repeats = j->repeats,
-                         .flush_bytes = j->flush_bytes,
-                         .memory_bytes = j->memory_limit,
+    for (int i = 0; i < job->n_dims; i++)
+        symbol[i] = (rpc_symbol){job->dims[i].name, job->dims[i].value};
+    return (rpc_measure){.keep = question == WORKER_KEEP,
+                         .modules = {handle, job->n_modules},
+                         .arguments = (int64_t)job->arguments,
+                         .seed = (int64_t)job->seed,
+                         .symbols = {symbol, job->n_dims},
+                         .check = job->check,
+                         .threads = job->threads,
+                         .min_seconds = job->min_seconds,
+                         .warm_up = job->warm_up,
+                         .cool_down = job->cool_down,
+                         .repeats = job->repeats,
+                         .flush_bytes = job->flush_bytes,
+                         .memory_bytes = job->memory_limit,
                          .seconds = seconds};
 }
 
 /* Now and then, and where the costs scatter, the device is held against the others. */
-static tune_asked look_at_device(pool_device *d, const run_answer *a, tune_failure *f)
+static tune_asked look_at_device(pool_device *device, const worker_answer *answer, tune_failure *failure)
 {
     enum { BETWEEN = 32 };
     tune_asked got = TUNE_ASK_ANSWERED;
-    bool outlying = a->outcome == RUN_OK && pool_are_outlying(a->costs[0], a->n_costs);
+    bool outlying = answer->outcome == WORKER_OK && pool_are_outlying(answer->costs[0], answer->n_costs);
 
-    if (++d->measured < BETWEEN && !outlying)
+    if (++device->measured < BETWEEN && !outlying)
         return got;
-    tune_runner_says(&d->runner, "is calibrated");
-    got = pool_calibrate(d, f);
-    tune_runner_says(&d->runner, "measures");
+    tune_runner_says(&device->runner, "is calibrated");
+    got = pool_calibrate(device, failure);
+    tune_runner_says(&device->runner, "measures");
     return got;
 }
 
 /* Sends the modules, asks, and gives the modules back. A runner whose session has ended gets a new one
  * first. */
-static tune_asked ask(tune_runner *r, uint32_t question, const run_job *j, double seconds, run_answer *a,
-                      double *costs, tune_failure *f)
+static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *job, double seconds,
+                      worker_answer *answer, double *costs, tune_failure *failure)
 {
-    pool_device *d = (pool_device *)r;
-    int64_t handle[RUN_MODULES] = {0};
+    pool_device *device = (pool_device *)runner;
+    int64_t handle[WORKER_MODULES] = {0};
     rpc_symbol symbol[RT_MAX_SYMBOLS];
     tec_error err = {0};
 
     (void)costs; /* those of the answer lie in d->m */
-    if (!d->session && !open_session(d, &err))
-        return give_up(d, TUNE_ASK_DOUBTED, &err, f);
-    if (!upload(d, j, handle, &err))
-        return blame(d, false, "load", seconds, &err, f);
-    const rpc_measure q = question_of(j, question, seconds, handle, symbol);
-    tec_rpc_set_deadline(d->server, seconds + IN_TURN);
-    if (!rpc_ask_measure(d->session, &q, &d->m, &err))
-        return blame(d, true, question == RUN_KEEP ? "reference" : "run", seconds, &err, f);
-    *a = d->m.answer;
-    for (int i = 0; i < j->n_modules; i++)
-        tec_rpc_release(d->session, handle[i], NULL);
-    return question == RUN_MEASURE ? look_at_device(d, a, f) : TUNE_ASK_ANSWERED;
+    if (!device->session && !open_session(device, &err))
+        return give_up(device, TUNE_ASK_DOUBTED, &err, failure);
+    if (!upload(device, job, handle, &err))
+        return blame(device, false, "load", seconds, &err, failure);
+    const rpc_measure q = question_of(job, question, seconds, handle, symbol);
+    tec_rpc_set_deadline(device->server, seconds + IN_TURN);
+    if (!rpc_ask_measure(device->session, &q, &device->m, &err))
+        return blame(device, true, question == WORKER_KEEP ? "reference" : "run", seconds, &err, failure);
+    *answer = device->m.answer;
+    for (int i = 0; i < job->n_modules; i++)
+        tec_rpc_release(device->session, handle[i], NULL);
+    return question == WORKER_MEASURE ? look_at_device(device, answer, failure) : TUNE_ASK_ANSWERED;
 }
 
 /* The next question gets a new session. */
-static void renew(tune_runner *r)
+static void renew(tune_runner *runner)
 {
-    pool_device *d = (pool_device *)r;
+    pool_device *d = (pool_device *)runner;
 
     tec_rpc_set_deadline(d->server, PROMPTLY);
     close_session(d);
 }
 
-static void stop(tune_runner *r)
+static void stop(tune_runner *runner)
 {
-    pool_device *d = (pool_device *)r;
+    pool_device *d = (pool_device *)runner;
 
     atomic_store(&d->stopped, true);
     tec_rpc_set_deadline(d->pool->tracker, LAST_WORDS);
@@ -481,25 +488,25 @@ static void stop(tune_runner *r)
 
 /* ---- life ---- */
 
-static void close_device(tune_runner *r)
+static void close_device(tune_runner *runner)
 {
-    pool_device *d = (pool_device *)r;
+    pool_device *d = (pool_device *)runner;
 
     leave_device(d);
     pthread_mutex_destroy(&d->lock);
     rt_free(d);
 }
 
-pool_device *pool_device_new(pool *p, tec_rpc_lease *lease)
+pool_device *pool_device_new(pool *self, tec_rpc_lease *lease)
 {
-    pool_device *d = rt_alloc(sizeof *d, NULL);
+    pool_device *device = rt_alloc(sizeof *device, NULL);
 
-    if (!d)
+    if (!device)
         return NULL;
-    d->runner =
+    device->runner =
         (tune_runner){.prepare = prepare, .ask = ask, .renew = renew, .stop = stop, .close = close_device};
-    d->pool = p;
-    d->lease = lease;
-    pthread_mutex_init(&d->lock, NULL);
-    return d;
+    device->pool = self;
+    device->lease = lease;
+    pthread_mutex_init(&device->lock, NULL);
+    return device;
 }

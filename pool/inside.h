@@ -56,18 +56,18 @@ struct pool {
 };
 
 /* device.c: a runner that is not started yet, with the lease if it is not NULL. NULL: no memory. */
-pool_device *pool_device_new(pool *p, tec_rpc_lease *lease);
+pool_device *pool_device_new(pool *self, tec_rpc_lease *lease);
 /* The server's word on the leased device. */
-bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *g, const char *device_class, pool_identity *out,
-                   tec_error *err);
+bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *info, const char *device_class,
+                   pool_identity *out, tec_error *err);
 /* A lease on any device of the class. */
-tec_rpc_lease *pool_request(pool *p, tec_error *err);
+tec_rpc_lease *pool_request(pool *self, tec_error *err);
 /* "no device of class 'pi4' was granted within 60 s: 3 requests are ahead, 2 devices, 2 of them leased". */
-void pool_tell_wait(const pool *p, tec_rpc_lease *l, char *to, size_t size);
+void pool_tell_wait(const pool *self, tec_rpc_lease *lease, char *to, size_t size);
 
 /* calibrate.c: builds the kernel for the target. False with an error. */
-bool pool_make_calibration(tec_context *cx, pool *p, const target *t);
+bool pool_make_calibration(tec_context *cx, pool *self, const target *machine);
 /* Measures it on the session, a few times where it is off, and lets the judge decide. */
-tune_asked pool_calibrate(pool_device *d, tune_failure *f);
+tune_asked pool_calibrate(pool_device *device, tune_failure *failure);
 
 #endif

@@ -16,20 +16,20 @@
 
 #include "base/base.h"
 
-static pool_judged *find(pool_judge *j, const char *name)
+static pool_judged *find(pool_judge *judge, const char *name)
 {
-    for (int i = 0; i < j->n; i++)
-        if (strcmp(j->device[i].name, name) == 0)
-            return &j->device[i];
+    for (int i = 0; i < judge->n; i++)
+        if (strcmp(judge->device[i].name, name) == 0)
+            return &judge->device[i];
     return NULL;
 }
 
-void pool_judge_note(pool_judge *j, const char *name, double seconds)
+void pool_judge_note(pool_judge *judge, const char *name, double seconds)
 {
-    pool_judged *d = find(j, name);
+    pool_judged *d = find(judge, name);
 
-    if (!d && j->n < POOL_JUDGED) {
-        d = &j->device[j->n++];
+    if (!d && judge->n < POOL_JUDGED) {
+        d = &judge->device[judge->n++];
         *d = (pool_judged){.first = seconds};
         snprintf(d->name, sizeof d->name, "%s", name);
     }
@@ -37,38 +37,38 @@ void pool_judge_note(pool_judge *j, const char *name, double seconds)
         d->last = seconds;
 }
 
-bool pool_judge_has_set_aside(const pool_judge *j, const char *name)
+bool pool_judge_has_set_aside(const pool_judge *judge, const char *name)
 {
-    const pool_judged *d = find((pool_judge *)j, name);
+    const pool_judged *d = find((pool_judge *)judge, name);
 
     return d && d->aside;
 }
 
 /* Of the others that are not set aside; 0: there are none. */
-static double median_of_others(const pool_judge *j, const pool_judged *d)
+static double median_of_others(const pool_judge *judge, const pool_judged *judged)
 {
     double seconds[POOL_JUDGED];
     int n = 0;
 
-    for (int i = 0; i < j->n; i++)
-        if (&j->device[i] != d && !j->device[i].aside)
-            seconds[n++] = j->device[i].last;
+    for (int i = 0; i < judge->n; i++)
+        if (&judge->device[i] != judged && !judge->device[i].aside)
+            seconds[n++] = judge->device[i].last;
     qsort(seconds, (size_t)n, sizeof *seconds, base_compare_doubles);
     return n == 0 ? 0 : n % 2 ? seconds[n / 2] : (seconds[n / 2 - 1] + seconds[n / 2]) / 2;
 }
 
-static bool is_near(const pool_judge *j, double a, double b)
+static bool is_near(const pool_judge *judge, double a, double b)
 {
-    return fabs(log(a / b)) <= log1p(j->tolerance);
+    return fabs(log(a / b)) <= log1p(judge->tolerance);
 }
 
 /* A device that is refused stays refused: it is no measure for the others any more. */
-bool pool_judge_accepts(pool_judge *j, const char *name, char *why, size_t size)
+bool pool_judge_accepts(pool_judge *judge, const char *name, char *why, size_t size)
 {
-    pool_judged *d = find(j, name);
-    double others = d ? median_of_others(j, d) : 0;
+    pool_judged *d = find(judge, name);
+    double others = d ? median_of_others(judge, d) : 0;
 
-    if (!d || is_near(j, d->last, others > 0 ? others : d->first))
+    if (!d || is_near(judge, d->last, others > 0 ? others : d->first))
         return true;
     if (others > 0)
         snprintf(why, size, "the calibration kernel takes %.4g ms; on the others of the class %.4g ms",
@@ -81,19 +81,19 @@ bool pool_judge_accepts(pool_judge *j, const char *name, char *why, size_t size)
 }
 
 /* Half of the costs are farther from their median than a fifth of it. */
-bool pool_are_outlying(const double *costs, int n)
+bool pool_are_outlying(const double *costs, int count)
 {
     enum { LEAST = 3, MOST = 1024 };
     const double share = 0.2;
     double c[MOST], middle;
 
-    if (n < LEAST || n > MOST)
+    if (count < LEAST || count > MOST)
         return false;
-    memcpy(c, costs, (size_t)n * sizeof *c);
-    qsort(c, (size_t)n, sizeof *c, base_compare_doubles);
-    middle = c[n / 2];
-    for (int i = 0; i < n; i++)
+    memcpy(c, costs, (size_t)count * sizeof *c);
+    qsort(c, (size_t)count, sizeof *c, base_compare_doubles);
+    middle = c[count / 2];
+    for (int i = 0; i < count; i++)
         c[i] = fabs(c[i] - middle);
-    qsort(c, (size_t)n, sizeof *c, base_compare_doubles);
-    return c[n / 2] > share * middle;
+    qsort(c, (size_t)count, sizeof *c, base_compare_doubles);
+    return c[count / 2] > share * middle;
 }

@@ -26,13 +26,13 @@ typedef struct {
 } pool_judge;
 
 /* The device's calibration kernel took so long. */
-void pool_judge_note(pool_judge *j, const char *name, double seconds);
+void pool_judge_note(pool_judge *judge, const char *name, double seconds);
 /* False: it is outlying, with the reason; it no longer counts for the others. */
-bool pool_judge_accepts(pool_judge *j, const char *name, char *why, size_t size);
+bool pool_judge_accepts(pool_judge *judge, const char *name, char *why, size_t size);
 /* Whether the device was found to be outlying before. */
-bool pool_judge_has_set_aside(const pool_judge *j, const char *name);
+bool pool_judge_has_set_aside(const pool_judge *judge, const char *name);
 
 /* Whether the costs of one candidate scatter so much that the device is to be looked at. */
-bool pool_are_outlying(const double *costs, int n);
+bool pool_are_outlying(const double *costs, int count);
 
 #endif

@@ -45,15 +45,16 @@ typedef struct {
 
 /* Waits for a first device and asks it what it is. NULL with an error: no such class, no key, nothing
  * granted in time. */
-pool *pool_open(tec_context *cx, const pool_options *o);
-void pool_close(pool *p); /* NULL is legal */
+pool *pool_open(tec_context *cx, const pool_options *options);
+void pool_close(pool *self); /* NULL is legal */
 
 /* The target that its devices name, with the class and its fingerprint as -model. */
-const target *pool_target(const pool *p);
+const target *pool_target(const pool *self);
 /* Only that: "pi4-5e0c1f07". */
-const char *pool_model(const pool *p);
+const char *pool_model(const pool *self);
 
-/* Once for each pool. Builds for `t`. NULL with an error. */
-tune_measurer *pool_measurer(tec_context *cx, pool *p, const target *t, const tune_measure_options *o);
+/* Once for each pool. Builds for `machine`. NULL with an error. */
+tune_measurer *pool_measurer(tec_context *cx, pool *self, const target *machine,
+                             const tune_measure_options *o);
 
 #endif

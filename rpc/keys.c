@@ -187,7 +187,7 @@ static bool parse_row(char *line, rpc_key_row *row)
 
 /* The whole file, terminated; it must be the user's alone. Asks the open file, not the path, for its mode: a
  * file that is exchanged in between is not taken for the other. */
-static char *read_private(const char *path, size_t *n, tec_error *err)
+static char *read_private(const char *path, size_t *size, tec_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat s;
@@ -203,8 +203,8 @@ static char *read_private(const char *path, size_t *n, tec_error *err)
     else if ((text = rt_alloc((size_t)s.st_size + 1, err))) {
         ssize_t got = read(fd, text, (size_t)s.st_size);
 
-        *n = got > 0 ? (size_t)got : 0;
-        text[*n] = '\0';
+        *size = got > 0 ? (size_t)got : 0;
+        text[*size] = '\0';
     }
     close(fd);
     return text;
@@ -212,7 +212,7 @@ static char *read_private(const char *path, size_t *n, tec_error *err)
 
 /* Ids are looked up among the rows before, so reading takes n * n steps; with 10,000 rows that is still
  * short. */
-static bool parse_rows(rpc_keys *k, char *text, const char *path, tec_error *err)
+static bool parse_rows(rpc_keys *keys, char *text, const char *path, tec_error *err)
 {
     int number = 0;
 
@@ -223,18 +223,18 @@ static bool parse_rows(rpc_keys *k, char *text, const char *path, tec_error *err
         number++;
         if (line[strspn(line, " ")] == '\0' || line[strspn(line, " ")] == '#')
             continue;
-        if (k->n == RPC_MOST_KEYS)
+        if (keys->n == RPC_MOST_KEYS)
             return rt_fail(err, TEC_INVALID, "%s: more than %d keys", path, RPC_MOST_KEYS);
-        if (!parse_row(line, &k->rows[k->n]))
+        if (!parse_row(line, &keys->rows[keys->n]))
             return rt_fail(
                 err, TEC_INVALID,
                 "%s:%d: expected an id of 16 hexadecimal digits, a secret of 64, roles, classes of "
                 "devices, 'active', 'loopback' or 'revoked', 'users=NAME,...' or no such word, and a note",
                 path, number);
-        if (rpc_keys_find(k, k->rows[k->n].key.id))
+        if (rpc_keys_find(keys, keys->rows[keys->n].key.id))
             return rt_fail(err, TEC_INVALID, "%s:%d: the id %s stands twice", path, number,
-                           rpc_show_id(k->rows[k->n].key.id).text);
-        k->n++;
+                           rpc_show_id(keys->rows[keys->n].key.id).text);
+        keys->n++;
     }
     return true;
 }
@@ -249,51 +249,51 @@ static int count_lines(const char *text)
     return n < RPC_MOST_KEYS ? n : RPC_MOST_KEYS;
 }
 
-/* All or nothing: after an error *k has no rows, so that a server can go on with the rows that it had. */
-bool rpc_keys_read(rpc_keys *k, const char *path, tec_error *err)
+/* All or nothing: after an error *keys has no rows, so that a server can go on with the rows that it had. */
+bool rpc_keys_read(rpc_keys *keys, const char *path, tec_error *err)
 {
     size_t n = 0;
     char *text = read_private(path, &n, err);
 
-    *k = (rpc_keys){0};
+    *keys = (rpc_keys){0};
     if (!text)
         return false;
-    k->rows = rt_alloc_array(count_lines(text), sizeof *k->rows, err);
-    bool good = k->rows && parse_rows(k, text, path, err);
+    keys->rows = rt_alloc_array(count_lines(text), sizeof *keys->rows, err);
+    bool good = keys->rows && parse_rows(keys, text, path, err);
     sodium_memzero(text, n);
     rt_free(text);
     if (!good)
-        rpc_keys_free(k);
+        rpc_keys_free(keys);
     return good;
 }
 
-/* Also right for a zeroed *k. */
-void rpc_keys_free(rpc_keys *k)
+/* Also right for a zeroed *keys. */
+void rpc_keys_free(rpc_keys *keys)
 {
-    if (k->rows)
-        sodium_memzero(k->rows, (size_t)k->n * sizeof *k->rows);
-    rt_free(k->rows);
-    *k = (rpc_keys){0};
+    if (keys->rows)
+        sodium_memzero(keys->rows, (size_t)keys->n * sizeof *keys->rows);
+    rt_free(keys->rows);
+    *keys = (rpc_keys){0};
 }
 
 /* Ids are no secrets, so a comparison that stops early tells nobody anything. */
-const rpc_key_row *rpc_keys_find(const rpc_keys *k, const uint8_t id[RPC_ID_BYTES])
+const rpc_key_row *rpc_keys_find(const rpc_keys *keys, const uint8_t id[RPC_ID_BYTES])
 {
-    for (int i = 0; i < k->n; i++)
-        if (memcmp(k->rows[i].key.id, id, RPC_ID_BYTES) == 0)
-            return &k->rows[i];
+    for (int i = 0; i < keys->n; i++)
+        if (memcmp(keys->rows[i].key.id, id, RPC_ID_BYTES) == 0)
+            return &keys->rows[i];
     return NULL;
 }
 
 /* A key that is named is given even if it is revoked: the server then says so, which is the better
  * message. */
-const rpc_key_row *rpc_keys_pick(const rpc_keys *k, const char *id, tec_error *err)
+const rpc_key_row *rpc_keys_pick(const rpc_keys *keys, const char *id, tec_error *err)
 {
-    for (int i = 0; i < k->n; i++) {
-        const rpc_key_row *r = &k->rows[i];
+    for (int i = 0; i < keys->n; i++) {
+        const rpc_key_row *row = &keys->rows[i];
 
-        if (id ? strcmp(rpc_show_id(r->key.id).text, id) == 0 : r->state != RPC_KEY_REVOKED)
-            return r;
+        if (id ? strcmp(rpc_show_id(row->key.id).text, id) == 0 : row->state != RPC_KEY_REVOKED)
+            return row;
     }
     rt_fail(err, TEC_DENIED, id ? "the file of keys has no key '%s'" : "the file has no key that is in force",
             id);
@@ -303,14 +303,14 @@ const rpc_key_row *rpc_keys_pick(const rpc_keys *k, const char *id, tec_error *e
 /* ---- writing ---- */
 
 /* Writes what parse_row reads; the blank before the note is left out with the note. */
-static void put_row(FILE *to, const rpc_key_row *r)
+static void put_row(FILE *to, const rpc_key_row *row)
 {
     char secret[2 * RPC_SECRET_BYTES + 1];
 
-    sodium_bin2hex(secret, sizeof secret, r->key.secret, RPC_SECRET_BYTES);
-    fprintf(to, "%s %s %s %s %s%s%s%s%s%s\n", rpc_show_id(r->key.id).text, secret, rpc_show_roles(r->roles),
-            r->classes, state_names[r->state], r->users[0] ? " " : "", r->users[0] ? users_word : "",
-            r->users, r->note[0] ? " " : "", r->note);
+    sodium_bin2hex(secret, sizeof secret, row->key.secret, RPC_SECRET_BYTES);
+    fprintf(to, "%s %s %s %s %s%s%s%s%s%s\n", rpc_show_id(row->key.id).text, secret,
+            rpc_show_roles(row->roles), row->classes, state_names[row->state], row->users[0] ? " " : "",
+            row->users[0] ? users_word : "", row->users, row->note[0] ? " " : "", row->note);
     sodium_memzero(secret, sizeof secret);
 }
 
@@ -348,12 +348,12 @@ static FILE *begin_change(const char *path, char **temporary, tec_error *err)
 
 /* The data are on the disk before the name is: otherwise a crash of the machine could leave an empty file
  * under the old name. */
-static bool end_change(FILE *f, const char *path, const char *temporary, bool good, tec_error *err)
+static bool end_change(FILE *file, const char *path, const char *temporary, bool good, tec_error *err)
 {
-    good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    good = good && fflush(file) == 0 && fsync(fileno(file)) == 0;
     int failure = errno;
 
-    if (fclose(f) == 0 && good && rename(temporary, path) == 0)
+    if (fclose(file) == 0 && good && rename(temporary, path) == 0)
         return true;
     failure = good ? errno : failure;
     unlink(temporary);
@@ -419,12 +419,12 @@ static bool is_row(const rpc_key_row *row, tec_error *err)
 }
 
 /* Ids are drawn as well, not counted: two machines then never give one id away twice. */
-static bool make_key(rpc_key *k, tec_error *err)
+static bool make_key(rpc_key *key, tec_error *err)
 {
     if (!rpc_seal_ready())
         return rt_fail(err, TEC_IO, "the system gives no random numbers");
-    rpc_random(k->id, sizeof k->id);
-    rpc_random(k->secret, sizeof k->secret);
+    rpc_random(key->id, sizeof key->id);
+    rpc_random(key->secret, sizeof key->secret);
     return true;
 }
 

@@ -43,12 +43,12 @@ typedef struct {
     int n;
 } rpc_keys;
 
-bool rpc_keys_read(rpc_keys *k, const char *path, tec_error *err);
-void rpc_keys_free(rpc_keys *k);
-const rpc_key_row *rpc_keys_find(const rpc_keys *k, const uint8_t id[RPC_ID_BYTES]); /* NULL: none */
+bool rpc_keys_read(rpc_keys *keys, const char *path, tec_error *err);
+void rpc_keys_free(rpc_keys *keys);
+const rpc_key_row *rpc_keys_find(const rpc_keys *keys, const uint8_t id[RPC_ID_BYTES]); /* NULL: none */
 /* A client's key: the one whose id has this text, or for NULL the first that is not revoked. NULL with an
  * error. */
-const rpc_key_row *rpc_keys_pick(const rpc_keys *k, const char *id, tec_error *err);
+const rpc_key_row *rpc_keys_pick(const rpc_keys *keys, const char *id, tec_error *err);
 
 /* Adds a key with a fresh id and secret, which it puts into *row; makes the file where there is none. */
 bool rpc_keys_add(const char *path, rpc_key_row *row, tec_error *err);

@@ -56,15 +56,15 @@ typedef struct {
 typedef struct rpc_link rpc_link;
 
 /* NULL: without memory or random numbers. */
-rpc_link *rpc_link_new(const rpc_link_options *o, tec_error *err);
-void rpc_link_free(rpc_link *l);
+rpc_link *rpc_link_new(const rpc_link_options *options, tec_error *err);
+void rpc_link_free(rpc_link *link);
 
 /* ---- bytes from and to the other side ---- */
 
-uint8_t *rpc_link_room(rpc_link *l, size_t *size); /* where to read to; NULL: broken */
-void rpc_link_received(rpc_link *l, size_t n);
-const uint8_t *rpc_link_output(const rpc_link *l, size_t *n);
-void rpc_link_sent(rpc_link *l, size_t n);
+uint8_t *rpc_link_room(rpc_link *link, size_t *size); /* where to read to; NULL: broken */
+void rpc_link_received(rpc_link *link, size_t n);
+const uint8_t *rpc_link_output(const rpc_link *link, size_t *n);
+void rpc_link_sent(rpc_link *link, size_t n);
 
 /* ---- frames ---- */
 
@@ -78,42 +78,42 @@ typedef struct {
 
 typedef enum { RPC_NOTHING, RPC_FRAME, RPC_BROKEN } rpc_event;
 
-/* The next frame; windows and hello are the link's own affair. */
-rpc_event rpc_link_next(rpc_link *l, rpc_frame *f);
+/* The next frame; the link handles windows and hello itself. */
+rpc_event rpc_link_next(rpc_link *link, rpc_frame *frame);
 /* The receiver has done with so many bytes of `data` bodies of a stream: the other side may send as many
  * again. */
-void rpc_link_consumed(rpc_link *l, uint32_t stream, size_t n);
+void rpc_link_consumed(rpc_link *link, uint32_t stream, size_t size);
 
 /* False: broken, or the stream is closed. */
-bool rpc_link_send(rpc_link *l, uint32_t stream, rpc_kind kind, const void *message);
-bool rpc_link_send_body(rpc_link *l, uint32_t stream, rpc_kind kind, const void *body, size_t n);
+bool rpc_link_send(rpc_link *link, uint32_t stream, rpc_kind kind, const void *message);
+bool rpc_link_send_body(rpc_link *link, uint32_t stream, rpc_kind kind, const void *body, size_t n);
 /* The message `data` with this piece. */
-bool rpc_link_send_piece(rpc_link *l, uint32_t stream, const void *piece, size_t n);
+bool rpc_link_send_piece(rpc_link *link, uint32_t stream, const void *piece, size_t n);
 /* Bytes of `data` bodies that may be sent on the stream now; 0 for a closed one. */
-size_t rpc_link_may_send(const rpc_link *l, uint32_t stream);
-size_t rpc_link_max_body(const rpc_link *l); /* that the other side accepts */
+size_t rpc_link_may_send(const rpc_link *link, uint32_t stream);
+size_t rpc_link_max_body(const rpc_link *link); /* that the other side accepts */
 
 /* A client's next stream; 0: there are too many. The message `open` must follow on it. */
-uint32_t rpc_link_open_stream(rpc_link *l);
-void rpc_link_close_stream(rpc_link *l, uint32_t stream);
+uint32_t rpc_link_open_stream(rpc_link *link);
+void rpc_link_close_stream(rpc_link *link, uint32_t stream);
 
 /* ---- a link that carries another one ---- */
 
 /* From now on no frames are opened or sealed: bytes that come are taken by rpc_link_raw, bytes that are put
  * go out behind the frames that wait. */
-void rpc_link_make_raw(rpc_link *l);
-const uint8_t *rpc_link_raw(rpc_link *l, size_t *n); /* all that is there; it is taken by this call */
-bool rpc_link_put_raw(rpc_link *l, const void *data, size_t n);
+void rpc_link_make_raw(rpc_link *link);
+const uint8_t *rpc_link_raw(rpc_link *link, size_t *n); /* all that is there; it is taken by this call */
+bool rpc_link_put_raw(rpc_link *link, const void *data, size_t n);
 
 /* ---- asking ---- */
 
-bool rpc_link_ready(const rpc_link *l); /* hello has come: messages may be sent */
-const tec_error *rpc_link_error(const rpc_link *l);
-void rpc_link_break(rpc_link *l, tec_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
-int rpc_link_version(const rpc_link *l);
-unsigned rpc_link_roles(const rpc_link *l);    /* a server's: of the client's key */
-const uint8_t *rpc_link_id(const rpc_link *l); /* of the key */
-const char *rpc_link_peer(const rpc_link *l);  /* the other side's program */
+bool rpc_link_ready(const rpc_link *link); /* hello has come: messages may be sent */
+const tec_error *rpc_link_error(const rpc_link *link);
+void rpc_link_break(rpc_link *link, tec_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
+int rpc_link_version(const rpc_link *link);
+unsigned rpc_link_roles(const rpc_link *link);    /* a server's: of the client's key */
+const uint8_t *rpc_link_id(const rpc_link *link); /* of the key */
+const char *rpc_link_peer(const rpc_link *link);  /* the other side's program */
 
 /* "1f2e3d4c5b6a7988". */
 typedef struct {

@@ -62,9 +62,9 @@ static const layout layouts[] = {
 
 /* The place of the next field behind *end, which moves past it. Must be called for every field, also for one
  * that is left out: the next offset depends on it. */
-static size_t place_field(const rpc_field *f, size_t *end)
+static size_t place_field(const rpc_field *field, size_t *end)
 {
-    const layout *l = &layouts[f->type];
+    const layout *l = &layouts[field->type];
     size_t at = (*end + l->align - 1) / l->align * l->align;
 
     *end = at + l->size;
@@ -73,138 +73,140 @@ static size_t place_field(const rpc_field *f, size_t *end)
 
 /* ---- structs to bytes ---- */
 
-static void put_record(rt_bytes *b, const rpc_record *r, const void *from, int version);
+static void put_record(rt_bytes *bytes, const rpc_record *record, const void *from, int version);
 
-static void put_numbers(rt_bytes *b, const rpc_numbers *v)
+static void put_numbers(rt_bytes *bytes, const rpc_numbers *numbers)
 {
-    run_put_i64(b, v->n);
-    for (int64_t i = 0; i < v->n; i++)
-        run_put_i64(b, v->at[i]);
+    worker_put_i64(bytes, numbers->n);
+    for (int64_t i = 0; i < numbers->n; i++)
+        worker_put_i64(bytes, numbers->at[i]);
 }
 
-static void put_rows(rt_bytes *b, const rpc_record *r, const rpc_rows *v, int version)
+static void put_rows(rt_bytes *bytes, const rpc_record *record, const rpc_rows *rows, int version)
 {
-    run_put_i64(b, v->n);
-    for (int64_t i = 0; i < v->n; i++)
-        put_record(b, r, (const char *)v->at + (size_t)i * r->size, version);
+    worker_put_i64(bytes, rows->n);
+    for (int64_t i = 0; i < rows->n; i++)
+        put_record(bytes, record, (const char *)rows->at + (size_t)i * record->size, version);
 }
 
-static void put_field(rt_bytes *b, const rpc_field *f, const void *at, int version)
+static void put_field(rt_bytes *bytes, const rpc_field *field, const void *at, int version)
 {
-    switch (f->type) {
-    case RPC_TYPE_i64: run_put_i64(b, *(const int64_t *)at); break;
-    case RPC_TYPE_f64: run_put_f64(b, *(const double *)at); break;
-    case RPC_TYPE_text: run_put_text(b, *(const char *const *)at); break;
-    case RPC_TYPE_bytes: run_put_bytes(b, ((const rpc_span *)at)->data, ((const rpc_span *)at)->n); break;
-    case RPC_TYPE_i64s: put_numbers(b, at); break;
-    case RPC_TYPE_rows: put_rows(b, f->record, at, version); break;
+    switch (field->type) {
+    case RPC_TYPE_i64: worker_put_i64(bytes, *(const int64_t *)at); break;
+    case RPC_TYPE_f64: worker_put_f64(bytes, *(const double *)at); break;
+    case RPC_TYPE_text: worker_put_text(bytes, *(const char *const *)at); break;
+    case RPC_TYPE_bytes:
+        worker_put_bytes(bytes, ((const rpc_span *)at)->data, ((const rpc_span *)at)->n);
+        break;
+    case RPC_TYPE_i64s: put_numbers(bytes, at); break;
+    case RPC_TYPE_rows: put_rows(bytes, field->record, at, version); break;
     }
 }
 
 /* The wire has no padding, and needs none. */
-static void put_record(rt_bytes *b, const rpc_record *r, const void *from, int version)
+static void put_record(rt_bytes *bytes, const rpc_record *record, const void *from, int version)
 {
     size_t end = 0;
 
-    for (int i = 0; i < r->n_fields; i++) {
-        const void *at = (const char *)from + place_field(&r->fields[i], &end);
+    for (int i = 0; i < record->n_fields; i++) {
+        const void *at = (const char *)from + place_field(&record->fields[i], &end);
 
-        if (r->fields[i].since <= version)
-            put_field(b, &r->fields[i], at, version);
+        if (record->fields[i].since <= version)
+            put_field(bytes, &record->fields[i], at, version);
     }
 }
 
-void rpc_encode(rt_bytes *b, rpc_kind kind, const void *message, int version)
+void rpc_encode(rt_bytes *bytes, rpc_kind kind, const void *message, int version)
 {
-    put_record(b, rpc_find_message(kind)->record, message, version);
+    put_record(bytes, rpc_find_message(kind)->record, message, version);
 }
 
 /* ---- bytes to structs ---- */
 
 /* `arena` has the lists that were decoded; texts and bytes point into the message itself. */
 typedef struct {
-    run_reader r;
+    worker_reader r;
     int version;
     rt_arena *arena;
 } decoder;
 
-static void get_record(decoder *d, const rpc_record *r, void *to);
+static void get_record(decoder *self, const rpc_record *record, void *to);
 
 /* The count is held against the bytes that are left before anything is allocated: a short message cannot ask
  * for much memory. */
-static void get_numbers(decoder *d, rpc_numbers *v)
+static void get_numbers(decoder *self, rpc_numbers *numbers)
 {
-    int64_t n = run_get_count(&d->r, INT64_MAX, 8);
-    int64_t *at = rt_arena_alloc(d->arena, n, sizeof *at, NULL);
+    int64_t n = worker_get_count(&self->r, INT64_MAX, 8);
+    int64_t *at = rt_arena_alloc(self->arena, n, sizeof *at, NULL);
 
     if (!at)
-        d->r.failed = true;
+        self->r.failed = true;
     for (int64_t i = 0; at && i < n; i++)
-        at[i] = run_get_i64(&d->r);
-    *v = (rpc_numbers){at, at ? n : 0};
+        at[i] = worker_get_i64(&self->r);
+    *numbers = (rpc_numbers){at, at ? n : 0};
 }
 
 /* The least that a record of this version takes: each field begins with eight bytes. */
-static size_t least_bytes(const rpc_record *r, int version)
+static size_t least_bytes(const rpc_record *record, int version)
 {
     size_t n = 0;
 
-    for (int i = 0; i < r->n_fields; i++)
-        n += r->fields[i].since <= version ? 8 : 0;
+    for (int i = 0; i < record->n_fields; i++)
+        n += record->fields[i].since <= version ? 8 : 0;
     return n;
 }
 
 /* As for numbers, but with the least size of a row. A record of no fields cannot occur in rows. */
-static void get_rows(decoder *d, const rpc_record *r, rpc_rows *v)
+static void get_rows(decoder *self, const rpc_record *record, rpc_rows *rows)
 {
-    int64_t n = run_get_count(&d->r, INT64_MAX, least_bytes(r, d->version));
-    char *at = rt_arena_alloc(d->arena, n, r->size, NULL);
+    int64_t n = worker_get_count(&self->r, INT64_MAX, least_bytes(record, self->version));
+    char *at = rt_arena_alloc(self->arena, n, record->size, NULL);
 
     if (!at)
-        d->r.failed = true;
+        self->r.failed = true;
     for (int64_t i = 0; at && i < n; i++)
-        get_record(d, r, at + (size_t)i * r->size);
-    *v = (rpc_rows){at, at ? n : 0};
+        get_record(self, record, at + (size_t)i * record->size);
+    *rows = (rpc_rows){at, at ? n : 0};
 }
 
-static void get_field(decoder *d, const rpc_field *f, void *at)
+static void get_field(decoder *self, const rpc_field *field, void *at)
 {
-    switch (f->type) {
-    case RPC_TYPE_i64: *(int64_t *)at = run_get_i64(&d->r); break;
-    case RPC_TYPE_f64: *(double *)at = run_get_f64(&d->r); break;
-    case RPC_TYPE_text: *(const char **)at = run_get_text(&d->r); break;
-    case RPC_TYPE_bytes: ((rpc_span *)at)->data = run_get_bytes(&d->r, &((rpc_span *)at)->n); break;
-    case RPC_TYPE_i64s: get_numbers(d, at); break;
-    case RPC_TYPE_rows: get_rows(d, f->record, at); break;
+    switch (field->type) {
+    case RPC_TYPE_i64: *(int64_t *)at = worker_get_i64(&self->r); break;
+    case RPC_TYPE_f64: *(double *)at = worker_get_f64(&self->r); break;
+    case RPC_TYPE_text: *(const char **)at = worker_get_text(&self->r); break;
+    case RPC_TYPE_bytes: ((rpc_span *)at)->data = worker_get_bytes(&self->r, &((rpc_span *)at)->n); break;
+    case RPC_TYPE_i64s: get_numbers(self, at); break;
+    case RPC_TYPE_rows: get_rows(self, field->record, at); break;
     }
 }
 
 /* Fields that the sender's version lacks are zero, and texts empty instead of NULL: nobody has to ask for
  * NULL. */
-static void get_record(decoder *d, const rpc_record *r, void *to)
+static void get_record(decoder *self, const rpc_record *record, void *to)
 {
     size_t end = 0;
 
-    for (int i = 0; i < r->n_fields; i++) {
-        const rpc_field *f = &r->fields[i];
-        void *at = (char *)to + place_field(f, &end);
+    for (int i = 0; i < record->n_fields; i++) {
+        const rpc_field *field = &record->fields[i];
+        void *at = (char *)to + place_field(field, &end);
 
-        if (f->since <= d->version)
-            get_field(d, f, at);
-        else if (f->type == RPC_TYPE_text)
+        if (field->since <= self->version)
+            get_field(self, field, at);
+        else if (field->type == RPC_TYPE_text)
             *(const char **)at = "";
     }
 }
 
 /* Every byte must be used: what is left over would be a field that one side knows and the other does not. */
-bool rpc_decode(rpc_any *out, uint32_t kind, const void *data, size_t n, int version, rt_arena *arena)
+bool rpc_decode(rpc_any *out, uint32_t kind, const void *data, size_t size, int version, rt_arena *arena)
 {
-    const rpc_message *m = rpc_find_message(kind);
-    decoder d = {.r = run_read(data, n), .version = version, .arena = arena};
+    const rpc_message *message = rpc_find_message(kind);
+    decoder d = {.r = worker_read(data, size), .version = version, .arena = arena};
 
     memset(out, 0, sizeof *out);
-    if (!m || n > m->limit)
+    if (!message || size > message->limit)
         return false;
-    get_record(&d, m->record, out);
-    return run_read_all(&d.r);
+    get_record(&d, message->record, out);
+    return worker_read_all(&d.r);
 }

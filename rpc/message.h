@@ -126,10 +126,10 @@ const rpc_message *rpc_find_message(uint32_t kind); /* NULL: there is none */
 
 /* ---- bytes ---- */
 
-/* Adds the body to *b; a failed allocation shows in b->failed. */
-void rpc_encode(rt_bytes *b, rpc_kind kind, const void *message, int version);
+/* Adds the body to *bytes; a failed allocation shows in bytes->failed. */
+void rpc_encode(rt_bytes *bytes, rpc_kind kind, const void *message, int version);
 /* The struct of the kind in *out; false: the bytes are no such message. */
-bool rpc_decode(rpc_any *out, uint32_t kind, const void *data, size_t n, int version, rt_arena *arena);
+bool rpc_decode(rpc_any *out, uint32_t kind, const void *data, size_t size, int version, rt_arena *arena);
 
 /* Bytes of a data message before those of its piece. */
 enum { RPC_DATA_HEAD = 8 };

@@ -58,12 +58,12 @@ typedef struct {
     uint8_t point[RPC_POINT_BYTES], nonce[RPC_POINT_BYTES], proof[RPC_PROOF_BYTES];
 } rpc_answer;
 
-void rpc_put_greeting(uint8_t out[RPC_GREETING_BYTES], const rpc_greeting *g);
-bool rpc_get_greeting(const uint8_t in[RPC_GREETING_BYTES], rpc_greeting *g);
+void rpc_put_greeting(uint8_t out[RPC_GREETING_BYTES], const rpc_greeting *greeting);
+bool rpc_get_greeting(const uint8_t in[RPC_GREETING_BYTES], rpc_greeting *greeting);
 /* Whether n bytes, fewer than a greeting has or as many, can begin one. */
 bool rpc_may_greet(const uint8_t *in, size_t n);
-void rpc_put_answer(uint8_t out[RPC_ANSWER_BYTES], const rpc_answer *a);
-bool rpc_get_answer(const uint8_t in[RPC_ANSWER_BYTES], rpc_answer *a);
+void rpc_put_answer(uint8_t out[RPC_ANSWER_BYTES], const rpc_answer *answer);
+bool rpc_get_answer(const uint8_t in[RPC_ANSWER_BYTES], rpc_answer *answer);
 
 /* ---- keys and frames ---- */
 
@@ -79,20 +79,20 @@ bool rpc_seal_ready(void);
 void rpc_random(void *to, size_t n);
 
 /* A fresh pair: the public half is the point. */
-void rpc_seal_begin(rpc_seal *s, uint8_t point[RPC_POINT_BYTES]);
+void rpc_seal_begin(rpc_seal *seal, uint8_t point[RPC_POINT_BYTES]);
 /* From the other side's point; false: the point is none that a fresh key gives. `answer`: its first
  * RPC_ANSWER_HEAD bytes. */
-bool rpc_seal_agree(rpc_seal *s, const rpc_key *k, const uint8_t *point, const uint8_t *greeting,
+bool rpc_seal_agree(rpc_seal *seal, const rpc_key *key, const uint8_t *point, const uint8_t *greeting,
                     const uint8_t *answer, bool is_server);
-void rpc_seal_proof(const rpc_seal *s, bool of_server, uint8_t proof[RPC_PROOF_BYTES]);
-bool rpc_seal_check(const rpc_seal *s, bool of_server, const uint8_t proof[RPC_PROOF_BYTES]);
-void rpc_seal_clear(rpc_seal *s);
+void rpc_seal_proof(const rpc_seal *seal, bool of_server, uint8_t proof[RPC_PROOF_BYTES]);
+bool rpc_seal_check(const rpc_seal *seal, bool of_server, const uint8_t proof[RPC_PROOF_BYTES]);
+void rpc_seal_clear(rpc_seal *seal);
 
 enum { RPC_TAG_BYTES = 16 };
 
 /* In place: n bytes become n + RPC_TAG_BYTES. `head` is authenticated with them. */
-bool rpc_seal_close(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, size_t n_head);
+bool rpc_seal_close(rpc_seal *seal, uint8_t *data, size_t n, const uint8_t *head, size_t n_head);
 /* In place: n + RPC_TAG_BYTES bytes become n; false: the frame is not the next one of the other side. */
-bool rpc_seal_open(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, size_t n_head);
+bool rpc_seal_open(rpc_seal *seal, uint8_t *data, size_t n, const uint8_t *head, size_t n_head);
 
 #endif

@@ -109,15 +109,15 @@ static rt_chunk *push_chunk(rt_arena *arena, size_t size, tec_error *err)
     return chunk;
 }
 
-/* Room for n things of `size` bytes, not cleared, until rt_arena_free. NULL with an error, also where n *
- * size overflows: counts come from files. */
-void *rt_arena_alloc(rt_arena *arena, int64_t n, size_t size, tec_error *err)
+/* Room for count things of `size` bytes, not cleared, until rt_arena_free. NULL with an error, also where
+ * count * size overflows: counts come from files. */
+void *rt_arena_alloc(rt_arena *arena, int64_t count, size_t size, tec_error *err)
 {
     const size_t align = _Alignof(max_align_t);
     size_t total;
     rt_chunk *chunk = arena->top;
 
-    if (n < 0 || __builtin_mul_overflow((size_t)n, size, &total) || total > SIZE_MAX / 2) {
+    if (count < 0 || __builtin_mul_overflow((size_t)count, size, &total) || total > SIZE_MAX / 2) {
         rt_fail_memory(err, SIZE_MAX);
         return NULL;
     }

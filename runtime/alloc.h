@@ -32,7 +32,7 @@ struct rt_arena {
 };
 typedef struct rt_arena rt_arena;
 /* zeroed, aligned for any type */
-void *rt_arena_alloc(rt_arena *arena, int64_t n, size_t size, tec_error *err);
+void *rt_arena_alloc(rt_arena *arena, int64_t count, size_t size, tec_error *err);
 void rt_arena_free(rt_arena *arena);
 
 #endif

@@ -11,14 +11,14 @@ enum { HUGE_PAGE = 2 << 20 };
 
 /* `skip` bytes at the start are not the caller's: the file's page begins there, or the memory before a huge
  * page. */
-static bool give_mapping(rt_blob *b, void *base, size_t length, size_t skip)
+static bool give_mapping(rt_blob *blob, void *base, size_t length, size_t skip)
 {
-    *b = (rt_blob){(const uint8_t *)base + skip, base, length, RT_BLOB_MAPPED};
+    *blob = (rt_blob){(const uint8_t *)base + skip, base, length, RT_BLOB_MAPPED};
     return true;
 }
 
 /* Maps the range, which need not begin on a page. Bytes in memory are used where they lie. */
-bool rt_blob_map(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
+bool rt_blob_map(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     size_t skip = offset % (uint64_t)sysconf(_SC_PAGESIZE);
     void *base;
@@ -26,7 +26,7 @@ bool rt_blob_map(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t si
     if (size == 0)
         return true;
     if (from->bytes) {
-        *b = (rt_blob){from->bytes + offset, NULL, size, RT_BLOB_NONE};
+        *blob = (rt_blob){from->bytes + offset, NULL, size, RT_BLOB_NONE};
         return true;
     }
     base = rt_may_allocate()
@@ -34,7 +34,7 @@ bool rt_blob_map(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t si
                : MAP_FAILED;
     if (base == MAP_FAILED)
         return rt_fail(err, TEC_NO_MEMORY, "%s: cannot map %llu bytes", from->name, (unsigned long long)size);
-    return give_mapping(b, base, size + skip, skip);
+    return give_mapping(blob, base, size + skip, skip);
 }
 
 /* Reads all bytes or fails; signals do not cut a read short. */
@@ -61,7 +61,7 @@ static bool read_range(void *to, const rt_source *from, uint64_t offset, uint64_
 }
 
 /* A copy in memory, aligned as weights are. */
-bool rt_blob_read(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
+bool rt_blob_read(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     void *data;
 
@@ -70,17 +70,17 @@ bool rt_blob_read(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t s
     data = rt_alloc_aligned(size, err);
     if (!data)
         return false;
-    *b = (rt_blob){data, data, size, RT_BLOB_ALLOCATED};
+    *blob = (rt_blob){data, data, size, RT_BLOB_ALLOCATED};
     if (read_range(data, from, offset, size, err))
         return true;
-    rt_blob_free(b);
+    rt_blob_free(blob);
     return false;
 }
 
 /* A copy on huge pages, which saves misses of the address cache for large weights. The memory is read-only
  * afterwards. One huge page more than needed is mapped, so that a multiple of its size lies within. The bytes
  * must be read after madvise: pages are made at the first write. */
-bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
+bool rt_blob_read_huge(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     size_t length = size + HUGE_PAGE, skip;
     void *base;
@@ -92,21 +92,21 @@ bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint6
     if (base == MAP_FAILED)
         return rt_fail_memory(err, length);
     skip = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
-    give_mapping(b, base, length, skip);
+    give_mapping(blob, base, length, skip);
     /* A kernel without huge pages refuses; ordinary ones do as well. */
     madvise((char *)base + skip, size, MADV_HUGEPAGE);
     if (read_range((char *)base + skip, from, offset, size, err) && mprotect(base, length, PROT_READ) == 0)
         return true;
-    rt_blob_free(b);
+    rt_blob_free(blob);
     return rt_fail_memory(err, length);
 }
 
 /* Right for every blob, also for one that was never filled. */
-void rt_blob_free(rt_blob *b)
+void rt_blob_free(rt_blob *blob)
 {
-    if (b->how == RT_BLOB_MAPPED)
-        munmap(b->base, b->length);
-    else if (b->how == RT_BLOB_ALLOCATED)
-        rt_free(b->base);
-    *b = (rt_blob){0};
+    if (blob->how == RT_BLOB_MAPPED)
+        munmap(blob->base, blob->length);
+    else if (blob->how == RT_BLOB_ALLOCATED)
+        rt_free(blob->base);
+    *blob = (rt_blob){0};
 }

@@ -34,45 +34,45 @@ static bool is_list(char letter)
 
 /* Follows the letters of the operands; a list is as long as its first word says. In 64 bits, as a count in
  * damaged code may be near 2^31. */
-int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t n)
+int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t count)
 {
     int64_t end = (int64_t)at + 1;
 
-    if (at < 0 || at >= n || words[at] < 0 || words[at] >= RT_N_INSTRUCTIONS)
+    if (at < 0 || at >= count || words[at] < 0 || words[at] >= RT_N_INSTRUCTIONS)
         return 0;
     for (const char *c = instructions[words[at]].operands; *c; c++) {
-        if (end >= n)
+        if (end >= count)
             return 0;
         if (is_list(*c) && words[end] < 0)
             return 0;
         end += is_list(*c) ? 1 + (int64_t)words[end] : 1;
     }
-    return end <= n ? (int32_t)(end - at) : 0;
+    return end <= count ? (int32_t)(end - at) : 0;
 }
 
 /* Rows are sorted by word: the last row that is not behind the word counts. */
-int32_t rt_line_of(const rt_routine_desc *f, int32_t word)
+int32_t rt_line_of(const rt_routine_desc *routine, int32_t word)
 {
     int32_t line = 0;
 
-    for (int32_t i = 0; i < f->n_lines && f->lines[i].word <= word; i++)
-        line = f->lines[i].line;
+    for (int32_t i = 0; i < routine->n_lines && routine->lines[i].word <= word; i++)
+        line = routine->lines[i].line;
     return line;
 }
 
 /* ---- text ---- */
 
 /* One operand, by its letter. */
-static void put_operand(rt_line *line, const rt_program_desc *p, char letter, int32_t word)
+static void put_operand(rt_line *line, const rt_program_desc *program, char letter, int32_t word)
 {
     char text[256];
 
     switch (letter | 0x20) {
     case 'd':
     case 's': rt_put(line, "r%d", (int)word); break;
-    case 'f': rt_put(line, "@%s", p->functions[word].name); break;
-    case 'm': rt_put(line, "\"%s\"", p->texts[word]); break;
-    case 'e': rt_put(line, "{%s}", rt_dim_text(p->dims[word], NULL, text, sizeof text)); break;
+    case 'f': rt_put(line, "@%s", program->functions[word].name); break;
+    case 'm': rt_put(line, "\"%s\"", program->texts[word]); break;
+    case 'e': rt_put(line, "{%s}", rt_dim_text(program->dims[word], NULL, text, sizeof text)); break;
     case 'j': rt_put(line, "L%d", (int)word); break;
     case 'k': rt_put(line, "kernel %d", (int)word); break;
     case 'c': rt_put(line, "const %d", (int)word); break;
@@ -82,7 +82,7 @@ static void put_operand(rt_line *line, const rt_program_desc *p, char letter, in
 
 /* The operands of one kind: those that are written, or the others. `r4 = get_field r1 1 0`: a first pass over
  * the letters prints r4, a second one the rest. */
-static int put_operands(rt_line *line, const rt_program_desc *p, const int32_t *words, bool written)
+static int put_operands(rt_line *line, const rt_program_desc *program, const int32_t *words, bool written)
 {
     const int32_t *at = words + 1;
     int n = 0;
@@ -95,7 +95,7 @@ static int put_operands(rt_line *line, const rt_program_desc *p, const int32_t *
             rt_put(line, "%s(", n++ ? " " : "");
         for (int32_t i = 0; i < count && shown; i++) {
             rt_put(line, "%s", i > 0 ? ", " : is_list(*c) && !written ? "" : n ? " " : "");
-            put_operand(line, p, *c, at[i]);
+            put_operand(line, program, *c, at[i]);
             n++;
         }
         if (shown && is_list(*c) && !written)
@@ -105,16 +105,16 @@ static int put_operands(rt_line *line, const rt_program_desc *p, const int32_t *
     return n;
 }
 
-const char *rt_instruction_text(const rt_program_desc *p, const rt_routine_desc *f, int32_t at, char *buffer,
-                                size_t size)
+const char *rt_instruction_text(const rt_program_desc *program, const rt_routine_desc *routine, int32_t at,
+                                char *buffer, size_t size)
 {
-    const int32_t *words = f->words + at;
+    const int32_t *words = routine->words + at;
     rt_line line = {buffer, size, 0};
 
     buffer[0] = '\0';
-    if (put_operands(&line, p, words, true))
+    if (put_operands(&line, program, words, true))
         rt_put(&line, " = ");
     rt_put(&line, "%s ", rt_instruction_name(words[0]));
-    put_operands(&line, p, words, false);
+    put_operands(&line, program, words, false);
     return buffer;
 }

@@ -100,16 +100,17 @@ typedef struct {
 /* What an instruction is called, and its operands by the letters of instructions.def. */
 const char *rt_instruction_name(int op);
 const char *rt_instruction_operands(int op);
-/* Words of the instruction at `at`; 0 where no instruction lies there or it does not end within n words. */
-int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t n);
+/* Words of the instruction at `at`; 0 where no instruction lies there or it does not end within count
+ * words. */
+int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t count);
 
 /* For each type the first that is the same but for extents: two registers with equal ones hold the same. */
-bool rt_type_classes(const rt_program_desc *p, int32_t *classes, tec_error *err);
+bool rt_type_classes(const rt_program_desc *program, int32_t *classes, tec_error *err);
 
 /* The instruction at `at` as text: "r4 = get_field r1, 1, 0"; gives buffer. */
-const char *rt_instruction_text(const rt_program_desc *p, const rt_routine_desc *f, int32_t at, char *buffer,
-                                size_t size);
+const char *rt_instruction_text(const rt_program_desc *program, const rt_routine_desc *routine, int32_t at,
+                                char *buffer, size_t size);
 /* The line of the word; 0: unknown. */
-int32_t rt_line_of(const rt_routine_desc *f, int32_t word);
+int32_t rt_line_of(const rt_routine_desc *routine, int32_t word);
 
 #endif

@@ -98,9 +98,9 @@ static int limit_of_path(const char *mount, const char *group, int (*limit_of)(c
 }
 
 /* Whether a line's list of controllers ("cpu,cpuacct") holds "cpu". */
-static bool names_cpu(const char *list, size_t n)
+static bool names_cpu(const char *list, size_t size)
 {
-    for (const char *end = list + n; list < end;) {
+    for (const char *end = list + size; list < end;) {
         size_t word = strcspn(list, ",:");
 
         if (word == 3 && strncmp(list, "cpu", 3) == 0)

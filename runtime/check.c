@@ -29,147 +29,155 @@ static bool good_name(const char *name)
 }
 
 /* `max` bounds what a reader allocates, and what loops over pairs cost. */
-static bool check_count(const checker *c, int32_t n, int32_t max, const char *of)
+static bool check_count(const checker *self, int32_t n, int32_t max, const char *of)
 {
-    return (n >= 0 && n <= max) || REFUSE(c, "%d %s; expected 0 to %d", (int)n, of, (int)max);
+    return (n >= 0 && n <= max) || REFUSE(self, "%d %s; expected 0 to %d", (int)n, of, (int)max);
 }
 
 /* Only types that code may have: whole bytes, or bits of a power of two. */
-static bool good_dtype(base_dtype t)
+static bool good_dtype(base_dtype dtype)
 {
-    bool width = t.bits == 1 || t.bits == 2 || t.bits == 4 || t.bits == 8 || t.bits == 16 || t.bits == 32 ||
-                 t.bits == 64;
+    bool width = dtype.bits == 1 || dtype.bits == 2 || dtype.bits == 4 || dtype.bits == 8 ||
+                 dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
 
-    return width && t.lanes >= 1 && t.lanes <= 64 && (t.code <= kDLBfloat || t.code == kDLBool);
+    return width && dtype.lanes >= 1 && dtype.lanes <= 64 &&
+           (dtype.code <= kDLBfloat || dtype.code == kDLBool);
 }
 
 /* Words of ours that are wrong, with the place added. An optional expression that is not there has no
  * words. */
-static bool check_dim(const checker *c, rt_dim d, bool optional, const char *of)
+static bool check_dim(const checker *self, rt_dim dim, bool optional, const char *of)
 {
     tec_error inner = {0};
 
-    if (optional && d.n == 0)
+    if (optional && dim.n == 0)
         return true;
-    return rt_dim_verify(d, c->n_symbols, &inner) || REFUSE(c, "%s: %s", of, inner.text);
+    return rt_dim_verify(dim, self->n_symbols, &inner) || REFUSE(self, "%s: %s", of, inner.text);
 }
 
-static bool check_shape(const checker *c, const rt_dim *shape, int32_t rank, const char *of)
+static bool check_shape(const checker *self, const rt_dim *shape, int32_t rank, const char *of)
 {
-    if (!check_count(c, rank, RT_MAX_RANK, "dimensions"))
+    if (!check_count(self, rank, RT_MAX_RANK, "dimensions"))
         return false;
     for (int32_t i = 0; i < rank; i++)
-        if (!check_dim(c, shape[i], false, of))
+        if (!check_dim(self, shape[i], false, of))
             return false;
     return true;
 }
 
-static bool check_facts(const checker *c, const rt_fact_desc *facts, int32_t n)
+static bool check_facts(const checker *self, const rt_fact_desc *facts, int32_t count)
 {
-    if (!check_count(c, n, RT_MAX_SYMBOLS, "conditions"))
+    if (!check_count(self, count, RT_MAX_SYMBOLS, "conditions"))
         return false;
-    for (int32_t i = 0; i < n; i++)
-        if (!check_dim(c, facts[i].condition, false, "condition"))
+    for (int32_t i = 0; i < count; i++)
+        if (!check_dim(self, facts[i].condition, false, "condition"))
             return false;
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < count; i++)
         if (!facts[i].text)
-            return REFUSE(c, "condition %d has no text", (int)i);
+            return REFUSE(self, "condition %d has no text", (int)i);
     return true;
 }
 
 /* ---- functions ---- */
 
 /* The name, type, kind, shape and alignment of one parameter. */
-static bool check_param(const checker *c, const rt_param_desc *p)
+static bool check_param(const checker *self, const rt_param_desc *param)
 {
-    if (!good_name(p->name))
-        return REFUSE(c, "%s", "a parameter has no name");
-    if (!good_dtype(p->dtype))
-        return REFUSE(c, "parameter '%s' has no valid dtype", p->name);
-    if (p->kind != RT_PARAM_BUFFER && p->kind != RT_PARAM_SCALAR)
-        return REFUSE(c, "parameter '%s' is of unknown kind %d", p->name, (int)p->kind);
-    if (p->kind == RT_PARAM_SCALAR && (p->rank || p->is_output))
-        return REFUSE(c, "parameter '%s' is a scalar with dimensions or written", p->name);
-    if (p->alignment < 0 || p->alignment > RT_WEIGHT_ALIGN || (p->alignment & (p->alignment - 1)))
-        return REFUSE(c, "parameter '%s' is aligned to %d; expected a power of two up to %d", p->name,
-                      (int)p->alignment, RT_WEIGHT_ALIGN);
-    return check_shape(c, p->shape, p->rank, p->name) &&
-           (!p->strides || check_shape(c, p->strides, p->rank, p->name));
+    if (!good_name(param->name))
+        return REFUSE(self, "%s", "a parameter has no name");
+    if (!good_dtype(param->dtype))
+        return REFUSE(self, "parameter '%s' has no valid dtype", param->name);
+    if (param->kind != RT_PARAM_BUFFER && param->kind != RT_PARAM_SCALAR)
+        return REFUSE(self, "parameter '%s' is of unknown kind %d", param->name, (int)param->kind);
+    if (param->kind == RT_PARAM_SCALAR && (param->rank || param->is_output))
+        return REFUSE(self, "parameter '%s' is a scalar with dimensions or written", param->name);
+    if (param->alignment < 0 || param->alignment > RT_WEIGHT_ALIGN ||
+        (param->alignment & (param->alignment - 1)))
+        return REFUSE(self, "parameter '%s' is aligned to %d; expected a power of two up to %d", param->name,
+                      (int)param->alignment, RT_WEIGHT_ALIGN);
+    return check_shape(self, param->shape, param->rank, param->name) &&
+           (!param->strides || check_shape(self, param->strides, param->rank, param->name));
 }
 
 /* Pairs of parameters that may overlap although one of them is written. */
-static bool check_aliases(const checker *c, const rt_function_desc *f)
+static bool check_aliases(const checker *self, const rt_function_desc *function)
 {
-    for (int32_t i = 0; i < f->n_aliases; i++) {
-        rt_alias_desc a = f->aliases[i];
+    for (int32_t i = 0; i < function->n_aliases; i++) {
+        rt_alias_desc a = function->aliases[i];
 
-        if (a.a < 0 || a.a >= f->n_params || a.b < 0 || a.b >= f->n_params)
-            return REFUSE(c, "alias pair (%d, %d) of %d parameters", (int)a.a, (int)a.b, (int)f->n_params);
+        if (a.a < 0 || a.a >= function->n_params || a.b < 0 || a.b >= function->n_params)
+            return REFUSE(self, "alias pair (%d, %d) of %d parameters", (int)a.a, (int)a.b,
+                          (int)function->n_params);
     }
     return true;
 }
 
 /* The kernel called `name` of a piece of code for `device`; NULL: there is none. Names are compared only in
  * code for the device; the first piece that has it counts, whichever its format is. */
-static const rt_kernel_desc *find_kernel(const rt_module_desc *m, const char *device, const char *name)
+static const rt_kernel_desc *find_kernel(const rt_module_desc *module, const char *device, const char *name)
 {
-    for (int32_t i = 0; i < m->n_codes; i++)
-        for (int32_t k = 0; k < m->codes[i].n_kernels && strcmp(m->codes[i].device, device) == 0; k++)
-            if (strcmp(m->codes[i].kernels[k].name, name) == 0)
-                return &m->codes[i].kernels[k];
+    for (int32_t i = 0; i < module->n_codes; i++)
+        for (int32_t k = 0; k < module->codes[i].n_kernels && strcmp(module->codes[i].device, device) == 0;
+             k++)
+            if (strcmp(module->codes[i].kernels[k].name, name) == 0)
+                return &module->codes[i].kernels[k];
     return NULL;
 }
 
 /* Bytes that an argument has; 0: a place in memory, -1: it is malformed. A parameter needs no expression, and
  * a place or a size needs one. */
-static int32_t arg_size(const rt_function_desc *f, const rt_arg_desc *a)
+static int32_t arg_size(const rt_function_desc *function, const rt_arg_desc *arg)
 {
-    switch (a->kind) {
+    switch (arg->kind) {
     case RT_ARG_PARAM:
-        if (a->index < 0 || a->index >= f->n_params || a->value.n)
+        if (arg->index < 0 || arg->index >= function->n_params || arg->value.n)
             return -1;
-        return f->params[a->index].kind == RT_PARAM_SCALAR
-                   ? (int32_t)base_dtype_bytes(f->params[a->index].dtype)
+        return function->params[arg->index].kind == RT_PARAM_SCALAR
+                   ? (int32_t)base_dtype_bytes(function->params[arg->index].dtype)
                    : 0;
-    case RT_ARG_WORKSPACE: return a->value.n ? 0 : -1;
-    case RT_ARG_SIZE: return a->value.n ? 8 : -1;
+    case RT_ARG_WORKSPACE: return arg->value.n ? 0 : -1;
+    case RT_ARG_SIZE: return arg->value.n ? 8 : -1;
     }
     return -1;
 }
 
 /* The kernel's own table says what it takes: a pointer where it takes a number would be an address of
  * nowhere. */
-static bool check_args(const checker *c, const rt_function_desc *f, const rt_launch_desc *l,
-                       const rt_kernel_desc *k)
+static bool check_args(const checker *self, const rt_function_desc *function, const rt_launch_desc *launch,
+                       const rt_kernel_desc *kernel)
 {
-    if (l->n_args != k->n_args)
-        return REFUSE(c, "gives kernel '%s' %d arguments; expected %d", k->name, (int)l->n_args,
-                      (int)k->n_args);
-    for (int32_t i = 0; i < l->n_args; i++) {
-        if (arg_size(f, &l->args[i]) != k->args[i])
-            return REFUSE(c, "argument %d of kernel '%s' is not what that takes", (int)i, k->name);
-        if (!check_dim(c, l->args[i].value, l->args[i].kind == RT_ARG_PARAM, "an argument of a kernel"))
+    if (launch->n_args != kernel->n_args)
+        return REFUSE(self, "gives kernel '%s' %d arguments; expected %d", kernel->name, (int)launch->n_args,
+                      (int)kernel->n_args);
+    for (int32_t i = 0; i < launch->n_args; i++) {
+        if (arg_size(function, &launch->args[i]) != kernel->args[i])
+            return REFUSE(self, "argument %d of kernel '%s' is not what that takes", (int)i, kernel->name);
+        if (!check_dim(self, launch->args[i].value, launch->args[i].kind == RT_ARG_PARAM,
+                       "an argument of a kernel"))
             return false;
     }
     return true;
 }
 
 /* The kernel exists in code for the device, and its block, grid and arguments make sense. */
-static bool check_launch(const checker *c, const rt_function_desc *f, const rt_launch_desc *l)
+static bool check_launch(const checker *self, const rt_function_desc *function, const rt_launch_desc *launch)
 {
-    const rt_kernel_desc *k = l->kernel ? find_kernel(c->m, f->device, l->kernel) : NULL;
+    const rt_kernel_desc *kernel =
+        launch->kernel ? find_kernel(self->m, function->device, launch->kernel) : NULL;
 
-    if (!k)
-        return REFUSE(c, "launches kernel '%s', which no code for '%s' has", l->kernel ? l->kernel : "?",
-                      f->device);
+    if (!kernel)
+        return REFUSE(self, "launches kernel '%s', which no code for '%s' has",
+                      launch->kernel ? launch->kernel : "?", function->device);
     for (int i = 0; i < 3; i++)
-        if (l->block[i] < 1 || l->block[i] > RT_MAX_THREADS)
-            return REFUSE(c, "launches '%s' with %d threads along an axis", l->kernel, (int)l->block[i]);
-    if (l->shared_bytes < 0)
-        return REFUSE(c, "launches '%s' with %lld bytes of shared memory", l->kernel,
-                      (long long)l->shared_bytes);
-    return check_dim(c, l->guard, true, "the guard of a launch") &&
-           check_shape(c, l->grid, 3, "the grid of a launch") && check_args(c, f, l, k);
+        if (launch->block[i] < 1 || launch->block[i] > RT_MAX_THREADS)
+            return REFUSE(self, "launches '%s' with %d threads along an axis", launch->kernel,
+                          (int)launch->block[i]);
+    if (launch->shared_bytes < 0)
+        return REFUSE(self, "launches '%s' with %lld bytes of shared memory", launch->kernel,
+                      (long long)launch->shared_bytes);
+    return check_dim(self, launch->guard, true, "the guard of a launch") &&
+           check_shape(self, launch->grid, 3, "the grid of a launch") &&
+           check_args(self, function, launch, kernel);
 }
 
 /* Loops lie inside of each other or apart, outer ones first, and hold launches. A loop's bounds know the
@@ -177,23 +185,24 @@ static bool check_launch(const checker *c, const rt_function_desc *f, const rt_l
  *     loop 0: launches 0..5,  loop 1: launches 2..4        1 lies inside of 0: allowed
  *     loop 0: launches 0..3,  loop 1: launches 2..4        they overlap: refused
  */
-static bool check_loops(const checker *c, const rt_function_desc *f)
+static bool check_loops(const checker *self, const rt_function_desc *function)
 {
-    checker inside = *c;
+    checker inside = *self;
 
-    if (!check_count(c, f->n_loops, RT_MAX_LOOPS, "loops around launches"))
+    if (!check_count(self, function->n_loops, RT_MAX_LOOPS, "loops around launches"))
         return false;
-    for (int32_t i = 0; i < f->n_loops; i++, inside.n_symbols++) {
-        const rt_loop_desc *l = &f->loops[i];
+    for (int32_t i = 0; i < function->n_loops; i++, inside.n_symbols++) {
+        const rt_loop_desc *loop = &function->loops[i];
 
-        if (l->first < 0 || l->end <= l->first || l->end > f->n_launches)
-            return REFUSE(c, "a loop around launches %d to %d of %d", (int)l->first, (int)l->end - 1,
-                          (int)f->n_launches);
+        if (loop->first < 0 || loop->end <= loop->first || loop->end > function->n_launches)
+            return REFUSE(self, "a loop around launches %d to %d of %d", (int)loop->first, (int)loop->end - 1,
+                          (int)function->n_launches);
         for (int32_t k = 0; k < i; k++)
-            if (l->first < f->loops[k].first || (l->first < f->loops[k].end && l->end > f->loops[k].end))
-                return REFUSE(c, "loops %d and %d around launches overlap", (int)k, (int)i);
-        if (!check_dim(&inside, l->min, false, "the start of a loop around launches") ||
-            !check_dim(&inside, l->extent, false, "the extent of a loop around launches"))
+            if (loop->first < function->loops[k].first ||
+                (loop->first < function->loops[k].end && loop->end > function->loops[k].end))
+                return REFUSE(self, "loops %d and %d around launches overlap", (int)k, (int)i);
+        if (!check_dim(&inside, loop->min, false, "the start of a loop around launches") ||
+            !check_dim(&inside, loop->extent, false, "the extent of a loop around launches"))
             return false;
     }
     return true;
@@ -201,51 +210,53 @@ static bool check_loops(const checker *c, const rt_function_desc *f)
 
 /* A function is host code, or a list of launches on a kind of device. Launches know the variables of loops as
  * further symbols, behind the function's own. */
-static bool check_code(const checker *c, const rt_function_desc *f)
+static bool check_code(const checker *self, const rt_function_desc *function)
 {
-    if (!f->device)
-        return (f->n_launches == 0 && f->n_loops == 0) ||
-               REFUSE(c, "%s", "launches kernels, but names no device");
-    if (!good_name(f->device) || f->symbol)
-        return REFUSE(c, "%s", "is for a device without a name, or has host code as well");
-    if (!check_count(c, f->n_launches, RT_MAX_LAUNCHES, "launches") || !check_loops(c, f))
+    if (!function->device)
+        return (function->n_launches == 0 && function->n_loops == 0) ||
+               REFUSE(self, "%s", "launches kernels, but names no device");
+    if (!good_name(function->device) || function->symbol)
+        return REFUSE(self, "%s", "is for a device without a name, or has host code as well");
+    if (!check_count(self, function->n_launches, RT_MAX_LAUNCHES, "launches") || !check_loops(self, function))
         return false;
-    checker inside = *c;
-    inside.n_symbols += f->n_loops;
-    for (int32_t i = 0; i < f->n_launches; i++)
-        if (!check_launch(&inside, f, &f->launches[i]))
+    checker inside = *self;
+    inside.n_symbols += function->n_loops;
+    for (int32_t i = 0; i < function->n_launches; i++)
+        if (!check_launch(&inside, function, &function->launches[i]))
             return false;
     return true;
 }
 
 /* Everything about a function that does not depend on the values of its symbols. */
-static bool check_function(const checker *c, const rt_function_desc *f)
+static bool check_function(const checker *self, const rt_function_desc *function)
 {
-    if (!good_name(f->name) || (!f->device && !good_name(f->symbol)))
-        return REFUSE(c, "%s", "has no name or no symbol");
-    if (!check_count(c, f->n_params, RT_MAX_PARAMS, "parameters") ||
-        !check_count(c, f->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
-        !check_count(c, f->n_aliases, RT_MAX_PARAMS, "alias pairs"))
+    if (!good_name(function->name) || (!function->device && !good_name(function->symbol)))
+        return REFUSE(self, "%s", "has no name or no symbol");
+    if (!check_count(self, function->n_params, RT_MAX_PARAMS, "parameters") ||
+        !check_count(self, function->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
+        !check_count(self, function->n_aliases, RT_MAX_PARAMS, "alias pairs"))
         return false;
-    for (int32_t i = 0; i < f->n_symbols; i++)
-        if (!good_name(f->symbols[i]))
-            return REFUSE(c, "symbol %d has no name", (int)i);
-    for (int32_t i = 0; i < f->n_params; i++)
-        if (!check_param(c, &f->params[i]))
+    for (int32_t i = 0; i < function->n_symbols; i++)
+        if (!good_name(function->symbols[i]))
+            return REFUSE(self, "symbol %d has no name", (int)i);
+    for (int32_t i = 0; i < function->n_params; i++)
+        if (!check_param(self, &function->params[i]))
             return false;
-    return check_code(c, f) && check_facts(c, f->facts, f->n_facts) && check_aliases(c, f) &&
-           check_dim(c, f->workspace, true, "workspace") &&
-           check_dim(c, f->thread_workspace, true, "workspace of threads") &&
-           check_dim(c, f->flops, true, "operations") && check_dim(c, f->bytes, true, "bytes");
+    return check_code(self, function) && check_facts(self, function->facts, function->n_facts) &&
+           check_aliases(self, function) && check_dim(self, function->workspace, true, "workspace") &&
+           check_dim(self, function->thread_workspace, true, "workspace of threads") &&
+           check_dim(self, function->flops, true, "operations") &&
+           check_dim(self, function->bytes, true, "bytes");
 }
 
 /* Two parameters that are only read always may. */
-bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b)
+bool rt_may_alias(const rt_function_desc *function, int32_t a, int32_t b)
 {
-    if (!f->params[a].is_output && !f->params[b].is_output)
+    if (!function->params[a].is_output && !function->params[b].is_output)
         return true;
-    for (int32_t i = 0; i < f->n_aliases; i++)
-        if ((f->aliases[i].a == a && f->aliases[i].b == b) || (f->aliases[i].a == b && f->aliases[i].b == a))
+    for (int32_t i = 0; i < function->n_aliases; i++)
+        if ((function->aliases[i].a == a && function->aliases[i].b == b) ||
+            (function->aliases[i].a == b && function->aliases[i].b == a))
             return true;
     return false;
 }
@@ -254,9 +265,9 @@ bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b)
 
 /* -1 where it is too large. An extent of 0 makes it 0 whatever the others are, also where their product is
  * too large. */
-static int64_t shape_bytes(const int64_t *shape, int32_t rank, base_dtype t)
+static int64_t shape_bytes(const int64_t *shape, int32_t rank, base_dtype dtype)
 {
-    int64_t bytes = base_dtype_bytes(t);
+    int64_t bytes = base_dtype_bytes(dtype);
 
     for (int32_t i = 0; i < rank; i++)
         if (shape[i] == 0)
@@ -267,9 +278,9 @@ static int64_t shape_bytes(const int64_t *shape, int32_t rank, base_dtype t)
     return bytes;
 }
 
-int64_t rt_constant_bytes(const rt_constant_desc *c)
+int64_t rt_constant_bytes(const rt_constant_desc *constant)
 {
-    return shape_bytes(c->shape, c->rank, c->dtype);
+    return shape_bytes(constant->shape, constant->rank, constant->dtype);
 }
 
 /* Where the constant behind one that ends at `end` begins. */
@@ -279,213 +290,225 @@ uint64_t rt_weight_next(uint64_t end)
 }
 
 /* The sum is bounded as well, so that offsets in the file cannot overflow. */
-static bool check_constant(const checker *c, const rt_constant_desc *k, int64_t *total)
+static bool check_constant(const checker *self, const rt_constant_desc *constant, int64_t *total)
 {
-    if (!good_dtype(k->dtype))
-        return REFUSE(c, "%s", "has no valid dtype");
-    if (!check_count(c, k->rank, RT_MAX_RANK, "dimensions"))
+    if (!good_dtype(constant->dtype))
+        return REFUSE(self, "%s", "has no valid dtype");
+    if (!check_count(self, constant->rank, RT_MAX_RANK, "dimensions"))
         return false;
-    for (int32_t i = 0; i < k->rank; i++)
-        if (k->shape[i] < 0)
-            return REFUSE(c, "extent %lld", (long long)k->shape[i]);
-    if (rt_constant_bytes(k) < 0 || rt_constant_bytes(k) >> 40)
-        return REFUSE(c, "%s", "is larger than 1 TB");
-    *total += rt_constant_bytes(k);
-    return *total >> 48 == 0 || REFUSE(c, "%s", "all constants together are too large");
+    for (int32_t i = 0; i < constant->rank; i++)
+        if (constant->shape[i] < 0)
+            return REFUSE(self, "extent %lld", (long long)constant->shape[i]);
+    if (rt_constant_bytes(constant) < 0 || rt_constant_bytes(constant) >> 40)
+        return REFUSE(self, "%s", "is larger than 1 TB");
+    *total += rt_constant_bytes(constant);
+    return *total >> 48 == 0 || REFUSE(self, "%s", "all constants together are too large");
 }
 
 /* ---- graphs ---- */
 
-static bool check_tensor(const checker *c, const rt_tensor_desc *t)
+static bool check_tensor(const checker *self, const rt_tensor_desc *tensor)
 {
-    if (!good_name(t->name))
-        return REFUSE(c, "%s", "an input or output has no name");
-    return (good_dtype(t->dtype) || REFUSE(c, "'%s' has no valid dtype", t->name)) &&
-           check_shape(c, t->shape, t->rank, t->name);
+    if (!good_name(tensor->name))
+        return REFUSE(self, "%s", "an input or output has no name");
+    return (good_dtype(tensor->dtype) || REFUSE(self, "'%s' has no valid dtype", tensor->name)) &&
+           check_shape(self, tensor->shape, tensor->rank, tensor->name);
 }
 
-static bool check_tensors(const checker *c, const rt_tensor_desc *t, int32_t n, const char *of)
+static bool check_tensors(const checker *self, const rt_tensor_desc *tensor, int32_t n, const char *of)
 {
-    if (!check_count(c, n, RT_MAX_PARAMS, of))
+    if (!check_count(self, n, RT_MAX_PARAMS, of))
         return false;
     for (int32_t i = 0; i < n; i++)
-        if (!check_tensor(c, &t[i]))
+        if (!check_tensor(self, &tensor[i]))
             return false;
     return true;
 }
 
 /* A symbol is bound where an input's shape is that symbol alone. n * 2 would not do: 7 has no half. The
  * runtime solves for no symbol. */
-static bool check_symbol(const checker *c, const rt_graph_desc *g, int32_t i)
+static bool check_symbol(const checker *self, const rt_graph_desc *graph, int32_t index)
 {
-    const rt_symbol_desc *s = &g->symbols[i];
+    const rt_symbol_desc *symbol = &graph->symbols[index];
     int32_t found;
 
-    if (!good_name(s->name))
-        return REFUSE(c, "symbol %d has no name", (int)i);
-    if (s->input < 0 || s->input >= g->n_inputs || s->dim < 0 || s->dim >= g->inputs[s->input].rank)
-        return REFUSE(c, "symbol '%s' is bound to dimension %d of input %d, which is not there", s->name,
-                      (int)s->dim, (int)s->input);
-    if (!rt_dim_is_symbol(g->inputs[s->input].shape[s->dim], &found) || found != i)
-        return REFUSE(c, "symbol '%s' is bound to dimension %d of input '%s', which is something else",
-                      s->name, (int)s->dim, g->inputs[s->input].name);
+    if (!good_name(symbol->name))
+        return REFUSE(self, "symbol %d has no name", (int)index);
+    if (symbol->input < 0 || symbol->input >= graph->n_inputs || symbol->dim < 0 ||
+        symbol->dim >= graph->inputs[symbol->input].rank)
+        return REFUSE(self, "symbol '%s' is bound to dimension %d of input %d, which is not there",
+                      symbol->name, (int)symbol->dim, (int)symbol->input);
+    if (!rt_dim_is_symbol(graph->inputs[symbol->input].shape[symbol->dim], &found) || found != index)
+        return REFUSE(self, "symbol '%s' is bound to dimension %d of input '%s', which is something else",
+                      symbol->name, (int)symbol->dim, graph->inputs[symbol->input].name);
     return true;
 }
 
 /* A pool is one piece of memory for each site. */
-static int32_t storage_count(const checker *c, const rt_graph_desc *g, rt_storage storage)
+static int32_t storage_count(const checker *self, const rt_graph_desc *graph, rt_storage storage)
 {
     switch (storage) {
-    case RT_IN_INPUT: return g->n_inputs;
-    case RT_IN_OUTPUT: return g->n_outputs;
-    case RT_IN_CONSTANT: return c->m->n_constants;
+    case RT_IN_INPUT: return graph->n_inputs;
+    case RT_IN_OUTPUT: return graph->n_outputs;
+    case RT_IN_CONSTANT: return self->m->n_constants;
     case RT_IN_POOL: return 1;
     }
     return 0;
 }
 
 /* A value lies in storage that is there, at a site that is there. */
-static bool check_value(const checker *c, const rt_graph_desc *g, int32_t i)
+static bool check_value(const checker *self, const rt_graph_desc *graph, int32_t index)
 {
-    const rt_value_desc *v = &g->values[i];
-    int32_t n = storage_count(c, g, v->storage);
+    const rt_value_desc *value = &graph->values[index];
+    int32_t n = storage_count(self, graph, value->storage);
 
-    if (!good_dtype(v->dtype))
-        return REFUSE(c, "value %d has no valid dtype", (int)i);
-    if (v->index < 0 || v->index >= n)
-        return REFUSE(c, "value %d lies in storage %d of kind %d, of which there are %d", (int)i,
-                      (int)v->index, (int)v->storage, (int)n);
-    if (v->site < 0 || v->site > g->n_sites)
-        return REFUSE(c, "value %d lies at site %d of %d", (int)i, (int)v->site, (int)g->n_sites);
-    if (v->site && (v->storage == RT_IN_INPUT || v->storage == RT_IN_OUTPUT))
-        return REFUSE(c, "value %d is an input or an output and lies at site %d; expected main memory",
-                      (int)i, (int)v->site);
-    return check_shape(c, v->shape, v->rank, "a value's shape") &&
-           check_dim(c, v->offset, true, "a value's offset");
+    if (!good_dtype(value->dtype))
+        return REFUSE(self, "value %d has no valid dtype", (int)index);
+    if (value->index < 0 || value->index >= n)
+        return REFUSE(self, "value %d lies in storage %d of kind %d, of which there are %d", (int)index,
+                      (int)value->index, (int)value->storage, (int)n);
+    if (value->site < 0 || value->site > graph->n_sites)
+        return REFUSE(self, "value %d lies at site %d of %d", (int)index, (int)value->site,
+                      (int)graph->n_sites);
+    if (value->site && (value->storage == RT_IN_INPUT || value->storage == RT_IN_OUTPUT))
+        return REFUSE(self, "value %d is an input or an output and lies at site %d; expected main memory",
+                      (int)index, (int)value->site);
+    return check_shape(self, value->shape, value->rank, "a value's shape") &&
+           check_dim(self, value->offset, true, "a value's offset");
 }
 
 /* Inputs are the caller's and constants may be mapped read-only. */
-static bool writable(const rt_value_desc *v)
+static bool writable(const rt_value_desc *value)
 {
-    return v->storage == RT_IN_OUTPUT || v->storage == RT_IN_POOL;
+    return value->storage == RT_IN_OUTPUT || value->storage == RT_IN_POOL;
 }
 
 /* All values of a call lie where its function runs. `there` NULL is the host, as is site 0. */
-static bool check_sites(const checker *c, const rt_graph_desc *g, int32_t i, const rt_function_desc *f)
+static bool check_sites(const checker *self, const rt_graph_desc *graph, int32_t index,
+                        const rt_function_desc *function)
 {
-    const rt_step_desc *s = &g->steps[i];
+    const rt_step_desc *step = &graph->steps[index];
 
-    for (int32_t k = 0; k < s->n_values; k++) {
-        const rt_value_desc *v = &g->values[s->values[k]], *first = &g->values[s->values[0]];
-        const char *there = v->site ? g->sites[v->site - 1].device : NULL;
+    for (int32_t k = 0; k < step->n_values; k++) {
+        const rt_value_desc *value = &graph->values[step->values[k]],
+                            *first = &graph->values[step->values[0]];
+        const char *there = value->site ? graph->sites[value->site - 1].device : NULL;
 
-        if (v->site != first->site)
-            return REFUSE(c, "step %d: value %d lies at site %d, value %d at site %d", (int)i,
-                          (int)s->values[k], (int)v->site, (int)s->values[0], (int)first->site);
-        if (f->device ? !there || strcmp(there, f->device) != 0 : there != NULL)
-            return REFUSE(c, "step %d: '%s' is code for %s, value %d lies on %s", (int)i, f->name,
-                          f->device ? f->device : "the host", (int)s->values[k], there ? there : "the host");
-        if (f->device && f->params[k].kind == RT_PARAM_SCALAR)
-            return REFUSE(c, "step %d: '%s' of '%s' is a scalar, which no value of a device is", (int)i,
-                          f->params[k].name, f->name);
+        if (value->site != first->site)
+            return REFUSE(self, "step %d: value %d lies at site %d, value %d at site %d", (int)index,
+                          (int)step->values[k], (int)value->site, (int)step->values[0], (int)first->site);
+        if (function->device ? !there || strcmp(there, function->device) != 0 : there != NULL)
+            return REFUSE(self, "step %d: '%s' is code for %s, value %d lies on %s", (int)index,
+                          function->name, function->device ? function->device : "the host",
+                          (int)step->values[k], there ? there : "the host");
+        if (function->device && function->params[k].kind == RT_PARAM_SCALAR)
+            return REFUSE(self, "step %d: '%s' of '%s' is a scalar, which no value of a device is",
+                          (int)index, function->params[k].name, function->name);
     }
     return true;
 }
 
 /* Types and ranks of the values of a step against the parameters of the function that it calls. */
-static bool check_call(const checker *c, const rt_graph_desc *g, int32_t i, const rt_function_desc *f)
+static bool check_call(const checker *self, const rt_graph_desc *graph, int32_t index,
+                       const rt_function_desc *function)
 {
-    const rt_step_desc *s = &g->steps[i];
+    const rt_step_desc *step = &graph->steps[index];
 
-    if (s->n_values != f->n_params || s->n_dims != f->n_symbols)
-        return REFUSE(c, "step %d gives '%s' %d values and %d dimensions; expected %d and %d", (int)i,
-                      f->name, (int)s->n_values, (int)s->n_dims, (int)f->n_params, (int)f->n_symbols);
-    if (f->device && s->n_values == 0)
-        return REFUSE(c, "step %d calls '%s' of a device without any value", (int)i, f->name);
-    for (int32_t k = 0; k < s->n_values; k++) {
-        const rt_value_desc *v = &g->values[s->values[k]];
-        const rt_param_desc *p = &f->params[k];
+    if (step->n_values != function->n_params || step->n_dims != function->n_symbols)
+        return REFUSE(self, "step %d gives '%s' %d values and %d dimensions; expected %d and %d", (int)index,
+                      function->name, (int)step->n_values, (int)step->n_dims, (int)function->n_params,
+                      (int)function->n_symbols);
+    if (function->device && step->n_values == 0)
+        return REFUSE(self, "step %d calls '%s' of a device without any value", (int)index, function->name);
+    for (int32_t k = 0; k < step->n_values; k++) {
+        const rt_value_desc *value = &graph->values[step->values[k]];
+        const rt_param_desc *param = &function->params[k];
 
-        if (!base_dtype_same(v->dtype, p->dtype) || v->rank != p->rank)
-            return REFUSE(c, "step %d: value %d has not the dtype and rank of '%s' of '%s'", (int)i,
-                          (int)s->values[k], p->name, f->name);
-        if (p->strides)
-            return REFUSE(c, "step %d: '%s' of '%s' is strided; values are compact", (int)i, p->name,
-                          f->name);
-        if (p->is_output && !writable(v))
-            return REFUSE(c, "step %d writes value %d, an input or a constant", (int)i, (int)s->values[k]);
+        if (!base_dtype_same(value->dtype, param->dtype) || value->rank != param->rank)
+            return REFUSE(self, "step %d: value %d has not the dtype and rank of '%s' of '%s'", (int)index,
+                          (int)step->values[k], param->name, function->name);
+        if (param->strides)
+            return REFUSE(self, "step %d: '%s' of '%s' is strided; values are compact", (int)index,
+                          param->name, function->name);
+        if (param->is_output && !writable(value))
+            return REFUSE(self, "step %d writes value %d, an input or a constant", (int)index,
+                          (int)step->values[k]);
     }
-    return check_sites(c, g, i, f);
+    return check_sites(self, graph, index, function);
 }
 
 /* A copy goes from value 0 to value 1, and may cross sites. */
-static bool check_copy(const checker *c, const rt_graph_desc *g, int32_t i)
+static bool check_copy(const checker *self, const rt_graph_desc *graph, int32_t i)
 {
-    const rt_step_desc *s = &g->steps[i];
+    const rt_step_desc *s = &graph->steps[i];
 
     if (s->n_values != 2 || s->n_dims != 0)
-        return REFUSE(c, "step %d copies %d values; expected 2", (int)i, (int)s->n_values);
-    return writable(&g->values[s->values[1]]) ||
-           REFUSE(c, "step %d writes value %d, an input or a constant", (int)i, (int)s->values[1]);
+        return REFUSE(self, "step %d copies %d values; expected 2", (int)i, (int)s->n_values);
+    return writable(&graph->values[s->values[1]]) ||
+           REFUSE(self, "step %d writes value %d, an input or a constant", (int)i, (int)s->values[1]);
 }
 
 /* Indices first, since everything else uses them. */
-static bool check_step(const checker *c, const rt_graph_desc *g, int32_t i)
+static bool check_step(const checker *self, const rt_graph_desc *graph, int32_t index)
 {
-    const rt_step_desc *s = &g->steps[i];
+    const rt_step_desc *step = &graph->steps[index];
 
-    if (!s->name)
-        return REFUSE(c, "step %d has no name", (int)i);
-    if (s->function != RT_STEP_COPY && (s->function < 0 || s->function >= c->m->n_functions))
-        return REFUSE(c, "step %d calls function %d of %d", (int)i, (int)s->function, (int)c->m->n_functions);
-    if (!check_count(c, s->n_values, RT_MAX_PARAMS, "values of a step"))
+    if (!step->name)
+        return REFUSE(self, "step %d has no name", (int)index);
+    if (step->function != RT_STEP_COPY && (step->function < 0 || step->function >= self->m->n_functions))
+        return REFUSE(self, "step %d calls function %d of %d", (int)index, (int)step->function,
+                      (int)self->m->n_functions);
+    if (!check_count(self, step->n_values, RT_MAX_PARAMS, "values of a step"))
         return false;
-    if (!check_count(c, s->n_dims, RT_MAX_SYMBOLS, "dimensions of a step"))
+    if (!check_count(self, step->n_dims, RT_MAX_SYMBOLS, "dimensions of a step"))
         return false;
-    for (int32_t k = 0; k < s->n_values; k++)
-        if (s->values[k] < 0 || s->values[k] >= g->n_values)
-            return REFUSE(c, "step %d uses value %d of %d", (int)i, (int)s->values[k], (int)g->n_values);
-    for (int32_t k = 0; k < s->n_dims; k++)
-        if (!check_dim(c, s->dims[k], false, s->name))
+    for (int32_t k = 0; k < step->n_values; k++)
+        if (step->values[k] < 0 || step->values[k] >= graph->n_values)
+            return REFUSE(self, "step %d uses value %d of %d", (int)index, (int)step->values[k],
+                          (int)graph->n_values);
+    for (int32_t k = 0; k < step->n_dims; k++)
+        if (!check_dim(self, step->dims[k], false, step->name))
             return false;
-    return s->function == RT_STEP_COPY ? check_copy(c, g, i)
-                                       : check_call(c, g, i, &c->m->functions[s->function]);
+    return step->function == RT_STEP_COPY
+               ? check_copy(self, graph, index)
+               : check_call(self, graph, index, &self->m->functions[step->function]);
 }
 
 /* Sites count from 1 in messages, as values name them. */
-static bool check_site_list(const checker *c, const rt_graph_desc *g)
+static bool check_site_list(const checker *self, const rt_graph_desc *graph)
 {
-    if (!check_count(c, g->n_sites, RT_MAX_SITES, "sites"))
+    if (!check_count(self, graph->n_sites, RT_MAX_SITES, "sites"))
         return false;
-    for (int32_t i = 0; i < g->n_sites; i++) {
-        if (!good_name(g->sites[i].device))
-            return REFUSE(c, "site %d names no kind of device", (int)i + 1);
-        if (!check_dim(c, g->sites[i].pool_size, true, "size of a site's pool"))
+    for (int32_t i = 0; i < graph->n_sites; i++) {
+        if (!good_name(graph->sites[i].device))
+            return REFUSE(self, "site %d names no kind of device", (int)i + 1);
+        if (!check_dim(self, graph->sites[i].pool_size, true, "size of a site's pool"))
             return false;
     }
     return true;
 }
 
 /* Symbols, values and steps in this order: each may refer only to what was checked before. */
-static bool check_graph(const checker *c, const rt_graph_desc *g)
+static bool check_graph(const checker *self, const rt_graph_desc *graph)
 {
-    if (!good_name(g->name))
-        return REFUSE(c, "%s", "has no name");
-    if (!check_count(c, g->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
-        !check_count(c, g->n_values, RT_MAX_STEPS, "values") ||
-        !check_count(c, g->n_steps, RT_MAX_STEPS, "steps") ||
-        !check_tensors(c, g->inputs, g->n_inputs, "inputs") ||
-        !check_tensors(c, g->outputs, g->n_outputs, "outputs") || !check_facts(c, g->facts, g->n_facts) ||
-        !check_dim(c, g->pool_size, true, "size of the pool") || !check_site_list(c, g))
+    if (!good_name(graph->name))
+        return REFUSE(self, "%s", "has no name");
+    if (!check_count(self, graph->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
+        !check_count(self, graph->n_values, RT_MAX_STEPS, "values") ||
+        !check_count(self, graph->n_steps, RT_MAX_STEPS, "steps") ||
+        !check_tensors(self, graph->inputs, graph->n_inputs, "inputs") ||
+        !check_tensors(self, graph->outputs, graph->n_outputs, "outputs") ||
+        !check_facts(self, graph->facts, graph->n_facts) ||
+        !check_dim(self, graph->pool_size, true, "size of the pool") || !check_site_list(self, graph))
         return false;
-    for (int32_t i = 0; i < g->n_symbols; i++)
-        if (!check_symbol(c, g, i))
+    for (int32_t i = 0; i < graph->n_symbols; i++)
+        if (!check_symbol(self, graph, i))
             return false;
-    for (int32_t i = 0; i < g->n_values; i++)
-        if (!check_value(c, g, i))
+    for (int32_t i = 0; i < graph->n_values; i++)
+        if (!check_value(self, graph, i))
             return false;
-    for (int32_t i = 0; i < g->n_steps; i++)
-        if (!check_step(c, g, i))
+    for (int32_t i = 0; i < graph->n_steps; i++)
+        if (!check_step(self, graph, i))
             return false;
     return true;
 }
@@ -493,95 +516,95 @@ static bool check_graph(const checker *c, const rt_graph_desc *g)
 /* ---- device code ---- */
 
 /* An argument of 0 bytes is a pointer. */
-static bool check_kernel(const checker *c, const rt_kernel_desc *k)
+static bool check_kernel(const checker *self, const rt_kernel_desc *kernel)
 {
-    if (!good_name(k->name))
-        return REFUSE(c, "%s", "a kernel has no name");
-    if (!check_count(c, k->n_args, RT_MAX_PARAMS, "arguments of a kernel"))
+    if (!good_name(kernel->name))
+        return REFUSE(self, "%s", "a kernel has no name");
+    if (!check_count(self, kernel->n_args, RT_MAX_PARAMS, "arguments of a kernel"))
         return false;
-    for (int32_t i = 0; i < k->n_args; i++)
-        if (k->args[i] < 0 || k->args[i] > 8)
-            return REFUSE(c, "argument %d of kernel '%s' has %d bytes; expected 0 to 8", (int)i, k->name,
-                          (int)k->args[i]);
+    for (int32_t i = 0; i < kernel->n_args; i++)
+        if (kernel->args[i] < 0 || kernel->args[i] > 8)
+            return REFUSE(self, "argument %d of kernel '%s' has %d bytes; expected 0 to 8", (int)i,
+                          kernel->name, (int)kernel->args[i]);
     return true;
 }
 
 /* One piece of device code and its table of kernels. */
-static bool check_piece(const checker *c, const rt_code_desc *p)
+static bool check_piece(const checker *self, const rt_code_desc *code)
 {
-    if (!good_name(p->target) || !good_name(p->device))
-        return REFUSE(c, "%s", "names no target or no device");
-    if (p->format != RT_CODE_OPENCL_C && p->format != RT_CODE_CUBIN)
-        return REFUSE(c, "is of unknown format %d", (int)p->format);
-    if (p->size == 0 || !p->bytes)
-        return REFUSE(c, "%s", "is empty");
-    if (!check_count(c, p->n_kernels, RT_MAX_LAUNCHES, "kernels"))
+    if (!good_name(code->target) || !good_name(code->device))
+        return REFUSE(self, "%s", "names no target or no device");
+    if (code->format != RT_CODE_OPENCL_C && code->format != RT_CODE_CUBIN)
+        return REFUSE(self, "is of unknown format %d", (int)code->format);
+    if (code->size == 0 || !code->bytes)
+        return REFUSE(self, "%s", "is empty");
+    if (!check_count(self, code->n_kernels, RT_MAX_LAUNCHES, "kernels"))
         return false;
-    for (int32_t i = 0; i < p->n_kernels; i++)
-        if (!check_kernel(c, &p->kernels[i]))
+    for (int32_t i = 0; i < code->n_kernels; i++)
+        if (!check_kernel(self, &code->kernels[i]))
             return false;
     return true;
 }
 
 /* ---- the whole ---- */
 
-bool rt_has_host_code(const rt_module_desc *m)
+bool rt_has_host_code(const rt_module_desc *module)
 {
-    for (int32_t i = 0; i < m->n_functions; i++)
-        if (!m->functions[i].device)
+    for (int32_t i = 0; i < module->n_functions; i++)
+        if (!module->functions[i].device)
             return true;
     return false;
 }
 
 /* The counts of a module are limited before any of its lists is walked. */
-static bool check_info(const checker *c)
+static bool check_info(const checker *self)
 {
-    const rt_module_desc *m = c->m;
+    const rt_module_desc *module = self->m;
 
-    if (!m->target)
-        return rt_fail(c->err, TEC_INVALID, "module: names no target");
-    if (rt_has_host_code(m) && !m->arch)
-        return rt_fail(c->err, TEC_INVALID, "module: has functions but names no architecture");
-    if (m->flags & ~(uint32_t)RT_MODULE_KEEP_DENORMALS)
-        return rt_fail(c->err, TEC_INVALID, "module: unknown flags 0x%x", (unsigned)m->flags);
-    for (int32_t i = 0; i < m->n_features; i++)
-        if (!good_name(m->features[i]))
-            return rt_fail(c->err, TEC_INVALID, "module: CPU feature %d has no name", (int)i);
-    return check_count(c, m->n_features, RT_MAX_SYMBOLS, "features") &&
-           check_count(c, m->n_functions, RT_MAX_FUNCTIONS, "functions") &&
-           check_count(c, m->n_codes, RT_MAX_CODES, "pieces of device code") &&
-           check_count(c, m->n_constants, RT_MAX_STEPS, "constants") &&
-           check_count(c, m->n_graphs, RT_MAX_GRAPHS, "graphs");
+    if (!module->target)
+        return rt_fail(self->err, TEC_INVALID, "module: names no target");
+    if (rt_has_host_code(module) && !module->arch)
+        return rt_fail(self->err, TEC_INVALID, "module: has functions but names no architecture");
+    if (module->flags & ~(uint32_t)RT_MODULE_KEEP_DENORMALS)
+        return rt_fail(self->err, TEC_INVALID, "module: unknown flags 0x%x", (unsigned)module->flags);
+    for (int32_t i = 0; i < module->n_features; i++)
+        if (!good_name(module->features[i]))
+            return rt_fail(self->err, TEC_INVALID, "module: CPU feature %d has no name", (int)i);
+    return check_count(self, module->n_features, RT_MAX_SYMBOLS, "features") &&
+           check_count(self, module->n_functions, RT_MAX_FUNCTIONS, "functions") &&
+           check_count(self, module->n_codes, RT_MAX_CODES, "pieces of device code") &&
+           check_count(self, module->n_constants, RT_MAX_STEPS, "constants") &&
+           check_count(self, module->n_graphs, RT_MAX_GRAPHS, "graphs");
 }
 
 /* Called by readers and writers alike: a module that could not be read is never written. The message names
  * the part and its name. */
-bool rt_module_check(const rt_module_desc *m, tec_error *err)
+bool rt_module_check(const rt_module_desc *module, tec_error *err)
 {
-    checker c = {m, "module", m->target, 0, err};
+    checker c = {module, "module", module->target, 0, err};
     int64_t weights = 0;
 
     if (!check_info(&c))
         return false;
-    for (int32_t i = 0; i < m->n_codes; i++) {
-        c = (checker){m, "device code", m->codes[i].device, 0, err};
-        if (!check_piece(&c, &m->codes[i]))
+    for (int32_t i = 0; i < module->n_codes; i++) {
+        c = (checker){module, "device code", module->codes[i].device, 0, err};
+        if (!check_piece(&c, &module->codes[i]))
             return false;
     }
-    for (int32_t i = 0; i < m->n_functions; i++) {
-        c = (checker){m, "function", m->functions[i].name, m->functions[i].n_symbols, err};
-        if (!check_function(&c, &m->functions[i]))
+    for (int32_t i = 0; i < module->n_functions; i++) {
+        c = (checker){module, "function", module->functions[i].name, module->functions[i].n_symbols, err};
+        if (!check_function(&c, &module->functions[i]))
             return false;
     }
-    for (int32_t i = 0; i < m->n_constants; i++) {
-        c = (checker){m, "constant", m->constants[i].name, 0, err};
-        if (!check_constant(&c, &m->constants[i], &weights))
+    for (int32_t i = 0; i < module->n_constants; i++) {
+        c = (checker){module, "constant", module->constants[i].name, 0, err};
+        if (!check_constant(&c, &module->constants[i], &weights))
             return false;
     }
-    for (int32_t i = 0; i < m->n_graphs; i++) {
-        c = (checker){m, "graph", m->graphs[i].name, m->graphs[i].n_symbols, err};
-        if (!check_graph(&c, &m->graphs[i]))
+    for (int32_t i = 0; i < module->n_graphs; i++) {
+        c = (checker){module, "graph", module->graphs[i].name, module->graphs[i].n_symbols, err};
+        if (!check_graph(&c, &module->graphs[i]))
             return false;
     }
-    return rt_program_check(m, err);
+    return rt_program_check(module, err);
 }

@@ -41,22 +41,24 @@ static int take_image(struct dl_phdr_info *info, size_t size, void *user)
 }
 
 /* Every number that comes from the file is held against its size before it is used as an offset. */
-static bool has_headers(const rt_blob *elf, uint64_t size, const image *i)
+static bool has_headers(const rt_blob *elf, uint64_t size, const image *self)
 {
     const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)elf->data;
-    uint64_t bytes = (uint64_t)i->n * sizeof *i->headers;
+    uint64_t bytes = (uint64_t)self->n * sizeof *self->headers;
 
-    return size >= sizeof *header && header->e_phnum == i->n && header->e_phoff <= size &&
-           size - header->e_phoff >= bytes && memcmp(elf->data + header->e_phoff, i->headers, bytes) == 0;
+    return size >= sizeof *header && header->e_phnum == self->n && header->e_phoff <= size &&
+           size - header->e_phoff >= bytes && memcmp(elf->data + header->e_phoff, self->headers, bytes) == 0;
 }
 
 /* Writable segments differ once the program has run, so they are left out. */
-static bool same_segment(const rt_blob *elf, uint64_t size, const image *i, const ElfW(Phdr) * h)
+static bool same_segment(const rt_blob *elf, uint64_t size, const image *self, const ElfW(Phdr) * segment)
 {
-    if (h->p_type != PT_LOAD || (h->p_flags & PF_W) || !(h->p_flags & PF_R))
+    if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) || !(segment->p_flags & PF_R))
         return true;
-    return h->p_offset <= size && size - h->p_offset >= h->p_filesz && h->p_filesz <= h->p_memsz &&
-           memcmp(elf->data + h->p_offset, (const void *)(uintptr_t)(i->base + h->p_vaddr), h->p_filesz) == 0;
+    return segment->p_offset <= size && size - segment->p_offset >= segment->p_filesz &&
+           segment->p_filesz <= segment->p_memsz &&
+           memcmp(elf->data + segment->p_offset, (const void *)(uintptr_t)(self->base + segment->p_vaddr),
+                  segment->p_filesz) == 0;
 }
 
 /* Whether the loaded object is the one whose bytes are in `elf`: program headers and all segments that are

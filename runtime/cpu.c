@@ -90,13 +90,13 @@ static uint32_t saved_registers(void)
     return low;
 }
 
-static bool has_feature(const feature_row *f)
+static bool has_feature(const feature_row *row)
 {
     uint32_t r[4];
 
-    if (!__get_cpuid_count(f->leaf, f->subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]))
+    if (!__get_cpuid_count(row->leaf, row->subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]))
         return false;
-    return (r[f->word] >> f->bit & 1) && (saved_registers() & f->saved) == f->saved;
+    return (r[row->word] >> row->bit & 1) && (saved_registers() & row->saved) == row->saved;
 }
 
 /* Intel's leaf 4, or AMD's leaf of the same layout: one cache of the core for each subleaf. */

@@ -107,7 +107,7 @@ static tec_device *find_open(const rt_device_kind *kind, int index)
 static tec_device *make_device(const rt_device_kind *kind, int index, tec_error *err)
 {
     int n = kind->count(err);
-    tec_device *d;
+    tec_device *device;
 
     if (n < 0)
         return NULL;
@@ -115,16 +115,16 @@ static tec_device *make_device(const rt_device_kind *kind, int index, tec_error 
         return rt_fail(err, TEC_INVALID, "there is no device '%s:%d': this machine has %d of that kind",
                        kind->name, index, n),
                NULL;
-    d = rt_alloc(sizeof *d, err);
-    if (!d)
+    device = rt_alloc(sizeof *device, err);
+    if (!device)
         return NULL;
-    atomic_init(&d->references, 1);
-    d->kind = kind;
-    d->index = index;
-    snprintf(d->info.name, sizeof d->info.name, "%s:%d", kind->name, index);
-    if (kind->open(d, err))
-        return d;
-    rt_free(d);
+    atomic_init(&device->references, 1);
+    device->kind = kind;
+    device->index = index;
+    snprintf(device->info.name, sizeof device->info.name, "%s:%d", kind->name, index);
+    if (kind->open(device, err))
+        return device;
+    rt_free(device);
     return NULL;
 }
 
@@ -133,73 +133,73 @@ tec_device *tec_device_open(const char *name, tec_error *err)
 {
     int index;
     const rt_device_kind *kind = read_name(name, &index, err);
-    tec_device *d;
+    tec_device *device;
 
     if (!kind)
         return NULL;
     pthread_mutex_lock(&open_lock);
-    d = tec_device_ref(find_open(kind, index));
-    if (!d && (d = make_device(kind, index, err))) {
-        d->next = open_devices;
-        open_devices = d;
+    device = tec_device_ref(find_open(kind, index));
+    if (!device && (device = make_device(kind, index, err))) {
+        device->next = open_devices;
+        open_devices = device;
     }
     pthread_mutex_unlock(&open_lock);
-    return d;
+    return device;
 }
 
-tec_device *tec_device_ref(tec_device *d)
+tec_device *tec_device_ref(tec_device *device)
 {
-    if (d)
-        atomic_fetch_add(&d->references, 1);
-    return d;
+    if (device)
+        atomic_fetch_add(&device->references, 1);
+    return device;
 }
 
 /* The last reference goes under the lock, so that nobody finds a device that is on its way out. */
-void tec_device_free(tec_device *d)
+void tec_device_free(tec_device *device)
 {
-    if (!d)
+    if (!device)
         return;
     pthread_mutex_lock(&open_lock);
-    if (atomic_fetch_sub(&d->references, 1) == 1) {
+    if (atomic_fetch_sub(&device->references, 1) == 1) {
         tec_device **at = &open_devices;
 
-        while (*at != d)
+        while (*at != device)
             at = &(*at)->next;
-        *at = d->next;
-        d->kind->close(d);
-        rt_free(d);
+        *at = device->next;
+        device->kind->close(device);
+        rt_free(device);
     }
     pthread_mutex_unlock(&open_lock);
 }
 
-bool tec_device_describe(const tec_device *d, tec_device_info *info, tec_error *err)
+bool tec_device_describe(const tec_device *device, tec_device_info *info, tec_error *err)
 {
-    if (!d)
+    if (!device)
         return rt_fail(err, TEC_INVALID, "no device");
-    *info = d->info;
+    *info = device->info;
     return true;
 }
 
 /* ---- streams ---- */
 
 /* The stream keeps its device open. */
-bool rt_stream_open(rt_stream *s, tec_device *d, tec_error *err)
+bool rt_stream_open(rt_stream *stream, tec_device *device, tec_error *err)
 {
-    *s = (rt_stream){.device = tec_device_ref(d)};
-    if (d->kind->open_queue(s, err))
+    *stream = (rt_stream){.device = tec_device_ref(device)};
+    if (device->kind->open_queue(stream, err))
         return true;
-    tec_device_free(d);
-    *s = (rt_stream){0};
+    tec_device_free(device);
+    *stream = (rt_stream){0};
     return false;
 }
 
-void rt_stream_close(rt_stream *s)
+void rt_stream_close(rt_stream *stream)
 {
-    if (!s->device)
+    if (!stream->device)
         return;
-    s->device->kind->close_queue(s);
-    tec_device_free(s->device);
-    *s = (rt_stream){0};
+    stream->device->kind->close_queue(stream);
+    tec_device_free(stream->device);
+    *stream = (rt_stream){0};
 }
 
 /* ---- tensors ---- */
@@ -219,17 +219,17 @@ const char *rt_device_text(DLDevice device, char *buffer, size_t size)
 }
 
 /* Only a device that is open: a tensor cannot lie on another one. The caller frees the reference. */
-tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err)
+tec_device *rt_device_of(const DLTensor *tensor, const char *what, tec_error *err)
 {
-    const rt_device_kind *kind = rt_device_kind_of(t->device.device_type);
-    tec_device *d;
+    const rt_device_kind *kind = rt_device_kind_of(tensor->device.device_type);
+    tec_device *device;
     char text[40];
 
     pthread_mutex_lock(&open_lock);
-    d = kind ? tec_device_ref(find_open(kind, t->device.device_id)) : NULL;
+    device = kind ? tec_device_ref(find_open(kind, tensor->device.device_id)) : NULL;
     pthread_mutex_unlock(&open_lock);
-    if (!d)
+    if (!device)
         rt_fail(err, TEC_INVALID, "%s: lies on %s, which is not open", what,
-                rt_device_text(t->device, text, sizeof text));
-    return d;
+                rt_device_text(tensor->device, text, sizeof text));
+    return device;
 }

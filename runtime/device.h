@@ -77,35 +77,35 @@ struct rt_device_kind {
     /* Devices that there are; -1 with an error without a driver. */
     int (*count)(tec_error *err);
     /* Fills info and state of a device whose kind and index are set, and undoes that. */
-    bool (*open)(tec_device *d, tec_error *err);
-    void (*close)(tec_device *d);
+    bool (*open)(tec_device *device, tec_error *err);
+    void (*close)(tec_device *device);
 
     /* At least one byte, not initialised; NULL with an error. */
-    void *(*allocate)(tec_device *d, int64_t bytes, tec_error *err);
-    void (*release)(tec_device *d, void *handle);
+    void *(*allocate)(tec_device *device, int64_t bytes, tec_error *err);
+    void (*release)(tec_device *device, void *handle);
 
-    bool (*open_queue)(rt_stream *s, tec_error *err);
-    void (*close_queue)(rt_stream *s);
+    bool (*open_queue)(rt_stream *stream, tec_error *err);
+    void (*close_queue)(rt_stream *stream);
     /* The host's memory must stay as it is until `wait`. */
-    bool (*upload)(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err);
-    bool (*download)(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err);
-    bool (*copy)(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err);
-    bool (*clear)(rt_stream *s, rt_place to, int64_t bytes, tec_error *err);
-    bool (*wait)(rt_stream *s, tec_error *err);
+    bool (*upload)(rt_stream *stream, rt_place to, const void *from, int64_t bytes, tec_error *err);
+    bool (*download)(rt_stream *stream, void *to, rt_place from, int64_t bytes, tec_error *err);
+    bool (*copy)(rt_stream *stream, rt_place to, rt_place from, int64_t bytes, tec_error *err);
+    bool (*clear)(rt_stream *stream, rt_place to, int64_t bytes, tec_error *err);
+    bool (*wait)(rt_stream *stream, tec_error *err);
 
     /* Device code; NULL in a row whose code runs in this process. A program serves any number of threads, a
      * kernel one. */
-    bool (*fits)(const tec_device *d, const rt_code_desc *code);
-    void *(*load)(tec_device *d, const rt_code_desc *code, tec_error *err);
-    void (*unload)(tec_device *d, void *program);
-    void *(*find)(tec_device *d, void *program, const char *kernel, tec_error *err);
-    void (*drop)(tec_device *d, void *kernel);
-    bool (*launch)(rt_stream *s, const rt_kernel_call *call, tec_error *err);
+    bool (*fits)(const tec_device *device, const rt_code_desc *code);
+    void *(*load)(tec_device *device, const rt_code_desc *code, tec_error *err);
+    void (*unload)(tec_device *device, void *program);
+    void *(*find)(tec_device *device, void *program, const char *kernel, tec_error *err);
+    void (*drop)(tec_device *device, void *kernel);
+    bool (*launch)(rt_stream *stream, const rt_kernel_call *call, tec_error *err);
 
     /* Marks in a stream; the seconds between two of them, once both are done. */
-    void *(*mark)(rt_stream *s, tec_error *err);
-    bool (*between)(tec_device *d, void *from, void *to, double *seconds, tec_error *err);
-    void (*drop_mark)(tec_device *d, void *mark);
+    void *(*mark)(rt_stream *stream, tec_error *err);
+    bool (*between)(tec_device *device, void *from, void *to, double *seconds, tec_error *err);
+    void (*drop_mark)(tec_device *device, void *mark);
 };
 
 #define RT_DEVICE(name) extern const rt_device_kind rt_device_##name;
@@ -115,19 +115,19 @@ struct rt_device_kind {
 const rt_device_kind *rt_device_kind_named(const char *name);
 const rt_device_kind *rt_device_kind_of(int32_t dl_type);
 
-bool rt_stream_open(rt_stream *s, tec_device *d, tec_error *err);
-void rt_stream_close(rt_stream *s); /* of one that was never opened: nothing */
+bool rt_stream_open(rt_stream *stream, tec_device *device, tec_error *err);
+void rt_stream_close(rt_stream *stream); /* of one that was never opened: nothing */
 
 /* Whether a tensor's bytes are the host's to read. */
-static inline bool rt_on_host(const DLTensor *t)
+static inline bool rt_on_host(const DLTensor *tensor)
 {
-    return t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost;
+    return tensor->device.device_type == kDLCPU || tensor->device.device_type == kDLCUDAHost;
 }
 /* "cpu", "opencl:0", "device 7:1" for a type that has no row; gives buffer. */
 const char *rt_device_text(DLDevice device, char *buffer, size_t size);
 
 /* The device that a tensor lies on, if it is open: a reference; else NULL and an error that begins with
  * `what`. */
-TEC_GIVE tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err);
+TEC_GIVE tec_device *rt_device_of(const DLTensor *tensor, const char *what, tec_error *err);
 
 #endif

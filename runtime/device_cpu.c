@@ -16,97 +16,98 @@ static int count(tec_error *err)
 }
 
 /* Memory is what the machine has, not what is free: that changes. */
-static bool open_cpu(tec_device *d, tec_error *err)
+static bool open_cpu(tec_device *device, tec_error *err)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), units = sysconf(_SC_NPROCESSORS_ONLN);
 
     (void)err;
-    snprintf(d->info.hardware, sizeof d->info.hardware, "%s", rt_cpu_arch());
-    d->info.memory_bytes = d->info.largest_bytes = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
-    d->info.units = units > 0 ? (int32_t)units : 1;
-    d->info.alignment = 64;
-    d->info.has_f16 = d->info.has_f64 = true;
+    snprintf(device->info.hardware, sizeof device->info.hardware, "%s", rt_cpu_arch());
+    device->info.memory_bytes = device->info.largest_bytes =
+        pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+    device->info.units = units > 0 ? (int32_t)units : 1;
+    device->info.alignment = 64;
+    device->info.has_f16 = device->info.has_f64 = true;
     return true;
 }
 
-static void close_cpu(tec_device *d)
+static void close_cpu(tec_device *device)
 {
-    (void)d;
+    (void)device;
 }
 
-static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
+static void *allocate(tec_device *device, int64_t bytes, tec_error *err)
 {
-    (void)d;
+    (void)device;
     return rt_alloc_aligned((size_t)bytes, err);
 }
 
-static void release(tec_device *d, void *handle)
+static void release(tec_device *device, void *handle)
 {
-    (void)d;
+    (void)device;
     rt_free(handle);
 }
 
 /* Every call is done when it returns: opening a queue and waiting for it do nothing. */
-static bool do_nothing(rt_stream *s, tec_error *err)
+static bool do_nothing(rt_stream *stream, tec_error *err)
 {
-    (void)s, (void)err;
+    (void)stream, (void)err;
     return true;
 }
 
-static void close_queue(rt_stream *s)
+static void close_queue(rt_stream *stream)
 {
-    (void)s;
+    (void)stream;
 }
 
-static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
+static bool upload(rt_stream *stream, rt_place to, const void *from, int64_t bytes, tec_error *err)
 {
-    (void)s, (void)err;
+    (void)stream, (void)err;
     memcpy((char *)to.handle + to.offset, from, (size_t)bytes);
     return true;
 }
 
-static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
+static bool download(rt_stream *stream, void *to, rt_place from, int64_t bytes, tec_error *err)
 {
-    (void)s, (void)err;
+    (void)stream, (void)err;
     memcpy(to, (const char *)from.handle + from.offset, (size_t)bytes);
     return true;
 }
 
 /* The ranges may overlap, as views of one array do. */
-static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
+static bool copy(rt_stream *stream, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
-    (void)s, (void)err;
+    (void)stream, (void)err;
     memmove((char *)to.handle + to.offset, (const char *)from.handle + from.offset, (size_t)bytes);
     return true;
 }
 
-static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
+static bool clear(rt_stream *stream, rt_place to, int64_t bytes, tec_error *err)
 {
-    (void)s, (void)err;
+    (void)stream, (void)err;
     memset((char *)to.handle + to.offset, 0, (size_t)bytes);
     return true;
 }
 
-static void *mark(rt_stream *s, tec_error *err)
+static void *mark(rt_stream *stream, tec_error *err)
 {
     double *m = rt_alloc(sizeof *m, err);
 
-    (void)s;
+    (void)stream;
     if (m)
         *m = tec_clock();
     return m;
 }
 
-static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
+static bool between(tec_device *device, void *from, void *to, double *seconds, tec_error *err)
 {
-    (void)d, (void)err;
+    (void)device, (void)err;
     *seconds = *(double *)to - *(double *)from;
     return true;
 }
 
-static void drop_mark(tec_device *d, void *m)
+static void drop_mark(tec_device *device, void *m)
 {
-    (void)d;
+    (void)device;
     rt_free(m);
 }
 

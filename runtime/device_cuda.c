@@ -23,9 +23,9 @@ typedef struct {
     int capability; /* 80: sm_80 */
 } state;
 
-static state *state_of(const tec_device *d)
+static state *state_of(const tec_device *device)
 {
-    return d->state;
+    return device->state;
 }
 
 /* Errors after which every call of this process fails on this device. The driver gives no way back: such a
@@ -36,12 +36,12 @@ static bool is_lost(int status)
 }
 
 /* "cuda:0: cannot WHAT: CUDA_ERROR_OUT_OF_MEMORY". Always false. */
-static bool refuse(const tec_device *d, const char *what, int status, tec_error *err)
+static bool refuse(const tec_device *device, const char *what, int status, tec_error *err)
 {
     char text[80];
 
     return rt_fail(err, status == RT_CUDA_OUT_OF_MEMORY ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s%s",
-                   d->info.name, what, rt_cuda_status(state_of(d)->cuda, status, text, sizeof text),
+                   device->info.name, what, rt_cuda_status(state_of(device)->cuda, status, text, sizeof text),
                    is_lost(status) ? "; a kernel went wrong, and the device is lost to this process" : "");
 }
 
@@ -59,14 +59,14 @@ static bool refuse(const tec_device *d, const char *what, int status, tec_error 
     } while (0)
 
 /* `what` completes "cannot ...". */
-static bool done(const tec_device *d, const char *what, int status, tec_error *err)
+static bool done(const tec_device *device, const char *what, int status, tec_error *err)
 {
-    return status == RT_CUDA_SUCCESS || refuse(d, what, status, err);
+    return status == RT_CUDA_SUCCESS || refuse(device, what, status, err);
 }
 
-static uint64_t address(rt_place p)
+static uint64_t address(rt_place place_of)
 {
-    return (uint64_t)(uintptr_t)p.handle + (uint64_t)p.offset;
+    return (uint64_t)(uintptr_t)place_of.handle + (uint64_t)place_of.offset;
 }
 
 /* ---- which there are ---- */
@@ -92,19 +92,19 @@ static int count(tec_error *err)
 }
 
 /* 0 also where the driver does not know the attribute: then it does not limit anything here. */
-static int32_t ask(const state *s, int what)
+static int32_t ask(const state *self, int what)
 {
     int value = 0;
 
-    return s->cuda->DeviceGetAttribute(&value, what, s->id) == RT_CUDA_SUCCESS ? (int32_t)value : 0;
+    return self->cuda->DeviceGetAttribute(&value, what, self->id) == RT_CUDA_SUCCESS ? (int32_t)value : 0;
 }
 
 /* Asks the driver for the properties of a device. The name of a device and its memory are nice to know, so
  * that failures here are ignored and leave 0 or "". */
-static void describe(tec_device *d)
+static void describe(tec_device *device)
 {
-    state *s = d->state;
-    tec_device_info *info = &d->info;
+    state *s = device->state;
+    tec_device_info *info = &device->info;
     size_t memory = 0;
     int version = 0;
 
@@ -127,7 +127,7 @@ static void describe(tec_device *d)
 }
 
 /* Takes a reference to the primary context, which the last free of the device gives back. */
-static bool open_cuda(tec_device *d, tec_error *err)
+static bool open_cuda(tec_device *device, tec_error *err)
 {
     const rt_cuda *cuda = rt_cuda_driver(err);
     state *s;
@@ -135,176 +135,177 @@ static bool open_cuda(tec_device *d, tec_error *err)
 
     if (!cuda)
         return false;
-    s = d->state = rt_alloc(sizeof *s, err);
+    s = device->state = rt_alloc(sizeof *s, err);
     if (!s)
         return false;
     *s = (state){.cuda = cuda};
-    status = cuda->DeviceGet(&id, d->index);
+    status = cuda->DeviceGet(&id, device->index);
     s->id = id;
     if (status == RT_CUDA_SUCCESS)
         status = cuda->PrimaryRetain(&s->context, id);
     if (status != RT_CUDA_SUCCESS) {
-        refuse(d, "open it", status, err);
+        refuse(device, "open it", status, err);
         rt_free(s);
         return false;
     }
-    describe(d);
+    describe(device);
     return true;
 }
 
-static void close_cuda(tec_device *d)
+static void close_cuda(tec_device *device)
 {
-    state_of(d)->cuda->PrimaryRelease(state_of(d)->id);
-    rt_free(d->state);
+    state_of(device)->cuda->PrimaryRelease(state_of(device)->id);
+    rt_free(device->state);
 }
 
 /* ---- memory ---- */
 
 /* At least one byte, as the driver refuses 0 and a handle must not be NULL. */
-static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
+static void *allocate(tec_device *device, int64_t bytes, tec_error *err)
 {
     uint64_t at = 0;
     int status = RT_CUDA_OUT_OF_MEMORY;
     char what[60];
 
     if (rt_may_allocate())
-        WITH_CONTEXT(d, status, MemAlloc(&at, (size_t)(bytes ? bytes : 1)));
+        WITH_CONTEXT(device, status, MemAlloc(&at, (size_t)(bytes ? bytes : 1)));
     snprintf(what, sizeof what, "allocate %lld bytes", (long long)bytes);
     if (status != RT_CUDA_SUCCESS)
-        return refuse(d, what, status, err), NULL;
+        return refuse(device, what, status, err), NULL;
     return (void *)(uintptr_t)at; /* NOLINT: an address of the device, which nobody dereferences here */
 }
 
-static void release(tec_device *d, void *handle)
+static void release(tec_device *device, void *handle)
 {
     int status;
 
     if (handle)
-        WITH_CONTEXT(d, status, MemFree((uint64_t)(uintptr_t)handle));
+        WITH_CONTEXT(device, status, MemFree((uint64_t)(uintptr_t)handle));
 }
 
 /* A stream that does not wait for the default stream, which other libraries of the process may use. */
-static bool open_queue(rt_stream *s, tec_error *err)
+static bool open_queue(rt_stream *stream, tec_error *err)
 {
     int status;
 
-    WITH_CONTEXT(s->device, status, StreamCreate(&s->queue, RT_CUDA_NON_BLOCKING));
-    return done(s->device, "make a stream", status, err);
+    WITH_CONTEXT(stream->device, status, StreamCreate(&stream->queue, RT_CUDA_NON_BLOCKING));
+    return done(stream->device, "make a stream", status, err);
 }
 
 /* Work under way may still use memory that is freed next, so it is waited for. */
-static void close_queue(rt_stream *s)
+static void close_queue(rt_stream *stream)
 {
     int status;
 
-    WITH_CONTEXT(s->device, status, StreamSynchronize(s->queue));
-    WITH_CONTEXT(s->device, status, StreamDestroy(s->queue));
+    WITH_CONTEXT(stream->device, status, StreamSynchronize(stream->queue));
+    WITH_CONTEXT(stream->device, status, StreamDestroy(stream->queue));
 }
 
 /* May return before the bytes have been read where `from` is page-locked; callers wait before they reuse
  * it. */
-static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
+static bool upload(rt_stream *stream, rt_place to, const void *from, int64_t bytes, tec_error *err)
 {
     int status = RT_CUDA_SUCCESS;
 
     if (bytes > 0)
-        WITH_CONTEXT(s->device, status, CopyToDevice(address(to), from, (size_t)bytes, s->queue));
-    return done(s->device, "copy to it", status, err);
+        WITH_CONTEXT(stream->device, status, CopyToDevice(address(to), from, (size_t)bytes, stream->queue));
+    return done(stream->device, "copy to it", status, err);
 }
 
-static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
+static bool download(rt_stream *stream, void *to, rt_place from, int64_t bytes, tec_error *err)
 {
     int status = RT_CUDA_SUCCESS;
 
     if (bytes > 0)
-        WITH_CONTEXT(s->device, status, CopyToHost(to, address(from), (size_t)bytes, s->queue));
-    return done(s->device, "copy from it", status, err);
+        WITH_CONTEXT(stream->device, status, CopyToHost(to, address(from), (size_t)bytes, stream->queue));
+    return done(stream->device, "copy from it", status, err);
 }
 
 /* A copy onto itself is left out: overlapping ranges are not allowed there. */
-static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
+static bool copy(rt_stream *stream, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
     int status = RT_CUDA_SUCCESS;
 
     if (bytes > 0 && address(to) != address(from))
-        WITH_CONTEXT(s->device, status, CopyWithin(address(to), address(from), (size_t)bytes, s->queue));
-    return done(s->device, "copy within it", status, err);
+        WITH_CONTEXT(stream->device, status,
+                     CopyWithin(address(to), address(from), (size_t)bytes, stream->queue));
+    return done(stream->device, "copy within it", status, err);
 }
 
-static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
+static bool clear(rt_stream *stream, rt_place to, int64_t bytes, tec_error *err)
 {
     int status = RT_CUDA_SUCCESS;
 
     if (bytes > 0)
-        WITH_CONTEXT(s->device, status, SetBytes(address(to), 0, (size_t)bytes, s->queue));
-    return done(s->device, "clear its memory", status, err);
+        WITH_CONTEXT(stream->device, status, SetBytes(address(to), 0, (size_t)bytes, stream->queue));
+    return done(stream->device, "clear its memory", status, err);
 }
 
-static bool wait_for(rt_stream *s, tec_error *err)
+static bool wait_for(rt_stream *stream, tec_error *err)
 {
     int status;
 
-    WITH_CONTEXT(s->device, status, StreamSynchronize(s->queue));
-    return done(s->device, "finish its work", status, err);
+    WITH_CONTEXT(stream->device, status, StreamSynchronize(stream->queue));
+    return done(stream->device, "finish its work", status, err);
 }
 
 /* ---- code ---- */
 
 /* Machine code for sm_XY runs on devices of the same X and of Y or more. An example: code for sm_80 runs on
  * 8.0 and 8.6, not on 9.0 and not on 7.5. */
-static bool fits(const tec_device *d, const rt_code_desc *code)
+static bool fits(const tec_device *device, const rt_code_desc *code)
 {
     const char *arch = strstr(code->target, "sm_");
-    int made_for = arch ? atoi(arch + 3) : 0, own = state_of(d)->capability;
+    int made_for = arch ? atoi(arch + 3) : 0, own = state_of(device)->capability;
 
     return code->format == RT_CODE_CUBIN && made_for / 10 == own / 10 && made_for <= own;
 }
 
-static void *load(tec_device *d, const rt_code_desc *code, tec_error *err)
+static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)
 {
     void *program = NULL;
     int status;
 
-    WITH_CONTEXT(d, status, ModuleLoadData(&program, code->bytes));
-    return done(d, "load the module's code", status, err) ? program : NULL;
+    WITH_CONTEXT(device, status, ModuleLoadData(&program, code->bytes));
+    return done(device, "load the module's code", status, err) ? program : NULL;
 }
 
-static void unload(tec_device *d, void *program)
+static void unload(tec_device *device, void *program)
 {
     int status;
 
-    WITH_CONTEXT(d, status, ModuleUnload(program));
+    WITH_CONTEXT(device, status, ModuleUnload(program));
     (void)status;
 }
 
-static void *find(tec_device *d, void *program, const char *kernel, tec_error *err)
+static void *find(tec_device *device, void *program, const char *kernel, tec_error *err)
 {
     void *found = NULL;
     int status;
     char what[120];
 
     snprintf(what, sizeof what, "find the kernel '%.80s' in its code", kernel);
-    WITH_CONTEXT(d, status, ModuleGetFunction(&found, program, kernel));
-    return done(d, what, status, err) ? found : NULL;
+    WITH_CONTEXT(device, status, ModuleGetFunction(&found, program, kernel));
+    return done(device, what, status, err) ? found : NULL;
 }
 
 /* A function belongs to its module. */
-static void drop(tec_device *d, void *kernel)
+static void drop(tec_device *device, void *kernel)
 {
-    (void)d, (void)kernel;
+    (void)device, (void)kernel;
 }
 
 /* ---- launches ---- */
 
 /* The driver takes as many blocks along x as 31 bits hold, fewer along the others. */
-static bool fits_grid(const rt_stream *s, const rt_kernel_call *call, tec_error *err)
+static bool fits_grid(const rt_stream *stream, const rt_kernel_call *call, tec_error *err)
 {
     for (int i = 0; i < 3; i++) {
         int64_t most = i == 0 ? INT32_MAX : MOST_BLOCKS_Y_Z;
 
         if (call->grid[i] > most)
             return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %lld blocks along %c; CUDA takes %lld at most",
-                           s->device->info.name, call->name, (long long)call->grid[i], "xyz"[i],
+                           stream->device->info.name, call->name, (long long)call->grid[i], "xyz"[i],
                            (long long)most);
     }
     return true;
@@ -313,7 +314,7 @@ static bool fits_grid(const rt_stream *s, const rt_kernel_call *call, tec_error 
 /* Starts a kernel on the stream and returns before it ends. The driver wants the address of each argument:
  * that of the scalar's value, or that of a pointer into the device's memory (`place`). It copies them before
  * it returns, so that they may lie on the stack. */
-static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
+static bool launch(rt_stream *stream, const rt_kernel_call *call, tec_error *err)
 {
     uint64_t place[MOST_ARGS];
     void *args[MOST_ARGS];
@@ -322,55 +323,55 @@ static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
 
     if (call->n_args > MOST_ARGS)
         return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %d arguments; at most %d are taken",
-                       s->device->info.name, call->name, (int)call->n_args, MOST_ARGS);
-    if (!fits_grid(s, call, err))
+                       stream->device->info.name, call->name, (int)call->n_args, MOST_ARGS);
+    if (!fits_grid(stream, call, err))
         return false;
     for (int32_t i = 0; i < call->n_args; i++) {
         place[i] = address(call->args[i].place);
         args[i] = call->args[i].size ? (void *)&call->args[i].value : (void *)&place[i];
     }
-    WITH_CONTEXT(s->device, status,
+    WITH_CONTEXT(stream->device, status,
                  LaunchKernel(call->kernel, (unsigned)call->grid[0], (unsigned)call->grid[1],
                               (unsigned)call->grid[2], (unsigned)call->block[0], (unsigned)call->block[1],
-                              (unsigned)call->block[2], 0, s->queue, args, NULL));
+                              (unsigned)call->block[2], 0, stream->queue, args, NULL));
     snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name,
              (int)call->block[0], (int)call->block[1], (int)call->block[2]);
-    return done(s->device, what, status, err);
+    return done(stream->device, what, status, err);
 }
 
 /* ---- time ---- */
 
-static void drop_mark(tec_device *d, void *event)
+static void drop_mark(tec_device *device, void *event)
 {
     int status;
 
     if (event)
-        WITH_CONTEXT(d, status, EventDestroy(event));
+        WITH_CONTEXT(device, status, EventDestroy(event));
 }
 
-static void *mark(rt_stream *s, tec_error *err)
+static void *mark(rt_stream *stream, tec_error *err)
 {
     void *event = NULL;
     int status;
 
-    WITH_CONTEXT(s->device, status, EventCreate(&event, 0));
+    WITH_CONTEXT(stream->device, status, EventCreate(&event, 0));
     if (status == RT_CUDA_SUCCESS)
-        WITH_CONTEXT(s->device, status, EventRecord(event, s->queue));
-    if (done(s->device, "mark a time", status, err))
+        WITH_CONTEXT(stream->device, status, EventRecord(event, stream->queue));
+    if (done(stream->device, "mark a time", status, err))
         return event;
-    drop_mark(s->device, event);
+    drop_mark(stream->device, event);
     return NULL;
 }
 
 /* The driver's clock has a step of half a microsecond. */
-static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
+static bool between(tec_device *device, void *from, void *to, double *seconds, tec_error *err)
 {
     float milliseconds = 0;
     int status;
 
-    WITH_CONTEXT(d, status, EventElapsedTime(&milliseconds, from, to));
+    WITH_CONTEXT(device, status, EventElapsedTime(&milliseconds, from, to));
     *seconds = (double)milliseconds * 1e-3;
-    return done(d, "read a time", status, err);
+    return done(device, "read a time", status, err);
 }
 
 const rt_device_kind rt_device_cuda = {

@@ -20,30 +20,30 @@ typedef struct {
     const char *options; /* for building programs */
 } state;
 
-static state *state_of(const tec_device *d)
+static state *state_of(const tec_device *device)
 {
-    return d->state;
+    return device->state;
 }
 
-static const rt_opencl *cl_of(const tec_device *d)
+static const rt_opencl *cl_of(const tec_device *device)
 {
-    return state_of(d)->cl;
+    return state_of(device)->cl;
 }
 
 /* "opencl:0: cannot WHAT: CL_OUT_OF_RESOURCES". Always false. */
-static bool refuse(const tec_device *d, const char *what, int32_t status, tec_error *err)
+static bool refuse(const tec_device *device, const char *what, int32_t status, tec_error *err)
 {
     bool memory = status == RT_CL_MEM_OBJECT_ALLOCATION_FAILURE || status == RT_CL_OUT_OF_HOST_MEMORY ||
                   status == RT_CL_INVALID_BUFFER_SIZE;
     char text[60];
 
-    return rt_fail(err, memory ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s", d->info.name, what,
+    return rt_fail(err, memory ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s", device->info.name, what,
                    rt_opencl_status(status, text, sizeof text));
 }
 
-static bool done(const tec_device *d, const char *what, int32_t status, tec_error *err)
+static bool done(const tec_device *device, const char *what, int32_t status, tec_error *err)
 {
-    return status == RT_CL_SUCCESS || refuse(d, what, status, err);
+    return status == RT_CL_SUCCESS || refuse(device, what, status, err);
 }
 
 /* ---- which there are ---- */
@@ -90,14 +90,14 @@ static int count(tec_error *err)
 
 /* A number of the driver's, of 4 or 8 bytes as it says; 0 where it says nothing. The driver fills four bytes
  * or eight; little-endian machines only, as all are that this runtime knows. */
-static int64_t ask_number(const state *s, uint32_t what)
+static int64_t ask_number(const state *self, uint32_t what)
 {
     unsigned char bytes[8] = {0};
     size_t size = 0;
     uint32_t narrow;
     uint64_t wide;
 
-    if (s->cl->GetDeviceInfo(s->id, what, sizeof bytes, bytes, &size) != RT_CL_SUCCESS)
+    if (self->cl->GetDeviceInfo(self->id, what, sizeof bytes, bytes, &size) != RT_CL_SUCCESS)
         return 0;
     memcpy(&narrow, bytes, sizeof narrow);
     memcpy(&wide, bytes, sizeof wide);
@@ -106,21 +106,21 @@ static int64_t ask_number(const state *s, uint32_t what)
     return wide > INT64_MAX ? INT64_MAX : (int64_t)wide;
 }
 
-static int32_t ask_int(const state *s, uint32_t what)
+static int32_t ask_int(const state *self, uint32_t what)
 {
-    int64_t v = ask_number(s, what);
+    int64_t v = ask_number(self, what);
 
     return v > INT32_MAX ? INT32_MAX : (int32_t)v;
 }
 
 /* Whether the device's list of extensions has `name`, whole. Blanks around both texts make the comparison one
  * of whole words. */
-static bool has_extension(const state *s, const char *name)
+static bool has_extension(const state *self, const char *name)
 {
     char text[4096] = " ", whole[64];
     size_t size = 0;
 
-    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_EXTENSIONS, sizeof text - 2, text + 1, &size) !=
+    if (self->cl->GetDeviceInfo(self->id, RT_CL_DEVICE_EXTENSIONS, sizeof text - 2, text + 1, &size) !=
         RT_CL_SUCCESS)
         return false;
     text[sizeof text - 2] = '\0';
@@ -130,10 +130,10 @@ static bool has_extension(const state *s, const char *name)
 }
 
 /* Asks the driver for everything that tec_device_info shows. */
-static void describe(tec_device *d)
+static void describe(tec_device *device)
 {
-    const state *s = d->state;
-    tec_device_info *info = &d->info;
+    const state *s = device->state;
+    tec_device_info *info = &device->info;
     char platform[60] = "", version[256] = "";
     size_t sizes[3] = {0};
     rt_line line = {info->driver, sizeof info->driver, 0};
@@ -158,139 +158,141 @@ static void describe(tec_device *d)
 }
 
 /* Devices may have gone since they were counted. */
-static bool open_opencl(tec_device *d, tec_error *err)
+static bool open_opencl(tec_device *device, tec_error *err)
 {
     const rt_opencl *cl = rt_opencl_driver(err);
     found_device found[MOST_DEVICES];
     int32_t status = RT_CL_SUCCESS;
     state *s;
 
-    if (!cl || find_devices(cl, found, err) <= d->index)
-        return rt_fail(err, TEC_DEVICE, "%s: is gone", d->info.name);
-    s = d->state = rt_alloc(sizeof *s, err);
+    if (!cl || find_devices(cl, found, err) <= device->index)
+        return rt_fail(err, TEC_DEVICE, "%s: is gone", device->info.name);
+    s = device->state = rt_alloc(sizeof *s, err);
     if (!s)
         return false;
-    *s = (state){.cl = cl, .platform = found[d->index].platform, .id = found[d->index].id};
+    *s = (state){.cl = cl, .platform = found[device->index].platform, .id = found[device->index].id};
     s->context = cl->CreateContext(NULL, 1, &s->id, NULL, NULL, &status);
     if (!s->context) {
         rt_free(s);
-        return refuse(d, "make a context", status, err);
+        return refuse(device, "make a context", status, err);
     }
     /* Without this option a division may be wrong by 2.5 units in the last place. */
     s->options = ask_number(s, RT_CL_DEVICE_SINGLE_FP_CONFIG) & RT_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2";
-    describe(d);
+    describe(device);
     return true;
 }
 
-static void close_opencl(tec_device *d)
+static void close_opencl(tec_device *device)
 {
-    cl_of(d)->ReleaseContext(state_of(d)->context);
-    rt_free(d->state);
+    cl_of(device)->ReleaseContext(state_of(device)->context);
+    rt_free(device->state);
 }
 
 /* ---- memory ---- */
 
 /* At least one byte: a buffer of 0 bytes is an error in OpenCL. */
-static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
+static void *allocate(tec_device *device, int64_t bytes, tec_error *err)
 {
     int32_t status = RT_CL_MEM_OBJECT_ALLOCATION_FAILURE;
     void *handle = NULL;
     char what[60];
 
     if (rt_may_allocate())
-        handle = cl_of(d)->CreateBuffer(state_of(d)->context, RT_CL_MEM_READ_WRITE,
-                                        (size_t)(bytes ? bytes : 1), NULL, &status);
+        handle = cl_of(device)->CreateBuffer(state_of(device)->context, RT_CL_MEM_READ_WRITE,
+                                             (size_t)(bytes ? bytes : 1), NULL, &status);
     snprintf(what, sizeof what, "allocate %lld bytes", (long long)bytes);
     if (!handle)
-        refuse(d, what, status, err);
+        refuse(device, what, status, err);
     return handle;
 }
 
-static void release(tec_device *d, void *handle)
+static void release(tec_device *device, void *handle)
 {
     if (handle)
-        cl_of(d)->ReleaseMemObject(handle);
+        cl_of(device)->ReleaseMemObject(handle);
 }
 
 /* In order, so that launches see what launches before them wrote; with times, for `between`. */
-static bool open_queue(rt_stream *s, tec_error *err)
+static bool open_queue(rt_stream *stream, tec_error *err)
 {
     int32_t status = RT_CL_SUCCESS;
-    const state *own = state_of(s->device);
+    const state *own = state_of(stream->device);
 
-    s->queue = own->cl->CreateCommandQueue(own->context, own->id, RT_CL_QUEUE_PROFILING_ENABLE, &status);
-    return s->queue || refuse(s->device, "make a queue", status, err);
+    stream->queue = own->cl->CreateCommandQueue(own->context, own->id, RT_CL_QUEUE_PROFILING_ENABLE, &status);
+    return stream->queue || refuse(stream->device, "make a queue", status, err);
 }
 
 /* Waits, since memory is released next. */
-static void close_queue(rt_stream *s)
+static void close_queue(rt_stream *stream)
 {
-    cl_of(s->device)->Finish(s->queue);
-    cl_of(s->device)->ReleaseCommandQueue(s->queue);
+    cl_of(stream->device)->Finish(stream->queue);
+    cl_of(stream->device)->ReleaseCommandQueue(stream->queue);
 }
 
 /* Does not wait: the caller keeps `from` until it has waited for the stream. */
-static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
+static bool upload(rt_stream *stream, rt_place to, const void *from, int64_t bytes, tec_error *err)
 {
-    return bytes == 0 || done(s->device, "copy to it",
-                              cl_of(s->device)->EnqueueWriteBuffer(s->queue, to.handle, 0, (size_t)to.offset,
-                                                                   (size_t)bytes, from, 0, NULL, NULL),
+    return bytes == 0 || done(stream->device, "copy to it",
+                              cl_of(stream->device)
+                                  ->EnqueueWriteBuffer(stream->queue, to.handle, 0, (size_t)to.offset,
+                                                       (size_t)bytes, from, 0, NULL, NULL),
                               err);
 }
 
-static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
+static bool download(rt_stream *stream, void *to, rt_place from, int64_t bytes, tec_error *err)
 {
-    return bytes == 0 ||
-           done(s->device, "copy from it",
-                cl_of(s->device)->EnqueueReadBuffer(s->queue, from.handle, 0, (size_t)from.offset,
-                                                    (size_t)bytes, to, 0, NULL, NULL),
-                err);
+    return bytes == 0 || done(stream->device, "copy from it",
+                              cl_of(stream->device)
+                                  ->EnqueueReadBuffer(stream->queue, from.handle, 0, (size_t)from.offset,
+                                                      (size_t)bytes, to, 0, NULL, NULL),
+                              err);
 }
 
 /* A copy onto itself is left out: OpenCL refuses overlapping ranges. */
-static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
+static bool copy(rt_stream *stream, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
     bool same = to.handle == from.handle && to.offset == from.offset;
 
     return bytes == 0 || same ||
-           done(s->device, "copy within it",
-                cl_of(s->device)->EnqueueCopyBuffer(s->queue, from.handle, to.handle, (size_t)from.offset,
-                                                    (size_t)to.offset, (size_t)bytes, 0, NULL, NULL),
+           done(stream->device, "copy within it",
+                cl_of(stream->device)
+                    ->EnqueueCopyBuffer(stream->queue, from.handle, to.handle, (size_t)from.offset,
+                                        (size_t)to.offset, (size_t)bytes, 0, NULL, NULL),
                 err);
 }
 
-static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
+static bool clear(rt_stream *stream, rt_place to, int64_t bytes, tec_error *err)
 {
     const unsigned char zero = 0;
 
-    return bytes == 0 ||
-           done(s->device, "clear its memory",
-                cl_of(s->device)->EnqueueFillBuffer(s->queue, to.handle, &zero, 1, (size_t)to.offset,
-                                                    (size_t)bytes, 0, NULL, NULL),
-                err);
+    return bytes == 0 || done(stream->device, "clear its memory",
+                              cl_of(stream->device)
+                                  ->EnqueueFillBuffer(stream->queue, to.handle, &zero, 1, (size_t)to.offset,
+                                                      (size_t)bytes, 0, NULL, NULL),
+                              err);
 }
 
-static bool wait_for(rt_stream *s, tec_error *err)
+static bool wait_for(rt_stream *stream, tec_error *err)
 {
-    return done(s->device, "finish its work", cl_of(s->device)->Finish(s->queue), err);
+    return done(stream->device, "finish its work", cl_of(stream->device)->Finish(stream->queue), err);
 }
 
 /* ---- code ---- */
 
 /* Source text fits every device. */
-static bool fits(const tec_device *d, const rt_code_desc *code)
+static bool fits(const tec_device *device, const rt_code_desc *code)
 {
-    (void)d;
+    (void)device;
     return code->format == RT_CODE_OPENCL_C;
 }
 
 /* The first line of the driver's log that says "error", else its first line. Drivers write many warnings, so
  * the first line alone would often be one. */
-static bool refuse_build(const tec_device *d, void *program, int32_t status, tec_error *err)
+static bool refuse_build(const tec_device *device, void *program, int32_t status, tec_error *err)
 {
-    const state *s = d->state;
+    const state *s = device->state;
     size_t size = 0;
     char *log, text[60], *line;
     bool known;
@@ -304,52 +306,52 @@ static bool refuse_build(const tec_device *d, void *program, int32_t status, tec
         line--;
     if (!line)
         line = known ? log : "";
-    rt_fail(err, TEC_DEVICE, "%s: cannot build the module's code: %s: %.*s", d->info.name,
+    rt_fail(err, TEC_DEVICE, "%s: cannot build the module's code: %s: %.*s", device->info.name,
             rt_opencl_status(status, text, sizeof text), (int)strcspn(line, "\n"), line);
     rt_free(log);
     return false;
 }
 
 /* Compiles the module's OpenCL C; a failure shows the driver's build log. */
-static void *load(tec_device *d, const rt_code_desc *code, tec_error *err)
+static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)
 {
-    const state *s = d->state;
+    const state *s = device->state;
     const char *text = code->bytes;
     size_t size = (size_t)code->size;
     int32_t status = RT_CL_SUCCESS;
     void *program = s->cl->CreateProgramWithSource(s->context, 1, &text, &size, &status);
 
     if (!program)
-        return refuse(d, "take the module's code", status, err), NULL;
+        return refuse(device, "take the module's code", status, err), NULL;
     status = s->cl->BuildProgram(program, 1, &s->id, s->options, NULL, NULL);
     if (status == RT_CL_SUCCESS)
         return program;
-    refuse_build(d, program, status, err);
+    refuse_build(device, program, status, err);
     s->cl->ReleaseProgram(program);
     return NULL;
 }
 
-static void unload(tec_device *d, void *program)
+static void unload(tec_device *device, void *program)
 {
-    cl_of(d)->ReleaseProgram(program);
+    cl_of(device)->ReleaseProgram(program);
 }
 
-static void *find(tec_device *d, void *program, const char *kernel, tec_error *err)
+static void *find(tec_device *device, void *program, const char *kernel, tec_error *err)
 {
     int32_t status = RT_CL_SUCCESS;
-    void *found = cl_of(d)->CreateKernel(program, kernel, &status);
+    void *found = cl_of(device)->CreateKernel(program, kernel, &status);
     char what[120];
 
     snprintf(what, sizeof what, "find the kernel '%.80s' in its code", kernel);
     if (!found)
-        refuse(d, what, status, err);
+        refuse(device, what, status, err);
     return found;
 }
 
-static void drop(tec_device *d, void *kernel)
+static void drop(tec_device *device, void *kernel)
 {
     if (kernel)
-        cl_of(d)->ReleaseKernel(kernel);
+        cl_of(device)->ReleaseKernel(kernel);
 }
 
 /* ---- launches ---- */
@@ -361,24 +363,24 @@ static bool set_args(const rt_opencl *cl, const rt_kernel_call *call, int32_t *s
 
     *status = RT_CL_SUCCESS;
     for (int32_t i = 0; i < call->n_args && *status == RT_CL_SUCCESS; i++) {
-        const rt_kernel_arg *a = &call->args[i];
+        const rt_kernel_arg *arg = &call->args[i];
 
-        if (a->size) {
-            *status = cl->SetKernelArg(call->kernel, at++, (size_t)a->size, &a->value);
+        if (arg->size) {
+            *status = cl->SetKernelArg(call->kernel, at++, (size_t)arg->size, &arg->value);
             continue;
         }
-        *status = cl->SetKernelArg(call->kernel, at++, sizeof a->place.handle, &a->place.handle);
+        *status = cl->SetKernelArg(call->kernel, at++, sizeof arg->place.handle, &arg->place.handle);
         if (*status == RT_CL_SUCCESS)
-            *status = cl->SetKernelArg(call->kernel, at++, sizeof a->place.offset, &a->place.offset);
+            *status = cl->SetKernelArg(call->kernel, at++, sizeof arg->place.offset, &arg->place.offset);
     }
     return *status == RT_CL_SUCCESS;
 }
 
 /* Queues the kernel and returns: its errors may show up at a later wait. The global size counts threads, not
  * blocks. */
-static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
+static bool launch(rt_stream *stream, const rt_kernel_call *call, tec_error *err)
 {
-    const rt_opencl *cl = cl_of(s->device);
+    const rt_opencl *cl = cl_of(stream->device);
     size_t global[3], local[3];
     int32_t status;
     char what[160];
@@ -388,46 +390,46 @@ static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
         local[i] = (size_t)call->block[i];
     }
     if (set_args(cl, call, &status))
-        status = cl->EnqueueNDRangeKernel(s->queue, call->kernel, 3, NULL, global, local, 0, NULL, NULL);
+        status = cl->EnqueueNDRangeKernel(stream->queue, call->kernel, 3, NULL, global, local, 0, NULL, NULL);
     snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name,
              (int)call->block[0], (int)call->block[1], (int)call->block[2]);
-    return done(s->device, what, status, err);
+    return done(stream->device, what, status, err);
 }
 
 /* ---- time ---- */
 
 /* The event of a marker ends when everything before it has. */
-static void *mark(rt_stream *s, tec_error *err)
+static void *mark(rt_stream *stream, tec_error *err)
 {
     void *event = NULL;
 
-    done(s->device, "mark a time", cl_of(s->device)->EnqueueMarkerWithWaitList(s->queue, 0, NULL, &event),
-         err);
+    done(stream->device, "mark a time",
+         cl_of(stream->device)->EnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event), err);
     return event;
 }
 
-static bool time_of(tec_device *d, void *event, uint64_t *nanoseconds, tec_error *err)
+static bool time_of(tec_device *device, void *event, uint64_t *nanoseconds, tec_error *err)
 {
-    return done(d, "read a time",
-                cl_of(d)->GetEventProfilingInfo(event, RT_CL_PROFILING_COMMAND_END, sizeof *nanoseconds,
-                                                nanoseconds, NULL),
+    return done(device, "read a time",
+                cl_of(device)->GetEventProfilingInfo(event, RT_CL_PROFILING_COMMAND_END, sizeof *nanoseconds,
+                                                     nanoseconds, NULL),
                 err);
 }
 
-static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
+static bool between(tec_device *device, void *from, void *to, double *seconds, tec_error *err)
 {
     uint64_t begin, end;
 
-    if (!time_of(d, from, &begin, err) || !time_of(d, to, &end, err))
+    if (!time_of(device, from, &begin, err) || !time_of(device, to, &end, err))
         return false;
     *seconds = end > begin ? (double)(end - begin) * 1e-9 : 0;
     return true;
 }
 
-static void drop_mark(tec_device *d, void *event)
+static void drop_mark(tec_device *device, void *event)
 {
     if (event)
-        cl_of(d)->ReleaseEvent(event);
+        cl_of(device)->ReleaseEvent(event);
 }
 
 const rt_device_kind rt_device_opencl = {

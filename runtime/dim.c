@@ -36,53 +36,53 @@ static bool has_operand(int64_t op)
 /* ---- making ---- */
 
 /* Once full, a writer stays full, and rt_dim_of gives no code: callers check once, at the end. */
-static void put_words(rt_dim_writer *w, int n, int64_t first, int64_t second)
+static void put_words(rt_dim_writer *writer, int n, int64_t first, int64_t second)
 {
-    if (w->full || w->n + n > RT_DIM_MAX_WORDS) {
-        w->full = true;
+    if (writer->full || writer->n + n > RT_DIM_MAX_WORDS) {
+        writer->full = true;
         return;
     }
-    w->word[w->n++] = first;
+    writer->word[writer->n++] = first;
     if (n == 2)
-        w->word[w->n++] = second;
+        writer->word[writer->n++] = second;
 }
 
-void rt_dim_const(rt_dim_writer *w, int64_t value)
+void rt_dim_const(rt_dim_writer *writer, int64_t value)
 {
-    put_words(w, 2, RT_DIM_CONST, value);
+    put_words(writer, 2, RT_DIM_CONST, value);
 }
 
-void rt_dim_symbol(rt_dim_writer *w, int32_t symbol)
+void rt_dim_symbol(rt_dim_writer *writer, int32_t symbol)
 {
-    put_words(w, 2, RT_DIM_SYMBOL, symbol);
+    put_words(writer, 2, RT_DIM_SYMBOL, symbol);
 }
 
-void rt_dim_op(rt_dim_writer *w, rt_dim_opcode op)
+void rt_dim_op(rt_dim_writer *writer, rt_dim_opcode op)
 {
-    put_words(w, 1, op, 0);
+    put_words(writer, 1, op, 0);
 }
 
-rt_dim rt_dim_of(const rt_dim_writer *w)
+rt_dim rt_dim_of(const rt_dim_writer *writer)
 {
-    return (rt_dim){w->word, w->full ? 0 : w->n};
+    return (rt_dim){writer->word, writer->full ? 0 : writer->n};
 }
 
 /* ---- verifying ---- */
 
 /* The depth after the operation at word[i], or -1 with an error. An operation takes its operands off and puts
  * one value on: 1 - takes is the change. */
-static int verify_op(rt_dim d, int32_t i, int depth, int n_symbols, tec_error *err)
+static int verify_op(rt_dim dim, int32_t index, int depth, int n_symbols, tec_error *err)
 {
-    int64_t op = d.word[i];
+    int64_t op = dim.word[index];
 
     if (op < 0 || op >= RT_DIM_N_OPS)
         return rt_fail(err, TEC_INVALID, "dimension code: unknown operation %lld at word %d", (long long)op,
-                       (int)i),
+                       (int)index),
                -1;
-    if (has_operand(op) && i + 1 >= d.n)
+    if (has_operand(op) && index + 1 >= dim.n)
         return rt_fail(err, TEC_INVALID, "dimension code: ends inside an operation"), -1;
-    if (op == RT_DIM_SYMBOL && (d.word[i + 1] < 0 || d.word[i + 1] >= n_symbols))
-        return rt_fail(err, TEC_INVALID, "dimension code: symbol %lld of %d", (long long)d.word[i + 1],
+    if (op == RT_DIM_SYMBOL && (dim.word[index + 1] < 0 || dim.word[index + 1] >= n_symbols))
+        return rt_fail(err, TEC_INVALID, "dimension code: symbol %lld of %d", (long long)dim.word[index + 1],
                        n_symbols),
                -1;
     if (depth < op_table[op].takes)
@@ -94,15 +94,15 @@ static int verify_op(rt_dim d, int32_t i, int depth, int n_symbols, tec_error *e
 }
 
 /* Every word is checked, so that evaluation, which runs at each call, need not. */
-bool rt_dim_verify(rt_dim d, int n_symbols, tec_error *err)
+bool rt_dim_verify(rt_dim dim, int n_symbols, tec_error *err)
 {
     int depth = 0;
 
-    if (d.n < 1 || d.n > RT_DIM_MAX_WORDS)
-        return rt_fail(err, TEC_INVALID, "dimension code: %d words; expected 1 to %d", (int)d.n,
+    if (dim.n < 1 || dim.n > RT_DIM_MAX_WORDS)
+        return rt_fail(err, TEC_INVALID, "dimension code: %d words; expected 1 to %d", (int)dim.n,
                        RT_DIM_MAX_WORDS);
-    for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1) {
-        depth = verify_op(d, i, depth, n_symbols, err);
+    for (int32_t i = 0; i < dim.n; i += has_operand(dim.word[i]) ? 2 : 1) {
+        depth = verify_op(dim, i, depth, n_symbols, err);
         if (depth < 0)
             return false;
     }
@@ -147,25 +147,25 @@ static slot floor_mod(int64_t a, int64_t b)
 }
 
 /* One operation on two values, with a fault where the result does not fit or the divisor is 0. */
-static slot arithmetic(rt_dim_opcode op, int64_t a, int64_t b)
+static slot arithmetic(rt_dim_opcode op, int64_t left, int64_t right)
 {
     int64_t r = 0;
     bool overflow = false;
 
     switch (op) {
-    case RT_DIM_ADD: overflow = __builtin_add_overflow(a, b, &r); break;
-    case RT_DIM_SUB: overflow = __builtin_sub_overflow(a, b, &r); break;
-    case RT_DIM_MUL: overflow = __builtin_mul_overflow(a, b, &r); break;
-    case RT_DIM_FLOORDIV: return floor_div(a, b);
-    case RT_DIM_FLOORMOD: return floor_mod(a, b);
-    case RT_DIM_MIN: return checked(false, a < b ? a : b);
-    case RT_DIM_MAX: return checked(false, a > b ? a : b);
-    case RT_DIM_EQ: return checked(false, a == b);
-    case RT_DIM_NE: return checked(false, a != b);
-    case RT_DIM_LT: return checked(false, a < b);
-    case RT_DIM_LE: return checked(false, a <= b);
-    case RT_DIM_AND: return checked(false, a && b);
-    case RT_DIM_OR: return checked(false, a || b);
+    case RT_DIM_ADD: overflow = __builtin_add_overflow(left, right, &r); break;
+    case RT_DIM_SUB: overflow = __builtin_sub_overflow(left, right, &r); break;
+    case RT_DIM_MUL: overflow = __builtin_mul_overflow(left, right, &r); break;
+    case RT_DIM_FLOORDIV: return floor_div(left, right);
+    case RT_DIM_FLOORMOD: return floor_mod(left, right);
+    case RT_DIM_MIN: return checked(false, left < right ? left : right);
+    case RT_DIM_MAX: return checked(false, left > right ? left : right);
+    case RT_DIM_EQ: return checked(false, left == right);
+    case RT_DIM_NE: return checked(false, left != right);
+    case RT_DIM_LT: return checked(false, left < right);
+    case RT_DIM_LE: return checked(false, left <= right);
+    case RT_DIM_AND: return checked(false, left && right);
+    case RT_DIM_OR: return checked(false, left || right);
     case RT_DIM_CONST:
     case RT_DIM_SYMBOL:
     case RT_DIM_NOT:
@@ -176,19 +176,19 @@ static slot arithmetic(rt_dim_opcode op, int64_t a, int64_t b)
 }
 
 /* Whether one side of `and` or `or` settles it whatever the other holds. */
-static bool decides(rt_dim_opcode op, slot s)
+static bool decides(rt_dim_opcode op, slot entry)
 {
-    return s.fault == FAULT_NONE && ((op == RT_DIM_AND && !s.v) || (op == RT_DIM_OR && s.v));
+    return entry.fault == FAULT_NONE && ((op == RT_DIM_AND && !entry.v) || (op == RT_DIM_OR && entry.v));
 }
 
 /* A fault on one side counts unless the other side settles the result. */
-static slot binary(rt_dim_opcode op, slot a, slot b)
+static slot binary(rt_dim_opcode op, slot left, slot right)
 {
-    if (decides(op, a) || decides(op, b))
+    if (decides(op, left) || decides(op, right))
         return checked(false, op == RT_DIM_OR);
-    if (a.fault || b.fault)
-        return a.fault ? a : b;
-    return arithmetic(op, a.v, b.v);
+    if (left.fault || right.fault)
+        return left.fault ? left : right;
+    return arithmetic(op, left.v, right.v);
 }
 
 /* The result of an operation on the values under `top`. The condition of a select comes first on the stack,
@@ -204,17 +204,17 @@ static slot apply(rt_dim_opcode op, const slot *top)
 
 /* The value of the code for these symbols; false with an error. The code was verified when the module was
  * read. */
-bool rt_dim_eval(rt_dim d, const int64_t *symbols, int64_t *value, tec_error *err)
+bool rt_dim_eval(rt_dim dim, const int64_t *symbols, int64_t *value, tec_error *err)
 {
     slot stack[RT_DIM_MAX_DEPTH + 1];
     slot *top = stack;
 
-    for (int32_t i = 0; i < d.n; i++) {
-        rt_dim_opcode op = (rt_dim_opcode)d.word[i];
+    for (int32_t i = 0; i < dim.n; i++) {
+        rt_dim_opcode op = (rt_dim_opcode)dim.word[i];
 
         if (has_operand(op)) {
             i++;
-            *top++ = checked(false, op == RT_DIM_CONST ? d.word[i] : symbols[d.word[i]]);
+            *top++ = checked(false, op == RT_DIM_CONST ? dim.word[i] : symbols[dim.word[i]]);
         } else {
             slot r = apply(op, top);
 
@@ -232,35 +232,36 @@ bool rt_dim_eval(rt_dim d, const int64_t *symbols, int64_t *value, tec_error *er
 
 /* ---- asking ---- */
 
-bool rt_dim_is_const(rt_dim d, int64_t *value)
+bool rt_dim_is_const(rt_dim dim, int64_t *value)
 {
-    if (d.n != 2 || d.word[0] != RT_DIM_CONST)
+    if (dim.n != 2 || dim.word[0] != RT_DIM_CONST)
         return false;
-    *value = d.word[1];
+    *value = dim.word[1];
     return true;
 }
 
-bool rt_dim_is_symbol(rt_dim d, int32_t *symbol)
+bool rt_dim_is_symbol(rt_dim dim, int32_t *symbol)
 {
-    if (d.n != 2 || d.word[0] != RT_DIM_SYMBOL)
+    if (dim.n != 2 || dim.word[0] != RT_DIM_SYMBOL)
         return false;
-    *symbol = (int32_t)d.word[1];
+    *symbol = (int32_t)dim.word[1];
     return true;
 }
 
 /* Needs no evaluation: a symbol whose value is not known makes the whole unknown, even if the value would not
  * matter. */
-bool rt_dim_is_known(rt_dim d, const bool *known)
+bool rt_dim_is_known(rt_dim dim, const bool *known)
 {
-    for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1)
-        if (d.word[i] == RT_DIM_SYMBOL && !known[d.word[i + 1]])
+    for (int32_t i = 0; i < dim.n; i += has_operand(dim.word[i]) ? 2 : 1)
+        if (dim.word[i] == RT_DIM_SYMBOL && !known[dim.word[i + 1]])
             return false;
     return true;
 }
 
-bool rt_dim_same(rt_dim a, rt_dim b)
+bool rt_dim_same(rt_dim left, rt_dim right)
 {
-    return a.n == b.n && (a.n == 0 || memcmp(a.word, b.word, (size_t)a.n * sizeof *a.word) == 0);
+    return left.n == right.n &&
+           (left.n == 0 || memcmp(left.word, right.word, (size_t)left.n * sizeof *left.word) == 0);
 }
 
 /* ---- printing ---- */
@@ -292,26 +293,26 @@ typedef struct {
 } layout;
 
 /* `stack` holds, for each value of the evaluation, where the code that computes it begins. */
-static void find_starts(rt_dim d, layout *l)
+static void find_starts(rt_dim dim, layout *self)
 {
     int32_t stack[RT_DIM_MAX_DEPTH + 1];
     int depth = 0;
 
-    for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1) {
-        int takes = op_table[d.word[i]].takes;
+    for (int32_t i = 0; i < dim.n; i += has_operand(dim.word[i]) ? 2 : 1) {
+        int takes = op_table[dim.word[i]].takes;
 
-        l->is_op[i] = true;
-        l->start[i] = takes ? stack[depth - takes] : i;
+        self->is_op[i] = true;
+        self->start[i] = takes ? stack[depth - takes] : i;
         depth -= takes;
-        stack[depth++] = l->start[i];
+        stack[depth++] = self->start[i];
     }
 }
 
 /* The operation word of the subexpression whose words end before `end`. A word that is no operation is the
  * operand of the word before it. */
-static int32_t root_before(const layout *l, int32_t end)
+static int32_t root_before(const layout *self, int32_t end)
 {
-    return end >= 2 && !l->is_op[end - 1] ? end - 2 : end - 1;
+    return end >= 2 && !self->is_op[end - 1] ? end - 2 : end - 1;
 }
 
 typedef struct {
@@ -321,80 +322,80 @@ typedef struct {
     rt_line *out;
 } printer;
 
-static void print(const printer *p, int32_t root, int outer);
+static void print(const printer *self, int32_t root, int outer);
 
-static void print_leaf(const printer *p, int32_t root)
+static void print_leaf(const printer *self, int32_t root)
 {
-    long long operand = p->d.word[root + 1];
+    long long operand = self->d.word[root + 1];
 
-    if (p->d.word[root] == RT_DIM_CONST)
-        rt_put(p->out, "%lld", operand);
-    else if (p->names)
-        rt_put(p->out, "%s", p->names[operand]);
+    if (self->d.word[root] == RT_DIM_CONST)
+        rt_put(self->out, "%lld", operand);
+    else if (self->names)
+        rt_put(self->out, "%s", self->names[operand]);
     else
-        rt_put(p->out, "s%lld", operand);
+        rt_put(self->out, "s%lld", operand);
 }
 
-static void print_call(const printer *p, const int32_t *operand, int n, const char *name)
+static void print_call(const printer *self, const int32_t *operand, int n, const char *name)
 {
-    rt_put(p->out, "%s(", name);
+    rt_put(self->out, "%s(", name);
     for (int i = 0; i < n; i++) {
-        rt_put(p->out, i ? ", " : "");
-        print(p, operand[i], 0);
+        rt_put(self->out, i ? ", " : "");
+        print(self, operand[i], 0);
     }
-    rt_put(p->out, ")");
+    rt_put(self->out, ")");
 }
 
 /* Parentheses only where precedence asks for them: an operand of equal strength on the right gets them. An
  * example: a - (b - c) needs its parentheses and (a - b) - c does not. Comparisons are never chained, so both
  * of their sides ask for more. */
-static void print_infix(const printer *p, int32_t root, const int32_t *operand, int outer)
+static void print_infix(const printer *self, int32_t root, const int32_t *operand, int outer)
 {
-    int own = strength(p->d.word[root]);
-    const char *text = op_table[p->d.word[root]].text;
-    const char *space = own == 6 && p->d.word[root] == RT_DIM_MUL ? "" : " ";
+    int own = strength(self->d.word[root]);
+    const char *text = op_table[self->d.word[root]].text;
+    const char *space = own == 6 && self->d.word[root] == RT_DIM_MUL ? "" : " ";
 
-    rt_put(p->out, own < outer ? "(" : "");
-    if (p->d.word[root] == RT_DIM_NOT) {
-        rt_put(p->out, "not ");
-        print(p, operand[0], own);
+    rt_put(self->out, own < outer ? "(" : "");
+    if (self->d.word[root] == RT_DIM_NOT) {
+        rt_put(self->out, "not ");
+        print(self, operand[0], own);
     } else {
-        print(p, operand[0], own == 4 ? own + 1 : own);
-        rt_put(p->out, "%s%s%s", space, text, space);
-        print(p, operand[1], own + 1);
+        print(self, operand[0], own == 4 ? own + 1 : own);
+        rt_put(self->out, "%s%s%s", space, text, space);
+        print(self, operand[1], own + 1);
     }
-    rt_put(p->out, own < outer ? ")" : "");
+    rt_put(self->out, own < outer ? ")" : "");
 }
 
 /* Prints the expression whose last operation is at `root`, which stands behind its operands. */
-static void print(const printer *p, int32_t root, int outer)
+static void print(const printer *self, int32_t root, int outer)
 {
-    int64_t op = p->d.word[root];
+    int64_t op = self->d.word[root];
     int takes = op_table[op].takes;
     int32_t operand[3], end = root;
 
     for (int i = takes - 1; i >= 0; i--) {
-        operand[i] = root_before(p->l, end);
-        end = p->l->start[operand[i]];
+        operand[i] = root_before(self->l, end);
+        end = self->l->start[operand[i]];
     }
     if (takes == 0)
-        print_leaf(p, root);
+        print_leaf(self, root);
     else if (op == RT_DIM_MIN || op == RT_DIM_MAX || op == RT_DIM_SELECT)
-        print_call(p, operand, takes, op_table[op].text);
+        print_call(self, operand, takes, op_table[op].text);
     else
-        print_infix(p, root, operand, outer);
+        print_infix(self, root, operand, outer);
 }
 
-const char *rt_dim_text(rt_dim d, const char *const *names, char *buffer, size_t size)
+const char *rt_dim_text(rt_dim dim, const char *const *names, char *buffer, size_t size)
 {
     layout l = {0};
     rt_line out = {buffer, size, 0};
 
     if (size)
         buffer[0] = '\0';
-    if (d.n) {
-        find_starts(d, &l);
-        print(&(printer){d, names, &l, &out}, root_before(&l, d.n), 0);
+    if (dim.n) {
+        find_starts(dim, &l);
+        print(&(printer){dim, names, &l, &out}, root_before(&l, dim.n), 0);
     }
     return buffer;
 }

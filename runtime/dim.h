@@ -69,26 +69,26 @@ typedef struct {
     bool full;
 } rt_dim_writer;
 
-void rt_dim_const(rt_dim_writer *w, int64_t value);
-void rt_dim_symbol(rt_dim_writer *w, int32_t symbol);
-void rt_dim_op(rt_dim_writer *w, rt_dim_opcode op);
-rt_dim rt_dim_of(const rt_dim_writer *w);
+void rt_dim_const(rt_dim_writer *writer, int64_t value);
+void rt_dim_symbol(rt_dim_writer *writer, int32_t symbol);
+void rt_dim_op(rt_dim_writer *writer, rt_dim_opcode op);
+rt_dim rt_dim_of(const rt_dim_writer *writer);
 
 /* Whether the words are well-formed code over symbols 0..n_symbols-1 that leaves one value. Safe for any
  * words. */
-bool rt_dim_verify(rt_dim d, int n_symbols, tec_error *err);
+bool rt_dim_verify(rt_dim dim, int n_symbols, tec_error *err);
 
 /* The value of verified code. */
-bool rt_dim_eval(rt_dim d, const int64_t *symbols, int64_t *value, tec_error *err);
+bool rt_dim_eval(rt_dim dim, const int64_t *symbols, int64_t *value, tec_error *err);
 
-bool rt_dim_is_const(rt_dim d, int64_t *value);
-bool rt_dim_is_symbol(rt_dim d, int32_t *symbol);
+bool rt_dim_is_const(rt_dim dim, int64_t *value);
+bool rt_dim_is_symbol(rt_dim dim, int32_t *symbol);
 /* Whether verified code uses only symbols that are marked in known[]. */
-bool rt_dim_is_known(rt_dim d, const bool *known);
-bool rt_dim_same(rt_dim a, rt_dim b);
+bool rt_dim_is_known(rt_dim dim, const bool *known);
+bool rt_dim_same(rt_dim left, rt_dim right);
 
 /* Verified code as "n*4 + 64", cut to size, always terminated; gives buffer. names may be NULL ("s0", "s1",
  * ...). */
-const char *rt_dim_text(rt_dim d, const char *const *names, char *buffer, size_t size);
+const char *rt_dim_text(rt_dim dim, const char *const *names, char *buffer, size_t size);
 
 #endif

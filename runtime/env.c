@@ -65,18 +65,18 @@ static void write_mode(unsigned mode)
 
 /* Small numbers become 0, which spares the slow paths of the CPU; the caller's mode is given back by
  * rt_env_leave. */
-unsigned rt_env_enter(const rt_env *e)
+unsigned rt_env_enter(const rt_env *env)
 {
     unsigned mode = read_mode();
 
-    if (!e->keep_denormals && (mode & FLUSH_BITS) != FLUSH_BITS)
+    if (!env->keep_denormals && (mode & FLUSH_BITS) != FLUSH_BITS)
         write_mode(mode | FLUSH_BITS);
     return mode;
 }
 
-void rt_env_leave(const rt_env *e, unsigned mode)
+void rt_env_leave(const rt_env *env, unsigned mode)
 {
-    if (!e->keep_denormals && (mode & FLUSH_BITS) != FLUSH_BITS)
+    if (!env->keep_denormals && (mode & FLUSH_BITS) != FLUSH_BITS)
         write_mode(mode);
 }
 
@@ -128,47 +128,47 @@ static void *find_extern(const tec_env *env, const char *name)
 
 /* Which threads run parallel loops: the caller's pool, the process's, or none for one thread. The pool is
  * kept by a reference: it may be shared, and its threads outlive this environment. */
-static bool take_pool(rt_env *e, const tec_run_options *o, tec_error *err)
+static bool take_pool(rt_env *env, const tec_run_options *options, tec_error *err)
 {
-    int limit = o ? o->threads : 0;
+    int limit = options ? options->threads : 0;
 
     if (limit < 0)
         return rt_fail(err, TEC_INVALID, "%d threads; expected a positive number, or 0 for all of the pool's",
                        limit);
     if (limit != 1) {
-        e->pool = o && o->pool ? tec_pool_ref(o->pool) : tec_pool_default(err);
-        if (!e->pool)
+        env->pool = options && options->pool ? tec_pool_ref(options->pool) : tec_pool_default(err);
+        if (!env->pool)
             return false;
     }
-    e->env.n_workers = e->pool ? tec_pool_threads(e->pool) : 1;
-    if (limit > 0 && limit < e->env.n_workers)
-        e->env.n_workers = limit;
+    env->env.n_workers = env->pool ? tec_pool_threads(env->pool) : 1;
+    if (limit > 0 && limit < env->env.n_workers)
+        env->env.n_workers = limit;
     return true;
 }
 
 /* Fills in what kernels call back. rt_env_close gives everything back, also after a failure. */
-bool rt_env_open(rt_env *e, const tec_run_options *options, bool keep_denormals, tec_error *err)
+bool rt_env_open(rt_env *env, const tec_run_options *options, bool keep_denormals, tec_error *err)
 {
-    memset(e, 0, sizeof *e);
-    e->keep_denormals = keep_denormals;
+    memset(env, 0, sizeof *env);
+    env->keep_denormals = keep_denormals;
     if (options) {
-        e->extern_function = options->extern_function;
-        e->extern_user = options->extern_user;
+        env->extern_function = options->extern_function;
+        env->extern_user = options->extern_user;
     }
-    e->env.abi = TEC_KERNEL_ABI;
-    e->env.parallel = run_parallel;
-    e->env.fail = take_failure;
-    e->env.extern_function = find_extern;
-    e->env.user = e;
-    return take_pool(e, options, err);
+    env->env.abi = TEC_KERNEL_ABI;
+    env->env.parallel = run_parallel;
+    env->env.fail = take_failure;
+    env->env.extern_function = find_extern;
+    env->env.user = env;
+    return take_pool(env, options, err);
 }
 
-void rt_env_close(rt_env *e)
+void rt_env_close(rt_env *env)
 {
-    rt_free(e->env.workspace);
-    rt_free(e->env.thread_workspace);
-    tec_pool_free(e->pool);
-    memset(e, 0, sizeof *e);
+    rt_free(env->env.workspace);
+    rt_free(env->env.thread_workspace);
+    tec_pool_free(env->pool);
+    memset(env, 0, sizeof *env);
 }
 
 /* The old bytes are not kept: a workspace means nothing between calls. */
@@ -189,37 +189,37 @@ static bool grow(char **bytes, int64_t *size, int64_t needed, tec_error *err)
 
 /* Grows the workspaces; they never shrink, so that calls in turn allocate nothing. Each thread's part begins
  * on a line of the cache of its own (64 bytes), so that threads do not share lines. */
-bool rt_env_reserve(rt_env *e, int64_t workspace, int64_t thread_workspace, tec_error *err)
+bool rt_env_reserve(rt_env *env, int64_t workspace, int64_t thread_workspace, tec_error *err)
 {
-    int64_t stride = e->env.thread_stride, all;
+    int64_t stride = env->env.thread_stride, all;
 
     if (workspace < 0 || thread_workspace < 0 || thread_workspace > INT64_MAX - 63)
         return rt_fail(err, TEC_INVALID, "a workspace of %lld and %lld bytes for each thread",
                        (long long)workspace, (long long)thread_workspace);
     if (thread_workspace > stride)
         stride = (thread_workspace + 63) / 64 * 64;
-    if (__builtin_mul_overflow(stride, (int64_t)e->env.n_workers, &all))
+    if (__builtin_mul_overflow(stride, (int64_t)env->env.n_workers, &all))
         return rt_fail_memory(err, SIZE_MAX);
-    if (!grow(&e->env.workspace, &e->workspace_size, workspace, err) ||
-        !grow(&e->env.thread_workspace, &e->thread_size, all, err))
+    if (!grow(&env->env.workspace, &env->workspace_size, workspace, err) ||
+        !grow(&env->env.thread_workspace, &env->thread_size, all, err))
         return false;
-    e->env.thread_stride = stride;
+    env->env.thread_stride = stride;
     return true;
 }
 
 /* ---- calls ---- */
 
 /* The failure of an earlier call is forgotten first. */
-int32_t rt_env_call(rt_env *e, tec_kernel_fn *code, void *const *args, const int64_t *dims)
+int32_t rt_env_call(rt_env *env, tec_kernel_fn *code, void *const *args, const int64_t *dims)
 {
-    atomic_store_explicit(&e->failure, NULL, memory_order_relaxed);
-    return code(&e->env, args, dims);
+    atomic_store_explicit(&env->failure, NULL, memory_order_relaxed);
+    return code(&env->env, args, dims);
 }
 
 /* A status that is none of ours came from a function of the host: it is told as an internal error. */
-bool rt_env_fail(const rt_env *e, int32_t status, const char *who, tec_error *err)
+bool rt_env_fail(const rt_env *env, int32_t status, const char *who, tec_error *err)
 {
-    const char *text = atomic_load(&e->failure);
+    const char *text = atomic_load(&env->failure);
     bool known = status > 0 && status <= TEC_INTERNAL;
 
     return rt_fail(err, known ? (tec_status)status : TEC_INTERNAL, "%s: %s", who,

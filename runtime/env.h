@@ -31,19 +31,19 @@ typedef struct {
     void *extern_user;
 } rt_env;
 
-bool rt_env_open(rt_env *e, const tec_run_options *options, bool keep_denormals, tec_error *err);
-void rt_env_close(rt_env *e);
+bool rt_env_open(rt_env *env, const tec_run_options *options, bool keep_denormals, tec_error *err);
+void rt_env_close(rt_env *env);
 
 /* Makes the workspace at least so large; what was in it is lost. */
-bool rt_env_reserve(rt_env *e, int64_t workspace, int64_t thread_workspace, tec_error *err);
+bool rt_env_reserve(rt_env *env, int64_t workspace, int64_t thread_workspace, tec_error *err);
 
 /* Kernels flush denormals to zero, unless their module is strict; callers set the mode around the calls. */
-unsigned rt_env_enter(const rt_env *e);
-void rt_env_leave(const rt_env *e, unsigned mode);
+unsigned rt_env_enter(const rt_env *env);
+void rt_env_leave(const rt_env *env, unsigned mode);
 
-/* A status; e->failure has the kernel's words. */
-int32_t rt_env_call(rt_env *e, tec_kernel_fn *code, void *const *args, const int64_t *dims);
+/* A status; env->failure has the kernel's words. */
+int32_t rt_env_call(rt_env *env, tec_kernel_fn *code, void *const *args, const int64_t *dims);
 /* Records a failed call: "matmul: what the kernel said". Always false. */
-bool rt_env_fail(const rt_env *e, int32_t status, const char *who, tec_error *err);
+bool rt_env_fail(const rt_env *env, int32_t status, const char *who, tec_error *err);
 
 #endif

@@ -30,31 +30,31 @@ const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, siz
 /* ---- making ---- */
 
 /* By name, or the only one where no name is given. */
-static const rt_graph_desc *find_graph(const tec_module *m, const char *name, tec_error *err)
+static const rt_graph_desc *find_graph(const tec_module *module, const char *name, tec_error *err)
 {
-    const rt_module_desc *d = rt_module_describe(m);
+    const rt_module_desc *desc = rt_module_describe(module);
 
-    if (!name && d->n_graphs == 1)
-        return &d->graphs[0];
-    for (int32_t i = 0; name && i < d->n_graphs; i++)
-        if (strcmp(d->graphs[i].name, name) == 0)
-            return &d->graphs[i];
+    if (!name && desc->n_graphs == 1)
+        return &desc->graphs[0];
+    for (int32_t i = 0; name && i < desc->n_graphs; i++)
+        if (strcmp(desc->graphs[i].name, name) == 0)
+            return &desc->graphs[i];
     if (name)
-        rt_fail(err, TEC_INVALID, "%s: has no graph '%s'", rt_module_path(m), name);
+        rt_fail(err, TEC_INVALID, "%s: has no graph '%s'", rt_module_path(module), name);
     else
-        rt_fail(err, TEC_INVALID, "%s: has %d graphs; name one", rt_module_path(m), (int)d->n_graphs);
+        rt_fail(err, TEC_INVALID, "%s: has %d graphs; name one", rt_module_path(module), (int)desc->n_graphs);
     return NULL;
 }
 
 /* A port's alignment begins at the size of an element, and steps raise it. */
-static rt_port *new_ports(tec_executor *ex, const rt_tensor_desc *d, int32_t n, tec_error *err)
+static rt_port *new_ports(tec_executor *ex, const rt_tensor_desc *tensor, int32_t count, tec_error *err)
 {
-    rt_port *ports = rt_arena_alloc(&ex->arena, n, sizeof *ports, err);
+    rt_port *ports = rt_arena_alloc(&ex->arena, count, sizeof *ports, err);
 
-    for (int32_t i = 0; ports && i < n; i++) {
+    for (int32_t i = 0; ports && i < count; i++) {
         ports[i].tensor = (DLTensor){
-            .device = {kDLCPU, 0}, .ndim = d[i].rank, .dtype = d[i].dtype, .shape = ports[i].shape};
-        ports[i].alignment = (d[i].dtype.bits + 7) / 8;
+            .device = {kDLCPU, 0}, .ndim = tensor[i].rank, .dtype = tensor[i].dtype, .shape = ports[i].shape};
+        ports[i].alignment = (tensor[i].dtype.bits + 7) / 8;
     }
     return ports;
 }
@@ -62,32 +62,35 @@ static rt_port *new_ports(tec_executor *ex, const rt_tensor_desc *d, int32_t n, 
 /* Values know their device and rank from the start; extents and places come with the shapes. */
 static bool make_values(tec_executor *ex, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
 
-    ex->values = rt_arena_alloc(&ex->arena, g->n_values, sizeof *ex->values, err);
-    for (int32_t i = 0; ex->values && i < g->n_values; i++) {
-        const tec_device *d = g->values[i].site ? ex->sites[g->values[i].site - 1].device : NULL;
+    ex->values = rt_arena_alloc(&ex->arena, graph->n_values, sizeof *ex->values, err);
+    for (int32_t i = 0; ex->values && i < graph->n_values; i++) {
+        const tec_device *device = graph->values[i].site ? ex->sites[graph->values[i].site - 1].device : NULL;
 
-        ex->values[i].tensor = (DLTensor){.device = {d ? d->kind->type : kDLCPU, d ? d->index : 0},
-                                          .ndim = g->values[i].rank,
-                                          .dtype = g->values[i].dtype,
-                                          .shape = ex->values[i].shape};
+        ex->values[i].tensor =
+            (DLTensor){.device = {device ? device->kind->type : kDLCPU, device ? device->index : 0},
+                       .ndim = graph->values[i].rank,
+                       .dtype = graph->values[i].dtype,
+                       .shape = ex->values[i].shape};
     }
     return ex->values != NULL;
 }
 
 /* Bytes that the user binds to a port must be aligned for each step that uses them. `p` is computed for every
  * value and used only for ports: an index of another storage is never read. */
-static void note_alignment(tec_executor *ex, const rt_step_desc *s)
+static void note_alignment(tec_executor *ex, const rt_step_desc *step)
 {
-    const rt_param_desc *params = ex->desc->functions[s->function].params;
+    const rt_param_desc *params = ex->desc->functions[step->function].params;
 
-    for (int32_t k = 0; k < s->n_values; k++) {
-        const rt_value_desc *v = &ex->graph->values[s->values[k]];
-        rt_port *p = v->storage == RT_IN_INPUT ? &ex->inputs[v->index] : &ex->outputs[v->index];
+    for (int32_t k = 0; k < step->n_values; k++) {
+        const rt_value_desc *value = &ex->graph->values[step->values[k]];
+        rt_port *port =
+            value->storage == RT_IN_INPUT ? &ex->inputs[value->index] : &ex->outputs[value->index];
 
-        if ((v->storage == RT_IN_INPUT || v->storage == RT_IN_OUTPUT) && params[k].alignment > p->alignment)
-            p->alignment = params[k].alignment;
+        if ((value->storage == RT_IN_INPUT || value->storage == RT_IN_OUTPUT) &&
+            params[k].alignment > port->alignment)
+            port->alignment = params[k].alignment;
     }
 }
 
@@ -106,11 +109,11 @@ static bool open_launches(tec_executor *ex, int32_t i, tec_error *err)
 /* Memory for the arguments and dimensions of every step, and the address of its code. */
 static bool make_steps(tec_executor *ex, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
 
-    ex->steps = rt_arena_alloc(&ex->arena, g->n_steps, sizeof *ex->steps, err);
-    for (int32_t i = 0; ex->steps && i < g->n_steps; i++) {
-        const rt_step_desc *s = &g->steps[i];
+    ex->steps = rt_arena_alloc(&ex->arena, graph->n_steps, sizeof *ex->steps, err);
+    for (int32_t i = 0; ex->steps && i < graph->n_steps; i++) {
+        const rt_step_desc *s = &graph->steps[i];
         rt_step *step = &ex->steps[i];
 
         step->args = rt_arena_alloc(&ex->arena, s->n_values, sizeof *step->args, err);
@@ -133,32 +136,32 @@ static bool make_steps(tec_executor *ex, tec_error *err)
 /* Sites before values, since values have devices; ports before steps, which raise their alignment. */
 static bool set_up(tec_executor *ex, const tec_run_options *options, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
     bool strict = ex->desc->flags & RT_MODULE_KEEP_DENORMALS;
 
-    ex->inputs = new_ports(ex, g->inputs, g->n_inputs, err);
-    ex->outputs = new_ports(ex, g->outputs, g->n_outputs, err);
-    ex->symbols = rt_arena_alloc(&ex->arena, g->n_symbols, sizeof *ex->symbols, err);
+    ex->inputs = new_ports(ex, graph->inputs, graph->n_inputs, err);
+    ex->outputs = new_ports(ex, graph->outputs, graph->n_outputs, err);
+    ex->symbols = rt_arena_alloc(&ex->arena, graph->n_symbols, sizeof *ex->symbols, err);
     return ex->inputs && ex->outputs && ex->symbols && rt_sites_open(ex, options, err) &&
            make_values(ex, err) && make_steps(ex, err) && rt_env_open(&ex->env, options, strict, err) &&
            rt_observe_open(ex, options, err);
 }
 
 /* NULL with an error. The executor keeps the module; it may be used by one thread at a time. */
-tec_executor *tec_executor_new(tec_module *m, const char *graph, const tec_run_options *options,
+tec_executor *tec_executor_new(tec_module *module, const char *graph, const tec_run_options *options,
                                tec_error *err)
 {
     const rt_graph_desc *g;
     tec_executor *ex;
 
-    if (!m)
+    if (!module)
         return rt_fail(err, TEC_INVALID, "an executor of no module"), NULL;
-    g = find_graph(m, graph, err);
+    g = find_graph(module, graph, err);
     ex = g ? rt_alloc(sizeof *ex, err) : NULL;
     if (!ex)
         return NULL;
-    ex->module = tec_module_ref(m);
-    ex->desc = rt_module_describe(m);
+    ex->module = tec_module_ref(module);
+    ex->desc = rt_module_describe(module);
     ex->graph = g;
     if (set_up(ex, options, err))
         return ex;
@@ -215,10 +218,10 @@ const char *tec_executor_output_name(const tec_executor *ex, int i)
     return i >= 0 && i < tec_executor_n_outputs(ex) ? ex->graph->outputs[i].name : NULL;
 }
 
-static int find_tensor(const rt_tensor_desc *d, int n, const char *name)
+static int find_tensor(const rt_tensor_desc *tensor, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (strcmp(d[i].name, name) == 0)
+        if (strcmp(tensor[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -234,17 +237,17 @@ int tec_executor_find_output(const tec_executor *ex, const char *name)
 }
 
 /* Extents that depend on symbols are -1, as for functions. */
-static void describe(const rt_graph_desc *g, const rt_tensor_desc *d, tec_tensor_info *info)
+static void describe(const rt_graph_desc *graph, const rt_tensor_desc *tensor, tec_tensor_info *info)
 {
     const char *names[RT_MAX_SYMBOLS];
 
-    for (int32_t i = 0; i < g->n_symbols; i++)
-        names[i] = g->symbols[i].name;
-    *info = (tec_tensor_info){.name = d->name, .dtype = d->dtype, .ndim = d->rank};
-    for (int32_t i = 0; i < d->rank; i++)
-        if (!rt_dim_is_const(d->shape[i], &info->shape[i]))
+    for (int32_t i = 0; i < graph->n_symbols; i++)
+        names[i] = graph->symbols[i].name;
+    *info = (tec_tensor_info){.name = tensor->name, .dtype = tensor->dtype, .ndim = tensor->rank};
+    for (int32_t i = 0; i < tensor->rank; i++)
+        if (!rt_dim_is_const(tensor->shape[i], &info->shape[i]))
             info->shape[i] = -1;
-    rt_shape_text(d->dtype, d->shape, d->rank, names, info->text, sizeof info->text);
+    rt_shape_text(tensor->dtype, tensor->shape, tensor->rank, names, info->text, sizeof info->text);
 }
 
 /* The index of an input or output, held against their number. */
@@ -290,61 +293,62 @@ const DLTensor *tec_executor_output(const tec_executor *ex, int i)
 /* ---- inputs and outputs ---- */
 
 /* Dtype and rank now; extents when shapes are planned, since other inputs may bind the symbols. */
-static bool check_type(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, const char *who,
-                       tec_error *err)
+static bool check_type(const tec_executor *ex, const DLTensor *tensor, const rt_tensor_desc *desc,
+                       const char *who, tec_error *err)
 {
     tec_tensor_info info;
     char found[100];
 
-    if (base_dtype_same(t->dtype, d->dtype) && t->ndim == d->rank)
+    if (base_dtype_same(tensor->dtype, desc->dtype) && tensor->ndim == desc->rank)
         return true;
-    describe(ex->graph, d, &info);
+    describe(ex->graph, desc, &info);
     return rt_fail(err, TEC_INVALID, "%s: expected %s, found %s", who, info.text,
-                   tec_tensor_text(t, found, sizeof found));
+                   tec_tensor_text(tensor, found, sizeof found));
 }
 
 /* A tensor whose bytes the executor reads or writes at each run. */
-static bool check_tensor(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, const char *kind,
+static bool check_tensor(const tec_executor *ex, const DLTensor *tensor, const rt_tensor_desc *desc,
+                         const char *kind, tec_error *err)
+{
+    char who[160];
+
+    snprintf(who, sizeof who, "%s '%s'", kind, desc->name);
+    return rt_tensor_check(tensor, who, err) && check_type(ex, tensor, desc, who, err);
+}
+
+/* An input that is copied now may lie on a device. */
+static bool check_copied(const tec_executor *ex, const DLTensor *tensor, const rt_tensor_desc *desc,
                          tec_error *err)
 {
     char who[160];
 
-    snprintf(who, sizeof who, "%s '%s'", kind, d->name);
-    return rt_tensor_check(t, who, err) && check_type(ex, t, d, who, err);
-}
-
-/* An input that is copied now may lie on a device. */
-static bool check_copied(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, tec_error *err)
-{
-    char who[160];
-
-    snprintf(who, sizeof who, "input '%s'", d->name);
-    return rt_tensor_sane(t, who, err) && check_type(ex, t, d, who, err);
+    snprintf(who, sizeof who, "input '%s'", desc->name);
+    return rt_tensor_sane(tensor, who, err) && check_type(ex, tensor, desc, who, err);
 }
 
 /* What is bound is used in place, so it must be as kernels expect memory. */
-static bool check_binding(const DLTensor *t, const rt_port *p, const char *kind, const char *name,
+static bool check_binding(const DLTensor *tensor, const rt_port *port, const char *kind, const char *name,
                           tec_error *err)
 {
-    if (!tec_tensor_is_compact(t))
+    if (!tec_tensor_is_compact(tensor))
         return rt_fail(err, TEC_INVALID, "%s '%s': expected compact row-major strides, found others", kind,
                        name);
-    if (tec_tensor_bytes(t) > 0 && (uintptr_t)rt_tensor_data(t) % (uintptr_t)p->alignment)
+    if (tec_tensor_bytes(tensor) > 0 && (uintptr_t)rt_tensor_data(tensor) % (uintptr_t)port->alignment)
         return rt_fail(err, TEC_INVALID, "%s '%s': expected an address that is a multiple of %lld, found %p",
-                       kind, name, (long long)p->alignment, (void *)rt_tensor_data(t));
+                       kind, name, (long long)port->alignment, (void *)rt_tensor_data(tensor));
     return true;
 }
 
 /* The same shape again costs nothing. */
-static void set_shape(tec_executor *ex, rt_port *p, const DLTensor *t)
+static void set_shape(tec_executor *ex, rt_port *port, const DLTensor *tensor)
 {
-    size_t bytes = (size_t)t->ndim * sizeof *t->shape;
+    size_t bytes = (size_t)tensor->ndim * sizeof *tensor->shape;
 
-    if (p->is_set && (bytes == 0 || memcmp(p->shape, t->shape, bytes) == 0))
+    if (port->is_set && (bytes == 0 || memcmp(port->shape, tensor->shape, bytes) == 0))
         return;
     if (bytes)
-        memcpy(p->shape, t->shape, bytes);
-    p->is_set = true;
+        memcpy(port->shape, tensor->shape, bytes);
+    port->is_set = true;
     ex->shapes_ready = false;
 }
 
@@ -357,73 +361,73 @@ static bool check_idle(const tec_executor *ex, tec_error *err)
 }
 
 /* Copies the tensor, so that the caller may reuse it at once. A new shape is planned at the next run. */
-bool tec_executor_set_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
+bool tec_executor_set_input(tec_executor *ex, int index, const DLTensor *tensor, tec_error *err)
 {
-    rt_port *p;
+    rt_port *port;
     void *before;
 
-    if (!check_idle(ex, err) || !check_index(ex, i, tec_executor_n_inputs(ex), "input", err) ||
-        !check_copied(ex, t, &ex->graph->inputs[i], err))
+    if (!check_idle(ex, err) || !check_index(ex, index, tec_executor_n_inputs(ex), "input", err) ||
+        !check_copied(ex, tensor, &ex->graph->inputs[index], err))
         return false;
-    p = &ex->inputs[i];
-    before = p->tensor.data;
-    if (!rt_port_reserve(p, tec_tensor_bytes(t), err))
+    port = &ex->inputs[index];
+    before = port->tensor.data;
+    if (!rt_port_reserve(port, tec_tensor_bytes(tensor), err))
         return false;
-    set_shape(ex, p, t);
-    p->is_bound = false;
-    p->tensor.data = p->own;
-    if (p->own != before)
+    set_shape(ex, port, tensor);
+    port->is_bound = false;
+    port->tensor.data = port->own;
+    if (port->own != before)
         ex->addresses_ready = false;
-    return tec_tensor_copy(&p->tensor, t, err);
+    return tec_tensor_copy(&port->tensor, tensor, err);
 }
 
 /* Reads the caller's memory in place, which must stay until it is bound anew; NULL ends the binding. */
-bool tec_executor_bind_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
+bool tec_executor_bind_input(tec_executor *ex, int index, const DLTensor *tensor, tec_error *err)
 {
-    rt_port *p;
+    rt_port *port;
 
-    if (!check_idle(ex, err) || !check_index(ex, i, tec_executor_n_inputs(ex), "input", err))
+    if (!check_idle(ex, err) || !check_index(ex, index, tec_executor_n_inputs(ex), "input", err))
         return false;
-    p = &ex->inputs[i];
+    port = &ex->inputs[index];
     ex->addresses_ready = false;
-    if (!t) {
+    if (!tensor) {
         /* Its own memory may never have held a tensor of this shape, so it must be set again. */
-        p->is_set = p->is_set && !p->is_bound;
-        p->is_bound = false;
-        ex->shapes_ready = ex->shapes_ready && p->is_set;
+        port->is_set = port->is_set && !port->is_bound;
+        port->is_bound = false;
+        ex->shapes_ready = ex->shapes_ready && port->is_set;
         return true;
     }
-    if (!check_tensor(ex, t, &ex->graph->inputs[i], "input", err) ||
-        !check_binding(t, p, "input", ex->graph->inputs[i].name, err))
+    if (!check_tensor(ex, tensor, &ex->graph->inputs[index], "input", err) ||
+        !check_binding(tensor, port, "input", ex->graph->inputs[index].name, err))
         return false;
-    set_shape(ex, p, t);
-    p->is_bound = true;
-    p->bound = rt_tensor_data(t);
+    set_shape(ex, port, tensor);
+    port->is_bound = true;
+    port->bound = rt_tensor_data(tensor);
     return true;
 }
 
 /* Writes to the caller's memory in place; NULL ends the binding. */
-bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
+bool tec_executor_bind_output(tec_executor *ex, int index, const DLTensor *tensor, tec_error *err)
 {
-    rt_port *p;
+    rt_port *port;
     size_t bytes;
 
-    if (!check_idle(ex, err) || !check_index(ex, i, tec_executor_n_outputs(ex), "output", err))
+    if (!check_idle(ex, err) || !check_index(ex, index, tec_executor_n_outputs(ex), "output", err))
         return false;
-    p = &ex->outputs[i];
-    if (t && (!check_tensor(ex, t, &ex->graph->outputs[i], "output", err) ||
-              !check_binding(t, p, "output", ex->graph->outputs[i].name, err)))
+    port = &ex->outputs[index];
+    if (tensor && (!check_tensor(ex, tensor, &ex->graph->outputs[index], "output", err) ||
+                   !check_binding(tensor, port, "output", ex->graph->outputs[index].name, err)))
         return false;
     ex->addresses_ready = false;
-    p->is_bound = t != NULL;
-    bytes = t ? (size_t)t->ndim * sizeof *t->shape : 0;
-    if (t)
-        p->bound = rt_tensor_data(t);
+    port->is_bound = tensor != NULL;
+    bytes = tensor ? (size_t)tensor->ndim * sizeof *tensor->shape : 0;
+    if (tensor)
+        port->bound = rt_tensor_data(tensor);
     if (bytes)
-        memcpy(p->bound_shape, t->shape, bytes);
+        memcpy(port->bound_shape, tensor->shape, bytes);
     /* A bound output of the planned shape needs no new plan, so that binding another buffer for each run
      * costs little. */
-    if (!t || memcmp(p->shape, p->bound_shape, bytes) != 0)
+    if (!tensor || memcmp(port->shape, port->bound_shape, bytes) != 0)
         ex->shapes_ready = false;
     return true;
 }
@@ -444,32 +448,32 @@ bool tec_executor_prepare(tec_executor *ex, tec_error *err)
 
 /* Puts a step of a device into its stream; runs one of the host, once no copy touches main memory. Three
  * kinds: launches have a site, code of the host has an address, and a copy has neither. */
-static bool run_step(tec_executor *ex, int32_t i, tec_error *err)
+static bool run_step(tec_executor *ex, int32_t index, tec_error *err)
 {
-    const rt_step_desc *d = &ex->graph->steps[i];
-    rt_step *s = &ex->steps[i];
+    const rt_step_desc *d = &ex->graph->steps[index];
+    rt_step *step = &ex->steps[index];
     int32_t status;
     char who[200];
 
-    if (s->site)
-        return rt_launcher_run(&s->launcher, &s->site->stream, s->params, (rt_place){s->site->workspace, 0},
-                               s->dims, err);
-    if (!s->code)
+    if (step->site)
+        return rt_launcher_run(&step->launcher, &step->site->stream, step->params,
+                               (rt_place){step->site->workspace, 0}, step->dims, err);
+    if (!step->code)
         return rt_site_copy(ex, d->values[0], d->values[1], err);
     if (ex->graph->n_sites && !rt_sites_settle(ex, err))
         return false;
-    status = rt_env_call(&ex->env, s->code, s->args, s->dims);
-    return status == 0 || rt_env_fail(&ex->env, status, rt_step_text(ex, i, who, sizeof who), err);
+    status = rt_env_call(&ex->env, step->code, step->args, step->dims);
+    return status == 0 || rt_env_fail(&ex->env, status, rt_step_text(ex, index, who, sizeof who), err);
 }
 
 /* The device's own time for a step there. A wait between launches and marks would be measured too; both marks
  * lie in the stream. */
-static bool time_launches(tec_executor *ex, int32_t i, double *seconds, tec_error *err)
+static bool time_launches(tec_executor *ex, int32_t index, double *seconds, tec_error *err)
 {
-    rt_stream *stream = &ex->steps[i].site->stream;
+    rt_stream *stream = &ex->steps[index].site->stream;
     const rt_device_kind *kind = stream->device->kind;
     void *from = kind->mark(stream, err);
-    bool ok = from && run_step(ex, i, err);
+    bool ok = from && run_step(ex, index, err);
     void *to = ok ? kind->mark(stream, err) : NULL;
 
     ok = kind->wait(stream, ok ? err : NULL) && to && kind->between(stream->device, from, to, seconds, err);
@@ -479,30 +483,30 @@ static bool time_launches(tec_executor *ex, int32_t i, double *seconds, tec_erro
 }
 
 /* Settling counts for steps of the host: copies that they start are theirs. */
-static bool time_step(tec_executor *ex, int32_t i, double *seconds, tec_error *err)
+static bool time_step(tec_executor *ex, int32_t index, double *seconds, tec_error *err)
 {
     double start = tec_clock();
 
-    if (ex->steps[i].site)
-        return time_launches(ex, i, seconds, err);
-    if (!run_step(ex, i, err) || !rt_sites_settle(ex, err))
+    if (ex->steps[index].site)
+        return time_launches(ex, index, seconds, err);
+    if (!run_step(ex, index, err) || !rt_sites_settle(ex, err))
         return false;
     *seconds = tec_clock() - start;
     return true;
 }
 
 /* Each step to its end, so that what is seen is that step's alone. */
-static bool run_observed(tec_executor *ex, int32_t i, tec_error *err)
+static bool run_observed(tec_executor *ex, int32_t index, tec_error *err)
 {
     double seconds;
 
-    if (!time_step(ex, i, &seconds, err))
+    if (!time_step(ex, index, &seconds, err))
         return false;
     if (ex->profile)
-        rt_observe_time(ex, i, seconds);
-    if (ex->kept && !rt_observe_keep(ex, i, err))
+        rt_observe_time(ex, index, seconds);
+    if (ex->kept && !rt_observe_keep(ex, index, err))
         return false;
-    return !ex->check_nan || rt_observe_nan(ex, i, err);
+    return !ex->check_nan || rt_observe_nan(ex, index, err);
 }
 
 /* The mode of floating point is set once for all steps. */

@@ -89,7 +89,7 @@ const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, siz
 /* plan.c: brings what depends on shapes and on addresses up to date. */
 bool rt_plan_shapes(tec_executor *ex, tec_error *err);
 bool rt_plan_addresses(tec_executor *ex, tec_error *err);
-bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err);
+bool rt_port_reserve(rt_port *port, int64_t bytes, tec_error *err);
 
 /* observe.c */
 bool rt_observe_open(tec_executor *ex, const tec_run_options *options, tec_error *err);

@@ -28,115 +28,120 @@ typedef struct {
     rt_fail((r)->err, TEC_INVALID, "%s: damaged module: " fmt, (r)->source.name, __VA_ARGS__)
 
 /* Without waiting: a named pipe of this name would block the open until somebody writes. */
-static bool open_regular(rt_source *s, const char *path, tec_error *err)
+static bool open_regular(rt_source *source, const char *path, tec_error *err)
 {
     struct stat st;
 
-    *s = (rt_source){.name = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (s->fd < 0)
+    *source = (rt_source){.name = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (source->fd < 0)
         return rt_fail_io(err, path, "open it", errno);
-    if (fstat(s->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(s->fd);
+    if (fstat(source->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(source->fd);
         return rt_fail(err, TEC_IO, "%s: is not a file", path);
     }
-    s->size = (uint64_t)st.st_size;
+    source->size = (uint64_t)st.st_size;
     return true;
 }
 
 /* ---- footer and table ---- */
 
 /* Versions first, so that a newer file is reported as newer and not as damaged. */
-static bool check_footer(reader *r)
+static bool check_footer(reader *in)
 {
-    const rt_footer *f = &r->footer;
+    const rt_footer *footer = &in->footer;
 
-    if (f->version != RT_FORMAT_VERSION)
-        return rt_fail(r->err, TEC_UNSUPPORTED, "%s: module format version %u; this runtime reads version %d",
-                       r->source.name, f->version, RT_FORMAT_VERSION);
-    if (f->abi != TEC_KERNEL_ABI)
-        return rt_fail(r->err, TEC_UNSUPPORTED,
-                       "%s: kernels of ABI version %u; this runtime calls version %d", r->source.name, f->abi,
-                       TEC_KERNEL_ABI);
-    if (f->file_size != r->source.size)
-        return DAMAGED(r, "says that it has %llu bytes, has %llu", (unsigned long long)f->file_size,
-                       (unsigned long long)r->source.size);
-    if (f->n_sections >= RT_SECTION_END)
-        return DAMAGED(r, "has %llu sections", (unsigned long long)f->n_sections);
-    if (f->table_offset > r->source.size ||
-        r->source.size - f->table_offset != f->n_sections * RT_ROW_BYTES + RT_FOOTER_BYTES ||
-        f->elf_size > f->table_offset)
-        return DAMAGED(r, "%s", "its section table does not lie before its footer");
+    if (footer->version != RT_FORMAT_VERSION)
+        return rt_fail(in->err, TEC_UNSUPPORTED,
+                       "%s: module format version %u; this runtime reads version %d", in->source.name,
+                       footer->version, RT_FORMAT_VERSION);
+    if (footer->abi != TEC_KERNEL_ABI)
+        return rt_fail(in->err, TEC_UNSUPPORTED,
+                       "%s: kernels of ABI version %u; this runtime calls version %d", in->source.name,
+                       footer->abi, TEC_KERNEL_ABI);
+    if (footer->file_size != in->source.size)
+        return DAMAGED(in, "says that it has %llu bytes, has %llu", (unsigned long long)footer->file_size,
+                       (unsigned long long)in->source.size);
+    if (footer->n_sections >= RT_SECTION_END)
+        return DAMAGED(in, "has %llu sections", (unsigned long long)footer->n_sections);
+    if (footer->table_offset > in->source.size ||
+        in->source.size - footer->table_offset != footer->n_sections * RT_ROW_BYTES + RT_FOOTER_BYTES ||
+        footer->elf_size > footer->table_offset)
+        return DAMAGED(in, "%s", "its section table does not lie before its footer");
     return true;
 }
 
 /* The footer lies at the end of the file, behind the shared object and the sections. */
-static bool read_footer(reader *r)
+static bool read_footer(reader *in)
 {
     rt_blob bytes = {0};
     rt_footer_state state;
 
-    if (r->source.size < RT_FOOTER_BYTES)
-        return rt_fail(r->err, TEC_INVALID, "%s: not a module: %llu bytes are too few", r->source.name,
-                       (unsigned long long)r->source.size);
-    if (!rt_blob_read(&bytes, &r->source, r->source.size - RT_FOOTER_BYTES, RT_FOOTER_BYTES, r->err))
+    if (in->source.size < RT_FOOTER_BYTES)
+        return rt_fail(in->err, TEC_INVALID, "%s: not a module: %llu bytes are too few", in->source.name,
+                       (unsigned long long)in->source.size);
+    if (!rt_blob_read(&bytes, &in->source, in->source.size - RT_FOOTER_BYTES, RT_FOOTER_BYTES, in->err))
         return false;
-    state = rt_footer_read(&r->footer, bytes.data);
+    state = rt_footer_read(&in->footer, bytes.data);
     rt_blob_free(&bytes);
     if (state == RT_FOOTER_ABSENT)
-        return rt_fail(r->err, TEC_INVALID, "%s: not a module, or cut off: there is no footer at its end",
-                       r->source.name);
+        return rt_fail(in->err, TEC_INVALID, "%s: not a module, or cut off: there is no footer at its end",
+                       in->source.name);
     if (state == RT_FOOTER_DAMAGED)
-        return DAMAGED(r, "%s", "its footer does not match its checksum");
-    return check_footer(r);
+        return DAMAGED(in, "%s", "its footer does not match its checksum");
+    return check_footer(in);
 }
 
 /* Sections follow each other, of rising kinds, with less than a page between them. */
-static bool check_row(reader *r, uint64_t i, uint64_t end)
+static bool check_row(reader *in, uint64_t index, uint64_t end)
 {
-    const rt_section *s = &r->section[i];
+    const rt_section *section = &in->section[index];
 
-    if (s->kind == 0 || s->kind >= RT_SECTION_END || (i > 0 && s->kind <= r->section[i - 1].kind))
-        return DAMAGED(r, "section %llu is of kind %llu", (unsigned long long)i, (unsigned long long)s->kind);
-    if (s->offset < end || s->offset > r->footer.table_offset || s->size > r->footer.table_offset - s->offset)
-        return DAMAGED(r, "section '%s' does not lie inside the file", rt_section_name(s->kind));
-    if (s->offset - end >= RT_PAGE || s->offset % RT_SECTION_ALIGN)
-        return DAMAGED(r, "section '%s' is not where it should be", rt_section_name(s->kind));
-    r->of[s->kind] = s;
+    if (section->kind == 0 || section->kind >= RT_SECTION_END ||
+        (index > 0 && section->kind <= in->section[index - 1].kind))
+        return DAMAGED(in, "section %llu is of kind %llu", (unsigned long long)index,
+                       (unsigned long long)section->kind);
+    if (section->offset < end || section->offset > in->footer.table_offset ||
+        section->size > in->footer.table_offset - section->offset)
+        return DAMAGED(in, "section '%s' does not lie inside the file", rt_section_name(section->kind));
+    if (section->offset - end >= RT_PAGE || section->offset % RT_SECTION_ALIGN)
+        return DAMAGED(in, "section '%s' is not where it should be", rt_section_name(section->kind));
+    in->of[section->kind] = section;
     return true;
 }
 
 /* Sections lie in order without overlaps or holes, and the required ones are there. */
-static bool check_rows(reader *r, const uint8_t *rows)
+static bool check_rows(reader *in, const uint8_t *rows)
 {
-    uint64_t end = r->footer.elf_size;
+    uint64_t end = in->footer.elf_size;
 
-    if (rt_checksum(rows, r->footer.n_sections * RT_ROW_BYTES) != r->footer.table_checksum)
-        return DAMAGED(r, "%s", "its section table does not match its checksum");
-    for (uint64_t i = 0; i < r->footer.n_sections; i++) {
-        r->section[i] = rt_section_read(rows + i * RT_ROW_BYTES);
-        if (!check_row(r, i, end))
+    if (rt_checksum(rows, in->footer.n_sections * RT_ROW_BYTES) != in->footer.table_checksum)
+        return DAMAGED(in, "%s", "its section table does not match its checksum");
+    for (uint64_t i = 0; i < in->footer.n_sections; i++) {
+        in->section[i] = rt_section_read(rows + i * RT_ROW_BYTES);
+        if (!check_row(in, i, end))
             return false;
-        end = r->section[i].offset + r->section[i].size;
+        end = in->section[i].offset + in->section[i].size;
     }
-    if (r->footer.table_offset - end >= RT_PAGE)
-        return DAMAGED(r, "%s", "there is a hole before its section table");
+    if (in->footer.table_offset - end >= RT_PAGE)
+        return DAMAGED(in, "%s", "there is a hole before its section table");
     for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST; kind++)
-        if (!r->of[kind])
-            return DAMAGED(r, "section '%s' is missing", rt_section_name((uint64_t)kind));
+        if (!in->of[kind])
+            return DAMAGED(in, "section '%s' is missing", rt_section_name((uint64_t)kind));
     return true;
 }
 
 /* Its length was held against the file by check_footer. */
-static bool read_table(reader *r)
+static bool read_table(reader *in)
 {
     rt_blob rows = {0};
     bool ok;
 
-    if (r->footer.n_sections == 0)
-        return DAMAGED(r, "%s", "has no sections");
-    if (!rt_blob_read(&rows, &r->source, r->footer.table_offset, r->footer.n_sections * RT_ROW_BYTES, r->err))
+    if (in->footer.n_sections == 0)
+        return DAMAGED(in, "%s", "has no sections");
+    if (!rt_blob_read(&rows, &in->source, in->footer.table_offset, in->footer.n_sections * RT_ROW_BYTES,
+                      in->err))
         return false;
-    ok = check_rows(r, rows.data);
+    ok = check_rows(in, rows.data);
     rt_blob_free(&rows);
     return ok;
 }
@@ -144,206 +149,209 @@ static bool read_table(reader *r)
 /* ---- metadata ---- */
 
 /* Mapped, not read: a large module's code is compared with what the loader has and needs no copy. */
-static bool read_elf(reader *r)
+static bool read_elf(reader *in)
 {
-    rt_blob *elf = &r->out->elf;
+    rt_blob *elf = &in->out->elf;
 
-    if (!rt_blob_map(elf, &r->source, 0, r->footer.elf_size, r->err))
+    if (!rt_blob_map(elf, &in->source, 0, in->footer.elf_size, in->err))
         return false;
-    if (rt_checksum(elf->data, r->footer.elf_size) != r->footer.elf_checksum)
-        return DAMAGED(r, "%s", "its code does not match its checksum");
+    if (rt_checksum(elf->data, in->footer.elf_size) != in->footer.elf_checksum)
+        return DAMAGED(in, "%s", "its code does not match its checksum");
     return true;
 }
 
 /* Bytes that belong to nothing are zero, so that no byte of the file can change unseen. */
-static bool check_gap(reader *r, uint64_t begin, uint64_t end)
+static bool check_gap(reader *in, uint64_t begin, uint64_t end)
 {
     rt_blob gap = {0};
     bool zero = true;
 
-    if (!rt_blob_read(&gap, &r->source, begin, end - begin, r->err))
+    if (!rt_blob_read(&gap, &in->source, begin, end - begin, in->err))
         return false;
     for (uint64_t i = 0; i < end - begin; i++)
         zero = zero && gap.data[i] == 0;
     rt_blob_free(&gap);
     return zero ||
-           DAMAGED(r, "bytes %llu to %llu are not zero", (unsigned long long)begin, (unsigned long long)end);
+           DAMAGED(in, "bytes %llu to %llu are not zero", (unsigned long long)begin, (unsigned long long)end);
 }
 
 /* Gaps are shorter than a page (check_row), so reading them costs little. */
-static bool check_gaps(reader *r)
+static bool check_gaps(reader *in)
 {
-    uint64_t end = r->footer.elf_size;
+    uint64_t end = in->footer.elf_size;
 
-    for (uint64_t i = 0; i < r->footer.n_sections; i++) {
-        if (!check_gap(r, end, r->section[i].offset))
+    for (uint64_t i = 0; i < in->footer.n_sections; i++) {
+        if (!check_gap(in, end, in->section[i].offset))
             return false;
-        end = r->section[i].offset + r->section[i].size;
+        end = in->section[i].offset + in->section[i].size;
     }
-    return check_gap(r, end, r->footer.table_offset);
+    return check_gap(in, end, in->footer.table_offset);
 }
 
 /* The bytes of a small section, within `meta`. */
-static const uint8_t *section_bytes(const reader *r, const rt_section *s)
+static const uint8_t *section_bytes(const reader *in, const rt_section *section)
 {
-    return r->out->meta.data + (s->offset - r->of[RT_SECTION_INFO]->offset);
+    return in->out->meta.data + (section->offset - in->of[RT_SECTION_INFO]->offset);
 }
 
 /* The checksum first: a decoder's message about damaged bytes would mislead. */
-static bool decode_section(reader *r, rt_section_kind kind)
+static bool decode_section(reader *in, rt_section_kind kind)
 {
-    const rt_section *s = r->of[kind];
+    const rt_section *section = in->of[kind];
     tec_error inner = {0};
 
-    if (rt_checksum(section_bytes(r, s), s->size) != s->checksum)
-        return DAMAGED(r, "section '%s' does not match its checksum", rt_section_name(kind));
-    if (rt_module_decode(&r->out->desc, kind, section_bytes(r, s), s->size, &r->out->arena, &inner))
+    if (rt_checksum(section_bytes(in, section), section->size) != section->checksum)
+        return DAMAGED(in, "section '%s' does not match its checksum", rt_section_name(kind));
+    if (rt_module_decode(&in->out->desc, kind, section_bytes(in, section), section->size, &in->out->arena,
+                         &inner))
         return true;
     if (inner.status == TEC_NO_MEMORY)
-        return rt_fail(r->err, inner.status, "%s: %s", r->source.name, inner.text);
-    return DAMAGED(r, "section '%s' %s", rt_section_name(kind), inner.text);
+        return rt_fail(in->err, inner.status, "%s: %s", in->source.name, inner.text);
+    return DAMAGED(in, "section '%s' %s", rt_section_name(kind), inner.text);
 }
 
 /* All sections of metadata are one range, which is read at once and decoded section by section. */
-static bool read_metadata(reader *r)
+static bool read_metadata(reader *in)
 {
-    const rt_section *last = r->of[r->of[RT_SECTION_BESIDE] ? RT_SECTION_BESIDE : RT_SECTION_LAST];
-    uint64_t begin = r->of[RT_SECTION_INFO]->offset;
+    const rt_section *last = in->of[in->of[RT_SECTION_BESIDE] ? RT_SECTION_BESIDE : RT_SECTION_LAST];
+    uint64_t begin = in->of[RT_SECTION_INFO]->offset;
     tec_error inner = {0};
 
-    if (r->of[RT_SECTION_BESIDE] && r->of[RT_SECTION_WEIGHTS])
-        return DAMAGED(r, "%s", "its weights are both inside and beside it");
-    if (!rt_blob_read(&r->out->meta, &r->source, begin, last->offset + last->size - begin, r->err))
+    if (in->of[RT_SECTION_BESIDE] && in->of[RT_SECTION_WEIGHTS])
+        return DAMAGED(in, "%s", "its weights are both inside and beside it");
+    if (!rt_blob_read(&in->out->meta, &in->source, begin, last->offset + last->size - begin, in->err))
         return false;
     for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST; kind++)
-        if (!decode_section(r, (rt_section_kind)kind))
+        if (!decode_section(in, (rt_section_kind)kind))
             return false;
-    if (!rt_module_check(&r->out->desc, &inner))
+    if (!rt_module_check(&in->out->desc, &inner))
         return inner.status == TEC_NO_MEMORY
-                   ? rt_fail(r->err, inner.status, "%s: %s", r->source.name, inner.text)
-                   : DAMAGED(r, "%s", inner.text);
-    return (!rt_has_host_code(&r->out->desc) || r->footer.elf_size > 0) ||
-           DAMAGED(r, "%s", "has functions but no code");
+                   ? rt_fail(in->err, inner.status, "%s: %s", in->source.name, inner.text)
+                   : DAMAGED(in, "%s", inner.text);
+    return (!rt_has_host_code(&in->out->desc) || in->footer.elf_size > 0) ||
+           DAMAGED(in, "%s", "has functions but no code");
 }
 
 /* ---- weights ---- */
 
 /* Weights of a file stay where they are unless the caller wants a copy; those in the caller's memory are
  * copied. */
-static bool load_weights(reader *r, const rt_source *from, uint64_t offset, uint64_t size)
+static bool load_weights(reader *in, const rt_source *from, uint64_t offset, uint64_t size)
 {
-    if (r->options && r->options->copy_weights)
-        return rt_blob_read_huge(&r->out->weights, from, offset, size, r->err);
+    if (in->options && in->options->copy_weights)
+        return rt_blob_read_huge(&in->out->weights, from, offset, size, in->err);
     if (from->bytes)
-        return rt_blob_read(&r->out->weights, from, offset, size, r->err);
-    return rt_blob_map(&r->out->weights, from, offset, size, r->err);
+        return rt_blob_read(&in->out->weights, from, offset, size, in->err);
+    return rt_blob_map(&in->out->weights, from, offset, size, in->err);
 }
 
 /* Only on request: weights of gigabytes take seconds to read. */
-static bool verify_weights(reader *r, uint64_t checksum, const char *path)
+static bool verify_weights(reader *in, uint64_t checksum, const char *path)
 {
     bool padded;
 
-    if (!r->options || !r->options->verify_weights)
+    if (!in->options || !in->options->verify_weights)
         return true;
-    if (rt_weights_checksum(&r->out->desc, r->out->weights.data, &padded) != checksum || !padded)
-        return rt_fail(r->err, TEC_INVALID, "%s: damaged module: its weights do not match their checksum",
+    if (rt_weights_checksum(&in->out->desc, in->out->weights.data, &padded) != checksum || !padded)
+        return rt_fail(in->err, TEC_INVALID, "%s: damaged module: its weights do not match their checksum",
                        path);
     return true;
 }
 
 /* Constants say how many bytes they need, and the section must have exactly these. */
-static bool read_inside(reader *r)
+static bool read_inside(reader *in)
 {
-    const rt_section *s = r->of[RT_SECTION_WEIGHTS];
-    uint64_t size = rt_weights_size(&r->out->desc);
+    const rt_section *section = in->of[RT_SECTION_WEIGHTS];
+    uint64_t size = rt_weights_size(&in->out->desc);
 
-    if ((s ? s->size : 0) != size)
-        return DAMAGED(r, "has %llu bytes of weights; expected %llu", (unsigned long long)(s ? s->size : 0),
-                       (unsigned long long)size);
-    if (!s)
+    if ((section ? section->size : 0) != size)
+        return DAMAGED(in, "has %llu bytes of weights; expected %llu",
+                       (unsigned long long)(section ? section->size : 0), (unsigned long long)size);
+    if (!section)
         return true;
-    return load_weights(r, &r->source, s->offset, s->size) && verify_weights(r, s->checksum, r->source.name);
+    return load_weights(in, &in->source, section->offset, section->size) &&
+           verify_weights(in, section->checksum, in->source.name);
 }
 
 /* The path of the file that is called `name` in the module's folder. */
-static char *path_beside(const reader *r, const char *name)
+static char *path_beside(const reader *in, const char *name)
 {
-    const char *slash = strrchr(r->source.name, '/');
-    size_t folder = slash ? (size_t)(slash - r->source.name) + 1 : 0;
-    char *path = rt_alloc(folder + strlen(name) + 1, r->err);
+    const char *slash = strrchr(in->source.name, '/');
+    size_t folder = slash ? (size_t)(slash - in->source.name) + 1 : 0;
+    char *path = rt_alloc(folder + strlen(name) + 1, in->err);
 
     if (path) {
-        memcpy(path, r->source.name, folder);
+        memcpy(path, in->source.name, folder);
         strcpy(path + folder, name);
     }
     return path;
 }
 
 /* The weights' file must be the one that the module was written with: its header is compared by checksum. */
-static bool check_beside(reader *r, const rt_source *file, const rt_beside *b)
+static bool check_beside(reader *in, const rt_source *file, const rt_beside *beside)
 {
     rt_blob head = {0};
     bool same;
 
-    if (b->offset > file->size || file->size - b->offset != b->size || b->offset % RT_WEIGHT_ALIGN)
-        return rt_fail(r->err, TEC_INVALID,
+    if (beside->offset > file->size || file->size - beside->offset != beside->size ||
+        beside->offset % RT_WEIGHT_ALIGN)
+        return rt_fail(in->err, TEC_INVALID,
                        "%s: has %llu bytes; '%s' expects weights of %llu bytes from %llu on", file->name,
-                       (unsigned long long)file->size, r->source.name, (unsigned long long)b->size,
-                       (unsigned long long)b->offset);
-    if (!rt_blob_map(&head, file, 0, b->offset, r->err))
+                       (unsigned long long)file->size, in->source.name, (unsigned long long)beside->size,
+                       (unsigned long long)beside->offset);
+    if (!rt_blob_map(&head, file, 0, beside->offset, in->err))
         return false;
-    same = rt_checksum(head.data, b->offset) == b->head_checksum;
+    same = rt_checksum(head.data, beside->offset) == beside->head_checksum;
     rt_blob_free(&head);
-    return same || rt_fail(r->err, TEC_INVALID, "%s: holds other weights than those that '%s' was made with",
-                           file->name, r->source.name);
+    return same || rt_fail(in->err, TEC_INVALID, "%s: holds other weights than those that '%s' was made with",
+                           file->name, in->source.name);
 }
 
 /* The file is closed again: a mapping stays without it. */
-static bool open_beside(reader *r, const rt_beside *b, const char *path)
+static bool open_beside(reader *in, const rt_beside *beside, const char *path)
 {
     rt_source file;
     bool ok;
 
-    if (!open_regular(&file, path, r->err))
+    if (!open_regular(&file, path, in->err))
         return false;
-    ok = check_beside(r, &file, b) && load_weights(r, &file, b->offset, b->size) &&
-         verify_weights(r, b->checksum, path);
+    ok = check_beside(in, &file, beside) && load_weights(in, &file, beside->offset, beside->size) &&
+         verify_weights(in, beside->checksum, path);
     close(file.fd);
     return ok;
 }
 
 /* Finds the file of weights beside the module by its name alone: a module cannot name a file in another
  * folder. */
-static bool read_beside(reader *r)
+static bool read_beside(reader *in)
 {
-    const rt_section *s = r->of[RT_SECTION_BESIDE];
+    const rt_section *section = in->of[RT_SECTION_BESIDE];
     rt_beside b = {0};
     char *path;
     bool ok;
 
-    if (rt_checksum(section_bytes(r, s), s->size) != s->checksum ||
-        !rt_beside_decode(&b, section_bytes(r, s), s->size, NULL) || !b.name || !*b.name ||
-        strchr(b.name, '/') || b.size != rt_weights_size(&r->out->desc))
-        return DAMAGED(r, "%s", "it does not say well where its weights are");
-    if (r->source.bytes)
-        return rt_fail(r->err, TEC_UNSUPPORTED,
+    if (rt_checksum(section_bytes(in, section), section->size) != section->checksum ||
+        !rt_beside_decode(&b, section_bytes(in, section), section->size, NULL) || !b.name || !*b.name ||
+        strchr(b.name, '/') || b.size != rt_weights_size(&in->out->desc))
+        return DAMAGED(in, "%s", "it does not say well where its weights are");
+    if (in->source.bytes)
+        return rt_fail(in->err, TEC_UNSUPPORTED,
                        "%s: its weights lie in a file of their own, '%s': open the module by its path",
-                       r->source.name, b.name);
-    path = path_beside(r, b.name);
-    ok = path && open_beside(r, &b, path);
+                       in->source.name, b.name);
+    path = path_beside(in, b.name);
+    ok = path && open_beside(in, &b, path);
     rt_free(path);
     return ok;
 }
 
 /* In the order and at the places that the writer gave them. The description is this module's own, so it may
  * be changed. */
-void rt_place_constants(const rt_module_desc *m, const uint8_t *weights)
+void rt_place_constants(const rt_module_desc *module, const uint8_t *weights)
 {
-    rt_constant_desc *constants = (rt_constant_desc *)(uintptr_t)m->constants;
+    rt_constant_desc *constants = (rt_constant_desc *)(uintptr_t)module->constants;
     uint64_t end = 0;
 
-    for (int32_t i = 0; i < m->n_constants; i++) {
+    for (int32_t i = 0; i < module->n_constants; i++) {
         uint64_t size = (uint64_t)rt_constant_bytes(&constants[i]);
 
         if (size == 0)
@@ -356,49 +364,49 @@ void rt_place_constants(const rt_module_desc *m, const uint8_t *weights)
 /* ---- the whole ---- */
 
 /* Each step uses only what the steps before it have checked. */
-static bool read_all(reader *r)
+static bool read_all(reader *in)
 {
-    if (!read_footer(r) || !read_table(r) || !read_elf(r) || !check_gaps(r) || !read_metadata(r))
+    if (!read_footer(in) || !read_table(in) || !read_elf(in) || !check_gaps(in) || !read_metadata(in))
         return false;
-    if (!(r->of[RT_SECTION_BESIDE] ? read_beside(r) : read_inside(r)))
+    if (!(in->of[RT_SECTION_BESIDE] ? read_beside(in) : read_inside(in)))
         return false;
-    rt_place_constants(&r->out->desc, r->out->weights.data);
+    rt_place_constants(&in->out->desc, in->out->weights.data);
     return true;
 }
 
-/* After an error *f is empty. */
-bool rt_file_open(rt_file *f, const char *path, const tec_module_options *options, tec_error *err)
+/* After an error *file is empty. */
+bool rt_file_open(rt_file *file, const char *path, const tec_module_options *options, tec_error *err)
 {
-    reader r = {.out = f, .options = options, .err = err};
+    reader r = {.out = file, .options = options, .err = err};
     bool ok;
 
-    *f = (rt_file){0};
+    *file = (rt_file){0};
     if (!open_regular(&r.source, path, err))
         return false;
     ok = read_all(&r);
     close(r.source.fd);
     if (!ok)
-        rt_file_close(f);
+        rt_file_close(file);
     return ok;
 }
 
-bool rt_file_open_bytes(rt_file *f, const void *data, size_t size, const tec_module_options *options,
+bool rt_file_open_bytes(rt_file *file, const void *data, size_t size, const tec_module_options *options,
                         tec_error *err)
 {
-    reader r = {.out = f, .source = {"module in memory", size, data, -1}, .options = options, .err = err};
+    reader r = {.out = file, .source = {"module in memory", size, data, -1}, .options = options, .err = err};
 
-    *f = (rt_file){0};
+    *file = (rt_file){0};
     if (read_all(&r))
         return true;
-    rt_file_close(f);
+    rt_file_close(file);
     return false;
 }
 
-void rt_file_close(rt_file *f)
+void rt_file_close(rt_file *file)
 {
-    rt_blob_free(&f->weights);
-    rt_blob_free(&f->elf);
-    rt_blob_free(&f->meta);
-    rt_arena_free(&f->arena);
-    *f = (rt_file){0};
+    rt_blob_free(&file->weights);
+    rt_blob_free(&file->elf);
+    rt_blob_free(&file->meta);
+    rt_arena_free(&file->arena);
+    *file = (rt_file){0};
 }

@@ -31,17 +31,17 @@ typedef struct {
     uint64_t kind, offset, size, checksum;
 } rt_section;
 
-void rt_footer_write(const rt_footer *f, uint8_t bytes[RT_FOOTER_BYTES]);
+void rt_footer_write(const rt_footer *footer, uint8_t bytes[RT_FOOTER_BYTES]);
 typedef enum { RT_FOOTER_GOOD, RT_FOOTER_ABSENT, RT_FOOTER_DAMAGED } rt_footer_state;
-rt_footer_state rt_footer_read(rt_footer *f, const uint8_t bytes[RT_FOOTER_BYTES]);
-void rt_section_write(const rt_section *s, uint8_t bytes[RT_ROW_BYTES]);
+rt_footer_state rt_footer_read(rt_footer *footer, const uint8_t bytes[RT_FOOTER_BYTES]);
+void rt_section_write(const rt_section *section, uint8_t bytes[RT_ROW_BYTES]);
 rt_section rt_section_read(const uint8_t bytes[RT_ROW_BYTES]);
 
 uint64_t rt_checksum(const void *data, size_t size);
 /* Over the constants' bytes alone, in their order; *padded says whether the bytes between them are zero,
  * where `weights` holds them all as in the file. weights NULL: the bytes behind each constant's `data`. */
-uint64_t rt_weights_checksum(const rt_module_desc *m, const uint8_t *weights, bool *padded);
-uint64_t rt_weights_size(const rt_module_desc *m);
+uint64_t rt_weights_checksum(const rt_module_desc *module, const uint8_t *weights, bool *padded);
+uint64_t rt_weights_size(const rt_module_desc *module);
 const char *rt_section_name(uint64_t kind);
 
 /* A file being written beside its final name; or bytes in memory. */
@@ -54,16 +54,18 @@ typedef struct {
     tec_error *err;
     bool failed;
 } rt_sink;
-bool rt_sink_open(rt_sink *s, const char *path, tec_error *err);
+bool rt_sink_open(rt_sink *sink, const char *path, tec_error *err);
 rt_sink rt_sink_bytes(rt_bytes *bytes, tec_error *err); /* added to *bytes */
-void rt_sink_put(rt_sink *s, const void *data, size_t n);
-void rt_sink_pad(rt_sink *s, uint64_t align);
+void rt_sink_put(rt_sink *sink, const void *data, size_t size);
+void rt_sink_pad(rt_sink *sink, uint64_t align);
 /* Renames the file to its name, or removes it when anything failed; false then. */
-bool rt_sink_close(rt_sink *s);
-void rt_sink_put_weights(rt_sink *s, const rt_module_desc *m); /* each constant at its place from here on */
+bool rt_sink_close(rt_sink *sink);
+void rt_sink_put_weights(rt_sink *sink,
+                         const rt_module_desc *module); /* each constant at its place from here on */
 
-/* Writes the constants as a .safetensors file and says in *b (but for its name) how to find them there. */
-bool rt_safetensors_write(const rt_module_desc *m, const char *path, rt_beside *b, tec_error *err);
+/* Writes the constants as a .safetensors file and says in *beside (but for its name) how to find them
+ * there. */
+bool rt_safetensors_write(const rt_module_desc *module, const char *path, rt_beside *beside, tec_error *err);
 
 /* Read-only bytes of a file or of main memory, however they came here. `{0}` is empty. */
 typedef struct {
@@ -81,11 +83,11 @@ typedef struct {
 } rt_source;
 
 /* Of memory: a view of the source's bytes, which must stay while the view is used. */
-bool rt_blob_map(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
-bool rt_blob_read(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
+bool rt_blob_map(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
+bool rt_blob_read(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
 /* Read to huge pages where the system has some. */
-bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
-void rt_blob_free(rt_blob *b);
+bool rt_blob_read_huge(rt_blob *blob, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
+void rt_blob_free(rt_blob *blob);
 
 /* A module file, opened and checked; `desc` points into it. */
 typedef struct {
@@ -95,13 +97,13 @@ typedef struct {
     rt_blob elf;  /* mapped; given back once the code is loaded */
     rt_blob weights;
 } rt_file;
-bool rt_file_open(rt_file *f, const char *path, const tec_module_options *options, tec_error *err);
+bool rt_file_open(rt_file *file, const char *path, const tec_module_options *options, tec_error *err);
 /* The same of a file's bytes in memory. They are copied, but for `elf`, which is a view of them. */
-bool rt_file_open_bytes(rt_file *f, const void *data, size_t size, const tec_module_options *options,
+bool rt_file_open_bytes(rt_file *file, const void *data, size_t size, const tec_module_options *options,
                         tec_error *err);
-void rt_file_close(rt_file *f);
+void rt_file_close(rt_file *file);
 /* Points each constant at its bytes. The constants are the arena's, or another copy that may be changed. */
-void rt_place_constants(const rt_module_desc *m, const uint8_t *weights);
+void rt_place_constants(const rt_module_desc *module, const uint8_t *weights);
 
 /* The loaded code of a module file: what dlclose takes. The file's first bytes must be those of `elf`. */
 void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err);

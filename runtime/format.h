@@ -247,8 +247,8 @@ typedef struct {
     size_t n, cap;
     bool failed;
 } rt_bytes;
-void rt_bytes_add(rt_bytes *b, const void *data, size_t n);
-void rt_bytes_free(rt_bytes *b);
+void rt_bytes_add(rt_bytes *bytes, const void *data, size_t n);
+void rt_bytes_free(rt_bytes *bytes);
 
 typedef enum {
     RT_SECTION_INFO = 1,
@@ -276,30 +276,30 @@ struct rt_arena; /* runtime/alloc.h */
 enum { RT_SECTION_LAST = RT_SECTION_PROGRAM };
 
 /* One metadata section of a description (INFO to RT_SECTION_LAST), appended to `out`. */
-bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *out, tec_error *err);
-/* Fills the part of *m that the section holds. Texts point into `data`; the rest is allocated in the arena.
- * The result is well formed in itself; rt_module_check holds the parts against each other. */
-bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size,
+bool rt_module_encode(const rt_module_desc *module, rt_section_kind kind, rt_bytes *out, tec_error *err);
+/* Fills the part of *module that the section holds. Texts point into `data`; the rest is allocated in the
+ * arena. The result is well formed in itself; rt_module_check holds the parts against each other. */
+bool rt_module_decode(rt_module_desc *module, rt_section_kind kind, const void *data, size_t size,
                       struct rt_arena *arena, tec_error *err);
-bool rt_beside_encode(const rt_beside *b, rt_bytes *out, tec_error *err);
-bool rt_beside_decode(rt_beside *b, const void *data, size_t size, tec_error *err);
+bool rt_beside_encode(const rt_beside *beside, rt_bytes *out, tec_error *err);
+bool rt_beside_decode(rt_beside *beside, const void *data, size_t size, tec_error *err);
 
 /* References, ranks, symbols and dimension code of a whole description. All that is encoded or decoded passes
  * it. */
-bool rt_module_check(const rt_module_desc *m, tec_error *err);
+bool rt_module_check(const rt_module_desc *module, tec_error *err);
 
 /* The same of the program alone: every word of its bytecode (runtime/verify.c). */
-bool rt_program_check(const rt_module_desc *m, tec_error *err);
+bool rt_program_check(const rt_module_desc *module, tec_error *err);
 
 /* Whether any function is host code. */
-bool rt_has_host_code(const rt_module_desc *m);
+bool rt_has_host_code(const rt_module_desc *module);
 
 /* Whether two parameters may overlap in memory. */
-bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b);
+bool rt_may_alias(const rt_function_desc *function, int32_t a, int32_t b);
 
 /* Bytes of a constant, and its place among the weights: each begins at the next multiple of RT_WEIGHT_ALIGN.
  * For checked ones. */
-int64_t rt_constant_bytes(const rt_constant_desc *c);
+int64_t rt_constant_bytes(const rt_constant_desc *constant);
 uint64_t rt_weight_next(uint64_t end);
 
 enum {
@@ -309,10 +309,10 @@ enum {
 
 /* Writes the module beside `path` and renames it there. `elf` is the whole shared object; none is legal
  * without functions. */
-bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path,
+bool rt_module_write(const rt_module_desc *module, const void *elf, size_t elf_size, const char *path,
                      unsigned flags, tec_error *err);
 /* The same bytes, weights inside, added to *out. */
-bool rt_module_bytes(const rt_module_desc *m, const void *elf, size_t elf_size, rt_bytes *out,
+bool rt_module_bytes(const rt_module_desc *module, const void *elf, size_t elf_size, rt_bytes *out,
                      tec_error *err);
 
 #endif

@@ -31,24 +31,24 @@ typedef struct {
     int64_t *values;     /* of the run under way: symbols, then variables of the loops */
 } rt_launcher;
 
-bool rt_launcher_open(rt_launcher *l, tec_module *m, const rt_function_desc *f, tec_device *d,
-                      tec_error *err);
-void rt_launcher_close(rt_launcher *l); /* of one that was never opened: nothing */
+bool rt_launcher_open(rt_launcher *launcher, tec_module *module, const rt_function_desc *function,
+                      tec_device *device, tec_error *err);
+void rt_launcher_close(rt_launcher *launcher); /* of one that was never opened: nothing */
 
 /* Puts the launches into the stream. `workspace` holds as many bytes as the function asks for under these
  * symbols. */
-bool rt_launcher_run(rt_launcher *l, rt_stream *s, const rt_launch_param *params, rt_place workspace,
-                     const int64_t *symbols, tec_error *err);
+bool rt_launcher_run(rt_launcher *launcher, rt_stream *stream, const rt_launch_param *params,
+                     rt_place workspace, const int64_t *symbols, tec_error *err);
 
 /* ---- device code of a module ---- */
 
 /* Programs of one module that are loaded on devices. */
 typedef struct rt_programs rt_programs;
 rt_programs *rt_programs_new(tec_error *err);
-void rt_programs_free(rt_programs *p);
+void rt_programs_free(rt_programs *programs);
 /* The kernel called `name` on a device: from the first piece of code that fits the device, which is loaded
  * once. A kernel for one user, given back with the kind's `drop`. */
-void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name,
-                       tec_error *err);
+void *rt_programs_find(rt_programs *programs, const rt_module_desc *module, tec_device *device,
+                       const char *name, tec_error *err);
 
 #endif

@@ -25,16 +25,16 @@ typedef struct {
 enum { RT_BORROW_CONSTANTS = 1 };
 
 /* A module without a file. Takes `code` (see release) whatever the result. */
-TEC_GIVE tec_module *rt_module_from_memory(const rt_module_desc *m, const rt_memory_code *code,
+TEC_GIVE tec_module *rt_module_from_memory(const rt_module_desc *module, const rt_memory_code *code,
                                            unsigned flags, tec_error *err);
 
 /* The description of a module file alone, of any machine's code: nothing of it can run. */
 TEC_GIVE tec_module *rt_module_read(const char *path, tec_error *err);
 
 /* What the module says about itself; constants have their data. Lives as long as the module. */
-const rt_module_desc *rt_module_describe(const tec_module *m);
-tec_kernel_fn *rt_module_code(const tec_module *m, int function); /* NULL for a function of a device */
-struct rt_programs *rt_module_programs(const tec_module *m);      /* runtime/launch.h */
-const char *rt_module_path(const tec_module *m);                  /* "module in memory" without a file */
+const rt_module_desc *rt_module_describe(const tec_module *module);
+tec_kernel_fn *rt_module_code(const tec_module *module, int function); /* NULL for a function of a device */
+struct rt_programs *rt_module_programs(const tec_module *module);      /* runtime/launch.h */
+const char *rt_module_path(const tec_module *module);                  /* "module in memory" without a file */
 
 #endif

@@ -43,115 +43,115 @@ typedef struct {
     bool has_dtype, has_order, has_shape;
 } header;
 
-static void skip_space(cursor *c)
+static void skip_space(cursor *at)
 {
-    while (c->at < c->end && isspace((unsigned char)*c->at))
-        c->at++;
+    while (at->at < at->end && isspace((unsigned char)*at->at))
+        at->at++;
 }
 
-static bool accept(cursor *c, const char *text)
+static bool accept(cursor *at, const char *text)
 {
     size_t n = strlen(text);
 
-    skip_space(c);
-    if ((size_t)(c->end - c->at) < n || memcmp(c->at, text, n) != 0)
+    skip_space(at);
+    if ((size_t)(at->end - at->at) < n || memcmp(at->at, text, n) != 0)
         return false;
-    c->at += n;
+    at->at += n;
     return true;
 }
 
 /* A quoted text without escapes, into a small buffer. */
-static bool read_quoted(cursor *c, char *text, size_t size)
+static bool read_quoted(cursor *at, char *text, size_t size)
 {
     size_t n = 0;
     char quote;
 
-    skip_space(c);
-    if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
+    skip_space(at);
+    if (at->at == at->end || (*at->at != '\'' && *at->at != '"'))
         return false;
-    for (quote = *c->at++; c->at < c->end && *c->at != quote; c->at++) {
+    for (quote = *at->at++; at->at < at->end && *at->at != quote; at->at++) {
         if (n + 1 >= size)
             return false;
-        text[n++] = *c->at;
+        text[n++] = *at->at;
     }
     text[n] = '\0';
-    return c->at++ < c->end;
+    return at->at++ < at->end;
 }
 
 /* Digits only: no sign, as an extent is never negative, and no Python suffix. */
-static bool read_extent(cursor *c, int64_t *extent)
+static bool read_extent(cursor *at, int64_t *extent)
 {
     const char *begin;
 
-    skip_space(c);
-    begin = c->at;
+    skip_space(at);
+    begin = at->at;
     *extent = 0;
-    for (; c->at < c->end && isdigit((unsigned char)*c->at); c->at++)
+    for (; at->at < at->end && isdigit((unsigned char)*at->at); at->at++)
         if (__builtin_mul_overflow(*extent, (int64_t)10, extent) ||
-            __builtin_add_overflow(*extent, (int64_t)(*c->at - '0'), extent))
+            __builtin_add_overflow(*extent, (int64_t)(*at->at - '0'), extent))
             return false;
-    return c->at > begin;
+    return at->at > begin;
 }
 
 /* (), (3,) and (3, 4): a comma may stand at the end. */
-static bool read_shape(cursor *c, header *h)
+static bool read_shape(cursor *at, header *self)
 {
-    if (!accept(c, "("))
+    if (!accept(at, "("))
         return false;
-    while (!accept(c, ")")) {
-        if (h->ndim == RT_MAX_RANK || !read_extent(c, &h->shape[h->ndim]))
+    while (!accept(at, ")")) {
+        if (self->ndim == RT_MAX_RANK || !read_extent(at, &self->shape[self->ndim]))
             return false;
-        h->ndim++;
-        if (!accept(c, ",") && !(c->at < c->end && *c->at == ')'))
+        self->ndim++;
+        if (!accept(at, ",") && !(at->at < at->end && *at->at == ')'))
             return false;
     }
-    h->has_shape = true;
+    self->has_shape = true;
     return true;
 }
 
 /* `<f4` is three characters: byte order, letter, bytes. '|' and '=' are this machine's order. */
-static bool read_dtype(cursor *c, header *h)
+static bool read_dtype(cursor *at, header *self)
 {
     char text[16];
 
-    if (!read_quoted(c, text, sizeof text) || strlen(text) != 3 || !strchr("<>|=", text[0]))
+    if (!read_quoted(at, text, sizeof text) || strlen(text) != 3 || !strchr("<>|=", text[0]))
         return false;
     for (int i = 0; i < BASE_COUNT(dtypes); i++)
         if (dtypes[i].letter == text[1] && dtypes[i].bits == 8 * (text[2] - '0')) {
-            h->dtype = BASE_DTYPE(dtypes[i].code, dtypes[i].bits, 1);
-            h->swapped = text[0] == '>';
-            h->has_dtype = true;
+            self->dtype = BASE_DTYPE(dtypes[i].code, dtypes[i].bits, 1);
+            self->swapped = text[0] == '>';
+            self->has_dtype = true;
         }
-    return h->has_dtype;
+    return self->has_dtype;
 }
 
 /* One 'key': value of the dictionary; each key may stand there once. */
-static bool read_entry(cursor *c, header *h)
+static bool read_entry(cursor *at, header *self)
 {
     char key[16];
 
-    if (!read_quoted(c, key, sizeof key) || !accept(c, ":"))
+    if (!read_quoted(at, key, sizeof key) || !accept(at, ":"))
         return false;
-    if (strcmp(key, "descr") == 0 && !h->has_dtype)
-        return read_dtype(c, h);
-    if (strcmp(key, "shape") == 0 && !h->has_shape)
-        return read_shape(c, h);
-    if (strcmp(key, "fortran_order") != 0 || h->has_order)
+    if (strcmp(key, "descr") == 0 && !self->has_dtype)
+        return read_dtype(at, self);
+    if (strcmp(key, "shape") == 0 && !self->has_shape)
+        return read_shape(at, self);
+    if (strcmp(key, "fortran_order") != 0 || self->has_order)
         return false;
-    h->fortran = accept(c, "True");
-    h->has_order = h->fortran || accept(c, "False");
-    return h->has_order;
+    self->fortran = accept(at, "True");
+    self->has_order = self->fortran || accept(at, "False");
+    return self->has_order;
 }
 
 /* All three keys must be there. */
-static bool read_dictionary(cursor *c, header *h)
+static bool read_dictionary(cursor *at, header *self)
 {
-    if (!accept(c, "{"))
+    if (!accept(at, "{"))
         return false;
-    while (!accept(c, "}"))
-        if (!read_entry(c, h) || (!accept(c, ",") && !(c->at < c->end && *c->at == '}')))
+    while (!accept(at, "}"))
+        if (!read_entry(at, self) || (!accept(at, ",") && !(at->at < at->end && *at->at == '}')))
             return false;
-    return h->has_dtype && h->has_order && h->has_shape;
+    return self->has_dtype && self->has_order && self->has_shape;
 }
 
 /* ---- reading ---- */
@@ -189,23 +189,23 @@ static void swap_bytes(char *data, int64_t n, int size)
 
 /* The elements as they lie in the file, seen as a tensor of the header's shape. In Fortran order the first
  * index moves fastest, so the strides grow from the left. */
-static bool fill(tec_array *a, const header *h, const char *elements, tec_error *err)
+static bool fill(tec_array *array, const header *self, const char *elements, tec_error *err)
 {
-    DLTensor from = *tec_array_tensor(a);
+    DLTensor from = *tec_array_tensor(array);
     int64_t strides[RT_MAX_RANK], step = 1;
 
     if (tec_tensor_bytes(&from) == 0)
         return true;
-    for (int i = 0; i < h->ndim; i++) {
+    for (int i = 0; i < self->ndim; i++) {
         strides[i] = step;
-        step *= h->shape[i];
+        step *= self->shape[i];
     }
     from.data = (void *)(uintptr_t)elements;
-    from.strides = h->fortran ? strides : NULL;
-    if (!tec_tensor_copy(tec_array_tensor(a), &from, err))
+    from.strides = self->fortran ? strides : NULL;
+    if (!tec_tensor_copy(tec_array_tensor(array), &from, err))
         return false;
-    if (h->swapped)
-        swap_bytes(tec_array_data(a), tec_tensor_elements(&from), base_dtype_bytes(h->dtype));
+    if (self->swapped)
+        swap_bytes(tec_array_data(array), tec_tensor_elements(&from), base_dtype_bytes(self->dtype));
     return true;
 }
 
@@ -214,7 +214,7 @@ static tec_array *decode(const char *name, const void *data, size_t size, tec_er
 {
     header h = {0};
     cursor text, elements;
-    tec_array *a;
+    tec_array *array;
     int64_t bytes;
 
     if (!split(data, size, &text, &elements))
@@ -228,10 +228,10 @@ static tec_array *decode(const char *name, const void *data, size_t size, tec_er
         return rt_fail(err, TEC_INVALID, "%s: has %lld bytes of elements; its shape asks for %lld", name,
                        (long long)(elements.end - elements.at), (long long)bytes),
                NULL;
-    a = tec_array_new(h.dtype, h.ndim, h.shape, err);
-    if (a && fill(a, &h, elements.at, err))
-        return a;
-    tec_array_free(a);
+    array = tec_array_new(h.dtype, h.ndim, h.shape, err);
+    if (array && fill(array, &h, elements.at, err))
+        return array;
+    tec_array_free(array);
     return NULL;
 }
 
@@ -246,7 +246,7 @@ tec_array *tec_npy_read(const char *path, tec_error *err)
 {
     struct stat st;
     rt_blob bytes = {0};
-    tec_array *a = NULL;
+    tec_array *array = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
@@ -254,36 +254,36 @@ tec_array *tec_npy_read(const char *path, tec_error *err)
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         rt_fail(err, TEC_IO, "%s: is not a file", path);
     else if (rt_blob_read(&bytes, &(rt_source){.name = path, .fd = fd}, 0, (uint64_t)st.st_size, err))
-        a = decode(path, bytes.data, (size_t)st.st_size, err);
+        array = decode(path, bytes.data, (size_t)st.st_size, err);
     close(fd);
     rt_blob_free(&bytes);
-    return a;
+    return array;
 }
 
 /* ---- writing ---- */
 
 /* 0: numpy has no such type, as for bfloat16. */
-static char letter_of(base_dtype t)
+static char letter_of(base_dtype dtype)
 {
     for (int i = 0; i < BASE_COUNT(dtypes); i++)
-        if (t.lanes == 1 && dtypes[i].code == t.code && dtypes[i].bits == t.bits)
+        if (dtype.lanes == 1 && dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits)
             return dtypes[i].letter;
     return '\0';
 }
 
 /* The header, padded so that the elements begin at a multiple of 64. Version 1, whose length has two bytes:
  * the largest rank fits. */
-static void put_header(rt_sink *s, const DLTensor *t, char letter)
+static void put_header(rt_sink *sink, const DLTensor *tensor, char letter)
 {
     char text[640];
     rt_line line = {text, sizeof text, 0};
     uint8_t prefix[PREFIX + 4] = {0};
 
-    rt_put(&line, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", t->dtype.bits == 8 ? '|' : '<',
-           letter, t->dtype.bits / 8);
-    for (int i = 0; i < t->ndim; i++)
-        rt_put(&line, i ? ", %lld" : "%lld", (long long)t->shape[i]);
-    rt_put(&line, t->ndim == 1 ? ",), }" : "), }");
+    rt_put(&line, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
+           tensor->dtype.bits == 8 ? '|' : '<', letter, tensor->dtype.bits / 8);
+    for (int i = 0; i < tensor->ndim; i++)
+        rt_put(&line, i ? ", %lld" : "%lld", (long long)tensor->shape[i]);
+    rt_put(&line, tensor->ndim == 1 ? ",), }" : "), }");
     while ((sizeof prefix + line.n + 1) % 64)
         rt_put(&line, " ");
     rt_put(&line, "\n");
@@ -291,29 +291,29 @@ static void put_header(rt_sink *s, const DLTensor *t, char letter)
     prefix[6] = 1;
     prefix[8] = (uint8_t)line.n;
     prefix[9] = (uint8_t)(line.n >> 8);
-    rt_sink_put(s, prefix, sizeof prefix);
-    rt_sink_put(s, text, line.n);
+    rt_sink_put(sink, prefix, sizeof prefix);
+    rt_sink_put(sink, text, line.n);
 }
 
 /* Writes a draft and renames it. The tensor may be strided. */
-bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err)
+bool tec_npy_write(const char *path, const DLTensor *tensor, tec_error *err)
 {
     char dtype[24], letter;
     tec_array *compact;
     rt_sink sink;
     bool ok;
 
-    if (!rt_tensor_check(t, path, err))
+    if (!rt_tensor_check(tensor, path, err))
         return false;
-    letter = letter_of(t->dtype);
+    letter = letter_of(tensor->dtype);
     if (!letter)
         return rt_fail(err, TEC_UNSUPPORTED, "%s: .npy files know no %s", path,
-                       base_dtype_print(t->dtype, dtype, sizeof dtype));
-    compact = tec_array_copy(t, err);
+                       base_dtype_print(tensor->dtype, dtype, sizeof dtype));
+    compact = tec_array_copy(tensor, err);
     ok = compact && rt_sink_open(&sink, path, err);
     if (ok) {
-        put_header(&sink, t, letter);
-        rt_sink_put(&sink, tec_array_data(compact), (size_t)tec_tensor_bytes(t));
+        put_header(&sink, tensor, letter);
+        rt_sink_put(&sink, tec_array_data(compact), (size_t)tec_tensor_bytes(tensor));
         ok = rt_sink_close(&sink);
     }
     tec_array_free(compact);

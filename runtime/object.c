@@ -42,36 +42,36 @@ rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err)
     return h;
 }
 
-static void free_heap(rt_heap *h)
+static void free_heap(rt_heap *heap)
 {
     for (int k = 0; k < N_CLASSES; k++)
-        while (h->free[k]) {
-            block *b = h->free[k];
+        while (heap->free[k]) {
+            block *b = heap->free[k];
 
-            h->free[k] = b->next;
+            heap->free[k] = b->next;
             rt_free(b);
         }
-    rt_free(h);
+    rt_free(heap);
 }
 
 /* Results may outlive the program: the heap goes with the last of them. */
-void rt_heap_close(rt_heap *h)
+void rt_heap_close(rt_heap *heap)
 {
-    if (!h)
+    if (!heap)
         return;
-    h->closed = true;
-    if (h->live == 0)
-        free_heap(h);
+    heap->closed = true;
+    if (heap->live == 0)
+        free_heap(heap);
 }
 
-int64_t rt_heap_bytes(const rt_heap *h)
+int64_t rt_heap_bytes(const rt_heap *heap)
 {
-    return h->bytes;
+    return heap->bytes;
 }
 
-int64_t rt_heap_system_calls(const rt_heap *h)
+int64_t rt_heap_system_calls(const rt_heap *heap)
 {
-    return h->system_calls;
+    return heap->system_calls;
 }
 
 /* The least k with 2^k >= size; N_CLASSES where there is none. */
@@ -86,73 +86,73 @@ static int class_of(size_t size)
 
 /* Its head is filled, the rest is not. The limit counts whole blocks, as those are what is taken from the
  * system. */
-static void *new_object(rt_heap *h, rt_object_kind kind, size_t size, tec_error *err)
+static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_error *err)
 {
     int k = class_of(size);
-    rt_object *o;
+    rt_object *object;
 
     if (k == N_CLASSES)
         return rt_fail_memory(err, size), NULL;
-    if (h->max_bytes && ((int64_t)1 << k) > h->max_bytes - h->bytes)
+    if (heap->max_bytes && ((int64_t)1 << k) > heap->max_bytes - heap->bytes)
         return rt_fail(err, TEC_NO_MEMORY, "the limit of %lld bytes of memory is reached",
-                       (long long)h->max_bytes),
+                       (long long)heap->max_bytes),
                NULL;
-    o = (rt_object *)(void *)h->free[k];
-    if (o) {
-        h->free[k] = h->free[k]->next;
+    object = (rt_object *)(void *)heap->free[k];
+    if (object) {
+        heap->free[k] = heap->free[k]->next;
     } else {
-        o = rt_alloc_aligned((size_t)1 << k, err);
-        h->system_calls++;
+        object = rt_alloc_aligned((size_t)1 << k, err);
+        heap->system_calls++;
     }
-    if (!o)
+    if (!object)
         return NULL;
-    *o = (rt_object){.heap = h, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint8_t)k};
-    h->bytes += (int64_t)1 << k;
-    h->live++;
-    return o;
+    *object = (rt_object){.heap = heap, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint8_t)k};
+    heap->bytes += (int64_t)1 << k;
+    heap->live++;
+    return object;
 }
 
 /* The heap may be freed with its last object. */
-static void free_object(rt_object *o)
+static void free_object(rt_object *object)
 {
-    rt_heap *h = o->heap;
-    int k = o->size_class;
-    block *b = (block *)(void *)o;
+    rt_heap *heap = object->heap;
+    int k = object->size_class;
+    block *b = (block *)(void *)object;
 
-    h->bytes -= (int64_t)1 << k;
-    h->live--;
-    b->next = h->free[k];
-    h->free[k] = b;
-    if (h->closed && h->live == 0)
-        free_heap(h);
+    heap->bytes -= (int64_t)1 << k;
+    heap->live--;
+    b->next = heap->free[k];
+    heap->free[k] = b;
+    if (heap->closed && heap->live == 0)
+        free_heap(heap);
 }
 
 /* ---- references ---- */
 
-/* Gives the list with o in front, if this was the last reference. */
-static rt_object *drop(rt_object *o, rt_object *dead)
+/* Gives the list with object in front, if this was the last reference. */
+static rt_object *drop(rt_object *object, rt_object *dead)
 {
-    if (!o || o->refs < 0 || --o->refs > 0)
+    if (!object || object->refs < 0 || --object->refs > 0)
         return dead;
-    o->next = dead;
-    return o;
+    object->next = dead;
+    return object;
 }
 
 /* A constant tensor has no storage. */
-static rt_object *drop_parts(rt_object *o, rt_object *dead)
+static rt_object *drop_parts(rt_object *object, rt_object *dead)
 {
-    if (o->kind == RT_OBJECT_STORAGE)
+    if (object->kind == RT_OBJECT_STORAGE)
         return dead;
-    if (o->kind == RT_OBJECT_TENSOR)
-        return drop(rt_as_tensor(o)->storage ? &rt_as_tensor(o)->storage->head : NULL, dead);
-    for (int32_t i = 0; i < rt_as_node(o)->n; i++)
-        dead = drop(rt_as_node(o)->part[i], dead);
+    if (object->kind == RT_OBJECT_TENSOR)
+        return drop(rt_as_tensor(object)->storage ? &rt_as_tensor(object)->storage->head : NULL, dead);
+    for (int32_t i = 0; i < rt_as_node(object)->n; i++)
+        dead = drop(rt_as_node(object)->part[i], dead);
     return dead;
 }
 
-void rt_release(rt_object *o)
+void rt_release(rt_object *object)
 {
-    rt_object *dead = drop(o, NULL);
+    rt_object *dead = drop(object, NULL);
 
     while (dead) {
         rt_object *first = dead;
@@ -165,38 +165,39 @@ void rt_release(rt_object *o)
 /* ---- objects ---- */
 
 /* The head and the bytes are one block; the bytes begin 64 bytes behind its start. */
-rt_object *rt_new_storage(rt_heap *h, int64_t bytes, tec_error *err)
+rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
 {
-    rt_storage_object *s;
+    rt_storage_object *storage;
 
     if (bytes < 0)
         return rt_fail(err, TEC_INVALID, "a storage of %lld bytes", (long long)bytes), NULL;
     if (bytes > INT64_MAX / 2)
         return rt_fail_memory(err, (size_t)bytes), NULL;
-    s = new_object(h, RT_OBJECT_STORAGE, 64 + (size_t)bytes, err);
-    if (!s)
+    storage = new_object(heap, RT_OBJECT_STORAGE, 64 + (size_t)bytes, err);
+    if (!storage)
         return NULL;
-    s->bytes = bytes;
-    s->data = (char *)s + 64;
-    return &s->head;
+    storage->bytes = bytes;
+    storage->data = (char *)storage + 64;
+    return &storage->head;
 }
 
-static void fill_tensor(rt_tensor_object *t, base_dtype dtype, int32_t rank, const int64_t *shape, void *data)
+static void fill_tensor(rt_tensor_object *tensor, base_dtype dtype, int32_t rank, const int64_t *shape,
+                        void *data)
 {
     if (rank)
-        memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
-    t->tensor =
-        (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = t->shape};
-    t->bytes = rt_shape_bytes(dtype, rank, shape);
+        memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
+    tensor->tensor =
+        (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = tensor->shape};
+    tensor->bytes = rt_shape_bytes(dtype, rank, shape);
 }
 
 /* A tensor over `room` bytes at `data`. Whatever the extents are, the tensor does not reach past them. The
  * reference to the storage is taken last, when nothing can fail any more. */
-static rt_object *tensor_at(rt_heap *h, rt_storage_object *s, char *data, int64_t room, base_dtype dtype,
-                            int32_t rank, const int64_t *shape, tec_error *err)
+static rt_object *tensor_at(rt_heap *heap, rt_storage_object *storage, char *data, int64_t room,
+                            base_dtype dtype, int32_t rank, const int64_t *shape, tec_error *err)
 {
     int64_t bytes = rt_shape_bytes(dtype, rank, shape);
-    rt_tensor_object *t;
+    rt_tensor_object *tensor;
 
     for (int32_t d = 0; d < rank; d++)
         if (shape[d] < 0)
@@ -205,17 +206,17 @@ static rt_object *tensor_at(rt_heap *h, rt_storage_object *s, char *data, int64_
         return rt_fail(err, TEC_INVALID, "a tensor of %lld bytes does not fit into %lld", (long long)bytes,
                        (long long)room),
                NULL;
-    t = new_object(h, RT_OBJECT_TENSOR, sizeof *t + (size_t)rank * sizeof *shape, err);
-    if (!t)
+    tensor = new_object(heap, RT_OBJECT_TENSOR, sizeof *tensor + (size_t)rank * sizeof *shape, err);
+    if (!tensor)
         return NULL;
-    fill_tensor(t, dtype, rank, shape, data);
-    t->storage = s;
-    rt_retain(s ? &s->head : NULL);
-    return &t->head;
+    fill_tensor(tensor, dtype, rank, shape, data);
+    tensor->storage = storage;
+    rt_retain(storage ? &storage->head : NULL);
+    return &tensor->head;
 }
 
 /* Offsets are those of a plan: multiples of 64, which keeps vectors aligned. */
-rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dtype t, int32_t rank,
+rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base_dtype dtype, int32_t rank,
                          const int64_t *shape, tec_error *err)
 {
     rt_storage_object *s = (rt_storage_object *)(void *)storage;
@@ -224,14 +225,15 @@ rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dt
         return rt_fail(err, TEC_INVALID, "a tensor at offset %lld of %lld bytes", (long long)offset,
                        (long long)s->bytes),
                NULL;
-    return tensor_at(h, s, s->data + offset, s->bytes - offset, t, rank, shape, err);
+    return tensor_at(heap, s, s->data + offset, s->bytes - offset, dtype, rank, shape, err);
 }
 
 /* The same bytes under another shape; a view of fewer bytes is refused, since no operator makes one. */
-rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err)
+rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err)
 {
     rt_tensor_object *of = rt_as_tensor(tensor);
-    rt_object *v = tensor_at(h, of->storage, of->tensor.data, of->bytes, of->tensor.dtype, rank, shape, err);
+    rt_object *v =
+        tensor_at(heap, of->storage, of->tensor.data, of->bytes, of->tensor.dtype, rank, shape, err);
 
     if (!v || rt_as_tensor(v)->bytes == of->bytes)
         return v;
@@ -242,7 +244,7 @@ rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_
 }
 
 /* A row of a multiple of 64 bytes shares the memory of its tensor, whose own begins at a multiple of 64. */
-rt_object *rt_new_row(rt_heap *h, rt_object *tensor, int64_t index, tec_error *err)
+rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error *err)
 {
     const rt_tensor_object *of = rt_as_tensor(tensor);
     int32_t rank = of->tensor.ndim - 1;
@@ -254,9 +256,9 @@ rt_object *rt_new_row(rt_heap *h, rt_object *tensor, int64_t index, tec_error *e
         return rt_fail(err, TEC_INVALID, "element %lld of %lld", (long long)index, (long long)of->shape[0]),
                NULL;
     if ((uintptr_t)data % 64 == 0)
-        return tensor_at(h, of->storage, data, bytes, of->tensor.dtype, rank, of->shape + 1, err);
-    s = rt_new_storage(h, bytes, err);
-    row = s ? rt_new_tensor(h, s, 0, of->tensor.dtype, rank, of->shape + 1, err) : NULL;
+        return tensor_at(heap, of->storage, data, bytes, of->tensor.dtype, rank, of->shape + 1, err);
+    s = rt_new_storage(heap, bytes, err);
+    row = s ? rt_new_tensor(heap, s, 0, of->tensor.dtype, rank, of->shape + 1, err) : NULL;
     if (row && bytes)
         memcpy(rt_as_tensor(row)->tensor.data, data, (size_t)bytes);
     rt_release(s);
@@ -275,23 +277,23 @@ static int64_t count_rows(const rt_tensor_object *to, const rt_tensor_object *ro
 }
 
 /* All of the block that the storage lies in. */
-static int64_t room_of(const rt_storage_object *s)
+static int64_t room_of(const rt_storage_object *storage)
 {
-    return ((int64_t)1 << s->head.size_class) - 64;
+    return ((int64_t)1 << storage->head.size_class) - 64;
 }
 
 /* Whether `bytes` more fit behind the tensor's elements, where nobody else can see them. */
-static bool may_extend(const rt_tensor_object *t, int64_t bytes)
+static bool may_extend(const rt_tensor_object *tensor, int64_t bytes)
 {
-    const rt_storage_object *s = t->storage;
+    const rt_storage_object *s = tensor->storage;
 
-    return t->head.refs == 1 && s && s->head.refs == 1 &&
-           ((const char *)t->tensor.data - s->data) + t->bytes + bytes <= room_of(s);
+    return tensor->head.refs == 1 && s && s->head.refs == 1 &&
+           ((const char *)tensor->tensor.data - s->data) + tensor->bytes + bytes <= room_of(s);
 }
 
 /* The blocks of a heap double in size, and so does the room of a tensor that grows row by row: n rows cost
  * O(n) bytes of copies in all. */
-rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_error *err)
+rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, tec_error *err)
 {
     rt_tensor_object *t = rt_as_tensor(tensor);
     const rt_tensor_object *more = (const rt_tensor_object *)(const void *)rows;
@@ -313,8 +315,8 @@ rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_e
         t->bytes += bytes;
         return tensor;
     }
-    s = rt_new_storage(h, t->bytes + bytes, err);
-    larger = s ? rt_new_tensor(h, s, 0, t->tensor.dtype, t->tensor.ndim, shape, err) : NULL;
+    s = rt_new_storage(heap, t->bytes + bytes, err);
+    larger = s ? rt_new_tensor(heap, s, 0, t->tensor.dtype, t->tensor.ndim, shape, err) : NULL;
     rt_release(s);
     if (!larger)
         return NULL;
@@ -327,18 +329,19 @@ rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_e
 }
 
 /* The parts are NULL until the caller fills them, so that a node can be released half made. */
-rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,
+rt_node_object *rt_new_node(rt_heap *heap, rt_object_kind kind, int32_t what, int32_t tag, int32_t count,
                             tec_error *err)
 {
-    rt_node_object *o = new_object(h, kind, sizeof *o + (size_t)n * sizeof *o->part, err);
+    rt_node_object *object =
+        new_object(heap, kind, sizeof *object + (size_t)count * sizeof *object->part, err);
 
-    if (!o)
+    if (!object)
         return NULL;
-    o->what = what;
-    o->tag = tag;
-    o->n = n;
-    memset(o->part, 0, (size_t)n * sizeof *o->part);
-    return o;
+    object->what = what;
+    object->tag = tag;
+    object->n = count;
+    memset(object->part, 0, (size_t)count * sizeof *object->part);
+    return object;
 }
 
 size_t rt_constant_object_bytes(int32_t rank)
@@ -347,12 +350,12 @@ size_t rt_constant_object_bytes(int32_t rank)
 }
 
 /* In the caller's memory, of rt_constant_object_bytes; the data are the module's. */
-void rt_constant_object(void *memory, base_dtype t, int32_t rank, const int64_t *shape, const void *data)
+void rt_constant_object(void *memory, base_dtype dtype, int32_t rank, const int64_t *shape, const void *data)
 {
     rt_tensor_object *o = memory;
 
     memset(o, 0, sizeof *o);
     o->head.refs = -1;
     o->head.kind = RT_OBJECT_TENSOR;
-    fill_tensor(o, t, rank, shape, (void *)(uintptr_t)data);
+    fill_tensor(o, dtype, rank, shape, (void *)(uintptr_t)data);
 }

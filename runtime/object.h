@@ -7,12 +7,9 @@
  *
  * Objects count their references and make no cycles. Freeing a value frees what it alone refers to, without
  * recursion: a list of any length. Blocks that are freed wait in the heap for the next object of their size,
- * so
- * that a run that has seen its shapes asks the system for nothing.
- * Lifetime: a heap lives until it is closed and its last object is released. Constants belong to the module:
- * they
- * are never counted nor freed, and have no storage.
- * Errors: into the caller's tec_error; a size past the heap's limit is NO_MEMORY.
+ * so that a run that has seen its shapes asks the system for nothing. Lifetime: a heap lives until it is
+ * closed and its last object is released. Constants belong to the module: they are never counted nor freed,
+ * and have no storage. Errors: into the caller's tec_error; a size past the heap's limit is NO_MEMORY.
  * Threads: one at a time for a heap and its objects.
  */
 #ifndef RUNTIME_OBJECT_H
@@ -65,46 +62,47 @@ typedef struct {
 
 /* max_bytes: of all objects together; 0: no limit. */
 rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err);
-void rt_heap_close(rt_heap *h);
-int64_t rt_heap_bytes(const rt_heap *h);        /* of the objects that live */
-int64_t rt_heap_system_calls(const rt_heap *h); /* how often the system was asked for memory */
+void rt_heap_close(rt_heap *heap);
+int64_t rt_heap_bytes(const rt_heap *heap);        /* of the objects that live */
+int64_t rt_heap_system_calls(const rt_heap *heap); /* how often the system was asked for memory */
 
-rt_object *rt_new_storage(rt_heap *h, int64_t bytes, tec_error *err);
+rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err);
 /* Refuses what does not fit into the storage, and negative extents. */
-rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dtype t, int32_t rank,
+rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base_dtype dtype, int32_t rank,
                          const int64_t *shape, tec_error *err);
 /* The same elements with another shape of equal size. */
-rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
+rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
 /* Element `index` along the first axis. Shares the tensor's memory where that keeps the alignment of 64 bytes
  * which kernels may rely on, and is a copy otherwise. Refuses an index past the end. */
-rt_object *rt_new_row(rt_heap *h, rt_object *tensor, int64_t index, tec_error *err);
-/* The elements of `tensor` with `rows` behind them along the first axis: one element of rank n - 1, or a
- * tensor of rank n. Takes the caller's reference to `tensor` and gives one: to the same tensor, extended in
- * place, where nobody else refers to the tensor or to its memory and that has room; otherwise to a new one,
- * whose memory has room for as many rows again. NULL with an error: the reference is still the caller's. */
-rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_error *err);
+rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error *err);
+/* The elements of `tensor` with `rows` behind them along the first axis: one element of rank count - 1, or a
+ * tensor of rank count. Takes the caller's reference to `tensor` and gives one: to the same tensor, extended
+ * in place, where nobody else refers to the tensor or to its memory and that has room; otherwise to a new
+ * one, whose memory has room for as many rows again. NULL with an error: the reference is still the
+ * caller's. */
+rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, tec_error *err);
 /* Parts are NULL. */
-rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,
+rt_node_object *rt_new_node(rt_heap *heap, rt_object_kind kind, int32_t what, int32_t tag, int32_t count,
                             tec_error *err);
 /* In memory of the caller's, which holds so many bytes. */
 size_t rt_constant_object_bytes(int32_t rank);
-void rt_constant_object(void *memory, base_dtype t, int32_t rank, const int64_t *shape, const void *data);
+void rt_constant_object(void *memory, base_dtype dtype, int32_t rank, const int64_t *shape, const void *data);
 
-static inline rt_object *rt_retain(rt_object *o)
+static inline rt_object *rt_retain(rt_object *object)
 {
-    if (o && o->refs >= 0)
-        o->refs++;
-    return o;
+    if (object && object->refs >= 0)
+        object->refs++;
+    return object;
 }
-void rt_release(rt_object *o);
+void rt_release(rt_object *object);
 
-static inline rt_tensor_object *rt_as_tensor(rt_object *o)
+static inline rt_tensor_object *rt_as_tensor(rt_object *object)
 {
-    return (rt_tensor_object *)(void *)o;
+    return (rt_tensor_object *)(void *)object;
 }
-static inline rt_node_object *rt_as_node(rt_object *o)
+static inline rt_node_object *rt_as_node(rt_object *object)
 {
-    return (rt_node_object *)(void *)o;
+    return (rt_node_object *)(void *)object;
 }
 
 #endif

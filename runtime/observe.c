@@ -72,13 +72,13 @@ void rt_observe_close(tec_executor *ex)
 /* Room in main memory for the copy, wherever the value itself lies. */
 static bool plan_kept(tec_executor *ex, rt_kept_value *kept, tec_error *err)
 {
-    const rt_value *v = value_of(ex, kept->step, kept->param);
+    const rt_value *value = value_of(ex, kept->step, kept->param);
 
-    kept->tensor = v->tensor;
-    if (!kept->own || kept->own_size < v->bytes) {
+    kept->tensor = value->tensor;
+    if (!kept->own || kept->own_size < value->bytes) {
         rt_free(kept->own);
-        kept->own = rt_alloc_aligned((size_t)v->bytes, err);
-        kept->own_size = v->bytes;
+        kept->own = rt_alloc_aligned((size_t)value->bytes, err);
+        kept->own_size = value->bytes;
     }
     kept->tensor.data = kept->own;
     kept->tensor.byte_offset = 0;
@@ -100,11 +100,11 @@ static bool plan_fetched(tec_executor *ex, tec_error *err)
 }
 
 /* A count that cannot be computed is unknown, which is no error. */
-static double count(rt_dim d, const int64_t *dims)
+static double count(rt_dim dim, const int64_t *dims)
 {
     int64_t n;
 
-    return d.n && rt_dim_eval(d, dims, &n, NULL) ? (double)n : 0;
+    return dim.n && rt_dim_eval(dim, dims, &n, NULL) ? (double)n : 0;
 }
 
 /* Counts of operations and bytes for the shapes of this plan, and memory for the copies that were asked for.
@@ -112,14 +112,14 @@ static double count(rt_dim d, const int64_t *dims)
 bool rt_observe_plan(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; ex->profile && i < ex->graph->n_steps; i++) {
-        const rt_step_desc *s = &ex->graph->steps[i];
+        const rt_step_desc *step = &ex->graph->steps[i];
 
-        if (s->function == RT_STEP_COPY) {
+        if (step->function == RT_STEP_COPY) {
             ex->profile[i].bytes = 2.0 * (double)value_of(ex, i, 0)->bytes;
             continue;
         }
-        ex->profile[i].flops = count(ex->desc->functions[s->function].flops, ex->steps[i].dims);
-        ex->profile[i].bytes = count(ex->desc->functions[s->function].bytes, ex->steps[i].dims);
+        ex->profile[i].flops = count(ex->desc->functions[step->function].flops, ex->steps[i].dims);
+        ex->profile[i].bytes = count(ex->desc->functions[step->function].bytes, ex->steps[i].dims);
     }
     for (int32_t i = 0; i < ex->n_kept; i++)
         if (!plan_kept(ex, &ex->kept[i], err))
@@ -148,43 +148,46 @@ static int compare_floats(const void *a, const void *b)
 }
 
 /* Of the samples that are kept. */
-static double median(const rt_step_profile *p)
+static double median(const rt_step_profile *profile)
 {
     float sorted[RT_SAMPLES];
-    size_t n = p->calls < RT_SAMPLES ? (size_t)p->calls : RT_SAMPLES;
+    size_t n = profile->calls < RT_SAMPLES ? (size_t)profile->calls : RT_SAMPLES;
 
     if (n == 0)
         return 0;
-    memcpy(sorted, p->sample, n * sizeof *sorted);
+    memcpy(sorted, profile->sample, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, compare_floats);
     return sorted[n / 2];
 }
 
-/* Row i of the profile, in the order of steps; false past the last one or where nothing is profiled. Rates
- * are by the median, which a single slow run does not move. */
-bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row)
+/* Row index of the profile, in the order of steps; false past the last one or where nothing is profiled.
+ * Rates are by the median, which a single slow run does not move. */
+bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *row)
 {
-    const rt_step_desc *s;
-    const rt_step_profile *p;
+    const rt_step_desc *step;
+    const rt_step_profile *profile;
     double all = 0;
 
-    if (!ex || !ex->profile || i < 0 || i >= ex->graph->n_steps)
+    if (!ex || !ex->profile || index < 0 || index >= ex->graph->n_steps)
         return false;
-    s = &ex->graph->steps[i];
-    p = &ex->profile[i];
+    step = &ex->graph->steps[index];
+    profile = &ex->profile[index];
     for (int32_t k = 0; k < ex->graph->n_steps; k++)
         all += ex->profile[k].total_s;
-    *row = (tec_profile_row){
-        .name = s->name, .nodes = s->nodes, .calls = p->calls, .min_s = p->min_s, .total_s = p->total_s};
-    row->median_s = median(p);
+    *row = (tec_profile_row){.name = step->name,
+                             .nodes = step->nodes,
+                             .calls = profile->calls,
+                             .min_s = profile->min_s,
+                             .total_s = profile->total_s};
+    row->median_s = median(profile);
     if (row->median_s > 0) {
-        row->gflops = p->flops / row->median_s * 1e-9;
-        row->gbytes = p->bytes / row->median_s * 1e-9;
+        row->gflops = profile->flops / row->median_s * 1e-9;
+        row->gbytes = profile->bytes / row->median_s * 1e-9;
     }
-    row->share = all > 0 ? p->total_s / all : 0;
-    if (s->function != RT_STEP_COPY) {
-        row->function = ex->desc->functions[s->function].name;
-        row->origin = ex->desc->functions[s->function].origin;
+    row->share = all > 0 ? profile->total_s / all : 0;
+    if (step->function != RT_STEP_COPY) {
+        row->function = ex->desc->functions[step->function].name;
+        row->origin = ex->desc->functions[step->function].origin;
     }
     return true;
 }
@@ -217,18 +220,18 @@ int tec_executor_n_kept(const tec_executor *ex)
     return ex ? ex->n_kept : 0;
 }
 
-bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept)
+bool tec_executor_kept(const tec_executor *ex, int index, tec_kept *kept)
 {
     const rt_kept_value *k;
-    const rt_step_desc *s;
+    const rt_step_desc *step;
 
-    if (!ex || i < 0 || i >= ex->n_kept || !ex->shapes_ready)
+    if (!ex || index < 0 || index >= ex->n_kept || !ex->shapes_ready)
         return false;
-    k = &ex->kept[i];
-    s = &ex->graph->steps[k->step];
-    *kept = (tec_kept){.step = k->step, .name = s->name, .nodes = s->nodes, .tensor = &k->tensor};
+    k = &ex->kept[index];
+    step = &ex->graph->steps[k->step];
+    *kept = (tec_kept){.step = k->step, .name = step->name, .nodes = step->nodes, .tensor = &k->tensor};
     kept->param =
-        s->function == RT_STEP_COPY ? "copy" : ex->desc->functions[s->function].params[k->param].name;
+        step->function == RT_STEP_COPY ? "copy" : ex->desc->functions[step->function].params[k->param].name;
     return true;
 }
 
@@ -236,16 +239,16 @@ bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept)
 
 /* By the bits: comparisons would do for float and double, but not for the halves. All bits of the exponent
  * set, and a fraction that is not 0. */
-static bool is_nan(base_dtype t, const void *element)
+static bool is_nan(base_dtype dtype, const void *element)
 {
     uint16_t half;
     uint32_t single;
     uint64_t whole;
 
-    switch (t.bits) {
+    switch (dtype.bits) {
     case 16:
         memcpy(&half, element, sizeof half);
-        return (half & 0x7fff) > (t.code == kDLBfloat ? 0x7f80 : 0x7c00);
+        return (half & 0x7fff) > (dtype.code == kDLBfloat ? 0x7f80 : 0x7c00);
     case 32: memcpy(&single, element, sizeof single); return (single & 0x7fffffff) > 0x7f800000;
     case 64: memcpy(&whole, element, sizeof whole); return (whole & 0x7fffffffffffffff) > 0x7ff0000000000000;
     default: return false;
@@ -253,14 +256,14 @@ static bool is_nan(base_dtype t, const void *element)
 }
 
 /* -1: there is none, or the type has none. */
-static int64_t find_nan(const rt_value *v, const void *data)
+static int64_t find_nan(const rt_value *value, const void *data)
 {
-    int64_t size = (v->tensor.dtype.bits + 7) / 8, n = v->bytes / size;
+    int64_t size = (value->tensor.dtype.bits + 7) / 8, n = value->bytes / size;
 
-    if (!base_is_float(v->tensor.dtype))
+    if (!base_is_float(value->tensor.dtype))
         return -1;
     for (int64_t i = 0; i < n; i++)
-        if (is_nan(v->tensor.dtype, (const char *)data + i * size))
+        if (is_nan(value->tensor.dtype, (const char *)data + i * size))
             return i;
     return -1;
 }
@@ -272,7 +275,7 @@ bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err)
     char who[200];
 
     for (int32_t k = 0; k < s->n_values; k++) {
-        const rt_value *v = value_of(ex, step, k);
+        const rt_value *value = value_of(ex, step, k);
         bool away = ex->graph->values[s->values[k]].site;
         int64_t at;
 
@@ -280,7 +283,7 @@ bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err)
             continue;
         if (away && !rt_site_fetch(ex, s->values[k], ex->fetched, err))
             return false;
-        at = find_nan(v, away ? ex->fetched : v->address);
+        at = find_nan(value, away ? ex->fetched : value->address);
         if (at >= 0)
             return rt_fail(err, TEC_INVALID, "%s: wrote a NaN at element %lld of '%s'",
                            rt_step_text(ex, step, who, sizeof who), (long long)at,

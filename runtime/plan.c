@@ -20,31 +20,32 @@
 /* ---- inputs and outputs ---- */
 
 /* Shows what was declared, with the values that the symbols have got, beside what was found. */
-static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *d, const char *kind,
+static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *tensor, const char *kind,
                         const DLTensor *found, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
     char expected[160], where[100], text[100];
     const char *names[RT_MAX_SYMBOLS];
 
-    for (int32_t i = 0; i < g->n_symbols; i++)
-        names[i] = g->symbols[i].name;
-    return rt_fail(err, TEC_INVALID, "%s '%s': expected %s%s, found %s", kind, d->name,
-                   rt_shape_text(d->dtype, d->shape, d->rank, names, expected, sizeof expected),
-                   rt_where_text(d->shape, d->rank, names, ex->symbols, g->n_symbols, where, sizeof where),
-                   tec_tensor_text(found, text, sizeof text));
+    for (int32_t i = 0; i < graph->n_symbols; i++)
+        names[i] = graph->symbols[i].name;
+    return rt_fail(
+        err, TEC_INVALID, "%s '%s': expected %s%s, found %s", kind, tensor->name,
+        rt_shape_text(tensor->dtype, tensor->shape, tensor->rank, names, expected, sizeof expected),
+        rt_where_text(tensor->shape, tensor->rank, names, ex->symbols, graph->n_symbols, where, sizeof where),
+        tec_tensor_text(found, text, sizeof text));
 }
 
 /* Each symbol comes from the one extent that the compiler named. */
 static bool bind_symbols(tec_executor *ex, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
 
-    for (int32_t i = 0; i < g->n_inputs; i++)
+    for (int32_t i = 0; i < graph->n_inputs; i++)
         if (!ex->inputs[i].is_set)
-            return rt_fail(err, TEC_INVALID, "input '%s' has not been set", g->inputs[i].name);
-    for (int32_t i = 0; i < g->n_symbols; i++)
-        ex->symbols[i] = ex->inputs[g->symbols[i].input].shape[g->symbols[i].dim];
+            return rt_fail(err, TEC_INVALID, "input '%s' has not been set", graph->inputs[i].name);
+    for (int32_t i = 0; i < graph->n_symbols; i++)
+        ex->symbols[i] = ex->inputs[graph->symbols[i].input].shape[graph->symbols[i].dim];
     return true;
 }
 
@@ -56,16 +57,16 @@ static bool same_extents(const int64_t *a, const int64_t *b, int32_t rank)
 /* Symbols were bound by some input; here all inputs must agree with them. */
 static bool check_inputs(tec_executor *ex, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
     int64_t extents[RT_MAX_RANK];
 
-    for (int32_t i = 0; i < g->n_inputs; i++) {
-        const rt_tensor_desc *d = &g->inputs[i];
+    for (int32_t i = 0; i < graph->n_inputs; i++) {
+        const rt_tensor_desc *desc = &graph->inputs[i];
 
-        if (!rt_shape_eval(d->shape, d->rank, ex->symbols, extents, d->name, err))
+        if (!rt_shape_eval(desc->shape, desc->rank, ex->symbols, extents, desc->name, err))
             return false;
-        if (!same_extents(extents, ex->inputs[i].shape, d->rank))
-            return refuse_port(ex, d, "input", &ex->inputs[i].tensor, err);
+        if (!same_extents(extents, ex->inputs[i].shape, desc->rank))
+            return refuse_port(ex, desc, "input", &ex->inputs[i].tensor, err);
     }
     return true;
 }
@@ -83,71 +84,72 @@ static bool check_facts(const tec_executor *ex, tec_error *err)
 
 /* Memory of the executor's own for an input or output; it only grows. The contents are lost when it grows:
  * inputs are copied afterwards. */
-bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err)
+bool rt_port_reserve(rt_port *port, int64_t bytes, tec_error *err)
 {
     void *larger;
 
     if (bytes < 0)
         return rt_fail(err, TEC_INVALID, "a tensor's size overflows");
-    if (p->own && bytes <= p->own_size)
+    if (port->own && bytes <= port->own_size)
         return true;
     larger = rt_alloc_aligned((size_t)bytes, err);
     if (!larger)
         return false;
-    rt_free(p->own);
-    p->own = larger;
-    p->own_size = bytes;
+    rt_free(port->own);
+    port->own = larger;
+    port->own_size = bytes;
     return true;
 }
 
 /* The shape of an output, and memory for it unless the caller's was bound. */
-static bool plan_output(tec_executor *ex, int32_t i, tec_error *err)
+static bool plan_output(tec_executor *ex, int32_t index, tec_error *err)
 {
-    const rt_tensor_desc *d = &ex->graph->outputs[i];
-    rt_port *p = &ex->outputs[i];
+    const rt_tensor_desc *desc = &ex->graph->outputs[index];
+    rt_port *port = &ex->outputs[index];
 
-    if (!rt_shape_eval(d->shape, d->rank, ex->symbols, p->shape, d->name, err))
+    if (!rt_shape_eval(desc->shape, desc->rank, ex->symbols, port->shape, desc->name, err))
         return false;
-    if (p->is_bound && !same_extents(p->shape, p->bound_shape, d->rank)) {
-        DLTensor found = p->tensor;
+    if (port->is_bound && !same_extents(port->shape, port->bound_shape, desc->rank)) {
+        DLTensor found = port->tensor;
 
-        found.shape = p->bound_shape;
-        return refuse_port(ex, d, "output", &found, err);
+        found.shape = port->bound_shape;
+        return refuse_port(ex, desc, "output", &found, err);
     }
-    if (rt_shape_bytes(d->dtype, d->rank, p->shape) < 0)
-        return rt_fail(err, TEC_INVALID, "output '%s': its size overflows", d->name);
-    return p->is_bound || rt_port_reserve(p, tec_tensor_bytes(&p->tensor), err);
+    if (rt_shape_bytes(desc->dtype, desc->rank, port->shape) < 0)
+        return rt_fail(err, TEC_INVALID, "output '%s': its size overflows", desc->name);
+    return port->is_bound || rt_port_reserve(port, tec_tensor_bytes(&port->tensor), err);
 }
 
 /* ---- values ---- */
 
 /* As this run has it; -1 is less than any value needs. */
-static int64_t storage_bytes(const tec_executor *ex, const rt_value_desc *v)
+static int64_t storage_bytes(const tec_executor *ex, const rt_value_desc *value)
 {
-    switch (v->storage) {
-    case RT_IN_INPUT: return tec_tensor_bytes(&ex->inputs[v->index].tensor);
-    case RT_IN_OUTPUT: return tec_tensor_bytes(&ex->outputs[v->index].tensor);
-    case RT_IN_CONSTANT: return rt_constant_bytes(&ex->desc->constants[v->index]);
-    case RT_IN_POOL: return v->site ? ex->sites[v->site - 1].pool_size : ex->pool_size;
+    switch (value->storage) {
+    case RT_IN_INPUT: return tec_tensor_bytes(&ex->inputs[value->index].tensor);
+    case RT_IN_OUTPUT: return tec_tensor_bytes(&ex->outputs[value->index].tensor);
+    case RT_IN_CONSTANT: return rt_constant_bytes(&ex->desc->constants[value->index]);
+    case RT_IN_POOL: return value->site ? ex->sites[value->site - 1].pool_size : ex->pool_size;
     }
     return -1;
 }
 
 /* Where the value lies in its storage. The compiler's plan is not trusted: the place must fit the storage. */
-static bool plan_value(tec_executor *ex, int32_t i, tec_error *err)
+static bool plan_value(tec_executor *ex, int32_t index, tec_error *err)
 {
-    const rt_value_desc *d = &ex->graph->values[i];
-    rt_value *v = &ex->values[i];
+    const rt_value_desc *d = &ex->graph->values[index];
+    rt_value *value = &ex->values[index];
     int64_t room = storage_bytes(ex, d), align = d->storage == RT_IN_POOL ? 64 : (d->dtype.bits + 7) / 8;
 
-    if (!rt_shape_eval(d->shape, d->rank, ex->symbols, v->shape, "a value of the plan", err) ||
-        !rt_size_eval(d->offset, ex->symbols, &v->offset, "an offset of the plan", err))
+    if (!rt_shape_eval(d->shape, d->rank, ex->symbols, value->shape, "a value of the plan", err) ||
+        !rt_size_eval(d->offset, ex->symbols, &value->offset, "an offset of the plan", err))
         return false;
-    v->bytes = rt_shape_bytes(d->dtype, d->rank, v->shape);
-    if (v->bytes < 0 || v->offset > room || v->bytes > room - v->offset || v->offset % align)
-        return rt_fail(err, TEC_INVALID,
-                       "graph '%s': value %d needs %lld bytes at %lld, but its storage has %lld",
-                       ex->graph->name, (int)i, (long long)v->bytes, (long long)v->offset, (long long)room);
+    value->bytes = rt_shape_bytes(d->dtype, d->rank, value->shape);
+    if (value->bytes < 0 || value->offset > room || value->bytes > room - value->offset ||
+        value->offset % align)
+        return rt_fail(
+            err, TEC_INVALID, "graph '%s': value %d needs %lld bytes at %lld, but its storage has %lld",
+            ex->graph->name, (int)index, (long long)value->bytes, (long long)value->offset, (long long)room);
     return true;
 }
 
@@ -155,11 +157,11 @@ static bool plan_value(tec_executor *ex, int32_t i, tec_error *err)
 static bool plan_site_pools(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; i < ex->graph->n_sites; i++) {
-        rt_site *s = &ex->sites[i];
+        rt_site *site = &ex->sites[i];
 
-        if (!rt_size_eval(ex->graph->sites[i].pool_size, ex->symbols, &s->pool_size, "the size of the pool",
-                          err) ||
-            !rt_site_reserve(s, &s->pool, &s->pool_capacity, s->pool_size, err))
+        if (!rt_size_eval(ex->graph->sites[i].pool_size, ex->symbols, &site->pool_size,
+                          "the size of the pool", err) ||
+            !rt_site_reserve(site, &site->pool, &site->pool_capacity, site->pool_size, err))
             return false;
     }
     return true;
@@ -192,16 +194,16 @@ static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, 
 {
     const rt_step_desc *s = &ex->graph->steps[step];
     const rt_param_desc *p = &ex->desc->functions[s->function].params[param];
-    const rt_value *v = &ex->values[s->values[param]];
+    const rt_value *value = &ex->values[s->values[param]];
     char who[200], found[100];
     int64_t extents[RT_MAX_RANK];
 
     if (!rt_shape_eval(p->shape, p->rank, dims, extents, p->name, err))
         return false;
-    if (!same_extents(extents, v->shape, p->rank))
+    if (!same_extents(extents, value->shape, p->rank))
         return rt_fail(err, TEC_INVALID, "%s: '%s' cannot be %s", rt_step_text(ex, step, who, sizeof who),
-                       p->name, tec_tensor_text(&v->tensor, found, sizeof found));
-    if (p->alignment && v->offset % p->alignment)
+                       p->name, tec_tensor_text(&value->tensor, found, sizeof found));
+    if (p->alignment && value->offset % p->alignment)
         return rt_fail(err, TEC_INVALID, "%s: '%s' must be aligned to %d bytes",
                        rt_step_text(ex, step, who, sizeof who), p->name, (int)p->alignment);
     return true;
@@ -221,15 +223,16 @@ static bool values_overlap(const tec_executor *ex, int32_t a, int32_t b)
 static bool check_overlap(const tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
-    const rt_function_desc *f = &ex->desc->functions[s->function];
+    const rt_function_desc *function = &ex->desc->functions[s->function];
     char who[200];
 
     for (int32_t a = 0; a < s->n_values; a++)
         for (int32_t b = a + 1; b < s->n_values; b++)
-            if (!rt_may_alias(f, a, b) && values_overlap(ex, s->values[a], s->values[b]))
+            if (!rt_may_alias(function, a, b) && values_overlap(ex, s->values[a], s->values[b]))
                 return rt_fail(err, TEC_INVALID,
                                "%s: '%s' and '%s' overlap in memory, but one of them is written",
-                               rt_step_text(ex, step, who, sizeof who), f->params[a].name, f->params[b].name);
+                               rt_step_text(ex, step, who, sizeof who), function->params[a].name,
+                               function->params[b].name);
     return true;
 }
 
@@ -247,7 +250,7 @@ static bool reserve_workspace(tec_executor *ex, int32_t step, int64_t bytes, int
 static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
-    const rt_function_desc *f = &ex->desc->functions[s->function];
+    const rt_function_desc *function = &ex->desc->functions[s->function];
     int64_t *dims = ex->steps[step].dims, bytes, thread_bytes;
     char who[200];
 
@@ -259,9 +262,10 @@ static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
         if (!check_argument(ex, step, k, dims, err))
             return false;
     return check_overlap(ex, step, err) &&
-           rt_facts_hold(f->facts, f->n_facts, f->symbols, dims, f->n_symbols, who, err) &&
-           rt_size_eval(f->workspace, dims, &bytes, who, err) &&
-           rt_size_eval(f->thread_workspace, dims, &thread_bytes, who, err) &&
+           rt_facts_hold(function->facts, function->n_facts, function->symbols, dims, function->n_symbols,
+                         who, err) &&
+           rt_size_eval(function->workspace, dims, &bytes, who, err) &&
+           rt_size_eval(function->thread_workspace, dims, &thread_bytes, who, err) &&
            reserve_workspace(ex, step, bytes, thread_bytes, err);
 }
 
@@ -288,16 +292,16 @@ static bool plan_steps(tec_executor *ex, tec_error *err)
  */
 bool rt_plan_shapes(tec_executor *ex, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
 
     ex->addresses_ready = false;
     if (!bind_symbols(ex, err) || !check_inputs(ex, err) || !check_facts(ex, err) || !plan_pool(ex, err) ||
         !plan_site_pools(ex, err))
         return false;
-    for (int32_t i = 0; i < g->n_outputs; i++)
+    for (int32_t i = 0; i < graph->n_outputs; i++)
         if (!plan_output(ex, i, err))
             return false;
-    for (int32_t i = 0; i < g->n_values; i++)
+    for (int32_t i = 0; i < graph->n_values; i++)
         if (!plan_value(ex, i, err))
             return false;
     if (!plan_steps(ex, err) || !rt_observe_plan(ex, err))
@@ -308,47 +312,47 @@ bool rt_plan_shapes(tec_executor *ex, tec_error *err)
 
 /* ---- addresses ---- */
 
-static void place_port(rt_port *p)
+static void place_port(rt_port *port)
 {
-    p->tensor.data = p->is_bound ? p->bound : p->own;
+    port->tensor.data = port->is_bound ? port->bound : port->own;
 }
 
 /* NULL for an empty constant: a value of no bytes needs no address. */
-static char *storage_address(const tec_executor *ex, const rt_value_desc *v)
+static char *storage_address(const tec_executor *ex, const rt_value_desc *value)
 {
-    switch (v->storage) {
-    case RT_IN_INPUT: return ex->inputs[v->index].tensor.data;
-    case RT_IN_OUTPUT: return ex->outputs[v->index].tensor.data;
-    case RT_IN_CONSTANT: return (char *)(uintptr_t)ex->desc->constants[v->index].data;
+    switch (value->storage) {
+    case RT_IN_INPUT: return ex->inputs[value->index].tensor.data;
+    case RT_IN_OUTPUT: return ex->outputs[value->index].tensor.data;
+    case RT_IN_CONSTANT: return (char *)(uintptr_t)ex->desc->constants[value->index].data;
     case RT_IN_POOL: return ex->pool;
     }
     return NULL;
 }
 
-static bool overlap(const DLTensor *a, const DLTensor *b)
+static bool overlap(const DLTensor *left, const DLTensor *right)
 {
     uintptr_t a_begin, a_end, b_begin, b_end;
 
-    rt_tensor_range(a, &a_begin, &a_end);
-    rt_tensor_range(b, &b_begin, &b_end);
+    rt_tensor_range(left, &a_begin, &a_end);
+    rt_tensor_range(right, &b_begin, &b_end);
     return a_begin < b_end && b_begin < a_end;
 }
 
 /* Bytes of the user's that are written must be nobody else's. Checked only for outputs that the user bound;
  * the executor's own memory is separate. */
-static bool check_output_overlap(const tec_executor *ex, int32_t i, tec_error *err)
+static bool check_output_overlap(const tec_executor *ex, int32_t index, tec_error *err)
 {
-    const rt_graph_desc *g = ex->graph;
-    const DLTensor *out = &ex->outputs[i].tensor;
+    const rt_graph_desc *graph = ex->graph;
+    const DLTensor *out = &ex->outputs[index].tensor;
 
-    for (int32_t k = 0; k < g->n_inputs; k++)
+    for (int32_t k = 0; k < graph->n_inputs; k++)
         if (overlap(out, &ex->inputs[k].tensor))
-            return rt_fail(err, TEC_INVALID, "output '%s' overlaps input '%s' in memory", g->outputs[i].name,
-                           g->inputs[k].name);
-    for (int32_t k = 0; k < g->n_outputs; k++)
-        if (k != i && overlap(out, &ex->outputs[k].tensor))
-            return rt_fail(err, TEC_INVALID, "output '%s' overlaps output '%s' in memory", g->outputs[i].name,
-                           g->outputs[k].name);
+            return rt_fail(err, TEC_INVALID, "output '%s' overlaps input '%s' in memory",
+                           graph->outputs[index].name, graph->inputs[k].name);
+    for (int32_t k = 0; k < graph->n_outputs; k++)
+        if (k != index && overlap(out, &ex->outputs[k].tensor))
+            return rt_fail(err, TEC_INVALID, "output '%s' overlaps output '%s' in memory",
+                           graph->outputs[index].name, graph->outputs[k].name);
     return true;
 }
 
@@ -367,24 +371,24 @@ static void place_at_site(tec_executor *ex, int32_t i)
 /* Addresses of values in main memory, places of those at sites, and the arguments of steps from both. */
 static void place_values(tec_executor *ex)
 {
-    const rt_graph_desc *g = ex->graph;
+    const rt_graph_desc *graph = ex->graph;
 
-    for (int32_t i = 0; i < g->n_values; i++) {
-        if (g->values[i].site) {
+    for (int32_t i = 0; i < graph->n_values; i++) {
+        if (graph->values[i].site) {
             place_at_site(ex, i);
             continue;
         }
-        char *base = storage_address(ex, &g->values[i]);
+        char *base = storage_address(ex, &graph->values[i]);
 
         ex->values[i].address = base ? base + ex->values[i].offset : NULL;
         ex->values[i].tensor.data = ex->values[i].address;
     }
-    for (int32_t i = 0; i < g->n_steps; i++)
-        for (int32_t k = 0; k < g->steps[i].n_values; k++)
-            ex->steps[i].args[k] = ex->values[g->steps[i].values[k]].address;
-    for (int32_t i = 0; i < g->n_steps; i++)
-        for (int32_t k = 0; ex->steps[i].site && k < g->steps[i].n_values; k++)
-            ex->steps[i].params[k].place = ex->values[g->steps[i].values[k]].place;
+    for (int32_t i = 0; i < graph->n_steps; i++)
+        for (int32_t k = 0; k < graph->steps[i].n_values; k++)
+            ex->steps[i].args[k] = ex->values[graph->steps[i].values[k]].address;
+    for (int32_t i = 0; i < graph->n_steps; i++)
+        for (int32_t k = 0; ex->steps[i].site && k < graph->steps[i].n_values; k++)
+            ex->steps[i].params[k].place = ex->values[graph->steps[i].values[k]].place;
 }
 
 /* Ports first, as values in them take their addresses. */

@@ -120,9 +120,9 @@ static void watch_forks(void)
 }
 
 /* A pool that was made before a fork has no threads in the child. */
-static bool is_ours(const tec_pool *p)
+static bool is_ours(const tec_pool *pool)
 {
-    return p->forks == atomic_load_explicit(&forks, memory_order_relaxed);
+    return pool->forks == atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
 /* ---- slices ---- */
@@ -145,99 +145,99 @@ static int64_t range_begin(int64_t n, int w, int n_workers)
 }
 
 /* Before the loop opens: the release of `state` publishes the plain fields. */
-static void cut_ranges(tec_pool *p, int64_t n, int n_workers)
+static void cut_ranges(tec_pool *pool, int64_t n, int n_workers)
 {
     for (int w = 0; w < n_workers; w++) {
         int64_t begin = range_begin(n, w, n_workers), end = range_begin(n, w + 1, n_workers);
 
-        atomic_store_explicit(&p->ranges[w].next, begin, memory_order_relaxed);
-        p->ranges[w].end = end;
-        p->ranges[w].step = (end - begin + SLICES_PER_RANGE - 1) / SLICES_PER_RANGE;
+        atomic_store_explicit(&pool->ranges[w].next, begin, memory_order_relaxed);
+        pool->ranges[w].end = end;
+        pool->ranges[w].step = (end - begin + SLICES_PER_RANGE - 1) / SLICES_PER_RANGE;
     }
 }
 
 /* Other slices end soon after, since work_on looks at the status. */
-static void note_status(loop *l, int32_t status)
+static void note_status(loop *self, int32_t status)
 {
     int none = 0;
 
-    atomic_compare_exchange_strong(&l->status, &none, status);
+    atomic_compare_exchange_strong(&self->status, &none, status);
 }
 
 /* Takes slices of one range until it is empty or a slice has failed. Relaxed orders do: what slices write is
  * published by `leave`, and each iteration is handed out by the addition alone. */
-static void work_on(loop *l, range *r, int worker_index)
+static void work_on(loop *self, range *span, int worker_index)
 {
-    while (atomic_load_explicit(&r->next, memory_order_relaxed) < r->end &&
-           atomic_load_explicit(&l->status, memory_order_relaxed) == 0) {
-        int64_t begin = atomic_fetch_add_explicit(&r->next, r->step, memory_order_relaxed);
-        int64_t end = r->end - begin > r->step ? begin + r->step : r->end;
+    while (atomic_load_explicit(&span->next, memory_order_relaxed) < span->end &&
+           atomic_load_explicit(&self->status, memory_order_relaxed) == 0) {
+        int64_t begin = atomic_fetch_add_explicit(&span->next, span->step, memory_order_relaxed);
+        int64_t end = span->end - begin > span->step ? begin + span->step : span->end;
         int32_t status;
 
-        if (begin >= r->end)
+        if (begin >= span->end)
             return;
-        status = l->body(l->user, begin, end, worker_index);
+        status = self->body(self->user, begin, end, worker_index);
         if (status)
-            note_status(l, status);
+            note_status(self, status);
     }
 }
 
 /* `in_loop` is set so that a loop within the body runs in this thread alone. */
-static void work(tec_pool *p, int index)
+static void work(tec_pool *pool, int index)
 {
-    int n = p->loop.n_workers;
+    int n = pool->loop.n_workers;
 
     in_loop = true;
     for (int i = 0; i < n; i++)
-        work_on(&p->loop, &p->ranges[(index + i) % n], index);
+        work_on(&pool->loop, &pool->ranges[(index + i) % n], index);
     in_loop = false;
 }
 
 /* ---- threads ---- */
 
 /* Goes into the loop of state s, unless it closed meanwhile. */
-static bool enter(tec_pool *p, uint64_t s)
+static bool enter(tec_pool *pool, uint64_t s)
 {
     while (s & STATE_OPEN)
-        if (atomic_compare_exchange_weak(&p->state, &s, s + 1))
+        if (atomic_compare_exchange_weak(&pool->state, &s, s + 1))
             return true;
     return false;
 }
 
 /* The last thread wakes the caller if the caller sleeps; both orders of "sleeps" and "leaves" are safe, as
  * both words are sequentially consistent. */
-static void leave(tec_pool *p)
+static void leave(tec_pool *pool)
 {
-    uint64_t s = atomic_fetch_sub(&p->state, 1) - 1;
+    uint64_t s = atomic_fetch_sub(&pool->state, 1) - 1;
 
-    if ((s & (STATE_OPEN | STATE_INSIDE)) || !atomic_load(&p->caller_sleeps))
+    if ((s & (STATE_OPEN | STATE_INSIDE)) || !atomic_load(&pool->caller_sleeps))
         return;
-    pthread_mutex_lock(&p->lock);
-    pthread_cond_signal(&p->joined);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->joined);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Whether there is a loop that this worker has not looked at and that concerns it. */
-static bool is_news(const worker *w, uint32_t seen)
+static bool is_news(const worker *self, uint32_t seen)
 {
-    uint64_t s = atomic_load(&w->pool->state);
+    uint64_t s = atomic_load(&self->pool->state);
 
-    return (STATE_NUMBER(s) != seen && w->index < STATE_WORKERS(s)) || atomic_load(&w->pool->stop);
+    return (STATE_NUMBER(s) != seen && self->index < STATE_WORKERS(s)) || atomic_load(&self->pool->stop);
 }
 
-static void wait_for_news(worker *w, uint32_t seen)
+static void wait_for_news(worker *self, uint32_t seen)
 {
     for (int i = 0; i < SPINS_IDLE; i++) {
-        if (is_news(w, seen))
+        if (is_news(self, seen))
             return;
         relax();
     }
-    pthread_mutex_lock(&w->pool->lock);
-    atomic_store(&w->sleeps, true);
-    while (!is_news(w, seen))
-        pthread_cond_wait(&w->wake, &w->pool->lock);
-    atomic_store(&w->sleeps, false);
-    pthread_mutex_unlock(&w->pool->lock);
+    pthread_mutex_lock(&self->pool->lock);
+    atomic_store(&self->sleeps, true);
+    while (!is_news(self, seen))
+        pthread_cond_wait(&self->wake, &self->pool->lock);
+    atomic_store(&self->sleeps, false);
+    pthread_mutex_unlock(&self->pool->lock);
 }
 
 /* A thread of the pool: waits for a loop that concerns it, works, and leaves. A thread that was late may
@@ -245,50 +245,50 @@ static void wait_for_news(worker *w, uint32_t seen)
 static void *run_worker(void *user)
 {
     worker *w = user;
-    tec_pool *p = w->pool;
+    tec_pool *pool = w->pool;
     uint32_t seen = 0;
 
-    while (!atomic_load(&p->stop)) {
+    while (!atomic_load(&pool->stop)) {
         uint64_t s;
 
         wait_for_news(w, seen);
-        s = atomic_load(&p->state);
+        s = atomic_load(&pool->state);
         seen = STATE_NUMBER(s);
-        if (!enter(p, s))
+        if (!enter(pool, s))
             continue;
         /* It may have been a later loop that let it in. */
-        s = atomic_load(&p->state);
+        s = atomic_load(&pool->state);
         seen = STATE_NUMBER(s);
         if (w->index < STATE_WORKERS(s))
-            work(p, w->index);
-        leave(p);
+            work(pool, w->index);
+        leave(pool);
     }
     return NULL;
 }
 
 /* Signals are for the threads of the program, not for ours. */
-static int start_thread(worker *w)
+static int start_thread(worker *self)
 {
     sigset_t all, before;
     int failed;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = rt_may_allocate() ? pthread_create(&w->thread, NULL, run_worker, w) : -1;
+    failed = rt_may_allocate() ? pthread_create(&self->thread, NULL, run_worker, self) : -1;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
 }
 
 /* After a failure end_pool stops those that have started. */
-static bool start_threads(tec_pool *p, tec_error *err)
+static bool start_threads(tec_pool *pool, tec_error *err)
 {
-    for (int i = 1; i < p->n_threads; i++) {
-        p->workers[i].pool = p;
-        p->workers[i].index = i;
-        if (start_thread(&p->workers[i]) != 0)
+    for (int i = 1; i < pool->n_threads; i++) {
+        pool->workers[i].pool = pool;
+        pool->workers[i].index = i;
+        if (start_thread(&pool->workers[i]) != 0)
             return rt_fail(err, TEC_NO_MEMORY, "the system lets no more than %d of %d threads start", i,
-                           p->n_threads);
-        p->n_started = i;
+                           pool->n_threads);
+        pool->n_started = i;
     }
     return true;
 }
@@ -296,130 +296,130 @@ static bool start_threads(tec_pool *p, tec_error *err)
 /* ---- a loop ---- */
 
 /* The number makes the word different from the last one even if the same workers are concerned. */
-static void open_loop(tec_pool *p, int n_workers)
+static void open_loop(tec_pool *pool, int n_workers)
 {
-    uint32_t number = STATE_NUMBER(atomic_load_explicit(&p->state, memory_order_relaxed)) + 1;
+    uint32_t number = STATE_NUMBER(atomic_load_explicit(&pool->state, memory_order_relaxed)) + 1;
 
-    atomic_store(&p->state, (uint64_t)number << 32 | STATE_OPEN | (uint64_t)n_workers << 16);
+    atomic_store(&pool->state, (uint64_t)number << 32 | STATE_OPEN | (uint64_t)n_workers << 16);
     for (int i = 1; i < n_workers; i++)
-        if (atomic_load(&p->workers[i].sleeps)) {
-            pthread_mutex_lock(&p->lock);
-            pthread_cond_signal(&p->workers[i].wake);
-            pthread_mutex_unlock(&p->lock);
+        if (atomic_load(&pool->workers[i].sleeps)) {
+            pthread_mutex_lock(&pool->lock);
+            pthread_cond_signal(&pool->workers[i].wake);
+            pthread_mutex_unlock(&pool->lock);
         }
 }
 
-static bool is_empty(tec_pool *p)
+static bool is_empty(tec_pool *pool)
 {
-    return (atomic_load(&p->state) & STATE_INSIDE) == 0;
+    return (atomic_load(&pool->state) & STATE_INSIDE) == 0;
 }
 
 /* Nobody may enter from here on; waits a little by looking, then asleep, until the last thread has left.
  * Spins first, since the last slices end at nearly the same time. */
-static void close_loop(tec_pool *p)
+static void close_loop(tec_pool *pool)
 {
-    atomic_fetch_and(&p->state, ~STATE_OPEN);
+    atomic_fetch_and(&pool->state, ~STATE_OPEN);
     for (int i = 0; i < SPINS_JOIN; i++) {
-        if (is_empty(p))
+        if (is_empty(pool))
             return;
         relax();
     }
-    pthread_mutex_lock(&p->lock);
-    atomic_store(&p->caller_sleeps, true);
-    while (!is_empty(p))
-        pthread_cond_wait(&p->joined, &p->lock);
-    atomic_store(&p->caller_sleeps, false);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->caller_sleeps, true);
+    while (!is_empty(pool))
+        pthread_cond_wait(&pool->joined, &pool->lock);
+    atomic_store(&pool->caller_sleeps, false);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* One loop at a time: other callers wait for their turn. The status is the first that is not 0. */
-static int32_t run_shared(tec_pool *p, tec_loop_fn *body, void *user, int64_t n, int n_workers)
+static int32_t run_shared(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int n_workers)
 {
     int32_t status;
 
-    pthread_mutex_lock(&p->turn);
-    p->loop.body = body;
-    p->loop.user = user;
-    p->loop.n_workers = n_workers;
-    atomic_store_explicit(&p->loop.status, 0, memory_order_relaxed);
-    cut_ranges(p, n, n_workers);
-    open_loop(p, n_workers);
-    work(p, 0);
-    close_loop(p);
-    status = atomic_load_explicit(&p->loop.status, memory_order_relaxed);
-    pthread_mutex_unlock(&p->turn);
+    pthread_mutex_lock(&pool->turn);
+    pool->loop.body = body;
+    pool->loop.user = user;
+    pool->loop.n_workers = n_workers;
+    atomic_store_explicit(&pool->loop.status, 0, memory_order_relaxed);
+    cut_ranges(pool, count, n_workers);
+    open_loop(pool, n_workers);
+    work(pool, 0);
+    close_loop(pool);
+    status = atomic_load_explicit(&pool->loop.status, memory_order_relaxed);
+    pthread_mutex_unlock(&pool->turn);
     return status;
 }
 
 /* body(user, begin, end, worker) over 0..n, each iteration once, in any order and in parallel. A loop inside
  * a loop runs in its thread alone, as does a loop in a forked child. */
-int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t n, int max_workers)
+int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int max_workers)
 {
     int n_workers = pool ? pool->n_threads : 1;
 
-    if (n <= 0)
+    if (count <= 0)
         return 0;
     if (!body)
         return TEC_INVALID;
     if (max_workers > 0 && max_workers < n_workers)
         n_workers = max_workers;
-    if (n < n_workers)
-        n_workers = (int)n;
+    if (count < n_workers)
+        n_workers = (int)count;
     if (n_workers == 1 || in_loop || !is_ours(pool))
-        return body(user, 0, n, 0);
-    return run_shared(pool, body, user, n, n_workers);
+        return body(user, 0, count, 0);
+    return run_shared(pool, body, user, count, n_workers);
 }
 
 /* ---- life ---- */
 
 /* Under the lock, so that no thread goes to sleep between its look at `stop` and its wait. */
-static void stop_threads(tec_pool *p)
+static void stop_threads(tec_pool *pool)
 {
-    pthread_mutex_lock(&p->lock);
-    atomic_store(&p->stop, true);
-    for (int i = 1; i <= p->n_started; i++)
-        pthread_cond_signal(&p->workers[i].wake);
-    pthread_mutex_unlock(&p->lock);
-    for (int i = 1; i <= p->n_started; i++)
-        pthread_join(p->workers[i].thread, NULL);
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->stop, true);
+    for (int i = 1; i <= pool->n_started; i++)
+        pthread_cond_signal(&pool->workers[i].wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 1; i <= pool->n_started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
 }
 
-static void free_memory(tec_pool *p)
+static void free_memory(tec_pool *pool)
 {
-    rt_free(p->ranges);
-    rt_free(p->workers);
-    rt_free(p);
+    rt_free(pool->ranges);
+    rt_free(pool->workers);
+    rt_free(pool);
 }
 
 /* In a forked child there are no threads to join, and mutexes may be held by threads that are gone. */
-static void end_pool(tec_pool *p)
+static void end_pool(tec_pool *pool)
 {
-    if (is_ours(p)) {
-        stop_threads(p);
-        pthread_mutex_destroy(&p->lock);
-        pthread_mutex_destroy(&p->turn);
-        pthread_cond_destroy(&p->joined);
-        for (int i = 1; i < p->n_threads; i++)
-            pthread_cond_destroy(&p->workers[i].wake);
+    if (is_ours(pool)) {
+        stop_threads(pool);
+        pthread_mutex_destroy(&pool->lock);
+        pthread_mutex_destroy(&pool->turn);
+        pthread_cond_destroy(&pool->joined);
+        for (int i = 1; i < pool->n_threads; i++)
+            pthread_cond_destroy(&pool->workers[i].wake);
     }
-    free_memory(p);
+    free_memory(pool);
 }
 
 /* Aligned so that workers do not share cache lines. */
 static tec_pool *alloc_pool(int n_threads, tec_error *err)
 {
-    tec_pool *p = rt_alloc_aligned(sizeof *p, err);
+    tec_pool *pool = rt_alloc_aligned(sizeof *pool, err);
 
-    if (!p)
+    if (!pool)
         return NULL;
-    memset(p, 0, sizeof *p);
-    p->ranges = rt_alloc_aligned((size_t)n_threads * sizeof *p->ranges, err);
-    p->workers = rt_alloc_aligned((size_t)n_threads * sizeof *p->workers, err);
-    if (p->ranges && p->workers) {
-        memset(p->workers, 0, (size_t)n_threads * sizeof *p->workers);
-        return p;
+    memset(pool, 0, sizeof *pool);
+    pool->ranges = rt_alloc_aligned((size_t)n_threads * sizeof *pool->ranges, err);
+    pool->workers = rt_alloc_aligned((size_t)n_threads * sizeof *pool->workers, err);
+    if (pool->ranges && pool->workers) {
+        memset(pool->workers, 0, (size_t)n_threads * sizeof *pool->workers);
+        return pool;
     }
-    free_memory(p);
+    free_memory(pool);
     return NULL;
 }
 
@@ -427,28 +427,28 @@ static tec_pool *alloc_pool(int n_threads, tec_error *err)
 tec_pool *tec_pool_new(int threads, tec_error *err)
 {
     int n = threads > 0 ? threads : rt_cpu_threads();
-    tec_pool *p;
+    tec_pool *pool;
 
     if (threads < 0 || threads > MAX_THREADS)
         return rt_fail(err, TEC_INVALID, "a pool of %d threads; expected 1 to %d, or 0", threads,
                        MAX_THREADS),
                NULL;
     n = n < MAX_THREADS ? n : MAX_THREADS;
-    p = alloc_pool(n, err);
-    if (!p)
+    pool = alloc_pool(n, err);
+    if (!pool)
         return NULL;
     pthread_once(&fork_once, watch_forks);
-    p->forks = atomic_load(&forks);
-    p->n_threads = n;
-    atomic_store(&p->references, 1);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_mutex_init(&p->turn, NULL);
-    pthread_cond_init(&p->joined, NULL);
+    pool->forks = atomic_load(&forks);
+    pool->n_threads = n;
+    atomic_store(&pool->references, 1);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_mutex_init(&pool->turn, NULL);
+    pthread_cond_init(&pool->joined, NULL);
     for (int i = 1; i < n; i++)
-        pthread_cond_init(&p->workers[i].wake, NULL);
-    if (start_threads(p, err))
-        return p;
-    end_pool(p);
+        pthread_cond_init(&pool->workers[i].wake, NULL);
+    if (start_threads(pool, err))
+        return pool;
+    end_pool(pool);
     return NULL;
 }
 
@@ -456,7 +456,7 @@ tec_pool *tec_pool_new(int threads, tec_error *err)
  * pool from before a fork is forgotten, not freed: its memory belonged to the parent's threads. */
 tec_pool *tec_pool_default(tec_error *err)
 {
-    tec_pool *p;
+    tec_pool *pool;
 
     pthread_mutex_lock(&default_lock);
     if (default_pool && !is_ours(default_pool))
@@ -465,9 +465,9 @@ tec_pool *tec_pool_default(tec_error *err)
         default_pool = tec_pool_new(0, err);
     else
         tec_pool_ref(default_pool);
-    p = default_pool;
+    pool = default_pool;
     pthread_mutex_unlock(&default_lock);
-    return p;
+    return pool;
 }
 
 tec_pool *tec_pool_ref(tec_pool *pool)

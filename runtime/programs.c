@@ -1,7 +1,7 @@
 /* programs.c -- the device code of one module, loaded on the devices that ask for it, once on each.
  *
- * Loading may take long (OpenCL C is compiled then), so a lock is held by whoever loads; all others of the
- * same module wait for it.
+ * Loading may take long (OpenCL C is compiled then), so the loading thread holds a lock; other threads with
+ * the same module wait for it.
  */
 #include <pthread.h>
 #include <string.h>
@@ -32,81 +32,84 @@ rt_programs *rt_programs_new(tec_error *err)
 }
 
 /* The device is freed after what was loaded on it. */
-void rt_programs_free(rt_programs *p)
+void rt_programs_free(rt_programs *programs)
 {
-    if (!p)
+    if (!programs)
         return;
-    for (loaded *l = p->first, *next; l; l = next) {
+    for (loaded *l = programs->first, *next; l; l = next) {
         next = l->next;
         l->device->kind->unload(l->device, l->program);
         tec_device_free(l->device);
         rt_free(l);
     }
-    pthread_mutex_destroy(&p->lock);
-    rt_free(p);
+    pthread_mutex_destroy(&programs->lock);
+    rt_free(programs);
 }
 
-static bool has_kernel(const rt_code_desc *c, const char *name)
+static bool has_kernel(const rt_code_desc *code, const char *name)
 {
-    for (int32_t i = 0; i < c->n_kernels; i++)
-        if (strcmp(c->kernels[i].name, name) == 0)
+    for (int32_t i = 0; i < code->n_kernels; i++)
+        if (strcmp(code->kernels[i].name, name) == 0)
             return true;
     return false;
 }
 
 /* Among the pieces of code for this kind of device one that fits it and has the kernel. NULL with an error.
  */
-static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *d, const char *name,
+static const rt_code_desc *find_code(const rt_module_desc *module, const tec_device *device, const char *name,
                                      tec_error *err)
 {
     const char *lacking = NULL;
 
-    for (int32_t i = 0; i < m->n_codes; i++) {
-        const rt_code_desc *c = &m->codes[i];
+    for (int32_t i = 0; i < module->n_codes; i++) {
+        const rt_code_desc *code = &module->codes[i];
 
-        if (strcmp(c->device, d->kind->name) != 0 || !has_kernel(c, name))
+        if (strcmp(code->device, device->kind->name) != 0 || !has_kernel(code, name))
             continue;
-        if (d->kind->fits(d, c))
-            return c;
-        lacking = c->target;
+        if (device->kind->fits(device, code))
+            return code;
+        lacking = code->target;
     }
     rt_fail(err, TEC_UNSUPPORTED, "%s: the kernel '%s' was made for '%s', which this device is not",
-            d->info.name, name, lacking ? lacking : "another kind of device");
+            device->info.name, name, lacking ? lacking : "another kind of device");
     return NULL;
 }
 
 /* Under the lock. A failure is not remembered: the next call tries again. */
-static void *load(rt_programs *p, const rt_code_desc *code, tec_device *d, tec_error *err)
+static void *load(rt_programs *programs, const rt_code_desc *code, tec_device *device, tec_error *err)
 {
     loaded *l;
 
-    for (l = p->first; l; l = l->next)
-        if (l->code == code && l->device == d)
+    for (l = programs->first; l; l = l->next)
+        if (l->code == code && l->device == device)
             return l->program;
     l = rt_alloc(sizeof *l, err);
     if (!l)
         return NULL;
-    *l = (loaded){.next = p->first, .code = code, .device = d, .program = d->kind->load(d, code, err)};
+    *l = (loaded){.next = programs->first,
+                  .code = code,
+                  .device = device,
+                  .program = device->kind->load(device, code, err)};
     if (!l->program) {
         rt_free(l);
         return NULL;
     }
-    tec_device_ref(d);
-    p->first = l;
+    tec_device_ref(device);
+    programs->first = l;
     return l->program;
 }
 
 /* The kernel is the caller's to drop; the program stays. */
-void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name,
-                       tec_error *err)
+void *rt_programs_find(rt_programs *programs, const rt_module_desc *module, tec_device *device,
+                       const char *name, tec_error *err)
 {
-    const rt_code_desc *code = find_code(m, d, name, err);
+    const rt_code_desc *code = find_code(module, device, name, err);
     void *program;
 
     if (!code)
         return NULL;
-    pthread_mutex_lock(&p->lock);
-    program = load(p, code, d, err);
-    pthread_mutex_unlock(&p->lock);
-    return program ? d->kind->find(d, program, name, err) : NULL;
+    pthread_mutex_lock(&programs->lock);
+    program = load(programs, code, device, err);
+    pthread_mutex_unlock(&programs->lock);
+    return program ? device->kind->find(device, program, name, err) : NULL;
 }

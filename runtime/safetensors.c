@@ -13,7 +13,7 @@
 #include "runtime/file.h"
 
 /* NULL where the format has no name for the type; its bytes are then stored as U8. */
-static const char *dtype_name(base_dtype t)
+static const char *dtype_name(base_dtype type)
 {
     const struct {
         base_dtype dtype;
@@ -25,7 +25,7 @@ static const char *dtype_name(base_dtype t)
     };
 
     for (int i = 0; i < BASE_COUNT(names); i++)
-        if (base_dtype_same(names[i].dtype, t))
+        if (base_dtype_same(names[i].dtype, type))
             return names[i].name;
     return NULL;
 }
@@ -60,21 +60,21 @@ static void add_escaped(rt_bytes *out, const char *name)
 }
 
 /* Two constants of one name would make the file unreadable: the later one has its number added. */
-static bool name_is_taken(const rt_module_desc *m, int32_t i)
+static bool name_is_taken(const rt_module_desc *module, int32_t i)
 {
     for (int32_t k = 0; k < i; k++)
-        if (base_same(m->constants[k].name, m->constants[i].name))
+        if (base_same(module->constants[k].name, module->constants[i].name))
             return true;
     return false;
 }
 
 /* "__metadata__" is the format's own member. */
-static void add_name(rt_bytes *out, const rt_module_desc *m, int32_t i)
+static void add_name(rt_bytes *out, const rt_module_desc *module, int32_t i)
 {
-    const char *name = m->constants[i].name;
+    const char *name = module->constants[i].name;
 
     add_escaped(out, name ? name : "constant");
-    if (!name || strcmp(name, "__metadata__") == 0 || name_is_taken(m, i)) {
+    if (!name || strcmp(name, "__metadata__") == 0 || name_is_taken(module, i)) {
         add_text(out, ".");
         add_number(out, (uint64_t)i);
     }
@@ -91,19 +91,20 @@ static void add_range(rt_bytes *out, uint64_t begin, uint64_t end)
 }
 
 /* One member of the header: "name":{"dtype":...,"shape":...,"data_offsets":[begin,end]}. */
-static void add_constant(rt_bytes *out, const rt_module_desc *m, int32_t i, uint64_t begin, uint64_t end)
+static void add_constant(rt_bytes *out, const rt_module_desc *module, int32_t index, uint64_t begin,
+                         uint64_t end)
 {
-    const rt_constant_desc *c = &m->constants[i];
-    const char *dtype = dtype_name(c->dtype);
+    const rt_constant_desc *constant = &module->constants[index];
+    const char *dtype = dtype_name(constant->dtype);
 
     add_text(out, ",\"");
-    add_name(out, m, i);
+    add_name(out, module, index);
     add_text(out, "\":{\"dtype\":\"");
     add_text(out, dtype ? dtype : "U8");
     add_text(out, "\",\"shape\":[");
-    for (int32_t d = 0; dtype && d < c->rank; d++) {
+    for (int32_t d = 0; dtype && d < constant->rank; d++) {
         add_text(out, d ? "," : "");
-        add_number(out, (uint64_t)c->shape[d]);
+        add_number(out, (uint64_t)constant->shape[d]);
     }
     if (!dtype)
         add_number(out, end - begin);
@@ -121,18 +122,18 @@ static void add_padding(rt_bytes *out, int32_t i, uint64_t begin, uint64_t end)
 }
 
 /* All constants in the order in which the module has them. */
-static void add_header(rt_bytes *out, const rt_module_desc *m)
+static void add_header(rt_bytes *out, const rt_module_desc *module)
 {
     uint64_t end = 0;
 
     add_text(out, "{\"__metadata__\":{\"format\":\"tec\"}");
-    for (int32_t i = 0; i < m->n_constants; i++) {
-        uint64_t size = (uint64_t)rt_constant_bytes(&m->constants[i]);
+    for (int32_t i = 0; i < module->n_constants; i++) {
+        uint64_t size = (uint64_t)rt_constant_bytes(&module->constants[i]);
         uint64_t at = size ? rt_weight_next(end) : end;
 
         if (at > end)
             add_padding(out, i, end, at);
-        add_constant(out, m, i, at, at + size);
+        add_constant(out, module, i, at, at + size);
         end = at + size;
     }
     add_text(out, "}");
@@ -140,12 +141,12 @@ static void add_header(rt_bytes *out, const rt_module_desc *m)
 
 /* The length word and the header, together a whole number of pages. The length is filled in last, when it is
  * known. */
-static bool make_head(const rt_module_desc *m, rt_bytes *head, tec_error *err)
+static bool make_head(const rt_module_desc *module, rt_bytes *head, tec_error *err)
 {
     uint8_t length[8] = {0};
 
     rt_bytes_add(head, length, sizeof length);
-    add_header(head, m);
+    add_header(head, module);
     while (!head->failed && head->n % RT_PAGE)
         add_text(head, " ");
     if (head->failed)
@@ -155,20 +156,20 @@ static bool make_head(const rt_module_desc *m, rt_bytes *head, tec_error *err)
     return true;
 }
 
-/* Writes the weights beside the module; *b is what the module keeps of them. */
-bool rt_safetensors_write(const rt_module_desc *m, const char *path, rt_beside *b, tec_error *err)
+/* Writes the weights beside the module; *beside is what the module keeps of them. */
+bool rt_safetensors_write(const rt_module_desc *module, const char *path, rt_beside *beside, tec_error *err)
 {
     rt_bytes head = {0};
     rt_sink sink;
-    bool padded, ok = make_head(m, &head, err) && rt_sink_open(&sink, path, err);
+    bool padded, ok = make_head(module, &head, err) && rt_sink_open(&sink, path, err);
 
     if (ok) {
         rt_sink_put(&sink, head.data, head.n);
-        rt_sink_put_weights(&sink, m);
-        *b = (rt_beside){.offset = head.n,
-                         .size = rt_weights_size(m),
-                         .checksum = rt_weights_checksum(m, NULL, &padded),
-                         .head_checksum = rt_checksum(head.data, head.n)};
+        rt_sink_put_weights(&sink, module);
+        *beside = (rt_beside){.offset = head.n,
+                              .size = rt_weights_size(module),
+                              .checksum = rt_weights_checksum(module, NULL, &padded),
+                              .head_checksum = rt_checksum(head.data, head.n)};
         ok = rt_sink_close(&sink);
     }
     rt_bytes_free(&head);

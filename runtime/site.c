@@ -32,17 +32,17 @@ static bool check_choice(const tec_executor *ex, const tec_run_options *options,
 }
 
 /* What is there is kept where it is large enough, so that a run with known shapes allocates nothing. */
-bool rt_site_reserve(rt_site *s, void **memory, int64_t *capacity, int64_t bytes, tec_error *err)
+bool rt_site_reserve(rt_site *site, void **memory, int64_t *capacity, int64_t bytes, tec_error *err)
 {
     void *larger;
 
     if (*memory && bytes <= *capacity)
         return true;
-    larger = s->device->kind->allocate(s->device, bytes, err);
+    larger = site->device->kind->allocate(site->device, bytes, err);
     if (!larger)
         return false;
     if (*memory)
-        s->device->kind->release(s->device, *memory);
+        site->device->kind->release(site->device, *memory);
     *memory = larger;
     *capacity = bytes;
     return true;
@@ -50,28 +50,28 @@ bool rt_site_reserve(rt_site *s, void **memory, int64_t *capacity, int64_t bytes
 
 /* Puts a constant's bytes on the device, unless they are there. Only constants that some value at this site
  * uses are copied there. */
-static bool place_constant(const tec_executor *ex, rt_site *s, int32_t index, tec_error *err)
+static bool place_constant(const tec_executor *ex, rt_site *site, int32_t index, tec_error *err)
 {
-    const rt_constant_desc *c = &ex->desc->constants[index];
-    int64_t bytes = rt_constant_bytes(c);
+    const rt_constant_desc *constant = &ex->desc->constants[index];
+    int64_t bytes = rt_constant_bytes(constant);
 
-    if (s->constants[index])
+    if (site->constants[index])
         return true;
-    s->constants[index] = s->device->kind->allocate(s->device, bytes, err);
-    s->busy = true;
-    return s->constants[index] &&
-           (bytes == 0 ||
-            s->device->kind->upload(&s->stream, (rt_place){s->constants[index], 0}, c->data, bytes, err));
+    site->constants[index] = site->device->kind->allocate(site->device, bytes, err);
+    site->busy = true;
+    return site->constants[index] &&
+           (bytes == 0 || site->device->kind->upload(&site->stream, (rt_place){site->constants[index], 0},
+                                                     constant->data, bytes, err));
 }
 
 /* Waits for the copies, as the module's bytes may be unmapped later. */
 static bool place_constants(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; i < ex->graph->n_values; i++) {
-        const rt_value_desc *v = &ex->graph->values[i];
+        const rt_value_desc *value = &ex->graph->values[i];
 
-        if (v->site && v->storage == RT_IN_CONSTANT &&
-            !place_constant(ex, &ex->sites[v->site - 1], v->index, err))
+        if (value->site && value->storage == RT_IN_CONSTANT &&
+            !place_constant(ex, &ex->sites[value->site - 1], value->index, err))
             return false;
     }
     return rt_sites_settle(ex, err);
@@ -86,30 +86,30 @@ bool rt_sites_open(tec_executor *ex, const tec_run_options *options, tec_error *
         return false;
     ex->sites = rt_arena_alloc(&ex->arena, n, sizeof *ex->sites, err);
     for (int32_t i = 0; ex->sites && i < n; i++) {
-        rt_site *s = &ex->sites[i];
+        rt_site *site = &ex->sites[i];
 
-        s->constants = rt_arena_alloc(&ex->arena, ex->desc->n_constants, sizeof *s->constants, err);
-        s->device = s->constants ? choose_device(ex->graph->sites[i].device, options, err) : NULL;
-        if (!s->device || !rt_stream_open(&s->stream, s->device, err))
+        site->constants = rt_arena_alloc(&ex->arena, ex->desc->n_constants, sizeof *site->constants, err);
+        site->device = site->constants ? choose_device(ex->graph->sites[i].device, options, err) : NULL;
+        if (!site->device || !rt_stream_open(&site->stream, site->device, err))
             return false;
     }
     return ex->sites && place_constants(ex, err);
 }
 
 /* The stream first, since it waits for what still uses the memory. */
-static void close_site(const tec_executor *ex, rt_site *s)
+static void close_site(const tec_executor *ex, rt_site *site)
 {
-    const rt_device_kind *kind = s->device->kind;
+    const rt_device_kind *kind = site->device->kind;
 
-    rt_stream_close(&s->stream);
-    for (int32_t i = 0; s->constants && i < ex->desc->n_constants; i++)
-        if (s->constants[i])
-            kind->release(s->device, s->constants[i]);
-    if (s->pool)
-        kind->release(s->device, s->pool);
-    if (s->workspace)
-        kind->release(s->device, s->workspace);
-    tec_device_free(s->device);
+    rt_stream_close(&site->stream);
+    for (int32_t i = 0; site->constants && i < ex->desc->n_constants; i++)
+        if (site->constants[i])
+            kind->release(site->device, site->constants[i]);
+    if (site->pool)
+        kind->release(site->device, site->pool);
+    if (site->workspace)
+        kind->release(site->device, site->workspace);
+    tec_device_free(site->device);
 }
 
 void rt_sites_close(tec_executor *ex)
@@ -127,10 +127,10 @@ bool rt_sites_settle(tec_executor *ex, tec_error *err)
     bool ok = true;
 
     for (int32_t i = 0; i < ex->graph->n_sites; i++) {
-        rt_site *s = &ex->sites[i];
+        rt_site *site = &ex->sites[i];
 
-        ok = (!s->busy || s->device->kind->wait(&s->stream, ok ? err : NULL)) && ok;
-        s->busy = false;
+        ok = (!site->busy || site->device->kind->wait(&site->stream, ok ? err : NULL)) && ok;
+        site->busy = false;
     }
     return ok;
 }
@@ -141,10 +141,10 @@ bool rt_sites_wait(tec_executor *ex, tec_error *err)
     bool ok = true;
 
     for (int32_t i = 0; i < ex->graph->n_sites; i++) {
-        rt_site *s = &ex->sites[i];
+        rt_site *site = &ex->sites[i];
 
-        ok = s->device->kind->wait(&s->stream, ok ? err : NULL) && ok;
-        s->busy = false;
+        ok = site->device->kind->wait(&site->stream, ok ? err : NULL) && ok;
+        site->busy = false;
     }
     return ok;
 }
@@ -160,13 +160,13 @@ static rt_site *site_of(const tec_executor *ex, int32_t value)
 bool rt_site_fetch(const tec_executor *ex, int32_t value, void *to, tec_error *err)
 {
     const rt_value *v = &ex->values[value];
-    rt_site *s = site_of(ex, value);
+    rt_site *site = site_of(ex, value);
 
     if (v->bytes == 0)
         return true;
-    if (s)
-        return s->device->kind->download(&s->stream, to, v->place, v->bytes, err) &&
-               s->device->kind->wait(&s->stream, err);
+    if (site)
+        return site->device->kind->download(&site->stream, to, v->place, v->bytes, err) &&
+               site->device->kind->wait(&site->stream, err);
     memcpy(to, v->address, (size_t)v->bytes);
     return true;
 }
@@ -175,13 +175,13 @@ bool rt_site_fetch(const tec_executor *ex, int32_t value, void *to, tec_error *e
  * for. */
 static bool copy_across(const tec_executor *ex, int32_t from, int32_t to, tec_error *err)
 {
-    const rt_value *v = &ex->values[to];
-    rt_site *s = site_of(ex, to);
-    void *bounce = rt_alloc_aligned((size_t)v->bytes, err);
+    const rt_value *value = &ex->values[to];
+    rt_site *site = site_of(ex, to);
+    void *bounce = rt_alloc_aligned((size_t)value->bytes, err);
     bool ok = bounce && rt_site_fetch(ex, from, bounce, err) &&
-              s->device->kind->upload(&s->stream, v->place, bounce, v->bytes, err);
+              site->device->kind->upload(&site->stream, value->place, bounce, value->bytes, err);
 
-    ok = ok && s->device->kind->wait(&s->stream, err);
+    ok = ok && site->device->kind->wait(&site->stream, err);
     rt_free(bounce);
     return ok;
 }
@@ -200,23 +200,23 @@ static bool settle_others(tec_executor *ex, const rt_site *mine, tec_error *err)
 bool rt_site_copy(tec_executor *ex, int32_t from, int32_t to, tec_error *err)
 {
     const rt_value *a = &ex->values[from], *b = &ex->values[to];
-    rt_site *s = site_of(ex, from), *t = site_of(ex, to);
+    rt_site *site = site_of(ex, from), *t = site_of(ex, to);
 
     if (a->bytes == 0)
         return true;
-    if (s && s == t)
-        return s->device->kind->copy(&s->stream, b->place, a->place, a->bytes, err);
-    if (s && t)
+    if (site && site == t)
+        return site->device->kind->copy(&site->stream, b->place, a->place, a->bytes, err);
+    if (site && t)
         return copy_across(ex, from, to, err);
-    if (!settle_others(ex, s ? s : t, err))
+    if (!settle_others(ex, site ? site : t, err))
         return false;
-    if (!s && !t) {
+    if (!site && !t) {
         memmove(b->address, a->address, (size_t)a->bytes);
         return true;
     }
-    if (s) {
-        s->busy = true;
-        return s->device->kind->download(&s->stream, b->address, a->place, a->bytes, err);
+    if (site) {
+        site->busy = true;
+        return site->device->kind->download(&site->stream, b->address, a->place, a->bytes, err);
     }
     t->busy = true;
     return t->device->kind->upload(&t->stream, b->place, a->address, a->bytes, err);

@@ -31,7 +31,7 @@ bool rt_sites_open(struct tec_executor *ex, const tec_run_options *options, tec_
 void rt_sites_close(struct tec_executor *ex);
 
 /* At least so many bytes; what was there before is lost. */
-bool rt_site_reserve(rt_site *s, void **memory, int64_t *capacity, int64_t bytes, tec_error *err);
+bool rt_site_reserve(rt_site *site, void **memory, int64_t *capacity, int64_t bytes, tec_error *err);
 
 /* Copies the bytes of one value of the executor to another one's. */
 bool rt_site_copy(struct tec_executor *ex, int32_t from, int32_t to, tec_error *err);

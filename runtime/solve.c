@@ -17,24 +17,24 @@ typedef struct {
 } part;
 
 /* `value` counts only where both are constant. */
-static bool add_parts(part a, part b, bool minus, part *out)
+static bool add_parts(part left, part right, bool minus, part *out)
 {
-    *out = (part){.constant = a.constant && b.constant};
-    return minus ? !__builtin_sub_overflow(a.by, b.by, &out->by) &&
-                       !__builtin_sub_overflow(a.value, b.value, &out->value)
-                 : !__builtin_add_overflow(a.by, b.by, &out->by) &&
-                       !__builtin_add_overflow(a.value, b.value, &out->value);
+    *out = (part){.constant = left.constant && right.constant};
+    return minus ? !__builtin_sub_overflow(left.by, right.by, &out->by) &&
+                       !__builtin_sub_overflow(left.value, right.value, &out->value)
+                 : !__builtin_add_overflow(left.by, right.by, &out->by) &&
+                       !__builtin_add_overflow(left.value, right.value, &out->value);
 }
 
 /* A product of two expressions with the symbol is not linear; with `by` unknown but free of the symbol it
  * would be, but then the factor is not a number. */
-static bool scale_part(part a, part by, part *out)
+static bool scale_part(part left, part by, part *out)
 {
-    *out = (part){.constant = a.constant && by.constant};
+    *out = (part){.constant = left.constant && by.constant};
     if (!by.constant)
-        return a.by == 0;
-    return !__builtin_mul_overflow(a.by, by.value, &out->by) &&
-           !__builtin_mul_overflow(a.value, by.value, &out->value);
+        return left.by == 0;
+    return !__builtin_mul_overflow(left.by, by.value, &out->by) &&
+           !__builtin_mul_overflow(left.value, by.value, &out->value);
 }
 
 /* One operation on the top of the stack; false where the result is not linear in the symbol. Other operations
@@ -53,7 +53,7 @@ static bool apply(rt_dim_opcode op, int takes, const part *top, part *out)
 }
 
 /* The factor of the symbol in verified code; 0 where the code is not linear in it or does not use it. */
-static int64_t factor_of(rt_dim d, int32_t symbol)
+static int64_t factor_of(rt_dim dim, int32_t symbol)
 {
     static const int8_t takes[] = {
 #define X(name, text, n) n,
@@ -63,14 +63,14 @@ static int64_t factor_of(rt_dim d, int32_t symbol)
     part stack[RT_DIM_MAX_DEPTH + 1];
     int top = 0;
 
-    for (int32_t i = 0; i < d.n; i++) {
-        rt_dim_opcode op = (rt_dim_opcode)d.word[i];
+    for (int32_t i = 0; i < dim.n; i++) {
+        rt_dim_opcode op = (rt_dim_opcode)dim.word[i];
         part out;
 
         if (op == RT_DIM_CONST)
-            out = (part){.value = d.word[++i], .constant = true};
+            out = (part){.value = dim.word[++i], .constant = true};
         else if (op == RT_DIM_SYMBOL)
-            out = (part){.by = d.word[++i] == symbol};
+            out = (part){.by = dim.word[++i] == symbol};
         else if (!apply(op, takes[op], stack + (top -= takes[op]), &out))
             return 0;
         stack[top++] = out;
@@ -79,13 +79,13 @@ static int64_t factor_of(rt_dim d, int32_t symbol)
 }
 
 /* Factor 1. */
-static bool find_alone(const rt_function_desc *d, int32_t symbol, rt_solution *out)
+static bool find_alone(const rt_function_desc *function, int32_t symbol, rt_solution *out)
 {
     int32_t found;
 
-    for (int32_t i = 0; i < d->n_params; i++)
-        for (int32_t k = 0; k < d->params[i].rank; k++)
-            if (rt_dim_is_symbol(d->params[i].shape[k], &found) && found == symbol) {
+    for (int32_t i = 0; i < function->n_params; i++)
+        for (int32_t k = 0; k < function->params[i].rank; k++)
+            if (rt_dim_is_symbol(function->params[i].shape[k], &found) && found == symbol) {
                 *out = (rt_solution){symbol, i, k, 1};
                 return true;
             }
@@ -94,14 +94,14 @@ static bool find_alone(const rt_function_desc *d, int32_t symbol, rt_solution *o
 
 /* A dimension that needs the symbol and others that are known. The symbol counts as known while dimensions
  * are asked, so that one is found in which nothing else is unknown. */
-static bool find_linear(const rt_function_desc *d, int32_t symbol, bool *known, rt_solution *out)
+static bool find_linear(const rt_function_desc *function, int32_t symbol, bool *known, rt_solution *out)
 {
     bool found = false;
 
     known[symbol] = true;
-    for (int32_t i = 0; i < d->n_params && !found; i++)
-        for (int32_t k = 0; k < d->params[i].rank && !found; k++) {
-            rt_dim e = d->params[i].shape[k];
+    for (int32_t i = 0; i < function->n_params && !found; i++)
+        for (int32_t k = 0; k < function->params[i].rank && !found; k++) {
+            rt_dim e = function->params[i].shape[k];
             int64_t by = rt_dim_is_known(e, known) ? factor_of(e, symbol) : 0;
 
             *out = (rt_solution){symbol, i, k, by};
@@ -114,18 +114,18 @@ static bool find_linear(const rt_function_desc *d, int32_t symbol, bool *known, 
 /* Prepares which symbol is found from which extent. Symbols that are an extent by themselves come first, then
  * those linear in one unknown. Fewer solutions than symbols: the caller must give the others. An example:
  * shapes [n, n + m]. n stands alone; then n + m is linear in m, and m = extent - n. */
-int rt_solve(const rt_function_desc *d, rt_solution *out)
+int rt_solve(const rt_function_desc *function, rt_solution *out)
 {
     bool known[RT_MAX_SYMBOLS] = {false};
     int n = 0, before;
 
-    for (int32_t i = 0; i < d->n_symbols; i++)
-        if ((known[i] = find_alone(d, i, &out[n])))
+    for (int32_t i = 0; i < function->n_symbols; i++)
+        if ((known[i] = find_alone(function, i, &out[n])))
             n++;
     do {
         before = n;
-        for (int32_t i = 0; i < d->n_symbols; i++)
-            if (!known[i] && find_linear(d, i, known, &out[n]))
+        for (int32_t i = 0; i < function->n_symbols; i++)
+            if (!known[i] && find_linear(function, i, known, &out[n]))
                 n++;
     } while (n > before);
     return n;
@@ -144,18 +144,18 @@ static int64_t turn_round(int64_t extent, int64_t rest, int64_t by)
 
 /* The symbols of one call. Whether all extents agree with them is checked afterwards. In the order of the
  * solutions, since later ones need the values of earlier ones. */
-void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args,
-                     int64_t *symbols)
+void rt_take_symbols(const rt_function_desc *function, const rt_solution *solution, int count,
+                     DLTensor *const *args, int64_t *symbols)
 {
-    for (int i = 0; i < n; i++) {
-        rt_dim e = d->params[s[i].param].shape[s[i].dim];
-        int64_t extent = args[s[i].param]->shape[s[i].dim], rest = 0;
+    for (int i = 0; i < count; i++) {
+        rt_dim e = function->params[solution[i].param].shape[solution[i].dim];
+        int64_t extent = args[solution[i].param]->shape[solution[i].dim], rest = 0;
         int32_t alone;
 
-        symbols[s[i].symbol] = 0;
+        symbols[solution[i].symbol] = 0;
         if (rt_dim_is_symbol(e, &alone))
-            symbols[s[i].symbol] = extent;
+            symbols[solution[i].symbol] = extent;
         else if (rt_dim_eval(e, symbols, &rest, NULL))
-            symbols[s[i].symbol] = turn_round(extent, rest, s[i].by);
+            symbols[solution[i].symbol] = turn_round(extent, rest, solution[i].by);
     }
 }

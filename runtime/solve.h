@@ -23,8 +23,8 @@ typedef struct {
 } rt_solution;
 
 /* Fills out[] with one solution for each symbol that has one, and says how many. */
-int rt_solve(const rt_function_desc *d, rt_solution *out);
-void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args,
-                     int64_t *symbols);
+int rt_solve(const rt_function_desc *function, rt_solution *out);
+void rt_take_symbols(const rt_function_desc *function, const rt_solution *solution, int count,
+                     DLTensor *const *args, int64_t *symbols);
 
 #endif

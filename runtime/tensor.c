@@ -26,92 +26,92 @@ int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape)
 }
 
 /* Whole bytes for each element, as types of fewer than 8 bits take a byte. */
-int64_t tec_tensor_elements(const DLTensor *t)
+int64_t tec_tensor_elements(const DLTensor *tensor)
 {
-    int64_t bytes = tec_tensor_bytes(t);
+    int64_t bytes = tec_tensor_bytes(tensor);
 
-    return bytes <= 0 ? bytes : bytes / base_dtype_bytes(t->dtype);
+    return bytes <= 0 ? bytes : bytes / base_dtype_bytes(tensor->dtype);
 }
 
-int64_t tec_tensor_bytes(const DLTensor *t)
+int64_t tec_tensor_bytes(const DLTensor *tensor)
 {
-    if (!t || t->ndim < 0 || base_dtype_bytes(t->dtype) == 0)
+    if (!tensor || tensor->ndim < 0 || base_dtype_bytes(tensor->dtype) == 0)
         return -1;
-    return rt_shape_bytes(t->dtype, t->ndim, t->shape);
+    return rt_shape_bytes(tensor->dtype, tensor->ndim, tensor->shape);
 }
 
 /* Whether elements lie row by row without gaps; strides of dimensions with one element do not matter. */
-bool tec_tensor_is_compact(const DLTensor *t)
+bool tec_tensor_is_compact(const DLTensor *tensor)
 {
     int64_t step = 1;
 
-    if (!t)
+    if (!tensor)
         return false;
-    if (!t->strides || tec_tensor_bytes(t) == 0)
+    if (!tensor->strides || tec_tensor_bytes(tensor) == 0)
         return true;
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        if (t->shape[i] != 1 && t->strides[i] != step)
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        if (tensor->shape[i] != 1 && tensor->strides[i] != step)
             return false;
-        step *= t->shape[i];
+        step *= tensor->shape[i];
     }
     return true;
 }
 
-const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size)
+const char *tec_tensor_text(const DLTensor *tensor, char *buffer, size_t size)
 {
     char dtype[24];
     rt_line line = {buffer, buffer ? size : 0, 0};
 
-    if (!t)
+    if (!tensor)
         return rt_put(&line, "no tensor"), buffer;
-    rt_put(&line, "%s[", base_dtype_print(t->dtype, dtype, sizeof dtype));
-    for (int i = 0; i < t->ndim; i++)
-        rt_put(&line, i ? ", %lld" : "%lld", (long long)t->shape[i]);
+    rt_put(&line, "%s[", base_dtype_print(tensor->dtype, dtype, sizeof dtype));
+    for (int i = 0; i < tensor->ndim; i++)
+        rt_put(&line, i ? ", %lld" : "%lld", (long long)tensor->shape[i]);
     rt_put(&line, "]");
     return buffer;
 }
 
 /* In main memory, where this side reads it. */
-bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err)
+bool rt_tensor_check(const DLTensor *tensor, const char *what, tec_error *err)
 {
     char text[40];
 
-    if (t && !rt_on_host(t))
+    if (tensor && !rt_on_host(tensor))
         return rt_fail(err, TEC_INVALID, "%s: expected a tensor in main memory, found one on %s", what,
-                       rt_device_text(t->device, text, sizeof text));
-    return rt_tensor_sane(t, what, err);
+                       rt_device_text(tensor->device, text, sizeof text));
+    return rt_tensor_sane(tensor, what, err);
 }
 
 /* What can be asked without reading an element. */
-bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err)
+bool rt_tensor_sane(const DLTensor *tensor, const char *what, tec_error *err)
 {
-    if (!t)
+    if (!tensor)
         return rt_fail(err, TEC_INVALID, "%s: no tensor", what);
-    if (t->ndim < 0 || t->ndim > RT_MAX_RANK || (t->ndim > 0 && !t->shape))
+    if (tensor->ndim < 0 || tensor->ndim > RT_MAX_RANK || (tensor->ndim > 0 && !tensor->shape))
         return rt_fail(err, TEC_INVALID, "%s: %d dimensions; expected 0 to %d, with a shape", what,
-                       (int)t->ndim, RT_MAX_RANK);
-    if (tec_tensor_bytes(t) < 0)
+                       (int)tensor->ndim, RT_MAX_RANK);
+    if (tec_tensor_bytes(tensor) < 0)
         return rt_fail(err, TEC_INVALID, "%s: its shape or dtype makes no sense", what);
-    if (!t->data && tec_tensor_bytes(t) > 0)
+    if (!tensor->data && tec_tensor_bytes(tensor) > 0)
         return rt_fail(err, TEC_INVALID, "%s: has no data", what);
     return true;
 }
 
 /* The bytes that the tensor touches, begin included, end not. Strides may be negative. An example: f32 of
  * shape [3] with stride -2 at address 100 touches 84..104. */
-void rt_tensor_range(const DLTensor *t, uintptr_t *begin, uintptr_t *end)
+void rt_tensor_range(const DLTensor *tensor, uintptr_t *begin, uintptr_t *end)
 {
-    int64_t size = base_dtype_bytes(t->dtype), first = 0, last = 0;
+    int64_t size = base_dtype_bytes(tensor->dtype), first = 0, last = 0;
 
-    *begin = *end = (uintptr_t)rt_tensor_data(t);
-    if (tec_tensor_bytes(t) == 0)
+    *begin = *end = (uintptr_t)rt_tensor_data(tensor);
+    if (tec_tensor_bytes(tensor) == 0)
         return;
-    if (!t->strides) {
-        *end += (uintptr_t)tec_tensor_bytes(t);
+    if (!tensor->strides) {
+        *end += (uintptr_t)tec_tensor_bytes(tensor);
         return;
     }
-    for (int i = 0; i < t->ndim; i++) {
-        int64_t reach = (t->shape[i] - 1) * t->strides[i];
+    for (int i = 0; i < tensor->ndim; i++) {
+        int64_t reach = (tensor->shape[i] - 1) * tensor->strides[i];
 
         *(reach < 0 ? &first : &last) += reach;
     }
@@ -131,13 +131,13 @@ typedef struct {
 } walk;
 
 /* For a tensor without strides those of a compact one. */
-static void set_steps(const DLTensor *t, int64_t *step)
+static void set_steps(const DLTensor *tensor, int64_t *step)
 {
-    int64_t size = base_dtype_bytes(t->dtype), compact = size;
+    int64_t size = base_dtype_bytes(tensor->dtype), compact = size;
 
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        step[i] = t->strides ? t->strides[i] * size : compact;
-        compact *= t->shape[i];
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        step[i] = tensor->strides ? tensor->strides[i] * size : compact;
+        compact *= tensor->shape[i];
     }
 }
 
@@ -163,49 +163,50 @@ static walk plan_walk(const DLTensor *to, const DLTensor *from)
 
 /* Copies block by block, counting the outer indices like an odometer. At the end of a dimension the pointers
  * go back to its start, and the next outer one moves on. */
-static void copy_blocks(const walk *w, char *to, const char *from)
+static void copy_blocks(const walk *self, char *to, const char *from)
 {
     int64_t index[RT_MAX_RANK] = {0};
     int i;
 
     do {
-        memcpy(to, from, w->block);
-        for (i = w->n_outer - 1; i >= 0; i--) {
-            to += w->to_step[i];
-            from += w->from_step[i];
-            if (++index[i] < w->shape[i])
+        memcpy(to, from, self->block);
+        for (i = self->n_outer - 1; i >= 0; i--) {
+            to += self->to_step[i];
+            from += self->from_step[i];
+            if (++index[i] < self->shape[i])
                 break;
-            to -= w->to_step[i] * w->shape[i];
-            from -= w->from_step[i] * w->shape[i];
+            to -= self->to_step[i] * self->shape[i];
+            from -= self->from_step[i] * self->shape[i];
             index[i] = 0;
         }
     } while (i >= 0);
 }
 
-static bool same_shape(const DLTensor *a, const DLTensor *b)
+static bool same_shape(const DLTensor *left, const DLTensor *right)
 {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+    return left->ndim == right->ndim &&
+           (left->ndim == 0 ||
+            memcmp(left->shape, right->shape, (size_t)left->ndim * sizeof *left->shape) == 0);
 }
 
 /* Of a tensor on a device, whose `data` is a handle. */
-static rt_place place_of(const DLTensor *t)
+static rt_place place_of(const DLTensor *tensor)
 {
-    return (rt_place){t->data, (int64_t)t->byte_offset};
+    return (rt_place){tensor->data, (int64_t)tensor->byte_offset};
 }
 
 /* A stream on the device of a tensor, whose bytes must lie together. A stream of its own for one copy. */
-static bool open_stream_at(rt_stream *s, const DLTensor *t, const char *what, tec_error *err)
+static bool open_stream_at(rt_stream *stream, const DLTensor *tensor, const char *what, tec_error *err)
 {
-    tec_device *d;
+    tec_device *device;
     bool ok;
 
-    if (!tec_tensor_is_compact(t))
+    if (!tec_tensor_is_compact(tensor))
         return rt_fail(err, TEC_UNSUPPORTED,
                        "%s: expected compact row-major strides on a device, found others", what);
-    d = rt_device_of(t, what, err);
-    ok = d && rt_stream_open(s, d, err);
-    tec_device_free(d);
+    device = rt_device_of(tensor, what, err);
+    ok = device && rt_stream_open(stream, device, err);
+    tec_device_free(device);
     return ok;
 }
 

@@ -31,50 +31,50 @@ typedef struct {
 
 /* Writes to each line, so that the lines of others are thrown out. `volatile` keeps the compiler from leaving
  * it out. */
-static void flush_caches(const stopwatch *w)
+static void flush_caches(const stopwatch *watch)
 {
-    for (int64_t i = 0; i < w->flush_bytes; i += 64)
-        w->flush[i] = (char)(w->flush[i] + 1);
+    for (int64_t i = 0; i < watch->flush_bytes; i += 64)
+        watch->flush[i] = (char)(watch->flush[i] + 1);
 }
 
 /* Seconds of one call, or a negative number when one failed. */
-static double measure(const stopwatch *w)
+static double measure(const stopwatch *watch)
 {
     double start;
 
-    flush_caches(w);
+    flush_caches(watch);
     start = tec_clock();
-    for (int64_t i = 0; i < w->inner; i++) {
-        tec_status status = w->fn(w->user);
+    for (int64_t i = 0; i < watch->inner; i++) {
+        tec_status status = watch->fn(watch->user);
 
         if (status != TEC_OK) {
-            rt_fail(w->err, status, "the measured call failed: %s", tec_status_text(status));
+            rt_fail(watch->err, status, "the measured call failed: %s", tec_status_text(status));
             return -1;
         }
     }
-    return (tec_clock() - start) / (double)w->inner;
+    return (tec_clock() - start) / (double)watch->inner;
 }
 
-static bool warm_up(stopwatch *w, int calls)
+static bool warm_up(stopwatch *watch, int calls)
 {
     for (int i = 0; i < calls; i++)
-        if (measure(w) < 0)
+        if (measure(watch) < 0)
             return false;
     return true;
 }
 
 /* With flushed caches each call is a measurement of its own, however short. An example: a call takes 3
  * microseconds; 1, 2, 4 and 8 calls are tried, and 8 calls of 24 microseconds are enough. */
-static bool choose_inner(stopwatch *w)
+static bool choose_inner(stopwatch *watch)
 {
-    while (w->flush_bytes == 0 && w->inner < MAX_INNER) {
-        double seconds = measure(w);
+    while (watch->flush_bytes == 0 && watch->inner < MAX_INNER) {
+        double seconds = measure(watch);
 
         if (seconds < 0)
             return false;
-        if (seconds * (double)w->inner >= SHORTEST)
+        if (seconds * (double)watch->inner >= SHORTEST)
             break;
-        w->inner *= 2;
+        watch->inner *= 2;
     }
     return true;
 }
@@ -87,20 +87,21 @@ static double quantile(const double *sample, int n, double share)
 }
 
 /* Sorts the samples, which are seconds per call. */
-static void summarise(double *sample, int n, int64_t inner, tec_timing *out)
+static void summarise(double *sample, int count, int64_t inner, tec_timing *out)
 {
     double sum = 0;
 
-    qsort(sample, (size_t)n, sizeof *sample, base_compare_doubles);
-    for (int i = 0; i < n; i++)
+    qsort(sample, (size_t)count, sizeof *sample, base_compare_doubles);
+    for (int i = 0; i < count; i++)
         sum += sample[i];
     *out = (tec_timing){.min_s = sample[0],
-                        .median_s = n % 2 ? sample[n / 2] : (sample[n / 2 - 1] + sample[n / 2]) / 2,
-                        .p90_s = quantile(sample, n, 0.9),
-                        .p95_s = quantile(sample, n, 0.95),
-                        .p99_s = quantile(sample, n, 0.99),
-                        .mean_s = sum / n,
-                        .repeats = n,
+                        .median_s =
+                            count % 2 ? sample[count / 2] : (sample[count / 2 - 1] + sample[count / 2]) / 2,
+                        .p90_s = quantile(sample, count, 0.9),
+                        .p95_s = quantile(sample, count, 0.95),
+                        .p99_s = quantile(sample, count, 0.99),
+                        .mean_s = sum / count,
+                        .repeats = count,
                         .inner = inner};
 }
 
@@ -120,21 +121,21 @@ static tec_time_options with_defaults(const tec_time_options *given)
 
 /* At least `repeats` samples, more while less than min_seconds have been measured. `total` counts what was
  * measured and not what the flushing took. */
-static bool take_samples(stopwatch *w, const tec_time_options *o, double *sample, tec_timing *out)
+static bool take_samples(stopwatch *watch, const tec_time_options *options, double *sample, tec_timing *out)
 {
     double total = 0;
     int n = 0;
 
-    if (!warm_up(w, o->warmup) || !choose_inner(w))
+    if (!warm_up(watch, options->warmup) || !choose_inner(watch))
         return false;
-    while (n < o->repeats || (total < o->min_seconds && n < o->max_repeats)) {
-        sample[n] = measure(w);
+    while (n < options->repeats || (total < options->min_seconds && n < options->max_repeats)) {
+        sample[n] = measure(watch);
         if (sample[n] < 0)
             return false;
-        total += sample[n] * (double)w->inner;
+        total += sample[n] * (double)watch->inner;
         n++;
     }
-    summarise(sample, n, w->inner, out);
+    summarise(sample, n, watch->inner, out);
     return true;
 }
 

@@ -2,8 +2,8 @@
  *
  * A register that holds an object owns a reference. A call copies its arguments' references into the callee's
  * first registers; `ret` moves the results into the caller's registers and releases the rest of the frame;
- * `tail`
- * puts the arguments in the place of the frame. So the C stack does not grow, however deep a program calls.
+ * `tail` puts the arguments in the place of the frame. So the C stack does not grow, however deep a program
+ * calls.
  *
  * Frames lie one behind the other in p->registers, callers first:
  *
@@ -36,70 +36,71 @@ typedef struct {
 } run;
 
 /* Names the line of the program's text where the code has lines. */
-static bool fail(const run *v, tec_status status, const char *text)
+static bool fail(const run *self, tec_status status, const char *text)
 {
-    const rt_routine_desc *f = v->f;
-    int32_t line = rt_line_of(f, v->at);
+    const rt_routine_desc *f = self->f;
+    int32_t line = rt_line_of(f, self->at);
 
     if (f->file && line)
-        return rt_fail(v->err, status, "%s:%d: in '%s': %s", f->file, (int)line, f->name, text);
-    return rt_fail(v->err, status, "in '%s', word %d: %s", f->name, (int)v->at, text);
+        return rt_fail(self->err, status, "%s:%d: in '%s': %s", f->file, (int)line, f->name, text);
+    return rt_fail(self->err, status, "in '%s', word %d: %s", f->name, (int)self->at, text);
 }
 
 /* Runtime functions do not know the place; it is added here. */
-static bool fail_inner(const run *v, const tec_error *inner)
+static bool fail_inner(const run *self, const tec_error *inner)
 {
-    return fail(v, inner->status, inner->text);
+    return fail(self, inner->status, inner->text);
 }
 
 /* ---- registers ---- */
 
 /* By the register's type, not by its contents. */
-static bool holds_object(const run *v, int32_t r)
+static bool holds_object(const run *self, int32_t r)
 {
-    return v->p->objects[v->function][r / 64] >> (r % 64) & 1;
+    return self->p->objects[self->function][r / 64] >> (r % 64) & 1;
 }
 
-/* The register takes over the reference to o. The old object goes last, as o may be a part of it. */
-static void set_object(const run *v, int32_t r, rt_object *o)
+/* The register takes over the reference to object. The old object goes last, as object may be a part of
+ * it. */
+static void set_object(const run *self, int32_t r, rt_object *object)
 {
-    rt_object *before = v->r[r].o;
+    rt_object *before = self->r[r].o;
 
-    v->r[r].o = o;
+    self->r[r].o = object;
     rt_release(before);
 }
 
-/* o: made by this instruction; NULL: that failed. */
-static bool set_new(const run *v, int32_t r, rt_object *o, const tec_error *inner)
+/* object: made by this instruction; NULL: that failed. */
+static bool set_new(const run *self, int32_t r, rt_object *object, const tec_error *inner)
 {
-    if (!o)
-        return fail_inner(v, inner);
-    v->p->counts.allocations++;
-    set_object(v, r, o);
+    if (!object)
+        return fail_inner(self, inner);
+    self->p->counts.allocations++;
+    set_object(self, r, object);
     return true;
 }
 
 /* A number is copied as it is. */
-static void copy_register(const run *v, int32_t to, int32_t from)
+static void copy_register(const run *self, int32_t to, int32_t from)
 {
-    if (holds_object(v, from))
-        set_object(v, to, rt_retain(v->r[from].o));
+    if (holds_object(self, from))
+        set_object(self, to, rt_retain(self->r[from].o));
     else
-        v->r[to] = v->r[from];
+        self->r[to] = self->r[from];
 }
 
 /* 64 registers at a time, as most are numbers. */
-static void release_frame(const run *v)
+static void release_frame(const run *self)
 {
-    const uint64_t *objects = v->p->objects[v->function];
+    const uint64_t *objects = self->p->objects[self->function];
 
-    for (int32_t k = 0; k < v->f->n_registers; k += 64)
+    for (int32_t k = 0; k < self->f->n_registers; k += 64)
         for (uint64_t bits = objects[k / 64]; bits; bits &= bits - 1) {
-            rt_object **o = &v->r[k + __builtin_ctzll(bits)].o;
+            rt_object **object = &self->r[k + __builtin_ctzll(bits)].o;
 
-            if (*o)
-                rt_release(*o);
-            *o = NULL;
+            if (*object)
+                rt_release(*object);
+            *object = NULL;
         }
 }
 
@@ -125,96 +126,98 @@ static void *grown(void *old, int64_t *room, int64_t needed, size_t size, tec_er
 
 /* Room for a frame of the function at `base`; its registers are zero. The frame's pointer is adjusted, since
  * the array may have moved. */
-static bool reserve(run *v, int64_t base, const rt_routine_desc *f)
+static bool reserve(run *self, int64_t base, const rt_routine_desc *routine)
 {
-    tec_program *p = v->p;
+    tec_program *program = self->p;
     tec_error inner = {0};
     rt_word *larger;
 
-    if (base + f->n_registers <= p->n_registers)
+    if (base + routine->n_registers <= program->n_registers)
         return true;
-    larger = grown(p->registers, &p->n_registers, base + f->n_registers, sizeof *larger, &inner);
+    larger =
+        grown(program->registers, &program->n_registers, base + routine->n_registers, sizeof *larger, &inner);
     if (!larger)
-        return fail_inner(v, &inner);
-    p->registers = larger;
-    v->r = larger + v->base;
+        return fail_inner(self, &inner);
+    program->registers = larger;
+    self->r = larger + self->base;
     return true;
 }
 
 /* The registers keep what they hold: zeros, or the arguments of a tail call. */
-static void enter(run *v, int32_t function, int64_t base)
+static void enter(run *self, int32_t function, int64_t base)
 {
-    v->function = function;
-    v->f = &v->p->program->functions[function];
-    v->base = base;
-    v->r = v->p->registers + base;
-    v->at = 0;
+    self->function = function;
+    self->f = &self->p->program->functions[function];
+    self->base = base;
+    self->r = self->p->registers + base;
+    self->at = 0;
 }
 
 /* Remembers the caller, unless calls nest too deep. `at` still names the call, whose list of results is read
  * at the return. */
-static bool push(run *v)
+static bool push(run *self)
 {
-    tec_program *p = v->p;
+    tec_program *program = self->p;
     tec_error inner = {0};
     rt_call *larger;
     char text[120];
 
-    if (v->depth >= p->options.max_depth) {
+    if (self->depth >= program->options.max_depth) {
         snprintf(text, sizeof text, "calls nest deeper than the limit of %lld",
-                 (long long)p->options.max_depth);
-        return fail(v, TEC_INVALID, text);
+                 (long long)program->options.max_depth);
+        return fail(self, TEC_INVALID, text);
     }
-    if (v->depth == p->max_calls) {
-        larger = grown(p->calls, &p->max_calls, v->depth + 1, sizeof *larger, &inner);
+    if (self->depth == program->max_calls) {
+        larger = grown(program->calls, &program->max_calls, self->depth + 1, sizeof *larger, &inner);
         if (!larger)
-            return fail_inner(v, &inner);
-        p->calls = larger;
+            return fail_inner(self, &inner);
+        program->calls = larger;
     }
-    p->calls[v->depth++] = (rt_call){v->function, v->at, v->base};
+    program->calls[self->depth++] = (rt_call){self->function, self->at, self->base};
     return true;
 }
 
 /* Calls a function; its parameters are `given`, then the registers of the list. After `reserve` no pointer
  * into the registers from before may be used. */
-static bool call(run *v, int32_t function, rt_node_object *given, const int32_t *list)
+static bool call(run *self, int32_t function, rt_node_object *given, const int32_t *list)
 {
-    const rt_routine_desc *f = &v->p->program->functions[function];
-    int64_t base = v->base + v->f->n_registers;
+    const rt_routine_desc *f = &self->p->program->functions[function];
+    int64_t base = self->base + self->f->n_registers;
     int32_t n = given ? given->n : 0;
     rt_word *to;
 
-    if (!reserve(v, base, f) || !push(v))
+    if (!reserve(self, base, f) || !push(self))
         return false;
-    to = v->p->registers + base;
+    to = self->p->registers + base;
     for (int32_t i = 0; i < n; i++)
         to[i].o = rt_retain(given->part[i]);
     for (int32_t i = 0; i < list[0]; i++)
-        to[n + i].o = rt_retain(v->r[list[1 + i]].o);
-    enter(v, function, base);
+        to[n + i].o = rt_retain(self->r[list[1 + i]].o);
+    enter(self, function, base);
     return true;
 }
 
 /* The arguments are taken out before the frame is released, since they may be held by it alone. The larger of
  * both frames is cleared, so that registers behind the new frame are zero for calls. */
-static bool tail(run *v, int32_t function, const int32_t *list)
+static bool tail(run *self, int32_t function, const int32_t *list)
 {
-    const rt_routine_desc *f = &v->p->program->functions[function];
+    const rt_routine_desc *f = &self->p->program->functions[function];
     rt_object *args[RT_MAX_FIELDS];
 
     for (int32_t i = 0; i < list[0]; i++)
-        args[i] = rt_retain(v->r[list[1 + i]].o);
-    release_frame(v);
-    if (!reserve(v, v->base, f)) {
+        args[i] = rt_retain(self->r[list[1 + i]].o);
+    release_frame(self);
+    if (!reserve(self, self->base, f)) {
         for (int32_t i = 0; i < list[0]; i++)
             rt_release(args[i]);
         return false;
     }
-    memset(v->r, 0,
-           (size_t)(v->f->n_registers > f->n_registers ? v->f->n_registers : f->n_registers) * sizeof *v->r);
-    enter(v, function, v->base);
+    memset(self->r, 0,
+           (size_t)(self->f->n_registers > f->n_registers ? self->f->n_registers : f->n_registers) *
+               sizeof *self->r);
+    enter(self, function, self->base);
     for (int32_t i = 0; i < list[0]; i++)
-        v->r[i].o = args[i];
+        self->r[i].o = args[i];
     return true;
 }
 
@@ -226,41 +229,41 @@ static const int32_t *result_list(const int32_t *w)
 
 /* false: the run has ended. Results are retained before the frame is released, and the caller's registers
  * take the references over. */
-static bool give_results(run *v, const int32_t *list)
+static bool give_results(run *self, const int32_t *list)
 {
-    const rt_call *c;
-    rt_word *from = v->r;
+    const rt_call *call;
+    rt_word *from = self->r;
     rt_object *out[RT_MAX_FIELDS];
     const int32_t *to;
 
     for (int32_t i = 0; i < list[0]; i++)
         out[i] = rt_retain(from[list[1 + i]].o);
-    release_frame(v);
-    memset(v->r, 0, (size_t)v->f->n_registers * sizeof *v->r);
-    if (v->depth == 0) {
-        memcpy(v->out, out, (size_t)list[0] * sizeof *out);
+    release_frame(self);
+    memset(self->r, 0, (size_t)self->f->n_registers * sizeof *self->r);
+    if (self->depth == 0) {
+        memcpy(self->out, out, (size_t)list[0] * sizeof *out);
         return false;
     }
-    c = &v->p->calls[--v->depth];
-    enter(v, c->function, c->base);
-    v->at = c->at;
-    to = result_list(v->f->words + v->at);
+    call = &self->p->calls[--self->depth];
+    enter(self, call->function, call->base);
+    self->at = call->at;
+    to = result_list(self->f->words + self->at);
     for (int32_t i = 0; i < to[0]; i++)
-        set_object(v, to[1 + i], out[i]);
-    v->at += rt_instruction_words(v->f->words, v->at, v->f->n_words);
+        set_object(self, to[1 + i], out[i]);
+    self->at += rt_instruction_words(self->f->words, self->at, self->f->n_words);
     return true;
 }
 
 /* Releases everything that a run that failed has left. */
-static void unwind(run *v)
+static void unwind(run *self)
 {
     for (;;) {
-        release_frame(v);
-        memset(v->r, 0, (size_t)v->f->n_registers * sizeof *v->r);
-        if (v->depth == 0)
+        release_frame(self);
+        memset(self->r, 0, (size_t)self->f->n_registers * sizeof *self->r);
+        if (self->depth == 0)
             return;
-        v->depth--;
-        enter(v, v->p->calls[v->depth].function, v->p->calls[v->depth].base);
+        self->depth--;
+        enter(self, self->p->calls[self->depth].function, self->p->calls[self->depth].base);
     }
 }
 
@@ -268,281 +271,292 @@ static void unwind(run *v)
 
 /* Most dimensions are a number or a symbol. False: the extent cannot be computed, which refuses the
  * argument. */
-static bool evaluate(rt_dim d, const int64_t *symbols, int64_t *value)
+static bool evaluate(rt_dim dim, const int64_t *symbols, int64_t *value)
 {
-    if (d.n == 2) {
-        *value = d.word[0] == RT_DIM_CONST ? d.word[1] : symbols[d.word[1]];
+    if (dim.n == 2) {
+        *value = dim.word[0] == RT_DIM_CONST ? dim.word[1] : symbols[dim.word[1]];
         return true;
     }
-    return rt_dim_eval(d, symbols, value, NULL);
+    return rt_dim_eval(dim, symbols, value, NULL);
 }
 
-static bool refuse_argument(const run *v, const rt_function_desc *k, int32_t i, const rt_tensor_object *t)
+static bool refuse_argument(const run *self, const rt_function_desc *kernel, int32_t index,
+                            const rt_tensor_object *tensor)
 {
     char expected[160], where[100], found[100], text[512];
-    const rt_param_desc *p = &k->params[i];
+    const rt_param_desc *param = &kernel->params[index];
 
-    snprintf(text, sizeof text, "'%s' of %s: expected %s%s, found %s", p->name, k->name,
-             rt_shape_text(p->dtype, p->shape, p->rank, k->symbols, expected, sizeof expected),
-             rt_where_text(p->shape, p->rank, k->symbols, v->p->dims, k->n_symbols, where, sizeof where),
-             tec_tensor_text(&t->tensor, found, sizeof found));
-    return fail(v, TEC_INVALID, text);
+    snprintf(
+        text, sizeof text, "'%s' of %s: expected %s%s, found %s", param->name, kernel->name,
+        rt_shape_text(param->dtype, param->shape, param->rank, kernel->symbols, expected, sizeof expected),
+        rt_where_text(param->shape, param->rank, kernel->symbols, self->p->dims, kernel->n_symbols, where,
+                      sizeof where),
+        tec_tensor_text(&tensor->tensor, found, sizeof found));
+    return fail(self, TEC_INVALID, text);
 }
 
 /* Constants have no storage and may be mapped read-only. */
-static bool check_argument(const run *v, const rt_function_desc *k, int32_t i, const rt_tensor_object *t)
+static bool check_argument(const run *self, const rt_function_desc *kernel, int32_t index,
+                           const rt_tensor_object *tensor)
 {
-    const rt_param_desc *p = &k->params[i];
+    const rt_param_desc *param = &kernel->params[index];
     int64_t extent;
 
-    for (int32_t d = 0; d < p->rank; d++)
-        if (!evaluate(p->shape[d], v->p->dims, &extent) || extent != t->shape[d])
-            return refuse_argument(v, k, i, t);
-    if (p->alignment && (uintptr_t)t->tensor.data % (uintptr_t)p->alignment)
-        return fail(v, TEC_INVALID, "an argument is not aligned as its kernel asks");
-    if (p->is_output && !t->storage)
-        return fail(v, TEC_INVALID, "a constant is written");
+    for (int32_t d = 0; d < param->rank; d++)
+        if (!evaluate(param->shape[d], self->p->dims, &extent) || extent != tensor->shape[d])
+            return refuse_argument(self, kernel, index, tensor);
+    if (param->alignment && (uintptr_t)tensor->tensor.data % (uintptr_t)param->alignment)
+        return fail(self, TEC_INVALID, "an argument is not aligned as its kernel asks");
+    if (param->is_output && !tensor->storage)
+        return fail(self, TEC_INVALID, "a constant is written");
     return true;
 }
 
 /* Within one storage only: storages do not overlap. */
-static bool overlap(const rt_tensor_object *a, const rt_tensor_object *b)
+static bool overlap(const rt_tensor_object *left, const rt_tensor_object *right)
 {
-    const char *x = a->tensor.data, *y = b->tensor.data;
+    const char *x = left->tensor.data, *y = right->tensor.data;
 
-    return a->storage && a->storage == b->storage && x < y + b->bytes && y < x + a->bytes;
+    return left->storage && left->storage == right->storage && x < y + right->bytes && y < x + left->bytes;
 }
 
-static bool check_overlap(const run *v, const rt_function_desc *k, const int32_t *args)
+static bool check_overlap(const run *self, const rt_function_desc *kernel, const int32_t *args)
 {
-    for (int32_t a = 0; a < k->n_params; a++)
-        for (int32_t b = 0; b < k->n_params && k->params[a].is_output; b++)
-            if (a != b && overlap(rt_as_tensor(v->r[args[a]].o), rt_as_tensor(v->r[args[b]].o)) &&
-                !rt_may_alias(k, a, b))
-                return fail(v, TEC_INVALID, "a kernel writes where another of its arguments lies");
+    for (int32_t a = 0; a < kernel->n_params; a++)
+        for (int32_t b = 0; b < kernel->n_params && kernel->params[a].is_output; b++)
+            if (a != b && overlap(rt_as_tensor(self->r[args[a]].o), rt_as_tensor(self->r[args[b]].o)) &&
+                !rt_may_alias(kernel, a, b))
+                return fail(self, TEC_INVALID, "a kernel writes where another of its arguments lies");
     return true;
 }
 
-static bool reserve_workspace(const run *v, const rt_function_desc *k)
+static bool reserve_workspace(const run *self, const rt_function_desc *kernel)
 {
     tec_error inner = {0};
     int64_t bytes, thread_bytes;
 
-    if (k->workspace.n == 0 && k->thread_workspace.n == 0)
+    if (kernel->workspace.n == 0 && kernel->thread_workspace.n == 0)
         return true;
-    return (rt_size_eval(k->workspace, v->p->dims, &bytes, k->name, &inner) &&
-            rt_size_eval(k->thread_workspace, v->p->dims, &thread_bytes, k->name, &inner) &&
-            rt_env_reserve(&v->p->env, bytes, thread_bytes, &inner)) ||
-           fail_inner(v, &inner);
+    return (rt_size_eval(kernel->workspace, self->p->dims, &bytes, kernel->name, &inner) &&
+            rt_size_eval(kernel->thread_workspace, self->p->dims, &thread_bytes, kernel->name, &inner) &&
+            rt_env_reserve(&self->p->env, bytes, thread_bytes, &inner)) ||
+           fail_inner(self, &inner);
 }
 
 /* Everything that the metadata says of the kernel is checked before its code runs. */
-static bool call_kernel(run *v, const int32_t *w)
+static bool call_kernel(run *self, const int32_t *words)
 {
-    tec_program *p = v->p;
-    const rt_function_desc *k = &p->desc->functions[w[1]];
-    const int32_t *dims = w + 3, *args = dims + w[2] + 1;
+    tec_program *program = self->p;
+    const rt_function_desc *k = &program->desc->functions[words[1]];
+    const int32_t *dims = words + 3, *args = dims + words[2] + 1;
     tec_error inner = {0};
     int32_t status;
 
     for (int32_t i = 0; i < k->n_symbols; i++)
-        p->dims[i] = v->r[dims[i]].i;
+        program->dims[i] = self->r[dims[i]].i;
     for (int32_t i = 0; i < k->n_params; i++) {
-        rt_tensor_object *t = rt_as_tensor(v->r[args[i]].o);
+        rt_tensor_object *tensor = rt_as_tensor(self->r[args[i]].o);
 
-        if (!check_argument(v, k, i, t))
+        if (!check_argument(self, k, i, tensor))
             return false;
-        p->args[i] = t->tensor.data;
+        program->args[i] = tensor->tensor.data;
     }
-    if (!check_overlap(v, k, args) || !reserve_workspace(v, k))
+    if (!check_overlap(self, k, args) || !reserve_workspace(self, k))
         return false;
     if (k->n_facts &&
-        !rt_facts_hold(k->facts, k->n_facts, k->symbols, p->dims, k->n_symbols, k->name, &inner))
-        return fail_inner(v, &inner);
-    p->counts.kernels++;
-    status = rt_env_call(&p->env, rt_module_code(p->module, w[1]), p->args, p->dims);
+        !rt_facts_hold(k->facts, k->n_facts, k->symbols, program->dims, k->n_symbols, k->name, &inner))
+        return fail_inner(self, &inner);
+    program->counts.kernels++;
+    status =
+        rt_env_call(&program->env, rt_module_code(program->module, words[1]), program->args, program->dims);
     if (status == 0)
         return true;
-    rt_env_fail(&p->env, status, k->name, &inner);
-    return fail_inner(v, &inner);
+    rt_env_fail(&program->env, status, k->name, &inner);
+    return fail_inner(self, &inner);
 }
 
 /* ---- other instructions ---- */
 
 /* Extents and offset are numbers in the code, or registers. */
-static bool alloc_tensor(run *v, const int32_t *w)
+static bool alloc_tensor(run *self, const int32_t *words)
 {
-    bool in_registers = w[0] == RT_ALLOC_TENSOR_REG;
-    const rt_type_desc *t = &v->p->program->types[v->f->registers[w[1]]];
+    bool in_registers = words[0] == RT_ALLOC_TENSOR_REG;
+    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
     int64_t shape[RT_MAX_RANK];
     tec_error inner = {0};
 
-    for (int32_t d = 0; d < t->rank; d++)
-        shape[d] = in_registers ? v->r[w[5 + d]].i : w[5 + d];
-    return set_new(v, w[1],
-                   rt_new_tensor(v->p->heap, v->r[w[2]].o, in_registers ? v->r[w[3]].i : w[3], t->dtype,
-                                 t->rank, shape, &inner),
+    for (int32_t d = 0; d < type->rank; d++)
+        shape[d] = in_registers ? self->r[words[5 + d]].i : words[5 + d];
+    return set_new(self, words[1],
+                   rt_new_tensor(self->p->heap, self->r[words[2]].o,
+                                 in_registers ? self->r[words[3]].i : words[3], type->dtype, type->rank,
+                                 shape, &inner),
                    &inner);
 }
 
-static bool alloc_node(run *v, const int32_t *w)
+/* The instructions that make a tuple, a constructor's value or a closure from values in registers. */
+static bool alloc_node(run *self, const int32_t *words)
 {
-    const rt_type_desc *t = &v->p->program->types[v->f->registers[w[1]]];
-    rt_object_kind kind = w[0] == RT_ALLOC_CLOSURE   ? RT_OBJECT_CLOSURE
-                          : t->kind == RT_TYPE_TUPLE ? RT_OBJECT_TUPLE
-                                                     : RT_OBJECT_DATA;
-    int32_t what = kind == RT_OBJECT_CLOSURE ? w[2] : t->data, tag = kind == RT_OBJECT_DATA ? w[2] : 0;
+    const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
+    rt_object_kind kind = words[0] == RT_ALLOC_CLOSURE  ? RT_OBJECT_CLOSURE
+                          : type->kind == RT_TYPE_TUPLE ? RT_OBJECT_TUPLE
+                                                        : RT_OBJECT_DATA;
+    int32_t what = kind == RT_OBJECT_CLOSURE ? words[2] : type->data,
+            tag = kind == RT_OBJECT_DATA ? words[2] : 0;
     tec_error inner = {0};
-    rt_node_object *o = rt_new_node(v->p->heap, kind, what, tag, w[3], &inner);
+    rt_node_object *object = rt_new_node(self->p->heap, kind, what, tag, words[3], &inner);
 
-    for (int32_t i = 0; o && i < w[3]; i++)
-        o->part[i] = rt_retain(v->r[w[4 + i]].o);
-    return set_new(v, w[1], o ? &o->head : NULL, &inner);
+    for (int32_t i = 0; object && i < words[3]; i++)
+        object->part[i] = rt_retain(self->r[words[4 + i]].o);
+    return set_new(self, words[1], object ? &object->head : NULL, &inner);
 }
 
 /* The value's constructor is known only now. */
-static bool get_field(run *v, const int32_t *w)
+static bool get_field(run *self, const int32_t *w)
 {
-    const rt_node_object *o = rt_as_node(v->r[w[2]].o);
+    const rt_node_object *o = rt_as_node(self->r[w[2]].o);
 
     if (o->tag != w[3])
-        return fail(v, TEC_INVALID, "a field of another constructor is read");
-    set_object(v, w[1], rt_retain(o->part[w[4]]));
+        return fail(self, TEC_INVALID, "a field of another constructor is read");
+    set_object(self, w[1], rt_retain(o->part[w[4]]));
     return true;
 }
 
-static bool copy_tensor(run *v, const int32_t *w)
+static bool copy_tensor(run *self, const int32_t *words)
 {
-    rt_tensor_object *from = rt_as_tensor(v->r[w[1]].o), *to = rt_as_tensor(v->r[w[2]].o);
+    rt_tensor_object *from = rt_as_tensor(self->r[words[1]].o), *to = rt_as_tensor(self->r[words[2]].o);
 
     if (!to->storage)
-        return fail(v, TEC_INVALID, "a constant is written");
+        return fail(self, TEC_INVALID, "a constant is written");
     if (to->bytes != from->bytes)
-        return fail(v, TEC_INVALID, "tensors of different sizes are copied");
+        return fail(self, TEC_INVALID, "tensors of different sizes are copied");
     memmove(to->tensor.data, from->tensor.data, (size_t)to->bytes);
     return true;
 }
 
 /* The storage is held by the tensor alone afterwards. */
-static bool shape_of(run *v, const int32_t *w)
+static bool shape_of(run *self, const int32_t *words)
 {
-    const rt_tensor_object *t = rt_as_tensor(v->r[w[2]].o);
-    int64_t rank = t->tensor.ndim;
+    const rt_tensor_object *tensor = rt_as_tensor(self->r[words[2]].o);
+    int64_t rank = tensor->tensor.ndim;
     tec_error inner = {0};
-    rt_object *s = rt_new_storage(v->p->heap, rank * 8, &inner),
-              *made = s ? rt_new_tensor(v->p->heap, s, 0, BASE_I64, 1, &rank, &inner) : NULL;
+    rt_object *s = rt_new_storage(self->p->heap, rank * 8, &inner),
+              *made = s ? rt_new_tensor(self->p->heap, s, 0, BASE_I64, 1, &rank, &inner) : NULL;
 
     if (made && rank)
-        memcpy(rt_as_tensor(made)->tensor.data, t->shape, (size_t)rank * 8);
+        memcpy(rt_as_tensor(made)->tensor.data, tensor->shape, (size_t)rank * 8);
     rt_release(s);
-    return set_new(v, w[1], made, &inner);
+    return set_new(self, words[1], made, &inner);
 }
 
-static bool reshape(run *v, const int32_t *w)
+static bool reshape(run *self, const int32_t *w)
 {
     int64_t shape[RT_MAX_RANK];
     tec_error inner = {0};
 
     for (int32_t d = 0; d < w[3]; d++)
-        shape[d] = v->r[w[4 + d]].i;
-    return set_new(v, w[1], rt_new_view(v->p->heap, v->r[w[2]].o, w[3], shape, &inner), &inner);
+        shape[d] = self->r[w[4 + d]].i;
+    return set_new(self, w[1], rt_new_view(self->p->heap, self->r[w[2]].o, w[3], shape, &inner), &inner);
 }
 
 /* p->dims is free between kernel calls. */
-static bool compute_dim(run *v, const int32_t *w)
+static bool compute_dim(run *self, const int32_t *w)
 {
     tec_error inner = {0};
 
     for (int32_t i = 0; i < w[3]; i++)
-        v->p->dims[i] = v->r[w[4 + i]].i;
-    return rt_dim_eval(v->p->program->dims[w[2]], v->p->dims, &v->r[w[1]].i, &inner) || fail_inner(v, &inner);
+        self->p->dims[i] = self->r[w[4 + i]].i;
+    return rt_dim_eval(self->p->program->dims[w[2]], self->p->dims, &self->r[w[1]].i, &inner) ||
+           fail_inner(self, &inner);
 }
 
 /* By the tensor's own type; verify.c admits integers and truth values. */
-static int64_t read_scalar(const rt_tensor_object *t)
+static int64_t read_scalar(const rt_tensor_object *tensor)
 {
-    const void *data = t->tensor.data;
+    const void *data = tensor->tensor.data;
 
-    switch (t->tensor.dtype.bits) {
-    case 8: return t->tensor.dtype.code == kDLBool ? *(const uint8_t *)data != 0 : *(const int8_t *)data;
+    switch (tensor->tensor.dtype.bits) {
+    case 8: return tensor->tensor.dtype.code == kDLBool ? *(const uint8_t *)data != 0 : *(const int8_t *)data;
     case 16: return *(const int16_t *)data;
     case 32: return *(const int32_t *)data;
     default: return *(const int64_t *)data;
     }
 }
 
-static bool to_tensor(run *v, const int32_t *w)
+static bool to_tensor(run *self, const int32_t *words)
 {
-    base_dtype t = v->p->program->types[v->f->registers[w[1]]].dtype;
-    int64_t number = t.code == kDLBool ? v->r[w[2]].i != 0 : v->r[w[2]].i;
+    base_dtype t = self->p->program->types[self->f->registers[words[1]]].dtype;
+    int64_t number = t.code == kDLBool ? self->r[words[2]].i != 0 : self->r[words[2]].i;
     tec_error inner = {0};
-    rt_object *s = rt_new_storage(v->p->heap, 8, &inner),
-              *made = s ? rt_new_tensor(v->p->heap, s, 0, t, 0, NULL, &inner) : NULL;
+    rt_object *s = rt_new_storage(self->p->heap, 8, &inner),
+              *made = s ? rt_new_tensor(self->p->heap, s, 0, t, 0, NULL, &inner) : NULL;
 
     if (made) /* little endian: the number's first bytes are the element */
         memcpy(rt_as_tensor(made)->tensor.data, &number, (size_t)base_dtype_bytes(t));
     rt_release(s);
-    return set_new(v, w[1], made, &inner);
+    return set_new(self, words[1], made, &inner);
 }
 
-static bool take_row(run *v, const int32_t *w)
+static bool take_row(run *self, const int32_t *w)
 {
     tec_error inner = {0};
 
-    return set_new(v, w[1], rt_new_row(v->p->heap, v->r[w[2]].o, v->r[w[3]].i, &inner), &inner);
+    return set_new(self, w[1], rt_new_row(self->p->heap, self->r[w[2]].o, self->r[w[3]].i, &inner), &inner);
 }
 
 /* The register's reference goes to rt_append, so that a tensor that nobody else holds is extended in place.
  */
-static bool append(run *v, const int32_t *w)
+static bool append(run *self, const int32_t *words)
 {
     tec_error inner = {0};
-    rt_object *made, *tensor = v->r[w[2]].o;
+    rt_object *made, *tensor = self->r[words[2]].o;
 
-    if (w[1] != w[2]) {
+    if (words[1] != words[2]) {
         rt_object *copy = rt_retain(tensor);
 
-        made = rt_append(v->p->heap, copy, v->r[w[3]].o, &inner);
+        made = rt_append(self->p->heap, copy, self->r[words[3]].o, &inner);
         if (!made)
             rt_release(copy);
-        return set_new(v, w[1], made, &inner);
+        return set_new(self, words[1], made, &inner);
     }
-    made = rt_append(v->p->heap, tensor, v->r[w[3]].o, &inner);
+    made = rt_append(self->p->heap, tensor, self->r[words[3]].o, &inner);
     if (!made)
-        return fail_inner(v, &inner);
-    v->p->counts.allocations += made != tensor;
-    v->r[w[1]].o = made;
+        return fail_inner(self, &inner);
+    self->p->counts.allocations += made != tensor;
+    self->r[words[1]].o = made;
     return true;
 }
 
 /* The number comes from a tag, so this fails only for damaged values. */
-static bool choose(run *v, const int32_t *w)
+static bool choose(run *self, const int32_t *w)
 {
-    int64_t k = v->r[w[1]].i;
+    int64_t k = self->r[w[1]].i;
 
     if (k < 0 || k >= w[2])
-        return fail(v, TEC_INVALID, "a switch has no such place");
-    v->at = w[3 + k];
+        return fail(self, TEC_INVALID, "a switch has no such place");
+    self->at = w[3 + k];
     return true;
 }
 
 /* The limits of a run: steps at each one, clock and cancel now and then. A cancel is taken once: the next run
  * begins without it. */
-static bool look_around(const run *v)
+static bool look_around(const run *self)
 {
-    tec_program *p = v->p;
+    tec_program *program = self->p;
     char text[100];
 
-    if (p->options.max_steps && p->counts.steps >= p->options.max_steps) {
-        snprintf(text, sizeof text, "the limit of %lld steps is reached", (long long)p->options.max_steps);
-        return fail(v, TEC_INVALID, text);
+    if (program->options.max_steps && program->counts.steps >= program->options.max_steps) {
+        snprintf(text, sizeof text, "the limit of %lld steps is reached",
+                 (long long)program->options.max_steps);
+        return fail(self, TEC_INVALID, text);
     }
-    if (p->counts.steps % LOOK_EVERY)
+    if (program->counts.steps % LOOK_EVERY)
         return true;
-    if (atomic_load_explicit(&p->cancelled, memory_order_relaxed) && atomic_exchange(&p->cancelled, false))
-        return fail(v, TEC_INVALID, "the run was cancelled");
-    if (v->until > 0 && tec_clock() > v->until)
-        return fail(v, TEC_INVALID, "the run's time is over");
+    if (atomic_load_explicit(&program->cancelled, memory_order_relaxed) &&
+        atomic_exchange(&program->cancelled, false))
+        return fail(self, TEC_INVALID, "the run was cancelled");
+    if (self->until > 0 && tec_clock() > self->until)
+        return fail(self, TEC_INVALID, "the run's time is over");
     return true;
 }
 
@@ -550,69 +564,72 @@ static bool look_around(const run *v)
 
 /* The instructions of a fixed length, which the loops of a program run most. Gives the length in words; 0:
  * the instruction failed. */
-static int32_t set_register(run *v, const int32_t *w)
+static int32_t set_register(run *self, const int32_t *words)
 {
-    tec_program *p = v->p;
+    tec_program *program = self->p;
     tec_error inner = {0};
 
-    switch ((rt_instruction)w[0]) {
-    case RT_MOVE: copy_register(v, w[1], w[2]); return 3;
-    case RT_LOAD_CONST: set_object(v, w[1], p->constants[w[2]]); return 3;
-    case RT_LOAD_CONSTI: v->r[w[1]].i = w[2]; return 3;
+    switch ((rt_instruction)words[0]) {
+    case RT_MOVE: copy_register(self, words[1], words[2]); return 3;
+    case RT_LOAD_CONST: set_object(self, words[1], program->constants[words[2]]); return 3;
+    case RT_LOAD_CONSTI: self->r[words[1]].i = words[2]; return 3;
     case RT_ALLOC_STORAGE:
-        return set_new(v, w[1], rt_new_storage(p->heap, v->r[w[2]].i, &inner), &inner) ? 4 : 0;
+        return set_new(self, words[1], rt_new_storage(program->heap, self->r[words[2]].i, &inner), &inner)
+                   ? 4
+                   : 0;
     case RT_FREE_STORAGE:
-    case RT_FREE_TENSOR: set_object(v, w[1], NULL); return 2;
-    case RT_GET_TAG: v->r[w[1]].i = rt_as_node(v->r[w[2]].o)->tag; return 3;
-    case RT_CHECK: return v->r[w[1]].i || fail(v, TEC_INVALID, p->program->texts[w[2]]) ? 3 : 0;
-    case RT_EXTENT: v->r[w[1]].i = rt_as_tensor(v->r[w[2]].o)->shape[w[3]]; return 4;
-    case RT_SCALAR: v->r[w[1]].i = read_scalar(rt_as_tensor(v->r[w[2]].o)); return 3;
-    default: fail(v, TEC_INTERNAL, "no instruction of a fixed length"); return 0;
+    case RT_FREE_TENSOR: set_object(self, words[1], NULL); return 2;
+    case RT_GET_TAG: self->r[words[1]].i = rt_as_node(self->r[words[2]].o)->tag; return 3;
+    case RT_CHECK:
+        return self->r[words[1]].i || fail(self, TEC_INVALID, program->program->texts[words[2]]) ? 3 : 0;
+    case RT_EXTENT: self->r[words[1]].i = rt_as_tensor(self->r[words[2]].o)->shape[words[3]]; return 4;
+    case RT_SCALAR: self->r[words[1]].i = read_scalar(rt_as_tensor(self->r[words[2]].o)); return 3;
+    default: fail(self, TEC_INTERNAL, "no instruction of a fixed length"); return 0;
     }
 }
 
 /* The instructions that make or change an object. Most hold a list, so their length is counted. */
-static bool make_object(run *v, const int32_t *w)
+static bool make_object(run *self, const int32_t *words)
 {
-    switch ((rt_instruction)w[0]) {
-    case RT_INVOKE_PACKED: return call_kernel(v, w);
+    switch ((rt_instruction)words[0]) {
+    case RT_INVOKE_PACKED: return call_kernel(self, words);
     case RT_ALLOC_TENSOR:
-    case RT_ALLOC_TENSOR_REG: return alloc_tensor(v, w);
+    case RT_ALLOC_TENSOR_REG: return alloc_tensor(self, words);
     case RT_ALLOC_ADT:
-    case RT_ALLOC_CLOSURE: return alloc_node(v, w);
-    case RT_GET_FIELD: return get_field(v, w);
-    case RT_DEVICE_COPY: return copy_tensor(v, w);
-    case RT_SHAPE_OF: return shape_of(v, w);
-    case RT_RESHAPE_TENSOR: return reshape(v, w);
-    case RT_TO_TENSOR: return to_tensor(v, w);
-    case RT_ROW: return take_row(v, w);
-    case RT_APPEND: return append(v, w);
-    case RT_DIM: return compute_dim(v, w);
-    default: return fail(v, TEC_INTERNAL, "no instruction that makes an object");
+    case RT_ALLOC_CLOSURE: return alloc_node(self, words);
+    case RT_GET_FIELD: return get_field(self, words);
+    case RT_DEVICE_COPY: return copy_tensor(self, words);
+    case RT_SHAPE_OF: return shape_of(self, words);
+    case RT_RESHAPE_TENSOR: return reshape(self, words);
+    case RT_TO_TENSOR: return to_tensor(self, words);
+    case RT_ROW: return take_row(self, words);
+    case RT_APPEND: return append(self, words);
+    case RT_DIM: return compute_dim(self, words);
+    default: return fail(self, TEC_INTERNAL, "no instruction that makes an object");
     }
 }
 
 /* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other
  * instruction it moves on only where the instruction succeeded, so that an error names the instruction's own
  * line. All instructions are listed here, so that the compiler names one that is missing. */
-static bool step(run *v, bool *done)
+static bool step(run *self, bool *done)
 {
-    const int32_t *w = v->f->words + v->at;
+    const int32_t *w = self->f->words + self->at;
     int32_t words = 0;
 
     switch ((rt_instruction)w[0]) {
-    case RT_RET: *done = !give_results(v, w + 1); return true;
-    case RT_IF: v->at = v->r[w[1]].i ? w[2] : w[3]; return true;
-    case RT_GOTO: v->at = w[1]; return true;
-    case RT_SWITCH: return choose(v, w);
-    case RT_INVOKE: return call(v, w[1], NULL, w + 2);
+    case RT_RET: *done = !give_results(self, w + 1); return true;
+    case RT_IF: self->at = self->r[w[1]].i ? w[2] : w[3]; return true;
+    case RT_GOTO: self->at = w[1]; return true;
+    case RT_SWITCH: return choose(self, w);
+    case RT_INVOKE: return call(self, w[1], NULL, w + 2);
     case RT_INVOKE_CLOSURE: {
-        rt_node_object *c = rt_as_node(v->r[w[1]].o);
+        rt_node_object *c = rt_as_node(self->r[w[1]].o);
 
-        return call(v, c->what, c, w + 2);
+        return call(self, c->what, c, w + 2);
     }
-    case RT_TAIL: return tail(v, w[1], w + 2);
-    case RT_FATAL: return fail(v, TEC_INVALID, v->p->program->texts[w[1]]);
+    case RT_TAIL: return tail(self, w[1], w + 2);
+    case RT_FATAL: return fail(self, TEC_INVALID, self->p->program->texts[w[1]]);
     case RT_MOVE:
     case RT_LOAD_CONST:
     case RT_LOAD_CONSTI:
@@ -622,7 +639,7 @@ static bool step(run *v, bool *done)
     case RT_GET_TAG:
     case RT_CHECK:
     case RT_EXTENT:
-    case RT_SCALAR: words = set_register(v, w); break;
+    case RT_SCALAR: words = set_register(self, w); break;
     case RT_INVOKE_PACKED:
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG:
@@ -636,39 +653,43 @@ static bool step(run *v, bool *done)
     case RT_ROW:
     case RT_APPEND:
     case RT_DIM:
-        words = make_object(v, w) ? rt_instruction_words(v->f->words, v->at, v->f->n_words) : 0;
+        words = make_object(self, w) ? rt_instruction_words(self->f->words, self->at, self->f->n_words) : 0;
         break;
-    case RT_N_INSTRUCTIONS: return fail(v, TEC_INTERNAL, "no instruction");
+    case RT_N_INSTRUCTIONS: return fail(self, TEC_INTERNAL, "no instruction");
     }
-    v->at += words;
+    self->at += words;
     return words > 0;
 }
 
 /* The one way in. Whatever ends the run, all frames are released before it returns. A step counts even if it
  * fails. */
-bool rt_vm_run(tec_program *p, int32_t function, rt_object *const *in, rt_object **out, tec_error *err)
+bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_object **out, tec_error *err)
 {
-    run v = {.p = p, .out = out, .err = err, .f = &p->program->functions[function], .function = function};
-    int64_t before = rt_heap_system_calls(p->heap);
+    run v = {.p = program,
+             .out = out,
+             .err = err,
+             .f = &program->program->functions[function],
+             .function = function};
+    int64_t before = rt_heap_system_calls(program->heap);
     bool done = false, ok;
     unsigned mode;
 
-    p->counts = (tec_program_counts){0};
-    v.until = p->options.deadline > 0 ? tec_clock() + p->options.deadline : 0;
+    program->counts = (tec_program_counts){0};
+    v.until = program->options.deadline > 0 ? tec_clock() + program->options.deadline : 0;
     if (!reserve(&v, 0, v.f))
         return false;
     enter(&v, function, 0);
     for (int32_t i = 0; i < v.f->n_params; i++)
         v.r[i].o = rt_retain(in[i]);
-    mode = rt_env_enter(&p->env);
+    mode = rt_env_enter(&program->env);
     do {
         ok = look_around(&v) && step(&v, &done);
-        p->counts.steps++;
+        program->counts.steps++;
     } while (ok && !done);
-    rt_env_leave(&p->env, mode);
+    rt_env_leave(&program->env, mode);
     if (!ok)
         unwind(&v);
-    p->counts.from_system = rt_heap_system_calls(p->heap) - before;
-    p->counts.bytes = rt_heap_bytes(p->heap);
+    program->counts.from_system = rt_heap_system_calls(program->heap) - before;
+    program->counts.bytes = rt_heap_bytes(program->heap);
     return ok;
 }

@@ -48,6 +48,6 @@ struct tec_program {
 };
 
 /* Runs a function on values of its types: gives references. */
-bool rt_vm_run(tec_program *p, int32_t function, rt_object *const *in, rt_object **out, tec_error *err);
+bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_object **out, tec_error *err);
 
 #endif

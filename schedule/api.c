@@ -26,25 +26,26 @@
 #define MAP(text) {.kind = SCHED_ARG_MAP, .name = (text)}
 
 /* Reads an argument that a row gave as text; refuses what does not parse. */
-static bool read_argument(sched *s, const char *primitive, sched_arg *a)
+static bool read_argument(sched *schedule, const char *primitive, sched_arg *arg)
 {
-    bool is_text = a->kind == SCHED_ARG_EXPRS || a->kind == SCHED_ARG_TUPLE || a->kind == SCHED_ARG_MAP;
+    bool is_text = arg->kind == SCHED_ARG_EXPRS || arg->kind == SCHED_ARG_TUPLE || arg->kind == SCHED_ARG_MAP;
 
-    if (!is_text || (!a->name && a->kind == SCHED_ARG_EXPRS))
+    if (!is_text || (!arg->name && arg->kind == SCHED_ARG_EXPRS))
         return true;
-    return sched_read_text(s, primitive, a->name, a);
+    return sched_read_text(schedule, primitive, arg->name, arg);
 }
 
 /* Applies a step and hands out its results; they are NULL after a refusal. */
-static bool step(sched *s, const char *primitive, sched_arg *arg, int n, const char **out, int n_out)
+static bool step(sched *schedule, const char *primitive, sched_arg *arg, int count, const char **out,
+                 int n_out)
 {
     const char *const *results;
     int made = 0;
-    bool ok = s != NULL;
+    bool ok = schedule != NULL;
 
-    for (int i = 0; ok && i < n; i++)
-        ok = read_argument(s, primitive, &arg[i]);
-    ok = ok && sched_apply(s, primitive, arg, n, &results, &made);
+    for (int i = 0; ok && i < count; i++)
+        ok = read_argument(schedule, primitive, &arg[i]);
+    ok = ok && sched_apply(schedule, primitive, arg, count, &results, &made);
 
     for (int i = 0; out && i < n_out; i++)
         out[i] = ok && i < made ? results[i] : NULL;
@@ -52,11 +53,11 @@ static bool step(sched *s, const char *primitive, sched_arg *arg, int n, const c
 }
 
 /* The name of the one result of a step; NULL after a refusal. */
-static const char *named(sched *s, const char *primitive, sched_arg *arg, int n)
+static const char *named(sched *schedule, const char *primitive, sched_arg *arg, int n)
 {
     const char *out;
 
-    return step(s, primitive, arg, n, &out, 1) ? out : NULL;
+    return step(schedule, primitive, arg, n, &out, 1) ? out : NULL;
 }
 
 #define ARGS(...) (sched_arg[]){__VA_ARGS__}, BASE_COUNT(((sched_arg[]){__VA_ARGS__}))
@@ -87,12 +88,12 @@ static const char *named(sched *s, const char *primitive, sched_arg *arg, int n)
     }
 #include "schedule/functions.def"
 
-bool sched_annotate(sched *s, const char *loop, ir_how how)
+bool sched_annotate(sched *schedule, const char *loop, ir_how how)
 {
     switch (how) {
-    case IR_PARALLEL: return sched_parallel(s, loop);
-    case IR_VECTORISED: return sched_vectorize(s, loop);
-    case IR_UNROLLED: return sched_unroll(s, loop);
-    default: return sched_bind(s, loop, ir_how_text(how));
+    case IR_PARALLEL: return sched_parallel(schedule, loop);
+    case IR_VECTORISED: return sched_vectorize(schedule, loop);
+    case IR_UNROLLED: return sched_unroll(schedule, loop);
+    default: return sched_bind(schedule, loop, ir_how_text(how));
     }
 }

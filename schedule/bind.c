@@ -31,7 +31,7 @@ bool sched_thread_axis(const char *word, ir_how *how)
 }
 
 /* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
-bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how)
+bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at), *above = NULL, *below = NULL;
 
@@ -43,43 +43,43 @@ bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how)
             below = sched_loop_below(l->loop.body, other);
     }
     if (above)
-        sched_refuse(c, "'%s' would run as %s inside '%s', which is %s", l->loop.var->var.name,
+        sched_refuse(call, "'%s' would run as %s inside '%s', which is %s", l->loop.var->var.name,
                      ir_how_text(how), above->loop.var->var.name, ir_how_text(above->loop.how));
     else if (below)
-        sched_refuse(c, "'%s' would run as %s around '%s', which is %s", l->loop.var->var.name,
+        sched_refuse(call, "'%s' would run as %s around '%s', which is %s", l->loop.var->var.name,
                      ir_how_text(how), below->loop.var->var.name, ir_how_text(below->loop.how));
     return !above && !below;
 }
 
 /* The extents of one thread axis are equal everywhere. */
-bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
+bool sched_axis_agrees(sched_call *call, const ir_stmt *stmt, const ir_stmt *loop, ir_how how)
 {
-    if (s->kind == IR_FOR && s->loop.how == how && !ir_is_value(s->loop.extent, 1) &&
-        !ir_prove_equal(c->s->view.facts, s->loop.extent, l->loop.extent)) {
-        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how),
-                     ir_expr_text(c->cx, l->loop.extent), l->loop.var->var.name,
-                     ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
+    if (stmt->kind == IR_FOR && stmt->loop.how == how && !ir_is_value(stmt->loop.extent, 1) &&
+        !ir_prove_equal(call->s->view.facts, stmt->loop.extent, loop->loop.extent)) {
+        sched_refuse(call, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how),
+                     ir_expr_text(call->cx, loop->loop.extent), loop->loop.var->var.name,
+                     ir_expr_text(call->cx, stmt->loop.extent), stmt->loop.var->var.name);
         return false;
     }
-    for (int i = 0, n = tree_n_children(s); i < n; i++)
-        if (!sched_axis_agrees(c, tree_child(s, i), l, how))
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        if (!sched_axis_agrees(call, tree_child(stmt, i), loop, how))
             return false;
     return true;
 }
 
 /* ---- one axis twice ---- */
 
-/* The loop over the axis between l and the block; NULL: none. */
-static const ir_stmt *inner_loop(const tree_site *site, const ir_stmt *l, ir_how how)
+/* The loop over the axis between loop and the block; NULL: none. */
+static const ir_stmt *inner_loop(const tree_site *site, const ir_stmt *loop, ir_how how)
 {
-    for (int i = tree_depth_under(site, l->loop.var); i < site->n_loops; i++)
+    for (int i = tree_depth_under(site, loop->loop.var); i < site->n_loops; i++)
         if (site->loop[i]->loop.how == how)
             return site->loop[i];
     return NULL;
 }
 
-/* What the threads of an inner loop over l's axis do for all of l: it is the same in each iteration of l, so
- * that each thread does its share once, and lies where all see it.
+/* What the threads of an inner loop over l's axis do for all of loop: it is the same in each iteration of
+ * loop, so that each thread does its share once, and lies where all see it.
  *
  *     for C.x in 0..32 threadIdx.x {
  *       for ax in 0..32 threadIdx.x { tile[ax] = A[C.k*32 + ax] }     # the same work for every C.x
@@ -89,22 +89,23 @@ static const ir_stmt *inner_loop(const tree_site *site, const ir_stmt *l, ir_how
  * The tree says that each of 32 threads fills the whole tile. On the device each thread fills one element,
  * and all 32 together fill the tile once. Both give the same tile if the work does not mention C.x, may run
  * any number of times, and lies in memory that all the threads share. */
-static bool need_common_work(sched_call *c, const tree_site *site, const ir_stmt *l, const ir_stmt *inner)
+static bool need_common_work(sched_call *call, const tree_site *site, const ir_stmt *loop,
+                             const ir_stmt *inner)
 {
-    const char *name = l->loop.var->var.name, *why = tree_not_idempotent(c->cx, site->block);
-    bool differs = ir_uses_var(c->cx, site->stmt->block.where, l->loop.var);
+    const char *name = loop->loop.var->var.name, *why = tree_not_idempotent(call->cx, site->block);
+    bool differs = ir_uses_var(call->cx, site->stmt->block.where, loop->loop.var);
 
     for (int i = 0; i < site->block->n_iters; i++)
-        differs = differs || ir_uses_var(c->cx, site->stmt->block.bind[i], l->loop.var);
-    if (differs || why || tree_kind_for(c->cx, site, inner->loop.var) != IR_SPATIAL)
+        differs = differs || ir_uses_var(call->cx, site->stmt->block.bind[i], loop->loop.var);
+    if (differs || why || tree_kind_for(call->cx, site, inner->loop.var) != IR_SPATIAL)
         return sched_refuse(
-            c, "'%s' lies inside '%s' and is %s already, and '%s' is not the same for all of its threads",
+            call, "'%s' lies inside '%s' and is %s already, and '%s' is not the same for all of its threads",
             inner->loop.var->var.name, name, ir_how_text(inner->loop.how), site->block->name);
     for (int i = 0; i < site->block->n_writes; i++)
         if (site->block->writes[i].buffer->scope != IR_SHARED)
-            return sched_refuse(c, "the threads of '%s' do '%s' together, but '%s' is not in shared memory",
-                                inner->loop.var->var.name, site->block->name,
-                                site->block->writes[i].buffer->name);
+            return sched_refuse(
+                call, "the threads of '%s' do '%s' together, but '%s' is not in shared memory",
+                inner->loop.var->var.name, site->block->name, site->block->writes[i].buffer->name);
     return true;
 }
 
@@ -114,45 +115,45 @@ static const ir_stmt *stand_in(const sched_path *at, ir_how how)
     const ir_stmt *found = NULL;
 
     for (int i = 0; i < at->n - 1; i++) {
-        const ir_stmt *s = at->link[i].stmt;
+        const ir_stmt *stmt = at->link[i].stmt;
 
-        if (s->kind == IR_FOR && s->loop.how == how)
-            found = ir_is_value(s->loop.extent, 1) ? s : NULL;
+        if (stmt->kind == IR_FOR && stmt->loop.how == how)
+            found = ir_is_value(stmt->loop.extent, 1) ? stmt : NULL;
     }
     return found;
 }
 
 /* The tree without that loop, which stays as it is inside. */
-static const ir_program *without_stand_in(sched_call *c, const sched_path *at, const ir_stmt *unit)
+static const ir_program *without_stand_in(sched_call *call, const sched_path *at, const ir_stmt *unit)
 {
     for (int i = 0; i < at->n - 1; i++)
         if (at->link[i].stmt == unit)
-            return sched_with_body(c, sched_rebuild(c->cx, at, i, unit->loop.body));
+            return sched_with_body(call, sched_rebuild(call->cx, at, i, unit->loop.body));
     return NULL;
 }
 
 /* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all
  * of them use. Two situations lead here: the new loop stands inside a loop over its axis, or around one. In
  * the first the refusal names the outer loop instead of the block whose work differs. */
-static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
+static bool need_axis_free(sched_call *call, const sched_path *at, ir_how how)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
     const ir_stmt *l = sched_end(at);
 
     const ir_stmt *above = sched_loop_above(at, how);
 
     if (!sched_is_threads(how))
-        return sched_need_none_around(c, at, how);
+        return sched_need_none_around(call, at, how);
     for (int i = 0; above && i < all.n; i++)
-        if (tree_depth_under(&all.at[i], l->loop.var) && !need_common_work(c, &all.at[i], above, l)) {
-            c->reason = NULL;
-            return sched_need_none_around(c, at, how);
+        if (tree_depth_under(&all.at[i], l->loop.var) && !need_common_work(call, &all.at[i], above, l)) {
+            call->reason = NULL;
+            return sched_need_none_around(call, at, how);
         }
     for (int i = 0; i < all.n; i++) {
         const ir_stmt *inner =
             tree_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
 
-        if (inner && !need_common_work(c, &all.at[i], l, inner))
+        if (inner && !need_common_work(call, &all.at[i], l, inner))
             return false;
     }
     return true;
@@ -160,9 +161,9 @@ static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
 
 /* ---- reductions over threads ---- */
 
-static bool runs_on_threads(const tree_site *site, const ir_stmt *l)
+static bool runs_on_threads(const tree_site *site, const ir_stmt *loop)
 {
-    return sched_is_threads(l->loop.how) && tree_depth_under(site, l->loop.var);
+    return sched_is_threads(loop->loop.how) && tree_depth_under(site, loop->loop.var);
 }
 
 const ir_stmt *sched_reducing_threads(tec_context *cx, const tree_site *site)
@@ -177,13 +178,13 @@ const ir_stmt *sched_reducing_threads(tec_context *cx, const tree_site *site)
 }
 
 /* All uses of the buffer lie under one loop over threads, so that each thread has its own. */
-static bool belongs_to_thread(const tree_sites *all, const tree_site *site, const ir_buffer *b)
+static bool belongs_to_thread(const tree_sites *all, const tree_site *site, const ir_buffer *buffer)
 {
     for (int i = 0; i < site->n_loops; i++) {
         bool everywhere = true;
 
         for (int j = 0; j < all->n; j++)
-            if (tree_reads(all->at[j].block, b) || tree_writes(all->at[j].block, b))
+            if (tree_reads(all->at[j].block, buffer) || tree_writes(all->at[j].block, buffer))
                 everywhere = everywhere && runs_on_threads(&all->at[j], site->loop[i]);
         if (everywhere && sched_is_threads(site->loop[i]->loop.how))
             return true;
@@ -194,59 +195,60 @@ static bool belongs_to_thread(const tree_sites *all, const tree_site *site, cons
 /* All threads of a reduction must see its result: one of them writes it after the partial results are
  * combined. Local and warp memory belong to one thread (or a few), and so does a global buffer that is used
  * under the threads alone, since lowering will give each thread a copy. */
-const char *sched_hidden_result(tec_context *cx, const ir_program *p)
+const char *sched_hidden_result(tec_context *cx, const ir_program *program)
 {
-    tree_sites all = tree_all_sites(cx, p->body);
+    tree_sites all = tree_all_sites(cx, program->body);
 
     for (int i = 0; i < all.n; i++) {
         const tree_site *site = &all.at[i];
         const ir_stmt *l = sched_reducing_threads(cx, site);
 
         for (int j = 0; l && j < site->block->n_writes; j++) {
-            const ir_buffer *b = site->block->writes[j].buffer;
+            const ir_buffer *buffer = site->block->writes[j].buffer;
 
-            if (b->scope == IR_LOCAL || b->scope == IR_WARP ||
-                (b->scope == IR_GLOBAL && !tree_is_parameter(p, b) && belongs_to_thread(&all, site, b)))
+            if (buffer->scope == IR_LOCAL || buffer->scope == IR_WARP ||
+                (buffer->scope == IR_GLOBAL && !tree_is_parameter(program, buffer) &&
+                 belongs_to_thread(&all, site, buffer)))
                 return base_format(cx,
                                    "'%s' is a reduction over the threads of '%s', and its result '%s' is not "
                                    "where all of them see it",
-                                   site->block->name, l->loop.var->var.name, b->name);
+                                   site->block->name, l->loop.var->var.name, buffer->name);
         }
     }
     return NULL;
 }
 
-/* No block between the outermost loop of the reduction and l goes on with what is not complete. Threads
+/* No block between the outermost loop of the reduction and loop goes on with what is not complete. Threads
  * combine once, after the outermost reduction loop. A block inside this loop would read the result before,
  * where each thread still holds its share. */
-static bool need_complete_result(sched_call *c, const tree_site *site, const ir_stmt *l)
+static bool need_complete_result(sched_call *call, const tree_site *site, const ir_stmt *loop)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
     int top = 0;
 
-    while (tree_kind_for(c->cx, site, site->loop[top]->loop.var) != IR_REDUCE_ITER)
+    while (tree_kind_for(call->cx, site, site->loop[top]->loop.var) != IR_REDUCE_ITER)
         top++;
     for (int i = 0; i < all.n; i++)
         for (int j = 0; j < site->block->n_writes; j++) {
-            const ir_block *b = all.at[i].block;
+            const ir_block *block = all.at[i].block;
             const ir_buffer *result = site->block->writes[j].buffer;
 
-            if (b == site->block || !tree_depth_under(&all.at[i], site->loop[top]->loop.var) ||
-                (!tree_reads(b, result) && !tree_writes(b, result)))
+            if (block == site->block || !tree_depth_under(&all.at[i], site->loop[top]->loop.var) ||
+                (!tree_reads(block, result) && !tree_writes(block, result)))
                 continue;
             sched_refuse(
-                c, "'%s' is a reduction loop of '%s', and '%s' uses '%s' before the reduction is complete",
-                l->loop.var->var.name, site->block->name, b->name, result->name);
+                call, "'%s' is a reduction loop of '%s', and '%s' uses '%s' before the reduction is complete",
+                loop->loop.var->var.name, site->block->name, block->name, result->name);
             return false;
         }
     return true;
 }
 
-static const tree_site *reduced_by(sched_call *c, const tree_sites *all, const ir_stmt *l)
+static const tree_site *reduced_by(sched_call *call, const tree_sites *all, const ir_stmt *loop)
 {
     for (int i = 0; i < all->n; i++)
-        if (tree_depth_under(&all->at[i], l->loop.var) &&
-            tree_kind_for(c->cx, &all->at[i], l->loop.var) == IR_REDUCE_ITER)
+        if (tree_depth_under(&all->at[i], loop->loop.var) &&
+            tree_kind_for(call->cx, &all->at[i], loop->loop.var) == IR_REDUCE_ITER)
             return &all->at[i];
     return NULL;
 }
@@ -254,30 +256,31 @@ static const tree_site *reduced_by(sched_call *c, const tree_sites *all, const i
 /* The innermost loop that a block has in common with the blocks which read what it writes, below the loop of
  * `var`: where compute_at put it. NULL: none, or a loop of its own is annotated, which a new nest would
  * lose. */
-static const ir_stmt *place_of_stage(const tree_sites *all, const tree_site *w, const ir_expr *var)
+static const ir_stmt *place_of_stage(const tree_sites *all, const tree_site *site, const ir_expr *var)
 {
-    int common = w->n_loops;
+    int common = site->n_loops;
 
     for (int i = 0; i < all->n; i++)
-        for (int j = 0; j < w->block->n_writes; j++)
-            if (&all->at[i] != w && tree_reads(all->at[i].block, w->block->writes[j].buffer)) {
-                int n = tree_common_loops(&all->at[i], w);
+        for (int j = 0; j < site->block->n_writes; j++)
+            if (&all->at[i] != site && tree_reads(all->at[i].block, site->block->writes[j].buffer)) {
+                int n = tree_common_loops(&all->at[i], site);
                 common = n < common ? n : common;
             }
-    for (int i = common; i < w->n_loops; i++)
-        if (w->loop[i]->loop.how != IR_SERIAL &&
-            !(sched_is_threads(w->loop[i]->loop.how) && ir_is_value(w->loop[i]->loop.extent, 1)))
+    for (int i = common; i < site->n_loops; i++)
+        if (site->loop[i]->loop.how != IR_SERIAL &&
+            !(sched_is_threads(site->loop[i]->loop.how) && ir_is_value(site->loop[i]->loop.extent, 1)))
             return NULL;
-    return common > 0 && common < w->n_loops && tree_depth_under(w, var) <= common ? w->loop[common - 1]
-                                                                                   : NULL;
+    return common > 0 && common < site->n_loops && tree_depth_under(site, var) <= common
+               ? site->loop[common - 1]
+               : NULL;
 }
 
-static bool writes_shared_alone(const tree_site *w)
+static bool writes_shared_alone(const tree_site *writer)
 {
-    for (int j = 0; j < w->block->n_writes; j++)
-        if (w->block->writes[j].buffer->scope != IR_SHARED)
+    for (int j = 0; j < writer->block->n_writes; j++)
+        if (writer->block->writes[j].buffer->scope != IR_SHARED)
             return false;
-    return w->block->n_writes > 0;
+    return writer->block->n_writes > 0;
 }
 
 /* Stages in shared memory below a new loop over threads, placed again: what one thread needed of them becomes
@@ -285,80 +288,82 @@ static bool writes_shared_alone(const tree_site *w)
  * loop was bound, the stage was computed for one iteration of it. Placing the stage again (compute_at the
  * same loop) widens its box to all threads, since it writes shared memory. Each stage is looked up by name,
  * because a stage that moved stands at another place in the list of sites. */
-static const ir_program *share_stages(sched_call *c, const ir_program *p, const ir_expr *var)
+static const ir_program *share_stages(sched_call *call, const ir_program *program, const ir_expr *var)
 {
-    const ir_program *before = c->tree;
-    tree_sites all = tree_all_sites(c->cx, p->body);
+    const ir_program *before = call->tree;
+    tree_sites all = tree_all_sites(call->cx, program->body);
 
-    if (!tree_dependence(&c->s->view, &all, var))
-        return p;
+    if (!tree_dependence(&call->s->view, &all, var))
+        return program;
     for (int i = 0; i < all.n; i++) {
-        tree_sites now = tree_all_sites(c->cx, p->body);
+        tree_sites now = tree_all_sites(call->cx, program->body);
         const tree_site *w = tree_site_named(&now, all.at[i].block->name); /* a stage moves behind others */
         const ir_stmt *to =
             tree_depth_under(w, var) && writes_shared_alone(w) ? place_of_stage(&now, w, var) : NULL;
 
         if (!to)
             continue;
-        c->tree = p;
-        const ir_program *placed = sched_place_at(c, w->block->name, to->loop.var->var.name);
-        c->tree = before;
-        c->reason = NULL;
-        p = placed ? placed : p;
+        call->tree = program;
+        const ir_program *placed = sched_place_at(call, w->block->name, to->loop.var->var.name);
+        call->tree = before;
+        call->reason = NULL;
+        program = placed ? placed : program;
     }
-    return p;
+    return program;
 }
 
 /* The checks of bind, for the loop at the end of the path. A reduction loop has rules of its own and is not
  * held to be independent: its iterations do share the result. */
-static const ir_program *bind_at(sched_call *c, const sched_path *at, ir_how how)
+static const ir_program *bind_at(sched_call *call, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at);
-    int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
-    if ((sched_is_threads(how) || how == IR_VTHREAD) && !sched_need_constant(c, l, limit))
+    int64_t limit =
+        call->s->target && call->s->target->max_threads ? call->s->target->max_threads : INT32_MAX;
+    if ((sched_is_threads(how) || how == IR_VTHREAD) && !sched_need_constant(call, l, limit))
         return NULL;
-    if (how != IR_VTHREAD && !(need_axis_free(c, at, how) && sched_axis_agrees(c, c->tree->body, l, how)))
+    if (how != IR_VTHREAD &&
+        !(need_axis_free(call, at, how) && sched_axis_agrees(call, call->tree->body, l, how)))
         return NULL;
-    if (!sched_nesting_fits(c, at, how))
+    if (!sched_nesting_fits(call, at, how))
         return NULL;
 
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
-    const tree_site *reduction = sched_is_threads(how) ? reduced_by(c, &all, l) : NULL;
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
+    const tree_site *reduction = sched_is_threads(how) ? reduced_by(call, &all, l) : NULL;
     if (reduction)
-        return sched_need_partial_results(c, l, reduction) && need_complete_result(c, reduction, l)
-                   ? sched_annotate_loop(c, at, how)
+        return sched_need_partial_results(call, l, reduction) && need_complete_result(call, reduction, l)
+                   ? sched_annotate_loop(call, at, how)
                    : NULL;
-    const ir_program *out = sched_annotate_loop(c, at, how);
+    const ir_program *out = sched_annotate_loop(call, at, how);
     if (out && sched_is_threads(how))
-        out = share_stages(c, out, l->loop.var);
-    return BASE_PLANT_ON(c->cx, bind_race) || sched_need_independent(c, out, l) ? out : NULL;
+        out = share_stages(call, out, l->loop.var);
+    return BASE_PLANT_ON(call->cx, bind_race) || sched_need_independent(call, out, l) ? out : NULL;
 }
 
 /* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device.
  * compute_at leaves a loop of one iteration over the axis around a stage, so that one thread does the work
  * until the user says who shares it. If the loop stands in such a one, it takes its place. */
-const ir_program *sched_do_bind(sched_call *c)
+const ir_program *sched_do_bind(sched_call *call)
 {
     sched_path at;
     ir_how how;
 
-    if (!sched_thread_axis(c->arg[1].name, &how))
+    if (!sched_thread_axis(call->arg[1].name, &how))
         return sched_refuse(
-            c,
+            call,
             "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
             "threadIdx.z or vthread",
-            c->arg[1].name);
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)))
+            call->arg[1].name);
+    if (!sched_need_loop(call, call->arg[0].name, &at) || !sched_need_plain(call, sched_end(&at)))
         return NULL;
     const ir_stmt *unit = sched_is_threads(how) ? stand_in(&at, how) : NULL;
     if (unit) {
-        const ir_program *before = c->tree;
+        const ir_program *before = call->tree;
 
-        c->tree = without_stand_in(c, &at, unit);
-        bool found = c->tree && sched_need_loop(c, c->arg[0].name, &at);
-        const ir_program *out = found ? bind_at(c, &at, how) : NULL;
-        c->tree = before;
+        call->tree = without_stand_in(call, &at, unit);
+        bool found = call->tree && sched_need_loop(call, call->arg[0].name, &at);
+        const ir_program *out = found ? bind_at(call, &at, how) : NULL;
+        call->tree = before;
         return out;
     }
-    return bind_at(c, &at, how);
+    return bind_at(call, &at, how);
 }

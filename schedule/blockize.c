@@ -56,50 +56,51 @@ typedef struct {
 
 /* The body of the new block runs its loops one after the other, in one thread. A parallel or vectorised loop
  * would lose its meaning there. */
-static bool need_one_nest(sched_call *c, const ir_stmt *l)
+static bool need_one_nest(sched_call *call, const ir_stmt *loop)
 {
-    const ir_stmt *s = l;
+    const ir_stmt *stmt = loop;
 
-    for (; s->kind == IR_FOR; s = s->loop.body)
-        if (s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED)
-            return sched_refuse(c,
+    for (; stmt->kind == IR_FOR; stmt = stmt->loop.body)
+        if (stmt->loop.how != IR_SERIAL && stmt->loop.how != IR_UNROLLED)
+            return sched_refuse(call,
                                 "loop '%s' is %s; one instance of a block runs its loops one after the other",
-                                s->loop.var->var.name, ir_how_text(s->loop.how));
-    if (s->kind != IR_BLOCK)
-        return sched_refuse(c, "below '%s' stands more than loops around one block", l->loop.var->var.name);
+                                stmt->loop.var->var.name, ir_how_text(stmt->loop.how));
+    if (stmt->kind != IR_BLOCK)
+        return sched_refuse(call, "below '%s' stands more than loops around one block",
+                            loop->loop.var->var.name);
     return true;
 }
 
 /* Gives each inner loop a variable for the new body, with its range as a fact. Extents must not depend on
  * other loops: the inner values would then differ from one instance to the next. */
-static bool read_loops(blocking *b)
+static bool read_loops(blocking *self)
 {
-    int n = b->site->n_loops - b->fixed;
+    int n = self->site->n_loops - self->fixed;
 
-    b->var = base_array(b->cx, const ir_expr *, n);
-    b->fresh = base_array(b->cx, const ir_expr *, n);
-    b->owner = base_array(b->cx, int, n);
-    for (int i = b->fixed; i < b->site->n_loops; i++) {
-        const ir_stmt *l = b->site->loop[i];
+    self->var = base_array(self->cx, const ir_expr *, n);
+    self->fresh = base_array(self->cx, const ir_expr *, n);
+    self->owner = base_array(self->cx, int, n);
+    for (int i = self->fixed; i < self->site->n_loops; i++) {
+        const ir_stmt *l = self->site->loop[i];
 
         for (int k = 0; k < i; k++)
-            if (ir_uses_var(b->cx, l->loop.extent, b->site->loop[k]->loop.var))
-                return sched_refuse(b->c, "the extent '%s' of '%s' depends on a loop",
-                                    ir_expr_text(b->cx, l->loop.extent), l->loop.var->var.name);
-        b->owner[b->n] = -1;
-        b->var[b->n] = l->loop.var;
-        b->fresh[b->n] = ir_var(b->cx, l->loop.var->var.name, BASE_I64);
-        tree_know_loop(b->in_body, b->fresh[b->n++], l->loop.extent,
-                       tree_kind_for(b->cx, b->site, l->loop.var) == IR_REDUCE_ITER);
+            if (ir_uses_var(self->cx, l->loop.extent, self->site->loop[k]->loop.var))
+                return sched_refuse(self->c, "the extent '%s' of '%s' depends on a loop",
+                                    ir_expr_text(self->cx, l->loop.extent), l->loop.var->var.name);
+        self->owner[self->n] = -1;
+        self->var[self->n] = l->loop.var;
+        self->fresh[self->n] = ir_var(self->cx, l->loop.var->var.name, BASE_I64);
+        tree_know_loop(self->in_body, self->fresh[self->n++], l->loop.extent,
+                       tree_kind_for(self->cx, self->site, l->loop.var) == IR_REDUCE_ITER);
     }
     return true;
 }
 
 /* ---- bindings ---- */
 
-static const ir_expr *extent_of(const blocking *b, int loop)
+static const ir_expr *extent_of(const blocking *self, int loop)
 {
-    return b->site->loop[b->fixed + loop]->loop.extent;
+    return self->site->loop[self->fixed + loop]->loop.extent;
 }
 
 /* How many values the inner loops with coefficients `by` run through; NULL: with gaps.
@@ -108,18 +109,18 @@ static const ir_expr *extent_of(const blocking *b, int loop)
  *
  * Starting from one value, the loop whose coefficient equals the number of values so far extends them without
  * a gap, until no loop is left. Loops of one iteration add nothing and are left out. */
-static const ir_expr *width(blocking *b, const int64_t *by)
+static const ir_expr *width(blocking *self, const int64_t *by)
 {
-    const ir_expr *values = ir_int(b->cx, 1);
+    const ir_expr *values = ir_int(self->cx, 1);
     int left = 0, found = 1;
 
-    for (int j = 0; j < b->n; j++)
-        left += by[j] != 0 && !ir_is_value(extent_of(b, j), 1);
+    for (int j = 0; j < self->n; j++)
+        left += by[j] != 0 && !ir_is_value(extent_of(self, j), 1);
     for (; left > 0 && found; left -= found)
-        for (int j = found = 0; j < b->n && !found; j++)
-            if (by[j] && !ir_is_value(extent_of(b, j), 1) &&
-                ir_prove_equal(b->f, values, ir_int(b->cx, by[j]))) {
-                values = ir_simplify(b->f, ir_mul(b->cx, values, extent_of(b, j)));
+        for (int j = found = 0; j < self->n && !found; j++)
+            if (by[j] && !ir_is_value(extent_of(self, j), 1) &&
+                ir_prove_equal(self->f, values, ir_int(self->cx, by[j]))) {
+                values = ir_simplify(self->f, ir_mul(self->cx, values, extent_of(self, j)));
                 found = 1;
             }
     return left > 0 ? NULL : values;
@@ -127,144 +128,146 @@ static const ir_expr *width(blocking *b, const int64_t *by)
 
 /* Makes each inner loop the property of one axis. An inner loop in two bindings, such as y = i and x = i,
  * runs along a diagonal: the points that one instance does are no box of the axes. */
-static bool own_loops(blocking *b, int iter, const int64_t *by)
+static bool own_loops(blocking *self, int iter, const int64_t *by)
 {
-    for (int j = 0; j < b->n; j++) {
+    for (int j = 0; j < self->n; j++) {
         if (!by[j])
             continue;
-        if (b->owner[j] >= 0)
-            return sched_refuse(b->c, "loop '%s' takes part in '%s' and in '%s'", b->var[j]->var.name,
-                                b->site->block->iters[b->owner[j]].var->var.name,
-                                b->site->block->iters[iter].var->var.name);
-        b->owner[j] = iter;
+        if (self->owner[j] >= 0)
+            return sched_refuse(self->c, "loop '%s' takes part in '%s' and in '%s'", self->var[j]->var.name,
+                                self->site->block->iters[self->owner[j]].var->var.name,
+                                self->site->block->iters[iter].var->var.name);
+        self->owner[j] = iter;
     }
     return true;
 }
 
-static void keep_iter(blocking *b, const ir_iter *from, const ir_expr *extent, const ir_expr *bind)
+static void keep_iter(blocking *self, const ir_iter *from, const ir_expr *extent, const ir_expr *bind)
 {
-    b->iters[b->n_iters] =
-        (ir_iter){.var = ir_var(b->cx, from->var->var.name, BASE_I64), .extent = extent, .kind = from->kind};
-    tree_know_loop(b->in_body, b->iters[b->n_iters].var, extent, from->kind == IR_REDUCE_ITER);
-    b->bind[b->n_iters++] = bind;
-    b->reduces = b->reduces || from->kind == IR_REDUCE_ITER;
+    self->iters[self->n_iters] = (ir_iter){
+        .var = ir_var(self->cx, from->var->var.name, BASE_I64), .extent = extent, .kind = from->kind};
+    tree_know_loop(self->in_body, self->iters[self->n_iters].var, extent, from->kind == IR_REDUCE_ITER);
+    self->bind[self->n_iters++] = bind;
+    self->reduces = self->reduces || from->kind == IR_REDUCE_ITER;
 }
 
 /* The binding of an iteration variable as multiple * width + inner. Three cases, in this order. The inner
  * loops cover the whole axis: the axis goes, and its variable becomes the inner sum. Otherwise the outer part
  * must be a multiple of the number of inner values: the axis stays, and counts the multiples. Otherwise the
  * step is refused, since an instance would straddle two multiples. */
-static bool divide(blocking *b, int i)
+static bool divide(blocking *self, int index)
 {
-    tec_context *cx = b->cx;
-    const ir_iter *iter = &b->site->block->iters[i];
-    const ir_expr *bind = b->site->stmt->block.bind[i], *outer, *inner = ir_int(cx, 0), *values;
-    int64_t *by = base_array(cx, int64_t, b->n);
+    tec_context *cx = self->cx;
+    const ir_iter *iter = &self->site->block->iters[index];
+    const ir_expr *bind = self->site->stmt->block.bind[index], *outer, *inner = ir_int(cx, 0), *values;
+    int64_t *by = base_array(cx, int64_t, self->n);
 
-    if (!ir_linear(b->f, bind, b->var, b->n, by, &outer) || !(values = width(b, by)))
-        return sched_refuse(b->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name,
-                            ir_expr_text(cx, bind), b->var[0]->var.name);
-    if (!own_loops(b, i, by))
+    if (!ir_linear(self->f, bind, self->var, self->n, by, &outer) || !(values = width(self, by)))
+        return sched_refuse(self->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name,
+                            ir_expr_text(cx, bind), self->var[0]->var.name);
+    if (!own_loops(self, index, by))
         return false;
-    for (int j = 0; j < b->n; j++)
-        inner = ir_add(cx, inner, ir_mul(cx, ir_int(cx, by[j]), b->fresh[j]));
-    if (ir_is_value(outer, 0) && ir_prove_equal(b->f, values, iter->extent)) {
-        base_map_put(cx, &b->map.vars, iter->var, inner);
+    for (int j = 0; j < self->n; j++)
+        inner = ir_add(cx, inner, ir_mul(cx, ir_int(cx, by[j]), self->fresh[j]));
+    if (ir_is_value(outer, 0) && ir_prove_equal(self->f, values, iter->extent)) {
+        base_map_put(cx, &self->map.vars, iter->var, inner);
         return true;
     }
-    const ir_expr *times = ir_is_value(values, 1) ? outer : ir_simplify(b->f, ir_floordiv(cx, outer, values));
-    if (!ir_prove_equal(b->f, ir_mul(cx, times, values), outer))
+    const ir_expr *times =
+        ir_is_value(values, 1) ? outer : ir_simplify(self->f, ir_floordiv(cx, outer, values));
+    if (!ir_prove_equal(self->f, ir_mul(cx, times, values), outer))
         return sched_refuse(
-            b->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'",
-            ir_expr_text(cx, outer), ir_expr_text(cx, values), iter->var->var.name, b->var[0]->var.name);
-    if (!ir_prove_le(tree_site_facts(&b->c->s->view, b->site, b->fixed), ir_int(cx, 1), values))
-        return sched_refuse(b->c, "it is not proven that the loops of '%s' run at all below '%s'",
-                            iter->var->var.name, b->var[0]->var.name);
-    keep_iter(b, iter, ir_simplify(b->c->s->view.facts, ir_ceildiv(cx, iter->extent, values)), times);
-    b->where = sched_domain_guard(b->f, b->where, times, b->iters[b->n_iters - 1].extent);
-    base_map_put(cx, &b->map.vars, iter->var,
-                 ir_add(cx, ir_mul(cx, b->iters[b->n_iters - 1].var, values), inner));
+            self->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'",
+            ir_expr_text(cx, outer), ir_expr_text(cx, values), iter->var->var.name, self->var[0]->var.name);
+    if (!ir_prove_le(tree_site_facts(&self->c->s->view, self->site, self->fixed), ir_int(cx, 1), values))
+        return sched_refuse(self->c, "it is not proven that the loops of '%s' run at all below '%s'",
+                            iter->var->var.name, self->var[0]->var.name);
+    keep_iter(self, iter, ir_simplify(self->c->s->view.facts, ir_ceildiv(cx, iter->extent, values)), times);
+    self->where = sched_domain_guard(self->f, self->where, times, self->iters[self->n_iters - 1].extent);
+    base_map_put(cx, &self->map.vars, iter->var,
+                 ir_add(cx, ir_mul(cx, self->iters[self->n_iters - 1].var, values), inner));
     return true;
 }
 
 /* A loop of more than one iteration that feeds no axis would run the same instances again; the new block
  * could not say how often. */
-static bool divide_all(blocking *b)
+static bool divide_all(blocking *self)
 {
-    int n = b->site->block->n_iters;
+    int n = self->site->block->n_iters;
 
-    b->iters = base_array(b->cx, ir_iter, n);
-    b->bind = base_array(b->cx, const ir_expr *, n);
+    self->iters = base_array(self->cx, ir_iter, n);
+    self->bind = base_array(self->cx, const ir_expr *, n);
     for (int i = 0; i < n; i++)
-        if (!divide(b, i))
+        if (!divide(self, i))
             return false;
-    for (int j = 0; j < b->n; j++)
-        if (b->owner[j] < 0 && !ir_is_value(extent_of(b, j), 1))
-            return sched_refuse(b->c, "loop '%s' repeats the instances of '%s'", b->var[j]->var.name,
-                                b->site->block->name);
+    for (int j = 0; j < self->n; j++)
+        if (self->owner[j] < 0 && !ir_is_value(extent_of(self, j), 1))
+            return sched_refuse(self->c, "loop '%s' repeats the instances of '%s'", self->var[j]->var.name,
+                                self->site->block->name);
     return true;
 }
 
 /* ---- conditions ---- */
 
-/* binding < e as variable < e; -1: no binding stands there. */
-static int bound_iter(const blocking *b, const ir_expr *e)
+/* binding < expr as variable < expr; -1: no binding stands there. */
+static int bound_iter(const blocking *self, const ir_expr *expr)
 {
-    for (int i = 0; i < b->site->block->n_iters; i++)
-        if (ir_prove_equal(b->f, e, b->site->stmt->block.bind[i]))
+    for (int i = 0; i < self->site->block->n_iters; i++)
+        if (ir_prove_equal(self->f, expr, self->site->stmt->block.bind[i]))
             return i;
     return -1;
 }
 
-static bool mentions_loops(const blocking *b, const ir_expr *e, int from)
+static bool mentions_loops(const blocking *self, const ir_expr *expr, int from)
 {
-    for (int i = from; i < b->site->n_loops; i++)
-        if (ir_uses_var(b->cx, e, b->site->loop[i]->loop.var))
+    for (int i = from; i < self->site->n_loops; i++)
+        if (ir_uses_var(self->cx, expr, self->site->loop[i]->loop.var))
             return true;
     return false;
 }
 
 /* iteration variable < end, inside. The init runs over the spatial axes alone, so a condition on a reduction
  * axis must not guard it. */
-static void end_inside(blocking *b, int iter, const ir_expr *end)
+static void end_inside(blocking *self, int iter, const ir_expr *end)
 {
-    const ir_iter *of = &b->site->block->iters[iter];
-    const ir_expr *here = ir_lt(b->cx, ir_apply(b->cx, &b->map, of->var), end);
+    const ir_iter *of = &self->site->block->iters[iter];
+    const ir_expr *here = ir_lt(self->cx, ir_apply(self->cx, &self->map, of->var), end);
 
-    b->inside = ir_all(b->cx, b->inside, here);
+    self->inside = ir_all(self->cx, self->inside, here);
     if (of->kind != IR_REDUCE_ITER)
-        b->inside_init = ir_all(b->cx, b->inside_init, here);
+        self->inside_init = ir_all(self->cx, self->inside_init, here);
 }
 
 /* A condition about outer loops alone stays in the predicate. A condition about inner loops can only move
- * inside if it is an end of one axis, `binding < e` with e constant over the loops: then it says the same
- * over the new variables. */
-static bool place_condition(blocking *b, const ir_expr *e)
+ * inside if it is an end of one axis, `binding < expr` with expr constant over the loops: then it says the
+ * same over the new variables. */
+static bool place_condition(blocking *self, const ir_expr *expr)
 {
     int iter;
 
-    if (!mentions_loops(b, e, b->fixed)) {
-        b->where = ir_all(b->cx, b->where, e);
+    if (!mentions_loops(self, expr, self->fixed)) {
+        self->where = ir_all(self->cx, self->where, expr);
         return true;
     }
-    if (e->op != IR_LT || mentions_loops(b, e->arg[1], 0) || (iter = bound_iter(b, e->arg[0])) < 0)
-        return sched_refuse(b->c, "the predicate '%s' is about loops inside and outside of '%s'",
-                            ir_expr_text(b->cx, e), b->var[0]->var.name);
-    end_inside(b, iter, e->arg[1]);
+    if (expr->op != IR_LT || mentions_loops(self, expr->arg[1], 0) ||
+        (iter = bound_iter(self, expr->arg[0])) < 0)
+        return sched_refuse(self->c, "the predicate '%s' is about loops inside and outside of '%s'",
+                            ir_expr_text(self->cx, expr), self->var[0]->var.name);
+    end_inside(self, iter, expr->arg[1]);
     return true;
 }
 
 /* Another block writes what this one does, as after a cut: neither gets other loops than those it has
  * (sched_move_allowed). */
-static bool stays(const blocking *b)
+static bool stays(const blocking *self)
 {
-    const ir_block *block = b->site->block;
-    tree_sites all = tree_all_sites(b->cx, b->c->tree->body);
-    int step = tree_step_depth(&b->c->s->view, b->site);
+    const ir_block *block = self->site->block;
+    tree_sites all = tree_all_sites(self->cx, self->c->tree->body);
+    int step = tree_step_depth(&self->c->s->view, self->site);
     bool shared = false;
 
     for (int i = 0; i < all.n; i++)
-        for (int j = 0; all.at[i].block != block && tree_common_loops(&all.at[i], b->site) >= step &&
+        for (int j = 0; all.at[i].block != block && tree_common_loops(&all.at[i], self->site) >= step &&
                         j < block->n_writes;
              j++)
             shared = shared || tree_writes(all.at[i].block, block->writes[j].buffer);
@@ -274,101 +277,102 @@ static bool stays(const blocking *b)
 /* No instance does what lies outside of the domain, whatever loops it will get. Rounding the extent up made
  * room for instances that did not exist. Today no loop may reach them, but a later step, such as a compute_at
  * over another region, may. */
-static void keep_in_domain(blocking *b)
+static void keep_in_domain(blocking *self)
 {
-    for (int i = 0; i < b->site->block->n_iters && !stays(b); i++) {
-        const ir_iter *iter = &b->site->block->iters[i];
-        const ir_expr *known = iter->kind == IR_REDUCE_ITER ? b->inside : b->inside_init;
-        ir_facts *f = ir_facts_new(b->cx, b->in_body);
+    for (int i = 0; i < self->site->block->n_iters && !stays(self); i++) {
+        const ir_iter *iter = &self->site->block->iters[i];
+        const ir_expr *known = iter->kind == IR_REDUCE_ITER ? self->inside : self->inside_init;
+        ir_facts *facts = ir_facts_new(self->cx, self->in_body);
 
         if (known)
-            ir_facts_assume(f, known);
-        if (!ir_prove_lt(f, ir_apply(b->cx, &b->map, iter->var), iter->extent))
-            end_inside(b, i, iter->extent);
+            ir_facts_assume(facts, known);
+        if (!ir_prove_lt(facts, ir_apply(self->cx, &self->map, iter->var), iter->extent))
+            end_inside(self, i, iter->extent);
     }
 }
 
 /* keep_in_domain comes last, since it leaves out the ends that the predicate's conjuncts say already. */
-static bool place_conditions(blocking *b)
+static bool place_conditions(blocking *self)
 {
     base_vec all = {0};
 
-    if (b->site->stmt->block.where)
-        ir_conjuncts(b->cx, b->site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    if (self->site->stmt->block.where)
+        ir_conjuncts(self->cx, self->site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++)
-        if (!place_condition(b, all.at[i]))
+        if (!place_condition(self, all.at[i]))
             return false;
-    keep_in_domain(b);
+    keep_in_domain(self);
     return true;
 }
 
 /* ---- the block ---- */
 
-/* The inner loops around s; for an init those that its elements depend on. */
-static const ir_stmt *in_loops(blocking *b, const ir_stmt *s, const ir_expr *condition, bool init)
+/* The inner loops around stmt; for an init those that its elements depend on. */
+static const ir_stmt *in_loops(blocking *self, const ir_stmt *stmt, const ir_expr *condition, bool init)
 {
-    s = ir_apply_stmt(b->cx, &b->map, s);
-    if (s && condition)
-        s = ir_if(b->cx, condition, s, NULL);
-    for (int j = b->n - 1; s && j >= 0; j--)
-        if (!init || (b->owner[j] >= 0 && b->site->block->iters[b->owner[j]].kind != IR_REDUCE_ITER))
-            s = ir_for(b->cx, b->fresh[j], ir_int(b->cx, 0), extent_of(b, j),
-                       b->site->loop[b->fixed + j]->loop.how, s);
-    return s;
+    stmt = ir_apply_stmt(self->cx, &self->map, stmt);
+    if (stmt && condition)
+        stmt = ir_if(self->cx, condition, stmt, NULL);
+    for (int j = self->n - 1; stmt && j >= 0; j--)
+        if (!init || (self->owner[j] >= 0 && self->site->block->iters[self->owner[j]].kind != IR_REDUCE_ITER))
+            stmt = ir_for(self->cx, self->fresh[j], ir_int(self->cx, 0), extent_of(self, j),
+                          self->site->loop[self->fixed + j]->loop.how, stmt);
+    return stmt;
 }
 
 /* Without a reduction variable left, each instance does the whole reduction of its elements, so the init
  * becomes the first half of the body. Its loops are renamed: they would have the names of the body's
  * loops. */
-static const ir_stmt *new_block(blocking *b)
+static const ir_stmt *new_block(blocking *self)
 {
-    ir_block *block = ir_block_copy(b->cx, b->site->block);
-    const ir_stmt *init = block->init ? in_loops(b, block->init, b->inside_init, true) : NULL;
+    ir_block *block = ir_block_copy(self->cx, self->site->block);
+    const ir_stmt *init = block->init ? in_loops(self, block->init, self->inside_init, true) : NULL;
 
-    block->body = in_loops(b, block->body, b->inside, false);
-    block->init = b->reduces ? init : NULL;
-    if (init && !b->reduces && block->body)
-        block->body = ir_seq2(b->cx, ir_rename(b->cx, init), block->body);
-    block->iters = b->iters;
-    block->n_iters = b->n_iters;
-    return block->body ? ir_block_stmt(b->cx, sched_refresh(b->c->s->view.facts, block), b->bind, b->where)
+    block->body = in_loops(self, block->body, self->inside, false);
+    block->init = self->reduces ? init : NULL;
+    if (init && !self->reduces && block->body)
+        block->body = ir_seq2(self->cx, ir_rename(self->cx, init), block->body);
+    block->iters = self->iters;
+    block->n_iters = self->n_iters;
+    return block->body ? ir_block_stmt(self->cx, sched_refresh(self->c->s->view.facts, block), self->bind,
+                                       self->where)
                        : NULL;
 }
 
 /* The checks come before any rewriting. `blocking.f` holds inside all loops of the site, where the bindings
  * are; what is asked of the loops around alone uses facts of its own. */
-const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **name)
+const ir_program *sched_make_block(sched_call *call, const sched_path *at, const char **name)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body), below;
-    blocking b = {.c = c, .cx = c->cx};
+    tree_sites all = tree_all_sites(call->cx, call->tree->body), below;
+    blocking b = {.c = call, .cx = call->cx};
 
-    if (!need_one_nest(c, sched_end(at)))
+    if (!need_one_nest(call, sched_end(at)))
         return NULL;
-    below = tree_all_sites(c->cx, sched_end(at));
+    below = tree_all_sites(call->cx, sched_end(at));
     *name = below.at[0].block->name;
     b.site = tree_site_named(&all, *name);
     b.fixed = tree_depth_under(b.site, sched_end(at)->loop.var) - 1;
-    b.f = tree_site_facts(&c->s->view, b.site, b.site->n_loops);
-    b.in_body = ir_facts_new(c->cx, c->s->view.facts);
-    if (tree_has_effect(c->cx, b.site->block->body))
-        return sched_refuse(c, "'%s' calls a function with an effect", *name);
+    b.f = tree_site_facts(&call->s->view, b.site, b.site->n_loops);
+    b.in_body = ir_facts_new(call->cx, call->s->view.facts);
+    if (tree_has_effect(call->cx, b.site->block->body))
+        return sched_refuse(call, "'%s' calls a function with an effect", *name);
     if (!read_loops(&b) || !divide_all(&b) ||
-        (!BASE_PLANT_ON(c->cx, blockize_where) && !place_conditions(&b)))
+        (!BASE_PLANT_ON(call->cx, blockize_where) && !place_conditions(&b)))
         return NULL;
     const ir_stmt *block = new_block(&b);
-    return block ? sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, block)) : NULL;
+    return block ? sched_with_body(call, sched_rebuild(call->cx, at, at->n - 1, block)) : NULL;
 }
 
 /* blockize(l): the block of all that runs below l. */
-const ir_program *sched_do_blockize(sched_call *c)
+const ir_program *sched_do_blockize(sched_call *call)
 {
     sched_path at;
     const char *name;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at))
+    if (!sched_need_loop(call, call->arg[0].name, &at))
         return NULL;
-    const ir_program *after = sched_make_block(c, &at, &name);
+    const ir_program *after = sched_make_block(call, &at, &name);
     if (after)
-        base_push(c->cx, &c->results, name);
+        base_push(call->cx, &call->results, name);
     return after;
 }

@@ -13,16 +13,16 @@
 #include "schedule/depend.h"
 #include "tree/touch.h"
 
-static int64_t capacity(const target *t, ir_scope scope)
+static int64_t capacity(const target *machine, ir_scope scope)
 {
-    if (!t)
+    if (!machine)
         return 0;
-    return scope == IR_SHARED ? t->shared_bytes : scope == IR_LOCAL ? t->register_bytes : 0;
+    return scope == IR_SHARED ? machine->shared_bytes : scope == IR_LOCAL ? machine->register_bytes : 0;
 }
 
 /* How many loops, from the outermost on, stand around every block that uses the buffer. The buffer will be
  * allocated inside them, so they stand still when its size is asked. */
-static int common_loops(const tree_sites *all, const ir_buffer *b)
+static int common_loops(const tree_sites *all, const ir_buffer *buffer)
 {
     const tree_site *first = NULL;
     int common = 0;
@@ -30,7 +30,7 @@ static int common_loops(const tree_sites *all, const ir_buffer *b)
     for (int i = 0; i < all->n; i++) {
         const tree_site *site = &all->at[i];
 
-        if (!tree_reads(site->block, b) && !tree_writes(site->block, b))
+        if (!tree_reads(site->block, buffer) && !tree_writes(site->block, buffer))
             continue;
         for (int k = 0; first && k < common; k++)
             if (!tree_depth_under(site, first->loop[k]->loop.var))
@@ -42,43 +42,44 @@ static int common_loops(const tree_sites *all, const ir_buffer *b)
 }
 
 /* The hull of all accesses; false: there is none. `*hull` is set only where the answer is true. */
-static bool hull_of(const sched *s, const tree_sites *all, const ir_buffer *b, int fixed, ir_region *hull)
+static bool hull_of(const sched *schedule, const tree_sites *all, const ir_buffer *buffer, int fixed,
+                    ir_region *hull)
 {
-    ir_region *box = base_array(s->view.cx, ir_region, 2 * all->n);
-    const ir_facts *f = s->view.facts;
+    ir_region *box = base_array(schedule->view.cx, ir_region, 2 * all->n);
+    const ir_facts *facts = schedule->view.facts;
     int n = 0;
 
     for (int i = 0; i < all->n; i++) {
         const tree_site *site = &all->at[i];
-        const ir_region *access[] = {tree_access(site->block->reads, site->block->n_reads, b),
-                                     tree_access(site->block->writes, site->block->n_writes, b)};
+        const ir_region *access[] = {tree_access(site->block->reads, site->block->n_reads, buffer),
+                                     tree_access(site->block->writes, site->block->n_writes, buffer)};
 
         for (int k = 0; k < 2; k++)
             if (access[k]) {
-                f = tree_site_facts(&s->view, site, fixed);
-                box[n++] = tree_box(&s->view, site, access[k], fixed, true);
+                facts = tree_site_facts(&schedule->view, site, fixed);
+                box[n++] = tree_box(&schedule->view, site, access[k], fixed, true);
             }
     }
     if (n > 0)
-        *hull = ir_region_union(f, box, n);
+        *hull = ir_region_union(facts, box, n);
     return n > 0;
 }
 
 /* Refuses only where the size is known and too large. A size that depends on a symbol passes: lowering will
  * know. */
-bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b)
+bool sched_fits(sched_call *call, const ir_program *after, const ir_buffer *buffer)
 {
-    int64_t most = capacity(c->s->target, b->scope), bytes = base_dtype_bytes(b->dtype), extent;
-    tree_sites all = tree_all_sites(c->cx, after->body);
+    int64_t most = capacity(call->s->target, buffer->scope), bytes = base_dtype_bytes(buffer->dtype), extent;
+    tree_sites all = tree_all_sites(call->cx, after->body);
     ir_region hull;
 
-    if (!most || !hull_of(c->s, &all, b, common_loops(&all, b), &hull))
+    if (!most || !hull_of(call->s, &all, buffer, common_loops(&all, buffer), &hull))
         return true;
-    for (int d = 0; d < b->n; d++)
+    for (int d = 0; d < buffer->n; d++)
         if (!ir_is_int(hull.extent[d], &extent) || __builtin_mul_overflow(bytes, extent, &bytes))
             return true;
     if (bytes <= most)
         return true;
-    return sched_refuse(c, "'%s' keeps %lld bytes at a time in scope %s, which has %lld", b->name,
-                        (long long)bytes, ir_scope_text(b->scope), (long long)most);
+    return sched_refuse(call, "'%s' keeps %lld bytes at a time in scope %s, which has %lld", buffer->name,
+                        (long long)bytes, ir_scope_text(buffer->scope), (long long)most);
 }

@@ -30,26 +30,27 @@ typedef struct {
     const ir_expr *const *index; /* the variables of `first`, one for each dimension, or NULL */
 } sched_copy;
 
-/* All of b that blocks write (what lives within the steps of a scan begins behind those that are given); of
- * an input, all. */
-void sched_copy_written(sched_call *c, const tree_sites *all, const ir_buffer *b, sched_copy *k);
+/* All of buffer that blocks write (what lives within the steps of a scan begins behind those that are given);
+ * of an input, all. */
+void sched_copy_written(sched_call *call, const tree_sites *all, const ir_buffer *buffer, sched_copy *copy);
 /* Refuses where a copy of the buffer would read padding of its layout that was never written. */
-bool sched_may_copy(sched_call *c, const ir_buffer *b);
-const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k);
+bool sched_may_copy(sched_call *call, const ir_buffer *buffer);
+const ir_stmt *sched_copy_nest(sched_call *call, const ir_facts *facts, const sched_copy *copy);
 
-const char *const *sched_numbered_axes(sched_call *c, int n); /* ax0, ax1, ... */
+const char *const *sched_numbered_axes(sched_call *call, int n); /* ax0, ax1, ... */
 /* Names of the dimensions of a written box: those of the variables that index them. */
-const char *const *sched_written_axes(sched_call *c, const ir_block *b, const ir_region *w);
+const char *const *sched_written_axes(sched_call *call, const ir_block *block, const ir_region *written);
 
-bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope); /* refuses */
+bool sched_read_scope(sched_call *call, const char *word, ir_scope *scope); /* refuses */
 /* A compact buffer of b's shape in another scope, with a name that no other buffer has. */
-const ir_buffer *sched_cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope);
+const ir_buffer *sched_cache_of(sched_call *call, const ir_buffer *buffer, const char *name, ir_scope scope);
 
 /* The tree with the named blocks using to[i] in place of from[i]. */
-const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from,
-                              const ir_buffer *const *to, const char *const *names, int n);
+const ir_stmt *sched_redirect(sched_call *call, const ir_stmt *stmt, int n_buffers,
+                              const ir_buffer *const *from, const ir_buffer *const *to,
+                              const char *const *names, int count);
 
 /* cache_write with a loop (accumulate.c). */
-const ir_program *sched_cache_inside(sched_call *c);
+const ir_program *sched_cache_inside(sched_call *call);
 
 #endif

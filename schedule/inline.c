@@ -43,40 +43,40 @@ typedef struct {
 
 /* A let of the stage's own value gets a new variable for each place that the value goes to: two lets of one
  * variable in one expression would be told apart by nothing but their place. */
-static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *expr)
 {
-    e = ir_rewrite_children(rw, e);
-    if (!e || e->op != IR_LET)
-        return e;
-    const ir_expr *var = ir_let_var(rw->cx, e->let.var->var.name, e->let.value);
-    return ir_let(rw->cx, var, e->let.value, ir_substitute(rw->cx, e->let.body, e->let.var, var));
+    expr = ir_rewrite_children(rw, expr);
+    if (!expr || expr->op != IR_LET)
+        return expr;
+    const ir_expr *var = ir_let_var(rw->cx, expr->let.var->var.name, expr->let.value);
+    return ir_let(rw->cx, var, expr->let.value, ir_substitute(rw->cx, expr->let.body, expr->let.var, var));
 }
 
 /* The iteration variable of the instance that writes the element at the index. The quick case is an iteration
  * variable that is an index itself; there is nothing to simplify. */
-static const ir_expr *iter_at(const stage_value *v, int i, const ir_expr *const *index)
+static const ir_expr *iter_at(const stage_value *value, int at, const ir_expr *const *index)
 {
     ir_subst map = {0};
 
-    if (!v->iter[i])
-        return ir_int(v->cx, 0);
-    for (int d = 0; d < v->buffer->n; d++) {
-        if (v->iter[i] == v->point[d])
-            return index[BASE_PLANT_ON(v->cx, compute_inline_index) ? 0 : d];
-        if (v->point[d])
-            base_map_put(v->cx, &map.vars, v->point[d], index[d]);
+    if (!value->iter[at])
+        return ir_int(value->cx, 0);
+    for (int d = 0; d < value->buffer->n; d++) {
+        if (value->iter[at] == value->point[d])
+            return index[BASE_PLANT_ON(value->cx, compute_inline_index) ? 0 : d];
+        if (value->point[d])
+            base_map_put(value->cx, &map.vars, value->point[d], index[d]);
     }
-    return ir_simplify(v->facts, ir_apply(v->cx, &map, v->iter[i]));
+    return ir_simplify(value->facts, ir_apply(value->cx, &map, value->iter[at]));
 }
 
-static const ir_expr *value_at(const stage_value *v, const ir_expr *const *index)
+static const ir_expr *value_at(const stage_value *value, const ir_expr *const *index)
 {
-    ir_rewrite rw = {.cx = v->cx, .expr = fresh_let};
+    ir_rewrite rw = {.cx = value->cx, .expr = fresh_let};
     ir_subst map = {0};
 
-    for (int i = 0; i < v->block->n_iters; i++)
-        base_map_put(v->cx, &map.vars, v->block->iters[i].var, iter_at(v, i, index));
-    return ir_apply(v->cx, &map, ir_rewrite_expr(&rw, v->store->store.value));
+    for (int i = 0; i < value->block->n_iters; i++)
+        base_map_put(value->cx, &map.vars, value->block->iters[i].var, iter_at(value, i, index));
+    return ir_apply(value->cx, &map, ir_rewrite_expr(&rw, value->store->store.value));
 }
 
 /* ---- inlining into an expression ---- */
@@ -98,73 +98,73 @@ typedef struct {
     base_map visits;
 } inlining;
 
-static bool same_index(const ir_expr *a, const ir_expr *b)
+static bool same_index(const ir_expr *left, const ir_expr *right)
 {
-    for (int d = 0; d < a->load.n; d++)
-        if (!ir_same(a->load.index[d], b->load.index[d]))
+    for (int d = 0; d < left->load.n; d++)
+        if (!ir_same(left->load.index[d], right->load.index[d]))
             return false;
     return true;
 }
 
-static use_group *group_of(inlining *x, const ir_expr *load)
+static use_group *group_of(inlining *self, const ir_expr *load)
 {
-    for (int i = 0; i < x->groups.n; i++)
-        if (same_index(((use_group *)x->groups.at[i])->load, load))
-            return x->groups.at[i];
+    for (int i = 0; i < self->groups.n; i++)
+        if (same_index(((use_group *)self->groups.at[i])->load, load))
+            return self->groups.at[i];
     return NULL;
 }
 
 /* From which operand on the machine may skip an evaluation; 3: no operand is skipped. */
-static int first_lazy_operand(const ir_expr *e)
+static int first_lazy_operand(const ir_expr *expr)
 {
-    return e->op == IR_AND || e->op == IR_OR || e->op == IR_SELECT ? 1 : 3;
+    return expr->op == IR_AND || expr->op == IR_OR || expr->op == IR_SELECT ? 1 : 3;
 }
 
 /* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so
  * it is left to a root of its own. A node that several parents share is counted twice at most: that is all
  * that matters, and shared chains stay cheap. */
-static void count_uses(inlining *x, const ir_expr *e)
+static void count_uses(inlining *self, const ir_expr *expr)
 {
-    intptr_t visits = (intptr_t)base_map_get(&x->visits, e);
+    intptr_t visits = (intptr_t)base_map_get(&self->visits, expr);
 
     if (visits == 2)
         return;
-    base_map_put(x->rw.cx, &x->visits, e, (const void *)(visits + 1));
-    if (e->op == IR_LOAD && e->load.buffer == x->v->buffer) {
-        use_group *g = group_of(x, e);
+    base_map_put(self->rw.cx, &self->visits, expr, (const void *)(visits + 1));
+    if (expr->op == IR_LOAD && expr->load.buffer == self->v->buffer) {
+        use_group *group = group_of(self, expr);
 
-        if (!g) {
-            g = base_new(x->rw.cx, use_group);
-            g->load = e;
-            base_push(x->rw.cx, &x->groups, g);
+        if (!group) {
+            group = base_new(self->rw.cx, use_group);
+            group->load = expr;
+            base_push(self->rw.cx, &self->groups, group);
         }
-        g->uses++;
-    } else if (e->op == IR_LOAD) {
-        for (int d = 0; d < e->load.n; d++)
-            count_uses(x, e->load.index[d]);
-    } else if (e->op == IR_LET) {
-        count_uses(x, e->let.value);
-    } else if (e->op == IR_CALL) {
-        for (int i = 0; i < e->call.n; i++)
-            count_uses(x, e->call.arg[i]);
-    } else if (ir_is_op(e->op) || e->op == IR_CAST || e->op == IR_REINTERPRET) {
-        int lazy = first_lazy_operand(e);
+        group->uses++;
+    } else if (expr->op == IR_LOAD) {
+        for (int d = 0; d < expr->load.n; d++)
+            count_uses(self, expr->load.index[d]);
+    } else if (expr->op == IR_LET) {
+        count_uses(self, expr->let.value);
+    } else if (expr->op == IR_CALL) {
+        for (int i = 0; i < expr->call.n; i++)
+            count_uses(self, expr->call.arg[i]);
+    } else if (ir_is_op(expr->op) || expr->op == IR_CAST || expr->op == IR_REINTERPRET) {
+        int lazy = first_lazy_operand(expr);
 
-        for (int i = 0; i < 3 && i < lazy && e->arg[i]; i++)
-            count_uses(x, e->arg[i]);
+        for (int i = 0; i < 3 && i < lazy && expr->arg[i]; i++)
+            count_uses(self, expr->arg[i]);
     }
 }
 
 /* A variable, a constant or one load costs nothing to write twice; a let would only hide it from later
  * passes. */
-static bool is_cheap(const ir_expr *e)
+static bool is_cheap(const ir_expr *expr)
 {
-    while (e->op == IR_CAST)
-        e = e->arg[0];
-    return e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR || e->op == IR_LOAD;
+    while (expr->op == IR_CAST)
+        expr = expr->arg[0];
+    return expr->op == IR_INT || expr->op == IR_FLOAT || expr->op == IR_VAR || expr->op == IR_LOAD;
 }
 
-static const ir_expr *inline_root(const stage_value *v, const ir_expr *e);
+static const ir_expr *inline_root(const stage_value *value, const ir_expr *expr);
 
 typedef struct {
     ir_walk w;
@@ -172,84 +172,84 @@ typedef struct {
     bool found;
 } load_search;
 
-static bool look_for_load(ir_walk *w, const ir_expr *e)
+static bool look_for_load(ir_walk *walk, const ir_expr *expr)
 {
-    load_search *x = (load_search *)w;
+    load_search *x = (load_search *)walk;
 
-    x->found = x->found || (e->op == IR_LOAD && e->load.buffer == x->buffer);
-    return !x->found && (e->has & IR_HAS_LOAD);
+    x->found = x->found || (expr->op == IR_LOAD && expr->load.buffer == x->buffer);
+    return !x->found && (expr->has & IR_HAS_LOAD);
 }
 
-static bool any_load(tec_context *cx, const ir_expr *e, const ir_buffer *b)
+static bool any_load(tec_context *cx, const ir_expr *expr, const ir_buffer *buffer)
 {
-    load_search x = {.w = {.cx = cx, .expr = look_for_load}, .buffer = b};
+    load_search x = {.w = {.cx = cx, .expr = look_for_load}, .buffer = buffer};
 
-    ir_walk_expr(&x.w, e);
+    ir_walk_expr(&x.w, expr);
     return x.found;
 }
 
 /* Operands of a condition and bodies of lets are roots of their own, after the values that exist in any case
  * were taken. */
-static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *expr)
 {
     inlining *x = (inlining *)rw;
-    int lazy = ir_is_op(e->op) ? first_lazy_operand(e) : 3;
+    int lazy = ir_is_op(expr->op) ? first_lazy_operand(expr) : 3;
 
-    if (e->op == IR_LOAD && e->load.buffer == x->v->buffer) {
-        use_group *g = group_of(x, e);
-        return !g ? e : g->var ? g->var : g->value;
+    if (expr->op == IR_LOAD && expr->load.buffer == x->v->buffer) {
+        use_group *group = group_of(x, expr);
+        return !group ? expr : group->var ? group->var : group->value;
     }
-    if (e->op == IR_LET)
-        return ir_let(rw->cx, e->let.var, ir_rewrite_expr(rw, e->let.value),
-                      inline_root(x->v, ir_rewrite_expr(rw, e->let.body)));
+    if (expr->op == IR_LET)
+        return ir_let(rw->cx, expr->let.var, ir_rewrite_expr(rw, expr->let.value),
+                      inline_root(x->v, ir_rewrite_expr(rw, expr->let.body)));
     if (lazy == 3)
-        return ir_rewrite_children(rw, e);
+        return ir_rewrite_children(rw, expr);
     const ir_expr *arg[3] = {NULL};
-    for (int i = 0; i < 3 && e->arg[i]; i++) {
-        arg[i] = ir_rewrite_expr(rw, e->arg[i]);
+    for (int i = 0; i < 3 && expr->arg[i]; i++) {
+        arg[i] = ir_rewrite_expr(rw, expr->arg[i]);
         if (i >= lazy)
             arg[i] = inline_root(x->v, arg[i]);
         if (!arg[i])
             return NULL;
     }
-    return ir_op_raw(rw->cx, e->op, arg);
+    return ir_op_raw(rw->cx, expr->op, arg);
 }
 
 /* The value of each group. Its own index may hold loads of the stage too, as in P[i64(P[y])], so the index is
  * inlined first. */
-static void make_values(inlining *x)
+static void make_values(inlining *self)
 {
-    for (int i = 0; i < x->groups.n; i++) {
-        use_group *g = x->groups.at[i];
-        const ir_expr **index = base_array(x->rw.cx, const ir_expr *, g->load->load.n);
+    for (int i = 0; i < self->groups.n; i++) {
+        use_group *group = self->groups.at[i];
+        const ir_expr **index = base_array(self->rw.cx, const ir_expr *, group->load->load.n);
 
-        for (int d = 0; d < g->load->load.n; d++)
-            index[d] = inline_root(x->v, g->load->load.index[d]);
-        g->value = value_at(x->v, index);
-        if (g->uses > 1 && g->value && !is_cheap(g->value))
-            g->var = ir_let_var(x->rw.cx, x->v->buffer->name, g->value);
+        for (int d = 0; d < group->load->load.n; d++)
+            index[d] = inline_root(self->v, group->load->load.index[d]);
+        group->value = value_at(self->v, index);
+        if (group->uses > 1 && group->value && !is_cheap(group->value))
+            group->var = ir_let_var(self->rw.cx, self->v->buffer->name, group->value);
     }
 }
 
-/* e with every load of the stage replaced; e is evaluated whole where it stands. The groups get their lets
- * from the inside out, so that the first group found is the outermost let. No value mentions another group's
- * variable. */
-static const ir_expr *inline_root(const stage_value *v, const ir_expr *e)
+/* expr with every load of the stage replaced; expr is evaluated whole where it stands. The groups get their
+ * lets from the inside out, so that the first group found is the outermost let. No value mentions another
+ * group's variable. */
+static const ir_expr *inline_root(const stage_value *value, const ir_expr *expr)
 {
-    inlining x = {.rw = {.cx = v->cx, .expr = inline_node}, .v = v};
+    inlining x = {.rw = {.cx = value->cx, .expr = inline_node}, .v = value};
 
-    if (!e || !any_load(v->cx, e, v->buffer))
-        return e;
-    count_uses(&x, e);
+    if (!expr || !any_load(value->cx, expr, value->buffer))
+        return expr;
+    count_uses(&x, expr);
     make_values(&x);
-    e = ir_rewrite_expr(&x.rw, e);
-    for (int i = x.groups.n - 1; e && i >= 0; i--) {
-        const use_group *g = x.groups.at[i];
+    expr = ir_rewrite_expr(&x.rw, expr);
+    for (int i = x.groups.n - 1; expr && i >= 0; i--) {
+        const use_group *group = x.groups.at[i];
 
-        if (g->var)
-            e = ir_let(v->cx, g->var, g->value, e);
+        if (group->var)
+            expr = ir_let(value->cx, group->var, group->value, expr);
     }
-    return e;
+    return expr;
 }
 
 /* ---- statements ---- */
@@ -259,36 +259,36 @@ typedef struct {
     const stage_value *v;
 } block_inlining;
 
-static const ir_expr *each_root(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *each_root(ir_rewrite *rw, const ir_expr *expr)
 {
-    return inline_root(((block_inlining *)rw)->v, e);
+    return inline_root(((block_inlining *)rw)->v, expr);
 }
 
-static const ir_block *inline_into(const stage_value *v, const ir_facts *f, const ir_block *b)
+static const ir_block *inline_into(const stage_value *value, const ir_facts *facts, const ir_block *block)
 {
-    block_inlining x = {.rw = {.cx = v->cx, .expr = each_root}, .v = v};
-    ir_block *copy = ir_block_copy(v->cx, b);
+    block_inlining x = {.rw = {.cx = value->cx, .expr = each_root}, .v = value};
+    ir_block *copy = ir_block_copy(value->cx, block);
 
-    copy->body = ir_rewrite_stmt(&x.rw, b->body);
-    copy->init = b->init ? ir_rewrite_stmt(&x.rw, b->init) : NULL;
-    return copy->body && (!b->init || copy->init) ? sched_refresh(f, copy) : NULL;
+    copy->body = ir_rewrite_stmt(&x.rw, block->body);
+    copy->init = block->init ? ir_rewrite_stmt(&x.rw, block->init) : NULL;
+    return copy->body && (!block->init || copy->init) ? sched_refresh(facts, copy) : NULL;
 }
 
-/* Every block below s that reads the stage, except the stage's own block. */
-static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, const ir_facts *f,
-                                        const ir_stmt *s)
+/* Every block below stmt that reads the stage, except the stage's own block. */
+static const ir_stmt *inline_everywhere(sched_call *call, const stage_value *value, const ir_facts *facts,
+                                        const ir_stmt *stmt)
 {
-    if (s->kind == IR_BLOCK) {
-        if (s->block.block == v->block || !tree_reads(s->block.block, v->buffer))
-            return s;
-        return sched_with_block(c->cx, s, inline_into(v, f, s->block.block));
+    if (stmt->kind == IR_BLOCK) {
+        if (stmt->block.block == value->block || !tree_reads(stmt->block.block, value->buffer))
+            return stmt;
+        return sched_with_block(call->cx, stmt, inline_into(value, facts, stmt->block.block));
     }
-    for (int i = 0, n = tree_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = inline_everywhere(c, v, f, tree_child(s, i));
+    for (int i = 0, n = tree_n_children(stmt); stmt && i < n; i++) {
+        const ir_stmt *child = inline_everywhere(call, value, facts, tree_child(stmt, i));
 
-        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+        stmt = child ? sched_with_child(call->cx, stmt, i, child) : NULL;
     }
-    return s;
+    return stmt;
 }
 
 /* ---- checks ---- */
@@ -297,80 +297,85 @@ static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, con
  * plus a constant, or the indices are a one-to-one layout such as [floordiv(i, 8), i % 8]. A dimension that
  * no variable indexes must have one element; otherwise some elements would have no instance that writes them,
  * and no value. */
-static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
+static bool invert_store(sched_call *call, const ir_block *block, stage_value *value)
 {
-    int *dim_of = base_array(c->cx, int, b->n_iters);
-    const ir_expr **point = base_array(c->cx, const ir_expr *, v->buffer->n),
-                  **iter = base_array(c->cx, const ir_expr *, b->n_iters);
+    int *dim_of = base_array(call->cx, int, block->n_iters);
+    const ir_expr **point = base_array(call->cx, const ir_expr *, value->buffer->n),
+                  **iter = base_array(call->cx, const ir_expr *, block->n_iters);
     tree_layout l;
 
-    v->point = point;
-    v->iter = iter;
-    if (tree_plain_store(&c->s->view, b, &b->writes[0], dim_of)) {
-        for (int i = 0; i < b->n_iters; i++)
+    value->point = point;
+    value->iter = iter;
+    if (tree_store_dims(&call->s->view, block, &block->writes[0], dim_of)) {
+        for (int i = 0; i < block->n_iters; i++)
             if (dim_of[i] >= 0) {
-                const ir_expr *shift = ir_int(c->cx, tree_store_shift(&b->writes[0], dim_of[i]));
+                const ir_expr *shift = ir_int(call->cx, tree_store_shift(&block->writes[0], dim_of[i]));
 
-                point[dim_of[i]] = b->iters[i].var;
-                iter[i] = ir_sub(c->cx, b->iters[i].var, shift);
+                point[dim_of[i]] = block->iters[i].var;
+                iter[i] = ir_sub(call->cx, block->iters[i].var, shift);
             }
-        for (int d = 0; d < v->buffer->n; d++)
-            if (!point[d] && !ir_is_value(v->buffer->shape[d], 1))
-                return sched_refuse(c, "'%s' does not write all of '%s'", b->name, v->buffer->name);
+        for (int d = 0; d < value->buffer->n; d++)
+            if (!point[d] && !ir_is_value(value->buffer->shape[d], 1))
+                return sched_refuse(call, "'%s' does not write all of '%s'", block->name,
+                                    value->buffer->name);
         return true;
     }
-    if (!tree_invert_store(&c->s->view, b, &b->writes[0], &l))
-        return sched_refuse(c, "the store of '%s' cannot be inverted", b->name);
-    v->point = l.point;
-    v->iter = l.var;
+    if (!tree_invert_store(&call->s->view, block, &block->writes[0], &l))
+        return sched_refuse(call, "the store of '%s' cannot be inverted", block->name);
+    value->point = l.point;
+    value->iter = l.var;
     return true;
 }
 
 /* The block is one store that can be inverted. */
-static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
+static bool read_value(sched_call *call, const ir_block *block, stage_value *value)
 {
-    *v = (stage_value){.cx = c->cx, .block = b, .store = b->body, .facts = c->s->view.facts};
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_SPATIAL)
-            return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined",
-                                b->iters[i].var->var.name, b->name);
-    if (b->init || b->body->kind != IR_STORE || b->n_writes != 1)
-        return sched_refuse(c, "'%s' is more than one store", b->name);
-    v->buffer = b->body->store.buffer;
-    return invert_store(c, b, v);
+    *value =
+        (stage_value){.cx = call->cx, .block = block, .store = block->body, .facts = call->s->view.facts};
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind != IR_SPATIAL)
+            return sched_refuse(call, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined",
+                                block->iters[i].var->var.name, block->name);
+    if (block->init || block->body->kind != IR_STORE || block->n_writes != 1)
+        return sched_refuse(call, "'%s' is more than one store", block->name);
+    value->buffer = block->body->store.buffer;
+    return invert_store(call, block, value);
 }
 
-static bool only_writer(sched_call *c, const tree_sites *all, const tree_site *p, const ir_buffer *b)
+static bool only_writer(sched_call *call, const tree_sites *all, const tree_site *producer,
+                        const ir_buffer *buffer)
 {
     for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != p && tree_writes(all->at[i].block, b))
-            return sched_refuse(c, "'%s' is not the only writer of '%s': '%s' writes it too", p->block->name,
-                                b->name, all->at[i].block->name);
+        if (&all->at[i] != producer && tree_writes(all->at[i].block, buffer))
+            return sched_refuse(call, "'%s' is not the only writer of '%s': '%s' writes it too",
+                                producer->block->name, buffer->name, all->at[i].block->name);
     return true;
 }
 
-/* The loops that P, w and all readers of the buffer have in common. */
-static int loops_around(const tree_sites *all, const tree_site *p, const tree_site *w, const ir_buffer *b)
+/* The loops that P, writer and all readers of the buffer have in common. */
+static int loops_around(const tree_sites *all, const tree_site *producer, const tree_site *writer,
+                        const ir_buffer *buffer)
 {
-    int common = tree_common_loops(p, w);
+    int common = tree_common_loops(producer, writer);
 
     for (int i = 0; i < all->n; i++)
-        if (tree_reads(all->at[i].block, b)) {
-            int with = tree_common_loops(p, &all->at[i]);
+        if (tree_reads(all->at[i].block, buffer)) {
+            int with = tree_common_loops(producer, &all->at[i]);
             common = with < common ? with : common;
         }
     return common;
 }
 
-/* In an iteration of those, w writes nothing of what P reads in this access: P reads what earlier iterations
- * wrote. */
-static bool earlier_only(sched_call *c, const tree_sites *all, const tree_site *p, const ir_region *read,
-                         const tree_site *w, const ir_buffer *b)
+/* In an iteration of those, writer writes nothing of what P reads in this access: P reads what earlier
+ * iterations wrote. */
+static bool earlier_only(sched_call *call, const tree_sites *all, const tree_site *producer,
+                         const ir_region *read, const tree_site *writer, const ir_buffer *buffer)
 {
-    int around = loops_around(all, p, w, b);
+    int around = loops_around(all, producer, writer, buffer);
 
-    return around && tree_apart(&c->s->view, p, read, w,
-                                tree_access(w->block->writes, w->block->n_writes, read->buffer), around);
+    return around && tree_accesses_disjoint(
+                         &call->s->view, producer, read, writer,
+                         tree_access(writer->block->writes, writer->block->n_writes, read->buffer), around);
 }
 
 /* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a
@@ -380,95 +385,101 @@ static bool earlier_only(sched_call *c, const tree_sites *all, const tree_site *
  *
  * The second check is about time, too: a reader outside of the loop that computes an input would read what
  * the last iteration left, where P read the value of its own iteration. */
-static bool inputs_last(sched_call *c, const tree_sites *all, const tree_site *p, const ir_buffer *b)
+static bool inputs_last(sched_call *call, const tree_sites *all, const tree_site *producer,
+                        const ir_buffer *buffer)
 {
     for (int i = 0; i < all->n; i++) {
         const tree_site *w = &all->at[i];
 
-        for (int j = 0; w != p && j < p->block->n_reads; j++) {
-            if (!tree_writes(w->block, p->block->reads[j].buffer))
+        for (int j = 0; w != producer && j < producer->block->n_reads; j++) {
+            if (!tree_writes(w->block, producer->block->reads[j].buffer))
                 continue;
-            if (w->order > p->order && earlier_only(c, all, p, &p->block->reads[j], w, b))
+            if (w->order > producer->order &&
+                earlier_only(call, all, producer, &producer->block->reads[j], w, buffer))
                 continue;
-            if (w->order > p->order)
-                return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name,
-                                    p->block->reads[j].buffer->name, p->block->name);
+            if (w->order > producer->order)
+                return sched_refuse(call, "'%s' overwrites '%s', which '%s' reads", w->block->name,
+                                    producer->block->reads[j].buffer->name, producer->block->name);
             for (int k = 0; k < w->n_loops; k++)
-                for (int r = 0; tree_depth_under(p, w->loop[k]->loop.var) && r < all->n; r++)
-                    if (tree_reads(all->at[r].block, b) &&
+                for (int r = 0; tree_depth_under(producer, w->loop[k]->loop.var) && r < all->n; r++)
+                    if (tree_reads(all->at[r].block, buffer) &&
                         !tree_depth_under(&all->at[r], w->loop[k]->loop.var))
-                        return sched_refuse(c, "'%s' reads '%s' outside loop '%s', in which '%s' is computed",
-                                            all->at[r].block->name, b->name, w->loop[k]->loop.var->var.name,
-                                            p->block->reads[j].buffer->name);
+                        return sched_refuse(
+                            call, "'%s' reads '%s' outside loop '%s', in which '%s' is computed",
+                            all->at[r].block->name, buffer->name, w->loop[k]->loop.var->var.name,
+                            producer->block->reads[j].buffer->name);
         }
     }
     return true;
 }
 
-static bool not_shared(sched_call *c, const ir_buffer *b)
+static bool not_shared(sched_call *call, const ir_buffer *buffer)
 {
-    return !b->alias || sched_refuse(c, "'%s' may share memory with other buffers", b->name);
+    return !buffer->alias || sched_refuse(call, "'%s' may share memory with other buffers", buffer->name);
 }
 
 /* A buffer that is to be dropped. */
-static bool may_vanish(sched_call *c, const ir_buffer *b)
+static bool may_vanish(sched_call *call, const ir_buffer *buffer)
 {
-    if (tree_is_parameter(c->tree, b))
-        return sched_refuse(c, "'%s' is an argument of the program; it must be written", b->name);
-    return not_shared(c, b);
+    if (tree_is_parameter(call->tree, buffer))
+        return sched_refuse(call, "'%s' is an argument of the program; it must be written", buffer->name);
+    return not_shared(call, buffer);
 }
 
 /* Refuses unless every reader may compute P's value for itself: P may run again, its buffer may disappear, no
  * reader needs the buffer itself, and the inputs still hold their values. */
-static bool may_inline(sched_call *c, const tree_sites *all, const tree_site *p, const stage_value *v)
+static bool may_inline(sched_call *call, const tree_sites *all, const tree_site *producer,
+                       const stage_value *value)
 {
-    const char *reason = tree_not_idempotent(c->cx, p->block);
+    const char *reason = tree_not_idempotent(call->cx, producer->block);
     bool read = false;
 
     if (reason)
-        return sched_refuse(c, "'%s' cannot be inlined: %s", p->block->name, reason);
-    if (!may_vanish(c, v->buffer))
+        return sched_refuse(call, "'%s' cannot be inlined: %s", producer->block->name, reason);
+    if (!may_vanish(call, value->buffer))
         return false;
     for (int i = 0; i < all->n; i++) {
         const ir_block *r = all->at[i].block;
 
-        read = read || tree_reads(r, v->buffer);
+        read = read || tree_reads(r, value->buffer);
         for (int j = 0; j < r->n_iters; j++)
-            if (tree_reads(r, v->buffer) && r->iters[j].kind == IR_OPAQUE)
-                return sched_refuse(c, "'%s' is opaque and reads '%s' as it is", r->name, v->buffer->name);
+            if (tree_reads(r, value->buffer) && r->iters[j].kind == IR_OPAQUE)
+                return sched_refuse(call, "'%s' is opaque and reads '%s' as it is", r->name,
+                                    value->buffer->name);
     }
     if (!read)
-        return sched_refuse(c, "nothing reads '%s'", v->buffer->name);
-    return only_writer(c, all, p, v->buffer) && inputs_last(c, all, p, v->buffer);
+        return sched_refuse(call, "nothing reads '%s'", value->buffer->name);
+    return only_writer(call, all, producer, value->buffer) && inputs_last(call, all, producer, value->buffer);
 }
 
 /* A stage that reads its producer at n places, and is read at n places itself, grows n-fold with each stage
  * that is inlined: past this many nodes the steps and passes that follow take minutes. */
 enum { MAX_NODES = 1 << 16 };
 
-static bool stays_small(sched_call *c, const ir_stmt *body)
+static bool stays_small(sched_call *call, const ir_stmt *body)
 {
-    int before = ir_count_nodes(c->cx, c->tree->body), after = body ? ir_count_nodes(c->cx, body) : 0;
+    int before = ir_count_nodes(call->cx, call->tree->body),
+        after = body ? ir_count_nodes(call->cx, body) : 0;
 
     return after <= MAX_NODES || after <= before ||
-           sched_refuse(c, "the program would grow from %d to %d nodes; at most %d are possible", before,
+           sched_refuse(call, "the program would grow from %d to %d nodes; at most %d are possible", before,
                         after, MAX_NODES);
 }
 
 /* compute_inline(P): every read of P becomes P's expression there. */
-const ir_program *sched_do_compute_inline(sched_call *c)
+const ir_program *sched_do_compute_inline(sched_call *call)
 {
     sched_path at;
     stage_value v;
 
-    if (!sched_need_block(c, c->arg[0].name, &at) || !read_value(c, sched_end(&at)->block.block, &v))
+    if (!sched_need_block(call, call->arg[0].name, &at) || !read_value(call, sched_end(&at)->block.block, &v))
         return NULL;
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
-    if (!may_inline(c, &all, tree_site_named(&all, c->arg[0].name), &v))
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
+    if (!may_inline(call, &all, tree_site_named(&all, call->arg[0].name), &v))
         return NULL;
-    const ir_stmt *body = inline_everywhere(c, &v, c->s->view.facts, sched_remove(c->cx, &at));
-    const ir_program *after = stays_small(c, body) ? sched_with_body(c, body) : NULL;
-    return after ? sched_drop_buffer(c->cx, after, v.buffer) : NULL;
+    const ir_stmt *body = inline_everywhere(call, &v, call->s->view.facts, sched_remove(call->cx, &at));
+    const ir_program *after = stays_small(call, body) ? sched_with_body(call, body) : NULL;
+    return after ? sched_drop_buffer(call->cx, after, v.buffer) : NULL;
 }
 
 /* ---- reverse_inline ---- */
@@ -476,11 +487,13 @@ const ir_program *sched_do_compute_inline(sched_call *c)
 /* Q reads its producer's buffer at one index, each dimension an iteration variable of Q with the producer's
  * extent. Only uses that are evaluated in any case count. A read below a condition would make P's store
  * conditional. */
-static const ir_expr *single_read(sched_call *c, const ir_block *q, const ir_buffer *x, inlining *loads)
+static const ir_expr *single_read(sched_call *call, const ir_block *block, const ir_buffer *buffer,
+                                  inlining *loads)
 {
-    count_uses(loads, q->body->store.value);
+    count_uses(loads, block->body->store.value);
     if (loads->groups.n != 1)
-        return sched_refuse(c, "'%s' does not read '%s' at exactly one index, in any case", q->name, x->name);
+        return sched_refuse(call, "'%s' does not read '%s' at exactly one index, in any case", block->name,
+                            buffer->name);
     return ((use_group *)loads->groups.at[0])->load;
 }
 
@@ -493,29 +506,30 @@ typedef struct {
     bool other;
 } exchange;
 
-static const ir_expr *exchange_load(ir_rewrite *rw, const ir_expr *e)
+static const ir_expr *exchange_load(ir_rewrite *rw, const ir_expr *expr)
 {
     exchange *x = (exchange *)rw;
 
-    if (e->op == IR_LOAD && e->load.buffer == x->buffer) {
-        x->other = x->other || !same_index(e, x->load);
+    if (expr->op == IR_LOAD && expr->load.buffer == x->buffer) {
+        x->other = x->other || !same_index(expr, x->load);
         return x->value;
     }
-    return ir_rewrite_children(rw, e);
+    return ir_rewrite_children(rw, expr);
 }
 
 /* Each axis of Q is one of P. Only needed where padding plays a role: without it, Q reads each element once,
  * and each element has one instance of P, so the points of P and Q correspond. */
-static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q, const ir_subst *map)
+static bool axes_match(sched_call *call, const stage_value *producer, const stage_value *consumer,
+                       const ir_subst *map)
 {
-    for (int i = 0; i < q->block->n_iters; i++) {
-        const ir_expr *at = base_map_get(&map->vars, q->block->iters[i].var);
+    for (int i = 0; i < consumer->block->n_iters; i++) {
+        const ir_expr *at = base_map_get(&map->vars, consumer->block->iters[i].var);
         bool found = ir_is_value(at, 0);
 
-        for (int k = 0; k < p->block->n_iters; k++)
-            found = found ||
-                    (at == p->block->iters[k].var &&
-                     ir_prove_equal(c->s->view.facts, p->block->iters[k].extent, q->block->iters[i].extent));
+        for (int k = 0; k < producer->block->n_iters; k++)
+            found = found || (at == producer->block->iters[k].var &&
+                              ir_prove_equal(call->s->view.facts, producer->block->iters[k].extent,
+                                             consumer->block->iters[i].extent));
         if (!found)
             return false;
     }
@@ -528,123 +542,132 @@ static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q
  *
  * The read is inverted (which point of Q reads element e), then e is replaced by what P stores to. The result
  * goes to `map`, over the variables of P. */
-static bool same_domain(sched_call *c, const stage_value *p, const stage_value *q, const ir_expr *load,
-                        ir_subst *map)
+static bool same_domain(sched_call *call, const stage_value *producer, const stage_value *consumer,
+                        const ir_expr *load, ir_subst *map)
 {
-    ir_region read = ir_region_point(c->cx, p->buffer, load->load.index);
-    ir_facts *f = ir_facts_new(c->cx, c->s->view.facts);
+    ir_region read = ir_region_point(call->cx, producer->buffer, load->load.index);
+    ir_facts *facts = ir_facts_new(call->cx, call->s->view.facts);
     ir_subst written = {0};
     tree_layout l;
 
-    if (!tree_invert_read(&c->s->view, q->block, &read, &l))
-        return sched_refuse(c, "it is not proven that '%s' reads all of '%s', each element once",
-                            q->block->name, p->buffer->name);
-    for (int i = 0; i < p->block->n_iters; i++)
-        ir_facts_range(f, p->block->iters[i].var, ir_int(c->cx, 0), p->block->iters[i].extent);
-    for (int d = 0; d < p->buffer->n; d++)
-        base_map_put(c->cx, &written.vars, l.point[d], p->store->store.index[d]);
-    for (int i = 0; i < q->block->n_iters; i++) {
-        const ir_iter *axis = &q->block->iters[i];
-        const ir_expr *at = l.var[i] ? ir_simplify(f, ir_apply(c->cx, &written, l.var[i])) : ir_int(c->cx, 0);
+    if (!tree_invert_read(&call->s->view, consumer->block, &read, &l))
+        return sched_refuse(call, "it is not proven that '%s' reads all of '%s', each element once",
+                            consumer->block->name, producer->buffer->name);
+    for (int i = 0; i < producer->block->n_iters; i++)
+        ir_facts_range(facts, producer->block->iters[i].var, ir_int(call->cx, 0),
+                       producer->block->iters[i].extent);
+    for (int d = 0; d < producer->buffer->n; d++)
+        base_map_put(call->cx, &written.vars, l.point[d], producer->store->store.index[d]);
+    for (int i = 0; i < consumer->block->n_iters; i++) {
+        const ir_iter *axis = &consumer->block->iters[i];
+        const ir_expr *at =
+            l.var[i] ? ir_simplify(facts, ir_apply(call->cx, &written, l.var[i])) : ir_int(call->cx, 0);
 
-        if (!l.var[i] && !ir_prove_equal(c->s->view.facts, axis->extent, ir_int(c->cx, 1)))
-            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name,
-                                q->block->name, p->buffer->name);
-        base_map_put(c->cx, &map->vars, axis->var, at);
+        if (!l.var[i] && !ir_prove_equal(call->s->view.facts, axis->extent, ir_int(call->cx, 1)))
+            return sched_refuse(call, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name,
+                                consumer->block->name, producer->buffer->name);
+        base_map_put(call->cx, &map->vars, axis->var, at);
     }
-    if (!axes_match(c, p, q, map) && (tree_is_padded(&c->s->view, q->block, &l) ||
-                                      tree_leaves_padding(&c->s->view, c->tree->body, p->buffer)))
-        return sched_refuse(c, "it is not proven that '%s' has a point for each of '%s'", p->block->name,
-                            q->block->name);
+    if (!axes_match(call, producer, consumer, map) &&
+        (tree_is_padded(&call->s->view, consumer->block, &l) ||
+         tree_leaves_padding(&call->s->view, call->tree->body, producer->buffer)))
+        return sched_refuse(call, "it is not proven that '%s' has a point for each of '%s'",
+                            producer->block->name, consumer->block->name);
     return true;
 }
 
 /* P's block with Q's store in place of its own. The value of P is bound by a let where Q uses it several
  * times. The store goes to Q's buffer, at Q's index over P's variables, while loops, predicate and name stay
  * those of P. */
-static const ir_block *merged(sched_call *c, const stage_value *p, const stage_value *q)
+static const ir_block *merged(sched_call *call, const stage_value *producer, const stage_value *consumer)
 {
-    inlining loads = {.rw = {.cx = c->cx}, .v = p};
-    const ir_expr *load = single_read(c, q->block, p->buffer, &loads);
+    inlining loads = {.rw = {.cx = call->cx}, .v = producer};
+    const ir_expr *load = single_read(call, consumer->block, producer->buffer, &loads);
     ir_subst map = {0};
 
-    if (!load || !same_domain(c, p, q, load, &map))
+    if (!load || !same_domain(call, producer, consumer, load, &map))
         return NULL;
-    const ir_expr *var = ir_let_var(c->cx, p->buffer->name, p->store->store.value);
-    exchange x = {
-        .rw = {.cx = c->cx, .expr = exchange_load}, .buffer = p->buffer, .load = load, .value = var};
-    bool once = ((use_group *)loads.groups.at[0])->uses == 1 || is_cheap(p->store->store.value);
+    const ir_expr *var = ir_let_var(call->cx, producer->buffer->name, producer->store->store.value);
+    exchange x = {.rw = {.cx = call->cx, .expr = exchange_load},
+                  .buffer = producer->buffer,
+                  .load = load,
+                  .value = var};
+    bool once = ((use_group *)loads.groups.at[0])->uses == 1 || is_cheap(producer->store->store.value);
     if (once)
-        x.value = p->store->store.value;
-    const ir_expr *value = ir_rewrite_expr(&x.rw, q->store->store.value);
+        x.value = producer->store->store.value;
+    const ir_expr *value = ir_rewrite_expr(&x.rw, consumer->store->store.value);
     if (x.other)
-        return sched_refuse(c, "'%s' reads '%s' at more than one index", q->block->name, p->buffer->name);
-    value = ir_apply(c->cx, &map, value);
+        return sched_refuse(call, "'%s' reads '%s' at more than one index", consumer->block->name,
+                            producer->buffer->name);
+    value = ir_apply(call->cx, &map, value);
     if (!once)
-        value = ir_let(c->cx, var, p->store->store.value, value);
-    const ir_expr **index = base_array(c->cx, const ir_expr *, q->buffer->n);
-    for (int d = 0; d < q->buffer->n; d++)
-        index[d] = d < p->buffer->n && BASE_PLANT_ON(c->cx, reverse_inline_index)
-                       ? p->store->store.index[d]
-                       : ir_apply(c->cx, &map, q->store->store.index[d]);
-    ir_block *b = ir_block_copy(c->cx, p->block);
-    b->body = ir_store(c->cx, q->buffer, value, index, q->buffer->n);
-    return b->body ? sched_refresh(c->s->view.facts, b) : NULL;
+        value = ir_let(call->cx, var, producer->store->store.value, value);
+    const ir_expr **index = base_array(call->cx, const ir_expr *, consumer->buffer->n);
+    for (int d = 0; d < consumer->buffer->n; d++)
+        index[d] = d < producer->buffer->n && BASE_PLANT_ON(call->cx, reverse_inline_index)
+                       ? producer->store->store.index[d]
+                       : ir_apply(call->cx, &map, consumer->store->store.index[d]);
+    ir_block *block = ir_block_copy(call->cx, producer->block);
+    block->body = ir_store(call->cx, consumer->buffer, value, index, consumer->buffer->n);
+    return block->body ? sched_refresh(call->s->view.facts, block) : NULL;
 }
 
 /* The last one: whatever else Q reads is complete before it. */
-static const tree_site *last_producer(sched_call *c, const tree_sites *all, const tree_site *q)
+static const tree_site *last_producer(sched_call *call, const tree_sites *all, const tree_site *consumer)
 {
     const tree_site *p = NULL;
 
     for (int i = 0; i < all->n; i++)
-        for (int j = 0; j < q->block->n_reads; j++) {
-            if (&all->at[i] == q || !tree_writes(all->at[i].block, q->block->reads[j].buffer) ||
+        for (int j = 0; j < consumer->block->n_reads; j++) {
+            if (&all->at[i] == consumer || !tree_writes(all->at[i].block, consumer->block->reads[j].buffer) ||
                 p == &all->at[i])
                 continue;
             if (!p || all->at[i].order > p->order)
                 p = &all->at[i];
         }
-    return p ? p : sched_refuse(c, "'%s' reads no other stage", q->block->name);
+    return p ? p : sched_refuse(call, "'%s' reads no other stage", consumer->block->name);
 }
 
 /* Nothing else reads what P stores. */
-static bool only_reader(sched_call *c, const tree_sites *all, const tree_site *q, const ir_buffer *x)
+static bool only_reader(sched_call *call, const tree_sites *all, const tree_site *reader,
+                        const ir_buffer *buffer)
 {
     for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != q && tree_reads(all->at[i].block, x))
-            return sched_refuse(c, "'%s' reads '%s' too", all->at[i].block->name, x->name);
+        if (&all->at[i] != reader && tree_reads(all->at[i].block, buffer))
+            return sched_refuse(call, "'%s' reads '%s' too", all->at[i].block->name, buffer->name);
     return true;
 }
 
 /* reverse_inline(Q): Q's expression moves into its producer's store. The last producer is the one to merge
  * with: the other inputs of Q are then complete, since P comes after them. */
-const ir_program *sched_do_reverse_inline(sched_call *c)
+const ir_program *sched_do_reverse_inline(sched_call *call)
 {
     sched_path from, at;
     stage_value vp, vq;
 
-    if (!sched_need_block(c, c->arg[0].name, &from))
+    if (!sched_need_block(call, call->arg[0].name, &from))
         return NULL;
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
-    const tree_site *q = tree_site_named(&all, c->arg[0].name), *p = last_producer(c, &all, q);
-    if (!p || !read_value(c, q->block, &vq) || !read_value(c, p->block, &vp))
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
+    const tree_site *q = tree_site_named(&all, call->arg[0].name), *p = last_producer(call, &all, q);
+    if (!p || !read_value(call, q->block, &vq) || !read_value(call, p->block, &vp))
         return NULL;
-    const char *reason = tree_not_idempotent(c->cx, q->block);
+    const char *reason = tree_not_idempotent(call->cx, q->block);
     if (reason)
-        return sched_refuse(c, "'%s' cannot be inlined: %s", q->block->name, reason);
-    if (!may_vanish(c, vp.buffer) || !not_shared(c, vq.buffer) || !only_writer(c, &all, p, vp.buffer) ||
-        !only_writer(c, &all, q, vq.buffer) || !only_reader(c, &all, q, vp.buffer))
+        return sched_refuse(call, "'%s' cannot be inlined: %s", q->block->name, reason);
+    if (!may_vanish(call, vp.buffer) || !not_shared(call, vq.buffer) ||
+        !only_writer(call, &all, p, vp.buffer) || !only_writer(call, &all, q, vq.buffer) ||
+        !only_reader(call, &all, q, vp.buffer))
         return NULL;
-    const ir_block *b = merged(c, &vp, &vq);
-    if (!b)
+    const ir_block *block = merged(call, &vp, &vq);
+    if (!block)
         return NULL;
-    const ir_stmt *rest = sched_remove(c->cx, &from);
-    if (!sched_find_block(c->cx, rest, p->block->name, &at))
+    const ir_stmt *rest = sched_remove(call->cx, &from);
+    if (!sched_find_block(call->cx, rest, p->block->name, &at))
         return NULL;
-    rest = sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b));
+    rest = sched_rebuild(call->cx, &at, at.n - 1, sched_with_block(call->cx, sched_end(&at), block));
     /* Loops that only ever wrote what was private to them now write what others see. */
-    if (!rest || !sched_reads_are_written(c, rest, p->block->name) || !sched_still_independent(c, &at, rest))
+    if (!rest || !sched_reads_are_written(call, rest, p->block->name) ||
+        !sched_still_independent(call, &at, rest))
         return NULL;
-    return sched_drop_buffer(c->cx, sched_with_body(c, rest), vp.buffer);
+    return sched_drop_buffer(call->cx, sched_with_body(call, rest), vp.buffer);
 }

@@ -31,96 +31,96 @@ typedef struct {
 } launch;
 
 /* The loop leaves those around. */
-static bool stands_free(launch *l, const ir_stmt *s)
+static bool stands_free(launch *self, const ir_stmt *stmt)
 {
-    for (int i = 0; i < l->around.n; i++) {
-        const ir_expr *var = l->around.at[i];
+    for (int i = 0; i < self->around.n; i++) {
+        const ir_expr *var = self->around.at[i];
 
-        if (ir_uses_var(l->c->cx, s->loop.extent, var))
-            return sched_refuse(l->c, "the bounds of '%s' depend on '%s'", s->loop.var->var.name,
+        if (ir_uses_var(self->c->cx, stmt->loop.extent, var))
+            return sched_refuse(self->c, "the bounds of '%s' depend on '%s'", stmt->loop.var->var.name,
                                 var->var.name);
     }
     return true;
 }
 
-/* s without the loops over the axis: the new loop's variable in place of theirs. Loops and definitions on the
- * way are kept in `around`, because the extent of a loop that moves outward must not mention them. The
+/* stmt without the loops over the axis: the new loop's variable in place of theirs. Loops and definitions on
+ * the way are kept in `around`, because the extent of a loop that moves outward must not mention them. The
  * inside of a removed loop is not searched: another loop over the axis in there is refused by the checks that
  * follow. */
-static const ir_stmt *without_loops(launch *l, const ir_stmt *s)
+static const ir_stmt *without_loops(launch *self, const ir_stmt *stmt)
 {
-    if (s->kind == IR_FOR && s->loop.how == l->how) {
-        if (!stands_free(l, s))
-            return s;
-        l->extent = l->extent ? l->extent : s->loop.extent;
-        return sched_rebind(l->facts, s->loop.body, s->loop.var, l->var, NULL);
+    if (stmt->kind == IR_FOR && stmt->loop.how == self->how) {
+        if (!stands_free(self, stmt))
+            return stmt;
+        self->extent = self->extent ? self->extent : stmt->loop.extent;
+        return sched_rebind(self->facts, stmt->loop.body, stmt->loop.var, self->var, NULL);
     }
-    if (s->kind == IR_BLOCK && !l->left)
-        l->left = s;
-    int around = l->around.n;
-    if (s->kind == IR_FOR || s->kind == IR_LET_STMT)
-        base_push(l->c->cx, &l->around, s->kind == IR_FOR ? s->loop.var : s->let.var);
-    for (int i = 0, n = tree_n_children(s); i < n; i++)
-        s = sched_with_child(l->c->cx, s, i, without_loops(l, tree_child(s, i)));
-    l->around.n = around;
-    return s;
+    if (stmt->kind == IR_BLOCK && !self->left)
+        self->left = stmt;
+    int around = self->around.n;
+    if (stmt->kind == IR_FOR || stmt->kind == IR_LET_STMT)
+        base_push(self->c->cx, &self->around, stmt->kind == IR_FOR ? stmt->loop.var : stmt->let.var);
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        stmt = sched_with_child(self->c->cx, stmt, i, without_loops(self, tree_child(stmt, i)));
+    self->around.n = around;
+    return stmt;
 }
 
 /* Every statement below is the work of some block, or of some thread. */
-static bool takes_all(launch *l, const char *loop)
+static bool takes_all(launch *self, const char *loop)
 {
-    const char *axis = ir_how_text(l->how);
+    const char *axis = ir_how_text(self->how);
 
-    if (!l->extent && sched_is_blocks(l->how))
-        l->extent = ir_int(l->c->cx, 1);
-    else if (!l->extent)
-        return sched_refuse(l->c, "no loop in '%s' is over %s", loop, axis);
-    else if (l->left)
-        return sched_refuse(l->c, "'%s' stands in no loop over %s", l->left->block.block->name, axis);
+    if (!self->extent && sched_is_blocks(self->how))
+        self->extent = ir_int(self->c->cx, 1);
+    else if (!self->extent)
+        return sched_refuse(self->c, "no loop in '%s' is over %s", loop, axis);
+    else if (self->left)
+        return sched_refuse(self->c, "'%s' stands in no loop over %s", self->left->block.block->name, axis);
     return true;
 }
 
 /* The tree with one loop over the axis around the one at the end of the path. The facts for rewriting are
  * those around the named loop, where the new loop will stand. All checks of bind follow, on the new tree,
  * because the new loop is bound. */
-static const ir_program *with_axis(sched_call *c, ir_how how)
+static const ir_program *with_axis(sched_call *call, ir_how how)
 {
     sched_path at;
-    const char *name = base_format(c->cx, "%s.%s", c->arg[0].name, ir_how_text(how));
+    const char *name = base_format(call->cx, "%s.%s", call->arg[0].name, ir_how_text(how));
 
-    if (!sched_need_loop(c, c->arg[0].name, &at))
+    if (!sched_need_loop(call, call->arg[0].name, &at))
         return NULL;
-    launch l = {.c = c,
+    launch l = {.c = call,
                 .how = how,
-                .var = ir_var(c->cx, sched_fresh_name(c, NULL, name), BASE_I64),
-                .facts = sched_facts_at(c->s, &at, at.n - 1)};
+                .var = ir_var(call->cx, sched_fresh_name(call, NULL, name), BASE_I64),
+                .facts = sched_facts_at(call->s, &at, at.n - 1)};
     const ir_stmt *body = without_loops(&l, sched_end(&at));
-    if (c->reason || !takes_all(&l, c->arg[0].name))
+    if (call->reason || !takes_all(&l, call->arg[0].name))
         return NULL;
-    if (BASE_PLANT_ON(c->cx, env_threads_extent))
-        l.extent = ir_sub(c->cx, l.extent, ir_int(c->cx, 1));
-    const ir_stmt *loop = ir_for(c->cx, l.var, ir_int(c->cx, 0), l.extent, how, body);
-    const ir_program *out = sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, loop));
-    base_push(c->cx, &c->results, l.var->var.name);
-    sched_find_loop(c->cx, out->body, l.var->var.name, &at);
-    if (!sched_need_none_around(c, &at, how) || !sched_axis_agrees(c, out->body, loop, how) ||
-        !sched_nesting_fits(c, &at, how))
+    if (BASE_PLANT_ON(call->cx, env_threads_extent))
+        l.extent = ir_sub(call->cx, l.extent, ir_int(call->cx, 1));
+    const ir_stmt *loop = ir_for(call->cx, l.var, ir_int(call->cx, 0), l.extent, how, body);
+    const ir_program *out = sched_with_body(call, sched_rebuild(call->cx, &at, at.n - 1, loop));
+    base_push(call->cx, &call->results, l.var->var.name);
+    sched_find_loop(call->cx, out->body, l.var->var.name, &at);
+    if (!sched_need_none_around(call, &at, how) || !sched_axis_agrees(call, out->body, loop, how) ||
+        !sched_nesting_fits(call, &at, how))
         return NULL;
-    return sched_need_independent(c, out, loop) ? out : NULL;
+    return sched_need_independent(call, out, loop) ? out : NULL;
 }
 
 /* A loop over blocks that stays inside is a launch of its own. */
-static bool one_launch(sched_call *c, const ir_program *p)
+static bool one_launch(sched_call *call, const ir_program *program)
 {
     sched_path at;
 
-    sched_find_loop(c->cx, p->body, c->arg[0].name, &at);
+    sched_find_loop(call->cx, program->body, call->arg[0].name, &at);
     for (ir_how how = IR_BLOCK_X; how <= IR_BLOCK_Z; how++) {
         const ir_stmt *inner = sched_loop_below(sched_end(&at)->loop.body, how);
 
         if (inner)
-            return sched_refuse(c, "'%s' is %s and would stay a launch of its own in '%s'",
-                                inner->loop.var->var.name, ir_how_text(how), c->arg[0].name);
+            return sched_refuse(call, "'%s' is %s and would stay a launch of its own in '%s'",
+                                inner->loop.var->var.name, ir_how_text(how), call->arg[0].name);
     }
     return true;
 }
@@ -128,27 +128,27 @@ static bool one_launch(sched_call *c, const ir_program *p)
 /* env_threads(l, axes): loops over the axes stand around l, and no longer in it. Each axis is one rewrite of
  * the tree that the axis before left. The call's tree is set for the helpers, and put back at the end, as
  * sched_apply expects. */
-const ir_program *sched_do_env_threads(sched_call *c)
+const ir_program *sched_do_env_threads(sched_call *call)
 {
-    const sched_arg *axes = &c->arg[1];
-    const ir_program *before = c->tree, *after = before;
+    const sched_arg *axes = &call->arg[1];
+    const ir_program *before = call->tree, *after = before;
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)))
+    if (!sched_need_loop(call, call->arg[0].name, &at) || !sched_need_plain(call, sched_end(&at)))
         return NULL;
     if (axes->n == 0)
-        return sched_refuse(c, "expected an axis that the launch around '%s' has", c->arg[0].name);
+        return sched_refuse(call, "expected an axis that the launch around '%s' has", call->arg[0].name);
     for (int i = 0; after && i < axes->n; i++) {
         ir_how how;
 
         if (!sched_thread_axis(axes->names[i], &how) || how == IR_VTHREAD)
             after = sched_refuse(
-                c, "'%s' is no axis of a launch: expected blockIdx or threadIdx with .x, .y or .z",
+                call, "'%s' is no axis of a launch: expected blockIdx or threadIdx with .x, .y or .z",
                 axes->names[i]);
         else
-            after = with_axis(c, how);
-        c->tree = after ? after : before;
+            after = with_axis(call, how);
+        call->tree = after ? after : before;
     }
-    c->tree = before;
-    return after && one_launch(c, after) ? after : NULL;
+    call->tree = before;
+    return after && one_launch(call, after) ? after : NULL;
 }

@@ -32,11 +32,11 @@
 #include "tree/touch.h"
 
 /* Refuses loops that run in another way than one iteration after the other. */
-static bool need_serial(sched_call *c, const ir_stmt *loop)
+static bool need_serial(sched_call *call, const ir_stmt *loop)
 {
     if (loop->loop.how == IR_SERIAL)
         return true;
-    sched_refuse(c, "loop '%s' is %s; only serial loops can be changed", loop->loop.var->var.name,
+    sched_refuse(call, "loop '%s' is %s; only serial loops can be changed", loop->loop.var->var.name,
                  ir_how_text(loop->loop.how));
     return false;
 }
@@ -57,29 +57,29 @@ typedef struct {
 
 /* The product of the given factors, and which of them is `_`; *inferred = -1: none. The product stays below
  * 2^62, so that nothing computed from it overflows. */
-static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64_t *product)
+static bool read_factors(sched_call *call, const sched_arg *arg, int *inferred, int64_t *product)
 {
     *inferred = -1;
     *product = 1;
-    if (a->n < 2) {
-        sched_refuse(c, "expected at least two factors, found %d", a->n);
+    if (arg->n < 2) {
+        sched_refuse(call, "expected at least two factors, found %d", arg->n);
         return false;
     }
-    for (int i = 0; i < a->n; i++) {
-        if (a->ints[i] == TEC_INFER && *inferred >= 0) {
-            sched_refuse(c, "only one factor can be inferred");
+    for (int i = 0; i < arg->n; i++) {
+        if (arg->ints[i] == TEC_INFER && *inferred >= 0) {
+            sched_refuse(call, "only one factor can be inferred");
             return false;
         }
-        if (a->ints[i] == TEC_INFER) {
+        if (arg->ints[i] == TEC_INFER) {
             *inferred = i;
-        } else if (a->ints[i] < 1) {
-            sched_refuse(c, "factor %lld is not positive", (long long)a->ints[i]);
+        } else if (arg->ints[i] < 1) {
+            sched_refuse(call, "factor %lld is not positive", (long long)arg->ints[i]);
             return false;
-        } else if (*product > INT64_MAX / 2 / a->ints[i]) {
-            sched_refuse(c, "the product of the factors is too large");
+        } else if (*product > INT64_MAX / 2 / arg->ints[i]) {
+            sched_refuse(call, "the product of the factors is too large");
             return false;
         } else {
-            *product *= a->ints[i];
+            *product *= arg->ints[i];
         }
     }
     return true;
@@ -87,73 +87,77 @@ static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64
 
 /* The inferred factor rounds up: ceildiv(extent, product of the others). Factors that are all given must
  * reach the extent, since otherwise the last iterations would be lost. */
-static bool set_extents(sched_call *c, const ir_facts *f, const sched_arg *a, pieces *p)
+static bool set_extents(sched_call *call, const ir_facts *facts, const sched_arg *arg, pieces *self)
 {
-    const ir_expr *extent = p->loop->loop.extent;
+    const ir_expr *extent = self->loop->loop.extent;
     int64_t product;
     int inferred;
 
-    if (!read_factors(c, a, &inferred, &product))
+    if (!read_factors(call, arg, &inferred, &product))
         return false;
-    for (int i = 0; i < p->n; i++)
-        p->extent[i] = i == inferred ? ir_simplify(f, ir_ceildiv(c->cx, extent, ir_int(c->cx, product)))
-                                     : ir_int(c->cx, a->ints[i]);
-    p->product = ir_int(c->cx, product);
+    for (int i = 0; i < self->n; i++)
+        self->extent[i] = i == inferred
+                              ? ir_simplify(facts, ir_ceildiv(call->cx, extent, ir_int(call->cx, product)))
+                              : ir_int(call->cx, arg->ints[i]);
+    self->product = ir_int(call->cx, product);
     if (inferred >= 0)
-        p->product = ir_simplify(f, ir_mul(c->cx, p->extent[inferred], p->product));
-    p->exact = ir_prove_equal(f, p->product, extent);
-    if (inferred >= 0 || p->exact || ir_prove_le(f, extent, p->product))
+        self->product = ir_simplify(facts, ir_mul(call->cx, self->extent[inferred], self->product));
+    self->exact = ir_prove_equal(facts, self->product, extent);
+    if (inferred >= 0 || self->exact || ir_prove_le(facts, extent, self->product))
         return true;
-    sched_refuse(c, "the factors make %s iterations; it is not proven that they reach the extent %s of '%s'",
-                 ir_expr_text(c->cx, p->product), ir_expr_text(c->cx, extent), p->loop->loop.var->var.name);
+    sched_refuse(call,
+                 "the factors make %s iterations; it is not proven that they reach the extent %s of '%s'",
+                 ir_expr_text(call->cx, self->product), ir_expr_text(call->cx, extent),
+                 self->loop->loop.var->var.name);
     return false;
 }
 
 /* split(y, _, 3, 4) gives y = (y.0*3 + y.1)*4 + y.2: Horner's scheme over the extents. */
-static void make_vars(sched_call *c, pieces *p)
+static void make_vars(sched_call *call, pieces *self)
 {
-    const char *name = p->loop->loop.var->var.name;
+    const char *name = self->loop->loop.var->var.name;
 
-    p->rebuilt = NULL;
-    for (int i = 0; i < p->n; i++) {
-        const char *own = sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i));
+    self->rebuilt = NULL;
+    for (int i = 0; i < self->n; i++) {
+        const char *own = sched_fresh_name(call, NULL, base_format(call->cx, "%s.%d", name, i));
 
-        p->var[i] = ir_var(c->cx, own, BASE_I64);
-        p->rebuilt =
-            p->rebuilt ? ir_add(c->cx, ir_mul(c->cx, p->rebuilt, p->extent[i]), p->var[i]) : p->var[i];
-        base_push(c->cx, &c->results, own);
+        self->var[i] = ir_var(call->cx, own, BASE_I64);
+        self->rebuilt = self->rebuilt
+                            ? ir_add(call->cx, ir_mul(call->cx, self->rebuilt, self->extent[i]), self->var[i])
+                            : self->var[i];
+        base_push(call->cx, &call->results, own);
     }
 }
 
-/* The facts inside the new loops, at f. */
-static ir_facts *inside(sched_call *c, const ir_facts *f, const pieces *p)
+/* The facts inside the new loops, at facts. */
+static ir_facts *inside(sched_call *call, const ir_facts *facts, const pieces *self)
 {
-    ir_facts *in = ir_facts_new(c->cx, f);
-    bool may_be_empty = tree_may_be_empty(c->cx, p->loop);
+    ir_facts *in = ir_facts_new(call->cx, facts);
+    bool may_be_empty = tree_may_be_empty(call->cx, self->loop);
 
-    for (int i = 0; i < p->n; i++)
-        tree_know_loop(in, p->var[i], p->extent[i], may_be_empty);
+    for (int i = 0; i < self->n; i++)
+        tree_know_loop(in, self->var[i], self->extent[i], may_be_empty);
     return in;
 }
 
-static const ir_stmt *wrap(sched_call *c, const pieces *p, const ir_stmt *body)
+static const ir_stmt *wrap(sched_call *call, const pieces *self, const ir_stmt *body)
 {
-    for (int i = p->n - 1; i >= 0; i--)
-        body = ir_for(c->cx, p->var[i], ir_int(c->cx, 0), p->extent[i], IR_SERIAL, body);
+    for (int i = self->n - 1; i >= 0; i--)
+        body = ir_for(call->cx, self->var[i], ir_int(call->cx, 0), self->extent[i], IR_SERIAL, body);
     return body;
 }
 
 /* ---- split with round_up: the blocks below get larger domains ---- */
 
 /* The iteration variable that is bound to just this loop; -1: none, or another one mentions the loop too. */
-static int plain_iter(tec_context *cx, const ir_stmt *s, const ir_expr *var)
+static int plain_iter(tec_context *cx, const ir_stmt *stmt, const ir_expr *var)
 {
     int found = -1;
 
-    for (int i = 0; i < s->block.block->n_iters; i++) {
-        if (!ir_uses_var(cx, s->block.bind[i], var))
+    for (int i = 0; i < stmt->block.block->n_iters; i++) {
+        if (!ir_uses_var(cx, stmt->block.bind[i], var))
             continue;
-        if (s->block.bind[i] != var || found >= 0)
+        if (stmt->block.bind[i] != var || found >= 0)
             return -1;
         found = i;
     }
@@ -172,128 +176,128 @@ typedef struct {
 
 /* Conditions inside the block are not looked at: a condition that was written for the old domain may not hold
  * behind it. */
-static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *const *index, int n,
+static void check_access(bounds_check *self, const ir_buffer *buffer, const ir_expr *const *index, int count,
                          const char *does)
 {
-    tec_context *cx = k->c->cx;
+    tec_context *cx = self->c->cx;
 
-    for (int d = 0; k->ok && d < n; d++) {
-        if (ir_prove_le(k->f, ir_int(cx, 0), index[d]) && ir_prove_lt(k->f, index[d], b->shape[d]))
+    for (int d = 0; self->ok && d < count; d++) {
+        if (ir_prove_le(self->f, ir_int(cx, 0), index[d]) && ir_prove_lt(self->f, index[d], buffer->shape[d]))
             continue;
-        sched_refuse(k->c,
-                     "rounded up, '%s' would %s index %s of '%s', which is not proven to lie within 0..%s",
-                     k->block, does, ir_expr_text(cx, index[d]), b->name, ir_expr_text(cx, b->shape[d]));
-        k->ok = false;
+        sched_refuse(
+            self->c, "rounded up, '%s' would %s index %s of '%s', which is not proven to lie within 0..%s",
+            self->block, does, ir_expr_text(cx, index[d]), buffer->name, ir_expr_text(cx, buffer->shape[d]));
+        self->ok = false;
     }
 }
 
-static bool check_load(ir_walk *w, const ir_expr *e)
+static bool check_load(ir_walk *walk, const ir_expr *expr)
 {
-    if (e->op == IR_LOAD)
-        check_access((bounds_check *)w, e->load.buffer, e->load.index, e->load.n, "read");
-    return e->has & IR_HAS_LOAD;
+    if (expr->op == IR_LOAD)
+        check_access((bounds_check *)walk, expr->load.buffer, expr->load.index, expr->load.n, "read");
+    return expr->has & IR_HAS_LOAD;
 }
 
-static bool check_store(ir_walk *w, const ir_stmt *s)
+static bool check_store(ir_walk *walk, const ir_stmt *stmt)
 {
-    bounds_check *k = (bounds_check *)w;
+    bounds_check *k = (bounds_check *)walk;
 
-    if (s->kind == IR_STORE)
-        check_access(k, s->store.buffer, s->store.index, s->store.n, "write");
-    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
-        check_access(k, s->update.buffer[i], s->update.index, s->update.n, "write");
+    if (stmt->kind == IR_STORE)
+        check_access(k, stmt->store.buffer, stmt->store.index, stmt->store.n, "write");
+    for (int i = 0; stmt->kind == IR_UPDATE && i < stmt->update.combiner->n; i++)
+        check_access(k, stmt->update.buffer[i], stmt->update.index, stmt->update.n, "write");
     return k->ok;
 }
 
 /* Init and body both: the init writes all elements of the larger domain too. */
-static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b)
+static bool in_bounds(sched_call *call, const ir_facts *facts, const ir_block *block)
 {
-    bounds_check k = {.w = {.cx = c->cx, .expr = check_load, .stmt = check_store},
-                      .c = c,
-                      .f = f,
-                      .block = b->name,
+    bounds_check k = {.w = {.cx = call->cx, .expr = check_load, .stmt = check_store},
+                      .c = call,
+                      .f = facts,
+                      .block = block->name,
                       .ok = true};
 
-    if (b->init)
-        ir_walk_stmt(&k.w, b->init);
-    ir_walk_stmt(&k.w, b->body);
+    if (block->init)
+        ir_walk_stmt(&k.w, block->init);
+    ir_walk_stmt(&k.w, block->body);
     return k.ok;
 }
 
 /* More values of var are more elements: every buffer that the block writes is indexed by it. */
-static bool writes_apart(tec_context *cx, const ir_block *b, const ir_expr *var)
+static bool writes_apart(tec_context *cx, const ir_block *block, const ir_expr *var)
 {
-    for (int i = 0; i < b->n_writes; i++) {
+    for (int i = 0; i < block->n_writes; i++) {
         bool mentioned = false;
 
-        for (int d = 0; d < b->writes[i].buffer->n; d++)
-            mentioned = mentioned || ir_uses_var(cx, b->writes[i].min[d], var);
+        for (int d = 0; d < block->writes[i].buffer->n; d++)
+            mentioned = mentioned || ir_uses_var(cx, block->writes[i].min[d], var);
         if (!mentioned)
             return false;
     }
     return true;
 }
 
-/* The block with iteration variable k running to `extent`; refuses where that is not harmless. Three things
- * make it harmless: the axis is spatial, so that no term joins a reduction; each new value of the axis writes
- * elements of its own; and all accesses are proven to lie within the buffers, which therefore have room
- * behind the old domain. */
-static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s, int k, const ir_stmt *loop,
-                              const ir_expr *extent)
+/* The block with iteration variable index running to `extent`; refuses where that is not harmless. Three
+ * things make it harmless: the axis is spatial, so that no term joins a reduction; each new value of the axis
+ * writes elements of its own; and all accesses are proven to lie within the buffers, which therefore have
+ * room behind the old domain. */
+static const ir_stmt *enlarge(sched_call *call, const ir_facts *facts, const ir_stmt *stmt, int index,
+                              const ir_stmt *loop, const ir_expr *extent)
 {
-    ir_block *b = ir_block_copy(c->cx, s->block.block);
-    ir_iter *iters = base_copy(c->cx, b->iters, (size_t)b->n_iters * sizeof *iters);
-    ir_facts *in = ir_facts_new(c->cx, f);
+    ir_block *block = ir_block_copy(call->cx, stmt->block.block);
+    ir_iter *iters = base_copy(call->cx, block->iters, (size_t)block->n_iters * sizeof *iters);
+    ir_facts *in = ir_facts_new(call->cx, facts);
 
-    if (iters[k].kind != IR_SPATIAL)
-        return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up",
-                            iters[k].var->var.name, b->name);
-    if (!ir_prove_equal(f, iters[k].extent, loop->loop.extent))
-        return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only",
-                            loop->loop.var->var.name, iters[k].var->var.name, b->name);
-    if (!writes_apart(c->cx, b, iters[k].var))
-        return sched_refuse(c, "rounded up, '%s' would write its elements for more than one value of '%s'",
-                            b->name, iters[k].var->var.name);
-    iters[k].extent = extent;
-    b->iters = iters;
-    for (int i = 0; i < b->n_iters; i++)
-        ir_facts_range(in, iters[i].var, ir_int(c->cx, 0), iters[i].extent);
-    return in_bounds(c, in, b) ? sched_with_block(c->cx, s, sched_refresh(f, b)) : NULL;
+    if (iters[index].kind != IR_SPATIAL)
+        return sched_refuse(call, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up",
+                            iters[index].var->var.name, block->name);
+    if (!ir_prove_equal(facts, iters[index].extent, loop->loop.extent))
+        return sched_refuse(call, "loop '%s' runs over a part of axis '%s' of '%s' only",
+                            loop->loop.var->var.name, iters[index].var->var.name, block->name);
+    if (!writes_apart(call->cx, block, iters[index].var))
+        return sched_refuse(call, "rounded up, '%s' would write its elements for more than one value of '%s'",
+                            block->name, iters[index].var->var.name);
+    iters[index].extent = extent;
+    block->iters = iters;
+    for (int i = 0; i < block->n_iters; i++)
+        ir_facts_range(in, iters[i].var, ir_int(call->cx, 0), iters[i].extent);
+    return in_bounds(call, in, block) ? sched_with_block(call->cx, stmt, sched_refresh(facts, block)) : NULL;
 }
 
 /* The blocks below with their larger domains. All of them must take part, as one loop drives them all. */
-static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *s, const ir_stmt *loop,
-                               const ir_expr *extent)
+static const ir_stmt *round_up(sched_call *call, const ir_facts *facts, const ir_stmt *stmt,
+                               const ir_stmt *loop, const ir_expr *extent)
 {
     const ir_expr *var = loop->loop.var;
 
-    if (s->kind == IR_BLOCK) {
-        int k = plain_iter(c->cx, s, var);
+    if (stmt->kind == IR_BLOCK) {
+        int k = plain_iter(call->cx, stmt, var);
 
         if (k < 0)
-            return sched_refuse(c, "round_up needs loop '%s' to be an axis of '%s' by itself", var->var.name,
-                                s->block.block->name);
-        if (ir_uses_var(c->cx, s->block.where, var))
-            return sched_refuse(c, "a predicate of '%s' depends on loop '%s'", s->block.block->name,
+            return sched_refuse(call, "round_up needs loop '%s' to be an axis of '%s' by itself",
+                                var->var.name, stmt->block.block->name);
+        if (ir_uses_var(call->cx, stmt->block.where, var))
+            return sched_refuse(call, "a predicate of '%s' depends on loop '%s'", stmt->block.block->name,
                                 var->var.name);
-        return enlarge(c, f, s, k, loop, extent);
+        return enlarge(call, facts, stmt, k, loop, extent);
     }
-    for (int i = 0, n = tree_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = round_up(c, f, tree_child(s, i), loop, extent);
+    for (int i = 0, n = tree_n_children(stmt); stmt && i < n; i++) {
+        const ir_stmt *child = round_up(call, facts, tree_child(stmt, i), loop, extent);
 
-        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+        stmt = child ? sched_with_child(call->cx, stmt, i, child) : NULL;
     }
-    return s;
+    return stmt;
 }
 
 /* Refuses where the block would meet padding of these buffers that nothing fills. */
-static bool filled(sched_call *c, const ir_stmt *root, const ir_block *b, const ir_region *r, int n,
-                   const char *does)
+static bool filled(sched_call *call, const ir_stmt *root, const ir_block *block, const ir_region *region,
+                   int n, const char *does)
 {
     for (int i = 0; i < n; i++)
-        if (tree_leaves_padding(&c->s->view, root, r[i].buffer))
-            return sched_refuse(c, "rounded up, '%s' would %s the padding of '%s', which nothing fills",
-                                b->name, does, r[i].buffer->name);
+        if (tree_leaves_padding(&call->s->view, root, region[i].buffer))
+            return sched_refuse(call, "rounded up, '%s' would %s the padding of '%s', which nothing fills",
+                                block->name, does, region[i].buffer->name);
     return true;
 }
 
@@ -301,18 +305,19 @@ static bool filled(sched_call *c, const ir_stmt *root, const ir_block *b, const 
  * the same iteration where those share loops with the reader. `root` is the tree as it will be, rounded up
  * below the loop of `var`. A point behind the end reads padding, and reading memory that nobody wrote is an
  * error, which the interpreter reports. */
-static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr *var)
+static bool finds_all_written(sched_call *call, const ir_stmt *root, const ir_expr *var)
 {
-    tree_sites all = tree_all_sites(c->cx, root);
+    tree_sites all = tree_all_sites(call->cx, root);
 
     for (int i = 0; i < all.n; i++) {
-        const ir_block *b = all.at[i].block;
+        const ir_block *block = all.at[i].block;
 
         if (!tree_depth_under(&all.at[i], var))
             continue;
-        if (!filled(c, root, b, b->reads, b->n_reads, "read") ||
-            (tree_adds(c->cx, b) && !filled(c, root, b, b->writes, b->n_writes, "add to")) ||
-            !sched_reads_are_written(c, root, b->name))
+        if (!filled(call, root, block, block->reads, block->n_reads, "read") ||
+            (tree_adds(call->cx, block) &&
+             !filled(call, root, block, block->writes, block->n_writes, "add to")) ||
+            !sched_reads_are_written(call, root, block->name))
             return false;
     }
     return true;
@@ -324,31 +329,31 @@ static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr 
  *
  * A point that runs twice must leave the same value, and no other instance may write its elements, as the
  * second run would undo that. A reduction that reaches over the loop would add its terms twice. */
-static bool may_repeat(sched_call *c, const ir_stmt *loop)
+static bool may_repeat(sched_call *call, const ir_stmt *loop)
 {
-    tree_sites below = tree_all_sites(c->cx, loop->loop.body);
+    tree_sites below = tree_all_sites(call->cx, loop->loop.body);
 
     for (int i = 0; i < below.n; i++) {
         const tree_site *site = &below.at[i];
-        const char *reason = tree_not_idempotent(c->cx, site->block);
+        const char *reason = tree_not_idempotent(call->cx, site->block);
 
         for (int j = 0; !reason && j < site->block->n_writes; j++)
-            if (!tree_writes_once(&c->s->view, site->block, &site->block->writes[j]))
-                reason = base_format(c->cx, "later ones overwrite what they left in '%s'",
+            if (!tree_writes_once(&call->s->view, site->block, &site->block->writes[j]))
+                reason = base_format(call->cx, "later ones overwrite what they left in '%s'",
                                      site->block->writes[j].buffer->name);
         for (int j = 0; !reason && j < site->block->n_iters; j++) {
             base_vec vars = {0};
 
             if (site->block->iters[j].kind != IR_REDUCE_ITER)
                 continue;
-            ir_free_vars(c->cx, site->stmt->block.bind[j], &vars);
+            ir_free_vars(call->cx, site->stmt->block.bind[j], &vars);
             for (int k = 0; k < vars.n; k++)
                 if (!tree_depth_under(site, vars.at[k]))
-                    reason = base_format(c->cx, "its reduction over '%s' is not completed inside '%s'",
+                    reason = base_format(call->cx, "its reduction over '%s' is not completed inside '%s'",
                                          ((const ir_expr *)vars.at[k])->var.name, loop->loop.var->var.name);
         }
         if (reason) {
-            sched_refuse(c, "shift_inwards repeats instances of '%s', but %s", site->block->name, reason);
+            sched_refuse(call, "shift_inwards repeats instances of '%s', but %s", site->block->name, reason);
             return false;
         }
     }
@@ -357,21 +362,23 @@ static bool may_repeat(sched_call *c, const ir_stmt *loop)
 
 /* The start of the last tile is min(outer * tile, extent - tile), so the extent must have room for one
  * tile. */
-static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
+static const ir_expr *shifted(sched_call *call, const ir_facts *facts, const pieces *self)
 {
-    const ir_expr *extent = p->loop->loop.extent, *tile = ir_int(c->cx, 1), *within = NULL;
+    const ir_expr *extent = self->loop->loop.extent, *tile = ir_int(call->cx, 1), *within = NULL;
 
-    for (int i = 1; i < p->n; i++) {
-        tile = ir_mul(c->cx, tile, p->extent[i]);
-        within = within ? ir_add(c->cx, ir_mul(c->cx, within, p->extent[i]), p->var[i]) : p->var[i];
+    for (int i = 1; i < self->n; i++) {
+        tile = ir_mul(call->cx, tile, self->extent[i]);
+        within =
+            within ? ir_add(call->cx, ir_mul(call->cx, within, self->extent[i]), self->var[i]) : self->var[i];
     }
-    if (!ir_prove_le(f, tile, extent))
-        return sched_refuse(c, "shift_inwards needs one full tile; it is not proven that %s <= %s",
-                            ir_expr_text(c->cx, tile), ir_expr_text(c->cx, extent));
-    if (!may_repeat(c, p->loop))
+    if (!ir_prove_le(facts, tile, extent))
+        return sched_refuse(call, "shift_inwards needs one full tile; it is not proven that %s <= %s",
+                            ir_expr_text(call->cx, tile), ir_expr_text(call->cx, extent));
+    if (!may_repeat(call, self->loop))
         return NULL;
-    const ir_expr *start = ir_min(c->cx, ir_mul(c->cx, p->var[0], tile), ir_sub(c->cx, extent, tile));
-    return ir_add(c->cx, start, within);
+    const ir_expr *start =
+        ir_min(call->cx, ir_mul(call->cx, self->var[0], tile), ir_sub(call->cx, extent, tile));
+    return ir_add(call->cx, start, within);
 }
 
 static bool binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *var)
@@ -385,17 +392,18 @@ static bool binds_spatial(tec_context *cx, const tree_site *site, const ir_expr 
 /* A predicate on a loop that mixes the axes would have to guard the init and the updates in different ways.
  * An example is the loop f that fuse made of y and k in 0..4: the guard f < 10 leaves out the updates k = 2
  * and 3 of y = 2, while the init of y = 2 must run. */
-static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
+static bool tail_is_clear(sched_call *call, const ir_stmt *loop)
 {
-    tree_sites below = tree_all_sites(c->cx, loop->loop.body);
+    tree_sites below = tree_all_sites(call->cx, loop->loop.body);
 
     for (int i = 0; i < below.n; i++) {
         const tree_site *site = &below.at[i];
 
-        if (site->block->init && binds_spatial(c->cx, site, loop->loop.var) &&
-            tree_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
+        if (site->block->init && binds_spatial(call->cx, site, loop->loop.var) &&
+            tree_kind_for(call->cx, site, loop->loop.var) != IR_SPATIAL)
             return sched_refuse(
-                c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it",
+                call,
+                "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it",
                 loop->loop.var->var.name, site->block->name);
     }
     return true;
@@ -404,9 +412,10 @@ static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
 /* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is
  * guarded by hangs on that. A guard that simplifies to a constant stays in its long form: a constant mentions
  * no loop, so that `false` would guard the init of a reduction as well. */
-static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces *p)
+static const ir_expr *tail_guard(sched_call *call, const ir_facts *in, const pieces *self)
 {
-    const ir_expr *guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent), *simple = ir_simplify(in, guard);
+    const ir_expr *guard = ir_lt(call->cx, self->rebuilt, self->loop->loop.extent),
+                  *simple = ir_simplify(in, guard);
     int64_t value;
 
     return ir_is_int(simple, &value) ? guard : simple;
@@ -414,85 +423,88 @@ static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces
 
 /* The body below the new loops, for the tail that was asked for. `exact` splits have no tail, whatever the
  * word says. The rebinding puts the guard on all blocks below. */
-static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces *p, const char *tail)
+static const ir_stmt *split_body(sched_call *call, const ir_facts *facts, const pieces *self,
+                                 const char *tail)
 {
-    const ir_stmt *body = p->loop->loop.body;
-    const ir_expr *value = p->rebuilt, *guard = NULL;
-    const ir_facts *in = inside(c, f, p);
-    bool tiling = c->arg[1].kind == SCHED_ARG_LOOP;
+    const ir_stmt *body = self->loop->loop.body;
+    const ir_expr *value = self->rebuilt, *guard = NULL;
+    const ir_facts *in = inside(call, facts, self);
+    bool tiling = call->arg[1].kind == SCHED_ARG_LOOP;
 
     if (strcmp(tail, "guard") != 0 && strcmp(tail, "round_up") != 0 && strcmp(tail, "shift_inwards") != 0)
-        return sched_refuse(c, "'%s' is no way to split: expected guard, round_up or shift_inwards", tail);
-    if (!p->exact && strcmp(tail, "round_up") == 0)
-        body = round_up(c, f, body, p->loop, p->product);
-    else if (!p->exact && strcmp(tail, "shift_inwards") == 0)
-        value = shifted(c, f, p);
-    else if (!p->exact && tail_is_clear(c, p->loop))
-        guard = BASE_PLANT_ON(c->cx, split_guard) || (tiling && BASE_PLANT_ON(c->cx, tile_guard))
+        return sched_refuse(call, "'%s' is no way to split: expected guard, round_up or shift_inwards", tail);
+    if (!self->exact && strcmp(tail, "round_up") == 0)
+        body = round_up(call, facts, body, self->loop, self->product);
+    else if (!self->exact && strcmp(tail, "shift_inwards") == 0)
+        value = shifted(call, facts, self);
+    else if (!self->exact && tail_is_clear(call, self->loop))
+        guard = BASE_PLANT_ON(call->cx, split_guard) || (tiling && BASE_PLANT_ON(call->cx, tile_guard))
                     ? NULL
-                    : tail_guard(c, in, p);
-    return body && value && !c->reason ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
+                    : tail_guard(call, in, self);
+    return body && value && !call->reason ? sched_rebind(in, body, self->loop->loop.var, value, guard) : NULL;
 }
 
 /* Splits the loop at the end of the path; tile uses this too. The last check needs the whole new tree, since
  * padding that is read may be written elsewhere in it. */
-static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors,
+static const ir_program *split_at(sched_call *call, const sched_path *at, const sched_arg *factors,
                                   const char *tail)
 {
-    const ir_facts *f = sched_facts_at(c->s, at, at->n - 1);
+    const ir_facts *facts = sched_facts_at(call->s, at, at->n - 1);
     pieces p = {.loop = sched_end(at), .n = factors->n};
 
-    p.extent = base_array(c->cx, const ir_expr *, p.n);
-    p.var = base_array(c->cx, const ir_expr *, p.n);
-    if (!need_serial(c, p.loop) || !set_extents(c, f, factors, &p))
+    p.extent = base_array(call->cx, const ir_expr *, p.n);
+    p.var = base_array(call->cx, const ir_expr *, p.n);
+    if (!need_serial(call, p.loop) || !set_extents(call, facts, factors, &p))
         return NULL;
-    make_vars(c, &p);
-    const ir_stmt *body = split_body(c, f, &p, tail);
-    const ir_stmt *root = body ? sched_rebuild(c->cx, at, at->n - 1, wrap(c, &p, body)) : NULL;
-    if (root && !p.exact && strcmp(tail, "round_up") == 0 && !finds_all_written(c, root, p.var[0]))
+    make_vars(call, &p);
+    const ir_stmt *body = split_body(call, facts, &p, tail);
+    const ir_stmt *root = body ? sched_rebuild(call->cx, at, at->n - 1, wrap(call, &p, body)) : NULL;
+    if (root && !p.exact && strcmp(tail, "round_up") == 0 && !finds_all_written(call, root, p.var[0]))
         return NULL;
-    return sched_with_body(c, root);
+    return sched_with_body(call, root);
 }
 
 /* split(l, f1, f2, ...): l becomes nested loops of these extents; one factor may be `_`. */
-const ir_program *sched_do_split(sched_call *c)
+const ir_program *sched_do_split(sched_call *call)
 {
     sched_path at;
 
-    return sched_need_loop(c, c->arg[0].name, &at) ? split_at(c, &at, &c->arg[1], c->arg[2].name) : NULL;
+    return sched_need_loop(call, call->arg[0].name, &at)
+               ? split_at(call, &at, &call->arg[1], call->arg[2].name)
+               : NULL;
 }
 
 /* ---- cut ---- */
 
 /* Where l belongs to a reduction, the second part goes on with what the first began. A loop over both kinds
  * of axes is refused: for some elements the second part would begin the reduction, and for others go on. */
-static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_expr *var)
+static const ir_stmt *without_init(sched_call *call, const ir_stmt *stmt, const ir_expr *var)
 {
-    if (s->kind == IR_BLOCK) {
-        tree_site site = {.stmt = s, .block = s->block.block};
+    if (stmt->kind == IR_BLOCK) {
+        tree_site site = {.stmt = stmt, .block = stmt->block.block};
 
-        if (!s->block.block->init || tree_kind_for(c->cx, &site, var) != IR_REDUCE_ITER)
-            return s;
+        if (!stmt->block.block->init || tree_kind_for(call->cx, &site, var) != IR_REDUCE_ITER)
+            return stmt;
         for (int i = 0; i < site.block->n_iters; i++)
-            if (site.block->iters[i].kind == IR_SPATIAL && ir_uses_var(c->cx, s->block.bind[i], var))
-                return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'",
+            if (site.block->iters[i].kind == IR_SPATIAL && ir_uses_var(call->cx, stmt->block.bind[i], var))
+                return sched_refuse(call, "loop '%s' runs over a spatial and a reduction axis of '%s'",
                                     var->var.name, site.block->name);
-        ir_block *b = ir_block_copy(c->cx, site.block);
-        b->init = NULL;
-        return sched_with_block(c->cx, s, b);
+        ir_block *block = ir_block_copy(call->cx, site.block);
+        block->init = NULL;
+        return sched_with_block(call->cx, stmt, block);
     }
-    for (int i = 0, n = tree_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = without_init(c, tree_child(s, i), var);
+    for (int i = 0, n = tree_n_children(stmt); stmt && i < n; i++) {
+        const ir_stmt *child = without_init(call, tree_child(stmt, i), var);
 
-        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+        stmt = child ? sched_with_child(call->cx, stmt, i, child) : NULL;
     }
-    return s;
+    return stmt;
 }
 
-static bool any_reads(const tree_sites *all, const ir_buffer *b)
+static bool any_reads(const tree_sites *all, const ir_buffer *buffer)
 {
     for (int i = 0; i < all->n; i++)
-        if (tree_reads(all->at[i].block, b))
+        if (tree_reads(all->at[i].block, buffer))
             return true;
     return false;
 }
@@ -503,44 +515,44 @@ static bool any_reads(const tree_sites *all, const ir_buffer *b)
  *     for y { P[y] = A[y];  C[y] = P[y] }  cut(y, 4)  =>  for y.0 { P.. C.. }  for y.1 { P'2 .. C.. }
  *
  * With one buffer P, both loops would use it, and it would be private to an iteration of neither. */
-static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst *own)
+static const ir_program *own_buffers(sched_call *call, const ir_expr *var, ir_subst *own)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
-    const ir_program *p = c->tree;
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
+    const ir_program *program = call->tree;
 
-    for (int i = 0; i < c->tree->n_buffers; i++) {
-        const ir_buffer *b = c->tree->buffers[i];
-        const char *name = b->name;
+    for (int i = 0; i < call->tree->n_buffers; i++) {
+        const ir_buffer *buffer = call->tree->buffers[i];
+        const char *name = buffer->name;
 
-        if (!any_reads(&all, b) || !tree_private(&c->s->view, &all, b, var))
+        if (!any_reads(&all, buffer) || !tree_private_to_iteration(&call->s->view, &all, buffer, var))
             continue;
-        for (int k = 2; sched_buffer_named(p, name); k++)
-            name = base_format(c->cx, "%s'%d", b->name, k);
-        ir_buffer *copy = ir_buffer_copy(c->cx, b);
+        for (int k = 2; sched_buffer_named(program, name); k++)
+            name = base_format(call->cx, "%s'%d", buffer->name, k);
+        ir_buffer *copy = ir_buffer_copy(call->cx, buffer);
         copy->name = name;
-        base_map_put(c->cx, &own->buffers, b, copy);
-        p = sched_add_buffer(c->cx, p, copy);
+        base_map_put(call->cx, &own->buffers, buffer, copy);
+        program = sched_add_buffer(call->cx, program, copy);
     }
-    return p;
+    return program;
 }
 
 /* The loops inside the parts whose iterations run at the same time still may; lanes of a reduction always
  * may. */
-static bool parts_independent(sched_call *c, const tree_sites *all, const ir_stmt *s)
+static bool parts_independent(sched_call *call, const tree_sites *all, const ir_stmt *stmt)
 {
-    if (s->kind == IR_FOR && s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED) {
+    if (stmt->kind == IR_FOR && stmt->loop.how != IR_SERIAL && stmt->loop.how != IR_UNROLLED) {
         bool reduces = false;
 
         for (int i = 0; i < all->n; i++)
-            reduces = reduces || (tree_depth_under(&all->at[i], s->loop.var) &&
-                                  tree_kind_for(c->cx, &all->at[i], s->loop.var) == IR_REDUCE_ITER);
-        const char *reason = reduces ? NULL : tree_dependence(&c->s->view, all, s->loop.var);
+            reduces = reduces || (tree_depth_under(&all->at[i], stmt->loop.var) &&
+                                  tree_kind_for(call->cx, &all->at[i], stmt->loop.var) == IR_REDUCE_ITER);
+        const char *reason = reduces ? NULL : tree_dependence(&call->s->view, all, stmt->loop.var);
         if (reason)
-            return sched_refuse(c, "'%s' is %s, and %s", s->loop.var->var.name, ir_how_text(s->loop.how),
-                                reason);
+            return sched_refuse(call, "'%s' is %s, and %s", stmt->loop.var->var.name,
+                                ir_how_text(stmt->loop.how), reason);
     }
-    for (int i = 0, n = tree_n_children(s); i < n; i++)
-        if (!parts_independent(c, all, tree_child(s, i)))
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        if (!parts_independent(call, all, tree_child(stmt, i)))
             return false;
     return true;
 }
@@ -548,104 +560,107 @@ static bool parts_independent(sched_call *c, const tree_sites *all, const ir_stm
 /* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh
  * names. The point must be proven to lie in the range of the loop, and no part may be known to be empty. The
  * second part is a duplicate with fresh names, whose reductions go on without an init. */
-const ir_program *sched_do_cut(sched_call *c)
+const ir_program *sched_do_cut(sched_call *call)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_serial(c, sched_end(&at)))
+    if (!sched_need_loop(call, call->arg[0].name, &at) || !need_serial(call, sched_end(&at)))
         return NULL;
     const ir_stmt *l = sched_end(&at);
-    const ir_facts *f = sched_facts_at(c->s, &at, at.n - 1);
-    const ir_expr *point = ir_int(c->cx, c->arg[1].i), *zero = ir_int(c->cx, 0);
+    const ir_facts *facts = sched_facts_at(call->s, &at, at.n - 1);
+    const ir_expr *point = ir_int(call->cx, call->arg[1].i), *zero = ir_int(call->cx, 0);
     const char *name = l->loop.var->var.name;
-    if (!ir_prove_le(f, zero, point) || !ir_prove_le(f, point, l->loop.extent))
-        return sched_refuse(c, "it is not proven that %lld lies within 0..%s, the range of '%s'",
-                            (long long)c->arg[1].i, ir_expr_text(c->cx, l->loop.extent), name);
+    if (!ir_prove_le(facts, zero, point) || !ir_prove_le(facts, point, l->loop.extent))
+        return sched_refuse(call, "it is not proven that %lld lies within 0..%s, the range of '%s'",
+                            (long long)call->arg[1].i, ir_expr_text(call->cx, l->loop.extent), name);
 
-    const ir_expr *var[2], *rest = ir_simplify(f, ir_sub(c->cx, l->loop.extent, point));
+    const ir_expr *var[2], *rest = ir_simplify(facts, ir_sub(call->cx, l->loop.extent, point));
     if (ir_is_value(point, 0) || ir_is_value(rest, 0))
-        return sched_refuse(c, "the %s part of '%s' would be empty",
+        return sched_refuse(call, "the %s part of '%s' would be empty",
                             ir_is_value(point, 0) ? "first" : "second", name);
     for (int i = 0; i < 2; i++) {
-        var[i] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i)), BASE_I64);
-        base_push(c->cx, &c->results, var[i]->var.name);
+        var[i] =
+            ir_var(call->cx, sched_fresh_name(call, NULL, base_format(call->cx, "%s.%d", name, i)), BASE_I64);
+        base_push(call->cx, &call->results, var[i]->var.name);
     }
-    const ir_stmt *second = without_init(c, l->loop.body, l->loop.var);
+    const ir_stmt *second = without_init(call, l->loop.body, l->loop.var);
     if (!second)
         return NULL;
-    ir_facts *in = ir_facts_new(c->cx, f), *in2 = ir_facts_new(c->cx, f);
+    ir_facts *in = ir_facts_new(call->cx, facts), *in2 = ir_facts_new(call->cx, facts);
     tree_know_loop(in, var[0], point, false);
-    tree_know_loop(in2, var[1], rest, tree_may_be_empty(c->cx, l));
+    tree_know_loop(in2, var[1], rest, tree_may_be_empty(call->cx, l));
     ir_subst own = {0};
-    const ir_program *p = own_buffers(c, l->loop.var, &own);
-    const ir_expr *start = BASE_PLANT_ON(c->cx, cut_point) ? ir_int(c->cx, c->arg[1].i - 1) : point;
-    second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], start), NULL);
-    second = ir_apply_stmt(c->cx, &own, second);
+    const ir_program *program = own_buffers(call, l->loop.var, &own);
+    const ir_expr *start = BASE_PLANT_ON(call->cx, cut_point) ? ir_int(call->cx, call->arg[1].i - 1) : point;
+    second =
+        sched_rebind(in2, sched_duplicate(call, second), l->loop.var, ir_add(call->cx, var[1], start), NULL);
+    second = ir_apply_stmt(call->cx, &own, second);
     const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
-    const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first),
-                                  ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
-    ir_program *after = ir_program_copy(c->cx, p);
-    after->body = sched_rebuild(c->cx, &at, at.n - 1, both);
-    tree_sites all = tree_all_sites(c->cx, after->body);
-    return parts_independent(c, &all, both) ? after : NULL;
+    const ir_stmt *both = ir_seq2(call->cx, ir_for(call->cx, var[0], zero, point, IR_SERIAL, first),
+                                  ir_for(call->cx, var[1], zero, rest, IR_SERIAL, second));
+    ir_program *after = ir_program_copy(call->cx, program);
+    after->body = sched_rebuild(call->cx, &at, at.n - 1, both);
+    tree_sites all = tree_all_sites(call->cx, after->body);
+    return parts_independent(call, &all, both) ? after : NULL;
 }
 
 /* ---- fuse ---- */
 
 /* How often both loops run together. Of two extents that may be negative, one is cut off at 0: -2 times -2
  * iterations are none, not 4. */
-static const ir_expr *fused_extent(sched_call *c, const ir_facts *f, const ir_expr *ea, const ir_expr *eb)
+static const ir_expr *fused_extent(sched_call *call, const ir_facts *facts, const ir_expr *ea,
+                                   const ir_expr *eb)
 {
-    const ir_expr *zero = ir_int(c->cx, 0);
+    const ir_expr *zero = ir_int(call->cx, 0);
 
-    if (!ir_prove_le(f, zero, ea) && !ir_prove_le(f, zero, eb))
-        ea = ir_max(c->cx, ea, zero);
-    return ir_simplify(f, ir_mul(c->cx, ea, eb));
+    if (!ir_prove_le(facts, zero, ea) && !ir_prove_le(facts, zero, eb))
+        ea = ir_max(call->cx, ea, zero);
+    return ir_simplify(facts, ir_mul(call->cx, ea, eb));
 }
 
 /* a = fused div (extent of b), b = fused mod (extent of b). The body, and the bounds of loops in it, may
  * mention both variables, so both are rebound. */
-static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt *a)
+static const ir_stmt *fuse_pair(sched_call *call, const ir_facts *facts, const ir_stmt *first)
 {
-    const ir_stmt *b = a->loop.body;
-    const ir_expr *ea = a->loop.extent, *eb = b->loop.extent;
-    const char *name =
-        sched_fresh_name(c, NULL, base_format(c->cx, "%s~%s", a->loop.var->var.name, b->loop.var->var.name));
-    const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = fused_extent(c, f, ea, eb);
-    ir_facts *in = ir_facts_new(c->cx, f);
+    const ir_stmt *b = first->loop.body;
+    const ir_expr *ea = first->loop.extent, *eb = b->loop.extent;
+    const char *name = sched_fresh_name(
+        call, NULL, base_format(call->cx, "%s~%s", first->loop.var->var.name, b->loop.var->var.name));
+    const ir_expr *var = ir_var(call->cx, name, BASE_I64), *extent = fused_extent(call, facts, ea, eb);
+    ir_facts *in = ir_facts_new(call->cx, facts);
 
-    tree_know_loop(in, var, extent, tree_may_be_empty(c->cx, a) || tree_may_be_empty(c->cx, b));
+    tree_know_loop(in, var, extent, tree_may_be_empty(call->cx, first) || tree_may_be_empty(call->cx, b));
     const ir_expr *outer =
-        ir_simplify(in, ir_floordiv(c->cx, var, BASE_PLANT_ON(c->cx, fuse_divisor) ? ea : eb));
-    const ir_expr *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
+        ir_simplify(in, ir_floordiv(call->cx, var, BASE_PLANT_ON(call->cx, fuse_divisor) ? ea : eb));
+    const ir_expr *inner = ir_simplify(in, ir_floormod(call->cx, var, eb));
     const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
-    body = sched_rebind(in, body, a->loop.var, outer, NULL);
-    return ir_for(c->cx, var, ir_int(c->cx, 0), extent, IR_SERIAL, body);
+    body = sched_rebind(in, body, first->loop.var, outer, NULL);
+    return ir_for(call->cx, var, ir_int(call->cx, 0), extent, IR_SERIAL, body);
 }
 
 /* Points that run again must not meet their own reduction: they would be initialised once and updated
  * twice. */
-static bool runs_once(sched_call *c, const char *block)
+static bool runs_once(sched_call *call, const char *block)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
     const tree_site *site = tree_site_named(&all, block);
     const char *reason;
     sched_path first;
 
-    sched_find_loop(c->cx, c->tree->body, c->arg[0].names[0], &first);
+    sched_find_loop(call->cx, call->tree->body, call->arg[0].names[0], &first);
     int fixed = tree_depth_under(site, sched_end(&first)->loop.var) - 1;
-    if (tree_injective(&c->s->view, site, fixed, &reason))
+    if (tree_injective(&call->s->view, site, fixed, &reason))
         return true;
-    return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", block, reason);
+    return sched_refuse(call, "the instances of '%s' are not proven to be distinct: %s", block, reason);
 }
 
 /* A loop over reduction axes alone that may be empty; one that has spatial axes too was proven to run when it
  * was fused. */
-static bool may_be_empty(sched_call *c, const ir_facts *f, const tree_site *site, const ir_stmt *loop)
+static bool may_be_empty(sched_call *call, const ir_facts *facts, const tree_site *site, const ir_stmt *loop)
 {
-    return tree_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL &&
-           !binds_spatial(c->cx, site, loop->loop.var) &&
-           !ir_prove_le(f, ir_int(c->cx, 1), loop->loop.extent);
+    return tree_kind_for(call->cx, site, loop->loop.var) != IR_SPATIAL &&
+           !binds_spatial(call->cx, site, loop->loop.var) &&
+           !ir_prove_le(facts, ir_int(call->cx, 1), loop->loop.extent);
 }
 
 /* No axis of the block is the loop's: what it has of more than one iteration repeats instances. */
@@ -665,13 +680,13 @@ static bool only_guards(tec_context *cx, const tree_site *site, const ir_expr *v
 }
 
 /* Conditions over reduction loops do not guard the init: one that does must not become such a condition. */
-static bool init_stays_guarded(sched_call *c, const tree_site *site, const ir_stmt *loop,
+static bool init_stays_guarded(sched_call *call, const tree_site *site, const ir_stmt *loop,
                                const ir_stmt *other)
 {
-    if (!only_guards(c->cx, site, loop->loop.var) ||
-        tree_kind_for(c->cx, site, other->loop.var) == IR_SPATIAL)
+    if (!only_guards(call->cx, site, loop->loop.var) ||
+        tree_kind_for(call->cx, site, other->loop.var) == IR_SPATIAL)
         return true;
-    return sched_refuse(c,
+    return sched_refuse(call,
                         "a condition on '%s' guards the initialisation of '%s', and '%s' is a reduction loop",
                         loop->loop.var->var.name, site->block->name, other->loop.var->var.name);
 }
@@ -684,28 +699,33 @@ static bool init_stays_guarded(sched_call *c, const tree_site *site, const ir_st
  * Apart, the init of C runs for each y even though k is empty. Fused, the loop has 4*0 iterations, and
  * nothing initialises C. So k must be proven to run, unless both loops reduce: then the init is driven by
  * loops further out. An iteration that repeats an instance would initialise once and update twice. */
-static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
+static bool init_survives(sched_call *call, const ir_facts *facts, const ir_stmt *first,
+                          const ir_stmt *second)
 {
-    tree_sites below = tree_all_sites(c->cx, b->loop.body);
+    tree_sites below = tree_all_sites(call->cx, second->loop.body);
 
     for (int i = 0; i < below.n; i++) {
         const tree_site *site = &below.at[i];
-        bool spatial = binds_spatial(c->cx, site, a->loop.var) || binds_spatial(c->cx, site, b->loop.var);
-        bool reduces = tree_kind_for(c->cx, site, a->loop.var) != IR_SPATIAL ||
-                       tree_kind_for(c->cx, site, b->loop.var) != IR_SPATIAL;
+        bool spatial =
+            binds_spatial(call->cx, site, first->loop.var) || binds_spatial(call->cx, site, second->loop.var);
+        bool reduces = tree_kind_for(call->cx, site, first->loop.var) != IR_SPATIAL ||
+                       tree_kind_for(call->cx, site, second->loop.var) != IR_SPATIAL;
 
         if (!site->block->init || !reduces)
             continue;
-        if (!init_stays_guarded(c, site, a, b) || !init_stays_guarded(c, site, b, a))
+        if (!init_stays_guarded(call, site, first, second) || !init_stays_guarded(call, site, second, first))
             return false;
-        if ((spatial || runs_idle(c->cx, site, a->loop.var) || runs_idle(c->cx, site, b->loop.var)) &&
-            !runs_once(c, site->block->name))
+        if ((spatial || runs_idle(call->cx, site, first->loop.var) ||
+             runs_idle(call->cx, site, second->loop.var)) &&
+            !runs_once(call, site->block->name))
             return false;
         if (!spatial)
             continue;
-        const ir_stmt *empty = may_be_empty(c, f, site, a) ? a : may_be_empty(c, f, site, b) ? b : NULL;
+        const ir_stmt *empty = may_be_empty(call, facts, site, first)    ? first
+                               : may_be_empty(call, facts, site, second) ? second
+                                                                         : NULL;
         if (empty)
-            return sched_refuse(c,
+            return sched_refuse(call,
                                 "it is not proven that reduction loop '%s' runs at all; fused with a spatial "
                                 "loop nothing would initialise '%s'",
                                 empty->loop.var->var.name, site->block->name);
@@ -713,90 +733,91 @@ static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, co
     return true;
 }
 
-static bool too_many(const ir_stmt *a, const ir_stmt *b)
+static bool too_many(const ir_stmt *left, const ir_stmt *right)
 {
     int64_t n, m, product;
 
-    return ir_is_int(a->loop.extent, &n) && ir_is_int(b->loop.extent, &m) &&
+    return ir_is_int(left->loop.extent, &n) && ir_is_int(right->loop.extent, &m) &&
            __builtin_mul_overflow(n, m, &product);
 }
 
 /* The new loop runs extent times extent iterations, so the inner extent must be the same in all iterations of
  * the outer loop, and the product must be countable. */
-static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const char *b_name)
+static bool can_fuse(sched_call *call, const ir_facts *facts, const ir_stmt *outer, const char *b_name)
 {
-    const ir_stmt *b = a->loop.body;
-    const char *name = a->loop.var->var.name;
+    const ir_stmt *b = outer->loop.body;
+    const char *name = outer->loop.var->var.name;
 
-    if (!need_serial(c, a))
+    if (!need_serial(call, outer))
         return false;
     if (b->kind != IR_FOR || strcmp(b->loop.var->var.name, b_name) != 0) {
-        sched_refuse(c, "loop '%s' is not the only child of '%s'", b_name, name);
+        sched_refuse(call, "loop '%s' is not the only child of '%s'", b_name, name);
         return false;
     }
-    if (!need_serial(c, b))
+    if (!need_serial(call, b))
         return false;
-    if (!ir_is_value(b->loop.min, 0) || ir_uses_var(c->cx, b->loop.extent, a->loop.var)) {
-        sched_refuse(c, "the bounds of '%s' depend on '%s'", b_name, name);
-        return false;
-    }
-    if (too_many(a, b)) {
-        sched_refuse(c, "'%s' and '%s' have more iterations than can be counted", name, b_name);
+    if (!ir_is_value(b->loop.min, 0) || ir_uses_var(call->cx, b->loop.extent, outer->loop.var)) {
+        sched_refuse(call, "the bounds of '%s' depend on '%s'", b_name, name);
         return false;
     }
-    return init_survives(c, f, a, b);
+    if (too_many(outer, b)) {
+        sched_refuse(call, "'%s' and '%s' have more iterations than can be counted", name, b_name);
+        return false;
+    }
+    return init_survives(call, facts, outer, b);
 }
 
 /* fuse(a, b, ...): nested loops, each the only child of the one before, become one. Fuses from the outside
- * in: a and b, then their loop with c. The names of the loops still come from the old tree, as the result is
- * put into it only once. */
-const ir_program *sched_do_fuse(sched_call *c)
+ * in: a and b, then their loop with call. The names of the loops still come from the old tree, as the result
+ * is put into it only once. */
+const ir_program *sched_do_fuse(sched_call *call)
 {
-    const sched_arg *loops = &c->arg[0];
+    const sched_arg *loops = &call->arg[0];
     sched_path at;
 
     if (loops->n < 2)
-        return sched_refuse(c, "expected at least two loops to fuse, found %d", loops->n);
-    if (!sched_need_loop(c, loops->names[0], &at))
+        return sched_refuse(call, "expected at least two loops to fuse, found %d", loops->n);
+    if (!sched_need_loop(call, loops->names[0], &at))
         return NULL;
-    const ir_facts *f = sched_facts_at(c->s, &at, at.n - 1);
+    const ir_facts *facts = sched_facts_at(call->s, &at, at.n - 1);
     const ir_stmt *l = sched_end(&at);
     for (int i = 1; i < loops->n; i++) {
         sched_path inner;
 
-        if (!sched_need_loop(c, loops->names[i], &inner) || !can_fuse(c, f, l, loops->names[i]))
+        if (!sched_need_loop(call, loops->names[i], &inner) || !can_fuse(call, facts, l, loops->names[i]))
             return NULL;
-        l = fuse_pair(c, f, l);
+        l = fuse_pair(call, facts, l);
     }
-    base_push(c->cx, &c->results, l->loop.var->var.name);
-    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, l));
+    base_push(call->cx, &call->results, l->loop.var->var.name);
+    return sched_with_body(call, sched_rebuild(call->cx, &at, at.n - 1, l));
 }
 
 /* ---- tile ---- */
 
 /* tile(y, x, fy, fx): both split, y.0 x.0 y.1 x.1. The results of the splits are y.0, y.1, x.0, x.1, and tile
- * gives y.0, x.0, y.1, x.1. The helper functions work on c->tree, so the tree after each split is put there,
- * and the old one put back. */
-const ir_program *sched_do_tile(sched_call *c)
+ * gives y.0, x.0, y.1, x.1. The helper functions work on call->tree, so the tree after each split is put
+ * there, and the old one put back. */
+const ir_program *sched_do_tile(sched_call *call)
 {
-    const sched_arg *f = &c->arg[2];
-    const ir_program *before = c->tree, *after;
+    const sched_arg *f = &call->arg[2];
+    const ir_program *before = call->tree, *after;
     base_vec names = {0};
 
     if (f->n != 2)
-        return sched_refuse(c, "expected two factors, one for each loop, found %d", f->n);
+        return sched_refuse(call, "expected two factors, one for each loop, found %d", f->n);
     for (int i = 0; i < 2; i++) {
         sched_arg factors = {.kind = SCHED_ARG_FACTORS, .n = 2, .ints = (int64_t[]){TEC_INFER, f->ints[i]}};
         sched_path at;
 
-        if (!sched_need_loop(c, c->arg[i].name, &at) || !(after = split_at(c, &at, &factors, "guard")))
+        if (!sched_need_loop(call, call->arg[i].name, &at) ||
+            !(after = split_at(call, &at, &factors, "guard")))
             return NULL;
-        c->tree = after;
+        call->tree = after;
     }
     for (int i = 0; i < 4; i++)
-        base_push(c->cx, &names, c->results.at[i / 2 + i % 2 * 2]);
-    c->results = names;
-    after = sched_permute(c, (const char *const *)names.at, 4);
-    c->tree = before;
+        base_push(call->cx, &names, call->results.at[i / 2 + i % 2 * 2]);
+    call->results = names;
+    after = sched_permute(call, (const char *const *)names.at, 4);
+    call->tree = before;
     return after;
 }

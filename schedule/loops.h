@@ -25,31 +25,32 @@ static inline bool sched_is_parallel(ir_how how)
 /* blockIdx.x, threadIdx.y, vthread, ...; false: none of them */
 bool sched_thread_axis(const char *word, ir_how *how);
 /* These refuse: where the loop at the end of the path would run as `how` inside or around what it may not;
- * where another loop over that axis below s has another extent than l. */
-bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how);
-bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how);
+ * where another loop over that axis below stmt has another extent than loop. */
+bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how);
+bool sched_axis_agrees(sched_call *call, const ir_stmt *stmt, const ir_stmt *loop, ir_how how);
 
 /* The program with the loop at the end of the path running as `how`. */
-const ir_program *sched_annotate_loop(sched_call *c, const sched_path *at, ir_how how);
-/* These refuse: a loop that is not serial; whose iterations are not independent in p; of more than `limit`
- * iterations or of no constant number; that has a loop of that kind around or below. */
-bool sched_need_plain(sched_call *c, const ir_stmt *l);
-bool sched_need_independent(sched_call *c, const ir_program *p, const ir_stmt *l);
-bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit);
-bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how);
-/* Refuses where the iterations of l, a reduction loop of that block, may not have a partial result each. */
-bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const tree_site *site);
-/* A loop below s, or around the end of a path, that runs as `how`; NULL: none. */
-const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how);
+const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir_how how);
+/* These refuse: a loop that is not serial; whose iterations are not independent in program; of more than
+ * `limit` iterations or of no constant number; that has a loop of that kind around or below. */
+bool sched_need_plain(sched_call *call, const ir_stmt *loop);
+bool sched_need_independent(sched_call *call, const ir_program *program, const ir_stmt *loop);
+bool sched_need_constant(sched_call *call, const ir_stmt *loop, int64_t limit);
+bool sched_need_none_around(sched_call *call, const sched_path *at, ir_how how);
+/* Refuses where the iterations of loop, a reduction loop of that block, may not have a partial result
+ * each. */
+bool sched_need_partial_results(sched_call *call, const ir_stmt *loop, const tree_site *site);
+/* A loop below stmt, or around the end of a path, that runs as `how`; NULL: none. */
+const ir_stmt *sched_loop_below(const ir_stmt *stmt, ir_how how);
 const ir_stmt *sched_loop_above(const sched_path *at, ir_how how);
 /* The innermost loop over threads that reduces at the block; NULL: none. */
 const ir_stmt *sched_reducing_threads(tec_context *cx, const tree_site *site);
 /* Why some reduction over threads has its result where not all of them see it; NULL: none has. */
-const char *sched_hidden_result(tec_context *cx, const ir_program *p);
+const char *sched_hidden_result(tec_context *cx, const ir_program *program);
 /* Whether what threads of a GPU have of their own is theirs in the new tree (threads.c); refuses. */
-bool sched_threads_fit(sched_call *c, const ir_program *after);
+bool sched_threads_fit(sched_call *call, const ir_program *after);
 
 /* Why some pipeline of the tree breaks the rules; NULL: all stand (pipeline.c). */
-const char *sched_broken_pipeline(const sched *s, const ir_program *tree);
+const char *sched_broken_pipeline(const sched *schedule, const ir_program *tree);
 
 #endif

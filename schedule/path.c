@@ -19,44 +19,44 @@
 #include "schedule/rewrite.h"
 
 /* The one form in which an empty statement stands in a tree. */
-bool sched_is_nothing(const ir_stmt *s)
+bool sched_is_nothing(const ir_stmt *stmt)
 {
-    return s->kind == IR_SEQ && s->seq.n == 0;
+    return stmt->kind == IR_SEQ && stmt->seq.n == 0;
 }
 
 /* Through the constructor, which flattens: a child that is a sequence itself is opened, an empty one
  * disappears. */
-static const ir_stmt *replace_in_seq(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child)
+static const ir_stmt *replace_in_seq(tec_context *cx, const ir_stmt *statement, int i, const ir_stmt *child)
 {
-    const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, statement->seq.n);
 
-    for (int j = 0; j < s->seq.n; j++)
-        stmt[j] = j == i ? child : s->seq.stmt[j];
-    return ir_seq(cx, stmt, s->seq.n);
+    for (int j = 0; j < statement->seq.n; j++)
+        stmt[j] = j == i ? child : statement->seq.stmt[j];
+    return ir_seq(cx, stmt, statement->seq.n);
 }
 
-/* Shares s where nothing changes. A loop, let, allocation or attribute around an empty sequence does nothing
- * and becomes the empty sequence itself, so removing the last block of a nest removes the nest. An `if`
- * stays: its other branch may do something. */
-const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child)
+/* Shares stmt where nothing changes. A loop, let, allocation or attribute around an empty sequence does
+ * nothing and becomes the empty sequence itself, so removing the last block of a nest removes the nest. An
+ * `if` stays: its other branch may do something. */
+const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *stmt, int index, const ir_stmt *child)
 {
-    if (!child || child == tree_child(s, i))
-        return child ? s : NULL;
-    if (s->kind == IR_SEQ)
-        return replace_in_seq(cx, s, i, child);
-    if (s->kind != IR_IF && sched_is_nothing(child))
+    if (!child || child == tree_child(stmt, index))
+        return child ? stmt : NULL;
+    if (stmt->kind == IR_SEQ)
+        return replace_in_seq(cx, stmt, index, child);
+    if (stmt->kind != IR_IF && sched_is_nothing(child))
         return child;
 
-    ir_stmt *copy = ir_stmt_copy(cx, s);
-    if (s->kind == IR_FOR)
+    ir_stmt *copy = ir_stmt_copy(cx, stmt);
+    if (stmt->kind == IR_FOR)
         copy->loop.body = child;
-    else if (s->kind == IR_LET_STMT)
+    else if (stmt->kind == IR_LET_STMT)
         copy->let.body = child;
-    else if (s->kind == IR_ALLOCATE)
+    else if (stmt->kind == IR_ALLOCATE)
         copy->allocate.body = child;
-    else if (s->kind == IR_ATTRIBUTE)
+    else if (stmt->kind == IR_ATTRIBUTE)
         copy->attribute.body = child;
-    else if (i)
+    else if (index)
         copy->branch.otherwise = child;
     else
         copy->branch.then = child;
@@ -65,10 +65,10 @@ const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const 
 
 /* The tree with `node` in the place of link `depth`: each node above gets a copy with one child exchanged.
  * NULL stays NULL, so that a primitive hands on what a constructor refused. */
-const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *p, int depth, const ir_stmt *node)
+const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *path, int depth, const ir_stmt *node)
 {
     for (int i = depth - 1; node && i >= 0; i--)
-        node = sched_with_child(cx, p->link[i].stmt, p->link[i].child, node);
+        node = sched_with_child(cx, path->link[i].stmt, path->link[i].child, node);
     return node;
 }
 
@@ -81,36 +81,36 @@ typedef struct {
 } wanted;
 
 /* NULL for statements that have no name. */
-static const char *name_of(const ir_stmt *s)
+static const char *name_of(const ir_stmt *stmt)
 {
-    if (s->kind == IR_FOR)
-        return s->loop.var->var.name;
-    return s->kind == IR_BLOCK ? s->block.block->name : NULL;
+    if (stmt->kind == IR_FOR)
+        return stmt->loop.var->var.name;
+    return stmt->kind == IR_BLOCK ? stmt->block.block->name : NULL;
 }
 
 /* By variable where one is given: two loops may have one name in trees that were read as text, never one
  * variable. */
-static bool matches(const ir_stmt *s, const wanted *w)
+static bool matches(const ir_stmt *stmt, const wanted *self)
 {
-    if (s->kind != w->kind)
+    if (stmt->kind != self->kind)
         return false;
-    return w->var ? s->loop.var == w->var : strcmp(name_of(s), w->name) == 0;
+    return self->var ? stmt->loop.var == self->var : strcmp(name_of(stmt), self->name) == 0;
 }
 
 /* Fills the links on the way back up, when the depth of the match is known, so that the array has the right
  * size at once. */
-static bool find(tec_context *cx, const ir_stmt *s, const wanted *w, int depth, sched_path *out)
+static bool find(tec_context *cx, const ir_stmt *stmt, const wanted *self, int depth, sched_path *out)
 {
-    bool here = matches(s, w);
+    bool here = matches(stmt, self);
 
     if (here) {
         out->n = depth + 1;
         out->link = base_array(cx, sched_link, depth + 1);
-        out->link[depth].stmt = s;
+        out->link[depth].stmt = stmt;
     }
-    for (int i = 0, n = tree_n_children(s); !here && i < n; i++)
-        if (find(cx, tree_child(s, i), w, depth + 1, out)) {
-            out->link[depth] = (sched_link){s, i};
+    for (int i = 0, n = tree_n_children(stmt); !here && i < n; i++)
+        if (find(cx, tree_child(stmt, i), self, depth + 1, out)) {
+            out->link[depth] = (sched_link){stmt, i};
             return true;
         }
     return here;
@@ -137,63 +137,64 @@ typedef struct {
     base_vec names;
 } name_list;
 
-static bool list_name(ir_walk *w, const ir_stmt *s)
+static bool list_name(ir_walk *walk, const ir_stmt *stmt)
 {
-    name_list *l = (name_list *)w;
+    name_list *l = (name_list *)walk;
 
-    if (s->kind == l->kind)
-        base_push(w->cx, &l->names,
-                  (void *)(uintptr_t)(s->kind == IR_FOR ? s->loop.var->var.name : s->block.block->name));
+    if (stmt->kind == l->kind)
+        base_push(
+            walk->cx, &l->names,
+            (void *)(uintptr_t)(stmt->kind == IR_FOR ? stmt->loop.var->var.name : stmt->block.block->name));
     return true;
 }
 
 /* "; did you mean 'C.x.0'?", a loop or a block of the tree. */
-static const char *nearest(sched_call *c, const char *name, ir_stmt_kind kind)
+static const char *nearest(sched_call *call, const char *name, ir_stmt_kind kind)
 {
-    name_list l = {.w = {.stmt = list_name, .cx = c->cx}, .kind = kind};
+    name_list l = {.w = {.stmt = list_name, .cx = call->cx}, .kind = kind};
 
-    ir_walk_stmt(&l.w, c->tree->body);
-    return base_did_you_mean(c->cx, name, &l.names);
+    ir_walk_stmt(&l.w, call->tree->body);
+    return base_did_you_mean(call->cx, name, &l.names);
 }
 
 /* The check of the lower bound is for trees that were read as text; primitives make none that start
  * elsewhere. */
-bool sched_need_loop(sched_call *c, const char *name, sched_path *out)
+bool sched_need_loop(sched_call *call, const char *name, sched_path *out)
 {
-    if (!sched_find_loop(c->cx, c->tree->body, name, out)) {
-        sched_refuse(c, "there is no loop '%s'%s", name, nearest(c, name, IR_FOR));
+    if (!sched_find_loop(call->cx, call->tree->body, name, out)) {
+        sched_refuse(call, "there is no loop '%s'%s", name, nearest(call, name, IR_FOR));
         return false;
     }
     if (!ir_is_value(sched_end(out)->loop.min, 0)) {
-        sched_refuse(c, "loop '%s' does not start at 0", name);
+        sched_refuse(call, "loop '%s' does not start at 0", name);
         return false;
     }
     return true;
 }
 
-bool sched_need_block(sched_call *c, const char *name, sched_path *out)
+bool sched_need_block(sched_call *call, const char *name, sched_path *out)
 {
-    if (sched_find_block(c->cx, c->tree->body, name, out))
+    if (sched_find_block(call->cx, call->tree->body, name, out))
         return true;
-    sched_no_block(c, name);
+    sched_no_block(call, name);
     return false;
 }
 
-void *sched_no_block(sched_call *c, const char *name)
+void *sched_no_block(sched_call *call, const char *name)
 {
-    return sched_refuse(c, "there is no block '%s'%s", name, nearest(c, name, IR_BLOCK));
+    return sched_refuse(call, "there is no block '%s'%s", name, nearest(call, name, IR_BLOCK));
 }
 
-void *sched_no_buffer(sched_call *c, const char *name)
+void *sched_no_buffer(sched_call *call, const char *name)
 {
     base_vec names = {0};
 
-    for (int i = 0; i < c->tree->n_params; i++)
-        if (c->tree->params[i].buffer)
-            base_push(c->cx, &names, c->tree->params[i].buffer->name);
-    for (int i = 0; i < c->tree->n_buffers; i++)
-        base_push(c->cx, &names, c->tree->buffers[i]->name);
-    return sched_refuse(c, "there is no buffer '%s'%s", name, base_did_you_mean(c->cx, name, &names));
+    for (int i = 0; i < call->tree->n_params; i++)
+        if (call->tree->params[i].buffer)
+            base_push(call->cx, &names, call->tree->params[i].buffer->name);
+    for (int i = 0; i < call->tree->n_buffers; i++)
+        base_push(call->cx, &names, call->tree->buffers[i]->name);
+    return sched_refuse(call, "there is no buffer '%s'%s", name, base_did_you_mean(call->cx, name, &names));
 }
 
 /* ---- names ---- */
@@ -212,12 +213,12 @@ bool sched_name_taken(const ir_stmt *root, const char *name)
 }
 
 /* `also`: a subtree that is not part of the tree yet, whose names count too; NULL: none. */
-const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name)
+const char *sched_fresh_name(sched_call *call, const ir_stmt *also, const char *name)
 {
     const char *fresh = name;
 
-    for (int i = 2; sched_name_taken(c->tree->body, fresh) || (also && sched_name_taken(also, fresh)); i++)
-        fresh = base_format(c->cx, "%s'%d", name, i);
+    for (int i = 2; sched_name_taken(call->tree->body, fresh) || (also && sched_name_taken(also, fresh)); i++)
+        fresh = base_format(call->cx, "%s'%d", name, i);
     return fresh;
 }
 
@@ -242,38 +243,39 @@ bool sched_is_named(const char *const *names, int n, const char *name)
 
 /* ---- facts ---- */
 
-/* Adds the facts that hold inside child `child` of s. The `then` child of a condition knows it; for the other
- * child its negation is not added. */
-static void enter(ir_facts *f, const ir_stmt *s, int child)
+/* Adds the facts that hold inside child `child` of stmt. The `then` child of a condition knows it; for the
+ * other child its negation is not added. */
+static void enter(ir_facts *facts, const ir_stmt *stmt, int child)
 {
-    if (s->kind == IR_FOR)
-        tree_know_loop(f, s->loop.var, s->loop.extent, tree_may_be_empty(ir_facts_context(f), s));
-    else if (s->kind == IR_LET_STMT)
-        ir_facts_value(f, s->let.var, s->let.value);
-    else if (s->kind == IR_IF && child == 0)
-        ir_facts_assume(f, s->branch.cond);
+    if (stmt->kind == IR_FOR)
+        tree_know_loop(facts, stmt->loop.var, stmt->loop.extent,
+                       tree_may_be_empty(ir_facts_context(facts), stmt));
+    else if (stmt->kind == IR_LET_STMT)
+        ir_facts_value(facts, stmt->let.var, stmt->let.value);
+    else if (stmt->kind == IR_IF && child == 0)
+        ir_facts_assume(facts, stmt->branch.cond);
 }
 
 /* What is known inside link `depth - 1` of the path, at the place of link `depth`. */
-ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth)
+ir_facts *sched_facts_at(const sched *schedule, const sched_path *path, int depth)
 {
-    ir_facts *f = ir_facts_new(s->view.cx, s->view.facts);
+    ir_facts *f = ir_facts_new(schedule->view.cx, schedule->view.facts);
 
     for (int i = 0; i < depth; i++)
-        enter(f, p->link[i].stmt, p->link[i].child);
+        enter(f, path->link[i].stmt, path->link[i].child);
     return f;
 }
 
 /* ---- buffers ---- */
 
 /* Parameters first; names of buffers are unique among both. */
-const ir_buffer *sched_buffer_named(const ir_program *p, const char *name)
+const ir_buffer *sched_buffer_named(const ir_program *program, const char *name)
 {
-    for (int i = 0; i < p->n_params; i++)
-        if (p->params[i].buffer && strcmp(p->params[i].buffer->name, name) == 0)
-            return p->params[i].buffer;
-    for (int i = 0; i < p->n_buffers; i++)
-        if (strcmp(p->buffers[i]->name, name) == 0)
-            return p->buffers[i];
+    for (int i = 0; i < program->n_params; i++)
+        if (program->params[i].buffer && strcmp(program->params[i].buffer->name, name) == 0)
+            return program->params[i].buffer;
+    for (int i = 0; i < program->n_buffers; i++)
+        if (strcmp(program->buffers[i]->name, name) == 0)
+            return program->buffers[i];
     return NULL;
 }

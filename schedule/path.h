@@ -25,16 +25,17 @@ typedef struct {
     int n;
 } sched_path;
 
-static inline const ir_stmt *sched_end(const sched_path *p)
+static inline const ir_stmt *sched_end(const sched_path *path)
 {
-    return p->link[p->n - 1].stmt;
+    return path->link[path->n - 1].stmt;
 }
 
-/* s with another child; where that is the empty sequence, a loop, let or attribute around it disappears. */
-const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child);
+/* stmt with another child; where that is the empty sequence, a loop, let or attribute around it
+ * disappears. */
+const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *stmt, int index, const ir_stmt *child);
 /* The root with node `depth` of the path replaced. */
-const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *p, int depth, const ir_stmt *node);
-bool sched_is_nothing(const ir_stmt *s);
+const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *path, int depth, const ir_stmt *node);
+bool sched_is_nothing(const ir_stmt *stmt);
 
 bool sched_find_loop(tec_context *cx, const ir_stmt *root, const char *name, sched_path *out);
 bool sched_find_block(tec_context *cx, const ir_stmt *root, const char *name, sched_path *out);
@@ -47,9 +48,9 @@ int sched_child_with(const ir_stmt *body, const char *name);
 bool sched_is_named(const char *const *names, int n, const char *name); /* one of the names */
 
 /* What holds at link `depth` of the path: symbols, ranges of loops above, conditions, lets. */
-ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth);
+ir_facts *sched_facts_at(const sched *schedule, const sched_path *path, int depth);
 
-const ir_buffer *sched_buffer_named(const ir_program *p, const char *name);
-bool sched_is_tensorized(const ir_block *b); /* (tensorize.c) */
+const ir_buffer *sched_buffer_named(const ir_program *program, const char *name);
+bool sched_is_tensorized(const ir_block *block); /* (tensorize.c) */
 
 #endif

@@ -60,30 +60,31 @@ typedef struct {
     int n;
 } pipe;
 
-static tec_context *context(const pipe *p)
+static tec_context *context(const pipe *self)
 {
-    return p->s->view.cx;
+    return self->s->view.cx;
 }
 
 /* The blocks of the loop. */
-static void open_pipe(pipe *p, const sched *s, const ir_program *tree, const ir_stmt *loop)
+static void open_pipe(pipe *self, const sched *schedule, const ir_program *tree, const ir_stmt *loop)
 {
-    *p = (pipe){.s = s, .p = tree, .loop = loop, .all = tree_all_sites(s->view.cx, tree->body)};
-    p->at = base_array(s->view.cx, member, p->all.n);
-    for (int i = 0; i < p->all.n; i++) {
-        const tree_site *site = &p->all.at[i];
+    *self =
+        (pipe){.s = schedule, .p = tree, .loop = loop, .all = tree_all_sites(schedule->view.cx, tree->body)};
+    self->at = base_array(schedule->view.cx, member, self->all.n);
+    for (int i = 0; i < self->all.n; i++) {
+        const tree_site *site = &self->all.at[i];
 
         if (tree_depth_under(site, loop->loop.var))
-            p->at[p->n++] =
+            self->at[self->n++] =
                 (member){.site = site, .child = sched_child_with(loop->loop.body, site->block->name)};
     }
 }
 
-static member *member_named(pipe *p, const char *block)
+static member *member_named(pipe *self, const char *block)
 {
-    for (int i = 0; i < p->n; i++)
-        if (strcmp(p->at[i].site->block->name, block) == 0)
-            return &p->at[i];
+    for (int i = 0; i < self->n; i++)
+        if (strcmp(self->at[i].site->block->name, block) == 0)
+            return &self->at[i];
     return NULL;
 }
 
@@ -100,175 +101,181 @@ static bool keeps_order(const member *a, const member *b, bool again)
     return a->stage < b->stage + again || (a->stage == b->stage + again && a->order < b->order);
 }
 
-static const char *out_of_order(const pipe *p, const member *a, const member *b, const char *what, bool again)
+static const char *out_of_order(const pipe *self, const member *left, const member *right, const char *what,
+                                bool again)
 {
     return base_format(
-        context(p), "'%s' (stage %lld) would run before '%s' (stage %lld) of %s iteration, and both use %s",
-        b->site->block->name, (long long)b->stage, a->site->block->name, (long long)a->stage,
+        context(self),
+        "'%s' (stage %lld) would run before '%s' (stage %lld) of %s iteration, and both use %s",
+        right->site->block->name, (long long)right->stage, left->site->block->name, (long long)left->stage,
         again ? "an earlier" : "the same", what);
 }
 
 /* a stands before b in the body, or both stand in one statement of it. Members of one child of the body run
  * in the order of the tree, as they go through the pipeline together; only the order between iterations is
  * asked of them. */
-static const char *check_order(const pipe *p, const member *a, const member *b, const char *what,
+static const char *check_order(const pipe *self, const member *a, const member *b, const char *what,
                                bool carried)
 {
     if (a->child != b->child && !keeps_order(a, b, false))
-        return out_of_order(p, a, b, what, false);
+        return out_of_order(self, a, b, what, false);
     if (carried && !keeps_order(a, b, true))
-        return out_of_order(p, a, b, what, true);
+        return out_of_order(self, a, b, what, true);
     if (carried && !keeps_order(b, a, true))
-        return out_of_order(p, b, a, what, true);
+        return out_of_order(self, b, a, what, true);
     return NULL;
 }
 
-static bool is_private(const pipe *p, const ir_buffer *b)
+static bool is_private(const pipe *self, const ir_buffer *buffer)
 {
-    return tree_private(&p->s->view, &p->all, b, p->loop->loop.var);
+    return tree_private_to_iteration(&self->s->view, &self->all, buffer, self->loop->loop.var);
 }
 
 /* Versions are laid out one behind the other, which a buffer with strides or an offset of its own has no room
  * for. */
-static const char *check_buffer(const pipe *p, const member *a, const member *b, const ir_buffer *buffer)
+static const char *check_buffer(const pipe *self, const member *left, const member *right,
+                                const ir_buffer *buffer)
 {
-    bool own = is_private(p, buffer);
-    const char *why = check_order(p, a, b, base_format(context(p), "'%s'", buffer->name), !own);
+    bool own = is_private(self, buffer);
+    const char *why = check_order(self, left, right, base_format(context(self), "'%s'", buffer->name), !own);
 
-    if (!why && own && a->stage != b->stage && (buffer->strides || buffer->offset))
-        why = base_format(context(p), "'%s' has strides of its own, and would need versions", buffer->name);
+    if (!why && own && left->stage != right->stage && (buffer->strides || buffer->offset))
+        why =
+            base_format(context(self), "'%s' has strides of its own, and would need versions", buffer->name);
     return why;
 }
 
 /* Two blocks must keep their order where one of them writes a buffer that the other uses, or where both have
  * effects. */
-static const char *check_pair(const pipe *p, const member *a, const member *b)
+static const char *check_pair(const pipe *self, const member *left, const member *right)
 {
-    const ir_block *x = a->site->block, *y = b->site->block;
+    const ir_block *x = left->site->block, *y = right->site->block;
     const char *why = NULL;
 
     for (int i = 0; !why && i < x->n_writes; i++)
         if (tree_reads(y, x->writes[i].buffer) || tree_writes(y, x->writes[i].buffer))
-            why = check_buffer(p, a, b, x->writes[i].buffer);
+            why = check_buffer(self, left, right, x->writes[i].buffer);
     for (int i = 0; !why && i < y->n_writes; i++)
         if (tree_reads(x, y->writes[i].buffer))
-            why = check_buffer(p, a, b, y->writes[i].buffer);
-    if (!why && tree_has_effect(context(p), x->body) && tree_has_effect(context(p), y->body))
-        why = check_order(p, a, b, "effects", true);
+            why = check_buffer(self, left, right, y->writes[i].buffer);
+    if (!why && tree_has_effect(context(self), x->body) && tree_has_effect(context(self), y->body))
+        why = check_order(self, left, right, "effects", true);
     return why;
 }
 
 /* What stands in one statement of the body goes through the pipeline together. */
-static const char *check_child(const pipe *p, const member *a, const member *b)
+static const char *check_child(const pipe *self, const member *left, const member *right)
 {
-    if (a->child != b->child || (a->stage == b->stage && a->order == b->order))
+    if (left->child != right->child || (left->stage == right->stage && left->order == right->order))
         return NULL;
     return base_format(
-        context(p), "'%s' and '%s' stand in one statement of '%s': they need one stage and follow each other",
-        a->site->block->name, b->site->block->name, p->loop->loop.var->var.name);
+        context(self),
+        "'%s' and '%s' stand in one statement of '%s': they need one stage and follow each other",
+        left->site->block->name, right->site->block->name, self->loop->loop.var->var.name);
 }
 
 /* All that it does is to copy an element from global into shared memory. */
-static bool is_fetch(const ir_block *b)
+static bool is_fetch(const ir_block *block)
 {
-    const ir_expr *e = b->body->kind == IR_STORE ? b->body->store.value : NULL;
+    const ir_expr *e = block->body->kind == IR_STORE ? block->body->store.value : NULL;
 
     return e && e->op == IR_LOAD && e->load.buffer->scope == IR_GLOBAL &&
-           b->body->store.buffer->scope == IR_SHARED;
+           block->body->store.buffer->scope == IR_SHARED;
 }
 
 /* All rules of a pipeline whose stages are known; the reason, or NULL. The least stage is 0, and at least one
  * stage lies above it, as a pipeline of one stage is a plain loop. */
-static const char *check(const pipe *p)
+static const char *check(const pipe *self)
 {
-    const char *name = p->loop->loop.var->var.name, *why = NULL;
+    const char *name = self->loop->loop.var->var.name, *why = NULL;
     int64_t first = MAX_STAGE, last = 0;
 
-    for (int i = 0; i < p->n; i++) {
-        if (p->at[i].stage < 0 || p->at[i].stage > MAX_STAGE)
-            return base_format(context(p), "stage %lld of '%s': expected 0 to %d", (long long)p->at[i].stage,
-                               p->at[i].site->block->name, MAX_STAGE);
-        if (p->at[i].async && !is_fetch(p->at[i].site->block))
+    for (int i = 0; i < self->n; i++) {
+        if (self->at[i].stage < 0 || self->at[i].stage > MAX_STAGE)
+            return base_format(context(self), "stage %lld of '%s': expected 0 to %d",
+                               (long long)self->at[i].stage, self->at[i].site->block->name, MAX_STAGE);
+        if (self->at[i].async && !is_fetch(self->at[i].site->block))
             return base_format(
-                context(p),
+                context(self),
                 "'%s' no longer copies from global into shared memory, which it does asynchronously",
-                p->at[i].site->block->name);
-        first = p->at[i].stage < first ? p->at[i].stage : first;
-        last = p->at[i].stage > last ? p->at[i].stage : last;
+                self->at[i].site->block->name);
+        first = self->at[i].stage < first ? self->at[i].stage : first;
+        last = self->at[i].stage > last ? self->at[i].stage : last;
     }
     if (first > 0 || last == 0)
-        return base_format(context(p),
+        return base_format(context(self),
                            "the stages of '%s' are %lld to %lld; expected 0 and at least one more", name,
                            (long long)first, (long long)last);
-    for (int i = 0; !why && i < p->n; i++)
-        for (int j = i; !why && j < p->n; j++) {
-            why = check_child(p, &p->at[i], &p->at[j]);
-            why = why ? why : check_pair(p, &p->at[i], &p->at[j]);
+    for (int i = 0; !why && i < self->n; i++)
+        for (int j = i; !why && j < self->n; j++) {
+            why = check_child(self, &self->at[i], &self->at[j]);
+            why = why ? why : check_pair(self, &self->at[i], &self->at[j]);
         }
     return why;
 }
 
 /* ---- a pipeline that stands ---- */
 
-static bool read_note(const ir_block *b, const char *key, int64_t *value)
+static bool read_note(const ir_block *block, const char *key, int64_t *value)
 {
-    const ir_expr *e = ir_note_get(b->notes, key);
+    const ir_expr *e = ir_note_get(block->notes, key);
 
     return e && ir_is_int(e, value);
 }
 
 /* Reads the notes of a loop that is a pipeline already, and makes the same checks. A block without a stage
  * came into the loop after the pipeline was made. */
-static const char *check_standing(const sched *s, const ir_program *tree, const ir_stmt *loop)
+static const char *check_standing(const sched *schedule, const ir_program *tree, const ir_stmt *loop)
 {
     const char *name = loop->loop.var->var.name;
     const char *why = NULL;
     pipe p;
 
-    open_pipe(&p, s, tree, loop);
+    open_pipe(&p, schedule, tree, loop);
     if (loop->loop.how != IR_SERIAL)
-        return base_format(s->view.cx, "'%s' is a pipeline and stays serial", name);
+        return base_format(schedule->view.cx, "'%s' is a pipeline and stays serial", name);
     for (int i = 0; !why && i < p.n; i++)
         if (!read_note(p.at[i].site->block, "pipeline_stage", &p.at[i].stage) ||
             !read_note(p.at[i].site->block, "pipeline_order", &p.at[i].order))
-            why = base_format(s->view.cx, "'%s' would stand in the pipeline of '%s' without a stage",
+            why = base_format(schedule->view.cx, "'%s' would stand in the pipeline of '%s' without a stage",
                               p.at[i].site->block->name, name);
     for (int i = 0; i < p.n; i++)
         p.at[i].async = ir_note_get(p.at[i].site->block->notes, "pipeline_async") != NULL;
     return why ? why : check(&p);
 }
 
-static const char *check_below(const sched *s, const ir_program *tree, const ir_stmt *node, bool inside)
+static const char *check_below(const sched *schedule, const ir_program *tree, const ir_stmt *node,
+                               bool inside)
 {
     bool pipeline = node->kind == IR_FOR && ir_note_get(node->loop.notes, "pipeline");
-    const char *why = pipeline ? check_standing(s, tree, node) : NULL;
+    const char *why = pipeline ? check_standing(schedule, tree, node) : NULL;
 
     if (node->kind == IR_BLOCK && !inside && ir_note_get(node->block.block->notes, "pipeline_stage"))
-        return base_format(s->view.cx, "the pipeline in which '%s' has a stage would be gone",
+        return base_format(schedule->view.cx, "the pipeline in which '%s' has a stage would be gone",
                            node->block.block->name);
     for (int i = 0, n = tree_n_children(node); !why && i < n; i++)
-        why = check_below(s, tree, tree_child(node, i), inside || pipeline);
+        why = check_below(schedule, tree, tree_child(node, i), inside || pipeline);
     return why;
 }
 
-const char *sched_broken_pipeline(const sched *s, const ir_program *tree)
+const char *sched_broken_pipeline(const sched *schedule, const ir_program *tree)
 {
-    return check_below(s, tree, tree->body, false);
+    return check_below(schedule, tree, tree->body, false);
 }
 
 /* ---- making one ---- */
 
-static const ir_stmt *pipeline_in(const ir_stmt *s)
+static const ir_stmt *pipeline_in(const ir_stmt *stmt)
 {
-    const ir_stmt *found = s->kind == IR_FOR && ir_note_get(s->loop.notes, "pipeline") ? s : NULL;
+    const ir_stmt *found = stmt->kind == IR_FOR && ir_note_get(stmt->loop.notes, "pipeline") ? stmt : NULL;
 
-    for (int i = 0, n = tree_n_children(s); !found && i < n; i++)
-        found = pipeline_in(tree_child(s, i));
+    for (int i = 0, n = tree_n_children(stmt); !found && i < n; i++)
+        found = pipeline_in(tree_child(stmt, i));
     return found;
 }
 
 /* Statements have one stage: that of the pipeline that they are in. */
-static bool need_alone(sched_call *c, const sched_path *at)
+static bool need_alone(sched_call *call, const sched_path *at)
 {
     const ir_stmt *other = pipeline_in(sched_end(at));
 
@@ -276,140 +283,142 @@ static bool need_alone(sched_call *c, const sched_path *at)
         if (at->link[i].stmt->kind == IR_FOR && ir_note_get(at->link[i].stmt->loop.notes, "pipeline"))
             other = at->link[i].stmt;
     if (other == sched_end(at))
-        sched_refuse(c, "'%s' is a pipeline already", other->loop.var->var.name);
+        sched_refuse(call, "'%s' is a pipeline already", other->loop.var->var.name);
     else if (other)
-        sched_refuse(c, "'%s' would be a pipeline together with '%s': one inside the other",
+        sched_refuse(call, "'%s' would be a pipeline together with '%s': one inside the other",
                      sched_end(at)->loop.var->var.name, other->loop.var->var.name);
     return !other;
 }
 
-static bool start(sched_call *c, sched_path *at, pipe *p)
+static bool start(sched_call *call, sched_path *at, pipe *self)
 {
-    if (!sched_need_loop(c, c->arg[0].name, at) || !sched_need_plain(c, sched_end(at)) || !need_alone(c, at))
+    if (!sched_need_loop(call, call->arg[0].name, at) || !sched_need_plain(call, sched_end(at)) ||
+        !need_alone(call, at))
         return false;
-    open_pipe(p, c->s, c->tree, sched_end(at));
+    open_pipe(self, call->s, call->tree, sched_end(at));
     return true;
 }
 
 typedef struct {
     ir_rewrite rw;
     pipe *p;
-} noter;
+} note_writer;
 
-static const ir_stmt *note_stage(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *note_stage(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (s->kind != IR_BLOCK)
-        return ir_rewrite_stmt_children(rw, s);
-    const member *m = member_named(((noter *)rw)->p, s->block.block->name);
-    ir_block *b = ir_block_copy(rw->cx, s->block.block);
+    if (stmt->kind != IR_BLOCK)
+        return ir_rewrite_stmt_children(rw, stmt);
+    const member *m = member_named(((note_writer *)rw)->p, stmt->block.block->name);
+    ir_block *block = ir_block_copy(rw->cx, stmt->block.block);
 
-    b->init = m->stage && BASE_PLANT_ON(rw->cx, pipeline_init) ? NULL : b->init;
-    b->notes = ir_note_set(rw->cx, b->notes, "pipeline_stage", ir_int(rw->cx, m->stage));
-    b->notes = ir_note_set(rw->cx, b->notes, "pipeline_order", ir_int(rw->cx, m->order));
-    b->notes = ir_note_set(rw->cx, b->notes, "pipeline_async", m->async ? ir_int(rw->cx, 1) : NULL);
-    return sched_with_block(rw->cx, s, b);
+    block->init = m->stage && BASE_PLANT_ON(rw->cx, pipeline_init) ? NULL : block->init;
+    block->notes = ir_note_set(rw->cx, block->notes, "pipeline_stage", ir_int(rw->cx, m->stage));
+    block->notes = ir_note_set(rw->cx, block->notes, "pipeline_order", ir_int(rw->cx, m->order));
+    block->notes = ir_note_set(rw->cx, block->notes, "pipeline_async", m->async ? ir_int(rw->cx, 1) : NULL);
+    return sched_with_block(rw->cx, stmt, block);
 }
 
 /* Which copies of the first stage run beside the threads. */
-static bool take_async(sched_call *c, pipe *p, const char *word)
+static bool take_async(sched_call *call, pipe *self, const char *word)
 {
     bool any = strcmp(word, "sync") == 0;
 
     if (!any && strcmp(word, "async") != 0)
-        return sched_refuse(c, "'%s': expected sync or async", word);
-    for (int i = 0; strcmp(word, "async") == 0 && i < p->n; i++) {
-        p->at[i].async = p->at[i].stage == 0 && is_fetch(p->at[i].site->block);
-        any |= p->at[i].async;
+        return sched_refuse(call, "'%s': expected sync or async", word);
+    for (int i = 0; strcmp(word, "async") == 0 && i < self->n; i++) {
+        self->at[i].async = self->at[i].stage == 0 && is_fetch(self->at[i].site->block);
+        any |= self->at[i].async;
     }
-    return any || sched_refuse(c, "no block of stage 0 copies from global into shared memory");
+    return any || sched_refuse(call, "no block of stage 0 copies from global into shared memory");
 }
 
 /* The notes on the blocks and on the loop, where the rules allow it. */
-static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p, const char *word)
+static const ir_program *finish(sched_call *call, const sched_path *at, pipe *self, const char *word)
 {
-    noter n = {.rw = {.cx = c->cx, .stmt = note_stage}, .p = p};
-    const char *why = check(p);
+    note_writer n = {.rw = {.cx = call->cx, .stmt = note_stage}, .p = self};
+    const char *why = check(self);
 
     if (why)
-        return sched_refuse(c, "%s", why);
-    if (!take_async(c, p, word))
+        return sched_refuse(call, "%s", why);
+    if (!take_async(call, self, word))
         return NULL;
-    ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
+    ir_stmt *l = ir_stmt_copy(call->cx, sched_end(at));
     l->loop.body = ir_rewrite_stmt(&n.rw, l->loop.body);
-    l->loop.notes = ir_note_set(c->cx, l->loop.notes, "pipeline", ir_int(c->cx, 1));
-    if (c->arg[1].kind == SCHED_ARG_WORD && BASE_PLANT_ON(c->cx, double_buffer_extent))
-        l->loop.extent = ir_sub(c->cx, l->loop.extent, ir_int(c->cx, 1));
-    return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
+    l->loop.notes = ir_note_set(call->cx, l->loop.notes, "pipeline", ir_int(call->cx, 1));
+    if (call->arg[1].kind == SCHED_ARG_WORD && BASE_PLANT_ON(call->cx, double_buffer_extent))
+        l->loop.extent = ir_sub(call->cx, l->loop.extent, ir_int(call->cx, 1));
+    return sched_with_body(call, sched_rebuild(call->cx, at, at->n - 1, l));
 }
 
 /* The first block of a statement of the body gives all of them their place. */
-static int64_t place_in(const pipe *p, const member *m, int64_t otherwise)
+static int64_t place_in(const pipe *self, const member *at, int64_t otherwise)
 {
-    for (int i = 0; i < p->n; i++)
-        if (p->at[i].child == m->child && p->at[i].order >= 0)
-            return p->at[i].order;
+    for (int i = 0; i < self->n; i++)
+        if (self->at[i].child == at->child && self->at[i].order >= 0)
+            return self->at[i].order;
     return otherwise;
 }
 
 /* Blocks of one child of the body that are named one after the other share one place in the order, as they
  * cannot be separated. A stage comes from the list, by position. */
-static bool take_stages(sched_call *c, pipe *p)
+static bool take_stages(sched_call *call, pipe *self)
 {
-    const sched_arg *blocks = &c->arg[1], *stages = &c->arg[2];
+    const sched_arg *blocks = &call->arg[1], *stages = &call->arg[2];
 
     if (blocks->n != stages->n)
-        return sched_refuse(c, "%d blocks have %d stages", blocks->n, stages->n);
-    for (int i = 0; i < p->n; i++)
-        p->at[i].order = -1;
+        return sched_refuse(call, "%d blocks have %d stages", blocks->n, stages->n);
+    for (int i = 0; i < self->n; i++)
+        self->at[i].order = -1;
     for (int i = 0; i < blocks->n; i++) {
-        member *m = member_named(p, blocks->names[i]);
+        member *m = member_named(self, blocks->names[i]);
 
         if (!m)
-            return sched_refuse(c, "there is no block '%s' under '%s'", blocks->names[i], c->arg[0].name);
+            return sched_refuse(call, "there is no block '%s' under '%s'", blocks->names[i],
+                                call->arg[0].name);
         if (m->order >= 0)
-            return sched_refuse(c, "'%s' is named twice", blocks->names[i]);
-        bool follows = i > 0 && member_named(p, blocks->names[i - 1])->child == m->child;
-        m->order = follows ? place_in(p, m, i) : i;
+            return sched_refuse(call, "'%s' is named twice", blocks->names[i]);
+        bool follows = i > 0 && member_named(self, blocks->names[i - 1])->child == m->child;
+        m->order = follows ? place_in(self, m, i) : i;
         m->stage = stages->ints[i];
     }
-    for (int i = 0; i < p->n; i++)
-        if (p->at[i].order < 0)
-            return sched_refuse(c, "'%s' stands under '%s' and has no stage", p->at[i].site->block->name,
-                                c->arg[0].name);
+    for (int i = 0; i < self->n; i++)
+        if (self->at[i].order < 0)
+            return sched_refuse(call, "'%s' stands under '%s' and has no stage",
+                                self->at[i].site->block->name, call->arg[0].name);
     return true;
 }
 
 /* pipeline(l, blocks, stages, async): in a step of l the blocks run in this order, each for the iteration
  * that its stage lies behind. */
-const ir_program *sched_do_pipeline(sched_call *c)
+const ir_program *sched_do_pipeline(sched_call *call)
 {
     sched_path at;
     pipe p;
 
-    return start(c, &at, &p) && take_stages(c, &p) ? finish(c, &at, &p, c->arg[3].name) : NULL;
+    return start(call, &at, &p) && take_stages(call, &p) ? finish(call, &at, &p, call->arg[3].name) : NULL;
 }
 
 /* What only writes buffers that live in an iteration, and reads none of them. Such a block may run ahead:
  * nothing that the same iteration computes can reach it. */
-static bool fills(const pipe *p, const ir_block *b)
+static bool fills(const pipe *self, const ir_block *block)
 {
-    for (int i = 0; i < b->n_reads; i++)
-        if (is_private(p, b->reads[i].buffer))
+    for (int i = 0; i < block->n_reads; i++)
+        if (is_private(self, block->reads[i].buffer))
             return false;
-    for (int i = 0; i < b->n_writes; i++)
-        if (!is_private(p, b->writes[i].buffer))
+    for (int i = 0; i < block->n_writes; i++)
+        if (!is_private(self, block->writes[i].buffer))
             return false;
     return true;
 }
 
 /* double_buffer(l, async): what fills the buffers that live in an iteration runs one iteration ahead of the
  * rest. All blocks of one child have one stage, the greatest that one of them needs. */
-const ir_program *sched_do_double_buffer(sched_call *c)
+const ir_program *sched_do_double_buffer(sched_call *call)
 {
     sched_path at;
     pipe p;
 
-    if (!start(c, &at, &p))
+    if (!start(call, &at, &p))
         return NULL;
     for (int i = 0; i < p.n; i++) {
         p.at[i].order = p.at[i].child;
@@ -418,7 +427,7 @@ const ir_program *sched_do_double_buffer(sched_call *c)
     }
     for (int i = 0; i < p.n; i++)
         if (p.at[i].stage == 0)
-            return finish(c, &at, &p, c->arg[1].name);
-    return sched_refuse(c, "nothing under '%s' just fills a buffer that lives in one of its iterations",
-                        c->arg[0].name);
+            return finish(call, &at, &p, call->arg[1].name);
+    return sched_refuse(call, "nothing under '%s' just fills a buffer that lives in one of its iterations",
+                        call->arg[0].name);
 }

@@ -38,46 +38,46 @@
 #include "tree/touch.h"
 
 /* A scan variable is no loop of the block's own: it keeps its binding, and the block stays in the step. */
-void sched_move_whole_domain(sched_move *m)
+void sched_move_whole_domain(sched_move *move)
 {
-    const ir_block *b = m->site->block;
+    const ir_block *b = move->site->block;
 
     for (int i = 0; i < b->n_iters; i++) {
-        m->min[i] = b->iters[i].kind == IR_SCAN ? m->site->stmt->block.bind[i] : ir_int(m->c->cx, 0);
-        m->extent[i] = b->iters[i].extent;
+        move->min[i] = b->iters[i].kind == IR_SCAN ? move->site->stmt->block.bind[i] : ir_int(move->c->cx, 0);
+        move->extent[i] = b->iters[i].extent;
     }
 }
 
 /* `min` and `extent` begin as the whole domain; compute_at and reverse_compute_at narrow them. */
-bool sched_move_start(sched_call *c, sched_move *m, const char *block, const char *loop)
+bool sched_move_start(sched_call *call, sched_move *move, const char *block, const char *loop)
 {
-    *m = (sched_move){.c = c, .loop_name = loop};
-    if (!sched_need_block(c, block, &m->from) || (loop && !sched_need_loop(c, loop, &m->to)))
+    *move = (sched_move){.c = call, .loop_name = loop};
+    if (!sched_need_block(call, block, &move->from) || (loop && !sched_need_loop(call, loop, &move->to)))
         return false;
-    m->loop = loop ? sched_end(&m->to)->loop.var : NULL;
-    m->all = tree_all_sites(c->cx, c->tree->body);
-    m->site = tree_site_named(&m->all, block);
-    m->step = tree_step_depth(&c->s->view, m->site);
-    m->min = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
-    m->extent = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
-    sched_move_whole_domain(m);
+    move->loop = loop ? sched_end(&move->to)->loop.var : NULL;
+    move->all = tree_all_sites(call->cx, call->tree->body);
+    move->site = tree_site_named(&move->all, block);
+    move->step = tree_step_depth(&call->s->view, move->site);
+    move->min = base_array(call->cx, const ir_expr *, move->site->block->n_iters);
+    move->extent = base_array(call->cx, const ir_expr *, move->site->block->n_iters);
+    sched_move_whole_domain(move);
     return true;
 }
 
-bool sched_move_under(const sched_move *m, const tree_site *site)
+bool sched_move_under(const sched_move *move, const tree_site *site)
 {
-    return !m->loop || tree_depth_under(site, m->loop);
+    return !move->loop || tree_depth_under(site, move->loop);
 }
 
-int sched_move_fixed_loops(const sched_move *m, const tree_site *site)
+int sched_move_fixed_loops(const sched_move *move, const tree_site *site)
 {
-    return m->loop ? tree_depth_under(site, m->loop) : 0;
+    return move->loop ? tree_depth_under(site, move->loop) : 0;
 }
 
-static bool encloses_target(const sched_move *m, const ir_expr *var)
+static bool encloses_target(const sched_move *move, const ir_expr *var)
 {
-    for (int i = 0; i < m->to.n; i++)
-        if (m->to.link[i].stmt->kind == IR_FOR && m->to.link[i].stmt->loop.var == var)
+    for (int i = 0; i < move->to.n; i++)
+        if (move->to.link[i].stmt->kind == IR_FOR && move->to.link[i].stmt->loop.var == var)
             return true;
     return false;
 }
@@ -86,109 +86,110 @@ static bool encloses_target(const sched_move *m, const ir_expr *var)
 
 /* The loops around the target that `site` and the block to be moved have in common: neither crosses their
  * iterations. An exchange between iterations of such a loop is not touched by the move. */
-static int kept_loops(const sched_move *m, const tree_site *site)
+static int kept_loops(const sched_move *move, const tree_site *site)
 {
-    int n = tree_common_loops(site, m->site);
+    int n = tree_common_loops(site, move->site);
 
-    while (n > 0 && !encloses_target(m, m->site->loop[n - 1]->loop.var))
+    while (n > 0 && !encloses_target(move, move->site->loop[n - 1]->loop.var))
         n--;
     return n;
 }
 
-bool sched_move_earlier_only(const sched_move *m, const ir_region *access, const tree_site *w)
+bool sched_move_earlier_only(const sched_move *move, const ir_region *access, const tree_site *writer)
 {
-    const ir_region *write = tree_access(w->block->writes, w->block->n_writes, access->buffer);
-    int kept = kept_loops(m, w);
+    const ir_region *write = tree_access(writer->block->writes, writer->block->n_writes, access->buffer);
+    int kept = kept_loops(move, writer);
 
-    return kept && w->order > m->site->order && tree_apart(&m->c->s->view, m->site, access, w, write, kept);
+    return kept && writer->order > move->site->order &&
+           tree_accesses_disjoint(&move->c->s->view, move->site, access, writer, write, kept);
 }
 
-/* The same step: w lies under the loops that count the steps of the block, if it has any. */
-static bool in_step(const sched_move *m, const tree_site *w)
+/* The same step: writer lies under the loops that count the steps of the block, if it has any. */
+static bool in_step(const sched_move *move, const tree_site *writer)
 {
-    return tree_common_loops(w, m->site) >= m->step;
+    return tree_common_loops(writer, move->site) >= move->step;
 }
 
 /* Moving means running in other iterations of other loops, perhaps more often. A block under an `if` would
  * lose its condition. A second writer in the step would write before or after the moved block, where the
  * order of the two decided the value. */
-bool sched_move_allowed(sched_move *m)
+bool sched_move_allowed(sched_move *move)
 {
-    const ir_block *b = m->site->block;
-    const char *reason = tree_not_repeatable(&m->c->s->view, m->site);
+    const ir_block *block = move->site->block;
+    const char *reason = tree_not_repeatable(&move->c->s->view, move->site);
 
     if (reason)
-        return sched_refuse(m->c, "'%s' cannot move: %s", b->name, reason);
-    if (m->step && !encloses_target(m, m->site->loop[m->step - 1]->loop.var))
-        return sched_refuse(m->c, "'%s' stays in its scan loop '%s'", b->name,
-                            m->site->loop[m->step - 1]->loop.var->var.name);
-    if (m->site->branches)
-        return sched_refuse(m->c, "'%s' stands under a condition", b->name);
-    for (int i = 0; i < m->all.n; i++) {
-        const tree_site *other = &m->all.at[i];
+        return sched_refuse(move->c, "'%s' cannot move: %s", block->name, reason);
+    if (move->step && !encloses_target(move, move->site->loop[move->step - 1]->loop.var))
+        return sched_refuse(move->c, "'%s' stays in its scan loop '%s'", block->name,
+                            move->site->loop[move->step - 1]->loop.var->var.name);
+    if (move->site->branches)
+        return sched_refuse(move->c, "'%s' stands under a condition", block->name);
+    for (int i = 0; i < move->all.n; i++) {
+        const tree_site *other = &move->all.at[i];
 
-        for (int j = 0; other != m->site && in_step(m, other) && j < b->n_writes; j++)
-            if (tree_writes(other->block, b->writes[j].buffer))
-                return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name,
-                                    b->writes[j].buffer->name, other->block->name);
+        for (int j = 0; other != move->site && in_step(move, other) && j < block->n_writes; j++)
+            if (tree_writes(other->block, block->writes[j].buffer))
+                return sched_refuse(move->c, "'%s' is not the only writer of '%s': '%s' writes it too",
+                                    block->name, block->writes[j].buffer->name, other->block->name);
     }
     return true;
 }
 
-bool sched_move_writes_once(sched_move *m)
+bool sched_move_writes_once(sched_move *move)
 {
-    const ir_block *b = m->site->block;
+    const ir_block *block = move->site->block;
 
-    for (int j = 0; j < b->n_writes; j++)
-        if (!tree_writes_once(&m->c->s->view, b, &b->writes[j]))
-            return sched_refuse(m->c,
+    for (int j = 0; j < block->n_writes; j++)
+        if (!tree_writes_once(&move->c->s->view, block, &block->writes[j]))
+            return sched_refuse(move->c,
                                 "it is not proven that one instance of '%s' writes each element of '%s': "
                                 "readers would find what the last one wrote",
-                                b->name, b->writes[j].buffer->name);
+                                block->name, block->writes[j].buffer->name);
     return true;
 }
 
-static const ir_stmt *target_body(const sched_move *m, const ir_stmt *root)
+static const ir_stmt *target_body(const sched_move *move, const ir_stmt *root)
 {
     sched_path p;
 
-    if (!m->loop)
+    if (!move->loop)
         return root;
-    return sched_find_var(m->c->cx, root, m->loop, &p) ? sched_end(&p)->loop.body : NULL;
+    return sched_find_var(move->c->cx, root, move->loop, &p) ? sched_end(&p)->loop.body : NULL;
 }
 
 /* Everything that the block reads is complete before child `index` of the target's (old) body, and is not
  * overwritten on the way. Three dangers, in the order of the checks: a writer that comes after the block
  * today would overwrite the input on the way; the block would leave a loop that computes its input; the
  * writer lies in the target's body, at the place where the block shall go, or behind. */
-static bool inputs_complete(sched_move *m, int index)
+static bool inputs_complete(sched_move *move, int index)
 {
-    const ir_stmt *body = target_body(m, m->c->tree->body);
-    const ir_block *b = m->site->block;
+    const ir_stmt *body = target_body(move, move->c->tree->body);
+    const ir_block *block = move->site->block;
 
-    for (int i = 0; i < m->all.n; i++) {
-        const tree_site *w = &m->all.at[i];
+    for (int i = 0; i < move->all.n; i++) {
+        const tree_site *w = &move->all.at[i];
 
-        for (int j = 0; w != m->site && j < b->n_reads; j++) {
-            const ir_buffer *input = b->reads[j].buffer;
+        for (int j = 0; w != move->site && j < block->n_reads; j++) {
+            const ir_buffer *input = block->reads[j].buffer;
 
-            if (!tree_writes(w->block, input) || sched_move_earlier_only(m, &b->reads[j], w))
+            if (!tree_writes(w->block, input) || sched_move_earlier_only(move, &block->reads[j], w))
                 continue;
-            if (w->order > m->site->order)
-                return sched_refuse(m->c, "'%s' overwrites '%s', which '%s' reads", w->block->name,
-                                    input->name, b->name);
+            if (w->order > move->site->order)
+                return sched_refuse(move->c, "'%s' overwrites '%s', which '%s' reads", w->block->name,
+                                    input->name, block->name);
             for (int k = 0; k < w->n_loops; k++) {
                 const ir_expr *var = w->loop[k]->loop.var;
-                if (tree_depth_under(m->site, var) && !encloses_target(m, var))
-                    return sched_refuse(m->c,
+                if (tree_depth_under(move->site, var) && !encloses_target(move, var))
+                    return sched_refuse(move->c,
                                         "'%s' would leave loop '%s', in which its input '%s' is computed",
-                                        b->name, var->var.name, input->name);
+                                        block->name, var->var.name, input->name);
             }
-            if (sched_move_under(m, w) && sched_child_with(body, w->block->name) >= index)
+            if (sched_move_under(move, w) && sched_child_with(body, w->block->name) >= index)
                 return sched_refuse(
-                    m->c,
+                    move->c,
                     "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there",
-                    input->name, b->name, m->loop ? m->loop_name : "the program", w->block->name);
+                    input->name, block->name, move->loop ? move->loop_name : "the program", w->block->name);
         }
     }
     return true;
@@ -202,93 +203,96 @@ static bool inputs_complete(sched_move *m, int index)
  *     for threadIdx.x { ..; for ax in threadIdx.x { fill } ..}    the block moves into the fill's loop
  *
  * One thread of each axis does the work; which one is said once, by the outermost loop over the axis. */
-static bool is_bound_outside(const sched_move *m, int i)
+static bool is_bound_outside(const sched_move *move, int i)
 {
     for (int j = 0; j < i; j++)
-        if (((const ir_stmt *)m->threads.at[j])->loop.how == ((const ir_stmt *)m->threads.at[i])->loop.how)
+        if (((const ir_stmt *)move->threads.at[j])->loop.how ==
+            ((const ir_stmt *)move->threads.at[i])->loop.how)
             return true;
     return false;
 }
 
-/* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives
- * it, for fresh names. Fresh names are asked of the tree without the block (c->tree is exchanged meanwhile),
- * so that a block which moves back and forth has the same names each time. Loops of threads get a loop of one
- * iteration. */
-static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *root)
+/* The block under new loops over min .. min+extent-1; facts holds at the target. `out`: the tree that
+ * receives it, for fresh names. Fresh names are asked of the tree without the block (c->tree is exchanged
+ * meanwhile), so that a block which moves back and forth has the same names each time. Loops of threads get a
+ * loop of one iteration. */
+static const ir_stmt *new_nest(sched_move *move, const ir_facts *facts, const ir_stmt *root)
 {
-    const ir_block *b = m->site->block;
-    tec_context *cx = m->c->cx;
-    const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters),
-                  **bind = base_array(cx, const ir_expr *, b->n_iters),
-                  **alone = base_array(cx, const ir_expr *, m->threads.n), *where = NULL;
-    ir_facts *in = ir_facts_new(cx, f);
-    const ir_program *before = m->c->tree;
+    const ir_block *block = move->site->block;
+    tec_context *cx = move->c->cx;
+    const ir_expr **var = base_array(cx, const ir_expr *, block->n_iters),
+                  **bind = base_array(cx, const ir_expr *, block->n_iters),
+                  **alone = base_array(cx, const ir_expr *, move->threads.n), *where = NULL;
+    ir_facts *in = ir_facts_new(cx, facts);
+    const ir_program *before = move->c->tree;
     ir_program rest = *before;
 
     rest.body = root;
-    m->c->tree = &rest;
-    for (int i = 0; i < b->n_iters; i++) {
-        const char *name = base_format(cx, "%s.%s", b->name, b->iters[i].var->var.name);
+    move->c->tree = &rest;
+    for (int i = 0; i < block->n_iters; i++) {
+        const char *name = base_format(cx, "%s.%s", block->name, block->iters[i].var->var.name);
 
-        if (b->iters[i].kind == IR_SCAN) {
-            bind[i] = m->min[i];
+        if (block->iters[i].kind == IR_SCAN) {
+            bind[i] = move->min[i];
             continue;
         }
-        var[i] = ir_var(cx, sched_fresh_name(m->c, NULL, name), BASE_I64);
-        bind[i] = ir_add(cx, m->min[i], var[i]);
-        tree_know_loop(in, var[i], m->extent[i], b->init && b->iters[i].kind == IR_REDUCE_ITER);
+        var[i] = ir_var(cx, sched_fresh_name(move->c, NULL, name), BASE_I64);
+        bind[i] = ir_add(cx, move->min[i], var[i]);
+        tree_know_loop(in, var[i], move->extent[i], block->init && block->iters[i].kind == IR_REDUCE_ITER);
     }
-    for (int i = 0; i < m->threads.n; i++) {
-        const char *axis = ir_how_text(((const ir_stmt *)m->threads.at[i])->loop.how) + strlen("threadIdx.");
+    for (int i = 0; i < move->threads.n; i++) {
+        const char *axis =
+            ir_how_text(((const ir_stmt *)move->threads.at[i])->loop.how) + strlen("threadIdx.");
 
-        if (is_bound_outside(m, i))
+        if (is_bound_outside(move, i))
             continue;
-        alone[i] =
-            ir_var(cx, sched_fresh_name(m->c, NULL, base_format(cx, "%s.first.%s", b->name, axis)), BASE_I64);
+        alone[i] = ir_var(
+            cx, sched_fresh_name(move->c, NULL, base_format(cx, "%s.first.%s", block->name, axis)), BASE_I64);
     }
-    m->c->tree = before;
-    for (int i = 0; i < b->n_iters; i++)
-        if (bind[i] != var[i] || m->extent[i] != b->iters[i].extent)
-            where = sched_domain_guard(in, where, bind[i], b->iters[i].extent);
-    for (int i = 0; i < m->guards.n; i++)
-        where = ir_all(cx, where, m->guards.at[i]);
-    for (int i = 0; i < m->last_steps.n; i++)
-        where = ir_all(cx, where, m->last_steps.at[i]);
-    const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
-    for (int i = b->n_iters - 1; i >= 0; i--) {
-        bool lost = i == 0 && m->loop && BASE_PLANT_ON(cx, compute_at_extent);
+    move->c->tree = before;
+    for (int i = 0; i < block->n_iters; i++)
+        if (bind[i] != var[i] || move->extent[i] != block->iters[i].extent)
+            where = sched_domain_guard(in, where, bind[i], block->iters[i].extent);
+    for (int i = 0; i < move->guards.n; i++)
+        where = ir_all(cx, where, move->guards.at[i]);
+    for (int i = 0; i < move->last_steps.n; i++)
+        where = ir_all(cx, where, move->last_steps.at[i]);
+    const ir_stmt *stmt = ir_block_stmt(cx, block, bind, where);
+    for (int i = block->n_iters - 1; i >= 0; i--) {
+        bool lost = i == 0 && move->loop && BASE_PLANT_ON(cx, compute_at_extent);
 
         if (var[i])
-            s = ir_for(cx, var[i], ir_int(cx, 0),
-                       lost ? ir_sub(cx, m->extent[i], ir_int(cx, 1)) : m->extent[i], IR_SERIAL, s);
+            stmt =
+                ir_for(cx, var[i], ir_int(cx, 0),
+                       lost ? ir_sub(cx, move->extent[i], ir_int(cx, 1)) : move->extent[i], IR_SERIAL, stmt);
     }
     /* One thread of each axis does it, until loops of the nest are bound to the axis (bind.c). */
-    for (int i = m->threads.n - 1; i >= 0; i--)
-        s = !alone[i] ? s
-                      : ir_for(cx, alone[i], ir_int(cx, 0), ir_int(cx, 1),
-                               ((const ir_stmt *)m->threads.at[i])->loop.how, s);
-    return s;
+    for (int i = move->threads.n - 1; i >= 0; i--)
+        stmt = !alone[i] ? stmt
+                         : ir_for(cx, alone[i], ir_int(cx, 0), ir_int(cx, 1),
+                                  ((const ir_stmt *)move->threads.at[i])->loop.how, stmt);
+    return stmt;
 }
 
 /* At the root the nest goes before the child that holds the neighbour. Without a neighbour, since nobody
  * reads the block, it goes to the end. */
-const ir_stmt *sched_move_carry_out(sched_move *m, const char *neighbour, bool behind)
+const ir_stmt *sched_move_carry_out(sched_move *move, const char *neighbour, bool behind)
 {
-    tec_context *cx = m->c->cx;
-    const ir_stmt *rest = sched_remove(cx, &m->from), *body, *nest;
+    tec_context *cx = move->c->cx;
+    const ir_stmt *rest = sched_remove(cx, &move->from), *body, *nest;
     sched_path to;
 
-    if (!m->loop) {
+    if (!move->loop) {
         int index = neighbour              ? sched_child_with(rest, neighbour) + behind
                     : rest->kind == IR_SEQ ? rest->seq.n
                                            : 1;
 
-        nest = new_nest(m, m->c->s->view.facts, rest);
+        nest = new_nest(move, move->c->s->view.facts, rest);
         return sched_insert(cx, rest, index, nest);
     }
-    if (!sched_find_var(cx, rest, m->loop, &to))
+    if (!sched_find_var(cx, rest, move->loop, &to))
         return NULL;
-    nest = new_nest(m, sched_facts_at(m->c->s, &to, to.n), rest);
+    nest = new_nest(move, sched_facts_at(move->c->s, &to, to.n), rest);
     body = sched_end(&to)->loop.body;
     body = sched_insert(cx, body, sched_child_with(body, neighbour) + behind, nest);
     return sched_rebuild(cx, &to, to.n - 1, body ? sched_with_child(cx, sched_end(&to), 0, body) : NULL);
@@ -297,156 +301,161 @@ const ir_stmt *sched_move_carry_out(sched_move *m, const char *neighbour, bool b
 /* ---- compute_at ---- */
 
 /* A bound over anything else would mention a variable that is not defined where the new loops stand. */
-bool sched_move_in_reach(const sched_move *m, const ir_expr *e)
+bool sched_move_in_reach(const sched_move *move, const ir_expr *expr)
 {
-    const ir_program *p = m->c->tree;
+    const ir_program *program = move->c->tree;
     base_vec vars = {0};
 
-    if (e->has & IR_HAS_LOAD)
+    if (expr->has & IR_HAS_LOAD)
         return false;
-    ir_free_vars(m->c->cx, e, &vars);
+    ir_free_vars(move->c->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++) {
-        bool known = encloses_target(m, vars.at[i]);
+        bool known = encloses_target(move, vars.at[i]);
 
-        for (int j = 0; j < p->n_symbols; j++)
-            known = known || p->symbols[j] == vars.at[i];
-        for (int j = 0; j < p->n_params; j++)
-            known = known || p->params[j].scalar == vars.at[i];
+        for (int j = 0; j < program->n_symbols; j++)
+            known = known || program->symbols[j] == vars.at[i];
+        for (int j = 0; j < program->n_params; j++)
+            known = known || program->params[j].scalar == vars.at[i];
         if (!known)
             return false;
     }
     return true;
 }
 
-/* The access of r to what the block writes, in the same step; NULL: none. In a scan the block writes one step
- * of a buffer, and a reader of earlier steps is none of this step's readers. */
-static const ir_region *read_of(const sched_move *m, const tree_site *r, const ir_region *write)
+/* The access of reader to what the block writes, in the same step; NULL: none. In a scan the block writes one
+ * step of a buffer, and a reader of earlier steps is none of this step's readers. */
+static const ir_region *read_of(const sched_move *move, const tree_site *reader, const ir_region *write)
 {
-    const ir_region *read = r == m->site || !in_step(m, r)
+    const ir_region *read = reader == move->site || !in_step(move, reader)
                                 ? NULL
-                                : tree_access(r->block->reads, r->block->n_reads, write->buffer);
+                                : tree_access(reader->block->reads, reader->block->n_reads, write->buffer);
 
-    return read && !(m->step && tree_apart(&m->c->s->view, r, read, m->site, write, m->step)) ? read : NULL;
+    return read && !(move->step &&
+                     tree_accesses_disjoint(&move->c->s->view, reader, read, move->site, write, move->step))
+               ? read
+               : NULL;
 }
 
 /* The loops over threads around the target, where what the block writes is the memory of all of them. If any
  * of its buffers is no shared memory, each thread computes for itself what it needs, and the list stays
  * empty. */
-static void find_sharing_threads(sched_move *m)
+static void find_sharing_threads(sched_move *move)
 {
-    const ir_block *b = m->site->block;
+    const ir_block *block = move->site->block;
 
-    for (int j = 0; j < b->n_writes; j++)
-        if (b->writes[j].buffer->scope != IR_SHARED)
+    for (int j = 0; j < block->n_writes; j++)
+        if (block->writes[j].buffer->scope != IR_SHARED)
             return;
-    for (int i = 0; i < m->to.n; i++)
-        if (m->to.link[i].stmt->kind == IR_FOR && sched_is_threads(m->to.link[i].stmt->loop.how))
-            base_push(m->c->cx, &m->threads, m->to.link[i].stmt);
+    for (int i = 0; i < move->to.n; i++)
+        if (move->to.link[i].stmt->kind == IR_FOR && sched_is_threads(move->to.link[i].stmt->loop.how))
+            base_push(move->c->cx, &move->threads, move->to.link[i].stmt);
 }
 
 /* The box that all threads which share the buffer touch together.
  *
  *     thread t reads tile[t : +1], t in 0..32      =>  all threads together read tile[0 : +32]
  */
-static ir_region over_threads(sched_move *m, const ir_facts *f, const ir_region *box)
+static ir_region over_threads(sched_move *move, const ir_facts *facts, const ir_region *box)
 {
-    int n = m->threads.n;
-    const ir_expr **var = base_array(m->c->cx, const ir_expr *, n),
-                  **min = base_array(m->c->cx, const ir_expr *, n),
-                  **extent = base_array(m->c->cx, const ir_expr *, n);
+    int n = move->threads.n;
+    const ir_expr **var = base_array(move->c->cx, const ir_expr *, n),
+                  **min = base_array(move->c->cx, const ir_expr *, n),
+                  **extent = base_array(move->c->cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++) {
-        const ir_stmt *l = m->threads.at[i];
+        const ir_stmt *l = move->threads.at[i];
 
         var[i] = l->loop.var;
         min[i] = l->loop.min;
         extent[i] = l->loop.extent;
     }
     ir_ranges threads = {.var = var, .min = min, .extent = extent, .n = n};
-    return n ? ir_region_over(f, box, &threads, NULL) : *box;
+    return n ? ir_region_over(facts, box, &threads, NULL) : *box;
 }
 
-/* The hull of what blocks under the target read of a buffer. `*f` receives the facts at the target, as the
- * first reader's site knows them. The boxes are taken with `covering`: a tile at the edge counts as large as
- * any other, which keeps the extents constant. */
-static ir_region needed(sched_move *m, const ir_region *write, const ir_facts **f)
+/* The hull of what blocks under the target read of a buffer. `*facts` receives the facts at the target, as
+ * the first reader's site knows them. The boxes are taken with `covering`: a tile at the edge counts as large
+ * as any other, which keeps the extents constant. */
+static ir_region needed(sched_move *move, const ir_region *write, const ir_facts **facts)
 {
-    ir_region *boxes = base_array(m->c->cx, ir_region, m->all.n);
+    ir_region *boxes = base_array(move->c->cx, ir_region, move->all.n);
     int n = 0;
 
-    for (int i = 0; i < m->all.n; i++) {
-        const tree_site *r = &m->all.at[i];
-        const ir_region *read = read_of(m, r, write);
+    for (int i = 0; i < move->all.n; i++) {
+        const tree_site *r = &move->all.at[i];
+        const ir_region *read = read_of(move, r, write);
 
-        if (!read || (n && BASE_PLANT_ON(m->c->cx, compute_at_hull)))
+        if (!read || (n && BASE_PLANT_ON(move->c->cx, compute_at_hull)))
             continue;
         if (n == 0)
-            *f = tree_site_facts(&m->c->s->view, r, sched_move_fixed_loops(m, r));
-        ir_region box = tree_box(&m->c->s->view, r, read, sched_move_fixed_loops(m, r), true);
-        boxes[n++] = over_threads(m, *f, &box);
+            *facts = tree_site_facts(&move->c->s->view, r, sched_move_fixed_loops(move, r));
+        ir_region box = tree_box(&move->c->s->view, r, read, sched_move_fixed_loops(move, r), true);
+        boxes[n++] = over_threads(move, *facts, &box);
     }
-    return ir_region_union(*f, boxes, n);
+    return ir_region_union(*facts, boxes, n);
 }
 
 /* Narrows one loop of the block; where several buffers ask for different parts, to none. An extent that would
  * be larger than the whole axis, with the least value 0, becomes the whole axis: then the nest needs no
  * predicate. A bound that is out of reach leaves the loop as it is, which computes more than is needed, and
  * never less. */
-static void narrow_loop(sched_move *m, const ir_facts *f, int i, const ir_expr *min, const ir_expr *extent,
-                        bool first)
+static void narrow_loop(sched_move *move, const ir_facts *facts, int index, const ir_expr *min,
+                        const ir_expr *extent, bool first)
 {
-    const ir_expr *whole = m->site->block->iters[i].extent;
+    const ir_expr *whole = move->site->block->iters[index].extent;
 
-    if (!sched_move_in_reach(m, min) || !sched_move_in_reach(m, extent))
+    if (!sched_move_in_reach(move, min) || !sched_move_in_reach(move, extent))
         return;
-    bool same = first || (ir_prove_equal(f, m->min[i], min) && ir_prove_equal(f, m->extent[i], extent));
-    m->min[i] = same ? ir_simplify(f, min) : ir_int(m->c->cx, 0);
-    m->extent[i] = same ? ir_simplify(f, extent) : whole;
-    if (ir_is_value(m->min[i], 0) && ir_prove_le(f, whole, m->extent[i]))
-        m->extent[i] = whole;
+    bool same = first || (ir_prove_equal(facts, move->min[index], min) &&
+                          ir_prove_equal(facts, move->extent[index], extent));
+    move->min[index] = same ? ir_simplify(facts, min) : ir_int(move->c->cx, 0);
+    move->extent[index] = same ? ir_simplify(facts, extent) : whole;
+    if (ir_is_value(move->min[index], 0) && ir_prove_le(facts, whole, move->extent[index]))
+        move->extent[index] = whole;
 }
 
-bool sched_span_in_box(const ir_facts *f, const tree_layout *l, const ir_expr *var, const ir_region *box,
-                       const ir_expr **min, const ir_expr **extent)
+bool sched_span_in_box(const ir_facts *facts, const tree_layout *layout, const ir_expr *var,
+                       const ir_region *box, const ir_expr **min, const ir_expr **extent)
 {
-    ir_ranges inner = {.var = l->point, .min = box->min, .extent = box->extent, .n = l->n};
+    ir_ranges inner = {.var = layout->point, .min = box->min, .extent = box->extent, .n = layout->n};
 
-    return ir_span(f, var, &inner, NULL, min, extent);
+    return ir_span(facts, var, &inner, NULL, min, extent);
 }
 
 /* P[floordiv(i, 8), i % 8] = .. is inverted as i = e0*8 + e1; the box of e0 and e1 gives the interval of
  * i. */
-static bool invert_layout(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box,
-                          bool first)
+static bool invert_layout(sched_move *move, const ir_facts *facts, const ir_region *write,
+                          const ir_region *box, bool first)
 {
     const ir_expr *min, *extent;
     tree_layout l;
 
-    if (!tree_invert_store(&m->c->s->view, m->site->block, write, &l))
-        return sched_refuse(m->c, "the store of '%s' to '%s' cannot be inverted", m->site->block->name,
+    if (!tree_invert_store(&move->c->s->view, move->site->block, write, &l))
+        return sched_refuse(move->c, "the store of '%s' to '%s' cannot be inverted", move->site->block->name,
                             write->buffer->name);
-    for (int i = 0; i < m->site->block->n_iters; i++)
-        if (l.var[i] && sched_span_in_box(f, &l, l.var[i], box, &min, &extent))
-            narrow_loop(m, f, i, min, extent, first);
+    for (int i = 0; i < move->site->block->n_iters; i++)
+        if (l.var[i] && sched_span_in_box(facts, &l, l.var[i], box, &min, &extent))
+            narrow_loop(move, facts, i, min, extent, first);
     return true;
 }
 
 /* Narrows the loops of the block to the points that write `box`. The plain store, an iteration variable plus
  * a constant in each dimension, needs no layout: the variable's interval is that of the box, less the
  * constant. */
-static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box,
-                         bool first)
+static bool invert_store(sched_move *move, const ir_facts *facts, const ir_region *write,
+                         const ir_region *box, bool first)
 {
-    const ir_block *b = m->site->block;
-    int *dim_of = base_array(m->c->cx, int, b->n_iters);
+    const ir_block *block = move->site->block;
+    int *dim_of = base_array(move->c->cx, int, block->n_iters);
 
-    if (!tree_plain_store(&m->c->s->view, b, write, dim_of))
-        return invert_layout(m, f, write, box, first);
-    for (int i = 0; i < b->n_iters; i++)
-        if (dim_of[i] >= 0 && b->iters[i].kind != IR_SCAN) {
-            const ir_expr *shift = ir_int(m->c->cx, tree_store_shift(write, dim_of[i]));
+    if (!tree_store_dims(&move->c->s->view, block, write, dim_of))
+        return invert_layout(move, facts, write, box, first);
+    for (int i = 0; i < block->n_iters; i++)
+        if (dim_of[i] >= 0 && block->iters[i].kind != IR_SCAN) {
+            const ir_expr *shift = ir_int(move->c->cx, tree_store_shift(write, dim_of[i]));
 
-            narrow_loop(m, f, i, ir_sub(m->c->cx, box->min[dim_of[i]], shift), box->extent[dim_of[i]], first);
+            narrow_loop(move, facts, i, ir_sub(move->c->cx, box->min[dim_of[i]], shift),
+                        box->extent[dim_of[i]], first);
         }
     return true;
 }
@@ -454,36 +463,36 @@ static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *writ
 /* Where no reader runs, the block has nothing to do, and what it would read may be undefined. A condition
  * goes with the block only if all readers have it, since a reader without the condition needs the elements in
  * any case. */
-static void inherit_guards(sched_move *m, const tree_site *reader)
+static void inherit_guards(sched_move *move, const tree_site *reader)
 {
     base_vec all = {0};
 
-    tree_outer_guards(&m->c->s->view, reader, sched_move_fixed_loops(m, reader), &all);
+    tree_outer_guards(&move->c->s->view, reader, sched_move_fixed_loops(move, reader), &all);
     for (int i = 0; i < all.n; i++) {
         bool shared = true;
 
         /* A condition that some of the threads meet says nothing of what all of them need. */
-        for (int j = 0; j < m->threads.n; j++)
-            shared =
-                shared && !ir_uses_var(m->c->cx, all.at[i], ((const ir_stmt *)m->threads.at[j])->loop.var);
-        for (int j = 0; shared && j < m->all.n; j++)
-            for (int k = 0; k < m->site->block->n_writes; k++)
-                if (read_of(m, &m->all.at[j], &m->site->block->writes[k]))
-                    shared = shared && tree_has_guard(&m->c->s->view, &m->all.at[j], all.at[i]);
+        for (int j = 0; j < move->threads.n; j++)
+            shared = shared &&
+                     !ir_uses_var(move->c->cx, all.at[i], ((const ir_stmt *)move->threads.at[j])->loop.var);
+        for (int j = 0; shared && j < move->all.n; j++)
+            for (int k = 0; k < move->site->block->n_writes; k++)
+                if (read_of(move, &move->all.at[j], &move->site->block->writes[k]))
+                    shared = shared && tree_has_guard(&move->c->s->view, &move->all.at[j], all.at[i]);
         if (shared)
-            base_push(m->c->cx, &m->guards, all.at[i]);
+            base_push(move->c->cx, &move->guards, all.at[i]);
     }
 }
 
-bool sched_move_overtakes_nobody(sched_move *m)
+bool sched_move_overtakes_nobody(sched_move *move)
 {
-    for (int j = 0; j < m->site->block->n_writes; j++)
-        for (int i = 0; i < m->all.n; i++) {
-            const tree_site *r = &m->all.at[i];
+    for (int j = 0; j < move->site->block->n_writes; j++)
+        for (int i = 0; i < move->all.n; i++) {
+            const tree_site *r = &move->all.at[i];
 
-            if (r->order < m->site->order && read_of(m, r, &m->site->block->writes[j]))
-                return sched_refuse(m->c, "'%s' reads '%s' before '%s' overwrites it", r->block->name,
-                                    m->site->block->writes[j].buffer->name, m->site->block->name);
+            if (r->order < move->site->order && read_of(move, r, &move->site->block->writes[j]))
+                return sched_refuse(move->c, "'%s' reads '%s' before '%s' overwrites it", r->block->name,
+                                    move->site->block->writes[j].buffer->name, move->site->block->name);
         }
     return true;
 }
@@ -491,51 +500,51 @@ bool sched_move_overtakes_nobody(sched_move *m)
 /* Finds the first block that reads what this one writes; all readers must lie under the target. NULL without
  * a reason: nobody reads the block, which only compute_root allows. An argument of the program must be
  * written whole, and a tile writes what its readers need. */
-static const tree_site *first_reader(sched_move *m)
+static const tree_site *first_reader(sched_move *move)
 {
-    const ir_block *b = m->site->block;
+    const ir_block *block = move->site->block;
     const tree_site *first = NULL;
 
-    for (int j = 0; j < b->n_writes; j++) {
-        const ir_buffer *buffer = b->writes[j].buffer;
+    for (int j = 0; j < block->n_writes; j++) {
+        const ir_buffer *buffer = block->writes[j].buffer;
 
-        if (m->loop && !m->step && tree_is_parameter(m->c->tree, buffer))
-            return sched_refuse(m->c, "'%s' is an argument of the program; all of it must be written",
+        if (move->loop && !move->step && tree_is_parameter(move->c->tree, buffer))
+            return sched_refuse(move->c, "'%s' is an argument of the program; all of it must be written",
                                 buffer->name);
         if (buffer->alias)
-            return sched_refuse(m->c, "'%s' may share memory with other buffers", buffer->name);
-        for (int i = 0; i < m->all.n; i++) {
-            const tree_site *r = &m->all.at[i];
+            return sched_refuse(move->c, "'%s' may share memory with other buffers", buffer->name);
+        for (int i = 0; i < move->all.n; i++) {
+            const tree_site *r = &move->all.at[i];
 
-            if (!read_of(m, r, &b->writes[j]))
+            if (!read_of(move, r, &block->writes[j]))
                 continue;
-            if (!sched_move_under(m, r))
-                return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name,
-                                    buffer->name, m->loop_name);
+            if (!sched_move_under(move, r))
+                return sched_refuse(move->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name,
+                                    buffer->name, move->loop_name);
             first = !first || r->order < first->order ? r : first;
         }
     }
-    if (!first && m->loop)
-        return sched_refuse(m->c, "nothing reads what '%s' writes", b->name);
+    if (!first && move->loop)
+        return sched_refuse(move->c, "nothing reads what '%s' writes", block->name);
     return first;
 }
 
 /* Narrows the block's loops, one written buffer after the other. Where the buffers of a tuple ask for
  * different parts of an axis, the whole axis is computed. */
-static bool set_region(sched_move *m)
+static bool set_region(sched_move *move)
 {
-    const ir_block *b = m->site->block;
+    const ir_block *block = move->site->block;
 
-    for (int j = 0; j < b->n_writes; j++) {
-        const ir_facts *f = NULL;
+    for (int j = 0; j < block->n_writes; j++) {
+        const ir_facts *facts = NULL;
         bool read = false;
 
-        for (int i = 0; i < m->all.n; i++)
-            read = read || read_of(m, &m->all.at[i], &b->writes[j]);
+        for (int i = 0; i < move->all.n; i++)
+            read = read || read_of(move, &move->all.at[i], &block->writes[j]);
         if (!read)
             continue;
-        ir_region box = needed(m, &b->writes[j], &f);
-        if (!invert_store(m, f, &b->writes[j], &box, j == 0))
+        ir_region box = needed(move, &block->writes[j], &facts);
+        if (!invert_store(move, facts, &block->writes[j], &box, j == 0))
             return false;
     }
     return true;
@@ -543,32 +552,33 @@ static bool set_region(sched_move *m)
 
 /* What a scan writes in a step may be read in any later one, and outside. So a block that moves within a step
  * computes all of the step, and not the part that its readers in this step need. */
-bool sched_move_keeps_step(sched_move *m, const ir_stmt *root)
+bool sched_move_keeps_step(sched_move *move, const ir_stmt *root)
 {
-    tree_sites now = tree_all_sites(m->c->cx, root);
-    const tree_site *site = tree_site_named(&now, m->site->block->name);
+    tree_sites now = tree_all_sites(move->c->cx, root);
+    const tree_site *site = tree_site_named(&now, move->site->block->name);
 
-    for (int j = 0; m->step && j < m->site->block->n_writes; j++) {
-        const ir_region *write = &m->site->block->writes[j];
-        ir_region box = tree_box(&m->c->s->view, m->site, write, m->step, true);
+    for (int j = 0; move->step && j < move->site->block->n_writes; j++) {
+        const ir_region *write = &move->site->block->writes[j];
+        ir_region box = tree_box(&move->c->s->view, move->site, write, move->step, true);
 
-        if (!tree_fills(&m->c->s->view, site, write, &box, m->step))
+        if (!tree_touches_whole_box(&move->c->s->view, site, write, &box, move->step))
             return sched_refuse(
-                m->c, "it is not proven that '%s' would still write all of '%s' in each step of '%s'",
-                m->site->block->name, write->buffer->name, m->site->loop[m->step - 1]->loop.var->var.name);
+                move->c, "it is not proven that '%s' would still write all of '%s' in each step of '%s'",
+                move->site->block->name, write->buffer->name,
+                move->site->loop[move->step - 1]->loop.var->var.name);
     }
     return true;
 }
 
 /* The order matters: the checks of the tree as it is come first, then the region, then the checks of the new
  * tree, which hold the result against what the region was meant to be. */
-const ir_program *sched_place_at(sched_call *c, const char *block, const char *loop)
+const ir_program *sched_place_at(sched_call *call, const char *block, const char *loop)
 {
     const tree_site *reader;
     sched_move m;
 
-    if (!sched_move_start(c, &m, block, loop) || !sched_move_allowed(&m) || !sched_takes_loops(c, &m.to) ||
-        !sched_move_overtakes_nobody(&m) || !(reader = first_reader(&m)))
+    if (!sched_move_start(call, &m, block, loop) || !sched_move_allowed(&m) ||
+        !sched_takes_loops(call, &m.to) || !sched_move_overtakes_nobody(&m) || !(reader = first_reader(&m)))
         return NULL;
     find_sharing_threads(&m);
     if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) ||
@@ -576,33 +586,34 @@ const ir_program *sched_place_at(sched_call *c, const char *block, const char *l
         return NULL;
     inherit_guards(&m, reader);
     const ir_stmt *root = sched_move_carry_out(&m, reader->block->name, false);
-    return root && sched_move_keeps_step(&m, root) && sched_reads_are_written(c, root, m.site->block->name) &&
-                   sched_still_independent(c, &m.to, root)
-               ? sched_with_body(c, root)
+    return root && sched_move_keeps_step(&m, root) &&
+                   sched_reads_are_written(call, root, m.site->block->name) &&
+                   sched_still_independent(call, &m.to, root)
+               ? sched_with_body(call, root)
                : NULL;
 }
 
 /* compute_at(P, l): P runs inside l, before its first reader there, over what the readers need. */
-const ir_program *sched_do_compute_at(sched_call *c)
+const ir_program *sched_do_compute_at(sched_call *call)
 {
-    return sched_place_at(c, c->arg[0].name, c->arg[1].name);
+    return sched_place_at(call, call->arg[0].name, call->arg[1].name);
 }
 
 /* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */
-const ir_program *sched_do_compute_root(sched_call *c)
+const ir_program *sched_do_compute_root(sched_call *call)
 {
     sched_move m;
 
-    if (!sched_move_start(c, &m, c->arg[0].name, NULL) || !sched_move_allowed(&m) ||
+    if (!sched_move_start(call, &m, call->arg[0].name, NULL) || !sched_move_allowed(&m) ||
         !sched_move_writes_once(&m))
         return NULL;
     const tree_site *reader = first_reader(&m);
-    if (c->reason)
+    if (call->reason)
         return NULL;
-    int index = reader ? sched_child_with(c->tree->body, reader->block->name) : INT32_MAX;
+    int index = reader ? sched_child_with(call->tree->body, reader->block->name) : INT32_MAX;
     if (!inputs_complete(&m, index))
         return NULL;
     const ir_stmt *root = sched_move_carry_out(&m, reader ? reader->block->name : NULL,
-                                               reader && BASE_PLANT_ON(c->cx, compute_root_place));
-    return sched_with_body(c, root);
+                                               reader && BASE_PLANT_ON(call->cx, compute_root_place));
+    return sched_with_body(call, root);
 }

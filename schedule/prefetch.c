@@ -11,57 +11,59 @@
 #include "tree/touch.h"
 
 /* What some block below reads of the buffer is not the same in all iterations. */
-static bool reads_anew(sched_call *c, const ir_buffer *b, const ir_stmt *loop)
+static bool reads_anew(sched_call *call, const ir_buffer *buffer, const ir_stmt *loop)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
     bool read = false;
 
     for (int i = 0; i < all.n; i++) {
         const tree_site *site = &all.at[i];
-        const ir_region *r = tree_access(site->block->reads, site->block->n_reads, b);
+        const ir_region *region = tree_access(site->block->reads, site->block->n_reads, buffer);
         int fixed = tree_depth_under(site, loop->loop.var);
 
-        if (!r || !fixed)
+        if (!region || !fixed)
             continue;
-        ir_region box = tree_box(&c->s->view, site, r, fixed, true);
+        ir_region box = tree_box(&call->s->view, site, region, fixed, true);
         read = true;
-        for (int d = 0; d < b->n; d++)
-            if (ir_uses_var(c->cx, box.min[d], loop->loop.var))
+        for (int d = 0; d < buffer->n; d++)
+            if (ir_uses_var(call->cx, box.min[d], loop->loop.var))
                 return true;
     }
     if (!read)
-        return sched_refuse(c, "nothing in '%s' reads '%s'", loop->loop.var->var.name, b->name);
-    return sched_refuse(c, "all iterations of '%s' read the same of '%s'", loop->loop.var->var.name, b->name);
+        return sched_refuse(call, "nothing in '%s' reads '%s'", loop->loop.var->var.name, buffer->name);
+    return sched_refuse(call, "all iterations of '%s' read the same of '%s'", loop->loop.var->var.name,
+                        buffer->name);
 }
 
 /* prefetch(buffer, l, distance): each iteration of l asks for what the one `distance` later reads. The note
  * names the buffer, so one loop may prefetch several of them. The distance is in iterations. */
-const ir_program *sched_do_prefetch(sched_call *c)
+const ir_program *sched_do_prefetch(sched_call *call)
 {
-    const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
+    const ir_buffer *buffer = sched_buffer_named(call->tree, call->arg[0].name);
     sched_path at;
 
-    if (!b)
-        return sched_no_buffer(c, c->arg[0].name);
-    if (!sched_need_loop(c, c->arg[1].name, &at))
+    if (!buffer)
+        return sched_no_buffer(call, call->arg[0].name);
+    if (!sched_need_loop(call, call->arg[1].name, &at))
         return NULL;
     const ir_stmt *loop = sched_end(&at);
     if (loop->loop.how != IR_SERIAL)
-        return sched_refuse(c, "loop '%s' is %s; a serial loop knows what it reads next", c->arg[1].name,
-                            ir_how_text(loop->loop.how));
-    if (!sched_takes_loops(c, &at))
+        return sched_refuse(call, "loop '%s' is %s; a serial loop knows what it reads next",
+                            call->arg[1].name, ir_how_text(loop->loop.how));
+    if (!sched_takes_loops(call, &at))
         return NULL;
-    if (c->arg[2].i < 1)
-        return sched_refuse(c, "expected a distance of at least 1, found %lld", (long long)c->arg[2].i);
-    if (b->scope != IR_GLOBAL)
-        return sched_refuse(c, "'%s' lives in scope %s, which is near already", b->name,
-                            ir_scope_text(b->scope));
-    if (!reads_anew(c, b, loop))
+    if (call->arg[2].i < 1)
+        return sched_refuse(call, "expected a distance of at least 1, found %lld", (long long)call->arg[2].i);
+    if (buffer->scope != IR_GLOBAL)
+        return sched_refuse(call, "'%s' lives in scope %s, which is near already", buffer->name,
+                            ir_scope_text(buffer->scope));
+    if (!reads_anew(call, buffer, loop))
         return NULL;
-    ir_stmt *noted = ir_stmt_copy(c->cx, loop);
-    if (BASE_PLANT_ON(c->cx, prefetch_extent))
-        noted->loop.extent = ir_sub(c->cx, loop->loop.extent, ir_int(c->cx, 1));
-    noted->loop.notes = ir_note_set(c->cx, loop->loop.notes, base_format(c->cx, "prefetch.%s", b->name),
-                                    ir_int(c->cx, c->arg[2].i));
-    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, noted));
+    ir_stmt *noted = ir_stmt_copy(call->cx, loop);
+    if (BASE_PLANT_ON(call->cx, prefetch_extent))
+        noted->loop.extent = ir_sub(call->cx, loop->loop.extent, ir_int(call->cx, 1));
+    noted->loop.notes =
+        ir_note_set(call->cx, loop->loop.notes, base_format(call->cx, "prefetch.%s", buffer->name),
+                    ir_int(call->cx, call->arg[2].i));
+    return sched_with_body(call, sched_rebuild(call->cx, &at, at.n - 1, noted));
 }

@@ -46,10 +46,10 @@ typedef struct {
     int n, n_vars;
 } sched_arg;
 
-static inline bool sched_is_list(sched_arg_kind k) /* takes all arguments that fit, perhaps none */
+static inline bool sched_is_list(sched_arg_kind kind) /* takes all arguments that fit, perhaps none */
 {
-    return k == SCHED_ARG_LOOPS || k == SCHED_ARG_BLOCKS || k == SCHED_ARG_WORDS || k == SCHED_ARG_FACTORS ||
-           k == SCHED_ARG_EXPRS;
+    return kind == SCHED_ARG_LOOPS || kind == SCHED_ARG_BLOCKS || kind == SCHED_ARG_WORDS ||
+           kind == SCHED_ARG_FACTORS || kind == SCHED_ARG_EXPRS;
 }
 
 enum { SCHED_MAX_ARGS = 4 };
@@ -65,7 +65,7 @@ typedef struct {
 } sched_step;
 
 typedef struct sched_call sched_call; /* one step under way: schedule/state.h */
-typedef const ir_program *sched_primitive_fn(sched_call *c);
+typedef const ir_program *sched_primitive_fn(sched_call *call);
 
 struct sched_primitive {
     const char *name;
@@ -80,16 +80,16 @@ const sched_primitive *sched_primitive_named(const char *name);
 #include "schedule/primitives.def"
 
 /* Checks, rewrites, appends; the results' names go to *results (may be NULL). */
-bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results,
-                 int *n_results);
+bool sched_apply(sched *schedule, const char *primitive, const sched_arg *arg, int count,
+                 const char *const **results, int *n_results);
 
 /* Reads an argument of the kind that it has, as a trace writes it; what does not parse is recorded as a
  * refusal (trace.c). */
-bool sched_read_text(sched *s, const char *primitive, const char *text, sched_arg *a);
+bool sched_read_text(sched *schedule, const char *primitive, const char *text, sched_arg *arg);
 
 /* The steps that a schedule has taken, the oldest is number 0. */
-int sched_n_steps(const sched *s);
-const sched_step *sched_step_at(const sched *s, int i);
+int sched_n_steps(const sched *schedule);
+const sched_step *sched_step_at(const sched *schedule, int i);
 const char *sched_step_text(tec_context *cx, const sched_step *step);
 
 #endif

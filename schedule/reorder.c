@@ -45,24 +45,24 @@ static bool already_named(const char *const *loop, int i)
 }
 
 /* The innermost of the named loops ends the chain; the outermost is the first that its path meets. */
-static bool find_chain(sched_call *c, const char *const *loop, int n, chain *out)
+static bool find_chain(sched_call *call, const char *const *loop, int count, chain *out)
 {
     sched_path deepest = {0};
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         sched_path p;
 
-        if (!sched_need_loop(c, loop[i], &p))
+        if (!sched_need_loop(call, loop[i], &p))
             return false;
         if (already_named(loop, i))
-            return sched_refuse(c, "loop '%s' is named twice", loop[i]);
+            return sched_refuse(call, "loop '%s' is named twice", loop[i]);
         if (p.n > deepest.n)
             deepest = p;
     }
     out->top = deepest;
     out->last = deepest.n - 1;
     out->first = deepest.n;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         int at = -1;
 
         for (int j = 0; j < deepest.n; j++)
@@ -70,7 +70,7 @@ static bool find_chain(sched_call *c, const char *const *loop, int n, chain *out
                 strcmp(deepest.link[j].stmt->loop.var->var.name, loop[i]) == 0)
                 at = j;
         if (at < 0)
-            return sched_refuse(c, "loops '%s' and '%s' are not nested", loop[i],
+            return sched_refuse(call, "loops '%s' and '%s' are not nested", loop[i],
                                 sched_end(&deepest)->loop.var->var.name);
         out->first = at < out->first ? at : out->first;
     }
@@ -79,10 +79,10 @@ static bool find_chain(sched_call *c, const char *const *loop, int n, chain *out
 
 /* The chain holds loops alone. A condition or a second statement between two of the loops would run in
  * another number of iterations, or with another value, if the loops changed places around it. */
-static bool straight(sched_call *c, chain *ch)
+static bool straight(sched_call *call, chain *ch)
 {
     ch->n = ch->last - ch->first + 1;
-    ch->link = base_array(c->cx, const ir_stmt *, ch->n);
+    ch->link = base_array(call->cx, const ir_stmt *, ch->n);
     for (int i = 0; i < ch->n; i++) {
         ch->link[i] = ch->top.link[ch->first + i].stmt;
         if (ch->link[i]->kind == IR_FOR)
@@ -91,22 +91,22 @@ static bool straight(sched_call *c, chain *ch)
         const char *what = ch->link[i]->kind == IR_SEQ  ? "other statements stand"
                            : ch->link[i]->kind == IR_IF ? "a condition stands"
                                                         : "a definition stands";
-        return sched_refuse(c, "%s between loops '%s' and '%s'", what, outer, inner);
+        return sched_refuse(call, "%s between loops '%s' and '%s'", what, outer, inner);
     }
     return true;
 }
 
 /* Named loops fill the places of named loops, in the order given; all others stay where they are. So
  * reorder(k, y) of y, x, k gives k, x, y. */
-static void set_order(sched_call *c, chain *ch, const char *const *loop, int n)
+static void set_order(sched_call *call, chain *ch, const char *const *loop, int count)
 {
     int next = 0;
 
-    ch->order = base_array(c->cx, const ir_stmt *, ch->n);
+    ch->order = base_array(call->cx, const ir_stmt *, ch->n);
     for (int i = 0; i < ch->n; i++) {
         bool named = false;
 
-        for (int j = 0; j < n; j++)
+        for (int j = 0; j < count; j++)
             named = named || strcmp(ch->link[i]->loop.var->var.name, loop[j]) == 0;
         ch->order[i] = ch->link[i];
         for (int j = 0; named && j < ch->n; j++)
@@ -118,33 +118,33 @@ static void set_order(sched_call *c, chain *ch, const char *const *loop, int n)
 
 /* No loop may leave one that its bounds use. A loop's own place counts too (j = i), and is harmless: no
  * extent mentions its own variable. */
-static bool bounds_hold(sched_call *c, const chain *ch)
+static bool bounds_hold(sched_call *call, const chain *ch)
 {
     for (int i = 0; i < ch->n; i++)
         for (int j = i; j < ch->n; j++)
-            if (ir_uses_var(c->cx, ch->order[i]->loop.extent, ch->order[j]->loop.var))
-                return sched_refuse(c, "the bounds of '%s' depend on '%s'", ch->order[i]->loop.var->var.name,
-                                    ch->order[j]->loop.var->var.name);
+            if (ir_uses_var(call->cx, ch->order[i]->loop.extent, ch->order[j]->loop.var))
+                return sched_refuse(call, "the bounds of '%s' depend on '%s'",
+                                    ch->order[i]->loop.var->var.name, ch->order[j]->loop.var->var.name);
     return true;
 }
 
-/* Some block below counts its steps by loop i of the chain. A scan variable is bound to the number of a step;
- * the loop counts time. */
-static bool is_scan(sched_call *c, const chain *ch, int i)
+/* Some block below counts its steps by loop index of the chain. A scan variable is bound to the number of a
+ * step; the loop counts time. */
+static bool is_scan(sched_call *call, const chain *ch, int index)
 {
-    tree_sites below = tree_all_sites(c->cx, ch->link[ch->n - 1]);
+    tree_sites below = tree_all_sites(call->cx, ch->link[ch->n - 1]);
 
     for (int k = 0; k < below.n; k++)
         for (int j = 0; j < below.at[k].block->n_iters; j++)
             if (below.at[k].block->iters[j].kind == IR_SCAN &&
-                ir_uses_var(c->cx, below.at[k].stmt->block.bind[j], ch->link[i]->loop.var))
+                ir_uses_var(call->cx, below.at[k].stmt->block.bind[j], ch->link[index]->loop.var))
                 return true;
     return false;
 }
 
 /* Lanes stay inside of threads, threads inside of blocks. Only annotated loops can break this rule; serial
  * ones may stand anywhere. */
-static bool nesting_holds(sched_call *c, const chain *ch)
+static bool nesting_holds(sched_call *call, const chain *ch)
 {
     for (int i = 0; i < ch->n; i++)
         for (int j = i + 1; j < ch->n; j++) {
@@ -152,7 +152,7 @@ static bool nesting_holds(sched_call *c, const chain *ch)
             ir_how a = outer->loop.how, b = inner->loop.how;
 
             if ((a == IR_VECTORISED && sched_is_parallel(b)) || (sched_is_threads(a) && sched_is_blocks(b)))
-                return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name,
+                return sched_refuse(call, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name,
                                     ir_how_text(b), outer->loop.var->var.name, ir_how_text(a));
         }
     return true;
@@ -160,14 +160,14 @@ static bool nesting_holds(sched_call *c, const chain *ch)
 
 /* Reduce loops of the site, as they come in `order`, in the same order as in the chain. Where they are not,
  * *a and *b name two loops that changed places, for the message. */
-static bool reduction_order_kept(sched_call *c, const chain *ch, const tree_site *site, const char **a,
+static bool reduction_order_kept(sched_call *call, const chain *ch, const tree_site *site, const char **a,
                                  const char **b)
 {
     const ir_stmt *last = NULL;
     int at = -1;
 
     for (int i = 0; i < ch->n; i++) {
-        if (tree_kind_for(c->cx, site, ch->order[i]->loop.var) == IR_SPATIAL)
+        if (tree_kind_for(call->cx, site, ch->order[i]->loop.var) == IR_SPATIAL)
             continue;
         for (int j = 0; j < ch->n; j++)
             if (ch->link[j] == ch->order[i]) {
@@ -200,15 +200,15 @@ static bool cross(const chain *ch, int i, int j)
 
 /* Time may change sides with spatial loops only; nothing does with loops without order. An opaque stage runs
  * as it was written, so that no loop at all may cross its loops. */
-static bool order_kept(sched_call *c, const chain *ch, const tree_site *site)
+static bool order_kept(sched_call *call, const chain *ch, const tree_site *site)
 {
     for (int i = 0; i < ch->n; i++) {
-        ir_iter_kind kind = tree_kind_for(c->cx, site, ch->link[i]->loop.var);
+        ir_iter_kind kind = tree_kind_for(call->cx, site, ch->link[i]->loop.var);
 
         for (int j = 0; (kind == IR_SCAN || kind == IR_OPAQUE) && j < ch->n; j++)
             if (cross(ch, i, j) &&
-                (kind == IR_OPAQUE || tree_kind_for(c->cx, site, ch->link[j]->loop.var) != IR_SPATIAL))
-                return sched_refuse(c, "'%s' is a loop of the %s '%s' and keeps its place",
+                (kind == IR_OPAQUE || tree_kind_for(call->cx, site, ch->link[j]->loop.var) != IR_SPATIAL))
+                return sched_refuse(call, "'%s' is a loop of the %s '%s' and keeps its place",
                                     ch->link[i]->loop.var->var.name,
                                     kind == IR_SCAN ? "scan" : "opaque stage", site->block->name);
     }
@@ -220,37 +220,37 @@ static bool order_kept(sched_call *c, const chain *ch, const tree_site *site)
  *     for t { for x { S[t, x] = S[t - 1, x] + 1 } }       x may leave t: column x needs column x alone
  *     for t { for x { S[t, x] = S[t - 1, x + 1] } }       refused: step t of x needs step t - 1 of x + 1
  */
-static bool steps_are_elementwise(sched_call *c, const chain *ch, const ir_stmt *root)
+static bool steps_are_elementwise(sched_call *call, const chain *ch, const ir_stmt *root)
 {
-    tree_sites all = tree_all_sites(c->cx, root);
+    tree_sites all = tree_all_sites(call->cx, root);
 
     for (int i = 0; i < ch->n; i++)
         for (int j = 0; j < ch->n; j++) {
             const ir_expr *time = ch->link[i]->loop.var, *var = ch->link[j]->loop.var;
-            const char *reason = cross(ch, i, j) && is_scan(c, ch, i) && !is_scan(c, ch, j)
-                                     ? tree_dependence(&c->s->view, &all, var)
+            const char *reason = cross(ch, i, j) && is_scan(call, ch, i) && !is_scan(call, ch, j)
+                                     ? tree_dependence(&call->s->view, &all, var)
                                      : NULL;
 
             if (reason)
-                return sched_refuse(c, "'%s' cannot cross the scan loop '%s': %s", var->var.name,
+                return sched_refuse(call, "'%s' cannot cross the scan loop '%s': %s", var->var.name,
                                     time->var.name, reason);
         }
     return true;
 }
 
 /* What is asked of each block below the chain by itself. */
-static bool may_permute(sched_call *c, const chain *ch, const tree_site *site)
+static bool may_permute(sched_call *call, const chain *ch, const tree_site *site)
 {
     const ir_combiner *combiner = tree_combiner(site->block);
     const char *a, *b;
 
-    if (!order_kept(c, ch, site))
+    if (!order_kept(call, ch, site))
         return false;
-    if (tree_has_effect(c->cx, site->block->body))
-        return sched_refuse(c, "'%s' calls a function with an effect", site->block->name);
-    if (!(combiner && combiner->reorders) && !reduction_order_kept(c, ch, site, &a, &b))
+    if (tree_has_effect(call->cx, site->block->body))
+        return sched_refuse(call, "'%s' calls a function with an effect", site->block->name);
+    if (!(combiner && combiner->reorders) && !reduction_order_kept(call, ch, site, &a, &b))
         return sched_refuse(
-            c,
+            call,
             "it would exchange the reduction loops '%s' and '%s' of '%s', whose combiner is not declared "
             "associative and commutative",
             b, a, site->block->name);
@@ -261,9 +261,9 @@ static bool may_permute(sched_call *c, const chain *ch, const tree_site *site)
  * bindings must be an injection. The loops are asked one after the other. Scan loops are left out: their
  * iterations do depend on each other, and steps_are_elementwise looks at what crosses them, in the new
  * tree. */
-static bool dependences_hold(sched_call *c, const chain *ch)
+static bool dependences_hold(sched_call *call, const chain *ch)
 {
-    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(call->cx, call->tree->body);
     const ir_expr *innermost = ch->link[ch->n - 1]->loop.var, *outermost = ch->link[0]->loop.var;
 
     for (int i = 0; i < all.n; i++) {
@@ -273,52 +273,52 @@ static bool dependences_hold(sched_call *c, const chain *ch)
 
         if (!tree_depth_under(site, innermost))
             continue;
-        if (!may_permute(c, ch, site))
+        if (!may_permute(call, ch, site))
             return false;
         for (int j = 0; j < site->block->n_writes; j++) {
-            const ir_buffer *b = site->block->writes[j].buffer;
+            const ir_buffer *buffer = site->block->writes[j].buffer;
 
-            if (tree_private(&c->s->view, &all, b, innermost))
+            if (tree_private_to_iteration(&call->s->view, &all, buffer, innermost))
                 continue;
-            if (!tree_injective(&c->s->view, site, outer, &reason))
-                return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s",
+            if (!tree_injective(&call->s->view, site, outer, &reason))
+                return sched_refuse(call, "the instances of '%s' are not proven to be distinct: %s",
                                     site->block->name, reason);
             for (int k = 0; k < ch->n; k++)
-                if (!is_scan(c, ch, k) &&
-                    (tree_shared_under(&all, b, innermost) ||
-                     !tree_reads_other_steps(&c->s->view, site, outer)) &&
-                    (reason = tree_buffer_dependence(&c->s->view, &all, b, ch->link[k]->loop.var)))
-                    return sched_refuse(c, "%s", reason);
+                if (!is_scan(call, ch, k) &&
+                    (tree_shared_under(&all, buffer, innermost) ||
+                     !tree_reads_other_steps(&call->s->view, site, outer)) &&
+                    (reason = tree_buffer_dependence(&call->s->view, &all, buffer, ch->link[k]->loop.var)))
+                    return sched_refuse(call, "%s", reason);
         }
     }
     return true;
 }
 
 /* Where the order is the old one the tree is returned as it is; the step still goes into the trace. */
-const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
+const ir_program *sched_permute(sched_call *call, const char *const *loop, int count)
 {
     chain ch;
 
-    if (n < 2)
-        return sched_refuse(c, "expected at least two loops to reorder, found %d", n);
-    if (!find_chain(c, loop, n, &ch) || !straight(c, &ch))
+    if (count < 2)
+        return sched_refuse(call, "expected at least two loops to reorder, found %d", count);
+    if (!find_chain(call, loop, count, &ch) || !straight(call, &ch))
         return NULL;
-    set_order(c, &ch, loop, n);
+    set_order(call, &ch, loop, count);
     if (memcmp(ch.order, ch.link, (size_t)ch.n * sizeof *ch.link) == 0)
-        return c->tree;
-    if (!bounds_hold(c, &ch) ||
-        (!BASE_PLANT_ON(c->cx, reorder_order) && (!nesting_holds(c, &ch) || !dependences_hold(c, &ch))))
+        return call->tree;
+    if (!bounds_hold(call, &ch) || (!BASE_PLANT_ON(call->cx, reorder_order) &&
+                                    (!nesting_holds(call, &ch) || !dependences_hold(call, &ch))))
         return NULL;
 
-    const ir_stmt *s = ch.link[ch.n - 1]->loop.body;
+    const ir_stmt *stmt = ch.link[ch.n - 1]->loop.body;
     for (int i = ch.n - 1; i >= 0; i--)
-        s = sched_with_child(c->cx, ch.order[i], 0, s);
-    const ir_stmt *root = sched_rebuild(c->cx, &ch.top, ch.first, s);
-    return root && steps_are_elementwise(c, &ch, root) ? sched_with_body(c, root) : NULL;
+        stmt = sched_with_child(call->cx, ch.order[i], 0, stmt);
+    const ir_stmt *root = sched_rebuild(call->cx, &ch.top, ch.first, stmt);
+    return root && steps_are_elementwise(call, &ch, root) ? sched_with_body(call, root) : NULL;
 }
 
 /* reorder(l1, l2, ...): from the outermost to the innermost. */
-const ir_program *sched_do_reorder(sched_call *c)
+const ir_program *sched_do_reorder(sched_call *call)
 {
-    return sched_permute(c, c->arg[0].names, c->arg[0].n);
+    return sched_permute(call, call->arg[0].names, call->arg[0].n);
 }

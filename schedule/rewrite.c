@@ -24,15 +24,15 @@
 /* `where`, and what else is needed for `bind` to lie in 0..extent: a bound that is proven is not written.
  * With bind = y0*4 + y1 for an extent of 10, y0 in 0..3, y1 in 0..4: at least 0 is proven, below 10 is not
  * (11 is reached), so y0*4 + y1 < 10 is added. */
-const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const ir_expr *bind,
+const ir_expr *sched_domain_guard(const ir_facts *facts, const ir_expr *where, const ir_expr *bind,
                                   const ir_expr *extent)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     const ir_expr *low = ir_ge(cx, bind, ir_int(cx, 0)), *high = ir_lt(cx, bind, extent);
 
-    if (!ir_prove(f, low))
+    if (!ir_prove(facts, low))
         where = ir_all(cx, where, low);
-    return ir_prove(f, high) ? where : ir_all(cx, where, high);
+    return ir_prove(facts, high) ? where : ir_all(cx, where, high);
 }
 
 /* ---- rebinding ---- */
@@ -44,25 +44,25 @@ typedef struct {
 
 /* An expression without the variable is left exactly as it is, unsimplified: a step changes only what it is
  * about. */
-static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const ir_expr *e)
+static const ir_expr *rebind_expr(const rebinding *self, const ir_facts *facts, const ir_expr *expr)
 {
-    if (!e || e == r->var)
-        return e ? r->value : NULL;
-    if (!ir_uses_var(r->cx, e, r->var))
-        return e;
-    return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
+    if (!expr || expr == self->var)
+        return expr ? self->value : NULL;
+    if (!ir_uses_var(self->cx, expr, self->var))
+        return expr;
+    return ir_simplify(facts, ir_substitute(self->cx, expr, self->var, self->value));
 }
 
-/* A variable of e feeds a reduce iteration variable of the block. Says "reduce", but means every kind that is
- * not spatial: steps of a scan guard the updates too. */
-static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
+/* A variable of expr feeds a reduce iteration variable of the block. Says "reduce", but means every kind that
+ * is not spatial: steps of a scan guard the updates too. */
+static bool about_reduction(tec_context *cx, const ir_stmt *stmt, const ir_expr *expr)
 {
     base_vec vars = {0};
 
-    ir_free_vars(cx, e, &vars);
-    for (int i = 0; i < s->block.block->n_iters; i++)
-        for (int j = 0; s->block.block->iters[i].kind != IR_SPATIAL && j < vars.n; j++)
-            if (ir_uses_var(cx, s->block.bind[i], vars.at[j]))
+    ir_free_vars(cx, expr, &vars);
+    for (int i = 0; i < stmt->block.block->n_iters; i++)
+        for (int j = 0; stmt->block.block->iters[i].kind != IR_SPATIAL && j < vars.n; j++)
+            if (ir_uses_var(cx, stmt->block.bind[i], vars.at[j]))
                 return true;
     return false;
 }
@@ -70,126 +70,128 @@ static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
 /* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false`
  * would guard the init too. Conjuncts are rewritten one by one, so that those which become true disappear and
  * the others keep their form. */
-static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_expr *rebind_where(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
 {
     const ir_expr *out = NULL;
     base_vec all = {0};
 
-    if (!s->block.where || !ir_uses_var(r->cx, s->block.where, r->var))
-        return s->block.where;
-    ir_conjuncts(r->cx, s->block.where, IR_KEEP_LIKELY, &all);
+    if (!stmt->block.where || !ir_uses_var(self->cx, stmt->block.where, self->var))
+        return stmt->block.where;
+    ir_conjuncts(self->cx, stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
-        const ir_expr *e = rebind_expr(r, f, all.at[i]);
+        const ir_expr *expr = rebind_expr(self, facts, all.at[i]);
         int64_t value;
 
-        if (ir_is_true(e))
+        if (ir_is_true(expr))
             continue;
-        if (ir_is_int(e, &value) && about_reduction(r->cx, s, all.at[i]))
-            e = ir_substitute(r->cx, all.at[i], r->var, r->value);
-        out = ir_all(r->cx, out, e);
+        if (ir_is_int(expr, &value) && about_reduction(self->cx, stmt, all.at[i]))
+            expr = ir_substitute(self->cx, all.at[i], self->var, self->value);
+        out = ir_all(self->cx, out, expr);
     }
     return out;
 }
 
 /* The guard is added to every block below, whether or not the block mentions the variable: an iteration that
  * does not exist runs nothing. */
-static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *rebind_block(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    int n = s->block.block->n_iters;
-    const ir_expr **bind = base_array(r->cx, const ir_expr *, n), *where = rebind_where(r, f, s);
-    bool same = where == s->block.where && !r->guard;
+    int n = stmt->block.block->n_iters;
+    const ir_expr **bind = base_array(self->cx, const ir_expr *, n), *where = rebind_where(self, facts, stmt);
+    bool same = where == stmt->block.where && !self->guard;
 
     for (int i = 0; i < n; i++) {
-        bind[i] = rebind_expr(r, f, s->block.bind[i]);
-        same = same && bind[i] == s->block.bind[i];
+        bind[i] = rebind_expr(self, facts, stmt->block.bind[i]);
+        same = same && bind[i] == stmt->block.bind[i];
     }
     if (same)
-        return s;
-    ir_stmt *copy = ir_stmt_copy(r->cx, s);
+        return stmt;
+    ir_stmt *copy = ir_stmt_copy(self->cx, stmt);
     copy->block.bind = bind;
-    copy->block.where = r->guard ? ir_all(r->cx, where, r->guard) : where;
+    copy->block.where = self->guard ? ir_all(self->cx, where, self->guard) : where;
     return copy;
 }
 
-static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s);
+static const ir_stmt *rebind(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt);
 
 /* The extent is rebound before the body: the facts inside need the new one. */
-static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *rebind_loop(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    const ir_expr *extent = rebind_expr(r, f, s->loop.extent);
-    ir_facts *inner = ir_facts_new(r->cx, f);
+    const ir_expr *extent = rebind_expr(self, facts, stmt->loop.extent);
+    ir_facts *inner = ir_facts_new(self->cx, facts);
 
-    tree_know_loop(inner, s->loop.var, extent, tree_may_be_empty(r->cx, s));
-    const ir_stmt *body = rebind(r, inner, s->loop.body);
-    if (body == s->loop.body && extent == s->loop.extent)
-        return s;
-    return ir_for_like(r->cx, s, s->loop.min, extent, body);
+    tree_know_loop(inner, stmt->loop.var, extent, tree_may_be_empty(self->cx, stmt));
+    const ir_stmt *body = rebind(self, inner, stmt->loop.body);
+    if (body == stmt->loop.body && extent == stmt->loop.extent)
+        return stmt;
+    return ir_for_like(self->cx, stmt, stmt->loop.min, extent, body);
 }
 
 /* Its condition is not assumed in the branches: what is simplified there may stay longer than it need. */
-static const ir_stmt *rebind_if(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *rebind_if(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    const ir_expr *cond = rebind_expr(r, f, s->branch.cond);
-    const ir_stmt *then = rebind(r, f, s->branch.then);
-    const ir_stmt *otherwise = s->branch.otherwise ? rebind(r, f, s->branch.otherwise) : NULL;
+    const ir_expr *cond = rebind_expr(self, facts, stmt->branch.cond);
+    const ir_stmt *then = rebind(self, facts, stmt->branch.then);
+    const ir_stmt *otherwise = stmt->branch.otherwise ? rebind(self, facts, stmt->branch.otherwise) : NULL;
 
-    if (cond == s->branch.cond && then == s->branch.then && otherwise == s->branch.otherwise)
-        return s;
-    return ir_if(r->cx, cond, then, otherwise);
+    if (cond == stmt->branch.cond && then == stmt->branch.then && otherwise == stmt->branch.otherwise)
+        return stmt;
+    return ir_if(self->cx, cond, then, otherwise);
 }
 
 /* The same node where no part changed, so that a tree shares what a step did not touch. */
-static const ir_stmt *rebind_seq(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *rebind_seq(const rebinding *self, const ir_facts *facts, const ir_stmt *statement)
 {
-    const ir_stmt **stmt = base_array(r->cx, const ir_stmt *, s->seq.n);
+    const ir_stmt **stmt = base_array(self->cx, const ir_stmt *, statement->seq.n);
     bool same = true;
 
-    for (int i = 0; i < s->seq.n; i++) {
-        stmt[i] = rebind(r, f, s->seq.stmt[i]);
-        same = same && stmt[i] == s->seq.stmt[i];
+    for (int i = 0; i < statement->seq.n; i++) {
+        stmt[i] = rebind(self, facts, statement->seq.stmt[i]);
+        same = same && stmt[i] == statement->seq.stmt[i];
     }
-    return same ? s : ir_seq(r->cx, stmt, s->seq.n);
+    return same ? statement : ir_seq(self->cx, stmt, statement->seq.n);
 }
 
-static const ir_stmt *rebind_let(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *rebind_let(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    const ir_expr *value = rebind_expr(r, f, s->let.value);
-    const ir_stmt *body = rebind(r, f, s->let.body);
+    const ir_expr *value = rebind_expr(self, facts, stmt->let.value);
+    const ir_stmt *body = rebind(self, facts, stmt->let.body);
 
-    return value == s->let.value && body == s->let.body ? s : ir_let_stmt(r->cx, s->let.var, value, body);
+    return value == stmt->let.value && body == stmt->let.body
+               ? stmt
+               : ir_let_stmt(self->cx, stmt->let.var, value, body);
 }
 
 /* Goes down with the facts that hold at each statement. Stores, asserts and the like are met only where a
  * tree has statements outside of blocks. */
-static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *rebind(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    switch (s->kind) {
-    case IR_FOR: return rebind_loop(r, f, s);
-    case IR_BLOCK: return rebind_block(r, f, s);
-    case IR_IF: return rebind_if(r, f, s);
-    case IR_SEQ: return rebind_seq(r, f, s);
-    case IR_LET_STMT: return rebind_let(r, f, s);
+    switch (stmt->kind) {
+    case IR_FOR: return rebind_loop(self, facts, stmt);
+    case IR_BLOCK: return rebind_block(self, facts, stmt);
+    case IR_IF: return rebind_if(self, facts, stmt);
+    case IR_SEQ: return rebind_seq(self, facts, stmt);
+    case IR_LET_STMT: return rebind_let(self, facts, stmt);
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return sched_with_child(r->cx, s, 0, rebind(r, f, tree_child(s, 0)));
+    case IR_ATTRIBUTE: return sched_with_child(self->cx, stmt, 0, rebind(self, facts, tree_child(stmt, 0)));
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
-    case IR_EVALUATE: return ir_substitute_stmt(r->cx, s, r->var, r->value);
+    case IR_EVALUATE: return ir_substitute_stmt(self->cx, stmt, self->var, self->value);
     }
-    return s;
+    return stmt;
 }
 
-const ir_stmt *sched_rebind(const ir_facts *f, const ir_stmt *s, const ir_expr *var, const ir_expr *value,
-                            const ir_expr *guard)
+const ir_stmt *sched_rebind(const ir_facts *facts, const ir_stmt *stmt, const ir_expr *var,
+                            const ir_expr *value, const ir_expr *guard)
 {
-    return rebind(&(rebinding){ir_facts_context(f), var, value, guard}, f, s);
+    return rebind(&(rebinding){ir_facts_context(facts), var, value, guard}, facts, stmt);
 }
 
 /* ---- subtrees ---- */
 
-const ir_stmt *sched_remove(tec_context *cx, const sched_path *p)
+const ir_stmt *sched_remove(tec_context *cx, const sched_path *path)
 {
-    return sched_rebuild(cx, p, p->n - 1, ir_nothing(cx));
+    return sched_rebuild(cx, path, path->n - 1, ir_nothing(cx));
 }
 
 /* A single statement counts as a sequence of one. */
@@ -208,76 +210,77 @@ const ir_stmt *sched_insert(tec_context *cx, const ir_stmt *body, int index, con
     return ir_seq(cx, (const ir_stmt *const *)all.at, all.n);
 }
 
-static const ir_stmt *duplicate_loop(sched_call *c, const ir_stmt *s)
+static const ir_stmt *duplicate_loop(sched_call *call, const ir_stmt *stmt)
 {
-    const ir_expr *var = ir_var(c->cx, sched_fresh_name(c, NULL, s->loop.var->var.name), BASE_I64);
-    ir_stmt *copy = ir_stmt_copy(c->cx, s);
+    const ir_expr *var = ir_var(call->cx, sched_fresh_name(call, NULL, stmt->loop.var->var.name), BASE_I64);
+    ir_stmt *copy = ir_stmt_copy(call->cx, stmt);
 
     copy->loop.var = var;
-    copy->loop.body = ir_substitute_stmt(c->cx, sched_duplicate(c, s->loop.body), s->loop.var, var);
+    copy->loop.body =
+        ir_substitute_stmt(call->cx, sched_duplicate(call, stmt->loop.body), stmt->loop.var, var);
     return copy;
 }
 
-static const ir_stmt *duplicate_block(sched_call *c, const ir_stmt *s)
+static const ir_stmt *duplicate_block(sched_call *call, const ir_stmt *stmt)
 {
-    ir_block *b = ir_block_copy(c->cx, s->block.block);
+    ir_block *b = ir_block_copy(call->cx, stmt->block.block);
 
-    b->name = sched_fresh_name(c, NULL, b->name);
-    return sched_with_block(c->cx, s, b);
+    b->name = sched_fresh_name(call, NULL, b->name);
+    return sched_with_block(call->cx, stmt, b);
 }
 
 /* Used for the second part of a cut, and for rows ahead of a loop: both copies stay in one tree, where names
  * are unique. */
-const ir_stmt *sched_duplicate(sched_call *c, const ir_stmt *s)
+const ir_stmt *sched_duplicate(sched_call *call, const ir_stmt *stmt)
 {
-    if (s->kind == IR_FOR)
-        return duplicate_loop(c, s);
-    if (s->kind == IR_BLOCK)
-        return duplicate_block(c, s);
-    const ir_stmt *copy = s;
-    for (int i = 0, n = tree_n_children(s); i < n; i++)
-        copy = sched_with_child(c->cx, copy, i, sched_duplicate(c, tree_child(s, i)));
+    if (stmt->kind == IR_FOR)
+        return duplicate_loop(call, stmt);
+    if (stmt->kind == IR_BLOCK)
+        return duplicate_block(call, stmt);
+    const ir_stmt *copy = stmt;
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        copy = sched_with_child(call->cx, copy, i, sched_duplicate(call, tree_child(stmt, i)));
     return copy;
 }
 
 /* ---- programs and blocks ---- */
 
-const ir_program *sched_with_body(sched_call *c, const ir_stmt *body)
+const ir_program *sched_with_body(sched_call *call, const ir_stmt *body)
 {
     if (!body)
         return NULL;
-    ir_program *p = ir_program_copy(c->cx, c->tree);
+    ir_program *p = ir_program_copy(call->cx, call->tree);
     p->body = body;
     return p;
 }
 
-static const ir_program *with_buffers(tec_context *cx, const ir_program *p, const base_vec *buffers)
+static const ir_program *with_buffers(tec_context *cx, const ir_program *program, const base_vec *buffers)
 {
-    ir_program *copy = ir_program_copy(cx, p);
+    ir_program *copy = ir_program_copy(cx, program);
 
     copy->buffers = (const ir_buffer *const *)buffers->at;
     copy->n_buffers = buffers->n;
     return copy;
 }
 
-const ir_program *sched_add_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b)
+const ir_program *sched_add_buffer(tec_context *cx, const ir_program *program, const ir_buffer *buffer)
 {
     base_vec all = {0};
 
-    for (int i = 0; i < p->n_buffers; i++)
-        base_push(cx, &all, p->buffers[i]);
-    base_push(cx, &all, b);
-    return with_buffers(cx, p, &all);
+    for (int i = 0; i < program->n_buffers; i++)
+        base_push(cx, &all, program->buffers[i]);
+    base_push(cx, &all, buffer);
+    return with_buffers(cx, program, &all);
 }
 
-const ir_program *sched_drop_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b)
+const ir_program *sched_drop_buffer(tec_context *cx, const ir_program *program, const ir_buffer *buffer)
 {
     base_vec all = {0};
 
-    for (int i = 0; i < p->n_buffers; i++)
-        if (p->buffers[i] != b)
-            base_push(cx, &all, p->buffers[i]);
-    return with_buffers(cx, p, &all);
+    for (int i = 0; i < program->n_buffers; i++)
+        if (program->buffers[i] != buffer)
+            base_push(cx, &all, program->buffers[i]);
+    return with_buffers(cx, program, &all);
 }
 
 typedef struct {
@@ -285,48 +288,48 @@ typedef struct {
     const ir_buffer *old, *new_one;
 } swapping;
 
-static const ir_buffer *swap(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *swap(ir_rewrite *rw, const ir_buffer *buffer)
 {
     const swapping *w = (const swapping *)rw;
 
-    return b == w->old ? w->new_one : b;
+    return buffer == w->old ? w->new_one : buffer;
 }
 
 /* Also used when only a property of the buffer changes (scope, strides): a buffer never changes in place. */
-const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old,
+const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *program, const ir_buffer *old,
                                     const ir_buffer *new_one)
 {
     swapping w = {.rw = {.cx = cx, .buffer = swap}, .old = old, .new_one = new_one};
     base_vec all = {0};
 
-    for (int i = 0; i < p->n_buffers; i++)
-        base_push(cx, &all, p->buffers[i] == old ? new_one : p->buffers[i]);
-    ir_program *copy = (ir_program *)with_buffers(cx, p, &all);
-    copy->body = ir_rewrite_stmt(&w.rw, p->body);
+    for (int i = 0; i < program->n_buffers; i++)
+        base_push(cx, &all, program->buffers[i] == old ? new_one : program->buffers[i]);
+    ir_program *copy = (ir_program *)with_buffers(cx, program, &all);
+    copy->body = ir_rewrite_stmt(&w.rw, program->body);
     return copy->body ? copy : NULL;
 }
 
-const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *s, const ir_block *b)
+const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *stmt, const ir_block *block)
 {
-    if (!b)
+    if (!block)
         return NULL;
-    ir_stmt *copy = ir_stmt_copy(cx, s);
-    copy->block.block = b;
+    ir_stmt *copy = ir_stmt_copy(cx, stmt);
+    copy->block.block = block;
     return copy;
 }
 
 /* The regions are boxes over the block's iteration variables, so the facts are the ranges of these alone.
  * Init and body count together. */
-const ir_block *sched_refresh(const ir_facts *f, const ir_block *b)
+const ir_block *sched_refresh(const ir_facts *facts, const ir_block *block)
 {
-    tec_context *cx = ir_facts_context(f);
-    ir_facts *inside = ir_facts_new(cx, f);
-    ir_block *copy = ir_block_copy(cx, b);
+    tec_context *cx = ir_facts_context(facts);
+    ir_facts *inside = ir_facts_new(cx, facts);
+    ir_block *copy = ir_block_copy(cx, block);
     base_vec reads = {0}, writes = {0};
 
-    for (int i = 0; i < b->n_iters; i++)
-        ir_facts_range(inside, b->iters[i].var, ir_int(cx, 0), b->iters[i].extent);
-    ir_touched(inside, b->init ? ir_seq2(cx, b->init, b->body) : b->body, &reads, &writes);
+    for (int i = 0; i < block->n_iters; i++)
+        ir_facts_range(inside, block->iters[i].var, ir_int(cx, 0), block->iters[i].extent);
+    ir_touched(inside, block->init ? ir_seq2(cx, block->init, block->body) : block->body, &reads, &writes);
     copy->n_reads = reads.n;
     copy->reads = ir_regions_of(cx, &reads);
     copy->n_writes = writes.n;

@@ -47,94 +47,97 @@ typedef struct {
 /* ---- the window ---- */
 
 /* The writer must be the only one: a second one would write rows that the window no longer holds. */
-static bool find_writer(rolling *r)
+static bool find_writer(rolling *self)
 {
-    const ir_expr *var = r->loop->loop.var;
+    const ir_expr *var = self->loop->loop.var;
 
-    for (int i = 0; i < r->all.n; i++) {
-        const tree_site *w = &r->all.at[i];
+    for (int i = 0; i < self->all.n; i++) {
+        const tree_site *w = &self->all.at[i];
 
-        if (!tree_writes(w->block, r->b))
+        if (!tree_writes(w->block, self->b))
             continue;
-        if (r->w)
-            return sched_refuse(r->c, "'%s' and '%s' write '%s'", r->w->block->name, w->block->name,
-                                r->b->name);
-        r->w = w;
+        if (self->w)
+            return sched_refuse(self->c, "'%s' and '%s' write '%s'", self->w->block->name, w->block->name,
+                                self->b->name);
+        self->w = w;
     }
-    r->fixed = r->w ? tree_depth_under(r->w, var) : 0;
-    if (!r->fixed)
-        return sched_refuse(r->c, "'%s' is not computed in '%s'", r->b->name, var->var.name);
+    self->fixed = self->w ? tree_depth_under(self->w, var) : 0;
+    if (!self->fixed)
+        return sched_refuse(self->c, "'%s' is not computed in '%s'", self->b->name, var->var.name);
     return true;
 }
 
 /* One dimension moves with the loop, by less than the window is wide. `step` is the coefficient of the loop's
  * variable in the first element of the box, `window` the extent of the box. With window <= step no row is
  * shared, and there is nothing to keep. */
-static bool find_window(rolling *r)
+static bool find_window(rolling *self)
 {
-    const ir_region *write = tree_access(r->w->block->writes, r->w->block->n_writes, r->b);
-    ir_region box = tree_box(&r->c->s->view, r->w, write, r->fixed, true);
-    const ir_facts *f = tree_site_facts(&r->c->s->view, r->w, r->fixed);
-    const ir_expr *var = r->loop->loop.var, *rest;
+    const ir_region *write = tree_access(self->w->block->writes, self->w->block->n_writes, self->b);
+    ir_region box = tree_box(&self->c->s->view, self->w, write, self->fixed, true);
+    const ir_facts *facts = tree_site_facts(&self->c->s->view, self->w, self->fixed);
+    const ir_expr *var = self->loop->loop.var, *rest;
     int64_t step;
 
-    r->dim = -1;
-    for (int d = 0; d < r->b->n; d++) {
-        if (!ir_linear(f, box.min[d], &var, 1, &step, &rest) || ir_uses_var(r->c->cx, box.extent[d], var))
-            return sched_refuse(r->c, "dimension %d of '%s' does not move evenly with '%s'", d, r->b->name,
-                                var->var.name);
-        if (step != 0 && r->dim >= 0)
-            return sched_refuse(r->c, "dimensions %d and %d of '%s' move with '%s'", r->dim, d, r->b->name,
-                                var->var.name);
+    self->dim = -1;
+    for (int d = 0; d < self->b->n; d++) {
+        if (!ir_linear(facts, box.min[d], &var, 1, &step, &rest) ||
+            ir_uses_var(self->c->cx, box.extent[d], var))
+            return sched_refuse(self->c, "dimension %d of '%s' does not move evenly with '%s'", d,
+                                self->b->name, var->var.name);
+        if (step != 0 && self->dim >= 0)
+            return sched_refuse(self->c, "dimensions %d and %d of '%s' move with '%s'", self->dim, d,
+                                self->b->name, var->var.name);
         if (step != 0) {
-            r->dim = d;
-            r->step = step;
+            self->dim = d;
+            self->step = step;
         }
     }
-    if (r->dim < 0)
-        return sched_refuse(r->c, "no dimension of '%s' moves with '%s'", r->b->name, var->var.name);
-    if (!ir_is_int(box.extent[r->dim], &r->window) || r->step < 0 || r->window <= r->step)
-        return sched_refuse(r->c,
+    if (self->dim < 0)
+        return sched_refuse(self->c, "no dimension of '%s' moves with '%s'", self->b->name, var->var.name);
+    if (!ir_is_int(box.extent[self->dim], &self->window) || self->step < 0 || self->window <= self->step)
+        return sched_refuse(self->c,
                             "an iteration of '%s' needs %s elements of '%s' and moves by %lld: it shares "
                             "none with the one before",
-                            var->var.name, ir_expr_text(r->c->cx, box.extent[r->dim]), r->b->name,
-                            (long long)r->step);
+                            var->var.name, ir_expr_text(self->c->cx, box.extent[self->dim]), self->b->name,
+                            (long long)self->step);
     return true;
 }
 
 /* The variable that indexes the moving dimension is the window's beginning plus a loop of its own. `users`
  * counts the loops that feed this variable, and then the other variables that the found loop feeds: exactly
  * one in total means that the loop stands for the rows, and for nothing else. */
-static bool find_rows(rolling *r)
+static bool find_rows(rolling *self)
 {
-    const ir_region *write = tree_access(r->w->block->writes, r->w->block->n_writes, r->b);
-    int *dim_of = base_array(r->c->cx, int, r->w->block->n_iters), users = 0;
-    bool plain = tree_plain_store(&r->c->s->view, r->w->block, write, dim_of);
+    const ir_region *write = tree_access(self->w->block->writes, self->w->block->n_writes, self->b);
+    int *dim_of = base_array(self->c->cx, int, self->w->block->n_iters), users = 0;
+    bool plain = tree_store_dims(&self->c->s->view, self->w->block, write, dim_of);
 
-    for (int i = 0; plain && i < r->w->block->n_iters; i++)
-        for (int k = r->fixed; dim_of[i] == r->dim && k < r->w->n_loops; k++)
-            if (ir_uses_var(r->c->cx, r->w->stmt->block.bind[i], r->w->loop[k]->loop.var)) {
-                r->rows = r->w->loop[k];
+    for (int i = 0; plain && i < self->w->block->n_iters; i++)
+        for (int k = self->fixed; dim_of[i] == self->dim && k < self->w->n_loops; k++)
+            if (ir_uses_var(self->c->cx, self->w->stmt->block.bind[i], self->w->loop[k]->loop.var)) {
+                self->rows = self->w->loop[k];
                 users++;
             }
-    for (int i = 0; users == 1 && i < r->w->block->n_iters; i++)
-        users += dim_of[i] != r->dim && ir_uses_var(r->c->cx, r->w->stmt->block.bind[i], r->rows->loop.var);
-    if (users != 1 || !ir_is_value(r->rows->loop.extent, r->window) || r->rows->loop.how != IR_SERIAL)
+    for (int i = 0; users == 1 && i < self->w->block->n_iters; i++)
+        users += dim_of[i] != self->dim &&
+                 ir_uses_var(self->c->cx, self->w->stmt->block.bind[i], self->rows->loop.var);
+    if (users != 1 || !ir_is_value(self->rows->loop.extent, self->window) ||
+        self->rows->loop.how != IR_SERIAL)
         return sched_refuse(
-            r->c,
+            self->c,
             "dimension %d of '%s' is not one serial loop of '%s': roll the buffer before its loops change",
-            r->dim, r->b->name, r->w->block->name);
+            self->dim, self->b->name, self->w->block->name);
     return true;
 }
 
 /* ---- checks ---- */
 
 /* Where it holds in an iteration, it held in the one before: the end of a tile. */
-static bool held_before(rolling *r, const ir_expr *condition)
+static bool held_before(rolling *self, const ir_expr *condition)
 {
-    tec_context *cx = r->c->cx;
-    const ir_expr *var = r->loop->loop.var;
-    ir_facts *f = ir_facts_new(cx, tree_site_facts(&r->c->s->view, r->w, r->fixed));
+    tec_context *cx = self->c->cx;
+    const ir_expr *var = self->loop->loop.var;
+    ir_facts *f = ir_facts_new(cx, tree_site_facts(&self->c->s->view, self->w, self->fixed));
 
     ir_facts_assume(f, condition);
     ir_facts_assume(f, ir_ge(cx, var, ir_int(cx, 1)));
@@ -142,78 +145,81 @@ static bool held_before(rolling *r, const ir_expr *condition)
 }
 
 /* The loops of the writer hold nothing else. */
-static bool stands_alone(rolling *r)
+static bool stands_alone(rolling *self)
 {
-    for (int i = 0; i < r->all.n; i++)
-        if (&r->all.at[i] != r->w && r->fixed < r->w->n_loops &&
-            tree_depth_under(&r->all.at[i], r->w->loop[r->fixed]->loop.var))
-            return sched_refuse(r->c, "loop '%s' of '%s' holds '%s' as well",
-                                r->w->loop[r->fixed]->loop.var->var.name, r->w->block->name,
-                                r->all.at[i].block->name);
+    for (int i = 0; i < self->all.n; i++)
+        if (&self->all.at[i] != self->w && self->fixed < self->w->n_loops &&
+            tree_depth_under(&self->all.at[i], self->w->loop[self->fixed]->loop.var))
+            return sched_refuse(self->c, "loop '%s' of '%s' holds '%s' as well",
+                                self->w->loop[self->fixed]->loop.var->var.name, self->w->block->name,
+                                self->all.at[i].block->name);
     return true;
 }
 
 /* The rows that an iteration leaves out must have been computed by the ones before. A condition on the rows
  * themselves would leave out rows inside the window. */
-static bool runs_always(rolling *r)
+static bool runs_always(rolling *self)
 {
     base_vec all = {0};
 
-    ir_conjuncts(r->c->cx, tree_loop_guards(&r->c->s->view, r->w), IR_KEEP_LIKELY, &all);
+    ir_conjuncts(self->c->cx, tree_loop_guards(&self->c->s->view, self->w), IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++)
-        if (ir_uses_var(r->c->cx, all.at[i], r->rows->loop.var) ||
-            (ir_uses_var(r->c->cx, all.at[i], r->loop->loop.var) && !held_before(r, all.at[i])))
+        if (ir_uses_var(self->c->cx, all.at[i], self->rows->loop.var) ||
+            (ir_uses_var(self->c->cx, all.at[i], self->loop->loop.var) && !held_before(self, all.at[i])))
             return sched_refuse(
-                r->c, "'%s' does not run in all iterations of '%s' up to its last one: its predicate is '%s'",
-                r->w->block->name, r->loop->loop.var->var.name, ir_expr_text(r->c->cx, all.at[i]));
+                self->c,
+                "'%s' does not run in all iterations of '%s' up to its last one: its predicate is '%s'",
+                self->w->block->name, self->loop->loop.var->var.name, ir_expr_text(self->c->cx, all.at[i]));
     return true;
 }
 
 /* The rows ahead of the loop are computed where nothing in it has run. */
-static bool inputs_before(rolling *r)
+static bool inputs_before(rolling *self)
 {
-    for (int i = 0; i < r->all.n; i++)
-        for (int j = 0; j < r->w->block->n_reads; j++)
-            if (&r->all.at[i] != r->w && tree_depth_under(&r->all.at[i], r->loop->loop.var) &&
-                tree_writes(r->all.at[i].block, r->w->block->reads[j].buffer))
-                return sched_refuse(r->c, "'%s', which '%s' reads, is computed in '%s' too",
-                                    r->w->block->reads[j].buffer->name, r->w->block->name,
-                                    r->loop->loop.var->var.name);
+    for (int i = 0; i < self->all.n; i++)
+        for (int j = 0; j < self->w->block->n_reads; j++)
+            if (&self->all.at[i] != self->w && tree_depth_under(&self->all.at[i], self->loop->loop.var) &&
+                tree_writes(self->all.at[i].block, self->w->block->reads[j].buffer))
+                return sched_refuse(self->c, "'%s', which '%s' reads, is computed in '%s' too",
+                                    self->w->block->reads[j].buffer->name, self->w->block->name,
+                                    self->loop->loop.var->var.name);
     return true;
 }
 
 /* All that must hold before the rewrite. find_window and find_rows also fill in what the rewrite needs. */
-static bool check(rolling *r)
+static bool check(rolling *self)
 {
-    const ir_expr *var = r->loop->loop.var;
+    const ir_expr *var = self->loop->loop.var;
     const char *reason;
 
-    if (r->loop->loop.how != IR_SERIAL)
-        return sched_refuse(r->c, "loop '%s' is %s; only a serial loop carries a window", var->var.name,
-                            ir_how_text(r->loop->loop.how));
-    if (r->b->strides)
-        return sched_refuse(r->c, "'%s' has strides already", r->b->name);
-    if (!find_writer(r))
+    if (self->loop->loop.how != IR_SERIAL)
+        return sched_refuse(self->c, "loop '%s' is %s; only a serial loop carries a window", var->var.name,
+                            ir_how_text(self->loop->loop.how));
+    if (self->b->strides)
+        return sched_refuse(self->c, "'%s' has strides already", self->b->name);
+    if (!find_writer(self))
         return false;
-    if ((reason = tree_not_idempotent(r->c->cx, r->w->block)))
-        return sched_refuse(r->c, "'%s' cannot run ahead of the loop: %s", r->w->block->name, reason);
-    if (!tree_private(&r->c->s->view, &r->all, r->b, var))
-        return sched_refuse(r->c,
+    if ((reason = tree_not_idempotent(self->c->cx, self->w->block)))
+        return sched_refuse(self->c, "'%s' cannot run ahead of the loop: %s", self->w->block->name, reason);
+    if (!tree_private_to_iteration(&self->c->s->view, &self->all, self->b, var))
+        return sched_refuse(self->c,
                             "it is not proven that each iteration of '%s' computes all of '%s' that it reads",
-                            var->var.name, r->b->name);
-    return find_window(r) && stands_alone(r) && find_rows(r) && runs_always(r) && inputs_before(r);
+                            var->var.name, self->b->name);
+    return find_window(self) && stands_alone(self) && find_rows(self) && runs_always(self) &&
+           inputs_before(self);
 }
 
 /* ---- the rewrite ---- */
 
-/* The nest of the writer with its loop over the window running over rows first .. first+n-1. The loop is
+/* The nest of the writer with its loop over the window running over rows first .. first+rows-1. The loop is
  * rebuilt with a new extent; its variable is rebound to `first + variable` in the body. */
-static const ir_stmt *with_rows(rolling *r, const ir_facts *f, const ir_stmt *nest, int64_t first, int64_t n)
+static const ir_stmt *with_rows(rolling *self, const ir_facts *facts, const ir_stmt *nest, int64_t first,
+                                int64_t rows)
 {
-    tec_context *cx = r->c->cx;
-    const ir_expr *old = r->rows->loop.var, *var = ir_var(cx, old->var.name, BASE_I64),
-                  *extent = ir_int(cx, n);
-    ir_facts *in = ir_facts_new(cx, f);
+    tec_context *cx = self->c->cx;
+    const ir_expr *old = self->rows->loop.var, *var = ir_var(cx, old->var.name, BASE_I64),
+                  *extent = ir_int(cx, rows);
+    ir_facts *in = ir_facts_new(cx, facts);
     sched_path at;
 
     if (!sched_find_var(cx, nest, old, &at))
@@ -226,72 +232,76 @@ static const ir_stmt *with_rows(rolling *r, const ir_facts *f, const ir_stmt *ne
 
 /* The rows that are computed ahead of the loop: what its first iteration would compute, without the last
  * `step`. */
-static const ir_stmt *rows_ahead(rolling *r, const ir_stmt *nest)
+static const ir_stmt *rows_ahead(rolling *self, const ir_stmt *nest)
 {
-    ir_facts *f = sched_facts_at(r->c->s, &r->at, r->at.n - 1);
+    ir_facts *f = sched_facts_at(self->c->s, &self->at, self->at.n - 1);
 
-    nest = sched_rebind(f, nest, r->loop->loop.var, ir_int(r->c->cx, 0), NULL);
+    nest = sched_rebind(f, nest, self->loop->loop.var, ir_int(self->c->cx, 0), NULL);
     return sched_duplicate(
-        r->c, with_rows(r, f, nest, 0, r->window - r->step - BASE_PLANT_ON(r->c->cx, rolling_ahead)));
+        self->c,
+        with_rows(self, f, nest, 0, self->window - self->step - BASE_PLANT_ON(self->c->cx, rolling_ahead)));
 }
 
 /* Puts the rows ahead in front of the loop, and the writer with its last `step` rows into the loop, in the
  * place of the old nest. The facts differ: ahead of the loop its variable is 0. */
-static const ir_stmt *carry(rolling *r)
+static const ir_stmt *carry(rolling *self)
 {
-    tec_context *cx = r->c->cx;
-    const ir_stmt *body = r->loop->loop.body;
-    int child = sched_child_with(body, r->w->block->name);
+    tec_context *cx = self->c->cx;
+    const ir_stmt *body = self->loop->loop.body;
+    int child = sched_child_with(body, self->w->block->name);
     const ir_stmt *nest = body->kind == IR_SEQ ? body->seq.stmt[child] : body;
-    const ir_stmt *ahead = rows_ahead(r, nest), *rest = with_rows(r, sched_facts_at(r->c->s, &r->at, r->at.n),
-                                                                  nest, r->window - r->step, r->step);
+    const ir_stmt *ahead = rows_ahead(self, nest),
+                  *rest = with_rows(self, sched_facts_at(self->c->s, &self->at, self->at.n), nest,
+                                    self->window - self->step, self->step);
 
     if (!ahead || !rest)
         return NULL;
-    base_push(cx, &r->c->results, tree_all_sites(cx, ahead).at[0].block->name);
+    base_push(cx, &self->c->results, tree_all_sites(cx, ahead).at[0].block->name);
     body = body->kind == IR_SEQ ? sched_with_child(cx, body, child, rest) : rest;
-    return sched_rebuild(cx, &r->at, r->at.n - 1, ir_seq2(cx, ahead, sched_with_child(cx, r->loop, 0, body)));
+    return sched_rebuild(cx, &self->at, self->at.n - 1,
+                         ir_seq2(cx, ahead, sched_with_child(cx, self->loop, 0, body)));
 }
 
 /* The buffer of one window, and the map of its elements. The new buffer is one window in the moving
- * dimension, and the map takes row r to r mod window. */
-static const ir_buffer *ring(rolling *r, sched_arg *map)
+ * dimension, and the map takes row self to self mod window. */
+static const ir_buffer *ring(rolling *self, sched_arg *map)
 {
-    tec_context *cx = r->c->cx;
-    const ir_expr **var = base_array(cx, const ir_expr *, r->b->n),
-                  **index = base_array(cx, const ir_expr *, r->b->n),
-                  **shape = base_copy(cx, r->b->shape, (size_t)r->b->n * sizeof *shape),
-                  *window = ir_int(cx, r->window);
-    ir_buffer *out = ir_buffer_copy(cx, r->b);
+    tec_context *cx = self->c->cx;
+    const ir_expr **var = base_array(cx, const ir_expr *, self->b->n),
+                  **index = base_array(cx, const ir_expr *, self->b->n),
+                  **shape = base_copy(cx, self->b->shape, (size_t)self->b->n * sizeof *shape),
+                  *window = ir_int(cx, self->window);
+    ir_buffer *out = ir_buffer_copy(cx, self->b);
 
-    for (int d = 0; d < r->b->n; d++) {
+    for (int d = 0; d < self->b->n; d++) {
         var[d] = ir_var(cx, base_format(cx, "i%d", d), BASE_I64);
-        index[d] = d == r->dim ? ir_floormod(cx, var[d], window) : var[d];
+        index[d] = d == self->dim ? ir_floormod(cx, var[d], window) : var[d];
     }
-    shape[r->dim] = window;
+    shape[self->dim] = window;
     out->shape = shape;
-    *map = (sched_arg){.kind = SCHED_ARG_MAP, .vars = var, .n_vars = r->b->n, .exprs = index, .n = r->b->n};
+    *map = (sched_arg){
+        .kind = SCHED_ARG_MAP, .vars = var, .n_vars = self->b->n, .exprs = index, .n = self->b->n};
     return out;
 }
 
 /* rolling_buffer(buffer, l): iterations of l keep what the next ones read of the buffer, which is as large as
  * the window. */
-const ir_program *sched_do_rolling_buffer(sched_call *c)
+const ir_program *sched_do_rolling_buffer(sched_call *call)
 {
-    rolling r = {.c = c, .b = sched_own_buffer(c)};
+    rolling r = {.c = call, .b = sched_own_buffer(call)};
     sched_arg map;
 
-    if (!r.b || !sched_need_loop(c, c->arg[1].name, &r.at) || !sched_takes_loops(c, &r.at))
+    if (!r.b || !sched_need_loop(call, call->arg[1].name, &r.at) || !sched_takes_loops(call, &r.at))
         return NULL;
     r.loop = sched_end(&r.at);
-    r.all = tree_all_sites(c->cx, c->tree->body);
+    r.all = tree_all_sites(call->cx, call->tree->body);
     if (!check(&r))
         return NULL;
     const ir_buffer *to = ring(&r, &map);
-    const ir_stmt *root = sched_reindex(c, carry(&r), r.b, to, &map);
+    const ir_stmt *root = sched_reindex(call, carry(&r), r.b, to, &map);
     if (!root)
         return NULL;
-    ir_program after = *c->tree;
+    ir_program after = *call->tree;
     after.body = root;
-    return sched_swap_buffer(c->cx, &after, r.b, to);
+    return sched_swap_buffer(call->cx, &after, r.b, to);
 }

@@ -25,38 +25,39 @@
 
 typedef struct tec_schedule sched;
 
-/* t may be NULL: no limits of a device are known */
-sched *sched_new(tec_context *cx, const ir_program *tree, const target *t);
-sched *sched_fork(tec_context *cx, const sched *s); /* an independent continuation (undo: keep the fork) */
-const ir_program *sched_tree(const sched *s);
-tec_context *sched_context(const sched *s);
-const te_def *sched_def(const sched *s); /* as sched_set_def said; NULL: unknown */
-void sched_set_def(sched *s, const te_def *d);
-const te_intrinsics *sched_intrinsics(const sched *s); /* NULL: none */
+/* machine may be NULL: no limits of a device are known */
+sched *sched_new(tec_context *cx, const ir_program *tree, const target *machine);
+sched *sched_fork(tec_context *cx,
+                  const sched *schedule); /* an independent continuation (undo: keep the fork) */
+const ir_program *sched_tree(const sched *schedule);
+tec_context *sched_context(const sched *schedule);
+const te_def *sched_def(const sched *schedule); /* as sched_set_def said; NULL: unknown */
+void sched_set_def(sched *schedule, const te_def *def);
+const te_intrinsics *sched_intrinsics(const sched *schedule); /* NULL: none */
 /* tensorize knows them beside the hardware's */
-void sched_use_intrinsics(sched *s, const te_intrinsics *table);
-const target *sched_target(const sched *s);
+void sched_use_intrinsics(sched *schedule, const te_intrinsics *table);
+const target *sched_target(const sched *schedule);
 
-bool sched_failed(const sched *s);
+bool sched_failed(const sched *schedule);
 const char *sched_error(
     /* "split(C.y, _, 0): factor 0 is not positive" of the first refusal since the last clear; NULL: none */
-    const sched *s);
-void sched_clear(sched *s);
+    const sched *schedule);
+void sched_clear(sched *schedule);
 /* records a reason of the caller; always false */
-bool sched_reject(sched *s, const char *fmt, ...) BASE_PRINTF(2, 3);
+bool sched_reject(sched *schedule, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* ---- looking at the tree ---- */
 /* the IR_FOR; NULL: none of that name */
-const ir_stmt *sched_loop(const sched *s, const char *loop);
-const ir_stmt *sched_block(const sched *s, const char *block);              /* the IR_BLOCK statement */
-int sched_loops_of(const sched *s, const char *block, const char ***names); /* outermost first */
-int sched_blocks(const sched *s, const char ***names);                      /* in order of execution */
-const char *sched_block_with_role(const sched *s, ir_role role);            /* the first; NULL: none */
-bool sched_extent(const sched *s, const char *loop, int64_t *extent);       /* constant extent */
+const ir_stmt *sched_loop(const sched *schedule, const char *loop);
+const ir_stmt *sched_block(const sched *schedule, const char *block); /* the IR_BLOCK statement */
+int sched_loops_of(const sched *schedule, const char *block, const char ***names); /* outermost first */
+int sched_blocks(const sched *schedule, const char ***names);                      /* in order of execution */
+const char *sched_block_with_role(const sched *schedule, ir_role role);            /* the first; NULL: none */
+bool sched_extent(const sched *schedule, const char *loop, int64_t *extent);       /* constant extent */
 /* of what the loop's variable binds */
-ir_iter_kind sched_loop_kind(const sched *s, const char *loop);
-int sched_readers_of(const sched *s, const char *block, const char ***blocks);
-int sched_producers_of(const sched *s, const char *block, const char ***blocks);
+ir_iter_kind sched_loop_kind(const sched *schedule, const char *loop);
+int sched_readers_of(const sched *schedule, const char *block, const char ***blocks);
+int sched_producers_of(const sched *schedule, const char *block, const char ***blocks);
 
 /* ---- primitives: schedule/functions.def says what each takes and does ---- */
 
@@ -66,13 +67,13 @@ int sched_producers_of(const sched *s, const char *block, const char ***blocks);
 #include "schedule/functions.def"
 
 /* parallel, vectorize, unroll, bind: the trace says which */
-bool sched_annotate(sched *s, const char *loop, ir_how how);
+bool sched_annotate(sched *schedule, const char *loop, ir_how how);
 
 /* ---- trace ---- */
-const char *sched_trace_text(tec_context *cx, const sched *s); /* one step a line */
+const char *sched_trace_text(tec_context *cx, const sched *schedule); /* one step a line */
 /* false: sched_error names the line and the reason */
-bool sched_replay(sched *s, const char *file, const char *text);
+bool sched_replay(sched *schedule, const char *file, const char *text);
 /* The same of a trace within a file, which stands right behind the character at `loc`. */
-bool sched_replay_behind(sched *s, base_loc loc, const char *text);
+bool sched_replay_behind(sched *schedule, base_loc loc, const char *text);
 
 #endif

@@ -40,34 +40,34 @@ struct sched_call {
 };
 
 /* The named loops in this order, outermost first (reorder.c); what reorder and tile do. */
-const ir_program *sched_permute(sched_call *c, const char *const *loop, int n);
+const ir_program *sched_permute(sched_call *call, const char *const *loop, int count);
 
 /* Notes why the step is refused; always NULL. */
-void *sched_refuse(sched_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
+void *sched_refuse(sched_call *call, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* Refuses where there is no such loop or block. The second: argument i of the call. */
-bool sched_need_loop(sched_call *c, const char *name, sched_path *out);
-bool sched_need_block(sched_call *c, const char *name, sched_path *out);
+bool sched_need_loop(sched_call *call, const char *name, sched_path *out);
+bool sched_need_block(sched_call *call, const char *name, sched_path *out);
 /* Refuses with the nearest name that there is; always NULL. */
-void *sched_no_block(sched_call *c, const char *name);
-void *sched_no_buffer(sched_call *c, const char *name);
+void *sched_no_block(sched_call *call, const char *name);
+void *sched_no_buffer(sched_call *call, const char *name);
 
 /* `name`, or with '2, '3 ... behind it, whatever no loop or block of the call's tree has; `also` (may be
  * NULL): a tree being built. */
-const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name);
+const char *sched_fresh_name(sched_call *call, const ir_stmt *also, const char *name);
 
 /* The buffer of the first argument, where its layout is the schedule's to choose; refuses (layout.c). */
-const ir_buffer *sched_own_buffer(sched_call *c);
+const ir_buffer *sched_own_buffer(sched_call *call);
 /* Refuses where what the buffer keeps at a time, in the new tree, is more than its scope has on the target
  * (capacity.c). */
-bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b);
+bool sched_fits(sched_call *call, const ir_program *after, const ir_buffer *buffer);
 
 /* The program in which all that runs below the loop at the end of the path is one instance of its block; NULL
  * after a refusal. The block's name is the result. */
-const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **block);
+const ir_program *sched_make_block(sched_call *call, const sched_path *at, const char **block);
 
 /* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL
  * error in the context. */
-bool sched_verify(const sched *s);
+bool sched_verify(const sched *schedule);
 
 #endif

@@ -18,9 +18,9 @@ typedef struct {
     space_nest_choice *nest;
 } choices;
 
-static int place_of(const space_shape *shape, const space_stage *g)
+static int place_of(const space_shape *shape, const space_stage *stage)
 {
-    return (int)(g - shape->stage);
+    return (int)(stage - shape->stage);
 }
 
 /* What is computed inside a nest is read there alone.
@@ -30,26 +30,26 @@ static int place_of(const space_shape *shape, const space_stage *g)
  * M may be computed there if nobody else reads it, or if its other readers are computed in the same rows too.
  * The reader itself must be a nest of its own, whose rows are not cut into tiles: a tile has no single
  * row. */
-static void require_readers(tec_knobs *k, const space_shape *shape, choices *c, int i)
+static void require_readers(tec_knobs *knobs, const space_shape *shape, choices *self, int index)
 {
-    const space_stage *g = &shape->stage[i];
+    const space_stage *g = &shape->stage[index];
 
-    if (!c->nest[i].place)
+    if (!self->nest[index].place)
         return;
-    space_nest_choice *reader = &c->nest[place_of(shape, g->reader)];
+    space_nest_choice *reader = &self->nest[place_of(shape, g->reader)];
 
     for (int r = 0; r < g->n_readers; r++)
-        tec_knob_require(k,
+        tec_knob_require(knobs,
                          g->readers[r] == g->reader ||
-                             c->nest[place_of(shape, g->readers[r])].place >= c->nest[i].place,
+                             self->nest[place_of(shape, g->readers[r])].place >= self->nest[index].place,
                          "'%s' cannot be computed in the nest of '%s': '%s' reads it elsewhere", g->name,
                          g->reader->name, g->readers[r]->name);
-    tec_knob_require(k, !reader->place && !reader->factor,
+    tec_knob_require(knobs, !reader->place && !reader->factor,
                      "'%s' cannot be computed in the nest of '%s', which is none of its own", g->name,
                      g->reader->name);
-    if (c->nest[i].place == SPACE_IN_ROW) {
+    if (self->nest[index].place == SPACE_IN_ROW) {
         reader->by_rows = true;
-        tec_knob_require(k, reader->tile == 1,
+        tec_knob_require(knobs, reader->tile == 1,
                          "'%s' cannot be computed in the rows of '%s', which are cut into tiles", g->name,
                          g->reader->name);
     }
@@ -57,63 +57,64 @@ static void require_readers(tec_knobs *k, const space_shape *shape, choices *c, 
 
 /* Declares the knobs of all stages before any step is taken: a point is known to be sound or not without
  * making a schedule. */
-static choices declare(tec_knobs *k, const space_shape *shape)
+static choices declare(tec_knobs *knobs, const space_shape *shape)
 {
-    choices c = {base_array(k->cx, const space_tiled_choice *, shape->n),
-                 base_array(k->cx, space_nest_choice, shape->n)};
+    choices c = {base_array(knobs->cx, const space_tiled_choice *, shape->n),
+                 base_array(knobs->cx, space_nest_choice, shape->n)};
 
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
         if (g->part == SPACE_TILED)
-            c.tiled[i] = space_declare_tiled(k, shape, g);
+            c.tiled[i] = space_declare_tiled(knobs, shape, g);
         if (g->part == SPACE_NEST)
-            c.nest[i] = space_declare_nest(k, g);
+            c.nest[i] = space_declare_nest(knobs, g);
     }
     for (int i = 0; i < shape->n; i++)
-        require_readers(k, shape, &c, i);
+        require_readers(knobs, shape, &c, i);
     return c;
 }
 
 /* Prologues that stay outside of the tiles of their tiled stage are nests like others, as they would start. A
  * prologue whose loops are no longer those that the analysis saw was moved into a tile by its tiled stage,
  * and is done. */
-static bool apply_prologue(tec_knobs *k, sched *s, const space_stage *g)
+static bool apply_prologue(tec_knobs *knobs, sched *schedule, const space_stage *stage)
 {
     const char **loop;
-    space_nest_choice c = space_declare_nest(k, g);
+    space_nest_choice c = space_declare_nest(knobs, stage);
 
-    if (!sched_block(s, g->name) || sched_loops_of(s, g->name, &loop) != g->n_loops)
+    if (!sched_block(schedule, stage->name) || sched_loops_of(schedule, stage->name, &loop) != stage->n_loops)
         return true;
-    for (int i = 0; i < g->n_loops; i++)
-        if (!sched_loop(s, g->loop[i].name))
+    for (int i = 0; i < stage->n_loops; i++)
+        if (!sched_loop(schedule, stage->loop[i].name))
             return true;
-    return space_apply_nest(s, g, &c, NULL);
+    return space_apply_nest(schedule, stage, &c, NULL);
 }
 
 /* outer[i]: the outermost loop of nest i, in which stages that it reads may be computed; NULL where that nest
  * has none. From the last stage to the first, as stages are listed in order of execution and readers come
  * later. */
-static bool apply_nests(sched *s, const space_shape *shape, const choices *c)
+static bool apply_nests(sched *schedule, const space_shape *shape, const choices *self)
 {
-    const char **outer = base_array(sched_context(s), const char *, shape->n);
+    const char **outer = base_array(sched_context(schedule), const char *, shape->n);
 
     for (int i = shape->n - 1; i >= 0; i--) {
         const space_stage *g = &shape->stage[i];
 
         if (g->part != SPACE_NEST)
             continue;
-        if (!c->nest[i].place) {
-            if (!space_apply_nest(s, g, &c->nest[i], &outer[i]))
+        if (!self->nest[i].place) {
+            if (!space_apply_nest(schedule, g, &self->nest[i], &outer[i]))
                 return false;
             continue;
         }
-        const char *at = c->nest[i].place == SPACE_IN_ROW ? space_row_loop(s, g->reader)
-                                                          : outer[place_of(shape, g->reader)];
+        const char *at = self->nest[i].place == SPACE_IN_ROW ? space_row_loop(schedule, g->reader)
+                                                             : outer[place_of(shape, g->reader)];
         if (!at)
-            return sched_reject(s, "'%s' cannot be computed in the nest of '%s': that has no outer loop",
+            return sched_reject(schedule,
+                                "'%s' cannot be computed in the nest of '%s': that has no outer loop",
                                 g->name, g->reader->name);
-        if (!space_apply_inside(s, g, &c->nest[i], at))
+        if (!space_apply_inside(schedule, g, &self->nest[i], at))
             return false;
     }
     return true;
@@ -121,18 +122,18 @@ static bool apply_nests(sched *s, const space_shape *shape, const choices *c)
 
 /* Called twice: to learn the knobs (tec_knobs_done is then false), and with the values of a point to make its
  * schedule. */
-bool space_cpu_template(tec_knobs *k, sched *s, void *user)
+bool space_cpu_template(tec_knobs *knobs, sched *schedule, void *user)
 {
     const space_shape *shape = user;
-    choices c = declare(k, shape);
+    choices c = declare(knobs, shape);
 
-    if (!tec_knobs_done(k))
+    if (!tec_knobs_done(knobs))
         return true;
     for (int i = 0; i < shape->n; i++)
-        if (c.tiled[i] && !space_apply_tiled(s, &shape->stage[i], c.tiled[i]))
+        if (c.tiled[i] && !space_apply_tiled(schedule, &shape->stage[i], c.tiled[i]))
             return false;
     for (int i = 0; i < shape->n; i++)
-        if (shape->stage[i].part == SPACE_PROLOGUE && !apply_prologue(k, s, &shape->stage[i]))
+        if (shape->stage[i].part == SPACE_PROLOGUE && !apply_prologue(knobs, schedule, &shape->stage[i]))
             return false;
-    return apply_nests(s, shape, &c);
+    return apply_nests(schedule, shape, &c);
 }

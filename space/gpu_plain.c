@@ -14,50 +14,50 @@
 
 enum { PLAIN_THREADS = 64, MAX_LOOPS = 48 };
 
-typedef bool try_fn(sched *s, const char *block, int64_t threads);
+typedef bool try_fn(sched *schedule, const char *block, int64_t threads);
 
 /* All results as one loop, a thread for each; reductions stay inside. Reduction loops are moved inside first:
  * only spatial loops may become one. */
-static bool deal_out_results(sched *s, const char *block, int64_t threads)
+static bool deal_out_results(sched *schedule, const char *block, int64_t threads)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *order[MAX_LOOPS], *part[2], *one;
-    int n_reduce, n = space_own_loops(s, block, NULL, spatial, reduce, &n_reduce), at = 0;
+    int n_reduce, n = space_own_loops(schedule, block, NULL, spatial, reduce, &n_reduce), at = 0;
 
     if (n == 0)
-        return sched_reject(s, "'%s' has one result", block);
+        return sched_reject(schedule, "'%s' has one result", block);
     for (int i = 0; i < n; i++)
         order[at++] = spatial[i];
     for (int i = 0; i < n_reduce; i++)
         order[at++] = reduce[i];
-    if (n_reduce && !sched_reorder(s, order, at))
+    if (n_reduce && !sched_reorder(schedule, order, at))
         return false;
-    one = space_fuse(s, spatial, n);
-    return one && sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
-           sched_annotate(s, part[1], IR_THREAD_X) &&
-           (space_extent(s, part[0]) == 1 || sched_annotate(s, part[0], IR_BLOCK_X));
+    one = space_fuse(schedule, spatial, n);
+    return one && sched_split(schedule, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
+           sched_annotate(schedule, part[1], IR_THREAD_X) &&
+           (space_extent(schedule, part[0]) == 1 || sched_annotate(schedule, part[0], IR_BLOCK_X));
 }
 
 /* One block, whose threads have a share of the reduction each. */
-static bool deal_out_reduction(sched *s, const char *block, int64_t threads)
+static bool deal_out_reduction(sched *schedule, const char *block, int64_t threads)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2], *one;
-    int n_reduce, n = space_own_loops(s, block, NULL, spatial, reduce, &n_reduce);
+    int n_reduce, n = space_own_loops(schedule, block, NULL, spatial, reduce, &n_reduce);
 
     if (n > 0 || n_reduce == 0)
-        return sched_reject(s, "'%s' has no reduction of one result", block);
-    one = space_fuse(s, reduce, n_reduce);
-    return one && sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
-           sched_annotate(s, part[1], IR_THREAD_X);
+        return sched_reject(schedule, "'%s' has no reduction of one result", block);
+    one = space_fuse(schedule, reduce, n_reduce);
+    return one && sched_split(schedule, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
+           sched_annotate(schedule, part[1], IR_THREAD_X);
 }
 
 /* The schedule with the steps; as it was where one of them is refused. */
-static sched *attempt(tec_context *cx, sched *s, try_fn *steps, const char *block, int64_t threads,
+static sched *attempt(tec_context *cx, sched *schedule, try_fn *steps, const char *block, int64_t threads,
                       bool *took)
 {
-    sched *next = sched_fork(cx, s);
+    sched *next = sched_fork(cx, schedule);
 
     *took = steps(next, block, threads) && !sched_failed(next);
-    return *took ? next : s;
+    return *took ? next : schedule;
 }
 
 /* Each stage for itself, since one that takes no step must not take the steps of others with it. */

@@ -35,13 +35,13 @@ struct tec_knobs {
     const char *reason; /* why the point is refused; NULL: it is not */
 };
 
-/* Runs the template; false: k->reason, or the error of s. */
-bool space_run(tec_knobs *k, sched *s);
-void space_refuse(tec_knobs *k, const char *fmt, ...) BASE_PRINTF(2, 3); /* the first reason stays */
+/* Runs the template; false: knobs->reason, or the error of schedule. */
+bool space_run(tec_knobs *knobs, sched *schedule);
+void space_refuse(tec_knobs *knobs, const char *fmt, ...) BASE_PRINTF(2, 3); /* the first reason stays */
 
 /* The values of a split: count * parts numbers, in falling order of size of nothing but themselves (as a
- * dictionary). *start is the place of d->start. NULL with an error in cx. */
+ * dictionary). *start is the place of domain->start. NULL with an error in cx. */
 const int64_t *space_split_values(tec_context *cx, const char *name, int64_t extent,
-                                  const tec_split_domain *d, int *count, int *start);
+                                  const tec_split_domain *domain, int *count, int *start);
 
 #endif

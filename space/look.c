@@ -13,26 +13,27 @@ enum { CHEAP_OPS = 3 }; /* operations that may be done again for a second reader
 /* ---- names ---- */
 
 /* NULL: there is no such block any more, as after it was inlined. */
-static const ir_block *block_of(const sched *s, const char *name)
+static const ir_block *block_of(const sched *schedule, const char *name)
 {
-    const ir_stmt *b = sched_block(s, name);
+    const ir_stmt *b = sched_block(schedule, name);
 
     return b ? b->block.block : NULL;
 }
 
 /* The innermost loop that the block's variable `iter` is bound to by now: after a split, the inner part.
  * NULL: no loop feeds the variable, as where its extent is 1. Searched from the innermost loop outwards. */
-const char *space_loop_of(const sched *s, const char *block, const char *iter)
+const char *space_loop_of(const sched *schedule, const char *block, const char *iter)
 {
-    const ir_stmt *b = sched_block(s, block);
+    const ir_stmt *b = sched_block(schedule, block);
     const char **loop;
-    int n = sched_loops_of(s, block, &loop);
+    int n = sched_loops_of(schedule, block, &loop);
 
     for (int i = 0; b && i < b->block.block->n_iters; i++) {
         if (!base_same(b->block.block->iters[i].var->var.name, iter))
             continue;
         for (int j = n - 1; j >= 0; j--) {
-            if (ir_uses_var(sched_context(s), b->block.bind[i], sched_loop(s, loop[j])->loop.var))
+            if (ir_uses_var(sched_context(schedule), b->block.bind[i],
+                            sched_loop(schedule, loop[j])->loop.var))
                 return loop[j];
         }
     }
@@ -40,27 +41,27 @@ const char *space_loop_of(const sched *s, const char *block, const char *iter)
 }
 
 /* A note that is there and is true; one that is no constant counts as false. */
-bool space_has_note(const sched *s, const char *block, const char *key)
+bool space_has_note(const sched *schedule, const char *block, const char *key)
 {
-    const ir_block *b = block_of(s, block);
+    const ir_block *b = block_of(schedule, block);
     const ir_expr *v = b ? ir_note_get(b->notes, key) : NULL;
 
     return v && ir_is_true(v);
 }
 
 /* Some element is written more than once. */
-bool space_reduces(const ir_block *b)
+bool space_reduces(const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER)
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER)
             return true;
     return false;
 }
 
 /* The update of a block's body, behind conditions without an else; NULL: the block does not reduce. */
-const ir_stmt *space_update_of(const ir_block *b)
+const ir_stmt *space_update_of(const ir_block *block)
 {
-    const ir_stmt *s = b->body;
+    const ir_stmt *s = block->body;
 
     while (s->kind == IR_IF && !s->branch.otherwise)
         s = s->branch.then;
@@ -76,53 +77,53 @@ typedef struct {
 } cost;
 
 /* Index arithmetic inside of loads is not counted: it is shared or free. */
-static bool count_node(ir_walk *w, const ir_expr *e)
+static bool count_node(ir_walk *walk, const ir_expr *expr)
 {
-    cost *c = (cost *)w;
+    cost *c = (cost *)walk;
 
-    if (e->op == IR_LOAD)
+    if (expr->op == IR_LOAD)
         return false;
-    c->ops += ir_is_op(e->op);
-    c->math = c->math || (e->op >= IR_SQRT && e->op <= IR_ATANH);
+    c->ops += ir_is_op(expr->op);
+    c->math = c->math || (expr->op >= IR_SQRT && expr->op <= IR_ATANH);
     return true;
 }
 
 /* The block's body is one store; callers have seen that. */
-static cost cost_of(tec_context *cx, const ir_block *b)
+static cost cost_of(tec_context *cx, const ir_block *block)
 {
     cost c = {.w = {.expr = count_node, .cx = cx}};
 
-    ir_walk_expr(&c.w, b->body->store.value);
+    ir_walk_expr(&c.w, block->body->store.value);
     return c;
 }
 
 /* What is no single store is dear, whatever it computes. */
-static bool is_cheap(tec_context *cx, const ir_block *b)
+static bool is_cheap(tec_context *cx, const ir_block *block)
 {
-    cost c = b->body->kind == IR_STORE ? cost_of(cx, b) : (cost){.math = true};
+    cost c = block->body->kind == IR_STORE ? cost_of(cx, block) : (cost){.math = true};
 
     return !c.math && c.ops <= CHEAP_OPS;
 }
 
 /* Whether the block calls a function that takes many instructions, like exp. */
-bool space_has_math(tec_context *cx, const ir_block *b)
+bool space_has_math(tec_context *cx, const ir_block *block)
 {
-    return cost_of(cx, b).math;
+    return cost_of(cx, block).math;
 }
 
 /* A producer is computed where it is read if that computes nothing dear twice. `keep` is a note with which an
  * operator says that a stage has a place of its own. */
-static bool wants_inline(tec_context *cx, const sched *s, const char *name)
+static bool wants_inline(tec_context *cx, const sched *schedule, const char *name)
 {
-    const ir_block *b = block_of(s, name);
+    const ir_block *block = block_of(schedule, name);
     const char **reader;
-    int n = sched_readers_of(s, name, &reader);
+    int n = sched_readers_of(schedule, name, &reader);
 
-    if (space_reduces(b) || b->n_writes != 1 || n == 0 || space_has_note(s, name, "keep"))
+    if (space_reduces(block) || block->n_writes != 1 || n == 0 || space_has_note(schedule, name, "keep"))
         return false;
-    bool cheap = is_cheap(cx, b);
+    bool cheap = is_cheap(cx, block);
     for (int i = 0; i < n; i++) {
-        const ir_block *r = block_of(s, reader[i]);
+        const ir_block *r = block_of(schedule, reader[i]);
 
         /* A reduction may read each element many times. */
         if (!cheap && (n > 1 || (space_reduces(r) && r->role == IR_ROLE_ANCHOR)))
@@ -140,16 +141,16 @@ static bool is_among(const char *name, const char *const *list, int n)
 }
 
 /* Inlines every cheap stage but those named; a stage that cannot be inlined stays, which is no failure. */
-void space_inline_cheap(sched *s, const char *const *but, int n_but)
+void space_inline_cheap(sched *schedule, const char *const *but, int n_but)
 {
-    tec_context *cx = sched_context(s);
+    tec_context *cx = sched_context(schedule);
     const char **name;
-    int n = sched_blocks(s, &name);
+    int n = sched_blocks(schedule, &name);
 
     for (int i = 0; i < n; i++)
-        if (!is_among(name[i], but, n_but) && wants_inline(cx, s, name[i]) &&
-            !sched_compute_inline(s, name[i]))
-            sched_clear(s);
+        if (!is_among(name[i], but, n_but) && wants_inline(cx, schedule, name[i]) &&
+            !sched_compute_inline(schedule, name[i]))
+            sched_clear(schedule);
 }
 
 /* ---- how memory is walked ---- */
@@ -163,55 +164,55 @@ typedef struct {
 
 /* A stage is flat if it reads every tensor at its own index and uses no index otherwise: then one loop over
  * all elements would do. */
-static bool check_load(ir_walk *w, const ir_expr *e)
+static bool check_load(ir_walk *walk, const ir_expr *expr)
 {
-    flat_check *c = (flat_check *)w;
+    flat_check *check = (flat_check *)walk;
 
-    for (int i = 0; e->op == IR_VAR && i < c->n; i++)
-        c->flat = c->flat && e != c->index[i];
-    if (e->op != IR_LOAD)
+    for (int i = 0; expr->op == IR_VAR && i < check->n; i++)
+        check->flat = check->flat && expr != check->index[i];
+    if (expr->op != IR_LOAD)
         return true;
-    for (int i = 0; i < e->load.n; i++)
-        c->flat = c->flat && e->load.n == c->n && e->load.index[i] == c->index[i];
+    for (int i = 0; i < expr->load.n; i++)
+        check->flat = check->flat && expr->load.n == check->n && expr->load.index[i] == check->index[i];
     return false;
 }
 
 /* Extents are compared as expressions, without a proof: a stage that is flat and not seen as such loses
  * nothing but the fused loop. */
-static bool same_shape(const ir_buffer *a, const ir_buffer *b)
+static bool same_shape(const ir_buffer *left, const ir_buffer *buffer)
 {
-    for (int i = 0; i < a->n; i++)
-        if (!ir_same(a->shape[i], b->shape[i]))
+    for (int i = 0; i < left->n; i++)
+        if (!ir_same(left->shape[i], buffer->shape[i]))
             return false;
-    return a->n == b->n;
+    return left->n == buffer->n;
 }
 
 /* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on
  * the position: one loop over all elements will do. R[y, x] = max(C[y, x] + D[y, x], 0) is flat; with a bias
- * b[x] it is not, since one loop over all elements would have to compute x from the position. */
-bool space_is_flat(tec_context *cx, const ir_block *b)
+ * block[x] it is not, since one loop over all elements would have to compute x from the position. */
+bool space_is_flat(tec_context *cx, const ir_block *block)
 {
-    if (b->body->kind != IR_STORE)
+    if (block->body->kind != IR_STORE)
         return false;
-    const ir_stmt *st = b->body;
+    const ir_stmt *st = block->body;
     flat_check c = {
         .w = {.expr = check_load, .cx = cx}, .index = st->store.index, .n = st->store.n, .flat = true};
 
     ir_walk_expr(&c.w, st->store.value);
-    for (int i = 0; i < b->n_iters; i++)
-        c.flat = c.flat && i < st->store.n && st->store.index[i] == b->iters[i].var;
-    for (int i = 0; c.flat && i < b->n_reads; i++)
-        c.flat = b->reads[i].buffer->n == 0 || same_shape(b->reads[i].buffer, st->store.buffer);
-    return c.flat && b->n_iters == st->store.n;
+    for (int i = 0; i < block->n_iters; i++)
+        c.flat = c.flat && i < st->store.n && st->store.index[i] == block->iters[i].var;
+    for (int i = 0; c.flat && i < block->n_reads; i++)
+        c.flat = block->reads[i].buffer->n == 0 || same_shape(block->reads[i].buffer, st->store.buffer);
+    return c.flat && block->n_iters == st->store.n;
 }
 
 /* How many of the innermost loops have constant extents. */
-int space_constant_suffix(const sched *s, const char *const *loop, int n)
+int space_constant_suffix(const sched *schedule, const char *const *loop, int n)
 {
     int64_t extent;
     int k = 0;
 
-    while (k < n && sched_extent(s, loop[n - 1 - k], &extent))
+    while (k < n && sched_extent(schedule, loop[n - 1 - k], &extent))
         k++;
     return k;
 }
@@ -234,27 +235,27 @@ typedef struct {
 
 /* Whether neighbouring values of the variable read neighbouring elements: only the row dimension may depend
  * on it. */
-static bool check_column(ir_walk *w, const ir_expr *e)
+static bool check_column(ir_walk *walk, const ir_expr *expr)
 {
-    column_check *c = (column_check *)w;
+    column_check *c = (column_check *)walk;
 
-    for (int i = 0; e->op == IR_LOAD && i < space_row_dimension(e); i++)
-        c->side_by_side = c->side_by_side && !ir_uses_var(w->cx, e->load.index[i], c->var);
+    for (int i = 0; expr->op == IR_LOAD && i < space_row_dimension(expr); i++)
+        c->side_by_side = c->side_by_side && !ir_uses_var(walk->cx, expr->load.index[i], c->var);
     return true;
 }
 
 /* Neighbouring sums read elements that lie side by side, or the same ones: vectors of sums pay. The last
  * spatial variable of more than one value is the column. For C[y, x] = sum[k](A[y, k] * B[k, x]) that is x: B
  * is read side by side and A does not move, so it holds. With B transposed, B[x, k], it does not. */
-bool space_has_columns(tec_context *cx, const ir_block *b)
+bool space_has_columns(tec_context *cx, const ir_block *block)
 {
     column_check c = {.w = {.expr = check_column, .cx = cx}, .side_by_side = true};
 
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SPATIAL && !ir_is_value(b->iters[i].extent, 1))
-            c.var = b->iters[i].var;
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_SPATIAL && !ir_is_value(block->iters[i].extent, 1))
+            c.var = block->iters[i].var;
     if (c.var)
-        ir_walk_stmt(&c.w, b->body);
+        ir_walk_stmt(&c.w, block->body);
     return c.var && c.side_by_side;
 }
 
@@ -265,11 +266,11 @@ typedef struct {
     bool along_rows;
 } row_check;
 
-/* Whether some of the axes occur in e. */
-static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
+/* Whether some of the axes occur in expr. */
+static bool uses_axis(tec_context *cx, const row_check *self, const ir_expr *expr)
 {
-    for (int i = 0; i < c->n; i++)
-        if (ir_uses_var(cx, e, c->axis[i].var))
+    for (int i = 0; i < self->n; i++)
+        if (ir_uses_var(cx, expr, self->axis[i].var))
             return true;
     return false;
 }
@@ -281,21 +282,21 @@ static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
  *
  * Both axes are the last indices of A, and k runs over the whole dimension, so c and k together step through
  * memory one by one. If k ran over 8 of 16 elements, only k alone would. */
-static bool check_row(ir_walk *w, const ir_expr *e)
+static bool check_row(ir_walk *walk, const ir_expr *expr)
 {
-    row_check *c = (row_check *)w;
+    row_check *c = (row_check *)walk;
 
-    if (e->op != IR_LOAD || !uses_axis(w->cx, c, e))
+    if (expr->op != IR_LOAD || !uses_axis(walk->cx, c, expr))
         return true;
-    int first = e->load.n - c->n;
-    for (int i = 0; c->along_rows && i < e->load.n; i++) {
+    int first = expr->load.n - c->n;
+    for (int i = 0; c->along_rows && i < expr->load.n; i++) {
         const ir_iter *axis = i < first ? NULL : &c->axis[i - first];
 
         if (first < 0 || !axis)
-            c->along_rows = first >= 0 && !uses_axis(w->cx, c, e->load.index[i]);
+            c->along_rows = first >= 0 && !uses_axis(walk->cx, c, expr->load.index[i]);
         else
-            c->along_rows = e->load.index[i] == axis->var &&
-                            (i == first || ir_same(e->load.buffer->shape[i], axis->extent));
+            c->along_rows = expr->load.index[i] == axis->var &&
+                            (i == first || ir_same(expr->load.buffer->shape[i], axis->extent));
     }
     return true;
 }
@@ -304,23 +305,24 @@ static bool check_row(ir_walk *w, const ir_expr *e)
  * pay. Tries to take as many loops as have constant extents, then fewer. 0 where the sums cannot be split:
  * the combiner does not allow another order, or a loop was split or fused before, so that loops and axes are
  * no longer one to one. */
-int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce,
+int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *block, const char *const *reduce,
                      int n_reduce)
 {
-    ir_iter *axis = base_array(cx, ir_iter, b->n_iters);
+    ir_iter *axis = base_array(cx, ir_iter, block->n_iters);
     int n = 0;
 
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER)
-            axis[n++] = b->iters[i];
-    if (n != n_reduce || b->body->kind != IR_UPDATE || !b->body->update.combiner->reorders)
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER)
+            axis[n++] = block->iters[i];
+    if (n != n_reduce || block->body->kind != IR_UPDATE || !block->body->update.combiner->reorders)
         return 0;
-    for (int take = space_constant_suffix(s, reduce, n) > 1 ? space_constant_suffix(s, reduce, n) : 1;
+    for (int take =
+             space_constant_suffix(schedule, reduce, n) > 1 ? space_constant_suffix(schedule, reduce, n) : 1;
          take > 0; take--) {
         row_check c = {
             .w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
 
-        ir_walk_stmt(&c.w, b->body);
+        ir_walk_stmt(&c.w, block->body);
         if (c.along_rows)
             return take;
     }

@@ -14,49 +14,49 @@
 
 /* The innermost loop that iteration variable `iter` of a block depends on, by the variable's name; NULL:
  * none. */
-const char *space_loop_of(const sched *s, const char *block, const char *iter);
+const char *space_loop_of(const sched *schedule, const char *block, const char *iter);
 /* the block has a note of that key that is true */
-bool space_has_note(const sched *s, const char *block, const char *key);
-bool space_reduces(const ir_block *b);
+bool space_has_note(const sched *schedule, const char *block, const char *key);
+bool space_reduces(const ir_block *block);
 /* The one update of a reduction, which may stand under a condition; NULL: the body is something else. */
-const ir_stmt *space_update_of(const ir_block *b);
+const ir_stmt *space_update_of(const ir_block *block);
 
 /* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays,
  * and the blocks of `but`. */
-void space_inline_cheap(sched *s, const char *const *but, int n_but);
+void space_inline_cheap(sched *schedule, const char *const *but, int n_but);
 
 /* the store of an element-wise block computes a root, an exponential, ... */
-bool space_has_math(tec_context *cx, const ir_block *b);
+bool space_has_math(tec_context *cx, const ir_block *block);
 
 /* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on
  * the position: one loop over all elements will do. */
-bool space_is_flat(tec_context *cx, const ir_block *b);
+bool space_is_flat(tec_context *cx, const ir_block *block);
 /* how many of the innermost loops have constant extents */
-int space_constant_suffix(const sched *s, const char *const *loop, int n);
+int space_constant_suffix(const sched *schedule, const char *const *loop, int n);
 /* The dimension along which neighbouring elements of what is loaded lie in memory: the last one that has more
  * than one element. */
 int space_row_dimension(const ir_expr *load);
 /* Neighbouring results read elements that lie side by side, or the same ones: vectors of results pay. */
-bool space_has_columns(tec_context *cx, const ir_block *b);
+bool space_has_columns(tec_context *cx, const ir_block *block);
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial
  * results pay. */
-int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce,
+int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *block, const char *const *reduce,
                      int n_reduce);
 
-bool space_unroll(sched *s, const char *loop); /* nothing where the loop is NULL or runs once */
-bool space_vectorise(sched *s, const char *loop);
+bool space_unroll(sched *schedule, const char *loop); /* nothing where the loop is NULL or runs once */
+bool space_vectorise(sched *schedule, const char *loop);
 /* The results of one vector stay in a register while the loops inside `loop` run; where that is refused, in
  * memory. */
-bool space_keep_in_register(sched *s, const char *block, const char *loop);
+bool space_keep_in_register(sched *schedule, const char *block, const char *loop);
 
 /* A register tile of `rows` broadcast operands times `vectors` vectors of sums. */
 typedef struct {
     int rows, vectors;
 } space_tile;
-/* How many vectors of sums a tile may have; t NULL: few enough for any CPU. */
-int space_most_sums(const target *t);
+/* How many vectors of sums a tile may have; machine NULL: few enough for any CPU. */
+int space_most_sums(const target *machine);
 /* The tile with the least time for a problem of so many rows (0: unknown) and vectors, by counting
  * multiply-adds and loads; never more sums than the target's registers hold safely. */
-space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors);
+space_tile space_tile_choose(const target *machine, int64_t rows, int64_t vectors);
 
 #endif

@@ -36,42 +36,43 @@ const space_stage *space_stage_named(const space_shape *shape, const char *name)
 /* ---- loops ---- */
 
 /* The block's variable that is bound to the loop; "" where none is, as for a loop of one iteration. */
-static const char *iter_of(const sched *s, const char *block, const char *loop)
+static const char *iter_of(const sched *schedule, const char *block, const char *loop)
 {
-    const ir_stmt *b = sched_block(s, block);
-    const ir_expr *var = sched_loop(s, loop)->loop.var;
+    const ir_stmt *b = sched_block(schedule, block);
+    const ir_expr *var = sched_loop(schedule, loop)->loop.var;
 
     for (int i = 0; i < b->block.block->n_iters; i++)
-        if (ir_uses_var(sched_context(s), b->block.bind[i], var))
+        if (ir_uses_var(sched_context(schedule), b->block.bind[i], var))
             return b->block.block->iters[i].var->var.name;
     return "";
 }
 
 /* The loops around the block, outermost first, with the variable of the block that each one runs. */
-static void read_loops(const sched *s, space_stage *g)
+static void read_loops(const sched *schedule, space_stage *stage)
 {
     const char **name;
-    int n = sched_loops_of(s, g->name, &name);
-    space_loop *loop = base_array(sched_context(s), space_loop, n);
+    int n = sched_loops_of(schedule, stage->name, &name);
+    space_loop *loop = base_array(sched_context(schedule), space_loop, n);
 
     for (int i = 0; i < n; i++) {
-        loop[i] = (space_loop){
-            .name = name[i], .iter = iter_of(s, g->name, name[i]), .kind = sched_loop_kind(s, name[i])};
-        if (!sched_extent(s, name[i], &loop[i].extent))
+        loop[i] = (space_loop){.name = name[i],
+                               .iter = iter_of(schedule, stage->name, name[i]),
+                               .kind = sched_loop_kind(schedule, name[i])};
+        if (!sched_extent(schedule, name[i], &loop[i].extent))
             loop[i].extent = 0;
-        g->n_spatial += loop[i].kind == IR_SPATIAL;
-        g->n_reduce += loop[i].kind == IR_REDUCE_ITER;
+        stage->n_spatial += loop[i].kind == IR_SPATIAL;
+        stage->n_reduce += loop[i].kind == IR_REDUCE_ITER;
     }
-    g->loop = loop;
-    g->n_loops = n;
+    stage->loop = loop;
+    stage->n_loops = n;
 }
 
 /* NULL: the block has none of that name. */
-static const ir_iter *iter_named(const ir_block *b, const char *name)
+static const ir_iter *iter_named(const ir_block *block, const char *name)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (strcmp(b->iters[i].var->var.name, name) == 0)
-            return &b->iters[i];
+    for (int i = 0; i < block->n_iters; i++)
+        if (strcmp(block->iters[i].var->var.name, name) == 0)
+            return &block->iters[i];
     return NULL;
 }
 
@@ -84,39 +85,39 @@ typedef struct {
     int n;
 } load_list;
 
-static bool list_load(ir_walk *w, const ir_expr *e)
+static bool list_load(ir_walk *walk, const ir_expr *expr)
 {
-    load_list *l = (load_list *)w;
+    load_list *l = (load_list *)walk;
 
-    if (e->op == IR_LOAD && e->load.n > 0)
-        base_push(w->cx, &l->found, (void *)(uintptr_t)e);
+    if (expr->op == IR_LOAD && expr->load.n > 0)
+        base_push(walk->cx, &l->found, (void *)(uintptr_t)expr);
     return true;
 }
 
 /* The loads of a block's body, in the order in which they stand there. */
-static load_list loads_of(tec_context *cx, const ir_block *b)
+static load_list loads_of(tec_context *cx, const ir_block *block)
 {
     load_list l = {.w = {.expr = list_load, .cx = cx}};
 
-    ir_walk_stmt(&l.w, b->body);
+    ir_walk_stmt(&l.w, block->body);
     l.load = (const ir_expr *const *)l.found.at;
     l.n = l.found.n;
     return l;
 }
 
 /* A hook that stops at the first select. */
-static bool note_select(ir_walk *w, const ir_expr *e)
+static bool note_select(ir_walk *walk, const ir_expr *expr)
 {
-    w->stop |= e->op == IR_SELECT;
-    return !w->stop;
+    walk->stop |= expr->op == IR_SELECT;
+    return !walk->stop;
 }
 
 /* Padding is written as a select. */
-static bool has_condition(tec_context *cx, const ir_block *b)
+static bool has_condition(tec_context *cx, const ir_block *block)
 {
     ir_walk w = {.expr = note_select, .cx = cx};
 
-    ir_walk_stmt(&w, b->body);
+    ir_walk_stmt(&w, block->body);
     return w.stop;
 }
 
@@ -136,9 +137,9 @@ static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
  *     A[y, k]  0 (0 points)     B[k, x]  1 (4 points)     so lanes along x have 4
  *     and for y: A 3 (-6 points), B 0                     lanes along y have -6
  */
-static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
+static int distance(const ir_facts *facts, const ir_expr *load, const ir_expr *var)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     int row = space_row_dimension(load);
     int64_t step;
     const ir_expr *rest;
@@ -148,7 +149,7 @@ static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
     for (int i = 0; i < row; i++)
         if (ir_uses_var(cx, load->load.index[i], var))
             return 3;
-    if (!ir_linear(f, load->load.index[row], &var, 1, &step, &rest))
+    if (!ir_linear(facts, load->load.index[row], &var, 1, &step, &rest))
         return 3;
     return step == 1 ? 1 : 2;
 }
@@ -158,14 +159,14 @@ static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
  *     C[y, x] = sum[k](A[y, k] * B[k, x]):   A does not depend on x: each element is used for all x
  *     S[y] = sum[x](R[y, x]):                R depends on y: nothing is used again
  */
-static bool uses_again(tec_context *cx, const space_stage *g)
+static bool uses_again(tec_context *cx, const space_stage *stage)
 {
-    load_list l = loads_of(cx, g->block);
+    load_list l = loads_of(cx, stage->block);
 
     for (int i = 0; i < l.n; i++)
-        for (int j = 0; j < g->block->n_iters; j++)
-            if (g->block->iters[j].kind == IR_SPATIAL && !ir_is_value(g->block->iters[j].extent, 1) &&
-                !load_uses(cx, l.load[i], g->block->iters[j].var))
+        for (int j = 0; j < stage->block->n_iters; j++)
+            if (stage->block->iters[j].kind == IR_SPATIAL && !ir_is_value(stage->block->iters[j].extent, 1) &&
+                !load_uses(cx, l.load[i], stage->block->iters[j].var))
                 return l.n > 1;
     return false;
 }
@@ -174,28 +175,30 @@ static bool uses_again(tec_context *cx, const space_stage *g)
 
 /* Whether the stage has a nest of its own and a form that templates know. Scans and stages that share loops
  * do not. */
-static bool stands_alone(const sched *s, const space_stage *g)
+static bool stands_alone(const sched *schedule, const space_stage *stage)
 {
-    for (int i = 0; i < g->n_loops; i++)
-        if (g->loop[i].kind == IR_SCAN || g->loop[i].kind == IR_OPAQUE ||
-            sched_loop(s, g->loop[i].name)->loop.body->kind == IR_SEQ)
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_SCAN || stage->loop[i].kind == IR_OPAQUE ||
+            sched_loop(schedule, stage->loop[i].name)->loop.body->kind == IR_SEQ)
             return false;
-    return g->block->n_writes > 0 && (g->block->body->kind == IR_STORE || space_update_of(g->block));
+    return stage->block->n_writes > 0 &&
+           (stage->block->body->kind == IR_STORE || space_update_of(stage->block));
 }
 
 /* All that it asks can be seen in the definition; whether tiling pays is found by measuring. */
-static bool is_tiled(tec_context *cx, const sched *s, const space_stage *g)
+static bool is_tiled(tec_context *cx, const sched *schedule, const space_stage *stage)
 {
-    const ir_stmt *update = space_update_of(g->block);
+    const ir_stmt *update = space_update_of(stage->block);
 
-    return stands_alone(s, g) && update && update->update.combiner->n == 1 &&
-           update->update.combiner->reorders && g->n_spatial > 0 && g->n_reduce > 0 && uses_again(cx, g);
+    return stands_alone(schedule, stage) && update && update->update.combiner->n == 1 &&
+           update->update.combiner->reorders && stage->n_spatial > 0 && stage->n_reduce > 0 &&
+           uses_again(cx, stage);
 }
 
 /* What one tiled stage alone reads, computed element by element, keeps a place of its own: where is for the
  * tuner to find out. What is kept here becomes a prologue; everything else that is cheap disappears into its
  * readers. */
-static void inline_others(tec_context *cx, const space_shape *shape, sched *s)
+static void inline_others(tec_context *cx, const space_shape *shape, sched *schedule)
 {
     const char **kept = base_array(cx, const char *, shape->n), **reader;
     int n = 0;
@@ -203,17 +206,18 @@ static void inline_others(tec_context *cx, const space_shape *shape, sched *s)
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
-        if (stands_alone(s, g) && g->n_reduce == 0 && sched_readers_of(s, g->name, &reader) == 1 &&
-            is_tiled(cx, s, space_stage_named(shape, reader[0])))
+        if (stands_alone(schedule, g) && g->n_reduce == 0 &&
+            sched_readers_of(schedule, g->name, &reader) == 1 &&
+            is_tiled(cx, schedule, space_stage_named(shape, reader[0])))
             kept[n++] = g->name;
     }
-    space_inline_cheap(s, kept, n);
+    space_inline_cheap(schedule, kept, n);
 }
 
 /* The one load of the buffer in a block; NULL: there is none, or more. */
-static const ir_expr *only_load(tec_context *cx, const ir_block *b, const ir_buffer *buffer)
+static const ir_expr *only_load(tec_context *cx, const ir_block *block, const ir_buffer *buffer)
 {
-    load_list l = loads_of(cx, b);
+    load_list l = loads_of(cx, block);
     const ir_expr *found = NULL;
 
     for (int i = 0; i < l.n; i++)
@@ -240,14 +244,14 @@ static bool takes_up(tec_context *cx, const space_stage *out, const ir_buffer *s
 }
 
 /* What is seen of a stage by itself; its part is refined when its readers are known. */
-static void read_stage(const sched *s, const char *name, space_stage *g)
+static void read_stage(const sched *schedule, const char *name, space_stage *stage)
 {
-    const target *t = sched_target(s);
+    const target *t = sched_target(schedule);
 
-    *g = (space_stage){.name = name, .block = sched_block(s, name)->block.block};
-    g->lanes = t && g->block->n_writes ? target_lanes(t, g->block->writes[0].buffer->dtype) : 4;
-    read_loops(s, g);
-    g->part = stands_alone(s, g) ? SPACE_NEST : SPACE_FIXED;
+    *stage = (space_stage){.name = name, .block = sched_block(schedule, name)->block.block};
+    stage->lanes = t && stage->block->n_writes ? target_lanes(t, stage->block->writes[0].buffer->dtype) : 4;
+    read_loops(schedule, stage);
+    stage->part = stands_alone(schedule, stage) ? SPACE_NEST : SPACE_FIXED;
 }
 
 /* In the order of execution. */
@@ -263,29 +267,29 @@ static void read_stages(tec_context *cx, space_shape *shape)
 
 /* The stage that takes up the sums; NULL: none does. With two readers nobody takes the sums up: they have to
  * lie in memory for the other one. */
-static space_stage *output_of(tec_context *cx, const space_shape *shape, const space_stage *g)
+static space_stage *output_of(tec_context *cx, const space_shape *shape, const space_stage *stage)
 {
     const char **reader;
 
-    if (sched_readers_of(shape->base, g->name, &reader) != 1 || g->block->n_writes != 1)
+    if (sched_readers_of(shape->base, stage->name, &reader) != 1 || stage->block->n_writes != 1)
         return NULL;
     space_stage *out = (space_stage *)space_stage_named(shape, reader[0]);
-    return out->part == SPACE_NEST && takes_up(cx, out, g->block->writes[0].buffer) ? out : NULL;
+    return out->part == SPACE_NEST && takes_up(cx, out, stage->block->writes[0].buffer) ? out : NULL;
 }
 
 /* Sums that no stage takes up are copied to their place by a new one. The copy is a plain stage, and so can
  * be the output with the tiles. */
-static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
+static bool add_copies(tec_context *cx, const space_shape *shape, sched *schedule)
 {
     bool added = false;
 
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
-        if (!is_tiled(cx, s, g) || output_of(cx, shape, g))
+        if (!is_tiled(cx, schedule, g) || output_of(cx, shape, g))
             continue;
-        added = sched_cache_write(s, g->name, "global") || added;
-        sched_clear(s);
+        added = sched_cache_write(schedule, g->name, "global") || added;
+        sched_clear(schedule);
     }
     return added;
 }
@@ -294,16 +298,17 @@ static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
 
 /* The variable of the sums that is the last one to follow an axis of the output. Searched from the last
  * dimension, since a variable may occur in several: the one that it moves fastest counts. */
-static const ir_iter *sums_iter(tec_context *cx, const space_tiled *h, const space_loop *axis)
+static const ir_iter *sums_iter(tec_context *cx, const space_tiled *tiled, const space_loop *axis)
 {
-    const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
-    const ir_iter *var = iter_named(h->out->block, axis->iter);
-    const ir_stmt *update = space_update_of(h->sums->block);
+    const ir_expr *load = only_load(cx, tiled->out->block, tiled->sums->block->writes[0].buffer);
+    const ir_iter *var = iter_named(tiled->out->block, axis->iter);
+    const ir_stmt *update = space_update_of(tiled->sums->block);
 
     for (int d = load->load.n - 1; var && d >= 0; d--)
-        for (int i = 0; ir_uses_var(cx, load->load.index[d], var->var) && i < h->sums->block->n_iters; i++)
-            if (update->update.index[d] == h->sums->block->iters[i].var)
-                return &h->sums->block->iters[i];
+        for (int i = 0; ir_uses_var(cx, load->load.index[d], var->var) && i < tiled->sums->block->n_iters;
+             i++)
+            if (update->update.index[d] == tiled->sums->block->iters[i].var)
+                return &tiled->sums->block->iters[i];
     return NULL;
 }
 
@@ -315,14 +320,14 @@ typedef struct {
 
 /* How many neighbouring values of the variable give the same index: i//4 has runs of 4, i alone runs of 1, no
  * mention 0. */
-static bool find_run(ir_walk *w, const ir_expr *e)
+static bool find_run(ir_walk *walk, const ir_expr *expr)
 {
-    run_finder *r = (run_finder *)w;
+    run_finder *r = (run_finder *)walk;
     int64_t by;
 
-    if (e == r->var)
+    if (expr == r->var)
         r->run = 1;
-    if (e->op != IR_FLOORDIV || e->arg[0] != r->var || !ir_is_int(e->arg[1], &by))
+    if (expr->op != IR_FLOORDIV || expr->arg[0] != r->var || !ir_is_int(expr->arg[1], &by))
         return true;
     r->run = ir_gcd(r->run, by);
     return false;
@@ -330,11 +335,11 @@ static bool find_run(ir_walk *w, const ir_expr *e)
 
 /* How many neighbouring values of the variable give an expression one value: `v / 5 * 5 + k` is the same for
  * 5 values of v. 0: for all of them. */
-static int64_t run_in(tec_context *cx, const ir_expr *e, const ir_expr *var)
+static int64_t run_in(tec_context *cx, const ir_expr *expr, const ir_expr *var)
 {
     run_finder r = {.w = {.expr = find_run, .cx = cx}, .var = var};
 
-    ir_walk_expr(&r.w, e);
+    ir_walk_expr(&r.w, expr);
     return r.run;
 }
 
@@ -369,9 +374,10 @@ static int64_t piece_of(const ir_expr *index, int64_t *range)
 }
 
 /* An operand that the lanes share depends on the variable. */
-static bool is_shared_by_lanes(tec_context *cx, const space_tiled *h, const ir_iter *lane, const ir_expr *var)
+static bool is_shared_by_lanes(tec_context *cx, const space_tiled *tiled, const ir_iter *lane,
+                               const ir_expr *var)
 {
-    load_list l = loads_of(cx, h->sums->block);
+    load_list l = loads_of(cx, tiled->sums->block);
 
     for (int i = 0; lane && i < l.n; i++)
         if (!load_uses(cx, l.load[i], lane->var) && load_uses(cx, l.load[i], var))
@@ -383,71 +389,72 @@ static bool is_shared_by_lanes(tec_context *cx, const space_tiled *h, const ir_i
  * 16) the panel's length limits the tiles; where lanes share an operand, `run` says over how many
  * neighbouring values. An output in panels of 16 reads C[x//16, x % 16]: both variables of the sums move with
  * the column, the second within a panel. */
-static void list_followers(tec_context *cx, space_tiled *h, const space_loop *column, const ir_iter *lane)
+static void list_followers(tec_context *cx, space_tiled *tiled, const space_loop *column, const ir_iter *lane)
 {
-    const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
-    const ir_iter *var = iter_named(h->out->block, column->iter);
-    const ir_stmt *update = space_update_of(h->sums->block);
+    const ir_expr *load = only_load(cx, tiled->out->block, tiled->sums->block->writes[0].buffer);
+    const ir_iter *var = iter_named(tiled->out->block, column->iter);
+    const ir_stmt *update = space_update_of(tiled->sums->block);
     int64_t range = 0;
 
-    for (int d = 0; var && d < load->load.n && h->n_follows < SPACE_MAX_AXES; d++) {
+    for (int d = 0; var && d < load->load.n && tiled->n_follows < SPACE_MAX_AXES; d++) {
         const ir_expr *index = load->load.index[d];
 
         if (!ir_uses_var(cx, index, var->var))
             continue;
         if (index->op == IR_FLOORMOD) {
-            h->uneven = piece_of(index, &range) < range;
-            h->panel = range;
+            tiled->uneven = piece_of(index, &range) < range;
+            tiled->panel = range;
         }
         if (update->update.index[d]->op != IR_VAR)
             continue;
-        h->follows[h->n_follows++] = update->update.index[d]->var.name;
-        if (is_shared_by_lanes(cx, h, lane, update->update.index[d])) {
-            h->run = ir_gcd(h->run, run_in(cx, index, var->var));
-            h->group = update->update.index[d]->var.name;
+        tiled->follows[tiled->n_follows++] = update->update.index[d]->var.name;
+        if (is_shared_by_lanes(cx, tiled, lane, update->update.index[d])) {
+            tiled->run = ir_gcd(tiled->run, run_in(cx, index, var->var));
+            tiled->group = update->update.index[d]->var.name;
         }
     }
 }
 
 /* How well lanes along this axis read memory; negative: badly. -100: no lanes at all along this axis. */
-static int merit(const ir_facts *f, const space_tiled *h, const space_loop *axis)
+static int merit(const ir_facts *facts, const space_tiled *tiled, const space_loop *axis)
 {
     static const int points[] = {0, 4, -2, -6};
-    tec_context *cx = ir_facts_context(f);
-    const ir_iter *iter = sums_iter(cx, h, axis);
-    load_list l = loads_of(cx, h->sums->block);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_iter *iter = sums_iter(cx, tiled, axis);
+    load_list l = loads_of(cx, tiled->sums->block);
     int sum = 0;
 
     if (!iter || ir_is_value(iter->extent, 1))
         return -100;
     for (int i = 0; i < l.n; i++)
-        sum += points[distance(f, l.load[i], iter->var)];
+        sum += points[distance(facts, l.load[i], iter->var)];
     return sum;
 }
 
 /* The loop that vectors run along: the one with the most merit, the innermost among equals. Loops of one
  * iteration are taken only where there is nothing else. */
-static const space_loop *choose_column(const ir_facts *f, const space_tiled *h)
+static const space_loop *choose_column(const ir_facts *facts, const space_tiled *tiled)
 {
     const space_loop *best = NULL;
     int most = -100;
 
-    for (int i = 0; i < h->out->n_loops; i++) {
-        int points = h->out->loop[i].extent == 1 ? -100 : merit(f, h, &h->out->loop[i]);
+    for (int i = 0; i < tiled->out->n_loops; i++) {
+        int points = tiled->out->loop[i].extent == 1 ? -100 : merit(facts, tiled, &tiled->out->loop[i]);
 
         if (points > most || (points == most && best)) {
             most = points;
-            best = &h->out->loop[i];
+            best = &tiled->out->loop[i];
         }
     }
     return best;
 }
 
 /* Rows reuse a vector that was loaded: some operand depends on the lane and not on them. */
-static bool shares_vectors(tec_context *cx, const space_tiled *h, const space_loop *axis, const ir_iter *lane)
+static bool shares_vectors(tec_context *cx, const space_tiled *tiled, const space_loop *axis,
+                           const ir_iter *lane)
 {
-    const ir_iter *iter = sums_iter(cx, h, axis);
-    load_list l = loads_of(cx, h->sums->block);
+    const ir_iter *iter = sums_iter(cx, tiled, axis);
+    load_list l = loads_of(cx, tiled->sums->block);
 
     for (int i = 0; iter && lane && i < l.n; i++)
         if (load_uses(cx, l.load[i], lane->var) && !load_uses(cx, l.load[i], iter->var))
@@ -456,26 +463,26 @@ static bool shares_vectors(tec_context *cx, const space_tiled *h, const space_lo
 }
 
 /* Axes beyond the most are left out, and their loops stay as they are. */
-static void add_axis(space_tiled *h, space_axis axis)
+static void add_axis(space_tiled *tiled, space_axis axis)
 {
-    if (h->n_axes < SPACE_MAX_AXES)
-        h->axis[h->n_axes++] = axis;
+    if (tiled->n_axes < SPACE_MAX_AXES)
+        tiled->axis[tiled->n_axes++] = axis;
 }
 
 /* Where a column is no longer than one vector: the last axis along which vectors share an operand that does
  * not depend on the lane, for *run neighbouring values (0: for all of them). An example is a depthwise
  * convolution over few channels: a row of pixels fills registers where channels do not. */
-static const space_loop *find_wide(tec_context *cx, const space_tiled *h, const space_loop *column,
+static const space_loop *find_wide(tec_context *cx, const space_tiled *tiled, const space_loop *column,
                                    const ir_iter *lane, const space_loop *const *row, int64_t *run)
 {
-    load_list l = loads_of(cx, h->sums->block);
+    load_list l = loads_of(cx, tiled->sums->block);
 
-    for (int i = h->out->n_loops - 1;
-         lane && column && column->extent && column->extent <= h->sums->lanes && i >= 0; i--) {
-        const space_loop *loop = &h->out->loop[i];
+    for (int i = tiled->out->n_loops - 1;
+         lane && column && column->extent && column->extent <= tiled->sums->lanes && i >= 0; i--) {
+        const space_loop *loop = &tiled->out->loop[i];
         const ir_iter *iter = loop->extent == 1 || loop == column || loop == row[0] || loop == row[1]
                                   ? NULL
-                                  : sums_iter(cx, h, loop);
+                                  : sums_iter(cx, tiled, loop);
 
         for (int j = 0; iter && j < l.n; j++)
             if (!load_uses(cx, l.load[j], lane->var) && (*run = run_of_load(cx, l.load[j], iter->var)) != 1)
@@ -485,216 +492,219 @@ static const space_loop *find_wide(tec_context *cx, const space_tiled *h, const 
 }
 
 /* NULL for an axis that moves the output and no variable of the sums. */
-static void name_iters(tec_context *cx, space_tiled *h)
+static void name_iters(tec_context *cx, space_tiled *tiled)
 {
-    for (int i = 0; i < h->n_axes; i++) {
-        const ir_iter *iter = sums_iter(cx, h, h->axis[i].loop);
+    for (int i = 0; i < tiled->n_axes; i++) {
+        const ir_iter *iter = sums_iter(cx, tiled, tiled->axis[i].loop);
 
-        h->axis[i].iter = iter ? iter->var->var.name : NULL;
+        tiled->axis[i].iter = iter ? iter->var->var.name : NULL;
     }
 }
 
 /* One load of each buffer stands for all: templates ask about buffers. */
-static void list_loads(tec_context *cx, space_tiled *h)
+static void list_loads(tec_context *cx, space_tiled *tiled)
 {
-    load_list l = loads_of(cx, h->sums->block);
+    load_list l = loads_of(cx, tiled->sums->block);
 
-    for (int i = 0; i < l.n && h->n_loads < SPACE_MAX_OPERANDS; i++) {
+    for (int i = 0; i < l.n && tiled->n_loads < SPACE_MAX_OPERANDS; i++) {
         bool known = false;
 
-        for (int j = 0; j < h->n_loads; j++)
-            known = known || h->load[j]->load.buffer == l.load[i]->load.buffer;
+        for (int j = 0; j < tiled->n_loads; j++)
+            known = known || tiled->load[j]->load.buffer == l.load[i]->load.buffer;
         if (!known)
-            h->load[h->n_loads++] = l.load[i];
+            tiled->load[tiled->n_loads++] = l.load[i];
     }
 }
 
 /* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last axis
  * where none does. row[1] is the last one that shares vectors, row[0] the one before it. */
-static void order_axes(tec_context *cx, space_tiled *h, const space_loop *column, const ir_iter *lane)
+static void order_axes(tec_context *cx, space_tiled *tiled, const space_loop *column, const ir_iter *lane)
 {
     const space_loop *row[2] = {NULL, NULL}, *last = NULL;
 
-    for (int i = h->out->n_loops - 1; i >= 0; i--) {
-        const space_loop *l = &h->out->loop[i];
+    for (int i = tiled->out->n_loops - 1; i >= 0; i--) {
+        const space_loop *loop = &tiled->out->loop[i];
 
-        if (l == column || l->extent == 1)
+        if (loop == column || loop->extent == 1)
             continue;
-        last = last ? last : l;
-        if (shares_vectors(cx, h, l, lane) && !row[0])
-            row[row[1] ? 0 : 1] = l;
+        last = last ? last : loop;
+        if (shares_vectors(cx, tiled, loop, lane) && !row[0])
+            row[row[1] ? 0 : 1] = loop;
     }
     row[1] = row[1] ? row[1] : last;
-    const space_loop *wide = find_wide(cx, h, column, lane, row, &h->run);
-    for (int i = 0; i < h->out->n_loops; i++) {
-        const space_loop *l = &h->out->loop[i];
+    const space_loop *wide = find_wide(cx, tiled, column, lane, row, &tiled->run);
+    for (int i = 0; i < tiled->out->n_loops; i++) {
+        const space_loop *loop = &tiled->out->loop[i];
 
-        if (l->extent != 1 && l != column && l != row[0] && l != row[1] && l != wide)
-            add_axis(h, (space_axis){.loop = l});
+        if (loop->extent != 1 && loop != column && loop != row[0] && loop != row[1] && loop != wide)
+            add_axis(tiled, (space_axis){.loop = loop});
     }
     if (wide)
-        add_axis(h, (space_axis){.loop = wide, .row = true, .wide = true});
+        add_axis(tiled, (space_axis){.loop = wide, .row = true, .wide = true});
     if (column)
-        add_axis(h, (space_axis){.loop = column, .column = true});
+        add_axis(tiled, (space_axis){.loop = column, .column = true});
     for (int i = 0; i < 2; i++)
         if (row[i])
-            add_axis(h, (space_axis){.loop = row[i], .row = true});
-    const ir_iter *iter = row[1] ? sums_iter(cx, h, row[1]) : NULL;
-    h->row = iter ? iter->var->var.name : NULL;
+            add_axis(tiled, (space_axis){.loop = row[i], .row = true});
+    const ir_iter *iter = row[1] ? sums_iter(cx, tiled, row[1]) : NULL;
+    tiled->row = iter ? iter->var->var.name : NULL;
 }
 
 /* The last reduction loop runs along what is read, for at least one vector. */
-static bool along_reduction(const ir_facts *f, const space_tiled *h)
+static bool along_reduction(const ir_facts *facts, const space_tiled *tiled)
 {
-    load_list l = loads_of(ir_facts_context(f), h->sums->block);
-    const space_loop *last = h->n_reduce ? h->reduce[h->n_reduce - 1] : NULL;
+    load_list l = loads_of(ir_facts_context(facts), tiled->sums->block);
+    const space_loop *last = tiled->n_reduce ? tiled->reduce[tiled->n_reduce - 1] : NULL;
 
-    if (!last || (last->extent && last->extent < h->sums->lanes))
+    if (!last || (last->extent && last->extent < tiled->sums->lanes))
         return false;
-    const ir_iter *k = iter_named(h->sums->block, last->iter);
+    const ir_iter *k = iter_named(tiled->sums->block, last->iter);
     for (int i = 0; i < l.n; i++)
-        if (distance(f, l.load[i], k->var) > 1)
+        if (distance(facts, l.load[i], k->var) > 1)
             return false;
     return true;
 }
 
 /* A stage without sums that only `of` reads. */
-static bool is_prologue(const space_shape *shape, const space_stage *g, const space_stage *of)
+static bool is_prologue(const space_shape *shape, const space_stage *stage, const space_stage *of)
 {
     const char **reader;
-    int n = sched_readers_of(shape->base, g->name, &reader);
+    int n = sched_readers_of(shape->base, stage->name, &reader);
 
-    return g->part == SPACE_NEST && g->n_reduce == 0 && n == 1 && strcmp(reader[0], of->name) == 0;
+    return stage->part == SPACE_NEST && stage->n_reduce == 0 && n == 1 && strcmp(reader[0], of->name) == 0;
 }
 
 /* Marks the stages that only this tiled stage reads; they are computed with it. */
-static void find_producers(const space_shape *shape, space_tiled *h)
+static void find_producers(const space_shape *shape, space_tiled *tiled)
 {
-    for (int i = 0; i < shape->n && h->n_producers < SPACE_MAX_OPERANDS; i++) {
+    for (int i = 0; i < shape->n && tiled->n_producers < SPACE_MAX_OPERANDS; i++) {
         space_stage *g = &shape->stage[i];
 
-        if (!is_prologue(shape, g, h->sums))
+        if (!is_prologue(shape, g, tiled->sums))
             continue;
         g->part = SPACE_PROLOGUE;
         g->conditional = has_condition(sched_context(shape->base), g->block);
         g->flat = space_is_flat(sched_context(shape->base), g->block);
-        h->producer[h->n_producers++] = g;
+        tiled->producer[tiled->n_producers++] = g;
     }
 }
 
 /* 0: not constant. */
-static double count_elements(const space_stage *g)
+static double count_elements(const space_stage *stage)
 {
     double n = 1;
 
-    for (int i = 0; i < g->n_loops; i++)
-        n *= (double)g->loop[i].extent;
+    for (int i = 0; i < stage->n_loops; i++)
+        n *= (double)stage->loop[i].extent;
     return n;
 }
 
-static const space_loop *last_spatial(const space_stage *g)
+static const space_loop *last_spatial(const space_stage *stage)
 {
-    for (int i = g->n_loops - 1; i >= 0; i--)
-        if (g->loop[i].kind == IR_SPATIAL)
-            return &g->loop[i];
+    for (int i = stage->n_loops - 1; i >= 0; i--)
+        if (stage->loop[i].kind == IR_SPATIAL)
+            return &stage->loop[i];
     return NULL;
 }
 
 /* The loop along which something lies that is read across: neighbouring results read elements of different
  * rows. */
-static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
+static const space_loop *find_transposed(tec_context *cx, const space_stage *stage)
 {
-    load_list l = loads_of(cx, g->block);
-    const space_loop *last = last_spatial(g);
-    const ir_iter *across = last ? iter_named(g->block, last->iter) : NULL;
+    load_list l = loads_of(cx, stage->block);
+    const space_loop *last = last_spatial(stage);
+    const ir_iter *across = last ? iter_named(stage->block, last->iter) : NULL;
 
     for (int i = 0; across && i < l.n; i++)
-        for (int j = 0; j < g->n_loops; j++) {
-            const ir_iter *iter = iter_named(g->block, g->loop[j].iter);
+        for (int j = 0; j < stage->n_loops; j++) {
+            const ir_iter *iter = iter_named(stage->block, stage->loop[j].iter);
 
-            if (&g->loop[j] != last && g->loop[j].extent != 1 && iter &&
+            if (&stage->loop[j] != last && stage->loop[j].extent != 1 && iter &&
                 l.load[i]->load.index[l.load[i]->load.n - 1] == iter->var &&
                 load_uses(cx, l.load[i], across->var))
-                return &g->loop[j];
+                return &stage->loop[j];
         }
     return NULL;
 }
 
 /* The sums read each element of the prologue a few times, and side by side: to store it for them costs more
  * than it gives. A prologue whose size is not known is stored: reads is 0 then. */
-static bool is_read_in_passing(tec_context *cx, const space_tiled *h, const space_stage *g)
+static bool is_read_in_passing(tec_context *cx, const space_tiled *tiled, const space_stage *stage)
 {
     enum { FEW = 4 };
-    double reads = count_elements(h->sums), elements = count_elements(g);
+    double reads = count_elements(tiled->sums), elements = count_elements(stage);
 
-    return reads > 0 && reads <= FEW * elements && !space_has_math(cx, g->block) && !find_transposed(cx, g);
+    return reads > 0 && reads <= FEW * elements && !space_has_math(cx, stage->block) &&
+           !find_transposed(cx, stage);
 }
 
 /* Each element of what the prologues make is read a few times only, by vectors that lie inside of one pixel:
  * computing it there costs less than storing it. */
-static bool is_seldom_read(tec_context *cx, const space_tiled *h)
+static bool is_seldom_read(tec_context *cx, const space_tiled *tiled)
 {
     enum { SELDOM = 16 };
-    double reads = count_elements(h->sums), elements = 0;
+    double reads = count_elements(tiled->sums), elements = 0;
     bool narrow = false, math = false;
 
-    for (int i = 0; i < h->n_axes; i++)
-        narrow = narrow ||
-                 (h->axis[i].column && h->axis[i].loop->extent && h->axis[i].loop->extent <= h->sums->lanes);
-    for (int i = 0; i < h->n_producers; i++) {
-        elements = fmax(elements, count_elements(h->producer[i]));
-        math = math || space_has_math(cx, h->producer[i]->block);
+    for (int i = 0; i < tiled->n_axes; i++)
+        narrow = narrow || (tiled->axis[i].column && tiled->axis[i].loop->extent &&
+                            tiled->axis[i].loop->extent <= tiled->sums->lanes);
+    for (int i = 0; i < tiled->n_producers; i++) {
+        elements = fmax(elements, count_elements(tiled->producer[i]));
+        math = math || space_has_math(cx, tiled->producer[i]->block);
     }
     return narrow && !math && reads > 0 && reads <= SELDOM * elements;
 }
 
-bool space_is_produced(const space_tiled *h, const ir_buffer *b)
+bool space_is_produced(const space_tiled *tiled, const ir_buffer *buffer)
 {
-    for (int i = 0; i < h->n_producers; i++)
-        if (h->producer[i]->block->writes[0].buffer == b)
+    for (int i = 0; i < tiled->n_producers; i++)
+        if (tiled->producer[i]->block->writes[0].buffer == buffer)
             return true;
     return false;
 }
 
-static bool is_listed(const space_tiled *h, const char *name)
+static bool is_listed(const space_tiled *tiled, const char *name)
 {
-    for (int i = 0; i < h->n_operands; i++)
-        if (strcmp(h->operand[i], name) == 0)
+    for (int i = 0; i < tiled->n_operands; i++)
+        if (strcmp(tiled->operand[i], name) == 0)
             return true;
     return false;
 }
 
 /* Operands of which a tile uses pieces of long rows. A copy under a reduction of unknown length is not proven
  * to be the tile's own. */
-static void find_operands(tec_context *cx, space_tiled *h)
+static void find_operands(tec_context *cx, space_tiled *tiled)
 {
-    load_list l = loads_of(cx, h->sums->block);
+    load_list l = loads_of(cx, tiled->sums->block);
     bool known = true;
 
-    for (int i = 0; i < h->n_reduce; i++)
-        known = known && h->reduce[i]->extent > 0;
-    for (int i = 0; known && i < l.n && h->n_operands < SPACE_MAX_OPERANDS; i++) {
-        const ir_buffer *b = l.load[i]->load.buffer;
+    for (int i = 0; i < tiled->n_reduce; i++)
+        known = known && tiled->reduce[i]->extent > 0;
+    for (int i = 0; known && i < l.n && tiled->n_operands < SPACE_MAX_OPERANDS; i++) {
+        const ir_buffer *buffer = l.load[i]->load.buffer;
         int64_t row;
-        bool panel = ir_is_int(b->shape[b->n - 1], &row) && row <= PANEL * h->sums->lanes;
+        bool panel = ir_is_int(buffer->shape[buffer->n - 1], &row) && row <= PANEL * tiled->sums->lanes;
 
-        if (b->n >= 2 && !panel && !space_is_produced(h, b) && !is_listed(h, b->name))
-            h->operand[h->n_operands++] = b->name;
+        if (buffer->n >= 2 && !panel && !space_is_produced(tiled, buffer) && !is_listed(tiled, buffer->name))
+            tiled->operand[tiled->n_operands++] = buffer->name;
     }
 }
 
-static void list_reduction(space_tiled *h)
+static void list_reduction(space_tiled *tiled)
 {
-    for (int i = 0; i < h->sums->n_loops && h->n_reduce < SPACE_MAX_AXES; i++)
-        if (h->sums->loop[i].kind == IR_REDUCE_ITER && h->sums->loop[i].extent != 1)
-            h->reduce[h->n_reduce++] = &h->sums->loop[i];
+    for (int i = 0; i < tiled->sums->n_loops && tiled->n_reduce < SPACE_MAX_AXES; i++)
+        if (tiled->sums->loop[i].kind == IR_REDUCE_ITER && tiled->sums->loop[i].extent != 1)
+            tiled->reduce[tiled->n_reduce++] = &tiled->sums->loop[i];
 }
 
-/* The vectors that share an operand for h->run values: whole ones, or with a shorter one at the end where the
- * panels are uneven as well. */
-static int64_t vectors_of_run(const space_tiled *h, int64_t lanes)
+/* The vectors that share an operand for tiled->run values: whole ones, or with a shorter one at the end where
+ * the panels are uneven as well. */
+static int64_t vectors_of_run(const space_tiled *tiled, int64_t lanes)
 {
-    return h->uneven ? (h->run + lanes - 1) / lanes : h->run % lanes == 0 ? h->run / lanes : 1;
+    return tiled->uneven             ? (tiled->run + lanes - 1) / lanes
+           : tiled->run % lanes == 0 ? tiled->run / lanes
+                                     : 1;
 }
 
 /* At most so many rows, all of them, or a little fewer that divide them: tiles of 8 for 128 rows in place of
@@ -713,60 +723,61 @@ static int even_rows(int64_t rows, int most)
  * along the reduction, and stages with many versions of their edges. Each branch replaces the model's answer
  * for a case that the model does not know: lanes along the reduction, packed panels, and stages with many
  * edges. */
-static void choose_tile(const space_shape *shape, space_tiled *h)
+static void choose_tile(const space_shape *shape, space_tiled *tiled)
 {
     enum { SMALL = 8, SMALL_WIDE = 6, MOST_COLUMNS = 8 };
-    int64_t rows = 1, columns = 0, wide = 0, lanes = h->sums->lanes;
+    int64_t rows = 1, columns = 0, wide = 0, lanes = tiled->sums->lanes;
 
-    for (int i = 0; i < h->n_axes; i++) {
-        if (h->axis[i].row && !h->axis[i].wide)
-            rows = h->axis[i].loop->extent;
-        if (h->axis[i].column)
-            columns = h->axis[i].loop->extent;
-        if (h->axis[i].wide)
-            wide = h->axis[i].loop->extent;
+    for (int i = 0; i < tiled->n_axes; i++) {
+        if (tiled->axis[i].row && !tiled->axis[i].wide)
+            rows = tiled->axis[i].loop->extent;
+        if (tiled->axis[i].column)
+            columns = tiled->axis[i].loop->extent;
+        if (tiled->axis[i].wide)
+            wide = tiled->axis[i].loop->extent;
     }
-    if (h->panel && h->panel < lanes)
-        lanes = h->panel;
+    if (tiled->panel && tiled->panel < lanes)
+        lanes = tiled->panel;
     const target *t = sched_target(shape->base);
-    h->registers = t && t->sum_registers && !t->has_memory_operands ? t->vector_registers : 0;
-    int64_t vectors = h->run    ? vectors_of_run(h, wide ? 1 : lanes)
-                      : wide    ? wide
-                      : columns ? (columns + lanes - 1) / lanes
-                                : 2;
-    h->tile = space_tile_choose(sched_target(shape->base), rows, vectors);
-    if (h->on_reduction) { /* a vector of partial sums for each column: any number of columns will do */
+    tiled->registers = t && t->sum_registers && !t->has_memory_operands ? t->vector_registers : 0;
+    int64_t vectors = tiled->run ? vectors_of_run(tiled, wide ? 1 : lanes)
+                      : wide     ? wide
+                      : columns  ? (columns + lanes - 1) / lanes
+                                 : 2;
+    tiled->tile = space_tile_choose(sched_target(shape->base), rows, vectors);
+    if (tiled->on_reduction) { /* a vector of partial sums for each column: any number of columns will do */
         space_tile across = space_tile_choose(sched_target(shape->base), columns, rows ? rows : SMALL);
 
-        h->tile = (space_tile){across.vectors, across.rows < MOST_COLUMNS ? across.rows : MOST_COLUMNS};
-    } else if (h->panel > lanes && h->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
-        int fit = space_most_sums(sched_target(shape->base)) / (int)(h->panel / lanes);
+        tiled->tile = (space_tile){across.vectors, across.rows < MOST_COLUMNS ? across.rows : MOST_COLUMNS};
+    } else if (tiled->panel > lanes &&
+               tiled->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
+        int fit = space_most_sums(sched_target(shape->base)) / (int)(tiled->panel / lanes);
 
-        h->tile.vectors = (int)(h->panel / lanes);
-        h->tile.rows = even_rows(rows, fit > 1 ? fit : 1);
+        tiled->tile.vectors = (int)(tiled->panel / lanes);
+        tiled->tile.rows = even_rows(rows, fit > 1 ? fit : 1);
     }
     /* edges of padding, and rests of a wide axis, stand beside the interior in several versions: few sums in
      * each */
-    if (h->seldom) {
-        int fit = wide && h->tile.vectors > 1 ? SMALL_WIDE / h->tile.vectors : SMALL;
+    if (tiled->seldom) {
+        int fit = wide && tiled->tile.vectors > 1 ? SMALL_WIDE / tiled->tile.vectors : SMALL;
 
-        h->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
+        tiled->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
     }
 }
 
 /* Everything that the templates want to know of a tiled stage and its output `out`. The order matters: the
  * column decides which axes are rows, and both decide what the operands look like from a tile. */
-static space_tiled *read_tiled(tec_context *cx, const space_shape *shape, const space_stage *g,
+static space_tiled *read_tiled(tec_context *cx, const space_shape *shape, const space_stage *stage,
                                const space_stage *out)
 {
-    const ir_facts *f = ir_facts_of_program(cx, sched_tree(shape->base));
+    const ir_facts *facts = ir_facts_of_program(cx, sched_tree(shape->base));
     space_tiled *h = base_new(cx, space_tiled);
 
-    *h = (space_tiled){.sums = g, .out = out};
+    *h = (space_tiled){.sums = stage, .out = out};
     list_reduction(h);
-    h->along_reduction = along_reduction(f, h);
-    const space_loop *column = choose_column(f, h);
-    h->on_reduction = column && g->lanes > 1 && h->along_reduction && merit(f, h, column) < 0;
+    h->along_reduction = along_reduction(facts, h);
+    const space_loop *column = choose_column(facts, h);
+    h->on_reduction = column && stage->lanes > 1 && h->along_reduction && merit(facts, h, column) < 0;
     const ir_iter *lane = column ? sums_iter(cx, h, column) : NULL;
     h->lane = lane ? lane->var->var.name : NULL;
     if (column)
@@ -787,30 +798,30 @@ static space_tiled *read_tiled(tec_context *cx, const space_shape *shape, const 
 
 /* Of a reduction, whether vectors may run along its results or along its rows; of an element-wise stage,
  * whether its loops can be fused into one, or what it reads lies across. */
-static void read_nest(tec_context *cx, const space_shape *shape, space_stage *g)
+static void read_nest(tec_context *cx, const space_shape *shape, space_stage *stage)
 {
-    const char **reduce = base_array(cx, const char *, g->n_loops);
+    const char **reduce = base_array(cx, const char *, stage->n_loops);
     int n = 0;
 
-    for (int i = 0; i < g->n_loops; i++)
-        if (g->loop[i].kind == IR_REDUCE_ITER)
-            reduce[n++] = g->loop[i].name;
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_REDUCE_ITER)
+            reduce[n++] = stage->loop[i].name;
     if (n) {
-        g->columns = g->n_spatial > 0 && space_has_columns(cx, g->block);
-        g->rows = space_count_rows(cx, shape->base, g->block, reduce, n);
+        stage->columns = stage->n_spatial > 0 && space_has_columns(cx, stage->block);
+        stage->rows = space_count_rows(cx, shape->base, stage->block, reduce, n);
     } else {
-        g->flat = space_is_flat(cx, g->block);
-        g->transposed = g->flat ? NULL : find_transposed(cx, g);
+        stage->flat = space_is_flat(cx, stage->block);
+        stage->transposed = stage->flat ? NULL : find_transposed(cx, stage);
     }
 }
 
 /* The nest that a stage could be computed in: that of its reader, or where several read it, the one that all
  * are or could be in. A stage may have several readers only if all of them end up in one nest; `last` is the
  * one that comes last in the program, and the chain of `reader` leads there from each. */
-static const space_stage *common_reader(const space_shape *shape, space_stage *g)
+static const space_stage *common_reader(const space_shape *shape, space_stage *stage)
 {
     const char **reader;
-    int n = sched_readers_of(shape->base, g->name, &reader);
+    int n = sched_readers_of(shape->base, stage->name, &reader);
     const space_stage *last = NULL;
 
     for (int i = 0; i < n; i++) {
@@ -818,7 +829,7 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *g
 
         if (r->part != SPACE_NEST || r->flat || r->n_spatial < 2 - (r->n_reduce > 0) || n > SPACE_MAX_AXES)
             return NULL;
-        g->readers[g->n_readers++] = r;
+        stage->readers[stage->n_readers++] = r;
         last = !last || r > last ? r : last;
     }
     for (int i = 0; i < n; i++) {
@@ -835,79 +846,80 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *g
 /* The last reader is the one whose rows are meant: the others are computed in them as well. The stage has a
  * row for each of its rows. Compared are the first indices, all but the last: they must be the reader's own
  * row variables, unchanged. */
-static bool is_row_by_row(tec_context *cx, const space_stage *g)
+static bool is_row_by_row(tec_context *cx, const space_stage *stage)
 {
-    int rows = g->reader && g->block->n_writes == 1 ? g->reader->n_spatial - 1 : 0;
+    int rows = stage->reader && stage->block->n_writes == 1 ? stage->reader->n_spatial - 1 : 0;
 
-    for (int r = 0; r < g->n_readers; r++) {
-        const ir_block *b = g->readers[r]->block;
-        load_list l = loads_of(cx, b);
+    for (int r = 0; r < stage->n_readers; r++) {
+        const ir_block *block = stage->readers[r]->block;
+        load_list l = loads_of(cx, block);
 
-        if (g->readers[r] != g->reader && !g->readers[r]->row_by_row)
+        if (stage->readers[r] != stage->reader && !stage->readers[r]->row_by_row)
             return false;
         for (int i = 0; i < l.n; i++)
-            if (l.load[i]->load.buffer == g->block->writes[0].buffer)
+            if (l.load[i]->load.buffer == stage->block->writes[0].buffer)
                 for (int d = 0; d < rows; d++)
-                    if (d >= l.load[i]->load.n || b->iters[d].kind != IR_SPATIAL ||
-                        l.load[i]->load.index[d] != b->iters[d].var)
+                    if (d >= l.load[i]->load.n || block->iters[d].kind != IR_SPATIAL ||
+                        l.load[i]->load.index[d] != block->iters[d].var)
                         return false;
     }
     return rows > 0;
 }
 
 /* Whether some chain of row-by-row readers ends in a reduction: such rows are worth keeping in the cache. */
-static bool leads_to_reduction(const space_stage *g)
+static bool leads_to_reduction(const space_stage *stage)
 {
-    bool found = g->n_reduce > 0;
+    bool found = stage->n_reduce > 0;
 
-    for (int r = 0; r < g->n_readers; r++)
-        found = found || (g->readers[r] != g->reader && g->readers[r]->row_by_row &&
-                          leads_to_reduction(g->readers[r]));
+    for (int r = 0; r < stage->n_readers; r++)
+        found = found || (stage->readers[r] != stage->reader && stage->readers[r]->row_by_row &&
+                          leads_to_reduction(stage->readers[r]));
     return found;
 }
 
 /* A row stays in the first cache between the stages that are computed in it. There must be rows enough for
  * the threads; and the stages of a short row wait for each other's last vector, while nests of their own work
  * on the next row. `rows` counts what can run in parallel; `longest` is the length of one row in elements. */
-static bool pays_in_rows(const space_stage *g)
+static bool pays_in_rows(const space_stage *stage)
 {
     enum { ROWS = 16, VECTORS = 16 };
-    const space_stage *reader = g->reader;
+    const space_stage *reader = stage->reader;
     double rows = 1;
     int64_t longest = 0;
 
     for (int i = 0, seen = 0; i < reader->n_loops; i++)
         if (reader->loop[i].kind == IR_SPATIAL && ++seen < reader->n_spatial)
             rows *= (double)reader->loop[i].extent;
-    for (int i = reader->n_spatial - 1; i < g->n_loops; i++)
-        longest = g->loop[i].extent > longest ? g->loop[i].extent : longest;
-    return longest >= VECTORS * g->lanes && (rows >= ROWS || !space_pays_in_parallel(g));
+    for (int i = reader->n_spatial - 1; i < stage->n_loops; i++)
+        longest = stage->loop[i].extent > longest ? stage->loop[i].extent : longest;
+    return longest >= VECTORS * stage->lanes && (rows >= ROWS || !space_pays_in_parallel(stage));
 }
 
 /* A plane fits in the second cache. */
-static bool is_small_plane(const space_stage *g)
+static bool is_small_plane(const space_stage *stage)
 {
     enum { BYTES = 64 << 10 };
-    int64_t bytes = base_dtype_bytes(g->block->writes[0].buffer->dtype);
+    int64_t bytes = base_dtype_bytes(stage->block->writes[0].buffer->dtype);
 
-    for (int i = 0, seen = 0; i < g->n_loops; i++)
-        if (g->loop[i].kind == IR_SPATIAL && ++seen > g->n_spatial - 2)
-            bytes *= g->loop[i].extent;
+    for (int i = 0, seen = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_SPATIAL && ++seen > stage->n_spatial - 2)
+            bytes *= stage->loop[i].extent;
     return bytes > 0 && bytes <= BYTES;
 }
 
 /* Where a nest is computed at the start of the search. A note of the operator wins; otherwise a stage joins
  * the rows of its reader if that saves a trip through memory. */
-static space_place place_at_start(const space_shape *shape, const space_stage *g)
+static space_place place_at_start(const space_shape *shape, const space_stage *stage)
 {
-    if (!g->reader)
+    if (!stage->reader)
         return SPACE_AT_ROOT;
-    if (space_has_note(shape->base, g->name, "by_rows"))
-        return g->reader->n_spatial > 1 && !is_small_plane(g) ? SPACE_IN_ROW : SPACE_IN_READER;
-    for (int r = 0; r < g->n_readers; r++)
-        if (g->readers[r] != g->reader && g->readers[r]->start_place != SPACE_IN_ROW)
+    if (space_has_note(shape->base, stage->name, "by_rows"))
+        return stage->reader->n_spatial > 1 && !is_small_plane(stage) ? SPACE_IN_ROW : SPACE_IN_READER;
+    for (int r = 0; r < stage->n_readers; r++)
+        if (stage->readers[r] != stage->reader && stage->readers[r]->start_place != SPACE_IN_ROW)
             return SPACE_AT_ROOT;
-    return g->row_by_row && leads_to_reduction(g) && pays_in_rows(g) ? SPACE_IN_ROW : SPACE_AT_ROOT;
+    return stage->row_by_row && leads_to_reduction(stage) && pays_in_rows(stage) ? SPACE_IN_ROW
+                                                                                 : SPACE_AT_ROOT;
 }
 
 /* ---- all of it ---- */
@@ -933,12 +945,13 @@ static void share_knobs(space_shape *shape)
 /* Reads the stages three times, since inlining and added copies change the tree. Tiled stages are found
  * first: what they read and write decides the part of the others. From the last stage to the first for nests,
  * as what a stage is depends on its readers. */
-const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t)
+const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *machine)
 {
     space_shape *shape = base_new(cx, space_shape);
-    sched *s = sched_new(cx, tree, t);
+    sched *s = sched_new(cx, tree, machine);
 
-    *shape = (space_shape){.base = s, .registers = t && t->vector_registers ? t->vector_registers : 16};
+    *shape = (space_shape){
+        .base = s, .registers = machine && machine->vector_registers ? machine->vector_registers : 16};
     read_stages(cx, shape);
     inline_others(cx, shape, s);
     read_stages(cx, shape);
@@ -979,29 +992,29 @@ static const struct {
 };
 
 /* The first template whose features the target has; the last one asks for none. */
-static tec_template *template_of(const target *t)
+static tec_template *template_of(const target *machine)
 {
     int i = 0;
 
-    while (templates[i].features && !target_offers(t, templates[i].features))
+    while (templates[i].features && !target_offers(machine, templates[i].features))
         i++;
     return templates[i].template;
 }
 
-space *space_master(tec_context *cx, const ir_program *tree, const target *t)
+space *space_master(tec_context *cx, const ir_program *tree, const target *machine)
 {
     if (!tree || base_failed(cx))
         return NULL;
-    const space_shape *shape = space_analyse(cx, tree, t);
+    const space_shape *shape = space_analyse(cx, tree, machine);
 
-    return space_new(cx, shape->base, template_of(t), (void *)shape);
+    return space_new(cx, shape->base, template_of(machine), (void *)shape);
 }
 
-sched *space_default(tec_context *cx, const ir_program *tree, const target *t)
+sched *space_default(tec_context *cx, const ir_program *tree, const target *machine)
 {
-    const space *sp = space_master(cx, tree, t);
+    const space *sp = space_master(cx, tree, machine);
     const space_point start = sp ? space_start(sp) : (space_point){0};
     sched *s = sp ? space_apply(cx, sp, &start) : NULL;
 
-    return s && sched_failed(s) && target_offers(t, TARGET_THREADS) ? space_gpu_plain(cx, sp->user) : s;
+    return s && sched_failed(s) && target_offers(machine, TARGET_THREADS) ? space_gpu_plain(cx, sp->user) : s;
 }

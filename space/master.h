@@ -119,7 +119,7 @@ typedef struct {
     int registers;
 } space_shape;
 
-const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t);
+const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *machine);
 const space_stage *space_stage_named(const space_shape *shape, const char *name);
 
 tec_template space_cpu_template, space_gpu_template;
@@ -129,48 +129,50 @@ sched *space_gpu_plain(tec_context *cx, const space_shape *shape);
 
 /* ---- knobs of a stage, named STAGE.WHAT; a stage that is not open takes the start ---- */
 
-int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n,
+int64_t space_pick(tec_knobs *knobs, const space_stage *stage, const char *what, const int64_t *value, int n,
                    int64_t start);
 /* The place in the list of words. */
-int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n,
-                    int start);
-const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis,
-                                int64_t extent, const tec_split_domain *d);
-const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what,
+int space_pick_word(tec_knobs *knobs, const space_stage *stage, const char *what, const char *const *word,
+                    int count, int start);
+const int64_t *space_pick_split(tec_knobs *knobs, const space_stage *stage, const char *what,
+                                const char *axis, int64_t extent, const tec_split_domain *domain);
+const char *const *space_pick_order(tec_knobs *knobs, const space_stage *stage, const char *what,
                                     const char *const *name, int n);
 /* What has the same effect at this point: an order by the groups of its n names, a value, any value. */
-void space_group_order(tec_knobs *k, const space_stage *g, const char *what, const int *group, int n);
-void space_leave_alias(tec_knobs *k, const space_stage *g, const char *what, int64_t value, int64_t other);
-void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool idle);
+void space_group_order(tec_knobs *knobs, const space_stage *stage, const char *what, const int *group, int n);
+void space_leave_alias(tec_knobs *knobs, const space_stage *stage, const char *what, int64_t value,
+                       int64_t other);
+void space_leave_idle(tec_knobs *knobs, const space_stage *stage, const char *what, bool idle);
 
 /* ---- pieces of schedules; false where a step was refused ---- */
 
-int64_t space_extent(const sched *s, const char *loop); /* 0: not constant */
+int64_t space_extent(const sched *schedule, const char *loop); /* 0: not constant */
 /* the loop; of one, itself; NULL: refused */
-const char *space_fuse(sched *s, const char *const *loop, int n);
+const char *space_fuse(sched *schedule, const char *const *loop, int n);
 /* The loops of a block inside the loop `outer` (NULL: all), spatial ones and reduction ones. */
-int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial,
+int space_own_loops(const sched *schedule, const char *block, const char *outer, const char **spatial,
                     const char **reduce, int *n_reduce);
 /* The last spatial loop of a spatial block inside `outer`, as vectors of at most `lanes`. */
-bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes);
+bool space_vectorise_inside(sched *schedule, const char *block, const char *outer, int64_t lanes);
 
 /* ---- parallel loops (space/work.c) ---- */
 
-double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *g);
-bool space_pays_in_parallel(const space_stage *g);
+double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *stage);
+bool space_pays_in_parallel(const space_stage *stage);
 /* Into how many pieces each of so many tasks is to be cut; 1 where there are enough, or where pieces would be
  * too small. */
-int64_t space_more_tasks(const space_stage *g, int64_t tasks);
+int64_t space_more_tasks(const space_stage *stage, int64_t tasks);
 
 /* ---- stages on a CPU ---- */
 
 /* Whether a stage that goes into the tiled one, a prologue, writes the buffer: such stages are computed where
  * they are read. */
-bool space_is_produced(const space_tiled *h, const ir_buffer *b);
+bool space_is_produced(const space_tiled *tiled, const ir_buffer *buffer);
 
 typedef struct space_tiled_choice space_tiled_choice;
-const space_tiled_choice *space_declare_tiled(tec_knobs *k, const space_shape *shape, const space_stage *g);
-bool space_apply_tiled(sched *s, const space_stage *g, const space_tiled_choice *c);
+const space_tiled_choice *space_declare_tiled(tec_knobs *knobs, const space_shape *shape,
+                                              const space_stage *stage);
+bool space_apply_tiled(sched *schedule, const space_stage *stage, const space_tiled_choice *choice);
 
 typedef struct {
     int64_t lanes, unroll, parallel, tile, factor;
@@ -178,12 +180,14 @@ typedef struct {
     int place;    /* a space_place */
     bool by_rows; /* stages are computed in its rows, so that no parallel loop goes across these */
 } space_nest_choice;
-space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g);
+space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage);
 /* *outer (may be NULL) becomes the loop inside of which other stages may be computed; NULL: there is none. */
-bool space_apply_nest(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer);
+bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                      const char **outer);
 /* The loop over the rows of a stage: that of its last but one spatial variable; NULL: it has no rows. */
-const char *space_row_loop(const sched *s, const space_stage *g);
+const char *space_row_loop(const sched *schedule, const space_stage *stage);
 /* Moves the stage into the loop, and makes vectors of it there. */
-bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer);
+bool space_apply_inside(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                        const char *outer);
 
 #endif

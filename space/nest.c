@@ -19,52 +19,52 @@ static const char *const place_words[] = {"root", "reader", "row"};
 
 /* How many of the first spatial loops give tasks enough; those that become vectors are left out. A loop of
  * unknown extent counts as one task, so that a known one follows it. */
-static int count_tasks(const space_stage *g, int most)
+static int count_tasks(const space_stage *stage, int most)
 {
     int64_t tasks = 1;
     int k = 0, seen = 0;
 
-    for (; k < g->n_loops && seen < most && tasks < SPACE_TASKS; k++)
-        if (g->loop[k].kind == IR_SPATIAL) {
-            tasks *= g->loop[k].extent ? g->loop[k].extent : 1;
+    for (; k < stage->n_loops && seen < most && tasks < SPACE_TASKS; k++)
+        if (stage->loop[k].kind == IR_SPATIAL) {
+            tasks *= stage->loop[k].extent ? stage->loop[k].extent : 1;
             seen++;
         }
     return seen;
 }
 
 /* How many outer loops are fused and run in parallel; 0 where the work is too little for threads. */
-static int64_t pick_parallel(tec_knobs *k, const space_stage *g)
+static int64_t pick_parallel(tec_knobs *knobs, const space_stage *stage)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-    int most = g->flat ? 1 : g->n_spatial, start;
+    int most = stage->flat ? 1 : stage->n_spatial, start;
 
     if (most > MOST_PARALLEL)
         most = MOST_PARALLEL;
-    start = !space_pays_in_parallel(g) ? 0 : g->n_reduce ? count_tasks(g, most) : most;
-    return space_pick(k, g, "parallel", counts, most + 1, start);
+    start = !space_pays_in_parallel(stage) ? 0 : stage->n_reduce ? count_tasks(stage, most) : most;
+    return space_pick(knobs, stage, "parallel", counts, most + 1, start);
 }
 
 /* The target's lanes, half of them, none, or two vectors at once. */
-static int64_t pick_lanes(tec_knobs *k, const space_stage *g)
+static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
 {
     int64_t value[4], n = 0;
 
-    for (int64_t l = g->lanes; l >= 1; l /= 2)
-        if (l == g->lanes || l == g->lanes / 2 || l == 1)
+    for (int64_t l = stage->lanes; l >= 1; l /= 2)
+        if (l == stage->lanes || l == stage->lanes / 2 || l == 1)
             value[n++] = l;
-    if (!g->n_reduce && g->lanes > 1)
-        value[n++] = 2 * g->lanes;
-    return space_pick(k, g, "lanes", value, (int)n, g->lanes);
+    if (!stage->n_reduce && stage->lanes > 1)
+        value[n++] = 2 * stage->lanes;
+    return space_pick(knobs, stage, "lanes", value, (int)n, stage->lanes);
 }
 
 /* Steps of all the last reduction loops; 0: unknown. */
-static int64_t steps_of(const space_stage *g, int loops)
+static int64_t steps_of(const space_stage *stage, int loops)
 {
     int64_t steps = 1;
 
-    for (int i = g->n_loops - 1; i >= 0 && loops > 0; i--)
-        if (g->loop[i].kind == IR_REDUCE_ITER) {
-            steps *= g->loop[i].extent;
+    for (int i = stage->n_loops - 1; i >= 0 && loops > 0; i--)
+        if (stage->loop[i].kind == IR_REDUCE_ITER) {
+            steps *= stage->loop[i].extent;
             loops--;
         }
     return steps;
@@ -72,66 +72,67 @@ static int64_t steps_of(const space_stage *g, int loops)
 
 /* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. Taps
  * are whole loops: as many of the last reduction loops as make at most MAX_TAPS steps together. */
-static int64_t pick_unroll(tec_knobs *k, const space_stage *g)
+static int64_t pick_unroll(tec_knobs *knobs, const space_stage *stage)
 {
     static const int64_t vectors[] = {1, 2, 4, 8}, taps[] = {0, 1, 2, 3};
     int most = 0;
 
-    if (!g->n_reduce)
-        return space_pick(k, g, "unroll", vectors, BASE_COUNT(vectors), 1);
-    while (most < 3 && most < g->n_reduce && steps_of(g, most + 1) > 0 && steps_of(g, most + 1) <= MAX_TAPS)
+    if (!stage->n_reduce)
+        return space_pick(knobs, stage, "unroll", vectors, BASE_COUNT(vectors), 1);
+    while (most < 3 && most < stage->n_reduce && steps_of(stage, most + 1) > 0 &&
+           steps_of(stage, most + 1) <= MAX_TAPS)
         most++;
-    return space_pick(k, g, "unroll", taps, most + 1,
-                      most == g->n_reduce && steps_of(g, most) <= MAX_TAPS / 2 ? most : 0);
+    return space_pick(knobs, stage, "unroll", taps, most + 1,
+                      most == stage->n_reduce && steps_of(stage, most) <= MAX_TAPS / 2 ? most : 0);
 }
 
 /* Which directions a reduction may have its vectors along; the start prefers columns, which need no final sum
  * over lanes. */
-static int pick_how(tec_knobs *k, const space_stage *g)
+static int pick_how(tec_knobs *knobs, const space_stage *stage)
 {
     const char *word[3] = {how_words[LANES_NOWHERE]};
     int meaning[3] = {LANES_NOWHERE}, n = 1;
 
-    if (g->columns)
+    if (stage->columns)
         meaning[n] = LANES_ON_COLUMNS, word[n++] = how_words[LANES_ON_COLUMNS];
-    if (g->rows)
+    if (stage->rows)
         meaning[n] = LANES_ON_ROWS, word[n++] = how_words[LANES_ON_ROWS];
-    return meaning[space_pick_word(k, g, "lanes_on", word, n, n > 1)];
+    return meaning[space_pick_word(knobs, stage, "lanes_on", word, n, n > 1)];
 }
 
 /* A reduction with few results is cut into partial ones. */
-static int64_t pick_factor(tec_knobs *k, const space_stage *g)
+static int64_t pick_factor(tec_knobs *knobs, const space_stage *stage)
 {
     static const int64_t counts[] = {0, 2, 4, 8, 16, 32, 64};
     int64_t results = 1;
-    const ir_stmt *body = g->block->body;
+    const ir_stmt *body = stage->block->body;
 
-    for (int i = 0; i < g->n_loops; i++)
-        if (g->loop[i].kind == IR_SPATIAL)
-            results *= g->loop[i].extent;
-    bool few = results > 0 && results < SPACE_TASKS && space_pays_in_parallel(g);
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_SPATIAL)
+            results *= stage->loop[i].extent;
+    bool few = results > 0 && results < SPACE_TASKS && space_pays_in_parallel(stage);
     return few && body->kind == IR_UPDATE && body->update.combiner->reorders
-               ? space_pick(k, g, "partial", counts, BASE_COUNT(counts), 0)
+               ? space_pick(knobs, stage, "partial", counts, BASE_COUNT(counts), 0)
                : 0;
 }
 
 /* What is read across is read in whole cache lines where the tile has one of each row. */
-static int64_t start_tile(const space_stage *g)
+static int64_t start_tile(const space_stage *stage)
 {
     enum { LINE = 16 };
     const space_loop *last = NULL;
 
-    for (int i = 0; i < g->n_loops; i++)
-        last = g->loop[i].kind == IR_SPATIAL ? &g->loop[i] : last;
-    bool small =
-        (last->extent && last->extent < LINE) || (g->transposed->extent && g->transposed->extent < LINE);
+    for (int i = 0; i < stage->n_loops; i++)
+        last = stage->loop[i].kind == IR_SPATIAL ? &stage->loop[i] : last;
+    bool small = (last->extent && last->extent < LINE) ||
+                 (stage->transposed->extent && stage->transposed->extent < LINE);
     return small ? 1 : LINE;
 }
 
 /* Nothing that is measured for one thread depends on parallel loops. */
-static bool has_one_core(const tec_knobs *k)
+static bool has_one_core(const tec_knobs *knobs)
 {
-    const target *t = sched_target(space_base(k->sp));
+    const target *t = sched_target(space_base(knobs->sp));
 
     return t && t->num_cores == 1;
 }
@@ -140,60 +141,62 @@ static bool has_one_core(const tec_knobs *k)
  * keeps the space small. Declared in a fixed order. The word `idle` belongs to the point: with a place in its
  * reader, for instance, the stage has no parallel loop of its own, so that knob then has one value that
  * counts. */
-space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
+space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage)
 {
     static const int64_t tiles[] = {1, 4, 8, 16, 32};
     space_nest_choice c = {.tile = 1};
 
-    if (g->reader)
-        c.place =
-            space_pick_word(k, g, "place", place_words, g->reader->n_spatial > 1 ? 3 : 2, g->start_place);
-    c.how = g->n_reduce ? pick_how(k, g) : LANES_NOWHERE;
-    c.lanes = g->n_spatial || g->n_reduce ? pick_lanes(k, g) : 1;
-    c.unroll = pick_unroll(k, g);
-    if (g->n_spatial)
-        c.parallel = pick_parallel(k, g);
-    if (g->transposed)
-        c.tile = space_pick(k, g, "tile", tiles, BASE_COUNT(tiles), start_tile(g));
-    c.factor = g->n_reduce ? pick_factor(k, g) : 0;
-    space_leave_idle(k, g, "parallel", c.place || c.factor || has_one_core(k));
-    space_leave_idle(k, g, "tile", c.place != 0);
-    space_leave_idle(k, g, "unroll", g->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.place != 0);
-    space_leave_idle(k, g, "lanes_on", c.factor != 0);
-    space_leave_idle(k, g, "lanes", g->n_reduce && (c.factor ? g->rows == 0 : c.how == LANES_NOWHERE));
+    if (stage->reader)
+        c.place = space_pick_word(knobs, stage, "place", place_words, stage->reader->n_spatial > 1 ? 3 : 2,
+                                  stage->start_place);
+    c.how = stage->n_reduce ? pick_how(knobs, stage) : LANES_NOWHERE;
+    c.lanes = stage->n_spatial || stage->n_reduce ? pick_lanes(knobs, stage) : 1;
+    c.unroll = pick_unroll(knobs, stage);
+    if (stage->n_spatial)
+        c.parallel = pick_parallel(knobs, stage);
+    if (stage->transposed)
+        c.tile = space_pick(knobs, stage, "tile", tiles, BASE_COUNT(tiles), start_tile(stage));
+    c.factor = stage->n_reduce ? pick_factor(knobs, stage) : 0;
+    space_leave_idle(knobs, stage, "parallel", c.place || c.factor || has_one_core(knobs));
+    space_leave_idle(knobs, stage, "tile", c.place != 0);
+    space_leave_idle(knobs, stage, "unroll",
+                     stage->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.place != 0);
+    space_leave_idle(knobs, stage, "lanes_on", c.factor != 0);
+    space_leave_idle(knobs, stage, "lanes",
+                     stage->n_reduce && (c.factor ? stage->rows == 0 : c.how == LANES_NOWHERE));
     if (c.factor)
-        tec_knob_require(k, !c.place, "partial results are made by a nest of their own");
+        tec_knob_require(knobs, !c.place, "partial results are made by a nest of their own");
     return c;
 }
 
 /* ---- element-wise ---- */
 
 /* Fuses the first n loops into one parallel loop; a loop of one iteration stays serial. */
-static bool run_in_parallel(sched *s, const char *const *loop, int n, const char **outer)
+static bool run_in_parallel(sched *schedule, const char *const *loop, int n, const char **outer)
 {
-    const char *one = n > 0 ? space_fuse(s, loop, n) : NULL;
+    const char *one = n > 0 ? space_fuse(schedule, loop, n) : NULL;
 
     if (n > 0 && !one)
         return false;
     if (outer && one)
         *outer = one;
-    return !one || space_extent(s, one) == 1 || sched_annotate(s, one, IR_PARALLEL);
+    return !one || space_extent(schedule, one) == 1 || sched_annotate(schedule, one, IR_PARALLEL);
 }
 
 /* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. A loop of unknown
  * length is split with a guard: the last vector may be partly outside. */
-static bool cut_vectors(sched *s, const char *loop, int64_t lanes, int64_t unroll, const char **left)
+static bool cut_vectors(sched *schedule, const char *loop, int64_t lanes, int64_t unroll, const char **left)
 {
-    int64_t n = space_extent(s, loop);
+    int64_t n = space_extent(schedule, loop);
     const char *part[3];
 
     *left = NULL;
     if (n > 0 && n <= lanes)
-        return space_vectorise(s, loop);
-    if (!sched_split(s, loop, TEC_GUARD, part, (int64_t[]){TEC_INFER, unroll, lanes}, 3))
+        return space_vectorise(schedule, loop);
+    if (!sched_split(schedule, loop, TEC_GUARD, part, (int64_t[]){TEC_INFER, unroll, lanes}, 3))
         return false;
     *left = part[0];
-    return space_unroll(s, part[1]) && space_vectorise(s, part[2]);
+    return space_unroll(schedule, part[1]) && space_vectorise(schedule, part[2]);
 }
 
 /* Where something is read across, a tile of both axes at a time.
@@ -202,31 +205,32 @@ static bool cut_vectors(sched *s, const char *loop, int64_t lanes, int64_t unrol
  *
  * A tile of 16 by 16 reads 16 cache lines of A and uses all of each, where a row alone would use one element
  * of many lines. */
-static bool tile_transposed(sched *s, const space_stage *g, int64_t tile, const char **loop, int n)
+static bool tile_transposed(sched *schedule, const space_stage *stage, int64_t tile, const char **loop,
+                            int count)
 {
     const char *y[2], *x[2], *order[MAX_LOOPS];
     int at = 0, m = 0;
 
-    while (at < n && strcmp(loop[at], g->transposed->name) != 0)
+    while (at < count && strcmp(loop[at], stage->transposed->name) != 0)
         at++;
-    if (tile == 1 || at >= n - 1)
+    if (tile == 1 || at >= count - 1)
         return true;
-    if (!sched_split(s, loop[at], TEC_GUARD, y, (int64_t[]){TEC_INFER, tile}, 2) ||
-        !sched_split(s, loop[n - 1], TEC_GUARD, x, (int64_t[]){TEC_INFER, tile}, 2))
+    if (!sched_split(schedule, loop[at], TEC_GUARD, y, (int64_t[]){TEC_INFER, tile}, 2) ||
+        !sched_split(schedule, loop[count - 1], TEC_GUARD, x, (int64_t[]){TEC_INFER, tile}, 2))
         return false;
-    for (int i = 0; i < n - 1; i++)
+    for (int i = 0; i < count - 1; i++)
         order[m++] = i == at ? y[0] : loop[i];
     order[m++] = x[0], order[m++] = y[1], order[m++] = x[1];
     loop[at] = y[0];
-    loop[n - 1] = x[1];
-    return sched_reorder(s, order, m);
+    loop[count - 1] = x[1];
+    return sched_reorder(schedule, order, m);
 }
 
 /* How many of n spatial loops may run in parallel: where others are computed row by row, those of the
  * rows. */
-static int most_parallel(const space_stage *g, const space_nest_choice *c, int n)
+static int most_parallel(const space_stage *stage, const space_nest_choice *choice, int n)
 {
-    int most = c->by_rows ? g->n_spatial - 1 : n;
+    int most = choice->by_rows ? stage->n_spatial - 1 : n;
 
     return most < n ? most : n;
 }
@@ -234,182 +238,189 @@ static int most_parallel(const space_stage *g, const space_nest_choice *c, int n
 /* A stage without reuse: fuses the loops where the order of elements does not matter, makes vectors of the
  * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed.
  * Vectors first, and then the parallel loop over what is left outside of them. */
-static bool apply_pointwise(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
+static bool apply_pointwise(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                            const char **outer)
 {
     const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS], *left;
-    int n_reduce, n = space_own_loops(s, g->name, NULL, loop, reduce, &n_reduce);
+    int n_reduce, n = space_own_loops(schedule, stage->name, NULL, loop, reduce, &n_reduce);
 
     if (n == 0)
         return true;
-    int known = g->flat ? space_constant_suffix(s, loop, n) : 0;
+    int known = stage->flat ? space_constant_suffix(schedule, loop, n) : 0;
     if (known > 1) {
-        const char *one = sched_fuse(s, loop + n - known, known);
+        const char *one = sched_fuse(schedule, loop + n - known, known);
 
         if (!one)
             return false;
         n -= known - 1;
         loop[n - 1] = one;
     }
-    if (g->transposed && !tile_transposed(s, g, c->tile, loop, n))
+    if (stage->transposed && !tile_transposed(schedule, stage, choice->tile, loop, n))
         return false;
     if (outer && n > 1)
         *outer = loop[0];
-    if (!cut_vectors(s, loop[n - 1], c->lanes, c->unroll, &left))
+    if (!cut_vectors(schedule, loop[n - 1], choice->lanes, choice->unroll, &left))
         return false;
-    bool tiled = g->transposed && c->tile > 1;
+    bool tiled = stage->transposed && choice->tile > 1;
     if (left && !tiled)
         loop[n - 1] = left;
     else
         n--;
-    n = most_parallel(g, c, n);
-    int64_t most = g->flat ? n : c->parallel;
-    return run_in_parallel(s, loop, c->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
+    n = most_parallel(stage, choice, n);
+    int64_t most = stage->flat ? n : choice->parallel;
+    return run_in_parallel(schedule, loop, choice->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
 }
 
 /* ---- reductions ---- */
 
-static bool unroll_taps(sched *s, const char *const *reduce, int n, int64_t taps)
+static bool unroll_taps(sched *schedule, const char *const *reduce, int n, int64_t taps)
 {
     for (int64_t i = 0; i < taps && i < n; i++)
-        if (!space_unroll(s, reduce[n - 1 - i]))
+        if (!space_unroll(schedule, reduce[n - 1 - i]))
             return false;
     return true;
 }
 
 /* The sums of a block in registers inside `loop`. A refused step is no failure: the sums then stay in memory.
  */
-bool space_keep_in_register(sched *s, const char *block, const char *loop)
+bool space_keep_in_register(sched *schedule, const char *block, const char *loop)
 {
-    const char *copy = sched_cache_write_at(s, block, "local", loop), **all;
+    const char *copy = sched_cache_write_at(schedule, block, "local", loop), **all;
 
     if (!copy) {
-        sched_clear(s);
+        sched_clear(schedule);
         return true;
     }
-    int n = sched_loops_of(s, copy, &all);
-    return space_vectorise(s, all[n - 1]);
+    int n = sched_loops_of(schedule, copy, &all);
+    return space_vectorise(schedule, all[n - 1]);
 }
 
 /* The last spatial loop becomes the innermost, as vectors of results. The sums of a vector stay in a register
  * over all reduction loops, which now lie inside. */
-static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial,
-                             int *n, const char *const *reduce, int n_reduce)
+static bool lanes_on_columns(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                             const char **spatial, int *count, const char *const *reduce, int n_reduce)
 {
     const char *part[2], *order[MAX_LOOPS];
     int64_t extent;
     int m = 0;
 
-    while (*n > 1 && space_extent(s, spatial[*n - 1]) == 1) /* loops of one step stay outside */
-        --*n;
-    part[0] = NULL, part[1] = spatial[*n - 1];
-    extent = space_extent(s, part[1]);
+    while (*count > 1 &&
+           space_extent(schedule, spatial[*count - 1]) == 1) /* loops of one step stay outside */
+        --*count;
+    part[0] = NULL, part[1] = spatial[*count - 1];
+    extent = space_extent(schedule, part[1]);
 
-    if ((extent == 0 || extent > c->lanes) &&
-        !sched_split(s, part[1], TEC_GUARD, part, (int64_t[]){TEC_INFER, c->lanes}, 2))
+    if ((extent == 0 || extent > choice->lanes) &&
+        !sched_split(schedule, part[1], TEC_GUARD, part, (int64_t[]){TEC_INFER, choice->lanes}, 2))
         return false;
     for (int i = 0; i < n_reduce; i++)
         order[m++] = reduce[i];
     order[m++] = part[1];
-    if (!sched_reorder(s, order, m) || !space_vectorise(s, part[1]) ||
-        !unroll_taps(s, reduce, n_reduce, c->unroll))
+    if (!sched_reorder(schedule, order, m) || !space_vectorise(schedule, part[1]) ||
+        !unroll_taps(schedule, reduce, n_reduce, choice->unroll))
         return false;
-    spatial[*n - 1] = part[0];
-    *n -= part[0] == NULL;
-    return *n == 0 || space_keep_in_register(s, g->name, spatial[*n - 1]);
+    spatial[*count - 1] = part[0];
+    *count -= part[0] == NULL;
+    return *count == 0 || space_keep_in_register(schedule, stage->name, spatial[*count - 1]);
 }
 
 /* The last reduction loops, as vectors of partial results. */
-static bool lanes_on_rows(sched *s, const char *const *row, int n, int64_t lanes)
+static bool lanes_on_rows(sched *schedule, const char *const *row, int n, int64_t lanes)
 {
-    const char *one = space_fuse(s, row, n), *part[2] = {NULL, one};
-    int64_t extent = one ? space_extent(s, one) : 0;
+    const char *one = space_fuse(schedule, row, n), *part[2] = {NULL, one};
+    int64_t extent = one ? space_extent(schedule, one) : 0;
 
     if (!one || lanes < 2 || (extent > 0 && extent < lanes))
         return one != NULL;
-    return (extent == lanes || sched_split(s, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, lanes}, 2)) &&
-           space_vectorise(s, part[1]);
+    return (extent == lanes ||
+            sched_split(schedule, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, lanes}, 2)) &&
+           space_vectorise(schedule, part[1]);
 }
 
 /* Vectors of a reduction by the choice; *n is how many spatial loops are left around them. */
-static bool reduce_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial,
-                          int *n, const char **reduce, int n_reduce)
+static bool reduce_inside(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                          const char **spatial, int *n, const char **reduce, int n_reduce)
 {
-    int rows = g->rows < n_reduce ? g->rows : n_reduce;
+    int rows = stage->rows < n_reduce ? stage->rows : n_reduce;
 
-    if (c->how == LANES_ON_COLUMNS && *n > 0)
-        return lanes_on_columns(s, g, c, spatial, n, reduce, n_reduce);
-    if (c->how == LANES_ON_ROWS && rows > 0)
-        return lanes_on_rows(s, reduce + n_reduce - rows, rows, c->lanes);
-    return unroll_taps(s, reduce, n_reduce, c->unroll);
+    if (choice->how == LANES_ON_COLUMNS && *n > 0)
+        return lanes_on_columns(schedule, stage, choice, spatial, n, reduce, n_reduce);
+    if (choice->how == LANES_ON_ROWS && rows > 0)
+        return lanes_on_rows(schedule, reduce + n_reduce - rows, rows, choice->lanes);
+    return unroll_taps(schedule, reduce, n_reduce, choice->unroll);
 }
 
 /* *outer: the outermost spatial loop, in which stages that it reads may be computed. */
-static bool apply_reduction(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
+static bool apply_reduction(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                            const char **outer)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
-    int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
+    int n_reduce, n = space_own_loops(schedule, stage->name, NULL, spatial, reduce, &n_reduce);
 
     if (outer && n > 0)
         *outer = spatial[0];
-    if (!reduce_inside(s, g, c, spatial, &n, reduce, n_reduce))
+    if (!reduce_inside(schedule, stage, choice, spatial, &n, reduce, n_reduce))
         return false;
-    n = most_parallel(g, c, n);
-    return run_in_parallel(s, spatial, c->parallel < n ? (int)c->parallel : n, outer);
+    n = most_parallel(stage, choice, n);
+    return run_in_parallel(schedule, spatial, choice->parallel < n ? (int)choice->parallel : n, outer);
 }
 
 /* Partial results in parallel, each over a part of the first reduction loop; then what is left of the
  * reduction, over them. The result's own nest, over the few partial results, stays serial. */
-static bool apply_partial(sched *s, const space_stage *g, const space_nest_choice *c)
+static bool apply_partial(sched *schedule, const space_stage *stage, const space_nest_choice *choice)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
-    int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
+    int n_reduce, n = space_own_loops(schedule, stage->name, NULL, spatial, reduce, &n_reduce);
 
-    if (!sched_split(s, reduce[0], TEC_GUARD, part, (int64_t[]){c->factor, TEC_INFER}, 2))
+    if (!sched_split(schedule, reduce[0], TEC_GUARD, part, (int64_t[]){choice->factor, TEC_INFER}, 2))
         return false;
-    const char *partial = sched_rfactor(s, part[0], 0);
+    const char *partial = sched_rfactor(schedule, part[0], 0);
     if (!partial)
         return false;
-    n = space_own_loops(s, partial, NULL, spatial, reduce, &n_reduce);
-    if (g->rows > 0 && n_reduce > 0 && !lanes_on_rows(s, reduce + n_reduce - 1, 1, c->lanes))
+    n = space_own_loops(schedule, partial, NULL, spatial, reduce, &n_reduce);
+    if (stage->rows > 0 && n_reduce > 0 && !lanes_on_rows(schedule, reduce + n_reduce - 1, 1, choice->lanes))
         return false;
-    return run_in_parallel(s, spatial, n, NULL);
+    return run_in_parallel(schedule, spatial, n, NULL);
 }
 
 /* ---- both ---- */
 
-bool space_apply_nest(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
+bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                      const char **outer)
 {
     if (outer)
         *outer = NULL;
-    if (g->part == SPACE_FIXED)
+    if (stage->part == SPACE_FIXED)
         return true;
-    if (c->factor)
-        return apply_partial(s, g, c);
-    return g->n_reduce ? apply_reduction(s, g, c, outer) : apply_pointwise(s, g, c, outer);
+    if (choice->factor)
+        return apply_partial(schedule, stage, choice);
+    return stage->n_reduce ? apply_reduction(schedule, stage, choice, outer)
+                           : apply_pointwise(schedule, stage, choice, outer);
 }
 
 /* Stages that are computed row by row go into this loop. */
-const char *space_row_loop(const sched *s, const space_stage *g)
+const char *space_row_loop(const sched *schedule, const space_stage *stage)
 {
     const char *row = NULL, *last = NULL;
 
-    for (int i = 0; i < g->block->n_iters; i++)
-        if (g->block->iters[i].kind == IR_SPATIAL) {
+    for (int i = 0; i < stage->block->n_iters; i++)
+        if (stage->block->iters[i].kind == IR_SPATIAL) {
             row = last;
-            last = g->block->iters[i].var->var.name;
+            last = stage->block->iters[i].var->var.name;
         }
-    return row ? space_loop_of(s, g->name, row) : NULL;
+    return row ? space_loop_of(schedule, stage->name, row) : NULL;
 }
 
 /* The stage's own loops begin inside of `outer`, so only these get vectors. */
-bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer)
+bool space_apply_inside(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                        const char *outer)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
 
-    if (!sched_compute_at(s, g->name, outer))
+    if (!sched_compute_at(schedule, stage->name, outer))
         return false;
-    if (!g->n_reduce)
-        return space_vectorise_inside(s, g->name, outer, c->lanes);
-    int n_reduce, n = space_own_loops(s, g->name, outer, spatial, reduce, &n_reduce);
-    return reduce_inside(s, g, c, spatial, &n, reduce, n_reduce);
+    if (!stage->n_reduce)
+        return space_vectorise_inside(schedule, stage->name, outer, choice->lanes);
+    int n_reduce, n = space_own_loops(schedule, stage->name, outer, spatial, reduce, &n_reduce);
+    return reduce_inside(schedule, stage, choice, spatial, &n, reduce, n_reduce);
 }

@@ -11,16 +11,17 @@ static bool lacks(tec_context *cx, const void *given, const char *what)
     return !given;
 }
 
-/* With f NULL, the space that follows from the definition and the target. */
-tec_space *tec_space_new(tec_context *cx, const tec_def *d, const char *device, tec_template *f, void *user)
+/* With make NULL, the space that follows from the definition and the target. */
+tec_space *tec_space_new(tec_context *cx, const tec_def *def, const char *device, tec_template *make,
+                         void *user)
 {
     BASE_GUARD(cx, NULL);
-    const ir_program *tree = d ? te_tree(cx, d) : NULL;
+    const ir_program *tree = def ? te_tree(cx, def) : NULL;
     const target *t = device ? target_parse(cx, device) : NULL;
 
     if (!tree || (device && !t))
         return NULL;
-    return f ? space_new(cx, sched_new(cx, tree, t), f, user) : space_master(cx, tree, t);
+    return make ? space_new(cx, sched_new(cx, tree, t), make, user) : space_master(cx, tree, t);
 }
 
 int tec_space_knobs(const tec_space *sp)
@@ -44,12 +45,12 @@ tec_point tec_space_start(const tec_space *sp)
     return sp ? space_start(sp) : (tec_point){0};
 }
 
-bool tec_space_check(tec_context *cx, const tec_space *sp, const tec_point *p, const char **reason)
+bool tec_space_check(tec_context *cx, const tec_space *sp, const tec_point *point, const char **reason)
 {
     BASE_GUARD(cx, false);
-    if (lacks(cx, sp, "space") || lacks(cx, p, "point"))
+    if (lacks(cx, sp, "space") || lacks(cx, point, "point"))
         return false;
-    return space_check(cx, sp, p, reason);
+    return space_check(cx, sp, point, reason);
 }
 bool tec_space_sample(tec_context *cx, const tec_space *sp, uint64_t *state, tec_point *out)
 {
@@ -59,38 +60,38 @@ bool tec_space_sample(tec_context *cx, const tec_space *sp, uint64_t *state, tec
         return false;
     return space_sample(cx, sp, state, out);
 }
-bool tec_space_mutate(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *p,
+bool tec_space_mutate(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *point,
                       tec_point *out)
 {
     BASE_GUARD(cx, false);
-    if (lacks(cx, sp, "space") || lacks(cx, state, "state of random numbers") || lacks(cx, p, "point") ||
+    if (lacks(cx, sp, "space") || lacks(cx, state, "state of random numbers") || lacks(cx, point, "point") ||
         lacks(cx, out, "place for the result"))
         return false;
-    return space_mutate(cx, sp, state, p, out);
+    return space_mutate(cx, sp, state, point, out);
 }
-bool tec_space_cross(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *a,
-                     const tec_point *b, tec_point *out)
+bool tec_space_cross(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *left,
+                     const tec_point *right, tec_point *out)
 {
     BASE_GUARD(cx, false);
-    if (lacks(cx, sp, "space") || lacks(cx, state, "state of random numbers") || lacks(cx, a, "point") ||
-        lacks(cx, b, "second point") || lacks(cx, out, "place for the result"))
+    if (lacks(cx, sp, "space") || lacks(cx, state, "state of random numbers") || lacks(cx, left, "point") ||
+        lacks(cx, right, "second point") || lacks(cx, out, "place for the result"))
         return false;
-    return space_cross(cx, sp, state, a, b, out);
+    return space_cross(cx, sp, state, left, right, out);
 }
-tec_schedule *tec_space_apply(tec_context *cx, const tec_space *sp, const tec_point *p)
+tec_schedule *tec_space_apply(tec_context *cx, const tec_space *sp, const tec_point *point)
 {
     BASE_GUARD(cx, NULL);
-    if (lacks(cx, sp, "space") || lacks(cx, p, "point"))
+    if (lacks(cx, sp, "space") || lacks(cx, point, "point"))
         return NULL;
-    return space_apply(cx, sp, p);
+    return space_apply(cx, sp, point);
 }
 
-const char *tec_point_text(tec_context *cx, const tec_space *sp, const tec_point *p)
+const char *tec_point_text(tec_context *cx, const tec_space *sp, const tec_point *point)
 {
     BASE_GUARD(cx, NULL);
-    if (lacks(cx, sp, "space") || lacks(cx, p, "point"))
+    if (lacks(cx, sp, "space") || lacks(cx, point, "point"))
         return NULL;
-    return space_point_text(cx, sp, p);
+    return space_point_text(cx, sp, point);
 }
 bool tec_point_parse(tec_context *cx, const tec_space *sp, const char *text, tec_point *out)
 {

@@ -40,13 +40,13 @@ static space *learn(space *sp)
 
 /* The template runs once, to declare its knobs, so a template that fails is found here and not at some
  * point. */
-space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user)
+space *space_new(tec_context *cx, const sched *base, tec_template *make, void *user)
 {
     space *sp = base_new(cx, space);
 
     if (!base || base_failed(cx))
         return NULL;
-    *sp = (space){.cx = cx, .base = base, .f = f, .user = user, .count = 1};
+    *sp = (space){.cx = cx, .base = base, .f = make, .user = user, .count = 1};
     return learn(sp);
 }
 
@@ -78,18 +78,18 @@ int space_knob_named(const space *sp, const char *name)
 }
 
 /* The numbers of the value: one for a choice, the parts of a split, the places of an order. */
-const int64_t *space_value(const space *sp, const space_point *p, int knob)
+const int64_t *space_value(const space *sp, const space_point *point, int knob)
 {
-    return sp->knob[knob].number + (int64_t)p->value[knob] * sp->knob[knob].parts;
+    return sp->knob[knob].number + (int64_t)point->value[knob] * sp->knob[knob].parts;
 }
 
 /* Mixed radix: the number of the point among all, refused ones included. */
-space_number space_index(const space *sp, const space_point *p)
+space_number space_index(const space *sp, const space_point *point)
 {
     space_number index = 0;
 
     for (int i = 0; i < sp->n; i++)
-        index = index * (space_number)sp->knob[i].count + (space_number)p->value[i];
+        index = index * (space_number)sp->knob[i].count + (space_number)point->value[i];
     return index;
 }
 
@@ -114,47 +114,49 @@ space_point space_start(const space *sp)
     return p;
 }
 
-bool space_same(const space_point *a, const space_point *b)
+bool space_same(const space_point *left, const space_point *right)
 {
-    return a->n == b->n && memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
+    return left->n == right->n &&
+           memcmp(left->value, right->value, (size_t)left->n * sizeof *left->value) == 0;
 }
 
 /* Equal for points of different spaces with equal numbers: a table of points is of one space. */
-uint64_t space_hash(const space_point *p)
+uint64_t space_hash(const space_point *point)
 {
-    return base_hash(p->value, (size_t)p->n * sizeof *p->value, BASE_HASH_SEED);
+    return base_hash(point->value, (size_t)point->n * sizeof *point->value, BASE_HASH_SEED);
 }
 
 /* ---- checking and applying ---- */
 
 /* A point of another space, or one that nobody made: its values are none. */
-static const char *misfit(tec_context *cx, const space *sp, const space_point *p)
+static const char *misfit(tec_context *cx, const space *sp, const space_point *point)
 {
-    if (p->n != sp->n)
-        return base_format(cx, "the point has %d values, the space %d knobs", p->n, sp->n);
+    if (point->n != sp->n)
+        return base_format(cx, "the point has %d values, the space %d knobs", point->n, sp->n);
     for (int i = 0; i < sp->n; i++)
-        if (p->value[i] < 0 || p->value[i] >= sp->knob[i].count)
-            return base_format(cx, "knob '%s' has no value %d", sp->knob[i].name, p->value[i]);
+        if (point->value[i] < 0 || point->value[i] >= sp->knob[i].count)
+            return base_format(cx, "knob '%s' has no value %d", sp->knob[i].name, point->value[i]);
     return NULL;
 }
 
 /* Why the template refuses the point, NULL where it does not. No step is taken: knobs and requirements
  * suffice. */
-static const char *why_not(tec_context *cx, const space *sp, const space_point *p, tec_knobs *k)
+static const char *why_not(tec_context *cx, const space *sp, const space_point *point, tec_knobs *knobs)
 {
-    *k = (tec_knobs){.cx = cx, .mode = SPACE_CHECK, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
+    *knobs =
+        (tec_knobs){.cx = cx, .mode = SPACE_CHECK, .sp = sp, .p = point, .reason = misfit(cx, sp, point)};
 
-    if (!k->reason && !space_run(k, sched_fork(cx, sp->base)) && !k->reason)
-        k->reason = "the template refuses it without a reason";
-    return k->reason;
+    if (!knobs->reason && !space_run(knobs, sched_fork(cx, sp->base)) && !knobs->reason)
+        knobs->reason = "the template refuses it without a reason";
+    return knobs->reason;
 }
 
 /* The memory of a check is given back, unless the reason lies in it. */
-bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason)
+bool space_check(tec_context *cx, const space *sp, const space_point *point, const char **reason)
 {
     base_mark mark = base_arena_mark(cx);
     tec_knobs k;
-    const char *why = why_not(cx, sp, p, &k);
+    const char *why = why_not(cx, sp, point, &k);
 
     if (!why || !reason)
         base_arena_release(cx, mark);
@@ -165,17 +167,17 @@ bool space_check(tec_context *cx, const space *sp, const space_point *p, const c
 
 /* What one knob gets may free another, so it settles in steps. False also where the template refuses the
  * point that it settled to. */
-bool space_settle(tec_context *cx, const space *sp, space_point *p)
+bool space_settle(tec_context *cx, const space *sp, space_point *point)
 {
     for (int round = 0; round <= sp->n; round++) {
         base_mark mark = base_arena_mark(cx);
         tec_knobs k;
-        bool good = !why_not(cx, sp, p, &k), changed = false;
+        bool good = !why_not(cx, sp, point, &k), changed = false;
 
         base_arena_release(cx, mark);
         for (int i = 0; i < sp->n; i++)
-            if (k.bound >> i & 1 && p->value[i] != k.value[i]) {
-                p->value[i] = k.value[i];
+            if (k.bound >> i & 1 && point->value[i] != k.value[i]) {
+                point->value[i] = k.value[i];
                 changed = true;
             }
         if (!changed)
@@ -186,9 +188,9 @@ bool space_settle(tec_context *cx, const space *sp, space_point *p)
 
 /* The schedule of a point, on a fork of the base; a refused point gives a schedule that carries the reason.
  * A step that the schedule refuses is no error here: the schedule carries the reason. */
-sched *space_apply(tec_context *cx, const space *sp, const space_point *p)
+sched *space_apply(tec_context *cx, const space *sp, const space_point *point)
 {
-    tec_knobs k = {.cx = cx, .mode = SPACE_APPLY, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
+    tec_knobs k = {.cx = cx, .mode = SPACE_APPLY, .sp = sp, .p = point, .reason = misfit(cx, sp, point)};
     sched *s = sched_fork(cx, sp->base);
 
     if (k.reason || (!space_run(&k, s) && k.reason)) {
@@ -218,54 +220,54 @@ bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point
 }
 
 /* All numbers of values a and b are equal but the one at `part`. */
-static bool differ_at(const space_knob *k, int a, int b, int part)
+static bool differ_at(const space_knob *knob, int a, int b, int part)
 {
-    for (int i = 0; i < k->parts; i++)
-        if ((k->number[a * k->parts + i] == k->number[b * k->parts + i]) != (i != part))
+    for (int i = 0; i < knob->parts; i++)
+        if ((knob->number[a * knob->parts + i] == knob->number[b * knob->parts + i]) != (i != part))
             return false;
     return true;
 }
 
-/* The value that is next to v in one part of its list, larger or smaller; -1: there is none.
+/* The value that is next to value in one part of its list, larger or smaller; -1: there is none.
  *
  *     of [_, 1, 4] [_, 2, 4] [_, 4, 4] [_, 2, 8]:  from [_, 2, 4] the next larger in part 1 is [_, 4, 4]
  */
-static int next_in_part(const space_knob *k, int v, int part, bool larger)
+static int next_in_part(const space_knob *knob, int value, int part, bool larger)
 {
-    int64_t here = k->number[v * k->parts + part];
+    int64_t here = knob->number[value * knob->parts + part];
     int best = -1;
 
-    for (int w = 0; w < k->count; w++) {
-        int64_t there = k->number[w * k->parts + part];
+    for (int w = 0; w < knob->count; w++) {
+        int64_t there = knob->number[w * knob->parts + part];
 
-        if ((larger ? there > here : there < here) && differ_at(k, v, w, part) &&
-            (best < 0 || (larger ? there < k->number[best * k->parts + part]
-                                 : there > k->number[best * k->parts + part])))
+        if ((larger ? there > here : there < here) && differ_at(knob, value, w, part) &&
+            (best < 0 || (larger ? there < knob->number[best * knob->parts + part]
+                                 : there > knob->number[best * knob->parts + part])))
             best = w;
     }
     return best;
 }
 
 /* Any value but v, each with the same chance: one less to draw from, and what is drawn from v on moves up. */
-static int other_value(const space_knob *k, uint64_t *state, int v)
+static int other_value(const space_knob *knob, uint64_t *state, int v)
 {
-    int w = (int)base_random_below(state, k->count - 1);
+    int w = (int)base_random_below(state, knob->count - 1);
 
     return w < v ? w : w + 1;
 }
 
 /* Half of the time a neighbour, where numbers have an order; otherwise any other value. Neighbours of good
  * points tend to be good, and jumps get out of a valley. */
-static int change_value(const space_knob *k, uint64_t *state, int v)
+static int change_value(const space_knob *knob, uint64_t *state, int value)
 {
     bool near = base_random_below(state, 2) == 0, larger = base_random_below(state, 2) == 0;
-    int first = k->kind == SPACE_SPLIT, w = -1;
+    int first = knob->kind == SPACE_SPLIT, w = -1;
 
-    if (near && k->kind == SPACE_SPLIT)
-        w = next_in_part(k, v, first + (int)base_random_below(state, k->parts - first), larger);
-    if (near && k->kind == SPACE_CHOICE)
-        w = next_in_part(k, v, 0, larger);
-    return w >= 0 ? w : other_value(k, state, v);
+    if (near && knob->kind == SPACE_SPLIT)
+        w = next_in_part(knob, value, first + (int)base_random_below(state, knob->parts - first), larger);
+    if (near && knob->kind == SPACE_CHOICE)
+        w = next_in_part(knob, value, 0, larger);
+    return w >= 0 ? w : other_value(knob, state, value);
 }
 
 /* A knob that has more than one value; -1: there is none. */
@@ -280,16 +282,17 @@ static int any_knob(const space *sp, uint64_t *state)
 }
 
 /* Changes one knob at a time until the template accepts the point; false after MAX_TRIES attempts. */
-bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *p, space_point *out)
+bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *point,
+                  space_point *out)
 {
     for (int try = 0; try < MAX_TRIES; try++) {
-        space_point q = *p;
+        space_point q = *point;
         int i = any_knob(sp, state);
 
         if (i < 0)
             return false;
-        q.value[i] = change_value(&sp->knob[i], state, p->value[i]);
-        if (space_settle(cx, sp, &q) && !space_same(&q, p)) {
+        q.value[i] = change_value(&sp->knob[i], state, point->value[i]);
+        if (space_settle(cx, sp, &q) && !space_same(&q, point)) {
             *out = q;
             return true;
         }
@@ -298,14 +301,14 @@ bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space
 }
 
 /* Each knob from one of the parents at random; a child equal to a parent is possible. */
-bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *a,
-                 const space_point *b, space_point *out)
+bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *left,
+                 const space_point *right, space_point *out)
 {
     for (int try = 0; try < MAX_TRIES; try++) {
         space_point q = {.n = sp->n};
 
         for (int i = 0; i < sp->n; i++)
-            q.value[i] = (base_random_below(state, 2) ? a : b)->value[i];
+            q.value[i] = (base_random_below(state, 2) ? left : right)->value[i];
         if (space_settle(cx, sp, &q)) {
             *out = q;
             return true;

@@ -45,41 +45,42 @@ typedef struct {
 
 /* Points are applied to forks of `base`, which may have taken steps already; the space reads it as long as it
  * lives. NULL with an error. */
-space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user);
+space *space_new(tec_context *cx, const sched *base, tec_template *make, void *user);
 /* The space that follows from the tree and the kind of target. */
-space *space_master(tec_context *cx, const ir_program *tree, const target *t);
+space *space_master(tec_context *cx, const ir_program *tree, const target *machine);
 
 /* The schedule of a definition for which no record says otherwise: the start of its space. The operator of
  * the definition plays no part; what it knows, its stages say by their roles and notes. Test sched_failed for
  * a step that was refused. NULL with an error in cx. */
-sched *space_default(tec_context *cx, const ir_program *tree, const target *t);
+sched *space_default(tec_context *cx, const ir_program *tree, const target *machine);
 
 const sched *space_base(const space *sp);
 int space_n_knobs(const space *sp);
 const space_knob *space_knob_at(const space *sp, int i);
-int space_knob_named(const space *sp, const char *name);                     /* -1: none */
-const int64_t *space_value(const space *sp, const space_point *p, int knob); /* its numbers */
+int space_knob_named(const space *sp, const char *name);                         /* -1: none */
+const int64_t *space_value(const space *sp, const space_point *point, int knob); /* its numbers */
 
 space_number space_count(const space *sp); /* refused points included */
-space_number space_index(const space *sp, const space_point *p);
+space_number space_index(const space *sp, const space_point *point);
 space_point space_at(const space *sp, space_number index); /* index < count */
 space_point space_start(const space *sp);
-bool space_same(const space_point *a, const space_point *b);
-uint64_t space_hash(const space_point *p);
+bool space_same(const space_point *left, const space_point *right);
+uint64_t space_hash(const space_point *point);
 
 /* Fast; no schedule is made. */
-bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason);
+bool space_check(tec_context *cx, const space *sp, const space_point *point, const char **reason);
 /* Of the points with the same effect the one that counts, as far as the template knows, then the check. */
-bool space_settle(tec_context *cx, const space *sp, space_point *p);
+bool space_settle(tec_context *cx, const space *sp, space_point *point);
 bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point *out);
-bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *p, space_point *out);
-bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *a,
-                 const space_point *b, space_point *out);
+bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *point,
+                  space_point *out);
+bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *left,
+                 const space_point *right, space_point *out);
 /* The first point from *index on that the check accepts; *index moves behind it. False: there is none. */
 bool space_next(tec_context *cx, const space *sp, space_number *index, space_point *out);
-sched *space_apply(tec_context *cx, const space *sp, const space_point *p);
+sched *space_apply(tec_context *cx, const space *sp, const space_point *point);
 
-const char *space_point_text(tec_context *cx, const space *sp, const space_point *p);
+const char *space_point_text(tec_context *cx, const space *sp, const space_point *point);
 /* false with an error in cx */
 bool space_point_parse(tec_context *cx, const space *sp, const char *text, space_point *out);
 /* The point that comes nearest to one of another space, by the names of its knobs: numbers by their ratios,

@@ -37,25 +37,25 @@ typedef struct {
 } shape_text;
 
 /* The extent with symbols by order of use. */
-static const ir_expr *renamed(shape_text *t, const ir_expr *extent)
+static const ir_expr *renamed(shape_text *shape, const ir_expr *extent)
 {
     base_vec vars = {0};
 
-    ir_free_vars(t->cx, extent, &vars);
+    ir_free_vars(shape->cx, extent, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (!base_map_has(&t->names.vars, vars.at[i])) {
-            base_map_put(t->cx, &t->names.vars, vars.at[i],
-                         ir_var(t->cx, base_format(t->cx, "s%d", t->symbols.n), BASE_I64));
-            base_push(t->cx, &t->symbols, vars.at[i]);
+        if (!base_map_has(&shape->names.vars, vars.at[i])) {
+            base_map_put(shape->cx, &shape->names.vars, vars.at[i],
+                         ir_var(shape->cx, base_format(shape->cx, "s%d", shape->symbols.n), BASE_I64));
+            base_push(shape->cx, &shape->symbols, vars.at[i]);
         }
-    return ir_apply(t->cx, &t->names, extent);
+    return ir_apply(shape->cx, &shape->names, extent);
 }
 
 /* A number that stands for a symbolic extent when shapes are compared: the geometric middle of its bounds; 0
  * where it has none. */
-static double size_of(const ir_facts *f, const ir_expr *extent)
+static double size_of(const ir_facts *facts, const ir_expr *extent)
 {
-    ir_interval r = ir_bounds(f, extent);
+    ir_interval r = ir_bounds(facts, extent);
 
     if (r.max == INT64_MAX || r.max < 0)
         return 0;
@@ -64,65 +64,66 @@ static double size_of(const ir_facts *f, const ir_expr *extent)
 
 /* The extent as text for the key, and as number for distances between shapes. `shape` grows by 16 numbers at
  * a time. */
-static void add_extent(shape_text *t, const ir_expr *extent)
+static void add_extent(shape_text *shape, const ir_expr *extent)
 {
-    base_addf(t->cx, &t->extents, "%s%s", t->n ? ", " : "", ir_expr_text(t->cx, renamed(t, extent)));
-    if (t->n == t->cap) {
-        double *grown = base_array(t->cx, double, t->cap + 16);
+    base_addf(shape->cx, &shape->extents, "%s%s", shape->n ? ", " : "",
+              ir_expr_text(shape->cx, renamed(shape, extent)));
+    if (shape->n == shape->cap) {
+        double *grown = base_array(shape->cx, double, shape->cap + 16);
 
-        if (t->n)
-            memcpy(grown, t->shape, (size_t)t->n * sizeof *grown);
-        t->shape = grown;
-        t->cap += 16;
+        if (shape->n)
+            memcpy(grown, shape->shape, (size_t)shape->n * sizeof *grown);
+        shape->shape = grown;
+        shape->cap += 16;
     }
-    t->shape[t->n++] = size_of(t->facts, extent);
+    shape->shape[shape->n++] = size_of(shape->facts, extent);
 }
 
 /* " where s0 in 1..64, s1 % 8 == 0": the ranges and divisibility of the symbols that were used. */
-static const char *ranges(shape_text *t)
+static const char *ranges(shape_text *shape)
 {
     base_text out = {0};
 
-    for (int i = 0; i < t->symbols.n; i++) {
-        ir_interval r = ir_bounds(t->facts, t->symbols.at[i]);
-        ir_modular m = ir_modulus(t->facts, t->symbols.at[i]);
+    for (int i = 0; i < shape->symbols.n; i++) {
+        ir_interval r = ir_bounds(shape->facts, shape->symbols.at[i]);
+        ir_modular m = ir_modulus(shape->facts, shape->symbols.at[i]);
 
-        base_addf(t->cx, &out, "%s s%d in %" PRId64 "..", i ? "," : " where", i, r.min);
+        base_addf(shape->cx, &out, "%s s%d in %" PRId64 "..", i ? "," : " where", i, r.min);
         if (r.max != INT64_MAX)
-            base_addf(t->cx, &out, "%" PRId64, r.max);
+            base_addf(shape->cx, &out, "%" PRId64, r.max);
         if (m.coefficient > 1)
-            base_addf(t->cx, &out, " %% %" PRId64 " == %" PRId64, m.coefficient, m.base);
+            base_addf(shape->cx, &out, " %% %" PRId64 " == %" PRId64, m.coefficient, m.base);
     }
-    return base_text_str(t->cx, &out);
+    return base_text_str(shape->cx, &out);
 }
 
 /* ---- the anchor stage of a definition ---- */
 
 /* Points of the block, twice for a reduction: only to find the stage with the most work. */
-static double work_of(const ir_facts *f, const ir_block *b)
+static double work_of(const ir_facts *facts, const ir_block *block)
 {
     double work = 1;
 
-    for (int i = 0; i < b->n_iters; i++)
-        work *= size_of(f, b->iters[i].extent) + 1;
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER)
+    for (int i = 0; i < block->n_iters; i++)
+        work *= size_of(facts, block->iters[i].extent) + 1;
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER)
             return 2 * work;
     return work;
 }
 
 /* The stage that gives the task its family: the one with the role, otherwise the one with the most work. */
-static const ir_block *anchor_of(const sched *s, const ir_facts *f)
+static const ir_block *anchor_of(const sched *schedule, const ir_facts *facts)
 {
-    const char **name, *anchor = sched_block_with_role(s, IR_ROLE_ANCHOR);
-    int n = sched_blocks(s, &name);
-    const ir_block *best = anchor ? sched_block(s, anchor)->block.block : NULL;
+    const char **name, *anchor = sched_block_with_role(schedule, IR_ROLE_ANCHOR);
+    int n = sched_blocks(schedule, &name);
+    const ir_block *best = anchor ? sched_block(schedule, anchor)->block.block : NULL;
 
     for (int i = 0; i < n && !anchor; i++) {
-        const ir_block *b = sched_block(s, name[i])->block.block;
+        const ir_block *block = sched_block(schedule, name[i])->block.block;
 
-        if (!best || work_of(f, b) > work_of(f, best))
-            best = b;
+        if (!best || work_of(facts, block) > work_of(facts, best))
+            best = block;
     }
     return best;
 }
@@ -135,30 +136,30 @@ typedef struct {
 
 /* Buffers are named by the order in which they are met, so that equal computations under other names have one
  * key. */
-static const ir_buffer *number_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *number_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
     nameless *n = (nameless *)rw;
-    ir_buffer *copy = base_map_get(&n->names, b);
+    ir_buffer *copy = base_map_get(&n->names, buffer);
 
     if (copy)
         return copy;
-    copy = ir_buffer_copy(rw->cx, b);
+    copy = ir_buffer_copy(rw->cx, buffer);
     copy->name = base_format(rw->cx, "b%d", n->seen.n);
-    base_map_put(rw->cx, &n->names, b, copy);
-    base_push(rw->cx, &n->seen, b);
+    base_map_put(rw->cx, &n->names, buffer, copy);
+    base_push(rw->cx, &n->seen, buffer);
     return copy;
 }
 
 /* What one instance does, without names: variables and buffers are numbered. */
-static const char *body_text(tec_context *cx, const ir_block *b)
+static const char *body_text(tec_context *cx, const ir_block *block)
 {
     ir_subst vars = {0};
     nameless n = {.rw = {.cx = cx, .buffer = number_buffer}};
     base_text t = {0};
 
-    for (int i = 0; i < b->n_iters; i++)
-        base_map_put(cx, &vars.vars, b->iters[i].var, ir_var(cx, base_format(cx, "v%d", i), BASE_I64));
-    const ir_stmt *body = ir_rewrite_stmt(&n.rw, ir_apply_stmt(cx, &vars, b->body));
+    for (int i = 0; i < block->n_iters; i++)
+        base_map_put(cx, &vars.vars, block->iters[i].var, ir_var(cx, base_format(cx, "v%d", i), BASE_I64));
+    const ir_stmt *body = ir_rewrite_stmt(&n.rw, ir_apply_stmt(cx, &vars, block->body));
     base_add(cx, &t, ir_stmt_text(cx, body));
     while (t.n && t.data[t.n - 1] == '\n')
         t.data[--t.n] = 0;
@@ -168,19 +169,19 @@ static const char *body_text(tec_context *cx, const ir_block *b)
         base_addf(cx, &t, "%s b%d: %s", i ? "," : " with", i,
                   base_dtype_print(((const ir_buffer *)n.seen.at[i])->dtype, dtype, sizeof dtype));
     }
-    for (int i = 0; i < b->n_iters; i++)
+    for (int i = 0; i < block->n_iters; i++)
         base_addf(cx, &t, "%s v%d%s", i ? "," : " over", i,
-                  b->iters[i].kind == IR_REDUCE_ITER ? " reduce"
-                  : b->iters[i].kind == IR_SPATIAL   ? ""
-                                                     : " in order");
+                  block->iters[i].kind == IR_REDUCE_ITER ? " reduce"
+                  : block->iters[i].kind == IR_SPATIAL   ? ""
+                                                         : " in order");
     return base_text_str(cx, &t);
 }
 
-static void read_stage(tec_context *cx, const ir_block *b, shape_text *shape, space_task *t)
+static void read_stage(tec_context *cx, const ir_block *block, shape_text *shape, space_task *task)
 {
-    t->family = body_text(cx, b);
-    for (int i = 0; i < b->n_iters; i++)
-        add_extent(shape, b->iters[i].extent);
+    task->family = body_text(cx, block);
+    for (int i = 0; i < block->n_iters; i++)
+        add_extent(shape, block->iters[i].extent);
 }
 
 /* ---- the anchor that an operator names ---- */
@@ -188,45 +189,45 @@ static void read_stage(tec_context *cx, const ir_block *b, shape_text *shape, sp
 /* The key of an operator: its implementation and version, the types of its operands, its attributes. Extents
  * go into the shape, so that a convolution of another size belongs to the same family. The text is that of
  * the operator, so that a new body under the same version keeps its records. */
-static void read_anchor(tec_context *cx, const space_anchor *a, shape_text *shape, space_task *t)
+static void read_anchor(tec_context *cx, const space_anchor *anchor, shape_text *shape, space_task *task)
 {
     base_text family = {0};
 
-    base_addf(cx, &family, "%s@%d(", a->impl, a->version);
-    for (int i = 0; i < a->n_operands; i++) {
-        const ir_buffer *b = a->operand[i];
+    base_addf(cx, &family, "%s@%d(", anchor->impl, anchor->version);
+    for (int i = 0; i < anchor->n_operands; i++) {
+        const ir_buffer *buffer = anchor->operand[i];
         char dtype[24];
 
         base_addf(cx, &family, "%s%s of rank %d", i ? ", " : "",
-                  base_dtype_print(b->dtype, dtype, sizeof dtype), b->n);
-        for (int d = 0; d < b->n; d++)
-            add_extent(shape, b->shape[d]);
+                  base_dtype_print(buffer->dtype, dtype, sizeof dtype), buffer->n);
+        for (int d = 0; d < buffer->n; d++)
+            add_extent(shape, buffer->shape[d]);
     }
-    base_addf(cx, &family, ") %s", a->attributes ? a->attributes : "");
-    t->family = base_text_str(cx, &family);
+    base_addf(cx, &family, ") %s", anchor->attributes ? anchor->attributes : "");
+    task->family = base_text_str(cx, &family);
 }
 
 /* Three keys from coarse to fine: the family (same kind of computation), the anchor (and the same extents),
  * the exact one (the very same tree). Records are looked up by the finest key that matches. */
-const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor)
+const space_task *space_task_new(tec_context *cx, const te_def *def, const space_anchor *anchor)
 {
-    const ir_program *tree = d ? te_tree(cx, d) : NULL;
-    space_task *t = base_new(cx, space_task);
+    const ir_program *tree = def ? te_tree(cx, def) : NULL;
+    space_task *task = base_new(cx, space_task);
 
     if (!tree)
         return NULL;
     shape_text shape = {.cx = cx, .facts = ir_facts_of_program(cx, tree)};
     const ir_block *stage = anchor ? NULL : anchor_of(sched_new(cx, tree, NULL), shape.facts);
-    t->def = d;
-    t->family = "empty";
+    task->def = def;
+    task->family = "empty";
     if (anchor)
-        read_anchor(cx, anchor, &shape, t);
+        read_anchor(cx, anchor, &shape, task);
     else if (stage)
-        read_stage(cx, stage, &shape, t);
-    t->summary = base_format(cx, "[%s]%s", base_text_str(cx, &shape.extents), ranges(&shape));
-    t->anchor_key = base_format(cx, "%s %s", t->family, t->summary);
-    t->exact_key = base_format(cx, "%s in %016" PRIx64, t->anchor_key, ir_hash_program(cx, tree));
-    t->shape = shape.shape;
-    t->n_shape = shape.n;
-    return base_failed(cx) ? NULL : t;
+        read_stage(cx, stage, &shape, task);
+    task->summary = base_format(cx, "[%s]%s", base_text_str(cx, &shape.extents), ranges(&shape));
+    task->anchor_key = base_format(cx, "%s %s", task->family, task->summary);
+    task->exact_key = base_format(cx, "%s in %016" PRIx64, task->anchor_key, ir_hash_program(cx, tree));
+    task->shape = shape.shape;
+    task->n_shape = shape.n;
+    return base_failed(cx) ? NULL : task;
 }

@@ -39,7 +39,7 @@ typedef struct {
 } space_task;
 
 /* anchor NULL: written by hand */
-const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor);
+const space_task *space_task_new(tec_context *cx, const te_def *def, const space_anchor *anchor);
 
 /* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in
  * (space_default). */
@@ -47,8 +47,8 @@ typedef struct tec_records space_source; /* public: tec/records.h */
 struct tec_records {
     /* The best trace for the task, in cx; NULL: this source has none. *origin (may be NULL): a word on where
      * it came from. */
-    const char *(*best)(const space_source *self, tec_context *cx, const space_task *task, const target *t,
-                        const char **origin);
+    const char *(*best)(const space_source *self, tec_context *cx, const space_task *task,
+                        const target *machine, const char **origin);
     void *data;
 };
 

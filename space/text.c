@@ -17,39 +17,39 @@
 
 /* Names of loops and stages have no characters below a blank, so quotes and backslashes are all that needs an
  * escape. */
-static void add_string(tec_context *cx, base_text *t, const char *s)
+static void add_string(tec_context *cx, base_text *text, const char *s)
 {
-    base_add(cx, t, "\"");
+    base_add(cx, text, "\"");
     for (; *s; s++)
-        base_addf(cx, t, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
-    base_add(cx, t, "\"");
+        base_addf(cx, text, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    base_add(cx, text, "\"");
 }
 
 /* The value as it stands in a point's text. The outermost part of a split follows from the others and is left
  * out. */
-static void add_value(tec_context *cx, base_text *t, const space_knob *k, int v)
+static void add_value(tec_context *cx, base_text *text, const space_knob *knob, int value)
 {
-    const int64_t *number = k->number + (int64_t)v * k->parts;
-    int first = k->kind == SPACE_SPLIT;
+    const int64_t *number = knob->number + (int64_t)value * knob->parts;
+    int first = knob->kind == SPACE_SPLIT;
 
-    if (k->kind == SPACE_CHOICE)
-        base_addf(cx, t, "%" PRId64, number[0]);
-    if (k->kind == SPACE_WORD)
-        add_string(cx, t, k->word[number[0]]);
-    if (k->kind == SPACE_CHOICE || k->kind == SPACE_WORD)
+    if (knob->kind == SPACE_CHOICE)
+        base_addf(cx, text, "%" PRId64, number[0]);
+    if (knob->kind == SPACE_WORD)
+        add_string(cx, text, knob->word[number[0]]);
+    if (knob->kind == SPACE_CHOICE || knob->kind == SPACE_WORD)
         return;
-    for (int i = first; i < k->parts; i++) {
-        base_add(cx, t, i == first ? "[" : ", ");
-        if (k->kind == SPACE_ORDER)
-            add_string(cx, t, k->word[number[i]]);
+    for (int i = first; i < knob->parts; i++) {
+        base_add(cx, text, i == first ? "[" : ", ");
+        if (knob->kind == SPACE_ORDER)
+            add_string(cx, text, knob->word[number[i]]);
         else
-            base_addf(cx, t, "%" PRId64, number[i]);
+            base_addf(cx, text, "%" PRId64, number[i]);
     }
-    base_add(cx, t, "]");
+    base_add(cx, text, "]");
 }
 
 /* All knobs, in the order in which the template declared them; read back, the order does not matter. */
-const char *space_point_text(tec_context *cx, const space *sp, const space_point *p)
+const char *space_point_text(tec_context *cx, const space *sp, const space_point *point)
 {
     base_text t = {0};
 
@@ -57,7 +57,7 @@ const char *space_point_text(tec_context *cx, const space *sp, const space_point
         base_add(cx, &t, i ? ", " : "{");
         add_string(cx, &t, space_knob_at(sp, i)->name);
         base_add(cx, &t, ": ");
-        add_value(cx, &t, space_knob_at(sp, i), p->value[i]);
+        add_value(cx, &t, space_knob_at(sp, i), point->value[i]);
     }
     base_add(cx, &t, space_n_knobs(sp) ? "}" : "{}");
     return base_text_str(cx, &t);
@@ -100,13 +100,13 @@ static const char *parse_value(base_lexer *lx, tec_context *cx)
 
 /* The value that is printed so; -1: there is none. Values are compared as printed text, which is slow and
  * simple: records are read once. */
-static int value_of(tec_context *cx, const space_knob *k, const char *text)
+static int value_of(tec_context *cx, const space_knob *knob, const char *text)
 {
-    for (int v = 0; v < k->count; v++) {
+    for (int v = 0; v < knob->count; v++) {
         base_mark mark = base_arena_mark(cx);
         base_text t = {0};
 
-        add_value(cx, &t, k, v);
+        add_value(cx, &t, knob, v);
         bool same = strcmp(base_text_str(cx, &t), text) == 0;
         base_arena_release(cx, mark);
         if (same)
@@ -116,11 +116,11 @@ static int value_of(tec_context *cx, const space_knob *k, const char *text)
 }
 
 /* False with an error. */
-static bool find_value(tec_context *cx, const space_knob *k, const char *text, int32_t *out)
+static bool find_value(tec_context *cx, const space_knob *knob, const char *text, int32_t *out)
 {
-    *out = value_of(cx, k, text);
+    *out = value_of(cx, knob, text);
     return *out >= 0 ||
-           base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", k->name, text) != NULL;
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", knob->name, text) != NULL;
 }
 
 /* "NAME": VALUE. `seen` has a bit for each knob, to find the ones that the text leaves out. */
@@ -172,16 +172,16 @@ bool space_point_parse(tec_context *cx, const space *sp, const char *text, space
  *
  *     the split [4, 12] against the text [4, 6]:   |log2 5 - log2 5| + |log2 7 - log2 13| = 0.89
  */
-static double distance(const space_knob *k, int v, const char *text)
+static double distance(const space_knob *knob, int value, const char *text)
 {
     double sum = 0;
 
-    for (int i = k->kind == SPACE_SPLIT; i < k->parts; i++) {
+    for (int i = knob->kind == SPACE_SPLIT; i < knob->parts; i++) {
         char *end;
 
         text += strspn(text, "[, ");
         sum += fabs(log2((double)strtoll(text, &end, 10) + 1) -
-                    log2((double)k->number[(int64_t)v * k->parts + i] + 1));
+                    log2((double)knob->number[(int64_t)value * knob->parts + i] + 1));
         if (end == text)
             return INFINITY;
         text = end;
@@ -191,18 +191,18 @@ static double distance(const space_knob *k, int v, const char *text)
 
 /* Stays as it is where no value is like it. Words and orders have no distance: they are taken only if they
  * are there. */
-static void take_nearest(tec_context *cx, const space_knob *k, const char *text, int32_t *value)
+static void take_nearest(tec_context *cx, const space_knob *knob, const char *text, int32_t *value)
 {
     double least = INFINITY;
 
-    if (k->kind == SPACE_WORD || k->kind == SPACE_ORDER) {
-        int same = value_of(cx, k, text);
+    if (knob->kind == SPACE_WORD || knob->kind == SPACE_ORDER) {
+        int same = value_of(cx, knob, text);
 
         *value = same >= 0 ? same : *value;
         return;
     }
-    for (int v = 0; v < k->count; v++) {
-        double d = distance(k, v, text);
+    for (int v = 0; v < knob->count; v++) {
+        double d = distance(knob, v, text);
 
         if (d < least) {
             least = d;

@@ -16,10 +16,10 @@
 /* Cycles for one step of the reduction: two multiply-adds and two loads a cycle, and sums that depend on
  * themselves. Each vector costs a little more, since it comes from further away than the row's element: among
  * equals, the tile that uses it for more rows wins. */
-static double step_time(const target *t, int rows, int vectors)
+static double step_time(const target *machine, int rows, int vectors)
 {
-    double fma = (double)rows * vectors / (t->fma_ports ? t->fma_ports : 1);
-    double load = (double)(rows + vectors) / (t->load_ports ? t->load_ports : 1), latency = 4,
+    double fma = (double)rows * vectors / (machine->fma_ports ? machine->fma_ports : 1);
+    double load = (double)(rows + vectors) / (machine->load_ports ? machine->load_ports : 1), latency = 4,
            away = vectors / 8.0;
 
     return away + (fma > load ? (fma > latency ? fma : latency) : (load > latency ? load : latency));
@@ -27,30 +27,30 @@ static double step_time(const target *t, int rows, int vectors)
 
 /* Full tiles, and a shorter one for the rows that are left, for each column of tiles. In units of steps of
  * the reduction; its length is common to all tiles. */
-static double problem_time(const target *t, int64_t rows, int64_t vectors, space_tile tile)
+static double problem_time(const target *machine, int64_t rows, int64_t vectors, space_tile tile)
 {
     int64_t full = rows / tile.rows, rest = rows % tile.rows;
-    double one_column = (double)full * step_time(t, tile.rows, tile.vectors) +
-                        (rest ? step_time(t, (int)rest, tile.vectors) : 0);
+    double one_column = (double)full * step_time(machine, tile.rows, tile.vectors) +
+                        (rest ? step_time(machine, (int)rest, tile.vectors) : 0);
 
     return one_column * (double)((vectors + tile.vectors - 1) / tile.vectors);
 }
 
-int space_most_sums(const target *t)
+int space_most_sums(const target *machine)
 {
-    return t && t->sum_registers ? t->sum_registers : 12;
+    return machine && machine->sum_registers ? machine->sum_registers : 12;
 }
 
 /* Tries every tile that fits the registers and takes the one with the least time for the whole problem. rows
  * 0: their number is unknown, and 120, which many heights divide, stands for it. Widths that do not divide
  * the vectors are not tried: their last column of tiles would be narrower. */
-space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors)
+space_tile space_tile_choose(const target *machine, int64_t rows, int64_t vectors)
 {
-    int most = space_most_sums(t);
+    int most = space_most_sums(machine);
     space_tile best = {1, 1};
     double best_time = 0;
 
-    if (!t)
+    if (!machine)
         return best;
     if (rows <= 0)
         rows = 120;
@@ -58,7 +58,7 @@ space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors)
         if (vectors % v)
             continue;
         for (int r = 1; r * v <= most && r <= rows; r++) {
-            double time = problem_time(t, rows, vectors, (space_tile){r, v});
+            double time = problem_time(machine, rows, vectors, (space_tile){r, v});
 
             if (best_time == 0 || time < best_time) {
                 best_time = time;

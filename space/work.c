@@ -26,51 +26,52 @@ typedef struct {
     int loads, ops, math;
 } cost;
 
-static bool count_node(ir_walk *w, const ir_expr *e)
+static bool count_node(ir_walk *walk, const ir_expr *expr)
 {
-    cost *c = (cost *)w;
+    cost *c = (cost *)walk;
 
-    c->loads += e->op == IR_LOAD;
-    c->math += e->op >= IR_SQRT && e->op <= IR_ATANH;
-    c->ops += ir_is_op(e->op);
-    return e->op != IR_LOAD;
+    c->loads += expr->op == IR_LOAD;
+    c->math += expr->op >= IR_SQRT && expr->op <= IR_ATANH;
+    c->ops += ir_is_op(expr->op);
+    return expr->op != IR_LOAD;
 }
 
 /* Of one vector of a stage that is not tiled. */
-static double cycles_of_vector(tec_context *cx, const ir_block *b)
+static double cycles_of_vector(tec_context *cx, const ir_block *block)
 {
     cost c = {.w = {.expr = count_node, .cx = cx}};
 
-    ir_walk_stmt(&c.w, b->body);
+    ir_walk_stmt(&c.w, block->body);
     return MEMORY_CYCLES * (c.loads + 1) + 0.5 * (c.ops - c.math) + MATH_CYCLES * c.math;
 }
 
 /* Only to decide whether threads pay and how many tasks there should be, so rough is enough. */
-double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *g)
+double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *stage)
 {
     const target *t = sched_target(shape->base);
     double elements = 1, ports = t && t->fma_ports ? t->fma_ports : 1;
 
-    for (int i = 0; i < g->n_loops; i++) {
-        if (g->loop[i].extent == 0)
+    for (int i = 0; i < stage->n_loops; i++) {
+        if (stage->loop[i].extent == 0)
             return INFINITY;
-        elements *= (double)g->loop[i].extent;
+        elements *= (double)stage->loop[i].extent;
     }
-    return elements / g->lanes * (g->tiled ? 1 / ports : cycles_of_vector(cx, g->block));
+    return elements / stage->lanes * (stage->tiled ? 1 / ports : cycles_of_vector(cx, stage->block));
 }
 
-bool space_pays_in_parallel(const space_stage *g)
+bool space_pays_in_parallel(const space_stage *stage)
 {
-    return g->cycles >= FORK_CYCLES;
+    return stage->cycles >= FORK_CYCLES;
 }
 
 /* Tasks must outnumber threads for balance, and each must be long enough to pay for its start. An example: 4
  * tasks of 100,000 cycles in all. 64/4 = 16 pieces of each are wanted, 100000/512/4 = 48 would pay: 16. */
-int64_t space_more_tasks(const space_stage *g, int64_t tasks)
+int64_t space_more_tasks(const space_stage *stage, int64_t tasks)
 {
-    double most = g->cycles / TASK_CYCLES / (double)tasks, wanted = ceil((double)SPACE_TASKS / (double)tasks);
+    double most = stage->cycles / TASK_CYCLES / (double)tasks,
+           wanted = ceil((double)SPACE_TASKS / (double)tasks);
 
-    if (!space_pays_in_parallel(g) || most < 1)
+    if (!space_pays_in_parallel(stage) || most < 1)
         return 1;
     return (int64_t)(wanted < most ? wanted : most);
 }

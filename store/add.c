@@ -4,24 +4,24 @@
 
 #include "store/sql.h"
 
-static const void *at(const store_record *r, size_t offset)
+static const void *at(const store_record *record, size_t offset)
 {
-    return (const char *)r + offset;
+    return (const char *)record + offset;
 }
 
-static bool is_of(const store_field *f, const char *object)
+static bool is_of(const store_field *field, const char *object)
 {
-    return strcmp(f->object, object) == 0;
+    return strcmp(field->object, object) == 0;
 }
 
 /* Binds the field's value to the next parameter of the statement, by the kind in the table of fields. */
-static void bind_field(store_stmt *st, const store_field *f, const store_record *r)
+static void bind_field(store_stmt *st, const store_field *field, const store_record *record)
 {
-    const void *value = at(r, f->at), *count = at(r, f->count_at);
+    const void *value = at(record, field->at), *count = at(record, field->count_at);
 
-    switch (f->kind) {
+    switch (field->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE: store_bind_text(st, store_field_text(f, r)); return;
+    case STORE_FIELD_LINE: store_bind_text(st, store_field_text(field, record)); return;
     case STORE_FIELD_INT:
     case STORE_FIELD_U64: store_bind_int(st, *(const int64_t *)value); return;
     case STORE_FIELD_INT32: store_bind_int(st, *(const int *)value); return;
@@ -38,30 +38,31 @@ static void bind_field(store_stmt *st, const store_field *f, const store_record 
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers lie in the file as they do in memory");
 
-void store_bind_fields(store_stmt *st, const char *object, const store_record *r)
+void store_bind_fields(store_stmt *st, const char *object, const store_record *record)
 {
     for (int i = 0; i < store_n_fields; i++)
         if (is_of(&store_fields[i], object))
-            bind_field(st, &store_fields[i], r);
+            bind_field(st, &store_fields[i], record);
 }
 
 /* Whether two records agree in a field that their workload, target or device keys: such rows are shared, so
  * their contents must be equal and not only their hashes. */
-static bool same_value(const store_field *f, const store_record *a, const store_record *b)
+static bool same_value(const store_field *field, const store_record *left, const store_record *right)
 {
-    switch (f->kind) {
+    switch (field->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE: return strcmp(store_field_text(f, a), store_field_text(f, b)) == 0;
+    case STORE_FIELD_LINE: return strcmp(store_field_text(field, left), store_field_text(field, right)) == 0;
     case STORE_FIELD_REALS: {
-        int n = *(const int *)at(a, f->count_at);
+        int n = *(const int *)at(left, field->count_at);
 
-        return n == *(const int *)at(b, f->count_at) &&
-               (n == 0 || memcmp(*(const void *const *)at(a, f->at), *(const void *const *)at(b, f->at),
-                                 (size_t)n * sizeof(double)) == 0);
+        return n == *(const int *)at(right, field->count_at) &&
+               (n == 0 ||
+                memcmp(*(const void *const *)at(left, field->at), *(const void *const *)at(right, field->at),
+                       (size_t)n * sizeof(double)) == 0);
     }
     case STORE_FIELD_INT:
     case STORE_FIELD_U64:
-    case STORE_FIELD_REAL: return memcmp(at(a, f->at), at(b, f->at), 8) == 0;
+    case STORE_FIELD_REAL: return memcmp(at(left, field->at), at(right, field->at), 8) == 0;
     case STORE_FIELD_INT32:
     case STORE_FIELD_STATUS:
     case STORE_FIELD_BYTES: break;
@@ -69,10 +70,10 @@ static bool same_value(const store_field *f, const store_record *a, const store_
     return false;
 }
 
-static bool same_object(const char *object, const store_record *a, const store_record *b)
+static bool same_object(const char *object, const store_record *left, const store_record *right)
 {
     for (int i = 0; i < store_n_fields; i++)
-        if (is_of(&store_fields[i], object) && !same_value(&store_fields[i], a, b))
+        if (is_of(&store_fields[i], object) && !same_value(&store_fields[i], left, right))
             return false;
     return true;
 }
@@ -96,19 +97,19 @@ static void add_marks(tec_context *cx, base_text *sql, int n)
 }
 
 /* The condition that the new row says nothing of the field. */
-static void add_is_empty(tec_context *cx, base_text *sql, const store_field *f)
+static void add_is_empty(tec_context *cx, base_text *sql, const store_field *field)
 {
-    bool is_blob = f->kind == STORE_FIELD_REALS || f->kind == STORE_FIELD_BYTES;
-    bool is_text = f->kind == STORE_FIELD_TEXT || f->kind == STORE_FIELD_LINE;
+    bool is_blob = field->kind == STORE_FIELD_REALS || field->kind == STORE_FIELD_BYTES;
+    bool is_text = field->kind == STORE_FIELD_TEXT || field->kind == STORE_FIELD_LINE;
 
     if (is_blob)
-        base_addf(cx, sql, "length(excluded.%s) = 0", f->name);
+        base_addf(cx, sql, "length(excluded.%s) = 0", field->name);
     else
-        base_addf(cx, sql, "excluded.%s = %s", f->name, is_text ? "''" : "0");
+        base_addf(cx, sql, "excluded.%s = %s", field->name, is_text ? "''" : "0");
 }
 
 /* Of a row that is there already, what the new one knows replaces what it had. */
-static store_stmt prepare_object(tec_context *cx, store *s, const char *object, const char *unique)
+static store_stmt prepare_object(tec_context *cx, store *db, const char *object, const char *unique)
 {
     base_text sql = {0};
     bool first = true;
@@ -129,10 +130,10 @@ static store_stmt prepare_object(tec_context *cx, store *s, const char *object, 
         first = false;
     }
     base_add(cx, &sql, " RETURNING id");
-    return store_statement(cx, s, base_text_str(cx, &sql));
+    return store_statement(cx, db, base_text_str(cx, &sql));
 }
 
-static store_stmt prepare_record(tec_context *cx, store *s)
+static store_stmt prepare_record(tec_context *cx, store *db)
 {
     base_text sql = {0};
 
@@ -141,7 +142,7 @@ static store_stmt prepare_record(tec_context *cx, store *s)
     base_add(cx, &sql, ") VALUES (");
     add_marks(cx, &sql, n + 5);
     base_add(cx, &sql, ") ON CONFLICT (hash) DO NOTHING");
-    return store_statement(cx, s, base_text_str(cx, &sql));
+    return store_statement(cx, db, base_text_str(cx, &sql));
 }
 
 /* ---- a batch ---- */
@@ -159,68 +160,70 @@ typedef struct {
     const store_record *last;
 } inserter;
 
-static bool find_object(inserter *in, int i, const store_record *r)
+static bool find_object(inserter *in, int index, const store_record *record)
 {
-    store_stmt *st = &in->object[i];
+    store_stmt *st = &in->object[index];
 
-    if (in->last && same_object(objects[i].object, in->last, r))
+    if (in->last && same_object(objects[index].object, in->last, record))
         return true;
     store_again(st);
-    store_bind_fields(st, objects[i].object, r);
+    store_bind_fields(st, objects[index].object, record);
     int got = store_step(st);
     if (got == 1)
-        in->id[i] = store_int(st, 0);
+        in->id[index] = store_int(st, 0);
     store_again(st);
     return got == 1;
 }
 
 /* Workload, target and device first, then the record with their row numbers. A record whose hash is there
  * already is counted as a duplicate and changes nothing. */
-static bool insert_record(inserter *in, const store_record *r, store_added *added)
+static bool insert_record(inserter *in, const store_record *record, store_added *added)
 {
     char hash[STORE_HASH_SIZE];
 
     for (int i = 0; i < N_OBJECTS; i++)
-        if (!find_object(in, i, r))
+        if (!find_object(in, i, record))
             return false;
     store_again(&in->record);
-    store_bind_text(&in->record, store_record_hash(r, hash));
+    store_bind_text(&in->record, store_record_hash(record, hash));
     for (int i = 0; i < N_OBJECTS; i++)
         store_bind_int(&in->record, in->id[i]);
-    store_bind_int(&in->record, (int64_t)store_bytes_hash(r->features, r->features_size));
-    store_bind_fields(&in->record, "", r);
+    store_bind_int(&in->record, (int64_t)store_bytes_hash(record->features, record->features_size));
+    store_bind_fields(&in->record, "", record);
     if (store_step(&in->record) != 0)
         return false;
     *(store_changed(&in->record) ? &added->added : &added->duplicates) += 1;
     return true;
 }
 
-static bool insert_all(tec_context *cx, inserter *in, const store_record *records, int n, store_added *added)
+/* Inserts a batch in its order; an error of one record names its place in the batch. */
+static bool insert_all(tec_context *cx, inserter *in, const store_record *records, int count,
+                       store_added *added)
 {
-    for (int i = 0; i < n; i++) {
-        const store_record *r = store_complete(cx, &records[i]);
+    for (int i = 0; i < count; i++) {
+        const store_record *record = store_complete(cx, &records[i]);
 
-        if (!r || !insert_record(in, r, added)) {
-            if (n > 1)
-                base_note(cx, (base_loc){0}, "in record %d of a batch of %d", i + 1, n);
+        if (!record || !insert_record(in, record, added)) {
+            if (count > 1)
+                base_note(cx, (base_loc){0}, "in record %d of a batch of %d", i + 1, count);
             return false;
         }
-        in->last = r;
+        in->last = record;
     }
     return true;
 }
 
 /* Prepares one statement for each table, runs them for each record, and finishes them in any case. */
-bool store_insert(tec_context *cx, store *s, const store_record *records, int n, store_added *added)
+bool store_insert(tec_context *cx, store *db, const store_record *records, int count, store_added *added)
 {
-    if (!store_run(cx, s, s->engine->one_writer))
+    if (!store_run(cx, db, db->engine->one_writer))
         return false;
     base_mark mark = base_arena_mark(cx);
-    inserter in = {.s = s, .record = prepare_record(cx, s)};
+    inserter in = {.s = db, .record = prepare_record(cx, db)};
 
     for (int i = 0; i < N_OBJECTS; i++)
-        in.object[i] = prepare_object(cx, s, objects[i].object, objects[i].unique);
-    bool ok = insert_all(cx, &in, records, n, added);
+        in.object[i] = prepare_object(cx, db, objects[i].object, objects[i].unique);
+    bool ok = insert_all(cx, &in, records, count, added);
     for (int i = 0; i < N_OBJECTS; i++)
         store_finish(&in.object[i]);
     store_finish(&in.record);
@@ -228,19 +231,19 @@ bool store_insert(tec_context *cx, store *s, const store_record *records, int n,
     return ok;
 }
 
-static bool add_once(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
+static bool add_once(tec_context *cx, store *db, const store_record *records, int n, const store_job *job,
                      store_added *count)
 {
     *count = (store_added){0};
-    if (!store_begin(cx, s))
+    if (!store_begin(cx, db))
         return false;
-    bool ok = store_insert(cx, s, records, n, count) && (!job || store_write_job(cx, s, job));
-    return store_end_write(cx, s, ok);
+    bool ok = store_insert(cx, db, records, n, count) && (!job || store_write_job(cx, db, job));
+    return store_end_write(cx, db, ok);
 }
 
 /* A server that went away in between may have kept the batch or not. To add the batch once more is right in
  * both cases, because equal records are kept once. */
-bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
+bool store_add(tec_context *cx, store *db, const store_record *records, int number, const store_job *job,
                store_added *added)
 {
     enum { MOST = 3 };
@@ -250,8 +253,8 @@ bool store_add(tec_context *cx, store *s, const store_record *records, int n, co
     for (int i = 1; !ok && i <= MOST; i++) {
         tec_context *own = base_child(cx);
 
-        ok = add_once(own, s, records, n, job, &count);
-        bool last = i == MOST || !store_is_away(s);
+        ok = add_once(own, db, records, number, job, &count);
+        bool last = i == MOST || !store_is_away(db);
         if (!ok && last)
             base_adopt(cx, own);
         tec_context_free(own);

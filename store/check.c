@@ -40,36 +40,36 @@ static void tell(void *ck, const char *what)
     problem(ck, "%s", what);
 }
 
-static void check_trace(checker *ck, const store_record *r)
+static void check_trace(checker *ck, const store_record *record)
 {
     tec_context *own = base_child(ck->cx);
 
-    if (ck->o->readable && r->status == STORE_OK && !ck->o->readable(ck->o->user, own, r))
-        problem(ck, "record %lld: its trace cannot be applied: %s", (long long)r->id,
+    if (ck->o->readable && record->status == STORE_OK && !ck->o->readable(ck->o->user, own, record))
+        problem(ck, "record %lld: its trace cannot be applied: %s", (long long)record->id,
                 base_failed(own) ? tec_context_error(own) : "");
     tec_context_free(own);
 }
 
 /* Completes the record anew and compares whatever is derived: hashes, median, spread. */
-static void check_record(checker *ck, const store_record *r, const char *hash, uint64_t features_hash)
+static void check_record(checker *ck, const store_record *record, const char *hash, uint64_t features_hash)
 {
     tec_context *own = base_child(ck->cx);
-    const store_record *again = store_complete(own, r);
+    const store_record *again = store_complete(own, record);
     char actual[STORE_HASH_SIZE];
 
     if (!again)
-        problem(ck, "record %lld: %s", (long long)r->id, tec_context_error(own));
-    else if (strcmp(store_record_hash(r, actual), hash) != 0)
-        problem(ck, "record %lld: its contents do not match its hash", (long long)r->id);
-    else if (store_bytes_hash(r->features, r->features_size) != features_hash)
-        problem(ck, "record %lld: its features do not match their hash", (long long)r->id);
-    else if (again->median != r->median || again->spread != r->spread)
-        problem(ck, "record %lld: its median or spread is not that of its costs", (long long)r->id);
-    else if (again->workload.exact_hash != r->workload.exact_hash ||
-             again->workload.anchor_hash != r->workload.anchor_hash)
-        problem(ck, "record %lld: a key of its workload does not match its hash", (long long)r->id);
+        problem(ck, "record %lld: %s", (long long)record->id, tec_context_error(own));
+    else if (strcmp(store_record_hash(record, actual), hash) != 0)
+        problem(ck, "record %lld: its contents do not match its hash", (long long)record->id);
+    else if (store_bytes_hash(record->features, record->features_size) != features_hash)
+        problem(ck, "record %lld: its features do not match their hash", (long long)record->id);
+    else if (again->median != record->median || again->spread != record->spread)
+        problem(ck, "record %lld: its median or spread is not that of its costs", (long long)record->id);
+    else if (again->workload.exact_hash != record->workload.exact_hash ||
+             again->workload.anchor_hash != record->workload.anchor_hash)
+        problem(ck, "record %lld: a key of its workload does not match its hash", (long long)record->id);
     else
-        check_trace(ck, r);
+        check_trace(ck, record);
     tec_context_free(own);
 }
 
@@ -134,14 +134,14 @@ static void check_jobs(checker *ck)
 }
 
 /* How many problems were found, each told to the caller as it is found; -1 where the store cannot be used. */
-int64_t store_check(tec_context *cx, store *s, const store_check_options *options)
+int64_t store_check(tec_context *cx, store *db, const store_check_options *options)
 {
     store_check_options none = {0};
 
-    if (!store_usable(cx, s))
+    if (!store_usable(cx, db))
         return -1;
-    checker ck = {.cx = base_child(cx), .s = s, .o = options ? options : &none};
-    s->engine->check(ck.cx, s, tell, &ck);
+    checker ck = {.cx = base_child(cx), .s = db, .o = options ? options : &none};
+    db->engine->check(ck.cx, db, tell, &ck);
     check_records(&ck);
     check_models(&ck);
     check_jobs(&ck);

@@ -23,33 +23,33 @@ static const char drop[] =
     "DELETE FROM records WHERE id NOT IN (SELECT id FROM keep); "
     "DROP TABLE keep";
 
-static bool drop_records(tec_context *cx, store *s, int keep, store_compacted *out)
+static bool drop_records(tec_context *cx, store *db, int keep, store_compacted *out)
 {
     int64_t before;
 
-    if (!store_number(cx, s, "SELECT COUNT(*) FROM records", &before) ||
-        !store_run(cx, s,
+    if (!store_number(cx, db, "SELECT COUNT(*) FROM records", &before) ||
+        !store_run(cx, db,
                    base_format(cx, choose, keep, store_job_state_text(STORE_JOB_RUNNING),
                                store_job_state_text(STORE_JOB_PAUSED))) ||
-        !store_run(cx, s, drop) || !store_number(cx, s, "SELECT COUNT(*) FROM records", &out->kept))
+        !store_run(cx, db, drop) || !store_number(cx, db, "SELECT COUNT(*) FROM records", &out->kept))
         return false;
     out->dropped = before - out->kept;
     return true;
 }
 
 /* Keeps `keep` records of each workload and target, and counts of the failures. */
-bool store_compact(tec_context *cx, store *s, int keep, store_compacted *out)
+bool store_compact(tec_context *cx, store *db, int keep, store_compacted *out)
 {
     *out = (store_compacted){0};
     if (keep < 1)
         return base_fail(cx, TEC_INVALID, (base_loc){0},
                          "expected to keep at least 1 record of each workload, not %d", keep);
-    if (!store_begin(cx, s) || !store_end_write(cx, s, true))
+    if (!store_begin(cx, db) || !store_end_write(cx, db, true))
         return false;
-    out->bytes_before = s->engine->bytes(cx, s);
-    if (out->bytes_before < 0 || !store_begin(cx, s) ||
-        !store_end_write(cx, s, drop_records(cx, s, keep, out)) || !s->engine->shrink(cx, s))
+    out->bytes_before = db->engine->bytes(cx, db);
+    if (out->bytes_before < 0 || !store_begin(cx, db) ||
+        !store_end_write(cx, db, drop_records(cx, db, keep, out)) || !db->engine->shrink(cx, db))
         return false;
-    out->bytes_after = s->engine->bytes(cx, s);
+    out->bytes_after = db->engine->bytes(cx, db);
     return out->bytes_after >= 0;
 }

@@ -38,19 +38,19 @@ struct store_stmt;
 
 typedef struct {
     /* Connects, and makes, migrates or refuses what is there. The paths of the store are set. */
-    bool (*open)(tec_context *cx, store *s, const store_options *o);
-    void (*close)(store *s);
+    bool (*open)(tec_context *cx, store *db, const store_options *options);
+    void (*close)(store *db);
 
     /* Statements without parameters or results, several with ';' between them. */
-    bool (*run)(tec_context *cx, store *s, const char *sql);
-    bool (*begin)(tec_context *cx, store *s); /* waits for other writers, and for a server that is away */
-    bool (*commit)(tec_context *cx, store *s);
-    void (*roll_back)(store *s); /* whatever is under way; never fails */
+    bool (*run)(tec_context *cx, store *db, const char *sql);
+    bool (*begin)(tec_context *cx, store *db); /* waits for other writers, and for a server that is away */
+    bool (*commit)(tec_context *cx, store *db);
+    void (*roll_back)(store *db); /* whatever is under way; never fails */
 
     /* A statement: prepare sets st->handle; an error waits in st->rc for the first step. */
     void (*prepare)(struct store_stmt *st, const char *sql);
-    void (*bind)(struct store_stmt *st, const store_value *v); /* parameter st->next */
-    int (*step)(struct store_stmt *st);                        /* 1: a row, 0: the end, -1: an error */
+    void (*bind)(struct store_stmt *st, const store_value *value); /* parameter st->next */
+    int (*step)(struct store_stmt *st);                            /* 1: a row, 0: the end, -1: an error */
     void (*again)(struct store_stmt *st);
     void (*drop)(void *handle);
     int64_t (*number)(struct store_stmt *st, int column);
@@ -60,17 +60,17 @@ typedef struct {
     int64_t (*changed)(struct store_stmt *st); /* rows that the last step inserted, changed or removed */
 
     /* A number that is another one after each change by anybody. */
-    bool (*stamp)(tec_context *cx, store *s, int64_t *stamp);
+    bool (*stamp)(tec_context *cx, store *db, int64_t *stamp);
     /* Whether both are one database, under whatever names. */
-    bool (*same)(tec_context *cx, store *a, store *b);
-    int64_t (*bytes)(tec_context *cx, store *s);
-    bool (*shrink)(tec_context *cx, store *s); /* gives unused space back */
-    bool (*mark_version)(tec_context *cx, store *s, int version);
+    bool (*same)(tec_context *cx, store *left, store *right);
+    int64_t (*bytes)(tec_context *cx, store *db);
+    bool (*shrink)(tec_context *cx, store *db); /* gives unused space back */
+    bool (*mark_version)(tec_context *cx, store *db, int version);
     /* Damage that is not a matter of single records. */
-    void (*check)(tec_context *cx, store *s, void (*problem)(void *user, const char *what), void *user);
+    void (*check)(tec_context *cx, store *db, void (*problem)(void *user, const char *what), void *user);
     /* A name that one process holds until its store is closed; false with an error: another one has it.
      * NULL: processes exclude each other by other means. */
-    bool (*lock)(tec_context *cx, store *s, const char *name);
+    bool (*lock)(tec_context *cx, store *db, const char *name);
 
     const char *now; /* seconds since 1970, by the clock of the database */
     /* Run before records are added, so that their ids rise in the order of commits, and before kernels are

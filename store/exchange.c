@@ -11,13 +11,13 @@ enum { BATCH = 500 };
 
 /* ---- export ---- */
 
-static bool export_record(tec_context *cx, tec_context *own, const store_record *r, FILE *to)
+static bool export_record(tec_context *cx, tec_context *own, const store_record *record, FILE *to)
 {
-    const char *line = store_json(own, r);
+    const char *line = store_json(own, record);
 
     if (!line) {
         base_adopt(cx, own);
-        base_note(cx, (base_loc){0}, "in record %lld", (long long)r->id);
+        base_note(cx, (base_loc){0}, "in record %lld", (long long)record->id);
         return false;
     }
     if (fputs(line, to) >= 0 && fputc('\n', to) != EOF)
@@ -26,19 +26,19 @@ static bool export_record(tec_context *cx, tec_context *own, const store_record 
 }
 
 /* One line of JSON per record. The number written, -1 after an error. */
-int64_t store_export(tec_context *cx, store *s, const store_query *q, FILE *to)
+int64_t store_export(tec_context *cx, store *db, const store_query *query, FILE *to)
 {
-    store_cursor *c = store_find(cx, s, q);
+    store_cursor *cursor = store_find(cx, db, query);
     tec_context *own = base_child(cx);
     int64_t n = 0;
     bool ok = true;
 
-    for (store_record r; ok && store_next(cx, c, &r); n += ok) {
+    for (store_record r; ok && store_next(cx, cursor, &r); n += ok) {
         ok = export_record(cx, own, &r, to);
         base_reset(own);
     }
     tec_context_free(own);
-    ok = store_end(c) && ok;
+    ok = store_end(cursor) && ok;
     if (ok && fflush(to) != 0)
         ok = base_fail(cx, TEC_IO, (base_loc){0}, "cannot write the records: %s", strerror(errno));
     return ok ? n : -1;
@@ -144,11 +144,11 @@ static bool import_lines(importer *im)
         im->out->lines++;
         if (is_blank(im))
             continue;
-        const store_record *r = store_json_parse(im->line_cx, im->line, im->size);
-        if (!r && !bad_line(im))
+        const store_record *record = store_json_parse(im->line_cx, im->line, im->size);
+        if (!record && !bad_line(im))
             return false;
-        if (r)
-            im->batch[im->n++] = *r;
+        if (record)
+            im->batch[im->n++] = *record;
         if (is_full(im) && !flush_batch(im))
             return false;
     }
@@ -159,21 +159,21 @@ static bool import_lines(importer *im)
 }
 
 /* With `refuse` all lines are stored or none. */
-bool store_import(tec_context *cx, store *s, FILE *from, const store_import_options *options,
+bool store_import(tec_context *cx, store *db, FILE *from, const store_import_options *options,
                   store_imported *out)
 {
     store_import_options none = {0};
     importer *im = base_new(cx, importer);
 
     *out = (store_imported){0};
-    *im = (importer){.cx = cx, .s = s, .from = from, .o = options ? options : &none, .out = out};
-    if (!store_begin(cx, s) || (!im->o->refuse && !store_end_write(cx, s, true)))
+    *im = (importer){.cx = cx, .s = db, .from = from, .o = options ? options : &none, .out = out};
+    if (!store_begin(cx, db) || (!im->o->refuse && !store_end_write(cx, db, true)))
         return false;
     im->line_cx = base_child(cx);
     im->text_cx = base_child(cx);
     bool ok = import_lines(im);
     if (im->o->refuse)
-        ok = store_end_write(cx, s, ok);
+        ok = store_end_write(cx, db, ok);
     if (!ok && im->o->refuse)
         out->added = out->duplicates = 0;
     tec_context_free(im->text_cx);
@@ -183,17 +183,17 @@ bool store_import(tec_context *cx, store *s, FILE *from, const store_import_opti
 
 /* ---- merge ---- */
 
-static bool is_same(tec_context *cx, store *a, store *b)
+static bool is_same(tec_context *cx, store *left, store *right)
 {
-    return a->engine == b->engine && a->engine->same(cx, a, b);
+    return left->engine == right->engine && left->engine->same(cx, left, right);
 }
 
 /* Up to BATCH records of the cursor, kept in `own`; their number. */
-static int read_batch(tec_context *cx, tec_context *own, store_cursor *c, store_record *batch)
+static int read_batch(tec_context *cx, tec_context *own, store_cursor *cursor, store_record *batch)
 {
     int n = 0;
 
-    while (n < BATCH && base_used(own) < STORE_MAX_LINE && store_next(cx, c, &batch[n])) {
+    while (n < BATCH && base_used(own) < STORE_MAX_LINE && store_next(cx, cursor, &batch[n])) {
         batch[n] = *store_keep(own, &batch[n]);
         n++;
     }
@@ -201,77 +201,79 @@ static int read_batch(tec_context *cx, tec_context *own, store_cursor *c, store_
 }
 
 /* Adds records in batches, so that memory does not grow with the store. */
-static bool merge_records(tec_context *cx, store *s, store *from, store_added *total)
+static bool merge_records(tec_context *cx, store *db, store *from, store_added *total)
 {
-    store_cursor *c = store_find(cx, from, NULL);
+    store_cursor *cursor = store_find(cx, from, NULL);
     tec_context *own = base_child(cx);
     store_record *batch = base_array(cx, store_record, BATCH);
     bool ok = true;
 
-    for (int n; ok && (n = read_batch(cx, own, c, batch)) > 0; base_reset(own)) {
+    for (int n; ok && (n = read_batch(cx, own, cursor, batch)) > 0; base_reset(own)) {
         store_added added;
 
-        ok = store_add(cx, s, batch, n, NULL, &added);
+        ok = store_add(cx, db, batch, n, NULL, &added);
         total->added += added.added;
         total->duplicates += added.duplicates;
     }
     tec_context_free(own);
-    return store_end(c) && ok;
+    return store_end(cursor) && ok;
 }
 
 /* Of two jobs of one name, that which moved last. */
-static bool merge_job(tec_context *cx, store *s, store *from, const char *name)
+static bool merge_job(tec_context *cx, store *db, store *from, const char *name)
 {
-    const store_job *theirs = store_get_job(cx, from, name), *ours = store_get_job(cx, s, name);
+    const store_job *theirs = store_get_job(cx, from, name), *ours = store_get_job(cx, db, name);
 
     if (!theirs || base_failed(cx) || (ours && ours->updated >= theirs->updated))
         return !base_failed(cx);
-    return store_begin(cx, s) && store_end_write(cx, s, store_write_job(cx, s, theirs));
+    return store_begin(cx, db) && store_end_write(cx, db, store_write_job(cx, db, theirs));
 }
 
-static bool merge_jobs(tec_context *cx, store *s, store *from)
+static bool merge_jobs(tec_context *cx, store *db, store *from)
 {
     int n;
     const store_job *const *jobs = store_jobs(cx, from, &n);
 
     for (int i = 0; i < n; i++)
-        if (!merge_job(cx, s, from, jobs[i]->name))
+        if (!merge_job(cx, db, from, jobs[i]->name))
             return false;
     return jobs;
 }
 
-static bool merge_model(tec_context *cx, store *s, store *from, const store_model *m)
+static bool merge_model(tec_context *cx, store *db, store *from, const store_model *model)
 {
-    const store_model *theirs = store_get_model(cx, from, m->target, m->name, m->version);
-    const store_model *ours = theirs ? store_get_model(cx, s, m->target, m->name, m->version) : NULL;
+    const store_model *theirs = store_get_model(cx, from, model->target, model->name, model->version);
+    const store_model *ours =
+        theirs ? store_get_model(cx, db, model->target, model->name, model->version) : NULL;
 
     if (!theirs || base_failed(cx))
         return !base_failed(cx);
-    return (ours && ours->time >= theirs->time) || store_put_model(cx, s, theirs);
+    return (ours && ours->time >= theirs->time) || store_put_model(cx, db, theirs);
 }
 
-static bool merge_models(tec_context *cx, store *s, store *from)
+static bool merge_models(tec_context *cx, store *db, store *from)
 {
     int n;
     const store_model *const *models = store_models(cx, from, &n);
 
     for (int i = 0; i < n; i++)
-        if (!merge_model(cx, s, from, models[i]))
+        if (!merge_model(cx, db, from, models[i]))
             return false;
     return models;
 }
 
 /* Adds records, jobs and models of `from`; what both stores have stays as it is here. */
-bool store_merge(tec_context *cx, store *s, store *from, store_added *added)
+bool store_merge(tec_context *cx, store *db, store *from, store_added *added)
 {
     store_added total = {0};
     tec_context *own = base_child(cx);
-    bool ok = store_usable(own, s) && store_usable(own, from);
+    bool ok = store_usable(own, db) && store_usable(own, from);
 
-    if (ok && is_same(own, s, from))
-        ok = base_fail(own, TEC_INVALID, (base_loc){.file = s->path},
+    if (ok && is_same(own, db, from))
+        ok = base_fail(own, TEC_INVALID, (base_loc){.file = db->path},
                        "cannot merge a record store into itself");
-    ok = ok && merge_records(own, s, from, &total) && merge_jobs(own, s, from) && merge_models(own, s, from);
+    ok = ok && merge_records(own, db, from, &total) && merge_jobs(own, db, from) &&
+         merge_models(own, db, from);
     if (!ok)
         base_adopt(cx, own);
     tec_context_free(own);

@@ -44,15 +44,15 @@ static const char *resolve(tec_context *cx, const char *path)
 }
 
 /* Whether the file is there and one that can be opened; false with an error. */
-static bool look(tec_context *cx, store *s, const store_options *o, bool *there)
+static bool look(tec_context *cx, store *db, const store_options *options, bool *there)
 {
-    base_loc at = {.file = s->path};
+    base_loc at = {.file = db->path};
     struct stat st;
 
-    *there = stat(s->real_path, &st) == 0;
+    *there = stat(db->real_path, &st) == 0;
     if (!*there && errno != ENOENT)
         return base_fail(cx, TEC_IO, at, "cannot open the record store: %s", strerror(errno));
-    if (!*there && (o->read_only || o->must_exist))
+    if (!*there && (options->read_only || options->must_exist))
         return base_fail(cx, TEC_IO, at, "there is no such record store");
     if (*there && !S_ISREG(st.st_mode))
         return base_fail(cx, TEC_INVALID, at, "not a record store: %s",
@@ -65,13 +65,13 @@ static bool look(tec_context *cx, store *s, const store_options *o, bool *there)
 }
 
 /* Why the file may not be written; NULL: it may. The log lies beside it, so the folder counts as well. */
-static const char *why_read_only(tec_context *cx, store *s, const store_options *o, bool there)
+static const char *why_read_only(tec_context *cx, store *db, const store_options *options, bool there)
 {
-    const char *folder = dirname(base_strdup(cx, s->real_path));
+    const char *folder = dirname(base_strdup(cx, db->real_path));
 
-    if (o->read_only)
+    if (options->read_only)
         return "it was opened for reading only";
-    if (there && faccessat(AT_FDCWD, s->real_path, W_OK, AT_EACCESS) != 0)
+    if (there && faccessat(AT_FDCWD, db->real_path, W_OK, AT_EACCESS) != 0)
         return "the file may not be written by this user";
     if (there && faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0)
         return "its folder may not be written by this user";
@@ -96,51 +96,52 @@ static const char *immutable_name(tec_context *cx, const char *path)
 }
 
 /* Limits, durability, and the schema. Nothing that a file of unknown origin holds may run as code. */
-static bool set_up(tec_context *cx, store *s, const store_options *o)
+static bool set_up(tec_context *cx, store *db, const store_options *options)
 {
-    sqlite3_busy_timeout(s->db, s->busy_ms);
-    sqlite3_extended_result_codes(s->db, 1);
+    sqlite3_busy_timeout(db->db, db->busy_ms);
+    sqlite3_extended_result_codes(db->db, 1);
     /* The file may come from anywhere: no code in its schema runs. */
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    if (!store_run(cx, s,
+    sqlite3_db_config(db->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    if (!store_run(cx, db,
                    "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; "
                    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"))
         return false;
-    if (!store_settle_file(cx, s))
+    if (!store_settle_file(cx, db))
         return false;
     int64_t page;
-    if (o->max_bytes <= 0)
+    if (options->max_bytes <= 0)
         return true;
-    return store_number(cx, s, "PRAGMA page_size", &page) &&
-           store_run(cx, s,
-                     base_format(cx, "PRAGMA max_page_count = %lld", (long long)(o->max_bytes / page + 1)));
+    return store_number(cx, db, "PRAGMA page_size", &page) &&
+           store_run(
+               cx, db,
+               base_format(cx, "PRAGMA max_page_count = %lld", (long long)(options->max_bytes / page + 1)));
 }
 
-static bool connect_with(tec_context *cx, store *s, const char *name, int flags)
+static bool connect_with(tec_context *cx, store *db, const char *name, int flags)
 {
-    int rc = sqlite3_open_v2(name, &s->db, flags, NULL);
+    int rc = sqlite3_open_v2(name, &db->db, flags, NULL);
 
-    return rc == SQLITE_OK || store_fail(cx, s, rc);
+    return rc == SQLITE_OK || store_fail(cx, db, rc);
 }
 
 /* A folder that may not be written has no room for the log's shared memory. Without a log the file alone is
  * all there is. */
-static bool log_is_empty(tec_context *cx, const store *s)
+static bool log_is_empty(tec_context *cx, const store *db)
 {
     struct stat st;
 
-    return stat(base_format(cx, "%s-wal", s->real_path), &st) != 0 || st.st_size == 0;
+    return stat(base_format(cx, "%s-wal", db->real_path), &st) != 0 || st.st_size == 0;
 }
 
 /* What the first read of the file says. */
-static int probe(tec_context *cx, store *s)
+static int probe(tec_context *cx, store *db)
 {
     tec_context *trial = base_child(cx);
     int64_t ignored;
     int rc =
-        store_number(trial, s, "PRAGMA user_version", &ignored) ? SQLITE_OK : sqlite3_errcode(s->db) & 0xff;
+        store_number(trial, db, "PRAGMA user_version", &ignored) ? SQLITE_OK : sqlite3_errcode(db->db) & 0xff;
 
     tec_context_free(trial);
     return rc;
@@ -148,42 +149,42 @@ static int probe(tec_context *cx, store *s)
 
 /* A reader needs the log's index, which it may not be able to make; with an empty log the file alone is read
  * as unchanging. */
-static bool connect_read_only(tec_context *cx, store *s)
+static bool connect_read_only(tec_context *cx, store *db)
 {
-    if (!connect_with(cx, s, s->real_path, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX))
+    if (!connect_with(cx, db, db->real_path, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX))
         return false;
-    sqlite3_busy_timeout(s->db, s->busy_ms);
-    int rc = probe(cx, s);
+    sqlite3_busy_timeout(db->db, db->busy_ms);
+    int rc = probe(cx, db);
     if (rc != SQLITE_CANTOPEN && rc != SQLITE_READONLY)
         return true;
-    if (!log_is_empty(cx, s))
-        return base_fail(cx, TEC_IO, (base_loc){.file = s->path},
+    if (!log_is_empty(cx, db))
+        return base_fail(cx, TEC_IO, (base_loc){.file = db->path},
                          "its log '%s-wal' holds changes that only a process that may write the "
                          "folder can take in: open the store there once for writing, or copy both files",
-                         s->path);
-    sqlite3_close_v2(s->db);
-    s->db = NULL;
-    return connect_with(cx, s, immutable_name(cx, s->real_path),
+                         db->path);
+    sqlite3_close_v2(db->db);
+    db->db = NULL;
+    return connect_with(cx, db, immutable_name(cx, db->real_path),
                         SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX);
 }
 
-static bool connect_to(tec_context *cx, store *s)
+static bool connect_to(tec_context *cx, store *db)
 {
-    if (s->read_only)
-        return connect_read_only(cx, s);
-    return connect_with(cx, s, s->real_path,
+    if (db->read_only)
+        return connect_read_only(cx, db);
+    return connect_with(cx, db, db->real_path,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX);
 }
 
 /* The whole way to a store in a file: place, permissions, connection, limits, schema. */
-bool store_open_file(tec_context *cx, store *s, const store_options *o)
+bool store_open_file(tec_context *cx, store *db, const store_options *options)
 {
     bool there;
 
-    if (!look(cx, s, o, &there) || !store_check_place(cx, s->path, s->real_path))
+    if (!look(cx, db, options, &there) || !store_check_place(cx, db->path, db->real_path))
         return false;
-    s->read_only = why_read_only(cx, s, o, there);
-    return connect_to(cx, s) && set_up(cx, s, o);
+    db->read_only = why_read_only(cx, db, options, there);
+    return connect_to(cx, db) && set_up(cx, db, options);
 }
 
 static char *duplicate(tec_context *cx, const char *text)
@@ -207,16 +208,16 @@ static const char *without_password(tec_context *cx, const char *address)
 }
 
 /* The engine, and the paths; false with an error. */
-static bool find_engine(tec_context *cx, store *s, const char *path)
+static bool find_engine(tec_context *cx, store *db, const char *path)
 {
     bool server = store_is_address(path);
     const char *real = server ? path : resolve(cx, path);
 
     if (!real)
         return false;
-    s->engine = server ? &store_postgres : &store_sqlite;
-    s->path = duplicate(cx, server ? without_password(cx, path) : path);
-    s->real_path = duplicate(cx, real);
+    db->engine = server ? &store_postgres : &store_sqlite;
+    db->path = duplicate(cx, server ? without_password(cx, path) : path);
+    db->real_path = duplicate(cx, real);
     return true;
 }
 
@@ -241,40 +242,40 @@ store *store_open(tec_context *cx, const char *path, const store_options *option
     return NULL;
 }
 
-void store_close(store *s)
+void store_close(store *db)
 {
-    if (!s)
+    if (!db)
         return;
     /* In a child of fork the connection is still the parent's: closing it there could take its log away. */
-    if (s->pid == getpid() && s->engine)
-        s->engine->close(s);
-    free(s->path);
-    free(s->real_path);
-    free(s);
+    if (db->pid == getpid() && db->engine)
+        db->engine->close(db);
+    free(db->path);
+    free(db->real_path);
+    free(db);
 }
 
-bool store_is_read_only(const store *s)
+bool store_is_read_only(const store *db)
 {
-    return s && s->read_only;
+    return db && db->read_only;
 }
 
-const char *store_path(const store *s)
+const char *store_path(const store *db)
 {
-    return s->path;
+    return db->path;
 }
 
-bool store_is_server(const store *s)
+bool store_is_server(const store *db)
 {
-    return s && s->engine == &store_postgres;
+    return db && db->engine == &store_postgres;
 }
 
-bool store_is_away(const store *s)
+bool store_is_away(const store *db)
 {
-    return s && s->away;
+    return db && db->away;
 }
 
 /* Nothing is taken where processes exclude each other by files beside the store. */
-bool store_lock(tec_context *cx, store *s, const char *name)
+bool store_lock(tec_context *cx, store *db, const char *name)
 {
-    return store_usable(cx, s) && (!s->engine->lock || s->engine->lock(cx, s, name));
+    return store_usable(cx, db) && (!db->engine->lock || db->engine->lock(cx, db, name));
 }

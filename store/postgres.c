@@ -38,29 +38,29 @@ typedef struct {
     decoded *blobs;
 } statement;
 
-static const store_pg_calls *calls(const statement *q)
+static const store_pg_calls *calls(const statement *self)
 {
-    return &q->s->server->call;
+    return &self->s->server->call;
 }
 
-static void forget_blobs(statement *q)
+static void forget_blobs(statement *self)
 {
-    while (q->blobs) {
-        decoded *d = q->blobs;
+    while (self->blobs) {
+        decoded *d = self->blobs;
 
-        q->blobs = d->next;
-        calls(q)->PQfreemem(d->bytes);
+        self->blobs = d->next;
+        calls(self)->PQfreemem(d->bytes);
         free(d);
     }
 }
 
-static void forget_result(statement *q)
+static void forget_result(statement *self)
 {
-    forget_blobs(q);
-    if (q->result)
-        calls(q)->PQclear(q->result);
-    q->result = NULL;
-    q->row = -1;
+    forget_blobs(self);
+    if (self->result)
+        calls(self)->PQclear(self->result);
+    self->result = NULL;
+    self->row = -1;
 }
 
 static void prepare(store_stmt *st, const char *sql)
@@ -78,47 +78,47 @@ static void prepare(store_stmt *st, const char *sql)
     st->handle = q;
 }
 
-static void set_value(statement *q, int at, const void *bytes, size_t size)
+static void set_value(statement *self, int at, const void *bytes, size_t size)
 {
-    free(q->values[at]);
-    q->values[at] = malloc(size + 1);
-    if (q->values[at]) {
-        memcpy(q->values[at], bytes, size);
-        q->values[at][size] = '\0';
+    free(self->values[at]);
+    self->values[at] = malloc(size + 1);
+    if (self->values[at]) {
+        memcpy(self->values[at], bytes, size);
+        self->values[at][size] = '\0';
     }
-    q->lengths[at] = (int)size;
+    self->lengths[at] = (int)size;
 }
 
 /* Numbers go as text that reads back exactly. */
-static void set_parameter(statement *q, int at, const store_value *v)
+static void set_parameter(statement *self, int at, const store_value *value)
 {
     char number[64];
 
-    q->binary[at] = v->kind == STORE_VALUE_BLOB;
-    q->types[at] = v->kind == STORE_VALUE_INT    ? INT_TYPE
-                   : v->kind == STORE_VALUE_REAL ? REAL_TYPE
-                   : v->kind == STORE_VALUE_BLOB ? BLOB_TYPE
-                                                 : TEXT_TYPE;
-    if (v->kind == STORE_VALUE_TEXT)
-        set_value(q, at, v->text, strlen(v->text));
-    else if (v->kind == STORE_VALUE_BLOB && v->data)
-        set_value(q, at, v->data, v->size);
-    else if (v->kind == STORE_VALUE_INT || v->kind == STORE_VALUE_REAL)
-        set_value(q, at, number,
-                  (size_t)(v->kind == STORE_VALUE_INT
-                               ? snprintf(number, sizeof number, "%lld", (long long)v->whole)
-                               : snprintf(number, sizeof number, "%.17g", v->real)));
+    self->binary[at] = value->kind == STORE_VALUE_BLOB;
+    self->types[at] = value->kind == STORE_VALUE_INT    ? INT_TYPE
+                      : value->kind == STORE_VALUE_REAL ? REAL_TYPE
+                      : value->kind == STORE_VALUE_BLOB ? BLOB_TYPE
+                                                        : TEXT_TYPE;
+    if (value->kind == STORE_VALUE_TEXT)
+        set_value(self, at, value->text, strlen(value->text));
+    else if (value->kind == STORE_VALUE_BLOB && value->data)
+        set_value(self, at, value->data, value->size);
+    else if (value->kind == STORE_VALUE_INT || value->kind == STORE_VALUE_REAL)
+        set_value(self, at, number,
+                  (size_t)(value->kind == STORE_VALUE_INT
+                               ? snprintf(number, sizeof number, "%lld", (long long)value->whole)
+                               : snprintf(number, sizeof number, "%.17g", value->real)));
 }
 
-static void bind(store_stmt *st, const store_value *v)
+static void bind(store_stmt *st, const store_value *value)
 {
     statement *q = st->handle;
     int at = st->next - 1;
 
     if (at >= MOST_PARAMETERS)
         BASE_BUG(st->cx, "a statement has more than %d parameters", MOST_PARAMETERS);
-    set_parameter(q, at, v);
-    bool none = v->kind == STORE_VALUE_NONE || (v->kind == STORE_VALUE_BLOB && !v->data);
+    set_parameter(q, at, value);
+    bool none = value->kind == STORE_VALUE_NONE || (value->kind == STORE_VALUE_BLOB && !value->data);
     if (!none && !q->values[at])
         base_no_memory(st->cx, 0);
     q->n = at + 1 > q->n ? at + 1 : q->n;
@@ -142,38 +142,38 @@ static PGresult *send_fetch(struct store_server *server, void *user)
 }
 
 /* The statement as the declaration of a cursor. */
-static bool open_cursor(store_stmt *st, statement *q)
+static bool open_cursor(store_stmt *st, statement *self)
 {
     base_mark mark = base_arena_mark(st->cx);
 
-    q->cursor = ++q->s->server->cursors;
+    self->cursor = ++self->s->server->cursors;
     const char *sql =
-        base_format(st->cx, "DECLARE store_%d NO SCROLL CURSOR WITH HOLD FOR %s", q->cursor, q->sql);
-    free(q->sql);
-    q->sql = strdup(sql);
+        base_format(st->cx, "DECLARE store_%d NO SCROLL CURSOR WITH HOLD FOR %s", self->cursor, self->sql);
+    free(self->sql);
+    self->sql = strdup(sql);
     base_arena_release(st->cx, mark);
-    if (!q->sql)
+    if (!self->sql)
         base_no_memory(st->cx, 0);
-    PGresult *declared = store_pg_send(st->cx, st->s, send_statement, q);
+    PGresult *declared = store_pg_send(st->cx, st->s, send_statement, self);
     if (!declared)
-        q->cursor = 0;
+        self->cursor = 0;
     else
-        calls(q)->PQclear(declared);
+        calls(self)->PQclear(declared);
     return declared;
 }
 
 /* Sends what is to be sent before the next row can be read; false with an error. */
-static bool fetch(store_stmt *st, statement *q)
+static bool fetch(store_stmt *st, statement *self)
 {
-    bool first = !q->result;
+    bool first = !self->result;
 
-    if (!first && (!q->cursor || calls(q)->PQntuples(q->result) < BLOCK))
+    if (!first && (!self->cursor || calls(self)->PQntuples(self->result) < BLOCK))
         return true;
-    if (first && st->many && !open_cursor(st, q))
+    if (first && st->many && !open_cursor(st, self))
         return false;
-    forget_result(q);
-    q->result = store_pg_send(st->cx, st->s, q->cursor ? send_fetch : send_statement, q);
-    return q->result;
+    forget_result(self);
+    self->result = store_pg_send(st->cx, st->s, self->cursor ? send_fetch : send_statement, self);
+    return self->result;
 }
 
 /* The next row of what was fetched, or of the next block of a cursor. */
@@ -207,12 +207,12 @@ static void again(store_stmt *st)
 }
 
 /* A cursor that its transaction took along is closed already. */
-static void close_cursor(const statement *q)
+static void close_cursor(const statement *self)
 {
     char sql[40];
 
-    snprintf(sql, sizeof sql, "CLOSE store_%d", q->cursor);
-    calls(q)->PQclear(calls(q)->PQexec(q->s->server->connection, sql));
+    snprintf(sql, sizeof sql, "CLOSE store_%d", self->cursor);
+    calls(self)->PQclear(calls(self)->PQexec(self->s->server->connection, sql));
 }
 
 static void drop(void *handle)
@@ -280,19 +280,19 @@ static int64_t changed(store_stmt *st)
 
 /* ---- transactions ---- */
 
-static bool run(tec_context *cx, store *s, const char *sql)
+static bool run(tec_context *cx, store *db, const char *sql)
 {
     base_mark mark = base_arena_mark(cx);
-    bool ok = store_pg_run(cx, s, store_postgres_sql(cx, sql));
+    bool ok = store_pg_run(cx, db, store_postgres_sql(cx, sql));
 
     base_arena_release(cx, mark);
     return ok;
 }
 
-static bool begin(tec_context *cx, store *s)
+static bool begin(tec_context *cx, store *db)
 {
-    s->server->writing = store_pg_run(cx, s, "BEGIN");
-    return s->server->writing;
+    db->server->writing = store_pg_run(cx, db, "BEGIN");
+    return db->server->writing;
 }
 
 static PGresult *send_commit(struct store_server *server, void *user)
@@ -302,21 +302,21 @@ static PGresult *send_commit(struct store_server *server, void *user)
 }
 
 /* A transaction that failed is rolled back by COMMIT, which the server takes for success. */
-static bool commit(tec_context *cx, store *s)
+static bool commit(tec_context *cx, store *db)
 {
-    PGresult *got = store_pg_send(cx, s, send_commit, NULL);
-    bool well = got && strcmp(s->server->call.PQcmdStatus(got), "COMMIT") == 0;
+    PGresult *got = store_pg_send(cx, db, send_commit, NULL);
+    bool well = got && strcmp(db->server->call.PQcmdStatus(got), "COMMIT") == 0;
 
-    s->server->writing = false;
+    db->server->writing = false;
     if (got)
-        s->server->call.PQclear(got);
+        db->server->call.PQclear(got);
     return well ||
-           (got && base_fail(cx, TEC_IO, (base_loc){.file = s->path}, "the server gave the transaction up"));
+           (got && base_fail(cx, TEC_IO, (base_loc){.file = db->path}, "the server gave the transaction up"));
 }
 
-static void roll_back(store *s)
+static void roll_back(store *db)
 {
-    struct store_server *server = s->server;
+    struct store_server *server = db->server;
 
     if (server->writing)
         server->call.PQclear(server->call.PQexec(server->connection, "ROLLBACK"));
@@ -328,27 +328,27 @@ static void roll_back(store *s)
 #define TABLES "FROM information_schema.tables WHERE table_schema = current_schema()"
 
 /* Of what is there: 0: nothing; -1: with an error, or the tables of another program. */
-static int64_t find_version(tec_context *cx, store *s)
+static int64_t find_version(tec_context *cx, store *db)
 {
     int64_t ours, tables, version;
 
-    if (!store_number(cx, s, "SELECT COUNT(*) " TABLES " AND table_name = 'tec_schema'", &ours) ||
-        !store_number(cx, s, "SELECT COUNT(*) " TABLES, &tables))
+    if (!store_number(cx, db, "SELECT COUNT(*) " TABLES " AND table_name = 'tec_schema'", &ours) ||
+        !store_number(cx, db, "SELECT COUNT(*) " TABLES, &tables))
         return -1;
     if (!ours && tables) {
-        base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+        base_fail(cx, TEC_INVALID, (base_loc){.file = db->path},
                   "not a record store: the schema of this database holds %lld tables of another program",
                   (long long)tables);
         return -1;
     }
-    return !ours || store_number(cx, s, "SELECT COALESCE(MAX(version), 0) FROM tec_schema", &version)
+    return !ours || store_number(cx, db, "SELECT COALESCE(MAX(version), 0) FROM tec_schema", &version)
                ? (ours ? version : 0)
                : -1;
 }
 
-static bool mark_version(tec_context *cx, store *s, int version)
+static bool mark_version(tec_context *cx, store *db, int version)
 {
-    return run(cx, s,
+    return run(cx, db,
                base_format(cx,
                            "CREATE TABLE IF NOT EXISTS tec_schema (version INTEGER NOT NULL); DELETE FROM "
                            "tec_schema; INSERT INTO tec_schema (version) VALUES (%d)",
@@ -356,22 +356,22 @@ static bool mark_version(tec_context *cx, store *s, int version)
 }
 
 /* One process makes or migrates the tables; the others wait for it and find them. */
-static bool migrate(tec_context *cx, store *s)
+static bool migrate(tec_context *cx, store *db)
 {
-    if (!store_begin(cx, s))
+    if (!store_begin(cx, db))
         return false;
-    bool ok = run(cx, s, "SELECT pg_advisory_xact_lock(hashtextextended('tec ' || current_schema(), 0))");
-    int64_t version = ok ? find_version(cx, s) : -1;
+    bool ok = run(cx, db, "SELECT pg_advisory_xact_lock(hashtextextended('tec ' || current_schema(), 0))");
+    int64_t version = ok ? find_version(cx, db) : -1;
     ok = version >= 0 && (version >= STORE_VERSION ||
-                          (store_take_steps(cx, s, version) && mark_version(cx, s, STORE_VERSION)));
-    return store_end_write(cx, s, ok);
+                          (store_take_steps(cx, db, version) && mark_version(cx, db, STORE_VERSION)));
+    return store_end_write(cx, db, ok);
 }
 
 /* Refuses newer versions and stores that should be there; makes or migrates the others. */
-static bool settle(tec_context *cx, store *s, const store_options *o)
+static bool settle(tec_context *cx, store *db, const store_options *options)
 {
-    int64_t version = find_version(cx, s);
-    base_loc at = {.file = s->path};
+    int64_t version = find_version(cx, db);
+    base_loc at = {.file = db->path};
 
     if (version < 0)
         return false;
@@ -380,45 +380,45 @@ static bool settle(tec_context *cx, store *s, const store_options *o)
                          "the record store has version %lld of the schema, but tec %s knows versions up "
                          "to %d: use a newer tec",
                          (long long)version, tec_version(), STORE_VERSION);
-    if (version == 0 && (o->must_exist || s->read_only))
+    if (version == 0 && (options->must_exist || db->read_only))
         return base_fail(cx, TEC_IO, at, "there is no such record store");
     if (version == STORE_VERSION)
         return true;
-    if (s->read_only)
+    if (db->read_only)
         return base_fail(cx, TEC_INVALID, at,
                          "the record store has version %lld of the schema and must be "
                          "opened for writing once to become version %d; but %s",
-                         (long long)version, STORE_VERSION, s->read_only);
-    return migrate(cx, s);
+                         (long long)version, STORE_VERSION, db->read_only);
+    return migrate(cx, db);
 }
 
-static bool open_server(tec_context *cx, store *s, const store_options *o)
+static bool open_server(tec_context *cx, store *db, const store_options *options)
 {
-    if (o->max_bytes > 0)
-        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
+    if (options->max_bytes > 0)
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = db->path},
                          "a limit of size is for record stores in files");
-    s->server = store_pg_connect(cx, s, o);
-    return s->server && settle(cx, s, o);
+    db->server = store_pg_connect(cx, db, options);
+    return db->server && settle(cx, db, options);
 }
 
-static void close_server(store *s)
+static void close_server(store *db)
 {
-    store_pg_close(s->server);
-    s->server = NULL;
+    store_pg_close(db->server);
+    db->server = NULL;
 }
 
 /* ---- the whole database ---- */
 
 /* Which transactions are over: each commit changes the answer. */
-static bool stamp(tec_context *cx, store *s, int64_t *out)
+static bool stamp(tec_context *cx, store *db, int64_t *out)
 {
-    return store_number(cx, s, "SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)", out);
+    return store_number(cx, db, "SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)", out);
 }
 
-static const char *identity(tec_context *cx, store *s)
+static const char *identity(tec_context *cx, store *db)
 {
     store_stmt st = store_statement(
-        cx, s,
+        cx, db,
         "SELECT concat_ws('.', current_database(), current_schema(), pg_postmaster_start_time(), "
         "current_setting('data_directory', true), current_setting('port'))");
     const char *text = store_step(&st) == 1 ? base_strdup(cx, store_text(&st, 0)) : NULL;
@@ -427,18 +427,18 @@ static const char *identity(tec_context *cx, store *s)
     return text;
 }
 
-static bool same(tec_context *cx, store *a, store *b)
+static bool same(tec_context *cx, store *left, store *right)
 {
-    const char *x = identity(cx, a), *y = identity(cx, b);
+    const char *x = identity(cx, left), *y = identity(cx, right);
 
     return x && y && strcmp(x, y) == 0;
 }
 
-static int64_t bytes(tec_context *cx, store *s)
+static int64_t bytes(tec_context *cx, store *db)
 {
     int64_t n;
 
-    return store_number(cx, s,
+    return store_number(cx, db,
                         "SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN "
                         "pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND "
                         "c.relkind = 'r'",
@@ -448,19 +448,19 @@ static int64_t bytes(tec_context *cx, store *s)
 }
 
 /* Others wait meanwhile. */
-static bool shrink(tec_context *cx, store *s)
+static bool shrink(tec_context *cx, store *db)
 {
-    return store_pg_run(cx, s, "VACUUM FULL records");
+    return store_pg_run(cx, db, "VACUUM FULL records");
 }
 
 /* Pages and links are the server's to hold; a column that is missing is found. */
-static void check(tec_context *cx, store *s, void (*problem)(void *user, const char *what), void *user)
+static void check(tec_context *cx, store *db, void (*problem)(void *user, const char *what), void *user)
 {
     const base_vec *columns = store_schema_columns(cx);
 
     for (int i = 0; columns && i < columns->n; i++) {
         store_stmt st =
-            store_statement(cx, s,
+            store_statement(cx, db,
                             "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = "
                             "current_schema() AND table_name || '.' || column_name = ?");
         store_bind_text(&st, columns->at[i]);
@@ -475,18 +475,18 @@ static void check(tec_context *cx, store *s, void (*problem)(void *user, const c
 }
 
 /* The lock is the connection's; a connection that is made again takes it again. */
-static bool lock(tec_context *cx, store *s, const char *name)
+static bool lock(tec_context *cx, store *db, const char *name)
 {
     store_stmt st =
-        store_statement(cx, s, "SELECT pg_try_advisory_lock(hashtextextended(CAST(? AS text), 0))");
+        store_statement(cx, db, "SELECT pg_try_advisory_lock(hashtextextended(CAST(? AS text), 0))");
 
     store_bind_text(&st, name);
     int got = store_step(&st);
     bool taken = got == 1 && store_int(&st, 0);
     store_finish(&st);
     if (taken)
-        s->server->held = strcpy(base_calloc(cx, strlen(name) + 1, 1), name);
-    return taken || (got == 1 && base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+        db->server->held = strcpy(base_calloc(cx, strlen(name) + 1, 1), name);
+    return taken || (got == 1 && base_fail(cx, TEC_INVALID, (base_loc){.file = db->path},
                                            "another process holds '%s'", name));
 }
 

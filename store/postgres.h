@@ -53,16 +53,16 @@ struct store_server {
 };
 
 /* NULL with an error. */
-struct store_server *store_pg_connect(tec_context *cx, store *s, const store_options *o);
+struct store_server *store_pg_connect(tec_context *cx, store *db, const store_options *options);
 void store_pg_close(struct store_server *server);
 
 /* Sends by `send` until the server answers; NULL with an error. The caller clears the result. */
 typedef PGresult *store_pg_sender(struct store_server *server, void *user);
-PGresult *store_pg_send(tec_context *cx, store *s, store_pg_sender *send, void *user);
+PGresult *store_pg_send(tec_context *cx, store *db, store_pg_sender *send, void *user);
 /* One or more statements without parameters; whether the server did them. */
-bool store_pg_run(tec_context *cx, store *s, const char *sql);
+bool store_pg_run(tec_context *cx, store *db, const char *sql);
 /* The result's error in the user's words; always false. */
-bool store_pg_fail(tec_context *cx, store *s, const PGresult *got);
+bool store_pg_fail(tec_context *cx, store *db, const PGresult *got);
 bool store_pg_is_well(const struct store_server *server, const PGresult *got);
 
 #endif

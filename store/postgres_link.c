@@ -20,12 +20,12 @@ static bool find_call(tec_context *cx, void *library, const char *name, void *to
 }
 
 /* The library stays loaded: what it uses itself has work to do at the end of the process. */
-static bool load_calls(tec_context *cx, const store *s, store_pg_calls *call)
+static bool load_calls(tec_context *cx, const store *db, store_pg_calls *call)
 {
     void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
 
     if (!library)
-        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = db->path},
                          "a record store on PostgreSQL needs the library libpq.so.5 (Debian: libpq5): %s",
                          dlerror());
 #define X(name)                                                                                              \
@@ -54,12 +54,12 @@ static bool is_lost(const struct store_server *server)
     return server->call.PQstatus(server->connection) != CONNECTION_OK;
 }
 
-static bool fail_lost(tec_context *cx, store *s)
+static bool fail_lost(tec_context *cx, store *db)
 {
-    const char *why = first_line(cx, s->server->call.PQerrorMessage(s->server->connection));
+    const char *why = first_line(cx, db->server->call.PQerrorMessage(db->server->connection));
 
-    s->away = true;
-    return base_fail(cx, TEC_IO, (base_loc){.file = s->path},
+    db->away = true;
+    return base_fail(cx, TEC_IO, (base_loc){.file = db->path},
                      "the server of the record store cannot be reached: %s", *why ? why : "no answer");
 }
 
@@ -79,18 +79,18 @@ static const struct {
 };
 
 /* A lost connection goes before what the server said last. */
-bool store_pg_fail(tec_context *cx, store *s, const PGresult *got)
+bool store_pg_fail(tec_context *cx, store *db, const PGresult *got)
 {
-    const struct store_server *server = s->server;
-    base_loc at = {.file = s->path};
+    const struct store_server *server = db->server;
+    base_loc at = {.file = db->path};
 
     if (is_lost(server))
-        return fail_lost(cx, s);
+        return fail_lost(cx, db);
     const char *state = server->call.PQresultErrorField(got, PG_DIAG_SQLSTATE);
     const char *said = first_line(cx, server->call.PQerrorMessage(server->connection));
     if (state && strcmp(state, "55P03") == 0)
         return base_fail(cx, TEC_TIMEOUT, at, "another process is writing; gave up after %g s",
-                         s->busy_ms / 1e3);
+                         db->busy_ms / 1e3);
     for (int i = 0; state && i < BASE_COUNT(known); i++)
         if (strcmp(known[i].state, state) == 0)
             return base_fail(cx, known[i].status, at, "%s%s%s", known[i].message ? known[i].message : "",
@@ -130,44 +130,44 @@ static bool settle_session(struct store_server *server)
 }
 
 /* Connects again until that succeeds or the time is over. Whether there is a connection. */
-static bool reach(tec_context *cx, store *s, int most_ms)
+static bool reach(tec_context *cx, store *db, int most_ms)
 {
-    struct store_server *server = s->server;
+    struct store_server *server = db->server;
 
     for (int waited = 0; is_lost(server) || !settle_session(server); waited += NAP_MS) {
         if (waited >= most_ms)
-            return fail_lost(cx, s);
+            return fail_lost(cx, db);
         nap();
         base_check(cx);
         server->call.PQreset(server->connection);
     }
-    s->away = false;
+    db->away = false;
     return true;
 }
 
 /* A call that the loss of the connection interrupts is made anew, but inside a transaction: what the
  * transaction did before is lost with the connection. */
-PGresult *store_pg_send(tec_context *cx, store *s, store_pg_sender *send, void *user)
+PGresult *store_pg_send(tec_context *cx, store *db, store_pg_sender *send, void *user)
 {
-    struct store_server *server = s->server;
+    struct store_server *server = db->server;
 
     for (int tries = 0; tries < 3; tries++) {
         PGresult *got = send(server, user);
 
         if (store_pg_is_well(server, got)) {
-            s->away = false;
+            db->away = false;
             return got;
         }
         if (server->writing || !is_lost(server)) {
-            store_pg_fail(cx, s, got);
+            store_pg_fail(cx, db, got);
             server->call.PQclear(got);
             return NULL;
         }
         server->call.PQclear(got);
-        if (!reach(cx, s, s->busy_ms))
+        if (!reach(cx, db, db->busy_ms))
             return NULL;
     }
-    fail_lost(cx, s);
+    fail_lost(cx, db);
     return NULL;
 }
 
@@ -176,12 +176,12 @@ static PGresult *send_text(struct store_server *server, void *sql)
     return server->call.PQexec(server->connection, sql);
 }
 
-bool store_pg_run(tec_context *cx, store *s, const char *sql)
+bool store_pg_run(tec_context *cx, store *db, const char *sql)
 {
-    PGresult *got = store_pg_send(cx, s, send_text, (void *)(uintptr_t)sql);
+    PGresult *got = store_pg_send(cx, db, send_text, (void *)(uintptr_t)sql);
 
     if (got)
-        s->server->call.PQclear(got);
+        db->server->call.PQclear(got);
     return got;
 }
 
@@ -203,29 +203,30 @@ static bool is_on(const struct store_server *server, const char *parameter)
 }
 
 /* Refuses databases whose texts are not UTF-8, and notes why the server may not be written. */
-static bool check_server(tec_context *cx, store *s, const store_options *o)
+static bool check_server(tec_context *cx, store *db, const store_options *options)
 {
-    const struct store_server *server = s->server;
+    const struct store_server *server = db->server;
     const char *encoding = server->call.PQparameterStatus(server->connection, "server_encoding");
 
     if (!encoding || strcmp(encoding, "UTF8") != 0)
-        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = db->path},
                          "a record store needs a database in UTF8; this one is in %s",
                          encoding ? encoding : "an unknown encoding");
-    s->read_only = o->read_only                                     ? "it was opened for reading only"
-                   : is_on(server, "in_hot_standby")                ? "the server only follows another one"
-                   : is_on(server, "default_transaction_read_only") ? "the server only reads for this user"
-                                                                    : NULL;
+    db->read_only = options->read_only                               ? "it was opened for reading only"
+                    : is_on(server, "in_hot_standby")                ? "the server only follows another one"
+                    : is_on(server, "default_transaction_read_only") ? "the server only reads for this user"
+                                                                     : NULL;
     return true;
 }
 
 /* A transaction that its process forgot must not keep others waiting for ever. */
-static char *session_settings(tec_context *cx, const store *s, const store_options *o)
+static char *session_settings(tec_context *cx, const store *db, const store_options *options)
 {
-    const char *sql = base_format(cx,
-                                  "SET client_min_messages = error; SET lock_timeout = %d; "
-                                  "SET idle_in_transaction_session_timeout = 120000%s",
-                                  s->busy_ms, o->read_only ? "; SET default_transaction_read_only = on" : "");
+    const char *sql =
+        base_format(cx,
+                    "SET client_min_messages = error; SET lock_timeout = %d; "
+                    "SET idle_in_transaction_session_timeout = 120000%s",
+                    db->busy_ms, options->read_only ? "; SET default_transaction_read_only = on" : "");
 
     return strcpy(base_calloc(cx, strlen(sql) + 1, 1), sql);
 }
@@ -236,22 +237,23 @@ static void close_held(void *server)
 }
 
 /* What was opened is closed again where a later step fails. */
-struct store_server *store_pg_connect(tec_context *cx, store *s, const store_options *o)
+struct store_server *store_pg_connect(tec_context *cx, store *db, const store_options *options)
 {
     struct store_server *server = base_calloc(cx, 1, sizeof *server);
     base_held held;
 
     base_hold(cx, &held, close_held, server);
-    server->settings = session_settings(cx, s, o);
-    if (load_calls(cx, s, &server->call)) {
-        s->server = server;
-        server->connection = connect_to(server, s->real_path);
-        if (reach(cx, s, s->busy_ms < PATIENCE_MS ? s->busy_ms : PATIENCE_MS) && check_server(cx, s, o)) {
+    server->settings = session_settings(cx, db, options);
+    if (load_calls(cx, db, &server->call)) {
+        db->server = server;
+        server->connection = connect_to(server, db->real_path);
+        if (reach(cx, db, db->busy_ms < PATIENCE_MS ? db->busy_ms : PATIENCE_MS) &&
+            check_server(cx, db, options)) {
             base_keep(&held);
             return server;
         }
     }
-    s->server = NULL;
+    db->server = NULL;
     base_drop(&held);
     return NULL;
 }

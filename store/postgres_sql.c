@@ -66,14 +66,14 @@ static size_t quoted(const char *at)
 }
 
 /* A parameter: `?` is the next one, `?3` the third. The bytes that were read. */
-static size_t add_parameter(tec_context *cx, base_text *t, const char *at, int *n)
+static size_t add_parameter(tec_context *cx, base_text *text, const char *at, int *n)
 {
     size_t digits = strspn(at + 1, "0123456789");
 
     if (digits)
-        base_addf(cx, t, "$%.*s", (int)digits, at + 1);
+        base_addf(cx, text, "$%.*s", (int)digits, at + 1);
     else
-        base_addf(cx, t, "$%d", ++*n);
+        base_addf(cx, text, "$%d", ++*n);
     return digits + 1;
 }
 
@@ -87,18 +87,18 @@ static size_t word_length(const char *at)
 }
 
 /* What stands at `at`, translated; the bytes that were read. */
-static size_t add_next(tec_context *cx, base_text *t, const char *at, int *n)
+static size_t add_next(tec_context *cx, base_text *text, const char *at, int *count)
 {
     size_t size = *at == '\'' || *at == '"' ? quoted(at) : word_length(at);
     int found = size && (*at == '\'' || *at == '"') ? -1 : find_word(at);
 
     if (*at == '?')
-        return add_parameter(cx, t, at, n);
+        return add_parameter(cx, text, at, count);
     if (found >= 0) {
-        base_add(cx, t, words[found].postgres);
+        base_add(cx, text, words[found].postgres);
         return strlen(words[found].sql);
     }
-    base_addn(cx, t, at, size ? size : 1);
+    base_addn(cx, text, at, size ? size : 1);
     return size ? size : 1;
 }
 

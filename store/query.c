@@ -20,14 +20,14 @@ static const struct {
     {offsetof(store_query, codegen), "r.codegen = ?"},
 };
 
-static const char *text_of(const store_query *q, int i)
+static const char *text_of(const store_query *query, int i)
 {
-    return *(const char *const *)((const char *)q + texts[i].at);
+    return *(const char *const *)((const char *)query + texts[i].at);
 }
 
-static void add_targets(tec_context *cx, base_text *sql, const store_query *q)
+static void add_targets(tec_context *cx, base_text *sql, const store_query *query)
 {
-    int n = q->n_targets + (q->target != NULL);
+    int n = query->n_targets + (query->target != NULL);
 
     if (n == 0)
         return;
@@ -38,32 +38,32 @@ static void add_targets(tec_context *cx, base_text *sql, const store_query *q)
 }
 
 /* The condition in SQL with a parameter for each text; texts never become part of the SQL itself. */
-static void add_where(tec_context *cx, base_text *sql, const store_query *q)
+static void add_where(tec_context *cx, base_text *sql, const store_query *query)
 {
     base_add(cx, sql, " WHERE r.id > ?");
     for (int i = 0; i < BASE_COUNT(texts); i++)
-        if (text_of(q, i))
+        if (text_of(query, i))
             base_addf(cx, sql, " AND %s", texts[i].sql);
     /* The index of jobs holds those with a name alone, and SQLite cannot see that the parameter has one. */
-    if (q->job && *q->job)
+    if (query->job && *query->job)
         base_add(cx, sql, " AND r.job <> ''");
-    add_targets(cx, sql, q);
-    if (q->only_ok)
+    add_targets(cx, sql, query);
+    if (query->only_ok)
         base_addf(cx, sql, " AND r.status = '%s'", store_status_text(STORE_OK));
-    if (q->only_failed)
+    if (query->only_failed)
         base_addf(cx, sql, " AND r.status <> '%s'", store_status_text(STORE_OK));
 }
 
-static void bind_where(store_stmt *st, const store_query *q)
+static void bind_where(store_stmt *st, const store_query *query)
 {
-    store_bind_int(st, q->after);
+    store_bind_int(st, query->after);
     for (int i = 0; i < BASE_COUNT(texts); i++)
-        if (text_of(q, i))
-            store_bind_text(st, text_of(q, i));
-    if (q->target)
-        store_bind_text(st, q->target);
-    for (int i = 0; i < q->n_targets; i++)
-        store_bind_text(st, q->targets[i]);
+        if (text_of(query, i))
+            store_bind_text(st, text_of(query, i));
+    if (query->target)
+        store_bind_text(st, query->target);
+    for (int i = 0; i < query->n_targets; i++)
+        store_bind_text(st, query->targets[i]);
 }
 
 void store_add_columns(tec_context *cx, base_text *sql)
@@ -77,7 +77,7 @@ void store_add_columns(tec_context *cx, base_text *sql)
 
 /* ---- decoding ---- */
 
-static const char *decode_reals(store_stmt *st, int column, double *to, int64_t limit, int *n)
+static const char *decode_reals(store_stmt *st, int column, double *to, int64_t limit, int *count)
 {
     size_t size;
     const void *data = store_blob(st, column, &size);
@@ -86,18 +86,18 @@ static const char *decode_reals(store_stmt *st, int column, double *to, int64_t 
         return "a list of numbers has an impossible size";
     if (size)
         memcpy(to, data, size);
-    *n = (int)(size / sizeof *to);
+    *count = (int)(size / sizeof *to);
     return NULL;
 }
 
 /* The field's value out of column `column`. The reason where the row does not hold what its table says, else
  * NULL. */
-static const char *decode_field(store_stmt *st, const store_field *f, int column, double *numbers,
+static const char *decode_field(store_stmt *st, const store_field *field, int column, double *numbers,
                                 store_record *out)
 {
-    char *value = (char *)out + f->at, *count = (char *)out + f->count_at;
+    char *value = (char *)out + field->at, *count = (char *)out + field->count_at;
 
-    switch (f->kind) {
+    switch (field->kind) {
     case STORE_FIELD_TEXT:
     case STORE_FIELD_LINE: *(const char **)value = store_text(st, column); return NULL;
     case STORE_FIELD_INT:
@@ -106,7 +106,7 @@ static const char *decode_field(store_stmt *st, const store_field *f, int column
     case STORE_FIELD_REAL: *(double *)value = store_real(st, column); return NULL;
     case STORE_FIELD_REALS:
         *(const double **)value = numbers;
-        return decode_reals(st, column, numbers, f->limit, (int *)count);
+        return decode_reals(st, column, numbers, field->limit, (int *)count);
     case STORE_FIELD_STATUS:
         return store_status_parse(store_text(st, column), (store_status *)value) ? NULL
                                                                                  : "its status is unknown";
@@ -121,9 +121,9 @@ const char *store_decode(store_stmt *st, store_numbers *numbers, store_record *o
 
     *out = (store_record){.id = store_int(st, 0)};
     for (int i = 0; i < store_n_fields && !wrong; i++) {
-        const store_field *f = &store_fields[i];
+        const store_field *field = &store_fields[i];
 
-        wrong = decode_field(st, f, i + 1, *f->object ? numbers->shape : numbers->costs, out);
+        wrong = decode_field(st, field, i + 1, *field->object ? numbers->shape : numbers->costs, out);
     }
     return wrong;
 }
@@ -137,20 +137,20 @@ struct store_cursor {
     store_numbers numbers;
 };
 
-/* The tables that the conditions of q need. */
-static void add_tables(tec_context *cx, base_text *sql, const store_query *q)
+/* The tables that the conditions of query need. */
+static void add_tables(tec_context *cx, base_text *sql, const store_query *query)
 {
     base_add(cx, sql, " FROM records r");
-    if (q->exact_key || q->anchor_key || q->family)
+    if (query->exact_key || query->anchor_key || query->family)
         base_add(cx, sql, " JOIN workloads w ON w.id = r.workload");
-    if (q->target || q->n_targets)
+    if (query->target || query->n_targets)
         base_add(cx, sql, " JOIN targets t ON t.id = r.target");
-    if (q->device)
+    if (query->device)
         base_add(cx, sql, " JOIN devices d ON d.id = r.device");
 }
 
 /* Without a head, `what` may name all tables. */
-store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, const char *head,
+store_stmt store_select_in(tec_context *cx, store *db, const store_query *query, const char *head,
                            const char *what, const char *tail)
 {
     base_mark mark = base_arena_mark(cx);
@@ -158,118 +158,120 @@ store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, cons
 
     base_addf(cx, &sql, "%sSELECT %s", head, what);
     if (*head)
-        add_tables(cx, &sql, q);
+        add_tables(cx, &sql, query);
     else
         base_add(cx, &sql, STORE_TABLES);
-    add_where(cx, &sql, q);
+    add_where(cx, &sql, query);
     base_add(cx, &sql, tail);
-    store_stmt st = store_statement(cx, s, base_text_str(cx, &sql));
-    bind_where(&st, q);
+    store_stmt st = store_statement(cx, db, base_text_str(cx, &sql));
+    bind_where(&st, query);
     base_arena_release(cx, mark);
     return st;
 }
 
-store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail)
+store_stmt store_select(tec_context *cx, store *db, const store_query *query, const char *what,
+                        const char *tail)
 {
-    return store_select_in(cx, s, q, "", what, tail);
+    return store_select_in(cx, db, query, "", what, tail);
 }
 
 /* A cursor over the records that fit; store_end closes it. NULL with an error. */
-store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
+store_cursor *store_find(tec_context *cx, store *db, const store_query *query)
 {
     base_text columns = {0};
     store_query all = {0};
 
-    if (!store_usable(cx, s))
+    if (!store_usable(cx, db))
         return NULL;
-    store_cursor *c = base_calloc(cx, 1, sizeof *c);
-    base_hold(cx, &c->held, free, c);
-    c->st.s = s;
-    q = q ? q : &all;
+    store_cursor *cursor = base_calloc(cx, 1, sizeof *cursor);
+    base_hold(cx, &cursor->held, free, cursor);
+    cursor->st.s = db;
+    query = query ? query : &all;
     base_mark mark = base_arena_mark(cx);
     base_add(cx, &columns, "r.id, ");
     store_add_columns(cx, &columns);
-    const char *limit = q->limit > 0 ? base_format(cx, " LIMIT %lld", (long long)q->limit) : "";
-    const char *tail = base_format(cx, " ORDER BY %sr.id%s", q->fastest_first ? "r.median, " : "", limit);
-    c->st = store_select(cx, s, q, base_text_str(cx, &columns), tail);
-    c->st.many = true;
+    const char *limit = query->limit > 0 ? base_format(cx, " LIMIT %lld", (long long)query->limit) : "";
+    const char *tail = base_format(cx, " ORDER BY %sr.id%s", query->fastest_first ? "r.median, " : "", limit);
+    cursor->st = store_select(cx, db, query, base_text_str(cx, &columns), tail);
+    cursor->st.many = true;
     base_arena_release(cx, mark);
-    if (c->st.rc == 0)
-        return c;
-    store_step(&c->st);
-    store_end(c);
+    if (cursor->st.rc == 0)
+        return cursor;
+    store_step(&cursor->st);
+    store_end(cursor);
     return NULL;
 }
 
 /* The next record, valid until the following call. False at the end and after an error, which store_end tells
  * apart. */
-bool store_next(tec_context *cx, store_cursor *c, store_record *out)
+bool store_next(tec_context *cx, store_cursor *cursor, store_record *out)
 {
-    if (!c || c->ended || !store_usable(cx, c->st.s))
+    if (!cursor || cursor->ended || !store_usable(cx, cursor->st.s))
         return false;
-    c->st.cx = cx;
-    int got = store_step(&c->st);
-    c->failed |= got < 0;
-    c->ended = got != 1;
+    cursor->st.cx = cx;
+    int got = store_step(&cursor->st);
+    cursor->failed |= got < 0;
+    cursor->ended = got != 1;
     if (got != 1)
         return false;
-    const char *wrong = store_decode(&c->st, &c->numbers, out);
-    c->failed |= wrong != NULL;
+    const char *wrong = store_decode(&cursor->st, &cursor->numbers, out);
+    cursor->failed |= wrong != NULL;
     if (wrong)
-        return base_fail(cx, TEC_IO, (base_loc){.file = c->st.s->path}, "record %lld is damaged: %s",
+        return base_fail(cx, TEC_IO, (base_loc){.file = cursor->st.s->path}, "record %lld is damaged: %s",
                          (long long)out->id, wrong);
     return true;
 }
 
-bool store_end(store_cursor *c)
+bool store_end(store_cursor *cursor)
 {
-    bool ok = c && !c->failed;
+    bool ok = cursor && !cursor->failed;
 
-    if (c) {
-        store_finish(&c->st);
-        base_drop(&c->held);
+    if (cursor) {
+        store_finish(&cursor->st);
+        base_drop(&cursor->held);
     }
     return ok;
 }
 
 /* ---- the best, counts ---- */
 
-/* The k fastest successful records, copied into the context; NULL after an error. */
-const store_record *const *store_best(tec_context *cx, store *s, const store_query *q, int k, int *n)
+/* The most fastest successful records, copied into the context; NULL after an error. */
+const store_record *const *store_best(tec_context *cx, store *db, const store_query *query, int most,
+                                      int *count)
 {
-    store_query best = q ? *q : (store_query){0};
+    store_query best = query ? *query : (store_query){0};
     base_vec found = {0};
     store_record r;
 
-    *n = 0;
+    *count = 0;
     best.only_ok = best.fastest_first = true;
-    best.limit = k > 0 ? k : 1;
-    store_cursor *c = store_find(cx, s, &best);
-    while (k > 0 && store_next(cx, c, &r))
+    best.limit = most > 0 ? most : 1;
+    store_cursor *cursor = store_find(cx, db, &best);
+    while (most > 0 && store_next(cx, cursor, &r))
         base_push(cx, &found, store_keep(cx, &r));
-    if (!store_end(c))
+    if (!store_end(cursor))
         return NULL;
     base_push(cx, &found, NULL);
-    *n = found.n - 1;
+    *count = found.n - 1;
     return (const store_record *const *)found.at;
 }
 
-int64_t store_count(tec_context *cx, store *s, const store_query *q)
+int64_t store_count(tec_context *cx, store *db, const store_query *query)
 {
     store_query all = {0};
 
-    if (!store_usable(cx, s))
+    if (!store_usable(cx, db))
         return -1;
-    store_stmt st = store_select_in(cx, s, q ? q : &all, "SELECT n FROM (", "COUNT(*) AS n", ") c");
+    store_stmt st = store_select_in(cx, db, query ? query : &all, "SELECT n FROM (", "COUNT(*) AS n", ") c");
     int64_t n = store_step(&st) == 1 ? store_int(&st, 0) : -1;
     store_finish(&st);
     return n;
 }
 
-int64_t store_last(tec_context *cx, store *s)
+int64_t store_last(tec_context *cx, store *db)
 {
     int64_t id = 0;
 
-    return store_usable(cx, s) && store_number(cx, s, "SELECT COALESCE(MAX(id), 0) FROM records", &id) ? id
-                                                                                                       : -1;
+    return store_usable(cx, db) && store_number(cx, db, "SELECT COALESCE(MAX(id), 0) FROM records", &id) ? id
+                                                                                                         : -1;
 }

@@ -62,24 +62,26 @@ typedef struct {
 } store_queue_file;
 
 /* Adds a job in the state queued, with its file "input". The job's id; 0 with an error. */
-int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const void *input, size_t size);
-const store_queued *store_queue_get(tec_context *cx, store *s, int64_t id);
+int64_t store_queue_add(tec_context *cx, store *db, const store_queued *queued, const void *input,
+                        size_t size);
+const store_queued *store_queue_get(tec_context *cx, store *db, int64_t id);
 /* All jobs by id; NULL on an error. */
-const store_queued *const *store_queue_all(tec_context *cx, store *s, int *n);
+const store_queued *const *store_queue_all(tec_context *cx, store *db, int *count);
 /* Makes the next job running, by this daemon for so many seconds: interrupted ones first, then by priority,
  * then by id. *id 0: none waits. */
-bool store_queue_take(tec_context *cx, store *s, const char *owner, int64_t seconds, int64_t *id);
+bool store_queue_take(tec_context *cx, store *db, const char *owner, int64_t seconds, int64_t *id);
 /* Prolongs the lease of a running job. *held false: the job is no longer this daemon's. */
-bool store_queue_renew(tec_context *cx, store *s, int64_t id, const char *owner, int64_t seconds, bool *held);
+bool store_queue_renew(tec_context *cx, store *db, int64_t id, const char *owner, int64_t seconds,
+                       bool *held);
 /* Moves the job from one state to another. False with an error where the job is in another state than
  * `from`. */
-bool store_queue_move(tec_context *cx, store *s, int64_t id, store_queue_state from, store_queue_state to,
+bool store_queue_move(tec_context *cx, store *db, int64_t id, store_queue_state from, store_queue_state to,
                       const char *cause);
 /* Pauses or cancels the job. One that is running only gets the wish, which its daemon follows: *done is false
  * then. The
  * wish is in the store, so a daemon that is killed forgets none. An error where the job is over. */
-bool store_queue_ask(tec_context *cx, store *s, int64_t id, store_queue_wish wish, bool *done);
-bool store_queue_progress(tec_context *cx, store *s, int64_t id, int64_t tried);
+bool store_queue_ask(tec_context *cx, store *db, int64_t id, store_queue_wish wish, bool *done);
+bool store_queue_progress(tec_context *cx, store *db, int64_t id, int64_t tried);
 /* Ends a running job as done, failed or paused, and keeps its files: all of it or nothing. An error where
  * another daemon runs the job. */
 typedef struct {
@@ -90,18 +92,18 @@ typedef struct {
     const store_queue_file *files;
     int n;
 } store_queue_end_of;
-bool store_queue_end(tec_context *cx, store *s, const store_queue_end_of *e);
+bool store_queue_end(tec_context *cx, store *db, const store_queue_end_of *of);
 /* Every job that this daemon left as running becomes interrupted, or what was asked of it; owner NULL:
  * those of any daemon whose lease is over; owner "": all, where this daemon is the only one of the store. */
-bool store_queue_recover(tec_context *cx, store *s, const char *owner);
+bool store_queue_recover(tec_context *cx, store *db, const char *owner);
 /* A file of the job; NULL with an error where the job has none of this name. */
-const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *name, size_t *size);
+const void *store_queue_read(tec_context *cx, store *db, int64_t id, const char *name, size_t *size);
 /* Removes a job that is not running, with its files. Its records stay. */
-bool store_queue_remove(tec_context *cx, store *s, int64_t id);
+bool store_queue_remove(tec_context *cx, store *db, int64_t id);
 
 /* Paused jobs whose cause begins so are queued again. */
-bool store_queue_revive(tec_context *cx, store *s, const char *cause);
+bool store_queue_revive(tec_context *cx, store *db, const char *cause);
 /* A number that is another one after each change of the store, by whomever. */
-bool store_queue_stamp(tec_context *cx, store *s, int64_t *stamp);
+bool store_queue_stamp(tec_context *cx, store *db, int64_t *stamp);
 
 #endif

@@ -40,34 +40,35 @@ typedef struct {
 } store_budget;
 
 /* Replaces what the job consists of. */
-bool store_parts_set(tec_context *cx, store *s, int64_t job, const store_part *parts, int n);
+bool store_parts_set(tec_context *cx, store *db, int64_t job, const store_part *parts, int n);
 /* Claims for a running job what nobody has tuned or tunes. A job that holds claims gets no others. */
-bool store_parts_claim(tec_context *cx, store *s, int64_t job, const store_budget *b);
-/* In the order that they were set; `b` NULL: `tuned` says whether anybody did with whatever budget. NULL on
- * an error. */
-const store_part *const *store_parts(tec_context *cx, store *s, int64_t job, const store_budget *b, int *n);
+bool store_parts_claim(tec_context *cx, store *db, int64_t job, const store_budget *budget);
+/* In the order that they were set; `budget` NULL: `tuned` says whether anybody did with whatever budget. NULL
+ * on an error. */
+const store_part *const *store_parts(tec_context *cx, store *db, int64_t job, const store_budget *budget,
+                                     int *count);
 
 typedef struct {
     const char *key, *report;
 } store_part_report;
 
 /* All that the job claims is tuned; `reports` says of each what came of it. */
-bool store_parts_tuned(tec_context *cx, store *s, int64_t job, const store_budget *b,
+bool store_parts_tuned(tec_context *cx, store *db, int64_t job, const store_budget *budget,
                        const store_part_report *reports, int n);
 
 /* The trials of a kernel in the order of measuring: seconds, 0 for one that failed. NULL on an error. */
-const double *store_part_curve(tec_context *cx, store *s, const store_part *p, int *n);
+const double *store_part_curve(tec_context *cx, store *db, const store_part *part, int *count);
 
 /* What failed how often: one row for each kind, the most frequent first. NULL on an error. */
 typedef struct {
     const char *status, *kind, *example;
     int64_t count;
 } store_part_failure;
-const store_part_failure *store_part_failures(tec_context *cx, store *s, const store_part *p, int *n);
+const store_part_failure *store_part_failures(tec_context *cx, store *db, const store_part *part, int *count);
 
 /* The schedule in use: what was adopted last, or else the fastest. *seconds 0 and "": no trial is ok. NULL on
  * an error. */
-const char *store_part_best(tec_context *cx, store *s, const store_part *p, double *seconds);
+const char *store_part_best(tec_context *cx, store *db, const store_part *part, double *seconds);
 
 /* The devices that measured, by name: how many trials, how many of them failed, and when the last one was.
  * NULL on an
@@ -76,6 +77,6 @@ typedef struct {
     const char *name, *text;
     int64_t trials, failed, last;
 } store_device_use;
-const store_device_use *store_device_uses(tec_context *cx, store *s, int *n);
+const store_device_use *store_device_uses(tec_context *cx, store *db, int *count);
 
 #endif

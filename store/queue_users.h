@@ -27,12 +27,12 @@ typedef struct {
 } store_user;
 
 /* A name or a token that somebody has already is an error. */
-bool store_user_add(tec_context *cx, store *s, const store_user *u);
+bool store_user_add(tec_context *cx, store *db, const store_user *user);
 /* An error where there is no such user. The jobs of the user stay. */
-bool store_user_remove(tec_context *cx, store *s, const char *name);
-const store_user *store_user_find(tec_context *cx, store *s, const char *token);
+bool store_user_remove(tec_context *cx, store *db, const char *name);
+const store_user *store_user_find(tec_context *cx, store *db, const char *token);
 /* By name, without tokens; NULL on an error. */
-const store_user *store_users(tec_context *cx, store *s, int *n);
+const store_user *store_users(tec_context *cx, store *db, int *count);
 
 typedef struct {
     int64_t id, time; /* set by the store */
@@ -40,13 +40,13 @@ typedef struct {
     int64_t job; /* 0: none */
 } store_audit;
 
-bool store_audit_add(tec_context *cx, store *s, const store_audit *a);
+bool store_audit_add(tec_context *cx, store *db, const store_audit *audit);
 /* The last `most` of them, the newest first; NULL on an error. */
-const store_audit *store_audit_last(tec_context *cx, store *s, int most, int *n);
+const store_audit *store_audit_last(tec_context *cx, store *db, int most, int *count);
 
 /* The jobs of a user that are not over: what a quota counts. -1 on an error. */
-int64_t store_queue_open(tec_context *cx, store *s, const char *user);
+int64_t store_queue_open(tec_context *cx, store *db, const char *user);
 /* Removes jobs that were over before this time, with their files; *n of them. Records stay. */
-bool store_queue_expire(tec_context *cx, store *s, int64_t before, int64_t *n);
+bool store_queue_expire(tec_context *cx, store *db, int64_t before, int64_t *n);
 
 #endif

@@ -86,14 +86,14 @@ bool store_status_parse(const char *text, store_status *out)
     return i >= 0;
 }
 
-static const void *member(const store_record *r, size_t at)
+static const void *member(const store_record *record, size_t at)
 {
-    return (const char *)r + at;
+    return (const char *)record + at;
 }
 
-const char *store_field_text(const store_field *f, const store_record *r)
+const char *store_field_text(const store_field *field, const store_record *record)
 {
-    const char *text = *(const char *const *)member(r, f->at);
+    const char *text = *(const char *const *)member(record, field->at);
 
     return text ? text : "";
 }
@@ -107,36 +107,40 @@ static double median_of(double *values, int n)
     return n % 2 ? values[n / 2] : values[n / 2 - 1] / 2 + values[n / 2] / 2;
 }
 
-void store_summarise(const double *costs, int n, double *median, double *spread)
+void store_summarise(const double *costs, int count, double *median, double *spread)
 {
     double values[STORE_MAX_COSTS];
 
     *median = *spread = 0;
-    if (n <= 0 || n > STORE_MAX_COSTS)
+    if (count <= 0 || count > STORE_MAX_COSTS)
         return;
-    memcpy(values, costs, (size_t)n * sizeof *values);
-    *median = median_of(values, n);
-    for (int i = 0; i < n; i++)
+    memcpy(values, costs, (size_t)count * sizeof *values);
+    *median = median_of(values, count);
+    for (int i = 0; i < count; i++)
         values[i] = fabs(values[i] - *median);
-    *spread = median_of(values, n);
+    *spread = median_of(values, count);
 }
 
 /* ---- checking ---- */
 
-/* Bytes of the UTF-8 character at p, as RFC 3629 allows it: shortest form, no surrogates; 0: there is
+/* Bytes of the UTF-8 character at bytes, as RFC 3629 allows it: shortest form, no surrogates; 0: there is
  * none. */
-static int character_size(const unsigned char *p)
+static int character_size(const unsigned char *bytes)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    int n = bytes[0] < 0x80       ? 1
+            : bytes[0] >> 5 == 6  ? 2
+            : bytes[0] >> 4 == 14 ? 3
+            : bytes[0] >> 3 == 30 ? 4
+                                  : 0;
 
     if (n < 2)
         return n;
-    unsigned code = p[0] & (0x7fu >> n);
+    unsigned code = bytes[0] & (0x7fu >> n);
     for (int i = 1; i < n; i++) {
-        if (p[i] >> 6 != 2)
+        if (bytes[i] >> 6 != 2)
             return 0;
-        code = code << 6 | (p[i] & 0x3fu);
+        code = code << 6 | (bytes[i] & 0x3fu);
     }
     return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : n;
 }
@@ -172,65 +176,67 @@ static const char *first_line(tec_context *cx, const char *text)
     return line;
 }
 
-static const char *full_name(tec_context *cx, const store_field *f)
+static const char *full_name(tec_context *cx, const store_field *field)
 {
-    return base_format(cx, "%s%s%s", f->object, *f->object ? "." : "", f->name);
+    return base_format(cx, "%s%s%s", field->object, *field->object ? "." : "", field->name);
 }
 
-static bool check_text(tec_context *cx, const store_field *f, const char *text)
+static bool check_text(tec_context *cx, const store_field *field, const char *text)
 {
     size_t size = strlen(text);
 
-    if (size == 0 && f->flags & NEEDED)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is missing", full_name(cx, f));
-    if (size > (size_t)f->limit)
+    if (size == 0 && field->flags & NEEDED)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is missing", full_name(cx, field));
+    if (size > (size_t)field->limit)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %lld",
-                         full_name(cx, f), size, (long long)f->limit);
+                         full_name(cx, field), size, (long long)field->limit);
     if (!store_is_utf8(text))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", full_name(cx, f));
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", full_name(cx, field));
     return true;
 }
 
-static bool check_reals(tec_context *cx, const store_field *f, const double *values, int n)
+static bool check_reals(tec_context *cx, const store_field *field, const double *values, int count)
 {
-    if (n < 0 || n > f->limit)
+    if (count < 0 || count > field->limit)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %d numbers; 0 to %lld are allowed",
-                         full_name(cx, f), n, (long long)f->limit);
-    for (int i = 0; i < n; i++)
-        if (!isfinite(values[i]) || (values[i] < 0 && !(f->flags & STORE_FIELD_SIGNED)))
+                         full_name(cx, field), count, (long long)field->limit);
+    for (int i = 0; i < count; i++)
+        if (!isfinite(values[i]) || (values[i] < 0 && !(field->flags & STORE_FIELD_SIGNED)))
             return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s[%d] is %g; expected a finite number%s",
-                             full_name(cx, f), i, values[i],
-                             f->flags & STORE_FIELD_SIGNED ? "" : ", not below zero");
+                             full_name(cx, field), i, values[i],
+                             field->flags & STORE_FIELD_SIGNED ? "" : ", not below zero");
     return true;
 }
 
 /* Limits of every field, checked before anything is written or hashed. */
-static bool check_field(tec_context *cx, const store_field *f, const store_record *r)
+static bool check_field(tec_context *cx, const store_field *field, const store_record *record)
 {
-    const void *at = member(r, f->at), *count = member(r, f->count_at);
+    const void *at = member(record, field->at), *count = member(record, field->count_at);
 
-    switch (f->kind) {
+    switch (field->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE: return check_text(cx, f, store_field_text(f, r));
-    case STORE_FIELD_REALS: return check_reals(cx, f, *(const double *const *)at, *(const int *)count);
+    case STORE_FIELD_LINE: return check_text(cx, field, store_field_text(field, record));
+    case STORE_FIELD_REALS: return check_reals(cx, field, *(const double *const *)at, *(const int *)count);
     case STORE_FIELD_REAL:
         return check_reals(
-            cx, &(store_field){.object = f->object, .name = f->name, .limit = 1, .flags = f->flags}, at, 1);
+            cx,
+            &(store_field){.object = field->object, .name = field->name, .limit = 1, .flags = field->flags},
+            at, 1);
     case STORE_FIELD_STATUS:
         if ((unsigned)*(const store_status *)at < BASE_COUNT(status_words))
             return true;
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no status %d",
                          (int)*(const store_status *)at);
     case STORE_FIELD_BYTES:
-        if (*(const size_t *)count <= (size_t)f->limit)
+        if (*(const size_t *)count <= (size_t)field->limit)
             return true;
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %lld",
-                         full_name(cx, f), *(const size_t *)count, (long long)f->limit);
+                         full_name(cx, field), *(const size_t *)count, (long long)field->limit);
     case STORE_FIELD_INT:
         if (llabs(*(const int64_t *)at) <= MAX_WHOLE)
             return true;
         return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "%s is %lld; expected a number between -2^53 and 2^53", full_name(cx, f),
+                         "%s is %lld; expected a number between -2^53 and 2^53", full_name(cx, field),
                          (long long)*(const int64_t *)at);
     case STORE_FIELD_INT32:
     case STORE_FIELD_U64: return true;
@@ -238,16 +244,16 @@ static bool check_field(tec_context *cx, const store_field *f, const store_recor
     return true;
 }
 
-static bool check_costs(tec_context *cx, const store_record *r)
+static bool check_costs(tec_context *cx, const store_record *record)
 {
-    if (r->status != STORE_OK)
+    if (record->status != STORE_OK)
         return true;
-    if (r->n_costs == 0)
+    if (record->n_costs == 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a record that is ok needs at least one cost");
-    for (int i = 0; i < r->n_costs; i++)
-        if (!(r->costs[i] > 0))
+    for (int i = 0; i < record->n_costs; i++)
+        if (!(record->costs[i] > 0))
             return base_fail(cx, TEC_INVALID, (base_loc){0},
-                             "costs[%d] is %g seconds; expected more than zero", i, r->costs[i]);
+                             "costs[%d] is %g seconds; expected more than zero", i, record->costs[i]);
     return true;
 }
 
@@ -262,14 +268,14 @@ static uint64_t text_hash(const char *text)
 }
 
 /* A copy with all derived fields filled in; NULL with an error for a record that no store would take. */
-const store_record *store_complete(tec_context *cx, const store_record *r)
+const store_record *store_complete(tec_context *cx, const store_record *record)
 {
-    store_record *c = base_copy(cx, r, sizeof *r);
+    store_record *c = base_copy(cx, record, sizeof *record);
 
-    c->error = first_line(cx, r->error ? r->error : "");
-    c->version = r->version && *r->version ? r->version : tec_version();
-    c->time = r->time ? r->time : (int64_t)time(NULL);
-    c->features = r->features_size ? r->features : NULL;
+    c->error = first_line(cx, record->error ? record->error : "");
+    c->version = record->version && *record->version ? record->version : tec_version();
+    c->time = record->time ? record->time : (int64_t)time(NULL);
+    c->features = record->features_size ? record->features : NULL;
     for (int i = 0; i < store_n_fields; i++)
         if (!(store_fields[i].flags & DERIVED) && !check_field(cx, &store_fields[i], c))
             return NULL;
@@ -292,49 +298,49 @@ static uint64_t hash_number(uint64_t number, uint64_t h)
     return base_hash(bytes, sizeof bytes, h);
 }
 
-static uint64_t hash_reals(const double *values, int n, uint64_t h)
+static uint64_t hash_reals(const double *values, int count, uint64_t hash)
 {
     uint64_t bits;
 
-    h = hash_number((uint64_t)n, h);
-    for (int i = 0; i < n; i++) {
+    hash = hash_number((uint64_t)count, hash);
+    for (int i = 0; i < count; i++) {
         memcpy(&bits, &values[i], sizeof bits);
-        h = hash_number(bits, h);
+        hash = hash_number(bits, hash);
     }
-    return h;
+    return hash;
 }
 
 /* Adds the field to the content hash. Numbers are hashed as bytes in a fixed order, so that all machines
  * agree. */
-static uint64_t hash_field(const store_field *f, const store_record *r, uint64_t h)
+static uint64_t hash_field(const store_field *field, const store_record *record, uint64_t hash)
 {
-    const void *at = member(r, f->at), *count = member(r, f->count_at);
+    const void *at = member(record, field->at), *count = member(record, field->count_at);
     const char *text;
 
-    switch (f->kind) {
+    switch (field->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE: text = store_field_text(f, r); return base_hash(text, strlen(text), h);
+    case STORE_FIELD_LINE: text = store_field_text(field, record); return base_hash(text, strlen(text), hash);
     case STORE_FIELD_INT:
-    case STORE_FIELD_U64: return hash_number(*(const uint64_t *)at, h);
-    case STORE_FIELD_INT32: return hash_number((uint64_t)*(const int *)at, h);
-    case STORE_FIELD_REAL: return hash_reals(at, 1, h);
-    case STORE_FIELD_REALS: return hash_reals(*(const double *const *)at, *(const int *)count, h);
+    case STORE_FIELD_U64: return hash_number(*(const uint64_t *)at, hash);
+    case STORE_FIELD_INT32: return hash_number((uint64_t)*(const int *)at, hash);
+    case STORE_FIELD_REAL: return hash_reals(at, 1, hash);
+    case STORE_FIELD_REALS: return hash_reals(*(const double *const *)at, *(const int *)count, hash);
     case STORE_FIELD_STATUS:
         text = store_status_text(*(const store_status *)at);
-        return base_hash(text, strlen(text), h);
-    case STORE_FIELD_BYTES: return base_hash(*(const void *const *)at, *(const size_t *)count, h);
+        return base_hash(text, strlen(text), hash);
+    case STORE_FIELD_BYTES: return base_hash(*(const void *const *)at, *(const size_t *)count, hash);
     }
-    return h;
+    return hash;
 }
 
-const char *store_record_hash(const store_record *r, char out[STORE_HASH_SIZE])
+const char *store_record_hash(const store_record *record, char out[STORE_HASH_SIZE])
 {
     uint64_t h[2] = {BASE_HASH_SEED, ~BASE_HASH_SEED};
 
     for (int i = 0; i < store_n_fields; i++)
         if (store_fields[i].flags & HASHED)
             for (int k = 0; k < 2; k++)
-                h[k] = hash_field(&store_fields[i], r, h[k]);
+                h[k] = hash_field(&store_fields[i], record, h[k]);
     snprintf(out, STORE_HASH_SIZE, "%016" PRIx64 "%016" PRIx64, h[0], h[1]);
     return out;
 }
@@ -342,21 +348,21 @@ const char *store_record_hash(const store_record *r, char out[STORE_HASH_SIZE])
 /* ---- copying ---- */
 
 /* A copy of everything that the record points to: cursors reuse their memory. */
-store_record *store_keep(tec_context *cx, const store_record *r)
+store_record *store_keep(tec_context *cx, const store_record *record)
 {
-    store_record *c = base_copy(cx, r, sizeof *r);
+    store_record *c = base_copy(cx, record, sizeof *record);
 
     for (int i = 0; i < store_n_fields; i++) {
-        const store_field *f = &store_fields[i];
-        const void *from = *(const void *const *)member(r, f->at);
-        const void **to = (const void **)((char *)c + f->at);
+        const store_field *field = &store_fields[i];
+        const void *from = *(const void *const *)member(record, field->at);
+        const void **to = (const void **)((char *)c + field->at);
 
-        if (f->kind == STORE_FIELD_TEXT || f->kind == STORE_FIELD_LINE)
+        if (field->kind == STORE_FIELD_TEXT || field->kind == STORE_FIELD_LINE)
             *to = base_strdup(cx, from ? from : "");
-        else if (f->kind == STORE_FIELD_REALS)
-            *to = base_copy(cx, from, (size_t)*(const int *)member(r, f->count_at) * sizeof(double));
-        else if (f->kind == STORE_FIELD_BYTES && from)
-            *to = base_copy(cx, from, *(const size_t *)member(r, f->count_at));
+        else if (field->kind == STORE_FIELD_REALS)
+            *to = base_copy(cx, from, (size_t)*(const int *)member(record, field->count_at) * sizeof(double));
+        else if (field->kind == STORE_FIELD_BYTES && from)
+            *to = base_copy(cx, from, *(const size_t *)member(record, field->count_at));
     }
     return c;
 }

@@ -42,11 +42,11 @@ extern const store_field store_fields[];
 extern const int store_n_fields;
 
 /* The text of a field, "" for NULL. */
-const char *store_field_text(const store_field *f, const store_record *r);
+const char *store_field_text(const store_field *field, const store_record *record);
 
-/* `r` with all that the store fills in, or NULL with what is wrong with it. Shares the arrays and texts of
- * `r`. */
-const store_record *store_complete(tec_context *cx, const store_record *r);
+/* `record` with all that the store fills in, or NULL with what is wrong with it. Shares the arrays and texts
+ * of `record`. */
+const store_record *store_complete(tec_context *cx, const store_record *record);
 
 bool store_is_utf8(const char *text);
 uint64_t store_bytes_hash(const void *data, size_t size);

@@ -128,64 +128,64 @@ typedef struct {
     int64_t version, application, tables;
 } header;
 
-static bool read_header(tec_context *cx, store *s, header *h)
+static bool read_header(tec_context *cx, store *db, header *self)
 {
-    return store_number(cx, s, "PRAGMA user_version", &h->version) &&
-           store_number(cx, s, "PRAGMA application_id", &h->application) &&
-           store_number(cx, s, "SELECT COUNT(*) FROM sqlite_schema", &h->tables);
+    return store_number(cx, db, "PRAGMA user_version", &self->version) &&
+           store_number(cx, db, "PRAGMA application_id", &self->application) &&
+           store_number(cx, db, "SELECT COUNT(*) FROM sqlite_schema", &self->tables);
 }
 
-static bool is_fresh(const header *h)
+static bool is_fresh(const header *self)
 {
-    return h->version == 0 && h->application == 0 && h->tables == 0;
+    return self->version == 0 && self->application == 0 && self->tables == 0;
 }
 
 /* Whether this is ours at all; a file of another program must not even change its journal mode. */
-static bool accept(tec_context *cx, store *s, const header *h)
+static bool accept(tec_context *cx, store *db, const header *self)
 {
-    base_loc at = {.file = s->path};
+    base_loc at = {.file = db->path};
 
-    if (is_fresh(h))
+    if (is_fresh(self))
         return true;
-    if (h->application != STORE_APPLICATION)
+    if (self->application != STORE_APPLICATION)
         return base_fail(cx, TEC_INVALID, at,
                          "not a record store: a SQLite file of another program (application number 0x%llx, "
                          "expected 0x%x)",
-                         (long long)h->application, (unsigned)STORE_APPLICATION);
-    if (h->version > STORE_VERSION)
+                         (long long)self->application, (unsigned)STORE_APPLICATION);
+    if (self->version > STORE_VERSION)
         return base_fail(cx, TEC_UNSUPPORTED, at,
                          "the record store has version %lld of the schema, but tec %s knows versions up "
                          "to %d: use a newer tec",
-                         (long long)h->version, tec_version(), STORE_VERSION);
-    if (h->version < 1)
+                         (long long)self->version, tec_version(), STORE_VERSION);
+    if (self->version < 1)
         return base_fail(cx, TEC_INVALID, at, "not a record store: its schema has the version %lld",
-                         (long long)h->version);
+                         (long long)self->version);
     return true;
 }
 
-static bool run_step(tec_context *cx, store *s, const char *const *statements)
+static bool run_step(tec_context *cx, store *db, const char *const *statements)
 {
     for (int i = 0; statements[i]; i++)
-        if (!store_run(cx, s, statements[i]))
+        if (!store_run(cx, db, statements[i]))
             return false;
     return true;
 }
 
-bool store_take_steps(tec_context *cx, store *s, int64_t version)
+bool store_take_steps(tec_context *cx, store *db, int64_t version)
 {
     for (int64_t v = version; v < STORE_VERSION; v++)
-        if (!run_step(cx, s, steps[v]))
+        if (!run_step(cx, db, steps[v]))
             return false;
     return true;
 }
 
-static bool make_current(tec_context *cx, store *s, int64_t version)
+static bool make_current(tec_context *cx, store *db, int64_t version)
 {
-    return store_take_steps(cx, s, version) && s->engine->mark_version(cx, s, STORE_VERSION);
+    return store_take_steps(cx, db, version) && db->engine->mark_version(cx, db, STORE_VERSION);
 }
 
 /* In one transaction: the file has the one version or the other, whatever happens. */
-bool store_step_back(tec_context *cx, store *s, int version)
+bool store_step_back(tec_context *cx, store *db, int version)
 {
     bool ok = true;
 
@@ -193,31 +193,31 @@ bool store_step_back(tec_context *cx, store *s, int version)
         return base_fail(cx, TEC_INVALID, (base_loc){0},
                          "there is no way back to version %d of the schema; expected %d to %d", version,
                          STORE_OLDEST, STORE_VERSION);
-    if (!store_begin(cx, s))
+    if (!store_begin(cx, db))
         return false;
     for (int v = STORE_VERSION; ok && v > version; v--)
-        ok = run_step(cx, s, back[v - STORE_OLDEST - 1]);
-    return store_end_write(cx, s, ok && s->engine->mark_version(cx, s, version));
+        ok = run_step(cx, db, back[v - STORE_OLDEST - 1]);
+    return store_end_write(cx, db, ok && db->engine->mark_version(cx, db, version));
 }
 
 /* Another process may have done it while this one waited, so the header is read again under the lock. */
-static bool migrate(tec_context *cx, store *s)
+static bool migrate(tec_context *cx, store *db)
 {
     header h;
 
-    if (!store_begin(cx, s))
+    if (!store_begin(cx, db))
         return false;
-    bool ok = read_header(cx, s, &h) && accept(cx, s, &h) &&
-              (h.version == STORE_VERSION || make_current(cx, s, h.version));
-    return store_end_write(cx, s, ok);
+    bool ok = read_header(cx, db, &h) && accept(cx, db, &h) &&
+              (h.version == STORE_VERSION || make_current(cx, db, h.version));
+    return store_end_write(cx, db, ok);
 }
 
 /* Two processes that make one file meet here: SQLite gives up at once where waiting could be for ever, so we
  * ask again. */
-static bool use_log(tec_context *cx, store *s)
+static bool use_log(tec_context *cx, store *db)
 {
     for (int waited = 0;; waited += 10) {
-        store_stmt st = store_statement(cx, s, "PRAGMA journal_mode = WAL");
+        store_stmt st = store_statement(cx, db, "PRAGMA journal_mode = WAL");
         int rc = st.rc == SQLITE_OK ? sqlite3_step(st.handle) : st.rc;
         bool on = rc == SQLITE_ROW && sqlite3_stricmp(store_text(&st, 0), "wal") == 0;
 
@@ -225,11 +225,11 @@ static bool use_log(tec_context *cx, store *s)
         if (on)
             return true;
         if (rc == SQLITE_ROW)
-            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
+            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = db->path},
                              "this file system cannot hold a write-ahead log, which "
                              "needs memory shared between processes: put the record store on a local disk");
-        if ((rc & 0xff) != SQLITE_BUSY || waited >= s->busy_ms)
-            return store_fail(cx, s, rc);
+        if ((rc & 0xff) != SQLITE_BUSY || waited >= db->busy_ms)
+            return store_fail(cx, db, rc);
         sqlite3_sleep(10);
         base_check(cx);
     }
@@ -237,22 +237,22 @@ static bool use_log(tec_context *cx, store *s)
 
 /* Brings a file of an older version up to this one, and refuses files of newer versions and files that are
  * none. */
-bool store_settle_file(tec_context *cx, store *s)
+bool store_settle_file(tec_context *cx, store *db)
 {
     header h;
 
-    if (!read_header(cx, s, &h) || !accept(cx, s, &h))
+    if (!read_header(cx, db, &h) || !accept(cx, db, &h))
         return false;
-    if (!s->read_only)
-        return use_log(cx, s) && (h.version == STORE_VERSION || migrate(cx, s));
+    if (!db->read_only)
+        return use_log(cx, db) && (h.version == STORE_VERSION || migrate(cx, db));
     if (is_fresh(&h))
-        return base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = db->path},
                          "not a record store: the file is empty");
     if (h.version < STORE_VERSION)
-        return base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = db->path},
                          "the record store has version %lld of the schema and must be "
                          "opened for writing once to become version %d; but %s",
-                         (long long)h.version, STORE_VERSION, s->read_only);
+                         (long long)h.version, STORE_VERSION, db->read_only);
     return true;
 }
 

@@ -22,20 +22,20 @@ static void drop_statement(void *what)
     free(h);
 }
 
-store_stmt store_statement(tec_context *cx, store *s, const char *sql)
+store_stmt store_statement(tec_context *cx, store *db, const char *sql)
 {
-    store_stmt st = {.s = s, .cx = cx, .next = 1, .held = base_calloc(cx, 1, sizeof *st.held)};
+    store_stmt st = {.s = db, .cx = cx, .next = 1, .held = base_calloc(cx, 1, sizeof *st.held)};
 
-    st.held->s = s;
+    st.held->s = db;
     base_hold(cx, &st.held->held, drop_statement, st.held);
-    s->engine->prepare(&st, sql);
+    db->engine->prepare(&st, sql);
     st.held->handle = st.handle;
     return st;
 }
 
-static void bind(store_stmt *st, store_value v)
+static void bind(store_stmt *st, store_value value)
 {
-    st->s->engine->bind(st, &v);
+    st->s->engine->bind(st, &value);
     st->next++;
 }
 
@@ -121,14 +121,14 @@ int64_t store_changed(store_stmt *st)
     return st->s->engine->changed(st);
 }
 
-bool store_run(tec_context *cx, store *s, const char *sql)
+bool store_run(tec_context *cx, store *db, const char *sql)
 {
-    return s->engine->run(cx, s, sql);
+    return db->engine->run(cx, db, sql);
 }
 
-bool store_number(tec_context *cx, store *s, const char *sql, int64_t *out)
+bool store_number(tec_context *cx, store *db, const char *sql, int64_t *out)
 {
-    store_stmt st = store_statement(cx, s, sql);
+    store_stmt st = store_statement(cx, db, sql);
     int got = store_step(&st);
 
     *out = got == 1 ? store_int(&st, 0) : 0;
@@ -136,13 +136,13 @@ bool store_number(tec_context *cx, store *s, const char *sql, int64_t *out)
     return got >= 0;
 }
 
-bool store_usable(tec_context *cx, store *s)
+bool store_usable(tec_context *cx, store *db)
 {
-    if (!s)
+    if (!db)
         return false;
-    if (s->pid != getpid())
-        return base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
-                         "the store was opened by process %d, not by this one (%d)", (int)s->pid,
+    if (db->pid != getpid())
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = db->path},
+                         "the store was opened by process %d, not by this one (%d)", (int)db->pid,
                          (int)getpid());
     return true;
 }
@@ -154,24 +154,24 @@ static void roll_back(void *what)
     s->engine->roll_back(s);
 }
 
-bool store_begin(tec_context *cx, store *s)
+bool store_begin(tec_context *cx, store *db)
 {
-    if (!store_usable(cx, s))
+    if (!store_usable(cx, db))
         return false;
-    if (s->read_only)
-        return base_fail(cx, TEC_INVALID, (base_loc){.file = s->path}, "cannot write: %s", s->read_only);
-    if (!s->engine->begin(cx, s))
+    if (db->read_only)
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = db->path}, "cannot write: %s", db->read_only);
+    if (!db->engine->begin(cx, db))
         return false;
-    base_hold(cx, &s->writing, roll_back, s);
+    base_hold(cx, &db->writing, roll_back, db);
     return true;
 }
 
-bool store_end_write(tec_context *cx, store *s, bool ok)
+bool store_end_write(tec_context *cx, store *db, bool ok)
 {
-    if (ok && s->engine->commit(cx, s)) {
-        base_keep(&s->writing);
+    if (ok && db->engine->commit(cx, db)) {
+        base_keep(&db->writing);
         return true;
     }
-    base_drop(&s->writing);
+    base_drop(&db->writing);
     return false;
 }

@@ -43,7 +43,7 @@ typedef struct store_stmt {
     bool many;               /* set before the first step: the result may not fit into memory */
 } store_stmt;
 
-store_stmt store_statement(tec_context *cx, store *s, const char *sql);
+store_stmt store_statement(tec_context *cx, store *db, const char *sql);
 void store_bind_text(store_stmt *st, const char *text); /* NULL: "" */
 void store_bind_none(store_stmt *st);                   /* NULL where a text could stand */
 void store_bind_int(store_stmt *st, int64_t value);
@@ -63,20 +63,20 @@ const void *store_blob(store_stmt *st, int column, size_t *size);
 int64_t store_changed(store_stmt *st);
 
 /* Statements without parameters or results. */
-bool store_run(tec_context *cx, store *s, const char *sql);
+bool store_run(tec_context *cx, store *db, const char *sql);
 /* The first column of the first row as a number; false with an error. */
-bool store_number(tec_context *cx, store *s, const char *sql, int64_t *out);
+bool store_number(tec_context *cx, store *db, const char *sql, int64_t *out);
 
 /* False with an error: the store is NULL (without one), its parent's, or, to write, open for reading only. */
-bool store_usable(tec_context *cx, store *s);
-bool store_begin(tec_context *cx, store *s); /* as the one writer, after waiting for others */
+bool store_usable(tec_context *cx, store *db);
+bool store_begin(tec_context *cx, store *db); /* as the one writer, after waiting for others */
 /* Commits, or rolls back when `ok` is false; whether all went well. */
-bool store_end_write(tec_context *cx, store *s, bool ok);
+bool store_end_write(tec_context *cx, store *db, bool ok);
 
 /* ---- the schema (schema.c) ---- */
 
 /* Takes the steps from one version to this one, inside a transaction. */
-bool store_take_steps(tec_context *cx, store *s, int64_t version);
+bool store_take_steps(tec_context *cx, store *db, int64_t version);
 /* The SQL of the tables and indices of a file of this version, in the order of their making; NULL with an
  * error. */
 const base_vec *store_schema_texts(tec_context *cx);
@@ -87,10 +87,10 @@ const base_vec *store_schema_columns(tec_context *cx);
 /* ---- SQLite alone ---- */
 
 /* Records what SQLite said as an error with the path; always NULL. */
-void *store_fail(tec_context *cx, store *s, int rc);
-bool store_open_file(tec_context *cx, store *s, const store_options *o);
+void *store_fail(tec_context *cx, store *db, int rc);
+bool store_open_file(tec_context *cx, store *db, const store_options *options);
 /* Makes or migrates the file, or refuses it. */
-bool store_settle_file(tec_context *cx, store *s);
+bool store_settle_file(tec_context *cx, store *db);
 
 /* ---- PostgreSQL alone ---- */
 
@@ -106,22 +106,23 @@ bool store_check_place(tec_context *cx, const char *path, const char *real_path)
 /* ---- insertion and decoding ---- */
 
 /* Binds the fields of `object` in the order of the table. */
-void store_bind_fields(store_stmt *st, const char *object, const store_record *r);
+void store_bind_fields(store_stmt *st, const char *object, const store_record *record);
 /* Adds to a transaction that is under way. */
-bool store_insert(tec_context *cx, store *s, const store_record *records, int n, store_added *added);
-bool store_write_job(tec_context *cx, store *s, const store_job *job);
+bool store_insert(tec_context *cx, store *db, const store_record *records, int count, store_added *added);
+bool store_write_job(tec_context *cx, store *db, const store_job *job);
 
 /* The columns of all fields, "w.anchor_key, ..."; and the tables that they come from. */
 void store_add_columns(tec_context *cx, base_text *sql);
 #define STORE_TABLES                                                                                         \
     " FROM records r JOIN workloads w ON w.id = r.workload JOIN targets t ON t.id = r.target"                \
     " JOIN devices d ON d.id = r.device"
-/* SELECT `what` of the records of q, and `tail` behind the conditions; parameters of the tail may be bound
- * next. */
-store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail);
+/* SELECT `what` of the records of query, and `tail` behind the conditions; parameters of the tail may be
+ * bound next. */
+store_stmt store_select(tec_context *cx, store *db, const store_query *query, const char *what,
+                        const char *tail);
 /* The same inside of another query, which begins with `head` and ends with `tail`; `what` names columns of
  * records alone. */
-store_stmt store_select_in(tec_context *cx, store *s, const store_query *q, const char *head,
+store_stmt store_select_in(tec_context *cx, store *db, const store_query *query, const char *head,
                            const char *what, const char *tail);
 /* A record from a row of "r.id, <all columns>". `numbers` is memory for its costs and shape. NULL, or what is
  * wrong. */

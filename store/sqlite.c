@@ -7,10 +7,10 @@
 #include "store/sql.h"
 
 /* SQLite's status as an error in the user's words. Always NULL, for callers to return. */
-void *store_fail(tec_context *cx, store *s, int rc)
+void *store_fail(tec_context *cx, store *db, int rc)
 {
-    base_loc at = {.file = s->path};
-    int error = sqlite3_system_errno(s->db);
+    base_loc at = {.file = db->path};
+    int error = sqlite3_system_errno(db->db);
 
     switch (rc & 0xff) {
     case SQLITE_FULL:
@@ -21,7 +21,7 @@ void *store_fail(tec_context *cx, store *s, int rc)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return base_fail(cx, TEC_TIMEOUT, at, "another process is writing; gave up after %g s",
-                         s->busy_ms / 1e3);
+                         db->busy_ms / 1e3);
     case SQLITE_READONLY:
     case SQLITE_PERM:
         return base_fail(cx, TEC_IO, at, "no permission to write this record store or its folder");
@@ -29,16 +29,16 @@ void *store_fail(tec_context *cx, store *s, int rc)
         return base_fail(cx, TEC_INVALID, at,
                          "not a record store: this is no SQLite file, or its first page is damaged");
     case SQLITE_CORRUPT:
-        return base_fail(cx, TEC_IO, at, "the record store is damaged: %s", sqlite3_errmsg(s->db));
+        return base_fail(cx, TEC_IO, at, "the record store is damaged: %s", sqlite3_errmsg(db->db));
     case SQLITE_NOMEM: return base_fail(cx, TEC_NO_MEMORY, at, "no memory left");
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-        return base_fail(cx, TEC_IO, at, "%s%s%s", sqlite3_errmsg(s->db), error ? ": " : "",
+        return base_fail(cx, TEC_IO, at, "%s%s%s", sqlite3_errmsg(db->db), error ? ": " : "",
                          error ? strerror(error) : "");
     case SQLITE_ERROR:
         return base_fail(cx, TEC_INVALID, at, "not a record store of this version: %s",
-                         sqlite3_errmsg(s->db));
-    default: return base_fail(cx, TEC_IO, at, "%s", sqlite3_errmsg(s->db));
+                         sqlite3_errmsg(db->db));
+    default: return base_fail(cx, TEC_IO, at, "%s", sqlite3_errmsg(db->db));
     }
 }
 
@@ -52,21 +52,21 @@ static void prepare(store_stmt *st, const char *sql)
     st->handle = handle;
 }
 
-static int bind_value(sqlite3_stmt *handle, int at, const store_value *v)
+static int bind_value(sqlite3_stmt *handle, int at, const store_value *value)
 {
-    switch (v->kind) {
+    switch (value->kind) {
     case STORE_VALUE_NONE: return sqlite3_bind_null(handle, at);
-    case STORE_VALUE_TEXT: return sqlite3_bind_text(handle, at, v->text, -1, SQLITE_TRANSIENT);
-    case STORE_VALUE_INT: return sqlite3_bind_int64(handle, at, v->whole);
-    case STORE_VALUE_REAL: return sqlite3_bind_double(handle, at, v->real);
-    case STORE_VALUE_BLOB: return sqlite3_bind_blob64(handle, at, v->data, v->size, SQLITE_TRANSIENT);
+    case STORE_VALUE_TEXT: return sqlite3_bind_text(handle, at, value->text, -1, SQLITE_TRANSIENT);
+    case STORE_VALUE_INT: return sqlite3_bind_int64(handle, at, value->whole);
+    case STORE_VALUE_REAL: return sqlite3_bind_double(handle, at, value->real);
+    case STORE_VALUE_BLOB: return sqlite3_bind_blob64(handle, at, value->data, value->size, SQLITE_TRANSIENT);
     }
     return SQLITE_MISUSE;
 }
 
-static void bind(store_stmt *st, const store_value *v)
+static void bind(store_stmt *st, const store_value *value)
 {
-    int rc = bind_value(st->handle, st->next, v);
+    int rc = bind_value(st->handle, st->next, value);
 
     if (st->rc == SQLITE_OK)
         st->rc = rc;
@@ -135,76 +135,76 @@ static int64_t changed(store_stmt *st)
 
 /* ---- transactions ---- */
 
-static bool run(tec_context *cx, store *s, const char *sql)
+static bool run(tec_context *cx, store *db, const char *sql)
 {
-    int rc = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
+    int rc = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
 
-    return rc == SQLITE_OK || store_fail(cx, s, rc);
+    return rc == SQLITE_OK || store_fail(cx, db, rc);
 }
 
-static bool begin(tec_context *cx, store *s)
+static bool begin(tec_context *cx, store *db)
 {
-    return run(cx, s, "BEGIN IMMEDIATE");
+    return run(cx, db, "BEGIN IMMEDIATE");
 }
 
-static bool commit(tec_context *cx, store *s)
+static bool commit(tec_context *cx, store *db)
 {
-    return run(cx, s, "COMMIT");
+    return run(cx, db, "COMMIT");
 }
 
 /* Some errors have rolled back by themselves. */
-static void roll_back(store *s)
+static void roll_back(store *db)
 {
-    if (!sqlite3_get_autocommit(s->db))
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    if (!sqlite3_get_autocommit(db->db))
+        sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 /* ---- the whole file ---- */
 
-static bool stamp(tec_context *cx, store *s, int64_t *out)
+static bool stamp(tec_context *cx, store *db, int64_t *out)
 {
     int64_t others;
 
-    if (!store_number(cx, s, "PRAGMA data_version", &others))
+    if (!store_number(cx, db, "PRAGMA data_version", &others))
         return false;
-    *out = (others << 32) + sqlite3_total_changes(s->db);
+    *out = (others << 32) + sqlite3_total_changes(db->db);
     return true;
 }
 
-static bool same(tec_context *cx, store *a, store *b)
+static bool same(tec_context *cx, store *left, store *right)
 {
     struct stat x, y;
 
     (void)cx;
-    return stat(a->real_path, &x) == 0 && stat(b->real_path, &y) == 0 && x.st_dev == y.st_dev &&
+    return stat(left->real_path, &x) == 0 && stat(right->real_path, &y) == 0 && x.st_dev == y.st_dev &&
            x.st_ino == y.st_ino;
 }
 
 /* Everything from the log into the file, so that the size is that of the file alone. */
-static bool empty_log(tec_context *cx, store *s)
+static bool empty_log(tec_context *cx, store *db)
 {
-    return run(cx, s, "PRAGMA wal_checkpoint(TRUNCATE)");
+    return run(cx, db, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /* -1 with an error. */
-static int64_t bytes(tec_context *cx, store *s)
+static int64_t bytes(tec_context *cx, store *db)
 {
     struct stat st;
 
-    if (!empty_log(cx, s))
+    if (!empty_log(cx, db))
         return -1;
-    return stat(s->real_path, &st) == 0 ? (int64_t)st.st_size : 0;
+    return stat(db->real_path, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-static bool shrink(tec_context *cx, store *s)
+static bool shrink(tec_context *cx, store *db)
 {
-    return run(cx, s, "VACUUM");
+    return run(cx, db, "VACUUM");
 }
 
-static bool mark_version(tec_context *cx, store *s, int version)
+static bool mark_version(tec_context *cx, store *db, int version)
 {
     return run(
-        cx, s,
+        cx, db,
         base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", version, STORE_APPLICATION));
 }
 
@@ -269,18 +269,18 @@ static void check_links(const checker *ck)
     end_part(ck, &st, got);
 }
 
-static void check(tec_context *cx, store *s, void (*problem)(void *user, const char *what), void *user)
+static void check(tec_context *cx, store *db, void (*problem)(void *user, const char *what), void *user)
 {
-    const checker ck = {cx, s, problem, user};
+    const checker ck = {cx, db, problem, user};
 
     check_pages(&ck);
     check_schema(&ck);
     check_links(&ck);
 }
 
-static void close_file(store *s)
+static void close_file(store *db)
 {
-    sqlite3_close_v2(s->db);
+    sqlite3_close_v2(db->db);
 }
 
 const store_engine store_sqlite = {.open = store_open_file,

@@ -61,12 +61,12 @@ static bool check_job(tec_context *cx, const store_job *job)
 }
 
 /* Adds the job or replaces what is stored under its name. */
-bool store_write_job(tec_context *cx, store *s, const store_job *job)
+bool store_write_job(tec_context *cx, store *db, const store_job *job)
 {
     if (!check_job(cx, job))
         return false;
     store_stmt st = store_statement(
-        cx, s,
+        cx, db,
         "INSERT INTO jobs (name, arguments, seed, state, progress, created, updated) VALUES (?, ?, ?, ?, ?, "
         "?, ?) ON CONFLICT "
         "(name) DO UPDATE SET arguments = excluded.arguments, seed = excluded.seed, state = excluded.state, "
@@ -82,12 +82,12 @@ bool store_write_job(tec_context *cx, store *s, const store_job *job)
 }
 
 /* The times are the store's to set, whatever the caller's struct holds. */
-bool store_put_job(tec_context *cx, store *s, const store_job *job)
+bool store_put_job(tec_context *cx, store *db, const store_job *job)
 {
     store_job now = *job;
 
     now.created = now.updated = 0;
-    return store_begin(cx, s) && store_end_write(cx, s, store_write_job(cx, s, &now));
+    return store_begin(cx, db) && store_end_write(cx, db, store_write_job(cx, db, &now));
 }
 
 #define JOB_COLUMNS "name, arguments, seed, state, created, updated"
@@ -112,13 +112,13 @@ static store_job *read_job(store_stmt *st)
 }
 
 /* NULL where there is no such job, and after an error. */
-const store_job *store_get_job(tec_context *cx, store *s, const char *name)
+const store_job *store_get_job(tec_context *cx, store *db, const char *name)
 {
     store_job *job = NULL;
 
-    if (!store_usable(cx, s))
+    if (!store_usable(cx, db))
         return NULL;
-    store_stmt st = store_statement(cx, s, "SELECT " JOB_COLUMNS ", progress FROM jobs WHERE name = ?");
+    store_stmt st = store_statement(cx, db, "SELECT " JOB_COLUMNS ", progress FROM jobs WHERE name = ?");
     store_bind_text(&st, name);
     if (store_step(&st) == 1)
         job = read_job(&st);
@@ -129,15 +129,15 @@ const store_job *store_get_job(tec_context *cx, store *s, const char *name)
 }
 
 /* All jobs by name, without their progress. */
-const store_job *const *store_jobs(tec_context *cx, store *s, int *n)
+const store_job *const *store_jobs(tec_context *cx, store *db, int *count)
 {
     base_vec jobs = {0};
     int got;
 
-    *n = 0;
-    if (!store_usable(cx, s))
+    *count = 0;
+    if (!store_usable(cx, db))
         return NULL;
-    store_stmt st = store_statement(cx, s, "SELECT " JOB_COLUMNS " FROM jobs ORDER BY name");
+    store_stmt st = store_statement(cx, db, "SELECT " JOB_COLUMNS " FROM jobs ORDER BY name");
     while ((got = store_step(&st)) == 1) {
         const store_job *job = read_job(&st);
 
@@ -151,99 +151,100 @@ const store_job *const *store_jobs(tec_context *cx, store *s, int *n)
     if (got < 0)
         return NULL;
     base_push(cx, &jobs, NULL);
-    *n = jobs.n - 1;
+    *count = jobs.n - 1;
     return (const store_job *const *)jobs.at;
 }
 
 /* ---- cost models ---- */
 
 /* Replaces the model of this target and name. */
-bool store_put_model(tec_context *cx, store *s, const store_model *m)
+bool store_put_model(tec_context *cx, store *db, const store_model *model)
 {
-    if (!check_text(cx, "the target of the model", m->target, STORE_MAX_NAME, true) ||
-        !check_text(cx, "the name of the model", m->name, STORE_MAX_NAME, true) ||
-        !check_blob(cx, "the model", m->size) || !store_begin(cx, s))
+    if (!check_text(cx, "the target of the model", model->target, STORE_MAX_NAME, true) ||
+        !check_text(cx, "the name of the model", model->name, STORE_MAX_NAME, true) ||
+        !check_blob(cx, "the model", model->size) || !store_begin(cx, db))
         return false;
     store_stmt st =
-        store_statement(cx, s,
+        store_statement(cx, db,
                         "INSERT INTO models (target, name, version, data, hash, n_records, time) VALUES (?, "
                         "?, ?, ?, ?, ?, ?) ON CONFLICT (target, name, version) DO UPDATE SET data = "
                         "excluded.data, hash = excluded.hash, n_records = excluded.n_records, time = "
                         "excluded.time");
-    store_bind_text(&st, m->target);
-    store_bind_text(&st, m->name);
-    store_bind_int(&st, m->version);
-    store_bind_blob(&st, m->size ? m->data : "", m->size);
-    store_bind_int(&st, (int64_t)store_bytes_hash(m->data, m->size));
-    store_bind_int(&st, m->n_records);
-    store_bind_int(&st, or_now(m->time));
-    return store_end_write(cx, s, store_done(&st));
+    store_bind_text(&st, model->target);
+    store_bind_text(&st, model->name);
+    store_bind_int(&st, model->version);
+    store_bind_blob(&st, model->size ? model->data : "", model->size);
+    store_bind_int(&st, (int64_t)store_bytes_hash(model->data, model->size));
+    store_bind_int(&st, model->n_records);
+    store_bind_int(&st, or_now(model->time));
+    return store_end_write(cx, db, store_done(&st));
 }
 
 #define MODEL_COLUMNS "target, name, version, n_records, time"
 
 static store_model *read_model(store_stmt *st)
 {
-    store_model *m = base_new(st->cx, store_model);
+    store_model *model = base_new(st->cx, store_model);
 
-    *m = (store_model){.target = base_strdup(st->cx, store_text(st, 0)),
-                       .name = base_strdup(st->cx, store_text(st, 1)),
-                       .version = store_int(st, 2),
-                       .n_records = store_int(st, 3),
-                       .time = store_int(st, 4)};
-    return m;
+    *model = (store_model){.target = base_strdup(st->cx, store_text(st, 0)),
+                           .name = base_strdup(st->cx, store_text(st, 1)),
+                           .version = store_int(st, 2),
+                           .n_records = store_int(st, 3),
+                           .time = store_int(st, 4)};
+    return model;
 }
 
 /* A model with a flipped bit would steer a search without anybody's notice. */
-static const store_model *verify_model(store_stmt *st, const store_model *m, uint64_t hash)
+static const store_model *verify_model(store_stmt *st, const store_model *model, uint64_t hash)
 {
-    if (store_bytes_hash(m->data, m->size) == hash)
-        return m;
+    if (store_bytes_hash(model->data, model->size) == hash)
+        return model;
     return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
-                     "the cost model '%s' for target '%s' is damaged: its hash differs", m->name, m->target);
+                     "the cost model '%s' for target '%s' is damaged: its hash differs", model->name,
+                     model->target);
 }
 
 /* NULL where there is none of this version; a model whose bytes do not match their hash is an error. */
-const store_model *store_get_model(tec_context *cx, store *s, const char *target, const char *name,
+const store_model *store_get_model(tec_context *cx, store *db, const char *target, const char *name,
                                    int64_t version)
 {
     const store_model *found = NULL;
 
-    if (!store_usable(cx, s))
+    if (!store_usable(cx, db))
         return NULL;
-    store_stmt st = store_statement(cx, s,
+    store_stmt st = store_statement(cx, db,
                                     "SELECT " MODEL_COLUMNS
                                     ", data, hash FROM models WHERE target = ? AND name = ? AND version = ?");
     store_bind_text(&st, target);
     store_bind_text(&st, name);
     store_bind_int(&st, version);
     if (store_step(&st) == 1) {
-        store_model *m = read_model(&st);
+        store_model *model = read_model(&st);
 
-        m->data = copy_blob(&st, 5, &m->size);
-        found = verify_model(&st, m, (uint64_t)store_int(&st, 6));
+        model->data = copy_blob(&st, 5, &model->size);
+        found = verify_model(&st, model, (uint64_t)store_int(&st, 6));
     }
     store_finish(&st);
     return found;
 }
 
 /* All models without their bytes. */
-const store_model *const *store_models(tec_context *cx, store *s, int *n)
+const store_model *const *store_models(tec_context *cx, store *db, int *count)
 {
     base_vec models = {0};
     int got;
 
-    *n = 0;
-    if (!store_usable(cx, s))
+    *count = 0;
+    if (!store_usable(cx, db))
         return NULL;
     store_stmt st =
-        store_statement(cx, s, "SELECT " MODEL_COLUMNS " FROM models ORDER BY target, name, version");
+        store_statement(cx, db, "SELECT " MODEL_COLUMNS " FROM models ORDER BY target, name, version");
     while ((got = store_step(&st)) == 1)
         base_push(cx, &models, read_model(&st));
     store_finish(&st);
     if (got < 0)
         return NULL;
     base_push(cx, &models, NULL);
-    *n = models.n - 1;
+    *count = models.n - 1;
     return (const store_model *const *)models.at;
 }

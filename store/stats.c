@@ -14,13 +14,13 @@ typedef struct {
 } candidate;
 
 /* Shapes act by their ratios: from 64 to 128 is as far as from 512 to 1024. */
-static double distance(const double *a, const void *b, int n)
+static double distance(const double *left, const void *right, int count)
 {
     double other[STORE_MAX_SHAPE], sum = 0;
 
-    memcpy(other, b, (size_t)n * sizeof *other);
-    for (int i = 0; i < n; i++) {
-        double d = log1p(a[i]) - log1p(other[i]);
+    memcpy(other, right, (size_t)count * sizeof *other);
+    for (int i = 0; i < count; i++) {
+        double d = log1p(left[i]) - log1p(other[i]);
 
         sum += d * d;
     }
@@ -45,19 +45,19 @@ static void bind_any(store_stmt *st, const char *text)
 }
 
 /* The workloads with such a shape, tuned or not, the nearest first. */
-static bool find_candidates(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape,
-                            base_vec *found)
+static bool find_candidates(tec_context *cx, store *db, const store_query *query, const double *shape,
+                            int n_shape, base_vec *found)
 {
     store_stmt st = store_statement(
-        cx, s,
+        cx, db,
         "SELECT exact_key, anchor_key, shape FROM workloads WHERE length(shape) = ?1 AND (?2 IS NULL OR "
         "family = ?2) AND (?3 IS NULL OR exact_key = ?3) AND (?4 IS NULL OR anchor_key = ?4) ORDER BY id");
     int got;
 
     store_bind_int(&st, n_shape * (int64_t)sizeof *shape);
-    bind_any(&st, q->family);
-    bind_any(&st, q->exact_key);
-    bind_any(&st, q->anchor_key);
+    bind_any(&st, query->family);
+    bind_any(&st, query->exact_key);
+    bind_any(&st, query->anchor_key);
     while ((got = store_step(&st)) == 1) {
         candidate *c = base_new(cx, candidate);
         size_t size;
@@ -73,47 +73,47 @@ static bool find_candidates(tec_context *cx, store *s, const store_query *q, con
     return got == 0;
 }
 
-/* The fastest of the first k candidates that have a record; NULL with an error. */
-static const store_near *take_nearest(tec_context *cx, store *s, const store_query *q,
-                                      const base_vec *candidates, int k, int *n)
+/* The fastest of the first most candidates that have a record; NULL with an error. */
+static const store_near *take_nearest(tec_context *cx, store *db, const store_query *query,
+                                      const base_vec *candidates, int most, int *count)
 {
-    store_near *near = base_array(cx, store_near, k < candidates->n ? k : candidates->n);
+    store_near *near = base_array(cx, store_near, most < candidates->n ? most : candidates->n);
 
-    for (int i = 0; i < candidates->n && *n < k; i++) {
+    for (int i = 0; i < candidates->n && *count < most; i++) {
         const candidate *c = candidates->at[i];
-        store_query one = *q;
+        store_query one = *query;
         int found;
 
         one.exact_key = c->exact_key;
         one.anchor_key = c->anchor_key;
-        const store_record *const *best = store_best(cx, s, &one, 1, &found);
+        const store_record *const *best = store_best(cx, db, &one, 1, &found);
         if (!best)
             return NULL;
         if (found)
-            near[(*n)++] = (store_near){c->distance, best[0]};
+            near[(*count)++] = (store_near){c->distance, best[0]};
     }
     return near;
 }
 
-/* The k records whose shapes lie nearest to `shape`, nearest first. Distances are between logarithms: 64 is
- * about as far from 32 as from 128. */
-const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape,
-                                int n_shape, int k, int *n)
+/* The most records whose shapes lie nearest to `shape`, nearest first. Distances are between logarithms: 64
+ * is about as far from 32 as from 128. */
+const store_near *store_nearest(tec_context *cx, store *db, const store_query *query, const double *shape,
+                                int n_shape, int most, int *count)
 {
     store_query all = {0};
     base_vec candidates = {0};
 
-    *n = 0;
-    if (!store_usable(cx, s))
+    *count = 0;
+    if (!store_usable(cx, db))
         return NULL;
-    if (n_shape < 1 || n_shape > STORE_MAX_SHAPE || k < 0)
+    if (n_shape < 1 || n_shape > STORE_MAX_SHAPE || most < 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a shape has 1 to %d numbers, not %d",
                          STORE_MAX_SHAPE, n_shape);
-    q = q ? q : &all;
-    if (!find_candidates(cx, s, q, shape, n_shape, &candidates))
+    query = query ? query : &all;
+    if (!find_candidates(cx, db, query, shape, n_shape, &candidates))
         return NULL;
-    const store_near *near = take_nearest(cx, s, q, &candidates, k, n);
-    *n = near ? *n : 0;
+    const store_near *near = take_nearest(cx, db, query, &candidates, most, count);
+    *count = near ? *count : 0;
     return near;
 }
 
@@ -121,7 +121,7 @@ const store_near *store_nearest(tec_context *cx, store *s, const store_query *q,
 
 /* For each pair the row of its first record, because store_decode wants a whole record, with the counts
  * behind the row. */
-static store_stmt select_summaries(tec_context *cx, store *s, const store_query *q)
+static store_stmt select_summaries(tec_context *cx, store *db, const store_query *query)
 {
     base_text head = {0};
 
@@ -130,7 +130,7 @@ static store_stmt select_summaries(tec_context *cx, store *s, const store_query 
     base_add(cx, &head,
              ", g.n_ok, g.n_failed, (SELECT SUM(x.count) FROM dropped x WHERE x.workload = r.workload AND "
              "x.target = r.target), g.best" STORE_TABLES " JOIN (");
-    return store_select_in(cx, s, q, base_text_str(cx, &head),
+    return store_select_in(cx, db, query, base_text_str(cx, &head),
                            "MIN(r.id) AS first, COUNT(CASE WHEN r.status = 'ok' THEN 1 END) AS n_ok, "
                            "COUNT(CASE WHEN r.status <> 'ok' THEN 1 END) AS n_failed, "
                            "MIN(CASE WHEN r.status = 'ok' THEN r.median END) AS best",
@@ -169,17 +169,17 @@ static const void *flatten(tec_context *cx, const base_vec *items, size_t size)
 }
 
 /* What was tuned: one row for each workload and target. */
-const store_summary *store_summaries(tec_context *cx, store *s, const store_query *q, int *n)
+const store_summary *store_summaries(tec_context *cx, store *db, const store_query *query, int *count)
 {
     store_query all = {0};
     base_vec rows = {0};
     int got = 0;
 
-    *n = 0;
-    if (!store_usable(cx, s))
+    *count = 0;
+    if (!store_usable(cx, db))
         return NULL;
     store_numbers *numbers = base_new(cx, store_numbers);
-    store_stmt st = select_summaries(cx, s, q ? q : &all);
+    store_stmt st = select_summaries(cx, db, query ? query : &all);
     while (got >= 0 && (got = store_step(&st)) == 1) {
         const store_summary *sum = read_summary(&st, numbers);
 
@@ -191,7 +191,7 @@ const store_summary *store_summaries(tec_context *cx, store *s, const store_quer
     store_finish(&st);
     if (got < 0)
         return NULL;
-    *n = rows.n;
+    *count = rows.n;
     return flatten(cx, &rows, sizeof(store_summary));
 }
 
@@ -200,25 +200,25 @@ const store_summary *store_summaries(tec_context *cx, store *s, const store_quer
 /* Adds the row's count to the same failure in what compacting dropped, if there is one. */
 static bool add_failure(store_stmt *st, base_vec *rows)
 {
-    store_failure *f = base_new(st->cx, store_failure);
+    store_failure *failure = base_new(st->cx, store_failure);
 
-    *f = (store_failure){.stage = base_strdup(st->cx, store_text(st, 1)),
-                         .error_kind = base_strdup(st->cx, store_text(st, 2)),
-                         .count = store_int(st, 3),
-                         .example = base_strdup(st->cx, store_text(st, 4))};
-    if (!store_status_parse(store_text(st, 0), &f->status))
+    *failure = (store_failure){.stage = base_strdup(st->cx, store_text(st, 1)),
+                               .error_kind = base_strdup(st->cx, store_text(st, 2)),
+                               .count = store_int(st, 3),
+                               .example = base_strdup(st->cx, store_text(st, 4))};
+    if (!store_status_parse(store_text(st, 0), &failure->status))
         return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
                          "the record store is damaged: unknown status '%s'", store_text(st, 0));
     for (int i = 0; i < rows->n; i++) {
         store_failure *old = rows->at[i];
 
-        if (old->status == f->status && base_same(old->stage, f->stage) &&
-            base_same(old->error_kind, f->error_kind)) {
-            old->count += f->count;
+        if (old->status == failure->status && base_same(old->stage, failure->stage) &&
+            base_same(old->error_kind, failure->error_kind)) {
+            old->count += failure->count;
             return true;
         }
     }
-    base_push(st->cx, rows, f);
+    base_push(st->cx, rows, failure);
     return true;
 }
 
@@ -235,19 +235,19 @@ static bool add_failures(store_stmt *st, base_vec *rows)
     return got == 0;
 }
 
-/* The rows of `dropped` for pairs of workload and target that q asks for. They know of no device, job or
+/* The rows of `dropped` for pairs of workload and target that query asks for. They know of no device, job or
  * tuner. */
-static store_stmt select_dropped(tec_context *cx, store *s, const store_query *q)
+static store_stmt select_dropped(tec_context *cx, store *db, const store_query *query)
 {
-    store_query pairs = {.exact_key = q->exact_key,
-                         .anchor_key = q->anchor_key,
-                         .family = q->family,
-                         .target = q->target,
-                         .targets = q->targets,
-                         .n_targets = q->n_targets};
+    store_query pairs = {.exact_key = query->exact_key,
+                         .anchor_key = query->anchor_key,
+                         .family = query->family,
+                         .target = query->target,
+                         .targets = query->targets,
+                         .n_targets = query->n_targets};
 
     return store_select(
-        cx, s, &pairs,
+        cx, db, &pairs,
         "x.status, x.stage, x.error_kind, x.count, x.example FROM dropped x WHERE x.status <> 'ok' AND "
         "(x.workload, x.target) IN (SELECT r.workload, r.target",
         ")");
@@ -255,26 +255,26 @@ static store_stmt select_dropped(tec_context *cx, store *s, const store_query *q
 
 /* What failed how often, most frequent first, including records that compacting dropped where the query
  * allows to count these. */
-const store_failure *store_failures(tec_context *cx, store *s, const store_query *q, int *n)
+const store_failure *store_failures(tec_context *cx, store *db, const store_query *query, int *count)
 {
-    store_query failed = q ? *q : (store_query){0};
+    store_query failed = query ? *query : (store_query){0};
     base_vec rows = {0};
 
-    *n = 0;
-    if (!store_usable(cx, s))
+    *count = 0;
+    if (!store_usable(cx, db))
         return NULL;
     failed.only_failed = true;
     failed.only_ok = false;
     store_stmt st =
-        store_select(cx, s, &failed, "r.status, r.stage, r.error_kind, COUNT(*), MAX(r.error)",
+        store_select(cx, db, &failed, "r.status, r.stage, r.error_kind, COUNT(*), MAX(r.error)",
                      " GROUP BY r.status, r.stage, r.error_kind ORDER BY COUNT(*) DESC, MIN(r.id)");
     if (!add_failures(&st, &rows))
         return NULL;
     if (!failed.device && !failed.job && !failed.tuner && !failed.codegen && !failed.after) {
-        st = select_dropped(cx, s, &failed);
+        st = select_dropped(cx, db, &failed);
         if (!add_failures(&st, &rows))
             return NULL;
     }
-    *n = rows.n;
+    *count = rows.n;
     return flatten(cx, &rows, sizeof(store_failure));
 }

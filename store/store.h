@@ -125,16 +125,16 @@ typedef struct {
 } store_record;
 
 /* Median, and median distance from it; both 0 without costs. */
-void store_summarise(const double *costs, int n, double *median, double *spread);
+void store_summarise(const double *costs, int count, double *median, double *spread);
 
 /* What a record that a store gave says, as 32 hexadecimal digits: equal records have equal hashes, in every
  * store. The features (which can be computed again), the point, the job and all that the store adds play no
  * part, nor do the definition, family, summary, shape and work of the workload. */
 enum { STORE_HASH_SIZE = 33 };
-const char *store_record_hash(const store_record *r, char out[STORE_HASH_SIZE]);
+const char *store_record_hash(const store_record *record, char out[STORE_HASH_SIZE]);
 
 /* A deep copy in the context. */
-store_record *store_keep(tec_context *cx, const store_record *r);
+store_record *store_keep(tec_context *cx, const store_record *record);
 
 /* ---- opening ---- */
 
@@ -148,20 +148,20 @@ typedef struct {
 /* Opens, makes or migrates the file; NULL options: the defaults. A file or folder that this process may not
  * write is opened for reading only, and each write then says so. */
 store *store_open(tec_context *cx, const char *path, const store_options *options);
-void store_close(store *s); /* NULL is legal */
-bool store_is_read_only(const store *s);
+void store_close(store *db); /* NULL is legal */
+bool store_is_read_only(const store *db);
 
 /* Turns the file into one of an older version of the schema, for a tec that knows no newer one; what only the
  * newer versions hold is lost. The store is to be closed afterwards. */
 enum { STORE_OLDEST = 4 };
-bool store_step_back(tec_context *cx, store *s, int version);
-const char *store_path(const store *s); /* without a password */
-bool store_is_server(const store *s);
+bool store_step_back(tec_context *cx, store *db, int version);
+const char *store_path(const store *db); /* without a password */
+bool store_is_server(const store *db);
 /* Whether the last error was that the server could not be reached. The store connects again by itself. */
-bool store_is_away(const store *s);
+bool store_is_away(const store *db);
 /* On a server: holds a name until the store is closed; false with an error where another process has it. In a
  * file nothing is held, and processes of one machine use files. */
-bool store_lock(tec_context *cx, store *s, const char *name);
+bool store_lock(tec_context *cx, store *db, const char *name);
 
 /* What a network file system is called by its number in statfs; NULL: local, or FUSE, which may be either. */
 const char *store_network_name(long magic);
@@ -201,15 +201,15 @@ typedef struct {
 
 /* Adds a batch in one transaction, with the job's new state where `job` is not NULL. Records that the store
  * has already (by hash) are counted as duplicates. All or nothing; `added` may be NULL. */
-bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
+bool store_add(tec_context *cx, store *db, const store_record *records, int number, const store_job *job,
                store_added *added);
 
 /* Makes the job or replaces what it says. */
-bool store_put_job(tec_context *cx, store *s, const store_job *job);
+bool store_put_job(tec_context *cx, store *db, const store_job *job);
 /* NULL without an error: there is none of that name. In the context. */
-const store_job *store_get_job(tec_context *cx, store *s, const char *name);
+const store_job *store_get_job(tec_context *cx, store *db, const char *name);
 /* All jobs by name (without progress); NULL on an error. */
-const store_job *const *store_jobs(tec_context *cx, store *s, int *n);
+const store_job *const *store_jobs(tec_context *cx, store *db, int *count);
 
 /* A cost model: bytes of the tuner's for one target, one name and one version (of its features and
  * format). */
@@ -223,10 +223,10 @@ typedef struct {
     int64_t time;      /* 0: now */
 } store_model;
 
-bool store_put_model(tec_context *cx, store *s, const store_model *m); /* replaces */
-const store_model *store_get_model(tec_context *cx, store *s, const char *target, const char *name,
+bool store_put_model(tec_context *cx, store *db, const store_model *model); /* replaces */
+const store_model *store_get_model(tec_context *cx, store *db, const char *target, const char *name,
                                    int64_t version);
-const store_model *const *store_models(tec_context *cx, store *s, int *n); /* without data */
+const store_model *const *store_models(tec_context *cx, store *db, int *count); /* without data */
 
 /* ---- reading ---- */
 
@@ -246,28 +246,29 @@ typedef struct {
 
 /* A cursor sees the store as it was at its first record, whatever other processes write. While it is open,
  * its own store is not to be written. NULL cursors give false. */
-store_cursor *store_find(tec_context *cx, store *s, const store_query *q);
+store_cursor *store_find(tec_context *cx, store *db, const store_query *query);
 /* The next record, which lives until the next call; false at the end, and with an error in the context. */
-bool store_next(tec_context *cx, store_cursor *c, store_record *out);
+bool store_next(tec_context *cx, store_cursor *cursor, store_record *out);
 /* Before store_close; whether all went well so far. NULL: false. */
-bool store_end(store_cursor *c);
+bool store_end(store_cursor *cursor);
 
-/* The k fastest records that are ok (`q` may narrow further), in the context; NULL on an error. */
-const store_record *const *store_best(tec_context *cx, store *s, const store_query *q, int k, int *n);
-int64_t store_count(tec_context *cx, store *s, const store_query *q); /* -1 on an error */
+/* The most fastest records that are ok (`query` may narrow further), in the context; NULL on an error. */
+const store_record *const *store_best(tec_context *cx, store *db, const store_query *query, int most,
+                                      int *count);
+int64_t store_count(tec_context *cx, store *db, const store_query *query); /* -1 on an error */
 /* the highest id; 0: no records, -1 on an error */
-int64_t store_last(tec_context *cx, store *s);
+int64_t store_last(tec_context *cx, store *db);
 
 typedef struct {
     double distance; /* Euclidean, of the logarithms of extent + 1 */
     const store_record *best;
 } store_near;
 
-/* The k workloads with a shape of this length that come nearest, the nearest first, each with its fastest
- * record that is ok; workloads without one do not count. `q` narrows (its family, in most cases). NULL on an
- * error. */
-const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape,
-                                int n_shape, int k, int *n);
+/* The most workloads with a shape of this length that come nearest, the nearest first, each with its fastest
+ * record that is ok; workloads without one do not count. `query` narrows (its family, in most cases). NULL on
+ * an error. */
+const store_near *store_nearest(tec_context *cx, store *db, const store_query *query, const double *shape,
+                                int n_shape, int most, int *count);
 
 /* One workload on one target: how often it was tried and what came of it. */
 typedef struct {
@@ -277,8 +278,8 @@ typedef struct {
     double best;                       /* median; 0 where none is ok */
 } store_summary;
 
-/* All pairs of workload and target, in the order of their first record; `q` narrows. NULL on an error. */
-const store_summary *store_summaries(tec_context *cx, store *s, const store_query *q, int *n);
+/* All pairs of workload and target, in the order of their first record; `query` narrows. NULL on an error. */
+const store_summary *store_summaries(tec_context *cx, store *db, const store_query *query, int *count);
 
 /* What failed how often, the records that store_compact dropped included. */
 typedef struct {
@@ -287,7 +288,7 @@ typedef struct {
     const char *example; /* one first line */
     int64_t count;
 } store_failure;
-const store_failure *store_failures(tec_context *cx, store *s, const store_query *q, int *n);
+const store_failure *store_failures(tec_context *cx, store *db, const store_query *query, int *count);
 
 /* ---- exchange ---- */
 
@@ -304,18 +305,18 @@ typedef struct {
 } store_imported;
 
 /* One record as a line of JSON without its newline; NULL with an error. Numbers read back exactly. */
-const char *store_json(tec_context *cx, const store_record *r);
+const char *store_json(tec_context *cx, const store_record *record);
 /* Reads such a line (not terminated: `size` bytes); what it gives lies in the context. The line may be
  * hostile. */
 const store_record *store_json_parse(tec_context *cx, const char *line, size_t size);
 
-/* The records of `q` as JSON lines; the number of them, -1 on an error. */
-int64_t store_export(tec_context *cx, store *s, const store_query *q, FILE *to);
-bool store_import(tec_context *cx, store *s, FILE *from, const store_import_options *options,
+/* The records of `query` as JSON lines; the number of them, -1 on an error. */
+int64_t store_export(tec_context *cx, store *db, const store_query *query, FILE *to);
+bool store_import(tec_context *cx, store *db, FILE *from, const store_import_options *options,
                   store_imported *out);
 
-/* Adds what `from` has and `s` has not: records, jobs, models (of two the newer). */
-bool store_merge(tec_context *cx, store *s, store *from, store_added *added);
+/* Adds what `from` has and `db` has not: records, jobs, models (of two the newer). */
+bool store_merge(tec_context *cx, store *db, store *from, store_added *added);
 
 /* ---- care ---- */
 
@@ -327,18 +328,18 @@ typedef struct {
 /* Keeps the `keep` fastest records of each workload on each target and all records of jobs that are not
  * finished; of the others only how many there were, by status, stage and kind. Then gives the space back to
  * the file system. */
-bool store_compact(tec_context *cx, store *s, int keep, store_compacted *out);
+bool store_compact(tec_context *cx, store *db, int keep, store_compacted *out);
 
 typedef struct {
     /* Whether the trace applies to the definition; false with the reason in `cx`. NULL: traces are not looked
      * at. */
-    bool (*readable)(void *user, tec_context *cx, const store_record *r);
+    bool (*readable)(void *user, tec_context *cx, const store_record *record);
     void (*problem)(void *user, const char *what); /* NULL: not told */
     void *user;
 } store_check_options;
 
 /* The number of problems: damaged pages, broken links between tables, contents that do not match their
  * hashes, traces that cannot be read. -1 with an error when the file cannot be read at all. */
-int64_t store_check(tec_context *cx, store *s, const store_check_options *options);
+int64_t store_check(tec_context *cx, store *db, const store_check_options *options);
 
 #endif

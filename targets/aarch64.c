@@ -14,13 +14,14 @@ static const target_cpu cpus[] = {
     {"apple-m1", "cortex-a76", "fp16fml", TARGET_KIB(128), TARGET_MIB(12), 0, 3, 4},
 };
 
-static void derive(target *t)
+static void derive(target *machine)
 {
-    t->has_fma = t->has_f16c = t->has_rounding = true;
-    t->has_dotprod = target_has(t, "dotprod");
-    t->vector_bits = 128;
-    t->vector_registers = 32;
-    t->sum_registers = 16; /* more, and two steps of a reduction do not find registers for their operands */
+    machine->has_fma = machine->has_f16c = machine->has_rounding = true;
+    machine->has_dotprod = target_has(machine, "dotprod");
+    machine->vector_bits = 128;
+    machine->vector_registers = 32;
+    machine->sum_registers =
+        16; /* more, and two steps of a reduction do not find registers for their operands */
 }
 
 enum { FZ = 1 << 24, FZ16 = 1 << 19 }; /* of the register fpcr */

@@ -56,9 +56,9 @@ typedef struct target_arch {
     const char *more_features; /* which -mattr may name, beside those of the CPUs */
     const char *helpers; /* how functions begin that LLVM calls for what has no instruction, beside memcpy and
                             the like; NULL: none */
-    void (*derive)(target *t); /* what follows from the features: widths, registers, flags */
-    bool vectors_flush;        /* vectors have no denormals, whatever the mode */
-    bool maximum_of_nan;       /* LLVM's maximum, which is NaN where an operand is, is one instruction */
+    void (*derive)(target *machine); /* what follows from the features: widths, registers, flags */
+    bool vectors_flush;              /* vectors have no denormals, whatever the mode */
+    bool maximum_of_nan; /* LLVM's maximum, which is NaN where an operand is, is one instruction */
     target_float_mode mode;
     target_assembly assembly;
 } target_arch;

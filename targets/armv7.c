@@ -19,12 +19,12 @@ static const target_cpu cpus[] = {
 
 /* Scalar float32 and float64 fuse from VFPv4 on; conversions of float16 and rounding to integers are
  * expanded. */
-static void derive(target *t)
+static void derive(target *machine)
 {
-    t->has_fma = target_has(t, "vfp4");
-    t->vector_bits = 128;
-    t->vector_registers = 16;
-    t->sum_registers = 8;
+    machine->has_fma = target_has(machine, "vfp4");
+    machine->vector_bits = 128;
+    machine->vector_registers = 16;
+    machine->sum_registers = 8;
 }
 
 enum { FZ = 1 << 24 }; /* of the register fpscr */

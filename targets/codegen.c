@@ -7,23 +7,23 @@
 
 const target_codegen target_no_codegen = {0};
 
-const char *target_code_text(const target_code *c, const char *name)
+const char *target_code_text(const target_code *code, const char *name)
 {
-    for (int i = 0; i < c->n_forms; i++)
-        if (!strcmp(c->forms[i].name, name))
-            return c->forms[i].text;
+    for (int i = 0; i < code->n_forms; i++)
+        if (!strcmp(code->forms[i].name, name))
+            return code->forms[i].text;
     return NULL;
 }
 
-bool target_wants_text(const target_codegen_options *o, const char *name)
+bool target_wants_text(const target_codegen_options *options, const char *name)
 {
-    for (int i = 0; o->texts && o->texts[i]; i++)
-        if (!strcmp(o->texts[i], name))
+    for (int i = 0; options->texts && options->texts[i]; i++)
+        if (!strcmp(options->texts[i], name))
             return true;
     return false;
 }
 
-int target_kind_number(const target *t)
+int target_kind_number(const target *machine)
 {
-    return (int)(t->kind - target_kinds);
+    return (int)(machine->kind - target_kinds);
 }

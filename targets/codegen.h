@@ -63,12 +63,13 @@ typedef struct {
 typedef struct {
     /* The forms of text that code has beside its bytes ("llvm", "asm"), for --emit; ends with NULL. */
     const char *const *texts;
-    const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int n, const target *t,
-                                   const target_codegen_options *o); /* o NULL: nothing is asked for */
+    const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int count,
+                                   const target *machine,
+                                   const target_codegen_options *options); /* o NULL: nothing is asked for */
     /* The bytes of one ELF shared object that holds all functions of the codes. */
-    const void *(*link)(tec_context *cx, const target_code *const *codes, int n, size_t *size);
+    const void *(*link)(tec_context *cx, const target_code *const *codes, int count, size_t *size);
     /* The functions of the codes in this process, which must be able to run them. */
-    void *(*load)(tec_context *cx, const target_code *const *codes, int n);
+    void *(*load)(tec_context *cx, const target_code *const *codes, int count);
     tec_kernel_fn *(*find)(void *loaded, const char *symbol); /* NULL: no such function */
     void (*unload)(void *loaded);
     /* The kind of device of runtime/devices.def that runs the code; NULL: the host. Its `link` gives the
@@ -82,11 +83,11 @@ typedef struct {
 extern const target_codegen target_no_codegen;
 
 /* The text of that name; NULL where it was not asked for. */
-const char *target_code_text(const target_code *c, const char *name);
+const char *target_code_text(const target_code *code, const char *name);
 /* Whether the options ask for the text of that name. */
-bool target_wants_text(const target_codegen_options *o, const char *name);
+bool target_wants_text(const target_codegen_options *options, const char *name);
 
 /* The place of a target's kind in targets/kinds.def, for tables that are made from it. */
-int target_kind_number(const target *t);
+int target_kind_number(const target *machine);
 
 #endif

@@ -51,11 +51,11 @@ static option option_at(const target_kind *kind, int i)
     return i == 0 ? device : i == 1 && kind->features & TARGET_THREADS ? host : (option){0};
 }
 
-static void complain(words *w, const char *what, const char *word, const char *exists)
+static void complain(words *list, const char *what, const char *word, const char *exists)
 {
-    base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': unknown %s '%s'; there are %s", w->text, what,
-              word, exists);
-    w->failed = true;
+    base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': unknown %s '%s'; there are %s", list->text,
+              what, word, exists);
+    list->failed = true;
 }
 
 static void list_name(tec_context *cx, base_text *list, const char *name)
@@ -93,43 +93,43 @@ static const char *kind_names(tec_context *cx)
 }
 
 /* Stores the value of an option where its row of the table says: a text, or a positive number. */
-static void set_option(words *w, const option *o, const char *value)
+static void set_option(words *list, const option *self, const char *value)
 {
-    if (o->text) {
-        *(const char **)((char *)w + o->text - 1) = value;
+    if (self->text) {
+        *(const char **)((char *)list + self->text - 1) = value;
         return;
     }
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
     if (errno || *end || end == value || n <= 0) {
-        base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, found '%s'", w->text, o->name,
-                  o->what, value);
-        w->failed = true;
+        base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, found '%s'", list->text,
+                  self->name, self->what, value);
+        list->failed = true;
         return;
     }
-    *(int64_t *)((char *)w + o->number - 1) = n;
+    *(int64_t *)((char *)list + self->number - 1) = n;
 }
 
 /* One word NAME=VALUE of a target's text. The message about an unknown option lists those of the kind. */
-static void read_option(words *w, const char *word)
+static void read_option(words *list, const char *word)
 {
     const char *value = strchr(word, '=');
-    const char *name = value ? base_strndup(w->cx, word, (size_t)(value - word)) : word;
+    const char *name = value ? base_strndup(list->cx, word, (size_t)(value - word)) : word;
     option o;
-    for (int i = 0; o = option_at(w->kind, i), o.name; i++) {
+    for (int i = 0; o = option_at(list->kind, i), o.name; i++) {
         if (strcmp(o.name, name))
             continue;
         if (value && value[1]) {
-            set_option(w, &o, value + 1);
+            set_option(list, &o, value + 1);
         } else {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name,
-                      o.what, name);
-            w->failed = true;
+            base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", list->text,
+                      name, o.what, name);
+            list->failed = true;
         }
         return;
     }
-    complain(w, "option", name, option_names(w->cx, w->kind));
+    complain(list, "option", name, option_names(list->cx, list->kind));
 }
 
 /* ---- CPUs ---- */
@@ -143,24 +143,24 @@ static const char *feature_names(tec_context *cx, const base_vec *known)
 }
 
 /* -mattr=+a,-b: the features on top of the CPU's row, and those taken away from it. */
-static void apply_attributes(words *w, const target_arch *arch, base_vec *on, base_vec *off)
+static void apply_attributes(words *list, const target_arch *arch, base_vec *on, base_vec *off)
 {
-    base_vec known = target_known_features(w->cx, arch);
-    for (const char *p = w->attributes; p && *p;) {
+    base_vec known = target_known_features(list->cx, arch);
+    for (const char *p = list->attributes; p && *p;) {
         size_t n = strcspn(p, ",");
-        const char *word = base_strndup(w->cx, p, n);
+        const char *word = base_strndup(list->cx, p, n);
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0},
-                      "target '%s': -mattr wants features as +a,-b, found '%s'", w->text, word);
-            w->failed = true;
+            base_fail(list->cx, TEC_INVALID, (base_loc){0},
+                      "target '%s': -mattr wants features as +a,-b, found '%s'", list->text, word);
+            list->failed = true;
             return;
         }
         if (!target_set_has(&known, word + 1)) {
-            complain(w, "feature", word + 1, feature_names(w->cx, &known));
+            complain(list, "feature", word + 1, feature_names(list->cx, &known));
             return;
         }
         target_set_remove(word[0] == '+' ? off : on, word + 1);
-        target_set_add(w->cx, word[0] == '+' ? on : off, word + 1);
+        target_set_add(list->cx, word[0] == '+' ? on : off, word + 1);
         p += n + (p[n] == ',');
     }
 }
@@ -177,10 +177,10 @@ static const char *feature_text(tec_context *cx, const base_vec *on, const base_
     return base_text_str(cx, &t);
 }
 
-bool target_has(const target *t, const char *name)
+bool target_has(const target *machine, const char *name)
 {
     size_t n = strlen(name);
-    for (const char *p = t->features; p && *p; p += strcspn(p, ","), p += *p == ',')
+    for (const char *p = machine->features; p && *p; p += strcspn(p, ","), p += *p == ',')
         if (*p == '+' && !strncmp(p + 1, name, n) && (p[n + 1] == ',' || !p[n + 1]))
             return true;
     return false;
@@ -207,75 +207,75 @@ static const char *triple_names(tec_context *cx)
     return base_text_str(cx, &list);
 }
 
-static const target_arch *arch_of_triple(words *w)
+static const target_arch *arch_of_triple(words *list)
 {
     for (int i = 0; i < target_n_archs; i++)
-        if (begins_with_any(w->triple, target_archs[i]->triples))
+        if (begins_with_any(list->triple, target_archs[i]->triples))
             return target_archs[i];
-    complain(w, "architecture of triple", w->triple, triple_names(w->cx));
+    complain(list, "architecture of triple", list->triple, triple_names(list->cx));
     return NULL;
 }
 
 /* Without a CPU the first row of the triple's architecture, or of this machine's. */
-static const target_cpu *choose_cpu(words *w, const target_arch **arch)
+static const target_cpu *choose_cpu(words *list, const target_arch **arch)
 {
-    *arch = w->triple ? arch_of_triple(w) : NULL;
-    if (w->failed)
+    *arch = list->triple ? arch_of_triple(list) : NULL;
+    if (list->failed)
         return NULL;
-    if (!w->cpu) {
+    if (!list->cpu) {
         if (!*arch)
             *arch = target_host_arch() ? target_host_arch() : target_archs[0];
         return &(*arch)->cpus[0];
     }
-    const target_cpu *cpu = *arch ? target_cpu_of(*arch, w->cpu) : target_cpu_find(w->cpu, arch);
+    const target_cpu *cpu = *arch ? target_cpu_of(*arch, list->cpu) : target_cpu_find(list->cpu, arch);
     if (!cpu)
-        complain(w, *arch ? base_format(w->cx, "%s CPU", (*arch)->name) : "CPU", w->cpu,
-                 cpu_names(w->cx, *arch));
+        complain(list, *arch ? base_format(list->cx, "%s CPU", (*arch)->name) : "CPU", list->cpu,
+                 cpu_names(list->cx, *arch));
     return cpu;
 }
 
 /* A complete description: the row of the CPU, the user's changes, and what follows from both (vector width,
  * registers). */
-static target *make_cpu(words *w, const target_arch *arch, const target_cpu *cpu)
+static target *make_cpu(words *list, const target_arch *arch, const target_cpu *cpu)
 {
-    base_vec on = target_cpu_features(w->cx, arch, cpu), off = {0};
-    apply_attributes(w, arch, &on, &off);
-    if (w->failed)
+    base_vec on = target_cpu_features(list->cx, arch, cpu), off = {0};
+    apply_attributes(list, arch, &on, &off);
+    if (list->failed)
         return NULL;
-    target *t = base_new(w->cx, target);
-    t->kind = w->kind;
-    t->offers = w->kind->features;
+    target *t = base_new(list->cx, target);
+    t->kind = list->kind;
+    t->offers = list->kind->features;
     t->arch = arch;
     /* Debian's name of an architecture says nothing of its version */
-    t->triple = w->triple && !base_starts_with(w->triple, "arm-") ? w->triple : arch->triple;
+    t->triple = list->triple && !base_starts_with(list->triple, "arm-") ? list->triple : arch->triple;
     t->cpu = cpu->name;
-    t->features = feature_text(w->cx, &on, &off);
-    t->num_cores = w->num_cores ? (int)w->num_cores : 1;
-    t->l1_bytes = w->l1 ? w->l1 : cpu->l1_bytes;
-    t->l2_bytes = w->l2 ? w->l2 : cpu->l2_bytes;
-    t->l3_bytes = w->l3 ? w->l3 : cpu->l3_bytes;
-    t->model = w->model;
+    t->features = feature_text(list->cx, &on, &off);
+    t->num_cores = list->num_cores ? (int)list->num_cores : 1;
+    t->l1_bytes = list->l1 ? list->l1 : cpu->l1_bytes;
+    t->l2_bytes = list->l2 ? list->l2 : cpu->l2_bytes;
+    t->l3_bytes = list->l3 ? list->l3 : cpu->l3_bytes;
+    t->model = list->model;
     t->load_ports = cpu->load_ports;
     t->fma_ports = cpu->fma_ports;
     arch->derive(t);
     if (!target_offers(t, TARGET_VECTORS))
         t->vector_bits = 0;
-    t->native = !target_unfit(w->cx, t);
+    t->native = !target_unfit(list->cx, t);
     return t;
 }
 
 /* The row with the most features that are all there, its differences as attributes. */
-static const target_cpu *nearest_row(tec_context *cx, const target_machine *m)
+static const target_cpu *nearest_row(tec_context *cx, const target_machine *machine)
 {
     const target_cpu *best = NULL;
     int most = -1;
-    for (int i = 0; i < m->arch->n_cpus; i++) {
-        base_vec set = target_cpu_features(cx, m->arch, &m->arch->cpus[i]);
+    for (int i = 0; i < machine->arch->n_cpus; i++) {
+        base_vec set = target_cpu_features(cx, machine->arch, &machine->arch->cpus[i]);
         int missing = 0;
         for (int j = 0; j < set.n; j++)
-            missing += !target_set_has(&m->features, set.at[j]);
+            missing += !target_set_has(&machine->features, set.at[j]);
         if (!missing && set.n > most) {
-            best = &m->arch->cpus[i];
+            best = &machine->arch->cpus[i];
             most = set.n;
         }
     }
@@ -283,71 +283,72 @@ static const target_cpu *nearest_row(tec_context *cx, const target_machine *m)
 }
 
 /* A machine as the nearest row of the table plus what it has besides. Options that the user gave win. */
-static target *make_machine(words *w, const target_machine *m)
+static target *make_machine(words *list, const target_machine *machine)
 {
-    const target_cpu *cpu = m->arch ? nearest_row(w->cx, m) : NULL;
+    const target_cpu *cpu = machine->arch ? nearest_row(list->cx, machine) : NULL;
     if (!cpu)
-        return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0},
-                         "target '%s': the machine's CPU is of no architecture that tec knows", w->text);
+        return base_fail(list->cx, TEC_UNSUPPORTED, (base_loc){0},
+                         "target '%s': the machine's CPU is of no architecture that tec knows", list->text);
     base_text t = {0};
-    base_vec row = target_cpu_features(w->cx, m->arch, cpu);
-    for (int i = 0; i < m->features.n; i++)
-        if (!target_set_has(&row, m->features.at[i]))
-            base_addf(w->cx, &t, "+%s,", (const char *)m->features.at[i]);
-    if (w->attributes)
-        base_add(w->cx, &t, w->attributes);
-    w->attributes = t.n ? base_text_str(w->cx, &t) : NULL;
-    w->num_cores = w->num_cores ? w->num_cores : m->num_cores;
-    w->l1 = w->l1 ? w->l1 : m->l1_bytes;
-    w->l2 = w->l2 ? w->l2 : m->l2_bytes;
-    w->l3 = w->l3 ? w->l3 : m->l3_bytes;
-    return make_cpu(w, m->arch, cpu);
+    base_vec row = target_cpu_features(list->cx, machine->arch, cpu);
+    for (int i = 0; i < machine->features.n; i++)
+        if (!target_set_has(&row, machine->features.at[i]))
+            base_addf(list->cx, &t, "+%s,", (const char *)machine->features.at[i]);
+    if (list->attributes)
+        base_add(list->cx, &t, list->attributes);
+    list->attributes = t.n ? base_text_str(list->cx, &t) : NULL;
+    list->num_cores = list->num_cores ? list->num_cores : machine->num_cores;
+    list->l1 = list->l1 ? list->l1 : machine->l1_bytes;
+    list->l2 = list->l2 ? list->l2 : machine->l2_bytes;
+    list->l3 = list->l3 ? list->l3 : machine->l3_bytes;
+    return make_cpu(list, machine->arch, cpu);
 }
 
-static target *make_native(words *w)
+static target *make_native(words *list)
 {
-    target_machine m = target_this_machine(w->cx);
-    return make_machine(w, &m);
+    target_machine m = target_this_machine(list->cx);
+    return make_machine(list, &m);
 }
 
 /* The machine that a description names by all its features, those left out that no kernel uses. */
-static target_machine machine_of(words *w)
+static target_machine machine_of(words *list)
 {
-    target_machine m = {.arch = w->triple ? arch_of_triple(w) : NULL};
-    base_vec known = m.arch ? target_known_features(w->cx, m.arch) : (base_vec){0};
-    for (const char *p = w->attributes; p && *p; p += strcspn(p, ","), p += *p == ',') {
-        const char *name = base_strndup(w->cx, p + 1, strcspn(p, ",") > 0 ? strcspn(p, ",") - 1 : 0);
+    target_machine m = {.arch = list->triple ? arch_of_triple(list) : NULL};
+    base_vec known = m.arch ? target_known_features(list->cx, m.arch) : (base_vec){0};
+    for (const char *p = list->attributes; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        const char *name = base_strndup(list->cx, p + 1, strcspn(p, ",") > 0 ? strcspn(p, ",") - 1 : 0);
         if (*p == '+' && target_set_has(&known, name))
-            target_set_add(w->cx, &m.features, name);
+            target_set_add(list->cx, &m.features, name);
     }
-    w->triple = w->attributes = NULL;
+    list->triple = list->attributes = NULL;
     return m;
 }
 
 /* ---- other kinds ---- */
 
 /* A kind without an option has one device, without a name and without limits. */
-static const target *make_device(words *w, const target_kind *kind)
+static const target *make_device(words *list, const target_kind *kind)
 {
     static const target_device unnamed = {.name = ""};
     const target_device *found = kind->option ? NULL : &unnamed;
     base_text names = {0};
     for (int i = 0; i < target_n_devices && kind->option && !found; i++) {
-        const target_device *d = &target_devices[i];
-        if (strcmp(d->kind, kind->name))
+        const target_device *device = &target_devices[i];
+        if (strcmp(device->kind, kind->name))
             continue;
-        list_name(w->cx, &names, d->name);
-        if (!w->device || !strcmp(w->device, d->name))
-            found = d;
+        list_name(list->cx, &names, device->name);
+        if (!list->device || !strcmp(list->device, device->name))
+            found = device;
     }
     if (!found) {
-        complain(w, "device", w->device, base_text_str(w->cx, &names));
+        complain(list, "device", list->device, base_text_str(list->cx, &names));
         return NULL;
     }
-    const target *host = w->host ? target_parse(w->cx, base_format(w->cx, "llvm -mcpu=%s", w->host)) : NULL;
-    if (w->host && !host)
+    const target *host =
+        list->host ? target_parse(list->cx, base_format(list->cx, "llvm -mcpu=%s", list->host)) : NULL;
+    if (list->host && !host)
         return NULL;
-    target *t = base_new(w->cx, target);
+    target *t = base_new(list->cx, target);
     *t = (target){.kind = kind,
                   .offers = kind->features,
                   .host = host,
@@ -423,10 +424,10 @@ const target *target_native(tec_context *cx)
 }
 
 /* What t's features have beyond its row, and what they lack. */
-static void add_attributes(tec_context *cx, base_text *out, const target *t, const base_vec *row)
+static void add_attributes(tec_context *cx, base_text *out, const target *machine, const base_vec *row)
 {
     const char *lead = " -mattr=";
-    for (const char *p = t->features; *p; p += strcspn(p, ","), p += *p == ',') {
+    for (const char *p = machine->features; *p; p += strcspn(p, ","), p += *p == ',') {
         const char *name = base_strndup(cx, p + 1, strcspn(p, ",") - 1);
         if (*p == '+' && target_set_has(row, name))
             continue;
@@ -437,63 +438,63 @@ static void add_attributes(tec_context *cx, base_text *out, const target *t, con
 
 /* Whether the CPU alone says which architecture is meant: not where an earlier row has one of that name, nor
  * with the name that says nothing. */
-static bool names_arch(const target *t)
+static bool names_arch(const target *machine)
 {
     const target_arch *found = NULL;
-    return target_cpu_find(t->cpu, &found) && found == t->arch && strcmp(t->cpu, "generic");
+    return target_cpu_find(machine->cpu, &found) && found == machine->arch && strcmp(machine->cpu, "generic");
 }
 
-const char *target_arch_name(const target *t)
+const char *target_arch_name(const target *machine)
 {
-    return t->arch ? t->arch->name : t->kind->name;
+    return machine->arch ? machine->arch->name : machine->kind->name;
 }
 
-bool target_is_cpu_with(const target *t, const char *arch, const char *feature, const char *or_feature)
+bool target_is_cpu_with(const target *machine, const char *arch, const char *feature, const char *or_feature)
 {
-    if (arch && strcmp(target_arch_name(t), arch))
+    if (arch && strcmp(target_arch_name(machine), arch))
         return false;
-    return !feature || target_has(t, feature) || (or_feature && target_has(t, or_feature));
+    return !feature || target_has(machine, feature) || (or_feature && target_has(machine, or_feature));
 }
 
 /* Leaves out what the CPU's row says already, so that equal targets have equal texts whatever the user wrote.
  */
-const char *target_text(tec_context *cx, const target *t)
+const char *target_text(tec_context *cx, const target *machine)
 {
     base_text out = {0};
-    base_add(cx, &out, t->kind->name);
-    if (!target_offers(t, TARGET_CPU)) {
-        if (t->kind->option)
-            base_addf(cx, &out, " %s=%s", t->kind->option, t->cpu);
-        if (t->host)
-            base_addf(cx, &out, " -host=%s", t->host->cpu);
+    base_add(cx, &out, machine->kind->name);
+    if (!target_offers(machine, TARGET_CPU)) {
+        if (machine->kind->option)
+            base_addf(cx, &out, " %s=%s", machine->kind->option, machine->cpu);
+        if (machine->host)
+            base_addf(cx, &out, " -host=%s", machine->host->cpu);
         return base_text_str(cx, &out);
     }
-    const target_cpu *cpu = target_cpu_of(t->arch, t->cpu);
-    base_vec row = target_cpu_features(cx, t->arch, cpu);
-    if (strcmp(t->triple, t->arch->triple) || !names_arch(t))
-        base_addf(cx, &out, " -mtriple=%s", t->triple);
-    base_addf(cx, &out, " -mcpu=%s", t->cpu);
-    add_attributes(cx, &out, t, &row);
-    base_addf(cx, &out, " -num-cores=%d", t->num_cores);
-    if (t->l1_bytes != cpu->l1_bytes)
-        base_addf(cx, &out, " -l1=%lld", (long long)t->l1_bytes);
-    if (t->l2_bytes != cpu->l2_bytes)
-        base_addf(cx, &out, " -l2=%lld", (long long)t->l2_bytes);
-    if (t->l3_bytes != cpu->l3_bytes)
-        base_addf(cx, &out, " -l3=%lld", (long long)t->l3_bytes);
-    if (t->model)
-        base_addf(cx, &out, " -model=%s", t->model);
+    const target_cpu *cpu = target_cpu_of(machine->arch, machine->cpu);
+    base_vec row = target_cpu_features(cx, machine->arch, cpu);
+    if (strcmp(machine->triple, machine->arch->triple) || !names_arch(machine))
+        base_addf(cx, &out, " -mtriple=%s", machine->triple);
+    base_addf(cx, &out, " -mcpu=%s", machine->cpu);
+    add_attributes(cx, &out, machine, &row);
+    base_addf(cx, &out, " -num-cores=%d", machine->num_cores);
+    if (machine->l1_bytes != cpu->l1_bytes)
+        base_addf(cx, &out, " -l1=%lld", (long long)machine->l1_bytes);
+    if (machine->l2_bytes != cpu->l2_bytes)
+        base_addf(cx, &out, " -l2=%lld", (long long)machine->l2_bytes);
+    if (machine->l3_bytes != cpu->l3_bytes)
+        base_addf(cx, &out, " -l3=%lld", (long long)machine->l3_bytes);
+    if (machine->model)
+        base_addf(cx, &out, " -model=%s", machine->model);
     return base_text_str(cx, &out);
 }
 
-const target *target_host(tec_context *cx, const target *t)
+const target *target_host(tec_context *cx, const target *machine)
 {
-    return target_offers(t, TARGET_HOST) ? t : t->host ? t->host : target_native(cx);
+    return target_offers(machine, TARGET_HOST) ? machine : machine->host ? machine->host : target_native(cx);
 }
 
-uint64_t target_fingerprint(const target *t)
+uint64_t target_fingerprint(const target *machine)
 {
-    const char *parts[] = {t->kind->name, t->triple, t->cpu, t->features};
+    const char *parts[] = {machine->kind->name, machine->triple, machine->cpu, machine->features};
     uint64_t h = BASE_HASH_SEED;
     for (int i = 0; i < BASE_COUNT(parts); i++)
         h = base_hash(parts[i], strlen(parts[i]) + 1, h);
@@ -501,16 +502,16 @@ uint64_t target_fingerprint(const target *t)
 }
 
 /* Why code for the target cannot run on this machine, in a sentence; NULL where it can. */
-const char *target_unfit(tec_context *cx, const target *t)
+const char *target_unfit(tec_context *cx, const target *machine)
 {
-    if (!target_offers(t, TARGET_CPU))
-        return base_format(cx, "code for '%s' does not run on a CPU", target_text(cx, t));
+    if (!target_offers(machine, TARGET_CPU))
+        return base_format(cx, "code for '%s' does not run on a CPU", target_text(cx, machine));
     target_machine m = target_this_machine(cx);
-    if (m.arch != t->arch)
+    if (m.arch != machine->arch)
         return base_format(cx, "code for '%s' needs an %s CPU; this machine has an %s one",
-                           target_text(cx, t), t->arch->name, m.arch ? m.arch->name : "unknown");
+                           target_text(cx, machine), machine->arch->name, m.arch ? m.arch->name : "unknown");
     base_text missing = {0};
-    for (const char *p = t->features; *p; p += strcspn(p, ","), p += *p == ',') {
+    for (const char *p = machine->features; *p; p += strcspn(p, ","), p += *p == ',') {
         const char *name = base_strndup(cx, p + 1, strcspn(p, ",") - 1);
         if (*p == '+' && !target_set_has(&m.features, name))
             list_name(cx, &missing, name);
@@ -518,6 +519,6 @@ const char *target_unfit(tec_context *cx, const target *t)
     if (!missing.n)
         return NULL;
     const target_cpu *here = nearest_row(cx, &m);
-    return base_format(cx, "code for '%s' needs features that this CPU (%s) lacks: %s", target_text(cx, t),
-                       here ? here->name : m.arch->name, missing.data);
+    return base_format(cx, "code for '%s' needs features that this CPU (%s) lacks: %s",
+                       target_text(cx, machine), here ? here->name : m.arch->name, missing.data);
 }

@@ -74,36 +74,37 @@ const target *target_native(tec_context *cx);
  * here or not ("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+aes -num-cores=4"). As `native` is on that
  * machine, but for the sizes of caches. */
 const target *target_of_machine(tec_context *cx, const char *text);
-/* What runs on the host where t is a device; t itself where it is a CPU. */
-const target *target_host(tec_context *cx, const target *t);
-const char *target_text(tec_context *cx, const target *t);
+/* What runs on the host where machine is a device; machine itself where it is a CPU. */
+const target *target_host(tec_context *cx, const target *machine);
+const char *target_text(tec_context *cx, const target *machine);
 uint64_t
-target_fingerprint(const target *t); /* of what decides the generated code; not of the host beside it */
+target_fingerprint(const target *machine); /* of what decides the generated code; not of the host beside it */
 
-/* Why code for t cannot run on this machine, naming both and the missing features; NULL where it can. */
-const char *target_unfit(tec_context *cx, const target *t);
+/* Why code for machine cannot run on this machine, naming both and the missing features; NULL where it
+ * can. */
+const char *target_unfit(tec_context *cx, const target *machine);
 
 /* Whether the target has all of these features (TARGET_THREADS | TARGET_SCRATCHPADS); NULL, a target that is
  * not known, has none. */
-static inline bool target_offers(const target *t, unsigned features)
+static inline bool target_offers(const target *machine, unsigned features)
 {
-    return t && (t->offers & features) == features;
+    return machine && (machine->offers & features) == features;
 }
 
 /* Whether LLVM's feature `name` ("sse4.1", "dotprod") is on. */
-bool target_has(const target *t, const char *name);
+bool target_has(const target *machine, const char *name);
 
 /* The name of the architecture ("x86_64", "aarch64"), or of the kind of a target that is no CPU. */
-const char *target_arch_name(const target *t);
+const char *target_arch_name(const target *machine);
 
 /* Whether the target is a CPU of that architecture (NULL: any) with one of two features of LLVM's (NULL: none
  * is needed). */
-bool target_is_cpu_with(const target *t, const char *arch, const char *feature, const char *or_feature);
+bool target_is_cpu_with(const target *machine, const char *arch, const char *feature, const char *or_feature);
 
-/* Lanes of dtype t in one vector register, at least 1. */
-static inline int target_lanes(const target *t, base_dtype d)
+/* Lanes of dtype machine in one vector register, at least 1. */
+static inline int target_lanes(const target *machine, base_dtype dtype)
 {
-    int n = t->vector_bits / d.bits;
+    int n = machine->vector_bits / dtype.bits;
     return n > 1 ? n : 1;
 }
 

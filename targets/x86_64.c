@@ -31,21 +31,22 @@ static const target_cpu cpus[] = {
 };
 
 /* Widths and registers follow from the features; AVX-512 counts where all its parts are there. */
-static void derive(target *t)
+static void derive(target *machine)
 {
-    t->has_avx512 = target_has(t, "avx512f") && target_has(t, "avx512vl") && target_has(t, "avx512bw") &&
-                    target_has(t, "avx512dq");
-    t->has_fma = target_has(t, "fma") || t->has_avx512;
-    t->has_f16c = target_has(t, "f16c") || t->has_avx512;
-    t->has_rounding = target_has(t, "sse4.1") || target_has(t, "avx");
-    t->has_avx512bf16 = t->has_avx512 && target_has(t, "avx512bf16");
-    t->has_avx512fp16 = t->has_avx512 && target_has(t, "avx512fp16");
-    t->has_vnni = target_has(t, "avxvnni") || (t->has_avx512 && target_has(t, "avx512vnni"));
-    t->has_masks = t->has_avx512;
-    t->vector_bits = t->has_avx512 ? 512 : target_has(t, "avx") ? 256 : 128;
-    t->vector_registers = t->has_avx512 ? 32 : 16;
-    t->sum_registers = t->has_avx512 ? 24 : 12;
-    t->has_memory_operands = true;
+    machine->has_avx512 = target_has(machine, "avx512f") && target_has(machine, "avx512vl") &&
+                          target_has(machine, "avx512bw") && target_has(machine, "avx512dq");
+    machine->has_fma = target_has(machine, "fma") || machine->has_avx512;
+    machine->has_f16c = target_has(machine, "f16c") || machine->has_avx512;
+    machine->has_rounding = target_has(machine, "sse4.1") || target_has(machine, "avx");
+    machine->has_avx512bf16 = machine->has_avx512 && target_has(machine, "avx512bf16");
+    machine->has_avx512fp16 = machine->has_avx512 && target_has(machine, "avx512fp16");
+    machine->has_vnni =
+        target_has(machine, "avxvnni") || (machine->has_avx512 && target_has(machine, "avx512vnni"));
+    machine->has_masks = machine->has_avx512;
+    machine->vector_bits = machine->has_avx512 ? 512 : target_has(machine, "avx") ? 256 : 128;
+    machine->vector_registers = machine->has_avx512 ? 32 : 16;
+    machine->sum_registers = machine->has_avx512 ? 24 : 12;
+    machine->has_memory_operands = true;
 }
 
 const target_arch target_arch_x86_64 = {

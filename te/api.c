@@ -8,9 +8,9 @@
 
 /* A dtype of the public header as the one used inside; all are listed, so that the compiler reports a missing
  * one. */
-base_dtype te_element(tec_dtype t)
+base_dtype te_element(tec_dtype dtype)
 {
-    switch (t) {
+    switch (dtype) {
     case TEC_BOOL: return BASE_BOOL;
     case TEC_I8: return BASE_I8;
     case TEC_I16: return BASE_I16;
@@ -28,25 +28,25 @@ base_dtype te_element(tec_dtype t)
     return BASE_F32;
 }
 
-tec_def *tec_here_def(tec_def *d, const char *file, int line)
+tec_def *tec_here_def(tec_def *def, const char *file, int line)
 {
-    if (d)
-        tec_here(d->cx, file, line);
-    return d;
+    if (def)
+        tec_here(def->cx, file, line);
+    return def;
 }
 
-tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line)
+tec_tensor *tec_here_tensor(tec_tensor *tensor, const char *file, int line)
 {
-    if (t)
-        tec_here(t->def->cx, file, line);
-    return t;
+    if (tensor)
+        tec_here(tensor->def->cx, file, line);
+    return tensor;
 }
 
-tec_scan *tec_here_scan(tec_scan *s, const char *file, int line)
+tec_scan *tec_here_scan(tec_scan *scan, const char *file, int line)
 {
-    if (s)
-        tec_here(s->def->cx, file, line);
-    return s;
+    if (scan)
+        tec_here(scan->def->cx, file, line);
+    return scan;
 }
 
 tec_def *(tec_def_new)(tec_context *cx, const char *name)
@@ -55,53 +55,53 @@ tec_def *(tec_def_new)(tec_context *cx, const char *name)
     return te_def_new(cx, name);
 }
 
-tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int k)
+tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int index)
 {
     BASE_GUARD(cx, NULL);
     if (!text)
         return base_fail(cx, TEC_INVALID, base_where(cx), "no text of definitions");
     te_file *f = te_parse(cx, file ? file : "", text);
 
-    if (f && (k < 0 || k >= f->defs.n))
+    if (f && (index < 0 || index >= f->defs.n))
         return base_fail(cx, TEC_INVALID, (base_loc){.file = file},
-                         "there is no definition %d: the text holds %d", k, f->defs.n);
-    return f ? f->defs.at[k] : NULL;
+                         "there is no definition %d: the text holds %d", index, f->defs.n);
+    return f ? f->defs.at[index] : NULL;
 }
 
-const char *tec_def_text(tec_context *cx, const tec_def *d)
+const char *tec_def_text(tec_context *cx, const tec_def *def)
 {
     BASE_GUARD(cx, NULL);
-    return te_text(cx, d);
+    return te_text(cx, def);
 }
 
-const tec_expr *tec_symbol(tec_def *d, const char *name)
+const tec_expr *tec_symbol(tec_def *def, const char *name)
 {
-    BASE_GUARD(d ? d->cx : NULL, NULL);
-    return te_symbol(d, name);
+    BASE_GUARD(def ? def->cx : NULL, NULL);
+    return te_symbol(def, name);
 }
 
-void(tec_fact)(tec_def *d, const tec_expr *condition)
+void(tec_fact)(tec_def *def, const tec_expr *condition)
 {
-    BASE_GUARD(d ? d->cx : NULL, );
-    te_fact(d, condition);
+    BASE_GUARD(def ? def->cx : NULL, );
+    te_fact(def, condition);
 }
 
-tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape, int n)
+tec_tensor *tec_input_n(tec_def *def, const char *name, tec_dtype dtype, const tec_expr *const *shape, int n)
 {
-    BASE_GUARD(d ? d->cx : NULL, NULL);
-    return te_input(d, name, te_element(t), shape, n);
+    BASE_GUARD(def ? def->cx : NULL, NULL);
+    return te_input(def, name, te_element(dtype), shape, n);
 }
 
-const tec_expr *(tec_scalar)(tec_def *d, const char *name, tec_dtype t)
+const tec_expr *(tec_scalar)(tec_def *def, const char *name, tec_dtype dtype)
 {
-    BASE_GUARD(d ? d->cx : NULL, NULL);
-    return te_scalar(d, name, te_element(t));
+    BASE_GUARD(def ? def->cx : NULL, NULL);
+    return te_scalar(def, name, te_element(dtype));
 }
 
-void(tec_output)(tec_def *d, tec_tensor *t)
+void(tec_output)(tec_def *def, tec_tensor *tensor)
 {
-    BASE_GUARD(d ? d->cx : NULL, );
-    te_output(d, t);
+    BASE_GUARD(def ? def->cx : NULL, );
+    te_output(def, tensor);
 }
 
 const tec_expr *(tec_axis)(tec_context *cx, const char *name, const tec_expr *extent)
@@ -116,46 +116,46 @@ const tec_expr *(tec_reduce_axis)(tec_context *cx, const char *name, const tec_e
     return te_reduce_axis(cx, name, extent);
 }
 
-tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis,
+tec_tensor *tec_compute_n(tec_def *def, const char *name, const tec_expr *body, const tec_expr *const *axis,
                           int n)
 {
-    BASE_GUARD(d ? d->cx : NULL, NULL);
-    return te_compute(d, name, axis, n, body);
+    BASE_GUARD(def ? def->cx : NULL, NULL);
+    return te_compute(def, name, axis, n, body);
 }
 
-tec_scan *(tec_scan_new)(tec_def *d, const char *name, const tec_expr *time)
+tec_scan *(tec_scan_new)(tec_def *def, const char *name, const tec_expr *time)
 {
-    BASE_GUARD(d ? d->cx : NULL, NULL);
-    return te_scan_new(d, name, time);
+    BASE_GUARD(def ? def->cx : NULL, NULL);
+    return te_scan_new(def, name, time);
 }
 
-tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis,
-                             int n)
+tec_tensor *tec_scan_state_n(tec_scan *scan, const char *name, const tec_expr *body,
+                             const tec_expr *const *axis, int n)
 {
-    BASE_GUARD(s ? s->def->cx : NULL, NULL);
-    return te_scan_state(s, name, axis, n, body);
+    BASE_GUARD(scan ? scan->def->cx : NULL, NULL);
+    return te_scan_state(scan, name, axis, n, body);
 }
 
-tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis,
-                            int n)
+tec_tensor *tec_scan_step_n(tec_scan *scan, const char *name, const tec_expr *body,
+                            const tec_expr *const *axis, int n)
 {
-    BASE_GUARD(s ? s->def->cx : NULL, NULL);
-    return te_scan_step(s, name, axis, n, body);
+    BASE_GUARD(scan ? scan->def->cx : NULL, NULL);
+    return te_scan_step(scan, name, axis, n, body);
 }
 
-bool(tec_scan_close)(tec_scan *s)
+bool(tec_scan_close)(tec_scan *scan)
 {
-    BASE_GUARD(s ? s->def->cx : NULL, false);
-    return te_scan_close(s);
+    BASE_GUARD(scan ? scan->def->cx : NULL, false);
+    return te_scan_close(scan);
 }
 
 /* The public struct of an extern call, field by field into the one used inside. */
-bool(tec_extern)(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out)
+bool(tec_extern)(tec_def *def, const char *name, const tec_extern_call *call, tec_tensor **out)
 {
-    BASE_GUARD(d ? d->cx : NULL, false);
-    if (!d)
+    BASE_GUARD(def ? def->cx : NULL, false);
+    if (!def)
         return false;
-    te_extern_output *output = base_array(d->cx, te_extern_output, call->n_outputs);
+    te_extern_output *output = base_array(def->cx, te_extern_output, call->n_outputs);
 
     for (int i = 0; i < call->n_outputs; i++) {
         const tec_extern_output *o = &call->output[i];
@@ -163,7 +163,7 @@ bool(tec_extern)(tec_def *d, const char *name, const tec_extern_call *call, tec_
         output[i] =
             (te_extern_output){.name = o->name, .dtype = te_element(o->dtype), .shape = o->shape, .n = o->n};
     }
-    return te_extern(d,
+    return te_extern(def,
                      &(te_call){.name = name,
                                 .function = call->function,
                                 .input = call->input,
@@ -184,20 +184,20 @@ tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const ch
     return te_intrinsics_parse(cx, file ? file : "", text);
 }
 
-int tec_intrinsics_count(const tec_intrinsics *t)
+int tec_intrinsics_count(const tec_intrinsics *intrinsics)
 {
-    return t ? t->list.n : 0;
+    return intrinsics ? intrinsics->list.n : 0;
 }
 
-const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t)
+const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *intrinsics)
 {
     BASE_GUARD(cx, NULL);
     base_text all = {0};
 
-    if (!t)
+    if (!intrinsics)
         return NULL;
-    for (int i = 0; i < t->list.n; i++)
-        base_add(cx, &all, te_intrinsic_text(cx, t->list.at[i]));
+    for (int i = 0; i < intrinsics->list.n; i++)
+        base_add(cx, &all, te_intrinsic_text(cx, intrinsics->list.at[i]));
     return base_text_str(cx, &all);
 }
 
@@ -207,29 +207,29 @@ const tec_expr *tec_int(tec_context *cx, int64_t value)
     return ir_int(cx, value);
 }
 
-const tec_expr *tec_const(tec_context *cx, tec_dtype t, double value)
+const tec_expr *tec_const(tec_context *cx, tec_dtype dtype, double value)
 {
     BASE_GUARD(cx, NULL);
-    return ir_imm(cx, te_element(t), value);
+    return ir_imm(cx, te_element(dtype), value);
 }
 
-const tec_expr *(tec_cast)(tec_context *cx, tec_dtype t, const tec_expr *e)
+const tec_expr *(tec_cast)(tec_context *cx, tec_dtype dtype, const tec_expr *expr)
 {
     BASE_GUARD(cx, NULL);
-    return ir_cast(cx, te_element(t), e);
+    return ir_cast(cx, te_element(dtype), expr);
 }
 
-const tec_expr *tec_at_n(tec_tensor *t, const tec_expr *const *index, int n)
+const tec_expr *tec_at_n(tec_tensor *tensor, const tec_expr *const *index, int n)
 {
-    BASE_GUARD(t ? t->def->cx : NULL, NULL);
-    return te_read(t, index, n);
+    BASE_GUARD(tensor ? tensor->def->cx : NULL, NULL);
+    return te_read(tensor, index, n);
 }
 
-const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e,
+const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *expr,
                              const tec_expr *const *axis, int n)
 {
     BASE_GUARD(cx, NULL);
-    return te_reduce(cx, combiner, e, axis, n);
+    return te_reduce(cx, combiner, expr, axis, n);
 }
 
 #define X(name)                                                                                              \

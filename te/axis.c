@@ -9,9 +9,9 @@ typedef struct {
     bool reduce;
 } axis_info;
 
-static bool is_axis(const ir_expr *e)
+static bool is_axis(const ir_expr *expr)
 {
-    return e && e->op == IR_VAR && e->var.owner;
+    return expr && expr->op == IR_VAR && expr->var.owner;
 }
 
 /* True where the extent can be one, otherwise an error. */

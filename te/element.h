@@ -8,6 +8,6 @@
 #include "base/base.h"
 #include "tec/te.h"
 
-base_dtype te_element(tec_dtype t);
+base_dtype te_element(tec_dtype dtype);
 
 #endif

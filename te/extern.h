@@ -7,8 +7,8 @@
 
 #include "te/te.h"
 
-const ir_stmt *te_extern_call(tec_context *cx, const te_stage *s);
-/* The tree of m with the parameters of a call: inputs, outputs, symbols, scalars. */
-const ir_program *te_call_program(tec_context *cx, const te_def *m);
+const ir_stmt *te_extern_call(tec_context *cx, const te_stage *stage);
+/* The tree of meaning with the parameters of a call: inputs, outputs, symbols, scalars. */
+const ir_program *te_call_program(tec_context *cx, const te_def *meaning);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct {
     base_vec reasons;    /* const char *, for whoever made the call */
 } te_conditions;
 
-/* f: the facts of the definition; each condition is added to them. */
-bool te_derive_conditions(tec_context *cx, const te_def *d, ir_facts *f, te_conditions *out);
+/* facts: the facts of the definition; each condition is added to them. */
+bool te_derive_conditions(tec_context *cx, const te_def *def, ir_facts *facts, te_conditions *out);
 
 #endif

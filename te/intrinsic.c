@@ -20,52 +20,52 @@ const char *te_form_text(te_form form)
 
 /* ---- checks ---- */
 
-/* The one stage of the behaviour; NULL: there is another number of them (in *n). */
-static const te_stage *only_stage(const te_def *d, int *n)
+/* The one stage of the behaviour; NULL: there is another number of them (in *count). */
+static const te_stage *only_stage(const te_def *def, int *count)
 {
     const te_stage *only = NULL;
 
-    *n = 0;
-    for (int i = 0; i < d->stages.n; i++) {
-        const te_stage *s = d->stages.at[i];
+    *count = 0;
+    for (int i = 0; i < def->stages.n; i++) {
+        const te_stage *stage = def->stages.at[i];
 
-        if (s->kind != TE_INPUT) {
-            only = s;
-            ++*n;
+        if (stage->kind != TE_INPUT) {
+            only = stage;
+            ++*count;
         }
     }
-    return *n == 1 ? only : NULL;
+    return *count == 1 ? only : NULL;
 }
 
 /* What can be compared with a loop's extent at once. */
-static bool is_size(const te_def *d, const ir_expr *e)
+static bool is_size(const te_def *def, const ir_expr *expr)
 {
-    for (int i = 0; i < d->symbols.n; i++)
-        if (d->symbols.at[i] == e)
+    for (int i = 0; i < def->symbols.n; i++)
+        if (def->symbols.at[i] == expr)
             return true;
-    return e->op == IR_INT;
+    return expr->op == IR_INT;
 }
 
 /* Sizes in an intrinsic are constants or symbols: an expression could not be matched with a loop of a
  * program. */
-static bool check_sizes(tec_context *cx, const te_def *d)
+static bool check_sizes(tec_context *cx, const te_def *def)
 {
-    for (int i = 0; i < d->stages.n; i++) {
-        const te_stage *s = d->stages.at[i];
+    for (int i = 0; i < def->stages.n; i++) {
+        const te_stage *stage = def->stages.at[i];
 
-        for (int j = 0; j < s->n_outputs; j++)
-            for (int k = 0; k < s->output[j]->buffer->n; k++)
-                if (!is_size(d, s->output[j]->buffer->shape[k])) {
-                    base_fail(cx, TEC_INVALID, s->loc,
+        for (int j = 0; j < stage->n_outputs; j++)
+            for (int k = 0; k < stage->output[j]->buffer->n; k++)
+                if (!is_size(def, stage->output[j]->buffer->shape[k])) {
+                    base_fail(cx, TEC_INVALID, stage->loc,
                               "a dimension of '%s' in intrinsic '%s' is neither a constant nor a symbol",
-                              s->output[j]->buffer->name, d->name);
+                              stage->output[j]->buffer->name, def->name);
                     return false;
                 }
-        for (int k = 0; k < s->n_reduce; k++)
-            if (!is_size(d, s->reduce_extent[k])) {
-                base_fail(cx, TEC_INVALID, s->loc,
+        for (int k = 0; k < stage->n_reduce; k++)
+            if (!is_size(def, stage->reduce_extent[k])) {
+                base_fail(cx, TEC_INVALID, stage->loc,
                           "the extent of axis '%s' in intrinsic '%s' is neither a constant nor a symbol",
-                          s->reduce_axis[k]->var.name, d->name);
+                          stage->reduce_axis[k]->var.name, def->name);
                 return false;
             }
     }
@@ -73,36 +73,37 @@ static bool check_sizes(tec_context *cx, const te_def *d)
 }
 
 /* One stage and no more: a schedule replaces one block by the intrinsic. */
-static bool check_behaviour(tec_context *cx, const te_def *d)
+static bool check_behaviour(tec_context *cx, const te_def *def)
 {
     int n;
-    const te_stage *s = only_stage(d, &n);
+    const te_stage *stage = only_stage(def, &n);
 
-    if (!s || s->kind != TE_COMPUTE)
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name,
-                  n, s ? " that is none" : "");
-    else if (d->outputs.n != s->n_outputs)
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must return all that it computes", d->name);
+    if (!stage || stage->kind != TE_COMPUTE)
+        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' must be one computed stage, it has %d%s",
+                  def->name, n, stage ? " that is none" : "");
+    else if (def->outputs.n != stage->n_outputs)
+        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' must return all that it computes", def->name);
     else
-        return check_sizes(cx, d);
+        return check_sizes(cx, def);
     return false;
 }
 
 /* An update without a reset is allowed: the schedule then sets the start itself. */
-static bool check_forms(tec_context *cx, const te_def *d, const char *const text[TE_N_FORMS])
+static bool check_forms(tec_context *cx, const te_def *def, const char *const text[TE_N_FORMS])
 {
     int n;
-    const te_stage *s = only_stage(d, &n);
+    const te_stage *stage = only_stage(def, &n);
 
     if (!text[TE_BODY] && !text[TE_UPDATE])
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has neither a body nor an update", d->name);
+        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' has neither a body nor an update", def->name);
     if (text[TE_RESET] && !text[TE_UPDATE])
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has a reset but no update", d->name);
-    if (text[TE_UPDATE] && s->body[0]->op != IR_REDUCE)
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has an update, but reduces nothing", d->name);
+        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' has a reset but no update", def->name);
+    if (text[TE_UPDATE] && stage->body[0]->op != IR_REDUCE)
+        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' has an update, but reduces nothing", def->name);
     for (int i = 0; i < TE_N_FORMS; i++)
         if (text[i] && !*text[i])
-            base_fail(cx, TEC_INVALID, d->loc, "the %s of intrinsic '%s' is empty", form_text[i], d->name);
+            base_fail(cx, TEC_INVALID, def->loc, "the %s of intrinsic '%s' is empty", form_text[i],
+                      def->name);
     return !base_failed(cx);
 }
 
@@ -117,70 +118,72 @@ static bool check_forms(tec_context *cx, const te_def *d, const char *const text
  *
  * Iteration variables of reductions stand behind the others (te/tree.c), so the reset drops them from the
  * end. */
-static const ir_stmt *form_nest(tec_context *cx, const ir_stmt *s, int spatial, te_form form)
+static const ir_stmt *form_nest(tec_context *cx, const ir_stmt *stmt, int spatial, te_form form)
 {
-    if (s->kind == IR_FOR) {
-        const ir_stmt *body = form_nest(cx, s->loop.body, spatial - 1, form);
+    if (stmt->kind == IR_FOR) {
+        const ir_stmt *body = form_nest(cx, stmt->loop.body, spatial - 1, form);
 
-        return spatial <= 0 && form == TE_RESET ? body
-                                                : ir_for_like(cx, s, s->loop.min, s->loop.extent, body);
+        return spatial <= 0 && form == TE_RESET
+                   ? body
+                   : ir_for_like(cx, stmt, stmt->loop.min, stmt->loop.extent, body);
     }
-    ir_block *b = ir_block_copy(cx, s->block.block);
-    b->name = base_format(cx, "%s.%s", b->name, form_text[form]);
+    ir_block *block = ir_block_copy(cx, stmt->block.block);
+    block->name = base_format(cx, "%s.%s", block->name, form_text[form]);
     if (form == TE_RESET) {
-        while (b->n_iters > 0 && b->iters[b->n_iters - 1].kind == IR_REDUCE_ITER)
-            b->n_iters--;
-        b->n_reads = 0;
-        b->body = b->init;
+        while (block->n_iters > 0 && block->iters[block->n_iters - 1].kind == IR_REDUCE_ITER)
+            block->n_iters--;
+        block->n_reads = 0;
+        block->body = block->init;
     }
-    b->init = NULL;
-    return ir_block_stmt(cx, b, s->block.bind, s->block.where);
+    block->init = NULL;
+    return ir_block_stmt(cx, block, stmt->block.bind, stmt->block.where);
 }
 
 /* A reset has no use for the inputs. */
-static void drop_inputs(tec_context *cx, ir_program *p)
+static void drop_inputs(tec_context *cx, ir_program *program)
 {
-    ir_param *param = base_array(cx, ir_param, p->n_params);
+    ir_param *param = base_array(cx, ir_param, program->n_params);
     int n = 0;
 
-    for (int i = 0; i < p->n_params; i++)
-        if (p->params[i].output || p->params[i].scalar)
-            param[n++] = p->params[i];
-    p->params = param;
-    p->n_params = n;
+    for (int i = 0; i < program->n_params; i++)
+        if (program->params[i].output || program->params[i].scalar)
+            param[n++] = program->params[i];
+    program->params = param;
+    program->n_params = n;
 }
 
 /* The buffers as the operands must lie; the variables of their strides are symbols, and the last
  * parameters. */
-static const ir_program *with_operands(tec_context *cx, const te_intrinsic *in, const ir_program *p)
+static const ir_program *with_operands(tec_context *cx, const te_intrinsic *in, const ir_program *program)
 {
-    ir_program *out = ir_program_copy(cx, p);
-    ir_param *param = base_array(cx, ir_param, p->n_params + in->strides.n);
-    const ir_expr **symbol = base_array(cx, const ir_expr *, p->n_symbols + in->strides.n);
+    ir_program *out = ir_program_copy(cx, program);
+    ir_param *param = base_array(cx, ir_param, program->n_params + in->strides.n);
+    const ir_expr **symbol = base_array(cx, const ir_expr *, program->n_symbols + in->strides.n);
     ir_subst map = {0};
 
     for (int i = 0; i < in->operands.n; i++) {
-        const te_operand *o = in->operands.at[i];
-        ir_buffer *b = ir_buffer_copy(cx, o->buffer);
+        const te_operand *operand = in->operands.at[i];
+        ir_buffer *buffer = ir_buffer_copy(cx, operand->buffer);
 
-        b->strides = o->strides;
-        b->align = o->align;
-        b->scope = o->scope;
-        base_map_put(cx, &map.buffers, o->buffer, b);
+        buffer->strides = operand->strides;
+        buffer->align = operand->align;
+        buffer->scope = operand->scope;
+        base_map_put(cx, &map.buffers, operand->buffer, buffer);
     }
-    for (int i = 0; i < p->n_params; i++) {
-        const ir_buffer *b = p->params[i].buffer ? base_map_get(&map.buffers, p->params[i].buffer) : NULL;
+    for (int i = 0; i < program->n_params; i++) {
+        const ir_buffer *buffer =
+            program->params[i].buffer ? base_map_get(&map.buffers, program->params[i].buffer) : NULL;
 
-        param[i] = p->params[i];
-        param[i].buffer = b ? b : param[i].buffer;
+        param[i] = program->params[i];
+        param[i].buffer = buffer ? buffer : param[i].buffer;
     }
-    for (int i = 0; i < p->n_symbols; i++)
-        symbol[i] = p->symbols[i];
+    for (int i = 0; i < program->n_symbols; i++)
+        symbol[i] = program->symbols[i];
     for (int i = 0; i < in->strides.n; i++)
         param[out->n_params++].scalar = symbol[out->n_symbols++] = in->strides.at[i];
     out->params = param;
     out->symbols = symbol;
-    out->body = ir_apply_stmt(cx, &map, p->body);
+    out->body = ir_apply_stmt(cx, &map, program->body);
     return out->body ? out : NULL;
 }
 
@@ -188,20 +191,20 @@ static const ir_program *with_operands(tec_context *cx, const te_intrinsic *in, 
  */
 static const ir_program *form_program(tec_context *cx, const te_intrinsic *in, te_form form)
 {
-    const te_def *d = in->behaviour;
-    const ir_program *whole = te_call_program(cx, d);
+    const te_def *def = in->behaviour;
+    const ir_program *whole = te_call_program(cx, def);
     int n;
 
     whole = whole && in->operands.n ? with_operands(cx, in, whole) : whole;
 
     if (!whole || form == TE_BODY)
         return whole;
-    ir_program *p = ir_program_copy(cx, whole);
-    p->name = base_format(cx, "%s.%s", d->name, form_text[form]);
-    p->body = form_nest(cx, whole->body, only_stage(d, &n)->n_axes, form);
+    ir_program *program = ir_program_copy(cx, whole);
+    program->name = base_format(cx, "%s.%s", def->name, form_text[form]);
+    program->body = form_nest(cx, whole->body, only_stage(def, &n)->n_axes, form);
     if (form == TE_RESET)
-        drop_inputs(cx, p);
-    return p->body ? p : NULL;
+        drop_inputs(cx, program);
+    return program->body ? program : NULL;
 }
 
 /* The body has the intrinsic's name, the others have the form's behind it. */

@@ -31,9 +31,9 @@ static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table
 static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *errors);
 
 /* An expression in which reductions may stand. A name in it means what `names` says at this moment. */
-static const ir_expr *parse_body(parser *p)
+static const ir_expr *parse_body(parser *self)
 {
-    return ir_parse_expr_hooked(p->lx, &p->names, parse_reduction, p);
+    return ir_parse_expr_hooked(self->lx, &self->names, parse_reduction, self);
 }
 
 /* ---- axes ---- */
@@ -46,29 +46,29 @@ typedef struct {
 
 /* A hook: the first dimension, in the order of the text, that the axis indexes alone. A[i + 1] tells nothing
  * of i. */
-static bool search_load(ir_walk *w, const ir_expr *e)
+static bool search_load(ir_walk *walk, const ir_expr *expr)
 {
-    extent_search *s = (extent_search *)w;
+    extent_search *s = (extent_search *)walk;
 
     /* A wrong number of indices is refused later. */
-    for (int i = 0; e->op == IR_LOAD && !s->extent && i < e->load.n && i < e->load.buffer->n; i++)
-        if (e->load.index[i] == s->axis)
-            s->extent = e->load.buffer->shape[i];
+    for (int i = 0; expr->op == IR_LOAD && !s->extent && i < expr->load.n && i < expr->load.buffer->n; i++)
+        if (expr->load.index[i] == s->axis)
+            s->extent = expr->load.buffer->shape[i];
     return !s->extent;
 }
 
 /* Fills in the extent of an axis that was written without one; an error where no tensor tells it. */
-static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *body, int n)
+static bool infer_extent(parser *self, const ir_expr *axis, const ir_expr *const *body, int count)
 {
-    extent_search s = {.w = {.expr = search_load, .cx = p->cx}, .axis = axis};
+    extent_search s = {.w = {.expr = search_load, .cx = self->cx}, .axis = axis};
 
     if (te_axis_extent(axis))
         return true;
-    for (int i = 0; i < n && !s.extent; i++)
+    for (int i = 0; i < count && !s.extent; i++)
         if (body[i])
             ir_walk_expr(&s.w, body[i]);
     if (!s.extent)
-        base_fail(p->cx, TEC_INVALID, axis->loc,
+        base_fail(self->cx, TEC_INVALID, axis->loc,
                   "the extent of axis '%s' is not given, and no tensor is indexed by '%s' alone",
                   axis->var.name, axis->var.name);
     else
@@ -77,18 +77,18 @@ static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *b
 }
 
 /* Loops are made for axes in any order, so the extent of none may depend on another. */
-static const ir_expr *parse_extent(parser *p, const char *axis)
+static const ir_expr *parse_extent(parser *self, const char *axis)
 {
-    base_loc loc = p->lx->tok.loc;
-    const ir_expr *extent = parse_body(p);
+    base_loc loc = self->lx->tok.loc;
+    const ir_expr *extent = parse_body(self);
     base_vec vars = {0};
 
     if (extent)
-        ir_free_vars(p->cx, extent, &vars);
+        ir_free_vars(self->cx, extent, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (base_map_get(&p->axes, vars.at[i]))
+        if (base_map_get(&self->axes, vars.at[i]))
             return base_fail(
-                p->cx, TEC_INVALID, loc,
+                self->cx, TEC_INVALID, loc,
                 "the extent of axis '%s' depends on axis '%s': extents are made of symbols and numbers", axis,
                 ((const ir_expr *)vars.at[i])->var.name);
     return extent;
@@ -97,89 +97,94 @@ static const ir_expr *parse_extent(parser *p, const char *axis)
 /* y: n, x] -- into scope; `hidden` takes what the names meant before. An error leaves the axes that were read
  * in scope; hide_axes takes them out. A name that an outer axis of the same stage has is refused, since a
  * loop is named after each. */
-static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
+static void parse_more_axes(parser *self, bool reduce, base_vec *axes, base_vec *hidden)
 {
-    while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
-        base_set_where(p->cx, p->lx->tok.loc);
-        const char *name = base_expect_name(p->lx, "the name of an axis");
+    while (!base_at(self->lx, "]") && self->lx->tok.kind != BASE_TOK_END) {
+        base_set_where(self->cx, self->lx->tok.loc);
+        const char *name = base_expect_name(self->lx, "the name of an axis");
         if (!name)
             return;
         /* Loops are named after their axes. */
-        if (base_map_get(&p->axes, base_dict_get(&p->names.vars, name))) {
-            base_fail(p->cx, TEC_INVALID, base_where(p->cx), "two axes of one stage are named '%s'", name);
+        if (base_map_get(&self->axes, base_dict_get(&self->names.vars, name))) {
+            base_fail(self->cx, TEC_INVALID, base_where(self->cx), "two axes of one stage are named '%s'",
+                      name);
             return;
         }
-        const ir_expr *extent = base_accept(p->lx, ":") ? parse_extent(p, name) : NULL;
-        const ir_expr *axis = te_axis_open(p->cx, name, extent, reduce);
+        const ir_expr *extent = base_accept(self->lx, ":") ? parse_extent(self, name) : NULL;
+        const ir_expr *axis = te_axis_open(self->cx, name, extent, reduce);
 
         if (axis)
-            base_map_put(p->cx, &p->axes, axis, axis);
-        base_push(p->cx, axes, axis);
-        base_push(p->cx, hidden, base_dict_get(&p->names.vars, name));
-        base_dict_put(p->cx, &p->names.vars, name, axis);
-        if (!base_accept(p->lx, ","))
+            base_map_put(self->cx, &self->axes, axis, axis);
+        base_push(self->cx, axes, axis);
+        base_push(self->cx, hidden, base_dict_get(&self->names.vars, name));
+        base_dict_put(self->cx, &self->names.vars, name, axis);
+        if (!base_accept(self->lx, ","))
             break;
     }
-    base_expect(p->lx, "]");
+    base_expect(self->lx, "]");
 }
 
 /* The opening bracket, and the axes behind it. */
-static void parse_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
+static void parse_axes(parser *self, bool reduce, base_vec *axes, base_vec *hidden)
 {
-    base_expect(p->lx, "[");
-    parse_more_axes(p, reduce, axes, hidden);
+    base_expect(self->lx, "[");
+    parse_more_axes(self, reduce, axes, hidden);
 }
 
 /* In reverse order, so that a name that was hidden twice gets its first meaning back. */
-static void close_axes(parser *p, const base_vec *axes, const base_vec *hidden)
+static void close_axes(parser *self, const base_vec *axes, const base_vec *hidden)
 {
     for (int i = axes->n - 1; i >= 0; i--)
         if (axes->at[i])
-            base_dict_put(p->cx, &p->names.vars, ((const ir_expr *)axes->at[i])->var.name, hidden->at[i]);
+            base_dict_put(self->cx, &self->names.vars, ((const ir_expr *)axes->at[i])->var.name,
+                          hidden->at[i]);
 }
 
 /* ---- reductions ---- */
 
 /* NAME[axes where condition](sources): component 0, which `@i` behind it may change. A user's combiner of
  * that name comes before the built-in one. */
-static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, const base_vec *axes,
+static const ir_expr *make_reduction(parser *self, base_loc loc, const char *name, const base_vec *axes,
                                      const base_vec *source, const ir_expr *condition)
 {
-    const ir_expr **extent = base_array(p->cx, const ir_expr *, axes->n);
+    const ir_expr **extent = base_array(self->cx, const ir_expr *, axes->n);
     const ir_expr *const *src = (const ir_expr *const *)source->at;
 
     for (int i = 0; i < axes->n; i++) {
-        if (!infer_extent(p, axes->at[i], src, source->n))
+        if (!infer_extent(self, axes->at[i], src, source->n))
             return NULL;
         extent[i] = te_axis_extent(axes->at[i]);
     }
-    const ir_combiner *c = base_dict_get(&p->names.combiners, name);
-    if (!c)
-        c = ir_combiner_named(p->cx, name, src[0]->dtype, source->n > 1 ? src[1]->dtype : BASE_I64);
-    if (!c)
+    const ir_combiner *combiner = base_dict_get(&self->names.combiners, name);
+    if (!combiner)
+        combiner = ir_combiner_named(self->cx, name, src[0]->dtype, source->n > 1 ? src[1]->dtype : BASE_I64);
+    if (!combiner)
         return NULL;
-    if (c->n != source->n)
-        return base_fail(p->cx, TEC_INVALID, loc, "'%s' combines %d value%s, found %d", name, c->n,
-                         c->n == 1 ? "" : "s", source->n);
-    base_set_where(p->cx, loc);
-    return ir_reduce(p->cx, c, src, (const ir_expr *const *)axes->at, extent, axes->n, condition, 0);
+    if (combiner->n != source->n)
+        return base_fail(self->cx, TEC_INVALID, loc, "'%s' combines %d value%s, found %d", name, combiner->n,
+                         combiner->n == 1 ? "" : "s", source->n);
+    base_set_where(self->cx, loc);
+    return ir_reduce(self->cx, combiner, src, (const ir_expr *const *)axes->at, extent, axes->n, condition,
+                     0);
 }
 
 /* @i behind a reduction of tuples picks component i. */
-static const ir_expr *component(parser *p, const ir_expr *e)
+static const ir_expr *component(parser *self, const ir_expr *expr)
 {
     int64_t which;
 
-    if (!e || e->reduce.combiner->n == 1 || !base_at(p->lx, "@") || p->lx->next.kind != BASE_TOK_INT)
-        return e;
-    base_advance(p->lx);
-    if (!base_expect_int(p->lx, "the number of a component", &which))
+    if (!expr || expr->reduce.combiner->n == 1 || !base_at(self->lx, "@") ||
+        self->lx->next.kind != BASE_TOK_INT)
+        return expr;
+    base_advance(self->lx);
+    if (!base_expect_int(self->lx, "the number of a component", &which))
         return NULL;
-    if (which < 0 || which >= e->reduce.combiner->n)
-        return base_fail(p->cx, TEC_INVALID, e->loc, "'%s' has %d components, there is no component %lld",
-                         e->reduce.combiner->name, e->reduce.combiner->n, (long long)which);
-    return ir_reduce(p->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent,
-                     e->reduce.n_axes, e->reduce.condition, (int)which);
+    if (which < 0 || which >= expr->reduce.combiner->n)
+        return base_fail(self->cx, TEC_INVALID, expr->loc,
+                         "'%s' has %d components, there is no component %lld", expr->reduce.combiner->name,
+                         expr->reduce.combiner->n, (long long)which);
+    return ir_reduce(self->cx, expr->reduce.combiner, expr->reduce.source, expr->reduce.axis,
+                     expr->reduce.extent, expr->reduce.n_axes, expr->reduce.condition, (int)which);
 }
 
 /* sum[k: n](A[k]), argmax[k](A[k], k)@1, sum[k](A[k] where k < m). A hook of the parser of expressions, which
@@ -207,68 +212,68 @@ static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table
 }
 
 /* n, 8] */
-static bool parse_shape(parser *p, base_vec *shape)
+static bool parse_shape(parser *self, base_vec *shape)
 {
-    while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
-        base_push(p->cx, shape, parse_body(p));
-        if (!base_accept(p->lx, ","))
+    while (!base_at(self->lx, "]") && self->lx->tok.kind != BASE_TOK_END) {
+        base_push(self->cx, shape, parse_body(self));
+        if (!base_accept(self->lx, ","))
             break;
     }
-    base_expect(p->lx, "]");
-    return !base_failed(p->cx);
+    base_expect(self->lx, "]");
+    return !base_failed(self->cx);
 }
 
 /* ---- stages ---- */
 
 /* @key(value) or @role(word) behind a stage. */
-static void parse_note(parser *p, te_stage *s)
+static void parse_note(parser *self, te_stage *stage)
 {
-    const char *key = base_expect_name(p->lx, "the key of a note");
+    const char *key = base_expect_name(self->lx, "the key of a note");
 
-    base_expect(p->lx, "(");
+    base_expect(self->lx, "(");
     if (base_same(key, "role")) {
-        const char *text = base_expect_name(p->lx, "a role");
+        const char *text = base_expect_name(self->lx, "a role");
         ir_role role = IR_ROLE_NONE;
 
         if (text && !ir_role_parse(text, &role))
-            base_fail(p->cx, TEC_INVALID, p->lx->tok.loc, "there is no role '%s'", text);
-        s->role = role;
+            base_fail(self->cx, TEC_INVALID, self->lx->tok.loc, "there is no role '%s'", text);
+        stage->role = role;
     } else if (key) {
-        const ir_expr *value = parse_body(p);
+        const ir_expr *value = parse_body(self);
 
         if (value)
-            s->notes = ir_note_set(p->cx, s->notes, key, value);
+            stage->notes = ir_note_set(self->cx, stage->notes, key, value);
     }
-    base_expect(p->lx, ")");
+    base_expect(self->lx, ")");
 }
 
-/* The bodies of a stage with n outputs: one reduction gives all of them. */
-static const ir_expr **parse_bodies(parser *p, int n)
+/* The bodies of a stage with count outputs: one reduction gives all of them. */
+static const ir_expr **parse_bodies(parser *self, int count)
 {
-    const ir_expr **body = base_array(p->cx, const ir_expr *, n);
+    const ir_expr **body = base_array(self->cx, const ir_expr *, count);
 
-    for (int i = 0; i < n; i++) {
-        body[i] = parse_body(p);
+    for (int i = 0; i < count; i++) {
+        body[i] = parse_body(self);
         if (!body[i])
             return NULL;
-        if (i == 0 && n > 1 && body[0]->op == IR_REDUCE && !base_at(p->lx, ",")) {
+        if (i == 0 && count > 1 && body[0]->op == IR_REDUCE && !base_at(self->lx, ",")) {
             const ir_expr *r = body[0];
 
-            for (i = 1; i < n; i++)
-                body[i] = ir_reduce(p->cx, r->reduce.combiner, r->reduce.source, r->reduce.axis,
+            for (i = 1; i < count; i++)
+                body[i] = ir_reduce(self->cx, r->reduce.combiner, r->reduce.source, r->reduce.axis,
                                     r->reduce.extent, r->reduce.n_axes, r->reduce.condition, i);
-        } else if (i + 1 < n && !base_expect(p->lx, ","))
+        } else if (i + 1 < count && !base_expect(self->lx, ","))
             return NULL;
     }
     return body;
 }
 
-static void parse_output_names(parser *p, base_vec *names)
+static void parse_output_names(parser *self, base_vec *names)
 {
     do
-        base_push(p->cx, names, base_expect_name(p->lx, "the name of an output"));
-    while (base_accept(p->lx, ","));
-    base_expect(p->lx, ")");
+        base_push(self->cx, names, base_expect_name(self->lx, "the name of an output"));
+    while (base_accept(self->lx, ","));
+    base_expect(self->lx, ")");
 }
 
 /* A stage as it is written: of the definition, or the first steps or an update of a scan. */
@@ -283,133 +288,137 @@ typedef struct {
 
 /* Through the constructor that fits: they all check, and the place of the line is the place of their
  * errors. */
-static bool make_stage(parser *p, const written *w, te_tensor **out)
+static bool make_stage(parser *self, const written *words, te_tensor **out)
 {
-    const char *const *names = (const char *const *)w->names.at;
-    const ir_expr *const *axes = (const ir_expr *const *)w->axes.at;
+    const char *const *names = (const char *const *)words->names.at;
+    const ir_expr *const *axes = (const ir_expr *const *)words->axes.at;
 
-    base_set_where(p->cx, w->loc);
-    if (!w->scan)
-        return te_compute_named(p->def, w->name, names, axes, w->axes.n, w->body, w->names.n, out);
-    if (!w->init)
-        return te_scan_step_named(w->scan, w->name, names, axes, w->axes.n, w->body, w->names.n, out);
-    out[0] = te_scan_state(w->scan, w->name, axes, w->axes.n, w->body[0]);
+    base_set_where(self->cx, words->loc);
+    if (!words->scan)
+        return te_compute_named(self->def, words->name, names, axes, words->axes.n, words->body,
+                                words->names.n, out);
+    if (!words->init)
+        return te_scan_step_named(words->scan, words->name, names, axes, words->axes.n, words->body,
+                                  words->names.n, out);
+    out[0] = te_scan_state(words->scan, words->name, axes, words->axes.n, words->body[0]);
     return out[0] != NULL;
 }
 
 /* The update of a state runs over the axes that its first steps have. */
-static void take_extents(const parser *p, const written *w)
+static void take_extents(const parser *self, const written *words)
 {
-    const ir_buffer *b = w->scan && !w->init ? base_dict_get(&p->names.buffers, w->name) : NULL;
+    const ir_buffer *b =
+        words->scan && !words->init ? base_dict_get(&self->names.buffers, words->name) : NULL;
 
-    for (int i = 1; b && i < w->axes.n && i < b->n; i++)
-        if (!te_axis_extent(w->axes.at[i]))
-            te_axis_set_extent(w->axes.at[i], b->shape[i]);
+    for (int i = 1; b && i < words->axes.n && i < b->n; i++)
+        if (!te_axis_extent(words->axes.at[i]))
+            te_axis_set_extent(words->axes.at[i], b->shape[i]);
 }
 
 /* The stage of one written line; its outputs can be read from here on. The order matters: extents of the
  * state's first steps, then those from the body, then the stage. */
-static void add_stage(parser *p, const written *w)
+static void add_stage(parser *self, const written *words)
 {
-    te_tensor **out = base_array(p->cx, te_tensor *, w->names.n);
+    te_tensor **out = base_array(self->cx, te_tensor *, words->names.n);
 
-    take_extents(p, w);
-    for (int i = 0; i < w->axes.n; i++)
-        if (!infer_extent(p, w->axes.at[i], w->body, w->names.n))
+    take_extents(self, words);
+    for (int i = 0; i < words->axes.n; i++)
+        if (!infer_extent(self, words->axes.at[i], words->body, words->names.n))
             return;
-    if (!make_stage(p, w, out))
+    if (!make_stage(self, words, out))
         return;
-    for (int i = 0; i < w->names.n; i++)
-        base_dict_put(p->cx, &p->names.buffers, w->names.at[i], out[i]->buffer);
-    while (base_accept(p->lx, "@"))
-        parse_note(p, (te_stage *)out[0]->stage);
+    for (int i = 0; i < words->names.n; i++)
+        base_dict_put(self->cx, &self->names.buffers, words->names.at[i], out[i]->buffer);
+    while (base_accept(self->lx, "@"))
+        parse_note(self, (te_stage *)out[0]->stage);
 }
 
 /* [t, j: 8] of an update, where t is the time of the scan. */
-static void parse_update_axes(parser *p, written *w, base_vec *hidden)
+static void parse_update_axes(parser *self, written *words, base_vec *hidden)
 {
-    const char *time = w->scan->time->var.name;
+    const char *time = words->scan->time->var.name;
 
-    base_expect(p->lx, "[");
-    if (!base_at(p->lx, time))
-        base_unexpected(p->lx, base_format(p->cx, "'%s', the time of scan '%s'", time, w->scan->name));
-    base_advance(p->lx);
-    base_push(p->cx, &w->axes, w->scan->time);
+    base_expect(self->lx, "[");
+    if (!base_at(self->lx, time))
+        base_unexpected(self->lx,
+                        base_format(self->cx, "'%s', the time of scan '%s'", time, words->scan->name));
+    base_advance(self->lx);
+    base_push(self->cx, &words->axes, words->scan->time);
     base_vec more = {0};
-    if (base_accept(p->lx, ","))
-        parse_more_axes(p, false, &more, hidden);
+    if (base_accept(self->lx, ","))
+        parse_more_axes(self, false, &more, hidden);
     else
-        base_expect(p->lx, "]");
+        base_expect(self->lx, "]");
     for (int i = 0; i < more.n; i++)
-        base_push(p->cx, &w->axes, more.at[i]);
+        base_push(self->cx, &words->axes, more.at[i]);
 }
 
 /* C[y: n, x] = ...      S(V, I)[i] = argmax[k](A[i, k], k)      and behind `init` and `update` of a scan */
-static void parse_stage(parser *p, te_scan *scan, bool init)
+static void parse_stage(parser *self, te_scan *scan, bool init)
 {
     base_vec hidden = {0};
-    written w = {.scan = scan, .init = init, .loc = p->lx->tok.loc};
+    written w = {.scan = scan, .init = init, .loc = self->lx->tok.loc};
     int timed = scan && !init;
 
-    w.name = base_expect_name(p->lx, scan ? "a tensor" : "a stage or 'return'");
-    if (!init && base_accept(p->lx, "("))
-        parse_output_names(p, &w.names);
+    w.name = base_expect_name(self->lx, scan ? "a tensor" : "a stage or 'return'");
+    if (!init && base_accept(self->lx, "("))
+        parse_output_names(self, &w.names);
     else
-        base_push(p->cx, &w.names, w.name);
+        base_push(self->cx, &w.names, w.name);
     if (timed)
-        parse_update_axes(p, &w, &hidden);
+        parse_update_axes(self, &w, &hidden);
     else
-        parse_axes(p, false, &w.axes, &hidden);
-    base_expect(p->lx, "=");
-    w.body = base_failed(p->cx) ? NULL : parse_bodies(p, w.names.n);
+        parse_axes(self, false, &w.axes, &hidden);
+    base_expect(self->lx, "=");
+    w.body = base_failed(self->cx) ? NULL : parse_bodies(self, w.names.n);
     base_vec own = {.at = w.axes.at + timed, .n = w.axes.n - timed};
-    close_axes(p, &own, &hidden);
-    if (w.body && !base_failed(p->cx))
-        add_stage(p, &w);
+    close_axes(self, &own, &hidden);
+    if (w.body && !base_failed(self->cx))
+        add_stage(self, &w);
 }
 
 /* Behind `scan`: NAME[t: n] { init h[...] = ...   update h[t, ...] = ... } */
-static void parse_scan(parser *p)
+static void parse_scan(parser *self)
 {
     base_vec axes = {0}, hidden = {0};
-    base_loc loc = p->lx->tok.loc;
-    const char *name = base_expect_name(p->lx, "the name of a scan");
+    base_loc loc = self->lx->tok.loc;
+    const char *name = base_expect_name(self->lx, "the name of a scan");
 
-    parse_axes(p, false, &axes, &hidden);
-    base_expect(p->lx, "{");
-    if (base_failed(p->cx))
+    parse_axes(self, false, &axes, &hidden);
+    base_expect(self->lx, "{");
+    if (base_failed(self->cx))
         return;
-    base_set_where(p->cx, loc);
+    base_set_where(self->cx, loc);
     if (axes.n != 1 || !te_axis_extent(axes.at[0])) {
-        base_fail(p->cx, TEC_INVALID, loc,
+        base_fail(self->cx, TEC_INVALID, loc,
                   "scan '%s' has %d axes; expected its time with an extent, as in %s[t: n]", name, axes.n,
                   name);
         return;
     }
-    te_scan *scan = te_scan_new(p->def, name, axes.at[0]);
-    base_map_put(p->cx, &p->axes, axes.at[0], NULL); /* its updates name the time again */
-    while (!base_at(p->lx, "}") && p->lx->tok.kind != BASE_TOK_END && !base_failed(p->cx)) {
-        bool init = base_at(p->lx, "init");
+    te_scan *scan = te_scan_new(self->def, name, axes.at[0]);
+    base_map_put(self->cx, &self->axes, axes.at[0], NULL); /* its updates name the time again */
+    while (!base_at(self->lx, "}") && self->lx->tok.kind != BASE_TOK_END && !base_failed(self->cx)) {
+        bool init = base_at(self->lx, "init");
 
-        if (init || base_at(p->lx, "update")) {
-            base_advance(p->lx);
-            parse_stage(p, scan, init);
+        if (init || base_at(self->lx, "update")) {
+            base_advance(self->lx);
+            parse_stage(self, scan, init);
         } else
-            base_unexpected(p->lx, "'init', 'update' or '}'");
+            base_unexpected(self->lx, "'init', 'update' or '}'");
     }
-    base_expect(p->lx, "}");
-    close_axes(p, &axes, &hidden);
+    base_expect(self->lx, "}");
+    close_axes(self, &axes, &hidden);
     te_scan_close(scan);
 }
 
 /* A: f32[n] */
-static bool parse_extern_output(parser *p, const char *name, te_extern_output *out)
+static bool parse_extern_output(parser *self, const char *name, te_extern_output *out)
 {
     base_vec shape = {0};
 
-    base_expect(p->lx, ":");
-    base_dtype t = ir_parse_dtype(p->lx);
-    if (!base_expect(p->lx, "[") || !parse_shape(p, &shape))
+    base_expect(self->lx, ":");
+    base_dtype t = ir_parse_dtype(self->lx);
+    if (!base_expect(self->lx, "[") || !parse_shape(self, &shape))
         return false;
     *out =
         (te_extern_output){.name = name, .dtype = t, .shape = (const ir_expr *const *)shape.at, .n = shape.n};
@@ -417,201 +426,202 @@ static bool parse_extern_output(parser *p, const char *name, te_extern_output *o
 }
 
 /* S: f32[n]      S(V: f32[n], I: i64[n]) */
-static bool parse_extern_outputs(parser *p, te_call *c)
+static bool parse_extern_outputs(parser *self, te_call *call)
 {
-    te_extern_output *output = base_array(p->cx, te_extern_output, MAX_OUTPUTS);
+    te_extern_output *output = base_array(self->cx, te_extern_output, MAX_OUTPUTS);
 
-    c->output = output;
-    c->name = base_expect_name(p->lx, "the name of an extern stage");
-    c->n_outputs = 1;
-    if (!base_accept(p->lx, "("))
-        return parse_extern_output(p, c->name, output);
-    for (c->n_outputs = 0; c->n_outputs < MAX_OUTPUTS;) {
-        const char *name = base_expect_name(p->lx, "the name of an output");
+    call->output = output;
+    call->name = base_expect_name(self->lx, "the name of an extern stage");
+    call->n_outputs = 1;
+    if (!base_accept(self->lx, "("))
+        return parse_extern_output(self, call->name, output);
+    for (call->n_outputs = 0; call->n_outputs < MAX_OUTPUTS;) {
+        const char *name = base_expect_name(self->lx, "the name of an output");
 
-        if (!parse_extern_output(p, name, &output[c->n_outputs++]))
+        if (!parse_extern_output(self, name, &output[call->n_outputs++]))
             return false;
-        if (!base_accept(p->lx, ","))
+        if (!base_accept(self->lx, ","))
             break;
     }
-    return base_expect(p->lx, ")");
+    return base_expect(self->lx, ")");
 }
 
 /* (A, B, n + 1): tensors, then other arguments. */
-static void parse_extern_inputs(parser *p, te_call *c)
+static void parse_extern_inputs(parser *self, te_call *call)
 {
     base_vec inputs = {0}, args = {0};
 
-    base_expect(p->lx, "(");
-    while (!base_at(p->lx, ")") && p->lx->tok.kind != BASE_TOK_END) {
-        te_tensor *t =
-            p->lx->tok.kind == BASE_TOK_NAME && !args.n ? te_tensor_named(p->def, p->lx->tok.text) : NULL;
+    base_expect(self->lx, "(");
+    while (!base_at(self->lx, ")") && self->lx->tok.kind != BASE_TOK_END) {
+        te_tensor *tensor = self->lx->tok.kind == BASE_TOK_NAME && !args.n
+                                ? te_tensor_named(self->def, self->lx->tok.text)
+                                : NULL;
 
-        if (t && !base_same(p->lx->next.text, "[")) {
-            base_advance(p->lx);
-            base_push(p->cx, &inputs, t);
+        if (tensor && !base_same(self->lx->next.text, "[")) {
+            base_advance(self->lx);
+            base_push(self->cx, &inputs, tensor);
         } else
-            base_push(p->cx, &args, parse_body(p));
-        if (!base_accept(p->lx, ","))
+            base_push(self->cx, &args, parse_body(self));
+        if (!base_accept(self->lx, ","))
             break;
     }
-    base_expect(p->lx, ")");
-    c->input = (te_tensor *const *)inputs.at;
-    c->n_inputs = inputs.n;
-    c->arg = (const ir_expr *const *)args.at;
-    c->n_args = args.n;
+    base_expect(self->lx, ")");
+    call->input = (te_tensor *const *)inputs.at;
+    call->n_inputs = inputs.n;
+    call->arg = (const ir_expr *const *)args.at;
+    call->n_args = args.n;
 }
 
 /* Behind `extern`: S: f32[n] = sort(A, n) means def ...      S(V: f32[n], I: i64[n]) = sort(A, n) */
-static void parse_extern(parser *p)
+static void parse_extern(parser *self)
 {
     te_call c = {0};
-    base_loc loc = p->lx->tok.loc;
+    base_loc loc = self->lx->tok.loc;
 
-    if (!parse_extern_outputs(p, &c))
+    if (!parse_extern_outputs(self, &c))
         return;
-    base_expect(p->lx, "=");
-    c.function = base_expect_name(p->lx, "the name of an extern function");
-    parse_extern_inputs(p, &c);
-    if (base_accept(p->lx, "means") && base_expect(p->lx, "def"))
-        c.meaning = parse_def(p->cx, p->lx, p->depth + 1, NULL);
-    if (base_failed(p->cx))
+    base_expect(self->lx, "=");
+    c.function = base_expect_name(self->lx, "the name of an extern function");
+    parse_extern_inputs(self, &c);
+    if (base_accept(self->lx, "means") && base_expect(self->lx, "def"))
+        c.meaning = parse_def(self->cx, self->lx, self->depth + 1, NULL);
+    if (base_failed(self->cx))
         return;
-    te_tensor **out = base_array(p->cx, te_tensor *, c.n_outputs);
-    base_set_where(p->cx, loc);
-    if (!te_extern(p->def, &c, out))
+    te_tensor **out = base_array(self->cx, te_tensor *, c.n_outputs);
+    base_set_where(self->cx, loc);
+    if (!te_extern(self->def, &c, out))
         return;
     for (int i = 0; i < c.n_outputs; i++)
-        base_dict_put(p->cx, &p->names.buffers, c.output[i].name, out[i]->buffer);
-    while (base_accept(p->lx, "@"))
-        parse_note(p, (te_stage *)out[0]->stage);
+        base_dict_put(self->cx, &self->names.buffers, c.output[i].name, out[i]->buffer);
+    while (base_accept(self->lx, "@"))
+        parse_note(self, (te_stage *)out[0]->stage);
 }
 
-static void parse_item(parser *p)
+static void parse_item(parser *self)
 {
-    if (base_at(p->lx, "extern") && p->lx->next.kind == BASE_TOK_NAME) {
-        base_advance(p->lx);
-        parse_extern(p);
+    if (base_at(self->lx, "extern") && self->lx->next.kind == BASE_TOK_NAME) {
+        base_advance(self->lx);
+        parse_extern(self);
         return;
     }
-    if (base_at(p->lx, "scan") && p->lx->next.kind == BASE_TOK_NAME) {
-        base_advance(p->lx);
-        parse_scan(p);
+    if (base_at(self->lx, "scan") && self->lx->next.kind == BASE_TOK_NAME) {
+        base_advance(self->lx);
+        parse_scan(self);
     } else
-        parse_stage(p, NULL, false);
+        parse_stage(self, NULL, false);
 }
 
 /* ---- definitions ---- */
 
-static void parse_tensor(parser *p, const char *name, base_dtype t)
+static void parse_tensor(parser *self, const char *name, base_dtype dtype)
 {
     base_vec shape = {0};
 
-    if (!parse_shape(p, &shape))
+    if (!parse_shape(self, &shape))
         return;
-    te_tensor *tensor = te_input(p->def, name, t, (const ir_expr *const *)shape.at, shape.n);
+    te_tensor *tensor = te_input(self->def, name, dtype, (const ir_expr *const *)shape.at, shape.n);
     if (tensor)
-        base_dict_put(p->cx, &p->names.buffers, name, tensor->buffer);
+        base_dict_put(self->cx, &self->names.buffers, name, tensor->buffer);
 }
 
 /* n      A: f32[n, 8]      alpha: f32. A name alone is a symbol, one with brackets a tensor, one with a type
  * alone a scalar. */
-static void parse_param(parser *p)
+static void parse_param(parser *self)
 {
-    base_set_where(p->cx, p->lx->tok.loc);
-    const char *name = base_expect_name(p->lx, "a parameter");
+    base_set_where(self->cx, self->lx->tok.loc);
+    const char *name = base_expect_name(self->lx, "a parameter");
     if (!name)
         return;
-    if (!base_accept(p->lx, ":")) {
-        base_dict_put(p->cx, &p->names.vars, name, te_symbol(p->def, name));
+    if (!base_accept(self->lx, ":")) {
+        base_dict_put(self->cx, &self->names.vars, name, te_symbol(self->def, name));
         return;
     }
-    base_dtype t = ir_parse_dtype(p->lx);
-    if (base_accept(p->lx, "["))
-        parse_tensor(p, name, t);
-    else if (!base_failed(p->cx))
-        base_dict_put(p->cx, &p->names.vars, name, te_scalar(p->def, name, t));
+    base_dtype t = ir_parse_dtype(self->lx);
+    if (base_accept(self->lx, "["))
+        parse_tensor(self, name, t);
+    else if (!base_failed(self->cx))
+        base_dict_put(self->cx, &self->names.vars, name, te_scalar(self->def, name, t));
 }
 
 /* The order is that in which a kernel takes its outputs. */
-static void parse_return(parser *p)
+static void parse_return(parser *self)
 {
     do {
-        base_loc loc = p->lx->tok.loc;
-        const char *name = base_expect_name(p->lx, "the name of an output");
-        te_tensor *t = name ? te_tensor_named(p->def, name) : NULL;
+        base_loc loc = self->lx->tok.loc;
+        const char *name = base_expect_name(self->lx, "the name of an output");
+        te_tensor *tensor = name ? te_tensor_named(self->def, name) : NULL;
 
-        base_set_where(p->cx, loc);
-        if (name && !t)
-            base_fail(p->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'%s", name, p->def->name,
-                      base_did_you_mean(p->cx, name, &p->names.buffers.order));
-        te_output(p->def, t);
-    } while (base_accept(p->lx, ","));
+        base_set_where(self->cx, loc);
+        if (name && !tensor)
+            base_fail(self->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'%s", name, self->def->name,
+                      base_did_you_mean(self->cx, name, &self->names.buffers.order));
+        te_output(self->def, tensor);
+    } while (base_accept(self->lx, ","));
 }
 
 /* Parameters up to the closing parenthesis. Behind an error the next parameter is read. */
-static void parse_params(parser *p)
+static void parse_params(parser *self)
 {
-    while (!base_at(p->lx, ")") && p->lx->tok.kind != BASE_TOK_END) {
-        const char *from = p->errors ? te_place(p->lx) : NULL;
+    while (!base_at(self->lx, ")") && self->lx->tok.kind != BASE_TOK_END) {
+        const char *from = self->errors ? te_place(self->lx) : NULL;
 
-        parse_param(p);
-        if (base_failed(p->cx) && from)
-            te_go_on(p->errors, p->lx, from, te_next_param(from));
-        if (!base_accept(p->lx, ","))
+        parse_param(self);
+        if (base_failed(self->cx) && from)
+            te_go_on(self->errors, self->lx, from, te_next_param(from));
+        if (!base_accept(self->lx, ","))
             break;
     }
-    base_expect(p->lx, ")");
+    base_expect(self->lx, ")");
 }
 
 /* Steps over an item that names what an earlier error may have kept from being defined; true if it did. */
-static bool skip_item(parser *p, const char *from)
+static bool skip_item(parser *self, const char *from)
 {
-    const char *next = from && p->errors->unknown.n ? te_next_item(from) : NULL;
+    const char *next = from && self->errors->unknown.n ? te_next_item(from) : NULL;
 
-    if (!next || !te_names_unknown(p->errors, p->cx, from, next))
+    if (!next || !te_names_unknown(self->errors, self->cx, from, next))
         return false;
-    te_skip(p->errors, p->cx, from, next);
-    base_lexer_go(p->lx, next);
+    te_skip(self->errors, self->cx, from, next);
+    base_lexer_go(self->lx, next);
     return true;
 }
 
 /* An error may leave axes of its stage in scope. */
-static void hide_axes(parser *p)
+static void hide_axes(parser *self)
 {
-    for (int i = 0; i < p->names.vars.order.n; i++) {
-        const char *name = p->names.vars.order.at[i];
+    for (int i = 0; i < self->names.vars.order.n; i++) {
+        const char *name = self->names.vars.order.at[i];
 
-        if (base_map_has(&p->axes, base_dict_get(&p->names.vars, name)))
-            base_dict_put(p->cx, &p->names.vars, name, NULL);
+        if (base_map_has(&self->axes, base_dict_get(&self->names.vars, name)))
+            base_dict_put(self->cx, &self->names.vars, name, NULL);
     }
 }
 
 /* Stages up to `return`. Behind an error the next stage is read. */
-static void parse_items(parser *p)
+static void parse_items(parser *self)
 {
-    while (!base_at(p->lx, "return") && p->lx->tok.kind != BASE_TOK_END && !base_failed(p->cx)) {
-        const char *from = p->errors ? te_place(p->lx) : NULL;
+    while (!base_at(self->lx, "return") && self->lx->tok.kind != BASE_TOK_END && !base_failed(self->cx)) {
+        const char *from = self->errors ? te_place(self->lx) : NULL;
 
-        if (skip_item(p, from))
+        if (skip_item(self, from))
             continue;
-        parse_item(p);
-        if (base_failed(p->cx) && from) {
-            hide_axes(p);
-            te_go_on(p->errors, p->lx, from, te_next_item(from));
+        parse_item(self);
+        if (base_failed(self->cx) && from) {
+            hide_axes(self);
+            te_go_on(self->errors, self->lx, from, te_next_item(from));
         }
     }
 }
 
 /* Behind `return`, where outputs may be unknown. */
-static void parse_outputs(parser *p)
+static void parse_outputs(parser *self)
 {
-    if (!p->errors || !p->errors->unknown.n) {
-        parse_return(p);
+    if (!self->errors || !self->errors->unknown.n) {
+        parse_return(self);
         return;
     }
-    while (!base_at(p->lx, "}") && p->lx->tok.kind != BASE_TOK_END)
-        base_advance(p->lx);
+    while (!base_at(self->lx, "}") && self->lx->tok.kind != BASE_TOK_END)
+        base_advance(self->lx);
 }
 
 /* NAME(...) { ... return ... -- but for the closing brace. */
@@ -657,37 +667,37 @@ static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *
 }
 
 /* Definitions with errors are NULL in the list and have no name. */
-static const te_def *def_named(const te_file *f, const char *name)
+static const te_def *def_named(const te_file *file, const char *name)
 {
-    for (int i = 0; i < f->defs.n; i++)
-        if (f->defs.at[i] && base_same(((const te_def *)f->defs.at[i])->name, name))
-            return f->defs.at[i];
+    for (int i = 0; i < file->defs.n; i++)
+        if (file->defs.at[i] && base_same(((const te_def *)file->defs.at[i])->name, name))
+            return file->defs.at[i];
     return NULL;
 }
 
 /* Behind `def`: the commands pick a definition by its name, so a name stands for one. */
-static void parse_own_def(te_file *f, tec_context *cx, base_lexer *lx, te_errors *errors)
+static void parse_own_def(te_file *file, tec_context *cx, base_lexer *lx, te_errors *errors)
 {
     base_loc loc = lx->tok.loc;
 
     errors->unknown = (base_dict){0};
-    te_def *d = parse_def(cx, lx, 0, errors);
+    te_def *def = parse_def(cx, lx, 0, errors);
     errors->known = NULL;
-    const te_def *first = d ? def_named(f, d->name) : NULL;
+    const te_def *first = def ? def_named(file, def->name) : NULL;
 
     if (first) {
-        base_fail(cx, TEC_INVALID, loc, "there are two definitions '%s'", d->name);
+        base_fail(cx, TEC_INVALID, loc, "there are two definitions '%s'", def->name);
         base_note(cx, first->loc, "the first is here");
     }
-    base_push(cx, &f->defs, d);
+    base_push(cx, &file->defs, def);
 }
 
 /* The trace's text is kept as it is, up to the closing brace; schedule/ parses it. */
-static void parse_schedule(te_file *f, tec_context *cx, base_lexer *lx)
+static void parse_schedule(te_file *file, tec_context *cx, base_lexer *lx)
 {
     base_loc loc = lx->tok.loc;
     const char *name = base_expect_name(lx, "the name of a definition");
-    const base_loc *first = name ? base_dict_get(&f->schedule_at, name) : NULL;
+    const base_loc *first = name ? base_dict_get(&file->schedule_at, name) : NULL;
 
     if (first) {
         base_fail(cx, TEC_INVALID, loc, "there are two schedules of '%s'", name);
@@ -697,37 +707,37 @@ static void parse_schedule(te_file *f, tec_context *cx, base_lexer *lx)
     if (!name || !base_at(lx, "{"))
         base_expect(lx, "{");
     else {
-        base_dict_put(cx, &f->schedule_at, name, base_copy(cx, &lx->tok.loc, sizeof lx->tok.loc));
-        base_dict_put(cx, &f->schedules, name, base_lexer_raw_block(lx));
+        base_dict_put(cx, &file->schedule_at, name, base_copy(cx, &lx->tok.loc, sizeof lx->tok.loc));
+        base_dict_put(cx, &file->schedules, name, base_lexer_raw_block(lx));
     }
 }
 
 /* A schedule may stand before its definition, so this is looked at last. */
-static void check_schedules(tec_context *cx, const te_file *f)
+static void check_schedules(tec_context *cx, const te_file *file)
 {
     base_vec names = {0};
 
-    for (int i = 0; i < f->defs.n && f->defs.at[i]; i++)
-        base_push(cx, &names, ((const te_def *)f->defs.at[i])->name);
-    for (int i = 0; i < f->schedules.order.n; i++) {
-        const char *name = f->schedules.order.at[i];
+    for (int i = 0; i < file->defs.n && file->defs.at[i]; i++)
+        base_push(cx, &names, ((const te_def *)file->defs.at[i])->name);
+    for (int i = 0; i < file->schedules.order.n; i++) {
+        const char *name = file->schedules.order.at[i];
 
-        if (!def_named(f, name))
-            base_fail(cx, TEC_INVALID, *(base_loc *)base_dict_get(&f->schedule_at, name),
+        if (!def_named(file, name))
+            base_fail(cx, TEC_INVALID, *(base_loc *)base_dict_get(&file->schedule_at, name),
                       "a schedule of '%s', but there is no definition of this name%s", name,
                       base_did_you_mean(cx, name, &names));
     }
 }
 
 /* What stands at the top of a file. An error in one part does not keep the next from being read. */
-static void parse_part(te_file *f, tec_context *cx, base_lexer *lx, te_errors *errors)
+static void parse_part(te_file *file, tec_context *cx, base_lexer *lx, te_errors *errors)
 {
     if (base_accept(lx, "def"))
-        parse_own_def(f, cx, lx, errors);
+        parse_own_def(file, cx, lx, errors);
     else if (base_accept(lx, "schedule"))
-        parse_schedule(f, cx, lx);
+        parse_schedule(file, cx, lx);
     else if (base_accept(lx, "intrinsic"))
-        te_parse_intrinsic(cx, lx, &f->intrinsics);
+        te_parse_intrinsic(cx, lx, &file->intrinsics);
     else
         base_unexpected(lx, "'def', 'schedule' or 'intrinsic'");
 }

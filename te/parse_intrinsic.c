@@ -20,94 +20,94 @@ typedef struct {
 /* ---- operands ---- */
 
 /* The operand for a tensor of the behaviour, made at its first mention. */
-static te_operand *find_operand(reader *r)
+static te_operand *find_operand(reader *in)
 {
-    base_loc loc = r->lx->tok.loc;
-    const char *name = base_expect_name(r->lx, "the name of a tensor");
-    const te_tensor *t = name ? te_tensor_named(r->def, name) : NULL;
+    base_loc loc = in->lx->tok.loc;
+    const char *name = base_expect_name(in->lx, "the name of a tensor");
+    const te_tensor *tensor = name ? te_tensor_named(in->def, name) : NULL;
 
-    if (name && !t)
-        return base_fail(r->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'", name, r->def->name);
-    for (int i = 0; t && i < r->operands.n; i++)
-        if (((te_operand *)r->operands.at[i])->buffer == t->buffer)
-            return r->operands.at[i];
-    if (!t)
+    if (name && !tensor)
+        return base_fail(in->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'", name, in->def->name);
+    for (int i = 0; tensor && i < in->operands.n; i++)
+        if (((te_operand *)in->operands.at[i])->buffer == tensor->buffer)
+            return in->operands.at[i];
+    if (!tensor)
         return NULL;
-    te_operand *o = base_new(r->cx, te_operand);
-    o->buffer = t->buffer;
-    base_push(r->cx, &r->operands, o);
-    return o;
+    te_operand *operand = base_new(in->cx, te_operand);
+    operand->buffer = tensor->buffer;
+    base_push(in->cx, &in->operands, operand);
+    return operand;
 }
 
 /* Two operands with one name for a stride have the same stride. A symbol's name is refused, or a call could
  * not tell the two apart. */
-static const ir_expr *stride_named(reader *r, const char *name)
+static const ir_expr *stride_named(reader *in, const char *name)
 {
-    for (int i = 0; i < r->strides.n; i++)
-        if (base_same(((const ir_expr *)r->strides.at[i])->var.name, name))
-            return r->strides.at[i];
-    for (int i = 0; i < r->def->symbols.n; i++)
-        if (base_same(((const ir_expr *)r->def->symbols.at[i])->var.name, name))
-            return base_fail(r->cx, TEC_INVALID, base_where(r->cx), "stride '%s' has the name of a symbol",
+    for (int i = 0; i < in->strides.n; i++)
+        if (base_same(((const ir_expr *)in->strides.at[i])->var.name, name))
+            return in->strides.at[i];
+    for (int i = 0; i < in->def->symbols.n; i++)
+        if (base_same(((const ir_expr *)in->def->symbols.at[i])->var.name, name))
+            return base_fail(in->cx, TEC_INVALID, base_where(in->cx), "stride '%s' has the name of a symbol",
                              name);
-    const ir_expr *var = ir_var(r->cx, name, BASE_I64);
-    base_push(r->cx, &r->strides, (void *)var);
+    const ir_expr *var = ir_var(in->cx, name, BASE_I64);
+    base_push(in->cx, &in->strides, (void *)var);
     return var;
 }
 
-static const ir_expr *read_stride(reader *r)
+static const ir_expr *read_stride(reader *in)
 {
     int64_t n;
 
-    base_set_where(r->cx, r->lx->tok.loc);
-    if (r->lx->tok.kind == BASE_TOK_NAME)
-        return stride_named(r, base_expect_name(r->lx, "a stride"));
-    return base_expect_int(r->lx, "a stride: a name or a number", &n) ? ir_int(r->cx, n) : NULL;
+    base_set_where(in->cx, in->lx->tok.loc);
+    if (in->lx->tok.kind == BASE_TOK_NAME)
+        return stride_named(in, base_expect_name(in->lx, "a stride"));
+    return base_expect_int(in->lx, "a stride: a name or a number", &n) ? ir_int(in->cx, n) : NULL;
 }
 
 /* Behind `strides`: a[lda, 1] */
-static void read_strides(reader *r)
+static void read_strides(reader *in)
 {
-    base_loc loc = r->lx->tok.loc;
-    te_operand *o = find_operand(r);
+    base_loc loc = in->lx->tok.loc;
+    te_operand *operand = find_operand(in);
     base_vec strides = {0};
 
-    base_expect(r->lx, "[");
+    base_expect(in->lx, "[");
     do
-        base_push(r->cx, &strides, (void *)read_stride(r));
-    while (base_accept(r->lx, ","));
-    if (!base_expect(r->lx, "]") || !o)
+        base_push(in->cx, &strides, (void *)read_stride(in));
+    while (base_accept(in->lx, ","));
+    if (!base_expect(in->lx, "]") || !operand)
         return;
-    if (strides.n != o->buffer->n)
-        base_fail(r->cx, TEC_INVALID, loc, "'%s' has %d dimensions, %d strides are given", o->buffer->name,
-                  o->buffer->n, strides.n);
-    o->strides = (const ir_expr *const *)strides.at;
+    if (strides.n != operand->buffer->n)
+        base_fail(in->cx, TEC_INVALID, loc, "'%s' has %d dimensions, %d strides are given",
+                  operand->buffer->name, operand->buffer->n, strides.n);
+    operand->strides = (const ir_expr *const *)strides.at;
 }
 
 /* Behind `align`: a 64 */
-static void read_align(reader *r)
+static void read_align(reader *in)
 {
-    te_operand *o = find_operand(r);
-    base_loc loc = r->lx->tok.loc;
+    te_operand *operand = find_operand(in);
+    base_loc loc = in->lx->tok.loc;
     int64_t bytes;
 
-    if (!base_expect_int(r->lx, "a number of bytes", &bytes) || !o)
+    if (!base_expect_int(in->lx, "a number of bytes", &bytes) || !operand)
         return;
     if (bytes < 1 || bytes > 4096 || (bytes & (bytes - 1)))
-        base_fail(r->cx, TEC_INVALID, loc, "an alignment is a power of two up to 4096, found %lld",
+        base_fail(in->cx, TEC_INVALID, loc, "an alignment is a power of two up to 4096, found %lld",
                   (long long)bytes);
-    o->align = (int)bytes;
+    operand->align = (int)bytes;
 }
 
 /* Behind `scope`: a local */
-static void read_scope(reader *r)
+static void read_scope(reader *in)
 {
-    te_operand *o = find_operand(r);
-    base_loc loc = r->lx->tok.loc;
-    const char *word = base_expect_name(r->lx, "a scope");
+    te_operand *o = find_operand(in);
+    base_loc loc = in->lx->tok.loc;
+    const char *word = base_expect_name(in->lx, "a scope");
 
     if (o && word && !ir_scope_parse(word, &o->scope))
-        base_fail(r->cx, TEC_INVALID, loc, "there is no scope '%s'", word);
+        base_fail(in->cx, TEC_INVALID, loc, "there is no scope '%s'", word);
 }
 
 /* ---- forms ---- */
@@ -142,17 +142,17 @@ static bool parse_form(tec_context *cx, base_lexer *lx, const char *text[TE_N_FO
 }
 
 /* False: there is none here, or an error. */
-static bool read_operand(reader *r)
+static bool read_operand(reader *in)
 {
-    if (base_accept(r->lx, "strides"))
-        read_strides(r);
-    else if (base_accept(r->lx, "align"))
-        read_align(r);
-    else if (base_accept(r->lx, "scope"))
-        read_scope(r);
+    if (base_accept(in->lx, "strides"))
+        read_strides(in);
+    else if (base_accept(in->lx, "align"))
+        read_align(in);
+    else if (base_accept(in->lx, "scope"))
+        read_scope(in);
     else
         return false;
-    return !base_failed(r->cx);
+    return !base_failed(in->cx);
 }
 
 /* Operands and forms may stand in any order, between the outputs and the closing brace. */

@@ -17,264 +17,271 @@ typedef struct {
 
 /* Gives each axis a name that no other has in this stage, in the order in which they come: the first keeps
  * its own. Printed text read again gives a definition with the new name. */
-static void name_axes(naming *n, const ir_expr *const *axis, int count)
+static void name_axes(naming *self, const ir_expr *const *axis, int count)
 {
     for (int i = 0; i < count; i++) {
         const char *wanted = axis[i]->var.name, *name = wanted;
 
-        for (int k = 2; base_dict_has(&n->taken, name); k++)
-            name = base_format(n->cx, "%s'%d", wanted, k);
-        base_dict_put(n->cx, &n->taken, name, axis[i]);
+        for (int k = 2; base_dict_has(&self->taken, name); k++)
+            name = base_format(self->cx, "%s'%d", wanted, k);
+        base_dict_put(self->cx, &self->taken, name, axis[i]);
         if (name != wanted)
-            base_map_put(n->cx, &n->map.vars, axis[i], ir_var(n->cx, name, BASE_I64));
+            base_map_put(self->cx, &self->map.vars, axis[i], ir_var(self->cx, name, BASE_I64));
     }
 }
 
 /* Symbols and scalars keep their names, so they come first. Names of tensors are no matter: they stand before
  * a bracket. */
-static naming open_naming(tec_context *cx, const te_def *d, const te_stage *s)
+static naming open_naming(tec_context *cx, const te_def *def, const te_stage *stage)
 {
     naming n = {.cx = cx};
 
-    for (int i = 0; i < d->symbols.n; i++)
-        base_dict_put(cx, &n.taken, ((const ir_expr *)d->symbols.at[i])->var.name, d);
-    for (int i = 0; i < d->scalars.n; i++)
-        base_dict_put(cx, &n.taken, ((const ir_expr *)d->scalars.at[i])->var.name, d);
-    name_axes(&n, s->axis, s->n_axes);
-    name_axes(&n, s->reduce_axis, s->n_reduce);
+    for (int i = 0; i < def->symbols.n; i++)
+        base_dict_put(cx, &n.taken, ((const ir_expr *)def->symbols.at[i])->var.name, def);
+    for (int i = 0; i < def->scalars.n; i++)
+        base_dict_put(cx, &n.taken, ((const ir_expr *)def->scalars.at[i])->var.name, def);
+    name_axes(&n, stage->axis, stage->n_axes);
+    name_axes(&n, stage->reduce_axis, stage->n_reduce);
     return n;
 }
 
-static const char *shown(const naming *n, const ir_expr *e)
+static const char *shown(const naming *self, const ir_expr *expr)
 {
-    return ir_expr_text(n->cx, ir_apply(n->cx, &n->map, e));
+    return ir_expr_text(self->cx, ir_apply(self->cx, &self->map, expr));
 }
 
-static void add_shape(tec_context *cx, base_text *t, const ir_buffer *b)
+static void add_shape(tec_context *cx, base_text *text, const ir_buffer *buffer)
 {
-    base_addf(cx, t, "%s[", base_dtype_text(cx, b->dtype));
-    for (int i = 0; i < b->n; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : "", ir_expr_text(cx, b->shape[i]));
-    base_add(cx, t, "]");
+    base_addf(cx, text, "%s[", base_dtype_text(cx, buffer->dtype));
+    for (int i = 0; i < buffer->n; i++)
+        base_addf(cx, text, "%s%s", i ? ", " : "", ir_expr_text(cx, buffer->shape[i]));
+    base_add(cx, text, "]");
 }
 
 /* NAME(symbols, inputs, scalars) where facts */
-static void add_head(tec_context *cx, base_text *t, const te_def *d)
+static void add_head(tec_context *cx, base_text *text, const te_def *def)
 {
     const char *sep = "";
 
-    base_addf(cx, t, "%s(", d->name);
-    for (int i = 0; i < d->symbols.n; i++, sep = ", ")
-        base_addf(cx, t, "%s%s", sep, ((const ir_expr *)d->symbols.at[i])->var.name);
-    for (int i = 0; i < d->inputs.n; i++, sep = ", ") {
-        const ir_buffer *b = ((const te_tensor *)d->inputs.at[i])->buffer;
+    base_addf(cx, text, "%s(", def->name);
+    for (int i = 0; i < def->symbols.n; i++, sep = ", ")
+        base_addf(cx, text, "%s%s", sep, ((const ir_expr *)def->symbols.at[i])->var.name);
+    for (int i = 0; i < def->inputs.n; i++, sep = ", ") {
+        const ir_buffer *buffer = ((const te_tensor *)def->inputs.at[i])->buffer;
 
-        base_addf(cx, t, "%s%s: ", sep, b->name);
-        add_shape(cx, t, b);
+        base_addf(cx, text, "%s%s: ", sep, buffer->name);
+        add_shape(cx, text, buffer);
     }
-    for (int i = 0; i < d->scalars.n; i++, sep = ", ") {
-        const ir_expr *s = d->scalars.at[i];
+    for (int i = 0; i < def->scalars.n; i++, sep = ", ") {
+        const ir_expr *s = def->scalars.at[i];
 
-        base_addf(cx, t, "%s%s: %s", sep, s->var.name, base_dtype_text(cx, s->dtype));
+        base_addf(cx, text, "%s%s: %s", sep, s->var.name, base_dtype_text(cx, s->dtype));
     }
-    base_add(cx, t, ")");
-    for (int i = 0; i < d->facts.n; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : " where ", ir_expr_text(cx, d->facts.at[i]));
+    base_add(cx, text, ")");
+    for (int i = 0; i < def->facts.n; i++)
+        base_addf(cx, text, "%s%s", i ? ", " : " where ", ir_expr_text(cx, def->facts.at[i]));
 }
 
 /* A time axis stands without its extent, which its scan has shown. */
-static void add_axes(const naming *own, base_text *t, const ir_expr *const *axis,
-                     const ir_expr *const *extent, int n, bool timed)
+static void add_axes(const naming *own, base_text *text, const ir_expr *const *axis,
+                     const ir_expr *const *extent, int count, bool timed)
 {
     tec_context *cx = own->cx;
 
-    base_add(cx, t, "[");
-    for (int i = 0; i < n; i++) {
-        base_addf(cx, t, "%s%s", i ? ", " : "", shown(own, axis[i]));
+    base_add(cx, text, "[");
+    for (int i = 0; i < count; i++) {
+        base_addf(cx, text, "%s%s", i ? ", " : "", shown(own, axis[i]));
         if (i || !timed)
-            base_addf(cx, t, ": %s", ir_expr_text(cx, extent[i]));
+            base_addf(cx, text, ": %s", ir_expr_text(cx, extent[i]));
     }
-    base_add(cx, t, "]");
+    base_add(cx, text, "]");
 }
 
-static void add_reduction(const naming *own, base_text *t, const ir_expr *e)
+static void add_reduction(const naming *own, base_text *text, const ir_expr *expr)
 {
     tec_context *cx = own->cx;
 
-    base_add(cx, t, e->reduce.combiner->name);
-    add_axes(own, t, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, false);
-    base_add(cx, t, "(");
-    for (int i = 0; i < e->reduce.combiner->n; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : "", shown(own, e->reduce.source[i]));
-    if (e->reduce.condition)
-        base_addf(cx, t, " where %s", shown(own, e->reduce.condition));
-    base_add(cx, t, ")");
+    base_add(cx, text, expr->reduce.combiner->name);
+    add_axes(own, text, expr->reduce.axis, expr->reduce.extent, expr->reduce.n_axes, false);
+    base_add(cx, text, "(");
+    for (int i = 0; i < expr->reduce.combiner->n; i++)
+        base_addf(cx, text, "%s%s", i ? ", " : "", shown(own, expr->reduce.source[i]));
+    if (expr->reduce.condition)
+        base_addf(cx, text, " where %s", shown(own, expr->reduce.condition));
+    base_add(cx, text, ")");
 }
 
 /* A user's combiners are declared before the stages that use them. */
-static void add_combiner(tec_context *cx, base_text *t, const te_stage *s, base_dict *done)
+static void add_combiner(tec_context *cx, base_text *text, const te_stage *stage, base_dict *done)
 {
-    const ir_combiner *c = s && s->body && s->body[0]->op == IR_REDUCE ? s->body[0]->reduce.combiner : NULL;
+    const ir_combiner *c =
+        stage && stage->body && stage->body[0]->op == IR_REDUCE ? stage->body[0]->reduce.combiner : NULL;
 
     if (!c || ir_combiner_is_named(cx, c) || base_dict_has(done, c->name))
         return;
     base_dict_put(cx, done, c->name, c);
-    base_addf(cx, t, "  %s\n", ir_combiner_text(cx, c));
+    base_addf(cx, text, "  %s\n", ir_combiner_text(cx, c));
 }
 
-static void add_combiners(tec_context *cx, base_text *t, const te_stage *s, base_dict *done)
+static void add_combiners(tec_context *cx, base_text *text, const te_stage *stage, base_dict *done)
 {
-    add_combiner(cx, t, s->init, done);
-    add_combiner(cx, t, s, done);
+    add_combiner(cx, text, stage->init, done);
+    add_combiner(cx, text, stage, done);
 }
 
 /* NAME for one output, NAME(A, B) for several. */
-static void add_names(tec_context *cx, base_text *t, const te_stage *s)
+static void add_names(tec_context *cx, base_text *text, const te_stage *stage)
 {
-    base_add(cx, t, s->n_outputs == 1 ? s->output[0]->buffer->name : s->name);
-    if (s->n_outputs == 1)
+    base_add(cx, text, stage->n_outputs == 1 ? stage->output[0]->buffer->name : stage->name);
+    if (stage->n_outputs == 1)
         return;
-    for (int i = 0; i < s->n_outputs; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : "(", s->output[i]->buffer->name);
-    base_add(cx, t, ")");
+    for (int i = 0; i < stage->n_outputs; i++)
+        base_addf(cx, text, "%s%s", i ? ", " : "(", stage->output[i]->buffer->name);
+    base_add(cx, text, ")");
 }
 
 /* One reduction for all outputs is written once. */
-static void add_body(const naming *own, base_text *t, const te_stage *s)
+static void add_body(const naming *own, base_text *text, const te_stage *stage)
 {
-    if (s->body[0]->op == IR_REDUCE) {
-        add_reduction(own, t, s->body[0]);
+    if (stage->body[0]->op == IR_REDUCE) {
+        add_reduction(own, text, stage->body[0]);
         return;
     }
-    for (int i = 0; i < s->n_outputs; i++)
-        base_addf(own->cx, t, "%s%s", i ? ", " : "", shown(own, s->body[i]));
+    for (int i = 0; i < stage->n_outputs; i++)
+        base_addf(own->cx, text, "%s%s", i ? ", " : "", shown(own, stage->body[i]));
 }
 
 /* Also ends the line. */
-static void add_notes(tec_context *cx, base_text *t, const te_stage *s)
+static void add_notes(tec_context *cx, base_text *text, const te_stage *stage)
 {
-    if (s->role != IR_ROLE_NONE)
-        base_addf(cx, t, " @role(%s)", ir_role_text(s->role));
-    for (const ir_note *note = s->notes; note; note = note->next)
-        base_addf(cx, t, " @%s(%s)", note->key, ir_expr_text(cx, note->value));
-    base_add(cx, t, "\n");
+    if (stage->role != IR_ROLE_NONE)
+        base_addf(cx, text, " @role(%s)", ir_role_text(stage->role));
+    for (const ir_note *note = stage->notes; note; note = note->next)
+        base_addf(cx, text, " @%s(%s)", note->key, ir_expr_text(cx, note->value));
+    base_add(cx, text, "\n");
 }
 
 /* `prefix`: what stands before the name. */
-static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_stage *s, const char *prefix)
+static void add_stage(tec_context *cx, base_text *text, const te_def *def, const te_stage *stage,
+                      const char *prefix)
 {
-    naming own = open_naming(cx, d, s);
+    naming own = open_naming(cx, def, stage);
 
-    base_add(cx, t, prefix);
-    add_names(cx, t, s);
-    add_axes(&own, t, s->axis, s->extent, s->n_axes, s->scan != NULL);
-    base_add(cx, t, " = ");
-    add_body(&own, t, s);
-    add_notes(cx, t, s);
+    base_add(cx, text, prefix);
+    add_names(cx, text, stage);
+    add_axes(&own, text, stage->axis, stage->extent, stage->n_axes, stage->scan != NULL);
+    base_add(cx, text, " = ");
+    add_body(&own, text, stage);
+    add_notes(cx, text, stage);
 }
 
 /* The lines of a text, each with `margin` before it but for the first. */
-static void add_lines(tec_context *cx, base_text *t, const char *text, const char *margin)
+static void add_lines(tec_context *cx, base_text *out, const char *text, const char *margin)
 {
     for (; *text; text++) {
         if (*text != '\n' || text[1])
-            base_addn(cx, t, text, 1);
+            base_addn(cx, out, text, 1);
         if (*text == '\n' && text[1])
-            base_add(cx, t, margin);
+            base_add(cx, out, margin);
     }
 }
 
-static void add_extern_outputs(tec_context *cx, base_text *t, const te_stage *s)
+static void add_extern_outputs(tec_context *cx, base_text *text, const te_stage *stage)
 {
-    base_addf(cx, t, "  extern %s", s->n_outputs == 1 ? "" : s->name);
-    for (int i = 0; i < s->n_outputs; i++) {
-        base_addf(cx, t, "%s%s: ", s->n_outputs == 1 ? "" : i ? ", " : "(", s->output[i]->buffer->name);
-        add_shape(cx, t, s->output[i]->buffer);
+    base_addf(cx, text, "  extern %s", stage->n_outputs == 1 ? "" : stage->name);
+    for (int i = 0; i < stage->n_outputs; i++) {
+        base_addf(cx, text, "%s%s: ",
+                  stage->n_outputs == 1 ? ""
+                  : i                   ? ", "
+                                        : "(",
+                  stage->output[i]->buffer->name);
+        add_shape(cx, text, stage->output[i]->buffer);
     }
-    base_add(cx, t, s->n_outputs == 1 ? "" : ")");
+    base_add(cx, text, stage->n_outputs == 1 ? "" : ")");
 }
 
 /* extern outputs = function(inputs, arguments) means definition */
-static void add_extern(tec_context *cx, base_text *t, const te_stage *s)
+static void add_extern(tec_context *cx, base_text *text, const te_stage *stage)
 {
-    const te_call *c = s->call;
+    const te_call *call = stage->call;
     const char *sep = "";
 
-    add_extern_outputs(cx, t, s);
-    base_addf(cx, t, " = %s(", c->function);
-    for (int i = 0; i < c->n_inputs; i++, sep = ", ")
-        base_addf(cx, t, "%s%s", sep, c->input[i]->buffer->name);
-    for (int i = 0; i < c->n_args; i++, sep = ", ")
-        base_addf(cx, t, "%s%s", sep, ir_expr_text(cx, c->arg[i]));
-    base_add(cx, t, ")");
-    if (c->meaning) {
-        base_add(cx, t, " means ");
-        add_lines(cx, t, te_text(cx, c->meaning), "  ");
+    add_extern_outputs(cx, text, stage);
+    base_addf(cx, text, " = %s(", call->function);
+    for (int i = 0; i < call->n_inputs; i++, sep = ", ")
+        base_addf(cx, text, "%s%s", sep, call->input[i]->buffer->name);
+    for (int i = 0; i < call->n_args; i++, sep = ", ")
+        base_addf(cx, text, "%s%s", sep, ir_expr_text(cx, call->arg[i]));
+    base_add(cx, text, ")");
+    if (call->meaning) {
+        base_add(cx, text, " means ");
+        add_lines(cx, text, te_text(cx, call->meaning), "  ");
     }
-    add_notes(cx, t, s);
+    add_notes(cx, text, stage);
 }
 
 /* Time has one name for all updates. It is the first that each of them takes, so that none gives it
  * another. */
-static void add_scan(tec_context *cx, base_text *t, const te_def *d, const te_scan *s)
+static void add_scan(tec_context *cx, base_text *text, const te_def *def, const te_scan *scan)
 {
-    naming own = open_naming(cx, d, &(te_stage){.n_axes = 1, .axis = &s->time});
+    naming own = open_naming(cx, def, &(te_stage){.n_axes = 1, .axis = &scan->time});
 
-    base_addf(cx, t, "  scan %s", s->name);
-    add_axes(&own, t, &s->time, &s->extent, 1, false);
-    base_add(cx, t, " {\n");
-    for (int i = 0; i < s->states.n; i++)
-        add_stage(cx, t, d, ((te_tensor *)s->states.at[i])->stage->init, "    init ");
-    for (int i = 0; i < s->steps.n; i++)
-        add_stage(cx, t, d, s->steps.at[i], "    update ");
-    base_add(cx, t, "  }\n");
+    base_addf(cx, text, "  scan %s", scan->name);
+    add_axes(&own, text, &scan->time, &scan->extent, 1, false);
+    base_add(cx, text, " {\n");
+    for (int i = 0; i < scan->states.n; i++)
+        add_stage(cx, text, def, ((te_tensor *)scan->states.at[i])->stage->init, "    init ");
+    for (int i = 0; i < scan->steps.n; i++)
+        add_stage(cx, text, def, scan->steps.at[i], "    update ");
+    base_add(cx, text, "  }\n");
 }
 
 /* The whole definition but for its closing brace. */
-static void add_def(tec_context *cx, base_text *t, const te_def *d)
+static void add_def(tec_context *cx, base_text *text, const te_def *def)
 {
     base_dict combiners = {0};
 
-    add_head(cx, t, d);
-    base_add(cx, t, " {\n");
-    for (int i = 0; i < d->stages.n; i++)
-        add_combiners(cx, t, d->stages.at[i], &combiners);
-    for (int i = 0; i < d->stages.n; i++) {
-        const te_stage *s = d->stages.at[i];
+    add_head(cx, text, def);
+    base_add(cx, text, " {\n");
+    for (int i = 0; i < def->stages.n; i++)
+        add_combiners(cx, text, def->stages.at[i], &combiners);
+    for (int i = 0; i < def->stages.n; i++) {
+        const te_stage *stage = def->stages.at[i];
 
-        if (s->kind == TE_COMPUTE)
-            add_stage(cx, t, d, s, "  ");
-        else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
-            add_scan(cx, t, d, s->scan);
-        else if (s->kind == TE_EXTERN)
-            add_extern(cx, t, s);
+        if (stage->kind == TE_COMPUTE)
+            add_stage(cx, text, def, stage, "  ");
+        else if (stage->kind == TE_SCAN && stage == stage->scan->steps.at[0])
+            add_scan(cx, text, def, stage->scan);
+        else if (stage->kind == TE_EXTERN)
+            add_extern(cx, text, stage);
     }
-    for (int i = 0; i < d->outputs.n; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : "  return ", ((const te_tensor *)d->outputs.at[i])->buffer->name);
-    base_add(cx, t, "\n");
+    for (int i = 0; i < def->outputs.n; i++)
+        base_addf(cx, text, "%s%s", i ? ", " : "  return ",
+                  ((const te_tensor *)def->outputs.at[i])->buffer->name);
+    base_add(cx, text, "\n");
 }
 
-const char *te_text(tec_context *cx, const te_def *d)
+const char *te_text(tec_context *cx, const te_def *def)
 {
     base_text t = {0};
 
-    if (!d)
+    if (!def)
         return NULL;
     base_add(cx, &t, "def ");
-    add_def(cx, &t, d);
+    add_def(cx, &t, def);
     base_add(cx, &t, "}\n");
     return base_text_str(cx, &t);
 }
 
-static void add_operand(tec_context *cx, base_text *t, const te_operand *o)
+static void add_operand(tec_context *cx, base_text *text, const te_operand *operand)
 {
-    for (int i = 0; o->strides && i < o->buffer->n; i++)
-        base_addf(cx, t, "%s%s%s", i ? ", " : base_format(cx, "  strides %s[", o->buffer->name),
-                  ir_expr_text(cx, o->strides[i]), i + 1 < o->buffer->n ? "" : "]\n");
-    if (o->align)
-        base_addf(cx, t, "  align %s %d\n", o->buffer->name, o->align);
-    if (o->scope != IR_GLOBAL)
-        base_addf(cx, t, "  scope %s %s\n", o->buffer->name, ir_scope_text(o->scope));
+    for (int i = 0; operand->strides && i < operand->buffer->n; i++)
+        base_addf(cx, text, "%s%s%s", i ? ", " : base_format(cx, "  strides %s[", operand->buffer->name),
+                  ir_expr_text(cx, operand->strides[i]), i + 1 < operand->buffer->n ? "" : "]\n");
+    if (operand->align)
+        base_addf(cx, text, "  align %s %d\n", operand->buffer->name, operand->align);
+    if (operand->scope != IR_GLOBAL)
+        base_addf(cx, text, "  scope %s %s\n", operand->buffer->name, ir_scope_text(operand->scope));
 }
 
 /* The declaration as te_parse reads it. */

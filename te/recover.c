@@ -81,17 +81,17 @@ typedef struct {
 } brackets;
 
 /* False: the character closes what is not open, or a brace while other brackets are open. */
-static bool follow(brackets *d, char c)
+static bool follow(brackets *self, char c)
 {
-    d->round += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
-    d->braces += c == '{' ? 1 : c == '}' ? -1 : 0;
-    return d->round >= 0 && d->braces >= 0 && (c != '}' || d->round == 0);
+    self->round += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    self->braces += c == '{' ? 1 : c == '}' ? -1 : 0;
+    return self->round >= 0 && self->braces >= 0 && (c != '}' || self->round == 0);
 }
 
 /* Whether an item can begin at p, the first character of its line, behind a line that ends with `last`. */
-static bool begins_item(const char *p, char last, brackets d)
+static bool begins_item(const char *p, char last, brackets self)
 {
-    return d.round == 0 && d.braces == 0 && (starts_name(*p) || *p == '}') &&
+    return self.round == 0 && self.braces == 0 && (starts_name(*p) || *p == '}') &&
            !(last && strchr("+-*/%=,<>&|^(", last));
 }
 
@@ -166,28 +166,28 @@ const char *te_next_def(const char *from)
 /* ---- names ---- */
 
 /* Each name of the text, once outside of brackets and once inside, until `visit` gives true. */
-static bool each_name(tec_context *cx, const char *p, const char *end, bool inside,
+static bool each_name(tec_context *cx, const char *text, const char *end, bool inside,
                       bool (*visit)(void *data, const char *name, char next), void *data)
 {
     int depth = 0;
 
-    while (p < end) {
-        const char *behind = past_text(p);
+    while (text < end) {
+        const char *behind = past_text(text);
 
-        if (behind > p) {
-            p = behind;
+        if (behind > text) {
+            text = behind;
             continue;
         }
-        if (!in_name(*p)) {
-            depth += *p == '[' ? 1 : *p == ']' ? -1 : 0;
-            p++;
+        if (!in_name(*text)) {
+            depth += *text == '[' ? 1 : *text == ']' ? -1 : 0;
+            text++;
             continue;
         }
-        behind = name_end(p);
-        if (starts_name(*p) && inside == (depth > 0) &&
-            visit(data, base_strndup(cx, p, (size_t)(behind - p)), *behind))
+        behind = name_end(text);
+        if (starts_name(*text) && inside == (depth > 0) &&
+            visit(data, base_strndup(cx, text, (size_t)(behind - text)), *behind))
             return true;
-        p = behind;
+        text = behind;
     }
     return false;
 }
@@ -199,12 +199,12 @@ static bool is_unknown(void *data, const char *name, char next)
 }
 
 /* Names outside of brackets and inside: both may be what an error kept from being defined. */
-bool te_names_unknown(const te_errors *e, tec_context *cx, const char *from, const char *next)
+bool te_names_unknown(const te_errors *errors, tec_context *cx, const char *from, const char *next)
 {
-    void *unknown = (void *)(uintptr_t)&e->unknown;
+    void *unknown = (void *)(uintptr_t)&errors->unknown;
 
-    return e->unknown.n && (each_name(cx, from, next, false, is_unknown, unknown) ||
-                            each_name(cx, from, next, true, is_unknown, unknown));
+    return errors->unknown.n && (each_name(cx, from, next, false, is_unknown, unknown) ||
+                                 each_name(cx, from, next, true, is_unknown, unknown));
 }
 
 typedef struct {
@@ -245,9 +245,9 @@ static bool note_unknown(void *data, const char *name, char next)
 }
 
 /* From here on, errors that are about the item's own tensors are explained by it. */
-void te_skip(te_errors *e, tec_context *cx, const char *from, const char *next)
+void te_skip(te_errors *errors, tec_context *cx, const char *from, const char *next)
 {
-    skipped s = {.e = e, .cx = cx};
+    skipped s = {.e = errors, .cx = cx};
 
     each_name(cx, from, next, true, note_inside, &s);
     each_name(cx, from, next, false, note_unknown, &s);
@@ -258,35 +258,35 @@ void te_skip(te_errors *e, tec_context *cx, const char *from, const char *next)
 /* Keeps the error that stands in the context, up to MAX_ERRORS of them, and lets the parser go on at `next`.
  * False: there is no place to go on. Only errors of the text (INVALID) are kept: behind a lack of memory
  * nothing is sure. */
-bool te_go_on(te_errors *e, base_lexer *lx, const char *from, const char *next)
+bool te_go_on(te_errors *errors, base_lexer *lx, const char *from, const char *next)
 {
     tec_context *cx = lx->cx;
 
     if (!from || !next || tec_context_status(cx) != TEC_INVALID)
         return false;
     const char *text = base_strdup(cx, tec_context_error(cx));
-    if (e->n < MAX_ERRORS) {
-        base_addf(cx, &e->texts, "%s%s", e->n ? "\n" : "", text);
-        e->n++;
+    if (errors->n < MAX_ERRORS) {
+        base_addf(cx, &errors->texts, "%s%s", errors->n ? "\n" : "", text);
+        errors->n++;
     } else
-        e->left_out++;
+        errors->left_out++;
     tec_context_clear(cx);
-    te_skip(e, cx, from, next);
+    te_skip(errors, cx, from, next);
     base_lexer_go(lx, next);
     return true;
 }
 
 /* The errors in the order of the text become the context's one error, with the last one, at which nobody
  * could go on, at the end. */
-void te_hand_in(te_errors *e, tec_context *cx)
+void te_hand_in(te_errors *errors, tec_context *cx)
 {
-    if (base_failed(cx) && e->n && tec_context_status(cx) == TEC_INVALID) {
-        base_addf(cx, &e->texts, "\n%s", tec_context_error(cx));
+    if (base_failed(cx) && errors->n && tec_context_status(cx) == TEC_INVALID) {
+        base_addf(cx, &errors->texts, "\n%s", tec_context_error(cx));
         tec_context_clear(cx);
     }
-    if (e->left_out)
-        base_addf(cx, &e->texts, "\nerror: %d more error%s in this text", e->left_out,
-                  e->left_out == 1 ? "" : "s");
-    if (e->n)
-        base_fail_whole(cx, TEC_INVALID, base_text_str(cx, &e->texts));
+    if (errors->left_out)
+        base_addf(cx, &errors->texts, "\nerror: %d more error%s in this text", errors->left_out,
+                  errors->left_out == 1 ? "" : "s");
+    if (errors->n)
+        base_fail_whole(cx, TEC_INVALID, base_text_str(cx, &errors->texts));
 }

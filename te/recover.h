@@ -36,11 +36,11 @@ const char *te_next_def(const char *from);
 
 /* Keeps the context's error for the end, clears the context, and goes on at `next`. False: this is not
  * possible (`next` NULL, or an error of another kind than the user's), and the error stays. */
-bool te_go_on(te_errors *e, base_lexer *lx, const char *from, const char *next);
+bool te_go_on(te_errors *errors, base_lexer *lx, const char *from, const char *next);
 /* Whether the piece of text names something that a skipped piece may have defined. */
-bool te_names_unknown(const te_errors *e, tec_context *cx, const char *from, const char *next);
+bool te_names_unknown(const te_errors *errors, tec_context *cx, const char *from, const char *next);
 /* What the piece may define is unknown from now on. */
-void te_skip(te_errors *e, tec_context *cx, const char *from, const char *next);
-void te_hand_in(te_errors *e, tec_context *cx);
+void te_skip(te_errors *errors, tec_context *cx, const char *from, const char *next);
+void te_hand_in(te_errors *errors, tec_context *cx);
 
 #endif

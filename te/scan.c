@@ -10,47 +10,47 @@
 #include "ir/text.h"
 
 /* Opens a scan: states and updates are added until te_scan_close. Only one may be open in a definition. */
-te_scan *te_scan_new(te_def *d, const char *name, const ir_expr *time)
+te_scan *te_scan_new(te_def *def, const char *name, const ir_expr *time)
 {
-    if (!d || !time)
+    if (!def || !time)
         return NULL;
-    if (d->open)
-        return base_fail(d->cx, TEC_INVALID, base_where(d->cx),
-                         "scan '%s' is still open, so '%s' cannot begin", d->open->name, name);
-    if (!te_check_axes(d, name, &time, 1) || !te_claim_name(d, name, d))
+    if (def->open)
+        return base_fail(def->cx, TEC_INVALID, base_where(def->cx),
+                         "scan '%s' is still open, so '%s' cannot begin", def->open->name, name);
+    if (!te_check_axes(def, name, &time, 1) || !te_claim_name(def, name, def))
         return NULL;
-    te_scan *s = base_new(d->cx, te_scan);
+    te_scan *scan = base_new(def->cx, te_scan);
 
-    *s = (te_scan){.def = d,
-                   .name = base_strdup(d->cx, name),
-                   .time = time,
-                   .extent = te_axis_extent(time),
-                   .loc = base_where(d->cx)};
-    return d->open = s;
+    *scan = (te_scan){.def = def,
+                      .name = base_strdup(def->cx, name),
+                      .time = time,
+                      .extent = te_axis_extent(time),
+                      .loc = base_where(def->cx)};
+    return def->open = scan;
 }
 
 /* True while the scan can take more. */
-static bool is_open(const te_scan *s)
+static bool is_open(const te_scan *scan)
 {
-    if (!s || base_failed(s->def->cx))
+    if (!scan || base_failed(scan->def->cx))
         return false;
-    if (s->def->open != s)
-        base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "scan '%s' is closed", s->name);
-    return s->def->open == s;
+    if (scan->def->open != scan)
+        base_fail(scan->def->cx, TEC_INVALID, base_where(scan->def->cx), "scan '%s' is closed", scan->name);
+    return scan->def->open == scan;
 }
 
-static void *fail_at_name(const te_scan *s, const char *what, const char *name)
+static void *fail_at_name(const te_scan *scan, const char *what, const char *name)
 {
-    return base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "%s '%s' of scan '%s' has no time axis",
-                     what, name, s->name);
+    return base_fail(scan->def->cx, TEC_INVALID, base_where(scan->def->cx),
+                     "%s '%s' of scan '%s' has no time axis", what, name, scan->name);
 }
 
 /* ---- first steps ---- */
 
 /* All states of a scan have the same number of first steps, and all are declared before the first update. */
-static bool take_first(te_scan *s, const char *name, const ir_expr *time)
+static bool take_first(te_scan *scan, const char *name, const ir_expr *time)
 {
-    tec_context *cx = s->def->cx;
+    tec_context *cx = scan->def->cx;
     const ir_expr *extent = te_axis_extent(time);
     int64_t first;
 
@@ -58,49 +58,50 @@ static bool take_first(te_scan *s, const char *name, const ir_expr *time)
         base_fail(cx, TEC_INVALID, base_where(cx),
                   "the number of first steps of '%s' must be a positive constant, found '%s'", name,
                   ir_expr_text(cx, extent));
-    else if (s->steps.n)
+    else if (scan->steps.n)
         base_fail(cx, TEC_INVALID, base_where(cx),
-                  "the first steps of '%s' come behind an update of scan '%s'", name, s->name);
-    else if (s->states.n && first != s->first)
+                  "the first steps of '%s' come behind an update of scan '%s'", name, scan->name);
+    else if (scan->states.n && first != scan->first)
         base_fail(cx, TEC_INVALID, base_where(cx),
                   "'%s' has %lld first steps, other states of scan '%s' have %lld", name, (long long)first,
-                  s->name, (long long)s->first);
+                  scan->name, (long long)scan->first);
     else
-        s->first = first;
+        scan->first = first;
     return !base_failed(cx);
 }
 
 /* Declares a state by its first steps: axis 0 is time. NULL with an error. */
-te_tensor *te_scan_state(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body)
+te_tensor *te_scan_state(te_scan *scan, const char *name, const ir_expr *const *axis, int count,
+                         const ir_expr *body)
 {
-    if (!is_open(s))
+    if (!is_open(scan))
         return NULL;
-    if (n < 1)
-        return fail_at_name(s, "state", name);
-    if (!axis[0] || !take_first(s, name, axis[0]))
+    if (count < 1)
+        return fail_at_name(scan, "state", name);
+    if (!axis[0] || !take_first(scan, name, axis[0]))
         return NULL;
-    const char *stage = base_format(s->def->cx, "%s.first", name);
-    te_stage *init = te_build_stage(&(te_recipe){.def = s->def,
-                                                 .length = s->extent,
+    const char *stage = base_format(scan->def->cx, "%s.first", name);
+    te_stage *init = te_build_stage(&(te_recipe){.def = scan->def,
+                                                 .length = scan->extent,
                                                  .name = stage,
                                                  .output = &name,
                                                  .axis = axis,
-                                                 .n = n,
+                                                 .n = count,
                                                  .body = &body,
                                                  .n_bodies = 1});
 
     if (!init)
         return NULL;
-    base_push(s->def->cx, &s->states, init->output[0]);
+    base_push(scan->def->cx, &scan->states, init->output[0]);
     return init->output[0];
 }
 
 /* ---- updates ---- */
 
-static te_tensor *find_state(const te_scan *s, const char *name)
+static te_tensor *find_state(const te_scan *scan, const char *name)
 {
-    for (int i = 0; i < s->states.n; i++) {
-        te_tensor *t = s->states.at[i];
+    for (int i = 0; i < scan->states.n; i++) {
+        te_tensor *t = scan->states.at[i];
 
         if (base_same(t->buffer->name, name))
             return t;
@@ -108,61 +109,63 @@ static te_tensor *find_state(const te_scan *s, const char *name)
     return NULL;
 }
 
-/* An update has the axes, extents and type of the state's first steps. Extents are compared by proof: 2*n and
- * n + n are one extent. */
-static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const *axis, int n,
+/* An update has the axes, extents and type of the state's first steps. Extents are compared by proof: 2*count
+ * and count + count are one extent. */
+static bool fits_state(te_scan *scan, const te_tensor *state, const ir_expr *const *axis, int count,
                        const ir_expr *body)
 {
-    tec_context *cx = s->def->cx;
-    const ir_buffer *b = state->buffer;
+    tec_context *cx = scan->def->cx;
+    const ir_buffer *buffer = state->buffer;
 
     if (state->stage->kind == TE_SCAN)
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is updated twice by scan '%s'", b->name, s->name);
-    else if (n != b->n)
+        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is updated twice by scan '%s'", buffer->name,
+                  scan->name);
+    else if (count != buffer->n)
         base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %d axes in its first steps and %d in its update",
-                  b->name, b->n, n);
-    else if (!base_dtype_same(body->dtype, b->dtype))
+                  buffer->name, buffer->n, count);
+    else if (!base_dtype_same(body->dtype, buffer->dtype))
         base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is %s in its first steps and %s in its update",
-                  b->name, base_dtype_text(cx, b->dtype), base_dtype_text(cx, body->dtype));
-    for (int i = 1; i < n && !base_failed(cx); i++)
+                  buffer->name, base_dtype_text(cx, buffer->dtype), base_dtype_text(cx, body->dtype));
+    for (int i = 1; i < count && !base_failed(cx); i++)
         if (axis[i] && te_axis_extent(axis[i]) &&
-            !ir_prove_equal(te_facts(s->def), te_axis_extent(axis[i]), b->shape[i]))
+            !ir_prove_equal(te_facts(scan->def), te_axis_extent(axis[i]), buffer->shape[i]))
             base_fail(cx, TEC_INVALID, base_where(cx),
                       "axis '%s' of '%s' runs over '%s' in its update and over '%s' in its first steps",
-                      axis[i]->var.name, b->name, ir_expr_text(cx, te_axis_extent(axis[i])),
-                      ir_expr_text(cx, b->shape[i]));
+                      axis[i]->var.name, buffer->name, ir_expr_text(cx, te_axis_extent(axis[i])),
+                      ir_expr_text(cx, buffer->shape[i]));
     return !base_failed(cx);
 }
 
 /* The first axis of all updates is the one variable of the scan's time: their loops become one loop. */
-static bool is_timed(te_scan *s, const char *name, const ir_expr *const *axis, int n)
+static bool is_timed(te_scan *scan, const char *name, const ir_expr *const *axis, int n)
 {
     if (n < 1)
-        fail_at_name(s, "update", name);
-    else if (axis[0] && axis[0] != s->time)
-        base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx),
+        fail_at_name(scan, "update", name);
+    else if (axis[0] && axis[0] != scan->time)
+        base_fail(scan->def->cx, TEC_INVALID, base_where(scan->def->cx),
                   "the first axis of '%s' must be the time '%s' of scan '%s', found '%s'", name,
-                  s->time->var.name, s->name, ir_expr_text(s->def->cx, axis[0]));
-    return !base_failed(s->def->cx);
+                  scan->time->var.name, scan->name, ir_expr_text(scan->def->cx, axis[0]));
+    return !base_failed(scan->def->cx);
 }
 
 /* A stage that updates a state has a name that is taken already, so its time is looked at before its name. */
-bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis,
-                        int n, const ir_expr *const *body, int n_bodies, te_tensor **out)
+bool te_scan_step_named(te_scan *scan, const char *name, const char *const *output,
+                        const ir_expr *const *axis, int count, const ir_expr *const *body, int n_bodies,
+                        te_tensor **out)
 {
-    if (!is_open(s) || !is_timed(s, name, axis, n))
+    if (!is_open(scan) || !is_timed(scan, name, axis, count))
         return false;
-    te_tensor *state = n_bodies == 1 ? find_state(s, output[0]) : NULL;
+    te_tensor *state = n_bodies == 1 ? find_state(scan, output[0]) : NULL;
 
-    if (state && (!body[0] || !fits_state(s, state, axis, n, body[0])))
+    if (state && (!body[0] || !fits_state(scan, state, axis, count, body[0])))
         return false;
-    te_stage *step = te_build_stage(&(te_recipe){.def = s->def,
-                                                 .scan = s,
+    te_stage *step = te_build_stage(&(te_recipe){.def = scan->def,
+                                                 .scan = scan,
                                                  .state = state,
                                                  .name = state ? state->buffer->name : name,
                                                  .output = output,
                                                  .axis = axis,
-                                                 .n = n,
+                                                 .n = count,
                                                  .body = body,
                                                  .n_bodies = n_bodies});
     if (!step)
@@ -171,44 +174,45 @@ bool te_scan_step_named(te_scan *s, const char *name, const char *const *output,
         step->init = state->stage;
         state->stage = step;
     }
-    base_push(s->def->cx, &s->steps, step);
+    base_push(scan->def->cx, &scan->steps, step);
     for (int i = 0; i < n_bodies; i++)
         out[i] = step->output[i];
     return true;
 }
 
-bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n,
+bool te_scan_step_n(te_scan *scan, const char *name, const ir_expr *const *axis, int n,
                     const ir_expr *const *body, int n_bodies, te_tensor **out)
 {
-    return s && te_scan_step_named(s, name, te_output_names(s->def->cx, name, n_bodies), axis, n, body,
-                                   n_bodies, out);
+    return scan && te_scan_step_named(scan, name, te_output_names(scan->def->cx, name, n_bodies), axis, n,
+                                      body, n_bodies, out);
 }
 
-te_tensor *te_scan_step(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body)
+te_tensor *te_scan_step(te_scan *scan, const char *name, const ir_expr *const *axis, int n,
+                        const ir_expr *body)
 {
     te_tensor *t;
 
-    return te_scan_step_n(s, name, axis, n, &body, 1, &t) ? t : NULL;
+    return te_scan_step_n(scan, name, axis, n, &body, 1, &t) ? t : NULL;
 }
 
 /* ---- reads ---- */
 
 /* The tensor of the scan that lies in the buffer; `computed`: it is complete in the step of the update that
  * is being made. */
-static te_tensor *find_tensor(const te_scan *s, const ir_buffer *b, bool *computed)
+static te_tensor *find_tensor(const te_scan *scan, const ir_buffer *buffer, bool *computed)
 {
     *computed = true;
-    for (int i = 0; i < s->steps.n; i++) {
-        const te_stage *step = s->steps.at[i];
+    for (int i = 0; i < scan->steps.n; i++) {
+        const te_stage *step = scan->steps.at[i];
 
         for (int j = 0; j < step->n_outputs; j++)
-            if (step->output[j]->buffer == b)
+            if (step->output[j]->buffer == buffer)
                 return step->output[j];
     }
     *computed = false;
-    for (int i = 0; i < s->states.n; i++)
-        if (((te_tensor *)s->states.at[i])->buffer == b)
-            return s->states.at[i];
+    for (int i = 0; i < scan->states.n; i++)
+        if (((te_tensor *)scan->states.at[i])->buffer == buffer)
+            return scan->states.at[i];
     return NULL;
 }
 
@@ -222,62 +226,63 @@ static te_tensor *find_tensor(const te_scan *s, const ir_buffer *b, bool *comput
  *     h[t * 2], h[i]         refused: how far back is not one number
  *     g[t], g without init   behind its update; g[t - 1] never, since the first one would be missing
  */
-bool te_scan_reads(te_scan *s, const ir_expr *load)
+bool te_scan_reads(te_scan *scan, const ir_expr *load)
 {
-    tec_context *cx = s->def->cx;
+    tec_context *cx = scan->def->cx;
     const char *name = load->load.buffer->name;
     bool computed;
-    te_tensor *t = find_tensor(s, load->load.buffer, &computed);
+    te_tensor *tensor = find_tensor(scan, load->load.buffer, &computed);
     int64_t back;
 
-    if (!t)
+    if (!tensor)
         return false;
-    if (!ir_is_int(ir_simplify(te_facts(s->def), ir_sub(cx, s->time, load->load.index[0])), &back))
+    if (!ir_is_int(ir_simplify(te_facts(scan->def), ir_sub(cx, scan->time, load->load.index[0])), &back))
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is not '%s' less a constant",
-                  name, ir_expr_text(cx, load->load.index[0]), s->time->var.name);
+                  name, ir_expr_text(cx, load->load.index[0]), scan->time->var.name);
     else if (back < 0)
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is later than '%s'", name,
-                  ir_expr_text(cx, load->load.index[0]), s->time->var.name);
+                  ir_expr_text(cx, load->load.index[0]), scan->time->var.name);
     else if (back == 0 && !computed)
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s' before scan '%s' computes it", name,
-                  s->time->var.name, s->name);
-    else if (back > 0 && te_stage_is_partial(t->stage))
+                  scan->time->var.name, scan->name);
+    else if (back > 0 && te_stage_is_partial(tensor->stage))
         base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can be read at step '%s' only",
-                  name, s->time->var.name);
-    else if (back > s->first)
+                  name, scan->time->var.name);
+    else if (back > scan->first)
         base_fail(cx, TEC_INVALID, load->loc,
                   "'%s' is read %lld steps back, but scan '%s' has %lld first steps", name, (long long)back,
-                  s->name, (long long)s->first);
+                  scan->name, (long long)scan->first);
     return true;
 }
 
 /* ---- the end ---- */
 
 /* Checks that each state is updated, then adds the steps to the definition in their order. */
-bool te_scan_close(te_scan *s)
+bool te_scan_close(te_scan *scan)
 {
-    if (!is_open(s))
+    if (!is_open(scan))
         return false;
-    tec_context *cx = s->def->cx;
+    tec_context *cx = scan->def->cx;
 
-    if (s->steps.n == 0)
-        base_fail(cx, TEC_INVALID, s->loc, "scan '%s' updates nothing", s->name);
-    for (int i = 0; i < s->states.n; i++) {
-        const te_tensor *t = s->states.at[i];
+    if (scan->steps.n == 0)
+        base_fail(cx, TEC_INVALID, scan->loc, "scan '%s' updates nothing", scan->name);
+    for (int i = 0; i < scan->states.n; i++) {
+        const te_tensor *tensor = scan->states.at[i];
 
-        if (t->stage->kind != TE_SCAN)
-            base_fail(cx, TEC_INVALID, t->stage->loc, "'%s' has first steps, but scan '%s' never updates it",
-                      t->buffer->name, s->name);
+        if (tensor->stage->kind != TE_SCAN)
+            base_fail(cx, TEC_INVALID, tensor->stage->loc,
+                      "'%s' has first steps, but scan '%s' never updates it", tensor->buffer->name,
+                      scan->name);
     }
-    if (!ir_prove_le(te_facts(s->def), ir_int(cx, s->first), s->extent))
+    if (!ir_prove_le(te_facts(scan->def), ir_int(cx, scan->first), scan->extent))
         base_fail(
-            cx, TEC_INVALID, s->loc,
+            cx, TEC_INVALID, scan->loc,
             "scan '%s' runs over '%s' steps, which is not proven to be at least the %lld that are given",
-            s->name, ir_expr_text(cx, s->extent), (long long)s->first);
+            scan->name, ir_expr_text(cx, scan->extent), (long long)scan->first);
     if (base_failed(cx))
         return false;
-    for (int i = 0; i < s->steps.n; i++)
-        base_push(cx, &s->def->stages, s->steps.at[i]);
-    s->def->open = NULL;
+    for (int i = 0; i < scan->steps.n; i++)
+        base_push(cx, &scan->def->stages, scan->steps.at[i]);
+    scan->def->open = NULL;
     return true;
 }

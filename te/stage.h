@@ -5,7 +5,7 @@
  *     if (s) base_push(d->cx, &d->stages, s);
  *
  * te_build_stage checks axes and bodies and takes reductions below the root out into stages that stand before
- * the new one; where the new one stands is its caller's affair.
+ * the new one; the caller decides where the new one stands.
  */
 #ifndef TE_STAGE_H
 #define TE_STAGE_H
@@ -26,18 +26,18 @@ typedef struct {
     const ir_expr *const *body;
     int n_bodies;
 } te_recipe;
-te_stage *te_build_stage(const te_recipe *r); /* NULL with an error */
+te_stage *te_build_stage(const te_recipe *recipe); /* NULL with an error */
 
 /* NAME, or NAME.v0, NAME.v1, ... */
 const char *const *te_output_names(tec_context *cx, const char *name, int n);
-bool te_claim_name(te_def *d, const char *name, const void *what);
-te_stage *te_new_stage(te_def *d, te_kind kind, const char *name, int n_outputs);
-te_tensor *te_new_tensor(te_def *d, te_stage *stage, int which, const ir_buffer *buffer);
-bool te_check_axes(te_def *d, const char *name, const ir_expr *const *axis, int n);
-ir_facts *te_facts(te_def *d); /* what is known about its symbols */
+bool te_claim_name(te_def *def, const char *name, const void *what);
+te_stage *te_new_stage(te_def *def, te_kind kind, const char *name, int n_outputs);
+te_tensor *te_new_tensor(te_def *def, te_stage *stage, int which, const ir_buffer *buffer);
+bool te_check_axes(te_def *def, const char *name, const ir_expr *const *axis, int count);
+ir_facts *te_facts(te_def *def); /* what is known about its symbols */
 
 /* A load of a tensor of the scan by one of its updates: an error unless the step that it reads is computed
  * before. False: not the scan's. */
-bool te_scan_reads(te_scan *s, const ir_expr *load);
+bool te_scan_reads(te_scan *scan, const ir_expr *load);
 
 #endif

@@ -83,13 +83,13 @@ struct tec_def {
 };
 
 te_def *te_def_new(tec_context *cx, const char *name);
-const ir_expr *te_symbol(te_def *d, const char *name); /* n >= 0 is known; one for each name */
-/* variables of e that stand for sizes become symbols of the definition */
-void te_use_symbols(te_def *d, const ir_expr *e);
-void te_fact(te_def *d, const ir_expr *condition);
-te_tensor *te_input(te_def *d, const char *name, base_dtype t, const ir_expr *const *shape, int n);
-const ir_expr *te_scalar(te_def *d, const char *name, base_dtype t);
-void te_output(te_def *d, te_tensor *t);
+const ir_expr *te_symbol(te_def *def, const char *name); /* count >= 0 is known; one for each name */
+/* variables of expr that stand for sizes become symbols of the definition */
+void te_use_symbols(te_def *def, const ir_expr *expr);
+void te_fact(te_def *def, const ir_expr *condition);
+te_tensor *te_input(te_def *def, const char *name, base_dtype dtype, const ir_expr *const *shape, int count);
+const ir_expr *te_scalar(te_def *def, const char *name, base_dtype dtype);
+void te_output(te_def *def, te_tensor *tensor);
 
 /* An axis runs over 0..extent-1; it is an int64 variable that knows its extent and kind. */
 const ir_expr *te_axis(tec_context *cx, const char *name, const ir_expr *extent);
@@ -97,36 +97,36 @@ const ir_expr *te_reduce_axis(tec_context *cx, const char *name, const ir_expr *
 const ir_expr *te_axis_extent(const ir_expr *axis);
 bool te_axis_is_reduce(const ir_expr *axis);
 
-const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n);
+const ir_expr *te_read(te_tensor *tensor, const ir_expr *const *index, int count);
 #define te_at(t, ...)                                                                                        \
     te_read((t), (const ir_expr *const[]){__VA_ARGS__},                                                      \
             (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
 
-/* sum, prod, min, max over the axes, of dtype of e; any combiner with n sources through ir_reduce. */
-const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis,
-                         int n);
+/* sum, prod, min, max over the axes, of dtype of expr; any combiner with count sources through ir_reduce. */
+const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *expr,
+                         const ir_expr *const *axis, int n);
 /* The same over the points where the condition holds; NULL: everywhere. */
-const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_expr *e,
-                               const ir_expr *const *axis, int n, const ir_expr *condition);
+const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_expr *expr,
+                               const ir_expr *const *axis, int count, const ir_expr *condition);
 #define te_sum(cx, e, ...)                                                                                   \
     te_reduce((cx), "sum", (e), (const ir_expr *const[]){__VA_ARGS__},                                       \
               (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
 
 /* One output for each body; a body whose root is a reduction makes a reduction stage; a reduction deeper in
  * an expression becomes a stage of its own, named NAME.r, NAME.r2. */
-te_tensor *te_compute(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *body);
-bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body,
-                  int n_bodies, te_tensor **out);
+te_tensor *te_compute(te_def *def, const char *name, const ir_expr *const *axis, int n, const ir_expr *body);
+bool te_compute_n(te_def *def, const char *name, const ir_expr *const *axis, int n,
+                  const ir_expr *const *body, int n_bodies, te_tensor **out);
 /* The same with the outputs' own names. */
-bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis,
-                      int n, const ir_expr *const *body, int n_bodies, te_tensor **out);
+bool te_compute_named(te_def *def, const char *name, const char *const *output, const ir_expr *const *axis,
+                      int count, const ir_expr *const *body, int n_bodies, te_tensor **out);
 /* an update without first steps in a scan that has some: not all of its output is written */
-bool te_stage_is_partial(const te_stage *s);
-te_tensor *te_tensor_named(const te_def *d, const char *name); /* NULL: none */
+bool te_stage_is_partial(const te_stage *stage);
+te_tensor *te_tensor_named(const te_def *def, const char *name); /* NULL: none */
 
 /* ---- scans ---- */
 
-/*     te_scan *s = te_scan_new(d, "cell", t);                                       // time: t in 0..n
+/*     te_scan *scan = te_scan_new(def, "cell", t);                                       // time: t in 0..n
  *     // its first steps, for t0 in 0..1
  *     te_tensor *h = te_scan_state(s, "h", (const ir_expr *[]){t0, j}, 2, ...);
  *     te_scan_step(s, "h", (const ir_expr *[]){t, j}, 2, ... te_at(h, ir_sub(cx, t, ir_int(cx, 1)), k) ...);
@@ -136,17 +136,19 @@ te_tensor *te_tensor_named(const te_def *d, const char *name); /* NULL: none */
  * earlier in the same step. All states have the same constant number of first steps, which must be proven to
  * be at most the extent of time. What is computed without first steps is for the scan alone, unless there are
  * none at all. The scan's tensors become the definition's when it is closed. */
-te_scan *te_scan_new(te_def *d, const char *name, const ir_expr *time);
+te_scan *te_scan_new(te_def *def, const char *name, const ir_expr *time);
 /* before all updates */
-te_tensor *te_scan_state(te_scan *s, const char *name, const ir_expr *const *axis, int n,
+te_tensor *te_scan_state(te_scan *scan, const char *name, const ir_expr *const *axis, int count,
                          const ir_expr *body);
-te_tensor *te_scan_step(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body);
+te_tensor *te_scan_step(te_scan *scan, const char *name, const ir_expr *const *axis, int n,
+                        const ir_expr *body);
 /* Several outputs of one update, none of them a state: NAME.v0, ..., or with names of their own. */
-bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n,
+bool te_scan_step_n(te_scan *scan, const char *name, const ir_expr *const *axis, int n,
                     const ir_expr *const *body, int n_bodies, te_tensor **out);
-bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis,
-                        int n, const ir_expr *const *body, int n_bodies, te_tensor **out);
-bool te_scan_close(te_scan *s);
+bool te_scan_step_named(te_scan *scan, const char *name, const char *const *output,
+                        const ir_expr *const *axis, int count, const ir_expr *const *body, int n_bodies,
+                        te_tensor **out);
+bool te_scan_close(te_scan *scan);
 
 /* ---- extern stages ---- */
 
@@ -174,18 +176,18 @@ struct te_call {
     const te_def *meaning;
     const ir_intrinsic *intrinsic; /* set by te_extern; NULL without a meaning */
 };
-bool te_extern(te_def *d, const te_call *call, te_tensor **out); /* out: n_outputs */
+bool te_extern(te_def *def, const te_call *call, te_tensor **out); /* out: n_outputs */
 
 /* Adds a note to a stage (before the tree is made), for the schedule of the operator. */
-void te_note(te_tensor *t, const char *key, const ir_expr *value);
+void te_note(te_tensor *tensor, const char *key, const ir_expr *value);
 
 /* The default tree: inputs and outputs are the parameters (inputs, scalars, outputs in that order), one block
  * for each stage in dependence order, each under a perfect nest of its own axes, loops named STAGE.AXIS. An
  * output that is an input too is an error. */
-const ir_program *te_tree(tec_context *cx, const te_def *d);
+const ir_program *te_tree(tec_context *cx, const te_def *def);
 
 /* Specialisation: symbols replaced by expressions (constants, or 8*k + r), everywhere. */
-te_def *te_specialise(tec_context *cx, const te_def *d, const ir_expr *const *symbol,
-                      const ir_expr *const *value, int n);
+te_def *te_specialise(tec_context *cx, const te_def *def, const ir_expr *const *symbol,
+                      const ir_expr *const *value, int count);
 
 #endif

@@ -22,6 +22,6 @@ typedef struct {
 } te_file;
 
 te_file *te_parse(tec_context *cx, const char *file, const char *text); /* NULL with an error */
-const char *te_text(tec_context *cx, const te_def *d);
+const char *te_text(tec_context *cx, const te_def *def);
 
 #endif

@@ -44,15 +44,15 @@ static void print_option(const char *dash, const char *name, const char *value, 
     print_filled(what, HELP_COLUMN);
 }
 
-static void print_help(const tool_usage *u)
+static void print_help(const tool_usage *usage)
 {
-    printf("usage: %s %s [options]%s%s\n\n", program_invocation_short_name, u->command,
-           *u->operands ? " " : "", u->operands);
-    print_filled(u->what, 0);
+    printf("usage: %s %s [options]%s%s\n\n", program_invocation_short_name, usage->command,
+           *usage->operands ? " " : "", usage->operands);
+    print_filled(usage->what, 0);
     printf("\noptions:\n");
-    for (int i = 0; i < u->n_options; i++)
-        print_option(u->options[i].name[1] ? "--" : "-", u->options[i].name, u->options[i].value,
-                     u->options[i].what);
+    for (int i = 0; i < usage->n_options; i++)
+        print_option(usage->options[i].name[1] ? "--" : "-", usage->options[i].name, usage->options[i].value,
+                     usage->options[i].what);
     print_option("--", "help", NULL, "prints this text");
 }
 
@@ -75,14 +75,16 @@ int tool_misuse(const char *command, const char *format, ...)
     return try_help(command);
 }
 
-static const char *dashes(const tool_option *o)
+static const char *dashes(const tool_option *option)
 {
-    return o->name[1] ? "--" : "-";
+    return option->name[1] ? "--" : "-";
 }
 
-static int wrong_value(const tool_usage *u, const tool_option *o, const char *expected, const char *found)
+static int wrong_value(const tool_usage *usage, const tool_option *option, const char *expected,
+                       const char *found)
 {
-    return tool_misuse(u->command, "%s%s: expected %s, found '%s'", dashes(o), o->name, expected, found);
+    return tool_misuse(usage->command, "%s%s: expected %s, found '%s'", dashes(option), option->name,
+                       expected, found);
 }
 
 /* ---- values ---- */
@@ -118,49 +120,52 @@ static bool is_choice(const char *choices, const char *word)
 }
 
 /* Grows by one: command lines are short. Without memory the program ends, as nothing has been begun. */
-static void push(tool_list *l, const char *text)
+static void push(tool_list *list, const char *text)
 {
-    l->at = realloc(l->at, (size_t)(l->n + 1) * sizeof *l->at);
-    if (!l->at)
+    list->at = realloc(list->at, (size_t)(list->n + 1) * sizeof *list->at);
+    if (!list->at)
         abort();
-    l->at[l->n++] = text;
+    list->at[list->n++] = text;
 }
 
 /* TOOL_NUMBER takes any, TOOL_NATURAL from 0, TOOL_COUNT from 1. */
-static int set_number(const tool_usage *u, const tool_option *o, const char *value)
+static int set_number(const tool_usage *usage, const tool_option *option, const char *value)
 {
-    int64_t least = o->kind == TOOL_COUNT ? 1 : 0, n;
+    int64_t least = option->kind == TOOL_COUNT ? 1 : 0, n;
 
     if (!tool_number(value, &n))
-        return wrong_value(u, o, "a whole number", value);
-    if (o->kind != TOOL_NUMBER && (n < least || n > TOOL_MOST))
-        return wrong_value(u, o, least ? "a number from 1 to 1000000000" : "a number from 0 to 1000000000",
-                           value);
-    *(int64_t *)o->out = n;
+        return wrong_value(usage, option, "a whole number", value);
+    if (option->kind != TOOL_NUMBER && (n < least || n > TOOL_MOST))
+        return wrong_value(usage, option,
+                           least ? "a number from 1 to 1000000000" : "a number from 0 to 1000000000", value);
+    *(int64_t *)option->out = n;
     return TOOL_GO_ON;
 }
 
 /* Puts the value where the option's row says, or reports why the value is none of its kind. */
-static int set_value(const tool_usage *u, const tool_option *o, const char *value)
+static int set_value(const tool_usage *usage, const tool_option *option, const char *value)
 {
     if (!*value)
-        return tool_misuse(u->command, "%s%s: expected %s, found nothing", dashes(o), o->name, o->value);
-    switch (o->kind) {
+        return tool_misuse(usage->command, "%s%s: expected %s, found nothing", dashes(option), option->name,
+                           option->value);
+    switch (option->kind) {
     case TOOL_FLAG:
-        return tool_misuse(u->command, "%s%s takes no value, found '%s'", dashes(o), o->name, value);
-    case TOOL_TEXT: *(const char **)o->out = value; return TOOL_GO_ON;
-    case TOOL_LIST: push(o->out, value); return TOOL_GO_ON;
+        return tool_misuse(usage->command, "%s%s takes no value, found '%s'", dashes(option), option->name,
+                           value);
+    case TOOL_TEXT: *(const char **)option->out = value; return TOOL_GO_ON;
+    case TOOL_LIST: push(option->out, value); return TOOL_GO_ON;
     case TOOL_CHOICE:
-        if (!is_choice(o->value, value))
-            return wrong_value(u, o, o->value, value);
-        *(const char **)o->out = value;
+        if (!is_choice(option->value, value))
+            return wrong_value(usage, option, option->value, value);
+        *(const char **)option->out = value;
         return TOOL_GO_ON;
     case TOOL_DECIMAL:
-        return read_decimal(value, o->out) ? TOOL_GO_ON
-                                           : wrong_value(u, o, "a number that is not negative", value);
+        return read_decimal(value, option->out)
+                   ? TOOL_GO_ON
+                   : wrong_value(usage, option, "a number that is not negative", value);
     case TOOL_COUNT:
     case TOOL_NATURAL:
-    case TOOL_NUMBER: return set_number(u, o, value);
+    case TOOL_NUMBER: return set_number(usage, option, value);
     }
     return TOOL_GO_ON;
 }
@@ -178,67 +183,67 @@ typedef struct {
 } parser;
 
 /* The row of an option's name; -1: none. */
-static int find_option(const tool_usage *u, const char *name, size_t length)
+static int find_option(const tool_usage *usage, const char *name, size_t length)
 {
-    for (int k = 0; k < u->n_options; k++)
-        if (strlen(u->options[k].name) == length && strncmp(u->options[k].name, name, length) == 0)
+    for (int k = 0; k < usage->n_options; k++)
+        if (strlen(usage->options[k].name) == length && strncmp(usage->options[k].name, name, length) == 0)
             return k;
     return -1;
 }
 
 /* The option that argv[i] names, and its value: "--name=value", or the next word. One dash or two: -target
  * and --target are the same. */
-static int parse_option(parser *p)
+static int parse_option(parser *self)
 {
-    const tool_usage *u = p->u;
-    const char *word = p->argv[p->i], *name = word + 1 + (word[1] == '-'), *equal = strchr(name, '=');
-    int k = find_option(u, name, equal ? (size_t)(equal - name) : strlen(name));
-    const tool_option *o = &u->options[k];
+    const tool_usage *usage = self->u;
+    const char *word = self->argv[self->i], *name = word + 1 + (word[1] == '-'), *equal = strchr(name, '=');
+    int k = find_option(usage, name, equal ? (size_t)(equal - name) : strlen(name));
+    const tool_option *option = &usage->options[k];
 
     if (k < 0)
-        return tool_misuse(u->command, "there is no option '%s'", word);
-    if (p->given[k] && o->kind != TOOL_LIST)
-        return tool_misuse(u->command, "%s%s is given twice", dashes(o), o->name);
-    p->given[k] = true;
+        return tool_misuse(usage->command, "there is no option '%s'", word);
+    if (self->given[k] && option->kind != TOOL_LIST)
+        return tool_misuse(usage->command, "%s%s is given twice", dashes(option), option->name);
+    self->given[k] = true;
     if (equal)
-        return set_value(u, o, equal + 1);
-    if (o->kind == TOOL_FLAG) {
-        *(bool *)o->out = true;
+        return set_value(usage, option, equal + 1);
+    if (option->kind == TOOL_FLAG) {
+        *(bool *)option->out = true;
         return TOOL_GO_ON;
     }
-    if (p->i + 1 >= p->argc)
-        return tool_misuse(u->command, "%s: expected %s behind it", word, o->value);
-    return set_value(u, o, p->argv[++p->i]);
+    if (self->i + 1 >= self->argc)
+        return tool_misuse(usage->command, "%s: expected %s behind it", word, option->value);
+    return set_value(usage, option, self->argv[++self->i]);
 }
 
 /* One option a line, for the completion of shells. */
-static void list_options(const tool_usage *u)
+static void list_options(const tool_usage *usage)
 {
     static const char *const kinds[] = {"flag",  "text",    "list",   "choice",
                                         "count", "natural", "number", "decimal"};
 
-    for (int i = 0; i < u->n_options; i++) {
-        const tool_option *o = &u->options[i];
+    for (int i = 0; i < usage->n_options; i++) {
+        const tool_option *option = &usage->options[i];
 
-        printf("%s%s %s%s%s\n", dashes(o), o->name, kinds[o->kind], o->value ? " " : "",
-               o->value ? o->value : "");
+        printf("%s%s %s%s%s\n", dashes(option), option->name, kinds[option->kind], option->value ? " " : "",
+               option->value ? option->value : "");
     }
 }
 
-static int check_operands(const tool_usage *u, const tool_list *operands)
+static int check_operands(const tool_usage *usage, const tool_list *operands)
 {
-    if (operands->n < u->least)
-        return tool_misuse(u->command, "an operand is missing: %s", u->operands);
-    if (u->most >= 0 && operands->n > u->most)
-        return tool_misuse(u->command, "one operand too many: '%s'", operands->at[u->most]);
+    if (operands->n < usage->least)
+        return tool_misuse(usage->command, "an operand is missing: %s", usage->operands);
+    if (usage->most >= 0 && operands->n > usage->most)
+        return tool_misuse(usage->command, "one operand too many: '%s'", operands->at[usage->most]);
     return TOOL_GO_ON;
 }
 
 /* Options in any place, operands into *operands; behind "--" everything is an operand. TOOL_GO_ON, or the
  * exit status for a help text that was printed or a mistake that was reported. */
-int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands)
+int tool_parse(const tool_usage *usage, int argc, char **argv, tool_list *operands)
 {
-    parser p = {.u = u, .argv = argv, .argc = argc};
+    parser p = {.u = usage, .argv = argv, .argc = argc};
     bool only_operands = false;
 
     for (p.i = 1; p.i < argc; p.i++) {
@@ -246,11 +251,11 @@ int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands)
         int status = TOOL_GO_ON;
 
         if (!only_operands && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            print_help(u);
+            print_help(usage);
             return TOOL_OK;
         }
         if (!only_operands && strcmp(word, "--list-options") == 0) {
-            list_options(u);
+            list_options(usage);
             return TOOL_OK;
         }
         if (!only_operands && strcmp(word, "--") == 0)
@@ -262,7 +267,7 @@ int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands)
         if (status != TOOL_GO_ON)
             return status;
     }
-    return check_operands(u, operands);
+    return check_operands(usage, operands);
 }
 
 /* The name is copied, the value is not. */

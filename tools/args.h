@@ -57,7 +57,7 @@ typedef struct {
 /* Exit status, or TOOL_GO_ON. Options and operands mix; after "--" all are operands. `--help` prints the
  * table; `--list-options`, for scripts that complete command lines, prints a line "NAME KIND [VALUE]" for
  * each option. */
-int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands);
+int tool_parse(const tool_usage *usage, int argc, char **argv, tool_list *operands);
 /* Prints "PROGRAM COMMAND: ..." and where to look further; TOOL_USAGE. */
 int tool_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "NAME=VALUE" cut at the first '='; false: there is none, reported. */

@@ -9,11 +9,11 @@ int tool_build_worker(int argc, char **argv)
 {
     int64_t memory_limit = 0;
 
-    if (argc != 2 || !tool_number(argv[1], &memory_limit) || !run_become_worker(RUN_SOCKET)) {
+    if (argc != 2 || !tool_number(argv[1], &memory_limit) || !worker_become_worker(WORKER_SOCKET)) {
         fprintf(
             stderr,
             "tec build-worker: builds kernels for 'tec tune', which starts it; it is of no use by itself\n");
         return TOOL_USAGE;
     }
-    return tune_build_worker(RUN_SOCKET, memory_limit);
+    return tune_build_worker(WORKER_SOCKET, memory_limit);
 }

@@ -58,14 +58,14 @@ static const char *const words[] = {"pass", "fail", "unsupported"};
 /* ---- the child: one case, its outcome on the pipe ---- */
 
 /* Ends with status 0 also for a case that fails: the line tells. */
-static int check_one(const char *dir, const settings *s)
+static int check_one(const char *dir, const settings *given)
 {
     tec_context *cx = tool_context();
-    const target *t = tool_target(cx, s->target, 1);
+    const target *t = tool_target(cx, given->target, 1);
 
     if (!t)
         return tool_fail("check", cx);
-    check_result r = check_case(cx, dir, t, s->server.address ? &s->server : NULL, s->verbose);
+    check_result r = check_case(cx, dir, t, given->server.address ? &given->server : NULL, given->verbose);
     printf("%d %d %d %s\n", (int)r.outcome, r.on_device, r.on_host, r.reason);
     fflush(stdout);
     tec_context_free(cx);
@@ -75,17 +75,17 @@ static int check_one(const char *dir, const settings *s)
 /* ---- the parent ---- */
 
 /* Starts `tec check --one DIR` with its standard output in a pipe. False: no process could be started. */
-static bool start(job *j, const char *dir, const settings *s)
+static bool start(job *work, const char *dir, const settings *given)
 {
-    const char *argv[11] = {"tec", "check", "--one", "--target", s->target, dir};
+    const char *argv[11] = {"tec", "check", "--one", "--target", given->target, dir};
     int n = 6;
     posix_spawn_file_actions_t actions;
     int pipe_fd[2];
 
-    if (s->verbose)
+    if (given->verbose)
         argv[n++] = "--verbose";
-    if (s->server.address) {
-        const char *const where[] = {"--rpc", s->server.address, "--key-file", s->server.key_file};
+    if (given->server.address) {
+        const char *const where[] = {"--rpc", given->server.address, "--key-file", given->server.key_file};
         for (int i = 0; i < BASE_COUNT(where); i++)
             argv[n++] = where[i];
     }
@@ -95,94 +95,94 @@ static bool start(job *j, const char *dir, const settings *s)
     posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, pipe_fd[0]);
     posix_spawn_file_actions_addclose(&actions, pipe_fd[1]);
-    if (!s->verbose)
+    if (!given->verbose)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
-    int failed = posix_spawn(&j->pid, "/proc/self/exe", &actions, NULL, (char **)(void *)argv, environ);
+    int failed = posix_spawn(&work->pid, "/proc/self/exe", &actions, NULL, (char **)(void *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(pipe_fd[1]);
-    j->fd = pipe_fd[0];
-    j->n = 0;
-    j->dir = dir;
-    j->deadline = tec_clock() + (double)s->timeout;
+    work->fd = pipe_fd[0];
+    work->n = 0;
+    work->dir = dir;
+    work->deadline = tec_clock() + (double)given->timeout;
     if (failed)
         close(pipe_fd[0]);
     return failed == 0;
 }
 
 /* One line for a case, or a row of the JSON that is printed at the end. */
-static void tell(tally *t, const char *dir, check_result r)
+static void tell(tally *sum, const char *dir, check_result result)
 {
-    t->count[r.outcome]++;
-    t->on_device += r.on_device;
-    t->on_host += r.on_host;
-    if (t->rows) {
+    sum->count[result.outcome]++;
+    sum->on_device += result.on_device;
+    sum->on_host += result.on_host;
+    if (sum->rows) {
         cJSON *row = cJSON_CreateObject();
 
         cJSON_AddStringToObject(row, "case", dir);
-        cJSON_AddStringToObject(row, "outcome", words[r.outcome]);
-        cJSON_AddStringToObject(row, "reason", r.reason);
-        if (t->device) {
-            cJSON_AddNumberToObject(row, "on_device", r.on_device);
-            cJSON_AddNumberToObject(row, "on_host", r.on_host);
+        cJSON_AddStringToObject(row, "outcome", words[result.outcome]);
+        cJSON_AddStringToObject(row, "reason", result.reason);
+        if (sum->device) {
+            cJSON_AddNumberToObject(row, "on_device", result.on_device);
+            cJSON_AddNumberToObject(row, "on_host", result.on_host);
         }
-        cJSON_AddItemToArray(t->rows, row);
+        cJSON_AddItemToArray(sum->rows, row);
     } else {
-        printf("%-11s %s%s%s\n", words[r.outcome], dir, *r.reason ? ": " : "", r.reason);
+        printf("%-11s %s%s%s\n", words[result.outcome], dir, *result.reason ? ": " : "", result.reason);
         fflush(stdout);
     }
 }
 
 /* "0 5 1 reason": outcome, operators on the device and on the host, reason. The reason may be empty. */
-static bool read_result(char *text, check_result *r)
+static bool read_result(char *text, check_result *result)
 {
     int outcome, at = 0;
 
     text[strcspn(text, "\n")] = '\0';
-    if (sscanf(text, "%d %d %d%n", &outcome, &r->on_device, &r->on_host, &at) != 3 || outcome < 0 ||
+    if (sscanf(text, "%d %d %d%n", &outcome, &result->on_device, &result->on_host, &at) != 3 || outcome < 0 ||
         outcome > 2)
         return false;
-    r->outcome = (check_outcome)outcome;
-    r->reason = text[at] ? text + at + 1 : "";
+    result->outcome = (check_outcome)outcome;
+    result->reason = text[at] ? text + at + 1 : "";
     return true;
 }
 
 /* Ends the process of a case. Its line is its result; without one it crashed. A late child is killed before
  * it is waited for. */
-static void finish(job *j, tally *t, bool late)
+static void finish(job *work, tally *sum, bool late)
 {
     int status;
     char reason[128];
     check_result r;
 
-    close(j->fd);
+    close(work->fd);
     if (late)
-        kill(j->pid, SIGKILL);
-    waitpid(j->pid, &status, 0);
-    j->text[j->n] = '\0';
-    j->pid = 0;
+        kill(work->pid, SIGKILL);
+    waitpid(work->pid, &status, 0);
+    work->text[work->n] = '\0';
+    work->pid = 0;
     if (late)
-        snprintf(reason, sizeof reason, "no end within %lld s", (long long)t->s->timeout);
+        snprintf(reason, sizeof reason, "no end within %lld s", (long long)sum->s->timeout);
     else if (WIFSIGNALED(status))
         snprintf(reason, sizeof reason, "crashed: %s", strsignal(WTERMSIG(status)));
-    else if (!read_result(j->text, &r))
+    else if (!read_result(work->text, &r))
         snprintf(reason, sizeof reason, "ended without a result (status %d)", WEXITSTATUS(status));
     else {
-        tell(t, j->dir, r);
+        tell(sum, work->dir, r);
         return;
     }
-    tell(t, j->dir, (check_result){.outcome = CHECK_FAIL, .reason = reason});
+    tell(sum, work->dir, (check_result){.outcome = CHECK_FAIL, .reason = reason});
 }
 
 /* Reads what children wrote; ends those that closed their pipe or are late. Waits 200 ms at most, so that
  * deadlines are kept. A line that fills the buffer is cut by never being read further. */
-static void serve(job *jobs, int n, tally *t)
+static void serve(job *jobs, int count, tally *sum)
 {
     struct pollfd fds[64];
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         fds[i] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].fd : -1, .events = POLLIN};
-    poll(fds, (nfds_t)n, 200);
-    for (int i = 0; i < n; i++) {
+    poll(fds, (nfds_t)count, 200);
+    for (int i = 0; i < count; i++) {
         job *j = &jobs[i];
 
         if (!j->pid)
@@ -193,9 +193,9 @@ static void serve(job *jobs, int n, tally *t)
             if (got > 0 && j->n + got < (ssize_t)sizeof j->text - 1)
                 j->n += (int)got;
             else if (got == 0 || (got < 0 && errno != EINTR))
-                finish(j, t, false);
+                finish(j, sum, false);
         } else if (tec_clock() > j->deadline)
-            finish(j, t, true);
+            finish(j, sum, true);
     }
 }
 
@@ -209,34 +209,34 @@ static int running(const job *jobs, int n)
 }
 
 /* At most `jobs` cases at once, in the order of the command line. */
-static void check_all(const tool_list *dirs, tally *t)
+static void check_all(const tool_list *dirs, tally *sum)
 {
     job *jobs = calloc(64, sizeof *jobs);
-    int n = t->s->jobs < 1 ? 1 : t->s->jobs > 64 ? 64 : (int)t->s->jobs, next = 0;
+    int n = sum->s->jobs < 1 ? 1 : sum->s->jobs > 64 ? 64 : (int)sum->s->jobs, next = 0;
 
     while (jobs && (next < dirs->n || running(jobs, n))) {
         for (int i = 0; i < n && next < dirs->n; i++)
             if (!jobs[i].pid) {
                 const char *dir = dirs->at[next++];
 
-                if (!start(&jobs[i], dir, t->s))
-                    tell(t, dir, (check_result){.outcome = CHECK_FAIL, .reason = "cannot start a process"});
+                if (!start(&jobs[i], dir, sum->s))
+                    tell(sum, dir, (check_result){.outcome = CHECK_FAIL, .reason = "cannot start a process"});
             }
-        serve(jobs, n, t);
+        serve(jobs, n, sum);
     }
     free(jobs);
 }
 
 /* Why code for the target cannot run here; NULL: it can. */
-static const char *why_unfit(tec_context *cx, const target *t, const settings *s)
+static const char *why_unfit(tec_context *cx, const target *machine, const settings *given)
 {
-    const char *device = comp_codegen(t)->device;
+    const char *device = comp_codegen(machine)->device;
     tec_error err = {0};
 
-    if (s->server.address) /* which says so itself */
+    if (given->server.address) /* which says so itself */
         return NULL;
     if (!device)
-        return target_unfit(cx, t);
+        return target_unfit(cx, machine);
     int n = tec_device_count(device, &err);
     return n > 0    ? NULL
            : n == 0 ? base_format(cx, "there is no device of kind '%s'", device)
@@ -244,23 +244,23 @@ static const char *why_unfit(tec_context *cx, const target *t, const settings *s
 }
 
 /* The share of operators on the device counts over all cases, failed ones too. */
-static void print_totals(const tally *t)
+static void print_totals(const tally *sum)
 {
-    int64_t all = t->on_device + t->on_host;
+    int64_t all = sum->on_device + sum->on_host;
 
-    if (t->device)
-        printf("%lld of %lld operators ran on the device (%.1f %%)\n", (long long)t->on_device,
-               (long long)all, all ? 100.0 * (double)t->on_device / (double)all : 100.0);
-    printf("%d passed, %d failed, %d unsupported\n", t->count[0], t->count[1], t->count[2]);
+    if (sum->device)
+        printf("%lld of %lld operators ran on the device (%.1f %%)\n", (long long)sum->on_device,
+               (long long)all, all ? 100.0 * (double)sum->on_device / (double)all : 100.0);
+    printf("%d passed, %d failed, %d unsupported\n", sum->count[0], sum->count[1], sum->count[2]);
 }
 
 /* Looks first whether this machine can run the target at all, which no case then needs to find out. */
-static int check(const tool_list *dirs, const settings *s)
+static int check(const tool_list *dirs, const settings *given)
 {
-    tally t = {.s = s, .rows = s->json ? cJSON_CreateArray() : NULL};
+    tally t = {.s = given, .rows = given->json ? cJSON_CreateArray() : NULL};
     tec_context *cx = tool_context();
-    const target *wanted = tool_target(cx, s->target, 1);
-    const char *unfit = wanted ? why_unfit(cx, wanted, s) : NULL;
+    const target *wanted = tool_target(cx, given->target, 1);
+    const char *unfit = wanted ? why_unfit(cx, wanted, given) : NULL;
 
     if (!wanted || unfit) {
         int status = wanted ? TOOL_FAILED : tool_fail("check", cx);

@@ -16,7 +16,7 @@ typedef struct {
 } check_result;
 
 /* server NULL: it runs in this process. */
-check_result check_case(tec_context *cx, const char *dir, const target *t, const check_server *server,
+check_result check_case(tec_context *cx, const char *dir, const target *machine, const check_server *server,
                         bool verbose);
 
 #endif

@@ -12,14 +12,14 @@ static int check(tec_context *cx, const char *path, bool print)
 {
     size_t size;
     const char *text = base_read_file(cx, path, &size);
-    const graph_module *m = text ? lang_parse(cx, path, text) : NULL;
+    const graph_module *module = text ? lang_parse(cx, path, text) : NULL;
 
-    if (!m)
+    if (!module)
         return tool_fail("check-program", cx);
     if (print)
-        printf("%s", graph_text(cx, m, 0));
+        printf("%s", graph_text(cx, module, 0));
     else
-        printf("%s: %d data types, %d functions\n", path, m->data.n, m->functions.n);
+        printf("%s: %d data types, %d functions\n", path, module->data.n, module->functions.n);
     return TOOL_OK;
 }
 

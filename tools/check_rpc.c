@@ -19,7 +19,7 @@ typedef struct {
 } remote;
 
 /* The module as a file, which is gone when it has been sent; its number there, or 0. */
-static int64_t send_module(const remote *r)
+static int64_t send_module(const remote *self)
 {
     const char *folder = getenv("TMPDIR");
     char path[4096];
@@ -28,70 +28,72 @@ static int64_t send_module(const remote *r)
     snprintf(path, sizeof path, "%s/tec-check-XXXXXX", folder ? folder : "/tmp");
     int fd = mkstemp(path);
     if (fd < 0) {
-        *r->err = (tec_error){.status = TEC_IO};
-        snprintf(r->err->text, sizeof r->err->text, "%.400s: cannot be made", path);
+        *self->err = (tec_error){.status = TEC_IO};
+        snprintf(self->err->text, sizeof self->err->text, "%.400s: cannot be made", path);
         return 0;
     }
     close(fd);
-    if (graph_write(r->b, path, RT_WEIGHTS_INSIDE))
-        number = tec_rpc_upload(r->session, path, r->err);
+    if (graph_write(self->b, path, RT_WEIGHTS_INSIDE))
+        number = tec_rpc_upload(self->session, path, self->err);
     else
-        snprintf(r->err->text, sizeof r->err->text, "%s", tec_context_error(r->b->cx));
+        snprintf(self->err->text, sizeof self->err->text, "%s", tec_context_error(self->b->cx));
     unlink(path);
     return number;
 }
 
 /* A tensor of zeros for an input that the data does not have; NULL: its shape is not constant. */
-static const DLTensor *zeros(const graph_built *b, const op_type *t)
+static const DLTensor *zeros(const graph_built *built, const op_type *type)
 {
     int64_t shape[MOST_DIMS];
 
-    if (t->n > MOST_DIMS)
+    if (type->n > MOST_DIMS)
         return NULL;
-    for (int i = 0; i < t->n; i++)
-        if (!ir_is_int(t->dim[i], &shape[i]))
+    for (int i = 0; i < type->n; i++)
+        if (!ir_is_int(type->dim[i], &shape[i]))
             return NULL;
-    return tool_new_tensor(b->cx, t->dtype, t->n, shape);
+    return tool_new_tensor(built->cx, type->dtype, type->n, shape);
 }
 
-static bool send_input(const remote *r, int i, const DLTensor *t)
+static bool send_input(const remote *self, int i, const DLTensor *tensor)
 {
-    int64_t array = t ? tec_rpc_array(r->session, t->dtype, t->ndim, t->shape, r->err) : 0;
+    int64_t array =
+        tensor ? tec_rpc_array(self->session, tensor->dtype, tensor->ndim, tensor->shape, self->err) : 0;
 
-    return array && tec_rpc_write(r->session, array, t, r->err) &&
-           tec_rpc_feed(r->session, r->executor, i, array, r->err);
+    return array && tec_rpc_write(self->session, array, tensor, self->err) &&
+           tec_rpc_feed(self->session, self->executor, i, array, self->err);
 }
 
-static bool send_inputs(const remote *r, DLTensor *const *inputs, int n)
+static bool send_inputs(const remote *self, DLTensor *const *inputs, int count)
 {
-    const base_vec *all = &((const graph_function *)r->b->module->functions.at[0])->body->inputs;
+    const base_vec *all = &((const graph_function *)self->b->module->functions.at[0])->body->inputs;
 
     for (int i = 0; i < all->n; i++) {
         const DLTensor *t =
-            i < n && inputs[i] ? inputs[i] : zeros(r->b, &((const graph_value *)all->at[i])->type);
-        if (!send_input(r, i, t))
+            i < count && inputs[i] ? inputs[i] : zeros(self->b, &((const graph_value *)all->at[i])->type);
+        if (!send_input(self, i, t))
             return false;
     }
     return true;
 }
 
-static bool run_session(remote *r, DLTensor *const *inputs, int n_inputs, tec_array **outputs, int n_outputs)
+static bool run_session(remote *self, DLTensor *const *inputs, int n_inputs, tec_array **outputs,
+                        int n_outputs)
 {
-    int64_t module = send_module(r);
+    int64_t module = send_module(self);
 
-    r->executor = module ? tec_rpc_prepare(r->session, module, NULL, 1, r->err) : 0;
-    bool good =
-        r->executor && send_inputs(r, inputs, n_inputs) && tec_rpc_run(r->session, r->executor, NULL, r->err);
+    self->executor = module ? tec_rpc_prepare(self->session, module, NULL, 1, self->err) : 0;
+    bool good = self->executor && send_inputs(self, inputs, n_inputs) &&
+                tec_rpc_run(self->session, self->executor, NULL, self->err);
     for (int k = 0; k < n_outputs && good; k++)
-        good = (outputs[k] = tec_rpc_fetch(r->session, r->executor, k, r->err)) != NULL;
+        good = (outputs[k] = tec_rpc_fetch(self->session, self->executor, k, self->err)) != NULL;
     return good;
 }
 
-bool check_rpc_run(const check_server *server, const graph_built *b, DLTensor *const *inputs, int n_inputs,
-                   tec_array **outputs, int n_outputs, tec_error *err)
+bool check_rpc_run(const check_server *server, const graph_built *built, DLTensor *const *inputs,
+                   int n_inputs, tec_array **outputs, int n_outputs, tec_error *err)
 {
     tec_rpc *c = tec_rpc_connect(server->address, &(tec_rpc_options){.key_file = server->key_file}, err);
-    remote r = {.b = b, .session = c ? tec_rpc_open(c, NULL, err) : NULL, .err = err};
+    remote r = {.b = built, .session = c ? tec_rpc_open(c, NULL, err) : NULL, .err = err};
     bool good = r.session && run_session(&r, inputs, n_inputs, outputs, n_outputs);
 
     tec_rpc_close(r.session);

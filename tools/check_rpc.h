@@ -15,7 +15,7 @@ typedef struct {
 
 /* Compiled code runs there once: inputs go there, n outputs come back as arrays, which the caller frees.
  * False with the reason in err. */
-bool check_rpc_run(const check_server *server, const graph_built *b, DLTensor *const *inputs, int n_inputs,
-                   tec_array **outputs, int n_outputs, tec_error *err);
+bool check_rpc_run(const check_server *server, const graph_built *built, DLTensor *const *inputs,
+                   int n_inputs, tec_array **outputs, int n_outputs, tec_error *err);
 
 #endif

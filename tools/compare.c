@@ -42,89 +42,93 @@ typedef struct {
     tec_error err;
 } session;
 
-static int fail(session *c)
+static int fail(session *self)
 {
-    return c->err.status != TEC_OK ? tool_fail_run("compare", &c->err) : tool_fail("compare", c->cx);
+    return self->err.status != TEC_OK ? tool_fail_run("compare", &self->err) : tool_fail("compare", self->cx);
 }
 
 /* ---- opening ---- */
 
-static bool fill(session *c, side *x)
+static bool fill(session *self, side *x)
 {
     tool_dims none = {0};
     const tool_list no_files = {0};
 
     return tool_feed_files(&x->feed, &no_files) && tool_feed_dims(&x->feed, &none) &&
-           tool_feed_rest(&x->feed, c->s->seed);
+           tool_feed_rest(&x->feed, self->s->seed);
 }
 
-static bool open_graph(session *c, side *x, const tec_run_options *o)
+static bool open_graph(session *self, side *x, const tec_run_options *options)
 {
-    x->feed = tool_feed_graph(c->cx, &rt_module_describe(x->module)->graphs[0]);
-    x->ex = fill(c, x) ? tec_executor_new(x->module, tec_module_graph_name(x->module, 0), o, &c->err) : NULL;
+    x->feed = tool_feed_graph(self->cx, &rt_module_describe(x->module)->graphs[0]);
+    x->ex = fill(self, x)
+                ? tec_executor_new(x->module, tec_module_graph_name(x->module, 0), options, &self->err)
+                : NULL;
     for (int i = 0; x->ex && i < x->feed.n; i++)
-        if (!tec_executor_set_input(x->ex, i, x->feed.port[i].tensor, &c->err))
+        if (!tec_executor_set_input(x->ex, i, x->feed.port[i].tensor, &self->err))
             return false;
     return x->ex;
 }
 
-static bool open_function(session *c, side *x, const tec_run_options *o)
+static bool open_function(session *self, side *x, const tec_run_options *options)
 {
-    x->feed = tool_feed_function(c->cx, &rt_module_describe(x->module)->functions[0]);
-    x->f =
-        fill(c, x) ? tec_function_new(x->module, tec_module_function_name(x->module, 0), o, &c->err) : NULL;
-    x->arg = base_array(c->cx, DLTensor *, x->feed.n);
+    x->feed = tool_feed_function(self->cx, &rt_module_describe(x->module)->functions[0]);
+    x->f = fill(self, x)
+               ? tec_function_new(x->module, tec_module_function_name(x->module, 0), options, &self->err)
+               : NULL;
+    x->arg = base_array(self->cx, DLTensor *, x->feed.n);
     for (int i = 0; i < x->feed.n; i++)
         x->arg[i] = x->feed.port[i].tensor;
     return x->f;
 }
 
 /* The one model of the module, or its one function. */
-static bool open_side(session *c, side *x, const char *path)
+static bool open_side(session *self, side *x, const char *path)
 {
-    const tec_run_options o = {.threads = (int)c->s->threads};
+    const tec_run_options o = {.threads = (int)self->s->threads};
 
-    x->module = tec_module_open(path, NULL, &c->err);
+    x->module = tec_module_open(path, NULL, &self->err);
     if (!x->module)
         return false;
     int graphs = tec_module_n_graphs(x->module), functions = tec_module_n_functions(x->module);
     if (rt_module_describe(x->module)->program.n_functions)
-        return base_fail(c->cx, TEC_UNSUPPORTED, (base_loc){.file = path},
+        return base_fail(self->cx, TEC_UNSUPPORTED, (base_loc){.file = path},
                          "expected a module of a model or of a function, found a program");
     if (graphs ? graphs > 1 : functions != 1)
-        return base_fail(c->cx, TEC_INVALID, (base_loc){.file = path},
+        return base_fail(self->cx, TEC_INVALID, (base_loc){.file = path},
                          "expected a module with one model or one function, found %d models and %d functions",
                          graphs, functions);
-    return graphs ? open_graph(c, x, &o) : open_function(c, x, &o);
+    return graphs ? open_graph(self, x, &o) : open_function(self, x, &o);
 }
 
 /* ---- measuring ---- */
 
 /* Seconds of one run; negative: it failed. */
-static double run_once(session *c, int which)
+static double run_once(session *self, int which)
 {
-    side *x = &c->side[which];
+    side *x = &self->side[which];
     double start = tec_clock();
-    bool ok = x->ex ? tec_executor_run(x->ex, &c->err) : tec_function_call(x->f, x->arg, x->feed.n, &c->err);
+    bool ok =
+        x->ex ? tec_executor_run(x->ex, &self->err) : tec_function_call(x->f, x->arg, x->feed.n, &self->err);
 
     return ok ? tec_clock() - start : -1;
 }
 
 /* Runs of less than a few microseconds are measured several at a time. */
-static int runs_of_a_sample(session *c)
+static int runs_of_a_sample(session *self)
 {
     const double least = 50e-6;
-    double one = run_once(c, 0), two = run_once(c, 1), shorter = one < two ? one : two;
+    double one = run_once(self, 0), two = run_once(self, 1), shorter = one < two ? one : two;
 
     return shorter < 0 ? -1 : shorter >= least ? 1 : (int)(least / (shorter > 1e-8 ? shorter : 1e-8)) + 1;
 }
 
-static double sample(session *c, int which, int runs)
+static double sample(session *self, int which, int runs)
 {
     double sum = 0;
 
     for (int i = 0; i < runs; i++) {
-        double cost = run_once(c, which);
+        double cost = run_once(self, which);
 
         if (cost < 0)
             return -1;
@@ -135,20 +139,20 @@ static double sample(session *c, int which, int runs)
 
 /* Pairs until the time is over. Both modules run once before, so that no page is touched for the first
  * time. */
-static bool measure(session *c)
+static bool measure(session *self)
 {
-    int runs = run_once(c, 0) < 0 || run_once(c, 1) < 0 ? -1 : runs_of_a_sample(c);
-    double end = tec_clock() + c->s->duration;
+    int runs = run_once(self, 0) < 0 || run_once(self, 1) < 0 ? -1 : runs_of_a_sample(self);
+    double end = tec_clock() + self->s->duration;
 
-    while (runs > 0 && c->n < MOST_PAIRS && (c->n < LEAST_PAIRS || tec_clock() < end)) {
+    while (runs > 0 && self->n < MOST_PAIRS && (self->n < LEAST_PAIRS || tec_clock() < end)) {
         for (int k = 0; k < 2; k++) {
-            int which = k ^ (c->n % 2);
+            int which = k ^ (self->n % 2);
 
-            c->costs[which][c->n] = sample(c, which, runs);
-            if (c->costs[which][c->n] < 0)
+            self->costs[which][self->n] = sample(self, which, runs);
+            if (self->costs[which][self->n] < 0)
                 return false;
         }
-        c->n++;
+        self->n++;
     }
     return runs > 0;
 }
@@ -156,28 +160,28 @@ static bool measure(session *c)
 /* ---- what came of it ---- */
 
 /* The times are sorted by store_summarise alone, so the pairs stay pairs. */
-static void print(const session *c, const char *const *paths)
+static void print(const session *self, const char *const *paths)
 {
     double median[2], spread, gain, noise;
-    bool wins = tune_wins(c->costs[0], c->costs[1], c->n, &gain, &noise);
+    bool wins = tune_wins(self->costs[0], self->costs[1], self->n, &gain, &noise);
 
     for (int i = 0; i < 2; i++)
-        store_summarise(c->costs[i], c->n, &median[i], &spread);
-    if (c->s->json)
+        store_summarise(self->costs[i], self->n, &median[i], &spread);
+    if (self->s->json)
         printf(
             "{\"first_ms\":%.6g,\"second_ms\":%.6g,\"pairs\":%d,\"gain\":%.6g,\"noise\":%.6g,\"wins\":%s}\n",
-            median[0] * 1e3, median[1] * 1e3, c->n, gain, noise, wins ? "true" : "false");
+            median[0] * 1e3, median[1] * 1e3, self->n, gain, noise, wins ? "true" : "false");
     else
         printf("%s: %.4g ms\n%s: %.4g ms\nthe second is %.2f %% %s (noise %.2f %%, %d pairs)%s\n", paths[0],
                median[0] * 1e3, paths[1], median[1] * 1e3, 100 * (gain < 0 ? -gain : gain),
-               gain < 0 ? "slower" : "faster", 100 * noise, c->n, wins ? ": faster beyond the noise" : "");
+               gain < 0 ? "slower" : "faster", 100 * noise, self->n, wins ? ": faster beyond the noise" : "");
 }
 
-static void close_side(side *x)
+static void close_side(side *self)
 {
-    tec_function_free(x->f);
-    tec_executor_free(x->ex);
-    tec_module_free(x->module);
+    tec_function_free(self->f);
+    tec_executor_free(self->ex);
+    tec_module_free(self->module);
 }
 
 /* The command: opens both modules, measures, prints. */

@@ -30,42 +30,42 @@ static const char *default_output(tec_context *cx, const char *model)
 
 /* Multiply-adds and the like of all uses of a kernel, symbols counting as one. 0 where the number depends on
  * symbols. */
-static double work_of(tec_context *cx, const graph_kernel_entry *e)
+static double work_of(tec_context *cx, const graph_kernel_entry *entry)
 {
     int64_t flops;
 
-    return ir_is_int(comp_flops(cx, e->plain), &flops) ? (double)flops * e->uses : 0;
+    return ir_is_int(comp_flops(cx, entry->plain), &flops) ? (double)flops * entry->uses : 0;
 }
 
 /* Which kernels have no record, and their share of the work, which is what that may cost; then what records
  * there are. Five names at most; the share says more than their number. */
-static void report_records(tec_context *cx, const graph_kernels *k, const char *db,
-                           const space_source *source, const target *t)
+static void report_records(tec_context *cx, const graph_kernels *kernels, const char *db,
+                           const space_source *source, const target *machine)
 {
     double all = 0, without = 0;
     base_text names = {0};
     int n = 0;
 
-    for (int i = 0; i < k->entries.n; i++) {
-        const graph_kernel_entry *e = graph_kernel_at(k, i);
-        bool by_default = base_same(e->unit.origin, "default");
+    for (int i = 0; i < kernels->entries.n; i++) {
+        const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
+        bool by_default = base_same(entry->unit.origin, "default");
 
-        all += work_of(cx, e);
-        without += by_default ? work_of(cx, e) : 0;
+        all += work_of(cx, entry);
+        without += by_default ? work_of(cx, entry) : 0;
         if (by_default && n++ < 5)
-            base_addf(cx, &names, "%s%s", n > 1 ? ", " : ": ", e->node);
-        if (e->refused)
-            fprintf(stderr, "%s: the record for '%s' does not apply: %s\n", db, e->node, e->refused);
+            base_addf(cx, &names, "%s%s", n > 1 ? ", " : ": ", entry->node);
+        if (entry->refused)
+            fprintf(stderr, "%s: the record for '%s' does not apply: %s\n", db, entry->node, entry->refused);
     }
-    fprintf(stderr, "%s: %d of %d kernels have no record%s%s", db, n, k->entries.n, base_text_str(cx, &names),
-            n > 5 ? ", ..." : "");
+    fprintf(stderr, "%s: %d of %d kernels have no record%s%s", db, n, kernels->entries.n,
+            base_text_str(cx, &names), n > 5 ? ", ..." : "");
     if (n && all > 0)
         fprintf(stderr,
                 "; they do %.0f %% of the arithmetic, with default schedules (tec tune makes records)",
                 100 * without / all);
     fprintf(stderr, "\n");
     if (n)
-        fprintf(stderr, "%s: %s\n", db, tune_records_text(cx, source->data, t));
+        fprintf(stderr, "%s: %s\n", db, tune_records_text(cx, source->data, machine));
 }
 
 static graph_module *read_program(tec_context *cx, const char *path)
@@ -77,10 +77,10 @@ static graph_module *read_program(tec_context *cx, const char *path)
 }
 
 /* What the target's device cannot run, and why. */
-static void report_hosted(const graph_built *b)
+static void report_hosted(const graph_built *built)
 {
-    for (int i = 0; i < b->hosted.n; i++) {
-        const graph_hosted *h = b->hosted.at[i];
+    for (int i = 0; i < built->hosted.n; i++) {
+        const graph_hosted *h = built->hosted.at[i];
 
         fprintf(stderr, "'%s' runs on the host: %s\n", h->node->name, h->why);
     }
@@ -88,53 +88,53 @@ static void report_hosted(const graph_built *b)
 
 /* Signals are held while the module is written: an interrupt leaves either the old file or the new one.
  * Nothing is written before everything has been compiled. */
-static int compile_with(tec_context *cx, const char *model, const settings *s, const space_source *source)
+static int compile_with(tec_context *cx, const char *model, const settings *given, const space_source *source)
 {
-    onnx_options import = tool_import_options(cx, &s->dims);
-    const target *t = tool_target(cx, s->target, s->threads);
+    onnx_options import = tool_import_options(cx, &given->dims);
+    const target *t = tool_target(cx, given->target, given->threads);
     double start = tec_clock();
-    const char *path = s->output ? s->output : default_output(cx, model);
-    unsigned flags = !s->weights                         ? 0
-                     : strcmp(s->weights, "inside") == 0 ? RT_WEIGHTS_INSIDE
-                                                         : RT_WEIGHTS_BESIDE;
+    const char *path = given->output ? given->output : default_output(cx, model);
+    unsigned flags = !given->weights                         ? 0
+                     : strcmp(given->weights, "inside") == 0 ? RT_WEIGHTS_INSIDE
+                                                             : RT_WEIGHTS_BESIDE;
 
     if (!t)
         return tool_fail("compile", cx);
-    if (s->dump)
-        mkdir(s->dump, 0777); /* what is wrong with it, writing into it will tell */
-    graph_module *m =
+    if (given->dump)
+        mkdir(given->dump, 0777); /* what is wrong with it, writing into it will tell */
+    graph_module *module =
         base_ends_with(model, ".tecp") ? read_program(cx, model) : onnx_import(cx, model, &import);
     graph_build_options o = {.target = t,
                              .source = source,
-                             .dump_dir = s->dump,
-                             .dump_graph = s->dump_graph,
-                             .strict = s->strict,
-                             .place_strict = s->place && strcmp(s->place, "strict") == 0};
-    if (m && !s->quiet)
+                             .dump_dir = given->dump,
+                             .dump_graph = given->dump_graph,
+                             .strict = given->strict,
+                             .place_strict = given->place && strcmp(given->place, "strict") == 0};
+    if (module && !given->quiet)
         fprintf(stderr, "%s: %d operators, for %s\n", model,
-                ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
-    graph_built *b = m ? graph_build(m, &o) : NULL;
+                ((graph_function *)module->functions.at[0])->body->nodes.n, target_text(cx, t));
+    graph_built *built = module ? graph_build(module, &o) : NULL;
     tool_hold_interrupts(true);
-    const char *file = b ? tool_begin_output(cx, path) : NULL;
-    bool written = file && graph_write(b, file, flags) && tool_finish_output(cx, path, file);
+    const char *file = built ? tool_begin_output(cx, path) : NULL;
+    bool written = file && graph_write(built, file, flags) && tool_finish_output(cx, path, file);
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("compile", cx);
-    if (!s->quiet)
-        report_hosted(b);
-    if (source && !s->quiet)
-        report_records(cx, b->kernels, s->records, source, t);
-    tool_report_module(cx, &b->desc, path, tec_clock() - start, s->json, s->quiet);
+    if (!given->quiet)
+        report_hosted(built);
+    if (source && !given->quiet)
+        report_records(cx, built->kernels, given->records, source, t);
+    tool_report_module(cx, &built->desc, path, tec_clock() - start, given->json, given->quiet);
     return TOOL_OK;
 }
 
 /* The store is open while kernels are made, since schedules are asked for one by one. */
-static int compile(tec_context *cx, const char *model, const settings *s)
+static int compile(tec_context *cx, const char *model, const settings *given)
 {
-    if (!s->records)
-        return compile_with(cx, model, s, NULL);
-    store *db = store_open(cx, s->records, &(store_options){.read_only = true, .must_exist = true});
-    int status = db ? compile_with(cx, model, s, tune_source(cx, db)) : tool_fail("compile", cx);
+    if (!given->records)
+        return compile_with(cx, model, given, NULL);
+    store *db = store_open(cx, given->records, &(store_options){.read_only = true, .must_exist = true});
+    int status = db ? compile_with(cx, model, given, tune_source(cx, db)) : tool_fail("compile", cx);
 
     store_close(db);
     return status;

@@ -14,14 +14,14 @@
 /* ---- making ---- */
 
 /* Zeroed and aligned to 64 bytes, as kernels may ask for; in the context. */
-DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape)
+DLTensor *tool_new_tensor(tec_context *cx, DLDataType dtype, int ndim, const int64_t *shape)
 {
     DLTensor *x = base_new(cx, DLTensor);
     int64_t *dims = base_array(cx, int64_t, ndim + 1);
 
     for (int i = 0; i < ndim; i++)
         dims[i] = shape[i];
-    *x = (DLTensor){.device = {kDLCPU, 0}, .ndim = ndim, .dtype = t, .shape = dims};
+    *x = (DLTensor){.device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = dims};
     if (tec_tensor_bytes(x) < 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a tensor of %s is larger than memory can be",
                          tec_tensor_text(x, (char[256]){0}, 256));
@@ -70,11 +70,11 @@ static void take_error(tec_context *cx, const tec_error *err)
 static DLTensor *read_npy(tec_context *cx, const char *path)
 {
     tec_error err = {0};
-    tec_array *a = tec_npy_read(path, &err);
+    tec_array *array = tec_npy_read(path, &err);
     DLTensor *t = NULL;
 
-    if (a) {
-        const DLTensor *from = tec_array_tensor(a);
+    if (array) {
+        const DLTensor *from = tec_array_tensor(array);
 
         t = tool_new_tensor(cx, from->dtype, from->ndim, from->shape);
         if (!tec_tensor_copy(t, from, &err))
@@ -82,23 +82,23 @@ static DLTensor *read_npy(tec_context *cx, const char *path)
     }
     if (!t)
         take_error(cx, &err);
-    tec_array_free(a);
+    tec_array_free(array);
     return t;
 }
 
 /* Its dimensions are constants. */
 static DLTensor *read_pb(tec_context *cx, const char *path)
 {
-    const op_constant *c = onnx_read_tensor(cx, path, NULL);
+    const op_constant *constant = onnx_read_tensor(cx, path, NULL);
     int64_t shape[64];
 
-    if (!c)
+    if (!constant)
         return NULL;
-    for (int i = 0; i < c->type.n; i++)
-        ir_is_int(c->type.dim[i], &shape[i]);
-    DLTensor *t = tool_new_tensor(cx, c->type.dtype, c->type.n, shape);
-    if (c->bytes)
-        memcpy(t->data, c->data, (size_t)c->bytes);
+    for (int i = 0; i < constant->type.n; i++)
+        ir_is_int(constant->type.dim[i], &shape[i]);
+    DLTensor *t = tool_new_tensor(cx, constant->type.dtype, constant->type.n, shape);
+    if (constant->bytes)
+        memcpy(t->data, constant->data, (size_t)constant->bytes);
     return t;
 }
 
@@ -112,19 +112,21 @@ DLTensor *tool_read(tec_context *cx, const char *path)
 }
 
 /* As .pb or .npy, by the ending of the path. */
-bool tool_write(tec_context *cx, const char *path, const DLTensor *t)
+bool tool_write(tec_context *cx, const char *path, const DLTensor *tensor)
 {
     tec_error err = {0};
 
     if (base_ends_with(path, ".pb")) {
-        const ir_expr **dim = base_array(cx, const ir_expr *, t->ndim);
+        const ir_expr **dim = base_array(cx, const ir_expr *, tensor->ndim);
 
-        for (int i = 0; i < t->ndim; i++)
-            dim[i] = ir_int(cx, t->shape[i]);
-        op_constant c = {{t->dtype, t->ndim, dim}, (char *)t->data + t->byte_offset, tec_tensor_bytes(t)};
+        for (int i = 0; i < tensor->ndim; i++)
+            dim[i] = ir_int(cx, tensor->shape[i]);
+        op_constant c = {{tensor->dtype, tensor->ndim, dim},
+                         (char *)tensor->data + tensor->byte_offset,
+                         tec_tensor_bytes(tensor)};
         return onnx_write_tensor(cx, path, "", &c);
     }
-    if (tec_npy_write(path, t, &err))
+    if (tec_npy_write(path, tensor, &err))
         return true;
     take_error(cx, &err);
     return false;
@@ -169,26 +171,26 @@ void tool_hold_interrupts(bool hold)
 }
 
 /* Four digits or so, in the unit that fits. */
-const char *tool_seconds(double s, char *buffer, size_t size)
+const char *tool_seconds(double seconds, char *buffer, size_t size)
 {
-    if (s < 1e-6)
-        snprintf(buffer, size, "%.0f ns", s * 1e9);
-    else if (s < 1e-3)
-        snprintf(buffer, size, "%.2f us", s * 1e6);
-    else if (s < 1)
-        snprintf(buffer, size, "%.3f ms", s * 1e3);
+    if (seconds < 1e-6)
+        snprintf(buffer, size, "%.0f ns", seconds * 1e9);
+    else if (seconds < 1e-3)
+        snprintf(buffer, size, "%.2f us", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(buffer, size, "%.3f ms", seconds * 1e3);
     else
-        snprintf(buffer, size, "%.3f s", s);
+        snprintf(buffer, size, "%.3f s", seconds);
     return buffer;
 }
 
 bool tool_write_output(tec_context *cx, const char *dir, const char *format, const char *name,
-                       const DLTensor *t)
+                       const DLTensor *tensor)
 {
     char *file = base_strdup(cx, name);
 
     for (char *p = file; *p; p++)
         if (*p == '/' || *p == ':')
             *p = '_';
-    return tool_write(cx, base_format(cx, "%s/%s.%s", dir, file, format), t);
+    return tool_write(cx, base_format(cx, "%s/%s.%s", dir, file, format), tensor);
 }

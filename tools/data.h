@@ -12,12 +12,12 @@
 
 /* In the context; NULL with an error in it. */
 DLTensor *tool_read(tec_context *cx, const char *path);
-bool tool_write(tec_context *cx, const char *path, const DLTensor *t); /* .npy, or .pb by the name */
+bool tool_write(tec_context *cx, const char *path, const DLTensor *tensor); /* .npy, or .pb by the name */
 /* Writes an output of a module to DIR/NAME.FORMAT, where '/' and ':' of its name become '_'. */
 bool tool_write_output(tec_context *cx, const char *dir, const char *format, const char *name,
-                       const DLTensor *t);
+                       const DLTensor *tensor);
 /* zeroed, 64-byte aligned */
-DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape);
+DLTensor *tool_new_tensor(tec_context *cx, DLDataType dtype, int ndim, const int64_t *shape);
 
 /* Prints the context's error, prefixed by the command; TOOL_FAILED. */
 int tool_fail(const char *command, const tec_context *cx);
@@ -35,6 +35,6 @@ bool tool_finish_output(tec_context *cx, const char *path, const char *written);
 void tool_hold_interrupts(bool hold);
 
 /* "1.234 ms" and its like, into buffer. */
-const char *tool_seconds(double s, char *buffer, size_t size);
+const char *tool_seconds(double seconds, char *buffer, size_t size);
 
 #endif

@@ -1,6 +1,5 @@
 /* tools/devices.c -- `tec devices`: the devices of this machine, and why a kind of device has none; those of
- * a
- * pool are another file's. */
+ * a pool are another file's. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,40 +10,40 @@
 #include "tools/devices_pool.h"
 
 /* What a person wants to know of a device, on three lines. What a driver does not say is left out. */
-static void print_device(const tec_device_info *i)
+static void print_device(const tec_device_info *info)
 {
-    printf("%-10s %s\n", i->name, i->hardware);
-    if (i->driver[0])
-        printf("           driver %s\n", i->driver);
-    printf("           %.1f GiB", (double)i->memory_bytes / (1 << 30));
-    if (i->units)
-        printf(", %d units", (int)i->units);
-    if (i->clock_mhz)
-        printf(" at %d MHz", (int)i->clock_mhz);
-    if (i->max_threads)
-        printf(", blocks of up to %d threads with %lld KiB of shared memory", (int)i->max_threads,
-               (long long)(i->shared_bytes >> 10));
-    printf(", %s\n", i->has_f64   ? i->has_f16 ? "f16, f64" : "f64, no f16"
-                     : i->has_f16 ? "f16, no f64"
-                                  : "no f16, no f64");
+    printf("%-10s %s\n", info->name, info->hardware);
+    if (info->driver[0])
+        printf("           driver %s\n", info->driver);
+    printf("           %.1f GiB", (double)info->memory_bytes / (1 << 30));
+    if (info->units)
+        printf(", %d units", (int)info->units);
+    if (info->clock_mhz)
+        printf(" at %d MHz", (int)info->clock_mhz);
+    if (info->max_threads)
+        printf(", blocks of up to %d threads with %lld KiB of shared memory", (int)info->max_threads,
+               (long long)(info->shared_bytes >> 10));
+    printf(", %s\n", info->has_f64   ? info->has_f16 ? "f16, f64" : "f64, no f16"
+                     : info->has_f16 ? "f16, no f64"
+                                     : "no f16, no f64");
 }
 
 /* The same as JSON, with all numbers. */
-static void add_device(cJSON *list, const tec_device_info *i)
+static void add_device(cJSON *list, const tec_device_info *info)
 {
     cJSON *d = cJSON_CreateObject();
 
-    cJSON_AddStringToObject(d, "name", i->name);
-    cJSON_AddStringToObject(d, "hardware", i->hardware);
-    cJSON_AddStringToObject(d, "driver", i->driver);
-    cJSON_AddNumberToObject(d, "memory_bytes", (double)i->memory_bytes);
-    cJSON_AddNumberToObject(d, "largest_bytes", (double)i->largest_bytes);
-    cJSON_AddNumberToObject(d, "shared_bytes", (double)i->shared_bytes);
-    cJSON_AddNumberToObject(d, "max_threads", i->max_threads);
-    cJSON_AddNumberToObject(d, "units", i->units);
-    cJSON_AddNumberToObject(d, "clock_mhz", i->clock_mhz);
-    cJSON_AddBoolToObject(d, "f16", i->has_f16);
-    cJSON_AddBoolToObject(d, "f64", i->has_f64);
+    cJSON_AddStringToObject(d, "name", info->name);
+    cJSON_AddStringToObject(d, "hardware", info->hardware);
+    cJSON_AddStringToObject(d, "driver", info->driver);
+    cJSON_AddNumberToObject(d, "memory_bytes", (double)info->memory_bytes);
+    cJSON_AddNumberToObject(d, "largest_bytes", (double)info->largest_bytes);
+    cJSON_AddNumberToObject(d, "shared_bytes", (double)info->shared_bytes);
+    cJSON_AddNumberToObject(d, "max_threads", info->max_threads);
+    cJSON_AddNumberToObject(d, "units", info->units);
+    cJSON_AddNumberToObject(d, "clock_mhz", info->clock_mhz);
+    cJSON_AddBoolToObject(d, "f16", info->has_f16);
+    cJSON_AddBoolToObject(d, "f64", info->has_f64);
     cJSON_AddItemToArray(list, d);
 }
 
@@ -78,12 +77,12 @@ static void list_kind(const char *kind, cJSON *devices, cJSON *missing)
         char name[64];
 
         snprintf(name, sizeof name, "%s:%d", kind, i);
-        tec_device *d = tec_device_open(name, &own);
-        if (!d)
+        tec_device *device = tec_device_open(name, &own);
+        if (!device)
             tell_missing(missing, name, own.text);
-        else if (tec_device_describe(d, &info, &own))
+        else if (tec_device_describe(device, &info, &own))
             devices ? add_device(devices, &info) : print_device(&info);
-        tec_device_free(d);
+        tec_device_free(device);
     }
 }
 

@@ -25,72 +25,73 @@ typedef struct {
 } asking;
 
 /* Pages are asked for one by one; the answer to this one tells where the next begins. */
-static void inquire(rpc_conn *c, int64_t from)
+static void inquire(rpc_conn *conn, int64_t from)
 {
-    rpc_conn_send(c, 0, RPC_KIND_inquire, &(rpc_inquire){from});
+    rpc_conn_send(conn, 0, RPC_KIND_inquire, &(rpc_inquire){from});
 }
 
 /* ---- text ---- */
 
-static void print_class(const rpc_class_row *c)
+static void print_class(const rpc_class_row *row)
 {
-    printf("%-20s %7lld %6lld %6lld %7lld %8lld %10.1f s\n", c->name, (long long)c->devices,
-           (long long)c->free, (long long)c->leased, (long long)c->waiting, (long long)c->granted,
-           c->mean_wait);
+    printf("%-20s %7lld %6lld %6lld %7lld %8lld %10.1f s\n", row->name, (long long)row->devices,
+           (long long)row->free, (long long)row->leased, (long long)row->waiting, (long long)row->granted,
+           row->mean_wait);
 }
 
-static void print_job(const rpc_job_row *j)
+static void print_job(const rpc_job_row *row)
 {
-    printf("%-20s %-14s %6g %-14s %8g %7lld %6lld %8.0f s\n", j->class, j->user, j->weight, j->job,
-           j->priority, (long long)j->waiting, (long long)j->leased, j->used);
+    printf("%-20s %-14s %6g %-14s %8g %7lld %6lld %8.0f s\n", row->class, row->user, row->weight, row->job,
+           row->priority, (long long)row->waiting, (long long)row->leased, row->used);
 }
 
-static void print_device(const rpc_device_row *d)
+static void print_device(const rpc_device_row *row)
 {
-    printf("%-24s %-14s %-11s ", d->name, d->class, d->state);
-    if (d->lease)
-        printf("%s, job %s, for %.0f s\n", d->user, d->job, d->held);
+    printf("%-24s %-14s %-11s ", row->name, row->class, row->state);
+    if (row->lease)
+        printf("%s, job %s, for %.0f s\n", row->user, row->job, row->held);
     else
-        printf("%s\n", d->reason[0] ? d->reason : d->hardware);
+        printf("%s\n", row->reason[0] ? row->reason : row->hardware);
 }
 
 /* The first page has the head of everything; later ones go on with devices. */
-static void print_page(asking *a, const rpc_state *m)
+static void print_page(asking *self, const rpc_state *state)
 {
-    const rpc_class_row *classes = m->classes.at;
-    const rpc_job_row *jobs = m->jobs.at;
-    const rpc_device_row *devices = m->devices.at;
+    const rpc_class_row *classes = state->classes.at;
+    const rpc_job_row *jobs = state->jobs.at;
+    const rpc_device_row *devices = state->devices.at;
 
-    if (!a->has_header)
-        printf("%s: %lld servers, up for %lld s\n", a->tracker, (long long)m->servers, (long long)m->seconds);
-    if (!a->has_header && m->trouble[0])
-        printf("trouble: %s\n", m->trouble);
-    if (m->classes.n)
+    if (!self->has_header)
+        printf("%s: %lld servers, up for %lld s\n", self->tracker, (long long)state->servers,
+               (long long)state->seconds);
+    if (!self->has_header && state->trouble[0])
+        printf("trouble: %s\n", state->trouble);
+    if (state->classes.n)
         printf("\n%-20s %7s %6s %6s %7s %8s %12s\n", "CLASS", "DEVICES", "FREE", "LEASED", "WAITING",
                "GRANTED", "MEAN WAIT");
-    for (int64_t i = 0; i < m->classes.n; i++)
+    for (int64_t i = 0; i < state->classes.n; i++)
         print_class(&classes[i]);
-    if (m->jobs.n)
+    if (state->jobs.n)
         printf("\n%-20s %-14s %6s %-14s %8s %7s %6s %10s\n", "CLASS", "USER", "WEIGHT", "JOB", "PRIORITY",
                "WAITING", "LEASED", "USED");
-    for (int64_t i = 0; i < m->jobs.n; i++)
+    for (int64_t i = 0; i < state->jobs.n; i++)
         print_job(&jobs[i]);
-    if (!a->has_header && m->devices.n)
+    if (!self->has_header && state->devices.n)
         printf("\n%-24s %-14s %-11s\n", "DEVICE", "CLASS", "STATE");
-    for (int64_t i = 0; i < m->devices.n; i++)
+    for (int64_t i = 0; i < state->devices.n; i++)
         print_device(&devices[i]);
-    a->has_header = true;
+    self->has_header = true;
 }
 
 /* ---- JSON ---- */
 
 /* A record as an object, with the names of docs/rpc.md. */
 #define BEGIN_ROW cJSON *o = cJSON_CreateObject()
-#define TEXT(field) cJSON_AddStringToObject(o, #field, r->field)
-#define NUMBER(field) cJSON_AddNumberToObject(o, #field, (double)r->field)
+#define TEXT(field) cJSON_AddStringToObject(o, #field, row->field)
+#define NUMBER(field) cJSON_AddNumberToObject(o, #field, (double)row->field)
 
 /* What the columns of print_class show, and what did not fit. */
-static cJSON *class_json(const rpc_class_row *r)
+static cJSON *class_json(const rpc_class_row *row)
 {
     BEGIN_ROW;
 
@@ -109,7 +110,7 @@ static cJSON *class_json(const rpc_class_row *r)
 }
 
 /* Seconds of device time are what the job was charged: a lease that goes on counts with its guess. */
-static cJSON *job_json(const rpc_job_row *r)
+static cJSON *job_json(const rpc_job_row *row)
 {
     BEGIN_ROW;
 
@@ -126,7 +127,7 @@ static cJSON *job_json(const rpc_job_row *r)
 }
 
 /* A device without a lease has the lease 0 and no user. */
-static cJSON *device_json(const rpc_device_row *r)
+static cJSON *device_json(const rpc_device_row *row)
 {
     BEGIN_ROW;
 
@@ -147,73 +148,74 @@ static cJSON *device_json(const rpc_device_row *r)
 }
 
 /* As print_page: the first page makes the lists, later ones add to them. */
-static void add_page(asking *a, const rpc_state *r)
+static void add_page(asking *self, const rpc_state *row)
 {
-    const rpc_class_row *classes = r->classes.at;
-    const rpc_job_row *jobs = r->jobs.at;
-    const rpc_device_row *devices = r->devices.at;
-    cJSON *o = a->json;
+    const rpc_class_row *classes = row->classes.at;
+    const rpc_job_row *jobs = row->jobs.at;
+    const rpc_device_row *devices = row->devices.at;
+    cJSON *o = self->json;
 
-    if (!a->has_header) {
+    if (!self->has_header) {
         TEXT(trouble);
         NUMBER(seconds);
         NUMBER(servers);
         NUMBER(clients);
-        a->classes = cJSON_AddArrayToObject(o, "classes");
-        a->jobs = cJSON_AddArrayToObject(o, "jobs");
-        a->devices = cJSON_AddArrayToObject(o, "devices");
+        self->classes = cJSON_AddArrayToObject(o, "classes");
+        self->jobs = cJSON_AddArrayToObject(o, "jobs");
+        self->devices = cJSON_AddArrayToObject(o, "devices");
     }
-    for (int64_t i = 0; i < r->classes.n; i++)
-        cJSON_AddItemToArray(a->classes, class_json(&classes[i]));
-    for (int64_t i = 0; i < r->jobs.n; i++)
-        cJSON_AddItemToArray(a->jobs, job_json(&jobs[i]));
-    for (int64_t i = 0; i < r->devices.n; i++)
-        cJSON_AddItemToArray(a->devices, device_json(&devices[i]));
-    a->has_header = true;
+    for (int64_t i = 0; i < row->classes.n; i++)
+        cJSON_AddItemToArray(self->classes, class_json(&classes[i]));
+    for (int64_t i = 0; i < row->jobs.n; i++)
+        cJSON_AddItemToArray(self->jobs, job_json(&jobs[i]));
+    for (int64_t i = 0; i < row->devices.n; i++)
+        cJSON_AddItemToArray(self->devices, device_json(&devices[i]));
+    self->has_header = true;
 }
 
 /* ---- asking ---- */
 
-static void on_ready(rpc_conn *c)
+static void on_ready(rpc_conn *conn)
 {
-    inquire(c, 0);
+    inquire(conn, 0);
 }
 
 /* A page: the next one is asked for, until there is none. */
-static void on_state(rpc_conn *c, asking *a, const rpc_state *m)
+static void on_state(rpc_conn *conn, asking *self, const rpc_state *state)
 {
-    if (a->json)
-        add_page(a, m);
+    if (self->json)
+        add_page(self, state);
     else
-        print_page(a, m);
-    if (m->next) {
-        inquire(c, m->next);
+        print_page(self, state);
+    if (state->next) {
+        inquire(conn, state->next);
     } else {
-        a->is_done = true;
-        rpc_conn_close(c, TEC_OK, "that was all");
+        self->is_done = true;
+        rpc_conn_close(conn, TEC_OK, "that was all");
     }
 }
 
 /* A page, or a failure; a server of devices in the tracker's place does not know the question and closes. */
-static void on_frame(rpc_conn *c, const rpc_frame *f)
+static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 {
-    asking *a = rpc_conn_user(c);
+    asking *a = rpc_conn_user(conn);
     rt_arena arena = {0};
     rpc_any m;
 
-    if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
-        rpc_conn_close(c, TEC_PROTOCOL, "the tracker's answer is garbled");
-    else if (f->kind == RPC_KIND_state)
-        on_state(c, a, &m.state);
-    else if (f->kind == RPC_KIND_failure)
-        rpc_conn_close(c, (tec_status)m.failure.status, m.failure.text);
+    if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
+                    &arena))
+        rpc_conn_close(conn, TEC_PROTOCOL, "the tracker's answer is garbled");
+    else if (frame->kind == RPC_KIND_state)
+        on_state(conn, a, &m.state);
+    else if (frame->kind == RPC_KIND_failure)
+        rpc_conn_close(conn, (tec_status)m.failure.status, m.failure.text);
     rt_arena_free(&arena);
 }
 
 /* The connection is closed by this side after the last page, which is no error. */
-static void on_closed(rpc_conn *c, const tec_error *why)
+static void on_closed(rpc_conn *conn, const tec_error *why)
 {
-    asking *a = rpc_conn_user(c);
+    asking *a = rpc_conn_user(conn);
 
     if (!a->is_done)
         rt_fail(&a->err, why->status != TEC_OK ? why->status : TEC_LOST, "%s: %s", a->tracker, why->text);
@@ -232,19 +234,19 @@ static void too_late(void *user)
 }
 
 /* A dial that fails at once leaves its reason in `err`, and the loop is not run. */
-static bool ask(asking *a, const rpc_key *key)
+static bool ask(asking *self, const rpc_key *key)
 {
-    rpc_conn_options o = {.link = {.key = key, .program = "tec devices"}, .events = &events, .user = a};
+    rpc_conn_options o = {.link = {.key = key, .program = "tec devices"}, .events = &events, .user = self};
 
-    a->loop = rpc_loop_new(&a->err);
-    if (!a->loop)
+    self->loop = rpc_loop_new(&self->err);
+    if (!self->loop)
         return false;
-    if (rpc_dial(a->loop, a->tracker, &o, &a->err)) {
-        rpc_timer_start(a->loop, ANSWER_MS, 0, too_late, a);
-        rpc_loop_run(a->loop);
+    if (rpc_dial(self->loop, self->tracker, &o, &self->err)) {
+        rpc_timer_start(self->loop, ANSWER_MS, 0, too_late, self);
+        rpc_loop_run(self->loop);
     }
-    rpc_loop_free(a->loop);
-    return a->is_done && a->err.status == TEC_OK;
+    rpc_loop_free(self->loop);
+    return self->is_done && self->err.status == TEC_OK;
 }
 
 /* Reads the key, asks, prints. The first key of the file that is not revoked is used: every role may ask. */

@@ -16,17 +16,17 @@ static bool is_given(const tool_dims *dims, int n, const char *name)
 /* NAME=N as given to --dim. False after a message. */
 static bool read_dim(const char *command, const char *text, tool_dims *out)
 {
-    tool_dim *d = &out->at[out->n];
+    tool_dim *dim = &out->at[out->n];
     const char *value;
 
-    if (!tool_pair(command, text, &d->name, &value))
+    if (!tool_pair(command, text, &dim->name, &value))
         return false;
-    if (!tool_number(value, &d->value) || d->value < 0) {
-        tool_misuse(command, "--dim %s: expected an extent of 0 or more, found '%s'", d->name, value);
+    if (!tool_number(value, &dim->value) || dim->value < 0) {
+        tool_misuse(command, "--dim %s: expected an extent of 0 or more, found '%s'", dim->name, value);
         return false;
     }
-    if (is_given(out, out->n, d->name)) {
-        tool_misuse(command, "--dim %s is given twice", d->name);
+    if (is_given(out, out->n, dim->name)) {
+        tool_misuse(command, "--dim %s is given twice", dim->name);
         return false;
     }
     out->n++;
@@ -63,14 +63,14 @@ const char *tool_unused_dim(const tool_dims *dims)
 
 /* The definition with the given symbols as constants; the others stay. Symbols that are not given stay
  * symbols. */
-te_def *tool_specialise(tec_context *cx, te_def *d, tool_dims *dims)
+te_def *tool_specialise(tec_context *cx, te_def *def, tool_dims *dims)
 {
-    const ir_expr **symbol = base_array(cx, const ir_expr *, d->symbols.n),
-                  **value = base_array(cx, const ir_expr *, d->symbols.n);
+    const ir_expr **symbol = base_array(cx, const ir_expr *, def->symbols.n),
+                  **value = base_array(cx, const ir_expr *, def->symbols.n);
     int n = 0;
 
-    for (int i = 0; i < d->symbols.n; i++) {
-        const ir_expr *s = d->symbols.at[i];
+    for (int i = 0; i < def->symbols.n; i++) {
+        const ir_expr *s = def->symbols.at[i];
         const int64_t *given = tool_find_dim(dims, s->var.name);
 
         if (given) {
@@ -78,7 +78,7 @@ te_def *tool_specialise(tec_context *cx, te_def *d, tool_dims *dims)
             value[n++] = ir_int(cx, *given);
         }
     }
-    return n ? te_specialise(cx, d, symbol, value, n) : d;
+    return n ? te_specialise(cx, def, symbol, value, n) : def;
 }
 
 onnx_options tool_import_options(tec_context *cx, const tool_dims *dims)

@@ -35,7 +35,7 @@ const char *tool_unused_dim(const tool_dims *dims);
 
 /* The definition with the symbols that the dimensions name replaced by their values. NULL with an error in
  * the context. */
-te_def *tool_specialise(tec_context *cx, te_def *d, tool_dims *dims);
+te_def *tool_specialise(tec_context *cx, te_def *def, tool_dims *dims);
 /* The dimensions as the ONNX importer takes them, which itself refuses names that the model does not have. */
 onnx_options tool_import_options(tec_context *cx, const tool_dims *dims);
 

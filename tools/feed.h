@@ -37,15 +37,16 @@ typedef struct {
 
 /* The graph or function ("kind") of that name in a module, or for NULL the only one: its place. -1: there is
  * none, or there are several. */
-int tool_feed_pick(tec_context *cx, const tec_module *m, const char *kind, const char *wanted, int n,
-                   const char *(*name_of)(const tec_module *m, int i));
-tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *g);       /* its inputs */
-tool_feed tool_feed_function(tec_context *cx, const rt_function_desc *f); /* its parameters, outputs too */
+int tool_feed_pick(tec_context *cx, const tec_module *m, const char *kind, const char *wanted, int count,
+                   const char *(*name_of)(const tec_module *module, int index));
+tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *graph); /* its inputs */
+tool_feed tool_feed_function(tec_context *cx,
+                             const rt_function_desc *function); /* its parameters, outputs too */
 
 /* --input NAME=FILE, .npy or .pb. */
-bool tool_feed_files(tool_feed *f, const tool_list *inputs);
-bool tool_feed_dims(tool_feed *f, tool_dims *dims);
+bool tool_feed_files(tool_feed *feed, const tool_list *inputs);
+bool tool_feed_dims(tool_feed *feed, tool_dims *dims);
 /* Random numbers for inputs without a file, zeros for outputs; symbols without a value become 1. */
-bool tool_feed_rest(tool_feed *f, int64_t seed);
+bool tool_feed_rest(tool_feed *feed, int64_t seed);
 
 #endif

@@ -84,44 +84,44 @@ static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
 
 /* Cases are made again from seed and number, unless the row brings a text, as a case that was shrunk or that
  * died does. */
-static const char *text_of(tally *t, const tool_fuzz_row *row)
+static const char *text_of(tally *sum, const tool_fuzz_row *row)
 {
     if (row->text)
         return row->text;
-    fuzz_case c = fuzz_make(t->cx, (uint64_t)t->s->seed, row->index, t->t, NULL);
-    return fuzz_case_text(t->cx, &c, NULL);
+    fuzz_case c = fuzz_make(sum->cx, (uint64_t)sum->s->seed, row->index, sum->t, NULL);
+    return fuzz_case_text(sum->cx, &c, NULL);
 }
 
 /* Findings with the same signature count as one: mostly they are the same fault. */
-static void add_finding(tally *t, const tool_fuzz_row *row)
+static void add_finding(tally *sum, const tool_fuzz_row *row)
 {
-    const char *signature = signature_of(t->cx, row);
+    const char *signature = signature_of(sum->cx, row);
 
-    for (int i = 0; i < t->findings.n; i++) {
-        finding *f = t->findings.at[i];
+    for (int i = 0; i < sum->findings.n; i++) {
+        finding *f = sum->findings.at[i];
 
         if (strcmp(f->signature, signature) == 0) {
             f->count++;
             return;
         }
     }
-    finding *f = base_new(t->cx, finding);
-    *f = (finding){signature, row->where, row->what, text_of(t, row), row->index, 1};
-    base_push(t->cx, &t->findings, f);
+    finding *f = base_new(sum->cx, finding);
+    *f = (finding){signature, row->where, row->what, text_of(sum, row), row->index, 1};
+    base_push(sum->cx, &sum->findings, f);
 }
 
 /* Counted by what is not supported, so that the most frequent gaps of the compiler are seen. */
-static void add_limit(tally *t, const tool_fuzz_row *row)
+static void add_limit(tally *sum, const tool_fuzz_row *row)
 {
     const char *what = strstr(row->what, "error: "), *key;
 
     what = what ? what + strlen("error: ") : row->what;
-    key = pattern_of(base_format(t->cx, "%s: %.*s", row->where, (int)strcspn(what, "\n"), what));
-    int64_t *n = base_dict_get(&t->limits, key);
+    key = pattern_of(base_format(sum->cx, "%s: %.*s", row->where, (int)strcspn(what, "\n"), what));
+    int64_t *n = base_dict_get(&sum->limits, key);
 
     if (!n) {
-        n = base_new(t->cx, int64_t);
-        base_dict_put(t->cx, &t->limits, key, n);
+        n = base_new(sum->cx, int64_t);
+        base_dict_put(sum->cx, &sum->limits, key, n);
     }
     ++*n;
 }
@@ -139,12 +139,12 @@ static cJSON *numbers(const int64_t *at, int n)
 }
 
 /* The findings as they are kept in state.json and printed. */
-static cJSON *findings_json(const tally *t)
+static cJSON *findings_json(const tally *sum)
 {
     cJSON *a = cJSON_CreateArray();
 
-    for (int i = 0; i < t->findings.n; i++) {
-        const finding *f = t->findings.at[i];
+    for (int i = 0; i < sum->findings.n; i++) {
+        const finding *f = sum->findings.at[i];
         cJSON *o = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(o, "case", (double)f->index);
@@ -158,95 +158,96 @@ static cJSON *findings_json(const tally *t)
     return a;
 }
 
-static bool write_json(tally *t, cJSON *o, const char *path)
+static bool write_json(tally *sum, cJSON *object, const char *path)
 {
-    char *text = cJSON_Print(o);
-    bool good = base_write_file(t->cx, path, text, strlen(text));
+    char *text = cJSON_Print(object);
+    bool good = base_write_file(sum->cx, path, text, strlen(text));
 
     free(text);
-    cJSON_Delete(o);
+    cJSON_Delete(object);
     return good;
 }
 
 /* Writes the tally, so that --resume goes on behind the last case. */
-static bool save(tally *t)
+static bool save(tally *sum)
 {
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddNumberToObject(o, "seed", (double)t->s->seed);
-    cJSON_AddStringToObject(o, "target", t->s->target);
-    cJSON_AddNumberToObject(o, "next", (double)t->next);
-    cJSON_AddNumberToObject(o, "refused", (double)t->refused);
-    cJSON_AddItemToObject(o, "outcomes", numbers(t->outcomes, BASE_COUNT(t->outcomes)));
-    cJSON_AddItemToObject(o, "accepted", numbers(t->accepted, BASE_COUNT(t->accepted)));
-    cJSON_AddItemToObject(o, "primitives", numbers(t->primitives, sched_n_primitives));
-    cJSON_AddItemToObject(o, "passes", numbers(t->passes, lower_n_passes));
-    cJSON_AddItemToObject(o, "findings", findings_json(t));
-    return write_json(t, o, base_format(t->cx, "%s/state.json", t->s->resume));
+    cJSON_AddNumberToObject(o, "seed", (double)sum->s->seed);
+    cJSON_AddStringToObject(o, "target", sum->s->target);
+    cJSON_AddNumberToObject(o, "next", (double)sum->next);
+    cJSON_AddNumberToObject(o, "refused", (double)sum->refused);
+    cJSON_AddItemToObject(o, "outcomes", numbers(sum->outcomes, BASE_COUNT(sum->outcomes)));
+    cJSON_AddItemToObject(o, "accepted", numbers(sum->accepted, BASE_COUNT(sum->accepted)));
+    cJSON_AddItemToObject(o, "primitives", numbers(sum->primitives, sched_n_primitives));
+    cJSON_AddItemToObject(o, "passes", numbers(sum->passes, lower_n_passes));
+    cJSON_AddItemToObject(o, "findings", findings_json(sum));
+    return write_json(sum, o, base_format(sum->cx, "%s/state.json", sum->s->resume));
 }
 
-static int64_t number_of(const cJSON *o, const char *key)
+static int64_t number_of(const cJSON *object, const char *key)
 {
-    const cJSON *n = cJSON_GetObjectItem(o, key);
+    const cJSON *n = cJSON_GetObjectItem(object, key);
 
     return cJSON_IsNumber(n) ? (int64_t)n->valuedouble : 0;
 }
 
-static const char *string_of(tally *t, const cJSON *o, const char *key)
+static const char *string_of(tally *sum, const cJSON *object, const char *key)
 {
-    const cJSON *s = cJSON_GetObjectItem(o, key);
+    const cJSON *s = cJSON_GetObjectItem(object, key);
 
-    return cJSON_IsString(s) ? base_strdup(t->cx, s->valuestring) : "";
+    return cJSON_IsString(s) ? base_strdup(sum->cx, s->valuestring) : "";
 }
 
 /* Missing ones stay as they are, so that a state from before a new pass can be read. */
-static void read_numbers(const cJSON *o, const char *key, int64_t *out, int n)
+static void read_numbers(const cJSON *object, const char *key, int64_t *out, int n)
 {
-    const cJSON *a = cJSON_GetObjectItem(o, key);
+    const cJSON *a = cJSON_GetObjectItem(object, key);
 
     for (int i = 0; i < n && i < cJSON_GetArraySize(a); i++)
         out[i] = (int64_t)cJSON_GetArrayItem(a, i)->valuedouble;
 }
 
 /* The tally that an earlier run left. */
-static void read_state(tally *t, const cJSON *o)
+static void read_state(tally *sum, const cJSON *object)
 {
     const cJSON *row;
 
-    t->next = number_of(o, "next");
-    t->refused = number_of(o, "refused");
-    read_numbers(o, "outcomes", t->outcomes, BASE_COUNT(t->outcomes));
-    read_numbers(o, "accepted", t->accepted, BASE_COUNT(t->accepted));
-    read_numbers(o, "primitives", t->primitives, sched_n_primitives);
-    read_numbers(o, "passes", t->passes, lower_n_passes);
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(o, "findings"))
+    sum->next = number_of(object, "next");
+    sum->refused = number_of(object, "refused");
+    read_numbers(object, "outcomes", sum->outcomes, BASE_COUNT(sum->outcomes));
+    read_numbers(object, "accepted", sum->accepted, BASE_COUNT(sum->accepted));
+    read_numbers(object, "primitives", sum->primitives, sched_n_primitives);
+    read_numbers(object, "passes", sum->passes, lower_n_passes);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(object, "findings"))
     {
-        finding *f = base_new(t->cx, finding);
+        finding *f = base_new(sum->cx, finding);
 
-        *f = (finding){string_of(t, row, "signature"), string_of(t, row, "where"), string_of(t, row, "what"),
-                       string_of(t, row, "text"),      number_of(row, "case"),     number_of(row, "count")};
-        base_push(t->cx, &t->findings, f);
+        *f = (finding){string_of(sum, row, "signature"), string_of(sum, row, "where"),
+                       string_of(sum, row, "what"),      string_of(sum, row, "text"),
+                       number_of(row, "case"),           number_of(row, "count")};
+        base_push(sum->cx, &sum->findings, f);
     }
 }
 
 /* A new directory starts at case 0; one of another seed or target is refused. Cases of another seed or target
  * would be counted together with these. */
-static bool go_on(tally *t)
+static bool go_on(tally *sum)
 {
-    const char *path = base_format(t->cx, "%s/state.json", t->s->resume);
+    const char *path = base_format(sum->cx, "%s/state.json", sum->s->resume);
     size_t size;
 
-    mkdir(t->s->resume, 0777);
+    mkdir(sum->s->resume, 0777);
     if (access(path, F_OK) != 0)
         return true;
-    char *text = base_read_file(t->cx, path, &size);
+    char *text = base_read_file(sum->cx, path, &size);
     cJSON *o = text ? cJSON_Parse(text) : NULL;
     bool fits =
-        o && number_of(o, "seed") == t->s->seed && strcmp(string_of(t, o, "target"), t->s->target) == 0;
+        o && number_of(o, "seed") == sum->s->seed && strcmp(string_of(sum, o, "target"), sum->s->target) == 0;
     if (fits)
-        read_state(t, o);
+        read_state(sum, o);
     else if (text)
-        base_fail(t->cx, TEC_INVALID, (base_loc){.file = path},
+        base_fail(sum->cx, TEC_INVALID, (base_loc){.file = path},
                   o ? "it belongs to another seed or target" : "it is no state of 'tec fuzz'");
     cJSON_Delete(o);
     return fits;
@@ -255,15 +256,15 @@ static bool go_on(tally *t)
 /* ---- progress ---- */
 
 /* Drawn over the line before. */
-static void show_progress(const tally *t)
+static void show_progress(const tally *sum)
 {
-    double seconds = tec_clock() - t->start;
-    int64_t done = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
+    double seconds = tec_clock() - sum->start;
+    int64_t done = sum->outcomes[0] + sum->outcomes[1] + sum->outcomes[2] + sum->outcomes[3];
 
-    if (t->on_terminal)
+    if (sum->on_terminal)
         fprintf(stderr, "\r%" PRId64 " cases, %" PRId64 " wrong, %" PRId64 " unsupported, %.1f/s ", done,
-                t->outcomes[FUZZ_WRONG], t->outcomes[FUZZ_UNSUPPORTED],
-                seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
+                sum->outcomes[FUZZ_WRONG], sum->outcomes[FUZZ_UNSUPPORTED],
+                seconds > 0 ? (double)(sum->next - sum->s->first) / seconds : 0);
 }
 
 /* Called for each case in their order. False would end the run; a finding does not. */
@@ -304,13 +305,13 @@ typedef struct {
 } question;
 
 /* Whether a smaller case fails in the same way: shrinking must not wander to another fault. */
-static bool still_fails(void *user, const fuzz_case *c)
+static bool still_fails(void *user, const fuzz_case *sample)
 {
     question *q = user;
     tool_fuzz_row row = {0};
     tec_context *cx = tool_context();
     tool_fuzz_jobs jobs = *q->jobs;
-    const char *text = fuzz_case_text(cx, c, NULL);
+    const char *text = fuzz_case_text(cx, sample, NULL);
 
     jobs.cx = cx;
     bool bad = base_write_file(cx, q->path, text, strlen(text)) && tool_fuzz_try(&jobs, q->path, &row) &&
@@ -321,47 +322,48 @@ static bool still_fails(void *user, const fuzz_case *c)
 }
 
 /* A finding whose text cannot be read back stays as long as it was. */
-static void shrink(tally *t, const tool_fuzz_jobs *jobs, finding *f)
+static void shrink(tally *sum, const tool_fuzz_jobs *jobs, finding *self)
 {
-    const char *dir = t->s->resume ? t->s->resume : "/tmp";
-    question q = {t, jobs, base_format(t->cx, "%s/tec-fuzz-%d.te", dir, (int)getpid()), f->signature};
+    const char *dir = sum->s->resume ? sum->s->resume : "/tmp";
+    question q = {sum, jobs, base_format(sum->cx, "%s/tec-fuzz-%d.te", dir, (int)getpid()), self->signature};
     fuzz_case c;
 
-    if (!fuzz_case_parse(t->cx, "case.te", f->text, &c)) {
-        tec_context_clear(t->cx);
+    if (!fuzz_case_parse(sum->cx, "case.te", self->text, &c)) {
+        tec_context_clear(sum->cx);
         return;
     }
-    fuzz_case small = fuzz_shrink(t->cx, &c, still_fails, &q, SHRINK_BUDGET);
+    fuzz_case small = fuzz_shrink(sum->cx, &c, still_fails, &q, SHRINK_BUDGET);
     unlink(q.path);
-    f->text = fuzz_case_text(t->cx, &small, base_format(t->cx, "%s: %s", f->where, f->what));
+    self->text = fuzz_case_text(sum->cx, &small, base_format(sum->cx, "%s: %s", self->where, self->what));
 }
 
 /* Into the directory of --keep, that of --resume, or where regressions are when run from the root of the
  * sources. */
-static void write_down(tally *t, const finding *f)
+static void write_down(tally *sum, const finding *self)
 {
-    const char *dir = t->s->keep                           ? t->s->keep
-                      : t->s->resume                       ? t->s->resume
+    const char *dir = sum->s->keep                         ? sum->s->keep
+                      : sum->s->resume                     ? sum->s->resume
                       : access("tests/regress", W_OK) == 0 ? "tests/regress"
                                                            : NULL;
 
     if (!dir)
         return;
     mkdir(dir, 0777);
-    base_write_file(t->cx,
-                    base_format(t->cx, "%s/seed%" PRId64 "-case%" PRId64 ".te", dir, t->s->seed, f->index),
-                    f->text, strlen(f->text));
+    base_write_file(
+        sum->cx,
+        base_format(sum->cx, "%s/seed%" PRId64 "-case%" PRId64 ".te", dir, sum->s->seed, self->index),
+        self->text, strlen(self->text));
 }
 
-static void look_into(tally *t, const tool_fuzz_jobs *jobs)
+static void look_into(tally *sum, const tool_fuzz_jobs *jobs)
 {
-    for (int i = 0; i < t->findings.n; i++) {
-        finding *f = t->findings.at[i];
+    for (int i = 0; i < sum->findings.n; i++) {
+        finding *f = sum->findings.at[i];
 
-        if (i < t->s->shrink)
-            shrink(t, jobs, f);
-        write_down(t, f);
-        if (!t->s->json)
+        if (i < sum->s->shrink)
+            shrink(sum, jobs, f);
+        write_down(sum, f);
+        if (!sum->s->json)
             printf("\n%" PRId64 " times: %s: %s\n%s", f->count, f->where, f->what, f->text);
     }
 }
@@ -369,14 +371,14 @@ static void look_into(tally *t, const tool_fuzz_jobs *jobs)
 /* ---- the report ---- */
 
 /* An example: counts 0, 2, 1 are the values 1, 1, 2, whose median is 1. */
-static int64_t median(const int64_t *count, int n)
+static int64_t median(const int64_t *count, int number)
 {
     int64_t all = 0, seen = 0;
     int i = 0;
 
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < number; k++)
         all += count[k];
-    for (; i < n - 1 && (seen += count[i]) * 2 < all; i++)
+    for (; i < number - 1 && (seen += count[i]) * 2 < all; i++)
         ;
     return i;
 }
@@ -388,59 +390,59 @@ static double percent(int64_t n, int64_t all)
 
 /* Outcomes, then how often each primitive and each pass had something to do: a row of 0 is not tested at all.
  */
-static void print_table(const tally *t)
+static void print_table(const tally *sum)
 {
-    int64_t all = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
+    int64_t all = sum->outcomes[0] + sum->outcomes[1] + sum->outcomes[2] + sum->outcomes[3];
 
-    printf("\nseed %" PRId64 ", cases %" PRId64 " to %" PRId64 ", target %s\n", t->s->seed, t->s->first,
-           t->next - 1, t->s->target);
+    printf("\nseed %" PRId64 ", cases %" PRId64 " to %" PRId64 ", target %s\n", sum->s->seed, sum->s->first,
+           sum->next - 1, sum->s->target);
     printf("%" PRId64 " same, %" PRId64 " unsupported, %" PRId64 " invalid, %" PRId64
            " wrong; median of %" PRId64 " steps, %" PRId64 " refused; %.1f s\n",
-           t->outcomes[FUZZ_SAME], t->outcomes[FUZZ_UNSUPPORTED], t->outcomes[FUZZ_INVALID],
-           t->outcomes[FUZZ_WRONG], median(t->accepted, BASE_COUNT(t->accepted)), t->refused,
-           tec_clock() - t->start);
+           sum->outcomes[FUZZ_SAME], sum->outcomes[FUZZ_UNSUPPORTED], sum->outcomes[FUZZ_INVALID],
+           sum->outcomes[FUZZ_WRONG], median(sum->accepted, BASE_COUNT(sum->accepted)), sum->refused,
+           tec_clock() - sum->start);
     printf("\n%-22s changed the tree   %-22s changed the program\n", "primitive", "pass");
     for (int i = 0; i < sched_n_primitives || i < lower_n_passes; i++) {
         printf("%-22s", i < sched_n_primitives ? sched_primitives[i].name : "");
         if (i < sched_n_primitives)
-            printf("%6" PRId64 " %7.2f %%", t->primitives[i], percent(t->primitives[i], all));
+            printf("%6" PRId64 " %7.2f %%", sum->primitives[i], percent(sum->primitives[i], all));
         else
             printf("%16s", "");
         if (i < lower_n_passes)
-            printf("   %2d %-19s%6" PRId64 " %7.2f %%", i + 1, lower_passes[i].name, t->passes[i],
-                   percent(t->passes[i], all));
+            printf("   %2d %-19s%6" PRId64 " %7.2f %%", i + 1, lower_passes[i].name, sum->passes[i],
+                   percent(sum->passes[i], all));
         printf("\n");
     }
-    for (int i = 0; i < t->limits.order.n; i++)
+    for (int i = 0; i < sum->limits.order.n; i++)
         printf("%snot supported, %" PRId64 " times: %s\n", i ? "" : "\n",
-               *(int64_t *)base_dict_get(&t->limits, t->limits.order.at[i]),
-               (const char *)t->limits.order.at[i]);
+               *(int64_t *)base_dict_get(&sum->limits, sum->limits.order.at[i]),
+               (const char *)sum->limits.order.at[i]);
 }
 
 /* The same as one JSON object. */
-static void print_json(tally *t)
+static void print_json(tally *sum)
 {
     static const char *const words[] = {"same", "unsupported", "invalid", "wrong"};
     cJSON *o = cJSON_CreateObject(), *primitives = cJSON_AddObjectToObject(o, "primitives"),
           *passes = cJSON_AddArrayToObject(o, "passes");
 
-    cJSON_AddNumberToObject(o, "seed", (double)t->s->seed);
-    cJSON_AddNumberToObject(o, "cases", (double)t->next);
+    cJSON_AddNumberToObject(o, "seed", (double)sum->s->seed);
+    cJSON_AddNumberToObject(o, "cases", (double)sum->next);
     for (int i = 0; i < BASE_COUNT(words); i++)
-        cJSON_AddNumberToObject(o, words[i], (double)t->outcomes[i]);
-    cJSON_AddNumberToObject(o, "median_steps", (double)median(t->accepted, BASE_COUNT(t->accepted)));
-    cJSON_AddNumberToObject(o, "refused_steps", (double)t->refused);
-    cJSON_AddNumberToObject(o, "seconds", tec_clock() - t->start);
+        cJSON_AddNumberToObject(o, words[i], (double)sum->outcomes[i]);
+    cJSON_AddNumberToObject(o, "median_steps", (double)median(sum->accepted, BASE_COUNT(sum->accepted)));
+    cJSON_AddNumberToObject(o, "refused_steps", (double)sum->refused);
+    cJSON_AddNumberToObject(o, "seconds", tec_clock() - sum->start);
     for (int i = 0; i < sched_n_primitives; i++)
-        cJSON_AddNumberToObject(primitives, sched_primitives[i].name, (double)t->primitives[i]);
+        cJSON_AddNumberToObject(primitives, sched_primitives[i].name, (double)sum->primitives[i]);
     for (int i = 0; i < lower_n_passes; i++) {
         cJSON *row = cJSON_CreateObject();
 
         cJSON_AddStringToObject(row, "pass", lower_passes[i].name);
-        cJSON_AddNumberToObject(row, "changed", (double)t->passes[i]);
+        cJSON_AddNumberToObject(row, "changed", (double)sum->passes[i]);
         cJSON_AddItemToArray(passes, row);
     }
-    cJSON_AddItemToObject(o, "findings", findings_json(t));
+    cJSON_AddItemToObject(o, "findings", findings_json(sum));
     char *text = cJSON_Print(o);
     printf("%s\n", text);
     free(text);
@@ -451,74 +453,77 @@ static void print_json(tally *t)
 
 /* Runs the range of cases, then looks into what failed. The state is saved even where the run was
  * interrupted. */
-static int fuzz(tally *t)
+static int fuzz(tally *sum)
 {
-    const settings *s = t->s;
+    const settings *s = sum->s;
 
-    t->next = s->first;
-    if (s->resume && !go_on(t))
-        return tool_fail("fuzz", t->cx);
-    tool_fuzz_jobs jobs = {.cx = t->cx,
+    sum->next = s->first;
+    if (s->resume && !go_on(sum))
+        return tool_fail("fuzz", sum->cx);
+    tool_fuzz_jobs jobs = {.cx = sum->cx,
                            .target = s->target,
                            .rpc = s->rpc,
                            .key_file = s->key_file,
                            .seed = (uint64_t)s->seed,
-                           .first = t->next,
-                           .end = t->next + s->cases,
+                           .first = sum->next,
+                           .end = sum->next + s->cases,
                            .jobs = (int)s->jobs,
                            .timeout = (double)s->timeout,
                            .row = take_row,
-                           .user = t};
+                           .user = sum};
     const char *why;
     bool whole = tool_fuzz_run(&jobs, &why);
     if (why)
         fprintf(stderr, "tec fuzz: %s\n", why);
     else if (!whole)
-        fprintf(stderr, "\ntec fuzz: interrupted before case %" PRId64 "\n", t->next);
+        fprintf(stderr, "\ntec fuzz: interrupted before case %" PRId64 "\n", sum->next);
     if (whole)
-        look_into(t, &jobs);
-    if (s->resume && !save(t))
-        return tool_fail("fuzz", t->cx);
+        look_into(sum, &jobs);
+    if (s->resume && !save(sum))
+        return tool_fail("fuzz", sum->cx);
     if (s->json)
-        print_json(t);
+        print_json(sum);
     else
-        print_table(t);
-    return !whole || t->outcomes[FUZZ_WRONG] || t->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
+        print_table(sum);
+    return !whole || sum->outcomes[FUZZ_WRONG] || sum->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
 }
 
-static int work(const tally *t)
+static int work(const tally *sum)
 {
-    const settings *s = t->s;
+    const settings *s = sum->s;
     tool_fuzz_server server = {.address = s->rpc, .key_file = s->key_file};
 
-    return s->file ? tool_fuzz_work_file(t->t, t->cx, &server, s->file)
-                   : tool_fuzz_work(t->t, t->cx, &server, (uint64_t)s->seed, s->first, s->first + s->cases);
+    return s->file
+               ? tool_fuzz_work_file(sum->t, sum->cx, &server, s->file)
+               : tool_fuzz_work(sum->t, sum->cx, &server, (uint64_t)s->seed, s->first, s->first + s->cases);
 }
 
 /* Decides whether this process is the parent, a worker, or counts planted faults. */
-static int start(const settings *s)
+static int start(const settings *given)
 {
-    tally t = {
-        .cx = tool_context(), .s = s, .on_terminal = isatty(STDERR_FILENO) && !s->json, .start = tec_clock()};
+    tally t = {.cx = tool_context(),
+               .s = given,
+               .on_terminal = isatty(STDERR_FILENO) && !given->json,
+               .start = tec_clock()};
     int status = TOOL_FAILED;
 
-    t.t = tool_target(t.cx, s->target, 2);
-    if (!t.t || (s->worker && !tool_fuzz_plant(t.cx, s->plant)))
+    t.t = tool_target(t.cx, given->target, 2);
+    if (!t.t || (given->worker && !tool_fuzz_plant(t.cx, given->plant)))
         status = tool_fail("fuzz", t.cx);
-    else if (s->programs)
-        status =
-            tool_fuzz_programs_run(t.cx, &(tool_fuzz_programs){t.t, (uint64_t)s->seed, s->first, s->cases});
-    else if (s->worker)
+    else if (given->programs)
+        status = tool_fuzz_programs_run(
+            t.cx, &(tool_fuzz_programs){t.t, (uint64_t)given->seed, given->first, given->cases});
+    else if (given->worker)
         status = work(&t);
-    else if (strcmp(s->plant, "none") != 0)
+    else if (strcmp(given->plant, "none") != 0)
         status = tool_fuzz_plants(&(tool_fuzz_jobs){.cx = t.cx,
-                                                    .target = s->target,
-                                                    .seed = (uint64_t)s->seed,
-                                                    .first = s->first,
-                                                    .end = s->first + s->cases,
-                                                    .jobs = (int)s->jobs,
-                                                    .timeout = (double)s->timeout},
-                                  s->plant);
+                                                    .target = given->target,
+                                                    .seed = (uint64_t)given->seed,
+                                                    .first = given->first,
+                                                    .end = given->first + given->cases,
+                                                    .jobs = (int)given->jobs,
+                                                    .timeout = (double)given->timeout},
+                                  given->plant);
     else
         status = fuzz(&t);
     tec_context_free(t.cx);

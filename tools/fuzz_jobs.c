@@ -34,13 +34,13 @@ enum { NOTE_FD = 3, NOTE_BYTES = 1 << 17, LINE_BYTES = 1 << 15, CHUNK = 8, MAX_J
 /* ---- the child ---- */
 
 /* Called before each step of making a case, too: a schedule that crashes is then known up to that step. */
-static void note_case(void *user, const fuzz_case *c, const char *step)
+static void note_case(void *user, const fuzz_case *sample, const char *step)
 {
     char *note = user;
     tec_context *cx = tool_context();
-    fuzz_case with = *c;
+    fuzz_case with = *sample;
 
-    with.trace = step ? base_format(cx, "%s%s\n", c->trace, step) : c->trace;
+    with.trace = step ? base_format(cx, "%s%s\n", sample->trace, step) : sample->trace;
     if (note)
         snprintf(note, NOTE_BYTES, "%s", fuzz_case_text(cx, &with, NULL));
     tec_context_free(cx);
@@ -75,31 +75,31 @@ static void print_escaped(const char *s, int most)
 }
 
 /* Flushed row by row: a child may die at the next case. */
-static void print_row(const fuzz_case *c, const fuzz_result *r)
+static void print_row(const fuzz_case *sample, const fuzz_result *result)
 {
-    printf("%" PRId64 "\t%d\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t", c->index, (int)r->outcome, r->steps,
-           c->refused + r->refused, r->primitives, r->passes);
-    print_escaped(r->where, 200);
+    printf("%" PRId64 "\t%d\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t", sample->index, (int)result->outcome,
+           result->steps, sample->refused + result->refused, result->primitives, result->passes);
+    print_escaped(result->where, 200);
     putchar('\t');
-    print_escaped(r->what, 4000);
+    print_escaped(result->what, 4000);
     putchar('\n');
     fflush(stdout);
 }
 
-static void work_on(tec_context *cx, const fuzz_case *c, const target *t, tool_fuzz_server *server,
+static void work_on(tec_context *cx, const fuzz_case *sample, const target *machine, tool_fuzz_server *server,
                     char *note)
 {
     fuzz_elsewhere there = tool_fuzz_there(server);
     fuzz_result r;
 
-    note_case(note, c, NULL);
-    fuzz_check_on(cx, c, t, server->address ? &there : NULL, &r);
-    print_row(c, &r);
+    note_case(note, sample, NULL);
+    fuzz_check_on(cx, sample, machine, server->address ? &there : NULL, &r);
+    print_row(sample, &r);
 }
 
 /* The child: cases first to end-1, one row each on standard output. */
-int tool_fuzz_work(const target *t, tec_context *cx, tool_fuzz_server *server, uint64_t seed, int64_t first,
-                   int64_t end)
+int tool_fuzz_work(const target *machine, tec_context *cx, tool_fuzz_server *server, uint64_t seed,
+                   int64_t first, int64_t end)
 {
     char *note = open_note();
 
@@ -109,9 +109,9 @@ int tool_fuzz_work(const target *t, tec_context *cx, tool_fuzz_server *server, u
 
         if (note)
             *note = '\0';
-        fuzz_case c = fuzz_make(child, seed, i, t, &(fuzz_watch){note_case, note});
+        fuzz_case c = fuzz_make(child, seed, i, machine, &(fuzz_watch){note_case, note});
 
-        work_on(child, &c, t, server, note);
+        work_on(child, &c, machine, server, note);
         tec_context_free(child);
     }
     tool_fuzz_leave(server);
@@ -119,7 +119,7 @@ int tool_fuzz_work(const target *t, tec_context *cx, tool_fuzz_server *server, u
 }
 
 /* The child for a single case from a file; a file that is no case is invalid. */
-int tool_fuzz_work_file(const target *t, tec_context *cx, tool_fuzz_server *server, const char *path)
+int tool_fuzz_work_file(const target *machine, tec_context *cx, tool_fuzz_server *server, const char *path)
 {
     size_t size;
     const char *text = base_read_file(cx, path, &size);
@@ -133,7 +133,7 @@ int tool_fuzz_work_file(const target *t, tec_context *cx, tool_fuzz_server *serv
         print_row(&(fuzz_case){.trace = ""}, &r);
         return TOOL_OK;
     }
-    work_on(cx, &c, t, server, open_note());
+    work_on(cx, &c, machine, server, open_note());
     tool_fuzz_leave(server);
     return TOOL_OK;
 }
@@ -163,13 +163,13 @@ static int memory_file(const char *name, size_t size)
 }
 
 /* The child gets the pipe, the file for errors and the shared memory under fixed numbers. */
-static bool spawn(job *b, const char *const *argv, int note_fd, int pipe_fd[2])
+static bool spawn(job *work, const char *const *argv, int note_fd, int pipe_fd[2])
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
 
-    /* A group of its own: Ctrl-C is the parent's affair, which ends it. */
+    /* A group of its own: Ctrl-C reaches only the parent, which ends it. */
     posix_spawnattr_init(&attributes);
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -177,100 +177,101 @@ static bool spawn(job *b, const char *const *argv, int note_fd, int pipe_fd[2])
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, b->errors, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, work->errors, STDERR_FILENO);
     posix_spawn_file_actions_adddup2(&actions, note_fd, NOTE_FD);
     int failed =
-        posix_spawn(&b->pid, "/proc/self/exe", &actions, &attributes, (char **)(void *)argv, environ);
+        posix_spawn(&work->pid, "/proc/self/exe", &actions, &attributes, (char **)(void *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return failed == 0;
 }
 
-static double processor_time(const job *b)
+static double processor_time(const job *work)
 {
     struct timespec t;
     clockid_t clock;
 
-    return clock_getcpuclockid(b->pid, &clock) == 0 && clock_gettime(clock, &t) == 0
+    return clock_getcpuclockid(work->pid, &clock) == 0 && clock_gettime(clock, &t) == 0
                ? (double)t.tv_sec + (double)t.tv_nsec / 1e9
                : 0;
 }
 
 /* Called when the row of the case before has come. */
-static void begin_case(job *b)
+static void begin_case(job *work)
 {
-    b->begun = tec_clock();
-    b->used = processor_time(b);
+    work->begun = tec_clock();
+    work->used = processor_time(work);
 }
 
 /* The limit is one of processor time, so that a busy machine fails no case; what waits for ever ends by the
  * clock. */
-static bool is_late(const tool_fuzz_jobs *j, const job *b)
+static bool is_late(const tool_fuzz_jobs *jobs, const job *work)
 {
     enum { PATIENCE = 20 };
 
-    return processor_time(b) - b->used > j->timeout || tec_clock() - b->begun > PATIENCE * j->timeout;
+    return processor_time(work) - work->used > jobs->timeout ||
+           tec_clock() - work->begun > PATIENCE * jobs->timeout;
 }
 
 /* A child with its pipe and its shared memory. False: it could not be started. After an error some
  * descriptors stay open, which the end of the program closes. */
-static bool start(job *b, const char *const *argv)
+static bool start(job *work, const char *const *argv)
 {
     int pipe_fd[2], note_fd = memory_file("note", NOTE_BYTES);
 
-    b->pid = 0;
-    b->n = 0;
-    b->errors = memory_file("errors", 0);
-    b->note = note_fd < 0 ? MAP_FAILED : mmap(NULL, NOTE_BYTES, PROT_READ, MAP_SHARED, note_fd, 0);
-    if (b->errors < 0 || b->note == MAP_FAILED || pipe2(pipe_fd, O_CLOEXEC) != 0)
+    work->pid = 0;
+    work->n = 0;
+    work->errors = memory_file("errors", 0);
+    work->note = note_fd < 0 ? MAP_FAILED : mmap(NULL, NOTE_BYTES, PROT_READ, MAP_SHARED, note_fd, 0);
+    if (work->errors < 0 || work->note == MAP_FAILED || pipe2(pipe_fd, O_CLOEXEC) != 0)
         return false;
-    bool good = spawn(b, argv, note_fd, pipe_fd);
+    bool good = spawn(work, argv, note_fd, pipe_fd);
     close(pipe_fd[1]);
     close(note_fd);
-    b->fd = pipe_fd[0];
-    begin_case(b);
+    work->fd = pipe_fd[0];
+    begin_case(work);
     return good;
 }
 
 /* A child for the cases that this job still has. */
-static bool start_range(const tool_fuzz_jobs *j, job *b)
+static bool start_range(const tool_fuzz_jobs *jobs, job *work)
 {
     tec_context *cx = tool_context();
     const char *argv[] = {"tec",
                           "fuzz",
                           "--worker",
                           "--target",
-                          j->target,
+                          jobs->target,
                           "--seed",
-                          base_format(cx, "%" PRIu64, j->seed),
+                          base_format(cx, "%" PRIu64, jobs->seed),
                           "--first",
-                          base_format(cx, "%" PRId64, b->next),
+                          base_format(cx, "%" PRId64, work->next),
                           "--cases",
-                          base_format(cx, "%" PRId64, b->end - b->next),
+                          base_format(cx, "%" PRId64, work->end - work->next),
                           "--plant",
-                          j->plant ? j->plant : "none",
-                          j->rpc ? "--rpc" : NULL,
-                          j->rpc,
+                          jobs->plant ? jobs->plant : "none",
+                          jobs->rpc ? "--rpc" : NULL,
+                          jobs->rpc,
                           "--key-file",
-                          j->key_file,
+                          jobs->key_file,
                           NULL};
-    bool good = start(b, argv);
+    bool good = start(work, argv);
 
     tec_context_free(cx);
     return good;
 }
 
 /* The opposite of print_escaped, which turns tabs and backslashes into blanks. */
-static const char *unescaped(tec_context *cx, const char *s)
+static const char *unescaped(tec_context *cx, const char *text)
 {
-    char *out = base_strdup(cx, s), *to = out;
+    char *out = base_strdup(cx, text), *to = out;
 
-    for (; *s; s++)
-        if (s[0] == '\\' && s[1] == 'n') {
+    for (; *text; text++)
+        if (text[0] == '\\' && text[1] == 'n') {
             *to++ = '\n';
-            s++;
+            text++;
         } else
-            *to++ = *s;
+            *to++ = *text;
     *to = '\0';
     return out;
 }
@@ -301,12 +302,12 @@ static bool read_row(tec_context *cx, char *line, tool_fuzz_row *out)
 }
 
 /* The last lines that the process wrote to stderr. */
-static const char *last_words(tec_context *cx, const job *b)
+static const char *last_words(tec_context *cx, const job *work)
 {
     char text[1500];
-    off_t size = lseek(b->errors, 0, SEEK_END),
+    off_t size = lseek(work->errors, 0, SEEK_END),
           from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
-    ssize_t n = pread(b->errors, text, sizeof text - 1, from);
+    ssize_t n = pread(work->errors, text, sizeof text - 1, from);
 
     text[n > 0 ? n : 0] = '\0';
     for (ssize_t i = 0; i < n; i++)
@@ -316,35 +317,36 @@ static const char *last_words(tec_context *cx, const job *b)
 }
 
 /* What a process that died without its row says. */
-static tool_fuzz_row obituary(const tool_fuzz_jobs *j, const job *b, int status, bool late)
+static tool_fuzz_row obituary(const tool_fuzz_jobs *jobs, const job *work, int status, bool late)
 {
-    const char *words = last_words(j->cx, b), *how = late                  ? "it does not end"
-                                                     : WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
-                                                                           : "it ended without a result";
+    const char *words = last_words(jobs->cx, work), *how = late ? "it does not end"
+                                                           : WIFSIGNALED(status)
+                                                               ? strsignal(WTERMSIG(status))
+                                                               : "it ended without a result";
 
-    return (tool_fuzz_row){.index = b->next,
+    return (tool_fuzz_row){.index = work->next,
                            .outcome = FUZZ_WRONG,
                            .where = late ? "hang" : "crash",
-                           .what = base_format(j->cx, "%s\n%s", how, words),
-                           .text = base_strdup(j->cx, b->note)};
+                           .what = base_format(jobs->cx, "%s\n%s", how, words),
+                           .text = base_strdup(jobs->cx, work->note)};
 }
 
 /* Waits for the end; true: it died in the middle of a case, *row is about that. */
-static bool finish(const tool_fuzz_jobs *j, job *b, bool late, tool_fuzz_row *row)
+static bool finish(const tool_fuzz_jobs *jobs, job *work, bool late, tool_fuzz_row *row)
 {
     int status = 0;
     bool died;
 
-    close(b->fd);
+    close(work->fd);
     if (late)
-        kill(b->pid, SIGKILL);
-    waitpid(b->pid, &status, 0);
-    died = b->next < b->end;
+        kill(work->pid, SIGKILL);
+    waitpid(work->pid, &status, 0);
+    died = work->next < work->end;
     if (died)
-        *row = obituary(j, b, status, late);
-    munmap(b->note, NOTE_BYTES);
-    close(b->errors);
-    b->pid = 0;
+        *row = obituary(jobs, work, status, late);
+    munmap(work->note, NOTE_BYTES);
+    close(work->errors);
+    work->pid = 0;
     return died;
 }
 
@@ -373,61 +375,61 @@ static void collect(collection *all, const tool_fuzz_row *row)
 }
 
 /* Takes all whole lines out of what was read; the rest stays for the next time. */
-static void take_lines(collection *all, job *b)
+static void take_lines(collection *all, job *work)
 {
-    char *line = b->text, *end;
+    char *line = work->text, *end;
 
-    for (; (end = memchr(line, '\n', (size_t)(b->text + b->n - line))); line = end + 1) {
+    for (; (end = memchr(line, '\n', (size_t)(work->text + work->n - line))); line = end + 1) {
         tool_fuzz_row row;
 
         *end = '\0';
         if (read_row(all->j->cx, line, &row)) {
-            b->next = row.index + 1;
-            begin_case(b);
+            work->next = row.index + 1;
+            begin_case(work);
             collect(all, &row);
         }
     }
-    b->n -= (int)(line - b->text);
-    memmove(b->text, line, (size_t)b->n);
+    work->n -= (int)(line - work->text);
+    memmove(work->text, line, (size_t)work->n);
 }
 
 /* Reads what it wrote; a process that ended in the middle of its range is followed by another for the rest. A
  * child that died takes its own case with it, which becomes a row, and the case behind it begins in a new
  * child. */
-static bool serve(collection *all, job *b, bool readable)
+static bool serve(collection *all, job *work, bool readable)
 {
     tool_fuzz_row row;
 
     if (readable) {
-        ssize_t got = read(b->fd, b->text + b->n, sizeof b->text - (size_t)b->n);
+        ssize_t got = read(work->fd, work->text + work->n, sizeof work->text - (size_t)work->n);
 
         if (got > 0) {
-            b->n += (int)got;
-            take_lines(all, b);
+            work->n += (int)got;
+            take_lines(all, work);
             return true;
         }
         if (got < 0 && errno == EINTR)
             return true;
-    } else if (!is_late(all->j, b))
+    } else if (!is_late(all->j, work))
         return true;
-    if (!finish(all->j, b, !readable, &row))
+    if (!finish(all->j, work, !readable, &row))
         return true;
     collect(all, &row);
-    b->next++;
-    return b->next >= b->end || start_range(all->j, b);
+    work->next++;
+    return work->next >= work->end || start_range(all->j, work);
 }
 
 /* Starts what is free on the next cases; gives how many processes run, or -1. Chunks are small, so that a
  * slow case delays few others. */
-static int keep_busy(const tool_fuzz_jobs *j, job *jobs, int n, int64_t *next, struct pollfd *fds)
+static int keep_busy(const tool_fuzz_jobs *given, job *jobs, int count, int64_t *next, struct pollfd *fds)
 {
     int running = 0;
 
-    for (int i = 0; i < n; i++) {
-        if (!jobs[i].pid && *next < j->end) {
+    for (int i = 0; i < count; i++) {
+        if (!jobs[i].pid && *next < given->end) {
             jobs[i].next = *next;
-            jobs[i].end = *next = *next + CHUNK < j->end ? *next + CHUNK : j->end;
-            if (!start_range(j, &jobs[i]))
+            jobs[i].end = *next = *next + CHUNK < given->end ? *next + CHUNK : given->end;
+            if (!start_range(given, &jobs[i]))
                 return -1;
         }
         fds[i] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].fd : -1, .events = POLLIN};
@@ -437,9 +439,9 @@ static int keep_busy(const tool_fuzz_jobs *j, job *jobs, int n, int64_t *next, s
 }
 
 /* Ends all processes; their rows are not waited for. */
-static void drop(job *jobs, int n)
+static void drop(job *jobs, int count)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         if (jobs[i].pid) {
             kill(jobs[i].pid, SIGKILL);
             waitpid(jobs[i].pid, NULL, 0);
@@ -464,21 +466,21 @@ static int open_signals(sigset_t *old)
 /* Keeps all jobs busy until the cases are done. Rows are handed on in the order of the cases. False:
  * interrupted, or *why says what failed. An example: cases 0..7 go to the first child, 8..15 to the second.
  * Rows of case 8 wait in `collection` until case 7 has told. */
-bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
+bool tool_fuzz_run(const tool_fuzz_jobs *given, const char **why)
 {
-    collection all = {.j = j,
-                      .row = base_array(j->cx, tool_fuzz_row, j->end - j->first),
-                      .here = base_array(j->cx, bool, j->end - j->first)};
-    int n = j->jobs < 1 ? 1 : j->jobs > MAX_JOBS ? MAX_JOBS : j->jobs, running = 0;
-    job *jobs = base_array(j->cx, job, n);
-    int64_t next = j->first;
+    collection all = {.j = given,
+                      .row = base_array(given->cx, tool_fuzz_row, given->end - given->first),
+                      .here = base_array(given->cx, bool, given->end - given->first)};
+    int n = given->jobs < 1 ? 1 : given->jobs > MAX_JOBS ? MAX_JOBS : given->jobs, running = 0;
+    job *jobs = base_array(given->cx, job, n);
+    int64_t next = given->first;
     struct pollfd fds[MAX_JOBS + 1];
     sigset_t old;
     int signals = open_signals(&old);
     bool good = true, interrupted = false;
 
     *why = NULL;
-    while (good && !all.enough && !interrupted && (running = keep_busy(j, jobs, n, &next, fds)) > 0) {
+    while (good && !all.enough && !interrupted && (running = keep_busy(given, jobs, n, &next, fds)) > 0) {
         fds[n] = (struct pollfd){.fd = signals, .events = POLLIN};
         poll(fds, (nfds_t)n + 1, 200);
         interrupted = fds[n].revents != 0;
@@ -494,23 +496,23 @@ bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
 }
 
 /* One case from a file in a child; a crash or a hang becomes a row too. */
-bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out)
+bool tool_fuzz_try(const tool_fuzz_jobs *jobs, const char *path, tool_fuzz_row *out)
 {
     const char *argv[] = {"tec",
                           "fuzz",
                           "--worker",
                           "--target",
-                          j->target,
+                          jobs->target,
                           "--file",
                           path,
                           "--plant",
-                          j->plant ? j->plant : "none",
-                          j->rpc ? "--rpc" : NULL,
-                          j->rpc,
+                          jobs->plant ? jobs->plant : "none",
+                          jobs->rpc ? "--rpc" : NULL,
+                          jobs->rpc,
                           "--key-file",
-                          j->key_file,
+                          jobs->key_file,
                           NULL};
-    job *b = base_new(j->cx, job);
+    job *b = base_new(jobs->cx, job);
     bool late = false, row = false;
 
     if (!start(b, argv))
@@ -518,7 +520,7 @@ bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out
     for (;;) {
         struct pollfd fd = {.fd = b->fd, .events = POLLIN};
 
-        late = poll(&fd, 1, 200) == 0 && is_late(j, b);
+        late = poll(&fd, 1, 200) == 0 && is_late(jobs, b);
         ssize_t got = fd.revents ? read(b->fd, b->text + b->n, sizeof b->text - 1 - (size_t)b->n) : 1;
         b->n += fd.revents && got > 0 ? (int)got : 0;
         if (late || got == 0)
@@ -526,9 +528,9 @@ bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out
     }
     b->text[b->n] = '\0';
     b->text[strcspn(b->text, "\n")] = '\0';
-    row = b->n > 0 && read_row(j->cx, b->text, out);
+    row = b->n > 0 && read_row(jobs->cx, b->text, out);
     b->next = row ? 1 : 0;
     b->end = 1;
-    finish(j, b, late, out);
+    finish(jobs, b, late, out);
     return true;
 }

@@ -35,14 +35,14 @@ typedef struct {
 
 /* False with *why: a process could not be started ("..."), or the run was interrupted (NULL); rows that came
  * are told of in any case. */
-bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why);
+bool tool_fuzz_run(const tool_fuzz_jobs *given, const char **why);
 /* One case file in a process of its own. */
-bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out);
+bool tool_fuzz_try(const tool_fuzz_jobs *jobs, const char *path, tool_fuzz_row *out);
 
 /* In the child: cases first .. end-1 of the seed, or the file; rows on stdout, what it is about to do in the
  * memory behind fd 3. */
-int tool_fuzz_work(const target *t, tec_context *cx, tool_fuzz_server *server, uint64_t seed, int64_t first,
-                   int64_t end);
-int tool_fuzz_work_file(const target *t, tec_context *cx, tool_fuzz_server *server, const char *path);
+int tool_fuzz_work(const target *machine, tec_context *cx, tool_fuzz_server *server, uint64_t seed,
+                   int64_t first, int64_t end);
+int tool_fuzz_work_file(const target *machine, tec_context *cx, tool_fuzz_server *server, const char *path);
 
 #endif

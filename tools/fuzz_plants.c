@@ -47,22 +47,22 @@ bool tool_fuzz_plant(tec_context *cx, const char *name)
 }
 
 /* The case as it was drawn with the fault, run without it. */
-static bool passes_without(const tool_fuzz_jobs *j, const tool_fuzz_row *row)
+static bool passes_without(const tool_fuzz_jobs *jobs, const tool_fuzz_row *row)
 {
-    tool_fuzz_jobs clean = *j;
+    tool_fuzz_jobs clean = *jobs;
     tool_fuzz_row again = {0};
-    const char *path = base_format(j->cx, "/tmp/tec-fuzz-%d.te", (int)getpid()), *text = row->text;
+    const char *path = base_format(jobs->cx, "/tmp/tec-fuzz-%d.te", (int)getpid()), *text = row->text;
 
     if (!text) {
-        tec_context *cx = base_child(j->cx);
+        tec_context *cx = base_child(jobs->cx);
 
-        base_set_plant(cx, j->plant);
-        fuzz_case c = fuzz_make(cx, j->seed, row->index, target_parse(cx, j->target), NULL);
-        text = base_strdup(j->cx, fuzz_case_text(cx, &c, NULL));
+        base_set_plant(cx, jobs->plant);
+        fuzz_case c = fuzz_make(cx, jobs->seed, row->index, target_parse(cx, jobs->target), NULL);
+        text = base_strdup(jobs->cx, fuzz_case_text(cx, &c, NULL));
         tec_context_free(cx);
     }
     clean.plant = NULL;
-    bool ran = base_write_file(j->cx, path, text, strlen(text)) && tool_fuzz_try(&clean, path, &again);
+    bool ran = base_write_file(jobs->cx, path, text, strlen(text)) && tool_fuzz_try(&clean, path, &again);
     unlink(path);
     return ran && (again.outcome == FUZZ_SAME || again.outcome == FUZZ_UNSUPPORTED);
 }

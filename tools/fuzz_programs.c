@@ -30,158 +30,158 @@ typedef struct {
 } maker;
 
 /* Xorshift; the state must not be 0. */
-static uint64_t draw(maker *m, uint64_t n)
+static uint64_t draw(maker *self, uint64_t n)
 {
-    m->state ^= m->state << 13;
-    m->state ^= m->state >> 7;
-    m->state ^= m->state << 17;
-    return m->state % n;
+    self->state ^= self->state << 13;
+    self->state ^= self->state >> 7;
+    self->state ^= self->state << 17;
+    return self->state % n;
 }
 
 #define ADD(m, ...) base_addf((m)->cx, &(m)->text, __VA_ARGS__)
 
 /* ---- expressions ---- */
 
-static void vector(maker *m, int depth);
+static void vector(maker *self, int depth);
 
 /* An expression of type f32[?, WIDTH] that is not deeper than `depth`. */
-static void rows(maker *m, int depth)
+static void rows(maker *self, int depth)
 {
-    int name = (int)draw(m, (uint64_t)m->n_rows);
+    int name = (int)draw(self, (uint64_t)self->n_rows);
 
-    switch (depth > 0 ? draw(m, 5) : 0) {
+    switch (depth > 0 ? draw(self, 5) : 0) {
     case 1:
-        ADD(m, "concat(m%d, ", name);
-        rows(m, depth - 1);
-        ADD(m, ", axis = 0)");
+        ADD(self, "concat(m%d, ", name);
+        rows(self, depth - 1);
+        ADD(self, ", axis = 0)");
         break;
     case 2:
-        ADD(m, "tanh(m%d * ", name);
-        vector(m, depth - 1);
-        ADD(m, ")");
+        ADD(self, "tanh(m%d * ", name);
+        vector(self, depth - 1);
+        ADD(self, ")");
         break;
     case 3:
-        ADD(m, "concat(m%d, reshape(", name);
-        vector(m, depth - 1);
-        ADD(m, ", shape = [1, %d]), axis = 0)", WIDTH);
+        ADD(self, "concat(m%d, reshape(", name);
+        vector(self, depth - 1);
+        ADD(self, ", shape = [1, %d]), axis = 0)", WIDTH);
         break;
-    case 4: ADD(m, "relu(m%d)", name); break;
-    default: ADD(m, "m%d", name);
+    case 4: ADD(self, "relu(m%d)", name); break;
+    default: ADD(self, "m%d", name);
     }
 }
 
 /* Only the parameter c and counts of leaves: no float decides. */
-static void condition(maker *m)
+static void condition(maker *self)
 {
-    if (draw(m, 2))
-        ADD(m, "c");
+    if (draw(self, 2))
+        ADD(self, "c");
     else
-        ADD(m, "(count(t%d) > %d)", (int)draw(m, (uint64_t)m->n_trees), (int)draw(m, 5));
+        ADD(self, "(count(t%d) > %d)", (int)draw(self, (uint64_t)self->n_trees), (int)draw(self, 5));
 }
 
 /* An expression of type f32[WIDTH] that is not deeper than `depth`. */
-static void vector(maker *m, int depth)
+static void vector(maker *self, int depth)
 {
     static const char *const binary[] = {"+", "-", "*"};
     static const char *const unary[] = {"tanh", "relu", "sigmoid", "neg"};
 
-    switch (depth > 0 ? draw(m, 7) : 0) {
+    switch (depth > 0 ? draw(self, 7) : 0) {
     case 1:
-        ADD(m, "(");
-        vector(m, depth - 1);
-        ADD(m, " %s ", binary[draw(m, 3)]);
-        vector(m, depth - 1);
-        ADD(m, ")");
+        ADD(self, "(");
+        vector(self, depth - 1);
+        ADD(self, " %s ", binary[draw(self, 3)]);
+        vector(self, depth - 1);
+        ADD(self, ")");
         break;
     case 2:
-        ADD(m, "%s(", unary[draw(m, 4)]);
-        vector(m, depth - 1);
-        ADD(m, ")");
+        ADD(self, "%s(", unary[draw(self, 4)]);
+        vector(self, depth - 1);
+        ADD(self, ")");
         break;
     case 3:
-        ADD(m, "(if ");
-        condition(m);
-        ADD(m, " { ");
-        vector(m, depth - 1);
-        ADD(m, " } else { ");
-        vector(m, depth - 1);
-        ADD(m, " })");
+        ADD(self, "(if ");
+        condition(self);
+        ADD(self, " { ");
+        vector(self, depth - 1);
+        ADD(self, " } else { ");
+        vector(self, depth - 1);
+        ADD(self, " })");
         break;
     case 4:
-        ADD(m, "tanh(reduce_sum(");
-        rows(m, depth - 1);
-        ADD(m, ", axes = [0], keepdims = 0))");
+        ADD(self, "tanh(reduce_sum(");
+        rows(self, depth - 1);
+        ADD(self, ", axes = [0], keepdims = 0))");
         break;
-    case 5: ADD(m, "(v%d * 0.5)", (int)draw(m, (uint64_t)m->n_vectors)); break;
+    case 5: ADD(self, "(v%d * 0.5)", (int)draw(self, (uint64_t)self->n_vectors)); break;
     case 6:
-        ADD(m, "walk(t%d, ", (int)draw(m, (uint64_t)m->n_trees));
-        vector(m, depth - 1);
-        ADD(m, ")");
+        ADD(self, "walk(t%d, ", (int)draw(self, (uint64_t)self->n_trees));
+        vector(self, depth - 1);
+        ADD(self, ")");
         break;
-    default: ADD(m, "v%d", (int)draw(m, (uint64_t)m->n_vectors));
+    default: ADD(self, "v%d", (int)draw(self, (uint64_t)self->n_vectors));
     }
 }
 
 /* ---- functions ---- */
 
 /* One statement of main: a name more. Later statements may use the new name. */
-static void statement(maker *m)
+static void statement(maker *self)
 {
-    int tree = (int)draw(m, (uint64_t)m->n_trees);
+    int tree = (int)draw(self, (uint64_t)self->n_trees);
 
-    switch (draw(m, 7)) {
+    switch (draw(self, 7)) {
     case 0:
-        ADD(m, "  let v%d = ", m->n_vectors);
-        vector(m, 3);
-        m->n_vectors++;
+        ADD(self, "  let v%d = ", self->n_vectors);
+        vector(self, 3);
+        self->n_vectors++;
         break;
     case 1:
-        ADD(m, "  let (v%d, v%d) = (", m->n_vectors, m->n_vectors + 1);
-        vector(m, 2);
-        ADD(m, ", ");
-        vector(m, 2);
-        ADD(m, ")");
-        m->n_vectors += 2;
+        ADD(self, "  let (v%d, v%d) = (", self->n_vectors, self->n_vectors + 1);
+        vector(self, 2);
+        ADD(self, ", ");
+        vector(self, 2);
+        ADD(self, ")");
+        self->n_vectors += 2;
         break;
     case 2:
-        ADD(m, "  let m%d = grow(l, ", m->n_rows);
-        rows(m, 2);
-        ADD(m, ")");
-        m->n_rows++;
+        ADD(self, "  let m%d = grow(l, ", self->n_rows);
+        rows(self, 2);
+        ADD(self, ")");
+        self->n_rows++;
         break;
     case 3:
-        ADD(m, "  let m%d = ", m->n_rows);
-        rows(m, 3);
-        m->n_rows++;
+        ADD(self, "  let m%d = ", self->n_rows);
+        rows(self, 3);
+        self->n_rows++;
         break;
     case 4:
-        ADD(m, "  let t%d = Node(t%d, ", m->n_trees, tree);
-        vector(m, 2);
-        ADD(m, ", t%d)", (int)draw(m, (uint64_t)m->n_trees));
-        m->n_trees++;
+        ADD(self, "  let t%d = Node(t%d, ", self->n_trees, tree);
+        vector(self, 2);
+        ADD(self, ", t%d)", (int)draw(self, (uint64_t)self->n_trees));
+        self->n_trees++;
         break;
     case 5:
-        ADD(m, "  let t%d = map(t%d, ", m->n_trees, tree);
-        vector(m, 1);
-        ADD(m, ")");
-        m->n_trees++;
+        ADD(self, "  let t%d = map(t%d, ", self->n_trees, tree);
+        vector(self, 1);
+        ADD(self, ")");
+        self->n_trees++;
         break;
     default:
-        ADD(m, "  let v%d = match t%d { Leaf(x) => tanh(x + ", m->n_vectors, tree);
-        vector(m, 1);
-        ADD(m, ") Node(a, x, b) => x * walk(%s, ", draw(m, 2) ? "a" : "b");
-        vector(m, 1);
-        ADD(m, ") }");
-        m->n_vectors++;
+        ADD(self, "  let v%d = match t%d { Leaf(x) => tanh(x + ", self->n_vectors, tree);
+        vector(self, 1);
+        ADD(self, ") Node(a, x, b) => x * walk(%s, ", draw(self, 2) ? "a" : "b");
+        vector(self, 1);
+        ADD(self, ") }");
+        self->n_vectors++;
         break;
     }
-    ADD(m, "\n");
+    ADD(self, "\n");
 }
 
 /* The body of a helper sees x (a field) and v0 (a parameter) as v1 and v0. */
-static void helper(maker *m, int depth)
+static void helper(maker *self, int depth)
 {
-    maker inner = *m;
+    maker inner = *self;
 
     inner.n_vectors = 2;
     inner.n_rows = inner.n_trees = 1;
@@ -190,121 +190,124 @@ static void helper(maker *m, int depth)
     for (int i = 0; i < depth; i++)
         ADD(&inner, "v%d %s ", (int)draw(&inner, 2), draw(&inner, 2) ? "*" : "+");
     ADD(&inner, "v%d)", (int)draw(&inner, 2));
-    m->text = inner.text;
-    m->state = inner.state;
+    self->text = inner.text;
+    self->state = inner.state;
 }
 
 /* Data types and helpers stand in every program; helpers and main differ in what they compute. `grow` is a
  * tail call, the others are not: both kinds of calls occur. */
-static const char *make_program(maker *m)
+static const char *make_program(maker *self)
 {
-    ADD(m, "type List = Nil | Cons(f32[?, %d], List)\n", WIDTH);
-    ADD(m, "type Tree = Leaf(f32[%d]) | Node(Tree, f32[%d], Tree)\n", WIDTH, WIDTH);
-    ADD(m, "def count(t: Tree) -> i64 {\n"
-           "  match t { Leaf(x) => 1 Node(a, x, b) => count(a) + count(b) }\n}\n");
-    ADD(m, "def walk(t: Tree, v0: f32[%d]) -> f32[%d] {\n  match t {\n    Leaf(v1) => ", WIDTH, WIDTH);
-    helper(m, (int)draw(m, 4));
-    ADD(m, "\n    Node(a, v1, b) => walk(%s, walk(%s, ", draw(m, 2) ? "a" : "b", draw(m, 2) ? "a" : "b");
-    helper(m, (int)draw(m, 4));
-    ADD(m, "))\n  }\n}\n");
-    ADD(m, "def map(t: Tree, v0: f32[%d]) -> Tree {\n  match t {\n    Leaf(v1) => Leaf(", WIDTH);
-    helper(m, (int)draw(m, 3));
-    ADD(m, ")\n    Node(a, v1, b) => Node(map(a, v0), ");
-    helper(m, (int)draw(m, 3));
-    ADD(m, ", map(b, v0))\n  }\n}\n");
-    ADD(m, "def grow(l: List, acc: f32[n, %d]) -> f32[?, %d] {\n  match l {\n    Nil => acc\n", WIDTH, WIDTH);
-    ADD(m, "    Cons(x, rest) => grow(rest, concat(%s, axis = 0))\n  }\n}\n",
-        draw(m, 2) ? "acc, tanh(x)" : "relu(x), acc");
-    ADD(m, "def main(t0: Tree, l: List, v0: f32[%d], m0: f32[n, %d], c: bool) -> ", WIDTH, WIDTH);
-    ADD(m, "(f32[%d], f32[?, %d], Tree, i64) {\n", WIDTH, WIDTH);
-    m->n_vectors = m->n_rows = m->n_trees = 1;
-    for (int n = 1 + (int)draw(m, 6); n > 0; n--)
-        statement(m);
-    ADD(m, "  (");
-    vector(m, 2);
-    ADD(m, ", ");
-    rows(m, 2);
-    ADD(m, ", t%d, count(t%d))\n}\n", m->n_trees - 1, m->n_trees - 1);
-    return base_text_str(m->cx, &m->text);
+    ADD(self, "type List = Nil | Cons(f32[?, %d], List)\n", WIDTH);
+    ADD(self, "type Tree = Leaf(f32[%d]) | Node(Tree, f32[%d], Tree)\n", WIDTH, WIDTH);
+    ADD(self, "def count(t: Tree) -> i64 {\n"
+              "  match t { Leaf(x) => 1 Node(a, x, b) => count(a) + count(b) }\n}\n");
+    ADD(self, "def walk(t: Tree, v0: f32[%d]) -> f32[%d] {\n  match t {\n    Leaf(v1) => ", WIDTH, WIDTH);
+    helper(self, (int)draw(self, 4));
+    ADD(self, "\n    Node(a, v1, b) => walk(%s, walk(%s, ", draw(self, 2) ? "a" : "b",
+        draw(self, 2) ? "a" : "b");
+    helper(self, (int)draw(self, 4));
+    ADD(self, "))\n  }\n}\n");
+    ADD(self, "def map(t: Tree, v0: f32[%d]) -> Tree {\n  match t {\n    Leaf(v1) => Leaf(", WIDTH);
+    helper(self, (int)draw(self, 3));
+    ADD(self, ")\n    Node(a, v1, b) => Node(map(a, v0), ");
+    helper(self, (int)draw(self, 3));
+    ADD(self, ", map(b, v0))\n  }\n}\n");
+    ADD(self, "def grow(l: List, acc: f32[n, %d]) -> f32[?, %d] {\n  match l {\n    Nil => acc\n", WIDTH,
+        WIDTH);
+    ADD(self, "    Cons(x, rest) => grow(rest, concat(%s, axis = 0))\n  }\n}\n",
+        draw(self, 2) ? "acc, tanh(x)" : "relu(x), acc");
+    ADD(self, "def main(t0: Tree, l: List, v0: f32[%d], m0: f32[n, %d], c: bool) -> ", WIDTH, WIDTH);
+    ADD(self, "(f32[%d], f32[?, %d], Tree, i64) {\n", WIDTH, WIDTH);
+    self->n_vectors = self->n_rows = self->n_trees = 1;
+    for (int n = 1 + (int)draw(self, 6); n > 0; n--)
+        statement(self);
+    ADD(self, "  (");
+    vector(self, 2);
+    ADD(self, ", ");
+    rows(self, 2);
+    ADD(self, ", t%d, count(t%d))\n}\n", self->n_trees - 1, self->n_trees - 1);
+    return base_text_str(self->cx, &self->text);
 }
 
 /* ---- inputs ---- */
 
 /* Sixteenths between -1 and 1, which floats hold exactly. */
-static interp_value *tensor(maker *m, int n, const int64_t *shape)
+static interp_value *tensor(maker *self, int n, const int64_t *shape)
 {
-    interp_value *v = interp_tensor(m->cx, BASE_F32, n, shape, NULL);
+    interp_value *v = interp_tensor(self->cx, BASE_F32, n, shape, NULL);
 
     for (int64_t i = 0; i < interp_count(&v->array); i++)
-        ((float *)v->array.data)[i] = (float)draw(m, 33) / 16.0F - 1;
+        ((float *)v->array.data)[i] = (float)draw(self, 33) / 16.0F - 1;
     return v;
 }
 
 /* Depth 3 at most. */
-static interp_value *tree(maker *m, const graph_data *d, int depth)
+static interp_value *tree(maker *self, const graph_data *data, int depth)
 {
     const int64_t shape[] = {WIDTH};
     interp_value *part[3];
 
-    if (depth == 0 || draw(m, 3) == 0) {
-        part[0] = tensor(m, 1, shape);
-        return interp_data(m->cx, d, 0, part, 1);
+    if (depth == 0 || draw(self, 3) == 0) {
+        part[0] = tensor(self, 1, shape);
+        return interp_data(self->cx, data, 0, part, 1);
     }
-    part[0] = tree(m, d, depth - 1);
-    part[1] = tensor(m, 1, shape);
-    part[2] = tree(m, d, depth - 1);
-    return interp_data(m->cx, d, 1, part, 3);
+    part[0] = tree(self, data, depth - 1);
+    part[1] = tensor(self, 1, shape);
+    part[2] = tree(self, data, depth - 1);
+    return interp_data(self->cx, data, 1, part, 3);
 }
 
 /* May be empty, and so may its tensors. */
-static interp_value *list(maker *m, const graph_data *d)
+static interp_value *list(maker *self, const graph_data *data)
 {
-    interp_value *l = interp_data(m->cx, d, 0, NULL, 0);
+    interp_value *l = interp_data(self->cx, data, 0, NULL, 0);
 
-    for (int n = (int)draw(m, 4); n > 0; n--) {
-        const int64_t shape[] = {(int64_t)draw(m, 3), WIDTH};
-        interp_value *cell[] = {tensor(m, 2, shape), l};
+    for (int n = (int)draw(self, 4); n > 0; n--) {
+        const int64_t shape[] = {(int64_t)draw(self, 3), WIDTH};
+        interp_value *cell[] = {tensor(self, 2, shape), l};
 
-        l = interp_data(m->cx, d, 1, cell, 2);
+        l = interp_data(self->cx, data, 1, cell, 2);
     }
     return l;
 }
 
-static void make_inputs(maker *m, const graph_module *g, interp_value **in)
+static void make_inputs(maker *self, const graph_module *module, interp_value **in)
 {
-    const int64_t shape[] = {(int64_t)draw(m, 4), WIDTH};
+    const int64_t shape[] = {(int64_t)draw(self, 4), WIDTH};
 
-    in[0] = tree(m, graph_find_data(g, "Tree"), 3);
-    in[1] = list(m, graph_find_data(g, "List"));
-    in[2] = tensor(m, 1, shape + 1);
-    in[3] = tensor(m, 2, shape);
-    in[4] = interp_tensor(m->cx, BASE_BOOL, 0, NULL, &(uint8_t){(uint8_t)draw(m, 2)});
+    in[0] = tree(self, graph_find_data(module, "Tree"), 3);
+    in[1] = list(self, graph_find_data(module, "List"));
+    in[2] = tensor(self, 1, shape + 1);
+    in[3] = tensor(self, 2, shape);
+    in[4] = interp_tensor(self->cx, BASE_BOOL, 0, NULL, &(uint8_t){(uint8_t)draw(self, 2)});
 }
 
 /* The same value for the VM. NULL with an error. */
-static tec_object *object_of(tec_program *p, const interp_value *v, tec_error *err)
+static tec_object *object_of(tec_program *program, const interp_value *value, tec_error *err)
 {
-    tec_object *part[8] = {NULL}, *o = NULL;
-    bool good = v->n <= BASE_COUNT(part);
+    tec_object *part[8] = {NULL}, *object = NULL;
+    bool good = value->n <= BASE_COUNT(part);
 
-    if (v->kind == INTERP_TENSOR) {
-        DLTensor t = {.data = v->array.data,
+    if (value->kind == INTERP_TENSOR) {
+        DLTensor t = {.data = value->array.data,
                       .device = {kDLCPU, 0},
-                      .ndim = v->array.n,
-                      .dtype = v->array.dtype,
-                      .shape = (int64_t *)(uintptr_t)v->array.shape};
-        return tec_object_tensor(p, &t, err);
+                      .ndim = value->array.n,
+                      .dtype = value->array.dtype,
+                      .shape = (int64_t *)(uintptr_t)value->array.shape};
+        return tec_object_tensor(program, &t, err);
     }
-    for (int i = 0; i < v->n && good; i++)
-        good = (part[i] = object_of(p, v->part[i], err)) != NULL;
+    for (int i = 0; i < value->n && good; i++)
+        good = (part[i] = object_of(program, value->part[i], err)) != NULL;
     if (good)
-        o = v->kind == INTERP_TUPLE
-                ? tec_object_tuple(p, part, v->n, err)
-                : tec_object_data(p, ((const graph_case *)v->data->cases.at[v->which])->name, part, v->n,
-                                  err);
-    for (int i = 0; i < v->n && i < BASE_COUNT(part); i++)
+        object =
+            value->kind == INTERP_TUPLE
+                ? tec_object_tuple(program, part, value->n, err)
+                : tec_object_data(program, ((const graph_case *)value->data->cases.at[value->which])->name,
+                                  part, value->n, err);
+    for (int i = 0; i < value->n && i < BASE_COUNT(part); i++)
         tec_object_free(part[i]);
-    return o;
+    return object;
 }
 
 /* ---- comparing ---- */
@@ -316,34 +319,35 @@ static bool close_enough(double a, double b)
 }
 
 /* Shapes and integers are equal, floats are close. */
-static bool same_tensor(const ir_array *a, const DLTensor *t)
+static bool same_tensor(const ir_array *array, const DLTensor *tensor)
 {
-    int64_t n = interp_count(a);
+    int64_t n = interp_count(array);
 
-    if (!t || t->ndim != a->n || !base_dtype_same(t->dtype, a->dtype))
+    if (!tensor || tensor->ndim != array->n || !base_dtype_same(tensor->dtype, array->dtype))
         return false;
-    for (int d = 0; d < a->n; d++)
-        if (t->shape[d] != a->shape[d])
+    for (int d = 0; d < array->n; d++)
+        if (tensor->shape[d] != array->shape[d])
             return false;
     for (int64_t i = 0; i < n; i++)
-        if (base_dtype_same(a->dtype, BASE_F32)
-                ? !close_enough((double)((const float *)a->data)[i], (double)((const float *)t->data)[i])
-                : ((const int64_t *)a->data)[i] != ((const int64_t *)t->data)[i])
+        if (base_dtype_same(array->dtype, BASE_F32)
+                ? !close_enough((double)((const float *)array->data)[i],
+                                (double)((const float *)tensor->data)[i])
+                : ((const int64_t *)array->data)[i] != ((const int64_t *)tensor->data)[i])
             return false;
     return true;
 }
 
 /* As deep as the value; trees are shallow. */
-static bool same(const tec_program *p, const interp_value *v, const tec_object *o)
+static bool same(const tec_program *program, const interp_value *value, const tec_object *object)
 {
-    if (v->kind == INTERP_TENSOR)
-        return same_tensor(&v->array, tec_object_dltensor(o));
-    if (tec_object_n_parts(o) != v->n ||
-        (v->kind == INTERP_DATA &&
-         strcmp(((const graph_case *)v->data->cases.at[v->which])->name, tec_object_constructor(p, o)) != 0))
+    if (value->kind == INTERP_TENSOR)
+        return same_tensor(&value->array, tec_object_dltensor(object));
+    if (tec_object_n_parts(object) != value->n ||
+        (value->kind == INTERP_DATA && strcmp(((const graph_case *)value->data->cases.at[value->which])->name,
+                                              tec_object_constructor(program, object)) != 0))
         return false;
-    for (int i = 0; i < v->n; i++)
-        if (!same(p, v->part[i], tec_object_part(o, i)))
+    for (int i = 0; i < value->n; i++)
+        if (!same(program, value->part[i], tec_object_part(object, i)))
             return false;
     return true;
 }
@@ -360,86 +364,86 @@ typedef struct {
 } trial;
 
 /* Which instructions the programs have at all: one with 0 is not tested. */
-static void count_instructions(trial *t, const rt_program_desc *p)
+static void count_instructions(trial *self, const rt_program_desc *program)
 {
-    for (int i = 0; i < p->n_functions; i++)
-        for (int32_t at = 0; at < p->functions[i].n_words;
-             at += rt_instruction_words(p->functions[i].words, at, p->functions[i].n_words))
-            t->instructions[p->functions[i].words[at]]++;
+    for (int i = 0; i < program->n_functions; i++)
+        for (int32_t at = 0; at < program->functions[i].n_words;
+             at += rt_instruction_words(program->functions[i].words, at, program->functions[i].n_words))
+            self->instructions[program->functions[i].words[at]]++;
 }
 
 /* Runs the module on the inputs and compares. */
-static bool run_vm(trial *t, tec_module *module, interp_value *const *in, const interp_value *expected)
+static bool run_vm(trial *self, tec_module *module, interp_value *const *in, const interp_value *expected)
 {
     const tec_program_options o = {.run = {.threads = 1}};
     tec_error err = {0};
-    tec_program *p = tec_program_new(module, NULL, &o, &err);
+    tec_program *program = tec_program_new(module, NULL, &o, &err);
     tec_object *given[5] = {NULL}, *out = NULL;
-    bool ok = p != NULL;
+    bool ok = program != NULL;
 
     for (int i = 0; i < 5 && ok; i++)
-        ok = (given[i] = object_of(p, in[i], &err)) != NULL;
-    ok = ok && tec_program_run(p, given, 5, &out, 1, &err);
+        ok = (given[i] = object_of(program, in[i], &err)) != NULL;
+    ok = ok && tec_program_run(program, given, 5, &out, 1, &err);
     if (!ok)
-        t->why = base_strdup(t->cx, err.text);
-    else if (!same(p, expected, out))
-        t->why = "the results differ";
+        self->why = base_strdup(self->cx, err.text);
+    else if (!same(program, expected, out))
+        self->why = "the results differ";
     tec_object_free(out);
     for (int i = 0; i < 5; i++)
         tec_object_free(given[i]);
-    tec_program_free(p);
-    return t->why == NULL;
+    tec_program_free(program);
+    return self->why == NULL;
 }
 
 /* Parses twice: building may change a module, and the oracle takes it as it was read. */
-static bool try_case(trial *t, uint64_t seed)
+static bool try_case(trial *self, uint64_t seed)
 {
-    maker m = {.cx = t->cx, .state = seed * 0x9e3779b97f4a7c15u + 0x1234567};
+    maker m = {.cx = self->cx, .state = seed * 0x9e3779b97f4a7c15u + 0x1234567};
     interp_value *in[5], *expected;
 
-    t->text = make_program(&m);
-    graph_module *read = lang_parse(t->cx, "case.tecp", t->text),
-                 *built = read ? lang_parse(t->cx, "case.tecp", t->text) : NULL;
+    self->text = make_program(&m);
+    graph_module *read = lang_parse(self->cx, "case.tecp", self->text),
+                 *built = read ? lang_parse(self->cx, "case.tecp", self->text) : NULL;
     if (!built)
         return false;
     make_inputs(&m, read, in);
-    if (!interp_run(t->cx, read, NULL, in, 5, NULL, &expected, 1))
+    if (!interp_run(self->cx, read, NULL, in, 5, NULL, &expected, 1))
         return false;
-    graph_built *b = graph_build(built, &(graph_build_options){.target = t->target, .jobs = 1});
+    graph_built *b = graph_build(built, &(graph_build_options){.target = self->target, .jobs = 1});
     if (!b)
         return false;
-    count_instructions(t, &b->desc.program);
+    count_instructions(self, &b->desc.program);
     tec_module *module = graph_load(b);
-    bool good = module && run_vm(t, module, in, expected);
+    bool good = module && run_vm(self, module, in, expected);
     tec_module_free(module);
     return good;
 }
 
-static void print_counts(const trial *t, const tool_fuzz_programs *o, int64_t findings)
+static void print_counts(const trial *self, const tool_fuzz_programs *programs, int64_t findings)
 {
-    printf("%lld programs, %lld findings; instructions:", (long long)o->cases, (long long)findings);
+    printf("%lld programs, %lld findings; instructions:", (long long)programs->cases, (long long)findings);
     for (int i = 0; i < RT_N_INSTRUCTIONS; i++)
-        if (t->instructions[i])
-            printf(" %s %lld", rt_instruction_name(i), (long long)t->instructions[i]);
+        if (self->instructions[i])
+            printf(" %s %lld", rt_instruction_name(i), (long long)self->instructions[i]);
     printf("\n");
 }
 
 /* Each case in a context of its own, so that memory does not grow with their number. */
-int tool_fuzz_programs_run(tec_context *cx, const tool_fuzz_programs *o)
+int tool_fuzz_programs_run(tec_context *cx, const tool_fuzz_programs *programs)
 {
     int64_t findings = 0;
-    trial t = {.target = o->target};
+    trial t = {.target = programs->target};
 
-    for (int64_t i = o->first; i < o->first + o->cases; i++) {
+    for (int64_t i = programs->first; i < programs->first + programs->cases; i++) {
         t.cx = base_child(cx);
         t.why = NULL;
-        if (!try_case(&t, o->seed * 1000003 + (uint64_t)i)) {
+        if (!try_case(&t, programs->seed * 1000003 + (uint64_t)i)) {
             findings++;
-            printf("case %lld of seed %llu: %s\n%s\n", (long long)i, (unsigned long long)o->seed,
+            printf("case %lld of seed %llu: %s\n%s\n", (long long)i, (unsigned long long)programs->seed,
                    t.why ? t.why : tec_context_error(t.cx), t.text);
         }
         tec_context_free(t.cx);
     }
-    print_counts(&t, o, findings);
+    print_counts(&t, programs, findings);
     return findings ? TOOL_FAILED : TOOL_OK;
 }

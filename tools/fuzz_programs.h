@@ -19,6 +19,6 @@ typedef struct {
     int64_t first, cases;
 } tool_fuzz_programs;
 
-int tool_fuzz_programs_run(tec_context *cx, const tool_fuzz_programs *o);
+int tool_fuzz_programs_run(tec_context *cx, const tool_fuzz_programs *programs);
 
 #endif

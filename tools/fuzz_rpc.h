@@ -18,7 +18,7 @@ typedef struct {
     int64_t module;
 } tool_fuzz_server;
 
-fuzz_elsewhere tool_fuzz_there(tool_fuzz_server *s);
-void tool_fuzz_leave(tool_fuzz_server *s);
+fuzz_elsewhere tool_fuzz_there(tool_fuzz_server *server);
+void tool_fuzz_leave(tool_fuzz_server *server);
 
 #endif

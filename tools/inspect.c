@@ -22,79 +22,81 @@ static int inspect_tensor(tec_context *cx, const char *path)
 }
 
 /* Each function with its parameters and their shapes over its symbols. */
-static void print_functions(const rt_module_desc *m)
+static void print_functions(const rt_module_desc *module)
 {
     char text[256], type[24];
 
-    for (int i = 0; i < m->n_functions; i++) {
-        const rt_function_desc *f = &m->functions[i];
+    for (int i = 0; i < module->n_functions; i++) {
+        const rt_function_desc *function = &module->functions[i];
 
-        printf("function %s (%s)\n", f->name, f->origin ? f->origin : "-");
-        for (int k = 0; k < f->n_params; k++) {
-            const rt_param_desc *p = &f->params[k];
+        printf("function %s (%s)\n", function->name, function->origin ? function->origin : "-");
+        for (int k = 0; k < function->n_params; k++) {
+            const rt_param_desc *param = &function->params[k];
 
-            printf("  %s %s: %s[", p->is_output ? "output" : "input ", p->name,
-                   base_dtype_print(p->dtype, type, sizeof type));
-            for (int d = 0; d < p->rank; d++)
-                printf("%s%s", d ? ", " : "", rt_dim_text(p->shape[d], f->symbols, text, sizeof text));
+            printf("  %s %s: %s[", param->is_output ? "output" : "input ", param->name,
+                   base_dtype_print(param->dtype, type, sizeof type));
+            for (int d = 0; d < param->rank; d++)
+                printf("%s%s", d ? ", " : "",
+                       rt_dim_text(param->shape[d], function->symbols, text, sizeof text));
             printf("]\n");
         }
     }
 }
 
 /* "copy", "relu", "relu on opencl", "copy from opencl to the host" */
-static const char *step_text(tec_context *cx, const rt_module_desc *m, const rt_graph_desc *g,
-                             const rt_step_desc *s)
+static const char *step_text(tec_context *cx, const rt_module_desc *module, const rt_graph_desc *graph,
+                             const rt_step_desc *step)
 {
     int from, to;
 
-    if (s->function >= 0) {
-        const rt_function_desc *f = &m->functions[s->function];
+    if (step->function >= 0) {
+        const rt_function_desc *function = &module->functions[step->function];
 
-        return f->device ? base_format(cx, "%s on %s", f->name, f->device) : f->name;
+        return function->device ? base_format(cx, "%s on %s", function->name, function->device)
+                                : function->name;
     }
-    from = g->values[s->values[0]].site;
-    to = g->values[s->values[1]].site;
+    from = graph->values[step->values[0]].site;
+    to = graph->values[step->values[1]].site;
     if (from == to)
         return "copy";
-    return base_format(cx, "copy from %s to %s", from ? g->sites[from - 1].device : "the host",
-                       to ? g->sites[to - 1].device : "the host");
+    return base_format(cx, "copy from %s to %s", from ? graph->sites[from - 1].device : "the host",
+                       to ? graph->sites[to - 1].device : "the host");
 }
 
 /* Only of devices; the host's is among the steps' values. */
-static void print_pools(const rt_graph_desc *g)
+static void print_pools(const rt_graph_desc *graph)
 {
     char text[256];
 
-    for (int i = 0; i < g->n_sites; i++)
-        printf("  on %s: %s bytes for intermediate values\n", g->sites[i].device,
-               rt_dim_text(g->sites[i].pool_size, NULL, text, sizeof text));
+    for (int i = 0; i < graph->n_sites; i++)
+        printf("  on %s: %s bytes for intermediate values\n", graph->sites[i].device,
+               rt_dim_text(graph->sites[i].pool_size, NULL, text, sizeof text));
 }
 
-static void print_steps(tec_context *cx, const rt_module_desc *m, const rt_graph_desc *g)
+static void print_steps(tec_context *cx, const rt_module_desc *module, const rt_graph_desc *graph)
 {
-    for (int i = 0; i < g->n_steps; i++) {
-        const rt_step_desc *s = &g->steps[i];
+    for (int i = 0; i < graph->n_steps; i++) {
+        const rt_step_desc *s = &graph->steps[i];
 
         printf("  step %d: %s (%s) by %s\n", i, s->name ? s->name : "", s->nodes ? s->nodes : "",
-               step_text(cx, m, g, s));
+               step_text(cx, module, graph, s));
     }
 }
 
 /* Each function with its registers' number and its instructions, by the word where they begin. */
-static void print_bytecode(const rt_program_desc *p)
+static void print_bytecode(const rt_program_desc *program)
 {
     char text[1024];
 
-    for (int i = 0; i < p->n_functions; i++) {
-        const rt_routine_desc *f = &p->functions[i];
+    for (int i = 0; i < program->n_functions; i++) {
+        const rt_routine_desc *f = &program->functions[i];
         int32_t line = 0;
 
         printf("function @%s: %d parameters, %d registers\n", f->name, f->n_params, f->n_registers);
         for (int32_t at = 0; at < f->n_words; at += rt_instruction_words(f->words, at, f->n_words)) {
             if (rt_line_of(f, at) != line)
                 printf("  line %d\n", (int)(line = rt_line_of(f, at)));
-            printf("  %5d  %s\n", (int)at, rt_instruction_text(p, f, at, text, sizeof text));
+            printf("  %5d  %s\n", (int)at, rt_instruction_text(program, f, at, text, sizeof text));
         }
     }
 }
@@ -103,26 +105,26 @@ static void print_bytecode(const rt_program_desc *p)
 static int inspect_module(tec_context *cx, const char *path, bool bytecode)
 {
     tec_error err = {0};
-    tec_module *m = tec_module_open(path, NULL, &err);
+    tec_module *module = tec_module_open(path, NULL, &err);
 
-    if (!m)
+    if (!module)
         return tool_fail_run("inspect", &err);
-    const rt_module_desc *d = rt_module_describe(m);
-    printf("module %s\ntarget %s\nproducer %s\n", path, d->target, d->producer ? d->producer : "-");
-    for (int i = 0; i < d->n_graphs; i++) {
-        tool_print_graph(&d->graphs[i]);
-        print_pools(&d->graphs[i]);
-        print_steps(cx, d, &d->graphs[i]);
+    const rt_module_desc *desc = rt_module_describe(module);
+    printf("module %s\ntarget %s\nproducer %s\n", path, desc->target, desc->producer ? desc->producer : "-");
+    for (int i = 0; i < desc->n_graphs; i++) {
+        tool_print_graph(&desc->graphs[i]);
+        print_pools(&desc->graphs[i]);
+        print_steps(cx, desc, &desc->graphs[i]);
     }
-    print_functions(d);
+    print_functions(desc);
     if (bytecode)
-        print_bytecode(&d->program);
+        print_bytecode(&desc->program);
     else
-        for (int i = 0; i < d->program.n_functions; i++)
-            printf("program function %s: %d words of bytecode\n", d->program.functions[i].name,
-                   d->program.functions[i].n_words);
-    printf("%d constants\n", d->n_constants);
-    tec_module_free(m);
+        for (int i = 0; i < desc->program.n_functions; i++)
+            printf("program function %s: %d words of bytecode\n", desc->program.functions[i].name,
+                   desc->program.functions[i].n_words);
+    printf("%d constants\n", desc->n_constants);
+    tec_module_free(module);
     return TOOL_OK;
 }
 

@@ -14,9 +14,9 @@
 #include "tools/command.h"
 #include "tools/data.h"
 
-static const graph_body *main_body(const graph_module *m)
+static const graph_body *main_body(const graph_module *module)
 {
-    return ((const graph_function *)m->functions.at[0])->body;
+    return ((const graph_function *)module->functions.at[0])->body;
 }
 
 /* ---- kernels ---- */
@@ -31,9 +31,9 @@ static bool contains(const graph_node *node, const char *name)
 }
 
 /* The list of kernels in the message spares a second call. */
-static const graph_node *find_node(tec_context *cx, const graph_module *m, const char *name)
+static const graph_node *find_node(tec_context *cx, const graph_module *module, const char *name)
 {
-    const graph_body *body = main_body(m);
+    const graph_body *body = main_body(module);
 
     for (int i = 0; i < body->nodes.n; i++)
         if (contains(body->nodes.at[i], name))
@@ -44,24 +44,24 @@ static const graph_node *find_node(tec_context *cx, const graph_module *m, const
     return NULL;
 }
 
-static void add_indented(tec_context *cx, base_text *t, const char *lines)
+static void add_indented(tec_context *cx, base_text *text, const char *lines)
 {
     while (*lines) {
         int n = (int)strcspn(lines, "\n");
 
-        base_addf(cx, t, "  %.*s\n", n, lines);
+        base_addf(cx, text, "  %.*s\n", n, lines);
         lines += n + (lines[n] == '\n');
     }
 }
 
 /* The kernel of a node as a .te file that `tec te` builds. The comment tells for which target the schedule
  * was made: on another it may be refused. */
-static const char *kernel_text(tec_context *cx, const graph_module *m, const graph_node *node,
-                               const target *t)
+static const char *kernel_text(tec_context *cx, const graph_module *module, const graph_node *node,
+                               const target *machine)
 {
-    te_def *d = graph_definition(m, node, t);
-    const ir_program *tree = d ? te_tree(cx, d) : NULL;
-    const sched *s = tree ? space_default(cx, tree, t) : NULL;
+    te_def *def = graph_definition(module, node, machine);
+    const ir_program *tree = def ? te_tree(cx, def) : NULL;
+    const sched *s = tree ? space_default(cx, tree, machine) : NULL;
     base_text out = {0};
 
     if (!s)
@@ -70,8 +70,8 @@ static const char *kernel_text(tec_context *cx, const graph_module *m, const gra
         return base_fail(cx, TEC_INTERNAL, node->loc, "the default schedule of '%s' was refused: %s",
                          node->name, sched_error(s));
     base_addf(cx, &out, "# %s\n# implementation %s, for %s\n", node->name,
-              node->impl ? node->impl->name : "generic", target_text(cx, t));
-    base_addf(cx, &out, "%s\nschedule %s {\n", te_text(cx, d), d->name);
+              node->impl ? node->impl->name : "generic", target_text(cx, machine));
+    base_addf(cx, &out, "%s\nschedule %s {\n", te_text(cx, def), def->name);
     add_indented(cx, &out, sched_trace_text(cx, s));
     base_add(cx, &out, "}\n");
     return base_text_str(cx, &out);
@@ -97,23 +97,24 @@ static int passes_until(tec_context *cx, const char *name)
 }
 
 /* All passes for a kernel, as those decide what is fused. */
-static const char *model_text(tec_context *cx, const char *path, const inspect_model_options *o)
+static const char *model_text(tec_context *cx, const char *path, const inspect_model_options *options)
 {
-    const target *t = tool_target(cx, o->target, o->threads);
-    int n = o->node ? graph_n_passes : passes_until(cx, o->graph);
-    graph_module *m = t && n >= 0 ? onnx_import(cx, path, &(onnx_options){0}) : NULL;
+    const target *t = tool_target(cx, options->target, options->threads);
+    int n = options->node ? graph_n_passes : passes_until(cx, options->graph);
+    graph_module *module = t && n >= 0 ? onnx_import(cx, path, &(onnx_options){0}) : NULL;
 
-    for (int i = 0; m && i < n; i++)
-        m = graph_passes[i].run(m, t);
-    if (!m || !o->node)
-        return m ? graph_text(cx, m, 0) : NULL;
-    const graph_node *node = find_node(cx, m, o->node);
-    return node ? kernel_text(cx, m, node, t) : NULL;
+    for (int i = 0; module && i < n; i++)
+        module = graph_passes[i].run(module, t);
+    if (!module || !options->node)
+        return module ? graph_text(cx, module, 0) : NULL;
+    const graph_node *node = find_node(cx, module, options->node);
+    return node ? kernel_text(cx, module, node, t) : NULL;
 }
 
-int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *o)
+int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *options)
 {
-    const char *text = o->node || o->graph ? model_text(cx, path, o) : onnx_summary(cx, path);
+    const char *text =
+        options->node || options->graph ? model_text(cx, path, options) : onnx_summary(cx, path);
 
     if (!text)
         return tool_fail("inspect", cx);

@@ -17,6 +17,6 @@ typedef struct {
     /* Neither: a summary of operators. */
 } inspect_model_options;
 
-int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *o);
+int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *options);
 
 #endif

@@ -16,7 +16,7 @@ static void list_passes(void)
 }
 
 /* "a,b,c" cut at the commas. */
-static const char **split_names(tec_context *cx, const char *list, int *n)
+static const char **split_names(tec_context *cx, const char *list, int *count)
 {
     base_vec names = {0};
 
@@ -26,7 +26,7 @@ static const char **split_names(tec_context *cx, const char *list, int *n)
         base_push(cx, &names, base_strndup(cx, list, length));
         list += length + (list[length] == ',');
     }
-    *n = names.n;
+    *count = names.n;
     return (const char **)names.at;
 }
 
@@ -50,21 +50,21 @@ static int optimise(tec_context *cx, const char *path, const char *passes, const
 {
     const target *t = tool_target(cx, target_name, 0);
     char *text = t ? read_all(cx, path) : NULL;
-    const ir_program *p = text ? ir_parse_program(cx, path, text) : NULL;
+    const ir_program *program = text ? ir_parse_program(cx, path, text) : NULL;
     lower_options o = {.cx = cx, .target = t};
     int n;
     const char **names = split_names(cx, passes, &n);
 
-    for (int i = 0; p && i < n; i++)
+    for (int i = 0; program && i < n; i++)
         if (!lower_find(names[i])) {
             fprintf(stderr, "tec opt: there is no pass '%s'; 'tec opt --list' names them\n", names[i]);
             return TOOL_USAGE;
         }
-    if (p)
-        p = passes ? lower_run_passes(&o, p, names, n) : lower_run(&o, p);
-    if (!p)
+    if (program)
+        program = passes ? lower_run_passes(&o, program, names, n) : lower_run(&o, program);
+    if (!program)
         return tool_fail("opt", cx);
-    printf("%s", ir_program_text(cx, p));
+    printf("%s", ir_program_text(cx, program));
     return TOOL_OK;
 }
 

@@ -36,9 +36,9 @@ typedef struct {
 
 /* ---- helpers ---- */
 
-static int fail(const session *x)
+static int fail(const session *self)
 {
-    return tool_fail("records", x->cx);
+    return tool_fail("records", self->cx);
 }
 
 static const char *hash_text(tec_context *cx, uint64_t hash)
@@ -46,67 +46,67 @@ static const char *hash_text(tec_context *cx, uint64_t hash)
     return base_format(cx, "%016" PRIx64, hash);
 }
 
-static void print_json(cJSON *j)
+static void print_json(cJSON *json)
 {
-    char *text = cJSON_PrintUnformatted(j);
+    char *text = cJSON_PrintUnformatted(json);
 
     printf("%s\n", text ? text : "");
     free(text);
-    cJSON_Delete(j);
+    cJSON_Delete(json);
 }
 
 /* A workload is named by its key, or by the hash that `list` prints. Sets the query's key; without --workload
  * all are meant. */
-static bool name_workload(session *x)
+static bool name_workload(session *self)
 {
     int n;
-    const store_summary *sum = x->s->workload ? store_summaries(x->cx, x->db, NULL, &n) : NULL;
+    const store_summary *sum = self->s->workload ? store_summaries(self->cx, self->db, NULL, &n) : NULL;
 
-    if (!x->s->workload)
+    if (!self->s->workload)
         return true;
     for (int i = 0; sum && i < n; i++) {
-        const store_workload *w = &sum[i].workload;
+        const store_workload *workload = &sum[i].workload;
 
-        if (strcmp(w->exact_key, x->s->workload) == 0 ||
-            strcmp(hash_text(x->cx, w->exact_hash), x->s->workload) == 0) {
-            x->q.exact_key = w->exact_key;
+        if (strcmp(workload->exact_key, self->s->workload) == 0 ||
+            strcmp(hash_text(self->cx, workload->exact_hash), self->s->workload) == 0) {
+            self->q.exact_key = workload->exact_key;
             return true;
         }
     }
-    return base_fail(x->cx, TEC_INVALID, (base_loc){.file = store_path(x->db)},
-                     "there is no workload '%s'; 'tec records list' names them", x->s->workload);
+    return base_fail(self->cx, TEC_INVALID, (base_loc){.file = store_path(self->db)},
+                     "there is no workload '%s'; 'tec records list' names them", self->s->workload);
 }
 
 /* 0 where there is no time. */
-static double gflops(const store_workload *w, double seconds)
+static double gflops(const store_workload *workload, double seconds)
 {
-    return seconds > 0 ? w->flops / seconds * 1e-9 : 0;
+    return seconds > 0 ? workload->flops / seconds * 1e-9 : 0;
 }
 
 /* ---- list ---- */
 
 /* What failed, with counts and an example each. */
-static void add_failures(cJSON *root, const store_failure *f, int n)
+static void add_failures(cJSON *root, const store_failure *failure, int count)
 {
     cJSON *all = cJSON_AddArrayToObject(root, "failures");
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         cJSON *j = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(j, "status", store_status_text(f[i].status));
-        cJSON_AddStringToObject(j, "stage", f[i].stage);
-        cJSON_AddStringToObject(j, "error_kind", f[i].error_kind);
-        cJSON_AddStringToObject(j, "example", f[i].example);
-        cJSON_AddNumberToObject(j, "count", (double)f[i].count);
+        cJSON_AddStringToObject(j, "status", store_status_text(failure[i].status));
+        cJSON_AddStringToObject(j, "stage", failure[i].stage);
+        cJSON_AddStringToObject(j, "error_kind", failure[i].error_kind);
+        cJSON_AddStringToObject(j, "example", failure[i].example);
+        cJSON_AddNumberToObject(j, "count", (double)failure[i].count);
         cJSON_AddItemToArray(all, j);
     }
 }
 
-static void add_jobs(cJSON *root, const store_job *const *jobs, int n)
+static void add_jobs(cJSON *root, const store_job *const *jobs, int count)
 {
     cJSON *all = cJSON_AddArrayToObject(root, "jobs");
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         cJSON *j = cJSON_CreateObject();
 
         cJSON_AddStringToObject(j, "name", jobs[i]->name);
@@ -118,11 +118,11 @@ static void add_jobs(cJSON *root, const store_job *const *jobs, int n)
 }
 
 /* One object per workload and target. */
-static cJSON *summaries_json(tec_context *cx, const store_summary *sum, int n)
+static cJSON *summaries_json(tec_context *cx, const store_summary *sum, int count)
 {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "workloads");
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         cJSON *j = cJSON_CreateObject();
 
         cJSON_AddStringToObject(j, "workload", hash_text(cx, sum[i].workload.exact_hash));
@@ -140,44 +140,44 @@ static cJSON *summaries_json(tec_context *cx, const store_summary *sum, int n)
 }
 
 /* The same as a table. */
-static void print_summaries(tec_context *cx, const store_summary *sum, int n)
+static void print_summaries(tec_context *cx, const store_summary *sum, int count)
 {
     char time[32];
 
     printf("%-16s %-16s %6s %6s %7s %12s %9s  %s\n", "workload", "target", "ok", "failed", "dropped", "best",
            "GFLOP/s", "what");
-    for (int i = 0; i < n; i++) {
-        const store_workload *w = &sum[i].workload;
+    for (int i = 0; i < count; i++) {
+        const store_workload *workload = &sum[i].workload;
 
         printf("%-16s %-16s %6" PRId64 " %6" PRId64 " %7" PRId64 " %12s %9.2f  %s\n",
-               hash_text(cx, w->exact_hash), sum[i].target.fingerprint, sum[i].n_ok, sum[i].n_failed,
+               hash_text(cx, workload->exact_hash), sum[i].target.fingerprint, sum[i].n_ok, sum[i].n_failed,
                sum[i].n_dropped, sum[i].n_ok ? tool_seconds(sum[i].best, time, sizeof time) : "-",
-               gflops(w, sum[i].best), *w->summary ? w->summary : w->exact_key);
+               gflops(workload, sum[i].best), *workload->summary ? workload->summary : workload->exact_key);
     }
 }
 
 /* What was tuned, what failed, which jobs there are. */
-static int list(session *x)
+static int list(session *self)
 {
     int n, n_failures, n_jobs;
-    const store_summary *sum = store_summaries(x->cx, x->db, &x->q, &n);
-    const store_failure *f = store_failures(x->cx, x->db, &x->q, &n_failures);
-    const store_job *const *jobs = store_jobs(x->cx, x->db, &n_jobs);
+    const store_summary *sum = store_summaries(self->cx, self->db, &self->q, &n);
+    const store_failure *failure = store_failures(self->cx, self->db, &self->q, &n_failures);
+    const store_job *const *jobs = store_jobs(self->cx, self->db, &n_jobs);
 
-    if (!sum || !f || !jobs)
-        return fail(x);
-    if (x->s->json) {
-        cJSON *root = summaries_json(x->cx, sum, n);
+    if (!sum || !failure || !jobs)
+        return fail(self);
+    if (self->s->json) {
+        cJSON *root = summaries_json(self->cx, sum, n);
 
-        add_failures(root, f, n_failures);
+        add_failures(root, failure, n_failures);
         add_jobs(root, jobs, n_jobs);
         print_json(root);
         return TOOL_OK;
     }
-    print_summaries(x->cx, sum, n);
+    print_summaries(self->cx, sum, n);
     for (int i = 0; i < n_failures; i++)
-        printf("%" PRId64 " x %s%s%s %s: %s\n", f[i].count, store_status_text(f[i].status),
-               *f[i].stage ? " in " : "", f[i].stage, f[i].error_kind, f[i].example);
+        printf("%" PRId64 " x %s%s%s %s: %s\n", failure[i].count, store_status_text(failure[i].status),
+               *failure[i].stage ? " in " : "", failure[i].stage, failure[i].error_kind, failure[i].example);
     for (int i = 0; i < n_jobs; i++)
         printf("job %s: %s\n", jobs[i]->name, store_job_state_text(jobs[i]->state));
     return TOOL_OK;
@@ -186,44 +186,45 @@ static int list(session *x)
 /* ---- best ---- */
 
 /* One record of `best`: its time and its trace. False: it cannot be written as JSON. */
-static bool print_record(session *x, const store_record *r)
+static bool print_record(session *self, const store_record *record)
 {
     char time[32];
 
-    if (x->s->json) {
-        const char *line = store_json(x->cx, r);
+    if (self->s->json) {
+        const char *line = store_json(self->cx, record);
 
         printf("%s\n", line ? line : "");
         return line;
     }
-    printf("record %" PRId64 ": %s, %.2f GFLOP/s on %s: %s\n%s%s", r->id,
-           tool_seconds(r->median, time, sizeof time), gflops(&r->workload, r->median), r->target.fingerprint,
-           *r->workload.summary ? r->workload.summary : r->workload.exact_key, r->trace,
-           *r->trace && r->trace[strlen(r->trace) - 1] == '\n' ? "" : "\n");
+    printf("record %" PRId64 ": %s, %.2f GFLOP/s on %s: %s\n%s%s", record->id,
+           tool_seconds(record->median, time, sizeof time), gflops(&record->workload, record->median),
+           record->target.fingerprint,
+           *record->workload.summary ? record->workload.summary : record->workload.exact_key, record->trace,
+           *record->trace && record->trace[strlen(record->trace) - 1] == '\n' ? "" : "\n");
     return true;
 }
 
 /* One workload: its fastest; else the fastest of each workload on each target. */
-static int best(session *x)
+static int best(session *self)
 {
     int n, found;
-    const store_summary *sum = store_summaries(x->cx, x->db, &x->q, &n);
+    const store_summary *sum = store_summaries(self->cx, self->db, &self->q, &n);
 
     if (!sum)
-        return fail(x);
+        return fail(self);
     for (int i = 0; i < n; i++) {
-        store_query one = x->q;
+        store_query one = self->q;
 
         one.exact_key = sum[i].workload.exact_key;
         one.anchor_key = sum[i].workload.anchor_key;
         one.target = sum[i].target.fingerprint;
-        const store_record *const *r =
-            store_best(x->cx, x->db, &one, x->s->limit > 0 ? (int)x->s->limit : 1, &found);
+        const store_record *const *record =
+            store_best(self->cx, self->db, &one, self->s->limit > 0 ? (int)self->s->limit : 1, &found);
         for (int k = 0; k < found; k++)
-            if (!print_record(x, r[k]))
-                return fail(x);
-        if (!r)
-            return fail(x);
+            if (!print_record(self, record[k]))
+                return fail(self);
+        if (!record)
+            return fail(self);
     }
     return TOOL_OK;
 }
@@ -231,25 +232,25 @@ static int best(session *x)
 /* ---- export, import, merge ---- */
 
 /* -1 with an error. */
-static int64_t export_to(session *x, FILE *to)
+static int64_t export_to(session *self, FILE *to)
 {
-    x->q.limit = x->s->limit;
-    return store_export(x->cx, x->db, &x->q, to);
+    self->q.limit = self->s->limit;
+    return store_export(self->cx, self->db, &self->q, to);
 }
 
 /* Beside the file, then in its place. The file gets the rights that a new file would have: mkstemp makes it
  * for the user alone. */
-static int64_t export_file(session *x)
+static int64_t export_file(session *self)
 {
-    char *part = base_format(x->cx, "%s.XXXXXX", x->s->output);
+    char *part = base_format(self->cx, "%s.XXXXXX", self->s->output);
     int fd = mkstemp(part);
     FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
     mode_t mask = umask(0);
 
     umask(mask);
-    int64_t n = to && fchmod(fd, 0666 & ~mask) == 0 ? export_to(x, to) : -1;
-    if (!to || fclose(to) != 0 || (n >= 0 && rename(part, x->s->output) != 0)) {
-        base_fail(x->cx, TEC_IO, (base_loc){.file = x->s->output}, "cannot write: %s", strerror(errno));
+    int64_t n = to && fchmod(fd, 0666 & ~mask) == 0 ? export_to(self, to) : -1;
+    if (!to || fclose(to) != 0 || (n >= 0 && rename(part, self->s->output) != 0)) {
+        base_fail(self->cx, TEC_IO, (base_loc){.file = self->s->output}, "cannot write: %s", strerror(errno));
         n = -1;
     }
     if (n < 0 && fd >= 0)
@@ -257,14 +258,14 @@ static int64_t export_file(session *x)
     return n;
 }
 
-static int export(session *x)
+static int export(session *self)
 {
-    tool_hold_interrupts(x->s->output != NULL);
-    int64_t n = x->s->output ? export_file(x) : export_to(x, stdout);
+    tool_hold_interrupts(self->s->output != NULL);
+    int64_t n = self->s->output ? export_file(self) : export_to(self, stdout);
 
     tool_hold_interrupts(false);
     if (n < 0)
-        return fail(x);
+        return fail(self);
     fprintf(stderr, "%" PRId64 " records\n", n);
     return TOOL_OK;
 }
@@ -275,9 +276,10 @@ static void report_line(void *user, int64_t line, const char *why)
 }
 
 /* What an import or merge has added. */
-static void print_counts(const session *x, const char *from, int64_t added, int64_t duplicates, int64_t bad)
+static void print_counts(const session *self, const char *from, int64_t added, int64_t duplicates,
+                         int64_t bad)
 {
-    if (!x->s->json) {
+    if (!self->s->json) {
         printf("%s: %" PRId64 " records added, %" PRId64 " were there already, %" PRId64
                " bad lines skipped\n",
                from, added, duplicates, bad);
@@ -293,51 +295,51 @@ static void print_counts(const session *x, const char *from, int64_t added, int6
 
 /* "-" is standard input. Fails if nothing could be taken in. With --strict the first bad line ends the
  * import, and nothing of the file is kept. */
-static int import_file(session *x, const char *path)
+static int import_file(session *self, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
     const char *name = standard ? "standard input" : path;
     FILE *from = standard ? stdin : fopen(path, "r");
-    const store_import_options o = {.refuse = x->s->strict,
+    const store_import_options o = {.refuse = self->s->strict,
                                     .name = name,
-                                    .bad_line = x->s->strict ? NULL : report_line,
+                                    .bad_line = self->s->strict ? NULL : report_line,
                                     .user = (void *)name};
     store_imported got = {0};
 
     if (!from) {
-        base_fail(x->cx, TEC_IO, (base_loc){.file = path}, "%s", strerror(errno));
-        return fail(x);
+        base_fail(self->cx, TEC_IO, (base_loc){.file = path}, "%s", strerror(errno));
+        return fail(self);
     }
-    bool ok = store_import(x->cx, x->db, from, &o, &got);
+    bool ok = store_import(self->cx, self->db, from, &o, &got);
     if (!standard)
         fclose(from);
     if (!ok)
-        return fail(x);
-    print_counts(x, name, got.added, got.duplicates, got.bad);
+        return fail(self);
+    print_counts(self, name, got.added, got.duplicates, got.bad);
     return got.bad && got.added + got.duplicates == 0 ? TOOL_FAILED : TOOL_OK;
 }
 
-static int import(session *x)
+static int import(session *self)
 {
-    int status = x->n_files ? TOOL_OK : import_file(x, "-");
+    int status = self->n_files ? TOOL_OK : import_file(self, "-");
 
-    for (int i = 0; i < x->n_files && status == TOOL_OK; i++)
-        status = import_file(x, x->files[i]);
+    for (int i = 0; i < self->n_files && status == TOOL_OK; i++)
+        status = import_file(self, self->files[i]);
     return status;
 }
 
 /* A store that cannot be opened ends the merge; those before it are in. */
-static int merge(session *x)
+static int merge(session *self)
 {
-    for (int i = 0; i < x->n_files; i++) {
-        store *from = store_open(x->cx, x->files[i], &(store_options){.read_only = true});
+    for (int i = 0; i < self->n_files; i++) {
+        store *from = store_open(self->cx, self->files[i], &(store_options){.read_only = true});
         store_added added;
-        bool ok = from && store_merge(x->cx, x->db, from, &added);
+        bool ok = from && store_merge(self->cx, self->db, from, &added);
 
         store_close(from);
         if (!ok)
-            return fail(x);
-        print_counts(x, x->files[i], added.added, added.duplicates, 0);
+            return fail(self);
+        print_counts(self, self->files[i], added.added, added.duplicates, 0);
     }
     return TOOL_OK;
 }
@@ -345,13 +347,13 @@ static int merge(session *x)
 /* ---- compact, check ---- */
 
 /* Keeps the fastest records and says what that has freed. */
-static int compact(session *x)
+static int compact(session *self)
 {
     store_compacted c;
 
-    if (!store_compact(x->cx, x->db, (int)x->s->keep, &c))
-        return fail(x);
-    if (x->s->json) {
+    if (!store_compact(self->cx, self->db, (int)self->s->keep, &c))
+        return fail(self);
+    if (self->s->json) {
         cJSON *j = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(j, "kept", (double)c.kept);
@@ -368,10 +370,10 @@ static int compact(session *x)
 
 /* The trace, applied to the definition that the store has for it. Nothing is compiled: a trace that applies
  * is taken for good. */
-static bool is_readable(void *user, tec_context *cx, const store_record *r)
+static bool is_readable(void *user, tec_context *cx, const store_record *record)
 {
-    const target *t = target_parse(cx, r->target.text);
-    const te_file *file = t ? te_parse(cx, "definition", r->workload.definition) : NULL;
+    const target *t = target_parse(cx, record->target.text);
+    const te_file *file = t ? te_parse(cx, "definition", record->workload.definition) : NULL;
 
     (void)user;
     if (!file)
@@ -383,7 +385,7 @@ static bool is_readable(void *user, tec_context *cx, const store_record *r)
     if (!s)
         return false;
     sched_use_intrinsics(s, &file->intrinsics);
-    return sched_replay(s, "trace", r->trace) ||
+    return sched_replay(s, "trace", record->trace) ||
            base_fail(cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
 }
 
@@ -398,29 +400,29 @@ static void print_problem(void *user, const char *what)
 }
 
 /* Problems are no failure of the command itself, but of its status. */
-static int check(session *x)
+static int check(session *self)
 {
-    cJSON *all = x->s->json ? cJSON_CreateArray() : NULL;
-    const store_check_options o = {x->s->no_traces ? NULL : is_readable, print_problem, all};
-    int64_t n = store_check(x->cx, x->db, &o);
+    cJSON *all = self->s->json ? cJSON_CreateArray() : NULL;
+    const store_check_options o = {self->s->no_traces ? NULL : is_readable, print_problem, all};
+    int64_t n = store_check(self->cx, self->db, &o);
 
     if (all)
         print_json(all);
     if (n < 0)
-        return fail(x);
+        return fail(self);
     if (!all)
-        printf("%s: %" PRId64 " problems\n", store_path(x->db), n);
+        printf("%s: %" PRId64 " problems\n", store_path(self->db), n);
     return n ? TOOL_FAILED : TOOL_OK;
 }
 
 /* For a tec that knows no newer version of the schema. */
-static int downgrade(session *x)
+static int downgrade(session *self)
 {
-    if (!x->s->to)
+    if (!self->s->to)
         return tool_misuse("records", "which version the file gets is missing: --to N");
-    if (!store_step_back(x->cx, x->db, (int)x->s->to))
-        return fail(x);
-    printf("%s: version %" PRId64 " of the schema\n", store_path(x->db), x->s->to);
+    if (!store_step_back(self->cx, self->db, (int)self->s->to))
+        return fail(self);
+    printf("%s: version %" PRId64 " of the schema\n", store_path(self->db), self->s->to);
     return TOOL_OK;
 }
 
@@ -461,34 +463,35 @@ static const action *find_action(const char *name)
 }
 
 /* An option that this action would not heed; NULL: there is none. */
-static const char *idle_option(const action *a, const settings *s)
+static const char *idle_option(const action *self, const settings *options)
 {
     const struct {
         const char *name;
         bool given;
-    } given[] = {{"workload", s->workload}, {"target", s->target},       {"job", s->job},
-                 {"o", s->output},          {"limit", s->limit != 0},    {"keep", s->keep != KEEP},
-                 {"strict", s->strict},     {"no-traces", s->no_traces}, {"json", s->json},
-                 {"to", s->to != 0}};
+    } given[] = {{"workload", options->workload}, {"target", options->target},
+                 {"job", options->job},           {"o", options->output},
+                 {"limit", options->limit != 0},  {"keep", options->keep != KEEP},
+                 {"strict", options->strict},     {"no-traces", options->no_traces},
+                 {"json", options->json},         {"to", options->to != 0}};
     char word[16];
 
     for (int i = 0; i < BASE_COUNT(given); i++) {
         snprintf(word, sizeof word, " %s ", given[i].name);
-        if (given[i].given && !strstr(a->options, word))
+        if (given[i].given && !strstr(self->options, word))
             return given[i].name;
     }
     return NULL;
 }
 
 /* The store is opened as the action asks: reading never makes a store. */
-static int run(const action *a, const settings *s, const tool_list *operands)
+static int run(const action *self, const settings *given, const tool_list *operands)
 {
-    session x = {.cx = tool_context(), .s = s, .files = operands->at + 2, .n_files = operands->n - 2};
+    session x = {.cx = tool_context(), .s = given, .files = operands->at + 2, .n_files = operands->n - 2};
 
-    x.q.target = s->target;
-    x.q.job = s->job;
-    x.db = store_open(x.cx, operands->at[1], &a->open);
-    int status = x.db && name_workload(&x) ? a->run(&x) : fail(&x);
+    x.q.target = given->target;
+    x.q.job = given->job;
+    x.db = store_open(x.cx, operands->at[1], &self->open);
+    int status = x.db && name_workload(&x) ? self->run(&x) : fail(&x);
     store_close(x.db);
     tec_context_free(x.cx);
     return status;

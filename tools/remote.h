@@ -35,10 +35,10 @@ typedef struct {
          "seconds to wait for a device of --tracker (as long as it takes)"}
 
 /* Reports options that do not go together; TOOL_GO_ON, or a status. */
-int tool_remote_check(const char *command, const tool_remote_options *o);
-static inline bool tool_is_remote(const tool_remote_options *o)
+int tool_remote_check(const char *command, const tool_remote_options *options);
+static inline bool tool_is_remote(const tool_remote_options *options)
 {
-    return o->rpc || o->tracker;
+    return options->rpc || options->tracker;
 }
 
 typedef struct {
@@ -48,8 +48,8 @@ typedef struct {
 } tool_remote;
 
 /* `device` of --rpc; NULL: cpu:0. Tells on standard error how long the queue is while it waits. */
-bool tool_remote_open(tool_remote *r, const char *command, const tool_remote_options *o, const char *device,
-                      tec_error *err);
-void tool_remote_close(tool_remote *r);
+bool tool_remote_open(tool_remote *remote, const char *command, const tool_remote_options *options,
+                      const char *device, tec_error *err);
+void tool_remote_close(tool_remote *remote);
 
 #endif

@@ -7,25 +7,25 @@
 
 #include "tools/data.h"
 
-static void print_json(cJSON *j)
+static void print_json(cJSON *json)
 {
-    char *text = cJSON_Print(j);
+    char *text = cJSON_Print(json);
 
     printf("%s\n", text ? text : "");
     free(text);
-    cJSON_Delete(j);
+    cJSON_Delete(json);
 }
 
 /* Without the gaps that align them. */
-static int64_t weight_bytes(const rt_module_desc *m)
+static int64_t weight_bytes(const rt_module_desc *module)
 {
     int64_t bytes = 0;
 
-    for (int i = 0; i < m->n_constants; i++) {
-        int64_t n = base_dtype_bytes(m->constants[i].dtype);
+    for (int i = 0; i < module->n_constants; i++) {
+        int64_t n = base_dtype_bytes(module->constants[i].dtype);
 
-        for (int d = 0; d < m->constants[i].rank; d++)
-            n *= m->constants[i].shape[d];
+        for (int d = 0; d < module->constants[i].rank; d++)
+            n *= module->constants[i].shape[d];
         bytes += n;
     }
     return bytes;
@@ -33,22 +33,22 @@ static int64_t weight_bytes(const rt_module_desc *m)
 
 /* A line about what was compiled, on standard error, or one JSON object on standard output. The pool's size
  * is told only where it does not depend on symbols. */
-void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *path, double seconds, bool json,
-                        bool quiet)
+void tool_report_module(tec_context *cx, const rt_module_desc *module, const char *path, double seconds,
+                        bool json, bool quiet)
 {
     int64_t pool = -1;
 
     (void)cx;
-    if (m->n_graphs && !rt_dim_is_const(m->graphs[0].pool_size, &pool))
+    if (module->n_graphs && !rt_dim_is_const(module->graphs[0].pool_size, &pool))
         pool = -1;
     if (json) {
         cJSON *j = cJSON_CreateObject();
 
         cJSON_AddStringToObject(j, "module", path);
-        cJSON_AddStringToObject(j, "target", m->target);
-        cJSON_AddNumberToObject(j, "kernels", m->n_functions);
-        cJSON_AddNumberToObject(j, "steps", m->n_graphs ? m->graphs[0].n_steps : 0);
-        cJSON_AddNumberToObject(j, "weight_bytes", (double)weight_bytes(m));
+        cJSON_AddStringToObject(j, "target", module->target);
+        cJSON_AddNumberToObject(j, "kernels", module->n_functions);
+        cJSON_AddNumberToObject(j, "steps", module->n_graphs ? module->graphs[0].n_steps : 0);
+        cJSON_AddNumberToObject(j, "weight_bytes", (double)weight_bytes(module));
         cJSON_AddNumberToObject(j, "pool_bytes", (double)pool);
         cJSON_AddNumberToObject(j, "seconds", seconds);
         print_json(j);
@@ -56,8 +56,8 @@ void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *pa
     }
     if (quiet)
         return;
-    fprintf(stderr, "%s: %d kernels, %d steps, %.2f MB of weights", path, m->n_functions,
-            m->n_graphs ? m->graphs[0].n_steps : 0, (double)weight_bytes(m) / 1e6);
+    fprintf(stderr, "%s: %d kernels, %d steps, %.2f MB of weights", path, module->n_functions,
+            module->n_graphs ? module->graphs[0].n_steps : 0, (double)weight_bytes(module) / 1e6);
     if (pool >= 0)
         fprintf(stderr, ", %.2f MB for intermediate values", (double)pool / 1e6);
     fprintf(stderr, "; compiled in %.2f s\n", seconds);
@@ -65,41 +65,42 @@ void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *pa
 
 /* Times in milliseconds; operations per second only where their number is known. per_second is by the mean,
  * since that is what a service sees. */
-static void print_timing_json(const char *what, const tec_timing *t, double flops)
+static void print_timing_json(const char *what, const tec_timing *timing, double flops)
 {
     cJSON *j = cJSON_CreateObject();
 
     cJSON_AddStringToObject(j, "name", what);
-    cJSON_AddNumberToObject(j, "min_ms", t->min_s * 1e3);
-    cJSON_AddNumberToObject(j, "median_ms", t->median_s * 1e3);
-    cJSON_AddNumberToObject(j, "p90_ms", t->p90_s * 1e3);
-    cJSON_AddNumberToObject(j, "p95_ms", t->p95_s * 1e3);
-    cJSON_AddNumberToObject(j, "p99_ms", t->p99_s * 1e3);
-    cJSON_AddNumberToObject(j, "mean_ms", t->mean_s * 1e3);
-    cJSON_AddNumberToObject(j, "per_second", 1 / t->mean_s);
-    cJSON_AddNumberToObject(j, "measurements", t->repeats);
+    cJSON_AddNumberToObject(j, "min_ms", timing->min_s * 1e3);
+    cJSON_AddNumberToObject(j, "median_ms", timing->median_s * 1e3);
+    cJSON_AddNumberToObject(j, "p90_ms", timing->p90_s * 1e3);
+    cJSON_AddNumberToObject(j, "p95_ms", timing->p95_s * 1e3);
+    cJSON_AddNumberToObject(j, "p99_ms", timing->p99_s * 1e3);
+    cJSON_AddNumberToObject(j, "mean_ms", timing->mean_s * 1e3);
+    cJSON_AddNumberToObject(j, "per_second", 1 / timing->mean_s);
+    cJSON_AddNumberToObject(j, "measurements", timing->repeats);
     if (flops > 0)
-        cJSON_AddNumberToObject(j, "gflops", flops / t->median_s * 1e-9);
+        cJSON_AddNumberToObject(j, "gflops", flops / timing->median_s * 1e-9);
     print_json(j);
 }
 
 /* A timing as one line or as JSON. */
-void tool_print_timing(const char *what, const tec_timing *t, double flops, bool json)
+void tool_print_timing(const char *what, const tec_timing *timing, double flops, bool json)
 {
     char min[32], median[32], p90[32], p95[32], p99[32], mean[32];
 
     if (json) {
-        print_timing_json(what, t, flops);
+        print_timing_json(what, timing, flops);
         return;
     }
     printf("%s: min %s, median %s, p90 %s, p95 %s, p99 %s, mean %s, %.1f a second", what,
-           tool_seconds(t->min_s, min, sizeof min), tool_seconds(t->median_s, median, sizeof median),
-           tool_seconds(t->p90_s, p90, sizeof p90), tool_seconds(t->p95_s, p95, sizeof p95),
-           tool_seconds(t->p99_s, p99, sizeof p99), tool_seconds(t->mean_s, mean, sizeof mean),
-           1 / t->mean_s);
+           tool_seconds(timing->min_s, min, sizeof min),
+           tool_seconds(timing->median_s, median, sizeof median),
+           tool_seconds(timing->p90_s, p90, sizeof p90), tool_seconds(timing->p95_s, p95, sizeof p95),
+           tool_seconds(timing->p99_s, p99, sizeof p99), tool_seconds(timing->mean_s, mean, sizeof mean),
+           1 / timing->mean_s);
     if (flops > 0)
-        printf(", %.2f GFLOP/s", flops / t->median_s * 1e-9);
-    printf(" (%d measurements)\n", t->repeats);
+        printf(", %.2f GFLOP/s", flops / timing->median_s * 1e-9);
+    printf(" (%d measurements)\n", timing->repeats);
 }
 
 /* One object per step that ran. */
@@ -145,26 +146,27 @@ void tool_print_profile(const tec_executor *ex, bool json)
 }
 
 /* Names and shapes of a graph's inputs or outputs, with its symbols. */
-static void print_tensors(const char *what, const rt_graph_desc *g, const rt_tensor_desc *t, int n)
+static void print_tensors(const char *what, const rt_graph_desc *graph, const rt_tensor_desc *tensor,
+                          int count)
 {
     const char *names[256];
     char text[256];
 
-    for (int i = 0; i < g->n_symbols && i < BASE_COUNT(names); i++)
-        names[i] = g->symbols[i].name;
-    for (int i = 0; i < n; i++) {
-        printf("  %s %s: %s[", what, t[i].name, base_dtype_print(t[i].dtype, text, sizeof text));
-        for (int d = 0; d < t[i].rank; d++)
+    for (int i = 0; i < graph->n_symbols && i < BASE_COUNT(names); i++)
+        names[i] = graph->symbols[i].name;
+    for (int i = 0; i < count; i++) {
+        printf("  %s %s: %s[", what, tensor[i].name, base_dtype_print(tensor[i].dtype, text, sizeof text));
+        for (int d = 0; d < tensor[i].rank; d++)
             printf("%s%s", d ? ", " : "",
-                   rt_dim_text(t[i].shape[d], g->n_symbols <= BASE_COUNT(names) ? names : NULL, text,
+                   rt_dim_text(tensor[i].shape[d], graph->n_symbols <= BASE_COUNT(names) ? names : NULL, text,
                                sizeof text));
         printf("]\n");
     }
 }
 
-void tool_print_graph(const rt_graph_desc *g)
+void tool_print_graph(const rt_graph_desc *graph)
 {
-    printf("graph %s: %d steps\n", g->name, g->n_steps);
-    print_tensors("input", g, g->inputs, g->n_inputs);
-    print_tensors("output", g, g->outputs, g->n_outputs);
+    printf("graph %s: %d steps\n", graph->name, graph->n_steps);
+    print_tensors("input", graph, graph->inputs, graph->n_inputs);
+    print_tensors("output", graph, graph->outputs, graph->n_outputs);
 }

@@ -39,48 +39,53 @@ typedef struct {
 } session;
 
 /* The runtime's error, or the context's. */
-static int fail(session *r)
+static int fail(session *self)
 {
-    return r->err.status != TEC_OK ? tool_fail_run("run", &r->err) : tool_fail("run", r->cx);
+    return self->err.status != TEC_OK ? tool_fail_run("run", &self->err) : tool_fail("run", self->cx);
 }
 
 /* ---- what runs ---- */
 
-static bool fill(session *r)
+static bool fill(session *self)
 {
-    return tool_feed_files(&r->feed, &r->s->inputs) && tool_feed_dims(&r->feed, &r->s->dims) &&
-           tool_feed_rest(&r->feed, r->s->seed);
+    return tool_feed_files(&self->feed, &self->s->inputs) && tool_feed_dims(&self->feed, &self->s->dims) &&
+           tool_feed_rest(&self->feed, self->s->seed);
 }
 
 /* Inputs are copied into the executor once; runs then measure the model alone. */
-static bool open_graph(session *r, const tec_run_options *o)
+static bool open_graph(session *self, const tec_run_options *options)
 {
-    int k = tool_feed_pick(r->cx, r->module, "graph", r->s->graph, tec_module_n_graphs(r->module),
+    int k = tool_feed_pick(self->cx, self->module, "graph", self->s->graph, tec_module_n_graphs(self->module),
                            tec_module_graph_name);
 
     if (k < 0)
         return false;
-    r->feed = tool_feed_graph(r->cx, &rt_module_describe(r->module)->graphs[k]);
-    r->ex = fill(r) ? tec_executor_new(r->module, tec_module_graph_name(r->module, k), o, &r->err) : NULL;
-    for (int i = 0; r->ex && i < r->feed.n; i++)
-        if (!tec_executor_set_input(r->ex, i, r->feed.port[i].tensor, &r->err))
+    self->feed = tool_feed_graph(self->cx, &rt_module_describe(self->module)->graphs[k]);
+    self->ex = fill(self) ? tec_executor_new(self->module, tec_module_graph_name(self->module, k), options,
+                                             &self->err)
+                          : NULL;
+    for (int i = 0; self->ex && i < self->feed.n; i++)
+        if (!tec_executor_set_input(self->ex, i, self->feed.port[i].tensor, &self->err))
             return false;
-    return r->ex != NULL;
+    return self->ex != NULL;
 }
 
-static bool open_function(session *r, const tec_run_options *o)
+/* Opens the chosen function with its arguments; false: an error. */
+static bool open_function(session *self, const tec_run_options *options)
 {
-    int k = tool_feed_pick(r->cx, r->module, "function", r->s->function, tec_module_n_functions(r->module),
-                           tec_module_function_name);
+    int k = tool_feed_pick(self->cx, self->module, "function", self->s->function,
+                           tec_module_n_functions(self->module), tec_module_function_name);
 
     if (k < 0)
         return false;
-    r->feed = tool_feed_function(r->cx, &rt_module_describe(r->module)->functions[k]);
-    r->f = fill(r) ? tec_function_new(r->module, tec_module_function_name(r->module, k), o, &r->err) : NULL;
-    r->arg = base_array(r->cx, DLTensor *, r->feed.n);
-    for (int i = 0; i < r->feed.n; i++)
-        r->arg[i] = r->feed.port[i].tensor;
-    return r->f != NULL;
+    self->feed = tool_feed_function(self->cx, &rt_module_describe(self->module)->functions[k]);
+    self->f = fill(self) ? tec_function_new(self->module, tec_module_function_name(self->module, k), options,
+                                            &self->err)
+                         : NULL;
+    self->arg = base_array(self->cx, DLTensor *, self->feed.n);
+    for (int i = 0; i < self->feed.n; i++)
+        self->arg[i] = self->feed.port[i].tensor;
+    return self->f != NULL;
 }
 
 /* In the form that tec_time takes. */
@@ -98,56 +103,57 @@ static tec_status run_once(void *user)
 
 /* ---- results ---- */
 
-static bool write_outputs(session *r)
+static bool write_outputs(session *self)
 {
-    mkdir(r->s->out, 0777); /* what is wrong with it, writing into it will tell */
-    for (int i = 0; r->ex && i < tec_executor_n_outputs(r->ex); i++)
-        if (!tool_write_output(r->cx, r->s->out, r->s->format, tec_executor_output_name(r->ex, i),
-                               tec_executor_output(r->ex, i)))
+    mkdir(self->s->out, 0777); /* what is wrong with it, writing into it will tell */
+    for (int i = 0; self->ex && i < tec_executor_n_outputs(self->ex); i++)
+        if (!tool_write_output(self->cx, self->s->out, self->s->format, tec_executor_output_name(self->ex, i),
+                               tec_executor_output(self->ex, i)))
             return false;
-    for (int i = 0; r->f && i < r->feed.n; i++)
-        if (r->feed.port[i].is_output &&
-            !tool_write_output(r->cx, r->s->out, r->s->format, r->feed.port[i].name, r->arg[i]))
+    for (int i = 0; self->f && i < self->feed.n; i++)
+        if (self->feed.port[i].is_output && !tool_write_output(self->cx, self->s->out, self->s->format,
+                                                               self->feed.port[i].name, self->arg[i]))
             return false;
     return true;
 }
 
-/* So many runs as --repeat says, or as fit into --duration; without either, ten runs and more until 0.2 s
+/* So many runs as --repeat says, or as fit into --duration; without either, ten runs and more until 0.2 given
  * have passed. */
-static tec_time_options time_options(const settings *s)
+static tec_time_options time_options(const settings *given)
 {
     enum { MOST = 1000, MOST_OF_A_DURATION = 2000000 };
-    tec_time_options o = {.warmup = s->warmup ? (int)s->warmup : -1, .min_seconds = 0.2, .max_repeats = MOST};
+    tec_time_options o = {
+        .warmup = given->warmup ? (int)given->warmup : -1, .min_seconds = 0.2, .max_repeats = MOST};
 
-    if (s->repeat) {
-        o.repeats = o.max_repeats = (int)s->repeat;
+    if (given->repeat) {
+        o.repeats = o.max_repeats = (int)given->repeat;
         o.min_seconds = 1e-9;
-    } else if (s->duration > 0) {
-        o.min_seconds = s->duration;
+    } else if (given->duration > 0) {
+        o.min_seconds = given->duration;
         o.max_repeats = MOST_OF_A_DURATION;
     }
     return o;
 }
 
 /* The first run was before: its results were written or printed. */
-static int time_runs(session *r, const char *path)
+static int time_runs(session *self, const char *path)
 {
-    tec_time_options o = time_options(r->s);
+    tec_time_options o = time_options(self->s);
     tec_timing t;
 
-    if (!tec_time(run_once, r, &o, &t, &r->err))
-        return fail(r);
-    if (!r->s->profile || !r->s->json)
-        tool_print_timing(path, &t, 0, r->s->json);
-    if (r->s->profile)
-        tool_print_profile(r->ex, r->s->json);
+    if (!tec_time(run_once, self, &o, &t, &self->err))
+        return fail(self);
+    if (!self->s->profile || !self->s->json)
+        tool_print_timing(path, &t, 0, self->s->json);
+    if (self->s->profile)
+        tool_print_profile(self->ex, self->s->json);
     return TOOL_OK;
 }
 
 /* A program prints its results before its latency, unless they go to --out. */
-static int run_program(session *r, const char *path, const tec_run_options *run)
+static int run_program(session *self, const char *path, const tec_run_options *run)
 {
-    const settings *s = r->s;
+    const settings *s = self->s;
     const tec_program_options o = {.run = *run,
                                    .max_steps = s->max_steps,
                                    .max_depth = s->max_depth,
@@ -156,43 +162,44 @@ static int run_program(session *r, const char *path, const tec_run_options *run)
 
     if (s->profile)
         return tool_misuse("run", "--profile measures the steps of a model; '%s' is a program", path);
-    r->program = (tool_program_run){.cx = r->cx, .module = r->module, .inputs = &s->inputs};
-    if (!tool_program_open(&r->program, NULL, &o)) {
-        r->err = r->program.err;
-        return fail(r);
+    self->program = (tool_program_run){.cx = self->cx, .module = self->module, .inputs = &s->inputs};
+    if (!tool_program_open(&self->program, NULL, &o)) {
+        self->err = self->program.err;
+        return fail(self);
     }
-    if (run_once(r) != TEC_OK || !tool_program_print(&r->program, s->out))
-        return fail(r);
-    return time_runs(r, path);
+    if (run_once(self) != TEC_OK || !tool_program_print(&self->program, s->out))
+        return fail(self);
+    return time_runs(self, path);
 }
 
 /* A module runs as a program, a function or a graph, by its contents and the options. A module with a program
  * runs that, unless an option asks for something else. */
-static int run(session *r, const char *path)
+static int run(session *self, const char *path)
 {
-    tec_run_options o = {.threads = (int)r->s->threads, .profile = r->s->profile};
+    tec_run_options o = {.threads = (int)self->s->threads, .profile = self->s->profile};
 
-    if (r->s->device && !(r->device = tec_device_open(r->s->device, &r->err)))
-        return fail(r);
-    o.device = r->device;
-    r->module = tec_module_open(path, NULL, &r->err);
-    if (r->module && !r->s->function && !r->s->graph && rt_module_describe(r->module)->program.n_functions)
-        return run_program(r, path, &o);
-    bool function = r->s->function || (r->module && tec_module_n_graphs(r->module) == 0);
-    if (r->module && function && r->s->profile)
+    if (self->s->device && !(self->device = tec_device_open(self->s->device, &self->err)))
+        return fail(self);
+    o.device = self->device;
+    self->module = tec_module_open(path, NULL, &self->err);
+    if (self->module && !self->s->function && !self->s->graph &&
+        rt_module_describe(self->module)->program.n_functions)
+        return run_program(self, path, &o);
+    bool function = self->s->function || (self->module && tec_module_n_graphs(self->module) == 0);
+    if (self->module && function && self->s->profile)
         return tool_misuse("run", "--profile measures the steps of a model; '%s' is run as a function", path);
-    if (!r->module || !(function ? open_function(r, &o) : open_graph(r, &o)) || run_once(r) != TEC_OK ||
-        (r->s->out && !write_outputs(r)))
-        return fail(r);
-    return time_runs(r, path);
+    if (!self->module || !(function ? open_function(self, &o) : open_graph(self, &o)) ||
+        run_once(self) != TEC_OK || (self->s->out && !write_outputs(self)))
+        return fail(self);
+    return time_runs(self, path);
 }
 
 /* The options that mean the same on a device far away. */
-static int run_there(session *r, const char *path)
+static int run_there(session *self, const char *path)
 {
-    settings *s = r->s;
+    settings *s = self->s;
 
-    return tool_run_there(r->cx, path,
+    return tool_run_there(self->cx, path,
                           &(tool_run_there_options){.where = s->where,
                                                     .device = s->device,
                                                     .graph = s->graph,

@@ -23,10 +23,10 @@ typedef struct {
 } tool_program_run;
 
 /* function NULL: the first. */
-bool tool_program_open(tool_program_run *r, const char *function, const tec_program_options *o);
-bool tool_program_once(tool_program_run *r);
+bool tool_program_open(tool_program_run *run, const char *function, const tec_program_options *options);
+bool tool_program_once(tool_program_run *run);
 /* To standard output, or as DIR/result.json (result0.json, ... of several). */
-bool tool_program_print(tool_program_run *r, const char *dir);
-void tool_program_close(tool_program_run *r);
+bool tool_program_print(tool_program_run *run, const char *dir);
+void tool_program_close(tool_program_run *run);
 
 #endif

@@ -17,6 +17,6 @@ typedef struct {
 } tool_run_there_options;
 
 /* Runs and measures a model or a function of the module there; an exit status. */
-int tool_run_there(tec_context *cx, const char *path, const tool_run_there_options *o);
+int tool_run_there(tec_context *cx, const char *path, const tool_run_there_options *options);
 
 #endif

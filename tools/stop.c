@@ -35,73 +35,73 @@ static void raise_flag(int event)
 
 /* As if nobody had caught it: who started this process sees that a signal ended it. `remove` is a lock file,
  * which would keep the next call from starting. */
-static void end_at_once(const tool_stop *s, int signal)
+static void end_at_once(const tool_stop *stop, int signal)
 {
-    if (s->remove)
-        unlink(s->remove);
+    if (stop->remove)
+        unlink(stop->remove);
     struct sigaction usual = {.sa_handler = SIG_DFL};
     sigaction(signal, &usual, NULL);
-    pthread_sigmask(SIG_UNBLOCK, &s->watched, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &stop->watched, NULL);
     kill(getpid(), signal);
 }
 
 /* The thread that waits for signals: the first asks for an end, the second ends the program at once. */
 static void *watch(void *user)
 {
-    tool_stop *s = user;
-    struct pollfd p[] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->closing, .events = POLLIN}};
+    tool_stop *stop = user;
+    struct pollfd p[] = {{.fd = stop->signals, .events = POLLIN}, {.fd = stop->closing, .events = POLLIN}};
     struct signalfd_siginfo got;
     bool asked = false;
 
     while (poll(p, 2, -1) < 0 || !(p[1].revents & POLLIN)) {
-        if (!(p[0].revents & POLLIN) || read(s->signals, &got, sizeof got) != sizeof got)
+        if (!(p[0].revents & POLLIN) || read(stop->signals, &got, sizeof got) != sizeof got)
             continue;
         if (asked)
-            end_at_once(s, (int)got.ssi_signo);
+            end_at_once(stop, (int)got.ssi_signo);
         asked = true;
         flockfile(stderr); /* who draws there under this lock knows of the message, or comes before it */
-        fprintf(stderr, "\n%s\n", s->message);
-        raise_flag(s->asked);
+        fprintf(stderr, "\n%s\n", stop->message);
+        raise_flag(stop->asked);
         funlockfile(stderr);
     }
     return NULL;
 }
 
 /* Blocks the signals in all threads, so that only the watching one sees them. */
-static bool start(tool_stop *s)
+static bool start(tool_stop *stop)
 {
-    sigemptyset(&s->watched);
-    sigaddset(&s->watched, SIGINT);
-    sigaddset(&s->watched, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &s->watched, &s->before);
-    s->signals = signalfd(-1, &s->watched, SFD_CLOEXEC);
-    s->asked = eventfd(0, EFD_CLOEXEC);
-    s->closing = eventfd(0, EFD_CLOEXEC);
-    if (s->signals < 0 || s->asked < 0 || s->closing < 0)
+    sigemptyset(&stop->watched);
+    sigaddset(&stop->watched, SIGINT);
+    sigaddset(&stop->watched, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &stop->watched, &stop->before);
+    stop->signals = signalfd(-1, &stop->watched, SFD_CLOEXEC);
+    stop->asked = eventfd(0, EFD_CLOEXEC);
+    stop->closing = eventfd(0, EFD_CLOEXEC);
+    if (stop->signals < 0 || stop->asked < 0 || stop->closing < 0)
         return false;
-    errno = pthread_create(&s->thread, NULL, watch, s);
-    s->started = errno == 0;
-    return s->started;
+    errno = pthread_create(&stop->thread, NULL, watch, stop);
+    stop->started = errno == 0;
+    return stop->started;
 }
 
 tool_stop *tool_stop_watch(tec_context *cx, const char *message, const char *remove)
 {
-    tool_stop *s = base_new(cx, tool_stop);
+    tool_stop *stop = base_new(cx, tool_stop);
 
-    *s = (tool_stop){.message = message, .remove = remove, .signals = -1, .asked = -1, .closing = -1};
-    if (start(s))
-        return s;
+    *stop = (tool_stop){.message = message, .remove = remove, .signals = -1, .asked = -1, .closing = -1};
+    if (start(stop))
+        return stop;
     base_fail(cx, TEC_INTERNAL, (base_loc){0}, "cannot watch for interrupts: %s", strerror(errno));
-    tool_stop_close(s);
+    tool_stop_close(stop);
     return NULL;
 }
 
 /* Waits up to ms; a NULL stop is never asked. */
-bool tool_stop_asked(tool_stop *s, int ms)
+bool tool_stop_asked(tool_stop *stop, int ms)
 {
-    struct pollfd p = {.fd = s ? s->asked : -1, .events = POLLIN};
+    struct pollfd p = {.fd = stop ? stop->asked : -1, .events = POLLIN};
 
-    return s && poll(&p, 1, ms) > 0;
+    return stop && poll(&p, 1, ms) > 0;
 }
 
 static void close_descriptor(int fd)
@@ -111,16 +111,16 @@ static void close_descriptor(int fd)
 }
 
 /* The thread first, as it uses the descriptors; the signals' mask last. */
-void tool_stop_close(tool_stop *s)
+void tool_stop_close(tool_stop *stop)
 {
-    if (!s)
+    if (!stop)
         return;
-    if (s->started) {
-        raise_flag(s->closing);
-        pthread_join(s->thread, NULL);
+    if (stop->started) {
+        raise_flag(stop->closing);
+        pthread_join(stop->thread, NULL);
     }
-    close_descriptor(s->signals);
-    close_descriptor(s->asked);
-    close_descriptor(s->closing);
-    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+    close_descriptor(stop->signals);
+    close_descriptor(stop->asked);
+    close_descriptor(stop->closing);
+    pthread_sigmask(SIG_SETMASK, &stop->before, NULL);
 }

@@ -20,7 +20,7 @@ typedef struct tool_stop tool_stop;
  * NULL. */
 tool_stop *tool_stop_watch(tec_context *cx, const char *message, const char *remove);
 /* Waits up to so many milliseconds for it. NULL: false at once. */
-bool tool_stop_asked(tool_stop *s, int ms);
-void tool_stop_close(tool_stop *s); /* NULL is legal */
+bool tool_stop_asked(tool_stop *stop, int ms);
+void tool_stop_close(tool_stop *stop); /* NULL is legal */
 
 #endif

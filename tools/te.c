@@ -40,60 +40,61 @@ typedef struct {
 /* ---- the definition and its schedule ---- */
 
 /* The first one without --name. */
-static te_def *pick(session *x)
+static te_def *pick(session *self)
 {
     base_vec names = {0};
 
-    for (int i = 0; i < x->file->defs.n; i++) {
-        te_def *d = x->file->defs.at[i];
+    for (int i = 0; i < self->file->defs.n; i++) {
+        te_def *def = self->file->defs.at[i];
 
-        if (!x->s->name || strcmp(d->name, x->s->name) == 0)
-            return d;
-        base_push(x->cx, &names, d->name);
+        if (!self->s->name || strcmp(def->name, self->s->name) == 0)
+            return def;
+        base_push(self->cx, &names, def->name);
     }
-    return base_fail(x->cx, TEC_INVALID, (base_loc){.file = x->path}, "there is no definition '%s'%s",
-                     x->s->name, base_did_you_mean(x->cx, x->s->name, &names));
+    return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->path}, "there is no definition '%s'%s",
+                     self->s->name, base_did_you_mean(self->cx, self->s->name, &names));
 }
 
 /* A --dim that names no symbol is a mistake, and told with the nearest name. */
-static bool specialise(session *x)
+static bool specialise(session *self)
 {
     base_vec names = {0};
     const char *unused;
 
-    for (int i = 0; i < x->def->symbols.n; i++)
-        base_push(x->cx, &names, ((const ir_expr *)x->def->symbols.at[i])->var.name);
-    x->def = tool_specialise(x->cx, x->def, &x->s->dims);
-    unused = x->def ? tool_unused_dim(&x->s->dims) : NULL;
+    for (int i = 0; i < self->def->symbols.n; i++)
+        base_push(self->cx, &names, ((const ir_expr *)self->def->symbols.at[i])->var.name);
+    self->def = tool_specialise(self->cx, self->def, &self->s->dims);
+    unused = self->def ? tool_unused_dim(&self->s->dims) : NULL;
     if (unused)
-        base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has no symbol '%s'%s", x->def->name, unused,
-                  base_did_you_mean(x->cx, unused, &names));
-    return x->def && !unused;
+        base_fail(self->cx, TEC_INVALID, self->def->loc, "'%s' has no symbol '%s'%s", self->def->name, unused,
+                  base_did_you_mean(self->cx, unused, &names));
+    return self->def && !unused;
 }
 
 /* From the record store, saying whether it has one. NULL: none, with an error only where the store cannot be
  * read. The store is closed again before the schedule is used: the trace is a copy. */
-static const char *recorded(session *x, bool file_has_one)
+static const char *recorded(session *self, bool file_has_one)
 {
-    store *db = store_open(x->cx, x->s->records, &(store_options){.read_only = true, .must_exist = true});
-    const space_task *task = db ? space_task_new(x->cx, x->def, NULL) : NULL;
-    const space_source *source = task ? tune_source(x->cx, db) : NULL;
-    const char *origin, *trace = source ? source->best(source, x->cx, task, x->t, &origin) : NULL;
+    store *db =
+        store_open(self->cx, self->s->records, &(store_options){.read_only = true, .must_exist = true});
+    const space_task *task = db ? space_task_new(self->cx, self->def, NULL) : NULL;
+    const space_source *source = task ? tune_source(self->cx, db) : NULL;
+    const char *origin, *trace = source ? source->best(source, self->cx, task, self->t, &origin) : NULL;
 
-    const char *there = task && !trace ? tune_records_text(x->cx, db, x->t) : "";
+    const char *there = task && !trace ? tune_records_text(self->cx, db, self->t) : "";
 
     store_close(db);
-    if (!trace && !base_failed(x->cx))
+    if (!trace && !base_failed(self->cx))
         fprintf(stderr,
                 "%s: no record for '%s' on this target with %d threads; its schedule is %s (tec tune makes "
                 "records)\n%s: %s\n",
-                x->s->records, x->def->name, x->t->num_cores,
-                file_has_one ? "that of the file" : "where a tuner would begin", x->s->records, there);
+                self->s->records, self->def->name, self->t->num_cores,
+                file_has_one ? "that of the file" : "where a tuner would begin", self->s->records, there);
     if (!trace)
         return NULL;
-    fprintf(stderr, "%s: '%s' has the schedule of %s\n", x->s->records, x->def->name,
+    fprintf(stderr, "%s: '%s' has the schedule of %s\n", self->s->records, self->def->name,
             base_same(origin, "record") ? "its record" : "a record with the same anchor");
-    x->origin = origin;
+    self->origin = origin;
     return trace;
 }
 
@@ -112,40 +113,40 @@ static void fail_schedule(tec_context *cx, const char *file, const char *reason)
 
 /* The schedule from --schedule, from the record store, from the file, or by default, in this order. A
  * schedule of the file is read where it stands, so that its errors have lines of the file. */
-static bool make_schedule(session *x)
+static bool make_schedule(session *self)
 {
-    const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
+    const char *text = base_dict_get(&self->file->schedules, self->def->name), *from = self->path;
     const base_loc *behind = NULL;
-    const ir_program *tree = te_tree(x->cx, x->def);
+    const ir_program *tree = te_tree(self->cx, self->def);
     const char *record;
     size_t size;
 
-    x->origin = "te file";
+    self->origin = "te file";
     if (!tree)
         return false;
-    x->schedule = sched_new(x->cx, tree, x->t);
-    sched_use_intrinsics(x->schedule, &x->file->intrinsics);
-    if (x->s->schedule) {
-        text = base_read_file(x->cx, x->s->schedule, &size);
-        from = x->s->schedule;
+    self->schedule = sched_new(self->cx, tree, self->t);
+    sched_use_intrinsics(self->schedule, &self->file->intrinsics);
+    if (self->s->schedule) {
+        text = base_read_file(self->cx, self->s->schedule, &size);
+        from = self->s->schedule;
         if (!text)
             return false;
-    } else if (x->s->records && (record = recorded(x, text))) {
+    } else if (self->s->records && (record = recorded(self, text))) {
         text = record;
-        from = x->s->records;
+        from = self->s->records;
     } else if (text)
-        behind = base_dict_get(&x->file->schedule_at, x->def->name);
-    if (base_failed(x->cx))
+        behind = base_dict_get(&self->file->schedule_at, self->def->name);
+    if (base_failed(self->cx))
         return false;
     if (!text)
-        x->schedule = space_default(x->cx, tree, x->t);
-    if (!x->schedule)
+        self->schedule = space_default(self->cx, tree, self->t);
+    if (!self->schedule)
         return false;
-    bool good = behind ? sched_replay_behind(x->schedule, *behind, text)
-                : text ? sched_replay(x->schedule, from, text)
-                       : !sched_failed(x->schedule);
+    bool good = behind ? sched_replay_behind(self->schedule, *behind, text)
+                : text ? sched_replay(self->schedule, from, text)
+                       : !sched_failed(self->schedule);
     if (!good)
-        fail_schedule(x->cx, from, sched_error(x->schedule));
+        fail_schedule(self->cx, from, sched_error(self->schedule));
     return good;
 }
 
@@ -184,12 +185,12 @@ static const char *what_to_emit(tec_context *cx)
 }
 
 /* What needs no compilation. */
-static const char *early_text(session *x, emit_kind kind)
+static const char *early_text(session *self, emit_kind kind)
 {
     switch (kind) {
-    case EMIT_TE: return te_text(x->cx, x->def);
-    case EMIT_TREE: return ir_program_text(x->cx, sched_tree(x->schedule));
-    case EMIT_TRACE: return sched_trace_text(x->cx, x->schedule);
+    case EMIT_TE: return te_text(self->cx, self->def);
+    case EMIT_TREE: return ir_program_text(self->cx, sched_tree(self->schedule));
+    case EMIT_TRACE: return sched_trace_text(self->cx, self->schedule);
     case EMIT_LOWERED:
     case EMIT_CODE:
     case EMIT_OBJ:
@@ -206,10 +207,10 @@ static const char *late_text(const comp_code *code, emit_kind kind)
 }
 
 /* -o applies to texts as well. */
-static bool print_text(session *x, const char *text)
+static bool print_text(session *self, const char *text)
 {
-    if (x->s->output && strcmp(x->s->output, "-") != 0)
-        return base_write_file(x->cx, x->s->output, text, strlen(text));
+    if (self->s->output && strcmp(self->s->output, "-") != 0)
+        return base_write_file(self->cx, self->s->output, text, strlen(text));
     fputs(text, stdout);
     return true;
 }
@@ -217,84 +218,86 @@ static bool print_text(session *x, const char *text)
 /* ---- the command ---- */
 
 /* Loads what was compiled and checks or times it. */
-static int run_built(session *x, const comp_code *code)
+static int run_built(session *self, const comp_code *code)
 {
-    tec_module *m = comp_load(x->cx, code, NULL);
-    te_run r = {.cx = x->cx,
-                .def = x->def,
-                .module = m,
+    tec_module *module = comp_load(self->cx, code, NULL);
+    te_run r = {.cx = self->cx,
+                .def = self->def,
+                .module = module,
                 .function = comp_desc(code)->functions,
-                .on = x->s->device,
-                .threads = (int)x->s->threads,
-                .json = x->s->json,
-                .strict = x->s->strict};
-    int status = m ? TOOL_OK : tool_fail("te", x->cx);
+                .on = self->s->device,
+                .threads = (int)self->s->threads,
+                .json = self->s->json,
+                .strict = self->s->strict};
+    int status = module ? TOOL_OK : tool_fail("te", self->cx);
 
-    if (status == TOOL_OK && x->s->check)
+    if (status == TOOL_OK && self->s->check)
         status = tool_te_check(&r);
-    if (status == TOOL_OK && x->s->time)
+    if (status == TOOL_OK && self->s->time)
         status = tool_te_time(&r);
-    tec_module_free(m);
+    tec_module_free(module);
     return status;
 }
 
 /* Compiles the scheduled kernel and does what the options ask for: print, write, run, or only say that all is
  * well. */
-static int build(session *x, emit_kind kind)
+static int build(session *self, emit_kind kind)
 {
-    comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = x->origin};
-    comp_options o = {.target = x->t,
-                      .strict = x->s->strict,
+    comp_unit u = {.name = self->def->name, .tree = sched_tree(self->schedule), .origin = self->origin};
+    comp_options o = {.target = self->t,
+                      .strict = self->s->strict,
                       .want_lowered = kind == EMIT_LOWERED,
                       .lower_only = kind == EMIT_LOWERED,
-                      .text = kind == EMIT_CODE ? x->s->emit : NULL};
+                      .text = kind == EMIT_CODE ? self->s->emit : NULL};
 
-    if (x->s->dispatch && !(u.dispatch = comp_dispatch_new(x->cx, x->def, x->schedule, x->s->dispatch)))
-        return tool_fail("te", x->cx);
-    comp_code *code = comp_compile(x->cx, &u, 1, &o);
+    if (self->s->dispatch &&
+        !(u.dispatch = comp_dispatch_new(self->cx, self->def, self->schedule, self->s->dispatch)))
+        return tool_fail("te", self->cx);
+    comp_code *code = comp_compile(self->cx, &u, 1, &o);
     const char *text = code ? late_text(code, kind) : NULL;
 
     if (!code)
-        return tool_fail("te", x->cx);
+        return tool_fail("te", self->cx);
     if (text)
-        return print_text(x, text) ? TOOL_OK : tool_fail("te", x->cx);
+        return print_text(self, text) ? TOOL_OK : tool_fail("te", self->cx);
     if (kind == EMIT_OBJ)
-        return comp_write_object(x->cx, code,
-                                 x->s->output ? x->s->output : base_format(x->cx, "%s.o", x->def->name))
+        return comp_write_object(self->cx, code,
+                                 self->s->output ? self->s->output
+                                                 : base_format(self->cx, "%s.o", self->def->name))
                    ? TOOL_OK
-                   : tool_fail("te", x->cx);
+                   : tool_fail("te", self->cx);
     tool_hold_interrupts(true);
-    const char *file = x->s->output ? tool_begin_output(x->cx, x->s->output) : NULL;
-    bool written = !x->s->output || (file && comp_write(x->cx, code, NULL, file, 0) &&
-                                     tool_finish_output(x->cx, x->s->output, file));
+    const char *file = self->s->output ? tool_begin_output(self->cx, self->s->output) : NULL;
+    bool written = !self->s->output || (file && comp_write(self->cx, code, NULL, file, 0) &&
+                                        tool_finish_output(self->cx, self->s->output, file));
     tool_hold_interrupts(false);
     if (!written)
-        return tool_fail("te", x->cx);
-    if (x->s->time || x->s->check)
-        return run_built(x, code);
-    if (!x->s->output)
+        return tool_fail("te", self->cx);
+    if (self->s->time || self->s->check)
+        return run_built(self, code);
+    if (!self->s->output)
         fprintf(stderr,
                 "%s: '%s' and its schedule (%s) are legal, and compile for %s; -o writes a module, --emit "
                 "prints, --time measures\n",
-                x->path, x->def->name, x->origin, target_text(x->cx, x->t));
+                self->path, self->def->name, self->origin, target_text(self->cx, self->t));
     return TOOL_OK;
 }
 
 /* Texts that need no code are printed before anything is compiled. */
-static int run(session *x, emit_kind kind)
+static int run(session *self, emit_kind kind)
 {
     size_t size;
-    const char *text = base_read_file(x->cx, x->path, &size);
+    const char *text = base_read_file(self->cx, self->path, &size);
 
-    x->t = text ? tool_target(x->cx, x->s->target, x->s->threads) : NULL;
-    x->file = x->t ? te_parse(x->cx, x->path, text) : NULL;
-    x->def = x->file ? pick(x) : NULL;
-    if (!x->def || !specialise(x) || !make_schedule(x))
-        return tool_fail("te", x->cx);
-    text = early_text(x, kind);
+    self->t = text ? tool_target(self->cx, self->s->target, self->s->threads) : NULL;
+    self->file = self->t ? te_parse(self->cx, self->path, text) : NULL;
+    self->def = self->file ? pick(self) : NULL;
+    if (!self->def || !specialise(self) || !make_schedule(self))
+        return tool_fail("te", self->cx);
+    text = early_text(self, kind);
     if (text)
-        return print_text(x, text) ? TOOL_OK : tool_fail("te", x->cx);
-    return build(x, kind);
+        return print_text(self, text) ? TOOL_OK : tool_fail("te", self->cx);
+    return build(self, kind);
 }
 
 /* The command: options that contradict each other are refused before the file is read. */

@@ -25,58 +25,59 @@ typedef struct {
 } call;
 
 /* Kernels run at one size, so every symbol must have got a value before. */
-static bool make_arguments(te_run *r, call *c)
+static bool make_arguments(te_run *run, call *self)
 {
-    const rt_function_desc *f = r->function;
-    tool_feed feed = tool_feed_function(r->cx, f);
+    const rt_function_desc *function = run->function;
+    tool_feed feed = tool_feed_function(run->cx, function);
 
-    if (f->n_symbols) {
-        base_fail(r->cx, TEC_INVALID, r->def->loc,
-                  "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", f->name);
+    if (function->n_symbols) {
+        base_fail(run->cx, TEC_INVALID, run->def->loc,
+                  "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", function->name);
         return false;
     }
     if (!tool_feed_rest(&feed, 1))
         return false;
-    c->n = f->n_params;
-    c->host = base_array(r->cx, DLTensor *, c->n);
-    c->arg = base_array(r->cx, DLTensor *, c->n);
-    c->array = base_array(r->cx, tec_array *, c->n);
-    for (int k = 0; k < c->n; k++)
-        c->arg[k] = c->host[k] = feed.port[k].tensor;
+    self->n = function->n_params;
+    self->host = base_array(run->cx, DLTensor *, self->n);
+    self->arg = base_array(run->cx, DLTensor *, self->n);
+    self->array = base_array(run->cx, tec_array *, self->n);
+    for (int k = 0; k < self->n; k++)
+        self->arg[k] = self->host[k] = feed.port[k].tensor;
     return true;
 }
 
 /* The host's tensor on the device. */
-static bool move_argument(call *c, int k)
+static bool move_argument(call *self, int k)
 {
-    const DLTensor *t = c->host[k];
+    const DLTensor *t = self->host[k];
 
-    c->array[k] = tec_array_new_on(c->device, t->dtype, t->ndim, t->shape, &c->err);
-    c->arg[k] = (DLTensor *)(uintptr_t)tec_array_tensor(c->array[k]);
-    return c->array[k] && tec_tensor_copy(c->arg[k], t, &c->err);
+    self->array[k] = tec_array_new_on(self->device, t->dtype, t->ndim, t->shape, &self->err);
+    self->arg[k] = (DLTensor *)(uintptr_t)tec_array_tensor(self->array[k]);
+    return self->array[k] && tec_tensor_copy(self->arg[k], t, &self->err);
 }
 
 /* Scalars stay in main memory. */
-static bool open_call(te_run *r, call *c)
+static bool open_call(te_run *run, call *self)
 {
-    const rt_function_desc *f = r->function;
+    const rt_function_desc *function = run->function;
 
-    if (f->device && !(c->device = tec_device_open(r->on ? r->on : f->device, &c->err)))
+    if (function->device &&
+        !(self->device = tec_device_open(run->on ? run->on : function->device, &self->err)))
         return false;
-    for (int k = 0; k < c->n && f->device; k++)
-        if (f->params[k].kind == RT_PARAM_BUFFER && !move_argument(c, k))
+    for (int k = 0; k < self->n && function->device; k++)
+        if (function->params[k].kind == RT_PARAM_BUFFER && !move_argument(self, k))
             return false;
-    c->f = tec_function_new(r->module, NULL, &(tec_run_options){.threads = r->threads, .device = c->device},
-                            &c->err);
-    return c->f;
+    self->f = tec_function_new(
+        run->module, NULL, &(tec_run_options){.threads = run->threads, .device = self->device}, &self->err);
+    return self->f;
 }
 
-static void close_call(call *c)
+static void close_call(call *self)
 {
-    tec_function_free(c->f);
-    for (int k = 0; c->array && k < c->n; k++)
-        tec_array_free(c->array[k]);
-    tec_device_free(c->device);
+    tec_function_free(self->f);
+    for (int k = 0; self->array && k < self->n; k++)
+        tec_array_free(self->array[k]);
+    tec_device_free(self->device);
 }
 
 static tec_status call_once(void *user)
@@ -87,21 +88,21 @@ static tec_status call_once(void *user)
 }
 
 /* Times the kernel on random numbers for at least half a second. */
-int tool_te_time(te_run *r)
+int tool_te_time(te_run *run)
 {
     call c = {0};
     tec_timing timing;
     int64_t flops = 0;
 
-    if (!make_arguments(r, &c))
-        return tool_fail("te", r->cx);
-    rt_dim_is_const(r->function->flops, &flops);
-    bool good =
-        open_call(r, &c) && tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
+    if (!make_arguments(run, &c))
+        return tool_fail("te", run->cx);
+    rt_dim_is_const(run->function->flops, &flops);
+    bool good = open_call(run, &c) &&
+                tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
     close_call(&c);
     if (!good)
         return tool_fail_run("te", &c.err);
-    tool_print_timing(r->function->name, &timing, (double)flops, r->json);
+    tool_print_timing(run->function->name, &timing, (double)flops, run->json);
     return TOOL_OK;
 }
 
@@ -109,59 +110,60 @@ int tool_te_time(te_run *r)
 
 /* The definition without a schedule, compiled for this CPU. With the same rules of arithmetic (strict), so
  * that differences come from the schedule. */
-static tec_module *plain_module(te_run *r)
+static tec_module *plain_module(te_run *run)
 {
-    comp_unit u = {.name = r->def->name, .tree = te_tree(r->cx, r->def), .origin = "plain"};
+    comp_unit u = {.name = run->def->name, .tree = te_tree(run->cx, run->def), .origin = "plain"};
     comp_code *code =
-        u.tree
-            ? comp_compile(r->cx, &u, 1, &(comp_options){.target = target_native(r->cx), .strict = r->strict})
-            : NULL;
+        u.tree ? comp_compile(run->cx, &u, 1,
+                              &(comp_options){.target = target_native(run->cx), .strict = run->strict})
+               : NULL;
 
-    return code ? comp_load(r->cx, code, NULL) : NULL;
+    return code ? comp_load(run->cx, code, NULL) : NULL;
 }
 
 /* Both are called; then each result of the one is held against that of the other. */
-static bool same_results(te_run *r, call *c, call *plain, const char **what)
+static bool same_results(te_run *run, call *self, call *plain, const char **what)
 {
     char text[300];
 
     *what = NULL;
-    if (call_once(c) != TEC_OK || call_once(plain) != TEC_OK)
+    if (call_once(self) != TEC_OK || call_once(plain) != TEC_OK)
         return false;
-    for (int k = 0; k < c->n && !*what; k++) {
-        if (c->array[k] && !tec_tensor_copy(c->host[k], c->arg[k], &c->err))
+    for (int k = 0; k < self->n && !*what; k++) {
+        if (self->array[k] && !tec_tensor_copy(self->host[k], self->arg[k], &self->err))
             return false;
-        if (r->function->params[k].is_output && !run_compare(c->host[k], plain->host[k], text, sizeof text))
-            *what = base_format(r->cx, "result '%s': %s", r->function->params[k].name, text);
+        if (run->function->params[k].is_output &&
+            !worker_compare(self->host[k], plain->host[k], text, sizeof text))
+            *what = base_format(run->cx, "result '%s': %s", run->function->params[k].name, text);
     }
     return !*what;
 }
 
 /* Runs the kernel and the same definition as plain loops on this CPU, and compares. Both get the same random
  * numbers, as both feeds begin with the same seed. */
-int tool_te_check(te_run *r)
+int tool_te_check(te_run *run)
 {
     call c = {0}, plain = {0};
-    tec_module *m = plain_module(r);
+    tec_module *module = plain_module(run);
     const char *what = NULL;
     bool same = false;
 
-    if (m && make_arguments(r, &c) && make_arguments(r, &plain) && open_call(r, &c)) {
-        te_run host = *r;
-        rt_function_desc f = *r->function;
+    if (module && make_arguments(run, &c) && make_arguments(run, &plain) && open_call(run, &c)) {
+        te_run host = *run;
+        rt_function_desc f = *run->function;
 
         f.device = NULL;
-        host.module = m;
+        host.module = module;
         host.function = &f;
-        same = open_call(&host, &plain) && same_results(r, &c, &plain, &what);
+        same = open_call(&host, &plain) && same_results(run, &c, &plain, &what);
     }
     close_call(&c);
     close_call(&plain);
-    tec_module_free(m);
-    if (base_failed(r->cx))
-        return tool_fail("te", r->cx);
+    tec_module_free(module);
+    if (base_failed(run->cx))
+        return tool_fail("te", run->cx);
     if (!same && !what)
         return tool_fail_run("te", c.err.status ? &c.err : &plain.err);
-    printf("%s: %s\n", r->function->name, same ? "same results as plain loops on this CPU" : what);
+    printf("%s: %s\n", run->function->name, same ? "same results as plain loops on this CPU" : what);
     return same ? TOOL_OK : TOOL_FAILED;
 }

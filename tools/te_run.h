@@ -20,8 +20,8 @@ typedef struct {
     bool json, strict;
 } te_run;
 
-int tool_te_time(te_run *r);
+int tool_te_time(te_run *run);
 /* Against the same definition by plain loops on this CPU. */
-int tool_te_check(te_run *r);
+int tool_te_check(te_run *run);
 
 #endif

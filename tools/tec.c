@@ -59,10 +59,10 @@ static const tool_command *find_command(const char *name)
 /* `tec help`, and `tec help COMMAND`, which is `tec COMMAND --help`. */
 static int help(const char *about)
 {
-    const tool_command *c = about ? find_command(about) : NULL;
+    const tool_command *command = about ? find_command(about) : NULL;
 
-    if (c)
-        return c->run(2, (char *[]){(char *)c->name, (char *)"--help", NULL});
+    if (command)
+        return command->run(2, (char *[]){(char *)command->name, (char *)"--help", NULL});
     if (about)
         fprintf(stderr, "tec: there is no command '%s'\n", about);
     print_help(about ? stderr : stdout);
@@ -73,10 +73,10 @@ static int help(const char *about)
 static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
-    const tool_command *c = name ? find_command(name) : NULL;
+    const tool_command *command = name ? find_command(name) : NULL;
 
-    if (c)
-        return c->run(argc - 1, argv + 1);
+    if (command)
+        return command->run(argc - 1, argv + 1);
     if (name && strcmp(name, "--version") == 0) {
         print_version();
         return TOOL_OK;

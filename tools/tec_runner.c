@@ -6,8 +6,8 @@
 
 int main(void)
 {
-    if (run_become_worker(RUN_SOCKET))
-        return run_serve(RUN_SOCKET);
+    if (worker_become_worker(WORKER_SOCKET))
+        return worker_serve(WORKER_SOCKET);
     fprintf(stderr,
             "tec_runner: measures kernels for 'tec tune', which starts it; it is of no use by itself\n");
     return 2;

@@ -52,17 +52,17 @@ static bool stop(void *user)
     return asked;
 }
 
-static void print_prior(const tune_session *s)
+static void print_prior(const tune_session *session)
 {
-    if (tune_session_prior(s))
-        fprintf(stderr, "cost model: begins with %s\n", tune_session_prior(s));
+    if (tune_session_prior(session))
+        fprintf(stderr, "cost model: begins with %s\n", tune_session_prior(session));
 }
 
-static void print_remeasured(const run *x, const tune_session *s)
+static void print_remeasured(const run *self, const tune_session *session)
 {
-    int kept, n = tune_session_remeasured(s, &kept);
+    int kept, n = tune_session_remeasured(session, &kept);
 
-    if (x->s->json)
+    if (self->s->json)
         printf("{\"event\":\"remeasured\",\"tasks\":%d,\"kept\":%d}\n", n, kept);
     else
         fprintf(stderr, "%d schedules of another version of tec were measured again: %d are kept\n", n, kept);
@@ -70,25 +70,25 @@ static void print_remeasured(const run *x, const tune_session *s)
 }
 
 /* What happens in the job, shown as lines or as a live display, under the lock of standard error. */
-static void show(void *user, job_event e, const tune_session *s)
+static void show(void *user, job_event event, const tune_session *session)
 {
     run *x = user;
 
-    x->show.session = s;
+    x->show.session = session;
     if (x->s->replay)
         return;
     /* Where a message has come in between, the display begins anew below it. */
     flockfile(stderr);
     stop(x);
-    if (e == JOB_REMEASURED)
-        print_remeasured(x, s);
-    if (e == JOB_STARTED)
-        print_prior(s);
-    if (e == JOB_COMPARING)
+    if (event == JOB_REMEASURED)
+        print_remeasured(x, session);
+    if (event == JOB_STARTED)
+        print_prior(session);
+    if (event == JOB_COMPARING)
         x->show.adopting = true;
-    if (e == JOB_RESULT || e == JOB_COMPARED)
+    if (event == JOB_RESULT || event == JOB_COMPARED)
         tool_tune_progress(&x->show);
-    if (e == JOB_BATCH || e == JOB_END)
+    if (event == JOB_BATCH || event == JOB_END)
         tool_tune_batch(&x->show);
     funlockfile(stderr);
 }
@@ -111,18 +111,18 @@ static bool hold(void *user, const char *why, int attempt)
 }
 
 /* Results that the store did not take, in a file that can be imported later. */
-static void save_elsewhere(const run *x)
+static void save_elsewhere(const run *self)
 {
     const char *temp = getenv("TMPDIR"), *lines;
     tec_context *cx = tool_context();
     int n = 0;
-    const char *path = job_save_elsewhere(cx, x->job, temp ? temp : "/tmp", &lines);
+    const char *path = job_save_elsewhere(cx, self->job, temp ? temp : "/tmp", &lines);
 
-    tune_unsaved(job_session(x->job), &n);
+    tune_unsaved(job_session(self->job), &n);
     if (path)
         fprintf(stderr,
                 "tec tune: %d results could not be stored; they are in %s: tec records import %s %s\n", n,
-                path, x->s->records, path);
+                path, self->s->records, path);
     else
         fprintf(stderr, "tec tune: %d results could not be stored anywhere:\n%s", n, lines);
     tec_context_free(cx);
@@ -139,83 +139,83 @@ static const char *const why_it_ended[] = {[TUNE_GOES_ON] = "",
                                            [TUNE_FAILED] = ""};
 
 /* Results that the store did not take must not be lost with the program. */
-static int fail(const run *x)
+static int fail(const run *self)
 {
-    const tune_session *s = job_session(x->job);
+    const tune_session *session = job_session(self->job);
     int n = 0;
 
-    if (s)
-        tune_unsaved(s, &n);
+    if (session)
+        tune_unsaved(session, &n);
     if (n)
-        save_elsewhere(x);
-    return tool_fail("tune", x->cx);
+        save_elsewhere(self);
+    return tool_fail("tune", self->cx);
 }
 
 /* Why tuning ended, and the table of what it found. */
-static int report(run *x, tune_end end)
+static int report(run *self, tune_end end)
 {
     if (end == TUNE_FAILED)
-        return fail(x);
-    if (x->s->replay) {
+        return fail(self);
+    if (self->s->replay) {
         printf("%" PRId64 " trials of job %s replayed: the proposals are the same\n",
-               tune_session_trials(x->show.session), job_name(x->job));
+               tune_session_trials(self->show.session), job_name(self->job));
         return TOOL_OK;
     }
     fprintf(stderr, "%s\n", why_it_ended[end]);
     if (end == TUNE_STOPPED)
         return TOOL_FAILED;
-    tool_tune_table(&x->show);
+    tool_tune_table(&self->show);
     return TOOL_OK;
 }
 
-/* Runs the job with measurer m (NULL in a replay) and reports. */
-static int tune(run *x, tune_measurer *m)
+/* Runs the job with measurer measurer (NULL in a replay) and reports. */
+static int tune(run *self, tune_measurer *measurer)
 {
-    const job_spec *spec = job_spec_of(x->job);
-    const job_calls calls = {.event = show, .stop = stop, .unsaved = hold, .user = x};
+    const job_spec *spec = job_spec_of(self->job);
+    const job_calls calls = {.event = show, .stop = stop, .unsaved = hold, .user = self};
 
-    x->show = (tool_tune_show){.cx = x->cx,
-                               .measurer = m,
-                               .n_tasks = job_tasks_of(x->job).n,
-                               .trials = spec->trials,
-                               .seconds = spec->seconds,
-                               .json = x->s->json,
-                               .live = m && tool_tune_is_live(x->s->json)};
-    int status = report(x, job_run(x->job, m, &calls));
-    if (status != TOOL_FAILED && x->s->plot && !tool_tune_plot(&x->show, x->s->plot))
-        status = tool_fail("tune", x->cx);
+    self->show = (tool_tune_show){.cx = self->cx,
+                                  .measurer = measurer,
+                                  .n_tasks = job_tasks_of(self->job).n,
+                                  .trials = spec->trials,
+                                  .seconds = spec->seconds,
+                                  .json = self->s->json,
+                                  .live = measurer && tool_tune_is_live(self->s->json)};
+    int status = report(self, job_run(self->job, measurer, &calls));
+    if (status != TOOL_FAILED && self->s->plot && !tool_tune_plot(&self->show, self->s->plot))
+        status = tool_fail("tune", self->cx);
     return status;
 }
 
 /* Processes that build and run here, or devices of the pool. */
-static tune_measurer *open_measurer(run *x)
+static tune_measurer *open_measurer(run *self)
 {
-    const target *t = job_spec_of(x->job)->from.target;
+    const target *t = job_spec_of(self->job)->from.target;
     const tune_measure_options o = {.threads = t->num_cores};
 
-    return x->pool ? pool_measurer(x->cx, x->pool, t, &o) : tune_measurer_local(x->cx, &o);
+    return self->pool ? pool_measurer(self->cx, self->pool, t, &o) : tune_measurer_local(self->cx, &o);
 }
 
 /* Ctrl-C asks from here on; the second one ends the program at once. */
-static bool watch(run *x, const char *remove)
+static bool watch(run *self, const char *remove)
 {
     static const char told[] = "tec tune: stopping after this candidate; all is kept. Ctrl-C again: at once";
 
-    x->stop = tool_stop_watch(x->cx, told, remove);
-    return x->stop;
+    self->stop = tool_stop_watch(self->cx, told, remove);
+    return self->stop;
 }
 
-static int measure(run *x)
+static int measure(run *self)
 {
-    bool ready = job_take(x->job) && watch(x, job_lock_path(x->job));
-    tune_measurer *m = ready ? open_measurer(x) : NULL;
-    int status = m ? tune(x, m) : tool_fail("tune", x->cx);
+    bool ready = job_take(self->job) && watch(self, job_lock_path(self->job));
+    tune_measurer *measurer = ready ? open_measurer(self) : NULL;
+    int status = measurer ? tune(self, measurer) : tool_fail("tune", self->cx);
 
-    job_close(x->job);
-    x->job = NULL;
-    if (m)
-        m->close(m);
-    tool_stop_close(x->stop);
+    job_close(self->job);
+    self->job = NULL;
+    if (measurer)
+        measurer->close(measurer);
+    tool_stop_close(self->stop);
     return status;
 }
 
@@ -235,55 +235,55 @@ static void say_waiting(void *user, const char *why)
 }
 
 /* Waits for a first device, which says what the target is. */
-static bool open_pool(run *x)
+static bool open_pool(run *self)
 {
-    const settings *s = x->s;
+    const settings *s = self->s;
     char keys[4096];
 
     if (!tool_key_file(s->key_file, keys, sizeof keys))
-        return base_fail(x->cx, TEC_INVALID, (base_loc){0},
+        return base_fail(self->cx, TEC_INVALID, (base_loc){0},
                          "neither --key-file nor $HOME says where the file of keys is");
     const pool_options o = {.tracker = s->tracker,
-                            .key_file = base_strdup(x->cx, keys),
+                            .key_file = base_strdup(self->cx, keys),
                             .device_class = s->device_class,
                             .user = s->user,
-                            .job = x->path,
+                            .job = self->path,
                             .priority = (int)s->priority,
                             .devices = (int)s->devices,
                             .patience = (double)s->patience,
                             .tolerance = s->tolerance / 100,
                             .stop = stop_waiting,
                             .waiting = say_waiting,
-                            .data = x};
+                            .data = self};
 
-    if (!(x->stop = tool_stop_watch(x->cx, "tec tune: stopping", NULL)))
+    if (!(self->stop = tool_stop_watch(self->cx, "tec tune: stopping", NULL)))
         return false;
-    x->pool = pool_open(x->cx, &o);
-    tool_stop_close(x->stop);
-    x->stop = NULL;
-    return x->pool;
+    self->pool = pool_open(self->cx, &o);
+    tool_stop_close(self->stop);
+    self->stop = NULL;
+    return self->pool;
 }
 
 /* What the devices are, or what the user says they are, and their class. */
-static const target *target_of(run *x)
+static const target *target_of(run *self)
 {
-    const settings *s = x->s;
+    const settings *s = self->s;
     const char *own = s->target ? s->target : "native";
 
-    if (x->pool)
-        own = s->target ? base_format(x->cx, "%s -model=%s", own, pool_model(x->pool))
-                        : target_text(x->cx, pool_target(x->pool));
-    return tool_target(x->cx, own, s->threads);
+    if (self->pool)
+        own = s->target ? base_format(self->cx, "%s -model=%s", own, pool_model(self->pool))
+                        : target_text(self->cx, pool_target(self->pool));
+    return tool_target(self->cx, own, s->threads);
 }
 
 /* The kernels that the command line names. */
-static job_source source_of(run *x, const target *t)
+static job_source source_of(run *self, const target *machine)
 {
-    const settings *s = x->s;
-    const onnx_options dims = tool_import_options(x->cx, &s->dims);
+    const settings *s = self->s;
+    const onnx_options dims = tool_import_options(self->cx, &s->dims);
 
-    return (job_source){.path = x->path,
-                        .target = t,
+    return (job_source){.path = self->path,
+                        .target = machine,
                         .dims = dims.dims,
                         .n_dims = dims.n_dims,
                         .definition = s->name,
@@ -294,11 +294,11 @@ static job_source source_of(run *x, const target *t)
 }
 
 /* The settings as a job; NULL with an error. */
-static job *open_job(run *x)
+static job *open_job(run *self)
 {
-    const settings *s = x->s;
-    const target *t = target_of(x);
-    const job_spec spec = {.from = source_of(x, t),
+    const settings *s = self->s;
+    const target *t = target_of(self);
+    const job_spec spec = {.from = source_of(self, t),
                            .records = s->records,
                            .explorer = s->explorer,
                            .model = s->model,
@@ -307,36 +307,36 @@ static job *open_job(run *x)
                            .seconds = (double)s->seconds,
                            .gain = s->min_gain / 100,
                            .replay = s->replay,
-                           .elsewhere = x->pool};
+                           .elsewhere = self->pool};
 
-    return t ? job_open(x->cx, &spec) : NULL;
+    return t ? job_open(self->cx, &spec) : NULL;
 }
 
 /* Prints the kernels and measures nothing. */
-static int print_kernels(run *x)
+static int print_kernels(run *self)
 {
-    const target *t = target_of(x);
-    const job_source from = source_of(x, t);
+    const target *t = target_of(self);
+    const job_source from = source_of(self, t);
     job_tasks tasks;
 
-    if (!t || !job_find_tasks(x->cx, &from, &tasks))
-        return tool_fail("tune", x->cx);
+    if (!t || !job_find_tasks(self->cx, &from, &tasks))
+        return tool_fail("tune", self->cx);
     for (int i = 0; i < tasks.n; i++)
-        tool_tune_kernel(tasks.at[i], tune_target_key(x->cx, t), x->s->json);
+        tool_tune_kernel(tasks.at[i], tune_target_key(self->cx, t), self->s->json);
     return TOOL_OK;
 }
 
 /* A replay takes no lock, as it writes nothing. */
-static int start(run *x)
+static int start(run *self)
 {
-    if (x->s->tracker && !open_pool(x))
-        return tool_fail("tune", x->cx);
-    if (x->s->kernels)
-        return print_kernels(x);
-    x->job = open_job(x);
-    if (!x->job)
-        return tool_fail("tune", x->cx);
-    return x->s->replay ? tune(x, NULL) : measure(x);
+    if (self->s->tracker && !open_pool(self))
+        return tool_fail("tune", self->cx);
+    if (self->s->kernels)
+        return print_kernels(self);
+    self->job = open_job(self);
+    if (!self->job)
+        return tool_fail("tune", self->cx);
+    return self->s->replay ? tune(self, NULL) : measure(self);
 }
 
 /* "anneal|genetic|...": every explorer of the table. */
@@ -350,35 +350,38 @@ static const char *explorer_names(tec_context *cx)
 }
 
 /* Options of the pool without a pool would be heeded by nobody. */
-static int check_pool(const settings *s)
+static int check_pool(const settings *options)
 {
     const struct {
         const char *name;
         bool given;
-    } option[] = {
-        {"--device-class", s->device_class}, {"--key-file", s->key_file},    {"--user", s->user},
-        {"--priority", s->priority != 0},    {"--devices", s->devices != 0}, {"--patience", s->patience != 0},
-        {"--tolerance", s->tolerance != 0}};
+    } option[] = {{"--device-class", options->device_class},
+                  {"--key-file", options->key_file},
+                  {"--user", options->user},
+                  {"--priority", options->priority != 0},
+                  {"--devices", options->devices != 0},
+                  {"--patience", options->patience != 0},
+                  {"--tolerance", options->tolerance != 0}};
 
-    for (int i = 0; i < BASE_COUNT(option) && !s->tracker; i++)
+    for (int i = 0; i < BASE_COUNT(option) && !options->tracker; i++)
         if (option[i].given)
             return tool_misuse("tune", "%s is for --tracker", option[i].name);
-    if (s->tracker && !s->device_class)
+    if (options->tracker && !options->device_class)
         return tool_misuse("tune", "which devices of the pool measure is missing: --device-class CLASS");
-    if (s->tracker && s->replay)
+    if (options->tracker && options->replay)
         return tool_misuse("tune",
                            "--replay measures nothing: name the --target of the records, not a --tracker");
     return TOOL_OK;
 }
 
 /* The rest of the command line's checks, then the work. */
-static int check_settings(run *x, settings *s)
+static int check_settings(run *self, settings *given)
 {
-    if (!s->records && !s->kernels)
+    if (!given->records && !given->kernels)
         return tool_misuse("tune", "where the records go is missing: --records DB");
-    if (!tool_read_dims("tune", &s->given_dims, &s->dims))
+    if (!tool_read_dims("tune", &given->given_dims, &given->dims))
         return TOOL_USAGE;
-    return check_pool(s) == TOOL_OK ? start(x) : TOOL_USAGE;
+    return check_pool(given) == TOOL_OK ? start(self) : TOOL_USAGE;
 }
 
 /* The command's options. */

@@ -32,16 +32,17 @@ static const char *clock_text(double seconds, char *buffer, size_t size)
 }
 
 /* What is left of the limits at the speed of this session's measuring; "" where that is not known. */
-static const char *time_left(const tool_tune_show *s, char *buffer, size_t size)
+static const char *time_left(const tool_tune_show *show, char *buffer, size_t size)
 {
-    int64_t measured = tune_session_measured(s->session);
-    double took = tec_clock() - s->measuring, left = INFINITY;
+    int64_t measured = tune_session_measured(show->session);
+    double took = tec_clock() - show->measuring, left = INFINITY;
     char text[32];
 
-    if (s->seconds > 0)
-        left = fmax(0, s->seconds - tune_session_seconds(s->session));
-    if (s->trials > 0 && measured > 1 && took > 0)
-        left = fmin(left, (double)(s->trials - tune_session_trials(s->session)) * took / (double)measured);
+    if (show->seconds > 0)
+        left = fmax(0, show->seconds - tune_session_seconds(show->session));
+    if (show->trials > 0 && measured > 1 && took > 0)
+        left =
+            fmin(left, (double)(show->trials - tune_session_trials(show->session)) * took / (double)measured);
     if (!isfinite(left))
         return "";
     snprintf(buffer, size, ", %s left", clock_text(left, text, sizeof text));
@@ -72,9 +73,9 @@ bool tool_tune_is_live(bool json)
            strcmp(term, "dumb") != 0;
 }
 
-void tool_tune_leave(tool_tune_show *s)
+void tool_tune_leave(tool_tune_show *show)
 {
-    s->lines = 0;
+    show->lines = 0;
 }
 
 /* A line that fits, and nothing behind it. */
@@ -103,10 +104,10 @@ static void add_row(tec_context *cx, base_text *frame, const char *name, const c
 }
 
 /* One row: trials, failures, speed now and at best, the gain. */
-static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *s, int i, int columns)
+static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *show, int index, int columns)
 {
-    const tune_state *t = tune_session_task(s->session, i);
-    bool current = i == tune_session_current(s->session);
+    const tune_state *t = tune_session_task(show->session, index);
+    bool current = index == tune_session_current(show->session);
     char text[5][32];
     const char *cell[5] = {text[0], text[1], tool_tune_speed(t->task, t->now, text[2], 32),
                            tool_tune_speed(t->task, t->best, text[3], 32), text[4]};
@@ -120,142 +121,143 @@ static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *s,
 }
 
 /* The last line: how far tuning is, and what it has gained end to end. */
-static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *s, int columns)
+static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *show, int columns)
 {
     char left[64], took[32], wanted[32] = "";
-    int64_t done = tune_session_trials(s->session), before = done - tune_session_measured(s->session);
+    int64_t done = tune_session_trials(show->session), before = done - tune_session_measured(show->session);
     base_text line = {0};
 
-    if (s->trials)
-        snprintf(wanted, sizeof wanted, " of %" PRId64, s->trials);
+    if (show->trials)
+        snprintf(wanted, sizeof wanted, " of %" PRId64, show->trials);
     base_addf(cx, &line, "%" PRId64 "%s trials in %s", done, wanted,
-              clock_text(tune_session_seconds(s->session), took, sizeof took));
-    if (s->adopting)
+              clock_text(tune_session_seconds(show->session), took, sizeof took));
+    if (show->adopting)
         base_addf(cx, &line, "; comparing the fastest with what is used: kernel %d of %d",
-                  tune_session_current(s->session) + 1, s->n_tasks);
+                  tune_session_current(show->session) + 1, show->n_tasks);
     else
-        base_addf(
-            cx, &line, "%s, end to end %.2fx", time_left(s, left, sizeof left),
-            tool_tune_ratio(tune_session_total(s->session, true), tune_session_total(s->session, false)));
+        base_addf(cx, &line, "%s, end to end %.2fx", time_left(show, left, sizeof left),
+                  tool_tune_ratio(tune_session_total(show->session, true),
+                                  tune_session_total(show->session, false)));
     if (before)
         base_addf(cx, &line, " (%" PRId64 " known before)", before);
     add_line(cx, frame, base_text_str(cx, &line), columns);
 }
 
 /* A line for each device of a pool: its name, what it has measured, and what it does. */
-static int add_devices(tec_context *cx, base_text *frame, const tool_tune_show *s, int columns, int room)
+static int add_devices(tec_context *cx, base_text *frame, const tool_tune_show *show, int columns, int room)
 {
-    const tune_device *d;
-    int n = tool_tune_devices(s, cx, &d), shown = n > room ? room : n;
+    const tune_device *device;
+    int n = tool_tune_devices(show, cx, &device), shown = n > room ? room : n;
 
     for (int i = 0; i < shown; i++)
         add_line(cx, frame,
                  base_format(cx, "  %s %6" PRId64 "  %s",
-                             tool_tune_name(cx, *d[i].name ? d[i].name : "(no device)", 24), d[i].trials,
-                             tool_tune_name(cx, d[i].state, MOST_NAME)),
+                             tool_tune_name(cx, *device[i].name ? device[i].name : "(no device)", 24),
+                             device[i].trials, tool_tune_name(cx, device[i].state, MOST_NAME)),
                  columns);
     return shown > 0 ? shown : 0;
 }
 
 /* The kernels that there is room for: those that were shown, unless the one at work is not among them. */
-static int scroll(tool_tune_show *s, int rows)
+static int scroll(tool_tune_show *show, int rows)
 {
     enum { OTHERS = 3 }; /* the heading, the total, the cursor */
-    int room = rows - OTHERS, current = tune_session_current(s->session);
+    int room = rows - OTHERS, current = tune_session_current(show->session);
 
-    if (room >= s->n_tasks) {
-        s->top = 0;
-        return s->n_tasks;
+    if (room >= show->n_tasks) {
+        show->top = 0;
+        return show->n_tasks;
     }
-    if (current < s->top)
-        s->top = current;
-    if (current >= s->top + room)
-        s->top = current - room + 1;
-    if (s->top > s->n_tasks - room)
-        s->top = s->n_tasks - room;
+    if (current < show->top)
+        show->top = current;
+    if (current >= show->top + room)
+        show->top = current - room + 1;
+    if (show->top > show->n_tasks - room)
+        show->top = show->n_tasks - room;
     return room;
 }
 
 /* One frame, over the last one. */
-static void draw(tool_tune_show *s, extent e)
+static void draw(tool_tune_show *show, extent self)
 {
     static const char *const heading[] = {"trials", "failed", "GF/s now", "best", "gain"};
-    tec_context *cx = base_child(s->cx);
+    tec_context *cx = base_child(show->cx);
     base_text frame = {0};
-    int n = scroll(s, e.rows);
+    int n = scroll(show, self.rows);
 
-    if (e.columns < s->columns)
-        s->lines = 0;
-    if (s->lines)
-        base_addf(cx, &frame, "\033[%dA", s->lines);
+    if (self.columns < show->columns)
+        show->lines = 0;
+    if (show->lines)
+        base_addf(cx, &frame, "\033[%dA", show->lines);
     base_add(cx, &frame, "\r");
     add_row(cx, &frame,
-            n == s->n_tasks ? "  kernel"
-                            : base_format(cx, "  kernel %d-%d of %d", s->top + 1, s->top + n, s->n_tasks),
-            heading, e.columns);
-    for (int i = s->top; i < s->top + n; i++)
-        add_task(cx, &frame, s, i, e.columns);
-    int devices = add_devices(cx, &frame, s, e.columns, e.rows - n - 3);
-    add_total(cx, &frame, s, e.columns);
+            n == show->n_tasks
+                ? "  kernel"
+                : base_format(cx, "  kernel %d-%d of %d", show->top + 1, show->top + n, show->n_tasks),
+            heading, self.columns);
+    for (int i = show->top; i < show->top + n; i++)
+        add_task(cx, &frame, show, i, self.columns);
+    int devices = add_devices(cx, &frame, show, self.columns, self.rows - n - 3);
+    add_total(cx, &frame, show, self.columns);
     base_add(cx, &frame, "\033[J");
     fwrite(frame.data, 1, frame.n, stderr);
-    s->lines = n + devices + 2;
-    s->columns = e.columns;
-    s->drawn = tec_clock();
+    show->lines = n + devices + 2;
+    show->columns = self.columns;
+    show->drawn = tec_clock();
     tec_context_free(cx);
 }
 
 /* ---- lines ---- */
 
 /* ", 3 devices"; "" where this machine measures. */
-static const char *count_devices(const tool_tune_show *s, tec_context *cx)
+static const char *count_devices(const tool_tune_show *show, tec_context *cx)
 {
     const tune_device *d;
-    int n = tool_tune_devices(s, cx, &d), at_work = 0;
+    int n = tool_tune_devices(show, cx, &d), at_work = 0;
 
     for (int i = 0; i < n; i++)
         at_work += *d[i].name != '\0';
     return n ? base_format(cx, ", %d device%s", at_work, at_work == 1 ? "" : "s") : "";
 }
 
-static void print_batch(const tool_tune_show *s)
+static void print_batch(const tool_tune_show *show)
 {
-    const tune_state *t = tune_session_task(s->session, tune_session_current(s->session));
+    const tune_state *t = tune_session_task(show->session, tune_session_current(show->session));
     char now[32], best[32], left[64];
-    tec_context *cx = base_child(s->cx);
+    tec_context *cx = base_child(show->cx);
 
     fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s%s\n",
             tool_tune_name(cx, t->task->name, 40), t->trials, t->failed,
             tool_tune_speed(t->task, t->now, now, sizeof now),
             tool_tune_speed(t->task, t->best, best, sizeof best), t->task->flops > 0 ? " GFLOP/s" : "",
-            tool_tune_ratio(t->first, t->best), time_left(s, left, sizeof left), count_devices(s, cx));
+            tool_tune_ratio(t->first, t->best), time_left(show, left, sizeof left), count_devices(show, cx));
     tec_context_free(cx);
 }
 
-void tool_tune_progress(tool_tune_show *s)
+void tool_tune_progress(tool_tune_show *show)
 {
     const double between = 0.1;
     extent e;
 
-    if (tune_session_measured(s->session) <= 1)
-        s->measuring = tec_clock();
-    if (s->live && tec_clock() - s->drawn >= between && terminal_extent(&e))
-        draw(s, e);
+    if (tune_session_measured(show->session) <= 1)
+        show->measuring = tec_clock();
+    if (show->live && tec_clock() - show->drawn >= between && terminal_extent(&e))
+        draw(show, e);
 }
 
 /* After each batch: a frame on a terminal, otherwise a line. */
-void tool_tune_batch(tool_tune_show *s)
+void tool_tune_batch(tool_tune_show *show)
 {
-    int64_t trials = tune_session_trials(s->session);
+    int64_t trials = tune_session_trials(show->session);
     extent e;
 
-    if (trials == s->shown && !s->adopting)
+    if (trials == show->shown && !show->adopting)
         return;
-    s->shown = trials;
-    if (s->json && !s->adopting)
-        tool_tune_batch_json(s);
-    if (s->live && terminal_extent(&e))
-        draw(s, e);
-    else if (!s->adopting)
-        print_batch(s);
+    show->shown = trials;
+    if (show->json && !show->adopting)
+        tool_tune_batch_json(show);
+    if (show->live && terminal_extent(&e))
+        draw(show, e);
+    else if (!show->adopting)
+        print_batch(show);
 }

@@ -13,9 +13,11 @@ static double place_x(int64_t trial, int64_t trials)
 }
 
 /* Throughput as a share of the default schedule's. */
-static double gain_at(const tune_state *t, int64_t i)
+static double gain_at(const tune_state *state, int64_t i)
 {
-    return isfinite(t->curve[i]) && isfinite(t->first) && t->first > 0 ? t->first / (double)t->curve[i] : 0;
+    return isfinite(state->curve[i]) && isfinite(state->first) && state->first > 0
+               ? state->first / (double)state->curve[i]
+               : 0;
 }
 
 /* Lines and numbers of both axes; `most` is the largest gain. */
@@ -50,49 +52,50 @@ static void add_escaped(tec_context *cx, base_text *svg, const char *text)
     }
 }
 
-/* The gain of kernel i over the trials, with its name at the side. */
-static void add_curve(tec_context *cx, base_text *svg, const tune_state *t, int i, int n, int64_t trials,
-                      double most)
+/* The gain of kernel index over the trials, with its name at the side. */
+static void add_curve(tec_context *cx, base_text *svg, const tune_state *state, int index, int count,
+                      int64_t trials, double most)
 {
-    const char *color = base_format(cx, "hsl(%d,70%%,42%%)", 360 * i / n);
+    const char *color = base_format(cx, "hsl(%d,70%%,42%%)", 360 * index / count);
     bool open = false;
 
     base_addf(cx, svg, "<path fill='none' stroke='%s' stroke-width='1.5' d='", color);
-    for (int64_t k = 0; k < t->trials; k++) {
-        double gain = gain_at(t, k);
+    for (int64_t k = 0; k < state->trials; k++) {
+        double gain = gain_at(state, k);
 
         if (gain > 0)
             base_addf(cx, svg, "%c%.1f %.1f", open ? 'L' : 'M', place_x(k + 1, trials),
                       TOP + HEIGHT - HEIGHT * gain / most);
         open |= gain > 0;
     }
-    base_addf(cx, svg, "'/>\n<text x='%d' y='%d' fill='%s'>", LEFT + WIDTH + 10, TOP + 14 + 15 * i, color);
-    add_escaped(cx, svg, t->task->name);
+    base_addf(cx, svg, "'/>\n<text x='%d' y='%d' fill='%s'>", LEFT + WIDTH + 10, TOP + 14 + 15 * index,
+              color);
+    add_escaped(cx, svg, state->task->name);
     base_add(cx, svg, "</text>\n");
 }
 
 /* Writes the plot; false with an error. */
-bool tool_tune_plot(tool_tune_show *s, const char *path)
+bool tool_tune_plot(tool_tune_show *show, const char *path)
 {
     int64_t trials = 1;
     double most = 1;
     base_text svg = {0};
 
-    for (int i = 0; i < s->n_tasks; i++) {
-        const tune_state *t = tune_session_task(s->session, i);
+    for (int i = 0; i < show->n_tasks; i++) {
+        const tune_state *t = tune_session_task(show->session, i);
 
         trials = t->trials > trials ? t->trials : trials;
         most = t->trials ? fmax(most, gain_at(t, t->trials - 1)) : most;
     }
-    int height = TOP + HEIGHT + BELOW, legend = TOP + 20 + 15 * s->n_tasks;
-    base_addf(s->cx, &svg,
+    int height = TOP + HEIGHT + BELOW, legend = TOP + 20 + 15 * show->n_tasks;
+    base_addf(show->cx, &svg,
               "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' "
               "font-size='12'>\n"
               "<rect width='100%%' height='100%%' fill='white'/>\n",
               LEFT + WIDTH + 330, legend > height ? legend : height);
-    add_grid(s->cx, &svg, trials, most);
-    for (int i = 0; i < s->n_tasks; i++)
-        add_curve(s->cx, &svg, tune_session_task(s->session, i), i, s->n_tasks, trials, most);
-    base_add(s->cx, &svg, "</svg>\n");
-    return base_write_file(s->cx, path, svg.data, svg.n);
+    add_grid(show->cx, &svg, trials, most);
+    for (int i = 0; i < show->n_tasks; i++)
+        add_curve(show->cx, &svg, tune_session_task(show->session, i), i, show->n_tasks, trials, most);
+    base_add(show->cx, &svg, "</svg>\n");
+    return base_write_file(show->cx, path, svg.data, svg.n);
 }

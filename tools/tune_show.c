@@ -16,13 +16,13 @@
 
 /* ---- numbers and names ---- */
 
-const char *tool_tune_speed(const tune_task *t, double seconds, char *buffer, size_t size)
+const char *tool_tune_speed(const tune_task *task, double seconds, char *buffer, size_t size)
 {
     if (!(seconds > 0) || !isfinite(seconds))
         return "-";
-    if (t->flops <= 0)
+    if (task->flops <= 0)
         return tool_seconds(seconds, buffer, size);
-    snprintf(buffer, size, "%.1f", t->flops / seconds * 1e-9);
+    snprintf(buffer, size, "%.1f", task->flops / seconds * 1e-9);
     return buffer;
 }
 
@@ -71,50 +71,50 @@ const char *tool_tune_name(tec_context *cx, const char *name, int columns)
 
 /* ---- JSON ---- */
 
-static void print_json(cJSON *j)
+static void print_json(cJSON *json)
 {
-    char *text = cJSON_PrintUnformatted(j);
+    char *text = cJSON_PrintUnformatted(json);
 
     printf("%s\n", text ? text : "");
     fflush(stdout);
     free(text);
-    cJSON_Delete(j);
+    cJSON_Delete(json);
 }
 
-static void add_ms(cJSON *j, const char *name, double seconds)
+static void add_ms(cJSON *json, const char *name, double seconds)
 {
     if (seconds > 0 && isfinite(seconds))
-        cJSON_AddNumberToObject(j, name, seconds * 1e3);
+        cJSON_AddNumberToObject(json, name, seconds * 1e3);
 }
 
-int tool_tune_devices(const tool_tune_show *s, tec_context *cx, const tune_device **out)
+int tool_tune_devices(const tool_tune_show *show, tec_context *cx, const tune_device **out)
 {
-    return s->measurer ? s->measurer->devices(s->measurer, cx, out) : 0;
+    return show->measurer ? show->measurer->devices(show->measurer, cx, out) : 0;
 }
 
 /* What each device of a pool has measured and does; nothing where this machine measures. */
-static void add_devices_json(cJSON *j, const tool_tune_show *s)
+static void add_devices_json(cJSON *json, const tool_tune_show *show)
 {
-    tec_context *cx = base_child(s->cx);
-    const tune_device *d;
-    int n = tool_tune_devices(s, cx, &d);
-    cJSON *all = n ? cJSON_AddArrayToObject(j, "devices") : NULL;
+    tec_context *cx = base_child(show->cx);
+    const tune_device *device;
+    int n = tool_tune_devices(show, cx, &device);
+    cJSON *all = n ? cJSON_AddArrayToObject(json, "devices") : NULL;
 
     for (int i = 0; i < n; i++) {
         cJSON *one = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(one, "device", d[i].name);
-        cJSON_AddStringToObject(one, "state", d[i].state);
-        cJSON_AddNumberToObject(one, "trials", (double)d[i].trials);
+        cJSON_AddStringToObject(one, "device", device[i].name);
+        cJSON_AddStringToObject(one, "state", device[i].state);
+        cJSON_AddNumberToObject(one, "trials", (double)device[i].trials);
         cJSON_AddItemToArray(all, one);
     }
     tec_context_free(cx);
 }
 
 /* One line of JSON for the batch that has ended. */
-void tool_tune_batch_json(const tool_tune_show *s)
+void tool_tune_batch_json(const tool_tune_show *show)
 {
-    const tune_state *t = tune_session_task(s->session, tune_session_current(s->session));
+    const tune_state *t = tune_session_task(show->session, tune_session_current(show->session));
     cJSON *j = cJSON_CreateObject();
 
     cJSON_AddStringToObject(j, "event", "batch");
@@ -124,9 +124,9 @@ void tool_tune_batch_json(const tool_tune_show *s)
     add_ms(j, "first_ms", t->first);
     add_ms(j, "now_ms", t->now);
     add_ms(j, "best_ms", t->best);
-    cJSON_AddNumberToObject(j, "all_trials", (double)tune_session_trials(s->session));
-    cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(s->session));
-    add_devices_json(j, s);
+    cJSON_AddNumberToObject(j, "all_trials", (double)tune_session_trials(show->session));
+    cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(show->session));
+    add_devices_json(j, show);
     print_json(j);
 }
 
@@ -142,10 +142,10 @@ typedef struct {
 } time_line;
 
 /* Where the time went, as rows; those that are indented are parts of the row above. */
-static int time_lines(const tool_tune_show *s, time_line out[TIME_LINES])
+static int time_lines(const tool_tune_show *show, time_line out[TIME_LINES])
 {
-    tune_times t = tune_session_times(s->session);
-    tune_measure_stats m = s->measurer->stats(s->measurer);
+    tune_times t = tune_session_times(show->session);
+    tune_measure_stats m = show->measurer->stats(show->measurer);
     double own = t.search + t.features + t.model + t.store;
     const time_line lines[] = {
         {"wall", "wall time", t.wall},
@@ -170,25 +170,25 @@ static int time_lines(const tool_tune_show *s, time_line out[TIME_LINES])
     return BASE_COUNT(lines);
 }
 
-static cJSON *time_json(const tool_tune_show *s)
+static cJSON *time_json(const tool_tune_show *show)
 {
     time_line line[TIME_LINES];
     cJSON *j = cJSON_CreateObject();
-    int n = time_lines(s, line);
+    int n = time_lines(show, line);
 
     for (int i = 0; i < n; i++)
         cJSON_AddNumberToObject(j, line[i].key, line[i].seconds);
     cJSON_AddNumberToObject(j, "valid_per_second",
-                            (double)s->measurer->stats(s->measurer).ok / line[0].seconds);
+                            (double)show->measurer->stats(show->measurer).ok / line[0].seconds);
     return j;
 }
 
 /* Where the wall time went, with the number of measurements that it gave. */
-static void print_times(const tool_tune_show *s)
+static void print_times(const tool_tune_show *show)
 {
     time_line line[TIME_LINES];
-    int n = time_lines(s, line);
-    tune_measure_stats m = s->measurer->stats(s->measurer);
+    int n = time_lines(show, line);
+    tune_measure_stats m = show->measurer->stats(show->measurer);
 
     printf("\n%-32s %9s %7s\n", "where the time went", "seconds", "share");
     for (int i = 0; i < n; i++)
@@ -203,78 +203,79 @@ static void print_times(const tool_tune_show *s)
 }
 
 /* A line for each device of a pool. */
-static void print_devices(const tool_tune_show *s)
+static void print_devices(const tool_tune_show *show)
 {
-    const tune_device *d;
-    int n = tool_tune_devices(s, s->cx, &d);
+    const tune_device *device;
+    int n = tool_tune_devices(show, show->cx, &device);
 
     if (n)
         printf("\n%-32s %6s  %s\n", "device", "trials", "state");
     for (int i = 0; i < n; i++)
-        printf("%s %6" PRId64 "  %s\n", tool_tune_name(s->cx, *d[i].name ? d[i].name : "(none)", 32),
-               d[i].trials, d[i].state);
+        printf("%s %6" PRId64 "  %s\n",
+               tool_tune_name(show->cx, *device[i].name ? device[i].name : "(none)", 32), device[i].trials,
+               device[i].state);
 }
 
 /* ---- the end ---- */
 
 /* For people a line with the key; for programs an object with all that identifies the kernel. */
-void tool_tune_kernel(const tune_task *t, const char *fingerprint, bool json)
+void tool_tune_kernel(const tune_task *task, const char *fingerprint, bool json)
 {
     char key[JOB_HASH_SIZE];
     cJSON *j;
 
     if (!json) {
-        printf("%s  %4.0f x  %s\n", job_task_hash(t, key), t->weight, t->name);
+        printf("%s  %4.0f x  %s\n", job_task_hash(task, key), task->weight, task->name);
         return;
     }
     j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "event", "kernel");
-    cJSON_AddStringToObject(j, "key", job_task_hash(t, key));
+    cJSON_AddStringToObject(j, "key", job_task_hash(task, key));
     cJSON_AddStringToObject(j, "target", fingerprint);
-    cJSON_AddStringToObject(j, "task", t->name);
-    cJSON_AddStringToObject(j, "summary", t->task->summary);
-    cJSON_AddNumberToObject(j, "uses", t->weight);
+    cJSON_AddStringToObject(j, "task", task->name);
+    cJSON_AddStringToObject(j, "summary", task->task->summary);
+    cJSON_AddNumberToObject(j, "uses", task->weight);
     cJSON_AddStringToObject(j, "codegen", tec_version());
     print_json(j);
 }
 
 /* One line of JSON for a kernel at the end. */
-static void task_json(const tune_state *t)
+static void task_json(const tune_state *state)
 {
     cJSON *j = cJSON_CreateObject();
     char key[JOB_HASH_SIZE];
 
     cJSON_AddStringToObject(j, "event", "task");
-    cJSON_AddStringToObject(j, "key", job_task_hash(t->task, key));
-    cJSON_AddStringToObject(j, "task", t->task->name);
-    cJSON_AddStringToObject(j, "summary", t->task->task->summary);
-    cJSON_AddNumberToObject(j, "uses", t->task->weight);
-    cJSON_AddNumberToObject(j, "trials", (double)t->trials);
-    cJSON_AddNumberToObject(j, "failed", (double)t->failed);
-    cJSON_AddNumberToObject(j, "wrong", (double)t->wrong);
-    cJSON_AddNumberToObject(j, "reused", (double)t->reused);
-    add_ms(j, "before_ms", t->before);
-    add_ms(j, "after_ms", t->after);
-    cJSON_AddBoolToObject(j, "adopted", t->adopted);
-    if (t->failure)
-        cJSON_AddStringToObject(j, "failure", t->failure);
+    cJSON_AddStringToObject(j, "key", job_task_hash(state->task, key));
+    cJSON_AddStringToObject(j, "task", state->task->name);
+    cJSON_AddStringToObject(j, "summary", state->task->task->summary);
+    cJSON_AddNumberToObject(j, "uses", state->task->weight);
+    cJSON_AddNumberToObject(j, "trials", (double)state->trials);
+    cJSON_AddNumberToObject(j, "failed", (double)state->failed);
+    cJSON_AddNumberToObject(j, "wrong", (double)state->wrong);
+    cJSON_AddNumberToObject(j, "reused", (double)state->reused);
+    add_ms(j, "before_ms", state->before);
+    add_ms(j, "after_ms", state->after);
+    cJSON_AddBoolToObject(j, "adopted", state->adopted);
+    if (state->failure)
+        cJSON_AddStringToObject(j, "failure", state->failure);
     print_json(j);
 }
 
 /* The last line of JSON: the whole job. */
-static void total_json(const tool_tune_show *s, job_times t)
+static void total_json(const tool_tune_show *show, job_times times)
 {
     cJSON *j = cJSON_CreateObject();
 
     cJSON_AddStringToObject(j, "event", "total");
-    cJSON_AddNumberToObject(j, "trials", (double)tune_session_trials(s->session));
-    cJSON_AddNumberToObject(j, "measured", (double)tune_session_measured(s->session));
-    cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(s->session));
-    add_ms(j, "before_ms", t.before);
-    add_ms(j, "after_ms", t.after);
-    if (s->measurer)
-        cJSON_AddItemToObject(j, "time", time_json(s));
-    add_devices_json(j, s);
+    cJSON_AddNumberToObject(j, "trials", (double)tune_session_trials(show->session));
+    cJSON_AddNumberToObject(j, "measured", (double)tune_session_measured(show->session));
+    cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(show->session));
+    add_ms(j, "before_ms", times.before);
+    add_ms(j, "after_ms", times.after);
+    if (show->measurer)
+        cJSON_AddItemToObject(j, "time", time_json(show));
+    add_devices_json(j, show);
     print_json(j);
 }
 
@@ -290,52 +291,55 @@ static int name_columns(void)
     return left < LEAST ? LEAST : left > USUAL ? USUAL : left;
 }
 
-static void print_row(tec_context *cx, const tune_state *t)
+/* One task as a row: weight, trials, failures, times before and after, and what became of it. */
+static void print_row(tec_context *cx, const tune_state *state)
 {
     char before[32], after[32], rate[32];
-    const char *what = t->failure       ? t->failure
-                       : t->trials == 0 ? "not reached"
-                       : t->adopted     ? "adopted"
-                                        : "as before";
+    const char *what = state->failure       ? state->failure
+                       : state->trials == 0 ? "not reached"
+                       : state->adopted     ? "adopted"
+                                            : "as before";
 
     printf("%s%5.0f%7" PRId64 "%7" PRId64 "%10s%10s%6.2fx%8s  %s\n",
-           tool_tune_name(cx, t->task->name, name_columns()), t->task->weight, t->trials, t->failed,
-           duration(t->before, before, sizeof before), duration(t->after, after, sizeof after),
-           tool_tune_ratio(t->before, t->after),
-           t->task->flops > 0 ? tool_tune_speed(t->task, t->after, rate, sizeof rate) : "-", what);
+           tool_tune_name(cx, state->task->name, name_columns()), state->task->weight, state->trials,
+           state->failed, duration(state->before, before, sizeof before),
+           duration(state->after, after, sizeof after), tool_tune_ratio(state->before, state->after),
+           state->task->flops > 0 ? tool_tune_speed(state->task, state->after, rate, sizeof rate) : "-",
+           what);
 }
 
-static void print_total(const tool_tune_show *s, job_times t)
+static void print_total(const tool_tune_show *show, job_times times)
 {
     char b[32], a[32];
 
     printf("%-*s%5s%7" PRId64 "%7s%10s%10s%6.2fx%s\n", name_columns(), "end to end", "",
-           tune_session_trials(s->session), "", duration(t.before, b, sizeof b),
-           duration(t.after, a, sizeof a), tool_tune_ratio(t.before, t.after),
-           t.unknown ? base_format(s->cx, "  without %d kernels that have no time", t.unknown) : "");
+           tune_session_trials(show->session), "", duration(times.before, b, sizeof b),
+           duration(times.after, a, sizeof a), tool_tune_ratio(times.before, times.after),
+           times.unknown ? base_format(show->cx, "  without %d kernels that have no time", times.unknown)
+                         : "");
 }
 
 /* What each kernel has gained, and where the time went; with --json one object per kernel and one for the
  * whole. */
-void tool_tune_table(tool_tune_show *s)
+void tool_tune_table(tool_tune_show *show)
 {
-    const job_times total = job_total(s->session, s->n_tasks);
+    const job_times total = job_total(show->session, show->n_tasks);
 
-    if (!s->json)
+    if (!show->json)
         printf("%-*s%5s%7s%7s%10s%10s%7s%8s\n", name_columns(), "kernel", "uses", "trials", "failed",
                "before", "after", "gain", "GFLOP/s");
-    for (int i = 0; i < s->n_tasks; i++)
-        if (s->json)
-            task_json(tune_session_task(s->session, i));
+    for (int i = 0; i < show->n_tasks; i++)
+        if (show->json)
+            task_json(tune_session_task(show->session, i));
         else
-            print_row(s->cx, tune_session_task(s->session, i));
-    if (s->json) {
-        total_json(s, total);
+            print_row(show->cx, tune_session_task(show->session, i));
+    if (show->json) {
+        total_json(show, total);
         return;
     }
-    print_total(s, total);
-    if (s->measurer) {
-        print_devices(s);
-        print_times(s);
+    print_total(show, total);
+    if (show->measurer) {
+        print_devices(show);
+        print_times(show);
     }
 }

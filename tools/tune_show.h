@@ -34,27 +34,27 @@ typedef struct {
 /* Whether standard error is a terminal that can be drawn on, and results do not go there line by line. */
 bool tool_tune_is_live(bool json);
 /* The terminal's cursor is below the block from now on: something else was printed. */
-void tool_tune_leave(tool_tune_show *s);
-void tool_tune_progress(tool_tune_show *s);
-void tool_tune_batch(tool_tune_show *s);
-void tool_tune_table(tool_tune_show *s);
+void tool_tune_leave(tool_tune_show *show);
+void tool_tune_progress(tool_tune_show *show);
+void tool_tune_batch(tool_tune_show *show);
+void tool_tune_table(tool_tune_show *show);
 /* False with an error in the context. */
-bool tool_tune_plot(tool_tune_show *s, const char *path);
+bool tool_tune_plot(tool_tune_show *show, const char *path);
 
 /* ---- what the files of it share ---- */
 
 /* Of a kernel in GFLOP/s, or its time where it has no arithmetic; "-": not measured. */
-const char *tool_tune_speed(const tune_task *t, double seconds, char *buffer, size_t size);
+const char *tool_tune_speed(const tune_task *task, double seconds, char *buffer, size_t size);
 /* before / after; 1 where one of them is unknown. */
 double tool_tune_ratio(double before, double after);
 /* The name in exactly so many columns, a long one without its middle; what a terminal would take for a
  * command is '?'. In the context. */
 const char *tool_tune_name(tec_context *cx, const char *name, int columns);
-void tool_tune_batch_json(const tool_tune_show *s);
+void tool_tune_batch_json(const tool_tune_show *show);
 /* Those of a pool, in cx; their number. 0: this machine measures, or nothing is measured. */
-int tool_tune_devices(const tool_tune_show *s, tec_context *cx, const tune_device **out);
+int tool_tune_devices(const tool_tune_show *show, tec_context *cx, const tune_device **out);
 
 /* One kernel: key, uses, name; or a line of JSON. */
-void tool_tune_kernel(const tune_task *t, const char *fingerprint, bool json);
+void tool_tune_kernel(const tune_task *task, const char *fingerprint, bool json);
 
 #endif

@@ -15,9 +15,9 @@
 #include "tec/program.h"
 
 /* A value of that type of the program, from a .json, .npy or .pb file. NULL with an error. */
-TEC_GIVE tec_object *tool_read_value(tec_context *cx, tec_program *p, const rt_program_desc *desc,
+TEC_GIVE tec_object *tool_read_value(tec_context *cx, tec_program *program, const rt_program_desc *desc,
                                      int32_t type, const char *path);
 /* One line of JSON. */
-const char *tool_value_text(tec_context *cx, const tec_program *p, const tec_object *o);
+const char *tool_value_text(tec_context *cx, const tec_program *program, const tec_object *object);
 
 #endif

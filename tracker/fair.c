@@ -9,9 +9,9 @@
 #include "runtime/alloc.h"
 
 /* `floor` is the virtual time at which the flow began to wait. */
-static double start_tag(const track_flow *f)
+static double start_tag(const track_flow *flow)
 {
-    return f->finish > f->floor ? f->finish : f->floor;
+    return flow->finish > flow->floor ? flow->finish : flow->floor;
 }
 
 /* ---- coming and going of flows ---- */
@@ -26,44 +26,44 @@ track_flow *track_flow_find(const track_flow *parent, const char *name)
 /* A new flow begins at the virtual time of its level: it has no credit and no debt. */
 track_flow *track_flow_child(track_flow *parent, const char *name, double weight)
 {
-    track_flow *f = track_flow_find(parent, name);
+    track_flow *flow = track_flow_find(parent, name);
 
-    if (f)
-        return f;
-    f = rt_alloc(sizeof *f, NULL);
-    if (!f)
+    if (flow)
+        return flow;
+    flow = rt_alloc(sizeof *flow, NULL);
+    if (!flow)
         return NULL;
-    f->parent = parent;
-    f->weight = weight;
-    f->finish = parent->virtual_time;
-    if (track_table_put(&parent->children, &f->entry, name))
-        return f;
-    rt_free(f);
+    flow->parent = parent;
+    flow->weight = weight;
+    flow->finish = parent->virtual_time;
+    if (track_table_put(&parent->children, &flow->entry, name))
+        return flow;
+    rt_free(flow);
     return NULL;
 }
 
 /* The flow itself stays: its memory is its parent's or the pool's affair. */
-void track_flow_clear(track_flow *f)
+void track_flow_clear(track_flow *flow)
 {
-    while (f->children.first) {
-        track_flow *child = TRACK_OWNER(f->children.first, track_flow, entry);
+    while (flow->children.first) {
+        track_flow *child = TRACK_OWNER(flow->children.first, track_flow, entry);
 
         track_flow_clear(child);
-        track_table_take(&f->children, &child->entry);
+        track_table_take(&flow->children, &child->entry);
         rt_free(child);
     }
-    track_table_free(&f->children);
-    track_heap_free(&f->ready);
-    track_heap_free(&f->idle);
+    track_table_free(&flow->children);
+    track_heap_free(&flow->ready);
+    track_heap_free(&flow->idle);
 }
 
 /* Only from the heap of idle flows: nothing points to it any more. */
-static void forget(track_flow *f)
+static void forget(track_flow *flow)
 {
-    track_heap_take(&f->parent->idle, &f->node);
-    track_flow_clear(f);
-    track_table_take(&f->parent->children, &f->entry);
-    rt_free(f);
+    track_heap_take(&flow->parent->idle, &flow->node);
+    track_flow_clear(flow);
+    track_table_take(&flow->parent->children, &flow->entry);
+    rt_free(flow);
 }
 
 /* Drops the children that would begin at the virtual time anyway. When the last work of a level ends, the
@@ -86,36 +86,36 @@ static void forget_idle(track_flow *parent)
 /* ---- waiting ---- */
 
 /* To be called before the flow's node goes into another heap: a node has one place. */
-static void wake(track_flow *f)
+static void wake(track_flow *flow)
 {
-    if (f->is_idle)
-        track_heap_take(&f->parent->idle, &f->node);
-    f->is_idle = false;
+    if (flow->is_idle)
+        track_heap_take(&flow->parent->idle, &flow->node);
+    flow->is_idle = false;
 }
 
 /* Among the parent's flows that wait, from the root's side down to the job. A flow that waits already keeps
  * its tag. The root waits nowhere. */
-static bool begin_waiting(track_flow *f)
+static bool begin_waiting(track_flow *flow)
 {
-    if (!f->parent || f->waiting)
+    if (!flow->parent || flow->waiting)
         return true;
-    wake(f);
-    f->floor = f->parent->virtual_time;
-    return track_heap_put(&f->parent->ready, &f->node, start_tag(f));
+    wake(flow);
+    flow->floor = flow->parent->virtual_time;
+    return track_heap_put(&flow->parent->ready, &flow->node, start_tag(flow));
 }
 
 /* Memory may lack for the heap; then the flow is kept without being idle, which costs memory and harms
  * nobody. */
-static void rest(track_flow *f)
+static void rest(track_flow *flow)
 {
-    if (f->waiting || f->at_work || f->is_idle)
+    if (flow->waiting || flow->at_work || flow->is_idle)
         return;
-    f->is_idle = track_heap_put(&f->parent->idle, &f->node, f->finish);
+    flow->is_idle = track_heap_put(&flow->parent->idle, &flow->node, flow->finish);
 }
 
 /* Makes the user wait, if need be, and then the job. Where memory lacks for the job, the user is put back.
  * Requests of one job are served in the order in which they came. */
-bool track_flow_wait(track_flow *job, track_waiter *w)
+bool track_flow_wait(track_flow *job, track_waiter *waiter)
 {
     track_flow *user = job->parent;
 
@@ -126,33 +126,33 @@ bool track_flow_wait(track_flow *job, track_waiter *w)
             track_heap_take(&user->parent->ready, &user->node);
         return false;
     }
-    for (track_flow *f = job; f; f = f->parent)
-        f->waiting++;
-    *w = (track_waiter){.earlier = job->last};
-    *(job->last ? &job->last->later : &job->first) = w;
-    job->last = w;
+    for (track_flow *flow = job; flow; flow = flow->parent)
+        flow->waiting++;
+    *waiter = (track_waiter){.earlier = job->last};
+    *(job->last ? &job->last->later : &job->first) = waiter;
+    job->last = waiter;
     return true;
 }
 
 /* The counts are the caller's affair. */
-static void unlink_waiter(track_flow *job, track_waiter *w)
+static void unlink_waiter(track_flow *job, track_waiter *waiter)
 {
-    *(w->earlier ? &w->earlier->later : &job->first) = w->later;
-    *(w->later ? &w->later->earlier : &job->last) = w->earlier;
+    *(waiter->earlier ? &waiter->earlier->later : &job->first) = waiter->later;
+    *(waiter->later ? &waiter->later->earlier : &job->last) = waiter->earlier;
 }
 
 /* `rest` goes from the job upwards, as forgetting a user forgets its jobs as well; both levels are cleaned
  * afterwards. */
-void track_flow_leave(track_flow *job, track_waiter *w)
+void track_flow_leave(track_flow *job, track_waiter *waiter)
 {
     track_flow *user = job->parent, *root = user->parent;
 
-    unlink_waiter(job, w);
-    for (track_flow *f = job; f; f = f->parent)
-        if (--f->waiting == 0 && f->parent)
-            track_heap_take(&f->parent->ready, &f->node);
-    for (track_flow *f = job, *parent; (parent = f->parent); f = parent)
-        rest(f);
+    unlink_waiter(job, waiter);
+    for (track_flow *flow = job; flow; flow = flow->parent)
+        if (--flow->waiting == 0 && flow->parent)
+            track_heap_take(&flow->parent->ready, &flow->node);
+    for (track_flow *flow = job, *parent; (parent = flow->parent); flow = parent)
+        rest(flow);
     forget_idle(user);
     forget_idle(root);
 }
@@ -164,40 +164,40 @@ void track_flow_leave(track_flow *job, track_waiter *w)
  * work now. */
 track_waiter *track_flow_serve(track_flow *root, track_flow **job)
 {
-    track_flow *f = root;
+    track_flow *flow = root;
 
     if (!root->waiting)
         return NULL;
     root->waiting--;
     root->at_work++;
-    while (f->ready.n) {
-        track_flow *child = TRACK_OWNER(track_heap_least(&f->ready), track_flow, node);
+    while (flow->ready.n) {
+        track_flow *child = TRACK_OWNER(track_heap_least(&flow->ready), track_flow, node);
         double start = child->node.key;
 
-        if (start > f->virtual_time)
-            f->virtual_time = start;
+        if (start > flow->virtual_time)
+            flow->virtual_time = start;
         child->finish = start;
         child->at_work++;
         child->grants++;
         if (--child->waiting == 0)
-            track_heap_take(&f->ready, &child->node);
-        forget_idle(f);
-        f = child;
+            track_heap_take(&flow->ready, &child->node);
+        forget_idle(flow);
+        flow = child;
     }
-    track_waiter *w = f->first;
-    unlink_waiter(f, w);
-    *job = f;
-    return w;
+    track_waiter *waiter = flow->first;
+    unlink_waiter(flow, waiter);
+    *job = flow;
+    return waiter;
 }
 
 /* How many requests of the flow get a start tag below `tag`: each lease moves the flow's tag by ms / weight.
  */
-static int64_t served_before(const track_flow *f, double tag, double ms)
+static int64_t served_before(const track_flow *flow, double tag, double ms)
 {
-    double n = (tag - start_tag(f)) * f->weight / ms;
+    double n = (tag - start_tag(flow)) * flow->weight / ms;
 
-    if (n <= 0 || n >= (double)f->waiting)
-        return n <= 0 ? 0 : f->waiting;
+    if (n <= 0 || n >= (double)flow->waiting)
+        return n <= 0 ? 0 : flow->waiting;
     return (int64_t)n + ((double)(int64_t)n < n);
 }
 
@@ -207,19 +207,19 @@ static int64_t served_before(const track_flow *f, double tag, double ms)
  * Example: users of weight 1 with three requests each, all tags 0, leases of 6 s, the third request of the
  * first user: two of its own come before it, its tag will be 0 + 2 * 6 = 12, and of the other user those with
  * tags 0 and 6 are served before that: 4 in all. */
-int64_t track_flow_ahead(const track_flow *job, const track_waiter *w, double ms)
+int64_t track_flow_ahead(const track_flow *job, const track_waiter *waiter, double ms)
 {
     int64_t ahead = 0;
 
-    for (const track_waiter *e = w->earlier; e; e = e->earlier)
+    for (const track_waiter *e = waiter->earlier; e; e = e->earlier)
         ahead++;
-    for (const track_flow *f = job; f->parent; f = f->parent) {
-        double tag = start_tag(f) + (double)ahead * ms / f->weight;
+    for (const track_flow *flow = job; flow->parent; flow = flow->parent) {
+        double tag = start_tag(flow) + (double)ahead * ms / flow->weight;
 
-        for (const track_entry *e = f->parent->children.first; e; e = e->later) {
+        for (const track_entry *e = flow->parent->children.first; e; e = e->later) {
             const track_flow *other = TRACK_OWNER(e, track_flow, entry);
 
-            if (other != f && other->waiting)
+            if (other != flow && other->waiting)
                 ahead += served_before(other, tag, ms);
         }
     }
@@ -228,20 +228,20 @@ int64_t track_flow_ahead(const track_flow *job, const track_waiter *w, double ms
 
 void track_flow_charge(track_flow *job, double ms)
 {
-    for (track_flow *f = job; f->parent; f = f->parent) {
-        f->finish += ms / f->weight;
-        f->used_ms += ms;
-        if (f->waiting)
-            track_heap_move(&f->parent->ready, &f->node, start_tag(f));
-        else if (f->is_idle)
-            track_heap_move(&f->parent->idle, &f->node, f->finish);
+    for (track_flow *flow = job; flow->parent; flow = flow->parent) {
+        flow->finish += ms / flow->weight;
+        flow->used_ms += ms;
+        if (flow->waiting)
+            track_heap_move(&flow->parent->ready, &flow->node, start_tag(flow));
+        else if (flow->is_idle)
+            track_heap_move(&flow->parent->idle, &flow->node, flow->finish);
     }
 }
 
 /* For what is charged from now on; tags that exist are kept. */
-void track_flow_set_weight(track_flow *f, double weight)
+void track_flow_set_weight(track_flow *flow, double weight)
 {
-    f->weight = weight;
+    flow->weight = weight;
 }
 
 /* For a lease that was granted before a restart: at work without having waited. */

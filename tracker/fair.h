@@ -68,14 +68,14 @@ typedef struct track_flow {
 /* The child of this name, made with the weight if it is not there; NULL: no memory. */
 track_flow *track_flow_child(track_flow *parent, const char *name, double weight);
 track_flow *track_flow_find(const track_flow *parent, const char *name);
-void track_flow_set_weight(track_flow *f, double weight);
+void track_flow_set_weight(track_flow *flow, double weight);
 
-bool track_flow_wait(track_flow *job, track_waiter *w);  /* false: no memory */
-void track_flow_leave(track_flow *job, track_waiter *w); /* without being served */
+bool track_flow_wait(track_flow *job, track_waiter *waiter);  /* false: no memory */
+void track_flow_leave(track_flow *job, track_waiter *waiter); /* without being served */
 /* The next to be served, and its job; NULL: nobody waits. The job has one lease more at work. */
 track_waiter *track_flow_serve(track_flow *root, track_flow **job);
-/* How many requests are likely served before w, if each lease lasts so long and nobody else comes. */
-int64_t track_flow_ahead(const track_flow *job, const track_waiter *w, double ms);
+/* How many requests are likely served before waiter, if each lease lasts so long and nobody else comes. */
+int64_t track_flow_ahead(const track_flow *job, const track_waiter *waiter, double ms);
 void track_flow_charge(track_flow *job, double ms);
 /* A lease of the job that was never waited for: after a restart. */
 void track_flow_resume(track_flow *job);

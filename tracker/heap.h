@@ -29,10 +29,10 @@ typedef struct {
 
 #define TRACK_OWNER(node, type, field) ((type *)(void *)((char *)(node) - offsetof(type, field)))
 
-bool track_heap_put(track_heap *h, track_node *n, double key);
-void track_heap_move(track_heap *h, track_node *n, double key);
-void track_heap_take(track_heap *h, track_node *n); /* one that is in no heap is left alone */
-track_node *track_heap_least(const track_heap *h);  /* NULL: empty */
-void track_heap_free(track_heap *h);
+bool track_heap_put(track_heap *heap, track_node *node, double key);
+void track_heap_move(track_heap *heap, track_node *node, double key);
+void track_heap_take(track_heap *heap, track_node *node); /* one that is in no heap is left alone */
+track_node *track_heap_least(const track_heap *heap);     /* NULL: empty */
+void track_heap_free(track_heap *heap);
 
 #endif

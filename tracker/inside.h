@@ -12,20 +12,20 @@ struct track_pool {
 };
 
 /* Time as the pool sees it: it never goes back. */
-static inline int64_t track_time(track_pool *p, int64_t now)
+static inline int64_t track_time(track_pool *pool, int64_t now)
 {
-    p->now = now > p->now ? now : p->now;
-    return p->now;
+    pool->now = now > pool->now ? now : pool->now;
+    return pool->now;
 }
 
 /* pool.c */
-track_class *track_class_of(track_pool *p, const char *name, const char *fingerprint, tec_error *err);
-track_device *track_placeholder(track_pool *p, const char *device, const char *class, tec_error *err);
+track_class *track_class_of(track_pool *pool, const char *name, const char *fingerprint, tec_error *err);
+track_device *track_placeholder(track_pool *pool, const char *device, const char *class, tec_error *err);
 /* Puts the device where its status belongs, and gives it away if it is free and wanted. */
-void track_settle(track_pool *p, track_device *d);
-double track_weight_of(const track_pool *p, const char *user);
+void track_settle(track_pool *pool, track_device *device);
+double track_weight_of(const track_pool *pool, const char *user);
 bool track_check_name(const char *what, const char *name, tec_error *err);
 /* lease.c: gives free devices to those who wait. */
-void track_match(track_pool *p, track_class *c);
+void track_match(track_pool *pool, track_class *kind);
 
 #endif

@@ -21,135 +21,136 @@ const char *track_user_name(const track_flow *job)
     return job->parent->entry.name;
 }
 
-static void free_request(track_request *r)
+static void free_request(track_request *request)
 {
-    rt_free(r->prefer);
-    rt_free(r->owner);
-    rt_free(r);
+    rt_free(request->prefer);
+    rt_free(request->owner);
+    rt_free(request);
 }
 
 /* ---- granting ---- */
 
 /* The device that the client prefers, as one that it had before and has warm, if it is free and of the class;
  * else the one that has been free for longest, so that all devices are used. */
-static track_device *choose(const track_pool *p, const track_request *r)
+static track_device *choose(const track_pool *pool, const track_request *request)
 {
-    track_device *liked = r->prefer ? track_find_device(p, r->prefer) : NULL;
+    track_device *liked = request->prefer ? track_find_device(pool, request->prefer) : NULL;
 
-    return liked && liked->is_free && liked->class == r->class ? liked : r->class->first_free;
+    return liked && liked->is_free && liked->class == request->class ? liked : request->class->first_free;
 }
 
 /* A job's leases resemble each other more than those of a class do. */
-static double guess(const track_flow *job, const track_class *c)
+static double guess(const track_flow *job, const track_class *kind)
 {
-    return job->mean_ms > 0 ? job->mean_ms : c->root.mean_ms > 0 ? c->root.mean_ms : first_guess_ms;
+    return job->mean_ms > 0 ? job->mean_ms : kind->root.mean_ms > 0 ? kind->root.mean_ms : first_guess_ms;
 }
 
 /* A lease on the device, known and with its deadline; NULL: no memory, and nothing has changed. */
-static track_lease *new_lease(track_pool *p, int64_t number, const char *owner, int64_t term_ms,
+static track_lease *new_lease(track_pool *pool, int64_t number, const char *owner, int64_t term_ms,
                               tec_error *err)
 {
-    track_lease *l = rt_alloc(sizeof *l, err);
+    track_lease *lease = rt_alloc(sizeof *lease, err);
     char text[24];
 
-    if (!l)
+    if (!lease)
         return NULL;
     snprintf(text, sizeof text, "%lld", (long long)number);
-    l->number = number;
-    l->term_ms = term_ms;
-    l->since = p->now;
-    l->owner = rt_strdup(owner, err);
-    if (l->owner && track_table_put(&p->leases, &l->entry, text)) {
-        if (track_heap_put(&p->deadlines, &l->deadline, (double)(p->now + term_ms)))
-            return l;
-        track_table_take(&p->leases, &l->entry);
+    lease->number = number;
+    lease->term_ms = term_ms;
+    lease->since = pool->now;
+    lease->owner = rt_strdup(owner, err);
+    if (lease->owner && track_table_put(&pool->leases, &lease->entry, text)) {
+        if (track_heap_put(&pool->deadlines, &lease->deadline, (double)(pool->now + term_ms)))
+            return lease;
+        track_table_take(&pool->leases, &lease->entry);
     }
-    rt_free(l->owner);
-    rt_free(l);
-    rt_fail_memory(err, sizeof *l);
+    rt_free(lease->owner);
+    rt_free(lease);
+    rt_fail_memory(err, sizeof *lease);
     return NULL;
 }
 
 /* The device is taken from the list of free ones by track_settle, which the caller calls. */
-static void bind(track_lease *l, track_device *d, track_flow *job)
+static void bind(track_lease *lease, track_device *device, track_flow *job)
 {
-    l->device = d;
-    l->job = job;
-    d->lease = l;
-    d->grants++;
-    d->class->n_leased++;
+    lease->device = device;
+    lease->job = job;
+    device->lease = lease;
+    device->grants++;
+    device->class->n_leased++;
 }
 
 /* Gives the class's next request a device; false: there is no memory, and the request waits on. Everything
  * that may fail comes first, with placeholders, since a request that was served by its flow cannot be put
  * back in its place. The event is last but one: the owner may look at the lease, and the request is still
  * there. */
-static bool grant(track_pool *p, track_class *c)
+static bool grant(track_pool *pool, track_class *kind)
 {
-    track_lease *l = new_lease(p, p->next_lease, "", p->o.term_ms, NULL);
+    track_lease *lease = new_lease(pool, pool->next_lease, "", pool->o.term_ms, NULL);
     track_flow *job;
 
-    if (!l)
+    if (!lease)
         return false;
-    p->next_lease++;
-    track_request *r = TRACK_OWNER(track_flow_serve(&c->root, &job), track_request, waiter);
-    track_device *d = choose(p, r);
-    double waited = (double)(p->now - r->since);
+    pool->next_lease++;
+    track_request *request = TRACK_OWNER(track_flow_serve(&kind->root, &job), track_request, waiter);
+    track_device *device = choose(pool, request);
+    double waited = (double)(pool->now - request->since);
 
-    rt_free(l->owner);
-    l->owner = r->owner;
-    r->owner = NULL;
-    l->term_ms = r->term_ms;
-    track_heap_move(&p->deadlines, &l->deadline, (double)(p->now + l->term_ms));
-    bind(l, d, job);
-    l->charged = guess(job, c);
-    track_flow_charge(job, l->charged);
-    c->granted++;
-    c->waited_ms += waited;
-    c->longest_wait_ms = waited > c->longest_wait_ms ? waited : c->longest_wait_ms;
-    track_settle(p, d);
-    p->o.events->granted(p->o.user, r, l);
-    free_request(r);
+    rt_free(lease->owner);
+    lease->owner = request->owner;
+    request->owner = NULL;
+    lease->term_ms = request->term_ms;
+    track_heap_move(&pool->deadlines, &lease->deadline, (double)(pool->now + lease->term_ms));
+    bind(lease, device, job);
+    lease->charged = guess(job, kind);
+    track_flow_charge(job, lease->charged);
+    kind->granted++;
+    kind->waited_ms += waited;
+    kind->longest_wait_ms = waited > kind->longest_wait_ms ? waited : kind->longest_wait_ms;
+    track_settle(pool, device);
+    pool->o.events->granted(pool->o.user, request, lease);
+    free_request(request);
     return true;
 }
 
 /* Without memory it stops, and goes on at the next occasion. */
-void track_match(track_pool *p, track_class *c)
+void track_match(track_pool *pool, track_class *kind)
 {
-    while (c->first_free && c->root.waiting && grant(p, c))
+    while (kind->first_free && kind->root.waiting && grant(pool, kind))
         ;
 }
 
 /* ---- requests ---- */
 
 /* The list of classes spares the user a second question; it is cut at 300 characters. */
-static bool fail_class(const track_pool *p, const char *name, tec_error *err)
+static bool fail_class(const track_pool *pool, const char *name, tec_error *err)
 {
     char known[300] = "";
     rt_line line = {known, sizeof known, 0};
 
-    for (const track_entry *e = p->classes.first; e; e = e->later)
+    for (const track_entry *e = pool->classes.first; e; e = e->later)
         rt_put(&line, "%s%s", line.n ? ", " : "", e->name);
     return rt_fail(err, TEC_INVALID, "there is no device class '%s'; there %s%s", name,
                    known[0] ? "are: " : "is none yet", known);
 }
 
 /* All that can be wrong, before any flow is made for it. */
-static bool check_wish(const track_pool *p, const track_wish *w, tec_error *err)
+static bool check_wish(const track_pool *pool, const track_wish *wish, tec_error *err)
 {
-    if (!track_find_class(p, w->class))
-        return fail_class(p, w->class, err);
-    if (w->priority && (w->priority < TRACK_LEAST_PRIORITY || w->priority > TRACK_MOST_PRIORITY))
-        return rt_fail(err, TEC_INVALID, "priority %d is not one of %d to %d", w->priority,
+    if (!track_find_class(pool, wish->class))
+        return fail_class(pool, wish->class, err);
+    if (wish->priority && (wish->priority < TRACK_LEAST_PRIORITY || wish->priority > TRACK_MOST_PRIORITY))
+        return rt_fail(err, TEC_INVALID, "priority %d is not one of %d to %d", wish->priority,
                        TRACK_LEAST_PRIORITY, TRACK_MOST_PRIORITY);
-    return track_check_name("user", w->user, err) && track_check_name("job", w->job, err);
+    return track_check_name("user", wish->user, err) && track_check_name("job", wish->job, err);
 }
 
 /* The flow of the job; a priority that is stated later than another one replaces it. */
-static track_flow *job_of(track_pool *p, track_class *c, const char *user, const char *job, int priority)
+static track_flow *job_of(track_pool *pool, track_class *kind, const char *user, const char *job,
+                          int priority)
 {
     double weight = priority ? priority : TRACK_USUAL_PRIORITY;
-    track_flow *u = track_flow_child(&c->root, user, track_weight_of(p, user));
+    track_flow *u = track_flow_child(&kind->root, user, track_weight_of(pool, user));
     track_flow *j = u ? track_flow_child(u, job, weight) : NULL;
 
     if (j)
@@ -158,78 +159,80 @@ static track_flow *job_of(track_pool *p, track_class *c, const char *user, const
 }
 
 /* Queues the request even where a device is free, so that grants have one way only; then matches. */
-bool track_ask(track_pool *p, int64_t now, const track_wish *w, track_request **waits, tec_error *err)
+bool track_ask(track_pool *pool, int64_t now, const track_wish *wish, track_request **waits, tec_error *err)
 {
-    track_request *r;
+    track_request *request;
 
     *waits = NULL;
-    now = track_time(p, now);
-    if (!check_wish(p, w, err) || !(r = rt_alloc(sizeof *r, err)))
+    now = track_time(pool, now);
+    if (!check_wish(pool, wish, err) || !(request = rt_alloc(sizeof *request, err)))
         return false;
-    r->class = track_find_class(p, w->class);
-    r->since = now;
-    r->user = w->data;
-    r->term_ms = w->term_ms ? w->term_ms : p->o.term_ms;
-    r->owner = rt_strdup(w->owner ? w->owner : "", err);
-    r->prefer = w->prefer ? rt_strdup(w->prefer, err) : NULL;
-    r->job = r->owner && (r->prefer || !w->prefer) ? job_of(p, r->class, w->user, w->job, w->priority) : NULL;
-    if (!r->job || !track_flow_wait(r->job, &r->waiter)) {
-        free_request(r);
-        return rt_fail_memory(err, sizeof *r);
+    request->class = track_find_class(pool, wish->class);
+    request->since = now;
+    request->user = wish->data;
+    request->term_ms = wish->term_ms ? wish->term_ms : pool->o.term_ms;
+    request->owner = rt_strdup(wish->owner ? wish->owner : "", err);
+    request->prefer = wish->prefer ? rt_strdup(wish->prefer, err) : NULL;
+    request->job = request->owner && (request->prefer || !wish->prefer)
+                       ? job_of(pool, request->class, wish->user, wish->job, wish->priority)
+                       : NULL;
+    if (!request->job || !track_flow_wait(request->job, &request->waiter)) {
+        free_request(request);
+        return rt_fail_memory(err, sizeof *request);
     }
-    int64_t granted = r->class->granted;
-    track_class *c = r->class;
+    int64_t granted = request->class->granted;
+    track_class *c = request->class;
     c->asked++;
-    track_match(p, c);
+    track_match(pool, c);
     /* Nobody waits while a device is free: one grant in this call is the grant of this request. */
-    *waits = c->granted == granted ? r : NULL;
+    *waits = c->granted == granted ? request : NULL;
     return true;
 }
 
-int64_t track_ahead(const track_request *r)
+int64_t track_ahead(const track_request *request)
 {
-    return track_flow_ahead(r->job, &r->waiter, guess(r->job, r->class));
+    return track_flow_ahead(request->job, &request->waiter, guess(request->job, request->class));
 }
 
-void track_withdraw(track_pool *p, int64_t now, track_request *r)
+void track_withdraw(track_pool *pool, int64_t now, track_request *request)
 {
-    track_time(p, now);
-    r->class->withdrawn++;
-    track_flow_leave(r->job, &r->waiter);
-    free_request(r);
+    track_time(pool, now);
+    request->class->withdrawn++;
+    track_flow_leave(request->job, &request->waiter);
+    free_request(request);
 }
 
 /* ---- leases ---- */
 
 /* Numbers are keys of the same kind of table as names, as text. */
-track_lease *track_find_lease(const track_pool *p, int64_t number)
+track_lease *track_find_lease(const track_pool *pool, int64_t number)
 {
     char text[24];
 
     snprintf(text, sizeof text, "%lld", (long long)number);
-    track_entry *e = track_table_get(&p->leases, text);
+    track_entry *e = track_table_get(&pool->leases, text);
     return e ? TRACK_OWNER(e, track_lease, entry) : NULL;
 }
 
 /* Charges the flows what the lease has lasted beyond what they were charged. While the lease lasts, only what
  * exceeds the guess: otherwise the flow would be charged less than it has taken so far. At the end the
  * difference may be negative. */
-static void charge_up(const track_pool *p, track_lease *l, bool is_over)
+static void charge_up(const track_pool *pool, track_lease *lease, bool is_over)
 {
-    double lasted = (double)(p->now - l->since);
+    double lasted = (double)(pool->now - lease->since);
 
-    if (lasted > l->charged || is_over) {
-        track_flow_charge(l->job, lasted - l->charged);
-        l->charged = lasted;
+    if (lasted > lease->charged || is_over) {
+        track_flow_charge(lease->job, lasted - lease->charged);
+        lease->charged = lasted;
     }
 }
 
 /* The term begins anew from now on. */
-void track_renew(track_pool *p, int64_t now, track_lease *l)
+void track_renew(track_pool *pool, int64_t now, track_lease *lease)
 {
-    now = track_time(p, now);
-    charge_up(p, l, false);
-    track_heap_move(&p->deadlines, &l->deadline, (double)(now + l->term_ms));
+    now = track_time(pool, now);
+    charge_up(pool, lease, false);
+    track_heap_move(&pool->deadlines, &lease->deadline, (double)(now + lease->term_ms));
 }
 
 /* A mean that forgets: an example with 1000 and then 2000 gives 1250. */
@@ -241,56 +244,56 @@ static void learn(double *mean, double lasted)
 /* Charges what the lease really lasted, learns from it for the next guess, tells the owner, and gives the
  * device to the next who waits. The owner is told before the lease is freed, and the device given away after
  * it, so that the messages stand in this order. */
-static void end_lease(track_pool *p, track_lease *l, track_end how)
+static void end_lease(track_pool *pool, track_lease *lease, track_end how)
 {
-    track_device *d = l->device;
-    track_class *c = d->class;
-    double lasted = (double)(p->now - l->since);
+    track_device *device = lease->device;
+    track_class *c = device->class;
+    double lasted = (double)(pool->now - lease->since);
 
-    charge_up(p, l, true);
-    learn(&l->job->mean_ms, lasted);
+    charge_up(pool, lease, true);
+    learn(&lease->job->mean_ms, lasted);
     learn(&c->root.mean_ms, lasted);
-    d->used_ms += lasted;
-    d->lease = NULL;
+    device->used_ms += lasted;
+    device->lease = NULL;
     c->n_leased--;
     c->expired += how == TRACK_EXPIRED;
-    p->o.events->ended(p->o.user, l, how);
-    track_flow_done(l->job);
-    track_heap_take(&p->deadlines, &l->deadline);
-    track_table_take(&p->leases, &l->entry);
-    rt_free(l->owner);
-    rt_free(l);
-    track_settle(p, d);
+    pool->o.events->ended(pool->o.user, lease, how);
+    track_flow_done(lease->job);
+    track_heap_take(&pool->deadlines, &lease->deadline);
+    track_table_take(&pool->leases, &lease->entry);
+    rt_free(lease->owner);
+    rt_free(lease);
+    track_settle(pool, device);
 }
 
-void track_release(track_pool *p, int64_t now, track_lease *l)
+void track_release(track_pool *pool, int64_t now, track_lease *lease)
 {
-    track_time(p, now);
-    end_lease(p, l, TRACK_RELEASED);
+    track_time(pool, now);
+    end_lease(pool, lease, TRACK_RELEASED);
 }
 
 /* Binds a lease to its device, which is known by name alone until its server registers. Its flows have it at
  * work, but were not charged for it. A lease from before a restart has its whole term again, as its client
  * may have been unable to renew it. */
-bool track_restore(track_pool *p, int64_t now, const track_memory *m, tec_error *err)
+bool track_restore(track_pool *pool, int64_t now, const track_memory *memory, tec_error *err)
 {
-    track_time(p, now);
-    track_device *d = track_placeholder(p, m->device, m->class, err);
-    if (!d)
+    track_time(pool, now);
+    track_device *device = track_placeholder(pool, memory->device, memory->class, err);
+    if (!device)
         return false;
-    if (d->lease || track_find_lease(p, m->number))
-        return rt_fail(err, TEC_INVALID, "lease %lld of '%s' stands in the state twice", (long long)m->number,
-                       m->device);
-    track_lease *l = new_lease(p, m->number, m->owner, m->term_ms, err);
-    track_flow *job = l ? job_of(p, d->class, m->user, m->job, m->priority) : NULL;
+    if (device->lease || track_find_lease(pool, memory->number))
+        return rt_fail(err, TEC_INVALID, "lease %lld of '%s' stands in the state twice",
+                       (long long)memory->number, memory->device);
+    track_lease *lease = new_lease(pool, memory->number, memory->owner, memory->term_ms, err);
+    track_flow *job = lease ? job_of(pool, device->class, memory->user, memory->job, memory->priority) : NULL;
     if (!job)
-        return rt_fail_memory(err, sizeof *l);
-    l->restored = true;
+        return rt_fail_memory(err, sizeof *lease);
+    lease->restored = true;
     track_flow_resume(job);
-    bind(l, d, job);
-    track_settle(p, d);
-    if (m->number >= p->next_lease)
-        p->next_lease = m->number + 1;
+    bind(lease, device, job);
+    track_settle(pool, device);
+    if (memory->number >= pool->next_lease)
+        pool->next_lease = memory->number + 1;
     return true;
 }
 
@@ -298,23 +301,23 @@ bool track_restore(track_pool *p, int64_t now, const track_memory *m, tec_error 
 
 /* Servers go before leases, so that a device whose server fell silent is not given away in the same call.
  * Gives when to call again at the latest, in the clock of `now`; -1: nothing to wait for. */
-int64_t track_advance(track_pool *p, int64_t now)
+int64_t track_advance(track_pool *pool, int64_t now)
 {
-    track_node *n;
+    track_node *node;
     double next = -1;
 
-    now = track_time(p, now);
-    while ((n = track_heap_least(&p->silences)) && n->key <= (double)now) {
+    now = track_time(pool, now);
+    while ((node = track_heap_least(&pool->silences)) && node->key <= (double)now) {
         char cause[100];
 
-        snprintf(cause, sizeof cause, "no heartbeat for %g s", (double)p->o.silence_ms / 1e3);
-        track_lose(p, now, TRACK_OWNER(n, track_server, silence), cause);
+        snprintf(cause, sizeof cause, "no heartbeat for %g s", (double)pool->o.silence_ms / 1e3);
+        track_lose(pool, now, TRACK_OWNER(node, track_server, silence), cause);
     }
-    if (n)
-        next = n->key;
-    while ((n = track_heap_least(&p->deadlines)) && n->key <= (double)now)
-        end_lease(p, TRACK_OWNER(n, track_lease, deadline), TRACK_EXPIRED);
-    if (n && (next < 0 || n->key < next))
-        next = n->key;
+    if (node)
+        next = node->key;
+    while ((node = track_heap_least(&pool->deadlines)) && node->key <= (double)now)
+        end_lease(pool, TRACK_OWNER(node, track_lease, deadline), TRACK_EXPIRED);
+    if (node && (next < 0 || node->key < next))
+        next = node->key;
     return (int64_t)next;
 }

@@ -22,97 +22,97 @@ typedef struct {
 /* ---- life ---- */
 
 /* Zeroes in the options stand for the usual values. */
-track_pool *track_pool_new(const track_options *o, tec_error *err)
+track_pool *track_pool_new(const track_options *options, tec_error *err)
 {
-    track_pool *p = rt_alloc(sizeof *p, err);
+    track_pool *pool = rt_alloc(sizeof *pool, err);
 
-    if (!p)
+    if (!pool)
         return NULL;
-    p->o = *o;
-    p->o.term_ms = o->term_ms ? o->term_ms : TERM_MS;
-    p->o.silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
-    p->next_lease = o->first_lease ? o->first_lease : 1;
-    return p;
+    pool->o = *options;
+    pool->o.term_ms = options->term_ms ? options->term_ms : TERM_MS;
+    pool->o.silence_ms = options->silence_ms ? options->silence_ms : SILENCE_MS;
+    pool->next_lease = options->first_lease ? options->first_lease : 1;
+    return pool;
 }
 
-static void free_device(track_pool *p, track_device *d)
+static void free_device(track_pool *pool, track_device *device)
 {
-    track_table_take(&p->devices, &d->entry);
-    rt_free(d->hardware);
-    rt_free(d->driver);
-    rt_free(d->aside);
-    rt_free(d);
+    track_table_take(&pool->devices, &device->entry);
+    rt_free(device->hardware);
+    rt_free(device->driver);
+    rt_free(device->aside);
+    rt_free(device);
 }
 
 /* With its devices, which must not be leased. */
-static void free_server(track_pool *p, track_server *s)
+static void free_server(track_pool *pool, track_server *server)
 {
-    for (track_device *d = s->devices, *next; d; d = next) {
-        next = d->next_of_server;
-        free_device(p, d);
+    for (track_device *device = server->devices, *next; device; device = next) {
+        next = device->next_of_server;
+        free_device(pool, device);
     }
-    track_heap_take(&p->silences, &s->silence);
-    track_table_take(&p->servers, &s->entry);
-    rt_free(s->address);
-    rt_free(s->cause);
-    rt_free(s);
+    track_heap_take(&pool->silences, &server->silence);
+    track_table_take(&pool->servers, &server->entry);
+    rt_free(server->address);
+    rt_free(server->cause);
+    rt_free(server);
 }
 
 /* For the end of the pool only: the flows are not told. */
-static void free_lease(track_pool *p, track_lease *l)
+static void free_lease(track_pool *pool, track_lease *lease)
 {
-    track_table_take(&p->leases, &l->entry);
-    rt_free(l->owner);
-    rt_free(l);
+    track_table_take(&pool->leases, &lease->entry);
+    rt_free(lease->owner);
+    rt_free(lease);
 }
 
 /* The requests' owners are not told either. */
-static void free_waiters(track_flow *f)
+static void free_waiters(track_flow *flow)
 {
-    for (track_entry *e = f->children.first; e; e = e->later)
+    for (track_entry *e = flow->children.first; e; e = e->later)
         free_waiters(TRACK_OWNER(e, track_flow, entry));
-    while (f->first) {
-        track_request *r = TRACK_OWNER(f->first, track_request, waiter);
+    while (flow->first) {
+        track_request *request = TRACK_OWNER(flow->first, track_request, waiter);
 
-        f->first = f->first->later;
-        rt_free(r->prefer);
-        rt_free(r->owner);
-        rt_free(r);
+        flow->first = flow->first->later;
+        rt_free(request->prefer);
+        rt_free(request->owner);
+        rt_free(request);
     }
 }
 
-static void free_class(track_pool *p, track_class *c)
+static void free_class(track_pool *pool, track_class *kind)
 {
-    free_waiters(&c->root);
-    track_flow_clear(&c->root);
-    track_table_take(&p->classes, &c->entry);
-    rt_free(c->fingerprint);
-    rt_free(c);
+    free_waiters(&kind->root);
+    track_flow_clear(&kind->root);
+    track_table_take(&pool->classes, &kind->entry);
+    rt_free(kind->fingerprint);
+    rt_free(kind);
 }
 
 /* Leases first, since they point to devices and flows; `ended` is not called for them. */
-void track_pool_free(track_pool *p)
+void track_pool_free(track_pool *pool)
 {
-    if (!p)
+    if (!pool)
         return;
-    while (p->leases.first)
-        free_lease(p, TRACK_OWNER(p->leases.first, track_lease, entry));
-    while (p->servers.first)
-        free_server(p, TRACK_OWNER(p->servers.first, track_server, entry));
-    while (p->classes.first)
-        free_class(p, TRACK_OWNER(p->classes.first, track_class, entry));
-    while (p->weights.first) {
-        user_weight *w = TRACK_OWNER(p->weights.first, user_weight, entry);
+    while (pool->leases.first)
+        free_lease(pool, TRACK_OWNER(pool->leases.first, track_lease, entry));
+    while (pool->servers.first)
+        free_server(pool, TRACK_OWNER(pool->servers.first, track_server, entry));
+    while (pool->classes.first)
+        free_class(pool, TRACK_OWNER(pool->classes.first, track_class, entry));
+    while (pool->weights.first) {
+        user_weight *weight = TRACK_OWNER(pool->weights.first, user_weight, entry);
 
-        track_table_take(&p->weights, &w->entry);
-        rt_free(w);
+        track_table_take(&pool->weights, &weight->entry);
+        rt_free(weight);
     }
-    track_table *tables[] = {&p->servers, &p->devices, &p->classes, &p->leases, &p->weights};
+    track_table *tables[] = {&pool->servers, &pool->devices, &pool->classes, &pool->leases, &pool->weights};
     for (size_t i = 0; i < BASE_COUNT(tables); i++)
         track_table_free(tables[i]);
-    track_heap_free(&p->silences);
-    track_heap_free(&p->deadlines);
-    rt_free(p);
+    track_heap_free(&pool->silences);
+    track_heap_free(&pool->deadlines);
+    rt_free(pool);
 }
 
 /* ---- names and weights ---- */
@@ -133,17 +133,17 @@ bool track_check_name(const char *what, const char *name, tec_error *err)
     return true;
 }
 
-double track_weight_of(const track_pool *p, const char *user)
+double track_weight_of(const track_pool *pool, const char *user)
 {
-    track_entry *e = track_table_get(&p->weights, user);
+    track_entry *e = track_table_get(&pool->weights, user);
 
     return e ? TRACK_OWNER(e, user_weight, entry)->weight : 1;
 }
 
 /* For the user's requests to come, and for those that wait in any class. !(a && b) also refuses a NaN. */
-bool track_set_weight(track_pool *p, const char *user, double weight, tec_error *err)
+bool track_set_weight(track_pool *pool, const char *user, double weight, tec_error *err)
 {
-    track_entry *e = track_table_get(&p->weights, user);
+    track_entry *e = track_table_get(&pool->weights, user);
     user_weight *w = e ? TRACK_OWNER(e, user_weight, entry) : NULL;
 
     if (!(weight >= 0.001 && weight <= 1000))
@@ -153,37 +153,37 @@ bool track_set_weight(track_pool *p, const char *user, double weight, tec_error 
         w = track_check_name("user", user, err) ? rt_alloc(sizeof *w, err) : NULL;
         if (!w)
             return false;
-        if (!track_table_put(&p->weights, &w->entry, user)) {
+        if (!track_table_put(&pool->weights, &w->entry, user)) {
             rt_free(w);
             return rt_fail_memory(err, strlen(user));
         }
     }
     w->weight = weight;
-    for (e = p->classes.first; e; e = e->later) {
-        track_flow *f = track_flow_find(&TRACK_OWNER(e, track_class, entry)->root, user);
+    for (e = pool->classes.first; e; e = e->later) {
+        track_flow *flow = track_flow_find(&TRACK_OWNER(e, track_class, entry)->root, user);
 
-        if (f)
-            track_flow_set_weight(f, weight);
+        if (flow)
+            track_flow_set_weight(flow, weight);
     }
     return true;
 }
 
 /* ---- classes ---- */
 
-track_class *track_find_class(const track_pool *p, const char *name)
+track_class *track_find_class(const track_pool *pool, const char *name)
 {
-    track_entry *e = track_table_get(&p->classes, name);
+    track_entry *e = track_table_get(&pool->classes, name);
 
     return e ? TRACK_OWNER(e, track_class, entry) : NULL;
 }
 
-static track_class *add_class(track_pool *p, const char *name, tec_error *err)
+static track_class *add_class(track_pool *pool, const char *name, tec_error *err)
 {
     track_class *c = track_check_name("class", name, err) ? rt_alloc(sizeof *c, err) : NULL;
 
     if (!c)
         return NULL;
-    if (track_table_put(&p->classes, &c->entry, name))
+    if (track_table_put(&pool->classes, &c->entry, name))
         return c;
     rt_free(c);
     rt_fail_memory(err, strlen(name));
@@ -193,12 +193,12 @@ static track_class *add_class(track_pool *p, const char *name, tec_error *err)
 /* The class, made if need be. The first fingerprint that is stated is the class's; another one is refused. A
  * fingerprint says what kind of hardware a class has: times of two kinds must not be mixed. "" states
  * nothing. */
-track_class *track_class_of(track_pool *p, const char *name, const char *fingerprint, tec_error *err)
+track_class *track_class_of(track_pool *pool, const char *name, const char *fingerprint, tec_error *err)
 {
-    track_class *c = track_find_class(p, name);
+    track_class *c = track_find_class(pool, name);
 
     if (!c)
-        c = add_class(p, name, err);
+        c = add_class(pool, name, err);
     if (!c || !fingerprint[0] || (c->fingerprint && strcmp(c->fingerprint, fingerprint) == 0))
         return c;
     if (c->fingerprint) {
@@ -211,29 +211,29 @@ track_class *track_class_of(track_pool *p, const char *name, const char *fingerp
     return c->fingerprint ? c : NULL;
 }
 
-bool track_restore_class(track_pool *p, const char *name, const char *fingerprint, tec_error *err)
+bool track_restore_class(track_pool *pool, const char *name, const char *fingerprint, tec_error *err)
 {
-    return track_class_of(p, name, fingerprint, err) != NULL;
+    return track_class_of(pool, name, fingerprint, err) != NULL;
 }
 
 /* ---- devices ---- */
 
 /* The order of the questions is the order of what matters most: a leased device is leased even if its server
  * is gone. */
-track_status track_device_status(const track_device *d)
+track_status track_device_status(const track_device *device)
 {
-    const track_server *s = d->server;
+    const track_server *server = device->server;
 
-    return d->lease                                ? TRACK_LEASED
-           : s->state == TRACK_GONE || !d->offered ? TRACK_LOST
-           : s->state == TRACK_NEW                 ? TRACK_CHECKING
-           : s->state == TRACK_CLOSED              ? TRACK_UNREACHABLE
-           : d->aside                              ? TRACK_ASIDE
-           : s->draining                           ? TRACK_DRAINING
-                                                   : TRACK_FREE;
+    return device->lease                                     ? TRACK_LEASED
+           : server->state == TRACK_GONE || !device->offered ? TRACK_LOST
+           : server->state == TRACK_NEW                      ? TRACK_CHECKING
+           : server->state == TRACK_CLOSED                   ? TRACK_UNREACHABLE
+           : device->aside                                   ? TRACK_ASIDE
+           : server->draining                                ? TRACK_DRAINING
+                                                             : TRACK_FREE;
 }
 
-const char *track_status_text(track_status s)
+const char *track_status_text(track_status status)
 {
     static const char *const texts[] = {
         [TRACK_LEASED] = "leased",     [TRACK_LOST] = "lost",
@@ -242,68 +242,69 @@ const char *track_status_text(track_status s)
         [TRACK_FREE] = "free",
     };
 
-    return texts[s];
+    return texts[status];
 }
 
 /* Empty for a device that is free. */
-void track_explain(const track_device *d, char *to, size_t size)
+void track_explain(const track_device *device, char *to, size_t size)
 {
-    const char *cause = d->server->cause ? d->server->cause : "";
+    const char *cause = device->server->cause ? device->server->cause : "";
 
-    switch (track_device_status(d)) {
-    case TRACK_LEASED: snprintf(to, size, "leased to %s", track_user_name(d->lease->job)); break;
+    switch (track_device_status(device)) {
+    case TRACK_LEASED: snprintf(to, size, "leased to %s", track_user_name(device->lease->job)); break;
     case TRACK_LOST:
-        snprintf(to, size, "%s", d->server->state != TRACK_GONE ? "its server no longer offers it" : cause);
+        snprintf(to, size, "%s",
+                 device->server->state != TRACK_GONE ? "its server no longer offers it" : cause);
         break;
     case TRACK_CHECKING: snprintf(to, size, "registered, not dialled back yet"); break;
     case TRACK_UNREACHABLE: snprintf(to, size, "registered but unreachable: %s", cause); break;
-    case TRACK_ASIDE: snprintf(to, size, "%s", d->aside); break;
+    case TRACK_ASIDE: snprintf(to, size, "%s", device->aside); break;
     case TRACK_DRAINING: snprintf(to, size, "its server ends once its leases have ended"); break;
     case TRACK_FREE: *to = 0; break;
     }
 }
 
 /* At the end: the device that has been free for longest is given out first. */
-static void put_free(track_device *d)
+static void put_free(track_device *device)
 {
-    track_class *c = d->class;
+    track_class *c = device->class;
 
-    d->is_free = true;
-    d->free_after = NULL;
-    d->free_before = c->last_free;
-    *(c->last_free ? &c->last_free->free_after : &c->first_free) = d;
-    c->last_free = d;
+    device->is_free = true;
+    device->free_after = NULL;
+    device->free_before = c->last_free;
+    *(c->last_free ? &c->last_free->free_after : &c->first_free) = device;
+    c->last_free = device;
     c->n_free++;
 }
 
 /* The pointers of the device itself are left as they are, and set by put_free. */
-static void take_free(track_device *d)
+static void take_free(track_device *device)
 {
-    track_class *c = d->class;
+    track_class *c = device->class;
 
-    d->is_free = false;
-    *(d->free_before ? &d->free_before->free_after : &c->first_free) = d->free_after;
-    *(d->free_after ? &d->free_after->free_before : &c->last_free) = d->free_before;
+    device->is_free = false;
+    *(device->free_before ? &device->free_before->free_after : &c->first_free) = device->free_after;
+    *(device->free_after ? &device->free_after->free_before : &c->last_free) = device->free_before;
     c->n_free--;
 }
 
 /* To be called after each change of the device, its server or its lease. May grant the device at once. */
-void track_settle(track_pool *p, track_device *d)
+void track_settle(track_pool *pool, track_device *device)
 {
-    bool is_free = track_device_status(d) == TRACK_FREE;
+    bool is_free = track_device_status(device) == TRACK_FREE;
 
-    if (is_free && !d->is_free)
-        put_free(d);
-    else if (!is_free && d->is_free)
-        take_free(d);
+    if (is_free && !device->is_free)
+        put_free(device);
+    else if (!is_free && device->is_free)
+        take_free(device);
     if (is_free)
-        track_match(p, d->class);
+        track_match(pool, device->class);
 }
 
-static void settle_server(track_pool *p, track_server *s)
+static void settle_server(track_pool *pool, track_server *server)
 {
-    for (track_device *d = s->devices; d; d = d->next_of_server)
-        track_settle(p, d);
+    for (track_device *d = server->devices; d; d = d->next_of_server)
+        track_settle(pool, d);
 }
 
 /* The old text stays if there is no memory for the new one. */
@@ -318,262 +319,265 @@ static bool replace(char **to, const char *text, tec_error *err)
     return true;
 }
 
-track_device *track_find_device(const track_pool *p, const char *name)
+track_device *track_find_device(const track_pool *pool, const char *name)
 {
-    track_entry *e = track_table_get(&p->devices, name);
+    track_entry *e = track_table_get(&pool->devices, name);
 
     return e ? TRACK_OWNER(e, track_device, entry) : NULL;
 }
 
 /* A device without texts, which the caller fills in; it is in no list of free devices yet. At the end of its
  * server's list, so that devices are listed in the order of the offer. */
-static track_device *add_device(track_pool *p, track_server *s, const char *full, track_class *c,
+static track_device *add_device(track_pool *pool, track_server *server, const char *full, track_class *kind,
                                 tec_error *err)
 {
-    track_device *d = rt_alloc(sizeof *d, err), **at = &s->devices;
+    track_device *device = rt_alloc(sizeof *device, err), **at = &server->devices;
 
-    if (!d)
+    if (!device)
         return NULL;
-    if (!replace(&d->hardware, "", err) || !replace(&d->driver, "", err) ||
-        !track_table_put(&p->devices, &d->entry, full)) {
-        rt_free(d->hardware);
-        rt_free(d->driver);
-        rt_free(d);
+    if (!replace(&device->hardware, "", err) || !replace(&device->driver, "", err) ||
+        !track_table_put(&pool->devices, &device->entry, full)) {
+        rt_free(device->hardware);
+        rt_free(device->driver);
+        rt_free(device);
         rt_fail_memory(err, strlen(full));
         return NULL;
     }
-    d->server = s;
-    d->class = c;
-    c->n_devices++;
+    device->server = server;
+    device->class = kind;
+    kind->n_devices++;
     while (*at)
         at = &(*at)->next_of_server;
-    *at = d;
-    return d;
+    *at = device;
+    return device;
 }
 
 /* One that is neither leased nor set aside. */
-static void remove_device(track_pool *p, track_device *d)
+static void remove_device(track_pool *pool, track_device *device)
 {
-    track_device **at = &d->server->devices;
+    track_device **at = &device->server->devices;
 
-    while (*at != d)
+    while (*at != device)
         at = &(*at)->next_of_server;
-    *at = d->next_of_server;
-    if (d->is_free)
-        take_free(d);
-    d->class->n_devices--;
-    free_device(p, d);
+    *at = device->next_of_server;
+    if (device->is_free)
+        take_free(device);
+    device->class->n_devices--;
+    free_device(pool, device);
 }
 
 /* A lease that is under way goes on; the device is not given out after it. */
-bool track_set_aside(track_pool *p, int64_t now, track_device *d, const char *reason, tec_error *err)
+bool track_set_aside(track_pool *pool, int64_t now, track_device *device, const char *reason, tec_error *err)
 {
-    track_time(p, now);
-    if (reason && !replace(&d->aside, reason, err))
+    track_time(pool, now);
+    if (reason && !replace(&device->aside, reason, err))
         return false;
     if (!reason) {
-        rt_free(d->aside);
-        d->aside = NULL;
+        rt_free(device->aside);
+        device->aside = NULL;
     }
-    track_settle(p, d);
+    track_settle(pool, device);
     return true;
 }
 
 /* ---- servers ---- */
 
-track_server *track_find_server(const track_pool *p, const char *name)
+track_server *track_find_server(const track_pool *pool, const char *name)
 {
-    track_entry *e = track_table_get(&p->servers, name);
+    track_entry *e = track_table_get(&pool->servers, name);
 
     return e ? TRACK_OWNER(e, track_server, entry) : NULL;
 }
 
 /* A server of this name that is not connected. */
-static track_server *add_server(track_pool *p, const char *name, tec_error *err)
+static track_server *add_server(track_pool *pool, const char *name, tec_error *err)
 {
-    track_server *s;
+    track_server *server;
 
-    if (p->servers.n >= MOST_SERVERS) {
+    if (pool->servers.n >= MOST_SERVERS) {
         rt_fail(err, TEC_REFUSED, "there are %d servers, and no more are taken", MOST_SERVERS);
         return NULL;
     }
-    s = rt_alloc(sizeof *s, err);
-    if (!s)
+    server = rt_alloc(sizeof *server, err);
+    if (!server)
         return NULL;
-    if (replace(&s->address, "", err) && track_table_put(&p->servers, &s->entry, name))
-        return s;
-    rt_free(s->address);
-    rt_free(s);
+    if (replace(&server->address, "", err) && track_table_put(&pool->servers, &server->entry, name))
+        return server;
+    rt_free(server->address);
+    rt_free(server);
     rt_fail_memory(err, strlen(name));
     return NULL;
 }
 
 /* Bounded, because whoever has a key of the role `serve` fills our memory. */
-static bool check_texts(const track_offered *d, tec_error *err)
+static bool check_texts(const track_offered *offered, tec_error *err)
 {
-    const char *const texts[] = {d->fingerprint, d->hardware, d->driver};
+    const char *const texts[] = {offered->fingerprint, offered->hardware, offered->driver};
     static const char *const names[] = {"fingerprint", "hardware", "driver"};
 
     for (size_t i = 0; i < BASE_COUNT(texts); i++)
         if (strlen(texts[i]) > TRACK_MOST_NAME)
             return rt_fail(err, TEC_INVALID, "the %s of device '%s' has %zu bytes; at most %d are allowed",
-                           names[i], d->name, strlen(texts[i]), TRACK_MOST_NAME);
+                           names[i], offered->name, strlen(texts[i]), TRACK_MOST_NAME);
     return true;
 }
 
 /* Everything that can be wrong with an offer, before anything is changed by it. Classes are made here, as a
  * fingerprint can only be checked against its class; a class that stays without devices does no harm. Names
  * are compared pair by pair: at most 256. */
-static bool check_offer(track_pool *p, const track_offer *o, const track_server *known, tec_error *err)
+static bool check_offer(track_pool *pool, const track_offer *offer, const track_server *known, tec_error *err)
 {
-    if (!track_check_name("server", o->name, err))
+    if (!track_check_name("server", offer->name, err))
         return false;
-    if (strchr(o->name, '/'))
-        return rt_fail(err, TEC_INVALID, "the server's name '%s' has a '/'", o->name);
+    if (strchr(offer->name, '/'))
+        return rt_fail(err, TEC_INVALID, "the server's name '%s' has a '/'", offer->name);
     if (known && known->state != TRACK_GONE)
-        return rt_fail(err, TEC_REFUSED, "a server named '%s' is registered already, at %s", o->name,
+        return rt_fail(err, TEC_REFUSED, "a server named '%s' is registered already, at %s", offer->name,
                        known->address);
-    if (o->n_devices < 1 || o->n_devices > MOST_DEVICES)
-        return rt_fail(err, TEC_INVALID, "server '%s' offers %d devices; 1 to %d are allowed", o->name,
-                       o->n_devices, MOST_DEVICES);
-    for (int i = 0; i < o->n_devices; i++) {
-        if (!track_check_name("device", o->devices[i].name, err) || !check_texts(&o->devices[i], err) ||
-            !track_class_of(p, o->devices[i].class, o->devices[i].fingerprint, err))
+    if (offer->n_devices < 1 || offer->n_devices > MOST_DEVICES)
+        return rt_fail(err, TEC_INVALID, "server '%s' offers %d devices; 1 to %d are allowed", offer->name,
+                       offer->n_devices, MOST_DEVICES);
+    for (int i = 0; i < offer->n_devices; i++) {
+        if (!track_check_name("device", offer->devices[i].name, err) ||
+            !check_texts(&offer->devices[i], err) ||
+            !track_class_of(pool, offer->devices[i].class, offer->devices[i].fingerprint, err))
             return false;
         for (int k = 0; k < i; k++)
-            if (strcmp(o->devices[i].name, o->devices[k].name) == 0)
-                return rt_fail(err, TEC_INVALID, "server '%s' offers '%s' twice", o->name,
-                               o->devices[i].name);
+            if (strcmp(offer->devices[i].name, offer->devices[k].name) == 0)
+                return rt_fail(err, TEC_INVALID, "server '%s' offers '%s' twice", offer->name,
+                               offer->devices[i].name);
     }
     return true;
 }
 
 /* Makes the device, or brings one that was there before up to date. A device that is leased keeps its class,
  * because the lease is in the accounts of that class. The class exists since check_offer. */
-static bool offer_device(track_pool *p, track_server *s, const track_offered *o, tec_error *err)
+static bool offer_device(track_pool *pool, track_server *server, const track_offered *offered, tec_error *err)
 {
     char full[2 * TRACK_MOST_NAME + 2];
-    track_class *c = track_find_class(p, o->class);
+    track_class *c = track_find_class(pool, offered->class);
 
-    snprintf(full, sizeof full, "%s/%s", s->entry.name, o->name);
-    track_device *d = track_find_device(p, full);
-    if (!d)
-        d = add_device(p, s, full, c, err);
-    if (!d || !replace(&d->hardware, o->hardware, err) || !replace(&d->driver, o->driver, err))
+    snprintf(full, sizeof full, "%s/%s", server->entry.name, offered->name);
+    track_device *device = track_find_device(pool, full);
+    if (!device)
+        device = add_device(pool, server, full, c, err);
+    if (!device || !replace(&device->hardware, offered->hardware, err) ||
+        !replace(&device->driver, offered->driver, err))
         return false;
-    if (d->class != c && d->lease)
+    if (device->class != c && device->lease)
         return rt_fail(err, TEC_REFUSED, "'%s' is leased as one of class '%s', and cannot become '%s' now",
-                       full, d->class->entry.name, o->class);
-    if (d->class != c) { /* it is in no list: its server was gone */
-        d->class->n_devices--;
-        d->class = c;
+                       full, device->class->entry.name, offered->class);
+    if (device->class != c) { /* it is in no list: its server was gone */
+        device->class->n_devices--;
+        device->class = c;
         c->n_devices++;
     }
-    d->offered = true;
+    device->offered = true;
     return true;
 }
 
 /* Checks everything first, then takes over the devices: those that the server no longer has go, unless they
  * are leased or set aside. A server that was gone comes back with its old devices and leases. The new state
  * is NEW: its devices are given out only after it was dialled back. */
-track_server *track_register(track_pool *p, int64_t now, const track_offer *o, tec_error *err)
+track_server *track_register(track_pool *pool, int64_t now, const track_offer *offer, tec_error *err)
 {
-    track_server *s = track_find_server(p, o->name);
+    track_server *server = track_find_server(pool, offer->name);
     bool good = true;
 
-    now = track_time(p, now);
-    if (!check_offer(p, o, s, err) || (!s && !(s = add_server(p, o->name, err))) ||
-        !replace(&s->address, o->address, err))
+    now = track_time(pool, now);
+    if (!check_offer(pool, offer, server, err) ||
+        (!server && !(server = add_server(pool, offer->name, err))) ||
+        !replace(&server->address, offer->address, err))
         return NULL;
-    for (track_device *d = s->devices; d; d = d->next_of_server)
-        d->offered = false;
-    for (int i = 0; i < o->n_devices && good; i++)
-        good = offer_device(p, s, &o->devices[i], err);
-    for (track_device *d = s->devices, *next; d; d = next) {
-        next = d->next_of_server;
-        if (!d->offered && !d->lease && !d->aside)
-            remove_device(p, d);
+    for (track_device *device = server->devices; device; device = device->next_of_server)
+        device->offered = false;
+    for (int i = 0; i < offer->n_devices && good; i++)
+        good = offer_device(pool, server, &offer->devices[i], err);
+    for (track_device *device = server->devices, *next; device; device = next) {
+        next = device->next_of_server;
+        if (!device->offered && !device->lease && !device->aside)
+            remove_device(pool, device);
     }
-    if (!good || !track_heap_put(&p->silences, &s->silence, (double)(now + p->o.silence_ms)))
+    if (!good || !track_heap_put(&pool->silences, &server->silence, (double)(now + pool->o.silence_ms)))
         return NULL;
-    s->state = TRACK_NEW;
-    s->draining = false;
-    rt_free(s->cause);
-    s->cause = NULL;
-    return s;
+    server->state = TRACK_NEW;
+    server->draining = false;
+    rt_free(server->cause);
+    server->cause = NULL;
+    return server;
 }
 
 /* Each sign of life, not only heartbeats, may be told here. */
-void track_heard(track_pool *p, int64_t now, track_server *s)
+void track_heard(track_pool *pool, int64_t now, track_server *server)
 {
-    now = track_time(p, now);
-    if (s->state != TRACK_GONE)
-        track_heap_move(&p->silences, &s->silence, (double)(now + p->o.silence_ms));
+    now = track_time(pool, now);
+    if (server->state != TRACK_GONE)
+        track_heap_move(&pool->silences, &server->silence, (double)(now + pool->o.silence_ms));
 }
 
 /* A cause that there is no memory for is left out. A server that is gone is no longer waited for; it stays
  * listed with its cause. */
-static void set_state(track_pool *p, int64_t now, track_server *s, int state, const char *cause)
+static void set_state(track_pool *pool, int64_t now, track_server *server, int state, const char *cause)
 {
-    track_time(p, now);
-    s->state = state;
-    rt_free(s->cause);
-    s->cause = cause ? rt_strdup(cause, NULL) : NULL;
+    track_time(pool, now);
+    server->state = state;
+    rt_free(server->cause);
+    server->cause = cause ? rt_strdup(cause, NULL) : NULL;
     if (state == TRACK_GONE) {
-        track_heap_take(&p->silences, &s->silence);
-        s->lost_at = p->now;
+        track_heap_take(&pool->silences, &server->silence);
+        server->lost_at = pool->now;
     }
-    settle_server(p, s);
+    settle_server(pool, server);
 }
 
-void track_reachable(track_pool *p, int64_t now, track_server *s)
+void track_reachable(track_pool *pool, int64_t now, track_server *server)
 {
-    if (s->state != TRACK_GONE)
-        set_state(p, now, s, TRACK_OPEN, NULL);
+    if (server->state != TRACK_GONE)
+        set_state(pool, now, server, TRACK_OPEN, NULL);
 }
 
-void track_unreachable(track_pool *p, int64_t now, track_server *s, const char *cause)
+void track_unreachable(track_pool *pool, int64_t now, track_server *server, const char *cause)
 {
-    if (s->state != TRACK_GONE)
-        set_state(p, now, s, TRACK_CLOSED, cause);
+    if (server->state != TRACK_GONE)
+        set_state(pool, now, server, TRACK_CLOSED, cause);
 }
 
-void track_lose(track_pool *p, int64_t now, track_server *s, const char *cause)
+void track_lose(track_pool *pool, int64_t now, track_server *server, const char *cause)
 {
-    set_state(p, now, s, TRACK_GONE, cause);
+    set_state(pool, now, server, TRACK_GONE, cause);
 }
 
-void track_drain(track_pool *p, int64_t now, track_server *s, bool draining)
+void track_drain(track_pool *pool, int64_t now, track_server *server, bool draining)
 {
-    track_time(p, now);
-    s->draining = draining;
-    settle_server(p, s);
+    track_time(pool, now);
+    server->draining = draining;
+    settle_server(pool, server);
 }
 
 /* False: the server is there, or a lease or an administrator's word on one of its devices must be kept. */
-bool track_forget(track_pool *p, track_server *s)
+bool track_forget(track_pool *pool, track_server *server)
 {
-    if (s->state != TRACK_GONE)
+    if (server->state != TRACK_GONE)
         return false;
-    for (track_device *d = s->devices; d; d = d->next_of_server)
-        if (d->lease || d->aside)
+    for (track_device *device = server->devices; device; device = device->next_of_server)
+        if (device->lease || device->aside)
             return false;
-    while (s->devices)
-        remove_device(p, s->devices);
-    free_server(p, s);
+    while (server->devices)
+        remove_device(pool, server->devices);
+    free_server(pool, server);
     return true;
 }
 
 /* `next` is read before the entry is freed. */
-void track_forget_lost(track_pool *p, int64_t now, int64_t ms)
+void track_forget_lost(track_pool *pool, int64_t now, int64_t ms)
 {
-    now = track_time(p, now);
-    for (track_entry *e = p->servers.first, *next; e; e = next) {
-        track_server *s = TRACK_OWNER(e, track_server, entry);
+    now = track_time(pool, now);
+    for (track_entry *e = pool->servers.first, *next; e; e = next) {
+        track_server *server = TRACK_OWNER(e, track_server, entry);
 
         next = e->later;
-        if (s->state == TRACK_GONE && now - s->lost_at >= ms)
-            track_forget(p, s);
+        if (server->state == TRACK_GONE && now - server->lost_at >= ms)
+            track_forget(pool, server);
     }
 }
 
@@ -581,11 +585,11 @@ void track_forget_lost(track_pool *p, int64_t now, int64_t ms)
 
 /* The device by its full name, with a server that is not there yet. The class's fingerprint is not known
  * here, or was restored before. */
-track_device *track_placeholder(track_pool *p, const char *device, const char *class, tec_error *err)
+track_device *track_placeholder(track_pool *pool, const char *device, const char *class, tec_error *err)
 {
     const char *slash = strchr(device, '/');
     char name[TRACK_MOST_NAME + 1];
-    track_device *d = track_find_device(p, device);
+    track_device *d = track_find_device(pool, device);
 
     if (d)
         return d;
@@ -594,39 +598,39 @@ track_device *track_placeholder(track_pool *p, const char *device, const char *c
         return NULL;
     }
     snprintf(name, sizeof name, "%.*s", (int)(slash - device), device);
-    track_server *s = track_find_server(p, name);
-    track_class *c = track_class_of(p, class, "", err);
-    if (!c || (!s && !(s = add_server(p, name, err))))
+    track_server *server = track_find_server(pool, name);
+    track_class *c = track_class_of(pool, class, "", err);
+    if (!c || (!server && !(server = add_server(pool, name, err))))
         return NULL;
-    if (!s->cause)
-        s->cause = rt_strdup("not registered since the tracker started", err);
-    return add_device(p, s, device, c, err);
+    if (!server->cause)
+        server->cause = rt_strdup("not registered since the tracker started", err);
+    return add_device(pool, server, device, c, err);
 }
 
-bool track_restore_aside(track_pool *p, int64_t now, const char *device, const char *class,
+bool track_restore_aside(track_pool *pool, int64_t now, const char *device, const char *class,
                          const char *reason, tec_error *err)
 {
-    track_device *d = track_placeholder(p, device, class, err);
+    track_device *d = track_placeholder(pool, device, class, err);
 
-    return d && track_set_aside(p, now, d, reason, err);
+    return d && track_set_aside(pool, now, d, reason, err);
 }
 
-const track_table *track_servers(const track_pool *p)
+const track_table *track_servers(const track_pool *pool)
 {
-    return &p->servers;
+    return &pool->servers;
 }
 
-const track_table *track_classes(const track_pool *p)
+const track_table *track_classes(const track_pool *pool)
 {
-    return &p->classes;
+    return &pool->classes;
 }
 
-const track_table *track_leases(const track_pool *p)
+const track_table *track_leases(const track_pool *pool)
 {
-    return &p->leases;
+    return &pool->leases;
 }
 
-const track_table *track_devices(const track_pool *p)
+const track_table *track_devices(const track_pool *pool)
 {
-    return &p->devices;
+    return &pool->devices;
 }

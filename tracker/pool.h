@@ -15,8 +15,8 @@
  * of priority 10; one of priority 1 still gets some. A device that is free while somebody waits for its class
  * is given away in the same call that made it free.
  *
- * A lease holds a device until it is released or its time is over. Whoever works renews it. A lease outlives
- * the connections of its holder, of its server, and the tracker itself (track_restore): until it ends, nobody
+ * A lease holds a device until it is released or its time is over. Its holder renews it. A lease outlives the
+ * connections of its holder, of its server, and the tracker itself (track_restore): until it ends, nobody
  * else gets the device.
  *
  * `now` is in milliseconds of any clock that never goes back; time that a caller's clock loses counts as
@@ -53,7 +53,7 @@ typedef enum {
     TRACK_FREE
 } track_status;
 
-const char *track_status_text(track_status s); /* "leased" */
+const char *track_status_text(track_status status); /* "leased" */
 
 typedef struct {
     track_entry entry; /* the name */
@@ -123,8 +123,9 @@ typedef struct track_lease {
 typedef enum { TRACK_RELEASED, TRACK_EXPIRED, TRACK_WITHDRAWN } track_end;
 
 typedef struct {
-    void (*granted)(void *user, track_request *r, track_lease *l); /* the request is gone afterwards */
-    void (*ended)(void *user, track_lease *l, track_end how);      /* the lease is gone afterwards */
+    void (*granted)(void *user, track_request *request,
+                    track_lease *lease);                          /* the request is gone afterwards */
+    void (*ended)(void *user, track_lease *lease, track_end how); /* the lease is gone afterwards */
 } track_events;
 
 typedef struct {
@@ -137,12 +138,12 @@ typedef struct {
 
 /* ---- life ---- */
 
-track_pool *track_pool_new(const track_options *o, tec_error *err);
-void track_pool_free(track_pool *p);
+track_pool *track_pool_new(const track_options *options, tec_error *err);
+void track_pool_free(track_pool *pool);
 /* Does what is due: leases that are over, servers that are silent. When to call next; -1: nothing is due. */
-int64_t track_advance(track_pool *p, int64_t now);
+int64_t track_advance(track_pool *pool, int64_t now);
 /* A user's share is its weight among those who want the class; 1 unless it is set. */
-bool track_set_weight(track_pool *p, const char *user, double weight, tec_error *err);
+bool track_set_weight(track_pool *pool, const char *user, double weight, tec_error *err);
 
 /* ---- servers ---- */
 
@@ -158,17 +159,17 @@ typedef struct {
 
 /* A server that is there, or there again under its name: devices that it no longer has go, unless they are
  * leased. It gives leases once track_reachable was called. */
-track_server *track_register(track_pool *p, int64_t now, const track_offer *o, tec_error *err);
-void track_heard(track_pool *p, int64_t now, track_server *s); /* a heartbeat */
-void track_reachable(track_pool *p, int64_t now, track_server *s);
-void track_unreachable(track_pool *p, int64_t now, track_server *s, const char *cause);
-void track_lose(track_pool *p, int64_t now, track_server *s, const char *cause);
-void track_drain(track_pool *p, int64_t now, track_server *s, bool draining);
+track_server *track_register(track_pool *pool, int64_t now, const track_offer *offer, tec_error *err);
+void track_heard(track_pool *pool, int64_t now, track_server *server); /* a heartbeat */
+void track_reachable(track_pool *pool, int64_t now, track_server *server);
+void track_unreachable(track_pool *pool, int64_t now, track_server *server, const char *cause);
+void track_lose(track_pool *pool, int64_t now, track_server *server, const char *cause);
+void track_drain(track_pool *pool, int64_t now, track_server *server, bool draining);
 /* NULL for `reason`: it may give leases again. */
-bool track_set_aside(track_pool *p, int64_t now, track_device *d, const char *reason, tec_error *err);
+bool track_set_aside(track_pool *pool, int64_t now, track_device *device, const char *reason, tec_error *err);
 /* Removes a server that is lost and has no lease and nothing set aside; false otherwise. */
-bool track_forget(track_pool *p, track_server *s);
-void track_forget_lost(track_pool *p, int64_t now, int64_t ms); /* those that have been lost for so long */
+bool track_forget(track_pool *pool, track_server *server);
+void track_forget_lost(track_pool *pool, int64_t now, int64_t ms); /* those that have been lost for so long */
 
 /* ---- requests and leases ---- */
 
@@ -182,13 +183,13 @@ typedef struct {
 } track_wish;
 
 /* In *waits the request, or NULL where `granted` was called already. */
-bool track_ask(track_pool *p, int64_t now, const track_wish *w, track_request **waits, tec_error *err);
-void track_withdraw(track_pool *p, int64_t now, track_request *r);
+bool track_ask(track_pool *pool, int64_t now, const track_wish *wish, track_request **waits, tec_error *err);
+void track_withdraw(track_pool *pool, int64_t now, track_request *request);
 /* How many requests are likely served before this one. */
-int64_t track_ahead(const track_request *r);
-track_lease *track_find_lease(const track_pool *p, int64_t number);
-void track_renew(track_pool *p, int64_t now, track_lease *l);
-void track_release(track_pool *p, int64_t now, track_lease *l);
+int64_t track_ahead(const track_request *request);
+track_lease *track_find_lease(const track_pool *pool, int64_t number);
+void track_renew(track_pool *pool, int64_t now, track_lease *lease);
+void track_release(track_pool *pool, int64_t now, track_lease *lease);
 
 /* What stood in the state before the tracker ended. A lease gets its whole time again; its device is known by
  * name until its server registers. */
@@ -198,23 +199,23 @@ typedef struct {
     int priority;
     int64_t term_ms;
 } track_memory;
-bool track_restore(track_pool *p, int64_t now, const track_memory *m, tec_error *err);
-bool track_restore_class(track_pool *p, const char *name, const char *fingerprint, tec_error *err);
-bool track_restore_aside(track_pool *p, int64_t now, const char *device, const char *class,
+bool track_restore(track_pool *pool, int64_t now, const track_memory *memory, tec_error *err);
+bool track_restore_class(track_pool *pool, const char *name, const char *fingerprint, tec_error *err);
+bool track_restore_aside(track_pool *pool, int64_t now, const char *device, const char *class,
                          const char *reason, tec_error *err);
 
 /* ---- asking ---- */
 
-track_status track_device_status(const track_device *d);
+track_status track_device_status(const track_device *device);
 /* A sentence for people: "registered but unreachable: connection refused". */
-void track_explain(const track_device *d, char *to, size_t size);
-track_server *track_find_server(const track_pool *p, const char *name);
-track_device *track_find_device(const track_pool *p, const char *name);
-track_class *track_find_class(const track_pool *p, const char *name);
-const track_table *track_servers(const track_pool *p);
-const track_table *track_classes(const track_pool *p);
-const track_table *track_leases(const track_pool *p);
-const track_table *track_devices(const track_pool *p);
+void track_explain(const track_device *device, char *to, size_t size);
+track_server *track_find_server(const track_pool *pool, const char *name);
+track_device *track_find_device(const track_pool *pool, const char *name);
+track_class *track_find_class(const track_pool *pool, const char *name);
+const track_table *track_servers(const track_pool *pool);
+const track_table *track_classes(const track_pool *pool);
+const track_table *track_leases(const track_pool *pool);
+const track_table *track_devices(const track_pool *pool);
 const char *track_user_name(const track_flow *job);
 
 #endif

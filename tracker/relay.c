@@ -9,14 +9,14 @@
 
 enum { RELAY_MS = 10000, MOST_RELAYS = 1000 };
 
-static void drop_relay(track_service *s, track_relay *r)
+static void drop_relay(track_service *service, track_relay *relay)
 {
-    track_relay **at = &s->relays;
+    track_relay **at = &service->relays;
 
-    while (*at != r)
+    while (*at != relay)
         at = &(*at)->next;
-    *at = r->next;
-    rt_free(r);
+    *at = relay->next;
+    rt_free(relay);
 }
 
 static void refuse(track_peer *client, tec_status status, const char *text)
@@ -31,14 +31,14 @@ static void refuse(track_peer *client, tec_status status, const char *text)
 /* The lease must be of the client's key, and its server be one that is reached so. */
 void track_on_relay(track_peer *peer, int64_t lease)
 {
-    track_service *s = peer->service;
-    const track_lease *l = track_find_lease(s->pool, lease);
+    track_service *service = peer->service;
+    const track_lease *l = track_find_lease(service->pool, lease);
     bool own = l && strcmp(l->owner, peer->id.text) == 0;
     const track_server *server = own ? l->device->server : NULL;
-    track_relay *r;
+    track_relay *relay;
     int n = 0;
 
-    for (r = s->relays; r; r = r->next)
+    for (relay = service->relays; relay; relay = relay->next)
         n++;
     if (!own) {
         refuse(peer, TEC_DENIED, l ? "the lease belongs to another key" : "there is no such lease");
@@ -48,63 +48,64 @@ void track_on_relay(track_peer *peer, int64_t lease)
         refuse(peer, TEC_INVALID, "the server of the lease is dialled, and not relayed");
         return;
     }
-    if (!server->user || n >= MOST_RELAYS || !(r = rt_alloc(sizeof *r, NULL))) {
+    if (!server->user || n >= MOST_RELAYS || !(relay = rt_alloc(sizeof *relay, NULL))) {
         refuse(peer, TEC_LOST,
                server->user ? "too many clients wait" : "the server of the lease is not connected");
         return;
     }
-    *r = (track_relay){.lease = lease,
-                       .until = rpc_loop_now(s->loop) + RELAY_MS,
-                       .client = peer,
-                       .server = server->user,
-                       .next = s->relays};
-    rpc_random(&r->token, sizeof r->token);
-    s->relays = r;
-    rpc_conn_send(r->server->conn, 0, RPC_KIND_invite, &(rpc_invite){r->token});
+    *relay = (track_relay){.lease = lease,
+                           .until = rpc_loop_now(service->loop) + RELAY_MS,
+                           .client = peer,
+                           .server = server->user,
+                           .next = service->relays};
+    rpc_random(&relay->token, sizeof relay->token);
+    service->relays = relay;
+    rpc_conn_send(relay->server->conn, 0, RPC_KIND_invite, &(rpc_invite){relay->token});
 }
 
 /* The connection must come with the key of the server that was asked. */
 void track_on_arrive(track_peer *peer, int64_t token)
 {
-    track_service *s = peer->service;
-    track_relay *r = s->relays;
+    track_service *service = peer->service;
+    track_relay *relay = service->relays;
 
-    while (r && r->token != token)
-        r = r->next;
-    if (!r || strcmp(r->server->id.text, peer->id.text) != 0) {
+    while (relay && relay->token != token)
+        relay = relay->next;
+    if (!relay || strcmp(relay->server->id.text, peer->id.text) != 0) {
         refuse(peer, TEC_DENIED, "nobody asked for this connection, or its client is gone");
         rpc_conn_close(peer->conn, TEC_OK, "nobody asked for this connection");
         return;
     }
-    rpc_conn_send(peer->conn, 0, RPC_KIND_joined, &(rpc_joined){r->lease});
-    rpc_conn_send(r->client->conn, 0, RPC_KIND_joined, &(rpc_joined){r->lease});
-    track_log(s, "relay: lease %lld, %s to server '%s'", (long long)r->lease, rpc_conn_peer(r->client->conn),
-              r->server->server ? r->server->server->entry.name : "");
-    rpc_conn_join(r->client->conn, peer->conn);
-    drop_relay(s, r);
+    rpc_conn_send(peer->conn, 0, RPC_KIND_joined, &(rpc_joined){relay->lease});
+    rpc_conn_send(relay->client->conn, 0, RPC_KIND_joined, &(rpc_joined){relay->lease});
+    track_log(service, "relay: lease %lld, %s to server '%s'", (long long)relay->lease,
+              rpc_conn_peer(relay->client->conn),
+              relay->server->server ? relay->server->server->entry.name : "");
+    rpc_conn_join(relay->client->conn, peer->conn);
+    drop_relay(service, relay);
 }
 
 void track_forget_relays(const track_peer *peer)
 {
-    track_service *s = peer->service;
+    track_service *service = peer->service;
 
-    for (track_relay *r = s->relays, *next; r; r = next) {
-        next = r->next;
-        if (r->client == peer || r->server == peer) {
-            if (r->server == peer)
-                refuse(r->client, TEC_LOST, "the server of the lease is lost");
-            drop_relay(s, r);
+    for (track_relay *relay = service->relays, *next; relay; relay = next) {
+        next = relay->next;
+        if (relay->client == peer || relay->server == peer) {
+            if (relay->server == peer)
+                refuse(relay->client, TEC_LOST, "the server of the lease is lost");
+            drop_relay(service, relay);
         }
     }
 }
 
-void track_expire_relays(track_service *s)
+void track_expire_relays(track_service *service)
 {
-    for (track_relay *r = s->relays, *next; r; r = next) {
+    for (track_relay *r = service->relays, *next; r; r = next) {
         next = r->next;
-        if (rpc_loop_now(s->loop) >= r->until) {
+        if (rpc_loop_now(service->loop) >= r->until) {
             refuse(r->client, TEC_TIMEOUT, "the server of the lease did not come within 10 s");
-            drop_relay(s, r);
+            drop_relay(service, r);
         }
     }
 }

@@ -90,14 +90,14 @@ static bool user_of(void *user, const uint8_t id[RPC_ID_BYTES], const char *want
     return row && rpc_key_user(row, wanted, to, size);
 }
 
-static bool read_keys(program *p, tec_error *err)
+static bool read_keys(program *self, tec_error *err)
 {
     rpc_keys fresh = {0};
 
-    if (!rpc_keys_read(&fresh, p->key_file, err))
+    if (!rpc_keys_read(&fresh, self->key_file, err))
         return false;
-    rpc_keys_free(&p->keys);
-    p->keys = fresh;
+    rpc_keys_free(&self->keys);
+    self->keys = fresh;
     return true;
 }
 
@@ -113,20 +113,20 @@ static bool is_loopback(const char *address)
 }
 
 /* The named file, or on loopback the usual one, which is made if need be. */
-static bool settle_keys(program *p, tec_error *err)
+static bool settle_keys(program *self, tec_error *err)
 {
-    if (!p->key_file) {
-        if (!is_loopback(p->listen))
+    if (!self->key_file) {
+        if (!is_loopback(self->listen))
             return rt_fail(err, TEC_DENIED, "%s is not loopback: name the keys that are let in by --key-file",
-                           p->listen);
-        if (!rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), p->default_keys,
-                                   sizeof p->default_keys))
+                           self->listen);
+        if (!rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), self->default_keys,
+                                   sizeof self->default_keys))
             return rt_fail(err, TEC_INVALID, "neither XDG_STATE_HOME nor HOME is set: name a --key-file");
-        p->key_file = p->default_keys;
-        if (!rpc_keys_prepare(p->key_file, err))
+        self->key_file = self->default_keys;
+        if (!rpc_keys_prepare(self->key_file, err))
             return false;
     }
-    return read_keys(p, err);
+    return read_keys(self, err);
 }
 
 /* ---- options ---- */
@@ -163,16 +163,16 @@ static bool seconds(const char *name, const char *text, double most, double *to,
 }
 
 /* Values are kept as pointers: those of the command line and of `kept` last as long as the program. */
-static bool set_option(program *p, int option, const char *value, tec_error *err)
+static bool set_option(program *self, int option, const char *value, tec_error *err)
 {
     switch (option) {
-    case OPT_LISTEN: p->listen = value; return true;
-    case OPT_KEYS: p->key_file = value; return true;
-    case OPT_STATE: p->state = value; return true;
-    case OPT_CONFIG: p->config = value; return true;
-    case OPT_LEASE: return seconds("lease", value, 3600, &p->lease_s, err);
-    case OPT_HEARTBEAT: return seconds("heartbeat", value, 600, &p->heartbeat_s, err);
-    case OPT_QUIET: p->quiet = true; return true;
+    case OPT_LISTEN: self->listen = value; return true;
+    case OPT_KEYS: self->key_file = value; return true;
+    case OPT_STATE: self->state = value; return true;
+    case OPT_CONFIG: self->config = value; return true;
+    case OPT_LEASE: return seconds("lease", value, 3600, &self->lease_s, err);
+    case OPT_HEARTBEAT: return seconds("heartbeat", value, 600, &self->heartbeat_s, err);
+    case OPT_QUIET: self->quiet = true; return true;
     default: return rt_fail(err, TEC_INVALID, "unknown option");
     }
 }
@@ -180,7 +180,7 @@ static bool set_option(program *p, int option, const char *value, tec_error *err
 /* One line of the configuration: an option that the command line did not set, or a user's weight. Weights are
  * for a tracker that is there; options for one that is not yet. strtok changes the line, which is the
  * caller's buffer. */
-static bool read_line(program *p, char *line, tec_error *err)
+static bool read_line(program *self, char *line, tec_error *err)
 {
     char *name = strtok(line, " \t\n"), *value = name ? strtok(NULL, " \t\n") : NULL;
 
@@ -192,39 +192,39 @@ static bool read_line(program *p, char *line, tec_error *err)
 
         if (!number || end == number || *end || strtok(NULL, " \t\n"))
             return rt_fail(err, TEC_INVALID, "expected 'weight USER N'");
-        return !p->service || track_set_weight(track_service_pool(p->service), value, weight, err);
+        return !self->service || track_set_weight(track_service_pool(self->service), value, weight, err);
     }
     for (const struct option *o = options; o->name; o++) {
         if (strcmp(o->name, name) != 0 || o->val >= OPT_VERSION || o->val == OPT_CONFIG)
             continue;
         if (!value != (o->has_arg == no_argument) || strtok(NULL, " \t\n"))
             return rt_fail(err, TEC_INVALID, "'%s' takes %s value", name, o->has_arg ? "one" : "no");
-        if (p->service)
+        if (self->service)
             return true;
-        char *kept = value ? rt_arena_alloc(&p->kept, (int64_t)strlen(value) + 1, 1, err) : NULL;
+        char *kept = value ? rt_arena_alloc(&self->kept, (int64_t)strlen(value) + 1, 1, err) : NULL;
         if (kept)
             strcpy(kept, value);
-        return (!value || kept) && set_option(p, o->val, kept, err);
+        return (!value || kept) && set_option(self, o->val, kept, err);
     }
     return rt_fail(err, TEC_INVALID, "there is no option '%s'", name);
 }
 
 /* Line by line; an error names the file and the line. Stops at the first error. */
-static bool read_config(program *p, tec_error *err)
+static bool read_config(program *self, tec_error *err)
 {
-    FILE *f = p->config ? fopen(p->config, "r") : NULL;
+    FILE *f = self->config ? fopen(self->config, "r") : NULL;
     char line[LINE];
     int n = 0;
 
-    if (!p->config)
+    if (!self->config)
         return true;
     if (!f)
-        return rt_fail(err, TEC_IO, "%s: cannot read this configuration", p->config);
+        return rt_fail(err, TEC_IO, "%s: cannot read this configuration", self->config);
     while (err->status == TEC_OK && n++ < MOST_LINES && fgets(line, sizeof line, f)) {
         tec_error own = {0};
 
-        if (!read_line(p, line, &own))
-            rt_fail(err, own.status, "%s:%d: %s", p->config, n, own.text);
+        if (!read_line(self, line, &own))
+            rt_fail(err, own.status, "%s:%d: %s", self->config, n, own.text);
     }
     fclose(f);
     return err->status == TEC_OK;
@@ -233,7 +233,7 @@ static bool read_config(program *p, tec_error *err)
 /* The configuration first, so that the command line overrides it. Two passes over the command line: the first
  * one finds --config, --help and --version and reports what is no option, the second sets the options. Gives
  * -1 to go on, or an exit status. */
-static int parse(program *p, int argc, char **argv, tec_error *err)
+static int parse(program *self, int argc, char **argv, tec_error *err)
 {
     for (int pass = 0; pass < 2; pass++) {
         optind = 1;
@@ -249,14 +249,14 @@ static int parse(program *p, int argc, char **argv, tec_error *err)
                 printf("rpc_tracker %s\n", tec_version());
                 return OK;
             }
-            if ((pass == 1 || c == OPT_CONFIG) && !set_option(p, c, optarg, err))
+            if ((pass == 1 || c == OPT_CONFIG) && !set_option(self, c, optarg, err))
                 return USAGE;
         }
         if (optind < argc) {
             rt_fail(err, TEC_INVALID, "'%s' is one operand too many", argv[optind]);
             return USAGE;
         }
-        if (pass == 0 && !read_config(p, err))
+        if (pass == 0 && !read_config(self, err))
             return USAGE;
     }
     return -1;
@@ -309,51 +309,52 @@ static void on_hangup(void *user)
 }
 
 /* "tracker.db" in the folder of the keys, unless a file is named. */
-static char *state_path(const program *p)
+static char *state_path(const program *self)
 {
-    const char *slash = strrchr(p->key_file, '/');
-    size_t folder = slash ? (size_t)(slash - p->key_file) + 1 : 0, n = folder + sizeof "tracker.db";
-    char *path = p->state ? rt_strdup(p->state, NULL) : rt_alloc(n, NULL);
+    const char *slash = strrchr(self->key_file, '/');
+    size_t folder = slash ? (size_t)(slash - self->key_file) + 1 : 0, n = folder + sizeof "tracker.db";
+    char *path = self->state ? rt_strdup(self->state, NULL) : rt_alloc(n, NULL);
 
-    if (path && !p->state)
-        snprintf(path, n, "%.*stracker.db", (int)folder, p->key_file);
+    if (path && !self->state)
+        snprintf(path, n, "%.*stracker.db", (int)folder, self->key_file);
     return path;
 }
 
 /* Opens the state before the port, and closes the connections before the state: what they decide at their end
  * is stored. The configuration is read once more here, now that there is a service: this is when weights are
  * taken. */
-static bool run(program *p, tec_error *err)
+static bool run(program *self, tec_error *err)
 {
     track_service_options o = {.find = find,
                                .allows = allows,
                                .user_of = user_of,
                                .log = print_log,
-                               .user = p,
+                               .user = self,
                                .program = "rpc_tracker"};
-    char *path = state_path(p);
+    char *path = state_path(self);
 
-    o.term_ms = (int64_t)(p->lease_s * 1e3);
-    o.heartbeat_ms = (int64_t)(p->heartbeat_s * 1e3);
+    o.term_ms = (int64_t)(self->lease_s * 1e3);
+    o.heartbeat_ms = (int64_t)(self->heartbeat_s * 1e3);
     umask(077);
     o.state = path ? track_state_open(path, err) : NULL;
-    p->loop = o.state ? rpc_loop_new(err) : NULL;
-    p->service = p->loop ? track_serve(p->loop, p->listen, &o, err) : NULL;
-    bool good = p->service && read_config(p, err) && rpc_on_signal(p->loop, SIGTERM, on_end, p, err) &&
-                rpc_on_signal(p->loop, SIGINT, on_end, p, err) &&
-                rpc_on_signal(p->loop, SIGHUP, on_hangup, p, err);
+    self->loop = o.state ? rpc_loop_new(err) : NULL;
+    self->service = self->loop ? track_serve(self->loop, self->listen, &o, err) : NULL;
+    bool good = self->service && read_config(self, err) &&
+                rpc_on_signal(self->loop, SIGTERM, on_end, self, err) &&
+                rpc_on_signal(self->loop, SIGINT, on_end, self, err) &&
+                rpc_on_signal(self->loop, SIGHUP, on_hangup, self, err);
 #ifdef TEC_DEBUG
-    good = good && rpc_on_signal(p->loop, SIGUSR2, on_clock, p, err);
+    good = good && rpc_on_signal(self->loop, SIGUSR2, on_clock, self, err);
 #endif
     if (good) {
-        printf("rpc_tracker: ready at port %d\n", track_service_port(p->service));
+        printf("rpc_tracker: ready at port %d\n", track_service_port(self->service));
         fflush(stdout);
-        rpc_loop_run(p->loop);
+        rpc_loop_run(self->loop);
     }
-    rpc_loop_free(p->loop);
-    if (p->service)
+    rpc_loop_free(self->loop);
+    if (self->service)
         good = track_state_commit(o.state, err) && good;
-    track_service_free(p->service);
+    track_service_free(self->service);
     track_state_close(o.state);
     rt_free(path);
     return good;

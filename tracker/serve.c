@@ -27,7 +27,7 @@ enum { FORGET_EVERY_MS = 60000, FORGET_MS = 24 * 3600 * 1000 }; /* servers that 
 enum { LEAST_TERM_MS = 1000, MOST_TERM_MS = 3600000 };
 
 /* Longer lines are cut. */
-void track_log(const track_service *s, const char *fmt, ...)
+void track_log(const track_service *service, const char *fmt, ...)
 {
     char line[700];
     va_list args;
@@ -35,13 +35,13 @@ void track_log(const track_service *s, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    if (s->o.log)
-        s->o.log(s->o.user, line);
+    if (service->o.log)
+        service->o.log(service->o.user, line);
 }
 
-static int64_t now_of(const track_service *s)
+static int64_t now_of(const track_service *service)
 {
-    return rpc_loop_now(s->loop);
+    return rpc_loop_now(service->loop);
 }
 
 /* ---- answers ---- */
@@ -63,65 +63,66 @@ static void say_ended(track_peer *peer, int64_t lease, tec_status status, const 
 }
 
 /* The device as its server calls it. Full names are SERVER/DEVICE, and a server's name has no '/'. */
-static const char *own_name(const track_device *d)
+static const char *own_name(const track_device *device)
 {
-    return strchr(d->entry.name, '/') + 1;
+    return strchr(device->entry.name, '/') + 1;
 }
 
 /* A server that is away is told when it registers again (tell_leases). */
-static void tell_server(const track_lease *l, bool on)
+static void tell_server(const track_lease *lease, bool on)
 {
-    track_peer *peer = l->device->server->user;
+    track_peer *peer = lease->device->server->user;
 
     if (peer)
         rpc_conn_send(peer->conn, 0, RPC_KIND_assigned,
-                      &(rpc_assigned){own_name(l->device), l->number, l->owner, on, track_user_name(l->job)});
+                      &(rpc_assigned){own_name(lease->device), lease->number, lease->owner, on,
+                                      track_user_name(lease->job)});
 }
 
 /* ---- what the pool decides ---- */
 
 /* Takes it from its peer's list. */
-static void free_wait(track_wait *w)
+static void free_wait(track_wait *wait)
 {
-    *(w->before ? &w->before->next : &w->peer->waits) = w->next;
-    if (w->next)
-        w->next->before = w->before;
-    rt_free(w);
+    *(wait->before ? &wait->before->next : &wait->peer->waits) = wait->next;
+    if (wait->next)
+        wait->next->before = wait->before;
+    rt_free(wait);
 }
 
 /* Stores the grant and tells server and client; both messages go out after the commit of this turn. */
-static void on_granted(void *user, track_request *r, track_lease *l)
+static void on_granted(void *user, track_request *request, track_lease *lease)
 {
-    track_service *s = user;
-    track_wait *w = r->user;
-    const track_device *d = l->device;
+    track_service *service = user;
+    track_wait *wait = request->user;
+    const track_device *device = lease->device;
 
-    track_state_add_lease(s->o.state, l);
-    l->user = w->peer;
-    tell_server(l, true);
-    rpc_conn_send(w->peer->conn, 0, RPC_KIND_granted,
-                  &(rpc_granted){.number = w->number,
-                                 .lease = l->number,
-                                 .server = d->server->entry.name,
-                                 .address = d->server->address,
-                                 .device = own_name(d),
-                                 .term_ms = l->term_ms});
-    free_wait(w);
+    track_state_add_lease(service->o.state, lease);
+    lease->user = wait->peer;
+    tell_server(lease, true);
+    rpc_conn_send(wait->peer->conn, 0, RPC_KIND_granted,
+                  &(rpc_granted){.number = wait->number,
+                                 .lease = lease->number,
+                                 .server = device->server->entry.name,
+                                 .address = device->server->address,
+                                 .device = own_name(device),
+                                 .term_ms = lease->term_ms});
+    free_wait(wait);
 }
 
 /* The holder may be gone; then the lease only leaves the state. */
-static void on_ended(void *user, track_lease *l, track_end how)
+static void on_ended(void *user, track_lease *lease, track_end how)
 {
-    track_service *s = user;
-    track_peer *holder = l->user;
+    track_service *service = user;
+    track_peer *holder = lease->user;
 
-    track_state_end_lease(s->o.state, l->number);
-    tell_server(l, false);
+    track_state_end_lease(service->o.state, lease->number);
+    tell_server(lease, false);
     if (how == TRACK_EXPIRED)
-        track_log(s, "lease %lld of '%s' by %s was not renewed", (long long)l->number, l->device->entry.name,
-                  track_user_name(l->job));
+        track_log(service, "lease %lld of '%s' by %s was not renewed", (long long)lease->number,
+                  lease->device->entry.name, track_user_name(lease->job));
     if (holder)
-        say_ended(holder, l->number, how == TRACK_EXPIRED ? TEC_TIMEOUT : TEC_OK,
+        say_ended(holder, lease->number, how == TRACK_EXPIRED ? TEC_TIMEOUT : TEC_OK,
                   how == TRACK_EXPIRED ? "the lease was not renewed in time" : "given back");
 }
 
@@ -180,41 +181,42 @@ static void open_relayed(track_peer *peer)
 }
 
 /* Registers the server of this connection, stores classes that are new, and dials back. */
-static void on_announce(track_peer *peer, const rpc_announce *m)
+static void on_announce(track_peer *peer, const rpc_announce *message)
 {
-    track_service *s = peer->service;
+    track_service *service = peer->service;
     char address[400], host[256];
     tec_error err = {0};
     int port;
 
-    complete_address(peer, m->address, address, sizeof address);
-    track_offered *devices = copy_offer(&m->devices);
-    track_offer o = {m->name, address, devices, (int)m->devices.n};
+    complete_address(peer, message->address, address, sizeof address);
+    track_offered *devices = copy_offer(&message->devices);
+    track_offer o = {message->name, address, devices, (int)message->devices.n};
     track_server *server = NULL;
     if (peer->server)
         rt_fail(&err, TEC_INVALID, "this connection announced server '%s' before", peer->server->entry.name);
     else if (!devices)
         rt_fail_memory(&err, sizeof *devices);
-    else if (check_classes(peer, devices, (int)m->devices.n, &err) &&
+    else if (check_classes(peer, devices, (int)message->devices.n, &err) &&
              (!address[0] || rpc_split_address(address, host, &port, &err)))
-        server = track_register(s->pool, now_of(s), &o, &err);
+        server = track_register(service->pool, now_of(service), &o, &err);
     if (server) {
         /* The class that was there before is stored once more: that costs less than to know. */
-        for (int64_t i = 0; i < m->devices.n; i++)
-            track_state_set_class(s->o.state, track_find_class(s->pool, devices[i].class));
+        for (int64_t i = 0; i < message->devices.n; i++)
+            track_state_set_class(service->o.state, track_find_class(service->pool, devices[i].class));
         peer->server = server;
         server->user = peer;
-        s->n_servers++;
-        track_log(s, "server '%s' at %s registered with %d devices", m->name,
+        service->n_servers++;
+        track_log(service, "server '%s' at %s registered with %d devices", message->name,
                   address[0] ? address : "this tracker's relay", o.n_devices);
-        rpc_conn_send(peer->conn, 0, RPC_KIND_announced, &(rpc_announced){address, s->o.heartbeat_ms});
+        rpc_conn_send(peer->conn, 0, RPC_KIND_announced, &(rpc_announced){address, service->o.heartbeat_ms});
         tell_leases(server);
         if (address[0])
             track_dial_back(peer);
         else
             open_relayed(peer);
     } else {
-        track_log(s, "server '%s' of %s is refused: %s", m->name, rpc_conn_peer(peer->conn), err.text);
+        track_log(service, "server '%s' of %s is refused: %s", message->name, rpc_conn_peer(peer->conn),
+                  err.text);
         track_say_failure(peer, &err);
     }
     rt_free(devices);
@@ -248,19 +250,19 @@ static track_wait *find_wait(const track_peer *peer, int64_t number, int *n)
 }
 
 /* Why a request is not taken at all; NULL: it may be. In terms of the message, for the answer. */
-static const char *find_fault(const track_peer *peer, const rpc_request *m)
+static const char *find_fault(const track_peer *peer, const rpc_request *message)
 {
     int n;
 
     if (peer->service->draining)
         return "the tracker ends";
-    if (find_wait(peer, m->number, &n))
+    if (find_wait(peer, message->number, &n))
         return "a request of this number waits already";
     if (n >= MOST_WAITS)
         return "1000 requests of this connection wait already";
-    if (m->term_ms && (m->term_ms < LEAST_TERM_MS || m->term_ms > MOST_TERM_MS))
+    if (message->term_ms && (message->term_ms < LEAST_TERM_MS || message->term_ms > MOST_TERM_MS))
         return "a lease lasts from 1,000 to 3,600,000 ms";
-    if (m->priority < 0 || m->priority > TRACK_MOST_PRIORITY)
+    if (message->priority < 0 || message->priority > TRACK_MOST_PRIORITY)
         return "a priority is from 1 to 100; 0 is the usual one";
     return NULL;
 }
@@ -278,52 +280,52 @@ static bool settle_user(const track_peer *peer, const char *wanted, char *to, si
 }
 
 /* Asks the pool; the answer comes by on_granted, at once or later. */
-static void on_request(track_peer *peer, const rpc_request *m)
+static void on_request(track_peer *peer, const rpc_request *message)
 {
-    track_service *s = peer->service;
-    const char *fault = find_fault(peer, m);
-    track_wait *w = fault ? NULL : rt_alloc(sizeof *w, NULL);
+    track_service *service = peer->service;
+    const char *fault = find_fault(peer, message);
+    track_wait *wait = fault ? NULL : rt_alloc(sizeof *wait, NULL);
     char whose[TRACK_MOST_NAME + 1];
     track_request *waits;
     tec_error err = {0};
 
-    if (!w) {
-        say_refused(peer, m->number, fault ? TEC_INVALID : TEC_NO_MEMORY, fault ? fault : "no memory");
+    if (!wait) {
+        say_refused(peer, message->number, fault ? TEC_INVALID : TEC_NO_MEMORY, fault ? fault : "no memory");
         return;
     }
-    *w = (track_wait){.peer = peer, .number = m->number, .next = peer->waits};
-    if (w->next)
-        w->next->before = w;
-    peer->waits = w;
-    track_wish wish = {.class = m->class,
+    *wait = (track_wait){.peer = peer, .number = message->number, .next = peer->waits};
+    if (wait->next)
+        wait->next->before = wait;
+    peer->waits = wait;
+    track_wish wish = {.class = message->class,
                        .user = whose,
-                       .job = m->job,
-                       .priority = (int)m->priority,
-                       .prefer = m->prefer[0] ? m->prefer : NULL,
+                       .job = message->job,
+                       .priority = (int)message->priority,
+                       .prefer = message->prefer[0] ? message->prefer : NULL,
                        .owner = peer->id.text,
-                       .term_ms = m->term_ms,
-                       .data = w};
-    if (!check_classes(peer, &(track_offered){.class = m->class}, 1, &err) ||
-        !settle_user(peer, m->user, whose, sizeof whose, &err) ||
-        !track_ask(s->pool, now_of(s), &wish, &waits, &err)) {
-        say_refused(peer, m->number, err.status, err.text);
-        free_wait(w);
+                       .term_ms = message->term_ms,
+                       .data = wait};
+    if (!check_classes(peer, &(track_offered){.class = message->class}, 1, &err) ||
+        !settle_user(peer, message->user, whose, sizeof whose, &err) ||
+        !track_ask(service->pool, now_of(service), &wish, &waits, &err)) {
+        say_refused(peer, message->number, err.status, err.text);
+        free_wait(wait);
     } else if (waits) {
-        w->request = waits;
+        wait->request = waits;
     }
 }
 
 /* A grant and a withdrawal may cross: the client then has the lease and gives it back. */
 static void on_withdraw(track_peer *peer, int64_t number)
 {
-    track_service *s = peer->service;
+    track_service *service = peer->service;
     int n;
-    track_wait *w = find_wait(peer, number, &n);
+    track_wait *wait = find_wait(peer, number, &n);
 
-    if (!w)
+    if (!wait)
         return; /* its grant is under way */
-    track_withdraw(s->pool, now_of(s), w->request);
-    free_wait(w);
+    track_withdraw(service->pool, now_of(service), wait->request);
+    free_wait(wait);
     say_refused(peer, number, TEC_CANCELLED, "withdrawn");
 }
 
@@ -342,28 +344,28 @@ static void on_position(track_peer *peer, int64_t number)
 /* The lease of this number, if it is of the connection's key; else says why not. */
 static track_lease *own_lease(track_peer *peer, int64_t number)
 {
-    track_lease *l = track_find_lease(peer->service->pool, number);
+    track_lease *lease = track_find_lease(peer->service->pool, number);
 
-    if (!l)
+    if (!lease)
         say_ended(peer, number, TEC_INVALID, "there is no such lease: it ended, or never was");
-    else if (strcmp(l->owner, peer->id.text) != 0)
+    else if (strcmp(lease->owner, peer->id.text) != 0)
         say_ended(peer, number, TEC_DENIED, "the lease belongs to another key");
     else
-        return l;
+        return lease;
     return NULL;
 }
 
 /* The lease is the holder's connection's from now on. */
 static void on_renew(track_peer *peer, int64_t number)
 {
-    track_service *s = peer->service;
-    track_lease *l = own_lease(peer, number);
+    track_service *service = peer->service;
+    track_lease *lease = own_lease(peer, number);
 
-    if (!l)
+    if (!lease)
         return;
-    l->user = peer;
-    track_renew(s->pool, now_of(s), l);
-    rpc_conn_send(peer->conn, 0, RPC_KIND_renewed, &(rpc_renewed){number, l->term_ms});
+    lease->user = peer;
+    track_renew(service->pool, now_of(service), lease);
+    rpc_conn_send(peer->conn, 0, RPC_KIND_renewed, &(rpc_renewed){number, lease->term_ms});
 }
 
 static void on_give_back(track_peer *peer, int64_t number)
@@ -379,49 +381,50 @@ static void on_give_back(track_peer *peer, int64_t number)
 /* ---- messages of administrators ---- */
 
 /* The holder's key counts, as its lease does. */
-static bool may_set_aside(const track_peer *peer, const track_device *d)
+static bool may_set_aside(const track_peer *peer, const track_device *device)
 {
     return (rpc_link_roles(rpc_conn_link(peer->conn)) & RPC_ROLE_ADMINISTER) ||
-           (d->lease && strcmp(d->lease->owner, peer->id.text) == 0);
+           (device->lease && strcmp(device->lease->owner, peer->id.text) == 0);
 }
 
 /* Who has a device may set it aside as well: who measures is the first to see that its times are off. */
-static void on_set_aside(track_peer *peer, const rpc_set_aside *m)
+static void on_set_aside(track_peer *peer, const rpc_set_aside *message)
 {
-    track_service *s = peer->service;
-    track_device *d = track_find_device(s->pool, m->device);
+    track_service *service = peer->service;
+    track_device *device = track_find_device(service->pool, message->device);
     tec_error err = {0};
 
-    if (!d)
-        rt_fail(&err, TEC_INVALID, "there is no device '%s'", m->device);
-    else if (!may_set_aside(peer, d))
-        rt_fail(&err, TEC_DENIED, "key %s neither administers nor has '%s'", peer->id.text, m->device);
-    else if (track_set_aside(s->pool, now_of(s), d, m->reason[0] ? m->reason : NULL, &err)) {
-        track_log(s, "device '%s' is %s%s", m->device, m->reason[0] ? "set aside: " : "in service again",
-                  m->reason);
-        track_state_set_aside(s->o.state, d);
-        rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){d->lease != NULL});
+    if (!device)
+        rt_fail(&err, TEC_INVALID, "there is no device '%s'", message->device);
+    else if (!may_set_aside(peer, device))
+        rt_fail(&err, TEC_DENIED, "key %s neither administers nor has '%s'", peer->id.text, message->device);
+    else if (track_set_aside(service->pool, now_of(service), device,
+                             message->reason[0] ? message->reason : NULL, &err)) {
+        track_log(service, "device '%s' is %s%s", message->device,
+                  message->reason[0] ? "set aside: " : "in service again", message->reason);
+        track_state_set_aside(service->o.state, device);
+        rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){device->lease != NULL});
         return;
     }
     track_say_failure(peer, &err);
 }
 
 /* The answer counts the leases that the server still has: at 0 it may be switched off. */
-static void on_drain_server(track_peer *peer, const rpc_drain_server *m)
+static void on_drain_server(track_peer *peer, const rpc_drain_server *message)
 {
-    track_service *s = peer->service;
-    track_server *server = track_find_server(s->pool, m->server);
+    track_service *service = peer->service;
+    track_server *server = track_find_server(service->pool, message->server);
     tec_error err = {0};
     int64_t leases = 0;
 
     if (!server) {
-        rt_fail(&err, TEC_INVALID, "there is no server '%s'", m->server);
+        rt_fail(&err, TEC_INVALID, "there is no server '%s'", message->server);
         track_say_failure(peer, &err);
         return;
     }
-    track_drain(s->pool, now_of(s), server, m->on != 0);
-    for (const track_device *d = server->devices; d; d = d->next_of_server)
-        leases += d->lease != NULL;
+    track_drain(service->pool, now_of(service), server, message->on != 0);
+    for (const track_device *device = server->devices; device; device = device->next_of_server)
+        leases += device->lease != NULL;
     rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){leases});
 }
 
@@ -429,42 +432,42 @@ static void on_drain_server(track_peer *peer, const rpc_drain_server *m)
 
 /* Hands a message to what it is for. False: it is none of the tracker's. Messages of sessions are of this
  * protocol too, and are for rpc_server. */
-static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
+static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *message)
 {
-    track_service *s = peer->service;
+    track_service *service = peer->service;
 
     switch ((int)kind) {
-    case RPC_KIND_announce: on_announce(peer, &m->announce); return true;
+    case RPC_KIND_announce: on_announce(peer, &message->announce); return true;
     case RPC_KIND_heartbeat: on_heartbeat(peer); return true;
     case RPC_KIND_drain:
         if (peer->server)
-            track_drain(s->pool, now_of(s), peer->server, m->drain.on != 0);
+            track_drain(service->pool, now_of(service), peer->server, message->drain.on != 0);
         return true;
-    case RPC_KIND_request: on_request(peer, &m->request); return true;
-    case RPC_KIND_withdraw: on_withdraw(peer, m->withdraw.number); return true;
-    case RPC_KIND_position: on_position(peer, m->position.number); return true;
-    case RPC_KIND_renew: on_renew(peer, m->renew.lease); return true;
-    case RPC_KIND_give_back: on_give_back(peer, m->give_back.lease); return true;
-    case RPC_KIND_relay: track_on_relay(peer, m->relay.lease); return true;
-    case RPC_KIND_arrive: track_on_arrive(peer, m->arrive.token); return true;
-    case RPC_KIND_set_aside: on_set_aside(peer, &m->set_aside); return true;
-    case RPC_KIND_drain_server: on_drain_server(peer, &m->drain_server); return true;
-    case RPC_KIND_inquire: track_report(peer, m->inquire.from); return true;
+    case RPC_KIND_request: on_request(peer, &message->request); return true;
+    case RPC_KIND_withdraw: on_withdraw(peer, message->withdraw.number); return true;
+    case RPC_KIND_position: on_position(peer, message->position.number); return true;
+    case RPC_KIND_renew: on_renew(peer, message->renew.lease); return true;
+    case RPC_KIND_give_back: on_give_back(peer, message->give_back.lease); return true;
+    case RPC_KIND_relay: track_on_relay(peer, message->relay.lease); return true;
+    case RPC_KIND_arrive: track_on_arrive(peer, message->arrive.token); return true;
+    case RPC_KIND_set_aside: on_set_aside(peer, &message->set_aside); return true;
+    case RPC_KIND_drain_server: on_drain_server(peer, &message->drain_server); return true;
+    case RPC_KIND_inquire: track_report(peer, message->inquire.from); return true;
     case RPC_KIND_goodbye: peer->leaves = true; return true;
     default: return false;
     }
 }
 
 /* The key lacks the role for a message: the answer is that of the message, where it has one of its own. */
-static void deny(track_peer *peer, const rpc_frame *f, const rpc_any *m)
+static void deny(track_peer *peer, const rpc_frame *frame, const rpc_any *message)
 {
     tec_error err = {0};
 
     rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
-            f->row->record->name);
+            frame->row->record->name);
     track_log(peer->service, "%s: %s", rpc_conn_peer(peer->conn), err.text);
-    if (f->kind == RPC_KIND_request)
-        say_refused(peer, m->request.number, err.status, err.text);
+    if (frame->kind == RPC_KIND_request)
+        say_refused(peer, message->request.number, err.status, err.text);
     else
         track_say_failure(peer, &err);
 }
@@ -472,59 +475,60 @@ static void deny(track_peer *peer, const rpc_frame *f, const rpc_any *m)
 /* Checks the role of the key, decodes and hands on; a message that has no business here ends the connection.
  *
  * A missing role is answered and goes on, as a program may try; a garbled message ends the connection. */
-static void on_frame(rpc_conn *c, const rpc_frame *f)
+static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 {
-    track_peer *peer = rpc_conn_user(c);
+    track_peer *peer = rpc_conn_user(conn);
     rt_arena arena = {0};
     tec_error err = {0};
     rpc_any m;
 
-    bool allowed = (f->row->roles & rpc_link_roles(rpc_conn_link(c))) != 0;
-    if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
-        rt_fail(&err, TEC_PROTOCOL, "message '%s' is garbled", f->row->record->name);
+    bool allowed = (frame->row->roles & rpc_link_roles(rpc_conn_link(conn))) != 0;
+    if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
+                    &arena))
+        rt_fail(&err, TEC_PROTOCOL, "message '%s' is garbled", frame->row->record->name);
     else if (!allowed)
-        deny(peer, f, &m);
-    else if (!dispatch(peer, f->kind, &m))
+        deny(peer, frame, &m);
+    else if (!dispatch(peer, frame->kind, &m))
         rt_fail(&err, TEC_PROTOCOL, "message '%s' is nothing for a tracker: a server takes it",
-                f->row->record->name);
+                frame->row->record->name);
     rt_arena_free(&arena);
     if (err.status != TEC_OK) {
         track_say_failure(peer, &err);
-        rpc_conn_close(c, err.status, err.text);
+        rpc_conn_close(conn, err.status, err.text);
     }
 }
 
 /* Makes the peer of a connection whose handshake is done; before that, the connection belongs to `nobody`.
  * The key is asked for once more, for its secret: the tracker dials the server back with it. */
-static void on_ready(rpc_conn *c)
+static void on_ready(rpc_conn *conn)
 {
-    track_service *s = ((track_peer *)rpc_conn_user(c))->service;
+    track_service *service = ((track_peer *)rpc_conn_user(conn))->service;
     track_peer *peer = rt_alloc(sizeof *peer, NULL);
     rpc_grant grant = {.why = ""};
 
     if (!peer) {
-        rpc_conn_close(c, TEC_NO_MEMORY, "no memory for another connection");
+        rpc_conn_close(conn, TEC_NO_MEMORY, "no memory for another connection");
         return;
     }
-    peer->service = s;
-    peer->conn = c;
-    peer->id = rpc_show_id(rpc_link_id(rpc_conn_link(c)));
-    if (s->o.find(s->o.user, rpc_link_id(rpc_conn_link(c)), &grant))
+    peer->service = service;
+    peer->conn = conn;
+    peer->id = rpc_show_id(rpc_link_id(rpc_conn_link(conn)));
+    if (service->o.find(service->o.user, rpc_link_id(rpc_conn_link(conn)), &grant))
         peer->key = grant.key;
     else
-        rpc_conn_close(c, TEC_DENIED, "the key was revoked a moment ago");
-    peer->next = s->peers;
+        rpc_conn_close(conn, TEC_DENIED, "the key was revoked a moment ago");
+    peer->next = service->peers;
     if (peer->next)
         peer->next->before = peer;
-    s->peers = peer;
-    s->n_peers++;
-    rpc_conn_set_user(c, peer);
+    service->peers = peer;
+    service->n_peers++;
+    rpc_conn_set_user(conn, peer);
 }
 
 /* Leases of a client that went stay until they are over by time: it may come back and renew them. */
-static void forget_holder(track_service *s, const track_peer *peer)
+static void forget_holder(track_service *service, const track_peer *peer)
 {
-    for (const track_entry *e = track_leases(s->pool)->first; e; e = e->later) {
+    for (const track_entry *e = track_leases(service->pool)->first; e; e = e->later) {
         track_lease *l = TRACK_OWNER(e, track_lease, entry);
 
         if (l->user == peer)
@@ -534,36 +538,36 @@ static void forget_holder(track_service *s, const track_peer *peer)
 
 /* Gives up what the connection waited for, and its server. The order: nobody dials for this peer, nothing is
  * granted to it, no lease names it, and its server is lost. */
-static void on_closed(rpc_conn *c, const tec_error *why)
+static void on_closed(rpc_conn *conn, const tec_error *why)
 {
-    track_peer *peer = rpc_conn_user(c);
-    track_service *s = peer->service;
+    track_peer *peer = rpc_conn_user(conn);
+    track_service *service = peer->service;
 
-    if (peer == &s->nobody) {
-        track_log(s, "%s: %s", rpc_conn_peer(c), why->text);
+    if (peer == &service->nobody) {
+        track_log(service, "%s: %s", rpc_conn_peer(conn), why->text);
         return;
     }
     track_forget_dial(peer);
     track_forget_relays(peer);
     while (peer->waits) {
-        track_wait *w = peer->waits;
+        track_wait *wait = peer->waits;
 
-        track_withdraw(s->pool, now_of(s), w->request);
-        free_wait(w);
+        track_withdraw(service->pool, now_of(service), wait->request);
+        free_wait(wait);
     }
-    forget_holder(s, peer);
+    forget_holder(service, peer);
     if (peer->server) {
-        track_log(s, "server '%s' is lost: %s", peer->server->entry.name, why->text);
+        track_log(service, "server '%s' is lost: %s", peer->server->entry.name, why->text);
         peer->server->user = NULL;
-        s->n_servers--;
-        track_lose(s->pool, now_of(s), peer->server, why->text);
+        service->n_servers--;
+        track_lose(service->pool, now_of(service), peer->server, why->text);
         if (peer->leaves) /* it signed off: nobody waits for it */
-            track_forget(s->pool, peer->server);
+            track_forget(service->pool, peer->server);
     }
-    *(peer->before ? &peer->before->next : &s->peers) = peer->next;
+    *(peer->before ? &peer->before->next : &service->peers) = peer->next;
     if (peer->next)
         peer->next->before = peer->before;
-    s->n_peers--;
+    service->n_peers--;
     memset(&peer->key, 0, sizeof peer->key);
     rt_free(peer);
 }
@@ -578,25 +582,25 @@ static const rpc_events events = {.ready = on_ready, .frame = on_frame, .closed 
  * is one a second. */
 static void store(void *user)
 {
-    track_service *s = user;
+    track_service *service = user;
     tec_error err = {0};
 
-    if (!s->trouble[0]) {
-        if (track_state_commit(s->o.state, &err))
+    if (!service->trouble[0]) {
+        if (track_state_commit(service->o.state, &err))
             return;
     } else {
-        if (now_of(s) < s->store_again_at)
+        if (now_of(service) < service->store_again_at)
             return;
-        if (track_state_rewrite(s->o.state, s->pool, &err)) {
-            track_log(s, "the state is stored again");
-            s->trouble[0] = 0;
+        if (track_state_rewrite(service->o.state, service->pool, &err)) {
+            track_log(service, "the state is stored again");
+            service->trouble[0] = 0;
             return;
         }
     }
-    if (!s->trouble[0])
-        track_log(s, "the state is not stored: %s", err.text);
-    snprintf(s->trouble, sizeof s->trouble, "the state is not stored: %s", err.text);
-    s->store_again_at = now_of(s) + STORE_AGAIN_MS;
+    if (!service->trouble[0])
+        track_log(service, "the state is not stored: %s", err.text);
+    snprintf(service->trouble, sizeof service->trouble, "the state is not stored: %s", err.text);
+    service->store_again_at = now_of(service) + STORE_AGAIN_MS;
 }
 
 /* The pool's deadlines are kept to a tenth of a second. */
@@ -619,80 +623,84 @@ static void on_minute(void *user)
 }
 
 /* `nobody` stands for the peer of connections whose handshake is not done. */
-static bool listen_at(track_service *s, const char *address, tec_error *err)
+static bool listen_at(track_service *service, const char *address, tec_error *err)
 {
-    rpc_conn_options o = {.link = {.find = s->o.find, .user = s->o.user, .program = s->o.program},
-                          .events = &events,
-                          .user = &s->nobody,
-                          .most = s->o.most};
+    rpc_conn_options o = {
+        .link = {.find = service->o.find, .user = service->o.user, .program = service->o.program},
+        .events = &events,
+        .user = &service->nobody,
+        .most = service->o.most};
 
-    s->listener = rpc_listen(s->loop, address, &o, err);
-    s->timer = s->listener ? rpc_timer_start(s->loop, TICK_MS, TICK_MS, on_tick, s) : NULL;
-    if (s->timer && rpc_timer_start(s->loop, FORGET_EVERY_MS, FORGET_EVERY_MS, on_minute, s))
+    service->listener = rpc_listen(service->loop, address, &o, err);
+    service->timer =
+        service->listener ? rpc_timer_start(service->loop, TICK_MS, TICK_MS, on_tick, service) : NULL;
+    if (service->timer &&
+        rpc_timer_start(service->loop, FORGET_EVERY_MS, FORGET_EVERY_MS, on_minute, service))
         return true;
-    return s->listener && rt_fail_memory(err, sizeof *s);
+    return service->listener && rt_fail_memory(err, sizeof *service);
 }
 
 /* Reads the state before the first connection is taken: no device is given twice. Servers that have been
  * silent for three heartbeats are lost. Connections whose grants are restored have no holder yet. */
-track_service *track_serve(rpc_loop *loop, const char *address, const track_service_options *o,
+track_service *track_serve(rpc_loop *loop, const char *address, const track_service_options *self,
                            tec_error *err)
 {
-    track_service *s = rt_alloc(sizeof *s, err);
-    track_options options = {.events = &pool_events, .user = s, .term_ms = o->term_ms};
+    track_service *service = rt_alloc(sizeof *service, err);
+    track_options options = {.events = &pool_events, .user = service, .term_ms = self->term_ms};
 
-    if (!s)
+    if (!service)
         return NULL;
-    s->loop = loop;
-    s->o = *o;
-    s->o.heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : HEARTBEAT_MS;
-    s->nobody.service = s;
-    s->began = now_of(s);
-    options.silence_ms = 3 * s->o.heartbeat_ms;
-    options.first_lease = track_state_next_lease(o->state);
-    s->pool = track_pool_new(&options, err);
-    if (s->pool && track_state_load(o->state, s->pool, now_of(s), err) && listen_at(s, address, err)) {
-        rpc_loop_before_sleep(loop, store, s);
-        return s;
+    service->loop = loop;
+    service->o = *self;
+    service->o.heartbeat_ms = self->heartbeat_ms ? self->heartbeat_ms : HEARTBEAT_MS;
+    service->nobody.service = service;
+    service->began = now_of(service);
+    options.silence_ms = 3 * service->o.heartbeat_ms;
+    options.first_lease = track_state_next_lease(self->state);
+    service->pool = track_pool_new(&options, err);
+    if (service->pool && track_state_load(self->state, service->pool, now_of(service), err) &&
+        listen_at(service, address, err)) {
+        rpc_loop_before_sleep(loop, store, service);
+        return service;
     }
-    rpc_listener_close(s->listener);
-    track_service_free(s);
+    rpc_listener_close(service->listener);
+    track_service_free(service);
     return NULL;
 }
 
-int track_service_port(const track_service *s)
+int track_service_port(const track_service *service)
 {
-    return rpc_listener_port(s->listener);
+    return rpc_listener_port(service->listener);
 }
 
-bool track_service_is_loopback(const track_service *s)
+bool track_service_is_loopback(const track_service *service)
 {
-    return rpc_listener_is_loopback(s->listener);
+    return rpc_listener_is_loopback(service->listener);
 }
 
-track_pool *track_service_pool(track_service *s)
+track_pool *track_service_pool(track_service *service)
 {
-    return s->pool;
+    return service->pool;
 }
 
 /* Waiting requests are not answered: the clients see the connection end and ask again. */
-void track_service_drain(track_service *s)
+void track_service_drain(track_service *service)
 {
-    if (s->draining)
+    if (service->draining)
         return;
-    s->draining = true;
-    for (track_peer *peer = s->peers; peer; peer = peer->next) {
+    service->draining = true;
+    for (track_peer *peer = service->peers; peer; peer = peer->next) {
         rpc_conn_send(peer->conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the tracker ends; leases go on"});
         rpc_conn_close(peer->conn, TEC_OK, "the tracker ends");
     }
-    rpc_loop_stop(s->loop);
+    rpc_loop_stop(service->loop);
 }
 
 /* After the loop, whose connections still use the service when they end. */
-void track_service_free(track_service *s)
+void track_service_free(track_service *service)
 {
-    if (!s)
+    if (!service)
         return;
-    track_pool_free(s->pool);
-    rt_free(s);
+    track_pool_free(service->pool);
+    rt_free(service);
 }

@@ -40,13 +40,13 @@ typedef struct {
     int most;                      /* connections; 0: 10,000 */
 } track_service_options;
 
-track_service *track_serve(rpc_loop *loop, const char *address, const track_service_options *o,
+track_service *track_serve(rpc_loop *loop, const char *address, const track_service_options *self,
                            tec_error *err);
-int track_service_port(const track_service *s);
-bool track_service_is_loopback(const track_service *s);
-track_pool *track_service_pool(track_service *s);
+int track_service_port(const track_service *service);
+bool track_service_is_loopback(const track_service *service);
+track_pool *track_service_pool(track_service *service);
 /* Says goodbye to all, and stops the loop; leases go on in the state. */
-void track_service_drain(track_service *s);
-void track_service_free(track_service *s);
+void track_service_drain(track_service *service);
+void track_service_free(track_service *service);
 
 #endif

@@ -56,7 +56,7 @@ struct track_service {
 };
 
 void track_say_failure(track_peer *peer, const tec_error *err);
-void track_log(const track_service *s, const char *fmt, ...) BASE_PRINTF(2, 3);
+void track_log(const track_service *service, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* dial.c: dials the peer's server back, when others have been. */
 void track_dial_back(track_peer *peer);
 void track_forget_dial(track_peer *peer);
@@ -64,7 +64,7 @@ void track_forget_dial(track_peer *peer);
 void track_on_relay(track_peer *peer, int64_t lease);
 void track_on_arrive(track_peer *peer, int64_t token);
 void track_forget_relays(const track_peer *peer); /* that goes */
-void track_expire_relays(track_service *s);
+void track_expire_relays(track_service *service);
 /* report.c */
 void track_report(track_peer *peer, int64_t from);
 

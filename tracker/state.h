@@ -24,16 +24,16 @@ typedef struct track_state track_state;
 
 /* Makes the file if need be. ":memory:" keeps nothing. */
 track_state *track_state_open(const char *path, tec_error *err);
-void track_state_close(track_state *s);
-int64_t track_state_next_lease(const track_state *s);
-bool track_state_load(track_state *s, track_pool *p, int64_t now, tec_error *err);
+void track_state_close(track_state *state);
+int64_t track_state_next_lease(const track_state *state);
+bool track_state_load(track_state *state, track_pool *pool, int64_t now, tec_error *err);
 
-void track_state_add_lease(track_state *s, const track_lease *l);
-void track_state_end_lease(track_state *s, int64_t number);
-void track_state_set_class(track_state *s, const track_class *c);
-void track_state_set_aside(track_state *s, const track_device *d); /* or that it no longer is */
-bool track_state_commit(track_state *s, tec_error *err);
+void track_state_add_lease(track_state *state, const track_lease *lease);
+void track_state_end_lease(track_state *state, int64_t number);
+void track_state_set_class(track_state *state, const track_class *kind);
+void track_state_set_aside(track_state *state, const track_device *device); /* or that it no longer is */
+bool track_state_commit(track_state *state, tec_error *err);
 /* After commits that failed: drops what has gathered and stores all that the pool knows. */
-bool track_state_rewrite(track_state *s, const track_pool *p, tec_error *err);
+bool track_state_rewrite(track_state *state, const track_pool *pool, tec_error *err);
 
 #endif

@@ -27,9 +27,9 @@ typedef struct {
     track_entry *first, *last;
 } track_table;
 
-bool track_table_put(track_table *t, track_entry *e, const char *name); /* the name must be new */
-track_entry *track_table_get(const track_table *t, const char *name);   /* NULL: there is none */
-void track_table_take(track_table *t, track_entry *e);                  /* and frees its name */
-void track_table_free(track_table *t);                                  /* an empty one */
+bool track_table_put(track_table *table, track_entry *entry, const char *name); /* the name must be new */
+track_entry *track_table_get(const track_table *table, const char *name);       /* NULL: there is none */
+void track_table_take(track_table *table, track_entry *entry);                  /* and frees its name */
+void track_table_free(track_table *table);                                      /* an empty one */
 
 #endif

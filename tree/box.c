@@ -20,17 +20,17 @@ ir_iter_kind tree_kind_for(tec_context *cx, const tree_site *site, const ir_expr
     return kind;
 }
 
-const ir_facts *tree_site_facts(const tree_view *v, const tree_site *site, int fixed)
+const ir_facts *tree_site_facts(const tree_view *view, const tree_site *site, int fixed)
 {
     if (fixed == 0)
-        return v->facts;
+        return view->facts;
     if (!site->facts[fixed]) {
-        ir_facts *f = ir_facts_new(v->cx, tree_site_facts(v, site, fixed - 1));
+        ir_facts *facts = ir_facts_new(view->cx, tree_site_facts(view, site, fixed - 1));
 
         const ir_stmt *l = site->loop[fixed - 1];
 
-        tree_know_loop(f, l->loop.var, l->loop.extent, tree_may_be_empty(v->cx, l));
-        site->facts[fixed] = f;
+        tree_know_loop(facts, l->loop.var, l->loop.extent, tree_may_be_empty(view->cx, l));
+        site->facts[fixed] = facts;
     }
     return site->facts[fixed];
 }
@@ -70,35 +70,35 @@ static bool is_end_of_domain(const tree_site *site, const ir_expr *condition)
     return false;
 }
 
-static const ir_expr *find_loop_guards(const tree_view *v, const tree_site *site)
+static const ir_expr *find_loop_guards(const tree_view *view, const tree_site *site)
 {
     const ir_expr *kept = NULL;
     base_vec conjuncts = {0}, all = {0};
 
-    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &conjuncts);
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &conjuncts);
     for (int i = 0; i < conjuncts.n; i++)
         if (!is_end_of_domain(site, conjuncts.at[i]))
-            base_push(v->cx, &all, conjuncts.at[i]);
+            base_push(view->cx, &all, conjuncts.at[i]);
     if (all.n == 0)
         return NULL;
-    ir_facts *domain = ir_facts_new(v->cx, tree_site_facts(v, site, site->n_loops));
+    ir_facts *domain = ir_facts_new(view->cx, tree_site_facts(view, site, site->n_loops));
     for (int i = 0; i < site->block->n_iters; i++) {
-        ir_facts_assume(domain, ir_ge(v->cx, site->stmt->block.bind[i], ir_int(v->cx, 0)));
-        ir_facts_assume(domain, ir_lt(v->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
+        ir_facts_assume(domain, ir_ge(view->cx, site->stmt->block.bind[i], ir_int(view->cx, 0)));
+        ir_facts_assume(domain, ir_lt(view->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
     }
     for (int i = 0; i < all.n; i++)
         if (!ir_prove(domain, all.at[i]))
-            kept = ir_all(v->cx, kept, all.at[i]);
+            kept = ir_all(view->cx, kept, all.at[i]);
     return kept;
 }
 
-const ir_expr *tree_loop_guards(const tree_view *v, const tree_site *site)
+const ir_expr *tree_loop_guards(const tree_view *view, const tree_site *site)
 {
     if (!site->stmt->block.where)
         return NULL;
     if (!*site->guards)
         *site->guards =
-            base_copy(v->cx, &(const ir_expr *){find_loop_guards(v, site)}, sizeof **site->guards);
+            base_copy(view->cx, &(const ir_expr *){find_loop_guards(view, site)}, sizeof **site->guards);
     return **site->guards;
 }
 
@@ -114,92 +114,94 @@ typedef struct {
     const ir_expr *rest; /* NULL: 0 */
 } loop_sum;
 
-static int inner_loop(const loop_sum *l, const ir_expr *var)
+static int inner_loop(const loop_sum *sum, const ir_expr *var)
 {
-    for (int i = l->fixed; i < l->site->n_loops; i++)
-        if (l->site->loop[i]->loop.var == var)
-            return i - l->fixed;
+    for (int i = sum->fixed; i < sum->site->n_loops; i++)
+        if (sum->site->loop[i]->loop.var == var)
+            return i - sum->fixed;
     return -1;
 }
 
 /* No inner loop in it; only what sums of loops are made of is looked into. */
-static bool stands_still(const loop_sum *l, const ir_expr *e)
+static bool stands_still(const loop_sum *sum, const ir_expr *expr)
 {
-    if (e->op == IR_VAR)
-        return inner_loop(l, e) < 0;
-    if (e->op == IR_INT)
+    if (expr->op == IR_VAR)
+        return inner_loop(sum, expr) < 0;
+    if (expr->op == IR_INT)
         return true;
-    if (!ir_is_op(e->op))
+    if (!ir_is_op(expr->op))
         return false;
-    for (int i = 0; i < 3 && e->arg[i]; i++)
-        if (!stands_still(l, e->arg[i]))
+    for (int i = 0; i < 3 && expr->arg[i]; i++)
+        if (!stands_still(sum, expr->arg[i]))
             return false;
     return true;
 }
 
-static bool add_terms(loop_sum *l, const ir_expr *e, int64_t by)
+static bool add_terms(loop_sum *sum, const ir_expr *expr, int64_t by)
 {
     int64_t c;
     int k;
 
-    if (e->op == IR_INT) {
-        l->constant += by * e->i;
+    if (expr->op == IR_INT) {
+        sum->constant += by * expr->i;
         return true;
     }
-    if (e->op == IR_VAR && (k = inner_loop(l, e)) >= 0) {
-        l->factor[k] += by;
+    if (expr->op == IR_VAR && (k = inner_loop(sum, expr)) >= 0) {
+        sum->factor[k] += by;
         return true;
     }
-    if (e->op == IR_ADD || e->op == IR_SUB)
-        return add_terms(l, e->arg[0], by) && add_terms(l, e->arg[1], e->op == IR_ADD ? by : -by);
-    if (e->op == IR_MUL && ir_is_int(e->arg[1], &c))
-        return add_terms(l, e->arg[0], by * c);
-    if (!stands_still(l, e))
+    if (expr->op == IR_ADD || expr->op == IR_SUB)
+        return add_terms(sum, expr->arg[0], by) &&
+               add_terms(sum, expr->arg[1], expr->op == IR_ADD ? by : -by);
+    if (expr->op == IR_MUL && ir_is_int(expr->arg[1], &c))
+        return add_terms(sum, expr->arg[0], by * c);
+    if (!stands_still(sum, expr))
         return false;
-    const ir_expr *term = ir_mul(l->cx, e, ir_int(l->cx, by));
-    l->rest = l->rest ? ir_add(l->cx, l->rest, term) : term;
+    const ir_expr *term = ir_mul(sum->cx, expr, ir_int(sum->cx, by));
+    sum->rest = sum->rest ? ir_add(sum->cx, sum->rest, term) : term;
     return true;
 }
 
 /* The interval of one index; false: not such a sum, or loops of other extents. */
-static bool read_off(loop_sum *l, const ir_expr *index, const ir_expr *shape, const ir_expr **min,
+static bool read_off(loop_sum *sum, const ir_expr *index, const ir_expr *shape, const ir_expr **min,
                      const ir_expr **extent)
 {
     int64_t width, whole, n;
 
-    if (!ir_is_int(*extent, &width) || !add_terms(l, index, 1))
+    if (!ir_is_int(*extent, &width) || !add_terms(sum, index, 1))
         return false;
-    for (int i = 0; i < l->site->n_loops - l->fixed; i++) {
-        int64_t by = l->factor[i];
+    for (int i = 0; i < sum->site->n_loops - sum->fixed; i++) {
+        int64_t by = sum->factor[i];
 
         if (by == 0)
             continue;
-        if (!ir_is_int(l->site->loop[l->fixed + i]->loop.extent, &n) || n < 1)
+        if (!ir_is_int(sum->site->loop[sum->fixed + i]->loop.extent, &n) || n < 1)
             return false;
         width += (by < 0 ? -by : by) * (n - 1);
-        l->constant += by < 0 ? by * (n - 1) : 0;
+        sum->constant += by < 0 ? by * (n - 1) : 0;
     }
-    if (!l->rest && ir_is_int(shape, &whole) && l->constant <= 0 && l->constant + width >= whole) {
-        l->constant = 0;
+    if (!sum->rest && ir_is_int(shape, &whole) && sum->constant <= 0 && sum->constant + width >= whole) {
+        sum->constant = 0;
         width = whole;
     }
-    *min = l->rest ? ir_add(l->cx, l->rest, ir_int(l->cx, l->constant)) : ir_int(l->cx, l->constant);
-    *extent = ir_int(l->cx, width);
+    *min = sum->rest ? ir_add(sum->cx, sum->rest, ir_int(sum->cx, sum->constant))
+                     : ir_int(sum->cx, sum->constant);
+    *extent = ir_int(sum->cx, width);
     return true;
 }
 
-static bool read_box(const tree_view *v, const tree_site *site, const ir_region *access, int fixed,
+static bool read_box(const tree_view *view, const tree_site *site, const ir_region *access, int fixed,
                      ir_region *out)
 {
     int n = access->buffer->n;
-    const ir_expr **min = base_array(v->cx, const ir_expr *, n),
-                  **extent = base_array(v->cx, const ir_expr *, n);
+    const ir_expr **min = base_array(view->cx, const ir_expr *, n),
+                  **extent = base_array(view->cx, const ir_expr *, n);
 
     for (int d = 0; d < n; d++) {
-        loop_sum l = {.cx = v->cx,
+        loop_sum l = {.cx = view->cx,
                       .site = site,
                       .fixed = fixed,
-                      .factor = base_array(v->cx, int64_t, site->n_loops - fixed)};
+                      .factor = base_array(view->cx, int64_t, site->n_loops - fixed)};
 
         extent[d] = access->extent[d];
         if (!read_off(&l, access->min[d], access->buffer->shape[d], &min[d], &extent[d]))
@@ -209,33 +211,33 @@ static bool read_box(const tree_view *v, const tree_site *site, const ir_region 
     return true;
 }
 
-ir_region tree_box(const tree_view *v, const tree_site *site, const ir_region *access, int fixed,
+ir_region tree_box(const tree_view *view, const tree_site *site, const ir_region *access, int fixed,
                    bool covering)
 {
-    const ir_expr *where = covering ? tree_loop_guards(v, site) : site->stmt->block.where;
-    ir_subst map = tree_bindings(v->cx, site);
-    const ir_region *over = ir_apply_region(v->cx, &map, access);
-    ir_ranges inner = tree_inner_ranges(v->cx, site, fixed);
+    const ir_expr *where = covering ? tree_loop_guards(view, site) : site->stmt->block.where;
+    ir_subst map = tree_bindings(view->cx, site);
+    const ir_region *over = ir_apply_region(view->cx, &map, access);
+    ir_ranges inner = tree_inner_ranges(view->cx, site, fixed);
     ir_region box;
 
-    if (!where && read_box(v, site, over, fixed, &box))
+    if (!where && read_box(view, site, over, fixed, &box))
         return box;
-    return ir_region_over(tree_site_facts(v, site, fixed), over, &inner, where);
+    return ir_region_over(tree_site_facts(view, site, fixed), over, &inner, where);
 }
 
 /* ---- filling a box ---- */
 
 /* Takes the inner loop that counts in steps of `radix` and is not taken yet; false: none. */
-static bool take_digit(loop_sum *l, bool *taken, int64_t *radix)
+static bool take_digit(loop_sum *sum, bool *taken, int64_t *radix)
 {
-    for (int i = 0; i < l->site->n_loops - l->fixed; i++) {
+    for (int i = 0; i < sum->site->n_loops - sum->fixed; i++) {
         int64_t n;
 
-        if (l->factor[i] != *radix || taken[i] || !ir_is_int(l->site->loop[l->fixed + i]->loop.extent, &n) ||
-            n < 2)
+        if (sum->factor[i] != *radix || taken[i] ||
+            !ir_is_int(sum->site->loop[sum->fixed + i]->loop.extent, &n) || n < 2)
             continue;
         taken[i] = true;
-        l->factor[i] = 0;
+        sum->factor[i] = 0;
         *radix *= n;
         return true;
     }
@@ -243,27 +245,27 @@ static bool take_digit(loop_sum *l, bool *taken, int64_t *radix)
 }
 
 /* Loops of one iteration add nothing. */
-static bool nothing_left(const loop_sum *l)
+static bool nothing_left(const loop_sum *sum)
 {
-    for (int i = 0; i < l->site->n_loops - l->fixed; i++)
-        if (l->factor[i] != 0 && !ir_is_value(l->site->loop[l->fixed + i]->loop.extent, 1))
+    for (int i = 0; i < sum->site->n_loops - sum->fixed; i++)
+        if (sum->factor[i] != 0 && !ir_is_value(sum->site->loop[sum->fixed + i]->loop.extent, 1))
             return false;
     return true;
 }
 
-static bool counts_through(const tree_view *v, const tree_site *site, const ir_expr *bind, const ir_expr *min,
-                           const ir_expr *extent, int fixed, bool *taken)
+static bool counts_through(const tree_view *view, const tree_site *site, const ir_expr *bind,
+                           const ir_expr *min, const ir_expr *extent, int fixed, bool *taken)
 {
-    loop_sum l = {.cx = v->cx,
+    loop_sum l = {.cx = view->cx,
                   .site = site,
                   .fixed = fixed,
-                  .factor = base_array(v->cx, int64_t, site->n_loops - fixed)};
+                  .factor = base_array(view->cx, int64_t, site->n_loops - fixed)};
     int64_t whole, radix = 1;
 
     if (!ir_is_int(extent, &whole) || !add_terms(&l, bind, 1))
         return false;
-    const ir_expr *base = ir_int(v->cx, l.constant);
-    if (!ir_same(l.rest ? ir_add(v->cx, l.rest, base) : base, min))
+    const ir_expr *base = ir_int(view->cx, l.constant);
+    if (!ir_same(l.rest ? ir_add(view->cx, l.rest, base) : base, min))
         return false;
     while (radix < whole)
         if (!take_digit(&l, taken, &radix))
@@ -278,13 +280,13 @@ const ir_expr *tree_stored_at(tec_context *cx, const tree_site *site, const ir_r
     return ir_apply(cx, &map, access->min[d]);
 }
 
-bool tree_counts_box(const tree_view *v, const tree_site *site, const ir_region *access, const int *dim_of,
+bool tree_counts_box(const tree_view *view, const tree_site *site, const ir_region *access, const int *dim_of,
                      const ir_region *box, int fixed)
 {
-    bool *taken = base_array(v->cx, bool, site->n_loops - fixed);
+    bool *taken = base_array(view->cx, bool, site->n_loops - fixed);
 
     for (int i = 0; i < site->block->n_iters; i++)
-        if (dim_of[i] >= 0 && !counts_through(v, site, tree_stored_at(v->cx, site, access, dim_of[i]),
+        if (dim_of[i] >= 0 && !counts_through(view, site, tree_stored_at(view->cx, site, access, dim_of[i]),
                                               box->min[dim_of[i]], box->extent[dim_of[i]], fixed, taken))
             return false;
     return true;
@@ -292,38 +294,38 @@ bool tree_counts_box(const tree_view *v, const tree_site *site, const ir_region 
 
 /* ---- conditions over outer loops ---- */
 
-void tree_outer_guards(const tree_view *v, const tree_site *site, int fixed, base_vec *out)
+void tree_outer_guards(const tree_view *view, const tree_site *site, int fixed, base_vec *out)
 {
     base_vec all = {0};
 
-    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         bool inner = false;
 
         for (int j = fixed; j < site->n_loops; j++)
-            inner = inner || ir_uses_var(v->cx, all.at[i], site->loop[j]->loop.var);
+            inner = inner || ir_uses_var(view->cx, all.at[i], site->loop[j]->loop.var);
         if (!inner)
-            base_push(v->cx, out, all.at[i]);
+            base_push(view->cx, out, all.at[i]);
     }
 }
 
-const ir_expr *tree_outer_guard(const tree_view *v, const tree_site *site, int fixed)
+const ir_expr *tree_outer_guard(const tree_view *view, const tree_site *site, int fixed)
 {
     const ir_expr *guard = NULL;
     base_vec all = {0};
 
-    tree_outer_guards(v, site, fixed, &all);
+    tree_outer_guards(view, site, fixed, &all);
     for (int i = 0; i < all.n; i++)
-        guard = ir_all(v->cx, guard, all.at[i]);
+        guard = ir_all(view->cx, guard, all.at[i]);
     return guard;
 }
 
-bool tree_has_guard(const tree_view *v, const tree_site *site, const ir_expr *guard)
+bool tree_has_guard(const tree_view *view, const tree_site *site, const ir_expr *guard)
 {
     base_vec all = {0}, wanted = {0};
 
-    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
-    ir_conjuncts(v->cx, guard, IR_KEEP_LIKELY, &wanted);
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    ir_conjuncts(view->cx, guard, IR_KEEP_LIKELY, &wanted);
     for (int i = 0; i < wanted.n; i++) {
         bool found = false;
 
@@ -335,14 +337,14 @@ bool tree_has_guard(const tree_view *v, const tree_site *site, const ir_expr *gu
     return true;
 }
 
-const ir_facts *tree_running_facts(const tree_view *v, const tree_site *site, int fixed)
+const ir_facts *tree_running_facts(const tree_view *view, const tree_site *site, int fixed)
 {
-    const ir_facts *f = tree_site_facts(v, site, fixed);
-    const ir_expr *guard = tree_outer_guard(v, site, fixed);
+    const ir_facts *facts = tree_site_facts(view, site, fixed);
+    const ir_expr *guard = tree_outer_guard(view, site, fixed);
 
     if (!guard)
-        return f;
-    ir_facts *known = ir_facts_new(v->cx, f);
+        return facts;
+    ir_facts *known = ir_facts_new(view->cx, facts);
     ir_facts_assume(known, guard);
     return known;
 }

@@ -38,22 +38,22 @@ const char *tree_kind_text(ir_iter_kind kind)
     return NULL;
 }
 
-const char *tree_not_idempotent(tec_context *cx, const ir_block *b)
+const char *tree_not_idempotent(tec_context *cx, const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SCAN || b->iters[i].kind == IR_OPAQUE)
-            return b->iters[i].kind == IR_SCAN ? "it is a step of a scan" : "it is opaque";
-    for (int i = 0; i < b->n_reads; i++)
-        if (tree_writes(b, b->reads[i].buffer))
-            return base_format(cx, "it reads '%s', which it writes", b->reads[i].buffer->name);
-    if (tree_adds(cx, b))
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_SCAN || block->iters[i].kind == IR_OPAQUE)
+            return block->iters[i].kind == IR_SCAN ? "it is a step of a scan" : "it is opaque";
+    for (int i = 0; i < block->n_reads; i++)
+        if (tree_writes(block, block->reads[i].buffer))
+            return base_format(cx, "it reads '%s', which it writes", block->reads[i].buffer->name);
+    if (tree_adds(cx, block))
         return "it does not initialise its reduction itself";
-    return tree_has_effect(cx, b->body) ? "it calls a function with an effect" : NULL;
+    return tree_has_effect(cx, block->body) ? "it calls a function with an effect" : NULL;
 }
 
-static bool look_for_effect(ir_walk *w, const ir_expr *e)
+static bool look_for_effect(ir_walk *walk, const ir_expr *expr)
 {
-    ((effect_search *)w)->found |= (e->has & IR_HAS_EFFECT) != 0;
+    ((effect_search *)walk)->found |= (expr->has & IR_HAS_EFFECT) != 0;
     return false;
 }
 
@@ -69,18 +69,18 @@ bool tree_has_effect(tec_context *cx, const ir_stmt *body)
 
 /* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its
  * box. */
-static bool strides_apart(const tree_view *v, const tree_site *site, const ir_region *box, const ir_expr *var,
-                          int depth)
+static bool strides_apart(const tree_view *view, const tree_site *site, const ir_region *box,
+                          const ir_expr *var, int depth)
 {
-    const ir_facts *f = tree_site_facts(v, site, depth);
+    const ir_facts *facts = tree_site_facts(view, site, depth);
 
     for (int d = 0; d < box->buffer->n; d++) {
         const ir_expr *rest;
         int64_t step;
 
-        if (!ir_linear(f, box->min[d], &var, 1, &step, &rest) || step == 0)
+        if (!ir_linear(facts, box->min[d], &var, 1, &step, &rest) || step == 0)
             continue;
-        if (ir_prove_le(f, box->extent[d], ir_int(v->cx, step < 0 ? -step : step)))
+        if (ir_prove_le(facts, box->extent[d], ir_int(view->cx, step < 0 ? -step : step)))
             return true;
     }
     return false;
@@ -88,119 +88,128 @@ static bool strides_apart(const tree_view *v, const tree_site *site, const ir_re
 
 /* An iteration of the loop touches a box of the buffer that no other one does: it may read there what it
  * wrote, as the steps of a scan do. */
-static bool all_apart(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static bool all_apart(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                      const ir_expr *var)
 {
-    ir_region *box = base_array(v->cx, ir_region, 2 * all->n);
+    ir_region *box = base_array(view->cx, ir_region, 2 * all->n);
     const tree_site *site = NULL;
     int n = 0, depth = 0;
 
     for (int i = 0; i < all->n; i++) {
         const ir_block *block = all->at[i].block;
-        const ir_region *access[] = {tree_access(block->reads, block->n_reads, b),
-                                     tree_access(block->writes, block->n_writes, b)};
+        const ir_region *access[] = {tree_access(block->reads, block->n_reads, buffer),
+                                     tree_access(block->writes, block->n_writes, buffer)};
         int below = tree_depth_under(&all->at[i], var);
 
         for (int k = 0; below && k < 2; k++)
             if (access[k]) {
                 site = &all->at[i];
                 depth = below;
-                box[n++] = tree_box(v, site, access[k], depth, true);
+                box[n++] = tree_box(view, site, access[k], depth, true);
             }
     }
-    ir_region hull = ir_region_union(tree_site_facts(v, site, depth), box, n);
-    return strides_apart(v, site, &hull, var, depth);
+    ir_region hull = ir_region_union(tree_site_facts(view, site, depth), box, n);
+    return strides_apart(view, site, &hull, var, depth);
 }
 
-bool tree_shared_under(const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+bool tree_shared_under(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
     int n = 0;
 
     for (int i = 0; i < all->n; i++)
         n += tree_depth_under(&all->at[i], var) &&
-             (tree_reads(all->at[i].block, b) || tree_writes(all->at[i].block, b));
+             (tree_reads(all->at[i].block, buffer) || tree_writes(all->at[i].block, buffer));
     return n > 1;
 }
 
 /* A spatial axis is empty, so that neither the block nor its init ever runs. */
-static bool has_no_points(const tree_view *v, const ir_block *b)
+static bool has_no_points(const tree_view *view, const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SPATIAL && ir_prove_le(v->facts, b->iters[i].extent, ir_int(v->cx, 0)))
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_SPATIAL &&
+            ir_prove_le(view->facts, block->iters[i].extent, ir_int(view->cx, 0)))
             return true;
     return false;
 }
 
 /* The block runs in the first iteration of its loop at most: the extent or the predicate sees to that, or the
  * block never runs. */
-static bool runs_once(const tree_view *v, const tree_site *site, const ir_expr *var)
+static bool runs_once(const tree_view *view, const tree_site *site, const ir_expr *var)
 {
-    int depth = tree_depth_under(site, var), most = 1 + BASE_PLANT_ON(v->cx, reason_runs);
+    int depth = tree_depth_under(site, var), most = 1 + BASE_PLANT_ON(view->cx, reason_runs);
 
-    if (has_no_points(v, site->block))
+    if (has_no_points(view, site->block))
         return true;
-    if (ir_prove_le(tree_site_facts(v, site, depth - 1), site->loop[depth - 1]->loop.extent,
-                    ir_int(v->cx, most)))
+    if (ir_prove_le(tree_site_facts(view, site, depth - 1), site->loop[depth - 1]->loop.extent,
+                    ir_int(view->cx, most)))
         return true;
-    if (!ir_uses_var(v->cx, site->stmt->block.where, var))
+    if (!ir_uses_var(view->cx, site->stmt->block.where, var))
         return false;
-    ir_facts *inside = ir_facts_new(v->cx, tree_site_facts(v, site, site->n_loops));
+    ir_facts *inside = ir_facts_new(view->cx, tree_site_facts(view, site, site->n_loops));
     ir_facts_assume(inside, site->stmt->block.where);
-    return ir_prove_le(inside, var, ir_int(v->cx, 0));
+    return ir_prove_le(inside, var, ir_int(view->cx, 0));
 }
 
 /* Each block below the loop that uses the buffer runs in its first iteration at most. */
-static bool all_run_once(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static bool all_run_once(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                         const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++) {
         const ir_block *block = all->at[i].block;
 
-        if (tree_depth_under(&all->at[i], var) && (tree_reads(block, b) || tree_writes(block, b)) &&
-            !runs_once(v, &all->at[i], var))
+        if (tree_depth_under(&all->at[i], var) && (tree_reads(block, buffer) || tree_writes(block, buffer)) &&
+            !runs_once(view, &all->at[i], var))
             return false;
     }
     return true;
 }
 
-/* Why w does not own the buffer in the loop of `var`, where it makes this access; NULL: it does. In the
- * example above, w = C: i is a spatial loop of C; its box [i, 0:4] moves by 1 in a dimension in which it is
- * 1 wide; no other block uses C there but S, whose box [i, 0] lies within. */
-static const char *conflict(const tree_view *v, const tree_sites *all, const tree_site *w,
+/* Why writer does not own the buffer in the loop of `var`, where it makes this access; NULL: it does. In the
+ * example above, writer = C: i is a spatial loop of C; its box [i, 0:4] moves by 1 in a dimension in which it
+ * is 1 wide; no other block uses C there but S, whose box [i, 0] lies within. */
+static const char *conflict(const tree_view *view, const tree_sites *all, const tree_site *writer,
                             const ir_region *access, const ir_expr *var)
 {
-    const ir_buffer *b = access->buffer;
-    const ir_region *own = tree_access(w->block->reads, w->block->n_reads, b);
-    bool shared = tree_shared_under(all, b, var);
-    int depth = tree_depth_under(w, var);
-    ir_iter_kind kind = tree_kind_for(v->cx, w, var);
+    const ir_buffer *buffer = access->buffer;
+    const ir_region *own = tree_access(writer->block->reads, writer->block->n_reads, buffer);
+    bool shared = tree_shared_under(all, buffer, var);
+    int depth = tree_depth_under(writer, var);
+    ir_iter_kind kind = tree_kind_for(view->cx, writer, var);
 
     if (kind != IR_SPATIAL)
-        return base_format(v->cx, "'%s' is %s loop of '%s'", var->var.name, tree_kind_text(kind),
-                           w->block->name);
-    ir_region box = tree_box(v, w, access, depth, true);
-    bool apart = strides_apart(v, w, &box, var, depth);
-    if ((own || shared) && all_apart(v, all, b, var)) /* otherwise the box is all that the loop touches */
+        return base_format(view->cx, "'%s' is %s loop of '%s'", var->var.name, tree_kind_text(kind),
+                           writer->block->name);
+    ir_region box = tree_box(view, writer, access, depth, true);
+    bool apart = strides_apart(view, writer, &box, var, depth);
+    if ((own || shared) &&
+        all_apart(view, all, buffer, var)) /* otherwise the box is all that the loop touches */
         return NULL;
-    if (!apart && !tree_digits_apart(v, w, access, var, depth) && !runs_once(v, w, var))
-        return base_format(v->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'",
-                           var->var.name, b->name);
-    if (own && tree_never_meets(v, w, own, w, var))
+    if (!apart && !tree_digits_apart(view, writer, access, var, depth) && !runs_once(view, writer, var))
+        return base_format(view->cx,
+                           "it is not proven that iterations of '%s' write distinct elements of '%s'",
+                           var->var.name, buffer->name);
+    if (own && tree_reads_no_write_of_loop(view, writer, own, writer, var))
         own = NULL;
     if (!shared)
-        return own ? base_format(v->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
-    if (own || !tree_all_within(v, all, w, b, var, &box) ||
-        !(apart || tree_fills(v, w, access, &box, depth) || all_run_once(v, all, b, var)))
-        return base_format(v->cx,
+        return own ? base_format(view->cx, "'%s' reads what it writes, '%s'", writer->block->name,
+                                 buffer->name)
+                   : NULL;
+    if (own || !tree_all_within(view, all, writer, buffer, var, &box) ||
+        !(apart || tree_touches_whole_box(view, writer, access, &box, depth) ||
+          all_run_once(view, all, buffer, var)))
+        return base_format(view->cx,
                            "it is not proven that each iteration of '%s' uses only its own elements of '%s', "
                            "which '%s' writes",
-                           var->var.name, b->name, w->block->name);
+                           var->var.name, buffer->name, writer->block->name);
     return NULL;
 }
 
 /* Another buffer below the loop that may be the same memory: nothing is known of which elements meet; NULL:
  * none. */
-static const char *aliased(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static const char *aliased(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                           const ir_expr *var)
 {
-    for (int i = 0; b->alias && i < all->n; i++) {
+    for (int i = 0; buffer->alias && i < all->n; i++) {
         const ir_block *block = all->at[i].block;
 
         if (!tree_depth_under(&all->at[i], var))
@@ -209,15 +218,15 @@ static const char *aliased(const tree_view *v, const tree_sites *all, const ir_b
             const ir_buffer *other =
                 j < block->n_reads ? block->reads[j].buffer : block->writes[j - block->n_reads].buffer;
 
-            if (other != b && other->alias == b->alias)
-                return base_format(v->cx, "'%s' and '%s' may share memory", b->name, other->name);
+            if (other != buffer && other->alias == buffer->alias)
+                return base_format(view->cx, "'%s' and '%s' may share memory", buffer->name, other->name);
         }
     }
     return NULL;
 }
 
 /* Some writer must own the buffer; the reason that the first one gives is the one to read. */
-const char *tree_buffer_dependence(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+const char *tree_buffer_dependence(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                                    const ir_expr *var)
 {
     const char *reason = NULL;
@@ -225,13 +234,13 @@ const char *tree_buffer_dependence(const tree_view *v, const tree_sites *all, co
     for (int i = 0; i < all->n; i++) {
         const tree_site *w = &all->at[i];
         const ir_region *access =
-            tree_depth_under(w, var) ? tree_access(w->block->writes, w->block->n_writes, b) : NULL;
+            tree_depth_under(w, var) ? tree_access(w->block->writes, w->block->n_writes, buffer) : NULL;
 
         if (!access)
             continue;
-        const char *why = conflict(v, all, w, access, var);
+        const char *why = conflict(view, all, w, access, var);
         if (!why)
-            return aliased(v, all, b, var);
+            return aliased(view, all, buffer, var);
         reason = reason ? reason : why;
     }
     return reason;
@@ -249,88 +258,90 @@ static bool is_common_work(const tree_site *site, int depth)
 
 /* Memory that the threads of a block share is no thread's own, whatever each of them writes first, unless
  * they fill it together. */
-static bool is_shared_by_threads(const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static bool is_shared_by_threads(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
-    for (int i = 0; i < all->n && (b->scope == IR_SHARED || b->scope == IR_WARP); i++) {
+    for (int i = 0; i < all->n && (buffer->scope == IR_SHARED || buffer->scope == IR_WARP); i++) {
         int depth = tree_depth_under(&all->at[i], var);
         ir_how how = depth ? all->at[i].loop[depth - 1]->loop.how : IR_SERIAL;
 
-        if (how >= IR_THREAD_X && how <= IR_THREAD_Z && tree_writes(all->at[i].block, b) &&
+        if (how >= IR_THREAD_X && how <= IR_THREAD_Z && tree_writes(all->at[i].block, buffer) &&
             !is_common_work(&all->at[i], depth))
             return true;
     }
     return false;
 }
 
-static bool is_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static bool is_private(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                       const ir_expr *var)
 {
-    return !is_shared_by_threads(all, b, var) && tree_private(v, all, b, var);
+    return !is_shared_by_threads(all, buffer, var) && tree_private_to_iteration(view, all, buffer, var);
 }
 
 /* No two iterations of the loop run a block. */
-static bool runs_at_most_once(const tree_view *v, const tree_sites *all, const ir_expr *var)
+static bool runs_at_most_once(const tree_view *view, const tree_sites *all, const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++)
-        if (tree_depth_under(&all->at[i], var) && !runs_once(v, &all->at[i], var))
+        if (tree_depth_under(&all->at[i], var) && !runs_once(view, &all->at[i], var))
             return false;
     return true;
 }
 
 /* The first of PRIVATE, OWNED, ONCE that is proven, or DEPENDS. `why`, for the reader: what keeps the buffer
  * from being owned; NULL for an owned or a private one. */
-static tree_reason reason_for(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+static tree_reason reason_for(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                               const ir_expr *var, const char **why)
 {
     *why = NULL;
-    if (is_private(v, all, b, var))
+    if (is_private(view, all, buffer, var))
         return TREE_PRIVATE;
-    *why = tree_buffer_dependence(v, all, b, var);
+    *why = tree_buffer_dependence(view, all, buffer, var);
     if (!*why)
         return TREE_OWNED;
-    return runs_at_most_once(v, all, var) ? TREE_ONCE : TREE_DEPENDS;
+    return runs_at_most_once(view, all, var) ? TREE_ONCE : TREE_DEPENDS;
 }
 
 /* All blocks below the loop that write the buffer add to it over the loop. */
-static bool is_combined(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static bool is_combined(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                        const ir_expr *var)
 {
     bool any = false;
 
     for (int i = 0; i < all->n; i++) {
         const tree_site *site = &all->at[i];
 
-        if (!tree_depth_under(site, var) || !tree_access(site->block->writes, site->block->n_writes, b))
+        if (!tree_depth_under(site, var) || !tree_access(site->block->writes, site->block->n_writes, buffer))
             continue;
-        if (tree_kind_for(v->cx, site, var) != IR_REDUCE_ITER || !tree_combiner(site->block))
+        if (tree_kind_for(view->cx, site, var) != IR_REDUCE_ITER || !tree_combiner(site->block))
             return false;
         any = true;
     }
     return any;
 }
 
-bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *b)
+bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *buffer)
 {
     ir_how how = loop->loop.how;
 
     return how != IR_SERIAL && how != IR_UNROLLED &&
-           (b->scope == IR_GLOBAL || how < IR_THREAD_X || how > IR_THREAD_Z);
+           (buffer->scope == IR_GLOBAL || how < IR_THREAD_X || how > IR_THREAD_Z);
 }
 
-tree_reason tree_reason_of_loop(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+tree_reason tree_reason_of_loop(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                                 const ir_stmt *loop, const char **why)
 {
     const ir_expr *var = loop->loop.var;
 
     *why = NULL;
     /* memory of a launch is a block's own */
-    if (loop->loop.how >= IR_BLOCK_X && loop->loop.how <= IR_BLOCK_Z && b->scope != IR_GLOBAL)
+    if (loop->loop.how >= IR_BLOCK_X && loop->loop.how <= IR_BLOCK_Z && buffer->scope != IR_GLOBAL)
         return TREE_PRIVATE;
-    if (!tree_needs_reason(loop, b))
-        return is_private(v, all, b, var) ? TREE_PRIVATE : TREE_DEPENDS;
-    tree_reason reason = reason_for(v, all, b, var, why);
-    return reason == TREE_DEPENDS && is_combined(v, all, b, var) ? TREE_COMBINED : reason;
+    if (!tree_needs_reason(loop, buffer))
+        return is_private(view, all, buffer, var) ? TREE_PRIVATE : TREE_DEPENDS;
+    tree_reason reason = reason_for(view, all, buffer, var, why);
+    return reason == TREE_DEPENDS && is_combined(view, all, buffer, var) ? TREE_COMBINED : reason;
 }
 
-const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_expr *var)
+const char *tree_dependence(const tree_view *view, const tree_sites *all, const ir_expr *var)
 {
     base_map done = {0};
 
@@ -340,19 +351,19 @@ const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_
         if (!tree_depth_under(&all->at[i], var))
             continue;
         for (int j = 0; j < block->n_writes; j++) {
-            const ir_buffer *b = block->writes[j].buffer;
+            const ir_buffer *buffer = block->writes[j].buffer;
             const char *why;
 
-            if (base_map_has(&done, b))
+            if (base_map_has(&done, buffer))
                 continue;
-            base_map_put(v->cx, &done, b, b);
-            if (reason_for(v, all, b, var, &why) == TREE_DEPENDS)
+            base_map_put(view->cx, &done, buffer, buffer);
+            if (reason_for(view, all, buffer, var, &why) == TREE_DEPENDS)
                 return why;
         }
-        if (tree_has_effect(v->cx, block->body))
-            return runs_at_most_once(v, all, var)
+        if (tree_has_effect(view->cx, block->body))
+            return runs_at_most_once(view, all, var)
                        ? NULL
-                       : base_format(v->cx, "'%s' calls a function with an effect", block->name);
+                       : base_format(view->cx, "'%s' calls a function with an effect", block->name);
     }
     return NULL;
 }

@@ -12,29 +12,30 @@
 /* ---- what an iteration reads of its own (private.c) ---- */
 
 /* that of the buffer itself; NULL: none */
-const ir_region *tree_access(const ir_region *r, int n, const ir_buffer *b);
-/* While their `fixed` common loops stand still, all that q reads lies in what w writes, and w writes every
- * element of that. */
-bool tree_reads_within(const tree_view *v, const tree_site *q, const ir_region *read, const tree_site *w,
-                       const ir_region *write, int fixed);
+const ir_region *tree_access(const ir_region *region, int n, const ir_buffer *buffer);
+/* While their `fixed` common loops stand still, all that reader reads lies in what writer writes, and writer
+ * writes every element of that. */
+bool tree_reads_within(const tree_view *view, const tree_site *reader, const ir_region *read,
+                       const tree_site *writer, const ir_region *write, int fixed);
 /* No iteration of the loop of `var` reads in this access what any iteration writes in the owner's. */
-bool tree_never_meets(const tree_view *v, const tree_site *site, const ir_region *read,
-                      const tree_site *owner, const ir_expr *var);
+bool tree_reads_no_write_of_loop(const tree_view *view, const tree_site *site, const ir_region *read,
+                                 const tree_site *owner, const ir_expr *var);
 /* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand
  * still. What the owner does not write anywhere in the loop may be read, too. */
-bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site *owner, const ir_buffer *b,
-                     const ir_expr *var, const ir_region *box);
+bool tree_all_within(const tree_view *view, const tree_sites *all, const tree_site *owner,
+                     const ir_buffer *buffer, const ir_expr *var, const ir_region *box);
 /* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and
  * nothing else uses it. */
-bool tree_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var);
+bool tree_private_to_iteration(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                               const ir_expr *var);
 
 /* ---- dependence (depend.c) ---- */
 
 /* More than one block below the loop of `var` touches the buffer. */
-bool tree_shared_under(const tree_sites *all, const ir_buffer *b, const ir_expr *var);
+bool tree_shared_under(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var);
 /* NULL where no iteration of the loop writes an element of the buffer that another one reads or writes;
  * otherwise the reason. */
-const char *tree_buffer_dependence(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+const char *tree_buffer_dependence(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                                    const ir_expr *var);
 /* Why iterations of a loop that run at the same time do not disturb each other in a buffer. */
 typedef enum {
@@ -51,35 +52,35 @@ typedef enum {
  * other, or the threads of a loop have the buffer in common and meet at barriers: PRIVATE, or DEPENDS for
  * what an iteration may hand on. Where they run at the same time: any but OUTSIDE; DEPENDS, with `why`, where
  * nothing is proven. */
-tree_reason tree_reason_of_loop(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+tree_reason tree_reason_of_loop(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                                 const ir_stmt *loop, const char **why);
 /* The iterations of the loop run at the same time, and it takes a reason that the buffer does not disturb
  * them. */
-bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *b);
+bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *buffer);
 const char *tree_reason_text(tree_reason reason);  /* "private" */
 tree_reason tree_reason_of_text(const char *text); /* TREE_DEPENDS: no such reason */
 /* The same for all buffers that are not private to the loop. NULL where no iteration of the loop writes what
  * another one reads or writes; otherwise the reason, for the reader. */
-const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_expr *var);
+const char *tree_dependence(const tree_view *view, const tree_sites *all, const ir_expr *var);
 /* for messages: "a reduction", of a loop that binds such a variable, or of the variable */
 const char *tree_kind_text(ir_iter_kind kind);
 /* NULL where instances of the block may run again, or in another place; otherwise why not. */
-const char *tree_not_idempotent(tec_context *cx, const ir_block *b);
+const char *tree_not_idempotent(tec_context *cx, const ir_block *block);
 bool tree_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
 
 /* ---- steps of scan loops (scan.c) ---- */
 
 /* The outer loops up to the innermost that a scan variable of the block is bound to; 0: it has none. */
-int tree_step_depth(const tree_view *v, const tree_site *site);
-int tree_common_loops(const tree_site *a, const tree_site *b); /* from the outermost on */
+int tree_step_depth(const tree_view *view, const tree_site *site);
+int tree_common_loops(const tree_site *left, const tree_site *right); /* from the outermost on */
 /* While the outer `fixed` loops, which the sites have in common, stand still, the accesses touch no element
  * of a buffer both. NULL: no access. */
-bool tree_apart(const tree_view *v, const tree_site *a, const ir_region *at_a, const tree_site *b,
-                const ir_region *at_b, int fixed);
+bool tree_accesses_disjoint(const tree_view *view, const tree_site *left, const ir_region *at_a,
+                            const tree_site *right, const ir_region *at_b, int fixed);
 /* The same of all that the block reads and all that it writes. */
-bool tree_reads_other_steps(const tree_view *v, const tree_site *site, int fixed);
+bool tree_reads_other_steps(const tree_view *view, const tree_site *site, int fixed);
 /* NULL where instances of the block may run again within their step, or in another place there; without scan
  * variables, as tree_not_idempotent. Otherwise why not. */
-const char *tree_not_repeatable(const tree_view *v, const tree_site *site);
+const char *tree_not_repeatable(const tree_view *view, const tree_site *site);
 
 #endif

@@ -21,9 +21,9 @@
 #include "ir/reason/itermap.h"
 #include "tree/touch.h"
 
-const ir_combiner *tree_combiner(const ir_block *b)
+const ir_combiner *tree_combiner(const ir_block *block)
 {
-    const ir_stmt *s = b->body;
+    const ir_stmt *s = block->body;
 
     while (s && (s->kind == IR_IF || s->kind == IR_LET_STMT))
         s = s->kind == IR_IF ? s->branch.then : s->let.body;
@@ -36,33 +36,33 @@ typedef struct {
     bool found;
 } update_search;
 
-static bool look_for_update(ir_walk *w, const ir_stmt *s)
+static bool look_for_update(ir_walk *written, const ir_stmt *stmt)
 {
-    update_search *x = (update_search *)w;
+    update_search *x = (update_search *)written;
 
-    if (s->kind == IR_STORE)
-        base_map_put(w->cx, &x->stored, s->store.buffer, s->store.buffer);
-    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
-        x->found = x->found || !base_map_has(&x->stored, s->update.buffer[i]);
+    if (stmt->kind == IR_STORE)
+        base_map_put(written->cx, &x->stored, stmt->store.buffer, stmt->store.buffer);
+    for (int i = 0; stmt->kind == IR_UPDATE && i < stmt->update.combiner->n; i++)
+        x->found = x->found || !base_map_has(&x->stored, stmt->update.buffer[i]);
     return !x->found;
 }
 
-bool tree_adds(tec_context *cx, const ir_block *b)
+bool tree_adds(tec_context *cx, const ir_block *block)
 {
     update_search x = {.w = {.cx = cx, .expr = ir_skip_expr, .stmt = look_for_update}};
 
-    if (!b->init)
-        ir_walk_stmt(&x.w, b->body);
+    if (!block->init)
+        ir_walk_stmt(&x.w, block->body);
     return x.found;
 }
 
 /* Whether instances of the block add to what others of it wrote. */
-bool tree_accumulates(tec_context *cx, const ir_block *b)
+bool tree_accumulates(tec_context *cx, const ir_block *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER || b->iters[i].kind == IR_OPAQUE)
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER || block->iters[i].kind == IR_OPAQUE)
             return true;
-    return tree_adds(cx, b);
+    return tree_adds(cx, block);
 }
 
 /* The reduction is whole inside the inner loops: init, and every reduce iteration variable free of the outer
@@ -81,59 +81,61 @@ bool tree_completes_inside(tec_context *cx, const tree_site *site, int fixed)
     return true;
 }
 
-/* e is a variable, or a variable and a constant. */
-static const ir_expr *shifted_variable(const ir_expr *e, int64_t *shift)
+/* expr is a variable, or a variable and a constant. */
+static const ir_expr *shifted_variable(const ir_expr *expr, int64_t *shift)
 {
     *shift = 0;
-    if (e->op == IR_ADD && ir_is_int(e->arg[1], shift))
-        e = e->arg[0];
-    return e->op == IR_VAR ? e : NULL;
+    if (expr->op == IR_ADD && ir_is_int(expr->arg[1], shift))
+        expr = expr->arg[0];
+    return expr->op == IR_VAR ? expr : NULL;
 }
 
 /* The spatial or scan variable that index d of a written box is, up to a constant; -1: something else. */
-static int written_iter(const ir_block *b, const ir_region *w, int d)
+static int written_iter(const ir_block *block, const ir_region *written, int d)
 {
     int64_t shift;
-    const ir_expr *var = ir_is_value(w->extent[d], 1) ? shifted_variable(w->min[d], &shift) : NULL;
+    const ir_expr *var =
+        ir_is_value(written->extent[d], 1) ? shifted_variable(written->min[d], &shift) : NULL;
 
-    for (int i = 0; var && i < b->n_iters; i++)
-        if (b->iters[i].var == var && (b->iters[i].kind == IR_SPATIAL || b->iters[i].kind == IR_SCAN))
+    for (int i = 0; var && i < block->n_iters; i++)
+        if (block->iters[i].var == var &&
+            (block->iters[i].kind == IR_SPATIAL || block->iters[i].kind == IR_SCAN))
             return i;
     return -1;
 }
 
-int64_t tree_store_shift(const ir_region *w, int d)
+int64_t tree_store_shift(const ir_region *written, int d)
 {
     int64_t shift;
 
-    shifted_variable(w->min[d], &shift);
+    shifted_variable(written->min[d], &shift);
     return shift;
 }
 
 /* The same element in all instances. */
-static bool is_one_element(tec_context *cx, const ir_block *b, const ir_region *w, int d)
+static bool is_one_element(tec_context *cx, const ir_block *block, const ir_region *written, int d)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (ir_uses_var(cx, w->min[d], b->iters[i].var))
+    for (int i = 0; i < block->n_iters; i++)
+        if (ir_uses_var(cx, written->min[d], block->iters[i].var))
             return false;
-    return ir_is_value(w->extent[d], 1);
+    return ir_is_value(written->extent[d], 1);
 }
 
-bool tree_plain_store(const tree_view *v, const ir_block *b, const ir_region *w, int *dim_of)
+bool tree_store_dims(const tree_view *view, const ir_block *block, const ir_region *written, int *dim_of)
 {
-    for (int i = 0; i < b->n_iters; i++)
+    for (int i = 0; i < block->n_iters; i++)
         dim_of[i] = -1;
-    for (int d = 0; d < w->buffer->n; d++) {
-        int i = written_iter(b, w, d);
+    for (int d = 0; d < written->buffer->n; d++) {
+        int i = written_iter(block, written, d);
 
         if (i >= 0 && dim_of[i] < 0)
             dim_of[i] = d;
-        else if (!is_one_element(v->cx, b, w, d))
+        else if (!is_one_element(view->cx, block, written, d))
             return false;
     }
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SPATIAL && dim_of[i] < 0 &&
-            !ir_prove_equal(v->facts, b->iters[i].extent, ir_int(v->cx, 1)))
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_SPATIAL && dim_of[i] < 0 &&
+            !ir_prove_equal(view->facts, block->iters[i].extent, ir_int(view->cx, 1)))
             return false;
     return true;
 }
@@ -142,23 +144,23 @@ bool tree_plain_store(const tree_view *v, const ir_block *b, const ir_region *w,
 typedef struct {
     const ir_region *access;
     bool plain;
-    const int *dim_of; /* plain: as of tree_plain_store */
+    const int *dim_of; /* plain: as of tree_store_dims */
     tree_layout layout;
     bool *used; /* iteration variables that index */
 } store_map;
 
-static bool read_store(const tree_view *v, const ir_block *b, const ir_region *w, store_map *m)
+static bool read_store(const tree_view *view, const ir_block *block, const ir_region *written, store_map *map)
 {
-    int *dim_of = base_array(v->cx, int, b->n_iters);
+    int *dim_of = base_array(view->cx, int, block->n_iters);
 
-    *m = (store_map){.access = w,
-                     .plain = tree_plain_store(v, b, w, dim_of),
-                     .dim_of = dim_of,
-                     .used = base_array(v->cx, bool, b->n_iters)};
-    if (!m->plain && !tree_invert_store(v, b, w, &m->layout))
+    *map = (store_map){.access = written,
+                       .plain = tree_store_dims(view, block, written, dim_of),
+                       .dim_of = dim_of,
+                       .used = base_array(view->cx, bool, block->n_iters)};
+    if (!map->plain && !tree_invert_store(view, block, written, &map->layout))
         return false;
-    for (int i = 0; i < b->n_iters; i++)
-        m->used[i] = m->plain ? dim_of[i] >= 0 : m->layout.var[i] != NULL;
+    for (int i = 0; i < block->n_iters; i++)
+        map->used[i] = map->plain ? dim_of[i] >= 0 : map->layout.var[i] != NULL;
     return true;
 }
 
@@ -170,10 +172,10 @@ typedef struct {
     bool unclear;
 } spatial_map;
 
-static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const ir_expr *var)
+static bool any_mentions(tec_context *cx, const ir_expr *const *expr, int n, const ir_expr *var)
 {
     for (int i = 0; i < n; i++)
-        if (ir_uses_var(cx, e[i], var))
+        if (ir_uses_var(cx, expr[i], var))
             return true;
     return false;
 }
@@ -184,21 +186,21 @@ typedef struct {
     bool outer, reduces, spatial, others;
 } condition_loops;
 
-static condition_loops loops_of(const tree_view *v, const tree_site *site, const ir_expr *e, int fixed,
-                                const spatial_map *m)
+static condition_loops loops_of(const tree_view *view, const tree_site *site, const ir_expr *expr, int fixed,
+                                const spatial_map *map)
 {
     condition_loops about = {0};
 
     for (int j = 0; j < site->n_loops; j++) {
         const ir_expr *var = site->loop[j]->loop.var;
 
-        if (!ir_uses_var(v->cx, e, var))
+        if (!ir_uses_var(view->cx, expr, var))
             continue;
         if (j < fixed)
             about.outer = true;
-        else if (any_mentions(v->cx, m->bind, m->n, var))
+        else if (any_mentions(view->cx, map->bind, map->n, var))
             about.spatial = true;
-        else if (tree_kind_for(v->cx, site, var) == IR_REDUCE_ITER)
+        else if (tree_kind_for(view->cx, site, var) == IR_REDUCE_ITER)
             about.reduces = true;
         else
             about.others = true;
@@ -209,46 +211,47 @@ static condition_loops loops_of(const tree_view *v, const tree_site *site, const
 /* Conjuncts without an inner loop of the spatial variables guard updates, or single out one of many equal
  * runs, but not the first write; those over the outer loops alone decide whether the block runs at all, which
  * runs_with looks at. A mixture of the two may leave iterations of the outer loops without any run:
- * m->unclear. */
-static const ir_expr *spatial_guards(const tree_view *v, const tree_site *site, const ir_expr *where,
-                                     int fixed, spatial_map *m)
+ * map->unclear. */
+static const ir_expr *spatial_guards(const tree_view *view, const tree_site *site, const ir_expr *where,
+                                     int fixed, spatial_map *map)
 {
     const ir_expr *kept = NULL;
     base_vec all = {0};
 
-    ir_conjuncts(v->cx, where, IR_KEEP_LIKELY, &all);
+    ir_conjuncts(view->cx, where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
-        condition_loops about = loops_of(v, site, all.at[i], fixed, m);
+        condition_loops about = loops_of(view, site, all.at[i], fixed, map);
 
         if (about.spatial)
-            kept = ir_all(v->cx, kept, all.at[i]);
+            kept = ir_all(view->cx, kept, all.at[i]);
         else if (about.others && (about.outer || about.reduces))
-            m->unclear = true;
+            map->unclear = true;
     }
     return kept;
 }
 
-static void add_spatial(const tree_view *v, const ir_facts *f, spatial_map *m, const ir_expr *bind,
+static void add_spatial(const tree_view *view, const ir_facts *facts, spatial_map *map, const ir_expr *bind,
                         const ir_expr *min, const ir_expr *extent)
 {
-    m->bind[m->n] = min ? ir_simplify(f, ir_sub(v->cx, bind, min)) : bind;
-    m->dom[m->n++] = extent;
+    map->bind[map->n] = min ? ir_simplify(facts, ir_sub(view->cx, bind, min)) : bind;
+    map->dom[map->n++] = extent;
 }
 
 /* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. */
-static void layout_part(const tree_view *v, const tree_site *site, const store_map *store,
-                        const ir_region *box, const ir_facts *f, spatial_map *m)
+static void layout_part(const tree_view *view, const tree_site *site, const store_map *store,
+                        const ir_region *box, const ir_facts *facts, spatial_map *self)
 {
-    const tree_layout *l = &store->layout;
-    ir_subst map = tree_bindings(v->cx, site);
+    const tree_layout *layout = &store->layout;
+    ir_subst map = tree_bindings(view->cx, site);
 
-    for (int d = 0; d < l->n; d++) {
-        const ir_expr *unit = ir_int(v->cx, l->unit[d]), *zero = ir_int(v->cx, 0);
+    for (int d = 0; d < layout->n; d++) {
+        const ir_expr *unit = ir_int(view->cx, layout->unit[d]), *zero = ir_int(view->cx, 0);
 
-        if (l->mask[d] && !(ir_prove_equal(f, ir_floormod(v->cx, box->min[d], unit), zero) &&
-                            ir_prove_equal(f, ir_floormod(v->cx, box->extent[d], unit), zero)))
-            m->unclear = true;
-        add_spatial(v, f, m, ir_apply(v->cx, &map, l->index[d]), box->min[d], box->extent[d]);
+        if (layout->mask[d] && !(ir_prove_equal(facts, ir_floormod(view->cx, box->min[d], unit), zero) &&
+                                 ir_prove_equal(facts, ir_floormod(view->cx, box->extent[d], unit), zero)))
+            self->unclear = true;
+        add_spatial(view, facts, self, ir_apply(view->cx, &map, layout->index[d]), box->min[d],
+                    box->extent[d]);
     }
 }
 
@@ -264,32 +267,33 @@ static const ir_expr *padded_extent(const tree_site *site, const ir_stmt *loop, 
 }
 
 /* The box NULL: the variables as they are. */
-static spatial_map spatial_part(const tree_view *v, const tree_site *site, const ir_expr *where,
+static spatial_map spatial_part(const tree_view *view, const tree_site *site, const ir_expr *where,
                                 const store_map *store, const ir_region *box, int fixed)
 {
-    const ir_block *b = site->block;
-    const ir_facts *f = tree_site_facts(v, site, fixed);
-    int most = b->n_iters + (box ? box->buffer->n : 0);
+    const ir_block *block = site->block;
+    const ir_facts *facts = tree_site_facts(view, site, fixed);
+    int most = block->n_iters + (box ? box->buffer->n : 0);
     spatial_map m = {0};
 
-    m.bind = base_array(v->cx, const ir_expr *, most);
-    m.dom = base_array(v->cx, const ir_expr *, most);
-    m.loop = base_array(v->cx, const ir_expr *, site->n_loops);
-    m.extent = base_array(v->cx, const ir_expr *, site->n_loops);
-    for (int i = 0; i < b->n_iters; i++) {
+    m.bind = base_array(view->cx, const ir_expr *, most);
+    m.dom = base_array(view->cx, const ir_expr *, most);
+    m.loop = base_array(view->cx, const ir_expr *, site->n_loops);
+    m.extent = base_array(view->cx, const ir_expr *, site->n_loops);
+    for (int i = 0; i < block->n_iters; i++) {
         int d = store->dim_of[i];
 
         if (store->used[i] && !box)
-            add_spatial(v, f, &m, site->stmt->block.bind[i], NULL, b->iters[i].extent);
+            add_spatial(view, facts, &m, site->stmt->block.bind[i], NULL, block->iters[i].extent);
         else if (store->plain && d >= 0)
-            add_spatial(v, f, &m, tree_stored_at(v->cx, site, store->access, d), box->min[d], box->extent[d]);
+            add_spatial(view, facts, &m, tree_stored_at(view->cx, site, store->access, d), box->min[d],
+                        box->extent[d]);
     }
     if (box && !store->plain)
-        layout_part(v, site, store, box, f, &m);
-    m.where = spatial_guards(v, site, where, fixed, &m);
+        layout_part(view, site, store, box, facts, &m);
+    m.where = spatial_guards(view, site, where, fixed, &m);
     for (int j = fixed; j < site->n_loops; j++)
-        if (any_mentions(v->cx, m.bind, m.n, site->loop[j]->loop.var) ||
-            ir_uses_var(v->cx, m.where, site->loop[j]->loop.var)) {
+        if (any_mentions(view->cx, m.bind, m.n, site->loop[j]->loop.var) ||
+            ir_uses_var(view->cx, m.where, site->loop[j]->loop.var)) {
             m.loop[m.n_loops] = site->loop[j]->loop.var;
             m.extent[m.n_loops++] =
                 box ? padded_extent(site, site->loop[j], store) : site->loop[j]->loop.extent;
@@ -297,66 +301,67 @@ static spatial_map spatial_part(const tree_view *v, const tree_site *site, const
     return m;
 }
 
-static bool onto_box(const tree_view *v, const tree_site *site, const ir_expr *where, const store_map *store,
-                     const ir_region *box, int fixed)
+static bool onto_box(const tree_view *view, const tree_site *site, const ir_expr *where,
+                     const store_map *store, const ir_region *box, int fixed)
 {
-    spatial_map m = spatial_part(v, site, where, store, box, fixed);
+    spatial_map m = spatial_part(view, site, where, store, box, fixed);
     ir_iter_map map;
 
-    return !m.unclear && ir_iter_map_detect(tree_site_facts(v, site, fixed), m.loop, m.extent, m.n_loops,
+    return !m.unclear && ir_iter_map_detect(tree_site_facts(view, site, fixed), m.loop, m.extent, m.n_loops,
                                             m.bind, m.dom, m.n, m.where, &map);
 }
 
 /* Some inner loop of this variable's binding occurs in that of another one. */
-static bool shares_loops(const tree_view *v, const tree_site *site, int iter, int fixed)
+static bool shares_loops(const tree_view *view, const tree_site *site, int iter, int fixed)
 {
     const ir_expr *const *bind = site->stmt->block.bind;
 
     for (int j = fixed; j < site->n_loops; j++)
         for (int i = 0; i < site->block->n_iters; i++)
-            if (i != iter && ir_uses_var(v->cx, bind[iter], site->loop[j]->loop.var) &&
-                ir_uses_var(v->cx, bind[i], site->loop[j]->loop.var))
+            if (i != iter && ir_uses_var(view->cx, bind[iter], site->loop[j]->loop.var) &&
+                ir_uses_var(view->cx, bind[i], site->loop[j]->loop.var))
                 return true;
     return false;
 }
 
 /* Where the inner loops of a variable of one value are at 0, it has that value, and no condition on them
  * keeps the block from running: a split of such a loop, guarded, runs once. */
-static bool runs_at_zero(const tree_view *v, const tree_site *site, int iter, int fixed)
+static bool runs_at_zero(const tree_view *view, const tree_site *site, int iter, int fixed)
 {
-    const ir_facts *f = tree_site_facts(v, site, fixed);
+    const ir_facts *facts = tree_site_facts(view, site, fixed);
     const ir_expr *bind = site->stmt->block.bind[iter];
     ir_subst zeros = {0};
     base_vec conditions = {0};
 
-    if (shares_loops(v, site, iter, fixed))
+    if (shares_loops(view, site, iter, fixed))
         return false;
     for (int j = fixed; j < site->n_loops; j++)
-        if (ir_uses_var(v->cx, bind, site->loop[j]->loop.var))
-            base_map_put(v->cx, &zeros.vars, site->loop[j]->loop.var, ir_int(v->cx, 0));
-    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &conditions);
+        if (ir_uses_var(view->cx, bind, site->loop[j]->loop.var))
+            base_map_put(view->cx, &zeros.vars, site->loop[j]->loop.var, ir_int(view->cx, 0));
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &conditions);
     for (int i = 0; i < conditions.n; i++) {
-        const ir_expr *there = ir_apply(v->cx, &zeros, conditions.at[i]);
+        const ir_expr *there = ir_apply(view->cx, &zeros, conditions.at[i]);
 
-        if (there != conditions.at[i] && !ir_prove(f, there))
+        if (there != conditions.at[i] && !ir_prove(facts, there))
             return false;
     }
-    return ir_prove_equal(f, ir_apply(v->cx, &zeros, bind), ir_int(v->cx, 0));
+    return ir_prove_equal(facts, ir_apply(view->cx, &zeros, bind), ir_int(view->cx, 0));
 }
 
 /* Variables of one value, which index nothing, have it: where a tile of them lies outside the domain, nothing
  * runs. */
-static bool single_values_hold(const tree_view *v, const tree_site *site, const store_map *store, int fixed)
+static bool single_values_hold(const tree_view *view, const tree_site *site, const store_map *store,
+                               int fixed)
 {
-    const ir_expr *guard = tree_outer_guard(v, site, fixed);
-    ir_facts *f = ir_facts_new(v->cx, tree_site_facts(v, site, site->n_loops));
+    const ir_expr *guard = tree_outer_guard(view, site, fixed);
+    ir_facts *facts = ir_facts_new(view->cx, tree_site_facts(view, site, site->n_loops));
 
     if (guard)
-        ir_facts_assume(f, guard);
+        ir_facts_assume(facts, guard);
     for (int i = 0; i < site->block->n_iters; i++)
         if (!store->used[i] && site->block->iters[i].kind == IR_SPATIAL &&
-            !ir_prove_equal(f, site->stmt->block.bind[i], ir_int(v->cx, 0)) &&
-            !runs_at_zero(v, site, i, fixed))
+            !ir_prove_equal(facts, site->stmt->block.bind[i], ir_int(view->cx, 0)) &&
+            !runs_at_zero(view, site, i, fixed))
             return false;
     return true;
 }
@@ -374,62 +379,63 @@ static bool all_count(const tree_site *site, int fixed)
 
 /* Where the box has elements, the loops run at least once, unless they only reduce: an empty reduction
  * initialises. */
-static bool loops_run(const tree_view *v, const tree_site *site, const store_map *store, const ir_region *box,
-                      int fixed)
+static bool loops_run(const tree_view *view, const tree_site *site, const store_map *store,
+                      const ir_region *box, int fixed)
 {
-    ir_facts *f = ir_facts_new(v->cx, tree_site_facts(v, site, fixed));
-    const ir_expr *one = ir_int(v->cx, 1);
+    ir_facts *facts = ir_facts_new(view->cx, tree_site_facts(view, site, fixed));
+    const ir_expr *one = ir_int(view->cx, 1);
 
     if (all_count(site, fixed))
         return true;
     for (int d = 0; d < box->buffer->n; d++) {
-        if (ir_prove_lt(f, box->extent[d], one))
+        if (ir_prove_lt(facts, box->extent[d], one))
             return true;
-        ir_facts_assume(f, ir_le(v->cx, one, box->extent[d]));
+        ir_facts_assume(facts, ir_le(view->cx, one, box->extent[d]));
     }
     for (int j = fixed; j < site->n_loops; j++) {
         const ir_stmt *l = site->loop[j];
-        bool reduces = tree_kind_for(v->cx, site, l->loop.var) == IR_REDUCE_ITER;
+        bool reduces = tree_kind_for(view->cx, site, l->loop.var) == IR_REDUCE_ITER;
 
         for (int i = 0; reduces && i < site->block->n_iters; i++)
-            reduces = !(store->used[i] && ir_uses_var(v->cx, site->stmt->block.bind[i], l->loop.var));
-        if (!reduces && !ir_prove_le(f, one, l->loop.extent))
+            reduces = !(store->used[i] && ir_uses_var(view->cx, site->stmt->block.bind[i], l->loop.var));
+        if (!reduces && !ir_prove_le(facts, one, l->loop.extent))
             return false;
-        tree_know_loop(f, l->loop.var, l->loop.extent, reduces);
+        tree_know_loop(facts, l->loop.var, l->loop.extent, reduces);
     }
     return true;
 }
 
 /* The box ends within the domain of the iteration variable. */
-static bool ends_inside(const tree_view *v, const tree_site *site, const store_map *store,
+static bool ends_inside(const tree_view *view, const tree_site *site, const store_map *store,
                         const ir_region *box, int iter, int fixed)
 {
     int d = store->dim_of[iter];
-    const ir_expr *end =
-        ir_add(v->cx, site->block->iters[iter].extent, ir_int(v->cx, tree_store_shift(store->access, d)));
+    const ir_expr *end = ir_add(view->cx, site->block->iters[iter].extent,
+                                ir_int(view->cx, tree_store_shift(store->access, d)));
 
-    return ir_prove_le(tree_site_facts(v, site, fixed), ir_add(v->cx, box->min[d], box->extent[d]), end);
+    return ir_prove_le(tree_site_facts(view, site, fixed), ir_add(view->cx, box->min[d], box->extent[d]),
+                       end);
 }
 
 /* The predicate without the conjuncts that cut a dimension of the box at the end of the domain: of the box
- * [4*i:+4, 0:n] written by `v = i*4 + a where v < 10 && w = b*8 + c < n`, only w < n is left. */
-static const ir_expr *cuts_of_box(const tree_view *v, const tree_site *site, const store_map *store,
+ * [4*i:+4, 0:n] written by `view = i*4 + a where view < 10 && w = b*8 + c < n`, only w < n is left. */
+static const ir_expr *cuts_of_box(const tree_view *view, const tree_site *site, const store_map *store,
                                   const ir_region *box, const ir_expr *guards, int fixed)
 {
     base_vec all = {0};
     const ir_expr *kept = guards;
 
-    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         bool inside = true;
 
         for (int k = 0; inside && k < site->block->n_iters; k++)
             for (int j = fixed; inside && j < site->n_loops && store->dim_of[k] >= 0; j++)
-                if (ir_uses_var(v->cx, site->stmt->block.bind[k], site->loop[j]->loop.var) &&
-                    ir_uses_var(v->cx, all.at[i], site->loop[j]->loop.var))
-                    inside = ends_inside(v, site, store, box, k, fixed);
+                if (ir_uses_var(view->cx, site->stmt->block.bind[k], site->loop[j]->loop.var) &&
+                    ir_uses_var(view->cx, all.at[i], site->loop[j]->loop.var))
+                    inside = ends_inside(view, site, store, box, k, fixed);
         if (inside)
-            kept = ir_all(v->cx, kept, all.at[i]);
+            kept = ir_all(view->cx, kept, all.at[i]);
     }
     return kept;
 }
@@ -444,41 +450,41 @@ static bool is_point(const ir_region *access)
 
 /* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly; or
  * both, in different dimensions. */
-bool tree_fills(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
-                int fixed)
+bool tree_touches_whole_box(const tree_view *view, const tree_site *site, const ir_region *access,
+                            const ir_region *box, int fixed)
 {
-    const ir_expr *where = site->stmt->block.where, *guards = tree_loop_guards(v, site);
+    const ir_expr *where = site->stmt->block.where, *guards = tree_loop_guards(view, site);
     store_map store;
 
     if (!is_point(access)) {
         ir_region point;
-        const tree_site *unfolded = tree_unfold(v, site, access->buffer, &point);
+        const tree_site *unfolded = tree_unfold(view, site, access->buffer, &point);
 
-        return unfolded && tree_fills(v, unfolded, &point, box, fixed);
+        return unfolded && tree_touches_whole_box(view, unfolded, &point, box, fixed);
     }
-    if (site->branches || !read_store(v, site->block, access, &store) ||
-        !loops_run(v, site, &store, box, fixed) || !single_values_hold(v, site, &store, fixed))
+    if (site->branches || !read_store(view, site->block, access, &store) ||
+        !loops_run(view, site, &store, box, fixed) || !single_values_hold(view, site, &store, fixed))
         return false;
-    if (store.plain && !guards && tree_counts_box(v, site, access, store.dim_of, box, fixed))
+    if (store.plain && !guards && tree_counts_box(view, site, access, store.dim_of, box, fixed))
         return true;
-    return onto_box(v, site, guards, &store, box, fixed) ||
+    return onto_box(view, site, guards, &store, box, fixed) ||
            (guards != where &&
-            (onto_box(v, site, where, &store, box, fixed) ||
-             (store.plain &&
-              onto_box(v, site, cuts_of_box(v, site, &store, box, guards, fixed), &store, box, fixed))));
+            (onto_box(view, site, where, &store, box, fixed) ||
+             (store.plain && onto_box(view, site, cuts_of_box(view, site, &store, box, guards, fixed), &store,
+                                      box, fixed))));
 }
 
-bool tree_injective(const tree_view *v, const tree_site *site, int fixed, const char **reason)
+bool tree_injective(const tree_view *view, const tree_site *site, int fixed, const char **reason)
 {
-    const ir_block *b = site->block;
-    const ir_facts *f = tree_site_facts(v, site, fixed);
-    ir_ranges inner = tree_inner_ranges(v->cx, site, fixed);
-    const ir_expr **dom = base_array(v->cx, const ir_expr *, b->n_iters);
+    const ir_block *block = site->block;
+    const ir_facts *facts = tree_site_facts(view, site, fixed);
+    ir_ranges inner = tree_inner_ranges(view->cx, site, fixed);
+    const ir_expr **dom = base_array(view->cx, const ir_expr *, block->n_iters);
     ir_iter_map m;
 
-    for (int i = 0; i < b->n_iters; i++)
-        dom[i] = b->iters[i].extent;
-    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters,
+    for (int i = 0; i < block->n_iters; i++)
+        dom[i] = block->iters[i].extent;
+    ir_iter_map_detect(facts, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, block->n_iters,
                        site->stmt->block.where, &m);
     if (m.injective)
         return true;
@@ -487,49 +493,50 @@ bool tree_injective(const tree_view *v, const tree_site *site, int fixed, const 
 }
 
 /* The conjuncts over loops of the spatial bindings alone. */
-static const ir_expr *purely_spatial(const tree_view *v, const tree_site *site, int fixed,
-                                     const spatial_map *m)
+static const ir_expr *purely_spatial(const tree_view *view, const tree_site *site, int fixed,
+                                     const spatial_map *map)
 {
     const ir_expr *kept = NULL;
     base_vec all = {0};
 
-    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         bool pure = true;
 
         for (int j = fixed; j < site->n_loops; j++) {
             const ir_expr *var = site->loop[j]->loop.var;
-            pure = pure && (any_mentions(v->cx, m->bind, m->n, var) || !ir_uses_var(v->cx, all.at[i], var));
+            pure = pure &&
+                   (any_mentions(view->cx, map->bind, map->n, var) || !ir_uses_var(view->cx, all.at[i], var));
         }
         if (pure)
-            kept = ir_all(v->cx, kept, all.at[i]);
+            kept = ir_all(view->cx, kept, all.at[i]);
     }
     return kept;
 }
 
 /* The spatial bindings take distinct values at distinct points of the loops that they use, from loop `first`
  * on. */
-static bool distinct_from(const tree_view *v, const tree_site *site, const store_map *store,
+static bool distinct_from(const tree_view *view, const tree_site *site, const store_map *store,
                           const ir_expr *var, int first)
 {
-    spatial_map m = spatial_part(v, site, NULL, store, NULL, first);
+    spatial_map m = spatial_part(view, site, NULL, store, NULL, first);
     ir_iter_map map;
 
-    if (!any_mentions(v->cx, m.bind, m.n, var))
+    if (!any_mentions(view->cx, m.bind, m.n, var))
         return false;
-    ir_iter_map_detect(tree_site_facts(v, site, first), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n,
-                       purely_spatial(v, site, first, &m), &map);
+    ir_iter_map_detect(tree_site_facts(view, site, first), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n,
+                       purely_spatial(view, site, first, &m), &map);
     return map.bijective || map.injective;
 }
 
 /* The spatial bindings tell this loop's variable: with the outer loops fixed, or, where a fused loop was
  * split across them, with all in view. */
-bool tree_digits_apart(const tree_view *v, const tree_site *site, const ir_region *access, const ir_expr *var,
-                       int depth)
+bool tree_digits_apart(const tree_view *view, const tree_site *site, const ir_region *access,
+                       const ir_expr *var, int depth)
 {
     store_map store;
 
-    return read_store(v, site->block, access, &store) &&
-           (distinct_from(v, site, &store, var, depth - 1) ||
-            (depth > 1 && distinct_from(v, site, &store, var, 0)));
+    return read_store(view, site->block, access, &store) &&
+           (distinct_from(view, site, &store, var, depth - 1) ||
+            (depth > 1 && distinct_from(view, site, &store, var, 0)));
 }

@@ -25,17 +25,17 @@
 #include "tree/depend.h"
 #include "tree/touch.h"
 
-static bool is_indexed_by(const tree_view *v, const ir_region *access, const ir_expr *var)
+static bool is_indexed_by(const tree_view *view, const ir_region *access, const ir_expr *var)
 {
     for (int d = 0; d < access->buffer->n; d++)
-        if (ir_uses_var(v->cx, access->min[d], var) || ir_uses_var(v->cx, access->extent[d], var))
+        if (ir_uses_var(view->cx, access->min[d], var) || ir_uses_var(view->cx, access->extent[d], var))
             return true;
     return false;
 }
 
-/* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because
- * its indices would lie outside of its domain do not count: nobody reads elements that do not exist. A
- * variable that indexes nothing does:
+/* Whenever reader runs, writer does as far as their common `fixed` loops decide it. Points that writer leaves
+ * out because its indices would lie outside of its domain do not count: nobody reads elements that do not
+ * exist. A variable that indexes nothing does:
  *
  *     for i in 0..8 {
  *       block P(z = i in 0..1, x = 0 in 0..1) where i < 1 { P[x] = A[x] }     once, though z has no
@@ -43,103 +43,106 @@ static bool is_indexed_by(const tree_view *v, const ir_region *access, const ir_
  *       block B(y = i in 0..8) { B[y] = P[0] }                                reads what i = 0 wrote
  *     }
  */
-static bool runs_with(const tree_view *v, const tree_site *q, const tree_site *w, const ir_region *write,
-                      int fixed)
+static bool runs_with(const tree_view *view, const tree_site *reader, const tree_site *writer,
+                      const ir_region *write, int fixed)
 {
     base_vec outer = {0};
 
-    tree_outer_guards(v, w, fixed, &outer);
-    if (outer.n == 0 || BASE_PLANT_ON(v->cx, reason_guard))
+    tree_outer_guards(view, writer, fixed, &outer);
+    if (outer.n == 0 || BASE_PLANT_ON(view->cx, reason_guard))
         return true;
-    ir_facts *known = ir_facts_new(v->cx, tree_running_facts(v, q, fixed));
-    for (int i = 0; i < w->block->n_iters; i++) {
-        const ir_expr *at = w->stmt->block.bind[i];
+    ir_facts *known = ir_facts_new(view->cx, tree_running_facts(view, reader, fixed));
+    for (int i = 0; i < writer->block->n_iters; i++) {
+        const ir_expr *at = writer->stmt->block.bind[i];
 
-        if (!is_indexed_by(v, write, w->block->iters[i].var))
+        if (!is_indexed_by(view, write, writer->block->iters[i].var))
             continue;
-        ir_facts_assume(known, ir_ge(v->cx, at, ir_int(v->cx, 0)));
-        ir_facts_assume(known, ir_lt(v->cx, at, w->block->iters[i].extent));
+        ir_facts_assume(known, ir_ge(view->cx, at, ir_int(view->cx, 0)));
+        ir_facts_assume(known, ir_lt(view->cx, at, writer->block->iters[i].extent));
     }
     for (int i = 0; i < outer.n; i++)
-        if (!tree_has_guard(v, q, outer.at[i]) && !ir_prove(known, outer.at[i]))
+        if (!tree_has_guard(view, reader, outer.at[i]) && !ir_prove(known, outer.at[i]))
             return false;
     return true;
 }
 
-static bool same_depth_everywhere(const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+static bool same_depth_everywhere(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++) {
         const ir_block *block = all->at[i].block;
 
-        if ((tree_reads(block, b) || tree_writes(block, b)) && !tree_depth_under(&all->at[i], var))
+        if ((tree_reads(block, buffer) || tree_writes(block, buffer)) && !tree_depth_under(&all->at[i], var))
             return false;
     }
     return true;
 }
 
-const ir_region *tree_access(const ir_region *r, int n, const ir_buffer *b)
+const ir_region *tree_access(const ir_region *region, int n, const ir_buffer *buffer)
 {
     for (int i = 0; i < n; i++)
-        if (r[i].buffer == b)
-            return &r[i];
+        if (region[i].buffer == buffer)
+            return &region[i];
     return NULL;
 }
 
 /* Whether `outer` holds the elements of the box that lie within the shape of the buffer: there are no
  * others. */
-static bool holds(const ir_facts *f, const ir_region *outer, const ir_region *box)
+static bool holds(const ir_facts *facts, const ir_region *outer, const ir_region *box)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
 
     for (int d = 0; d < box->buffer->n; d++) {
         const ir_expr *end = ir_add(cx, outer->min[d], outer->extent[d]);
 
-        if (!ir_prove_le(f, outer->min[d], ir_int(cx, 0)) && !ir_prove_le(f, outer->min[d], box->min[d]))
+        if (!ir_prove_le(facts, outer->min[d], ir_int(cx, 0)) &&
+            !ir_prove_le(facts, outer->min[d], box->min[d]))
             return false;
-        if (!ir_prove_le(f, box->buffer->shape[d], end) &&
-            !ir_prove_le(f, ir_add(cx, box->min[d], box->extent[d]), end))
+        if (!ir_prove_le(facts, box->buffer->shape[d], end) &&
+            !ir_prove_le(facts, ir_add(cx, box->min[d], box->extent[d]), end))
             return false;
     }
     return true;
 }
 
 /* The box of an access lies within `outer`; whether both reach over the edge of the domain plays no part. */
-static bool within(const tree_view *v, const tree_site *site, const ir_region *access, int fixed,
+static bool within(const tree_view *view, const tree_site *site, const ir_region *access, int fixed,
                    const ir_region *outer)
 {
-    if (!access || BASE_PLANT_ON(v->cx, reason_within))
+    if (!access || BASE_PLANT_ON(view->cx, reason_within))
         return true;
-    const ir_facts *f = tree_site_facts(v, site, fixed);
-    ir_region box = tree_box(v, site, access, fixed, true);
-    if (ir_region_contains(f, outer, &box))
+    const ir_facts *facts = tree_site_facts(view, site, fixed);
+    ir_region box = tree_box(view, site, access, fixed, true);
+    if (ir_region_contains(facts, outer, &box))
         return true;
-    box = tree_box(v, site, access, fixed, false);
-    return ir_region_contains(f, outer, &box) || holds(tree_running_facts(v, site, fixed), outer, &box);
+    box = tree_box(view, site, access, fixed, false);
+    return ir_region_contains(facts, outer, &box) ||
+           holds(tree_running_facts(view, site, fixed), outer, &box);
 }
 
-bool tree_reads_within(const tree_view *v, const tree_site *q, const ir_region *read, const tree_site *w,
-                       const ir_region *write, int fixed)
+bool tree_reads_within(const tree_view *view, const tree_site *reader, const ir_region *read,
+                       const tree_site *writer, const ir_region *write, int fixed)
 {
-    ir_region box = tree_box(v, w, write, fixed, true);
+    ir_region box = tree_box(view, writer, write, fixed, true);
 
-    return within(v, q, read, fixed, &box) && tree_fills(v, w, write, &box, fixed) &&
-           runs_with(v, q, w, write, fixed);
+    return within(view, reader, read, fixed, &box) &&
+           tree_touches_whole_box(view, writer, write, &box, fixed) &&
+           runs_with(view, reader, writer, write, fixed);
 }
 
 /* No iteration of the loop of `var` reads in this access what any iteration writes in the owner's. */
-bool tree_never_meets(const tree_view *v, const tree_site *site, const ir_region *read,
-                      const tree_site *owner, const ir_expr *var)
+bool tree_reads_no_write_of_loop(const tree_view *view, const tree_site *site, const ir_region *read,
+                                 const tree_site *owner, const ir_expr *var)
 {
     const ir_region *write = tree_access(owner->block->writes, owner->block->n_writes, read->buffer);
 
-    return tree_apart(v, site, read, owner, write, tree_depth_under(site, var) - 1);
+    return tree_accesses_disjoint(view, site, read, owner, write, tree_depth_under(site, var) - 1);
 }
 
 /* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand
  * still. What the owner does not write anywhere in the loop may be
  * read, too. */
-bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site *owner, const ir_buffer *b,
-                     const ir_expr *var, const ir_region *box)
+bool tree_all_within(const tree_view *view, const tree_sites *all, const tree_site *owner,
+                     const ir_buffer *buffer, const ir_expr *var, const ir_region *box)
 {
     for (int i = 0; i < all->n; i++) {
         const tree_site *site = &all->at[i];
@@ -147,13 +150,14 @@ bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site 
 
         if (!fixed || site == owner)
             continue;
-        const ir_region *read = tree_access(site->block->reads, site->block->n_reads, b);
-        const ir_region *write = tree_access(site->block->writes, site->block->n_writes, b);
-        if (read && tree_never_meets(v, site, read, owner, var))
+        const ir_region *read = tree_access(site->block->reads, site->block->n_reads, buffer);
+        const ir_region *write = tree_access(site->block->writes, site->block->n_writes, buffer);
+        if (read && tree_reads_no_write_of_loop(view, site, read, owner, var))
             read = NULL;
-        if (!within(v, site, read, fixed, box) || !within(v, site, write, fixed, box) ||
+        if (!within(view, site, read, fixed, box) || !within(view, site, write, fixed, box) ||
             ((read || write) &&
-             !runs_with(v, site, owner, tree_access(owner->block->writes, owner->block->n_writes, b), fixed)))
+             !runs_with(view, site, owner, tree_access(owner->block->writes, owner->block->n_writes, buffer),
+                        fixed)))
             return false;
     }
     return true;
@@ -161,34 +165,37 @@ bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site 
 
 /* What a block needs of what others put there in the iteration of the outer `fixed` loops: what it reads, or
  * what it adds to. */
-static const ir_region *needs_of(const tree_view *v, const tree_site *q, const ir_buffer *b, int fixed)
+static const ir_region *needs_of(const tree_view *view, const tree_site *reader, const ir_buffer *buffer,
+                                 int fixed)
 {
-    const ir_region *read = tree_access(q->block->reads, q->block->n_reads, b);
+    const ir_region *read = tree_access(reader->block->reads, reader->block->n_reads, buffer);
 
-    return read || !tree_accumulates(v->cx, q->block) || tree_completes_inside(v->cx, q, fixed) ||
-                   BASE_PLANT_ON(v->cx, reason_adds)
+    return read || !tree_accumulates(view->cx, reader->block) ||
+                   tree_completes_inside(view->cx, reader, fixed) || BASE_PLANT_ON(view->cx, reason_adds)
                ? read
-               : tree_access(q->block->writes, q->block->n_writes, b);
+               : tree_access(reader->block->writes, reader->block->n_writes, buffer);
 }
 
 /* Two boxes as one of just their elements: they differ in one dimension at most, where the second goes on
  * where the first ends or earlier. */
-static bool join(const ir_facts *f, const ir_region *a, const ir_region *b, ir_region *both)
+static bool join(const ir_facts *facts, const ir_region *left, const ir_region *right, ir_region *both)
 {
-    tec_context *cx = ir_facts_context(f);
-    const ir_expr **extent = base_copy(cx, a->extent, (size_t)a->buffer->n * sizeof *extent);
+    tec_context *cx = ir_facts_context(facts);
+    const ir_expr **extent = base_copy(cx, left->extent, (size_t)left->buffer->n * sizeof *extent);
     int other = 0;
 
-    for (int d = 0; d < a->buffer->n; d++) {
-        if (ir_prove_equal(f, a->min[d], b->min[d]) && ir_prove_equal(f, a->extent[d], b->extent[d]))
+    for (int d = 0; d < left->buffer->n; d++) {
+        if (ir_prove_equal(facts, left->min[d], right->min[d]) &&
+            ir_prove_equal(facts, left->extent[d], right->extent[d]))
             continue;
-        const ir_expr *end = ir_add(cx, a->min[d], a->extent[d]);
-        if (++other > 1 || !ir_prove_le(f, a->min[d], b->min[d]) || !ir_prove_le(f, b->min[d], end))
+        const ir_expr *end = ir_add(cx, left->min[d], left->extent[d]);
+        if (++other > 1 || !ir_prove_le(facts, left->min[d], right->min[d]) ||
+            !ir_prove_le(facts, right->min[d], end))
             return false;
-        extent[d] =
-            ir_simplify(f, ir_sub(cx, ir_max(cx, end, ir_add(cx, b->min[d], b->extent[d])), a->min[d]));
+        extent[d] = ir_simplify(
+            facts, ir_sub(cx, ir_max(cx, end, ir_add(cx, right->min[d], right->extent[d])), left->min[d]));
     }
-    *both = *a;
+    *both = *left;
     both->extent = extent;
     return true;
 }
@@ -199,42 +206,44 @@ typedef struct {
     int fixed; /* 0: nothing yet */
 } filled;
 
-/* Block w, which comes before q, adds the box that it fills to `so_far`, or takes its place. */
-static void add_box(const tree_view *v, const tree_site *q, const tree_site *w, const ir_region *write,
-                    filled *so_far)
+/* Block writer, which comes before reader, adds the box that it fills to `so_far`, or takes its place. */
+static void add_box(const tree_view *view, const tree_site *reader, const tree_site *writer,
+                    const ir_region *write, filled *so_far)
 {
-    int fixed = tree_common_loops(w, q);
-    ir_region box = tree_box(v, w, write, fixed, true), both;
-    const ir_facts *f = tree_site_facts(v, q, fixed);
+    int fixed = tree_common_loops(writer, reader);
+    ir_region box = tree_box(view, writer, write, fixed, true), both;
+    const ir_facts *facts = tree_site_facts(view, reader, fixed);
 
-    if (!tree_fills(v, w, write, &box, fixed) || !runs_with(v, q, w, write, fixed))
+    if (!tree_touches_whole_box(view, writer, write, &box, fixed) ||
+        !runs_with(view, reader, writer, write, fixed))
         return;
-    if (so_far->fixed == fixed && (join(f, &so_far->box, &box, &both) || join(f, &box, &so_far->box, &both)))
+    if (so_far->fixed == fixed &&
+        (join(facts, &so_far->box, &box, &both) || join(facts, &box, &so_far->box, &both)))
         box = both;
     *so_far = (filled){box, fixed};
 }
 
-/* The blocks before q have put there what it needs: in the same iteration of all loops that they share with
- * q, one of them, or several that go on where another one ends, as the parts of a loop that was cut; or one
- * of them, in any iteration of loops further in than that of `var`: in a legal tree it is one of the earlier
- * ones. */
-static bool is_filled_before(const tree_view *v, const tree_sites *all, const tree_site *q,
+/* The blocks before reader have put there what it needs: in the same iteration of all loops that they share
+ * with reader, one of them, or several that go on where another one ends, as the parts of a loop that was
+ * cut; or one of them, in any iteration of loops further in than that of `var`: in a legal tree it is one of
+ * the earlier ones. */
+static bool is_filled_before(const tree_view *view, const tree_sites *all, const tree_site *reader,
                              const ir_region *need, const ir_expr *var)
 {
     filled so_far = {.fixed = 0};
 
-    for (int i = 0; i < all->n && (&all->at[i] != q || BASE_PLANT_ON(v->cx, reason_order)); i++) {
+    for (int i = 0; i < all->n && (&all->at[i] != reader || BASE_PLANT_ON(view->cx, reason_order)); i++) {
         const tree_site *w = &all->at[i];
         const ir_region *write = tree_depth_under(w, var) && !tree_reads(w->block, need->buffer)
                                      ? tree_access(w->block->writes, w->block->n_writes, need->buffer)
                                      : NULL;
 
-        if (!write ||
-            (tree_accumulates(v->cx, w->block) && !tree_completes_inside(v->cx, w, tree_common_loops(w, q))))
+        if (!write || (tree_accumulates(view->cx, w->block) &&
+                       !tree_completes_inside(view->cx, w, tree_common_loops(w, reader))))
             continue;
-        add_box(v, q, w, write, &so_far);
-        if ((so_far.fixed && within(v, q, need, so_far.fixed, &so_far.box)) ||
-            tree_reads_within(v, q, need, w, write, tree_depth_under(q, var)))
+        add_box(view, reader, w, write, &so_far);
+        if ((so_far.fixed && within(view, reader, need, so_far.fixed, &so_far.box)) ||
+            tree_reads_within(view, reader, need, w, write, tree_depth_under(reader, var)))
             return true;
     }
     return false;
@@ -246,22 +255,23 @@ static bool never_runs(const tree_site *site)
 }
 
 /* Each block below the loop finds what it needs where others have just put it. */
-static bool reads_what_is_new(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+static bool reads_what_is_new(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                               const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++) {
         const tree_site *q = &all->at[i];
         int depth = tree_depth_under(q, var);
-        const ir_region *need = depth && !never_runs(q) ? needs_of(v, q, b, depth) : NULL;
+        const ir_region *need = depth && !never_runs(q) ? needs_of(view, q, buffer, depth) : NULL;
 
-        if (need && !is_filled_before(v, all, q, need, var))
+        if (need && !is_filled_before(view, all, q, need, var))
             return false;
     }
     return true;
 }
 
-bool tree_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+bool tree_private_to_iteration(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
+                               const ir_expr *var)
 {
-    return !b->alias && !tree_is_parameter(v->program, b) && same_depth_everywhere(all, b, var) &&
-           reads_what_is_new(v, all, b, var);
+    return !buffer->alias && !tree_is_parameter(view->program, buffer) &&
+           same_depth_everywhere(all, buffer, var) && reads_what_is_new(view, all, buffer, var);
 }

@@ -13,58 +13,59 @@
 #include "tree/depend.h"
 #include "tree/touch.h"
 
-int tree_step_depth(const tree_view *v, const tree_site *site)
+int tree_step_depth(const tree_view *view, const tree_site *site)
 {
     int depth = 0;
 
     for (int i = 0; i < site->n_loops; i++)
-        if (tree_kind_for(v->cx, site, site->loop[i]->loop.var) == IR_SCAN)
+        if (tree_kind_for(view->cx, site, site->loop[i]->loop.var) == IR_SCAN)
             depth = i + 1;
     return depth;
 }
 
-int tree_common_loops(const tree_site *a, const tree_site *b)
+int tree_common_loops(const tree_site *left, const tree_site *right)
 {
     int n = 0;
 
-    while (n < a->n_loops && n < b->n_loops && a->loop[n]->loop.var == b->loop[n]->loop.var)
+    while (n < left->n_loops && n < right->n_loops && left->loop[n]->loop.var == right->loop[n]->loop.var)
         n++;
     return n;
 }
 
-bool tree_apart(const tree_view *v, const tree_site *a, const ir_region *at_a, const tree_site *b,
-                const ir_region *at_b, int fixed)
+bool tree_accesses_disjoint(const tree_view *view, const tree_site *left, const ir_region *at_a,
+                            const tree_site *right, const ir_region *at_b, int fixed)
 {
     if (!at_a || !at_b)
         return true;
-    ir_region box_a = tree_box(v, a, at_a, fixed, false), box_b = tree_box(v, b, at_b, fixed, false);
-    return ir_region_disjoint(tree_site_facts(v, a, fixed), &box_a, &box_b);
+    ir_region box_a = tree_box(view, left, at_a, fixed, false),
+              box_b = tree_box(view, right, at_b, fixed, false);
+    return ir_region_disjoint(tree_site_facts(view, left, fixed), &box_a, &box_b);
 }
 
-bool tree_reads_other_steps(const tree_view *v, const tree_site *site, int fixed)
+bool tree_reads_other_steps(const tree_view *view, const tree_site *site, int fixed)
 {
     const ir_block *b = site->block;
 
     for (int i = 0; i < b->n_writes; i++)
-        if (!tree_apart(v, site, &b->writes[i], site, tree_access(b->reads, b->n_reads, b->writes[i].buffer),
-                        fixed))
+        if (!tree_accesses_disjoint(view, site, &b->writes[i], site,
+                                    tree_access(b->reads, b->n_reads, b->writes[i].buffer), fixed))
             return false;
     return true;
 }
 
-const char *tree_not_repeatable(const tree_view *v, const tree_site *site)
+const char *tree_not_repeatable(const tree_view *view, const tree_site *site)
 {
-    const ir_block *b = site->block;
-    int step = tree_step_depth(v, site);
+    const ir_block *block = site->block;
+    int step = tree_step_depth(view, site);
 
     if (!step)
-        return tree_not_idempotent(v->cx, b);
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_OPAQUE)
+        return tree_not_idempotent(view->cx, block);
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_OPAQUE)
             return "it is opaque";
-    if (!tree_reads_other_steps(v, site, step))
+    if (!tree_reads_other_steps(view, site, step))
         return "it is not proven that it reads only what earlier steps wrote";
-    if (tree_adds(v->cx, b))
+    if (tree_adds(view->cx, block))
         return "it does not initialise its reduction itself";
-    return tree_has_effect(v->cx, b->body) ? "it calls a function with an effect" : NULL;
+    return tree_has_effect(view->cx, block->body) ? "it calls a function with an effect" : NULL;
 }

@@ -13,15 +13,15 @@
 #include <string.h>
 
 /* What a block computes lies in its body, which is not part of the tree of loops: a block is a leaf. */
-int tree_n_children(const ir_stmt *s)
+int tree_n_children(const ir_stmt *stmt)
 {
-    switch (s->kind) {
+    switch (stmt->kind) {
     case IR_FOR:
     case IR_LET_STMT:
     case IR_ALLOCATE:
     case IR_ATTRIBUTE: return 1;
-    case IR_IF: return s->branch.otherwise ? 2 : 1;
-    case IR_SEQ: return s->seq.n;
+    case IR_IF: return stmt->branch.otherwise ? 2 : 1;
+    case IR_SEQ: return stmt->seq.n;
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
@@ -31,16 +31,16 @@ int tree_n_children(const ir_stmt *s)
     return 0;
 }
 
-/* Child i in order of execution; of a condition the branch for true is child 0. */
-const ir_stmt *tree_child(const ir_stmt *s, int i)
+/* Child index in order of execution; of a condition the branch for true is child 0. */
+const ir_stmt *tree_child(const ir_stmt *stmt, int index)
 {
-    switch (s->kind) {
-    case IR_FOR: return s->loop.body;
-    case IR_LET_STMT: return s->let.body;
-    case IR_ALLOCATE: return s->allocate.body;
-    case IR_ATTRIBUTE: return s->attribute.body;
-    case IR_IF: return i ? s->branch.otherwise : s->branch.then;
-    case IR_SEQ: return s->seq.stmt[i];
+    switch (stmt->kind) {
+    case IR_FOR: return stmt->loop.body;
+    case IR_LET_STMT: return stmt->let.body;
+    case IR_ALLOCATE: return stmt->allocate.body;
+    case IR_ATTRIBUTE: return stmt->attribute.body;
+    case IR_IF: return index ? stmt->branch.otherwise : stmt->branch.then;
+    case IR_SEQ: return stmt->seq.stmt[index];
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
@@ -52,12 +52,13 @@ const ir_stmt *tree_child(const ir_stmt *s, int i)
 
 /* ---- loops that may be empty ---- */
 
-void tree_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent, bool may_be_empty)
+void tree_know_loop(ir_facts *facts, const ir_expr *var, const ir_expr *extent, bool may_be_empty)
 {
     int64_t n;
 
     if (!ir_is_int(extent, &n) || n > 0)
-        (may_be_empty ? ir_facts_span : ir_facts_range)(f, var, ir_int(ir_facts_context(f), 0), extent);
+        (may_be_empty ? ir_facts_span : ir_facts_range)(facts, var, ir_int(ir_facts_context(facts), 0),
+                                                        extent);
 }
 
 typedef struct {
@@ -66,15 +67,15 @@ typedef struct {
     bool found;
 } reduction_search;
 
-static bool look_for_reduction(ir_walk *w, const ir_stmt *s)
+static bool look_for_reduction(ir_walk *walk, const ir_stmt *stmt)
 {
-    reduction_search *x = (reduction_search *)w;
+    reduction_search *x = (reduction_search *)walk;
 
-    if (s->kind != IR_BLOCK || !s->block.block->init)
+    if (stmt->kind != IR_BLOCK || !stmt->block.block->init)
         return true;
-    for (int i = 0; i < s->block.block->n_iters && !x->found; i++)
-        x->found =
-            s->block.block->iters[i].kind == IR_REDUCE_ITER && ir_uses_var(w->cx, s->block.bind[i], x->var);
+    for (int i = 0; i < stmt->block.block->n_iters && !x->found; i++)
+        x->found = stmt->block.block->iters[i].kind == IR_REDUCE_ITER &&
+                   ir_uses_var(walk->cx, stmt->block.bind[i], x->var);
     return false;
 }
 
@@ -98,52 +99,52 @@ typedef struct {
     int conditions;
 } collector;
 
-/* Lists the block of s with copies of the paths at hand. A statement that a pass shares between two places is
- * listed at the first of them. */
-static void add_site(collector *c, const ir_stmt *s)
+/* Lists the block of stmt with copies of the paths at hand. A statement that a pass shares between two places
+ * is listed at the first of them. */
+static void add_site(collector *self, const ir_stmt *stmt)
 {
-    if (base_map_has(&c->seen, s))
+    if (base_map_has(&self->seen, stmt))
         return;
-    base_map_put(c->cx, &c->seen, s, s);
-    if (c->out.n == c->cap) {
-        tree_site *more = base_array(c->cx, tree_site, c->cap ? 2 * c->cap : 8);
+    base_map_put(self->cx, &self->seen, stmt, stmt);
+    if (self->out.n == self->cap) {
+        tree_site *more = base_array(self->cx, tree_site, self->cap ? 2 * self->cap : 8);
 
-        if (c->out.n)
-            memcpy(more, c->out.at, (size_t)c->out.n * sizeof *more);
-        c->out.at = more;
-        c->cap = c->cap ? 2 * c->cap : 8;
+        if (self->out.n)
+            memcpy(more, self->out.at, (size_t)self->out.n * sizeof *more);
+        self->out.at = more;
+        self->cap = self->cap ? 2 * self->cap : 8;
     }
-    c->out.at[c->out.n] = (tree_site){
-        .stmt = s,
-        .block = s->block.block,
-        .loop = base_copy(c->cx, c->loops.at, (size_t)c->loops.n * sizeof *c->loops.at),
-        .n_loops = c->loops.n,
-        .path = base_copy(c->cx, c->path.at, (size_t)c->path.n * sizeof *c->path.at),
-        .n = c->path.n,
-        .facts = base_array(c->cx, const ir_facts *, c->loops.n + 1),
-        .guards = base_new(c->cx, const ir_expr *const *),
-        .order = c->out.n,
-        .branches = c->conditions > 0,
+    self->out.at[self->out.n] = (tree_site){
+        .stmt = stmt,
+        .block = stmt->block.block,
+        .loop = base_copy(self->cx, self->loops.at, (size_t)self->loops.n * sizeof *self->loops.at),
+        .n_loops = self->loops.n,
+        .path = base_copy(self->cx, self->path.at, (size_t)self->path.n * sizeof *self->path.at),
+        .n = self->path.n,
+        .facts = base_array(self->cx, const ir_facts *, self->loops.n + 1),
+        .guards = base_new(self->cx, const ir_expr *const *),
+        .order = self->out.n,
+        .branches = self->conditions > 0,
     };
-    c->out.n++;
+    self->out.n++;
 }
 
-/* Walks the tree, with the loops and statements around s at hand. */
-static void collect(collector *c, const ir_stmt *s)
+/* Walks the tree, with the loops and statements around stmt at hand. */
+static void collect(collector *self, const ir_stmt *stmt)
 {
-    if (s->kind == IR_BLOCK) {
-        add_site(c, s);
+    if (stmt->kind == IR_BLOCK) {
+        add_site(self, stmt);
         return;
     }
-    base_push(c->cx, &c->path, s);
-    if (s->kind == IR_FOR)
-        base_push(c->cx, &c->loops, s);
-    c->conditions += s->kind == IR_IF;
-    for (int i = 0, n = tree_n_children(s); i < n; i++)
-        collect(c, tree_child(s, i));
-    c->conditions -= s->kind == IR_IF;
-    c->loops.n -= s->kind == IR_FOR;
-    c->path.n--;
+    base_push(self->cx, &self->path, stmt);
+    if (stmt->kind == IR_FOR)
+        base_push(self->cx, &self->loops, stmt);
+    self->conditions += stmt->kind == IR_IF;
+    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
+        collect(self, tree_child(stmt, i));
+    self->conditions -= stmt->kind == IR_IF;
+    self->loops.n -= stmt->kind == IR_FOR;
+    self->path.n--;
 }
 
 tree_sites tree_all_sites(tec_context *cx, const ir_stmt *root)
@@ -172,32 +173,32 @@ const tree_site *tree_site_named(const tree_sites *all, const char *block)
 
 /* ---- buffers ---- */
 
-bool tree_same_storage(const ir_buffer *a, const ir_buffer *b)
+bool tree_same_storage(const ir_buffer *left, const ir_buffer *buffer)
 {
-    return a == b || (a->alias && a->alias == b->alias);
+    return left == buffer || (left->alias && left->alias == buffer->alias);
 }
 
-static bool any_of(const ir_region *r, int n, const ir_buffer *b)
+static bool any_of(const ir_region *region, int n, const ir_buffer *buffer)
 {
     for (int i = 0; i < n; i++)
-        if (tree_same_storage(r[i].buffer, b))
+        if (tree_same_storage(region[i].buffer, buffer))
             return true;
     return false;
 }
 
-bool tree_reads(const ir_block *b, const ir_buffer *buffer)
+bool tree_reads(const ir_block *block, const ir_buffer *buffer)
 {
-    return any_of(b->reads, b->n_reads, buffer);
+    return any_of(block->reads, block->n_reads, buffer);
 }
-bool tree_writes(const ir_block *b, const ir_buffer *buffer)
+bool tree_writes(const ir_block *block, const ir_buffer *buffer)
 {
-    return any_of(b->writes, b->n_writes, buffer);
+    return any_of(block->writes, block->n_writes, buffer);
 }
 
-bool tree_is_parameter(const ir_program *p, const ir_buffer *b)
+bool tree_is_parameter(const ir_program *program, const ir_buffer *buffer)
 {
-    for (int i = 0; i < p->n_params; i++)
-        if (p->params[i].buffer == b)
+    for (int i = 0; i < program->n_params; i++)
+        if (program->params[i].buffer == buffer)
             return true;
     return false;
 }

@@ -24,12 +24,12 @@ typedef struct {
 } tree_view;
 
 /* The children of a statement; the inside of a block is none. */
-int tree_n_children(const ir_stmt *s);
-const ir_stmt *tree_child(const ir_stmt *s, int i);
+int tree_n_children(const ir_stmt *stmt);
+const ir_stmt *tree_child(const ir_stmt *stmt, int index);
 
 /* The range of a loop's variable. Of a loop that never runs nothing is said: everything would follow, and
  * what is simplified to a constant there could stand outside of it later. */
-void tree_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent, bool may_be_empty);
+void tree_know_loop(ir_facts *facts, const ir_expr *var, const ir_expr *extent, bool may_be_empty);
 /* A block in the loop reduces over it and initialises itself, which it also does where the loop has no
  * iteration: what stands in the loop does not say that it has one. */
 bool tree_may_be_empty(tec_context *cx, const ir_stmt *loop);
@@ -56,9 +56,9 @@ tree_sites tree_all_sites(tec_context *cx, const ir_stmt *root);
 int tree_depth_under(const tree_site *site, const ir_expr *var);
 const tree_site *tree_site_named(const tree_sites *all, const char *block);
 
-bool tree_reads(const ir_block *b, const ir_buffer *buffer); /* or the same alias class */
-bool tree_writes(const ir_block *b, const ir_buffer *buffer);
-bool tree_same_storage(const ir_buffer *a, const ir_buffer *b);
-bool tree_is_parameter(const ir_program *p, const ir_buffer *b);
+bool tree_reads(const ir_block *block, const ir_buffer *buffer); /* or the same alias class */
+bool tree_writes(const ir_block *block, const ir_buffer *buffer);
+bool tree_same_storage(const ir_buffer *left, const ir_buffer *buffer);
+bool tree_is_parameter(const ir_program *program, const ir_buffer *buffer);
 
 #endif

@@ -34,16 +34,16 @@ static void free_json(void *j)
     cJSON_Delete(j);
 }
 
-static const char *text_of(const cJSON *o, const char *key)
+static const char *text_of(const cJSON *object, const char *key)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 
     return text ? text : "";
 }
 
-static long long number_of(const cJSON *o, const char *key)
+static long long number_of(const cJSON *object, const char *key)
 {
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
 
     return cJSON_IsNumber(n) ? (long long)n->valuedouble : 0;
 }
@@ -59,50 +59,50 @@ static const char *clean(tec_context *cx, const char *text)
     return copy;
 }
 
-static void print_job(session *s, const cJSON *o)
+static void print_job(session *self, const cJSON *object)
 {
-    const char *cause = text_of(o, "cause");
+    const char *cause = text_of(object, "cause");
 
-    printf("%5lld  %-11s  %6lld of %-6lld  %s%s%s\n", number_of(o, "id"), text_of(o, "state"),
-           number_of(o, "tried"), number_of(o, "trials"), clean(s->cx, text_of(o, "name")),
-           *cause ? ": " : "", clean(s->cx, cause));
+    printf("%5lld  %-11s  %6lld of %-6lld  %s%s%s\n", number_of(object, "id"), text_of(object, "state"),
+           number_of(object, "tried"), number_of(object, "trials"), clean(self->cx, text_of(object, "name")),
+           *cause ? ": " : "", clean(self->cx, cause));
 }
 
 /* An answer of the daemon that is no success, as an error of the command. */
-static bool accept(session *s, const tvm_reply *r)
+static bool accept(session *self, const tvm_reply *reply)
 {
     base_held held;
 
-    if (r->status >= 200 && r->status < 300)
+    if (reply->status >= 200 && reply->status < 300)
         return true;
-    cJSON *o = cJSON_Parse(r->data);
-    base_hold(s->cx, &held, free_json, o);
-    base_fail(s->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses (%d): %s", r->status,
-              clean(s->cx, text_of(o, "error")));
+    cJSON *o = cJSON_Parse(reply->data);
+    base_hold(self->cx, &held, free_json, o);
+    base_fail(self->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses (%d): %s", reply->status,
+              clean(self->cx, text_of(o, "error")));
     base_drop(&held);
     return false;
 }
 
-static bool ask(session *s, const char *method, const char *path, tvm_reply *r)
+static bool ask(session *self, const char *method, const char *path, tvm_reply *reply)
 {
-    return tvm_ask(s->cx, &s->daemon, method, path, NULL, 0, r) && accept(s, r);
+    return tvm_ask(self->cx, &self->daemon, method, path, NULL, 0, reply) && accept(self, reply);
 }
 
 /* The list of jobs, or the one job, that the daemon answered with. */
-static int print_answer(session *s, const tvm_reply *r)
+static int print_answer(session *self, const tvm_reply *reply)
 {
     base_held held;
     const cJSON *one;
 
-    if (s->json) {
-        printf("%s\n", r->data);
+    if (self->json) {
+        printf("%s\n", reply->data);
         return TOOL_OK;
     }
-    cJSON *o = cJSON_Parse(r->data), *jobs = cJSON_GetObjectItemCaseSensitive(o, "jobs");
-    base_hold(s->cx, &held, free_json, o);
-    cJSON_ArrayForEach(one, jobs) print_job(s, one);
+    cJSON *o = cJSON_Parse(reply->data), *jobs = cJSON_GetObjectItemCaseSensitive(o, "jobs");
+    base_hold(self->cx, &held, free_json, o);
+    cJSON_ArrayForEach(one, jobs) print_job(self, one);
     if (!jobs && cJSON_HasObjectItem(o, "id"))
-        print_job(s, o);
+        print_job(self, o);
     base_drop(&held);
     return TOOL_OK;
 }
@@ -124,14 +124,14 @@ static int run_command(session *s, const tool_usage *usage, int argc, char **arg
     return status;
 }
 
-static const char *job_path(session *s, const char *rest)
+static const char *job_path(session *self, const char *rest)
 {
     int64_t id;
 
-    if (!tool_number(s->words.at[0], &id) || id < 1)
-        return base_fail(s->cx, TEC_INVALID, (base_loc){0}, "expected the number of a job, found '%s'",
-                         s->words.at[0]);
-    return base_format(s->cx, "/v1/jobs/%lld%s", (long long)id, rest);
+    if (!tool_number(self->words.at[0], &id) || id < 1)
+        return base_fail(self->cx, TEC_INVALID, (base_loc){0}, "expected the number of a job, found '%s'",
+                         self->words.at[0]);
+    return base_format(self->cx, "/v1/jobs/%lld%s", (long long)id, rest);
 }
 
 /* ---- submit ---- */
@@ -156,35 +156,36 @@ static void add_text(tec_context *cx, base_text *path, const char *key, const ch
 }
 
 /* The options of the command as parameters of the request; the file goes by its name alone. */
-static const char *submission_path(tec_context *cx, const submission *w, const char *file)
+static const char *submission_path(tec_context *cx, const submission *self, const char *file)
 {
     const char *slash = strrchr(file, '/');
     base_text path = {0};
 
     base_addf(cx, &path, "/v1/jobs?name=%s", tvm_escape(cx, slash ? slash + 1 : file));
-    add_number(cx, &path, "trials", w->trials);
-    add_number(cx, &path, "seconds", w->seconds);
-    add_number(cx, &path, "priority", w->priority);
-    add_number(cx, &path, "threads", w->threads);
-    add_number(cx, &path, "seed", w->seed);
-    add_text(cx, &path, "target", w->target);
-    add_text(cx, &path, "definition", w->name);
-    for (int i = 0; i < w->dims.n; i++)
-        add_text(cx, &path, "dim", w->dims.at[i]);
+    add_number(cx, &path, "trials", self->trials);
+    add_number(cx, &path, "seconds", self->seconds);
+    add_number(cx, &path, "priority", self->priority);
+    add_number(cx, &path, "threads", self->threads);
+    add_number(cx, &path, "seed", self->seed);
+    add_text(cx, &path, "target", self->target);
+    add_text(cx, &path, "definition", self->name);
+    for (int i = 0; i < self->dims.n; i++)
+        add_text(cx, &path, "dim", self->dims.at[i]);
     return base_text_str(cx, &path);
 }
 
-static int submit(session *s)
+static int submit(session *self)
 {
-    const submission *w = (const submission *)s;
+    const submission *w = (const submission *)self;
     size_t size;
-    const char *file = s->words.at[0], *data = base_read_file(s->cx, file, &size);
+    const char *file = self->words.at[0], *data = base_read_file(self->cx, file, &size);
     tvm_reply r;
 
-    if (!data || !tvm_ask(s->cx, &s->daemon, "POST", submission_path(s->cx, w, file), data, size, &r) ||
-        !accept(s, &r))
+    if (!data ||
+        !tvm_ask(self->cx, &self->daemon, "POST", submission_path(self->cx, w, file), data, size, &r) ||
+        !accept(self, &r))
         return TOOL_FAILED;
-    return print_answer(s, &r);
+    return print_answer(self, &r);
 }
 
 /* The options of `submit` lie behind those that all commands share, so that one frame runs them all. */
@@ -217,12 +218,12 @@ int tvm_submit(int argc, char **argv)
 
 /* ---- list and watch ---- */
 
-static int list(session *s)
+static int list(session *self)
 {
     tvm_reply r;
-    const char *path = s->words.n ? job_path(s, "") : "/v1/jobs";
+    const char *path = self->words.n ? job_path(self, "") : "/v1/jobs";
 
-    return path && ask(s, "GET", path, &r) ? print_answer(s, &r) : TOOL_FAILED;
+    return path && ask(self, "GET", path, &r) ? print_answer(self, &r) : TOOL_FAILED;
 }
 
 /* `tvmtune list`: the options, and the jobs or one job. */
@@ -250,29 +251,29 @@ typedef struct {
 } watcher;
 
 /* The job as the daemon says it; printed where it has changed. */
-static void look(watcher *w, const char *json)
+static void look(watcher *self, const char *json)
 {
     base_held held;
     cJSON *o = cJSON_Parse(json);
 
-    base_hold(w->s->cx, &held, free_json, o);
+    base_hold(self->s->cx, &held, free_json, o);
     const char *state = text_of(o, "state"),
-               *now = base_format(w->s->cx, "%s %lld", state, number_of(o, "tried"));
-    if (strcmp(now, w->last) != 0)
-        print_answer(w->s, &(tvm_reply){.status = 200, .data = json, .size = strlen(json)});
+               *now = base_format(self->s->cx, "%s %lld", state, number_of(o, "tried"));
+    if (strcmp(now, self->last) != 0)
+        print_answer(self->s, &(tvm_reply){.status = 200, .data = json, .size = strlen(json)});
     fflush(stdout);
-    snprintf(w->last, sizeof w->last, "%s", now);
-    w->status = strcmp(state, "done") == 0                                     ? TOOL_OK
-                : strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED
-                                                                               : -1;
+    snprintf(self->last, sizeof self->last, "%s", now);
+    self->status = strcmp(state, "done") == 0                                     ? TOOL_OK
+                   : strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED
+                                                                                  : -1;
     base_drop(&held);
 }
 
 /* An event of another job tells nothing. */
-static bool is_of(const watcher *w, const char *json)
+static bool is_of(const watcher *self, const char *json)
 {
     cJSON *o = cJSON_Parse(json);
-    bool is = o && number_of(o, "id") == atoll(w->job);
+    bool is = o && number_of(o, "id") == atoll(self->job);
 
     cJSON_Delete(o);
     return is;
@@ -298,16 +299,16 @@ static bool take_event(void *user, const char *event, const char *data)
 }
 
 /* Asks once, because the daemon says no event of a job that is not there, then listens. */
-static int watch(session *s)
+static int watch(session *self)
 {
-    watcher w = {.s = s, .job = s->words.at[0], .status = -1};
-    const char *path = job_path(s, "");
+    watcher w = {.s = self, .job = self->words.at[0], .status = -1};
+    const char *path = job_path(self, "");
     tvm_reply r;
 
-    if (!path || !ask(s, "GET", path, &r))
+    if (!path || !ask(self, "GET", path, &r))
         return TOOL_FAILED;
     look(&w, r.data);
-    if (w.status < 0 && !tvm_listen(s->cx, &s->daemon, take_event, &w))
+    if (w.status < 0 && !tvm_listen(self->cx, &self->daemon, take_event, &w))
         return TOOL_FAILED;
     return w.status;
 }
@@ -331,19 +332,19 @@ int tvm_watch(int argc, char **argv)
 
 /* ---- fetch ---- */
 
-static int fetch(session *s)
+static int fetch(session *self)
 {
-    const char *path = job_path(s, base_format(s->cx, "/files/%s", s->file)), *out;
+    const char *path = job_path(self, base_format(self->cx, "/files/%s", self->file)), *out;
     tvm_reply r;
 
-    if (!path || !ask(s, "GET", path, &r))
+    if (!path || !ask(self, "GET", path, &r))
         return TOOL_FAILED;
-    out = s->output ? s->output
-                    : base_format(s->cx, "job-%s.%s", s->words.at[0],
-                                  strcmp(s->file, "module") == 0 ? "tec" : s->file);
+    out = self->output ? self->output
+                       : base_format(self->cx, "job-%s.%s", self->words.at[0],
+                                     strcmp(self->file, "module") == 0 ? "tec" : self->file);
     if (strcmp(out, "-") == 0)
         return fwrite(r.data, 1, r.size, stdout) == r.size ? TOOL_OK : TOOL_FAILED;
-    return base_write_file(s->cx, out, r.data, r.size) ? TOOL_OK : TOOL_FAILED;
+    return base_write_file(self->cx, out, r.data, r.size) ? TOOL_OK : TOOL_FAILED;
 }
 
 /* The module by default, since that is what a job is submitted for. */
@@ -371,36 +372,36 @@ int tvm_fetch(int argc, char **argv)
 
 /* ---- best ---- */
 
-static void print_best(session *s, const cJSON *k)
+static void print_best(session *self, const cJSON *kernel)
 {
-    const cJSON *ms = cJSON_GetObjectItemCaseSensitive(k, "best_ms");
+    const cJSON *ms = cJSON_GetObjectItemCaseSensitive(kernel, "best_ms");
 
-    printf("# %s: ", clean(s->cx, text_of(k, "task")));
+    printf("# %s: ", clean(self->cx, text_of(kernel, "task")));
     if (cJSON_IsNumber(ms))
-        printf("%.4g ms\n%s\n", ms->valuedouble, text_of(k, "schedule"));
+        printf("%.4g ms\n%s\n", ms->valuedouble, text_of(kernel, "schedule"));
     else
         printf("nothing is measured\n\n");
 }
 
 /* Takes the kernels out of the report, which the daemon makes at any time. */
-static int best(session *s)
+static int best(session *self)
 {
-    const char *path = job_path(s, "/files/report");
+    const char *path = job_path(self, "/files/report");
     tvm_reply r;
     base_held held;
     const cJSON *k;
 
-    if (!path || !ask(s, "GET", path, &r))
+    if (!path || !ask(self, "GET", path, &r))
         return TOOL_FAILED;
     cJSON *o = cJSON_Parse(r.data), *kernels = cJSON_GetObjectItemCaseSensitive(o, "kernels");
-    base_hold(s->cx, &held, free_json, o);
-    if (s->json) {
+    base_hold(self->cx, &held, free_json, o);
+    if (self->json) {
         char *text = cJSON_PrintUnformatted(kernels);
 
         printf("%s\n", text ? text : "[]");
         cJSON_free(text);
     } else
-        cJSON_ArrayForEach(k, kernels) print_best(s, k);
+        cJSON_ArrayForEach(k, kernels) print_best(self, k);
     base_drop(&held);
     return TOOL_OK;
 }
@@ -422,53 +423,62 @@ int tvm_best(int argc, char **argv)
 
 /* ---- users ---- */
 
-static void print_user(session *s, const cJSON *o)
+static void print_user(session *self, const cJSON *object)
 {
-    printf("%-6s %s\n", text_of(o, "role"), clean(s->cx, text_of(o, "name")));
+    printf("%-6s %s\n", text_of(object, "role"), clean(self->cx, text_of(object, "name")));
 }
 
-static void print_audit(session *s, const cJSON *o)
+static void print_audit(session *self, const cJSON *object)
 {
-    printf("%lld  %-12s %-16s", number_of(o, "time"), clean(s->cx, text_of(o, "user")),
-           clean(s->cx, text_of(o, "action")));
-    if (number_of(o, "job"))
-        printf(" job %lld", number_of(o, "job"));
-    printf(" %s\n", clean(s->cx, text_of(o, "detail")));
+    printf("%lld  %-12s %-16s", number_of(object, "time"), clean(self->cx, text_of(object, "user")),
+           clean(self->cx, text_of(object, "action")));
+    if (number_of(object, "job"))
+        printf(" job %lld", number_of(object, "job"));
+    printf(" %s\n", clean(self->cx, text_of(object, "detail")));
 }
 
 /* The list that an answer holds, or the token of a new user. */
-static int print_users(session *s, const tvm_reply *r)
+static int print_users(session *self, const tvm_reply *reply)
 {
     base_held held;
     const cJSON *one;
 
-    if (s->json) {
-        printf("%s\n", r->data);
+    if (self->json) {
+        printf("%s\n", reply->data);
         return TOOL_OK;
     }
-    cJSON *o = cJSON_Parse(r->data);
-    base_hold(s->cx, &held, free_json, o);
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "users")) print_user(s, one);
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "audit")) print_audit(s, one);
+    cJSON *o = cJSON_Parse(reply->data);
+    base_hold(self->cx, &held, free_json, o);
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "users")) print_user(self, one);
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "audit")) print_audit(self, one);
     if (cJSON_HasObjectItem(o, "token"))
         printf("%s\n", text_of(o, "token"));
     base_drop(&held);
     return TOOL_OK;
 }
 
-static int user(session *s)
+/* `tvmtune user`: lists, adds or removes users of the daemon, or prints their log. */
+static int user(session *self)
 {
-    const char *what = s->words.at[0], *name = s->words.n > 1 ? tvm_escape(s->cx, s->words.at[1]) : NULL;
+    const char *what = self->words.at[0],
+               *name = self->words.n > 1 ? tvm_escape(self->cx, self->words.at[1]) : NULL;
     bool add = strcmp(what, "add") == 0, remove = strcmp(what, "remove") == 0, log = strcmp(what, "log") == 0;
     tvm_reply r;
 
     if ((!add && !remove && !log && strcmp(what, "list") != 0) || (add || remove) != (name != NULL))
         return tool_misuse("user", "expected 'add NAME', 'remove NAME', 'list' or 'log'");
-    const char *path = log    ? "/v1/audit"
-                       : name ? base_format(s->cx, "/v1/users/%s%s%s", name, add && s->role ? "?role=" : "",
-                                            add && s->role ? s->role : "")
-                              : "/v1/users";
-    return ask(s, add ? "POST" : remove ? "DELETE" : "GET", path, &r) ? print_users(s, &r) : TOOL_FAILED;
+    const char *path =
+        log    ? "/v1/audit"
+        : name ? base_format(self->cx, "/v1/users/%s%s%s", name, add && self->role ? "?role=" : "",
+                             add && self->role ? self->role : "")
+               : "/v1/users";
+    return ask(self,
+               add      ? "POST"
+               : remove ? "DELETE"
+                        : "GET",
+               path, &r)
+               ? print_users(self, &r)
+               : TOOL_FAILED;
 }
 
 /* All commands about users: the first operand says which. */
@@ -494,13 +504,13 @@ int tvm_user(int argc, char **argv)
 
 /* ---- what is asked of one job ---- */
 
-static int change(session *s)
+static int change(session *self)
 {
-    bool remove = strcmp(s->command, "rm") == 0;
-    const char *path = job_path(s, remove ? "" : base_format(s->cx, "/%s", s->command));
+    bool remove = strcmp(self->command, "rm") == 0;
+    const char *path = job_path(self, remove ? "" : base_format(self->cx, "/%s", self->command));
     tvm_reply r;
 
-    return path && ask(s, remove ? "DELETE" : "POST", path, &r) ? print_answer(s, &r) : TOOL_FAILED;
+    return path && ask(self, remove ? "DELETE" : "POST", path, &r) ? print_answer(self, &r) : TOOL_FAILED;
 }
 
 static int change_command(const char *name, const char *what, int argc, char **argv)

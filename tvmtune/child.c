@@ -45,41 +45,41 @@ static void become(const char *const *argv, const char *out, const char *errors,
     _exit(127);
 }
 
-bool tvm_child_start(tvm_child *c, const char *const *argv, const char *out, const char *errors,
+bool tvm_child_start(tvm_child *child, const char *const *argv, const char *out, const char *errors,
                      int64_t memory)
 {
     pid_t parent = getpid();
 
-    c->pid = fork();
-    if (c->pid == 0)
+    child->pid = fork();
+    if (child->pid == 0)
         become(argv, out, errors, memory, parent);
-    if (c->pid > 0)
-        setpgid(c->pid, c->pid);
+    if (child->pid > 0)
+        setpgid(child->pid, child->pid);
     else
-        c->pid = 0;
-    return c->pid > 0;
+        child->pid = 0;
+    return child->pid > 0;
 }
 
-bool tvm_child_ended(tvm_child *c, int *status)
+bool tvm_child_ended(tvm_child *child, int *status)
 {
-    if (waitpid(c->pid, status, WNOHANG) != c->pid)
+    if (waitpid(child->pid, status, WNOHANG) != child->pid)
         return false;
-    kill(-c->pid, SIGKILL); /* what it left behind in its group */
-    c->pid = 0;
+    kill(-child->pid, SIGKILL); /* what it left behind in its group */
+    child->pid = 0;
     return true;
 }
 
-void tvm_child_ask(const tvm_child *c)
+void tvm_child_ask(const tvm_child *child)
 {
-    kill(c->pid, SIGTERM);
+    kill(child->pid, SIGTERM);
 }
 
-void tvm_child_kill(tvm_child *c)
+void tvm_child_kill(tvm_child *child)
 {
-    if (c->pid <= 0)
+    if (child->pid <= 0)
         return;
-    kill(-c->pid, SIGKILL);
-    while (waitpid(c->pid, NULL, 0) < 0 && kill(c->pid, 0) == 0)
+    kill(-child->pid, SIGKILL);
+    while (waitpid(child->pid, NULL, 0) < 0 && kill(child->pid, 0) == 0)
         continue;
-    c->pid = 0;
+    child->pid = 0;
 }

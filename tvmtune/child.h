@@ -18,10 +18,10 @@ typedef struct {
 } tvm_child;
 
 /* False: errno says why. memory 0: no limit. */
-bool tvm_child_start(tvm_child *c, const char *const *argv, const char *out, const char *errors,
+bool tvm_child_start(tvm_child *child, const char *const *argv, const char *out, const char *errors,
                      int64_t memory);
-bool tvm_child_ended(tvm_child *c, int *status); /* as waitpid gives it */
-void tvm_child_ask(const tvm_child *c);          /* to stop, and to keep what it has */
-void tvm_child_kill(tvm_child *c);               /* and waits for its end */
+bool tvm_child_ended(tvm_child *child, int *status); /* as waitpid gives it */
+void tvm_child_ask(const tvm_child *child);          /* to stop, and to keep what it has */
+void tvm_child_kill(tvm_child *child);               /* and waits for its end */
 
 #endif

@@ -54,9 +54,9 @@ const char *tvm_escape(tec_context *cx, const char *text)
     return base_text_str(cx, &t);
 }
 
-static void *fail(tec_context *cx, const tvm_daemon *d, const char *what)
+static void *fail(tec_context *cx, const tvm_daemon *daemon, const char *what)
 {
-    return base_fail(cx, TEC_IO, (base_loc){0}, "%s the daemon at 127.0.0.1:%d: %s", what, d->port,
+    return base_fail(cx, TEC_IO, (base_loc){0}, "%s the daemon at 127.0.0.1:%d: %s", what, daemon->port,
                      errno ? strerror(errno) : "no answer");
 }
 
@@ -97,47 +97,47 @@ static void close_socket(void *fd)
     close((int)(intptr_t)fd);
 }
 
-static bool dial(tec_context *cx, int fd, const tvm_daemon *d)
+static bool dial(tec_context *cx, int fd, const tvm_daemon *daemon)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)d->port),
+                             .sin_port = htons((uint16_t)daemon->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval limit = {ASK_SECONDS, 0};
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    return connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || fail(cx, d, "cannot reach");
+    return connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || fail(cx, daemon, "cannot reach");
 }
 
 /* A daemon that refuses at its door may stop reading: its answer counts then, not our failure to send. */
-static bool exchange(tec_context *cx, int fd, const tvm_daemon *d, const char *head, const void *body,
+static bool exchange(tec_context *cx, int fd, const tvm_daemon *daemon, const char *head, const void *body,
                      size_t size, tvm_reply *out)
 {
-    if (!dial(cx, fd, d))
+    if (!dial(cx, fd, daemon))
         return false;
     bool sent = send_all(fd, head, strlen(head)) && send_all(fd, body, size);
     if (receive(cx, fd, out))
         return true;
-    return fail(cx, d, sent ? "no answer from" : "cannot send to");
+    return fail(cx, daemon, sent ? "no answer from" : "cannot send to");
 }
 
 /* One connection for each request; the socket is closed also when memory runs out. */
-bool tvm_ask(tec_context *cx, const tvm_daemon *d, const char *method, const char *path, const void *body,
-             size_t size, tvm_reply *out)
+bool tvm_ask(tec_context *cx, const tvm_daemon *daemon, const char *method, const char *path,
+             const void *body, size_t size, tvm_reply *out)
 {
     const char *head = base_format(
         cx,
         "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n"
         "Connection: close\r\n\r\n",
-        method, path, d->port, d->token, size);
+        method, path, daemon->port, daemon->token, size);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     base_held held;
 
     *out = (tvm_reply){.status = 0};
     if (fd < 0)
-        return fail(cx, d, "no socket for");
+        return fail(cx, daemon, "no socket for");
     base_hold(cx, &held, close_socket, (void *)(intptr_t)fd);
-    bool ok = exchange(cx, fd, d, head, body ? body : "", size, out);
+    bool ok = exchange(cx, fd, daemon, head, body ? body : "", size, out);
     base_drop(&held);
     return ok;
 }
@@ -162,63 +162,64 @@ static void close_stream(void *of)
 }
 
 /* The next line without its end; false at the end of the stream. */
-static bool next_line(stream *s)
+static bool next_line(stream *self)
 {
     errno = 0;
-    if (getline(&s->line, &s->room, s->from) <= 0)
+    if (getline(&self->line, &self->room, self->from) <= 0)
         return false;
-    s->line[strcspn(s->line, "\r\n")] = '\0';
+    self->line[strcspn(self->line, "\r\n")] = '\0';
     return true;
 }
 
 /* The status line and the headers. */
-static bool read_head(stream *s)
+static bool read_head(stream *self)
 {
     int status = 0;
 
-    if (!next_line(s) || sscanf(s->line, "HTTP/1.%*d %d", &status) != 1)
-        return fail(s->cx, s->daemon, "no answer from");
-    while (*s->line)
-        if (!next_line(s))
-            return fail(s->cx, s->daemon, "no answer from");
-    return status == 200 ||
-           base_fail(s->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses its events: status %d", status);
+    if (!next_line(self) || sscanf(self->line, "HTTP/1.%*d %d", &status) != 1)
+        return fail(self->cx, self->daemon, "no answer from");
+    while (*self->line)
+        if (!next_line(self))
+            return fail(self->cx, self->daemon, "no answer from");
+    return status == 200 || base_fail(self->cx, TEC_INVALID, (base_loc){0},
+                                      "the daemon refuses its events: status %d", status);
 }
 
 /* An event is a line with its name and a line with its data. Between events there are empty lines and
  * comments. */
-static bool read_events(stream *s, tvm_take_event *take, void *user)
+static bool read_events(stream *self, tvm_take_event *take, void *user)
 {
     char event[32] = "";
 
-    while (next_line(s)) {
-        if (base_starts_with(s->line, "event: "))
-            snprintf(event, sizeof event, "%s", s->line + strlen("event: "));
-        if (base_starts_with(s->line, "data: ") && !take(user, event, s->line + strlen("data: ")))
+    while (next_line(self)) {
+        if (base_starts_with(self->line, "event: "))
+            snprintf(event, sizeof event, "%s", self->line + strlen("event: "));
+        if (base_starts_with(self->line, "data: ") && !take(user, event, self->line + strlen("data: ")))
             return true;
     }
-    return fail(s->cx, s->daemon, "no more events from");
+    return fail(self->cx, self->daemon, "no more events from");
 }
 
 /* By HTTP/1.0, in which a stream has no chunks. */
-bool tvm_listen(tec_context *cx, const tvm_daemon *d, tvm_take_event *take, void *user)
+bool tvm_listen(tec_context *cx, const tvm_daemon *daemon, tvm_take_event *take, void *user)
 {
     const char *head =
         base_format(cx, "GET /v1/events HTTP/1.0\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n",
-                    d->port, d->token);
+                    daemon->port, daemon->token);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    stream s = {.cx = cx, .daemon = d, .from = fd < 0 ? NULL : fdopen(fd, "r")};
+    stream s = {.cx = cx, .daemon = daemon, .from = fd < 0 ? NULL : fdopen(fd, "r")};
     base_held held;
 
     if (!s.from) {
-        fail(cx, d, "no socket for");
+        fail(cx, daemon, "no socket for");
         if (fd >= 0)
             close(fd);
         return false;
     }
     base_hold(cx, &held, close_stream, &s);
-    bool ok = dial(cx, fd, d) && (send_all(fd, head, strlen(head)) || fail(cx, d, "cannot send to")) &&
-              read_head(&s) && read_events(&s, take, user);
+    bool ok = dial(cx, fd, daemon) &&
+              (send_all(fd, head, strlen(head)) || fail(cx, daemon, "cannot send to")) && read_head(&s) &&
+              read_events(&s, take, user);
     base_drop(&held);
     return ok;
 }

@@ -28,12 +28,12 @@ typedef struct {
  * port (0: the
  * folder's) and a file with a token (NULL: the folder's). */
 bool tvm_find_daemon(tec_context *cx, const char *folder, int64_t port, const char *token, tvm_daemon *out);
-bool tvm_ask(tec_context *cx, const tvm_daemon *d, const char *method, const char *path, const void *body,
-             size_t size, tvm_reply *out);
+bool tvm_ask(tec_context *cx, const tvm_daemon *daemon, const char *method, const char *path,
+             const void *body, size_t size, tvm_reply *out);
 /* Reads the event stream until `take` gives false (then true), or the daemon ends it (then false, with an
  * error). An answer other than 200 is false with what the daemon said. */
 typedef bool tvm_take_event(void *user, const char *event, const char *data);
-bool tvm_listen(tec_context *cx, const tvm_daemon *d, tvm_take_event *take, void *user);
+bool tvm_listen(tec_context *cx, const tvm_daemon *daemon, tvm_take_event *take, void *user);
 /* A text as part of a path or query. */
 const char *tvm_escape(tec_context *cx, const char *text);
 

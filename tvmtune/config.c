@@ -19,21 +19,21 @@ static const char *value_of(int argc, char **argv, const char *name)
 }
 
 /* A file cannot name another one. */
-static bool is_known(const tool_usage *u, const char *name)
+static bool is_known(const tool_usage *usage, const char *name)
 {
-    for (int i = 0; i < u->n_options; i++)
-        if (strcmp(u->options[i].name, name) == 0 && strcmp(name, "config") != 0)
+    for (int i = 0; i < usage->n_options; i++)
+        if (strcmp(usage->options[i].name, name) == 0 && strcmp(name, "config") != 0)
             return true;
     return false;
 }
 
-static const char *known_names(tec_context *cx, const tool_usage *u)
+static const char *known_names(tec_context *cx, const tool_usage *usage)
 {
     base_text t = {0};
 
-    for (int i = 0; i < u->n_options; i++)
-        if (strcmp(u->options[i].name, "config") != 0)
-            base_addf(cx, &t, "%s%s", t.n ? ", " : "", u->options[i].name);
+    for (int i = 0; i < usage->n_options; i++)
+        if (strcmp(usage->options[i].name, "config") != 0)
+            base_addf(cx, &t, "%s%s", t.n ? ", " : "", usage->options[i].name);
     return base_text_str(cx, &t);
 }
 
@@ -56,9 +56,9 @@ typedef struct {
 } config;
 
 /* "NAME = VALUE" as an option; an empty line or a comment gives none. */
-static bool read_line(tec_context *cx, const config *c, char *line, int number, base_vec *out)
+static bool read_line(tec_context *cx, const config *self, char *line, int number, base_vec *out)
 {
-    base_loc at = {.file = c->path, .line = number};
+    base_loc at = {.file = self->path, .line = number};
     char *text = trim(line), *equals = strchr(text, '=');
 
     if (!*text || *text == '#')
@@ -67,9 +67,9 @@ static bool read_line(tec_context *cx, const config *c, char *line, int number, 
         return base_fail(cx, TEC_INVALID, at, "expected 'NAME = VALUE', found '%s'", text);
     *equals = '\0';
     const char *name = trim(text), *value = trim(equals + 1);
-    if (!is_known(c->usage, name))
+    if (!is_known(self->usage, name))
         return base_fail(cx, TEC_INVALID, at, "there is no setting '%s'; there are %s", name,
-                         known_names(cx, c->usage));
+                         known_names(cx, self->usage));
     for (int i = 0; i < out->n; i++)
         if (strncmp((const char *)out->at[i] + 2, name, strlen(name)) == 0 &&
             ((const char *)out->at[i])[2 + strlen(name)] == '=')
@@ -79,29 +79,29 @@ static bool read_line(tec_context *cx, const config *c, char *line, int number, 
 }
 
 /* The settings of the file that the command line does not have, then the command line. */
-static char **join(tec_context *cx, const config *c, const base_vec *settings, int *argc)
+static char **join(tec_context *cx, const config *self, const base_vec *settings, int *argc)
 {
     base_vec all = {0};
 
-    base_push(cx, &all, c->argv[0]);
+    base_push(cx, &all, self->argv[0]);
     for (int i = 0; i < settings->n; i++) {
         const char *option = (const char *)settings->at[i] + 2;
         const char *name = base_format(cx, "%.*s", (int)strcspn(option, "="), option);
 
-        if (!value_of(c->argc, c->argv, name))
+        if (!value_of(self->argc, self->argv, name))
             base_push(cx, &all, settings->at[i]);
     }
-    for (int i = 1; i < c->argc; i++)
-        base_push(cx, &all, c->argv[i]);
+    for (int i = 1; i < self->argc; i++)
+        base_push(cx, &all, self->argv[i]);
     *argc = all.n;
     base_push(cx, &all, NULL);
     return (char **)all.at;
 }
 
 /* Reads the file line by line; the first line that is wrong ends the reading. */
-char **tvm_with_config(tec_context *cx, const tool_usage *u, int *argc, char **argv)
+char **tvm_with_config(tec_context *cx, const tool_usage *usage, int *argc, char **argv)
 {
-    config c = {.usage = u, .path = value_of(*argc, argv, "config"), .argc = *argc, .argv = argv};
+    config c = {.usage = usage, .path = value_of(*argc, argv, "config"), .argc = *argc, .argv = argv};
     base_vec settings = {0};
     size_t size;
 

@@ -15,6 +15,6 @@
 #include "tools/args.h"
 
 /* NULL with an error. An option that the command line has too is left out of the file's. */
-char **tvm_with_config(tec_context *cx, const tool_usage *u, int *argc, char **argv);
+char **tvm_with_config(tec_context *cx, const tool_usage *usage, int *argc, char **argv);
 
 #endif

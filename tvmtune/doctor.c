@@ -15,24 +15,24 @@ typedef struct {
 
 /* ---- the steps: each false with a reason in the context, or in the reply ---- */
 
-static bool read_folder(patient *p)
+static bool read_folder(patient *self)
 {
-    return tvm_find_daemon(p->cx, p->state, 0, NULL, &p->daemon);
+    return tvm_find_daemon(self->cx, self->state, 0, NULL, &self->daemon);
 }
 
-static bool reach_daemon(patient *p)
+static bool reach_daemon(patient *self)
 {
-    return tvm_ask(p->cx, &p->daemon, "GET", "/v1/jobs", NULL, 0, &p->reply);
+    return tvm_ask(self->cx, &self->daemon, "GET", "/v1/jobs", NULL, 0, &self->reply);
 }
 
-static bool show_token(patient *p)
+static bool show_token(patient *self)
 {
-    return p->reply.status != 401 && p->reply.status != 403;
+    return self->reply.status != 401 && self->reply.status != 403;
 }
 
-static bool read_store(patient *p)
+static bool read_store(patient *self)
 {
-    return p->reply.status == 200;
+    return self->reply.status == 200;
 }
 
 static const struct {
@@ -53,14 +53,14 @@ static const struct {
      "the disk"},
 };
 
-static int walk(patient *p)
+static int walk(patient *self)
 {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (steps[i].go(p)) {
+        if (steps[i].go(self)) {
             printf("ok      %s\n", steps[i].name);
             continue;
         }
-        const char *why = tec_context_error(p->cx) ? tec_context_error(p->cx) : p->reply.data;
+        const char *why = tec_context_error(self->cx) ? tec_context_error(self->cx) : self->reply.data;
 
         printf("FAILED  %s: %s\n        %s\n", steps[i].name, why, steps[i].remedy);
         return TOOL_FAILED;

@@ -30,10 +30,10 @@ typedef struct {
 
 enum { TVM_MAX_BODY = 256 << 20, TVM_IDLE_SECONDS = 30, TVM_BODY_SECONDS = 300, TVM_CONNECTIONS = 400 };
 
-tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *o);
-int tvm_doors_port(const tvm_doors *d);
+tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *options);
+int tvm_doors_port(const tvm_doors *doors);
 /* A few times a second: clients that follow the jobs get what has changed. */
-void tvm_doors_tick(tvm_doors *d);
-void tvm_doors_close(tvm_doors *d); /* NULL is legal */
+void tvm_doors_tick(tvm_doors *doors);
+void tvm_doors_close(tvm_doors *doors); /* NULL is legal */
 
 #endif

@@ -11,9 +11,9 @@ static void free_json(void *j)
     cJSON_Delete(j);
 }
 
-static const char *copy(tec_context *cx, const cJSON *o, const char *key)
+static const char *copy(tec_context *cx, const cJSON *object, const char *key)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 
     return base_strdup(cx, text ? text : "");
 }
@@ -34,7 +34,7 @@ static bool has_key(const store_part *parts, int n, const char *key)
 
 /* Whether the line is an object of this event, given to `take`. */
 static bool read_line(tec_context *cx, const char *line, size_t size, const char *event,
-                      void (*take)(tec_context *cx, const cJSON *o, void *user), void *user)
+                      void (*take)(tec_context *cx, const cJSON *object, void *user), void *user)
 {
     cJSON *o = cJSON_ParseWithLength(line, size);
     const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "event"));
@@ -58,7 +58,7 @@ static int count_lines(const char *text)
 }
 
 static void read_lines(tec_context *cx, const char *text, const char *event,
-                       void (*take)(tec_context *cx, const cJSON *o, void *user), void *user)
+                       void (*take)(tec_context *cx, const cJSON *object, void *user), void *user)
 {
     for (size_t size; *text; text += size + (text[size] == '\n')) {
         size = strcspn(text, "\n");
@@ -76,20 +76,20 @@ typedef struct {
 } found;
 
 /* A kernel without a key of 16 digits, or with the key of one before, is left out. */
-static void take_kernel(tec_context *cx, const cJSON *o, void *user)
+static void take_kernel(tec_context *cx, const cJSON *object, void *user)
 {
     found *f = user;
-    const cJSON *uses = cJSON_GetObjectItemCaseSensitive(o, "uses");
-    const store_part p = {.key = copy(cx, o, "key"),
-                          .target = copy(cx, o, "target"),
-                          .name = copy(cx, o, "task"),
-                          .summary = copy(cx, o, "summary"),
+    const cJSON *uses = cJSON_GetObjectItemCaseSensitive(object, "uses");
+    const store_part p = {.key = copy(cx, object, "key"),
+                          .target = copy(cx, object, "target"),
+                          .name = copy(cx, object, "task"),
+                          .summary = copy(cx, object, "summary"),
                           .uses = cJSON_IsNumber(uses) ? uses->valuedouble : 1};
 
     if (!is_key(p.key) || has_key(f->at, f->n, p.key))
         return;
     f->at[f->n++] = p;
-    f->codegen = copy(cx, o, "codegen");
+    f->codegen = copy(cx, object, "codegen");
 }
 
 store_part *tvm_read_kernels(tec_context *cx, const char *text, int *n, const char **codegen)
@@ -104,11 +104,11 @@ store_part *tvm_read_kernels(tec_context *cx, const char *text, int *n, const ch
 
 /* ---- what came of them ---- */
 
-static void take_outcome(tec_context *cx, const cJSON *o, void *user)
+static void take_outcome(tec_context *cx, const cJSON *object, void *user)
 {
     found *f = user;
-    const char *key = copy(cx, o, "key");
-    char *text = cJSON_PrintUnformatted(o);
+    const char *key = copy(cx, object, "key");
+    char *text = cJSON_PrintUnformatted(object);
 
     if (text && is_key(key))
         f->reports[f->n++] = (store_part_report){key, base_strdup(cx, text)};
@@ -128,11 +128,11 @@ typedef struct {
     int n, kept;
 } remeasured;
 
-static void take_remeasured(tec_context *cx, const cJSON *o, void *user)
+static void take_remeasured(tec_context *cx, const cJSON *object, void *user)
 {
     remeasured *r = user;
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, "tasks"),
-                *kept = cJSON_GetObjectItemCaseSensitive(o, "kept");
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, "tasks"),
+                *kept = cJSON_GetObjectItemCaseSensitive(object, "kept");
 
     (void)cx;
     r->n += cJSON_IsNumber(n) ? n->valueint : 0;

@@ -20,12 +20,12 @@ static void free_json(void *j)
 }
 
 /* The text of a JSON value, which is deleted. */
-const char *tvm_json_text(tec_context *cx, cJSON *j)
+const char *tvm_json_text(tec_context *cx, cJSON *json)
 {
-    char *text = cJSON_PrintUnformatted(j);
+    char *text = cJSON_PrintUnformatted(json);
     base_held held;
 
-    cJSON_Delete(j);
+    cJSON_Delete(json);
     if (!text)
         base_no_memory(cx, 0);
     base_hold(cx, &held, free, text);
@@ -59,32 +59,32 @@ static tvm_answer refusal(tec_context *cx, int status)
 }
 
 /* A job as docs/api.md says. */
-cJSON *tvm_job_object(const store_queued *j)
+cJSON *tvm_job_object(const store_queued *queued)
 {
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddNumberToObject(o, "id", (double)j->id);
-    cJSON_AddStringToObject(o, "name", j->name);
-    cJSON_AddStringToObject(o, "state", store_queue_state_text(j->state));
-    cJSON_AddStringToObject(o, "cause", j->cause);
-    cJSON_AddStringToObject(o, "user", j->user ? j->user : "");
-    cJSON_AddStringToObject(o, "daemon", j->owner ? j->owner : "");
+    cJSON_AddNumberToObject(o, "id", (double)queued->id);
+    cJSON_AddStringToObject(o, "name", queued->name);
+    cJSON_AddStringToObject(o, "state", store_queue_state_text(queued->state));
+    cJSON_AddStringToObject(o, "cause", queued->cause);
+    cJSON_AddStringToObject(o, "user", queued->user ? queued->user : "");
+    cJSON_AddStringToObject(o, "daemon", queued->owner ? queued->owner : "");
     cJSON_AddStringToObject(o, "wish",
-                            j->wish == STORE_QUEUE_PAUSE    ? "pause"
-                            : j->wish == STORE_QUEUE_CANCEL ? "cancel"
-                                                            : "");
-    cJSON_AddNumberToObject(o, "priority", (double)j->priority);
-    cJSON_AddNumberToObject(o, "trials", (double)j->trials);
-    cJSON_AddNumberToObject(o, "seconds", (double)j->seconds);
-    cJSON_AddNumberToObject(o, "tried", (double)j->tried);
-    cJSON_AddNumberToObject(o, "created", (double)j->created);
-    cJSON_AddNumberToObject(o, "updated", (double)j->updated);
+                            queued->wish == STORE_QUEUE_PAUSE    ? "pause"
+                            : queued->wish == STORE_QUEUE_CANCEL ? "cancel"
+                                                                 : "");
+    cJSON_AddNumberToObject(o, "priority", (double)queued->priority);
+    cJSON_AddNumberToObject(o, "trials", (double)queued->trials);
+    cJSON_AddNumberToObject(o, "seconds", (double)queued->seconds);
+    cJSON_AddNumberToObject(o, "tried", (double)queued->tried);
+    cJSON_AddNumberToObject(o, "created", (double)queued->created);
+    cJSON_AddNumberToObject(o, "updated", (double)queued->updated);
     return o;
 }
 
-const char *tvm_job_json(tec_context *cx, const store_queued *j)
+const char *tvm_job_json(tec_context *cx, const store_queued *queued)
 {
-    return tvm_json_text(cx, tvm_job_object(j));
+    return tvm_json_text(cx, tvm_job_object(queued));
 }
 
 /* ---- what is submitted ---- */
@@ -125,16 +125,17 @@ static bool is_option(const char *key)
 }
 
 /* One parameter of a submission: a field of the job, or an option for the programs of its stages. */
-static bool take_pair(tec_context *cx, const char *key, const char *value, store_queued *j, cJSON *options)
+static bool take_pair(tec_context *cx, const char *key, const char *value, store_queued *queued,
+                      cJSON *options)
 {
     if (strcmp(key, "name") == 0)
-        j->name = value;
+        queued->name = value;
     else if (strcmp(key, "trials") == 0)
-        return read_number(cx, key, value, 1, &j->trials);
+        return read_number(cx, key, value, 1, &queued->trials);
     else if (strcmp(key, "seconds") == 0)
-        return read_number(cx, key, value, 1, &j->seconds);
+        return read_number(cx, key, value, 1, &queued->seconds);
     else if (strcmp(key, "priority") == 0)
-        return read_number(cx, key, value, -1000, &j->priority);
+        return read_number(cx, key, value, -1000, &queued->priority);
     else if (!is_option(key))
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no parameter '%s'", key);
     else if (!*value)
@@ -146,75 +147,77 @@ static bool take_pair(tec_context *cx, const char *key, const char *value, store
 }
 
 /* The job that a request describes; the options as a JSON array of command-line options. */
-static bool read_job(tec_context *cx, const tvm_request *r, store_queued *j)
+static bool read_job(tec_context *cx, const tvm_request *request, store_queued *queued)
 {
     cJSON *options = cJSON_CreateArray();
     base_held held;
     bool ok = true;
 
     base_hold(cx, &held, free_json, options);
-    *j = (store_queued){.name = ""};
-    for (int i = 0; ok && i < r->n_pairs; i++)
-        ok = take_pair(cx, r->keys[i], r->values[i] ? r->values[i] : "", j, options);
+    *queued = (store_queued){.name = ""};
+    for (int i = 0; ok && i < request->n_pairs; i++)
+        ok = take_pair(cx, request->keys[i], request->values[i] ? request->values[i] : "", queued, options);
     base_keep(&held);
-    j->options = tvm_json_text(cx, options);
-    if (ok && !tvm_is_file_name(j->name))
+    queued->options = tvm_json_text(cx, options);
+    if (ok && !tvm_is_file_name(queued->name))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
                          "name: expected the name of a file without its folder that ends in .te or .onnx");
-    if (ok && r->body_size == 0)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "the file '%s' is empty", j->name);
+    if (ok && request->body_size == 0)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "the file '%s' is empty", queued->name);
     return ok;
 }
 
 /* ---- the paths ---- */
 
-typedef tvm_answer handler(tec_context *cx, const tvm_request *r, int64_t id, const char *rest);
+typedef tvm_answer handler(tec_context *cx, const tvm_request *request, int64_t id, const char *rest);
 
-static tvm_answer one_job(tec_context *cx, const tvm_request *r, int status, int64_t id)
+static tvm_answer one_job(tec_context *cx, const tvm_request *request, int status, int64_t id)
 {
-    const store_queued *j = store_queue_get(cx, r->db, id);
+    const store_queued *j = store_queue_get(cx, request->db, id);
 
     return j ? json_answer(status, tvm_job_json(cx, j)) : refusal(cx, 500);
 }
 
-static tvm_answer submit(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+/* POST /v1/jobs: reads the job, checks the user's quota, and puts the job into the queue. */
+static tvm_answer submit(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     store_queued j;
 
     (void)rest;
-    tvm_answer full = tvm_quota_refusal(cx, r);
+    tvm_answer full = tvm_quota_refusal(cx, request);
     if (full.status)
         return full;
-    if (!read_job(cx, r, &j))
+    if (!read_job(cx, request, &j))
         return refusal(cx, 400);
-    j.user = r->user;
-    id = store_queue_add(cx, r->db, &j, r->body, r->body_size);
-    return id ? one_job(cx, r, 201, id) : refusal(cx, tec_context_status(cx) == TEC_INVALID ? 400 : 500);
+    j.user = request->user;
+    id = store_queue_add(cx, request->db, &j, request->body, request->body_size);
+    return id ? one_job(cx, request, 201, id)
+              : refusal(cx, tec_context_status(cx) == TEC_INVALID ? 400 : 500);
 }
 
-bool tvm_may_see(const tvm_request *r, const store_queued *j)
+bool tvm_may_see(const tvm_request *request, const store_queued *queued)
 {
-    return r->admin || strcmp(r->user, j->user) == 0;
+    return request->admin || strcmp(request->user, queued->user) == 0;
 }
 
-static tvm_answer list(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer list(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     int n;
-    const store_queued *const *all = store_queue_all(cx, r->db, &n);
+    const store_queued *const *all = store_queue_all(cx, request->db, &n);
     cJSON *o = cJSON_CreateObject(), *jobs = cJSON_AddArrayToObject(o, "jobs");
 
     (void)id, (void)rest;
     for (int i = 0; all && i < n; i++)
-        if (tvm_may_see(r, all[i]))
+        if (tvm_may_see(request, all[i]))
             cJSON_AddItemToArray(jobs, tvm_job_object(all[i]));
     const char *text = tvm_json_text(cx, o);
     return all ? json_answer(200, text) : refusal(cx, 500);
 }
 
-static tvm_answer show(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer show(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     (void)rest;
-    return one_job(cx, r, 200, id);
+    return one_job(cx, request, 200, id);
 }
 
 /* What a file of a job is, by its name. A report of a job that is not done is made when it is asked for. */
@@ -229,17 +232,17 @@ static const struct {
 };
 
 /* A stored file, or a report of a job that goes on. */
-static tvm_answer file(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer file(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
-    const store_queued *j = store_queue_get(cx, r->db, id);
+    const store_queued *j = store_queue_get(cx, request->db, id);
     size_t size = 0;
 
     for (int i = 0; j && i < BASE_COUNT(files); i++) {
         if (strcmp(files[i].name, rest) != 0)
             continue;
         bool live = files[i].make && j->state != STORE_QUEUE_DONE;
-        const void *data =
-            live ? files[i].make(cx, r->db, id, NULL) : store_queue_read(cx, r->db, id, rest, &size);
+        const void *data = live ? files[i].make(cx, request->db, id, NULL)
+                                : store_queue_read(cx, request->db, id, rest, &size);
         return data ? (tvm_answer){200, files[i].type, data, live ? strlen(data) : size} : refusal(cx, 500);
     }
     return j ? tvm_error(cx, 404, base_format(cx, "job %lld has no file '%s'", (long long)id, rest))
@@ -247,46 +250,47 @@ static tvm_answer file(tec_context *cx, const tvm_request *r, int64_t id, const 
 }
 
 /* A job that runs gets the wish only, which the runner follows; any other changes its state here. */
-static tvm_answer stop(tec_context *cx, const tvm_request *r, int64_t id, store_queue_wish wish)
+static tvm_answer stop(tec_context *cx, const tvm_request *request, int64_t id, store_queue_wish wish)
 {
     bool done;
 
-    return store_queue_ask(cx, r->db, id, wish, &done) ? one_job(cx, r, done ? 200 : 202, id)
-                                                       : refusal(cx, 409);
+    return store_queue_ask(cx, request->db, id, wish, &done) ? one_job(cx, request, done ? 200 : 202, id)
+                                                             : refusal(cx, 409);
 }
 
-static tvm_answer pause_job(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer pause_job(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     (void)rest;
-    return stop(cx, r, id, STORE_QUEUE_PAUSE);
+    return stop(cx, request, id, STORE_QUEUE_PAUSE);
 }
 
-static tvm_answer cancel(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer cancel(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     (void)rest;
-    return stop(cx, r, id, STORE_QUEUE_CANCEL);
+    return stop(cx, request, id, STORE_QUEUE_CANCEL);
 }
 
-static tvm_answer resume(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer resume(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     (void)rest;
-    return store_queue_move(cx, r->db, id, STORE_QUEUE_PAUSED, STORE_QUEUE_QUEUED, NULL)
-               ? one_job(cx, r, 200, id)
+    return store_queue_move(cx, request->db, id, STORE_QUEUE_PAUSED, STORE_QUEUE_QUEUED, NULL)
+               ? one_job(cx, request, 200, id)
                : refusal(cx, 409);
 }
 
-static tvm_answer drop(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer drop(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     (void)rest;
-    return store_queue_remove(cx, r->db, id) ? json_answer(200, "{}") : refusal(cx, 409);
+    return store_queue_remove(cx, request->db, id) ? json_answer(200, "{}") : refusal(cx, 409);
 }
 
 /* Counts for a monitor, in the text format of Prometheus. */
-static tvm_answer metrics(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer metrics(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
-    int64_t in_state[STORE_QUEUE_INTERRUPTED + 1] = {0}, tried = 0, records = store_count(cx, r->db, NULL);
+    int64_t in_state[STORE_QUEUE_INTERRUPTED + 1] = {0}, tried = 0,
+                                               records = store_count(cx, request->db, NULL);
     int n;
-    const store_queued *const *all = store_queue_all(cx, r->db, &n);
+    const store_queued *const *all = store_queue_all(cx, request->db, &n);
     base_text t = {0};
 
     (void)id, (void)rest;
@@ -308,15 +312,15 @@ static tvm_answer metrics(tec_context *cx, const tvm_request *r, int64_t id, con
 }
 
 /* The list of jobs as events, and the end: http.c answers this path with a stream. */
-static tvm_answer events(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+static tvm_answer events(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     int n;
-    const store_queued *const *all = store_queue_all(cx, r->db, &n);
+    const store_queued *const *all = store_queue_all(cx, request->db, &n);
     base_text t = {0};
 
     (void)id, (void)rest;
     for (int i = 0; all && i < n; i++)
-        if (tvm_may_see(r, all[i]))
+        if (tvm_may_see(request, all[i]))
             base_addf(cx, &t, "event: job\ndata: %s\n\n", tvm_job_json(cx, all[i]));
     return all ? (tvm_answer){.status = 200,
                               .type = "text/event-stream",
@@ -326,8 +330,7 @@ static tvm_answer events(tec_context *cx, const tvm_request *r, int64_t id, cons
 }
 
 /* '#' is the number of a job, '*' one more word. What an admin alone may ask; what the log says of a request
- * that
- * changes something. */
+ * that changes something. */
 static const struct {
     const char *method, *path;
     handler *run;
@@ -382,9 +385,9 @@ static bool match(const char *pattern, const char *path, int64_t *id, const char
 }
 
 /* The job that a submission made. */
-static int64_t job_of(const tvm_answer *a)
+static int64_t job_of(const tvm_answer *answer)
 {
-    cJSON *o = cJSON_ParseWithLength(a->data, a->size);
+    cJSON *o = cJSON_ParseWithLength(answer->data, answer->size);
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(o, "id");
     int64_t job = cJSON_IsNumber(id) ? (int64_t)id->valuedouble : 0;
 
@@ -393,26 +396,27 @@ static int64_t job_of(const tvm_answer *a)
 }
 
 /* Refuses what the asker may not do; writes down what was changed, and what was refused. */
-static tvm_answer run_route(tec_context *cx, const tvm_request *r, int i, int64_t id, const char *rest)
+static tvm_answer run_route(tec_context *cx, const tvm_request *request, int index, int64_t id,
+                            const char *rest)
 {
     tvm_answer a = {.status = 0};
 
-    if (routes[i].admin && !r->admin)
+    if (routes[index].admin && !request->admin)
         a = tvm_error(cx, 403, "this is for admins");
     else if (id)
-        a = tvm_user_refusal(cx, r, id);
+        a = tvm_user_refusal(cx, request, id);
     if (a.status == 0)
-        a = routes[i].run(cx, r, id, rest);
-    if (!routes[i].action || (a.status >= 300 && a.status != 403))
+        a = routes[index].run(cx, request, id, rest);
+    if (!routes[index].action || (a.status >= 300 && a.status != 403))
         return a;
     tec_context *own = base_child(cx);
     const char *action =
-        a.status == 403 ? base_format(own, "refused: %s", routes[i].action) : routes[i].action;
+        a.status == 403 ? base_format(own, "refused: %s", routes[index].action) : routes[index].action;
     bool told =
-        store_audit_add(own, r->db,
-                        &(store_audit){.user = r->user,
+        store_audit_add(own, request->db,
+                        &(store_audit){.user = request->user,
                                        .action = action,
-                                       .job = strcmp(routes[i].action, "submit") == 0 ? job_of(&a) : id,
+                                       .job = strcmp(routes[index].action, "submit") == 0 ? job_of(&a) : id,
                                        .detail = rest});
     if (!told)
         a = tvm_error(cx, 500, tec_context_error(own));
@@ -421,7 +425,7 @@ static tvm_answer run_route(tec_context *cx, const tvm_request *r, int i, int64_
 }
 
 /* 405 where the path exists with other methods, 404 where nothing is there. */
-tvm_answer tvm_route(tec_context *cx, const tvm_request *r)
+tvm_answer tvm_route(tec_context *cx, const tvm_request *request)
 {
     bool found = false;
 
@@ -429,10 +433,10 @@ tvm_answer tvm_route(tec_context *cx, const tvm_request *r)
         int64_t id = 0;
         const char *rest = "";
 
-        if (!match(routes[i].path, r->path, &id, &rest))
+        if (!match(routes[i].path, request->path, &id, &rest))
             continue;
-        if (strcmp(routes[i].method, r->method) == 0)
-            return run_route(cx, r, i, id, rest);
+        if (strcmp(routes[i].method, request->method) == 0)
+            return run_route(cx, request, i, id, rest);
         found = true;
     }
     return found ? tvm_error(cx, 405, "this path knows other methods")
@@ -440,18 +444,18 @@ tvm_answer tvm_route(tec_context *cx, const tvm_request *r)
 }
 
 /* The table's path with {id} for '#' and {file} for '*'. */
-bool tvm_route_row(tec_context *cx, int i, const char **method, const char **path)
+bool tvm_route_row(tec_context *cx, int index, const char **method, const char **path)
 {
     base_text t = {0};
 
-    if (i >= BASE_COUNT(routes))
+    if (index >= BASE_COUNT(routes))
         return false;
-    for (const char *p = routes[i].path; *p; p++)
+    for (const char *p = routes[index].path; *p; p++)
         if (*p == '#' || *p == '*')
             base_add(cx, &t, *p == '#' ? "{id}" : "{file}");
         else
             base_addn(cx, &t, p, 1);
-    *method = routes[i].method;
+    *method = routes[index].method;
     *path = base_text_str(cx, &t);
     return true;
 }

@@ -30,17 +30,17 @@ typedef struct {
 } tvm_answer;
 
 /* Whether the asker may see the job. */
-bool tvm_may_see(const tvm_request *r, const store_queued *j);
+bool tvm_may_see(const tvm_request *request, const store_queued *queued);
 
-tvm_answer tvm_route(tec_context *cx, const tvm_request *r);
+tvm_answer tvm_route(tec_context *cx, const tvm_request *request);
 /* The rows of the table, as docs/openapi.json writes paths; false behind the last one. */
-bool tvm_route_row(tec_context *cx, int i, const char **method, const char **path);
+bool tvm_route_row(tec_context *cx, int index, const char **method, const char **path);
 tvm_answer tvm_error(tec_context *cx, int status, const char *text);
 /* Whether a name can be that of a submitted file: short UTF-8 without slashes and control characters that
  * ends in ".te" or ".onnx". */
 bool tvm_is_file_name(const char *name);
-const char *tvm_job_json(tec_context *cx, const store_queued *j);
-cJSON *tvm_job_object(const store_queued *j);         /* the caller deletes it */
-const char *tvm_json_text(tec_context *cx, cJSON *j); /* deletes the value */
+const char *tvm_job_json(tec_context *cx, const store_queued *queued);
+cJSON *tvm_job_object(const store_queued *queued);       /* the caller deletes it */
+const char *tvm_json_text(tec_context *cx, cJSON *json); /* deletes the value */
 
 #endif

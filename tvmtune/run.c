@@ -81,14 +81,14 @@ static int64_t now_ms(void)
 
 /* ---- files of a job that runs ---- */
 
-static const char *folder(tec_context *cx, const tvm_runner *r, int64_t id)
+static const char *folder(tec_context *cx, const tvm_runner *runner, int64_t id)
 {
-    return base_format(cx, "%s/%lld", r->o.work, (long long)id);
+    return base_format(cx, "%s/%lld", runner->o.work, (long long)id);
 }
 
-static const char *place(tec_context *cx, const tvm_runner *r, int64_t id, const char *file)
+static const char *place(tec_context *cx, const tvm_runner *runner, int64_t id, const char *file)
 {
-    return base_format(cx, "%s/%s", folder(cx, r, id), file);
+    return base_format(cx, "%s/%s", folder(cx, runner, id), file);
 }
 
 static bool is_definitions(const char *name)
@@ -98,33 +98,33 @@ static bool is_definitions(const char *name)
     return n > 3 && strcmp(name + n - 3, ".te") == 0;
 }
 
-static const char *input_file(tec_context *cx, const tvm_runner *r, const slot *s)
+static const char *input_file(tec_context *cx, const tvm_runner *runner, const slot *entry)
 {
-    return place(cx, r, s->id, is_definitions(s->name) ? "input.te" : "input.onnx");
+    return place(cx, runner, entry->id, is_definitions(entry->name) ? "input.te" : "input.onnx");
 }
 
-static void clear_folder(tec_context *cx, const tvm_runner *r, int64_t id)
+static void clear_folder(tec_context *cx, const tvm_runner *runner, int64_t id)
 {
     static const char *const files[] = {"input.te",  "input.onnx", "module.tec", "plain.tec",    "list.json",
                                         "tune.json", "build.json", "plain.json", "compare.json", "errors"};
 
     for (int i = 0; i < BASE_COUNT(files); i++)
-        unlink(place(cx, r, id, files[i]));
-    rmdir(folder(cx, r, id));
+        unlink(place(cx, runner, id, files[i]));
+    rmdir(folder(cx, runner, id));
 }
 
-static bool lay_out(tec_context *cx, const tvm_runner *r, const slot *s)
+static bool lay_out(tec_context *cx, const tvm_runner *runner, const slot *entry)
 {
     size_t size;
-    const void *input = store_queue_read(cx, r->db, s->id, "input", &size);
+    const void *input = store_queue_read(cx, runner->db, entry->id, "input", &size);
 
     if (!input)
         return false;
-    clear_folder(cx, r, s->id);
-    if (mkdir(folder(cx, r, s->id), 0700) != 0 && errno != EEXIST)
-        return base_fail(cx, TEC_IO, (base_loc){.file = folder(cx, r, s->id)}, "cannot make the folder: %s",
-                         strerror(errno));
-    return base_write_file(cx, input_file(cx, r, s), input, size);
+    clear_folder(cx, runner, entry->id);
+    if (mkdir(folder(cx, runner, entry->id), 0700) != 0 && errno != EEXIST)
+        return base_fail(cx, TEC_IO, (base_loc){.file = folder(cx, runner, entry->id)},
+                         "cannot make the folder: %s", strerror(errno));
+    return base_write_file(cx, input_file(cx, runner, entry), input, size);
 }
 
 /* ---- command lines ---- */
@@ -143,14 +143,14 @@ static bool takes_option(stage at, const char *option)
 }
 
 /* The options that the job was submitted with. */
-static void add_options(tec_context *cx, base_vec *argv, const char *options, const slot *s)
+static void add_options(tec_context *cx, base_vec *argv, const char *options, const slot *entry)
 {
     base_held held;
     cJSON *all = cJSON_Parse(options);
     const cJSON *o;
 
     base_hold(cx, &held, free_json, all);
-    cJSON_ArrayForEach(o, all) if (cJSON_IsString(o) && takes_option(s->stage, o->valuestring))
+    cJSON_ArrayForEach(o, all) if (cJSON_IsString(o) && takes_option(entry->stage, o->valuestring))
         base_push(cx, argv, base_strdup(cx, o->valuestring));
     base_drop(&held);
 }
@@ -162,110 +162,112 @@ static void push_all(tec_context *cx, base_vec *argv, const char *const *words)
 }
 
 /* The share of a limit of the whole job that the kernels to be tuned now get, rounded up. */
-static int64_t share(const slot *s, int64_t limit)
+static int64_t share(const slot *entry, int64_t limit)
 {
-    return limit && s->parts ? (limit * s->mine + s->parts - 1) / s->parts : limit;
+    return limit && entry->parts ? (limit * entry->mine + entry->parts - 1) / entry->parts : limit;
 }
 
-static int64_t trials_of(const store_queued *j)
+static int64_t trials_of(const store_queued *queued)
 {
-    return j->trials || j->seconds ? j->trials : TVM_TRIALS;
+    return queued->trials || queued->seconds ? queued->trials : TVM_TRIALS;
 }
 
 /* The kernels that this job claimed, and its limits. False with an error: the store could not be read. */
-static bool add_tuning(tec_context *cx, const tvm_runner *r, base_vec *argv, const slot *s,
-                       const store_queued *j)
+static bool add_tuning(tec_context *cx, const tvm_runner *runner, base_vec *argv, const slot *entry,
+                       const store_queued *queued)
 {
     int n;
-    const store_part *const *parts = store_parts(cx, r->db, s->id, NULL, &n);
+    const store_part *const *parts = store_parts(cx, runner->db, entry->id, NULL, &n);
 
-    for (int i = 0; parts && i < n && s->mine < s->parts; i++)
+    for (int i = 0; parts && i < n && entry->mine < entry->parts; i++)
         if (parts[i]->mine)
             base_push(cx, argv, base_format(cx, "--only=%s", parts[i]->key));
-    if (trials_of(j))
-        base_push(cx, argv, base_format(cx, "--trials=%lld", (long long)share(s, trials_of(j))));
-    if (j->seconds)
-        base_push(cx, argv, base_format(cx, "--seconds=%lld", (long long)share(s, j->seconds)));
+    if (trials_of(queued))
+        base_push(cx, argv, base_format(cx, "--trials=%lld", (long long)share(entry, trials_of(queued))));
+    if (queued->seconds)
+        base_push(cx, argv, base_format(cx, "--seconds=%lld", (long long)share(entry, queued->seconds)));
     return parts;
 }
 
-static void add_compiling(tec_context *cx, const tvm_runner *r, base_vec *argv, const slot *s)
+static void add_compiling(tec_context *cx, const tvm_runner *runner, base_vec *argv, const slot *entry)
 {
-    bool tuned = s->stage == BUILD;
+    bool tuned = entry->stage == BUILD;
 
     push_all(cx, argv,
-             (const char *const[]){is_definitions(s->name) ? "te" : "compile", input_file(cx, r, s), "--json",
-                                   "-o", place(cx, r, s->id, tuned ? "module.tec" : "plain.tec"), NULL});
+             (const char *const[]){is_definitions(entry->name) ? "te" : "compile",
+                                   input_file(cx, runner, entry), "--json", "-o",
+                                   place(cx, runner, entry->id, tuned ? "module.tec" : "plain.tec"), NULL});
     if (tuned)
-        push_all(cx, argv, (const char *const[]){"--records", r->o.store, NULL});
+        push_all(cx, argv, (const char *const[]){"--records", runner->o.store, NULL});
 }
 
 /* The command line of the job's present stage; NULL with an error. */
-static const char *const *command(tec_context *cx, const tvm_runner *r, const slot *s, const store_queued *j)
+static const char *const *command(tec_context *cx, const tvm_runner *runner, const slot *entry,
+                                  const store_queued *queued)
 {
     base_vec argv = {0};
 
-    base_push(cx, &argv, r->o.tec);
-    if (s->stage == BUILD || s->stage == PLAIN)
-        add_compiling(cx, r, &argv, s);
-    else if (s->stage == COMPARE)
+    base_push(cx, &argv, runner->o.tec);
+    if (entry->stage == BUILD || entry->stage == PLAIN)
+        add_compiling(cx, runner, &argv, entry);
+    else if (entry->stage == COMPARE)
         push_all(cx, &argv,
-                 (const char *const[]){"compare", place(cx, r, s->id, "plain.tec"),
-                                       place(cx, r, s->id, "module.tec"), "--json", NULL});
+                 (const char *const[]){"compare", place(cx, runner, entry->id, "plain.tec"),
+                                       place(cx, runner, entry->id, "module.tec"), "--json", NULL});
     else
-        push_all(
-            cx, &argv,
-            (const char *const[]){"tune", input_file(cx, r, s), "--json", "--records", r->o.store, NULL});
-    if (s->stage == LIST)
+        push_all(cx, &argv,
+                 (const char *const[]){"tune", input_file(cx, runner, entry), "--json", "--records",
+                                       runner->o.store, NULL});
+    if (entry->stage == LIST)
         base_push(cx, &argv, "--kernels");
-    if (s->stage == TUNE && !add_tuning(cx, r, &argv, s, j))
+    if (entry->stage == TUNE && !add_tuning(cx, runner, &argv, entry, queued))
         return NULL;
-    add_options(cx, &argv, j->options, s);
+    add_options(cx, &argv, queued->options, entry);
     base_push(cx, &argv, NULL);
     return (const char *const *)argv.at;
 }
 
 /* ---- output of the child ---- */
 
-static const char *output_of(const slot *s)
+static const char *output_of(const slot *entry)
 {
-    return stages[s->stage].output;
+    return stages[entry->stage].output;
 }
 
 /* The number behind the last "all_trials": lines are complete or absent, since the child writes each at
  * once. */
-static void read_tried(slot *s, const char *text)
+static void read_tried(slot *entry, const char *text)
 {
     static const char key[] = "\"all_trials\":";
 
     for (const char *at = strstr(text, key); at; at = strstr(at + 1, key))
-        s->tried = s->earlier + strtoll(at + sizeof key - 1, NULL, 10);
+        entry->tried = entry->earlier + strtoll(at + sizeof key - 1, NULL, 10);
 }
 
 /* Whether the child has said something more. */
-static void listen_to(tec_context *cx, const tvm_runner *r, slot *s)
+static void listen_to(tec_context *cx, const tvm_runner *runner, slot *entry)
 {
-    const char *path = place(cx, r, s->id, output_of(s));
+    const char *path = place(cx, runner, entry->id, output_of(entry));
     struct stat st;
     size_t size;
 
-    if (stat(path, &st) != 0 || st.st_size <= s->seen || st.st_size > MOST_OUTPUT)
+    if (stat(path, &st) != 0 || st.st_size <= entry->seen || st.st_size > MOST_OUTPUT)
         return;
     const char *text = base_read_file(cx, path, &size);
-    s->seen = st.st_size;
-    s->heard = time(NULL);
-    if (text && s->stage == TUNE)
-        read_tried(s, text);
+    entry->seen = st.st_size;
+    entry->heard = time(NULL);
+    if (text && entry->stage == TUNE)
+        read_tried(entry, text);
 }
 
 /* The first line that the child said of an error, without the names of our own files' folder. */
-static const char *first_error(tec_context *cx, const tvm_runner *r, const slot *s)
+static const char *first_error(tec_context *cx, const tvm_runner *runner, const slot *entry)
 {
     tec_context *trial = base_child(cx);
     size_t size;
-    const char *text = base_read_file(trial, place(trial, r, s->id, "errors"), &size),
+    const char *text = base_read_file(trial, place(trial, runner, entry->id, "errors"), &size),
                *line = text ? text : "";
-    const char *own = base_format(cx, "%s/", folder(cx, r, s->id)), *mark = strstr(line, "error");
+    const char *own = base_format(cx, "%s/", folder(cx, runner, entry->id)), *mark = strstr(line, "error");
 
     while (mark && mark > line && mark[-1] != '\n')
         mark--;
@@ -281,11 +283,11 @@ static const char *first_error(tec_context *cx, const tvm_runner *r, const slot 
 }
 
 /* All that the child has printed; "" where it printed nothing. */
-static const char *said(tec_context *cx, const tvm_runner *r, const slot *s)
+static const char *said(tec_context *cx, const tvm_runner *runner, const slot *entry)
 {
     tec_context *trial = base_child(cx);
     size_t size;
-    const char *text = base_read_file(trial, place(trial, r, s->id, output_of(s)), &size);
+    const char *text = base_read_file(trial, place(trial, runner, entry->id, output_of(entry)), &size);
     const char *copy = base_strdup(cx, text && size <= MOST_OUTPUT ? text : "");
 
     tec_context_free(trial);
@@ -294,14 +296,14 @@ static const char *said(tec_context *cx, const tvm_runner *r, const slot *s)
 
 /* ---- the end ---- */
 
-static void set_file(store_queue_file *f, const char *name, const char *text)
+static void set_file(store_queue_file *file, const char *name, const char *text)
 {
-    *f = (store_queue_file){name, text, text ? strlen(text) : 0};
+    *file = (store_queue_file){name, text, text ? strlen(text) : 0};
 }
 
 /* What is known of the module end to end, as JSON: `compared` is what the comparison said, `why` why there
  * is none. *keeps: the tuned module is used. */
-static const char *end_to_end(tec_context *cx, const slot *s, const char *compared, const char *why,
+static const char *end_to_end(tec_context *cx, const slot *entry, const char *compared, const char *why,
                               bool *keeps)
 {
     base_held held;
@@ -324,30 +326,30 @@ static const char *end_to_end(tec_context *cx, const slot *s, const char *compar
     cJSON_AddStringToObject(all, "module", *keeps ? "tuned" : "untuned");
     if (why)
         cJSON_AddStringToObject(all, "not_compared", why);
-    if (s->stale) {
-        cJSON_AddNumberToObject(all, "remeasured", s->stale);
-        cJSON_AddNumberToObject(all, "kept", s->kept);
+    if (entry->stale) {
+        cJSON_AddNumberToObject(all, "remeasured", entry->stale);
+        cJSON_AddNumberToObject(all, "kept", entry->kept);
     }
     base_drop(&held);
     return tvm_json_text(cx, all);
 }
 
 /* A tuned module that does not win end to end is not used: the job gives the untuned one. */
-static bool finish(tec_context *cx, tvm_runner *r, slot *s, const char *compared, const char *why)
+static bool finish(tec_context *cx, tvm_runner *runner, slot *entry, const char *compared, const char *why)
 {
     store_queue_file files[3] = {{.name = "module"}};
     bool keeps;
-    const char *whole = end_to_end(cx, s, compared, why, &keeps);
+    const char *whole = end_to_end(cx, entry, compared, why, &keeps);
 
     files[0].data =
-        base_read_file(cx, place(cx, r, s->id, keeps ? "module.tec" : "plain.tec"), &files[0].size);
-    set_file(&files[1], "report", tvm_report_json(cx, r->db, s->id, whole));
-    set_file(&files[2], "report.html", tvm_report_html(cx, r->db, s->id, whole));
+        base_read_file(cx, place(cx, runner, entry->id, keeps ? "module.tec" : "plain.tec"), &files[0].size);
+    set_file(&files[1], "report", tvm_report_json(cx, runner->db, entry->id, whole));
+    set_file(&files[2], "report.html", tvm_report_html(cx, runner->db, entry->id, whole));
     return files[0].data && files[1].data && files[2].data &&
-           store_queue_progress(cx, r->db, s->id, s->tried) &&
-           store_queue_end(cx, r->db,
-                           &(store_queue_end_of){.id = s->id,
-                                                 .owner = r->o.name,
+           store_queue_progress(cx, runner->db, entry->id, entry->tried) &&
+           store_queue_end(cx, runner->db,
+                           &(store_queue_end_of){.id = entry->id,
+                                                 .owner = runner->o.name,
                                                  .to = STORE_QUEUE_DONE,
                                                  .files = files,
                                                  .n = BASE_COUNT(files)});
@@ -355,29 +357,29 @@ static bool finish(tec_context *cx, tvm_runner *r, slot *s, const char *compared
 
 /* ---- stages ---- */
 
-static bool begin(tec_context *cx, tvm_runner *r, slot *s)
+static bool begin(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    const store_queued *j = store_queue_get(cx, r->db, s->id);
-    const char *const *argv = j ? command(cx, r, s, j) : NULL;
+    const store_queued *j = store_queue_get(cx, runner->db, entry->id);
+    const char *const *argv = j ? command(cx, runner, entry, j) : NULL;
 
     if (!argv)
         return false;
-    s->seen = 0;
-    s->heard = time(NULL);
-    if (tvm_child_start(&s->child, argv, place(cx, r, s->id, output_of(s)), place(cx, r, s->id, "errors"),
-                        r->o.memory))
+    entry->seen = 0;
+    entry->heard = time(NULL);
+    if (tvm_child_start(&entry->child, argv, place(cx, runner, entry->id, output_of(entry)),
+                        place(cx, runner, entry->id, "errors"), runner->o.memory))
         return true;
-    return base_fail(cx, TEC_IO, (base_loc){0}, "cannot start %s: %s", r->o.tec, strerror(errno));
+    return base_fail(cx, TEC_IO, (base_loc){0}, "cannot start %s: %s", runner->o.tec, strerror(errno));
 }
 
 /* In this order: silence, a signal, the first error that the child printed, its exit status. */
-static const char *why_it_failed(tec_context *cx, const tvm_runner *r, const slot *s, int status)
+static const char *why_it_failed(tec_context *cx, const tvm_runner *runner, const slot *entry, int status)
 {
-    const char *what = stages[s->stage].doing, *line = first_error(cx, r, s);
+    const char *what = stages[entry->stage].doing, *line = first_error(cx, runner, entry);
 
-    if (s->silent)
+    if (entry->silent)
         return base_format(cx, "%s was ended: nothing was heard of it for %lld seconds", what,
-                           (long long)r->o.patience);
+                           (long long)runner->o.patience);
     if (WIFSIGNALED(status))
         return base_format(cx, "%s was ended by signal %d (%s)%s%s", what, WTERMSIG(status),
                            strsignal(WTERMSIG(status)), *line ? ": " : "", line);
@@ -388,59 +390,60 @@ static const char *why_it_failed(tec_context *cx, const tvm_runner *r, const slo
 /* ---- which kernels are tuned ---- */
 
 /* Of each kernel, so that jobs with more of them can be compared. */
-static bool budget_of(tec_context *cx, const tvm_runner *r, const slot *s, store_budget *b)
+static bool budget_of(tec_context *cx, const tvm_runner *runner, const slot *entry, store_budget *budget)
 {
-    const store_queued *j = store_queue_get(cx, r->db, s->id);
-    double parts = s->parts ? s->parts : 1;
+    const store_queued *j = store_queue_get(cx, runner->db, entry->id);
+    double parts = entry->parts ? entry->parts : 1;
 
-    *b = (store_budget){.codegen = s->codegen};
+    *budget = (store_budget){.codegen = entry->codegen};
     if (j) {
-        b->trials = (double)trials_of(j) / parts;
-        b->seconds = (double)j->seconds / parts;
+        budget->trials = (double)trials_of(j) / parts;
+        budget->seconds = (double)j->seconds / parts;
     }
     return j;
 }
 
 /* The next stage: what nobody tuned is tuned by this job, unless another one is at it. */
-static bool choose(tec_context *cx, tvm_runner *r, slot *s)
+static bool choose(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     store_budget b;
     int n, tuned = 0;
 
-    s->looked = time(NULL);
-    if (!budget_of(cx, r, s, &b) || !store_parts_claim(cx, r->db, s->id, &b))
+    entry->looked = time(NULL);
+    if (!budget_of(cx, runner, entry, &b) || !store_parts_claim(cx, runner->db, entry->id, &b))
         return false;
-    const store_part *const *parts = store_parts(cx, r->db, s->id, &b, &n);
-    s->mine = 0;
+    const store_part *const *parts = store_parts(cx, runner->db, entry->id, &b, &n);
+    entry->mine = 0;
     for (int i = 0; parts && i < n; i++) {
-        s->mine += parts[i]->mine;
+        entry->mine += parts[i]->mine;
         tuned += parts[i]->tuned;
     }
-    s->stage = s->mine ? TUNE : tuned < n ? WAIT : BUILD;
-    return parts && (s->stage == WAIT || begin(cx, r, s));
+    entry->stage = entry->mine ? TUNE : tuned < n ? WAIT : BUILD;
+    return parts && (entry->stage == WAIT || begin(cx, runner, entry));
 }
 
-static bool keep_kernels(tec_context *cx, tvm_runner *r, slot *s)
+static bool keep_kernels(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     const char *codegen;
-    const store_part *parts = tvm_read_kernels(cx, said(cx, r, s), &s->parts, &codegen);
+    const store_part *parts = tvm_read_kernels(cx, said(cx, runner, entry), &entry->parts, &codegen);
 
-    snprintf(s->codegen, sizeof s->codegen, "%s", codegen);
-    return store_parts_set(cx, r->db, s->id, parts, s->parts) && choose(cx, r, s);
+    snprintf(entry->codegen, sizeof entry->codegen, "%s", codegen);
+    return store_parts_set(cx, runner->db, entry->id, parts, entry->parts) && choose(cx, runner, entry);
 }
 
-static bool keep_outcomes(tec_context *cx, tvm_runner *r, slot *s)
+static bool keep_outcomes(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     store_budget b;
     int n;
-    const store_part_report *reports = tvm_read_outcomes(cx, said(cx, r, s), &n);
+    const store_part_report *reports = tvm_read_outcomes(cx, said(cx, runner, entry), &n);
 
     int kept;
 
-    s->earlier = s->tried;
-    s->stale += tvm_read_remeasured(cx, said(cx, r, s), &kept);
-    s->kept += kept;
-    return budget_of(cx, r, s, &b) && store_parts_tuned(cx, r->db, s->id, &b, reports, n) && choose(cx, r, s);
+    entry->earlier = entry->tried;
+    entry->stale += tvm_read_remeasured(cx, said(cx, runner, entry), &kept);
+    entry->kept += kept;
+    return budget_of(cx, runner, entry, &b) && store_parts_tuned(cx, runner->db, entry->id, &b, reports, n) &&
+           choose(cx, runner, entry);
 }
 
 /* ---- how a job goes on ---- */
@@ -465,268 +468,270 @@ static const char *what_it_waits_for(const char *failure)
 }
 
 /* A job that waits for what is nobody's mistake is paused until revive. False with an error. */
-static bool end_job(tec_context *cx, tvm_runner *r, slot *s, const char *failure)
+static bool end_job(tec_context *cx, tvm_runner *runner, slot *entry, const char *failure)
 {
-    const char *wait = s->asked ? NULL : what_it_waits_for(failure);
-    bool paused = wait || (s->asked && !s->cancel);
-    const char *cause = wait       ? base_format(cx, "%s: %s", wait, failure)
-                        : paused   ? "on request"
-                        : s->asked ? "cancelled"
-                                   : failure;
+    const char *wait = entry->asked ? NULL : what_it_waits_for(failure);
+    bool paused = wait || (entry->asked && !entry->cancel);
+    const char *cause = wait           ? base_format(cx, "%s: %s", wait, failure)
+                        : paused       ? "on request"
+                        : entry->asked ? "cancelled"
+                                       : failure;
 
-    return store_queue_progress(cx, r->db, s->id, s->tried) &&
-           store_queue_end(cx, r->db,
-                           &(store_queue_end_of){.id = s->id,
-                                                 .owner = r->o.name,
+    return store_queue_progress(cx, runner->db, entry->id, entry->tried) &&
+           store_queue_end(cx, runner->db,
+                           &(store_queue_end_of){.id = entry->id,
+                                                 .owner = runner->o.name,
                                                  .to = paused ? STORE_QUEUE_PAUSED : STORE_QUEUE_FAILED,
                                                  .cause = cause});
 }
 
 /* Code generation gives equal bytes for equal schedules. */
-static bool is_untuned(tec_context *cx, const tvm_runner *r, const slot *s)
+static bool is_untuned(tec_context *cx, const tvm_runner *runner, const slot *entry)
 {
     size_t n, m;
-    const char *tuned = base_read_file(cx, place(cx, r, s->id, "module.tec"), &n);
-    const char *plain = base_read_file(cx, place(cx, r, s->id, "plain.tec"), &m);
+    const char *tuned = base_read_file(cx, place(cx, runner, entry->id, "module.tec"), &n);
+    const char *plain = base_read_file(cx, place(cx, runner, entry->id, "plain.tec"), &m);
 
     return tuned && plain && n == m && memcmp(tuned, plain, n) == 0;
 }
 
-static bool next_stage(tec_context *cx, tvm_runner *r, slot *s, stage next)
+static bool next_stage(tec_context *cx, tvm_runner *runner, slot *entry, stage next)
 {
-    s->stage = next;
-    return begin(cx, r, s);
+    entry->stage = next;
+    return begin(cx, runner, entry);
 }
 
 /* What becomes of a job whose child has ended. A comparison that fails fails no job. False with an error:
  * the store could not be written. */
-static bool go_on(tec_context *cx, tvm_runner *r, slot *s, int status)
+static bool go_on(tec_context *cx, tvm_runner *runner, slot *entry, int status)
 {
     bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
-    if (s->asked || (!well && s->stage != COMPARE))
-        return end_job(cx, r, s, s->asked ? "" : why_it_failed(cx, r, s, status));
-    switch (s->stage) {
-    case LIST: return keep_kernels(cx, r, s);
-    case TUNE: return keep_outcomes(cx, r, s);
-    case BUILD: return next_stage(cx, r, s, PLAIN);
+    if (entry->asked || (!well && entry->stage != COMPARE))
+        return end_job(cx, runner, entry, entry->asked ? "" : why_it_failed(cx, runner, entry, status));
+    switch (entry->stage) {
+    case LIST: return keep_kernels(cx, runner, entry);
+    case TUNE: return keep_outcomes(cx, runner, entry);
+    case BUILD: return next_stage(cx, runner, entry, PLAIN);
     case PLAIN:
-        return is_untuned(cx, r, s) ? finish(cx, r, s, NULL, "no other schedule was adopted")
-                                    : next_stage(cx, r, s, COMPARE);
+        return is_untuned(cx, runner, entry)
+                   ? finish(cx, runner, entry, NULL, "no other schedule was adopted")
+                   : next_stage(cx, runner, entry, COMPARE);
     case COMPARE:
-        return well ? finish(cx, r, s, said(cx, r, s), NULL)
-                    : finish(cx, r, s, NULL, why_it_failed(cx, r, s, status));
+        return well ? finish(cx, runner, entry, said(cx, runner, entry), NULL)
+                    : finish(cx, runner, entry, NULL, why_it_failed(cx, runner, entry, status));
     case WAIT:
     case HELD: break;
     }
     return true;
 }
 
-static void tell(tec_context *cx, const tvm_runner *r, int64_t id)
+static void tell(tec_context *cx, const tvm_runner *runner, int64_t id)
 {
     tec_context *own = base_child(cx);
-    const store_queued *j = r->o.told ? store_queue_get(own, r->db, id) : NULL;
+    const store_queued *j = runner->o.told ? store_queue_get(own, runner->db, id) : NULL;
 
     if (j)
-        r->o.told(r->o.user, j);
+        runner->o.told(runner->o.user, j);
     tec_context_free(own);
 }
 
-static void leave(tec_context *cx, tvm_runner *r, slot *s)
+static void leave(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    tell(cx, r, s->id);
-    clear_folder(cx, r, s->id);
-    *s = (slot){.id = 0};
+    tell(cx, runner, entry->id);
+    clear_folder(cx, runner, entry->id);
+    *entry = (slot){.id = 0};
 }
 
 /* Another daemon has the job now. */
-static void abandon(tec_context *cx, tvm_runner *r, slot *s)
+static void abandon(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    tvm_child_kill(&s->child);
-    leave(cx, r, s);
+    tvm_child_kill(&entry->child);
+    leave(cx, runner, entry);
 }
 
 /* The lease is renewed three times in its length. False with an error; *held false: the job is another
  * daemon's. */
-static bool keep_lease(tec_context *cx, tvm_runner *r, slot *s, bool *held)
+static bool keep_lease(tec_context *cx, tvm_runner *runner, slot *entry, bool *held)
 {
     *held = true;
-    if (now_ms() - s->renewed < r->o.lease * 1000 / 3)
+    if (now_ms() - entry->renewed < runner->o.lease * 1000 / 3)
         return true;
-    if (!store_queue_renew(cx, r->db, s->id, r->o.name, r->o.lease, held))
+    if (!store_queue_renew(cx, runner->db, entry->id, runner->o.name, runner->o.lease, held))
         return false;
-    s->renewed = now_ms();
+    entry->renewed = now_ms();
     return true;
 }
 
 /* Tries to end a job that is held; whether that could be written. */
-static bool let_go(tvm_runner *r, slot *s)
+static bool let_go(tvm_runner *runner, slot *entry)
 {
-    tec_context *cx = base_child(r->cx);
-    bool ended = end_job(cx, r, s, s->held);
+    tec_context *cx = base_child(runner->cx);
+    bool ended = end_job(cx, runner, entry, entry->held);
 
-    s->looked = time(NULL);
+    entry->looked = time(NULL);
     if (ended)
-        leave(cx, r, s);
+        leave(cx, runner, entry);
     tec_context_free(cx);
     return ended;
 }
 
 /* A job that neither runs nor can be ended as it should keeps its slot until the store takes its end. */
-static void hold_job(tec_context *cx, tvm_runner *r, slot *s)
+static void hold_job(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    tvm_child_kill(&s->child);
-    snprintf(s->held, sizeof s->held, "%s", tec_context_error(cx));
-    s->stage = HELD;
-    let_go(r, s);
+    tvm_child_kill(&entry->child);
+    snprintf(entry->held, sizeof entry->held, "%s", tec_context_error(cx));
+    entry->stage = HELD;
+    let_go(runner, entry);
 }
 
 /* What somebody asked of the job since the last turn. */
-static bool hear_wish(tec_context *cx, tvm_runner *r, slot *s)
+static bool hear_wish(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    const store_queued *j = store_queue_get(cx, r->db, s->id);
+    const store_queued *j = store_queue_get(cx, runner->db, entry->id);
 
     if (!j)
         return false;
-    s->cancel |= j->wish == STORE_QUEUE_CANCEL;
-    if (j->wish == STORE_QUEUE_NO_WISH || s->asked)
+    entry->cancel |= j->wish == STORE_QUEUE_CANCEL;
+    if (j->wish == STORE_QUEUE_NO_WISH || entry->asked)
         return true;
-    s->asked = true;
-    s->heard = time(NULL);
-    if (s->child.pid > 0)
-        tvm_child_ask(&s->child);
+    entry->asked = true;
+    entry->heard = time(NULL);
+    if (entry->child.pid > 0)
+        tvm_child_ask(&entry->child);
     return true;
 }
 
 /* A job without a child waits for the kernels that others tune. */
-static bool wait_for_others(tec_context *cx, tvm_runner *r, slot *s)
+static bool wait_for_others(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    if (s->asked) {
-        bool ok = end_job(cx, r, s, "");
+    if (entry->asked) {
+        bool ok = end_job(cx, runner, entry, "");
 
         if (ok)
-            leave(cx, r, s);
+            leave(cx, runner, entry);
         return ok;
     }
-    return s->looked == time(NULL) || choose(cx, r, s);
+    return entry->looked == time(NULL) || choose(cx, runner, entry);
 }
 
 /* Reads what the child has printed, and goes on when the child has ended. False with an error. */
-static bool watch_child(tec_context *cx, tvm_runner *r, slot *s)
+static bool watch_child(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    listen_to(cx, r, s);
-    s->over = s->over || tvm_child_ended(&s->child, &s->status);
-    if (s->over) {
-        listen_to(cx, r, s);
-        if (!go_on(cx, r, s, s->status))
+    listen_to(cx, runner, entry);
+    entry->over = entry->over || tvm_child_ended(&entry->child, &entry->status);
+    if (entry->over) {
+        listen_to(cx, runner, entry);
+        if (!go_on(cx, runner, entry, entry->status))
             return false;
-        s->over = false;
-        if (s->child.pid == 0 && s->stage != WAIT)
-            leave(cx, r, s);
+        entry->over = false;
+        if (entry->child.pid == 0 && entry->stage != WAIT)
+            leave(cx, runner, entry);
         return true;
     }
-    if (time(NULL) - s->heard > (s->asked ? GRACE : r->o.patience)) {
-        s->silent = true;
-        kill(-s->child.pid, SIGKILL);
+    if (time(NULL) - entry->heard > (entry->asked ? GRACE : runner->o.patience)) {
+        entry->silent = true;
+        kill(-entry->child.pid, SIGKILL);
     }
-    if (s->tried == s->told)
+    if (entry->tried == entry->told)
         return true;
-    s->told = s->tried;
-    return store_queue_progress(cx, r->db, s->id, s->tried);
+    entry->told = entry->tried;
+    return store_queue_progress(cx, runner->db, entry->id, entry->tried);
 }
 
 /* One turn of a job in its slot. False with an error. */
-static bool watch(tec_context *cx, tvm_runner *r, slot *s)
+static bool watch(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     bool held;
 
-    if (!keep_lease(cx, r, s, &held))
+    if (!keep_lease(cx, runner, entry, &held))
         return false;
     if (!held) {
-        abandon(cx, r, s);
+        abandon(cx, runner, entry);
         return true;
     }
-    if (s->stage == HELD) {
-        if (s->looked != time(NULL))
-            let_go(r, s);
+    if (entry->stage == HELD) {
+        if (entry->looked != time(NULL))
+            let_go(runner, entry);
         return true;
     }
-    if (!hear_wish(cx, r, s))
+    if (!hear_wish(cx, runner, entry))
         return false;
-    return s->child.pid > 0 || s->over ? watch_child(cx, r, s) : wait_for_others(cx, r, s);
+    return entry->child.pid > 0 || entry->over ? watch_child(cx, runner, entry)
+                                               : wait_for_others(cx, runner, entry);
 }
 
 /* Lays out the job that the slot was given, and starts its first stage. False with an error. */
-static bool start(tec_context *cx, tvm_runner *r, slot *s)
+static bool start(tec_context *cx, tvm_runner *runner, slot *entry)
 {
-    const store_queued *j = store_queue_get(cx, r->db, s->id);
+    const store_queued *j = store_queue_get(cx, runner->db, entry->id);
 
     if (!j)
         return false;
-    snprintf(s->name, sizeof s->name, "%s", j->name);
-    tell(cx, r, s->id);
-    return lay_out(cx, r, s) && begin(cx, r, s);
+    snprintf(entry->name, sizeof entry->name, "%s", j->name);
+    tell(cx, runner, entry->id);
+    return lay_out(cx, runner, entry) && begin(cx, runner, entry);
 }
 
 /* Puts the next job of the queue into a free slot. A job that was taken from a store that then went away is
  * taken again when its lease is over. False with an error. */
-static bool take(tec_context *cx, tvm_runner *r, slot *s)
+static bool take(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     int64_t id;
 
-    if (now_ms() - r->looked < LOOK_MS)
+    if (now_ms() - runner->looked < LOOK_MS)
         return true;
-    if (!store_queue_take(cx, r->db, r->o.name, r->o.lease, &id))
+    if (!store_queue_take(cx, runner->db, runner->o.name, runner->o.lease, &id))
         return false;
     if (id == 0)
-        r->looked = now_ms();
+        runner->looked = now_ms();
     if (id == 0)
         return true;
-    *s = (slot){.id = id, .renewed = now_ms()};
-    if (start(cx, r, s))
+    *entry = (slot){.id = id, .renewed = now_ms()};
+    if (start(cx, runner, entry))
         return true;
-    if (store_is_away(r->db))
-        *s = (slot){.id = 0};
+    if (store_is_away(runner->db))
+        *entry = (slot){.id = 0};
     return false;
 }
 
 /* One slot's turn, in a context of its own: an error of one job does not touch the others. While the store
  * is away children go on, and the turn is repeated. */
-static bool turn(tvm_runner *r, slot *s)
+static bool turn(tvm_runner *runner, slot *entry)
 {
-    tec_context *cx = base_child(r->cx);
-    bool ok = s->id ? watch(cx, r, s) : take(cx, r, s);
+    tec_context *cx = base_child(runner->cx);
+    bool ok = entry->id ? watch(cx, runner, entry) : take(cx, runner, entry);
 
-    if (!ok && s->id && !store_is_away(r->db))
-        hold_job(cx, r, s);
+    if (!ok && entry->id && !store_is_away(runner->db))
+        hold_job(cx, runner, entry);
     if (!ok)
-        base_adopt(r->cx, cx);
+        base_adopt(runner->cx, cx);
     tec_context_free(cx);
     return ok;
 }
 
 /* Once an hour. */
-static bool sweep(tvm_runner *r)
+static bool sweep(tvm_runner *runner)
 {
     enum { HOUR = 3600 };
     int64_t n;
     time_t now = time(NULL);
 
-    if (!r->o.keep_seconds || (r->swept && now - r->swept < HOUR))
+    if (!runner->o.keep_seconds || (runner->swept && now - runner->swept < HOUR))
         return true;
-    if (!store_queue_expire(r->cx, r->db, (int64_t)now - r->o.keep_seconds, &n))
+    if (!store_queue_expire(runner->cx, runner->db, (int64_t)now - runner->o.keep_seconds, &n))
         return false;
-    r->swept = now;
+    runner->swept = now;
     return true;
 }
 
 /* A twentieth of the file system, or 64 MiB. */
-static bool has_room(const tvm_runner *r)
+static bool has_room(const tvm_runner *runner)
 {
     enum { ENOUGH = 64 << 20, SHARE = 20 };
     struct statvfs f;
 
-    if (statvfs(r->o.work, &f) != 0)
+    if (statvfs(runner->o.work, &f) != 0)
         return false;
     uint64_t room = (uint64_t)f.f_bavail * f.f_frsize, all = (uint64_t)f.f_blocks * f.f_frsize;
     return room >= ENOUGH || room >= all / SHARE;
@@ -734,58 +739,57 @@ static bool has_room(const tvm_runner *r)
 
 /* Every few seconds: jobs of daemons that fell silent are interrupted, so that even jobs that wait for
  * their kernels go on; jobs that wait for what passes are queued again, while the disk has room. */
-static bool revive(tvm_runner *r)
+static bool revive(tvm_runner *runner)
 {
     enum { SECONDS = 2 };
     time_t now = time(NULL);
 
-    if (now - r->revived < SECONDS)
+    if (now - runner->revived < SECONDS)
         return true;
-    r->revived = now;
-    tec_context *cx = base_child(r->cx);
-    bool ok =
-        store_queue_recover(cx, r->db, NULL) && (!has_room(r) || store_queue_revive(cx, r->db, WAITING));
+    runner->revived = now;
+    tec_context *cx = base_child(runner->cx);
+    bool ok = store_queue_recover(cx, runner->db, NULL) &&
+              (!has_room(runner) || store_queue_revive(cx, runner->db, WAITING));
     if (!ok)
-        base_adopt(r->cx, cx);
+        base_adopt(runner->cx, cx);
     tec_context_free(cx);
     return ok;
 }
 
-bool tvm_runner_step(tvm_runner *r, int ms)
+bool tvm_runner_step(tvm_runner *runner, int ms)
 {
-    bool ok = sweep(r) && revive(r);
+    bool ok = sweep(runner) && revive(runner);
 
-    for (int i = 0; i < r->o.at_once; i++)
-        ok &= turn(r, &r->slots[i]);
+    for (int i = 0; i < runner->o.at_once; i++)
+        ok &= turn(runner, &runner->slots[i]);
     poll(NULL, 0, ms);
     return ok;
 }
 
 /* Makes the folder of the jobs' files, opens the store, and puts jobs that a killed daemon left running back
- * into
- * the queue. */
-tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *o)
+ * into the queue. */
+tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *options)
 {
-    tvm_runner *r = base_new(cx, tvm_runner);
+    tvm_runner *runner = base_new(cx, tvm_runner);
 
-    *r = (tvm_runner){.cx = cx, .o = *o};
-    if (mkdir(o->work, 0700) != 0 && errno != EEXIST)
-        return base_fail(cx, TEC_IO, (base_loc){.file = o->work}, "cannot make the folder: %s",
+    *runner = (tvm_runner){.cx = cx, .o = *options};
+    if (mkdir(options->work, 0700) != 0 && errno != EEXIST)
+        return base_fail(cx, TEC_IO, (base_loc){.file = options->work}, "cannot make the folder: %s",
                          strerror(errno));
-    r->db = store_open(cx, o->store, NULL);
-    if (r->db && store_queue_recover(cx, r->db, o->alone ? "" : o->name))
-        return r;
-    tvm_runner_close(r);
+    runner->db = store_open(cx, options->store, NULL);
+    if (runner->db && store_queue_recover(cx, runner->db, options->alone ? "" : options->name))
+        return runner;
+    tvm_runner_close(runner);
     return NULL;
 }
 
-void tvm_runner_close(tvm_runner *r)
+void tvm_runner_close(tvm_runner *runner)
 {
-    if (!r)
+    if (!runner)
         return;
-    for (int i = 0; i < r->o.at_once; i++)
-        tvm_child_kill(&r->slots[i].child);
-    if (r->db)
-        store_queue_recover(r->cx, r->db, r->o.name);
-    store_close(r->db);
+    for (int i = 0; i < runner->o.at_once; i++)
+        tvm_child_kill(&runner->slots[i].child);
+    if (runner->db)
+        store_queue_recover(runner->cx, runner->db, runner->o.name);
+    store_close(runner->db);
 }

@@ -36,17 +36,17 @@ typedef struct {
     int64_t memory;           /* bytes that each process of a job may allocate; 0: no limit */
     int64_t patience;         /* seconds without a word after which a child is ended */
     int64_t keep_seconds;     /* jobs that were over for longer are removed; 0: never */
-    void (*told)(void *user, const store_queued *j); /* a job has another state; may be NULL */
+    void (*told)(void *user, const store_queued *queued); /* a job has another state; may be NULL */
     void *user;
 } tvm_runner_options;
 
 enum { TVM_AT_ONCE = 64 };
 
 /* Makes every job that a daemon of this name left as running interrupted. NULL with an error. */
-tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *o);
+tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *options);
 /* False with an error in the context: the store could not be written. Nothing is lost: the next step tries
  * again. */
-bool tvm_runner_step(tvm_runner *r, int ms);
-void tvm_runner_close(tvm_runner *r); /* NULL is legal */
+bool tvm_runner_step(tvm_runner *runner, int ms);
+void tvm_runner_close(tvm_runner *runner); /* NULL is legal */
 
 #endif

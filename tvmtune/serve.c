@@ -29,23 +29,23 @@ enum { TURN_MS = 50, QUIET_MS = 1000 };
 
 /* ---- the folder ---- */
 
-static const char *in_state(tec_context *cx, const settings *s, const char *name)
+static const char *in_state(tec_context *cx, const settings *given, const char *name)
 {
-    return base_format(cx, "%s/%s", s->state, name);
+    return base_format(cx, "%s/%s", given->state, name);
 }
 
 /* One daemon for each folder; the kernel drops the lock with the process. -1 with an error. */
-static int lock_folder(tec_context *cx, const settings *s)
+static int lock_folder(tec_context *cx, const settings *given)
 {
-    const char *path = in_state(cx, s, "lock");
+    const char *path = in_state(cx, given, "lock");
     int fd = -1;
 
-    if (mkdir(s->state, 0700) == 0 || errno == EEXIST)
+    if (mkdir(given->state, 0700) == 0 || errno == EEXIST)
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     if (fd >= 0 && errno == EWOULDBLOCK)
-        base_fail(cx, TEC_INVALID, (base_loc){.file = s->state}, "another daemon serves this folder");
+        base_fail(cx, TEC_INVALID, (base_loc){.file = given->state}, "another daemon serves this folder");
     else
         base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot lock the folder: %s", strerror(errno));
     if (fd >= 0)
@@ -73,9 +73,9 @@ static const char *make_token(tec_context *cx, const char *path)
 }
 
 /* The token of the folder, made by its first daemon. A token that others may read is refused. */
-static const char *find_token(tec_context *cx, const settings *s)
+static const char *find_token(tec_context *cx, const settings *given)
 {
-    const char *path = in_state(cx, s, "token");
+    const char *path = in_state(cx, given, "token");
     struct stat st;
     size_t size;
 
@@ -97,10 +97,10 @@ static const char *find_token(tec_context *cx, const settings *s)
 
 /* What other daemons of the store know this one by: made at the first start, because a daemon that comes
  * back has to find its jobs. */
-static const char *find_name(tec_context *cx, const settings *s)
+static const char *find_name(tec_context *cx, const settings *given)
 {
     enum { DIGITS = 8 };
-    const char *path = in_state(cx, s, "name");
+    const char *path = in_state(cx, given, "name");
     struct utsname machine;
     char token[TVM_TOKEN_SIZE];
     size_t size;
@@ -118,19 +118,19 @@ static const char *find_name(tec_context *cx, const settings *s)
     return !name || *name ? name : base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "the name is empty");
 }
 
-static const char *find_store(tec_context *cx, const settings *s)
+static const char *find_store(tec_context *cx, const settings *given)
 {
-    return s->store ? s->store : in_state(cx, s, "tune.db");
+    return given->store ? given->store : in_state(cx, given, "tune.db");
 }
 
 /* The program `tec` beside this one, unless it was named. */
-static const char *find_tec(tec_context *cx, const settings *s)
+static const char *find_tec(tec_context *cx, const settings *given)
 {
     char own[4096];
     ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
 
-    if (s->tec)
-        return s->tec;
+    if (given->tec)
+        return given->tec;
     own[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(own, '/');
     if (slash)
@@ -156,39 +156,39 @@ static void loop(tec_context *cx, tvm_doors *doors, tvm_runner *runner, tool_sto
 }
 
 /* What happens to jobs, for the journal. */
-static void say_job(void *user, const store_queued *j)
+static void say_job(void *user, const store_queued *queued)
 {
     (void)user;
-    fprintf(stderr, "tvmtune serve: job %lld is %s%s%s\n", (long long)j->id, store_queue_state_text(j->state),
-            *j->cause ? ": " : "", j->cause);
+    fprintf(stderr, "tvmtune serve: job %lld is %s%s%s\n", (long long)queued->id,
+            store_queue_state_text(queued->state), *queued->cause ? ": " : "", queued->cause);
 }
 
 /* Runs jobs while the doors are open. The file `port` is there exactly as long as jobs are run. */
-static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool_stop *stop)
+static int serve_with(tec_context *cx, const settings *given, tvm_doors *doors, tool_stop *stop)
 {
-    const tvm_runner_options o = {.store = find_store(cx, s),
-                                  .name = find_name(cx, s),
-                                  .alone = !s->store,
-                                  .lease = s->lease,
-                                  .work = in_state(cx, s, "work"),
-                                  .tec = find_tec(cx, s),
-                                  .at_once = (int)s->jobs,
-                                  .memory = s->memory << 20,
-                                  .patience = s->patience,
-                                  .keep_seconds = s->keep_days * 24 * 3600,
-                                  .told = strcmp(s->log, "error") ? say_job : NULL};
+    const tvm_runner_options o = {.store = find_store(cx, given),
+                                  .name = find_name(cx, given),
+                                  .alone = !given->store,
+                                  .lease = given->lease,
+                                  .work = in_state(cx, given, "work"),
+                                  .tec = find_tec(cx, given),
+                                  .at_once = (int)given->jobs,
+                                  .memory = given->memory << 20,
+                                  .patience = given->patience,
+                                  .keep_seconds = given->keep_days * 24 * 3600,
+                                  .told = strcmp(given->log, "error") ? say_job : NULL};
     const char *port = base_format(cx, "%d\n", tvm_doors_port(doors));
     tec_context *turns = tool_context();
     tvm_runner *runner = !o.name                    ? NULL
                          : access(o.tec, X_OK) == 0 ? tvm_runner_open(turns, &o)
                                                     : base_fail(turns, TEC_IO, (base_loc){.file = o.tec},
                                                                 "cannot be run: %s", strerror(errno));
-    bool ok = runner && base_write_file(turns, in_state(cx, s, "port"), port, strlen(port));
+    bool ok = runner && base_write_file(turns, in_state(cx, given, "port"), port, strlen(port));
 
     if (ok) {
         fprintf(stderr, "tvmtune serve: http://127.0.0.1:%s", port);
         loop(turns, doors, runner, stop);
-        unlink(in_state(cx, s, "port"));
+        unlink(in_state(cx, given, "port"));
     }
     int status = ok ? TOOL_OK : tool_fail("serve", o.name ? turns : cx);
     tvm_runner_close(runner);
@@ -197,21 +197,21 @@ static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool
 }
 
 /* Opens in this order: lock, token, doors, runner; closes backwards. */
-static int serve(tec_context *cx, const settings *s)
+static int serve(tec_context *cx, const settings *given)
 {
-    int lock = lock_folder(cx, s);
-    const char *token = lock >= 0 ? find_token(cx, s) : NULL;
+    int lock = lock_folder(cx, given);
+    const char *token = lock >= 0 ? find_token(cx, given) : NULL;
     tool_stop *stop =
         token ? tool_stop_watch(cx, "tvmtune serve: stopping; jobs go on when the daemon starts again", NULL)
               : NULL;
-    const tvm_doors_options o = {.store = find_store(cx, s),
+    const tvm_doors_options o = {.store = find_store(cx, given),
                                  .token = token,
-                                 .port = (int)s->port,
-                                 .quota = s->quota,
-                                 .body_seconds = s->body_seconds,
-                                 .hosts = s->hosts};
+                                 .port = (int)given->port,
+                                 .quota = given->quota,
+                                 .body_seconds = given->body_seconds,
+                                 .hosts = given->hosts};
     tvm_doors *doors = stop ? tvm_doors_open(cx, &o) : NULL;
-    int status = doors ? serve_with(cx, s, doors, stop) : tool_fail("serve", cx);
+    int status = doors ? serve_with(cx, given, doors, stop) : tool_fail("serve", cx);
 
     tvm_doors_close(doors);
     tool_stop_close(stop);
@@ -220,11 +220,11 @@ static int serve(tec_context *cx, const settings *s)
     return status;
 }
 
-static int check_and_serve(tec_context *cx, const settings *s)
+static int check_and_serve(tec_context *cx, const settings *given)
 {
-    if (s->jobs > TVM_AT_ONCE || s->port > 65535)
+    if (given->jobs > TVM_AT_ONCE || given->port > 65535)
         return tool_misuse("serve", "--jobs goes up to %d, --port up to 65535", TVM_AT_ONCE);
-    return serve(cx, s);
+    return serve(cx, given);
 }
 
 /* Options of the file of settings come before those of the command line. */

@@ -61,107 +61,108 @@ static void drop_seen(seen *jobs, int n)
 }
 
 /* A removed job is remembered as such. */
-static void add_gone(tvm_streams *s, seen *to, int *n, seen *old)
+static void add_gone(tvm_streams *streams, seen *to, int *n, seen *old)
 {
     if (old->json) {
         free(old->json);
         old->json = NULL;
-        old->change = ++s->change;
+        old->change = ++streams->change;
     }
     to[(*n)++] = *old;
     *old = (seen){0};
 }
 
-static bool add_seen(tvm_streams *s, seen *to, int *n, seen *old, const store_queued *j, const char *json)
+static bool add_seen(tvm_streams *streams, seen *to, int *count, seen *old, const store_queued *queued,
+                     const char *json)
 {
     bool same = old && old->json && strcmp(old->json, json) == 0;
-    seen now = {.id = j->id,
-                .change = same ? old->change : ++s->change,
-                .user = strdup(j->user),
+    seen now = {.id = queued->id,
+                .change = same ? old->change : ++streams->change,
+                .user = strdup(queued->user),
                 .json = strdup(json)};
 
-    to[(*n)++] = now;
+    to[(*count)++] = now;
     return now.user && now.json;
 }
 
 /* Both lists are in the order of ids. False: no memory; then everything counts as changed. */
-static bool merge(tec_context *cx, tvm_streams *s, const store_queued *const *jobs, int n_jobs)
+static bool merge(tec_context *cx, tvm_streams *streams, const store_queued *const *jobs, int n_jobs)
 {
-    seen *to = calloc((size_t)(n_jobs + s->n) + 1, sizeof *to);
+    seen *to = calloc((size_t)(n_jobs + streams->n) + 1, sizeof *to);
     int n = 0, i = 0;
     bool ok = to;
 
     for (int k = 0; ok && k < n_jobs; k++) {
-        while (i < s->n && s->jobs[i].id < jobs[k]->id)
-            add_gone(s, to, &n, &s->jobs[i++]);
-        seen *old = i < s->n && s->jobs[i].id == jobs[k]->id ? &s->jobs[i++] : NULL;
-        ok = add_seen(s, to, &n, old, jobs[k], tvm_job_json(cx, jobs[k]));
+        while (i < streams->n && streams->jobs[i].id < jobs[k]->id)
+            add_gone(streams, to, &n, &streams->jobs[i++]);
+        seen *old = i < streams->n && streams->jobs[i].id == jobs[k]->id ? &streams->jobs[i++] : NULL;
+        ok = add_seen(streams, to, &n, old, jobs[k], tvm_job_json(cx, jobs[k]));
     }
-    while (ok && i < s->n)
-        add_gone(s, to, &n, &s->jobs[i++]);
-    drop_seen(s->jobs, s->n);
+    while (ok && i < streams->n)
+        add_gone(streams, to, &n, &streams->jobs[i++]);
+    drop_seen(streams->jobs, streams->n);
     if (!ok)
         drop_seen(to, to ? n : 0);
-    s->jobs = ok ? to : NULL;
-    s->n = ok ? n : 0;
+    streams->jobs = ok ? to : NULL;
+    streams->n = ok ? n : 0;
     return ok;
 }
 
-static void look_in(tec_context *cx, tvm_streams *s)
+static void look_in(tec_context *cx, tvm_streams *streams)
 {
     int64_t stamp;
     int n;
 
     BASE_GUARD(cx, );
-    if (!store_queue_stamp(cx, s->db, &stamp) || stamp == s->stamp)
+    if (!store_queue_stamp(cx, streams->db, &stamp) || stamp == streams->stamp)
         return;
-    const store_queued *const *jobs = store_queue_all(cx, s->db, &n);
-    if (jobs && merge(cx, s, jobs, n))
-        s->stamp = stamp;
+    const store_queued *const *jobs = store_queue_all(cx, streams->db, &n);
+    if (jobs && merge(cx, streams, jobs, n))
+        streams->stamp = stamp;
 }
 
-static void look(tvm_streams *s)
+static void look(tvm_streams *streams)
 {
     int64_t now = now_ms();
 
-    if (now - s->looked < REFRESH_MS)
+    if (now - streams->looked < REFRESH_MS)
         return;
-    s->looked = now;
+    streams->looked = now;
     tec_context *cx = tec_context_new();
     if (cx)
-        look_in(cx, s);
+        look_in(cx, streams);
     tec_context_free(cx);
 }
 
 /* ---- one client ---- */
 
-static bool is_for(const client *c, const seen *j)
+static bool is_for(const client *peer, const seen *self)
 {
-    return j->change > c->told && (c->admin || strcmp(c->user, j->user) == 0);
+    return self->change > peer->told && (peer->admin || strcmp(peer->user, self->user) == 0);
 }
 
 /* All that the client was not told, or a comment when it was told nothing for long: so a client that is gone
  * is noticed. */
-static void write_news(client *c)
+static void write_news(client *peer)
 {
-    const tvm_streams *s = c->all;
+    const tvm_streams *streams = peer->all;
     size_t size = 0;
-    FILE *f = open_memstream(&c->text, &size);
+    FILE *f = open_memstream(&peer->text, &size);
 
-    for (int i = 0; f && i < s->n; i++)
-        if (is_for(c, &s->jobs[i]) && s->jobs[i].json)
-            fprintf(f, "event: job\ndata: %s\n\n", s->jobs[i].json);
-        else if (is_for(c, &s->jobs[i]) && c->told)
-            fprintf(f, "event: gone\ndata: %lld\n\n", (long long)s->jobs[i].id);
-    if (f && ftell(f) == 0 && time(NULL) - c->last >= QUIET_SECONDS)
+    for (int i = 0; f && i < streams->n; i++)
+        if (is_for(peer, &streams->jobs[i]) && streams->jobs[i].json)
+            fprintf(f, "event: job\ndata: %s\n\n", streams->jobs[i].json);
+        else if (is_for(peer, &streams->jobs[i]) && peer->told)
+            fprintf(f, "event: gone\ndata: %lld\n\n", (long long)streams->jobs[i].id);
+    if (f && ftell(f) == 0 && time(NULL) - peer->last >= QUIET_SECONDS)
         fputs(": still here\n\n", f);
     if (f)
         fclose(f);
-    c->size = f ? size : 0;
-    c->at = 0;
-    c->told = f ? s->change : c->told;
-    if (c->size)
-        c->last = time(NULL);
+    peer->size = f ? size : 0;
+    peer->at = 0;
+    peer->told = f ? streams->change : peer->told;
+    if (peer->size)
+        peer->last = time(NULL);
 }
 
 /* Called by the doors when the client can take more: what is left of the last text, or what has changed
@@ -211,8 +212,8 @@ static void forget(void *user)
 }
 
 /* The client is in the list before its first event is read, so that a tick finds it. */
-struct MHD_Response *tvm_streams_answer(tvm_streams *s, struct MHD_Connection *connection, const char *user,
-                                        bool admin)
+struct MHD_Response *tvm_streams_answer(tvm_streams *streams, struct MHD_Connection *connection,
+                                        const char *user, bool admin)
 {
     client *c = calloc(1, sizeof *c);
     char *name = strdup(user);
@@ -224,56 +225,56 @@ struct MHD_Response *tvm_streams_answer(tvm_streams *s, struct MHD_Connection *c
         free(c);
         return NULL;
     }
-    *c = (client){.all = s, .connection = connection, .user = name, .admin = admin, .last = time(NULL)};
+    *c = (client){.all = streams, .connection = connection, .user = name, .admin = admin, .last = time(NULL)};
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
-    pthread_mutex_lock(&s->lock);
-    c->next = s->clients;
-    s->clients = c;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&streams->lock);
+    c->next = streams->clients;
+    streams->clients = c;
+    pthread_mutex_unlock(&streams->lock);
     return r;
 }
 
 /* ---- all of them ---- */
 
-static void wake(tvm_streams *s, bool ending)
+static void wake(tvm_streams *streams, bool ending)
 {
-    pthread_mutex_lock(&s->lock);
-    s->ending |= ending;
-    for (client *c = s->clients; c; c = c->next) {
+    pthread_mutex_lock(&streams->lock);
+    streams->ending |= ending;
+    for (client *c = streams->clients; c; c = c->next) {
         if (c->suspended)
             MHD_resume_connection(c->connection);
         c->suspended = false;
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&streams->lock);
 }
 
-void tvm_streams_tick(tvm_streams *s)
+void tvm_streams_tick(tvm_streams *streams)
 {
-    wake(s, false);
+    wake(streams, false);
 }
 
-void tvm_streams_end(tvm_streams *s)
+void tvm_streams_end(tvm_streams *streams)
 {
-    wake(s, true);
+    wake(streams, true);
 }
 
 tvm_streams *tvm_streams_open(store *db)
 {
-    tvm_streams *s = calloc(1, sizeof *s);
+    tvm_streams *streams = calloc(1, sizeof *streams);
 
-    if (!s)
+    if (!streams)
         return NULL;
-    s->db = db;
-    s->stamp = -1;
-    pthread_mutex_init(&s->lock, NULL);
-    return s;
+    streams->db = db;
+    streams->stamp = -1;
+    pthread_mutex_init(&streams->lock, NULL);
+    return streams;
 }
 
-void tvm_streams_close(tvm_streams *s)
+void tvm_streams_close(tvm_streams *streams)
 {
-    if (!s)
+    if (!streams)
         return;
-    drop_seen(s->jobs, s->n);
-    pthread_mutex_destroy(&s->lock);
-    free(s);
+    drop_seen(streams->jobs, streams->n);
+    pthread_mutex_destroy(&streams->lock);
+    free(streams);
 }

@@ -24,11 +24,11 @@ typedef struct tvm_streams tvm_streams;
 
 tvm_streams *tvm_streams_open(store *db); /* NULL: no memory */
 /* An answer without end to a user, or to an admin. NULL: no memory. */
-struct MHD_Response *tvm_streams_answer(tvm_streams *s, struct MHD_Connection *c, const char *user,
+struct MHD_Response *tvm_streams_answer(tvm_streams *streams, struct MHD_Connection *c, const char *user,
                                         bool admin);
-void tvm_streams_tick(tvm_streams *s);
+void tvm_streams_tick(tvm_streams *streams);
 /* All answers end: before the daemon is stopped. */
-void tvm_streams_end(tvm_streams *s);
-void tvm_streams_close(tvm_streams *s); /* NULL is legal */
+void tvm_streams_end(tvm_streams *streams);
+void tvm_streams_close(tvm_streams *streams); /* NULL is legal */
 
 #endif

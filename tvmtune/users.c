@@ -39,59 +39,59 @@ const char *tvm_token_hash(tec_context *cx, const char *token)
 
 /* ---- who may ask what ---- */
 
-tvm_answer tvm_user_refusal(tec_context *cx, const tvm_request *r, int64_t job)
+tvm_answer tvm_user_refusal(tec_context *cx, const tvm_request *request, int64_t job)
 {
-    const store_queued *j = r->admin ? NULL : store_queue_get(cx, r->db, job);
-    bool own = r->admin || (j && strcmp(j->user, r->user) == 0);
+    const store_queued *j = request->admin ? NULL : store_queue_get(cx, request->db, job);
+    bool own = request->admin || (j && strcmp(j->user, request->user) == 0);
 
     tec_context_clear(cx);
     return own || !j ? (tvm_answer){.status = 0}
                      : tvm_error(cx, 403, base_format(cx, "job %lld is another user's", (long long)job));
 }
 
-tvm_answer tvm_quota_refusal(tec_context *cx, const tvm_request *r)
+tvm_answer tvm_quota_refusal(tec_context *cx, const tvm_request *request)
 {
-    int64_t open = r->quota && !r->admin ? store_queue_open(cx, r->db, r->user) : 0;
+    int64_t open = request->quota && !request->admin ? store_queue_open(cx, request->db, request->user) : 0;
 
     if (open < 0)
         return tvm_error(cx, 500, tec_context_error(cx));
-    if (!r->quota || open < r->quota)
+    if (!request->quota || open < request->quota)
         return (tvm_answer){.status = 0};
     return tvm_error(cx, 429,
-                     base_format(cx, "'%s' has %lld jobs that are not over, and may have %lld", r->user,
-                                 (long long)open, (long long)r->quota));
+                     base_format(cx, "'%s' has %lld jobs that are not over, and may have %lld", request->user,
+                                 (long long)open, (long long)request->quota));
 }
 
 /* ---- the paths ---- */
 
-static cJSON *describe(const store_user *u)
+static cJSON *describe(const store_user *user)
 {
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddStringToObject(o, "name", u->name);
-    cJSON_AddStringToObject(o, "role", store_role_text(u->role));
+    cJSON_AddStringToObject(o, "name", user->name);
+    cJSON_AddStringToObject(o, "role", store_role_text(user->role));
     return o;
 }
 
-static tvm_answer answer_json(tec_context *cx, int status, cJSON *o)
+static tvm_answer answer_json(tec_context *cx, int status, cJSON *object)
 {
-    const char *text = tvm_json_text(cx, o);
+    const char *text = tvm_json_text(cx, object);
 
     return (tvm_answer){.status = status, .type = "application/json", .data = text, .size = strlen(text)};
 }
 
-static const char *value_of(const tvm_request *r, const char *key)
+static const char *value_of(const tvm_request *request, const char *key)
 {
-    for (int i = 0; i < r->n_pairs; i++)
-        if (strcmp(r->keys[i], key) == 0 && r->values[i])
-            return r->values[i];
+    for (int i = 0; i < request->n_pairs; i++)
+        if (strcmp(request->keys[i], key) == 0 && request->values[i])
+            return request->values[i];
     return "";
 }
 
 /* The one answer that shows the token. */
-tvm_answer tvm_add_user(tec_context *cx, const tvm_request *r, int64_t id, const char *name)
+tvm_answer tvm_add_user(tec_context *cx, const tvm_request *request, int64_t id, const char *name)
 {
-    const char *role = value_of(r, "role");
+    const char *role = value_of(request, "role");
     char token[TVM_TOKEN_SIZE];
     store_user u = {.name = name};
 
@@ -99,21 +99,21 @@ tvm_answer tvm_add_user(tec_context *cx, const tvm_request *r, int64_t id, const
     if (*role && !store_role_parse(role, &u.role))
         return tvm_error(cx, 400, base_format(cx, "role: expected user or admin, found '%s'", role));
     if (strcmp(name, TVM_OWNER) == 0)
-        return tvm_error(cx, 400, "'" TVM_OWNER "' is the name of whoever has the folder's token");
+        return tvm_error(cx, 400, "'" TVM_OWNER "' is the name of the user with the folder's token");
     if (!tvm_new_token(cx, token))
         return tvm_error(cx, 500, tec_context_error(cx));
     u.token = tvm_token_hash(cx, token);
-    if (!store_user_add(cx, r->db, &u))
+    if (!store_user_add(cx, request->db, &u))
         return tvm_error(cx, tec_context_status(cx) == TEC_INVALID ? 400 : 500, tec_context_error(cx));
     cJSON *o = describe(&u);
     cJSON_AddStringToObject(o, "token", token);
     return answer_json(cx, 201, o);
 }
 
-tvm_answer tvm_list_users(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+tvm_answer tvm_list_users(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     int n;
-    const store_user *all = store_users(cx, r->db, &n);
+    const store_user *all = store_users(cx, request->db, &n);
     cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "users");
 
     (void)id, (void)rest;
@@ -123,20 +123,20 @@ tvm_answer tvm_list_users(tec_context *cx, const tvm_request *r, int64_t id, con
     return all ? a : tvm_error(cx, 500, tec_context_error(cx));
 }
 
-tvm_answer tvm_remove_user(tec_context *cx, const tvm_request *r, int64_t id, const char *name)
+tvm_answer tvm_remove_user(tec_context *cx, const tvm_request *request, int64_t id, const char *name)
 {
     (void)id;
-    if (!store_user_remove(cx, r->db, name))
+    if (!store_user_remove(cx, request->db, name))
         return tvm_error(cx, tec_context_status(cx) == TEC_INVALID ? 404 : 500, tec_context_error(cx));
     return answer_json(cx, 200, cJSON_CreateObject());
 }
 
 /* The last thousand. */
-tvm_answer tvm_show_audit(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+tvm_answer tvm_show_audit(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     enum { MOST = 1000 };
     int n;
-    const store_audit *all = store_audit_last(cx, r->db, MOST, &n);
+    const store_audit *all = store_audit_last(cx, request->db, MOST, &n);
     cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "audit");
 
     (void)id, (void)rest;

@@ -9,9 +9,9 @@
 
 #include "store/queue_tasks.h"
 
-static tvm_answer answer_json(tec_context *cx, bool ok, cJSON *o)
+static tvm_answer answer_json(tec_context *cx, bool ok, cJSON *object)
 {
-    const char *text = tvm_json_text(cx, o);
+    const char *text = tvm_json_text(cx, object);
 
     return ok ? (tvm_answer){.status = 200, .type = "application/json", .data = text, .size = strlen(text)}
               : tvm_error(cx, 500, tec_context_error(cx));
@@ -19,45 +19,45 @@ static tvm_answer answer_json(tec_context *cx, bool ok, cJSON *o)
 
 /* ---- records ---- */
 
-static const char *search_words(const tvm_request *r)
+static const char *search_words(const tvm_request *request)
 {
-    for (int i = 0; i < r->n_pairs; i++)
-        if (strcmp(r->keys[i], "search") == 0 && r->values[i])
-            return r->values[i];
+    for (int i = 0; i < request->n_pairs; i++)
+        if (strcmp(request->keys[i], "search") == 0 && request->values[i])
+            return request->values[i];
     return "";
 }
 
 /* All words, in any order, in what the record says of its kernel and target. */
-static bool matches(tec_context *cx, const store_summary *s, const char *words)
+static bool matches(tec_context *cx, const store_summary *summary, const char *words)
 {
     char *copy = base_strdup(cx, words), *rest = copy;
 
     for (const char *word; (word = strtok_r(rest, " ", &rest));)
-        if (!strcasestr(s->workload.summary, word) && !strcasestr(s->workload.definition, word) &&
-            !strcasestr(s->target.text, word))
+        if (!strcasestr(summary->workload.summary, word) && !strcasestr(summary->workload.definition, word) &&
+            !strcasestr(summary->target.text, word))
             return false;
     return true;
 }
 
-static void add_record(cJSON *list, const store_summary *s)
+static void add_record(cJSON *list, const store_summary *summary)
 {
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddItemToArray(list, o);
-    cJSON_AddStringToObject(o, "summary", s->workload.summary);
-    cJSON_AddStringToObject(o, "definition", s->workload.definition);
-    cJSON_AddStringToObject(o, "target", s->target.text);
-    cJSON_AddNumberToObject(o, "ok", (double)s->n_ok);
-    cJSON_AddNumberToObject(o, "failed", (double)s->n_failed);
-    if (s->best > 0)
-        cJSON_AddNumberToObject(o, "best_ms", s->best * 1e3);
+    cJSON_AddStringToObject(o, "summary", summary->workload.summary);
+    cJSON_AddStringToObject(o, "definition", summary->workload.definition);
+    cJSON_AddStringToObject(o, "target", summary->target.text);
+    cJSON_AddNumberToObject(o, "ok", (double)summary->n_ok);
+    cJSON_AddNumberToObject(o, "failed", (double)summary->n_failed);
+    if (summary->best > 0)
+        cJSON_AddNumberToObject(o, "best_ms", summary->best * 1e3);
 }
 
-tvm_answer tvm_show_records(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+tvm_answer tvm_show_records(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
-    const char *words = search_words(r);
+    const char *words = search_words(request);
     int n, found = 0;
-    const store_summary *all = store_summaries(cx, r->db, NULL, &n);
+    const store_summary *all = store_summaries(cx, request->db, NULL, &n);
     cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "records");
 
     (void)id, (void)rest;
@@ -91,19 +91,19 @@ static double temperature(void)
 }
 
 /* Load and temperature are known of this machine alone. */
-static void add_device(cJSON *list, const store_device_use *d, const char *own)
+static void add_device(cJSON *list, const store_device_use *use, const char *own)
 {
     cJSON *o = cJSON_CreateObject();
     double load;
 
     cJSON_AddItemToArray(list, o);
-    cJSON_AddStringToObject(o, "name", d->name);
-    cJSON_AddStringToObject(o, "text", d->text);
-    cJSON_AddNumberToObject(o, "trials", (double)d->trials);
-    cJSON_AddNumberToObject(o, "failed", (double)d->failed);
-    cJSON_AddNumberToObject(o, "last", (double)d->last);
-    cJSON_AddBoolToObject(o, "here", strcmp(d->name, own) == 0);
-    if (strcmp(d->name, own) != 0)
+    cJSON_AddStringToObject(o, "name", use->name);
+    cJSON_AddStringToObject(o, "text", use->text);
+    cJSON_AddNumberToObject(o, "trials", (double)use->trials);
+    cJSON_AddNumberToObject(o, "failed", (double)use->failed);
+    cJSON_AddNumberToObject(o, "last", (double)use->last);
+    cJSON_AddBoolToObject(o, "here", strcmp(use->name, own) == 0);
+    if (strcmp(use->name, own) != 0)
         return;
     cJSON_AddNumberToObject(o, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
     if (getloadavg(&load, 1) == 1)
@@ -112,11 +112,11 @@ static void add_device(cJSON *list, const store_device_use *d, const char *own)
         cJSON_AddNumberToObject(o, "celsius", temperature());
 }
 
-tvm_answer tvm_show_devices(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+tvm_answer tvm_show_devices(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     struct utsname machine;
     int n;
-    const store_device_use *all = store_device_uses(cx, r->db, &n);
+    const store_device_use *all = store_device_uses(cx, request->db, &n);
     cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "devices");
 
     (void)id, (void)rest;

@@ -12,7 +12,7 @@
 
 enum { TVM_MOST_RECORDS = 200 };
 
-tvm_answer tvm_show_records(tec_context *cx, const tvm_request *r, int64_t id, const char *rest);
-tvm_answer tvm_show_devices(tec_context *cx, const tvm_request *r, int64_t id, const char *rest);
+tvm_answer tvm_show_records(tec_context *cx, const tvm_request *request, int64_t id, const char *rest);
+tvm_answer tvm_show_devices(tec_context *cx, const tvm_request *request, int64_t id, const char *rest);
 
 #endif

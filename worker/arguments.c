@@ -12,7 +12,7 @@
 enum { PAGE = 1 << 16 };
 
 /* Memory between two pages that cannot be touched. */
-typedef struct run_region {
+typedef struct worker_region {
     char *base;  /* of the first page; NULL: none */
     size_t size; /* in all */
 } region;
@@ -24,7 +24,7 @@ static size_t pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static void *new_region(run_arguments *a, size_t bytes, tec_error *err)
+static void *new_region(worker_arguments *arguments, size_t bytes, tec_error *err)
 {
     size_t inside = pages(bytes ? bytes : 1), all = inside + 2 * PAGE;
     char *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,44 +34,46 @@ static void *new_region(run_arguments *a, size_t bytes, tec_error *err)
             munmap(base, all);
         return rt_fail_memory(err, bytes), NULL;
     }
-    a->regions[a->n_regions++] = (region){base, all};
+    arguments->regions[arguments->n_regions++] = (region){base, all};
     return base + PAGE;
 }
 
-static bool make_read_only(const DLTensor *t)
+static bool make_read_only(const DLTensor *tensor)
 {
-    return mprotect(t->data, pages((size_t)tec_tensor_bytes(t)), PROT_READ) == 0;
+    return mprotect(tensor->data, pages((size_t)tec_tensor_bytes(tensor)), PROT_READ) == 0;
 }
 
-static void clear(run_arguments *a)
+static void clear(worker_arguments *arguments)
 {
-    for (int i = 0; i < a->n_regions; i++)
-        munmap(a->regions[i].base, a->regions[i].size);
-    rt_arena_free(&a->arena);
-    *a = (run_arguments){0};
+    for (int i = 0; i < arguments->n_regions; i++)
+        munmap(arguments->regions[i].base, arguments->regions[i].size);
+    rt_arena_free(&arguments->arena);
+    *arguments = (worker_arguments){0};
 }
 
 /* ---- making ---- */
 
-static bool read_symbols(const rt_function_desc *f, const run_job *j, int64_t *symbols, tec_error *err)
+/* The sizes of a function's symbols from the job, by name; an error where one is missing. */
+static bool read_symbols(const rt_function_desc *function, const worker_job *job, int64_t *symbols,
+                         tec_error *err)
 {
-    for (int s = 0; s < f->n_symbols; s++) {
+    for (int s = 0; s < function->n_symbols; s++) {
         int k = 0;
 
-        while (k < j->n_dims && strcmp(j->dims[k].name, f->symbols[s]) != 0)
+        while (k < job->n_dims && strcmp(job->dims[k].name, function->symbols[s]) != 0)
             k++;
-        if (k == j->n_dims)
-            return rt_fail(err, TEC_INVALID, "%s: symbol '%s' has no value to measure with", f->name,
-                           f->symbols[s]);
-        symbols[s] = j->dims[k].value;
+        if (k == job->n_dims)
+            return rt_fail(err, TEC_INVALID, "%s: symbol '%s' has no value to measure with", function->name,
+                           function->symbols[s]);
+        symbols[s] = job->dims[k].value;
     }
     return true;
 }
 
-static DLTensor *new_tensor(run_arguments *a, DLDataType dtype, int rank, tec_error *err)
+static DLTensor *new_tensor(worker_arguments *arguments, DLDataType dtype, int rank, tec_error *err)
 {
-    DLTensor *t = rt_arena_alloc(&a->arena, 1, sizeof *t, err);
-    int64_t *shape = rt_arena_alloc(&a->arena, rank, sizeof *shape, err);
+    DLTensor *t = rt_arena_alloc(&arguments->arena, 1, sizeof *t, err);
+    int64_t *shape = rt_arena_alloc(&arguments->arena, rank, sizeof *shape, err);
 
     if (!t || !shape)
         return NULL;
@@ -79,53 +81,55 @@ static DLTensor *new_tensor(run_arguments *a, DLDataType dtype, int rank, tec_er
     return t;
 }
 
-static DLTensor *like(run_arguments *a, const DLTensor *of, tec_error *err)
+static DLTensor *like(worker_arguments *arguments, const DLTensor *of, tec_error *err)
 {
-    DLTensor *t = new_tensor(a, of->dtype, of->ndim, err);
+    DLTensor *t = new_tensor(arguments, of->dtype, of->ndim, err);
 
     if (!t)
         return NULL;
     memcpy(t->shape, of->shape, (size_t)of->ndim * sizeof *t->shape);
-    t->data = new_region(a, (size_t)tec_tensor_bytes(t), err);
+    t->data = new_region(arguments, (size_t)tec_tensor_bytes(t), err);
     return t->data ? t : NULL;
 }
 
 /* Compact, whatever the parameter asks for: of all candidates of a task the arguments are the same. */
-static DLTensor *new_argument(run_arguments *a, const rt_param_desc *p, const int64_t *symbols,
+static DLTensor *new_argument(worker_arguments *arguments, const rt_param_desc *param, const int64_t *symbols,
                               tec_error *err)
 {
-    DLTensor *t = new_tensor(a, p->dtype, p->rank, err);
+    DLTensor *t = new_tensor(arguments, param->dtype, param->rank, err);
 
-    if (!t || !rt_shape_eval(p->shape, p->rank, symbols, t->shape, p->name, err))
+    if (!t || !rt_shape_eval(param->shape, param->rank, symbols, t->shape, param->name, err))
         return NULL;
     if (tec_tensor_bytes(t) < 0)
-        return rt_fail(err, TEC_INVALID, "parameter '%s' does not fit into memory", p->name), NULL;
-    t->data = new_region(a, (size_t)tec_tensor_bytes(t), err);
+        return rt_fail(err, TEC_INVALID, "parameter '%s' does not fit into memory", param->name), NULL;
+    t->data = new_region(arguments, (size_t)tec_tensor_bytes(t), err);
     return t->data ? t : NULL;
 }
 
 /* Tensors for every parameter with the job's sizes. Inputs are random from the seed and then protected: a
  * kernel that writes to one ends the process, which is the candidate's failure. */
-static bool make(run_arguments *a, const rt_function_desc *f, const run_job *j, tec_error *err)
+static bool make(worker_arguments *arguments, const rt_function_desc *function, const worker_job *job,
+                 tec_error *err)
 {
     int64_t symbols[RT_MAX_SYMBOLS];
 
-    *a = (run_arguments){.key = j->arguments, .seed = j->seed, .n = f->n_params};
-    a->args = rt_arena_alloc(&a->arena, f->n_params, sizeof(DLTensor *), err);
-    a->kept = rt_arena_alloc(&a->arena, f->n_params, sizeof(DLTensor *), err);
-    a->is_output = rt_arena_alloc(&a->arena, f->n_params, sizeof(bool), err);
-    a->regions = rt_arena_alloc(&a->arena, 2 * f->n_params, sizeof(region), err);
-    if (!a->args || !a->kept || !a->is_output || !a->regions || !read_symbols(f, j, symbols, err))
+    *arguments = (worker_arguments){.key = job->arguments, .seed = job->seed, .n = function->n_params};
+    arguments->args = rt_arena_alloc(&arguments->arena, function->n_params, sizeof(DLTensor *), err);
+    arguments->kept = rt_arena_alloc(&arguments->arena, function->n_params, sizeof(DLTensor *), err);
+    arguments->is_output = rt_arena_alloc(&arguments->arena, function->n_params, sizeof(bool), err);
+    arguments->regions = rt_arena_alloc(&arguments->arena, 2 * function->n_params, sizeof(region), err);
+    if (!arguments->args || !arguments->kept || !arguments->is_output || !arguments->regions ||
+        !read_symbols(function, job, symbols, err))
         return false;
-    for (int i = 0; i < f->n_params; i++) {
-        a->args[i] = new_argument(a, &f->params[i], symbols, err);
-        a->is_output[i] = f->params[i].is_output;
-        if (!a->args[i])
+    for (int i = 0; i < function->n_params; i++) {
+        arguments->args[i] = new_argument(arguments, &function->params[i], symbols, err);
+        arguments->is_output[i] = function->params[i].is_output;
+        if (!arguments->args[i])
             return false;
-        if (a->is_output[i])
+        if (arguments->is_output[i])
             continue;
-        run_fill_random(a->args[i], j->seed + (uint64_t)i);
-        if (!make_read_only(a->args[i]))
+        worker_fill_random(arguments->args[i], job->seed + (uint64_t)i);
+        if (!make_read_only(arguments->args[i]))
             return rt_fail(err, TEC_INTERNAL, "the inputs cannot be protected against writing");
     }
     return true;
@@ -133,23 +137,24 @@ static bool make(run_arguments *a, const rt_function_desc *f, const run_job *j, 
 
 /* Arguments of recent jobs are kept on a shelf by their key; the one that was unused for longest gives way.
  */
-run_arguments *run_arguments_for(run_shelf *shelf, const rt_function_desc *f, const run_job *j,
-                                 tec_error *err)
+worker_arguments *worker_arguments_for(worker_shelf *shelf, const rt_function_desc *function,
+                                       const worker_job *job, tec_error *err)
 {
-    run_arguments *oldest = &shelf->slot[0];
+    worker_arguments *oldest = &shelf->slot[0];
 
-    for (int i = 0; i < RUN_SHELF; i++) {
-        run_arguments *a = &shelf->slot[i];
+    for (int i = 0; i < WORKER_SHELF; i++) {
+        worker_arguments *arguments = &shelf->slot[i];
 
-        if (a->used && a->key == j->arguments && a->seed == j->seed && a->n == f->n_params) {
-            a->used = ++shelf->clock;
-            return a;
+        if (arguments->used && arguments->key == job->arguments && arguments->seed == job->seed &&
+            arguments->n == function->n_params) {
+            arguments->used = ++shelf->clock;
+            return arguments;
         }
-        if (a->used < oldest->used)
-            oldest = a;
+        if (arguments->used < oldest->used)
+            oldest = arguments;
     }
     clear(oldest);
-    if (make(oldest, f, j, err)) {
+    if (make(oldest, function, job, err)) {
         oldest->used = ++shelf->clock;
         return oldest;
     }
@@ -157,45 +162,49 @@ run_arguments *run_arguments_for(run_shelf *shelf, const rt_function_desc *f, co
     return NULL;
 }
 
-void run_shelf_clear(run_shelf *shelf)
+void worker_shelf_clear(worker_shelf *shelf)
 {
-    for (int i = 0; i < RUN_SHELF; i++)
+    for (int i = 0; i < WORKER_SHELF; i++)
         clear(&shelf->slot[i]);
 }
 
 /* ---- outputs ---- */
 
-void run_arguments_blank(run_arguments *a, int byte)
+void worker_arguments_blank(worker_arguments *arguments, int byte)
 {
-    for (int i = 0; i < a->n; i++)
-        if (a->is_output[i])
-            memset(a->args[i]->data, byte, (size_t)tec_tensor_bytes(a->args[i]));
+    for (int i = 0; i < arguments->n; i++)
+        if (arguments->is_output[i])
+            memset(arguments->args[i]->data, byte, (size_t)tec_tensor_bytes(arguments->args[i]));
 }
 
 /* What the outputs hold now becomes the reference that later runs are compared with. */
-bool run_arguments_keep(run_arguments *a, tec_error *err)
+bool worker_arguments_keep(worker_arguments *arguments, tec_error *err)
 {
-    for (int i = 0; i < a->n && !a->has_kept; i++)
-        if (a->is_output[i] && !a->kept[i] && !(a->kept[i] = like(a, a->args[i], err)))
+    for (int i = 0; i < arguments->n && !arguments->has_kept; i++)
+        if (arguments->is_output[i] && !arguments->kept[i] &&
+            !(arguments->kept[i] = like(arguments, arguments->args[i], err)))
             return false;
-    for (int i = 0; i < a->n && !a->has_kept; i++) {
-        if (!a->is_output[i])
+    for (int i = 0; i < arguments->n && !arguments->has_kept; i++) {
+        if (!arguments->is_output[i])
             continue;
-        memcpy(a->kept[i]->data, a->args[i]->data, (size_t)tec_tensor_bytes(a->args[i]));
-        if (!make_read_only(a->kept[i]))
+        memcpy(arguments->kept[i]->data, arguments->args[i]->data,
+               (size_t)tec_tensor_bytes(arguments->args[i]));
+        if (!make_read_only(arguments->kept[i]))
             return rt_fail(err, TEC_INTERNAL, "the outputs cannot be protected against writing");
     }
-    a->has_kept = true;
+    arguments->has_kept = true;
     return true;
 }
 
-bool run_arguments_check(const run_arguments *a, const rt_function_desc *f, char *text, size_t size)
+bool worker_arguments_check(const worker_arguments *arguments, const rt_function_desc *function, char *text,
+                            size_t size)
 {
     char what[400];
 
-    for (int i = 0; i < a->n; i++)
-        if (a->is_output[i] && !run_compare(a->args[i], a->kept[i], what, sizeof what)) {
-            snprintf(text, size, "output '%s' %s", f->params[i].name, what);
+    for (int i = 0; i < arguments->n; i++)
+        if (arguments->is_output[i] &&
+            !worker_compare(arguments->args[i], arguments->kept[i], what, sizeof what)) {
+            snprintf(text, size, "output '%s' %s", function->params[i].name, what);
             return false;
         }
     return true;

@@ -1,10 +1,10 @@
 /* worker/arguments.h -- inside the room: the arguments that modules are called with: made once, kept for
  * the next module of the same task.
  *
- *     run_arguments *a = run_arguments_for(&shelf, function, job, err);
- *     run_arguments_blank(a, 0x5a);
+ *     worker_arguments *a = worker_arguments_for(&shelf, function, job, err);
+ *     worker_arguments_blank(a, 0x5a);
  *     tec_function_call(f, a->args, a->n, err);
- *     run_arguments_check(a, text, sizeof text);
+ *     worker_arguments_check(a, text, sizeof text);
  *
  * Inputs and kept outputs are memory that cannot be written, and every argument has a page on each side that
  * cannot be touched: a module that reaches beyond its arguments ends the process instead of spoiling what
@@ -24,24 +24,25 @@ typedef struct {
     DLTensor **kept; /* what outputs should be; NULL where nothing is kept */
     bool has_kept;
     rt_arena arena;
-    struct run_region *regions;
+    struct worker_region *regions;
     int n_regions;
-} run_arguments;
+} worker_arguments;
 
-enum { RUN_SHELF = 4 };
+enum { WORKER_SHELF = 4 };
 
 typedef struct {
-    run_arguments slot[RUN_SHELF];
+    worker_arguments slot[WORKER_SHELF];
     uint64_t clock;
-} run_shelf;
+} worker_shelf;
 
 /* Those that are kept, or new ones in the place of the least recently used; NULL with an error. */
-run_arguments *run_arguments_for(run_shelf *shelf, const rt_function_desc *f, const run_job *j,
-                                 tec_error *err);
-void run_arguments_blank(run_arguments *a, int byte); /* all bytes of the outputs */
-bool run_arguments_keep(run_arguments *a, tec_error *err);
+worker_arguments *worker_arguments_for(worker_shelf *shelf, const rt_function_desc *function,
+                                       const worker_job *job, tec_error *err);
+void worker_arguments_blank(worker_arguments *arguments, int byte); /* all bytes of the outputs */
+bool worker_arguments_keep(worker_arguments *arguments, tec_error *err);
 /* Whether the outputs are those kept; false: the first that is not, as text. */
-bool run_arguments_check(const run_arguments *a, const rt_function_desc *f, char *text, size_t size);
-void run_shelf_clear(run_shelf *shelf);
+bool worker_arguments_check(const worker_arguments *arguments, const rt_function_desc *function, char *text,
+                            size_t size);
+void worker_shelf_clear(worker_shelf *shelf);
 
 #endif

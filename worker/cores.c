@@ -15,28 +15,28 @@ static bool is_core_taken(const cpu_set_t *taken, const int *first_sibling, int 
     return false;
 }
 
-static void take(run_cores *c, const int *first_sibling, int threads, bool share)
+static void take(worker_cores *cores, const int *first_sibling, int threads, bool share)
 {
-    for (int i = CPU_SETSIZE - 1; i >= 0 && CPU_COUNT(&c->measured) < threads; i--)
-        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) &&
-            (share || !is_core_taken(&c->measured, first_sibling, i)))
-            CPU_SET(i, &c->measured);
+    for (int i = CPU_SETSIZE - 1; i >= 0 && CPU_COUNT(&cores->measured) < threads; i--)
+        if (CPU_ISSET(i, &cores->all) && !CPU_ISSET(i, &cores->measured) &&
+            (share || !is_core_taken(&cores->measured, first_sibling, i)))
+            CPU_SET(i, &cores->measured);
 }
 
-static void leave(run_cores *c, const int *first_sibling, bool share)
+static void leave(worker_cores *cores, const int *first_sibling, bool share)
 {
     for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) &&
-            (share || !is_core_taken(&c->measured, first_sibling, i)))
-            CPU_SET(i, &c->others);
+        if (CPU_ISSET(i, &cores->all) && !CPU_ISSET(i, &cores->measured) &&
+            (share || !is_core_taken(&cores->measured, first_sibling, i)))
+            CPU_SET(i, &cores->others);
 }
 
 /* Picks cores to measure on, whole cores first and hyperthreads of taken cores only when these do not
  * suffice. Builders get cores that share nothing with them, if there are any; `apart` says whether that
  * worked out. */
-run_cores run_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads)
+worker_cores worker_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads)
 {
-    run_cores c = {.all = *all, .apart = true};
+    worker_cores c = {.all = *all, .apart = true};
 
     take(&c, first_sibling, threads, false);
     take(&c, first_sibling, threads, true);
@@ -65,7 +65,7 @@ static int first_sibling_of(int cpu)
     return first;
 }
 
-run_cores run_cores_here(int threads)
+worker_cores worker_cores_here(int threads)
 {
     int first_sibling[CPU_SETSIZE] = {0};
     cpu_set_t all;
@@ -77,7 +77,7 @@ run_cores run_cores_here(int threads)
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &all))
             first_sibling[i] = first_sibling_of(i);
-    return run_cores_choose(&all, first_sibling, threads);
+    return worker_cores_choose(&all, first_sibling, threads);
 }
 
 /* ---- whose turn ---- */
@@ -96,27 +96,27 @@ static bool lock_one(int fd, const atomic_bool *stop)
 }
 
 /* From the lowest number up, so that two that want several cores never wait for each other. */
-bool run_cores_lock(run_core_lock *l, const cpu_set_t *cores, const atomic_bool *stop)
+bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, const atomic_bool *stop)
 {
     char path[64];
     bool good = true;
 
-    l->n = 0;
+    lock->n = 0;
     for (int i = 0; good && i < CPU_SETSIZE; i++) {
         if (!CPU_ISSET(i, cores))
             continue;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", i);
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        l->fd[l->n++] = fd;
+        lock->fd[lock->n++] = fd;
         good = fd < 0 || lock_one(fd, stop);
     }
     return good;
 }
 
-void run_cores_unlock(run_core_lock *l)
+void worker_cores_unlock(worker_core_lock *lock)
 {
-    for (int i = 0; i < l->n; i++)
-        if (l->fd[i] >= 0)
-            close(l->fd[i]);
-    l->n = 0;
+    for (int i = 0; i < lock->n; i++)
+        if (lock->fd[i] >= 0)
+            close(lock->fd[i]);
+    lock->n = 0;
 }

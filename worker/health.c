@@ -51,7 +51,7 @@ static int64_t clock_of_cpuinfo(int cpu)
     return mhz > 0 && mhz < 1e5 ? (int64_t)(mhz + 0.5) : 0;
 }
 
-int64_t run_clock_mhz(void)
+int64_t worker_clock_mhz(void)
 {
     int cpu = sched_getcpu();
     char path[96];
@@ -63,7 +63,7 @@ int64_t run_clock_mhz(void)
     return mhz > 0 && mhz < 100000 ? mhz : clock_of_cpuinfo(cpu);
 }
 
-double run_temperature(void)
+double worker_temperature(void)
 {
     double degrees = (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
 
@@ -71,7 +71,7 @@ double run_temperature(void)
 }
 
 /* Boards have a device tree, whose text may end in a zero; other machines name their processor. */
-bool run_cpu_name(char *name, size_t size)
+bool worker_cpu_name(char *name, size_t size)
 {
     FILE *f = fopen("/sys/firmware/devicetree/base/model", "re");
     bool found = f && fgets(name, (int)size, f) && *name;

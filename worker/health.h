@@ -1,7 +1,7 @@
 /* worker/health.h -- what the CPU is, and how it is while it measures: its name, its clock and its
  * temperature, where the system tells.
  *
- *     answer.clock_mhz = run_clock_mhz();
+ *     answer.clock_mhz = worker_clock_mhz();
  */
 #ifndef WORKER_HEALTH_H
 #define WORKER_HEALTH_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int64_t run_clock_mhz(void);  /* of the core that this thread runs on; 0: unknown */
-double run_temperature(void); /* degrees Celsius; 0: unknown */
+int64_t worker_clock_mhz(void);  /* of the core that this thread runs on; 0: unknown */
+double worker_temperature(void); /* degrees Celsius; 0: unknown */
 /* The model of the board, or of the CPU: "Raspberry Pi 4 Model B Rev 1.4". False: the system does not
  * tell. */
-bool run_cpu_name(char *name, size_t size);
+bool worker_cpu_name(char *name, size_t size);
 
 #endif

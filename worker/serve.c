@@ -15,7 +15,7 @@
 
 /* ---- the process ---- */
 
-bool run_become_worker(int fd)
+bool worker_become_worker(int fd)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     struct stat s;
@@ -27,7 +27,7 @@ bool run_become_worker(int fd)
         signal(fatal[i], SIG_DFL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     fcntl(fd, F_SETFD, FD_CLOEXEC);
-    return run_send(fd, RUN_HELLO, &(rt_bytes){0}, RUN_NO_DEADLINE) == RUN_DONE;
+    return worker_send(fd, WORKER_HELLO, &(rt_bytes){0}, WORKER_NO_DEADLINE) == WORKER_DONE;
 }
 
 /* Bytes of private memory that can be written, as RLIMIT_DATA counts them; -1: unknown. */
@@ -46,7 +46,7 @@ static int64_t private_bytes(void)
     return sscanf(text, "%*s %*s %*s %*s %*s %lld", &data) == 1 ? (int64_t)data * sysconf(_SC_PAGESIZE) : -1;
 }
 
-void run_limit_memory(int64_t more)
+void worker_limit_memory(int64_t more)
 {
     int64_t now = private_bytes(), most;
     struct rlimit r;
@@ -62,57 +62,58 @@ void run_limit_memory(int64_t more)
 /* ---- the loop ---- */
 
 /* Loads the modules of the job, does it, and unloads them. The answer lasts until the next job. */
-static const run_answer *do_job(run_bench *b, uint32_t kind, const run_job *j, run_answer *out)
+static const worker_answer *do_job(worker_bench *bench, uint32_t kind, const worker_job *job,
+                                   worker_answer *out)
 {
-    tec_module *module[RUN_MODULES] = {0};
+    tec_module *module[WORKER_MODULES] = {0};
     double begun = tec_clock(), took;
-    const run_answer *a = NULL;
+    const worker_answer *answer = NULL;
     tec_error err = {0};
 
-    for (int i = 0; i < j->n_modules && !a; i++) {
-        module[i] = tec_module_open_bytes(j->modules[i].data, j->modules[i].size, NULL, &err);
+    for (int i = 0; i < job->n_modules && !answer; i++) {
+        module[i] = tec_module_open_bytes(job->modules[i].data, job->modules[i].size, NULL, &err);
         if (!module[i])
-            a = run_bench_refuse(b, i, &err);
+            answer = worker_bench_refuse(bench, i, &err);
     }
     took = tec_clock() - begun;
-    *out = a ? *a : *run_bench_do(b, kind, j, module);
+    *out = answer ? *answer : *worker_bench_do(bench, kind, job, module);
     out->load_seconds = took;
-    for (int i = 0; i < j->n_modules; i++)
+    for (int i = 0; i < job->n_modules; i++)
         tec_module_free(module[i]);
     return out;
 }
 
 /* False: the question was none, or the socket is gone. */
-static bool serve_one(run_bench *b, int fd, uint32_t kind, const rt_bytes *question)
+static bool serve_one(worker_bench *bench, int fd, uint32_t kind, const rt_bytes *question)
 {
-    run_dim dims[RT_MAX_SYMBOLS];
-    run_reader r = run_read(question->data, question->n);
+    worker_dim dims[RT_MAX_SYMBOLS];
+    worker_reader r = worker_read(question->data, question->n);
     rt_bytes answer = {0};
-    run_answer a;
-    run_job j;
+    worker_answer a;
+    worker_job j;
 
-    if ((kind != RUN_MEASURE && kind != RUN_KEEP) || !run_get_job(&r, &j, dims))
+    if ((kind != WORKER_MEASURE && kind != WORKER_KEEP) || !worker_get_job(&r, &j, dims))
         return false;
-    run_put_answer(&answer, do_job(b, kind, &j, &a));
-    bool sent = run_send(fd, RUN_ANSWER, &answer, RUN_NO_DEADLINE) == RUN_DONE;
+    worker_put_answer(&answer, do_job(bench, kind, &j, &a));
+    bool sent = worker_send(fd, WORKER_ANSWER, &answer, WORKER_NO_DEADLINE) == WORKER_DONE;
     rt_bytes_free(&answer);
     return sent;
 }
 
 /* Serves jobs until the other side closes the socket. The result is the exit status of the process. */
-int run_serve(int fd)
+int worker_serve(int fd)
 {
-    run_bench *b = run_bench_new();
+    worker_bench *bench = worker_bench_new();
     rt_bytes question = {0};
-    run_state state = b ? RUN_DONE : RUN_NO_MEMORY;
+    worker_state state = bench ? WORKER_DONE : WORKER_NO_MEMORY;
     uint32_t kind;
 
-    while (state == RUN_DONE) {
-        state = run_receive(fd, &kind, &question, RUN_MAX_JOB, RUN_NO_DEADLINE);
-        if (state == RUN_DONE && !serve_one(b, fd, kind, &question))
-            state = RUN_GARBLED;
+    while (state == WORKER_DONE) {
+        state = worker_receive(fd, &kind, &question, WORKER_MAX_JOB, WORKER_NO_DEADLINE);
+        if (state == WORKER_DONE && !serve_one(bench, fd, kind, &question))
+            state = WORKER_GARBLED;
     }
     rt_bytes_free(&question);
-    run_bench_free(b);
-    return state == RUN_CLOSED ? 0 : 1;
+    worker_bench_free(bench);
+    return state == WORKER_CLOSED ? 0 : 1;
 }

@@ -7,54 +7,55 @@
 
 /* ---- random numbers ---- */
 
-static void set_float(const DLTensor *t, int64_t i, double v)
+static void set_float(const DLTensor *tensor, int64_t index, double value)
 {
-    char *p = (char *)t->data + i * base_dtype_bytes(t->dtype);
+    char *p = (char *)tensor->data + index * base_dtype_bytes(tensor->dtype);
 
-    if (t->dtype.code == kDLBfloat)
-        *(uint16_t *)(void *)p = base_double_to_bfloat(v);
-    else if (t->dtype.bits == 16)
-        *(uint16_t *)(void *)p = base_double_to_half(v);
-    else if (t->dtype.bits == 32)
-        *(float *)(void *)p = (float)v;
+    if (tensor->dtype.code == kDLBfloat)
+        *(uint16_t *)(void *)p = base_double_to_bfloat(value);
+    else if (tensor->dtype.bits == 16)
+        *(uint16_t *)(void *)p = base_double_to_half(value);
+    else if (tensor->dtype.bits == 32)
+        *(float *)(void *)p = (float)value;
     else
-        *(double *)(void *)p = v;
+        *(double *)(void *)p = value;
 }
 
 /* Floats between -1 and 1, integers from 0 to 7: equal seeds give equal data on every machine. */
-void run_fill_random(DLTensor *t, uint64_t seed)
+void worker_fill_random(DLTensor *tensor, uint64_t seed)
 {
-    int64_t n = tec_tensor_elements(t);
-    int bytes = base_dtype_bytes(t->dtype);
+    int64_t n = tec_tensor_elements(tensor);
+    int bytes = base_dtype_bytes(tensor->dtype);
 
     for (int64_t i = 0; i < n; i++) {
         double u = base_random_unit(&seed);
 
-        if (base_is_float(t->dtype))
-            set_float(t, i, 2 * u - 1);
+        if (base_is_float(tensor->dtype))
+            set_float(tensor, i, 2 * u - 1);
         else {
-            int64_t v = (int64_t)(u * (base_is_bool(t->dtype) ? 2 : 8));
+            int64_t v = (int64_t)(u * (base_is_bool(tensor->dtype) ? 2 : 8));
 
-            memcpy((char *)t->data + i * bytes, &v, (size_t)bytes);
+            memcpy((char *)tensor->data + i * bytes, &v, (size_t)bytes);
         }
     }
 }
 
 /* ---- comparing ---- */
 
-/* Element i of a float tensor of any width. */
-static double get_float(const DLTensor *t, int64_t i)
+/* Element index of a float tensor of any width. */
+static double get_float(const DLTensor *tensor, int64_t index)
 {
-    const char *p = (const char *)t->data + t->byte_offset + i * base_dtype_bytes(t->dtype);
+    const char *p =
+        (const char *)tensor->data + tensor->byte_offset + index * base_dtype_bytes(tensor->dtype);
     uint16_t h;
     float f;
     double d;
 
-    if (t->dtype.bits == 16) {
+    if (tensor->dtype.bits == 16) {
         memcpy(&h, p, sizeof h);
-        return t->dtype.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h);
+        return tensor->dtype.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h);
     }
-    if (t->dtype.bits == 32) {
+    if (tensor->dtype.bits == 32) {
         memcpy(&f, p, sizeof f);
         return f;
     }
@@ -62,26 +63,26 @@ static double get_float(const DLTensor *t, int64_t i)
     return d;
 }
 
-static int64_t get_int(const DLTensor *t, int64_t i)
+static int64_t get_int(const DLTensor *tensor, int64_t i)
 {
-    int bytes = base_dtype_bytes(t->dtype);
+    int bytes = base_dtype_bytes(tensor->dtype);
     int64_t v = 0;
 
-    memcpy(&v, (const char *)t->data + t->byte_offset + i * bytes, (size_t)bytes);
+    memcpy(&v, (const char *)tensor->data + tensor->byte_offset + i * bytes, (size_t)bytes);
     return v;
 }
 
-static const char *position(const DLTensor *t, int64_t i, char *text, size_t size)
+static const char *position(const DLTensor *tensor, int64_t nth, char *text, size_t size)
 {
     int64_t index[64];
     size_t n = 0;
 
-    for (int d = t->ndim - 1; d >= 0; d--) {
-        index[d] = i % t->shape[d];
-        i /= t->shape[d];
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        index[d] = nth % tensor->shape[d];
+        nth /= tensor->shape[d];
     }
     text[0] = '\0';
-    for (int d = 0; d < t->ndim && n < size; d++)
+    for (int d = 0; d < tensor->ndim && n < size; d++)
         n += (size_t)snprintf(text + n, size - n, "%s%lld", d ? ", " : "", (long long)index[d]);
     return text;
 }
@@ -93,11 +94,11 @@ typedef struct {
 
 /* The neighbour of a bfloat16 lies up to 2^-7 of its value away: another order of additions, or another
  * rounding, gives that. */
-static tolerance tolerance_of(base_dtype t)
+static tolerance tolerance_of(base_dtype dtype)
 {
-    if (t.code == kDLBfloat)
+    if (dtype.code == kDLBfloat)
         return (tolerance){1.0 / 128, 1e-7, 1e-6};
-    return t.bits == 64 ? (tolerance){1e-9, 1e-12, 1e-12} : (tolerance){1e-3, 1e-7, 1e-6};
+    return dtype.bits == 64 ? (tolerance){1e-9, 1e-12, 1e-12} : (tolerance){1e-3, 1e-7, 1e-6};
 }
 
 /* An infinity is near itself alone: the general rule would allow any distance from it. */
@@ -110,13 +111,13 @@ static bool is_near(double a, double b, double relative, double absolute)
     return fabs(a - b) <= relative * fabs(b) + absolute;
 }
 
-static double greatest_finite(const DLTensor *t)
+static double greatest_finite(const DLTensor *tensor)
 {
-    int64_t n = tec_tensor_elements(t);
+    int64_t n = tec_tensor_elements(tensor);
     double most = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        double b = fabs(get_float(t, i));
+        double b = fabs(get_float(tensor, i));
 
         most = isfinite(b) && b > most ? b : most;
     }
@@ -144,14 +145,14 @@ static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text
 }
 
 /* The element as the number that its dtype means: signed, unsigned, or true and false. */
-static const char *int_text(const DLTensor *t, int64_t i, char *text, size_t size)
+static const char *int_text(const DLTensor *tensor, int64_t index, char *text, size_t size)
 {
-    int unused = 64 - 8 * base_dtype_bytes(t->dtype);
-    uint64_t bits = (uint64_t)get_int(t, i);
+    int unused = 64 - 8 * base_dtype_bytes(tensor->dtype);
+    uint64_t bits = (uint64_t)get_int(tensor, index);
 
-    if (base_is_bool(t->dtype))
+    if (base_is_bool(tensor->dtype))
         snprintf(text, size, "%s", bits ? "true" : "false");
-    else if (base_is_signed(t->dtype))
+    else if (base_is_signed(tensor->dtype))
         snprintf(text, size, "%lld", (long long)((int64_t)(bits << unused) >> unused));
     else
         snprintf(text, size, "%llu", (unsigned long long)bits);
@@ -174,7 +175,7 @@ static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, 
 }
 
 /* Whether both tensors agree, within the tolerance of their type; `text` says where they do not. */
-bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
 {
     char a[160], b[160];
     bool same = got->ndim == want->ndim && base_dtype_same(got->dtype, want->dtype);

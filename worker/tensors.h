@@ -1,7 +1,7 @@
 /* worker/tensors.h -- tensors full of numbers: made at random, and compared.
  *
- *     run_fill_random(&x, seed);
- *     if (!run_compare(&got, &want, text, sizeof text)) puts(text);
+ *     worker_fill_random(&x, seed);
+ *     if (!worker_compare(&got, &want, text, sizeof text)) puts(text);
  */
 #ifndef WORKER_TENSORS_H
 #define WORKER_TENSORS_H
@@ -10,12 +10,12 @@
 #include "tec/runtime.h"
 
 /* Compact ones: floats in -1..1, ints in 0..7, bools. */
-void run_fill_random(DLTensor *t, uint64_t seed);
+void worker_fill_random(DLTensor *tensor, uint64_t seed);
 
 /* Whether |a - b| <= r*|b| + max(1e-7, 1e-6*max|b|) for all floats, with r = 1e-3 for float32 and narrower
  * ones, and 2^-7 for bfloat16, whose neighbours lie that far apart; for float64 r is 1e-9, and 1e-12 stands
  * in place of 1e-7 and 1e-6. NaN equals NaN, an infinity only itself. Integers and booleans are equal or not.
  * False: `text` says what differs first. */
-bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size);
+bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size);
 
 #endif

@@ -15,13 +15,13 @@ enum { MAX_SAMPLES = 512 }; /* of a part */
 
 /* How one module is measured. */
 typedef struct {
-    const run_call *call;
+    const worker_call *call;
     double estimate; /* of one call */
     int inner;       /* calls in one sample */
 } pace;
 
 typedef struct {
-    const run_job *job;
+    const worker_job *job;
     volatile char *flush;
     double part; /* seconds of one part */
     double sample[MAX_SAMPLES];
@@ -35,48 +35,49 @@ static void rest(double seconds)
     nanosleep(&t, NULL);
 }
 
-static bool call_times(const run_call *c, int times, double *seconds, tec_error *err)
+static bool call_times(const worker_call *call, int times, double *seconds, tec_error *err)
 {
     double start = tec_clock();
 
     for (int i = 0; i < times; i++)
-        if (!tec_function_call(c->f, c->args, c->n, err))
+        if (!tec_function_call(call->f, call->args, call->n, err))
             return false;
     *seconds = tec_clock() - start;
     return true;
 }
 
-bool run_call_once(const run_call *c, double *seconds, tec_error *err)
+bool worker_call_once(const worker_call *call, double *seconds, tec_error *err)
 {
-    return call_times(c, 1, seconds, err);
+    return call_times(call, 1, seconds, err);
 }
 
 /* ---- before ---- */
 
 /* Calls for as long as the job wants, at least one where the first one tells too little; the shortest is the
  * estimate. */
-static bool warm_up(stopwatch *w, pace *p)
+static bool warm_up(stopwatch *watch, pace *self)
 {
     double begun = tec_clock(), took;
 
-    for (bool again = p->estimate < w->part; again || tec_clock() - begun < w->job->warm_up; again = false) {
-        if (!run_call_once(p->call, &took, w->err))
+    for (bool again = self->estimate < watch->part; again || tec_clock() - begun < watch->job->warm_up;
+         again = false) {
+        if (!worker_call_once(self->call, &took, watch->err))
             return false;
-        p->estimate = fmin(p->estimate, took);
+        self->estimate = fmin(self->estimate, took);
     }
-    double sample = fmax(SHORTEST, w->part / MAX_SAMPLES);
-    p->inner = w->job->flush_bytes || p->estimate >= sample
-                   ? 1
-                   : (int)fmin(ceil(sample / fmax(p->estimate, 1e-9)), 1e6);
+    double sample = fmax(SHORTEST, watch->part / MAX_SAMPLES);
+    self->inner = watch->job->flush_bytes || self->estimate >= sample
+                      ? 1
+                      : (int)fmin(ceil(sample / fmax(self->estimate, 1e-9)), 1e6);
     return true;
 }
 
 /* ---- measuring ---- */
 
-static void flush_caches(const stopwatch *w)
+static void flush_caches(const stopwatch *watch)
 {
-    for (int64_t i = 0; i < w->job->flush_bytes; i += 64)
-        w->flush[i] = (char)(w->flush[i] + 1);
+    for (int64_t i = 0; i < watch->job->flush_bytes; i += 64)
+        watch->flush[i] = (char)(watch->flush[i] + 1);
 }
 
 static double median(double *v, int n)
@@ -87,37 +88,37 @@ static double median(double *v, int n)
 
 /* Emptying the caches takes longer than most calls, so then a part ends after a few times its length, however
  * little was timed. */
-static bool measure_part(stopwatch *w, const pace *p, double *cost)
+static bool measure_part(stopwatch *watch, const pace *self, double *cost)
 {
     double begun = tec_clock(), timed = 0, took;
     int n = 0;
 
     do {
-        flush_caches(w);
-        if (!call_times(p->call, p->inner, &took, w->err))
+        flush_caches(watch);
+        if (!call_times(self->call, self->inner, &took, watch->err))
             return false;
         timed += took;
-        w->sample[n++ % MAX_SAMPLES] = took / p->inner;
-    } while (timed < w->part && !(w->job->flush_bytes && tec_clock() - begun > 4 * w->part));
-    *cost = median(w->sample, n < MAX_SAMPLES ? n : MAX_SAMPLES);
+        watch->sample[n++ % MAX_SAMPLES] = took / self->inner;
+    } while (timed < watch->part && !(watch->job->flush_bytes && tec_clock() - begun > 4 * watch->part));
+    *cost = median(watch->sample, n < MAX_SAMPLES ? n : MAX_SAMPLES);
     return true;
 }
 
-static int count_parts(const stopwatch *w, double estimate)
+static int count_parts(const stopwatch *watch, double estimate)
 {
-    double budget = w->job->repeats * w->job->min_seconds;
+    double budget = watch->job->repeats * watch->job->min_seconds;
 
-    return estimate <= w->part ? w->job->repeats
-                               : (int)fmax(1, fmin(w->job->repeats, ceil(budget / estimate)));
+    return estimate <= watch->part ? watch->job->repeats
+                                   : (int)fmax(1, fmin(watch->job->repeats, ceil(budget / estimate)));
 }
 
-static bool measure_all(stopwatch *w, const pace *p, int n, int parts, double *costs)
+static bool measure_all(stopwatch *watch, const pace *self, int count, int parts, double *costs)
 {
     for (int i = 0; i < parts; i++)
-        for (int k = 0; k < n; k++) {
-            int m = i % 2 ? n - 1 - k : k;
+        for (int k = 0; k < count; k++) {
+            int m = i % 2 ? count - 1 - k : k;
 
-            if (!measure_part(w, &p[m], &costs[m * RUN_MAX_COSTS + i]))
+            if (!measure_part(watch, &self[m], &costs[m * WORKER_MAX_COSTS + i]))
                 return false;
         }
     return true;
@@ -125,48 +126,51 @@ static bool measure_all(stopwatch *w, const pace *p, int n, int parts, double *c
 
 /* Where a call takes longer than all parts together should, the first one was enough, if nothing else was to
  * come before. */
-static bool is_enough(const run_job *j, int n, double first)
+static bool is_enough(const worker_job *job, int n, double first)
 {
-    return n == 1 && first >= j->repeats * j->min_seconds && j->warm_up <= 0 && j->cool_down <= 0 &&
-           !j->flush_bytes;
+    return n == 1 && first >= job->repeats * job->min_seconds && job->warm_up <= 0 && job->cool_down <= 0 &&
+           !job->flush_bytes;
 }
 
-/* Times n functions in turns, in as many parts as the slowest needs. How many parts; 0 where a call failed.
+/* Times count functions in turns, in as many parts as the slowest needs. How many parts; 0 where a call
+ * failed.
  */
-static int run_stopwatch(stopwatch *w, const run_call *c, int n, const double *first, double *costs)
+static int run_stopwatch(stopwatch *watch, const worker_call *call, int count, const double *first,
+                         double *costs)
 {
-    pace p[RUN_MODULES];
+    pace p[WORKER_MODULES];
     int parts = 0;
 
-    for (int k = 0; k < n; k++) {
-        p[k] = (pace){.call = &c[k], .estimate = first[k]};
-        if (!warm_up(w, &p[k]))
+    for (int k = 0; k < count; k++) {
+        p[k] = (pace){.call = &call[k], .estimate = first[k]};
+        if (!warm_up(watch, &p[k]))
             return 0;
-        int wanted = count_parts(w, p[k].estimate);
+        int wanted = count_parts(watch, p[k].estimate);
         parts = wanted > parts ? wanted : parts;
     }
-    rest(w->job->cool_down);
-    return measure_all(w, p, n, parts, costs) ? parts : 0;
+    rest(watch->job->cool_down);
+    return measure_all(watch, p, count, parts, costs) ? parts : 0;
 }
 
-/* Costs in seconds per call, for function k from costs[k * RUN_MAX_COSTS] on. A first call that took long
+/* Costs in seconds per call, for function k from costs[k * WORKER_MAX_COSTS] on. A first call that took long
  * enough is the measurement. */
-int run_time(const run_call *c, int n, const run_job *j, const double *first, double *costs, tec_error *err)
+int worker_time(const worker_call *call, int count, const worker_job *job, const double *first, double *costs,
+                tec_error *err)
 {
-    if (is_enough(j, n, first[0])) {
+    if (is_enough(job, count, first[0])) {
         costs[0] = first[0];
         return 1;
     }
     stopwatch *w = rt_alloc(sizeof *w, err);
-    void *flush = rt_alloc((size_t)j->flush_bytes, err);
+    void *flush = rt_alloc((size_t)job->flush_bytes, err);
     int parts = 0;
 
     if (w && flush) {
-        w->job = j;
+        w->job = job;
         w->flush = flush;
-        w->part = j->min_seconds / j->repeats;
+        w->part = job->min_seconds / job->repeats;
         w->err = err;
-        parts = run_stopwatch(w, c, n, first, costs);
+        parts = run_stopwatch(w, call, count, first, costs);
     }
     rt_free(flush);
     rt_free(w);

@@ -1,8 +1,8 @@
 /* worker/time.h -- inside the room: what one call costs, of one module or of two in turns.
  *
- *     run_call c[2] = {{f, args, n}, {g, args, n}};
- *     // costs[i]: of c[0], costs[RUN_MAX_COSTS + i]: of c[1]
- *     int n = run_time(c, 2, job, first, costs, err);
+ *     worker_call c[2] = {{f, args, n}, {g, args, n}};
+ *     // costs[i]: of c[0], costs[WORKER_MAX_COSTS + i]: of c[1]
+ *     int n = worker_time(c, 2, job, first, costs, err);
  *
  * The time to be spent (min_seconds) is divided into `repeats` parts. In each part the call is measured again
  * and again, in samples that are long enough for the clock, and the part's cost is the median of its samples:
@@ -19,12 +19,13 @@ typedef struct {
     tec_function *f;
     DLTensor *const *args;
     int n;
-} run_call;
+} worker_call;
 
-bool run_call_once(const run_call *c, double *seconds, tec_error *err);
+bool worker_call_once(const worker_call *call, double *seconds, tec_error *err);
 
-/* The number of costs of each; 0 with an error. first[k]: how long the first call of c[k] took, which is
+/* The number of costs of each; 0 with an error. first[k]: how long the first call of call[k] took, which is
  * past. */
-int run_time(const run_call *c, int n, const run_job *j, const double *first, double *costs, tec_error *err);
+int worker_time(const worker_call *call, int count, const worker_job *job, const double *first, double *costs,
+                tec_error *err);
 
 #endif

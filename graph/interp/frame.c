@@ -10,44 +10,46 @@
 
 /* The value in this frame or one around it; a constant is made when it is first asked for. NULL for an absent
  * operand. */
-interp_value *interp_value_of(const interp_frame *f, const graph_value *v)
+interp_value *interp_value_of(const interp_frame *frame, const graph_value *value)
 {
-    if (!v)
+    if (!value)
         return NULL;
-    for (const interp_frame *at = f; at; at = at->outer) {
-        interp_value *found = base_map_get(&at->values, v);
+    for (const interp_frame *at = frame; at; at = at->outer) {
+        interp_value *found = base_map_get(&at->values, value);
 
         if (found)
             return found;
     }
-    if (!v->constant)
-        return BASE_BUG(f->in->cx, "a value is used before it is made");
-    interp_value *constant = base_new(f->in->cx, interp_value);
-    constant->array = (ir_array){.dtype = v->type.dtype, .n = v->type.n, .data = (void *)v->constant->data};
-    for (int d = 0; d < v->type.n; d++)
-        ir_is_int(v->type.dim[d], &constant->array.shape[d]);
+    if (!value->constant)
+        return BASE_BUG(frame->in->cx, "a value is used before it is made");
+    interp_value *constant = base_new(frame->in->cx, interp_value);
+    constant->array =
+        (ir_array){.dtype = value->type.dtype, .n = value->type.n, .data = (void *)value->constant->data};
+    for (int d = 0; d < value->type.n; d++)
+        ir_is_int(value->type.dim[d], &constant->array.shape[d]);
     return constant;
 }
 
-int64_t interp_count(const ir_array *a)
+int64_t interp_count(const ir_array *array)
 {
     int64_t n = 1;
 
-    for (int d = 0; d < a->n; d++)
-        n *= a->shape[d];
+    for (int d = 0; d < array->n; d++)
+        n *= array->shape[d];
     return n;
 }
 
-interp_value *interp_tensor(tec_context *cx, base_dtype t, int n, const int64_t *shape, const void *data)
+interp_value *interp_tensor(tec_context *cx, base_dtype dtype, int count, const int64_t *shape,
+                            const void *data)
 {
-    interp_value *v = base_new(cx, interp_value);
+    interp_value *value = base_new(cx, interp_value);
 
-    v->array = (ir_array){.dtype = t, .n = n};
-    for (int d = 0; d < n; d++)
-        v->array.shape[d] = shape[d];
-    size_t bytes = (size_t)interp_count(&v->array) * (size_t)base_dtype_bytes(t);
-    v->array.data = data ? base_copy(cx, data, bytes) : base_alloc(cx, bytes);
-    return v;
+    value->array = (ir_array){.dtype = dtype, .n = count};
+    for (int d = 0; d < count; d++)
+        value->array.shape[d] = shape[d];
+    size_t bytes = (size_t)interp_count(&value->array) * (size_t)base_dtype_bytes(dtype);
+    value->array.data = data ? base_copy(cx, data, bytes) : base_alloc(cx, bytes);
+    return value;
 }
 
 interp_value *interp_tuple(tec_context *cx, interp_value *const *part, int n)
@@ -58,59 +60,61 @@ interp_value *interp_tuple(tec_context *cx, interp_value *const *part, int n)
     return v;
 }
 
-interp_value *interp_data(tec_context *cx, const graph_data *d, int which, interp_value *const *field, int n)
+interp_value *interp_data(tec_context *cx, const graph_data *data, int which, interp_value *const *field,
+                          int n)
 {
     interp_value *v = interp_tuple(cx, field, n);
 
     v->kind = INTERP_DATA;
-    v->data = d;
+    v->data = data;
     v->which = which;
     return v;
 }
 
 /* ---- symbols ---- */
 
-static ir_value *symbol_value(const interp_frame *f, const ir_expr *symbol)
+static ir_value *symbol_value(const interp_frame *frame, const ir_expr *symbol)
 {
-    for (const interp_frame *at = f; at; at = at->outer)
+    for (const interp_frame *at = frame; at; at = at->outer)
         if (base_map_has(&at->symbols, symbol))
             return base_map_get(&at->symbols, symbol);
-    return base_map_get(&f->in->globals, symbol);
+    return base_map_get(&frame->in->globals, symbol);
 }
 
-/* All variables of e with their values; false where one has none. */
-static bool gather(const interp_frame *f, const ir_expr *e, base_map *vars, const ir_expr **missing)
+/* All variables of expr with their values; false where one has none. */
+static bool gather(const interp_frame *frame, const ir_expr *expr, base_map *vars, const ir_expr **missing)
 {
     base_vec found = {0};
 
-    ir_free_vars(f->in->cx, e, &found);
+    ir_free_vars(frame->in->cx, expr, &found);
     for (int i = 0; i < found.n; i++) {
-        ir_value *v = symbol_value(f, found.at[i]);
+        ir_value *value = symbol_value(frame, found.at[i]);
 
         *missing = found.at[i];
-        if (!v)
+        if (!value)
             return false;
-        base_map_put(f->in->cx, vars, found.at[i], v);
+        base_map_put(frame->in->cx, vars, found.at[i], value);
     }
     return true;
 }
 
 /* The number that an extent has in this run. False with an error where a symbol has none. */
-bool interp_extent(const interp_frame *f, base_loc loc, const ir_expr *e, int64_t *out)
+bool interp_extent(const interp_frame *frame, base_loc loc, const ir_expr *expr, int64_t *out)
 {
     base_map vars = {0};
     const ir_expr *missing;
     ir_value v;
 
-    if (ir_is_int(e, out))
+    if (ir_is_int(expr, out))
         return true;
-    if (!gather(f, e, &vars, &missing)) {
-        base_fail(f->in->cx, TEC_INVALID, loc, "symbol '%s' in '%s' has no value yet", missing->var.name,
-                  ir_expr_text(f->in->cx, e));
+    if (!gather(frame, expr, &vars, &missing)) {
+        base_fail(frame->in->cx, TEC_INVALID, loc, "symbol '%s' in '%s' has no value yet", missing->var.name,
+                  ir_expr_text(frame->in->cx, expr));
         return false;
     }
-    if (!ir_eval(f->in->cx, e, &vars, &v)) {
-        base_fail(f->in->cx, TEC_INVALID, loc, "'%s' cannot be computed", ir_expr_text(f->in->cx, e));
+    if (!ir_eval(frame->in->cx, expr, &vars, &v)) {
+        base_fail(frame->in->cx, TEC_INVALID, loc, "'%s' cannot be computed",
+                  ir_expr_text(frame->in->cx, expr));
         return false;
     }
     *out = v.i;
@@ -118,31 +122,32 @@ bool interp_extent(const interp_frame *f, base_loc loc, const ir_expr *e, int64_
 }
 
 /* Facts whose symbols all have values now must hold; the others wait. */
-static bool check_facts(interp_frame *f, base_loc loc)
+static bool check_facts(interp_frame *frame, base_loc loc)
 {
     base_vec later = {0};
 
-    for (int i = 0; i < f->facts_left.n; i++) {
-        const ir_expr *fact = f->facts_left.at[i], *missing;
+    for (int i = 0; i < frame->facts_left.n; i++) {
+        const ir_expr *fact = frame->facts_left.at[i], *missing;
         base_map vars = {0};
         ir_value v;
 
-        if (!gather(f, fact, &vars, &missing))
-            base_push(f->in->cx, &later, fact);
-        else if (!ir_eval(f->in->cx, fact, &vars, &v) || !v.i) {
+        if (!gather(frame, fact, &vars, &missing))
+            base_push(frame->in->cx, &later, fact);
+        else if (!ir_eval(frame->in->cx, fact, &vars, &v) || !v.i) {
             base_text values = {0};
 
             for (int k = 0; k < vars.cap; k++)
                 if (vars.slots[k].key)
-                    base_addf(f->in->cx, &values, "%s%s = %lld", values.n ? ", " : "",
+                    base_addf(frame->in->cx, &values, "%s%s = %lld", values.n ? ", " : "",
                               ((const ir_expr *)vars.slots[k].key)->var.name,
                               (long long)((const ir_value *)vars.slots[k].value)->i);
-            base_fail(f->in->cx, TEC_INVALID, loc, "'%s' does not hold%s%s", ir_expr_text(f->in->cx, fact),
-                      values.n ? ": " : "", base_text_str(f->in->cx, &values));
+            base_fail(frame->in->cx, TEC_INVALID, loc, "'%s' does not hold%s%s",
+                      ir_expr_text(frame->in->cx, fact), values.n ? ": " : "",
+                      base_text_str(frame->in->cx, &values));
             return false;
         }
     }
-    f->facts_left = later;
+    frame->facts_left = later;
     return true;
 }
 
@@ -159,123 +164,125 @@ typedef struct {
     int n_symbols;
 } binding;
 
-static bool wrong(const binding *b, const graph_type *t, const char *found)
+static bool wrong(const binding *self, const graph_type *type, const char *found)
 {
-    base_fail(b->f->in->cx, TEC_INVALID, b->loc, "%s %d: expected %s, found %s", b->what, b->k,
-              graph_type_text(b->f->in->cx, t), found);
+    base_fail(self->f->in->cx, TEC_INVALID, self->loc, "%s %d: expected %s, found %s", self->what, self->k,
+              graph_type_text(self->f->in->cx, type), found);
     return false;
 }
 
-static const char *array_text(tec_context *cx, const ir_array *a)
+static const char *array_text(tec_context *cx, const ir_array *array)
 {
-    const ir_expr **dim = base_array(cx, const ir_expr *, a->n);
+    const ir_expr **dim = base_array(cx, const ir_expr *, array->n);
 
-    for (int d = 0; d < a->n; d++)
-        dim[d] = ir_int(cx, a->shape[d]);
-    return op_type_text(cx, &(op_type){a->dtype, a->n, dim});
+    for (int d = 0; d < array->n; d++)
+        dim[d] = ir_int(cx, array->shape[d]);
+    return op_type_text(cx, &(op_type){array->dtype, array->n, dim});
 }
 
-static bool may_bind(const binding *b, const ir_expr *e)
+static bool may_bind(const binding *self, const ir_expr *expr)
 {
-    const interp_frame *f = b->f;
+    const interp_frame *frame = self->f;
 
-    if (b->symbol) {
-        for (int i = 0; i < b->n_symbols; i++)
-            if (b->symbol[i] == e)
+    if (self->symbol) {
+        for (int i = 0; i < self->n_symbols; i++)
+            if (self->symbol[i] == expr)
                 return true;
         return false;
     }
-    return graph_binds_symbol(f->body, e) || (f->body->entry && graph_sees_symbol(f->in->m, NULL, e));
+    return graph_binds_symbol(frame->body, expr) ||
+           (frame->body->entry && graph_sees_symbol(frame->in->m, NULL, expr));
 }
 
-void interp_bind_symbol(interp_frame *f, const ir_expr *symbol, int64_t value)
+void interp_bind_symbol(interp_frame *frame, const ir_expr *symbol, int64_t value)
 {
-    ir_value *v = base_new(f->in->cx, ir_value);
+    ir_value *v = base_new(frame->in->cx, ir_value);
 
     v->i = value;
-    base_map_put(f->in->cx, graph_binds_symbol(f->body, symbol) ? &f->symbols : &f->in->globals, symbol, v);
+    base_map_put(frame->in->cx,
+                 graph_binds_symbol(frame->body, symbol) ? &frame->symbols : &frame->in->globals, symbol, v);
 }
 
-static void bind_extents(const binding *b, const op_type *t, const ir_array *a)
+static void bind_extents(const binding *self, const op_type *type, const ir_array *array)
 {
-    interp_frame *f = b->f;
+    interp_frame *f = self->f;
 
-    for (int d = 0; d < t->n; d++) {
-        if (!may_bind(b, t->dim[d]) || symbol_value(f, t->dim[d]))
+    for (int d = 0; d < type->n; d++) {
+        if (!may_bind(self, type->dim[d]) || symbol_value(f, type->dim[d]))
             continue;
-        interp_bind_symbol(f, t->dim[d], a->shape[d]);
+        interp_bind_symbol(f, type->dim[d], array->shape[d]);
     }
 }
 
-static bool has_kind(const graph_type *t, const interp_value *v)
+static bool has_kind(const graph_type *type, const interp_value *value)
 {
-    switch (t->kind) {
+    switch (type->kind) {
     case GRAPH_TENSOR:
-        return v->kind == INTERP_TENSOR && v->array.n == t->tensor.n &&
-               base_dtype_same(v->array.dtype, t->tensor.dtype);
-    case GRAPH_TUPLE: return v->kind == INTERP_TUPLE && v->n == t->n;
-    case GRAPH_DATA: return v->kind == INTERP_DATA && base_same(v->data->name, t->data);
+        return value->kind == INTERP_TENSOR && value->array.n == type->tensor.n &&
+               base_dtype_same(value->array.dtype, type->tensor.dtype);
+    case GRAPH_TUPLE: return value->kind == INTERP_TUPLE && value->n == type->n;
+    case GRAPH_DATA: return value->kind == INTERP_DATA && base_same(value->data->name, type->data);
     case GRAPH_FUNCTION:
-        return v->kind == INTERP_CLOSURE && v->function->body->inputs.n - v->n == t->n_params;
+        return value->kind == INTERP_CLOSURE && value->function->body->inputs.n - value->n == type->n_params;
     }
     return false;
 }
 
 /* The first walk gives values to symbols, the second holds the extents against them. */
-static bool bind_value(const binding *b, const graph_type *t, const interp_value *v, bool check)
+static bool bind_value(const binding *self, const graph_type *type, const interp_value *value, bool check)
 {
     static const char *const kinds[] = {"another tensor", "a tuple", "a value of a data type", "a function"};
-    tec_context *cx = b->f->in->cx;
+    tec_context *cx = self->f->in->cx;
     int64_t n;
 
-    if (!has_kind(t, v))
-        return wrong(b, t,
-                     v->kind == INTERP_TENSOR ? array_text(cx, &v->array)
-                     : v->kind == INTERP_DATA ? v->data->name
-                                              : kinds[v->kind]);
-    if (t->kind == GRAPH_TENSOR && !check)
-        bind_extents(b, &t->tensor, &v->array);
-    for (int d = 0; check && t->kind == GRAPH_TENSOR && d < t->tensor.n; d++)
-        if (!interp_extent(b->f, b->loc, t->tensor.dim[d], &n) ||
-            (n != v->array.shape[d] && !wrong(b, t, array_text(cx, &v->array))))
+    if (!has_kind(type, value))
+        return wrong(self, type,
+                     value->kind == INTERP_TENSOR ? array_text(cx, &value->array)
+                     : value->kind == INTERP_DATA ? value->data->name
+                                                  : kinds[value->kind]);
+    if (type->kind == GRAPH_TENSOR && !check)
+        bind_extents(self, &type->tensor, &value->array);
+    for (int d = 0; check && type->kind == GRAPH_TENSOR && d < type->tensor.n; d++)
+        if (!interp_extent(self->f, self->loc, type->tensor.dim[d], &n) ||
+            (n != value->array.shape[d] && !wrong(self, type, array_text(cx, &value->array))))
             return false;
-    for (int k = 0; t->kind == GRAPH_TUPLE && k < t->n; k++)
-        if (!bind_value(b, &t->part[k], v->part[k], check))
+    for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++)
+        if (!bind_value(self, &type->part[k], value->part[k], check))
             return false;
     return true;
 }
 
-static bool bind_all(binding *b, graph_value *const *to, interp_value *const *v, int n)
+static bool bind_all(binding *self, graph_value *const *to, interp_value *const *value, int count)
 {
     for (int check = 0; check < 2; check++)
-        for (b->k = 0; b->k < n; b->k++) {
-            graph_type t = graph_type_of(to[b->k]);
+        for (self->k = 0; self->k < count; self->k++) {
+            graph_type t = graph_type_of(to[self->k]);
 
-            if (!bind_value(b, &t, v[b->k], check))
+            if (!bind_value(self, &t, value[self->k], check))
                 return false;
         }
-    for (int k = 0; k < n; k++)
-        base_map_put(b->f->in->cx, &b->f->values, to[k], v[k]);
-    return check_facts(b->f, b->loc);
+    for (int k = 0; k < count; k++)
+        base_map_put(self->f->in->cx, &self->f->values, to[k], value[k]);
+    return check_facts(self->f, self->loc);
 }
 
-bool interp_enter(interp_frame *f, base_loc loc, interp_value *const *in)
+bool interp_enter(interp_frame *frame, base_loc loc, interp_value *const *in)
 {
-    binding b = {.f = f, .loc = loc, .what = "input"};
+    binding b = {.f = frame, .loc = loc, .what = "input"};
 
-    for (int i = 0; i < f->body->facts.n; i++)
-        base_push(f->in->cx, &f->facts_left, f->body->facts.at[i]);
-    for (int i = 0; f->body->entry && f->in->globals.n == 0 && i < f->in->m->facts.n; i++)
-        base_push(f->in->cx, &f->facts_left, f->in->m->facts.at[i]);
-    return bind_all(&b, (graph_value *const *)f->body->inputs.at, in, f->body->inputs.n);
+    for (int i = 0; i < frame->body->facts.n; i++)
+        base_push(frame->in->cx, &frame->facts_left, frame->body->facts.at[i]);
+    for (int i = 0; frame->body->entry && frame->in->globals.n == 0 && i < frame->in->m->facts.n; i++)
+        base_push(frame->in->cx, &frame->facts_left, frame->in->m->facts.at[i]);
+    return bind_all(&b, (graph_value *const *)frame->body->inputs.at, in, frame->body->inputs.n);
 }
 
-bool interp_bind_results(interp_frame *f, const graph_node *node, interp_value *const *out)
+bool interp_bind_results(interp_frame *frame, const graph_node *node, interp_value *const *out)
 {
     static const ir_expr *const none[1];
-    binding b = {.f = f,
+    binding b = {.f = frame,
                  .loc = node->loc,
-                 .what = base_format(f->in->cx, "'%s': result", node->name),
+                 .what = base_format(frame->in->cx, "'%s': result", node->name),
                  .symbol = node->n_symbols ? node->symbol : none,
                  .n_symbols = node->n_symbols};
 

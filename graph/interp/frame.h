@@ -28,17 +28,17 @@ struct interp_frame {
 
 /* ---- frame.c ---- */
 /* Binds the body's inputs: their symbols get values, types and facts are checked. */
-bool interp_enter(interp_frame *f, base_loc loc, interp_value *const *in);
+bool interp_enter(interp_frame *frame, base_loc loc, interp_value *const *in);
 /* Binds the node's results in the same way. */
-bool interp_bind_results(interp_frame *f, const graph_node *node, interp_value *const *out);
-interp_value *interp_value_of(const interp_frame *f, const graph_value *v); /* NULL for NULL */
+bool interp_bind_results(interp_frame *frame, const graph_node *node, interp_value *const *out);
+interp_value *interp_value_of(const interp_frame *frame, const graph_value *value); /* NULL for NULL */
 /* The value of an expression over the symbols that are visible; false with an error. */
-bool interp_extent(const interp_frame *f, base_loc loc, const ir_expr *e, int64_t *out);
+bool interp_extent(const interp_frame *frame, base_loc loc, const ir_expr *expr, int64_t *out);
 
 /* ---- op.c ---- */
 /* GRAPH_OP and GRAPH_PACK. out: the node's n_out values. */
-bool interp_operator(interp_frame *f, const graph_node *node, interp_value **out);
+bool interp_operator(interp_frame *frame, const graph_node *node, interp_value **out);
 /* A symbol of the body, or one of the module in the entry, gets its value. */
-void interp_bind_symbol(interp_frame *f, const ir_expr *symbol, int64_t value);
+void interp_bind_symbol(interp_frame *frame, const ir_expr *symbol, int64_t value);
 
 #endif

@@ -34,10 +34,12 @@ struct interp_value {
 };
 
 /* data: copied; NULL: zeros. */
-interp_value *interp_tensor(tec_context *cx, base_dtype t, int n, const int64_t *shape, const void *data);
+interp_value *interp_tensor(tec_context *cx, base_dtype dtype, int count, const int64_t *shape,
+                            const void *data);
 interp_value *interp_tuple(tec_context *cx, interp_value *const *part, int n);
-interp_value *interp_data(tec_context *cx, const graph_data *d, int which, interp_value *const *field, int n);
-int64_t interp_count(const ir_array *a); /* elements */
+interp_value *interp_data(tec_context *cx, const graph_data *data, int which, interp_value *const *field,
+                          int n);
+int64_t interp_count(const ir_array *array); /* elements */
 
 typedef struct {
     int64_t max_nodes; /* 0: 10^7 */
@@ -45,7 +47,7 @@ typedef struct {
 } interp_options;
 
 /* Runs the function of that name (NULL: the first). False with an error. options may be NULL. */
-bool interp_run(tec_context *cx, const graph_module *m, const char *function, interp_value *const *in,
+bool interp_run(tec_context *cx, const graph_module *module, const char *function, interp_value *const *in,
                 int n_in, const interp_options *options, interp_value **out, int n_out);
 
 #endif

@@ -3,13 +3,13 @@
 #include "graph/onnx/onnx.h"
 #include "tec/graph.h"
 
-static onnx_options read_options(tec_context *cx, const tec_import_options *o)
+static onnx_options read_options(tec_context *cx, const tec_import_options *options)
 {
-    int n = o ? o->n_dims : 0;
+    int n = options ? options->n_dims : 0;
     onnx_dim *dims = base_array(cx, onnx_dim, n);
 
     for (int i = 0; i < n; i++)
-        dims[i] = (onnx_dim){o->dim[i], o->value[i]};
+        dims[i] = (onnx_dim){options->dim[i], options->value[i]};
     return (onnx_options){.dims = dims, .n_dims = n};
 }
 

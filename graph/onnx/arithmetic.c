@@ -7,49 +7,49 @@
 
 /* ---- one to one ---- */
 
-static bool convert_plain(onnx_node *n)
+static bool convert_plain(onnx_node *node)
 {
-    return onnx_emit(n, n->row->as, NULL, 0);
+    return onnx_emit(node, node->row->as, NULL, 0);
 }
 
 /* ---- old broadcasting ---- */
 
 /* b with ones behind it, so that its first dimension meets dimension `axis` of a. */
-static graph_value *shift_to_axis(onnx_node *n, graph_value *a, graph_value *b, int64_t axis)
+static graph_value *shift_to_axis(onnx_node *node, graph_value *a, graph_value *b, int64_t axis)
 {
     int count = a->type.n - (int)axis;
-    const ir_expr **dim = base_array(n->cx, const ir_expr *, count > 0 ? count : 1);
+    const ir_expr **dim = base_array(node->cx, const ir_expr *, count > 0 ? count : 1);
 
     if (axis < 0 || count < b->type.n) {
-        onnx_wrong(n, "axis %lld does not fit its operands", (long long)axis);
+        onnx_wrong(node, "axis %lld does not fit its operands", (long long)axis);
         return NULL;
     }
     for (int i = 0; i < count; i++)
-        dim[i] = i < b->type.n ? b->type.dim[i] : ir_int(n->cx, 1);
-    return onnx_reshape(n, b, dim, count);
+        dim[i] = i < b->type.n ? b->type.dim[i] : ir_int(node->cx, 1);
+    return onnx_reshape(node, b, dim, count);
 }
 
-static bool convert_binary(onnx_node *n)
+static bool convert_binary(onnx_node *node)
 {
-    graph_value *b = n->in[1];
-    int64_t axis = onnx_int(n, "axis", -1);
+    graph_value *b = node->in[1];
+    int64_t axis = onnx_int(node, "axis", -1);
 
-    if (n->opset < 7 && onnx_int(n, "broadcast", 0) && axis >= 0)
-        b = shift_to_axis(n, n->in[0], b, axis);
-    return b && onnx_set(n, 0, ONNX_MAKE(n, n->row->as, NULL, 0, n->in[0], b));
+    if (node->opset < 7 && onnx_int(node, "broadcast", 0) && axis >= 0)
+        b = shift_to_axis(node, node->in[0], b, axis);
+    return b && onnx_set(node, 0, ONNX_MAKE(node, node->row->as, NULL, 0, node->in[0], b));
 }
 
 /* ---- with parameters ---- */
 
 /* Float attributes passed on under the same names. */
-static bool with_floats(onnx_node *n, const char *op, const char *const *names, const double *defaults,
+static bool with_floats(onnx_node *node, const char *op, const char *const *names, const double *defaults,
                         int count)
 {
     op_attr attr[4];
 
     for (int i = 0; i < count; i++)
-        attr[i] = op_attr_float(names[i], onnx_float(n, names[i], defaults[i]));
-    return onnx_set(n, 0, ONNX_MAKE(n, op, attr, count, n->in[0]));
+        attr[i] = op_attr_float(names[i], onnx_float(node, names[i], defaults[i]));
+    return onnx_set(node, 0, ONNX_MAKE(node, op, attr, count, node->in[0]));
 }
 
 #define WITH_FLOATS(function, op, count, ...)                                                                \
@@ -72,114 +72,117 @@ WITH_FLOATS(convert_hard_sigmoid, "hard_sigmoid", 2, {{"alpha", "beta"}, {0.2, 0
 WITH_FLOATS(convert_shrink, "shrink", 2, {{"bias", "lambd"}, {0, 0.5}})
 
 /* In ONNX a function of other operators, whose attributes are float32: so is its sixth. */
-static bool convert_hard_swish(onnx_node *n)
+static bool convert_hard_swish(onnx_node *node)
 {
     op_attr alpha = op_attr_float("alpha", (float)(1.0 / 6));
 
-    return onnx_set(n, 0, ONNX_MAKE(n, "hard_swish", &alpha, 1, n->in[0]));
+    return onnx_set(node, 0, ONNX_MAKE(node, "hard_swish", &alpha, 1, node->in[0]));
 }
 
-static bool convert_prelu(onnx_node *n)
+static bool convert_prelu(onnx_node *node)
 {
-    graph_value *slope = n->in[1];
+    graph_value *slope = node->in[1];
 
     /* Until opset 6 a slope of one dimension belonged to the channels. */
-    if (n->opset < 7 && slope->type.n == 1 && n->in[0]->type.n > 1 && !ir_is_value(slope->type.dim[0], 1))
-        slope = shift_to_axis(n, n->in[0], slope, 1);
-    return slope && onnx_set(n, 0, ONNX_MAKE(n, "prelu", NULL, 0, n->in[0], slope));
+    if (node->opset < 7 && slope->type.n == 1 && node->in[0]->type.n > 1 &&
+        !ir_is_value(slope->type.dim[0], 1))
+        slope = shift_to_axis(node, node->in[0], slope, 1);
+    return slope && onnx_set(node, 0, ONNX_MAKE(node, "prelu", NULL, 0, node->in[0], slope));
 }
 
 /* Bounds became operands in opset 11. */
-static bool convert_clip(onnx_node *n)
+static bool convert_clip(onnx_node *node)
 {
-    graph_value *in[3] = {n->in[0], n->n_in > 1 ? n->in[1] : NULL, n->n_in > 2 ? n->in[2] : NULL};
+    graph_value *in[3] = {node->in[0], node->n_in > 1 ? node->in[1] : NULL,
+                          node->n_in > 2 ? node->in[2] : NULL};
 
-    if (n->opset < 11) {
-        base_dtype t = n->in[0]->type.dtype;
+    if (node->opset < 11) {
+        base_dtype t = node->in[0]->type.dtype;
 
-        in[1] = onnx_attr(n, "min") ? onnx_scalar(n, t, onnx_float(n, "min", 0)) : NULL;
-        in[2] = onnx_attr(n, "max") ? onnx_scalar(n, t, onnx_float(n, "max", 0)) : NULL;
+        in[1] = onnx_attr(node, "min") ? onnx_scalar(node, t, onnx_float(node, "min", 0)) : NULL;
+        in[2] = onnx_attr(node, "max") ? onnx_scalar(node, t, onnx_float(node, "max", 0)) : NULL;
     }
-    return onnx_set(n, 0, onnx_make(n, "clip", in, 3, NULL, 0));
+    return onnx_set(node, 0, onnx_make(node, "clip", in, 3, NULL, 0));
 }
 
-static bool convert_cast(onnx_node *n)
+static bool convert_cast(onnx_node *node)
 {
     base_dtype t;
 
-    if (n->opset < 6)
-        return onnx_unsupported(n, "'to' as a string (opset 5 and before)");
-    if (!onnx_dtype(onnx_int(n, "to", 0), &t))
-        return onnx_unsupported(n, "a cast to %s", onnx_type_name(n->cx, onnx_int(n, "to", 0)));
+    if (node->opset < 6)
+        return onnx_unsupported(node, "'to' as a string (opset 5 and before)");
+    if (!onnx_dtype(onnx_int(node, "to", 0), &t))
+        return onnx_unsupported(node, "a cast to %s", onnx_type_name(node->cx, onnx_int(node, "to", 0)));
     op_attr to = op_attr_dtype("to", t);
-    return onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, n->in[0]));
+    return onnx_set(node, 0, ONNX_MAKE(node, "cast", &to, 1, node->in[0]));
 }
 
-static bool convert_cast_like(onnx_node *n)
+static bool convert_cast_like(onnx_node *node)
 {
-    op_attr to = op_attr_dtype("to", n->in[1]->type.dtype);
+    op_attr to = op_attr_dtype("to", node->in[1]->type.dtype);
 
-    return onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, n->in[0]));
+    return onnx_set(node, 0, ONNX_MAKE(node, "cast", &to, 1, node->in[0]));
 }
 
 /* ONNX lets base and exponent have different types; tec's operator wants one. */
-static bool convert_pow(onnx_node *n)
+static bool convert_pow(onnx_node *node)
 {
-    graph_value *b = n->in[1];
-    op_attr to = op_attr_dtype("to", n->in[0]->type.dtype);
+    graph_value *b = node->in[1];
+    op_attr to = op_attr_dtype("to", node->in[0]->type.dtype);
 
-    if (n->opset < 7 && onnx_int(n, "broadcast", 0) && onnx_int(n, "axis", -1) >= 0)
-        b = shift_to_axis(n, n->in[0], b, onnx_int(n, "axis", -1));
-    if (b && !base_dtype_same(b->type.dtype, n->in[0]->type.dtype)) {
+    if (node->opset < 7 && onnx_int(node, "broadcast", 0) && onnx_int(node, "axis", -1) >= 0)
+        b = shift_to_axis(node, node->in[0], b, onnx_int(node, "axis", -1));
+    if (b && !base_dtype_same(b->type.dtype, node->in[0]->type.dtype)) {
         /* The result has the base's type; an exponent that is a float must not lose its fraction first. */
-        if (base_is_float(b->type.dtype) && !base_is_float(n->in[0]->type.dtype)) {
+        if (base_is_float(b->type.dtype) && !base_is_float(node->in[0]->type.dtype)) {
             op_attr up = op_attr_dtype("to", b->type.dtype);
-            graph_value *a = ONNX_MAKE(n, "cast", &up, 1, n->in[0]), *y = ONNX_MAKE(n, "pow", NULL, 0, a, b);
+            graph_value *a = ONNX_MAKE(node, "cast", &up, 1, node->in[0]),
+                        *y = ONNX_MAKE(node, "pow", NULL, 0, a, b);
 
-            return y && onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, y));
+            return y && onnx_set(node, 0, ONNX_MAKE(node, "cast", &to, 1, y));
         }
-        b = ONNX_MAKE(n, "cast", &to, 1, b);
+        b = ONNX_MAKE(node, "cast", &to, 1, b);
     }
-    return b && onnx_set(n, 0, ONNX_MAKE(n, "pow", NULL, 0, n->in[0], b));
+    return b && onnx_set(node, 0, ONNX_MAKE(node, "pow", NULL, 0, node->in[0], b));
 }
 
-static bool convert_mod(onnx_node *n)
+static bool convert_mod(onnx_node *node)
 {
-    return onnx_emit(n, onnx_int(n, "fmod", 0) ? "fmod" : "mod", NULL, 0);
+    return onnx_emit(node, onnx_int(node, "fmod", 0) ? "fmod" : "mod", NULL, 0);
 }
 
-static bool convert_isinf(onnx_node *n)
+static bool convert_isinf(onnx_node *node)
 {
-    op_attr attr[] = {op_attr_int("positive", onnx_int(n, "detect_positive", 1)),
-                      op_attr_int("negative", onnx_int(n, "detect_negative", 1))};
+    op_attr attr[] = {op_attr_int("positive", onnx_int(node, "detect_positive", 1)),
+                      op_attr_int("negative", onnx_int(node, "detect_negative", 1))};
 
-    return onnx_emit(n, "isinf", attr, 2);
+    return onnx_emit(node, "isinf", attr, 2);
 }
 
-static bool convert_bit_shift(onnx_node *n)
+static bool convert_bit_shift(onnx_node *node)
 {
-    return onnx_emit(n, base_same(onnx_string(n, "direction", ""), "LEFT") ? "shift_left" : "shift_right",
-                     NULL, 0);
+    return onnx_emit(
+        node, base_same(onnx_string(node, "direction", ""), "LEFT") ? "shift_left" : "shift_right", NULL, 0);
 }
 
 /* Inference: the operand itself; its mask holds everywhere. */
-static bool convert_dropout(onnx_node *n)
+static bool convert_dropout(onnx_node *node)
 {
-    if (n->opset >= 12 && onnx_has(n, 2)) {
+    if (node->opset >= 12 && onnx_has(node, 2)) {
         const int64_t *training;
 
-        if (onnx_constant_ints(n, 2, &training) != 1 || training[0])
-            return onnx_unsupported(n, "training mode");
+        if (onnx_constant_ints(node, 2, &training) != 1 || training[0])
+            return onnx_unsupported(node, "training mode");
     }
-    if (n->n_out > 1 && *n->proto->output[1]) {
-        op_attr attr[] = {op_attr_exprs(n->cx, "shape", n->in[0]->type.dim, n->in[0]->type.n),
-                          op_attr_dtype("dtype", n->opset >= 10 ? BASE_BOOL : n->in[0]->type.dtype),
+    if (node->n_out > 1 && *node->proto->output[1]) {
+        op_attr attr[] = {op_attr_exprs(node->cx, "shape", node->in[0]->type.dim, node->in[0]->type.n),
+                          op_attr_dtype("dtype", node->opset >= 10 ? BASE_BOOL : node->in[0]->type.dtype),
                           op_attr_float("value", 1)};
 
-        if (!onnx_set(n, 1, onnx_make(n, "fill", NULL, 0, attr, 3)))
+        if (!onnx_set(node, 1, onnx_make(node, "fill", NULL, 0, attr, 3)))
             return false;
     }
-    return onnx_set(n, 0, ONNX_MAKE(n, "identity", NULL, 0, n->in[0]));
+    return onnx_set(node, 0, ONNX_MAKE(node, "identity", NULL, 0, node->in[0]));
 }
 
 #define UNARY(op, since, as) {op, convert_plain, since, 0, "1>1", as}

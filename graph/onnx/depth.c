@@ -14,11 +14,11 @@ typedef struct {
     const uint8_t *p, *end;
 } cursor;
 
-static bool read_varint(cursor *c, uint64_t *out)
+static bool read_varint(cursor *at, uint64_t *out)
 {
     *out = 0;
-    for (int shift = 0; c->p < c->end && shift < 64; shift += 7) {
-        uint8_t byte = *c->p++;
+    for (int shift = 0; at->p < at->end && shift < 64; shift += 7) {
+        uint8_t byte = *at->p++;
 
         *out |= (uint64_t)(byte & 127) << shift;
         if (!(byte & 128))
@@ -27,46 +27,47 @@ static bool read_varint(cursor *c, uint64_t *out)
     return false;
 }
 
-static bool skip(cursor *c, uint64_t n)
+static bool skip(cursor *at, uint64_t n)
 {
-    if (n > (uint64_t)(c->end - c->p))
+    if (n > (uint64_t)(at->end - at->p))
         return false;
-    c->p += n;
+    at->p += n;
     return true;
 }
 
 /* Steps over one field; what is inside of it where it is a message, otherwise an empty cursor. False:
  * damaged. */
-static bool read_field(cursor *c, cursor *inside)
+static bool read_field(cursor *at, cursor *inside)
 {
     uint64_t key, n;
 
     *inside = (cursor){NULL, NULL, NULL};
-    if (!read_varint(c, &key))
+    if (!read_varint(at, &key))
         return false;
     switch (key & 7) {
-    case 0: return read_varint(c, &n);
-    case 1: return skip(c, 8);
-    case 5: return skip(c, 4);
+    case 0: return read_varint(at, &n);
+    case 1: return skip(at, 8);
+    case 5: return skip(at, 4);
     case 2: break;
     default: return false;
     }
-    if (!read_varint(c, &n) || !skip(c, n))
+    if (!read_varint(at, &n) || !skip(at, n))
         return false;
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(c->d, (unsigned)(key >> 3));
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(at->d, (unsigned)(key >> 3));
     if (f && f->type == PROTOBUF_C_TYPE_MESSAGE)
-        *inside = (cursor){f->descriptor, c->p - n, c->p};
+        *inside = (cursor){f->descriptor, at->p - n, at->p};
     return true;
 }
 
-/* Whether unpacking `data` as a message of type d stays within DEEPEST levels. Walks with a stack of its own.
+/* Whether unpacking `data` as a message of type self stays within DEEPEST levels. Walks with a stack of its
+ * own.
  */
-bool onnx_is_shallow(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t size)
+bool onnx_is_shallow(const ProtobufCMessageDescriptor *self, const uint8_t *data, size_t size)
 {
     cursor stack[DEEPEST];
     int n = 1;
 
-    stack[0] = (cursor){d, data, data + size};
+    stack[0] = (cursor){self, data, data + size};
     while (n > 0) {
         cursor *top = &stack[n - 1], inside;
 

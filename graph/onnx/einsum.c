@@ -18,97 +18,97 @@ typedef struct {
 
 /* One term: letters, and "..." for `count` dimensions, the last of the ellipsis. NULL with an error;
  * otherwise behind the term. */
-static const char *read_term(onnx_node *n, const char *p, int count, int most, char *out)
+static const char *read_term(onnx_node *node, const char *letters, int count, int most, char *out)
 {
     int length = 0;
 
-    for (; *p && *p != ',' && *p != '-'; p++) {
-        if (*p == ' ')
+    for (; *letters && *letters != ',' && *letters != '-'; letters++) {
+        if (*letters == ' ')
             continue;
-        if (strncmp(p, "...", 3) == 0) {
+        if (strncmp(letters, "...", 3) == 0) {
             for (int i = most - count; i < most && length < ONNX_MAX_RANK; i++)
                 out[length++] = (char)(FIRST_ELLIPSIS + i);
-            p += 2;
-        } else if (isalpha((unsigned char)*p) && length < ONNX_MAX_RANK)
-            out[length++] = *p;
+            letters += 2;
+        } else if (isalpha((unsigned char)*letters) && length < ONNX_MAX_RANK)
+            out[length++] = *letters;
         else {
-            onnx_wrong(n, "'%c' in equation '%s'", *p, onnx_string(n, "equation", ""));
+            onnx_wrong(node, "'%c' in equation '%s'", *letters, onnx_string(node, "equation", ""));
             return NULL;
         }
     }
     out[length] = '\0';
-    return p;
+    return letters;
 }
 
 /* How many letters a term has, and whether an ellipsis. */
-static int count_letters(const char *p, bool *ellipsis)
+static int count_letters(const char *text, bool *ellipsis)
 {
     int count = 0;
 
     *ellipsis = false;
-    for (; *p && *p != ',' && *p != '-'; p++) {
-        count += isalpha((unsigned char)*p) != 0;
-        *ellipsis = *ellipsis || *p == '.';
+    for (; *text && *text != ',' && *text != '-'; text++) {
+        count += isalpha((unsigned char)*text) != 0;
+        *ellipsis = *ellipsis || *text == '.';
     }
     return count;
 }
 
 /* Without an arrow the result has the ellipsis, then all letters that stand once, in alphabetical order. */
-static void implicit_result(terms *t)
+static void implicit_result(terms *self)
 {
     int length = 0;
 
-    for (int i = 0; i < t->ellipsis; i++)
-        t->result[length++] = (char)(FIRST_ELLIPSIS + i);
+    for (int i = 0; i < self->ellipsis; i++)
+        self->result[length++] = (char)(FIRST_ELLIPSIS + i);
     for (int letter = 'A'; letter <= 'z'; letter++) {
         int count = 0;
 
-        for (int k = 0; k < t->n_operands; k++)
-            for (const char *p = t->letters[k]; *p; p++)
+        for (int k = 0; k < self->n_operands; k++)
+            for (const char *p = self->letters[k]; *p; p++)
                 count += *p == letter;
         if (count == 1)
-            t->result[length++] = (char)letter;
+            self->result[length++] = (char)letter;
     }
-    t->result[length] = '\0';
+    self->result[length] = '\0';
 }
 
 /* Reads the equation twice: once to learn how many dimensions "..." stands for, then to give each dimension a
  * letter. */
-static bool read_terms(onnx_node *n, terms *t)
+static bool read_terms(onnx_node *node, terms *self)
 {
-    const char *text = onnx_string(n, "equation", ""), *p = text;
+    const char *text = onnx_string(node, "equation", ""), *p = text;
     int dims[MOST_OPERANDS];
 
-    *t = (terms){.n_operands = n->n_in};
-    if (n->n_in > MOST_OPERANDS)
-        return onnx_unsupported(n, "%d operands; at most %d", n->n_in, MOST_OPERANDS);
-    for (int k = 0; k < n->n_in; k++) {
+    *self = (terms){.n_operands = node->n_in};
+    if (node->n_in > MOST_OPERANDS)
+        return onnx_unsupported(node, "%d operands; at most %d", node->n_in, MOST_OPERANDS);
+    for (int k = 0; k < node->n_in; k++) {
         bool ellipsis;
         int letters = count_letters(p, &ellipsis);
 
-        dims[k] = ellipsis ? onnx_rank(n, k) - letters : 0;
-        if (dims[k] < 0 || letters + dims[k] != onnx_rank(n, k))
-            return onnx_wrong(n, "equation '%s' names %d dimensions of operand %d, which is %s", text,
-                              letters, k, op_type_text(n->cx, &n->in[k]->type));
-        t->ellipsis = dims[k] > t->ellipsis ? dims[k] : t->ellipsis;
+        dims[k] = ellipsis ? onnx_rank(node, k) - letters : 0;
+        if (dims[k] < 0 || letters + dims[k] != onnx_rank(node, k))
+            return onnx_wrong(node, "equation '%s' names %d dimensions of operand %d, which is %s", text,
+                              letters, k, op_type_text(node->cx, &node->in[k]->type));
+        self->ellipsis = dims[k] > self->ellipsis ? dims[k] : self->ellipsis;
         p += strcspn(p, ",-");
-        if ((*p == ',') != (k < n->n_in - 1))
-            return onnx_wrong(n, "equation '%s' is not of %d operands", text, n->n_in);
+        if ((*p == ',') != (k < node->n_in - 1))
+            return onnx_wrong(node, "equation '%s' is not of %d operands", text, node->n_in);
         p += *p == ',';
     }
     p = text;
-    for (int k = 0; k < n->n_in; k++) {
-        p = read_term(n, p, dims[k], t->ellipsis, t->letters[k]);
+    for (int k = 0; k < node->n_in; k++) {
+        p = read_term(node, p, dims[k], self->ellipsis, self->letters[k]);
         if (!p)
             return false;
         p += *p == ',';
     }
     if (!*p) {
-        implicit_result(t);
+        implicit_result(self);
         return true;
     }
-    p = p[1] == '>' ? read_term(n, p + 2, t->ellipsis, t->ellipsis, t->result) : p;
-    return p && (!*p || onnx_wrong(n, "'%c' in equation '%s'", *p, text));
+    p = p[1] == '>' ? read_term(node, p + 2, self->ellipsis, self->ellipsis, self->result) : p;
+    return p && (!*p || onnx_wrong(node, "'%c' in equation '%s'", *p, text));
 }
 
 /* ---- two operands ---- */
@@ -127,50 +127,51 @@ static void append(char *list, char letter)
 }
 
 /* Whether every letter is batch, left, right or summed over in both, and none stands twice in an operand. */
-static bool sort_letters(const terms *t, sorted *s)
+static bool sort_letters(const terms *self, sorted *letters)
 {
-    const char *a = t->letters[0], *b = t->letters[1];
+    const char *a = self->letters[0], *b = self->letters[1];
 
-    *s = (sorted){{0}, {0}, {0}, {0}};
-    if (t->n_operands != 2 || t->ellipsis)
+    *letters = (sorted){{0}, {0}, {0}, {0}};
+    if (self->n_operands != 2 || self->ellipsis)
         return false;
     for (int k = 0; k < 2; k++)
-        for (const char *p = t->letters[k]; *p; p++)
+        for (const char *p = self->letters[k]; *p; p++)
             if (strchr(p + 1, *p))
                 return false;
     for (const char *p = a; *p; p++) {
-        bool in_b = strchr(b, *p), in_result = strchr(t->result, *p);
+        bool in_b = strchr(b, *p), in_result = strchr(self->result, *p);
 
         if (!in_b && !in_result)
             return false;
-        append(in_b ? in_result ? s->batch : s->sum : s->left, *p);
+        append(in_b ? in_result ? letters->batch : letters->sum : letters->left, *p);
     }
     for (const char *p = b; *p; p++) {
         if (strchr(a, *p))
             continue;
-        if (!strchr(t->result, *p))
+        if (!strchr(self->result, *p))
             return false;
-        append(s->right, *p);
+        append(letters->right, *p);
     }
-    return *s->sum && (*s->left || *s->right);
+    return *letters->sum && (*letters->left || *letters->right);
 }
 
-static const ir_expr *extent_of(const graph_value *v, const char *letters, char letter)
+static const ir_expr *extent_of(const graph_value *value, const char *letters, char letter)
 {
-    return v->type.dim[strchr(letters, letter) - letters];
+    return value->type.dim[strchr(letters, letter) - letters];
 }
 
-static const ir_expr *extents_of(onnx_node *n, const graph_value *v, const char *letters, const char *list)
+static const ir_expr *extents_of(onnx_node *node, const graph_value *value, const char *letters,
+                                 const char *list)
 {
-    const ir_expr *e = ir_int(n->cx, 1);
+    const ir_expr *e = ir_int(node->cx, 1);
 
     for (; *list; list++)
-        e = ir_mul(n->cx, e, extent_of(v, letters, *list));
+        e = ir_mul(node->cx, e, extent_of(value, letters, *list));
     return e;
 }
 
 /* The operand's dimensions in the order of three lists, each of the last two as one. */
-static graph_value *arranged(onnx_node *n, graph_value *v, const char *letters, const char *batch,
+static graph_value *arranged(onnx_node *node, graph_value *value, const char *letters, const char *batch,
                              const char *rows, const char *columns)
 {
     const char *lists[3] = {batch, rows, columns};
@@ -181,22 +182,24 @@ static graph_value *arranged(onnx_node *n, graph_value *v, const char *letters, 
     for (int l = 0; l < 3; l++)
         for (const char *p = lists[l]; *p; p++)
             perm[count++] = strchr(letters, *p) - letters;
-    graph_value *turned = onnx_transpose(n, v, perm);
+    graph_value *turned = onnx_transpose(node, value, perm);
     count = 0;
     for (const char *p = batch; *p; p++)
-        dim[count++] = extent_of(v, letters, *p);
-    dim[count++] = extents_of(n, v, letters, rows);
-    dim[count++] = extents_of(n, v, letters, columns);
-    return turned ? onnx_reshape(n, turned, dim, count) : NULL;
+        dim[count++] = extent_of(value, letters, *p);
+    dim[count++] = extents_of(node, value, letters, rows);
+    dim[count++] = extents_of(node, value, letters, columns);
+    return turned ? onnx_reshape(node, turned, dim, count) : NULL;
 }
 
 /* Both operands are transposed and reshaped to [batch, left, sum] and [batch, sum, right]; the product is
  * shaped back and put into the order of the result. */
-static graph_value *as_product(onnx_node *n, const terms *t, const sorted *s)
+static graph_value *as_product(onnx_node *node, const terms *self, const sorted *letters)
 {
-    const char *a = t->letters[0], *b = t->letters[1], *lists[3] = {s->batch, s->left, s->right};
-    graph_value *y = onnx_matmul(n, arranged(n, n->in[0], a, s->batch, s->left, s->sum),
-                                 arranged(n, n->in[1], b, s->batch, s->sum, s->right), false);
+    const char *a = self->letters[0], *b = self->letters[1],
+               *lists[3] = {letters->batch, letters->left, letters->right};
+    graph_value *y =
+        onnx_matmul(node, arranged(node, node->in[0], a, letters->batch, letters->left, letters->sum),
+                    arranged(node, node->in[1], b, letters->batch, letters->sum, letters->right), false);
     char order[3 * ONNX_MAX_RANK + 1] = "";
     const ir_expr *dim[ONNX_MAX_RANK];
     int64_t perm[ONNX_MAX_RANK];
@@ -205,58 +208,58 @@ static graph_value *as_product(onnx_node *n, const terms *t, const sorted *s)
     for (int l = 0; l < 3; l++)
         for (const char *p = lists[l]; *p && count < ONNX_MAX_RANK; p++) {
             append(order, *p);
-            dim[count++] = l < 2 ? extent_of(n->in[0], a, *p) : extent_of(n->in[1], b, *p);
+            dim[count++] = l < 2 ? extent_of(node->in[0], a, *p) : extent_of(node->in[1], b, *p);
         }
     for (int i = 0; i < count; i++)
-        perm[i] = strchr(order, t->result[i]) - order;
-    y = y ? onnx_reshape(n, y, dim, count) : NULL;
-    return onnx_transpose(n, y, perm);
+        perm[i] = strchr(order, self->result[i]) - order;
+    y = y ? onnx_reshape(node, y, dim, count) : NULL;
+    return onnx_transpose(node, y, perm);
 }
 
 /* Extents of 1 meet others in an Einsum, which a matrix product would refuse. */
-static bool has_equal_extents(const onnx_node *n, const terms *t, const sorted *s)
+static bool has_equal_extents(const onnx_node *node, const terms *self, const sorted *letters)
 {
-    const char *lists[2] = {s->batch, s->sum};
+    const char *lists[2] = {letters->batch, letters->sum};
 
     for (int l = 0; l < 2; l++)
         for (const char *p = lists[l]; *p; p++) {
-            const ir_expr *a = extent_of(n->in[0], t->letters[0], *p),
-                          *b = extent_of(n->in[1], t->letters[1], *p);
+            const ir_expr *a = extent_of(node->in[0], self->letters[0], *p),
+                          *b = extent_of(node->in[1], self->letters[1], *p);
 
             if (ir_is_value(a, 1) != ir_is_value(b, 1))
                 return false;
         }
-    return strlen(t->result) == strlen(s->batch) + strlen(s->left) + strlen(s->right) &&
-           strlen(t->result) <= ONNX_MAX_RANK;
+    return strlen(self->result) == strlen(letters->batch) + strlen(letters->left) + strlen(letters->right) &&
+           strlen(self->result) <= ONNX_MAX_RANK;
 }
 
 /* Two operands without repeated letters are a matrix product, which is fast; everything else goes to the
  * operator `einsum`. */
-static bool convert_einsum(onnx_node *n)
+static bool convert_einsum(onnx_node *node)
 {
     base_text text = {0};
     terms t;
     sorted s;
 
-    if (!read_terms(n, &t))
+    if (!read_terms(node, &t))
         return false;
     for (const char *p = t.result; *p; p++)
         if (strchr(p + 1, *p))
-            return onnx_wrong(n, "dimension '%c' of the result is named twice", *p);
+            return onnx_wrong(node, "dimension '%c' of the result is named twice", *p);
     if (strlen(t.result) > ONNX_MAX_RANK)
-        return onnx_unsupported(n, "%zu dimensions; at most %d", strlen(t.result), ONNX_MAX_RANK);
-    if (sort_letters(&t, &s) && has_equal_extents(n, &t, &s))
-        return onnx_set(n, 0, as_product(n, &t, &s));
+        return onnx_unsupported(node, "%zu dimensions; at most %d", strlen(t.result), ONNX_MAX_RANK);
+    if (sort_letters(&t, &s) && has_equal_extents(node, &t, &s))
+        return onnx_set(node, 0, as_product(node, &t, &s));
     for (int k = 0; k < t.n_operands; k++)
-        base_addf(n->cx, &text, "%s%s", k ? "," : "", t.letters[k]);
-    base_addf(n->cx, &text, "->%s", t.result);
+        base_addf(node->cx, &text, "%s%s", k ? "," : "", t.letters[k]);
+    base_addf(node->cx, &text, "->%s", t.result);
     /* Dimensions of an ellipsis are named by digits in the operator's text. */
-    char *equation = base_strdup(n->cx, base_text_str(n->cx, &text));
+    char *equation = base_strdup(node->cx, base_text_str(node->cx, &text));
     for (char *p = equation; *p; p++)
         if (*p < FIRST_ELLIPSIS + ONNX_MAX_RANK)
             *p = (char)('0' + *p);
     op_attr attr = op_attr_string("equation", equation);
-    return onnx_emit(n, "einsum", &attr, 1);
+    return onnx_emit(node, "einsum", &attr, 1);
 }
 
 static const onnx_row rows[] = {{"Einsum", convert_einsum, 12, 0, "1-*>1 !equation:s", NULL}};

@@ -23,19 +23,19 @@ enum { MOST_ATTRIBUTES = 64 };
 /* ---- operands and results ---- */
 
 /* "2", "1-3" or "0-*", where -1 stands for any number. */
-static const char *read_range(const char *p, int *least, int *most)
+static const char *read_range(const char *text, int *least, int *most)
 {
     char *end;
 
-    *least = *most = (int)strtol(p, &end, 10);
+    *least = *most = (int)strtol(text, &end, 10);
     if (*end != '-')
         return end;
-    p = end + 1;
-    if (*p == '*') {
+    text = end + 1;
+    if (*text == '*') {
         *most = -1;
-        return p + 1;
+        return text + 1;
     }
-    *most = (int)strtol(p, &end, 10);
+    *most = (int)strtol(text, &end, 10);
     return end;
 }
 
@@ -46,25 +46,25 @@ static const char *range_text(tec_context *cx, int least, int most)
     return least == most ? base_format(cx, "%d", least) : base_format(cx, "%d to %d", least, most);
 }
 
-static bool check_operands(onnx_node *n, int least, int most)
+static bool check_operands(onnx_node *node, int least, int most)
 {
-    if (most >= 0 && n->n_in > most)
-        return onnx_wrong(n, "%d operands, expected %s", n->n_in, range_text(n->cx, least, most));
-    for (int k = 0; k < (most < 0 && n->n_in > least ? n->n_in : least); k++)
-        if (k >= n->n_in || !*n->proto->input[k])
-            return onnx_wrong(n, "operand %d is missing", k);
+    if (most >= 0 && node->n_in > most)
+        return onnx_wrong(node, "%d operands, expected %s", node->n_in, range_text(node->cx, least, most));
+    for (int k = 0; k < (most < 0 && node->n_in > least ? node->n_in : least); k++)
+        if (k >= node->n_in || !*node->proto->input[k])
+            return onnx_wrong(node, "operand %d is missing", k);
     return true;
 }
 
-static bool check_results(onnx_node *n, int least, int most)
+static bool check_results(onnx_node *node, int least, int most)
 {
     int named = 0;
 
-    for (int k = 0; k < n->n_out; k++)
-        named += *n->proto->output[k] != '\0';
-    if (n->n_out < least || (most >= 0 && n->n_out > most))
-        return onnx_wrong(n, "%d results, expected %s", n->n_out, range_text(n->cx, least, most));
-    return named > 0 || onnx_wrong(n, "none of its results has a name");
+    for (int k = 0; k < node->n_out; k++)
+        named += *node->proto->output[k] != '\0';
+    if (node->n_out < least || (most >= 0 && node->n_out > most))
+        return onnx_wrong(node, "%d results, expected %s", node->n_out, range_text(node->cx, least, most));
+    return named > 0 || onnx_wrong(node, "none of its results has a name");
 }
 
 /* ---- attributes ---- */
@@ -78,44 +78,44 @@ typedef struct {
     int since, until;
 } field;
 
-/* One attribute of the form; f->name is NULL at its end. */
-static const char *read_field(const char *p, field *f)
+/* One attribute of the form; self->name is NULL at its end. */
+static const char *read_field(const char *text, field *self)
 {
-    *f = (field){.since = 1};
-    while (*p == ' ')
-        p++;
-    if (!*p)
-        return p;
-    f->required = *p == '!';
-    f->name = p + f->required;
-    p = strchr(p, ':');
-    f->length = (int)(p - f->name);
-    f->type = p[1];
-    for (p += 2; *p && *p != ' ';) {
+    *self = (field){.since = 1};
+    while (*text == ' ')
+        text++;
+    if (!*text)
+        return text;
+    self->required = *text == '!';
+    self->name = text + self->required;
+    text = strchr(text, ':');
+    self->length = (int)(text - self->name);
+    self->type = text[1];
+    for (text += 2; *text && *text != ' ';) {
         char *end = NULL;
 
-        if (*p == '(') {
-            f->values = p + 1;
-            p = strchr(p, ')');
-            f->values_length = (int)(p - f->values);
-            end = (char *)p + 1;
-        } else if (*p == '@')
-            f->since = (int)strtol(p + 1, &end, 10);
+        if (*text == '(') {
+            self->values = text + 1;
+            text = strchr(text, ')');
+            self->values_length = (int)(text - self->values);
+            end = (char *)text + 1;
+        } else if (*text == '@')
+            self->since = (int)strtol(text + 1, &end, 10);
         else
-            f->until = (int)strtol(p + 1, &end, 10) - 1;
-        p = end;
+            self->until = (int)strtol(text + 1, &end, 10) - 1;
+        text = end;
     }
-    return p;
+    return text;
 }
 
-static bool exists(const field *f, int64_t opset)
+static bool exists(const field *self, int64_t opset)
 {
-    return opset >= f->since && (f->until == 0 || opset <= f->until);
+    return opset >= self->since && (self->until == 0 || opset <= self->until);
 }
 
-static bool is_named(const field *f, const char *name)
+static bool is_named(const field *self, const char *name)
 {
-    return strlen(name) == (size_t)f->length && strncmp(f->name, name, (size_t)f->length) == 0;
+    return strlen(name) == (size_t)self->length && strncmp(self->name, name, (size_t)self->length) == 0;
 }
 
 static const struct {
@@ -140,27 +140,30 @@ static const char *type_name(char letter)
 
 /* What the attribute holds: by its `type`, or in files from before that field by the value that is there;
  * '?': something else. */
-static char held(const Onnx__AttributeProto *a)
+static char held(const Onnx__AttributeProto *AttributeProto)
 {
-    if (a->has_type && a->type != 0) {
+    if (AttributeProto->has_type && AttributeProto->type != 0) {
         for (int i = 0; i < BASE_COUNT(types); i++)
-            if (types[i].type == a->type)
+            if (types[i].type == AttributeProto->type)
                 return types[i].letter;
         return '?';
     }
-    if (a->has_i || a->has_f || a->has_s)
-        return a->has_i ? 'i' : a->has_f ? 'f' : 's';
-    if (a->t || a->g || a->sparse_tensor)
-        return a->t ? 't' : a->g ? 'g' : 'p';
-    return a->n_ints ? 'I' : a->n_floats ? 'F' : a->n_strings ? 'S' : '\0';
+    if (AttributeProto->has_i || AttributeProto->has_f || AttributeProto->has_s)
+        return AttributeProto->has_i ? 'i' : AttributeProto->has_f ? 'f' : 's';
+    if (AttributeProto->t || AttributeProto->g || AttributeProto->sparse_tensor)
+        return AttributeProto->t ? 't' : AttributeProto->g ? 'g' : 'p';
+    return AttributeProto->n_ints      ? 'I'
+           : AttributeProto->n_floats  ? 'F'
+           : AttributeProto->n_strings ? 'S'
+                                       : '\0';
 }
 
-static bool is_among(const field *f, const char *value, size_t n)
+static bool is_among(const field *self, const char *value, size_t size)
 {
-    for (const char *p = f->values; p < f->values + f->values_length;) {
+    for (const char *p = self->values; p < self->values + self->values_length;) {
         size_t length = strcspn(p, "|)");
 
-        if (length == n && (n == 0 || strncmp(p, value, n) == 0))
+        if (length == size && (size == 0 || strncmp(p, value, size) == 0))
             return true;
         p += length + 1;
     }
@@ -168,73 +171,77 @@ static bool is_among(const field *f, const char *value, size_t n)
 }
 
 /* The attribute has the type and, if it is a string, one of the values that the form lists. */
-static bool check_attribute(onnx_node *n, const field *f, const Onnx__AttributeProto *a)
+static bool check_attribute(onnx_node *node, const field *self, const Onnx__AttributeProto *AttributeProto)
 {
-    char is = held(a);
+    char is = held(AttributeProto);
 
-    if (a->ref_attr_name && *a->ref_attr_name)
-        return onnx_wrong(n, "attribute '%s' refers to an attribute of a function, but this node is in none",
-                          a->name);
-    if (is == '\0' ? f->type < 'A' || f->type > 'Z' : is != f->type)
-        return onnx_wrong(n, "attribute '%s' is %s, expected %s", a->name, is ? type_name(is) : "empty",
-                          type_name(f->type));
-    if ((f->type == 't' && !a->t) || (f->type == 'g' && !a->g))
-        return onnx_wrong(n, "attribute '%s' is empty, expected %s", a->name, type_name(f->type));
-    if (f->values && !is_among(f, (const char *)a->s.data, a->s.len))
-        return onnx_wrong(n, "attribute '%s' is '%s', expected one of %s", a->name,
-                          onnx_string(n, a->name, ""),
-                          base_strndup(n->cx, f->values, (size_t)f->values_length));
+    if (AttributeProto->ref_attr_name && *AttributeProto->ref_attr_name)
+        return onnx_wrong(node,
+                          "attribute '%s' refers to an attribute of a function, but this node is in none",
+                          AttributeProto->name);
+    if (is == '\0' ? self->type < 'A' || self->type > 'Z' : is != self->type)
+        return onnx_wrong(node, "attribute '%s' is %s, expected %s", AttributeProto->name,
+                          is ? type_name(is) : "empty", type_name(self->type));
+    if ((self->type == 't' && !AttributeProto->t) || (self->type == 'g' && !AttributeProto->g))
+        return onnx_wrong(node, "attribute '%s' is empty, expected %s", AttributeProto->name,
+                          type_name(self->type));
+    if (self->values && !is_among(self, (const char *)AttributeProto->s.data, AttributeProto->s.len))
+        return onnx_wrong(node, "attribute '%s' is '%s', expected one of %s", AttributeProto->name,
+                          onnx_string(node, AttributeProto->name, ""),
+                          base_strndup(node->cx, self->values, (size_t)self->values_length));
     return true;
 }
 
 /* Until opset 5 an operator might say which operands it overwrites. Names that begin with two underscores are
  * private to the exporter. */
-static bool is_ignored(const onnx_node *n, const char *name)
+static bool is_ignored(const onnx_node *node, const char *name)
 {
-    return strncmp(name, "__", 2) == 0 || (n->opset < 6 && base_same(name, "consumed_inputs"));
+    return strncmp(name, "__", 2) == 0 || (node->opset < 6 && base_same(name, "consumed_inputs"));
 }
 
-static bool is_known(onnx_node *n, const char *form, const Onnx__AttributeProto *a)
+static bool is_known(onnx_node *node, const char *form, const Onnx__AttributeProto *AttributeProto)
 {
     field f;
 
     for (const char *p = read_field(form, &f); f.name; p = read_field(p, &f))
-        if (is_named(&f, a->name) && exists(&f, n->opset))
-            return check_attribute(n, &f, a);
-    return is_ignored(n, a->name) ||
-           onnx_wrong(n, "there is no attribute '%s' in opset %lld", a->name, (long long)n->opset);
+        if (is_named(&f, AttributeProto->name) && exists(&f, node->opset))
+            return check_attribute(node, &f, AttributeProto);
+    return is_ignored(node, AttributeProto->name) ||
+           onnx_wrong(node, "there is no attribute '%s' in opset %lld", AttributeProto->name,
+                      (long long)node->opset);
 }
 
 /* Attributes that are there must be known in this opset, and required ones must be there. */
-static bool check_attributes(onnx_node *n, const char *form)
+static bool check_attributes(onnx_node *node, const char *form)
 {
-    const Onnx__NodeProto *p = n->proto;
+    const Onnx__NodeProto *p = node->proto;
     field f;
 
     if (p->n_attribute > MOST_ATTRIBUTES)
-        return onnx_wrong(n, "%zu attributes; no operator has more than %d", p->n_attribute, MOST_ATTRIBUTES);
+        return onnx_wrong(node, "%zu attributes; no operator has more than %d", p->n_attribute,
+                          MOST_ATTRIBUTES);
     for (size_t i = 0; i < p->n_attribute; i++) {
         if (!p->attribute[i]->name)
-            return onnx_wrong(n, "an attribute has no name");
+            return onnx_wrong(node, "an attribute has no name");
         for (size_t j = 0; j < i; j++)
             if (base_same(p->attribute[i]->name, p->attribute[j]->name))
-                return onnx_wrong(n, "there are two attributes '%s'", p->attribute[i]->name);
-        if (!is_known(n, form, p->attribute[i]))
+                return onnx_wrong(node, "there are two attributes '%s'", p->attribute[i]->name);
+        if (!is_known(node, form, p->attribute[i]))
             return false;
     }
     for (const char *q = read_field(form, &f); f.name; q = read_field(q, &f))
-        if (f.required && exists(&f, n->opset) &&
-            !onnx_attr(n, base_strndup(n->cx, f.name, (size_t)f.length)))
-            return onnx_wrong(n, "attribute '%.*s' is missing", f.length, f.name);
+        if (f.required && exists(&f, node->opset) &&
+            !onnx_attr(node, base_strndup(node->cx, f.name, (size_t)f.length)))
+            return onnx_wrong(node, "attribute '%.*s' is missing", f.length, f.name);
     return true;
 }
 
-bool onnx_check_form(onnx_node *n, const char *form)
+bool onnx_check_form(onnx_node *node, const char *form)
 {
     int least_in, most_in, least_out, most_out;
     const char *p = read_range(form, &least_in, &most_in);
 
     p = read_range(p + 1, &least_out, &most_out);
-    return check_operands(n, least_in, most_in) && check_results(n, least_out, most_out) &&
-           check_attributes(n, p);
+    return check_operands(node, least_in, most_in) && check_results(node, least_out, most_out) &&
+           check_attributes(node, p);
 }

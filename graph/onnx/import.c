@@ -13,45 +13,46 @@
 
 /* ---- what is not supported ---- */
 
-static const char *describe(const onnx_import_state *im, const Onnx__NodeProto *p)
+static const char *describe(const onnx_import_state *im, const Onnx__NodeProto *NodeProto)
 {
-    if (p->name && *p->name)
-        return base_format(im->cx, "node '%s' (%s)", p->name, p->op_type ? p->op_type : "");
-    return base_format(im->cx, "node '%s' (%s)", p->n_output ? p->output[0] : "",
-                       p->op_type ? p->op_type : "");
+    if (NodeProto->name && *NodeProto->name)
+        return base_format(im->cx, "node '%s' (%s)", NodeProto->name,
+                           NodeProto->op_type ? NodeProto->op_type : "");
+    return base_format(im->cx, "node '%s' (%s)", NodeProto->n_output ? NodeProto->output[0] : "",
+                       NodeProto->op_type ? NodeProto->op_type : "");
 }
 
-static void add_unsupported(onnx_import_state *im, const Onnx__NodeProto *p, const char *text)
+static void add_unsupported(onnx_import_state *im, const Onnx__NodeProto *NodeProto, const char *text)
 {
-    base_push(im->cx, &im->unsupported, base_format(im->cx, "%s: %s", describe(im, p), text));
-    for (size_t i = 0; i < p->n_output; i++)
-        base_dict_put(im->cx, &im->names->skipped, p->output[i], p);
+    base_push(im->cx, &im->unsupported, base_format(im->cx, "%s: %s", describe(im, NodeProto), text));
+    for (size_t i = 0; i < NodeProto->n_output; i++)
+        base_dict_put(im->cx, &im->names->skipped, NodeProto->output[i], NodeProto);
 }
 
-bool onnx_skip(onnx_node *n)
+bool onnx_skip(onnx_node *node)
 {
-    for (size_t i = 0; i < n->proto->n_output; i++)
-        base_dict_put(n->cx, &n->im->names->skipped, n->proto->output[i], n);
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        base_dict_put(node->cx, &node->im->names->skipped, node->proto->output[i], node);
     return false;
 }
 
-bool onnx_unsupported(onnx_node *n, const char *fmt, ...)
+bool onnx_unsupported(onnx_node *node, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    add_unsupported(n->im, n->proto, base_vformat(n->cx, fmt, args));
+    add_unsupported(node->im, node->proto, base_vformat(node->cx, fmt, args));
     va_end(args);
     return false;
 }
 
-bool onnx_wrong(onnx_node *n, const char *fmt, ...)
+bool onnx_wrong(onnx_node *node, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    base_fail(n->cx, TEC_INVALID, (base_loc){.file = n->im->path}, "%s: %s", describe(n->im, n->proto),
-              base_vformat(n->cx, fmt, args));
+    base_fail(node->cx, TEC_INVALID, (base_loc){.file = node->im->path}, "%s: %s",
+              describe(node->im, node->proto), base_vformat(node->cx, fmt, args));
     va_end(args);
     return false;
 }
@@ -69,7 +70,7 @@ static void *report_unsupported(onnx_import_state *im)
 
 /* ---- types of inputs ---- */
 
-/* A shape of another rank is not this input's: whoever sets the input will be told. */
+/* A shape of another rank is not this input's: setting the input reports the error. */
 static const onnx_shape *given_shape(const onnx_import_state *im, const char *input, int position, int rank)
 {
     for (int i = 0; im->options && i < im->options->n_shapes; i++) {
@@ -217,10 +218,10 @@ static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoPro
 /* ---- graph ---- */
 
 /* Every initializer becomes a constant; one of an unknown type is noted and skipped. */
-static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
+static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
-    for (size_t i = 0; i < g->n_initializer && !base_failed(im->cx); i++) {
-        const Onnx__TensorProto *t = g->initializer[i];
+    for (size_t i = 0; i < GraphProto->n_initializer && !base_failed(im->cx); i++) {
+        const Onnx__TensorProto *t = GraphProto->initializer[i];
         base_dtype dtype;
 
         if (!t->name || !*t->name) {
@@ -238,70 +239,70 @@ static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
             continue;
         }
         base_set_where(im->cx, (base_loc){.file = im->path});
-        graph_value *v = graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, t, "initializer"));
-        if (v)
-            base_dict_put(im->cx, &im->names->values, t->name, v);
+        graph_value *value = graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, t, "initializer"));
+        if (value)
+            base_dict_put(im->cx, &im->names->values, t->name, value);
     }
     return !base_failed(im->cx);
 }
 
 /* Initializers are often listed among the inputs too; they are defaults there, and constants here. */
-static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *g)
+static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
     base_dict seen = {0};
     int position = 0;
 
-    for (size_t i = 0; i < g->n_input && !base_failed(im->cx); i++) {
-        const char *name = g->input[i]->name;
+    for (size_t i = 0; i < GraphProto->n_input && !base_failed(im->cx); i++) {
+        const char *name = GraphProto->input[i]->name;
 
         if (!name || !*name || base_dict_has(&seen, name)) {
             wrong_model(im, name && *name ? base_format(im->cx, "there are two inputs '%s'", name)
                                           : "an input has no name");
             break;
         }
-        base_dict_put(im->cx, &seen, name, g);
+        base_dict_put(im->cx, &seen, name, GraphProto);
         if (!is_new_name(im, name))
             continue;
         base_set_where(im->cx, (base_loc){.file = im->path});
-        graph_value *v = import_input(im, g->input[i], position++);
-        if (v)
-            base_dict_put(im->cx, &im->names->values, g->input[i]->name, v);
+        graph_value *value = import_input(im, GraphProto->input[i], position++);
+        if (value)
+            base_dict_put(im->cx, &im->names->values, GraphProto->input[i]->name, value);
     }
     return !base_failed(im->cx);
 }
 
 /* Its operands; false where one comes from an unsupported node (skipped silently: that node is named already)
  * or from nowhere. */
-static bool find_operands(onnx_node *n)
+static bool find_operands(onnx_node *node)
 {
-    for (int k = 0; k < n->n_in; k++) {
-        const char *name = n->proto->input[k];
+    for (int k = 0; k < node->n_in; k++) {
+        const char *name = node->proto->input[k];
 
         if (!*name)
             continue;
-        if (is_skipped(n->im, name))
-            return onnx_skip(n);
-        n->in[k] = find_value(n->im, name);
-        if (!n->in[k])
-            return onnx_wrong(n, "operand '%s' is made by no node before it", name);
+        if (is_skipped(node->im, name))
+            return onnx_skip(node);
+        node->in[k] = find_value(node->im, name);
+        if (!node->in[k])
+            return onnx_wrong(node, "operand '%s' is made by no node before it", name);
     }
     return true;
 }
 
 /* A result's name is its own: no other value has it, here or in the node itself. */
-static bool has_new_results(onnx_node *n)
+static bool has_new_results(onnx_node *node)
 {
     base_dict mine = {0};
 
-    for (int k = 0; k < n->n_out; k++) {
-        const char *name = n->proto->output[k];
+    for (int k = 0; k < node->n_out; k++) {
+        const char *name = node->proto->output[k];
 
-        if (*name && !is_new_name(n->im, name))
-            return onnx_wrong(n, "result '%s' has the name of another value", name);
+        if (*name && !is_new_name(node->im, name))
+            return onnx_wrong(node, "result '%s' has the name of another value", name);
         if (*name && base_dict_has(&mine, name))
-            return onnx_wrong(n, "two results are named '%s'", name);
+            return onnx_wrong(node, "two results are named '%s'", name);
         if (*name)
-            base_dict_put(n->cx, &mine, name, n);
+            base_dict_put(node->cx, &mine, name, node);
     }
     return true;
 }
@@ -312,27 +313,31 @@ static bool is_default_domain(const char *domain)
 }
 
 /* Converts one node, or notes why not. Errors while converting name the model, the node and its operator. */
-static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
+static void import_node(onnx_import_state *im, const Onnx__NodeProto *NodeProto)
 {
-    const char *name = p->name && *p->name ? p->name : p->n_output ? p->output[0] : p->op_type;
-    const onnx_row *row =
-        p->op_type && is_default_domain(p->domain) ? onnx_find(p->op_type, im->opset) : NULL;
+    const char *name = NodeProto->name && *NodeProto->name ? NodeProto->name
+                       : NodeProto->n_output               ? NodeProto->output[0]
+                                                           : NodeProto->op_type;
+    const onnx_row *row = NodeProto->op_type && is_default_domain(NodeProto->domain)
+                              ? onnx_find(NodeProto->op_type, im->opset)
+                              : NULL;
     onnx_node n = {.im = im,
                    .cx = im->cx,
-                   .proto = p,
+                   .proto = NodeProto,
                    .row = row,
                    .name = name,
-                   .n_in = (int)p->n_input,
-                   .n_out = (int)p->n_output,
+                   .n_in = (int)NodeProto->n_input,
+                   .n_out = (int)NodeProto->n_output,
                    .opset = im->opset};
 
     n.in = base_array(im->cx, graph_value *, n.n_in);
-    base_set_where(im->cx, (base_loc){.file = base_format(im->cx, "%s: %s", im->path, describe(im, p))});
-    if (!p->op_type || !*p->op_type)
+    base_set_where(im->cx,
+                   (base_loc){.file = base_format(im->cx, "%s: %s", im->path, describe(im, NodeProto))});
+    if (!NodeProto->op_type || !*NodeProto->op_type)
         onnx_wrong(&n, "the node names no operator");
-    else if (!is_default_domain(p->domain))
-        onnx_unsupported(&n, "operators of domain '%s'", p->domain);
-    else if (!row && onnx_knows(p->op_type ? p->op_type : ""))
+    else if (!is_default_domain(NodeProto->domain))
+        onnx_unsupported(&n, "operators of domain '%s'", NodeProto->domain);
+    else if (!row && onnx_knows(NodeProto->op_type ? NodeProto->op_type : ""))
         onnx_unsupported(&n, "this operator in opset %lld", (long long)im->opset);
     else if (!row)
         onnx_unsupported(&n, "there is no such operator here");
@@ -341,47 +346,47 @@ static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
 }
 
 /* An output that was not made is an error only if nothing unsupported explains it. */
-static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
+static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
     base_dict seen = {0};
 
-    for (size_t i = 0; i < g->n_output && !base_failed(im->cx); i++) {
-        const char *name = g->output[i]->name ? g->output[i]->name : "";
-        graph_value *v = find_value(im, name);
+    for (size_t i = 0; i < GraphProto->n_output && !base_failed(im->cx); i++) {
+        const char *name = GraphProto->output[i]->name ? GraphProto->output[i]->name : "";
+        graph_value *value = find_value(im, name);
 
         if (base_dict_has(&seen, name))
             wrong_model(im, base_format(im->cx, "there are two outputs '%s'", name));
-        base_dict_put(im->cx, &seen, name, g);
-        if (!v && !is_skipped(im, name))
+        base_dict_put(im->cx, &seen, name, GraphProto);
+        if (!value && !is_skipped(im, name))
             base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "output '%s' is made by no node",
                       name);
-        graph_output(im->f, name, v);
+        graph_output(im->f, name, value);
     }
     return !base_failed(im->cx);
 }
 
 /* Nodes in the file's order. A subgraph is read once for each type that its inputs turn out to have, so nodes
  * are counted over the whole import. */
-static bool import_nodes(onnx_import_state *im, const Onnx__GraphProto *g)
+static bool import_nodes(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
-    im->n_nodes += (int64_t)g->n_node;
+    im->n_nodes += (int64_t)GraphProto->n_node;
     if (im->n_nodes > ONNX_MAX_NODES) {
         base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path}, "%lld nodes; at most %d",
                   (long long)im->n_nodes, ONNX_MAX_NODES);
         return false;
     }
-    for (size_t i = 0; i < g->n_node && !base_failed(im->cx); i++)
-        import_node(im, g->node[i]);
-    if (g->n_sparse_initializer)
+    for (size_t i = 0; i < GraphProto->n_node && !base_failed(im->cx); i++)
+        import_node(im, GraphProto->node[i]);
+    if (GraphProto->n_sparse_initializer)
         base_push(im->cx, &im->unsupported, "sparse initializers");
     return !base_failed(im->cx);
 }
 
 /* Constants, inputs, nodes, outputs. NULL with an error that lists everything unsupported. */
-static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *g)
+static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
-    if (!import_constants(im, g) || !import_inputs(im, g) || !check_given_dims(im) || !import_nodes(im, g) ||
-        !import_outputs(im, g))
+    if (!import_constants(im, GraphProto) || !import_inputs(im, GraphProto) || !check_given_dims(im) ||
+        !import_nodes(im, GraphProto) || !import_outputs(im, GraphProto))
         return NULL;
     return im->unsupported.n ? report_unsupported(im) : im->m;
 }
@@ -389,10 +394,11 @@ static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto 
 /* ---- subgraphs ---- */
 
 /* The inputs of a subgraph are values that exist already. */
-static bool name_inputs(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n)
+static bool name_inputs(onnx_import_state *im, const Onnx__GraphProto *GraphProto, graph_value *const *in,
+                        int count)
 {
-    for (int k = 0; k < n; k++) {
-        const char *name = g->input[k]->name;
+    for (int k = 0; k < count; k++) {
+        const char *name = GraphProto->input[k]->name;
 
         if (!name || !*name || !is_new_name(im, name)) {
             wrong_model(im, name && *name
@@ -406,12 +412,12 @@ static bool name_inputs(onnx_import_state *im, const Onnx__GraphProto *g, graph_
 }
 
 /* The values of the subgraph's outputs. NULL without an error: one of them is not supported. */
-static graph_value **subgraph_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
+static graph_value **subgraph_outputs(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
-    graph_value **out = base_array(im->cx, graph_value *, g->n_output);
+    graph_value **out = base_array(im->cx, graph_value *, GraphProto->n_output);
 
-    for (size_t i = 0; i < g->n_output; i++) {
-        const char *name = g->output[i]->name ? g->output[i]->name : "";
+    for (size_t i = 0; i < GraphProto->n_output; i++) {
+        const char *name = GraphProto->output[i]->name ? GraphProto->output[i]->name : "";
 
         if (is_skipped(im, name))
             return NULL;
@@ -424,7 +430,8 @@ static graph_value **subgraph_outputs(onnx_import_state *im, const Onnx__GraphPr
 }
 
 /* A scope of names of its own; what was not supported before this subgraph is not its fault. */
-graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n)
+graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *GraphProto, graph_value *const *in,
+                            int count)
 {
     onnx_names names = {.outer = im->names};
     int before = im->unsupported.n;
@@ -432,10 +439,12 @@ graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, gr
     graph_value **out = NULL;
 
     im->names = &names;
-    if ((int)g->n_input != n)
-        wrong_model(im, base_format(im->cx, "a subgraph has %zu inputs, expected %d", g->n_input, n));
-    else if (name_inputs(im, g, in, n) && import_constants(im, g) && import_nodes(im, g))
-        out = subgraph_outputs(im, g);
+    if ((int)GraphProto->n_input != count)
+        wrong_model(
+            im, base_format(im->cx, "a subgraph has %zu inputs, expected %d", GraphProto->n_input, count));
+    else if (name_inputs(im, GraphProto, in, count) && import_constants(im, GraphProto) &&
+             import_nodes(im, GraphProto))
+        out = subgraph_outputs(im, GraphProto);
     im->names = names.outer;
     base_set_where(im->cx, where);
     return im->unsupported.n > before ? NULL : out;
@@ -481,7 +490,7 @@ static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *d
 
 /* The module with the one function "main". `name` is what messages call the model. */
 graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
-                                const onnx_options *o)
+                                const onnx_options *options)
 {
     Onnx__ModelProto *model = unpack(cx, name, data, size);
 
@@ -492,7 +501,7 @@ graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *d
     onnx_import_state im = {.cx = cx,
                             .path = name,
                             .names = &names,
-                            .options = o,
+                            .options = options,
                             .m = graph_new(cx, title),
                             .opset = default_opset(cx, name, model)};
     if (!im.opset)
@@ -501,12 +510,12 @@ graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *d
     return import_graph(&im, model->graph);
 }
 
-graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *o)
+graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *options)
 {
     size_t size;
     const char *data = base_read_file(cx, path, &size);
 
-    return data ? onnx_import_bytes(cx, path, data, size, o) : NULL;
+    return data ? onnx_import_bytes(cx, path, data, size, options) : NULL;
 }
 
 /* ---- summary ---- */
@@ -535,15 +544,15 @@ const char *onnx_summary(tec_context *cx, const char *path)
         return NULL;
     for (size_t i = 0; i < model->graph->n_node; i++) {
         const char *op = model->graph->node[i]->op_type ? model->graph->node[i]->op_type : "";
-        op_count *c = base_dict_get(&counts, op);
+        op_count *count = base_dict_get(&counts, op);
 
-        if (!c) {
-            c = base_new(cx, op_count);
-            c->op = op;
-            base_dict_put(cx, &counts, op, c);
-            base_push(cx, &sorted, c);
+        if (!count) {
+            count = base_new(cx, op_count);
+            count->op = op;
+            base_dict_put(cx, &counts, op, count);
+            base_push(cx, &sorted, count);
         }
-        c->n++;
+        count->n++;
     }
     if (sorted.n)
         qsort(sorted.at, (size_t)sorted.n, sizeof *sorted.at, by_name);

@@ -71,7 +71,7 @@ typedef struct {
 
 struct onnx_row {
     const char *op;
-    bool (*convert)(onnx_node *n);
+    bool (*convert)(onnx_node *node);
     int since, until; /* opsets that the row is for; until 0: no end */
     /* operands, results and attributes, see form.c: `convert` need not look whether those that must be there
      * are */
@@ -94,83 +94,86 @@ ONNX_FAMILY_LIST(X)
 const onnx_row *onnx_find(const char *op, int64_t opset);
 bool onnx_knows(const char *op); /* in some opset */
 /* Whether the node fits the form of its operator, as ONNX's own checker would have it; otherwise an error. */
-bool onnx_check_form(onnx_node *n, const char *form);
+bool onnx_check_form(onnx_node *node, const char *form);
 
 /* ---- subgraphs (import.c) ---- */
 /* Reads a subgraph into the open region, or into the body at hand: its inputs are the values of `in`. Gives
  * its outputs; NULL after an error, or where a part is not supported, which then is noted. */
-graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n);
+graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *GraphProto, graph_value *const *in,
+                            int count);
 /* The results of the node are missing because of something that was noted already; always false. */
-bool onnx_skip(onnx_node *n);
+bool onnx_skip(onnx_node *node);
 
 /* ---- attributes ---- */
-const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name);
-int64_t onnx_int(const onnx_node *n, const char *name, int64_t otherwise);
-double onnx_float(const onnx_node *n, const char *name, double otherwise);
-const char *onnx_string(const onnx_node *n, const char *name, const char *otherwise);
-int onnx_ints(const onnx_node *n, const char *name, const int64_t **out); /* -1 where absent */
+const Onnx__AttributeProto *onnx_attr(const onnx_node *node, const char *name);
+int64_t onnx_int(const onnx_node *node, const char *name, int64_t otherwise);
+double onnx_float(const onnx_node *node, const char *name, double otherwise);
+const char *onnx_string(const onnx_node *node, const char *name, const char *otherwise);
+int onnx_ints(const onnx_node *node, const char *name, const int64_t **out); /* -1 where absent */
 
 /* ---- operands ---- */
-bool onnx_has(const onnx_node *n, int k);
-int onnx_rank(const onnx_node *n, int k);
-bool onnx_is_empty(const graph_value *v); /* has no elements, whatever it will hold */
-/* The elements of operand k where they can be known while importing; NULL otherwise. */
-const onnx_known *onnx_known_value(onnx_node *n, int k);
-const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v);
-/* The elements of operand k, a short vector of integers or one integer: as they are known while importing, or
- * as symbols of the body at hand that get their values when the model runs, which fails there where one is
- * negative. NULL: the operand is nothing of that kind. */
-const onnx_known *onnx_needed_value(onnx_node *n, int k);
+bool onnx_has(const onnx_node *node, int k);
+int onnx_rank(const onnx_node *node, int k);
+bool onnx_is_empty(const graph_value *value); /* has no elements, whatever it will hold */
+/* The elements of operand index where they can be known while importing; NULL otherwise. */
+const onnx_known *onnx_known_value(onnx_node *node, int k);
+const onnx_known *onnx_known_of(onnx_node *node, const graph_value *value);
+/* The elements of operand index, a short vector of integers or one integer: as they are known while
+ * importing, or as symbols of the body at hand that get their values when the model runs, which fails there
+ * where one is negative. NULL: the operand is nothing of that kind. */
+const onnx_known *onnx_needed_value(onnx_node *node, int k);
 /* The same for any value: symbols for its elements, by which they are known from here on. */
-const onnx_known *onnx_as_symbols(onnx_node *n, graph_value *v);
+const onnx_known *onnx_as_symbols(onnx_node *node, graph_value *value);
 /* Reshape, Expand and Slice of operand 0, computed from operands that are known when the model runs only
  * (dynamic.c). NULL after an error, or where that was noted as not supported. */
-graph_value *onnx_run_reshape(onnx_node *n);
-graph_value *onnx_run_expand(onnx_node *n);
-graph_value *onnx_run_slice(onnx_node *n, const int64_t *axes, int n_axes, const int64_t *steps, int n_steps);
-/* Says that operand k, which is `what` ("a shape"), is not known while importing, and why; always false. */
-bool onnx_unknown(onnx_node *n, int k, const char *what);
+graph_value *onnx_run_reshape(onnx_node *node);
+graph_value *onnx_run_expand(onnx_node *node);
+graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, const int64_t *steps,
+                            int n_steps);
+/* Says that operand index, which is `what` ("a shape"), is not known while importing, and why; always
+ * false. */
+bool onnx_unknown(onnx_node *node, int k, const char *what);
 /* The same as constant integers; -1 where not known or not constant. */
-int onnx_constant_ints(onnx_node *n, int k, const int64_t **out);
+int onnx_constant_ints(onnx_node *node, int index, const int64_t **out);
 /* One constant number. */
-bool onnx_constant_float(onnx_node *n, int k, double *out);
+bool onnx_constant_float(onnx_node *node, int index, double *out);
 /* Axis within -rank..rank-1 made positive; an error where it is not. */
-bool onnx_axis(onnx_node *n, int64_t axis, int rank, int64_t *out);
+bool onnx_axis(onnx_node *node, int64_t axis, int rank, int64_t *out);
 
 /* ---- results ---- */
 /* Operator `op` on the node's operands, as output 0. */
-bool onnx_emit(onnx_node *n, const char *op, const op_attr *attr, int n_attrs);
+bool onnx_emit(onnx_node *node, const char *op, const op_attr *attr, int n_attrs);
 /* An operator in the graph; its result goes on to further steps. Where its elements follow from known ones
  * they are known too. */
-graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr,
+graph_value *onnx_make(onnx_node *node, const char *op, graph_value *const *in, int n_in, const op_attr *attr,
                        int n_attrs);
 #define ONNX_MAKE(n, op, attr, n_attrs, ...)                                                                 \
     onnx_make((n), (op), (graph_value *const[]){__VA_ARGS__},                                                \
               (int)(sizeof((graph_value *const[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
-bool onnx_set(onnx_node *n, int k, graph_value *v); /* false for NULL */
-void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int count);
-/* Called by onnx_make: what is known of v, the result of operator `op` (known.c). */
-void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in,
+bool onnx_set(onnx_node *node, int index, graph_value *value); /* false for NULL */
+void onnx_set_known(onnx_node *node, graph_value *value, const ir_expr *const *at, int count);
+/* Called by onnx_make: what is known of value, the result of operator `op` (known.c). */
+void onnx_track(onnx_node *node, graph_value *value, const char *op, graph_value *const *in, int n_in,
                 const op_attr *attr, int n_attrs);
-graph_value *onnx_scalar(onnx_node *n, base_dtype t, double value);
-graph_value *onnx_reshape(onnx_node *n, graph_value *v, const ir_expr *const *dim, int count);
+graph_value *onnx_scalar(onnx_node *node, base_dtype dtype, double value);
+graph_value *onnx_reshape(onnx_node *node, graph_value *value, const ir_expr *const *dim, int count);
 /* An i64 tensor of expressions over symbols: a vector, or a scalar where `scalar`. */
-graph_value *onnx_values(onnx_node *n, const ir_expr *const *at, int count, bool scalar);
+graph_value *onnx_values(onnx_node *node, const ir_expr *const *at, int count, bool scalar);
 
 /* Says why this node cannot be imported; always false. */
-bool onnx_unsupported(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
+bool onnx_unsupported(onnx_node *node, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* The model is wrong here; always false. */
-bool onnx_wrong(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
+bool onnx_wrong(onnx_node *node, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* ---- tensors (tensor.c) ---- */
-const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t,
+const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *TensorProto,
                                const char *what);
 bool onnx_dtype(int64_t data_type, base_dtype *out);
 /* "float8e4m3fn", whether tec has it or not */
 const char *onnx_type_name(tec_context *cx, int64_t data_type);
-int32_t onnx_data_type(base_dtype t); /* 0: none */
+int32_t onnx_data_type(base_dtype dtype); /* 0: none */
 ProtobufCAllocator *onnx_allocator(tec_context *cx);
 /* Whether messages nest in each other no deeper than any honest file needs: unpacking recurses (depth.c). */
-bool onnx_is_shallow(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t size);
+bool onnx_is_shallow(const ProtobufCMessageDescriptor *self, const uint8_t *data, size_t size);
 
 #endif

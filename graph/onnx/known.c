@@ -16,11 +16,11 @@ typedef struct {
 } tracked;
 
 /* Extents as numbers, and their product; false where symbolic or too large to follow. */
-static bool extents(const op_type *t, int64_t *dim, int64_t *count)
+static bool extents(const op_type *type, int64_t *dim, int64_t *count)
 {
     *count = 1;
-    for (int i = 0; i < t->n; i++) {
-        if (i >= ONNX_MAX_RANK || !ir_is_int(t->dim[i], &dim[i]) || dim[i] < 0 || dim[i] > ONNX_MAX_KNOWN)
+    for (int i = 0; i < type->n; i++) {
+        if (i >= ONNX_MAX_RANK || !ir_is_int(type->dim[i], &dim[i]) || dim[i] < 0 || dim[i] > ONNX_MAX_KNOWN)
             return false;
         *count *= dim[i];
         if (*count > ONNX_MAX_KNOWN)
@@ -29,119 +29,119 @@ static bool extents(const op_type *t, int64_t *dim, int64_t *count)
     return true;
 }
 
-static int64_t extent(const tracked *t, int operand, int axis)
+static int64_t extent(const tracked *self, int operand, int axis)
 {
     int64_t n = 1;
 
-    ir_is_int(t->call.input[operand].dim[axis], &n);
+    ir_is_int(self->call.input[operand].dim[axis], &n);
     return n;
 }
 
 /* An element of an operand; NULL where the position is outside. */
-static const ir_expr *element(const tracked *t, int operand, const int64_t *at)
+static const ir_expr *element(const tracked *self, int operand, const int64_t *at)
 {
     int64_t flat = 0;
 
-    for (int i = 0; i < t->call.input[operand].n; i++)
-        flat = flat * extent(t, operand, i) + at[i];
-    return flat >= 0 && flat < t->in[operand]->n ? t->in[operand]->at[flat] : NULL;
+    for (int i = 0; i < self->call.input[operand].n; i++)
+        flat = flat * extent(self, operand, i) + at[i];
+    return flat >= 0 && flat < self->in[operand]->n ? self->in[operand]->at[flat] : NULL;
 }
 
 /* ---- moving: the operand's element for position `at` of the result ---- */
 
-static const ir_expr *transposed(const tracked *t, const int64_t *at)
+static const ir_expr *transposed(const tracked *self, const int64_t *at)
 {
     const int64_t *perm;
     int64_t from[ONNX_MAX_RANK];
-    int n = op_ints(&t->call, "perm", &perm);
+    int n = op_ints(&self->call, "perm", &perm);
 
     for (int i = 0; i < n; i++)
         from[perm[i]] = at[i];
-    return element(t, 0, from);
+    return element(self, 0, from);
 }
 
-static const ir_expr *sliced(const tracked *t, const int64_t *at)
+static const ir_expr *sliced(const tracked *self, const int64_t *at)
 {
-    const op_attr *begin = op_attr_find(&t->call, "begin");
+    const op_attr *begin = op_attr_find(&self->call, "begin");
     const int64_t *step;
     int64_t from[ONNX_MAX_RANK];
-    int n = op_ints(&t->call, "step", &step);
+    int n = op_ints(&self->call, "step", &step);
 
     for (int i = 0; i < n; i++) {
         if (!ir_is_int(begin->exprs[i], &from[i]))
             return NULL;
         from[i] += at[i] * step[i];
     }
-    return element(t, 0, from);
+    return element(self, 0, from);
 }
 
 /* NumPy's broadcasting: extents of 1 and missing dimensions stand still. */
-static const ir_expr *broadcast(const tracked *t, int operand, const int64_t *at)
+static const ir_expr *broadcast(const tracked *self, int operand, const int64_t *at)
 {
-    int n = t->call.input[operand].n, shift = t->type->n - n;
+    int n = self->call.input[operand].n, shift = self->type->n - n;
     int64_t from[ONNX_MAX_RANK];
 
     for (int i = 0; i < n; i++)
-        from[i] = extent(t, operand, i) == 1 ? 0 : at[i + shift];
-    return element(t, operand, from);
+        from[i] = extent(self, operand, i) == 1 ? 0 : at[i + shift];
+    return element(self, operand, from);
 }
 
-static const ir_expr *expanded(const tracked *t, const int64_t *at)
+static const ir_expr *expanded(const tracked *self, const int64_t *at)
 {
-    return broadcast(t, 0, at);
+    return broadcast(self, 0, at);
 }
 
-static const ir_expr *tiled(const tracked *t, const int64_t *at)
+static const ir_expr *tiled(const tracked *self, const int64_t *at)
 {
     int64_t from[ONNX_MAX_RANK];
 
-    for (int i = 0; i < t->type->n; i++)
-        from[i] = at[i] % extent(t, 0, i);
-    return element(t, 0, from);
+    for (int i = 0; i < self->type->n; i++)
+        from[i] = at[i] % extent(self, 0, i);
+    return element(self, 0, from);
 }
 
-static const ir_expr *concatenated(const tracked *t, const int64_t *at)
+static const ir_expr *concatenated(const tracked *self, const int64_t *at)
 {
-    int64_t from[ONNX_MAX_RANK], axis = op_int(&t->call, "axis", 0);
+    int64_t from[ONNX_MAX_RANK], axis = op_int(&self->call, "axis", 0);
     int k = 0;
 
-    for (int i = 0; i < t->type->n; i++)
+    for (int i = 0; i < self->type->n; i++)
         from[i] = at[i];
-    for (; k < t->call.n_inputs - 1 && from[axis] >= extent(t, k, (int)axis); k++)
-        from[axis] -= extent(t, k, (int)axis);
-    return element(t, k, from);
+    for (; k < self->call.n_inputs - 1 && from[axis] >= extent(self, k, (int)axis); k++)
+        from[axis] -= extent(self, k, (int)axis);
+    return element(self, k, from);
 }
 
-static const ir_expr *gathered(const tracked *t, const int64_t *at)
+static const ir_expr *gathered(const tracked *self, const int64_t *at)
 {
-    int64_t from[ONNX_MAX_RANK], axis = op_int(&t->call, "axis", 0), index;
-    int inner = t->call.input[1].n;
-    const ir_expr *e = element(t, 1, at + axis);
+    int64_t from[ONNX_MAX_RANK], axis = op_int(&self->call, "axis", 0), index;
+    int inner = self->call.input[1].n;
+    const ir_expr *expr = element(self, 1, at + axis);
 
-    if (!e || !ir_is_int(e, &index))
+    if (!expr || !ir_is_int(expr, &index))
         return NULL;
-    for (int i = 0; i < t->call.input[0].n; i++)
+    for (int i = 0; i < self->call.input[0].n; i++)
         from[i] = i < axis ? at[i] : at[i + inner - 1 + (i == axis && inner == 0)];
-    from[axis] = index < 0 ? index + extent(t, 0, (int)axis) : index;
-    return from[axis] >= 0 && from[axis] < extent(t, 0, (int)axis) ? element(t, 0, from) : NULL;
+    from[axis] = index < 0 ? index + extent(self, 0, (int)axis) : index;
+    return from[axis] >= 0 && from[axis] < extent(self, 0, (int)axis) ? element(self, 0, from) : NULL;
 }
 
 /* ---- computing ---- */
 
-static const ir_expr *quotient(tec_context *cx, const ir_expr *a, const ir_expr *b)
+static const ir_expr *quotient(tec_context *cx, const ir_expr *left, const ir_expr *right)
 {
-    return ir_is_value(b, 0) ? NULL : ir_div(cx, a, b);
+    return ir_is_value(right, 0) ? NULL : ir_div(cx, left, right);
 }
 
-static const ir_expr *both(tec_context *cx, const ir_expr *a, const ir_expr *b)
+static const ir_expr *both(tec_context *cx, const ir_expr *left, const ir_expr *right)
 {
-    return ir_mul(cx, a, b);
+    return ir_mul(cx, left, right);
 }
 
 /* Truth is 1 or 0 here, as in constants. */
-static const ir_expr *truth(tec_context *cx, const ir_expr *e)
+static const ir_expr *truth(tec_context *cx, const ir_expr *expr)
 {
-    return ir_select(cx, e, ir_int(cx, 1), ir_int(cx, 0));
+    return ir_select(cx, expr, ir_int(cx, 1), ir_int(cx, 0));
 }
 
 #define COMPARE(name, op)                                                                                    \
@@ -155,10 +155,10 @@ COMPARE(is_less_equal, ir_le)
 COMPARE(is_greater, ir_gt)
 COMPARE(is_greater_equal, ir_ge)
 
-static const ir_expr *chosen(const tracked *t, const int64_t *at)
+static const ir_expr *chosen(const tracked *self, const int64_t *at)
 {
-    tec_context *cx = t->n->cx;
-    const ir_expr *c = broadcast(t, 0, at), *yes = broadcast(t, 1, at), *no = broadcast(t, 2, at);
+    tec_context *cx = self->n->cx;
+    const ir_expr *c = broadcast(self, 0, at), *yes = broadcast(self, 1, at), *no = broadcast(self, 2, at);
 
     return c && yes && no ? ir_select(cx, ir_ne(cx, c, ir_int(cx, 0)), yes, no) : NULL;
 }
@@ -167,7 +167,7 @@ static const ir_expr *chosen(const tracked *t, const int64_t *at)
 static const struct {
     const char *op;
     const ir_expr *(*move)(const tracked *t, const int64_t *at);
-    const ir_expr *(*binary)(tec_context *cx, const ir_expr *a, const ir_expr *b);
+    const ir_expr *(*binary)(tec_context *cx, const ir_expr *left, const ir_expr *right);
     bool same;
 } rules[] = {
     {"identity", NULL, NULL, true},
@@ -205,72 +205,73 @@ static int rule_of(const char *op)
 
 /* Element number `flat` of the result by the operator's rule; NULL where an operand's element is not known.
  */
-static const ir_expr *result(const tracked *t, int rule, int64_t flat)
+static const ir_expr *result(const tracked *self, int rule, int64_t flat)
 {
     int64_t at[ONNX_MAX_RANK + 1] = {0}, rest = flat;
 
     if (rules[rule].same)
-        return flat < t->in[0]->n ? t->in[0]->at[flat] : NULL;
-    for (int i = t->type->n - 1; i >= 0; i--) {
-        at[i] = rest % t->dim[i];
-        rest /= t->dim[i];
+        return flat < self->in[0]->n ? self->in[0]->at[flat] : NULL;
+    for (int i = self->type->n - 1; i >= 0; i--) {
+        at[i] = rest % self->dim[i];
+        rest /= self->dim[i];
     }
     if (rules[rule].move)
-        return rules[rule].move(t, at);
-    const ir_expr *a = broadcast(t, 0, at), *b = broadcast(t, 1, at);
-    return a && b ? rules[rule].binary(t->n->cx, a, b) : NULL;
+        return rules[rule].move(self, at);
+    const ir_expr *a = broadcast(self, 0, at), *b = broadcast(self, 1, at);
+    return a && b ? rules[rule].binary(self->n->cx, a, b) : NULL;
 }
 
 /* Whether expressions in 64 bits mean the same: nothing wraps, nothing is rounded. */
-static bool is_exact(const tracked *t, int rule)
+static bool is_exact(const tracked *self, int rule)
 {
-    base_dtype to = t->type->dtype;
+    base_dtype to = self->type->dtype;
 
     if (rules[rule].binary)
-        return t->call.n_inputs == 2 && (base_dtype_same(t->call.input[0].dtype, BASE_I64) ||
-                                         base_dtype_same(t->call.input[0].dtype, BASE_BOOL));
-    return !base_is_float(to) && (!base_same(t->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
+        return self->call.n_inputs == 2 && (base_dtype_same(self->call.input[0].dtype, BASE_I64) ||
+                                            base_dtype_same(self->call.input[0].dtype, BASE_BOOL));
+    return !base_is_float(to) &&
+           (!base_same(self->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
 }
 
-static bool know_operands(tracked *t, graph_value *const *in, bool *is_long)
+static bool know_operands(tracked *self, graph_value *const *in, bool *is_long)
 {
     int64_t dim[ONNX_MAX_RANK], count;
 
-    for (int k = 0; k < t->call.n_inputs; k++) {
-        t->in[k] = in[k] ? onnx_known_of(t->n, in[k]) : NULL;
-        *is_long = *is_long || (in[k] && base_map_has(&t->n->im->long_ones, in[k]));
-        if (!t->in[k] || !extents(&in[k]->type, dim, &count) || count != t->in[k]->n)
+    for (int k = 0; k < self->call.n_inputs; k++) {
+        self->in[k] = in[k] ? onnx_known_of(self->n, in[k]) : NULL;
+        *is_long = *is_long || (in[k] && base_map_has(&self->n->im->long_ones, in[k]));
+        if (!self->in[k] || !extents(&in[k]->type, dim, &count) || count != self->in[k]->n)
             return false;
-        ((op_type *)t->call.input)[k] = in[k]->type;
+        ((op_type *)self->call.input)[k] = in[k]->type;
     }
-    return t->call.n_inputs > 0;
+    return self->call.n_inputs > 0;
 }
 
 /* Called for each value that a conversion makes: notes its elements as expressions if they can be followed.
  */
-void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in,
+void onnx_track(onnx_node *node, graph_value *value, const char *op, graph_value *const *in, int n_in,
                 const op_attr *attr, int n_attrs)
 {
     int rule = rule_of(op);
-    tracked t = {.n = n, .type = v ? &v->type : NULL};
+    tracked t = {.n = node, .type = value ? &value->type : NULL};
 
-    if (!v || rule < 0 || n_in > BASE_COUNT(t.in) || !extents(t.type, t.dim, &t.count))
+    if (!value || rule < 0 || n_in > BASE_COUNT(t.in) || !extents(t.type, t.dim, &t.count))
         return;
-    t.call = (op_call){.cx = n->cx,
+    t.call = (op_call){.cx = node->cx,
                        .op = op_find(op),
-                       .name = n->name,
+                       .name = node->name,
                        .n_inputs = n_in,
-                       .input = base_array(n->cx, op_type, n_in),
+                       .input = base_array(node->cx, op_type, n_in),
                        .attr = attr,
                        .n_attrs = n_attrs};
     bool is_long = false, known = know_operands(&t, in, &is_long);
     if (is_long)
-        base_map_put(n->cx, &n->im->long_ones, v, v);
+        base_map_put(node->cx, &node->im->long_ones, value, value);
     if (!known || !is_exact(&t, rule))
         return;
-    const ir_expr **e = base_array(n->cx, const ir_expr *, t.count);
+    const ir_expr **expr = base_array(node->cx, const ir_expr *, t.count);
     for (int64_t i = 0; i < t.count; i++)
-        if (!(e[i] = result(&t, rule, i)))
+        if (!(expr[i] = result(&t, rule, i)))
             return;
-    onnx_set_known(n, v, e, (int)t.count);
+    onnx_set_known(node, value, expr, (int)t.count);
 }

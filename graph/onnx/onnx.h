@@ -33,15 +33,15 @@ typedef struct {
     const onnx_shape *shapes;
 } onnx_options;
 
-graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *o);
+graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *options);
 graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
-                                const onnx_options *o);
+                                const onnx_options *options);
 
 /* A summary of a model without importing it: counts of operators by type, as text lines "12 Conv". */
 const char *onnx_summary(tec_context *cx, const char *path);
 
 /* One tensor file (TensorProto). */
 const op_constant *onnx_read_tensor(tec_context *cx, const char *path, const char **name);
-bool onnx_write_tensor(tec_context *cx, const char *path, const char *name, const op_constant *c);
+bool onnx_write_tensor(tec_context *cx, const char *path, const char *name, const op_constant *constant);
 
 #endif

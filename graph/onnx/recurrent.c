@@ -35,28 +35,28 @@ typedef struct {
 /* ---- activations ---- */
 
 /* Parameters are listed in order for those activations that have them. */
-static double parameter(const onnx_node *n, const char *list, int which, double otherwise)
+static double parameter(const onnx_node *node, const char *list, int which, double otherwise)
 {
-    const Onnx__AttributeProto *a = onnx_attr(n, list);
+    const Onnx__AttributeProto *a = onnx_attr(node, list);
 
     return a && which < (int)a->n_floats ? (double)a->floats[which] : otherwise;
 }
 
-static const char *function_name(const cells *c, int k)
+static const char *function_name(const cells *self, int index)
 {
     static const char *const lstm[] = {"Sigmoid", "Tanh", "Tanh"}, *const gru[] = {"Sigmoid", "Tanh"};
-    const Onnx__AttributeProto *a = onnx_attr(c->n, "activations");
+    const Onnx__AttributeProto *a = onnx_attr(self->n, "activations");
 
-    if (a && c->first + k < (int)a->n_strings) {
-        const ProtobufCBinaryData *name = &a->strings[c->first + k];
+    if (a && self->first + index < (int)a->n_strings) {
+        const ProtobufCBinaryData *name = &a->strings[self->first + index];
 
-        return name->len ? base_strndup(c->n->cx, (const char *)name->data, name->len) : "";
+        return name->len ? base_strndup(self->n->cx, (const char *)name->data, name->len) : "";
     }
-    return c->gates == 4 ? lstm[k] : c->gates == 3 ? gru[k] : "Tanh";
+    return self->gates == 4 ? lstm[index] : self->gates == 3 ? gru[index] : "Tanh";
 }
 
-/* Activation k of this direction on v, with ONNX's default parameters where the node gives none. */
-static graph_value *activate(const cells *c, int k, graph_value *v)
+/* Activation index of this direction on value, with ONNX's default parameters where the node gives none. */
+static graph_value *activate(const cells *self, int index, graph_value *value)
 {
     static const struct {
         const char *onnx, *op;
@@ -73,243 +73,255 @@ static graph_value *activate(const cells *c, int k, graph_value *v)
         {"Elu", "elu", 1, 0, 1},
         {"HardSigmoid", "hard_sigmoid", 0.2, 0.5, 2},
     };
-    onnx_node *n = c->n;
-    const char *name = function_name(c, k);
-    double clip = onnx_float(n, "clip", 0);
+    onnx_node *node = self->n;
+    const char *name = function_name(self, index);
+    double clip = onnx_float(node, "clip", 0);
 
     if (clip > 0)
-        v = onnx_binary_number(n, "min", onnx_binary_number(n, "max", v, -clip), clip);
+        value = onnx_binary_number(node, "min", onnx_binary_number(node, "max", value, -clip), clip);
     for (int i = 0; i < BASE_COUNT(functions); i++)
         if (base_same(functions[i].onnx, name)) {
-            op_attr attr[] = {
-                op_attr_float("alpha", parameter(n, "activation_alpha", c->first + k, functions[i].alpha)),
-                op_attr_float("beta", parameter(n, "activation_beta", c->first + k, functions[i].beta))};
+            op_attr attr[] = {op_attr_float("alpha", parameter(node, "activation_alpha", self->first + index,
+                                                               functions[i].alpha)),
+                              op_attr_float("beta", parameter(node, "activation_beta", self->first + index,
+                                                              functions[i].beta))};
 
-            return v ? ONNX_MAKE(n, functions[i].op, attr, functions[i].parameters, v) : NULL;
+            return value ? ONNX_MAKE(node, functions[i].op, attr, functions[i].parameters, value) : NULL;
         }
-    onnx_unsupported(n, "activation '%s'", name);
+    onnx_unsupported(node, "activation '%s'", name);
     return NULL;
 }
 
 /* ---- one step ---- */
 
-static graph_value *gate(const cells *c, graph_value *all, int k)
+static graph_value *gate(const cells *self, graph_value *all, int k)
 {
-    return onnx_part(c->n, all, 1, k * c->hidden, ir_int(c->n->cx, c->hidden));
+    return onnx_part(self->n, all, 1, k * self->hidden, ir_int(self->n->cx, self->hidden));
 }
 
 /* Gate k of what the inputs and the state add up to, with a peephole into the cell. */
-static graph_value *lstm_gate(const cells *c, graph_value *all, int k, int peephole, graph_value *cell,
+static graph_value *lstm_gate(const cells *self, graph_value *all, int k, int peephole, graph_value *cell,
                               int function)
 {
-    graph_value *v = gate(c, all, k);
+    graph_value *v = gate(self, all, k);
 
-    if (peephole >= 0 && c->peephole[peephole])
-        v = onnx_binary(c->n, "add", v, onnx_binary(c->n, "mul", cell, c->peephole[peephole]));
-    return activate(c, function, v);
+    if (peephole >= 0 && self->peephole[peephole])
+        v = onnx_binary(self->n, "add", v, onnx_binary(self->n, "mul", cell, self->peephole[peephole]));
+    return activate(self, function, v);
 }
 
-static graph_value *lstm_step(const cells *c, graph_value *x, graph_value *h, graph_value **cell)
+static graph_value *lstm_step(const cells *self, graph_value *input, graph_value *hidden, graph_value **cell)
 {
-    onnx_node *n = c->n;
-    graph_value *all = onnx_binary(n, "add", x, onnx_matmul(n, h, c->r, true));
-    graph_value *i = lstm_gate(c, all, 0, 0, *cell, 0);
-    graph_value *f = onnx_int(n, "input_forget", 0) && i ? onnx_binary(n, "sub", onnx_scalar(n, c->t, 1), i)
-                                                         : lstm_gate(c, all, 2, 2, *cell, 0);
-    graph_value *g = lstm_gate(c, all, 3, -1, NULL, 1);
+    onnx_node *node = self->n;
+    graph_value *all = onnx_binary(node, "add", input, onnx_matmul(node, hidden, self->r, true));
+    graph_value *i = lstm_gate(self, all, 0, 0, *cell, 0);
+    graph_value *f = onnx_int(node, "input_forget", 0) && i
+                         ? onnx_binary(node, "sub", onnx_scalar(node, self->t, 1), i)
+                         : lstm_gate(self, all, 2, 2, *cell, 0);
+    graph_value *g = lstm_gate(self, all, 3, -1, NULL, 1);
 
-    *cell = onnx_binary(n, "add", onnx_binary(n, "mul", f, *cell), onnx_binary(n, "mul", i, g));
-    graph_value *o = lstm_gate(c, all, 1, 1, *cell, 0);
-    return onnx_binary(n, "mul", o, activate(c, 2, *cell));
+    *cell = onnx_binary(node, "add", onnx_binary(node, "mul", f, *cell), onnx_binary(node, "mul", i, g));
+    graph_value *o = lstm_gate(self, all, 1, 1, *cell, 0);
+    return onnx_binary(node, "mul", o, activate(self, 2, *cell));
 }
 
 /* `r_bias` says which of ONNX's two forms of the last gate is meant (linear_before_reset). */
-static graph_value *gru_step(const cells *c, graph_value *x, graph_value *h)
+static graph_value *gru_step(const cells *self, graph_value *input, graph_value *hidden)
 {
-    onnx_node *n = c->n;
-    const ir_expr *two = ir_int(n->cx, 2 * c->hidden), *one = ir_int(n->cx, c->hidden);
-    graph_value *states = onnx_matmul(n, h, onnx_part(n, c->r, 0, 0, two), true);
-    graph_value *z = activate(c, 0, onnx_binary(n, "add", gate(c, x, 0), gate(c, states, 0)));
-    graph_value *r = activate(c, 0, onnx_binary(n, "add", gate(c, x, 1), gate(c, states, 1)));
-    graph_value *last = onnx_part(n, c->r, 0, 2 * c->hidden, one), *g;
+    onnx_node *node = self->n;
+    const ir_expr *two = ir_int(node->cx, 2 * self->hidden), *one = ir_int(node->cx, self->hidden);
+    graph_value *states = onnx_matmul(node, hidden, onnx_part(node, self->r, 0, 0, two), true);
+    graph_value *z = activate(self, 0, onnx_binary(node, "add", gate(self, input, 0), gate(self, states, 0)));
+    graph_value *r = activate(self, 0, onnx_binary(node, "add", gate(self, input, 1), gate(self, states, 1)));
+    graph_value *last = onnx_part(node, self->r, 0, 2 * self->hidden, one), *g;
 
-    if (c->r_bias)
-        g = onnx_binary(n, "mul", r, onnx_binary(n, "add", onnx_matmul(n, h, last, true), c->r_bias));
+    if (self->r_bias)
+        g = onnx_binary(node, "mul", r,
+                        onnx_binary(node, "add", onnx_matmul(node, hidden, last, true), self->r_bias));
     else
-        g = onnx_matmul(n, onnx_binary(n, "mul", r, h), last, true);
-    g = activate(c, 1, onnx_binary(n, "add", gate(c, x, 2), g));
+        g = onnx_matmul(node, onnx_binary(node, "mul", r, hidden), last, true);
+    g = activate(self, 1, onnx_binary(node, "add", gate(self, input, 2), g));
     graph_value *fresh =
-        z ? onnx_binary(n, "mul", onnx_binary(n, "sub", onnx_scalar(n, c->t, 1), z), g) : NULL;
-    return onnx_binary(n, "add", fresh, onnx_binary(n, "mul", z, h));
+        z ? onnx_binary(node, "mul", onnx_binary(node, "sub", onnx_scalar(node, self->t, 1), z), g) : NULL;
+    return onnx_binary(node, "add", fresh, onnx_binary(node, "mul", z, hidden));
 }
 
-static graph_value *one_step(const cells *c, graph_value *x, graph_value *h, graph_value **cell)
+static graph_value *one_step(const cells *self, graph_value *input, graph_value *hidden, graph_value **cell)
 {
-    if (c->gates == 4)
-        return lstm_step(c, x, h, cell);
-    return c->gates == 3 ? gru_step(c, x, h)
-                         : activate(c, 0, onnx_binary(c->n, "add", x, onnx_matmul(c->n, h, c->r, true)));
+    if (self->gates == 4)
+        return lstm_step(self, input, hidden, cell);
+    return self->gates == 3
+               ? gru_step(self, input, hidden)
+               : activate(self, 0,
+                          onnx_binary(self->n, "add", input, onnx_matmul(self->n, hidden, self->r, true)));
 }
 
 /* ---- all steps of one direction ---- */
 
 /* Whether step t belongs to each sequence: [batch, 1]; NULL: it does to all. */
-static graph_value *goes_on(const cells *c, int64_t t)
+static graph_value *goes_on(const cells *self, int64_t t)
 {
-    return c->lengths ? onnx_unary(c->n, "not", onnx_binary_number(c->n, "less_equal", c->lengths, (double)t))
-                      : NULL;
+    return self->lengths ? onnx_unary(self->n, "not",
+                                      onnx_binary_number(self->n, "less_equal", self->lengths, (double)t))
+                         : NULL;
 }
 
 /* All steps of one direction. Steps behind the end of a shorter sequence leave the state as it is and show 0.
  */
-static bool run(const cells *c, bool reverse, graph_value **h, graph_value **cell, graph_value **outputs)
+static bool run(const cells *self, bool reverse, graph_value **hidden, graph_value **cell,
+                graph_value **outputs)
 {
-    onnx_node *n = c->n;
+    onnx_node *node = self->n;
 
-    for (int64_t i = 0; i < c->steps && *h; i++) {
-        int64_t t = reverse ? c->steps - 1 - i : i;
-        graph_value *x = onnx_drop_dim(n, onnx_part(n, c->x, 0, t, ir_int(n->cx, 1)), 0), *before = *cell,
-                    *on = goes_on(c, t);
-        graph_value *next = one_step(c, x, *h, cell), *shown = next;
+    for (int64_t i = 0; i < self->steps && *hidden; i++) {
+        int64_t t = reverse ? self->steps - 1 - i : i;
+        graph_value *x = onnx_drop_dim(node, onnx_part(node, self->x, 0, t, ir_int(node->cx, 1)), 0),
+                    *before = *cell, *on = goes_on(self, t);
+        graph_value *next = one_step(self, x, *hidden, cell), *shown = next;
 
         if (on) {
-            shown = onnx_where(n, on, next, onnx_scalar(n, c->t, 0));
-            next = onnx_where(n, on, next, *h);
-            *cell = before ? onnx_where(n, on, *cell, before) : NULL;
+            shown = onnx_where(node, on, next, onnx_scalar(node, self->t, 0));
+            next = onnx_where(node, on, next, *hidden);
+            *cell = before ? onnx_where(node, on, *cell, before) : NULL;
         }
-        *h = next;
-        outputs[t] = onnx_add_dim(n, onnx_add_dim(n, shown, 0), 0); /* [1, 1, batch, hidden] */
+        *hidden = next;
+        outputs[t] = onnx_add_dim(node, onnx_add_dim(node, shown, 0), 0); /* [1, 1, batch, hidden] */
     }
-    return *h != NULL;
+    return *hidden != NULL;
 }
 
 /* Part `d` of an operand whose first dimension is directions, without that dimension; NULL where the operand
  * is left out. */
-static graph_value *of_direction(onnx_node *n, int k, int d)
+static graph_value *of_direction(onnx_node *node, int k, int d)
 {
-    return onnx_has(n, k) ? onnx_drop_dim(n, onnx_part(n, n->in[k], 0, d, ir_int(n->cx, 1)), 0) : NULL;
+    return onnx_has(node, k) ? onnx_drop_dim(node, onnx_part(node, node->in[k], 0, d, ir_int(node->cx, 1)), 0)
+                             : NULL;
 }
 
 /* A state of zeros where none is given; batches first, where layout 1 has them so. */
-static graph_value *initial(const cells *c, int k, int d)
+static graph_value *initial(const cells *self, int index, int direction)
 {
-    onnx_node *n = c->n;
-    const ir_expr *dim[] = {c->batch, ir_int(n->cx, c->hidden)};
-    op_attr attr[] = {op_attr_exprs(n->cx, "shape", dim, 2), op_attr_dtype("dtype", c->t),
+    onnx_node *node = self->n;
+    const ir_expr *dim[] = {self->batch, ir_int(node->cx, self->hidden)};
+    op_attr attr[] = {op_attr_exprs(node->cx, "shape", dim, 2), op_attr_dtype("dtype", self->t),
                       op_attr_float("value", 0)};
 
-    if (!onnx_has(n, k))
-        return onnx_make(n, "fill", NULL, 0, attr, 3);
-    if (onnx_int(n, "layout", 0))
-        return onnx_drop_dim(n, onnx_part(n, n->in[k], 1, d, ir_int(n->cx, 1)), 1);
-    return of_direction(n, k, d);
+    if (!onnx_has(node, index))
+        return onnx_make(node, "fill", NULL, 0, attr, 3);
+    if (onnx_int(node, "layout", 0))
+        return onnx_drop_dim(node, onnx_part(node, node->in[index], 1, direction, ir_int(node->cx, 1)), 1);
+    return of_direction(node, index, direction);
 }
 
-/* x: [steps, batch, input]. The biases of inputs and states are added at once, but for that of a GRU's last
- * gate where its reset comes after. */
-static bool open_direction(cells *c, graph_value *x, int d)
+/* input: [steps, batch, input]. The biases of inputs and states are added at once, but for that of a GRU's
+ * last gate where its reset comes after. */
+static bool open_direction(cells *self, graph_value *input, int direction)
 {
-    onnx_node *n = c->n;
-    tec_context *cx = n->cx;
-    const ir_expr *width = ir_int(cx, c->gates * c->hidden);
-    const ir_expr *rows[2] = {ir_mul(cx, x->type.dim[0], x->type.dim[1]), x->type.dim[2]},
-                  *steps[3] = {x->type.dim[0], x->type.dim[1], width};
-    graph_value *product = onnx_matmul(n, onnx_reshape(n, x, rows, 2), of_direction(n, 1, d), true),
-                *bias = of_direction(n, 3, d);
+    onnx_node *node = self->n;
+    tec_context *cx = node->cx;
+    const ir_expr *width = ir_int(cx, self->gates * self->hidden);
+    const ir_expr *rows[2] = {ir_mul(cx, input->type.dim[0], input->type.dim[1]), input->type.dim[2]},
+                  *steps[3] = {input->type.dim[0], input->type.dim[1], width};
+    graph_value *product = onnx_matmul(node, onnx_reshape(node, input, rows, 2),
+                                       of_direction(node, 1, direction), true),
+                *bias = of_direction(node, 3, direction);
 
-    c->r = of_direction(n, 2, d);
-    c->r_bias = NULL;
+    self->r = of_direction(node, 2, direction);
+    self->r_bias = NULL;
     if (bias) {
-        graph_value *of_x = onnx_part(n, bias, 0, 0, width),
-                    *of_h = onnx_part(n, bias, 0, c->gates * c->hidden, width);
+        graph_value *of_x = onnx_part(node, bias, 0, 0, width),
+                    *of_h = onnx_part(node, bias, 0, self->gates * self->hidden, width);
 
-        if (c->gates == 3 && onnx_int(n, "linear_before_reset", 0)) {
-            const int64_t none[] = {0}, one[] = {c->hidden};
+        if (self->gates == 3 && onnx_int(node, "linear_before_reset", 0)) {
+            const int64_t none[] = {0}, one[] = {self->hidden};
 
-            c->r_bias = onnx_part(n, of_h, 0, 2 * c->hidden, ir_int(cx, c->hidden));
-            of_h = onnx_pad_zeros(n, onnx_part(n, of_h, 0, 0, ir_int(cx, 2 * c->hidden)), none, one);
+            self->r_bias = onnx_part(node, of_h, 0, 2 * self->hidden, ir_int(cx, self->hidden));
+            of_h = onnx_pad_zeros(node, onnx_part(node, of_h, 0, 0, ir_int(cx, 2 * self->hidden)), none, one);
         }
-        product = onnx_binary(n, "add", product, onnx_binary(n, "add", of_x, of_h));
-    } else if (c->gates == 3 && onnx_int(n, "linear_before_reset", 0))
-        c->r_bias = onnx_scalar(n, c->t, 0);
-    c->x = product ? onnx_reshape(n, product, steps, 3) : NULL;
-    graph_value *peepholes = c->gates == 4 ? of_direction(n, 7, d) : NULL;
+        product = onnx_binary(node, "add", product, onnx_binary(node, "add", of_x, of_h));
+    } else if (self->gates == 3 && onnx_int(node, "linear_before_reset", 0))
+        self->r_bias = onnx_scalar(node, self->t, 0);
+    self->x = product ? onnx_reshape(node, product, steps, 3) : NULL;
+    graph_value *peepholes = self->gates == 4 ? of_direction(node, 7, direction) : NULL;
     for (int k = 0; k < 3; k++)
-        c->peephole[k] = peepholes ? onnx_part(n, peepholes, 0, k * c->hidden, ir_int(cx, c->hidden)) : NULL;
-    return c->x && c->r;
+        self->peephole[k] =
+            peepholes ? onnx_part(node, peepholes, 0, k * self->hidden, ir_int(cx, self->hidden)) : NULL;
+    return self->x && self->r;
 }
 
 /* ---- the operator ---- */
 
 /* Lengths that are all the number of steps say nothing. */
-static bool read_lengths(cells *c)
+static bool read_lengths(cells *self)
 {
-    onnx_node *n = c->n;
+    onnx_node *node = self->n;
     const int64_t *given;
-    int count = onnx_has(n, 4) ? onnx_constant_ints(n, 4, &given) : 0;
+    int count = onnx_has(node, 4) ? onnx_constant_ints(node, 4, &given) : 0;
     bool all = count >= 0;
 
     for (int i = 0; i < count; i++)
-        all = all && given[i] == c->steps;
+        all = all && given[i] == self->steps;
     if (!all)
-        c->lengths = onnx_along(n, onnx_cast(n, n->in[4], BASE_I64), 0, 2);
-    return all || c->lengths;
+        self->lengths = onnx_along(node, onnx_cast(node, node->in[4], BASE_I64), 0, 2);
+    return all || self->lengths;
 }
 
 /* Checks operands and extents. Sequences are written out, so their length must be constant and not too long.
  */
-static bool open_cells(onnx_node *n, cells *c, graph_value *x, int gates, int directions)
+static bool open_cells(onnx_node *node, cells *self, graph_value *input, int gates, int directions)
 {
-    const op_type *r = &n->in[2]->type;
+    const op_type *r = &node->in[2]->type;
     int64_t width, count;
 
-    *c = (cells){.n = n,
-                 .gates = gates,
-                 .functions = gates == 4   ? 3
-                              : gates == 3 ? 2
-                                           : 1,
-                 .t = x->type.dtype};
-    if (x->type.n != 3 || r->n != 3 || onnx_rank(n, 1) != 3)
-        return onnx_wrong(n, "the operands have %d, %d and %d dimensions, expected 3 each", x->type.n,
-                          onnx_rank(n, 1), r->n);
-    if (!ir_is_int(r->dim[0], &count) || !ir_is_int(r->dim[1], &width) || !ir_is_int(r->dim[2], &c->hidden))
-        return onnx_unsupported(n, "weights of symbolic extents");
-    if (count != directions || c->hidden < 1 || width != gates * c->hidden ||
-        onnx_int(n, "hidden_size", c->hidden) != c->hidden)
-        return onnx_wrong(n, "the weights of the state are %s, expected %d direction%s and %d gates",
-                          op_type_text(n->cx, r), directions, directions == 1 ? "" : "s", gates);
-    if (!ir_is_int(x->type.dim[0], &c->steps))
-        return onnx_unsupported(n, "a sequence of symbolic length");
-    if (c->steps < 1 || c->steps > MOST_STEPS)
-        return onnx_unsupported(n, "%lld steps; at most %d", (long long)c->steps, MOST_STEPS);
-    c->batch = x->type.dim[1];
-    return read_lengths(c);
+    *self = (cells){.n = node,
+                    .gates = gates,
+                    .functions = gates == 4   ? 3
+                                 : gates == 3 ? 2
+                                              : 1,
+                    .t = input->type.dtype};
+    if (input->type.n != 3 || r->n != 3 || onnx_rank(node, 1) != 3)
+        return onnx_wrong(node, "the operands have %d, %d and %d dimensions, expected 3 each", input->type.n,
+                          onnx_rank(node, 1), r->n);
+    if (!ir_is_int(r->dim[0], &count) || !ir_is_int(r->dim[1], &width) ||
+        !ir_is_int(r->dim[2], &self->hidden))
+        return onnx_unsupported(node, "weights of symbolic extents");
+    if (count != directions || self->hidden < 1 || width != gates * self->hidden ||
+        onnx_int(node, "hidden_size", self->hidden) != self->hidden)
+        return onnx_wrong(node, "the weights of the state are %s, expected %d direction%s and %d gates",
+                          op_type_text(node->cx, r), directions, directions == 1 ? "" : "s", gates);
+    if (!ir_is_int(input->type.dim[0], &self->steps))
+        return onnx_unsupported(node, "a sequence of symbolic length");
+    if (self->steps < 1 || self->steps > MOST_STEPS)
+        return onnx_unsupported(node, "%lld steps; at most %d", (long long)self->steps, MOST_STEPS);
+    self->batch = input->type.dim[1];
+    return read_lengths(self);
 }
 
 /* States of each direction, [1, batch, hidden], as one result; batches first in layout 1. */
-static bool set_states(onnx_node *n, int k, graph_value *const *state, int directions)
+static bool set_states(onnx_node *node, int k, graph_value *const *state, int directions)
 {
     static const int64_t swap[] = {1, 0, 2};
-    graph_value *all = onnx_concat(n, state, directions, 0);
+    graph_value *all = onnx_concat(node, state, directions, 0);
 
-    return onnx_set(n, k, all && onnx_int(n, "layout", 0) ? onnx_transpose(n, all, swap) : all);
+    return onnx_set(node, k, all && onnx_int(node, "layout", 0) ? onnx_transpose(node, all, swap) : all);
 }
 
 /* RNN, GRU and LSTM differ in the number of gates; `layout` 1 has batches first. */
-static bool recurrent(onnx_node *n, int gates)
+static bool recurrent(onnx_node *node, int gates)
 {
     static const int64_t swap[] = {1, 0, 2}, batches_first[] = {2, 0, 1, 3};
-    const char *direction = onnx_string(n, "direction", "forward");
+    const char *direction = onnx_string(node, "direction", "forward");
     int directions = base_same(direction, "bidirectional") ? 2 : 1;
-    bool layout = onnx_int(n, "layout", 0) != 0;
-    graph_value *x = layout && onnx_rank(n, 0) == 3 ? onnx_transpose(n, n->in[0], swap) : n->in[0], *h[2],
-                *cell[2] = {NULL, NULL}, *whole[2];
+    bool layout = onnx_int(node, "layout", 0) != 0;
+    graph_value *x =
+                    layout && onnx_rank(node, 0) == 3 ? onnx_transpose(node, node->in[0], swap) : node->in[0],
+                *h[2], *cell[2] = {NULL, NULL}, *whole[2];
     cells c;
 
-    if (!x || !open_cells(n, &c, x, gates, directions))
+    if (!x || !open_cells(node, &c, x, gates, directions))
         return false;
     for (int d = 0; d < directions; d++) {
-        graph_value **out = base_array(n->cx, graph_value *, c.steps);
+        graph_value **out = base_array(node->cx, graph_value *, c.steps);
 
         c.first = d * c.functions;
         h[d] = initial(&c, 5, d);
@@ -317,27 +329,28 @@ static bool recurrent(onnx_node *n, int gates)
         if (!open_direction(&c, x, d) ||
             !run(&c, d == 1 || base_same(direction, "reverse"), &h[d], &cell[d], out))
             return false;
-        whole[d] = onnx_concat(n, out, (int)c.steps, 0);
-        h[d] = onnx_add_dim(n, h[d], 0);
-        cell[d] = onnx_add_dim(n, cell[d], 0);
+        whole[d] = onnx_concat(node, out, (int)c.steps, 0);
+        h[d] = onnx_add_dim(node, h[d], 0);
+        cell[d] = onnx_add_dim(node, cell[d], 0);
     }
-    graph_value *y = onnx_concat(n, whole, directions, 1);
-    y = y && layout ? onnx_transpose(n, y, batches_first) : y;
-    return (n->n_out < 1 || onnx_set(n, 0, y)) && (n->n_out < 2 || set_states(n, 1, h, directions)) &&
-           (n->n_out < 3 || set_states(n, 2, cell, directions));
+    graph_value *y = onnx_concat(node, whole, directions, 1);
+    y = y && layout ? onnx_transpose(node, y, batches_first) : y;
+    return (node->n_out < 1 || onnx_set(node, 0, y)) &&
+           (node->n_out < 2 || set_states(node, 1, h, directions)) &&
+           (node->n_out < 3 || set_states(node, 2, cell, directions));
 }
 
-static bool convert_rnn(onnx_node *n)
+static bool convert_rnn(onnx_node *node)
 {
-    return recurrent(n, 1);
+    return recurrent(node, 1);
 }
-static bool convert_gru(onnx_node *n)
+static bool convert_gru(onnx_node *node)
 {
-    return recurrent(n, 3);
+    return recurrent(node, 3);
 }
-static bool convert_lstm(onnx_node *n)
+static bool convert_lstm(onnx_node *node)
 {
-    return recurrent(n, 4);
+    return recurrent(node, 4);
 }
 
 #define COMMON                                                                                               \

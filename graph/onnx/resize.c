@@ -27,145 +27,151 @@ typedef struct {
     bool any_outside;
 } axis_map;
 
-/* Where result i lies in the operand, by the node's coordinate_transformation_mode. */
-static double source(const axis_map *m, double i)
+/* Where result position lies in the operand, by the node's coordinate_transformation_mode. */
+static double source(const axis_map *map, double position)
 {
-    if (base_same(m->coordinates, "asymmetric"))
-        return i / m->scale;
+    if (base_same(map->coordinates, "asymmetric"))
+        return position / map->scale;
     /* By the length that the scale gives, whole or not. */
-    if (base_same(m->coordinates, "align_corners")) {
-        double length = m->scale * (double)m->in;
+    if (base_same(map->coordinates, "align_corners")) {
+        double length = map->scale * (double)map->in;
 
-        return m->out == 1 || length == 1 ? 0 : i * (double)(m->in - 1) / (length - 1);
+        return map->out == 1 || length == 1 ? 0 : position * (double)(map->in - 1) / (length - 1);
     }
-    if (base_same(m->coordinates, "pytorch_half_pixel") && m->out == 1)
+    if (base_same(map->coordinates, "pytorch_half_pixel") && map->out == 1)
         return 0;
-    if (base_same(m->coordinates, "tf_half_pixel_for_nn"))
-        return (i + 0.5) / m->scale;
-    if (base_same(m->coordinates, "tf_crop_and_resize")) {
-        double last = (double)(m->in - 1);
+    if (base_same(map->coordinates, "tf_half_pixel_for_nn"))
+        return (position + 0.5) / map->scale;
+    if (base_same(map->coordinates, "tf_crop_and_resize")) {
+        double last = (double)(map->in - 1);
 
-        return m->out > 1 ? m->begin * last + i * (m->end - m->begin) * last / (double)(m->out - 1)
-                          : 0.5 * (m->begin + m->end) * last;
+        return map->out > 1
+                   ? map->begin * last + position * (map->end - map->begin) * last / (double)(map->out - 1)
+                   : 0.5 * (map->begin + map->end) * last;
     }
-    if (base_same(m->coordinates, "half_pixel_symmetric")) {
-        double exact = m->scale * (double)m->in, offset = (double)m->in / 2 * (1 - (double)m->out / exact);
+    if (base_same(map->coordinates, "half_pixel_symmetric")) {
+        double exact = map->scale * (double)map->in,
+               offset = (double)map->in / 2 * (1 - (double)map->out / exact);
 
-        return offset + (i + 0.5) / m->scale - 0.5;
+        return offset + (position + 0.5) / map->scale - 0.5;
     }
-    return (i + 0.5) / m->scale - 0.5;
+    return (position + 0.5) / map->scale - 0.5;
 }
 
-static double nearest(const axis_map *m, double x)
+static double nearest(const axis_map *map, double x)
 {
-    if (base_same(m->nearest, "round_prefer_ceil"))
+    if (base_same(map->nearest, "round_prefer_ceil"))
         return floor(x + 0.5);
-    if (base_same(m->nearest, "floor"))
+    if (base_same(map->nearest, "floor"))
         return floor(x);
-    if (base_same(m->nearest, "ceil"))
+    if (base_same(map->nearest, "ceil"))
         return ceil(x);
     return ceil(x - 0.5);
 }
 
-/* The weight of an element at distance x. */
-static double kernel(const axis_map *m, double x)
+/* The weight of an element at distance value. */
+static double kernel(const axis_map *map, double value)
 {
-    double a = m->cubic;
+    double a = map->cubic;
 
-    x = fabs(x);
-    if (base_same(m->mode, "linear"))
-        return x < 1 ? 1 - x : 0;
-    if (x <= 1)
-        return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+    value = fabs(value);
+    if (base_same(map->mode, "linear"))
+        return value < 1 ? 1 - value : 0;
+    if (value <= 1)
+        return ((a + 2) * value - (a + 3)) * value * value + 1;
+    return value < 2 ? ((a * value - 5 * a) * value + 8 * a) * value - 4 * a : 0;
 }
 
-static int64_t kept_inside(const axis_map *m, double at)
+static int64_t kept_inside(const axis_map *map, double at)
 {
-    return at<0 ? 0 : at>(double)(m->in - 1) ? m->in - 1 : (int64_t)at;
+    return at<0 ? 0 : at>(double)(map->in - 1) ? map->in - 1 : (int64_t)at;
 }
 
-/* The taps of element i, weights made to add up to 1 where elements outside do not count, or where the kernel
- * was stretched. */
-static void fill_taps(axis_map *m, int64_t i, double stretch)
+/* The taps of element index, weights made to add up to 1 where elements outside do not count, or where the
+ * kernel was stretched. */
+static void fill_taps(axis_map *map, int64_t index, double stretch)
 {
-    double x = source(m, (double)i), sum = 0, first = floor(x) - (double)(m->taps / 2 - 1);
+    double x = source(map, (double)index), sum = 0, first = floor(x) - (double)(map->taps / 2 - 1);
 
-    for (int t = 0; t < m->taps; t++) {
-        double at = first + t, w = kernel(m, (at - x) * stretch);
-        bool out = at < 0 || at > (double)(m->in - 1);
+    for (int t = 0; t < map->taps; t++) {
+        double at = first + t, w = kernel(map, (at - x) * stretch);
+        bool out = at < 0 || at > (double)(map->in - 1);
 
-        if (m->exclude_outside && out)
+        if (map->exclude_outside && out)
             w = 0;
-        m->index[t * m->out + i] = kept_inside(m, at);
-        m->weight[t * m->out + i] = w;
+        map->index[t * map->out + index] = kept_inside(map, at);
+        map->weight[t * map->out + index] = w;
         sum += w;
     }
-    for (int t = 0; (m->exclude_outside || stretch < 1) && sum != 0 && t < m->taps; t++)
-        m->weight[t * m->out + i] /= sum;
+    for (int t = 0; (map->exclude_outside || stretch < 1) && sum != 0 && t < map->taps; t++)
+        map->weight[t * map->out + index] /= sum;
 }
 
 /* Index and weight of every tap for every element along one axis. Smoothing widens the reach of the taps. */
-static bool fill_map(axis_map *m)
+static bool fill_map(axis_map *map)
 {
-    tec_context *cx = m->n->cx;
-    bool is_nearest = base_same(m->mode, "nearest");
-    double stretch = m->antialias && m->scale < 1 ? m->scale : 1,
-           reach = (base_same(m->mode, "cubic") ? 2 : 1) / stretch;
+    tec_context *cx = map->n->cx;
+    bool is_nearest = base_same(map->mode, "nearest");
+    double stretch = map->antialias && map->scale < 1 ? map->scale : 1,
+           reach = (base_same(map->mode, "cubic") ? 2 : 1) / stretch;
 
-    m->taps = is_nearest ? 1 : 2 * (int)fmin(ceil(reach), MOST_TAPS);
-    if (m->taps > MOST_TAPS || m->out > MOST_ELEMENTS / m->taps)
-        return onnx_unsupported(m->n, "%lld elements of %d taps each", (long long)m->out, m->taps);
-    m->index = base_array(cx, int64_t, m->taps * m->out + 1);
-    m->weight = base_array(cx, double, m->taps * m->out + 1);
-    m->outside = base_array(cx, bool, m->out + 1);
-    for (int64_t i = 0; i < m->out; i++) {
-        double x = source(m, (double)i);
+    map->taps = is_nearest ? 1 : 2 * (int)fmin(ceil(reach), MOST_TAPS);
+    if (map->taps > MOST_TAPS || map->out > MOST_ELEMENTS / map->taps)
+        return onnx_unsupported(map->n, "%lld elements of %d taps each", (long long)map->out, map->taps);
+    map->index = base_array(cx, int64_t, map->taps * map->out + 1);
+    map->weight = base_array(cx, double, map->taps * map->out + 1);
+    map->outside = base_array(cx, bool, map->out + 1);
+    for (int64_t i = 0; i < map->out; i++) {
+        double x = source(map, (double)i);
 
-        m->outside[i] = base_same(m->coordinates, "tf_crop_and_resize") && (x < 0 || x > (double)(m->in - 1));
-        m->any_outside = m->any_outside || m->outside[i];
+        map->outside[i] =
+            base_same(map->coordinates, "tf_crop_and_resize") && (x < 0 || x > (double)(map->in - 1));
+        map->any_outside = map->any_outside || map->outside[i];
         if (is_nearest)
-            m->index[i] = kept_inside(m, nearest(m, x));
+            map->index[i] = kept_inside(map, nearest(map, x));
         else
-            fill_taps(m, i, stretch);
+            fill_taps(map, i, stretch);
     }
     return true;
 }
 
-static base_dtype wide(base_dtype t)
+static base_dtype wide(base_dtype dtype)
 {
-    return base_is_float(t) && t.bits == 64 ? BASE_F64 : BASE_F32;
+    return base_is_float(dtype) && dtype.bits == 64 ? BASE_F64 : BASE_F32;
 }
 
 /* The weighted sum of gathered operands, one for each tap; elements outside of a crop get the extrapolation
  * value. */
-static graph_value *resize_axis(axis_map *m, graph_value *x, int axis)
+static graph_value *resize_axis(axis_map *map, graph_value *input, int axis)
 {
-    onnx_node *n = m->n;
-    int rank = x->type.n;
+    onnx_node *node = map->n;
+    int rank = input->type.n;
     graph_value *sum = NULL;
 
-    if (!fill_map(m))
+    if (!fill_map(map))
         return NULL;
-    for (int t = 0; t < m->taps; t++) {
-        graph_value *part = onnx_gather(n, x, onnx_constant_i64(n, m->index + t * m->out, (int)m->out), axis);
+    for (int t = 0; t < map->taps; t++) {
+        graph_value *part =
+            onnx_gather(node, input, onnx_constant_i64(node, map->index + t * map->out, (int)map->out), axis);
 
-        if (m->taps > 1)
-            part = onnx_binary(
-                n, "mul", part,
-                onnx_along(n, onnx_constant_floats(n, x->type.dtype, m->weight + t * m->out, (int)m->out),
-                           axis, rank));
-        sum = sum ? onnx_binary(n, "add", sum, part) : part;
+        if (map->taps > 1)
+            part = onnx_binary(node, "mul", part,
+                               onnx_along(node,
+                                          onnx_constant_floats(node, input->type.dtype,
+                                                               map->weight + t * map->out, (int)map->out),
+                                          axis, rank));
+        sum = sum ? onnx_binary(node, "add", sum, part) : part;
     }
-    if (m->any_outside) {
-        double *flag = base_array(n->cx, double, m->out);
+    if (map->any_outside) {
+        double *flag = base_array(node->cx, double, map->out);
 
-        for (int64_t i = 0; i < m->out; i++)
-            flag[i] = m->outside[i];
+        for (int64_t i = 0; i < map->out; i++)
+            flag[i] = map->outside[i];
         graph_value *outside =
-            onnx_along(n, onnx_constant_floats(n, BASE_BOOL, flag, (int)m->out), axis, rank);
-        sum = onnx_where(n, outside, onnx_scalar(n, x->type.dtype, onnx_float(n, "extrapolation_value", 0)),
-                         sum);
+            onnx_along(node, onnx_constant_floats(node, BASE_BOOL, flag, (int)map->out), axis, rank);
+        sum =
+            onnx_where(node, outside,
+                       onnx_scalar(node, input->type.dtype, onnx_float(node, "extrapolation_value", 0)), sum);
     }
     return sum;
 }
@@ -173,24 +179,25 @@ static graph_value *resize_axis(axis_map *m, graph_value *x, int axis)
 /* ---- sizes ---- */
 
 /* Numbers of an operand, floats or ints, as doubles; -1 where it is left out or not known. */
-static int read_numbers(onnx_node *n, int k, double *out)
+static int read_numbers(onnx_node *node, int index, double *out)
 {
     const int64_t *ints;
-    int count = onnx_has(n, k) ? onnx_constant_ints(n, k, &ints) : -1;
+    int count = onnx_has(node, index) ? onnx_constant_ints(node, index, &ints) : -1;
 
     if (count > 2 * ONNX_MAX_RANK)
         return -1;
-    if (count >= 0 && !base_is_float(n->in[k]->type.dtype)) {
+    if (count >= 0 && !base_is_float(node->in[index]->type.dtype)) {
         for (int i = 0; i < count; i++)
             out[i] = (double)ints[i];
         return count;
     }
-    const op_constant *c = onnx_has(n, k) ? n->in[k]->constant : NULL;
-    if (!c || !base_dtype_same(c->type.dtype, BASE_F32) || c->bytes > 2 * ONNX_MAX_RANK * 4)
-        return onnx_has(n, k) && onnx_is_empty(n->in[k]) ? 0 : -1;
-    for (int i = 0; i < (int)(c->bytes / 4); i++)
-        out[i] = ((const float *)c->data)[i];
-    return (int)(c->bytes / 4);
+    const op_constant *constant = onnx_has(node, index) ? node->in[index]->constant : NULL;
+    if (!constant || !base_dtype_same(constant->type.dtype, BASE_F32) ||
+        constant->bytes > 2 * ONNX_MAX_RANK * 4)
+        return onnx_has(node, index) && onnx_is_empty(node->in[index]) ? 0 : -1;
+    for (int i = 0; i < (int)(constant->bytes / 4); i++)
+        out[i] = ((const float *)constant->data)[i];
+    return (int)(constant->bytes / 4);
 }
 
 /* What is asked for: of `count` axes, their scales or sizes, and the region. */
@@ -201,148 +208,150 @@ typedef struct {
     double number[2 * ONNX_MAX_RANK], region[2 * ONNX_MAX_RANK];
 } request;
 
-static bool read_axes(onnx_node *n, request *r)
+static bool read_axes(onnx_node *node, request *self)
 {
     const int64_t *axes;
-    int given = onnx_ints(n, "axes", &axes), rank = onnx_rank(n, 0);
+    int given = onnx_ints(node, "axes", &axes), rank = onnx_rank(node, 0);
 
-    r->count = given < 0 ? rank : given;
-    if (r->count > rank)
-        return onnx_wrong(n, "%d axes of %d dimensions", r->count, rank);
-    for (int i = 0; i < r->count; i++)
-        if (!onnx_axis(n, given < 0 ? i : axes[i], rank, &r->axis[i]))
+    self->count = given < 0 ? rank : given;
+    if (self->count > rank)
+        return onnx_wrong(node, "%d axes of %d dimensions", self->count, rank);
+    for (int i = 0; i < self->count; i++)
+        if (!onnx_axis(node, given < 0 ? i : axes[i], rank, &self->axis[i]))
             return false;
     return true;
 }
 
 /* Scales or sizes for each axis, and the region where the mode crops. */
-static bool read_request(onnx_node *n, request *r)
+static bool read_request(onnx_node *node, request *self)
 {
-    int scales = n->opset < 11 ? 1 : 2, found = read_numbers(n, scales, r->number), region;
+    int scales = node->opset < 11 ? 1 : 2, found = read_numbers(node, scales, self->number), region;
 
-    if (!read_axes(n, r))
+    if (!read_axes(node, self))
         return false;
-    if (found <= 0 && n->opset >= 11 && onnx_has(n, 3)) {
-        r->sized = true;
-        found = read_numbers(n, 3, r->number);
+    if (found <= 0 && node->opset >= 11 && onnx_has(node, 3)) {
+        self->sized = true;
+        found = read_numbers(node, 3, self->number);
     }
     if (found < 0)
-        return onnx_unknown(n, r->sized ? 3 : scales, r->sized ? "sizes" : "scales");
-    if (found != r->count)
-        return onnx_wrong(n, "%d scales or sizes for %d dimensions", found, r->count);
-    for (int i = 0; i < r->count; i++)
-        if (!(r->number[i] > 0) || !(r->number[i] < 1e9))
-            return onnx_wrong(n, "scale or size %g of dimension %lld", r->number[i], (long long)r->axis[i]);
-    if (!base_same(onnx_string(n, "coordinate_transformation_mode", ""), "tf_crop_and_resize"))
+        return onnx_unknown(node, self->sized ? 3 : scales, self->sized ? "sizes" : "scales");
+    if (found != self->count)
+        return onnx_wrong(node, "%d scales or sizes for %d dimensions", found, self->count);
+    for (int i = 0; i < self->count; i++)
+        if (!(self->number[i] > 0) || !(self->number[i] < 1e9))
+            return onnx_wrong(node, "scale or size %g of dimension %lld", self->number[i],
+                              (long long)self->axis[i]);
+    if (!base_same(onnx_string(node, "coordinate_transformation_mode", ""), "tf_crop_and_resize"))
         return true;
-    region = read_numbers(n, 1, r->region);
+    region = read_numbers(node, 1, self->region);
     if (region < 0)
-        return onnx_unknown(n, 1, "a region");
-    return region == 2 * r->count ||
-           onnx_wrong(n, "%d numbers of the region, expected %d", region, 2 * r->count);
+        return onnx_unknown(node, 1, "a region");
+    return region == 2 * self->count ||
+           onnx_wrong(node, "%d numbers of the region, expected %d", region, 2 * self->count);
 }
 
 /* One scale for all axes, the least or greatest that sizes ask for. */
-static void keep_ratio(onnx_node *n, request *r)
+static void keep_ratio(onnx_node *node, request *self)
 {
-    const char *policy = onnx_string(n, "keep_aspect_ratio_policy", "stretch");
+    const char *policy = onnx_string(node, "keep_aspect_ratio_policy", "stretch");
     double scale = 0;
     int64_t extent;
 
-    if (!r->sized || base_same(policy, "stretch"))
+    if (!self->sized || base_same(policy, "stretch"))
         return;
-    for (int i = 0; i < r->count; i++) {
-        if (!ir_is_int(n->in[0]->type.dim[r->axis[i]], &extent) || extent < 1)
+    for (int i = 0; i < self->count; i++) {
+        if (!ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent) || extent < 1)
             return;
-        double mine = r->number[i] / (double)extent;
+        double mine = self->number[i] / (double)extent;
 
         if (i == 0 || (base_same(policy, "not_larger") ? mine < scale : mine > scale))
             scale = mine;
     }
-    for (int i = 0; i < r->count; i++) {
-        ir_is_int(n->in[0]->type.dim[r->axis[i]], &extent);
-        r->number[i] = floor(scale * (double)extent + 0.5);
+    for (int i = 0; i < self->count; i++) {
+        ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent);
+        self->number[i] = floor(scale * (double)extent + 0.5);
     }
 }
 
-/* Axis k of the request. Sizes that stay as they are cost nothing. */
-static graph_value *resize_one(onnx_node *n, graph_value *x, const request *r, int k)
+/* Axis index of the request. Sizes that stay as they are cost nothing. */
+static graph_value *resize_one(onnx_node *node, graph_value *input, const request *self, int index)
 {
-    axis_map m = {.n = n,
-                  .mode = onnx_string(n, "mode", "nearest"),
-                  .coordinates = onnx_string(n, "coordinate_transformation_mode", "half_pixel"),
-                  .nearest = onnx_string(n, "nearest_mode", "round_prefer_floor"),
-                  .cubic = onnx_float(n, "cubic_coeff_a", -0.75),
-                  .exclude_outside = onnx_int(n, "exclude_outside", 0) != 0,
-                  .antialias = onnx_int(n, "antialias", 0) != 0,
-                  .begin = r->region[k],
-                  .end = r->region[r->count + k]};
-    int axis = (int)r->axis[k];
+    axis_map m = {.n = node,
+                  .mode = onnx_string(node, "mode", "nearest"),
+                  .coordinates = onnx_string(node, "coordinate_transformation_mode", "half_pixel"),
+                  .nearest = onnx_string(node, "nearest_mode", "round_prefer_floor"),
+                  .cubic = onnx_float(node, "cubic_coeff_a", -0.75),
+                  .exclude_outside = onnx_int(node, "exclude_outside", 0) != 0,
+                  .antialias = onnx_int(node, "antialias", 0) != 0,
+                  .begin = self->region[index],
+                  .end = self->region[self->count + index]};
+    int axis = (int)self->axis[index];
     bool cropped = base_same(m.coordinates, "tf_crop_and_resize") && (m.begin != 0 || m.end != 1);
 
     /* Before opset 11 there was one way to do it. */
-    if (n->opset < 11) {
+    if (node->opset < 11) {
         m.coordinates = "asymmetric";
         m.nearest = "floor";
     }
-    if (!r->sized && r->number[k] == 1 && !cropped)
-        return x;
-    if (!ir_is_int(x->type.dim[axis], &m.in)) {
-        onnx_unsupported(n, "a symbolic dimension is resized");
+    if (!self->sized && self->number[index] == 1 && !cropped)
+        return input;
+    if (!ir_is_int(input->type.dim[axis], &m.in)) {
+        onnx_unsupported(node, "a symbolic dimension is resized");
         return NULL;
     }
-    m.out = r->sized ? (int64_t)r->number[k]
-                     : (int64_t)floor((double)m.in * r->number[k] * (cropped ? m.end - m.begin : 1));
-    m.scale = r->sized ? (double)m.out / (double)m.in : r->number[k];
+    m.out = self->sized
+                ? (int64_t)self->number[index]
+                : (int64_t)floor((double)m.in * self->number[index] * (cropped ? m.end - m.begin : 1));
+    m.scale = self->sized ? (double)m.out / (double)m.in : self->number[index];
     if (m.in < 1 || m.out < 0) {
-        onnx_wrong(n, "dimension %d has %lld elements, its result %lld", axis, (long long)m.in,
+        onnx_wrong(node, "dimension %d has %lld elements, its result %lld", axis, (long long)m.in,
                    (long long)m.out);
         return NULL;
     }
-    return m.out == m.in && r->sized && !cropped ? x : resize_axis(&m, x, axis);
+    return m.out == m.in && self->sized && !cropped ? input : resize_axis(&m, input, axis);
 }
 
 /* Integers are resized as floats and rounded at the end, unless elements are only picked. */
-static bool resize(onnx_node *n, request *r)
+static bool resize(onnx_node *node, request *self)
 {
-    base_dtype t = n->in[0]->type.dtype;
-    bool exact = base_same(onnx_string(n, "mode", "nearest"), "nearest");
-    graph_value *x = exact ? n->in[0] : onnx_cast(n, n->in[0], wide(t));
+    base_dtype t = node->in[0]->type.dtype;
+    bool exact = base_same(onnx_string(node, "mode", "nearest"), "nearest");
+    graph_value *x = exact ? node->in[0] : onnx_cast(node, node->in[0], wide(t));
 
-    keep_ratio(n, r);
-    for (int k = 0; x && k < r->count; k++)
-        x = resize_one(n, x, r, k);
-    if (x == n->in[0])
-        x = onnx_unary(n, "identity", x);
+    keep_ratio(node, self);
+    for (int k = 0; x && k < self->count; k++)
+        x = resize_one(node, x, self, k);
+    if (x == node->in[0])
+        x = onnx_unary(node, "identity", x);
     if (x && !base_is_float(t) && !exact)
-        x = onnx_unary(n, "round", x);
-    return onnx_set(n, 0, onnx_cast(n, x, t));
+        x = onnx_unary(node, "round", x);
+    return onnx_set(node, 0, onnx_cast(node, x, t));
 }
 
-static bool convert_resize(onnx_node *n)
+static bool convert_resize(onnx_node *node)
 {
     request r = {.count = 0};
 
-    return read_request(n, &r) && resize(n, &r);
+    return read_request(node, &r) && resize(node, &r);
 }
 
 /* Until opset 8 the scales were attributes. */
-static bool convert_upsample(onnx_node *n)
+static bool convert_upsample(onnx_node *node)
 {
-    request r = {.count = onnx_rank(n, 0)};
-    const Onnx__AttributeProto *a = onnx_attr(n, "scales");
+    request r = {.count = onnx_rank(node, 0)};
+    const Onnx__AttributeProto *a = onnx_attr(node, "scales");
 
-    if (n->opset >= 9)
-        return convert_resize(n);
+    if (node->opset >= 9)
+        return convert_resize(node);
     if ((int)a->n_floats != r.count)
-        return onnx_wrong(n, "%zu scales for %d dimensions", a->n_floats, r.count);
+        return onnx_wrong(node, "%zu scales for %d dimensions", a->n_floats, r.count);
     for (int i = 0; i < r.count; i++) {
         r.axis[i] = i;
         r.number[i] = (double)a->floats[i];
         if (!(r.number[i] > 0) || !(r.number[i] < 1e9))
-            return onnx_wrong(n, "scale %g of dimension %d", r.number[i], i);
+            return onnx_wrong(node, "scale %g of dimension %d", r.number[i], i);
     }
-    return resize(n, &r);
+    return resize(node, &r);
 }
 
 #define HOW                                                                                                  \

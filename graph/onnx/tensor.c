@@ -53,10 +53,10 @@ bool onnx_dtype(int64_t data_type, base_dtype *out)
     return false;
 }
 
-int32_t onnx_data_type(base_dtype t)
+int32_t onnx_data_type(base_dtype dtype)
 {
     for (int i = 0; i < BASE_COUNT(dtypes); i++)
-        if (base_dtype_same(dtypes[i].dtype, t))
+        if (base_dtype_same(dtypes[i].dtype, dtype))
             return dtypes[i].data_type;
     return 0;
 }
@@ -86,68 +86,69 @@ typedef struct {
     int64_t elements, bytes;
 } reader;
 
-static void *fail(const reader *r, tec_status status, const char *text)
+static void *fail(const reader *in, tec_status status, const char *text)
 {
-    return base_fail(r->cx, status, (base_loc){.file = r->path}, "tensor '%s': %s",
-                     r->t->name && *r->t->name ? r->t->name : r->what, text);
+    return base_fail(in->cx, status, (base_loc){.file = in->path}, "tensor '%s': %s",
+                     in->t->name && *in->t->name ? in->t->name : in->what, text);
 }
 
 /* Elements and bytes of the tensor, each checked for overflow: the dimensions come from a file. */
-static bool count(reader *r)
+static bool count(reader *in)
 {
-    r->elements = 1;
-    if (r->t->n_dims > ONNX_MAX_RANK) {
-        fail(r, TEC_UNSUPPORTED,
-             base_format(r->cx, "%zu dimensions; at most %d", r->t->n_dims, ONNX_MAX_RANK));
+    in->elements = 1;
+    if (in->t->n_dims > ONNX_MAX_RANK) {
+        fail(in, TEC_UNSUPPORTED,
+             base_format(in->cx, "%zu dimensions; at most %d", in->t->n_dims, ONNX_MAX_RANK));
         return false;
     }
-    for (size_t i = 0; i < r->t->n_dims; i++)
-        if (r->t->dims[i] < 0 || __builtin_mul_overflow(r->elements, r->t->dims[i], &r->elements)) {
-            fail(r, TEC_INVALID,
-                 base_format(r->cx, "extent %lld in dimension %zu", (long long)r->t->dims[i], i));
+    for (size_t i = 0; i < in->t->n_dims; i++)
+        if (in->t->dims[i] < 0 || __builtin_mul_overflow(in->elements, in->t->dims[i], &in->elements)) {
+            fail(in, TEC_INVALID,
+                 base_format(in->cx, "extent %lld in dimension %zu", (long long)in->t->dims[i], i));
             return false;
         }
-    if (__builtin_mul_overflow(r->elements, (int64_t)base_dtype_bytes(r->dtype), &r->bytes)) {
-        fail(r, TEC_INVALID, "its size overflows");
+    if (__builtin_mul_overflow(in->elements, (int64_t)base_dtype_bytes(in->dtype), &in->bytes)) {
+        fail(in, TEC_INVALID, "its size overflows");
         return false;
     }
     return true;
 }
 
-/* Elements that stand in a typed field of `n` values of `size` bytes, each narrowed to the dtype. */
-static void *from_field(const reader *r, const void *field, size_t n, size_t size)
+/* Elements that stand in a typed field of `length` values of `size` bytes, each narrowed to the dtype. */
+static void *from_field(const reader *in, const void *field, size_t length, size_t size)
 {
-    size_t width = (size_t)base_dtype_bytes(r->dtype);
+    size_t width = (size_t)base_dtype_bytes(in->dtype);
 
-    if ((int64_t)n != r->elements)
-        return fail(r, TEC_INVALID,
-                    base_format(r->cx, "%lld elements expected, %zu found", (long long)r->elements, n));
-    char *data = base_alloc(r->cx, (size_t)r->bytes + 1);
-    for (size_t i = 0; i < n; i++)
+    if ((int64_t)length != in->elements)
+        return fail(
+            in, TEC_INVALID,
+            base_format(in->cx, "%lld elements expected, %zu found", (long long)in->elements, length));
+    char *data = base_alloc(in->cx, (size_t)in->bytes + 1);
+    for (size_t i = 0; i < length; i++)
         memcpy(data + i * width, (const char *)field + i * size, width < size ? width : size);
     return data;
 }
 
-static void *from_typed_fields(const reader *r)
+static void *from_typed_fields(const reader *in)
 {
-    const Onnx__TensorProto *t = r->t;
+    const Onnx__TensorProto *t = in->t;
 
-    if (base_is_float(r->dtype) && r->dtype.bits == 32)
-        return from_field(r, t->float_data, t->n_float_data, sizeof(float));
-    if (base_is_float(r->dtype) && r->dtype.bits == 64)
-        return from_field(r, t->double_data, t->n_double_data, sizeof(double));
-    if (base_dtype_same(r->dtype, BASE_I64))
-        return from_field(r, t->int64_data, t->n_int64_data, sizeof(int64_t));
-    if (r->dtype.code == kDLUInt && r->dtype.bits >= 32)
-        return from_field(r, t->uint64_data, t->n_uint64_data, sizeof(uint64_t));
-    return from_field(r, t->int32_data, t->n_int32_data, sizeof(int32_t));
+    if (base_is_float(in->dtype) && in->dtype.bits == 32)
+        return from_field(in, t->float_data, t->n_float_data, sizeof(float));
+    if (base_is_float(in->dtype) && in->dtype.bits == 64)
+        return from_field(in, t->double_data, t->n_double_data, sizeof(double));
+    if (base_dtype_same(in->dtype, BASE_I64))
+        return from_field(in, t->int64_data, t->n_int64_data, sizeof(int64_t));
+    if (in->dtype.code == kDLUInt && in->dtype.bits >= 32)
+        return from_field(in, t->uint64_data, t->n_uint64_data, sizeof(uint64_t));
+    return from_field(in, t->int32_data, t->n_int32_data, sizeof(int32_t));
 }
 
-static const char *entry(const Onnx__TensorProto *t, const char *key)
+static const char *entry(const Onnx__TensorProto *TensorProto, const char *key)
 {
-    for (size_t i = 0; i < t->n_external_data; i++)
-        if (base_same(t->external_data[i]->key, key))
-            return t->external_data[i]->value;
+    for (size_t i = 0; i < TensorProto->n_external_data; i++)
+        if (base_same(TensorProto->external_data[i]->key, key))
+            return TensorProto->external_data[i]->value;
     return NULL;
 }
 
@@ -164,17 +165,17 @@ static bool stays_beside(const char *name)
 
 /* Opens `name` under the folder of the model, step by step, so that no symbolic link leads elsewhere; -1 with
  * errno. */
-static int open_beside(const reader *r, const char *name)
+static int open_beside(const reader *in, const char *name)
 {
-    const char *slash = strrchr(r->path, '/');
-    int at = open(slash ? base_format(r->cx, "%.*s", (int)(slash - r->path) + 1, r->path) : ".",
+    const char *slash = strrchr(in->path, '/');
+    int at = open(slash ? base_format(in->cx, "%.*s", (int)(slash - in->path) + 1, in->path) : ".",
                   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     while (at >= 0) {
         size_t n = strcspn(name, "/");
         bool last = !name[n + strspn(name + n, "/")];
         /* Without O_NONBLOCK, opening a FIFO would wait for somebody to write into it. */
-        int next = openat(at, base_strndup(r->cx, name, n),
+        int next = openat(at, base_strndup(in->cx, name, n),
                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (last ? 0 : O_DIRECTORY)),
             why = errno;
 
@@ -189,9 +190,9 @@ static int open_beside(const reader *r, const char *name)
 }
 
 /* A number of bytes that stands in an entry as text; 0 where it is left out. */
-static bool read_bytes(const reader *r, const char *key, int64_t *out)
+static bool read_bytes(const reader *in, const char *key, int64_t *out)
 {
-    const char *text = entry(r->t, key);
+    const char *text = entry(in->t, key);
     char *end;
 
     *out = 0;
@@ -201,22 +202,22 @@ static bool read_bytes(const reader *r, const char *key, int64_t *out)
     *out = strtoll(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno)
         return true;
-    fail(r, TEC_INVALID,
-         base_format(r->cx, "the %s of its data is '%s', expected a number of bytes", key, text));
+    fail(in, TEC_INVALID,
+         base_format(in->cx, "the %s of its data is '%s', expected a number of bytes", key, text));
     return false;
 }
 
-/* Reads r->bytes bytes at an offset of an open file. */
-static void *read_at(const reader *r, int fd, const char *name, int64_t at)
+/* Reads in->bytes bytes at an offset of an open file. */
+static void *read_at(const reader *in, int fd, const char *name, int64_t at)
 {
-    char *data = base_alloc(r->cx, (size_t)r->bytes + 1);
+    char *data = base_alloc(in->cx, (size_t)in->bytes + 1);
 
-    for (int64_t n = 0; n < r->bytes;) {
-        ssize_t got = pread(fd, data + n, (size_t)(r->bytes - n), at + n);
+    for (int64_t n = 0; n < in->bytes;) {
+        ssize_t got = pread(fd, data + n, (size_t)(in->bytes - n), at + n);
 
         if (got == 0 || (got < 0 && errno != EINTR))
-            return fail(r, TEC_IO,
-                        base_format(r->cx, "cannot read '%s': %s", name,
+            return fail(in, TEC_IO,
+                        base_format(in->cx, "cannot read '%s': %s", name,
                                     got ? strerror(errno) : "it ends too early"));
         n += got > 0 ? got : 0;
     }
@@ -224,82 +225,83 @@ static void *read_at(const reader *r, int fd, const char *name, int64_t at)
 }
 
 /* Data beside the model: the place must lie in the file and be as long as the type asks for. */
-static void *from_open_file(const reader *r, int fd, const char *name)
+static void *from_open_file(const reader *in, int fd, const char *name)
 {
     int64_t at, length;
     struct stat st;
 
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return fail(r, TEC_INVALID,
-                    base_format(r->cx, "its data lies in '%s', which is no regular file", name));
-    if (!read_bytes(r, "offset", &at) || !read_bytes(r, "length", &length))
+        return fail(in, TEC_INVALID,
+                    base_format(in->cx, "its data lies in '%s', which is no regular file", name));
+    if (!read_bytes(in, "offset", &at) || !read_bytes(in, "length", &length))
         return NULL;
-    if (entry(r->t, "length") && length != r->bytes)
-        return fail(r, TEC_INVALID,
-                    base_format(r->cx, "%lld bytes expected, %lld stand in '%s'", (long long)r->bytes,
+    if (entry(in->t, "length") && length != in->bytes)
+        return fail(in, TEC_INVALID,
+                    base_format(in->cx, "%lld bytes expected, %lld stand in '%s'", (long long)in->bytes,
                                 (long long)length, name));
-    if (at > st.st_size || st.st_size - at < r->bytes)
-        return fail(r, TEC_INVALID,
-                    base_format(r->cx, "'%s' has %lld bytes, %lld are expected at %lld", name,
-                                (long long)st.st_size, (long long)r->bytes, (long long)at));
-    return read_at(r, fd, name, at);
+    if (at > st.st_size || st.st_size - at < in->bytes)
+        return fail(in, TEC_INVALID,
+                    base_format(in->cx, "'%s' has %lld bytes, %lld are expected at %lld", name,
+                                (long long)st.st_size, (long long)in->bytes, (long long)at));
+    return read_at(in, fd, name, at);
 }
 
 /* A regular file in or under the folder of the model. */
-static void *from_file(const reader *r)
+static void *from_file(const reader *in)
 {
-    const char *name = entry(r->t, "location");
+    const char *name = entry(in->t, "location");
 
     if (!stays_beside(name))
-        return fail(
-            r, TEC_INVALID,
-            base_format(r->cx, "its data lies in '%s', which is no file beside the model", name ? name : ""));
-    int fd = open_beside(r, name);
+        return fail(in, TEC_INVALID,
+                    base_format(in->cx, "its data lies in '%s', which is no file beside the model",
+                                name ? name : ""));
+    int fd = open_beside(in, name);
     if (fd < 0)
         return errno == ELOOP
-                   ? fail(r, TEC_INVALID,
-                          base_format(r->cx, "its data lies in '%s', which is a symbolic link", name))
-                   : fail(r, TEC_IO,
-                          base_format(r->cx, "cannot open '%s' beside the model: %s", name, strerror(errno)));
-    void *data = from_open_file(r, fd, name);
+                   ? fail(in, TEC_INVALID,
+                          base_format(in->cx, "its data lies in '%s', which is a symbolic link", name))
+                   : fail(
+                         in, TEC_IO,
+                         base_format(in->cx, "cannot open '%s' beside the model: %s", name, strerror(errno)));
+    void *data = from_open_file(in, fd, name);
     close(fd);
     return data;
 }
 
-static void *read_data(const reader *r)
+static void *read_data(const reader *in)
 {
-    if (r->t->data_location == 1)
-        return from_file(r);
-    if (!r->t->has_raw_data)
-        return r->elements || r->t->n_int32_data || r->t->n_float_data ? from_typed_fields(r)
-                                                                       : base_alloc(r->cx, 1);
-    if ((int64_t)r->t->raw_data.len != r->bytes)
+    if (in->t->data_location == 1)
+        return from_file(in);
+    if (!in->t->has_raw_data)
+        return in->elements || in->t->n_int32_data || in->t->n_float_data ? from_typed_fields(in)
+                                                                          : base_alloc(in->cx, 1);
+    if ((int64_t)in->t->raw_data.len != in->bytes)
         return fail(
-            r, TEC_INVALID,
-            base_format(r->cx, "%lld bytes expected, %zu found", (long long)r->bytes, r->t->raw_data.len));
-    return r->bytes ? base_copy(r->cx, r->t->raw_data.data, r->t->raw_data.len) : base_alloc(r->cx, 1);
+            in, TEC_INVALID,
+            base_format(in->cx, "%lld bytes expected, %zu found", (long long)in->bytes, in->t->raw_data.len));
+    return in->bytes ? base_copy(in->cx, in->t->raw_data.data, in->t->raw_data.len) : base_alloc(in->cx, 1);
 }
 
 /* The tensor as a constant in the context; NULL with an error. `what` and the tensor's name are for messages.
  */
-const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t,
+const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *TensorProto,
                                const char *what)
 {
-    reader r = {.cx = cx, .path = path, .what = what, .t = t};
-    const ir_expr **dim = base_array(cx, const ir_expr *, t->n_dims);
+    reader r = {.cx = cx, .path = path, .what = what, .t = TensorProto};
+    const ir_expr **dim = base_array(cx, const ir_expr *, TensorProto->n_dims);
 
-    if (!onnx_dtype(t->data_type, &r.dtype))
+    if (!onnx_dtype(TensorProto->data_type, &r.dtype))
         return fail(&r, TEC_UNSUPPORTED,
-                    base_format(cx, "elements of type %s", onnx_type_name(cx, t->data_type)));
+                    base_format(cx, "elements of type %s", onnx_type_name(cx, TensorProto->data_type)));
     if (!count(&r))
         return NULL;
-    op_constant *c = base_new(cx, op_constant);
-    c->data = read_data(&r);
-    c->bytes = r.bytes;
-    for (size_t i = 0; i < t->n_dims; i++)
-        dim[i] = ir_int(cx, t->dims[i]);
-    c->type = (op_type){r.dtype, (int)t->n_dims, dim};
-    return c->data ? c : NULL;
+    op_constant *constant = base_new(cx, op_constant);
+    constant->data = read_data(&r);
+    constant->bytes = r.bytes;
+    for (size_t i = 0; i < TensorProto->n_dims; i++)
+        dim[i] = ir_int(cx, TensorProto->dims[i]);
+    constant->type = (op_type){r.dtype, (int)TensorProto->n_dims, dim};
+    return constant->data ? constant : NULL;
 }
 
 /* A file with one serialised tensor, as test suites have them. */
@@ -321,24 +323,24 @@ const op_constant *onnx_read_tensor(tec_context *cx, const char *path, const cha
 }
 
 /* The reverse of onnx_read_tensor. Extents must be constant. */
-bool onnx_write_tensor(tec_context *cx, const char *path, const char *name, const op_constant *c)
+bool onnx_write_tensor(tec_context *cx, const char *path, const char *name, const op_constant *constant)
 {
     Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
-    int64_t *dims = base_array(cx, int64_t, c->type.n);
+    int64_t *dims = base_array(cx, int64_t, constant->type.n);
 
-    for (int i = 0; i < c->type.n; i++)
-        if (!ir_is_int(c->type.dim[i], &dims[i])) {
+    for (int i = 0; i < constant->type.n; i++)
+        if (!ir_is_int(constant->type.dim[i], &dims[i])) {
             base_fail(cx, TEC_INVALID, (base_loc){.file = path},
                       "a tensor with symbolic extents cannot be written");
             return false;
         }
-    t.n_dims = (size_t)c->type.n;
+    t.n_dims = (size_t)constant->type.n;
     t.dims = dims;
     t.has_data_type = true;
-    t.data_type = onnx_data_type(c->type.dtype);
+    t.data_type = onnx_data_type(constant->type.dtype);
     t.name = base_strdup(cx, name ? name : "");
     t.has_raw_data = true;
-    t.raw_data = (ProtobufCBinaryData){(size_t)c->bytes, (uint8_t *)c->data};
+    t.raw_data = (ProtobufCBinaryData){(size_t)constant->bytes, (uint8_t *)constant->data};
     size_t size = onnx__tensor_proto__get_packed_size(&t);
     uint8_t *bytes = base_alloc(cx, size + 1);
     onnx__tensor_proto__pack(&t, bytes);

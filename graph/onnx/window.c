@@ -4,13 +4,13 @@
 #include "graph/onnx/compose.h"
 #include "ops/window.h"
 
-bool onnx_read_list(onnx_node *n, const char *name, int count, int64_t otherwise, int64_t *out)
+bool onnx_read_list(onnx_node *node, const char *name, int count, int64_t otherwise, int64_t *out)
 {
     const int64_t *v;
-    int found = onnx_ints(n, name, &v);
+    int found = onnx_ints(node, name, &v);
 
     if (found >= 0 && found != count)
-        return onnx_wrong(n, "'%s' has %d values, expected %d", name, found, count);
+        return onnx_wrong(node, "'%s' has %d values, expected %d", name, found, count);
     for (int i = 0; i < count; i++)
         out[i] = found >= 0 ? v[i] : otherwise;
     return true;
@@ -18,121 +18,127 @@ bool onnx_read_list(onnx_node *n, const char *name, int count, int64_t otherwise
 
 /* SAME: as many outputs as ceil(input / stride), the odd element of padding at the end (UPPER) or the begin
  * (LOWER). */
-static bool auto_pads(onnx_node *n, const graph_value *x, onnx_window *w, bool upper)
+static bool auto_pads(onnx_node *node, const graph_value *input, onnx_window *window, bool upper)
 {
-    for (int i = 0; i < w->rank; i++) {
+    for (int i = 0; i < window->rank; i++) {
         int64_t extent;
 
-        if (!ir_is_int(x->type.dim[2 + i], &extent))
-            return onnx_unsupported(n, "automatic padding of a symbolic dimension");
-        int64_t out = extent / w->stride[i] + (extent % w->stride[i] != 0);
-        int64_t total = (out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - extent;
+        if (!ir_is_int(input->type.dim[2 + i], &extent))
+            return onnx_unsupported(node, "automatic padding of a symbolic dimension");
+        int64_t out = extent / window->stride[i] + (extent % window->stride[i] != 0);
+        int64_t total =
+            (out - 1) * window->stride[i] + (window->kernel[i] - 1) * window->dilation[i] + 1 - extent;
 
         total = total > 0 ? total : 0;
-        w->pads[i] = upper ? total / 2 : total - total / 2;
-        w->pads[w->rank + i] = total - w->pads[i];
+        window->pads[i] = upper ? total / 2 : total - total / 2;
+        window->pads[window->rank + i] = total - window->pads[i];
     }
     return true;
 }
 
 /* Strides and dilations, 1 where they are absent. */
-bool onnx_read_steps(onnx_node *n, onnx_window *w)
+bool onnx_read_steps(onnx_node *node, onnx_window *window)
 {
-    if (!onnx_read_list(n, "strides", w->rank, 1, w->stride) ||
-        !onnx_read_list(n, "dilations", w->rank, 1, w->dilation))
+    if (!onnx_read_list(node, "strides", window->rank, 1, window->stride) ||
+        !onnx_read_list(node, "dilations", window->rank, 1, window->dilation))
         return false;
-    for (int i = 0; i < w->rank; i++) {
-        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1)
+    for (int i = 0; i < window->rank; i++) {
+        if (window->kernel[i] < 1 || window->stride[i] < 1 || window->dilation[i] < 1)
             return onnx_wrong(
-                n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at least 1",
-                (long long)w->kernel[i], (long long)w->stride[i], (long long)w->dilation[i], i);
-        if (w->kernel[i] > OP_MOST_WINDOW || w->stride[i] > OP_MOST_WINDOW || w->dilation[i] > OP_MOST_WINDOW)
+                node, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at least 1",
+                (long long)window->kernel[i], (long long)window->stride[i], (long long)window->dilation[i],
+                i);
+        if (window->kernel[i] > OP_MOST_WINDOW || window->stride[i] > OP_MOST_WINDOW ||
+            window->dilation[i] > OP_MOST_WINDOW)
             return onnx_wrong(
-                n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at most %d",
-                (long long)w->kernel[i], (long long)w->stride[i], (long long)w->dilation[i], i,
+                node, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at most %d",
+                (long long)window->kernel[i], (long long)window->stride[i], (long long)window->dilation[i], i,
                 OP_MOST_WINDOW);
     }
     return true;
 }
 
 /* Steps and pads; auto_pad computes the pads from the extents, which must then be constant. */
-bool onnx_read_window(onnx_node *n, const graph_value *x, onnx_window *w)
+bool onnx_read_window(onnx_node *node, const graph_value *input, onnx_window *window)
 {
-    const char *mode = onnx_string(n, "auto_pad", "NOTSET");
+    const char *mode = onnx_string(node, "auto_pad", "NOTSET");
 
-    if (!onnx_read_steps(n, w))
+    if (!onnx_read_steps(node, window))
         return false;
     if (base_same(mode, "SAME_UPPER") || base_same(mode, "SAME_LOWER"))
-        return auto_pads(n, x, w, base_same(mode, "SAME_UPPER"));
+        return auto_pads(node, input, window, base_same(mode, "SAME_UPPER"));
     if (base_same(mode, "VALID")) {
-        for (int i = 0; i < 2 * w->rank; i++)
-            w->pads[i] = 0;
+        for (int i = 0; i < 2 * window->rank; i++)
+            window->pads[i] = 0;
         return true;
     }
-    if (!onnx_read_list(n, "pads", 2 * w->rank, 0, w->pads))
+    if (!onnx_read_list(node, "pads", 2 * window->rank, 0, window->pads))
         return false;
-    for (int i = 0; i < 2 * w->rank; i++)
-        if (w->pads[i] < 0 || w->pads[i] > OP_MOST_WINDOW)
-            return onnx_wrong(n, "padding %lld, expected 0 to %d", (long long)w->pads[i], OP_MOST_WINDOW);
+    for (int i = 0; i < 2 * window->rank; i++)
+        if (window->pads[i] < 0 || window->pads[i] > OP_MOST_WINDOW)
+            return onnx_wrong(node, "padding %lld, expected 0 to %d", (long long)window->pads[i],
+                              OP_MOST_WINDOW);
     return true;
 }
 
-int onnx_window_attrs(onnx_node *n, const onnx_window *w, op_attr *attr)
+int onnx_window_attrs(onnx_node *node, const onnx_window *window, op_attr *attr)
 {
-    attr[0] = op_attr_ints(n->cx, "strides", w->stride, w->rank);
-    attr[1] = op_attr_ints(n->cx, "dilations", w->dilation, w->rank);
-    attr[2] = op_attr_ints(n->cx, "pads", w->pads, 2 * w->rank);
+    attr[0] = op_attr_ints(node->cx, "strides", window->stride, window->rank);
+    attr[1] = op_attr_ints(node->cx, "dilations", window->dilation, window->rank);
+    attr[2] = op_attr_ints(node->cx, "pads", window->pads, 2 * window->rank);
     return 3;
 }
 
-bool onnx_spatial_rank(onnx_node *n, const graph_value *x, onnx_window *w)
+bool onnx_spatial_rank(onnx_node *node, const graph_value *input, onnx_window *window)
 {
-    w->rank = x->type.n - 2;
-    if (w->rank > OP_MAX_SPATIAL)
-        return onnx_unsupported(n, "%d spatial dimensions; at most %d", w->rank, OP_MAX_SPATIAL);
-    return w->rank >= 1 || onnx_wrong(n, "the operand has %d dimensions, expected at least 3", x->type.n);
+    window->rank = input->type.n - 2;
+    if (window->rank > OP_MAX_SPATIAL)
+        return onnx_unsupported(node, "%d spatial dimensions; at most %d", window->rank, OP_MAX_SPATIAL);
+    return window->rank >= 1 ||
+           onnx_wrong(node, "the operand has %d dimensions, expected at least 3", input->type.n);
 }
 
 /* `kernel_shape` repeats what the weights say. */
-static bool check_kernel_shape(onnx_node *n, const onnx_window *w)
+static bool check_kernel_shape(onnx_node *node, const onnx_window *window)
 {
     const int64_t *given;
-    int count = onnx_ints(n, "kernel_shape", &given);
+    int count = onnx_ints(node, "kernel_shape", &given);
 
-    if (count >= 0 && count != w->rank)
-        return onnx_wrong(n, "'kernel_shape' has %d values, expected %d", count, w->rank);
+    if (count >= 0 && count != window->rank)
+        return onnx_wrong(node, "'kernel_shape' has %d values, expected %d", count, window->rank);
     for (int i = 0; i < count; i++)
-        if (given[i] != w->kernel[i])
-            return onnx_wrong(n, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld",
-                              (long long)given[i], i, (long long)w->kernel[i]);
+        if (given[i] != window->kernel[i])
+            return onnx_wrong(node, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld",
+                              (long long)given[i], i, (long long)window->kernel[i]);
     return true;
 }
 
-bool onnx_read_kernel(onnx_node *n, const graph_value *weights, onnx_window *w)
+bool onnx_read_kernel(onnx_node *node, const graph_value *weights, onnx_window *window)
 {
-    if (weights->type.n != w->rank + 2)
-        return onnx_wrong(n, "the weights have %d dimensions, the operand %d", weights->type.n, w->rank + 2);
-    for (int i = 0; i < w->rank; i++)
-        if (!ir_is_int(weights->type.dim[2 + i], &w->kernel[i]))
-            return onnx_unsupported(n, "a kernel of symbolic extent");
-    return check_kernel_shape(n, w);
+    if (weights->type.n != window->rank + 2)
+        return onnx_wrong(node, "the weights have %d dimensions, the operand %d", weights->type.n,
+                          window->rank + 2);
+    for (int i = 0; i < window->rank; i++)
+        if (!ir_is_int(weights->type.dim[2 + i], &window->kernel[i]))
+            return onnx_unsupported(node, "a kernel of symbolic extent");
+    return check_kernel_shape(node, window);
 }
 
 /* A convolution with the node's attributes, whose operands the caller may have prepared. */
-graph_value *onnx_make_conv(onnx_node *n, graph_value *x, graph_value *weights, graph_value *bias)
+graph_value *onnx_make_conv(onnx_node *node, graph_value *input, graph_value *weights, graph_value *bias)
 {
     onnx_window w;
     op_attr attr[4];
-    graph_value *in[3] = {x, weights, bias};
+    graph_value *in[3] = {input, weights, bias};
 
-    if (!x || !weights || !onnx_spatial_rank(n, x, &w) || !onnx_read_kernel(n, weights, &w) ||
-        !onnx_read_window(n, x, &w))
+    if (!input || !weights || !onnx_spatial_rank(node, input, &w) || !onnx_read_kernel(node, weights, &w) ||
+        !onnx_read_window(node, input, &w))
         return NULL;
-    int count = onnx_window_attrs(n, &w, attr);
-    attr[count++] = op_attr_int("group", onnx_int(n, "group", 1));
+    int count = onnx_window_attrs(node, &w, attr);
+    attr[count++] = op_attr_int("group", onnx_int(node, "group", 1));
     /* The operator is for floats; sums of products of integers are exact in float64. */
-    base_dtype t = x->type.dtype;
+    base_dtype t = input->type.dtype;
     for (int k = 0; k < 3 && !base_is_float(t); k++)
-        in[k] = onnx_cast(n, in[k], BASE_F64);
-    return onnx_cast(n, onnx_make(n, "conv", in, bias ? 3 : 2, attr, count), t);
+        in[k] = onnx_cast(node, in[k], BASE_F64);
+    return onnx_cast(node, onnx_make(node, "conv", in, bias ? 3 : 2, attr, count), t);
 }

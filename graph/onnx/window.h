@@ -18,17 +18,18 @@ typedef struct {
 } onnx_window;
 
 /* An attribute of `count` ints, all `otherwise` where it is left out. */
-bool onnx_read_list(onnx_node *n, const char *name, int count, int64_t otherwise, int64_t *out);
+bool onnx_read_list(onnx_node *node, const char *name, int count, int64_t otherwise, int64_t *out);
 /* The number of spatial dimensions of an operand [n, channels, spatial...]. */
-bool onnx_spatial_rank(onnx_node *n, const graph_value *x, onnx_window *w);
+bool onnx_spatial_rank(onnx_node *node, const graph_value *input, onnx_window *window);
 /* The kernel's extents from weights [.., .., spatial...]; `kernel_shape` repeats them. */
-bool onnx_read_kernel(onnx_node *n, const graph_value *weights, onnx_window *w);
-/* Strides, dilations; padding, that of auto_pad SAME from the extents of x. The kernel is known already. */
-bool onnx_read_steps(onnx_node *n, onnx_window *w);
-bool onnx_read_window(onnx_node *n, const graph_value *x, onnx_window *w);
-int onnx_window_attrs(onnx_node *n, const onnx_window *w, op_attr *attr); /* 3 of them */
+bool onnx_read_kernel(onnx_node *node, const graph_value *weights, onnx_window *window);
+/* Strides, dilations; padding, that of auto_pad SAME from the extents of input. The kernel is known
+ * already. */
+bool onnx_read_steps(onnx_node *node, onnx_window *window);
+bool onnx_read_window(onnx_node *node, const graph_value *input, onnx_window *window);
+int onnx_window_attrs(onnx_node *node, const onnx_window *window, op_attr *attr); /* 3 of them */
 
 /* A convolution with the attributes of this node; bias may be NULL. */
-graph_value *onnx_make_conv(onnx_node *n, graph_value *x, graph_value *weights, graph_value *bias);
+graph_value *onnx_make_conv(onnx_node *node, graph_value *input, graph_value *weights, graph_value *bias);
 
 #endif

@@ -106,8 +106,7 @@ typedef void tec_log_fn(void *user, int level, const char *text);
 TEC_API void tec_context_set_log(tec_context *cx, tec_log_fn *fn, void *user, int level);
 
 /* The folder of NVRTC (libnvrtc.so.*, also in its lib64/ or lib/), which compiling for CUDA loads; borrowed
- * for
- * as long as the context lives. NULL: where the system's loader looks, then /usr/local/cuda. */
+ * for as long as the context lives. NULL: where the system's loader looks, then /usr/local/cuda. */
 TEC_API void tec_context_set_cuda(tec_context *cx, const char *folder);
 
 /* Remembers where the caller stands, for the errors of the next constructor; gives the context back. The

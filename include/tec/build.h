@@ -50,15 +50,15 @@ typedef struct {
 typedef enum { TEC_TEXT_LOWERED, TEC_TEXT_LLVM, TEC_TEXT_ASM } tec_text_kind;
 
 /* One function, named as its definition. options may be NULL. */
-TEC_API TEC_GIVE tec_module *tec_build(const tec_schedule *s, const tec_build_options *options);
-TEC_API bool tec_build_file(const tec_schedule *s, const tec_build_options *options, const char *path);
+TEC_API TEC_GIVE tec_module *tec_build(const tec_schedule *schedule, const tec_build_options *options);
+TEC_API bool tec_build_file(const tec_schedule *schedule, const tec_build_options *options, const char *path);
 /* Several functions in one module. Names must differ; schedules of one target. */
-TEC_API TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *s, int n,
+TEC_API TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *schedule, int n,
                                          const tec_build_options *options);
-TEC_API bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n,
+TEC_API bool tec_build_file_n(tec_context *cx, const tec_schedule *const *schedule, int n,
                               const tec_build_options *options, const char *path);
 /* The loop AST after the last pass, LLVM's IR, or assembly. */
-TEC_API const char *tec_build_text(const tec_schedule *s, const tec_build_options *options,
+TEC_API const char *tec_build_text(const tec_schedule *schedule, const tec_build_options *options,
                                    tec_text_kind kind);
 
 #ifdef __cplusplus

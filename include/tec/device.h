@@ -33,8 +33,8 @@ TEC_API int tec_device_count(const char *kind, tec_error *err);
 
 /* "opencl" is "opencl:0". The same device opened twice is one object. */
 TEC_API TEC_GIVE tec_device *tec_device_open(const char *name, tec_error *err);
-TEC_API TEC_GIVE tec_device *tec_device_ref(tec_device *d);
-TEC_API void tec_device_free(TEC_TAKE tec_device *d);
+TEC_API TEC_GIVE tec_device *tec_device_ref(tec_device *device);
+TEC_API void tec_device_free(TEC_TAKE tec_device *device);
 
 /* What the driver says about a device; 0 and "" where it says nothing. */
 typedef struct {
@@ -51,11 +51,11 @@ typedef struct {
     int32_t alignment; /* an array's offset must be a multiple of so many bytes */
     bool has_f16, has_f64;
 } tec_device_info;
-TEC_API bool tec_device_describe(const tec_device *d, tec_device_info *info, tec_error *err);
+TEC_API bool tec_device_describe(const tec_device *device, tec_device_info *info, tec_error *err);
 
 /* A compact array in the device's memory, zeroed. Its `data` is the device's own handle: an address on no
  * CPU. */
-TEC_API TEC_GIVE tec_array *tec_array_new_on(TEC_KEEP tec_device *d, DLDataType dtype, int ndim,
+TEC_API TEC_GIVE tec_array *tec_array_new_on(TEC_KEEP tec_device *device, DLDataType dtype, int ndim,
                                              const int64_t *shape, tec_error *err);
 
 #ifdef __cplusplus

@@ -40,17 +40,17 @@ TEC_API tec_graph *tec_graph_new(tec_context *cx, const char *name);
 /* A dimension whose value is known only when the graph runs; the same name gives the same symbol. Its value
  * is read from the shape of an input: at least one input must have the symbol itself as an extent, as in
  * f32[n, 64]. */
-TEC_API const tec_expr *tec_graph_symbol(tec_graph *g, const char *name);
+TEC_API const tec_expr *tec_graph_symbol(tec_graph *graph, const char *name);
 /* A condition on symbols that callers promise to meet, such as batch <= 32. Each run is checked against
  * it. */
-TEC_API void tec_graph_fact(tec_graph *g, const tec_expr *condition);
-TEC_API tec_value *tec_graph_input_n(tec_graph *g, const char *name, tec_dtype t,
+TEC_API void tec_graph_fact(tec_graph *graph, const tec_expr *condition);
+TEC_API tec_value *tec_graph_input_n(tec_graph *graph, const char *name, tec_dtype dtype,
                                      const tec_expr *const *shape, int n);
 /* A copy of a tensor in main memory, strided or not. */
-TEC_API tec_value *tec_graph_constant(tec_graph *g, const char *name, const DLTensor *t);
-TEC_API void tec_graph_output(tec_graph *g, const char *name, tec_value *v);
+TEC_API tec_value *tec_graph_constant(tec_graph *graph, const char *name, const DLTensor *tensor);
+TEC_API void tec_graph_output(tec_graph *graph, const char *name, tec_value *value);
 /* "f32[batch, 64]". */
-TEC_API const char *tec_value_type(tec_graph *g, const tec_value *v);
+TEC_API const char *tec_value_type(tec_graph *graph, const tec_value *value);
 
 /* ---- operators ---- */
 
@@ -101,10 +101,10 @@ TEC_API const char *tec_operator_help(const char *op);
 
 /* Adds operator `op` to the graph and gives its first output. `name` is for messages and profiles. To leave
  * out an optional operand, put NULL in its place, or make the array shorter if no other operand follows. */
-TEC_API tec_value *tec_graph_op_n(tec_graph *g, const char *op, const char *name, tec_attrs attrs,
+TEC_API tec_value *tec_graph_op_n(tec_graph *graph, const char *op, const char *name, tec_attrs attrs,
                                   tec_value *const *in, int n);
-/* Output k of the operator that has v as its first output. */
-TEC_API tec_value *tec_graph_result(tec_graph *g, tec_value *v, int k);
+/* Output at of the operator that has value as its first output. */
+TEC_API tec_value *tec_graph_result(tec_graph *graph, tec_value *value, int at);
 
 /* ---- models ---- */
 
@@ -128,12 +128,12 @@ TEC_API tec_graph *tec_graph_import_bytes(tec_context *cx, const char *name, con
 
 /* Optimises the graph, plans its memory, and compiles its kernels. The graph itself does not change. options
  * may be NULL. */
-TEC_API TEC_GIVE tec_module *tec_graph_build(tec_graph *g, const tec_build_options *options);
-TEC_API bool tec_graph_build_file(tec_graph *g, const tec_build_options *options, const char *path);
+TEC_API TEC_GIVE tec_module *tec_graph_build(tec_graph *graph, const tec_build_options *options);
+TEC_API bool tec_graph_build_file(tec_graph *graph, const tec_build_options *options, const char *path);
 
 /* ---- the caller's line ---- */
 
-TEC_API tec_graph *tec_here_graph(tec_graph *g, const char *file, int line);
+TEC_API tec_graph *tec_here_graph(tec_graph *graph, const char *file, int line);
 #define TEC_HERE_GRAPH(g) tec_here_graph((g), __FILE__, __LINE__)
 
 #define TEC_VALUES(...) TEC_LIST(tec_value *const, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* tec/kernel.h -- the ABI between generated code and whoever runs it.
+/* tec/kernel.h -- the ABI between generated code and the program that runs it.
  *
  *     int32_t kernel(const tec_env *env, void *const *args, const int64_t *dims);
  *
@@ -34,7 +34,7 @@ struct tec_env {
     int32_t n_workers; /* how many values `worker` may take */
     /* Runs body over 0..n-1, cut into slices; returns the first status that is not 0. Never called from
      * inside itself. */
-    int32_t (*parallel)(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n);
+    int32_t (*parallel)(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t count);
     char *workspace;        /* 64-byte aligned; as many bytes as the kernel's metadata asks for (per call) */
     char *thread_workspace; /* of worker 0; worker w has its own at + w * thread_stride (64-byte aligned) */
     int64_t thread_stride;

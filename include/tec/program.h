@@ -38,21 +38,22 @@ typedef struct {
 
 /* An instance: runs one function of the module's program, and owns the memory for that. function NULL: the
  * first. */
-TEC_API TEC_GIVE tec_program *tec_program_new(TEC_KEEP tec_module *m, const char *function,
+TEC_API TEC_GIVE tec_program *tec_program_new(TEC_KEEP tec_module *module, const char *function,
                                               const tec_program_options *options, tec_error *err);
-TEC_API void tec_program_free(TEC_TAKE tec_program *p);
-TEC_API int tec_program_n_inputs(const tec_program *p);
-TEC_API int tec_program_n_outputs(const tec_program *p);
-TEC_API const char *tec_program_input_name(const tec_program *p, int i); /* NULL: there is no such input */
+TEC_API void tec_program_free(TEC_TAKE tec_program *program);
+TEC_API int tec_program_n_inputs(const tec_program *program);
+TEC_API int tec_program_n_outputs(const tec_program *program);
+TEC_API const char *tec_program_input_name(const tec_program *program,
+                                           int i); /* NULL: there is no such input */
 /* "(f32[?, 4], Tree)", cut to size; gives buffer. */
-TEC_API const char *tec_program_input_text(const tec_program *p, int i, char *buffer, size_t size);
+TEC_API const char *tec_program_input_text(const tec_program *program, int i, char *buffer, size_t size);
 
 /* Runs it on values, one for each input; gives one value for each output, which are the caller's. */
-TEC_API bool tec_program_run(tec_program *p, tec_object *const *in, int n_in, TEC_GIVE tec_object **out,
+TEC_API bool tec_program_run(tec_program *program, tec_object *const *in, int n_in, TEC_GIVE tec_object **out,
                              int n_out, tec_error *err);
 /* The run under way ends with an error soon; where there is none, the next run does. The run after that is
  * not affected. */
-TEC_API void tec_program_cancel(tec_program *p);
+TEC_API void tec_program_cancel(tec_program *program);
 
 /* What the last run did. */
 typedef struct {
@@ -62,26 +63,27 @@ typedef struct {
     int64_t from_system; /* of those, how many the system had to give memory for */
     int64_t bytes;       /* of the values that live now */
 } tec_program_counts;
-TEC_API bool tec_program_count(const tec_program *p, tec_program_counts *out);
+TEC_API bool tec_program_count(const tec_program *program, tec_program_counts *out);
 
 /* ---- values ---- */
 
 /* A copy of a tensor in main memory, any strides. */
-TEC_API TEC_GIVE tec_object *tec_object_tensor(tec_program *p, const DLTensor *t, tec_error *err);
-TEC_API TEC_GIVE tec_object *tec_object_tuple(tec_program *p, tec_object *const *part, int n, tec_error *err);
+TEC_API TEC_GIVE tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_error *err);
+TEC_API TEC_GIVE tec_object *tec_object_tuple(tec_program *program, tec_object *const *part, int n,
+                                              tec_error *err);
 /* By a constructor of a data type of the program. Refuses fields of other types. */
-TEC_API TEC_GIVE tec_object *tec_object_data(tec_program *p, const char *constructor,
-                                             tec_object *const *field, int n, tec_error *err);
-TEC_API TEC_GIVE tec_object *tec_object_ref(tec_object *o);
-TEC_API void tec_object_free(TEC_TAKE tec_object *o);
+TEC_API TEC_GIVE tec_object *tec_object_data(tec_program *program, const char *constructor,
+                                             tec_object *const *field, int count, tec_error *err);
+TEC_API TEC_GIVE tec_object *tec_object_ref(tec_object *object);
+TEC_API void tec_object_free(TEC_TAKE tec_object *object);
 
 /* NULL: the value is no tensor. Lives as long as the value; not to be changed. */
-TEC_API const DLTensor *tec_object_dltensor(const tec_object *o);
+TEC_API const DLTensor *tec_object_dltensor(const tec_object *object);
 /* Of a tuple or a data value: how many parts, and part i, which lives as long as the value. */
-TEC_API int tec_object_n_parts(const tec_object *o);
-TEC_API tec_object *tec_object_part(const tec_object *o, int i);
+TEC_API int tec_object_n_parts(const tec_object *object);
+TEC_API tec_object *tec_object_part(const tec_object *object, int i);
 /* Of a data value: its constructor; NULL for others. */
-TEC_API const char *tec_object_constructor(const tec_program *p, const tec_object *o);
+TEC_API const char *tec_object_constructor(const tec_program *program, const tec_object *object);
 
 #ifdef __cplusplus
 }

@@ -28,10 +28,10 @@ extern "C" {
 
 /* The file must exist. */
 TEC_API TEC_GIVE tec_records *tec_records_open(tec_context *cx, const char *path);
-TEC_API void tec_records_close(TEC_TAKE tec_records *r); /* NULL is legal */
+TEC_API void tec_records_close(TEC_TAKE tec_records *records); /* NULL is legal */
 /* The schedule, one step a line, for the target and the threads of the options (NULL: native, all cores).
  * NULL: there is no record that fits, or an error. It lives in the context. */
-TEC_API const char *tec_records_trace(const tec_records *r, const tec_def *d,
+TEC_API const char *tec_records_trace(const tec_records *records, const tec_def *def,
                                       const tec_build_options *options);
 
 #ifdef __cplusplus

@@ -46,11 +46,11 @@ typedef struct {
 /* address: "HOST:PORT", "[::1]:PORT". */
 TEC_API TEC_GIVE tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options,
                                           tec_error *err);
-TEC_API void tec_rpc_disconnect(TEC_TAKE tec_rpc *c);
+TEC_API void tec_rpc_disconnect(TEC_TAKE tec_rpc *client);
 /* From now on each call may take so many seconds. */
-TEC_API void tec_rpc_set_deadline(tec_rpc *c, double seconds);
+TEC_API void tec_rpc_set_deadline(tec_rpc *client, double seconds);
 /* Ends the call that is under way, and all later ones, with TEC_CANCELLED. Any thread. */
-TEC_API void tec_rpc_cancel(tec_rpc *c);
+TEC_API void tec_rpc_cancel(tec_rpc *client);
 
 typedef struct {
     const char *name, *hardware, *driver;
@@ -72,7 +72,7 @@ typedef struct {
 } tec_rpc_offer;
 
 /* What the server offers: until the next tec_rpc_list, and as long as the connection. NULL: failed. */
-TEC_API const tec_rpc_offer *tec_rpc_list(tec_rpc *c, bool refresh, tec_error *err);
+TEC_API const tec_rpc_offer *tec_rpc_list(tec_rpc *client, bool refresh, tec_error *err);
 
 /* ---- leases: devices of a pool, asked from its tracker ----
  *
@@ -108,7 +108,7 @@ TEC_API TEC_GIVE tec_rpc_lease *tec_rpc_request(tec_rpc *tracker, const tec_rpc_
                                                 tec_error *err);
 /* Waits up to so many seconds (0: only looks) for the grant; TEC_RPC_FAILED with the reason: the request was
  * refused, or the lease has ended. On a lease that was granted it tells whether the lease is still there. */
-TEC_API tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *l, double seconds, tec_error *err);
+TEC_API tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error *err);
 
 typedef struct {
     int64_t ahead;   /* requests that are likely served before this one */
@@ -119,7 +119,7 @@ typedef struct {
 
 /* How a request that waits stood when the tracker last told, a second ago or so; false: not told yet, or not
  * waiting. */
-TEC_API bool tec_rpc_queue_of(tec_rpc_lease *l, tec_rpc_queue *out);
+TEC_API bool tec_rpc_queue_of(tec_rpc_lease *lease, tec_rpc_queue *out);
 
 typedef struct {
     int64_t number;
@@ -127,17 +127,17 @@ typedef struct {
 } tec_rpc_grant_info;
 
 /* What was granted; valid as long as the lease. False: nothing was. */
-TEC_API bool tec_rpc_granted(const tec_rpc_lease *l, tec_rpc_grant_info *out);
+TEC_API bool tec_rpc_granted(const tec_rpc_lease *lease, tec_rpc_grant_info *out);
 /* Renews now, and waits for the tracker's word; false: the lease is over. */
-TEC_API bool tec_rpc_renew(tec_rpc_lease *l, tec_error *err);
+TEC_API bool tec_rpc_renew(tec_rpc_lease *lease, tec_error *err);
 /* Ends the lease, or withdraws the request. NULL is legal. Before its tracker is disconnected. */
-TEC_API void tec_rpc_give_back(TEC_TAKE tec_rpc_lease *l);
+TEC_API void tec_rpc_give_back(TEC_TAKE tec_rpc_lease *lease);
 /* A connection to the server of the lease, with the key of the tracker's connection; options may be NULL, and
  * their key is not looked at. */
-TEC_API TEC_GIVE tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *l, const tec_rpc_options *options,
+TEC_API TEC_GIVE tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *lease, const tec_rpc_options *options,
                                                  tec_error *err);
 /* Tells the tracker that the leased device is not to be given to anybody, with the reason. */
-TEC_API bool tec_rpc_set_aside(tec_rpc_lease *l, const char *reason, tec_error *err);
+TEC_API bool tec_rpc_set_aside(tec_rpc_lease *lease, const char *reason, tec_error *err);
 
 /* ---- sessions ---- */
 
@@ -152,23 +152,23 @@ typedef struct {
 } tec_rpc_session_options;
 
 /* options may be NULL. */
-TEC_API TEC_GIVE tec_rpc_session *tec_rpc_open(tec_rpc *c, const tec_rpc_session_options *options,
+TEC_API TEC_GIVE tec_rpc_session *tec_rpc_open(tec_rpc *client, const tec_rpc_session_options *options,
                                                tec_error *err);
-TEC_API void tec_rpc_close(TEC_TAKE tec_rpc_session *s);
+TEC_API void tec_rpc_close(TEC_TAKE tec_rpc_session *session);
 
 /* A module file; its number, or 0. */
-TEC_API int64_t tec_rpc_upload(tec_rpc_session *s, const char *path, tec_error *err);
-TEC_API int64_t tec_rpc_upload_bytes(tec_rpc_session *s, const char *name, const void *data, size_t size,
-                                     tec_error *err);
+TEC_API int64_t tec_rpc_upload(tec_rpc_session *session, const char *path, tec_error *err);
+TEC_API int64_t tec_rpc_upload_bytes(tec_rpc_session *session, const char *name, const void *data,
+                                     size_t size, tec_error *err);
 /* Gives back a module, an array or an executor. */
-TEC_API bool tec_rpc_release(tec_rpc_session *s, int64_t number, tec_error *err);
+TEC_API bool tec_rpc_release(tec_rpc_session *session, int64_t number, tec_error *err);
 
 /* A compact array on the device, zeroed; its number, or 0. */
-TEC_API int64_t tec_rpc_array(tec_rpc_session *s, DLDataType dtype, int ndim, const int64_t *shape,
+TEC_API int64_t tec_rpc_array(tec_rpc_session *session, DLDataType dtype, int ndim, const int64_t *shape,
                               tec_error *err);
 /* All bytes of an array, from or to a compact tensor in main memory of as many bytes. */
-TEC_API bool tec_rpc_write(tec_rpc_session *s, int64_t array, const DLTensor *from, tec_error *err);
-TEC_API bool tec_rpc_read(tec_rpc_session *s, int64_t array, const DLTensor *to, tec_error *err);
+TEC_API bool tec_rpc_write(tec_rpc_session *session, int64_t array, const DLTensor *from, tec_error *err);
+TEC_API bool tec_rpc_read(tec_rpc_session *session, int64_t array, const DLTensor *to, tec_error *err);
 
 typedef struct {
     int64_t module;
@@ -180,20 +180,23 @@ typedef struct {
 } tec_rpc_call_options;
 
 /* seconds: how long it took on the device; may be NULL. */
-TEC_API bool tec_rpc_call(tec_rpc_session *s, const tec_rpc_call_options *o, double *seconds, tec_error *err);
+TEC_API bool tec_rpc_call(tec_rpc_session *session, const tec_rpc_call_options *options, double *seconds,
+                          tec_error *err);
 /* Measures on the device; options as for tec_time, and may be NULL. */
-TEC_API bool tec_rpc_time(tec_rpc_session *s, const tec_rpc_call_options *o, const tec_time_options *options,
-                          tec_timing *out, tec_error *err);
+TEC_API bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *self,
+                          const tec_time_options *options, tec_timing *out, tec_error *err);
 
 /* ---- executors of graphs ---- */
 
 /* graph NULL: the module's only one. The executor's number, or 0. */
-TEC_API int64_t tec_rpc_prepare(tec_rpc_session *s, int64_t module, const char *graph, int threads,
+TEC_API int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const char *graph, int threads,
                                 tec_error *err);
-TEC_API bool tec_rpc_feed(tec_rpc_session *s, int64_t executor, int input, int64_t array, tec_error *err);
-TEC_API bool tec_rpc_run(tec_rpc_session *s, int64_t executor, double *seconds, tec_error *err);
+TEC_API bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array,
+                          tec_error *err);
+TEC_API bool tec_rpc_run(tec_rpc_session *session, int64_t executor, double *seconds, tec_error *err);
 /* An output of the last run, as an array in main memory; NULL: failed. */
-TEC_API TEC_GIVE tec_array *tec_rpc_fetch(tec_rpc_session *s, int64_t executor, int output, tec_error *err);
+TEC_API TEC_GIVE tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t executor, int output,
+                                          tec_error *err);
 
 #ifdef __cplusplus
 }

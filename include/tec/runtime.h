@@ -51,32 +51,32 @@ TEC_API TEC_GIVE tec_array *tec_array_view(TEC_KEEP tec_array *of, DLDataType dt
  * it. */
 TEC_API TEC_GIVE tec_array *tec_array_from_dlpack(TEC_TAKE DLManagedTensorVersioned *from, tec_error *err);
 /* Hands out a reference as DLPack; calling its deleter gives the reference back. */
-TEC_API TEC_GIVE DLManagedTensorVersioned *tec_array_to_dlpack(TEC_KEEP tec_array *a, tec_error *err);
+TEC_API TEC_GIVE DLManagedTensorVersioned *tec_array_to_dlpack(TEC_KEEP tec_array *array, tec_error *err);
 /* The same for libraries that use DLPack before version 1.0. */
-TEC_API TEC_GIVE DLManagedTensor *tec_array_to_dlpack_unversioned(TEC_KEEP tec_array *a, tec_error *err);
-TEC_API TEC_GIVE tec_array *tec_array_ref(tec_array *a);
-TEC_API void tec_array_free(TEC_TAKE tec_array *a);
+TEC_API TEC_GIVE DLManagedTensor *tec_array_to_dlpack_unversioned(TEC_KEEP tec_array *array, tec_error *err);
+TEC_API TEC_GIVE tec_array *tec_array_ref(tec_array *array);
+TEC_API void tec_array_free(TEC_TAKE tec_array *array);
 /* Lives as long as the array; shape and strides are not to be changed. */
-TEC_API const DLTensor *tec_array_tensor(const tec_array *a);
-TEC_API void *tec_array_data(const tec_array *a);
+TEC_API const DLTensor *tec_array_tensor(const tec_array *array);
+TEC_API void *tec_array_data(const tec_array *array);
 
 /* The number of elements of a tensor, and of bytes if it is compact; -1 if the number exceeds an int64_t. */
-TEC_API int64_t tec_tensor_elements(const DLTensor *t);
-TEC_API int64_t tec_tensor_bytes(const DLTensor *t);
+TEC_API int64_t tec_tensor_elements(const DLTensor *tensor);
+TEC_API int64_t tec_tensor_bytes(const DLTensor *tensor);
 /* Whether strides are those of compact row-major order (dimensions of extent 1 may have any). */
-TEC_API bool tec_tensor_is_compact(const DLTensor *t);
+TEC_API bool tec_tensor_is_compact(const DLTensor *tensor);
 /* Copies the elements of `from` to `to`, also from and to devices. Both need the same dtype and shape, and
  * must not overlap. In main memory any strides are allowed; on a device a tensor must be compact, and the
  * device open. The copy is complete when the call returns. */
 TEC_API bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error *err);
 /* Writes dtype and shape, as "f32[2, 3]", to buffer, cut to its size and terminated; gives buffer. */
-TEC_API const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size);
+TEC_API const char *tec_tensor_text(const DLTensor *tensor, char *buffer, size_t size);
 
 /* .npy files: versions 1 to 3, either byte order and order of dimensions when read; bool, integers and
  * floats, no bfloat16. */
 TEC_API TEC_GIVE tec_array *tec_npy_read(const char *path, tec_error *err);
 TEC_API TEC_GIVE tec_array *tec_npy_decode(const void *data, size_t size, tec_error *err);
-TEC_API bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err);
+TEC_API bool tec_npy_write(const char *path, const DLTensor *tensor, tec_error *err);
 
 /* ---- thread pool ---- */
 
@@ -99,7 +99,7 @@ TEC_API void tec_pool_free(TEC_TAKE tec_pool *pool);
 TEC_API int tec_pool_threads(const tec_pool *pool);
 /* Runs body for iterations 0..n-1, cut into slices, on at most max_workers workers (0: all). Gives 0, or the
  * first other status that a slice returned; after that no new slice begins. */
-TEC_API int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t n, int max_workers);
+TEC_API int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int max_workers);
 
 /* How functions and executors run. Zero is the default. */
 typedef struct {
@@ -113,8 +113,7 @@ typedef struct {
     void *(*extern_function)(void *user, const char *name);
     void *extern_user;
     /* where functions of devices, and what graphs run on devices of its kind, run; NULL: on the first device
-     * of
-     * the kind */
+     * of the kind */
     tec_device *device;
 } tec_run_options;
 
@@ -137,13 +136,13 @@ TEC_API TEC_GIVE tec_module *tec_module_open(const char *path, const tec_module_
  * Refuses a module whose weights lie in a file of their own. */
 TEC_API TEC_GIVE tec_module *tec_module_open_bytes(const void *data, size_t size,
                                                    const tec_module_options *options, tec_error *err);
-TEC_API TEC_GIVE tec_module *tec_module_ref(tec_module *m);
-TEC_API void tec_module_free(TEC_TAKE tec_module *m);
-TEC_API const char *tec_module_target(const tec_module *m);
-TEC_API int tec_module_n_functions(const tec_module *m);
-TEC_API const char *tec_module_function_name(const tec_module *m, int i);
-TEC_API int tec_module_n_graphs(const tec_module *m);
-TEC_API const char *tec_module_graph_name(const tec_module *m, int i);
+TEC_API TEC_GIVE tec_module *tec_module_ref(tec_module *module);
+TEC_API void tec_module_free(TEC_TAKE tec_module *module);
+TEC_API const char *tec_module_target(const tec_module *module);
+TEC_API int tec_module_n_functions(const tec_module *module);
+TEC_API const char *tec_module_function_name(const tec_module *module, int i);
+TEC_API int tec_module_n_graphs(const tec_module *module);
+TEC_API const char *tec_module_graph_name(const tec_module *module, int i);
 
 /* ---- functions ---- */
 
@@ -152,12 +151,13 @@ TEC_API const char *tec_module_graph_name(const tec_module *m, int i);
 typedef struct tec_function tec_function;
 
 /* name NULL: the module's only function. options may be NULL. */
-TEC_API TEC_GIVE tec_function *tec_function_new(TEC_KEEP tec_module *m, const char *name,
+TEC_API TEC_GIVE tec_function *tec_function_new(TEC_KEEP tec_module *module, const char *name,
                                                 const tec_run_options *options, tec_error *err);
-TEC_API void tec_function_free(TEC_TAKE tec_function *f);
-TEC_API int tec_function_n_params(const tec_function *f);
+TEC_API void tec_function_free(TEC_TAKE tec_function *function);
+TEC_API int tec_function_n_params(const tec_function *function);
 /* "x: f32[n, 1024]", cut to size; gives buffer. */
-TEC_API const char *tec_function_param_text(const tec_function *f, int i, char *buffer, size_t size);
+TEC_API const char *tec_function_param_text(const tec_function *function, int index, char *buffer,
+                                            size_t size);
 
 /* What a parameter looks like: extents that depend on symbols are -1 in shape; text shows them: "f32[n,
  * 1024]". */
@@ -169,7 +169,8 @@ typedef struct {
     char text[160];
     bool is_output, is_scalar; /* a scalar is read from a tensor of rank 0 in main memory */
 } tec_param_info;
-TEC_API bool tec_function_param_info(const tec_function *f, int i, tec_param_info *info, tec_error *err);
+TEC_API bool tec_function_param_info(const tec_function *function, int index, tec_param_info *info,
+                                     tec_error *err);
 
 /* Calls the function on tensors, one for each parameter in order, outputs included; a scalar is a tensor of
  * rank 0. Symbols take their values from the shapes. Before the code runs, the call checks count, device,
@@ -177,7 +178,7 @@ TEC_API bool tec_function_param_info(const tec_function *f, int i, tec_param_inf
  * argument that is wrong. For a function that runs on a device, tensors must lie on that device and scalars
  * in main memory: the call copies nothing. It allocates memory only when the workspace must grow. The
  * results are complete when it returns. */
-TEC_API bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error *err);
+TEC_API bool tec_function_call(tec_function *function, DLTensor *const *args, int count, tec_error *err);
 
 /* ---- graph executors ---- */
 
@@ -185,7 +186,7 @@ typedef struct tec_executor tec_executor;
 
 /* graph NULL: the module's only graph. options may be NULL. Several executors share a module, its weights and
  * a pool. */
-TEC_API TEC_GIVE tec_executor *tec_executor_new(TEC_KEEP tec_module *m, const char *graph,
+TEC_API TEC_GIVE tec_executor *tec_executor_new(TEC_KEEP tec_module *module, const char *graph,
                                                 const tec_run_options *options, tec_error *err);
 TEC_API void tec_executor_free(TEC_TAKE tec_executor *ex);
 
@@ -209,13 +210,13 @@ TEC_API bool tec_executor_input_info(const tec_executor *ex, int i, tec_tensor_i
 TEC_API bool tec_executor_output_info(const tec_executor *ex, int i, tec_tensor_info *info, tec_error *err);
 
 /* Copies a tensor (any strides; compact where it lies on a device) into the executor's own memory. */
-TEC_API bool tec_executor_set_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err);
+TEC_API bool tec_executor_set_input(tec_executor *ex, int index, const DLTensor *tensor, tec_error *err);
 /* Makes each run read this input directly from the caller's memory, without a copy. The memory must stay
  * alive as long as it is bound. It must be compact, and aligned as the kernels that read it ask: to its
  * elements, unless a kernel asks for more. NULL: back to the executor's own memory. */
-TEC_API bool tec_executor_bind_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err);
+TEC_API bool tec_executor_bind_input(tec_executor *ex, int index, const DLTensor *tensor, tec_error *err);
 /* Makes each run write this output directly to the caller's memory, under the same conditions. */
-TEC_API bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_error *err);
+TEC_API bool tec_executor_bind_output(tec_executor *ex, int index, const DLTensor *tensor, tec_error *err);
 
 /* Computes everything that depends on the shapes of the inputs (values of symbols, shapes, places in memory)
  * and allocates the memory. Does nothing if the shapes have not changed. */
@@ -247,8 +248,8 @@ typedef struct {
     double share;                    /* of the total time of all steps */
 } tec_profile_row;
 TEC_API int tec_executor_n_steps(const tec_executor *ex);
-/* Step i in the order of execution; false without a profile or such a step. */
-TEC_API bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row);
+/* Step index in the order of execution; false without a profile or such a step. */
+TEC_API bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *row);
 TEC_API void tec_executor_profile_reset(tec_executor *ex);
 
 /* A copy of a tensor that one step wrote in the last run; there is one for each output of each step if
@@ -261,7 +262,7 @@ typedef struct {
     const DLTensor *tensor; /* until the next run */
 } tec_kept;
 TEC_API int tec_executor_n_kept(const tec_executor *ex);
-TEC_API bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept);
+TEC_API bool tec_executor_kept(const tec_executor *ex, int index, tec_kept *kept);
 
 /* ---- timing ---- */
 

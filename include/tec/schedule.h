@@ -41,22 +41,23 @@ typedef enum { TEC_GUARD, TEC_ROUND_UP, TEC_SHIFT_INWARDS } tec_tail;
 
 /* The schedule without any step: one nest of loops for each stage of the definition. target: a target
  * description, "native"; NULL: steps are not checked against the limits of a device. */
-TEC_API tec_schedule *tec_schedule_new(tec_context *cx, const tec_def *d, const char *target);
+TEC_API tec_schedule *tec_schedule_new(tec_context *cx, const tec_def *def, const char *target);
 /* A copy that goes its own way. There is no undo: fork before a step, and go on with the fork to take it
  * back. */
-TEC_API tec_schedule *tec_schedule_fork(const tec_schedule *s);
-TEC_API const char *tec_schedule_error(const tec_schedule *s); /* "FILE:LINE: step: reason"; NULL: none */
-TEC_API void tec_schedule_clear(tec_schedule *s);
-TEC_API const char *tec_schedule_tree(const tec_schedule *s);  /* the loop tree as text */
-TEC_API const char *tec_schedule_trace(const tec_schedule *s); /* the steps, one a line */
+TEC_API tec_schedule *tec_schedule_fork(const tec_schedule *schedule);
+TEC_API const char *
+tec_schedule_error(const tec_schedule *schedule); /* "FILE:LINE: step: reason"; NULL: none */
+TEC_API void tec_schedule_clear(tec_schedule *schedule);
+TEC_API const char *tec_schedule_tree(const tec_schedule *schedule);  /* the loop tree as text */
+TEC_API const char *tec_schedule_trace(const tec_schedule *schedule); /* the steps, one a line */
 /* Applies the lines of a trace, all or none; `file` is named in errors. */
-TEC_API bool tec_schedule_replay(tec_schedule *s, const char *file, const char *trace);
+TEC_API bool tec_schedule_replay(tec_schedule *schedule, const char *file, const char *trace);
 
 /* The intrinsics that tec_tensorize looks for besides those of the target. The table stays the caller's. */
-TEC_API void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table);
+TEC_API void tec_use_intrinsics(tec_schedule *schedule, const tec_intrinsics *table);
 
 /* Remembers the caller's line, for the error of a step that is refused. */
-TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int line);
+TEC_API tec_schedule *tec_here_schedule(tec_schedule *schedule, const char *file, int line);
 #define TEC_HERE_SCHEDULE(s) tec_here_schedule((s), __FILE__, __LINE__)
 
 #define TEC_NAMES(...) TEC_LIST(const char *const, __VA_ARGS__)

@@ -57,7 +57,7 @@ typedef struct {
 } tec_point;
 
 /* Gives false if a step of the schedule was refused or if tec_knob_require refused the point. */
-typedef bool tec_template(tec_knobs *k, tec_schedule *s, void *user);
+typedef bool tec_template(tec_knobs *knobs, tec_schedule *schedule, void *user);
 
 /* ---- declaring knobs (in a template) ---- */
 
@@ -84,18 +84,20 @@ typedef struct {
     /* The inner parts that the start of the space has; they are added to the values if the policy does not
      * give them. NULL: the first value. */
     const int64_t *start;
-    bool (*keep)(const int64_t *inner, int n, void *user); /* false: this value is left out; NULL: none is */
+    bool (*keep)(const int64_t *inner, int count,
+                 void *user); /* false: this value is left out; NULL: none is */
     void *user;
 } tec_split_domain;
 
 /* Declares a knob and gives its value at the point: the `parts` factors for tec_split_n; a number; a word;
  * the names in some order. In the call that learns the knobs, each gives its first value. */
-TEC_API const int64_t *tec_knob_split(tec_knobs *k, const char *name, int64_t extent,
-                                      const tec_split_domain *d);
-TEC_API int64_t tec_knob_choice_n(tec_knobs *k, const char *name, const int64_t *value, int n);
-TEC_API const char *tec_knob_word_n(tec_knobs *k, const char *name, const char *const *word, int n);
-/* The values are all orders of the names; n <= 5. */
-TEC_API const char *const *tec_knob_order_n(tec_knobs *k, const char *name, const char *const *loop, int n);
+TEC_API const int64_t *tec_knob_split(tec_knobs *knobs, const char *name, int64_t extent,
+                                      const tec_split_domain *domain);
+TEC_API int64_t tec_knob_choice_n(tec_knobs *knobs, const char *name, const int64_t *value, int count);
+TEC_API const char *tec_knob_word_n(tec_knobs *knobs, const char *name, const char *const *word, int count);
+/* The values are all orders of the names; count <= 5. */
+TEC_API const char *const *tec_knob_order_n(tec_knobs *knobs, const char *name, const char *const *loop,
+                                            int count);
 #define tec_knob_choice(k, name, ...)                                                                        \
     tec_knob_choice_n((k), (name), TEC_FACTORS(__VA_ARGS__), TEC_FACTOR_COUNT(__VA_ARGS__))
 #define tec_knob_word(k, name, ...)                                                                          \
@@ -105,7 +107,7 @@ TEC_API const char *const *tec_knob_order_n(tec_knobs *k, const char *name, cons
 
 /* The value that a choice has at the start of the space; for words, its place in the list. Without this call
  * it is the first one. */
-TEC_API void tec_knob_start(tec_knobs *k, const char *name, int64_t value);
+TEC_API void tec_knob_start(tec_knobs *knobs, const char *name, int64_t value);
 /* These tell the library that different points make the same schedule, so that a tuner does not measure it
  * twice. One of such points represents them: the check refuses the others, and sampling replaces them by it.
  *
@@ -119,25 +121,25 @@ TEC_API void tec_knob_start(tec_knobs *k, const char *name, int64_t value);
  * A value is the number of a choice, or the place in a list of words. group[i] belongs to the i-th name of
  * an order. Only the order of names within a group has an effect; the first order in the list of values
  * represents those with the same effect. */
-TEC_API void tec_knob_idle(tec_knobs *k, const char *name);
-TEC_API void tec_knob_alias(tec_knobs *k, const char *name, int64_t value, int64_t other);
-TEC_API void tec_knob_order_groups(tec_knobs *k, const char *name, const int *group);
+TEC_API void tec_knob_idle(tec_knobs *knobs, const char *name);
+TEC_API void tec_knob_alias(tec_knobs *knobs, const char *name, int64_t value, int64_t other);
+TEC_API void tec_knob_order_groups(tec_knobs *knobs, const char *name, const int *group);
 /* Refuses the point unless `ok`; the text is the reason. */
-TEC_API void tec_knob_require(tec_knobs *k, bool ok, const char *fmt, ...)
+TEC_API void tec_knob_require(tec_knobs *knobs, bool ok, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* To be asked after the last knob and the last requirement. False: this call only learns the knobs or checks
  * a point, there is no schedule to rewrite, and the template must return. */
-TEC_API bool tec_knobs_done(tec_knobs *k);
+TEC_API bool tec_knobs_done(tec_knobs *knobs);
 
 /* Says how a loop runs by a word, such as the value of a knob: "parallel", "vectorised", "unrolled", or a
  * thread axis as tec_bind takes it. "serial" changes nothing. */
-TEC_API bool tec_annotate(tec_schedule *s, const char *loop, const char *word);
+TEC_API bool tec_annotate(tec_schedule *schedule, const char *loop, const char *word);
 
 /* ---- spaces and points ---- */
 
-/* f NULL: the space is derived from the definition and the kind of target. target NULL: schedules are not
+/* make NULL: the space is derived from the definition and the kind of target. target NULL: schedules are not
  * checked against the limits of a device. */
-TEC_API tec_space *tec_space_new(tec_context *cx, const tec_def *d, const char *target, tec_template *f,
+TEC_API tec_space *tec_space_new(tec_context *cx, const tec_def *def, const char *target, tec_template *make,
                                  void *user);
 TEC_API int tec_space_knobs(const tec_space *sp);
 TEC_API const char *tec_space_knob_name(const tec_space *sp, int knob);
@@ -148,20 +150,22 @@ TEC_API tec_point tec_space_start(const tec_space *sp);
 
 /* Whether the template accepts the values. This takes microseconds, since it stops at tec_knobs_done; a step
  * of the schedule may still be refused later. reason (may be NULL) says why not. */
-TEC_API bool tec_space_check(tec_context *cx, const tec_space *sp, const tec_point *p, const char **reason);
+TEC_API bool tec_space_check(tec_context *cx, const tec_space *sp, const tec_point *point,
+                             const char **reason);
 /* A random point that the check accepts. All random numbers follow from *state, which the call changes: the
  * same state gives the same point. False: none was found. */
 TEC_API bool tec_space_sample(tec_context *cx, const tec_space *sp, uint64_t *state, tec_point *out);
-/* p with another value for one knob; half of the time a neighbouring one, such as the next larger tile. */
-TEC_API bool tec_space_mutate(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *p,
+/* point with another value for one knob; half of the time a neighbouring one, such as the next larger
+ * tile. */
+TEC_API bool tec_space_mutate(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *point,
                               tec_point *out);
-/* Takes the value of each knob from a or from b. */
-TEC_API bool tec_space_cross(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *a,
-                             const tec_point *b, tec_point *out);
+/* Takes the value of each knob from a or from right. */
+TEC_API bool tec_space_cross(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *left,
+                             const tec_point *right, tec_point *out);
 /* Makes the schedule of a point. If a step is refused, tec_schedule_error says so. */
-TEC_API tec_schedule *tec_space_apply(tec_context *cx, const tec_space *sp, const tec_point *p);
+TEC_API tec_schedule *tec_space_apply(tec_context *cx, const tec_space *sp, const tec_point *point);
 /* A point as JSON, and back: {"y": [10], "x": [32], "unroll": 4}. */
-TEC_API const char *tec_point_text(tec_context *cx, const tec_space *sp, const tec_point *p);
+TEC_API const char *tec_point_text(tec_context *cx, const tec_space *sp, const tec_point *point);
 TEC_API bool tec_point_parse(tec_context *cx, const tec_space *sp, const char *text, tec_point *out);
 
 #ifdef __cplusplus

@@ -51,22 +51,22 @@ typedef enum {
 /* ---- definitions ---- */
 
 TEC_API tec_def *tec_def_new(tec_context *cx, const char *name);
-/* Reads `.te` text and gives its k-th definition, k from 0. Errors name `file`. */
-TEC_API tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int k);
+/* Reads `.te` text and gives its index-th definition, index from 0. Errors name `file`. */
+TEC_API tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int index);
 /* The definition as `.te` text, which tec_def_parse reads back. */
-TEC_API const char *tec_def_text(tec_context *cx, const tec_def *d);
+TEC_API const char *tec_def_text(tec_context *cx, const tec_def *def);
 
 /* A dimension that is known when the function is called; the same name gives the same symbol. */
-TEC_API const tec_expr *tec_symbol(tec_def *d, const char *name);
+TEC_API const tec_expr *tec_symbol(tec_def *def, const char *name);
 /* A condition on symbols that callers promise to meet, such as n % 8 == 0. Each call is checked against it;
  * the compiler relies on it, for example to leave out the code for a remainder. */
-TEC_API void tec_fact(tec_def *d, const tec_expr *condition);
+TEC_API void tec_fact(tec_def *def, const tec_expr *condition);
 /* The parameters of the function: first the inputs, then the scalars, then the outputs, each in the order in
  * which they were declared. The extents in `shape` are i64 expressions over symbols. */
-TEC_API tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape,
+TEC_API tec_tensor *tec_input_n(tec_def *def, const char *name, tec_dtype dtype, const tec_expr *const *shape,
                                 int n);
-TEC_API const tec_expr *tec_scalar(tec_def *d, const char *name, tec_dtype t);
-TEC_API void tec_output(tec_def *d, tec_tensor *t);
+TEC_API const tec_expr *tec_scalar(tec_def *def, const char *name, tec_dtype dtype);
+TEC_API void tec_output(tec_def *def, tec_tensor *tensor);
 
 /* An axis runs over 0..extent-1. A tensor has one axis for each dimension; reduction axes are bound by
  * tec_sum and its like. */
@@ -74,7 +74,7 @@ TEC_API const tec_expr *tec_axis(tec_context *cx, const char *name, const tec_ex
 TEC_API const tec_expr *tec_reduce_axis(tec_context *cx, const char *name, const tec_expr *extent);
 
 /* The tensor whose element at (axis...) is body. */
-TEC_API tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body,
+TEC_API tec_tensor *tec_compute_n(tec_def *def, const char *name, const tec_expr *body,
                                   const tec_expr *const *axis, int n);
 
 /* A recurrence over the axis `time`, such as h[t] = tanh(x[t] + h[t - 1]). Three calls make one:
@@ -92,12 +92,12 @@ TEC_API tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *
  *         1)), j))), t, j);
  *     tec_scan_close(s);
  */
-TEC_API tec_scan *tec_scan_new(tec_def *d, const char *name, const tec_expr *time);
-TEC_API tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body,
+TEC_API tec_scan *tec_scan_new(tec_def *def, const char *name, const tec_expr *time);
+TEC_API tec_tensor *tec_scan_state_n(tec_scan *scan, const char *name, const tec_expr *body,
                                      const tec_expr *const *axis, int n);
-TEC_API tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body,
+TEC_API tec_tensor *tec_scan_step_n(tec_scan *scan, const char *name, const tec_expr *body,
                                     const tec_expr *const *axis, int n);
-TEC_API bool tec_scan_close(tec_scan *s);
+TEC_API bool tec_scan_close(tec_scan *scan);
 
 typedef struct {
     const char *name;
@@ -125,25 +125,26 @@ typedef struct {
     const tec_def *meaning;
 } tec_extern_call;
 /* Adds the call; out receives the n_outputs tensors that it writes. */
-TEC_API bool tec_extern(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out);
+TEC_API bool tec_extern(tec_def *def, const char *name, const tec_extern_call *call, tec_tensor **out);
 
 /* A table of tensor intrinsics, declared in `.te` text. A declaration says what an instruction computes, as a
  * definition, and which text (C, LLVM IR or assembly) makes code of it (docs/tensorize.md). */
 typedef struct te_intrinsics tec_intrinsics;
 TEC_API tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const char *text);
-TEC_API int tec_intrinsics_count(const tec_intrinsics *t);
-TEC_API const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t); /* all of them, in order */
+TEC_API int tec_intrinsics_count(const tec_intrinsics *intrinsics);
+TEC_API const char *tec_intrinsics_text(tec_context *cx,
+                                        const tec_intrinsics *intrinsics); /* all of them, in order */
 
 /* ---- expressions ---- */
 
 /* i64, the type of indices */
 TEC_API const tec_expr *tec_int(tec_context *cx, int64_t value);
-TEC_API const tec_expr *tec_const(tec_context *cx, tec_dtype t, double value);
-TEC_API const tec_expr *tec_cast(tec_context *cx, tec_dtype t, const tec_expr *e);
-TEC_API const tec_expr *tec_at_n(tec_tensor *t, const tec_expr *const *index, int n); /* an element */
-/* Combines the values of e at all points of the reduction axes. combiner: "sum", "prod", "min", "max", "any"
- * or "all". */
-TEC_API const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e,
+TEC_API const tec_expr *tec_const(tec_context *cx, tec_dtype dtype, double value);
+TEC_API const tec_expr *tec_cast(tec_context *cx, tec_dtype dtype, const tec_expr *expr);
+TEC_API const tec_expr *tec_at_n(tec_tensor *tensor, const tec_expr *const *index, int n); /* an element */
+/* Combines the values of expr at all points of the reduction axes. combiner: "sum", "prod", "min", "max",
+ * "any" or "all". */
+TEC_API const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *expr,
                                      const tec_expr *const *axis, int n);
 
 /* Both operands have the same dtype; an integer constant takes the dtype of the operand beside it. docs/ir.md
@@ -174,9 +175,9 @@ TEC_TERNARY_LIST(X)
 
 /* ---- the caller's line ---- */
 
-TEC_API tec_def *tec_here_def(tec_def *d, const char *file, int line);
-TEC_API tec_scan *tec_here_scan(tec_scan *s, const char *file, int line);
-TEC_API tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line);
+TEC_API tec_def *tec_here_def(tec_def *def, const char *file, int line);
+TEC_API tec_scan *tec_here_scan(tec_scan *scan, const char *file, int line);
+TEC_API tec_tensor *tec_here_tensor(tec_tensor *tensor, const char *file, int line);
 #define TEC_HERE_DEF(d) tec_here_def((d), __FILE__, __LINE__)
 #define TEC_HERE_SCAN(s) tec_here_scan((s), __FILE__, __LINE__)
 

@@ -23,340 +23,346 @@
 /* ---- running ---- */
 
 /* The message is about the place of the block: its own iteration variables have no values yet. */
-static void blame_domain(ir_vm *vm, const vm_code *c, int j, int64_t value, int64_t extent)
+static void blame_domain(ir_exec *exec, const exec_code *code, int j, int64_t value, int64_t extent)
 {
-    vm->scope = c->block.outer;
-    ir_vm_fail(vm, TEC_INVALID, c->s->loc,
-               "iteration variable '%s' of block '%s' is %lld, its extent is %lld",
-               c->s->block.block->iters[j].var->var.name, c->s->block.block->name, (long long)value,
-               (long long)extent);
+    exec->scope = code->block.outer;
+    ir_exec_fail(exec, TEC_INVALID, code->s->loc,
+                 "iteration variable '%s' of block '%s' is %lld, its extent is %lld",
+                 code->s->block.block->iters[j].var->var.name, code->s->block.block->name, (long long)value,
+                 (long long)extent);
 }
 
 /* Evaluates the bindings. A value outside of the iteration variable's domain is the program's error: a
  * schedule that is right never binds one. A binding that is absent (NULL) belongs to a copied init, where the
  * reduce variable is 0. */
-static bool set_iters(ir_vm *vm, const vm_code *c)
+static bool set_iters(ir_exec *exec, const exec_code *code)
 {
-    for (int j = 0; j < c->block.n && !vm->failed; j++) {
+    for (int j = 0; j < code->block.n && !exec->failed; j++) {
         int64_t v, extent;
-        if (!c->block.bind[j]) {
-            vm->var[c->block.slot[j]].i = 0;
+        if (!code->block.bind[j]) {
+            exec->var[code->block.slot[j]].i = 0;
             continue;
         }
-        v = vm_run(vm, c->block.bind[j], 0).i;
-        extent = vm_run(vm, c->block.extent[j], 0).i;
-        if ((uint64_t)v >= (uint64_t)extent && !vm->failed)
-            blame_domain(vm, c, j, v, extent);
-        vm->var[c->block.slot[j]].i = v;
+        v = exec_run(exec, code->block.bind[j], 0).i;
+        extent = exec_run(exec, code->block.extent[j], 0).i;
+        if ((uint64_t)v >= (uint64_t)extent && !exec->failed)
+            blame_domain(exec, code, j, v, extent);
+        exec->var[code->block.slot[j]].i = v;
     }
-    return !vm->failed;
+    return !exec->failed;
 }
 
 /* Predicates first: where one does not hold the bindings need not make sense. False: this instance does not
  * run. */
-bool ir_vm_bind_block(ir_vm *vm, const vm_code *c)
+bool ir_exec_bind_block(ir_exec *exec, const exec_code *code)
 {
-    vm->scope = c->block.outer;
-    for (int j = 0; j < c->block.n_where; j++)
-        if (!vm_run(vm, c->block.where[j], 0).i || vm->failed)
+    exec->scope = code->block.outer;
+    for (int j = 0; j < code->block.n_where; j++)
+        if (!exec_run(exec, code->block.where[j], 0).i || exec->failed)
             return false;
-    return set_iters(vm, c);
+    return set_iters(exec, code);
 }
 
-static void run_block(ir_vm *vm, const vm_code *c)
+static void run_block(ir_exec *exec, const exec_code *code)
 {
-    if (ir_vm_bind_block(vm, c))
-        vm_step(vm, c->block.body);
+    if (ir_exec_bind_block(exec, code))
+        exec_step(exec, code->block.body);
 }
 
 /* ---- what feeds what ---- */
 
-/* Adds the variables that e mentions. */
-static void feed_vars(vm_builder *b, base_map *set, const ir_expr *e)
+/* Adds the variables that expr mentions. */
+static void feed_vars(exec_builder *builder, base_map *set, const ir_expr *expr)
 {
     base_vec vars = {0};
 
-    if (e)
-        ir_free_vars(b->vm->mem, e, &vars);
+    if (expr)
+        ir_free_vars(builder->exec->mem, expr, &vars);
     for (int i = 0; i < vars.n; i++)
-        base_map_put(b->vm->mem, set, vars.at[i], vars.at[i]);
+        base_map_put(builder->exec->mem, set, vars.at[i], vars.at[i]);
 }
 
-static void feed_from_block(vm_builder *b, base_map *set, const ir_stmt *s)
+static void feed_from_block(exec_builder *builder, base_map *set, const ir_stmt *stmt)
 {
-    for (int j = 0; j < s->block.block->n_iters; j++)
-        if (base_map_has(set, s->block.block->iters[j].var))
-            feed_vars(b, set, s->block.bind[j]);
+    for (int j = 0; j < stmt->block.block->n_iters; j++)
+        if (base_map_has(set, stmt->block.block->iters[j].var))
+            feed_vars(builder, set, stmt->block.bind[j]);
 }
 
 /* From the inside outward, so that one pass over the path is enough. */
-static void close_over_path(vm_builder *b, base_map *set, bool bounds)
+static void close_over_path(exec_builder *builder, base_map *set, bool bounds)
 {
-    for (const vm_path *p = b->path; p; p = p->up)
-        if (p->s->kind == IR_LET_STMT && base_map_has(set, p->s->let.var))
-            feed_vars(b, set, p->s->let.value);
-        else if (p->s->kind == IR_BLOCK)
-            feed_from_block(b, set, p->s);
-        else if (bounds && p->s->kind == IR_FOR && base_map_has(set, p->s->loop.var)) {
-            feed_vars(b, set, p->s->loop.min);
-            feed_vars(b, set, p->s->loop.extent);
+    for (const exec_path *path = builder->path; path; path = path->up)
+        if (path->s->kind == IR_LET_STMT && base_map_has(set, path->s->let.var))
+            feed_vars(builder, set, path->s->let.value);
+        else if (path->s->kind == IR_BLOCK)
+            feed_from_block(builder, set, path->s);
+        else if (bounds && path->s->kind == IR_FOR && base_map_has(set, path->s->loop.var)) {
+            feed_vars(builder, set, path->s->loop.min);
+            feed_vars(builder, set, path->s->loop.extent);
         }
 }
 
-void ir_vm_feeders(vm_builder *b, base_map *set, const ir_expr *e, bool bounds)
+void ir_exec_feeders(exec_builder *builder, base_map *set, const ir_expr *expr, bool bounds)
 {
-    feed_vars(b, set, e);
-    close_over_path(b, set, bounds);
+    feed_vars(builder, set, expr);
+    close_over_path(builder, set, bounds);
 }
 
 /* The variables that the block's reduce bindings (or the spatial ones) depend on, directly or through lets on
  * the path. */
-static void feed_bindings(vm_builder *b, base_map *set, const ir_stmt *s, bool reduce)
+static void feed_bindings(exec_builder *builder, base_map *set, const ir_stmt *stmt, bool reduce)
 {
-    const ir_block *block = s->block.block;
+    const ir_block *block = stmt->block.block;
 
     for (int j = 0; j < block->n_iters; j++)
         if ((block->iters[j].kind == IR_REDUCE_ITER) == reduce)
-            feed_vars(b, set, s->block.bind[j]);
-    close_over_path(b, set, !reduce);
+            feed_vars(builder, set, stmt->block.bind[j]);
+    close_over_path(builder, set, !reduce);
 }
 
 /* ---- blocks and their inits as codes ---- */
 
 typedef struct {
     const ir_stmt *s;
-    const vm_path *top; /* L; NULL: the init stands at the block itself */
-    base_map spatial;   /* variables that spatial bindings are made of */
-    base_map dropped;   /* variables of the path from L inward that the copies do not have */
-    bool first_only;    /* run where all reduce variables are 0 */
-} vm_init;
+    const exec_path *top; /* L; NULL: the init stands at the block itself */
+    base_map spatial;     /* variables that spatial bindings are made of */
+    base_map dropped;     /* variables of the path from L inward that the copies do not have */
+    bool first_only;      /* run where all reduce variables are 0 */
+} exec_init;
 
-static bool uses_any(vm_builder *b, const ir_expr *e, const base_map *set)
+static bool uses_any(exec_builder *builder, const ir_expr *expr, const base_map *set)
 {
     base_vec vars = {0};
 
-    ir_free_vars(b->vm->mem, e, &vars);
+    ir_free_vars(builder->exec->mem, expr, &vars);
     for (int i = 0; i < vars.n; i++)
         if (base_map_has(set, vars.at[i]))
             return true;
     return false;
 }
 
-/* Whether e is what a reduce variable is bound to: such an expression is the variable itself, under another
- * name. */
-static bool is_reduce_binding(const vm_init *in, const ir_expr *e)
+/* Whether expr is what a reduce variable is bound to: such an expression is the variable itself, under
+ * another name. */
+static bool is_reduce_binding(const exec_init *in, const ir_expr *expr)
 {
     const ir_block *block = in->s->block.block;
 
     for (int j = 0; j < block->n_iters; j++)
-        if (block->iters[j].kind == IR_REDUCE_ITER && ir_same(e, in->s->block.bind[j]))
+        if (block->iters[j].kind == IR_REDUCE_ITER && ir_same(expr, in->s->block.bind[j]))
             return true;
     return false;
 }
 
-/* Whether variables stand in e inside of reduce bindings only: `1 <= f % 6` where f % 6 is bound to k. */
-static bool is_about_reduce(const vm_init *in, const ir_expr *e)
+/* Whether variables stand in expr inside of reduce bindings only: `1 <= f % 6` where f % 6 is bound to k. */
+static bool is_about_reduce(const exec_init *in, const ir_expr *expr)
 {
-    if (!e || e->op == IR_INT || is_reduce_binding(in, e))
+    if (!expr || expr->op == IR_INT || is_reduce_binding(in, expr))
         return true;
-    if (!ir_is_op(e->op) && e->op != IR_CAST)
+    if (!ir_is_op(expr->op) && expr->op != IR_CAST)
         return false;
-    return is_about_reduce(in, e->arg[0]) && is_about_reduce(in, e->arg[1]) && is_about_reduce(in, e->arg[2]);
+    return is_about_reduce(in, expr->arg[0]) && is_about_reduce(in, expr->arg[1]) &&
+           is_about_reduce(in, expr->arg[2]);
 }
 
-/* The conjuncts of e that guard an init (in NULL: all of them). */
-static void keep_conjuncts(vm_builder *b, base_vec *out, const ir_expr *e, const vm_init *in)
+/* The conjuncts of expr that guard an init (in NULL: all of them). */
+static void keep_conjuncts(exec_builder *builder, base_vec *out, const ir_expr *expr, const exec_init *in)
 {
-    if (!e)
+    if (!expr)
         return;
-    if (e->op == IR_LIKELY)
-        keep_conjuncts(b, out, e->arg[0], in);
-    else if (e->op == IR_AND) {
-        keep_conjuncts(b, out, e->arg[0], in);
-        keep_conjuncts(b, out, e->arg[1], in);
-    } else if (!in || e->op == IR_INT || !(uses_any(b, e, &in->dropped) || is_about_reduce(in, e)))
-        base_push(b->vm->mem, out, ir_vm_expr(b, e));
+    if (expr->op == IR_LIKELY)
+        keep_conjuncts(builder, out, expr->arg[0], in);
+    else if (expr->op == IR_AND) {
+        keep_conjuncts(builder, out, expr->arg[0], in);
+        keep_conjuncts(builder, out, expr->arg[1], in);
+    } else if (!in || expr->op == IR_INT ||
+               !(uses_any(builder, expr, &in->dropped) || is_about_reduce(in, expr)))
+        base_push(builder->exec->mem, out, ir_exec_expr(builder, expr));
 }
 
-static ir_value eval_is_zero(ir_vm *vm, const vm_node *n, int lane)
+static ir_value eval_is_zero(ir_exec *exec, const exec_node *node, int lane)
 {
-    return (ir_value){.i = vm_run(vm, n->op.arg[0], lane).i == 0};
+    return (ir_value){.i = exec_run(exec, node->op.arg[0], lane).i == 0};
 }
 
-/* Adds the condition that e is 0: the first step of the reduction. */
-static void require_zero(vm_builder *b, base_vec *out, const ir_expr *e)
+/* Adds the condition that expr is 0: the first step of the reduction. */
+static void require_zero(exec_builder *builder, base_vec *out, const ir_expr *expr)
 {
-    vm_node *n = base_new(b->vm->mem, vm_node);
+    exec_node *n = base_new(builder->exec->mem, exec_node);
 
     n->eval = eval_is_zero;
-    n->e = e;
+    n->e = expr;
     n->lanes = 1;
-    n->op.arg[0] = ir_vm_expr(b, e);
-    base_push(b->vm->mem, out, n);
+    n->op.arg[0] = ir_exec_expr(builder, expr);
+    base_push(builder->exec->mem, out, n);
 }
 
 /* The code of a block with its conditions `where`; bindings and body are set by the caller, since the block
  * itself and its init take different ones. */
-static vm_code *new_block(vm_builder *b, const ir_stmt *s, const base_vec *where)
+static exec_code *new_block(exec_builder *builder, const ir_stmt *stmt, const base_vec *where)
 {
-    const ir_block *block = s->block.block;
-    vm_code *c = ir_vm_new_code(b, s, run_block);
-    int *slot = base_array(b->vm->mem, int, block->n_iters);
-    const vm_node **extent = base_array(b->vm->mem, const vm_node *, block->n_iters);
+    const ir_block *block = stmt->block.block;
+    exec_code *code = ir_exec_new_code(builder, stmt, run_block);
+    int *slot = base_array(builder->exec->mem, int, block->n_iters);
+    const exec_node **extent = base_array(builder->exec->mem, const exec_node *, block->n_iters);
 
     for (int j = 0; j < block->n_iters; j++) {
-        slot[j] = ir_vm_slot(b, block->iters[j].var);
-        extent[j] = ir_vm_expr(b, block->iters[j].extent);
+        slot[j] = ir_exec_slot(builder, block->iters[j].var);
+        extent[j] = ir_exec_expr(builder, block->iters[j].extent);
     }
-    c->block.n = block->n_iters;
-    c->block.slot = slot;
-    c->block.extent = extent;
-    c->block.where = (const vm_node *const *)where->at;
-    c->block.n_where = where->n;
-    c->block.outer = b->scope;
-    return c;
+    code->block.n = block->n_iters;
+    code->block.slot = slot;
+    code->block.extent = extent;
+    code->block.where = (const exec_node *const *)where->at;
+    code->block.n_where = where->n;
+    code->block.outer = builder->scope;
+    return code;
 }
 
-static const vm_node *const *bind(vm_builder *b, const ir_stmt *s, bool spatial_only)
+static const exec_node *const *bind(exec_builder *builder, const ir_stmt *stmt, bool spatial_only)
 {
-    const ir_block *block = s->block.block;
-    const vm_node **out = base_array(b->vm->mem, const vm_node *, block->n_iters);
+    const ir_block *block = stmt->block.block;
+    const exec_node **out = base_array(builder->exec->mem, const exec_node *, block->n_iters);
 
     for (int j = 0; j < block->n_iters; j++)
         if (!spatial_only || block->iters[j].kind != IR_REDUCE_ITER)
-            out[j] = ir_vm_expr(b, s->block.bind[j]);
+            out[j] = ir_exec_expr(builder, stmt->block.bind[j]);
     return out;
 }
 
 /* Builds `body` inside the block's scope: messages then tell the values of its iteration variables. */
-static const vm_code *build_inside(vm_builder *b, const ir_stmt *s, const ir_stmt *body)
+static const exec_code *build_inside(exec_builder *builder, const ir_stmt *stmt, const ir_stmt *body)
 {
-    const ir_block *block = s->block.block;
-    const ir_expr **var = base_array(b->vm->mem, const ir_expr *, block->n_iters);
-    const vm_scope *scope = b->scope;
-    vm_path path = {.up = b->path, .s = s};
-    const vm_code *c;
+    const ir_block *block = stmt->block.block;
+    const ir_expr **var = base_array(builder->exec->mem, const ir_expr *, block->n_iters);
+    const exec_scope *scope = builder->scope;
+    exec_path path = {.up = builder->path, .s = stmt};
+    const exec_code *code;
 
     for (int j = 0; j < block->n_iters; j++)
         var[j] = block->iters[j].var;
-    ir_vm_push_scope(b, VM_IN_BLOCK, block->name, block->n_iters, var);
-    b->path = &path;
-    c = ir_vm_build(b, body);
-    b->scope = scope;
-    b->path = path.up;
-    return c;
+    ir_exec_push_scope(builder, EXEC_IN_BLOCK, block->name, block->n_iters, var);
+    builder->path = &path;
+    code = ir_exec_build(builder, body);
+    builder->scope = scope;
+    builder->path = path.up;
+    return code;
 }
 
 /* The block without its init. */
-static const vm_code *build_main(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_main(exec_builder *builder, const ir_stmt *stmt)
 {
     base_vec where = {0};
-    vm_code *c;
+    exec_code *code;
 
-    keep_conjuncts(b, &where, s->block.where, NULL);
-    c = new_block(b, s, &where);
-    c->block.bind = bind(b, s, false);
-    c->block.body = build_inside(b, s, s->block.block->body);
-    c->lockstep = c->block.body && c->block.body->lockstep;
-    return c;
+    keep_conjuncts(builder, &where, stmt->block.where, NULL);
+    code = new_block(builder, stmt, &where);
+    code->block.bind = bind(builder, stmt, false);
+    code->block.body = build_inside(builder, stmt, stmt->block.block->body);
+    code->lockstep = code->block.body && code->block.body->lockstep;
+    return code;
 }
 
 /* The init itself with the conditions and bindings that do not depend on reduce variables. Where a block
  * stands in the tree more than once, only the instance at the start of the reduction initialises. */
-static const vm_code *build_leaf(vm_builder *b, const vm_init *in)
+static const exec_code *build_leaf(exec_builder *builder, const exec_init *in)
 {
     const ir_block *block = in->s->block.block;
     base_vec where = {0};
-    vm_code *c;
+    exec_code *code;
 
-    keep_conjuncts(b, &where, in->s->block.where, in);
+    keep_conjuncts(builder, &where, in->s->block.where, in);
     for (int j = 0; in->first_only && j < block->n_iters; j++)
         if (block->iters[j].kind == IR_REDUCE_ITER)
-            require_zero(b, &where, in->s->block.bind[j]);
-    c = new_block(b, in->s, &where);
-    c->block.bind = bind(b, in->s, true);
-    c->block.body = build_inside(b, in->s, block->init);
-    c->lockstep = c->block.body && c->block.body->lockstep;
-    return c;
+            require_zero(builder, &where, in->s->block.bind[j]);
+    code = new_block(builder, in->s, &where);
+    code->block.bind = bind(builder, in->s, true);
+    code->block.body = build_inside(builder, in->s, block->init);
+    code->lockstep = code->block.body && code->block.body->lockstep;
+    return code;
 }
 
 /* ---- the nest around an init ---- */
 
-static void drop(vm_builder *b, vm_init *in, const ir_expr *var)
+static void drop(exec_builder *builder, exec_init *in, const ir_expr *var)
 {
     if (!base_map_has(&in->spatial, var))
-        base_map_put(b->vm->mem, &in->dropped, var, var);
+        base_map_put(builder->exec->mem, &in->dropped, var, var);
 }
 
 /* Loops, lets and blocks on the path that serve the reduction alone are not copied around the init. */
-static void find_dropped(vm_builder *b, vm_init *in)
+static void find_dropped(exec_builder *builder, exec_init *in)
 {
-    for (const vm_path *p = b->path; in->top && p != in->top->up; p = p->up)
-        if (p->s->kind == IR_FOR)
-            drop(b, in, p->s->loop.var);
-        else if (p->s->kind == IR_LET_STMT)
-            drop(b, in, p->s->let.var);
-        else if (p->s->kind == IR_BLOCK)
-            for (int j = 0; j < p->s->block.block->n_iters; j++)
-                drop(b, in, p->s->block.block->iters[j].var);
+    for (const exec_path *path = builder->path; in->top && path != in->top->up; path = path->up)
+        if (path->s->kind == IR_FOR)
+            drop(builder, in, path->s->loop.var);
+        else if (path->s->kind == IR_LET_STMT)
+            drop(builder, in, path->s->let.var);
+        else if (path->s->kind == IR_BLOCK)
+            for (int j = 0; j < path->s->block.block->n_iters; j++)
+                drop(builder, in, path->s->block.block->iters[j].var);
 }
 
 /* A dropped loop stays at its first value, for the question whether this copy is the first. */
-static const vm_code *wrap_for(vm_builder *b, const vm_init *in, const ir_stmt *s, const vm_code *c)
+static const exec_code *wrap_for(exec_builder *builder, const exec_init *in, const ir_stmt *stmt,
+                                 const exec_code *code)
 {
-    if (base_map_has(&in->spatial, s->loop.var))
-        return ir_vm_wrap_loop(b, s, c);
-    return in->first_only ? ir_vm_wrap_let(b, s, s->loop.var, s->loop.min, c) : c;
+    if (base_map_has(&in->spatial, stmt->loop.var))
+        return ir_exec_wrap_loop(builder, stmt, code);
+    return in->first_only ? ir_exec_wrap_let(builder, stmt, stmt->loop.var, stmt->loop.min, code) : code;
 }
 
 /* Conditions that depend on what was dropped are left out; behind an else the whole condition counts. */
-static const vm_code *wrap_branch(vm_builder *b, const vm_init *in, const vm_path *p, const vm_code *c)
+static const exec_code *wrap_branch(exec_builder *builder, const exec_init *in, const exec_path *path,
+                                    const exec_code *code)
 {
     base_vec conds = {0};
 
-    if (p->otherwise)
-        return uses_any(b, p->s->branch.cond, &in->dropped)
-                   ? c
-                   : ir_vm_wrap_if(b, p->s, ir_vm_expr(b, p->s->branch.cond), NULL, c);
-    keep_conjuncts(b, &conds, p->s->branch.cond, in);
+    if (path->otherwise)
+        return uses_any(builder, path->s->branch.cond, &in->dropped)
+                   ? code
+                   : ir_exec_wrap_if(builder, path->s, ir_exec_expr(builder, path->s->branch.cond), NULL,
+                                     code);
+    keep_conjuncts(builder, &conds, path->s->branch.cond, in);
     for (int i = conds.n - 1; i >= 0; i--)
-        c = ir_vm_wrap_if(b, p->s, conds.at[i], c, NULL);
-    return c;
+        code = ir_exec_wrap_if(builder, path->s, conds.at[i], code, NULL);
+    return code;
 }
 
 /* Puts an enclosing block around the init on its way out, without the variables that only the reduction
  * needs. */
-static const vm_code *wrap_outer_block(vm_builder *b, const vm_init *in, const ir_stmt *s,
-                                       const vm_code *body)
+static const exec_code *wrap_outer_block(exec_builder *builder, const exec_init *in, const ir_stmt *stmt,
+                                         const exec_code *body)
 {
-    const ir_block *block = s->block.block;
-    const vm_node **binds = base_array(b->vm->mem, const vm_node *, block->n_iters);
+    const ir_block *block = stmt->block.block;
+    const exec_node **binds = base_array(builder->exec->mem, const exec_node *, block->n_iters);
     base_vec where = {0};
-    vm_code *c;
+    exec_code *code;
 
-    keep_conjuncts(b, &where, s->block.where, in);
-    c = new_block(b, s, &where);
+    keep_conjuncts(builder, &where, stmt->block.where, in);
+    code = new_block(builder, stmt, &where);
     for (int j = 0; j < block->n_iters; j++)
         if (!base_map_has(&in->dropped, block->iters[j].var))
-            binds[j] = ir_vm_expr(b, s->block.bind[j]);
-    c->block.bind = binds;
-    c->block.body = body;
-    c->lockstep = body && body->lockstep;
-    return c;
+            binds[j] = ir_exec_expr(builder, stmt->block.bind[j]);
+    code->block.bind = binds;
+    code->block.body = body;
+    code->lockstep = body && body->lockstep;
+    return code;
 }
 
 /* Copies one step of the path from the block outwards around the init. Steps that bind or restrict nothing
  * for the init are left out. */
-static const vm_code *wrap_step(vm_builder *b, const vm_init *in, const vm_path *p, const vm_code *c)
+static const exec_code *wrap_step(exec_builder *builder, const exec_init *in, const exec_path *path,
+                                  const exec_code *code)
 {
-    switch (p->s->kind) {
-    case IR_FOR: return wrap_for(b, in, p->s, c);
-    case IR_IF: return wrap_branch(b, in, p, c);
-    case IR_BLOCK: return wrap_outer_block(b, in, p->s, c);
+    switch (path->s->kind) {
+    case IR_FOR: return wrap_for(builder, in, path->s, code);
+    case IR_IF: return wrap_branch(builder, in, path, code);
+    case IR_BLOCK: return wrap_outer_block(builder, in, path->s, code);
     case IR_LET_STMT:
-        return base_map_has(&in->dropped, p->s->let.var)
-                   ? c
-                   : ir_vm_wrap_let(b, p->s, p->s->let.var, p->s->let.value, c);
+        return base_map_has(&in->dropped, path->s->let.var)
+                   ? code
+                   : ir_exec_wrap_let(builder, path->s, path->s->let.var, path->s->let.value, code);
     case IR_STORE:
     case IR_UPDATE:
     case IR_ALLOCATE:
@@ -365,109 +371,111 @@ static const vm_code *wrap_step(vm_builder *b, const vm_init *in, const vm_path 
     case IR_ATTRIBUTE:
     case IR_EVALUATE: break;
     }
-    return c;
+    return code;
 }
 
 /* The outermost loop that feeds a reduce variable. */
-static const vm_path *find_top(vm_builder *b, const ir_stmt *s)
+static const exec_path *find_top(exec_builder *builder, const ir_stmt *stmt)
 {
-    const vm_path *top = NULL;
+    const exec_path *top = NULL;
     base_map reduce = {0};
 
-    feed_bindings(b, &reduce, s, true);
-    for (const vm_path *p = b->path; p; p = p->up)
-        if (p->s->kind == IR_FOR && base_map_has(&reduce, p->s->loop.var)) {
-            top = p;
-            if (p->s->loop.how >= IR_BLOCK_X && p->s->loop.how <= IR_BLOCK_Z)
-                ir_vm_fail(b->vm, TEC_UNSUPPORTED, p->s->loc,
-                           "stage '%s': the interpreter does not run a reduction across %s ('%s')",
-                           s->block.block->name, ir_how_text(p->s->loop.how), p->s->loop.var->var.name);
+    feed_bindings(builder, &reduce, stmt, true);
+    for (const exec_path *path = builder->path; path; path = path->up)
+        if (path->s->kind == IR_FOR && base_map_has(&reduce, path->s->loop.var)) {
+            top = path;
+            if (path->s->loop.how >= IR_BLOCK_X && path->s->loop.how <= IR_BLOCK_Z)
+                ir_exec_fail(builder->exec, TEC_UNSUPPORTED, path->s->loc,
+                             "stage '%s': the interpreter does not run a reduction across %s ('%s')",
+                             stmt->block.block->name, ir_how_text(path->s->loop.how),
+                             path->s->loop.var->var.name);
         }
     return top;
 }
 
-static bool stands_again(const vm_builder *b, const ir_block *block)
+static bool stands_again(const exec_builder *builder, const ir_block *block)
 {
-    return (intptr_t)base_dict_get(&b->copies, block->name) > 1;
+    return (intptr_t)base_dict_get(&builder->copies, block->name) > 1;
 }
 
 /* The thread axes that the loops around an init bind: those outside L, and the copies. */
-static int axes_around(const vm_builder *b, const vm_init *in)
+static int axes_around(const exec_builder *builder, const exec_init *in)
 {
     bool inside = in->top != NULL;
     int axes = 0;
 
-    for (const vm_path *p = b->path; p; p = p->up) {
-        if (p->s->kind == IR_FOR && (!inside || base_map_has(&in->spatial, p->s->loop.var)))
-            axes |= ir_vm_axis_bit(p->s->loop.how);
-        inside &= p != in->top;
+    for (const exec_path *path = builder->path; path; path = path->up) {
+        if (path->s->kind == IR_FOR && (!inside || base_map_has(&in->spatial, path->s->loop.var)))
+            axes |= ir_exec_axis_bit(path->s->loop.how);
+        inside &= path != in->top;
     }
     return axes;
 }
 
 /* Builds the init from the inside out: the leaf first, then each statement around it up to loop L (`top`). */
-static const vm_code *build_init(vm_builder *b, const ir_stmt *s, const vm_path **top)
+static const exec_code *build_init(exec_builder *builder, const ir_stmt *stmt, const exec_path **top)
 {
-    vm_init in = {.s = s, .first_only = stands_again(b, s->block.block)};
-    int bound = b->bound;
-    const vm_code *c;
+    exec_init in = {.s = stmt, .first_only = stands_again(builder, stmt->block.block)};
+    int bound = builder->bound;
+    const exec_code *code;
 
-    in.top = *top = find_top(b, s);
-    feed_bindings(b, &in.spatial, s, false);
-    find_dropped(b, &in);
-    b->bound = axes_around(b, &in);
-    c = build_leaf(b, &in);
-    for (const vm_path *p = b->path; in.top && p != in.top->up && !b->vm->failed; p = p->up)
-        c = wrap_step(b, &in, p, c);
-    b->bound = bound;
-    return c;
+    in.top = *top = find_top(builder, stmt);
+    feed_bindings(builder, &in.spatial, stmt, false);
+    find_dropped(builder, &in);
+    builder->bound = axes_around(builder, &in);
+    code = build_leaf(builder, &in);
+    for (const exec_path *path = builder->path; in.top && path != in.top->up && !builder->exec->failed;
+         path = path->up)
+        code = wrap_step(builder, &in, path, code);
+    builder->bound = bound;
+    return code;
 }
 
 /* The code of a block. The code of its init goes in front of loop L, or in front of the block itself where no
  * loop feeds a reduce variable. */
-const vm_code *ir_vm_block(vm_builder *b, const ir_stmt *s)
+const exec_code *ir_exec_block(exec_builder *builder, const ir_stmt *stmt)
 {
-    const vm_code *main = build_main(b, s), *init;
+    const exec_code *main = build_main(builder, stmt), *init;
     base_vec both = {0};
-    const vm_path *top;
+    const exec_path *top;
 
-    if (!s->block.block->init || b->vm->failed)
+    if (!stmt->block.block->init || builder->exec->failed)
         return main;
-    init = build_init(b, s, &top);
+    init = build_init(builder, stmt, &top);
     if (top) {
-        base_push(b->vm->mem, top->before, init);
+        base_push(builder->exec->mem, top->before, init);
         return main;
     }
-    base_push(b->vm->mem, &both, init);
-    base_push(b->vm->mem, &both, main);
-    return ir_vm_seq(b, s, &both);
+    base_push(builder->exec->mem, &both, init);
+    base_push(builder->exec->mem, &both, main);
+    return ir_exec_seq(builder, stmt, &both);
 }
 
 /* ---- how often each block stands ---- */
 
 /* Counts for each block name how often it stands in the tree, which build_leaf needs to know. */
-static void count(vm_builder *b, const ir_stmt *s, int depth)
+static void count(exec_builder *builder, const ir_stmt *stmt, int depth)
 {
-    if (!s || depth > VM_MAX_NESTING)
+    if (!stmt || depth > EXEC_MAX_NESTING)
         return;
-    switch (s->kind) {
-    case IR_FOR: count(b, s->loop.body, depth + 1); break;
+    switch (stmt->kind) {
+    case IR_FOR: count(builder, stmt->loop.body, depth + 1); break;
     case IR_BLOCK:
-        base_dict_put(b->vm->mem, &b->copies, s->block.block->name,
-                      (void *)((intptr_t)base_dict_get(&b->copies, s->block.block->name) + 1));
-        count(b, s->block.block->body, depth + 1);
+        base_dict_put(builder->exec->mem, &builder->copies, stmt->block.block->name,
+                      (void *)((intptr_t)base_dict_get(&builder->copies, stmt->block.block->name) + 1));
+        count(builder, stmt->block.block->body, depth + 1);
         break;
-    case IR_LET_STMT: count(b, s->let.body, depth + 1); break;
-    case IR_ALLOCATE: count(b, s->allocate.body, depth + 1); break;
+    case IR_LET_STMT: count(builder, stmt->let.body, depth + 1); break;
+    case IR_ALLOCATE: count(builder, stmt->allocate.body, depth + 1); break;
     case IR_IF:
-        count(b, s->branch.then, depth + 1);
-        count(b, s->branch.otherwise, depth + 1);
+        count(builder, stmt->branch.then, depth + 1);
+        count(builder, stmt->branch.otherwise, depth + 1);
         break;
     case IR_SEQ:
-        for (int i = 0; i < s->seq.n; i++)
-            count(b, s->seq.stmt[i], depth + 1);
+        for (int i = 0; i < stmt->seq.n; i++)
+            count(builder, stmt->seq.stmt[i], depth + 1);
         break;
-    case IR_ATTRIBUTE: count(b, s->attribute.body, depth + 1); break;
+    case IR_ATTRIBUTE: count(builder, stmt->attribute.body, depth + 1); break;
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
@@ -475,7 +483,7 @@ static void count(vm_builder *b, const ir_stmt *s, int depth)
     }
 }
 
-void ir_vm_count_blocks(vm_builder *b, const ir_stmt *s)
+void ir_exec_count_blocks(exec_builder *builder, const ir_stmt *stmt)
 {
-    count(b, s, 0);
+    count(builder, stmt, 0);
 }

@@ -11,157 +11,163 @@
  *          |---- earlier iterations ----|---- this one ----|
  *               stamp here: a race         stamp here: fine
  */
-#include "ir/interp/vm.h"
+#include "ir/interp/exec.h"
 
 /* ---- messages ---- */
 
-static void add_values(ir_vm *vm, base_text *t, const vm_scope *s)
+static void add_values(ir_exec *exec, base_text *text, const exec_scope *scope)
 {
-    for (int i = 0; i < s->n; i++)
-        base_addf(vm->mem, t, "%s%s = %lld", t->n ? ", " : "", s->var[i], (long long)vm->var[s->slot[i]].i);
+    for (int i = 0; i < scope->n; i++)
+        base_addf(exec->mem, text, "%s%s = %lld", text->n ? ", " : "", scope->var[i],
+                  (long long)exec->var[scope->slot[i]].i);
 }
 
 /* Outermost first; those of the innermost block alone, or all loops. */
-static void add_scope(ir_vm *vm, base_text *t, const vm_scope *s, int kind)
+static void add_scope(ir_exec *exec, base_text *text, const exec_scope *scope, int kind)
 {
-    if (!s || (kind == VM_IN_BLOCK && t->n))
+    if (!scope || (kind == EXEC_IN_BLOCK && text->n))
         return;
-    if (kind == VM_IN_LOOP)
-        add_scope(vm, t, s->up, kind);
-    if ((int)s->kind == kind)
-        add_values(vm, t, s);
-    else if (kind == VM_IN_BLOCK)
-        add_scope(vm, t, s->up, kind);
+    if (kind == EXEC_IN_LOOP)
+        add_scope(exec, text, scope->up, kind);
+    if ((int)scope->kind == kind)
+        add_values(exec, text, scope);
+    else if (kind == EXEC_IN_BLOCK)
+        add_scope(exec, text, scope->up, kind);
 }
 
-static const vm_scope *innermost(const vm_scope *s, int kind)
+static const exec_scope *innermost(const exec_scope *scope, int kind)
 {
-    while (s && (int)s->kind != kind)
-        s = s->up;
-    return s;
+    while (scope && (int)scope->kind != kind)
+        scope = scope->up;
+    return scope;
 }
 
 /* The stage that is running: that of the place, or of the call that led there. */
-static const vm_scope *find_stage(ir_vm *vm)
+static const exec_scope *find_stage(ir_exec *exec)
 {
-    const vm_scope *s = innermost(vm->scope, VM_IN_BLOCK);
+    const exec_scope *s = innermost(exec->scope, EXEC_IN_BLOCK);
 
-    for (const vm_caller *c = vm->caller; !s && c; c = c->up)
-        s = innermost(c->scope, VM_IN_BLOCK);
+    for (const exec_caller *c = exec->caller; !s && c; c = c->up)
+        s = innermost(c->scope, EXEC_IN_BLOCK);
     return s;
 }
 
 /* "i = 3, k = 0": the values of the innermost block, or of all loops, through calls of intrinsics outwards.
  */
-static const char *values_text(ir_vm *vm, int kind)
+static const char *values_text(ir_exec *exec, int kind)
 {
     base_text t = {0};
 
-    add_scope(vm, &t, vm->scope, kind);
-    for (const vm_caller *c = vm->caller; c; c = c->up)
-        if (kind == VM_IN_LOOP || !t.n)
-            add_scope(vm, &t, c->scope, kind);
-    return base_text_str(vm->mem, &t);
+    add_scope(exec, &t, exec->scope, kind);
+    for (const exec_caller *c = exec->caller; c; c = c->up)
+        if (kind == EXEC_IN_LOOP || !t.n)
+            add_scope(exec, &t, c->scope, kind);
+    return base_text_str(exec->mem, &t);
 }
 
 /* Only the first failure of a run counts: whatever follows is its consequence. The message names stage,
  * intrinsic and iteration in the words of the user's program. */
-void ir_vm_fail(ir_vm *vm, tec_status status, base_loc loc, const char *fmt, ...)
+void ir_exec_fail(ir_exec *exec, tec_status status, base_loc loc, const char *fmt, ...)
 {
-    const vm_scope *stage = find_stage(vm), *intrinsic = innermost(vm->scope, VM_IN_INTRINSIC);
+    const exec_scope *stage = find_stage(exec), *intrinsic = innermost(exec->scope, EXEC_IN_INTRINSIC);
     const char *what, *iters, *loops;
     base_text where = {0};
     va_list args;
 
-    if (vm->failed)
+    if (exec->failed)
         return;
-    vm->failed = true;
+    exec->failed = true;
     va_start(args, fmt);
-    what = base_vformat(vm->mem, fmt, args);
+    what = base_vformat(exec->mem, fmt, args);
     va_end(args);
     if (stage)
-        base_addf(vm->mem, &where, "stage '%s': ", stage->name);
+        base_addf(exec->mem, &where, "stage '%s': ", stage->name);
     if (intrinsic)
-        base_addf(vm->mem, &where, "intrinsic '%s': ", intrinsic->name);
-    iters = values_text(vm, VM_IN_BLOCK);
-    loops = values_text(vm, VM_IN_LOOP);
+        base_addf(exec->mem, &where, "intrinsic '%s': ", intrinsic->name);
+    iters = values_text(exec, EXEC_IN_BLOCK);
+    loops = values_text(exec, EXEC_IN_LOOP);
     const char *shown = *iters ? iters : loops;
-    base_fail(vm->cx, status, loc, "%s%s%s%s%s", base_text_str(vm->mem, &where), what, *shown ? " (" : "",
+    base_fail(exec->cx, status, loc, "%s%s%s%s%s", base_text_str(exec->mem, &where), what, *shown ? " (" : "",
               shown, *shown ? ")" : "");
     if (*iters && *loops)
-        base_note(vm->cx, loc, "the loops around it are at %s", loops);
+        base_note(exec->cx, loc, "the loops around it are at %s", loops);
 }
 
-void ir_vm_over_limit(ir_vm *vm, const vm_code *c)
+void ir_exec_over_limit(ir_exec *exec, const exec_code *code)
 {
-    ir_vm_fail(vm, TEC_INVALID, c->s->loc, "the program ran for more than %lld steps",
-               (long long)vm->max_steps);
+    ir_exec_fail(exec, TEC_INVALID, code->s->loc, "the program ran for more than %lld steps",
+                 (long long)exec->max_steps);
 }
 
 /* "'A'[3, 17]" */
-static const char *element_text(ir_vm *vm, const vm_access *a, int lane)
+static const char *element_text(ir_exec *exec, const exec_access *access, int lane)
 {
     base_text t = {0};
-    bool failed = vm->failed;
+    bool failed = exec->failed;
 
-    base_addf(vm->mem, &t, "'%s'", a->buffer->buffer->name);
-    for (int d = 0; d < a->n; d++)
-        base_addf(vm->mem, &t, "%s%lld", d ? ", " : "[", (long long)vm_run(vm, a->index[d], lane).i);
-    if (a->n)
-        base_add(vm->mem, &t, "]");
-    vm->failed = failed;
-    return base_text_str(vm->mem, &t);
+    base_addf(exec->mem, &t, "'%s'", access->buffer->buffer->name);
+    for (int d = 0; d < access->n; d++)
+        base_addf(exec->mem, &t, "%s%lld", d ? ", " : "[",
+                  (long long)exec_run(exec, access->index[d], lane).i);
+    if (access->n)
+        base_add(exec->mem, &t, "]");
+    exec->failed = failed;
+    return base_text_str(exec->mem, &t);
 }
 
 /* ---- bounds ---- */
 
 /* Always -1, which callers hand on. */
-static int64_t blame_index(ir_vm *vm, const vm_access *a, int d, int64_t i, int64_t extent, bool write)
+static int64_t blame_index(ir_exec *exec, const exec_access *access, int d, int64_t i, int64_t extent,
+                           bool write)
 {
-    const char *name = a->buffer->buffer->name;
+    const char *name = access->buffer->buffer->name;
 
-    ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of '%s' out of bounds: %s %d is %lld, extent is %lld",
-               write ? "write" : "read", name, a->flat ? "flat index" : "index", d, (long long)i,
-               (long long)extent);
+    ir_exec_fail(exec, TEC_INVALID, access->loc, "%s of '%s' out of bounds: %s %d is %lld, extent is %lld",
+                 write ? "write" : "read", name, access->flat ? "flat index" : "index", d, (long long)i,
+                 (long long)extent);
     return -1;
 }
 
 /* A flattened access counts from the address that was passed, whatever the buffer's dimensions are. */
-static int64_t locate_flat(ir_vm *vm, const vm_access *a, const vm_view *v, int lane, bool write)
+static int64_t locate_flat(ir_exec *exec, const exec_access *access, const exec_view *view, int lane,
+                           bool write)
 {
-    int64_t i = vm_run(vm, a->index[0], lane).i, at;
+    int64_t i = exec_run(exec, access->index[0], lane).i, at;
 
-    if (i < 0 || __builtin_add_overflow(v->base, i, &at) || (uint64_t)at >= (uint64_t)v->store->count)
-        return blame_index(vm, a, 0, i, v->store->count - v->base, write);
+    if (i < 0 || __builtin_add_overflow(view->base, i, &at) || (uint64_t)at >= (uint64_t)view->store->count)
+        return blame_index(exec, access, 0, i, view->store->count - view->base, write);
     return at;
 }
 
 /* The element that an access means, or -1 after a message. Indices are held against the shape dimension by
  * dimension: A[0, n] is an error even where the memory behind it exists. */
-int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write)
+int64_t ir_exec_locate(ir_exec *exec, const exec_access *access, int lane, bool write)
 {
-    const vm_view *v = vm->view[a->buffer->slot];
+    const exec_view *view = exec->view[access->buffer->slot];
     int64_t at;
 
-    if (!v) {
-        ir_vm_fail(vm, TEC_INVALID, a->loc, "'%s' is used outside its allocation", a->buffer->buffer->name);
+    if (!view) {
+        ir_exec_fail(exec, TEC_INVALID, access->loc, "'%s' is used outside its allocation",
+                     access->buffer->buffer->name);
         return -1;
     }
-    if (a->flat)
-        return locate_flat(vm, a, v, lane, write);
-    at = v->offset;
-    for (int d = 0; d < a->n; d++) {
-        int64_t i = vm_run(vm, a->index[d], lane).i;
-        if ((uint64_t)i >= (uint64_t)v->shape[d])
-            return vm->failed ? -1 : blame_index(vm, a, d, i, v->shape[d], write);
-        at += i * v->strides[d];
+    if (access->flat)
+        return locate_flat(exec, access, view, lane, write);
+    at = view->offset;
+    for (int d = 0; d < access->n; d++) {
+        int64_t i = exec_run(exec, access->index[d], lane).i;
+        if ((uint64_t)i >= (uint64_t)view->shape[d])
+            return exec->failed ? -1 : blame_index(exec, access, d, i, view->shape[d], write);
+        at += i * view->strides[d];
     }
-    if ((uint64_t)at >= (uint64_t)v->store->count) {
-        ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of %s lies outside the memory that the operand was given",
-                   write ? "write" : "read", element_text(vm, a, lane));
+    if ((uint64_t)at >= (uint64_t)view->store->count) {
+        ir_exec_fail(exec, TEC_INVALID, access->loc,
+                     "%s of %s lies outside the memory that the operand was given", write ? "write" : "read",
+                     element_text(exec, access, lane));
         return -1;
     }
-    return vm->failed ? -1 : at;
+    return exec->failed ? -1 : at;
 }
 
 /* ---- races ---- */
@@ -175,27 +181,27 @@ static unsigned strand_of(uint64_t stamp)
     return (unsigned)(stamp & 0xffff);
 }
 
-static const vm_level *find_level(const ir_vm *vm, uint64_t stamp)
+static const exec_level *find_level(const ir_exec *exec, uint64_t stamp)
 {
-    for (int i = 0; i < vm->depth; i++)
-        if (vm->level[i].start <= clock_of(stamp) && clock_of(stamp) < vm->level[i].iteration)
-            return &vm->level[i];
+    for (int i = 0; i < exec->depth; i++)
+        if (exec->level[i].start <= clock_of(stamp) && clock_of(stamp) < exec->level[i].iteration)
+            return &exec->level[i];
     return NULL;
 }
 
 /* Another strand of the group since the last barrier that orders this memory between the two. */
-static bool is_other_thread(const ir_vm *vm, uint64_t stamp, const vm_store *st)
+static bool is_other_thread(const ir_exec *exec, uint64_t stamp, const exec_store *st)
 {
-    return vm->group && strand_of(stamp) != strand_of(vm->now) &&
+    return exec->group && strand_of(stamp) != strand_of(exec->now) &&
            clock_of(stamp) >=
-               ir_vm_concurrent_since(vm, strand_of(stamp), st->of ? st->of->buffer->scope : IR_GLOBAL);
+               ir_exec_concurrent_since(exec, strand_of(stamp), st->of ? st->of->buffer->scope : IR_GLOBAL);
 }
 
 /* Whether loop encloses all uses of the memory's buffer, so that each of its iterations owns a copy once
  * buffers are placed. */
-static bool is_private(const vm_store *st, const ir_stmt *loop)
+static bool is_private(const exec_store *st, const ir_stmt *loop)
 {
-    const vm_place *p = st->of && st->of->listed ? st->of->place : NULL;
+    const exec_place *p = st->of && st->of->listed ? st->of->place : NULL;
 
     while (p && p->loop != loop)
         p = p->up;
@@ -204,231 +210,235 @@ static bool is_private(const vm_store *st, const ir_stmt *loop)
 
 /* Two kinds of accesses are no race: to a buffer that each iteration has for itself, and by lanes of a vector
  * that reduce into one element. */
-static bool is_excused(const vm_access *a, const vm_store *st, const vm_level *l, bool write)
+static bool is_excused(const exec_access *access, const exec_store *st, const exec_level *level, bool write)
 {
-    const ir_stmt *loop = l->loop->s;
+    const ir_stmt *loop = level->loop->s;
 
     if (write && is_private(st, loop))
         return true;
-    return a->reduces && loop->loop.how == IR_VECTORISED && base_map_has(&a->across, loop->loop.var);
+    return access->reduces && loop->loop.how == IR_VECTORISED &&
+           base_map_has(&access->across, loop->loop.var);
 }
 
 /* Threads over which a declared reduction runs share its result: they will get partial results of their
  * own. */
-static bool shares_reduction(const ir_vm *vm, const vm_access *a, uint64_t stamp)
+static bool shares_reduction(const ir_exec *exec, const exec_access *access, uint64_t stamp)
 {
-    return a->reduces && a->threads && ir_vm_differs_on(vm, strand_of(stamp), a->threads);
+    return access->reduces && access->threads && ir_exec_differs_on(exec, strand_of(stamp), access->threads);
 }
 
-/* Two kinds of races: between iterations of a loop that runs in parallel (`l`), and between threads of a
+/* Two kinds of races: between iterations of a loop that runs in parallel (`level`), and between threads of a
  * group. */
-static void blame_race(ir_vm *vm, const vm_access *a, int lane, bool write, bool wrote, const vm_level *l,
-                       uint64_t stamp)
+static void blame_race(ir_exec *exec, const exec_access *access, int lane, bool write, bool wrote,
+                       const exec_level *level, uint64_t stamp)
 {
-    const char *element = element_text(vm, a, lane), *did = wrote ? "wrote" : "read",
+    const char *element = element_text(exec, access, lane), *did = wrote ? "wrote" : "read",
                *does = write ? "writes" : "reads";
 
-    if (l)
-        ir_vm_fail(vm, TEC_INVALID, a->loc,
-                   "race: this iteration of the %s loop '%s' %s %s, which another iteration %s",
-                   ir_how_text(l->loop->s->loop.how), l->loop->s->loop.var->var.name, does, element, did);
+    if (level)
+        ir_exec_fail(exec, TEC_INVALID, access->loc,
+                     "race: this iteration of the %s loop '%s' %s %s, which another iteration %s",
+                     ir_how_text(level->loop->s->loop.how), level->loop->s->loop.var->var.name, does, element,
+                     did);
     else
-        ir_vm_fail(vm, TEC_INVALID, a->loc, "race: %s %s %s, which %s %s with no barrier between",
-                   ir_vm_strand_text(vm, strand_of(vm->now)), does, element,
-                   ir_vm_strand_text(vm, strand_of(stamp)), did);
+        ir_exec_fail(exec, TEC_INVALID, access->loc, "race: %s %s %s, which %s %s with no barrier between",
+                     ir_exec_strand_text(exec, strand_of(exec->now)), does, element,
+                     ir_exec_strand_text(exec, strand_of(stamp)), did);
 }
 
 /* An earlier access to an element of st (stamp 0: none) against the present one. */
-static void meet(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, bool write, uint64_t stamp,
-                 bool wrote)
+static void meet(ir_exec *exec, const exec_access *access, int lane, const exec_store *st, bool write,
+                 uint64_t stamp, bool wrote)
 {
-    const vm_level *l = stamp ? find_level(vm, stamp) : NULL;
+    const exec_level *l = stamp ? find_level(exec, stamp) : NULL;
 
-    if (l && !is_excused(a, st, l, write))
-        blame_race(vm, a, lane, write, wrote, l, stamp);
-    else if (!l && stamp && is_other_thread(vm, stamp, st) && !shares_reduction(vm, a, stamp))
-        blame_race(vm, a, lane, write, wrote, NULL, stamp);
+    if (l && !is_excused(access, st, l, write))
+        blame_race(exec, access, lane, write, wrote, l, stamp);
+    else if (!l && stamp && is_other_thread(exec, stamp, st) && !shares_reduction(exec, access, stamp))
+        blame_race(exec, access, lane, write, wrote, NULL, stamp);
 }
 
 /* Whether the stamp was set by the innermost iteration or thread that is running now. */
-static bool is_own(const ir_vm *vm, uint64_t stamp)
+static bool is_own(const ir_exec *exec, uint64_t stamp)
 {
-    return strand_of(stamp) == strand_of(vm->now) &&
-           (!vm->depth || clock_of(stamp) >= vm->level[vm->depth - 1].iteration);
+    return strand_of(stamp) == strand_of(exec->now) &&
+           (!exec->depth || clock_of(stamp) >= exec->level[exec->depth - 1].iteration);
 }
 
 /* The shadow of an element has its last write and up to three reads: the last one, the last by another
  * strand, and the last before this iteration of the outermost parallel loop. A later write is held against
  * all of them. */
-static void note_read(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, int64_t at)
+static void note_read(ir_exec *exec, const exec_access *access, int lane, const exec_store *st, int64_t at)
 {
-    vm_shadow *s = &st->shadow[at];
+    exec_shadow *shadow = &st->shadow[at];
 
-    if (s->write && !is_own(vm, s->write))
-        meet(vm, a, lane, st, false, s->write, true);
-    if (s->read && !is_own(vm, s->read)) {
-        if (vm->depth && clock_of(s->read) < vm->level[0].iteration)
-            s->outer = s->read;
-        s->other = s->read;
+    if (shadow->write && !is_own(exec, shadow->write))
+        meet(exec, access, lane, st, false, shadow->write, true);
+    if (shadow->read && !is_own(exec, shadow->read)) {
+        if (exec->depth && clock_of(shadow->read) < exec->level[0].iteration)
+            shadow->outer = shadow->read;
+        shadow->other = shadow->read;
     }
-    s->read = vm->now;
+    shadow->read = exec->now;
 }
 
 /* A write meets the write and the reads before it. */
-static void note_write(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, int64_t at)
+static void note_write(ir_exec *exec, const exec_access *access, int lane, const exec_store *st, int64_t at)
 {
-    vm_shadow *s = &st->shadow[at];
+    exec_shadow *shadow = &st->shadow[at];
 
-    if (s->write && !is_own(vm, s->write))
-        meet(vm, a, lane, st, true, s->write, true);
-    if (s->read) {
-        meet(vm, a, lane, st, true, s->read, false);
-        meet(vm, a, lane, st, true, s->other, false);
-        meet(vm, a, lane, st, true, s->outer, false);
+    if (shadow->write && !is_own(exec, shadow->write))
+        meet(exec, access, lane, st, true, shadow->write, true);
+    if (shadow->read) {
+        meet(exec, access, lane, st, true, shadow->read, false);
+        meet(exec, access, lane, st, true, shadow->other, false);
+        meet(exec, access, lane, st, true, shadow->outer, false);
     }
-    s->write = vm->now;
+    shadow->write = exec->now;
 }
 
 /* ---- parallel loops ---- */
 
 /* Opens a level whose iterations count as concurrent. */
-bool ir_vm_enter_loop(ir_vm *vm, const vm_code *loop)
+bool ir_exec_enter_loop(ir_exec *exec, const exec_code *loop)
 {
-    if (vm->depth == VM_MAX_LEVELS) {
-        ir_vm_fail(vm, TEC_UNSUPPORTED, loop->s->loc, "more than %d parallel loops inside each other",
-                   VM_MAX_LEVELS);
+    if (exec->depth == EXEC_MAX_LEVELS) {
+        ir_exec_fail(exec, TEC_UNSUPPORTED, loop->s->loc, "more than %d parallel loops inside each other",
+                     EXEC_MAX_LEVELS);
         return false;
     }
-    vm_tick(vm);
-    vm->level[vm->depth++] = (vm_level){.start = vm->clock, .iteration = vm->clock, .loop = loop};
+    exec_tick(exec);
+    exec->level[exec->depth++] = (exec_level){.start = exec->clock, .iteration = exec->clock, .loop = loop};
     return true;
 }
 
-void ir_vm_next_iteration(ir_vm *vm)
+void ir_exec_next_iteration(ir_exec *exec)
 {
-    vm_tick(vm);
-    vm->level[vm->depth - 1].iteration = vm->clock;
+    exec_tick(exec);
+    exec->level[exec->depth - 1].iteration = exec->clock;
 }
 
-void ir_vm_leave_loop(ir_vm *vm)
+void ir_exec_leave_loop(ir_exec *exec)
 {
-    vm->depth--;
-    vm_tick(vm);
+    exec->depth--;
+    exec_tick(exec);
 }
 
 /* ---- elements ---- */
 
-static void blame_uninitialised(ir_vm *vm, const vm_access *a, int lane)
+static void blame_uninitialised(ir_exec *exec, const exec_access *access, int lane)
 {
-    ir_vm_fail(vm, TEC_INVALID, a->loc, "read of %s, which nothing has written", element_text(vm, a, lane));
+    ir_exec_fail(exec, TEC_INVALID, access->loc, "read of %s, which nothing has written",
+                 element_text(exec, access, lane));
 }
 
-static bool is_concurrent(const ir_vm *vm)
+static bool is_concurrent(const ir_exec *exec)
 {
-    return vm->depth > 0 || vm->group;
+    return exec->depth > 0 || exec->group;
 }
 
 /* Memory that an asynchronous copy will fill must not be touched before the copy was waited for. */
-static bool is_pending(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, int64_t at,
+static bool is_pending(ir_exec *exec, const exec_access *access, int lane, const exec_store *st, int64_t at,
                        const char *what)
 {
-    if (st->flags[at] & VM_PENDING)
-        ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of %s, whose asynchronous copy was not waited for", what,
-                   element_text(vm, a, lane));
-    return st->flags[at] & VM_PENDING;
+    if (st->flags[at] & EXEC_PENDING)
+        ir_exec_fail(exec, TEC_INVALID, access->loc, "%s of %s, whose asynchronous copy was not waited for",
+                     what, element_text(exec, access, lane));
+    return st->flags[at] & EXEC_PENDING;
 }
 
 /* A masked-off lane reads nothing and is 0. An element is readable once something has written it and, for
  * asynchronous copies, once they have been waited for. */
-ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
+ir_value ir_exec_load(ir_exec *exec, const exec_access *access, int lane)
 {
-    vm_store *st;
+    exec_store *st;
     int64_t at;
 
-    if (vm->failed || (a->mask && !vm_run(vm, a->mask, lane).i))
+    if (exec->failed || (access->mask && !exec_run(exec, access->mask, lane).i))
         return (ir_value){0};
-    at = ir_vm_locate(vm, a, lane, false);
-    if (at < 0 || vm->unused)
+    at = ir_exec_locate(exec, access, lane, false);
+    if (at < 0 || exec->unused)
         return (ir_value){0};
-    st = vm->view[a->buffer->slot]->store;
-    if (is_pending(vm, a, lane, st, at, "read"))
+    st = exec->view[access->buffer->slot]->store;
+    if (is_pending(exec, access, lane, st, at, "read"))
         return (ir_value){0};
-    if (!(st->flags[at] & VM_INITIALISED)) {
-        blame_uninitialised(vm, a, lane);
+    if (!(st->flags[at] & EXEC_INITIALISED)) {
+        blame_uninitialised(exec, access, lane);
         return (ir_value){0};
     }
-    if (st->shadow && is_concurrent(vm))
-        note_read(vm, a, lane, st, at);
-    return ir_value_read(a->t, st->data + at * st->bytes);
+    if (st->shadow && is_concurrent(exec))
+        note_read(exec, access, lane, st, at);
+    return ir_value_read(access->t, st->data + at * st->bytes);
 }
 
-void ir_vm_store(ir_vm *vm, const vm_access *a, int64_t at, int lane, ir_value v)
+void ir_exec_store(ir_exec *exec, const exec_access *access, int64_t at, int lane, ir_value value)
 {
-    vm_store *st = vm->view[a->buffer->slot]->store;
+    exec_store *st = exec->view[access->buffer->slot]->store;
 
-    if (!is_pending(vm, a, lane, st, at, "write") && st->shadow && is_concurrent(vm))
-        note_write(vm, a, lane, st, at);
-    if (vm->failed)
+    if (!is_pending(exec, access, lane, st, at, "write") && st->shadow && is_concurrent(exec))
+        note_write(exec, access, lane, st, at);
+    if (exec->failed)
         return;
-    st->flags[at] = VM_INITIALISED | VM_WRITTEN;
-    ir_value_write(a->t, st->data + at * st->bytes, v);
+    st->flags[at] = EXEC_INITIALISED | EXEC_WRITTEN;
+    ir_value_write(access->t, st->data + at * st->bytes, value);
 }
 
 /* ---- asynchronous copies ---- */
 
 /* To others the element is written now; that it holds the value is known at the wait. */
-void ir_vm_store_later(ir_vm *vm, const vm_access *a, int64_t at, ir_value v)
+void ir_exec_store_later(ir_exec *exec, const exec_access *access, int64_t at, ir_value value)
 {
-    vm_store *st = vm->view[a->buffer->slot]->store;
+    exec_store *st = exec->view[access->buffer->slot]->store;
 
-    if (!vm->frame) {
-        ir_vm_fail(vm, TEC_INVALID, a->loc, "an asynchronous copy to '%s' where no threads run",
-                   a->buffer->buffer->name);
+    if (!exec->frame) {
+        ir_exec_fail(exec, TEC_INVALID, access->loc, "an asynchronous copy to '%s' where no threads run",
+                     access->buffer->buffer->name);
         return;
     }
-    if (!is_pending(vm, a, 0, st, at, "write") && st->shadow)
-        note_write(vm, a, 0, st, at);
-    if (vm->failed)
+    if (!is_pending(exec, access, 0, st, at, "write") && st->shadow)
+        note_write(exec, access, 0, st, at);
+    if (exec->failed)
         return;
-    ir_value_write(a->t, st->data + at * st->bytes, v);
-    st->flags[at] = VM_PENDING;
-    st->late[at] = (vm_late){.group = vm->frame->groups, .strand = vm->frame->strand};
+    ir_value_write(access->t, st->data + at * st->bytes, value);
+    st->flags[at] = EXEC_PENDING;
+    st->late[at] = (exec_late){.group = exec->frame->groups, .strand = exec->frame->strand};
     st->n_late++;
 }
 
-void ir_vm_run_commit(ir_vm *vm, const vm_code *c)
+void ir_exec_run_commit(ir_exec *exec, const exec_code *code)
 {
-    if (vm->frame)
-        vm->frame->groups++;
+    if (exec->frame)
+        exec->frame->groups++;
     else
-        ir_vm_fail(vm, TEC_INVALID, c->s->loc, "asynchronous copies are committed where no threads run");
+        ir_exec_fail(exec, TEC_INVALID, code->s->loc,
+                     "asynchronous copies are committed where no threads run");
 }
 
 /* All copies of this thread but those of the last `groups` groups have arrived. */
-static void complete(ir_vm *vm, vm_store *st, int64_t groups)
+static void complete(ir_exec *exec, exec_store *st, int64_t groups)
 {
     for (int64_t at = 0; at < st->count && st->n_late; at++)
-        if ((st->flags[at] & VM_PENDING) && st->late[at].strand == vm->frame->strand &&
-            st->late[at].group + groups < vm->frame->groups) {
-            st->flags[at] = VM_INITIALISED | VM_WRITTEN;
+        if ((st->flags[at] & EXEC_PENDING) && st->late[at].strand == exec->frame->strand &&
+            st->late[at].group + groups < exec->frame->groups) {
+            st->flags[at] = EXEC_INITIALISED | EXEC_WRITTEN;
             st->n_late--;
             if (st->shadow)
-                st->shadow[at].write = vm->now;
+                st->shadow[at].write = exec->now;
         }
 }
 
 /* Waits for the copies of the thread that runs, in whichever buffers they arrive. */
-void ir_vm_run_wait(ir_vm *vm, const vm_code *c)
+void ir_exec_run_wait(ir_exec *exec, const exec_code *code)
 {
-    if (!vm->frame)
-        ir_vm_fail(vm, TEC_INVALID, c->s->loc, "a wait for asynchronous copies where no threads run");
-    for (int i = 0; i < vm->n_views && !vm->failed; i++)
-        if (vm->view[i] && vm->view[i]->store->n_late)
-            complete(vm, vm->view[i]->store, c->evaluate.groups);
+    if (!exec->frame)
+        ir_exec_fail(exec, TEC_INVALID, code->s->loc, "a wait for asynchronous copies where no threads run");
+    for (int i = 0; i < exec->n_views && !exec->failed; i++)
+        if (exec->view[i] && exec->view[i]->store->n_late)
+            complete(exec, exec->view[i]->store, code->evaluate.groups);
 }
 
-void ir_vm_twice(ir_vm *vm, const vm_access *a, int lane, int other)
+void ir_exec_twice(ir_exec *exec, const exec_access *access, int lane, int other)
 {
-    ir_vm_fail(vm, TEC_INVALID, a->loc, "race: lanes %d and %d of one store write %s", other, lane,
-               element_text(vm, a, lane));
+    ir_exec_fail(exec, TEC_INVALID, access->loc, "race: lanes %d and %d of one store write %s", other, lane,
+                 element_text(exec, access, lane));
 }

@@ -52,6 +52,6 @@ typedef struct {
     const int64_t *symbol_value;
     int n_symbols;
 } ir_run;
-bool ir_interpret(tec_context *cx, const ir_program *p, const ir_run *run);
+bool ir_interpret(tec_context *cx, const ir_program *program, const ir_run *run);
 
 #endif

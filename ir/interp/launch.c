@@ -25,81 +25,81 @@ static bool is_block(ir_how how)
 }
 
 /* Finds the loops of a launch: threads, and whether further blocks lie inside. */
-static bool look_at(ir_walk *w, const ir_stmt *s)
+static bool look_at(ir_walk *walk, const ir_stmt *stmt)
 {
-    scan *sc = (scan *)(void *)w;
+    scan *sc = (scan *)(void *)walk;
 
-    if (s->kind == IR_FOR && is_thread(s->loop.how))
-        base_push(w->cx, &sc->threads, s);
-    sc->has_blocks |= s->kind == IR_FOR && is_block(s->loop.how);
+    if (stmt->kind == IR_FOR && is_thread(stmt->loop.how))
+        base_push(walk->cx, &sc->threads, stmt);
+    sc->has_blocks |= stmt->kind == IR_FOR && is_block(stmt->loop.how);
     return true;
 }
 
 /* Threads start before anything inside the launch runs, so the extent of a thread loop may depend only on
  * what is known outside. */
-static void add_axis(vm_builder *b, vm_launch *l, const ir_stmt *loop)
+static void add_axis(exec_builder *builder, exec_launch *launch, const ir_stmt *loop)
 {
     int axis = (int)(loop->loop.how - IR_THREAD_X);
     base_vec vars = {0};
 
-    ir_free_vars(b->vm->mem, loop->loop.extent, &vars);
+    ir_free_vars(builder->exec->mem, loop->loop.extent, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (!base_map_has(&b->names->slots, vars.at[i])) {
-            ir_vm_fail(b->vm, TEC_UNSUPPORTED, loop->loc,
-                       "the extent of the %s loop '%s' depends on '%s', which is bound inside the launch",
-                       ir_how_text(loop->loop.how), loop->loop.var->var.name,
-                       ((const ir_expr *)vars.at[i])->var.name);
+        if (!base_map_has(&builder->names->slots, vars.at[i])) {
+            ir_exec_fail(builder->exec, TEC_UNSUPPORTED, loop->loc,
+                         "the extent of the %s loop '%s' depends on '%s', which is bound inside the launch",
+                         ir_how_text(loop->loop.how), loop->loop.var->var.name,
+                         ((const ir_expr *)vars.at[i])->var.name);
             return;
         }
-    l->axes |= 1 << axis;
-    base_push(b->vm->mem, &l->extent[axis], ir_vm_expr(b, loop->loop.extent));
+    launch->axes |= 1 << axis;
+    base_push(builder->exec->mem, &launch->extent[axis], ir_exec_expr(builder, loop->loop.extent));
 }
 
 /* The launch that begins at `loop`, or NULL where it begins further in. Outer blockIdx loops only repeat the
  * launch. */
-vm_launch *ir_vm_find_launch(vm_builder *b, const ir_stmt *loop)
+exec_launch *ir_exec_find_launch(exec_builder *builder, const ir_stmt *loop)
 {
-    scan sc = {.walk = {.expr = ir_skip_expr, .stmt = look_at, .cx = b->vm->mem}};
-    vm_launch *l;
+    scan sc = {.walk = {.expr = ir_skip_expr, .stmt = look_at, .cx = builder->exec->mem}};
+    exec_launch *launch;
 
     if (!is_block(loop->loop.how) && !is_thread(loop->loop.how))
         return NULL;
     ir_walk_stmt(&sc.walk, loop->loop.body);
     if (is_block(loop->loop.how) && sc.has_blocks)
         return NULL;
-    l = base_new(b->vm->mem, vm_launch);
-    l->root = loop;
+    launch = base_new(builder->exec->mem, exec_launch);
+    launch->root = loop;
     if (is_thread(loop->loop.how))
-        add_axis(b, l, loop);
+        add_axis(builder, launch, loop);
     for (int i = 0; i < sc.threads.n; i++)
-        add_axis(b, l, sc.threads.at[i]);
-    base_map_put(b->vm->mem, &b->names->launches, loop, l);
-    return l;
+        add_axis(builder, launch, sc.threads.at[i]);
+    base_map_put(builder->exec->mem, &builder->names->launches, loop, launch);
+    return launch;
 }
 
 /* ---- listed buffers ---- */
 
-static vm_launch *launch_around(const vm_builder *b, const vm_place *p)
+static exec_launch *launch_around(const exec_builder *builder, const exec_place *place)
 {
-    vm_launch *l = NULL;
+    exec_launch *l = NULL;
 
-    for (; p && !l; p = p->up)
-        l = base_map_get(&b->names->launches, p->loop);
+    for (; place && !l; place = place->up)
+        l = base_map_get(&builder->names->launches, place->loop);
     return l;
 }
 
 /* Inside a thread's loop, and no loop around the launch, whose iterations run in order, could carry values
  * from one launch to the next. */
-static bool belongs_to_thread(const vm_buffer *vb, const vm_launch *l)
+static bool belongs_to_thread(const exec_buffer *vb, const exec_launch *launch)
 {
-    const vm_place *p = vb->place;
+    const exec_place *place = vb->place;
     bool in_thread = false;
 
-    for (; p && p->loop != l->root; p = p->up)
-        in_thread |= is_thread(p->loop->loop.how);
-    in_thread |= is_thread(l->root->loop.how);
-    for (p = p ? p->up : NULL; p; p = p->up)
-        if (p->loop->loop.how == IR_SERIAL || p->loop->loop.how == IR_UNROLLED)
+    for (; place && place->loop != launch->root; place = place->up)
+        in_thread |= is_thread(place->loop->loop.how);
+    in_thread |= is_thread(launch->root->loop.how);
+    for (place = place ? place->up : NULL; place; place = place->up)
+        if (place->loop->loop.how == IR_SERIAL || place->loop->loop.how == IR_UNROLLED)
             return false;
     return in_thread;
 }
@@ -107,18 +107,18 @@ static bool belongs_to_thread(const vm_buffer *vb, const vm_launch *l)
 /* Decides for each buffer without an allocation how often it exists: once per group of threads, once per
  * thread, or once for the run. A buffer without a scope belongs to a thread where all its uses lie inside one
  * thread's loops. */
-void ir_vm_place_buffers(vm_builder *b, base_vec *once)
+void ir_exec_place_buffers(exec_builder *builder, base_vec *once)
 {
-    for (int i = 0; i < b->names->listed.n; i++) {
-        vm_buffer *vb = b->names->listed.at[i];
-        vm_launch *l = vb->used ? launch_around(b, vb->place) : NULL;
+    for (int i = 0; i < builder->names->listed.n; i++) {
+        exec_buffer *vb = builder->names->listed.at[i];
+        exec_launch *launch = vb->used ? launch_around(builder, vb->place) : NULL;
         ir_scope scope = vb->buffer->scope;
 
-        if (l && (scope == IR_SHARED || scope == IR_WARP))
-            base_push(b->vm->mem, &l->per_group, vb);
-        else if (l && (scope == IR_LOCAL || belongs_to_thread(vb, l)))
-            base_push(b->vm->mem, &l->per_strand, vb);
+        if (launch && (scope == IR_SHARED || scope == IR_WARP))
+            base_push(builder->exec->mem, &launch->per_group, vb);
+        else if (launch && (scope == IR_LOCAL || belongs_to_thread(vb, launch)))
+            base_push(builder->exec->mem, &launch->per_strand, vb);
         else
-            base_push(b->vm->mem, once, vb);
+            base_push(builder->exec->mem, once, vb);
     }
 }

@@ -18,12 +18,12 @@ static int at_least(int a, int b)
 }
 
 /* A write that does not depend on a thread index is done by the first thread along that axis alone. */
-bool ir_vm_is_left_out(const ir_vm *vm, const vm_code *c)
+bool ir_exec_is_left_out(const ir_exec *exec, const exec_code *code)
 {
-    if (!c->missing || !vm->frame)
+    if (!code->missing || !exec->frame)
         return false;
     for (int axis = 0; axis < 3; axis++)
-        if ((c->missing >> axis & 1) && vm->frame->coord[axis])
+        if ((code->missing >> axis & 1) && exec->frame->coord[axis])
             return true;
     return false;
 }
@@ -31,308 +31,314 @@ bool ir_vm_is_left_out(const ir_vm *vm, const vm_code *c)
 /* ---- running ---- */
 
 /* The variable wraps as its type does, so a loop of narrow type behaves as compiled code would. */
-static void run_serial(ir_vm *vm, const vm_code *c)
+static void run_serial(ir_exec *exec, const exec_code *code)
 {
-    int64_t min = vm_run(vm, c->loop.min, 0).i, n = vm_run(vm, c->loop.extent, 0).i;
-    ir_value *var = &vm->var[c->loop.slot];
+    int64_t min = exec_run(exec, code->loop.min, 0).i, n = exec_run(exec, code->loop.extent, 0).i;
+    ir_value *var = &exec->var[code->loop.slot];
 
-    for (int64_t i = 0; i < n && !vm->failed; i++) {
-        var->i = ir_wrap(c->loop.t, (uint64_t)min + (uint64_t)i);
-        vm_step(vm, c->loop.body);
+    for (int64_t i = 0; i < n && !exec->failed; i++) {
+        var->i = ir_wrap(code->loop.t, (uint64_t)min + (uint64_t)i);
+        exec_step(exec, code->loop.body);
     }
 }
 
 /* Nothing is written after a failure, whether it came from the mask, the value or the place. */
-static void run_scalar_store(ir_vm *vm, const vm_code *c)
+static void run_scalar_store(ir_exec *exec, const exec_code *code)
 {
-    const vm_access *to = c->store.to;
+    const exec_access *to = code->store.to;
     ir_value v;
     int64_t at;
 
-    if (ir_vm_is_left_out(vm, c) || (to->mask && !vm_run(vm, to->mask, 0).i))
+    if (ir_exec_is_left_out(exec, code) || (to->mask && !exec_run(exec, to->mask, 0).i))
         return;
-    v = vm_run(vm, c->store.value, 0);
-    at = ir_vm_locate(vm, to, 0, true);
-    if (at < 0 || vm->failed)
+    v = exec_run(exec, code->store.value, 0);
+    at = ir_exec_locate(exec, to, 0, true);
+    if (at < 0 || exec->failed)
         return;
-    if (c->store.async)
-        ir_vm_store_later(vm, to, at, v);
+    if (code->store.async)
+        ir_exec_store_later(exec, to, at, v);
     else
-        ir_vm_store(vm, to, at, 0, v);
+        ir_exec_store(exec, to, at, 0, v);
 }
 
-static void check_twice(ir_vm *vm, const vm_code *c, int lane)
+static void check_twice(ir_exec *exec, const exec_code *code, int lane)
 {
     for (int j = 0; j < lane; j++)
-        if (c->store.at[j] >= 0 && c->store.at[j] == c->store.at[lane])
-            ir_vm_twice(vm, c->store.to, lane, j);
+        if (code->store.at[j] >= 0 && code->store.at[j] == code->store.at[lane])
+            ir_exec_twice(exec, code->store.to, lane, j);
 }
 
 /* All lanes are loaded before any is stored, those too that are masked off: a machine computes the vector as
  * a whole. */
-static void run_vector_store(ir_vm *vm, const vm_code *c)
+static void run_vector_store(ir_exec *exec, const exec_code *code)
 {
-    const vm_access *to = c->store.to;
-    int64_t *at = c->store.at;
+    const exec_access *to = code->store.to;
+    int64_t *at = code->store.at;
 
-    if (ir_vm_is_left_out(vm, c))
+    if (ir_exec_is_left_out(exec, code))
         return;
-    for (int lane = 0; lane < c->store.lanes && !vm->failed; lane++) {
+    for (int lane = 0; lane < code->store.lanes && !exec->failed; lane++) {
         at[lane] = -1;
-        vm->unused = to->mask && !vm_run(vm, to->mask, lane).i;
-        c->store.values[lane] = vm_run(vm, c->store.value, lane);
-        if (vm->unused)
+        exec->unused = to->mask && !exec_run(exec, to->mask, lane).i;
+        code->store.values[lane] = exec_run(exec, code->store.value, lane);
+        if (exec->unused)
             continue;
-        at[lane] = ir_vm_locate(vm, to, lane, true);
-        check_twice(vm, c, lane);
+        at[lane] = ir_exec_locate(exec, to, lane, true);
+        check_twice(exec, code, lane);
     }
-    vm->unused = false;
-    for (int lane = 0; lane < c->store.lanes && !vm->failed; lane++)
+    exec->unused = false;
+    for (int lane = 0; lane < code->store.lanes && !exec->failed; lane++)
         if (at[lane] >= 0)
-            ir_vm_store(vm, to, at[lane], lane, c->store.values[lane]);
+            ir_exec_store(exec, to, at[lane], lane, code->store.values[lane]);
 }
 
 /* All old values are read before any new one is stored: the components of a tuple depend on each other. */
-static void run_update_lane(ir_vm *vm, const vm_code *c, int lane)
+static void run_update_lane(ir_exec *exec, const exec_code *code, int lane)
 {
-    ir_value v[VM_MAX_TUPLE];
-    int n = c->update.n;
+    ir_value v[EXEC_MAX_TUPLE];
+    int n = code->update.n;
 
     for (int j = 0; j < n; j++)
-        v[j] = vm_run(vm, c->update.source[j], lane);
+        v[j] = exec_run(exec, code->update.source[j], lane);
     for (int j = 0; j < n; j++) {
-        vm->var[c->update.y[j]] = v[j];
-        vm->var[c->update.x[j]] = ir_vm_load(vm, c->update.to[j], lane);
+        exec->var[code->update.y[j]] = v[j];
+        exec->var[code->update.x[j]] = ir_exec_load(exec, code->update.to[j], lane);
     }
     for (int j = 0; j < n; j++)
-        v[j] = vm_run(vm, c->update.result[j], 0);
-    for (int j = 0; j < n && !vm->failed; j++)
-        ir_vm_store(vm, c->update.to[j], ir_vm_locate(vm, c->update.to[j], lane, true), lane, v[j]);
+        v[j] = exec_run(exec, code->update.result[j], 0);
+    for (int j = 0; j < n && !exec->failed; j++)
+        ir_exec_store(exec, code->update.to[j], ir_exec_locate(exec, code->update.to[j], lane, true), lane,
+                      v[j]);
 }
 
-static void run_update(ir_vm *vm, const vm_code *c)
+static void run_update(ir_exec *exec, const exec_code *code)
 {
-    if (ir_vm_is_left_out(vm, c))
+    if (ir_exec_is_left_out(exec, code))
         return;
-    for (int lane = 0; lane < c->update.lanes && !vm->failed; lane++)
-        run_update_lane(vm, c, lane);
+    for (int lane = 0; lane < code->update.lanes && !exec->failed; lane++)
+        run_update_lane(exec, code, lane);
 }
 
 /* All lanes are computed at once here, so none is due. */
-void ir_vm_bind_let(ir_vm *vm, const vm_code *c)
+void ir_exec_bind_let(ir_exec *exec, const exec_code *code)
 {
-    int lanes = c->let.lanes, slot = c->let.slot;
+    int lanes = code->let.lanes, slot = code->let.slot;
 
     for (int i = 0; i < lanes; i++) {
-        vm->var[slot + i] = vm_run(vm, c->let.value, i);
+        exec->var[slot + i] = exec_run(exec, code->let.value, i);
         if (lanes > 1)
-            vm->var[slot + lanes + i].i = 0;
+            exec->var[slot + lanes + i].i = 0;
     }
 }
 
-static void run_let(ir_vm *vm, const vm_code *c)
+static void run_let(ir_exec *exec, const exec_code *code)
 {
-    if (ir_vm_is_left_out(vm, c))
+    if (ir_exec_is_left_out(exec, code))
         return;
-    ir_vm_bind_let(vm, c);
-    if (!vm->failed)
-        vm_step(vm, c->let.body);
+    ir_exec_bind_let(exec, code);
+    if (!exec->failed)
+        exec_step(exec, code->let.body);
 }
 
 /* The memory is gone after the body, and an outer buffer of the same name is visible again. */
-static void run_allocate(ir_vm *vm, const vm_code *c)
+static void run_allocate(ir_exec *exec, const exec_code *code)
 {
-    int slot = c->allocate.buffer->slot;
-    vm_view *saved = vm->view[slot];
-    base_mark mark = base_arena_mark(vm->mem);
-    int64_t bytes = vm->bytes;
+    int slot = code->allocate.buffer->slot;
+    exec_view *saved = exec->view[slot];
+    base_mark mark = base_arena_mark(exec->mem);
+    int64_t bytes = exec->bytes;
 
-    vm->view[slot] = ir_vm_new_view(vm, c->allocate.buffer);
-    if (!vm->failed)
-        vm_step(vm, c->allocate.body);
-    vm->view[slot] = saved;
-    vm->bytes = bytes;
-    base_arena_release(vm->mem, mark);
+    exec->view[slot] = ir_exec_new_view(exec, code->allocate.buffer);
+    if (!exec->failed)
+        exec_step(exec, code->allocate.body);
+    exec->view[slot] = saved;
+    exec->bytes = bytes;
+    base_arena_release(exec->mem, mark);
 }
 
-static void run_if(ir_vm *vm, const vm_code *c)
+static void run_if(ir_exec *exec, const exec_code *code)
 {
-    if (ir_vm_is_left_out(vm, c))
+    if (ir_exec_is_left_out(exec, code))
         return;
-    const vm_code *next = vm_run(vm, c->branch.cond, 0).i ? c->branch.then : c->branch.otherwise;
+    const exec_code *next =
+        exec_run(exec, code->branch.cond, 0).i ? code->branch.then : code->branch.otherwise;
 
-    if (next && !vm->failed)
-        vm_step(vm, next);
+    if (next && !exec->failed)
+        exec_step(exec, next);
 }
 
-static void run_seq(ir_vm *vm, const vm_code *c)
+static void run_seq(ir_exec *exec, const exec_code *code)
 {
-    for (int i = 0; i < c->seq.n && !vm->failed; i++)
-        vm_step(vm, c->seq.code[i]);
+    for (int i = 0; i < code->seq.n && !exec->failed; i++)
+        exec_step(exec, code->seq.code[i]);
 }
 
-static void run_assert(ir_vm *vm, const vm_code *c)
+static void run_assert(ir_exec *exec, const exec_code *code)
 {
-    if (!ir_vm_is_left_out(vm, c) && !vm_run(vm, c->check.cond, 0).i && !vm->failed)
-        ir_vm_fail(vm, TEC_INVALID, c->s->loc, "assertion failed: %s", c->check.message);
+    if (!ir_exec_is_left_out(exec, code) && !exec_run(exec, code->check.cond, 0).i && !exec->failed)
+        ir_exec_fail(exec, TEC_INVALID, code->s->loc, "assertion failed: %s", code->check.message);
 }
 
-static void run_attribute(ir_vm *vm, const vm_code *c)
+static void run_attribute(ir_exec *exec, const exec_code *code)
 {
-    vm_step(vm, c->inner);
+    exec_step(exec, code->inner);
 }
 
-static void run_evaluate(ir_vm *vm, const vm_code *c)
+static void run_evaluate(ir_exec *exec, const exec_code *code)
 {
-    if (ir_vm_is_left_out(vm, c))
+    if (ir_exec_is_left_out(exec, code))
         return;
-    for (int lane = 0; lane < c->evaluate.value->lanes && !vm->failed; lane++)
-        vm_run(vm, c->evaluate.value, lane);
+    for (int lane = 0; lane < code->evaluate.value->lanes && !exec->failed; lane++)
+        exec_run(exec, code->evaluate.value, lane);
 }
 
 /* ---- building ---- */
 
-/* A code of cost 1 for statement s in the present scope. */
-vm_code *ir_vm_new_code(vm_builder *b, const ir_stmt *s, vm_do *run)
+/* A code of cost 1 for statement stmt in the present scope. */
+exec_code *ir_exec_new_code(exec_builder *builder, const ir_stmt *stmt, exec_do *run)
 {
-    vm_code *c = base_new(b->vm->mem, vm_code);
+    exec_code *code = base_new(builder->exec->mem, exec_code);
 
-    c->run = run;
-    c->kind = s->kind;
-    c->s = s;
-    c->scope = b->scope;
-    c->cost = 1;
-    c->bound = (uint8_t)b->bound;
-    return c;
+    code->run = run;
+    code->kind = stmt->kind;
+    code->s = stmt;
+    code->scope = builder->scope;
+    code->cost = 1;
+    code->bound = (uint8_t)builder->bound;
+    return code;
 }
 
-/* c is made of these: run in step if one of them is, left out by the threads that leave out all of them. */
-static void hold(vm_code *c, const vm_code *const *inside, int n)
+/* code is made of these: run in step if one of them is, left out by the threads that leave out all of
+ * them. */
+static void hold(exec_code *code, const exec_code *const *inside, int n)
 {
     for (int i = 0; i < n && inside[i]; i++) {
-        c->lockstep |= inside[i]->lockstep;
-        c->missing = i == 0 ? inside[i]->missing : c->missing & inside[i]->missing;
+        code->lockstep |= inside[i]->lockstep;
+        code->missing = i == 0 ? inside[i]->missing : code->missing & inside[i]->missing;
     }
 }
 
 /* The names and slots that messages show values of. */
-const vm_scope *ir_vm_push_scope(vm_builder *b, int kind, const char *name, int n, const ir_expr *const *var)
+const exec_scope *ir_exec_push_scope(exec_builder *builder, int kind, const char *name, int count,
+                                     const ir_expr *const *var)
 {
-    vm_scope *s = base_new(b->vm->mem, vm_scope);
-    const char **names = base_array(b->vm->mem, const char *, n);
-    int *slots = base_array(b->vm->mem, int, n);
+    exec_scope *scope = base_new(builder->exec->mem, exec_scope);
+    const char **names = base_array(builder->exec->mem, const char *, count);
+    int *slots = base_array(builder->exec->mem, int, count);
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         names[i] = var[i]->var.name;
-        slots[i] = ir_vm_slot(b, var[i]);
+        slots[i] = ir_exec_slot(builder, var[i]);
     }
-    *s = (vm_scope){.up = b->scope, .kind = kind, .name = name, .n = n, .var = names, .slot = slots};
-    return b->scope = s;
+    *scope = (exec_scope){
+        .up = builder->scope, .kind = kind, .name = name, .n = count, .var = names, .slot = slots};
+    return builder->scope = scope;
 }
 
-const vm_code *ir_vm_seq(vm_builder *b, const ir_stmt *s, const base_vec *codes)
+const exec_code *ir_exec_seq(exec_builder *builder, const ir_stmt *stmt, const base_vec *codes)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_seq);
+    exec_code *c = ir_exec_new_code(builder, stmt, run_seq);
 
     c->kind = IR_SEQ;
-    c->seq.code = (const vm_code *const *)codes->at;
+    c->seq.code = (const exec_code *const *)codes->at;
     c->seq.n = codes->n;
     hold(c, c->seq.code, c->seq.n);
     return c;
 }
 
 /* How a kind of loop runs when one strand meets it. */
-static vm_do *pick_loop(ir_how how)
+static exec_do *pick_loop(ir_how how)
 {
     switch (how) {
     case IR_SERIAL:
     case IR_UNROLLED: return run_serial;
     case IR_PARALLEL:
     case IR_VECTORISED:
-    case IR_VTHREAD: return ir_vm_run_parallel;
+    case IR_VTHREAD: return ir_exec_run_parallel;
     case IR_THREAD_X:
     case IR_THREAD_Y:
-    case IR_THREAD_Z: return ir_vm_run_thread_loop;
+    case IR_THREAD_Z: return ir_exec_run_thread_loop;
     case IR_BLOCK_X:
     case IR_BLOCK_Y:
     case IR_BLOCK_Z:
     case IR_N_HOWS: break;
     }
-    return ir_vm_run_block_loop;
+    return ir_exec_run_block_loop;
 }
 
 /* Its bounds stand outside it: with the scope and path of the loop's surroundings. */
-vm_code *ir_vm_wrap_loop(vm_builder *b, const ir_stmt *loop, const vm_code *body)
+exec_code *ir_exec_wrap_loop(exec_builder *builder, const ir_stmt *loop, const exec_code *body)
 {
-    vm_code *c = ir_vm_new_code(b, loop, pick_loop(loop->loop.how));
+    exec_code *code = ir_exec_new_code(builder, loop, pick_loop(loop->loop.how));
 
-    c->loop.min = ir_vm_expr(b, loop->loop.min);
-    c->loop.extent = ir_vm_expr(b, loop->loop.extent);
-    c->loop.slot = ir_vm_slot(b, loop->loop.var);
-    c->loop.t = loop->loop.var->dtype;
-    c->loop.how = loop->loop.how;
-    c->loop.body = body;
-    c->loop.launch = b->launch && b->launch->root == loop ? b->launch : NULL;
-    hold(c, &body, 1);
-    return c;
+    code->loop.min = ir_exec_expr(builder, loop->loop.min);
+    code->loop.extent = ir_exec_expr(builder, loop->loop.extent);
+    code->loop.slot = ir_exec_slot(builder, loop->loop.var);
+    code->loop.t = loop->loop.var->dtype;
+    code->loop.how = loop->loop.how;
+    code->loop.body = body;
+    code->loop.launch = builder->launch && builder->launch->root == loop ? builder->launch : NULL;
+    hold(code, &body, 1);
+    return code;
 }
 
 /* The body of a loop, with the loop on the path (for inits that move out to it) and among the places of
  * buffers. */
-static const vm_code *build_body(vm_builder *b, const ir_stmt *s, base_vec *before)
+static const exec_code *build_body(exec_builder *builder, const ir_stmt *stmt, base_vec *before)
 {
-    vm_path path = {.up = b->path, .s = s, .before = before};
-    vm_place *place = base_new(b->vm->mem, vm_place);
-    const vm_code *body;
+    exec_path path = {.up = builder->path, .s = stmt, .before = before};
+    exec_place *place = base_new(builder->exec->mem, exec_place);
+    const exec_code *body;
 
-    *place = (vm_place){.up = b->place, .loop = s, .depth = b->place ? b->place->depth + 1 : 1};
-    ir_vm_push_scope(b, VM_IN_LOOP, s->loop.var->var.name, 1, &s->loop.var);
-    b->path = &path;
-    b->place = place;
-    b->bound |= ir_vm_axis_bit(s->loop.how);
-    body = ir_vm_build(b, s->loop.body);
-    b->path = path.up;
-    b->place = place->up;
+    *place = (exec_place){
+        .up = builder->place, .loop = stmt, .depth = builder->place ? builder->place->depth + 1 : 1};
+    ir_exec_push_scope(builder, EXEC_IN_LOOP, stmt->loop.var->var.name, 1, &stmt->loop.var);
+    builder->path = &path;
+    builder->place = place;
+    builder->bound |= ir_exec_axis_bit(stmt->loop.how);
+    body = ir_exec_build(builder, stmt->loop.body);
+    builder->path = path.up;
+    builder->place = place->up;
     return body;
 }
 
 /* Inits that must run before this loop were collected in `before` while its body was built. */
-static const vm_code *build_for(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_for(exec_builder *builder, const ir_stmt *stmt)
 {
-    const vm_scope *scope = b->scope;
-    vm_launch *launch = b->launch;
-    int bound = b->bound;
+    const exec_scope *scope = builder->scope;
+    exec_launch *launch = builder->launch;
+    int bound = builder->bound;
     base_vec before = {0};
-    const vm_code *body;
-    vm_code *c;
+    const exec_code *body;
+    exec_code *code;
 
     if (!launch)
-        b->launch = ir_vm_find_launch(b, s);
-    body = build_body(b, s, &before);
-    b->scope = scope;
-    b->bound = bound;
-    c = ir_vm_wrap_loop(b, s, body);
-    b->launch = launch;
+        builder->launch = ir_exec_find_launch(builder, stmt);
+    body = build_body(builder, stmt, &before);
+    builder->scope = scope;
+    builder->bound = bound;
+    code = ir_exec_wrap_loop(builder, stmt, body);
+    builder->launch = launch;
     if (!before.n)
-        return c;
-    base_push(b->vm->mem, &before, c);
-    return ir_vm_seq(b, s, &before);
+        return code;
+    base_push(builder->exec->mem, &before, code);
+    return ir_exec_seq(builder, stmt, &before);
 }
 
 /* How many elements the access touches. */
-static int lanes_of(const vm_access *a)
+static int lanes_of(const exec_access *access)
 {
-    int lanes = a && a->mask ? a->mask->lanes : 1;
+    int lanes = access && access->mask ? access->mask->lanes : 1;
 
-    for (int d = 0; a && d < a->n; d++)
-        lanes = at_least(lanes, a->index[d]->lanes);
+    for (int d = 0; access && d < access->n; d++)
+        lanes = at_least(lanes, access->index[d]->lanes);
     return lanes;
 }
 
-static void set_missing(vm_builder *b, vm_code *c, const ir_buffer *written)
+static void set_missing(exec_builder *builder, exec_code *code, const ir_buffer *written)
 {
-    if (b->launch && written->scope != IR_LOCAL)
-        c->missing = (uint8_t)(b->launch->axes & ~b->bound);
+    if (builder->launch && written->scope != IR_LOCAL)
+        code->missing = (uint8_t)(builder->launch->axes & ~builder->bound);
 }
 
 typedef struct {
@@ -342,342 +348,347 @@ typedef struct {
 } call_walk;
 
 /* What a call writes: memory that threads share, or each thread's own. */
-static bool note_call(ir_walk *w, const ir_expr *e)
+static bool note_call(ir_walk *walk, const ir_expr *expr)
 {
-    call_walk *c = (call_walk *)w;
+    call_walk *c = (call_walk *)walk;
 
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
-        const ir_buffer *b = ir_call_writes(e, i) ? e->call.buffer[i] : NULL;
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++) {
+        const ir_buffer *buffer = ir_call_writes(expr, i) ? expr->call.buffer[i] : NULL;
 
-        c->local |= b && b->scope == IR_LOCAL;
-        c->to = b && b->scope != IR_LOCAL ? b : c->to;
+        c->local |= buffer && buffer->scope == IR_LOCAL;
+        c->to = buffer && buffer->scope != IR_LOCAL ? buffer : c->to;
     }
     return true;
 }
 
 /* A call that writes shared memory is made by one thread, unless it writes to the thread's own memory as
  * well. */
-static void set_missing_of_calls(vm_builder *b, vm_code *c, const ir_expr *e)
+static void set_missing_of_calls(exec_builder *builder, exec_code *code, const ir_expr *expr)
 {
-    call_walk w = {.walk = {.expr = note_call, .kinds = IR_KIND_ACCESS, .cx = b->vm->mem}};
+    call_walk w = {.walk = {.expr = note_call, .kinds = IR_KIND_ACCESS, .cx = builder->exec->mem}};
 
-    ir_walk_expr(&w.walk, e);
+    ir_walk_expr(&w.walk, expr);
     if (w.to && !w.local)
-        set_missing(b, c, w.to);
+        set_missing(builder, code, w.to);
 }
 
 /* A store of several lanes evaluates all of them before it writes the first. Its cost counts the lanes. */
-static const vm_code *build_store(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_store(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_scalar_store);
+    exec_code *code = ir_exec_new_code(builder, stmt, run_scalar_store);
 
-    b->nodes = (base_map){0};
-    c->store.to = ir_vm_access(b, s->store.buffer, s->store.index, s->store.n, s->store.mask, s->loc);
-    c->store.value = ir_vm_expr(b, s->store.value);
-    if (b->vm->failed)
-        return c;
-    c->store.lanes = at_least(lanes_of(c->store.to), c->store.value->lanes);
-    c->cost += ir_vm_cost(c->store.value) * c->store.lanes + c->store.lanes / 8 * (c->store.lanes / 8);
-    set_missing(b, c, s->store.buffer);
-    c->store.async = b->async;
-    b->vm->copies_async |= b->async;
-    if (b->async && (c->store.lanes > 1 || s->store.buffer->scope != IR_SHARED))
-        ir_vm_fail(b->vm, TEC_INVALID, s->loc,
-                   "asynchronous copies put single elements into shared memory, not into '%s'",
-                   s->store.buffer->name);
-    if (c->store.lanes > 1) {
-        c->run = run_vector_store;
-        c->store.at = base_array(b->vm->mem, int64_t, c->store.lanes);
-        c->store.values = base_array(b->vm->mem, ir_value, c->store.lanes);
+    builder->nodes = (base_map){0};
+    code->store.to = ir_exec_access(builder, stmt->store.buffer, stmt->store.index, stmt->store.n,
+                                    stmt->store.mask, stmt->loc);
+    code->store.value = ir_exec_expr(builder, stmt->store.value);
+    if (builder->exec->failed)
+        return code;
+    code->store.lanes = at_least(lanes_of(code->store.to), code->store.value->lanes);
+    code->cost +=
+        ir_exec_cost(code->store.value) * code->store.lanes + code->store.lanes / 8 * (code->store.lanes / 8);
+    set_missing(builder, code, stmt->store.buffer);
+    code->store.async = builder->async;
+    builder->exec->copies_async |= builder->async;
+    if (builder->async && (code->store.lanes > 1 || stmt->store.buffer->scope != IR_SHARED))
+        ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc,
+                     "asynchronous copies put single elements into shared memory, not into '%s'",
+                     stmt->store.buffer->name);
+    if (code->store.lanes > 1) {
+        code->run = run_vector_store;
+        code->store.at = base_array(builder->exec->mem, int64_t, code->store.lanes);
+        code->store.values = base_array(builder->exec->mem, ir_value, code->store.lanes);
     }
-    return c;
+    return code;
 }
 
 /* Vectorised loops and thread axes over which a declared reduction may meet itself: those that do not choose
  * its target. */
-static void find_across(vm_builder *b, const ir_stmt *s, vm_access *a)
+static void find_across(exec_builder *builder, const ir_stmt *stmt, exec_access *access)
 {
     base_map choosing = {0};
 
-    for (int d = 0; d < s->update.n; d++)
-        ir_vm_feeders(b, &choosing, s->update.index[d], false);
-    for (const vm_path *p = b->path; p; p = p->up) {
-        if (p->s->kind != IR_FOR || base_map_has(&choosing, p->s->loop.var))
+    for (int d = 0; d < stmt->update.n; d++)
+        ir_exec_feeders(builder, &choosing, stmt->update.index[d], false);
+    for (const exec_path *path = builder->path; path; path = path->up) {
+        if (path->s->kind != IR_FOR || base_map_has(&choosing, path->s->loop.var))
             continue;
-        a->threads |= (uint8_t)ir_vm_axis_bit(p->s->loop.how);
-        if (p->s->loop.how == IR_VECTORISED)
-            base_map_put(b->vm->mem, &a->across, p->s->loop.var, p->s->loop.var);
+        access->threads |= (uint8_t)ir_exec_axis_bit(path->s->loop.how);
+        if (path->s->loop.how == IR_VECTORISED)
+            base_map_put(builder->exec->mem, &access->across, path->s->loop.var, path->s->loop.var);
     }
-    a->reduces = s->update.combiner->reorders;
+    access->reduces = stmt->update.combiner->reorders;
 }
 
 /* The accesses of an update, with the vector loops that reduce into one element. */
-static vm_access *const *build_targets(vm_builder *b, const ir_stmt *s)
+static exec_access *const *build_targets(exec_builder *builder, const ir_stmt *stmt)
 {
-    int n = s->update.combiner->n;
-    vm_access **to = base_array(b->vm->mem, vm_access *, n);
+    int n = stmt->update.combiner->n;
+    exec_access **to = base_array(builder->exec->mem, exec_access *, n);
 
-    for (int j = 0; j < n && !b->vm->failed; j++) {
-        b->nodes = (base_map){0};
-        to[j] = ir_vm_access(b, s->update.buffer[j], s->update.index, s->update.n, NULL, s->loc);
+    for (int j = 0; j < n && !builder->exec->failed; j++) {
+        builder->nodes = (base_map){0};
+        to[j] = ir_exec_access(builder, stmt->update.buffer[j], stmt->update.index, stmt->update.n, NULL,
+                               stmt->loc);
         if (to[j])
-            find_across(b, s, to[j]);
+            find_across(builder, stmt, to[j]);
     }
     return to;
 }
 
-static const int *number(vm_builder *b, const ir_expr *const *var, int n)
+static const int *number(exec_builder *builder, const ir_expr *const *var, int n)
 {
-    int *slot = base_array(b->vm->mem, int, n);
+    int *slot = base_array(builder->exec->mem, int, n);
 
     for (int j = 0; j < n; j++)
-        slot[j] = ir_vm_slot(b, var[j]);
+        slot[j] = ir_exec_slot(builder, var[j]);
     return slot;
 }
 
 /* x are the old values and y the new ones, as the combiner's formula calls them. */
-static const vm_code *build_update(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_update(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_update);
-    const ir_combiner *how = s->update.combiner;
+    exec_code *code = ir_exec_new_code(builder, stmt, run_update);
+    const ir_combiner *how = stmt->update.combiner;
 
-    if (how->n > VM_MAX_TUPLE) {
-        ir_vm_fail(b->vm, TEC_UNSUPPORTED, s->loc, "'%s' combines %d values, the interpreter takes %d",
-                   how->name, how->n, VM_MAX_TUPLE);
-        return c;
+    if (how->n > EXEC_MAX_TUPLE) {
+        ir_exec_fail(builder->exec, TEC_UNSUPPORTED, stmt->loc,
+                     "'%s' combines %d values, the interpreter takes %d", how->name, how->n, EXEC_MAX_TUPLE);
+        return code;
     }
-    c->update.n = how->n;
-    c->update.to = build_targets(b, s);
-    c->update.source = ir_vm_exprs(b, s->update.source, how->n);
-    c->update.x = number(b, how->x, how->n);
-    c->update.y = number(b, how->y, how->n);
-    c->update.result = ir_vm_exprs(b, how->result, how->n);
-    for (int j = 0; j < how->n && !b->vm->failed; j++) {
-        c->update.lanes =
-            at_least(c->update.lanes, at_least(lanes_of(c->update.to[j]), c->update.source[j]->lanes));
-        c->cost += ir_vm_cost(c->update.source[j]) + ir_vm_cost(c->update.result[j]);
+    code->update.n = how->n;
+    code->update.to = build_targets(builder, stmt);
+    code->update.source = ir_exec_exprs(builder, stmt->update.source, how->n);
+    code->update.x = number(builder, how->x, how->n);
+    code->update.y = number(builder, how->y, how->n);
+    code->update.result = ir_exec_exprs(builder, how->result, how->n);
+    for (int j = 0; j < how->n && !builder->exec->failed; j++) {
+        code->update.lanes = at_least(code->update.lanes,
+                                      at_least(lanes_of(code->update.to[j]), code->update.source[j]->lanes));
+        code->cost += ir_exec_cost(code->update.source[j]) + ir_exec_cost(code->update.result[j]);
     }
-    set_missing(b, c, s->update.buffer[0]);
-    return c;
+    set_missing(builder, code, stmt->update.buffer[0]);
+    return code;
 }
 
-vm_code *ir_vm_wrap_let(vm_builder *b, const ir_stmt *s, const ir_expr *var, const ir_expr *value,
-                        const vm_code *body)
+exec_code *ir_exec_wrap_let(exec_builder *builder, const ir_stmt *stmt, const ir_expr *var,
+                            const ir_expr *value, const exec_code *body)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_let);
+    exec_code *code = ir_exec_new_code(builder, stmt, run_let);
 
-    c->kind = IR_LET_STMT;
-    c->let.value = ir_vm_expr(b, value);
-    c->let.slot = ir_vm_slot(b, var);
-    c->let.lanes = var->dtype.lanes;
-    c->let.body = body;
-    c->cost += ir_vm_cost(c->let.value);
-    hold(c, &body, 1);
-    return c;
+    code->kind = IR_LET_STMT;
+    code->let.value = ir_exec_expr(builder, value);
+    code->let.slot = ir_exec_slot(builder, var);
+    code->let.lanes = var->dtype.lanes;
+    code->let.body = body;
+    code->cost += ir_exec_cost(code->let.value);
+    hold(code, &body, 1);
+    return code;
 }
 
-static bool is_call_of(const ir_expr *e, const char *name)
+static bool is_call_of(const ir_expr *expr, const char *name)
 {
-    return e->op == IR_CALL && strcmp(e->call.name, name) == 0;
+    return expr->op == IR_CALL && strcmp(expr->call.name, name) == 0;
 }
 
 /* let v = warp_shuffle(value, mask): the threads of a warp exchange values, so they must come to this place
  * together (lockstep). */
-static const vm_code *build_shuffle(vm_builder *b, const ir_stmt *s, const vm_code *body)
+static const exec_code *build_shuffle(exec_builder *builder, const ir_stmt *stmt, const exec_code *body)
 {
-    const ir_expr *e = s->let.value;
-    vm_code *c = ir_vm_new_code(b, s, ir_vm_run_shuffle);
+    const ir_expr *expr = stmt->let.value;
+    exec_code *code = ir_exec_new_code(builder, stmt, ir_exec_run_shuffle);
 
-    if (e->call.n != 2 || e->call.n_buffers || !base_dtype_same(e->call.arg[0]->dtype, e->dtype) ||
-        e->dtype.lanes != 1 || !ir_is_int(e->call.arg[1], &c->let.mask) || c->let.mask < 0)
-        ir_vm_fail(b->vm, TEC_INVALID, s->loc, "a shuffle takes a scalar and a constant");
-    c->lockstep = true;
-    c->let.shuffle = true;
-    c->let.value = ir_vm_expr(b, e->call.arg[0]);
-    c->let.slot = ir_vm_slot(b, s->let.var);
-    c->let.lanes = 1;
-    c->let.body = body;
-    return c;
+    if (expr->call.n != 2 || expr->call.n_buffers ||
+        !base_dtype_same(expr->call.arg[0]->dtype, expr->dtype) || expr->dtype.lanes != 1 ||
+        !ir_is_int(expr->call.arg[1], &code->let.mask) || code->let.mask < 0)
+        ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc, "a shuffle takes a scalar and a constant");
+    code->lockstep = true;
+    code->let.shuffle = true;
+    code->let.value = ir_exec_expr(builder, expr->call.arg[0]);
+    code->let.slot = ir_exec_slot(builder, stmt->let.var);
+    code->let.lanes = 1;
+    code->let.body = body;
+    return code;
 }
 
-static const vm_code *build_let(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_let(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_path path = {.up = b->path, .s = s};
-    const vm_code *body;
+    exec_path path = {.up = builder->path, .s = stmt};
+    const exec_code *body;
 
-    ir_vm_slot(b, s->let.var);
-    b->path = &path;
-    body = ir_vm_build(b, s->let.body);
-    b->path = path.up;
-    if (is_call_of(s->let.value, IR_CALL_SHUFFLE))
-        return build_shuffle(b, s, body);
-    return ir_vm_wrap_let(b, s, s->let.var, s->let.value, body);
+    ir_exec_slot(builder, stmt->let.var);
+    builder->path = &path;
+    body = ir_exec_build(builder, stmt->let.body);
+    builder->path = path.up;
+    if (is_call_of(stmt->let.value, IR_CALL_SHUFFLE))
+        return build_shuffle(builder, stmt, body);
+    return ir_exec_wrap_let(builder, stmt, stmt->let.var, stmt->let.value, body);
 }
 
 /* Memory that threads share is made once for all of them, so they must come to it together. */
-static bool is_shared_by_threads(const vm_builder *b, const ir_buffer *buffer)
+static bool is_shared_by_threads(const exec_builder *builder, const ir_buffer *buffer)
 {
-    return b->launch && buffer->scope != IR_LOCAL && (!b->bound || buffer->scope != IR_GLOBAL);
+    return builder->launch && buffer->scope != IR_LOCAL && (!builder->bound || buffer->scope != IR_GLOBAL);
 }
 
 /* Memory that the threads of a group share needs all of them to enter together. */
-static const vm_code *build_allocate(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_allocate(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_buffer *vb = base_map_get(&b->names->buffers, s->allocate.buffer);
-    vm_code *c = ir_vm_new_code(b, s, run_allocate);
+    exec_buffer *vb = base_map_get(&builder->names->buffers, stmt->allocate.buffer);
+    exec_code *code = ir_exec_new_code(builder, stmt, run_allocate);
 
     if (!vb)
-        vb = ir_vm_declare(b, s->allocate.buffer, false);
-    ir_vm_size_buffer(b, vb);
-    c->allocate.buffer = vb;
-    c->allocate.body = ir_vm_build(b, s->allocate.body);
-    c->allocate.shared = is_shared_by_threads(b, s->allocate.buffer);
-    hold(c, &c->allocate.body, 1);
-    c->lockstep |= c->allocate.shared;
+        vb = ir_exec_declare(builder, stmt->allocate.buffer, false);
+    ir_exec_size_buffer(builder, vb);
+    code->allocate.buffer = vb;
+    code->allocate.body = ir_exec_build(builder, stmt->allocate.body);
+    code->allocate.shared = is_shared_by_threads(builder, stmt->allocate.buffer);
+    hold(code, &code->allocate.body, 1);
+    code->lockstep |= code->allocate.shared;
+    return code;
+}
+
+exec_code *ir_exec_wrap_if(exec_builder *builder, const ir_stmt *stmt, const exec_node *cond,
+                           const exec_code *then, const exec_code *otherwise)
+{
+    exec_code *code = ir_exec_new_code(builder, stmt, run_if);
+
+    code->kind = IR_IF;
+    code->branch.cond = cond;
+    code->branch.then = then;
+    code->branch.otherwise = otherwise;
+    code->cost += ir_exec_cost(cond);
+    hold(code, (const exec_code *const[]){then, otherwise}, otherwise ? 2 : 1);
+    return code;
+}
+
+static const exec_code *build_branch(exec_builder *builder, const ir_stmt *stmt, bool otherwise)
+{
+    exec_path path = {.up = builder->path, .s = stmt, .otherwise = otherwise};
+    const exec_code *c;
+
+    builder->path = &path;
+    c = ir_exec_build(builder, otherwise ? stmt->branch.otherwise : stmt->branch.then);
+    builder->path = path.up;
     return c;
 }
 
-vm_code *ir_vm_wrap_if(vm_builder *b, const ir_stmt *s, const vm_node *cond, const vm_code *then,
-                       const vm_code *otherwise)
+static const exec_code *build_if(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_if);
+    const exec_node *cond = ir_exec_expr(builder, stmt->branch.cond);
+    const exec_code *then = build_branch(builder, stmt, false);
 
-    c->kind = IR_IF;
-    c->branch.cond = cond;
-    c->branch.then = then;
-    c->branch.otherwise = otherwise;
-    c->cost += ir_vm_cost(cond);
-    hold(c, (const vm_code *const[]){then, otherwise}, otherwise ? 2 : 1);
-    return c;
+    return ir_exec_wrap_if(builder, stmt, cond, then,
+                           stmt->branch.otherwise ? build_branch(builder, stmt, true) : NULL);
 }
 
-static const vm_code *build_branch(vm_builder *b, const ir_stmt *s, bool otherwise)
-{
-    vm_path path = {.up = b->path, .s = s, .otherwise = otherwise};
-    const vm_code *c;
-
-    b->path = &path;
-    c = ir_vm_build(b, otherwise ? s->branch.otherwise : s->branch.then);
-    b->path = path.up;
-    return c;
-}
-
-static const vm_code *build_if(vm_builder *b, const ir_stmt *s)
-{
-    const vm_node *cond = ir_vm_expr(b, s->branch.cond);
-    const vm_code *then = build_branch(b, s, false);
-
-    return ir_vm_wrap_if(b, s, cond, then, s->branch.otherwise ? build_branch(b, s, true) : NULL);
-}
-
-static const vm_code *build_seq(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_seq(exec_builder *builder, const ir_stmt *stmt)
 {
     base_vec codes = {0};
 
-    for (int i = 0; i < s->seq.n && !b->vm->failed; i++)
-        base_push(b->vm->mem, &codes, ir_vm_build(b, s->seq.stmt[i]));
-    return ir_vm_seq(b, s, &codes);
+    for (int i = 0; i < stmt->seq.n && !builder->exec->failed; i++)
+        base_push(builder->exec->mem, &codes, ir_exec_build(builder, stmt->seq.stmt[i]));
+    return ir_exec_seq(builder, stmt, &codes);
 }
 
-static const vm_code *build_assert(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_assert(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_assert);
+    exec_code *c = ir_exec_new_code(builder, stmt, run_assert);
 
-    c->check.cond = ir_vm_expr(b, s->check.cond);
-    c->check.message = s->check.message;
-    c->cost += ir_vm_cost(c->check.cond);
-    set_missing_of_calls(b, c, s->check.cond);
+    c->check.cond = ir_exec_expr(builder, stmt->check.cond);
+    c->check.message = stmt->check.message;
+    c->cost += ir_exec_cost(c->check.cond);
+    set_missing_of_calls(builder, c, stmt->check.cond);
     return c;
 }
 
 /* Inside of the attribute stores are asynchronous copies. */
-static const vm_code *build_attribute(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_attribute(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c = ir_vm_new_code(b, s, run_attribute);
-    bool async = b->async;
+    exec_code *code = ir_exec_new_code(builder, stmt, run_attribute);
+    bool async = builder->async;
 
-    b->async |= strcmp(s->attribute.key, IR_ASYNC_COPY) == 0;
-    c->inner = ir_vm_build(b, s->attribute.body);
-    b->async = async;
-    hold(c, &c->inner, 1);
-    return c;
+    builder->async |= strcmp(stmt->attribute.key, IR_ASYNC_COPY) == 0;
+    code->inner = ir_exec_build(builder, stmt->attribute.body);
+    builder->async = async;
+    hold(code, &code->inner, 1);
+    return code;
 }
 
 /* A barrier names the memory that it orders; the word must be a constant. */
-static const vm_code *build_barrier(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_barrier(exec_builder *builder, const ir_stmt *stmt)
 {
-    const ir_expr *e = s->value, *over = e->call.n == 1 ? e->call.arg[0] : NULL;
-    vm_code *c = ir_vm_new_code(b, s, ir_vm_run_barrier);
+    const ir_expr *expr = stmt->value, *over = expr->call.n == 1 ? expr->call.arg[0] : NULL;
+    exec_code *code = ir_exec_new_code(builder, stmt, ir_exec_run_barrier);
     static const ir_scope scopes[] = {IR_SHARED, IR_GLOBAL, IR_WARP};
 
-    c->lockstep = true;
+    code->lockstep = true;
     for (int i = 0; over && over->op == IR_STRING && i < BASE_COUNT(scopes); i++)
         if (strcmp(over->string, ir_scope_text(scopes[i])) == 0) {
-            c->evaluate.barrier = scopes[i];
-            return c;
+            code->evaluate.barrier = scopes[i];
+            return code;
         }
-    ir_vm_fail(b->vm, TEC_INVALID, s->loc, "a barrier takes \"shared\", \"global\" or \"warp\"");
-    return c;
+    ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc, "a barrier takes \"shared\", \"global\" or \"warp\"");
+    return code;
 }
 
 /* The number of groups must be constant. */
-static const vm_code *build_wait(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_wait(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c = ir_vm_new_code(b, s, ir_vm_run_wait);
+    exec_code *c = ir_exec_new_code(builder, stmt, ir_exec_run_wait);
 
-    if (s->value->call.n != 1 || !ir_is_int(s->value->call.arg[0], &c->evaluate.groups) ||
+    if (stmt->value->call.n != 1 || !ir_is_int(stmt->value->call.arg[0], &c->evaluate.groups) ||
         c->evaluate.groups < 0)
-        ir_vm_fail(b->vm, TEC_INVALID, s->loc,
-                   "a wait has one argument: the number of groups that may still be under way, a constant");
+        ir_exec_fail(builder->exec, TEC_INVALID, stmt->loc,
+                     "a wait has one argument: the number of groups that may still be under way, a constant");
     return c;
 }
 
 /* An expression for its effect: barriers, commits and waits of asynchronous copies, or a call. */
-static const vm_code *build_evaluate(vm_builder *b, const ir_stmt *s)
+static const exec_code *build_evaluate(exec_builder *builder, const ir_stmt *stmt)
 {
-    vm_code *c;
+    exec_code *code;
 
-    if (is_call_of(s->value, IR_CALL_BARRIER))
-        return build_barrier(b, s);
-    if (is_call_of(s->value, IR_CALL_COMMIT))
-        return ir_vm_new_code(b, s, ir_vm_run_commit);
-    if (is_call_of(s->value, IR_CALL_WAIT))
-        return build_wait(b, s);
-    c = ir_vm_new_code(b, s, run_evaluate);
-    c->evaluate.value = ir_vm_expr(b, s->value);
-    c->cost += ir_vm_cost(c->evaluate.value);
-    set_missing_of_calls(b, c, s->value);
-    return c;
+    if (is_call_of(stmt->value, IR_CALL_BARRIER))
+        return build_barrier(builder, stmt);
+    if (is_call_of(stmt->value, IR_CALL_COMMIT))
+        return ir_exec_new_code(builder, stmt, ir_exec_run_commit);
+    if (is_call_of(stmt->value, IR_CALL_WAIT))
+        return build_wait(builder, stmt);
+    code = ir_exec_new_code(builder, stmt, run_evaluate);
+    code->evaluate.value = ir_exec_expr(builder, stmt->value);
+    code->cost += ir_exec_cost(code->evaluate.value);
+    set_missing_of_calls(builder, code, stmt->value);
+    return code;
 }
 
 /* One builder per kind of statement. */
-static const vm_code *build(vm_builder *b, const ir_stmt *s)
+static const exec_code *build(exec_builder *builder, const ir_stmt *stmt)
 {
-    switch (s->kind) {
-    case IR_FOR: return build_for(b, s);
-    case IR_BLOCK: return ir_vm_block(b, s);
-    case IR_STORE: return build_store(b, s);
-    case IR_UPDATE: return build_update(b, s);
-    case IR_LET_STMT: return build_let(b, s);
-    case IR_ALLOCATE: return build_allocate(b, s);
-    case IR_IF: return build_if(b, s);
-    case IR_SEQ: return build_seq(b, s);
-    case IR_ASSERT: return build_assert(b, s);
-    case IR_ATTRIBUTE: return build_attribute(b, s);
+    switch (stmt->kind) {
+    case IR_FOR: return build_for(builder, stmt);
+    case IR_BLOCK: return ir_exec_block(builder, stmt);
+    case IR_STORE: return build_store(builder, stmt);
+    case IR_UPDATE: return build_update(builder, stmt);
+    case IR_LET_STMT: return build_let(builder, stmt);
+    case IR_ALLOCATE: return build_allocate(builder, stmt);
+    case IR_IF: return build_if(builder, stmt);
+    case IR_SEQ: return build_seq(builder, stmt);
+    case IR_ASSERT: return build_assert(builder, stmt);
+    case IR_ATTRIBUTE: return build_attribute(builder, stmt);
     case IR_EVALUATE: break;
     }
-    return build_evaluate(b, s);
+    return build_evaluate(builder, stmt);
 }
 
 /* NULL after a failure: nothing of the program is run then. */
-const vm_code *ir_vm_build(vm_builder *b, const ir_stmt *s)
+const exec_code *ir_exec_build(exec_builder *builder, const ir_stmt *stmt)
 {
-    const vm_code *c;
+    const exec_code *code;
 
-    if (b->vm->failed || !ir_vm_may_grow(b, s->loc))
+    if (builder->exec->failed || !ir_exec_may_grow(builder, stmt->loc))
         return NULL;
-    b->depth++;
-    c = build(b, s);
-    b->depth--;
-    return b->vm->failed ? NULL : c;
+    builder->depth++;
+    code = build(builder, stmt);
+    builder->depth--;
+    return builder->exec->failed ? NULL : code;
 }

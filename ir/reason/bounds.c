@@ -42,9 +42,10 @@ int64_t ir_floormod_int(int64_t a, int64_t b)
 
 /* 1 where the result would not fit: gcd(INT64_MIN, 0) is 2^63. Every number is a multiple of 1, so 1 is
  * always right. */
-int64_t ir_gcd(int64_t a, int64_t b)
+int64_t ir_gcd(int64_t left, int64_t right)
 {
-    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    uint64_t x = left < 0 ? -(uint64_t)left : (uint64_t)left,
+             y = right < 0 ? -(uint64_t)right : (uint64_t)right;
 
     while (y) {
         uint64_t r = x % y;
@@ -76,19 +77,21 @@ static bool infinite(int64_t v)
 
 /* An interval whose least value is "no greatest" would say that nothing satisfies it. Arithmetic near the
  * ends may produce one; it is moved inwards by one number, which keeps it wide enough. */
-ir_interval ir_interval_proper(ir_interval a)
+ir_interval ir_interval_proper(ir_interval range)
 {
-    if (a.min == INT64_MAX)
-        a.min--;
-    if (a.max == INT64_MIN)
-        a.max++;
-    return a;
+    if (range.min == INT64_MAX)
+        range.min--;
+    if (range.max == INT64_MIN)
+        range.max++;
+    return range;
 }
 
-ir_interval ir_interval_add(ir_interval a, ir_interval b)
+ir_interval ir_interval_add(ir_interval range, ir_interval other)
 {
-    int64_t min = a.min == IR_NO_MIN || b.min == IR_NO_MIN ? IR_NO_MIN : saturated_sum(a.min, b.min);
-    int64_t max = a.max == IR_NO_MAX || b.max == IR_NO_MAX ? IR_NO_MAX : saturated_sum(a.max, b.max);
+    int64_t min =
+        range.min == IR_NO_MIN || other.min == IR_NO_MIN ? IR_NO_MIN : saturated_sum(range.min, other.min);
+    int64_t max =
+        range.max == IR_NO_MAX || other.max == IR_NO_MAX ? IR_NO_MAX : saturated_sum(range.max, other.max);
 
     return ir_interval_proper((ir_interval){min, max});
 }
@@ -121,119 +124,125 @@ static int64_t greatest(const int64_t *v, int n)
     return m;
 }
 
-ir_interval ir_interval_mul(ir_interval a, ir_interval b)
+ir_interval ir_interval_mul(ir_interval range, ir_interval other)
 {
-    int64_t v[4] = {corner(a.min, b.min), corner(a.min, b.max), corner(a.max, b.min), corner(a.max, b.max)};
+    int64_t v[4] = {corner(range.min, other.min), corner(range.min, other.max), corner(range.max, other.min),
+                    corner(range.max, other.max)};
 
     return ir_interval_proper((ir_interval){least(v, 4), greatest(v, 4)});
 }
 
-ir_interval ir_interval_scale(ir_interval a, int64_t by)
+ir_interval ir_interval_scale(ir_interval range, int64_t by)
 {
-    return ir_interval_mul(a, (ir_interval){by, by});
+    return ir_interval_mul(range, (ir_interval){by, by});
 }
 
-ir_interval ir_interval_meet(ir_interval a, ir_interval b)
+ir_interval ir_interval_meet(ir_interval range, ir_interval other)
 {
-    return (ir_interval){a.min > b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
+    return (ir_interval){range.min > other.min ? range.min : other.min,
+                         range.max < other.max ? range.max : other.max};
 }
 
-ir_interval ir_interval_hull(ir_interval a, ir_interval b)
+ir_interval ir_interval_hull(ir_interval range, ir_interval other)
 {
-    return (ir_interval){a.min < b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
+    return (ir_interval){range.min < other.min ? range.min : other.min,
+                         range.max > other.max ? range.max : other.max};
 }
 
 /* 3..10 with members 4*k + 2 becomes 6..10. Ends near infinity stay, since moving them could overflow. */
-ir_interval ir_interval_align(ir_interval a, ir_modular m)
+ir_interval ir_interval_align(ir_interval range, ir_modular modular)
 {
-    if (m.coefficient == 0)
-        return ir_interval_meet(a, (ir_interval){m.base, m.base});
-    if (a.min > INT64_MIN / 2 && a.min < INT64_MAX / 2)
-        a.min += ir_floormod_int(m.base - a.min, m.coefficient);
-    if (a.max > INT64_MIN / 2 && a.max < INT64_MAX / 2)
-        a.max -= ir_floormod_int(a.max - m.base, m.coefficient);
-    return a;
+    if (modular.coefficient == 0)
+        return ir_interval_meet(range, (ir_interval){modular.base, modular.base});
+    if (range.min > INT64_MIN / 2 && range.min < INT64_MAX / 2)
+        range.min += ir_floormod_int(modular.base - range.min, modular.coefficient);
+    if (range.max > INT64_MIN / 2 && range.max < INT64_MAX / 2)
+        range.max -= ir_floormod_int(range.max - modular.base, modular.coefficient);
+    return range;
 }
 
-/* Quotients by a positive divisor in d; `divide` floors or truncates, both grow with the dividend.
+/* Quotients by a positive divisor in divisor; `divide` floors or truncates, both grow with the dividend.
  *
  *     a = -7..10, d = 2..3, floors:  least: -7 by the smallest divisor 2 = -4; greatest: 10 by 2 = 5
  *
  * A negative dividend gets smaller quotients from small divisors, and one that is not negative from large
  * ones. */
-static ir_interval divide_positive(ir_interval a, ir_interval d, bool floors)
+static ir_interval divide_positive(ir_interval range, ir_interval divisor, bool floors)
 {
-    int64_t small = d.min > 0 ? d.min : 1, big = d.max, low, high;
-    int64_t least_by = a.min >= 0 ? big : small, most_by = a.max >= 0 ? small : big;
+    int64_t small = divisor.min > 0 ? divisor.min : 1, big = divisor.max, low, high;
+    int64_t least_by = range.min >= 0 ? big : small, most_by = range.max >= 0 ? small : big;
 
-    if (infinite(a.min))
-        low = a.min;
+    if (infinite(range.min))
+        low = range.min;
     else if (infinite(least_by))
-        low = a.min >= 0 || !floors ? 0 : -1;
+        low = range.min >= 0 || !floors ? 0 : -1;
     else
-        low = floors ? ir_floordiv_int(a.min, least_by) : a.min / least_by;
-    if (infinite(a.max))
-        high = a.max;
+        low = floors ? ir_floordiv_int(range.min, least_by) : range.min / least_by;
+    if (infinite(range.max))
+        high = range.max;
     else if (infinite(most_by))
-        high = a.max >= 0 || !floors ? 0 : -1;
+        high = range.max >= 0 || !floors ? 0 : -1;
     else
-        high = floors ? ir_floordiv_int(a.max, most_by) : a.max / most_by;
+        high = floors ? ir_floordiv_int(range.max, most_by) : range.max / most_by;
     return (ir_interval){low, high};
 }
 
 /* A divisor that may have either sign, or be 0, bounds nothing. */
-static ir_interval divide(ir_interval a, ir_interval d, bool floors)
+static ir_interval divide(ir_interval range, ir_interval divisor, bool floors)
 {
-    if (d.min >= 0 && d.max > 0)
-        return divide_positive(a, d, floors);
-    if (d.max <= 0 && d.min < 0)
-        return divide_positive(ir_interval_scale(a, -1), ir_interval_scale(d, -1), floors);
+    if (divisor.min >= 0 && divisor.max > 0)
+        return divide_positive(range, divisor, floors);
+    if (divisor.max <= 0 && divisor.min < 0)
+        return divide_positive(ir_interval_scale(range, -1), ir_interval_scale(divisor, -1), floors);
     return IR_EVERYTHING;
 }
 
 /* The result lies below the largest divisor, and is the dividend itself where that lies below the smallest
  * one. */
-static ir_interval floormod(ir_interval a, ir_interval d)
+static ir_interval floormod(ir_interval range, ir_interval divisor)
 {
-    if (d.min < 0 || d.max <= 0)
+    if (divisor.min < 0 || divisor.max <= 0)
         return IR_EVERYTHING;
-    int64_t last = infinite(d.max) ? IR_NO_MAX : d.max - 1;
+    int64_t last = infinite(divisor.max) ? IR_NO_MAX : divisor.max - 1;
 
-    if (a.min >= 0 && d.min > 0 && a.max < d.min)
-        return a;
-    return (ir_interval){0, a.min >= 0 && a.max < last ? a.max : last};
+    if (range.min >= 0 && divisor.min > 0 && range.max < divisor.min)
+        return range;
+    return (ir_interval){0, range.min >= 0 && range.max < last ? range.max : last};
 }
 
 /* The remainder of C's `%` has the sign of the dividend, and its size is below that of the divisor and at
  * most that of the dividend. Of a divisor that may be 0 nothing need be said: dividing by 0 is the program's
- * error. An example: a = -5..3 and d = 4 give -3..3. */
-static ir_interval truncmod(ir_interval a, ir_interval d)
+ * error. An example: a = -5..3 and divisor = 4 give -3..3. */
+static ir_interval truncmod(ir_interval range, ir_interval divisor)
 {
     ir_interval size = {0, IR_NO_MAX};
 
-    if (!infinite(d.min) && !infinite(d.max)) {
-        int64_t below = -d.min, above = d.max;
+    if (!infinite(divisor.min) && !infinite(divisor.max)) {
+        int64_t below = -divisor.min, above = divisor.max;
         size.max = (below > above ? below : above) - 1;
     }
-    ir_interval r = {a.min >= 0 ? 0 : infinite(size.max) ? IR_NO_MIN : -size.max, a.max <= 0 ? 0 : size.max};
-    if (r.min < 0 && r.min < a.min)
-        r.min = a.min;
-    if (r.max > 0 && r.max > a.max)
-        r.max = a.max;
+    ir_interval r = {range.min >= 0       ? 0
+                     : infinite(size.max) ? IR_NO_MIN
+                                          : -size.max,
+                     range.max <= 0 ? 0 : size.max};
+    if (r.min < 0 && r.min < range.min)
+        r.min = range.min;
+    if (r.max > 0 && r.max > range.max)
+        r.max = range.max;
     return r;
 }
 
 /* What the type alone says. Of 64-bit integers it says nothing, since int64 cannot hold the ends of uint64.
  */
-static ir_interval of_type(base_dtype t)
+static ir_interval of_type(base_dtype dtype)
 {
-    if (base_is_bool(t))
+    if (base_is_bool(dtype))
         return (ir_interval){0, 1};
-    if (!base_is_int(t) || t.bits >= 64)
-        return t.code == kDLUInt ? (ir_interval){IR_NO_MIN, IR_NO_MAX} : IR_EVERYTHING;
-    if (t.code == kDLUInt)
-        return (ir_interval){0, (int64_t)((UINT64_C(1) << t.bits) - 1)};
-    return (ir_interval){-(INT64_C(1) << (t.bits - 1)), (INT64_C(1) << (t.bits - 1)) - 1};
+    if (!base_is_int(dtype) || dtype.bits >= 64)
+        return dtype.code == kDLUInt ? (ir_interval){IR_NO_MIN, IR_NO_MAX} : IR_EVERYTHING;
+    if (dtype.code == kDLUInt)
+        return (ir_interval){0, (int64_t)((UINT64_C(1) << dtype.bits) - 1)};
+    return (ir_interval){-(INT64_C(1) << (dtype.bits - 1)), (INT64_C(1) << (dtype.bits - 1)) - 1};
 }
 
 static bool within(ir_interval inner, ir_interval outer)
@@ -241,133 +250,137 @@ static bool within(ir_interval inner, ir_interval outer)
     return inner.min >= outer.min && inner.max <= outer.max;
 }
 
-static ir_interval bounds_of(const ir_facts *f, const ir_expr *e, int depth);
+static ir_interval bounds_of(const ir_facts *facts, const ir_expr *expr, int depth);
 
 /* A cast that cannot wrap keeps the interval; one that may wrap can give anything in its type. */
-static ir_interval cast_bounds(const ir_facts *f, const ir_expr *e, int depth)
+static ir_interval cast_bounds(const ir_facts *facts, const ir_expr *expr, int depth)
 {
-    if (!base_is_int(e->arg[0]->dtype) && !base_is_bool(e->arg[0]->dtype))
-        return of_type(e->dtype);
-    ir_interval from = bounds_of(f, e->arg[0], depth), to = of_type(e->dtype);
+    if (!base_is_int(expr->arg[0]->dtype) && !base_is_bool(expr->arg[0]->dtype))
+        return of_type(expr->dtype);
+    ir_interval from = bounds_of(facts, expr->arg[0], depth), to = of_type(expr->dtype);
 
-    return e->dtype.code == kDLUInt && e->dtype.bits == 64 ? IR_EVERYTHING : within(from, to) ? from : to;
+    return expr->dtype.code == kDLUInt && expr->dtype.bits == 64 ? IR_EVERYTHING
+           : within(from, to)                                    ? from
+                                                                 : to;
 }
 
-static ir_interval var_bounds(const ir_facts *f, const ir_expr *e)
+static ir_interval var_bounds(const ir_facts *facts, const ir_expr *expr)
 {
-    const ir_var_fact *v = ir_fact_of(f, e);
+    const ir_var_fact *v = ir_fact_of(facts, expr);
 
     return v ? v->interval : IR_EVERYTHING;
 }
 
-static ir_interval shift_right(ir_interval a, ir_interval by)
+static ir_interval shift_right(ir_interval range, ir_interval by)
 {
     if (by.min != by.max || by.min < 0 || by.min > 62)
         return IR_EVERYTHING;
-    return divide_positive(a, (ir_interval){INT64_C(1) << by.min, INT64_C(1) << by.min}, true);
+    return divide_positive(range, (ir_interval){INT64_C(1) << by.min, INT64_C(1) << by.min}, true);
 }
 
-static ir_interval absolute(ir_interval a)
+static ir_interval absolute(ir_interval range)
 {
-    ir_interval minus = ir_interval_scale(a, -1);
+    ir_interval minus = ir_interval_scale(range, -1);
 
-    if (a.min >= 0)
-        return a;
-    if (a.max <= 0)
+    if (range.min >= 0)
+        return range;
+    if (range.max <= 0)
         return minus;
-    return (ir_interval){0, a.max > minus.max ? a.max : minus.max};
+    return (ir_interval){0, range.max > minus.max ? range.max : minus.max};
 }
 
 /* x & y is at most each operand that is not negative, since it only clears bits of it. `X[i] & 7` lies in
  * 0..7 whatever the data are. */
-static ir_interval and_bounds(ir_interval a, ir_interval b)
+static ir_interval and_bounds(ir_interval range, ir_interval other)
 {
-    if (a.min < 0 && b.min < 0)
+    if (range.min < 0 && other.min < 0)
         return IR_EVERYTHING;
-    if (a.min < 0)
-        return (ir_interval){0, b.max};
-    if (b.min < 0)
-        return (ir_interval){0, a.max};
-    return (ir_interval){0, a.max < b.max ? a.max : b.max};
+    if (range.min < 0)
+        return (ir_interval){0, other.max};
+    if (other.min < 0)
+        return (ir_interval){0, range.max};
+    return (ir_interval){0, range.max < other.max ? range.max : other.max};
 }
 
 /* Of two numbers that are not negative: no bit above their highest. An example: 0..5 ^ 0..9 has no bit above
  * that of 8, so it is at most 15. */
-static ir_interval xor_bounds(ir_interval a, ir_interval b)
+static ir_interval xor_bounds(ir_interval range, ir_interval other)
 {
-    int64_t most = a.max > b.max ? a.max : b.max, ones = 0;
+    int64_t most = range.max > other.max ? range.max : other.max, ones = 0;
 
-    if (a.min < 0 || b.min < 0)
+    if (range.min < 0 || other.min < 0)
         return IR_EVERYTHING;
     while (ones < most)
         ones = 2 * ones + 1;
     return (ir_interval){0, ones};
 }
 
-static bool holds_data(const ir_expr *e)
+static bool holds_data(const ir_expr *expr)
 {
-    return e->has & IR_HAS_DATA;
+    return expr->has & IR_HAS_DATA;
 }
 
-static bool is_small(ir_interval a)
+static bool is_small(ir_interval range)
 {
-    return a.min >= -IR_MOST_INDEX && a.max <= IR_MOST_INDEX;
+    return range.min >= -IR_MOST_INDEX && range.max <= IR_MOST_INDEX;
 }
 
 /* Index arithmetic, data within the range of indices, and sums of those. Each summand must be bounded on its
  * own: X - X of data is 0, but X alone may be anything, and so may the sum before the subtraction. */
-static bool counts_as_index(const ir_facts *f, const ir_expr *e, int depth)
+static bool counts_as_index(const ir_facts *facts, const ir_expr *expr, int depth)
 {
-    if (!holds_data(e) || is_small(bounds_of(f, e, depth)))
+    if (!holds_data(expr) || is_small(bounds_of(facts, expr, depth)))
         return true;
-    if (depth == 0 || (e->op != IR_ADD && e->op != IR_SUB))
+    if (depth == 0 || (expr->op != IR_ADD && expr->op != IR_SUB))
         return false;
-    return counts_as_index(f, e->arg[0], depth - 1) && counts_as_index(f, e->arg[1], depth - 1);
+    return counts_as_index(facts, expr->arg[0], depth - 1) && counts_as_index(facts, expr->arg[1], depth - 1);
 }
 
 /* Index arithmetic never wraps by definition, so only operations on data can. The sum of two numbers that
  * each lie in the range of indices fits into int64; a product must be bounded. */
-static bool may_wrap(const ir_facts *f, const ir_expr *e, int depth)
+static bool may_wrap(const ir_facts *facts, const ir_expr *expr, int depth)
 {
-    if (!holds_data(e))
+    if (!holds_data(expr))
         return false;
-    switch (e->op) {
+    switch (expr->op) {
     case IR_ADD:
-    case IR_SUB: return !counts_as_index(f, e->arg[0], depth) || !counts_as_index(f, e->arg[1], depth);
+    case IR_SUB:
+        return !counts_as_index(facts, expr->arg[0], depth) || !counts_as_index(facts, expr->arg[1], depth);
     case IR_MUL:
-        return !is_small(ir_interval_mul(bounds_of(f, e->arg[0], depth), bounds_of(f, e->arg[1], depth)));
+        return !is_small(
+            ir_interval_mul(bounds_of(facts, expr->arg[0], depth), bounds_of(facts, expr->arg[1], depth)));
     case IR_NEG:
-    case IR_ABS: return bounds_of(f, e->arg[0], depth).min == INT64_MIN;
+    case IR_ABS: return bounds_of(facts, expr->arg[0], depth).min == INT64_MIN;
     case IR_DIV:
     case IR_FLOORDIV: /* INT64_MIN / -1 */
-        return bounds_of(f, e->arg[0], depth).min == INT64_MIN &&
-               within((ir_interval){-1, -1}, bounds_of(f, e->arg[1], depth));
+        return bounds_of(facts, expr->arg[0], depth).min == INT64_MIN &&
+               within((ir_interval){-1, -1}, bounds_of(facts, expr->arg[1], depth));
     default: return false;
     }
 }
 
-bool ir_wraps(const ir_facts *f, const ir_expr *e)
+bool ir_wraps(const ir_facts *facts, const ir_expr *expr)
 {
-    return may_wrap(f, e, MAX_DEPTH);
+    return may_wrap(facts, expr, MAX_DEPTH);
 }
 
-bool ir_is_wide(const ir_facts *f, const ir_expr *e)
+bool ir_is_wide(const ir_facts *facts, const ir_expr *expr)
 {
-    return holds_data(e) && !is_small(bounds_of(f, e, MAX_DEPTH));
+    return holds_data(expr) && !is_small(bounds_of(facts, expr, MAX_DEPTH));
 }
 
 /* A product of an expression with itself is not negative, which the intervals of two independent operands
  * would not show. Other operations, such as shifts to the left, may wrap, and have no bounds. */
-static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
+static ir_interval binary_bounds(const ir_facts *facts, const ir_expr *expr, int depth)
 {
-    ir_interval a = bounds_of(f, e->arg[0], depth), b = bounds_of(f, e->arg[1], depth);
+    ir_interval a = bounds_of(facts, expr->arg[0], depth), b = bounds_of(facts, expr->arg[1], depth);
 
-    switch (e->op) {
+    switch (expr->op) {
     case IR_ADD: return ir_interval_add(a, b);
     case IR_SUB: return ir_interval_add(a, ir_interval_scale(b, -1));
     case IR_MUL:
-        return ir_alike(e->arg[0], e->arg[1]) ? ir_interval_mul(absolute(a), absolute(a))
-                                              : ir_interval_mul(a, b);
+        return ir_alike(expr->arg[0], expr->arg[1]) ? ir_interval_mul(absolute(a), absolute(a))
+                                                    : ir_interval_mul(a, b);
     case IR_FLOORDIV: return divide(a, b, true);
     case IR_DIV: return divide(a, b, false);
     case IR_FLOORMOD: return floormod(a, b);
@@ -383,91 +396,93 @@ static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
 
 /* Only index arithmetic is free of wrapping, and all of it is int64. A select has the hull of its arms,
  * whatever its condition says. */
-static ir_interval bounds_of(const ir_facts *f, const ir_expr *e, int depth)
+static ir_interval bounds_of(const ir_facts *facts, const ir_expr *expr, int depth)
 {
-    if (e->op == IR_INT && (e->dtype.code != kDLUInt || e->i >= 0))
-        return ir_interval_proper((ir_interval){e->i, e->i});
-    if (e->op == IR_CAST && base_is_int(e->dtype))
-        return depth > 0 ? cast_bounds(f, e, depth - 1) : of_type(e->dtype);
-    if (e->dtype.code != kDLInt || e->dtype.bits != 64)
-        return of_type(e->dtype);
-    if (e->op == IR_VAR)
-        return var_bounds(f, e);
-    if (depth == 0 || may_wrap(f, e, depth - 1))
+    if (expr->op == IR_INT && (expr->dtype.code != kDLUInt || expr->i >= 0))
+        return ir_interval_proper((ir_interval){expr->i, expr->i});
+    if (expr->op == IR_CAST && base_is_int(expr->dtype))
+        return depth > 0 ? cast_bounds(facts, expr, depth - 1) : of_type(expr->dtype);
+    if (expr->dtype.code != kDLInt || expr->dtype.bits != 64)
+        return of_type(expr->dtype);
+    if (expr->op == IR_VAR)
+        return var_bounds(facts, expr);
+    if (depth == 0 || may_wrap(facts, expr, depth - 1))
         return IR_EVERYTHING;
-    switch (e->op) {
-    case IR_NEG: return ir_interval_scale(bounds_of(f, e->arg[0], depth - 1), -1);
-    case IR_ABS: return absolute(bounds_of(f, e->arg[0], depth - 1));
+    switch (expr->op) {
+    case IR_NEG: return ir_interval_scale(bounds_of(facts, expr->arg[0], depth - 1), -1);
+    case IR_ABS: return absolute(bounds_of(facts, expr->arg[0], depth - 1));
     case IR_POPCOUNT:
     case IR_CLZ: return (ir_interval){0, 64};
     case IR_BROADCAST:
-    case IR_LIKELY: return bounds_of(f, e->arg[0], depth - 1);
+    case IR_LIKELY: return bounds_of(facts, expr->arg[0], depth - 1);
     case IR_RAMP:
-        return ir_interval_add(
-            bounds_of(f, e->ramp.base, depth - 1),
-            ir_interval_mul(bounds_of(f, e->ramp.stride, depth - 1), (ir_interval){0, e->dtype.lanes - 1}));
+        return ir_interval_add(bounds_of(facts, expr->ramp.base, depth - 1),
+                               ir_interval_mul(bounds_of(facts, expr->ramp.stride, depth - 1),
+                                               (ir_interval){0, expr->dtype.lanes - 1}));
     case IR_SELECT:
-        return ir_interval_hull(bounds_of(f, e->arg[1], depth - 1), bounds_of(f, e->arg[2], depth - 1));
+        return ir_interval_hull(bounds_of(facts, expr->arg[1], depth - 1),
+                                bounds_of(facts, expr->arg[2], depth - 1));
     default:
-        return ir_is_op(e->op) && ir_ops[e->op].arity == 2 ? binary_bounds(f, e, depth - 1) : IR_EVERYTHING;
+        return ir_is_op(expr->op) && ir_ops[expr->op].arity == 2 ? binary_bounds(facts, expr, depth - 1)
+                                                                 : IR_EVERYTHING;
     }
 }
 
-ir_interval ir_atom_bounds(const ir_facts *f, const ir_expr *e)
+ir_interval ir_atom_bounds(const ir_facts *facts, const ir_expr *expr)
 {
-    return bounds_of(f, e, MAX_DEPTH);
+    return bounds_of(facts, expr, MAX_DEPTH);
 }
 
 /* The sum of the terms' intervals, as if the atoms had nothing to do with each other. Stops early once both
  * sides are open. */
-ir_interval ir_sum_bounds(const ir_facts *f, const ir_sum *a)
+ir_interval ir_sum_bounds(const ir_facts *facts, const ir_sum *form)
 {
-    const ir_term *t = ir_sum_terms(a);
-    ir_interval sum = {a->constant, a->constant};
+    const ir_term *term = ir_sum_terms(form);
+    ir_interval sum = {form->constant, form->constant};
 
-    if (a->bad)
+    if (form->bad)
         return IR_EVERYTHING;
-    for (int i = 0; i < a->n && (sum.min != IR_NO_MIN || sum.max != IR_NO_MAX); i++)
-        sum = ir_interval_add(sum, ir_interval_scale(ir_atom_bounds(f, t[i].atom), t[i].by));
+    for (int i = 0; i < form->n && (sum.min != IR_NO_MIN || sum.max != IR_NO_MAX); i++)
+        sum = ir_interval_add(sum, ir_interval_scale(ir_atom_bounds(facts, term[i].atom), term[i].by));
     return sum;
 }
 
 /* What is left open by intervals, from bounds that are expressions: n - i with i < n is at least 1. An
  * example of intervals that fail: 0 <= i < n leaves n - i without ends. With i at its greatest, n - 1, the
  * difference is 1, and the symbol n is gone. */
-static int64_t symbolic_end(const ir_facts *f, const ir_sum *a, bool upper)
+static int64_t symbolic_end(const ir_facts *facts, const ir_sum *sum, bool upper)
 {
-    const ir_term *t = ir_sum_terms(a);
-    const ir_expr **vars = base_array(f->cx, const ir_expr *, a->n);
+    const ir_term *term = ir_sum_terms(sum);
+    const ir_expr **vars = base_array(facts->cx, const ir_expr *, sum->n);
     ir_sum end = {0};
     int n = 0;
 
-    for (int i = 0; i < a->n; i++) {
-        const ir_var_fact *v = t[i].atom->op == IR_VAR ? ir_fact_of(f, t[i].atom) : NULL;
+    for (int i = 0; i < sum->n; i++) {
+        const ir_var_fact *v = term[i].atom->op == IR_VAR ? ir_fact_of(facts, term[i].atom) : NULL;
         if (v && (v->min || v->max || v->value))
-            vars[n++] = t[i].atom;
+            vars[n++] = term[i].atom;
     }
-    if (n == 0 || !ir_sum_eliminate(f, a, vars, n, upper, &end))
+    if (n == 0 || !ir_sum_eliminate(facts, sum, vars, n, upper, &end))
         return upper ? IR_NO_MAX : IR_NO_MIN;
-    return upper ? ir_sum_bounds(f, &end).max : ir_sum_bounds(f, &end).min;
+    return upper ? ir_sum_bounds(facts, &end).max : ir_sum_bounds(facts, &end).min;
 }
 
 /* Intervals of the linear form first, moved inwards to the known residue; a side that is still open is tried
  * by eliminating variables, which sees that n - i is at least 1 where i < n. */
-ir_interval ir_bounds(const ir_facts *f, const ir_expr *e)
+ir_interval ir_bounds(const ir_facts *facts, const ir_expr *expr)
 {
-    e = ir_simplify(f, e);
-    if (!e)
+    expr = ir_simplify(facts, expr);
+    if (!expr)
         return IR_EVERYTHING;
-    if (!ir_is_index(e))
-        return ir_atom_bounds(f, e);
+    if (!ir_is_index(expr))
+        return ir_atom_bounds(facts, expr);
     ir_sum a = {0};
-    ir_sum_read(f, &a, e, 1);
-    ir_interval b = ir_interval_align(ir_sum_bounds(f, &a), ir_sum_modulus(f, &a));
+    ir_sum_read(facts, &a, expr, 1);
+    ir_interval b = ir_interval_align(ir_sum_bounds(facts, &a), ir_sum_modulus(facts, &a));
 
     if (a.n > 1 && b.min == IR_NO_MIN)
-        b.min = symbolic_end(f, &a, false);
+        b.min = symbolic_end(facts, &a, false);
     if (a.n > 1 && b.max == IR_NO_MAX)
-        b.max = symbolic_end(f, &a, true);
+        b.max = symbolic_end(facts, &a, true);
     return b;
 }

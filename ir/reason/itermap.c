@@ -25,29 +25,29 @@
 #include "ir/reason/marks.h"
 #include "ir/text.h"
 
-static const char *text(const ir_iter_marks *m, const ir_expr *e)
+static const char *text(const ir_iter_marks *marks, const ir_expr *expr)
 {
-    return ir_expr_text(m->f->cx, e);
+    return ir_expr_text(marks->f->cx, expr);
 }
 
-/* The state of a proof: the n loops as the first marks, and what is known inside of all of them. The order of
- * the first marks is that of the loops, so that mark i is loop i. */
-static ir_iter_marks *begin(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent,
-                            int n)
+/* The state of a proof: the count loops as the first marks, and what is known inside of all of them. The
+ * order of the first marks is that of the loops, so that mark i is loop i. */
+static ir_iter_marks *begin(const ir_facts *facts, const ir_expr *const *loop, const ir_expr *const *extent,
+                            int count)
 {
-    ir_iter_marks *m = base_new(f->cx, ir_iter_marks);
-    ir_facts *inside = ir_facts_new(f->cx, f);
+    ir_iter_marks *marks = base_new(facts->cx, ir_iter_marks);
+    ir_facts *inside = ir_facts_new(facts->cx, facts);
 
-    m->f = inside;
-    m->n_loops = n;
-    for (int i = 0; i < n; i++) {
-        ir_mark *mark = base_new(f->cx, ir_mark);
+    marks->f = inside;
+    marks->n_loops = count;
+    for (int i = 0; i < count; i++) {
+        ir_mark *mark = base_new(facts->cx, ir_mark);
         mark->loop = mark->value = loop[i];
         mark->extent = ir_simplify(inside, extent[i]);
-        ir_facts_range(inside, loop[i], ir_int(f->cx, 0), extent[i]);
-        base_push(f->cx, &m->marks, mark);
+        ir_facts_range(inside, loop[i], ir_int(facts->cx, 0), extent[i]);
+        base_push(facts->cx, &marks->marks, mark);
     }
-    return m;
+    return marks;
 }
 
 /* ---- predicates ---- */
@@ -59,70 +59,71 @@ typedef struct {
 
 /* How deep quotients and remainders are nested. A deeper predicate mentions loops that were split earlier, so
  * it is applied earlier. */
-static int depth_of(const ir_expr *e)
+static int depth_of(const ir_expr *expr)
 {
     int depth = 0;
 
-    if (!ir_is_op(e->op))
+    if (!ir_is_op(expr->op))
         return 0;
-    for (int i = 0; i < ir_ops[e->op].arity; i++) {
-        int d = depth_of(e->arg[i]);
+    for (int i = 0; i < ir_ops[expr->op].arity; i++) {
+        int d = depth_of(expr->arg[i]);
         depth = d > depth ? d : depth;
     }
-    return depth + (e->op == IR_FLOORDIV || e->op == IR_FLOORMOD);
+    return depth + (expr->op == IR_FLOORDIV || expr->op == IR_FLOORMOD);
 }
 
-static bool goes_after(const constraint *a, const constraint *b)
+static bool goes_after(const constraint *left, const constraint *right)
 {
-    return a->depth != b->depth ? a->depth > b->depth : a->size > b->size;
+    return left->depth != right->depth ? left->depth > right->depth : left->size > right->size;
 }
 
-/* d >= 0 as sum < bound, the sum of all that loops change; its common factor divided away.
+/* diff >= 0 as sum < bound, the sum of all that loops change; its common factor divided away.
  *
  *     0 <= n - 1 - 4*a - 2*b     sum = 2*a + b, bound = (n - 1)//2 + 1, after dividing by the common factor 2
  */
-static void write_constraint(ir_iter_marks *m, const ir_sum *d, constraint *c)
+static void write_constraint(ir_iter_marks *marks, const ir_sum *diff, constraint *self)
 {
-    const ir_term *t = ir_sum_terms(d);
+    const ir_term *term = ir_sum_terms(diff);
     ir_sum sum = {0}, rest = {0};
 
-    ir_sum_add_constant(&rest, d->constant);
-    for (int i = 0; i < d->n; i++)
-        if (ir_iter_mentions_loop(m, t[i].atom))
-            ir_sum_add_term(m->f, &sum, t[i].atom, -t[i].by);
+    ir_sum_add_constant(&rest, diff->constant);
+    for (int i = 0; i < diff->n; i++)
+        if (ir_iter_mentions_loop(marks, term[i].atom))
+            ir_sum_add_term(marks->f, &sum, term[i].atom, -term[i].by);
         else
-            ir_sum_add_term(m->f, &rest, t[i].atom, t[i].by);
+            ir_sum_add_term(marks->f, &rest, term[i].atom, term[i].by);
     int64_t g = ir_sum_content(&sum);
-    const ir_expr *last = ir_sum_expr(m->f, &rest, NULL);
+    const ir_expr *last = ir_sum_expr(marks->f, &rest, NULL);
     if (g > 1) {
         ir_sum_divide(&sum, g);
-        last = ir_floordiv(m->f->cx, last, ir_int(m->f->cx, g));
+        last = ir_floordiv(marks->f->cx, last, ir_int(marks->f->cx, g));
     }
-    c->sum = ir_sum_expr(m->f, &sum, NULL);
-    c->bound = ir_simplify(m->f, ir_add(m->f->cx, last, ir_int(m->f->cx, 1)));
-    c->size = sum.n;
-    c->depth = depth_of(c->sum);
+    self->sum = ir_sum_expr(marks->f, &sum, NULL);
+    self->bound = ir_simplify(marks->f, ir_add(marks->f->cx, last, ir_int(marks->f->cx, 1)));
+    self->size = sum.n;
+    self->depth = depth_of(self->sum);
 }
 
 /* Takes `where` apart into constraints, sorted into the order in which trim applies them. Conditions that
  * always hold say nothing and are left out. */
-static bool list_constraints(ir_iter_marks *m, const ir_expr *where, base_vec *out)
+static bool list_constraints(ir_iter_marks *marks, const ir_expr *where, base_vec *out)
 {
     ir_sum d = {0};
     ir_op op;
 
     if (where->op == IR_AND)
-        return list_constraints(m, where->arg[0], out) && list_constraints(m, where->arg[1], out);
+        return list_constraints(marks, where->arg[0], out) && list_constraints(marks, where->arg[1], out);
     if (where->op == IR_LIKELY)
-        return list_constraints(m, where->arg[0], out);
-    if (ir_prove(m->f, where))
+        return list_constraints(marks, where->arg[0], out);
+    if (ir_prove(marks->f, where))
         return true;
-    if (!ir_compare_sum(m->f, where, &d, &op) || op != IR_GE)
-        return ir_iter_refuse(m, "the predicate '%s' is not of the form rebuilt < extent", text(m, where));
-    constraint *c = base_new(m->f->cx, constraint);
+    if (!ir_compare_sum(marks->f, where, &d, &op) || op != IR_GE)
+        return ir_iter_refuse(marks, "the predicate '%s' is not of the form rebuilt < extent",
+                              text(marks, where));
+    constraint *c = base_new(marks->f->cx, constraint);
     c->condition = where;
-    write_constraint(m, &d, c);
-    base_push(m->f->cx, out, c);
+    write_constraint(marks, &d, c);
+    base_push(marks->f->cx, out, c);
     for (int i = out->n - 1; i > 0 && goes_after(out->at[i - 1], c); i--) {
         out->at[i] = out->at[i - 1];
         out->at[i - 1] = c;
@@ -139,45 +140,45 @@ enum { MAX_ROUNDS = 32 };
  *
  *     yo*12 + yi < n:   the sum takes 12*ceildiv(n, 12) values, n of them pass: a mark of n values, trimmed
  */
-static bool trim(ir_iter_marks *m, const constraint *c)
+static bool trim(ir_iter_marks *marks, const constraint *self)
 {
     ir_mix mix;
     const ir_expr *full;
     bool read = false;
 
-    m->restart = true;
-    for (int round = 0; round < MAX_ROUNDS && !read && m->restart; round++) {
-        m->restart = false;
+    marks->restart = true;
+    for (int round = 0; round < MAX_ROUNDS && !read && marks->restart; round++) {
+        marks->restart = false;
         mix = (ir_mix){0};
-        read = ir_iter_read(m, c->sum, &mix) && ir_iter_chain(m, c->sum, &mix, &full);
+        read = ir_iter_read(marks, self->sum, &mix) && ir_iter_chain(marks, self->sum, &mix, &full);
     }
     if (!read || !ir_is_value(mix.base, 0))
-        return ir_iter_refuse(m, "the predicate '%s' is not of the form rebuilt < extent",
-                              text(m, c->condition));
-    if (ir_prove_le(m->f, full, c->bound))
+        return ir_iter_refuse(marks, "the predicate '%s' is not of the form rebuilt < extent",
+                              text(marks, self->condition));
+    if (ir_prove_le(marks->f, full, self->bound))
         return true;
-    if (!ir_prove_le(m->f, c->bound, full))
-        return ir_iter_refuse(m, "the predicate '%s' may or may not cut the %s values of '%s' short",
-                              text(m, c->condition), text(m, full), text(m, c->sum));
-    ir_iter_fuse(m, &mix, c->bound)->trimmed = true;
+    if (!ir_prove_le(marks->f, self->bound, full))
+        return ir_iter_refuse(marks, "the predicate '%s' may or may not cut the %s values of '%s' short",
+                              text(marks, self->condition), text(marks, full), text(marks, self->sum));
+    ir_iter_fuse(marks, &mix, self->bound)->trimmed = true;
     return true;
 }
 
-/* Takes the predicate into account before any binding is read: it is known in m->where, and each of its
+/* Takes the predicate into account before any binding is read: it is known in marks->where, and each of its
  * constraints may fuse loops into a mark. NULL: every point of the loops counts. */
-static bool apply_where(ir_iter_marks *m, const ir_expr *where)
+static bool apply_where(ir_iter_marks *marks, const ir_expr *where)
 {
     base_vec constraints = {0};
 
-    where = where ? ir_simplify(m->f, where) : NULL;
+    where = where ? ir_simplify(marks->f, where) : NULL;
     if (!where || ir_is_true(where))
         return true;
-    m->where = ir_facts_new(m->f->cx, m->f);
-    ir_facts_assume(m->where, where);
-    if (!list_constraints(m, where, &constraints))
+    marks->where = ir_facts_new(marks->f->cx, marks->f);
+    ir_facts_assume(marks->where, where);
+    if (!list_constraints(marks, where, &constraints))
         return false;
     for (int i = 0; i < constraints.n; i++)
-        if (!trim(m, constraints.at[i]))
+        if (!trim(marks, constraints.at[i]))
             return false;
     return true;
 }
@@ -185,27 +186,27 @@ static bool apply_where(ir_iter_marks *m, const ir_expr *where)
 /* ---- use of each digit ---- */
 
 /* What a fused mark is made of is used with it, down to the loops. */
-static void use_mark(ir_iter_marks *m, ir_mark *mark)
+static void use_mark(ir_iter_marks *marks, ir_mark *mark)
 {
     if (mark->used)
         return;
     mark->used = true;
     for (int i = 0; i < mark->inside.n; i++) {
-        ir_part *p = mark->inside.part + i;
-        base_push(m->f->cx, &p->of->uses, p);
-        use_mark(m, p->of);
+        ir_part *part = mark->inside.part + i;
+        base_push(marks->f->cx, &part->of->uses, part);
+        use_mark(marks, part->of);
     }
 }
 
-static void use_part(ir_iter_marks *m, ir_part *p)
+static void use_part(ir_iter_marks *marks, ir_part *part)
 {
-    base_push(m->f->cx, &p->of->uses, p);
-    use_mark(m, p->of);
+    base_push(marks->f->cx, &part->of->uses, part);
+    use_mark(marks, part->of);
 }
 
-static const char *mark_text(const ir_iter_marks *m, const ir_mark *mark)
+static const char *mark_text(const ir_iter_marks *marks, const ir_mark *mark)
 {
-    return text(m, mark->value);
+    return text(marks, mark->value);
 }
 
 /* Whether the digits of the mark that the bindings use cover it from below without overlap: sorted by
@@ -216,54 +217,54 @@ static const char *mark_text(const ir_iter_marks *m, const ir_mark *mark)
  *     digits in use: lower 1 extent 8 alone                                       1 -> 8: values repeat
  *     digits in use: lower 1 extent 8, lower 4 extent 24                          overlap: refused
  */
-static bool tile(ir_iter_marks *m, ir_mark *mark, bool *complete)
+static bool tile(ir_iter_marks *marks, ir_mark *mark, bool *complete)
 {
-    const ir_expr *reached = ir_int(m->f->cx, 1);
+    const ir_expr *reached = ir_int(marks->f->cx, 1);
     int n = mark->uses.n;
 
     for (int taken = 0; taken < n; taken++) {
         int j = taken;
-        while (j < n && !ir_iter_same(m, ((ir_part *)mark->uses.at[j])->lower, reached))
+        while (j < n && !ir_iter_same(marks, ((ir_part *)mark->uses.at[j])->lower, reached))
             j++;
         if (j == n) {
-            ir_iter_refuse(m, "'%s' is used twice, or in part only", mark_text(m, mark));
+            ir_iter_refuse(marks, "'%s' is used twice, or in part only", mark_text(marks, mark));
             return false;
         }
-        ir_part *p = mark->uses.at[j];
+        ir_part *part = mark->uses.at[j];
         mark->uses.at[j] = mark->uses.at[taken];
-        mark->uses.at[taken] = p;
-        reached = ir_iter_mul(m, reached, p->extent);
+        mark->uses.at[taken] = part;
+        reached = ir_iter_mul(marks, reached, part->extent);
     }
-    *complete = ir_iter_same(m, reached, mark->extent);
+    *complete = ir_iter_same(marks, reached, mark->extent);
     if (*complete)
         return true;
     if (n == 0)
-        ir_iter_refuse(m, "no binding uses '%s', which takes %s values: points repeat", mark_text(m, mark),
-                       text(m, mark->extent));
+        ir_iter_refuse(marks, "no binding uses '%s', which takes %s values: points repeat",
+                       mark_text(marks, mark), text(marks, mark->extent));
     else
-        ir_iter_refuse(m, "the parts of '%s' in use tell %s values apart, but it takes %s",
-                       mark_text(m, mark), text(m, reached), text(m, mark->extent));
-    return ir_prove_le(m->f, mark->extent, reached);
+        ir_iter_refuse(marks, "the parts of '%s' in use tell %s values apart, but it takes %s",
+                       mark_text(marks, mark), text(marks, reached), text(marks, mark->extent));
+    return ir_prove_le(marks->f, mark->extent, reached);
 }
 
 /* Every loop must be tiled; a fused mark only where some binding uses it. A mark that a predicate cut short
  * and that no binding rebuilds makes the map inexact: the predicate removes points that the domain still has.
  */
-static bool tile_all(ir_iter_marks *m, bool *exact)
+static bool tile_all(ir_iter_marks *marks, bool *exact)
 {
     bool injective = true, complete;
 
-    for (int i = 0; i < m->marks.n; i++) {
-        ir_mark *mark = m->marks.at[i];
-        bool loop = i < m->n_loops;
+    for (int i = 0; i < marks->marks.n; i++) {
+        ir_mark *mark = marks->marks.at[i];
+        bool loop = i < marks->n_loops;
         if (!loop && !mark->used) {
             if (mark->trimmed) {
-                *exact = ir_iter_refuse(m, "the predicate cuts '%s' short, which no binding rebuilds",
-                                        mark_text(m, mark));
+                *exact = ir_iter_refuse(marks, "the predicate cuts '%s' short, which no binding rebuilds",
+                                        mark_text(marks, mark));
             }
             continue;
         }
-        if (!tile(m, mark, &complete))
+        if (!tile(marks, mark, &complete))
             injective = false;
         else if (!complete)
             *exact = false;
@@ -275,23 +276,24 @@ static bool tile_all(ir_iter_marks *m, bool *exact)
  * can reach: i*16 + j with j < 12 leaves gaps, but no two points meet. Sorts the digits by scale on the way.
  * Sorted by scale, each digit must step over all that the smaller ones reach: for i*16 + j with j < 12 the
  * reach is 12, and 16 is enough. */
-static bool spaced(ir_iter_marks *m, ir_mix *mix)
+static bool spaced(ir_iter_marks *marks, ir_mix *mix)
 {
-    const ir_expr *reach = ir_int(m->f->cx, 1);
+    const ir_expr *reach = ir_int(marks->f->cx, 1);
 
     for (int i = 0; i < mix->n; i++) {
         int least = i;
         for (int j = i + 1; j < mix->n; j++)
-            if (ir_prove_le(m->f, mix->part[j].scale, mix->part[least].scale))
+            if (ir_prove_le(marks->f, mix->part[j].scale, mix->part[least].scale))
                 least = j;
         ir_part t = mix->part[least];
         mix->part[least] = mix->part[i];
         mix->part[i] = t;
-        if (!ir_prove_le(m->f, reach, t.scale))
+        if (!ir_prove_le(marks->f, reach, t.scale))
             return false;
         reach = ir_simplify(
-            m->f, ir_add(m->f->cx, reach,
-                         ir_mul(m->f->cx, t.scale, ir_sub(m->f->cx, t.extent, ir_int(m->f->cx, 1)))));
+            marks->f,
+            ir_add(marks->f->cx, reach,
+                   ir_mul(marks->f->cx, t.scale, ir_sub(marks->f->cx, t.extent, ir_int(marks->f->cx, 1)))));
     }
     return true;
 }
@@ -299,14 +301,15 @@ static bool spaced(ir_iter_marks *m, ir_mix *mix)
 /* ---- the whole map ---- */
 
 /* A binding must run from 0 through as many values as its domain has, or it misses some. */
-static bool check_domain(ir_iter_marks *m, const ir_expr *bind, const ir_mix *mix, const ir_expr *extent,
+static bool check_domain(ir_iter_marks *marks, const ir_expr *bind, const ir_mix *mix, const ir_expr *extent,
                          const ir_expr *dom)
 {
     if (!ir_is_value(mix->base, 0))
-        return ir_iter_refuse(m, "'%s' starts at %s and not at 0", text(m, bind), text(m, mix->base));
-    if (!ir_iter_same(m, extent, dom))
-        return ir_iter_refuse(m, "'%s' takes %s values, but its domain has %s", text(m, bind),
-                              text(m, extent), text(m, dom));
+        return ir_iter_refuse(marks, "'%s' starts at %s and not at 0", text(marks, bind),
+                              text(marks, mix->base));
+    if (!ir_iter_same(marks, extent, dom))
+        return ir_iter_refuse(marks, "'%s' takes %s values, but its domain has %s", text(marks, bind),
+                              text(marks, extent), text(marks, dom));
     return true;
 }
 
@@ -315,15 +318,15 @@ typedef struct {
 } verdict;
 
 /* Reads all bindings with the marks known so far; false where reading must start again or is impossible. */
-static bool read_all(ir_iter_marks *m)
+static bool read_all(ir_iter_marks *marks)
 {
     const ir_expr *extent;
 
-    for (int i = 0; i < m->n_bind; i++) {
-        m->mix[i] = (ir_mix){0};
-        if (!ir_iter_read(m, m->bind[i], &m->mix[i]))
+    for (int i = 0; i < marks->n_bind; i++) {
+        marks->mix[i] = (ir_mix){0};
+        if (!ir_iter_read(marks, marks->bind[i], &marks->mix[i]))
             return false;
-        if (!ir_iter_chain(m, m->bind[i], &m->mix[i], &extent) && m->restart)
+        if (!ir_iter_chain(marks, marks->bind[i], &marks->mix[i], &extent) && marks->restart)
             return false;
     }
     return true;
@@ -332,78 +335,78 @@ static bool read_all(ir_iter_marks *m)
 /* Each new fused mark may give digits that fit another binding, so reading starts again until nothing is
  * fused any more. An example: (a*12 + b)//8 makes a mark of a and b; a binding a that was read before as a
  * loop of its own must be read again, as a digit of the mark. */
-static bool read_with_restarts(ir_iter_marks *m)
+static bool read_with_restarts(ir_iter_marks *marks)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
-        m->restart = false;
-        if (read_all(m))
+        marks->restart = false;
+        if (read_all(marks))
             return true;
-        if (!m->restart)
+        if (!marks->restart)
             return false;
     }
-    return ir_iter_refuse(m, "the loops are fused and split in too many ways");
+    return ir_iter_refuse(marks, "the loops are fused and split in too many ways");
 }
 
 /* The verdict once all bindings are read: each must be a number of as many values as its domain, and the
  * digits must tile the marks. `exact` is what the caller still hopes for; it only becomes false here. The
  * order matters: the digits are collected over all bindings first, since two bindings may share a mark. */
-static verdict judge(ir_iter_marks *m, const ir_expr *const *dom, bool exact)
+static verdict judge(ir_iter_marks *marks, const ir_expr *const *dom, bool exact)
 {
     verdict v = {true, exact};
 
-    for (int i = 0; i < m->n_bind; i++) {
+    for (int i = 0; i < marks->n_bind; i++) {
         const ir_expr *extent;
-        if (!ir_iter_chain(m, m->bind[i], &m->mix[i], &extent)) {
+        if (!ir_iter_chain(marks, marks->bind[i], &marks->mix[i], &extent)) {
             v.exact = false;
-            v.injective = v.injective && spaced(m, &m->mix[i]);
-        } else if (!check_domain(m, m->bind[i], &m->mix[i], extent, dom[i])) {
+            v.injective = v.injective && spaced(marks, &marks->mix[i]);
+        } else if (!check_domain(marks, marks->bind[i], &marks->mix[i], extent, dom[i])) {
             v.exact = false;
         }
-        for (int j = 0; j < m->mix[i].n; j++)
-            use_part(m, m->mix[i].part + j);
+        for (int j = 0; j < marks->mix[i].n; j++)
+            use_part(marks, marks->mix[i].part + j);
     }
-    for (int i = m->n_loops; i < m->marks.n; i++)
-        if (((ir_mark *)m->marks.at[i])->single)
-            use_mark(m, m->marks.at[i]);
-    v.injective = tile_all(m, &v.exact) && v.injective;
+    for (int i = marks->n_loops; i < marks->marks.n; i++)
+        if (((ir_mark *)marks->marks.at[i])->single)
+            use_mark(marks, marks->marks.at[i]);
+    v.injective = tile_all(marks, &v.exact) && v.injective;
     return v;
 }
 
 /* A proof for these loops and bindings. */
-static ir_iter_marks *start(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent,
+static ir_iter_marks *start(const ir_facts *facts, const ir_expr *const *loop, const ir_expr *const *extent,
                             int n_loops, const ir_expr *const *bind, int n_bind)
 {
-    ir_iter_marks *m = begin(f, loop, extent, n_loops);
+    ir_iter_marks *m = begin(facts, loop, extent, n_loops);
 
     m->bind = bind;
     m->n_bind = n_bind;
-    m->mix = base_array(f->cx, ir_mix, n_bind);
+    m->mix = base_array(facts->cx, ir_mix, n_bind);
     return m;
 }
 
 /* A map that is not bijective may still be one-to-one: asked once more without the predicate, since leaving
  * points out cannot make two points meet. */
-bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent,
+bool ir_iter_map_detect(const ir_facts *facts, const ir_expr *const *loop, const ir_expr *const *extent,
                         int n_loops, const ir_expr *const *bind, const ir_expr *const *dom, int n_bind,
                         const ir_expr *where, ir_iter_map *out)
 {
-    ir_iter_marks *m = start(f, loop, extent, n_loops, bind, n_bind);
+    ir_iter_marks *marks = start(facts, loop, extent, n_loops, bind, n_bind);
     verdict v = {false, false};
 
     *out = (ir_iter_map){0};
-    bool understood = apply_where(m, where);
-    if (understood && read_with_restarts(m))
-        v = judge(m, dom, true);
+    bool understood = apply_where(marks, where);
+    if (understood && read_with_restarts(marks))
+        v = judge(marks, dom, true);
     out->bijective = v.injective && v.exact;
     out->injective = v.injective;
-    out->reason = out->bijective ? NULL : m->reason;
+    out->reason = out->bijective ? NULL : marks->reason;
     /* With fewer conditions there are more points: what is one-to-one there is one-to-one here. */
     if (!v.injective && where) {
-        m = start(f, loop, extent, n_loops, bind, n_bind);
-        if (read_with_restarts(m))
-            out->injective = judge(m, dom, false).injective;
+        marks = start(facts, loop, extent, n_loops, bind, n_bind);
+        if (read_with_restarts(marks))
+            out->injective = judge(marks, dom, false).injective;
     }
-    out->marks = m;
+    out->marks = marks;
     return out->bijective;
 }
 
@@ -413,13 +416,13 @@ bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_
  *
  *     number 29 with digits of 12 (scale 1) and 8 (scale 12):  29//1%12 = 5, 29//12 = 2
  */
-static void spread(const ir_facts *f, const ir_mix *mix, const ir_expr *number, ir_part *to)
+static void spread(const ir_facts *facts, const ir_mix *mix, const ir_expr *number, ir_part *to)
 {
     for (int i = 0; i < mix->n; i++) {
-        const ir_expr *q = ir_floordiv(f->cx, number, mix->part[i].scale);
-        q = i + 1 < mix->n ? ir_floormod(f->cx, q, mix->part[i].extent) : q;
+        const ir_expr *q = ir_floordiv(facts->cx, number, mix->part[i].scale);
+        q = i + 1 < mix->n ? ir_floormod(facts->cx, q, mix->part[i].extent) : q;
         to[i].value = mix->part[i].reversed
-                          ? ir_sub(f->cx, ir_sub(f->cx, mix->part[i].extent, ir_int(f->cx, 1)), q)
+                          ? ir_sub(facts->cx, ir_sub(facts->cx, mix->part[i].extent, ir_int(facts->cx, 1)), q)
                           : q;
     }
 }
@@ -427,28 +430,28 @@ static void spread(const ir_facts *f, const ir_mix *mix, const ir_expr *number, 
 /* From the bindings' values back to the loops: each binding is spread into its digits, then each mark, the
  * last made first, is put together from its digits and spread into those that it was fused from, down to the
  * loops. */
-bool ir_iter_map_inverse(const ir_facts *f, const ir_iter_map *m, const ir_expr *const *point,
+bool ir_iter_map_inverse(const ir_facts *facts, const ir_iter_map *map, const ir_expr *const *point,
                          const ir_expr *const *loop, int n_loops, const ir_expr **out)
 {
-    ir_iter_marks *k = m->marks;
+    ir_iter_marks *k = map->marks;
 
-    if (!m->bijective || k->n_loops != n_loops)
+    if (!map->bijective || k->n_loops != n_loops)
         return false;
     for (int i = 0; i < k->n_bind; i++)
-        spread(f, &k->mix[i], point[i], k->mix[i].part);
+        spread(facts, &k->mix[i], point[i], k->mix[i].part);
     for (int i = k->marks.n - 1; i >= 0; i--) {
         ir_mark *mark = k->marks.at[i];
-        const ir_expr *value = ir_int(f->cx, 0);
+        const ir_expr *value = ir_int(facts->cx, 0);
         for (int j = 0; j < mark->uses.n; j++) {
-            const ir_part *p = mark->uses.at[j];
-            value = ir_add(f->cx, value, ir_mul(f->cx, p->value, p->lower));
+            const ir_part *part = mark->uses.at[j];
+            value = ir_add(facts->cx, value, ir_mul(facts->cx, part->value, part->lower));
         }
         if (i >= n_loops && mark->used)
-            spread(f, &mark->inside, value, mark->inside.part);
+            spread(facts, &mark->inside, value, mark->inside.part);
         else if (i < n_loops && mark->loop != loop[i])
             return false;
         else if (i < n_loops)
-            out[i] = ir_simplify(f, value);
+            out[i] = ir_simplify(facts, value);
         if (i < n_loops && !out[i])
             return false;
     }

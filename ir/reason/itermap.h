@@ -20,12 +20,12 @@ typedef struct {
     const char *reason;          /* why not, for the reader; NULL where bijective */
     struct ir_iter_marks *marks; /* what the proof found: for the inverse */
 } ir_iter_map;
-bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent,
+bool ir_iter_map_detect(const ir_facts *facts, const ir_expr *const *loop, const ir_expr *const *extent,
                         int n_loops, const ir_expr *const *bind, const ir_expr *const *dom, int n_bind,
                         const ir_expr *where, ir_iter_map *out);
 
 /* Inverts a bijective map: each loop variable as an expression over `point` (one per binding). */
-bool ir_iter_map_inverse(const ir_facts *f, const ir_iter_map *m, const ir_expr *const *point,
+bool ir_iter_map_inverse(const ir_facts *facts, const ir_iter_map *map, const ir_expr *const *point,
                          const ir_expr *const *loop, int n_loops, const ir_expr **out);
 
 #endif

@@ -48,17 +48,17 @@ typedef struct ir_iter_marks {
     int n_bind;
 } ir_iter_marks;
 
-bool ir_iter_refuse(ir_iter_marks *m, const char *fmt, ...) BASE_PRINTF(2, 3);
-bool ir_iter_mentions_loop(const ir_iter_marks *m, const ir_expr *e);
-bool ir_iter_read(ir_iter_marks *m, const ir_expr *e, ir_mix *out);
+bool ir_iter_refuse(ir_iter_marks *marks, const char *fmt, ...) BASE_PRINTF(2, 3);
+bool ir_iter_mentions_loop(const ir_iter_marks *marks, const ir_expr *expr);
+bool ir_iter_read(ir_iter_marks *marks, const ir_expr *expr, ir_mix *out);
 /* Sorts by radix; false where the scales do not fit the extents. *extent: how many values the sum has. */
-bool ir_iter_chain(ir_iter_marks *m, const ir_expr *e, ir_mix *mix, const ir_expr **extent);
-ir_mark *ir_iter_fuse(ir_iter_marks *m, const ir_mix *chain, const ir_expr *extent);
+bool ir_iter_chain(ir_iter_marks *marks, const ir_expr *expr, ir_mix *mix, const ir_expr **extent);
+ir_mark *ir_iter_fuse(ir_iter_marks *marks, const ir_mix *chain, const ir_expr *extent);
 
 /* Arithmetic on positive sizes. */
-const ir_expr *ir_iter_mul(const ir_iter_marks *m, const ir_expr *a, const ir_expr *b);
+const ir_expr *ir_iter_mul(const ir_iter_marks *marks, const ir_expr *left, const ir_expr *right);
 /* NULL: does not divide */
-const ir_expr *ir_iter_quotient(const ir_iter_marks *m, const ir_expr *a, const ir_expr *b);
-bool ir_iter_same(const ir_iter_marks *m, const ir_expr *a, const ir_expr *b);
+const ir_expr *ir_iter_quotient(const ir_iter_marks *marks, const ir_expr *a, const ir_expr *b);
+bool ir_iter_same(const ir_iter_marks *marks, const ir_expr *left, const ir_expr *right);
 
 #endif

@@ -33,14 +33,15 @@
 int64_t ir_floordiv_int(int64_t a, int64_t b); /* b not 0 */
 int64_t ir_floormod_int(int64_t a, int64_t b);
 /* no least value of INT64_MAX, no greatest of INT64_MIN: as ends they would be infinite */
-ir_interval ir_interval_proper(ir_interval a);
-ir_interval ir_interval_add(ir_interval a, ir_interval b);
-ir_interval ir_interval_scale(ir_interval a, int64_t by);
-ir_interval ir_interval_mul(ir_interval a, ir_interval b);
-ir_interval ir_interval_meet(ir_interval a, ir_interval b);
-ir_interval ir_interval_hull(ir_interval a, ir_interval b);
-ir_modular ir_modular_meet(ir_modular a, ir_modular b);     /* both hold */
-ir_interval ir_interval_align(ir_interval a, ir_modular m); /* the ends moved inwards to members of m */
+ir_interval ir_interval_proper(ir_interval range);
+ir_interval ir_interval_add(ir_interval range, ir_interval other);
+ir_interval ir_interval_scale(ir_interval range, int64_t by);
+ir_interval ir_interval_mul(ir_interval range, ir_interval other);
+ir_interval ir_interval_meet(ir_interval range, ir_interval other);
+ir_interval ir_interval_hull(ir_interval range, ir_interval other);
+ir_modular ir_modular_meet(ir_modular left, ir_modular right); /* both hold */
+ir_interval ir_interval_align(ir_interval range,
+                              ir_modular modular); /* the ends moved inwards to members of modular */
 
 /* ---- forms (linear.c) ---- */
 
@@ -58,69 +59,72 @@ typedef struct {
     ir_term in[IR_SUM_INLINE];
 } ir_sum;
 
-static inline const ir_term *ir_sum_terms(const ir_sum *a)
+static inline const ir_term *ir_sum_terms(const ir_sum *sum)
 {
-    return a->cap ? a->more : a->in;
+    return sum->cap ? sum->more : sum->in;
 }
-void ir_sum_add_constant(ir_sum *a, int64_t c);
-void ir_sum_add_term(const ir_facts *f, ir_sum *a, const ir_expr *atom, int64_t by);
-void ir_sum_add(const ir_facts *f, ir_sum *a, const ir_sum *b, int64_t by);
-void ir_sum_copy(const ir_facts *f, ir_sum *out, const ir_sum *a);
-void ir_sum_scale(ir_sum *a, int64_t by);
-bool ir_sum_mul(const ir_facts *f, ir_sum *out, const ir_sum *a, const ir_sum *b); /* false: too many terms */
-/* adds by * e; e is simplified */
-void ir_sum_read(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by);
+void ir_sum_add_constant(ir_sum *sum, int64_t c);
+void ir_sum_add_term(const ir_facts *facts, ir_sum *sum, const ir_expr *atom, int64_t by);
+void ir_sum_add(const ir_facts *facts, ir_sum *a, const ir_sum *b, int64_t by);
+void ir_sum_copy(const ir_facts *facts, ir_sum *out, const ir_sum *sum);
+void ir_sum_scale(ir_sum *sum, int64_t by);
+bool ir_sum_mul(const ir_facts *facts, ir_sum *out, const ir_sum *sum,
+                const ir_sum *other); /* false: too many terms */
+/* adds by * expr; expr is simplified */
+void ir_sum_read(const ir_facts *facts, ir_sum *sum, const ir_expr *expr, int64_t by);
 /* the same modulo 2^64 */
-void ir_sum_read_modulo(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by);
+void ir_sum_read_modulo(const ir_facts *facts, ir_sum *sum, const ir_expr *expr, int64_t by);
 /* Whether arithmetic on the form beyond its one atom may leave int64: an atom of it is data that may be any
  * number. */
-bool ir_sum_is_wide(const ir_facts *f, const ir_sum *a);
-bool ir_sum_is_atom(const ir_sum *a);      /* one atom, once */
-int64_t ir_sum_content(const ir_sum *a);   /* gcd of the coefficients; 0 where there is no term */
-void ir_sum_divide(ir_sum *a, int64_t by); /* exact in the coefficients, floor in the constant */
-int64_t ir_sum_by(const ir_sum *a, const ir_expr *atom); /* coefficient, 0 where absent */
-/* Whether each term of x stands in a with exactly `by` times its coefficient. */
-bool ir_sum_holds(const ir_sum *a, const ir_sum *x, int64_t by);
+bool ir_sum_is_wide(const ir_facts *facts, const ir_sum *sum);
+bool ir_sum_is_atom(const ir_sum *sum);      /* one atom, once */
+int64_t ir_sum_content(const ir_sum *sum);   /* gcd of the coefficients; 0 where there is no term */
+void ir_sum_divide(ir_sum *sum, int64_t by); /* exact in the coefficients, floor in the constant */
+int64_t ir_sum_by(const ir_sum *sum, const ir_expr *atom); /* coefficient, 0 where absent */
+/* Whether each term of atom stands in a with exactly `by` times its coefficient. */
+bool ir_sum_holds(const ir_sum *sum, const ir_sum *atom, int64_t by);
 /* The canonical expression; `like` itself where it already reads so (may be NULL). */
-const ir_expr *ir_sum_expr(const ir_facts *f, const ir_sum *a, const ir_expr *like);
+const ir_expr *ir_sum_expr(const ir_facts *facts, const ir_sum *sum, const ir_expr *like);
 
 /* Factors of an atom: itself, or those of a product. A product of data has one factor: it may be another
  * number than the factors say. */
 enum { IR_MAX_FACTORS = 16 };
 int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS]);
-/* a == p * factor + rest, p free of one `factor` each. */
-void ir_sum_split(const ir_facts *f, const ir_sum *a, const ir_expr *factor, ir_sum *p, ir_sum *rest);
-/* quotient * d == a exactly; false where d does not divide a. */
-bool ir_sum_exact_quotient(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_sum *quotient);
-/* One term divided by the leading term of d: what a long division subtracts d times. */
-bool ir_sum_leading_quotient(const ir_facts *f, const ir_sum *term, const ir_sum *d, ir_sum *quotient);
+/* a == part * factor + rest, part free of one `factor` each. */
+void ir_sum_split(const ir_facts *facts, const ir_sum *sum, const ir_expr *factor, ir_sum *part,
+                  ir_sum *rest);
+/* quotient * divisor == a exactly; false where divisor does not divide a. */
+bool ir_sum_exact_quotient(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor, ir_sum *quotient);
+/* One term divided by the leading term of divisor: what a long division subtracts divisor times. */
+bool ir_sum_leading_quotient(const ir_facts *facts, const ir_sum *term, const ir_sum *divisor,
+                             ir_sum *quotient);
 
 /* ---- order (order.c) ---- */
 
 /* 0 also for namesakes that nothing tells apart */
-int ir_order(const ir_facts *f, const ir_expr *a, const ir_expr *b);
+int ir_order(const ir_facts *facts, const ir_expr *operand, const ir_expr *right);
 /* the same structure; false where that would take too long to see */
-bool ir_alike(const ir_expr *a, const ir_expr *b);
+bool ir_alike(const ir_expr *operand, const ir_expr *right);
 /* when the last of its variables was defined; 0: no variable is known */
-int ir_rank(const ir_facts *f, const ir_expr *e);
-bool ir_mentions(const ir_expr *e, const ir_expr *var);
+int ir_rank(const ir_facts *facts, const ir_expr *expr);
+bool ir_mentions(const ir_expr *expr, const ir_expr *var);
 
-static inline bool ir_is_index(const ir_expr *e)
+static inline bool ir_is_index(const ir_expr *expr)
 {
-    return e->dtype.code == kDLInt && e->dtype.bits == 64 && e->dtype.lanes == 1;
+    return expr->dtype.code == kDLInt && expr->dtype.bits == 64 && expr->dtype.lanes == 1;
 }
 /* What is larger leaves no room beside it for the sums that rules write. */
 static inline bool ir_is_index_constant(int64_t c)
 {
     return c >= -IR_MOST_INDEX && c <= IR_MOST_INDEX;
 }
-static inline bool ir_is_sum(const ir_expr *e)
+static inline bool ir_is_sum(const ir_expr *expr)
 {
-    return e->op == IR_ADD || e->op == IR_SUB || e->op == IR_NEG || e->op == IR_MUL;
+    return expr->op == IR_ADD || expr->op == IR_SUB || expr->op == IR_NEG || expr->op == IR_MUL;
 }
-static inline bool ir_is_flag(const ir_expr *e)
+static inline bool ir_is_flag(const ir_expr *expr)
 {
-    return e->dtype.code == kDLBool && e->dtype.lanes == 1;
+    return expr->dtype.code == kDLBool && expr->dtype.lanes == 1;
 }
 
 /* ---- facts from inside (facts.c) ---- */
@@ -177,40 +181,41 @@ struct ir_facts {
     const ir_residue *residues;
     const ir_truth *truths;
 };
-/* f with all that waited taken in; whoever looks into the lists of a chain starts from this. */
-const ir_facts *ir_facts_ready(const ir_facts *f);
-const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var); /* NULL: nothing is known */
+/* facts with all that waited taken in; code that reads the lists of a chain starts from this. */
+const ir_facts *ir_facts_ready(const ir_facts *facts);
+const ir_var_fact *ir_fact_of(const ir_facts *facts, const ir_expr *var); /* NULL: nothing is known */
 /* A number that stands for all that the chain knows of e's variables, but for inequalities between them; 0:
  * nothing. */
-uint64_t ir_facts_version(const ir_facts *f, const ir_expr *e);
+uint64_t ir_facts_version(const ir_facts *facts, const ir_expr *expr);
 /* A let or a loop that runs once: the simplifier writes the value for the variable. */
-void ir_facts_replace(ir_facts *f, const ir_expr *var, const ir_expr *value);
-/* A condition, simplified under f, holds or does not. It is not simplified anew, or each operand of a chain
- * of && would double its cost. */
-void ir_facts_learn(ir_facts *f, const ir_expr *condition, bool holds);
+void ir_facts_replace(ir_facts *facts, const ir_expr *var, const ir_expr *value);
+/* A condition, simplified under facts, holds or does not. It is not simplified anew, or each operand of a
+ * chain of && would double its cost. */
+void ir_facts_learn(ir_facts *facts, const ir_expr *condition, bool holds);
 
 /* ---- bounds.c, modular.c: of simplified expressions ---- */
 
-ir_interval ir_atom_bounds(const ir_facts *f, const ir_expr *e);
+ir_interval ir_atom_bounds(const ir_facts *facts, const ir_expr *expr);
 /* Whether the value of a sum, difference, product or negation may differ from the exact one. */
-bool ir_wraps(const ir_facts *f, const ir_expr *e);
+bool ir_wraps(const ir_facts *facts, const ir_expr *expr);
 /* Data that may be as large as int64 is. */
-bool ir_is_wide(const ir_facts *f, const ir_expr *e);
-ir_interval ir_sum_bounds(const ir_facts *f, const ir_sum *a);
-ir_modular ir_atom_modulus(const ir_facts *f, const ir_expr *e);
-ir_modular ir_sum_modulus(const ir_facts *f, const ir_sum *a);
+bool ir_is_wide(const ir_facts *facts, const ir_expr *expr);
+ir_interval ir_sum_bounds(const ir_facts *facts, const ir_sum *form);
+ir_modular ir_atom_modulus(const ir_facts *facts, const ir_expr *expr);
+ir_modular ir_sum_modulus(const ir_facts *facts, const ir_sum *sum);
 
 /* ---- prove.c ---- */
 
 enum { IR_QUICK = 24, IR_THOROUGH = 400 }; /* steps that a proof may take */
 /* A proof inside a proof inside a proof sees bounds and assumptions only: each could ask for more of its kind
  * without end. */
-bool ir_sum_nonneg(const ir_facts *f, const ir_sum *a, int steps);
-int ir_sum_sign(const ir_facts *f, const ir_sum *a); /* 1: at least 0, -1: at most 0, 0: not known */
+bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps);
+int ir_sum_sign(const ir_facts *facts,
+                const ir_sum *coefficient); /* 1: at least 0, -1: at most 0, 0: not known */
 /* A bound of a that is free of vars: lower, or upper. */
-bool ir_sum_eliminate(const ir_facts *f, const ir_sum *a, const ir_expr *const *vars, int n, bool upper,
-                      ir_sum *out);
-bool ir_sum_uses(const ir_sum *a, const ir_expr *const *vars, int n);
+bool ir_sum_eliminate(const ir_facts *facts, const ir_sum *sum, const ir_expr *const *vars, int count,
+                      bool upper, ir_sum *out);
+bool ir_sum_uses(const ir_sum *sum, const ir_expr *const *vars, int n);
 
 /* ---- simplify.c and its rules ---- */
 
@@ -222,11 +227,12 @@ typedef struct {
     struct ir_result {
         const ir_expr *e, *result;
         uint64_t version;
-    } *slots; /* open addressing by e, at most half full; the newest result of each */
+    } *slots; /* open addressing by expr, at most half full; the newest result of each */
     int n, cap;
 } ir_results;
-void ir_results_put(ir_results *r, const ir_expr *e, uint64_t version, const ir_expr *result);
-const ir_expr *ir_results_get(const ir_results *r, const ir_expr *e, uint64_t version); /* NULL: none */
+void ir_results_put(ir_results *results, const ir_expr *expr, uint64_t version, const ir_expr *result);
+const ir_expr *ir_results_get(const ir_results *results, const ir_expr *expr,
+                              uint64_t version); /* NULL: none */
 
 typedef struct {
     const ir_facts *f;
@@ -234,25 +240,27 @@ typedef struct {
     ir_results *common; /* NULL: none */
     base_map memo;      /* what is not in `common` */
 } ir_session;
-const ir_expr *ir_simp(ir_session *s, const ir_expr *e);
-/* Adds by * e, simplified, to the form. */
-void ir_simp_sum(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out);
-void ir_recombine(const ir_facts *f, ir_sum *a); /* x//8*8 + x%8 => x */
-ir_session ir_session_under(ir_session *s, const ir_expr *condition, bool holds);
+const ir_expr *ir_simp(ir_session *session, const ir_expr *expr);
+/* Adds by * expr, simplified, to the form. */
+void ir_simp_sum(ir_session *session, const ir_expr *expr, int64_t by, ir_sum *out);
+void ir_recombine(const ir_facts *facts, ir_sum *sum); /* x//8*8 + x%8 => x */
+ir_session ir_session_under(ir_session *session, const ir_expr *condition, bool holds);
 
-/* adds floordiv(a, k); k >= 1 */
-void ir_floordiv_sum(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out);
-void ir_floormod_sum(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out);
-const ir_expr *ir_simp_div(ir_session *s, const ir_expr *e); /* FLOORDIV, FLOORMOD, DIV, MOD of int64 */
-const ir_expr *ir_simp_minmax(ir_session *s, const ir_expr *e);
-const ir_expr *ir_simp_compare(ir_session *s, const ir_expr *e); /* of int64 */
-const ir_expr *ir_simp_bool(ir_session *s, const ir_expr *e);    /* AND, OR, NOT, LIKELY, EQ and NE of bool */
-const ir_expr *ir_simp_select(ir_session *s, const ir_expr *e);
+/* adds floordiv(a, divisor); divisor >= 1 */
+void ir_floordiv_sum(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out);
+void ir_floormod_sum(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out);
+const ir_expr *ir_simp_div(ir_session *session,
+                           const ir_expr *expr); /* FLOORDIV, FLOORMOD, DIV, MOD of int64 */
+const ir_expr *ir_simp_minmax(ir_session *session, const ir_expr *expr);
+const ir_expr *ir_simp_compare(ir_session *session, const ir_expr *expr); /* of int64 */
+const ir_expr *ir_simp_bool(ir_session *session,
+                            const ir_expr *expr); /* AND, OR, NOT, LIKELY, EQ and NE of bool */
+const ir_expr *ir_simp_select(ir_session *session, const ir_expr *expr);
 ir_op ir_opposite(ir_op op); /* of a comparison; IR_N_OPS: none */
 /* The canonical comparison of a form with 0: a >= 0, a == 0, a != 0. */
-const ir_expr *ir_sum_compare(const ir_facts *f, ir_op op, const ir_sum *a, const ir_expr *like);
+const ir_expr *ir_sum_compare(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_expr *like);
 /* Reads a simplified comparison back: >= 0 for LT, LE, GT, GE; == 0 or != 0 for EQ and NE. False for anything
  * else. */
-bool ir_compare_sum(const ir_facts *f, const ir_expr *e, ir_sum *out, ir_op *op);
+bool ir_compare_sum(const ir_facts *facts, const ir_expr *expr, ir_sum *out, ir_op *op);
 
 #endif

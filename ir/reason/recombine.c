@@ -23,90 +23,90 @@ static const ir_expr *quotient_in(const ir_expr *atom)
 }
 
 /* Most forms have no quotients and remainders that could meet, and are then left alone. */
-static void count(const ir_sum *a, int *quotients, int *remainders)
+static void count(const ir_sum *sum, int *quotients, int *remainders)
 {
-    const ir_term *t = ir_sum_terms(a);
+    const ir_term *t = ir_sum_terms(sum);
 
-    for (int i = 0; i < a->n; i++) {
+    for (int i = 0; i < sum->n; i++) {
         *remainders += t[i].atom->op == IR_FLOORMOD;
         *quotients += t[i].atom->op == IR_FLOORDIV || (t[i].atom->op == IR_MUL && quotient_in(t[i].atom));
     }
 }
 
-/* x//d * d. */
-static bool multiple_below(const ir_facts *f, const ir_expr *x, const ir_expr *d, ir_sum *out)
+/* expr//d * divisor. */
+static bool multiple_below(const ir_facts *facts, const ir_expr *expr, const ir_expr *divisor, ir_sum *out)
 {
     ir_sum quotient = {0}, by = {0}, num = {0};
 
-    ir_sum_read(f, &by, d, 1);
-    if (d->op == IR_INT && d->i >= 1) {
-        ir_sum_read(f, &num, x, 1);
-        ir_floordiv_sum(f, &num, d->i, &quotient);
+    ir_sum_read(facts, &by, divisor, 1);
+    if (divisor->op == IR_INT && divisor->i >= 1) {
+        ir_sum_read(facts, &num, expr, 1);
+        ir_floordiv_sum(facts, &num, divisor->i, &quotient);
     } else {
-        const ir_expr *q = ir_floordiv(f->cx, x, d);
-        if (ir_wraps(f, q))
+        const ir_expr *q = ir_floordiv(facts->cx, expr, divisor);
+        if (ir_wraps(facts, q))
             return false;
-        ir_sum_add_term(f, &quotient, q, 1);
+        ir_sum_add_term(facts, &quotient, q, 1);
     }
-    return ir_sum_mul(f, out, &quotient, &by) && !out->bad && out->n > 0;
+    return ir_sum_mul(facts, out, &quotient, &by) && !out->bad && out->n > 0;
 }
 
 /* by * (x//d*d + x%d) => by * x, for the remainder term. */
-static bool join_whole(const ir_facts *f, ir_sum *a, ir_term mod)
+static bool join_whole(const ir_facts *facts, ir_sum *sum, ir_term mod)
 {
     ir_sum below = {0};
     const ir_expr *x = mod.atom->arg[0];
 
-    if (!multiple_below(f, x, mod.atom->arg[1], &below) || !ir_sum_holds(a, &below, mod.by))
+    if (!multiple_below(facts, x, mod.atom->arg[1], &below) || !ir_sum_holds(sum, &below, mod.by))
         return false;
-    ir_sum_add(f, a, &below, -mod.by);
-    ir_sum_add_term(f, a, mod.atom, -mod.by);
-    ir_sum_read(f, a, x, mod.by);
+    ir_sum_add(facts, sum, &below, -mod.by);
+    ir_sum_add_term(facts, sum, mod.atom, -mod.by);
+    ir_sum_read(facts, sum, x, mod.by);
     return true;
 }
 
 /* by * (x - x//d*d) => by * (x%d), for the term that holds the quotient. The product x//d*d stands in the
  * form as terms, which must all be there with one common factor. */
-static bool make_remainder(const ir_facts *f, ir_sum *a, ir_term term)
+static bool make_remainder(const ir_facts *facts, ir_sum *sum, ir_term term)
 {
     const ir_expr *q = quotient_in(term.atom);
     ir_sum one = {0}, d = {0}, below = {0}, x = {0};
 
-    if (!q || ir_wraps(f, q))
+    if (!q || ir_wraps(facts, q))
         return false;
-    ir_sum_add_term(f, &one, q, 1);
-    ir_sum_read(f, &d, q->arg[1], 1);
-    if (!ir_sum_mul(f, &below, &one, &d) || below.bad)
+    ir_sum_add_term(facts, &one, q, 1);
+    ir_sum_read(facts, &d, q->arg[1], 1);
+    if (!ir_sum_mul(facts, &below, &one, &d) || below.bad)
         return false;
     int64_t unit = ir_sum_by(&below, term.atom);
     if (unit == 0 || unit == -1 || term.by % unit != 0)
         return false;
     int64_t by = -(term.by / unit);
-    ir_sum_read(f, &x, q->arg[0], 1);
-    if (!ir_sum_holds(a, &x, by) || !ir_sum_holds(a, &below, -by))
+    ir_sum_read(facts, &x, q->arg[0], 1);
+    if (!ir_sum_holds(sum, &x, by) || !ir_sum_holds(sum, &below, -by))
         return false;
-    ir_sum_add(f, a, &x, -by);
-    ir_sum_add(f, a, &below, by);
+    ir_sum_add(facts, sum, &x, -by);
+    ir_sum_add(facts, sum, &below, by);
     if (q->arg[1]->op == IR_INT) {
         ir_sum rest = {0};
-        ir_floormod_sum(f, &x, q->arg[1]->i, &rest);
-        ir_sum_add(f, a, &rest, by);
+        ir_floormod_sum(facts, &x, q->arg[1]->i, &rest);
+        ir_sum_add(facts, sum, &rest, by);
     } else {
-        ir_sum_add_term(f, a, ir_floormod(f->cx, q->arg[0], q->arg[1]), by);
+        ir_sum_add_term(facts, sum, ir_floormod(facts->cx, q->arg[0], q->arg[1]), by);
     }
     return true;
 }
 
-static bool constant_remainder(const ir_expr *e)
+static bool constant_remainder(const ir_expr *expr)
 {
-    return e->op == IR_FLOORMOD && e->arg[1]->op == IR_INT && e->arg[1]->i >= 1;
+    return expr->op == IR_FLOORMOD && expr->arg[1]->op == IR_INT && expr->arg[1]->i >= 1;
 }
 
 /* by * (q%b*k + x%k) => by * ((q*k + x%k) % (b*k)) where q*k + x%k is simpler than it looks.
  *
  *     x//8%3*8 + x%8:  q = x//8, b = 3, k = 8;  q*8 + x%8 is x;  so it is x % 24
  */
-static bool join_neighbours(const ir_facts *f, ir_sum *a, ir_term high, ir_term low)
+static bool join_neighbours(const ir_facts *facts, ir_sum *sum, ir_term high, ir_term low)
 {
     int64_t step, size;
     ir_sum whole = {0}, joined = {0};
@@ -117,59 +117,59 @@ static bool join_neighbours(const ir_facts *f, ir_sum *a, ir_term high, ir_term 
     if (__builtin_mul_overflow(low.by, k, &step) || high.by != step ||
         __builtin_mul_overflow(high.atom->arg[1]->i, k, &size))
         return false;
-    ir_sum_read(f, &whole, high.atom->arg[0], k);
-    ir_sum_add_term(f, &whole, low.atom, 1);
-    if (whole.bad || !join_whole(f, &whole, (ir_term){low.atom, 1}))
+    ir_sum_read(facts, &whole, high.atom->arg[0], k);
+    ir_sum_add_term(facts, &whole, low.atom, 1);
+    if (whole.bad || !join_whole(facts, &whole, (ir_term){low.atom, 1}))
         return false;
-    ir_sum_add_term(f, a, high.atom, -high.by);
-    ir_sum_add_term(f, a, low.atom, -low.by);
-    ir_floormod_sum(f, &whole, size, &joined);
-    ir_sum_add(f, a, &joined, low.by);
+    ir_sum_add_term(facts, sum, high.atom, -high.by);
+    ir_sum_add_term(facts, sum, low.atom, -low.by);
+    ir_floormod_sum(facts, &whole, size, &joined);
+    ir_sum_add(facts, sum, &joined, low.by);
     return true;
 }
 
 /* One rewriting step with a quotient, if any applies; true: the form has changed and is looked at from its
  * start. */
-static bool with_quotients(const ir_facts *f, ir_sum *a)
+static bool with_quotients(const ir_facts *facts, ir_sum *sum)
 {
-    for (int i = 0; i < a->n; i++) {
-        ir_term t = ir_sum_terms(a)[i];
-        if (t.atom->op == IR_FLOORMOD ? join_whole(f, a, t) : make_remainder(f, a, t))
+    for (int i = 0; i < sum->n; i++) {
+        ir_term t = ir_sum_terms(sum)[i];
+        if (t.atom->op == IR_FLOORMOD ? join_whole(facts, sum, t) : make_remainder(facts, sum, t))
             return true;
     }
     return false;
 }
 
 /* The same with two remainders that are neighbouring digits. */
-static bool with_remainders(const ir_facts *f, ir_sum *a)
+static bool with_remainders(const ir_facts *facts, ir_sum *sum)
 {
-    for (int i = 0; i < a->n; i++)
-        for (int j = 0; j < a->n; j++)
-            if (i != j && join_neighbours(f, a, ir_sum_terms(a)[i], ir_sum_terms(a)[j]))
+    for (int i = 0; i < sum->n; i++)
+        for (int j = 0; j < sum->n; j++)
+            if (i != j && join_neighbours(facts, sum, ir_sum_terms(sum)[i], ir_sum_terms(sum)[j]))
                 return true;
     return false;
 }
 
 /* One step; what cannot be written without an overflow stays as it was. */
-static bool step(const ir_facts *f, ir_sum *a)
+static bool step(const ir_facts *facts, ir_sum *sum)
 {
     int quotients = 0, remainders = 0;
     ir_sum before;
 
-    count(a, &quotients, &remainders);
+    count(sum, &quotients, &remainders);
     if (quotients == 0 && remainders < 2)
         return false;
-    ir_sum_copy(f, &before, a);
-    if (!(quotients > 0 && with_quotients(f, a)) && !(remainders > 1 && with_remainders(f, a)))
+    ir_sum_copy(facts, &before, sum);
+    if (!(quotients > 0 && with_quotients(facts, sum)) && !(remainders > 1 && with_remainders(facts, sum)))
         return false;
-    bool good = !a->bad;
+    bool good = !sum->bad;
     if (!good)
-        *a = before;
+        *sum = before;
     return good;
 }
 
-void ir_recombine(const ir_facts *f, ir_sum *a)
+void ir_recombine(const ir_facts *facts, ir_sum *sum)
 {
-    while (a->n > 1 && !a->bad && step(f, a))
+    while (sum->n > 1 && !sum->bad && step(facts, sum))
         continue;
 }

@@ -11,40 +11,40 @@
 
 enum { FIRST = 64 };
 
-static struct ir_result *find(struct ir_result *slots, int cap, const ir_expr *e)
+static struct ir_result *find(struct ir_result *slots, int cap, const ir_expr *expr)
 {
-    uint64_t h = (uint64_t)((uintptr_t)e >> 4) * 0x9e3779b97f4a7c15u >> 32;
+    uint64_t h = (uint64_t)((uintptr_t)expr >> 4) * 0x9e3779b97f4a7c15u >> 32;
 
-    while (slots[h & (uint64_t)(cap - 1)].e && slots[h & (uint64_t)(cap - 1)].e != e)
+    while (slots[h & (uint64_t)(cap - 1)].e && slots[h & (uint64_t)(cap - 1)].e != expr)
         h++;
     return &slots[h & (uint64_t)(cap - 1)];
 }
 
-static void grow(ir_results *r)
+static void grow(ir_results *results)
 {
-    int cap = r->cap ? 4 * r->cap : FIRST;
-    struct ir_result *slots = base_array(r->equal.cx, struct ir_result, cap);
+    int cap = results->cap ? 4 * results->cap : FIRST;
+    struct ir_result *slots = base_array(results->equal.cx, struct ir_result, cap);
 
-    for (int i = 0; i < r->cap; i++)
-        if (r->slots[i].e)
-            *find(slots, cap, r->slots[i].e) = r->slots[i];
-    r->slots = slots;
-    r->cap = cap;
+    for (int i = 0; i < results->cap; i++)
+        if (results->slots[i].e)
+            *find(slots, cap, results->slots[i].e) = results->slots[i];
+    results->slots = slots;
+    results->cap = cap;
 }
 
 /* An older result of the same expression, found under other facts, gives way. */
-void ir_results_put(ir_results *r, const ir_expr *e, uint64_t version, const ir_expr *result)
+void ir_results_put(ir_results *results, const ir_expr *expr, uint64_t version, const ir_expr *result)
 {
-    if (2 * (r->n + 1) > r->cap)
-        grow(r);
-    struct ir_result *slot = find(r->slots, r->cap, e);
-    r->n += !slot->e;
-    *slot = (struct ir_result){e, result, version};
+    if (2 * (results->n + 1) > results->cap)
+        grow(results);
+    struct ir_result *slot = find(results->slots, results->cap, expr);
+    results->n += !slot->e;
+    *slot = (struct ir_result){expr, result, version};
 }
 
-const ir_expr *ir_results_get(const ir_results *r, const ir_expr *e, uint64_t version)
+const ir_expr *ir_results_get(const ir_results *results, const ir_expr *expr, uint64_t version)
 {
-    const struct ir_result *slot = r->cap ? find(r->slots, r->cap, e) : NULL;
+    const struct ir_result *slot = results->cap ? find(results->slots, results->cap, expr) : NULL;
 
     return slot && slot->e && slot->version == version ? slot->result : NULL;
 }

@@ -25,63 +25,64 @@
  */
 #include "ir/reason/reason.h"
 
-/* Multiples of k go to `multiples` divided by k, the rest to `rest`; the constant of rest is in 0..k-1. The
- * constant is divided with flooring, so that the constant of the rest lies in 0..k-1. */
-static void take_multiples(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *multiples, ir_sum *rest)
+/* Multiples of divisor go to `multiples` divided by divisor, the rest to `rest`; the constant of rest is in
+ * 0..k-1. The constant is divided with flooring, so that the constant of the rest lies in 0..k-1. */
+static void take_multiples(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *multiples,
+                           ir_sum *rest)
 {
-    const ir_term *t = ir_sum_terms(a);
+    const ir_term *term = ir_sum_terms(sum);
 
-    multiples->bad = rest->bad = a->bad;
-    for (int i = 0; i < a->n; i++)
-        if (t[i].by % k == 0)
-            ir_sum_add_term(f, multiples, t[i].atom, t[i].by / k);
+    multiples->bad = rest->bad = sum->bad;
+    for (int i = 0; i < sum->n; i++)
+        if (term[i].by % divisor == 0)
+            ir_sum_add_term(facts, multiples, term[i].atom, term[i].by / divisor);
         else
-            ir_sum_add_term(f, rest, t[i].atom, t[i].by);
-    multiples->constant = ir_floordiv_int(a->constant, k);
-    rest->constant = ir_floormod_int(a->constant, k);
+            ir_sum_add_term(facts, rest, term[i].atom, term[i].by);
+    multiples->constant = ir_floordiv_int(sum->constant, divisor);
+    rest->constant = ir_floormod_int(sum->constant, divisor);
 }
 
-/* Whether a stays within one multiple of k: floor(a/k) is *q everywhere. With open ends a proof is tried for
- * the multiple 0 alone, which is the one that loops make: 0 <= j < n. */
-static bool within_one(const ir_facts *f, const ir_sum *a, int64_t k, int64_t *q)
+/* Whether a stays within one multiple of divisor: floor(a/k) is *quotient everywhere. With open ends a proof
+ * is tried for the multiple 0 alone, which is the one that loops make: 0 <= j < n. */
+static bool within_one(const ir_facts *facts, const ir_sum *sum, int64_t divisor, int64_t *quotient)
 {
-    ir_interval b = ir_sum_bounds(f, a);
+    ir_interval b = ir_sum_bounds(facts, sum);
 
     if (b.min == IR_NO_MIN || b.max == IR_NO_MAX) {
         ir_sum last = {0};
-        *q = 0;
-        ir_sum_add(f, &last, a, -1);
-        ir_sum_add_constant(&last, k - 1);
-        return a->n > 1 && ir_sum_nonneg(f, a, IR_QUICK) && ir_sum_nonneg(f, &last, IR_QUICK);
+        *quotient = 0;
+        ir_sum_add(facts, &last, sum, -1);
+        ir_sum_add_constant(&last, divisor - 1);
+        return sum->n > 1 && ir_sum_nonneg(facts, sum, IR_QUICK) && ir_sum_nonneg(facts, &last, IR_QUICK);
     }
-    if (b.min < INT64_MIN / 4 || b.max > INT64_MAX / 4 || k > INT64_MAX / 4)
+    if (b.min < INT64_MIN / 4 || b.max > INT64_MAX / 4 || divisor > INT64_MAX / 4)
         return false;
-    *q = ir_floordiv_int(b.min, k);
-    return *q == ir_floordiv_int(b.max, k);
+    *quotient = ir_floordiv_int(b.min, divisor);
+    return *quotient == ir_floordiv_int(b.max, divisor);
 }
 
-/* A common part g of k: a == g*high + low with 0 <= low < g. The largest such g that some coefficient
- * offers. */
-static bool split_at_common(const ir_facts *f, const ir_sum *a, int64_t k, int64_t *g, ir_sum *high,
-                            ir_sum *low)
+/* A common part gcd of divisor: a == gcd*high + low with 0 <= low < gcd. The largest such gcd that some
+ * coefficient offers. */
+static bool split_at_common(const ir_facts *facts, const ir_sum *sum, int64_t divisor, int64_t *gcd,
+                            ir_sum *high, ir_sum *low)
 {
-    const ir_term *t = ir_sum_terms(a);
+    const ir_term *term = ir_sum_terms(sum);
 
-    for (int64_t limit = k;;) {
+    for (int64_t limit = divisor;;) {
         int64_t best = 1, q;
-        for (int i = 0; i < a->n; i++) {
-            int64_t c = ir_gcd(t[i].by, k);
+        for (int i = 0; i < sum->n; i++) {
+            int64_t c = ir_gcd(term[i].by, divisor);
             if (c < limit && c > best)
                 best = c;
         }
         if (best == 1)
             return false;
         *high = *low = (ir_sum){0};
-        take_multiples(f, a, best, high, low);
-        if (!low->bad && within_one(f, low, best, &q)) {
+        take_multiples(facts, sum, best, high, low);
+        if (!low->bad && within_one(facts, low, best, &q)) {
             ir_sum_add_constant(high, q);
             ir_sum_add_constant(low, -q * best);
-            *g = best;
+            *gcd = best;
             return true;
         }
         limit = best;
@@ -89,195 +90,197 @@ static bool split_at_common(const ir_facts *f, const ir_sum *a, int64_t k, int64
 }
 
 /* The only term, with coefficient 1, of the given operation by a constant. */
-static const ir_expr *lone(const ir_sum *a, ir_op op)
+static const ir_expr *lone(const ir_sum *sum, ir_op op)
 {
-    const ir_term *t = ir_sum_terms(a);
+    const ir_term *t = ir_sum_terms(sum);
 
-    if (a->n != 1 || t->by != 1 || t->atom->op != op || t->atom->arg[1]->op != IR_INT ||
+    if (sum->n != 1 || t->by != 1 || t->atom->op != op || t->atom->arg[1]->op != IR_INT ||
         t->atom->arg[1]->i < 1)
         return NULL;
     return t->atom;
 }
 
-/* floor((x//a + c)/k) = floor((x + c*a)/(a*k)) */
-static bool divide_quotient(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out)
+/* floor((x//a + c)/k) = floor((x + c*sum)/(a*divisor)) */
+static bool divide_quotient(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
-    const ir_expr *inner = lone(a, IR_FLOORDIV);
+    const ir_expr *inner = lone(sum, IR_FLOORDIV);
     ir_sum x = {0};
     int64_t by, c;
 
-    if (!inner || __builtin_mul_overflow(inner->arg[1]->i, k, &by) ||
-        __builtin_mul_overflow(a->constant, inner->arg[1]->i, &c))
+    if (!inner || __builtin_mul_overflow(inner->arg[1]->i, divisor, &by) ||
+        __builtin_mul_overflow(sum->constant, inner->arg[1]->i, &c))
         return false;
-    ir_sum_read(f, &x, inner->arg[0], 1);
+    ir_sum_read(facts, &x, inner->arg[0], 1);
     ir_sum_add_constant(&x, c);
-    ir_floordiv_sum(f, &x, by, out);
+    ir_floordiv_sum(facts, &x, by, out);
     return true;
 }
 
-/* floor((x % (b*k))/k) = (x//k) % b */
-static bool divide_remainder(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out)
+/* floor((x % (b*divisor))/k) = (x//k) % b */
+static bool divide_remainder(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
-    const ir_expr *inner = lone(a, IR_FLOORMOD);
+    const ir_expr *inner = lone(sum, IR_FLOORMOD);
     ir_sum x = {0}, q = {0};
 
-    if (!inner || a->constant != 0 || inner->arg[1]->i % k != 0)
+    if (!inner || sum->constant != 0 || inner->arg[1]->i % divisor != 0)
         return false;
-    ir_sum_read(f, &x, inner->arg[0], 1);
-    ir_floordiv_sum(f, &x, k, &q);
-    ir_floormod_sum(f, &q, inner->arg[1]->i / k, out);
+    ir_sum_read(facts, &x, inner->arg[0], 1);
+    ir_floordiv_sum(facts, &x, divisor, &q);
+    ir_floormod_sum(facts, &q, inner->arg[1]->i / divisor, out);
     return true;
 }
 
 /* Whether the form may be written as an operand of a division: its value is exact. */
-static bool fits(const ir_facts *f, const ir_sum *a)
+static bool fits(const ir_facts *facts, const ir_sum *sum)
 {
-    return ir_sum_is_atom(a) || !ir_sum_is_wide(f, a);
+    return ir_sum_is_atom(sum) || !ir_sum_is_wide(facts, sum);
 }
 
 /* Nothing simplifies the division: it becomes an atom, and the form is bad where its operand could not be
  * written exactly. */
-static void add_atom(const ir_facts *f, ir_op op, const ir_sum *a, int64_t k, ir_sum *out)
+static void add_atom(const ir_facts *facts, ir_op op, const ir_sum *sum, int64_t k, ir_sum *out)
 {
-    const ir_expr *x = ir_sum_expr(f, a, NULL);
+    const ir_expr *x = ir_sum_expr(facts, sum, NULL);
 
-    out->bad |= !fits(f, a);
+    out->bad |= !fits(facts, sum);
 
-    ir_sum_add_term(f, out, ir_op2(f->cx, op, x, ir_int(f->cx, k)), 1);
+    ir_sum_add_term(facts, out, ir_op2(facts->cx, op, x, ir_int(facts->cx, k)), 1);
 }
 
-/* Tries in this order: multiples of k leave the division; a rest that stays within one multiple of k is
- * constant; a common factor shortens the divisor; nested divisions merge. What remains is one atom. */
-void ir_floordiv_sum(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out)
+/* Tries in this order: multiples of divisor leave the division; a rest that stays within one multiple of
+ * divisor is constant; a common factor shortens the divisor; nested divisions merge. What remains is one
+ * atom. */
+void ir_floordiv_sum(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
     ir_sum rest = {0}, multiples = {0}, high, low;
     int64_t q, g;
 
-    if (k == 1) {
-        ir_sum_add(f, out, a, 1);
+    if (divisor == 1) {
+        ir_sum_add(facts, out, sum, 1);
         return;
     }
-    take_multiples(f, a, k, &multiples, &rest);
-    ir_sum_add(f, out, &multiples, 1);
+    take_multiples(facts, sum, divisor, &multiples, &rest);
+    ir_sum_add(facts, out, &multiples, 1);
     if (rest.bad)
         out->bad = true;
-    else if (within_one(f, &rest, k, &q))
+    else if (within_one(facts, &rest, divisor, &q))
         ir_sum_add_constant(out, q);
-    else if (split_at_common(f, &rest, k, &g, &high, &low))
-        ir_floordiv_sum(f, &high, k / g, out);
-    else if (!divide_quotient(f, &rest, k, out) && !divide_remainder(f, &rest, k, out))
-        add_atom(f, IR_FLOORDIV, &rest, k, out);
+    else if (split_at_common(facts, &rest, divisor, &g, &high, &low))
+        ir_floordiv_sum(facts, &high, divisor / g, out);
+    else if (!divide_quotient(facts, &rest, divisor, out) && !divide_remainder(facts, &rest, divisor, out))
+        add_atom(facts, IR_FLOORDIV, &rest, divisor, out);
 }
 
-/* (c*(x % m) + y) % k = (c*x + y) % k where k divides c*m */
-static bool open_remainders(const ir_facts *f, ir_sum *a, int64_t k)
+/* (c*(x % m) + y) % divisor = (c*x + y) % divisor where divisor divides c*m */
+static bool open_remainders(const ir_facts *facts, ir_sum *sum, int64_t divisor)
 {
-    for (int i = 0; i < a->n; i++) {
-        ir_term t = ir_sum_terms(a)[i];
+    for (int i = 0; i < sum->n; i++) {
+        ir_term t = ir_sum_terms(sum)[i];
         int64_t wrap;
         if (t.atom->op != IR_FLOORMOD || t.atom->arg[1]->op != IR_INT ||
-            __builtin_mul_overflow(t.by, t.atom->arg[1]->i, &wrap) || wrap % k != 0)
+            __builtin_mul_overflow(t.by, t.atom->arg[1]->i, &wrap) || wrap % divisor != 0)
             continue;
-        ir_sum_add_term(f, a, t.atom, -t.by);
-        ir_sum_read(f, a, t.atom->arg[0], t.by);
+        ir_sum_add_term(facts, sum, t.atom, -t.by);
+        ir_sum_read(facts, sum, t.atom->arg[0], t.by);
         return true;
     }
     return false;
 }
 
-/* `rest` is a without its multiples of k. The rules mirror those of ir_floordiv_sum; a remainder of
+/* `rest` is a without its multiples of divisor. The rules mirror those of ir_floordiv_sum; a remainder of
  * remainders is opened last. */
-static void remainder_of_rest(const ir_facts *f, const ir_sum *rest, int64_t k, ir_sum *out)
+static void remainder_of_rest(const ir_facts *facts, const ir_sum *rest, int64_t divisor, ir_sum *out)
 {
     ir_sum high, low, upper = {0}, opened;
-    ir_modular m = ir_sum_modulus(f, rest);
+    ir_modular m = ir_sum_modulus(facts, rest);
     int64_t q, g;
 
-    if (within_one(f, rest, k, &q)) {
-        ir_sum_add(f, out, rest, 1);
-        ir_sum_add_constant(out, -q * k);
+    if (within_one(facts, rest, divisor, &q)) {
+        ir_sum_add(facts, out, rest, 1);
+        ir_sum_add_constant(out, -q * divisor);
         return;
     }
-    if (m.coefficient % k == 0) {
-        ir_sum_add_constant(out, ir_floormod_int(m.base, k));
+    if (m.coefficient % divisor == 0) {
+        ir_sum_add_constant(out, ir_floormod_int(m.base, divisor));
         return;
     }
-    if (split_at_common(f, rest, k, &g, &high, &low)) {
-        ir_floormod_sum(f, &high, k / g, &upper);
-        ir_sum_add(f, out, &upper, g);
-        ir_sum_add(f, out, &low, 1);
+    if (split_at_common(facts, rest, divisor, &g, &high, &low)) {
+        ir_floormod_sum(facts, &high, divisor / g, &upper);
+        ir_sum_add(facts, out, &upper, g);
+        ir_sum_add(facts, out, &low, 1);
         return;
     }
-    ir_sum_copy(f, &opened, rest);
-    if (open_remainders(f, &opened, k))
-        ir_floormod_sum(f, &opened, k, out);
+    ir_sum_copy(facts, &opened, rest);
+    if (open_remainders(facts, &opened, divisor))
+        ir_floormod_sum(facts, &opened, divisor, out);
     else
-        add_atom(f, IR_FLOORMOD, rest, k, out);
+        add_atom(facts, IR_FLOORMOD, rest, divisor, out);
 }
 
-void ir_floormod_sum(const ir_facts *f, const ir_sum *a, int64_t k, ir_sum *out)
+void ir_floormod_sum(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
     ir_sum rest = {0}, multiples = {0};
 
-    if (k == 1)
+    if (divisor == 1)
         return;
-    take_multiples(f, a, k, &multiples, &rest);
+    take_multiples(facts, sum, divisor, &multiples, &rest);
     if (rest.bad)
         out->bad = true;
     else
-        remainder_of_rest(f, &rest, k, out);
+        remainder_of_rest(facts, &rest, divisor, out);
 }
 
 /* ---- divisors that are expressions ---- */
 
-/* a == d * quotient + rest with as few terms in rest as this finds. A quotient counts only if it leaves fewer
- * terms: (n*i + j)//n gives i, since n*i goes and nothing new comes. */
-static void divide_form(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_sum *quotient, ir_sum *rest)
+/* a == divisor * quotient + rest with as few terms in rest as this finds. A quotient counts only if it leaves
+ * fewer terms: (n*i + j)//n gives i, since n*i goes and nothing new comes. */
+static void divide_form(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor, ir_sum *quotient,
+                        ir_sum *rest)
 {
-    ir_sum_copy(f, rest, a);
+    ir_sum_copy(facts, rest, sum);
     for (int i = 0; i < rest->n;) {
         ir_sum one = {0}, q = {0}, back = {0}, next;
         ir_term t = ir_sum_terms(rest)[i];
-        ir_sum_add_term(f, &one, t.atom, t.by);
-        if (d->n > 1)
-            ir_sum_leading_quotient(f, &one, d, &q);
-        else if (!ir_sum_exact_quotient(f, &one, d, &q))
+        ir_sum_add_term(facts, &one, t.atom, t.by);
+        if (divisor->n > 1)
+            ir_sum_leading_quotient(facts, &one, divisor, &q);
+        else if (!ir_sum_exact_quotient(facts, &one, divisor, &q))
             q.n = 0, q.constant = 0;
         bool any = q.n > 0 || q.constant != 0;
-        ir_sum_copy(f, &next, rest);
-        if (any && ir_sum_mul(f, &back, &q, d) && !back.bad)
-            ir_sum_add(f, &next, &back, -1);
+        ir_sum_copy(facts, &next, rest);
+        if (any && ir_sum_mul(facts, &back, &q, divisor) && !back.bad)
+            ir_sum_add(facts, &next, &back, -1);
         if (!any || next.bad || next.n >= rest->n) {
             i++;
             continue;
         }
         *rest = next;
-        ir_sum_add(f, quotient, &q, 1);
+        ir_sum_add(facts, quotient, &q, 1);
         i = 0;
     }
 }
 
-/* 0 <= a < d, always. Then a // d is 0 and a % d is a. */
-static bool is_proper(const ir_facts *f, const ir_sum *a, const ir_sum *d)
+/* 0 <= a < divisor, always. Then a // divisor is 0 and a % divisor is a. */
+static bool is_proper(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor)
 {
     ir_sum room = {0};
 
-    ir_sum_add(f, &room, d, 1);
-    ir_sum_add(f, &room, a, -1);
+    ir_sum_add(facts, &room, divisor, 1);
+    ir_sum_add(facts, &room, sum, -1);
     ir_sum_add_constant(&room, -1);
-    return ir_sum_nonneg(f, a, 2 * IR_QUICK) && ir_sum_nonneg(f, &room, 2 * IR_QUICK);
+    return ir_sum_nonneg(facts, sum, 2 * IR_QUICK) && ir_sum_nonneg(facts, &room, 2 * IR_QUICK);
 }
 
 /* A factor that all terms of both share, or NULL. */
-static const ir_expr *shared_factor(const ir_sum *a, const ir_sum *d)
+static const ir_expr *shared_factor(const ir_sum *sum, const ir_sum *divisor)
 {
     const ir_expr *factor[IR_MAX_FACTORS];
 
-    if (a->constant != 0 || d->constant != 0 || d->n == 0 || a->n == 0)
+    if (sum->constant != 0 || divisor->constant != 0 || divisor->n == 0 || sum->n == 0)
         return NULL;
-    int n = ir_factors(ir_sum_terms(d)->atom, factor);
+    int n = ir_factors(ir_sum_terms(divisor)->atom, factor);
     for (int i = 0; i < n; i++) {
-        const ir_sum *both[2] = {a, d};
+        const ir_sum *both[2] = {sum, divisor};
         bool all = true;
         for (int j = 0; j < 2 && all; j++)
             for (int k = 0; k < both[j]->n && all; k++) {
@@ -293,91 +296,98 @@ static const ir_expr *shared_factor(const ir_sum *a, const ir_sum *d)
     return NULL;
 }
 
-static void add_symbolic(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out)
+static void add_symbolic(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_sum *divisor,
+                         ir_sum *out)
 {
-    out->bad |= !fits(f, a) || !fits(f, d);
-    ir_sum_add_term(f, out, ir_op2(f->cx, op, ir_sum_expr(f, a, NULL), ir_sum_expr(f, d, NULL)), 1);
+    out->bad |= !fits(facts, sum) || !fits(facts, divisor);
+    ir_sum_add_term(facts, out,
+                    ir_op2(facts->cx, op, ir_sum_expr(facts, sum, NULL), ir_sum_expr(facts, divisor, NULL)),
+                    1);
 }
 
-static void divide_symbolic(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out);
+static void divide_symbolic(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_sum *divisor,
+                            ir_sum *out);
 
-/* (x*f) // (y*f) is x//y, and (x*f) % (y*f) is (x%y)*f: the shared symbol f goes. */
-static bool cancel_factor(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out)
+/* (x*facts) // (y*facts) is x//y, and (x*facts) % (y*facts) is (x%y)*facts: the shared symbol facts goes. */
+static bool cancel_factor(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_sum *divisor,
+                          ir_sum *out)
 {
-    const ir_expr *factor = shared_factor(a, d);
+    const ir_expr *factor = shared_factor(sum, divisor);
     ir_sum x = {0}, y = {0}, none = {0}, inner = {0}, by = {0};
 
     if (!factor)
         return false;
-    ir_sum_split(f, a, factor, &x, &none);
-    ir_sum_split(f, d, factor, &y, &none);
-    divide_symbolic(f, op, &x, &y, &inner);
+    ir_sum_split(facts, sum, factor, &x, &none);
+    ir_sum_split(facts, divisor, factor, &y, &none);
+    divide_symbolic(facts, op, &x, &y, &inner);
     if (op == IR_FLOORDIV) {
-        ir_sum_add(f, out, &inner, 1);
+        ir_sum_add(facts, out, &inner, 1);
         return true;
     }
-    ir_sum_add_term(f, &by, factor, 1);
-    return ir_sum_mul(f, out, &inner, &by);
+    ir_sum_add_term(facts, &by, factor, 1);
+    return ir_sum_mul(facts, out, &inner, &by);
 }
 
 /* The same for the greatest common divisor of all coefficients: (6*x + 3) // (3*n) is (2*x + 1) // n. */
-static bool cancel_content(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out)
+static bool cancel_content(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_sum *divisor,
+                           ir_sum *out)
 {
-    int64_t g = ir_gcd(ir_gcd(ir_sum_content(a), ir_sum_content(d)), ir_gcd(a->constant, d->constant));
+    int64_t g = ir_gcd(ir_gcd(ir_sum_content(sum), ir_sum_content(divisor)),
+                       ir_gcd(sum->constant, divisor->constant));
     ir_sum x, y, inner = {0};
 
     if (g <= 1)
         return false;
-    ir_sum_copy(f, &x, a);
-    ir_sum_copy(f, &y, d);
+    ir_sum_copy(facts, &x, sum);
+    ir_sum_copy(facts, &y, divisor);
     ir_sum_divide(&x, g);
     ir_sum_divide(&y, g);
-    divide_symbolic(f, op, &x, &y, &inner);
-    ir_sum_add(f, out, &inner, op == IR_FLOORDIV ? 1 : g);
+    divide_symbolic(facts, op, &x, &y, &inner);
+    ir_sum_add(facts, out, &inner, op == IR_FLOORDIV ? 1 : g);
     return true;
 }
 
-/* floor(floor(x/a)/d) = floor(x/(a*d)) for positive a, d; floor((x % m)/d) = (x//d) % (m/d) where d divides
- * m. */
-static bool divide_digit(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_sum *out)
+/* floor(floor(x/a)/d) = floor(x/(a*divisor)) for positive a, divisor; floor((x % m)/d) = (x//d) % (m/d) where
+ * divisor divides m. */
+static bool divide_digit(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor, ir_sum *out)
 {
     const ir_expr *t =
-        a->n == 1 && a->constant == 0 && ir_sum_terms(a)->by == 1 ? ir_sum_terms(a)->atom : NULL;
+        sum->n == 1 && sum->constant == 0 && ir_sum_terms(sum)->by == 1 ? ir_sum_terms(sum)->atom : NULL;
     ir_sum x = {0}, m = {0}, by = {0}, q = {0};
 
     if (!t || (t->op != IR_FLOORDIV && t->op != IR_FLOORMOD))
         return false;
-    ir_sum_read(f, &x, t->arg[0], 1);
-    ir_sum_read(f, &m, t->arg[1], 1);
-    if (ir_sum_bounds(f, &m).min < 1 || ir_sum_bounds(f, d).min < 1)
+    ir_sum_read(facts, &x, t->arg[0], 1);
+    ir_sum_read(facts, &m, t->arg[1], 1);
+    if (ir_sum_bounds(facts, &m).min < 1 || ir_sum_bounds(facts, divisor).min < 1)
         return false;
     if (t->op == IR_FLOORDIV) {
-        if (!ir_sum_mul(f, &by, &m, d))
+        if (!ir_sum_mul(facts, &by, &m, divisor))
             return false;
-        divide_symbolic(f, IR_FLOORDIV, &x, &by, out);
+        divide_symbolic(facts, IR_FLOORDIV, &x, &by, out);
         return true;
     }
-    if (!ir_sum_exact_quotient(f, &m, d, &by))
+    if (!ir_sum_exact_quotient(facts, &m, divisor, &by))
         return false;
-    divide_symbolic(f, IR_FLOORDIV, &x, d, &q);
-    divide_symbolic(f, IR_FLOORMOD, &q, &by, out);
+    divide_symbolic(facts, IR_FLOORDIV, &x, divisor, &q);
+    divide_symbolic(facts, IR_FLOORMOD, &q, &by, out);
     return true;
 }
 
-/* (c*(x % m) + y) % d = (c*x + y) % d where d divides c*m. */
-static bool open_symbolic(const ir_facts *f, ir_sum *a, const ir_sum *d)
+/* (c*(x % m) + y) % divisor = (c*x + y) % divisor where divisor divides c*m. */
+static bool open_symbolic(const ir_facts *facts, ir_sum *sum, const ir_sum *divisor)
 {
-    for (int i = 0; i < a->n; i++) {
-        ir_term t = ir_sum_terms(a)[i];
+    for (int i = 0; i < sum->n; i++) {
+        ir_term t = ir_sum_terms(sum)[i];
         ir_sum m = {0}, q = {0};
         if (t.atom->op != IR_FLOORMOD)
             continue;
-        ir_sum_read(f, &m, t.atom->arg[1], 1);
+        ir_sum_read(facts, &m, t.atom->arg[1], 1);
         ir_sum_scale(&m, t.by);
-        if (!ir_sum_exact_quotient(f, &m, d, &q))
+        if (!ir_sum_exact_quotient(facts, &m, divisor, &q))
             continue;
-        ir_sum_add_term(f, a, t.atom, -t.by);
-        ir_sum_read(f, a, t.atom->arg[0], t.by);
+        ir_sum_add_term(facts, sum, t.atom, -t.by);
+        ir_sum_read(facts, sum, t.atom->arg[0], t.by);
         return true;
     }
     return false;
@@ -385,76 +395,78 @@ static bool open_symbolic(const ir_facts *f, ir_sum *a, const ir_sum *d)
 
 /* Division by a form that is no positive constant. The quotient by long division leaves the division; what is
  * left is 0 or one of the rules below, else an atom of its own. */
-static void divide_symbolic(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out)
+static void divide_symbolic(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_sum *divisor,
+                            ir_sum *out)
 {
     ir_sum quotient = {0}, rest = {0};
 
-    if (d->n == 0 && d->constant >= 1) {
-        (op == IR_FLOORDIV ? ir_floordiv_sum : ir_floormod_sum)(f, a, d->constant, out);
+    if (divisor->n == 0 && divisor->constant >= 1) {
+        (op == IR_FLOORDIV ? ir_floordiv_sum : ir_floormod_sum)(facts, sum, divisor->constant, out);
         return;
     }
-    divide_form(f, a, d, &quotient, &rest);
+    divide_form(facts, sum, divisor, &quotient, &rest);
     if (op == IR_FLOORDIV)
-        ir_sum_add(f, out, &quotient, 1);
-    if ((rest.n == 0 && rest.constant == 0) || (ir_sum_bounds(f, d).max > 0 && is_proper(f, &rest, d))) {
+        ir_sum_add(facts, out, &quotient, 1);
+    if ((rest.n == 0 && rest.constant == 0) ||
+        (ir_sum_bounds(facts, divisor).max > 0 && is_proper(facts, &rest, divisor))) {
         if (op == IR_FLOORMOD)
-            ir_sum_add(f, out, &rest, 1);
+            ir_sum_add(facts, out, &rest, 1);
         return;
     }
-    if (cancel_factor(f, op, &rest, d, out) || cancel_content(f, op, &rest, d, out))
+    if (cancel_factor(facts, op, &rest, divisor, out) || cancel_content(facts, op, &rest, divisor, out))
         return;
-    if (op == IR_FLOORDIV ? divide_digit(f, &rest, d, out) : false)
+    if (op == IR_FLOORDIV ? divide_digit(facts, &rest, divisor, out) : false)
         return;
-    if (op == IR_FLOORMOD && open_symbolic(f, &rest, d))
-        divide_symbolic(f, op, &rest, d, out);
+    if (op == IR_FLOORMOD && open_symbolic(facts, &rest, divisor))
+        divide_symbolic(facts, op, &rest, divisor, out);
     else
-        add_symbolic(f, op, &rest, d, out);
+        add_symbolic(facts, op, &rest, divisor, out);
 }
 
 /* ---- entry ---- */
 
 /* The division as it is, with simplified operands. */
-static const ir_expr *with_simple_operands(ir_session *s, const ir_expr *e)
+static const ir_expr *with_simple_operands(ir_session *session, const ir_expr *expr)
 {
-    const ir_expr *a = ir_simp(s, e->arg[0]), *b = ir_simp(s, e->arg[1]);
+    const ir_expr *a = ir_simp(session, expr->arg[0]), *b = ir_simp(session, expr->arg[1]);
 
-    return a == e->arg[0] && b == e->arg[1] ? e : ir_op2(s->cx, e->op, a, b);
+    return a == expr->arg[0] && b == expr->arg[1] ? expr : ir_op2(session->cx, expr->op, a, b);
 }
 
 /* Truncation is flooring where both operands are not negative; the divisor is not zero. */
-static bool floors(ir_session *s, const ir_expr *e, const ir_sum *a, const ir_sum *d)
+static bool floors(ir_session *session, const ir_expr *expr, const ir_sum *sum, const ir_sum *divisor)
 {
-    if (e->op == IR_FLOORDIV || e->op == IR_FLOORMOD)
+    if (expr->op == IR_FLOORDIV || expr->op == IR_FLOORMOD)
         return true;
-    return ir_sum_nonneg(s->f, a, IR_QUICK) && ir_sum_nonneg(s->f, d, IR_QUICK);
+    return ir_sum_nonneg(session->f, sum, IR_QUICK) && ir_sum_nonneg(session->f, divisor, IR_QUICK);
 }
 
 /* A negative constant divisor is made positive by negating both operands. Where any step leaves the range of
  * indices the expression stays as the user wrote it, with simplified operands. */
-const ir_expr *ir_simp_div(ir_session *s, const ir_expr *e)
+const ir_expr *ir_simp_div(ir_session *session, const ir_expr *expr)
 {
     ir_sum a = {0}, d = {0}, out = {0};
-    bool quotient = e->op == IR_FLOORDIV || e->op == IR_DIV;
+    bool quotient = expr->op == IR_FLOORDIV || expr->op == IR_DIV;
 
-    ir_simp_sum(s, e->arg[0], 1, &a);
-    ir_simp_sum(s, e->arg[1], 1, &d);
-    ir_recombine(s->f, &a);
-    ir_recombine(s->f, &d);
+    ir_simp_sum(session, expr->arg[0], 1, &a);
+    ir_simp_sum(session, expr->arg[1], 1, &d);
+    ir_recombine(session->f, &a);
+    ir_recombine(session->f, &d);
     if (a.bad || d.bad || (d.n == 0 && d.constant == 0) || !ir_is_index_constant(a.constant) ||
-        !ir_is_index_constant(d.constant) || !floors(s, e, &a, &d))
-        return with_simple_operands(s, e);
+        !ir_is_index_constant(d.constant) || !floors(session, expr, &a, &d))
+        return with_simple_operands(session, expr);
     bool negative = d.n == 0 && d.constant < 0;
-    if (negative && ir_sum_is_wide(s->f, &a))
-        return with_simple_operands(s, e);
+    if (negative && ir_sum_is_wide(session->f, &a))
+        return with_simple_operands(session, expr);
     if (negative) {
         ir_sum_scale(&a, -1);
         ir_sum_scale(&d, -1);
     }
-    divide_symbolic(s->f, quotient ? IR_FLOORDIV : IR_FLOORMOD, &a, &d, &out);
+    divide_symbolic(session->f, quotient ? IR_FLOORDIV : IR_FLOORMOD, &a, &d, &out);
     if (negative && !quotient)
         ir_sum_scale(&out, -1);
     if (out.bad)
-        return with_simple_operands(s, e);
-    ir_recombine(s->f, &out);
-    return ir_sum_expr(s->f, &out, e);
+        return with_simple_operands(session, expr);
+    ir_recombine(session->f, &out);
+    return ir_sum_expr(session->f, &out, expr);
 }

@@ -34,11 +34,11 @@ typedef struct {
     const char *reason; /* where it does not match */
 } ir_match;
 
-/* f: what is known around the nest. The meaning and the nest are at the same level: both with updates, or
+/* facts: what is known around the nest. The meaning and the nest are at the same level: both with updates, or
  * both with stores. */
-bool ir_match_nest(const ir_facts *f, const ir_program *meaning, const ir_stmt *nest, ir_match *out);
+bool ir_match_nest(const ir_facts *facts, const ir_program *meaning, const ir_stmt *nest, ir_match *out);
 
 /* call<i32> NAME(&operands..., offsets..., values...), by the parameters of the meaning. */
-const ir_expr *ir_match_call(tec_context *cx, const ir_intrinsic *in, const ir_match *m);
+const ir_expr *ir_match_call(tec_context *cx, const ir_intrinsic *in, const ir_match *match);
 
 #endif

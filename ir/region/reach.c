@@ -40,101 +40,101 @@ typedef struct {
 /* ---- conjuncts ---- */
 
 /* sign * form >= 0, or form != 0 (`differs`). Beyond MAX_CONJUNCTS nothing is understood. */
-static void add_conjunct(scope *s, const ir_sum *form, int sign, bool differs)
+static void add_conjunct(scope *within, const ir_sum *form, int sign, bool differs)
 {
-    if (s->n == MAX_CONJUNCTS) {
-        s->out->understood = false;
+    if (within->n == MAX_CONJUNCTS) {
+        within->out->understood = false;
         return;
     }
-    s->conjunct[s->n].form = (ir_sum){0};
-    s->conjunct[s->n].differs = differs;
-    ir_sum_add(s->f, &s->conjunct[s->n++].form, form, sign);
+    within->conjunct[within->n].form = (ir_sum){0};
+    within->conjunct[within->n].differs = differs;
+    ir_sum_add(within->f, &within->conjunct[within->n++].form, form, sign);
 }
 
-static void add_empty(scope *s, const ir_expr *condition)
+static void add_empty(scope *within, const ir_expr *condition)
 {
-    ir_reach *r = s->out;
+    ir_reach *r = within->out;
 
-    r->empty = r->empty ? ir_or(s->f->cx, r->empty, condition) : condition;
+    r->empty = r->empty ? ir_or(within->f->cx, r->empty, condition) : condition;
 }
 
-static bool mentions_inner(const scope *s, const ir_expr *atom)
+static bool mentions_inner(const scope *within, const ir_expr *atom)
 {
-    for (int i = 0; i < s->inner->n; i++)
-        if (ir_mentions(atom, s->inner->var[i]))
+    for (int i = 0; i < within->inner->n; i++)
+        if (ir_mentions(atom, within->inner->var[i]))
             return true;
     return false;
 }
 
-static int count_inner(const scope *s, const ir_sum *a)
+static int count_inner(const scope *within, const ir_sum *sum)
 {
     int n = 0;
 
-    for (int i = 0; i < s->inner->n; i++)
-        n += ir_sum_uses(a, s->inner->var + i, 1);
+    for (int i = 0; i < within->inner->n; i++)
+        n += ir_sum_uses(sum, within->inner->var + i, 1);
     return n;
 }
 
 /* A condition that is no comparison of sums. Free of the inner variables it leaves all points or none; over
  * other variables than the index it is left out, as it hardly ever leaves none; over those of the index, any
  * ends could be wrong. */
-static void add_other(scope *s, const ir_expr *e)
+static void add_other(scope *within, const ir_expr *expr)
 {
     bool free = true;
 
-    for (int i = 0; i < s->inner->n; i++) {
-        if (!ir_mentions(e, s->inner->var[i]))
+    for (int i = 0; i < within->inner->n; i++) {
+        if (!ir_mentions(expr, within->inner->var[i]))
             continue;
         free = false;
-        if (ir_mentions(s->e, s->inner->var[i]))
-            s->out->understood = false;
+        if (ir_mentions(within->e, within->inner->var[i]))
+            within->out->understood = false;
     }
     if (free)
-        add_empty(s, ir_not(s->f->cx, e));
+        add_empty(within, ir_not(within->f->cx, expr));
     else
-        s->out->exact = false;
+        within->out->exact = false;
 }
 
 /* Takes a condition apart into conjuncts. Negations are pushed to the comparisons, as ir_facts_learn does, so
  * that `!(a && b)` is one condition of the kind that is not understood and `!(a || b)` is two conjuncts. */
-static void take_apart(scope *s, const ir_expr *e, bool holds)
+static void take_apart(scope *within, const ir_expr *expr, bool holds)
 {
     ir_sum form = {0};
     ir_op op;
 
-    if (e->op == IR_INT) {
-        if ((e->i != 0) != holds)
-            add_empty(s, ir_bool(s->f->cx, true));
-    } else if (e->op == (holds ? IR_AND : IR_OR)) {
-        take_apart(s, e->arg[0], holds);
-        take_apart(s, e->arg[1], holds);
-    } else if (e->op == IR_NOT || e->op == IR_LIKELY) {
-        take_apart(s, e->arg[0], e->op == IR_NOT ? !holds : holds);
-    } else if (!holds && ir_opposite(e->op) != IR_N_OPS) {
-        take_apart(s, ir_op2(s->f->cx, ir_opposite(e->op), e->arg[0], e->arg[1]), true);
-    } else if (!holds || !ir_compare_sum(s->f, e, &form, &op)) {
-        add_other(s, holds ? e : ir_not(s->f->cx, e));
+    if (expr->op == IR_INT) {
+        if ((expr->i != 0) != holds)
+            add_empty(within, ir_bool(within->f->cx, true));
+    } else if (expr->op == (holds ? IR_AND : IR_OR)) {
+        take_apart(within, expr->arg[0], holds);
+        take_apart(within, expr->arg[1], holds);
+    } else if (expr->op == IR_NOT || expr->op == IR_LIKELY) {
+        take_apart(within, expr->arg[0], expr->op == IR_NOT ? !holds : holds);
+    } else if (!holds && ir_opposite(expr->op) != IR_N_OPS) {
+        take_apart(within, ir_op2(within->f->cx, ir_opposite(expr->op), expr->arg[0], expr->arg[1]), true);
+    } else if (!holds || !ir_compare_sum(within->f, expr, &form, &op)) {
+        add_other(within, holds ? expr : ir_not(within->f->cx, expr));
     } else {
-        add_conjunct(s, &form, 1, op == IR_NE);
+        add_conjunct(within, &form, 1, op == IR_NE);
         if (op == IR_EQ)
-            add_conjunct(s, &form, -1, false);
+            add_conjunct(within, &form, -1, false);
     }
 }
 
-/* by * v + rest >= 0 as an end of v: at least -(rest // by), or at most rest // -by. NULL: v stands elsewhere
- * in the form as well. */
-static const ir_expr *solve(const scope *s, const ir_sum *form, const ir_expr *v, bool *is_low)
+/* by * var + rest >= 0 as an end of var: at least -(rest // by), or at most rest // -by. NULL: var stands
+ * elsewhere in the form as well. */
+static const ir_expr *solve(const scope *within, const ir_sum *form, const ir_expr *var, bool *is_low)
 {
-    tec_context *cx = s->f->cx;
-    int64_t by = ir_sum_by(form, v);
+    tec_context *cx = within->f->cx;
+    int64_t by = ir_sum_by(form, var);
     ir_sum rest = {0};
 
-    ir_sum_add(s->f, &rest, form, 1);
-    ir_sum_add_term(s->f, &rest, v, -by);
+    ir_sum_add(within->f, &rest, form, 1);
+    ir_sum_add_term(within->f, &rest, var, -by);
     *is_low = by > 0;
-    if (by == 0 || by == INT64_MIN || rest.bad || ir_sum_uses(&rest, &v, 1))
+    if (by == 0 || by == INT64_MIN || rest.bad || ir_sum_uses(&rest, &var, 1))
         return NULL;
-    const ir_expr *q = ir_floordiv(cx, ir_sum_expr(s->f, &rest, NULL), ir_int(cx, by > 0 ? by : -by));
+    const ir_expr *q = ir_floordiv(cx, ir_sum_expr(within->f, &rest, NULL), ir_int(cx, by > 0 ? by : -by));
     return by > 0 ? ir_neg(cx, q) : q;
 }
 
@@ -144,158 +144,160 @@ typedef struct {
 } range;
 
 /* Without the value at which the form is 0: an end that has it moves inwards. */
-static void leave_out(const scope *s, range *r, const ir_expr *value)
+static void leave_out(const scope *within, range *span, const ir_expr *value)
 {
-    tec_context *cx = s->f->cx;
+    tec_context *cx = within->f->cx;
     const ir_expr *one = ir_int(cx, 1);
 
-    r->low = ir_select(cx, ir_eq(cx, r->low, value), ir_add(cx, r->low, one), r->low);
-    r->high = ir_select(cx, ir_eq(cx, r->high, value), ir_sub(cx, r->high, one), r->high);
+    span->low = ir_select(cx, ir_eq(cx, span->low, value), ir_add(cx, span->low, one), span->low);
+    span->high = ir_select(cx, ir_eq(cx, span->high, value), ir_sub(cx, span->high, one), span->high);
 }
 
-/* Conjunct c as a new end of v's range. Where it cannot be solved for v, the result is only an outer bound,
- * and meaningless if the index itself uses v. A conjunct `!=` leaves a value out, which only tells where the
- * variable's coefficient is 1 or -1: 2*v != n may leave nothing out. */
-static void narrow_by(scope *s, range *r, int c, const ir_expr *v)
+/* Conjunct dim as a new end of v's range. Where it cannot be solved for var, the result is only an outer
+ * bound, and meaningless if the index itself uses var. A conjunct `!=` leaves a value out, which only tells
+ * where the variable's coefficient is 1 or -1: 2*var != n may leave nothing out. */
+static void narrow_by(scope *within, range *span, int dim, const ir_expr *var)
 {
-    const ir_sum *form = &s->conjunct[c].form;
-    int64_t by = ir_sum_by(form, v);
+    const ir_sum *form = &within->conjunct[dim].form;
+    int64_t by = ir_sum_by(form, var);
     bool is_low;
-    const ir_expr *end = solve(s, form, v, &is_low);
+    const ir_expr *end = solve(within, form, var, &is_low);
 
-    if (!end || (s->conjunct[c].differs && by != 1 && by != -1)) {
-        s->out->understood = s->out->understood && !ir_mentions(s->e, v);
-        s->out->exact = false;
+    if (!end || (within->conjunct[dim].differs && by != 1 && by != -1)) {
+        within->out->understood = within->out->understood && !ir_mentions(within->e, var);
+        within->out->exact = false;
         return;
     }
-    r->narrowed = true;
-    if (s->conjunct[c].differs)
-        leave_out(s, r, end);
+    span->narrowed = true;
+    if (within->conjunct[dim].differs)
+        leave_out(within, span, end);
     else if (is_low)
-        r->low = ir_max(s->f->cx, r->low, end);
+        span->low = ir_max(within->f->cx, span->low, end);
     else
-        r->high = ir_min(s->f->cx, r->high, end);
+        span->high = ir_min(within->f->cx, span->high, end);
 }
 
-/* The range of inner variable i after the conjuncts that are over it alone; those that leave a value out come
- * last. First all ends are moved inwards; only then can it be seen whether a value that is left out is an
- * end. */
-static bool narrow_variable(scope *s, int i)
+/* The range of inner variable index after the conjuncts that are over it alone; those that leave a value out
+ * come last. First all ends are moved inwards; only then can it be seen whether a value that is left out is
+ * an end. */
+static bool narrow_variable(scope *within, int index)
 {
-    tec_context *cx = s->f->cx;
-    const ir_expr *v = s->inner->var[i], *low = s->inner->min ? s->inner->min[i] : ir_int(cx, 0);
-    range r = {.low = low, .high = ir_sub(cx, ir_add(cx, low, s->inner->extent[i]), ir_int(cx, 1))};
+    tec_context *cx = within->f->cx;
+    const ir_expr *v = within->inner->var[index],
+                  *low = within->inner->min ? within->inner->min[index] : ir_int(cx, 0);
+    range r = {.low = low, .high = ir_sub(cx, ir_add(cx, low, within->inner->extent[index]), ir_int(cx, 1))};
 
     for (int differs = 0; differs < 2; differs++)
-        for (int c = 0; c < s->n; c++)
-            if (s->conjunct[c].differs == differs && count_inner(s, &s->conjunct[c].form) == 1 &&
-                ir_sum_uses(&s->conjunct[c].form, &v, 1))
-                narrow_by(s, &r, c, v);
-    r.low = ir_simplify(s->outer, r.low);
-    r.high = ir_simplify(s->outer, r.high);
+        for (int c = 0; c < within->n; c++)
+            if (within->conjunct[c].differs == differs &&
+                count_inner(within, &within->conjunct[c].form) == 1 &&
+                ir_sum_uses(&within->conjunct[c].form, &v, 1))
+                narrow_by(within, &r, c, v);
+    r.low = ir_simplify(within->outer, r.low);
+    r.high = ir_simplify(within->outer, r.high);
     if (!r.low || !r.high)
         return false;
     if (r.narrowed)
-        add_empty(s, ir_gt(cx, r.low, r.high));
-    ir_facts_span(s->f, v, r.low, ir_add(cx, ir_sub(cx, r.high, r.low), ir_int(cx, 1)));
+        add_empty(within, ir_gt(cx, r.low, r.high));
+    ir_facts_span(within->f, v, r.low, ir_add(cx, ir_sub(cx, r.high, r.low), ir_int(cx, 1)));
     return true;
 }
 
 /* ---- the index ---- */
 
 /* An end of the index over the narrowed ranges; NULL where it cannot be expressed outside. */
-static const ir_expr *end_of(const scope *s, const ir_sum *a, bool upper)
+static const ir_expr *end_of(const scope *within, const ir_sum *sum, bool upper)
 {
     ir_sum end = {0};
 
-    if (!ir_sum_eliminate(s->f, a, s->inner->var, s->inner->n, upper, &end))
+    if (!ir_sum_eliminate(within->f, sum, within->inner->var, within->inner->n, upper, &end))
         return NULL;
-    ir_recombine(s->outer, &end);
-    return end.bad ? NULL : ir_simplify(s->outer, ir_sum_expr(s->outer, &end, NULL));
+    ir_recombine(within->outer, &end);
+    return end.bad ? NULL : ir_simplify(within->outer, ir_sum_expr(within->outer, &end, NULL));
 }
 
-/* d >= 0, and by such that a + by * d is free of one of the variables: a is at most that where by > 0, and at
- * least that where by < 0. An example: the index y + k - 1 and the conjunct 56 - y - k >= 0; with by = 1
- * their sum is 55, free of both. */
-static void bound_by(scope *s, const ir_sum *a, const ir_sum *d, int64_t by)
+/* known >= 0, and by such that a + by * known is free of one of the variables: a is at most that where by >
+ * 0, and at least that where by < 0. An example: the index y + k - 1 and the conjunct 56 - y - k >= 0; with
+ * by = 1 their sum is 55, free of both. */
+static void bound_by(scope *within, const ir_sum *sum, const ir_sum *known, int64_t by)
 {
-    tec_context *cx = s->f->cx;
+    tec_context *cx = within->f->cx;
     ir_sum bound = {0};
 
-    ir_sum_add(s->f, &bound, a, 1);
-    ir_sum_add(s->f, &bound, d, by);
-    const ir_expr *end = bound.bad ? NULL : end_of(s, &bound, by > 0);
+    ir_sum_add(within->f, &bound, sum, 1);
+    ir_sum_add(within->f, &bound, known, by);
+    const ir_expr *end = bound.bad ? NULL : end_of(within, &bound, by > 0);
     if (end && by > 0)
-        s->out->max = ir_min(cx, s->out->max, end);
+        within->out->max = ir_min(cx, within->out->max, end);
     else if (end)
-        s->out->min = ir_max(cx, s->out->min, end);
+        within->out->min = ir_max(cx, within->out->min, end);
 }
 
 /* A conjunct over several variables: each of them may be the one that cancels. An index may have the
  * coefficient 2 where the conjunct has 1; the quotient of both is what makes the term cancel. */
-static void bound_index(scope *s, const ir_sum *a, const ir_sum *d)
+static void bound_index(scope *within, const ir_sum *sum, const ir_sum *known)
 {
-    const ir_term *t = ir_sum_terms(d);
+    const ir_term *term = ir_sum_terms(known);
 
-    for (int i = 0; i < d->n; i++) {
-        int64_t by = mentions_inner(s, t[i].atom) ? ir_sum_by(a, t[i].atom) : 0;
+    for (int i = 0; i < known->n; i++) {
+        int64_t by = mentions_inner(within, term[i].atom) ? ir_sum_by(sum, term[i].atom) : 0;
 
-        if (by != 0 && by != INT64_MIN && by % t[i].by == 0)
-            bound_by(s, a, d, -(by / t[i].by));
+        if (by != 0 && by != INT64_MIN && by % term[i].by == 0)
+            bound_by(within, sum, known, -(by / term[i].by));
     }
 }
 
 /* Conjuncts over several variables, and those over none. */
-static bool bound_by_conjuncts(scope *s, const ir_sum *a)
+static bool bound_by_conjuncts(scope *within, const ir_sum *sum)
 {
-    tec_context *cx = s->f->cx;
+    tec_context *cx = within->f->cx;
     bool several = false;
 
-    for (int c = 0; c < s->n; c++) {
-        const ir_sum *form = &s->conjunct[c].form;
-        int n = count_inner(s, form);
+    for (int c = 0; c < within->n; c++) {
+        const ir_sum *form = &within->conjunct[c].form;
+        int n = count_inner(within, form);
 
         several = several || n > 1;
         if (n == 0)
-            add_empty(s, (s->conjunct[c].differs ? ir_eq : ir_lt)(cx, ir_sum_expr(s->f, form, NULL),
-                                                                  ir_int(cx, 0)));
-        else if (n > 1 && !s->conjunct[c].differs)
-            bound_index(s, a, form);
-        else if (n > 1 && ir_sum_uses(a, s->inner->var, s->inner->n))
-            s->out->understood = false;
+            add_empty(within, (within->conjunct[c].differs ? ir_eq : ir_lt)(
+                                  cx, ir_sum_expr(within->f, form, NULL), ir_int(cx, 0)));
+        else if (n > 1 && !within->conjunct[c].differs)
+            bound_index(within, sum, form);
+        else if (n > 1 && ir_sum_uses(sum, within->inner->var, within->inner->n))
+            within->out->understood = false;
     }
-    s->out->min = ir_simplify(s->outer, s->out->min);
-    s->out->max = ir_simplify(s->outer, s->out->max);
-    if (several && s->out->min && s->out->max)
-        add_empty(s, ir_gt(cx, s->out->min, s->out->max));
-    s->out->exact = s->out->exact && !several;
-    return s->out->min && s->out->max;
+    within->out->min = ir_simplify(within->outer, within->out->min);
+    within->out->max = ir_simplify(within->outer, within->out->max);
+    if (several && within->out->min && within->out->max)
+        add_empty(within, ir_gt(cx, within->out->min, within->out->max));
+    within->out->exact = within->out->exact && !several;
+    return within->out->min && within->out->max;
 }
 
 /* Each inner variable moves the index by one term alone, which grows or falls with it: then the index takes
  * the values at its ends. An example of the other kind: in i//2 - i//3 both terms move with i, and the
  * greatest of the first does not meet the least of the second in one point. */
-static bool takes_its_ends(const scope *s, const ir_sum *a)
+static bool takes_its_ends(const scope *within, const ir_sum *sum)
 {
-    const ir_term *t = ir_sum_terms(a);
+    const ir_term *term = ir_sum_terms(sum);
 
-    for (int j = 0; j < s->inner->n; j++) {
+    for (int j = 0; j < within->inner->n; j++) {
         int terms = 0;
 
-        for (int i = 0; i < a->n; i++)
-            terms += ir_mentions(t[i].atom, s->inner->var[j]);
+        for (int i = 0; i < sum->n; i++)
+            terms += ir_mentions(term[i].atom, within->inner->var[j]);
         if (terms > 1)
             return false;
     }
-    for (int i = 0; i < a->n; i++) {
-        const ir_expr *e = t[i].atom;
+    for (int i = 0; i < sum->n; i++) {
+        const ir_expr *expr = term[i].atom;
         ir_sum inside = {0};
 
-        if (e->op == IR_FLOORDIV && e->arg[1]->op == IR_INT && e->arg[1]->i > 0) {
-            ir_sum_read(s->f, &inside, e->arg[0], 1);
-            if (inside.bad || !takes_its_ends(s, &inside))
+        if (expr->op == IR_FLOORDIV && expr->arg[1]->op == IR_INT && expr->arg[1]->i > 0) {
+            ir_sum_read(within->f, &inside, expr->arg[0], 1);
+            if (inside.bad || !takes_its_ends(within, &inside))
                 return false;
-        } else if (e->op != IR_VAR && mentions_inner(s, e)) {
+        } else if (expr->op != IR_VAR && mentions_inner(within, expr)) {
             return false;
         }
     }
@@ -305,35 +307,36 @@ static bool takes_its_ends(const scope *s, const ir_sum *a)
 /* Conditions first, since they narrow the ranges of the variables; then the index over those narrowed ranges;
  * then the conjuncts over several variables, which bound the index as a whole. The index is simplified under
  * the plain ranges, not the narrowed ones: these hold only where `where` does. */
-static bool reach(scope *s, const ir_expr *e, const ir_expr *where)
+static bool reach(scope *within, const ir_expr *expr, const ir_expr *where)
 {
-    ir_facts *plain = ir_facts_new(s->outer->cx, s->outer);
+    ir_facts *plain = ir_facts_new(within->outer->cx, within->outer);
     ir_sum a = {0};
 
-    for (int i = 0; i < s->inner->n; i++)
-        ir_facts_span(plain, s->inner->var[i], s->inner->min ? s->inner->min[i] : ir_int(plain->cx, 0),
-                      s->inner->extent[i]);
+    for (int i = 0; i < within->inner->n; i++)
+        ir_facts_span(plain, within->inner->var[i],
+                      within->inner->min ? within->inner->min[i] : ir_int(plain->cx, 0),
+                      within->inner->extent[i]);
     where = where ? ir_simplify(plain, where) : NULL;
     if (where)
-        take_apart(s, where, true);
-    for (int i = 0; i < s->inner->n; i++)
-        if (!narrow_variable(s, i))
+        take_apart(within, where, true);
+    for (int i = 0; i < within->inner->n; i++)
+        if (!narrow_variable(within, i))
             return false;
-    e = ir_simplify(plain, e);
-    if (!e || !ir_is_index(e))
+    expr = ir_simplify(plain, expr);
+    if (!expr || !ir_is_index(expr))
         return false;
-    ir_sum_read(s->f, &a, e, 1);
-    s->out->exact = s->out->exact && takes_its_ends(s, &a);
-    s->out->min = end_of(s, &a, false);
-    s->out->max = end_of(s, &a, true);
-    return s->out->min && s->out->max && bound_by_conjuncts(s, &a);
+    ir_sum_read(within->f, &a, expr, 1);
+    within->out->exact = within->out->exact && takes_its_ends(within, &a);
+    within->out->min = end_of(within, &a, false);
+    within->out->max = end_of(within, &a, true);
+    return within->out->min && within->out->max && bound_by_conjuncts(within, &a);
 }
 
-bool ir_reach_of(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where,
+bool ir_reach_of(const ir_facts *facts, const ir_expr *expr, const ir_ranges *inner, const ir_expr *where,
                  ir_reach *out)
 {
-    scope s = {.outer = f, .f = ir_facts_new(f->cx, f), .inner = inner, .e = e, .out = out};
+    scope s = {.outer = facts, .f = ir_facts_new(facts->cx, facts), .inner = inner, .e = expr, .out = out};
 
     *out = (ir_reach){.understood = true, .exact = true};
-    return e && reach(&s, e, where);
+    return expr && reach(&s, expr, where);
 }

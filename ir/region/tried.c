@@ -23,54 +23,54 @@ typedef struct {
 } trial;
 
 /* The variables that matter, with constant ranges; false: too many points. */
-static bool set_up(trial *t, const ir_facts *f, const ir_ranges *inner)
+static bool set_up(trial *self, const ir_facts *facts, const ir_ranges *inner)
 {
     int64_t points = 1;
 
     for (int i = 0; i < inner->n; i++) {
         int64_t min = 0, extent;
 
-        if (!ir_mentions(t->e, inner->var[i]) && !(t->where && ir_mentions(t->where, inner->var[i])))
+        if (!ir_mentions(self->e, inner->var[i]) && !(self->where && ir_mentions(self->where, inner->var[i])))
             continue;
-        if ((inner->min && !ir_is_int(ir_simplify(f, inner->min[i]), &min)) ||
-            !ir_is_int(ir_simplify(f, inner->extent[i]), &extent))
+        if ((inner->min && !ir_is_int(ir_simplify(facts, inner->min[i]), &min)) ||
+            !ir_is_int(ir_simplify(facts, inner->extent[i]), &extent))
             return false;
-        if (t->n == MAX_VARIABLES || __builtin_mul_overflow(points, extent < 0 ? 0 : extent, &points) ||
+        if (self->n == MAX_VARIABLES || __builtin_mul_overflow(points, extent < 0 ? 0 : extent, &points) ||
             points > MAX_POINTS)
             return false;
-        t->min[t->n] = min;
-        t->extent[t->n] = extent;
-        base_map_put(t->cx, &t->vars, inner->var[i], &t->value[t->n]);
-        t->n++;
+        self->min[self->n] = min;
+        self->extent[self->n] = extent;
+        base_map_put(self->cx, &self->vars, inner->var[i], &self->value[self->n]);
+        self->n++;
     }
     return true;
 }
 
 /* Evaluates the index at one point if the condition holds there. False: a value cannot be computed, for
  * example a division by zero. */
-static bool try_point(trial *t)
+static bool try_point(trial *self)
 {
     ir_value holds = {.i = 1}, v;
 
-    if (t->where && !ir_eval(t->cx, t->where, &t->vars, &holds))
+    if (self->where && !ir_eval(self->cx, self->where, &self->vars, &holds))
         return false;
     if (!holds.i)
         return true;
-    if (!ir_eval(t->cx, t->e, &t->vars, &v))
+    if (!ir_eval(self->cx, self->e, &self->vars, &v))
         return false;
-    t->out->min = t->out->any && t->out->min < v.i ? t->out->min : v.i;
-    t->out->max = t->out->any && t->out->max > v.i ? t->out->max : v.i;
-    t->out->any = true;
+    self->out->min = self->out->any && self->out->min < v.i ? self->out->min : v.i;
+    self->out->max = self->out->any && self->out->max > v.i ? self->out->max : v.i;
+    self->out->any = true;
     return true;
 }
 
-static bool try_from(trial *t, int i)
+static bool try_from(trial *self, int index)
 {
-    if (i == t->n)
-        return try_point(t);
-    for (int64_t k = 0; k < t->extent[i]; k++) {
-        t->value[i].i = t->min[i] + k;
-        if (!try_from(t, i + 1))
+    if (index == self->n)
+        return try_point(self);
+    for (int64_t k = 0; k < self->extent[index]; k++) {
+        self->value[index].i = self->min[index] + k;
+        if (!try_from(self, index + 1))
             return false;
     }
     return true;
@@ -78,12 +78,14 @@ static bool try_from(trial *t, int i)
 
 /* Evaluates the index at every point that satisfies `where`. False: too many points, or something cannot be
  * evaluated. */
-bool ir_try_points(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where,
+bool ir_try_points(const ir_facts *facts, const ir_expr *expr, const ir_ranges *inner, const ir_expr *where,
                    ir_tried *out)
 {
-    trial t = {
-        .cx = f->cx, .e = ir_simplify(f, e), .where = where ? ir_simplify(f, where) : NULL, .out = out};
+    trial t = {.cx = facts->cx,
+               .e = ir_simplify(facts, expr),
+               .where = where ? ir_simplify(facts, where) : NULL,
+               .out = out};
 
     *out = (ir_tried){0};
-    return t.e && ir_is_index(t.e) && (t.where || !where) && set_up(&t, f, inner) && try_from(&t, 0);
+    return t.e && ir_is_index(t.e) && (t.where || !where) && set_up(&t, facts, inner) && try_from(&t, 0);
 }

@@ -10,21 +10,21 @@
 #include "ir/region/region.h"
 #include "ir/text.h"
 
-static bool is_whole(const ir_facts *f, const ir_region *r, int d)
+static bool is_whole(const ir_facts *facts, const ir_region *region, int d)
 {
-    return ir_prove_equal(f, r->min[d], ir_int(ir_facts_context(f), 0)) &&
-           ir_prove_equal(f, r->extent[d], r->buffer->shape[d]);
+    return ir_prove_equal(facts, region->min[d], ir_int(ir_facts_context(facts), 0)) &&
+           ir_prove_equal(facts, region->extent[d], region->buffer->shape[d]);
 }
 
 /* The inner box with the dimensions that the outer one takes as a whole. */
-static ir_region widen(const ir_facts *f, const ir_region *outer, const ir_region *inner)
+static ir_region widen(const ir_facts *facts, const ir_region *outer, const ir_region *inner)
 {
-    tec_context *cx = ir_facts_context(f);
+    tec_context *cx = ir_facts_context(facts);
     int n = inner->buffer->n;
     const ir_expr **min = base_array(cx, const ir_expr *, n), **extent = base_array(cx, const ir_expr *, n);
 
     for (int d = 0; d < n; d++) {
-        bool whole = is_whole(f, outer, d);
+        bool whole = is_whole(facts, outer, d);
         min[d] = whole ? outer->min[d] : inner->min[d];
         extent[d] = whole ? outer->extent[d] : inner->extent[d];
     }
@@ -32,13 +32,13 @@ static ir_region widen(const ir_facts *f, const ir_region *outer, const ir_regio
 }
 
 /* Whether one of the declared regions of the buffer contains everything that is touched. */
-static bool is_told(const ir_facts *f, const ir_region *declared, int n, const ir_region *touched)
+static bool is_told(const ir_facts *facts, const ir_region *declared, int count, const ir_region *touched)
 {
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         if (declared[i].buffer != touched->buffer)
             continue;
-        ir_region wide = widen(f, &declared[i], touched);
-        if (ir_region_contains(f, &declared[i], &wide))
+        ir_region wide = widen(facts, &declared[i], touched);
+        if (ir_region_contains(facts, &declared[i], &wide))
             return true;
     }
     return false;
@@ -58,21 +58,21 @@ static const char *describe(tec_context *cx, const char *verb, const char *list,
 
 /* The message about the first access that the block's declaration does not cover, or NULL. Both the
  * initialisation and the body count. */
-const char *ir_find_untold_access(tec_context *cx, const ir_facts *outer, const ir_block *b)
+const char *ir_find_untold_access(tec_context *cx, const ir_facts *outer, const ir_block *block)
 {
-    ir_facts *f = ir_facts_new(cx, outer);
+    ir_facts *facts = ir_facts_new(cx, outer);
     base_vec reads = {0}, writes = {0};
 
-    for (int i = 0; i < b->n_iters; i++)
-        ir_facts_range(f, b->iters[i].var, ir_int(cx, 0), b->iters[i].extent);
-    if (b->init)
-        ir_touched(f, b->init, &reads, &writes);
-    ir_touched(f, b->body, &reads, &writes);
+    for (int i = 0; i < block->n_iters; i++)
+        ir_facts_range(facts, block->iters[i].var, ir_int(cx, 0), block->iters[i].extent);
+    if (block->init)
+        ir_touched(facts, block->init, &reads, &writes);
+    ir_touched(facts, block->body, &reads, &writes);
     for (int i = 0; i < reads.n; i++)
-        if (!is_told(f, b->reads, b->n_reads, reads.at[i]))
-            return describe(cx, "reads", "reads", b->reads, b->n_reads, reads.at[i]);
+        if (!is_told(facts, block->reads, block->n_reads, reads.at[i]))
+            return describe(cx, "reads", "reads", block->reads, block->n_reads, reads.at[i]);
     for (int i = 0; i < writes.n; i++)
-        if (!is_told(f, b->writes, b->n_writes, writes.at[i]))
-            return describe(cx, "writes", "writes", b->writes, b->n_writes, writes.at[i]);
+        if (!is_told(facts, block->writes, block->n_writes, writes.at[i]))
+            return describe(cx, "writes", "writes", block->writes, block->n_writes, writes.at[i]);
     return NULL;
 }

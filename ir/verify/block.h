@@ -7,6 +7,6 @@
 
 /* "touches B[y], which its reads do not contain (A[y])" for the first access that is not proven to be
  * contained; NULL: none. */
-const char *ir_find_untold_access(tec_context *cx, const ir_facts *outer, const ir_block *b);
+const char *ir_find_untold_access(tec_context *cx, const ir_facts *outer, const ir_block *block);
 
 #endif

@@ -29,82 +29,82 @@ typedef struct {
 /* Where symbols and scalar parameters are visible; where loops outside all blocks are. */
 static const char everywhere[] = "everywhere", no_block[] = "no block";
 
-static bool verify_stmt(verifier *v, const ir_stmt *s);
-static bool verify_expr(verifier *v, const ir_expr *e);
+static bool verify_stmt(verifier *self, const ir_stmt *stmt);
+static bool verify_expr(verifier *self, const ir_expr *expr);
 
-static bool fail(verifier *v, const char *fmt, ...) BASE_PRINTF(2, 3);
-static bool fail(verifier *v, const char *fmt, ...)
+static bool fail(verifier *self, const char *fmt, ...) BASE_PRINTF(2, 3);
+static bool fail(verifier *self, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    const char *text = base_vformat(v->cx, fmt, args);
+    const char *text = base_vformat(self->cx, fmt, args);
     va_end(args);
-    return base_fail(v->cx, TEC_INTERNAL, v->loc, "in program '%s': %s", v->program->name, text);
+    return base_fail(self->cx, TEC_INTERNAL, self->loc, "in program '%s': %s", self->program->name, text);
 }
 
 /* ---- scopes ---- */
 
-static void bring(verifier *v, const ir_expr *var)
+static void bring(verifier *self, const ir_expr *var)
 {
-    base_map_put(v->cx, &v->vars, var, v->inside);
+    base_map_put(self->cx, &self->vars, var, self->inside);
 }
 
-static void drop(verifier *v, const ir_expr *var)
+static void drop(verifier *self, const ir_expr *var)
 {
-    base_map_put(v->cx, &v->vars, var, NULL);
-    v->checked = (base_map){0};
+    base_map_put(self->cx, &self->vars, var, NULL);
+    self->checked = (base_map){0};
 }
 
-static bool is_bound(const verifier *v, const ir_expr *var)
+static bool is_bound(const verifier *self, const ir_expr *var)
 {
-    return base_map_get(&v->vars, var) != NULL;
+    return base_map_get(&self->vars, var) != NULL;
 }
 
-static bool check_binder(verifier *v, const ir_expr *var)
+static bool check_binder(verifier *self, const ir_expr *var)
 {
-    return !is_bound(v, var) || fail(v, "'%s' is bound inside its own scope", var->var.name);
+    return !is_bound(self, var) || fail(self, "'%s' is bound inside its own scope", var->var.name);
 }
 
 /* A variable bound outside of a block is not visible inside, so that a block can be moved as a whole. */
-static bool verify_var(verifier *v, const ir_expr *var)
+static bool verify_var(verifier *self, const ir_expr *var)
 {
-    const void *where = base_map_get(&v->vars, var);
+    const void *where = base_map_get(&self->vars, var);
 
     if (!where)
-        return fail(v, "'%s' is used outside its binding", var->var.name);
-    if (where != everywhere && where != v->inside)
-        return fail(v, "'%s' is used inside block '%s', which does not bind it", var->var.name,
-                    ((const ir_block *)v->inside)->name);
+        return fail(self, "'%s' is used outside its binding", var->var.name);
+    if (where != everywhere && where != self->inside)
+        return fail(self, "'%s' is used inside block '%s', which does not bind it", var->var.name,
+                    ((const ir_block *)self->inside)->name);
     return true;
 }
 
-static bool verify_buffer(verifier *v, const ir_buffer *b)
+static bool verify_buffer(verifier *self, const ir_buffer *buffer)
 {
-    if (!base_map_get(&v->buffers, b))
-        return fail(v, "buffer '%s' is neither a parameter, nor listed, nor allocated around its use",
-                    b->name);
+    if (!base_map_get(&self->buffers, buffer))
+        return fail(self, "buffer '%s' is neither a parameter, nor listed, nor allocated around its use",
+                    buffer->name);
     return true;
 }
 
-static bool verify_access(verifier *v, const ir_buffer *b, int n)
+static bool verify_access(verifier *self, const ir_buffer *buffer, int n)
 {
-    if (v->level >= IR_VERIFY_FLAT && n != 1 && b->n != 0)
-        return fail(v, "'%s' is accessed with %d indices after flattening", b->name, n);
-    return verify_buffer(v, b);
+    if (self->level >= IR_VERIFY_FLAT && n != 1 && buffer->n != 0)
+        return fail(self, "'%s' is accessed with %d indices after flattening", buffer->name, n);
+    return verify_buffer(self, buffer);
 }
 
 /* ---- types ---- */
 
 /* Whether the constructor's answer is the node again; its complaint becomes ours. */
-static bool check_again(verifier *v, const char *what, bool built)
+static bool check_again(verifier *self, const char *what, bool built)
 {
-    const char *why = tec_context_error(v->scratch);
+    const char *why = tec_context_error(self->scratch);
 
     if (!built)
-        fail(v, "%s: %s", what, why ? why : "its type is not that of its operands");
-    tec_context_clear(v->scratch);
-    base_reset(v->scratch);
+        fail(self, "%s: %s", what, why ? why : "its type is not that of its operands");
+    tec_context_clear(self->scratch);
+    base_reset(self->scratch);
     return built;
 }
 
@@ -121,55 +121,60 @@ static bool is_like(const ir_expr *new, const ir_expr *old)
 
 /* The same node made by its constructor; leaves and calls, which have nothing to check there, stand for
  * themselves. */
-static const ir_expr *build_again(tec_context *cx, const ir_expr *e)
+static const ir_expr *build_again(tec_context *cx, const ir_expr *expr)
 {
-    switch (e->op) {
+    switch (expr->op) {
     case IR_INT:
     case IR_FLOAT:
     case IR_STRING:
-    case IR_VAR: return e;
-    case IR_LOAD: return ir_load_masked(cx, e->load.buffer, e->load.index, e->load.n, e->load.mask);
-    case IR_CAST: return ir_cast_raw(cx, base_dtype_lanes(e->dtype, 1), e->arg[0]);
-    case IR_REINTERPRET: return ir_reinterpret(cx, e->dtype, e->arg[0]);
-    case IR_RAMP: return ir_ramp_raw(cx, e->ramp.base, e->ramp.stride, e->dtype.lanes);
-    case IR_BROADCAST: return ir_broadcast_raw(cx, e->arg[0], e->dtype.lanes);
-    case IR_SHUFFLE: return ir_shuffle(cx, e->shuffle.vectors, e->shuffle.n, e->shuffle.pick, e->dtype.lanes);
-    case IR_LET: return ir_let(cx, e->let.var, e->let.value, e->let.body);
-    case IR_CALL: return e;
+    case IR_VAR: return expr;
+    case IR_LOAD:
+        return ir_load_masked(cx, expr->load.buffer, expr->load.index, expr->load.n, expr->load.mask);
+    case IR_CAST: return ir_cast_raw(cx, base_dtype_lanes(expr->dtype, 1), expr->arg[0]);
+    case IR_REINTERPRET: return ir_reinterpret(cx, expr->dtype, expr->arg[0]);
+    case IR_RAMP: return ir_ramp_raw(cx, expr->ramp.base, expr->ramp.stride, expr->dtype.lanes);
+    case IR_BROADCAST: return ir_broadcast_raw(cx, expr->arg[0], expr->dtype.lanes);
+    case IR_SHUFFLE:
+        return ir_shuffle(cx, expr->shuffle.vectors, expr->shuffle.n, expr->shuffle.pick, expr->dtype.lanes);
+    case IR_LET: return ir_let(cx, expr->let.var, expr->let.value, expr->let.body);
+    case IR_CALL: return expr;
     case IR_REDUCE:
-        return ir_reduce(cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent,
-                         e->reduce.n_axes, e->reduce.condition, e->reduce.which);
-    default: return ir_op_raw(cx, e->op, e->arg);
+        return ir_reduce(cx, expr->reduce.combiner, expr->reduce.source, expr->reduce.axis,
+                         expr->reduce.extent, expr->reduce.n_axes, expr->reduce.condition,
+                         expr->reduce.which);
+    default: return ir_op_raw(cx, expr->op, expr->arg);
     }
 }
 
-static bool check_expr_type(verifier *v, const ir_expr *e)
+static bool check_expr_type(verifier *self, const ir_expr *expr)
 {
-    bool good = is_like(build_again(v->scratch, e), e);
+    bool good = is_like(build_again(self->scratch, expr), expr);
 
-    return good ? check_again(v, "", true)
-                : check_again(v, base_format(v->cx, "'%s'", ir_brief(v->cx, e)), false);
+    return good ? check_again(self, "", true)
+                : check_again(self, base_format(self->cx, "'%s'", ir_brief(self->cx, expr)), false);
 }
 
 /* As build_again, for statements. */
-static const ir_stmt *build_stmt_again(tec_context *cx, const ir_stmt *s)
+static const ir_stmt *build_stmt_again(tec_context *cx, const ir_stmt *stmt)
 {
-    switch (s->kind) {
-    case IR_FOR: return ir_for(cx, s->loop.var, s->loop.min, s->loop.extent, s->loop.how, s->loop.body);
-    case IR_BLOCK: return ir_block_stmt(cx, s->block.block, s->block.bind, s->block.where);
+    switch (stmt->kind) {
+    case IR_FOR:
+        return ir_for(cx, stmt->loop.var, stmt->loop.min, stmt->loop.extent, stmt->loop.how, stmt->loop.body);
+    case IR_BLOCK: return ir_block_stmt(cx, stmt->block.block, stmt->block.bind, stmt->block.where);
     case IR_STORE:
-        return ir_store_masked(cx, s->store.buffer, s->store.value, s->store.index, s->store.n,
-                               s->store.mask);
+        return ir_store_masked(cx, stmt->store.buffer, stmt->store.value, stmt->store.index, stmt->store.n,
+                               stmt->store.mask);
     case IR_UPDATE:
-        return ir_update(cx, s->update.combiner, s->update.buffer, s->update.index, s->update.n,
-                         s->update.source);
-    case IR_LET_STMT: return ir_let_stmt(cx, s->let.var, s->let.value, s->let.body);
-    case IR_ALLOCATE: return ir_allocate(cx, s->allocate.buffer, s->allocate.body);
-    case IR_IF: return ir_if(cx, s->branch.cond, s->branch.then, s->branch.otherwise);
-    case IR_ASSERT: return ir_assert(cx, s->check.cond, s->check.message);
-    case IR_ATTRIBUTE: return ir_attribute(cx, s->attribute.key, s->attribute.value, s->attribute.body);
+        return ir_update(cx, stmt->update.combiner, stmt->update.buffer, stmt->update.index, stmt->update.n,
+                         stmt->update.source);
+    case IR_LET_STMT: return ir_let_stmt(cx, stmt->let.var, stmt->let.value, stmt->let.body);
+    case IR_ALLOCATE: return ir_allocate(cx, stmt->allocate.buffer, stmt->allocate.body);
+    case IR_IF: return ir_if(cx, stmt->branch.cond, stmt->branch.then, stmt->branch.otherwise);
+    case IR_ASSERT: return ir_assert(cx, stmt->check.cond, stmt->check.message);
+    case IR_ATTRIBUTE:
+        return ir_attribute(cx, stmt->attribute.key, stmt->attribute.value, stmt->attribute.body);
     case IR_SEQ:
-    case IR_EVALUATE: return s;
+    case IR_EVALUATE: return stmt;
     }
     return NULL;
 }
@@ -185,295 +190,300 @@ static bool keeps_operands(const ir_stmt *new, const ir_stmt *old)
            (new->store.value == old->store.value &&new->store.mask == old->store.mask);
 }
 
-static bool check_stmt_type(verifier *v, const ir_stmt *s)
+static bool check_stmt_type(verifier *self, const ir_stmt *stmt)
 {
-    return check_again(v, "a statement", keeps_operands(build_stmt_again(v->scratch, s), s));
+    return check_again(self, "a statement", keeps_operands(build_stmt_again(self->scratch, stmt), stmt));
 }
 
 /* ---- expressions ---- */
 
-static bool verify_all(verifier *v, const ir_expr *const *e, int n)
+static bool verify_all(verifier *self, const ir_expr *const *expr, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!verify_expr(v, e[i]))
+        if (!verify_expr(self, expr[i]))
             return false;
     return true;
 }
 
 /* An index variable that is bound to data would let the data be taken for index arithmetic. */
-static bool check_let(verifier *v, const ir_expr *var, const ir_expr *value)
+static bool check_let(verifier *self, const ir_expr *var, const ir_expr *value)
 {
     if (base_dtype_same(value->dtype, BASE_I64) && (value->has & IR_HAS_DATA) && !var->var.data)
-        return fail(v, "the index variable '%s' is bound to data: '%s'", var->var.name,
-                    ir_brief(v->cx, value));
+        return fail(self, "the index variable '%s' is bound to data: '%s'", var->var.name,
+                    ir_brief(self->cx, value));
     return true;
 }
 
-static bool verify_let(verifier *v, const ir_expr *e)
+static bool verify_let(verifier *self, const ir_expr *expr)
 {
-    if (!verify_expr(v, e->let.value) || !check_binder(v, e->let.var) ||
-        !check_let(v, e->let.var, e->let.value))
+    if (!verify_expr(self, expr->let.value) || !check_binder(self, expr->let.var) ||
+        !check_let(self, expr->let.var, expr->let.value))
         return false;
-    bring(v, e->let.var);
-    bool good = verify_expr(v, e->let.body);
-    drop(v, e->let.var);
+    bring(self, expr->let.var);
+    bool good = verify_expr(self, expr->let.body);
+    drop(self, expr->let.var);
     return good;
 }
 
 /* The axes are visible in the sources and in the condition, not in the extents. */
-static bool verify_reduce(verifier *v, const ir_expr *e)
+static bool verify_reduce(verifier *self, const ir_expr *expr)
 {
-    if (v->level >= IR_VERIFY_LOOPS)
-        return fail(v, "a reduction by '%s' is left in an expression", e->reduce.combiner->name);
-    if (!verify_all(v, e->reduce.extent, e->reduce.n_axes))
+    if (self->level >= IR_VERIFY_LOOPS)
+        return fail(self, "a reduction by '%s' is left in an expression", expr->reduce.combiner->name);
+    if (!verify_all(self, expr->reduce.extent, expr->reduce.n_axes))
         return false;
-    for (int i = 0; i < e->reduce.n_axes; i++) {
-        if (!check_binder(v, e->reduce.axis[i]))
+    for (int i = 0; i < expr->reduce.n_axes; i++) {
+        if (!check_binder(self, expr->reduce.axis[i]))
             return false;
-        bring(v, e->reduce.axis[i]);
+        bring(self, expr->reduce.axis[i]);
     }
-    bool good = verify_all(v, e->reduce.source, e->reduce.combiner->n) && verify_expr(v, e->reduce.condition);
-    for (int i = 0; i < e->reduce.n_axes; i++)
-        drop(v, e->reduce.axis[i]);
+    bool good = verify_all(self, expr->reduce.source, expr->reduce.combiner->n) &&
+                verify_expr(self, expr->reduce.condition);
+    for (int i = 0; i < expr->reduce.n_axes; i++)
+        drop(self, expr->reduce.axis[i]);
     return good;
 }
 
-static bool verify_call(verifier *v, const ir_expr *e)
+static bool verify_call(verifier *self, const ir_expr *expr)
 {
     const ir_intrinsic *listed = NULL;
 
-    for (int i = 0; i < v->program->n_intrinsics; i++)
-        if (base_same(v->program->intrinsics[i]->name, e->call.name))
-            listed = v->program->intrinsics[i];
-    if (e->call.intrinsic != listed)
-        return fail(v, "the call of '%s' and the program's list of intrinsics disagree", e->call.name);
-    for (int i = 0; i < e->call.n_buffers; i++)
-        if (!verify_buffer(v, e->call.buffer[i]))
+    for (int i = 0; i < self->program->n_intrinsics; i++)
+        if (base_same(self->program->intrinsics[i]->name, expr->call.name))
+            listed = self->program->intrinsics[i];
+    if (expr->call.intrinsic != listed)
+        return fail(self, "the call of '%s' and the program's list of intrinsics disagree", expr->call.name);
+    for (int i = 0; i < expr->call.n_buffers; i++)
+        if (!verify_buffer(self, expr->call.buffer[i]))
             return false;
-    return verify_all(v, e->call.arg, e->call.n);
+    return verify_all(self, expr->call.arg, expr->call.n);
 }
 
 /* Descends into the operands and checks what is bound or accessed at this node. */
-static bool verify_parts(verifier *v, const ir_expr *e)
+static bool verify_parts(verifier *self, const ir_expr *expr)
 {
-    switch (e->op) {
+    switch (expr->op) {
     case IR_INT:
     case IR_FLOAT:
     case IR_STRING: return true;
-    case IR_VAR: return verify_var(v, e);
+    case IR_VAR: return verify_var(self, expr);
     case IR_LOAD:
-        return verify_access(v, e->load.buffer, e->load.n) && verify_all(v, e->load.index, e->load.n) &&
-               verify_expr(v, e->load.mask);
-    case IR_RAMP: return verify_expr(v, e->ramp.base) && verify_expr(v, e->ramp.stride);
-    case IR_SHUFFLE: return verify_all(v, e->shuffle.vectors, e->shuffle.n);
-    case IR_LET: return verify_let(v, e);
-    case IR_CALL: return verify_call(v, e);
-    case IR_REDUCE: return verify_reduce(v, e);
-    default: return verify_all(v, e->arg, 3);
+        return verify_access(self, expr->load.buffer, expr->load.n) &&
+               verify_all(self, expr->load.index, expr->load.n) && verify_expr(self, expr->load.mask);
+    case IR_RAMP: return verify_expr(self, expr->ramp.base) && verify_expr(self, expr->ramp.stride);
+    case IR_SHUFFLE: return verify_all(self, expr->shuffle.vectors, expr->shuffle.n);
+    case IR_LET: return verify_let(self, expr);
+    case IR_CALL: return verify_call(self, expr);
+    case IR_REDUCE: return verify_reduce(self, expr);
+    default: return verify_all(self, expr->arg, 3);
     }
 }
 
-static bool verify_expr(verifier *v, const ir_expr *e)
+static bool verify_expr(verifier *self, const ir_expr *expr)
 {
-    if (!e || base_map_has(&v->checked, e))
+    if (!expr || base_map_has(&self->checked, expr))
         return true;
-    if (!verify_parts(v, e) || !check_expr_type(v, e))
+    if (!verify_parts(self, expr) || !check_expr_type(self, expr))
         return false;
-    base_map_put(v->cx, &v->checked, e, e);
+    base_map_put(self->cx, &self->checked, expr, expr);
     return true;
 }
 
 /* ---- statements ---- */
 
-static bool verify_notes(verifier *v, const ir_note *notes)
+static bool verify_notes(verifier *self, const ir_note *notes)
 {
     for (; notes; notes = notes->next)
-        if (!verify_expr(v, notes->value))
+        if (!verify_expr(self, notes->value))
             return false;
     return true;
 }
 
-static bool verify_under(verifier *v, const ir_expr *var, const ir_stmt *body)
+static bool verify_under(verifier *self, const ir_expr *var, const ir_stmt *body)
 {
-    if (!check_binder(v, var))
+    if (!check_binder(self, var))
         return false;
-    bring(v, var);
-    bool good = verify_stmt(v, body);
-    drop(v, var);
+    bring(self, var);
+    bool good = verify_stmt(self, body);
+    drop(self, var);
     return good;
 }
 
-static bool verify_loop(verifier *v, const ir_stmt *s)
+static bool verify_loop(verifier *self, const ir_stmt *stmt)
 {
-    if (v->level >= IR_VERIFY_SCALAR && (s->loop.how == IR_VECTORISED || s->loop.how == IR_UNROLLED))
-        return fail(v, "loop '%s' is still %s", s->loop.var->var.name, ir_how_text(s->loop.how));
-    return verify_expr(v, s->loop.min) && verify_expr(v, s->loop.extent) && verify_notes(v, s->loop.notes) &&
-           verify_under(v, s->loop.var, s->loop.body);
+    if (self->level >= IR_VERIFY_SCALAR && (stmt->loop.how == IR_VECTORISED || stmt->loop.how == IR_UNROLLED))
+        return fail(self, "loop '%s' is still %s", stmt->loop.var->var.name, ir_how_text(stmt->loop.how));
+    return verify_expr(self, stmt->loop.min) && verify_expr(self, stmt->loop.extent) &&
+           verify_notes(self, stmt->loop.notes) && verify_under(self, stmt->loop.var, stmt->loop.body);
 }
 
-static bool verify_regions(verifier *v, const ir_region *r, int n)
+static bool verify_regions(verifier *self, const ir_region *region, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!verify_buffer(v, r[i].buffer) || !verify_all(v, r[i].min, r[i].buffer->n) ||
-            !verify_all(v, r[i].extent, r[i].buffer->n))
+        if (!verify_buffer(self, region[i].buffer) || !verify_all(self, region[i].min, region[i].buffer->n) ||
+            !verify_all(self, region[i].extent, region[i].buffer->n))
             return false;
     return true;
 }
 
-static bool verify_inside(verifier *v, const ir_block *b)
+static bool verify_inside(verifier *self, const ir_block *block)
 {
     const char *fault;
 
-    if (!verify_regions(v, b->reads, b->n_reads) || !verify_regions(v, b->writes, b->n_writes) ||
-        !verify_notes(v, b->notes) || (b->init && !verify_stmt(v, b->init)) || !verify_stmt(v, b->body))
+    if (!verify_regions(self, block->reads, block->n_reads) ||
+        !verify_regions(self, block->writes, block->n_writes) || !verify_notes(self, block->notes) ||
+        (block->init && !verify_stmt(self, block->init)) || !verify_stmt(self, block->body))
         return false;
-    fault = ir_find_untold_access(v->cx, v->facts, b);
-    return !fault || fail(v, "block '%s' %s", b->name, fault);
+    fault = ir_find_untold_access(self->cx, self->facts, block);
+    return !fault || fail(self, "block '%s' %s", block->name, fault);
 }
 
 /* A block opens a scope of its own: inside, loop variables are hidden, so that the body can be moved with the
  * block. What passed outside is therefore forgotten (`checked`). */
-static bool verify_block(verifier *v, const ir_stmt *s)
+static bool verify_block(verifier *self, const ir_stmt *stmt)
 {
-    const ir_block *b = s->block.block;
-    const void *outside = v->inside;
+    const ir_block *block = stmt->block.block;
+    const void *outside = self->inside;
     bool good = true;
 
-    if (v->level >= IR_VERIFY_LOOPS)
-        return fail(v, "block '%s' is left", b->name);
-    if (base_dict_has(&v->blocks, b->name))
-        return fail(v, "two blocks are called '%s'", b->name);
-    base_dict_put(v->cx, &v->blocks, b->name, b);
-    if (!verify_all(v, s->block.bind, b->n_iters) || !verify_expr(v, s->block.where))
+    if (self->level >= IR_VERIFY_LOOPS)
+        return fail(self, "block '%s' is left", block->name);
+    if (base_dict_has(&self->blocks, block->name))
+        return fail(self, "two blocks are called '%s'", block->name);
+    base_dict_put(self->cx, &self->blocks, block->name, block);
+    if (!verify_all(self, stmt->block.bind, block->n_iters) || !verify_expr(self, stmt->block.where))
         return false;
-    v->checked = (base_map){0};
-    v->inside = b;
-    for (int i = 0; good && i < b->n_iters; i++)
-        good = verify_expr(v, b->iters[i].extent) && check_binder(v, b->iters[i].var);
-    for (int i = 0; good && i < b->n_iters; i++)
-        bring(v, b->iters[i].var);
-    good = good && verify_inside(v, b);
-    for (int i = 0; i < b->n_iters; i++)
-        drop(v, b->iters[i].var);
-    v->inside = outside;
+    self->checked = (base_map){0};
+    self->inside = block;
+    for (int i = 0; good && i < block->n_iters; i++)
+        good = verify_expr(self, block->iters[i].extent) && check_binder(self, block->iters[i].var);
+    for (int i = 0; good && i < block->n_iters; i++)
+        bring(self, block->iters[i].var);
+    good = good && verify_inside(self, block);
+    for (int i = 0; i < block->n_iters; i++)
+        drop(self, block->iters[i].var);
+    self->inside = outside;
     return good;
 }
 
-static bool verify_update(verifier *v, const ir_stmt *s)
+static bool verify_update(verifier *self, const ir_stmt *stmt)
 {
-    if (v->level >= IR_VERIFY_LOOPS)
-        return fail(v, "an update by '%s' is left", s->update.combiner->name);
-    for (int i = 0; i < s->update.combiner->n; i++)
-        if (!verify_access(v, s->update.buffer[i], s->update.n))
+    if (self->level >= IR_VERIFY_LOOPS)
+        return fail(self, "an update by '%s' is left", stmt->update.combiner->name);
+    for (int i = 0; i < stmt->update.combiner->n; i++)
+        if (!verify_access(self, stmt->update.buffer[i], stmt->update.n))
             return false;
-    return verify_all(v, s->update.index, s->update.n) &&
-           verify_all(v, s->update.source, s->update.combiner->n);
+    return verify_all(self, stmt->update.index, stmt->update.n) &&
+           verify_all(self, stmt->update.source, stmt->update.combiner->n);
 }
 
-static bool verify_fields(verifier *v, const ir_buffer *b)
+static bool verify_fields(verifier *self, const ir_buffer *buffer)
 {
-    return verify_all(v, b->shape, b->n) && (!b->strides || verify_all(v, b->strides, b->n)) &&
-           verify_expr(v, b->offset) && verify_expr(v, b->pad);
+    return verify_all(self, buffer->shape, buffer->n) &&
+           (!buffer->strides || verify_all(self, buffer->strides, buffer->n)) &&
+           verify_expr(self, buffer->offset) && verify_expr(self, buffer->pad);
 }
 
 /* A loop tree lists its buffers at the head; an allocation appears only once a pass has decided where the
  * buffer lives. */
-static bool verify_allocate(verifier *v, const ir_stmt *s)
+static bool verify_allocate(verifier *self, const ir_stmt *stmt)
 {
-    const ir_buffer *b = s->allocate.buffer;
+    const ir_buffer *buffer = stmt->allocate.buffer;
 
-    if (v->level == IR_VERIFY_TREE)
-        return fail(v, "buffer '%s' is allocated in a loop tree", b->name);
-    if (base_map_get(&v->buffers, b))
-        return fail(v, "buffer '%s' is allocated inside its own scope", b->name);
-    if (!verify_fields(v, b) || !verify_notes(v, s->allocate.notes))
+    if (self->level == IR_VERIFY_TREE)
+        return fail(self, "buffer '%s' is allocated in a loop tree", buffer->name);
+    if (base_map_get(&self->buffers, buffer))
+        return fail(self, "buffer '%s' is allocated inside its own scope", buffer->name);
+    if (!verify_fields(self, buffer) || !verify_notes(self, stmt->allocate.notes))
         return false;
-    base_map_put(v->cx, &v->buffers, b, b);
-    bool good = verify_stmt(v, s->allocate.body);
-    base_map_put(v->cx, &v->buffers, b, NULL);
-    v->checked = (base_map){0};
+    base_map_put(self->cx, &self->buffers, buffer, buffer);
+    bool good = verify_stmt(self, stmt->allocate.body);
+    base_map_put(self->cx, &self->buffers, buffer, NULL);
+    self->checked = (base_map){0};
     return good;
 }
 
-static bool verify_seq(verifier *v, const ir_stmt *s)
+static bool verify_seq(verifier *self, const ir_stmt *stmt)
 {
-    for (int i = 0; i < s->seq.n; i++)
-        if (!verify_stmt(v, s->seq.stmt[i]))
+    for (int i = 0; i < stmt->seq.n; i++)
+        if (!verify_stmt(self, stmt->seq.stmt[i]))
             return false;
     return true;
 }
 
 /* Descends into a statement, with its loop variable, let or buffer visible in its body only. */
-static bool verify_stmt_parts(verifier *v, const ir_stmt *s)
+static bool verify_stmt_parts(verifier *self, const ir_stmt *stmt)
 {
-    switch (s->kind) {
-    case IR_FOR: return verify_loop(v, s);
-    case IR_BLOCK: return verify_block(v, s);
+    switch (stmt->kind) {
+    case IR_FOR: return verify_loop(self, stmt);
+    case IR_BLOCK: return verify_block(self, stmt);
     case IR_STORE:
-        return verify_access(v, s->store.buffer, s->store.n) && verify_all(v, s->store.index, s->store.n) &&
-               verify_expr(v, s->store.value) && verify_expr(v, s->store.mask);
-    case IR_UPDATE: return verify_update(v, s);
+        return verify_access(self, stmt->store.buffer, stmt->store.n) &&
+               verify_all(self, stmt->store.index, stmt->store.n) && verify_expr(self, stmt->store.value) &&
+               verify_expr(self, stmt->store.mask);
+    case IR_UPDATE: return verify_update(self, stmt);
     case IR_LET_STMT:
-        return verify_expr(v, s->let.value) && check_let(v, s->let.var, s->let.value) &&
-               verify_under(v, s->let.var, s->let.body);
-    case IR_ALLOCATE: return verify_allocate(v, s);
+        return verify_expr(self, stmt->let.value) && check_let(self, stmt->let.var, stmt->let.value) &&
+               verify_under(self, stmt->let.var, stmt->let.body);
+    case IR_ALLOCATE: return verify_allocate(self, stmt);
     case IR_IF:
-        return verify_expr(v, s->branch.cond) && verify_stmt(v, s->branch.then) &&
-               (!s->branch.otherwise || verify_stmt(v, s->branch.otherwise));
-    case IR_SEQ: return verify_seq(v, s);
-    case IR_ASSERT: return verify_expr(v, s->check.cond);
-    case IR_ATTRIBUTE: return verify_expr(v, s->attribute.value) && verify_stmt(v, s->attribute.body);
-    case IR_EVALUATE: return verify_expr(v, s->value);
+        return verify_expr(self, stmt->branch.cond) && verify_stmt(self, stmt->branch.then) &&
+               (!stmt->branch.otherwise || verify_stmt(self, stmt->branch.otherwise));
+    case IR_SEQ: return verify_seq(self, stmt);
+    case IR_ASSERT: return verify_expr(self, stmt->check.cond);
+    case IR_ATTRIBUTE:
+        return verify_expr(self, stmt->attribute.value) && verify_stmt(self, stmt->attribute.body);
+    case IR_EVALUATE: return verify_expr(self, stmt->value);
     }
     return false;
 }
 
-static bool verify_stmt(verifier *v, const ir_stmt *s)
+static bool verify_stmt(verifier *self, const ir_stmt *stmt)
 {
-    base_loc outside = v->loc;
+    base_loc outside = self->loc;
 
-    v->loc = s->loc.file ? s->loc : v->loc;
-    bool good = check_stmt_type(v, s) && verify_stmt_parts(v, s);
-    v->loc = outside;
+    self->loc = stmt->loc.file ? stmt->loc : self->loc;
+    bool good = check_stmt_type(self, stmt) && verify_stmt_parts(self, stmt);
+    self->loc = outside;
     return good;
 }
 
 /* ---- programs ---- */
 
-static bool bring_buffer(verifier *v, const ir_buffer *b)
+static bool bring_buffer(verifier *self, const ir_buffer *buffer)
 {
-    base_map_put(v->cx, &v->buffers, b, b);
-    return verify_fields(v, b);
+    base_map_put(self->cx, &self->buffers, buffer, buffer);
+    return verify_fields(self, buffer);
 }
 
 /* Symbols and scalar parameters come first, since the shapes of buffers use them. */
-static bool verify_head(verifier *v, const ir_program *p)
+static bool verify_head(verifier *self, const ir_program *program)
 {
-    for (int i = 0; i < p->n_symbols; i++)
-        bring(v, p->symbols[i]);
-    for (int i = 0; i < p->n_params; i++)
-        if (!p->params[i].buffer)
-            bring(v, p->params[i].scalar);
-    for (int i = 0; i < p->n_params; i++)
-        if (p->params[i].buffer && !bring_buffer(v, p->params[i].buffer))
+    for (int i = 0; i < program->n_symbols; i++)
+        bring(self, program->symbols[i]);
+    for (int i = 0; i < program->n_params; i++)
+        if (!program->params[i].buffer)
+            bring(self, program->params[i].scalar);
+    for (int i = 0; i < program->n_params; i++)
+        if (program->params[i].buffer && !bring_buffer(self, program->params[i].buffer))
             return false;
-    if (v->level >= IR_VERIFY_LOOPS && p->n_buffers)
-        return fail(v, "buffer '%s' is neither a parameter nor allocated", p->buffers[0]->name);
-    for (int i = 0; i < p->n_buffers; i++)
-        if (!bring_buffer(v, p->buffers[i]))
+    if (self->level >= IR_VERIFY_LOOPS && program->n_buffers)
+        return fail(self, "buffer '%s' is neither a parameter nor allocated", program->buffers[0]->name);
+    for (int i = 0; i < program->n_buffers; i++)
+        if (!bring_buffer(self, program->buffers[i]))
             return false;
-    return verify_all(v, p->facts, p->n_facts) && verify_notes(v, p->notes);
+    return verify_all(self, program->facts, program->n_facts) && verify_notes(self, program->notes);
 }
 
-bool ir_verify(tec_context *cx, const ir_program *p, ir_verify_level level)
+bool ir_verify(tec_context *cx, const ir_program *program, ir_verify_level level)
 {
-    verifier v = {.cx = cx, .program = p, .level = level, .inside = everywhere, .loc = p->loc};
+    verifier v = {.cx = cx, .program = program, .level = level, .inside = everywhere, .loc = program->loc};
 
     v.scratch = base_child(cx);
-    v.facts = ir_facts_of_program(cx, p);
-    bool good = verify_head(&v, p);
+    v.facts = ir_facts_of_program(cx, program);
+    bool good = verify_head(&v, program);
     v.inside = no_block;
-    good = good && verify_stmt(&v, p->body);
+    good = good && verify_stmt(&v, program->body);
     tec_context_free(v.scratch);
     return good;
 }

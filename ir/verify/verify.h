@@ -18,6 +18,6 @@ typedef enum {
     IR_VERIFY_FLAT,   /* every access has one dimension */
     IR_VERIFY_SCALAR, /* no vectorised or unrolled loop is left */
 } ir_verify_level;
-bool ir_verify(tec_context *cx, const ir_program *p, ir_verify_level level);
+bool ir_verify(tec_context *cx, const ir_program *program, ir_verify_level level);
 
 #endif

@@ -32,67 +32,67 @@ enum { LEASE_MS = 100, IDLE_MS = 1000 };
 /* ---- states ---- */
 
 /* The first cause is kept with the address before it, and the caller gets the same text. */
-bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err)
+bool rpc_lose(tec_rpc *client, tec_status status, const char *text, tec_error *err)
 {
-    rt_fail(&c->lost, status, "%s: %s", c->address, text);
-    return rt_fail(err, c->lost.status, "%s", c->lost.text);
+    rt_fail(&client->lost, status, "%s: %s", client->address, text);
+    return rt_fail(err, client->lost.status, "%s", client->lost.text);
 }
 
 /* Read without the lock, since the caller that holds it may be the one to be cancelled. */
-static bool is_cancelled(const tec_rpc *c)
+static bool is_cancelled(const tec_rpc *client)
 {
-    return __atomic_load_n(&c->cancelled, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&client->cancelled, __ATOMIC_ACQUIRE);
 }
 
-static bool is_ending(const tec_rpc *c)
+static bool is_ending(const tec_rpc *client)
 {
-    return __atomic_load_n(&c->ending, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&client->ending, __ATOMIC_ACQUIRE);
 }
 
 /* The lock is held also where this fails: rpc_end follows in any case. */
-bool rpc_begin(tec_rpc *c, tec_error *err)
+bool rpc_begin(tec_rpc *client, tec_error *err)
 {
-    pthread_mutex_lock(&c->lock);
-    c->deadline = tec_clock() + c->seconds;
-    if (is_cancelled(c))
-        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
-    return c->lost.status == TEC_OK || rt_fail(err, c->lost.status, "%s", c->lost.text);
+    pthread_mutex_lock(&client->lock);
+    client->deadline = tec_clock() + client->seconds;
+    if (is_cancelled(client))
+        return rpc_lose(client, TEC_CANCELLED, "the caller cancelled", err);
+    return client->lost.status == TEC_OK || rt_fail(err, client->lost.status, "%s", client->lost.text);
 }
 
 /* The last message lies in the arena, so nothing of it may be used afterwards. */
-void rpc_end(tec_rpc *c)
+void rpc_end(tec_rpc *client)
 {
-    rt_arena_free(&c->arena);
-    c->asking = 0;
-    pthread_mutex_unlock(&c->lock);
+    rt_arena_free(&client->arena);
+    client->asking = 0;
+    pthread_mutex_unlock(&client->lock);
 }
 
-void tec_rpc_set_deadline(tec_rpc *c, double seconds)
+void tec_rpc_set_deadline(tec_rpc *client, double seconds)
 {
-    if (!c)
+    if (!client)
         return;
-    pthread_mutex_lock(&c->lock);
-    c->seconds = seconds > 0 ? seconds : USUAL_SECONDS;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&client->lock);
+    client->seconds = seconds > 0 ? seconds : USUAL_SECONDS;
+    pthread_mutex_unlock(&client->lock);
 }
 
 /* The counter of an eventfd makes every poll on it return, at once and until it is read; nobody reads it,
  * since it is written only for an end. */
-static void wake(const tec_rpc *c)
+static void wake(const tec_rpc *client)
 {
     uint64_t one = 1;
 
-    while (write(c->wake, &one, sizeof one) < 0 && errno == EINTR)
+    while (write(client->wake, &one, sizeof one) < 0 && errno == EINTR)
         ;
 }
 
 /* For any thread, at any time: takes no lock, since the call that is to be cancelled holds the lock. */
-void tec_rpc_cancel(tec_rpc *c)
+void tec_rpc_cancel(tec_rpc *client)
 {
-    if (!c)
+    if (!client)
         return;
-    __atomic_store_n(&c->cancelled, true, __ATOMIC_RELEASE);
-    wake(c);
+    __atomic_store_n(&client->cancelled, true, __ATOMIC_RELEASE);
+    wake(client);
 }
 
 /* ---- bytes ---- */
@@ -104,77 +104,79 @@ static bool is_passing(ssize_t n)
 }
 
 /* Sends what the socket takes now. */
-static bool send_some(tec_rpc *c, tec_error *err)
+static bool send_some(tec_rpc *client, tec_error *err)
 {
     size_t n;
     const uint8_t *out;
 
-    while ((out = rpc_link_output(c->link, &n)), n) {
-        ssize_t done = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while ((out = rpc_link_output(client->link, &n)), n) {
+        ssize_t done = send(client->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (is_passing(done))
             return true;
         if (done < 0)
-            return rpc_lose(c, TEC_LOST, strerror(errno), err);
-        rpc_link_sent(c->link, (size_t)done);
+            return rpc_lose(client, TEC_LOST, strerror(errno), err);
+        rpc_link_sent(client->link, (size_t)done);
     }
     return true;
 }
 
 /* Takes what the socket has now. At most one read, into the link's own memory. The end of the stream is an
  * error here, as the client ends connections. */
-static bool receive_some(tec_rpc *c, tec_error *err)
+static bool receive_some(tec_rpc *client, tec_error *err)
 {
     size_t size;
-    uint8_t *to = rpc_link_room(c->link, &size);
-    const tec_error *broken = rpc_link_error(c->link);
+    uint8_t *to = rpc_link_room(client->link, &size);
+    const tec_error *broken = rpc_link_error(client->link);
 
     if (!to)
-        return rpc_lose(c, broken->status, broken->text, err);
-    ssize_t n = recv(c->fd, to, size, MSG_DONTWAIT);
+        return rpc_lose(client, broken->status, broken->text, err);
+    ssize_t n = recv(client->fd, to, size, MSG_DONTWAIT);
     if (is_passing(n))
         return true;
     if (n < 0)
-        return rpc_lose(c, TEC_LOST, strerror(errno), err);
+        return rpc_lose(client, TEC_LOST, strerror(errno), err);
     if (n == 0)
-        return rpc_lose(c, TEC_LOST, "the server closed the connection", err);
-    rpc_link_received(c->link, (size_t)n);
+        return rpc_lose(client, TEC_LOST, "the server closed the connection", err);
+    rpc_link_received(client->link, (size_t)n);
     return true;
 }
 
 /* Until the socket can be read, or written where there is output; false: the deadline, a cancel. Returns also
  * if nothing has happened, so its callers go round. The time is rounded up by a millisecond, so that a
  * deadline is not asked for in a busy loop just before it. */
-static bool wait_for_socket(tec_rpc *c, tec_error *err)
+static bool wait_for_socket(tec_rpc *client, tec_error *err)
 {
     size_t left;
-    double seconds = c->deadline - tec_clock();
+    double seconds = client->deadline - tec_clock();
     char text[100];
 
-    rpc_link_output(c->link, &left);
-    struct pollfd p[2] = {{.fd = c->fd, .events = (short)(POLLIN | (left ? POLLOUT : 0))},
-                          {.fd = c->wake, .events = POLLIN}};
-    if (is_cancelled(c))
-        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
+    rpc_link_output(client->link, &left);
+    struct pollfd p[2] = {{.fd = client->fd, .events = (short)(POLLIN | (left ? POLLOUT : 0))},
+                          {.fd = client->wake, .events = POLLIN}};
+    if (is_cancelled(client))
+        return rpc_lose(client, TEC_CANCELLED, "the caller cancelled", err);
     if (seconds > 0) {
         poll(p, 2, seconds < 1e6 ? (int)(seconds * 1e3) + 1 : 1000000000);
         return true;
     }
-    snprintf(text, sizeof text, "no answer within %g s", c->seconds);
-    return rpc_lose(c, TEC_TIMEOUT, text, err);
+    snprintf(text, sizeof text, "no answer within %g s", client->seconds);
+    return rpc_lose(client, TEC_TIMEOUT, text, err);
 }
 
 /* A session that ended while nobody asked: its next call says why. A number that this version does not know
  * becomes TEC_INTERNAL. */
-static void note_end(tec_rpc *c, const rpc_frame *f)
+static void note_end(tec_rpc *client, const rpc_frame *frame)
 {
     rt_arena arena = {0};
     rpc_any m;
 
-    for (tec_rpc_session *s = c->sessions; s; s = s->next)
-        if (s->stream == f->stream && f->kind == RPC_KIND_failure && s->over.status == TEC_OK &&
-            rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(c->link), &arena))
-            rt_fail(&s->over,
+    for (tec_rpc_session *session = client->sessions; session; session = session->next)
+        if (session->stream == frame->stream && frame->kind == RPC_KIND_failure &&
+            session->over.status == TEC_OK &&
+            rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(client->link),
+                       &arena))
+            rt_fail(&session->over,
                     m.failure.status > 0 && m.failure.status <= TEC_LOST ? (tec_status)m.failure.status
                                                                          : TEC_INTERNAL,
                     "%s", m.failure.text);
@@ -183,142 +185,147 @@ static void note_end(tec_rpc *c, const rpc_frame *f)
 
 /* A ping is answered, a goodbye needs none; all else is the caller's. Frames of another stream than the one
  * that asks are late: of a session that was given up, or that ended unasked. */
-static bool is_for_caller(tec_rpc *c, const rpc_frame *f)
+static bool is_for_caller(tec_rpc *client, const rpc_frame *frame)
 {
     rt_arena arena = {0};
     rpc_any m;
 
-    if (f->kind == RPC_KIND_ping) {
-        if (rpc_decode(&m, RPC_KIND_ping, f->body, f->n, rpc_link_version(c->link), &arena))
-            rpc_link_send(c->link, 0, RPC_KIND_pong, &(rpc_pong){m.ping.number});
+    if (frame->kind == RPC_KIND_ping) {
+        if (rpc_decode(&m, RPC_KIND_ping, frame->body, frame->n, rpc_link_version(client->link), &arena))
+            rpc_link_send(client->link, 0, RPC_KIND_pong, &(rpc_pong){m.ping.number});
         rt_arena_free(&arena);
         return false;
     }
-    if (f->stream && f->stream != c->asking) {
-        note_end(c, f);
+    if (frame->stream && frame->stream != client->asking) {
+        note_end(client, frame);
         return false;
     }
-    return f->kind != RPC_KIND_pong && f->kind != RPC_KIND_goodbye && !rpc_take_lease_frame(c, f);
+    return frame->kind != RPC_KIND_pong && frame->kind != RPC_KIND_goodbye &&
+           !rpc_take_lease_frame(client, frame);
 }
 
 /* The next frame that is here already. */
-static rpc_event next_here(tec_rpc *c, rpc_frame *f, tec_error *err)
+static rpc_event next_here(tec_rpc *client, rpc_frame *frame, tec_error *err)
 {
     for (;;) {
-        rpc_event e = rpc_link_next(c->link, f);
-        const tec_error *broken = rpc_link_error(c->link);
+        rpc_event e = rpc_link_next(client->link, frame);
+        const tec_error *broken = rpc_link_error(client->link);
 
         if (e == RPC_BROKEN)
-            rpc_lose(c, broken->status, broken->text, err);
-        if (e != RPC_FRAME || is_for_caller(c, f))
+            rpc_lose(client, broken->status, broken->text, err);
+        if (e != RPC_FRAME || is_for_caller(client, frame))
             return e;
     }
 }
 
 /* Frames first, then output, then sleep: an answer that is here is never waited for. */
-bool rpc_await(tec_rpc *c, rpc_frame *f, tec_error *err)
+bool rpc_await(tec_rpc *client, rpc_frame *frame, tec_error *err)
 {
     for (;;) {
-        rpc_event e = next_here(c, f, err);
+        rpc_event e = next_here(client, frame, err);
 
-        if (!send_some(c, err) || e == RPC_BROKEN)
+        if (!send_some(client, err) || e == RPC_BROKEN)
             return false;
         if (e == RPC_FRAME)
             return true;
-        if (!wait_for_socket(c, err) || !receive_some(c, err))
+        if (!wait_for_socket(client, err) || !receive_some(client, err))
             return false;
     }
 }
 
 /* Sends until the link takes `room` more bytes on the stream, or a frame has come, which may be the server's
  * refusal. Less than a megabyte of output may be waiting as well, as the window alone would allow two. */
-bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_frame, tec_error *err)
+bool rpc_push(tec_rpc *client, uint32_t stream, size_t room, rpc_frame *frame, bool *has_frame,
+              tec_error *err)
 {
     size_t left;
 
     *has_frame = false;
     for (;;) {
-        rpc_event e = next_here(c, f, err);
+        rpc_event e = next_here(client, frame, err);
 
-        if (!send_some(c, err) || e == RPC_BROKEN)
+        if (!send_some(client, err) || e == RPC_BROKEN)
             return false;
         *has_frame = e == RPC_FRAME;
-        rpc_link_output(c->link, &left);
-        if (*has_frame || (left < 1 << 20 && rpc_link_may_send(c->link, stream) >= room))
+        rpc_link_output(client->link, &left);
+        if (*has_frame || (left < 1 << 20 && rpc_link_may_send(client->link, stream) >= room))
             return true;
-        if (!wait_for_socket(c, err) || !receive_some(c, err))
+        if (!wait_for_socket(client, err) || !receive_some(client, err))
             return false;
-        c->deadline = tec_clock() + c->seconds; /* a transfer may take long: what counts is that it moves */
+        client->deadline =
+            tec_clock() + client->seconds; /* a transfer may take long: what counts is that it moves */
     }
 }
 
 /* One turn: sends, waits for at most so many seconds, takes what has come, and sends what that gave. */
-bool rpc_pump(tec_rpc *c, double seconds, tec_error *err)
+bool rpc_pump(tec_rpc *client, double seconds, tec_error *err)
 {
     rpc_frame f;
-    struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->wake, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = client->fd, .events = POLLIN}, {.fd = client->wake, .events = POLLIN}};
 
-    if (c->lost.status != TEC_OK || is_cancelled(c))
-        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
-    if (!send_some(c, err))
+    if (client->lost.status != TEC_OK || is_cancelled(client))
+        return rpc_lose(client, TEC_CANCELLED, "the caller cancelled", err);
+    if (!send_some(client, err))
         return false;
     if (seconds > 0)
         poll(p, 2, (int)(seconds * 1e3) + 1);
-    if (!receive_some(c, err))
+    if (!receive_some(client, err))
         return false;
-    rpc_event e = next_here(c, &f, err);
+    rpc_event e = next_here(client, &f, err);
     if (e == RPC_FRAME)
-        return rpc_lose(c, TEC_PROTOCOL, "the server spoke without being asked", err);
-    return e != RPC_BROKEN && send_some(c, err);
+        return rpc_lose(client, TEC_PROTOCOL, "the server spoke without being asked", err);
+    return e != RPC_BROKEN && send_some(client, err);
 }
 
 /* ---- answers ---- */
 
 /* What was wrong, and what a session's process printed last. */
-static bool take_failure(const rpc_failure *f, bool *fatal, tec_error *err)
+static bool take_failure(const rpc_failure *failure, bool *fatal, tec_error *err)
 {
-    tec_status status = f->status > 0 && f->status <= TEC_LOST ? (tec_status)f->status : TEC_INTERNAL;
+    tec_status status =
+        failure->status > 0 && failure->status <= TEC_LOST ? (tec_status)failure->status : TEC_INTERNAL;
 
-    *fatal = f->fatal != 0;
-    return rt_fail(err, status, "%s%s%.200s", f->text, *f->output ? "; it printed: " : "",
-                   *f->output ? f->output : "");
+    *fatal = failure->fatal != 0;
+    return rt_fail(err, status, "%s%s%.200s", failure->text, *failure->output ? "; it printed: " : "",
+                   *failure->output ? failure->output : "");
 }
 
 /* Decodes the answer that was waited for. A `failure` becomes the error; any other frame ends the connection,
- * as the two sides no longer agree on who speaks. The answer lies in c->message until the next question or
- * rpc_end. */
-bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
+ * as the two sides no longer agree on who speaks. The answer lies in client->message until the next question
+ * or rpc_end. */
+bool rpc_take_answer(tec_rpc *client, const rpc_frame *frame, uint32_t stream, rpc_kind wanted, bool *fatal,
                      tec_error *err)
 {
     char text[160];
 
     *fatal = false;
-    if (f->stream != stream || (f->kind != wanted && f->kind != RPC_KIND_failure)) {
+    if (frame->stream != stream || (frame->kind != wanted && frame->kind != RPC_KIND_failure)) {
         snprintf(text, sizeof text, "expected an answer of kind %d, found '%s'", (int)wanted,
-                 f->row->record->name);
-        return rpc_lose(c, TEC_PROTOCOL, text, err);
+                 frame->row->record->name);
+        return rpc_lose(client, TEC_PROTOCOL, text, err);
     }
-    rt_arena_free(&c->arena);
-    if (!rpc_decode(&c->message, (uint32_t)f->kind, f->body, f->n, rpc_link_version(c->link), &c->arena))
-        return rpc_lose(c, TEC_PROTOCOL, "the server's answer is garbled", err);
-    c->signal = f->kind == wanted ? 0 : (int)c->message.failure.signal;
-    return f->kind == wanted || take_failure(&c->message.failure, fatal, err);
+    rt_arena_free(&client->arena);
+    if (!rpc_decode(&client->message, (uint32_t)frame->kind, frame->body, frame->n,
+                    rpc_link_version(client->link), &client->arena))
+        return rpc_lose(client, TEC_PROTOCOL, "the server's answer is garbled", err);
+    client->signal = frame->kind == wanted ? 0 : (int)client->message.failure.signal;
+    return frame->kind == wanted || take_failure(&client->message.failure, fatal, err);
 }
 
-bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal, tec_error *err)
+bool rpc_await_answer(tec_rpc *client, uint32_t stream, rpc_kind wanted, bool *fatal, tec_error *err)
 {
     rpc_frame f;
 
     *fatal = false;
-    return rpc_await(c, &f, err) && rpc_take_answer(c, &f, stream, wanted, fatal, err);
+    return rpc_await(client, &f, err) && rpc_take_answer(client, &f, stream, wanted, fatal, err);
 }
 
 /* ---- the thread that keeps a connection alive ---- */
 
-/* The thread that answers pings while the caller is silent. It takes the lock only if nobody else has it:
- * whoever holds the lock reads the socket as well. A cancel ends this thread too: the connection cannot be
- * used any more. Reading a frame here means that the server spoke without being asked, as pings and the ends
- * of sessions were taken out before. */
+/* The thread that answers pings while the caller is silent. It takes the lock only if nobody else has it: the
+ * holder of the lock reads the socket as well. A cancel ends this thread too: the connection cannot be used
+ * any more. Reading a frame here means that the server spoke without being asked, as pings and the ends of
+ * sessions were taken out before. */
 static void *keep_alive(void *user)
 {
     tec_rpc *c = user;
@@ -342,29 +349,29 @@ static void *keep_alive(void *user)
  *
  * The socket does not block, so the deadline holds for the connection as well; the cancel is not looked at
  * here. */
-static int dial_one(tec_rpc *c, const struct addrinfo *a)
+static int dial_one(tec_rpc *client, const struct addrinfo *address)
 {
     int one = 1, failure = 0;
     socklen_t size = sizeof failure;
 
-    c->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->fd < 0)
+    client->fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client->fd < 0)
         return errno;
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (connect(c->fd, a->ai_addr, a->ai_addrlen) == 0)
+    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(client->fd, address->ai_addr, address->ai_addrlen) == 0)
         return 0;
     if (errno == EINPROGRESS) {
-        struct pollfd p = {.fd = c->fd, .events = POLLOUT};
-        double left = c->deadline - tec_clock();
+        struct pollfd p = {.fd = client->fd, .events = POLLOUT};
+        double left = client->deadline - tec_clock();
 
         failure = left > 0 && poll(&p, 1, (int)(left * 1e3) + 1) > 0 ? 0 : ETIMEDOUT;
-        if (!failure && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0)
+        if (!failure && getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0)
             failure = errno;
     } else
         failure = errno;
     if (failure) {
-        close(c->fd);
-        c->fd = -1;
+        close(client->fd);
+        client->fd = -1;
     }
     return failure;
 }
@@ -386,95 +393,96 @@ static bool split(const char *address, char *host, size_t size, const char **por
 }
 
 /* Tries the addresses of the host in the resolver's order, until one of them answers. */
-static bool dial(tec_rpc *c, tec_error *err)
+static bool dial(tec_rpc *client, tec_error *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     char host[256];
     const char *port = NULL;
     int failure = 0;
 
-    if (!split(c->address, host, sizeof host, &port, err))
+    if (!split(client->address, host, sizeof host, &port, err))
         return false;
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc)
-        return rt_fail(err, TEC_LOST, "%s: %s", c->address, gai_strerror(rc));
-    for (struct addrinfo *a = found; a && c->fd < 0; a = a->ai_next)
-        failure = dial_one(c, a);
+        return rt_fail(err, TEC_LOST, "%s: %s", client->address, gai_strerror(rc));
+    for (struct addrinfo *a = found; a && client->fd < 0; a = a->ai_next)
+        failure = dial_one(client, a);
     freeaddrinfo(found);
-    return c->fd >= 0 || rt_fail(err,
-                                 failure == ECONNREFUSED ? TEC_REFUSED
-                                 : failure == ETIMEDOUT  ? TEC_TIMEOUT
-                                                         : TEC_LOST,
-                                 "cannot connect to %s: %s", c->address, strerror(failure));
+    return client->fd >= 0 || rt_fail(err,
+                                      failure == ECONNREFUSED ? TEC_REFUSED
+                                      : failure == ETIMEDOUT  ? TEC_TIMEOUT
+                                                              : TEC_LOST,
+                                      "cannot connect to %s: %s", client->address, strerror(failure));
 }
 
 /* Sends and receives until both sides have proved that they know the key. */
-static bool shake_hands(tec_rpc *c, tec_error *err)
+static bool shake_hands(tec_rpc *client, tec_error *err)
 {
     rpc_frame f;
 
-    while (!rpc_link_ready(c->link)) {
-        rpc_event e = next_here(c, &f, err);
+    while (!rpc_link_ready(client->link)) {
+        rpc_event e = next_here(client, &f, err);
 
-        if (!send_some(c, err) || e == RPC_BROKEN)
+        if (!send_some(client, err) || e == RPC_BROKEN)
             return false;
-        if (rpc_link_ready(c->link))
+        if (rpc_link_ready(client->link))
             return true;
-        if (!wait_for_socket(c, err) || !receive_some(c, err))
+        if (!wait_for_socket(client, err) || !receive_some(client, err))
             return false;
     }
     return true;
 }
 
-static bool read_key(rpc_key *key, const tec_rpc_options *o, tec_error *err)
+static bool read_key(rpc_key *key, const tec_rpc_options *options, tec_error *err)
 {
     rpc_keys keys;
 
-    if (!o || !o->key_file)
+    if (!options || !options->key_file)
         return rt_fail(err, TEC_INVALID, "no file of keys is named to connect with");
-    if (!rpc_keys_read(&keys, o->key_file, err))
+    if (!rpc_keys_read(&keys, options->key_file, err))
         return false;
-    const rpc_key_row *row = rpc_keys_pick(&keys, o->key, err);
+    const rpc_key_row *row = rpc_keys_pick(&keys, options->key, err);
     if (row)
         *key = row->key;
     rpc_keys_free(&keys);
     return row != NULL;
 }
 
-static bool make_link(tec_rpc *c, tec_error *err)
+static bool make_link(tec_rpc *client, tec_error *err)
 {
-    rpc_link_free(c->link);
-    c->link = rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err);
-    return c->link != NULL;
+    rpc_link_free(client->link);
+    client->link = rpc_link_new(&(rpc_link_options){.key = &client->key, .program = client->program}, err);
+    return client->link != NULL;
 }
 
 /* The tracker joins this connection with one of the server. What follows is a handshake with the server,
  * which the tracker forwards: the tracker does not have the keys that come of it. */
-static bool be_relayed(tec_rpc *c, tec_error *err)
+static bool be_relayed(tec_rpc *client, tec_error *err)
 {
     bool fatal;
-    bool good = rpc_link_send(c->link, 0, RPC_KIND_relay, &(rpc_relay){c->lease}) &&
-                rpc_await_answer(c, 0, RPC_KIND_joined, &fatal, err);
+    bool good = rpc_link_send(client->link, 0, RPC_KIND_relay, &(rpc_relay){client->lease}) &&
+                rpc_await_answer(client, 0, RPC_KIND_joined, &fatal, err);
 
-    rt_arena_free(&c->arena);
-    return good && make_link(c, err) && shake_hands(c, err);
+    rt_arena_free(&client->arena);
+    return good && make_link(client, err) && shake_hands(client, err);
 }
 
 /* Link, connection and handshake, with the key that the connection has. */
-static bool open_link(tec_rpc *c, tec_error *err)
+static bool open_link(tec_rpc *client, tec_error *err)
 {
-    return make_link(c, err) && dial(c, err) && shake_hands(c, err) && (!c->relayed || be_relayed(c, err));
+    return make_link(client, err) && dial(client, err) && shake_hands(client, err) &&
+           (!client->relayed || be_relayed(client, err));
 }
 
-bool rpc_reconnect(tec_rpc *c, tec_error *err)
+bool rpc_reconnect(tec_rpc *client, tec_error *err)
 {
-    if (c->fd >= 0)
-        close(c->fd);
-    c->fd = -1;
-    c->lost = (tec_error){0};
-    if (open_link(c, err))
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+    client->lost = (tec_error){0};
+    if (open_link(client, err))
         return true;
-    rt_fail(&c->lost, err->status, "%s", err->text);
+    rt_fail(&client->lost, err->status, "%s", err->text);
     return false;
 }
 
@@ -523,23 +531,23 @@ tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, te
 }
 
 /* The thread goes first, since it uses all the rest; the key is wiped. */
-void tec_rpc_disconnect(tec_rpc *c)
+void tec_rpc_disconnect(tec_rpc *client)
 {
-    if (!c)
+    if (!client)
         return;
-    __atomic_store_n(&c->ending, true, __ATOMIC_RELEASE);
-    if (c->has_keeper) {
-        wake(c);
-        pthread_join(c->keeper, NULL);
+    __atomic_store_n(&client->ending, true, __ATOMIC_RELEASE);
+    if (client->has_keeper) {
+        wake(client);
+        pthread_join(client->keeper, NULL);
     }
-    if (c->fd >= 0)
-        close(c->fd);
-    if (c->wake >= 0)
-        close(c->wake);
-    rpc_link_free(c->link);
-    rt_arena_free(&c->arena);
-    rt_arena_free(&c->list_arena);
-    pthread_mutex_destroy(&c->lock);
-    sodium_memzero(&c->key, sizeof c->key);
-    rt_free(c);
+    if (client->fd >= 0)
+        close(client->fd);
+    if (client->wake >= 0)
+        close(client->wake);
+    rpc_link_free(client->link);
+    rt_arena_free(&client->arena);
+    rt_arena_free(&client->list_arena);
+    pthread_mutex_destroy(&client->lock);
+    sodium_memzero(&client->key, sizeof client->key);
+    rt_free(client);
 }

@@ -13,7 +13,7 @@
 #include "tec/rpc.h"
 
 struct tec_rpc {
-    pthread_mutex_t lock; /* whoever talks has it */
+    pthread_mutex_t lock; /* held by the thread that uses the connection */
     pthread_t keeper;
     bool has_keeper;
     int fd, wake; /* `wake` becomes readable by a cancel, and by the end */
@@ -63,27 +63,30 @@ struct tec_rpc_lease {
 };
 
 /* Takes the connection and starts the clock; false: it is of no use. rpc_end follows in both cases. */
-bool rpc_begin(tec_rpc *c, tec_error *err);
-void rpc_end(tec_rpc *c);
+bool rpc_begin(tec_rpc *client, tec_error *err);
+void rpc_end(tec_rpc *client);
 /* Sends, reads and waits until a frame for the caller is there; pings and goodbyes are dealt with. False: the
  * deadline has passed, the call was cancelled, the connection is lost. */
-bool rpc_await(tec_rpc *c, rpc_frame *f, tec_error *err);
+bool rpc_await(tec_rpc *client, rpc_frame *frame, tec_error *err);
 /* Lets output go, and takes what is there, without a frame being wanted: until there is room to send. */
-bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_frame, tec_error *err);
-/* The answer to what was sent on a stream: c->message. A failure becomes the error; *fatal: of this session.
+bool rpc_push(tec_rpc *client, uint32_t stream, size_t room, rpc_frame *frame, bool *has_frame,
+              tec_error *err);
+/* The answer to what was sent on a stream: client->message. A failure becomes the error; *fatal: of this
+ * session.
  * */
-bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal, tec_error *err);
+bool rpc_await_answer(tec_rpc *client, uint32_t stream, rpc_kind wanted, bool *fatal, tec_error *err);
 /* Takes a frame as an answer. */
-bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
+bool rpc_take_answer(tec_rpc *client, const rpc_frame *frame, uint32_t stream, rpc_kind wanted, bool *fatal,
                      tec_error *err);
-/* A question of a session without data: the answer in s->c->message. rpc_end follows where it is true. */
-bool rpc_ask(tec_rpc_session *s, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err);
-bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err);
+/* A question of a session without data: the answer in session->client->message. rpc_end follows where it is
+ * true. */
+bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err);
+bool rpc_lose(tec_rpc *client, tec_status status, const char *text, tec_error *err);
 /* Deals with what is here and sends what waits, for at most so many seconds of waiting; false: the connection
  * is lost. A frame for a caller that nobody waits for ends the connection. */
-bool rpc_pump(tec_rpc *c, double seconds, tec_error *err);
+bool rpc_pump(tec_rpc *client, double seconds, tec_error *err);
 /* Makes a connection that was lost anew, with its key. */
-bool rpc_reconnect(tec_rpc *c, tec_error *err);
+bool rpc_reconnect(tec_rpc *client, tec_error *err);
 /* A connection with a key that is at hand, to a server, or to the server of a lease (0: none) of the tracker
  * at this address by its relay. */
 tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
@@ -91,7 +94,7 @@ tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *k
 
 /* lease.c: a frame of a tracker that belongs to a lease is taken; the keeper's turn: renewals, dialling a
  * tracker again. */
-bool rpc_take_lease_frame(tec_rpc *c, const rpc_frame *f);
-void rpc_keep_leases(tec_rpc *c);
+bool rpc_take_lease_frame(tec_rpc *client, const rpc_frame *frame);
+void rpc_keep_leases(tec_rpc *client);
 
 #endif

@@ -15,14 +15,15 @@
 #include "worker/protocol.h"
 
 typedef struct {
-    run_answer answer;
-    double costs[RUN_MODULES * RUN_MAX_COSTS];
+    worker_answer answer;
+    double costs[WORKER_MODULES * WORKER_MAX_COSTS];
     double waited_seconds;
     char stage[16], kind[32], error[600];
     int signal; /* that ended the session, where there is no answer; 0: none did */
 } rpc_measurement;
 
 /* False: the session gave no answer; *out has the signal alone. */
-bool rpc_ask_measure(tec_rpc_session *s, const rpc_measure *q, rpc_measurement *out, tec_error *err);
+bool rpc_ask_measure(tec_rpc_session *session, const rpc_measure *measure, rpc_measurement *out,
+                     tec_error *err);
 
 #endif

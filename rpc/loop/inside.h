@@ -66,17 +66,17 @@ struct rpc_conn {
 };
 
 /* conn.c: takes a connection that waits at the listener. */
-void rpc_accept(rpc_listener *l);
+void rpc_accept(rpc_listener *listener);
 /* conn.c: all that a connection has to do before the loop sleeps. */
-void rpc_conn_settle(rpc_conn *c);
+void rpc_conn_settle(rpc_conn *conn);
 /* conn.c: has something to do before the loop sleeps. */
-void rpc_conn_mark(rpc_conn *c);
+void rpc_conn_mark(rpc_conn *conn);
 /* conn.c: calls the time of a silent side, or of the handshake, from now on. */
-void rpc_conn_start_clock(rpc_conn *c, int64_t ms);
+void rpc_conn_start_clock(rpc_conn *conn, int64_t ms);
 /* relay.c: what came for the other one of two that are joined. */
-void rpc_conn_forward(rpc_conn *c);
-void rpc_conn_part(rpc_conn *c); /* this one ends */
-void rpc_release_listener(rpc_listener *l);
+void rpc_conn_forward(rpc_conn *conn);
+void rpc_conn_part(rpc_conn *conn); /* this one ends */
+void rpc_release_listener(rpc_listener *listener);
 void rpc_show_address(const struct sockaddr *sa, char *to, size_t size);
 
 #endif

@@ -22,124 +22,126 @@ static void on_busy(uv_idle_t *handle)
  * taken off first, so that connections marked by the settling wait for the next turn. */
 static void on_before_sleep(uv_prepare_t *handle)
 {
-    rpc_loop *l = handle->data;
+    rpc_loop *loop = handle->data;
     rpc_conn *list;
 
-    if (l->before_output)
-        l->before_output(l->before_user);
-    list = l->dirty;
-    l->dirty = NULL;
+    if (loop->before_output)
+        loop->before_output(loop->before_user);
+    list = loop->dirty;
+    loop->dirty = NULL;
     while (list) {
-        rpc_conn *c = list;
+        rpc_conn *conn = list;
 
-        list = c->next_dirty;
-        c->is_dirty = false;
-        rpc_conn_settle(c);
+        list = conn->next_dirty;
+        conn->is_dirty = false;
+        rpc_conn_settle(conn);
     }
-    if (l->dirty)
-        uv_idle_start(&l->busy, on_busy);
+    if (loop->dirty)
+        uv_idle_start(&loop->busy, on_busy);
     else
-        uv_idle_stop(&l->busy);
-    if (l->stopping)
-        uv_stop(&l->uv);
+        uv_idle_stop(&loop->busy);
+    if (loop->stopping)
+        uv_stop(&loop->uv);
 }
 
 /* The handle that settles connections before each sleep does not keep the loop alive by itself. */
 rpc_loop *rpc_loop_new(tec_error *err)
 {
-    rpc_loop *l = rt_alloc(sizeof *l, err);
+    rpc_loop *loop = rt_alloc(sizeof *loop, err);
 
-    if (!l)
+    if (!loop)
         return NULL;
-    int rc = uv_loop_init(&l->uv);
+    int rc = uv_loop_init(&loop->uv);
     if (rc) {
         rt_fail(err, TEC_IO, "cannot make a loop of events: %s", uv_strerror(rc));
-        rt_free(l);
+        rt_free(loop);
         return NULL;
     }
-    uv_prepare_init(&l->uv, &l->before_sleep);
-    uv_idle_init(&l->uv, &l->busy);
-    l->before_sleep.data = l->busy.data = l;
-    uv_prepare_start(&l->before_sleep, on_before_sleep);
-    uv_unref((uv_handle_t *)&l->before_sleep);
-    return l;
+    uv_prepare_init(&loop->uv, &loop->before_sleep);
+    uv_idle_init(&loop->uv, &loop->busy);
+    loop->before_sleep.data = loop->busy.data = loop;
+    uv_prepare_start(&loop->before_sleep, on_before_sleep);
+    uv_unref((uv_handle_t *)&loop->before_sleep);
+    return loop;
 }
 
-void rpc_loop_run(rpc_loop *l)
+void rpc_loop_run(rpc_loop *loop)
 {
-    l->stopping = false;
-    uv_run(&l->uv, UV_RUN_DEFAULT);
+    loop->stopping = false;
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 
-void rpc_loop_stop(rpc_loop *l)
+void rpc_loop_stop(rpc_loop *loop)
 {
-    l->stopping = true;
+    loop->stopping = true;
 }
 
-static void free_handle(uv_handle_t *h)
+static void free_handle(uv_handle_t *handle)
 {
-    rt_free(h);
+    rt_free(handle);
 }
 
 /* The loop's own handles, timers and signals carry the loop as data; others are closed by who made them. */
-static void close_own(uv_handle_t *h, void *loop)
+static void close_own(uv_handle_t *handle, void *loop)
 {
     rpc_loop *l = loop;
 
-    if (uv_is_closing(h) || h->data != l)
+    if (uv_is_closing(handle) || handle->data != l)
         return;
-    uv_close(h, h == (uv_handle_t *)&l->before_sleep || h == (uv_handle_t *)&l->busy ? NULL : free_handle);
+    uv_close(handle, handle == (uv_handle_t *)&l->before_sleep || handle == (uv_handle_t *)&l->busy
+                         ? NULL
+                         : free_handle);
 }
 
 /* Turns the loop until libuv has closed every connection, since each holds memory until then; then closes
  * timers and signals. False: a handle that was not made here is still open, and the loop stays. */
-bool rpc_loop_free(rpc_loop *l)
+bool rpc_loop_free(rpc_loop *loop)
 {
-    if (!l)
+    if (!loop)
         return true;
-    l->stopping = false;
-    while (l->listeners)
-        rpc_listener_close(l->listeners);
-    for (rpc_conn *c = l->conns, *next; c; c = next) {
-        next = c->next;
-        rpc_conn_close(c, TEC_CANCELLED, "this program ends");
+    loop->stopping = false;
+    while (loop->listeners)
+        rpc_listener_close(loop->listeners);
+    for (rpc_conn *conn = loop->conns, *next; conn; conn = next) {
+        next = conn->next;
+        rpc_conn_close(conn, TEC_CANCELLED, "this program ends");
     }
-    while (l->conns) {
-        on_before_sleep(&l->before_sleep);
-        uv_run(&l->uv, UV_RUN_ONCE);
+    while (loop->conns) {
+        on_before_sleep(&loop->before_sleep);
+        uv_run(&loop->uv, UV_RUN_ONCE);
     }
-    uv_walk(&l->uv, close_own, l);
-    uv_run(&l->uv, UV_RUN_DEFAULT);
-    if (uv_loop_close(&l->uv) != 0)
+    uv_walk(&loop->uv, close_own, loop);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    if (uv_loop_close(&loop->uv) != 0)
         return false;
-    rt_free(l);
+    rt_free(loop);
     return true;
 }
 
-void rpc_loop_before_sleep(rpc_loop *l, void (*call)(void *user), void *user)
+void rpc_loop_before_sleep(rpc_loop *loop, void (*call)(void *user), void *user)
 {
-    l->before_output = call;
-    l->before_user = user;
+    loop->before_output = call;
+    loop->before_user = user;
 }
 
-struct uv_loop_s *rpc_loop_uv(rpc_loop *l)
+struct uv_loop_s *rpc_loop_uv(rpc_loop *loop)
 {
-    return &l->uv;
+    return &loop->uv;
 }
 
-int64_t rpc_loop_now(rpc_loop *l)
+int64_t rpc_loop_now(rpc_loop *loop)
 {
-    int64_t clock = (int64_t)uv_now(&l->uv) + l->shift;
+    int64_t clock = (int64_t)uv_now(&loop->uv) + loop->shift;
 
-    if (clock > l->clock)
-        l->now += clock - l->clock;
-    l->clock = clock;
-    return l->now;
+    if (clock > loop->clock)
+        loop->now += clock - loop->clock;
+    loop->clock = clock;
+    return loop->now;
 }
 
-void rpc_loop_shift_clock(rpc_loop *l, int64_t ms)
+void rpc_loop_shift_clock(rpc_loop *loop, int64_t ms)
 {
-    l->shift += ms;
+    loop->shift += ms;
 }
 
 /* ---- timers and signals ---- */
@@ -161,25 +163,25 @@ static void on_timer(uv_timer_t *handle)
 
 /* The loop's clock stands still within one turn: it is brought up to date, or a timer set late in a long turn
  * would ring too early. */
-rpc_timer *rpc_timer_start(rpc_loop *l, int64_t ms, int64_t every_ms, void (*call)(void *user), void *user)
+rpc_timer *rpc_timer_start(rpc_loop *loop, int64_t ms, int64_t every_ms, void (*call)(void *user), void *user)
 {
-    rpc_timer *t = rt_alloc(sizeof *t, NULL);
+    rpc_timer *timer = rt_alloc(sizeof *timer, NULL);
 
-    if (!t)
+    if (!timer)
         return NULL;
-    t->call = call;
-    t->user = user;
-    uv_timer_init(&l->uv, &t->uv);
-    t->uv.data = l;
-    uv_update_time(&l->uv);
-    uv_timer_start(&t->uv, on_timer, (uint64_t)ms, (uint64_t)every_ms);
-    return t;
+    timer->call = call;
+    timer->user = user;
+    uv_timer_init(&loop->uv, &timer->uv);
+    timer->uv.data = loop;
+    uv_update_time(&loop->uv);
+    uv_timer_start(&timer->uv, on_timer, (uint64_t)ms, (uint64_t)every_ms);
+    return timer;
 }
 
-void rpc_timer_stop(rpc_timer *t)
+void rpc_timer_stop(rpc_timer *timer)
 {
-    if (t)
-        uv_close((uv_handle_t *)&t->uv, free_handle);
+    if (timer)
+        uv_close((uv_handle_t *)&timer->uv, free_handle);
 }
 
 typedef struct {
@@ -197,21 +199,21 @@ static void on_signal(uv_signal_t *handle, int signal)
 }
 
 /* Watches for a signal until the loop is freed; the watch does not keep the loop alive. */
-bool rpc_on_signal(rpc_loop *l, int signal, void (*call)(void *user), void *user, tec_error *err)
+bool rpc_on_signal(rpc_loop *loop, int signal, void (*call)(void *user), void *user, tec_error *err)
 {
-    signal_watch *w = rt_alloc(sizeof *w, err);
+    signal_watch *watch = rt_alloc(sizeof *watch, err);
 
-    if (!w)
+    if (!watch)
         return false;
-    w->call = call;
-    w->user = user;
-    uv_signal_init(&l->uv, &w->uv);
-    w->uv.data = l;
-    uv_unref((uv_handle_t *)&w->uv);
-    int rc = uv_signal_start(&w->uv, on_signal, signal);
+    watch->call = call;
+    watch->user = user;
+    uv_signal_init(&loop->uv, &watch->uv);
+    watch->uv.data = loop;
+    uv_unref((uv_handle_t *)&watch->uv);
+    int rc = uv_signal_start(&watch->uv, on_signal, signal);
     if (rc == 0)
         return true;
-    uv_close((uv_handle_t *)&w->uv, free_handle);
+    uv_close((uv_handle_t *)&watch->uv, free_handle);
     return rt_fail(err, TEC_IO, "cannot watch for signal %d: %s", signal, uv_strerror(rc));
 }
 
@@ -279,7 +281,7 @@ static void on_incoming(uv_stream_t *stream, int status)
 /* Binds to the first address of the host; 0 or an error of libuv. The look-up waits for its answer here: a
  * program that cannot listen has nothing else to do. The port is asked for, since it was chosen by the system
  * where 0 was given. */
-static int bind_and_listen(rpc_listener *l, const char *host, int port)
+static int bind_and_listen(rpc_listener *listener, const char *host, int port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct sockaddr_storage bound;
@@ -288,86 +290,86 @@ static int bind_and_listen(rpc_listener *l, const char *host, int port)
     char service[8];
 
     snprintf(service, sizeof service, "%d", port);
-    int rc = uv_getaddrinfo(&l->loop->uv, &lookup, NULL, host, service, &hints);
+    int rc = uv_getaddrinfo(&listener->loop->uv, &lookup, NULL, host, service, &hints);
     if (rc)
         return rc;
-    rc = uv_tcp_bind(&l->tcp, lookup.addrinfo->ai_addr, 0);
+    rc = uv_tcp_bind(&listener->tcp, lookup.addrinfo->ai_addr, 0);
     uv_freeaddrinfo(lookup.addrinfo);
     if (rc == 0)
-        rc = uv_listen((uv_stream_t *)&l->tcp, 1024, on_incoming);
+        rc = uv_listen((uv_stream_t *)&listener->tcp, 1024, on_incoming);
     if (rc == 0)
-        rc = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&bound, &size);
+        rc = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&bound, &size);
     if (rc == 0) {
-        l->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                    : ((struct sockaddr_in *)&bound)->sin_port);
-        l->loopback = is_loopback((struct sockaddr *)&bound);
+        listener->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                           : ((struct sockaddr_in *)&bound)->sin_port);
+        listener->loopback = is_loopback((struct sockaddr *)&bound);
     }
     return rc;
 }
 
 /* Binds and listens before it returns, so that the port is known and its errors have the address in them.
  * After an error the listener is closed like any other, as libuv frees a handle only by its loop. */
-rpc_listener *rpc_listen(rpc_loop *loop, const char *address, const rpc_conn_options *o, tec_error *err)
+rpc_listener *rpc_listen(rpc_loop *loop, const char *address, const rpc_conn_options *options, tec_error *err)
 {
     char host[256];
     int port;
 
     if (!rpc_split_address(address, host, &port, err))
         return NULL;
-    rpc_listener *l = rt_alloc(sizeof *l, err);
-    if (!l)
+    rpc_listener *listener = rt_alloc(sizeof *listener, err);
+    if (!listener)
         return NULL;
-    l->loop = loop;
-    l->o = *o;
-    l->o.most = o->most ? o->most : 10000;
-    l->refs = 1;
-    uv_tcp_init(&loop->uv, &l->tcp);
-    l->tcp.data = l;
-    l->next = loop->listeners;
-    if (l->next)
-        l->next->before = l;
-    loop->listeners = l;
-    int rc = bind_and_listen(l, host, port);
+    listener->loop = loop;
+    listener->o = *options;
+    listener->o.most = options->most ? options->most : 10000;
+    listener->refs = 1;
+    uv_tcp_init(&loop->uv, &listener->tcp);
+    listener->tcp.data = listener;
+    listener->next = loop->listeners;
+    if (listener->next)
+        listener->next->before = listener;
+    loop->listeners = listener;
+    int rc = bind_and_listen(listener, host, port);
     if (rc == 0)
-        return l;
-    rpc_listener_close(l);
+        return listener;
+    rpc_listener_close(listener);
     rt_fail(err, TEC_IO, "cannot listen at %s: %s", address, uv_strerror(rc));
     return NULL;
 }
 
-int rpc_listener_port(const rpc_listener *l)
+int rpc_listener_port(const rpc_listener *listener)
 {
-    return l->port;
+    return listener->port;
 }
 
-bool rpc_listener_is_loopback(const rpc_listener *l)
+bool rpc_listener_is_loopback(const rpc_listener *listener)
 {
-    return l->loopback;
+    return listener->loopback;
 }
 
 /* The listener itself and each of its connections hold one reference. */
-void rpc_release_listener(rpc_listener *l)
+void rpc_release_listener(rpc_listener *listener)
 {
-    if (--l->refs == 0)
-        rt_free(l);
+    if (--listener->refs == 0)
+        rt_free(listener);
 }
 
-static void on_listener_closed(uv_handle_t *h)
+static void on_listener_closed(uv_handle_t *handle)
 {
-    rpc_release_listener(h->data);
+    rpc_release_listener(handle->data);
 }
 
 /* No more connections are accepted; those that are open stay. */
-void rpc_listener_close(rpc_listener *l)
+void rpc_listener_close(rpc_listener *listener)
 {
-    if (!l || l->closing)
+    if (!listener || listener->closing)
         return;
-    l->closing = true;
-    if (l->before)
-        l->before->next = l->next;
+    listener->closing = true;
+    if (listener->before)
+        listener->before->next = listener->next;
     else
-        l->loop->listeners = l->next;
-    if (l->next)
-        l->next->before = l->before;
-    uv_close((uv_handle_t *)&l->tcp, on_listener_closed);
+        listener->loop->listeners = listener->next;
+    if (listener->next)
+        listener->next->before = listener->before;
+    uv_close((uv_handle_t *)&listener->tcp, on_listener_closed);
 }

@@ -15,41 +15,41 @@
 
 #include "rpc/loop/inside.h"
 
-void rpc_conn_forward(rpc_conn *c)
+void rpc_conn_forward(rpc_conn *conn)
 {
     size_t n;
-    const uint8_t *data = rpc_link_raw(c->link, &n);
+    const uint8_t *data = rpc_link_raw(conn->link, &n);
 
-    if (c->twin && n) {
-        if (!rpc_link_put_raw(c->twin->link, data, n))
-            rpc_conn_close(c, TEC_NO_MEMORY, "no memory to forward bytes");
+    if (conn->twin && n) {
+        if (!rpc_link_put_raw(conn->twin->link, data, n))
+            rpc_conn_close(conn, TEC_NO_MEMORY, "no memory to forward bytes");
         else
-            rpc_conn_mark(c->twin);
+            rpc_conn_mark(conn->twin);
     }
-    rpc_conn_mark(c);
+    rpc_conn_mark(conn);
 }
 
-void rpc_conn_part(rpc_conn *c)
+void rpc_conn_part(rpc_conn *conn)
 {
-    rpc_conn *twin = c->twin;
+    rpc_conn *twin = conn->twin;
 
     if (!twin)
         return;
-    c->twin = twin->twin = NULL;
+    conn->twin = twin->twin = NULL;
     rpc_conn_close(twin, TEC_OK, "the other side of the relay ended");
 }
 
-void rpc_conn_join(rpc_conn *a, rpc_conn *b)
+void rpc_conn_join(rpc_conn *conn, rpc_conn *self)
 {
-    a->twin = b;
-    b->twin = a;
-    a->is_joined = b->is_joined = true;
-    rpc_link_make_raw(a->link);
-    rpc_link_make_raw(b->link);
-    rpc_conn_forward(a);
-    rpc_conn_forward(b);
-    rpc_conn_start_clock(a, a->silent_ms);
-    rpc_conn_start_clock(b, b->silent_ms);
+    conn->twin = self;
+    self->twin = conn;
+    conn->is_joined = self->is_joined = true;
+    rpc_link_make_raw(conn->link);
+    rpc_link_make_raw(self->link);
+    rpc_conn_forward(conn);
+    rpc_conn_forward(self);
+    rpc_conn_start_clock(conn, conn->silent_ms);
+    rpc_conn_start_clock(self, self->silent_ms);
 }
 
 /* Moves what waits to be written and what has come from the old link to the new one. */
@@ -77,22 +77,22 @@ static bool take_over(rpc_link *from, rpc_link *to)
 }
 
 /* The new link has all bytes of the old one before the old one goes. */
-bool rpc_conn_restart(rpc_conn *c, const rpc_conn_options *o)
+bool rpc_conn_restart(rpc_conn *conn, const rpc_conn_options *options)
 {
     tec_error err = {0};
-    rpc_link *fresh = rpc_link_new(&o->link, &err);
+    rpc_link *fresh = rpc_link_new(&options->link, &err);
 
-    if (!fresh || !take_over(c->link, fresh)) {
+    if (!fresh || !take_over(conn->link, fresh)) {
         rpc_link_free(fresh);
-        rpc_conn_close(c, TEC_NO_MEMORY, "no memory for a connection within a relay");
+        rpc_conn_close(conn, TEC_NO_MEMORY, "no memory for a connection within a relay");
         return false;
     }
-    rpc_link_free(c->link);
-    c->link = fresh;
-    c->events = o->events;
-    c->user = o->user;
-    c->was_ready = c->asked = false;
-    rpc_conn_start_clock(c, c->handshake_ms);
-    rpc_conn_mark(c);
+    rpc_link_free(conn->link);
+    conn->link = fresh;
+    conn->events = options->events;
+    conn->user = options->user;
+    conn->was_ready = conn->asked = false;
+    rpc_conn_start_clock(conn, conn->handshake_ms);
+    rpc_conn_mark(conn);
     return true;
 }

@@ -69,45 +69,46 @@ typedef struct {
 } findings;
 
 /* A copy of the reason is kept, since the caller's error is used again. */
-static void add_missing(findings *f, const char *kind, const char *why)
+static void add_missing(findings *self, const char *kind, const char *why)
 {
-    if (f->n_missing == MOST_DEVICES)
+    if (self->n_missing == MOST_DEVICES)
         return;
-    tec_error *e = &f->reasons[f->n_missing];
+    tec_error *e = &self->reasons[self->n_missing];
     snprintf(e->text, sizeof e->text, "%s", why);
-    f->missing[f->n_missing++] = (rpc_missing){kind, e->text};
+    self->missing[self->n_missing++] = (rpc_missing){kind, e->text};
 }
 
 /* Opening may fail although a driver counts the device, as with a GPU that somebody else has for himself
  * alone: then it counts as missing, with the reason. */
-static void add_device(findings *f, const char *kind, int number)
+static void add_device(findings *self, const char *kind, int number)
 {
-    tec_device_info *i = &f->info[f->n];
+    tec_device_info *info = &self->info[self->n];
     tec_error err = {0};
     char name[64];
 
     snprintf(name, sizeof name, "%s:%d", kind, number);
-    tec_device *d = f->n < MOST_DEVICES ? tec_device_open(name, &err) : NULL;
-    if (!d || !tec_device_describe(d, i, &err)) {
-        add_missing(f, kind, err.text);
+    tec_device *device = self->n < MOST_DEVICES ? tec_device_open(name, &err) : NULL;
+    if (!device || !tec_device_describe(device, info, &err)) {
+        add_missing(self, kind, err.text);
         return;
     }
     bool cpu = strcmp(kind, "cpu") == 0;
-    f->devices[f->n++] = (rpc_device){.name = i->name,
-                                      .hardware = cpu && *f->cpu ? f->cpu : i->hardware,
-                                      .driver = i->driver,
-                                      .memory_bytes = i->memory_bytes,
-                                      .shared_bytes = i->shared_bytes,
-                                      .units = i->units,
-                                      .clock_mhz = cpu && !i->clock_mhz ? run_clock_mhz() : i->clock_mhz,
-                                      .cache_bytes = cpu ? largest_cache() : 0,
-                                      .temperature = cpu ? run_temperature() : 0};
-    tec_device_free(d);
+    self->devices[self->n++] =
+        (rpc_device){.name = info->name,
+                     .hardware = cpu && *self->cpu ? self->cpu : info->hardware,
+                     .driver = info->driver,
+                     .memory_bytes = info->memory_bytes,
+                     .shared_bytes = info->shared_bytes,
+                     .units = info->units,
+                     .clock_mhz = cpu && !info->clock_mhz ? worker_clock_mhz() : info->clock_mhz,
+                     .cache_bytes = cpu ? largest_cache() : 0,
+                     .temperature = cpu ? worker_temperature() : 0};
+    tec_device_free(device);
 }
 
 /* Every kind that this library knows is asked for, so that a user sees why a device is not offered: "no
  * driver" is an answer as well. */
-bool rpc_answer_devices(rpc_session *s)
+bool rpc_answer_devices(rpc_session *session)
 {
     findings *f = rt_alloc(sizeof *f, NULL);
     char host[256] = "", target[4096];
@@ -115,7 +116,7 @@ bool rpc_answer_devices(rpc_session *s)
 
     if (!f)
         return false;
-    run_cpu_name(f->cpu, sizeof f->cpu);
+    worker_cpu_name(f->cpu, sizeof f->cpu);
     for (int k = 0; (kind = tec_device_kind(k)); k++) {
         tec_error err = {0};
         int n = tec_device_count(kind, &err);
@@ -127,7 +128,7 @@ bool rpc_answer_devices(rpc_session *s)
     }
     gethostname(host, sizeof host - 1);
     describe_cpu(target, sizeof target);
-    bool sent = rpc_answer_with(s, RPC_KIND_listed,
+    bool sent = rpc_answer_with(session, RPC_KIND_listed,
                                 &(rpc_listed){.host = host,
                                               .target = target,
                                               .devices = {f->devices, f->n},

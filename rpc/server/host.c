@@ -62,20 +62,20 @@ struct rpc_host {
 
 /* ---- folders ---- */
 
-static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *at)
 {
-    (void)s;
+    (void)status;
     (void)kind;
     (void)at;
     remove(path); /* one that stays keeps none of the next from being tried */
     return 0;
 }
 
-static void close_lock(rpc_host *h)
+static void close_lock(rpc_host *host)
 {
-    if (h->lock >= 0)
-        close(h->lock);
-    h->lock = -1;
+    if (host->lock >= 0)
+        close(host->lock);
+    host->lock = -1;
 }
 
 /* A folder whose lock nobody holds is of a server that was killed. */
@@ -105,31 +105,31 @@ void rpc_host_sweep(const char *folder)
 
 /* The folder is locked for as long as this process lives, so that no other server takes it for a dead one's.
  */
-static bool make_folder(rpc_host *h, tec_error *err)
+static bool make_folder(rpc_host *host, tec_error *err)
 {
-    snprintf(h->folder, sizeof h->folder, "%s/session-%ld-%lld", h->o.folder, (long)getpid(),
-             (long long)h->o.number);
-    if (mkdir(h->folder, 0700) != 0)
-        return rt_fail_io(err, h->folder, "make the folder", errno);
-    if (geteuid() == 0 && chown(h->folder, NOBODY, NOBODY) != 0)
-        return rt_fail_io(err, h->folder, "give the folder away", errno);
-    h->lock = open(h->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return (h->lock >= 0 && flock(h->lock, LOCK_EX) == 0) ||
-           rt_fail_io(err, h->folder, "lock the folder", errno);
+    snprintf(host->folder, sizeof host->folder, "%s/session-%ld-%lld", host->o.folder, (long)getpid(),
+             (long long)host->o.number);
+    if (mkdir(host->folder, 0700) != 0)
+        return rt_fail_io(err, host->folder, "make the folder", errno);
+    if (geteuid() == 0 && chown(host->folder, NOBODY, NOBODY) != 0)
+        return rt_fail_io(err, host->folder, "give the folder away", errno);
+    host->lock = open(host->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (host->lock >= 0 && flock(host->lock, LOCK_EX) == 0) ||
+           rt_fail_io(err, host->folder, "lock the folder", errno);
 }
 
 /* ---- the end ---- */
 
 /* The folder is removed before `ended`, so that the next session finds room on the disk. */
-static void finish(rpc_host *h)
+static void finish(rpc_host *host)
 {
-    rpc_host_end end = {h->why.status, h->signal, h->why.text, h->tail};
+    rpc_host_end end = {host->why.status, host->signal, host->why.text, host->tail};
 
-    nftw(h->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    close_lock(h);
-    h->o.events->ended(h->o.user, &end);
-    rt_free(h->in);
-    rt_free(h);
+    nftw(host->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close_lock(host);
+    host->o.events->ended(host->o.user, &end);
+    rt_free(host->in);
+    rt_free(host);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -141,84 +141,84 @@ static void on_closed(uv_handle_t *handle)
 }
 
 /* A reason that the server had for killing the process was set before, and stays. */
-static void say_why(rpc_host *h, int64_t status, int signal)
+static void say_why(rpc_host *host, int64_t status, int signal)
 {
-    if (h->why.status != TEC_OK)
+    if (host->why.status != TEC_OK)
         return;
     if (signal == SIGSYS)
-        rt_fail(&h->why, TEC_CRASHED,
+        rt_fail(&host->why, TEC_CRASHED,
                 "a session's process was ended: it made a system call that sessions "
                 "may not make (signal %d, %s)",
                 signal, strsignal(signal));
     else if (signal == SIGALRM)
-        rt_fail(&h->why, TEC_TIMEOUT, "what was measured did not end within the time of its question");
+        rt_fail(&host->why, TEC_TIMEOUT, "what was measured did not end within the time of its question");
     else if (signal)
-        rt_fail(&h->why, TEC_CRASHED, "a session's process ended by signal %d (%s)", signal,
+        rt_fail(&host->why, TEC_CRASHED, "a session's process ended by signal %d (%s)", signal,
                 strsignal(signal));
     else if (status)
-        rt_fail(&h->why, TEC_CRASHED, "a session's process ended by itself with status %lld",
+        rt_fail(&host->why, TEC_CRASHED, "a session's process ended by itself with status %lld",
                 (long long)status);
 }
 
 /* All is known: the process has ended and its pipes are empty, or it left pipes open for too long. */
-static void close_all(rpc_host *h)
+static void close_all(rpc_host *host)
 {
-    if (h->closing)
+    if (host->closing)
         return;
-    h->closing = true;
-    if (h->has_process)
-        uv_close((uv_handle_t *)&h->process, on_closed);
-    uv_close((uv_handle_t *)&h->socket, on_closed);
-    uv_close((uv_handle_t *)&h->print, on_closed);
-    uv_close((uv_handle_t *)&h->clock, on_closed);
+    host->closing = true;
+    if (host->has_process)
+        uv_close((uv_handle_t *)&host->process, on_closed);
+    uv_close((uv_handle_t *)&host->socket, on_closed);
+    uv_close((uv_handle_t *)&host->print, on_closed);
+    uv_close((uv_handle_t *)&host->clock, on_closed);
 }
 
-static void close_when_done(rpc_host *h)
+static void close_when_done(rpc_host *host)
 {
-    if (h->exited && h->socket_ended && h->print_ended)
-        close_all(h);
+    if (host->exited && host->socket_ended && host->print_ended)
+        close_all(host);
 }
 
 /* A grandchild may have inherited the pipes: it was killed with the group, unless it left the group. */
-static void on_late_pipes(uv_timer_t *t)
+static void on_late_pipes(uv_timer_t *timer)
 {
-    close_all(t->data);
+    close_all(timer->data);
 }
 
 /* `started` is false for a process that could not be started: its pid is 0, which would mean the server's own
  * group. */
-static void kill_all(const rpc_host *h)
+static void kill_all(const rpc_host *host)
 {
-    if (!h->exited && h->started) {
-        kill(-h->process.pid, SIGKILL); /* the group, which the process leads */
-        kill(h->process.pid, SIGKILL);
+    if (!host->exited && host->started) {
+        kill(-host->process.pid, SIGKILL); /* the group, which the process leads */
+        kill(host->process.pid, SIGKILL);
     }
 }
 
-void rpc_host_kill(rpc_host *h, tec_status status, const char *text)
+void rpc_host_kill(rpc_host *host, tec_status status, const char *text)
 {
-    if (h->why.status == TEC_OK)
-        rt_fail(&h->why, status, "%s", text);
-    kill_all(h);
+    if (host->why.status == TEC_OK)
+        rt_fail(&host->why, status, "%s", text);
+    kill_all(host);
 }
 
-static void on_exit_of(uv_process_t *p, int64_t status, int signal)
+static void on_exit_of(uv_process_t *process, int64_t status, int signal)
 {
-    rpc_host *h = p->data;
+    rpc_host *host = process->data;
 
-    kill(-p->pid, SIGKILL); /* what the process started and left */
-    h->exited = true;
-    h->signal = signal;
-    say_why(h, status, signal);
-    uv_timer_start(&h->clock, on_late_pipes, AFTER_EXIT_MS, 0);
-    close_when_done(h);
+    kill(-process->pid, SIGKILL); /* what the process started and left */
+    host->exited = true;
+    host->signal = signal;
+    say_why(host, status, signal);
+    uv_timer_start(&host->clock, on_late_pipes, AFTER_EXIT_MS, 0);
+    close_when_done(host);
 }
 
 /* ---- the clock ---- */
 
-static void on_late(uv_timer_t *t)
+static void on_late(uv_timer_t *timer)
 {
-    rpc_host *h = t->data;
+    rpc_host *h = timer->data;
     char text[100];
 
     snprintf(text, sizeof text, "a question took longer than the %g s that its session allows",
@@ -228,29 +228,29 @@ static void on_late(uv_timer_t *t)
 
 /* Called after each message in either direction: the time begins anew. An idle session has all the time it
  * wants. */
-static void wind_clock(rpc_host *h)
+static void wind_clock(rpc_host *host)
 {
-    if (h->exited)
+    if (host->exited)
         return;
-    if (h->waiting)
-        uv_timer_start(&h->clock, on_late, (uint64_t)(h->o.session.seconds * 1e3) + 1, 0);
+    if (host->waiting)
+        uv_timer_start(&host->clock, on_late, (uint64_t)(host->o.session.seconds * 1e3) + 1, 0);
     else
-        uv_timer_stop(&h->clock);
+        uv_timer_stop(&host->clock);
 }
 
 /* ---- from the process ---- */
 
 /* What came before was handed on; the rest is thrown away, as no frame's beginning can be found again. */
-static void on_garbled(rpc_host *h)
+static void on_garbled(rpc_host *host)
 {
-    rpc_host_kill(h, TEC_CRASHED, "a session's process sent what is no answer");
-    h->n_in = 0;
+    rpc_host_kill(host, TEC_CRASHED, "a session's process sent what is no answer");
+    host->n_in = 0;
 }
 
 /* What the process may say: it may have been taken over by a module. Answers are only taken while a question
  * waits: otherwise a process could fill the client's buffers. `data` follows the answer `contents` that
  * announced it, so it may come when nothing waits. */
-static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
+static bool is_answer(const rpc_host *host, uint32_t kind, size_t size)
 {
     const rpc_message *row = rpc_find_message(kind);
 
@@ -263,8 +263,8 @@ static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
     case RPC_KIND_contents:
     case RPC_KIND_called:
     case RPC_KIND_measured:
-    case RPC_KIND_timed: return n <= row->limit && h->waiting > 0;
-    case RPC_KIND_data: return n <= (size_t)h->o.session.piece;
+    case RPC_KIND_timed: return size <= row->limit && host->waiting > 0;
+    case RPC_KIND_data: return size <= (size_t)host->o.session.piece;
     default: return false;
     }
 }
@@ -273,86 +273,86 @@ static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
  *
  * The kind is checked before the body has come: an impossible length is refused at once, and needs no memory.
  * A frame that the client does not take now stays at the front, and rpc_host_resume tries it again. */
-static void hand_on(rpc_host *h)
+static void hand_on(rpc_host *host)
 {
     size_t at = 0;
 
-    h->stuck = false;
-    while (h->n_in - at >= RPC_SESSION_HEAD) {
-        const uint8_t *p = h->in + at;
+    host->stuck = false;
+    while (host->n_in - at >= RPC_SESSION_HEAD) {
+        const uint8_t *p = host->in + at;
         size_t n = p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
         uint32_t kind = p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 24;
 
-        if (!is_answer(h, kind, n)) {
-            on_garbled(h);
+        if (!is_answer(host, kind, n)) {
+            on_garbled(host);
             return;
         }
-        if (h->n_in - at - RPC_SESSION_HEAD < n)
+        if (host->n_in - at - RPC_SESSION_HEAD < n)
             break;
-        if (!h->o.events->answer(h->o.user, (rpc_kind)kind, p + RPC_SESSION_HEAD, n)) {
-            h->stuck = true;
+        if (!host->o.events->answer(host->o.user, (rpc_kind)kind, p + RPC_SESSION_HEAD, n)) {
+            host->stuck = true;
             break;
         }
         if (kind != RPC_KIND_data)
-            h->waiting--;
-        wind_clock(h);
+            host->waiting--;
+        wind_clock(host);
         at += RPC_SESSION_HEAD + n;
     }
     if (at)
-        memmove(h->in, h->in + at, h->n_in - at);
-    h->n_in -= at;
+        memmove(host->in, host->in + at, host->n_in - at);
+    host->n_in -= at;
 }
 
 /* Grows only when less than one read fits. Without memory the buffer has what is left, and libuv reports
  * UV_ENOBUFS for none. */
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    rpc_host *h = handle->data;
+    rpc_host *host = handle->data;
 
     (void)suggested;
-    if (h->cap_in - h->n_in < READ) {
-        size_t cap = h->n_in + 2 * READ;
+    if (host->cap_in - host->n_in < READ) {
+        size_t cap = host->n_in + 2 * READ;
         uint8_t *in = rt_alloc(cap, NULL);
 
-        if (in && h->n_in)
-            memcpy(in, h->in, h->n_in);
+        if (in && host->n_in)
+            memcpy(in, host->in, host->n_in);
         if (in) {
-            rt_free(h->in);
-            h->in = in;
-            h->cap_in = cap;
+            rt_free(host->in);
+            host->in = in;
+            host->cap_in = cap;
         }
     }
-    *buf = uv_buf_init((char *)h->in + h->n_in, (unsigned)(h->cap_in - h->n_in));
+    *buf = uv_buf_init((char *)host->in + host->n_in, (unsigned)(host->cap_in - host->n_in));
 }
 
 /* A reason to read on is never lost: reading stops only while `stuck`, and rpc_host_resume starts it. */
-static void on_socket(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void on_socket(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
-    rpc_host *h = stream->data;
+    rpc_host *host = stream->data;
 
     (void)buf;
-    if (n > 0) {
-        h->n_in += (size_t)n;
-        hand_on(h);
-        if (h->stuck)
+    if (size > 0) {
+        host->n_in += (size_t)size;
+        hand_on(host);
+        if (host->stuck)
             uv_read_stop(stream);
-    } else if (n == UV_ENOBUFS) {
-        rpc_host_kill(h, TEC_NO_MEMORY, "the server has no memory for a session's answers");
-    } else if (n < 0) {
+    } else if (size == UV_ENOBUFS) {
+        rpc_host_kill(host, TEC_NO_MEMORY, "the server has no memory for a session's answers");
+    } else if (size < 0) {
         uv_read_stop(stream);
-        h->socket_ended = true;
-        close_when_done(h);
+        host->socket_ended = true;
+        close_when_done(host);
     }
 }
 
 /* Does nothing unless the host waits, so it may be called at each occasion. */
-void rpc_host_resume(rpc_host *h)
+void rpc_host_resume(rpc_host *host)
 {
-    if (!h->stuck || h->closing)
+    if (!host->stuck || host->closing)
         return;
-    hand_on(h);
-    if (!h->stuck && !h->socket_ended)
-        uv_read_start((uv_stream_t *)&h->socket, give_room, on_socket);
+    hand_on(host);
+    if (!host->stuck && !host->socket_ended)
+        uv_read_start((uv_stream_t *)&host->socket, give_room, on_socket);
 }
 
 /* ---- what the process prints ---- */
@@ -366,42 +366,42 @@ static void give_print_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf
 }
 
 /* The last TAIL bytes are kept. What is no text would spoil a message of the wire, so it becomes '?'. */
-static void keep_tail(rpc_host *h, const char *text, size_t n)
+static void keep_tail(rpc_host *host, const char *text, size_t size)
 {
-    if (n > TAIL) {
-        text += n - TAIL;
-        n = TAIL;
+    if (size > TAIL) {
+        text += size - TAIL;
+        size = TAIL;
     }
-    if (h->n_tail + n > TAIL) {
-        size_t drop = h->n_tail + n - TAIL;
+    if (host->n_tail + size > TAIL) {
+        size_t drop = host->n_tail + size - TAIL;
 
-        memmove(h->tail, h->tail + drop, h->n_tail - drop);
-        h->n_tail -= drop;
+        memmove(host->tail, host->tail + drop, host->n_tail - drop);
+        host->n_tail -= drop;
     }
-    for (size_t i = 0; i < n; i++)
-        h->tail[h->n_tail++] = (text[i] >= ' ' && text[i] < 0x7f) || text[i] == '\n' ? text[i] : '?';
-    h->tail[h->n_tail] = '\0';
+    for (size_t i = 0; i < size; i++)
+        host->tail[host->n_tail++] = (text[i] >= ' ' && text[i] < 0x7f) || text[i] == '\n' ? text[i] : '?';
+    host->tail[host->n_tail] = '\0';
 }
 
 /* Output is counted over the life of the session, not by the second: a session in a loop that prints ends in
  * the end. */
-static void on_print(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void on_print(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
-    rpc_host *h = stream->data;
+    rpc_host *host = stream->data;
     char text[100];
 
-    if (n > 0) {
-        keep_tail(h, buf->base, (size_t)n);
-        h->printed += n;
-        if (h->printed > h->o.output_bytes) {
+    if (size > 0) {
+        keep_tail(host, buf->base, (size_t)size);
+        host->printed += size;
+        if (host->printed > host->o.output_bytes) {
             snprintf(text, sizeof text, "this session printed more than %lld bytes",
-                     (long long)h->o.output_bytes);
-            rpc_host_kill(h, TEC_CRASHED, text);
+                     (long long)host->o.output_bytes);
+            rpc_host_kill(host, TEC_CRASHED, text);
         }
-    } else if (n < 0) {
+    } else if (size < 0) {
         uv_read_stop(stream);
-        h->print_ended = true;
-        close_when_done(h);
+        host->print_ended = true;
+        close_when_done(host);
     }
 }
 
@@ -430,127 +430,127 @@ static void on_sent(uv_write_t *request, int status)
 
 /* True also where the question is dropped because the process ends: its client hears of the end instead.
  * `data` has no answer of its own and is bounded by the window. */
-bool rpc_host_question(rpc_host *h, rpc_kind kind, const uint8_t *body, size_t n)
+bool rpc_host_question(rpc_host *host, rpc_kind kind, const uint8_t *body, size_t size)
 {
-    if (h->exited || h->why.status != TEC_OK)
+    if (host->exited || host->why.status != TEC_OK)
         return true; /* the end is on its way */
-    if (kind != RPC_KIND_data && h->waiting >= MOST_WAITING)
+    if (kind != RPC_KIND_data && host->waiting >= MOST_WAITING)
         return false;
-    packet *p = rt_alloc(sizeof *p + RPC_SESSION_HEAD + n, NULL);
+    packet *p = rt_alloc(sizeof *p + RPC_SESSION_HEAD + size, NULL);
     if (!p) {
-        rpc_host_kill(h, TEC_NO_MEMORY, "the server has no memory for a session's questions");
+        rpc_host_kill(host, TEC_NO_MEMORY, "the server has no memory for a session's questions");
         return true;
     }
-    p->host = h;
-    p->data = kind == RPC_KIND_data ? n : 0;
+    p->host = host;
+    p->data = kind == RPC_KIND_data ? size : 0;
     for (int i = 0; i < 4; i++) {
-        p->bytes[i] = (uint8_t)(n >> (8 * i));
+        p->bytes[i] = (uint8_t)(size >> (8 * i));
         p->bytes[4 + i] = (uint8_t)((uint32_t)kind >> (8 * i));
     }
-    if (n)
-        memcpy(p->bytes + RPC_SESSION_HEAD, body, n);
+    if (size)
+        memcpy(p->bytes + RPC_SESSION_HEAD, body, size);
     if (kind != RPC_KIND_data)
-        h->waiting++;
-    wind_clock(h);
-    uv_buf_t buf = uv_buf_init((char *)p->bytes, (unsigned)(RPC_SESSION_HEAD + n));
-    if (uv_write(&p->request, (uv_stream_t *)&h->socket, &buf, 1, on_sent) != 0)
+        host->waiting++;
+    wind_clock(host);
+    uv_buf_t buf = uv_buf_init((char *)p->bytes, (unsigned)(RPC_SESSION_HEAD + size));
+    if (uv_write(&p->request, (uv_stream_t *)&host->socket, &buf, 1, on_sent) != 0)
         rt_free(p); /* the process has gone: its end will tell */
     return true;
 }
 
-int64_t rpc_host_waiting(const rpc_host *h)
+int64_t rpc_host_waiting(const rpc_host *host)
 {
-    return h->waiting;
+    return host->waiting;
 }
 
 /* ---- the beginning ---- */
 
 /* The buffers take several pieces of data, so that neither process waits for the other at each piece. */
-static bool make_socket(rpc_host *h, int *other, tec_error *err)
+static bool make_socket(rpc_host *host, int *other, tec_error *err)
 {
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return rt_fail_io(err, h->folder, "make a pair of sockets for this session", errno);
+        return rt_fail_io(err, host->folder, "make a pair of sockets for this session", errno);
     int size = 1 << 20;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    uv_pipe_open(&h->socket, pair[0]);
+    uv_pipe_open(&host->socket, pair[0]);
     *other = pair[1];
     return true;
 }
 
 /* The environment has nothing of the server's; compilers of drivers keep their files in the folder, whose
  * whole path PoCL wants. */
-static int spawn(rpc_host *h, int socket)
+static int spawn(rpc_host *host, int socket)
 {
     char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};
-    char home[sizeof h->folder + 8], tmp[sizeof h->folder + 8], pocl[sizeof h->folder + 16];
+    char home[sizeof host->folder + 8], tmp[sizeof host->folder + 8], pocl[sizeof host->folder + 16];
     char *environment[] = {(char *)"PATH=/usr/bin:/bin", home, tmp, pocl, (char *)"LC_ALL=C", NULL};
     uv_stdio_container_t stdio[4] = {
         {.flags = UV_IGNORE}, {0}, {0}, {.flags = UV_INHERIT_FD, .data.fd = socket}};
     int print[2];
 
-    snprintf(home, sizeof home, "HOME=%s", h->folder);
-    snprintf(tmp, sizeof tmp, "TMPDIR=%s", h->folder);
-    snprintf(pocl, sizeof pocl, "POCL_CACHE_DIR=%s", h->folder);
+    snprintf(home, sizeof home, "HOME=%s", host->folder);
+    snprintf(tmp, sizeof tmp, "TMPDIR=%s", host->folder);
+    snprintf(pocl, sizeof pocl, "POCL_CACHE_DIR=%s", host->folder);
     if (pipe2(print, O_CLOEXEC) != 0)
         return UV_EMFILE;
-    uv_pipe_open(&h->print, print[0]);
+    uv_pipe_open(&host->print, print[0]);
     stdio[1] = stdio[2] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = print[1]};
-    rpc_session_words(&h->o.session, words, argv);
-    const uv_process_options_t o = {.file = h->o.program ? h->o.program : "/proc/self/exe",
+    rpc_session_words(&host->o.session, words, argv);
+    const uv_process_options_t o = {.file = host->o.program ? host->o.program : "/proc/self/exe",
                                     .args = argv,
                                     .env = environment,
-                                    .cwd = h->folder,
+                                    .cwd = host->folder,
                                     .flags = UV_PROCESS_DETACHED,
                                     .stdio = stdio,
                                     .stdio_count = 4,
                                     .exit_cb = on_exit_of};
-    h->has_process = true;
-    h->handles++;
-    int rc = uv_spawn(rpc_loop_uv(h->loop), &h->process, &o);
+    host->has_process = true;
+    host->handles++;
+    int rc = uv_spawn(rpc_loop_uv(host->loop), &host->process, &o);
     close(print[1]);
     return rc;
 }
 
 /* A process that could not be started ends like one that could: by `ended`. The handles are initialized
  * before anything can fail, so that one way of closing fits all. */
-rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *err)
+rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *options, tec_error *err)
 {
-    rpc_host *h = rt_alloc(sizeof *h, err);
+    rpc_host *host = rt_alloc(sizeof *host, err);
     int other = -1;
 
-    if (!h)
+    if (!host)
         return NULL;
-    h->loop = loop;
-    h->o = *o;
-    h->lock = -1;
-    if (!make_folder(h, err)) {
-        rmdir(h->folder);
-        close_lock(h);
-        rt_free(h);
+    host->loop = loop;
+    host->o = *options;
+    host->lock = -1;
+    if (!make_folder(host, err)) {
+        rmdir(host->folder);
+        close_lock(host);
+        rt_free(host);
         return NULL;
     }
     uv_loop_t *uv = rpc_loop_uv(loop);
-    uv_pipe_init(uv, &h->socket, 0);
-    uv_pipe_init(uv, &h->print, 0);
-    uv_timer_init(uv, &h->clock);
-    h->socket.data = h->print.data = h->clock.data = h->process.data = h;
-    h->handles = 3;
-    h->waiting = 1; /* `opened` or `listed` answers the start */
-    int rc = make_socket(h, &other, &h->why) ? spawn(h, other) : UV_EMFILE;
+    uv_pipe_init(uv, &host->socket, 0);
+    uv_pipe_init(uv, &host->print, 0);
+    uv_timer_init(uv, &host->clock);
+    host->socket.data = host->print.data = host->clock.data = host->process.data = host;
+    host->handles = 3;
+    host->waiting = 1; /* `opened` or `listed` answers the start */
+    int rc = make_socket(host, &other, &host->why) ? spawn(host, other) : UV_EMFILE;
     if (other >= 0)
         close(other);
     if (rc) {
-        rt_fail(&h->why, TEC_IO, "a session's process cannot be started: %s", uv_strerror(rc));
-        h->exited = true;
-        close_all(h);
-        return h;
+        rt_fail(&host->why, TEC_IO, "a session's process cannot be started: %s", uv_strerror(rc));
+        host->exited = true;
+        close_all(host);
+        return host;
     }
-    h->started = true;
-    uv_read_start((uv_stream_t *)&h->socket, give_room, on_socket);
-    uv_read_start((uv_stream_t *)&h->print, give_print_room, on_print);
-    uv_timer_start(&h->clock, on_late, START_SECONDS * 1000, 0);
-    return h;
+    host->started = true;
+    uv_read_start((uv_stream_t *)&host->socket, give_room, on_socket);
+    uv_read_start((uv_stream_t *)&host->print, give_print_room, on_print);
+    uv_timer_start(&host->clock, on_late, START_SECONDS * 1000, 0);
+    return host;
 }

@@ -24,8 +24,8 @@ typedef struct {
 } rpc_host_end;
 
 typedef struct {
-    bool (*answer)(void *user, rpc_kind kind, const uint8_t *body, size_t n);
-    void (*taken)(void *user, size_t n); /* the process has got n bytes of bodies of data messages */
+    bool (*answer)(void *user, rpc_kind kind, const uint8_t *body, size_t size);
+    void (*taken)(void *user, size_t size); /* the process has got n bytes of bodies of data messages */
     void (*ended)(void *user, const rpc_host_end *end);
 } rpc_host_events;
 
@@ -41,12 +41,12 @@ typedef struct {
 
 /* Removes the folders of sessions whose server was killed. */
 void rpc_host_sweep(const char *folder);
-rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *err);
+rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *options, tec_error *err);
 /* False: too many questions wait. */
-bool rpc_host_question(rpc_host *h, rpc_kind kind, const uint8_t *body, size_t n);
-void rpc_host_resume(rpc_host *h);
+bool rpc_host_question(rpc_host *host, rpc_kind kind, const uint8_t *body, size_t size);
+void rpc_host_resume(rpc_host *host);
 /* Ends the process; `ended` comes later, with this reason unless there was another before. */
-void rpc_host_kill(rpc_host *h, tec_status status, const char *text);
-int64_t rpc_host_waiting(const rpc_host *h); /* questions without an answer */
+void rpc_host_kill(rpc_host *host, tec_status status, const char *text);
+int64_t rpc_host_waiting(const rpc_host *host); /* questions without an answer */
 
 #endif

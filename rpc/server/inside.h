@@ -49,7 +49,7 @@ typedef struct {
     rpc_kept_function kept[RPC_KEPT_FUNCTIONS];
     int next_kept;
     rpc_transfer transfer;
-    run_bench *bench; /* NULL: nothing was measured for a tuner yet */
+    worker_bench *bench; /* NULL: nothing was measured for a tuner yet */
     int64_t answered;
     bool over;
     rt_bytes body;
@@ -58,39 +58,40 @@ typedef struct {
 /* session.c */
 /* Answers the questions on this session's socket until one of them ends this session, or the socket closes.
  */
-void rpc_serve_questions(rpc_session *s);
-bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message);
+void rpc_serve_questions(rpc_session *session);
+bool rpc_answer_with(rpc_session *session, rpc_kind kind, const void *message);
 /* Sends the error as a failure that does not end this session. */
-bool rpc_answer_error(rpc_session *s, const tec_error *err);
-bool rpc_answer_done(rpc_session *s, int64_t handle);
+bool rpc_answer_error(rpc_session *session, const tec_error *err);
+bool rpc_answer_done(rpc_session *session, int64_t handle);
 /* The tensor as contents and data. */
-bool rpc_answer_tensor(rpc_session *s, const DLTensor *t);
+bool rpc_answer_tensor(rpc_session *session, const DLTensor *tensor);
 
 /* things.c: each answers its question. */
-rpc_thing *rpc_find_thing(rpc_session *s, int64_t handle, rpc_thing_kind kind, tec_error *err);
-bool rpc_on_upload(rpc_session *s, const rpc_upload *m);
-bool rpc_on_allocate(rpc_session *s, const rpc_allocate *m);
-bool rpc_on_release(rpc_session *s, const rpc_release *m);
-bool rpc_on_write(rpc_session *s, const rpc_write *m);
-bool rpc_on_read(rpc_session *s, const rpc_read *m);
-bool rpc_on_data(rpc_session *s, const rpc_data *m);
-bool rpc_end_transfer(rpc_session *s); /* before another question: one that is not whole fails */
-void rpc_free_things(rpc_session *s);
+rpc_thing *rpc_find_thing(rpc_session *session, int64_t handle, rpc_thing_kind kind, tec_error *err);
+bool rpc_on_upload(rpc_session *session, const rpc_upload *message);
+bool rpc_on_allocate(rpc_session *session, const rpc_allocate *message);
+bool rpc_on_release(rpc_session *session, const rpc_release *message);
+bool rpc_on_write(rpc_session *session, const rpc_write *message);
+bool rpc_on_read(rpc_session *session, const rpc_read *message);
+bool rpc_on_data(rpc_session *session, const rpc_data *message);
+bool rpc_end_transfer(rpc_session *session); /* before another question: one that is not whole fails */
+void rpc_free_things(rpc_session *session);
 
 /* calls.c: each answers its question. */
-bool rpc_on_call(rpc_session *s, const rpc_call *m);
-bool rpc_on_time(rpc_session *s, const rpc_time *m);
-bool rpc_on_prepare(rpc_session *s, const rpc_prepare *m);
-bool rpc_on_feed(rpc_session *s, const rpc_feed *m);
-bool rpc_on_run(rpc_session *s, const rpc_run *m);
-bool rpc_on_fetch(rpc_session *s, const rpc_fetch *m);
-void rpc_forget_functions(rpc_session *s, int64_t module);          /* 0: of all modules */
-int64_t rpc_add_thing(rpc_session *s, rpc_thing t, tec_error *err); /* takes what it holds; 0: failed */
+bool rpc_on_call(rpc_session *session, const rpc_call *message);
+bool rpc_on_time(rpc_session *session, const rpc_time *message);
+bool rpc_on_prepare(rpc_session *session, const rpc_prepare *message);
+bool rpc_on_feed(rpc_session *session, const rpc_feed *message);
+bool rpc_on_run(rpc_session *session, const rpc_run *message);
+bool rpc_on_fetch(rpc_session *session, const rpc_fetch *message);
+void rpc_forget_functions(rpc_session *session, int64_t module); /* 0: of all modules */
+int64_t rpc_add_thing(rpc_session *session, rpc_thing thing,
+                      tec_error *err); /* takes what it holds; 0: failed */
 
 /* measure.c: answers its question. */
-bool rpc_on_measure(rpc_session *s, const rpc_measure *m);
+bool rpc_on_measure(rpc_session *session, const rpc_measure *self);
 
 /* devices.c: answers with what this machine offers. */
-bool rpc_answer_devices(rpc_session *s);
+bool rpc_answer_devices(rpc_session *session);
 
 #endif

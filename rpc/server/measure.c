@@ -24,47 +24,48 @@ static bool are_seconds(double s)
 }
 
 /* What the wire lets through and no measurement can be made with. */
-static bool is_sound(const rpc_measure *m, tec_error *err)
+static bool is_sound(const rpc_measure *measure, tec_error *err)
 {
-    if (m->modules.n < 1 || m->modules.n > RUN_MODULES)
-        return rt_fail(err, TEC_INVALID, "%lld modules to measure: expected 1 to %d", (long long)m->modules.n,
-                       RUN_MODULES);
-    if (m->symbols.n > RT_MAX_SYMBOLS)
-        return rt_fail(err, TEC_INVALID, "%lld symbols: expected at most %d", (long long)m->symbols.n,
+    if (measure->modules.n < 1 || measure->modules.n > WORKER_MODULES)
+        return rt_fail(err, TEC_INVALID, "%lld modules to measure: expected 1 to %d",
+                       (long long)measure->modules.n, WORKER_MODULES);
+    if (measure->symbols.n > RT_MAX_SYMBOLS)
+        return rt_fail(err, TEC_INVALID, "%lld symbols: expected at most %d", (long long)measure->symbols.n,
                        RT_MAX_SYMBOLS);
-    if (m->threads < 0 || m->threads > MOST_THREADS)
-        return rt_fail(err, TEC_INVALID, "%lld threads: expected 0 to %d", (long long)m->threads,
+    if (measure->threads < 0 || measure->threads > MOST_THREADS)
+        return rt_fail(err, TEC_INVALID, "%lld threads: expected 0 to %d", (long long)measure->threads,
                        MOST_THREADS);
-    if (m->repeats < 1 || m->repeats > RUN_MAX_COSTS)
-        return rt_fail(err, TEC_INVALID, "%lld repeats: expected 1 to %d", (long long)m->repeats,
-                       RUN_MAX_COSTS);
-    if (!are_seconds(m->min_seconds) || !are_seconds(m->warm_up) || !are_seconds(m->cool_down) ||
-        !are_seconds(m->seconds) || m->flush_bytes < 0 || m->memory_bytes < 0)
+    if (measure->repeats < 1 || measure->repeats > WORKER_MAX_COSTS)
+        return rt_fail(err, TEC_INVALID, "%lld repeats: expected 1 to %d", (long long)measure->repeats,
+                       WORKER_MAX_COSTS);
+    if (!are_seconds(measure->min_seconds) || !are_seconds(measure->warm_up) ||
+        !are_seconds(measure->cool_down) || !are_seconds(measure->seconds) || measure->flush_bytes < 0 ||
+        measure->memory_bytes < 0)
         return rt_fail(err, TEC_INVALID, "times of a measurement are 0 to %g s, and bytes not below zero",
                        MOST_SECONDS);
     return true;
 }
 
 /* The question as the job that a local runner would get; the modules are found by their handles. */
-static run_job job_of(const rpc_measure *m, run_dim dims[RT_MAX_SYMBOLS])
+static worker_job job_of(const rpc_measure *measure, worker_dim dims[RT_MAX_SYMBOLS])
 {
-    const rpc_symbol *symbol = m->symbols.at;
+    const rpc_symbol *symbol = measure->symbols.at;
 
-    for (int64_t i = 0; i < m->symbols.n; i++)
-        dims[i] = (run_dim){symbol[i].name, symbol[i].value};
-    return (run_job){.arguments = (uint64_t)m->arguments,
-                     .seed = (uint64_t)m->seed,
-                     .n_dims = (int)m->symbols.n,
-                     .dims = dims,
-                     .check = m->check != 0,
-                     .threads = (int)m->threads,
-                     .min_seconds = m->min_seconds,
-                     .warm_up = m->warm_up,
-                     .cool_down = m->cool_down,
-                     .repeats = (int)m->repeats,
-                     .flush_bytes = m->flush_bytes,
-                     .memory_limit = m->memory_bytes,
-                     .n_modules = (int)m->modules.n};
+    for (int64_t i = 0; i < measure->symbols.n; i++)
+        dims[i] = (worker_dim){symbol[i].name, symbol[i].value};
+    return (worker_job){.arguments = (uint64_t)measure->arguments,
+                        .seed = (uint64_t)measure->seed,
+                        .n_dims = (int)measure->symbols.n,
+                        .dims = dims,
+                        .check = measure->check != 0,
+                        .threads = (int)measure->threads,
+                        .min_seconds = measure->min_seconds,
+                        .warm_up = measure->warm_up,
+                        .cool_down = measure->cool_down,
+                        .repeats = (int)measure->repeats,
+                        .flush_bytes = measure->flush_bytes,
+                        .memory_limit = measure->memory_bytes,
+                        .n_modules = (int)measure->modules.n};
 }
 
 static void set_timer(double seconds)
@@ -76,70 +77,71 @@ static void set_timer(double seconds)
 }
 
 /* On the cores under measurement, while nobody else measures there. */
-static const run_answer *measure(rpc_session *s, const rpc_measure *m, const run_job *j,
-                                 tec_module *const *modules, double *waited)
+static const worker_answer *measure(rpc_session *session, const rpc_measure *self, const worker_job *job,
+                                    tec_module *const *modules, double *waited)
 {
-    run_core_lock lock;
+    worker_core_lock lock;
     double begun = tec_clock();
 
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
-    const run_cores c = run_cores_here(j->threads);
-    run_cores_lock(&lock, &c.measured, NULL);
+    const worker_cores c = worker_cores_here(job->threads);
+    worker_cores_lock(&lock, &c.measured, NULL);
     *waited = tec_clock() - begun;
     sched_setaffinity(0, sizeof c.measured, &c.measured);
-    set_timer(m->seconds);
-    const run_answer *a = run_bench_do(s->bench, m->keep ? RUN_KEEP : RUN_MEASURE, j, modules);
+    set_timer(self->seconds);
+    const worker_answer *answer =
+        worker_bench_do(session->bench, self->keep ? WORKER_KEEP : WORKER_MEASURE, job, modules);
     set_timer(0);
     sched_setaffinity(0, sizeof before, &before);
-    run_cores_unlock(&lock);
-    return a;
+    worker_cores_unlock(&lock);
+    return answer;
 }
 
 /* The costs of the second module stand behind those of the first. */
-static bool tell(rpc_session *s, const run_answer *a, int n_modules, double waited)
+static bool tell(rpc_session *session, const worker_answer *answer, int n_modules, double waited)
 {
-    rpc_cost cost[RUN_MODULES * RUN_MAX_COSTS];
+    rpc_cost cost[WORKER_MODULES * WORKER_MAX_COSTS];
 
     for (int k = 0; k < n_modules; k++)
-        for (int i = 0; i < a->n_costs; i++)
-            cost[k * a->n_costs + i].seconds = a->costs[k][i];
-    return rpc_answer_with(s, RPC_KIND_measured,
-                           &(rpc_measured){.outcome = a->outcome,
-                                           .culprit = a->culprit,
-                                           .stage = a->stage ? a->stage : "",
-                                           .kind = a->kind ? a->kind : "",
-                                           .error = a->error ? a->error : "",
-                                           .check_seconds = a->check_seconds,
-                                           .timed_seconds = a->timed_seconds,
+        for (int i = 0; i < answer->n_costs; i++)
+            cost[k * answer->n_costs + i].seconds = answer->costs[k][i];
+    return rpc_answer_with(session, RPC_KIND_measured,
+                           &(rpc_measured){.outcome = answer->outcome,
+                                           .culprit = answer->culprit,
+                                           .stage = answer->stage ? answer->stage : "",
+                                           .kind = answer->kind ? answer->kind : "",
+                                           .error = answer->error ? answer->error : "",
+                                           .check_seconds = answer->check_seconds,
+                                           .timed_seconds = answer->timed_seconds,
                                            .waited_seconds = waited,
-                                           .clock_mhz = a->clock_mhz,
-                                           .temperature = a->temperature,
-                                           .costs = {cost, (int64_t)n_modules * a->n_costs}});
+                                           .clock_mhz = answer->clock_mhz,
+                                           .temperature = answer->temperature,
+                                           .costs = {cost, (int64_t)n_modules * answer->n_costs}});
 }
 
 /* Everything is checked before anything is measured: what is refused leaves the session as it was. */
-bool rpc_on_measure(rpc_session *s, const rpc_measure *m)
+bool rpc_on_measure(rpc_session *session, const rpc_measure *self)
 {
-    tec_module *modules[RUN_MODULES];
-    run_dim dims[RT_MAX_SYMBOLS];
+    tec_module *modules[WORKER_MODULES];
+    worker_dim dims[RT_MAX_SYMBOLS];
     tec_error err = {0};
     double waited = 0;
-    bool good = is_sound(m, &err);
+    bool good = is_sound(self, &err);
 
-    if (good && !s->is_cpu)
+    if (good && !session->is_cpu)
         good = rt_fail(&err, TEC_UNSUPPORTED,
-                       "tuners measure on CPUs alone; this session has the device '%s'", s->o.device);
-    for (int64_t i = 0; good && i < m->modules.n; i++) {
-        rpc_thing *t = rpc_find_thing(s, m->modules.at[i], RPC_THING_MODULE, &err);
+                       "tuners measure on CPUs alone; this session has the device '%s'", session->o.device);
+    for (int64_t i = 0; good && i < self->modules.n; i++) {
+        rpc_thing *thing = rpc_find_thing(session, self->modules.at[i], RPC_THING_MODULE, &err);
 
-        good = t != NULL;
-        modules[i] = t ? t->module : NULL;
+        good = thing != NULL;
+        modules[i] = thing ? thing->module : NULL;
     }
-    if (good && !s->bench && !(s->bench = run_bench_new()))
+    if (good && !session->bench && !(session->bench = worker_bench_new()))
         good = rt_fail(&err, TEC_NO_MEMORY, "out of memory");
     if (!good)
-        return rpc_answer_error(s, &err);
-    const run_job j = job_of(m, dims);
-    return tell(s, measure(s, m, &j, modules, &waited), j.n_modules, waited);
+        return rpc_answer_error(session, &err);
+    const worker_job j = job_of(self, dims);
+    return tell(session, measure(session, self, &j, modules, &waited), j.n_modules, waited);
 }

@@ -41,11 +41,11 @@ typedef struct {
 } rpc_member_options;
 
 /* Dials before it returns; NULL: no memory, or the address makes no sense. */
-rpc_member *rpc_member_new(rpc_loop *loop, const rpc_member_options *o, tec_error *err);
-bool rpc_member_admits(const rpc_member *m, const char *device, int64_t lease,
+rpc_member *rpc_member_new(rpc_loop *loop, const rpc_member_options *options, tec_error *err);
+bool rpc_member_admits(const rpc_member *member, const char *device, int64_t lease,
                        const uint8_t key[RPC_ID_BYTES]);
-void rpc_member_drain(rpc_member *m);
-void rpc_member_leave(rpc_member *m);
-void rpc_member_free(rpc_member *m); /* NULL is legal */
+void rpc_member_drain(rpc_member *member);
+void rpc_member_leave(rpc_member *member);
+void rpc_member_free(rpc_member *member); /* NULL is legal */
 
 #endif

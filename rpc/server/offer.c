@@ -73,43 +73,45 @@ bool rpc_key_fits(const char *classes, const char *of_key)
 
 /* What measurements on a device depend on: a name for people, and a hash of all of it. A CPU is told apart by
  * the code that fits it as well. */
-static const char *fingerprint(const rpc_listed *list, const rpc_device *d, rt_arena *arena, tec_error *err)
+static const char *fingerprint(const rpc_listed *list, const rpc_device *device, rt_arena *arena,
+                               tec_error *err)
 {
     char *text = rt_arena_alloc(arena, TEXT, 1, err), all[1500];
-    bool cpu = strncmp(d->name, "cpu", 3) == 0;
+    bool cpu = strncmp(device->name, "cpu", 3) == 0;
 
     if (!text)
         return NULL;
-    snprintf(all, sizeof all, "%s; %s; %lld; %s", d->hardware, d->driver, (long long)d->units,
+    snprintf(all, sizeof all, "%s; %s; %lld; %s", device->hardware, device->driver, (long long)device->units,
              cpu ? list->target : "");
-    snprintf(text, TEXT, "%.120s, %lld units, %016llx", d->hardware, (long long)d->units,
+    snprintf(text, TEXT, "%.120s, %lld units, %016llx", device->hardware, (long long)device->units,
              (unsigned long long)base_hash(all, strlen(all), 0));
     return text;
 }
 
 /* A device whose kind has no class is left out. */
 bool rpc_make_offer(const char *classes, const rpc_listed *list, rt_arena *arena, const rpc_offered **devices,
-                    int *n, tec_error *err)
+                    int *count, tec_error *err)
 {
     const rpc_device *from = list->devices.at;
     rpc_offered *to = rt_arena_alloc(arena, list->devices.n + 1, sizeof *to, err);
 
     *devices = to;
-    *n = 0;
+    *count = 0;
     if (!to)
         return false;
     for (int64_t i = 0; i < list->devices.n; i++) {
-        const rpc_device *d = &from[i];
+        const rpc_device *device = &from[i];
         char class[CLASS];
 
-        if (!rpc_class_of(classes, d->name, class, sizeof class))
+        if (!rpc_class_of(classes, device->name, class, sizeof class))
             continue;
         char *kept = rt_arena_alloc(arena, CLASS, 1, err);
-        const char *print = fingerprint(list, d, arena, err);
+        const char *print = fingerprint(list, device, arena, err);
         if (!kept || !print)
             return false;
         snprintf(kept, CLASS, "%s", class);
-        to[(*n)++] = (rpc_offered){d->name, kept, print, d->hardware, d->driver};
+        to[(*count)++] = (rpc_offered){device->name, kept, print, device->hardware, device->driver};
     }
-    return *n > 0 || rt_fail(err, TEC_INVALID, "this machine has no device of the kinds of '%s'", classes);
+    return *count > 0 ||
+           rt_fail(err, TEC_INVALID, "this machine has no device of the kinds of '%s'", classes);
 }

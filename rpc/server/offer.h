@@ -18,9 +18,9 @@ bool rpc_class_of(const char *classes, const char *device, char *to, size_t size
 /* Whether a key that is for these classes ("*", "gpu,board") may use one of the server's. */
 bool rpc_key_fits(const char *classes, const char *of_key);
 
-/* The devices of a list that have a class, in *devices and *n, with their fingerprints: in the arena, but for
- * the texts of the list. False: no device has a class. */
+/* The devices of a list that have a class, in *devices and *count, with their fingerprints: in the arena, but
+ * for the texts of the list. False: no device has a class. */
 bool rpc_make_offer(const char *classes, const rpc_listed *list, rt_arena *arena, const rpc_offered **devices,
-                    int *n, tec_error *err);
+                    int *count, tec_error *err);
 
 #endif

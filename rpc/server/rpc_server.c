@@ -77,12 +77,12 @@ static int misuse(const char *what, const char *name)
 
 /* Sets an option from its text; false: the text is none of its kind. Numbers are positive and bounded: a
  * product with the unit, as in memory_mib << 20, then fits 64 bits. */
-static bool set(settings *s, int i, const char *value)
+static bool set(settings *given, int index, const char *value)
 {
-    char *end = NULL, *at = (char *)s + options[i].at;
+    char *end = NULL, *at = (char *)given + options[index].at;
 
     errno = 0;
-    switch (options[i].kind) {
+    switch (options[index].kind) {
     case FLAG:
         *(bool *)(void *)at = strcmp(value, "yes") == 0;
         return *(bool *)(void *)at || !strcmp(value, "no");
@@ -114,7 +114,7 @@ static int find_option(const char *name, size_t n)
 
 /* "--name value" and "--name=value". An exit status, or -1. Stops at the first mistake: what stands behind it
  * may be its value. */
-static int read_arguments(settings *s, int argc, char **argv)
+static int read_arguments(settings *given, int argc, char **argv)
 {
     for (int k = 1; k < argc; k++) {
         const char *name = strncmp(argv[k], "--", 2) == 0 ? argv[k] + 2 : "", *equals = strchr(name, '=');
@@ -126,7 +126,7 @@ static int read_arguments(settings *s, int argc, char **argv)
         if (flag && equals)
             return misuse("takes no value:", argv[k]);
         const char *value = flag ? "yes" : equals ? equals + 1 : k + 1 < argc ? argv[++k] : "";
-        if (!set(s, i, value))
+        if (!set(given, i, value))
             return misuse("wrong or missing value of", argv[k]);
     }
     return -1;
@@ -144,7 +144,7 @@ static char *trim(char *text)
 
 /* The texts of the file stay for as long as the program runs. A line that is empty or begins with # is
  * skipped. `config` within a file is refused: files do not name files. Gives -1, or an exit status. */
-static int read_config(settings *s, const char *path)
+static int read_config(settings *given, const char *path)
 {
     FILE *f = fopen(path, "re");
     char *line = NULL;
@@ -166,7 +166,7 @@ static int read_config(settings *s, const char *path)
         name = trim(name);
         int i = find_option(name, strlen(name));
         char *value = equals ? rt_strdup(trim(equals + 1), NULL) : NULL;
-        if (i >= 0 && strcmp(name, "config") != 0 && value && set(s, i, value))
+        if (i >= 0 && strcmp(name, "config") != 0 && value && set(given, i, value))
             continue;
         fprintf(stderr, "rpc_server: %s:%d: %s '%s'\n", path, number,
                 i < 0 ? "there is no option" : "wrong or missing value of", name);
@@ -247,13 +247,13 @@ static int fail(const tec_error *err)
 }
 
 /* The loop is freed before the server, since closing a connection still calls the server. */
-static int serve(settings *s, const rpc_server_options *o)
+static int serve(settings *given, const rpc_server_options *self)
 {
     tec_error err = {0};
     rpc_loop *loop = rpc_loop_new(&err);
-    rpc_server *server = loop ? rpc_server_new(loop, o, &err) : NULL;
+    rpc_server *server = loop ? rpc_server_new(loop, self, &err) : NULL;
 
-    (void)s;
+    (void)given;
     if (!server)
         return fail(&err);
     rpc_on_signal(loop, SIGTERM, on_stop, server, &err);
@@ -267,52 +267,53 @@ static int serve(settings *s, const rpc_server_options *o)
 
 /* The loopback key is made only if no file is named: a named file that is missing is a mistake. `keys` and
  * `folder` live as long as the server, which ends within this call. */
-static int run(settings *s)
+static int run(settings *given)
 {
     tec_error err = {0};
     char keys[PATH_MAX], folder[PATH_MAX];
 
-    if (s->tracker && !s->device_class)
+    if (given->tracker && !given->device_class)
         return misuse("name the class of the devices with --device-class: it is what clients ask for at",
-                      s->tracker);
-    if (s->dial_out && (!s->tracker || s->announce || s->listen))
+                      given->tracker);
+    if (given->dial_out && (!given->tracker || given->announce || given->listen))
         return misuse("needs a --tracker and neither --listen nor --announce:", "--dial-out");
-    if (!s->tracker && (s->name || s->announce || s->tracker_key))
-        return misuse("is for a server with a --tracker:", s->name       ? "--name"
-                                                           : s->announce ? "--announce"
-                                                                         : "--tracker-key");
-    if (!s->listen)
-        s->listen = s->tracker ? "127.0.0.1:0" : "127.0.0.1:9190";
-    if (!s->key_file && !rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), keys, sizeof keys))
+    if (!given->tracker && (given->name || given->announce || given->tracker_key))
+        return misuse("is for a server with a --tracker:", given->name       ? "--name"
+                                                           : given->announce ? "--announce"
+                                                                             : "--tracker-key");
+    if (!given->listen)
+        given->listen = given->tracker ? "127.0.0.1:0" : "127.0.0.1:9190";
+    if (!given->key_file &&
+        !rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), keys, sizeof keys))
         return misuse("neither $HOME is set nor", "--key-file");
-    if (!s->key_file && !rpc_keys_prepare(keys, &err))
+    if (!given->key_file && !rpc_keys_prepare(keys, &err))
         return fail(&err);
-    if (!realpath(s->folder ? s->folder : "/tmp", folder)) {
-        fprintf(stderr, "rpc_server: %s: %s\n", s->folder ? s->folder : "/tmp", strerror(errno));
+    if (!realpath(given->folder ? given->folder : "/tmp", folder)) {
+        fprintf(stderr, "rpc_server: %s: %s\n", given->folder ? given->folder : "/tmp", strerror(errno));
         return 1;
     }
     signal(SIGPIPE, SIG_IGN);
-    return serve(s, &(rpc_server_options){.listen = s->listen,
-                                          .key_file = s->key_file ? s->key_file : keys,
-                                          .key_file_named = s->key_file != NULL,
-                                          .device_class = s->device_class,
-                                          .tracker = s->tracker,
-                                          .name = s->name,
-                                          .announce = s->announce,
-                                          .dial_out = s->dial_out,
-                                          .tracker_key = s->tracker_key,
-                                          .folder = folder,
-                                          .program = s->program,
-                                          .most_sessions = (int)s->sessions,
-                                          .memory_bytes = s->memory_mib << 20,
-                                          .seconds = s->seconds,
-                                          .output_bytes = s->output_kib << 10,
-                                          .drain_seconds = s->drain,
-                                          .weak_sandbox = s->weak_sandbox,
-                                          .once = s->once,
-                                          .log = write_log,
-                                          .ready = say_ready,
-                                          .user = s});
+    return serve(given, &(rpc_server_options){.listen = given->listen,
+                                              .key_file = given->key_file ? given->key_file : keys,
+                                              .key_file_named = given->key_file != NULL,
+                                              .device_class = given->device_class,
+                                              .tracker = given->tracker,
+                                              .name = given->name,
+                                              .announce = given->announce,
+                                              .dial_out = given->dial_out,
+                                              .tracker_key = given->tracker_key,
+                                              .folder = folder,
+                                              .program = given->program,
+                                              .most_sessions = (int)given->sessions,
+                                              .memory_bytes = given->memory_mib << 20,
+                                              .seconds = given->seconds,
+                                              .output_bytes = given->output_kib << 10,
+                                              .drain_seconds = given->drain,
+                                              .weak_sandbox = given->weak_sandbox,
+                                              .once = given->once,
+                                              .log = write_log,
+                                              .ready = say_ready,
+                                              .user = given});
 }
 
 /* The command line is read twice, before and after the file of --config: the first time to learn the file's

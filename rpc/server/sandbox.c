@@ -217,90 +217,90 @@ typedef struct {
 } filter;
 
 /* `yes` and `no` are how many instructions to skip. */
-static void emit(filter *f, uint16_t code, uint8_t yes, uint8_t no, uint32_t k)
+static void emit(filter *self, uint16_t code, uint8_t yes, uint8_t no, uint32_t k)
 {
-    if (f->n < MOST_CODE)
-        f->code[f->n++] = (struct sock_filter){code, yes, no, k};
+    if (self->n < MOST_CODE)
+        self->code[self->n++] = (struct sock_filter){code, yes, no, k};
 }
 
-static void load_field(filter *f, size_t offset)
+static void load_field(filter *self, size_t offset)
 {
-    emit(f, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+    emit(self, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
 }
 
-static void verdict(filter *f, uint32_t what)
+static void verdict(filter *self, uint32_t what)
 {
-    emit(f, BPF_RET | BPF_K, 0, 0, what);
+    emit(self, BPF_RET | BPF_K, 0, 0, what);
 }
 
 /* Two instructions: a comparison that skips the verdict for another number. */
-static void on_call(filter *f, int number, uint32_t what)
+static void on_call(filter *self, int number, uint32_t what)
 {
-    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)number);
-    verdict(f, what);
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)number);
+    verdict(self, what);
 }
 
-static void on_calls(filter *f, const int *numbers, int n, uint32_t what)
+static void on_calls(filter *self, const int *numbers, int n, uint32_t what)
 {
     for (int i = 0; i < n; i++)
-        on_call(f, numbers[i], what);
+        on_call(self, numbers[i], what);
 }
 
 /* A verdict on a call whose argument (its low half) is `value`, and another one otherwise. The comparison
  * skips four instructions for another number, so that the number is still loaded for the next row; behind the
  * load of the argument it is not, but both verdicts end the filter there. */
-static void on_argument(filter *f, int number, int argument, uint32_t value, uint32_t yes, uint32_t no)
+static void on_argument(filter *self, int number, int argument, uint32_t value, uint32_t yes, uint32_t no)
 {
-    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)number);
-    load_field(f, offsetof(struct seccomp_data, args) + 8 * (size_t)argument);
-    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
-    verdict(f, yes);
-    verdict(f, no);
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)number);
+    load_field(self, offsetof(struct seccomp_data, args) + 8 * (size_t)argument);
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
+    verdict(self, yes);
+    verdict(self, no);
 }
 
 /* A thread may be made, a process may not. The flags are the first argument on all three architectures. */
-static void on_clone(filter *f)
+static void on_clone(filter *self)
 {
-    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_clone);
-    load_field(f, offsetof(struct seccomp_data, args));
-    emit(f, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CLONE_THREAD);
-    verdict(f, SECCOMP_RET_ALLOW);
-    verdict(f, SECCOMP_RET_KILL_PROCESS);
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_clone);
+    load_field(self, offsetof(struct seccomp_data, args));
+    emit(self, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CLONE_THREAD);
+    verdict(self, SECCOMP_RET_ALLOW);
+    verdict(self, SECCOMP_RET_KILL_PROCESS);
 }
 
 /* The filter for a CPU allows what is needed; the one for a driver all but attacks. Both let signals go to
  * the process itself alone. The architecture is checked first: the same number is another call in another
  * ABI. */
-static void make_filter(filter *f, bool has_driver)
+static void make_filter(filter *self, bool has_driver)
 {
     uint32_t eperm = SECCOMP_RET_ERRNO | EPERM, pid = (uint32_t)getpid();
 
-    load_field(f, offsetof(struct seccomp_data, arch));
-    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, THIS_ARCH);
-    verdict(f, SECCOMP_RET_KILL_PROCESS);
-    load_field(f, offsetof(struct seccomp_data, nr));
+    load_field(self, offsetof(struct seccomp_data, arch));
+    emit(self, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, THIS_ARCH);
+    verdict(self, SECCOMP_RET_KILL_PROCESS);
+    load_field(self, offsetof(struct seccomp_data, nr));
 #if defined(__x86_64__)
-    emit(f, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* calls of the x32 ABI */
-    verdict(f, SECCOMP_RET_KILL_PROCESS);
+    emit(self, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* calls of the x32 ABI */
+    verdict(self, SECCOMP_RET_KILL_PROCESS);
 #endif
     if (!has_driver)
-        on_calls(f, needed, BASE_COUNT(needed), SECCOMP_RET_ALLOW);
-    on_calls(f, hostile, BASE_COUNT(hostile), has_driver ? eperm : SECCOMP_RET_KILL_PROCESS);
-    on_argument(f, __NR_tgkill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+        on_calls(self, needed, BASE_COUNT(needed), SECCOMP_RET_ALLOW);
+    on_calls(self, hostile, BASE_COUNT(hostile), has_driver ? eperm : SECCOMP_RET_KILL_PROCESS);
+    on_argument(self, __NR_tgkill, 0, pid, SECCOMP_RET_ALLOW, eperm);
     /* The verdicts of on_argument end the filter, so the number is still loaded behind one that did not fit.
      * */
-    on_argument(f, __NR_kill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+    on_argument(self, __NR_kill, 0, pid, SECCOMP_RET_ALLOW, eperm);
     if (has_driver) {
-        verdict(f, SECCOMP_RET_ALLOW);
+        verdict(self, SECCOMP_RET_ALLOW);
         return;
     }
-    on_calls(f, programs, BASE_COUNT(programs), SECCOMP_RET_KILL_PROCESS);
-    on_argument(f, __NR_prctl, 0, PR_SET_NAME, SECCOMP_RET_ALLOW, eperm);
+    on_calls(self, programs, BASE_COUNT(programs), SECCOMP_RET_KILL_PROCESS);
+    on_argument(self, __NR_prctl, 0, PR_SET_NAME, SECCOMP_RET_ALLOW, eperm);
 #ifdef __NR_clone3
-    on_call(f, __NR_clone3, SECCOMP_RET_ERRNO | ENOSYS); /* its flags cannot be seen: libc takes clone */
+    on_call(self, __NR_clone3, SECCOMP_RET_ERRNO | ENOSYS); /* its flags cannot be seen: libc takes clone */
 #endif
-    on_clone(f);
-    verdict(f, eperm);
+    on_clone(self);
+    verdict(self, eperm);
 }
 
 /* Needs "no new privileges", which the caller has set. */
@@ -383,7 +383,7 @@ static void limit(int what, uint64_t most)
     setrlimit((__rlimit_resource_t)what, &r);
 }
 
-/* What was allowed by run_limit_memory can no longer be raised. */
+/* What was allowed by worker_limit_memory can no longer be raised. */
 static void fix_memory_limit(void)
 {
     struct rlimit r;
@@ -403,26 +403,26 @@ static bool become_nobody(void)
 
 /* The parent is asked for twice: if the server died before the signal of its death was ordered, nobody would
  * send it. */
-bool rpc_sandbox_enter(const rpc_sandbox *s, char *text, size_t size, tec_error *err)
+bool rpc_sandbox_enter(const rpc_sandbox *sandbox, char *text, size_t size, tec_error *err)
 {
     pid_t parent = getppid();
 
     limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_NOFILE, s->has_driver ? MOST_FILES_OF_DRIVERS : MOST_FILES);
-    limit(RLIMIT_FSIZE, (uint64_t)s->memory_bytes);
-    run_limit_memory(s->memory_bytes);
+    limit(RLIMIT_NOFILE, sandbox->has_driver ? MOST_FILES_OF_DRIVERS : MOST_FILES);
+    limit(RLIMIT_FSIZE, (uint64_t)sandbox->memory_bytes);
+    worker_limit_memory(sandbox->memory_bytes);
     fix_memory_limit();
     bool other_user = geteuid() == 0 && become_nobody();
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it back, so it comes behind */
     if (getppid() != parent)
         return rt_fail(err, TEC_LOST, "the server is gone");
     bool no_new = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    bool landlock = no_new && enter_landlock(s->has_driver);
-    bool seccomp = no_new && enter_seccomp(s->has_driver);
+    bool landlock = no_new && enter_landlock(sandbox->has_driver);
+    bool seccomp = no_new && enter_seccomp(sandbox->has_driver);
 
     snprintf(text, size, "%s%s%s", seccomp ? "seccomp" : "no seccomp",
              landlock ? ", landlock" : ", no landlock", other_user ? ", own user" : "");
-    if ((seccomp && (landlock || other_user)) || s->weak)
+    if ((seccomp && (landlock || other_user)) || sandbox->weak)
         return true;
     return rt_fail(err, TEC_UNSUPPORTED,
                    "this system cannot isolate sessions (%s): they could read the server's keys; "

@@ -30,6 +30,6 @@ typedef struct {
 } rpc_sandbox;
 
 /* The working folder is a session's own. `text`: "seccomp, landlock, own user". */
-bool rpc_sandbox_enter(const rpc_sandbox *s, char *text, size_t size, tec_error *err);
+bool rpc_sandbox_enter(const rpc_sandbox *sandbox, char *text, size_t size, tec_error *err);
 
 #endif

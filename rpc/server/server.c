@@ -90,15 +90,15 @@ struct rpc_server {
 
 /* ---- the log ---- */
 
-static void tell(const rpc_server *s, const char *fmt, ...) BASE_PRINTF(2, 3);
+static void tell(const rpc_server *server, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* One line; what a client wrote cannot begin another one. */
-static void tell(const rpc_server *s, const char *fmt, ...)
+static void tell(const rpc_server *server, const char *fmt, ...)
 {
     char line[1200];
     va_list args;
 
-    if (!s->o.log)
+    if (!server->o.log)
         return;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
@@ -106,7 +106,7 @@ static void tell(const rpc_server *s, const char *fmt, ...)
     for (char *p = line; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             *p = ' ';
-    s->o.log(s->o.user, line);
+    server->o.log(server->o.user, line);
 }
 
 /* ---- keys ---- */
@@ -115,44 +115,44 @@ static void tell(const rpc_server *s, const char *fmt, ...)
  * of an editor locks nobody out, and the log says it. Called at each handshake, so a key that is added or
  * revoked counts for the next connection; those that are open stay. The time of the change is kept even for a
  * file that makes no sense, so that the log says it once. */
-static void refresh_keys(rpc_server *s)
+static void refresh_keys(rpc_server *server)
 {
     struct stat now;
     rpc_keys fresh;
     tec_error err = {0};
 
-    if (stat(s->o.key_file, &now) != 0) {
-        tell(s, "%s: cannot be read (%s); the keys read before stay in force", s->o.key_file,
+    if (stat(server->o.key_file, &now) != 0) {
+        tell(server, "%s: cannot be read (%s); the keys read before stay in force", server->o.key_file,
              strerror(errno));
         return;
     }
-    if (now.st_mtim.tv_sec == s->keys_of.tv_sec && now.st_mtim.tv_nsec == s->keys_of.tv_nsec)
+    if (now.st_mtim.tv_sec == server->keys_of.tv_sec && now.st_mtim.tv_nsec == server->keys_of.tv_nsec)
         return;
-    s->keys_of = now.st_mtim;
-    if (!rpc_keys_read(&fresh, s->o.key_file, &err)) {
-        tell(s, "%s; the keys read before stay in force", err.text);
+    server->keys_of = now.st_mtim;
+    if (!rpc_keys_read(&fresh, server->o.key_file, &err)) {
+        tell(server, "%s; the keys read before stay in force", err.text);
         return;
     }
-    rpc_keys_free(&s->keys);
-    s->keys = fresh;
-    tell(s, "%s: %d keys", s->o.key_file, s->keys.n);
+    rpc_keys_free(&server->keys);
+    server->keys = fresh;
+    tell(server, "%s: %d keys", server->o.key_file, server->keys.n);
 }
 
 /* For the handshake: the key of that id with its roles, or why it is not accepted here. A reason without a
  * key is for the log only; the client is told no more than "unknown". */
 static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
 {
-    rpc_server *s = user;
+    rpc_server *server = user;
 
-    refresh_keys(s);
-    const rpc_key_row *row = rpc_keys_find(&s->keys, id);
+    refresh_keys(server);
+    const rpc_key_row *row = rpc_keys_find(&server->keys, id);
     if (!row)
         return false;
     if (row->state == RPC_KEY_REVOKED)
         grant->why = "it is revoked";
-    else if (row->state == RPC_KEY_LOOPBACK && !s->loopback)
+    else if (row->state == RPC_KEY_LOOPBACK && !server->loopback)
         grant->why = "it is for loopback alone";
-    else if (s->o.device_class && !rpc_key_fits(s->o.device_class, row->classes))
+    else if (server->o.device_class && !rpc_key_fits(server->o.device_class, row->classes))
         grant->why = "it is not for this class of devices";
     else {
         grant->key = row->key;
@@ -165,13 +165,13 @@ static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
 /* ---- the end of the server ---- */
 
 /* To be called after everything that ends a session or the lister while the server drains. */
-static void stop_when_idle(rpc_server *s)
+static void stop_when_idle(rpc_server *server)
 {
-    if (!s->draining || s->sessions || s->lister)
+    if (!server->draining || server->sessions || server->lister)
         return;
-    if (s->member)
-        rpc_member_leave(s->member);
-    rpc_loop_stop(s->loop);
+    if (server->member)
+        rpc_member_leave(server->member);
+    rpc_loop_stop(server->loop);
 }
 
 /* Each session ends by on_ended later: the list does not change under this loop. */
@@ -186,74 +186,73 @@ static void kill_sessions(void *user)
 }
 
 /* Takes no new clients or sessions, and stops once those at work have ended or the time for it is over. The
- * second
- * call ends them at once. */
-void rpc_server_drain(rpc_server *s)
+ * second call ends them at once. */
+void rpc_server_drain(rpc_server *server)
 {
-    if (s->draining) {
-        kill_sessions(s);
+    if (server->draining) {
+        kill_sessions(server);
         return;
     }
-    s->draining = true;
-    tell(s, "draining: %d sessions at work", s->n_sessions);
-    rpc_listener_close(s->listener);
-    s->listener = NULL;
-    if (s->member)
-        rpc_member_drain(s->member);
-    for (client *c = s->clients; c; c = c->next)
+    server->draining = true;
+    tell(server, "draining: %d sessions at work", server->n_sessions);
+    rpc_listener_close(server->listener);
+    server->listener = NULL;
+    if (server->member)
+        rpc_member_drain(server->member);
+    for (client *c = server->clients; c; c = c->next)
         if (c->conn && rpc_link_ready(rpc_conn_link(c->conn)))
             rpc_conn_send(c->conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
-    rpc_timer_start(s->loop, (int64_t)(s->o.drain_seconds * 1e3), 0, kill_sessions, s);
-    stop_when_idle(s);
+    rpc_timer_start(server->loop, (int64_t)(server->o.drain_seconds * 1e3), 0, kill_sessions, server);
+    stop_when_idle(server);
 }
 
 /* An error of the server itself, which its program prints at the end. */
-static void stop_for(rpc_server *s, tec_status status, const char *text)
+static void stop_for(rpc_server *server, tec_status status, const char *text)
 {
-    rt_fail(&s->why, status, "%s", text);
-    rpc_server_drain(s);
-    kill_sessions(s);
+    rt_fail(&server->why, status, "%s", text);
+    rpc_server_drain(server);
+    kill_sessions(server);
 }
 
 /* ---- sessions ---- */
 
 /* The session must be in the list. */
-static void leave(session *x)
+static void leave(session *self)
 {
-    session **at = &x->server->sessions;
+    session **at = &self->server->sessions;
 
-    while (*at != x)
+    while (*at != self)
         at = &(*at)->next;
-    *at = x->next;
-    x->server->n_sessions--;
+    *at = self->next;
+    self->server->n_sessions--;
 }
 
 /* The stream was opened by the client's frame, so it must be closed again, or the client would run out of
  * streams. */
-static void refuse(client *c, uint32_t stream, tec_status status, const char *text)
+static void refuse(client *peer, uint32_t stream, tec_status status, const char *text)
 {
-    rpc_conn_send(c->conn, stream, RPC_KIND_failure,
+    rpc_conn_send(peer->conn, stream, RPC_KIND_failure,
                   &(rpc_failure){.status = status, .text = text, .fatal = 1, .output = ""});
-    rpc_link_close_stream(rpc_conn_link(c->conn), stream);
+    rpc_link_close_stream(rpc_conn_link(peer->conn), stream);
 }
 
 /* Ends the stream: a session's process, if it is still there, speaks to nobody. */
-static void tell_end(session *x, const rpc_host_end *e)
+static void tell_end(session *self, const rpc_host_end *end)
 {
-    if (x->over)
+    if (self->over)
         return;
-    x->over = true;
-    if (!x->client || !x->client->conn)
+    self->over = true;
+    if (!self->client || !self->client->conn)
         return;
-    rpc_conn_send(x->client->conn, x->stream, RPC_KIND_failure,
-                  &(rpc_failure){e->status, e->text, 1, e->signal, e->output});
-    rpc_link_close_stream(rpc_conn_link(x->client->conn), x->stream);
+    rpc_conn_send(self->client->conn, self->stream, RPC_KIND_failure,
+                  &(rpc_failure){end->status, end->text, 1, end->signal, end->output});
+    rpc_link_close_stream(rpc_conn_link(self->client->conn), self->stream);
 }
 
 /* Hands an answer of the session's process on to its client; false: not now, as the client does not read. A
  * data message must fit the window of the stream; other answers only must not pile up in the connection's
  * output. */
-static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
+static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t size)
 {
     session *x = user;
     rpc_conn *conn = x->client ? x->client->conn : NULL;
@@ -261,9 +260,9 @@ static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
     if (x->over || !conn)
         return true;
     bool full = rpc_conn_waiting(conn) > MOST_WAITING_OUTPUT;
-    if (full || (kind == RPC_KIND_data && rpc_link_may_send(rpc_conn_link(conn), x->stream) < n))
+    if (full || (kind == RPC_KIND_data && rpc_link_may_send(rpc_conn_link(conn), x->stream) < size))
         return false;
-    rpc_link_send_body(rpc_conn_link(conn), x->stream, kind, body, n);
+    rpc_link_send_body(rpc_conn_link(conn), x->stream, kind, body, size);
     rpc_conn_flush(conn);
     if (kind != RPC_KIND_data)
         x->requests++;
@@ -284,37 +283,37 @@ static void on_taken(void *user, size_t n)
 }
 
 /* The session's process is gone: its client learns the cause, unless the session was over already. */
-static void on_ended(void *user, const rpc_host_end *e)
+static void on_ended(void *user, const rpc_host_end *self)
 {
     session *x = user;
-    rpc_server *s = x->server;
-    rpc_host_end end = *e;
+    rpc_server *server = x->server;
+    rpc_host_end end = *self;
 
     if (end.status == TEC_OK && !x->over) {
         end.status = TEC_CRASHED;
         end.text = "this session's process ended by itself";
     }
-    tell(s, "session %lld: over after %lld answers%s%s%s%s", (long long)x->number, (long long)x->requests,
-         end.status != TEC_OK ? ": " : "", end.status != TEC_OK ? end.text : "",
+    tell(server, "session %lld: over after %lld answers%s%s%s%s", (long long)x->number,
+         (long long)x->requests, end.status != TEC_OK ? ": " : "", end.status != TEC_OK ? end.text : "",
          *end.output ? "; it printed: " : "", end.output);
     tell_end(x, &end);
     leave(x);
     rt_free(x);
-    stop_when_idle(s);
+    stop_when_idle(server);
 }
 
 static const rpc_host_events session_events = {on_answer, on_taken, on_ended};
 
-static rpc_host_options host_options(const rpc_server *s, const rpc_host_events *events, void *user)
+static rpc_host_options host_options(const rpc_server *server, const rpc_host_events *events, void *user)
 {
-    return (rpc_host_options){.session = {.memory_bytes = s->o.memory_bytes,
-                                          .seconds = s->o.seconds,
-                                          .weak = s->o.weak_sandbox,
+    return (rpc_host_options){.session = {.memory_bytes = server->o.memory_bytes,
+                                          .seconds = server->o.seconds,
+                                          .weak = server->o.weak_sandbox,
                                           .version = RPC_NEWEST,
                                           .piece = PIECE},
-                              .folder = s->o.folder,
-                              .program = s->o.program,
-                              .output_bytes = s->o.output_bytes,
+                              .folder = server->o.folder,
+                              .program = server->o.program,
+                              .output_bytes = server->o.output_bytes,
                               .events = events,
                               .user = user};
 }
@@ -329,129 +328,136 @@ static bool is_device_name(const char *name)
 
 /* The limits of the client and of the server: the smaller one counts. A client's zero means no wish. `piece`
  * must fit a frame of the client, as bodies are passed on uncut. */
-static void set_limits(rpc_session_options *o, const rpc_server *s, const rpc_open *m, client *c)
+static void set_limits(rpc_session_options *options, const rpc_server *server, const rpc_open *message,
+                       client *peer)
 {
-    size_t most = rpc_link_max_body(rpc_conn_link(c->conn));
+    size_t most = rpc_link_max_body(rpc_conn_link(peer->conn));
 
-    if (m->memory_bytes > 0 && m->memory_bytes < s->o.memory_bytes)
-        o->memory_bytes = m->memory_bytes;
-    if (m->seconds > 0 && m->seconds < s->o.seconds)
-        o->seconds = m->seconds;
-    o->version = rpc_link_version(rpc_conn_link(c->conn));
-    o->piece = most < PIECE ? (int64_t)most : PIECE;
+    if (message->memory_bytes > 0 && message->memory_bytes < server->o.memory_bytes)
+        options->memory_bytes = message->memory_bytes;
+    if (message->seconds > 0 && message->seconds < server->o.seconds)
+        options->seconds = message->seconds;
+    options->version = rpc_link_version(rpc_conn_link(peer->conn));
+    options->piece = most < PIECE ? (int64_t)most : PIECE;
 }
 
 /* Starts the process of a session that may be. */
-static void start_session(client *c, uint32_t stream, const rpc_open *m)
+static void start_session(client *peer, uint32_t stream, const rpc_open *message)
 {
-    rpc_server *s = c->server;
+    rpc_server *server = peer->server;
     tec_error err = {0};
     session *x = rt_alloc(sizeof *x, &err);
 
     if (!x) {
-        refuse(c, stream, TEC_NO_MEMORY, err.text);
+        refuse(peer, stream, TEC_NO_MEMORY, err.text);
         return;
     }
-    *x = (session){
-        .server = s, .client = c, .stream = stream, .number = ++s->n_sessions_ever, .lease = m->lease};
-    snprintf(x->device, sizeof x->device, "%s", m->device);
-    rpc_host_options o = host_options(s, &session_events, x);
+    *x = (session){.server = server,
+                   .client = peer,
+                   .stream = stream,
+                   .number = ++server->n_sessions_ever,
+                   .lease = message->lease};
+    snprintf(x->device, sizeof x->device, "%s", message->device);
+    rpc_host_options o = host_options(server, &session_events, x);
     o.number = x->number;
     o.session.device = x->device;
-    set_limits(&o.session, s, m, c);
-    x->host = rpc_host_start(s->loop, &o, &err);
+    set_limits(&o.session, server, message, peer);
+    x->host = rpc_host_start(server->loop, &o, &err);
     if (!x->host) {
-        tell(s, "session %lld: cannot start: %s", (long long)x->number, err.text);
-        refuse(c, stream, err.status, err.text);
+        tell(server, "session %lld: cannot start: %s", (long long)x->number, err.text);
+        refuse(peer, stream, err.status, err.text);
         rt_free(x);
         return;
     }
-    x->next = s->sessions;
-    s->sessions = x;
-    s->n_sessions++;
-    s->had_session = true;
-    tell(s, "session %lld: opened on %s by client %lld, '%.100s'", (long long)x->number, x->device,
-         (long long)c->number, m->label);
+    x->next = server->sessions;
+    server->sessions = x;
+    server->n_sessions++;
+    server->had_session = true;
+    tell(server, "session %lld: opened on %s by client %lld, '%.100s'", (long long)x->number, x->device,
+         (long long)peer->number, message->label);
 }
 
 /* Why a session cannot be had now, with its status; NULL: it can. */
-static const char *find_fault(const client *c, const rpc_open *m, tec_status *status)
+static const char *find_fault(const client *peer, const rpc_open *message, tec_status *status)
 {
-    const rpc_server *s = c->server;
-    const rpc_link *l = rpc_conn_link(c->conn);
-    const rpc_key_row *row = rpc_keys_find(&s->keys, rpc_link_id(l));
+    const rpc_server *server = peer->server;
+    const rpc_link *link = rpc_conn_link(peer->conn);
+    const rpc_key_row *row = rpc_keys_find(&server->keys, rpc_link_id(link));
     char class[256];
 
     *status = TEC_DENIED;
-    if (!(rpc_find_message(RPC_KIND_open)->roles & rpc_link_roles(l)))
+    if (!(rpc_find_message(RPC_KIND_open)->roles & rpc_link_roles(link)))
         return "the key lacks the role 'submit', which sessions take";
-    if (s->o.device_class && rpc_class_of(s->o.device_class, m->device, class, sizeof class) && row &&
+    if (server->o.device_class &&
+        rpc_class_of(server->o.device_class, message->device, class, sizeof class) && row &&
         !rpc_class_allowed(row->classes, class))
         return "the key is not for the class of this device";
-    if (s->member && !m->lease)
+    if (server->member && !message->lease)
         return "the devices of this server are given away by its tracker: ask the tracker for a lease";
     *status = TEC_REFUSED;
-    if (s->draining)
+    if (server->draining)
         return "the server ends and takes no more sessions";
-    if (s->n_sessions >= s->o.most_sessions)
+    if (server->n_sessions >= server->o.most_sessions)
         return "the server has as many sessions as it takes";
     *status = TEC_INVALID;
-    return is_device_name(m->device) ? NULL : "the name of a device is a kind and a number, as in cpu:0";
+    return is_device_name(message->device) ? NULL
+                                           : "the name of a device is a kind and a number, as in cpu:0";
 }
 
 /* Waits for the lease in a list; the tracker's word and the client's come over two connections. */
-static void wait_for_lease(client *c, uint32_t stream, const rpc_open *m)
+static void wait_for_lease(client *peer, uint32_t stream, const rpc_open *message)
 {
-    rpc_server *s = c->server;
+    rpc_server *server = peer->server;
     early *e = rt_alloc(sizeof *e, NULL);
 
     if (!e) {
-        refuse(c, stream, TEC_NO_MEMORY, "the server has no memory for another session");
+        refuse(peer, stream, TEC_NO_MEMORY, "the server has no memory for another session");
         return;
     }
-    *e = (early){.client = c,
+    *e = (early){.client = peer,
                  .stream = stream,
-                 .open = *m,
-                 .until = rpc_loop_now(s->loop) + EARLY_MS,
-                 .next = s->early};
-    snprintf(e->device, sizeof e->device, "%s", m->device);
-    snprintf(e->label, sizeof e->label, "%s", m->label);
+                 .open = *message,
+                 .until = rpc_loop_now(server->loop) + EARLY_MS,
+                 .next = server->early};
+    snprintf(e->device, sizeof e->device, "%s", message->device);
+    snprintf(e->label, sizeof e->label, "%s", message->label);
     e->open.device = e->device;
     e->open.label = e->label;
-    s->early = e;
+    server->early = e;
 }
 
 /* Checks role, class, lease and room before a process is started; each refusal goes to the client and into
  * the log. */
-static void open_session(client *c, uint32_t stream, const rpc_open *m)
+static void open_session(client *peer, uint32_t stream, const rpc_open *message)
 {
-    rpc_server *s = c->server;
+    rpc_server *server = peer->server;
     tec_status status;
-    const char *fault = find_fault(c, m, &status);
+    const char *fault = find_fault(peer, message, &status);
 
     if (fault) {
-        tell(s, "client %lld: refused 'open' of %.40s: %s", (long long)c->number, m->device, fault);
-        refuse(c, stream, status, fault);
-    } else if (s->member &&
-               !rpc_member_admits(s->member, m->device, m->lease, rpc_link_id(rpc_conn_link(c->conn))))
-        wait_for_lease(c, stream, m);
+        tell(server, "client %lld: refused 'open' of %.40s: %s", (long long)peer->number, message->device,
+             fault);
+        refuse(peer, stream, status, fault);
+    } else if (server->member && !rpc_member_admits(server->member, message->device, message->lease,
+                                                    rpc_link_id(rpc_conn_link(peer->conn))))
+        wait_for_lease(peer, stream, message);
     else
-        start_session(c, stream, m);
+        start_session(peer, stream, message);
 }
 
 /* Opens the sessions whose leases are known now, and refuses those that have waited too long. */
 static void look_at_early(void *user)
 {
-    rpc_server *s = user;
+    rpc_server *server = user;
     char text[200];
 
-    for (early **at = &s->early; *at;) {
+    for (early **at = &server->early; *at;) {
         early *e = *at;
         client *c = e->client;
-        bool admitted = c->conn && rpc_member_admits(s->member, e->device, e->open.lease,
+        bool admitted = c->conn && rpc_member_admits(server->member, e->device, e->open.lease,
                                                      rpc_link_id(rpc_conn_link(c->conn)));
 
-        if (!admitted && c->conn && rpc_loop_now(s->loop) < e->until) {
+        if (!admitted && c->conn && rpc_loop_now(server->loop) < e->until) {
             at = &e->next;
             continue;
         }
@@ -461,7 +467,7 @@ static void look_at_early(void *user)
         else if (c->conn) {
             snprintf(text, sizeof text, "the tracker gave this key no lease %lld of %s",
                      (long long)e->open.lease, e->device);
-            tell(s, "client %lld: refused 'open': %s", (long long)c->number, text);
+            tell(server, "client %lld: refused 'open': %s", (long long)c->number, text);
             refuse(c, e->stream, TEC_DENIED, text);
         }
         rt_free(e);
@@ -471,63 +477,63 @@ static void look_at_early(void *user)
 /* A lease is over: so are its sessions, whoever uses them. */
 static void end_lease(void *user, int64_t lease)
 {
-    rpc_server *s = user;
+    rpc_server *server = user;
     char text[100];
 
     snprintf(text, sizeof text, "lease %lld of this session is over", (long long)lease);
-    for (session *x = s->sessions; x; x = x->next)
+    for (session *x = server->sessions; x; x = x->next)
         if (x->lease == lease && !x->over) {
             tell_end(x, &(rpc_host_end){TEC_DENIED, 0, text, ""});
             rpc_host_kill(x->host, TEC_DENIED, text);
         }
 }
 
-static session *find_session(const client *c, uint32_t stream)
+static session *find_session(const client *peer, uint32_t stream)
 {
-    for (session *x = c->server->sessions; x; x = x->next)
-        if (x->client == c && x->stream == stream && !x->over)
+    for (session *x = peer->server->sessions; x; x = x->next)
+        if (x->client == peer && x->stream == stream && !x->over)
             return x;
     return NULL;
 }
 
 /* A cancel: a question at work is answered by a failure, an idle session by `closed`. Either way the client
  * is answered before the process is dead, as a computation may take long to be ended. */
-static void close_now(session *x)
+static void close_now(session *self)
 {
-    rpc_conn *conn = x->client->conn;
+    rpc_conn *conn = self->client->conn;
 
-    if (rpc_host_waiting(x->host))
-        tell_end(x, &(rpc_host_end){TEC_CANCELLED, 0, "the client cancelled", ""});
+    if (rpc_host_waiting(self->host))
+        tell_end(self, &(rpc_host_end){TEC_CANCELLED, 0, "the client cancelled", ""});
     else {
-        x->over = true;
-        rpc_conn_send(conn, x->stream, RPC_KIND_closed, &(rpc_closed){x->requests});
-        rpc_link_close_stream(rpc_conn_link(conn), x->stream);
+        self->over = true;
+        rpc_conn_send(conn, self->stream, RPC_KIND_closed, &(rpc_closed){self->requests});
+        rpc_link_close_stream(rpc_conn_link(conn), self->stream);
     }
-    rpc_host_kill(x->host, TEC_CANCELLED, "the client cancelled");
+    rpc_host_kill(self->host, TEC_CANCELLED, "the client cancelled");
 }
 
 /* `open` and `close` are the server's own; everything else goes to the session's process unread. `close` with
  * now = 0 goes to the process, which answers when it has done everything asked before. A second `open` on one
  * stream breaks the protocol, and its connection ends. */
-static void on_session_frame(client *c, const rpc_frame *f)
+static void on_session_frame(client *peer, const rpc_frame *frame)
 {
-    session *x = find_session(c, f->stream);
+    session *x = find_session(peer, frame->stream);
     rt_arena arena = {0};
     rpc_any m;
 
-    if (f->kind == RPC_KIND_open || f->kind == RPC_KIND_close) {
-        if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c->conn)),
-                        &arena)) {
-            rpc_conn_close(c->conn, TEC_PROTOCOL, "a message is garbled");
+    if (frame->kind == RPC_KIND_open || frame->kind == RPC_KIND_close) {
+        if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n,
+                        rpc_link_version(rpc_conn_link(peer->conn)), &arena)) {
+            rpc_conn_close(peer->conn, TEC_PROTOCOL, "a message is garbled");
             return;
         }
         rt_arena_free(&arena);
-        if (f->kind == RPC_KIND_open && !x) {
-            open_session(c, f->stream, &m.open);
+        if (frame->kind == RPC_KIND_open && !x) {
+            open_session(peer, frame->stream, &m.open);
             return;
         }
-        if (f->kind == RPC_KIND_open) {
-            rpc_conn_close(c->conn, TEC_PROTOCOL, "a session was opened twice");
+        if (frame->kind == RPC_KIND_open) {
+            rpc_conn_close(peer->conn, TEC_PROTOCOL, "a session was opened twice");
             return;
         }
         if (x && m.close.now) {
@@ -535,7 +541,7 @@ static void on_session_frame(client *c, const rpc_frame *f)
             return;
         }
     }
-    if (x && !rpc_host_question(x->host, f->kind, f->body, f->n))
+    if (x && !rpc_host_question(x->host, frame->kind, frame->body, frame->n))
         rpc_host_kill(x->host, TEC_REFUSED, "too many questions wait for their answers");
 }
 
@@ -554,109 +560,111 @@ static int count_sessions(void *user)
 }
 
 /* The key that the tracker is dialled with, and dials back with: one that may serve these classes. */
-static const rpc_key_row *pick_key(const rpc_server *s, tec_error *err)
+static const rpc_key_row *pick_key(const rpc_server *server, tec_error *err)
 {
-    for (int i = 0; i < s->keys.n; i++) {
-        const rpc_key_row *row = &s->keys.rows[i];
+    for (int i = 0; i < server->keys.n; i++) {
+        const rpc_key_row *row = &server->keys.rows[i];
         rpc_id_text id = rpc_show_id(row->key.id);
 
         if (row->state != RPC_KEY_REVOKED && (row->roles & RPC_ROLE_SERVE) &&
-            rpc_key_fits(s->o.device_class, row->classes) &&
-            (!s->o.tracker_key || strcmp(id.text, s->o.tracker_key) == 0))
+            rpc_key_fits(server->o.device_class, row->classes) &&
+            (!server->o.tracker_key || strcmp(id.text, server->o.tracker_key) == 0))
             return row;
     }
     rt_fail(err, TEC_DENIED, "%s: has no key%s%s with the role 'serve' for devices of class '%s'",
-            s->o.key_file, s->o.tracker_key ? " " : "", s->o.tracker_key ? s->o.tracker_key : "",
-            s->o.device_class);
+            server->o.key_file, server->o.tracker_key ? " " : "",
+            server->o.tracker_key ? server->o.tracker_key : "", server->o.device_class);
     return NULL;
 }
 
 /* The name of the machine and the port, unless the server has a name. */
-static void set_name(rpc_server *s, int port)
+static void set_name(rpc_server *server, int port)
 {
     char host[100] = "";
 
     gethostname(host, sizeof host - 1);
     for (char *p = host; *p; p++)
         *p = *p == '/' ? '-' : *p;
-    if (s->o.name)
-        snprintf(s->name, sizeof s->name, "%s", s->o.name);
+    if (server->o.name)
+        snprintf(server->name, sizeof server->name, "%s", server->o.name);
     else
-        snprintf(s->name, sizeof s->name, "%s-%d", *host ? host : "server", port ? port : (int)getpid());
-    if (s->o.dial_out)
-        s->announce[0] = '\0';
-    else if (s->o.announce)
-        snprintf(s->announce, sizeof s->announce, "%s", s->o.announce);
+        snprintf(server->name, sizeof server->name, "%s-%d", *host ? host : "server",
+                 port ? port : (int)getpid());
+    if (server->o.dial_out)
+        server->announce[0] = '\0';
+    else if (server->o.announce)
+        snprintf(server->announce, sizeof server->announce, "%s", server->o.announce);
     else
-        snprintf(s->announce, sizeof s->announce, ":%d", port);
+        snprintf(server->announce, sizeof server->announce, ":%d", port);
 }
 
 /* Joins the pool of the tracker with the devices that were found. */
-static bool join_pool(rpc_server *s, tec_error *err)
+static bool join_pool(rpc_server *server, tec_error *err)
 {
-    rpc_member_options o = {.tracker = s->o.tracker,
-                            .name = s->name,
-                            .address = s->announce,
-                            .clients = &s->conn,
+    rpc_member_options o = {.tracker = server->o.tracker,
+                            .name = server->name,
+                            .address = server->announce,
+                            .clients = &server->conn,
                             .log = log_line,
                             .assigned = look_at_early,
                             .ended = end_lease,
                             .sessions = count_sessions,
-                            .user = s};
-    const rpc_key_row *row = pick_key(s, err);
-    uint8_t *list = row ? rt_arena_alloc(&s->offered, (int64_t)s->n_list, 1, err) : NULL;
+                            .user = server};
+    const rpc_key_row *row = pick_key(server, err);
+    uint8_t *list = row ? rt_arena_alloc(&server->offered, (int64_t)server->n_list, 1, err) : NULL;
     rpc_any m;
 
     if (!list)
         return false;
-    memcpy(list, s->list, s->n_list);
-    set_name(s, s->listener ? rpc_listener_port(s->listener) : 0);
-    if (!rpc_decode(&m, RPC_KIND_listed, list, s->n_list, RPC_NEWEST, &s->offered) ||
-        !rpc_make_offer(s->o.device_class, &m.listed, &s->offered, &o.devices, &o.n_devices, err))
+    memcpy(list, server->list, server->n_list);
+    set_name(server, server->listener ? rpc_listener_port(server->listener) : 0);
+    if (!rpc_decode(&m, RPC_KIND_listed, list, server->n_list, RPC_NEWEST, &server->offered) ||
+        !rpc_make_offer(server->o.device_class, &m.listed, &server->offered, &o.devices, &o.n_devices, err))
         return false;
     o.key = row->key;
-    s->early_timer = rpc_timer_start(s->loop, EARLY_EVERY_MS, EARLY_EVERY_MS, look_at_early, s);
-    s->member = s->early_timer ? rpc_member_new(s->loop, &o, err) : NULL;
-    return s->member != NULL || rt_fail_memory(err, sizeof o);
+    server->early_timer =
+        rpc_timer_start(server->loop, EARLY_EVERY_MS, EARLY_EVERY_MS, look_at_early, server);
+    server->member = server->early_timer ? rpc_member_new(server->loop, &o, err) : NULL;
+    return server->member != NULL || rt_fail_memory(err, sizeof o);
 }
 
 /* ---- the list of devices ---- */
 
 /* The list is decoded and encoded anew for each client, as its version may be older and the sessions at work
  * have changed. */
-static void send_list(client *c)
+static void send_list(client *peer)
 {
-    rpc_server *s = c->server;
+    rpc_server *server = peer->server;
     rt_arena arena = {0};
     rpc_any m;
 
-    c->wants_list = false;
-    if (!c->conn || !rpc_decode(&m, RPC_KIND_listed, s->list, s->n_list, RPC_NEWEST, &arena))
+    peer->wants_list = false;
+    if (!peer->conn || !rpc_decode(&m, RPC_KIND_listed, server->list, server->n_list, RPC_NEWEST, &arena))
         return;
-    m.listed.sessions = s->n_sessions;
-    m.listed.most_sessions = s->o.most_sessions;
-    rpc_conn_send(c->conn, 0, RPC_KIND_listed, &m.listed);
+    m.listed.sessions = server->n_sessions;
+    m.listed.most_sessions = server->o.most_sessions;
+    rpc_conn_send(peer->conn, 0, RPC_KIND_listed, &m.listed);
     rt_arena_free(&arena);
 }
 
 /* Keeps the answer of the process that looked for devices. A failure ends the process at once, with its text
  * as the reason; on_list_ended tells those who wait. */
-static bool on_list_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
+static bool on_list_answer(void *user, rpc_kind kind, const uint8_t *body, size_t size)
 {
-    rpc_server *s = user;
+    rpc_server *server = user;
     rt_arena arena = {0};
     rpc_any m;
 
-    if (kind == RPC_KIND_failure && rpc_decode(&m, (uint32_t)kind, body, n, RPC_NEWEST, &arena))
-        rpc_host_kill(s->lister, (tec_status)m.failure.status, m.failure.text);
-    else if (kind == RPC_KIND_listed && rpc_decode(&m, (uint32_t)kind, body, n, RPC_NEWEST, &arena)) {
-        uint8_t *list = rt_alloc(n, NULL);
+    if (kind == RPC_KIND_failure && rpc_decode(&m, (uint32_t)kind, body, size, RPC_NEWEST, &arena))
+        rpc_host_kill(server->lister, (tec_status)m.failure.status, m.failure.text);
+    else if (kind == RPC_KIND_listed && rpc_decode(&m, (uint32_t)kind, body, size, RPC_NEWEST, &arena)) {
+        uint8_t *list = rt_alloc(size, NULL);
 
         if (list) {
-            memcpy(list, body, n);
-            rt_free(s->list);
-            s->list = list;
-            s->n_list = n;
+            memcpy(list, body, size);
+            rt_free(server->list);
+            server->list = list;
+            server->n_list = size;
         }
     }
     rt_arena_free(&arena);
@@ -676,73 +684,75 @@ static bool is_loopback(const char *address)
 }
 
 /* Opens the doors: listens, or joins a pool, or both. */
-static bool start_listening(rpc_server *s, tec_error *err)
+static bool start_listening(rpc_server *server, tec_error *err)
 {
-    s->listener = s->o.dial_out ? NULL : rpc_listen(s->loop, s->o.listen, &s->conn, err);
-    if (!s->listener && !s->o.dial_out)
+    server->listener =
+        server->o.dial_out ? NULL : rpc_listen(server->loop, server->o.listen, &server->conn, err);
+    if (!server->listener && !server->o.dial_out)
         return false;
-    s->loopback = s->listener ? rpc_listener_is_loopback(s->listener) : is_loopback(s->o.tracker);
-    if (!s->loopback && !s->o.key_file_named)
+    server->loopback =
+        server->listener ? rpc_listener_is_loopback(server->listener) : is_loopback(server->o.tracker);
+    if (!server->loopback && !server->o.key_file_named)
         return rt_fail(err, TEC_DENIED,
                        "%s can be reached from other machines: name the keys that may connect with "
                        "--key-file",
-                       s->o.dial_out ? s->o.tracker : s->o.listen);
-    if (s->o.tracker && !join_pool(s, err))
+                       server->o.dial_out ? server->o.tracker : server->o.listen);
+    if (server->o.tracker && !join_pool(server, err))
         return false;
-    if (s->o.ready)
-        s->o.ready(s->o.user, s->listener ? rpc_listener_port(s->listener) : 0);
+    if (server->o.ready)
+        server->o.ready(server->o.user, server->listener ? rpc_listener_port(server->listener) : 0);
     return true;
 }
 
 /* The first list opens the doors: until then nobody is let in. A later look that fails leaves the old list in
- * force. `e->output` are the layers of the sandbox, which the process prints when it only lists. */
-static void on_list_ended(void *user, const rpc_host_end *e)
+ * force. `end->output` are the layers of the sandbox, which the process prints when it only lists. */
+static void on_list_ended(void *user, const rpc_host_end *end)
 {
-    rpc_server *s = user;
+    rpc_server *server = user;
     tec_error err = {0};
 
-    s->lister = NULL;
-    if (e->status != TEC_OK || !s->list)
-        tell(s, "looking for devices failed: %s", *e->text ? e->text : "no answer came");
-    if (!s->list) {
-        stop_for(s, e->status == TEC_OK ? TEC_CRASHED : e->status, e->text);
+    server->lister = NULL;
+    if (end->status != TEC_OK || !server->list)
+        tell(server, "looking for devices failed: %s", *end->text ? end->text : "no answer came");
+    if (!server->list) {
+        stop_for(server, end->status == TEC_OK ? TEC_CRASHED : end->status, end->text);
         return;
     }
-    if (!s->draining && !s->listener && !s->member) {
-        tell(s, "sessions are kept in by: %s", e->output);
-        if (!start_listening(s, &err))
-            stop_for(s, err.status, err.text);
+    if (!server->draining && !server->listener && !server->member) {
+        tell(server, "sessions are kept in by: %s", end->output);
+        if (!start_listening(server, &err))
+            stop_for(server, err.status, err.text);
     }
-    for (client *c = s->clients; c; c = c->next)
+    for (client *c = server->clients; c; c = c->next)
         if (c->wants_list)
             send_list(c);
-    stop_when_idle(s);
+    stop_when_idle(server);
 }
 
 static const rpc_host_events list_events = {on_list_answer, on_list_taken, on_list_ended};
 
 /* In a process of its own, with the same sandbox as a session: a driver that crashes ends that process
  * only. */
-static bool look_for_devices(rpc_server *s, tec_error *err)
+static bool look_for_devices(rpc_server *server, tec_error *err)
 {
-    rpc_host_options o = host_options(s, &list_events, s);
+    rpc_host_options o = host_options(server, &list_events, server);
 
     o.session.device = "list";
     o.session.seconds = LIST_SECONDS;
     o.session.memory_bytes = LIST_MEMORY;
-    s->lister = rpc_host_start(s->loop, &o, err);
-    return s->lister != NULL;
+    server->lister = rpc_host_start(server->loop, &o, err);
+    return server->lister != NULL;
 }
 
 /* ---- clients ---- */
 
 /* By the connection, since a connection's user is the server for all of them. */
-static client *client_of(rpc_conn *c)
+static client *client_of(rpc_conn *conn)
 {
-    rpc_server *s = rpc_conn_user(c);
+    rpc_server *s = rpc_conn_user(conn);
 
     for (client *x = s->clients; x; x = x->next)
-        if (x->conn == c)
+        if (x->conn == conn)
             return x;
     return NULL;
 }
@@ -751,25 +761,26 @@ static client *client_of(rpc_conn *c)
  * client learns by `goodbye` why it gets no session. */
 static void on_ready(rpc_conn *conn)
 {
-    rpc_server *s = rpc_conn_user(conn);
-    const rpc_link *l = rpc_conn_link(conn);
+    rpc_server *server = rpc_conn_user(conn);
+    const rpc_link *link = rpc_conn_link(conn);
     client *c = rt_alloc(sizeof *c, NULL);
 
     if (!c) {
         rpc_conn_close(conn, TEC_NO_MEMORY, "the server has no memory for another client");
         return;
     }
-    *c = (client){.server = s, .conn = conn, .number = ++s->n_clients_ever, .next = s->clients};
-    s->clients = c;
-    tell(s, "client %lld: %s with key %s (%s), %s", (long long)c->number, rpc_conn_peer(conn),
-         rpc_show_id(rpc_link_id(l)).text, rpc_show_roles(rpc_link_roles(l)), rpc_link_peer(l));
-    if (s->draining)
+    *c =
+        (client){.server = server, .conn = conn, .number = ++server->n_clients_ever, .next = server->clients};
+    server->clients = c;
+    tell(server, "client %lld: %s with key %s (%s), %s", (long long)c->number, rpc_conn_peer(conn),
+         rpc_show_id(rpc_link_id(link)).text, rpc_show_roles(rpc_link_roles(link)), rpc_link_peer(link));
+    if (server->draining)
         rpc_conn_send(conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
 }
 
 /* Frames of a stream belong to its session; on stream 0 a client may only ask what the server offers. A list
  * that is to be refreshed is answered by on_list_ended; all who asked meanwhile share one look. */
-static void on_frame(rpc_conn *conn, const rpc_frame *f)
+static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 {
     client *c = client_of(conn);
     rt_arena arena = {0};
@@ -777,13 +788,14 @@ static void on_frame(rpc_conn *conn, const rpc_frame *f)
 
     if (!c)
         return;
-    if (f->stream) {
-        on_session_frame(c, f);
+    if (frame->stream) {
+        on_session_frame(c, frame);
         return;
     }
-    if (f->kind != RPC_KIND_list)
+    if (frame->kind != RPC_KIND_list)
         return;
-    if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(conn)), &arena)) {
+    if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
+                    &arena)) {
         rpc_conn_close(conn, TEC_PROTOCOL, "a message is garbled");
         return;
     }
@@ -806,12 +818,12 @@ static void on_room(rpc_conn *conn)
     }
 }
 
-static void forget_early(const client *c)
+static void forget_early(const client *peer)
 {
-    for (early **at = &c->server->early; *at;) {
+    for (early **at = &peer->server->early; *at;) {
         early *e = *at;
 
-        if (e->client == c) {
+        if (e->client == peer) {
             *at = e->next;
             rt_free(e);
         } else
@@ -822,15 +834,15 @@ static void forget_early(const client *c)
 /* A client is gone, and its sessions go with it: their processes are killed, and tell nobody. */
 static void on_closed(rpc_conn *conn, const tec_error *why)
 {
-    rpc_server *s = rpc_conn_user(conn);
-    client *c = client_of(conn), **at = &s->clients;
+    rpc_server *server = rpc_conn_user(conn);
+    client *c = client_of(conn), **at = &server->clients;
 
     if (!c) {
-        tell(s, "%s: refused: %s", rpc_conn_peer(conn), why->text);
+        tell(server, "%s: refused: %s", rpc_conn_peer(conn), why->text);
         return;
     }
-    tell(s, "client %lld: gone: %s", (long long)c->number, why->text);
-    for (session *x = s->sessions; x; x = x->next)
+    tell(server, "client %lld: gone: %s", (long long)c->number, why->text);
+    for (session *x = server->sessions; x; x = x->next)
         if (x->client == c) {
             x->client = NULL;
             x->over = true;
@@ -841,8 +853,8 @@ static void on_closed(rpc_conn *conn, const tec_error *why)
     *at = c->next;
     forget_early(c);
     rt_free(c);
-    if (s->o.once && s->had_session && !s->clients && !s->draining)
-        rpc_server_drain(s);
+    if (server->o.once && server->had_session && !server->clients && !server->draining)
+        rpc_server_drain(server);
 }
 
 static const rpc_events events = {
@@ -853,60 +865,61 @@ static const rpc_events events = {
 /* Fills in the defaults, reads the keys and looks for devices; a server without a usable key does not start.
  *
  * Listening starts later, by on_list_ended. */
-rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *o, tec_error *err)
+rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *options, tec_error *err)
 {
-    rpc_server *s = rt_alloc(sizeof *s, err);
+    rpc_server *server = rt_alloc(sizeof *server, err);
     struct stat file;
 
-    if (!s)
+    if (!server)
         return NULL;
-    s->loop = loop;
-    s->o = *o;
-    s->o.most_sessions = o->most_sessions ? o->most_sessions : SESSIONS;
-    s->o.memory_bytes = o->memory_bytes ? o->memory_bytes : (int64_t)4 << 30;
-    s->o.seconds = o->seconds > 0 ? o->seconds : 600;
-    s->o.output_bytes = o->output_bytes ? o->output_bytes : OUTPUT;
-    s->o.drain_seconds = o->drain_seconds > 0 ? o->drain_seconds : 30;
-    s->conn = (rpc_conn_options){
-        .link = {.find = find_key, .user = s, .program = "rpc_server"}, .events = &events, .user = s};
-    rpc_host_sweep(o->folder);
-    bool good = (!o->device_class || rpc_check_classes(o->device_class, err)) &&
-                rpc_keys_read(&s->keys, o->key_file, err);
-    if (good && stat(o->key_file, &file) == 0)
-        s->keys_of = file.st_mtim;
-    good = good && (rpc_keys_pick(&s->keys, NULL, err) != NULL) && look_for_devices(s, err);
+    server->loop = loop;
+    server->o = *options;
+    server->o.most_sessions = options->most_sessions ? options->most_sessions : SESSIONS;
+    server->o.memory_bytes = options->memory_bytes ? options->memory_bytes : (int64_t)4 << 30;
+    server->o.seconds = options->seconds > 0 ? options->seconds : 600;
+    server->o.output_bytes = options->output_bytes ? options->output_bytes : OUTPUT;
+    server->o.drain_seconds = options->drain_seconds > 0 ? options->drain_seconds : 30;
+    server->conn = (rpc_conn_options){.link = {.find = find_key, .user = server, .program = "rpc_server"},
+                                      .events = &events,
+                                      .user = server};
+    rpc_host_sweep(options->folder);
+    bool good = (!options->device_class || rpc_check_classes(options->device_class, err)) &&
+                rpc_keys_read(&server->keys, options->key_file, err);
+    if (good && stat(options->key_file, &file) == 0)
+        server->keys_of = file.st_mtim;
+    good = good && (rpc_keys_pick(&server->keys, NULL, err) != NULL) && look_for_devices(server, err);
     if (good)
-        return s;
-    rpc_keys_free(&s->keys);
-    rt_free(s);
+        return server;
+    rpc_keys_free(&server->keys);
+    rt_free(server);
     return NULL;
 }
 
-const tec_error *rpc_server_error(const rpc_server *s)
+const tec_error *rpc_server_error(const rpc_server *server)
 {
-    return &s->why;
+    return &server->why;
 }
 
 /* What the loop's end left: clients whose sessions were ending, and sessions that waited for a lease. */
-void rpc_server_free(rpc_server *s)
+void rpc_server_free(rpc_server *server)
 {
-    if (!s)
+    if (!server)
         return;
-    while (s->clients) {
-        client *next = s->clients->next;
+    while (server->clients) {
+        client *next = server->clients->next;
 
-        rt_free(s->clients);
-        s->clients = next;
+        rt_free(server->clients);
+        server->clients = next;
     }
-    while (s->early) {
-        early *next = s->early->next;
+    while (server->early) {
+        early *next = server->early->next;
 
-        rt_free(s->early);
-        s->early = next;
+        rt_free(server->early);
+        server->early = next;
     }
-    rpc_member_free(s->member);
-    rt_arena_free(&s->offered);
-    rpc_keys_free(&s->keys);
-    rt_free(s->list);
-    rt_free(s);
+    rpc_member_free(server->member);
+    rt_arena_free(&server->offered);
+    rpc_keys_free(&server->keys);
+    rt_free(server->list);
+    rt_free(server);
 }

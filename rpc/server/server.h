@@ -48,12 +48,12 @@ typedef struct {
 } rpc_server_options;
 
 /* The options' texts must outlive the server. */
-rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *o, tec_error *err);
+rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *options, tec_error *err);
 /* Takes nobody any more, and stops the loop when sessions at work have ended; a second call ends them.
  * */
-void rpc_server_drain(rpc_server *s);
+void rpc_server_drain(rpc_server *server);
 /* Why the server stopped by itself; TEC_OK where it was drained. */
-const tec_error *rpc_server_error(const rpc_server *s);
-void rpc_server_free(rpc_server *s);
+const tec_error *rpc_server_error(const rpc_server *server);
+void rpc_server_free(rpc_server *server);
 
 #endif

@@ -22,16 +22,16 @@ static const char mark[] = "--session-process";
 
 /* Seventeen digits give the same double back. The words are the server's own, and need no checks when they
  * are read. */
-void rpc_session_words(const rpc_session_options *o, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
+void rpc_session_words(const rpc_session_options *options, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
                        char *argv[RPC_SESSION_WORDS + 2])
 {
     snprintf(words[0], RPC_SESSION_WORD, "%s", mark);
-    snprintf(words[1], RPC_SESSION_WORD, "%s", o->device);
-    snprintf(words[2], RPC_SESSION_WORD, "%lld", (long long)o->memory_bytes);
-    snprintf(words[3], RPC_SESSION_WORD, "%.17g", o->seconds);
-    snprintf(words[4], RPC_SESSION_WORD, "%d", o->weak);
-    snprintf(words[5], RPC_SESSION_WORD, "%d", o->version);
-    snprintf(words[6], RPC_SESSION_WORD, "%lld", (long long)o->piece);
+    snprintf(words[1], RPC_SESSION_WORD, "%s", options->device);
+    snprintf(words[2], RPC_SESSION_WORD, "%lld", (long long)options->memory_bytes);
+    snprintf(words[3], RPC_SESSION_WORD, "%.17g", options->seconds);
+    snprintf(words[4], RPC_SESSION_WORD, "%d", options->weak);
+    snprintf(words[5], RPC_SESSION_WORD, "%d", options->version);
+    snprintf(words[6], RPC_SESSION_WORD, "%lld", (long long)options->piece);
     for (int i = 0; i < 7; i++)
         argv[1 + i] = words[i];
     argv[8] = NULL;
@@ -54,32 +54,32 @@ static rpc_session_options read_words(char **argv)
 
 /* ---- frames ---- */
 
-static bool write_all(const rpc_session *s, const void *data, size_t n)
+static bool write_all(const rpc_session *session, const void *data, size_t size)
 {
     const uint8_t *from = data;
 
-    while (n > 0) {
-        ssize_t done = write(s->socket, from, n);
+    while (size > 0) {
+        ssize_t done = write(session->socket, from, size);
 
         if (done < 0 && errno != EINTR)
             return false;
         from += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
+        size -= done > 0 ? (size_t)done : 0;
     }
     return true;
 }
 
-static bool read_all(const rpc_session *s, void *to, size_t n)
+static bool read_all(const rpc_session *session, void *to, size_t size)
 {
     uint8_t *at = to;
 
-    while (n > 0) {
-        ssize_t done = read(s->socket, at, n);
+    while (size > 0) {
+        ssize_t done = read(session->socket, at, size);
 
         if (done == 0 || (done < 0 && errno != EINTR))
             return false;
         at += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
+        size -= done > 0 ? (size_t)done : 0;
     }
     return true;
 }
@@ -93,67 +93,69 @@ static void put_head(uint8_t head[RPC_SESSION_HEAD], size_t n, rpc_kind kind)
     }
 }
 
-/* s->body is used again for each answer. The room for the head is eight bytes, the size of
+/* session->body is used again for each answer. The room for the head is eight bytes, the size of
  * RPC_SESSION_HEAD. */
-bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message)
+bool rpc_answer_with(rpc_session *session, rpc_kind kind, const void *message)
 {
-    s->body.n = 0;
-    run_put_i64(&s->body, 0); /* room for the head: one write for small messages */
-    rpc_encode(&s->body, kind, message, s->o.version);
-    if (s->body.failed)
+    session->body.n = 0;
+    worker_put_i64(&session->body, 0); /* room for the head: one write for small messages */
+    rpc_encode(&session->body, kind, message, session->o.version);
+    if (session->body.failed)
         return false;
-    put_head(s->body.data, s->body.n - RPC_SESSION_HEAD, kind);
-    return write_all(s, s->body.data, s->body.n);
+    put_head(session->body.data, session->body.n - RPC_SESSION_HEAD, kind);
+    return write_all(session, session->body.data, session->body.n);
 }
 
 /* `fatal` stays 0: the session goes on after an error. */
-bool rpc_answer_error(rpc_session *s, const tec_error *err)
+bool rpc_answer_error(rpc_session *session, const tec_error *err)
 {
-    return rpc_answer_with(s, RPC_KIND_failure,
+    return rpc_answer_with(session, RPC_KIND_failure,
                            &(rpc_failure){.status = err->status, .text = err->text, .output = ""});
 }
 
-bool rpc_answer_done(rpc_session *s, int64_t handle)
+bool rpc_answer_done(rpc_session *session, int64_t handle)
 {
-    return rpc_answer_with(s, RPC_KIND_done, &(rpc_done){handle});
+    return rpc_answer_with(session, RPC_KIND_done, &(rpc_done){handle});
 }
 
 /* An array as frames of data, none of them longer than the client takes. The bytes are written straight from
  * the tensor; only the heads are built. */
-static bool send_pieces(rpc_session *s, const uint8_t *from, int64_t n)
+static bool send_pieces(rpc_session *session, const uint8_t *from, int64_t size)
 {
-    int64_t most = s->o.piece - RPC_DATA_HEAD;
+    int64_t most = session->o.piece - RPC_DATA_HEAD;
 
-    while (n > 0) {
-        int64_t piece = n < most ? n : most;
+    while (size > 0) {
+        int64_t piece = size < most ? size : most;
         uint8_t head[RPC_SESSION_HEAD + RPC_DATA_HEAD] = {0};
 
         put_head(head, (size_t)piece + RPC_DATA_HEAD, RPC_KIND_data);
         put_head(head + RPC_SESSION_HEAD, (size_t)piece, RPC_KIND_NONE);
-        if (!write_all(s, head, sizeof head) || !write_all(s, from, (size_t)piece))
+        if (!write_all(session, head, sizeof head) || !write_all(session, from, (size_t)piece))
             return false;
         from += piece;
-        n -= piece;
+        size -= piece;
     }
     return true;
 }
 
 /* Type, shape and bytes of a tensor. One on a device, or with strides, is copied first. If the write fails in
  * the middle, the session ends, so a client never takes half a tensor for a whole one. */
-bool rpc_answer_tensor(rpc_session *s, const DLTensor *t)
+bool rpc_answer_tensor(rpc_session *session, const DLTensor *tensor)
 {
     tec_error err = {0};
-    bool direct = t->device.device_type == kDLCPU && tec_tensor_is_compact(t);
-    tec_array *copy = direct ? NULL : tec_array_copy(t, &err);
-    int64_t bytes = tec_tensor_bytes(t);
+    bool direct = tensor->device.device_type == kDLCPU && tec_tensor_is_compact(tensor);
+    tec_array *copy = direct ? NULL : tec_array_copy(tensor, &err);
+    int64_t bytes = tec_tensor_bytes(tensor);
 
     if (!direct && !copy)
-        return rpc_answer_error(s, &err);
+        return rpc_answer_error(session, &err);
     const uint8_t *from =
-        direct ? (const uint8_t *)t->data + t->byte_offset : (const uint8_t *)tec_array_data(copy);
-    bool sent = rpc_answer_with(s, RPC_KIND_contents,
-                                &(rpc_contents){t->dtype.code, t->dtype.bits, {t->shape, t->ndim}, bytes}) &&
-                send_pieces(s, from, bytes);
+        direct ? (const uint8_t *)tensor->data + tensor->byte_offset : (const uint8_t *)tec_array_data(copy);
+    bool sent =
+        rpc_answer_with(
+            session, RPC_KIND_contents,
+            &(rpc_contents){tensor->dtype.code, tensor->dtype.bits, {tensor->shape, tensor->ndim}, bytes}) &&
+        send_pieces(session, from, bytes);
     tec_array_free(copy);
     return sent;
 }
@@ -163,29 +165,29 @@ bool rpc_answer_tensor(rpc_session *s, const DLTensor *t)
 /* False: the socket is gone, or this session is over. A question in the middle of a transfer ends the
  * transfer with an error of its own, which stands before the answer to the question: questions and answers
  * keep their order. Data are no question and are not counted; `close` does not count itself. */
-static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
+static bool answer(rpc_session *session, uint32_t kind, const rpc_any *message)
 {
-    if (kind != RPC_KIND_data && s->transfer.active && !rpc_end_transfer(s))
+    if (kind != RPC_KIND_data && session->transfer.active && !rpc_end_transfer(session))
         return false;
     if (kind != RPC_KIND_data)
-        s->answered++;
+        session->answered++;
     switch (kind) {
-    case RPC_KIND_data: return rpc_on_data(s, &m->data);
-    case RPC_KIND_upload: return rpc_on_upload(s, &m->upload);
-    case RPC_KIND_allocate: return rpc_on_allocate(s, &m->allocate);
-    case RPC_KIND_release: return rpc_on_release(s, &m->release);
-    case RPC_KIND_write: return rpc_on_write(s, &m->write);
-    case RPC_KIND_read: return rpc_on_read(s, &m->read);
-    case RPC_KIND_call: return rpc_on_call(s, &m->call);
-    case RPC_KIND_time: return rpc_on_time(s, &m->time);
-    case RPC_KIND_measure: return rpc_on_measure(s, &m->measure);
-    case RPC_KIND_prepare: return rpc_on_prepare(s, &m->prepare);
-    case RPC_KIND_feed: return rpc_on_feed(s, &m->feed);
-    case RPC_KIND_run: return rpc_on_run(s, &m->run);
-    case RPC_KIND_fetch: return rpc_on_fetch(s, &m->fetch);
+    case RPC_KIND_data: return rpc_on_data(session, &message->data);
+    case RPC_KIND_upload: return rpc_on_upload(session, &message->upload);
+    case RPC_KIND_allocate: return rpc_on_allocate(session, &message->allocate);
+    case RPC_KIND_release: return rpc_on_release(session, &message->release);
+    case RPC_KIND_write: return rpc_on_write(session, &message->write);
+    case RPC_KIND_read: return rpc_on_read(session, &message->read);
+    case RPC_KIND_call: return rpc_on_call(session, &message->call);
+    case RPC_KIND_time: return rpc_on_time(session, &message->time);
+    case RPC_KIND_measure: return rpc_on_measure(session, &message->measure);
+    case RPC_KIND_prepare: return rpc_on_prepare(session, &message->prepare);
+    case RPC_KIND_feed: return rpc_on_feed(session, &message->feed);
+    case RPC_KIND_run: return rpc_on_run(session, &message->run);
+    case RPC_KIND_fetch: return rpc_on_fetch(session, &message->fetch);
     case RPC_KIND_close:
-        s->over = true;
-        return rpc_answer_with(s, RPC_KIND_closed, &(rpc_closed){s->answered - 1});
+        session->over = true;
+        return rpc_answer_with(session, RPC_KIND_closed, &(rpc_closed){session->answered - 1});
     default: return false;
     }
 }
@@ -193,14 +195,14 @@ static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
 /* Reads one question into *frame, which is as long as the longest so far. The length comes from the server,
  * which has checked it against the limit of its message; so it may be allocated. A garbled question gets an
  * answer: the client's and this version's ideas of the message differ. */
-static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
+static bool take_question(rpc_session *session, uint8_t **frame, size_t *cap)
 {
     uint8_t head[RPC_SESSION_HEAD];
     uint32_t word[2] = {0};
     rt_arena arena = {0};
     rpc_any m;
 
-    if (!read_all(s, head, sizeof head))
+    if (!read_all(session, head, sizeof head))
         return false;
     for (int i = 0; i < 8; i++)
         word[i / 4] |= (uint32_t)head[i] << (8 * (i % 4));
@@ -209,23 +211,23 @@ static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
         *frame = rt_alloc(word[0], NULL);
         *cap = *frame ? word[0] : 0;
     }
-    if ((word[0] && !*frame) || !read_all(s, *frame, word[0]))
+    if ((word[0] && !*frame) || !read_all(session, *frame, word[0]))
         return false;
     tec_error err = {0};
-    bool good = rpc_decode(&m, word[1], *frame, word[0], s->o.version, &arena);
-    bool go_on = good ? answer(s, word[1], &m)
+    bool good = rpc_decode(&m, word[1], *frame, word[0], session->o.version, &arena);
+    bool go_on = good ? answer(session, word[1], &m)
                       : (rt_fail(&err, TEC_PROTOCOL, "the question of kind %u is garbled", word[1]),
-                         rpc_answer_error(s, &err));
+                         rpc_answer_error(session, &err));
     rt_arena_free(&arena);
     return go_on;
 }
 
-void rpc_serve_questions(rpc_session *s)
+void rpc_serve_questions(rpc_session *session)
 {
     uint8_t *frame = NULL;
     size_t cap = 0;
 
-    while (!s->over && take_question(s, &frame, &cap))
+    while (!session->over && take_question(session, &frame, &cap))
         ;
     rt_free(frame);
 }
@@ -233,13 +235,14 @@ void rpc_serve_questions(rpc_session *s)
 /* ---- the process ---- */
 
 /* The answer `opened` ends the start; whatever fails before is answered by a failure instead. */
-static bool open_device(rpc_session *s, tec_error *err)
+static bool open_device(rpc_session *session, tec_error *err)
 {
     tec_device_info info;
 
-    s->device = tec_device_open(s->o.device, err);
-    return s->device && tec_device_describe(s->device, &info, err) &&
-           rpc_answer_with(s, RPC_KIND_opened, &(rpc_opened){info.name, s->o.memory_bytes, s->o.seconds});
+    session->device = tec_device_open(session->o.device, err);
+    return session->device && tec_device_describe(session->device, &info, err) &&
+           rpc_answer_with(session, RPC_KIND_opened,
+                           &(rpc_opened){info.name, session->o.memory_bytes, session->o.seconds});
 }
 
 /* The process of one session. It locks itself in before it opens a device, as a driver runs foreign code.
@@ -266,7 +269,7 @@ int rpc_session_main(int argc, char **argv)
         rpc_serve_questions(&s);
     rpc_free_things(&s);
     rpc_forget_functions(&s, 0);
-    run_bench_free(s.bench);
+    worker_bench_free(s.bench);
     tec_device_free(s.device);
     rt_free(s.body.data);
     _exit(0);

@@ -27,7 +27,7 @@ typedef struct {
 } rpc_session_options;
 
 /* argv[1] and so on; NULL behind the last. */
-void rpc_session_words(const rpc_session_options *o, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
+void rpc_session_words(const rpc_session_options *options, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
                        char *argv[RPC_SESSION_WORDS + 2]);
 bool rpc_is_session(int argc, char **argv);
 int rpc_session_main(int argc, char **argv);

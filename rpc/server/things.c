@@ -12,114 +12,116 @@
 static const char *const kind_names[] = {"", "module", "array", "executor"};
 
 /* The pointer is valid until the next rpc_add_thing, which may move the table. */
-rpc_thing *rpc_find_thing(rpc_session *s, int64_t handle, rpc_thing_kind kind, tec_error *err)
+rpc_thing *rpc_find_thing(rpc_session *session, int64_t handle, rpc_thing_kind kind, tec_error *err)
 {
-    if (handle >= 1 && handle <= s->n_things && s->things[handle - 1].kind == kind)
-        return &s->things[handle - 1];
+    if (handle >= 1 && handle <= session->n_things && session->things[handle - 1].kind == kind)
+        return &session->things[handle - 1];
     rt_fail(err, TEC_INVALID, "this session has no %s %lld", kind_names[kind], (long long)handle);
     return NULL;
 }
 
 /* The place stays, as NONE, for the next thing. */
-static void free_thing(rpc_thing *t)
+static void free_thing(rpc_thing *thing)
 {
-    switch (t->kind) {
+    switch (thing->kind) {
     case RPC_THING_NONE: break;
-    case RPC_THING_MODULE: tec_module_free(t->module); break;
-    case RPC_THING_ARRAY: tec_array_free(t->array); break;
-    case RPC_THING_EXECUTOR: tec_executor_free(t->executor); break;
+    case RPC_THING_MODULE: tec_module_free(thing->module); break;
+    case RPC_THING_ARRAY: tec_array_free(thing->array); break;
+    case RPC_THING_EXECUTOR: tec_executor_free(thing->executor); break;
     }
-    t->kind = RPC_THING_NONE;
+    thing->kind = RPC_THING_NONE;
 }
 
-static bool grow(rpc_session *s, tec_error *err)
+static bool grow(rpc_session *session, tec_error *err)
 {
-    int64_t cap = s->cap ? 2 * s->cap : 64;
+    int64_t cap = session->cap ? 2 * session->cap : 64;
     rpc_thing *things = rt_alloc_array(cap, sizeof *things, err);
 
     if (!things)
         return false;
-    if (s->n_things)
-        memcpy(things, s->things, (size_t)s->n_things * sizeof *things);
-    rt_free(s->things);
-    s->things = things;
-    s->cap = cap;
+    if (session->n_things)
+        memcpy(things, session->things, (size_t)session->n_things * sizeof *things);
+    rt_free(session->things);
+    session->things = things;
+    session->cap = cap;
     return true;
 }
 
 /* A handle whose thing was given back is used again by the next thing: handles stay small. Takes the thing
  * over in any case: without room for it, it is freed. The first free place is searched, which is short beside
  * what made the thing. */
-int64_t rpc_add_thing(rpc_session *s, rpc_thing t, tec_error *err)
+int64_t rpc_add_thing(rpc_session *session, rpc_thing thing, tec_error *err)
 {
     int64_t i = 0;
 
-    while (i < s->n_things && s->things[i].kind != RPC_THING_NONE)
+    while (i < session->n_things && session->things[i].kind != RPC_THING_NONE)
         i++;
-    bool room = i < s->cap || (i < RPC_MOST_THINGS && grow(s, err));
+    bool room = i < session->cap || (i < RPC_MOST_THINGS && grow(session, err));
     if (!room) {
         rt_fail(err, TEC_INVALID, "a session holds at most %d modules, arrays and executors",
                 RPC_MOST_THINGS);
-        free_thing(&t);
+        free_thing(&thing);
         return 0;
     }
-    s->things[i] = t;
-    s->n_things = i < s->n_things ? s->n_things : i + 1;
+    session->things[i] = thing;
+    session->n_things = i < session->n_things ? session->n_things : i + 1;
     return i + 1;
 }
 
-void rpc_free_things(rpc_session *s)
+void rpc_free_things(rpc_session *session)
 {
-    for (int64_t i = 0; i < s->n_things; i++)
-        free_thing(&s->things[i]);
-    rt_free(s->things);
-    rt_free(s->transfer.own);
-    s->things = NULL;
-    s->n_things = s->cap = 0;
+    for (int64_t i = 0; i < session->n_things; i++)
+        free_thing(&session->things[i]);
+    rt_free(session->things);
+    rt_free(session->transfer.own);
+    session->things = NULL;
+    session->n_things = session->cap = 0;
 }
 
 /* Frees an array, executor or module. Functions of a module that were kept for the next call go with the
  * module. */
-bool rpc_on_release(rpc_session *s, const rpc_release *m)
+bool rpc_on_release(rpc_session *session, const rpc_release *message)
 {
     tec_error err = {0};
-    bool there =
-        m->handle >= 1 && m->handle <= s->n_things && s->things[m->handle - 1].kind != RPC_THING_NONE;
+    bool there = message->handle >= 1 && message->handle <= session->n_things &&
+                 session->things[message->handle - 1].kind != RPC_THING_NONE;
 
     if (!there) {
-        rt_fail(&err, TEC_INVALID, "this session has no thing %lld", (long long)m->handle);
-        return rpc_answer_error(s, &err);
+        rt_fail(&err, TEC_INVALID, "this session has no thing %lld", (long long)message->handle);
+        return rpc_answer_error(session, &err);
     }
-    if (s->things[m->handle - 1].kind == RPC_THING_MODULE)
-        rpc_forget_functions(s, m->handle);
-    free_thing(&s->things[m->handle - 1]);
-    return rpc_answer_done(s, m->handle);
+    if (session->things[message->handle - 1].kind == RPC_THING_MODULE)
+        rpc_forget_functions(session, message->handle);
+    free_thing(&session->things[message->handle - 1]);
+    return rpc_answer_done(session, message->handle);
 }
 
 /* An array of the session's device; type and rank are checked here, as they come from outside. */
-bool rpc_on_allocate(rpc_session *s, const rpc_allocate *m)
+bool rpc_on_allocate(rpc_session *session, const rpc_allocate *message)
 {
     tec_error err = {0};
-    DLDataType t = {(uint8_t)m->code, (uint8_t)m->bits, 1};
-    bool fits = m->code >= 0 && m->code <= 255 && m->bits > 0 && m->bits <= 255 && m->shape.n <= 16;
-    tec_array *a = NULL;
+    DLDataType t = {(uint8_t)message->code, (uint8_t)message->bits, 1};
+    bool fits = message->code >= 0 && message->code <= 255 && message->bits > 0 && message->bits <= 255 &&
+                message->shape.n <= 16;
+    tec_array *array = NULL;
 
     if (!fits)
         rt_fail(&err, TEC_INVALID, "there are no arrays of type code %lld with %lld bits and rank %lld",
-                (long long)m->code, (long long)m->bits, (long long)m->shape.n);
+                (long long)message->code, (long long)message->bits, (long long)message->shape.n);
     else
-        a = s->is_cpu ? tec_array_new(t, (int)m->shape.n, m->shape.at, &err)
-                      : tec_array_new_on(s->device, t, (int)m->shape.n, m->shape.at, &err);
-    int64_t handle = a ? rpc_add_thing(s, (rpc_thing){RPC_THING_ARRAY, {.array = a}}, &err) : 0;
-    return handle ? rpc_answer_done(s, handle) : rpc_answer_error(s, &err);
+        array = session->is_cpu
+                    ? tec_array_new(t, (int)message->shape.n, message->shape.at, &err)
+                    : tec_array_new_on(session->device, t, (int)message->shape.n, message->shape.at, &err);
+    int64_t handle = array ? rpc_add_thing(session, (rpc_thing){RPC_THING_ARRAY, {.array = array}}, &err) : 0;
+    return handle ? rpc_answer_done(session, handle) : rpc_answer_error(session, &err);
 }
 
-bool rpc_on_read(rpc_session *s, const rpc_read *m)
+bool rpc_on_read(rpc_session *session, const rpc_read *message)
 {
     tec_error err = {0};
-    rpc_thing *t = rpc_find_thing(s, m->array, RPC_THING_ARRAY, &err);
+    rpc_thing *t = rpc_find_thing(session, message->array, RPC_THING_ARRAY, &err);
 
-    return t ? rpc_answer_tensor(s, tec_array_tensor(t->array)) : rpc_answer_error(s, &err);
+    return t ? rpc_answer_tensor(session, tec_array_tensor(t->array)) : rpc_answer_error(session, &err);
 }
 
 /* ---- transfers ---- */
@@ -137,137 +139,139 @@ static bool is_label(const char *name)
 
 /* The transfer fails now; what comes of it is dropped. The transfer stays active with nowhere to put bytes:
  * those that are under way arrive, and are no error of their own. */
-static bool refuse(rpc_session *s, const tec_error *err)
+static bool refuse(rpc_session *session, const tec_error *err)
 {
-    rt_free(s->transfer.own);
-    s->transfer = (rpc_transfer){.active = true};
-    return rpc_answer_error(s, err);
+    rt_free(session->transfer.own);
+    session->transfer = (rpc_transfer){.active = true};
+    return rpc_answer_error(session, err);
 }
 
 /* The bytes are read in place and may be freed afterwards: tec_module_open_bytes keeps what it needs. */
-static bool finish_upload(rpc_session *s)
+static bool finish_upload(rpc_session *session)
 {
-    rpc_transfer *t = &s->transfer;
+    rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
-    tec_module *m = tec_module_open_bytes(t->own, (size_t)t->size, NULL, &err);
-    int64_t handle = m ? rpc_add_thing(s, (rpc_thing){RPC_THING_MODULE, {.module = m}}, &err) : 0;
+    tec_module *module = tec_module_open_bytes(transfer->own, (size_t)transfer->size, NULL, &err);
+    int64_t handle =
+        module ? rpc_add_thing(session, (rpc_thing){RPC_THING_MODULE, {.module = module}}, &err) : 0;
 
-    rt_free(t->own);
-    *t = (rpc_transfer){0};
-    return handle ? rpc_answer_done(s, handle) : rpc_answer_error(s, &err);
+    rt_free(transfer->own);
+    *transfer = (rpc_transfer){0};
+    return handle ? rpc_answer_done(session, handle) : rpc_answer_error(session, &err);
 }
 
 /* An array of a device gets its bytes by way of main memory. `host` has the array's type and shape and the
  * bytes that came, and is copied as a whole. The array is still there: a question that could release it ends
  * the transfer first. */
-static bool finish_write(rpc_session *s)
+static bool finish_write(rpc_session *session)
 {
-    rpc_transfer *t = &s->transfer;
+    rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
-    int64_t handle = t->array;
-    rpc_thing *thing = rpc_find_thing(s, handle, RPC_THING_ARRAY, &err);
+    int64_t handle = transfer->array;
+    rpc_thing *thing = rpc_find_thing(session, handle, RPC_THING_ARRAY, &err);
     bool good = thing != NULL;
 
-    if (good && t->own) {
+    if (good && transfer->own) {
         DLTensor host = *tec_array_tensor(thing->array);
 
-        host.data = t->own;
+        host.data = transfer->own;
         host.byte_offset = 0;
         host.device = (DLDevice){kDLCPU, 0};
         good = tec_tensor_copy(tec_array_tensor(thing->array), &host, &err);
     }
-    rt_free(t->own);
-    *t = (rpc_transfer){0};
-    return good ? rpc_answer_done(s, handle) : rpc_answer_error(s, &err);
+    rt_free(transfer->own);
+    *transfer = (rpc_transfer){0};
+    return good ? rpc_answer_done(session, handle) : rpc_answer_error(session, &err);
 }
 
 /* Called behind every piece, and at the start for a transfer of no bytes. */
-static bool go_on(rpc_session *s)
+static bool go_on(rpc_session *session)
 {
-    if (s->transfer.got < s->transfer.size)
+    if (session->transfer.got < session->transfer.size)
         return true;
-    return s->transfer.array ? finish_write(s) : finish_upload(s);
+    return session->transfer.array ? finish_write(session) : finish_upload(session);
 }
 
 /* Begins to take a module: its name, size and architecture are checked before any memory is taken. */
-bool rpc_on_upload(rpc_session *s, const rpc_upload *m)
+bool rpc_on_upload(rpc_session *session, const rpc_upload *message)
 {
-    rpc_transfer *t = &s->transfer;
+    rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
 
-    *t = (rpc_transfer){.active = true, .size = m->size};
-    if (!is_label(m->name))
+    *transfer = (rpc_transfer){.active = true, .size = message->size};
+    if (!is_label(message->name))
         rt_fail(&err, TEC_INVALID,
                 "the name of an upload is a label of 1 to %d characters, without slashes and not beginning "
                 "with a dot",
-                (int)sizeof t->name - 1);
-    else if (m->size <= 0)
-        rt_fail(&err, TEC_INVALID, "module '%s' has %lld bytes", m->name, (long long)m->size);
-    else if (m->size > s->o.memory_bytes)
-        rt_fail(&err, TEC_NO_MEMORY, "module '%s' has %lld bytes; this session may use %lld", m->name,
-                (long long)m->size, (long long)s->o.memory_bytes);
-    else if (*m->arch && strcmp(m->arch, rt_cpu_arch()) != 0)
-        rt_fail(&err, TEC_UNSUPPORTED, "module '%s' is for %s; this machine is %s", m->name, m->arch,
-                rt_cpu_arch());
+                (int)sizeof transfer->name - 1);
+    else if (message->size <= 0)
+        rt_fail(&err, TEC_INVALID, "module '%s' has %lld bytes", message->name, (long long)message->size);
+    else if (message->size > session->o.memory_bytes)
+        rt_fail(&err, TEC_NO_MEMORY, "module '%s' has %lld bytes; this session may use %lld", message->name,
+                (long long)message->size, (long long)session->o.memory_bytes);
+    else if (*message->arch && strcmp(message->arch, rt_cpu_arch()) != 0)
+        rt_fail(&err, TEC_UNSUPPORTED, "module '%s' is for %s; this machine is %s", message->name,
+                message->arch, rt_cpu_arch());
     else
-        t->own = t->to = rt_alloc_aligned((size_t)m->size, &err);
+        transfer->own = transfer->to = rt_alloc_aligned((size_t)message->size, &err);
     if (err.status != TEC_OK)
-        return refuse(s, &err);
-    snprintf(t->name, sizeof t->name, "%s", m->name);
+        return refuse(session, &err);
+    snprintf(transfer->name, sizeof transfer->name, "%s", message->name);
     return true;
 }
 
 /* Begins to fill an array: on a CPU in place, for a device in memory that is copied when all has come. */
-bool rpc_on_write(rpc_session *s, const rpc_write *m)
+bool rpc_on_write(rpc_session *session, const rpc_write *message)
 {
-    rpc_transfer *t = &s->transfer;
+    rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
-    rpc_thing *thing = rpc_find_thing(s, m->array, RPC_THING_ARRAY, &err);
+    rpc_thing *thing = rpc_find_thing(session, message->array, RPC_THING_ARRAY, &err);
     const DLTensor *tensor = thing ? tec_array_tensor(thing->array) : NULL;
     int64_t bytes = tensor ? tec_tensor_bytes(tensor) : 0;
 
-    *t = (rpc_transfer){.active = true, .array = m->array, .size = m->size};
-    if (tensor && m->size != bytes)
-        rt_fail(&err, TEC_INVALID, "array %lld has %lld bytes, not %lld", (long long)m->array,
-                (long long)bytes, (long long)m->size);
-    else if (tensor && s->is_cpu)
-        t->to = (uint8_t *)tensor->data + tensor->byte_offset;
+    *transfer = (rpc_transfer){.active = true, .array = message->array, .size = message->size};
+    if (tensor && message->size != bytes)
+        rt_fail(&err, TEC_INVALID, "array %lld has %lld bytes, not %lld", (long long)message->array,
+                (long long)bytes, (long long)message->size);
+    else if (tensor && session->is_cpu)
+        transfer->to = (uint8_t *)tensor->data + tensor->byte_offset;
     else if (tensor)
-        t->own = t->to = rt_alloc_aligned((size_t)bytes, &err);
-    return err.status == TEC_OK ? go_on(s) : refuse(s, &err);
+        transfer->own = transfer->to = rt_alloc_aligned((size_t)bytes, &err);
+    return err.status == TEC_OK ? go_on(session) : refuse(session, &err);
 }
 
 /* The next bytes of the transfer under way. Those of a refused transfer are dropped until it is over. */
-bool rpc_on_data(rpc_session *s, const rpc_data *m)
+bool rpc_on_data(rpc_session *session, const rpc_data *message)
 {
-    rpc_transfer *t = &s->transfer;
+    rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
 
-    if (!t->active) {
+    if (!transfer->active) {
         rt_fail(&err, TEC_INVALID, "data came that no upload or write had announced");
-        return rpc_answer_error(s, &err);
+        return rpc_answer_error(session, &err);
     }
-    if (!t->to)
+    if (!transfer->to)
         return true;
-    if ((int64_t)m->bytes.n > t->size - t->got) {
-        rt_fail(&err, TEC_INVALID, "more than the %lld bytes came that were announced", (long long)t->size);
-        return refuse(s, &err);
+    if ((int64_t)message->bytes.n > transfer->size - transfer->got) {
+        rt_fail(&err, TEC_INVALID, "more than the %lld bytes came that were announced",
+                (long long)transfer->size);
+        return refuse(session, &err);
     }
-    memcpy(t->to + t->got, m->bytes.data, m->bytes.n);
-    t->got += (int64_t)m->bytes.n;
-    return go_on(s);
+    memcpy(transfer->to + transfer->got, message->bytes.data, message->bytes.n);
+    transfer->got += (int64_t)message->bytes.n;
+    return go_on(session);
 }
 
 /* A transfer that had failed before was answered then, and needs no second answer. */
-bool rpc_end_transfer(rpc_session *s)
+bool rpc_end_transfer(rpc_session *session)
 {
-    rpc_transfer *t = &s->transfer;
+    rpc_transfer *transfer = &session->transfer;
     tec_error err = {0};
-    bool failed_before = !t->to;
+    bool failed_before = !transfer->to;
 
-    rt_fail(&err, TEC_INVALID, "%lld of %lld bytes came before the next question", (long long)t->got,
-            (long long)t->size);
-    rt_free(t->own);
-    *t = (rpc_transfer){0};
-    return failed_before || rpc_answer_error(s, &err);
+    rt_fail(&err, TEC_INVALID, "%lld of %lld bytes came before the next question", (long long)transfer->got,
+            (long long)transfer->size);
+    rt_free(transfer->own);
+    *transfer = (rpc_transfer){0};
+    return failed_before || rpc_answer_error(session, &err);
 }

@@ -9,20 +9,20 @@
 #include "ir/calls.h"
 #include "targets/cuda/cuda.h"
 
-static const char *type(base_dtype t)
+static const char *type(base_dtype dtype)
 {
-    return source_scalar(t, "schar");
+    return source_scalar(dtype, "schar");
 }
 
-static const char *memory_type(base_dtype t)
+static const char *memory_type(base_dtype dtype)
 {
-    return source_in_memory(t, type(t));
+    return source_in_memory(dtype, type(dtype));
 }
 
 /* Functions are overloaded for float and double. */
-static const char *function(ir_op op, base_dtype t)
+static const char *function(ir_op op, base_dtype dtype)
 {
-    (void)t;
+    (void)dtype;
     return op == IR_ISNAN ? "tec_isnan" : op == IR_ISINF ? "tec_isinf" : source_function(op);
 }
 
@@ -39,9 +39,10 @@ static const char *index_of(ir_how how)
     }
 }
 
-static const char *barrier(const ir_expr *e)
+static const char *barrier(const ir_expr *expr)
 {
-    const char *memory = e->call.n == 1 && e->call.arg[0]->op == IR_STRING ? e->call.arg[0]->string : "";
+    const char *memory =
+        expr->call.n == 1 && expr->call.arg[0]->op == IR_STRING ? expr->call.arg[0]->string : "";
 
     /* __syncthreads orders accesses to shared and to global memory among the threads of a block. */
     return strcmp(memory, "shared") == 0 || strcmp(memory, "global") == 0 ? "__syncthreads()"
@@ -49,22 +50,22 @@ static const char *barrier(const ir_expr *e)
                                                                           : NULL;
 }
 
-static const char *call(tec_context *cx, const ir_expr *e)
+static const char *call(tec_context *cx, const ir_expr *expr)
 {
     int64_t n;
 
-    if (strcmp(e->call.name, IR_CALL_BARRIER) == 0)
-        return barrier(e);
-    if (strcmp(e->call.name, IR_CALL_COMMIT) == 0)
+    if (strcmp(expr->call.name, IR_CALL_BARRIER) == 0)
+        return barrier(expr);
+    if (strcmp(expr->call.name, IR_CALL_COMMIT) == 0)
         return "tec_async_commit()";
-    if (strcmp(e->call.name, IR_CALL_WAIT) == 0 && e->call.n == 1 && ir_is_int(e->call.arg[0], &n))
+    if (strcmp(expr->call.name, IR_CALL_WAIT) == 0 && expr->call.n == 1 && ir_is_int(expr->call.arg[0], &n))
         return base_format(cx, "tec_async_wait<%lld>()", (long long)n);
     return NULL;
 }
 
-static const char *value(tec_context *cx, const ir_expr *e, const char *const *arg)
+static const char *value(tec_context *cx, const ir_expr *expr, const char *const *arg)
 {
-    return strcmp(e->call.name, IR_CALL_SHUFFLE) == 0
+    return strcmp(expr->call.name, IR_CALL_SHUFFLE) == 0
                ? base_format(cx, "tec_shuffle_xor(%s, (int)(%s))", arg[0], arg[1])
                : NULL;
 }

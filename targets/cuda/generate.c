@@ -17,28 +17,28 @@ static const char *with_prelude(tec_context *cx, const target_code *const *codes
 
 /* One program becomes CUDA C text. Other targets choose among versions for the remainder of a symbol in host
  * code, but a function for a device has none, so such versions are refused here. */
-static const target_code *generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
-                                   const target_codegen_options *o)
+static const target_code *generate(tec_context *cx, const ir_program *const *programs, int count,
+                                   const target *machine, const target_codegen_options *options)
 {
     target_code *code = base_new(cx, target_code);
     target_code_form *form = base_new(cx, target_code_form);
     const target_code *one = code;
 
-    if (n != 1 || o->dispatch)
+    if (count != 1 || options->dispatch)
         return base_fail(
             cx, TEC_UNSUPPORTED, (base_loc){0},
             "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
-            o->symbols[0], target_text(cx, t));
-    const char *text = source_kernels(cx, &cuda_dialect, programs[0], o->symbols[0]);
+            options->symbols[0], target_text(cx, machine));
+    const char *text = source_kernels(cx, &cuda_dialect, programs[0], options->symbols[0]);
     if (!text)
         return NULL;
-    *code = (target_code){.target = t,
-                          .symbols = base_copy(cx, &o->symbols[0], sizeof o->symbols[0]),
+    *code = (target_code){.target = machine,
+                          .symbols = base_copy(cx, &options->symbols[0], sizeof options->symbols[0]),
                           .n = 1,
                           .format = "cuda",
                           .bytes = text,
                           .size = strlen(text)};
-    if (target_wants_text(o, "cuda")) {
+    if (target_wants_text(options, "cuda")) {
         *form = (target_code_form){"cuda", with_prelude(cx, &one, 1)};
         code->forms = form;
         code->n_forms = 1;

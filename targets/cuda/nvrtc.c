@@ -77,8 +77,7 @@ static bool find_function(tec_context *cx, void *from, const char *name, void *i
 }
 
 /* The library stays loaded for the rest of the process: loading its 100 MB again for each compilation would
- * take
- * longer than compiling. */
+ * take longer than compiling. */
 static bool find_nvrtc(tec_context *cx, nvrtc *out)
 {
     void *found = open_library(cx);
@@ -103,15 +102,15 @@ typedef struct {
 } compilation;
 
 /* The first line of the log that names an error, else all of it. */
-static const char *log_of(compilation *c)
+static const char *log_of(compilation *self)
 {
     size_t size = 0;
     char *log, *line, *end;
 
-    if (c->rtc->GetProgramLogSize(c->program, &size) != 0 || size < 2)
+    if (self->rtc->GetProgramLogSize(self->program, &size) != 0 || size < 2)
         return "";
-    log = base_alloc(c->cx, size + 1);
-    if (c->rtc->GetProgramLog(c->program, log) != 0)
+    log = base_alloc(self->cx, size + 1);
+    if (self->rtc->GetProgramLog(self->program, log) != 0)
         return "";
     line = strstr(log, "error");
     if (!line)
@@ -124,39 +123,40 @@ static const char *log_of(compilation *c)
     return line;
 }
 
-static const void *refuse(compilation *c, int status)
+static const void *refuse(compilation *self, int status)
 {
     int major = 0, minor = 0;
 
-    c->rtc->Version(&major, &minor);
+    self->rtc->Version(&major, &minor);
     if (status == NVRTC_BAD_OPTION)
-        return base_fail(c->cx, TEC_UNSUPPORTED, (base_loc){0}, "NVRTC %d.%d does not compile for '%s'",
-                         major, minor, c->arch);
-    return base_fail(c->cx, TEC_INTERNAL, (base_loc){0}, "NVRTC %d.%d refused the kernels for '%s': %s: %s",
-                     major, minor, c->arch, c->rtc->error_text(status), log_of(c));
+        return base_fail(self->cx, TEC_UNSUPPORTED, (base_loc){0}, "NVRTC %d.%d does not compile for '%s'",
+                         major, minor, self->arch);
+    return base_fail(self->cx, TEC_INTERNAL, (base_loc){0},
+                     "NVRTC %d.%d refused the kernels for '%s': %s: %s", major, minor, self->arch,
+                     self->rtc->error_text(status), log_of(self));
 }
 
 /* Operations keep the meaning that the program gives them: no product and sum become one operation unless it
  * says so, division and root are rounded correctly, denormals are kept. */
-static const void *compile(compilation *c, size_t *size)
+static const void *compile(compilation *self, size_t *size)
 {
-    const char *const options[] = {base_format(c->cx, "--gpu-architecture=%s", c->arch),
+    const char *const options[] = {base_format(self->cx, "--gpu-architecture=%s", self->arch),
                                    "--std=c++17",
                                    "--fmad=false",
                                    "--prec-div=true",
                                    "--prec-sqrt=true",
                                    "--ftz=false",
                                    "-w"};
-    int status = c->rtc->CompileProgram(c->program, BASE_COUNT(options), options);
+    int status = self->rtc->CompileProgram(self->program, BASE_COUNT(options), options);
     char *bytes;
 
     if (status != 0)
-        return refuse(c, status);
-    if ((status = c->rtc->GetCUBINSize(c->program, size)) != 0)
-        return refuse(c, status);
-    bytes = base_alloc(c->cx, *size);
-    status = c->rtc->GetCUBIN(c->program, bytes);
-    return status ? refuse(c, status) : bytes;
+        return refuse(self, status);
+    if ((status = self->rtc->GetCUBINSize(self->program, size)) != 0)
+        return refuse(self, status);
+    bytes = base_alloc(self->cx, *size);
+    status = self->rtc->GetCUBIN(self->program, bytes);
+    return status ? refuse(self, status) : bytes;
 }
 
 /* Gives the device code for architecture `arch` ("sm_80") in the context's memory. NVRTC is loaded by the

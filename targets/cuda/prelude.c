@@ -107,8 +107,7 @@ static const char floats[] =
     "TEC_FLOATS(double)\n";
 
 /* 16-bit floats, shuffles and asynchronous copies. cp.async reads global memory past the first-level cache
- * and
- * needs sm_80; before that the thread copies at once, and the waits are for nothing. */
+ * and needs sm_80; before that the thread copies at once, and the waits are for nothing. */
 static const char device[] =
     "#ifdef __CUDA_ARCH__\n"
     "TEC_INLINE float tec_f16_load(ushort a)\n"

@@ -25,31 +25,31 @@ typedef struct {
     base_vec allocations; /* ir_stmt */
 } collector;
 
-static bool collect(ir_walk *w, const ir_stmt *s)
+static bool collect(ir_walk *walk, const ir_stmt *stmt)
 {
-    collector *c = (collector *)w;
-    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope != IR_LOCAL)
-        base_push(w->cx, &c->allocations, s);
+    collector *c = (collector *)walk;
+    if (stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope != IR_LOCAL)
+        base_push(walk->cx, &c->allocations, stmt);
     return true;
 }
 
 /* A size that is no constant reaches to the end. */
-static int64_t bytes_of(const ir_buffer *b)
+static int64_t bytes_of(const ir_buffer *buffer)
 {
-    int64_t n = base_dtype_bytes(b->dtype), extent;
-    for (int i = 0; i < b->n; i++) {
-        if (!ir_is_int(b->shape[i], &extent) || (extent > 0 && n > INT64_MAX / 4 / extent))
+    int64_t n = base_dtype_bytes(buffer->dtype), extent;
+    for (int i = 0; i < buffer->n; i++) {
+        if (!ir_is_int(buffer->shape[i], &extent) || (extent > 0 && n > INT64_MAX / 4 / extent))
             return INT64_MAX / 4;
         n *= extent;
     }
     return n;
 }
 
-static member of_allocation(const ir_stmt *s)
+static member of_allocation(const ir_stmt *stmt)
 {
-    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"),
-                  *own = ir_note_get(s->allocate.notes, "thread_workspace");
-    member m = {.buffer = s->allocate.buffer, .kind = shared ? 1 : own ? 2 : 0};
+    const ir_expr *shared = ir_note_get(stmt->allocate.notes, "workspace"),
+                  *own = ir_note_get(stmt->allocate.notes, "thread_workspace");
+    member m = {.buffer = stmt->allocate.buffer, .kind = shared ? 1 : own ? 2 : 0};
     if (m.kind && !ir_is_int(shared ? shared : own, &m.begin))
         m.end = INT64_MAX; /* anywhere */
     else if (m.kind)
@@ -57,68 +57,70 @@ static member of_allocation(const ir_stmt *s)
     return m;
 }
 
-static bool overlap(const member *a, const member *b)
+static bool overlap(const member *left, const member *right)
 {
-    if (a->kind || b->kind)
-        return a->kind == b->kind && a->begin < b->end && b->begin < a->end;
-    return a->buffer->alias != 0 && a->buffer->alias == b->buffer->alias;
+    if (left->kind || right->kind)
+        return left->kind == right->kind && left->begin < right->end && right->begin < left->end;
+    return left->buffer->alias != 0 && left->buffer->alias == right->buffer->alias;
 }
 
-static int leader_of(const member *m, int i)
+static int leader_of(const member *at, int i)
 {
-    while (m[i].leader != i)
-        i = m[i].leader;
+    while (at[i].leader != i)
+        i = at[i].leader;
     return i;
 }
 
-static void classify(member *m, int n)
+static void classify(member *at, int n)
 {
     for (int i = 0; i < n; i++) {
-        m[i].leader = i;
+        at[i].leader = i;
         for (int j = 0; j < i; j++)
-            if (overlap(&m[i], &m[j]))
-                m[leader_of(m, i)].leader = leader_of(m, j);
+            if (overlap(&at[i], &at[j]))
+                at[leader_of(at, i)].leader = leader_of(at, j);
     }
 }
 
 /* A scope is a node of a unique text and its domain. */
-static LLVMMetadataRef node(llvm_gen *g, const char *text, LLVMMetadataRef domain)
+static LLVMMetadataRef node(llvm_gen *gen, const char *text, LLVMMetadataRef domain)
 {
-    LLVMMetadataRef parts[] = {LLVMMDStringInContext2(g->c, text, strlen(text)), domain};
-    return LLVMMDNodeInContext2(g->c, parts, domain ? 2 : 1);
+    LLVMMetadataRef parts[] = {LLVMMDStringInContext2(gen->c, text, strlen(text)), domain};
+    return LLVMMDNodeInContext2(gen->c, parts, domain ? 2 : 1);
 }
 
 /* One scope per class of buffers. An access is in the scope of its class and declared not to alias the scopes
  * of all others. */
-static void make_lists(llvm_gen *g, member *m, int n)
+static void make_lists(llvm_gen *gen, member *at, int count)
 {
-    LLVMMetadataRef domain = node(g, g->symbol, NULL), *scope = base_array(g->cx, LLVMMetadataRef, n);
-    LLVMMetadataRef *rest = base_array(g->cx, LLVMMetadataRef, n);
-    for (int i = 0; i < n; i++)
-        if (m[i].leader == i)
-            scope[i] = node(g, base_format(g->cx, "%s.%d %s", g->symbol, i, m[i].buffer->name), domain);
-    for (int i = 0; i < n; i++) {
-        int own = leader_of(m, i), k = 0;
-        for (int j = 0; j < n; j++)
-            if (m[j].leader == j && j != own)
+    LLVMMetadataRef domain = node(gen, gen->symbol, NULL),
+                    *scope = base_array(gen->cx, LLVMMetadataRef, count);
+    LLVMMetadataRef *rest = base_array(gen->cx, LLVMMetadataRef, count);
+    for (int i = 0; i < count; i++)
+        if (at[i].leader == i)
+            scope[i] =
+                node(gen, base_format(gen->cx, "%s.%d %s", gen->symbol, i, at[i].buffer->name), domain);
+    for (int i = 0; i < count; i++) {
+        int own = leader_of(at, i), k = 0;
+        for (int j = 0; j < count; j++)
+            if (at[j].leader == j && j != own)
                 rest[k++] = scope[j];
-        base_map_put(g->cx, &g->scopes, m[i].buffer, LLVMMDNodeInContext2(g->c, &scope[own], 1));
+        base_map_put(gen->cx, &gen->scopes, at[i].buffer, LLVMMDNodeInContext2(gen->c, &scope[own], 1));
         if (k)
-            base_map_put(g->cx, &g->others, m[i].buffer, LLVMMDNodeInContext2(g->c, rest, (size_t)k));
+            base_map_put(gen->cx, &gen->others, at[i].buffer, LLVMMDNodeInContext2(gen->c, rest, (size_t)k));
     }
 }
 
-void llvm_alias_scopes(llvm_gen *g)
+void llvm_alias_scopes(llvm_gen *gen)
 {
-    collector c = {.walk = {.cx = g->cx, .expr = ir_skip_expr, .stmt = collect}};
+    collector c = {.walk = {.cx = gen->cx, .expr = ir_skip_expr, .stmt = collect}};
     int n = 0;
-    ir_walk_stmt(&c.walk, g->p->body);
-    member *m = base_array(g->cx, member, g->p->n_params + c.allocations.n);
-    for (int i = 0; i < g->p->n_params; i++)
-        if (g->p->params[i].buffer)
-            m[n++] = (member){.buffer = g->p->params[i].buffer};
+    ir_walk_stmt(&c.walk, gen->p->body);
+    member *m = base_array(gen->cx, member, gen->p->n_params + c.allocations.n);
+    for (int i = 0; i < gen->p->n_params; i++)
+        if (gen->p->params[i].buffer)
+            m[n++] = (member){.buffer = gen->p->params[i].buffer};
     for (int i = 0; i < c.allocations.n; i++)
         m[n++] = of_allocation(c.allocations.at[i]);
     classify(m, n);
-    make_lists(g, m, n);
+    make_lists(gen, m, n);
 }

@@ -18,12 +18,12 @@ typedef struct {
     int status;
 } child;
 
-static void reap(child *c)
+static void reap(child *self)
 {
-    while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+    while (waitpid(self->pid, &self->status, 0) < 0 && errno == EINTR)
         ;
-    if (c->fd >= 0)
-        close(c->fd);
+    if (self->fd >= 0)
+        close(self->fd);
 }
 
 static void kill_child(void *what)
@@ -34,15 +34,15 @@ static void kill_child(void *what)
     reap(c);
 }
 
-static bool has_ended(const child *c)
+static bool has_ended(const child *self)
 {
     enum { TICK_MS = 2 };
-    struct pollfd end = {.fd = c->fd, .events = POLLIN};
+    struct pollfd end = {.fd = self->fd, .events = POLLIN};
     siginfo_t info = {0};
 
-    if (c->fd >= 0)
+    if (self->fd >= 0)
         return poll(&end, 1, BASE_LOOK_MS) > 0;
-    if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid)
+    if (waitid(P_PID, (id_t)self->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == self->pid)
         return true;
     poll(NULL, 0, TICK_MS);
     return false;

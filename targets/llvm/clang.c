@@ -31,7 +31,7 @@ static void add_features(tec_context *cx, base_vec *args, const char *features)
 }
 
 /* Freestanding C for exactly the target's features. A strict build forbids fusing of multiply-adds. */
-static char *const *arguments(tec_context *cx, const target *t, bool strict)
+static char *const *arguments(tec_context *cx, const target *machine, bool strict)
 {
     static const char *const fixed[] = {
         "-x",  "c",  "-std=gnu11", "-O2", "-ffreestanding", "-fPIC", "-fno-math-errno",
@@ -39,11 +39,11 @@ static char *const *arguments(tec_context *cx, const target *t, bool strict)
     base_vec args = {0};
 
     base_push(cx, &args, (void *)clang);
-    base_push(cx, &args, base_format(cx, "--target=%s", t->triple));
+    base_push(cx, &args, base_format(cx, "--target=%s", machine->triple));
     for (int i = 0; i < BASE_COUNT(fixed); i++)
         base_push(cx, &args, (void *)fixed[i]);
     base_push(cx, &args, (void *)(strict ? "-ffp-contract=off" : "-ffp-contract=on"));
-    add_features(cx, &args, t->features);
+    add_features(cx, &args, machine->features);
     base_push(cx, &args, (void *)"-");
     base_push(cx, &args, NULL);
     return (char *const *)args.at;
@@ -68,13 +68,13 @@ static int run(tec_context *cx, char *const *args, FILE *const file[3])
     return llvm_wait(cx, child);
 }
 
-static char *read_all(tec_context *cx, FILE *f, size_t *size)
+static char *read_all(tec_context *cx, FILE *file, size_t *size)
 {
-    long end = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+    long end = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
     char *text = end >= 0 ? base_alloc(cx, (size_t)end + 1) : NULL;
 
-    rewind(f);
-    if (!text || fread(text, 1, (size_t)end, f) != (size_t)end)
+    rewind(file);
+    if (!text || fread(text, 1, (size_t)end, file) != (size_t)end)
         return base_fail(cx, TEC_IO, (base_loc){0}, "cannot read the file that %s wrote", clang);
     text[end] = '\0';
     *size = (size_t)end;
@@ -83,10 +83,10 @@ static char *read_all(tec_context *cx, FILE *f, size_t *size)
 
 /* Runs clang on file[0] with its output to file[1] and messages to file[2]; a failure shows the user clang's
  * own words. */
-static const char *compile(tec_context *cx, const target *t, bool strict, FILE *const file[3], base_loc loc,
-                           size_t *size)
+static const char *compile(tec_context *cx, const target *machine, bool strict, FILE *const file[3],
+                           base_loc loc, size_t *size)
 {
-    int status = run(cx, arguments(cx, t, strict), file);
+    int status = run(cx, arguments(cx, machine, strict), file);
     size_t n;
 
     if (status == -1)
@@ -112,7 +112,7 @@ static void close_files(void *files)
 }
 
 /* The text of the LLVM module, `size` bytes, or NULL with an error at `loc`. */
-const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc,
+const char *llvm_clang(tec_context *cx, const target *machine, bool strict, const char *source, base_loc loc,
                        size_t *size)
 {
     FILE *file[3] = {tmpfile(), tmpfile(), tmpfile()};
@@ -126,7 +126,7 @@ const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char
     good = good && fputs(source, file[0]) >= 0 && fflush(file[0]) == 0;
     if (good) {
         lseek(fileno(file[0]), 0, SEEK_SET);
-        text = compile(cx, t, strict, file, loc, size);
+        text = compile(cx, machine, strict, file, loc, size);
     } else
         base_fail(cx, TEC_IO, loc, "cannot write temporary files: %s", strerror(errno));
     base_drop(&files);

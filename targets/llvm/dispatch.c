@@ -11,58 +11,61 @@
  */
 #include "targets/llvm/gen.h"
 
-static LLVMValueRef at_dim(llvm_gen *g, LLVMValueRef dims, int i)
+static LLVMValueRef at_dim(llvm_gen *gen, LLVMValueRef dims, int i)
 {
-    LLVMValueRef index = LLVMConstInt(g->i64, (unsigned long long)i, 0);
+    LLVMValueRef index = LLVMConstInt(gen->i64, (unsigned long long)i, 0);
 
-    return LLVMBuildInBoundsGEP2(g->b, g->i64, dims, &index, 1, "");
+    return LLVMBuildInBoundsGEP2(gen->b, gen->i64, dims, &index, 1, "");
 }
 
-static void call_kernel(llvm_gen *g, LLVMValueRef f, const char *symbol, LLVMValueRef dims)
+static void call_kernel(llvm_gen *gen, LLVMValueRef function, const char *symbol, LLVMValueRef dims)
 {
-    LLVMValueRef arg[3] = {LLVMGetParam(f, 0), LLVMGetParam(f, 1), dims};
+    LLVMValueRef arg[3] = {LLVMGetParam(function, 0), LLVMGetParam(function, 1), dims};
 
-    LLVMBuildRet(g->b,
-                 LLVMBuildCall2(g->b, llvm_kernel_type(g), LLVMGetNamedFunction(g->m, symbol), arg, 3, ""));
+    LLVMBuildRet(gen->b, LLVMBuildCall2(gen->b, llvm_kernel_type(gen), LLVMGetNamedFunction(gen->m, symbol),
+                                        arg, 3, ""));
 }
 
 /* The extents with the quotient in place of the symbol. */
-static void fill_dims(llvm_gen *g, const target_dispatch *d, LLVMValueRef to, LLVMValueRef from,
+static void fill_dims(llvm_gen *gen, const target_dispatch *dispatch, LLVMValueRef to, LLVMValueRef from,
                       LLVMValueRef quotient, int n_dims)
 {
     for (int i = 0; i < n_dims; i++) {
-        LLVMValueRef value = i == d->dim ? quotient : LLVMBuildLoad2(g->b, g->i64, at_dim(g, from, i), "");
+        LLVMValueRef value =
+            i == dispatch->dim ? quotient : LLVMBuildLoad2(gen->b, gen->i64, at_dim(gen, from, i), "");
 
-        LLVMBuildStore(g->b, value, at_dim(g, to, i));
+        LLVMBuildStore(gen->b, value, at_dim(gen, to, i));
     }
 }
 
 /* The function that callers see. Version k gets the extent divided by the modulus, the form in which its
  * program has the symbol. */
-void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n, int n_dims)
+void llvm_write_dispatch(llvm_gen *gen, const target_dispatch *dispatch, const char *const *symbols,
+                         int count, int n_dims)
 {
-    LLVMValueRef f = LLVMAddFunction(g->m, d->symbol, llvm_kernel_type(g)), dims = LLVMGetParam(f, 2);
-    LLVMBasicBlockRef *call = base_array(g->cx, LLVMBasicBlockRef, n);
+    LLVMValueRef f = LLVMAddFunction(gen->m, dispatch->symbol, llvm_kernel_type(gen)),
+                 dims = LLVMGetParam(f, 2);
+    LLVMBasicBlockRef *call = base_array(gen->cx, LLVMBasicBlockRef, count);
 
-    g->symbol = d->symbol;
-    llvm_set_attributes(g, f);
-    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, f, "entry"));
+    gen->symbol = dispatch->symbol;
+    llvm_set_attributes(gen, f);
+    LLVMPositionBuilderAtEnd(gen->b, LLVMAppendBasicBlockInContext(gen->c, f, "entry"));
     LLVMValueRef slot =
-        LLVMBuildArrayAlloca(g->b, g->i64, LLVMConstInt(g->i64, (unsigned long long)n_dims, 0), "dims");
-    LLVMValueRef extent = LLVMBuildLoad2(g->b, g->i64, at_dim(g, dims, d->dim), "extent");
-    LLVMValueRef modulus = LLVMConstInt(g->i64, (unsigned long long)d->modulus, 0);
-    LLVMValueRef quotient = LLVMBuildUDiv(g->b, extent, modulus, "quotient"),
-                 rest = LLVMBuildURem(g->b, extent, modulus, "rest");
-    for (int k = 0; k < n; k++)
-        call[k] = LLVMAppendBasicBlockInContext(g->c, f, k ? "version" : "general");
-    LLVMValueRef choice = LLVMBuildSwitch(g->b, rest, call[0], (unsigned)d->modulus);
-    for (int64_t r = 0; r < d->modulus; r++)
-        if (d->program[r])
-            LLVMAddCase(choice, LLVMConstInt(g->i64, (unsigned long long)r, 0), call[d->program[r]]);
-    for (int k = 0; k < n; k++) {
-        LLVMPositionBuilderAtEnd(g->b, call[k]);
+        LLVMBuildArrayAlloca(gen->b, gen->i64, LLVMConstInt(gen->i64, (unsigned long long)n_dims, 0), "dims");
+    LLVMValueRef extent = LLVMBuildLoad2(gen->b, gen->i64, at_dim(gen, dims, dispatch->dim), "extent");
+    LLVMValueRef modulus = LLVMConstInt(gen->i64, (unsigned long long)dispatch->modulus, 0);
+    LLVMValueRef quotient = LLVMBuildUDiv(gen->b, extent, modulus, "quotient"),
+                 rest = LLVMBuildURem(gen->b, extent, modulus, "rest");
+    for (int k = 0; k < count; k++)
+        call[k] = LLVMAppendBasicBlockInContext(gen->c, f, k ? "version" : "general");
+    LLVMValueRef choice = LLVMBuildSwitch(gen->b, rest, call[0], (unsigned)dispatch->modulus);
+    for (int64_t r = 0; r < dispatch->modulus; r++)
+        if (dispatch->program[r])
+            LLVMAddCase(choice, LLVMConstInt(gen->i64, (unsigned long long)r, 0), call[dispatch->program[r]]);
+    for (int k = 0; k < count; k++) {
+        LLVMPositionBuilderAtEnd(gen->b, call[k]);
         if (k)
-            fill_dims(g, d, slot, dims, quotient, n_dims);
-        call_kernel(g, f, symbols[k], k ? slot : dims);
+            fill_dims(gen, dispatch, slot, dims, quotient, n_dims);
+        call_kernel(gen, f, symbols[k], k ? slot : dims);
     }
 }

@@ -66,37 +66,37 @@ const char *llvm_take_error(tec_context *cx, LLVMErrorRef error)
 
 /* LLVM reads the parts of a triple by their place, so that one without a vendor gets it:
  * armv7-linux-gnueabihf would have no operating system. */
-const char *llvm_triple(tec_context *cx, const target *t)
+const char *llvm_triple(tec_context *cx, const target *machine)
 {
-    return llvm_take_message(cx, LLVMNormalizeTargetTriple(t->triple));
+    return llvm_take_message(cx, LLVMNormalizeTargetTriple(machine->triple));
 }
 
 /* The description that LLVM's code generator works from; the caller disposes of it. `plain_cpu` has no
  * features of its own, so the features of the target are all that code may use. */
-LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t)
+LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *machine)
 {
     /* LLVM's registry of targets belongs to the process and may be filled only once. */
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     LLVMTargetRef target_ref;
     char *message = NULL;
-    const char *triple = llvm_triple(cx, t);
+    const char *triple = llvm_triple(cx, machine);
     pthread_once(&once, register_targets);
     if (LLVMGetTargetFromTriple(triple, &target_ref, &message)) {
         return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "LLVM has no target for the triple '%s': %s",
-                         t->triple, llvm_take_message(cx, message));
+                         machine->triple, llvm_take_message(cx, message));
     }
-    return LLVMCreateTargetMachine(target_ref, triple, t->arch->plain_cpu, t->features,
+    return LLVMCreateTargetMachine(target_ref, triple, machine->arch->plain_cpu, machine->features,
                                    LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
-bool llvm_optimise(llvm_gen *g)
+bool llvm_optimise(llvm_gen *gen)
 {
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(g->m, passes, g->machine, options);
+    LLVMErrorRef error = LLVMRunPasses(gen->m, passes, gen->machine, options);
     LLVMDisposePassBuilderOptions(options);
     if (!error)
         return true;
-    BASE_BUG(g->cx, "LLVM's passes failed: %s", llvm_take_error(g->cx, error));
+    BASE_BUG(gen->cx, "LLVM's passes failed: %s", llvm_take_error(gen->cx, error));
     return false;
 }
 
@@ -113,21 +113,21 @@ static void end_emission(void *e)
 }
 
 /* Emitting changes a module, and so does hiding what walks, so both get a copy. */
-bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size)
+bool llvm_emit(llvm_gen *gen, bool assembly, const void **data, size_t *size)
 {
-    emission e = {.copy = LLVMCloneModule(g->m)};
+    emission e = {.copy = LLVMCloneModule(gen->m)};
     char *message = NULL;
     base_held held;
-    base_hold(g->cx, &held, end_emission, &e);
+    base_hold(gen->cx, &held, end_emission, &e);
     llvm_hide_walkers(e.copy);
     bool failed = LLVMTargetMachineEmitToMemoryBuffer(
-        g->machine, e.copy, assembly ? LLVMAssemblyFile : LLVMObjectFile, &message, &e.buffer);
+        gen->machine, e.copy, assembly ? LLVMAssemblyFile : LLVMObjectFile, &message, &e.buffer);
     if (failed) {
-        BASE_BUG(g->cx, "LLVM could not emit code for '%s': %s", g->t->triple,
-                 llvm_take_message(g->cx, message));
+        BASE_BUG(gen->cx, "LLVM could not emit code for '%s': %s", gen->t->triple,
+                 llvm_take_message(gen->cx, message));
     } else {
         *size = LLVMGetBufferSize(e.buffer);
-        *data = base_copy(g->cx, LLVMGetBufferStart(e.buffer), *size);
+        *data = base_copy(gen->cx, LLVMGetBufferStart(e.buffer), *size);
     }
     base_drop(&held);
     return !failed;

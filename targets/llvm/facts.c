@@ -9,16 +9,16 @@
 
 #include "ir/build.h"
 
-static int64_t gcd(int64_t a, int64_t b)
+static int64_t gcd(int64_t left, int64_t right)
 {
-    a = a < 0 ? -a : a;
-    b = b < 0 ? -b : b;
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
+    left = left < 0 ? -left : left;
+    right = right < 0 ? -right : right;
+    while (right) {
+        int64_t r = left % right;
+        left = right;
+        right = r;
     }
-    return a;
+    return left;
 }
 
 enum { MOST = 4096 }; /* no alignment beyond a page is of use */
@@ -29,134 +29,135 @@ static int64_t product(int64_t a, int64_t b)
 }
 
 /* 0 stands for "is 0", a multiple of everything. */
-static int64_t multiple(llvm_gen *g, const ir_expr *e)
+static int64_t multiple(llvm_gen *gen, const ir_expr *expr)
 {
     const llvm_binding *v;
-    if (e->op == IR_INT)
-        return e->i == INT64_MIN ? 1 : e->i < 0 ? -e->i : e->i;
-    if (e->op == IR_VAR)
-        return (v = base_map_get(&g->vars, e)) ? v->multiple : 1;
-    if (e->op == IR_ADD || e->op == IR_SUB)
-        return gcd(multiple(g, e->arg[0]), multiple(g, e->arg[1]));
-    if (e->op == IR_MUL)
-        return product(multiple(g, e->arg[0]), multiple(g, e->arg[1]));
-    if (e->op == IR_SELECT)
-        return gcd(multiple(g, e->arg[1]), multiple(g, e->arg[2]));
-    if (e->op == IR_MIN || e->op == IR_MAX)
-        return gcd(multiple(g, e->arg[0]), multiple(g, e->arg[1]));
+    if (expr->op == IR_INT)
+        return expr->i == INT64_MIN ? 1 : expr->i < 0 ? -expr->i : expr->i;
+    if (expr->op == IR_VAR)
+        return (v = base_map_get(&gen->vars, expr)) ? v->multiple : 1;
+    if (expr->op == IR_ADD || expr->op == IR_SUB)
+        return gcd(multiple(gen, expr->arg[0]), multiple(gen, expr->arg[1]));
+    if (expr->op == IR_MUL)
+        return product(multiple(gen, expr->arg[0]), multiple(gen, expr->arg[1]));
+    if (expr->op == IR_SELECT)
+        return gcd(multiple(gen, expr->arg[1]), multiple(gen, expr->arg[2]));
+    if (expr->op == IR_MIN || expr->op == IR_MAX)
+        return gcd(multiple(gen, expr->arg[0]), multiple(gen, expr->arg[1]));
     return 1;
 }
 
-int64_t llvm_multiple(llvm_gen *g, const ir_expr *e)
+int64_t llvm_multiple(llvm_gen *gen, const ir_expr *expr)
 {
-    int64_t m = multiple(g, e);
+    int64_t m = multiple(gen, expr);
     return m == 0 ? MOST : m;
 }
 
 /* Whether the index is never negative, by its structure alone. False says nothing. */
-bool llvm_nonnegative(llvm_gen *g, const ir_expr *e)
+bool llvm_nonnegative(llvm_gen *gen, const ir_expr *expr)
 {
     const llvm_binding *v;
-    if (e->op == IR_INT)
-        return e->i >= 0;
-    if (e->op == IR_VAR)
-        return (v = base_map_get(&g->vars, e)) && v->nonnegative;
-    if (e->op == IR_BROADCAST)
-        return llvm_nonnegative(g, e->arg[0]);
-    if (e->op == IR_RAMP)
-        return llvm_nonnegative(g, e->ramp.base) && llvm_nonnegative(g, e->ramp.stride);
-    if (e->dtype.code == kDLInt && e->dtype.bits < 64)
+    if (expr->op == IR_INT)
+        return expr->i >= 0;
+    if (expr->op == IR_VAR)
+        return (v = base_map_get(&gen->vars, expr)) && v->nonnegative;
+    if (expr->op == IR_BROADCAST)
+        return llvm_nonnegative(gen, expr->arg[0]);
+    if (expr->op == IR_RAMP)
+        return llvm_nonnegative(gen, expr->ramp.base) && llvm_nonnegative(gen, expr->ramp.stride);
+    if (expr->dtype.code == kDLInt && expr->dtype.bits < 64)
         return false;
-    if ((e->op == IR_ADD || e->op == IR_MUL) && (e->has & IR_HAS_DATA))
+    if ((expr->op == IR_ADD || expr->op == IR_MUL) && (expr->has & IR_HAS_DATA))
         return false;
-    if (e->op == IR_ADD || e->op == IR_MUL || e->op == IR_MIN || e->op == IR_FLOORDIV || e->op == IR_DIV)
-        return llvm_nonnegative(g, e->arg[0]) && llvm_nonnegative(g, e->arg[1]);
-    if (e->op == IR_FLOORMOD)
-        return llvm_nonnegative(g, e->arg[1]);
-    if (e->op == IR_MAX)
-        return llvm_nonnegative(g, e->arg[0]) || llvm_nonnegative(g, e->arg[1]);
+    if (expr->op == IR_ADD || expr->op == IR_MUL || expr->op == IR_MIN || expr->op == IR_FLOORDIV ||
+        expr->op == IR_DIV)
+        return llvm_nonnegative(gen, expr->arg[0]) && llvm_nonnegative(gen, expr->arg[1]);
+    if (expr->op == IR_FLOORMOD)
+        return llvm_nonnegative(gen, expr->arg[1]);
+    if (expr->op == IR_MAX)
+        return llvm_nonnegative(gen, expr->arg[0]) || llvm_nonnegative(gen, expr->arg[1]);
     return false;
 }
 
-static bool divides(const ir_expr *e)
+static bool divides(const ir_expr *expr)
 {
     int64_t value;
-    return ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && !base_is_float(e->dtype) &&
-           !ir_is_int(e->arg[1], &value);
+    return ir_is_op(expr->op) && (ir_ops[expr->op].flags & IR_ZERO_FAILS) && !base_is_float(expr->dtype) &&
+           !ir_is_int(expr->arg[1], &value);
 }
 
-/* Whether evaluating e where the program would not may trap or touch memory. */
-static bool find_risk(llvm_gen *g, const ir_expr *e)
+/* Whether evaluating expr where the program would not may trap or touch memory. */
+static bool find_risk(llvm_gen *gen, const ir_expr *expr)
 {
-    bool risk = e->op == IR_LOAD || e->op == IR_CALL || divides(e);
-    if (e->op == IR_LET)
-        risk = llvm_risky(g, e->let.value) || llvm_risky(g, e->let.body);
-    if (e->op == IR_RAMP)
-        risk = llvm_risky(g, e->ramp.base) || llvm_risky(g, e->ramp.stride);
-    if (e->op == IR_SHUFFLE)
-        for (int i = 0; i < e->shuffle.n && !risk; i++)
-            risk = llvm_risky(g, e->shuffle.vectors[i]);
-    if (ir_is_op(e->op) || e->op == IR_CAST || e->op == IR_REINTERPRET || e->op == IR_BROADCAST)
+    bool risk = expr->op == IR_LOAD || expr->op == IR_CALL || divides(expr);
+    if (expr->op == IR_LET)
+        risk = llvm_risky(gen, expr->let.value) || llvm_risky(gen, expr->let.body);
+    if (expr->op == IR_RAMP)
+        risk = llvm_risky(gen, expr->ramp.base) || llvm_risky(gen, expr->ramp.stride);
+    if (expr->op == IR_SHUFFLE)
+        for (int i = 0; i < expr->shuffle.n && !risk; i++)
+            risk = llvm_risky(gen, expr->shuffle.vectors[i]);
+    if (ir_is_op(expr->op) || expr->op == IR_CAST || expr->op == IR_REINTERPRET || expr->op == IR_BROADCAST)
         for (int i = 0; i < 3 && !risk; i++)
-            risk = e->arg[i] && llvm_risky(g, e->arg[i]);
+            risk = expr->arg[i] && llvm_risky(gen, expr->arg[i]);
     return risk;
 }
 
-bool llvm_risky(llvm_gen *g, const ir_expr *e)
+bool llvm_risky(llvm_gen *gen, const ir_expr *expr)
 {
     static const char known[2];
-    if (e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR)
+    if (expr->op == IR_INT || expr->op == IR_FLOAT || expr->op == IR_VAR)
         return false;
-    const char *answer = base_map_get(&g->risky, e);
+    const char *answer = base_map_get(&gen->risky, expr);
     if (!answer) {
-        answer = &known[find_risk(g, e)];
-        base_map_put(g->cx, &g->risky, e, answer);
+        answer = &known[find_risk(gen, expr)];
+        base_map_put(gen->cx, &gen->risky, expr, answer);
     }
     return answer == &known[1];
 }
 
-static bool ramp_of_sum(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride)
+static bool ramp_of_sum(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *stride)
 {
     const ir_expr *a, *b;
     int64_t s, t;
-    if (!llvm_as_ramp(g, e->arg[0], &a, &s) || !llvm_as_ramp(g, e->arg[1], &b, &t))
+    if (!llvm_as_ramp(gen, expr->arg[0], &a, &s) || !llvm_as_ramp(gen, expr->arg[1], &b, &t))
         return false;
-    *base = ir_op2(g->cx, e->op, a, b);
-    *stride = e->op == IR_ADD ? s + t : s - t;
+    *base = ir_op2(gen->cx, expr->op, a, b);
+    *stride = expr->op == IR_ADD ? s + t : s - t;
     return true;
 }
 
-static bool ramp_of_product(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride)
+static bool ramp_of_product(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *stride)
 {
     const ir_expr *a;
     int64_t s, factor;
-    int constant = ir_is_int(e->arg[1], &factor) ? 1 : ir_is_int(e->arg[0], &factor) ? 0 : -1;
-    if (constant < 0 || !llvm_as_ramp(g, e->arg[1 - constant], &a, &s))
+    int constant = ir_is_int(expr->arg[1], &factor) ? 1 : ir_is_int(expr->arg[0], &factor) ? 0 : -1;
+    if (constant < 0 || !llvm_as_ramp(gen, expr->arg[1 - constant], &a, &s))
         return false;
-    *base = ir_mul(g->cx, a, ir_imm_int(g->cx, a->dtype, factor));
+    *base = ir_mul(gen->cx, a, ir_imm_int(gen->cx, a->dtype, factor));
     *stride = s * factor;
     return true;
 }
 
-/* Whether the lanes of e are base, base + stride, base + 2*stride, ... with a constant stride. */
-bool llvm_as_ramp(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride)
+/* Whether the lanes of expr are base, base + stride, base + 2*stride, ... with a constant stride. */
+bool llvm_as_ramp(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *stride)
 {
-    if (e->op == IR_RAMP) {
-        *base = e->ramp.base;
-        return ir_is_int(e->ramp.stride, stride);
+    if (expr->op == IR_RAMP) {
+        *base = expr->ramp.base;
+        return ir_is_int(expr->ramp.stride, stride);
     }
-    if (e->op == IR_BROADCAST) {
-        *base = e->arg[0];
+    if (expr->op == IR_BROADCAST) {
+        *base = expr->arg[0];
         *stride = 0;
         return true;
     }
-    if (e->op == IR_ADD || e->op == IR_SUB)
-        return ramp_of_sum(g, e, base, stride);
-    if (e->op == IR_MUL)
-        return ramp_of_product(g, e, base, stride);
-    if (e->op == IR_VAR) {
-        const llvm_binding *v = base_map_get(&g->vars, e);
-        return v && v->expr && llvm_as_ramp(g, v->expr, base, stride);
+    if (expr->op == IR_ADD || expr->op == IR_SUB)
+        return ramp_of_sum(gen, expr, base, stride);
+    if (expr->op == IR_MUL)
+        return ramp_of_product(gen, expr, base, stride);
+    if (expr->op == IR_VAR) {
+        const llvm_binding *v = base_map_get(&gen->vars, expr);
+        return v && v->expr && llvm_as_ramp(gen, v->expr, base, stride);
     }
     return false;
 }

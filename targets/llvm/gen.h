@@ -120,67 +120,68 @@ typedef struct {
 } llvm_gen;
 
 /* ---- types.c ---- */
-LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);                        /* in registers */
-LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t);                 /* in arrays */
-LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e); /* IR_INT or IR_FLOAT */
-LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes);    /* lanes 1: itself */
+LLVMTypeRef llvm_type(llvm_gen *gen, base_dtype dtype);                           /* in registers */
+LLVMTypeRef llvm_memory_type(llvm_gen *gen, base_dtype dtype);                    /* in arrays */
+LLVMValueRef llvm_constant(llvm_gen *gen, base_dtype dtype, const ir_expr *expr); /* IR_INT or IR_FLOAT */
+LLVMValueRef llvm_splat(llvm_gen *gen, LLVMValueRef scalar, int lanes);           /* lanes 1: itself */
 /* a constant of a scalar or vector int type */
-LLVMValueRef llvm_int_like(llvm_gen *g, LLVMTypeRef t, int64_t value);
-LLVMValueRef llvm_float_like(llvm_gen *g, LLVMTypeRef t, double value);
+LLVMValueRef llvm_int_like(llvm_gen *gen, LLVMTypeRef type, int64_t value);
+LLVMValueRef llvm_float_like(llvm_gen *gen, LLVMTypeRef type, double value);
 LLVMTypeRef llvm_with_lanes(LLVMTypeRef scalar, int lanes);
-int llvm_lanes(LLVMTypeRef t);
+int llvm_lanes(LLVMTypeRef type);
 /* Calls the intrinsic NAME overloaded on the given types. */
-LLVMValueRef llvm_intrinsic(llvm_gen *g, const char *name, LLVMTypeRef *types, int n_types,
+LLVMValueRef llvm_intrinsic(llvm_gen *gen, const char *name, LLVMTypeRef *types, int n_types,
                             LLVMValueRef *args, int n);
-LLVMValueRef llvm_intrinsic1(llvm_gen *g, const char *name, LLVMTypeRef type, LLVMValueRef a);
-LLVMValueRef llvm_intrinsic2(llvm_gen *g, const char *name, LLVMTypeRef type, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef llvm_intrinsic1(llvm_gen *gen, const char *name, LLVMTypeRef type, LLVMValueRef left);
+LLVMValueRef llvm_intrinsic2(llvm_gen *gen, const char *name, LLVMTypeRef type, LLVMValueRef left,
+                             LLVMValueRef right);
 
 /* ---- expr.c ---- */
-LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e);
-LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e); /* the same; overflow is assumed not to happen */
-void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple,
+LLVMValueRef llvm_expr(llvm_gen *gen, const ir_expr *expr);
+LLVMValueRef llvm_index(llvm_gen *gen, const ir_expr *expr); /* the same; overflow is assumed not to happen */
+void llvm_bind(llvm_gen *gen, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple,
                bool nonnegative);
 /* The values that a bound variable can have. */
-void llvm_bind_range(llvm_gen *g, const ir_expr *var, llvm_range range);
-void llvm_unbind(llvm_gen *g, const ir_expr *var);
-int llvm_enter(llvm_gen *g);             /* a new memo scope; */
-void llvm_leave(llvm_gen *g, int scope); /* ... and its end */
+void llvm_bind_range(llvm_gen *gen, const ir_expr *var, llvm_range range);
+void llvm_unbind(llvm_gen *gen, const ir_expr *var);
+int llvm_enter(llvm_gen *gen);             /* a new memo scope; */
+void llvm_leave(llvm_gen *gen, int scope); /* ... and its end */
 /* What the lanes under evaluation are, as a mask of this many lanes; NULL: all. */
-LLVMValueRef llvm_mask_for(llvm_gen *g, int lanes);
-LLVMValueRef llvm_any(llvm_gen *g, LLVMValueRef mask);
+LLVMValueRef llvm_mask_for(llvm_gen *gen, int lanes);
+LLVMValueRef llvm_any(llvm_gen *gen, LLVMValueRef mask);
 
 /* ---- facts.c ---- */
-int64_t llvm_multiple(llvm_gen *g, const ir_expr *e); /* e is a multiple of it, at least 1 */
-bool llvm_nonnegative(llvm_gen *g, const ir_expr *e);
-bool llvm_risky(llvm_gen *g, const ir_expr *e);
+int64_t llvm_multiple(llvm_gen *gen, const ir_expr *expr); /* expr is a multiple of it, at least 1 */
+bool llvm_nonnegative(llvm_gen *gen, const ir_expr *expr);
+bool llvm_risky(llvm_gen *gen, const ir_expr *expr);
 /* A vector index as base + constant stride * lane; false where it is none. */
-bool llvm_as_ramp(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride);
+bool llvm_as_ramp(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *stride);
 
 /* ---- ranges.c ---- */
-bool llvm_is_wide(base_dtype t); /* int64, as indices are */
-llvm_range llvm_range_of(llvm_gen *g, const ir_expr *e);
-llvm_range llvm_loop_range(llvm_gen *g, const ir_expr *min, const ir_expr *extent);
+bool llvm_is_wide(base_dtype dtype); /* int64, as indices are */
+llvm_range llvm_range_of(llvm_gen *gen, const ir_expr *expr);
+llvm_range llvm_loop_range(llvm_gen *gen, const ir_expr *min, const ir_expr *extent);
 /* Whether the target has 32 bits, and all values fit in them, signed. */
-bool llvm_fits_narrow(const llvm_gen *g, llvm_range r);
-bool llvm_counts_narrow(llvm_gen *g, const ir_expr *min, const ir_expr *extent);
+bool llvm_fits_narrow(const llvm_gen *gen, llvm_range range);
+bool llvm_counts_narrow(llvm_gen *gen, const ir_expr *min, const ir_expr *extent);
 /* Whether an operation on int64, a comparison included, gives the same in 32 bits on this target. */
-bool llvm_narrows(llvm_gen *g, const ir_expr *e);
-LLVMValueRef llvm_cut(llvm_gen *g, LLVMValueRef v);    /* int64 to its low 32 bits */
-LLVMValueRef llvm_extend(llvm_gen *g, LLVMValueRef v); /* ... and back, signed */
+bool llvm_narrows(llvm_gen *gen, const ir_expr *expr);
+LLVMValueRef llvm_cut(llvm_gen *gen, LLVMValueRef value);    /* int64 to its low 32 bits */
+LLVMValueRef llvm_extend(llvm_gen *gen, LLVMValueRef value); /* ... and back, signed */
 
 /* ---- arith.c, integers.c, cast.c, half.c, fmod.c ---- */
-LLVMValueRef llvm_operation(llvm_gen *g, const ir_expr *e);
-LLVMValueRef llvm_int_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef llvm_cast(llvm_gen *g, base_dtype from, base_dtype to, LLVMValueRef v);
+LLVMValueRef llvm_operation(llvm_gen *gen, const ir_expr *expr);
+LLVMValueRef llvm_int_operation(llvm_gen *gen, const ir_expr *expr, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef llvm_cast(llvm_gen *gen, base_dtype from, base_dtype to, LLVMValueRef value);
 /* to the type that arithmetic is done in */
-LLVMValueRef llvm_widen(llvm_gen *g, base_dtype t, LLVMValueRef v);
-LLVMValueRef llvm_narrow(llvm_gen *g, base_dtype t, LLVMValueRef v); /* ... and back, rounding */
-LLVMValueRef llvm_fmod(llvm_gen *g, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef llvm_widen(llvm_gen *gen, base_dtype dtype, LLVMValueRef value);
+LLVMValueRef llvm_narrow(llvm_gen *gen, base_dtype dtype, LLVMValueRef value); /* ... and back, rounding */
+LLVMValueRef llvm_fmod(llvm_gen *gen, LLVMValueRef left, LLVMValueRef right);
 
 /* ---- memory.c, alias.c ---- */
-LLVMValueRef llvm_load(llvm_gen *g, const ir_expr *e);
-void llvm_store(llvm_gen *g, const ir_stmt *s);
-LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index);
+LLVMValueRef llvm_load(llvm_gen *gen, const ir_expr *expr);
+void llvm_store(llvm_gen *gen, const ir_stmt *stmt);
+LLVMValueRef llvm_address(llvm_gen *gen, const ir_buffer *buffer, LLVMValueRef index);
 /* The fields of tec_env (include/tec/kernel.h) in their order; where they lie depends on the target's
  * pointers. */
 typedef enum {
@@ -195,63 +196,63 @@ typedef enum {
     LLVM_ENV_USER,
     LLVM_ENV_FIELDS
 } llvm_env;
-LLVMTypeRef llvm_env_type(llvm_gen *g);
-LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, llvm_env field);
-void llvm_place_buffer(llvm_gen *g, const ir_buffer *b, LLVMValueRef address, int64_t align);
-void llvm_alias_scopes(llvm_gen *g);
+LLVMTypeRef llvm_env_type(llvm_gen *gen);
+LLVMValueRef llvm_env_field(llvm_gen *gen, LLVMTypeRef type, llvm_env field);
+void llvm_place_buffer(llvm_gen *gen, const ir_buffer *buffer, LLVMValueRef address, int64_t align);
+void llvm_alias_scopes(llvm_gen *gen);
 
 /* ---- stmt.c, parallel.c, calls.c ---- */
-void llvm_stmt(llvm_gen *g, const ir_stmt *s);
-void llvm_loop(llvm_gen *g, const llvm_counted *l, const ir_stmt *body);
+void llvm_stmt(llvm_gen *gen, const ir_stmt *stmt);
+void llvm_loop(llvm_gen *gen, const llvm_counted *counted, const ir_stmt *body);
 /* Leaves the function with TEC_INVALID and this text where the condition does not hold. */
-void llvm_check(llvm_gen *g, LLVMValueRef condition, const char *message);
-void llvm_parallel(llvm_gen *g, const ir_stmt *s);
-LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
+void llvm_check(llvm_gen *gen, LLVMValueRef condition, const char *message);
+void llvm_parallel(llvm_gen *gen, const ir_stmt *stmt);
+LLVMValueRef llvm_call(llvm_gen *gen, const ir_expr *expr);
 
 /* ---- walkers.c ---- */
 /* none where a loop lies inside */
-void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out);
+void llvm_find_walkers(llvm_gen *gen, const ir_stmt *loop, llvm_walkers *out);
 /* in front of the loop, */
-void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin);
-void llvm_enter_walkers(llvm_gen *g, llvm_walkers *all, LLVMBasicBlockRef before); /* at its beginning */
-void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all);                         /* and at its end */
+void llvm_start_walkers(llvm_gen *gen, llvm_walkers *all, LLVMValueRef begin);
+void llvm_enter_walkers(llvm_gen *gen, llvm_walkers *all, LLVMBasicBlockRef before); /* at its beginning */
+void llvm_advance_walkers(llvm_gen *gen, llvm_walkers *all);                         /* and at its end */
 /* the element's address; NULL: no pointer walks there */
-LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index);
+LLVMValueRef llvm_walker_at(llvm_gen *gen, const ir_buffer *buffer, const ir_expr *index);
 /* From LLVM's strength reduction, which is to leave them as they are. */
-void llvm_hide_walkers(LLVMModuleRef m);
+void llvm_hide_walkers(LLVMModuleRef module);
 
 /* ---- import.c, clang.c ---- */
-/* the functions that the notes of p bring; false with an error */
-bool llvm_import(llvm_gen *g, const ir_program *p);
+/* the functions that the notes of program bring; false with an error */
+bool llvm_import(llvm_gen *gen, const ir_program *program);
 /* Whether a function that was imported has the type of a call; false with an error. */
-bool llvm_imported_fits(llvm_gen *g, const ir_expr *call, LLVMValueRef f, LLVMTypeRef type);
-void llvm_copy_attributes(LLVMValueRef f, LLVMValueRef call); /* how arguments are handed over */
+bool llvm_imported_fits(llvm_gen *gen, const ir_expr *call, LLVMValueRef function, LLVMTypeRef type);
+void llvm_copy_attributes(LLVMValueRef function, LLVMValueRef call); /* how arguments are handed over */
 /* C as LLVM's text for the target, by the program clang-19; NULL with an error. `loc` is that of its first
  * line. */
-const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc,
+const char *llvm_clang(tec_context *cx, const target *machine, bool strict, const char *source, base_loc loc,
                        size_t *size);
 
 /* ---- function.c ---- */
-LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported,
+LLVMValueRef llvm_begin_function(llvm_gen *gen, llvm_function *function, const char *name, bool exported,
                                  LLVMTypeRef type);
-void llvm_end_function(llvm_gen *g);
-void llvm_set_attributes(llvm_gen *g, LLVMValueRef f);
-LLVMValueRef llvm_entry_alloca(llvm_gen *g, LLVMTypeRef type, int64_t align, const char *name);
-LLVMTypeRef llvm_kernel_type(llvm_gen *g);
-LLVMTypeRef llvm_body_type(llvm_gen *g);
-LLVMBasicBlockRef llvm_block(llvm_gen *g, const char *name);
+void llvm_end_function(llvm_gen *gen);
+void llvm_set_attributes(llvm_gen *gen, LLVMValueRef function);
+LLVMValueRef llvm_entry_alloca(llvm_gen *gen, LLVMTypeRef type, int64_t align, const char *name);
+LLVMTypeRef llvm_kernel_type(llvm_gen *gen);
+LLVMTypeRef llvm_body_type(llvm_gen *gen);
+LLVMBasicBlockRef llvm_block(llvm_gen *gen, const char *name);
 
 /* ---- emit.c ---- */
-const char *llvm_triple(tec_context *cx, const target *t);
+const char *llvm_triple(tec_context *cx, const target *machine);
 /* A copy in the context of a text that LLVM gives, which is disposed of. NULL gives NULL. */
 const char *llvm_take_message(tec_context *cx, char *message);
 const char *llvm_take_error(tec_context *cx, LLVMErrorRef error);
 /* The exit status of a child process when it ends; 128: a signal ended it. */
 int llvm_wait(tec_context *cx, pid_t pid);
-LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t);
-bool llvm_optimise(llvm_gen *g);
+LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *machine);
+bool llvm_optimise(llvm_gen *gen);
 /* of a copy of the module: it stays as it is */
-bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size);
+bool llvm_emit(llvm_gen *gen, bool assembly, const void **data, size_t *size);
 
 /* ---- link.c ---- */
 /* That the object is one of the architecture, and needs nothing but memcpy, memset, memmove and the
@@ -262,10 +263,10 @@ bool llvm_check_imports(tec_context *cx, const target_arch *arch, const void *ob
 
 /* helpers.c: an object with all functions of the run-time ABI that the architecture has; NULL with an
  * error. */
-const target_code *llvm_helpers(tec_context *cx, const target *t);
+const target_code *llvm_helpers(tec_context *cx, const target *machine);
 
 /* dispatch.c: the function that chooses among the kernels of the module. */
-void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n,
-                         int n_dims);
+void llvm_write_dispatch(llvm_gen *gen, const target_dispatch *dispatch, const char *const *symbols,
+                         int count, int n_dims);
 
 #endif

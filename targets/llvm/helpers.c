@@ -224,11 +224,11 @@ static LLVMModuleRef parse(tec_context *cx, LLVMContextRef c, const char *text)
     return NULL;
 }
 
-static void set_attributes(llvm_gen *g)
+static void set_attributes(llvm_gen *gen)
 {
-    for (LLVMValueRef f = LLVMGetFirstFunction(g->m); f; f = LLVMGetNextFunction(f))
+    for (LLVMValueRef f = LLVMGetFirstFunction(gen->m); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f))
-            llvm_set_attributes(g, f);
+            llvm_set_attributes(gen, f);
 }
 
 static void close_module(void *gen)
@@ -242,14 +242,14 @@ static void close_module(void *gen)
 }
 
 /* An object with all helpers of the target's architecture; NULL with an error. */
-const target_code *llvm_helpers(tec_context *cx, const target *t)
+const target_code *llvm_helpers(tec_context *cx, const target *machine)
 {
-    llvm_gen g = {.cx = cx, .t = t, .machine = llvm_target_machine(cx, t)};
+    llvm_gen g = {.cx = cx, .t = machine, .machine = llvm_target_machine(cx, machine)};
     target_code *code = base_new(cx, target_code);
     base_text text = {0};
     base_held held;
 
-    *code = (target_code){.target = t, .format = "elf"};
+    *code = (target_code){.target = machine, .format = "elf"};
     add_division(cx, &text, 32);
     add_division(cx, &text, 64);
     base_addf(cx, &text, "%s%s", pairs, conversions);
@@ -261,7 +261,7 @@ const target_code *llvm_helpers(tec_context *cx, const target *t)
     g.m = parse(cx, g.c, base_text_str(cx, &text));
     bool good = g.m != NULL;
     if (good) {
-        LLVMSetTarget(g.m, llvm_triple(cx, t));
+        LLVMSetTarget(g.m, llvm_triple(cx, machine));
         LLVMSetModuleDataLayout(g.m, g.layout);
         set_attributes(&g);
         good = llvm_optimise(&g) && llvm_emit(&g, false, &code->bytes, &code->size);

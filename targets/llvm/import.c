@@ -39,7 +39,7 @@ static const char *source(tec_context *cx, const ir_expr *value, const char *end
 
 /* ---- modules ---- */
 
-static LLVMModuleRef parse(llvm_gen *g, const char *text, size_t size, base_loc loc)
+static LLVMModuleRef parse(llvm_gen *gen, const char *text, size_t size, base_loc loc)
 {
     /* The reader takes the buffer. */
     LLVMMemoryBufferRef buffer =
@@ -47,10 +47,10 @@ static LLVMModuleRef parse(llvm_gen *g, const char *text, size_t size, base_loc 
     LLVMModuleRef m = NULL;
     char *message = NULL;
 
-    if (!LLVMParseIRInContext(g->c, buffer, &m, &message))
+    if (!LLVMParseIRInContext(gen->c, buffer, &m, &message))
         return m;
-    return base_fail(g->cx, TEC_INVALID, loc, "LLVM does not take the imported text:\n%s",
-                     llvm_take_message(g->cx, message));
+    return base_fail(gen->cx, TEC_INVALID, loc, "LLVM does not take the imported text:\n%s",
+                     llvm_take_message(gen->cx, message));
 }
 
 static bool may_call(const char *name)
@@ -65,98 +65,98 @@ static bool may_call(const char *name)
 
 /* Imported code may call what it defines, and the few functions that kernels may import; it must define
  * something. */
-static bool check_functions(llvm_gen *g, LLVMModuleRef m, base_loc loc)
+static bool check_functions(llvm_gen *gen, LLVMModuleRef module, base_loc loc)
 {
     int defined = 0;
 
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f)) {
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
         size_t n;
         const char *name = LLVMGetValueName2(f, &n);
-        LLVMValueRef known = LLVMGetNamedFunction(g->m, name);
+        LLVMValueRef known = LLVMGetNamedFunction(gen->m, name);
         bool is_declared = LLVMIsDeclaration(f);
 
         defined += !is_declared;
         if (is_declared && LLVMGetFirstUse(f) && !may_call(name) && !known)
-            base_fail(g->cx, TEC_INVALID, loc, "the imported code calls '%s', which it does not define",
+            base_fail(gen->cx, TEC_INVALID, loc, "the imported code calls '%s', which it does not define",
                       name);
         else if (!is_declared && known && !LLVMIsDeclaration(known))
-            base_fail(g->cx, TEC_INVALID, loc, "two imports define '%s'", name);
+            base_fail(gen->cx, TEC_INVALID, loc, "two imports define '%s'", name);
     }
-    if (!defined && !base_failed(g->cx))
-        base_fail(g->cx, TEC_INVALID, loc, "the imported code defines no function");
-    return !base_failed(g->cx);
+    if (!defined && !base_failed(gen->cx))
+        base_fail(gen->cx, TEC_INVALID, loc, "the imported code defines no function");
+    return !base_failed(gen->cx);
 }
 
-/* The functions of m as they would be if the kernel's own writer had made them. */
-static void adopt(llvm_gen *g, LLVMModuleRef m)
+/* The functions of module as they would be if the kernel's own writer had made them. */
+static void adopt(llvm_gen *gen, LLVMModuleRef module)
 {
-    LLVMSetTarget(m, LLVMGetTarget(g->m));
-    LLVMSetDataLayout(m, LLVMGetDataLayoutStr(g->m));
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f)) {
+    LLVMSetTarget(module, LLVMGetTarget(gen->m));
+    LLVMSetDataLayout(module, LLVMGetDataLayoutStr(gen->m));
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
         if (!LLVMIsDeclaration(f))
-            llvm_set_attributes(g, f);
+            llvm_set_attributes(gen, f);
     }
 }
 
-static void make_internal(llvm_gen *g, const base_vec *names)
+static void make_internal(llvm_gen *gen, const base_vec *names)
 {
     for (int i = 0; i < names->n; i++)
-        LLVMSetLinkage(LLVMGetNamedFunction(g->m, names->at[i]), LLVMInternalLinkage);
+        LLVMSetLinkage(LLVMGetNamedFunction(gen->m, names->at[i]), LLVMInternalLinkage);
 }
 
-/* Links the user's module into the kernel's. LLVMLinkModules2 takes `m` in any case, so it is disposed of
- * only before that. */
-static bool add_module(llvm_gen *g, LLVMModuleRef m, base_loc loc)
+/* Links the user's module into the kernel's. LLVMLinkModules2 takes `module` in any case, so it is disposed
+ * of only before that. */
+static bool add_module(llvm_gen *gen, LLVMModuleRef module, base_loc loc)
 {
     base_vec names = {0};
 
-    if (!check_functions(g, m, loc)) {
-        LLVMDisposeModule(m);
+    if (!check_functions(gen, module, loc)) {
+        LLVMDisposeModule(module);
         return false;
     }
-    adopt(g, m);
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f)) {
+    adopt(gen, module);
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
         size_t n;
         if (!LLVMIsDeclaration(f))
-            base_push(g->cx, &names, base_strdup(g->cx, LLVMGetValueName2(f, &n)));
+            base_push(gen->cx, &names, base_strdup(gen->cx, LLVMGetValueName2(f, &n)));
     }
-    if (LLVMLinkModules2(g->m, m)) {
-        base_fail(g->cx, TEC_INVALID, loc, "LLVM cannot link the imported code");
+    if (LLVMLinkModules2(gen->m, module)) {
+        base_fail(gen->cx, TEC_INVALID, loc, "LLVM cannot link the imported code");
         return false;
     }
-    make_internal(g, &names);
+    make_internal(gen, &names);
     return true;
 }
 
-static bool import(llvm_gen *g, const ir_expr *value, bool is_c)
+static bool import(llvm_gen *gen, const ir_expr *value, bool is_c)
 {
     base_loc loc;
-    const char *text = source(g->cx, value, is_c ? ".c" : ".ll", &loc);
+    const char *text = source(gen->cx, value, is_c ? ".c" : ".ll", &loc);
     size_t size = text ? strlen(text) : 0;
 
     if (text && is_c)
-        text = llvm_clang(g->cx, g->t, g->keep_denormals, text, loc, &size);
-    LLVMModuleRef m = text ? parse(g, text, size, loc) : NULL;
-    return m && add_module(g, m, loc);
+        text = llvm_clang(gen->cx, gen->t, gen->keep_denormals, text, loc, &size);
+    LLVMModuleRef m = text ? parse(gen, text, size, loc) : NULL;
+    return m && add_module(gen, m, loc);
 }
 
-static bool is_known(const llvm_gen *g, const ir_expr *value)
+static bool is_known(const llvm_gen *gen, const ir_expr *value)
 {
-    for (int i = 0; i < g->imports.n; i++)
-        if (ir_same(g->imports.at[i], value))
+    for (int i = 0; i < gen->imports.n; i++)
+        if (ir_same(gen->imports.at[i], value))
             return true;
     return false;
 }
 
-bool llvm_import(llvm_gen *g, const ir_program *p)
+bool llvm_import(llvm_gen *gen, const ir_program *program)
 {
-    for (const ir_note *note = p->notes; note; note = note->next) {
+    for (const ir_note *note = program->notes; note; note = note->next) {
         bool is_c = !strncmp(note->key, "import_c.", 9);
 
-        if ((!is_c && strncmp(note->key, "import_llvm.", 12)) || is_known(g, note->value))
+        if ((!is_c && strncmp(note->key, "import_llvm.", 12)) || is_known(gen, note->value))
             continue;
-        base_push(g->cx, &g->imports, (void *)note->value);
-        if (!import(g, note->value, is_c))
+        base_push(gen->cx, &gen->imports, (void *)note->value);
+        if (!import(gen, note->value, is_c))
             return false;
     }
     return true;
@@ -164,27 +164,27 @@ bool llvm_import(llvm_gen *g, const ir_program *p)
 
 /* ---- calls ---- */
 
-bool llvm_imported_fits(llvm_gen *g, const ir_expr *call, LLVMValueRef f, LLVMTypeRef type)
+bool llvm_imported_fits(llvm_gen *gen, const ir_expr *call, LLVMValueRef function, LLVMTypeRef type)
 {
-    if (LLVMGlobalGetValueType(f) == type)
+    if (LLVMGlobalGetValueType(function) == type)
         return true;
-    const char *have = llvm_take_message(g->cx, LLVMPrintTypeToString(LLVMGlobalGetValueType(f)));
-    const char *want = llvm_take_message(g->cx, LLVMPrintTypeToString(type));
-    base_fail(g->cx, TEC_INVALID, call->loc,
+    const char *have = llvm_take_message(gen->cx, LLVMPrintTypeToString(LLVMGlobalGetValueType(function)));
+    const char *want = llvm_take_message(gen->cx, LLVMPrintTypeToString(type));
+    base_fail(gen->cx, TEC_INVALID, call->loc,
               "the imported function '%s' has the type '%s', it is called as '%s'", call->call.name, have,
               want);
     return false;
 }
 
-void llvm_copy_attributes(LLVMValueRef f, LLVMValueRef call)
+void llvm_copy_attributes(LLVMValueRef function, LLVMValueRef call)
 {
-    for (unsigned i = 0; i <= LLVMCountParams(f); i++) {
+    for (unsigned i = 0; i <= LLVMCountParams(function); i++) {
         LLVMAttributeRef at[32];
-        unsigned n = LLVMGetAttributeCountAtIndex(f, i);
+        unsigned n = LLVMGetAttributeCountAtIndex(function, i);
 
         if (n > BASE_COUNT(at))
             continue;
-        LLVMGetAttributesAtIndex(f, i, at);
+        LLVMGetAttributesAtIndex(function, i, at);
         for (unsigned k = 0; k < n; k++)
             LLVMAddCallSiteAttribute(call, i, at[k]);
     }

@@ -10,9 +10,9 @@
 
 #include "ir/build.h"
 
-static LLVMValueRef zero_like(LLVMValueRef v)
+static LLVMValueRef zero_like(LLVMValueRef value)
 {
-    return LLVMConstNull(LLVMTypeOf(v));
+    return LLVMConstNull(LLVMTypeOf(value));
 }
 
 static bool power_of_two(int64_t c, int *shift)
@@ -24,143 +24,148 @@ static bool power_of_two(int64_t c, int *shift)
 }
 
 /* The divisors of lanes that are off become 1. */
-static LLVMValueRef guard(llvm_gen *g, LLVMValueRef b)
+static LLVMValueRef guard(llvm_gen *gen, LLVMValueRef right)
 {
-    LLVMValueRef mask = llvm_mask_for(g, llvm_lanes(LLVMTypeOf(b)));
-    return mask ? LLVMBuildSelect(g->b, mask, b, llvm_int_like(g, LLVMTypeOf(b), 1), "") : b;
+    LLVMValueRef mask = llvm_mask_for(gen, llvm_lanes(LLVMTypeOf(right)));
+    return mask ? LLVMBuildSelect(gen->b, mask, right, llvm_int_like(gen, LLVMTypeOf(right), 1), "") : right;
 }
 
-static LLVMValueRef unsigned_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef unsigned_division(llvm_gen *gen, bool quotient, LLVMValueRef left, LLVMValueRef right)
 {
-    return quotient ? LLVMBuildUDiv(g->b, a, b, "") : LLVMBuildURem(g->b, a, b, "");
+    return quotient ? LLVMBuildUDiv(gen->b, left, right, "") : LLVMBuildURem(gen->b, left, right, "");
 }
 
 /* Truncated; -1 as a divisor wraps instead of trapping. */
-static LLVMValueRef signed_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b,
+static LLVMValueRef signed_division(llvm_gen *gen, bool quotient, LLVMValueRef left, LLVMValueRef right,
                                     bool may_be_minus_one)
 {
     if (!may_be_minus_one)
-        return quotient ? LLVMBuildSDiv(g->b, a, b, "") : LLVMBuildSRem(g->b, a, b, "");
-    LLVMTypeRef type = LLVMTypeOf(b);
-    LLVMValueRef minus = LLVMBuildICmp(g->b, LLVMIntEQ, b, llvm_int_like(g, type, -1), "");
-    LLVMValueRef safe = LLVMBuildSelect(g->b, minus, llvm_int_like(g, type, 1), b, "");
-    LLVMValueRef plain = quotient ? LLVMBuildSDiv(g->b, a, safe, "") : LLVMBuildSRem(g->b, a, safe, "");
-    return LLVMBuildSelect(g->b, minus, quotient ? LLVMBuildNeg(g->b, a, "") : zero_like(a), plain, "");
+        return quotient ? LLVMBuildSDiv(gen->b, left, right, "") : LLVMBuildSRem(gen->b, left, right, "");
+    LLVMTypeRef type = LLVMTypeOf(right);
+    LLVMValueRef minus = LLVMBuildICmp(gen->b, LLVMIntEQ, right, llvm_int_like(gen, type, -1), "");
+    LLVMValueRef safe = LLVMBuildSelect(gen->b, minus, llvm_int_like(gen, type, 1), right, "");
+    LLVMValueRef plain =
+        quotient ? LLVMBuildSDiv(gen->b, left, safe, "") : LLVMBuildSRem(gen->b, left, safe, "");
+    return LLVMBuildSelect(gen->b, minus, quotient ? LLVMBuildNeg(gen->b, left, "") : zero_like(left), plain,
+                           "");
 }
 
-/* For a positive constant c. The sign of the truncated remainder is 0 or -1: added to the quotient it floors,
- * and as a mask it adds c to a negative remainder. */
-static LLVMValueRef floor_by_constant(llvm_gen *g, bool quotient, LLVMValueRef a, int64_t c)
+/* For a positive constant divisor. The sign of the truncated remainder is 0 or -1: added to the quotient it
+ * floors, and as a mask it adds divisor to a negative remainder. */
+static LLVMValueRef floor_by_constant(llvm_gen *gen, bool quotient, LLVMValueRef left, int64_t divisor)
 {
-    LLVMTypeRef type = LLVMTypeOf(a);
-    LLVMValueRef b = llvm_int_like(g, type, c);
+    LLVMTypeRef type = LLVMTypeOf(left);
+    LLVMValueRef b = llvm_int_like(gen, type, divisor);
     int bits = (int)LLVMGetIntTypeWidth(LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type)
                                                                                     : type);
     int shift;
-    if (power_of_two(c, &shift))
-        return quotient ? LLVMBuildAShr(g->b, a, llvm_int_like(g, type, shift), "")
-                        : LLVMBuildAnd(g->b, a, llvm_int_like(g, type, c - 1), "");
-    LLVMValueRef q = LLVMBuildSDiv(g->b, a, b, ""),
-                 r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
-    LLVMValueRef sign = LLVMBuildAShr(g->b, r, llvm_int_like(g, type, bits - 1), "");
-    return quotient ? LLVMBuildAdd(g->b, q, sign, "")
-                    : LLVMBuildAdd(g->b, r, LLVMBuildAnd(g->b, b, sign, ""), "");
+    if (power_of_two(divisor, &shift))
+        return quotient ? LLVMBuildAShr(gen->b, left, llvm_int_like(gen, type, shift), "")
+                        : LLVMBuildAnd(gen->b, left, llvm_int_like(gen, type, divisor - 1), "");
+    LLVMValueRef q = LLVMBuildSDiv(gen->b, left, b, ""),
+                 r = LLVMBuildSub(gen->b, left, LLVMBuildMul(gen->b, q, b, ""), "");
+    LLVMValueRef sign = LLVMBuildAShr(gen->b, r, llvm_int_like(gen, type, bits - 1), "");
+    return quotient ? LLVMBuildAdd(gen->b, q, sign, "")
+                    : LLVMBuildAdd(gen->b, r, LLVMBuildAnd(gen->b, b, sign, ""), "");
 }
 
-static LLVMValueRef floor_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b,
+static LLVMValueRef floor_division(llvm_gen *gen, bool quotient, LLVMValueRef dividend, LLVMValueRef right,
                                    bool may_be_minus_one)
 {
-    LLVMValueRef q = signed_division(g, true, a, b, may_be_minus_one);
-    LLVMValueRef r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
-    LLVMValueRef left = LLVMBuildICmp(g->b, LLVMIntNE, r, zero_like(r), "");
-    LLVMValueRef apart = LLVMBuildICmp(g->b, LLVMIntSLT, LLVMBuildXor(g->b, r, b, ""), zero_like(r), "");
-    LLVMValueRef off = LLVMBuildAnd(g->b, left, apart, "");
+    LLVMValueRef q = signed_division(gen, true, dividend, right, may_be_minus_one);
+    LLVMValueRef r = LLVMBuildSub(gen->b, dividend, LLVMBuildMul(gen->b, q, right, ""), "");
+    LLVMValueRef left = LLVMBuildICmp(gen->b, LLVMIntNE, r, zero_like(r), "");
+    LLVMValueRef apart =
+        LLVMBuildICmp(gen->b, LLVMIntSLT, LLVMBuildXor(gen->b, r, right, ""), zero_like(r), "");
+    LLVMValueRef off = LLVMBuildAnd(gen->b, left, apart, "");
     if (quotient)
-        return LLVMBuildSub(g->b, q, LLVMBuildZExt(g->b, off, LLVMTypeOf(q), ""), "");
-    return LLVMBuildAdd(g->b, r, LLVMBuildSelect(g->b, off, b, zero_like(b), ""), "");
+        return LLVMBuildSub(gen->b, q, LLVMBuildZExt(gen->b, off, LLVMTypeOf(q), ""), "");
+    return LLVMBuildAdd(gen->b, r, LLVMBuildSelect(gen->b, off, right, zero_like(right), ""), "");
 }
 
 /* The cheapest form that what is known allows: unsigned, a shift, with or without a test for -1. */
-static LLVMValueRef division(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef division(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
 {
-    bool quotient = e->op == IR_DIV || e->op == IR_FLOORDIV,
-         floors = e->op == IR_FLOORDIV || e->op == IR_FLOORMOD;
+    bool quotient = expr->op == IR_DIV || expr->op == IR_FLOORDIV,
+         floors = expr->op == IR_FLOORDIV || expr->op == IR_FLOORMOD;
     int64_t c = 0;
-    bool constant = ir_is_int(e->arg[1], &c);
-    bool positive = constant ? c > 0 : llvm_nonnegative(g, e->arg[1]);
+    bool constant = ir_is_int(expr->arg[1], &c);
+    bool positive = constant ? c > 0 : llvm_nonnegative(gen, expr->arg[1]);
     if (!constant)
-        b = guard(g, b);
-    if (!base_is_signed(e->dtype))
-        return unsigned_division(g, quotient, a, b);
-    if (positive && llvm_nonnegative(g, e->arg[0]))
-        return unsigned_division(g, quotient, a, b);
+        right = guard(gen, right);
+    if (!base_is_signed(expr->dtype))
+        return unsigned_division(gen, quotient, left, right);
+    if (positive && llvm_nonnegative(gen, expr->arg[0]))
+        return unsigned_division(gen, quotient, left, right);
     if (floors && constant && c > 0)
-        return floor_by_constant(g, quotient, a, c);
+        return floor_by_constant(gen, quotient, left, c);
     bool may_be_minus_one = !positive && !(constant && c != -1);
-    return floors ? floor_division(g, quotient, a, b, may_be_minus_one)
-                  : signed_division(g, quotient, a, b, may_be_minus_one);
+    return floors ? floor_division(gen, quotient, left, right, may_be_minus_one)
+                  : signed_division(gen, quotient, left, right, may_be_minus_one);
 }
 
 /* The amount is taken modulo the width. */
-static LLVMValueRef shift(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef shift(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
 {
-    int bits = e->dtype.bits;
+    int bits = expr->dtype.bits;
     bool power = (bits & (bits - 1)) == 0;
-    LLVMValueRef amount = power ? LLVMBuildAnd(g->b, b, llvm_int_like(g, LLVMTypeOf(b), bits - 1), "")
-                                : LLVMBuildURem(g->b, b, llvm_int_like(g, LLVMTypeOf(b), bits), "");
-    if (e->op == IR_SHL)
-        return LLVMBuildShl(g->b, a, amount, "");
-    return base_is_signed(e->dtype) ? LLVMBuildAShr(g->b, a, amount, "") : LLVMBuildLShr(g->b, a, amount, "");
+    LLVMValueRef amount =
+        power ? LLVMBuildAnd(gen->b, right, llvm_int_like(gen, LLVMTypeOf(right), bits - 1), "")
+              : LLVMBuildURem(gen->b, right, llvm_int_like(gen, LLVMTypeOf(right), bits), "");
+    if (expr->op == IR_SHL)
+        return LLVMBuildShl(gen->b, left, amount, "");
+    return base_is_signed(expr->dtype) ? LLVMBuildAShr(gen->b, left, amount, "")
+                                       : LLVMBuildLShr(gen->b, left, amount, "");
 }
 
-static LLVMValueRef count_leading_zeros(llvm_gen *g, LLVMValueRef a)
+static LLVMValueRef count_leading_zeros(llvm_gen *gen, LLVMValueRef left)
 {
-    LLVMTypeRef type = LLVMTypeOf(a);
-    return llvm_intrinsic(g, "llvm.ctlz", &type, 1, (LLVMValueRef[]){a, LLVMConstInt(g->i1, 0, 0)}, 2);
+    LLVMTypeRef type = LLVMTypeOf(left);
+    return llvm_intrinsic(gen, "llvm.ctlz", &type, 1, (LLVMValueRef[]){left, LLVMConstInt(gen->i1, 0, 0)}, 2);
 }
 
-static LLVMValueRef absolute(llvm_gen *g, const ir_expr *e, LLVMValueRef a)
+static LLVMValueRef absolute(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left)
 {
-    LLVMTypeRef type = LLVMTypeOf(a);
-    if (!base_is_signed(e->dtype))
-        return a;
-    return llvm_intrinsic(g, "llvm.abs", &type, 1, (LLVMValueRef[]){a, LLVMConstInt(g->i1, 0, 0)}, 2);
+    LLVMTypeRef type = LLVMTypeOf(left);
+    if (!base_is_signed(expr->dtype))
+        return left;
+    return llvm_intrinsic(gen, "llvm.abs", &type, 1, (LLVMValueRef[]){left, LLVMConstInt(gen->i1, 0, 0)}, 2);
 }
 
-static LLVMValueRef linear(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef linear(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
 {
-    bool exact = g->index && e->dtype.code == kDLInt && e->dtype.bits == 64;
-    if (e->op == IR_ADD)
-        return exact ? LLVMBuildNSWAdd(g->b, a, b, "") : LLVMBuildAdd(g->b, a, b, "");
-    if (e->op == IR_SUB)
-        return exact ? LLVMBuildNSWSub(g->b, a, b, "") : LLVMBuildSub(g->b, a, b, "");
-    return exact ? LLVMBuildNSWMul(g->b, a, b, "") : LLVMBuildMul(g->b, a, b, "");
+    bool exact = gen->index && expr->dtype.code == kDLInt && expr->dtype.bits == 64;
+    if (expr->op == IR_ADD)
+        return exact ? LLVMBuildNSWAdd(gen->b, left, right, "") : LLVMBuildAdd(gen->b, left, right, "");
+    if (expr->op == IR_SUB)
+        return exact ? LLVMBuildNSWSub(gen->b, left, right, "") : LLVMBuildSub(gen->b, left, right, "");
+    return exact ? LLVMBuildNSWMul(gen->b, left, right, "") : LLVMBuildMul(gen->b, left, right, "");
 }
 
 /* Operations on integers of any width; `a` and `b` are their operands, b NULL for one operand. */
-LLVMValueRef llvm_int_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef llvm_int_operation(llvm_gen *gen, const ir_expr *expr, LLVMValueRef a, LLVMValueRef b)
 {
-    bool is_signed = base_is_signed(e->dtype);
-    switch ((int)e->op) {
+    bool is_signed = base_is_signed(expr->dtype);
+    switch ((int)expr->op) {
     case IR_ADD:
     case IR_SUB:
-    case IR_MUL: return linear(g, e, a, b);
+    case IR_MUL: return linear(gen, expr, a, b);
     case IR_DIV:
     case IR_MOD:
     case IR_FLOORDIV:
-    case IR_FLOORMOD: return division(g, e, a, b);
-    case IR_MIN: return llvm_intrinsic2(g, is_signed ? "llvm.smin" : "llvm.umin", LLVMTypeOf(a), a, b);
-    case IR_MAX: return llvm_intrinsic2(g, is_signed ? "llvm.smax" : "llvm.umax", LLVMTypeOf(a), a, b);
-    case IR_NEG: return LLVMBuildNeg(g->b, a, "");
-    case IR_ABS: return absolute(g, e, a);
-    case IR_BITAND: return LLVMBuildAnd(g->b, a, b, "");
-    case IR_BITOR: return LLVMBuildOr(g->b, a, b, "");
-    case IR_BITXOR: return LLVMBuildXor(g->b, a, b, "");
-    case IR_BITNOT: return LLVMBuildNot(g->b, a, "");
+    case IR_FLOORMOD: return division(gen, expr, a, b);
+    case IR_MIN: return llvm_intrinsic2(gen, is_signed ? "llvm.smin" : "llvm.umin", LLVMTypeOf(a), a, b);
+    case IR_MAX: return llvm_intrinsic2(gen, is_signed ? "llvm.smax" : "llvm.umax", LLVMTypeOf(a), a, b);
+    case IR_NEG: return LLVMBuildNeg(gen->b, a, "");
+    case IR_ABS: return absolute(gen, expr, a);
+    case IR_BITAND: return LLVMBuildAnd(gen->b, a, b, "");
+    case IR_BITOR: return LLVMBuildOr(gen->b, a, b, "");
+    case IR_BITXOR: return LLVMBuildXor(gen->b, a, b, "");
+    case IR_BITNOT: return LLVMBuildNot(gen->b, a, "");
     case IR_SHL:
-    case IR_SHR: return shift(g, e, a, b);
-    case IR_POPCOUNT: return llvm_intrinsic1(g, "llvm.ctpop", LLVMTypeOf(a), a);
-    case IR_CLZ: return count_leading_zeros(g, a);
-    default: return BASE_BUG(g->cx, "no code for the operation '%s' on integers", ir_ops[e->op].text);
+    case IR_SHR: return shift(gen, expr, a, b);
+    case IR_POPCOUNT: return llvm_intrinsic1(gen, "llvm.ctpop", LLVMTypeOf(a), a);
+    case IR_CLZ: return count_leading_zeros(gen, a);
+    default: return BASE_BUG(gen->cx, "no code for the operation '%s' on integers", ir_ops[expr->op].text);
     }
 }

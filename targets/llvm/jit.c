@@ -70,17 +70,17 @@ static bool find_symbols(tec_context *cx, llvm_jit *jit, const target_code *code
 }
 
 /* The imports are defined before any object is added, since nothing is looked up in the process. */
-static bool fill(tec_context *cx, llvm_jit *jit, const target_code *const *codes, int n)
+static bool fill(tec_context *cx, llvm_jit *jit, const target_code *const *codes, int count)
 {
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
     if (error)
         return fail(cx, "cannot start the just-in-time linker", error);
     if (!define_imports(cx, jit->lljit))
         return false;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         if (!add_object(cx, jit->lljit, codes[i]))
             return false;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < count; i++)
         if (!find_symbols(cx, jit, codes[i]))
             return false;
     return true;
@@ -92,10 +92,10 @@ static void close_jit(void *jit)
 }
 
 /* Loads the objects into this process; the caller closes the result. Code for another machine is refused. */
-TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int n)
+TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int count)
 {
     int total = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < count; i++) {
         if (!codes[i])
             return NULL;
         if (!codes[i]->target->native)
@@ -106,7 +106,7 @@ TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *code
     llvm_jit *jit = base_calloc(cx, 1, sizeof *jit);
     base_hold(cx, &held, close_jit, jit);
     jit->entries = base_calloc(cx, (size_t)total, sizeof *jit->entries);
-    if (fill(cx, jit, codes, n)) {
+    if (fill(cx, jit, codes, count)) {
         base_keep(&held);
         return jit;
     }

@@ -115,25 +115,25 @@ static int memory_file(const char *name)
 }
 
 /* An archive without an index: a mark, then each member behind a line of 60 characters, at an even place. */
-static bool put_archive(FILE *f, const target_code *const *codes, int n)
+static bool put_archive(FILE *file, const target_code *const *codes, int count)
 {
-    fputs("!<arch>\n", f);
-    for (int i = 0; i < n; i++) {
+    fputs("!<arch>\n", file);
+    for (int i = 0; i < count; i++) {
         size_t size = codes[i]->size;
 
-        fprintf(f, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", "o/", 0, 0, 0, 0644, size);
-        fwrite(codes[i]->bytes, 1, size, f);
+        fprintf(file, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", "o/", 0, 0, 0, 0644, size);
+        fwrite(codes[i]->bytes, 1, size, file);
         if (size % 2)
-            fputc('\n', f);
+            fputc('\n', file);
     }
-    return fflush(f) == 0 && !ferror(f);
+    return fflush(file) == 0 && !ferror(file);
 }
 
-static bool write_archive(const job *j, const target_code *const *codes, int n)
+static bool write_archive(const job *work, const target_code *const *codes, int count)
 {
-    int copy = dup(j->archive);
+    int copy = dup(work->archive);
     FILE *f = copy >= 0 ? fdopen(copy, "w") : NULL;
-    bool good = f && put_archive(f, codes, n);
+    bool good = f && put_archive(f, codes, count);
 
     if (f)
         good = fclose(f) == 0 && good;
@@ -143,7 +143,7 @@ static bool write_archive(const job *j, const target_code *const *codes, int n)
 }
 
 /* The exit status of the linker; 127: it did not run. */
-static int run_linker(const job *j)
+static int run_linker(const job *work)
 {
     const char *const args[] = {
         linker, "-shared", "--build-id=none", "--hash-style=gnu", "--threads=1", "-z", "noexecstack",
@@ -152,28 +152,28 @@ static int run_linker(const job *j)
     pid_t child;
 
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, j->output, 1);
-    posix_spawn_file_actions_adddup2(&files, j->messages, 2);
-    posix_spawn_file_actions_adddup2(&files, j->archive, 3);
+    posix_spawn_file_actions_adddup2(&files, work->output, 1);
+    posix_spawn_file_actions_adddup2(&files, work->messages, 2);
+    posix_spawn_file_actions_adddup2(&files, work->archive, 3);
     int failed = posix_spawnp(&child, linker, &files, NULL, (char *const *)(uintptr_t)args, environ);
     posix_spawn_file_actions_destroy(&files);
     if (failed)
         return 127;
-    return llvm_wait(j->cx, child);
+    return llvm_wait(work->cx, child);
 }
 
 /* All that was written to a file, terminated; NULL with an error. */
-static const char *contents(const job *j, int fd, size_t *size)
+static const char *contents(const job *work, int fd, size_t *size)
 {
     off_t end = lseek(fd, 0, SEEK_END);
-    char *bytes = end >= 0 ? base_alloc(j->cx, (size_t)end + 1) : NULL;
+    char *bytes = end >= 0 ? base_alloc(work->cx, (size_t)end + 1) : NULL;
 
     for (off_t at = 0; bytes && at < end;) {
         ssize_t n = pread(fd, bytes + at, (size_t)(end - at), at);
 
         if (n <= 0)
-            return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot read the file that the linker '%s' wrote",
-                             linker);
+            return base_fail(work->cx, TEC_IO, (base_loc){0},
+                             "cannot read the file that the linker '%s' wrote", linker);
         at += n;
     }
     *size = (size_t)end;
@@ -181,19 +181,19 @@ static const char *contents(const job *j, int fd, size_t *size)
 }
 
 /* Runs the linker on the archive in memory; its messages become the error. */
-static const void *link_in(const job *j, const target_code *const *codes, int n, size_t *size)
+static const void *link_in(const job *work, const target_code *const *codes, int count, size_t *size)
 {
-    if (j->archive < 0 || j->output < 0 || j->messages < 0 || !write_archive(j, codes, n))
-        return base_fail(j->cx, TEC_IO, (base_loc){0},
+    if (work->archive < 0 || work->output < 0 || work->messages < 0 || !write_archive(work, codes, count))
+        return base_fail(work->cx, TEC_IO, (base_loc){0},
                          "cannot write the objects to files in memory for the linker");
-    int status = run_linker(j);
+    int status = run_linker(work);
     if (status == 127)
-        return base_fail(j->cx, TEC_IO, (base_loc){0},
+        return base_fail(work->cx, TEC_IO, (base_loc){0},
                          "cannot run the linker '%s'; is it installed (package lld-19)?", linker);
     if (status == 0)
-        return contents(j, j->output, size);
-    const char *why = contents(j, j->messages, size);
-    return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker,
+        return contents(work, work->output, size);
+    const char *why = contents(work, work->messages, size);
+    return base_fail(work->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker,
                      why && *size ? why : "it said nothing");
 }
 
@@ -208,32 +208,32 @@ static void close_files(void *files)
 
 /* The codes, and an object with the helpers of the architecture behind them where one calls some; NULL with
  * an error. */
-static const target_code *const *with_helpers(tec_context *cx, const target_code *const *codes, int *n)
+static const target_code *const *with_helpers(tec_context *cx, const target_code *const *codes, int *count)
 {
-    const target_code **all = base_array(cx, const target_code *, *n + 1);
+    const target_code **all = base_array(cx, const target_code *, *count + 1);
     bool called = false;
 
-    for (int i = 0; i < *n; i++) {
+    for (int i = 0; i < *count; i++) {
         if (!codes[i])
             return NULL;
         all[i] = codes[i];
         called = called || codes[i]->helpers;
     }
-    if (called && !(all[(*n)++] = llvm_helpers(cx, codes[0]->target)))
+    if (called && !(all[(*count)++] = llvm_helpers(cx, codes[0]->target)))
         return NULL;
     return all;
 }
 
 /* The bytes of one shared object, in the context's arena. */
-const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size)
+const void *llvm_link(tec_context *cx, const target_code *const *codes, int count, size_t *size)
 {
-    if (!(codes = with_helpers(cx, codes, &n)))
+    if (!(codes = with_helpers(cx, codes, &count)))
         return NULL;
     job j = {cx, memory_file("objects"), memory_file("linked"), memory_file("messages")};
     base_held files;
 
     base_hold(cx, &files, close_files, &j);
-    const void *bytes = link_in(&j, codes, n, size);
+    const void *bytes = link_in(&j, codes, count, size);
     base_drop(&files);
     return bytes;
 }

@@ -24,16 +24,16 @@
 extern const target_codegen llvm_codegen; /* the functions below, as the compiler calls them */
 
 /* All programs in one ELF object. Forms of text: "llvm" and "asm". NULL with an error. */
-const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
-                                 const target_codegen_options *o);
+const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int count,
+                                 const target *machine, const target_codegen_options *options);
 
 /* One ELF shared object of several codes for one target, by running ld.lld-19: its bytes, in the context. It
  * imports nothing but memcpy, memset and memmove; an object that needs more is refused, by name. */
-const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size);
+const void *llvm_link(tec_context *cx, const target_code *const *codes, int count, size_t *size);
 
 /* The functions of several codes, in this process. The target must run here. */
 typedef struct llvm_jit llvm_jit;
-TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int n);
+TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int count);
 /* The address of a symbol; NULL where there is none. */
 void (*llvm_jit_find(const llvm_jit *jit, const char *symbol))(void);
 void llvm_jit_close(TEC_TAKE llvm_jit *jit);
@@ -45,7 +45,7 @@ typedef struct {
     int stack_loads, stack_stores;
     int worst; /* the most stack references in one of them */
 } llvm_spills;
-llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *assembly);
+llvm_spills llvm_count_spills(tec_context *cx, const target *machine, const char *assembly);
 
 /* The version of the LLVM library that generates code: "19.1.7". */
 const char *llvm_version(tec_context *cx);

@@ -20,37 +20,37 @@ typedef struct {
     bool found;
 } finder;
 
-static bool find_float(ir_walk *w, const ir_expr *e)
+static bool find_float(ir_walk *walk, const ir_expr *expr)
 {
-    finder *f = (finder *)w;
-    bool computes = ir_is_op(e->op) || e->op == IR_CAST || e->op == IR_CALL;
-    f->found |= computes && (base_is_float(e->dtype) ||
-                             (e->op != IR_CALL && e->arg[0] && base_is_float(e->arg[0]->dtype)));
+    finder *f = (finder *)walk;
+    bool computes = ir_is_op(expr->op) || expr->op == IR_CAST || expr->op == IR_CALL;
+    f->found |= computes && (base_is_float(expr->dtype) ||
+                             (expr->op != IR_CALL && expr->arg[0] && base_is_float(expr->arg[0]->dtype)));
     return !f->found;
 }
 
-static bool uses_floats(tec_context *cx, const ir_program *p)
+static bool uses_floats(tec_context *cx, const ir_program *program)
 {
     finder f = {.walk = {.cx = cx, .expr = find_float}};
-    ir_walk_stmt(&f.walk, p->body);
+    ir_walk_stmt(&f.walk, program->body);
     return f.found;
 }
 
 /* ---- parameters ---- */
 
-static void set_fact(llvm_gen *g, LLVMValueRef load, const char *kind, int64_t value)
+static void set_fact(llvm_gen *gen, LLVMValueRef load, const char *kind, int64_t value)
 {
-    LLVMMetadataRef number = LLVMValueAsMetadata(LLVMConstInt(g->i64, (unsigned long long)value, 0));
-    LLVMMetadataRef node = LLVMMDNodeInContext2(g->c, value ? &number : NULL, value ? 1 : 0);
-    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(g->c, kind, (unsigned)strlen(kind)),
-                    LLVMMetadataAsValue(g->c, node));
+    LLVMMetadataRef number = LLVMValueAsMetadata(LLVMConstInt(gen->i64, (unsigned long long)value, 0));
+    LLVMMetadataRef node = LLVMMDNodeInContext2(gen->c, value ? &number : NULL, value ? 1 : 0);
+    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(gen->c, kind, (unsigned)strlen(kind)),
+                    LLVMMetadataAsValue(gen->c, node));
 }
 
-static int64_t constant_bytes(const ir_buffer *b)
+static int64_t constant_bytes(const ir_buffer *buffer)
 {
-    int64_t n = base_dtype_bytes(b->dtype), extent;
-    for (int i = 0; i < b->n; i++) {
-        if (b->strides || b->offset || !ir_is_int(b->shape[i], &extent) || extent <= 0 ||
+    int64_t n = base_dtype_bytes(buffer->dtype), extent;
+    for (int i = 0; i < buffer->n; i++) {
+        if (buffer->strides || buffer->offset || !ir_is_int(buffer->shape[i], &extent) || extent <= 0 ||
             n > INT64_MAX / extent)
             return 0;
         n *= extent;
@@ -58,119 +58,121 @@ static int64_t constant_bytes(const ir_buffer *b)
     return n;
 }
 
-static LLVMValueRef element_of(llvm_gen *g, LLVMTypeRef type, LLVMValueRef array, int i)
+static LLVMValueRef element_of(llvm_gen *gen, LLVMTypeRef type, LLVMValueRef array, int i)
 {
-    LLVMValueRef at = LLVMConstInt(g->i64, (unsigned long long)i, 0);
-    LLVMValueRef v = LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, type, array, &at, 1, ""), "");
-    set_fact(g, v, "invariant.load", 0);
+    LLVMValueRef at = LLVMConstInt(gen->i64, (unsigned long long)i, 0);
+    LLVMValueRef v = LLVMBuildLoad2(gen->b, type, LLVMBuildInBoundsGEP2(gen->b, type, array, &at, 1, ""), "");
+    set_fact(gen, v, "invariant.load", 0);
     return v;
 }
 
-static int64_t address_align(const ir_buffer *b)
+static int64_t address_align(const ir_buffer *buffer)
 {
-    int bytes = base_dtype_bytes(b->dtype);
-    return b->align ? b->align : (bytes & (bytes - 1)) == 0 ? bytes : 1;
+    int bytes = base_dtype_bytes(buffer->dtype);
+    return buffer->align ? buffer->align : (bytes & (bytes - 1)) == 0 ? bytes : 1;
 }
 
 /* Facts about an address only where it cannot be that of an empty array, which may be NULL. */
-static void bind_buffer(llvm_gen *g, const ir_buffer *b, LLVMValueRef address)
+static void bind_buffer(llvm_gen *gen, const ir_buffer *buffer, LLVMValueRef address)
 {
-    int64_t bytes = constant_bytes(b), align = address_align(b);
-    LLVMSetValueName2(address, b->name, strlen(b->name));
+    int64_t bytes = constant_bytes(buffer), align = address_align(buffer);
+    LLVMSetValueName2(address, buffer->name, strlen(buffer->name));
     if (bytes) {
-        set_fact(g, address, "nonnull", 0);
-        set_fact(g, address, "align", align);
-        set_fact(g, address, "dereferenceable", bytes);
+        set_fact(gen, address, "nonnull", 0);
+        set_fact(gen, address, "align", align);
+        set_fact(gen, address, "dereferenceable", bytes);
     }
-    if (b->offset && !ir_is_value(b->offset, 0)) {
-        LLVMValueRef at = llvm_index(g, b->offset);
+    if (buffer->offset && !ir_is_value(buffer->offset, 0)) {
+        LLVMValueRef at = llvm_index(gen, buffer->offset);
         if (!at)
             return;
-        address = LLVMBuildInBoundsGEP2(g->b, llvm_memory_type(g, b->dtype), address, &at, 1, "");
-        align = base_dtype_bytes(b->dtype);
+        address = LLVMBuildInBoundsGEP2(gen->b, llvm_memory_type(gen, buffer->dtype), address, &at, 1, "");
+        align = base_dtype_bytes(buffer->dtype);
     }
-    llvm_place_buffer(g, b, address, align);
+    llvm_place_buffer(gen, buffer, address, align);
 }
 
-static void bind_scalar(llvm_gen *g, const ir_expr *v, LLVMValueRef address)
+static void bind_scalar(llvm_gen *gen, const ir_expr *var, LLVMValueRef address)
 {
-    LLVMValueRef value = LLVMBuildLoad2(g->b, llvm_memory_type(g, v->dtype), address, v->var.name);
-    bool narrow = base_is_int(v->dtype) && v->dtype.bits % 8;
-    if (base_is_bool(v->dtype))
-        value = LLVMBuildICmp(g->b, LLVMIntNE, value, LLVMConstNull(g->i8), "");
-    llvm_bind(g, v, narrow ? LLVMBuildTrunc(g->b, value, llvm_type(g, v->dtype), "") : value, NULL, 1, false);
+    LLVMValueRef value = LLVMBuildLoad2(gen->b, llvm_memory_type(gen, var->dtype), address, var->var.name);
+    bool narrow = base_is_int(var->dtype) && var->dtype.bits % 8;
+    if (base_is_bool(var->dtype))
+        value = LLVMBuildICmp(gen->b, LLVMIntNE, value, LLVMConstNull(gen->i8), "");
+    llvm_bind(gen, var, narrow ? LLVMBuildTrunc(gen->b, value, llvm_type(gen, var->dtype), "") : value, NULL,
+              1, false);
 }
 
 /* No array in the memory of a 32-bit CPU has such an extent; what is behind relies on it (ranges.c). */
-static void check_symbols(llvm_gen *g, const ir_program *p)
+static void check_symbols(llvm_gen *gen, const ir_program *program)
 {
-    LLVMValueRef all = LLVMConstNull(g->i64);
+    LLVMValueRef all = LLVMConstNull(gen->i64);
 
-    for (int i = 0; i < p->n_symbols; i++) {
-        llvm_binding *symbol = base_map_get(&g->vars, p->symbols[i]);
+    for (int i = 0; i < program->n_symbols; i++) {
+        llvm_binding *symbol = base_map_get(&gen->vars, program->symbols[i]);
 
         symbol->range = (llvm_range){0, INT32_MAX};
-        all = LLVMBuildOr(g->b, all, symbol->value, "");
+        all = LLVMBuildOr(gen->b, all, symbol->value, "");
     }
-    if (p->n_symbols)
-        llvm_check(g, LLVMBuildICmp(g->b, LLVMIntULE, all, llvm_int_like(g, g->i64, INT32_MAX), ""),
+    if (program->n_symbols)
+        llvm_check(gen, LLVMBuildICmp(gen->b, LLVMIntULE, all, llvm_int_like(gen, gen->i64, INT32_MAX), ""),
                    "an extent of 2^31 or more, which a 32-bit CPU cannot have");
 }
 
 /* Symbols are extents; the facts of the program may say more, but not less, than that they are at least 0. */
-static void bind_parameters(llvm_gen *g, const ir_program *p, LLVMValueRef f)
+static void bind_parameters(llvm_gen *gen, const ir_program *program, LLVMValueRef function)
 {
-    for (int i = 0; i < p->n_symbols; i++)
-        llvm_bind(g, p->symbols[i], element_of(g, g->i64, LLVMGetParam(f, 2), i), NULL, 1, true);
-    if (g->t->arch->pointer_bits == 32)
-        check_symbols(g, p);
-    for (int i = 0; i < p->n_params; i++) {
-        LLVMValueRef address = element_of(g, g->ptr, LLVMGetParam(f, 1), i);
-        if (p->params[i].buffer)
-            bind_buffer(g, p->params[i].buffer, address);
+    for (int i = 0; i < program->n_symbols; i++)
+        llvm_bind(gen, program->symbols[i], element_of(gen, gen->i64, LLVMGetParam(function, 2), i), NULL, 1,
+                  true);
+    if (gen->t->arch->pointer_bits == 32)
+        check_symbols(gen, program);
+    for (int i = 0; i < program->n_params; i++) {
+        LLVMValueRef address = element_of(gen, gen->ptr, LLVMGetParam(function, 1), i);
+        if (program->params[i].buffer)
+            bind_buffer(gen, program->params[i].buffer, address);
         else
-            bind_scalar(g, p->params[i].scalar, address);
+            bind_scalar(gen, program->params[i].scalar, address);
     }
 }
 
 /* State of the program before is dropped: kernels share the module and nothing else. */
-static void write_kernel(llvm_gen *g, const ir_program *p, const char *symbol)
+static void write_kernel(llvm_gen *gen, const ir_program *program, const char *symbol)
 {
     llvm_function f;
-    g->p = p;
-    g->symbol = symbol;
-    g->n_bodies = 0;
-    g->floats = !g->keep_denormals && uses_floats(g->cx, p);
-    g->vars = g->places = g->scopes = g->others = g->risky = (base_map){0};
-    llvm_alias_scopes(g);
-    LLVMValueRef function = llvm_begin_function(g, &f, symbol, true, llvm_kernel_type(g));
-    bind_parameters(g, p, function);
-    llvm_stmt(g, p->body);
-    if (!base_failed(g->cx))
-        llvm_end_function(g);
+    gen->p = program;
+    gen->symbol = symbol;
+    gen->n_bodies = 0;
+    gen->floats = !gen->keep_denormals && uses_floats(gen->cx, program);
+    gen->vars = gen->places = gen->scopes = gen->others = gen->risky = (base_map){0};
+    llvm_alias_scopes(gen);
+    LLVMValueRef function = llvm_begin_function(gen, &f, symbol, true, llvm_kernel_type(gen));
+    bind_parameters(gen, program, function);
+    llvm_stmt(gen, program->body);
+    if (!base_failed(gen->cx))
+        llvm_end_function(gen);
 }
 
 /* ---- the module ---- */
 
 /* A context of LLVM's own per module, so that threads compile side by side. */
-static void open_module(llvm_gen *g)
+static void open_module(llvm_gen *gen)
 {
-    g->c = LLVMContextCreate();
-    g->m = LLVMModuleCreateWithNameInContext("tec", g->c);
-    g->b = LLVMCreateBuilderInContext(g->c);
-    g->i1 = LLVMInt1TypeInContext(g->c);
-    g->i8 = LLVMInt8TypeInContext(g->c);
-    g->i16 = LLVMInt16TypeInContext(g->c);
-    g->i32 = LLVMInt32TypeInContext(g->c);
-    g->i64 = LLVMInt64TypeInContext(g->c);
-    g->f32 = LLVMFloatTypeInContext(g->c);
-    g->f64 = LLVMDoubleTypeInContext(g->c);
-    g->ptr = LLVMPointerTypeInContext(g->c, 0);
-    g->nothing = LLVMVoidTypeInContext(g->c);
-    g->memo.buckets = base_array(g->cx, int, LLVM_MEMO_BUCKETS);
-    LLVMSetTarget(g->m, llvm_triple(g->cx, g->t));
-    g->layout = LLVMCreateTargetDataLayout(g->machine);
-    LLVMSetModuleDataLayout(g->m, g->layout);
+    gen->c = LLVMContextCreate();
+    gen->m = LLVMModuleCreateWithNameInContext("tec", gen->c);
+    gen->b = LLVMCreateBuilderInContext(gen->c);
+    gen->i1 = LLVMInt1TypeInContext(gen->c);
+    gen->i8 = LLVMInt8TypeInContext(gen->c);
+    gen->i16 = LLVMInt16TypeInContext(gen->c);
+    gen->i32 = LLVMInt32TypeInContext(gen->c);
+    gen->i64 = LLVMInt64TypeInContext(gen->c);
+    gen->f32 = LLVMFloatTypeInContext(gen->c);
+    gen->f64 = LLVMDoubleTypeInContext(gen->c);
+    gen->ptr = LLVMPointerTypeInContext(gen->c, 0);
+    gen->nothing = LLVMVoidTypeInContext(gen->c);
+    gen->memo.buckets = base_array(gen->cx, int, LLVM_MEMO_BUCKETS);
+    LLVMSetTarget(gen->m, llvm_triple(gen->cx, gen->t));
+    gen->layout = LLVMCreateTargetDataLayout(gen->machine);
+    LLVMSetModuleDataLayout(gen->m, gen->layout);
 }
 
 /* What was not opened yet is NULL, which LLVM takes. */
@@ -185,68 +187,68 @@ static void close_module(void *gen)
     LLVMDisposeTargetMachine(g->machine);
 }
 
-static bool verify(llvm_gen *g)
+static bool verify(llvm_gen *gen)
 {
     char *message = NULL;
-    bool bad = LLVMVerifyModule(g->m, LLVMReturnStatusAction, &message);
-    const char *text = llvm_take_message(g->cx, message);
+    bool bad = LLVMVerifyModule(gen->m, LLVMReturnStatusAction, &message);
+    const char *text = llvm_take_message(gen->cx, message);
     if (bad)
-        BASE_BUG(g->cx, "LLVM refuses the module of '%s': %s", g->symbol, text);
+        BASE_BUG(gen->cx, "LLVM refuses the module of '%s': %s", gen->symbol, text);
     return !bad;
 }
 
 /* Verifies, optimises, and writes the forms that were asked for; the object is always made. */
-static bool finish(llvm_gen *g, const target_codegen_options *o, target_code *code)
+static bool finish(llvm_gen *gen, const target_codegen_options *options, target_code *code)
 {
-    target_code_form *form = base_array(g->cx, target_code_form, 2);
+    target_code_form *form = base_array(gen->cx, target_code_form, 2);
     const void *text;
     size_t size;
     code->forms = form;
-    if (!verify(g) || (!o->unoptimised && !llvm_optimise(g)))
+    if (!verify(gen) || (!options->unoptimised && !llvm_optimise(gen)))
         return false;
-    if (target_wants_text(o, "llvm"))
+    if (target_wants_text(options, "llvm"))
         form[code->n_forms++] =
-            (target_code_form){"llvm", llvm_take_message(g->cx, LLVMPrintModuleToString(g->m))};
-    if (target_wants_text(o, "asm")) {
-        if (!llvm_emit(g, true, &text, &size))
+            (target_code_form){"llvm", llvm_take_message(gen->cx, LLVMPrintModuleToString(gen->m))};
+    if (target_wants_text(options, "asm")) {
+        if (!llvm_emit(gen, true, &text, &size))
             return false;
-        form[code->n_forms++] = (target_code_form){"asm", base_strndup(g->cx, text, size)};
+        form[code->n_forms++] = (target_code_form){"asm", base_strndup(gen->cx, text, size)};
     }
-    return llvm_emit(g, false, &code->bytes, &code->size) &&
-           llvm_check_imports(g->cx, g->t->arch, code->bytes, code->size, &code->helpers);
+    return llvm_emit(gen, false, &code->bytes, &code->size) &&
+           llvm_check_imports(gen->cx, gen->t->arch, code->bytes, code->size, &code->helpers);
 }
 
 /* All programs become functions of one module and one object. NULL with the first error; LLVM's memory is
  * freed in any case. */
-const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
-                                 const target_codegen_options *o)
+const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int count,
+                                 const target *machine, const target_codegen_options *options)
 {
     static const target_codegen_options defaults;
-    llvm_gen g = {.cx = cx, .t = t};
+    llvm_gen g = {.cx = cx, .t = machine};
     target_code *code = base_new(cx, target_code);
-    const char **symbols = base_array(cx, const char *, n);
+    const char **symbols = base_array(cx, const char *, count);
     base_held module;
-    o = o ? o : &defaults;
-    g.keep_denormals = o->keep_denormals;
-    if (g.keep_denormals && t->arch->vectors_flush)
+    options = options ? options : &defaults;
+    g.keep_denormals = options->keep_denormals;
+    if (g.keep_denormals && machine->arch->vectors_flush)
         return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
                          "strict floating point keeps denormals, which the vectors of '%s' always take for 0",
-                         target_text(cx, t));
-    if (!(g.machine = llvm_target_machine(cx, t)))
+                         target_text(cx, machine));
+    if (!(g.machine = llvm_target_machine(cx, machine)))
         return NULL;
     base_hold(cx, &module, close_module, &g);
     open_module(&g);
-    for (int i = 0; i < n && !base_failed(cx); i++) {
-        symbols[i] = o->symbols ? o->symbols[i] : programs[i]->name;
+    for (int i = 0; i < count && !base_failed(cx); i++) {
+        symbols[i] = options->symbols ? options->symbols[i] : programs[i]->name;
         if (LLVMGetNamedFunction(g.m, symbols[i]))
             base_fail(cx, TEC_INVALID, programs[i]->loc, "two functions are called '%s'", symbols[i]);
         else if (llvm_import(&g, programs[i]))
             write_kernel(&g, programs[i], symbols[i]);
     }
-    if (o->dispatch && !base_failed(cx))
-        llvm_write_dispatch(&g, o->dispatch, symbols, n, programs[0]->n_symbols);
-    *code = (target_code){.target = t, .symbols = symbols, .n = n, .format = "elf"};
-    bool ok = !base_failed(cx) && finish(&g, o, code);
+    if (options->dispatch && !base_failed(cx))
+        llvm_write_dispatch(&g, options->dispatch, symbols, count, programs[0]->n_symbols);
+    *code = (target_code){.target = machine, .symbols = symbols, .n = count, .format = "elf"};
+    bool ok = !base_failed(cx) && finish(&g, options, code);
     base_drop(&module);
     return ok ? code : NULL;
 }

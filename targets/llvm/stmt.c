@@ -10,245 +10,248 @@
 /* The program's blocks keep these bytes on the stack at most. */
 enum { MOST_STACK = 64 * 1024 };
 
-/* The loop's variable where its counter is v. */
-static LLVMValueRef variable_at(llvm_gen *g, const llvm_counted *l, LLVMValueRef v)
+/* The loop's variable where its counter is value. */
+static LLVMValueRef variable_at(llvm_gen *gen, const llvm_counted *counted, LLVMValueRef value)
 {
-    LLVMValueRef wide = LLVMTypeOf(v) == g->i64 ? v : llvm_extend(g, v);
-    return l->add ? LLVMBuildNSWAdd(g->b, wide, l->add, "") : wide;
+    LLVMValueRef wide = LLVMTypeOf(value) == gen->i64 ? value : llvm_extend(gen, value);
+    return counted->add ? LLVMBuildNSWAdd(gen->b, wide, counted->add, "") : wide;
 }
 
 /* The body once for each value of the counter. */
-void llvm_loop(llvm_gen *g, const llvm_counted *l, const ir_stmt *body)
+void llvm_loop(llvm_gen *gen, const llvm_counted *counted, const ir_stmt *body)
 {
-    LLVMValueRef begin = l->begin, end = l->end;
-    llvm_start_walkers(g, l->walkers, variable_at(g, l, begin));
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "loop"),
-                      after = llvm_block(g, "after");
-    if (l->runs)
-        LLVMBuildBr(g->b, loop);
+    LLVMValueRef begin = counted->begin, end = counted->end;
+    llvm_start_walkers(gen, counted->walkers, variable_at(gen, counted, begin));
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(gen->b), loop = llvm_block(gen, "loop"),
+                      after = llvm_block(gen, "after");
+    if (counted->runs)
+        LLVMBuildBr(gen->b, loop);
     else
-        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, begin, end, ""), loop, after);
-    LLVMPositionBuilderAtEnd(g->b, loop);
-    LLVMValueRef i = LLVMBuildPhi(g->b, LLVMTypeOf(begin), "i");
-    llvm_enter_walkers(g, l->walkers, before);
-    llvm_bind(g, l->var, variable_at(g, l, i), NULL, 1, l->nonnegative);
-    llvm_bind_range(g, l->var, l->range);
-    llvm_stmt(g, body);
-    llvm_unbind(g, l->var);
-    llvm_advance_walkers(g, l->walkers);
-    LLVMValueRef next = LLVMBuildNSWAdd(g->b, i, llvm_int_like(g, LLVMTypeOf(i), 1), "");
-    LLVMBasicBlockRef last = LLVMGetInsertBlock(g->b);
+        LLVMBuildCondBr(gen->b, LLVMBuildICmp(gen->b, LLVMIntSLT, begin, end, ""), loop, after);
+    LLVMPositionBuilderAtEnd(gen->b, loop);
+    LLVMValueRef i = LLVMBuildPhi(gen->b, LLVMTypeOf(begin), "i");
+    llvm_enter_walkers(gen, counted->walkers, before);
+    llvm_bind(gen, counted->var, variable_at(gen, counted, i), NULL, 1, counted->nonnegative);
+    llvm_bind_range(gen, counted->var, counted->range);
+    llvm_stmt(gen, body);
+    llvm_unbind(gen, counted->var);
+    llvm_advance_walkers(gen, counted->walkers);
+    LLVMValueRef next = LLVMBuildNSWAdd(gen->b, i, llvm_int_like(gen, LLVMTypeOf(i), 1), "");
+    LLVMBasicBlockRef last = LLVMGetInsertBlock(gen->b);
     /* Not "less than": LLVM would compare i with end - 1, and keep i beside its successor for that. */
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, next, end, ""), loop, after);
+    LLVMBuildCondBr(gen->b, LLVMBuildICmp(gen->b, LLVMIntNE, next, end, ""), loop, after);
     LLVMAddIncoming(i, (LLVMValueRef[]){begin, next}, (LLVMBasicBlockRef[]){before, last}, 2);
-    LLVMPositionBuilderAtEnd(g->b, after);
+    LLVMPositionBuilderAtEnd(gen->b, after);
 }
 
 /* A loop of one iteration is only a binding of its variable. */
-static void emit_serial(llvm_gen *g, const ir_stmt *s)
+static void emit_serial(llvm_gen *gen, const ir_stmt *stmt)
 {
     int64_t extent = -1, min;
-    bool constant = ir_is_int(s->loop.extent, &extent), starts = ir_is_int(s->loop.min, &min) && min >= 0;
+    bool constant = ir_is_int(stmt->loop.extent, &extent),
+         starts = ir_is_int(stmt->loop.min, &min) && min >= 0;
     if (constant && extent <= 0)
         return;
-    int scope = llvm_enter(g);
-    LLVMValueRef begin = llvm_index(g, s->loop.min), n = llvm_index(g, s->loop.extent);
-    llvm_leave(g, scope);
+    int scope = llvm_enter(gen);
+    LLVMValueRef begin = llvm_index(gen, stmt->loop.min), n = llvm_index(gen, stmt->loop.extent);
+    llvm_leave(gen, scope);
     if (!begin || !n)
         return;
-    bool nonnegative = starts || llvm_nonnegative(g, s->loop.min);
-    llvm_range range = llvm_loop_range(g, s->loop.min, s->loop.extent);
+    bool nonnegative = starts || llvm_nonnegative(gen, stmt->loop.min);
+    llvm_range range = llvm_loop_range(gen, stmt->loop.min, stmt->loop.extent);
     if (constant && extent == 1) {
-        llvm_bind(g, s->loop.var, begin, s->loop.min, llvm_multiple(g, s->loop.min), nonnegative);
-        llvm_bind_range(g, s->loop.var, range);
-        llvm_stmt(g, s->loop.body);
-        llvm_unbind(g, s->loop.var);
+        llvm_bind(gen, stmt->loop.var, begin, stmt->loop.min, llvm_multiple(gen, stmt->loop.min),
+                  nonnegative);
+        llvm_bind_range(gen, stmt->loop.var, range);
+        llvm_stmt(gen, stmt->loop.body);
+        llvm_unbind(gen, stmt->loop.var);
         return;
     }
     llvm_walkers walkers;
-    llvm_find_walkers(g, s, &walkers);
-    if (llvm_counts_narrow(g, s->loop.min, s->loop.extent)) {
-        begin = llvm_cut(g, begin);
-        n = llvm_cut(g, n);
+    llvm_find_walkers(gen, stmt, &walkers);
+    if (llvm_counts_narrow(gen, stmt->loop.min, stmt->loop.extent)) {
+        begin = llvm_cut(gen, begin);
+        n = llvm_cut(gen, n);
     }
     llvm_counted l = {.begin = begin,
-                      .end = LLVMBuildNSWAdd(g->b, begin, n, ""),
+                      .end = LLVMBuildNSWAdd(gen->b, begin, n, ""),
                       .runs = constant,
-                      .var = s->loop.var,
+                      .var = stmt->loop.var,
                       .nonnegative = nonnegative,
                       .range = range,
                       .walkers = &walkers};
-    llvm_loop(g, &l, s->loop.body);
+    llvm_loop(gen, &l, stmt->loop.body);
 }
 
-static void emit_for(llvm_gen *g, const ir_stmt *s)
+static void emit_for(llvm_gen *gen, const ir_stmt *stmt)
 {
-    if (s->loop.how == IR_SERIAL)
-        emit_serial(g, s);
-    else if (s->loop.how == IR_PARALLEL && !g->f->worker)
-        llvm_parallel(g, s);
+    if (stmt->loop.how == IR_SERIAL)
+        emit_serial(gen, stmt);
+    else if (stmt->loop.how == IR_PARALLEL && !gen->f->worker)
+        llvm_parallel(gen, stmt);
     else
-        BASE_BUG(g->cx, "a loop over '%s' that is %s reached code generation%s", s->loop.var->var.name,
-                 ir_how_text(s->loop.how), g->f->worker ? " inside a parallel loop" : "");
+        BASE_BUG(gen->cx, "a loop over '%s' that is %s reached code generation%s", stmt->loop.var->var.name,
+                 ir_how_text(stmt->loop.how), gen->f->worker ? " inside a parallel loop" : "");
 }
 
 /* The condition's values are forgotten behind it, since they were computed in a block that need not run
  * again. */
-static void emit_if(llvm_gen *g, const ir_stmt *s)
+static void emit_if(llvm_gen *gen, const ir_stmt *stmt)
 {
-    int scope = llvm_enter(g);
-    LLVMValueRef c = llvm_expr(g, s->branch.cond);
-    llvm_leave(g, scope);
+    int scope = llvm_enter(gen);
+    LLVMValueRef c = llvm_expr(gen, stmt->branch.cond);
+    llvm_leave(gen, scope);
     if (!c)
         return;
-    LLVMBasicBlockRef yes = llvm_block(g, "then"), no = s->branch.otherwise ? llvm_block(g, "else") : NULL,
-                      after = llvm_block(g, "after");
-    LLVMBuildCondBr(g->b, c, yes, no ? no : after);
-    LLVMPositionBuilderAtEnd(g->b, yes);
-    llvm_stmt(g, s->branch.then);
-    LLVMBuildBr(g->b, after);
+    LLVMBasicBlockRef yes = llvm_block(gen, "then"),
+                      no = stmt->branch.otherwise ? llvm_block(gen, "else") : NULL,
+                      after = llvm_block(gen, "after");
+    LLVMBuildCondBr(gen->b, c, yes, no ? no : after);
+    LLVMPositionBuilderAtEnd(gen->b, yes);
+    llvm_stmt(gen, stmt->branch.then);
+    LLVMBuildBr(gen->b, after);
     if (no) {
-        LLVMPositionBuilderAtEnd(g->b, no);
-        llvm_stmt(g, s->branch.otherwise);
-        LLVMBuildBr(g->b, after);
+        LLVMPositionBuilderAtEnd(gen->b, no);
+        llvm_stmt(gen, stmt->branch.otherwise);
+        LLVMBuildBr(gen->b, after);
     }
-    LLVMPositionBuilderAtEnd(g->b, after);
+    LLVMPositionBuilderAtEnd(gen->b, after);
 }
 
 /* The body with the variable bound, and what is known of its value. */
-static void emit_let(llvm_gen *g, const ir_stmt *s)
+static void emit_let(llvm_gen *gen, const ir_stmt *stmt)
 {
-    int scope = llvm_enter(g);
-    LLVMValueRef v = llvm_expr(g, s->let.value);
-    llvm_leave(g, scope);
+    int scope = llvm_enter(gen);
+    LLVMValueRef v = llvm_expr(gen, stmt->let.value);
+    llvm_leave(gen, scope);
     if (!v)
         return;
     /* Seeing through a load would read it again, perhaps after a store. */
-    const ir_expr *transparent = llvm_risky(g, s->let.value) ? NULL : s->let.value;
-    llvm_bind(g, s->let.var, v, transparent, llvm_multiple(g, s->let.value),
-              llvm_nonnegative(g, s->let.value));
-    llvm_bind_range(g, s->let.var, llvm_range_of(g, s->let.value));
-    llvm_stmt(g, s->let.body);
-    llvm_unbind(g, s->let.var);
+    const ir_expr *transparent = llvm_risky(gen, stmt->let.value) ? NULL : stmt->let.value;
+    llvm_bind(gen, stmt->let.var, v, transparent, llvm_multiple(gen, stmt->let.value),
+              llvm_nonnegative(gen, stmt->let.value));
+    llvm_bind_range(gen, stmt->let.var, llvm_range_of(gen, stmt->let.value));
+    llvm_stmt(gen, stmt->let.body);
+    llvm_unbind(gen, stmt->let.var);
 }
 
 /* What does not hold hands its message to the environment and leaves the function through its exit. */
-void llvm_check(llvm_gen *g, LLVMValueRef condition, const char *message)
+void llvm_check(llvm_gen *gen, LLVMValueRef condition, const char *message)
 {
-    LLVMBasicBlockRef failed = llvm_block(g, "failed"), after = llvm_block(g, "holds");
-    LLVMBuildCondBr(g->b, condition, after, failed);
-    LLVMPositionBuilderAtEnd(g->b, failed);
-    LLVMValueRef args[] = {g->f->env, LLVMBuildGlobalStringPtr(g->b, message, "message")};
-    LLVMTypeRef type = LLVMFunctionType(g->nothing, (LLVMTypeRef[]){g->ptr, g->ptr}, 2, 0);
-    LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, LLVM_ENV_FAIL), args, 2, "");
-    LLVMBuildStore(g->b, LLVMConstInt(g->i32, TEC_INVALID, 0), g->f->status);
-    LLVMBuildBr(g->b, g->f->exit);
-    LLVMPositionBuilderAtEnd(g->b, after);
+    LLVMBasicBlockRef failed = llvm_block(gen, "failed"), after = llvm_block(gen, "holds");
+    LLVMBuildCondBr(gen->b, condition, after, failed);
+    LLVMPositionBuilderAtEnd(gen->b, failed);
+    LLVMValueRef args[] = {gen->f->env, LLVMBuildGlobalStringPtr(gen->b, message, "message")};
+    LLVMTypeRef type = LLVMFunctionType(gen->nothing, (LLVMTypeRef[]){gen->ptr, gen->ptr}, 2, 0);
+    LLVMBuildCall2(gen->b, type, llvm_env_field(gen, gen->ptr, LLVM_ENV_FAIL), args, 2, "");
+    LLVMBuildStore(gen->b, LLVMConstInt(gen->i32, TEC_INVALID, 0), gen->f->status);
+    LLVMBuildBr(gen->b, gen->f->exit);
+    LLVMPositionBuilderAtEnd(gen->b, after);
 }
 
-static void emit_assert(llvm_gen *g, const ir_stmt *s)
+static void emit_assert(llvm_gen *gen, const ir_stmt *stmt)
 {
-    int scope = llvm_enter(g);
-    LLVMValueRef c = llvm_expr(g, s->check.cond);
-    llvm_leave(g, scope);
+    int scope = llvm_enter(gen);
+    LLVMValueRef c = llvm_expr(gen, stmt->check.cond);
+    llvm_leave(gen, scope);
     if (c)
-        llvm_check(g, c, s->check.message);
+        llvm_check(gen, c, stmt->check.message);
 }
 
 /* ---- allocations ---- */
 
-static bool constant_size(const ir_buffer *b, int64_t *n)
+static bool constant_size(const ir_buffer *buffer, int64_t *size)
 {
     int64_t extent;
-    *n = 1;
-    for (int i = 0; i < b->n; i++) {
-        if (!ir_is_int(b->shape[i], &extent) || extent < 0 || (extent && *n > INT64_MAX / extent))
+    *size = 1;
+    for (int i = 0; i < buffer->n; i++) {
+        if (!ir_is_int(buffer->shape[i], &extent) || extent < 0 || (extent && *size > INT64_MAX / extent))
             return false;
-        *n *= extent;
+        *size *= extent;
     }
     return true;
 }
 
-static LLVMValueRef on_stack(llvm_gen *g, const ir_stmt *s)
+static LLVMValueRef on_stack(llvm_gen *gen, const ir_stmt *stmt)
 {
-    const ir_buffer *b = s->allocate.buffer;
+    const ir_buffer *b = stmt->allocate.buffer;
     int64_t n;
     if (!constant_size(b, &n) || n * base_dtype_bytes(b->dtype) > MOST_STACK)
-        return BASE_BUG(g->cx, "local buffer '%s' has no small constant size", b->name);
-    return llvm_entry_alloca(g, LLVMArrayType2(llvm_memory_type(g, b->dtype), (uint64_t)(n ? n : 1)), 64,
+        return BASE_BUG(gen->cx, "local buffer '%s' has no small constant size", b->name);
+    return llvm_entry_alloca(gen, LLVMArrayType2(llvm_memory_type(gen, b->dtype), (uint64_t)(n ? n : 1)), 64,
                              b->name);
 }
 
 /* `offset` bytes into the caller's workspace, or into the worker's own. */
-static LLVMValueRef in_workspace(llvm_gen *g, const ir_buffer *b, const ir_expr *offset, bool own)
+static LLVMValueRef in_workspace(llvm_gen *gen, const ir_buffer *buffer, const ir_expr *offset, bool own)
 {
-    int scope = llvm_enter(g);
-    LLVMValueRef at = llvm_index(g, offset),
-                 area = llvm_env_field(g, g->ptr, own ? LLVM_ENV_THREAD_WORKSPACE : LLVM_ENV_WORKSPACE);
-    llvm_leave(g, scope);
+    int scope = llvm_enter(gen);
+    LLVMValueRef at = llvm_index(gen, offset),
+                 area = llvm_env_field(gen, gen->ptr, own ? LLVM_ENV_THREAD_WORKSPACE : LLVM_ENV_WORKSPACE);
+    llvm_leave(gen, scope);
     if (!at)
         return NULL;
-    if (own && g->f->worker) {
-        LLVMValueRef w = LLVMBuildSExt(g->b, g->f->worker, g->i64, "");
-        LLVMValueRef stride = llvm_env_field(g, g->i64, LLVM_ENV_THREAD_STRIDE);
-        at = LLVMBuildNSWAdd(g->b, at, LLVMBuildNSWMul(g->b, w, stride, ""), "");
+    if (own && gen->f->worker) {
+        LLVMValueRef w = LLVMBuildSExt(gen->b, gen->f->worker, gen->i64, "");
+        LLVMValueRef stride = llvm_env_field(gen, gen->i64, LLVM_ENV_THREAD_STRIDE);
+        at = LLVMBuildNSWAdd(gen->b, at, LLVMBuildNSWMul(gen->b, w, stride, ""), "");
     }
-    return LLVMBuildInBoundsGEP2(g->b, g->i8, area, &at, 1, b->name);
+    return LLVMBuildInBoundsGEP2(gen->b, gen->i8, area, &at, 1, buffer->name);
 }
 
-static LLVMValueRef allocation(llvm_gen *g, const ir_stmt *s)
+static LLVMValueRef allocation(llvm_gen *gen, const ir_stmt *stmt)
 {
-    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"),
-                  *own = ir_note_get(s->allocate.notes, "thread_workspace");
+    const ir_expr *shared = ir_note_get(stmt->allocate.notes, "workspace"),
+                  *own = ir_note_get(stmt->allocate.notes, "thread_workspace");
     if (shared || own)
-        return in_workspace(g, s->allocate.buffer, shared ? shared : own, !shared);
-    if (s->allocate.buffer->scope != IR_LOCAL)
-        return BASE_BUG(g->cx, "buffer '%s' has no place in a workspace", s->allocate.buffer->name);
-    return on_stack(g, s);
+        return in_workspace(gen, stmt->allocate.buffer, shared ? shared : own, !shared);
+    if (stmt->allocate.buffer->scope != IR_LOCAL)
+        return BASE_BUG(gen->cx, "buffer '%s' has no place in a workspace", stmt->allocate.buffer->name);
+    return on_stack(gen, stmt);
 }
 
-static void emit_allocate(llvm_gen *g, const ir_stmt *s)
+static void emit_allocate(llvm_gen *gen, const ir_stmt *stmt)
 {
-    const ir_buffer *b = s->allocate.buffer;
-    LLVMValueRef address = allocation(g, s);
+    const ir_buffer *b = stmt->allocate.buffer;
+    LLVMValueRef address = allocation(gen, stmt);
     if (!address)
         return;
-    llvm_place_buffer(g, b, address, 64);
-    llvm_stmt(g, s->allocate.body);
-    base_map_put(g->cx, &g->places, b, NULL);
+    llvm_place_buffer(gen, b, address, 64);
+    llvm_stmt(gen, stmt->allocate.body);
+    base_map_put(gen->cx, &gen->places, b, NULL);
 }
 
 /* ---- all ---- */
 
 /* Does nothing after an error, so callers need not look. Values computed for one statement are forgotten
  * after it. */
-void llvm_stmt(llvm_gen *g, const ir_stmt *s)
+void llvm_stmt(llvm_gen *gen, const ir_stmt *stmt)
 {
     int scope;
-    if (base_failed(g->cx))
+    if (base_failed(gen->cx))
         return;
-    switch (s->kind) {
-    case IR_FOR: emit_for(g, s); return;
+    switch (stmt->kind) {
+    case IR_FOR: emit_for(gen, stmt); return;
     case IR_STORE:
-        scope = llvm_enter(g);
-        llvm_store(g, s);
-        llvm_leave(g, scope);
+        scope = llvm_enter(gen);
+        llvm_store(gen, stmt);
+        llvm_leave(gen, scope);
         return;
-    case IR_LET_STMT: emit_let(g, s); return;
-    case IR_ALLOCATE: emit_allocate(g, s); return;
-    case IR_IF: emit_if(g, s); return;
+    case IR_LET_STMT: emit_let(gen, stmt); return;
+    case IR_ALLOCATE: emit_allocate(gen, stmt); return;
+    case IR_IF: emit_if(gen, stmt); return;
     case IR_SEQ:
-        for (int i = 0; i < s->seq.n; i++)
-            llvm_stmt(g, s->seq.stmt[i]);
+        for (int i = 0; i < stmt->seq.n; i++)
+            llvm_stmt(gen, stmt->seq.stmt[i]);
         return;
-    case IR_ASSERT: emit_assert(g, s); return;
-    case IR_ATTRIBUTE: llvm_stmt(g, s->attribute.body); return;
+    case IR_ASSERT: emit_assert(gen, stmt); return;
+    case IR_ATTRIBUTE: llvm_stmt(gen, stmt->attribute.body); return;
     case IR_EVALUATE:
-        scope = llvm_enter(g);
-        llvm_expr(g, s->value);
-        llvm_leave(g, scope);
+        scope = llvm_enter(gen);
+        llvm_expr(gen, stmt->value);
+        llvm_leave(gen, scope);
         return;
     case IR_BLOCK:
-    case IR_UPDATE: BASE_BUG(g->cx, "a block or reduction step reached code generation"); return;
+    case IR_UPDATE: BASE_BUG(gen->cx, "a block or reduction step reached code generation"); return;
     }
 }

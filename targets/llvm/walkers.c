@@ -19,69 +19,70 @@
 
 /* ---- indices as sums ---- */
 
-static bool add_terms(const ir_expr *e, int64_t factor, llvm_sum *s);
+static bool add_terms(const ir_expr *expr, int64_t factor, llvm_sum *sum);
 
-static bool add_product(const ir_expr *e, int64_t factor, llvm_sum *s)
+static bool add_product(const ir_expr *expr, int64_t factor, llvm_sum *sum)
 {
     int64_t by;
 
-    if (ir_is_int(e->arg[1], &by) && !__builtin_mul_overflow(factor, by, &by))
-        return add_terms(e->arg[0], by, s);
+    if (ir_is_int(expr->arg[1], &by) && !__builtin_mul_overflow(factor, by, &by))
+        return add_terms(expr->arg[0], by, sum);
     return false;
 }
 
-/* Adds factor * e; false where it has too many terms. */
-static bool add_terms(const ir_expr *e, int64_t factor, llvm_sum *s)
+/* Adds factor * expr; false where it has too many terms. */
+static bool add_terms(const ir_expr *expr, int64_t factor, llvm_sum *sum)
 {
     int64_t value;
 
-    if (ir_is_int(e, &value))
+    if (ir_is_int(expr, &value))
         return !__builtin_mul_overflow(value, factor, &value) &&
-               !__builtin_add_overflow(s->offset, value, &s->offset);
-    if (e->op == IR_ADD || e->op == IR_SUB)
-        return add_terms(e->arg[0], factor, s) && add_terms(e->arg[1], e->op == IR_ADD ? factor : -factor, s);
-    if (e->op == IR_MUL && add_product(e, factor, s))
+               !__builtin_add_overflow(sum->offset, value, &sum->offset);
+    if (expr->op == IR_ADD || expr->op == IR_SUB)
+        return add_terms(expr->arg[0], factor, sum) &&
+               add_terms(expr->arg[1], expr->op == IR_ADD ? factor : -factor, sum);
+    if (expr->op == IR_MUL && add_product(expr, factor, sum))
         return true;
-    if (s->n == LLVM_MOST_TERMS)
+    if (sum->n == LLVM_MOST_TERMS)
         return false;
-    s->term[s->n] = e;
-    s->factor[s->n++] = factor;
+    sum->term[sum->n] = expr;
+    sum->factor[sum->n++] = factor;
     return true;
 }
 
 /* Takes the loop's variable out of the sum, as its step; false where it is not linear in it. */
-static bool take_step(tec_context *cx, llvm_sum *s, const ir_expr *var)
+static bool take_step(tec_context *cx, llvm_sum *sum, const ir_expr *var)
 {
     int n = 0;
 
-    s->step = 0;
-    for (int i = 0; i < s->n; i++) {
-        if (s->term[i] == var) {
-            s->step += s->factor[i];
+    sum->step = 0;
+    for (int i = 0; i < sum->n; i++) {
+        if (sum->term[i] == var) {
+            sum->step += sum->factor[i];
             continue;
         }
-        if (ir_uses_var(cx, s->term[i], var))
+        if (ir_uses_var(cx, sum->term[i], var))
             return false;
-        s->term[n] = s->term[i];
-        s->factor[n++] = s->factor[i];
+        sum->term[n] = sum->term[i];
+        sum->factor[n++] = sum->factor[i];
     }
-    s->n = n;
+    sum->n = n;
     return true;
 }
 
-static bool read_sum(tec_context *cx, const ir_expr *index, const ir_expr *var, llvm_sum *s)
+static bool read_sum(tec_context *cx, const ir_expr *index, const ir_expr *var, llvm_sum *sum)
 {
-    *s = (llvm_sum){.n = 0};
-    return index->dtype.lanes == 1 && index->dtype.bits == 64 && add_terms(index, 1, s) &&
-           take_step(cx, s, var);
+    *sum = (llvm_sum){.n = 0};
+    return index->dtype.lanes == 1 && index->dtype.bits == 64 && add_terms(index, 1, sum) &&
+           take_step(cx, sum, var);
 }
 
-static bool same_but_offset(const llvm_sum *a, const llvm_sum *b)
+static bool same_but_offset(const llvm_sum *sum, const llvm_sum *self)
 {
-    bool same = a->n == b->n && a->step == b->step;
+    bool same = sum->n == self->n && sum->step == self->step;
 
-    for (int i = 0; same && i < a->n; i++)
-        same = a->factor[i] == b->factor[i] && ir_same(a->term[i], b->term[i]);
+    for (int i = 0; same && i < sum->n; i++)
+        same = sum->factor[i] == self->factor[i] && ir_same(sum->term[i], self->term[i]);
     return same;
 }
 
@@ -95,69 +96,69 @@ typedef struct {
 } search;
 
 /* Everything in the sum has a value in front of the loop, and computing it there is safe. */
-static bool is_ready(llvm_gen *g, const llvm_sum *s)
+static bool is_ready(llvm_gen *gen, const llvm_sum *sum)
 {
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; i < sum->n; i++) {
         base_vec vars = {0};
 
-        if (llvm_risky(g, s->term[i]))
+        if (llvm_risky(gen, sum->term[i]))
             return false;
-        ir_free_vars(g->cx, s->term[i], &vars);
+        ir_free_vars(gen->cx, sum->term[i], &vars);
         for (int k = 0; k < vars.n; k++)
-            if (!base_map_get(&g->vars, vars.at[k]))
+            if (!base_map_get(&gen->vars, vars.at[k]))
                 return false;
     }
     return true;
 }
 
-static llvm_walker *walker_of(llvm_walkers *all, const ir_buffer *b, const llvm_sum *s)
+static llvm_walker *walker_of(llvm_walkers *all, const ir_buffer *buffer, const llvm_sum *sum)
 {
     for (int i = 0; i < all->n; i++)
-        if (all->at[i].buffer == b && same_but_offset(&all->at[i].start, s))
+        if (all->at[i].buffer == buffer && same_but_offset(&all->at[i].start, sum))
             return &all->at[i];
     return NULL;
 }
 
 /* Gives the access a walker unless one that differs by a constant is there already. Only indices that are
  * linear in the loop, with everything else computed before it, can have one. */
-static void add_access(search *f, const ir_buffer *b, const ir_expr *index)
+static void add_access(search *self, const ir_buffer *buffer, const ir_expr *index)
 {
     const ir_expr *base = index;
     int64_t stride;
     llvm_sum s;
 
-    if (f->found->n == LLVM_MOST_WALKERS || !base_map_get(&f->g->places, b))
+    if (self->found->n == LLVM_MOST_WALKERS || !base_map_get(&self->g->places, buffer))
         return;
-    if (index->dtype.lanes > 1 && (!llvm_as_ramp(f->g, index, &base, &stride) || stride > 1 || stride < 0))
+    if (index->dtype.lanes > 1 && (!llvm_as_ramp(self->g, index, &base, &stride) || stride > 1 || stride < 0))
         return;
-    if (!read_sum(f->g->cx, base, f->found->var, &s) || s.step == 0 || walker_of(f->found, b, &s) ||
-        !is_ready(f->g, &s))
+    if (!read_sum(self->g->cx, base, self->found->var, &s) || s.step == 0 ||
+        walker_of(self->found, buffer, &s) || !is_ready(self->g, &s))
         return;
-    f->found->at[f->found->n++] = (llvm_walker){.buffer = b, .start = s};
+    self->found->at[self->found->n++] = (llvm_walker){.buffer = buffer, .start = s};
 }
 
-static bool see_expr(ir_walk *w, const ir_expr *e)
+static bool see_expr(ir_walk *walk, const ir_expr *expr)
 {
-    if (e->op == IR_LOAD && e->load.n == 1)
-        add_access((search *)w, e->load.buffer, e->load.index[0]);
+    if (expr->op == IR_LOAD && expr->load.n == 1)
+        add_access((search *)walk, expr->load.buffer, expr->load.index[0]);
     return true;
 }
 
-static bool see_stmt(ir_walk *w, const ir_stmt *s)
+static bool see_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    search *f = (search *)w;
+    search *f = (search *)walk;
 
-    f->innermost = f->innermost && s->kind != IR_FOR;
-    if (s->kind == IR_STORE && s->store.n == 1)
-        add_access(f, s->store.buffer, s->store.index[0]);
+    f->innermost = f->innermost && stmt->kind != IR_FOR;
+    if (stmt->kind == IR_STORE && stmt->store.n == 1)
+        add_access(f, stmt->store.buffer, stmt->store.index[0]);
     return f->innermost;
 }
 
-void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out)
+void llvm_find_walkers(llvm_gen *gen, const ir_stmt *loop, llvm_walkers *out)
 {
     *out = (llvm_walkers){.var = loop->loop.var};
     search f = {
-        .w = {.expr = see_expr, .stmt = see_stmt, .cx = g->cx}, .g = g, .found = out, .innermost = true};
+        .w = {.expr = see_expr, .stmt = see_stmt, .cx = gen->cx}, .g = gen, .found = out, .innermost = true};
 
     ir_walk_stmt(&f.w, loop->loop.body);
     if (!f.innermost)
@@ -166,72 +167,73 @@ void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out)
 
 /* ---- walking ---- */
 
-static LLVMValueRef step_by(llvm_gen *g, const llvm_walker *w, LLVMValueRef pointer, LLVMValueRef elements)
+static LLVMValueRef step_by(llvm_gen *gen, const llvm_walker *walker, LLVMValueRef pointer,
+                            LLVMValueRef elements)
 {
-    return LLVMBuildGEP2(g->b, llvm_memory_type(g, w->buffer->dtype), pointer, &elements, 1, "");
+    return LLVMBuildGEP2(gen->b, llvm_memory_type(gen, walker->buffer->dtype), pointer, &elements, 1, "");
 }
 
-static bool holds_data(const llvm_sum *s)
+static bool holds_data(const llvm_sum *sum)
 {
-    for (int i = 0; i < s->n; i++)
-        if (s->term[i]->has & IR_HAS_DATA)
+    for (int i = 0; i < sum->n; i++)
+        if (sum->term[i]->has & IR_HAS_DATA)
             return true;
     return false;
 }
 
 /* The element that a walker starts from. Index arithmetic does not overflow, sums with data may. */
-static LLVMValueRef start_of(llvm_gen *g, const llvm_sum *s, LLVMValueRef begin)
+static LLVMValueRef start_of(llvm_gen *gen, const llvm_sum *sum, LLVMValueRef begin)
 {
-    bool wraps = holds_data(s);
+    bool wraps = holds_data(sum);
     LLVMValueRef (*add)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) =
         wraps ? LLVMBuildAdd : LLVMBuildNSWAdd;
     LLVMValueRef (*mul)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) =
         wraps ? LLVMBuildMul : LLVMBuildNSWMul;
-    LLVMValueRef at = mul(g->b, begin, llvm_int_like(g, g->i64, s->step), "");
+    LLVMValueRef at = mul(gen->b, begin, llvm_int_like(gen, gen->i64, sum->step), "");
 
-    for (int k = 0; k < s->n; k++) {
-        LLVMValueRef v = llvm_index(g, s->term[k]);
+    for (int k = 0; k < sum->n; k++) {
+        LLVMValueRef v = llvm_index(gen, sum->term[k]);
 
         if (!v)
             break;
-        at = add(g->b, at, mul(g->b, v, llvm_int_like(g, g->i64, s->factor[k]), ""), "");
+        at = add(gen->b, at, mul(gen->b, v, llvm_int_like(gen, gen->i64, sum->factor[k]), ""), "");
     }
-    return add(g->b, at, llvm_int_like(g, g->i64, s->offset), "");
+    return add(gen->b, at, llvm_int_like(gen, gen->i64, sum->offset), "");
 }
 
-void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin)
+void llvm_start_walkers(llvm_gen *gen, llvm_walkers *all, LLVMValueRef begin)
 {
-    int scope = llvm_enter(g);
+    int scope = llvm_enter(gen);
 
     for (int i = 0; i < all->n; i++) {
-        llvm_walker *w = &all->at[i];
-        const llvm_place *p = base_map_get(&g->places, w->buffer);
+        llvm_walker *walker = &all->at[i];
+        const llvm_place *place = base_map_get(&gen->places, walker->buffer);
 
-        w->pointer = step_by(g, w, p->address, start_of(g, &w->start, begin));
+        walker->pointer = step_by(gen, walker, place->address, start_of(gen, &walker->start, begin));
     }
-    llvm_leave(g, scope);
+    llvm_leave(gen, scope);
 }
 
-void llvm_enter_walkers(llvm_gen *g, llvm_walkers *all, LLVMBasicBlockRef before)
+void llvm_enter_walkers(llvm_gen *gen, llvm_walkers *all, LLVMBasicBlockRef before)
 {
     for (int i = 0; i < all->n; i++) {
-        LLVMValueRef phi = LLVMBuildPhi(g->b, g->ptr, all->at[i].buffer->name);
+        LLVMValueRef phi = LLVMBuildPhi(gen->b, gen->ptr, all->at[i].buffer->name);
 
         LLVMAddIncoming(phi, &all->at[i].pointer, &before, 1);
         all->at[i].pointer = phi;
     }
-    all->outer = g->walkers;
-    g->walkers = all;
+    all->outer = gen->walkers;
+    gen->walkers = all;
 }
 
-void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all)
+void llvm_advance_walkers(llvm_gen *gen, llvm_walkers *all)
 {
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(gen->b);
 
-    g->walkers = all->outer;
+    gen->walkers = all->outer;
     for (int i = 0; i < all->n; i++) {
-        LLVMValueRef next =
-            step_by(g, &all->at[i], all->at[i].pointer, llvm_int_like(g, g->i64, all->at[i].start.step));
+        LLVMValueRef next = step_by(gen, &all->at[i], all->at[i].pointer,
+                                    llvm_int_like(gen, gen->i64, all->at[i].start.step));
 
         LLVMAddIncoming(all->at[i].pointer, &next, &here, 1);
     }
@@ -253,11 +255,11 @@ static void hide_advance(LLVMBuilderRef b, LLVMValueRef phi, unsigned i)
 }
 
 /* For a module whose passes have run: to them the pointers are what they are. */
-void llvm_hide_walkers(LLVMModuleRef m)
+void llvm_hide_walkers(LLVMModuleRef module)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(m));
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
 
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
+    for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
         for (LLVMBasicBlockRef at = LLVMGetFirstBasicBlock(f); at; at = LLVMGetNextBasicBlock(at)) {
             LLVMValueRef phi = LLVMGetFirstInstruction(at);
 
@@ -269,12 +271,12 @@ void llvm_hide_walkers(LLVMModuleRef m)
     LLVMDisposeBuilder(b);
 }
 
-LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index)
+LLVMValueRef llvm_walker_at(llvm_gen *gen, const ir_buffer *buffer, const ir_expr *index)
 {
     llvm_sum s;
 
-    if (!g->walkers || g->walkers->n == 0 || !read_sum(g->cx, index, g->walkers->var, &s))
+    if (!gen->walkers || gen->walkers->n == 0 || !read_sum(gen->cx, index, gen->walkers->var, &s))
         return NULL;
-    const llvm_walker *w = walker_of(g->walkers, b, &s);
-    return w ? step_by(g, w, w->pointer, llvm_int_like(g, g->i64, s.offset - w->start.offset)) : NULL;
+    const llvm_walker *w = walker_of(gen->walkers, buffer, &s);
+    return w ? step_by(gen, w, w->pointer, llvm_int_like(gen, gen->i64, s.offset - w->start.offset)) : NULL;
 }

@@ -5,30 +5,30 @@
 #include "ir/text.h"
 #include "targets/opencl/opencl.h"
 
-static const char *type(base_dtype t)
+static const char *type(base_dtype dtype)
 {
-    return source_scalar(t, "char");
+    return source_scalar(dtype, "char");
 }
 
 /* Of a device without doubles. */
-static const char *type_without_f64(base_dtype t)
+static const char *type_without_f64(base_dtype dtype)
 {
-    return base_is_float(t) && t.bits == 64 ? NULL : type(t);
+    return base_is_float(dtype) && dtype.bits == 64 ? NULL : type(dtype);
 }
 
-static const char *memory_type(base_dtype t)
+static const char *memory_type(base_dtype dtype)
 {
-    return source_in_memory(t, type(t));
+    return source_in_memory(dtype, type(dtype));
 }
 
-static const char *memory_type_without_f64(base_dtype t)
+static const char *memory_type_without_f64(base_dtype dtype)
 {
-    return base_is_float(t) && t.bits == 64 ? NULL : memory_type(t);
+    return base_is_float(dtype) && dtype.bits == 64 ? NULL : memory_type(dtype);
 }
 
-static const char *function(ir_op op, base_dtype t)
+static const char *function(ir_op op, base_dtype dtype)
 {
-    (void)t;
+    (void)dtype;
     return op == IR_ISNAN ? "isnan" : op == IR_ISINF ? "isinf" : source_function(op);
 }
 
@@ -45,12 +45,13 @@ static const char *index_of(ir_how how)
     }
 }
 
-static const char *call(tec_context *cx, const ir_expr *e)
+static const char *call(tec_context *cx, const ir_expr *expr)
 {
-    const char *memory = e->call.n == 1 && e->call.arg[0]->op == IR_STRING ? e->call.arg[0]->string : "";
+    const char *memory =
+        expr->call.n == 1 && expr->call.arg[0]->op == IR_STRING ? expr->call.arg[0]->string : "";
 
     (void)cx;
-    if (strcmp(e->call.name, "tec.barrier") != 0)
+    if (strcmp(expr->call.name, "tec.barrier") != 0)
         return NULL;
     return strcmp(memory, "shared") == 0   ? "barrier(CLK_LOCAL_MEM_FENCE)"
            : strcmp(memory, "global") == 0 ? "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"

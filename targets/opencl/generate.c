@@ -31,28 +31,28 @@ static const char *whole_text(tec_context *cx, const char *kernels, size_t size)
 
 /* The text of the kernels alone is the code, since the prelude must stand once in a module however many
  * kernels it has; `join` adds it. */
-static const target_code *generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
-                                   const target_codegen_options *o)
+static const target_code *generate(tec_context *cx, const ir_program *const *programs, int count,
+                                   const target *machine, const target_codegen_options *options)
 {
     target_code *code = base_new(cx, target_code);
     const char *text;
 
-    if (n != 1 || o->dispatch)
+    if (count != 1 || options->dispatch)
         return base_fail(
             cx, TEC_UNSUPPORTED, programs[0]->loc,
             "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
-            programs[0]->name, target_text(cx, t));
-    *code = (target_code){.target = t,
-                          .symbols = base_copy(cx, &o->symbols[0], sizeof o->symbols[0]),
+            programs[0]->name, target_text(cx, machine));
+    *code = (target_code){.target = machine,
+                          .symbols = base_copy(cx, &options->symbols[0], sizeof options->symbols[0]),
                           .n = 1,
                           .format = "opencl"};
-    text = source_kernels(cx, t->no_f64 ? &opencl_dialect_without_f64 : &opencl_dialect, programs[0],
-                          o->symbols[0]);
+    text = source_kernels(cx, machine->no_f64 ? &opencl_dialect_without_f64 : &opencl_dialect, programs[0],
+                          options->symbols[0]);
     if (!text)
         return NULL;
     code->bytes = text;
     code->size = strlen(text);
-    if (target_wants_text(o, "opencl")) {
+    if (target_wants_text(options, "opencl")) {
         target_code_form *form = base_new(cx, target_code_form);
 
         *form = (target_code_form){"opencl", whole_text(cx, text, code->size)};

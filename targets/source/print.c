@@ -5,22 +5,22 @@
 
 #include "targets/source/printer.h"
 
-source_printer *source_new(tec_context *cx, const source_dialect *d)
+source_printer *source_new(tec_context *cx, const source_dialect *dialect)
 {
     source_printer *p = base_new(cx, source_printer);
 
     p->cx = cx;
-    p->d = d;
+    p->d = dialect;
     return p;
 }
 
-const char *source_text(source_printer *p)
+const char *source_text(source_printer *printer)
 {
-    return base_text_str(p->cx, &p->out);
+    return base_text_str(printer->cx, &printer->out);
 }
 
 /* One line at the current indentation. */
-void source_line(source_printer *p, const char *fmt, ...)
+void source_line(source_printer *printer, const char *fmt, ...)
 {
     va_list args, again;
     int n;
@@ -28,36 +28,37 @@ void source_line(source_printer *p, const char *fmt, ...)
     va_start(args, fmt);
     va_copy(again, args);
     n = vsnprintf(NULL, 0, fmt, args);
-    char *line = base_alloc(p->cx, (size_t)n + 1);
+    char *line = base_alloc(printer->cx, (size_t)n + 1);
     vsnprintf(line, (size_t)n + 1, fmt, again);
     va_end(again);
     va_end(args);
-    for (int i = 0; i < p->indent; i++)
-        base_add(p->cx, &p->out, "    ");
-    base_add(p->cx, &p->out, line);
-    base_add(p->cx, &p->out, "\n");
+    for (int i = 0; i < printer->indent; i++)
+        base_add(printer->cx, &printer->out, "    ");
+    base_add(printer->cx, &printer->out, line);
+    base_add(printer->cx, &printer->out, "\n");
 }
 
-void source_open(source_printer *p)
+void source_open(source_printer *printer)
 {
-    p->indent++;
+    printer->indent++;
 }
 
-void source_close(source_printer *p)
+void source_close(source_printer *printer)
 {
-    p->indent--;
+    printer->indent--;
 }
 
-void source_set_axis(source_printer *p, ir_how how, int64_t size)
+void source_set_axis(source_printer *printer, ir_how how, int64_t size)
 {
-    p->axis[how] = size;
+    printer->axis[how] = size;
 }
 
 /* Whether the language calls a function of its own so: what is named after an operator often is ("acos"). */
-static bool is_function(const source_dialect *d, const char *name)
+static bool is_function(const source_dialect *dialect, const char *name)
 {
     for (int op = 0; op < IR_N_OPS; op++) {
-        const char *single = d->function((ir_op)op, BASE_F32), *twice = d->function((ir_op)op, BASE_F64);
+        const char *single = dialect->function((ir_op)op, BASE_F32),
+                   *twice = dialect->function((ir_op)op, BASE_F64);
 
         if ((single && strcmp(single, name) == 0) || (twice && strcmp(twice, name) == 0))
             return true;
@@ -67,7 +68,7 @@ static bool is_function(const source_dialect *d, const char *name)
 
 /* Letters and digits, a letter first; an underscore ends what would be a word of the language ("in",
  * "float", "local"). */
-static char *legal_name(source_printer *p, const char *wanted)
+static char *legal_name(source_printer *printer, const char *wanted)
 {
     static const char *const words[] = {
         "auto",     "bool",     "break",  "case",  "char",   "const",    "constant", "continue",  "default",
@@ -80,7 +81,7 @@ static char *legal_name(source_printer *p, const char *wanted)
         "M_PI",     "abs",      "clamp",  "mix",   "length", "distance", "cross",    "normalize", "fmin",
         "fmax",     "fmod",     "hypot",  "mad",   "rotate", "barrier",  "event_t",  "printf",
     };
-    char *name = base_format(p->cx, "%s%s", isalpha((unsigned char)wanted[0]) ? "" : "v", wanted);
+    char *name = base_format(printer->cx, "%s%s", isalpha((unsigned char)wanted[0]) ? "" : "v", wanted);
     bool clash = strncmp(name, "tec_", 4) == 0 || strncmp(name, "get_", 4) == 0;
 
     for (char *c = name; *c; c++)
@@ -88,23 +89,23 @@ static char *legal_name(source_printer *p, const char *wanted)
             *c = '_';
     for (int i = 0; i < BASE_COUNT(words); i++)
         clash |= strcmp(words[i], name) == 0;
-    clash |= is_function(p->d, name);
-    return clash ? base_format(p->cx, "%s_", name) : name;
+    clash |= is_function(printer->d, name);
+    return clash ? base_format(printer->cx, "%s_", name) : name;
 }
 
-const char *source_name(source_printer *p, const void *what, const char *wanted)
+const char *source_name(source_printer *printer, const void *what, const char *wanted)
 {
-    const char *first = legal_name(p, wanted), *name = first;
+    const char *first = legal_name(printer, wanted), *name = first;
 
-    for (int i = 2; base_dict_has(&p->taken, name); i++)
-        name = base_format(p->cx, "%s_%d", first, i);
-    base_dict_put(p->cx, &p->taken, name, name);
+    for (int i = 2; base_dict_has(&printer->taken, name); i++)
+        name = base_format(printer->cx, "%s_%d", first, i);
+    base_dict_put(printer->cx, &printer->taken, name, name);
     if (what)
-        base_map_put(p->cx, &p->names, what, name);
+        base_map_put(printer->cx, &printer->names, what, name);
     return name;
 }
 
-const char *source_name_of(source_printer *p, const void *what)
+const char *source_name_of(source_printer *printer, const void *what)
 {
-    return base_map_get(&p->names, what);
+    return base_map_get(&printer->names, what);
 }

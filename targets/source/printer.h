@@ -44,24 +44,24 @@ enum {
     SOURCE_UNARY,
     SOURCE_PRIMARY
 };
-const char *source_expr(source_printer *p, const ir_expr *e, int level);
+const char *source_expr(source_printer *printer, const ir_expr *expr, int level);
 
 /* Starts a statement: counts how often its parts are used. */
-void source_count(source_printer *p, const ir_expr *e);
-void source_forget(source_printer *p); /* the counts */
+void source_count(source_printer *printer, const ir_expr *expr);
+void source_forget(source_printer *printer); /* the counts */
 
-bool source_nonnegative(source_printer *p, const ir_expr *e);
+bool source_nonnegative(source_printer *printer, const ir_expr *expr);
 /* Loads and stores of an element: the text that reads it, the statement that writes it. */
 const char *source_load(source_printer *p, const ir_expr *e);
 
-static inline bool source_is_half(base_dtype t)
+static inline bool source_is_half(base_dtype dtype)
 {
-    return base_is_float(t) && t.bits == 16;
+    return base_is_float(dtype) && dtype.bits == 16;
 }
 /* "f16", "bf16" */
-static inline const char *source_half(base_dtype t)
+static inline const char *source_half(base_dtype dtype)
 {
-    return t.code == kDLBfloat ? "bf16" : "f16";
+    return dtype.code == kDLBfloat ? "bf16" : "f16";
 }
 
 #endif

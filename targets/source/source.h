@@ -30,8 +30,8 @@ typedef enum { SOURCE_GLOBAL, SOURCE_SHARED, SOURCE_LOCAL } source_space;
 typedef struct {
     const char *what; /* "OpenCL C", for messages */
     /* Of a scalar value, and of an element in memory: "float", "uchar"; NULL: there is no such type. */
-    const char *(*type)(base_dtype t);
-    const char *(*memory_type)(base_dtype t);
+    const char *(*type)(base_dtype dtype);
+    const char *(*memory_type)(base_dtype dtype);
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;
@@ -40,18 +40,16 @@ typedef struct {
     /* The line in front of `void NAME(...)` of a kernel for blocks of so many threads. */
     const char *(*kernel)(tec_context *cx, const int block[3]);
     /* The function that an operation on floats is: "exp"; NULL: none. */
-    const char *(*function)(ir_op op, base_dtype t);
+    const char *(*function)(ir_op op, base_dtype dtype);
     /* The index of this thread or block along an axis: "get_group_id(0)"; NULL: the language has none. */
     const char *(*index)(ir_how how);
     /* The statement that a call of an intrinsic (tec.barrier) is, without its semicolon; NULL: none. */
-    const char *(*call)(tec_context *cx, const ir_expr *e);
+    const char *(*call)(tec_context *cx, const ir_expr *expr);
     /* The value of a call of an intrinsic (tec.shuffle_xor) whose arguments are these texts; NULL: no call
-     * has
-     * a value. */
-    const char *(*value)(tec_context *cx, const ir_expr *e, const char *const *arg);
+     * has a value. */
+    const char *(*value)(tec_context *cx, const ir_expr *expr, const char *const *arg);
     /* The statement that begins an asynchronous copy of one element, so many bytes wide, from global to
-     * shared
-     * memory, given both addresses; NULL, also where the hook is: the element is copied at once. */
+     * shared memory, given both addresses; NULL, also where the hook is: the element is copied at once. */
     const char *(*copy)(tec_context *cx, int bytes, const char *to, const char *from);
     /* Casts from floats to ints saturate and take NaN to 0. */
     const char *(*to_int)(tec_context *cx, base_dtype from, base_dtype to, const char *value);
@@ -66,32 +64,33 @@ const char *source_function(ir_op op);
 
 /* The words that languages share: bool, short, ulong, float; `signed_byte` is that of signed 8 bits. NULL: no
  * scalar of the language. */
-const char *source_scalar(base_dtype t, const char *signed_byte);
+const char *source_scalar(base_dtype dtype, const char *signed_byte);
 /* What the memory of kernels has in place of the scalar `type`: a bool is a byte, a 16-bit float its bits. */
-const char *source_in_memory(base_dtype t, const char *type);
+const char *source_in_memory(base_dtype dtype, const char *type);
 
-source_printer *source_new(tec_context *cx, const source_dialect *d);
-const char *source_text(source_printer *p); /* all lines so far */
+source_printer *source_new(tec_context *cx, const source_dialect *dialect);
+const char *source_text(source_printer *printer); /* all lines so far */
 
 /* Reserves a name like `wanted` (letters that the language does not know become '_') for a buffer or
  * variable, and gives it. */
-const char *source_name(source_printer *p, const void *what, const char *wanted);
-const char *source_name_of(source_printer *p, const void *what);             /* NULL: it has none */
-void source_line(source_printer *p, const char *fmt, ...) BASE_PRINTF(2, 3); /* indented, with its newline */
-void source_open(source_printer *p); /* deeper by a level from here on */
-void source_close(source_printer *p);
+const char *source_name(source_printer *printer, const void *what, const char *wanted);
+const char *source_name_of(source_printer *printer, const void *what); /* NULL: it has none */
+void source_line(source_printer *printer, const char *fmt, ...)
+    BASE_PRINTF(2, 3);                     /* indented, with its newline */
+void source_open(source_printer *printer); /* deeper by a level from here on */
+void source_close(source_printer *printer);
 
 /* How many iterations the launch has along an axis; a loop over it that has fewer is a condition. 0: not
  * known. */
-void source_set_axis(source_printer *p, ir_how how, int64_t size);
+void source_set_axis(source_printer *printer, ir_how how, int64_t size);
 
 /* All kernels of a program whose launches were split (lower/launches.h), called SYMBOL_0, SYMBOL_1, ... NULL
  * with an error. */
-const char *source_kernels(tec_context *cx, const source_dialect *d, const ir_program *program,
+const char *source_kernels(tec_context *cx, const source_dialect *dialect, const ir_program *program,
                            const char *symbol);
 
-void source_stmt(source_printer *p, const ir_stmt *s);
-/* Elements of shared memory are declared once for a function: all that s allocates. */
-void source_declare_shared(source_printer *p, const ir_stmt *s);
+void source_stmt(source_printer *printer, const ir_stmt *stmt);
+/* Elements of shared memory are declared once for a function: all that stmt allocates. */
+void source_declare_shared(source_printer *printer, const ir_stmt *stmt);
 
 #endif

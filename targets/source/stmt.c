@@ -16,186 +16,190 @@
 #include "targets/source/printer.h"
 
 /* The parts of a statement: what one part made a name for serves the others. */
-static void begin(source_printer *p, const ir_expr *a, const ir_expr *b)
+static void begin(source_printer *printer, const ir_expr *left, const ir_expr *right)
 {
-    source_forget(p);
-    if (a)
-        source_count(p, a);
-    if (b)
-        source_count(p, b);
+    source_forget(printer);
+    if (left)
+        source_count(printer, left);
+    if (right)
+        source_count(printer, right);
 }
 
 /* A block of the text: names of values that are made inside end with it. */
-static void print_block(source_printer *p, const ir_stmt *s)
+static void print_block(source_printer *printer, const ir_stmt *stmt)
 {
-    int known = p->n_known;
+    int known = printer->n_known;
 
-    source_open(p);
-    source_stmt(p, s);
-    source_close(p);
-    p->n_known = known;
+    source_open(printer);
+    source_stmt(printer, stmt);
+    source_close(printer);
+    printer->n_known = known;
 }
 
-static void note_sign(source_printer *p, const ir_expr *var, bool nonnegative)
+static void note_sign(source_printer *printer, const ir_expr *var, bool nonnegative)
 {
-    base_map_put(p->cx, &p->nonnegative, var, nonnegative ? var : NULL);
+    base_map_put(printer->cx, &printer->nonnegative, var, nonnegative ? var : NULL);
 }
 
 /* The index comes from the language; a condition leaves out threads beyond the extent. */
-static void print_axis(source_printer *p, const ir_stmt *s)
+static void print_axis(source_printer *printer, const ir_stmt *stmt)
 {
-    const char *index = p->d->index(s->loop.how), *min, *extent, *name;
+    const char *index = printer->d->index(stmt->loop.how), *min, *extent, *name;
     int64_t n = -1;
-    bool zero = ir_is_value(s->loop.min, 0),
-         whole = ir_is_int(s->loop.extent, &n) && n == p->axis[s->loop.how];
+    bool zero = ir_is_value(stmt->loop.min, 0),
+         whole = ir_is_int(stmt->loop.extent, &n) && n == printer->axis[stmt->loop.how];
 
-    if (s->loop.how <= IR_BLOCK_Z && s->loop.how >= IR_BLOCK_X)
+    if (stmt->loop.how <= IR_BLOCK_Z && stmt->loop.how >= IR_BLOCK_X)
         whole = true; /* the grid is this loop's extent */
     if (!index) {
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "loop '%s' is over %s, which %s does not have",
-                  s->loop.var->var.name, ir_how_text(s->loop.how), p->d->what);
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "loop '%s' is over %s, which %s does not have",
+                  stmt->loop.var->var.name, ir_how_text(stmt->loop.how), printer->d->what);
         return;
     }
-    begin(p, s->loop.min, NULL);
-    min = source_expr(p, s->loop.min, SOURCE_SUM);
-    extent = whole ? "" : source_expr(p, s->loop.extent, SOURCE_SHIFT);
-    source_forget(p);
+    begin(printer, stmt->loop.min, NULL);
+    min = source_expr(printer, stmt->loop.min, SOURCE_SUM);
+    extent = whole ? "" : source_expr(printer, stmt->loop.extent, SOURCE_SHIFT);
+    source_forget(printer);
     if (whole)
-        source_line(p, "{");
+        source_line(printer, "{");
     else
-        source_line(p, "if (%s < %s) {", index, extent ? extent : "");
-    name = source_name(p, s->loop.var, s->loop.var->var.name);
-    note_sign(p, s->loop.var, source_nonnegative(p, s->loop.min));
-    source_open(p);
+        source_line(printer, "if (%s < %s) {", index, extent ? extent : "");
+    name = source_name(printer, stmt->loop.var, stmt->loop.var->var.name);
+    note_sign(printer, stmt->loop.var, source_nonnegative(printer, stmt->loop.min));
+    source_open(printer);
     if (zero)
-        source_line(p, "const %s %s = %s;", p->d->type(s->loop.var->dtype), name, index);
+        source_line(printer, "const %s %s = %s;", printer->d->type(stmt->loop.var->dtype), name, index);
     else
-        source_line(p, "const %s %s = %s + %s;", p->d->type(s->loop.var->dtype), name, min ? min : "", index);
-    source_close(p);
-    print_block(p, s->loop.body);
-    source_line(p, "}");
+        source_line(printer, "const %s %s = %s + %s;", printer->d->type(stmt->loop.var->dtype), name,
+                    min ? min : "", index);
+    source_close(printer);
+    print_block(printer, stmt->loop.body);
+    source_line(printer, "}");
 }
 
 /* A loop of the language, unless it is over an axis of threads. */
-static void print_for(source_printer *p, const ir_stmt *s)
+static void print_for(source_printer *printer, const ir_stmt *stmt)
 {
-    const char *type = p->d->type(s->loop.var->dtype), *min, *end, *name;
+    const char *type = printer->d->type(stmt->loop.var->dtype), *min, *end, *name;
 
-    if (s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_THREAD_Z) {
-        print_axis(p, s);
+    if (stmt->loop.how >= IR_BLOCK_X && stmt->loop.how <= IR_THREAD_Z) {
+        print_axis(printer, stmt);
         return;
     }
-    begin(p, s->loop.min, s->loop.extent);
-    min = source_expr(p, s->loop.min, SOURCE_SUM);
-    end = source_expr(
-        p, ir_is_value(s->loop.min, 0) ? s->loop.extent : ir_add(p->cx, s->loop.min, s->loop.extent),
-        SOURCE_SHIFT);
-    source_forget(p);
-    name = source_name(p, s->loop.var, s->loop.var->var.name);
-    note_sign(p, s->loop.var, source_nonnegative(p, s->loop.min));
+    begin(printer, stmt->loop.min, stmt->loop.extent);
+    min = source_expr(printer, stmt->loop.min, SOURCE_SUM);
+    end = source_expr(printer,
+                      ir_is_value(stmt->loop.min, 0) ? stmt->loop.extent
+                                                     : ir_add(printer->cx, stmt->loop.min, stmt->loop.extent),
+                      SOURCE_SHIFT);
+    source_forget(printer);
+    name = source_name(printer, stmt->loop.var, stmt->loop.var->var.name);
+    note_sign(printer, stmt->loop.var, source_nonnegative(printer, stmt->loop.min));
     if (min && end)
-        source_line(p, "for (%s %s = %s; %s < %s; %s++) {", type, name, min, name, end, name);
-    print_block(p, s->loop.body);
-    source_line(p, "}");
+        source_line(printer, "for (%s %s = %s; %s < %s; %s++) {", type, name, min, name, end, name);
+    print_block(printer, stmt->loop.body);
+    source_line(printer, "}");
 }
 
 /* One element; vectors were taken apart by lower/. */
-static void print_store(source_printer *p, const ir_stmt *s)
+static void print_store(source_printer *printer, const ir_stmt *stmt)
 {
-    base_dtype t = s->store.value->dtype;
-    const char *name = base_map_get(&p->names, s->store.buffer), *index, *value;
+    base_dtype t = stmt->store.value->dtype;
+    const char *name = base_map_get(&printer->names, stmt->store.buffer), *index, *value;
 
-    if (s->store.mask || t.lanes != 1) {
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "a store of several lanes to '%s' has no words in %s",
-                  s->store.buffer->name, p->d->what);
+    if (stmt->store.mask || t.lanes != 1) {
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc,
+                  "a store of several lanes to '%s' has no words in %s", stmt->store.buffer->name,
+                  printer->d->what);
         return;
     }
-    begin(p, s->store.value, s->store.index[0]);
-    index = source_expr(p, s->store.index[0], SOURCE_ANY);
-    value = source_expr(p, s->store.value, SOURCE_ANY);
-    source_forget(p);
+    begin(printer, stmt->store.value, stmt->store.index[0]);
+    index = source_expr(printer, stmt->store.index[0], SOURCE_ANY);
+    value = source_expr(printer, stmt->store.value, SOURCE_ANY);
+    source_forget(printer);
     if (!name || !index || !value) {
-        if (!base_failed(p->cx))
-            BASE_BUG(p->cx, "buffer '%s' has no name in the text", s->store.buffer->name);
+        if (!base_failed(printer->cx))
+            BASE_BUG(printer->cx, "buffer '%s' has no name in the text", stmt->store.buffer->name);
         return;
     }
     if (source_is_half(t))
-        source_line(p, "%s[%s] = tec_%s_store(%s);", name, index, source_half(t), value);
+        source_line(printer, "%s[%s] = tec_%s_store(%s);", name, index, source_half(t), value);
     else
-        source_line(p, "%s[%s] = %s;", name, index, value);
+        source_line(printer, "%s[%s] = %s;", name, index, value);
 }
 
 /* Whether the store copies an element of global memory to shared memory as it is. */
-static bool is_copy(const ir_stmt *s)
+static bool is_copy(const ir_stmt *stmt)
 {
-    const ir_expr *from = s->kind == IR_STORE ? s->store.value : NULL;
+    const ir_expr *from = stmt->kind == IR_STORE ? stmt->store.value : NULL;
 
-    return from && from->op == IR_LOAD && !from->load.mask && !s->store.mask && from->dtype.lanes == 1 &&
-           from->load.buffer->scope == IR_GLOBAL && s->store.buffer->scope == IR_SHARED;
+    return from && from->op == IR_LOAD && !from->load.mask && !stmt->store.mask && from->dtype.lanes == 1 &&
+           from->load.buffer->scope == IR_GLOBAL && stmt->store.buffer->scope == IR_SHARED;
 }
 
 /* A store inside `attribute async_copy`: begun by the dialect's own statement, where it has one. */
-static void print_copy(source_printer *p, const ir_stmt *s)
+static void print_copy(source_printer *printer, const ir_stmt *stmt)
 {
-    const char *name = base_map_get(&p->names, s->store.buffer), *index, *source, *from, *text = NULL;
-    int known = p->n_known, bytes = base_dtype_bytes(s->store.value->dtype);
+    const char *name = base_map_get(&printer->names, stmt->store.buffer), *index, *source, *from,
+               *text = NULL;
+    int known = printer->n_known, bytes = base_dtype_bytes(stmt->store.value->dtype);
 
-    begin(p, s->store.value->load.index[0], s->store.index[0]);
-    index = source_expr(p, s->store.index[0], SOURCE_ANY);
-    from = source_expr(p, s->store.value->load.index[0], SOURCE_ANY);
-    source_forget(p);
-    source = base_map_get(&p->names, s->store.value->load.buffer);
+    begin(printer, stmt->store.value->load.index[0], stmt->store.index[0]);
+    index = source_expr(printer, stmt->store.index[0], SOURCE_ANY);
+    from = source_expr(printer, stmt->store.value->load.index[0], SOURCE_ANY);
+    source_forget(printer);
+    source = base_map_get(&printer->names, stmt->store.value->load.buffer);
     if (name && index && from && source)
-        text = p->d->copy(p->cx, bytes, base_format(p->cx, "&%s[%s]", name, index),
-                          base_format(p->cx, "&%s[%s]", source, from));
+        text = printer->d->copy(printer->cx, bytes, base_format(printer->cx, "&%s[%s]", name, index),
+                                base_format(printer->cx, "&%s[%s]", source, from));
     if (text)
-        source_line(p, "%s;", text);
-    p->n_known = known;
-    if (!text && !base_failed(p->cx))
-        print_store(p, s);
+        source_line(printer, "%s;", text);
+    printer->n_known = known;
+    if (!text && !base_failed(printer->cx))
+        print_store(printer, stmt);
 }
 
-static void print_let(source_printer *p, const ir_stmt *s)
+static void print_let(source_printer *printer, const ir_stmt *stmt)
 {
     const char *value, *name;
 
-    begin(p, s->let.value, NULL);
-    value = source_expr(p, s->let.value, SOURCE_ANY);
-    source_forget(p);
-    name = source_name(p, s->let.var, s->let.var->var.name);
-    note_sign(p, s->let.var, source_nonnegative(p, s->let.value));
+    begin(printer, stmt->let.value, NULL);
+    value = source_expr(printer, stmt->let.value, SOURCE_ANY);
+    source_forget(printer);
+    name = source_name(printer, stmt->let.var, stmt->let.var->var.name);
+    note_sign(printer, stmt->let.var, source_nonnegative(printer, stmt->let.value));
     if (value)
-        source_line(p, "const %s %s = %s;", p->d->type(s->let.var->dtype), name, value);
-    source_stmt(p, s->let.body);
+        source_line(printer, "const %s %s = %s;", printer->d->type(stmt->let.var->dtype), name, value);
+    source_stmt(printer, stmt->let.body);
 }
 
 /* Values named for the condition are forgotten behind it. */
-static void print_if(source_printer *p, const ir_stmt *s)
+static void print_if(source_printer *printer, const ir_stmt *stmt)
 {
     const char *cond;
 
-    begin(p, s->branch.cond, NULL);
-    cond = source_expr(p, s->branch.cond, SOURCE_ANY);
-    source_forget(p);
+    begin(printer, stmt->branch.cond, NULL);
+    cond = source_expr(printer, stmt->branch.cond, SOURCE_ANY);
+    source_forget(printer);
     if (!cond)
         return;
-    source_line(p, "if (%s) {", cond);
-    print_block(p, s->branch.then);
-    if (s->branch.otherwise) {
-        source_line(p, "} else {");
-        print_block(p, s->branch.otherwise);
+    source_line(printer, "if (%s) {", cond);
+    print_block(printer, stmt->branch.then);
+    if (stmt->branch.otherwise) {
+        source_line(printer, "} else {");
+        print_block(printer, stmt->branch.otherwise);
     }
-    source_line(p, "}");
+    source_line(printer, "}");
 }
 
 /* ---- memory ---- */
 
-static int64_t elements_of(const ir_buffer *b)
+static int64_t elements_of(const ir_buffer *buffer)
 {
     int64_t n = 1, extent;
 
-    for (int i = 0; i < b->n; i++) {
-        if (!ir_is_int(b->shape[i], &extent) || extent < 0)
+    for (int i = 0; i < buffer->n; i++) {
+        if (!ir_is_int(buffer->shape[i], &extent) || extent < 0)
             return -1;
         n *= extent;
     }
@@ -203,29 +207,30 @@ static int64_t elements_of(const ir_buffer *b)
 }
 
 /* An array of constant size in the memory that the space names. */
-static void declare(source_printer *p, const ir_buffer *b, source_space space)
+static void declare(source_printer *printer, const ir_buffer *buffer, source_space space)
 {
-    const char *type = p->d->memory_type(b->dtype), *qualifier = p->d->space[space];
-    int64_t n = elements_of(b);
+    const char *type = printer->d->memory_type(buffer->dtype), *qualifier = printer->d->space[space];
+    int64_t n = elements_of(buffer);
     char dtype[24];
 
     if (n < 0) {
-        base_fail(p->cx, TEC_UNSUPPORTED, b->loc, "buffer '%s' has no constant size", b->name);
+        base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc, "buffer '%s' has no constant size",
+                  buffer->name);
     } else if (!type) {
-        base_fail(p->cx, TEC_UNSUPPORTED, b->loc, "buffer '%s' holds %s, which %s has no type for", b->name,
-                  base_dtype_print(b->dtype, dtype, sizeof dtype), p->d->what);
+        base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc, "buffer '%s' holds %s, which %s has no type for",
+                  buffer->name, base_dtype_print(buffer->dtype, dtype, sizeof dtype), printer->d->what);
     } else {
-        const char *name = source_name(p, b, b->name);
+        const char *name = source_name(printer, buffer, buffer->name);
 
-        source_line(p, "%s%s%s %s[%lld];", qualifier, *qualifier ? " " : "", type, name, (long long)n);
+        source_line(printer, "%s%s%s %s[%lld];", qualifier, *qualifier ? " " : "", type, name, (long long)n);
     }
 }
 
-static void print_allocate(source_printer *p, const ir_stmt *s)
+static void print_allocate(source_printer *printer, const ir_stmt *stmt)
 {
-    if (s->allocate.buffer->scope != IR_SHARED)
-        declare(p, s->allocate.buffer, SOURCE_LOCAL);
-    source_stmt(p, s->allocate.body);
+    if (stmt->allocate.buffer->scope != IR_SHARED)
+        declare(printer, stmt->allocate.buffer, SOURCE_LOCAL);
+    source_stmt(printer, stmt->allocate.body);
 }
 
 typedef struct {
@@ -233,86 +238,89 @@ typedef struct {
     source_printer *p;
 } declarer;
 
-static bool declare_stmt(ir_walk *w, const ir_stmt *s)
+static bool declare_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    source_printer *p = ((declarer *)w)->p;
+    source_printer *p = ((declarer *)walk)->p;
 
-    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_SHARED &&
-        !base_map_has(&p->names, s->allocate.buffer))
-        declare(p, s->allocate.buffer, SOURCE_SHARED);
+    if (stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope == IR_SHARED &&
+        !base_map_has(&p->names, stmt->allocate.buffer))
+        declare(p, stmt->allocate.buffer, SOURCE_SHARED);
     return true;
 }
 
-void source_declare_shared(source_printer *p, const ir_stmt *s)
+void source_declare_shared(source_printer *printer, const ir_stmt *stmt)
 {
-    declarer d = {.walk = {.cx = p->cx, .stmt = declare_stmt, .expr = ir_skip_expr}, .p = p};
+    declarer d = {.walk = {.cx = printer->cx, .stmt = declare_stmt, .expr = ir_skip_expr}, .p = printer};
 
-    ir_walk_stmt(&d.walk, s);
+    ir_walk_stmt(&d.walk, stmt);
 }
 
 /* ---- all ---- */
 
-static void print_evaluate(source_printer *p, const ir_stmt *s)
+static void print_evaluate(source_printer *printer, const ir_stmt *stmt)
 {
-    const ir_expr *e = s->value;
-    const char *text = e->op == IR_CALL && p->d->call ? p->d->call(p->cx, e) : NULL;
+    const ir_expr *expr = stmt->value;
+    const char *text = expr->op == IR_CALL && printer->d->call ? printer->d->call(printer->cx, expr) : NULL;
 
     if (text)
-        source_line(p, "%s;", text);
-    else if (!base_failed(p->cx) && (e->has & IR_HAS_EFFECT))
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "'%s' has no words in %s", ir_expr_text(p->cx, e),
-                  p->d->what);
+        source_line(printer, "%s;", text);
+    else if (!base_failed(printer->cx) && (expr->has & IR_HAS_EFFECT))
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "'%s' has no words in %s",
+                  ir_expr_text(printer->cx, expr), printer->d->what);
 }
 
 /* Copies inside `attribute async_copy` begin here and are waited for later. */
-static void print_attribute(source_printer *p, const ir_stmt *s)
+static void print_attribute(source_printer *printer, const ir_stmt *stmt)
 {
-    bool before = p->copies;
+    bool before = printer->copies;
 
-    if (p->d->copy && strcmp(s->attribute.key, IR_ASYNC_COPY) == 0)
-        p->copies = true;
-    source_stmt(p, s->attribute.body);
-    p->copies = before;
+    if (printer->d->copy && strcmp(stmt->attribute.key, IR_ASYNC_COPY) == 0)
+        printer->copies = true;
+    source_stmt(printer, stmt->attribute.body);
+    printer->copies = before;
 }
 
 /* A value that is named inside a condition or loop is not known behind it; so it is for statements that
  * stand alone. */
-static void print_alone(source_printer *p, const ir_stmt *s, void (*print)(source_printer *, const ir_stmt *))
+static void print_alone(source_printer *printer, const ir_stmt *stmt,
+                        void (*print)(source_printer *, const ir_stmt *))
 {
-    int known = p->n_known;
+    int known = printer->n_known;
 
-    print(p, s);
-    p->n_known = known;
+    print(printer, stmt);
+    printer->n_known = known;
 }
 
 /* One case per kind of statement; those that lowering removes are bugs here. */
-void source_stmt(source_printer *p, const ir_stmt *s)
+void source_stmt(source_printer *printer, const ir_stmt *stmt)
 {
-    if (base_failed(p->cx))
+    if (base_failed(printer->cx))
         return;
-    switch (s->kind) {
-    case IR_FOR: print_alone(p, s, print_for); return;
-    case IR_STORE: print_alone(p, s, p->copies && is_copy(s) ? print_copy : print_store); return;
-    case IR_LET_STMT: print_alone(p, s, print_let); return;
-    case IR_IF: print_alone(p, s, print_if); return;
+    switch (stmt->kind) {
+    case IR_FOR: print_alone(printer, stmt, print_for); return;
+    case IR_STORE:
+        print_alone(printer, stmt, printer->copies && is_copy(stmt) ? print_copy : print_store);
+        return;
+    case IR_LET_STMT: print_alone(printer, stmt, print_let); return;
+    case IR_IF: print_alone(printer, stmt, print_if); return;
     case IR_ALLOCATE:
-        source_line(p, "{");
-        source_open(p);
-        print_alone(p, s, print_allocate);
-        source_close(p);
-        source_line(p, "}");
+        source_line(printer, "{");
+        source_open(printer);
+        print_alone(printer, stmt, print_allocate);
+        source_close(printer);
+        source_line(printer, "}");
         return;
     case IR_SEQ:
-        for (int i = 0; i < s->seq.n; i++)
-            source_stmt(p, s->seq.stmt[i]);
+        for (int i = 0; i < stmt->seq.n; i++)
+            source_stmt(printer, stmt->seq.stmt[i]);
         return;
-    case IR_ATTRIBUTE: print_attribute(p, s); return;
-    case IR_EVALUATE: print_evaluate(p, s); return;
+    case IR_ATTRIBUTE: print_attribute(printer, stmt); return;
+    case IR_EVALUATE: print_evaluate(printer, stmt); return;
     case IR_ASSERT:
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "the check '%s' has no words in %s", s->check.message,
-                  p->d->what);
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "the check '%s' has no words in %s",
+                  stmt->check.message, printer->d->what);
         return;
     case IR_BLOCK:
-    case IR_UPDATE: BASE_BUG(p->cx, "a block or reduction step reached code generation"); return;
+    case IR_UPDATE: BASE_BUG(printer->cx, "a block or reduction step reached code generation"); return;
     }
 }

@@ -20,7 +20,7 @@ typedef struct {
     int fail_to_prepare; /* leaves at once */
     atomic_int asked, prepared, switches;
     uint64_t arguments; /* of the last question */
-    double cost[RUN_MAX_COSTS];
+    double cost[WORKER_MAX_COSTS];
     bool stopped;
 } device;
 
@@ -46,8 +46,8 @@ static void take_time(device *d)
             NULL);
 }
 
-static tune_asked stand_ask(tune_runner *r, uint32_t question, const run_job *j, double seconds,
-                            run_answer *a, double *costs, tune_failure *f)
+static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job *j, double seconds,
+                            worker_answer *a, double *costs, tune_failure *f)
 {
     device *d = (device *)r;
     bool lost = d->lose > 0 || (d->lost_one_in && base_random(&d->random) % (uint64_t)d->lost_one_in == 0);
@@ -68,7 +68,7 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const run_job *j,
     }
     for (int i = 0; i < 3; i++)
         d->cost[i] = 1e-3 * (1 + base_random_unit(&state));
-    *a = (run_answer){.n_costs = 3, .costs = {d->cost, d->cost}, .clock_mhz = 1500, .temperature = 41.5};
+    *a = (worker_answer){.n_costs = 3, .costs = {d->cost, d->cost}, .clock_mhz = 1500, .temperature = 41.5};
     for (int i = 1; i < 3; i++)
         d->cost[i] = d->cost[0];
     return TUNE_ASK_ANSWERED;

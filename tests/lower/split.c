@@ -147,7 +147,7 @@ Test(split, leaves_loops_around_launches_to_the_host)
     cr_assert_str_eq(ir_expr_text(cx, outer->extent), "n - 1");
     cr_assert_str_eq(ir_expr_text(cx, inner->extent), "t");
     cr_assert_str_eq(ir_expr_text(cx, second->grid[0]), "t");
-    cr_assert_eq(second->n_args, 2); /* A, S: the number of blocks is the host's affair */
+    cr_assert_eq(second->n_args, 2); /* A, S: only the host uses the number of blocks */
     cr_assert_eq(third->n_args, 5);  /* A, C, S, t, u */
     cr_assert(ir_is_value(third->args[2].offset, 0));
     cr_assert_str_eq(third->args[3].scalar->var.name, "t");

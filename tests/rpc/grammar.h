@@ -79,17 +79,17 @@ static inline void fuzz_body(uint64_t *seed, rt_bytes *b, const rpc_record *r, i
         if (f->since > version)
             continue;
         switch (f->type) {
-        case RPC_TYPE_i64: run_put_i64(b, fuzz_number(seed)); break;
-        case RPC_TYPE_f64: run_put_f64(b, fuzz_decimal(seed)); break;
-        case RPC_TYPE_text: run_put_text(b, fuzz_text(seed)); break;
-        case RPC_TYPE_bytes: run_put_bytes(b, zeros, (size_t)fuzz_below(seed, sizeof zeros)); break;
+        case RPC_TYPE_i64: worker_put_i64(b, fuzz_number(seed)); break;
+        case RPC_TYPE_f64: worker_put_f64(b, fuzz_decimal(seed)); break;
+        case RPC_TYPE_text: worker_put_text(b, fuzz_text(seed)); break;
+        case RPC_TYPE_bytes: worker_put_bytes(b, zeros, (size_t)fuzz_below(seed, sizeof zeros)); break;
         case RPC_TYPE_i64s:
-            run_put_i64(b, n);
+            worker_put_i64(b, n);
             while (n-- > 0)
-                run_put_i64(b, fuzz_number(seed));
+                worker_put_i64(b, fuzz_number(seed));
             break;
         case RPC_TYPE_rows:
-            run_put_i64(b, n);
+            worker_put_i64(b, n);
             while (n-- > 0)
                 fuzz_body(seed, b, f->record, version);
             break;

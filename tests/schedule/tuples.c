@@ -1,4 +1,4 @@
-/* tests/schedule/tuples.c -- reductions of tuples and with combiners of one's own, under the steps that
+/* tests/schedule/tuples.c -- reductions of tuples and with declared combiners, under the steps that
  * re-associate them. */
 #include <math.h>
 

@@ -62,13 +62,13 @@ static void put_record(storm *s, rt_bytes *b, const rpc_record *r)
         int64_t n = below(s, 4);
 
         switch (f->type) {
-        case RPC_TYPE_i64: run_put_i64(b, draw_number(s, f->name)); break;
-        case RPC_TYPE_f64: run_put_f64(b, (double)draw_number(s, f->name)); break;
-        case RPC_TYPE_text: run_put_text(b, draw_text(s, f->name)); break;
-        case RPC_TYPE_bytes: run_put_bytes(b, "xyz", (size_t)n); break;
+        case RPC_TYPE_i64: worker_put_i64(b, draw_number(s, f->name)); break;
+        case RPC_TYPE_f64: worker_put_f64(b, (double)draw_number(s, f->name)); break;
+        case RPC_TYPE_text: worker_put_text(b, draw_text(s, f->name)); break;
+        case RPC_TYPE_bytes: worker_put_bytes(b, "xyz", (size_t)n); break;
         case RPC_TYPE_i64s:
         case RPC_TYPE_rows:
-            run_put_i64(b, n);
+            worker_put_i64(b, n);
             for (int64_t k = 0; k < n && f->record; k++)
                 put_record(s, b, f->record);
             break;

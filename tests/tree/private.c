@@ -29,7 +29,7 @@ static bool is_private(const char *text)
     for (int k = 0; k < all.n; k++)
         for (int j = 0; j < all.at[k].n_loops; j++)
             if (base_same(all.at[k].loop[j]->loop.var->var.name, "i"))
-                return tree_private(&view, &all, p->buffers[0], all.at[k].loop[j]->loop.var);
+                return tree_private_to_iteration(&view, &all, p->buffers[0], all.at[k].loop[j]->loop.var);
     cr_assert(false, "no loop 'i'");
     return false;
 }

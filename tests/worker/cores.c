@@ -8,7 +8,7 @@
 
 /* `n` processors; of a pair, the second is `apart` numbers behind the first; 0: all are cores of their
  * own. */
-static run_cores choose(int n, int apart, int threads)
+static worker_cores choose(int n, int apart, int threads)
 {
     int first[CPU_SETSIZE] = {0};
     cpu_set_t all;
@@ -18,7 +18,7 @@ static run_cores choose(int n, int apart, int threads)
         CPU_SET(i, &all);
         first[i] = apart ? i % apart : i;
     }
-    return run_cores_choose(&all, first, threads);
+    return worker_cores_choose(&all, first, threads);
 }
 
 static void is_set(const cpu_set_t *s, int n, const int *cpu)
@@ -30,7 +30,7 @@ static void is_set(const cpu_set_t *s, int n, const int *cpu)
 
 Test(cores, two_share_nothing)
 {
-    run_cores c = choose(2, 0, 1);
+    worker_cores c = choose(2, 0, 1);
 
     is_set(&c.measured, 1, (int[]){1});
     is_set(&c.others, 1, (int[]){0});
@@ -39,7 +39,7 @@ Test(cores, two_share_nothing)
 
 Test(cores, all_are_measured)
 {
-    run_cores c = choose(2, 0, 2);
+    worker_cores c = choose(2, 0, 2);
 
     is_set(&c.measured, 2, (int[]){0, 1});
     is_set(&c.others, 2, (int[]){0, 1});
@@ -48,7 +48,7 @@ Test(cores, all_are_measured)
 
 Test(cores, more_threads_than_cores)
 {
-    run_cores c = choose(2, 0, 7);
+    worker_cores c = choose(2, 0, 7);
 
     cr_assert(CPU_COUNT(&c.measured) == 2 && !c.apart);
 }
@@ -56,7 +56,7 @@ Test(cores, more_threads_than_cores)
 /* 0 and 4 are one core, 1 and 5, ...: the siblings of what is measured rest. */
 Test(cores, siblings_rest)
 {
-    run_cores c = choose(8, 4, 2);
+    worker_cores c = choose(8, 4, 2);
 
     is_set(&c.measured, 2, (int[]){7, 6});
     is_set(&c.others, 4, (int[]){0, 1, 4, 5});
@@ -65,7 +65,7 @@ Test(cores, siblings_rest)
 
 Test(cores, siblings_work_where_nothing_else_is_left)
 {
-    run_cores c = choose(2, 1, 1);
+    worker_cores c = choose(2, 1, 1);
 
     is_set(&c.measured, 1, (int[]){1});
     is_set(&c.others, 1, (int[]){0});
@@ -81,33 +81,33 @@ static atomic_bool got, stop_waiting;
 
 static void *wait_for_cores(void *user)
 {
-    run_core_lock l;
+    worker_core_lock l;
 
-    atomic_store(&got, run_cores_lock(&l, user, &stop_waiting));
-    run_cores_unlock(&l);
+    atomic_store(&got, worker_cores_lock(&l, user, &stop_waiting));
+    worker_cores_unlock(&l);
     return NULL;
 }
 
 /* The second one waits for the first; what is given up is not had. */
 Test(cores, are_measured_by_one_at_a_time)
 {
-    run_cores c = run_cores_here(1);
-    run_core_lock first;
+    worker_cores c = worker_cores_here(1);
+    worker_core_lock first;
     pthread_t thread;
 
-    cr_assert(run_cores_lock(&first, &c.measured, NULL));
+    cr_assert(worker_cores_lock(&first, &c.measured, NULL));
     pthread_create(&thread, NULL, wait_for_cores, &c.measured);
     usleep(100000);
     cr_assert_not(atomic_load(&got));
-    run_cores_unlock(&first);
+    worker_cores_unlock(&first);
     pthread_join(thread, NULL);
     cr_assert(atomic_load(&got));
 
-    cr_assert(run_cores_lock(&first, &c.measured, NULL));
+    cr_assert(worker_cores_lock(&first, &c.measured, NULL));
     pthread_create(&thread, NULL, wait_for_cores, &c.measured);
     usleep(50000);
     atomic_store(&stop_waiting, true);
     pthread_join(thread, NULL);
     cr_assert_not(atomic_load(&got));
-    run_cores_unlock(&first);
+    worker_cores_unlock(&first);
 }

@@ -11,7 +11,7 @@ static bool same_as(DLDataType t, void *got, void *want, int64_t n)
     DLTensor a = {.data = got, .device = {kDLCPU, 0}, .ndim = 1, .dtype = t, .shape = &n}, b = a;
 
     b.data = want;
-    return run_compare(&a, &b, text, sizeof text);
+    return worker_compare(&a, &b, text, sizeof text);
 }
 
 #define F32(got, want) same_as((DLDataType){kDLFloat, 32, 1}, &(float){got}, &(float){want}, 1)

@@ -40,36 +40,37 @@ static tec_module *clock_module(void)
 }
 
 typedef struct {
-    double costs[RUN_MODULES * RUN_MAX_COSTS];
+    double costs[WORKER_MODULES * WORKER_MAX_COSTS];
     int n;
 } measured;
 
 /* After a first call, as the runner does it; n modules that are all the same. */
-static measured *measure(double seconds, run_job j, int n)
+static measured *measure(double seconds, worker_job j, int n)
 {
     tec_error err = {0};
     tec_module *m = clock_module();
-    run_call c[RUN_MODULES] = {{tec_function_new(m, NULL, &(tec_run_options){.threads = 1}, &err), NULL, 0}};
-    double first[RUN_MODULES];
+    worker_call c[WORKER_MODULES] = {
+        {tec_function_new(m, NULL, &(tec_run_options){.threads = 1}, &err), NULL, 0}};
+    double first[WORKER_MODULES];
     measured *out = calloc(1, sizeof *out);
 
     cr_assert(c[0].f, "%s", err.text);
     c[1] = c[0];
     call_seconds = seconds;
     for (int i = 0; i < n; i++)
-        cr_assert(run_call_once(&c[i], &first[i], &err), "%s", err.text);
+        cr_assert(worker_call_once(&c[i], &first[i], &err), "%s", err.text);
     calls = 0;
-    out->n = run_time(c, n, &j, first, out->costs, &err);
+    out->n = worker_time(c, n, &j, first, out->costs, &err);
     cr_assert(out->n > 0, "%s", err.text);
     tec_function_free(c[0].f);
     tec_module_free(m);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < out->n; i++)
-            cr_assert(out->costs[k * RUN_MAX_COSTS + i] >= seconds);
+            cr_assert(out->costs[k * WORKER_MAX_COSTS + i] >= seconds);
     return out;
 }
 
-static const run_job usual = {.min_seconds = 0.02, .repeats = 5};
+static const worker_job usual = {.min_seconds = 0.02, .repeats = 5};
 
 Test(time, a_short_call_is_made_until_the_time_is_spent)
 {
@@ -108,7 +109,7 @@ Test(time, a_call_of_more_than_all_parts_was_measured_by_the_first_one)
 
 Test(time, it_was_not_where_something_else_was_to_come_before)
 {
-    run_job j = usual;
+    worker_job j = usual;
 
     j.warm_up = 0.01;
     measured *m = measure(0.12, j, 1);
@@ -131,7 +132,7 @@ Test(time, two_have_as_many_costs_each)
 
 Test(time, rests_before_the_measurement)
 {
-    run_job j = usual;
+    worker_job j = usual;
     double begun = tec_clock();
 
     j.cool_down = 0.2;

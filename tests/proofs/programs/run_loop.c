@@ -1,5 +1,5 @@
-/* run_loop.c -- runs a module again and again between two marks, for whoever watches what the process does
- * meanwhile.
+/* run_loop.c -- runs a module again and again between two marks, for a program that watches what the process
+ * does meanwhile.
  *
  *     run_loop MODULE THREADS [disturb]
  *

@@ -113,7 +113,7 @@ Test(rpc_questions, are_answered_whatever_they_are)
 
     cr_assert(device, "%s", err.text);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    run_limit_memory(MEMORY * 4);
+    worker_limit_memory(MEMORY * 4);
 #endif
     for (int64_t i = 0; i < executions; i++) {
         listener l = run(&seed, device);
