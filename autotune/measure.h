@@ -101,7 +101,7 @@ struct tune_measurer {
                    double seconds);
     /* The oldest pair: 1; 0: it is not there yet, or there is none; -1: an error in cx. */
     int (*collect_pair)(tune_measurer *measurer, tec_context *cx, tune_result out[2], double seconds);
-    /* From any thread: drops what is queued and runs, and lets go whoever waits. After that `collect` gives
+    /* From any thread: drops what is queued and runs, and lets go those who wait. After that `collect` gives
      * 0, and only `close` makes sense. */
     void (*cancel)(tune_measurer *measurer);
     tune_measure_stats (*stats)(tune_measurer *measurer);

@@ -85,7 +85,7 @@ static void end_threads(tune_queue *queue)
     }
 }
 
-/* The threads end before what they share goes; the last word is that of whoever opened the queue. */
+/* The threads end before what they share goes; the last word is that of the thread that opened the queue. */
 static void close_queue(tune_measurer *base)
 {
     tune_queue *queue = (tune_queue *)base;

@@ -6,7 +6,7 @@
  *     tune_measurer *m = tune_queue_measurer(q);       // m->close(m) closes the runners too
  *
  * Lifetime: until it is closed; runners stay as long. Errors: a runner or builder that says so ends the
- * measurer, and whoever waits learns why. Threads: the measurer's, and one of its own for each builder and
+ * measurer, and those who wait learn why. Threads: the measurer's, and one of its own for each builder and
  * runner.
  */
 #ifndef AUTOTUNE_QUEUE_H

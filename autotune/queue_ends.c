@@ -1,5 +1,5 @@
 /* autotune/queue_ends.c -- the two ends of a queue: what the caller puts in, and what comes out again, in
- * the order of submission whoever was first.
+ * the order of submission the order in which they are done.
  *
  *     submitted   a1 b1 a2 b2        finished, in this order: b1, a2, b2
  *     collect(task b): b1, b2; collect(task a): nothing yet, since a1 comes before a2

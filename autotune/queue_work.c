@@ -36,7 +36,7 @@ static tune_queued *take_build(tune_queue *queue)
     return queue->builds.at[queue->first_build++];
 }
 
-/* The measurer cannot go on; whoever waits learns why. */
+/* The measurer cannot go on; those who wait learn why. */
 static void give_up(tune_queue *queue, const char *why)
 {
     if (!tune_queue_has_ended(queue))

@@ -64,6 +64,7 @@ static worker_state ask_builder(tune_process *process, const tune_build *build, 
     return s == WORKER_DONE && built->outcome == TUNE_UNKNOWN ? WORKER_GARBLED : s;
 }
 
+/* What a builder gave, as the outcome of one of the trial's builds. */
 static void take_built(tune_build *build, const tune_built *built)
 {
     build->schedule_seconds = built->schedule_seconds;

@@ -93,6 +93,7 @@ static bool ask(prompt *self)
     return answered;
 }
 
+/* A copy of the result that lives as long as the context. */
 static tune_result keep_result(tec_context *cx, const tune_result *result)
 {
     tune_result kept = *result;

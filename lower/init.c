@@ -240,6 +240,8 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
     return out;
 }
 
+/* Finds for each block with an init the statement that the init goes before, then writes the tree anew with
+ * the inits there. NULL with an error where a block has no such place. */
 const ir_program *lower_init(const lower_options *options, const ir_program *program)
 {
     placer pl = {.rw = {.cx = options->cx, .stmt = visit}};

@@ -5,22 +5,21 @@
  *       for j in 0..4 { block B(y = i, x = j) }    for j in 0..4 { block B(y = i, x = j) }
  *     }                                          }
  *
- * requires  a loop tree as the schedule left it
- * provides  for each buffer that is no parameter: a note on each loop around all its uses, from the innermost
+ * requires a loop tree as the schedule left it provides for each buffer that is no parameter: a note on each
+ * loop around all its uses, from the innermost
  *           one outward to the first to whose iterations the buffer is private
- * breaks    nothing
+ * breaks nothing
  *
  * The schedule admitted the loops whose iterations run at the same time, since tree/depend.h gave a reason
  * for each buffer; the same proof gives the same reason here, so that lowering and scheduling cannot differ.
- * Whoever needs a reason later, as lower/compact.c does to place a buffer, reads the note. Passes that make
- * buffers of their own note what they know of them (lower/lanes.c). The loops in the body of a block, as
+ * A pass that needs a reason later, as lower/compact.c does to place a buffer, reads the note. Passes that
+ * make buffers of their own note what they know of them (lower/lanes.c). The loops in the body of a block, as
  * blockize makes them, run one after the other and have no notes: a buffer does not stand inside of them.
  *
  * Debug builds hold the notes against the tree after each pass that leaves blocks (lower_check_reasons):
  * behind this pass each is proven anew; behind the later ones a private buffer must still be used below its
  * loop alone, and be started there, and no loop may lack a note. A pass that moves a use or an init out of a
- * loop without the note is caught there.
- */
+ * loop without the note is caught there. */
 #include "lower/reasons.h"
 #include "tree/touch.h"
 

@@ -276,8 +276,8 @@ static const ir_expr *visit(lower_vector *vector, const ir_expr *expr)
     }
 }
 
-/* Shared nodes are vectorised once (`memo`). The memo holds for one mask and one set of known facts; whoever
- * changes these starts a new one. */
+/* Shared nodes are vectorised once (`memo`). The memo holds for one mask and one set of known facts; the
+ * caller changes these starts a new one. */
 const ir_expr *lower_vector_expr(lower_vector *vector, const ir_expr *expr)
 {
     if (!expr || vector->why)

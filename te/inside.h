@@ -17,7 +17,7 @@
 
 typedef struct {
     base_vec conditions; /* const ir_expr *, over symbols */
-    base_vec reasons;    /* const char *, for whoever made the call */
+    base_vec reasons;    /* const char *, for the user who made the call */
 } te_conditions;
 
 /* facts: the facts of the definition; each condition is added to them. */

@@ -4,7 +4,7 @@
  *     A B  B A  A B  B A ...        each pair is one sample of log(a / b)
  *
  * Runs in turns meet a change of the machine's speed alike, and the order within a pair changes from pair
- * to pair, so that whoever comes second has no advantage.
+ * to pair, so that the second one has no advantage.
  */
 #include <stdio.h>
 

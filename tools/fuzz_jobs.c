@@ -351,7 +351,7 @@ static bool finish(const tool_fuzz_jobs *jobs, job *work, bool late, tool_fuzz_r
 }
 
 /* Rows wait here until those of all cases before them came. row[told] is the first that was not handed on.
- * `enough`: whoever takes rows wants no more. */
+ * `enough`: the one who takes rows wants no more. */
 typedef struct {
     const tool_fuzz_jobs *j;
     tool_fuzz_row *row;

@@ -42,7 +42,7 @@ track_flow *track_flow_child(track_flow *parent, const char *name, double weight
     return NULL;
 }
 
-/* The flow itself stays: its memory is its parent's or the pool's affair. */
+/* The flow itself stays: its memory is its parent's or the pool's to free. */
 void track_flow_clear(track_flow *flow)
 {
     while (flow->children.first) {
@@ -134,7 +134,7 @@ bool track_flow_wait(track_flow *job, track_waiter *waiter)
     return true;
 }
 
-/* The counts are the caller's affair. */
+/* The counts are the caller's to keep. */
 static void unlink_waiter(track_flow *job, track_waiter *waiter)
 {
     *(waiter->earlier ? &waiter->earlier->later : &job->first) = waiter->later;

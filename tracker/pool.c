@@ -409,7 +409,7 @@ static track_server *add_server(track_pool *pool, const char *name, tec_error *e
     return NULL;
 }
 
-/* Bounded, because whoever has a key of the role `serve` fills our memory. */
+/* Bounded, because a peer that has a key of the role `serve` fills our memory. */
 static bool check_texts(const track_offered *offered, tec_error *err)
 {
     const char *const texts[] = {offered->fingerprint, offered->hardware, offered->driver};

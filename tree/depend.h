@@ -43,8 +43,8 @@ typedef enum {
     TREE_PRIVATE, /* each reads only what it wrote itself before: each may have a buffer of its own */
     TREE_OWNED,   /* no two write one element, and none reads what another one writes */
     TREE_ONCE,    /* no two iterations run a block */
-    /* each adds its terms to the same elements by the combiner of a reduction: whoever lowers the loop makes
-     * partial results */
+    /* each adds its terms to the same elements by the combiner of a reduction: the pass that lowers the loop
+     * makes partial results */
     TREE_COMBINED,
     TREE_OUTSIDE /* the buffer is used outside of the loop, too: all iterations have it in common */
 } tree_reason;

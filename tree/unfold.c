@@ -104,6 +104,8 @@ static const tree_site *make_site(const unfolding *self, const tree_site *site, 
     return out;
 }
 
+/* The site as if its block, made of blocks by blockize, were taken apart again; *access: what it touches
+ * then. */
 const tree_site *tree_unfold(const tree_view *view, const tree_site *site, const ir_buffer *buffer,
                              ir_region *access)
 {

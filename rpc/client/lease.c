@@ -1,7 +1,7 @@
 /* rpc/client/lease.c -- devices of a pool: requests to its tracker, and the leases that come of them.
  *
  * The tracker's words about a request or a lease (granted, refused, queued, renewed, ended) may come at any
- * time. They are taken where frames are taken (rpc_take_lease_frame), whoever waits then, and change the
+ * time. They are taken where frames are taken (rpc_take_lease_frame), those who wait then, and change the
  * lease; who waits for a lease looks at its state.
  *
  * Example: a request, and a tracker that is killed while the request waits.

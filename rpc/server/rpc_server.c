@@ -209,7 +209,7 @@ static void write_log(void *user, const char *line)
 }
 
 /* The host is the one that was asked for, the port the one that was got: for port 0 they differ. Flushed at
- * once, as whoever started the server waits for this line. */
+ * once, as the program that started the server waits for this line. */
 static void say_ready(void *user, int port)
 {
     const settings *s = user;

@@ -474,7 +474,7 @@ static void look_at_early(void *user)
     }
 }
 
-/* A lease is over: so are its sessions, whoever uses them. */
+/* A lease is over: so are its sessions, no matter who uses them. */
 static void end_lease(void *user, int64_t lease)
 {
     rpc_server *server = user;

@@ -124,7 +124,7 @@ Test(measure, spends_the_time_that_is_asked_for)
 }
 
 /* What a cancel drops is no error. */
-Test(measure, a_cancel_lets_go_whoever_waits)
+Test(measure, a_cancel_lets_go_those_who_wait)
 {
     tune_task *t = task_for(tiled);
     tune_candidate c = {.task = t, .trace = doing(hanging), .seed = 1};

@@ -84,8 +84,8 @@ static void check_encoding(const rpc_frame *f, const rpc_any *m, int version)
     rt_bytes again = {0};
 
     rpc_encode(&again, f->kind, m, version);
-    cr_assert(again.n == f->n && memcmp(again.data, f->body, f->n) == 0, "'%s' came in another encoding",
-              f->row->record->name);
+    cr_assert(again.n == f->n && (f->n == 0 || memcmp(again.data, f->body, f->n) == 0),
+              "'%s' came in another encoding", f->row->record->name);
     rt_bytes_free(&again);
 }
 

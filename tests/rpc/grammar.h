@@ -124,7 +124,13 @@ static inline void fuzz_damage(uint64_t *seed, rt_bytes *b)
         break;
     case 2: b->n = (size_t)where; break;
     case 3: rt_bytes_add(b, &number, sizeof number); break;
-    default: rt_bytes_add(b, b->data, (size_t)where); break;
+    default: {
+        rt_bytes again = {0}; /* the bytes move where they grow */
+
+        rt_bytes_add(&again, b->data, (size_t)where);
+        rt_bytes_add(b, again.data, again.n);
+        rt_bytes_free(&again);
+    }
     }
 }
 

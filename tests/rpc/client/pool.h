@@ -24,7 +24,7 @@ typedef struct {
 /* Starts the tracker at its port, or for port 0 at a free one. */
 static inline void pool_start_tracker(pool *p, int port)
 {
-    char listen[64], state[160], line[200];
+    char listen[64], state[200], line[240];
     int out[2];
 
     snprintf(listen, sizeof listen, "127.0.0.1:%d", port);
