@@ -59,7 +59,7 @@ as owner 0 "" user add root --role admin
 cp "$dir/out" "$dir/root.token"
 as owner 1 "there is a user 'ada' already" user add ada
 as owner 1 "expected the name of a user" user add "a b"
-as owner 1 "is the name of whoever has the folder's token" user add owner
+as owner 1 "is the name of the user with the folder's token" user add owner
 as owner 2 "expected 'add NAME'" user add
 as owner 0 "admin  root" user list
 grep -q "^user   ada" "$dir/out" || fail "ada is not listed"
