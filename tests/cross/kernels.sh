@@ -1,5 +1,5 @@
 #!/bin/bash
-# kernels -- random kernels on emulated boards must give what the interpreter gives; a planted fault is found there.
+# kernels -- random kernels on emulated boards must give what the interpreter gives.
 set -eu
 . tests/cross/board.sh
 
