@@ -31,6 +31,9 @@ typedef struct {
     bool all;    /* it is for all threads: it writes local memory, allocates, or meets other threads */
 } content;
 
+/* An impure call without operands is about all threads (a barrier, the end of an asynchronous copy). One
+ * with operands does to them what its declaration says: a write of local memory is each thread's own work, a
+ * write of other memory is what all threads share. */
 static bool look_expr(ir_walk *walk, const ir_expr *expr)
 {
     content *c = (content *)walk;
@@ -47,6 +50,8 @@ static bool look_expr(ir_walk *walk, const ir_expr *expr)
     return true;
 }
 
+/* An allocation is for all threads, too: a thread that is left out would have no such memory, and those that
+ * follow would. */
 static bool look_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
     content *c = (content *)walk;
@@ -76,6 +81,8 @@ typedef struct {
     int axes, bound; /* of the launch; of loops around. axes 0: no launch around */
 } chooser;
 
+/* Only the axes that no loop around binds get a loop: what stands inside of a loop over threadIdx.x, but
+ * outside of the one over threadIdx.y of the same launch, is done by the threads with y = 0, for each x. */
 static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *stmt)
 {
     tec_context *cx = ch->rw.cx;
@@ -87,6 +94,10 @@ static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *stmt)
     return stmt;
 }
 
+/* From the outside in, so that the loop of one iteration goes around as much as possible. Three cases:
+ * nothing in the statement concerns threads (it stays); the launch begins here, so that its axes become
+ * known; the statement can be done by one thread alone and some axis of the launch is not bound around it.
+ * Otherwise the children are looked at one by one. */
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
 {
     chooser *ch = (chooser *)rw, saved = *ch;

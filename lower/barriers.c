@@ -466,7 +466,12 @@ static const ir_stmt *place_loop(placer *pl, const ir_facts *facts, const ir_stm
 /* ---- the rest ---- */
 
 /* Each statement is placed first, then held against the exits of all before it; a barrier between them
- * changes what later ones see. */
+ * changes what later ones see.
+ *
+ *     S[tx] = A[tx];  B[tx] = S[31 - tx]    the exit of the first writes S, the entry of the second reads it:
+ *                                             a barrier "shared" between them
+ *     S[tx] = A[tx];  B[tx] = S[tx]           each thread reads its own element: none
+ */
 static const ir_stmt *place_seq(placer *pl, const ir_facts *facts, const ir_stmt *statement, summary *sum)
 {
     base_vec out = {0};
@@ -514,7 +519,8 @@ static const ir_stmt *place_allocate(placer *pl, const ir_facts *facts, const ir
     return lower_with_inner(pl->cx, stmt, place(pl, facts, stmt->allocate.body, sum));
 }
 
-/* A let whose value differs makes its variable differ for all that follows. */
+/* A let whose value differs makes its variable differ for all that follows. A barrier that stands in the
+ * program already clears what came before it, as one that this pass sets does. */
 static const ir_stmt *place(placer *pl, const ir_facts *facts, const ir_stmt *stmt, summary *sum)
 {
     ir_at(pl->cx, stmt->loc);

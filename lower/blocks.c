@@ -51,6 +51,8 @@ typedef struct {
     base_vec vars, values;
 } lets;
 
+/* `bound` collects the names in order of evaluation; wrap puts them around the stores. NULL stays NULL, for
+ * errors. */
 static const ir_expr *name_it(tec_context *cx, lets *bound, const char *name, const ir_expr *value)
 {
     if (!value)
@@ -78,6 +80,14 @@ static void bind(tec_context *cx, const ir_combiner *combiner, ir_subst *map, le
     base_map_put(cx, &map->vars, param, value);
 }
 
+/* For one result the combiner's text is written into the store. For a tuple each result is named first:
+ * stores come after all loads and all combinations.
+ *
+ *     (V[i], I[i]) argmax= (e, k)    =>    let x = V[i], j = I[i] in
+ *                                          let v = max(x, e) in let w = select(e > x, k, j) in
+ *                                          { V[i] = v; I[i] = w }
+ *
+ * If `V[i] = v` stood before the second combination, that one would compare e with the new V[i]. */
 static const ir_stmt *lower_update(tec_context *cx, const ir_stmt *stmt)
 {
     const ir_combiner *combiner = stmt->update.combiner;

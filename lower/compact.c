@@ -95,6 +95,8 @@ static void note_use(use_walk *walk, const ir_buffer *buffer, const ir_expr *con
         p->by_data[d] |= (index[d]->has & (IR_HAS_LOAD | IR_HAS_DATA)) != 0;
 }
 
+/* A buffer whose address a call takes keeps its shape: what the call does with it is not known to this pass.
+ */
 static bool note_expr(ir_walk *walk, const ir_expr *expr)
 {
     use_walk *u = (use_walk *)walk;
@@ -108,6 +110,7 @@ static bool note_expr(ir_walk *walk, const ir_expr *expr)
     return true;
 }
 
+/* Goes no further than the statement asked about: each child's uses are found when the child is asked. */
 static bool note_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
     use_walk *u = (use_walk *)walk;
@@ -152,6 +155,8 @@ static void use_children(compactor *self, const ir_stmt *stmt, base_map *out)
     }
 }
 
+/* Kept by statement: the placement of each buffer asks about the same statements again, and without the map
+ * each question would walk the whole tree below. */
 static const base_map *use_stmt(compactor *self, const ir_stmt *stmt)
 {
     base_map *out = base_map_get(&self->users, stmt);
@@ -203,6 +208,7 @@ static const ir_region *widen(tec_context *cx, const ir_region *region, const bo
     return wide;
 }
 
+/* The hulls of what the statement reads and of what it writes, its own loops left behind. */
 static touch touched(const compactor *self, const ir_facts *facts, const ir_stmt *stmt,
                      const ir_buffer *buffer)
 {
@@ -217,7 +223,9 @@ static touch touched(const compactor *self, const ir_facts *facts, const ir_stmt
 
 /* ---- where ---- */
 
-/* The only child of stmt that uses buffer, with the facts that hold there; NULL where stmt is the place. */
+/* The only child of stmt that uses buffer, with the facts that hold there; NULL where stmt is the place.
+ * Going down from the root by this function, a use in the statement itself (its bounds, its condition) or in
+ * two of its children ends the way. */
 static const ir_stmt *only_user(compactor *self, const ir_stmt *stmt, const ir_buffer *buffer,
                                 const ir_facts *facts, const ir_facts **inside)
 {
@@ -304,7 +312,13 @@ static bool lacks_reason(const compactor *self, const ir_stmt *loop, const ir_bu
 }
 
 /* Finds the place of b's allocation, the last statement of the chain; false with an error. facts: of the
- * program. */
+ * program. The place starts at the innermost common statement and moves out to each loop that may hand on
+ * values; the first loop to which the buffer is private ends this:
+ *
+ *     for t { for y @reason.P("private") { for x { P[x] = ..; .. P[x] .. } } }
+ *         chain t, y, x, the sequence;  x keeps its order and has no note: place = x;
+ *         P is private to y: stop, inside of y
+ */
 static bool descend(compactor *self, const ir_facts *facts, const ir_buffer *buffer, descent *way)
 {
     for (const ir_stmt *stmt = self->p->body; stmt; stmt = only_user(self, stmt, buffer, facts, &facts)) {
@@ -333,6 +347,8 @@ static bool descend(compactor *self, const ir_facts *facts, const ir_buffer *buf
 
 /* ---- how large ---- */
 
+/* A hull with a constant extent is smaller than any symbolic one: it can live in registers or on the stack.
+ * Between two symbolic extents the prover decides. */
 static bool shrinks(const ir_facts *facts, const ir_expr *hull, const ir_expr *shape)
 {
     int64_t a, b;
@@ -375,6 +391,9 @@ static bool may_be_global(const compactor *self, const ir_buffer *buffer, const 
     return (buffer->scope == IR_LOCAL || buffer->scope == IR_SHARED) && !is_launched(way);
 }
 
+/* Local and shared memory has constant extents or becomes global. Where the loops of a launch stand around
+ * it, it cannot become so here: self->large is set, and compact starts again with the buffer moved out of
+ * the launch (make_room). */
 static bool check_scope(compactor *self, ir_buffer *buffer, const ir_buffer *old, const descent *way)
 {
     int64_t n;
@@ -424,6 +443,8 @@ static void localise(compactor *self, const placement *spot, ir_buffer *buffer)
         buffer->scope = IR_LOCAL;
 }
 
+/* Of what is read and what is written: an element that is read at the edge and never written (its value is
+ * masked away) needs its place, too. */
 static ir_region hull(const ir_facts *facts, const touch *self, const ir_buffer *buffer)
 {
     const ir_region *read = self->read, *write = self->write;
@@ -456,8 +477,10 @@ static const ir_expr *over_symbols(compactor *self, const ir_facts *facts, const
     return lower_extent(facts, ir_int(self->rw.cx, 0), loops.n > 0 ? max : extent);
 }
 
-/* Memory that threads share holds what all of them touch, not only the one that the loops around stand
- * for. */
+/* Memory that threads share holds what all of them touch, not only the one that the loops around stand for.
+ *
+ *     for tx in 0..32 threadIdx.x { S[tx] = .. }  for one tx S[tx : +1]; over all threads S[0 : 32]
+ */
 static ir_region over_threads(compactor *self, const ir_facts *facts, const descent *way,
                               const ir_region *region)
 {
@@ -483,6 +506,13 @@ static ir_region over_threads(compactor *self, const ir_facts *facts, const desc
                           NULL);
 }
 
+/* The new buffer of a placement: its extents, and what its indices are rebased by. In the example at the
+ * head of this file, at the place inside of loop i:
+ *
+ *     written  P[i*8 : +10]      read  P[i*8 : +8]       hull  P[i*8 : +10]
+ *     extent   10 < 64: smaller, so that the shape is [10] and the minimum i*8 is subtracted from each index
+ *
+ * A dimension whose hull is no smaller keeps the extent and its indices. */
 static bool shape_it(compactor *self, const ir_facts *facts, const descent *way, const touch *t,
                      placement *spot)
 {
@@ -513,6 +543,8 @@ static bool shape_it(compactor *self, const ir_facts *facts, const descent *way,
 
 /* ---- the rewrite ---- */
 
+/* Of a sequence the allocation goes around the statements from the first to the last user only, so that
+ * memory of the others can be in the same place (lower/storage.c). */
 static void choose_range(compactor *self, placement *spot)
 {
     spot->first = -1;
@@ -525,6 +557,8 @@ static void choose_range(compactor *self, placement *spot)
     }
 }
 
+/* All that is decided about one buffer, in the order: which statement, which part of it, which elements,
+ * which shape. */
 static bool place(compactor *self, const ir_facts *program, const ir_buffer *buffer)
 {
     placement *p = base_map_get(&self->tracked, buffer);
@@ -546,6 +580,7 @@ static bool place(compactor *self, const ir_facts *program, const ir_buffer *buf
     return true;
 }
 
+/* The allocations that concern statements first..last of a sequence, around `stmt`. */
 static const ir_stmt *allocate_all(compactor *self, const base_vec *list, int first, int last,
                                    const ir_stmt *stmt)
 {
@@ -558,7 +593,10 @@ static const ir_stmt *allocate_all(compactor *self, const base_vec *list, int fi
     return stmt;
 }
 
-/* The statements of a sequence, those that share buffers wrapped together: ranges that overlap become one. */
+/* The statements of a sequence, those that share buffers wrapped together: ranges that overlap become one.
+ *
+ *     statements 0 1 2 3;  P used by 0 .. 1, Q by 1 .. 2      =>    { allocate P, Q: 0 1 2 }, 3
+ */
 static const ir_stmt *allocate_in_seq(compactor *self, const base_vec *list, const ir_stmt *old,
                                       const ir_stmt *const *stmt)
 {
@@ -585,6 +623,8 @@ static const ir_stmt *allocate_in_seq(compactor *self, const base_vec *list, con
     return ir_seq(cx, (const ir_stmt *const *)out.at, out.n);
 }
 
+/* P[e] becomes P[e - min], dimension by dimension; the minimum is over variables of loops around the
+ * allocation alone. */
 static const ir_expr *const *rebase(compactor *self, const ir_buffer *buffer, const ir_expr *const *index,
                                     int count)
 {
@@ -633,6 +673,8 @@ static const ir_stmt *rebase_store(compactor *self, const ir_stmt *old, const ir
     return copy;
 }
 
+/* Sequences first, since their parts get allocations of their own. The notes on loops have done their work
+ * here, and no later pass may rely on them: those that follow copy and cut loops. */
 static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *statement)
 {
     compactor *c = (compactor *)rw;
@@ -687,6 +729,8 @@ static const ir_program *make_room(compactor *self)
     return program;
 }
 
+/* Each call places all buffers. Where a buffer turns out too large for its launch, it is moved to global
+ * memory and all are placed again, since the move has changed the tree: at most once for each buffer. */
 static const ir_program *compact(const lower_options *options, const ir_program *program, base_map spilled)
 {
     compactor c = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer},

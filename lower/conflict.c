@@ -30,6 +30,7 @@ typedef struct {
     base_vec *out;
 } collector;
 
+/* Local memory is each thread's own, so that no two threads meet there. */
 static void put(collector *self, const ir_buffer *buffer, const ir_expr *const *index, bool write)
 {
     lower_access *a = base_new(self->walk.cx, lower_access);
@@ -92,7 +93,9 @@ static const ir_expr *later(tec_context *cx, const ir_expr *expr, const lower_be
                : expr;
 }
 
-/* The box over all threads and over all loops that do not stand still between a and b. */
+/* The box over all threads and over all loops that do not stand still between a and b. `common` loops around
+ * both accesses stand still: in one iteration of them the question is asked. Threads never stand still,
+ * since all of them run at the same time. */
 static ir_region whole_box(const ir_facts *facts, const lower_access *access, const lower_between *how)
 {
     tec_context *cx = ir_facts_context(facts);
@@ -144,7 +147,11 @@ static bool turns_differ(const ir_facts *facts, const ir_expr *left, const ir_ex
 }
 
 /* The later access of a carried pair happens `distance` iterations after, 1 where it is known to be the next
- * one, otherwise any number from 1 on. Boxes are compared with the loop's variable moved by that much. */
+ * one, otherwise any number from 1 on. Boxes are compared with the loop's variable moved by that much.
+ *
+ *     for k { S[k % 2, tx] = ..; barrier; .. S[k % 2, 31 - tx] .. }
+ *         the write of iteration k + 1 against the read of iteration k: k % 2 and (k + 1) % 2 differ: apart
+ */
 static bool apart(const ir_facts *program, const lower_access *access, const lower_access *other,
                   const lower_between *how)
 {
@@ -338,7 +345,9 @@ static void add_alike(likeness *self, const ir_expr *left, const ir_expr *right,
 }
 
 /* Dimension by dimension, both indices are carried over to common variables; those that come out alike are
- * collected, and must tell the thread. */
+ * collected, and must tell the thread. Two accesses concern one thread if their elements are equal only in
+ * one and the same thread. With A[tx*4 + i] and A[tx*4 + j], i and j in 0..4: equal elements have equal tx.
+ */
 static bool own(const ir_facts *program, const lower_access *access, const lower_access *other,
                 const lower_between *how)
 {

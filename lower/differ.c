@@ -7,6 +7,8 @@ typedef struct {
     const base_map *differ;
 } look;
 
+/* What may differ: the variables that the map holds, local memory, buffers of one thread, and the result of
+ * a call that reads memory, of which nothing is known. */
 static bool look_expr(ir_walk *walk, const ir_expr *expr)
 {
     const base_map *differ = ((look *)walk)->differ;
@@ -52,6 +54,7 @@ typedef struct {
     base_map used; /* ir_buffer * -> usage * */
 } exchange;
 
+/* The same indices, word for word; a call (NULL) may address any element. */
 static bool same_place(const ir_buffer *buffer, const ir_expr *const *expr, const ir_expr *const *other)
 {
     for (int d = 0; expr && other && d < buffer->n; d++)
@@ -80,6 +83,7 @@ static void use(exchange *self, const ir_buffer *buffer, const ir_expr *const *i
     self->walk.stop |= u->written && u->elsewhere;
 }
 
+/* A barrier is an exchange whatever is stored around it. */
 static bool exchange_expr(ir_walk *walk, const ir_expr *expr)
 {
     exchange *x = (exchange *)walk;
@@ -99,6 +103,7 @@ static bool exchange_stmt(ir_walk *walk, const ir_stmt *stmt)
     return !walk->stop;
 }
 
+/* The walk, which is the costly part, is only made if one of the two expressions differs at all. */
 bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *left, const ir_expr *right,
                           const ir_stmt *stmt)
 {
@@ -113,6 +118,16 @@ bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr
 
 /* ---- finding it ---- */
 
+/* Adds to the map what differs below the statement, from the outside in: a variable that is computed from a
+ * thread's number differs as the number does.
+ *
+ *     for tx in 0..32 threadIdx.x {          tx differs
+ *       let a = tx / 4                       a differs, since tx does
+ *       for k in 0..a { .. }                 k differs: threads run different numbers of iterations
+ *       allocate r: local                    r differs: each thread has its own
+ *     }
+ *
+ * One walk is enough, since a use stands inside of the loop or let that binds its variable. */
 static void find(tec_context *cx, const ir_stmt *stmt, bool in_thread, base_map *out)
 {
     if (stmt->kind == IR_FOR && (lower_is_thread(stmt) || lower_parts_threads(cx, out, stmt)))

@@ -27,6 +27,8 @@ static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
     return expr && expr->op == IR_LIKELY ? expr->arg[0] : expr;
 }
 
+/* The thread pool runs one loop at a time. A parallel loop inside of another would wait for workers that are
+ * busy with the outer one. */
 static const ir_stmt *serial(finisher *self, const ir_stmt *stmt)
 {
     base_log(self->rw.cx, 1, "finish: parallel loop '%s' runs serially inside another",

@@ -55,6 +55,8 @@ static const ir_buffer *flat(flattener *self, const ir_buffer *buffer)
     return twin;
 }
 
+/* offset + sum of index * stride. Strides of a buffer without its own are the products of the extents
+ * further in. */
 static const ir_expr *element(tec_context *cx, const ir_buffer *buffer, const ir_expr *const *index)
 {
     const ir_expr *sum = buffer->offset ? buffer->offset : ir_int(cx, 0);

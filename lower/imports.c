@@ -21,6 +21,7 @@ typedef struct {
     int n;
 } importer;
 
+/* Two blocks that name the same code share one note: the code would be defined twice otherwise. */
 static bool is_listed(const importer *im, const char *key, const ir_expr *value)
 {
     for (const ir_note *note = im->notes; note; note = note->next)

@@ -94,6 +94,8 @@ typedef struct {
     base_map same, other; /* buffers loaded at the index of the store; at another */
 } loads;
 
+/* A load at the index of the store is harmless: it is done before the store. One at another index, or by a
+ * call, may read what another iteration has stored by then. */
 static bool note_load(ir_walk *walk, const ir_expr *expr)
 {
     loads *l = (loads *)walk;
@@ -107,7 +109,11 @@ static bool note_load(ir_walk *walk, const ir_expr *expr)
 }
 
 /* The store's own buffer must not be read. A buffer that is read at the store's index qualifies if its
- * elements are as large. */
+ * elements are as large.
+ *
+ *     for i { B[i] = A[i] + A[0] }     A[0] may be overwritten before the last use: not A
+ *     for i { B[i] = A[i] * 2 }  each element is read just before it is written: B may lie in A's storage
+ */
 bool lower_in_place(const ir_facts *facts, const ir_stmt *loop, const ir_buffer **to, base_vec *from)
 {
     tec_context *cx = ir_facts_context(facts);

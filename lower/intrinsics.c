@@ -110,6 +110,8 @@ static const ir_expr *element(expansion *self, const ir_buffer *param, int opera
     return at;
 }
 
+/* The operand's formal buffer becomes the actual one, at the element that the call passes plus the offset
+ * within the operand. */
 static const ir_expr *expand_load(expansion *self, const ir_expr *expr, int operand)
 {
     const ir_expr *at = element(self, expr->load.buffer, operand, expr->load.index, expr->load.n);
@@ -158,6 +160,7 @@ static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 
 /* ---- calls ---- */
 
+/* An intrinsic that is called at many places is parsed once. */
 static const ir_program *text_of(writer *out, const ir_intrinsic *in)
 {
     const ir_program *p = base_map_get(&out->texts, in);

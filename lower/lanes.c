@@ -89,6 +89,7 @@ typedef struct {
     bool found;
 } target_use;
 
+/* An alias of a target counts: what is stored to the one may be seen in the other. */
 static bool is_target(target_use *use, const ir_buffer *buffer)
 {
     for (int i = 0; i < use->update->update.combiner->n; i++) {
@@ -160,6 +161,8 @@ static int outermost(tec_context *cx, const tree_site *site, const base_map *red
     return at;
 }
 
+/* Asked with all facts at the block: whether all reduce variables can be 0 at the first iteration of the
+ * loops. */
 static lower_start first_point(const lower_splitter *sp, const tree_site *site)
 {
     base_map reduce = {0};
@@ -253,7 +256,8 @@ static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction
 /* ---- blocks ---- */
 
 /* A block like that of the reduction, with the given variables, bindings and body; its regions follow from
- * the body. The facts for the regions are those of the program alone: a block's inside mentions no loop. */
+ * the body. The facts for the regions are those of the program alone: a block's inside mentions no loop.
+ * What the old block declared to touch is not taken over: the partial results are other buffers. */
 static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *reduction, const char *name,
                                  const ir_iter *iters, const ir_expr *const *bind, int count,
                                  const ir_stmt *init, const ir_stmt *body, const ir_expr *where)
@@ -404,7 +408,10 @@ static const ir_stmt *start(lower_splitter *sp, const lower_reduction *reduction
 }
 
 /* The lane takes in lane + half; where each has its own, what a shuffle brings from lane ^ half, so that all
- * end with the result. */
+ * end with the result.
+ *
+ *     lanes 8, half 4:  P[v] sum= P[v + 4], v in 0..4;  registers: r sum= shuffle(r, lane ^ 4), all 8 lanes
+ */
 static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *reduction, int64_t half,
                               const ir_expr *lane)
 {
@@ -472,6 +479,7 @@ static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *reductio
 
 /* ---- the whole ---- */
 
+/* Whether the expression has a variable of the set. */
 static bool uses_any(tec_context *cx, const ir_expr *expr, const base_map *set)
 {
     base_vec vars = {0};
@@ -679,6 +687,7 @@ static bool visit_site(lower_splitter *sp, const tree_site *site)
     return why ? sp->kind->refuse(sp, site, loop, why) : split(sp, site, loop);
 }
 
+/* The buffers of the program, then the partial results. */
 static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *program, const base_vec *added)
 {
     const ir_buffer **all = base_array(cx, const ir_buffer *, program->n_buffers + added->n);
@@ -715,6 +724,7 @@ static const ir_program *split_once(const lower_options *options, const ir_progr
     return out;
 }
 
+/* Each round splits one loop of each reduction; the rounds end when nothing changes any more. */
 const ir_program *lower_split_lanes(const lower_options *options, const ir_program *program,
                                     const lower_lane_kind *kind)
 {

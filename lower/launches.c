@@ -115,6 +115,8 @@ static bool collect_stmt(ir_walk *walk, const ir_stmt *stmt)
     return false;
 }
 
+/* What a launch needs from outside: buffers and variables. A buffer that a call addresses counts as written.
+ */
 static bool collect_expr(ir_walk *walk, const ir_expr *expr)
 {
     collector *c = (collector *)walk;

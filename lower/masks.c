@@ -17,6 +17,7 @@ typedef struct {
     int64_t base, stride;
 } lanes;
 
+/* A constant, or base + stride * lane with constants for both: the value of each lane is known. */
 static bool constant_lanes(const ir_expr *expr, lanes *out)
 {
     out->stride = 0;
@@ -114,6 +115,8 @@ typedef struct {
     const ir_expr *mask;
 } under;
 
+/* The first and the last lane decide, as the lanes between them lie between: base + stride * lane is
+ * monotone. */
 static bool is_inside(const ir_expr *load)
 {
     lanes at;
@@ -133,6 +136,8 @@ static bool find_guarded_load(ir_walk *walk, const ir_expr *expr)
     return !walk->stop;
 }
 
+/* A load below a select on this mask may only be reached where the mask holds: with the mask gone nothing
+ * guards it. */
 static bool needs_test(tec_context *cx, const ir_expr *expr)
 {
     ir_walk look = {.cx = cx, .expr = find_guarded_load};

@@ -54,6 +54,7 @@ typedef struct {
     const lower_options *o;
 } expander;
 
+/* Functions that need more digits than a float has compute in double and round once at the end. */
 static const ir_expr *expand_one(math *build, const row *entry, const ir_expr *x)
 {
     if (!entry->wide || build->is_double)
@@ -86,6 +87,7 @@ static const ir_expr *expand(const expander *x, const ir_expr *expr)
     return lower_math_close(&m, half ? ir_cast(cx, expr->dtype, v) : v);
 }
 
+/* An operation that the target has an instruction for stays. */
 static bool needs_expansion(const target *machine, const ir_expr *expr)
 {
     if (!base_is_float(expr->dtype))

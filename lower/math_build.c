@@ -36,6 +36,8 @@ const ir_expr *lower_math_close(math *build, const ir_expr *result)
     return result;
 }
 
+/* A builder for the other width, which goes on with the lets that are open: values of both widths may use
+ * each other. */
 math lower_math_switch(math *build, bool to_double)
 {
     math inner =

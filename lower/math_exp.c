@@ -19,6 +19,9 @@ static const ir_expr *clamp(math *build, const ir_expr *x, double low, double hi
     return LET(ir_min(build->cx, ir_max(build->cx, x, REAL(low)), REAL(high)));
 }
 
+/* x * 2^n in two steps, 2^(n/2) twice: 2^n alone may be no number where x * 2^n is one (n = 1030 with x =
+ * 2^-10), and a result that is subnormal is rounded once, by the last product. Adding the magic number
+ * rounds n/2 to an integer. */
 const ir_expr *lower_math_times_power(math *build, const ir_expr *var, const ir_expr *extent)
 {
     double magic = lower_math_magic(build);
@@ -49,6 +52,9 @@ const ir_expr *lower_math_exp(math *build, const ir_expr *x)
         build, ir_add(build->cx, tail, REAL(BASE_PLANT_ON(build->cx, math_exp) ? 0 : 1)), n);
 }
 
+/* 2^x = 2^n * 2^r with n the nearest integer and |r| <= 1/2: the polynomial gives (2^r - 1) / r. The
+ * argument is clamped a little outside of where the result is 0 or infinity, so that n stays a small
+ * integer. */
 const ir_expr *lower_math_exp2(math *build, const ir_expr *x)
 {
     const math_tables *t = &lower_math_table;
@@ -106,6 +112,8 @@ static const ir_expr *half_exp(math *build, const ir_expr *left, const ir_expr *
     return ir_mul(build->cx, ir_mul(build->cx, root, REAL(0.5)), root);
 }
 
+/* Below 1 the odd polynomial a + a^3 * p(a^2): (e^a - e^-a) / 2 would lose all digits to cancellation there.
+ * Above it the difference loses none. */
 const ir_expr *lower_math_sinh(math *build, const ir_expr *x)
 {
     const ir_expr *a = LET(ir_abs(build->cx, x)), *z = LET(ir_mul(build->cx, a, a)), *inverse;

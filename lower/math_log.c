@@ -59,6 +59,8 @@ static const ir_expr *with_specials(math *build, const ir_expr *x, const ir_expr
         build, build->denormals ? ir_le(build->cx, x, REAL(0)) : ir_lt(build->cx, x, least), below, finite);
 }
 
+/* log x = e * ln 2 + f - f^2/2 + f^3 * p(f), summed from the smallest term up; ln 2 is split into a part
+ * with few digits, whose product with e is exact, and a rest. */
 static const ir_expr *log_single(math *build, const math_parts *parts)
 {
     const ir_expr *f = parts->less_one, *z = LET(ir_mul(build->cx, f, f));
@@ -81,6 +83,7 @@ static const ir_expr *log_rest(math *build, const ir_expr *factor, const ir_expr
     return ir_sub(build->cx, half, extra ? ir_add(build->cx, inner, extra) : inner);
 }
 
+/* As log_single, but the rest carries what f - f^2/2 rounds away. */
 static const ir_expr *log_double(math *build, const math_parts *parts)
 {
     const math_numbers *ln2 = &lower_math_table.LN2_F64;

@@ -76,6 +76,9 @@ static pair quotient(math *build, const ir_expr *factor)
     return (pair){u, LET(ir_div(build->cx, rest, d))};
 }
 
+/* log2 of x as a sum of two doubles, with about 100 bits: y * log2 x is up to 1024, and each bit lost in the
+ * logarithm costs ten in the result. With u = f / (2 + f): ln(1 + f) = 2u + 2u * (u^2/3 + u^4 * tail(u^2)).
+ */
 static pair log2_pair(math *build, const ir_expr *x)
 {
     const math_tables *tables = &lower_math_table;
@@ -96,6 +99,8 @@ static const ir_expr *bound_exponent(math *build, const ir_expr *y)
     return LET(ir_max(build->cx, ir_min(build->cx, y, REAL(0x1p70)), REAL(-0x1p70)));
 }
 
+/* |x|^y = 2^(y * log2 |x|). The high part is split into an integer and a remainder; the low part is added to
+ * the remainder, unless the high part was cut, when the result is 0 or infinity anyway. */
 static const ir_expr *magnitude_double(math *build, const ir_expr *a, const ir_expr *y)
 {
     double magic = lower_math_magic(build);

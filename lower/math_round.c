@@ -80,6 +80,8 @@ static exact_sum halves(math *build, const ir_expr *a)
     return (exact_sum){high, LET(SUB(a, high))};
 }
 
+/* Dekker's product: with a = a1 + a2 and b = b1 + b2 of half the digits each, the four partial products are
+ * exact, and their sum less the rounded product is the error of the latter. */
 static exact_sum exact_product(math *build, const ir_expr *a, const ir_expr *b)
 {
     const ir_expr *p = LET(MUL(a, b));

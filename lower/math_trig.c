@@ -74,6 +74,7 @@ static reduced reduce(math *build, const ir_expr *x)
     return build->is_double ? reduce_double(build, x) : reduce_single(build, x);
 }
 
+/* x + x * z * p(z) with z = x^2: the small term is added last, so that the error is that of one addition. */
 static const ir_expr *sine(math *build, const ir_expr *result, const ir_expr *other)
 {
     const math_tables *t = &lower_math_table;
@@ -82,6 +83,7 @@ static const ir_expr *sine(math *build, const ir_expr *result, const ir_expr *ot
                                   result));
 }
 
+/* 1 - z/2 + z^2 * p(z). What 1 - z/2 rounds away (`lost`) is known exactly and is added to the small term. */
 static const ir_expr *cosine(math *build, const ir_expr *other)
 {
     const math_tables *t = &lower_math_table;
@@ -117,6 +119,7 @@ const ir_expr *lower_math_sin(math *build, const ir_expr *x)
     return lower_math_where(build, ir_eq(build->cx, x, REAL(0)), x, r);
 }
 
+/* cos is sin a quarter turn on: the quadrants are counted from the next one. */
 const ir_expr *lower_math_cos(math *build, const ir_expr *x)
 {
     reduced q = reduce(build, x);
@@ -126,6 +129,7 @@ const ir_expr *lower_math_cos(math *build, const ir_expr *x)
     return with_sign(build, next, LET(lower_math_where(build, is_odd(build, q.quadrant), s, c)));
 }
 
+/* In odd quadrants tan(q + pi/2) = -cos q / sin q. The last choice keeps the sign of -0. */
 const ir_expr *lower_math_tan(math *build, const ir_expr *x)
 {
     reduced q = reduce(build, x);

@@ -62,6 +62,7 @@ void lower_reduce_vars(tec_context *cx, const tree_site *site, base_map *out)
     }
 }
 
+/* site->n, the place of the block itself: no loop around it takes part in the reduction. */
 int lower_reduction_at(const tree_site *site, const base_map *reduce_vars)
 {
     for (int i = 0; i < site->n; i++)
@@ -139,6 +140,7 @@ const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *site, int at, 
     return inner ? ir_rename(cx, inner) : NULL;
 }
 
+/* From the outside in, since the facts of a loop build on those around it. */
 const ir_facts *lower_site_facts(const ir_facts *facts, const tree_site *site, int at)
 {
     for (int i = 0; i < at; i++) {

@@ -189,6 +189,7 @@ static const ir_region *region_of(const base_vec *regions, const ir_buffer *buff
     return NULL;
 }
 
+/* Writes some buffer of the pipeline and reads none: the piece that brings in what later stages use. */
 static bool fills(const pipe *self, const part *piece)
 {
     bool writes = false;
@@ -286,6 +287,8 @@ static bool check_pair(pipe *self, const part *a, const part *b, const base_vec 
     return true;
 }
 
+/* All pairs of pieces, each with itself as well: write before write, write before read, and read before
+ * write must keep their order. Two reads may change places. */
 static bool check_order(pipe *self)
 {
     for (int i = 0; i < self->n; i++)
@@ -353,6 +356,8 @@ typedef struct {
     const ir_expr *turn; /* iterations since the first */
 } copier;
 
+/* The number of the version is the iteration modulo the number of versions: iteration 5 of 3 versions uses
+ * version 2. */
 static const ir_expr *const *with_version(copier *self, const versioned *copies, const ir_expr *const *index,
                                           int n)
 {
@@ -624,6 +629,8 @@ typedef struct {
     base_map differ; /* lower/differ.h */
 } finder;
 
+/* Whether the threads that come to a loop run the same iterations of it. Where they do not (APART), there is
+ * no place in the loop at which all can wait. */
 static company company_in(const finder *self, const ir_stmt *stmt, company around)
 {
     if (around == NO_THREADS)

@@ -82,6 +82,8 @@ static bool is_comparison(const ir_expr *expr)
     return expr->op >= IR_EQ && expr->op <= IR_GE && base_dtype_same(expr->arg[0]->dtype, BASE_I64);
 }
 
+/* A condition that no cut of this loop decides is `unsolved` from the start: one that is no comparison, does
+ * not use the variable, reads memory (which may change), or may fail where it is evaluated early. */
 static condition *condition_of(search *self, const ir_expr *cond)
 {
     tec_context *cx = self->p->cx;
@@ -257,6 +259,7 @@ static void choose(search *self)
     }
 }
 
+/* Without `cut` only the profit is estimated, with the bounds as they are. */
 static search look_at(partitioner *self, const ir_facts *facts, const ir_stmt *loop, bool cut)
 {
     search s = {.p = self,
@@ -296,6 +299,7 @@ static const ir_stmt *hold_stmt(ir_rewrite *rw, const ir_stmt *stmt)
     return stmt && stmt->kind == IR_IF && ir_is_true(stmt->branch.cond) ? stmt->branch.then : stmt;
 }
 
+/* The body with the chosen conditions taken as true. */
 static const ir_stmt *interior_of(const search *self)
 {
     interior in = {.rw = {.cx = self->p->cx, .expr = hold, .stmt = hold_stmt, .kinds = IR_KIND_COMPARE},

@@ -59,6 +59,7 @@ static const ir_intrinsic *intrinsic_for(prefetcher *self, base_dtype dtype)
 
 /* ---- one box ---- */
 
+/* The number of the element in memory: strides as given, or dense with the last dimension innermost. */
 static const ir_expr *element(tec_context *cx, const ir_buffer *buffer, const ir_expr *const *index)
 {
     const ir_expr *at = ir_int(cx, 0), *stride = ir_int(cx, 1);
@@ -117,6 +118,8 @@ static const ir_stmt *ask_for(prefetcher *self, const ir_facts *facts, const ir_
 
 /* ---- loops ---- */
 
+/* NULL also where the box depends on data: which element a later iteration reads is not known before it
+ * loads it. */
 static const ir_region *read_of(const base_vec *reads, const char *name)
 {
     for (int i = 0; i < reads->n; i++) {

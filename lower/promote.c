@@ -66,6 +66,7 @@ typedef struct {
 
 /* ---- what is accessed ---- */
 
+/* The first element and how many, of an index that is one constant or a dense ramp. */
 static bool constant_range(const ir_expr *index, int64_t *first, int *n)
 {
     *n = index->dtype.lanes;
@@ -146,6 +147,8 @@ typedef struct {
     base_map own; /* buffers that are allocated inside of the loop */
 } parallel_walk;
 
+/* A local buffer that stands around a parallel loop and is stored to inside is seen by several threads: it
+ * must be memory. One that is allocated inside of the loop is each thread's own. */
 static bool fix_shared(ir_walk *walk, const ir_stmt *stmt)
 {
     parallel_walk *x = (parallel_walk *)walk;
@@ -183,6 +186,8 @@ static bool walk_stmt(ir_walk *walk, const ir_stmt *stmt)
 
 /* ---- cells ---- */
 
+/* By the first element; of those that begin together the used ones first, then the longest, so that parts
+ * follow what contains them. */
 static int by_first(const void *pa, const void *pb)
 {
     const cell *a = *(cell *const *)pa, *b = *(cell *const *)pb;
@@ -384,6 +389,7 @@ static bool note_load(ir_walk *walk, const ir_expr *expr)
     return true;
 }
 
+/* A store that does not fill its cell mixes new elements with old ones, so that the old value is needed. */
 static bool note_store(ir_walk *walk, const ir_stmt *stmt)
 {
     const promoter *p = ((access_walk *)walk)->p;

@@ -181,6 +181,8 @@ static void note_outside(noting *self, int loops, const ir_buffer *buffer)
     }
 }
 
+/* Two sorts of notes: on the loops around all uses what was proven, on those further in that the buffer
+ * reaches beyond them. */
 static bool note_buffer(noting *self, const ir_buffer *buffer)
 {
     int loops = 0;

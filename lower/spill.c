@@ -48,6 +48,8 @@ static int axes_in(tec_context *cx, const ir_stmt *stmt)
     return a.axes;
 }
 
+/* Loops of which each iteration had memory of its own in this scope, so that the global buffer needs a
+ * dimension for them: blocks of threads and their likes; threads for local memory. */
 static bool has_own(const ir_stmt *stmt, ir_scope scope)
 {
     if (stmt->kind != IR_FOR)
@@ -118,6 +120,7 @@ static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *progra
 
 /* ---- the rewrite ---- */
 
+/* One index for each such loop, counted from 0, then the old ones. */
 static const ir_expr *const *wider_index(spiller *sp, const ir_expr *const *index)
 {
     tec_context *cx = sp->rw.cx;

@@ -77,6 +77,7 @@ static void choose_scope(scoper *sc, const ir_stmt *stmt)
     base_map_put(sc->rw.cx, &sc->moved, buffer, moved);
 }
 
+/* What is said about the launch holds inside of it only: it is put back behind the statement. */
 static const ir_stmt *visit_scopes(ir_rewrite *rw, const ir_stmt *stmt)
 {
     scoper *sc = (scoper *)rw;

@@ -90,6 +90,7 @@ typedef struct {
     planner *p;
 } use_walk;
 
+/* The life of a buffer goes from its first use to its last; positions are counted in order of execution. */
 static void use(planner *self, const ir_buffer *buffer)
 {
     slot *s = base_map_get(&self->open, buffer);
@@ -348,6 +349,8 @@ static void choose_stack(planner *self)
     keep_together(self);
 }
 
+/* Large ones are placed first: small ones fit into the holes that are left. Equal ones keep their order, for
+ * repeatable code. */
 static int by_size(const void *pa, const void *pb)
 {
     const slot *a = *(slot *const *)pa, *b = *(slot *const *)pb;

@@ -180,6 +180,7 @@ static const ir_stmt *visit_scope(const trimmer *self, const ir_facts *facts, co
     return guarded(cx, &out, lower_with_inner(cx, stmt, guarded(cx, &in, inner)));
 }
 
+/* Compared word for word. */
 static bool among(const base_vec *conjuncts, const ir_expr *cond)
 {
     for (int i = 0; i < conjuncts->n; i++)

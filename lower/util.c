@@ -22,6 +22,7 @@ const ir_program *lower_with_body(tec_context *cx, const ir_program *program, co
     return copy;
 }
 
+/* `lists` maps keys to vectors, which are made when the first entry comes. */
 void lower_list_add(tec_context *cx, base_map *lists, const void *key, const void *what)
 {
     base_vec *list = base_map_get(lists, key);
@@ -82,6 +83,7 @@ static bool solve_difference(const ir_facts *facts, const ir_expr *diff, const i
     return true;
 }
 
+/* An equality is two differences, both of which must be solved. */
 bool lower_solve(const ir_facts *facts, const ir_expr *cond, const ir_expr *var, const base_vec *inner,
                  lower_interval *out)
 {
@@ -156,6 +158,7 @@ static bool stop_at_blocks(ir_walk *walk, const ir_stmt *stmt)
     return !walk->stop;
 }
 
+/* The outermost of nested loops over blocks: there the launch begins. */
 bool lower_launches_blocks(tec_context *cx, const ir_stmt *stmt)
 {
     ir_walk w = {.cx = cx, .stmt = stop_at_blocks};
@@ -212,6 +215,8 @@ const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *stmt, const ir_s
     return copy;
 }
 
+/* The number of elements from the first to behind the last one: with strides, 1 + sum of (extent - 1) *
+ * stride. */
 const ir_expr *lower_span(tec_context *cx, const ir_buffer *buffer)
 {
     const ir_expr *product = ir_int(cx, 1), *last = ir_int(cx, 0);

@@ -141,6 +141,8 @@ static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
 
 /* ---- operations ---- */
 
+/* Lanes that are masked off may hold 0 as divisor, and a division of integers by 0 stops the program: these
+ * divide by 1. */
 static const ir_expr *safe_divisor(lower_vector *vector, const ir_expr *divisor)
 {
     int64_t k;
@@ -193,6 +195,8 @@ static const ir_expr *visit_cast(lower_vector *vector, const ir_expr *expr)
     return expr->op == IR_CAST ? ir_cast(vector->cx, t, a) : ir_reinterpret(vector->cx, t, a);
 }
 
+/* A variable with a vector as value becomes another variable. What was rewritten with the old one is
+ * forgotten. */
 const ir_expr *lower_vector_bind(lower_vector *vector, const ir_expr *var, const ir_expr *value)
 {
     const ir_expr *before = base_map_get(&vector->vars, var),

@@ -133,6 +133,7 @@ static const ir_stmt *visit_inside(vectorizer *self, const ir_facts *facts, cons
     return stmt;
 }
 
+/* An inner loop runs as often for all lanes, or the vectorised loop is given up. */
 static const ir_stmt *loop(vectorizer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
     const ir_expr *min = expr(self, facts, stmt->loop.min),

@@ -76,6 +76,8 @@ static bool differs(splitter *sp, const ir_expr *expr)
     return l.found;
 }
 
+/* A store to a buffer of which each virtual thread has a copy differs by where it goes, even where its text
+ * is the same. */
 static bool stmt_differs(splitter *sp, const ir_stmt *stmt)
 {
     look l = {.walk = {.expr = look_expr, .cx = sp->cx}, .sp = sp};
@@ -86,6 +88,7 @@ static bool stmt_differs(splitter *sp, const ir_stmt *stmt)
     return l.found;
 }
 
+/* Notes that something differs; the search runs until a round adds nothing. */
 static void add(splitter *sp, const void *key)
 {
     if (base_map_has(&sp->differs, key))

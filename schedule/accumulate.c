@@ -245,7 +245,8 @@ static const ir_program *rewrite(inside *self, sched_copy *store, sched_copy *lo
     return after && sched_still_independent(call, &self->at, root) ? after : NULL;
 }
 
-/* Reads the arguments and makes the checks that need no new tree; false after a refusal. */
+/* Reads the arguments and makes the checks that need no new tree; false after a refusal. `fixed` counts the
+ * loops down to the one given: what one of its iterations computes is what is cached at a time. */
 static bool begin(sched_call *call, inside *self)
 {
     *self = (inside){.c = call};

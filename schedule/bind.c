@@ -30,7 +30,12 @@ bool sched_thread_axis(const char *word, ir_how *how)
     return false;
 }
 
-/* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
+/* blockIdx outside threadIdx; both outside of what runs on one thread's own.
+ *
+ *     for i blockIdx.x { for j threadIdx.x { .. } }        fits
+ *     for i threadIdx.x { for j blockIdx.x { .. } }    a thread cannot start blocks: refused for i and for j
+ *     for i parallel { for j threadIdx.x { .. } }          a launch per worker: refused
+ */
 bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at), *above = NULL, *below = NULL;
@@ -313,7 +318,10 @@ static const ir_program *share_stages(sched_call *call, const ir_program *progra
 }
 
 /* The checks of bind, for the loop at the end of the path. A reduction loop has rules of its own and is not
- * held to be independent: its iterations do share the result. */
+ * held to be independent: its iterations do share the result. The order: what can be seen of the loop alone
+ * (its extent, its axis, its nesting), then what the engine of dependences says. A stage in shared memory
+ * that the threads fill together is dealt out among them before that question, since it is independent only
+ * then. */
 static const ir_program *bind_at(sched_call *call, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at);

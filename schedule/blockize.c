@@ -72,7 +72,8 @@ static bool need_one_nest(sched_call *call, const ir_stmt *loop)
 }
 
 /* Gives each inner loop a variable for the new body, with its range as a fact. Extents must not depend on
- * other loops: the inner values would then differ from one instance to the next. */
+ * other loops: the inner values would then differ from one instance to the next. An extent such as `for j in
+ * 0..i + 1` would be a different body for each i, and a block has one body. */
 static bool read_loops(blocking *self)
 {
     int n = self->site->n_loops - self->fixed;
@@ -340,7 +341,13 @@ static const ir_stmt *new_block(blocking *self)
 }
 
 /* The checks come before any rewriting. `blocking.f` holds inside all loops of the site, where the bindings
- * are; what is asked of the loops around alone uses facts of its own. */
+ * are; what is asked of the loops around alone uses facts of its own. For i*8 + j with i outside and j
+ * inside of the loop given, divide_all finds the quotient i, which the new block iterates over, and the
+ * remainder j, over which its body loops:
+ *
+ *     for i in 0..4 { for j in 0..8 { block C(y = i*8 + j) { .. } } }
+ *     =>  for i in 0..4 { block C_o(yo = i) { for j in 0..8 { block C(y = yo*8 + j) { .. } } } }
+ */
 const ir_program *sched_make_block(sched_call *call, const sched_path *at, const char **name)
 {
     tree_sites all = tree_all_sites(call->cx, call->tree->body), below;

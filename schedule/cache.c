@@ -73,6 +73,7 @@ typedef struct {
     const ir_expr *loop; /* NULL: the root */
 } gap;
 
+/* In order of execution; a reader behind it finds the buffer complete. */
 static const tree_site *last_writer(const tree_sites *all, const ir_buffer *buffer)
 {
     const tree_site *w = NULL;
@@ -151,7 +152,9 @@ static bool find_gap(sched_call *call, const tree_sites *all, const tree_site *o
 }
 
 /* The conditions over the loops around under which all readers run. Where no reader runs, the elements that
- * the copy would read may lie outside of the buffer. */
+ * the copy would read may lie outside of the buffer. With readers R1 `where i < n && j < 3` and R2 `where i
+ * < n`, and i around the copy: `i < n` is kept. A conjunct that only one of them has must not be taken over,
+ * since the other one runs without it. */
 static const ir_expr *shared_guards(sched_call *call, const tree_sites *all, const base_vec *readers,
                                     const gap *self)
 {
@@ -293,7 +296,9 @@ static bool same_shapes(sched_call *call, const ir_block *block)
 }
 
 /* Loops that all the sites named have in common and that hold a block which reads the buffers: the copy must
- * be made inside those. */
+ * be made inside those. In `for i { S; for j { R } }` with R reading what S writes, i is shared: a copy
+ * behind i would come too late for R. Loops that hold writers alone are left inside, so that the whole
+ * buffer is copied at once. */
 static int shared_loops(const tree_sites *all, const base_vec *names, const tree_site *site)
 {
     int shared = 0;
@@ -315,7 +320,10 @@ static int shared_loops(const tree_sites *all, const base_vec *names, const tree
     return shared;
 }
 
-/* The part that is written in one iteration of the loops in common, and is complete then. */
+/* The part that is written in one iteration of the loops in common, and is complete then. Four questions,
+ * each with a refusal of its own. Do the loops in common only move along elements? Do the other writers stay
+ * within the box of this one? Do all run under the same conditions? And is each element of the box written?
+ * Where one is unanswered, the copy would store elements that the cache never got. */
 static bool part_written(sched_call *call, const tree_sites *all, const tree_site *site, int fixed,
                          sched_copy *copy)
 {
@@ -356,7 +364,8 @@ static bool part_written(sched_call *call, const tree_sites *all, const tree_sit
     return true;
 }
 
-/* Readers of the buffers come after the place of the copy, the child after that of the last writer. */
+/* Readers of the buffers come after the place of the copy, the child after that of the last writer. Children
+ * of one body run in order, so that comparing their places is enough. */
 static bool readers_follow(sched_call *call, const tree_sites *all, const base_vec *writers,
                            const tree_site *site, int fixed)
 {
@@ -380,7 +389,8 @@ static bool readers_follow(sched_call *call, const tree_sites *all, const base_v
 }
 
 /* The tree with the copy behind the child that holds the last writer. With `fixed` loops in common the child
- * is one of the innermost of them, otherwise one of the root. */
+ * is one of the innermost of them, otherwise one of the root. The nest is made with the facts that hold at
+ * its place: with i outside they say 0 <= i < n, by which the bounds of the part become simple. */
 static const ir_stmt *insert_copy(sched_call *call, const ir_stmt *root, const tree_site *site, int fixed,
                                   const char *last, const sched_copy *copy)
 {
@@ -428,7 +438,8 @@ static bool writers_independent(sched_call *call, const tree_sites *all, const b
 }
 
 /* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in
- * each iteration of l (accumulate.c). */
+ * each iteration of l (accumulate.c). A tuple has one cache for each result. All are copied by one nest,
+ * since one nest writes them all. */
 const ir_program *sched_do_cache_write(sched_call *call)
 {
     if (call->arg[2].n)

@@ -41,7 +41,9 @@ static int common_loops(const tree_sites *all, const ir_buffer *buffer)
     return common;
 }
 
-/* The hull of all accesses; false: there is none. `*hull` is set only where the answer is true. */
+/* The hull of all accesses; false: there is none. `*hull` is set only where the answer is true. The box of
+ * each access while the outer `fixed` loops stand still, `covering`: a tile at the edge takes as much memory
+ * as any other. */
 static bool hull_of(const sched *schedule, const tree_sites *all, const ir_buffer *buffer, int fixed,
                     ir_region *hull)
 {

@@ -100,8 +100,12 @@ static const ir_expr *copied_value(sched_call *call, const sched_copy *copy, con
     return ir_select(call->cx, at_first, ir_apply(call->cx, &map, copy->first[at]), value);
 }
 
-/* The block copies one element of each pair of buffers. Its domain is the whole buffer. Which part of it runs
- * is said by the loops and the predicate around, so that a later compute_at can choose another part. */
+/* The block copies one element of each pair of buffers. Its domain is the whole buffer. Which part of it
+ * runs is said by the loops and the predicate around, so that a later compute_at can choose another part.
+ *
+ *     block A.shared(v0, v1) { A.shared[v0, v1] = A[v0, v1] }        v0 in 0..64, v1 in 0..64: all of A
+ *     for i in 0..8 { for ax0 in 0..8 { for ax1 in 0..64 { block A.shared(i*8 + ax0, ax1) } } }  a part of it
+ */
 static const ir_block *copy_block(sched_call *call, const sched_copy *copy)
 {
     int n = copy->from[0]->n;

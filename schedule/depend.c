@@ -66,7 +66,9 @@ bool sched_takes_loops(sched_call *call, const sched_path *to)
     return true;
 }
 
-/* The loops of the path were independent before the step; the new tree may have changed what they hold. */
+/* The loops of the path were independent before the step; the new tree may have changed what they hold. The
+ * step may have brought a block into a parallel loop, or changed what an iteration touches. Serial loops
+ * keep their order whatever they hold. */
 bool sched_still_independent(sched_call *call, const sched_path *to, const ir_stmt *root)
 {
     tree_sites all = {0};

@@ -106,6 +106,7 @@ static bool same_index(const ir_expr *left, const ir_expr *right)
     return true;
 }
 
+/* Loads of one element are one group: the value is computed once for all of them. */
 static use_group *group_of(inlining *self, const ir_expr *load)
 {
     for (int i = 0; i < self->groups.n; i++)
@@ -180,6 +181,7 @@ static bool look_for_load(ir_walk *walk, const ir_expr *expr)
     return !x->found && (expr->has & IR_HAS_LOAD);
 }
 
+/* Stops at the first load of the buffer; parts of the expression without loads are not entered. */
 static bool any_load(tec_context *cx, const ir_expr *expr, const ir_buffer *buffer)
 {
     load_search x = {.w = {.cx = cx, .expr = look_for_load}, .buffer = buffer};
@@ -189,7 +191,9 @@ static bool any_load(tec_context *cx, const ir_expr *expr, const ir_buffer *buff
 }
 
 /* Operands of a condition and bodies of lets are roots of their own, after the values that exist in any case
- * were taken. */
+ * were taken. `select(c, P[i], 0)`: the load stands in an operand that is evaluated only if c holds. Its
+ * value is computed inside of this operand, not in front of the select, since P's own loads may lie outside
+ * of their buffers where c does not hold. */
 static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *expr)
 {
     inlining *x = (inlining *)rw;
@@ -426,8 +430,10 @@ static bool may_vanish(sched_call *call, const ir_buffer *buffer)
     return not_shared(call, buffer);
 }
 
-/* Refuses unless every reader may compute P's value for itself: P may run again, its buffer may disappear, no
- * reader needs the buffer itself, and the inputs still hold their values. */
+/* Refuses unless every reader may compute P's value for itself: P may run again, its buffer may disappear,
+ * no reader needs the buffer itself, and the inputs still hold their values. What would go wrong: an opaque
+ * reader takes the buffer's address; a second writer would be overwritten by nothing; an input that changes
+ * between P and its reader would be read too late. */
 static bool may_inline(sched_call *call, const tree_sites *all, const tree_site *producer,
                        const stage_value *value)
 {
@@ -456,6 +462,8 @@ static bool may_inline(sched_call *call, const tree_sites *all, const tree_site 
  * that is inlined: past this many nodes the steps and passes that follow take minutes. */
 enum { MAX_NODES = 1 << 16 };
 
+/* Inlining a stage that is read often into one that is read often doubles the text each time: 20 such steps
+ * would make a million copies. */
 static bool stays_small(sched_call *call, const ir_stmt *body)
 {
     int before = ir_count_nodes(call->cx, call->tree->body),
@@ -639,7 +647,12 @@ static bool only_reader(sched_call *call, const tree_sites *all, const tree_site
 }
 
 /* reverse_inline(Q): Q's expression moves into its producer's store. The last producer is the one to merge
- * with: the other inputs of Q are then complete, since P comes after them. */
+ * with: the other inputs of Q are then complete, since P comes after them.
+ *
+ *     block P(i) { P[i] = A[i] * 2 };  block Q(i) { Q[i] = P[i] + B[i] }
+ *     =>  block P(i) { Q[i] = A[i] * 2 + B[i] }
+ *
+ * The block keeps P's name and place, and the buffer P is gone. */
 const ir_program *sched_do_reverse_inline(sched_call *call)
 {
     sched_path from, at;

@@ -12,6 +12,7 @@
 #include "ir/walk.h"
 #include "schedule/rewrite.h"
 
+/* Parameters and aliases have a layout that callers rely on. */
 const ir_buffer *sched_own_buffer(sched_call *call)
 {
     const ir_buffer *buffer = sched_buffer_named(call->tree, call->arg[0].name);

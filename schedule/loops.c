@@ -56,7 +56,8 @@ typedef struct {
 } pieces;
 
 /* The product of the given factors, and which of them is `_`; *inferred = -1: none. The product stays below
- * 2^62, so that nothing computed from it overflows. */
+ * 2^62, so that nothing computed from it overflows. The limit keeps `product * factor` from overflowing in
+ * the callers. */
 static bool read_factors(sched_call *call, const sched_arg *arg, int *inferred, int64_t *product)
 {
     *inferred = -1;
@@ -86,7 +87,12 @@ static bool read_factors(sched_call *call, const sched_arg *arg, int *inferred, 
 }
 
 /* The inferred factor rounds up: ceildiv(extent, product of the others). Factors that are all given must
- * reach the extent, since otherwise the last iterations would be lost. */
+ * reach the extent, since otherwise the last iterations would be lost.
+ *
+ *     split(i, _, 8)  with i in 0..n:  extents ceildiv(n, 8) and 8; exact if n is a multiple of 8
+ *     split(i, 4, 8)  with i in 0..30:    32 iterations reach 30: a tail of 2
+ *     split(i, 3, 8)  with i in 0..30:    24 do not: refused
+ */
 static bool set_extents(sched_call *call, const ir_facts *facts, const sched_arg *arg, pieces *self)
 {
     const ir_expr *extent = self->loop->loop.extent;
@@ -422,7 +428,9 @@ static const ir_expr *tail_guard(sched_call *call, const ir_facts *in, const pie
 }
 
 /* The body below the new loops, for the tail that was asked for. `exact` splits have no tail, whatever the
- * word says. The rebinding puts the guard on all blocks below. */
+ * word says. The rebinding puts the guard on all blocks below. With i = o*8 + r in 0..30: `guard` adds `o*8
+ * + r < 30`; `round_up` makes the domain 32; `shift_inwards` uses min(o*8, 22) + r, which computes some
+ * elements twice and needs no condition. */
 static const ir_stmt *split_body(sched_call *call, const ir_facts *facts, const pieces *self,
                                  const char *tail)
 {
@@ -477,7 +485,8 @@ const ir_program *sched_do_split(sched_call *call)
 /* ---- cut ---- */
 
 /* Where l belongs to a reduction, the second part goes on with what the first began. A loop over both kinds
- * of axes is refused: for some elements the second part would begin the reduction, and for others go on. */
+ * of axes is refused: for some elements the second part would begin the reduction, and for others go on. The
+ * site is made up for one question, about the kind of the loop; no loops stand around it. */
 static const ir_stmt *without_init(sched_call *call, const ir_stmt *stmt, const ir_expr *var)
 {
     if (stmt->kind == IR_BLOCK) {
@@ -733,6 +742,7 @@ static bool init_survives(sched_call *call, const ir_facts *facts, const ir_stmt
     return true;
 }
 
+/* The product of both extents would not fit a 64-bit count. */
 static bool too_many(const ir_stmt *left, const ir_stmt *right)
 {
     int64_t n, m, product;
@@ -741,8 +751,9 @@ static bool too_many(const ir_stmt *left, const ir_stmt *right)
            __builtin_mul_overflow(n, m, &product);
 }
 
-/* The new loop runs extent times extent iterations, so the inner extent must be the same in all iterations of
- * the outer loop, and the product must be countable. */
+/* The new loop runs extent times extent iterations, so the inner extent must be the same in all iterations
+ * of the outer loop, and the product must be countable. The inner bounds must not move with the outer loop:
+ * from `for i in 0..4 { for j in 0..i }` no single count of iterations gives i and j back by division. */
 static bool can_fuse(sched_call *call, const ir_facts *facts, const ir_stmt *outer, const char *b_name)
 {
     const ir_stmt *b = outer->loop.body;

@@ -183,8 +183,9 @@ static bool is_fetch(const ir_block *block)
            block->body->store.buffer->scope == IR_SHARED;
 }
 
-/* All rules of a pipeline whose stages are known; the reason, or NULL. The least stage is 0, and at least one
- * stage lies above it, as a pipeline of one stage is a plain loop. */
+/* All rules of a pipeline whose stages are known; the reason, or NULL. The least stage is 0, and at least
+ * one stage lies above it, as a pipeline of one stage is a plain loop. Pairs are checked with j >= i and so
+ * each block against itself, too: an iteration may overtake its own successor. */
 static const char *check(const pipe *self)
 {
     const char *name = self->loop->loop.var->var.name, *why = NULL;
@@ -244,6 +245,7 @@ static const char *check_standing(const sched *schedule, const ir_program *tree,
     return why ? why : check(&p);
 }
 
+/* After each step: the step may have changed what a pipeline that stands in the tree relies on. */
 static const char *check_below(const sched *schedule, const ir_program *tree, const ir_stmt *node,
                                bool inside)
 {
@@ -360,7 +362,8 @@ static int64_t place_in(const pipe *self, const member *at, int64_t otherwise)
 }
 
 /* Blocks of one child of the body that are named one after the other share one place in the order, as they
- * cannot be separated. A stage comes from the list, by position. */
+ * cannot be separated. A stage comes from the list, by position. pipeline(k, [A, B, C], [0, 0, 1]): A and B
+ * of iteration k + 1 run beside C of iteration k, in the order A, B, C as listed. */
 static bool take_stages(sched_call *call, pipe *self)
 {
     const sched_arg *blocks = &call->arg[1], *stages = &call->arg[2];

@@ -136,6 +136,8 @@ bool sched_move_allowed(sched_move *move)
     return true;
 }
 
+/* Moving a block that stores an element several times may change which of the stores is the last one before
+ * a reader. */
 bool sched_move_writes_once(sched_move *move)
 {
     const ir_block *block = move->site->block;
@@ -300,7 +302,10 @@ const ir_stmt *sched_move_carry_out(sched_move *move, const char *neighbour, boo
 
 /* ---- compute_at ---- */
 
-/* A bound over anything else would mention a variable that is not defined where the new loops stand. */
+/* A bound over anything else would mention a variable that is not defined where the new loops stand.
+ *
+ *     for i { for j { reader } } with the block computed at i: a bound with i is in reach, one with j is not
+ */
 bool sched_move_in_reach(const sched_move *move, const ir_expr *expr)
 {
     const ir_program *program = move->c->tree;
@@ -484,6 +489,8 @@ static void inherit_guards(sched_move *move, const tree_site *reader)
     }
 }
 
+/* An earlier reader of the same buffer reads what was there before; if the block moved in front of it, that
+ * value would be gone. */
 bool sched_move_overtakes_nobody(sched_move *move)
 {
     for (int j = 0; j < move->site->block->n_writes; j++)
@@ -571,7 +578,10 @@ bool sched_move_keeps_step(sched_move *move, const ir_stmt *root)
 }
 
 /* The order matters: the checks of the tree as it is come first, then the region, then the checks of the new
- * tree, which hold the result against what the region was meant to be. */
+ * tree, which hold the result against what the region was meant to be. compute_at(P, i) in steps, for B[i] =
+ * P[i] + P[i + 1] with i in 0..8: P may run again (it stores once what it computes); nobody that stays
+ * behind reads P; the first reader under i is B; its inputs are complete; the region that i needs is P[i :
+ * +2]; the loops over P become `for ax0 in 0..2` in front of B. */
 const ir_program *sched_place_at(sched_call *call, const char *block, const char *loop)
 {
     const tree_site *reader;

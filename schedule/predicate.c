@@ -56,7 +56,9 @@ static bool runs_at_first(sched_call *call, const tree_site *site, const ir_expr
 }
 
 /* No instance depends on the iteration of loop, and their reductions are complete in each. The reduction
- * loops must lie inside of loop, or the first iteration would store an unfinished sum. */
+ * loops must lie inside of loop, or the first iteration would store an unfinished sum. A store that is the
+ * same in all iterations of j may be made in the first of them alone. Where a binding or an extent depends
+ * on j, or the predicate excludes j = 0, the first iteration does not do the work of the others. */
 static bool repeats(sched_call *call, const tree_site *site, const ir_stmt *loop)
 {
     const ir_expr *var = loop->loop.var;
@@ -138,7 +140,8 @@ static const ir_expr *first_of(sched_call *call, const sched_path *at, const tre
     return ir_eq(call->cx, l->loop.var, ir_int(call->cx, BASE_PLANT_ON(call->cx, store_predicate_second)));
 }
 
-/* store_predicate(block, loops): it stores in the first iteration of the loops only. */
+/* store_predicate(block, loops): it stores in the first iteration of the loops only. The predicate becomes
+ * `where .. && j == 0` for each loop, in the order given. */
 const ir_program *sched_do_store_predicate(sched_call *call)
 {
     const sched_arg *loops = &call->arg[1];

@@ -10,7 +10,11 @@
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
-/* What some block below reads of the buffer is not the same in all iterations. */
+/* What some block below reads of the buffer is not the same in all iterations.
+ *
+ *     for k { .. A[i, k] .. }      the box moves with k: worth asking for ahead
+ *     for k { .. B[i] .. }         all iterations read one element: nothing to ask for
+ */
 static bool reads_anew(sched_call *call, const ir_buffer *buffer, const ir_stmt *loop)
 {
     tree_sites all = tree_all_sites(call->cx, call->tree->body);

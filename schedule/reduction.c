@@ -45,8 +45,10 @@ static bool binds_kind(const split_off *divided, const ir_expr *var, bool spatia
     return false;
 }
 
-/* The nest of the init gets copies of the loops that do not reduce. So each loop must be of one kind, and the
- * bounds of a loop that is copied must not mention a loop that is not. */
+/* The nest of the init gets copies of the loops that do not reduce. So each loop must be of one kind, and
+ * the bounds of a loop that is copied must not mention a loop that is not. decompose_reduction(C, j) puts
+ * the init in front of j, in copies of the loops from j inwards that move along elements. A loop that
+ * reduces outside of j would run the init once for each of its terms. */
 static bool loops_fit(split_off *divided)
 {
     const char *name = divided->site->block->name;
@@ -71,7 +73,9 @@ static bool loops_fit(split_off *divided)
     return true;
 }
 
-/* The conjuncts that guard the initialisation: those without a reduction loop. */
+/* The conjuncts that guard the initialisation: those without a reduction loop. `where y < n && k < 10` gives
+ * the guard y < n: an element whose terms are all left out is initialised all the same. A conjunct over
+ * both, as y + k < n, cannot be decided for an element without its terms: refused. */
 static bool init_guard(split_off *divided, const ir_expr **guard)
 {
     base_vec all = {0};
@@ -105,8 +109,8 @@ static const char *init_name(sched_call *call, const char *block, const char *lo
     return sched_fresh_name(call, NULL, base_format(call->cx, "%s.init.%s", block, rest));
 }
 
-/* The block of the initialisation over iteration variables of its own; `bind` receives the spatial
- * bindings. */
+/* The block of the initialisation over iteration variables of its own; `bind` receives the spatial bindings.
+ * The variables are new ones, since both blocks stand in one tree and each owns its variables. */
 static const ir_block *init_block(split_off *divided, const ir_expr **bind)
 {
     tec_context *cx = divided->c->cx;

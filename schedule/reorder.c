@@ -44,7 +44,9 @@ static bool already_named(const char *const *loop, int i)
     return false;
 }
 
-/* The innermost of the named loops ends the chain; the outermost is the first that its path meets. */
+/* The innermost of the named loops ends the chain; the outermost is the first that its path meets. For
+ * reorder(k, i) in the nest i, j, k: the chain goes from i to k, and j, which is not named, keeps its place
+ * in between. */
 static bool find_chain(sched_call *call, const char *const *loop, int count, chain *out)
 {
     sched_path deepest = {0};
@@ -159,7 +161,9 @@ static bool nesting_holds(sched_call *call, const chain *ch)
 }
 
 /* Reduce loops of the site, as they come in `order`, in the same order as in the chain. Where they are not,
- * *a and *b name two loops that changed places, for the message. */
+ * *a and *b name two loops that changed places, for the message. Compared pair by pair with the old order:
+ * floating-point terms are added in another order otherwise, which needs a combiner that is declared to
+ * allow it. */
 static bool reduction_order_kept(sched_call *call, const chain *ch, const tree_site *site, const char **a,
                                  const char **b)
 {
@@ -183,6 +187,7 @@ static bool reduction_order_kept(sched_call *call, const chain *ch, const tree_s
     return true;
 }
 
+/* The loop's place in the new order; it is one of the chain. */
 static int new_place(const chain *ch, const ir_stmt *loop)
 {
     int i = 0;
@@ -294,7 +299,9 @@ static bool dependences_hold(sched_call *call, const chain *ch)
     return true;
 }
 
-/* Where the order is the old one the tree is returned as it is; the step still goes into the trace. */
+/* Where the order is the old one the tree is returned as it is; the step still goes into the trace. Four
+ * checks: bounds (a loop whose extent uses i must stay inside of i), nesting (threads inside of blocks),
+ * dependences (no element is written and read in another order), and, on the new tree, the steps of scans. */
 const ir_program *sched_permute(sched_call *call, const char *const *loop, int count)
 {
     chain ch;

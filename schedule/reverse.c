@@ -81,7 +81,8 @@ static bool add_last_steps(sched_move *move, const tree_site *writer)
     return true;
 }
 
-/* The conjuncts of the predicate that speak of these loops and of no other loop. */
+/* The conjuncts of the predicate that speak of these loops and of no other loop. With loops {i}: of `i < n
+ * && i + j < 10` the first conjunct is kept. */
 static const ir_expr *conditions_on(sched_move *move, const tree_site *writer, const ir_expr *const *loop,
                                     int count)
 {
@@ -144,7 +145,9 @@ static bool reaches_last_step(sched_move *move, const tree_site *writer)
 }
 
 /* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. A
- * reduction loop at or outside of the target leaves the sum unfinished when an iteration ends. */
+ * reduction loop at or outside of the target leaves the sum unfinished when an iteration ends.
+ * reverse_compute_at moves Q behind the last of the blocks that it must wait for. A producer that under i
+ * has made only a part of its sum when an iteration of i ends is refused. */
 static const tree_site *last_producer(sched_move *move)
 {
     const tree_site *last = NULL;
@@ -363,7 +366,9 @@ static const ir_expr *idle_guard(sched_move *move, const tree_site *writer, bool
 }
 
 /* All that Q reads of w's part is computed in each iteration in which Q runs, and Q runs. The reasons are
- * tried in this order, and the first that applies is the one for the reader. */
+ * tried in this order, and the first that applies is the one for the reader. If Q ran in iterations in which
+ * w computes nothing, Q would read what an earlier iteration left; if w computed in iterations in which Q
+ * does not run, those elements of Q would never be written. */
 static bool part_is_reached(sched_move *move, const tree_site *writer, const char **reason)
 {
     const ir_stmt *empty = empty_loop(move, writer);
@@ -495,7 +500,8 @@ static const ir_stmt *try_parts(sched_move *move, const char *last)
                      move->loop_name, move->site->block->name);
 }
 
-/* The other inputs of Q are complete before the target's body. */
+/* The other inputs of Q are complete before the target's body. Inputs that are written by blocks outside of
+ * the target must lie before its first block. */
 static bool others_complete(sched_move *move, const tree_site *last)
 {
     const ir_block *block = move->site->block;

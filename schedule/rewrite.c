@@ -210,6 +210,7 @@ const ir_stmt *sched_insert(tec_context *cx, const ir_stmt *body, int index, con
     return ir_seq(cx, (const ir_stmt *const *)all.at, all.n);
 }
 
+/* Names of loops are unique in a tree, so that a copy gets a fresh one. */
 static const ir_stmt *duplicate_loop(sched_call *call, const ir_stmt *stmt)
 {
     const ir_expr *var = ir_var(call->cx, sched_fresh_name(call, NULL, stmt->loop.var->var.name), BASE_I64);
@@ -273,6 +274,7 @@ const ir_program *sched_add_buffer(tec_context *cx, const ir_program *program, c
     return with_buffers(cx, program, &all);
 }
 
+/* Nothing may use the buffer any more; the verifier would say so. */
 const ir_program *sched_drop_buffer(tec_context *cx, const ir_program *program, const ir_buffer *buffer)
 {
     base_vec all = {0};

@@ -172,6 +172,7 @@ static bool predicate_fits(factoring *self)
 
 /* ---- one part of a cut ---- */
 
+/* Another writer would add its part to the result between the partial ones and their sum. */
 static bool has_other_writers(const factoring *self, const tree_sites *all)
 {
     for (int i = 0; i < all->n; i++)

@@ -149,6 +149,7 @@ static bool hands_over(sched_call *call, const ir_program *after, const tree_sit
     return !call->reason;
 }
 
+/* No use outside of the loop of `var`: then the buffer may be each thread's own. */
 static bool used_only_below(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++)
@@ -269,6 +270,7 @@ static bool lanes_fit(sched_call *call, const tree_sites *all, const tree_site *
     return true;
 }
 
+/* Whether threads or blocks of them start somewhere below. */
 static bool has_launch(const ir_stmt *stmt)
 {
     if (stmt->kind == IR_FOR && (sched_is_blocks(stmt->loop.how) || sched_is_threads(stmt->loop.how)))

@@ -237,6 +237,7 @@ static const ir_stmt *whole_loop(sched_call *call, const tree_sites *all, const 
     return writer->loop[depth - 1];
 }
 
+/* A layout that pads lets loops run up to the padding, so that all elements are written. */
 static const ir_stmt *longer_loop(tec_context *cx, const ir_stmt *root, const ir_expr *var,
                                   const ir_expr *extent)
 {

@@ -92,6 +92,7 @@ static void check_order(checking *self)
         }
 }
 
+/* The rules of every program, then those that only a tree with a schedule has. */
 bool sched_verify(const sched *schedule)
 {
     checking k = {.s = schedule, .ok = true};

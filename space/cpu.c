@@ -56,7 +56,8 @@ static void require_readers(tec_knobs *knobs, const space_shape *shape, choices 
 }
 
 /* Declares the knobs of all stages before any step is taken: a point is known to be sound or not without
- * making a schedule. */
+ * making a schedule. A knob that is declared only on some paths would make points incomparable, so that the
+ * whole shape is walked whatever the values are. */
 static choices declare(tec_knobs *knobs, const space_shape *shape)
 {
     choices c = {base_array(knobs->cx, const space_tiled_choice *, shape->n),

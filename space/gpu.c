@@ -52,6 +52,7 @@ typedef struct {
     int on;
 } gpu_nest;
 
+/* The limit of the target, or one that all GPUs of today have where the schedule is made without a target. */
 static int64_t max_threads(const space_shape *shape)
 {
     const target *t = sched_target(shape->base);
@@ -246,7 +247,9 @@ static bool may_be_shared(tec_context *cx, const space_tiled *tiled, const ir_ex
     return !space_is_produced(tiled, load->load.buffer);
 }
 
-/* Only the last TILED_AXES axes are split among threads; outer ones become part of the grid of blocks. */
+/* Only the last TILED_AXES axes are split among threads; outer ones become part of the grid of blocks.
+ * `share` asks for each operand whether its part goes through shared memory: worthwhile where several
+ * threads of a block read the same elements, as the rows of A in a matrix product. */
 static const gpu_tiled *declare_tiled(tec_knobs *knobs, const space_shape *shape, const space_stage *stage)
 {
     static const int64_t both[] = {0, 1}, unrolls[] = {0, 16, 64, 512};
@@ -284,7 +287,9 @@ static bool deal_out(sched *schedule, const char *const *loop, int n, int64_t th
 }
 
 /* The tiles of the output: *block becomes the loop of blocks. Axes of one element go first, so that they
- * become part of the loop of blocks. */
+ * become part of the loop of blocks. For C[n, m] with tiles of 32 x 32 and 256 threads: i and j are split by
+ * 32, the outer parts become blockIdx.x, and the 1,024 results of the tile are dealt out, four to each
+ * thread. */
 static bool tile_output(sched *schedule, const space_tiled *tiled, const gpu_tiled *self, int64_t threads,
                         const char **block)
 {
@@ -399,7 +404,10 @@ static bool order_sums(sched *schedule, const thread_loops *threads)
     return sched_reorder(schedule, order, n);
 }
 
-/* The copies that the threads make together, in each block of the reduction. */
+/* The copies that the threads make together, in each block of the reduction.
+ *
+ *     for k.0 { A.shared[..] = A[..], by all threads;  for k.1 { .. A.shared[..] .. } }
+ */
 static bool share_operands(sched *schedule, const space_tiled *tiled, const gpu_tiled *self, int64_t threads,
                            const char *at)
 {
@@ -419,6 +427,8 @@ static bool share_operands(sched *schedule, const space_tiled *tiled, const gpu_
     return true;
 }
 
+/* What is read in a tile is computed where the tile reads it: a stage of its own would be a launch of its
+ * own. */
 static bool inline_producers(sched *schedule, const space_tiled *tiled)
 {
     for (int i = 0; i < tiled->n_producers; i++)
@@ -469,6 +479,8 @@ static int64_t results_of(const space_stage *stage)
     return n;
 }
 
+/* Partial results of several threads need one combiner that may be applied in any order; a tuple would need
+ * as many partial results as it has parts. */
 static bool may_share_reduction(const space_stage *stage)
 {
     const ir_stmt *body = stage->block->body;
@@ -597,7 +609,9 @@ static bool apply_nests(sched *schedule, const space_shape *shape, const gpu_nes
     return true;
 }
 
-/* One launch computes the whole definition, so a tiled stage must be the one whose output is asked for. */
+/* One launch computes the whole definition, so a tiled stage must be the one whose output is asked for.
+ * Declares all knobs first, then stops while the space is only learnt (tec_knobs_done), then takes the steps
+ * of the point. */
 bool space_gpu_template(tec_knobs *knobs, sched *schedule, void *user)
 {
     const space_shape *shape = user;

@@ -16,8 +16,12 @@ enum { PLAIN_THREADS = 64, MAX_LOOPS = 48 };
 
 typedef bool try_fn(sched *schedule, const char *block, int64_t threads);
 
-/* All results as one loop, a thread for each; reductions stay inside. Reduction loops are moved inside first:
- * only spatial loops may become one. */
+/* All results as one loop, a thread for each; reductions stay inside. Reduction loops are moved inside
+ * first: only spatial loops may become one.
+ *
+ *     for y { for x { for k { C } } }
+ *     =>  for b in 0..ceildiv(y*x, threads) blockIdx.x { for t threadIdx.x { for k { C } } }
+ */
 static bool deal_out_results(sched *schedule, const char *block, int64_t threads)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *order[MAX_LOOPS], *part[2], *one;

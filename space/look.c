@@ -21,7 +21,8 @@ static const ir_block *block_of(const sched *schedule, const char *name)
 }
 
 /* The innermost loop that the block's variable `iter` is bound to by now: after a split, the inner part.
- * NULL: no loop feeds the variable, as where its extent is 1. Searched from the innermost loop outwards. */
+ * NULL: no loop feeds the variable, as where its extent is 1. Searched from the innermost loop outwards. For
+ * y = y.0*8 + y.1 with the loops y.0, k, y.1 the answer is y.1. */
 const char *space_loop_of(const sched *schedule, const char *block, const char *iter)
 {
     const ir_stmt *b = sched_block(schedule, block);
@@ -111,8 +112,10 @@ bool space_has_math(tec_context *cx, const ir_block *block)
     return cost_of(cx, block).math;
 }
 
-/* A producer is computed where it is read if that computes nothing dear twice. `keep` is a note with which an
- * operator says that a stage has a place of its own. */
+/* A producer is computed where it is read if that computes nothing dear twice. `keep` is a note with which
+ * an operator says that a stage has a place of its own. A bias that is added in one place is inlined. exp(x)
+ * read by two stages is not, nor one that a reduction reads: in a softmax each exp would be computed again
+ * for each term. */
 static bool wants_inline(tec_context *cx, const sched *schedule, const char *name)
 {
     const ir_block *block = block_of(schedule, name);

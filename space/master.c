@@ -47,7 +47,8 @@ static const char *iter_of(const sched *schedule, const char *block, const char 
     return "";
 }
 
-/* The loops around the block, outermost first, with the variable of the block that each one runs. */
+/* The loops around the block, outermost first, with the variable of the block that each one runs. An extent
+ * of 0 stands for "not a constant": sizes of tiles are then chosen without it. */
 static void read_loops(const sched *schedule, space_stage *stage)
 {
     const char **name;
@@ -214,7 +215,8 @@ static void inline_others(tec_context *cx, const space_shape *shape, sched *sche
     space_inline_cheap(schedule, kept, n);
 }
 
-/* The one load of the buffer in a block; NULL: there is none, or more. */
+/* The one load of the buffer in a block; NULL: there is none, or more. Two loads, as of A[i] and A[i + 1],
+ * have no single index to reason about. */
 static const ir_expr *only_load(tec_context *cx, const ir_block *block, const ir_buffer *buffer)
 {
     load_list l = loads_of(cx, block);
@@ -415,7 +417,9 @@ static void list_followers(tec_context *cx, space_tiled *tiled, const space_loop
     }
 }
 
-/* How well lanes along this axis read memory; negative: badly. -100: no lanes at all along this axis. */
+/* How well lanes along this axis read memory; negative: badly. -100: no lanes at all along this axis. For
+ * C[y, x] sum= A[y, k] * B[k, x]: along x, A is the same for all lanes and B lies side by side, which is the
+ * best that there is; along y, A lies far apart. */
 static int merit(const ir_facts *facts, const space_tiled *tiled, const space_loop *axis)
 {
     static const int points[] = {0, 4, -2, -6};
@@ -501,7 +505,8 @@ static void name_iters(tec_context *cx, space_tiled *tiled)
     }
 }
 
-/* One load of each buffer stands for all: templates ask about buffers. */
+/* One load of each buffer stands for all: templates ask about buffers. A[y, k] * A[x, k] gives one entry for
+ * A. */
 static void list_loads(tec_context *cx, space_tiled *tiled)
 {
     load_list l = loads_of(cx, tiled->sums->block);
@@ -516,8 +521,11 @@ static void list_loads(tec_context *cx, space_tiled *tiled)
     }
 }
 
-/* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last axis
- * where none does. row[1] is the last one that shares vectors, row[0] the one before it. */
+/* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last
+ * axis where none does. row[1] is the last one that shares vectors, row[0] the one before it. For a
+ * convolution out[n, oc, y, x] whose vectors lie along oc: n and y are others, oc is the column, x is the
+ * row. The last axis comes innermost in the tile: the kernel element that is loaded for a column is used for
+ * all rows before the next is loaded. */
 static void order_axes(tec_context *cx, space_tiled *tiled, const space_loop *column, const ir_iter *lane)
 {
     const space_loop *row[2] = {NULL, NULL}, *last = NULL;
@@ -550,7 +558,9 @@ static void order_axes(tec_context *cx, space_tiled *tiled, const space_loop *co
     tiled->row = iter ? iter->var->var.name : NULL;
 }
 
-/* The last reduction loop runs along what is read, for at least one vector. */
+/* The last reduction loop runs along what is read, for at least one vector. For C[y, x] sum= A[y, k] * B[x,
+ * k], a matrix product with B transposed, both operands lie side by side along k: the lanes of a vector may
+ * be eight terms of one sum. */
 static bool along_reduction(const ir_facts *facts, const space_tiled *tiled)
 {
     load_list l = loads_of(ir_facts_context(facts), tiled->sums->block);
@@ -574,7 +584,8 @@ static bool is_prologue(const space_shape *shape, const space_stage *stage, cons
     return stage->part == SPACE_NEST && stage->n_reduce == 0 && n == 1 && strcmp(reader[0], of->name) == 0;
 }
 
-/* Marks the stages that only this tiled stage reads; they are computed with it. */
+/* Marks the stages that only this tiled stage reads; they are computed with it. `conditional` stages, as
+ * padding is, are not copied into the tile blindly: their conditions would stand in the innermost loop. */
 static void find_producers(const space_shape *shape, space_tiled *tiled)
 {
     for (int i = 0; i < shape->n && tiled->n_producers < SPACE_MAX_OPERANDS; i++) {
@@ -608,7 +619,8 @@ static const space_loop *last_spatial(const space_stage *stage)
 }
 
 /* The loop along which something lies that is read across: neighbouring results read elements of different
- * rows. */
+ * rows. B[j, i] read by results C[i, j] with j last: neighbouring j are whole rows of B apart. Loop i is the
+ * one along which B lies; a tile over both uses each cache line of B completely. */
 static const space_loop *find_transposed(tec_context *cx, const space_stage *stage)
 {
     load_list l = loads_of(cx, stage->block);
@@ -766,7 +778,9 @@ static void choose_tile(const space_shape *shape, space_tiled *tiled)
 }
 
 /* Everything that the templates want to know of a tiled stage and its output `out`. The order matters: the
- * column decides which axes are rows, and both decide what the operands look like from a tile. */
+ * column decides which axes are rows, and both decide what the operands look like from a tile. Nothing is
+ * decided here that a knob could decide: the result describes the definition, and choose_tile only proposes
+ * where knobs start. */
 static space_tiled *read_tiled(tec_context *cx, const space_shape *shape, const space_stage *stage,
                                const space_stage *out)
 {

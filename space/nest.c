@@ -295,8 +295,12 @@ bool space_keep_in_register(sched *schedule, const char *block, const char *loop
     return space_vectorise(schedule, all[n - 1]);
 }
 
-/* The last spatial loop becomes the innermost, as vectors of results. The sums of a vector stay in a register
- * over all reduction loops, which now lie inside. */
+/* The last spatial loop becomes the innermost, as vectors of results. The sums of a vector stay in a
+ * register over all reduction loops, which now lie inside.
+ *
+ *     for y { for x in 0..64 { for k { S } } }, 16 lanes
+ *     =>  for y { for x.0 in 0..4 { for k { for x.1 in 0..16 vectorised { S } } } }
+ */
 static bool lanes_on_columns(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
                              const char **spatial, int *count, const char *const *reduce, int n_reduce)
 {

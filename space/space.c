@@ -166,7 +166,9 @@ bool space_check(tec_context *cx, const space *sp, const space_point *point, con
 }
 
 /* What one knob gets may free another, so it settles in steps. False also where the template refuses the
- * point that it settled to. */
+ * point that it settled to. An example: knob `tile` is bound to 1 while `where` is "root"; changing `where`
+ * frees it, and a value that is then out of its limits is bound anew. Each round settles at least one knob,
+ * so that n + 1 rounds are enough. */
 bool space_settle(tec_context *cx, const space *sp, space_point *point)
 {
     for (int round = 0; round <= sp->n; round++) {
@@ -281,7 +283,9 @@ static int any_knob(const space *sp, uint64_t *state)
     return n ? open[base_random_below(state, n)] : -1;
 }
 
-/* Changes one knob at a time until the template accepts the point; false after MAX_TRIES attempts. */
+/* Changes one knob at a time until the template accepts the point; false after MAX_TRIES attempts. The
+ * change may settle back to the point itself, which is no mutation: then the next attempt changes another
+ * knob. */
 bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *point,
                   space_point *out)
 {

@@ -24,7 +24,8 @@ typedef struct {
 } lister;
 
 /* Adds a list of inner parts if the domain's own rule (`keep`) accepts it. Candidates and the start come
- * through here too, so that `keep` speaks of every value. */
+ * through here too, so that `keep` speaks of every value. `inner` are the parts but the outermost, which
+ * follows from the extent. */
 static void add_list(lister *self, const int64_t *inner)
 {
     if (self->d->keep && !self->d->keep(inner, self->inner, self->d->user))
@@ -92,6 +93,8 @@ static void list_parts(lister *self, int part, int64_t left)
     }
 }
 
+/* In the order of dictionaries, so that a point's number does not depend on the order in which candidates
+ * were found. */
 static int compare_lists(const void *a, const void *b, void *inner)
 {
     const int64_t *x = a, *y = b;

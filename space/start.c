@@ -23,6 +23,8 @@ static tec_template *template_of(const target *machine)
     return templates[i].template;
 }
 
+/* The analysis of the definition is made once and is the template's `user`: applying a point reads it and
+ * changes nothing. */
 space *space_master(tec_context *cx, const ir_program *tree, const target *machine)
 {
     if (!tree || base_failed(cx))
@@ -32,6 +34,8 @@ space *space_master(tec_context *cx, const ir_program *tree, const target *machi
     return space_new(cx, shape->base, template_of(machine), (void *)shape);
 }
 
+/* On a GPU the start may be refused by a rule of schedules for a definition that the template does not fit;
+ * then each result gets a thread, which is always possible. */
 sched *space_default(tec_context *cx, const ir_program *tree, const target *machine)
 {
     const space *sp = space_master(cx, tree, machine);

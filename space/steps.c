@@ -80,6 +80,8 @@ void space_group_order(tec_knobs *knobs, const space_stage *stage, const char *w
         tec_knob_order_groups(knobs, knob_name(knobs, stage, what), group);
 }
 
+/* While the space is learnt: two values of one knob that make the same schedule for this stage. Only the
+ * first is counted as a point. */
 void space_leave_alias(tec_knobs *knobs, const space_stage *stage, const char *what, int64_t value,
                        int64_t other)
 {
@@ -122,7 +124,8 @@ const char *space_fuse(sched *schedule, const char *const *loop, int n)
 }
 
 /* Loops inside `outer` are those of the block after it was computed there; the loops above belong to its
- * reader. */
+ * reader. After compute_at(P, i.1) the loops of P are i.0, i.1, ax0, k: with outer = i.1 these are ax0
+ * (spatial) and k (reduce). */
 int space_own_loops(const sched *schedule, const char *block, const char *outer, const char **spatial,
                     const char **reduce, int *n_reduce)
 {

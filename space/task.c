@@ -150,7 +150,12 @@ static const ir_buffer *number_buffer(ir_rewrite *rw, const ir_buffer *buffer)
     return copy;
 }
 
-/* What one instance does, without names: variables and buffers are numbered. */
+/* What one instance does, without names: variables and buffers are numbered.
+ *
+ *     block C(y, x, k reduce) { C[y, x] sum= A[y, k] * B[k, x] }
+ *     =>  "b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1, v2 reduce"
+ *
+ * Two definitions with this text compute the same, whatever their names and extents are. */
 static const char *body_text(tec_context *cx, const ir_block *block)
 {
     ir_subst vars = {0};
@@ -177,6 +182,8 @@ static const char *body_text(tec_context *cx, const ir_block *block)
     return base_text_str(cx, &t);
 }
 
+/* The family is the text of what one instance does, so that convolutions of all sizes are one family; the
+ * extents are the shape within it. */
 static void read_stage(tec_context *cx, const ir_block *block, shape_text *shape, space_task *task)
 {
     task->family = body_text(cx, block);

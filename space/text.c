@@ -25,8 +25,8 @@ static void add_string(tec_context *cx, base_text *text, const char *s)
     base_add(cx, text, "\"");
 }
 
-/* The value as it stands in a point's text. The outermost part of a split follows from the others and is left
- * out. */
+/* The value as it stands in a point's text. The outermost part of a split follows from the others and is
+ * left out. A split of 64 into [2, 4, 8] is written as [4, 8]. */
 static void add_value(tec_context *cx, base_text *text, const space_knob *knob, int value)
 {
     const int64_t *number = knob->number + (int64_t)value * knob->parts;
@@ -190,7 +190,7 @@ static double distance(const space_knob *knob, int value, const char *text)
 }
 
 /* Stays as it is where no value is like it. Words and orders have no distance: they are taken only if they
- * are there. */
+ * are there. Numbers are compared by their ratio, so that 8 is as far from 4 as from 16. */
 static void take_nearest(tec_context *cx, const space_knob *knob, const char *text, int32_t *value)
 {
     double least = INFINITY;
@@ -212,7 +212,7 @@ static void take_nearest(tec_context *cx, const space_knob *knob, const char *te
 }
 
 /* As space_point_parse for a point of another space: unknown knobs are skipped, values become the nearest
- * here. */
+ * here. So a record of another size, or of an older version of the space, gives a place to start from. */
 static bool read_near(base_lexer *lx, tec_context *cx, const space *sp, space_point *out)
 {
     base_expect(lx, "{");

@@ -110,7 +110,9 @@ static const int64_t *split_column(tec_knobs *knobs, const space_stage *stage, c
                                                 .user = &rule});
 }
 
-/* Tasks that the axes but the last one give where they start. An extent that is not constant may be large. */
+/* Tasks that the axes but the last one give where they start. An extent that is not constant may be large.
+ * For an output of 100 x 64 with tiles of 2 x 8 columns: the first axis counts if it is not the last, so
+ * that an output with the column last has as many tasks as it has rows in front of it. */
 static int64_t count_tasks(const space_tiled *tiled)
 {
     int64_t tasks = 1;
@@ -164,7 +166,9 @@ static int64_t start_rows(const space_tiled *tiled, int64_t extent)
 }
 
 /* [_, rows] for an axis across the vectors. Edges of padding (`seldom`) are cut off the outer loop, so that
- * the interior needs no conditions: there the start leaves the loop over row tiles as long as it can be. */
+ * the interior needs no conditions: there the start leaves the loop over row tiles as long as it can be. The
+ * start for a row axis of 56 with tiles of 6 rows: [_, 10, 6] where edges are cut, else the number that
+ * start_rows finds. */
 static const int64_t *split_axis(tec_knobs *knobs, const space_stage *stage, const space_axis *axis,
                                  bool last)
 {
@@ -241,7 +245,9 @@ static bool has_known_axes(const space_tiled *tiled)
     return true;
 }
 
-/* The lengths of a reduction block that divide the reduction; 0, no block, is the first. */
+/* The lengths of a reduction block that divide the reduction; 0, no block, is the first. With a reduction
+ * over 96: 0, 4, 8, 16, 32. Over an unknown length only blocks from 64 on pay, since the last one is
+ * guarded. */
 static int64_t pick_reduce_block(tec_knobs *knobs, const space_stage *stage)
 {
     static const int64_t all[] = {0, 4, 8, 16, 32, 64, 128, 256, 512};
@@ -256,6 +262,8 @@ static int64_t pick_reduce_block(tec_knobs *knobs, const space_stage *stage)
     return space_pick(knobs, stage, "reduce_block", value, n, 0);
 }
 
+/* How many results of the axis one pass of the innermost loops computes: the rows of a row axis, vectors
+ * times lanes of the column, 1 of all others. */
 static int64_t tile_of(const space_tiled_choice *choice, const space_tiled *tiled, int i)
 {
     return tiled->axis[i].row      ? choice->tile[i][2]
@@ -320,7 +328,8 @@ static int64_t span_of(const space_tiled_choice *choice, const space_tiled *tile
 }
 
 /* What no schedule can satisfy or the compiler would take too long for: more sums than registers, too many
- * copies of the update, blocks that do not divide, vectors along two loops at once. */
+ * copies of the update, blocks that do not divide, vectors along two loops at once. Two registers are left
+ * for operands: with 16 registers, 14 vectors of sums. */
 static void require_tiles(tec_knobs *knobs, const space_shape *shape, const space_stage *stage,
                           const space_tiled_choice *choice)
 {
@@ -343,7 +352,8 @@ static void require_tiles(tec_knobs *knobs, const space_shape *shape, const spac
                              "lanes stand on the column or on the reduction, not on both");
 }
 
-/* How many register tiles the block of a blocked reduction has in each direction. */
+/* How many register tiles the block of a blocked reduction has in each direction. Without a blocked
+ * reduction both numbers change nothing (idle), and only one value of each is tried. */
 static void pick_blocks(tec_knobs *knobs, const space_stage *stage, space_tiled_choice *choice)
 {
     static const int64_t blocks[] = {1, 2, 4, 8};
@@ -428,7 +438,8 @@ static void group_loops(tec_knobs *knobs, const space_stage *stage, const space_
                           COPIED_OUTER);
 }
 
-/* The short reduction loops (a 3 x 3 window) that may be written out besides the innermost steps. */
+/* The short reduction loops (a 3 x 3 window) that may be written out besides the innermost steps. For a
+ * convolution over channels, ky, kx the two loops in front of the last may be taps: 0, 1 or 2 of them. */
 static int64_t pick_taps(tec_knobs *knobs, const space_stage *stage)
 {
     enum { SHORT = 8 };
@@ -605,7 +616,9 @@ typedef struct {
     const char *lane;
 } sums_loops;
 
-/* A spatial loop of the sums that is longer than the register tile, in blocks of `size`. */
+/* A spatial loop of the sums that is longer than the register tile, in blocks of `size`. With tiles of 6
+ * rows and 4 row_blocks a loop over 24 rows becomes 4 blocks of 6. Without a blocked reduction the loop is
+ * the tile itself. */
 static bool cut_blocks(tiling *self, sums_loops *loops, const char *loop, int64_t size)
 {
     int64_t n = space_extent(self->s, loop);
@@ -649,6 +662,7 @@ static const int64_t *column_tile(const tiling *self)
     return NULL;
 }
 
+/* 0: the last axis is no row. */
 static int64_t row_tile(const tiling *self)
 {
     const space_axis *a = &self->h->axis[self->h->n_axes - 1];
@@ -768,6 +782,7 @@ static bool cut_reduction(tiling *self, sums_loops *loops)
     return true;
 }
 
+/* Parts that a split did not make (NULL) are left out. */
 static int append(const char **order, int n, const char *const *loop, int count)
 {
     for (int i = 0; i < count; i++)
@@ -795,7 +810,8 @@ static bool order_sums(tiling *self, const sums_loops *loops)
     return n < 2 || sched_reorder(self->s, order, n);
 }
 
-/* The loops of the register tile are written out, so that each sum has a register of its own. */
+/* The loops of the register tile are written out, so that each sum has a register of its own. A loop that
+ * stays a loop would index the sums by its variable, and what is indexed cannot be a register. */
 static bool annotate_sums(tiling *self, const sums_loops *loops)
 {
     bool on_reduction = self->c->lanes_on == LANES_ON_REDUCTION;
@@ -812,7 +828,8 @@ static bool annotate_sums(tiling *self, const sums_loops *loops)
 }
 
 /* Rows and vectors of the blocks that fill the registers and empty them: the same vectors as those of the
- * sums, or they would be no registers. */
+ * sums, or they would be no registers. For sums of 6 rows and 2 vectors of 8 lanes the copy over [6, 16]
+ * becomes: 6 rows unrolled, 2 vectors unrolled, 8 lanes vectorised. */
 static bool annotate_copies(tiling *self, const sums_loops *loops, const char *copy, const char *around)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
@@ -861,7 +878,8 @@ static bool compute_sums(tiling *self)
            keep_in_registers(self, &l) && annotate_sums(self, &l);
 }
 
-/* The output takes the same vectors as the sums. */
+/* The output takes the same vectors as the sums. Otherwise sums would travel through memory from the vectors
+ * of one shape to those of another. */
 static bool finish_output(tiling *self)
 {
     for (int i = 0; i < self->h->n_axes; i++) {
@@ -875,7 +893,8 @@ static bool finish_output(tiling *self)
     return true;
 }
 
-/* Last first: a producer may feed another one. */
+/* Last first: a producer may feed another one. AT_READER is inlining; AT_ROOT leaves the stage where it is,
+ * with knobs of its own. */
 static bool place_producers(tiling *self)
 {
     for (int i = self->h->n_producers - 1; i >= 0; i--) {
@@ -892,7 +911,8 @@ static bool place_producers(tiling *self)
     return true;
 }
 
-/* A copy is computed where its knob says and read by the sums alone. */
+/* A copy is computed where its knob says and read by the sums alone. Worthwhile where the elements of a tile
+ * lie far apart: the copy has them side by side, and is read many times. */
 static bool copy_operands(tiling *self)
 {
     for (int i = 0; i < self->h->n_operands; i++) {

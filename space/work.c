@@ -26,6 +26,7 @@ typedef struct {
     int loads, ops, math;
 } cost;
 
+/* A load is not looked into: the arithmetic of its index is folded into addresses. */
 static bool count_node(ir_walk *walk, const ir_expr *expr)
 {
     cost *c = (cost *)walk;

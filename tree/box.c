@@ -10,6 +10,11 @@
 #include "ir/reason/facts.h"
 #include "tree/touch.h"
 
+/* The kinds are ordered: spatial < reduce < scan < opaque. A loop that takes part in several variables, as a
+ * fused loop does, has the strictest kind of them.
+ *
+ *     for f in 0..32 { block S(y = f / 8, k reduce = f % 8) }       f: reduce
+ */
 ir_iter_kind tree_kind_for(tec_context *cx, const tree_site *site, const ir_expr *var)
 {
     ir_iter_kind kind = IR_SPATIAL;
@@ -20,6 +25,8 @@ ir_iter_kind tree_kind_for(tec_context *cx, const tree_site *site, const ir_expr
     return kind;
 }
 
+/* Made from the outside in, each level a child of the one before, and kept at the site: a proof at depth 3
+ * and one at depth 5 share the facts of the three outer loops. */
 const ir_facts *tree_site_facts(const tree_view *view, const tree_site *site, int fixed)
 {
     if (fixed == 0)
@@ -35,6 +42,8 @@ const ir_facts *tree_site_facts(const tree_view *view, const tree_site *site, in
     return site->facts[fixed];
 }
 
+/* The loops that move while the outer `fixed` ones stand still, in the form that the regions and the
+ * iterator maps take. */
 ir_ranges tree_inner_ranges(tec_context *cx, const tree_site *site, int fixed)
 {
     int n = site->n_loops - fixed;
@@ -70,6 +79,13 @@ static bool is_end_of_domain(const tree_site *site, const ir_expr *condition)
     return false;
 }
 
+/* Two steps, the cheap one first. A conjunct that repeats `binding < extent` word for word keeps the block
+ * in its domain and is dropped. Of the others those are dropped that follow from "all bindings lie in their
+ * domains", as the tail of a loop that was split twice does:
+ *
+ *     block B(y = a*8 + b*4 + c in 0..n) where a*8 + b*4 + c < n && a*8 + b*4 < n      both are dropped
+ *     block B(y = a*8 + b in 0..n) where a*8 + b < n && b < 6                          b < 6 is left
+ */
 static const ir_expr *find_loop_guards(const tree_view *view, const tree_site *site)
 {
     const ir_expr *kept = NULL;
@@ -137,6 +153,9 @@ static bool stands_still(const loop_sum *sum, const ir_expr *expr)
     return true;
 }
 
+/* Adds `expr * by` to the sum, term by term; false: it is no such sum. For i*8 + (j - 2)*3 with i standing
+ * still and j an inner loop: the factor of j grows by 3, the constant by -6, and i*8 goes to the rest as it
+ * is. */
 static bool add_terms(loop_sum *sum, const ir_expr *expr, int64_t by)
 {
     int64_t c;
@@ -190,6 +209,8 @@ static bool read_off(loop_sum *sum, const ir_expr *index, const ir_expr *shape, 
     return true;
 }
 
+/* All dimensions by read_off, or none: a box that is exact in some dimensions and a hull in others would be
+ * right, but the general way (ir_region_over) knows the predicate, too. */
 static bool read_box(const tree_view *view, const tree_site *site, const ir_region *access, int fixed,
                      ir_region *out)
 {
@@ -211,6 +232,10 @@ static bool read_box(const tree_view *view, const tree_site *site, const ir_regi
     return true;
 }
 
+/* The way of most accesses is read_box; a predicate, or an index that is no sum of loops with constant
+ * factors, takes the general one. With `covering` the conditions at the end of the domain are dropped
+ * before: the last of the tiles of 8 over 0..n has a box of 8 elements as all others have, whose elements
+ * behind n nobody can use. */
 ir_region tree_box(const tree_view *view, const tree_site *site, const ir_region *access, int fixed,
                    bool covering)
 {
@@ -253,6 +278,13 @@ static bool nothing_left(const loop_sum *sum)
     return true;
 }
 
+/* The binding takes each value of min .. min+extent-1 exactly once: it is a number in mixed radix, of which
+ * each loop is one digit.
+ *
+ *     i*4 + j*1, i in 0..8, j in 0..4 over 32 values:  digit j (radix 1 -> 4), then i (4 -> 32): reached
+ *     i*8 + j*1, i in 0..4, j in 0..4:                   digit j (1 -> 4), then no loop has the factor 4: no
+ *
+ * `taken` marks the loops that earlier dimensions used: one loop cannot count through two dimensions. */
 static bool counts_through(const tree_view *view, const tree_site *site, const ir_expr *bind,
                            const ir_expr *min, const ir_expr *extent, int fixed, bool *taken)
 {
@@ -280,6 +312,8 @@ const ir_expr *tree_stored_at(tec_context *cx, const tree_site *site, const ir_r
     return ir_apply(cx, &map, access->min[d]);
 }
 
+/* Each dimension on its own, with the loops shared out between them. This is the quick proof for what most
+ * schedules make; fill.c asks the iterator map where it fails. */
 bool tree_counts_box(const tree_view *view, const tree_site *site, const ir_region *access, const int *dim_of,
                      const ir_region *box, int fixed)
 {
@@ -294,6 +328,9 @@ bool tree_counts_box(const tree_view *view, const tree_site *site, const ir_regi
 
 /* ---- conditions over outer loops ---- */
 
+/* A conjunct that uses no inner loop is the same for all of them: it decides whether the block runs at all
+ * in this iteration of the outer loops. A proof that relies on the block having run must see to these conjuncts
+ * (runs_with in private.c). */
 void tree_outer_guards(const tree_view *view, const tree_site *site, int fixed, base_vec *out)
 {
     base_vec all = {0};
@@ -309,6 +346,7 @@ void tree_outer_guards(const tree_view *view, const tree_site *site, int fixed, 
     }
 }
 
+/* The conjunction of tree_outer_guards; NULL where there is none. */
 const ir_expr *tree_outer_guard(const tree_view *view, const tree_site *site, int fixed)
 {
     const ir_expr *guard = NULL;
@@ -320,6 +358,7 @@ const ir_expr *tree_outer_guard(const tree_view *view, const tree_site *site, in
     return guard;
 }
 
+/* Compared word for word: what follows from other conjuncts is asked of the prover by the caller. */
 bool tree_has_guard(const tree_view *view, const tree_site *site, const ir_expr *guard)
 {
     base_vec all = {0}, wanted = {0};
@@ -337,6 +376,7 @@ bool tree_has_guard(const tree_view *view, const tree_site *site, const ir_expr 
     return true;
 }
 
+/* What may be assumed at a reader that does run: its own outer guards hold. */
 const ir_facts *tree_running_facts(const tree_view *view, const tree_site *site, int fixed)
 {
     const ir_facts *facts = tree_site_facts(view, site, fixed);

@@ -38,6 +38,9 @@ const char *tree_kind_text(ir_iter_kind kind)
     return NULL;
 }
 
+/* Where instances may run again (a producer computed anew for each consumer, a tile that reaches back over
+ * another): each must give the same values a second time. A reduction with its init starts over and does; an
+ * update without one would add its terms twice. */
 const char *tree_not_idempotent(tec_context *cx, const ir_block *block)
 {
     for (int i = 0; i < block->n_iters; i++)
@@ -67,8 +70,13 @@ bool tree_has_effect(tec_context *cx, const ir_stmt *body)
 
 /* ---- independence ---- */
 
-/* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its
- * box. */
+/* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its box.
+ * `box` is what one iteration touches; its dimension d starts at step * var + rest, and the rest stands
+ * still. If |step| is at least the width, the boxes of two iterations lie side by side.
+ *
+ *     for i in 0..8 { .. writes C[i*4 : +4] }     step 4, width 4: apart
+ *     for i in 0..8 { .. writes C[i*4 : +5] }     C[4] is written by i = 0 and by i = 1: not proven
+ */
 static bool strides_apart(const tree_view *view, const tree_site *site, const ir_region *box,
                           const ir_expr *var, int depth)
 {
@@ -87,7 +95,12 @@ static bool strides_apart(const tree_view *view, const tree_site *site, const ir
 }
 
 /* An iteration of the loop touches a box of the buffer that no other one does: it may read there what it
- * wrote, as the steps of a scan do. */
+ * wrote, as the steps of a scan do. The box is the hull of all accesses below the loop, reads and writes
+ * together.
+ *
+ *     for i in 0..8 { for t in 1..5 { block c(..) { c[i, t] = c[i, t - 1] * 0.5 } } }
+ *     hull c[i, 0:5], apart by i
+ */
 static bool all_apart(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                       const ir_expr *var)
 {
@@ -112,6 +125,8 @@ static bool all_apart(const tree_view *view, const tree_sites *all, const ir_buf
     return strides_apart(view, site, &hull, var, depth);
 }
 
+/* With a single block the answer of fill.c about that block is enough; with more, each must keep to the
+ * elements of the iteration. */
 bool tree_shared_under(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
     int n = 0;
@@ -271,6 +286,7 @@ static bool is_shared_by_threads(const tree_sites *all, const ir_buffer *buffer,
     return false;
 }
 
+/* Privacy, but for shared memory that one thread writes and others read. */
 static bool is_private(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                        const ir_expr *var)
 {
@@ -318,6 +334,8 @@ static bool is_combined(const tree_view *view, const tree_sites *all, const ir_b
     return any;
 }
 
+/* Serial and unrolled loops keep their order and need none. Threads have local memory of their own each, and
+ * meet at barriers in shared memory (lower/barriers.c); global memory they have in common. */
 bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *buffer)
 {
     ir_how how = loop->loop.how;
@@ -326,6 +344,10 @@ bool tree_needs_reason(const ir_stmt *loop, const ir_buffer *buffer)
            (buffer->scope == IR_GLOBAL || how < IR_THREAD_X || how > IR_THREAD_Z);
 }
 
+/* Four kinds of loops: over blocks of threads, to which memory of a launch belongs by its nature; loops that
+ * keep their order, where only privacy is of use, to place the buffer; and loops whose iterations run at the
+ * same time, which need a reason or are an error. A reduction that is combined comes last, since only some
+ * passes can lower it. */
 tree_reason tree_reason_of_loop(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                                 const ir_stmt *loop, const char **why)
 {
@@ -341,6 +363,9 @@ tree_reason tree_reason_of_loop(const tree_view *view, const tree_sites *all, co
     return reason == TREE_DEPENDS && is_combined(view, all, buffer, var) ? TREE_COMBINED : reason;
 }
 
+/* The question of `parallel`, `vectorize`, `bind` and of the passes: may the iterations of the loop of `var`
+ * run in any order? Each written buffer is asked about once; a function with an effect is like a buffer that
+ * all iterations write. */
 const char *tree_dependence(const tree_view *view, const tree_sites *all, const ir_expr *var)
 {
     base_map done = {0};

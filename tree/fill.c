@@ -21,6 +21,7 @@
 #include "ir/reason/itermap.h"
 #include "tree/touch.h"
 
+/* Conditions and lets around the update are looked through: a guarded update is one all the same. */
 const ir_combiner *tree_combiner(const ir_block *block)
 {
     const ir_stmt *s = block->body;
@@ -36,6 +37,8 @@ typedef struct {
     bool found;
 } update_search;
 
+/* The body is walked in order of execution, so that `stored` holds what the instance itself has put there by
+ * now: an update behind it goes on with the instance's own value. */
 static bool look_for_update(ir_walk *written, const ir_stmt *stmt)
 {
     update_search *x = (update_search *)written;
@@ -47,6 +50,7 @@ static bool look_for_update(ir_walk *written, const ir_stmt *stmt)
     return !x->found;
 }
 
+/* An init starts the elements, whatever the updates are. */
 bool tree_adds(tec_context *cx, const ir_block *block)
 {
     update_search x = {.w = {.cx = cx, .expr = ir_skip_expr, .stmt = look_for_update}};
@@ -121,6 +125,9 @@ static bool is_one_element(tec_context *cx, const ir_block *block, const ir_regi
     return ir_is_value(written->extent[d], 1);
 }
 
+/* Plain stores: C[y, x + 1] with dim_of[y] = 0 and dim_of[x] = 1. False for C[y, y] (the second dimension
+ * has no variable of its own), for C[y*2] (no shifted variable) and for C[y] by a block with a spatial x in
+ * 0..8 (eight instances write one element). */
 bool tree_store_dims(const tree_view *view, const ir_block *block, const ir_region *written, int *dim_of)
 {
     for (int i = 0; i < block->n_iters; i++)
@@ -149,6 +156,7 @@ typedef struct {
     bool *used; /* iteration variables that index */
 } store_map;
 
+/* First the plain form, which nearly all blocks have; then a layout, which takes the iterator map. */
 static bool read_store(const tree_view *view, const ir_block *block, const ir_region *written, store_map *map)
 {
     int *dim_of = base_array(view->cx, int, block->n_iters);
@@ -186,6 +194,8 @@ typedef struct {
     bool outer, reduces, spatial, others;
 } condition_loops;
 
+/* Sorts the loops that the condition uses: those that stand still, those that move along elements, those
+ * that reduce, and those that do neither (they repeat the same elements). */
 static condition_loops loops_of(const tree_view *view, const tree_site *site, const ir_expr *expr, int fixed,
                                 const spatial_map *map)
 {
@@ -230,6 +240,7 @@ static const ir_expr *spatial_guards(const tree_view *view, const tree_site *sit
     return kept;
 }
 
+/* A binding, counted from `min` where there is one, that must count through `extent` values. */
 static void add_spatial(const tree_view *view, const ir_facts *facts, spatial_map *map, const ir_expr *bind,
                         const ir_expr *min, const ir_expr *extent)
 {
@@ -301,6 +312,7 @@ static spatial_map spatial_part(const tree_view *view, const tree_site *site, co
     return m;
 }
 
+/* The map from the inner loops to the box reaches each of its elements at least once. */
 static bool onto_box(const tree_view *view, const tree_site *site, const ir_expr *where,
                      const store_map *store, const ir_region *box, int fixed)
 {
@@ -440,6 +452,8 @@ static const ir_expr *cuts_of_box(const tree_view *view, const tree_site *site, 
     return kept;
 }
 
+/* The block touches one element at a time. A block of blocks touches a box, and its own map says nothing of
+ * what happens in there. */
 static bool is_point(const ir_region *access)
 {
     for (int d = 0; d < access->buffer->n; d++)
@@ -474,6 +488,7 @@ bool tree_touches_whole_box(const tree_view *view, const tree_site *site, const 
                                       box, fixed))));
 }
 
+/* Of all bindings, reduce ones included: a rewrite that keeps this runs no term of a sum twice. */
 bool tree_injective(const tree_view *view, const tree_site *site, int fixed, const char **reason)
 {
     const ir_block *block = site->block;

@@ -25,6 +25,7 @@
 #include "tree/depend.h"
 #include "tree/touch.h"
 
+/* The element that is accessed depends on the variable. */
 static bool is_indexed_by(const tree_view *view, const ir_region *access, const ir_expr *var)
 {
     for (int d = 0; d < access->buffer->n; d++)
@@ -66,6 +67,7 @@ static bool runs_with(const tree_view *view, const tree_site *reader, const tree
     return true;
 }
 
+/* No use outside of the loop: what an iteration leaves behind there would be seen. */
 static bool same_depth_everywhere(const tree_sites *all, const ir_buffer *buffer, const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++) {
@@ -77,6 +79,8 @@ static bool same_depth_everywhere(const tree_sites *all, const ir_buffer *buffer
     return true;
 }
 
+/* A buffer of the same alias class does not count: it has elements of its own numbering. Callers refuse
+ * aliases. */
 const ir_region *tree_access(const ir_region *region, int n, const ir_buffer *buffer)
 {
     for (int i = 0; i < n; i++)
@@ -119,6 +123,8 @@ static bool within(const tree_view *view, const tree_site *site, const ir_region
            holds(tree_running_facts(view, site, fixed), outer, &box);
 }
 
+/* The three questions of the head of this file, for one writer: the read lies within the writer's box, the
+ * writer fills this box, and it runs whenever the reader does. */
 bool tree_reads_within(const tree_view *view, const tree_site *reader, const ir_region *read,
                        const tree_site *writer, const ir_region *write, int fixed)
 {
@@ -269,6 +275,7 @@ static bool reads_what_is_new(const tree_view *view, const tree_sites *all, cons
     return true;
 }
 
+/* An alias or a parameter is never private: others see what an iteration leaves there. */
 bool tree_private_to_iteration(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                                const ir_expr *var)
 {

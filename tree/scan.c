@@ -32,6 +32,8 @@ int tree_common_loops(const tree_site *left, const tree_site *right)
     return n;
 }
 
+/* Compares what both touch over all iterations of the loops further in. Boxes are hulls: they may meet where
+ * the accesses do not, never the other way round. */
 bool tree_accesses_disjoint(const tree_view *view, const tree_site *left, const ir_region *at_a,
                             const tree_site *right, const ir_region *at_b, int fixed)
 {
@@ -42,6 +44,8 @@ bool tree_accesses_disjoint(const tree_view *view, const tree_site *left, const 
     return ir_region_disjoint(tree_site_facts(view, left, fixed), &box_a, &box_b);
 }
 
+/* Of every buffer that the block writes. For c in the example above, with t standing still: it reads c[t,
+ * 0:8] and writes c[t + 1, 0:8], which have no element in common. */
 bool tree_reads_other_steps(const tree_view *view, const tree_site *site, int fixed)
 {
     const ir_block *b = site->block;
@@ -53,6 +57,8 @@ bool tree_reads_other_steps(const tree_view *view, const tree_site *site, int fi
     return true;
 }
 
+/* For a block of a scan the checks of tree_not_idempotent are too strict: it reads what it writes by its
+ * nature. What matters is that it does not read what this very step writes. */
 const char *tree_not_repeatable(const tree_view *view, const tree_site *site)
 {
     const ir_block *block = site->block;

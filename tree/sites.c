@@ -52,6 +52,15 @@ const ir_stmt *tree_child(const ir_stmt *stmt, int index)
 
 /* ---- loops that may be empty ---- */
 
+/* Adds 0 <= var < extent to the facts, where that says something that stays true when an expression is
+ * moved:
+ *
+ *     for k in 0..n { block S(k reduce = k) { init S[] = 0; S[] sum= A[min(k, n - 1)] } }
+ *
+ * S initialises itself even for n = 0. If `k < n` were added as it stands, 1 <= n would follow inside the
+ * loop, and an expression that was simplified by it would be wrong in the init, which a pass moves in front
+ * of the loop. With may_be_empty only "k lies between the ends, if there are any" is added (ir_facts_span).
+ * A constant extent of 0 adds nothing at all. */
 void tree_know_loop(ir_facts *facts, const ir_expr *var, const ir_expr *extent, bool may_be_empty)
 {
     int64_t n;
@@ -67,6 +76,8 @@ typedef struct {
     bool found;
 } reduction_search;
 
+/* Stops at the first block with an init that has a reduce variable bound to an expression over the loop.
+ * What lies inside of a block is not visited: its bindings say all. */
 static bool look_for_reduction(ir_walk *walk, const ir_stmt *stmt)
 {
     reduction_search *x = (reduction_search *)walk;
@@ -79,6 +90,7 @@ static bool look_for_reduction(ir_walk *walk, const ir_stmt *stmt)
     return false;
 }
 
+/* Only a loop with a symbolic extent can be empty; a loop over 0 iterations is gone by now. */
 bool tree_may_be_empty(tec_context *cx, const ir_stmt *loop)
 {
     reduction_search x = {.w = {.cx = cx, .stmt = look_for_reduction}, .var = loop->loop.var};
@@ -155,6 +167,8 @@ tree_sites tree_all_sites(tec_context *cx, const ir_stmt *root)
     return c.out;
 }
 
+/* 1 for the outermost loop, so that the result is the number of loops that stand still when the iterations
+ * of this loop are looked at one by one: what the other files call `fixed`. */
 int tree_depth_under(const tree_site *site, const ir_expr *var)
 {
     for (int i = 0; i < site->n_loops; i++)
@@ -173,6 +187,9 @@ const tree_site *tree_site_named(const tree_sites *all, const char *block)
 
 /* ---- buffers ---- */
 
+/* Buffers of one alias class may be the same memory (an operand that a caller may pass as the result, too).
+ * Nothing is known of how their elements correspond, so that a use of the one counts as a use of the other.
+ */
 bool tree_same_storage(const ir_buffer *left, const ir_buffer *buffer)
 {
     return left == buffer || (left->alias && left->alias == buffer->alias);
@@ -195,6 +212,8 @@ bool tree_writes(const ir_block *block, const ir_buffer *buffer)
     return any_of(block->writes, block->n_writes, buffer);
 }
 
+/* A parameter is seen by the caller behind the program: what is written there is a result, even where a block
+ * of the program reads it, too. */
 bool tree_is_parameter(const ir_program *program, const ir_buffer *buffer)
 {
     for (int i = 0; i < program->n_params; i++)

@@ -58,6 +58,8 @@ typedef struct {
     int64_t multiple;
 } divisor_search;
 
+/* Collects the least common multiple of all constants that an expression over the variable is divided by, as
+ * long as it stays below MAX_UNIT: P[i / 8, i % 8] gives 8, and Q[i / 6, (i % 6) / 4] gives 12. */
 static bool look_for_divisor(ir_walk *written, const ir_expr *expr)
 {
     divisor_search *x = (divisor_search *)written;
@@ -93,6 +95,7 @@ static const ir_expr *rounded(const ir_facts *facts, const ir_expr *var, const i
 
 /* ---- the inverse ---- */
 
+/* All dimensions that the mask depends on are known by now. */
 static bool resolved(tec_context *cx, const ir_expr *expr, const tree_layout *layout, const bool *known,
                      const ir_expr *const *plain)
 {
@@ -131,6 +134,11 @@ static bool undo_masks(const ir_facts *facts, const tree_layout *layout, const i
     return true;
 }
 
+/* From "indices over variables" to "variables over the point". The iterator map gives each variable over the
+ * unmasked indices q0, q1 ..; undo_masks gives these over the point p0, p1 ..; put into each other:
+ *
+ *     S[i, j ^ (i % 8)]:     i = q0, j = q1;   q0 = p0, q1 = p1 ^ (q0 % 8);   so i = p0, j = p1 ^ (p0 % 8)
+ */
 static bool invert(const ir_facts *facts, const ir_iter_map *map, const ir_expr *const *var, int n_vars,
                    tree_layout *layout)
 {
@@ -154,6 +162,14 @@ static bool invert(const ir_facts *facts, const ir_iter_map *map, const ir_expr 
     return true;
 }
 
+/* Three steps: take the masks off the indices, ask the iterator map whether the rest is one-to-one onto the
+ * shape, and invert it. The variables may run up to the next multiple of what they are divided by, as a
+ * layout that pads has more elements than there are values:
+ *
+ *     P[i / 8, i % 8], i in 0..10, P: [2, 8]       i runs to 16: onto all 16 elements; 10 .. 15 are padding
+ *
+ * If that fails, the map is asked again with the extents as they are, for a reason in the numbers that the
+ * user wrote. */
 bool tree_read_layout(const ir_facts *outer, const ir_expr *const *var, const ir_expr *const *extent,
                       int n_vars, const ir_expr *const *index, const ir_expr *const *shape, int count,
                       tree_layout *layout, const char **reason)
@@ -193,6 +209,7 @@ bool tree_read_layout(const ir_facts *outer, const ir_expr *const *var, const ir
 
 /* ---- accesses of blocks ---- */
 
+/* Some index of the access moves with the variable. */
 static bool any_uses(const tree_view *view, const ir_region *region, const ir_expr *var)
 {
     for (int d = 0; d < region->buffer->n; d++)
@@ -218,6 +235,9 @@ static int list_vars(const tree_view *view, const ir_block *block, const ir_regi
     return n;
 }
 
+/* The layout of an access of one element, with the variables that index as its variables; the results are
+ * put back to the numbers of the block's iteration variables, where NULL stands for a variable that does not
+ * index. An index that is data has no inverse. */
 bool tree_invert_read(const tree_view *view, const ir_block *block, const ir_region *region,
                       tree_layout *layout)
 {
@@ -290,6 +310,7 @@ bool tree_writes_once(const tree_view *view, const ir_block *block, const ir_reg
     return boxes_apart(view, block, written) || tree_invert_store(view, block, written, &m);
 }
 
+/* The variables run further than the domain of the block: the elements of these points are nobody's. */
 bool tree_is_padded(const tree_view *view, const ir_block *block, const tree_layout *layout)
 {
     for (int i = 0; i < block->n_iters; i++)
@@ -298,6 +319,8 @@ bool tree_is_padded(const tree_view *view, const ir_block *block, const tree_lay
     return false;
 }
 
+/* The body is a function of others (an opaque block), which is taken at its word: it writes all of its box.
+ */
 static bool is_foreign(const ir_block *block)
 {
     for (int i = 0; i < block->n_iters; i++)
@@ -337,6 +360,8 @@ static bool read_reach(const tree_view *view, const ir_block *block, const ir_re
     return true;
 }
 
+/* A start behind 0 is not looked at: an element in front of the first one belongs to another writer, or the
+ * tree that reads it would not be legal. */
 static bool reaches_end(const tree_view *view, const reach *self, const ir_buffer *buffer, int d)
 {
     return !self->end || ir_prove_equal(view->facts, self->end[d], buffer->shape[d]);
@@ -358,6 +383,14 @@ static bool is_continued(const tree_view *view, const reach *all, int count, con
     return false;
 }
 
+/* Two writers as a scan has them, over c: [n + 1, 8]:
+ *
+ *     block start(j) writes c[0, j]                reaches (1, 8): dimension 0 does not end at n + 1
+ *     block step(t, j) writes c[t + 1, j]          begins at 1 and reaches (n + 1, 8)
+ *
+ * The first ends where the second begins, so that nothing is left. Without the second, rows 1 .. n would be
+ * padding, and a reader of whole rows (a vector load over the end, a copy of the buffer) would find what
+ * nobody wrote. Blocks that only add to elements write none anew and are left out. */
 bool tree_leaves_padding(const tree_view *view, const ir_stmt *root, const ir_buffer *buffer)
 {
     tree_sites all = tree_all_sites(view->cx, root);
@@ -379,6 +412,8 @@ bool tree_leaves_padding(const tree_view *view, const ir_stmt *root, const ir_bu
     return false;
 }
 
+/* Stricter than a read: a spatial variable that indexes nothing writes the same element once for each of its
+ * values, and then no element tells its writer. */
 bool tree_invert_store(const tree_view *view, const ir_block *block, const ir_region *written,
                        tree_layout *layout)
 {

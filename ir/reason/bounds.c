@@ -55,6 +55,7 @@ int64_t ir_gcd(int64_t left, int64_t right)
     return x > INT64_MAX ? 1 : (int64_t)x;
 }
 
+/* The ends of int64 stand for "no bound", so that a sum that does not fit becomes one. */
 static int64_t saturated_sum(int64_t a, int64_t b)
 {
     int64_t c;
@@ -86,6 +87,7 @@ ir_interval ir_interval_proper(ir_interval range)
     return range;
 }
 
+/* A side without bound stays so, whatever the other operand is. */
 ir_interval ir_interval_add(ir_interval range, ir_interval other)
 {
     int64_t min =
@@ -124,6 +126,7 @@ static int64_t greatest(const int64_t *v, int n)
     return m;
 }
 
+/* The extremes of a product lie at corners: [-2, 3] * [4, 5] has -10, -8, 12, 15. */
 ir_interval ir_interval_mul(ir_interval range, ir_interval other)
 {
     int64_t v[4] = {corner(range.min, other.min), corner(range.min, other.max), corner(range.max, other.min),
@@ -271,6 +274,7 @@ static ir_interval var_bounds(const ir_facts *facts, const ir_expr *expr)
     return v ? v->interval : IR_EVERYTHING;
 }
 
+/* By a constant: division by a power of two that rounds down, also for negative numbers. */
 static ir_interval shift_right(ir_interval range, ir_interval by)
 {
     if (by.min != by.max || by.min < 0 || by.min > 62)
@@ -337,7 +341,8 @@ static bool counts_as_index(const ir_facts *facts, const ir_expr *expr, int dept
 }
 
 /* Index arithmetic never wraps by definition, so only operations on data can. The sum of two numbers that
- * each lie in the range of indices fits into int64; a product must be bounded. */
+ * each lie in the range of indices fits into int64; a product must be bounded. `data` is what is loaded or a
+ * parameter: i + A[j] may leave int64, i + j over indices cannot. */
 static bool may_wrap(const ir_facts *facts, const ir_expr *expr, int depth)
 {
     if (!holds_data(expr))
@@ -370,7 +375,10 @@ bool ir_is_wide(const ir_facts *facts, const ir_expr *expr)
 }
 
 /* A product of an expression with itself is not negative, which the intervals of two independent operands
- * would not show. Other operations, such as shifts to the left, may wrap, and have no bounds. */
+ * would not show. Other operations, such as shifts to the left, may wrap, and have no bounds.
+ *
+ *     i in [0, 7], j in [2, 3]:  i + j in [2, 10],  i - j in [-3, 5],  i*j in [0, 21],  i // j in [0, 3]
+ */
 static ir_interval binary_bounds(const ir_facts *facts, const ir_expr *expr, int depth)
 {
     ir_interval a = bounds_of(facts, expr->arg[0], depth), b = bounds_of(facts, expr->arg[1], depth);
@@ -395,7 +403,8 @@ static ir_interval binary_bounds(const ir_facts *facts, const ir_expr *expr, int
 }
 
 /* Only index arithmetic is free of wrapping, and all of it is int64. A select has the hull of its arms,
- * whatever its condition says. */
+ * whatever its condition says. `depth` bounds the work: an expression that nests deeper counts as unknown
+ * there. */
 static ir_interval bounds_of(const ir_facts *facts, const ir_expr *expr, int depth)
 {
     if (expr->op == IR_INT && (expr->dtype.code != kDLUInt || expr->i >= 0))
@@ -468,7 +477,11 @@ static int64_t symbolic_end(const ir_facts *facts, const ir_sum *sum, bool upper
 }
 
 /* Intervals of the linear form first, moved inwards to the known residue; a side that is still open is tried
- * by eliminating variables, which sees that n - i is at least 1 where i < n. */
+ * by eliminating variables, which sees that n - i is at least 1 where i < n.
+ *
+ *     4*i + 2 with i in [0, 5], known to be 2 mod 4:        [2, 22]
+ *     n - i with i in 0..n, n unknown:    the interval is open; eliminating i by i <= n - 1 gives [1, ..]
+ */
 ir_interval ir_bounds(const ir_facts *facts, const ir_expr *expr)
 {
     expr = ir_simplify(facts, expr);

@@ -41,7 +41,10 @@ ir_facts *ir_facts_inside(const ir_facts *outer, const ir_stmt *stmt, bool other
 }
 
 /* What entering stmt tells: of a loop the range of its variable, of a let its value, of an if its condition
- * or the negation. All other statements tell nothing. */
+ * or the negation. All other statements tell nothing.
+ *
+ *     for i in 0..n { if i < m { let k = i + 1 .. } }      at `..`: 0 <= i < n, i < m, k = i + 1
+ */
 static void learn_inside(ir_facts *facts, const ir_stmt *stmt)
 {
     switch (stmt->kind) {
@@ -311,7 +314,9 @@ static bool solve_residue(int64_t by, int64_t rhs, int64_t modulus, ir_modular *
 }
 
 /* Learns expr mod modulus == base: a residue of the variable where expr has only one, else a fact about the
- * whole form, which may be part of a larger sum. */
+ * whole form, which may be part of a larger sum. (2*i + 1) mod 4 == 3 gives i mod 2 == 1, a residue of i. (i
+ * + j) mod 4 == 0 says nothing of i or j alone, and is kept as a fact about i + j, with which i + j + 8 is 0
+ * mod 4, too. */
 static void learn_residue(ir_facts *facts, const ir_expr *expr, int64_t modulus, int64_t base)
 {
     ir_sum a = {0};
@@ -401,8 +406,9 @@ static void learn_comparison(ir_facts *facts, const ir_expr *expr, ir_op op, con
         add_truth(facts, expr, true);
 }
 
-/* Conjunctions that hold, and disjunctions that do not, are taken apart into their operands. A condition that
- * reads memory teaches nothing, since the next store may change its truth. */
+/* Conjunctions that hold, and disjunctions that do not, are taken apart into their operands. A condition
+ * that reads memory teaches nothing, since the next store may change its truth. !(a || b) teaches !a and !b;
+ * !(a && b) teaches neither. !(i < n) is learnt as n <= i. */
 void ir_facts_learn(ir_facts *facts, const ir_expr *expr, bool holds)
 {
     ir_sum a = {0};

@@ -31,7 +31,8 @@ static const char *text(const ir_iter_marks *marks, const ir_expr *expr)
 }
 
 /* The state of a proof: the count loops as the first marks, and what is known inside of all of them. The
- * order of the first marks is that of the loops, so that mark i is loop i. */
+ * order of the first marks is that of the loops, so that mark i is loop i. Each loop starts as one mark of
+ * its whole extent; reading the bindings splits marks into digits. */
 static ir_iter_marks *begin(const ir_facts *facts, const ir_expr *const *loop, const ir_expr *const *extent,
                             int count)
 {
@@ -105,7 +106,10 @@ static void write_constraint(ir_iter_marks *marks, const ir_sum *diff, constrain
 }
 
 /* Takes `where` apart into constraints, sorted into the order in which trim applies them. Conditions that
- * always hold say nothing and are left out. */
+ * always hold say nothing and are left out.
+ *
+ *     where i*4 + j < 10 && k < n, k in 0..n    the second always holds and is left out; the first is listed
+ */
 static bool list_constraints(ir_iter_marks *marks, const ir_expr *where, base_vec *out)
 {
     ir_sum d = {0};
@@ -385,7 +389,12 @@ static ir_iter_marks *start(const ir_facts *facts, const ir_expr *const *loop, c
 }
 
 /* A map that is not bijective may still be one-to-one: asked once more without the predicate, since leaving
- * points out cannot make two points meet. */
+ * points out cannot make two points meet.
+ *
+ *     loops i: 4, j: 8;  bind i*8 + j over 32         digits j (8), i (4): a bijection
+ *     loops i: 4, j: 8;  bind i*8 + j over 40         one-to-one, but 32 .. 39 are missed: injective
+ *     loops i: 4, j: 8;  bind i*4 + j over 20         i = 0, j = 4 and i = 1, j = 0 meet: neither
+ */
 bool ir_iter_map_detect(const ir_facts *facts, const ir_expr *const *loop, const ir_expr *const *extent,
                         int n_loops, const ir_expr *const *bind, const ir_expr *const *dom, int n_bind,
                         const ir_expr *where, ir_iter_map *out)

@@ -611,7 +611,10 @@ static bool add_reversed(ir_iter_marks *marks, ir_mix *down, ir_mix *out, ir_sum
 }
 
 /* The entry for any expression: its linear form term by term, positive ones first into `out` and negative
- * ones into `down`, then neighbouring digits joined. */
+ * ones into `down`, then neighbouring digits joined.
+ *
+ *     i*8 + 7 - j, j in 0..8:  i with factor 8 goes to `out`, j to `down`; reversed it is the digit 7 - j
+ */
 static bool read_sum(ir_iter_marks *marks, const ir_expr *expr, ir_mix *out)
 {
     ir_sum a = {0}, base = {0};

@@ -198,6 +198,7 @@ int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS])
     return n;
 }
 
+/* Few factors: insertion is enough, and it keeps equal ones in order. */
 static void sort_factors(const ir_facts *facts, const ir_expr **factor, int n)
 {
     for (int i = 1; i < n; i++)
@@ -271,7 +272,10 @@ static int factor_index(const ir_expr *const *factor, int n, const ir_expr *want
 }
 
 /* Used to eliminate a variable: the sign of part says which end of the variable's range bounds a. A product
- * keeps its other factors, so i*n + i gives part = n + 1 for the factor i. */
+ * keeps its other factors, so i*n + i gives part = n + 1 for the factor i.
+ *
+ *     3*i*n + i + 4*j + 5,  wanted i:      part 3*n + 1,  rest 4*j + 5
+ */
 void ir_sum_split(const ir_facts *facts, const ir_sum *sum, const ir_expr *wanted, ir_sum *part, ir_sum *rest)
 {
     const ir_term *term = ir_sum_terms(sum);
@@ -507,7 +511,11 @@ static const ir_expr *without_added_terms(tec_context *cx, const ir_sum *sum, in
 }
 
 /* Writes the form as an expression in the text order that the header of this file gives. INT64_MIN is never
- * negated: it has no positive counterpart. */
+ * negated: it has no positive counterpart.
+ *
+ *     terms {i: 4, j: -1}, constant -3:    i*4 - j - 3
+ *     terms {j: -1}, constant 3:           3 - j
+ */
 static const ir_expr *build(tec_context *cx, const ir_sum *form)
 {
     const ir_term *term = ir_sum_terms(form);
@@ -571,8 +579,9 @@ static bool is_written(const ir_expr *expr, const ir_sum *sum)
     return false;
 }
 
-/* Builds nothing where `like` is already canonical: most expressions are, and callers compare the result with
- * the old expression by address to see whether anything changed. */
+/* Builds nothing where `like` is already canonical: most expressions are, and callers compare the result
+ * with the old expression by address to see whether anything changed. What was built for the comparison
+ * alone is given back to the arena. */
 const ir_expr *ir_sum_expr(const ir_facts *facts, const ir_sum *sum, const ir_expr *like)
 {
     const ir_term *term = ir_sum_terms(sum);

@@ -206,6 +206,8 @@ ir_modular ir_sum_modulus(const ir_facts *facts, const ir_sum *sum)
     return m;
 }
 
+/* The residue of the linear form, which knows more than that of the expression: i*4 + j*4 is 0 mod 4 in
+ * both, but (i + j)*4 - j*4 only in the form is i*4. */
 ir_modular ir_modulus(const ir_facts *facts, const ir_expr *expr)
 {
     ir_sum a = {0};

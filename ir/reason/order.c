@@ -22,8 +22,10 @@ typedef struct {
     int n_few, n_many;
 } operands;
 
-/* Every operand that can hold a variable, so that searching and comparing need no case of their own per node.
- */
+/* Every operand that can hold a variable, so that searching and comparing need no case of their own per
+ * node.
+ *
+ * `few` are single operands, `many` a list that the node owns. */
 static operands operands_of(const ir_expr *expr)
 {
     switch (expr->op) {
@@ -160,7 +162,8 @@ static bool same_identity(const ir_expr *left, const ir_expr *right)
 }
 
 /* 0 where equal; 2 where equal but for identities. The result 2 lets a caller tell "no order between them"
- * from "equal". */
+ * from "equal". Kinds first, then types, payloads and operands; `left` counts down the nodes that may still
+ * be looked at. */
 static int compare(const ir_expr *first, const ir_expr *right, int *left)
 {
     if (first == right)
@@ -198,6 +201,7 @@ int ir_order(const ir_facts *facts, const ir_expr *operand, const ir_expr *right
     return c == 2 ? 0 : c;
 }
 
+/* Structural equality up to a limit of nodes; a variable is like itself alone. */
 bool ir_alike(const ir_expr *operand, const ir_expr *right)
 {
     int left = MAX_COMPARED;

@@ -379,7 +379,8 @@ static bool assumed(const ir_facts *facts, const ir_sum *diff)
 }
 
 /* Counts as a question about inequalities (`asked`) wherever the answer did not come from constant bounds
- * alone: the simplifier may then reuse its result only under the same assumptions. */
+ * alone: the simplifier may then reuse its result only under the same assumptions. The proof may ask about
+ * other sums, which ask about this one: `proofs` bounds the nesting. */
 bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps)
 {
     proof p = {facts, steps, NULL};

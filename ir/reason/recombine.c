@@ -11,6 +11,7 @@
  */
 #include "ir/reason/reason.h"
 
+/* The atom may be a product: in n * (x // 4) the quotient is a factor. */
 static const ir_expr *quotient_in(const ir_expr *atom)
 {
     const ir_expr *factor[IR_MAX_FACTORS];
@@ -66,7 +67,12 @@ static bool join_whole(const ir_facts *facts, ir_sum *sum, ir_term mod)
 }
 
 /* by * (x - x//d*d) => by * (x%d), for the term that holds the quotient. The product x//d*d stands in the
- * form as terms, which must all be there with one common factor. */
+ * form as terms, which must all be there with one common factor.
+ *
+ *     x + 3 - (x // 8)*8     =>     x mod 8 + 3
+ *     2*x - 16*(x // 8)      =>     (x mod 8)*2
+ *     x - (x // 8)*4         stays: the product does not cancel the quotient
+ */
 static bool make_remainder(const ir_facts *facts, ir_sum *sum, ir_term term)
 {
     const ir_expr *q = quotient_in(term.atom);

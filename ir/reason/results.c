@@ -11,6 +11,7 @@
 
 enum { FIRST = 64 };
 
+/* Open addressing: the slot of expr, or the empty one where it belongs. The table is never full. */
 static struct ir_result *find(struct ir_result *slots, int cap, const ir_expr *expr)
 {
     uint64_t h = (uint64_t)((uintptr_t)expr >> 4) * 0x9e3779b97f4a7c15u >> 32;
@@ -42,6 +43,7 @@ void ir_results_put(ir_results *results, const ir_expr *expr, uint64_t version, 
     *slot = (struct ir_result){expr, result, version};
 }
 
+/* A result of older facts is as good as none: the version tells. */
 const ir_expr *ir_results_get(const ir_results *results, const ir_expr *expr, uint64_t version)
 {
     const struct ir_result *slot = results->cap ? find(results->slots, results->cap, expr) : NULL;

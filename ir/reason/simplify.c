@@ -57,6 +57,7 @@ static void add_simplified(collection *self, const ir_expr *expr, int64_t by, ir
         out->bad = true;
 }
 
+/* A coefficient that does not fit int64 spoils the sum: it is then not written as a sum at all. */
 static void collect_scaled(collection *self, const ir_expr *expr, int64_t by, int64_t factor, ir_sum *out)
 {
     int64_t both;
@@ -76,7 +77,8 @@ static const ir_expr *product_atom(ir_session *session, const ir_sum *sum, const
 }
 
 /* Both factors as forms, multiplied out where that stays small. A product of two atoms that is already in
- * canonical order is taken as the atom that it is, without building it again. */
+ * canonical order is taken as the atom that it is, without building it again. (i + 1)*(n - 2) gives i*n -
+ * 2*i + n - 2. Where multiplying out would make too many terms, the product stays one atom. */
 static void collect_product(collection *self, const ir_expr *expr, int64_t by, ir_sum *out)
 {
     ir_sum a = {0}, b = {0}, both = {0};
@@ -278,7 +280,10 @@ static const ir_expr *simp_index(ir_session *session, const ir_expr *expr)
 }
 
 /* The rules for conditions by operation. Comparisons of int64 go through linear forms; those of other types
- * only fold constants. */
+ * only fold constants.
+ *
+ *     i*4 < n*4 + i*3    =>    i < n*4
+ */
 static const ir_expr *simp_flag(ir_session *session, const ir_expr *expr)
 {
     switch (expr->op) {
@@ -328,7 +333,8 @@ static const ir_expr *known_value(ir_session *session, const ir_expr *expr)
 }
 
 /* The result is remembered for expr and for itself, so that simplifying a simplified expression costs a
- * look-up. Errors that the rules meet are reported at the location of expr. */
+ * look-up. Errors that the rules meet are reported at the location of expr. `asked` tells whether the result
+ * rests on assumptions about inequalities: then it is only reused while these hold. */
 const ir_expr *ir_simp(ir_session *session, const ir_expr *expr)
 {
     if (!expr || expr->op == IR_INT || expr->op == IR_FLOAT || expr->op == IR_STRING)

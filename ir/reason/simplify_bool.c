@@ -220,7 +220,10 @@ static const ir_expr *decide(ir_session *session, ir_op op, const ir_sum *sum)
 }
 
 /* Moves everything to one side, so that the terms that both sides share cancel before the comparison is
- * written again. A form that cannot be written without wrapping is at most decided, never rewritten. */
+ * written again. A form that cannot be written without wrapping is at most decided, never rewritten.
+ *
+ *     i + 4 < n + i    =>    4 < n    =>    5 <= n decides it where n is known, else it is written as 5 <= n
+ */
 const ir_expr *ir_simp_compare(ir_session *session, const ir_expr *expr)
 {
     int64_t left, right, constant;
@@ -301,8 +304,11 @@ static const ir_expr *without_implied(ir_session *session, ir_op op, const ir_ex
     return !x ? y : !y ? x : with_operands(session, a, x, y);
 }
 
-/* `and` is the connective; for || every rule is the one for && with true and false exchanged. An operand that
- * may fail keeps the guard in front of it even if it implies it: `n > 0 && m/n > 2`. */
+/* `and` is the connective; for || every rule is the one for && with true and false exchanged. An operand
+ * that may fail keeps the guard in front of it even if it implies it: `n > 0 && m/n > 2`.
+ *
+ *     i < 8 && i < 4     =>    i < 4: the second operand implies the first
+ */
 static const ir_expr *simp_connective(ir_session *session, const ir_expr *expr)
 {
     bool and = expr->op == IR_AND;

@@ -62,7 +62,10 @@ static bool within_one(const ir_facts *facts, const ir_sum *sum, int64_t divisor
 }
 
 /* A common part gcd of divisor: a == gcd*high + low with 0 <= low < gcd. The largest such gcd that some
- * coefficient offers. */
+ * coefficient offers.
+ *
+ *     (8*i + 4*j + k) // 8,  k in 0..4:     gcd 4:  4*(2*i + j) + k, so that it is (2*i + j) // 2
+ */
 static bool split_at_common(const ir_facts *facts, const ir_sum *sum, int64_t divisor, int64_t *gcd,
                             ir_sum *high, ir_sum *low)
 {
@@ -217,6 +220,7 @@ static void remainder_of_rest(const ir_facts *facts, const ir_sum *rest, int64_t
         add_atom(facts, IR_FLOORMOD, rest, divisor, out);
 }
 
+/* Terms whose coefficient is a multiple of the divisor vanish: (8*i + j) mod 4 = j mod 4. */
 void ir_floormod_sum(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
     ir_sum rest = {0}, multiples = {0};

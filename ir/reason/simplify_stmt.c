@@ -426,6 +426,7 @@ static const ir_stmt *simp_stmt(place *at, const ir_stmt *stmt)
     return r;
 }
 
+/* `tree` says that blocks are left: then loops that are not known to run must not teach that they do. */
 const ir_stmt *ir_simplify_stmt(const ir_facts *facts, const ir_stmt *stmt)
 {
     if (!stmt)

@@ -69,8 +69,11 @@ static int chain(const ir_expr *expr, ir_op op, const ir_expr **out, int count)
     return count;
 }
 
-/* Operand index.. of pattern each against one of target that is not used yet. What an attempt has bound is in
- * matcher->matcher, a value: saving it is a copy. */
+/* Operand index.. of pattern each against one of target that is not used yet. What an attempt has bound is
+ * in matcher->matcher, a value: saving it is a copy. A sum or product matches in any order of its operands.
+ * For the pattern a*b + c and the target C[i] + x*y: operand 0 of the pattern fails against C[i] and takes
+ * x*y, operand 1 takes C[i]. An operand that matches in its own place scores higher, so that of several
+ * matches the one that reads like the intrinsic wins. */
 static bool match_chain(ir_matcher *matcher, const ir_expr *const *pattern, const ir_expr *const *target,
                         int count, int index, unsigned used)
 {
@@ -223,7 +226,9 @@ static bool match_seq(ir_matcher *matcher, const ir_stmt *pattern, const ir_stmt
     return true;
 }
 
-/* The statements inside the innermost loops of both sides. */
+/* The statements inside the innermost loops of both sides. The reason that is given is the one of the
+ * attempt that got furthest (`best`): "the program has a store" is of no use to a reader whose loops only
+ * stand in another order. */
 static bool match_leaf(ir_matcher *matcher, const ir_stmt *pattern, const ir_stmt *target)
 {
     if (pattern->kind != target->kind)
@@ -261,8 +266,11 @@ static bool match_conditions(ir_matcher *matcher, const ir_nest *pattern, const 
                        (const ir_expr *const *)target->conditions.at, pattern->conditions.n, 0, 0);
 }
 
-/* Whether loop index of the intrinsic may be loop other of the program. Where a condition of the program ends
- * its loop early, the message shows the condition's bound, which the user wrote, and not the extent. */
+/* Whether loop index of the intrinsic may be loop other of the program. Where a condition of the program
+ * ends its loop early, the message shows the condition's bound, which the user wrote, and not the extent.
+ *
+ *     intrinsic: i in 0..4;   program: i in 0..8 where i < 4      its loop is cut at 4: they agree
+ */
 static bool same_extent(ir_matcher *matcher, int index, int other)
 {
     const ir_expr *p = matcher->p->extent[index], *t = matcher->t->extent[other];
@@ -328,7 +336,8 @@ static bool assign(ir_matcher *matcher, int index, unsigned used)
 }
 
 /* A nest within the nests that matcher stands in has its own loops. Values and operands that were bound in
- * there hold for the whole match, so they are copied back. */
+ * there hold for the whole match, so they are copied back. The inner matcher is a copy with nests of its
+ * own; assign tries which loop of the program stands for which loop of the intrinsic. */
 static bool match_stmt(ir_matcher *matcher, const ir_stmt *ps, const ir_stmt *ts)
 {
     ir_nest p, t;

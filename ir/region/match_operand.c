@@ -46,7 +46,11 @@ bool ir_match_differ(ir_matcher *matcher, const char *fmt, ...)
 /* ---- nests ---- */
 
 /* Loops of one iteration stand for their value. False: more loops than are compared. Loops that do not begin
- * at 0 end the chain; what is below them is the leaf, which then fails to match. */
+ * at 0 end the chain; what is below them is the leaf, which then fails to match.
+ *
+ *     for i in 0..4 { for one in 0..1 { if i < n { for j in 0..8 { X } } } }
+ *     =>  loops i: 4, j: 8;  conditions i < n;  leaf X, with 0 in the place of `one`
+ */
 bool ir_match_read_nest(tec_context *cx, const ir_stmt *stmt, ir_nest *out)
 {
     *out = (ir_nest){0};
@@ -275,7 +279,8 @@ static bool is_output(const ir_matcher *matcher, const ir_buffer *buffer)
 }
 
 /* Elements that are apart in an output of the intrinsic are apart in the program: its text may write them in
- * any order, or all at once. */
+ * any order, or all at once. An output C[i] with i in 0..4 that the program stores to D[j], for all four
+ * values of i, is another meaning: the intrinsic leaves four elements, the program one. */
 static bool check_apart(ir_matcher *matcher, const ir_buffer *pattern, const ir_expr *const *ps,
                         const ir_buffer *target, const ir_expr *const *ti)
 {
@@ -343,7 +348,9 @@ static bool check_place(ir_matcher *matcher, const ir_buffer *pattern, const ir_
 }
 
 /* A buffer that the meaning uses twice, say loaded and stored, is one operand: both uses must begin at the
- * same element of the same buffer. */
+ * same element of the same buffer. The first use binds the parameter; each further one must agree. Then the
+ * rules for what an operand may be: outputs overlap nothing else, and the place fits the alignment and
+ * strides that the intrinsic needs. */
 static bool bind_operand(ir_matcher *matcher, const ir_buffer *pattern, const ir_buffer *target,
                          const ir_expr *offset)
 {
@@ -376,7 +383,13 @@ bool ir_match_same_dtype(ir_matcher *matcher, const ir_buffer *pattern, const ir
 }
 
 /* Compares one load or store of both sides and binds the operand. Where the intrinsic's own access begins at
- * an element that depends on an unknown symbol, the operand's first element cannot be computed. */
+ * an element that depends on an unknown symbol, the operand's first element cannot be computed. An access is
+ * base + sum of step * loop on both sides. Steps must agree loop by loop; the difference of the bases is the
+ * operand's first element:
+ *
+ *     intrinsic  A[i*8 + k]          base 0, steps i: 8, k: 1
+ *     program    P[y*64 + i*8 + k]   base y*64, the same steps:      A is P from element y*64 on
+ */
 bool ir_match_access(ir_matcher *matcher, const ir_buffer *pattern, const ir_expr *const *pi,
                      const ir_buffer *target, const ir_expr *const *ti)
 {

@@ -95,8 +95,12 @@ static void add_other(scope *within, const ir_expr *expr)
         within->out->exact = false;
 }
 
-/* Takes a condition apart into conjuncts. Negations are pushed to the comparisons, as ir_facts_learn does, so
- * that `!(a && b)` is one condition of the kind that is not understood and `!(a || b)` is two conjuncts. */
+/* Takes a condition apart into conjuncts. Negations are pushed to the comparisons, as ir_facts_learn does,
+ * so that `!(a && b)` is one condition of the kind that is not understood and `!(a || b)` is two conjuncts.
+ *
+ *     where !(i < n || j == 3)      =>    conjuncts i - n >= 0 and j - 3 != 0
+ *     where !(i < n && j < m)       =>    one condition that is not understood
+ */
 static void take_apart(scope *within, const ir_expr *expr, bool holds)
 {
     ir_sum form = {0};
@@ -247,7 +251,9 @@ static void bound_index(scope *within, const ir_sum *sum, const ir_sum *known)
     }
 }
 
-/* Conjuncts over several variables, and those over none. */
+/* Conjuncts over several variables, and those over none. A conjunct over one inner variable has narrowed the
+ * range of it by now. One over several, as i + j < 10, bounds the index only if the index moves with the
+ * same combination; one over none decides whether there are points at all. */
 static bool bound_by_conjuncts(scope *within, const ir_sum *sum)
 {
     tec_context *cx = within->f->cx;

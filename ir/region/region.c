@@ -35,7 +35,8 @@ static bool mentions_inner(const scope *within, const ir_expr *expr)
     return false;
 }
 
-/* The factor with an inner variable that was defined last; a variable goes after what is made of it. */
+/* The factor with an inner variable that was defined last; a variable goes after what is made of it. The
+ * order matters: with k = i // 4 the range of k follows from that of i, so that k is eliminated before i. */
 static const ir_expr *pick(const scope *within, const ir_sum *sum)
 {
     const ir_term *term = ir_sum_terms(sum);
@@ -263,7 +264,12 @@ static bool sum_mentions_inner(const scope *within, const ir_sum *sum)
 }
 
 /* rest = c*var + q becomes q + (the least that c*var can be); its width is added. Where the coefficient is
- * negative, the least value is at the greatest var, so the width is added to `low`. */
+ * negative, the least value is at the greatest var, so the width is added to `low`.
+ *
+ *     rest = 3*i - 2*j + 5, i in 0..4, j in 0..8:
+ *     take i: rest 5 - 2*j, width 9;  take j: rest 5 - 14, width 9 + 14
+ *     so the index runs over -9 .. 14: min -9, width 23
+ */
 static bool take_factor(const scope *within, ir_sum *rest, const ir_expr *var, ir_sum *width)
 {
     ir_sum c = {0}, q = {0}, low = {0}, wide = {0};
@@ -383,7 +389,8 @@ static bool narrow_span(const scope *within, const ir_sum *sum, ir_sum *min, ir_
     return !width->bad;
 }
 
-/* min and width of `expr` under the facts with the inner ranges. */
+/* min and width of `expr` under the facts with the inner ranges. The ranges of inner variables are known
+ * here without assuming that their loops run (ir_facts_span), since the box is used outside of them. */
 static bool span(const ir_facts *facts, const ir_expr *expr, const ir_ranges *inner, const ir_expr *where,
                  ir_sum *min, ir_sum *width)
 {
@@ -534,7 +541,10 @@ static bool span_dimension(const ir_facts *facts, const ir_expr *from, const ir_
 }
 
 /* The box of region while the inner variables run through their ranges, dimension by dimension. An extent or
- * index that is not understood gives the whole dimension. */
+ * index that is not understood gives the whole dimension.
+ *
+ *     P[i*4 + j : +1, k], j in 0..4 and k in 0..n inner, i standing still:     P[i*4 : +4, 0 : n]
+ */
 ir_region ir_region_over(const ir_facts *facts, const ir_region *region, const ir_ranges *inner,
                          const ir_expr *where)
 {
@@ -552,8 +562,12 @@ ir_region ir_region_over(const ir_facts *facts, const ir_region *region, const i
     return out;
 }
 
-/* The least of both starts and the greatest of both ends; false where they cannot be compared. An end that is
- * an expression must be one of the two: a minimum of both would spoil later proofs. */
+/* The least of both starts and the greatest of both ends; false where they cannot be compared. An end that
+ * is an expression must be one of the two: a minimum of both would spoil later proofs.
+ *
+ *     [i*4 : +4] and [i*4 + 2 : +4]     =>    [i*4 : +6]
+ *     [0 : n] and [m : +1]              the ends cannot be compared: false
+ */
 static bool join(const ir_facts *facts, const ir_expr **min, const ir_expr **extent, const ir_expr *from,
                  const ir_expr *size)
 {

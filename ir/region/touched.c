@@ -147,7 +147,8 @@ static void touch_call(scope *within, const ir_expr *expr)
 }
 
 /* Accesses inside an expression. What binds variables of its own (a reduction, a let) is entered by its own
- * function, since the walk knows nothing of their ranges. */
+ * function, since the walk knows nothing of their ranges. Operands of a load are visited by the walk itself,
+ * so that A[B[i]] touches both. */
 static bool visit(ir_walk *walk, const ir_expr *expr)
 {
     scope *s = ((search *)walk)->s;
