@@ -41,6 +41,7 @@ enum { GAP = 0 };
 #define SHOW(p, n) ((void)(p), (void)(n))
 #endif
 
+/* Does not return without memory: base_no_memory leaves the call (base/guard.h). */
 static base_chunk *new_chunk(tec_context *cx, size_t size, base_chunk *below)
 {
     base_chunk *c = base_may_allocate(cx) ? malloc(sizeof(base_chunk) + size) : NULL;
@@ -71,6 +72,8 @@ static void *clear(unsigned char *p, size_t room, size_t size)
     return p;
 }
 
+/* Room is rounded up by the caller; only the asked part is shown to the address sanitizer, so that the gap
+ * catches writes past the end. */
 static void *cut(base_chunk *chunk, size_t room, size_t size)
 {
     unsigned char *p = chunk->data + chunk->used;
@@ -80,6 +83,7 @@ static void *cut(base_chunk *chunk, size_t room, size_t size)
     return clear(p, room, size);
 }
 
+/* Released chunks of the usual size are kept as spares: marks are set and released in loops. */
 static void push_chunk(tec_context *cx)
 {
     base_arena *arena = &cx->arena;

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 
+/* The old array stays in the arena, where it dies with the context. */
 void base_push(tec_context *cx, base_vec *vec, const void *item)
 {
     if (vec->n == vec->cap) {
@@ -32,6 +33,7 @@ static uint64_t mix(uint64_t x)
 /* Maps are many and mostly small, so they grow fast: what a map leaves behind stays in the arena. */
 enum { FAST_GROWTH = 1 << 16 };
 
+/* Small maps grow fast, as most maps of a pass end with some hundred entries; from then on they double. */
 static void grow_map(tec_context *cx, base_map *map)
 {
     int cap = map->cap ? (map->cap < FAST_GROWTH ? 4 : 2) * map->cap : 16;
@@ -44,6 +46,7 @@ static void grow_map(tec_context *cx, base_map *map)
     map->cap = cap;
 }
 
+/* At most half of the slots are in use, so that a search ends soon. */
 void base_map_put(tec_context *cx, base_map *map, const void *key, const void *value)
 {
     if (2 * (map->n + 1) > map->cap)
@@ -66,6 +69,7 @@ static uint64_t hash_string(const char *s)
     return base_hash(s, strlen(s), BASE_HASH_SEED);
 }
 
+/* The hash is compared first: keys with equal hashes are almost always equal. */
 static struct base_dict_slot *dict_slot(struct base_dict_slot *slots, int cap, const char *key, uint64_t hash)
 {
     int i = (int)(hash & (uint64_t)(cap - 1));
@@ -87,6 +91,7 @@ static void grow_dict(tec_context *cx, base_dict *dict)
     dict->cap = cap;
 }
 
+/* `order` holds the keys as they came, for walks that must not depend on hashes. */
 void base_dict_put(tec_context *cx, base_dict *dict, const char *key, const void *value)
 {
     if (2 * (dict->n + 1) > dict->cap)
@@ -123,6 +128,8 @@ static uint64_t read_word(const unsigned char *p, size_t n)
     return word;
 }
 
+/* Eight bytes at a time, the rest as one short word; the size is part of the seed, so that zeros at the end
+ * count. */
 uint64_t base_hash(const void *data, size_t size, uint64_t seed)
 {
     const unsigned char *p = data;

@@ -35,6 +35,7 @@ const char *job_task_hash(const tune_task *task, char out[JOB_HASH_SIZE])
     return out;
 }
 
+/* Without hashes every task is wanted. */
 static bool has_hash(const job_source *from, const tune_task *task)
 {
     char own[JOB_HASH_SIZE];
@@ -46,6 +47,8 @@ static bool has_hash(const job_source *from, const tune_task *task)
     return !from->n_hashes;
 }
 
+/* By hash, then by the exact key of the workload: both lists restrict the tasks of a file, an absent one
+ * restricts nothing. */
 static bool is_wanted(const job_source *from, const tune_task *task)
 {
     if (!has_hash(from, task))
@@ -125,6 +128,7 @@ static const char *default_of(finder *self, const te_file *file, const te_def *d
     return sched_trace_text(self->cx, s);
 }
 
+/* A definition with symbols has no task of its own: --dim gives its symbols values first. */
 static bool add_definition(finder *self, const te_file *file, te_def *def)
 {
     const ir_program *tree = def && !has_symbols(self, def, def->name) ? te_tree(self->cx, def) : NULL;
@@ -140,6 +144,7 @@ static bool add_definition(finder *self, const te_file *file, te_def *def)
                                                 .intrinsics = &file->intrinsics});
 }
 
+/* A misspelt --dim would be ignored silently otherwise. */
 static bool all_dims_used(finder *self)
 {
     for (int i = 0; i < self->from->n_dims; i++)

@@ -242,6 +242,8 @@ tune_end job_run(job *work, tune_measurer *measurer, const job_calls *calls)
 
 /* ---- what came of it ---- */
 
+/* Tasks whose time before or after is not known are counted and left out of both sums, so that the sums stay
+ * comparable. */
 job_times job_total(const tune_session *session, int n_tasks)
 {
     job_times sum = {0};

@@ -132,6 +132,8 @@ static int collect(tune_measurer *base, tec_context *cx, const tune_task *task, 
     return ask(p) ? take(p, cx, out, p->got) : 0;
 }
 
+/* A pair counts as two results of the inner measurer; while it is waited for, the cancel flag is looked at
+ * (ask). */
 static int collect_pair(tune_measurer *base, tec_context *cx, tune_result out[2], double seconds)
 {
     prompt *p = (prompt *)base;

@@ -133,6 +133,7 @@ static store_stmt prepare_object(tec_context *cx, store *db, const char *object,
     return store_statement(cx, db, base_text_str(cx, &sql));
 }
 
+/* The same record twice is one row: the hash over its fields is unique, and a second one changes nothing. */
 static store_stmt prepare_record(tec_context *cx, store *db)
 {
     base_text sql = {0};
@@ -160,6 +161,8 @@ typedef struct {
     const store_record *last;
 } inserter;
 
+/* Records of one session name the same workload, target and device again and again: the last ids are kept,
+ * and the database is asked only for others. */
 static bool find_object(inserter *in, int index, const store_record *record)
 {
     store_stmt *st = &in->object[index];
@@ -231,6 +234,8 @@ bool store_insert(tec_context *cx, store *db, const store_record *records, int c
     return ok;
 }
 
+/* Records and the progress of their job in one transaction: after a crash neither knows more than the other.
+ */
 static bool add_once(tec_context *cx, store *db, const store_record *records, int n, const store_job *job,
                      store_added *count)
 {

@@ -40,6 +40,8 @@ static void tell(void *ck, const char *what)
     problem(ck, "%s", what);
 }
 
+/* In a context of its own: a trace that cannot be applied leaves an error, which is the finding and not the
+ * check's failure. */
 static void check_trace(checker *ck, const store_record *record)
 {
     tec_context *own = base_child(ck->cx);

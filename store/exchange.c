@@ -59,6 +59,7 @@ typedef struct {
     int n;
 } importer;
 
+/* Lines are as long as the caller keeps them, up to STORE_MAX_LINE; the buffer doubles on the way there. */
 static bool keep_byte(importer *im, int byte)
 {
     if (im->size == im->cap) {
@@ -96,6 +97,8 @@ static const char *reason(const tec_context *cx)
     return colon == text ? text + strlen("error: ") : text;
 }
 
+/* Counted and told; with `refuse` the first one ends the import, and the transaction around it is rolled
+ * back. */
 static bool bad_line(importer *im)
 {
     im->out->bad++;
@@ -110,6 +113,7 @@ static bool bad_line(importer *im)
     return true;
 }
 
+/* With `refuse` all batches belong to one transaction of the caller, else each is one of its own. */
 static bool flush_batch(importer *im)
 {
     store_added added = {0};
@@ -240,6 +244,7 @@ static bool merge_jobs(tec_context *cx, store *db, store *from)
     return jobs;
 }
 
+/* The newer of both models stays. */
 static bool merge_model(tec_context *cx, store *db, store *from, const store_model *model)
 {
     const store_model *theirs = store_get_model(cx, from, model->target, model->name, model->version);

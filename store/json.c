@@ -48,6 +48,7 @@ static void add_string(tec_context *cx, base_text *text, const char *string)
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/* Three bytes are four letters; the last group is filled with '='. */
 static void add_base64(tec_context *cx, base_text *text, const unsigned char *data, size_t size)
 {
     base_add(cx, text, "\"");
@@ -197,6 +198,7 @@ static bool read_int(reader *rd, const cJSON *json, int64_t limit, int64_t *to)
     return true;
 }
 
+/* Numbers of JSON are doubles in most readers, which lose digits above 2^53: hashes and seeds are strings. */
 static bool read_u64(reader *rd, const cJSON *json, uint64_t *to)
 {
     char *end = NULL;
@@ -318,6 +320,7 @@ static bool read_object(reader *rd, const char *object, const cJSON *from)
     return true;
 }
 
+/* A version that is not known is refused: its fields may mean something else. */
 static bool check_format(tec_context *cx, const cJSON *json)
 {
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(json, "tec_record");

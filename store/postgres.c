@@ -63,6 +63,7 @@ static void forget_result(statement *self)
     self->row = -1;
 }
 
+/* Statements are written for SQLite and translated (store_postgres_sql): one text for both engines. */
 static void prepare(store_stmt *st, const char *sql)
 {
     statement *q = base_calloc(st->cx, 1, sizeof *q);
@@ -110,6 +111,7 @@ static void set_parameter(statement *self, int at, const store_value *value)
                                : snprintf(number, sizeof number, "%.17g", value->real)));
 }
 
+/* Values become texts of the protocol; NULL stays a parameter without one. */
 static void bind(store_stmt *st, const store_value *value)
 {
     statement *q = st->handle;
@@ -132,6 +134,7 @@ static PGresult *send_statement(struct store_server *server, void *user)
                                      (const char *const *)q->values, q->lengths, q->binary, 0);
 }
 
+/* Large results come in blocks through a cursor, so that a million records need no memory for all. */
 static PGresult *send_fetch(struct store_server *server, void *user)
 {
     const statement *q = user;
@@ -215,6 +218,7 @@ static void close_cursor(const statement *self)
     calls(self)->PQclear(calls(self)->PQexec(self->s->server->connection, sql));
 }
 
+/* Registered with base_hold: a jump out of the caller releases the statement, too. */
 static void drop(void *handle)
 {
     statement *q = handle;
@@ -415,6 +419,7 @@ static bool stamp(tec_context *cx, store *db, int64_t *out)
     return store_number(cx, db, "SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)", out);
 }
 
+/* Two addresses that lead to one database must be found to be one, or a merge would read what it writes. */
 static const char *identity(tec_context *cx, store *db)
 {
     store_stmt st = store_statement(

@@ -54,6 +54,7 @@ static bool is_lost(const struct store_server *server)
     return server->call.PQstatus(server->connection) != CONNECTION_OK;
 }
 
+/* `away` makes the next statement try to connect again. */
 static bool fail_lost(tec_context *cx, store *db)
 {
     const char *why = first_line(cx, db->server->call.PQerrorMessage(db->server->connection));

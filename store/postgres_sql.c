@@ -102,6 +102,7 @@ static size_t add_next(tec_context *cx, base_text *text, const char *at, int *co
     return size ? size : 1;
 }
 
+/* Token by token; what stands in quotes is copied as it is. */
 const char *store_postgres_sql(tec_context *cx, const char *sql)
 {
     base_text t = {0};

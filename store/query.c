@@ -54,6 +54,7 @@ static void add_where(tec_context *cx, base_text *sql, const store_query *query)
         base_addf(cx, sql, " AND r.status <> '%s'", store_status_text(STORE_OK));
 }
 
+/* In the order in which the question marks were written. */
 static void bind_where(store_stmt *st, const store_query *query)
 {
     store_bind_int(st, query->after);
@@ -77,6 +78,8 @@ void store_add_columns(tec_context *cx, base_text *sql)
 
 /* ---- decoding ---- */
 
+/* Lists are stored as the bytes of doubles. A file that was damaged or written by others gives a size that
+ * is no list: the row is then an error by itself. */
 static const char *decode_reals(store_stmt *st, int column, double *to, int64_t limit, int *count)
 {
     size_t size;
@@ -222,6 +225,7 @@ bool store_next(tec_context *cx, store_cursor *cursor, store_record *out)
     return true;
 }
 
+/* False after an error in the walk: without it, a walk that stopped half-way would look like the end. */
 bool store_end(store_cursor *cursor)
 {
     bool ok = cursor && !cursor->failed;

@@ -30,6 +30,7 @@ static bool check_text(tec_context *cx, const char *what, const char *text, size
            base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", what);
 }
 
+/* Limits of 0 mean "as the daemon says". */
 static bool check_new(tec_context *cx, const store_queued *queued)
 {
     if (!queued->name || !*queued->name)
@@ -199,6 +200,7 @@ static bool set_state(tec_context *cx, store *db, int64_t id, store_queue_state 
            (to == STORE_QUEUE_RUNNING || to == STORE_QUEUE_INTERRUPTED || release(cx, db, id));
 }
 
+/* The only way in which a job changes its state: it must be in `from`, or somebody else was faster. */
 static bool move(tec_context *cx, store *db, int64_t id, store_queue_state from, store_queue_state to,
                  const char *cause)
 {
@@ -224,6 +226,7 @@ static bool is_run_by(tec_context *cx, const store_queued *queued, const char *o
                      queued->owner);
 }
 
+/* Only the daemon that holds the lease may end a job: another one may have taken it over meanwhile. */
 static bool end(tec_context *cx, store *db, const store_queue_end_of *of)
 {
     const store_queued *j = lock_job(cx, db, of->id);
@@ -301,6 +304,7 @@ static bool interrupt(tec_context *cx, store *db, const char *owner)
                "queue WHERE state IN ('running', 'interrupted'))");
 }
 
+/* By the clock of the database, which all daemons share. */
 static bool set_lease(tec_context *cx, store *db, int64_t id, const char *owner, int64_t seconds)
 {
     store_stmt st = store_statement(

@@ -32,6 +32,7 @@ static bool insert_part(tec_context *cx, store *db, int64_t job, int place, cons
     return store_done(&st);
 }
 
+/* Written anew as a whole: the list of a job's kernels is made by one listing. */
 static bool set_parts(tec_context *cx, store *db, int64_t job, const store_part *parts, int count)
 {
     if (!store_run(cx, db, db->engine->one_writer))
@@ -181,6 +182,7 @@ bool store_parts_tuned(tec_context *cx, store *db, int64_t job, const store_budg
     "w.exact_hash = ? AND "                                                                                  \
     "t.fingerprint = ?"
 
+/* The key is 64 bits written in hexadecimal and stored as a signed number. */
 static store_stmt of_part(tec_context *cx, store *db, const char *sql, const store_part *part)
 {
     store_stmt st = store_statement(cx, db, sql);

@@ -23,6 +23,7 @@ bool store_role_parse(const char *text, store_role *out)
 
 /* ---- users ---- */
 
+/* Names stand in addresses and logs, so that they are made of letters that need no escape there. */
 static bool check_name(tec_context *cx, const char *name)
 {
     enum { LONGEST = 64 };

@@ -107,6 +107,7 @@ static double median_of(double *values, int n)
     return n % 2 ? values[n / 2] : values[n / 2 - 1] / 2 + values[n / 2] / 2;
 }
 
+/* Median and median of the deviations from it: one outlier moves neither. */
 void store_summarise(const double *costs, int count, double *median, double *spread)
 {
     double values[STORE_MAX_COSTS];
@@ -244,6 +245,7 @@ static bool check_field(tec_context *cx, const store_field *field, const store_r
     return true;
 }
 
+/* A cost of 0 would win against all others. */
 static bool check_costs(tec_context *cx, const store_record *record)
 {
     if (record->status != STORE_OK)
@@ -289,6 +291,7 @@ const store_record *store_complete(tec_context *cx, const store_record *record)
 
 /* ---- hashing ---- */
 
+/* Byte by byte from the least on: the hash is the same on all machines, and is stored. */
 static uint64_t hash_number(uint64_t number, uint64_t h)
 {
     unsigned char bytes[8];
@@ -333,6 +336,7 @@ static uint64_t hash_field(const store_field *field, const store_record *record,
     return hash;
 }
 
+/* 128 bits by two seeds, over the fields that are marked HASHED. */
 const char *store_record_hash(const store_record *record, char out[STORE_HASH_SIZE])
 {
     uint64_t h[2] = {BASE_HASH_SEED, ~BASE_HASH_SEED};

@@ -22,6 +22,7 @@ static void drop_statement(void *what)
     free(h);
 }
 
+/* Held until store_finish, so that an allocation that jumps out of the caller releases it. */
 store_stmt store_statement(tec_context *cx, store *db, const char *sql)
 {
     store_stmt st = {.s = db, .cx = cx, .next = 1, .held = base_calloc(cx, 1, sizeof *st.held)};
@@ -136,6 +137,8 @@ bool store_number(tec_context *cx, store *db, const char *sql, int64_t *out)
     return got >= 0;
 }
 
+/* A connection does not survive a fork: two processes would speak on one socket, or break the file's locks.
+ */
 bool store_usable(tec_context *cx, store *db)
 {
     if (!db)
@@ -154,6 +157,7 @@ static void roll_back(void *what)
     s->engine->roll_back(s);
 }
 
+/* Held likewise: leaving by a jump rolls the transaction back. */
 bool store_begin(tec_context *cx, store *db)
 {
     if (!store_usable(cx, db))

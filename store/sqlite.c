@@ -72,6 +72,7 @@ static void bind(store_stmt *st, const store_value *value)
         st->rc = rc;
 }
 
+/* 1: a row, 0: the end, -1 with an error in the context. */
 static int step(store_stmt *st)
 {
     int rc = sqlite3_step(st->handle);
@@ -161,6 +162,7 @@ static void roll_back(store *db)
 
 /* ---- the whole file ---- */
 
+/* A number that changes with each write of this or another connection. */
 static bool stamp(tec_context *cx, store *db, int64_t *out)
 {
     int64_t others;
@@ -171,6 +173,7 @@ static bool stamp(tec_context *cx, store *db, int64_t *out)
     return true;
 }
 
+/* Links and other spellings of a path lead to one inode. */
 static bool same(tec_context *cx, store *left, store *right)
 {
     struct stat x, y;

@@ -222,6 +222,7 @@ static bool add_failure(store_stmt *st, base_vec *rows)
     return true;
 }
 
+/* The statement is finished on every way out. */
 static bool add_failures(store_stmt *st, base_vec *rows)
 {
     int got;

@@ -24,6 +24,8 @@ static size_t pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+/* A page that cannot be touched stands on both sides: a kernel that writes outside of its argument is killed
+ * at once, and the trial is an error rather than a wrong time. */
 static void *new_region(worker_arguments *arguments, size_t bytes, tec_error *err)
 {
     size_t inside = pages(bytes ? bytes : 1), all = inside + 2 * PAGE;
@@ -81,6 +83,7 @@ static DLTensor *new_tensor(worker_arguments *arguments, DLDataType dtype, int r
     return t;
 }
 
+/* A second place for the elements of a tensor, zeroed by the kernel of the operating system. */
 static DLTensor *like(worker_arguments *arguments, const DLTensor *of, tec_error *err)
 {
     DLTensor *t = new_tensor(arguments, of->dtype, of->ndim, err);
@@ -196,6 +199,7 @@ bool worker_arguments_keep(worker_arguments *arguments, tec_error *err)
     return true;
 }
 
+/* Outputs against those of the reference that were kept; the first that differs is reported by its name. */
 bool worker_arguments_check(const worker_arguments *arguments, const rt_function_desc *function, char *text,
                             size_t size)
 {

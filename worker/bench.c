@@ -24,6 +24,8 @@ typedef struct {
     const rt_function_desc *desc;
 } loaded;
 
+/* `culprit` is the number of the kernel that failed, 0 for the reference: the tuner blames that trial alone.
+ */
 static bool fail(worker_bench *bench, const char *stage, int culprit, const tec_error *err)
 {
     snprintf(bench->error, sizeof bench->error, "%s", err->text);
@@ -45,6 +47,7 @@ static bool set_threads(worker_bench *bench, int threads, tec_error *err)
     return bench->pool != NULL;
 }
 
+/* The function with the pool's threads; no pool is made for a kernel that runs on one. */
 static bool prepare(worker_bench *bench, tec_module *module, int threads, loaded *kept, tec_error *err)
 {
     kept->function =
@@ -61,6 +64,7 @@ static bool prepare(worker_bench *bench, tec_module *module, int threads, loaded
  * seen. */
 enum { BLANK_KEPT = 0xa5, BLANK_CHECKED = 0x5a };
 
+/* A kernel that is fast and wrong is no result: it is reported before any time is taken. */
 static bool check_outputs(worker_bench *bench, const loaded *kept, worker_arguments *arguments, int i)
 {
     if (worker_arguments_check(arguments, kept->desc, bench->error, sizeof bench->error))
@@ -97,6 +101,8 @@ static bool measure_loaded(worker_bench *bench, const worker_job *job, const loa
     return bench->answer.n_costs > 0 || fail(bench, "run", 0, &err);
 }
 
+/* Runs the reference once on blank outputs and keeps what it wrote. The limit of memory that held for
+ * loading is lifted behind the call. */
 static bool keep_loaded(worker_bench *bench, const loaded *kept, worker_arguments *arguments)
 {
     worker_call call = {kept->function, arguments->args, arguments->n};

@@ -65,6 +65,8 @@ static int first_sibling_of(int cpu)
     return first;
 }
 
+/* The cores that this process may use, each with its first hardware sibling, so that two threads do not
+ * share one core. */
 worker_cores worker_cores_here(int threads)
 {
     int first_sibling[CPU_SETSIZE] = {0};

@@ -15,6 +15,8 @@
 
 /* ---- the process ---- */
 
+/* Signals that mean a crash end the process (a parent may have ignored them), no core file is written, and
+ * the process dies with its parent. */
 bool worker_become_worker(int fd)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -46,6 +48,7 @@ static int64_t private_bytes(void)
     return sscanf(text, "%*s %*s %*s %*s %*s %lld", &data) == 1 ? (int64_t)data * sysconf(_SC_PAGESIZE) : -1;
 }
 
+/* `more` bytes above what the process has now; less than 0 lifts the limit. */
 void worker_limit_memory(int64_t more)
 {
     int64_t now = private_bytes(), most;

@@ -111,6 +111,8 @@ static bool is_near(double a, double b, double relative, double absolute)
     return fabs(a - b) <= relative * fabs(b) + absolute;
 }
 
+/* The scale of the tolerance: a difference is small beside the greatest value of the tensor, or it is wrong.
+ */
 static double greatest_finite(const DLTensor *tensor)
 {
     int64_t n = tec_tensor_elements(tensor);
@@ -159,6 +161,7 @@ static const char *int_text(const DLTensor *tensor, int64_t index, char *text, s
     return text;
 }
 
+/* Integers must be equal. The message names the first element that differs, and how many do. */
 static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, size_t size)
 {
     int64_t n = tec_tensor_elements(want), differ = 0, first = -1;

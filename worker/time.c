@@ -112,6 +112,7 @@ static int count_parts(const stopwatch *watch, double estimate)
                                    : (int)fmax(1, fmin(watch->job->repeats, ceil(budget / estimate)));
 }
 
+/* Forwards and backwards by turns, so that a drift of the clock falls on all kernels alike. */
 static bool measure_all(stopwatch *watch, const pace *self, int count, int parts, double *costs)
 {
     for (int i = 0; i < parts; i++)

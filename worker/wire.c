@@ -63,6 +63,7 @@ worker_reader worker_read(const void *data, size_t n)
     return (worker_reader){.at = at, .end = at + n};
 }
 
+/* Once a read has failed all that follow fail, too: a message is checked once, at its end. */
 static const uint8_t *take(worker_reader *reader, size_t n)
 {
     if (reader->failed || (size_t)(reader->end - reader->at) < n) {
@@ -80,6 +81,7 @@ int64_t worker_get_i64(worker_reader *reader)
     return p ? (int64_t)load_u64(p, 8) : 0;
 }
 
+/* A count that the rest of the message cannot hold is refused before anything is allocated for it. */
 int64_t worker_get_count(worker_reader *reader, int64_t most, size_t size)
 {
     int64_t n = worker_get_i64(reader);
@@ -107,6 +109,7 @@ const void *worker_get_bytes(worker_reader *reader, size_t *n)
     return p ? p : "";
 }
 
+/* Texts travel with their terminator, and nothing may stand behind it. */
 const char *worker_get_text(worker_reader *reader)
 {
     size_t n;
@@ -182,6 +185,7 @@ static worker_state receive_all(int fd, uint8_t *to, size_t size, double deadlin
     return WORKER_DONE;
 }
 
+/* Header, then body. A body whose writing ran out of memory is not sent in part. */
 worker_state worker_send(int fd, uint32_t kind, const rt_bytes *body, double deadline)
 {
     uint8_t header[HEADER];

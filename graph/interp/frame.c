@@ -39,6 +39,7 @@ int64_t interp_count(const ir_array *array)
     return n;
 }
 
+/* With data NULL the elements are 0. The data is copied: a value never changes after it was made. */
 interp_value *interp_tensor(tec_context *cx, base_dtype dtype, int count, const int64_t *shape,
                             const void *data)
 {
@@ -180,6 +181,9 @@ static const char *array_text(tec_context *cx, const ir_array *array)
     return op_type_text(cx, &(op_type){array->dtype, array->n, dim});
 }
 
+/* Which symbols an extent may give a value to: with a list, those of the node whose results are bound;
+ * without one, those of the body, and for the entry function those of the module. All others must have a
+ * value by now, and an extent is held against it. */
 static bool may_bind(const binding *self, const ir_expr *expr)
 {
     const interp_frame *frame = self->f;
@@ -194,6 +198,8 @@ static bool may_bind(const binding *self, const ir_expr *expr)
            (frame->body->entry && graph_sees_symbol(frame->in->m, NULL, expr));
 }
 
+/* A symbol of the body lives in the frame, one of the module in the interpreter, so that all functions see
+ * it. */
 void interp_bind_symbol(interp_frame *frame, const ir_expr *symbol, int64_t value)
 {
     ir_value *v = base_new(frame->in->cx, ir_value);
@@ -203,6 +209,8 @@ void interp_bind_symbol(interp_frame *frame, const ir_expr *symbol, int64_t valu
                  graph_binds_symbol(frame->body, symbol) ? &frame->symbols : &frame->in->globals, symbol, v);
 }
 
+/* An extent that is a symbol alone gives the symbol its value; one like 2*n + 1 is only checked, by
+ * check_facts and bind_value. */
 static void bind_extents(const binding *self, const op_type *type, const ir_array *array)
 {
     interp_frame *f = self->f;
@@ -214,6 +222,7 @@ static void bind_extents(const binding *self, const op_type *type, const ir_arra
     }
 }
 
+/* The part of a type that needs no symbols: kind, rank, element type, number of parts. */
 static bool has_kind(const graph_type *type, const interp_value *value)
 {
     switch (type->kind) {
@@ -252,6 +261,8 @@ static bool bind_value(const binding *self, const graph_type *type, const interp
     return true;
 }
 
+/* Twice over all values: first the symbols that stand alone as an extent, from every value, then the checks
+ * of all extents. So [n + 1] in front of [n] is no matter of order. */
 static bool bind_all(binding *self, graph_value *const *to, interp_value *const *value, int count)
 {
     for (int check = 0; check < 2; check++)
@@ -266,6 +277,8 @@ static bool bind_all(binding *self, graph_value *const *to, interp_value *const 
     return check_facts(self->f, self->loc);
 }
 
+/* The facts of the body, and once, for the entry, those of the module, wait in the frame until all of their
+ * symbols are known. */
 bool interp_enter(interp_frame *frame, base_loc loc, interp_value *const *in)
 {
     binding b = {.f = frame, .loc = loc, .what = "input"};

@@ -15,6 +15,7 @@ static bool fail_at(const interp_frame *frame, const graph_node *node, const cha
 
 /* ---- calls ---- */
 
+/* The depth is limited because this interpreter recurses on the C stack; the VM does not. */
 static bool run_function(interp *in, const graph_function *fn, base_loc loc, interp_value *const *given,
                          interp_value **out)
 {
@@ -35,6 +36,7 @@ static bool run_call(interp_frame *frame, const graph_node *node, interp_value *
     return run_function(frame->in, graph_find_function(frame->in->m, node->callee), node->loc, in, out);
 }
 
+/* A closure is a tuple of the arguments given so far, with the function: applying it appends the rest. */
 static bool run_closure(interp_frame *frame, const graph_node *node, interp_value *const *in,
                         interp_value **out)
 {
@@ -44,6 +46,7 @@ static bool run_closure(interp_frame *frame, const graph_node *node, interp_valu
     return true;
 }
 
+/* The arguments of the closure come first, then those of the node. */
 static bool run_apply(interp_frame *frame, const graph_node *node, interp_value *const *in,
                       interp_value **out)
 {
@@ -144,6 +147,7 @@ static bool run_loop(interp_frame *frame, const graph_node *node, interp_value *
     return stack_all(frame, node, carried, collected, out);
 }
 
+/* Element i along the first dimension, as a copy without that dimension. */
 static interp_value *row(interp *in, const interp_value *value, int64_t i)
 {
     interp_value *r =
@@ -201,6 +205,7 @@ static int64_t integer_at(const ir_array *array, int i)
     }
 }
 
+/* Makes elements of a tensor the values of symbols, as a shape that is computed at run time needs. */
 static bool run_extents(interp_frame *frame, const graph_node *node, interp_value *const *in)
 {
     for (int i = 0; i < node->n_symbols; i++) {
@@ -252,6 +257,7 @@ static bool run_kind(interp_frame *frame, const graph_node *node, interp_value *
     return fail_at(frame, node, "the interpreter runs graphs before they are planned");
 }
 
+/* Every node counts against the limit, so that a loop without end is an error and no hang. */
 static bool run_node(interp_frame *frame, const graph_node *node)
 {
     interp_value **in = base_array(frame->in->cx, interp_value *, node->n_in),

@@ -27,6 +27,7 @@ static int first_same(interp_value *const *in, int k)
     return first;
 }
 
+/* The type of the value at hand: te bodies are made for constant extents alone, anew for each size. */
 static op_type concrete_type(tec_context *cx, const ir_array *array)
 {
     const ir_expr **dim = base_array(cx, const ir_expr *, array->n);
@@ -131,6 +132,8 @@ static bool prepare(operation *self)
     return self->impl != NULL;
 }
 
+/* All that the tree of an operator depends on: the implementation, attributes, types, constants by address,
+ * and which operands are one and the same array. Equal keys share a tree. */
 static const char *key_of(const operation *self)
 {
     tec_context *cx = self->f->in->cx;
@@ -216,6 +219,8 @@ static bool run_tree(const operation *self, const ir_program *program, interp_va
     return !base_failed(cx);
 }
 
+/* The shapes are those that the te body has, and not the declared ones: bind_results holds them against the
+ * types. */
 static bool make_results(const operation *self, const ir_program *program, interp_value **out)
 {
     int64_t shape[IR_MAX_DIMS];
@@ -231,6 +236,7 @@ static bool make_results(const operation *self, const ir_program *program, inter
     return true;
 }
 
+/* An operator that only renames elements: the same data in another shape. */
 static bool same_elements(const operation *self, interp_value **out)
 {
     const op_type *t = &self->call.output[0];

@@ -29,6 +29,8 @@ static graph_value *shift_to_axis(onnx_node *node, graph_value *a, graph_value *
     return onnx_reshape(node, b, dim, count);
 }
 
+/* Until opset 6 operands were broadcast only when an attribute said so, from a given axis on: the second
+ * operand gets dimensions of 1 behind its own. */
 static bool convert_binary(onnx_node *node)
 {
     graph_value *b = node->in[1];
@@ -105,6 +107,7 @@ static bool convert_clip(onnx_node *node)
     return onnx_set(node, 0, onnx_make(node, "clip", in, 3, NULL, 0));
 }
 
+/* A cast to bool keeps what is not 0 as true; the operator sees to that, whatever the source type. */
 static bool convert_cast(onnx_node *node)
 {
     base_dtype t;

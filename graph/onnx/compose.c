@@ -53,6 +53,7 @@ graph_value *onnx_transpose(onnx_node *node, graph_value *value, const int64_t *
     return ONNX_MAKE(node, "transpose", &attr, 1, value);
 }
 
+/* NULL among the operands gives NULL, so that a chain of such calls is checked once, at its end. */
 graph_value *onnx_concat(onnx_node *node, graph_value *const *value, int count, int axis)
 {
     op_attr attr = op_attr_int("axis", axis);
@@ -104,6 +105,8 @@ static bool has_dim(onnx_node *node, const graph_value *value, int axis)
                                               op_type_text(node->cx, &value->type));
 }
 
+/* Elements begin, begin + step, ..: `extent` of them along each dimension. A negative step walks backwards.
+ */
 graph_value *onnx_slice(onnx_node *node, graph_value *value, const ir_expr *const *begin,
                         const ir_expr *const *extent, const int64_t *step)
 {
@@ -115,6 +118,7 @@ graph_value *onnx_slice(onnx_node *node, graph_value *value, const ir_expr *cons
     return ONNX_MAKE(node, "slice", attr, 3, value);
 }
 
+/* Elements begin .. begin + extent - 1 along one axis, all of the others. */
 graph_value *onnx_part(onnx_node *node, graph_value *value, int axis, int64_t begin, const ir_expr *extent)
 {
     const ir_expr *from[ONNX_MAX_RANK], *size[ONNX_MAX_RANK];
@@ -130,6 +134,7 @@ graph_value *onnx_part(onnx_node *node, graph_value *value, int axis, int64_t be
     return onnx_slice(node, value, from, size, step);
 }
 
+/* Reverses all dimensions from `axis` on: a slice from the last element with step -1. */
 graph_value *onnx_flip_from(onnx_node *node, graph_value *value, int axis)
 {
     const ir_expr *from[ONNX_MAX_RANK];
@@ -146,6 +151,7 @@ graph_value *onnx_flip_from(onnx_node *node, graph_value *value, int axis)
 
 /* ---- dimensions ---- */
 
+/* A vector along `axis` of a value with `rank` dimensions: the others are 1, so that it broadcasts. */
 graph_value *onnx_along(onnx_node *node, graph_value *value, int axis, int rank)
 {
     const ir_expr *dim[ONNX_MAX_RANK];
@@ -181,6 +187,7 @@ graph_value *onnx_add_dim(onnx_node *node, graph_value *value, int axis)
     return onnx_reshape(node, value, dim, value->type.n + 1);
 }
 
+/* The dimension is one of a single element. */
 graph_value *onnx_drop_dim(onnx_node *node, graph_value *value, int axis)
 {
     const ir_expr *dim[ONNX_MAX_RANK];

@@ -260,6 +260,8 @@ static graph_value *as_sequence(onnx_node *node, int index, graph_value *value)
     return value && entry(node, "scan_input_directions", index) ? reversed(node, value) : value;
 }
 
+/* The results of a Scan are stacked along the first dimension; attributes ask for another axis or the
+ * reversed order. */
 static graph_value *from_sequence(onnx_node *node, int k, graph_value *value)
 {
     int64_t axis;

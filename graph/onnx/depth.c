@@ -14,6 +14,7 @@ typedef struct {
     const uint8_t *p, *end;
 } cursor;
 
+/* Seven bits to a byte, the lowest first; false at the end of the data, or after ten bytes that all go on. */
 static bool read_varint(cursor *at, uint64_t *out)
 {
     *out = 0;

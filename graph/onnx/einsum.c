@@ -160,6 +160,7 @@ static const ir_expr *extent_of(const graph_value *value, const char *letters, c
     return value->type.dim[strchr(letters, letter) - letters];
 }
 
+/* The product of the extents of the letters of `list`: what a matrix product sees as one dimension. */
 static const ir_expr *extents_of(onnx_node *node, const graph_value *value, const char *letters,
                                  const char *list)
 {

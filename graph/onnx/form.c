@@ -46,6 +46,8 @@ static const char *range_text(tec_context *cx, int least, int most)
     return least == most ? base_format(cx, "%d", least) : base_format(cx, "%d to %d", least, most);
 }
 
+/* An operand is missing where the list is too short or its name is empty; most < 0: any number, all of them
+ * given. */
 static bool check_operands(onnx_node *node, int least, int most)
 {
     if (most >= 0 && node->n_in > most)
@@ -56,6 +58,7 @@ static bool check_operands(onnx_node *node, int least, int most)
     return true;
 }
 
+/* Results without a name are not used by anybody; a node that has none at all is a mistake of the model. */
 static bool check_results(onnx_node *node, int least, int most)
 {
     int named = 0;
@@ -158,6 +161,7 @@ static char held(const Onnx__AttributeProto *AttributeProto)
                                        : '\0';
 }
 
+/* `values` is the list of a form, as in "(none|add|mul)". */
 static bool is_among(const field *self, const char *value, size_t size)
 {
     for (const char *p = self->values; p < self->values + self->values_length;) {
@@ -199,6 +203,7 @@ static bool is_ignored(const onnx_node *node, const char *name)
     return strncmp(name, "__", 2) == 0 || (node->opset < 6 && base_same(name, "consumed_inputs"));
 }
 
+/* Attributes come and go with opsets: one of another opset counts as unknown. */
 static bool is_known(onnx_node *node, const char *form, const Onnx__AttributeProto *AttributeProto)
 {
     field f;
@@ -236,6 +241,7 @@ static bool check_attributes(onnx_node *node, const char *form)
     return true;
 }
 
+/* The form is read anew for each node; it is a short text beside the operator's row (graph/onnx/node.c). */
 bool onnx_check_form(onnx_node *node, const char *form)
 {
     int least_in, most_in, least_out, most_out;

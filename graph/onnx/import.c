@@ -36,6 +36,8 @@ bool onnx_skip(onnx_node *node)
     return false;
 }
 
+/* Collected, and reported all at once at the end: a model with ten unsupported nodes is one error with ten
+ * notes. */
 bool onnx_unsupported(onnx_node *node, const char *fmt, ...)
 {
     va_list args;
@@ -46,6 +48,7 @@ bool onnx_unsupported(onnx_node *node, const char *fmt, ...)
     return false;
 }
 
+/* A model that breaks the rules of ONNX is refused at the first such place. */
 bool onnx_wrong(onnx_node *node, const char *fmt, ...)
 {
     va_list args;
@@ -476,6 +479,8 @@ static int64_t default_opset(tec_context *cx, const char *path, const Onnx__Mode
     return version ? version : 1;
 }
 
+/* The depth is looked at before the library unpacks: it recurses, and a hostile file could nest without end.
+ */
 static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *data, size_t size)
 {
     Onnx__ModelProto *model = onnx_is_shallow(&onnx__model_proto__descriptor, data, size)

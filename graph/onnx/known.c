@@ -49,6 +49,7 @@ static const ir_expr *element(const tracked *self, int operand, const int64_t *a
 
 /* ---- moving: the operand's element for position `at` of the result ---- */
 
+/* Dimension i of the result is dimension perm[i] of the operand. */
 static const ir_expr *transposed(const tracked *self, const int64_t *at)
 {
     const int64_t *perm;
@@ -60,6 +61,7 @@ static const ir_expr *transposed(const tracked *self, const int64_t *at)
     return element(self, 0, from);
 }
 
+/* Known only if the beginnings are constants. */
 static const ir_expr *sliced(const tracked *self, const int64_t *at)
 {
     const op_attr *begin = op_attr_find(&self->call, "begin");
@@ -100,6 +102,7 @@ static const ir_expr *tiled(const tracked *self, const int64_t *at)
     return element(self, 0, from);
 }
 
+/* Counts the place down through the operands until it lies within one of them. */
 static const ir_expr *concatenated(const tracked *self, const int64_t *at)
 {
     int64_t from[ONNX_MAX_RANK], axis = op_int(&self->call, "axis", 0);
@@ -112,6 +115,7 @@ static const ir_expr *concatenated(const tracked *self, const int64_t *at)
     return element(self, k, from);
 }
 
+/* The index must be a constant; a negative one counts from the end. */
 static const ir_expr *gathered(const tracked *self, const int64_t *at)
 {
     int64_t from[ONNX_MAX_RANK], axis = op_int(&self->call, "axis", 0), index;
@@ -233,6 +237,8 @@ static bool is_exact(const tracked *self, int rule)
            (!base_same(self->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
 }
 
+/* All operands must be known, element by element. `is_long`: some operand has more elements than are
+ * tracked, which is another reason for a refusal than a value that is computed at run time. */
 static bool know_operands(tracked *self, graph_value *const *in, bool *is_long)
 {
     int64_t dim[ONNX_MAX_RANK], count;

@@ -10,6 +10,7 @@
 static const onnx_rows *const families[] = {ONNX_FAMILY_LIST(X)};
 #undef X
 
+/* Rows of one operator differ by the opsets that they are for: the first that fits. */
 const onnx_row *onnx_find(const char *op, int64_t opset)
 {
     for (int f = 0; f < BASE_COUNT(families); f++)
@@ -84,6 +85,7 @@ int onnx_rank(const onnx_node *node, int k)
     return node->in[k]->type.n;
 }
 
+/* Element `index` of a constant of integers, with its sign. */
 static int64_t element(const op_constant *constant, int64_t index)
 {
     const char *p = (const char *)constant->data + index * base_dtype_bytes(constant->type.dtype);
@@ -107,6 +109,7 @@ bool onnx_is_empty(const graph_value *value)
     return false;
 }
 
+/* Integers up to ONNX_MAX_KNOWN elements: what shapes are computed from. */
 static const onnx_known *known_constant(onnx_node *node, const graph_value *value)
 {
     const op_constant *constant = value->constant;
@@ -128,6 +131,7 @@ typedef struct {
     onnx_known known;
 } as_symbols;
 
+/* Symbols that a node bound are seen in its body and in the bodies inside of that, nowhere else. */
 static const onnx_known *symbols_here(const onnx_node *node, const graph_value *value)
 {
     const as_symbols *found = base_map_get(&node->im->symbols, value);
@@ -189,6 +193,7 @@ bool onnx_unknown(onnx_node *node, int k, const char *what)
                             what[strlen(what) - 1] == 's' ? "are" : "is");
 }
 
+/* -1: the operand is not known, or some element is no constant. */
 int onnx_constant_ints(onnx_node *node, int index, const int64_t **out)
 {
     const onnx_known *known = onnx_known_value(node, index);
@@ -234,6 +239,7 @@ bool onnx_axis(onnx_node *node, int64_t axis, int rank, int64_t *out)
 
 /* ---- results ---- */
 
+/* Adds an operator, and tracks its elements if it computes shapes. */
 graph_value *onnx_make(onnx_node *node, const char *op, graph_value *const *in, int n_in, const op_attr *attr,
                        int n_attrs)
 {
@@ -245,6 +251,7 @@ graph_value *onnx_make(onnx_node *node, const char *op, graph_value *const *in, 
     return v;
 }
 
+/* The first value with this name keeps it for messages and outputs. */
 bool onnx_set(onnx_node *node, int index, graph_value *value)
 {
     if (!value || index >= node->n_out)

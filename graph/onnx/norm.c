@@ -16,6 +16,8 @@ typedef struct {
     graph_value *centred, *mean, *inverse; /* inverse: 1 / sqrt(variance + epsilon) */
 } statistics;
 
+/* mean and 1 / sqrt(variance + epsilon), with the variance of the centred values: the mean of squares less
+ * the square of the mean would lose digits. */
 static statistics measure(onnx_node *node, graph_value *input, const int64_t *axes, int count, double epsilon)
 {
     statistics s = {.mean = onnx_reduce(node, "reduce_mean", input, axes, count, true)};

@@ -115,6 +115,7 @@ static bool convert_range(onnx_node *node)
     return onnx_set(node, 0, onnx_make(node, "range", NULL, 0, attr, 4));
 }
 
+/* The diagonal may be given as a tensor of one element: it becomes a scalar. */
 static bool convert_trilu(onnx_node *node)
 {
     op_attr upper = op_attr_int("upper", onnx_int(node, "upper", 1));

@@ -124,6 +124,7 @@ static graph_value *centred(onnx_node *node, int index, int zero, int64_t axis)
     return onnx_binary(node, "sub", value, onnx_cast(node, z, BASE_I32));
 }
 
+/* (a - a_zero) * (b - b_zero) in int32: the zero points lie along rows of a and columns of b. */
 static graph_value *int_product(onnx_node *node, int a, int a_zero, int b, int b_zero)
 {
     if (onnx_rank(node, a) < 2 || onnx_rank(node, b) < 2) {

@@ -42,6 +42,7 @@ static double parameter(const onnx_node *node, const char *list, int which, doub
     return a && which < (int)a->n_floats ? (double)a->floats[which] : otherwise;
 }
 
+/* The list holds the functions of all directions; `first` is where those of this direction begin. */
 static const char *function_name(const cells *self, int index)
 {
     static const char *const lstm[] = {"Sigmoid", "Tanh", "Tanh"}, *const gru[] = {"Sigmoid", "Tanh"};
@@ -110,6 +111,8 @@ static graph_value *lstm_gate(const cells *self, graph_value *all, int k, int pe
     return activate(self, function, v);
 }
 
+/* The gates stand side by side in `all`, in the order of ONNX: i o f c. With input_forget the forget gate is
+ * 1 - i. */
 static graph_value *lstm_step(const cells *self, graph_value *input, graph_value *hidden, graph_value **cell)
 {
     onnx_node *node = self->n;

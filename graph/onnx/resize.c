@@ -58,6 +58,7 @@ static double source(const axis_map *map, double position)
     return (position + 0.5) / map->scale - 0.5;
 }
 
+/* round_prefer_floor is the rule where the attribute is absent: halves go down. */
 static double nearest(const axis_map *map, double x)
 {
     if (base_same(map->nearest, "round_prefer_ceil"))
@@ -208,6 +209,7 @@ typedef struct {
     double number[2 * ONNX_MAX_RANK], region[2 * ONNX_MAX_RANK];
 } request;
 
+/* Without the attribute all dimensions, in order. */
 static bool read_axes(onnx_node *node, request *self)
 {
     const int64_t *axes;

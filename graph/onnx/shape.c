@@ -94,6 +94,7 @@ static bool convert_constant_of_shape(onnx_node *node)
 
 /* ---- shapes as values ---- */
 
+/* Opset 15 takes a part of the shape; both ends are clamped to the rank, as in a slice of Python. */
 static bool convert_shape(onnx_node *node)
 {
     const op_type *type = &node->in[0]->type;
@@ -194,6 +195,7 @@ static bool convert_reshape(onnx_node *node)
     return onnx_set(node, 0, dim ? onnx_reshape(node, node->in[0], dim, count) : NULL);
 }
 
+/* Two dimensions: the product of those in front of the axis, and that of the rest. */
 static bool convert_flatten(onnx_node *node)
 {
     const op_type *type = &node->in[0]->type;

@@ -129,6 +129,7 @@ static void *from_field(const reader *in, const void *field, size_t length, size
     return data;
 }
 
+/* ONNX keeps small types in the fields of larger ones: int8, bool and float16 lie in int32_data. */
 static void *from_typed_fields(const reader *in)
 {
     const Onnx__TensorProto *t = in->t;
