@@ -155,13 +155,15 @@ static void keep_iter(blocking *self, const ir_iter *from, const ir_expr *extent
 /* The binding of an iteration variable as multiple * width + inner. Three cases, in this order. The inner
  * loops cover the whole axis: the axis goes, and its variable becomes the inner sum. Otherwise the outer part
  * must be a multiple of the number of inner values: the axis stays, and counts the multiples. Otherwise the
- * step is refused, since an instance would straddle two multiples. */
+ * step is refused, since an instance would straddle two multiples. The new block runs even if its inner loops
+ * do not, so its own domain is proven or guarded by what holds around it (`around`) alone. */
 static bool divide(blocking *self, int index)
 {
     tec_context *cx = self->cx;
     const ir_iter *iter = &self->site->block->iters[index];
     const ir_expr *bind = self->site->stmt->block.bind[index], *outer, *inner = ir_int(cx, 0), *values;
     int64_t *by = base_array(cx, int64_t, self->n);
+    const ir_facts *around = tree_site_facts(&self->c->s->view, self->site, self->fixed);
 
     if (!ir_linear(self->f, bind, self->var, self->n, by, &outer) || !(values = width(self, by)))
         return sched_refuse(self->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name,
@@ -180,11 +182,11 @@ static bool divide(blocking *self, int index)
         return sched_refuse(
             self->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'",
             ir_expr_text(cx, outer), ir_expr_text(cx, values), iter->var->var.name, self->var[0]->var.name);
-    if (!ir_prove_le(tree_site_facts(&self->c->s->view, self->site, self->fixed), ir_int(cx, 1), values))
+    if (!ir_prove_le(around, ir_int(cx, 1), values))
         return sched_refuse(self->c, "it is not proven that the loops of '%s' run at all below '%s'",
                             iter->var->var.name, self->var[0]->var.name);
     keep_iter(self, iter, ir_simplify(self->c->s->view.facts, ir_ceildiv(cx, iter->extent, values)), times);
-    self->where = sched_domain_guard(self->f, self->where, times, self->iters[self->n_iters - 1].extent);
+    self->where = sched_domain_guard(around, self->where, times, self->iters[self->n_iters - 1].extent);
     base_map_put(cx, &self->map.vars, iter->var,
                  ir_add(cx, ir_mul(cx, self->iters[self->n_iters - 1].var, values), inner));
     return true;

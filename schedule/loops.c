@@ -452,8 +452,20 @@ static const ir_stmt *split_body(sched_call *call, const ir_facts *facts, const 
     return body && value && !call->reason ? sched_rebind(in, body, self->loop->loop.var, value, guard) : NULL;
 }
 
-/* Splits the loop at the end of the path; tile uses this too. The last check needs the whole new tree, since
- * padding that is read may be written elsewhere in it. */
+/* What the chosen tail asks of the whole new tree. The padding of round_up may be read, and must then be
+ * written elsewhere in the tree. The start of a shifted tile is a minimum, in which a proof about a parallel
+ * loop around may fail that the sum before did not hinder. */
+static bool tail_fits(sched_call *call, const sched_path *at, const pieces *self, const ir_stmt *root,
+                      const char *tail)
+{
+    if (self->exact)
+        return true;
+    if (strcmp(tail, "round_up") == 0)
+        return finds_all_written(call, root, self->var[0]);
+    return strcmp(tail, "shift_inwards") != 0 || sched_still_independent(call, at, root);
+}
+
+/* Splits the loop at the end of the path; tile uses this too. */
 static const ir_program *split_at(sched_call *call, const sched_path *at, const sched_arg *factors,
                                   const char *tail)
 {
@@ -467,9 +479,7 @@ static const ir_program *split_at(sched_call *call, const sched_path *at, const 
     make_vars(call, &p);
     const ir_stmt *body = split_body(call, facts, &p, tail);
     const ir_stmt *root = body ? sched_rebuild(call->cx, at, at->n - 1, wrap(call, &p, body)) : NULL;
-    if (root && !p.exact && strcmp(tail, "round_up") == 0 && !finds_all_written(call, root, p.var[0]))
-        return NULL;
-    return sched_with_body(call, root);
+    return root && tail_fits(call, at, &p, root, tail) ? sched_with_body(call, root) : NULL;
 }
 
 /* split(l, f1, f2, ...): l becomes nested loops of these extents; one factor may be `_`. */

@@ -73,6 +73,26 @@ static bool loops_fit(split_off *divided)
     return true;
 }
 
+/* Adds that no spatial axis is empty, where the loops around the init do not say so. */
+static void domain_guard(split_off *divided, const ir_expr **guard)
+{
+    tec_context *cx = divided->c->cx;
+    ir_facts *facts = ir_facts_new(cx, divided->c->s->view.facts);
+    base_vec conditions = {0};
+
+    for (int i = 0; i < divided->site->n_loops; i++) {
+        const ir_stmt *loop = divided->site->loop[i];
+
+        if (i < divided->depth || !binds_kind(divided, loop->loop.var, false))
+            ir_facts_range(facts, loop->loop.var, loop->loop.min, loop->loop.extent);
+    }
+    if (*guard)
+        ir_facts_assume(facts, *guard);
+    tree_domain_guards(facts, divided->site->stmt, &conditions);
+    for (int i = 0; i < conditions.n; i++)
+        *guard = ir_all(cx, *guard, conditions.at[i]);
+}
+
 /* The conjuncts that guard the initialisation: those without a reduction loop. `where y < n && k < 10` gives
  * the guard y < n: an element whose terms are all left out is initialised all the same. A conjunct over
  * both, as y + k < n, cannot be decided for an element without its terms: refused. */
@@ -98,6 +118,7 @@ static bool init_guard(split_off *divided, const ir_expr **guard)
         if (!reduces)
             *guard = ir_all(divided->c->cx, *guard, all.at[i]);
     }
+    domain_guard(divided, guard);
     return true;
 }
 

@@ -70,6 +70,30 @@ void tree_know_loop(ir_facts *facts, const ir_expr *var, const ir_expr *extent, 
                                                         extent);
 }
 
+/* An init runs even if its reduction has no points, so it is placed outside the loops of the reduction. A
+ * loop that was fused from both kinds may look like one of the reduction, once its spatial part is known to
+ * be 0:
+ *
+ *     for f in 0..(m - 1)*2 { block S(x = f % (m - 1) in 0..m - 1, k reduce = f / (m - 1)) }     1 <= m <= 2
+ *     for f in 0..(m - 1)*2 { block S(x = 0 in 0..m - 1, k reduce = f) }                         simplified
+ *
+ * For m = 1 there is no x, and the init in front of f may not store S[0]. If every spatial axis has an
+ * element, each iteration of the loops that remain around the init belongs to an iteration of the block. */
+void tree_domain_guards(const ir_facts *facts, const ir_stmt *stmt, base_vec *out)
+{
+    tec_context *cx = ir_facts_context(facts);
+    const ir_block *block = stmt->block.block;
+    const ir_expr *zero = ir_int(cx, 0);
+
+    for (int i = 0; i < block->n_iters; i++) {
+        const ir_expr *bind = stmt->block.bind[i], *extent = block->iters[i].extent;
+
+        if (block->iters[i].kind != IR_REDUCE_ITER && !ir_prove_lt(facts, zero, extent) &&
+            !(ir_prove_le(facts, zero, bind) && ir_prove_lt(facts, bind, extent)))
+            base_push(cx, out, ir_lt(cx, zero, extent));
+    }
+}
+
 typedef struct {
     ir_walk w;
     const ir_expr *var;

@@ -33,6 +33,9 @@ void tree_know_loop(ir_facts *facts, const ir_expr *var, const ir_expr *extent, 
 /* A block in the loop reduces over it and initialises itself, which it also does where the loop has no
  * iteration: what stands in the loop does not say that it has one. */
 bool tree_may_be_empty(tec_context *cx, const ir_stmt *loop);
+/* Adds the conditions `0 < extent` of a block's spatial variables that do not follow from the facts. An init
+ * that is moved away from its block runs under them. */
+void tree_domain_guards(const ir_facts *facts, const ir_stmt *stmt, base_vec *out);
 /* A block and the loops around it. */
 typedef struct {
     const ir_stmt *stmt;

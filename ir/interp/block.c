@@ -14,8 +14,10 @@
  * alone. A loop that feeds both kinds (a fused one) is copied too: its inits repeat, always before the first
  * update. A condition is one on reduce variables if it depends on a loop that is not copied, or on loops
  * through reduce bindings alone (a literal is not). If one block stands in a tree several times (a loop was
- * cut), only the copy that starts its reduction, all reduce variables at 0, initialises.
+ * cut), only the copy that starts its reduction, all reduce variables at 0, initialises. No init runs where
+ * a spatial variable has no values: there is no element to store.
  */
+#include "ir/build.h"
 #include "ir/interp/build.h"
 
 #include "ir/walk.h"
@@ -197,6 +199,16 @@ static void require_zero(exec_builder *builder, base_vec *out, const ir_expr *ex
     base_push(builder->exec->mem, out, n);
 }
 
+/* Adds the conditions that each spatial variable has a value. */
+static void require_domain(exec_builder *builder, base_vec *out, const ir_block *block)
+{
+    tec_context *cx = builder->exec->mem;
+
+    for (int j = 0; j < block->n_iters; j++)
+        if (block->iters[j].kind != IR_REDUCE_ITER && block->iters[j].extent->op != IR_INT)
+            base_push(cx, out, ir_exec_expr(builder, ir_lt(cx, ir_int(cx, 0), block->iters[j].extent)));
+}
+
 /* The code of a block with its conditions `where`; bindings and body are set by the caller, since the block
  * itself and its init take different ones. */
 static exec_code *new_block(exec_builder *builder, const ir_stmt *stmt, const base_vec *where)
@@ -271,6 +283,7 @@ static const exec_code *build_leaf(exec_builder *builder, const exec_init *in)
     base_vec where = {0};
     exec_code *code;
 
+    require_domain(builder, &where, block);
     keep_conjuncts(builder, &where, in->s->block.where, in);
     for (int j = 0; in->first_only && j < block->n_iters; j++)
         if (block->iters[j].kind == IR_REDUCE_ITER)
