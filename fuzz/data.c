@@ -30,6 +30,7 @@ static base_map values_for(tec_context *cx, const ir_program *program, const fuz
     return vars;
 }
 
+/* Sizes that break a fact of the definition are no test: the program is not defined for them. */
 static bool facts_hold(tec_context *cx, const ir_program *program, const fuzz_sizes *sizes)
 {
     base_map vars = values_for(cx, program, sizes);
@@ -225,6 +226,8 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
 
 /* ---- the interpreter ---- */
 
+/* Shape and strides of the buffer for these sizes; strides that the definition leaves open are 0, which
+ * means dense. */
 static bool describe(tec_context *cx, const ir_buffer *buffer, const base_map *vars, ir_array *array)
 {
     *array = (ir_array){.dtype = buffer->dtype, .n = buffer->n};
@@ -240,6 +243,7 @@ static bool describe(tec_context *cx, const ir_buffer *buffer, const base_map *v
     return true;
 }
 
+/* Without expected elements the call had to be refused: that it was accepted is the fault. */
 static void compare_outputs(tec_context *cx, fuzz_data *data, void *const *found)
 {
     for (int i = 0; i < data->n && !data->fault; i++)
@@ -297,6 +301,7 @@ bool fuzz_is_refusal(const fuzz_data *data)
     return data->fault && strstr(data->fault, "does not hold");
 }
 
+/* In a context of its own, whose errors are findings and not the fuzzer's. */
 bool fuzz_interpret(tec_context *cx, const ir_program *program, fuzz_data *data, bool oracle)
 {
     tec_context *scratch = base_child(cx);

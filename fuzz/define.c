@@ -104,6 +104,8 @@ const char *fuzz_stage_name(fuzz_maker *maker)
     return base_format(maker->cx, "S%d", ++maker->n_stages);
 }
 
+/* `bound` is the greatest absolute value that an element can have: expressions are built so that integers
+ * never wrap, and floats stay exact. */
 fuzz_tensor *fuzz_add_tensor(fuzz_maker *maker, const char *name, base_dtype dtype, const fuzz_axis *axis,
                              int n, int64_t bound)
 {
@@ -150,6 +152,8 @@ static const struct {
     {fuzz_bits, 1},         {fuzz_extern, 2},
 };
 
+/* Usually on the last tensor, so that chains grow long; at times on an earlier one, which then has two
+ * readers. A maker may find that it does not fit, and another is drawn. */
 static void add_stage(fuzz_maker *maker)
 {
     int weight[BASE_COUNT(makers)];

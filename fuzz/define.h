@@ -71,6 +71,8 @@ const char *fuzz_dim_text(const fuzz_maker *maker, fuzz_dim dim);
 /* t at random indices that lie within its shape, or a select that guards them. */
 const char *fuzz_read(fuzz_maker *maker, const fuzz_tensor *tensor, const fuzz_axis *axis, int count,
                       int64_t *bound);
+/* A text of the tensor's dtype, as one of dtype maker->dtype. */
+const char *fuzz_converted(const fuzz_maker *maker, const fuzz_tensor *tensor, const char *e);
 /* Of dtype maker->dtype. `first` (may be NULL) is read in any case. */
 const char *fuzz_expr(fuzz_maker *maker, const fuzz_tensor *first, const fuzz_axis *axis, int count,
                       int depth, int64_t *bound);

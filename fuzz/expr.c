@@ -124,7 +124,7 @@ static const char *index_of(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *axi
 }
 
 /* The value of dtype maker->tensor that an element of another dtype stands for. */
-static const char *converted(const fuzz_maker *maker, const fuzz_tensor *tensor, const char *e)
+const char *fuzz_converted(const fuzz_maker *maker, const fuzz_tensor *tensor, const char *e)
 {
     return base_dtype_same(tensor->t, maker->t)
                ? e
@@ -149,7 +149,7 @@ const char *fuzz_read(fuzz_maker *maker, const fuzz_tensor *tensor, const fuzz_a
     }
     base_add(maker->cx, &read, "]");
     *bound = tensor->bound > 2 ? tensor->bound : 2;
-    const char *e = converted(maker, tensor, base_text_str(maker->cx, &read));
+    const char *e = fuzz_converted(maker, tensor, base_text_str(maker->cx, &read));
     return guard.n ? base_format(maker->cx, "select(%s, %s, %s)", base_text_str(maker->cx, &guard), e,
                                  fuzz_literal(maker, fuzz_below(maker->state, 3)))
                    : e;
@@ -274,6 +274,7 @@ static const char *unary(fuzz_maker *maker, const char *operand, int64_t *bound)
     }
 }
 
+/* Keeps the bound of the result, with which the caller decides how much more may be built on top. */
 static const char *binary(fuzz_maker *maker, const char *left, const char *right, int64_t *bound,
                           int64_t other)
 {

@@ -36,6 +36,8 @@ const char *fuzz_own_loop(fuzz_stepper *stepper, const char *block)
     return n ? loops[fuzz_pick(stepper, n)] : NULL;
 }
 
+/* A loop of a reader (or producer) of the block, where most primitives that move blocks have an effect; any
+ * loop otherwise. */
 const char *fuzz_loop_near(fuzz_stepper *stepper, const char *block, bool reader)
 {
     const char **names;
@@ -69,6 +71,8 @@ int fuzz_count_stmts(const ir_stmt *stmt)
     return n;
 }
 
+/* How often the innermost statements run, roughly: symbols count as SYMBOL_RUNS. Schedules that would run
+ * for minutes in the interpreter are left out. */
 int64_t fuzz_count_runs(const ir_stmt *stmt)
 {
     int64_t inside = 0, extent = SYMBOL_RUNS;

@@ -43,6 +43,7 @@ typedef struct {
 
 /* ---- drawing ---- */
 
+/* 0: no tile. A constant extent gets one that divides it, so that intrinsics match often. */
 static int64_t draw_tile(fuzz_maker *maker, fuzz_dim dim)
 {
     int64_t any = 1 + fuzz_below(maker->state, 4), tile = 1 + fuzz_below(maker->state, MAX_TILE);
@@ -118,6 +119,7 @@ static bool read_input(pattern *self, const fuzz_tensor *base)
     return tensor != NULL;
 }
 
+/* Points bound the time of the interpreter; the bound keeps sums from wrapping. */
 static bool fits(pattern *self, const fuzz_tensor *base)
 {
     int64_t points = 1, reduced = 1, other = FUZZ_DATA_MAX;

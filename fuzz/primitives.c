@@ -54,6 +54,7 @@ static int64_t any_factor(fuzz_stepper *stepper)
     return factors[fuzz_weighted(stepper->state, (const int[]){3, 20, 12, 25, 6, 4, 20, 10}, 8)];
 }
 
+/* One factor is left to be inferred, in most cases the first: that is how schedules are written. */
 static void draw_factors(fuzz_stepper *stepper, sched_arg *arg)
 {
     int64_t *f = base_array(stepper->cx, int64_t, 3);
@@ -147,6 +148,7 @@ static void fit_reorder(fuzz_stepper *stepper, sched_arg *arg)
     draw_loops(stepper, arg, false);
 }
 
+/* Both loops belong to one block: those of different blocks are always refused. */
 static void fit_tile(fuzz_stepper *stepper, sched_arg *arg)
 {
     const char *block = fuzz_any_block(stepper);

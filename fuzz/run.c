@@ -287,6 +287,9 @@ static bool replay(check *self, bool each)
     return true;
 }
 
+/* The trace that was accepted must replay from its printed text, and the tree must give the results of the
+ * definition. Where it does not, the steps are replayed with a comparison after each, which names the one
+ * that is wrong. */
 static bool schedule(check *self)
 {
     if (!replay(self, false))
@@ -338,6 +341,7 @@ static const char *where_it_stopped(const check *self)
                                 : "pass";
 }
 
+/* after_pass runs each program that a pass made: the first that gives other results names the pass. */
 static bool lower(check *self)
 {
     lower_options o = {.cx = self->cx, .target = self->t, .watch = after_pass, .user = self};

@@ -22,6 +22,7 @@ typedef struct {
     int budget;
 } shrinker;
 
+/* Takes the smaller case if it still fails in the same way; `budget` bounds the number of tries. */
 static bool try_case(shrinker *self, const char *te, const char *trace)
 {
     fuzz_case c = self->best;
@@ -245,6 +246,7 @@ static base_dict numbers_in(tec_context *cx, const char *text)
     return all;
 }
 
+/* 1, 2, half of it, one less: the first that still fails. */
 static bool shrink_number(shrinker *self, const char *number)
 {
     int64_t v = strtoll(number, NULL, 10), smaller[] = {1, 2, v / 2, v - 1};

@@ -13,6 +13,7 @@ enum { MAX_TRIES = 90, MAX_STMTS = 400, MAX_RUNS = 100000 };
 
 /* ---- trying ---- */
 
+/* Told before the step is tried: a step that crashes or hangs is then in the report. */
 static const char *about_to(fuzz_stepper *stepper, const sched_primitive *primitive, const sched_arg *arg,
                             int count)
 {
@@ -146,6 +147,7 @@ static void finish(fuzz_stepper *stepper)
 
 /* ---- the whole ---- */
 
+/* Refused steps count as tries: a small tree may refuse nearly all. */
 static void try_steps(fuzz_stepper *stepper, int wanted)
 {
     sched_arg arg[SCHED_MAX_ARGS];

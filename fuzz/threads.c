@@ -43,6 +43,7 @@ static int serial_loops(const launch *self, const char *block, bool reduce, cons
     return n;
 }
 
+/* A block without loops counts, as there is nothing to bind. */
 static bool is_launched(const launch *self, const char *block)
 {
     const char **loops;
@@ -194,6 +195,7 @@ static void launch_nest(launch *self, const char *block)
     bring_inputs(self, block);
 }
 
+/* From the last block to the first, so that producers may be moved into the launches of their readers. */
 void fuzz_bind_threads(fuzz_stepper *stepper)
 {
     static const int64_t counts[] = {2, 3, 4, 8};

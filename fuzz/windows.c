@@ -4,13 +4,6 @@
 
 enum { MAX_POINTS = 6000, MAX_STORED = 1500 };
 
-static const char *in_dtype(const fuzz_maker *maker, const fuzz_tensor *tensor, const char *e)
-{
-    return base_dtype_same(tensor->t, maker->t)
-               ? e
-               : base_format(maker->cx, "%s(%s)", base_dtype_text(maker->cx, maker->t), e);
-}
-
 /* A border around the last one or two dimensions. */
 bool fuzz_padding(fuzz_maker *maker, const fuzz_tensor *base)
 {
@@ -75,7 +68,8 @@ bool fuzz_matmul(fuzz_maker *maker, const fuzz_tensor *base)
                *a = base_format(maker->cx, "%s[%sk]", base->name, base_text_str(maker->cx, &read)),
                *b = base_format(maker->cx, transposed ? "%s[x, k]" : "%s[k, x]", weight->name);
     base_addf(maker->cx, &maker->body, "  %s[%s] = sum[%s](%s * %s)\n", name, fuzz_axes_text(maker, axis, n),
-              fuzz_axes_text(maker, axis + n, 1), in_dtype(maker, base, a), in_dtype(maker, weight, b));
+              fuzz_axes_text(maker, axis + n, 1), fuzz_converted(maker, base, a),
+              fuzz_converted(maker, weight, b));
     fuzz_add_tensor(maker, name, maker->t, axis, n, bound);
     return true;
 }
@@ -109,7 +103,7 @@ bool fuzz_window(fuzz_maker *maker, const fuzz_tensor *base)
     const char *name = fuzz_stage_name(maker),
                *e = base_format(maker->cx, "%s[%s]", base->name, base_text_str(maker->cx, &read));
     base_addf(maker->cx, &maker->body, "  %s[%s] = %s[w: %d](%s)\n", name, fuzz_axes_text(maker, axis, n),
-              ops[fuzz_below(maker->state, 3)], window, in_dtype(maker, base, e));
+              ops[fuzz_below(maker->state, 3)], window, fuzz_converted(maker, base, e));
     fuzz_add_tensor(maker, name, maker->t, axis, n, bound);
     return true;
 }
@@ -120,6 +114,8 @@ typedef struct {
     int h, channels, out, kernel, stride, dilation, pad, lanes;
 } conv;
 
+/* The window reaches (kernel - 1) * dilation elements on: a window that is larger than the padded input is
+ * drawn anew. */
 static bool draw_conv(fuzz_maker *maker, conv *self)
 {
     *self = (conv){.h = 3 + fuzz_below(maker->state, 6),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pool/inside.h"
+#include "rpc/keys.h"
 #include "worker/cores.h"
 
 enum { USUAL_DEVICES = 8 };
@@ -81,13 +82,6 @@ static bool find_target(tec_context *cx, pool *self)
     return self->target;
 }
 
-/* A server on this machine shares its cores with our builders. */
-static bool is_on_this_machine(const char *address)
-{
-    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
-           strncmp(address, "localhost:", 10) == 0;
-}
-
 static bool meet_first(tec_context *cx, pool *self)
 {
     tec_error err = {0};
@@ -99,7 +93,7 @@ static bool meet_first(tec_context *cx, pool *self)
     tec_rpc_disconnect(server);
     if (!good)
         return fail(cx, &err);
-    self->is_near = is_on_this_machine(g.address);
+    self->is_near = rpc_is_loopback(g.address);
     return find_target(cx, self);
 }
 

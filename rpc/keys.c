@@ -474,3 +474,14 @@ bool rpc_keys_prepare(const char *path, tec_error *err)
     sodium_memzero(&row, sizeof row);
     return good;
 }
+
+/* "127.example.org" is a name, and may lead anywhere. */
+bool rpc_is_loopback(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    size_t n = colon ? (size_t)(colon - address) : strlen(address);
+
+    return (strncmp(address, "127.", 4) == 0 && strspn(address, "0123456789.") == n) ||
+           strncmp(address, "[::1]", 5) == 0 || strcmp(address, "::1") == 0 ||
+           (n == strlen("localhost") && strncmp(address, "localhost", n) == 0);
+}

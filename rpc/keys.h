@@ -66,6 +66,10 @@ bool rpc_class_allowed(const char *classes, const char *name);
  * False: the key is not that user's. */
 bool rpc_key_user(const rpc_key_row *row, const char *wanted, char *to, size_t size);
 
+/* Whether an address HOST:PORT or HOST is on this machine by its text, without looking a name up: there a
+ * loopback key is enough, and a server shares its cores with us. */
+bool rpc_is_loopback(const char *address);
+
 /* Where the loopback key lies unless a user names a file: below $XDG_STATE_HOME, or else below
  * $HOME/.local/state. Either may be NULL; false: both are. */
 bool rpc_keys_default_path(const char *state_home, const char *home, char *to, size_t size);

@@ -108,6 +108,13 @@ struct rt_device_kind {
     void (*drop_mark)(tec_device *device, void *mark);
 };
 
+/* The functions of a kind with code of its own, which its file defines under these names. */
+#define RT_DEVICE_FUNCTIONS                                                                                  \
+    .count = count, .allocate = allocate, .release = release, .open_queue = open_queue,                      \
+    .close_queue = close_queue, .upload = upload, .download = download, .copy = copy, .clear = clear,        \
+    .wait = wait_for, .fits = fits, .load = load, .unload = unload, .find = find, .drop = drop,              \
+    .launch = launch, .mark = mark, .between = between, .drop_mark = drop_mark
+
 #define RT_DEVICE(name) extern const rt_device_kind rt_device_##name;
 #include "runtime/devices.def"
 

@@ -397,6 +397,22 @@ static bool check_switch(const checker *self, const int32_t *w)
     return is_kind(self, w[1], RT_TYPE_NUMBER) && (w[2] > 0 || REFUSE(self, "%s", "no places"));
 }
 
+static bool check_dim(const checker *self, const int32_t *words)
+{
+    int32_t symbols = self->p->dim_symbols[words[2]];
+
+    return is_kind(self, words[1], RT_TYPE_NUMBER) && all_numbers(self, words + 3) &&
+           (words[3] == symbols ||
+            REFUSE(self, "%d numbers; the code takes %d", (int)words[3], (int)symbols));
+}
+
+static bool check_extent(const checker *self, const int32_t *words)
+{
+    return is_kind(self, words[1], RT_TYPE_NUMBER) && is_kind(self, words[2], RT_TYPE_TENSOR) &&
+           ((words[3] >= 0 && words[3] < type_of(self, words[2])->rank) ||
+            REFUSE(self, "axis %d of r%d", (int)words[3], (int)words[2]));
+}
+
 /* Types of one instruction, whose operands are in range. */
 static bool check_instruction(const checker *self, const int32_t *words)
 {
@@ -430,17 +446,10 @@ static bool check_instruction(const checker *self, const int32_t *words)
     case RT_DEVICE_COPY: return check_copy(self, words);
     case RT_SHAPE_OF: return check_shape_of(self, words);
     case RT_RESHAPE_TENSOR: return check_reshape(self, words);
-    case RT_DIM:
-        return is_kind(self, words[1], RT_TYPE_NUMBER) && all_numbers(self, words + 3) &&
-               (words[3] == program->dim_symbols[words[2]] ||
-                REFUSE(self, "%d numbers; the code takes %d", (int)words[3],
-                       (int)program->dim_symbols[words[2]]));
+    case RT_DIM: return check_dim(self, words);
     case RT_CHECK: return is_kind(self, words[1], RT_TYPE_NUMBER);
     case RT_TAIL: return check_tail(self, &program->functions[words[1]], words + 2);
-    case RT_EXTENT:
-        return is_kind(self, words[1], RT_TYPE_NUMBER) && is_kind(self, words[2], RT_TYPE_TENSOR) &&
-               ((words[3] >= 0 && words[3] < type_of(self, words[2])->rank) ||
-                REFUSE(self, "axis %d of r%d", (int)words[3], (int)words[2]));
+    case RT_EXTENT: return check_extent(self, words);
     case RT_SCALAR: return is_kind(self, words[1], RT_TYPE_NUMBER) && is_scalar(self, words[2]);
     case RT_TO_TENSOR: return is_kind(self, words[2], RT_TYPE_NUMBER) && is_scalar(self, words[1]);
     case RT_ROW: return is_kind(self, words[3], RT_TYPE_NUMBER) && is_part(self, words[2], words[1], 1);

@@ -199,6 +199,11 @@ static bool inputs_complete(sched_move *move, int index)
 
 /* ---- the new nest ---- */
 
+static const ir_stmt *thread_loop(const sched_move *move, int i)
+{
+    return move->threads.at[i];
+}
+
 /* Whether another loop around loop i of those over threads runs over the same axis: a tile that threads fetch
  * together binds its own loops to their axes.
  *
@@ -208,24 +213,28 @@ static bool inputs_complete(sched_move *move, int index)
 static bool is_bound_outside(const sched_move *move, int i)
 {
     for (int j = 0; j < i; j++)
-        if (((const ir_stmt *)move->threads.at[j])->loop.how ==
-            ((const ir_stmt *)move->threads.at[i])->loop.how)
+        if (thread_loop(move, j)->loop.how == thread_loop(move, i)->loop.how)
             return true;
     return false;
 }
 
-/* The block under new loops over min .. min+extent-1; facts holds at the target. `out`: the tree that
- * receives it, for fresh names. Fresh names are asked of the tree without the block (c->tree is exchanged
- * meanwhile), so that a block which moves back and forth has the same names each time. Loops of threads get a
- * loop of one iteration. */
-static const ir_stmt *new_nest(sched_move *move, const ir_facts *facts, const ir_stmt *root)
+/* What the loops of the new nest are: for each iteration variable of the block its loop (NULL: none) and what
+ * it is bound to; for each loop of threads around, a loop of one iteration (NULL: none). */
+typedef struct {
+    const ir_expr **var, **bind, **alone;
+    ir_facts *inside;
+} nest_loops;
+
+/* Fresh names are asked of the tree without the block (c->tree is exchanged meanwhile), so that a block which
+ * moves back and forth has the same names each time. `root` is that tree. */
+static nest_loops name_loops(sched_move *move, const ir_facts *facts, const ir_stmt *root)
 {
     const ir_block *block = move->site->block;
     tec_context *cx = move->c->cx;
-    const ir_expr **var = base_array(cx, const ir_expr *, block->n_iters),
-                  **bind = base_array(cx, const ir_expr *, block->n_iters),
-                  **alone = base_array(cx, const ir_expr *, move->threads.n), *where = NULL;
-    ir_facts *in = ir_facts_new(cx, facts);
+    nest_loops nest = {.var = base_array(cx, const ir_expr *, block->n_iters),
+                       .bind = base_array(cx, const ir_expr *, block->n_iters),
+                       .alone = base_array(cx, const ir_expr *, move->threads.n),
+                       .inside = ir_facts_new(cx, facts)};
     const ir_program *before = move->c->tree;
     ir_program rest = *before;
 
@@ -234,45 +243,62 @@ static const ir_stmt *new_nest(sched_move *move, const ir_facts *facts, const ir
     for (int i = 0; i < block->n_iters; i++) {
         const char *name = base_format(cx, "%s.%s", block->name, block->iters[i].var->var.name);
 
-        if (block->iters[i].kind == IR_SCAN) {
-            bind[i] = move->min[i];
+        nest.bind[i] = move->min[i];
+        if (block->iters[i].kind == IR_SCAN)
             continue;
-        }
-        var[i] = ir_var(cx, sched_fresh_name(move->c, NULL, name), BASE_I64);
-        bind[i] = ir_add(cx, move->min[i], var[i]);
-        tree_know_loop(in, var[i], move->extent[i], block->init && block->iters[i].kind == IR_REDUCE_ITER);
+        nest.var[i] = ir_var(cx, sched_fresh_name(move->c, NULL, name), BASE_I64);
+        nest.bind[i] = ir_add(cx, move->min[i], nest.var[i]);
+        tree_know_loop(nest.inside, nest.var[i], move->extent[i],
+                       block->init && block->iters[i].kind == IR_REDUCE_ITER);
     }
-    for (int i = 0; i < move->threads.n; i++) {
-        const char *axis =
-            ir_how_text(((const ir_stmt *)move->threads.at[i])->loop.how) + strlen("threadIdx.");
+    for (int i = 0; i < move->threads.n; i++)
+        if (!is_bound_outside(move, i)) {
+            const char *axis = ir_how_text(thread_loop(move, i)->loop.how) + strlen("threadIdx.");
+            const char *name = base_format(cx, "%s.first.%s", block->name, axis);
 
-        if (is_bound_outside(move, i))
-            continue;
-        alone[i] = ir_var(
-            cx, sched_fresh_name(move->c, NULL, base_format(cx, "%s.first.%s", block->name, axis)), BASE_I64);
-    }
+            nest.alone[i] = ir_var(cx, sched_fresh_name(move->c, NULL, name), BASE_I64);
+        }
     move->c->tree = before;
+    return nest;
+}
+
+/* Where the block runs in its new loops: within its domain, and under the guards that it takes over. */
+static const ir_expr *nest_guard(const sched_move *move, const nest_loops *nest)
+{
+    const ir_block *block = move->site->block;
+    const ir_expr *where = NULL;
+
     for (int i = 0; i < block->n_iters; i++)
-        if (bind[i] != var[i] || move->extent[i] != block->iters[i].extent)
-            where = sched_domain_guard(in, where, bind[i], block->iters[i].extent);
+        if (nest->bind[i] != nest->var[i] || move->extent[i] != block->iters[i].extent)
+            where = sched_domain_guard(nest->inside, where, nest->bind[i], block->iters[i].extent);
     for (int i = 0; i < move->guards.n; i++)
-        where = ir_all(cx, where, move->guards.at[i]);
+        where = ir_all(move->c->cx, where, move->guards.at[i]);
     for (int i = 0; i < move->last_steps.n; i++)
-        where = ir_all(cx, where, move->last_steps.at[i]);
-    const ir_stmt *stmt = ir_block_stmt(cx, block, bind, where);
+        where = ir_all(move->c->cx, where, move->last_steps.at[i]);
+    return where;
+}
+
+/* The block under new loops over min .. min+extent-1; facts holds at the target. `root`: the tree that
+ * receives it. Loops of threads get a loop of one iteration: one thread of each axis does the work, until
+ * loops of the nest are bound to the axis (bind.c). */
+static const ir_stmt *new_nest(sched_move *move, const ir_facts *facts, const ir_stmt *root)
+{
+    const ir_block *block = move->site->block;
+    tec_context *cx = move->c->cx;
+    nest_loops nest = name_loops(move, facts, root);
+    const ir_stmt *stmt = ir_block_stmt(cx, block, nest.bind, nest_guard(move, &nest));
+    const ir_expr *zero = ir_int(cx, 0), *one = ir_int(cx, 1);
+
     for (int i = block->n_iters - 1; i >= 0; i--) {
         bool lost = i == 0 && move->loop && BASE_PLANT_ON(cx, compute_at_extent);
 
-        if (var[i])
-            stmt =
-                ir_for(cx, var[i], ir_int(cx, 0),
-                       lost ? ir_sub(cx, move->extent[i], ir_int(cx, 1)) : move->extent[i], IR_SERIAL, stmt);
+        if (nest.var[i])
+            stmt = ir_for(cx, nest.var[i], zero, lost ? ir_sub(cx, move->extent[i], one) : move->extent[i],
+                          IR_SERIAL, stmt);
     }
-    /* One thread of each axis does it, until loops of the nest are bound to the axis (bind.c). */
     for (int i = move->threads.n - 1; i >= 0; i--)
-        stmt = !alone[i] ? stmt
-                         : ir_for(cx, alone[i], ir_int(cx, 0), ir_int(cx, 1),
-                                  ((const ir_stmt *)move->threads.at[i])->loop.how, stmt);
+        if (nest.alone[i])
+            stmt = ir_for(cx, nest.alone[i], zero, one, thread_loop(move, i)->loop.how, stmt);
     return stmt;
 }
 

@@ -64,6 +64,7 @@ static int try_help(const char *command)
     return TOOL_USAGE;
 }
 
+/* Status 2, as programs of Unix have it for wrong words; what went wrong inside gives 1. */
 int tool_misuse(const char *command, const char *format, ...)
 {
     va_list list;

@@ -171,6 +171,7 @@ static bool make_values(a_case *test, tec_program *program, tec_object **in, tec
     return true;
 }
 
+/* For models with control flow: inputs and outputs are objects, of which tensors are one kind. */
 static check_result run_values(a_case *test, const graph_built *built, tec_program *program, tec_object **in,
                                tec_object **out, tec_error *err)
 {

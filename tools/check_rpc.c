@@ -63,6 +63,7 @@ static bool send_input(const remote *self, int i, const DLTensor *tensor)
            tec_rpc_feed(self->session, self->executor, i, array, self->err);
 }
 
+/* Inputs that the data leaves out are zeros of their type. */
 static bool send_inputs(const remote *self, DLTensor *const *inputs, int count)
 {
     const base_vec *all = &((const graph_function *)self->b->module->functions.at[0])->body->inputs;
@@ -89,6 +90,7 @@ static bool run_session(remote *self, DLTensor *const *inputs, int n_inputs, tec
     return good;
 }
 
+/* A session for each case: what one case breaks does not reach the next. */
 bool check_rpc_run(const check_server *server, const graph_built *built, DLTensor *const *inputs,
                    int n_inputs, tec_array **outputs, int n_outputs, tec_error *err)
 {

@@ -123,6 +123,7 @@ static int runs_of_a_sample(session *self)
     return shorter < 0 ? -1 : shorter >= least ? 1 : (int)(least / (shorter > 1e-8 ? shorter : 1e-8)) + 1;
 }
 
+/* The mean of `runs` calls one after the other; -1: a call failed. */
 static double sample(session *self, int which, int runs)
 {
     double sum = 0;

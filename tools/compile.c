@@ -140,36 +140,34 @@ static int compile(tec_context *cx, const char *model, const settings *given)
     return status;
 }
 
-/* The command: reads its options and compiles one model. */
-int tool_compile(int argc, char **argv)
+/* Reads the command line into *to and *files. */
+static int read_options(int argc, char **argv, settings *to, tool_list *files)
 {
-    settings s = {.target = "native"};
-    tool_list files = {0};
     const tool_option options[] = {
-        {"o", TOOL_TEXT, &s.output, "OUT",
+        {"o", TOOL_TEXT, &to->output, "OUT",
          "the module to write; - is standard output (default: the model's name with .tec)"},
-        {"target", TOOL_TEXT, &s.target, "T",
+        {"target", TOOL_TEXT, &to->target, "T",
          "the target, such as \"llvm -mcpu=x86-64-v3\" (default: native, this machine)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N",
+        {"dim", TOOL_LIST, &to->given_dims, "NAME=N",
          "gives symbolic dimension NAME the extent N; may be repeated"},
-        {"threads", TOOL_COUNT, &s.threads, "N",
+        {"threads", TOOL_COUNT, &to->threads, "N",
          "uses records that were measured with N threads (default: the cores of the target)"},
-        {"records", TOOL_TEXT, &s.records, "DB",
+        {"records", TOOL_TEXT, &to->records, "DB",
          "takes schedules from this record store; a kernel without a record gets the default schedule"},
-        {"place", TOOL_CHOICE, &s.place, "auto|strict",
+        {"place", TOOL_CHOICE, &to->place, "auto|strict",
          "operators that the target's device cannot run: auto runs them on the host, strict refuses the "
          "model (default: auto)"},
-        {"weights", TOOL_CHOICE, &s.weights, "inside|beside",
+        {"weights", TOOL_CHOICE, &to->weights, "inside|beside",
          "writes weights into the module or into a .safetensors file beside it (default: inside, from 2 GB "
          "on beside)"},
-        {"dump-ir", TOOL_TEXT, &s.dump, "DIR",
+        {"dump-ir", TOOL_TEXT, &to->dump, "DIR",
          "writes the loop program after each pass that changed it into this directory"},
-        {"dump-graph", TOOL_TEXT, &s.dump_graph, "DIR",
+        {"dump-graph", TOOL_TEXT, &to->dump_graph, "DIR",
          "writes the graph after each pass that changed it, and its planned form, into this directory"},
-        {"strict", TOOL_FLAG, &s.strict, NULL,
+        {"strict", TOOL_FLAG, &to->strict, NULL,
          "no fused multiply-add, no re-association, denormals are kept"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints the summary as JSON"},
-        {"quiet", TOOL_FLAG, &s.quiet, NULL, "prints neither progress nor a summary"},
+        {"json", TOOL_FLAG, &to->json, NULL, "prints the summary as JSON"},
+        {"quiet", TOOL_FLAG, &to->quiet, NULL, "prints neither progress nor a summary"},
     };
     const tool_usage usage = {
         "compile",
@@ -180,7 +178,15 @@ int tool_compile(int argc, char **argv)
         BASE_COUNT(options),
         1,
         1};
-    int status = tool_parse(&usage, argc, argv, &files);
+    return tool_parse(&usage, argc, argv, files);
+}
+
+/* The command: compiles one model or program. */
+int tool_compile(int argc, char **argv)
+{
+    settings s = {.target = "native"};
+    tool_list files = {0};
+    int status = read_options(argc, argv, &s, &files);
 
     if (status != TOOL_GO_ON)
         return status;

@@ -147,6 +147,7 @@ int tool_fail_run(const char *command, const tec_error *err)
     return TOOL_FAILED;
 }
 
+/* --threads takes the place of the number of cores in the target. */
 const target *tool_target(tec_context *cx, const char *text, int64_t threads)
 {
     const target *t = target_parse(cx, text);
@@ -184,6 +185,7 @@ const char *tool_seconds(double seconds, char *buffer, size_t size)
     return buffer;
 }
 
+/* Names of tensors may hold signs that a file's name may not. */
 bool tool_write_output(tec_context *cx, const char *dir, const char *format, const char *name,
                        const DLTensor *tensor)
 {

@@ -488,6 +488,7 @@ static int fuzz(tally *sum)
     return !whole || sum->outcomes[FUZZ_WRONG] || sum->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
 }
 
+/* The process that tries the cases, started by the one that counts and shrinks: a crash costs a case. */
 static int work(const tally *sum)
 {
     const settings *s = sum->s;
@@ -530,45 +531,37 @@ static int start(const settings *given)
     return status;
 }
 
-/* The command's options. */
-int tool_fuzz(int argc, char **argv)
+/* Reads the command line into *to. */
+static int read_options(int argc, char **argv, settings *to)
 {
-    char keys[PATH_MAX];
-    settings s = {.target = "native",
-                  .cases = 1000,
-                  .seed = 1,
-                  .jobs = sysconf(_SC_NPROCESSORS_ONLN),
-                  .timeout = 60,
-                  .shrink = 8,
-                  .plant = "none"};
     tool_list none = {0};
     const tool_option options[] = {
-        {"cases", TOOL_COUNT, &s.cases, "N", "the number of cases (default: 1000)"},
-        {"seed", TOOL_NUMBER, &s.seed, "S", "the seed that the cases are drawn from (default: 1)"},
-        {"jobs", TOOL_COUNT, &s.jobs, "N",
+        {"cases", TOOL_COUNT, &to->cases, "N", "the number of cases (default: 1000)"},
+        {"seed", TOOL_NUMBER, &to->seed, "S", "the seed that the cases are drawn from (default: 1)"},
+        {"jobs", TOOL_COUNT, &to->jobs, "N",
          "runs N processes at the same time (default: the number of cores)"},
-        {"target", TOOL_TEXT, &s.target, "T",
+        {"target", TOOL_TEXT, &to->target, "T",
          "what to compile for (native); the code runs where this machine can"},
-        {"rpc", TOOL_TEXT, &s.rpc, "A:P", "an rpc_server that runs the code, instead of this machine"},
-        {"key-file", TOOL_TEXT, &s.key_file, "F",
+        {"rpc", TOOL_TEXT, &to->rpc, "A:P", "an rpc_server that runs the code, instead of this machine"},
+        {"key-file", TOOL_TEXT, &to->key_file, "F",
          "with --rpc: keys, of which one may submit (that of this machine's loopback server)"},
-        {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
-        {"keep", TOOL_TEXT, &s.keep, "DIR",
+        {"resume", TOOL_TEXT, &to->resume, "DIR", "keeps its state there, and goes on where it stopped"},
+        {"keep", TOOL_TEXT, &to->keep, "DIR",
          "writes each finding to this directory as a .te file (default: the directory of --resume, otherwise "
          "tests/regress if it exists)"},
-        {"shrink", TOOL_NATURAL, &s.shrink, "N",
+        {"shrink", TOOL_NATURAL, &to->shrink, "N",
          "shrinks the first N findings to smaller cases (default: 8)"},
-        {"timeout", TOOL_COUNT, &s.timeout, "S",
+        {"timeout", TOOL_COUNT, &to->timeout, "S",
          "fails a case that takes more than S seconds of processor time (default: 60)"},
-        {"first", TOOL_NATURAL, &s.first, "K", "begins at case K (default: 0)"},
-        {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: runs only this case"},
-        {"plant", TOOL_TEXT, &s.plant, "NAME",
+        {"first", TOOL_NATURAL, &to->first, "K", "begins at case K (default: 0)"},
+        {"file", TOOL_TEXT, &to->file, "FILE.te", "with --worker: runs only this case"},
+        {"plant", TOOL_TEXT, &to->plant, "NAME",
          "debug builds: plants a fault in the compiler and counts the cases until it is found; NAME is a "
          "name, a number, all, or list"},
-        {"programs", TOOL_FLAG, &s.programs, NULL,
+        {"programs", TOOL_FLAG, &to->programs, NULL,
          "tests random programs instead: the interpreter of graphs and the VM must agree"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
-        {"worker", TOOL_FLAG, &s.worker, NULL, "internal: runs cases in this process"},
+        {"json", TOOL_FLAG, &to->json, NULL, "prints JSON"},
+        {"worker", TOOL_FLAG, &to->worker, NULL, "internal: runs cases in this process"},
     };
     const tool_usage usage = {"fuzz",
                               "",
@@ -579,7 +572,22 @@ int tool_fuzz(int argc, char **argv)
                               BASE_COUNT(options),
                               0,
                               0};
-    int status = tool_parse(&usage, argc, argv, &none);
+    return tool_parse(&usage, argc, argv, &none);
+}
+
+/* The command: with --rpc the keys are found first, so that a missing file is told before any case is drawn.
+ */
+int tool_fuzz(int argc, char **argv)
+{
+    char keys[PATH_MAX];
+    settings s = {.target = "native",
+                  .cases = 1000,
+                  .seed = 1,
+                  .jobs = sysconf(_SC_NPROCESSORS_ONLN),
+                  .timeout = 60,
+                  .shrink = 8,
+                  .plant = "none"};
+    int status = read_options(argc, argv, &s);
 
     if (status != TOOL_GO_ON)
         return status;

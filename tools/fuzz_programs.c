@@ -124,56 +124,68 @@ static void vector(maker *self, int depth)
 
 /* ---- functions ---- */
 
-/* One statement of main: a name more. Later statements may use the new name. */
-static void statement(maker *self)
+/* A new vector, or two of them. */
+static void let_vectors(maker *self, bool two)
+{
+    if (!two) {
+        ADD(self, "  let v%d = ", self->n_vectors++);
+        vector(self, 3);
+        return;
+    }
+    ADD(self, "  let (v%d, v%d) = (", self->n_vectors, self->n_vectors + 1);
+    vector(self, 2);
+    ADD(self, ", ");
+    vector(self, 2);
+    ADD(self, ")");
+    self->n_vectors += 2;
+}
+
+/* New rows: an expression, or what a recursive function collects. */
+static void let_rows(maker *self, bool grown)
+{
+    ADD(self, grown ? "  let m%d = grow(l, " : "  let m%d = ", self->n_rows);
+    rows(self, grown ? 2 : 3);
+    ADD(self, "%s", grown ? ")" : "");
+    self->n_rows++;
+}
+
+/* A new tree: a node above two trees, or what a function makes of one. */
+static void let_tree(maker *self, bool mapped)
 {
     int tree = (int)draw(self, (uint64_t)self->n_trees);
 
-    switch (draw(self, 7)) {
-    case 0:
-        ADD(self, "  let v%d = ", self->n_vectors);
-        vector(self, 3);
-        self->n_vectors++;
-        break;
-    case 1:
-        ADD(self, "  let (v%d, v%d) = (", self->n_vectors, self->n_vectors + 1);
-        vector(self, 2);
-        ADD(self, ", ");
-        vector(self, 2);
+    ADD(self, mapped ? "  let t%d = map(t%d, " : "  let t%d = Node(t%d, ", self->n_trees, tree);
+    vector(self, mapped ? 1 : 2);
+    if (mapped)
         ADD(self, ")");
-        self->n_vectors += 2;
-        break;
-    case 2:
-        ADD(self, "  let m%d = grow(l, ", self->n_rows);
-        rows(self, 2);
-        ADD(self, ")");
-        self->n_rows++;
-        break;
-    case 3:
-        ADD(self, "  let m%d = ", self->n_rows);
-        rows(self, 3);
-        self->n_rows++;
-        break;
-    case 4:
-        ADD(self, "  let t%d = Node(t%d, ", self->n_trees, tree);
-        vector(self, 2);
+    else
         ADD(self, ", t%d)", (int)draw(self, (uint64_t)self->n_trees));
-        self->n_trees++;
-        break;
-    case 5:
-        ADD(self, "  let t%d = map(t%d, ", self->n_trees, tree);
-        vector(self, 1);
-        ADD(self, ")");
-        self->n_trees++;
-        break;
-    default:
-        ADD(self, "  let v%d = match t%d { Leaf(x) => tanh(x + ", self->n_vectors, tree);
-        vector(self, 1);
-        ADD(self, ") Node(a, x, b) => x * walk(%s, ", draw(self, 2) ? "a" : "b");
-        vector(self, 1);
-        ADD(self, ") }");
-        self->n_vectors++;
-        break;
+    self->n_trees++;
+}
+
+/* A vector by the case of a tree. */
+static void let_match(maker *self)
+{
+    ADD(self, "  let v%d = match t%d { Leaf(x) => tanh(x + ", self->n_vectors,
+        (int)draw(self, (uint64_t)self->n_trees));
+    vector(self, 1);
+    ADD(self, ") Node(a, x, b) => x * walk(%s, ", draw(self, 2) ? "a" : "b");
+    vector(self, 1);
+    ADD(self, ") }");
+    self->n_vectors++;
+}
+
+/* One statement of main: a name more. Later statements may use the new name. */
+static void statement(maker *self)
+{
+    switch (draw(self, 7)) {
+    case 0: let_vectors(self, false); break;
+    case 1: let_vectors(self, true); break;
+    case 2: let_rows(self, true); break;
+    case 3: let_rows(self, false); break;
+    case 4: let_tree(self, false); break;
+    case 5: let_tree(self, true); break;
+    default: let_match(self); break;
     }
     ADD(self, "\n");
 }

@@ -13,6 +13,7 @@ void tool_fuzz_leave(tool_fuzz_server *server)
     server->module = 0;
 }
 
+/* Opened when the first case needs it and kept for all; after a failure the next case opens another. */
 static bool enter(tool_fuzz_server *server, tec_error *err)
 {
     if (server->session)
@@ -25,6 +26,7 @@ static bool enter(tool_fuzz_server *server, tec_error *err)
     return server->session != NULL;
 }
 
+/* The module of the case before is released first, or a server would collect thousands. */
 static bool load(void *user, const void *module, size_t size, tec_error *err)
 {
     tool_fuzz_server *server = user;

@@ -214,36 +214,36 @@ static int run_there(session *self, const char *path)
                                                     .json = s->json});
 }
 
-/* The command: options that contradict each other are refused before anything is opened. */
-int tool_run(int argc, char **argv)
+/* Reads the command line into *to and *files. */
+static int read_options(int argc, char **argv, settings *to, tool_list *files)
 {
-    settings s = {.format = "npy", .seed = 1, .warmup = 1};
-    tool_list files = {0};
     const tool_option options[] = {
-        {"input", TOOL_LIST, &s.inputs, "NAME=FILE",
+        {"input", TOOL_LIST, &to->inputs, "NAME=FILE",
          "reads input NAME from a .npy or .pb file, or .json for a program; may be repeated (default: random "
          "numbers)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N",
+        {"dim", TOOL_LIST, &to->given_dims, "NAME=N",
          "the extent of symbolic dimension NAME, or INPUT.AXIS; may be repeated (default: 1)"},
-        {"graph", TOOL_TEXT, &s.graph, "NAME", "the model to run, if the module has several"},
-        {"function", TOOL_TEXT, &s.function, "NAME", "runs this function of the module instead of a model"},
-        {"out", TOOL_TEXT, &s.out, "DIR", "writes the outputs into this directory"},
-        {"format", TOOL_CHOICE, &s.format, "npy|pb", "the format of the outputs (default: npy)"},
-        {"device", TOOL_TEXT, &s.device, "NAME",
+        {"graph", TOOL_TEXT, &to->graph, "NAME", "the model to run, if the module has several"},
+        {"function", TOOL_TEXT, &to->function, "NAME", "runs this function of the module instead of a model"},
+        {"out", TOOL_TEXT, &to->out, "DIR", "writes the outputs into this directory"},
+        {"format", TOOL_CHOICE, &to->format, "npy|pb", "the format of the outputs (default: npy)"},
+        {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, as tec devices lists them (the first of the module's kind)"},
-        TOOL_REMOTE_OPTIONS(s.where),
-        {"threads", TOOL_COUNT, &s.threads, "N", "threads to run on (as many as this process may use)"},
-        {"warmup", TOOL_NATURAL, &s.warmup, "N", "runs before the measured ones (1)"},
-        {"repeat", TOOL_COUNT, &s.repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
-        {"duration", TOOL_DECIMAL, &s.duration, "S", "measures for so many seconds"},
-        {"seed", TOOL_NUMBER, &s.seed, "N", "of random inputs (1)"},
-        {"max-steps", TOOL_COUNT, &s.max_steps, "N", "ends a program that runs more instructions (no limit)"},
-        {"max-depth", TOOL_COUNT, &s.max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
-        {"max-bytes", TOOL_COUNT, &s.max_bytes, "N",
+        TOOL_REMOTE_OPTIONS(to->where),
+        {"threads", TOOL_COUNT, &to->threads, "N", "threads to run on (as many as this process may use)"},
+        {"warmup", TOOL_NATURAL, &to->warmup, "N", "runs before the measured ones (1)"},
+        {"repeat", TOOL_COUNT, &to->repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
+        {"duration", TOOL_DECIMAL, &to->duration, "S", "measures for so many seconds"},
+        {"seed", TOOL_NUMBER, &to->seed, "N", "of random inputs (1)"},
+        {"max-steps", TOOL_COUNT, &to->max_steps, "N",
+         "ends a program that runs more instructions (no limit)"},
+        {"max-depth", TOOL_COUNT, &to->max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
+        {"max-bytes", TOOL_COUNT, &to->max_bytes, "N",
          "ends a program whose values need more memory (no limit)"},
-        {"deadline", TOOL_DECIMAL, &s.deadline, "S", "ends a run of a program after so many seconds (none)"},
-        {"profile", TOOL_FLAG, &s.profile, NULL, "a table with the time of each kernel"},
-        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
+        {"deadline", TOOL_DECIMAL, &to->deadline, "S",
+         "ends a run of a program after so many seconds (none)"},
+        {"profile", TOOL_FLAG, &to->profile, NULL, "a table with the time of each kernel"},
+        {"json", TOOL_FLAG, &to->json, NULL, "print JSON"},
     };
     const tool_usage usage = {"run",
                               "MODULE",
@@ -254,22 +254,37 @@ int tool_run(int argc, char **argv)
                               BASE_COUNT(options),
                               1,
                               1};
-    int status = tool_parse(&usage, argc, argv, &files);
+    return tool_parse(&usage, argc, argv, files);
+}
 
+/* Options that contradict each other. */
+static int check_options(settings *given)
+{
+    if (given->graph && given->function)
+        return tool_misuse("run", "--graph and --function both say what runs; give one of them");
+    if (given->repeat && given->duration > 0)
+        return tool_misuse("run", "--repeat and --duration both say how long to measure; give one of them");
+    int status = tool_remote_check("run", &given->where);
     if (status != TOOL_GO_ON)
         return status;
-    if (s.graph && s.function)
-        return tool_misuse("run", "--graph and --function both say what runs; give one of them");
-    if (s.repeat && s.duration > 0)
-        return tool_misuse("run", "--repeat and --duration both say how long to measure; give one of them");
-    if ((status = tool_remote_check("run", &s.where)) != TOOL_GO_ON)
-        return status;
-    if (tool_is_remote(&s.where) && (s.profile || (s.device && s.where.tracker)))
-        return tool_misuse("run", s.profile
+    if (tool_is_remote(&given->where) && (given->profile || (given->device && given->where.tracker)))
+        return tool_misuse("run", given->profile
                                       ? "--profile measures on this machine alone"
                                       : "--tracker gives a device; --device is for --rpc and this machine");
-    if (!tool_read_dims("run", &s.given_dims, &s.dims))
-        return TOOL_USAGE;
+    return tool_read_dims("run", &given->given_dims, &given->dims) ? TOOL_GO_ON : TOOL_USAGE;
+}
+
+/* The command: nothing is opened before the options are known to make sense. */
+int tool_run(int argc, char **argv)
+{
+    settings s = {.format = "npy", .seed = 1, .warmup = 1};
+    tool_list files = {0};
+    int status = read_options(argc, argv, &s, &files);
+
+    if (status == TOOL_GO_ON)
+        status = check_options(&s);
+    if (status != TOOL_GO_ON)
+        return status;
     session r = {.cx = tool_context(), .s = &s};
     status = tool_is_remote(&s.where) ? run_there(&r, files.at[0]) : run(&r, files.at[0]);
     tool_program_close(&r.program);

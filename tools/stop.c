@@ -84,6 +84,8 @@ static bool start(tool_stop *stop)
     return stop->started;
 }
 
+/* Made before the work begins: an interrupt from then on asks it to stop, and a second one ends the program.
+ */
 tool_stop *tool_stop_watch(tec_context *cx, const char *message, const char *remove)
 {
     tool_stop *stop = base_new(cx, tool_stop);

@@ -300,43 +300,49 @@ static int run(session *self, emit_kind kind)
     return build(self, kind);
 }
 
+/* Reads the command line into *to and *files. */
+static int read_options(int argc, char **argv, settings *to, tool_list *files)
+{
+    const tool_option options[] = {
+        {"o", TOOL_TEXT, &to->output, "OUT",
+         "writes the module, or the form that --emit names, to this file; - is standard output"},
+        {"name", TOOL_TEXT, &to->name, "NAME", "the definition to take from the file (default: the first)"},
+        {"schedule", TOOL_TEXT, &to->schedule, "FILE",
+         "a file with the schedule (default: 'schedule NAME { ... }' in FILE.te, otherwise the target's "
+         "default)"},
+        {"records", TOOL_TEXT, &to->records, "DB",
+         "takes the schedule from this record store, if the store has one for the definition"},
+        {"target", TOOL_TEXT, &to->target, "T", "the target to compile for (default: native, this machine)"},
+        {"dim", TOOL_LIST, &to->given_dims, "NAME=N", "gives symbol NAME the value N; may be repeated"},
+        {"dispatch", TOOL_TEXT, &to->dispatch, "N%T[=R,...]",
+         "compiles a version for each remainder of symbol N by T (default: for all T of them)"},
+        {"threads", TOOL_COUNT, &to->threads, "N",
+         "uses records that were measured with N threads, and N threads for --time"},
+        {"emit", TOOL_TEXT, &to->emit, "WHAT",
+         "the form to print: te, tree, trace, lowered, obj, llvm and asm (CPUs), opencl, cuda"},
+        {"time", TOOL_FLAG, &to->time, NULL, "measures the kernel on random numbers"},
+        {"check", TOOL_FLAG, &to->check, NULL,
+         "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},
+        {"device", TOOL_TEXT, &to->device, "NAME",
+         "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
+        {"strict", TOOL_FLAG, &to->strict, NULL,
+         "no fused multiply-add, no re-association, denormals are kept"},
+        {"json", TOOL_FLAG, &to->json, NULL, "prints JSON"},
+    };
+    const tool_usage usage = {
+        "te",    "FILE.te",           "Compiles, prints or measures the kernel that a .te file defines.",
+        options, BASE_COUNT(options), 1,
+        1};
+    return tool_parse(&usage, argc, argv, files);
+}
+
 /* The command: options that contradict each other are refused before the file is read. */
 int tool_te(int argc, char **argv)
 {
     settings s = {.target = "native"};
     tool_list files = {0};
     emit_kind kind;
-    const tool_option options[] = {
-        {"o", TOOL_TEXT, &s.output, "OUT",
-         "writes the module, or the form that --emit names, to this file; - is standard output"},
-        {"name", TOOL_TEXT, &s.name, "NAME", "the definition to take from the file (default: the first)"},
-        {"schedule", TOOL_TEXT, &s.schedule, "FILE",
-         "a file with the schedule (default: 'schedule NAME { ... }' in FILE.te, otherwise the target's "
-         "default)"},
-        {"records", TOOL_TEXT, &s.records, "DB",
-         "takes the schedule from this record store, if the store has one for the definition"},
-        {"target", TOOL_TEXT, &s.target, "T", "the target to compile for (default: native, this machine)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "gives symbol NAME the value N; may be repeated"},
-        {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]",
-         "compiles a version for each remainder of symbol N by T (default: for all T of them)"},
-        {"threads", TOOL_COUNT, &s.threads, "N",
-         "uses records that were measured with N threads, and N threads for --time"},
-        {"emit", TOOL_TEXT, &s.emit, "WHAT",
-         "the form to print: te, tree, trace, lowered, obj, llvm and asm (CPUs), opencl, cuda"},
-        {"time", TOOL_FLAG, &s.time, NULL, "measures the kernel on random numbers"},
-        {"check", TOOL_FLAG, &s.check, NULL,
-         "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},
-        {"device", TOOL_TEXT, &s.device, "NAME",
-         "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
-        {"strict", TOOL_FLAG, &s.strict, NULL,
-         "no fused multiply-add, no re-association, denormals are kept"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints JSON"},
-    };
-    const tool_usage usage = {
-        "te",    "FILE.te",           "Compiles, prints or measures the kernel that a .te file defines.",
-        options, BASE_COUNT(options), 1,
-        1};
-    int status = tool_parse(&usage, argc, argv, &files);
+    int status = read_options(argc, argv, &s, &files);
 
     if (status != TOOL_GO_ON)
         return status;

@@ -205,6 +205,7 @@ static bool watch(run *self, const char *remove)
     return self->stop;
 }
 
+/* All that was taken is given back in the opposite order, on each way out. */
 static int measure(run *self)
 {
     bool ready = job_take(self->job) && watch(self, job_lock_path(self->job));
@@ -384,48 +385,46 @@ static int check_settings(run *self, settings *given)
     return check_pool(given) == TOOL_OK ? start(self) : TOOL_USAGE;
 }
 
-/* The command's options. */
-int tool_tune(int argc, char **argv)
+/* Reads the command line into *to and *files. */
+static int read_options(tec_context *cx, int argc, char **argv, settings *to, tool_list *files)
 {
-    settings s = {.explorer = "anneal", .model = "rank", .seed = 1};
-    tool_list files = {0};
-    run x = {.cx = tool_context(), .s = &s};
     const tool_option options[] = {
-        {"records", TOOL_TEXT, &s.records, "DB", "the record store; made if it does not exist (required)"},
-        {"target", TOOL_TEXT, &s.target, "T",
+        {"records", TOOL_TEXT, &to->records, "DB", "the record store; made if it does not exist (required)"},
+        {"target", TOOL_TEXT, &to->target, "T",
          "what to tune for; this machine must be able to run it (native; of a pool: what its devices are)"},
-        {"trials", TOOL_COUNT, &s.trials, "N", "candidates in all (1000 where no limit is given)"},
-        {"seconds", TOOL_COUNT, &s.seconds, "S",
+        {"trials", TOOL_COUNT, &to->trials, "N", "candidates in all (1000 where no limit is given)"},
+        {"seconds", TOOL_COUNT, &to->seconds, "S",
          "stops after S seconds, counting earlier sessions of the same command"},
-        {"min-gain", TOOL_DECIMAL, &s.min_gain, "PERCENT",
+        {"min-gain", TOOL_DECIMAL, &to->min_gain, "PERCENT",
          "stops when the next batch is expected to save less than PERCENT of the end-to-end time"},
-        {"seed", TOOL_NUMBER, &s.seed, "N", "the seed that candidates are drawn from (default: 1)"},
-        {"threads", TOOL_COUNT, &s.threads, "N",
+        {"seed", TOOL_NUMBER, &to->seed, "N", "the seed that candidates are drawn from (default: 1)"},
+        {"threads", TOOL_COUNT, &to->threads, "N",
          "the threads that kernels run on (default: the cores of the target)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N",
+        {"dim", TOOL_LIST, &to->given_dims, "NAME=N",
          "gives symbolic dimension NAME the extent N; may be repeated"},
-        {"name", TOOL_TEXT, &s.name, "NAME", "for a .te file: tunes only this definition"},
-        {"schedule", TOOL_LIST, &s.schedules, "FILE",
+        {"name", TOOL_TEXT, &to->name, "NAME", "for a .te file: tunes only this definition"},
+        {"schedule", TOOL_LIST, &to->schedules, "FILE",
          "tries the schedule in this file first; may be repeated"},
-        {"only", TOOL_LIST, &s.only, "KEY",
+        {"only", TOOL_LIST, &to->only, "KEY",
          "the kernel with this key alone, as --kernels prints it; may be repeated"},
-        {"kernels", TOOL_FLAG, &s.kernels, NULL, "prints the kernels with their keys, and measures nothing"},
-        {"tracker", TOOL_TEXT, &s.tracker, "HOST:PORT", "measures on devices that this tracker leases"},
-        {"device-class", TOOL_TEXT, &s.device_class, "CLASS", "of these devices; needed with --tracker"},
-        {"key-file", TOOL_TEXT, &s.key_file, "F",
+        {"kernels", TOOL_FLAG, &to->kernels, NULL,
+         "prints the kernels with their keys, and measures nothing"},
+        {"tracker", TOOL_TEXT, &to->tracker, "HOST:PORT", "measures on devices that this tracker leases"},
+        {"device-class", TOOL_TEXT, &to->device_class, "CLASS", "of these devices; needed with --tracker"},
+        {"key-file", TOOL_TEXT, &to->key_file, "F",
          "the keys that the tracker and its servers know (those of this machine's loopback servers)"},
-        {"user", TOOL_TEXT, &s.user, "NAME", "whose share of the class the devices count for (the key's)"},
-        {"priority", TOOL_COUNT, &s.priority, "N", "of this job among the user's: 1 to 100 (10)"},
-        {"devices", TOOL_COUNT, &s.devices, "N", "at once, at most (8)"},
-        {"patience", TOOL_COUNT, &s.patience, "S", "how long to wait for the first device (60)"},
-        {"tolerance", TOOL_DECIMAL, &s.tolerance, "PERCENT",
+        {"user", TOOL_TEXT, &to->user, "NAME", "whose share of the class the devices count for (the key's)"},
+        {"priority", TOOL_COUNT, &to->priority, "N", "of this job among the user's: 1 to 100 (10)"},
+        {"devices", TOOL_COUNT, &to->devices, "N", "at once, at most (8)"},
+        {"patience", TOOL_COUNT, &to->patience, "S", "how long to wait for the first device (60)"},
+        {"tolerance", TOOL_DECIMAL, &to->tolerance, "PERCENT",
          "by which a device may differ from the others before it is set aside (25)"},
-        {"explorer", TOOL_CHOICE, &s.explorer, explorer_names(x.cx), "how candidates are proposed (anneal)"},
-        {"model", TOOL_CHOICE, &s.model, "rank|regression|none", "the cost model (rank)"},
-        {"replay", TOOL_FLAG, &s.replay, NULL,
+        {"explorer", TOOL_CHOICE, &to->explorer, explorer_names(cx), "how candidates are proposed (anneal)"},
+        {"model", TOOL_CHOICE, &to->model, "rank|regression|none", "the cost model (rank)"},
+        {"replay", TOOL_FLAG, &to->replay, NULL,
          "does not measure: checks that this command proposes the candidates of its records again"},
-        {"plot", TOOL_TEXT, &s.plot, "FILE", "writes the tuning curves to this file, as SVG"},
-        {"json", TOOL_FLAG, &s.json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
+        {"plot", TOOL_TEXT, &to->plot, "FILE", "writes the tuning curves to this file, as SVG"},
+        {"json", TOOL_FLAG, &to->json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
     };
     const tool_usage usage = {
         "tune",
@@ -436,7 +435,16 @@ int tool_tune(int argc, char **argv)
         BASE_COUNT(options),
         1,
         1};
-    int status = tool_parse(&usage, argc, argv, &files);
+    return tool_parse(&usage, argc, argv, files);
+}
+
+/* The command: what was opened is closed on every way out, in the opposite order. */
+int tool_tune(int argc, char **argv)
+{
+    settings s = {.explorer = "anneal", .model = "rank", .seed = 1};
+    tool_list files = {0};
+    run x = {.cx = tool_context(), .s = &s};
+    int status = read_options(x.cx, argc, argv, &s, &files);
 
     if (status == TOOL_GO_ON) {
         x.path = files.at[0];

@@ -234,6 +234,7 @@ static void print_batch(const tool_tune_show *show)
     tec_context_free(cx);
 }
 
+/* Drawn ten times a second at most; the clock of the estimate starts with the first measured trial. */
 void tool_tune_progress(tool_tune_show *show)
 {
     const double between = 0.1;

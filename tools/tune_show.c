@@ -55,6 +55,8 @@ static int count(const char *p)
     return n;
 }
 
+/* The middle of a long name is left out, since names of kernels differ at both ends. Signs that would move
+ * the cursor become question marks. */
 const char *tool_tune_name(tec_context *cx, const char *name, int columns)
 {
     int n = count(name), head = (columns - 2) / 2, tail = columns - 2 - head;

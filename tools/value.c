@@ -80,6 +80,7 @@ static bool fill(DLTensor *tensor, const cJSON *json, int dim, int64_t *at)
     return true;
 }
 
+/* A list without structure fills the elements in order. */
 static bool fill_flat(DLTensor *tensor, const cJSON *data)
 {
     DLTensor flat = *tensor;
@@ -144,6 +145,7 @@ static int read_parts(const reader *in, const int32_t *types, int count, const c
     return count;
 }
 
+/* The parts belong to the new object from here on. */
 static tec_object *make(const reader *in, const char *constructor, tec_object **part, int n)
 {
     tec_error err = {0};
@@ -220,6 +222,7 @@ static tec_object *read_data(const reader *in, const rt_type_desc *type, const c
     return refuse(in, base_format(in->cx, "{\"CONSTRUCTOR\": [fields]} of '%s'", d->name), json);
 }
 
+/* Guided by the type: the same JSON may be a tuple, a tensor or a value of a data type. */
 static tec_object *read_json(const reader *in, int32_t type, const cJSON *json)
 {
     const rt_type_desc *t = &in->desc->types[type];

@@ -101,22 +101,11 @@ static bool read_keys(program *self, tec_error *err)
     return true;
 }
 
-/* By the text, since it is asked before the address is looked up; the listener itself decides for each key
- * (find). */
-static bool is_loopback(const char *address)
-{
-    char host[256];
-    int port;
-
-    return rpc_split_address(address, host, &port, NULL) &&
-           (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0);
-}
-
 /* The named file, or on loopback the usual one, which is made if need be. */
 static bool settle_keys(program *self, tec_error *err)
 {
     if (!self->key_file) {
-        if (!is_loopback(self->listen))
+        if (!rpc_is_loopback(self->listen))
             return rt_fail(err, TEC_DENIED, "%s is not loopback: name the keys that are let in by --key-file",
                            self->listen);
         if (!rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), self->default_keys,

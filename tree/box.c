@@ -329,8 +329,8 @@ bool tree_counts_box(const tree_view *view, const tree_site *site, const ir_regi
 /* ---- conditions over outer loops ---- */
 
 /* A conjunct that uses no inner loop is the same for all of them: it decides whether the block runs at all
- * in this iteration of the outer loops. A proof that relies on the block having run must see to these conjuncts
- * (runs_with in private.c). */
+ * in this iteration of the outer loops. A proof that relies on the block having run must see to these
+ * conjuncts (runs_with in private.c). */
 void tree_outer_guards(const tree_view *view, const tree_site *site, int fixed, base_vec *out)
 {
     base_vec all = {0};

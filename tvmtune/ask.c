@@ -10,6 +10,7 @@
 #include "tools/data.h"
 #include "tvmtune/client.h"
 #include "tvmtune/commands.h"
+#include "tvmtune/field.h"
 
 typedef struct {
     const char *command, *state, *token, *output, *file, *role;
@@ -34,18 +35,9 @@ static void free_json(void *j)
     cJSON_Delete(j);
 }
 
-static const char *text_of(const cJSON *object, const char *key)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-    return text ? text : "";
-}
-
 static long long number_of(const cJSON *object, const char *key)
 {
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
-
-    return cJSON_IsNumber(n) ? (long long)n->valuedouble : 0;
+    return (long long)tvm_number_of(object, key);
 }
 
 /* Text from others, on a terminal: no control characters. */
@@ -61,11 +53,11 @@ static const char *clean(tec_context *cx, const char *text)
 
 static void print_job(session *self, const cJSON *object)
 {
-    const char *cause = text_of(object, "cause");
+    const char *cause = tvm_text_of(object, "cause");
 
-    printf("%5lld  %-11s  %6lld of %-6lld  %s%s%s\n", number_of(object, "id"), text_of(object, "state"),
-           number_of(object, "tried"), number_of(object, "trials"), clean(self->cx, text_of(object, "name")),
-           *cause ? ": " : "", clean(self->cx, cause));
+    printf("%5lld  %-11s  %6lld of %-6lld  %s%s%s\n", number_of(object, "id"), tvm_text_of(object, "state"),
+           number_of(object, "tried"), number_of(object, "trials"),
+           clean(self->cx, tvm_text_of(object, "name")), *cause ? ": " : "", clean(self->cx, cause));
 }
 
 /* An answer of the daemon that is no success, as an error of the command. */
@@ -78,7 +70,7 @@ static bool accept(session *self, const tvm_reply *reply)
     cJSON *o = cJSON_Parse(reply->data);
     base_hold(self->cx, &held, free_json, o);
     base_fail(self->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses (%d): %s", reply->status,
-              clean(self->cx, text_of(o, "error")));
+              clean(self->cx, tvm_text_of(o, "error")));
     base_drop(&held);
     return false;
 }
@@ -109,6 +101,7 @@ static int print_answer(session *self, const tvm_reply *reply)
 
 /* ---- the frame of each command ---- */
 
+/* Parses the words, finds the daemon by its state folder or --port, asks it, and prints the first error. */
 static int run_command(session *s, const tool_usage *usage, int argc, char **argv, int (*run)(session *s))
 {
     int status = tool_parse(usage, argc, argv, &s->words);
@@ -124,6 +117,7 @@ static int run_command(session *s, const tool_usage *usage, int argc, char **arg
     return status;
 }
 
+/* Numbers alone reach the address: a word of the user is never part of a path. */
 static const char *job_path(session *self, const char *rest)
 {
     int64_t id;
@@ -257,7 +251,7 @@ static void look(watcher *self, const char *json)
     cJSON *o = cJSON_Parse(json);
 
     base_hold(self->s->cx, &held, free_json, o);
-    const char *state = text_of(o, "state"),
+    const char *state = tvm_text_of(o, "state"),
                *now = base_format(self->s->cx, "%s %lld", state, number_of(o, "tried"));
     if (strcmp(now, self->last) != 0)
         print_answer(self->s, &(tvm_reply){.status = 200, .data = json, .size = strlen(json)});
@@ -332,6 +326,7 @@ int tvm_watch(int argc, char **argv)
 
 /* ---- fetch ---- */
 
+/* `-` writes to standard output; else the file is named by the job. */
 static int fetch(session *self)
 {
     const char *path = job_path(self, base_format(self->cx, "/files/%s", self->file)), *out;
@@ -376,9 +371,9 @@ static void print_best(session *self, const cJSON *kernel)
 {
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(kernel, "best_ms");
 
-    printf("# %s: ", clean(self->cx, text_of(kernel, "task")));
+    printf("# %s: ", clean(self->cx, tvm_text_of(kernel, "task")));
     if (cJSON_IsNumber(ms))
-        printf("%.4g ms\n%s\n", ms->valuedouble, text_of(kernel, "schedule"));
+        printf("%.4g ms\n%s\n", ms->valuedouble, tvm_text_of(kernel, "schedule"));
     else
         printf("nothing is measured\n\n");
 }
@@ -425,16 +420,16 @@ int tvm_best(int argc, char **argv)
 
 static void print_user(session *self, const cJSON *object)
 {
-    printf("%-6s %s\n", text_of(object, "role"), clean(self->cx, text_of(object, "name")));
+    printf("%-6s %s\n", tvm_text_of(object, "role"), clean(self->cx, tvm_text_of(object, "name")));
 }
 
 static void print_audit(session *self, const cJSON *object)
 {
-    printf("%lld  %-12s %-16s", number_of(object, "time"), clean(self->cx, text_of(object, "user")),
-           clean(self->cx, text_of(object, "action")));
+    printf("%lld  %-12s %-16s", number_of(object, "time"), clean(self->cx, tvm_text_of(object, "user")),
+           clean(self->cx, tvm_text_of(object, "action")));
     if (number_of(object, "job"))
         printf(" job %lld", number_of(object, "job"));
-    printf(" %s\n", clean(self->cx, text_of(object, "detail")));
+    printf(" %s\n", clean(self->cx, tvm_text_of(object, "detail")));
 }
 
 /* The list that an answer holds, or the token of a new user. */
@@ -452,7 +447,7 @@ static int print_users(session *self, const tvm_reply *reply)
     cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "users")) print_user(self, one);
     cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "audit")) print_audit(self, one);
     if (cJSON_HasObjectItem(o, "token"))
-        printf("%s\n", text_of(o, "token"));
+        printf("%s\n", tvm_text_of(o, "token"));
     base_drop(&held);
     return TOOL_OK;
 }

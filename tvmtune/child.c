@@ -45,6 +45,8 @@ static void become(const char *const *argv, const char *out, const char *errors,
     _exit(127);
 }
 
+/* The child is the head of a process group of its own, with limits set before the program starts: killing
+ * the group reaches what the child started, too. Both sides set the group, since either may run first. */
 bool tvm_child_start(tvm_child *child, const char *const *argv, const char *out, const char *errors,
                      int64_t memory)
 {
@@ -60,6 +62,8 @@ bool tvm_child_start(tvm_child *child, const char *const *argv, const char *out,
     return child->pid > 0;
 }
 
+/* Does not wait. What the child left behind in its group is killed, or it would hold the files of the next
+ * stage. */
 bool tvm_child_ended(tvm_child *child, int *status)
 {
     if (waitpid(child->pid, status, WNOHANG) != child->pid)
@@ -74,6 +78,7 @@ void tvm_child_ask(const tvm_child *child)
     kill(child->pid, SIGTERM);
 }
 
+/* Waits for the child, so that no zombie is left. */
 void tvm_child_kill(tvm_child *child)
 {
     if (child->pid <= 0)

@@ -41,6 +41,7 @@ bool tvm_find_daemon(tec_context *cx, const char *folder, int64_t port, const ch
     return out->token;
 }
 
+/* All but letters, digits and four signs become %XX, byte by byte. */
 const char *tvm_escape(tec_context *cx, const char *text)
 {
     base_text t = {0};
@@ -60,6 +61,7 @@ static void *fail(tec_context *cx, const tvm_daemon *daemon, const char *what)
                      errno ? strerror(errno) : "no answer");
 }
 
+/* A signal may interrupt a write; a peer that is gone is an error and no signal (MSG_NOSIGNAL). */
 static bool send_all(int fd, const char *data, size_t size)
 {
     while (size > 0) {
@@ -97,6 +99,7 @@ static void close_socket(void *fd)
     close((int)(intptr_t)fd);
 }
 
+/* To this machine alone, with a limit on every wait. */
 static bool dial(tec_context *cx, int fd, const tvm_daemon *daemon)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,

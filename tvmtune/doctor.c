@@ -53,6 +53,7 @@ static const struct {
      "the disk"},
 };
 
+/* Stops at the first step that fails: the later ones need it. Each step has a remedy to print. */
 static int walk(patient *self)
 {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

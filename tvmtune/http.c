@@ -106,6 +106,7 @@ static bool find_user_in(tec_context *cx, const tvm_doors *doors, const char *to
     return user;
 }
 
+/* By the hash of the token: the daemon stores no token. */
 static bool find_user(const tvm_doors *doors, const char *given, body *self)
 {
     static const char scheme[] = "Bearer ";
@@ -153,6 +154,7 @@ static int stop_at_door(const tvm_doors *doors, struct MHD_Connection *connectio
 #define OF_PAGE NOTHING "; script-src 'self'; style-src 'self'; connect-src 'self'"
 #define OF_REPORT NOTHING "; style-src 'unsafe-inline'"
 
+/* The headers keep a browser from running, sniffing, naming or storing what it got. */
 static enum MHD_Result send_response(struct MHD_Connection *connection, struct MHD_Response *response,
                                      int status, const char *type, const char *policy)
 {
@@ -191,6 +193,7 @@ typedef struct {
     bool more; /* than there is room for */
 } pairs;
 
+/* More words than there is room for make the request an error: `more` tells. */
 static enum MHD_Result add_pair(void *user, enum MHD_ValueKind kind, const char *key, const char *value)
 {
     pairs *p = user;
@@ -306,6 +309,8 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
     return MHD_YES;
 }
 
+/* Called by the library whenever a request is over, also where it broke off: all memory of a request is
+ * given back here. */
 static void forget(void *user, struct MHD_Connection *connection, void **state,
                    enum MHD_RequestTerminationCode why)
 {
@@ -370,6 +375,7 @@ void tvm_doors_tick(tvm_doors *doors)
     tvm_streams_tick(doors->streams);
 }
 
+/* Streams end first, since the server waits for its connections. */
 void tvm_doors_close(tvm_doors *doors)
 {
     if (!doors)

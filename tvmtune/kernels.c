@@ -57,6 +57,8 @@ static int count_lines(const char *text)
     return n;
 }
 
+/* The child's output is a line for each event, as JSON; what is no JSON is passed over, as the output of a
+ * child that was killed ends anywhere. */
 static void read_lines(tec_context *cx, const char *text, const char *event,
                        void (*take)(tec_context *cx, const cJSON *object, void *user), void *user)
 {
@@ -128,6 +130,8 @@ typedef struct {
     int n, kept;
 } remeasured;
 
+/* Schedules of another version of the code generator that were measured again, and how many of them were
+ * kept. */
 static void take_remeasured(tec_context *cx, const cJSON *object, void *user)
 {
     remeasured *r = user;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "tvmtune/field.h"
 #include "tvmtune/routes.h"
 
 static void free_json(void *j)
@@ -98,20 +99,6 @@ static bool add_failures(tec_context *cx, store *db, cJSON *errors, const store_
     return failure;
 }
 
-static double number(const cJSON *object, const char *key)
-{
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
-
-    return cJSON_IsNumber(n) ? n->valuedouble : 0;
-}
-
-static const char *word(const cJSON *object, const char *key)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-    return text ? text : "";
-}
-
 /* The end-to-end time: over the kernels that have both times. */
 static void add_total(cJSON *object, const cJSON *kernels)
 {
@@ -121,12 +108,12 @@ static void add_total(cJSON *object, const cJSON *kernels)
 
     cJSON_ArrayForEach(k, kernels)
     {
-        bool known = number(k, "before_ms") > 0 && number(k, "after_ms") > 0;
+        bool known = tvm_number_of(k, "before_ms") > 0 && tvm_number_of(k, "after_ms") > 0;
 
-        before += known ? number(k, "uses") * number(k, "before_ms") : 0;
-        after += known ? number(k, "uses") * number(k, "after_ms") : 0;
+        before += known ? tvm_number_of(k, "uses") * tvm_number_of(k, "before_ms") : 0;
+        after += known ? tvm_number_of(k, "uses") * tvm_number_of(k, "after_ms") : 0;
         unknown += !known;
-        trials += number(k, "trials");
+        trials += tvm_number_of(k, "trials");
     }
     cJSON *total = cJSON_AddObjectToObject(object, "total");
     cJSON_AddNumberToObject(total, "trials", trials);
@@ -214,8 +201,8 @@ static void add_plot(tec_context *cx, base_text *text, const cJSON *kernel)
     enum { WIDTH = 240, HEIGHT = 48 };
     const cJSON *curve = cJSON_GetObjectItemCaseSensitive(kernel, "curve"), *p,
                 *first = curve ? curve->child : NULL;
-    double trials = number(kernel, "trials"), top = first ? cJSON_GetArrayItem(first, 1)->valuedouble : 0,
-           y = 0;
+    double trials = tvm_number_of(kernel, "trials"),
+           top = first ? cJSON_GetArrayItem(first, 1)->valuedouble : 0, y = 0;
     bool begun = false;
 
     base_addf(
@@ -239,13 +226,14 @@ static void add_plot(tec_context *cx, base_text *text, const cJSON *kernel)
 /* One row of the table of kernels. */
 static void add_row(tec_context *cx, base_text *text, const cJSON *kernel)
 {
-    double before = number(kernel, "before_ms"), after = number(kernel, "after_ms");
+    double before = tvm_number_of(kernel, "before_ms"), after = tvm_number_of(kernel, "after_ms");
 
     base_add(cx, text, "<tr>");
-    add_cell(cx, text, word(kernel, "task"));
-    add_cell(cx, text, word(kernel, "summary"));
+    add_cell(cx, text, tvm_text_of(kernel, "task"));
+    add_cell(cx, text, tvm_text_of(kernel, "summary"));
     base_addf(cx, text, "<td class=n>%.0f</td><td class=n>%.0f</td><td class=n>%.0f</td>",
-              number(kernel, "uses"), number(kernel, "trials"), number(kernel, "failed"));
+              tvm_number_of(kernel, "uses"), tvm_number_of(kernel, "trials"),
+              tvm_number_of(kernel, "failed"));
     add_ms(cx, text, before);
     add_ms(cx, text, after);
     base_addf(cx, text, "<td class=n>%.2f</td>", before > 0 && after > 0 ? before / after : 1.0);
@@ -265,11 +253,11 @@ static void add_errors(tec_context *cx, base_text *text, const cJSON *errors)
     cJSON_ArrayForEach(e, errors)
     {
         base_add(cx, text, "<tr>");
-        add_cell(cx, text, word(e, "task"));
-        add_cell(cx, text, word(e, "status"));
-        add_cell(cx, text, word(e, "kind"));
-        base_addf(cx, text, "<td class=n>%.0f</td>", number(e, "count"));
-        add_cell(cx, text, word(e, "example"));
+        add_cell(cx, text, tvm_text_of(e, "task"));
+        add_cell(cx, text, tvm_text_of(e, "status"));
+        add_cell(cx, text, tvm_text_of(e, "kind"));
+        base_addf(cx, text, "<td class=n>%.0f</td>", tvm_number_of(e, "count"));
+        add_cell(cx, text, tvm_text_of(e, "example"));
         base_add(cx, text, "</tr>\n");
     }
     if (cJSON_GetArraySize(errors))
@@ -279,24 +267,24 @@ static void add_errors(tec_context *cx, base_text *text, const cJSON *errors)
 /* What the two modules took, run in turns. */
 static void add_end_to_end(tec_context *cx, base_text *text, const cJSON *whole)
 {
-    const char *why = word(whole, "not_compared");
+    const char *why = tvm_text_of(whole, "not_compared");
 
     if (!whole)
         return;
-    if (number(whole, "pairs") > 0)
+    if (tvm_number_of(whole, "pairs") > 0)
         base_addf(cx, text,
                   "<p>The whole, run in turns: %.4g ms untuned, %.4g ms tuned (%.2f %%, noise %.2f %%).",
-                  number(whole, "untuned_ms"), number(whole, "tuned_ms"), 100 * number(whole, "gain"),
-                  100 * number(whole, "noise"));
+                  tvm_number_of(whole, "untuned_ms"), tvm_number_of(whole, "tuned_ms"),
+                  100 * tvm_number_of(whole, "gain"), 100 * tvm_number_of(whole, "noise"));
     else {
         base_add(cx, text, "<p>The whole was not compared: ");
         add_escaped(cx, text, why);
         base_add(cx, text, ".");
     }
-    base_addf(cx, text, " The module is the %s one.", word(whole, "module"));
-    if (number(whole, "remeasured") > 0)
+    base_addf(cx, text, " The module is the %s one.", tvm_text_of(whole, "module"));
+    if (tvm_number_of(whole, "remeasured") > 0)
         base_addf(cx, text, " Of %.0f schedules of another version of tec, measured again, %.0f are kept.",
-                  number(whole, "remeasured"), number(whole, "kept"));
+                  tvm_number_of(whole, "remeasured"), tvm_number_of(whole, "kept"));
     base_add(cx, text, "</p>\n");
 }
 
@@ -307,9 +295,9 @@ static void add_schedules(tec_context *cx, base_text *text, const cJSON *kernels
     cJSON_ArrayForEach(k, kernels)
     {
         base_add(cx, text, "<details><summary>");
-        add_escaped(cx, text, word(k, "task"));
+        add_escaped(cx, text, tvm_text_of(k, "task"));
         base_add(cx, text, "</summary><pre>");
-        add_escaped(cx, text, word(k, "schedule"));
+        add_escaped(cx, text, tvm_text_of(k, "schedule"));
         base_add(cx, text, "</pre></details>\n");
     }
 }
@@ -327,14 +315,15 @@ static const char *print_html(tec_context *cx, const cJSON *object)
     base_text t = {0};
 
     base_addf(cx, &t, "<!doctype html>\n<html lang=en><meta charset=utf-8><style>%s</style>\n<title>", style);
-    add_escaped(cx, &t, word(job, "name"));
+    add_escaped(cx, &t, tvm_text_of(job, "name"));
     base_add(cx, &t, "</title>\n<h1>");
-    add_escaped(cx, &t, word(job, "name"));
+    add_escaped(cx, &t, tvm_text_of(job, "name"));
     base_addf(cx, &t, "</h1>\n<p>Job %.0f, %s. End to end %.4g ms before, %.4g ms after; %.0f trials.</p>\n",
-              number(job, "id"), word(job, "state"), number(total, "before_ms"), number(total, "after_ms"),
-              number(total, "trials"));
-    if (number(total, "unknown") > 0)
-        base_addf(cx, &t, "<p>Without %.0f kernels that have no time.</p>\n", number(total, "unknown"));
+              tvm_number_of(job, "id"), tvm_text_of(job, "state"), tvm_number_of(total, "before_ms"),
+              tvm_number_of(total, "after_ms"), tvm_number_of(total, "trials"));
+    if (tvm_number_of(total, "unknown") > 0)
+        base_addf(cx, &t, "<p>Without %.0f kernels that have no time.</p>\n",
+                  tvm_number_of(total, "unknown"));
     add_end_to_end(cx, &t, cJSON_GetObjectItemCaseSensitive(object, "end_to_end"));
     base_add(cx, &t,
              "<h2>Kernels</h2>\n<table><tr><th>kernel<th>shapes<th>uses<th>trials<th>failed<th>before, "

@@ -89,6 +89,7 @@ const char *tvm_job_json(tec_context *cx, const store_queued *queued)
 
 /* ---- what is submitted ---- */
 
+/* A name that a user gave is shown in pages and tells the kind of the input; it never becomes a path. */
 bool tvm_is_file_name(const char *name)
 {
     size_t n = strlen(name);

@@ -19,6 +19,7 @@
 #include "base/guard.h"
 #include "store/queue_tasks.h"
 #include "store/queue_users.h"
+#include "tec/runtime.h"
 #include "tvmtune/child.h"
 #include "tvmtune/kernels.h"
 #include "tvmtune/report.h"
@@ -53,8 +54,8 @@ typedef struct {
     bool asked, cancel, silent;
     bool over; /* the child has ended with `status`, and the store does not know yet what follows */
     int status;
-    int64_t renewed; /* when the lease was, in milliseconds */
-    char held[512];  /* why, in the stage HELD */
+    double renewed; /* when the lease was, by tec_clock */
+    char held[512]; /* why, in the stage HELD */
 } slot;
 
 struct tvm_runner {
@@ -63,21 +64,14 @@ struct tvm_runner {
     store *db;
     slot slots[TVM_AT_ONCE];
     time_t swept, revived;
-    int64_t looked; /* when the queue had nothing to take, in milliseconds */
+    double looked; /* when the queue had nothing to take, by tec_clock */
 };
 
 /* What the cause of a job begins with that was paused through nobody's fault: the job goes on by itself. */
 #define WAITING "waiting for "
 
-enum { MOST_OUTPUT = 64 << 20, GRACE = 30, TVM_TRIALS = 1000, LOOK_MS = 200 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+enum { MOST_OUTPUT = 64 << 20, GRACE = 30, TVM_TRIALS = 1000 };
+#define LOOK_SECONDS 0.2 /* between questions to a queue that had nothing to take */
 
 /* ---- files of a job that runs ---- */
 
@@ -113,6 +107,8 @@ static void clear_folder(tec_context *cx, const tvm_runner *runner, int64_t id)
     rmdir(folder(cx, runner, id));
 }
 
+/* Each stage starts from a fresh folder with the input, so that nothing of an earlier try is taken for a
+ * result. */
 static bool lay_out(tec_context *cx, const tvm_runner *runner, const slot *entry)
 {
     size_t size;
@@ -357,6 +353,7 @@ static bool finish(tec_context *cx, tvm_runner *runner, slot *entry, const char 
 
 /* ---- stages ---- */
 
+/* `heard` is when the child last said something: a child that is silent for too long is killed (see turn). */
 static bool begin(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     const store_queued *j = store_queue_get(cx, runner->db, entry->id);
@@ -431,6 +428,7 @@ static bool keep_kernels(tec_context *cx, tvm_runner *runner, slot *entry)
     return store_parts_set(cx, runner->db, entry->id, parts, entry->parts) && choose(cx, runner, entry);
 }
 
+/* What tuning said of each kernel, written with the trials that it took, in one step. */
 static bool keep_outcomes(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     store_budget b;
@@ -526,6 +524,7 @@ static bool go_on(tec_context *cx, tvm_runner *runner, slot *entry, int status)
     return true;
 }
 
+/* In a context of its own: being told is no part of the job, and its failure does not fail the job. */
 static void tell(tec_context *cx, const tvm_runner *runner, int64_t id)
 {
     tec_context *own = base_child(cx);
@@ -555,11 +554,11 @@ static void abandon(tec_context *cx, tvm_runner *runner, slot *entry)
 static bool keep_lease(tec_context *cx, tvm_runner *runner, slot *entry, bool *held)
 {
     *held = true;
-    if (now_ms() - entry->renewed < runner->o.lease * 1000 / 3)
+    if (tec_clock() - entry->renewed < (double)runner->o.lease / 3)
         return true;
     if (!store_queue_renew(cx, runner->db, entry->id, runner->o.name, runner->o.lease, held))
         return false;
-    entry->renewed = now_ms();
+    entry->renewed = tec_clock();
     return true;
 }
 
@@ -679,15 +678,15 @@ static bool take(tec_context *cx, tvm_runner *runner, slot *entry)
 {
     int64_t id;
 
-    if (now_ms() - runner->looked < LOOK_MS)
+    if (tec_clock() - runner->looked < LOOK_SECONDS)
         return true;
     if (!store_queue_take(cx, runner->db, runner->o.name, runner->o.lease, &id))
         return false;
     if (id == 0)
-        runner->looked = now_ms();
+        runner->looked = tec_clock();
     if (id == 0)
         return true;
-    *entry = (slot){.id = id, .renewed = now_ms()};
+    *entry = (slot){.id = id, .renewed = tec_clock()};
     if (start(cx, runner, entry))
         return true;
     if (store_is_away(runner->db))
@@ -756,6 +755,7 @@ static bool revive(tvm_runner *runner)
     return ok;
 }
 
+/* Housekeeping first, then each slot does what it can do without waiting. */
 bool tvm_runner_step(tvm_runner *runner, int ms)
 {
     bool ok = sweep(runner) && revive(runner);
@@ -783,6 +783,7 @@ tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *options)
     return NULL;
 }
 
+/* Jobs that this daemon was running become interrupted: they are the first that the next daemon takes. */
 void tvm_runner_close(tvm_runner *runner)
 {
     if (!runner)

@@ -227,44 +227,37 @@ static int check_and_serve(tec_context *cx, const settings *given)
     return serve(cx, given);
 }
 
-/* Options of the file of settings come before those of the command line. */
-int tvm_serve(int argc, char **argv)
+/* Reads the command line into *to. Options of the file of settings come before those of the command line. */
+static int read_options(tec_context *cx, int argc, char **argv, settings *to)
 {
-    settings s = {.state = TVM_STATE,
-                  .jobs = 1,
-                  .memory = 16384,
-                  .patience = 600,
-                  .lease = 30,
-                  .body_seconds = TVM_BODY_SECONDS,
-                  .log = "error"};
     tool_list none = {0};
     const tool_option options[] = {
-        {"state", TOOL_TEXT, &s.state, "DIR",
+        {"state", TOOL_TEXT, &to->state, "DIR",
          "where the store, the token and the port are kept (" TVM_STATE ")"},
-        {"store", TOOL_TEXT, &s.store, "STORE",
+        {"store", TOOL_TEXT, &to->store, "STORE",
          "the record store: a file, or postgresql://... for daemons that share a queue (DIR/tune.db)"},
-        {"lease", TOOL_COUNT, &s.lease, "S",
+        {"lease", TOOL_COUNT, &to->lease, "S",
          "seconds after which another daemon of the store takes over the jobs of one that is not heard of "
          "(30)"},
-        {"port", TOOL_NATURAL, &s.port, "N", "on 127.0.0.1; 0: the system chooses one (0)"},
-        {"jobs", TOOL_COUNT, &s.jobs, "N", "jobs that run at once, up to 64 (1)"},
-        {"memory", TOOL_NATURAL, &s.memory, "MB",
+        {"port", TOOL_NATURAL, &to->port, "N", "on 127.0.0.1; 0: the system chooses one (0)"},
+        {"jobs", TOOL_COUNT, &to->jobs, "N", "jobs that run at once, up to 64 (1)"},
+        {"memory", TOOL_NATURAL, &to->memory, "MB",
          "what each process of a job may allocate; 0: no limit (16384)"},
-        {"patience", TOOL_COUNT, &s.patience, "S",
+        {"patience", TOOL_COUNT, &to->patience, "S",
          "seconds without a word after which a process of a job is ended (600)"},
-        {"quota", TOOL_NATURAL, &s.quota, "N",
+        {"quota", TOOL_NATURAL, &to->quota, "N",
          "the most unfinished jobs of one user; 0 is no limit (default: 0)"},
-        {"keep-days", TOOL_NATURAL, &s.keep_days, "N",
+        {"keep-days", TOOL_NATURAL, &to->keep_days, "N",
          "jobs that were over for longer are removed, with their files; 0: never (0)"},
-        {"body-seconds", TOOL_COUNT, &s.body_seconds, "S",
+        {"body-seconds", TOOL_COUNT, &to->body_seconds, "S",
          "in which the body of a request must have arrived; later the connection is closed (300)"},
-        {"hosts", TOOL_TEXT, &s.hosts, "NAMES",
+        {"hosts", TOOL_TEXT, &to->hosts, "NAMES",
          "further names of this daemon in the header Host, between commas: those of a proxy"},
-        {"log", TOOL_CHOICE, &s.log, "error|info",
+        {"log", TOOL_CHOICE, &to->log, "error|info",
          "what is written to standard error; info: each state of a job too (error)"},
-        {"config", TOOL_TEXT, &s.config, "FILE",
+        {"config", TOOL_TEXT, &to->config, "FILE",
          "a file of such options, one 'NAME = VALUE' a line; the command line wins"},
-        {"tec", TOOL_TEXT, &s.tec, "PROGRAM",
+        {"tec", TOOL_TEXT, &to->tec, "PROGRAM",
          "the compiler that the jobs use (the `tec` beside this program)"},
     };
     const tool_usage usage = {
@@ -275,9 +268,23 @@ int tvm_serve(int argc, char **argv)
         BASE_COUNT(options),
         0,
         0};
-    tec_context *cx = tool_context();
     char **all = tvm_with_config(cx, &usage, &argc, argv);
-    int status = all ? tool_parse(&usage, argc, all, &none) : tool_fail("serve", cx);
+
+    return all ? tool_parse(&usage, argc, all, &none) : tool_fail("serve", cx);
+}
+
+/* The command: it returns when the daemon was interrupted. */
+int tvm_serve(int argc, char **argv)
+{
+    settings s = {.state = TVM_STATE,
+                  .jobs = 1,
+                  .memory = 16384,
+                  .patience = 600,
+                  .lease = 30,
+                  .body_seconds = TVM_BODY_SECONDS,
+                  .log = "error"};
+    tec_context *cx = tool_context();
+    int status = read_options(cx, argc, argv, &s);
 
     if (status == TOOL_GO_ON)
         status = check_and_serve(cx, &s);

@@ -10,9 +10,11 @@
 #include <time.h>
 
 #include "base/guard.h"
+#include "tec/runtime.h"
 #include "tvmtune/routes.h"
 
-enum { REFRESH_MS = 200, QUIET_SECONDS = 15 };
+enum { QUIET_SECONDS = 15 };
+#define REFRESH_SECONDS 0.2
 
 typedef struct {
     int64_t id, change;
@@ -35,19 +37,12 @@ struct tvm_streams {
     store *db;
     seen *jobs;
     int n;
-    int64_t change, stamp, looked; /* looked: milliseconds */
-    pthread_mutex_t lock;          /* of the clients */
+    int64_t change, stamp;
+    double looked;        /* when the store was, by tec_clock */
+    pthread_mutex_t lock; /* of the clients */
     client *clients;
     bool ending;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- what has changed ---- */
 
@@ -72,6 +67,8 @@ static void add_gone(tvm_streams *streams, seen *to, int *n, seen *old)
     *old = (seen){0};
 }
 
+/* A job whose text is the same keeps its number of change, so that clients that know it are not woken for
+ * it. */
 static bool add_seen(tvm_streams *streams, seen *to, int *count, seen *old, const store_queued *queued,
                      const char *json)
 {
@@ -108,6 +105,7 @@ static bool merge(tec_context *cx, tvm_streams *streams, const store_queued *con
     return ok;
 }
 
+/* The stamp tells cheaply whether anything was written since; only then are all jobs read. */
 static void look_in(tec_context *cx, tvm_streams *streams)
 {
     int64_t stamp;
@@ -123,9 +121,9 @@ static void look_in(tec_context *cx, tvm_streams *streams)
 
 static void look(tvm_streams *streams)
 {
-    int64_t now = now_ms();
+    double now = tec_clock();
 
-    if (now - streams->looked < REFRESH_MS)
+    if (now - streams->looked < REFRESH_SECONDS)
         return;
     streams->looked = now;
     tec_context *cx = tec_context_new();
@@ -236,6 +234,7 @@ struct MHD_Response *tvm_streams_answer(tvm_streams *streams, struct MHD_Connect
 
 /* ---- all of them ---- */
 
+/* Under the lock, since the threads of the server add and remove clients. */
 static void wake(tvm_streams *streams, bool ending)
 {
     pthread_mutex_lock(&streams->lock);

@@ -27,6 +27,7 @@ bool tvm_new_token(tec_context *cx, char out[TVM_TOKEN_SIZE])
     return true;
 }
 
+/* Unkeyed and without salt: a token has 192 random bits, so that no list of words reaches it. */
 const char *tvm_token_hash(tec_context *cx, const char *token)
 {
     unsigned char hash[crypto_generichash_BYTES];
@@ -39,6 +40,8 @@ const char *tvm_token_hash(tec_context *cx, const char *token)
 
 /* ---- who may ask what ---- */
 
+/* Status 0: allowed. A job that does not exist is not refused here, so that the answer is 404 for everybody.
+ */
 tvm_answer tvm_user_refusal(tec_context *cx, const tvm_request *request, int64_t job)
 {
     const store_queued *j = request->admin ? NULL : store_queue_get(cx, request->db, job);
@@ -49,6 +52,7 @@ tvm_answer tvm_user_refusal(tec_context *cx, const tvm_request *request, int64_t
                      : tvm_error(cx, 403, base_format(cx, "job %lld is another user's", (long long)job));
 }
 
+/* Counts the user's jobs that are not over; a quota of 0 is none. */
 tvm_answer tvm_quota_refusal(tec_context *cx, const tvm_request *request)
 {
     int64_t open = request->quota && !request->admin ? store_queue_open(cx, request->db, request->user) : 0;

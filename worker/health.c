@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The number in a file of /sys; 0: there is none. */
-static int64_t read_number(const char *path)
+int64_t worker_system_number(const char *path)
 {
     FILE *f = fopen(path, "re");
     char line[64] = "";
@@ -51,6 +51,8 @@ static int64_t clock_of_cpuinfo(int cpu)
     return mhz > 0 && mhz < 1e5 ? (int64_t)(mhz + 0.5) : 0;
 }
 
+/* From the driver of clock rates where there is one, else from /proc/cpuinfo; 0: unknown, as in most virtual
+ * machines. */
 int64_t worker_clock_mhz(void)
 {
     int cpu = sched_getcpu();
@@ -59,13 +61,13 @@ int64_t worker_clock_mhz(void)
     if (cpu < 0)
         return 0;
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
-    int64_t mhz = read_number(path) / 1000;
+    int64_t mhz = worker_system_number(path) / 1000;
     return mhz > 0 && mhz < 100000 ? mhz : clock_of_cpuinfo(cpu);
 }
 
 double worker_temperature(void)
 {
-    double degrees = (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
+    double degrees = (double)worker_system_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
 
     return degrees > -100 && degrees < 200 ? degrees : 0;
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The number in a file of /sys; 0: there is none. */
+int64_t worker_system_number(const char *path);
 int64_t worker_clock_mhz(void);  /* of the core that this thread runs on; 0: unknown */
 double worker_temperature(void); /* degrees Celsius; 0: unknown */
 /* The model of the board, or of the CPU: "Raspberry Pi 4 Model B Rev 1.4". False: the system does not

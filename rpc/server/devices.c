@@ -16,19 +16,6 @@
 
 enum { MOST_DEVICES = 64 };
 
-/* The number in a file of /sys; 0: there is none. */
-static int64_t read_number(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    char line[64] = "";
-
-    if (!f)
-        return 0;
-    char *got = fgets(line, sizeof line, f);
-    fclose(f);
-    return got ? strtoll(line, NULL, 10) : 0;
-}
-
 /* The largest cache of the first core. The files say "32768K". */
 static int64_t largest_cache(void)
 {
@@ -37,7 +24,7 @@ static int64_t largest_cache(void)
 
     for (int i = 0; i < 8; i++) {
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        int64_t bytes = read_number(path) * 1024;
+        int64_t bytes = worker_system_number(path) * 1024;
         most = bytes > most ? bytes : most;
     }
     return most;

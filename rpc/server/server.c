@@ -677,12 +677,6 @@ static void on_list_taken(void *user, size_t n)
     (void)n;
 }
 
-static bool is_loopback(const char *address)
-{
-    return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0 ||
-           strncmp(address, "localhost:", 10) == 0;
-}
-
 /* Opens the doors: listens, or joins a pool, or both. */
 static bool start_listening(rpc_server *server, tec_error *err)
 {
@@ -691,7 +685,7 @@ static bool start_listening(rpc_server *server, tec_error *err)
     if (!server->listener && !server->o.dial_out)
         return false;
     server->loopback =
-        server->listener ? rpc_listener_is_loopback(server->listener) : is_loopback(server->o.tracker);
+        server->listener ? rpc_listener_is_loopback(server->listener) : rpc_is_loopback(server->o.tracker);
     if (!server->loopback && !server->o.key_file_named)
         return rt_fail(err, TEC_DENIED,
                        "%s can be reached from other machines: name the keys that may connect with "
