@@ -591,10 +591,11 @@ static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, con
 }
 
 /* The innermost blockIdx loop, or the outermost threadIdx loop where there is none. Goes down outside of
- * launches. The extents of the three axes are the greatest that any loop below asks for. */
-static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *facts,
-                                  const ir_stmt *stmt)
+ * launches. The extents of the three axes are the greatest that any loop below asks for. `program`: the facts
+ * of the whole. */
+static const ir_stmt *find_launch(void *program, const ir_facts *facts, const ir_stmt *stmt)
 {
+    tec_context *cx = ir_facts_context(facts);
     launch_walk l = {.walk = {.stmt = look_launch, .cx = cx}, .f = facts};
 
     if (lower_is_blocks(stmt) || lower_is_thread(stmt)) {
@@ -603,34 +604,12 @@ static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, cons
             return l.extent[0] || l.extent[1] || l.extent[2] ? place_launch(cx, program, facts, stmt, &l)
                                                              : stmt;
     }
-    if (lower_inner(stmt))
-        return lower_with_inner(cx, stmt,
-                                find_launch(cx, program, lower_inside(facts, stmt), lower_inner(stmt)));
-    if (stmt->kind == IR_IF) {
-        const ir_stmt *then = find_launch(cx, program, lower_inside(facts, stmt), stmt->branch.then);
-        const ir_stmt *other =
-            stmt->branch.otherwise
-                ? find_launch(cx, program, lower_inside_else(facts, stmt), stmt->branch.otherwise)
-                : NULL;
-
-        return then == stmt->branch.then && other == stmt->branch.otherwise
-                   ? stmt
-                   : ir_if(cx, stmt->branch.cond, then, other);
-    }
-    if (stmt->kind != IR_SEQ)
-        return stmt;
-    const ir_stmt **out = base_array(cx, const ir_stmt *, stmt->seq.n);
-    bool same = true;
-    for (int i = 0; i < stmt->seq.n; i++) {
-        out[i] = find_launch(cx, program, facts, stmt->seq.stmt[i]);
-        same &= out[i] == stmt->seq.stmt[i];
-    }
-    return same ? stmt : ir_seq(cx, out, stmt->seq.n);
+    return lower_visit_children(facts, stmt, find_launch, program);
 }
 
 const ir_program *lower_barriers(const lower_options *options, const ir_program *program)
 {
     const ir_facts *f = ir_facts_of_program(options->cx, program);
 
-    return lower_with_body(options->cx, program, find_launch(options->cx, f, f, program->body));
+    return lower_with_body(options->cx, program, find_launch((void *)(uintptr_t)f, f, program->body));
 }

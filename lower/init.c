@@ -120,6 +120,15 @@ static const ir_facts *inside_copies(const ir_facts *outside, const tree_site *s
     return facts;
 }
 
+/* The fuzzer plants an init that does not reach the last elements: behind it, nothing is private any more. */
+static const ir_stmt *planted(tec_context *cx, const ir_stmt *init)
+{
+    if (!BASE_PLANT_ON(cx, reason_init) || !init || init->kind != IR_FOR)
+        return init;
+    return ir_for_like(cx, init, init->loop.min, ir_sub(cx, init->loop.extent, ir_int(cx, 1)),
+                       init->loop.body);
+}
+
 /* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings.
  * facts holds there: inside the loops it would be known that they run. A copied loop that also reduces may be
  * empty exactly where the reduction is: the init would not run. */
@@ -142,8 +151,9 @@ static const ir_stmt *hoisted(const ir_facts *facts, const tree_site *site, int 
                              "and the reduction over '%s' may be empty",
                              block->name, p->loop.var->var.name, maybe_empty(facts, block)->var.name);
     }
-    return lower_copy_loops(cx, site, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards,
-                            init_block(facts, site));
+    return planted(cx, lower_copy_loops(cx, site, at, used,
+                                        BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards,
+                                        init_block(facts, site)));
 }
 
 /* A fused loop visits the points of a reduction in order, but pieces of it may have been reordered: the

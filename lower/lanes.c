@@ -644,7 +644,7 @@ static const ir_stmt *note_parts(tec_context *cx, const ir_stmt *loop, const bas
     for (int i = 0; parts && i < parts->n; i++) {
         const ir_buffer *part = parts->at[i];
 
-        if (!lower_is_thread(loop) || part->scope != IR_SHARED)
+        if (!lower_is_thread(loop) || part->scope != IR_SHARED || BASE_PLANT_ON(cx, reason_shared))
             loop = lower_with_reason(cx, loop, part, TREE_PRIVATE);
     }
     return loop;

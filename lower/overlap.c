@@ -627,6 +627,7 @@ typedef enum { NO_THREADS, TOGETHER, APART } company;
 typedef struct {
     const lower_options *o;
     base_map differ; /* lower/differ.h */
+    company around;  /* of the statement that is visited */
 } finder;
 
 /* Whether the threads that come to a loop run the same iterations of it. Where they do not (APART), there is
@@ -642,33 +643,16 @@ static company company_in(const finder *self, const ir_stmt *stmt, company aroun
 }
 
 /* Inner loops first. What differs between threads is known of the whole program, found once. */
-static const ir_stmt *visit(const finder *self, const ir_facts *facts, company around, const ir_stmt *stmt)
+static const ir_stmt *visit(void *user, const ir_facts *facts, const ir_stmt *stmt)
 {
+    finder *self = user;
     tec_context *cx = self->o->cx;
-    company inside = company_in(self, stmt, around);
+    company around = self->around, inside = company_in(self, stmt, around);
 
-    if (stmt->kind == IR_SEQ) {
-        const ir_stmt **out = base_array(cx, const ir_stmt *, stmt->seq.n);
-        bool same = true;
-
-        for (int i = 0; i < stmt->seq.n; i++) {
-            out[i] = visit(self, facts, around, stmt->seq.stmt[i]);
-            same &= out[i] == stmt->seq.stmt[i];
-        }
-        return same ? stmt : ir_seq(cx, out, stmt->seq.n);
-    }
-    if (stmt->kind == IR_IF) {
-        const ir_stmt *then = visit(self, lower_inside(facts, stmt), around, stmt->branch.then);
-        const ir_stmt *other = stmt->branch.otherwise ? visit(self, lower_inside_else(facts, stmt), around,
-                                                              stmt->branch.otherwise)
-                                                      : NULL;
-
-        return then == stmt->branch.then && other == stmt->branch.otherwise
-                   ? stmt
-                   : ir_if(cx, stmt->branch.cond, then, other);
-    }
     if (lower_inner(stmt))
-        stmt = lower_with_inner(cx, stmt, visit(self, lower_inside(facts, stmt), inside, lower_inner(stmt)));
+        self->around = inside;
+    stmt = lower_visit_children(facts, stmt, visit, self);
+    self->around = around;
     if (!stmt || stmt->kind != IR_FOR ||
         (!ir_note_get(stmt->loop.notes, "pipeline") && !ir_note_get(stmt->loop.notes, "double_buffer")))
         return stmt;
@@ -696,9 +680,8 @@ const ir_program *lower_overlap(const lower_options *options, const ir_program *
 
     if (target_offers(options->target, TARGET_THREADS))
         w.differ = lower_find_differing(options->cx, program->body);
-    const ir_program *out =
-        lower_with_body(options->cx, program,
-                        visit(&w, ir_facts_of_program(options->cx, program), NO_THREADS, program->body));
+    const ir_program *out = lower_with_body(
+        options->cx, program, visit(&w, ir_facts_of_program(options->cx, program), program->body));
 
     return !out || out == program ? out
                                   : lower_with_body(options->cx, out, ir_rewrite_stmt(&rest, out->body));

@@ -46,7 +46,7 @@ typedef struct {
     int64_t budget;
 } partitioner;
 
-static const ir_stmt *visit(partitioner *self, const ir_facts *facts, const ir_stmt *stmt);
+static const ir_stmt *visit(void *user, const ir_facts *facts, const ir_stmt *stmt);
 
 /* ---- conditions inside a loop ---- */
 
@@ -408,60 +408,16 @@ static const ir_stmt *visit_loop(partitioner *self, const ir_facts *facts, const
             return look.cut ? in_three(&look, facts, body) : by_branch(&look, facts, body);
         }
     }
-    const ir_stmt *body = visit(self, lower_inside(facts, stmt), stmt->loop.body);
-    return body ? lower_with_inner(cx, stmt, body) : NULL;
+    return lower_visit_children(facts, stmt, visit, self);
 }
 
-static const ir_stmt *visit_seq(partitioner *self, const ir_facts *facts, const ir_stmt *statement)
-{
-    const ir_stmt **stmt = base_array(self->cx, const ir_stmt *, statement->seq.n);
-    bool same = true;
-
-    for (int i = 0; i < statement->seq.n; i++) {
-        stmt[i] = visit(self, facts, statement->seq.stmt[i]);
-        if (!stmt[i])
-            return NULL;
-        same &= stmt[i] == statement->seq.stmt[i];
-    }
-    return same ? statement : ir_seq(self->cx, stmt, statement->seq.n);
-}
-
-static const ir_stmt *visit_if(partitioner *self, const ir_facts *facts, const ir_stmt *stmt)
-{
-    const ir_stmt *then = visit(self, lower_inside(facts, stmt), stmt->branch.then), *otherwise = NULL;
-
-    if (stmt->branch.otherwise &&
-        !(otherwise = visit(self, lower_inside_else(facts, stmt), stmt->branch.otherwise)))
-        return NULL;
-    if (!then || (then == stmt->branch.then && otherwise == stmt->branch.otherwise))
-        return then ? stmt : NULL;
-    return ir_if(self->cx, stmt->branch.cond, then, otherwise);
-}
-
-/* One case for each statement with children; leaves are as they are. */
-static const ir_stmt *visit(partitioner *self, const ir_facts *facts, const ir_stmt *stmt)
+static const ir_stmt *visit(void *user, const ir_facts *facts, const ir_stmt *stmt)
 {
     if (!stmt)
         return NULL;
-    ir_at(self->cx, stmt->loc);
-    switch (stmt->kind) {
-    case IR_FOR: return visit_loop(self, facts, stmt);
-    case IR_SEQ: return visit_seq(self, facts, stmt);
-    case IR_IF: return visit_if(self, facts, stmt);
-    case IR_LET_STMT:
-    case IR_ALLOCATE:
-    case IR_ATTRIBUTE: {
-        const ir_stmt *body = visit(self, lower_inside(facts, stmt), lower_inner(stmt));
-
-        return body ? lower_with_inner(self->cx, stmt, body) : NULL;
-    }
-    case IR_BLOCK:
-    case IR_STORE:
-    case IR_UPDATE:
-    case IR_ASSERT:
-    case IR_EVALUATE: break;
-    }
-    return stmt;
+    ir_at(ir_facts_context(facts), stmt->loc);
+    return stmt->kind == IR_FOR ? visit_loop(user, facts, stmt)
+                                : lower_visit_children(facts, stmt, visit, user);
 }
 
 const ir_program *lower_partition(const lower_options *options, const ir_program *program)

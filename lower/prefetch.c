@@ -187,34 +187,11 @@ static const ir_stmt *visit_loop(prefetcher *self, const ir_facts *facts, const 
 }
 
 /* The body first: the region that the loop reads is that of what stands inside now. */
-static const ir_stmt *visit(prefetcher *self, const ir_facts *facts, const ir_stmt *statement)
+static const ir_stmt *visit(void *user, const ir_facts *facts, const ir_stmt *stmt)
 {
-    if (statement->kind == IR_SEQ) {
-        const ir_stmt **stmt = base_array(self->cx, const ir_stmt *, statement->seq.n);
-        bool same = true;
+    const ir_stmt *out = lower_visit_children(facts, stmt, visit, user);
 
-        for (int i = 0; i < statement->seq.n; i++) {
-            stmt[i] = visit(self, facts, statement->seq.stmt[i]);
-            same = same && stmt[i] == statement->seq.stmt[i];
-        }
-        return same ? statement : ir_seq(self->cx, stmt, statement->seq.n);
-    }
-    if (statement->kind == IR_IF) {
-        const ir_stmt *then = visit(self, lower_inside(facts, statement), statement->branch.then),
-                      *otherwise =
-                          statement->branch.otherwise
-                              ? visit(self, lower_inside_else(facts, statement), statement->branch.otherwise)
-                              : NULL;
-
-        return then == statement->branch.then && otherwise == statement->branch.otherwise
-                   ? statement
-                   : ir_if(self->cx, statement->branch.cond, then, otherwise);
-    }
-    if (!lower_inner(statement))
-        return statement;
-    const ir_stmt *body = visit(self, lower_inside(facts, statement), lower_inner(statement));
-    return statement->kind == IR_FOR ? visit_loop(self, facts, statement, body)
-                                     : lower_with_inner(self->cx, statement, body);
+    return out && stmt->kind == IR_FOR ? visit_loop(user, facts, stmt, out->loop.body) : out;
 }
 
 static const ir_program *with_intrinsics(prefetcher *self, const ir_program *program)

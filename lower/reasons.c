@@ -16,10 +16,9 @@
  * make buffers of their own note what they know of them (lower/lanes.c). The loops in the body of a block, as
  * blockize makes them, run one after the other and have no notes: a buffer does not stand inside of them.
  *
- * Debug builds hold the notes against the tree after each pass that leaves blocks (lower_check_reasons):
- * behind this pass each is proven anew; behind the later ones a private buffer must still be used below its
- * loop alone, and be started there, and no loop may lack a note. A pass that moves a use or an init out of a
- * loop without the note is caught there. */
+ * Debug builds hold the notes against the tree after each pass that leaves blocks (lower_check_reasons): each
+ * is proven anew from the tree as the pass left it. So the notes that lower/lanes.c writes are proven, too, and
+ * a pass that moves a use or an init out of a loop, or starts fewer elements than are used, is caught there. */
 #include "lower/reasons.h"
 #include "tree/touch.h"
 
@@ -240,22 +239,7 @@ static bool contradicts(const noting *self, const ir_stmt *loop, const ir_buffer
                      what);
 }
 
-/* The first block below the loop that uses the buffer starts it: writes, and neither reads it nor adds to
- * it. */
-static bool is_started_below(const noting *self, const ir_stmt *loop, const ir_buffer *buffer)
-{
-    for (int i = 0; i < self->sites.n; i++) {
-        const ir_block *block = self->sites.at[i].block;
-
-        if (tree_depth_under(&self->sites.at[i], loop->loop.var) &&
-            (tree_reads(block, buffer) || tree_writes(block, buffer)))
-            return !tree_reads(block, buffer) && !tree_adds(self->rw.cx, block);
-    }
-    return true;
-}
-
-/* What can be seen whatever a pass has made of the blocks: `all` blocks that use the buffer stand below the
- * loop, or only some of them. */
+/* Where the uses stand: `all` blocks that use the buffer are below the loop, or only some of them. */
 static bool check_place(const noting *self, const ir_stmt *loop, const ir_buffer *buffer, bool all)
 {
     tree_reason noted = lower_reason(self->rw.cx, loop, buffer);
@@ -264,23 +248,22 @@ static bool check_place(const noting *self, const ir_stmt *loop, const ir_buffer
         return contradicts(self, loop, buffer, "the buffer is used outside of the loop");
     if (noted == TREE_OUTSIDE && all)
         return contradicts(self, loop, buffer, "nothing outside of the loop uses the buffer");
-    if (noted == TREE_PRIVATE && !lower_is_blocks(loop) && !is_started_below(self, loop, buffer))
-        return contradicts(self, loop, buffer,
-                           "the first block that uses the buffer there goes on with what it holds");
     if (noted == TREE_DEPENDS && all && tree_needs_reason(loop, buffer) && !ir_is_value(loop->loop.extent, 1))
         return base_fail(self->rw.cx, TEC_INTERNAL, loop->loc, "loop '%s' is %s and has no note @reason.%s",
                          loop->loop.var->var.name, ir_how_text(loop->loop.how), buffer->name);
     return true;
 }
 
-/* The same proof as that of the note. */
+/* The proof of the note, made anew: the reason must follow from the tree as it stands. A loop that keeps its
+ * order, as one that lower/lanes.c has made serial, needs no reason, and only "private" says something of
+ * it. */
 static bool check_proof(const noting *self, const tree_site *user, int at, const ir_buffer *buffer)
 {
     const ir_stmt *loop = user->loop[at];
     tree_reason noted = lower_reason(self->rw.cx, loop, buffer);
     const char *why = NULL;
 
-    if (noted == TREE_DEPENDS)
+    if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
         return true;
     tree_reason found = reason_of(self, user, at, buffer, &why);
     return found == noted ||
@@ -291,12 +274,12 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
 }
 
 /* The notes of one buffer on the loops around each block that uses it, up to the first that has it private.
- * */
-static bool check_buffer(const noting *self, const ir_buffer *buffer, bool fresh)
+ * The outer loops, which all of these blocks share, are proven for the first of them alone. */
+static bool check_buffer(const noting *self, const ir_buffer *buffer)
 {
     int loops = 0;
+    const tree_site *user = common_user(self, buffer, &loops);
 
-    common_user(self, buffer, &loops);
     for (int i = 0; i < self->sites.n; i++) {
         const tree_site *site = &self->sites.at[i];
         bool private = !tree_reads(site->block, buffer) && !tree_writes(site->block, buffer);
@@ -304,19 +287,52 @@ static bool check_buffer(const noting *self, const ir_buffer *buffer, bool fresh
         for (int k = site->n_loops - 1; k >= 0 && !private; k--) {
             private = lower_reason(self->rw.cx, site->loop[k], buffer) == TREE_PRIVATE;
             if (!check_place(self, site->loop[k], buffer, k < loops) ||
-                (fresh && k < loops && !check_proof(self, site, k, buffer)))
+                (k < loops && site == user && !check_proof(self, site, k, buffer)))
                 return false;
         }
     }
     return true;
 }
 
-bool lower_check_reasons(tec_context *cx, const ir_program *program, bool fresh)
+typedef struct {
+    ir_rewrite rw;
+    const ir_expr *where; /* the conditions around, as one; NULL: none */
+} folding;
+
+/* A condition around blocks becomes part of their predicates, where the proofs look for it:
+ *
+ *     if i < 7 { for v in 0..4 { block S.init(..) } }    =>    for v in 0..4 { block S.init(..) where i < 7 }
+ *
+ * The passes lanes and init guard what they add in this way. A condition that reads memory, and one with two
+ * branches, stays: of blocks below it nothing is proven to be filled. */
+static const ir_stmt *fold_conditions(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    noting n = start(cx, program);
+    folding *f = (folding *)rw;
+    const ir_expr *around = f->where;
+
+    if (stmt->kind == IR_BLOCK)
+        return ir_block_stmt(rw->cx, stmt->block.block, stmt->block.bind,
+                             ir_all(rw->cx, around, stmt->block.where));
+    if (stmt->kind != IR_IF || stmt->branch.otherwise || (stmt->branch.cond->has & IR_HAS_LOAD))
+        return ir_rewrite_stmt_children(rw, stmt);
+    f->where = ir_all(rw->cx, around, stmt->branch.cond);
+    const ir_stmt *out = ir_rewrite_stmt(rw, stmt->branch.then);
+    f->where = around;
+    return out;
+}
+
+bool lower_check_reasons(tec_context *cx, const ir_program *program)
+{
+    folding fold = {.rw = {.cx = cx, .expr = ir_keep_expr, .stmt = fold_conditions, .no_memo = true}};
+    ir_program *folded = ir_program_copy(cx, program);
+
+    folded->body = ir_rewrite_stmt(&fold.rw, program->body);
+    if (!folded->body)
+        return false;
+    noting n = start(cx, folded);
 
     for (int i = 0; i < program->n_buffers; i++)
-        if (!check_buffer(&n, program->buffers[i], fresh))
+        if (!check_buffer(&n, program->buffers[i]))
             return false;
     return true;
 }

@@ -35,7 +35,7 @@ typedef struct {
     base_map differ; /* lower/differ.h; empty for CPUs */
 } trimmer;
 
-static const ir_stmt *visit(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt);
+static const ir_stmt *visit(void *user, const ir_facts *facts, const ir_stmt *stmt);
 
 /* stmt as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an
  * if whole. Nested ifs become one list of conjuncts. */
@@ -144,7 +144,7 @@ static const ir_stmt *trim_loop(const trimmer *self, const ir_facts *facts, cons
 }
 
 /* The body is visited first, so that conjuncts from deep inside have already come up to its top. */
-static const ir_stmt *visit_loop(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
+static const ir_stmt *visit_loop(trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
     tec_context *cx = ir_facts_context(facts);
     const ir_stmt *body = visit(self, lower_inside(facts, stmt), stmt->loop.body);
@@ -165,7 +165,7 @@ static const ir_stmt *visit_loop(const trimmer *self, const ir_facts *facts, con
 
 /* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks
  * for less. An attribute keeps everything inside: it says something about the whole statement below. */
-static const ir_stmt *visit_scope(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
+static const ir_stmt *visit_scope(trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
     tec_context *cx = ir_facts_context(facts);
     const ir_stmt *body = visit(self, lower_inside(facts, stmt), lower_inner(stmt));
@@ -222,55 +222,18 @@ static const ir_stmt *factor(tec_context *cx, const ir_stmt *statement)
     return guarded(cx, &common, ir_seq(cx, stmt, statement->seq.n));
 }
 
-/* Children first; then what they have in common moves around them. */
-static const ir_stmt *visit_seq(const trimmer *self, const ir_facts *facts, const ir_stmt *statement)
+/* Facts go down, conjuncts come up; what the statements of a sequence have in common moves around it. */
+static const ir_stmt *visit(void *user, const ir_facts *facts, const ir_stmt *stmt)
 {
     tec_context *cx = ir_facts_context(facts);
-    const ir_stmt **stmt = base_array(cx, const ir_stmt *, statement->seq.n);
-    bool same = true;
 
-    for (int i = 0; i < statement->seq.n; i++) {
-        stmt[i] = visit(self, facts, statement->seq.stmt[i]);
-        if (!stmt[i])
-            return NULL;
-        same &= stmt[i] == statement->seq.stmt[i];
-    }
-    const ir_stmt *out = same ? statement : ir_seq(cx, stmt, statement->seq.n);
+    ir_at(cx, stmt->loc);
+    if (stmt->kind == IR_FOR)
+        return visit_loop(user, facts, stmt);
+    if (lower_inner(stmt))
+        return visit_scope(user, facts, stmt);
+    const ir_stmt *out = lower_visit_children(facts, stmt, visit, user);
     return out && out->kind == IR_SEQ && out->seq.n > 1 ? factor(cx, out) : out;
-}
-
-static const ir_stmt *visit_if(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
-{
-    tec_context *cx = ir_facts_context(facts);
-    const ir_stmt *then = visit(self, lower_inside(facts, stmt), stmt->branch.then);
-    const ir_stmt *otherwise =
-        stmt->branch.otherwise ? visit(self, lower_inside_else(facts, stmt), stmt->branch.otherwise) : NULL;
-
-    if (!then || (stmt->branch.otherwise && !otherwise))
-        return NULL;
-    return then == stmt->branch.then && otherwise == stmt->branch.otherwise
-               ? stmt
-               : ir_if(cx, stmt->branch.cond, then, otherwise);
-}
-
-/* Facts go down, conjuncts come up. */
-static const ir_stmt *visit(const trimmer *self, const ir_facts *facts, const ir_stmt *stmt)
-{
-    ir_at(ir_facts_context(facts), stmt->loc);
-    switch (stmt->kind) {
-    case IR_FOR: return visit_loop(self, facts, stmt);
-    case IR_LET_STMT:
-    case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return visit_scope(self, facts, stmt);
-    case IR_SEQ: return visit_seq(self, facts, stmt);
-    case IR_IF: return visit_if(self, facts, stmt);
-    case IR_BLOCK:
-    case IR_STORE:
-    case IR_UPDATE:
-    case IR_ASSERT:
-    case IR_EVALUATE: break;
-    }
-    return stmt;
 }
 
 const ir_program *lower_trim(const lower_options *options, const ir_program *program)

@@ -215,6 +215,48 @@ const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *stmt, const ir_s
     return copy;
 }
 
+/* The statements of a sequence, all under the same facts. */
+static const ir_stmt *visit_seq(const ir_facts *facts, const ir_stmt *statement, lower_visit *visit,
+                                void *user)
+{
+    tec_context *cx = ir_facts_context(facts);
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, statement->seq.n);
+    bool same = true;
+
+    for (int i = 0; i < statement->seq.n; i++) {
+        stmt[i] = visit(user, facts, statement->seq.stmt[i]);
+        if (!stmt[i])
+            return NULL;
+        same &= stmt[i] == statement->seq.stmt[i];
+    }
+    return same ? statement : ir_seq(cx, stmt, statement->seq.n);
+}
+
+/* Both branches of an if, each under what the condition says there. */
+static const ir_stmt *visit_if(const ir_facts *facts, const ir_stmt *stmt, lower_visit *visit, void *user)
+{
+    const ir_stmt *then = visit(user, lower_inside(facts, stmt), stmt->branch.then), *otherwise = NULL;
+
+    if (!then || (stmt->branch.otherwise &&
+                  !(otherwise = visit(user, lower_inside_else(facts, stmt), stmt->branch.otherwise))))
+        return NULL;
+    return then == stmt->branch.then && otherwise == stmt->branch.otherwise
+               ? stmt
+               : ir_if(ir_facts_context(facts), stmt->branch.cond, then, otherwise);
+}
+
+const ir_stmt *lower_visit_children(const ir_facts *facts, const ir_stmt *stmt, lower_visit *visit,
+                                    void *user)
+{
+    if (stmt->kind == IR_SEQ)
+        return visit_seq(facts, stmt, visit, user);
+    if (stmt->kind == IR_IF)
+        return visit_if(facts, stmt, visit, user);
+    return lower_inner(stmt) ? lower_with_inner(ir_facts_context(facts), stmt,
+                                                visit(user, lower_inside(facts, stmt), lower_inner(stmt)))
+                             : stmt;
+}
+
 /* The number of elements from the first to behind the last one: with strides, 1 + sum of (extent - 1) *
  * stride. */
 const ir_expr *lower_span(tec_context *cx, const ir_buffer *buffer)

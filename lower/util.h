@@ -63,6 +63,11 @@ const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *stmt);
 
 /* Loops, lets and allocations as they are, but with another body; stmt itself where it is the same. */
 const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *stmt, const ir_stmt *body);
+/* stmt with each child exchanged for what `visit` gives of it, which is told what holds there; stmt itself
+ * where all are the same, NULL where one is NULL. */
+typedef const ir_stmt *lower_visit(void *user, const ir_facts *facts, const ir_stmt *stmt);
+const ir_stmt *lower_visit_children(const ir_facts *facts, const ir_stmt *stmt, lower_visit *visit,
+                                    void *user);
 /* The body of a loop, let, allocation or attribute; NULL for other statements. */
 const ir_stmt *lower_inner(const ir_stmt *stmt);
 

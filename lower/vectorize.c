@@ -479,7 +479,7 @@ static const ir_stmt *serial(const lower_options *options, const ir_stmt *stmt, 
     return copy;
 }
 
-static const ir_stmt *rewrite(const lower_options *options, const ir_facts *facts, const ir_stmt *statement);
+static const ir_stmt *rewrite(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt);
 
 /* The widest dtype decides how many lanes a register has, so a body of f32 and i8 takes the lanes of f32. */
 static const ir_stmt *vectorize_loop(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt)
@@ -511,49 +511,19 @@ static const ir_stmt *vectorize_loop(const lower_options *options, const ir_fact
     return why ? serial(options, stmt, why) : NULL;
 }
 
-/* The vectorised loops in statement, from the inside out. From the inside out; a vectorised loop inside of
- * another one was refused by the schedule. */
-static const ir_stmt *rewrite(const lower_options *options, const ir_facts *facts, const ir_stmt *statement)
+/* The children first: vectorised loops are rewritten from the inside out. */
+static const ir_stmt *visit_all(void *options, const ir_facts *facts, const ir_stmt *stmt)
 {
-    const ir_stmt *then, *otherwise = NULL;
+    const ir_stmt *out = lower_visit_children(facts, stmt, visit_all, options);
 
-    switch (statement->kind) {
-    case IR_FOR:
-    case IR_LET_STMT:
-    case IR_ALLOCATE:
-    case IR_ATTRIBUTE:
-        then = rewrite(options, lower_inside(facts, statement), lower_inner(statement));
-        statement = then ? lower_with_inner(options->cx, statement, then) : NULL;
-        return statement && statement->kind == IR_FOR && statement->loop.how == IR_VECTORISED
-                   ? vectorize_loop(options, facts, statement)
-                   : statement;
-    case IR_IF:
-        then = rewrite(options, lower_inside(facts, statement), statement->branch.then);
-        if (statement->branch.otherwise &&
-            !(otherwise = rewrite(options, lower_inside_else(facts, statement), statement->branch.otherwise)))
-            return NULL;
-        if (!then || (then == statement->branch.then && otherwise == statement->branch.otherwise))
-            return then ? statement : NULL;
-        return ir_if(options->cx, statement->branch.cond, then, otherwise);
-    case IR_SEQ: {
-        const ir_stmt **stmt = base_array(options->cx, const ir_stmt *, statement->seq.n);
-        bool same = true;
+    return out && out->kind == IR_FOR && out->loop.how == IR_VECTORISED ? vectorize_loop(options, facts, out)
+                                                                        : out;
+}
 
-        for (int i = 0; i < statement->seq.n; i++) {
-            stmt[i] = rewrite(options, facts, statement->seq.stmt[i]);
-            if (!stmt[i])
-                return NULL;
-            same &= stmt[i] == statement->seq.stmt[i];
-        }
-        return same ? statement : ir_seq(options->cx, stmt, statement->seq.n);
-    }
-    case IR_BLOCK:
-    case IR_STORE:
-    case IR_UPDATE:
-    case IR_ASSERT:
-    case IR_EVALUATE: break;
-    }
-    return statement;
+/* A vectorised loop inside of another one was refused by the schedule. */
+static const ir_stmt *rewrite(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt)
+{
+    return visit_all((void *)(uintptr_t)options, facts, stmt);
 }
 
 const ir_program *lower_vectorize(const lower_options *options, const ir_program *program)

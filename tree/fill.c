@@ -248,7 +248,9 @@ static void add_spatial(const tree_view *view, const ir_facts *facts, spatial_ma
     map->dom[map->n++] = extent;
 }
 
-/* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. */
+/* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. A dimension of
+ * which the box has one element, the one that is written, has nothing to count: S[i, j ^ (i % 8)] with i and j
+ * standing still. */
 static void layout_part(const tree_view *view, const tree_site *site, const store_map *store,
                         const ir_region *box, const ir_facts *facts, spatial_map *self)
 {
@@ -258,6 +260,9 @@ static void layout_part(const tree_view *view, const tree_site *site, const stor
     for (int d = 0; d < layout->n; d++) {
         const ir_expr *unit = ir_int(view->cx, layout->unit[d]), *zero = ir_int(view->cx, 0);
 
+        if (ir_is_value(box->extent[d], 1) &&
+            ir_prove_equal(facts, tree_stored_at(view->cx, site, store->access, d), box->min[d]))
+            continue;
         if (layout->mask[d] && !(ir_prove_equal(facts, ir_floormod(view->cx, box->min[d], unit), zero) &&
                                  ir_prove_equal(facts, ir_floormod(view->cx, box->extent[d], unit), zero)))
             self->unclear = true;
@@ -462,22 +467,65 @@ static bool is_point(const ir_region *access)
     return true;
 }
 
+/* The iteration variable that index d uses and no other index does, the only one that it uses; -1: none. */
+static int only_iter(const tree_view *view, const ir_block *block, const ir_region *access, int d)
+{
+    int found = -1;
+
+    for (int i = 0; i < block->n_iters; i++) {
+        if (!ir_uses_var(view->cx, access->min[d], block->iters[i].var))
+            continue;
+        if (found >= 0 || block->iters[i].kind != IR_SPATIAL)
+            return -1;
+        found = i;
+    }
+    for (int k = 0; found >= 0 && k < access->buffer->n; k++)
+        if (k != d && ir_uses_var(view->cx, access->min[k], block->iters[found].var))
+            return -1;
+    return found;
+}
+
+/* Elements may be numbered in any way, as long as one stays one. In a rolling buffer, with y standing still,
+ *
+ *     block P(y in 0..9, x) writes P[y % 3, x],  box P[y % 3 : +1, 0:8]
+ *
+ * is the same question as that of writes P[y, x] and the box P[y : +1, 0:8], which has a plain answer. False: nothing is
+ * numbered so. */
+static bool renumber(const tree_view *view, const tree_site *site, int fixed, ir_region *access,
+                     ir_region *box)
+{
+    int n = access->buffer->n;
+    const ir_expr **index = base_copy(view->cx, access->min, (size_t)n * sizeof *index),
+                  **min = base_copy(view->cx, box->min, (size_t)n * sizeof *min);
+    const ir_facts *facts = tree_site_facts(view, site, fixed);
+    int64_t shift;
+    bool changed = false;
+
+    for (int d = 0; d < n; d++) {
+        int i = shifted_variable(index[d], &shift) ? -1 : only_iter(view, site->block, access, d);
+
+        if (i < 0 || !ir_is_value(box->extent[d], 1) ||
+            !ir_prove_equal(facts, tree_stored_at(view->cx, site, access, d), box->min[d]))
+            continue;
+        index[d] = site->block->iters[i].var;
+        min[d] = site->stmt->block.bind[i];
+        changed = true;
+    }
+    access->min = index;
+    box->min = min;
+    return changed;
+}
+
 /* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly; or
  * both, in different dimensions. */
-bool tree_touches_whole_box(const tree_view *view, const tree_site *site, const ir_region *access,
-                            const ir_region *box, int fixed)
+static bool fills_box(const tree_view *view, const tree_site *site, const ir_region *access,
+                      const ir_region *box, int fixed)
 {
     const ir_expr *where = site->stmt->block.where, *guards = tree_loop_guards(view, site);
     store_map store;
 
-    if (!is_point(access)) {
-        ir_region point;
-        const tree_site *unfolded = tree_unfold(view, site, access->buffer, &point);
-
-        return unfolded && tree_touches_whole_box(view, unfolded, &point, box, fixed);
-    }
-    if (site->branches || !read_store(view, site->block, access, &store) ||
-        !loops_run(view, site, &store, box, fixed) || !single_values_hold(view, site, &store, fixed))
+    if (!read_store(view, site->block, access, &store) || !loops_run(view, site, &store, box, fixed) ||
+        !single_values_hold(view, site, &store, fixed))
         return false;
     if (store.plain && !guards && tree_counts_box(view, site, access, store.dim_of, box, fixed))
         return true;
@@ -486,6 +534,23 @@ bool tree_touches_whole_box(const tree_view *view, const tree_site *site, const 
             (onto_box(view, site, where, &store, box, fixed) ||
              (store.plain && onto_box(view, site, cuts_of_box(view, site, &store, box, guards, fixed), &store,
                                       box, fixed))));
+}
+
+/* Blocks of blocks are taken apart; then the store as it stands, and with its elements renumbered. */
+bool tree_touches_whole_box(const tree_view *view, const tree_site *site, const ir_region *access,
+                            const ir_region *box, int fixed)
+{
+    ir_region point = *access, part = *box;
+
+    if (!is_point(access)) {
+        const tree_site *unfolded = tree_unfold(view, site, access->buffer, &point);
+
+        return unfolded && tree_touches_whole_box(view, unfolded, &point, box, fixed);
+    }
+    if (site->branches)
+        return false;
+    return fills_box(view, site, access, box, fixed) ||
+           (renumber(view, site, fixed, &point, &part) && fills_box(view, site, &point, &part, fixed));
 }
 
 /* Of all bindings, reduce ones included: a rewrite that keeps this runs no term of a sum twice. */

@@ -15,7 +15,7 @@
  * - within: with P[y + 3], the last j reads P[i*8 + 10], which iteration i + 1 writes.
  * - runs_with: with `i < 4` on P alone, the later iterations read what an earlier loop wrote.
  * - order: with B first, an iteration reads what the one before wrote.
- * - needs_of: a sum that has no init in the iteration goes on with what the one before left.
+ * - added_to: a sum that has no init in the iteration goes on with what the one before left.
  *
  * A reader and its writer may share loops further in than i, as where a halo is written anew for each tile:
  * then the box is that of one iteration of all loops that they share. Several writers may fill the box
@@ -169,17 +169,15 @@ bool tree_all_within(const tree_view *view, const tree_sites *all, const tree_si
     return true;
 }
 
-/* What a block needs of what others put there in the iteration of the outer `fixed` loops: what it reads, or
- * what it adds to. */
-static const ir_region *needs_of(const tree_view *view, const tree_site *reader, const ir_buffer *buffer,
+/* The elements that a block goes on with, since it adds to what others put there in the iteration of the
+ * outer `fixed` loops; NULL: it does not add, or starts its sums itself. */
+static const ir_region *added_to(const tree_view *view, const tree_site *site, const ir_buffer *buffer,
                                  int fixed)
 {
-    const ir_region *read = tree_access(reader->block->reads, reader->block->n_reads, buffer);
-
-    return read || !tree_accumulates(view->cx, reader->block) ||
-                   tree_completes_inside(view->cx, reader, fixed) || BASE_PLANT_ON(view->cx, reason_adds)
-               ? read
-               : tree_access(reader->block->writes, reader->block->n_writes, buffer);
+    return tree_accumulates(view->cx, site->block) && !tree_completes_inside(view->cx, site, fixed) &&
+                   !BASE_PLANT_ON(view->cx, reason_adds)
+               ? tree_access(site->block->writes, site->block->n_writes, buffer)
+               : NULL;
 }
 
 /* Two boxes as one of just their elements: they differ in one dimension at most, where the second goes on
@@ -260,16 +258,21 @@ static bool never_runs(const tree_site *site)
     return site->stmt->block.where && ir_is_value(site->stmt->block.where, 0);
 }
 
-/* Each block below the loop finds what it needs where others have just put it. */
+/* Each block below the loop finds what it reads, and what it adds to, where others have just put it. The order
+ * of the sites is that of execution, so that "before" in is_filled_before is "earlier in the list". */
 static bool reads_what_is_new(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                               const ir_expr *var)
 {
     for (int i = 0; i < all->n; i++) {
-        const tree_site *q = &all->at[i];
-        int depth = tree_depth_under(q, var);
-        const ir_region *need = depth && !never_runs(q) ? needs_of(view, q, buffer, depth) : NULL;
+        const tree_site *site = &all->at[i];
+        int depth = tree_depth_under(site, var);
 
-        if (need && !is_filled_before(view, all, q, need, var))
+        if (!depth || never_runs(site))
+            continue;
+        const ir_region *read = tree_access(site->block->reads, site->block->n_reads, buffer),
+                        *sum = added_to(view, site, buffer, depth);
+        if ((read && !is_filled_before(view, all, site, read, var)) ||
+            (sum && !is_filled_before(view, all, site, sum, var)))
             return false;
     }
     return true;

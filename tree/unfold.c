@@ -39,6 +39,8 @@ static const ir_stmt *find_store(unfolding *self, const ir_stmt *stmt)
         if (stmt->kind == IR_FOR) {
             base_push(cx, &self->loops, stmt);
             stmt = stmt->loop.body;
+        } else if (stmt->kind == IR_ATTRIBUTE) {
+            stmt = stmt->attribute.body;
         } else if (stmt->kind == IR_IF && !stmt->branch.otherwise &&
                    !(stmt->branch.cond->has & IR_HAS_LOAD)) {
             self->where = ir_all(cx, self->where, ir_apply(cx, &self->bind, stmt->branch.cond));

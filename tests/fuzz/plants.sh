@@ -17,6 +17,8 @@ reason_owned 0 4
 reason_once 0 6
 reason_combined 0 4
 reason_parts 0 4
+reason_shared 1 3
+reason_init 8 3
 reason_guard 29 4
 reason_within 5 4
 reason_order 12 4
