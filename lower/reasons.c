@@ -17,8 +17,10 @@
  * blockize makes them, run one after the other and have no notes: a buffer does not stand inside of them.
  *
  * Debug builds hold the notes against the tree after each pass that leaves blocks (lower_check_reasons): each
- * is proven anew from the tree as the pass left it. So the notes that lower/lanes.c writes are proven, too, and
- * a pass that moves a use or an init out of a loop, or starts fewer elements than are used, is caught there. */
+ * is proven anew from the tree as the pass left it. So the notes that lower/lanes.c writes are proven, too,
+ * and a pass that moves a use or an init out of a loop, or starts fewer elements than are used, is caught
+ * there. One kind of note is only checked for its place and its start: where the elements that start a
+ * private buffer are no box, as those of a loop with a stride. */
 #include "lower/reasons.h"
 #include "tree/touch.h"
 
@@ -254,6 +256,28 @@ static bool check_place(const noting *self, const ir_stmt *loop, const ir_buffer
     return true;
 }
 
+/* The first block below the loop that uses the buffer starts it: writes, and neither reads it nor adds to
+ * it; but the elements that it writes are no box, so that the engine cannot say which they are:
+ *
+ *     for c.1 in 0..4 @reason.P("private") { for c.0 in 0..2 { P[c.0*4 + c.1] = 0 } ; .. the same elements .. }
+ */
+static bool is_started_with_gaps(const noting *self, const ir_stmt *loop, const ir_buffer *buffer)
+{
+    for (int i = 0; i < self->sites.n; i++) {
+        const tree_site *site = &self->sites.at[i];
+        const ir_region *write = tree_access(site->block->writes, site->block->n_writes, buffer);
+        int depth = tree_depth_under(site, loop->loop.var);
+
+        if (!depth || (!write && !tree_reads(site->block, buffer)))
+            continue;
+        if (!write || tree_reads(site->block, buffer) || tree_adds(self->rw.cx, site->block))
+            return false;
+        ir_region box = tree_box(&self->view, site, write, depth, true);
+        return !tree_touches_whole_box(&self->view, site, write, &box, depth);
+    }
+    return false;
+}
+
 /* The proof of the note, made anew: the reason must follow from the tree as it stands. A loop that keeps its
  * order, as one that lower/lanes.c has made serial, needs no reason, and only "private" says something of
  * it. */
@@ -266,7 +290,7 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
     if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
         return true;
     tree_reason found = reason_of(self, user, at, buffer, &why);
-    return found == noted ||
+    return found == noted || (noted == TREE_PRIVATE && is_started_with_gaps(self, loop, buffer)) ||
            contradicts(self, loop, buffer,
                        found != TREE_DEPENDS ? base_format(self->rw.cx, "it is %s", tree_reason_text(found))
                        : why                 ? why

@@ -250,80 +250,11 @@ ir_region tree_box(const tree_view *view, const tree_site *site, const ir_region
     return ir_region_over(tree_site_facts(view, site, fixed), over, &inner, where);
 }
 
-/* ---- filling a box ---- */
-
-/* Takes the inner loop that counts in steps of `radix` and is not taken yet; false: none. */
-static bool take_digit(loop_sum *sum, bool *taken, int64_t *radix)
-{
-    for (int i = 0; i < sum->site->n_loops - sum->fixed; i++) {
-        int64_t n;
-
-        if (sum->factor[i] != *radix || taken[i] ||
-            !ir_is_int(sum->site->loop[sum->fixed + i]->loop.extent, &n) || n < 2)
-            continue;
-        taken[i] = true;
-        sum->factor[i] = 0;
-        *radix *= n;
-        return true;
-    }
-    return false;
-}
-
-/* Loops of one iteration add nothing. */
-static bool nothing_left(const loop_sum *sum)
-{
-    for (int i = 0; i < sum->site->n_loops - sum->fixed; i++)
-        if (sum->factor[i] != 0 && !ir_is_value(sum->site->loop[sum->fixed + i]->loop.extent, 1))
-            return false;
-    return true;
-}
-
-/* The binding takes each value of min .. min+extent-1 exactly once: it is a number in mixed radix, of which
- * each loop is one digit.
- *
- *     i*4 + j*1, i in 0..8, j in 0..4 over 32 values:  digit j (radix 1 -> 4), then i (4 -> 32): reached
- *     i*8 + j*1, i in 0..4, j in 0..4:                   digit j (1 -> 4), then no loop has the factor 4: no
- *
- * `taken` marks the loops that earlier dimensions used: one loop cannot count through two dimensions. */
-static bool counts_through(const tree_view *view, const tree_site *site, const ir_expr *bind,
-                           const ir_expr *min, const ir_expr *extent, int fixed, bool *taken)
-{
-    loop_sum l = {.cx = view->cx,
-                  .site = site,
-                  .fixed = fixed,
-                  .factor = base_array(view->cx, int64_t, site->n_loops - fixed)};
-    int64_t whole, radix = 1;
-
-    if (!ir_is_int(extent, &whole) || !add_terms(&l, bind, 1))
-        return false;
-    const ir_expr *base = ir_int(view->cx, l.constant);
-    if (!ir_same(l.rest ? ir_add(view->cx, l.rest, base) : base, min))
-        return false;
-    while (radix < whole)
-        if (!take_digit(&l, taken, &radix))
-            return false;
-    return radix == whole && nothing_left(&l);
-}
-
 const ir_expr *tree_stored_at(tec_context *cx, const tree_site *site, const ir_region *access, int d)
 {
     ir_subst map = tree_bindings(cx, site);
 
     return ir_apply(cx, &map, access->min[d]);
-}
-
-/* Each dimension on its own, with the loops shared out between them. This is the quick proof for what most
- * schedules make; fill.c asks the iterator map where it fails. */
-bool tree_counts_box(const tree_view *view, const tree_site *site, const ir_region *access, const int *dim_of,
-                     const ir_region *box, int fixed)
-{
-    bool *taken = base_array(view->cx, bool, site->n_loops - fixed);
-
-    for (int i = 0; i < site->block->n_iters; i++)
-        if (dim_of[i] >= 0 && !counts_through(view, site, tree_stored_at(view->cx, site, access, dim_of[i]),
-                                              box->min[dim_of[i]], box->extent[dim_of[i]], fixed, taken))
-            return false;
-    return true;
 }
 
 /* ---- conditions over outer loops ---- */

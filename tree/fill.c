@@ -527,8 +527,6 @@ static bool fills_box(const tree_view *view, const tree_site *site, const ir_reg
     if (!read_store(view, site->block, access, &store) || !loops_run(view, site, &store, box, fixed) ||
         !single_values_hold(view, site, &store, fixed))
         return false;
-    if (store.plain && !guards && tree_counts_box(view, site, access, store.dim_of, box, fixed))
-        return true;
     return onto_box(view, site, guards, &store, box, fixed) ||
            (guards != where &&
             (onto_box(view, site, where, &store, box, fixed) ||

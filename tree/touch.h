@@ -28,10 +28,6 @@ const ir_facts *tree_running_facts(const tree_view *view, const tree_site *site,
  * edge is as large as any other. */
 ir_region tree_box(const tree_view *view, const tree_site *site, const ir_region *access, int fixed,
                    bool covering);
-/* The quick proof that the spatial bindings count through a constant box: mixed radix over inner loops of
- * constant extents. dim_of as given by tree_store_dims. False: not proven in this way. */
-bool tree_counts_box(const tree_view *view, const tree_site *site, const ir_region *access, const int *dim_of,
-                     const ir_region *box, int fixed);
 /* Index d of an access at one point, over the loops. */
 const ir_expr *tree_stored_at(tec_context *cx, const tree_site *site, const ir_region *access, int d);
 /* of the loops inside the outer `fixed` ones */
