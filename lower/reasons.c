@@ -259,7 +259,7 @@ static bool check_place(const noting *self, const ir_stmt *loop, const ir_buffer
 /* The first block below the loop that uses the buffer starts it: writes, and neither reads it nor adds to
  * it; but the elements that it writes are no box, so that the engine cannot say which they are:
  *
- *     for c.1 in 0..4 @reason.P("private") { for c.0 in 0..2 { P[c.0*4 + c.1] = 0 } ; .. the same elements .. }
+ *     for c.1 in 0..4 @reason.P("private") { for c.0 in 0..2 { P[c.0*4 + c.1] = 0 }; .. the same elements }
  */
 static bool is_started_with_gaps(const noting *self, const ir_stmt *loop, const ir_buffer *buffer)
 {
@@ -290,7 +290,8 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
     if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
         return true;
     tree_reason found = reason_of(self, user, at, buffer, &why);
-    return found == noted || (noted == TREE_PRIVATE && is_started_with_gaps(self, loop, buffer)) ||
+    return found == noted ||
+           (noted == TREE_PRIVATE && found == TREE_DEPENDS && is_started_with_gaps(self, loop, buffer)) ||
            contradicts(self, loop, buffer,
                        found != TREE_DEPENDS ? base_format(self->rw.cx, "it is %s", tree_reason_text(found))
                        : why                 ? why

@@ -248,9 +248,9 @@ static void add_spatial(const tree_view *view, const ir_facts *facts, spatial_ma
     map->dom[map->n++] = extent;
 }
 
-/* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. A dimension of
- * which the box has one element, the one that is written, has nothing to count: S[i, j ^ (i % 8)] with i and j
- * standing still. */
+/* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. A dimension
+ * of which the box has one element, the one that is written, has nothing to count: S[i, j ^ (i % 8)] with i
+ * and j standing still. */
 static void layout_part(const tree_view *view, const tree_site *site, const store_map *store,
                         const ir_region *box, const ir_facts *facts, spatial_map *self)
 {
@@ -489,8 +489,8 @@ static int only_iter(const tree_view *view, const ir_block *block, const ir_regi
  *
  *     block P(y in 0..9, x) writes P[y % 3, x],  box P[y % 3 : +1, 0:8]
  *
- * is the same question as that of writes P[y, x] and the box P[y : +1, 0:8], which has a plain answer. False: nothing is
- * numbered so. */
+ * is the same question as that of writes P[y, x] and the box P[y : +1, 0:8], which has a plain answer. False:
+ * nothing is numbered so. */
 static bool renumber(const tree_view *view, const tree_site *site, int fixed, ir_region *access,
                      ir_region *box)
 {

@@ -258,8 +258,8 @@ static bool never_runs(const tree_site *site)
     return site->stmt->block.where && ir_is_value(site->stmt->block.where, 0);
 }
 
-/* Each block below the loop finds what it reads, and what it adds to, where others have just put it. The order
- * of the sites is that of execution, so that "before" in is_filled_before is "earlier in the list". */
+/* Each block below the loop finds what it reads, and what it adds to, where others have just put it. The
+ * order of the sites is that of execution, so that "before" in is_filled_before is "earlier in the list". */
 static bool reads_what_is_new(const tree_view *view, const tree_sites *all, const ir_buffer *buffer,
                               const ir_expr *var)
 {
