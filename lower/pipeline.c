@@ -55,7 +55,8 @@ static bool verify(const lower_options *options, const ir_program *program, cons
     bool noted = pass->level == IR_VERIFY_TREE && pass >= lower_find("reasons");
 
     if (!options->no_verify &&
-        !(ir_verify(options->cx, program, level) && (!noted || lower_check_reasons(options->cx, program)))) {
+        !(ir_verify(options->cx, program, level) &&
+          (!noted || lower_check_reasons(options->cx, program, pass->run == lower_reasons)))) {
         base_note(options->cx, (base_loc){0}, "after the pass '%s'", pass->name);
         return false;
     }

@@ -279,9 +279,11 @@ static bool is_started_with_gaps(const noting *self, const ir_stmt *loop, const 
 }
 
 /* The proof of the note, made anew: the reason must follow from the tree as it stands. A loop that keeps its
- * order, as one that lower/lanes.c has made serial, needs no reason, and only "private" says something of
- * it. */
-static bool check_proof(const noting *self, const tree_site *user, int at, const ir_buffer *buffer)
+ * order, as one that lower/lanes.c has made serial, needs no reason, and only "private" says something of it.
+ * Behind the pass that wrote the note a buffer may turn out to be private that was owned, since the reduction
+ * that kept it is gone. */
+static bool check_proof(const noting *self, const tree_site *user, int at, const ir_buffer *buffer,
+                        bool fresh)
 {
     const ir_stmt *loop = user->loop[at];
     tree_reason noted = lower_reason(self->rw.cx, loop, buffer);
@@ -290,7 +292,7 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
     if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
         return true;
     tree_reason found = reason_of(self, user, at, buffer, &why);
-    return found == noted ||
+    return found == noted || (found == TREE_PRIVATE && !fresh) ||
            (noted == TREE_PRIVATE && found == TREE_DEPENDS && is_started_with_gaps(self, loop, buffer)) ||
            contradicts(self, loop, buffer,
                        found != TREE_DEPENDS ? base_format(self->rw.cx, "it is %s", tree_reason_text(found))
@@ -300,7 +302,7 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
 
 /* The notes of one buffer on the loops around each block that uses it, up to the first that has it private.
  * The outer loops, which all of these blocks share, are proven for the first of them alone. */
-static bool check_buffer(const noting *self, const ir_buffer *buffer)
+static bool check_buffer(const noting *self, const ir_buffer *buffer, bool fresh)
 {
     int loops = 0;
     const tree_site *user = common_user(self, buffer, &loops);
@@ -312,7 +314,7 @@ static bool check_buffer(const noting *self, const ir_buffer *buffer)
         for (int k = site->n_loops - 1; k >= 0 && !private; k--) {
             private = lower_reason(self->rw.cx, site->loop[k], buffer) == TREE_PRIVATE;
             if (!check_place(self, site->loop[k], buffer, k < loops) ||
-                (k < loops && site == user && !check_proof(self, site, k, buffer)))
+                (k < loops && site == user && !check_proof(self, site, k, buffer, fresh)))
                 return false;
         }
     }
@@ -346,7 +348,7 @@ static const ir_stmt *fold_conditions(ir_rewrite *rw, const ir_stmt *stmt)
     return out;
 }
 
-bool lower_check_reasons(tec_context *cx, const ir_program *program)
+bool lower_check_reasons(tec_context *cx, const ir_program *program, bool fresh)
 {
     folding fold = {.rw = {.cx = cx, .expr = ir_keep_expr, .stmt = fold_conditions, .no_memo = true}};
     ir_program *folded = ir_program_copy(cx, program);
@@ -357,7 +359,7 @@ bool lower_check_reasons(tec_context *cx, const ir_program *program)
     noting n = start(cx, folded);
 
     for (int i = 0; i < program->n_buffers; i++)
-        if (!check_buffer(&n, program->buffers[i]))
+        if (!check_buffer(&n, program->buffers[i], fresh))
             return false;
     return true;
 }

@@ -17,7 +17,7 @@ const ir_stmt *lower_with_reason(tec_context *cx, const ir_stmt *loop, const ir_
 const ir_stmt *lower_without_reasons(tec_context *cx, const ir_stmt *loop);
 
 /* Whether the notes on loops follow from the tree; fails where one does not, and where a loop that needs a
- * note has none. For debug builds, while there are blocks. */
-bool lower_check_reasons(tec_context *cx, const ir_program *program);
+ * note has none. `fresh`: as the pass `reasons` left them. For debug builds, while there are blocks. */
+bool lower_check_reasons(tec_context *cx, const ir_program *program, bool fresh);
 
 #endif

@@ -13,7 +13,7 @@ fi
 cat >"$out/from" <<'END'
 reason_carried 0 3
 reason_private 0 3
-reason_owned 12 4
+reason_owned 0 4
 reason_once 0 6
 reason_combined 0 4
 reason_parts 0 4
