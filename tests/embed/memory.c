@@ -5,11 +5,24 @@
  * chunks), and after each failure the same process compiles the same input to the same bytes: a lock that was
  * left taken, or anything else that was left half done, would show. TEC_TEST_FULL takes every allocation of a
  * definition; otherwise the step is a prime number, so that over the passes of a compile all kinds of
- * allocations have their turn. Leaks are the leak sanitizer's to find, in the build that has it.
+ * allocations have their turn. The build with the leak sanitizer looks for leaks after each failure.
  */
 #include "base/guard.h"
 #include "runtime/alloc.h"
 #include "tests/embed/kit.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+static bool leaks(void)
+{
+    return __lsan_do_recoverable_leak_check() != 0;
+}
+#else
+static bool leaks(void)
+{
+    return false;
+}
+#endif
 
 /* Whether the n-th allocation was asked for. Then the compile must have failed by it, and left the process as
  * it was. */
@@ -33,6 +46,7 @@ static bool fails_cleanly_at(const input *in, int64_t n)
     cr_assert(open_files() == files, "allocation %lld: a file is left open", (long long)n);
     cr_assert(threads() == tasks, "allocation %lld: a thread is left", (long long)n);
     cr_assert(!has_children(), "allocation %lld: a child process is left", (long long)n);
+    cr_assert(!leaks(), "allocation %lld: memory is left", (long long)n);
     return failed;
 }
 
@@ -104,6 +118,7 @@ Test(memory, may_run_out_in_the_runtime_that_computes_constants)
         tec_context_free(cx);
         free(b.data);
         cr_assert(rt_alloc_live() == 0);
+        cr_assert(!leaks(), "allocation %lld: memory is left", (long long)n);
     }
     free(expected.data);
 }
