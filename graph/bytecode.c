@@ -246,7 +246,7 @@ static void put_fields(graph_code *code, const graph_body *body, int32_t of, int
         const graph_value *value = body->inputs.at[k];
         graph_type t = graph_type_of(value);
 
-        if (graph_uses(&code->uses, value) == 0 && graph_type_each(&t, graph_code_is_unbound, code))
+        if (graph_uses(&code->uses, value) == 0 && graph_type_each(&t, graph_code_is_bound, code))
             continue;
         graph_code_field(code, graph_code_define(code, value), of, which, k);
         graph_code_bind_symbols(code, &t, graph_code_register_of(code, value));
@@ -342,7 +342,7 @@ static bool emit_node(graph_code *code, const graph_body *body, int index, bool 
     case GRAPH_GROUP:
     case GRAPH_PACK:
     case GRAPH_DEVICE_COPY:
-        BASE_BUG(code->cx, "'%s' is no node of a planned program", node->name);
+        BASE_BUG(code->cx, "'%s' is not a node of a planned program", node->name);
         return false;
     }
     return !base_failed(code->cx);

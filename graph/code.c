@@ -264,8 +264,10 @@ int32_t graph_code_compute(graph_code *code, const ir_expr *expr)
     ir_free_vars(code->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++)
         if (graph_code_register_of(code, vars.at[i]) < 0) {
-            base_fail(code->cx, TEC_UNSUPPORTED, expr->loc, "the extent '%s' is not known where it is needed",
-                      ((const ir_expr *)vars.at[i])->var.name);
+            base_fail(
+                code->cx, TEC_UNSUPPORTED, expr->loc,
+                "the value of extent '%s' is needed here, but no tensor before this place has the extent",
+                ((const ir_expr *)vars.at[i])->var.name);
             return -1;
         }
     if (!comp_dim(code->cx, expr, (const ir_expr *const *)vars.at, vars.n, dim))
@@ -325,9 +327,9 @@ void graph_code_field(graph_code *code, int32_t to, int32_t of, int which, int f
 
 /* ---- symbols ---- */
 
-/* A hook for each tensor of a type: it stops the walk, with false, at the first symbol that has no register.
- * So "each" gives true where nothing is left to bind. */
-bool graph_code_is_unbound(void *user, const op_type *type)
+/* Whether each extent that is a symbol has a register. A hook of graph_type_each: the walk over a type stops
+ * with false at the first tensor with an unbound symbol. */
+bool graph_code_is_bound(void *user, const op_type *type)
 {
     for (int d = 0; d < type->n; d++)
         if (type->dim[d]->op == IR_VAR && graph_code_register_of(user, type->dim[d]) < 0)
@@ -338,7 +340,7 @@ bool graph_code_is_unbound(void *user, const op_type *type)
 /* Symbols without a register so far get one from the extents of the value in `reg`. */
 void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t reg)
 {
-    if (graph_type_each(type, graph_code_is_unbound, code))
+    if (graph_type_each(type, graph_code_is_bound, code))
         return;
     for (int d = 0; type->kind == GRAPH_TENSOR && d < type->tensor.n; d++)
         if (type->tensor.dim[d]->op == IR_VAR && graph_code_register_of(code, type->tensor.dim[d]) < 0) {
@@ -348,7 +350,7 @@ void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t r
             graph_code_bind(code, type->tensor.dim[d], extent);
         }
     for (int k = 0; type->kind == GRAPH_TUPLE && k < type->n; k++) {
-        if (graph_type_each(&type->part[k], graph_code_is_unbound, code))
+        if (graph_type_each(&type->part[k], graph_code_is_bound, code))
             continue;
         int32_t part = graph_code_register(code, graph_code_type(code, &type->part[k]));
 

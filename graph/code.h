@@ -70,7 +70,7 @@ int32_t graph_code_scalar(graph_code *code, const graph_value *value); /* the nu
 void graph_code_field(graph_code *code, int32_t to, int32_t of, int which, int field);
 
 /* Symbols that a value's type names. */
-bool graph_code_is_unbound(void *code, const op_type *type);
+bool graph_code_is_bound(void *code, const op_type *type);
 void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t reg);
 /* Fails with the text where the condition, whose symbols have registers, does not hold. */
 bool graph_code_require(graph_code *code, const ir_expr *condition, const char *text);

@@ -77,6 +77,7 @@ static void add_device(findings *self, const char *kind, int number)
     tec_device *device = self->n < MOST_DEVICES ? tec_device_open(name, &err) : NULL;
     if (!device || !tec_device_describe(device, info, &err)) {
         add_missing(self, kind, err.text);
+        tec_device_free(device);
         return;
     }
     bool cpu = strcmp(kind, "cpu") == 0;
