@@ -14,7 +14,7 @@ TEC_GIVE tec_records *tec_records_open(tec_context *cx, const char *path)
 {
     BASE_GUARD(cx, NULL);
     if (!path)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "no path of records");
+        return base_fail(cx, TEC_INVALID, base_where(cx), "expected the path of a record store, found NULL");
     base_held held;
     store *db = store_open(cx, path, &(store_options){.read_only = true, .must_exist = true});
 

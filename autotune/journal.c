@@ -99,7 +99,7 @@ bool tune_read_job(tune_session *session)
         return read_progress(session, job);
     if (tune_is_replay(session))
         return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
-                         "there is no run to replay: no job '%s'", session->o.job);
+                         "there is no job '%s' to replay", session->o.job);
     session->base = store_last(session->cx, session->o.db);
     session->batch = first_batch(&session->o);
     store_job fresh = job_of(session->cx, session, STORE_JOB_RUNNING);

@@ -117,7 +117,7 @@ bool tune_model_add(tec_context *cx, tune_model *model, uint64_t task, const flo
 {
     if (isnan(cost) || cost <= 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "a cost of %g seconds: expected one above 0, infinity for a failure", cost),
+                         "expected a cost above 0 (infinity for a failure), found %g seconds", cost),
                false;
     for (int i = 0; i < TUNE_N_FEATURES; i++)
         if (!isfinite(features[i]))
@@ -338,7 +338,8 @@ bool tune_model_settle(tec_context *cx, tune_model *model)
 
     if (!tune_model_may_settle(model))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "a cost model can be settled %d times: make a new one from records", MOST_SETTLED),
+                         "a cost model can be settled at most %d times: make a new model from records",
+                         MOST_SETTLED),
                false;
     tec_context *scratch = base_child(cx);
     bool ok = !model->kind->objective || model->rows.n == 0 || learn_all(scratch, model, found);
@@ -499,18 +500,18 @@ tune_model *tune_model_load(tec_context *cx, const void *data, size_t size, uint
     header h;
 
     if (!data || size < sizeof h)
-        return refuse(cx, base_format(cx, "%zu bytes are less than its header has", size));
+        return refuse(cx, base_format(cx, "its %zu bytes are too few for a header", size));
     memcpy(&h, data, sizeof h);
     if (h.magic != magic)
-        return refuse(cx, "the bytes are none");
+        return refuse(cx, "the bytes are not a cost model");
     if (h.hash != hash_of(data, size))
         return refuse(cx, "it is damaged");
     if (h.format != FORMAT || h.features_version != TUNE_FEATURES_VERSION || h.n_features != TUNE_N_FEATURES)
-        return refuse(
-            cx,
-            base_format(
-                cx, "it has format %u and %u features of version %u, this program has %d and %d of %d",
-                h.format, h.n_features, h.features_version, FORMAT, TUNE_N_FEATURES, TUNE_FEATURES_VERSION));
+        return refuse(cx, base_format(cx,
+                                      "it has format %u and %u features of version %u, but this program has "
+                                      "format %d and %d features of version %d",
+                                      h.format, h.n_features, h.features_version, FORMAT, TUNE_N_FEATURES,
+                                      TUNE_FEATURES_VERSION));
     if (h.kind >= BASE_COUNT(kinds) || h.n_sets > MOST_SETS + 1 || h.n_rows > INT32_MAX)
         return refuse(cx, "it is damaged");
     return load_sets(cx, &h, (const uint8_t *)data + sizeof h, (const uint8_t *)data + size, seed);

@@ -140,7 +140,7 @@ static bool add_trace(tune_session *session, tune_tuned *tuned, tune_batch *batc
     return true;
 }
 
-/* What is known without a search: the default schedule, which all others are held against, the start of the
+/* What is known without a search: the default schedule, which all others are compared with, the start of the
  * space, and what somebody thinks well of. */
 static bool add_known(tune_session *session, tune_tuned *tuned, tune_batch *batch)
 {

@@ -122,7 +122,7 @@ bool tune_find_program(tec_context *cx, const char *given, const char *name, cha
     if (n >= 0 && access(path, X_OK) == 0)
         return true;
     base_fail(cx, TEC_IO, (base_loc){0},
-              "measuring needs the program '%s', which is not there or cannot be run", n < 0 ? name : path);
+              "measuring needs the program '%s', which does not exist or cannot be run", n < 0 ? name : path);
     return false;
 }
 
@@ -219,7 +219,7 @@ tune_measurer *tune_queue_measurer(tune_queue *queue)
 bool tune_queue_add(tec_context *cx, tune_queue *queue, tune_runner *runner)
 {
     if (queue->n_workers == TUNE_MAX_RUNNERS)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "measuring: at most %d devices at once",
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "expected at most %d devices at once",
                          TUNE_MAX_RUNNERS);
     runner->queue = queue;
     pthread_mutex_lock(&queue->lock);

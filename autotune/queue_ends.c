@@ -27,7 +27,7 @@ static tune_queued *new_build(tune_queue *queue, tec_context *cx, const tune_tas
     return b;
 }
 
-/* What candidates of the task are held against: built once. */
+/* What candidates of the task are compared with: built once. */
 static tune_queued *reference_of(tune_queue *queue, const tune_task *given, uint64_t task)
 {
     for (int i = 0; i < queue->references.n; i++) {

@@ -15,7 +15,7 @@ typedef enum { TUNE_WAITING, TUNE_WORKING, TUNE_FINISHED, TUNE_COLLECTED } tune_
 
 typedef struct {
     tune_build b;
-    bool is_default; /* of what all others are held against */
+    bool is_default; /* of what all others are compared with */
     tune_progress state;
 } tune_queued;
 

@@ -81,7 +81,8 @@ static bool set_prior(tune_session *session)
     }
     if (store_count(session->cx, session->o.db, &own) != 0)
         return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
-                         "the cost model that job '%s' began with is not in the store", session->o.job);
+                         "the store does not contain the cost model that job '%s' started with",
+                         session->o.job);
     session->model = tune_prior(session->cx, session->o.db, session->o.model, session->o.seed, tasks,
                                 session->o.n_tasks, t, &session->prior);
     return session->model &&
@@ -254,10 +255,10 @@ static bool mismatch(tune_session *session, const tune_sample *sample)
 
     if (!record)
         return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
-                         "the replay differs: batch %lld, trial %lld is not among the records:\n%s",
+                         "the replay differs from the records: batch %lld, trial %lld has no record:\n%s",
                          (long long)sample->batch, (long long)sample->number, sample->trace);
     return base_fail(session->cx, TEC_INVALID, (base_loc){.file = store_path(session->o.db)},
-                     "the replay differs: it proposes as trial %lld what was trial %lld:\n%s",
+                     "the replay differs from the records: its trial %lld was trial %lld:\n%s",
                      (long long)sample->number, (long long)record->trial, sample->trace);
 }
 
@@ -311,7 +312,8 @@ static int await_result(tune_session *session, const tune_task *task, tune_resul
         if (got != 0 || tune_is_stopped(session))
             return got;
         if (tec_clock() - begun < slice / 2) {
-            base_fail(session->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
+            base_fail(session->cx, TEC_INTERNAL, (base_loc){0},
+                      "the measurer gave no result for a candidate");
             return -1;
         }
     }

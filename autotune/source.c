@@ -45,7 +45,7 @@ static bool is_wrong(tec_context *cx, store *db, store_query query, const char *
     return !store_end(cursor) || wrong;
 }
 
-/* What was adopted last: each winner was held against the one before it. */
+/* What was adopted last: each winner was compared with the one before it. */
 static const char *adopted(tec_context *cx, store *db, const space_task *task, const target *machine,
                            store_query query)
 {

@@ -22,7 +22,7 @@
 space_source *tune_source(tec_context *cx, store *db);
 
 /* What records call a target: what decides the code, the cores that schedules are made for, and the class of
- * devices where one was meant: times of boards that only look alike are not held against each other. */
+ * devices where one was meant: times of boards that only look alike are not compared with each other. */
 const char *tune_target_key(tec_context *cx, const target *machine);
 
 /* One line about what the store has, for a user who misses a record: how many kernels for which targets, and

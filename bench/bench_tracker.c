@@ -103,7 +103,7 @@ static void on_granted(side *s, const rpc_frame *f)
     rpc_any m;
 
     if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(s->conn)), &arena))
-        give_up(s->b, "a grant is garbled");
+        give_up(s->b, "a grant cannot be decoded");
     else if (s->b->measuring) {
         s->b->grants++;
         rpc_conn_send(s->conn, 0, RPC_KIND_give_back, &(rpc_give_back){m.granted.lease});

@@ -102,9 +102,9 @@ static comp_code *compile(tec_context *cx, const tec_schedule *const *schedule, 
     comp_options o;
 
     if (options && options->records)
-        return base_fail(
-            cx, TEC_INVALID, base_where(cx),
-            "a schedule is built as it is: 'records' is for graphs; tec_records_trace gives steps to replay");
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "the option 'records' is only for graphs: to use a record in a schedule, replay the "
+                         "steps that tec_records_trace gives");
     if (count < 1)
         return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
     if (base_failed(cx) || !make_units(cx, schedule, count, options, units) ||

@@ -344,7 +344,7 @@ bool comp_can_generate(tec_context *cx, const comp_options *options)
     if (!g->generate) {
         base_fail(
             cx, TEC_UNSUPPORTED, (base_loc){0},
-            "there is no code generator for target '%s': programs for it can be scheduled and lowered only",
+            "there is no code generator for target '%s': its programs can only be scheduled and lowered",
             target_text(cx, options->target));
         return false;
     }
@@ -354,7 +354,7 @@ bool comp_can_generate(tec_context *cx, const comp_options *options)
         base_addf(cx, &names, "%s%s", i ? ", " : "", g->texts[i]);
     }
     if (options->text)
-        base_fail(cx, TEC_INVALID, (base_loc){0}, "code for target '%s' has no text '%s'; there are %s",
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "code for target '%s' has no text form '%s'; expected %s",
                   target_text(cx, options->target), options->text, base_text_str(cx, &names));
     return !options->text;
 }

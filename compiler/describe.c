@@ -50,7 +50,8 @@ static bool describe_buffer(describer *self, const ir_param *param, rt_param_des
                            .alignment = buffer->align};
     if (buffer->n > RT_MAX_RANK) {
         base_fail(self->cx, TEC_UNSUPPORTED, buffer->loc,
-                  "'%s' has %d dimensions; a parameter has at most %d", buffer->name, buffer->n, RT_MAX_RANK);
+                  "parameter '%s' has %d dimensions; expected at most %d", buffer->name, buffer->n,
+                  RT_MAX_RANK);
         return false;
     }
     return dims(self, buffer->shape, buffer->n, &out->shape) &&
@@ -170,8 +171,8 @@ static bool can_be_called(describer *self, const comp_unit *unit, const rt_funct
         if (i < RT_MAX_SYMBOLS && !told[i])
             return base_fail(
                 self->cx, TEC_INVALID, self->p->loc,
-                "'%s' could never be called: no dimension of a parameter tells the value of '%s'; "
-                "one that is '%s', or a constant multiple of it plus what others tell, would",
+                "'%s' could never be called: no dimension of a parameter determines the value of '%s'; "
+                "expected a dimension that is '%s', or a constant multiple of it plus known symbols",
                 function->name, function->symbols[i], function->symbols[i]);
     return true;
 }

@@ -21,9 +21,8 @@ static bool write(writer *out, const ir_expr *expr);
 static bool refuse(writer *out, const ir_expr *expr)
 {
     base_fail(out->cx, TEC_UNSUPPORTED, expr->loc,
-              "'%s' cannot be worked out when the function is called: sizes may use symbols, integers, + - * "
-              "// %% min max, "
-              "comparisons and select",
+              "'%s' cannot be computed when the function is called: sizes may use symbols, integers, + - * "
+              "// %% min max, comparisons and select",
               ir_expr_text(out->cx, expr));
     return false;
 }
@@ -131,7 +130,7 @@ bool comp_dim(tec_context *cx, const ir_expr *expr, const ir_expr *const *symbol
         return false;
     rt_dim d = rt_dim_of(&w.w);
     if (d.n == 0) {
-        base_fail(cx, TEC_UNSUPPORTED, expr->loc, "a size has over %d terms: %s", RT_DIM_MAX_WORDS / 2,
+        base_fail(cx, TEC_UNSUPPORTED, expr->loc, "a size has more than %d terms: %s", RT_DIM_MAX_WORDS / 2,
                   ir_expr_text(cx, expr));
         return false;
     }

@@ -37,13 +37,13 @@ static int64_t read_number(const char **at, char end)
 static bool add_residue(tec_context *cx, comp_dispatch *out, const char *text, int64_t residue)
 {
     if (residue >= out->modulus)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': %lld is no remainder by %lld", text,
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "dispatch '%s': %lld is not a remainder of a division by %lld", text,
                          (long long)residue, (long long)out->modulus);
     for (int i = 0; i < out->n; i++)
         if (out->version[i].residue == residue)
             return base_fail(cx, TEC_INVALID, base_where(cx),
-                             "dispatch '%s': the remainder %lld stands there twice", text,
-                             (long long)residue);
+                             "dispatch '%s': the remainder %lld is given twice", text, (long long)residue);
     if (out->n == COMP_MAX_VERSIONS)
         return base_fail(
             cx, TEC_INVALID, base_where(cx),
@@ -65,7 +65,7 @@ static bool read_text(tec_context *cx, const char *text, const char **symbol, co
     if (out->modulus < 0)
         return malformed(cx, text);
     if (out->modulus < 2 || out->modulus > COMP_MAX_MODULUS)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': a tile is from 2 to %d", text,
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': expected a tile from 2 to %d", text,
                          COMP_MAX_MODULUS);
     for (int64_t r = 0; !*at && r < out->modulus; r++)
         if (!add_residue(cx, out, text, r))

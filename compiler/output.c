@@ -44,7 +44,8 @@ bool comp_bytes(tec_context *cx, const comp_code *code, rt_bytes *out)
 bool comp_write_object(tec_context *cx, const comp_code *code, const char *path)
 {
     if (code->n != 1) {
-        base_fail(cx, TEC_INVALID, (base_loc){0}, "an object file holds one function, there are %d", code->n);
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "expected one function for an object file, found %d",
+                  code->n);
         return false;
     }
     return base_write_file(cx, path, code->codes[0]->bytes, code->codes[0]->size);

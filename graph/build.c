@@ -55,8 +55,7 @@ static bool place(builder *self)
     if (graph_is_program(self->m) && !target_offers(self->o->target, TARGET_HOST))
         return base_fail(
                    self->cx, TEC_UNSUPPORTED, (base_loc){0},
-                   "'%s' has control flow or calls, and programs run on the host alone; target '%s' is a "
-                   "device",
+                   "'%s' has control flow or calls, so it can only run on the host; target '%s' is a device",
                    self->m->name, target_text(self->cx, self->o->target)),
                false;
     self->m = graph_place_nodes(self->m, &options, &p);

@@ -127,9 +127,8 @@ static bool check_lengths(const graph_rules *rules, int first)
         if (node->out[k]->type.dim[0] != node->out[first]->type.dim[0] ||
             !defines(node, node->out[k]->type.dim[0])) {
             base_fail(rules->cx, TEC_INVALID, node->loc,
-                      "'%s': result %d is %s, expected a first extent that is a symbol of the body around "
-                      "the loop, "
-                      "the same for all that is collected",
+                      "'%s': expected a symbol of the surrounding body as the first extent of result %d, the "
+                      "same for all collected results; found %s",
                       node->name, k, op_type_text(rules->cx, &node->out[k]->type));
             return false;
         }

@@ -141,7 +141,8 @@ graph_node *graph_add_loop(graph_function *function, const char *name, graph_val
         return NULL;
     if (n_out < 0)
         return base_fail(cx, TEC_INVALID, base_where(cx),
-                         "the body of loop '%s' has no output: expected whether to go on", name);
+                         "the body of loop '%s' has no output: expected the condition of the next iteration",
+                         name);
     graph_type *type = output_types(cx, body, 1, n_out);
     carried_types(function, body, 2, carried < n_out ? carried : n_out, type, &symbols);
     const ir_expr *length = n_out > carried ? graph_symbol_in(function->module, function->body, NULL) : NULL;

@@ -57,7 +57,7 @@ static bool dim(describer *self, const ir_expr *expr, rt_dim *out)
     if (unknown) {
         base_fail(
             self->cx, TEC_UNSUPPORTED, unknown->loc,
-            "dimension '%s' is not the extent of any input: its value is not known before the model runs",
+            "dimension '%s' is not the extent of any input, so its value is not known before the model runs",
             unknown->var.name);
         return false;
     }

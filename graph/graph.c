@@ -177,7 +177,7 @@ graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info 
 
     for (int k = 0; k < count; k++)
         if (in[k] && in[k]->compound)
-            return base_fail(cx, TEC_INVALID, probe.loc, "%s '%s': operand %d is %s, operators take tensors",
+            return base_fail(cx, TEC_INVALID, probe.loc, "%s '%s': expected a tensor as operand %d, found %s",
                              op->name, probe.name, k, graph_type_text(cx, in[k]->compound));
     graph_call(module, &probe, NULL, &c);
     c.facts = graph_facts_in(module, body);

@@ -119,7 +119,7 @@ struct graph_function {
     graph_body *body;
 };
 
-/* What a kernel takes, for `invoke` to be held against. Shapes are over the kernel's own symbols. */
+/* What a kernel takes, for `invoke` to be compared with. Shapes are over the kernel's own symbols. */
 typedef struct {
     const char *name;
     int n_symbols, n_params, n_reads; /* the parameters behind the first n_reads are written */

@@ -115,7 +115,7 @@ typedef struct {
  *
  *      in 64, out 32, 1 group               packed
  *      in 3,  out 32, 1 group               packed result, plain input: an image
- *      in 12, out 32, 1 group               plain: 12 is no multiple of 8
+ *      in 12, out 32, 1 group               plain: 12 is not a multiple of 8
  *      in 64, out 64, 64 groups             depthwise: packed
  *      in 64, out 64, 16 groups of 4        plain: one block would mix two groups
  */

@@ -1,4 +1,4 @@
-/* graph/parse.c -- text to graph modules. Types of operators are inferred and held against those that the
+/* graph/parse.c -- text to graph modules. Types of operators are inferred and compared with those that the
  * text gives.
  *
  *     graph "g" {
@@ -87,7 +87,8 @@ static bool parse_type(parser *self, op_type *out)
     }
     base_expect(self->lx, "]");
     if (dims.n > MOST_DIMENSIONS)
-        fail(self, base_format(self->cx, "%d dimensions; there may be %d at most", dims.n, MOST_DIMENSIONS));
+        fail(self,
+             base_format(self->cx, "expected at most %d dimensions, found %d", MOST_DIMENSIONS, dims.n));
     *out = (op_type){t, dims.n, (const ir_expr *const *)dims.at};
     return !base_failed(self->cx);
 }
@@ -290,8 +291,9 @@ static op_constant *parse_elements(parser *self, base_loc loc, const op_type *ty
         return NULL;
     if (n != wanted)
         return fail_at(self, loc,
-                       base_format(self->cx, "%lld elements for a constant that is %s", (long long)n,
-                                   op_type_text(self->cx, type)));
+                       base_format(self->cx,
+                                   "the number of elements, %lld, does not fit the type of the constant, %s",
+                                   (long long)n, op_type_text(self->cx, type)));
     op_constant *constant = base_new(self->cx, op_constant);
     *constant = (op_constant){
         .type = *type, .data = data ? data : base_alloc(self->cx, 1), .bytes = n * (int64_t)size};
@@ -316,7 +318,7 @@ static const op_constant *find_constant(parser *self, base_loc loc, const op_typ
         }
     }
     return fail_at(self, loc,
-                   base_format(self->cx, "no constant %s with hash \"%s\" is at hand",
+                   base_format(self->cx, "the module given to the parser has no constant %s with hash \"%s\"",
                                op_type_text(self->cx, type), hash));
 }
 
@@ -578,7 +580,7 @@ static graph_node *make_packing(parser *self, const node_text *text, const graph
 
     if (!text->has_plain || !text->impl || text->in.n != 1 || !text->in.at[0] || n_out != 1)
         return base_fail(self->cx, TEC_INVALID, text->loc,
-                         "a packing has one operand and one result, 'plain' and an implementation");
+                         "a packing needs one operand, one result, 'plain' and an implementation");
     if (!plain || !find_impl(self, text, plain, plain->op))
         return NULL;
     graph_node *node =
@@ -620,8 +622,8 @@ static graph_node *make_other(parser *self, const node_text *text, const graph_t
 static bool adopt_outputs(parser *self, const node_text *text, graph_node *node, const base_vec *out)
 {
     if (node->n_out != out->n) {
-        base_fail(self->cx, TEC_INVALID, text->loc, "'%s' gives %d value%s, found %d", text->name,
-                  node->n_out, node->n_out == 1 ? "" : "s", out->n);
+        base_fail(self->cx, TEC_INVALID, text->loc, "'%s' gives %d value%s, but the text names %d",
+                  text->name, node->n_out, node->n_out == 1 ? "" : "s", out->n);
         return false;
     }
     const ir_facts *facts = graph_facts_in(self->m, self->scope);
@@ -630,7 +632,7 @@ static bool adopt_outputs(parser *self, const node_text *text, graph_node *node,
         graph_type said = graph_type_of(value), made = graph_type_of(node->out[k]);
 
         if (!graph_types_same(facts, &said, &made)) {
-            base_fail(self->cx, TEC_INVALID, value->loc, "result %d of '%s' is %s, the text says %s", k,
+            base_fail(self->cx, TEC_INVALID, value->loc, "result %d of '%s' is %s, but the text says %s", k,
                       text->name, graph_type_text(self->cx, &made), graph_type_text(self->cx, &said));
             return false;
         }
@@ -784,7 +786,7 @@ static void parse_fact(parser *self, graph_body *body)
 
     if (e && !base_is_bool(e->dtype))
         fail(self,
-             base_format(self->cx, "a fact must be a condition, '%s' is not", ir_expr_text(self->cx, e)));
+             base_format(self->cx, "expected a condition as a fact, found '%s'", ir_expr_text(self->cx, e)));
     else
         graph_fact_in(self->m, body, e);
 }

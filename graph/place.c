@@ -152,10 +152,10 @@ static int choose(graph_rewrite *rw, const graph_node *node)
     if (!why)
         return DEVICE;
     if (p->result->strict)
-        return base_fail(rw->cx, TEC_UNSUPPORTED, node->loc,
-                         "'%s' cannot run on target '%s', and --place strict allows no computation on the "
-                         "host: %s",
-                         node->name, target_text(rw->cx, p->options->target), why),
+        return base_fail(
+                   rw->cx, TEC_UNSUPPORTED, node->loc,
+                   "'%s' cannot run on target '%s', and --place strict forbids to run it on the host: %s",
+                   node->name, target_text(rw->cx, p->options->target), why),
                -1;
     graph_hosted *hosted = base_new(rw->cx, graph_hosted);
     *hosted = (graph_hosted){node, why};

@@ -91,7 +91,7 @@ static bool place_inputs(graph_plan *plan, const graph_body *body)
 
         if (value->compound) {
             base_fail(plan->cx, TEC_UNSUPPORTED, value->loc,
-                      "input %d ('%s') is no tensor: a static graph cannot take it", i,
+                      "input %d ('%s') is not a tensor, so it cannot be an input of a static graph", i,
                       value->name ? value->name : "");
             return false;
         }
@@ -111,7 +111,7 @@ static bool place_steps(graph_plan *plan, const graph_body *body)
 
         if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP && node->kind != GRAPH_DEVICE_COPY) {
             base_fail(plan->cx, TEC_UNSUPPORTED, node->loc,
-                      "'%s': control flow and calls cannot run in a static graph", node->name);
+                      "'%s': expected a static graph, found control flow or a call", node->name);
             return false;
         }
         for (int k = 0; k < node->n_in; k++)

@@ -62,7 +62,7 @@ static const graph_data *data_of(const graph_rules *rules, const graph_value *va
 
     if (!d)
         wrong(rules,
-              base_format(rules->cx, "%s is no data type of the module", graph_type_text(rules->cx, &t)));
+              base_format(rules->cx, "%s is not a data type of the module", graph_type_text(rules->cx, &t)));
     return d;
 }
 
@@ -179,7 +179,7 @@ static bool check_condition(const graph_rules *rules)
     const op_attr *message = graph_attribute(rules->node, "message");
 
     if (!message || message->kind != OP_ATTR_STRING)
-        return wrong(rules, "a check has a @message, a string");
+        return wrong(rules, "a check needs a @message that is a string");
     return graph_rule_count(rules, "operands", rules->node->n_in, 1) &&
            graph_rule_count(rules, "results", rules->node->n_out, 0) &&
            graph_rule_scalar(rules, "operand", 0, rules->node->in[0], BASE_BOOL);
@@ -199,12 +199,14 @@ static bool check_extents(const graph_rules *rules)
     const op_type *type = &node->in[0]->type;
     if (type->n < 0 || type->n > 1 || type->dtype.code != kDLInt ||
         (type->n == 1 && !ir_is_int(type->dim[0], &count)))
-        return wrong(rules, "the operand of extents is a vector of integers of known length, or an integer");
+        return wrong(
+            rules,
+            "expected an integer or a vector of integers of constant length as the operand of extents");
     if (!symbols || symbols->kind != OP_ATTR_EXPRS || symbols->n != count)
-        return wrong(rules, "extents have @symbols, one for each element of the operand");
+        return wrong(rules, "extents need @symbols, one symbol for each element of the operand");
     for (int i = 0; i < symbols->n; i++)
         if (symbols->exprs[i]->op != IR_VAR)
-            return wrong(rules, "each of @symbols is the name of a symbol");
+            return wrong(rules, "each element of @symbols must be the name of a symbol");
     return true;
 }
 

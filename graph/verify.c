@@ -34,9 +34,10 @@ static bool check_symbol(verifier *self, const graph_body *body, const graph_nod
     if (!graph_sees_symbol(self->m, body, var))
         return broken(
             self, node,
-            base_format(self->cx,
-                        "'%s' in extent '%s' is no symbol of the module, the function or a region around it",
-                        var->var.name, ir_expr_text(self->cx, where)));
+            base_format(
+                self->cx,
+                "'%s' in extent '%s' is not a symbol of the module, the function or a region around it",
+                var->var.name, ir_expr_text(self->cx, where)));
     if (!graph_sees_symbol(self->m, NULL, var) && !base_map_get(&self->told, var))
         return broken(self, node,
                       base_format(self->cx,
@@ -136,7 +137,7 @@ static bool check_inferred(verifier *self, const graph_body *body, const graph_n
     for (int i = 0; i < scratch.facts.n; i++)
         if (!is_stated(self->m, body, scratch.facts.at[i]))
             return broken(self, node,
-                          base_format(self->cx, "its operator relies on '%s', which is no fact here",
+                          base_format(self->cx, "its operator needs '%s', which is not a fact here",
                                       ir_expr_text(self->cx, scratch.facts.at[i])));
     if (again->n_out != node->n_out)
         return broken(
@@ -221,7 +222,7 @@ static bool tell_results(verifier *self, const graph_body *body, const graph_nod
                           base_format(self->cx, "it defines '%s', which %s", node->symbol[i]->var.name,
                                       graph_binds_symbol(body, node->symbol[i])
                                           ? "has a value already"
-                                          : "is no symbol of its body"));
+                                          : "is not a symbol of its body"));
         base_map_put(self->cx, &self->told, node->symbol[i], body);
     }
     return true;

@@ -229,7 +229,7 @@ static bool check_place(checker *self, const value_state *storage, value_state *
 
     if (pooled && !holds(self, ir_eq(self->cx, ir_floormod(self->cx, state->begin, ir_int(self->cx, ALIGN)),
                                      ir_int(self->cx, 0))))
-        return broken(self, base_format(self->cx, "offset %s is no multiple of %d",
+        return broken(self, base_format(self->cx, "offset %s is not a multiple of %d",
                                         ir_expr_text(self->cx, state->begin), ALIGN));
     if (!holds(self,
                ir_le(self->cx, ir_add(self->cx, state->begin, state->bytes), storage->value->type.dim[0])) ||
@@ -367,7 +367,7 @@ static bool check_kill(checker *self)
         return broken(
             self,
             base_format(self->cx,
-                        "'%s' is no tensor of a pool: views, inputs, constants and outputs are not killed",
+                        "'%s' is not a tensor of a pool: views, inputs, constants and outputs are not killed",
                         name_of(self, state->value)));
     state->dead = true;
     for (int i = 0; i < self->live.n; i++)

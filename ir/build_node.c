@@ -144,7 +144,7 @@ const ir_expr *ir_shuffle(tec_context *cx, const ir_expr *const *vectors, int co
     if (!ir_all_there(vectors, count))
         return NULL;
     if (count < 1)
-        return ir_refuse(cx, "'shuffle' of nothing");
+        return ir_refuse(cx, "'shuffle' needs at least one vector");
     if (!check_lanes(cx, "shuffle", lanes) || !check_picks(cx, vectors, count, pick, lanes))
         return NULL;
     ir_expr *expr = ir_make(cx, IR_SHUFFLE, base_dtype_lanes(vectors[0]->dtype, lanes));

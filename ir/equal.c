@@ -4,7 +4,7 @@
  * enter a scope: a frame points at two lists of equal length, whose elements are bound pair by pair. Pairs
  * that were found equal are remembered, so that trees which share their parts are compared in the number of
  * their nodes; a remembered pair counts only while the bindings it was found under stand. Equal hashes come
- * first: most comparisons end there. Expressions are compared where no context is at hand, so the memory
+ * first: most comparisons end there. Expressions are compared where no context is available, so the memory
  * comes from malloc and lives for one comparison. Without it the answer is the same: where there is none,
  * nothing more is remembered.
  *

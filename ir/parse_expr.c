@@ -33,7 +33,7 @@ void *ir_complain(ir_parser *parser, base_loc loc, const char *fmt, ...)
 bool ir_enter(ir_parser *parser)
 {
     if (++parser->scope->depth > MAX_NESTING)
-        ir_complain(parser, parser->lx->tok.loc, "nested too deeply: %d levels are possible", MAX_NESTING);
+        ir_complain(parser, parser->lx->tok.loc, "nested too deeply: the limit is %d levels", MAX_NESTING);
     return parser->scope->depth <= MAX_NESTING && !base_failed(parser->cx);
 }
 
@@ -46,7 +46,8 @@ void ir_leave(ir_parser *parser)
 const ir_expr *ir_check_depth(ir_parser *parser, const ir_expr *expr)
 {
     if (expr && expr->depth > MAX_TREE)
-        return ir_complain(parser, expr->loc, "the expression is too deep: %d levels are possible", MAX_TREE);
+        return ir_complain(parser, expr->loc, "the expression is nested too deeply: the limit is %d levels",
+                           MAX_TREE);
     return expr;
 }
 
@@ -77,7 +78,8 @@ bool ir_read_list(ir_parser *parser, const char *close, base_vec *out)
         if (!expr)
             return false;
         if (out->n == MAX_LIST)
-            return ir_complain(parser, parser->lx->tok.loc, "a list of more than %d expressions", MAX_LIST);
+            return ir_complain(parser, parser->lx->tok.loc, "the list has more than %d expressions",
+                               MAX_LIST);
         base_push(parser->cx, out, expr);
     } while (base_accept(parser->lx, ","));
     return base_expect(parser->lx, close);
@@ -215,7 +217,7 @@ static bool read_axis(ir_parser *parser, axes *self)
     if (!min || !base_expect(parser->lx, ".."))
         return false;
     if (!ir_is_value(min, 0) || min->op != IR_INT)
-        return ir_complain(parser, min->loc, "a reduction axis starts at 0");
+        return ir_complain(parser, min->loc, "a reduction axis must start at 0");
     const ir_expr *extent = ir_read_expr(parser);
     if (!extent)
         return false;
@@ -270,7 +272,7 @@ static const ir_expr *read_reduce_body(ir_parser *parser, const base_token *name
     if (!base_expect(parser->lx, "]") || !base_expect(parser->lx, "(") || !ir_read_list(parser, ")", &source))
         return NULL;
     if (source.n == 0)
-        return ir_complain(parser, name->loc, "'%s' of nothing", name->text);
+        return ir_complain(parser, name->loc, "'%s' needs at least one operand", name->text);
     const ir_expr *const *s = (const ir_expr *const *)source.at;
     ir_at(parser->cx, name->loc);
     const ir_combiner *combiner =
@@ -325,8 +327,8 @@ static const ir_expr *read_let(ir_parser *parser)
         base_dict_put(parser->cx, &parser->scope->vars, name, vars.at[vars.n - 1]);
     }
     if (values.n == MAX_TREE)
-        ir_complain(parser, parser->lx->tok.loc, "the expression is too deep: %d levels are possible",
-                    MAX_TREE);
+        ir_complain(parser, parser->lx->tok.loc,
+                    "the expression is nested too deeply: the limit is %d levels", MAX_TREE);
     expr = good ? ir_read_expr(parser) : NULL;
     for (int i = vars.n; i-- > 0;) {
         base_dict_put(parser->cx, &parser->scope->vars, names.at[i], hidden.at[i]);
@@ -576,7 +578,7 @@ static const ir_expr *read_parentheses(ir_parser *parser)
     if (expr && base_accept(parser->lx, "where")) {
         const ir_expr *mask = ir_read_expr(parser);
         if (expr->op != IR_LOAD || expr->load.mask)
-            return ir_complain(parser, expr->loc, "a mask belongs to a load");
+            return ir_complain(parser, expr->loc, "only a load can have a mask");
         ir_at(parser->cx, expr->loc);
         expr =
             mask ? ir_load_masked(parser->cx, expr->load.buffer, expr->load.index, expr->load.n, mask) : NULL;

@@ -53,7 +53,7 @@ static bool read_scalar(ir_parser *parser, lists *self)
         if (!declare(parser, &parser->scope->vars, name, var = ir_data_var(parser->cx, name, t), loc))
             return false;
     } else if (!var) {
-        return ir_complain(parser, loc, "parameter '%s' has no type and is no symbol", name);
+        return ir_complain(parser, loc, "parameter '%s' has no type and is not a symbol", name);
     }
     add_param(parser, self, (ir_param){.scalar = var});
     return true;

@@ -40,7 +40,7 @@ const ir_note *ir_read_notes(ir_parser *parser)
         if (!value || !base_expect(parser->lx, ")"))
             return NULL;
         if (ir_note_get(notes, key))
-            return ir_complain(parser, loc, "note '%s' stands twice", key);
+            return ir_complain(parser, loc, "note '%s' is given twice", key);
         notes = ir_note_set(parser->cx, notes, key, value);
     }
     return notes;
@@ -163,7 +163,8 @@ const ir_buffer *ir_read_buffer(ir_parser *parser, const char **name)
     if (!base_expect(parser->lx, "[") || !ir_read_list(parser, "]", &shape))
         return NULL;
     if (shape.n > MAX_DIMS)
-        return ir_complain(parser, loc, "'%s' has %d dimensions: %d are possible", *name, shape.n, MAX_DIMS);
+        return ir_complain(parser, loc, "'%s' has %d dimensions: expected at most %d", *name, shape.n,
+                           MAX_DIMS);
     ir_at(parser->cx, loc);
     ir_buffer *buffer = ir_buffer_copy(
         parser->cx, ir_buffer_new(parser->cx, *name, t, (const ir_expr *const *)shape.at, shape.n));
@@ -258,7 +259,7 @@ static bool read_iter(ir_parser *parser, head *self)
     if (!bind || !base_expect(parser->lx, "in") || !read_range(parser, &min, &extent))
         return false;
     if (min->op != IR_INT || min->i != 0)
-        return ir_complain(parser, min->loc, "the domain of '%s' starts at 0", name);
+        return ir_complain(parser, min->loc, "the domain of '%s' must start at 0", name);
     ir_at(parser->cx, loc);
     base_push(parser->cx, &self->names, name);
     base_push(parser->cx, &self->binds, bind);
@@ -405,7 +406,7 @@ static bool read_target(ir_parser *parser, target *machine)
     for (int i = 0; same && i < index.n; i++)
         same = ir_same(index.at[i], machine->index.at[i]);
     if (!same)
-        return ir_complain(parser, machine->loc, "the targets of an update have the same indices");
+        return ir_complain(parser, machine->loc, "the targets of an update must have the same indices");
     base_push(parser->cx, &machine->buffers, buffer);
     return true;
 }

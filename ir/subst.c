@@ -15,7 +15,7 @@
 
 /* `vars` and `buffers` map what is bound to the copies. */
 typedef struct {
-    ir_rewrite rw; /* without a memo: a statement that stands twice is copied twice */
+    ir_rewrite rw; /* without a memo: a statement that occurs twice is copied twice */
     base_map memo; /* of expressions, forgotten where a variable that was met already is bound */
     base_map vars, buffers;
 } renaming;

@@ -205,11 +205,11 @@ static bool read_schedules(finder *self)
         return true;
     if (self->out->n > 1)
         return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
-                         "--schedule is for one kernel, and there are %d: choose one with --name",
+                         "--schedule needs a single kernel, but there are %d: choose one with --name",
                          self->out->n);
     if (n > MOST)
         return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
-                         "%d schedules were given with --schedule: at most %d can be tried first", n, MOST);
+                         "expected at most %d schedules with --schedule, found %d", MOST, n);
     for (int i = 0; i < n && self->out->n; i++)
         if (!(given[i] = read_schedule(self, self->out->at[0], self->from->schedules[i])))
             return false;

@@ -63,7 +63,7 @@ static bool open_store(job *work)
         return false;
     if (store_is_read_only(work->db) && !work->spec.replay)
         return base_fail(work->cx, TEC_IO, (base_loc){.file = work->spec.records},
-                         "this record store may not be written, so nothing was measured");
+                         "the record store cannot be written, so nothing was measured");
     return true;
 }
 

@@ -23,9 +23,9 @@ bool job_lock_take(tec_context *cx, job_lock *lock, const char *records, const c
         if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
             close(lock->fd);
             lock->fd = -1;
-            return base_fail(
-                cx, TEC_INVALID, (base_loc){.file = records},
-                "another process tunes this with the same options; give another --seed to tune beside it");
+            return base_fail(cx, TEC_INVALID, (base_loc){.file = records},
+                             "another process is tuning this file with the same options; to tune beside it, "
+                             "give another --seed");
         }
         if (fstat(lock->fd, &s) == 0 && s.st_nlink > 0)
             return true;

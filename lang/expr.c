@@ -205,7 +205,7 @@ static int read_arm(lang_parser *parser, const graph_data *data, graph_body **bo
     if (!c)
         return -1;
     if (body[which]) {
-        lang_fail(parser, at, "'%s' stands twice in this match", name);
+        lang_fail(parser, at, "constructor '%s' has two arms in this match", name);
         return -1;
     }
     graph_value **field = base_array(parser->cx, graph_value *, c->n + 1);
@@ -241,7 +241,7 @@ static graph_value *read_match(lang_parser *parser, const char *at)
     }
     for (int k = 0; k < data->cases.n; k++)
         if (!body[k])
-            return lang_fail(parser, at, "the match lacks '%s'",
+            return lang_fail(parser, at, "the match has no arm for constructor '%s'",
                              ((const graph_case *)data->cases.at[k])->name);
     lang_advance(parser);
     lang_blame(parser, at);
@@ -384,7 +384,7 @@ static graph_value *read_named(lang_parser *parser, const char *name, const char
     if (called && op && !def)
         return add_operator(parser, op, at, in, a.values.n, a.attr, a.n_attrs);
     if (a.n_attrs > 0)
-        return lang_fail(parser, at, "'%s' is no operator, so it has no attribute '%s'", name,
+        return lang_fail(parser, at, "'%s' is not an operator, so it cannot take the attribute '%s'", name,
                          a.attr[0].name);
     return called && def ? lang_call(parser, def, at, in, a.values.n) : construct(parser, name, at, &a);
 }

@@ -85,7 +85,7 @@ static graph_value *number_as(lang_parser *parser, const number *self, base_dtyp
         return constant(parser, &self->i, 8, dtype);
     if (base_dtype_same(dtype, BASE_I32) && self->whole && self->i <= INT32_MAX)
         return constant(parser, &(int32_t){(int32_t)self->i}, 4, dtype);
-    return lang_fail(parser, parser->at, "the number %g is no value of the other side's type", self->f);
+    return lang_fail(parser, parser->at, "the number %g is not a value of the other operand's type", self->f);
 }
 
 /* On its own, 1 is an i64 and 1.0 an f32. The lexer wraps what is 2^63 or more to a negative number. */

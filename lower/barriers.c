@@ -32,7 +32,7 @@
  *     S[tx] = A[k, tx]          entry {write S[tx], read A}    exit {the same}
  *     B[k, tx] = S[63 - tx]     entry {read S[63 - tx], ..}    exit {the same}
  *
- * Between the two, exit of the first is held against entry of the second: thread 0 reads S[63], which thread
+ * Between the two, exit of the first is compared with entry of the second: thread 0 reads S[63], which thread
  * 63 wrote, so a barrier of shared memory goes between. The sequence of both then shows the write of S at its
  * entry, and at its exit the read alone, as the barrier has ordered the write. From one iteration of k to the
  * next its exit meets its own entry: thread 0 may write S[0] while thread 63 still reads it. So a second
@@ -465,7 +465,7 @@ static const ir_stmt *place_loop(placer *pl, const ir_facts *facts, const ir_stm
 
 /* ---- the rest ---- */
 
-/* Each statement is placed first, then held against the exits of all before it; a barrier between them
+/* Each statement is placed first, then compared with the exits of all before it; a barrier between them
  * changes what later ones see.
  *
  *     S[tx] = A[tx];  B[tx] = S[31 - tx]    the exit of the first writes S, the entry of the second reads it:

@@ -128,7 +128,8 @@ static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *stmt)
     ir_subst map = {0};
 
     if (block->init)
-        return base_fail(cx, TEC_INTERNAL, block->loc, "block '%s' still has its init", block->name);
+        return base_fail(cx, TEC_INTERNAL, block->loc,
+                         "the initialisation of block '%s' was not moved out of the block", block->name);
     const ir_stmt *body = ir_rewrite_stmt(rw, block->body);
     if (!body)
         return NULL;

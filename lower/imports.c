@@ -42,9 +42,10 @@ static const ir_note *take(importer *im, const ir_note *notes, base_loc loc)
         if (!value)
             continue;
         if (value->op != IR_STRING)
-            return base_fail(cx, TEC_INVALID, loc,
-                             "the pragma %s wants a text or the name of a file in quotes, found %s", keys[i],
-                             ir_expr_text(cx, value));
+            return base_fail(
+                cx, TEC_INVALID, loc,
+                "expected a text or a file name in quotes as the value of the pragma %s, found %s", keys[i],
+                ir_expr_text(cx, value));
         if (!is_listed(im, keys[i], value))
             im->notes = ir_note_set(cx, im->notes, base_format(cx, "%s.%d", keys[i], im->n++), value);
         notes = ir_note_set(cx, notes, keys[i], NULL);

@@ -93,8 +93,9 @@ static const ir_expr *element(expansion *self, const ir_buffer *param, int opera
     const ir_expr *at = self->call->call.arg[operand], *by = ir_int(cx, 1);
 
     if (count != param->n && param->strides)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' of '%s' has strides, so it takes %d indices",
-                         param->name, self->call->call.name, param->n);
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "operand '%s' of '%s' has strides, so each access needs %d indices", param->name,
+                         self->call->call.name, param->n);
     for (int d = count - 1; d >= 0; d--) {
         const ir_expr *i = ir_rewrite_expr(&self->rw, index[d]);
 

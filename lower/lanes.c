@@ -193,7 +193,7 @@ static const char *forbidden(const lower_splitter *sp, const tree_site *site, in
     int64_t n;
 
     if (!u)
-        return "its block is no single update";
+        return "the body of its block is not a single update";
     if (!ir_is_int(site->path[loop]->loop.extent, &n))
         return "its extent is not a constant";
     if (!u->update.combiner->reorders)
@@ -558,11 +558,12 @@ static void stay_inside(const ir_facts *outside, lower_reduction *reduction)
 
 /* The conjuncts that speak of no loop of the terms. One that speaks of terms and elements, as the tail of a
  * loop that was fused over both does, leaves out whole elements: what it says of them at the best of the
- * terms. A block with its init starts all elements. False where it is no comparison that says so.
+ * terms. A block with its init starts all elements. False if such a condition, *mixed_guard, is not a
+ * comparison of sums, so that its best over the terms is not known.
  *
  *     where y*4 + k < 10 over terms k in 0..4:  holds for some k where y*4 < 10, the best of the terms
  */
-static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction)
+static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction, const ir_expr **mixed_guard)
 {
     tec_context *cx = sp->rw.cx;
     const tree_site *site = reduction->site;
@@ -588,6 +589,7 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction)
             if (block->init || !uses_any(cx, guard, &elements))
                 continue;
             mixed = true;
+            *mixed_guard = guard;
             guard = lower_best(facts, guard, &inner);
             if (!guard)
                 return false;
@@ -608,6 +610,7 @@ static bool split(lower_splitter *sp, const tree_site *site, int loop)
     const ir_block *block = site->stmt->block.block;
     lower_reduction r = {
         .site = site, .loop = loop, .how = site->path[loop]->loop.how, .update = ir_only_update(block->body)};
+    const ir_expr *mixed_guard = NULL;
     const ir_stmt *top;
 
     ir_at(cx, block->loc);
@@ -616,9 +619,13 @@ static bool split(lower_splitter *sp, const tree_site *site, int loop)
     ir_is_int(site->path[loop]->loop.extent, &r.extent);
     sp->kind->shape(sp, &r);
     add_spatial(cx, site, r.at, &r.spatial);
-    if (!guard_elements(sp, &r))
-        return sp->kind->refuse(sp, site, loop,
-                                "a condition on its elements and its terms at once is no comparison of sums");
+    if (!guard_elements(sp, &r, &mixed_guard))
+        return sp->kind->refuse(
+            sp, site, loop,
+            base_format(
+                cx,
+                "the guard '%s' mixes an output axis with a reduction axis and is not a comparison of sums",
+                ir_expr_text(cx, mixed_guard)));
     r.part = base_array(cx, const ir_buffer *, r.update->update.combiner->n);
     for (int i = 0; i < r.update->update.combiner->n; i++)
         r.part[i] = partial_buffer(sp, &r, i);

@@ -56,7 +56,7 @@ static void collect_loop(collector *self, const ir_stmt *stmt)
         if (!ir_is_int(stmt->loop.extent, &extent) || extent < 0 || extent > 1 << 16)
             refuse(self, stmt,
                    base_format(cx,
-                               "loop '%s' over %s has '%s' iterations; expected a constant number of threads",
+                               "expected a constant number of threads: loop '%s' over %s has '%s' iterations",
                                stmt->loop.var->var.name, ir_how_text(stmt->loop.how),
                                ir_expr_text(cx, stmt->loop.extent)));
         else if (extent > self->l->block[lower_axis(stmt)])
@@ -74,15 +74,15 @@ static void collect_allocation(collector *self, const ir_stmt *stmt)
     if (buffer->scope == IR_WARP || (buffer->scope == IR_GLOBAL && self->in_launch)) {
         refuse(self, stmt,
                base_format(self->walk.cx,
-                           "buffer '%s' of scope %s is allocated inside of a launch: it takes shared or "
-                           "local memory there",
+                           "buffer '%s' is allocated inside a launch, where only shared and local memory "
+                           "exist, but its scope is %s",
                            buffer->name, ir_scope_text(buffer->scope)));
     } else if (n < 0) {
         refuse(self, stmt,
-               base_format(
-                   self->walk.cx,
-                   "buffer '%s' of '%s' elements is allocated inside of a launch, where sizes are constants",
-                   buffer->name, ir_expr_text(self->walk.cx, buffer->shape[0])));
+               base_format(self->walk.cx,
+                           "buffer '%s' is allocated inside a launch, where sizes must be constants, but it "
+                           "has '%s' elements",
+                           buffer->name, ir_expr_text(self->walk.cx, buffer->shape[0])));
     } else if (buffer->scope == IR_SHARED && !base_map_has(&self->shared, buffer)) {
         base_map_put(self->walk.cx, &self->shared, buffer, (void *)(uintptr_t)buffer);
         self->l->shared_bytes += (n * base_dtype_bytes(buffer->dtype) + 63) / 64 * 64;
@@ -212,8 +212,9 @@ static bool check_blocks(tec_context *cx, const ir_stmt *stmt, unsigned seen)
         unsigned axis = 1u << lower_axis(stmt);
 
         if (seen & axis) {
-            base_fail(cx, TEC_UNSUPPORTED, stmt->loc, "loop '%s' is over %s inside of another loop over it",
-                      stmt->loop.var->var.name, ir_how_text(stmt->loop.how));
+            base_fail(cx, TEC_UNSUPPORTED, stmt->loc,
+                      "loop '%s' is over %s inside another loop over the same axis", stmt->loop.var->var.name,
+                      ir_how_text(stmt->loop.how));
             return false;
         }
         return check_blocks(cx, stmt->loop.body, seen | axis);
@@ -225,9 +226,8 @@ static bool check_blocks(tec_context *cx, const ir_stmt *stmt, unsigned seen)
         (stmt->kind == IR_IF && !stmt->branch.otherwise))
         return check_blocks(cx, lower_inner(stmt) ? lower_inner(stmt) : stmt->branch.then, seen);
     base_fail(cx, TEC_UNSUPPORTED, inner->loc,
-              "loop '%s' over %s stands inside of a loop over blocks together with other statements: each "
-              "would need a "
-              "launch of its own",
+              "loop '%s' over %s and other statements are together inside a loop over blocks: each of them "
+              "would need a launch of its own",
               inner->loop.var->var.name, ir_how_text(inner->loop.how));
     return false;
 }
@@ -287,7 +287,7 @@ static bool read_allocation(reader *in, const ir_stmt *stmt, const ir_expr *guar
 
     if (!ir_note_get(stmt->allocate.notes, "workspace"))
         return base_fail(in->cx, TEC_UNSUPPORTED, stmt->loc,
-                         "buffer '%s' has '%s' elements, a number that changes in a loop around launches",
+                         "the number of elements of buffer '%s', '%s', changes in a loop around launches",
                          stmt->allocate.buffer->name, ir_expr_text(in->cx, stmt->allocate.buffer->shape[0])),
                false;
     base_push(in->cx, &in->places, stmt);
@@ -312,9 +312,10 @@ static bool read(reader *in, const ir_stmt *stmt, const ir_expr *guard)
     case IR_ALLOCATE: return read_allocation(in, stmt, guard);
     case IR_IF:
         if (ir_loads(in->cx, stmt->branch.cond))
-            return base_fail(in->cx, TEC_UNSUPPORTED, stmt->loc,
-                             "a launch stands under the condition '%s', which reads the device's memory",
-                             ir_expr_text(in->cx, stmt->branch.cond)),
+            return base_fail(
+                       in->cx, TEC_UNSUPPORTED, stmt->loc,
+                       "the host cannot decide the condition '%s' of a launch: it reads the device's memory",
+                       ir_expr_text(in->cx, stmt->branch.cond)),
                    false;
         return read(in, stmt->branch.then, ir_all(in->cx, guard, stmt->branch.cond)) &&
                (!stmt->branch.otherwise ||

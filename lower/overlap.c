@@ -114,7 +114,8 @@ static bool find_note(tec_context *cx, const ir_stmt *stmt, const char *key, int
     ir_walk_stmt(&n.walk, stmt);
     *out = n.found ? n.value : otherwise;
     if (n.differ)
-        base_fail(cx, TEC_INVALID, stmt->loc, "one statement of a pipeline has two values of %s", key);
+        base_fail(cx, TEC_INVALID, stmt->loc,
+                  "one statement of a pipeline has two different values of the note %s", key);
     return !n.differ;
 }
 
@@ -172,7 +173,7 @@ static bool take_apart(pipe *self, const ir_stmt *stmt, const base_vec *around)
     if (is_plain(stmt))
         return take_inner(self, stmt, stmt->kind == IR_IF ? stmt->branch.then : stmt->let.body, around);
     if (self->n == MAX_STATEMENTS) {
-        base_fail(self->cx, TEC_INVALID, stmt->loc, "a pipeline of more than %d statements", MAX_STATEMENTS);
+        base_fail(self->cx, TEC_INVALID, stmt->loc, "a pipeline has more than %d statements", MAX_STATEMENTS);
         return false;
     }
     self->part[self->n++] = (part){.stmt = wrap(self, around, stmt)};
@@ -218,8 +219,9 @@ static bool read_stages(pipe *self, bool doubled)
             return false;
         s->async = self->gpu && async;
         if (s->stage < 0 || s->stage >= MAX_STAGES) {
-            base_fail(self->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d",
-                      (long long)s->stage, MAX_STAGES - 1);
+            base_fail(self->cx, TEC_INVALID, s->stmt->loc,
+                      "expected a pipeline_stage from 0 to %d, found %lld", MAX_STAGES - 1,
+                      (long long)s->stage);
             return false;
         }
         self->stages = s->stage + 1 > self->stages ? s->stage + 1 : self->stages;
@@ -607,7 +609,7 @@ static const ir_stmt *overlap(pipe *self, bool doubled)
         return NULL;
     if (self->stages < 2)
         return base_fail(cx, TEC_INVALID, self->loop->loc,
-                         "the pipeline of '%s' has one stage only: nothing overlaps", name);
+                         "the pipeline of '%s' has only one stage, so nothing would overlap", name);
     if (!check_order(self) || !make_versions(self))
         return NULL;
     sort_parts(self);

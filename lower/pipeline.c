@@ -104,7 +104,7 @@ const ir_program *lower_run_passes(const lower_options *options, const ir_progra
         const lower_pass *pass = lower_find(names[i]);
 
         if (!pass)
-            return base_fail(options->cx, TEC_INVALID, (base_loc){0}, "no pass is called '%s'", names[i]);
+            return base_fail(options->cx, TEC_INVALID, (base_loc){0}, "there is no pass '%s'", names[i]);
         program = run_one(options, program, pass, i + 1, false);
     }
     return program;

@@ -16,7 +16,7 @@
  * the smallest, each at the lowest offset where no buffer lies that lives at the same time; a buffer whose
  * first values are made element by element from the last use of another lies upon that one (lower/inplace.c).
  * Those of symbolic size follow behind; two share a slot where their sizes are proven equal. All offsets and
- * sizes are multiples of 64 bytes. A buffer is held against those alone that live at the same time
+ * sizes are multiples of 64 bytes. A buffer is compared with those alone that live at the same time
  * (lower/lives.c), so that planning many short lives takes little more than linear time.
  *
  * How the example comes about. Positions: P = .. is 1, Q = f(P) is 2, R = g(Q) is 3, C = h(R) is 4.

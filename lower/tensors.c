@@ -60,7 +60,8 @@ static const ir_stmt *call_function(binder *self, const ir_intrinsic *in, const 
     }
     if (!ir_same_program(cx, known->meaning, in->meaning))
         return base_fail(cx, TEC_INVALID, base_where(cx),
-                         "the function '%s' has two meanings, one of them that of '%s'", function, in->name);
+                         "the function '%s' has two meanings; one of them belongs to '%s'", function,
+                         in->name);
     /* match speaks of the operands of `in` */
     const ir_expr *call = ir_match_call(cx, in, match), *zero = ir_imm_int(cx, BASE_I32, 0);
     if (call)
@@ -84,8 +85,8 @@ static const ir_stmt *bind_nest(binder *self, const ir_stmt *stmt)
         return base_fail(cx, TEC_INVALID, stmt->loc, "the program has no intrinsic %s",
                          ir_expr_text(cx, name));
     if (!ir_match_nest(self->f, meaning, stmt->attribute.body, &m))
-        return base_fail(cx, TEC_INVALID, stmt->loc, "what was tensorized is no longer '%s': %s", in->name,
-                         m.reason);
+        return base_fail(cx, TEC_INVALID, stmt->loc,
+                         "the loops that were tensorized no longer match '%s': %s", in->name, m.reason);
     if (BASE_PLANT_ON(cx, tensors_offset))
         m.operand[0].offset = ir_int(cx, 0);
     const char *function = ir_intrinsic_function(cx, in);

@@ -81,10 +81,10 @@ static bool check_operands(const op_call *call)
         return op_fail(call, "the input is %s: expected [n, channels, spatial dimensions...]",
                        op_type_text(call->cx, x));
     if (w->n != x->n)
-        return op_fail(call, "the input is %s, the weights are %s: their ranks differ",
+        return op_fail(call, "the input is %s and the weights are %s: expected equal ranks",
                        op_type_text(call->cx, x), op_type_text(call->cx, w));
     if (!base_dtype_same(x->dtype, w->dtype) || !base_is_float(x->dtype))
-        return op_fail(call, "the input is %s, the weights are %s: expected one float type",
+        return op_fail(call, "the input is %s and the weights are %s: expected the same float type",
                        op_type_text(call->cx, x), op_type_text(call->cx, w));
     return true;
 }
@@ -93,12 +93,12 @@ static bool check_operands(const op_call *call)
 static bool check_channels(const op_call *call, const op_conv *conv, int64_t outputs)
 {
     if (conv->groups < 1 || outputs % conv->groups)
-        return op_fail(call, "%lld output channels do not fall into %lld groups", (long long)outputs,
+        return op_fail(call, "cannot divide %lld output channels into %lld groups", (long long)outputs,
                        (long long)conv->groups);
     if (!op_equal(call, call->input[0].dim[1], ir_int(call->cx, conv->groups * conv->in)))
-        return op_fail(call, "the input has %s channels, the weights take %lld groups of %lld",
-                       ir_expr_text(call->cx, call->input[0].dim[1]), (long long)conv->groups,
-                       (long long)conv->in);
+        return op_fail(
+            call, "the input has %s channels, but the weights are for %lld groups of %lld channels",
+            ir_expr_text(call->cx, call->input[0].dim[1]), (long long)conv->groups, (long long)conv->in);
     if (op_has_input(call, 2) && (call->input[2].n != 1 || !ir_is_value(call->input[2].dim[0], outputs)))
         return op_fail(call, "the bias is %s, expected [%lld]", op_type_text(call->cx, &call->input[2]),
                        (long long)outputs);

@@ -33,14 +33,14 @@ static bool check_blocks(const op_call *call, const packed_conv *conv)
     const op_conv *p = &conv->plain;
 
     if (conv->out_block < 1 || (p->groups * p->out) % conv->out_block)
-        return op_fail(call, "%lld output channels are no multiple of 'block', %lld",
+        return op_fail(call, "%lld output channels are not a multiple of 'block', %lld",
                        (long long)(p->groups * p->out), (long long)conv->out_block);
     if (conv->depthwise)
         return (conv->packed && conv->in_block == conv->out_block) ||
                op_fail(call, "one channel per group: the input must be packed by %lld",
                        (long long)conv->out_block);
     if (p->groups > 1 && (p->out % conv->out_block || p->in % conv->in_block))
-        return op_fail(call, "groups of %lld to %lld channels are no multiples of the blocks, %lld and %lld",
+        return op_fail(call, "groups of %lld to %lld channels are not multiples of the blocks, %lld and %lld",
                        (long long)p->in, (long long)p->out, (long long)conv->in_block,
                        (long long)conv->out_block);
     return true;

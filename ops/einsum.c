@@ -28,7 +28,7 @@ static bool read_equation(const op_call *call, equation *self)
         char *end = copy ? strchr(copy, ',') : NULL;
 
         if (!copy || (k == call->n_inputs - 1) != !end)
-            return op_fail(call, "equation '%s' is not of %d operands", text, call->n_inputs);
+            return op_fail(call, "equation '%s' does not describe %d operands", text, call->n_inputs);
         if (end)
             *end = '\0';
         self->letters[k] = copy;
@@ -75,7 +75,7 @@ static bool einsum_relation(op_call *call)
         dim[i] = q.extent[(unsigned char)q.result[i] % LETTERS];
     for (int k = 1; k < call->n_inputs; k++)
         if (!base_dtype_same(call->input[k].dtype, call->input[0].dtype))
-            return op_fail(call, "operand %d is %s, the first is %s: expected one type", k,
+            return op_fail(call, "operand %d is %s, but the first operand is %s: expected the same type", k,
                            op_type_text(call->cx, &call->input[k]), op_type_text(call->cx, &call->input[0]));
     call->output[0] = (op_type){call->input[0].dtype, n, dim};
     return true;

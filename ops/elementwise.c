@@ -14,7 +14,7 @@ static bool same_dtypes(const op_call *call, int from)
 {
     for (int k = from + 1; k < call->n_inputs; k++)
         if (!base_dtype_same(call->input[k].dtype, call->input[from].dtype))
-            return op_fail(call, "operand %d is %s, operand %d is %s: expected one type", from,
+            return op_fail(call, "operand %d is %s, but operand %d is %s: expected the same type", from,
                            op_type_text(call->cx, &call->input[from]), k,
                            op_type_text(call->cx, &call->input[k]));
     return true;

@@ -21,7 +21,8 @@ const ir_expr *op_inside(const op_call *call, const ir_expr *at, const ir_expr *
 bool op_check_axis(const op_call *call, int64_t axis)
 {
     return (axis >= 0 && axis < call->input[0].n) ||
-           op_fail(call, "axis %lld is none of %s", (long long)axis, op_type_text(call->cx, &call->input[0]));
+           op_fail(call, "axis %lld does not exist: the operand is %s", (long long)axis,
+                   op_type_text(call->cx, &call->input[0]));
 }
 
 bool op_check_indices(const op_call *call, int operand)
@@ -37,7 +38,7 @@ static bool gather_elements_relation(op_call *call)
     if (!op_check_axis(call, op_int(call, "axis", 0)) || !op_check_indices(call, 1))
         return false;
     if (call->input[1].n != call->input[0].n)
-        return op_fail(call, "the indices are %s, the data %s: expected one rank",
+        return op_fail(call, "the indices are %s, but the data are %s: expected equal ranks",
                        op_type_text(call->cx, &call->input[1]), op_type_text(call->cx, &call->input[0]));
     call->output[0] = (op_type){call->input[0].dtype, call->input[1].n, call->input[1].dim};
     return true;
@@ -238,8 +239,8 @@ static bool top_k_relation(op_call *call)
         return false;
     const ir_expr **dim = base_copy(call->cx, call->input[0].dim, (size_t)call->input[0].n * sizeof *dim);
     if (k < 0 || (ir_is_int(dim[axis], &extent) && k > extent))
-        return op_fail(call, "%lld elements of dimension %lld of %s", (long long)k, (long long)axis,
-                       op_type_text(call->cx, &call->input[0]));
+        return op_fail(call, "cannot take %lld elements from dimension %lld of %s", (long long)k,
+                       (long long)axis, op_type_text(call->cx, &call->input[0]));
     dim[axis] = ir_int(call->cx, k);
     call->output[0] = (op_type){BASE_I64, call->input[0].n, dim};
     return true;

@@ -64,15 +64,15 @@ static bool read_matmul(const op_call *call, op_matmul *matmul)
         return op_fail(call, "the operands are %s and %s: expected matrices", op_type_text(call->cx, a),
                        op_type_text(call->cx, b));
     if (!base_dtype_same(a->dtype, b->dtype) || base_is_bool(a->dtype))
-        return op_fail(call, "the operands are %s and %s: expected one numeric type",
+        return op_fail(call, "the operands are %s and %s: expected the same numeric type",
                        op_type_text(call->cx, a), op_type_text(call->cx, b));
     matmul->m = a->dim[a->n - 2 + matmul->trans_a];
     matmul->k =
         b->dim[b->n - 2 + matmul->trans_b]; /* of B, which may be packed before A's extents are known */
     matmul->n = b->dim[b->n - 1 - matmul->trans_b];
     if (!op_equal(call, a->dim[a->n - 1 - matmul->trans_a], matmul->k))
-        return op_fail(call, "%s times %s: the inner dimensions differ", op_type_text(call->cx, a),
-                       op_type_text(call->cx, b));
+        return op_fail(call, "cannot multiply %s by %s: the inner dimensions differ",
+                       op_type_text(call->cx, a), op_type_text(call->cx, b));
     matmul->batch = (a->n > b->n ? a->n : b->n) - 2;
     matmul->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;
     matmul->panel = choose_panel(call, matmul);

@@ -184,7 +184,7 @@ bool op_infer(op_call *call)
                                ? ""
                                : base_format(call->cx, " to %d", call->op->max_inputs);
 
-        return op_fail(call, "takes %d%s operands, found %d", call->op->min_inputs, most, call->n_inputs);
+        return op_fail(call, "expected %d%s operands, found %d", call->op->min_inputs, most, call->n_inputs);
     }
     for (int k = 0; k < call->n_inputs; k++)
         if (call->input[k].n < 0 && (k < call->op->min_inputs || call->op->max_inputs < 0))

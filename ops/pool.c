@@ -16,7 +16,7 @@ static bool read_pool(const op_call *call, op_window *window)
         return op_fail(call, "the operand is %s: expected [n, channels, spatial dimensions...]",
                        op_type_text(call->cx, &call->input[0]));
     if (n != rank)
-        return op_fail(call, "'kernel' has %d values, the operand is %s", n,
+        return op_fail(call, "'kernel' has %d values, but the operand is %s", n,
                        op_type_text(call->cx, &call->input[0]));
     return op_window_read(call, kernel, n, window);
 }

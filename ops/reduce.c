@@ -29,7 +29,8 @@ static bool reduce_relation(op_call *call)
 
     for (int i = 0; i < n_axes; i++)
         if (axes[i] < 0 || axes[i] >= type->n)
-            return op_fail(call, "axis %lld is none of %s", (long long)axes[i], op_type_text(call->cx, type));
+            return op_fail(call, "axis %lld does not exist: the operand is %s", (long long)axes[i],
+                           op_type_text(call->cx, type));
     for (int i = 0; i < type->n; i++) {
         if (!is_reduced(call, i))
             dim[n++] = type->dim[i];
@@ -237,7 +238,7 @@ static bool softmax_relation(op_call *call)
     int64_t axis = op_int(call, "axis", call->input[0].n - 1);
 
     if (axis < 0 || axis >= (call->input[0].n > 0 ? call->input[0].n : 1))
-        return op_fail(call, "axis %lld is none of %s", (long long)axis,
+        return op_fail(call, "axis %lld does not exist: the operand is %s", (long long)axis,
                        op_type_text(call->cx, &call->input[0]));
     if (!base_is_float(call->input[0].dtype))
         return op_fail(call, "the operand is %s, expected floats", op_type_text(call->cx, &call->input[0]));

@@ -25,7 +25,7 @@ static int reduction_of(const op_call *call)
     for (int i = 0; i < BASE_COUNT(reductions); i++)
         if (base_same(reductions[i].name, name))
             return i;
-    op_fail(call, "reduction '%s' is none of none, add, mul, max, min", name);
+    op_fail(call, "unknown reduction '%s': expected none, add, mul, max or min", name);
     return -1;
 }
 
@@ -34,7 +34,7 @@ static bool check_types(const op_call *call)
     const op_type *data = &call->input[0], *updates = &call->input[2];
 
     if (!base_dtype_same(data->dtype, updates->dtype))
-        return op_fail(call, "the updates are %s, the data %s: expected one type",
+        return op_fail(call, "the updates are %s, but the data are %s: expected the same type",
                        op_type_text(call->cx, updates), op_type_text(call->cx, data));
     return op_check_indices(call, 1) && reduction_of(call) >= 0;
 }
@@ -118,12 +118,12 @@ static bool scatter_elements_relation(op_call *call)
     if (!op_check_axis(call, op_int(call, "axis", 0)) || !check_types(call))
         return false;
     if (at->n != data->n || updates->n != data->n)
-        return op_fail(call, "the data are %s, the indices %s, the updates %s: expected one rank",
-                       op_type_text(call->cx, data), op_type_text(call->cx, at),
-                       op_type_text(call->cx, updates));
+        return op_fail(
+            call, "the data are %s, the indices are %s and the updates are %s: expected equal ranks",
+            op_type_text(call->cx, data), op_type_text(call->cx, at), op_type_text(call->cx, updates));
     for (int i = 0; i < at->n; i++)
         if (!op_equal(call, at->dim[i], updates->dim[i]))
-            return op_fail(call, "the indices are %s, the updates %s: expected one shape",
+            return op_fail(call, "the indices are %s, but the updates are %s: expected equal shapes",
                            op_type_text(call->cx, at), op_type_text(call->cx, updates));
     call->output[0] = *data;
     return true;
@@ -180,12 +180,13 @@ static bool scatter_nd_relation(op_call *call)
         return false;
     if (at->n != 2 || !ir_is_int(at->dim[1], &length) || length < 1 || length > data->n ||
         updates->n != 1 + data->n - (int)length || !op_equal(call, at->dim[0], updates->dim[0]))
-        return op_fail(call, "the data are %s, the indices %s, the updates %s: they do not fit",
-                       op_type_text(call->cx, data), op_type_text(call->cx, at),
-                       op_type_text(call->cx, updates));
+        return op_fail(
+            call, "the shapes of the data, %s, the indices, %s, and the updates, %s, do not fit each other",
+            op_type_text(call->cx, data), op_type_text(call->cx, at), op_type_text(call->cx, updates));
     for (int i = 1; i < updates->n; i++)
         if (!op_equal(call, updates->dim[i], data->dim[(int)length + i - 1]))
-            return op_fail(call, "dimension %d of the updates %s is not that of the data %s", i,
+            return op_fail(call,
+                           "dimension %d of the updates, %s, differs from that dimension of the data, %s", i,
                            op_type_text(call->cx, updates), op_type_text(call->cx, data));
     call->output[0] = *data;
     return true;

@@ -32,7 +32,8 @@ static const int64_t *ints_per_dim(const op_call *call, const char *name)
 
     if (n == call->input[0].n)
         return v ? v : base_array(call->cx, int64_t, 1);
-    op_fail(call, "'%s' has %d values, the operand is %s", name, n, op_type_text(call->cx, &call->input[0]));
+    op_fail(call, "'%s' has %d values, but the operand is %s", name, n,
+            op_type_text(call->cx, &call->input[0]));
     return NULL;
 }
 
@@ -111,7 +112,7 @@ static bool transpose_relation(op_call *call)
 
     for (int i = 0; perm && i < call->input[0].n; i++) {
         if (perm[i] < 0 || perm[i] >= call->input[0].n || perm[i] >= BASE_COUNT(seen) || seen[perm[i]])
-            return op_fail(call, "'perm' is no permutation of the dimensions of %s",
+            return op_fail(call, "'perm' is not a permutation of the dimensions of %s",
                            op_type_text(call->cx, &call->input[0]));
         seen[perm[i]] = true;
         dim[i] = call->input[0].dim[perm[i]];
@@ -173,7 +174,7 @@ static bool pad_relation(op_call *call)
         return false;
     if (!base_same(mode, "constant") && !base_same(mode, "reflect") && !base_same(mode, "edge") &&
         !base_same(mode, "wrap"))
-        return op_fail(call, "mode '%s' is none of constant, reflect, edge, wrap", mode);
+        return op_fail(call, "unknown mode '%s': expected constant, reflect, edge or wrap", mode);
     if (op_has_input(call, 1) &&
         (call->input[1].n != 0 || !base_dtype_same(call->input[1].dtype, call->input[0].dtype)))
         return op_fail(call, "the padding value is %s, expected a single %s",
@@ -184,12 +185,12 @@ static bool pad_relation(op_call *call)
 
         if (__builtin_add_overflow(before[i], after[i], &added) || added > MOST_PADDING ||
             added < -MOST_PADDING)
-            return op_fail(call, "%lld and %lld elements added to dimension %d: out of range",
+            return op_fail(call, "cannot add %lld and %lld elements to dimension %d: out of range",
                            (long long)before[i], (long long)after[i], i);
         if (ir_is_value(call->input[0].dim[i], 0) && !base_same(mode, "constant") &&
             (before[i] > 0 || after[i] > 0))
-            return op_fail(
-                call, "dimension %d is empty: there is nothing to fill the padding from in mode %s", i, mode);
+            return op_fail(call, "dimension %d is empty, so mode %s has no elements to fill the padding with",
+                           i, mode);
         dim[i] = simple(call, ir_add(call->cx, call->input[0].dim[i], ir_int(call->cx, added)));
         if (ir_is_int(dim[i], &n) && n < 0)
             return op_fail(call, "dimension %d of %s would have extent %lld", i,
@@ -266,17 +267,18 @@ static bool concat_relation(op_call *call)
                   *sum = ir_int(call->cx, 0);
 
     if (at < 0 || at >= first->n)
-        return op_fail(call, "axis %lld is none of %s", (long long)at, op_type_text(call->cx, first));
+        return op_fail(call, "axis %lld does not exist: the operand is %s", (long long)at,
+                       op_type_text(call->cx, first));
     for (int k = 0; k < call->n_inputs; k++) {
         const op_type *type = &call->input[k];
 
         if (type->n != first->n || !base_dtype_same(type->dtype, first->dtype))
-            return op_fail(call, "operand %d is %s, the first is %s", k, op_type_text(call->cx, type),
-                           op_type_text(call->cx, first));
+            return op_fail(call, "operand %d is %s, but the first operand is %s", k,
+                           op_type_text(call->cx, type), op_type_text(call->cx, first));
         for (int i = 0; i < type->n; i++)
             if (i != at && !ir_same(type->dim[i], first->dim[i]) &&
                 !(call->facts && ir_prove_equal(call->facts, type->dim[i], first->dim[i])))
-                return op_fail(call, "operand %d is %s, the first is %s: dimension %d differs", k,
+                return op_fail(call, "operand %d is %s, but the first operand is %s: dimension %d differs", k,
                                op_type_text(call->cx, type), op_type_text(call->cx, first), i);
         sum = ir_add(call->cx, sum, type->dim[at]);
     }
@@ -373,7 +375,8 @@ static bool gather_relation(op_call *call)
     int64_t axis = op_int(call, "axis", 0);
 
     if (axis < 0 || axis >= data->n)
-        return op_fail(call, "axis %lld is none of %s", (long long)axis, op_type_text(call->cx, data));
+        return op_fail(call, "axis %lld does not exist: the operand is %s", (long long)axis,
+                       op_type_text(call->cx, data));
     if (!base_is_int(at->dtype))
         return op_fail(call, "the indices are %s, expected integers", op_type_text(call->cx, at));
     const ir_expr **dim = base_array(call->cx, const ir_expr *, data->n + at->n);

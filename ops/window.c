@@ -20,7 +20,7 @@ static bool read_ints(const op_call *call, const char *name, int rank, int64_t l
     if (n == 0)
         return true;
     if (n != rank)
-        return op_fail(call, "'%s' has %d values, the input has %d spatial dimension%s", name, n, rank,
+        return op_fail(call, "'%s' has %d values, but the input has %d spatial dimension%s", name, n, rank,
                        rank == 1 ? "" : "s");
     for (int i = 0; i < n; i++) {
         if (v[i] < least)
@@ -62,7 +62,7 @@ bool op_window_read(const op_call *call, const int64_t *kernel, int rank, op_win
 {
     *window = (op_window){.rank = rank, .ceil_mode = op_int(call, "ceil_mode", 0) != 0};
     if (rank < 1 || rank > OP_MAX_SPATIAL)
-        return op_fail(call, "%d spatial dimensions; there may be 1 to %d", rank, OP_MAX_SPATIAL);
+        return op_fail(call, "expected 1 to %d spatial dimensions, found %d", OP_MAX_SPATIAL, rank);
     for (int i = 0; i < rank; i++) {
         window->kernel[i] = kernel[i];
         window->stride[i] = window->dilation[i] = 1;

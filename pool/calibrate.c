@@ -1,5 +1,5 @@
-/* pool/calibrate.c -- the kernel that the devices of a class are held against each other by: a small product,
- * built once for their target with its default schedule.
+/* pool/calibrate.c -- the kernel by which the devices of a class are compared: a small product, built
+ * once for their target with its default schedule.
  */
 #include <string.h>
 #include <time.h>

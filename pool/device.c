@@ -56,7 +56,8 @@ bool pool_identify(tec_rpc *server, const tec_rpc_grant_info *info, const char *
         if (strcmp(offer->devices[i].name, info->device) == 0)
             found = &offer->devices[i];
     if (!found)
-        return rt_fail(err, TEC_LOST, "server '%s' has no device '%s' any more", info->server, info->device);
+        return rt_fail(err, TEC_LOST, "server '%s' no longer has the device '%s'", info->server,
+                       info->device);
     snprintf(out->name, sizeof out->name, "%s/%s", info->server, info->device);
     snprintf(out->text, sizeof out->text, "class %s: %s", device_class, found->hardware);
     snprintf(out->driver, sizeof out->driver, "%s", found->driver);
@@ -426,7 +427,7 @@ static rpc_measure question_of(const worker_job *job, uint32_t question, double 
                          .seconds = seconds};
 }
 
-/* Now and then, and where the costs scatter, the device is held against the others. */
+/* Now and then, and where the costs scatter, the device is compared with the others. */
 static tune_asked look_at_device(pool_device *device, const worker_answer *answer, tune_failure *failure)
 {
     enum { BETWEEN = 32 };

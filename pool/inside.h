@@ -1,5 +1,4 @@
-/* pool/inside.h -- inside the room: a pool, its devices, and the kernel that they are held against each other
- * by.
+/* pool/inside.h -- inside the room: a pool, its devices, and the kernel by which they are compared.
  */
 #ifndef POOL_INSIDE_H
 #define POOL_INSIDE_H

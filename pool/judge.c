@@ -1,6 +1,6 @@
 /* pool/judge.c -- see judge.h.
  *
- * A device is held against the median of the others that are not set aside, and where there are no others,
+ * A device is compared with the median of the others that are not set aside, and where there are no others,
  * against itself when it was new. Tolerance 0.25:
  *
  *     a 1.00 ms, b 1.02 ms, c 1.40 ms     the others of c have 1.01 in the median: c is outlying

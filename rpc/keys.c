@@ -33,7 +33,7 @@ static const struct {
 } role_names[] = {
     {"submit", RPC_ROLE_SUBMIT}, {"serve", RPC_ROLE_SERVE}, {"administer", RPC_ROLE_ADMINISTER}};
 
-/* A role that stands twice, an empty one and a comma at the end are refused: a slip in this file should be
+/* A role that is given twice, an empty one and a comma at the end are refused: a slip in this file should be
  * seen. */
 bool rpc_parse_roles(const char *text, unsigned *roles)
 {
@@ -196,10 +196,10 @@ static char *read_private(const char *path, size_t *size, tec_error *err)
     if (fd < 0)
         return rt_fail_io(err, path, "open", errno), NULL;
     if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size > MOST_BYTES)
-        rt_fail(err, TEC_INVALID, "%s: is no file of keys", path);
+        rt_fail(err, TEC_INVALID, "%s: is not a key file", path);
     else if (s.st_mode & 077)
-        rt_fail(err, TEC_DENIED, "%s: others may read or change this file of keys: 'chmod 600 %s' closes it",
-                path, path);
+        rt_fail(err, TEC_DENIED, "%s: other users may read or change this key file: run 'chmod 600 %s'", path,
+                path);
     else if ((text = rt_alloc((size_t)s.st_size + 1, err))) {
         ssize_t got = read(fd, text, (size_t)s.st_size);
 
@@ -224,7 +224,7 @@ static bool parse_rows(rpc_keys *keys, char *text, const char *path, tec_error *
         if (line[strspn(line, " ")] == '\0' || line[strspn(line, " ")] == '#')
             continue;
         if (keys->n == RPC_MOST_KEYS)
-            return rt_fail(err, TEC_INVALID, "%s: more than %d keys", path, RPC_MOST_KEYS);
+            return rt_fail(err, TEC_INVALID, "%s: expected at most %d keys", path, RPC_MOST_KEYS);
         if (!parse_row(line, &keys->rows[keys->n]))
             return rt_fail(
                 err, TEC_INVALID,
@@ -232,7 +232,7 @@ static bool parse_rows(rpc_keys *keys, char *text, const char *path, tec_error *
                 "devices, 'active', 'loopback' or 'revoked', 'users=NAME,...' or no such word, and a note",
                 path, number);
         if (rpc_keys_find(keys, keys->rows[keys->n].key.id))
-            return rt_fail(err, TEC_INVALID, "%s:%d: the id %s stands twice", path, number,
+            return rt_fail(err, TEC_INVALID, "%s:%d: two keys have the id %s", path, number,
                            rpc_show_id(keys->rows[keys->n].key.id).text);
         keys->n++;
     }
@@ -295,8 +295,7 @@ const rpc_key_row *rpc_keys_pick(const rpc_keys *keys, const char *id, tec_error
         if (id ? strcmp(rpc_show_id(row->key.id).text, id) == 0 : row->state != RPC_KEY_REVOKED)
             return row;
     }
-    rt_fail(err, TEC_DENIED, id ? "the file of keys has no key '%s'" : "the file has no key that is in force",
-            id);
+    rt_fail(err, TEC_DENIED, id ? "the key file has no key '%s'" : "the key file has no active key", id);
     return NULL;
 }
 
@@ -335,7 +334,7 @@ static FILE *begin_change(const char *path, char **temporary, tec_error *err)
             nanosleep(&pause, NULL);
     }
     if (fd < 0)
-        return rt_fail(err, TEC_IO, "%s: another program changes the file of keys, or died while it did",
+        return rt_fail(err, TEC_IO, "%s: another program is changing the key file, or died while changing it",
                        *temporary),
                NULL;
     FILE *f = fdopen(fd, "w");
@@ -406,23 +405,22 @@ static bool is_row(const rpc_key_row *row, tec_error *err)
 {
     if (!is_name_list(row->classes))
         return rt_fail(err, TEC_INVALID,
-                       "'%s' is no list of device classes: expected '*', or names of letters, digits, '-', "
-                       "'_' and '.' with commas between them",
+                       "'%s' is not a list of device classes: expected '*', or names of letters, digits, "
+                       "'-', '_' and '.' with commas between them",
                        row->classes);
     if (row->users[0] && !is_name_list(row->users))
-        return rt_fail(
-            err, TEC_INVALID,
-            "'%s' is no list of users: expected '*', or names of letters, digits, '-', '_' and '.' "
-            "with commas between them",
-            row->users);
-    return is_note(row->note) || rt_fail(err, TEC_INVALID, "the note of a key is one line");
+        return rt_fail(err, TEC_INVALID,
+                       "'%s' is not a list of users: expected '*', or names of letters, digits, '-', '_' and "
+                       "'.' with commas between them",
+                       row->users);
+    return is_note(row->note) || rt_fail(err, TEC_INVALID, "expected one line as the note of a key");
 }
 
 /* Ids are drawn as well, not counted: two machines then never give one id away twice. */
 static bool make_key(rpc_key *key, tec_error *err)
 {
     if (!rpc_seal_ready())
-        return rt_fail(err, TEC_IO, "the system gives no random numbers");
+        return rt_fail(err, TEC_IO, "cannot get random numbers from the system");
     rpc_random(key->id, sizeof key->id);
     rpc_random(key->secret, sizeof key->secret);
     return true;

@@ -177,7 +177,7 @@ rpc_link *rpc_link_new(const rpc_link_options *options, tec_error *err)
     if (!link)
         return NULL;
     if (!rpc_seal_ready()) {
-        rt_fail(err, TEC_IO, "the system gives no random numbers");
+        rt_fail(err, TEC_IO, "cannot get random numbers from the system");
         rt_free(link);
         return NULL;
     }
@@ -596,7 +596,7 @@ static bool decode(rpc_link *link, const rpc_frame *frame, rpc_any *message)
 
     rt_arena_free(&arena);
     if (!good)
-        rpc_link_break(link, TEC_PROTOCOL, "message '%s' is garbled", frame->row->record->name);
+        rpc_link_break(link, TEC_PROTOCOL, "message '%s' cannot be decoded", frame->row->record->name);
     return good;
 }
 

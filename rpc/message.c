@@ -132,7 +132,7 @@ typedef struct {
 
 static void get_record(decoder *self, const rpc_record *record, void *to);
 
-/* The count is held against the bytes that are left before anything is allocated: a short message cannot ask
+/* The count is compared with the bytes that are left before anything is allocated: a short message cannot ask
  * for much memory. */
 static void get_numbers(decoder *self, rpc_numbers *numbers)
 {

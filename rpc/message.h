@@ -5,7 +5,7 @@
  *     rpc_encode(&body, RPC_KIND_call, &m, version);
  *
  *     rpc_any got;                                             // room for any message
- *     if (!rpc_decode(&got, kind, data, n, version, &arena)) ... garbled
+ *     if (!rpc_decode(&got, kind, data, n, version, &arena)) ... cannot be decoded
  *     if (kind == RPC_KIND_call) use(got.call.function);
  *
  * Each row of rpc/messages.def becomes a struct rpc_NAME, a constant RPC_KIND_NAME and a row of

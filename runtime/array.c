@@ -27,12 +27,14 @@ static tec_array *new_array(base_dtype dtype, int ndim, const int64_t *shape, te
     tec_array *array;
 
     if (ndim < 0 || ndim > RT_MAX_RANK)
-        return rt_fail(err, TEC_INVALID, "an array of %d dimensions; expected 0 to %d", ndim, RT_MAX_RANK),
+        return rt_fail(err, TEC_INVALID, "expected 0 to %d dimensions of an array, found %d", RT_MAX_RANK,
+                       ndim),
                NULL;
     if (ndim && !shape)
-        return rt_fail(err, TEC_INVALID, "an array of %d dimensions and no shape", ndim), NULL;
+        return rt_fail(err, TEC_INVALID, "expected the shape of an array of %d dimensions, found NULL", ndim),
+               NULL;
     if (base_dtype_bytes(dtype) == 0 || rt_shape_bytes(dtype, ndim, shape) < 0)
-        return rt_fail(err, TEC_INVALID, "an array whose shape or dtype makes no sense"), NULL;
+        return rt_fail(err, TEC_INVALID, "the shape or the element type of the array is not valid"), NULL;
     array = rt_alloc(sizeof *array, err);
     if (!array)
         return NULL;
@@ -80,7 +82,7 @@ tec_array *tec_array_new_on(tec_device *device, DLDataType dtype, int ndim, cons
     int64_t bytes;
 
     if (!device)
-        return rt_fail(err, TEC_INVALID, "an array on no device"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected a device for the array, found NULL"), NULL;
     array = new_array(dtype, ndim, shape, err);
     if (!array)
         return NULL;
@@ -150,7 +152,7 @@ tec_array *tec_array_view(tec_array *of, DLDataType dtype, int ndim, const int64
     char found[160], whole[160];
 
     if (!of)
-        return rt_fail(err, TEC_INVALID, "a view of no array"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected an array to view, found NULL"), NULL;
     array = new_array(dtype, ndim, shape, err);
     if (!array)
         return NULL;
@@ -178,8 +180,8 @@ tec_array *tec_array_from_dlpack(DLManagedTensorVersioned *from, tec_error *err)
     tec_array *array;
 
     if (from && from->version.major != DLPACK_MAJOR_VERSION)
-        return rt_fail(err, TEC_UNSUPPORTED, "a DLPack array of version %u; expected %d", from->version.major,
-                       DLPACK_MAJOR_VERSION),
+        return rt_fail(err, TEC_UNSUPPORTED, "expected a DLPack array of version %d, found version %u",
+                       DLPACK_MAJOR_VERSION, from->version.major),
                NULL;
     if (!rt_tensor_check(t, "DLPack array", err))
         return NULL;
@@ -217,7 +219,7 @@ static void give_back_unversioned(DLManagedTensor *self)
 static void *room_for(size_t size, const tec_array *array, tec_error *err)
 {
     if (!array)
-        rt_fail(err, TEC_INVALID, "no array");
+        rt_fail(err, TEC_INVALID, "expected an array, found NULL");
     return array ? rt_alloc(size, err) : NULL;
 }
 

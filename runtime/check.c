@@ -562,9 +562,9 @@ static bool check_info(const checker *self)
     const rt_module_desc *module = self->m;
 
     if (!module->target)
-        return rt_fail(self->err, TEC_INVALID, "module: names no target");
+        return rt_fail(self->err, TEC_INVALID, "module: has no target");
     if (rt_has_host_code(module) && !module->arch)
-        return rt_fail(self->err, TEC_INVALID, "module: has functions but names no architecture");
+        return rt_fail(self->err, TEC_INVALID, "module: has functions but no architecture");
     if (module->flags & ~(uint32_t)RT_MODULE_KEEP_DENORMALS)
         return rt_fail(self->err, TEC_INVALID, "module: unknown flags 0x%x", (unsigned)module->flags);
     for (int32_t i = 0; i < module->n_features; i++)

@@ -40,7 +40,7 @@ static int take_image(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-/* Every number that comes from the file is held against its size before it is used as an offset. */
+/* Every number that comes from the file is compared with its size before it is used as an offset. */
 static bool has_headers(const rt_blob *elf, uint64_t size, const image *self)
 {
     const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)elf->data;

@@ -7,7 +7,7 @@
  * All numbers are little-endian. A text is its length plus one as u32 (0: no text), its bytes and a NUL; an
  * array is its count as i32 and its items; dimension code is an array of i64.
  *
- * Reading trusts nothing: each count is held against the bytes that are left before memory is taken for it,
+ * Reading trusts nothing: each count is compared with the bytes that are left before memory is taken for it,
  * each text ends with its NUL inside of the section, and after the first error the stream stands at its end
  * and gives zeros, so that loops end by themselves and no field has to be asked for errors.
  */
@@ -324,7 +324,7 @@ static void io_launch(stream *self, void *item)
     io_dim(self, &launch->guard);
     io_shape(self, &launch->grid, &axes);
     if (axes != 3)
-        refuse(self, "a launch has not three sizes of its grid");
+        refuse(self, "a launch does not have three sizes of its grid");
     for (int i = 0; i < 3; i++)
         io_i32(self, &launch->block[i]);
     io_i64(self, &launch->shared_bytes);

@@ -59,7 +59,7 @@ static const rt_device_kind *find_kind(const char *name, tec_error *err)
     char known[100];
 
     if (!kind)
-        rt_fail(err, TEC_INVALID, "no kind of device is called '%s'; there are %s", name ? name : "",
+        rt_fail(err, TEC_INVALID, "there is no kind of device '%s'; expected one of %s", name ? name : "",
                 kind_names(known, sizeof known));
     return kind;
 }
@@ -82,7 +82,7 @@ static const rt_device_kind *read_name(const char *name, int *index, tec_error *
     long n = colon ? strtol(colon + 1, &end, 10) : 0;
 
     if (!name || (colon && (size_t)(colon - name) >= sizeof kind)) {
-        rt_fail(err, TEC_INVALID, "no device is called '%.40s'", name ? name : "");
+        rt_fail(err, TEC_INVALID, "there is no device '%.40s'", name ? name : "");
         return NULL;
     }
     if (colon && (end == colon + 1 || *end || n < 0 || n > 1 << 20)) {
@@ -175,7 +175,7 @@ void tec_device_free(tec_device *device)
 bool tec_device_describe(const tec_device *device, tec_device_info *info, tec_error *err)
 {
     if (!device)
-        return rt_fail(err, TEC_INVALID, "no device");
+        return rt_fail(err, TEC_INVALID, "expected a device, found NULL");
     *info = device->info;
     return true;
 }

@@ -42,7 +42,7 @@ static bool refuse(const tec_device *device, const char *what, int status, tec_e
 
     return rt_fail(err, status == RT_CUDA_OUT_OF_MEMORY ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s%s",
                    device->info.name, what, rt_cuda_status(state_of(device)->cuda, status, text, sizeof text),
-                   is_lost(status) ? "; a kernel went wrong, and the device is lost to this process" : "");
+                   is_lost(status) ? "; a kernel failed, and this process can no longer use the device" : "");
 }
 
 /* What the call gives once the device's context is current; the caller's own is current again behind it. */
@@ -322,7 +322,7 @@ static bool launch(rt_stream *stream, const rt_kernel_call *call, tec_error *err
     char what[160];
 
     if (call->n_args > MOST_ARGS)
-        return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %d arguments; at most %d are taken",
+        return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %d arguments; expected at most %d",
                        stream->device->info.name, call->name, (int)call->n_args, MOST_ARGS);
     if (!fits_grid(stream, call, err))
         return false;

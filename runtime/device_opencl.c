@@ -64,7 +64,7 @@ static int find_devices(const rt_opencl *cl, found_device *found, tec_error *err
     /* The loader's own status for "no platform is registered" is an extension: CL_PLATFORM_NOT_FOUND_KHR. */
     if (status == -1001 || (status == RT_CL_SUCCESS && n_platforms == 0))
         return rt_fail(err, TEC_DEVICE,
-                       "opencl: its loader is there, but no driver is registered with it (looked in "
+                       "opencl: the OpenCL loader is installed, but has no driver (looked in "
                        "/etc/OpenCL/vendors)"),
                -1;
     if (status != RT_CL_SUCCESS)

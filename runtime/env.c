@@ -133,7 +133,8 @@ static bool take_pool(rt_env *env, const tec_run_options *options, tec_error *er
     int limit = options ? options->threads : 0;
 
     if (limit < 0)
-        return rt_fail(err, TEC_INVALID, "%d threads; expected a positive number, or 0 for all of the pool's",
+        return rt_fail(err, TEC_INVALID,
+                       "expected a positive number of threads, or 0 for all threads of the pool; found %d",
                        limit);
     if (limit != 1) {
         env->pool = options && options->pool ? tec_pool_ref(options->pool) : tec_pool_default(err);
@@ -194,8 +195,10 @@ bool rt_env_reserve(rt_env *env, int64_t workspace, int64_t thread_workspace, te
     int64_t stride = env->env.thread_stride, all;
 
     if (workspace < 0 || thread_workspace < 0 || thread_workspace > INT64_MAX - 63)
-        return rt_fail(err, TEC_INVALID, "a workspace of %lld and %lld bytes for each thread",
-                       (long long)workspace, (long long)thread_workspace);
+        return rt_fail(
+            err, TEC_INVALID,
+            "expected workspaces of at least 0 bytes, found %lld bytes and %lld bytes for each thread",
+            (long long)workspace, (long long)thread_workspace);
     if (thread_workspace > stride)
         stride = (thread_workspace + 63) / 64 * 64;
     if (__builtin_mul_overflow(stride, (int64_t)env->env.n_workers, &all))

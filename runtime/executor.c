@@ -42,7 +42,8 @@ static const rt_graph_desc *find_graph(const tec_module *module, const char *nam
     if (name)
         rt_fail(err, TEC_INVALID, "%s: has no graph '%s'", rt_module_path(module), name);
     else
-        rt_fail(err, TEC_INVALID, "%s: has %d graphs; name one", rt_module_path(module), (int)desc->n_graphs);
+        rt_fail(err, TEC_INVALID, "%s: has %d graphs; expected the name of one", rt_module_path(module),
+                (int)desc->n_graphs);
     return NULL;
 }
 
@@ -155,7 +156,7 @@ tec_executor *tec_executor_new(tec_module *module, const char *graph, const tec_
     tec_executor *ex;
 
     if (!module)
-        return rt_fail(err, TEC_INVALID, "an executor of no module"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected a module, found NULL"), NULL;
     g = find_graph(module, graph, err);
     ex = g ? rt_alloc(sizeof *ex, err) : NULL;
     if (!ex)
@@ -250,11 +251,11 @@ static void describe(const rt_graph_desc *graph, const rt_tensor_desc *tensor, t
     rt_shape_text(tensor->dtype, tensor->shape, tensor->rank, names, info->text, sizeof info->text);
 }
 
-/* The index of an input or output, held against their number. */
+/* The index of an input or output, compared with their number. */
 static bool check_index(const tec_executor *ex, int i, int n, const char *kind, tec_error *err)
 {
     if (!ex)
-        return rt_fail(err, TEC_INVALID, "no executor");
+        return rt_fail(err, TEC_INVALID, "expected an executor, found NULL");
     return (i >= 0 && i < n) || rt_fail(err, TEC_INVALID, "%s %d of %d", kind, i, n);
 }
 
@@ -356,8 +357,7 @@ static void set_shape(tec_executor *ex, rt_port *port, const DLTensor *tensor)
 static bool check_idle(const tec_executor *ex, tec_error *err)
 {
     return !ex || !ex->running ||
-           rt_fail(err, TEC_INVALID,
-                   "a run of this executor is under way: wait for it with tec_executor_wait");
+           rt_fail(err, TEC_INVALID, "this executor is running: wait with tec_executor_wait");
 }
 
 /* Copies the tensor, so that the caller may reuse it at once. A new shape is planned at the next run. */
@@ -438,7 +438,7 @@ bool tec_executor_bind_output(tec_executor *ex, int index, const DLTensor *tenso
 bool tec_executor_prepare(tec_executor *ex, tec_error *err)
 {
     if (!ex)
-        return rt_fail(err, TEC_INVALID, "no executor");
+        return rt_fail(err, TEC_INVALID, "expected an executor, found NULL");
     if (!check_idle(ex, err))
         return false;
     if (!ex->shapes_ready && !rt_plan_shapes(ex, err))
@@ -537,7 +537,7 @@ bool tec_executor_run_async(tec_executor *ex, tec_error *err)
 bool tec_executor_wait(tec_executor *ex, tec_error *err)
 {
     if (!ex)
-        return rt_fail(err, TEC_INVALID, "no executor");
+        return rt_fail(err, TEC_INVALID, "expected an executor, found NULL");
     if (!ex->running)
         return true;
     ex->running = false;

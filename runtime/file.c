@@ -2,7 +2,7 @@
  * be.
  *
  * Footer, then table, then the shared object and the metadata by their checksums, then the description as a
- * whole: nothing is allocated for a count or a size before it has been held against the size of the file. The
+ * whole: nothing is allocated for a count or a size before the check against the size of the file. The
  * weights' place is checked always, their bytes on request.
  */
 #include "runtime/file.h"
@@ -52,12 +52,12 @@ static bool check_footer(reader *in)
 
     if (footer->version != RT_FORMAT_VERSION)
         return rt_fail(in->err, TEC_UNSUPPORTED,
-                       "%s: module format version %u; this runtime reads version %d", in->source.name,
-                       footer->version, RT_FORMAT_VERSION);
+                       "%s: the module has format version %u, but this runtime reads version %d",
+                       in->source.name, footer->version, RT_FORMAT_VERSION);
     if (footer->abi != TEC_KERNEL_ABI)
         return rt_fail(in->err, TEC_UNSUPPORTED,
-                       "%s: kernels of ABI version %u; this runtime calls version %d", in->source.name,
-                       footer->abi, TEC_KERNEL_ABI);
+                       "%s: the module has kernels of ABI version %u, but this runtime calls version %d",
+                       in->source.name, footer->abi, TEC_KERNEL_ABI);
     if (footer->file_size != in->source.size)
         return DAMAGED(in, "says that it has %llu bytes, has %llu", (unsigned long long)footer->file_size,
                        (unsigned long long)in->source.size);
@@ -77,8 +77,8 @@ static bool read_footer(reader *in)
     rt_footer_state state;
 
     if (in->source.size < RT_FOOTER_BYTES)
-        return rt_fail(in->err, TEC_INVALID, "%s: not a module: %llu bytes are too few", in->source.name,
-                       (unsigned long long)in->source.size);
+        return rt_fail(in->err, TEC_INVALID, "%s: not a module: the file has only %llu bytes",
+                       in->source.name, (unsigned long long)in->source.size);
     if (!rt_blob_read(&bytes, &in->source, in->source.size - RT_FOOTER_BYTES, RT_FOOTER_BYTES, in->err))
         return false;
     state = rt_footer_read(&in->footer, bytes.data);
@@ -130,7 +130,7 @@ static bool check_rows(reader *in, const uint8_t *rows)
     return true;
 }
 
-/* Its length was held against the file by check_footer. */
+/* Its length was compared with the file by check_footer. */
 static bool read_table(reader *in)
 {
     rt_blob rows = {0};
@@ -296,9 +296,9 @@ static bool check_beside(reader *in, const rt_source *file, const rt_beside *bes
     if (beside->offset > file->size || file->size - beside->offset != beside->size ||
         beside->offset % RT_WEIGHT_ALIGN)
         return rt_fail(in->err, TEC_INVALID,
-                       "%s: has %llu bytes; '%s' expects weights of %llu bytes from %llu on", file->name,
-                       (unsigned long long)file->size, in->source.name, (unsigned long long)beside->size,
-                       (unsigned long long)beside->offset);
+                       "%s: has %llu bytes, but '%s' expects weights of %llu bytes from byte %llu on",
+                       file->name, (unsigned long long)file->size, in->source.name,
+                       (unsigned long long)beside->size, (unsigned long long)beside->offset);
     if (!rt_blob_map(&head, file, 0, beside->offset, in->err))
         return false;
     same = rt_checksum(head.data, beside->offset) == beside->head_checksum;
@@ -336,7 +336,7 @@ static bool read_beside(reader *in)
         return DAMAGED(in, "%s", "it does not say well where its weights are");
     if (in->source.bytes)
         return rt_fail(in->err, TEC_UNSUPPORTED,
-                       "%s: its weights lie in a file of their own, '%s': open the module by its path",
+                       "%s: the weights are in a separate file, '%s': open the module by its path",
                        in->source.name, b.name);
     path = path_beside(in, b.name);
     ok = path && open_beside(in, &b, path);

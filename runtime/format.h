@@ -9,7 +9,7 @@
  * decoder reads them. The same description gives the same bytes.
  * Lifetime: a description borrows all that it points at. A decoded one lives as long as its module.
  * Errors: into the caller's tec_error. The decoder takes its input for hostile: counts, offsets and sizes are
- *   held against the bytes that are there, and references against what they refer to, before anything is
+ *   compared with the bytes that are there, and references against what they refer to, before anything is
  *   used.
  * Threads: plain data.
  */

@@ -49,7 +49,7 @@ static int find_function(const tec_module *module, const char *name, tec_error *
         if (strcmp(desc->functions[i].name, name) == 0)
             return i;
     if (!name)
-        rt_fail(err, TEC_INVALID, "%s: has %d functions; name one", rt_module_path(module),
+        rt_fail(err, TEC_INVALID, "%s: has %d functions; expected the name of one", rt_module_path(module),
                 (int)desc->n_functions);
     else
         rt_fail(err, TEC_INVALID, "%s: has no function '%s'", rt_module_path(module), name);
@@ -68,7 +68,7 @@ static bool check_symbols(tec_function *function, tec_error *err)
         for (int k = 0; k < n; k++)
             told = told || function->solutions[k].symbol == i;
         if (!told)
-            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter tells the value of '%s'",
+            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter determines the value of '%s'",
                            d->name, d->symbols[i]);
     }
     return true;
@@ -120,7 +120,7 @@ tec_function *tec_function_new(tec_module *module, const char *name, const tec_r
     int i;
 
     if (!module)
-        return rt_fail(err, TEC_INVALID, "a function of no module"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected a module, found NULL"), NULL;
     i = find_function(module, name, err);
     function = i < 0 ? NULL : rt_alloc(sizeof *function, err);
     if (!function)
@@ -172,7 +172,7 @@ bool tec_function_param_info(const tec_function *function, int index, tec_param_
     const rt_param_desc *param;
 
     if (!function)
-        return rt_fail(err, TEC_INVALID, "no function");
+        return rt_fail(err, TEC_INVALID, "expected a function, found NULL");
     if (index < 0 || index >= function->desc->n_params || !info)
         return rt_fail(err, TEC_INVALID, info ? "parameter %d of %d" : "no place for parameter %d of %d",
                        index, (int)function->desc->n_params);
@@ -423,7 +423,7 @@ bool tec_function_call(tec_function *function, DLTensor *const *args, int count,
     unsigned mode;
 
     if (!function)
-        return rt_fail(err, TEC_INVALID, "a call of no function");
+        return rt_fail(err, TEC_INVALID, "expected a function to call, found NULL");
     if (!check_arguments(function, args, count, err))
         return false;
     if (function->desc->device)

@@ -130,7 +130,7 @@ tec_module *tec_module_open(const char *path, const tec_module_options *options,
     tec_module *module;
 
     if (!path)
-        return rt_fail(err, TEC_INVALID, "no path of a module"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected the path of a module, found NULL"), NULL;
     module = new_module(path, err);
     if (!module || (rt_file_open(&module->file, path, options, err) && load_code(module, rt_code_open, err)))
         return module;
@@ -155,7 +155,7 @@ tec_module *tec_module_open_bytes(const void *data, size_t size, const tec_modul
     tec_module *module;
 
     if (!data)
-        return rt_fail(err, TEC_INVALID, "no bytes of a module"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected the bytes of a module, found NULL"), NULL;
     module = new_module("module in memory", err);
     if (!module || (rt_file_open_bytes(&module->file, data, size, options, err) &&
                     load_code(module, rt_code_open_bytes, err)))

@@ -225,7 +225,7 @@ static tec_array *decode(const char *name, const void *data, size_t size, tec_er
                NULL;
     bytes = rt_shape_bytes(h.dtype, h.ndim, h.shape);
     if (bytes < 0 || (int64_t)(elements.end - elements.at) != bytes)
-        return rt_fail(err, TEC_INVALID, "%s: has %lld bytes of elements; its shape asks for %lld", name,
+        return rt_fail(err, TEC_INVALID, "%s: has %lld bytes of elements, but its shape needs %lld", name,
                        (long long)(elements.end - elements.at), (long long)bytes),
                NULL;
     array = tec_array_new(h.dtype, h.ndim, h.shape, err);
@@ -307,7 +307,7 @@ bool tec_npy_write(const char *path, const DLTensor *tensor, tec_error *err)
         return false;
     letter = letter_of(tensor->dtype);
     if (!letter)
-        return rt_fail(err, TEC_UNSUPPORTED, "%s: .npy files know no %s", path,
+        return rt_fail(err, TEC_UNSUPPORTED, "%s: a .npy file cannot store %s", path,
                        base_dtype_print(tensor->dtype, dtype, sizeof dtype));
     compact = tec_array_copy(tensor, err);
     ok = compact && rt_sink_open(&sink, path, err);

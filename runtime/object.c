@@ -170,7 +170,9 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
     rt_storage_object *storage;
 
     if (bytes < 0)
-        return rt_fail(err, TEC_INVALID, "a storage of %lld bytes", (long long)bytes), NULL;
+        return rt_fail(err, TEC_INVALID, "expected a size of a storage of at least 0 bytes, found %lld",
+                       (long long)bytes),
+               NULL;
     if (bytes > INT64_MAX / 2)
         return rt_fail_memory(err, (size_t)bytes), NULL;
     storage = new_object(heap, RT_OBJECT_STORAGE, 64 + (size_t)bytes, err);
@@ -301,7 +303,8 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
     rt_object *s, *larger;
 
     if (n < 0)
-        return rt_fail(err, TEC_INVALID, "what is appended has other extents than the elements before it"),
+        return rt_fail(err, TEC_INVALID,
+                       "the appended element has other extents than the elements before it"),
                NULL;
     if (n > INT64_MAX - t->shape[0] || bytes > INT64_MAX / 4 - t->bytes)
         return rt_fail_memory(err, (size_t)bytes), NULL;

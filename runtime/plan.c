@@ -1,7 +1,7 @@
 /* plan.c -- what an executor derives from the shapes of its inputs: symbols, extents, sizes, offsets, then
  * addresses.
  *
- * The compiler has planned all of it as expressions; here they get values, and each is held against what it
+ * The compiler has planned all of it as expressions; here they get values, and each is compared with what it
  * must agree with: every extent of every input, the conditions, each value against its storage, each argument
  * of a step against its parameter. After that, running needs no checks.
  *
@@ -89,7 +89,7 @@ bool rt_port_reserve(rt_port *port, int64_t bytes, tec_error *err)
     void *larger;
 
     if (bytes < 0)
-        return rt_fail(err, TEC_INVALID, "a tensor's size overflows");
+        return rt_fail(err, TEC_INVALID, "the size of a tensor is too large to count");
     if (port->own && bytes <= port->own_size)
         return true;
     larger = rt_alloc_aligned((size_t)bytes, err);
@@ -116,7 +116,7 @@ static bool plan_output(tec_executor *ex, int32_t index, tec_error *err)
         return refuse_port(ex, desc, "output", &found, err);
     }
     if (rt_shape_bytes(desc->dtype, desc->rank, port->shape) < 0)
-        return rt_fail(err, TEC_INVALID, "output '%s': its size overflows", desc->name);
+        return rt_fail(err, TEC_INVALID, "output '%s': the size is too large to count", desc->name);
     return port->is_bound || rt_port_reserve(port, tec_tensor_bytes(&port->tensor), err);
 }
 
@@ -147,9 +147,10 @@ static bool plan_value(tec_executor *ex, int32_t index, tec_error *err)
     value->bytes = rt_shape_bytes(d->dtype, d->rank, value->shape);
     if (value->bytes < 0 || value->offset > room || value->bytes > room - value->offset ||
         value->offset % align)
-        return rt_fail(
-            err, TEC_INVALID, "graph '%s': value %d needs %lld bytes at %lld, but its storage has %lld",
-            ex->graph->name, (int)index, (long long)value->bytes, (long long)value->offset, (long long)room);
+        return rt_fail(err, TEC_INVALID,
+                       "graph '%s': value %d needs %lld bytes from byte %lld on, but its storage has %lld",
+                       ex->graph->name, (int)index, (long long)value->bytes, (long long)value->offset,
+                       (long long)room);
     return true;
 }
 

@@ -286,8 +286,7 @@ static bool start_threads(tec_pool *pool, tec_error *err)
         pool->workers[i].pool = pool;
         pool->workers[i].index = i;
         if (start_thread(&pool->workers[i]) != 0)
-            return rt_fail(err, TEC_NO_MEMORY, "the system lets no more than %d of %d threads start", i,
-                           pool->n_threads);
+            return rt_fail(err, TEC_NO_MEMORY, "the system allows only %d of %d threads", i, pool->n_threads);
         pool->n_started = i;
     }
     return true;
@@ -430,8 +429,8 @@ tec_pool *tec_pool_new(int threads, tec_error *err)
     tec_pool *pool;
 
     if (threads < 0 || threads > MAX_THREADS)
-        return rt_fail(err, TEC_INVALID, "a pool of %d threads; expected 1 to %d, or 0", threads,
-                       MAX_THREADS),
+        return rt_fail(err, TEC_INVALID, "expected 1 to %d threads for a pool, or 0; found %d", MAX_THREADS,
+                       threads),
                NULL;
     n = n < MAX_THREADS ? n : MAX_THREADS;
     pool = alloc_pool(n, err);

@@ -1,6 +1,6 @@
 /* runtime/program.c -- instances of programs, and values as users make and read them: include/tec/program.h.
  *
- * A data value is held against its constructor when it is made, so that a list of any length is right when
+ * A data value is compared with its constructor when it is made, so that a list of any length is right when
  * its last cell is: no run walks through its arguments.
  */
 #include <stdio.h>
@@ -191,7 +191,7 @@ tec_program *tec_program_new(tec_module *module, const char *function, const tec
     int32_t entry;
 
     if (!module)
-        return rt_fail(err, TEC_INVALID, "a program of no module"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected a module, found NULL"), NULL;
     entry = find_function(module, function, err);
     program = entry < 0 ? NULL : rt_alloc(sizeof *program, err);
     if (!program)
@@ -259,7 +259,7 @@ bool tec_program_run(tec_program *program, tec_object *const *in, int n_in, tec_
     const rt_routine_desc *f;
 
     if (!program)
-        return rt_fail(err, TEC_INVALID, "a run of no program");
+        return rt_fail(err, TEC_INVALID, "expected a program to run, found NULL");
     f = entry_of(program);
     if (n_in != f->n_params || n_out != f->n_results || (n_in && !in) || (n_out && !out))
         return rt_fail(err, TEC_INVALID, "'%s' has %d inputs and %d outputs, found %d and %d", f->name,
@@ -293,7 +293,7 @@ tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_
     rt_object *storage, *made;
 
     if (!program)
-        return rt_fail(err, TEC_INVALID, "a value for no program"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected a program, found NULL"), NULL;
     if (!rt_tensor_check(tensor, "a value", err))
         return NULL;
     storage =
@@ -326,7 +326,7 @@ tec_object *tec_object_tuple(tec_program *program, tec_object *const *part, int 
         return rt_fail(err, TEC_INVALID, "a tuple of %d parts", n), NULL;
     for (int i = 0; i < n; i++)
         if (!part[i] || (part[i]->refs >= 0 && part[i]->heap != program->heap))
-            return rt_fail(err, TEC_INVALID, "part %d of a tuple is no value of this instance", i), NULL;
+            return rt_fail(err, TEC_INVALID, "part %d of the tuple is not a value of this instance", i), NULL;
     return new_parts(program, RT_OBJECT_TUPLE, 0, 0, part, n, err);
 }
 
@@ -350,7 +350,7 @@ tec_object *tec_object_data(tec_program *program, const char *constructor, tec_o
     char name[80];
 
     if (!program || !constructor || (count && !field))
-        return rt_fail(err, TEC_INVALID, "a data value of nothing"), NULL;
+        return rt_fail(err, TEC_INVALID, "expected the name of a constructor, found NULL"), NULL;
     c = find_constructor(program->program, constructor, &data, &which);
     if (!c)
         return rt_fail(err, TEC_INVALID, "there is no constructor '%s'", constructor), NULL;

@@ -1,4 +1,4 @@
-/* runtime/shape.h -- shapes as dimension code: evaluated, held against tensors, printed.
+/* runtime/shape.h -- shapes as dimension code: evaluated, compared with tensors, printed.
  *
  * Threads: plain data.
  */

@@ -86,12 +86,12 @@ bool rt_tensor_check(const DLTensor *tensor, const char *what, tec_error *err)
 bool rt_tensor_sane(const DLTensor *tensor, const char *what, tec_error *err)
 {
     if (!tensor)
-        return rt_fail(err, TEC_INVALID, "%s: no tensor", what);
+        return rt_fail(err, TEC_INVALID, "%s: expected a tensor, found NULL", what);
     if (tensor->ndim < 0 || tensor->ndim > RT_MAX_RANK || (tensor->ndim > 0 && !tensor->shape))
         return rt_fail(err, TEC_INVALID, "%s: %d dimensions; expected 0 to %d, with a shape", what,
                        (int)tensor->ndim, RT_MAX_RANK);
     if (tec_tensor_bytes(tensor) < 0)
-        return rt_fail(err, TEC_INVALID, "%s: its shape or dtype makes no sense", what);
+        return rt_fail(err, TEC_INVALID, "%s: its shape or element type is not valid", what);
     if (!tensor->data && tec_tensor_bytes(tensor) > 0)
         return rt_fail(err, TEC_INVALID, "%s: has no data", what);
     return true;

@@ -147,7 +147,9 @@ bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *
     tec_time_options o = with_defaults(options);
 
     if (!fn || !out)
-        return rt_fail(err, TEC_INVALID, fn ? "no place for the timing" : "no function to time");
+        return rt_fail(err, TEC_INVALID,
+                       fn ? "expected a place for the timing, found NULL"
+                          : "expected a function to time, found NULL");
     stopwatch w = {
         .fn = fn, .user = user, .inner = 1, .err = err, .flush_bytes = o.flush_bytes > 0 ? o.flush_bytes : 0};
     double *sample = rt_alloc_array(o.max_repeats, sizeof *sample, err);

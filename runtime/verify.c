@@ -8,7 +8,7 @@
  *      6  ret r1             {r0}        refused: over L6, r1 is not set
  *
  * A place that is jumped to keeps the set of registers common to all jumps so far; the code is walked until
- * no set becomes smaller. Code that nothing reaches is held against the types alone.
+ * no set becomes smaller. Code that nothing reaches is compared with the types alone.
  */
 #include <string.h>
 
@@ -363,7 +363,7 @@ static bool check_shape_of(const checker *self, const int32_t *w)
 
     return is_kind(self, w[2], RT_TYPE_TENSOR) && is_kind(self, w[1], RT_TYPE_TENSOR) &&
            ((t->rank == 1 && base_dtype_same(t->dtype, BASE_I64)) ||
-            REFUSE(self, "r%d is no vector of i64", (int)w[1]));
+            REFUSE(self, "r%d is not a vector of i64", (int)w[1]));
 }
 
 /* A tensor that can hold a number: an integer or a truth value of rank 0. */
@@ -373,7 +373,7 @@ static bool is_scalar(const checker *self, int32_t r)
 
     return is_kind(self, r, RT_TYPE_TENSOR) &&
            ((t->rank == 0 && (t->dtype.code == kDLBool || t->dtype.code == kDLInt)) ||
-            REFUSE(self, "r%d is no integer or truth value of rank 0", (int)r));
+            REFUSE(self, "r%d is not an integer or truth value of rank 0", (int)r));
 }
 
 /* `part` has the elements of `whole`, and `less` axes fewer. */
@@ -383,7 +383,7 @@ static bool is_part(const checker *self, int32_t whole, int32_t part, int32_t le
 
     return is_kind(self, whole, RT_TYPE_TENSOR) && is_kind(self, part, RT_TYPE_TENSOR) &&
            ((t->rank >= 1 && p->rank == t->rank - less && base_dtype_same(t->dtype, p->dtype)) ||
-            REFUSE(self, "r%d is no row of r%d", (int)part, (int)whole));
+            REFUSE(self, "r%d is not a row of r%d", (int)part, (int)whole));
 }
 
 static bool check_append(const checker *self, const int32_t *w)
@@ -691,7 +691,7 @@ static bool check_tables(const checker *self)
     return true;
 }
 
-/* Headers of all functions first: a call is held against the header of its callee. */
+/* Headers of all functions first: a call is compared with the header of its callee. */
 bool rt_program_check(const rt_module_desc *module, tec_error *err)
 {
     const rt_program_desc *program = &module->program;

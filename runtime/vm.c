@@ -306,9 +306,9 @@ static bool check_argument(const run *self, const rt_function_desc *kernel, int3
         if (!evaluate(param->shape[d], self->p->dims, &extent) || extent != tensor->shape[d])
             return refuse_argument(self, kernel, index, tensor);
     if (param->alignment && (uintptr_t)tensor->tensor.data % (uintptr_t)param->alignment)
-        return fail(self, TEC_INVALID, "an argument is not aligned as its kernel asks");
+        return fail(self, TEC_INVALID, "an argument does not have the alignment that its kernel needs");
     if (param->is_output && !tensor->storage)
-        return fail(self, TEC_INVALID, "a constant is written");
+        return fail(self, TEC_INVALID, "a constant would be written");
     return true;
 }
 
@@ -326,7 +326,8 @@ static bool check_overlap(const run *self, const rt_function_desc *kernel, const
         for (int32_t b = 0; b < kernel->n_params && kernel->params[a].is_output; b++)
             if (a != b && overlap(rt_as_tensor(self->r[args[a]].o), rt_as_tensor(self->r[args[b]].o)) &&
                 !rt_may_alias(kernel, a, b))
-                return fail(self, TEC_INVALID, "a kernel writes where another of its arguments lies");
+                return fail(self, TEC_INVALID,
+                            "the kernel would write memory that overlaps another argument");
     return true;
 }
 
@@ -427,7 +428,7 @@ static bool copy_tensor(run *self, const int32_t *words)
     rt_tensor_object *from = rt_as_tensor(self->r[words[1]].o), *to = rt_as_tensor(self->r[words[2]].o);
 
     if (!to->storage)
-        return fail(self, TEC_INVALID, "a constant is written");
+        return fail(self, TEC_INVALID, "a constant would be written");
     if (to->bytes != from->bytes)
         return fail(self, TEC_INVALID, "tensors of different sizes are copied");
     memmove(to->tensor.data, from->tensor.data, (size_t)to->bytes);
@@ -533,7 +534,7 @@ static bool choose(run *self, const int32_t *w)
     int64_t k = self->r[w[1]].i;
 
     if (k < 0 || k >= w[2])
-        return fail(self, TEC_INVALID, "a switch has no such place");
+        return fail(self, TEC_INVALID, "the switch has no entry for this value");
     self->at = w[3 + k];
     return true;
 }
@@ -556,7 +557,7 @@ static bool look_around(const run *self)
         atomic_exchange(&program->cancelled, false))
         return fail(self, TEC_INVALID, "the run was cancelled");
     if (self->until > 0 && tec_clock() > self->until)
-        return fail(self, TEC_INVALID, "the run's time is over");
+        return fail(self, TEC_INVALID, "the time limit of the run is reached");
     return true;
 }
 

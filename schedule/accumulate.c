@@ -84,8 +84,8 @@ static bool find_carried(inside *self)
         if (!ir_prove_le(self->c->s->view.facts, ir_int(self->c->cx, 1), l->loop.extent))
             return sched_refuse(
                 self->c,
-                "it is not proven that reduction loop '%s' runs at all; nothing would initialise '%s'", name,
-                self->s->block->writes[0].buffer->name);
+                "cannot prove that reduction loop '%s' runs at least once, so '%s' might not be initialised",
+                name, self->s->block->writes[0].buffer->name);
         base_push(self->c->cx, &self->carried, l);
     }
     return true;
@@ -184,8 +184,9 @@ static bool set_part(inside *self, sched_copy *copy)
     const ir_facts *facts = tree_site_facts(&self->c->s->view, self->s, self->fixed);
 
     if (!tree_touches_whole_box(&self->c->s->view, self->s, write, &box, self->fixed))
-        return sched_refuse(self->c, "what '%s' writes in one iteration of '%s' is not proven to be a box",
-                            self->s->block->name, sched_end(&self->at)->loop.var->var.name);
+        return sched_refuse(
+            self->c, "cannot prove that the elements that '%s' writes in one iteration of '%s' form a box",
+            self->s->block->name, sched_end(&self->at)->loop.var->var.name);
     sched_copy_written(self->c, &self->all, write->buffer, copy);
     if (!copy_guard(self, &copy->where))
         return false;

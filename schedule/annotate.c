@@ -201,7 +201,8 @@ bool sched_need_partial_results(sched_call *call, const ir_stmt *loop, const tre
     else if (binds_spatial(call, site, loop->loop.var))
         sched_refuse(call, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, block);
     else if (!update)
-        sched_refuse(call, "'%s' is a reduction loop of '%s', which is no single update", name, block);
+        sched_refuse(call, "'%s' is a reduction loop of '%s', whose body is not a single update", name,
+                     block);
     else if (!update->update.combiner->reorders)
         sched_refuse(
             call,
@@ -284,11 +285,11 @@ const ir_program *sched_do_pragma(sched_call *call)
     sched_path at;
 
     if (!call->arg[2].expr)
-        return sched_refuse(call, "the pragma has no value");
+        return sched_refuse(call, "expected a value of the pragma, found none");
     if (strncmp(call->arg[1].name, "pipeline", 8) == 0 || strcmp(call->arg[1].name, "double_buffer") == 0 ||
         strcmp(call->arg[1].name, IR_ASYNC_COPY) == 0)
         return sched_refuse(
-            call, "'%s' is no pragma: pipeline and double_buffer are steps of their own, which are checked",
+            call, "'%s' is not a pragma: use the steps pipeline and double_buffer, which check the loop",
             call->arg[1].name);
     if (sched_find_loop(call->cx, call->tree->body, call->arg[0].name, &at))
         return note_on_loop(call, &at);

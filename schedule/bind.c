@@ -356,11 +356,10 @@ const ir_program *sched_do_bind(sched_call *call)
     ir_how how;
 
     if (!sched_thread_axis(call->arg[1].name, &how))
-        return sched_refuse(
-            call,
-            "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
-            "threadIdx.z or vthread",
-            call->arg[1].name);
+        return sched_refuse(call,
+                            "'%s' is not a thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, "
+                            "threadIdx.x, threadIdx.y, threadIdx.z or vthread",
+                            call->arg[1].name);
     if (!sched_need_loop(call, call->arg[0].name, &at) || !sched_need_plain(call, sched_end(&at)))
         return NULL;
     const ir_stmt *unit = sched_is_threads(how) ? stand_in(&at, how) : NULL;

@@ -66,7 +66,7 @@ static bool need_one_nest(sched_call *call, const ir_stmt *loop)
                                 "loop '%s' is %s; one instance of a block runs its loops one after the other",
                                 stmt->loop.var->var.name, ir_how_text(stmt->loop.how));
     if (stmt->kind != IR_BLOCK)
-        return sched_refuse(call, "below '%s' stands more than loops around one block",
+        return sched_refuse(call, "expected only loops around one block below '%s', found other statements",
                             loop->loop.var->var.name);
     return true;
 }

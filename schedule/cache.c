@@ -42,7 +42,8 @@ static bool check_reader(sched_call *call, const tree_sites *all, const char *na
         return sched_refuse(call, "'%s' does not read '%s'", name, buffer->name);
     for (int i = 0; i < r->block->n_iters; i++)
         if (r->block->iters[i].kind == IR_OPAQUE)
-            return sched_refuse(call, "'%s' is opaque and reads '%s' as it is", name, buffer->name);
+            return sched_refuse(call, "'%s' is opaque, so its reads of '%s' cannot be changed", name,
+                                buffer->name);
     if (tree_writes(r->block, buffer))
         return sched_refuse(call, "'%s' writes '%s' as well", name, buffer->name);
     return true;
@@ -204,7 +205,7 @@ static void part_needed(sched_call *call, const tree_sites *all, const base_vec 
 }
 
 /* cache_read(buffer, scope, readers): a copy of the buffer, which the readers (none named: all of them) read
- * instead. The size of a copy at the root is not held against the scope's capacity: the user places it with
+ * instead. The size of a copy at the root is not compared with the scope's capacity: the user places it with
  * compute_at next, and only then is it small. */
 const ir_program *sched_do_cache_read(sched_call *call)
 {
@@ -355,8 +356,9 @@ static bool part_written(sched_call *call, const tree_sites *all, const tree_sit
             return sched_refuse(call, "'%s' and '%s' write '%s' under different conditions",
                                 site->block->name, all->at[i].block->name, box.buffer->name);
     if (!tree_touches_whole_box(&call->s->view, site, &site->block->writes[0], &box, fixed))
-        return sched_refuse(call, "what '%s' writes in one iteration of '%s' is not proven to be a box",
-                            site->block->name, site->loop[fixed - 1]->loop.var->var.name);
+        return sched_refuse(
+            call, "cannot prove that the elements that '%s' writes in one iteration of '%s' form a box",
+            site->block->name, site->loop[fixed - 1]->loop.var->var.name);
     for (int d = 0; d < box.buffer->n; d++) {
         copy->min[d] = ir_simplify(facts, box.min[d]);
         copy->extent[d] = ir_simplify(facts, box.extent[d]);

@@ -16,7 +16,7 @@
 
 bool sched_read_scope(sched_call *call, const char *word, ir_scope *scope)
 {
-    return ir_scope_parse(word, scope) || sched_refuse(call, "'%s' is no storage scope", word);
+    return ir_scope_parse(word, scope) || sched_refuse(call, "'%s' is not a storage scope", word);
 }
 
 /* Everything about the layout is dropped, as a cache is compact: strides, offset, alignment, and the padding

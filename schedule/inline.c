@@ -338,7 +338,8 @@ static bool read_value(sched_call *call, const ir_block *block, stage_value *val
         (stage_value){.cx = call->cx, .block = block, .store = block->body, .facts = call->s->view.facts};
     for (int i = 0; i < block->n_iters; i++)
         if (block->iters[i].kind != IR_SPATIAL)
-            return sched_refuse(call, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined",
+            return sched_refuse(call,
+                                "'%s' is not a spatial axis of '%s'; only spatial stages can be inlined",
                                 block->iters[i].var->var.name, block->name);
     if (block->init || block->body->kind != IR_STORE || block->n_writes != 1)
         return sched_refuse(call, "'%s' is more than one store", block->name);
@@ -450,7 +451,7 @@ static bool may_inline(sched_call *call, const tree_sites *all, const tree_site 
         read = read || tree_reads(r, value->buffer);
         for (int j = 0; j < r->n_iters; j++)
             if (tree_reads(r, value->buffer) && r->iters[j].kind == IR_OPAQUE)
-                return sched_refuse(call, "'%s' is opaque and reads '%s' as it is", r->name,
+                return sched_refuse(call, "'%s' is opaque, so its reads of '%s' cannot be changed", r->name,
                                     value->buffer->name);
     }
     if (!read)
@@ -470,8 +471,8 @@ static bool stays_small(sched_call *call, const ir_stmt *body)
         after = body ? ir_count_nodes(call->cx, body) : 0;
 
     return after <= MAX_NODES || after <= before ||
-           sched_refuse(call, "the program would grow from %d to %d nodes; at most %d are possible", before,
-                        after, MAX_NODES);
+           sched_refuse(call, "the program would grow from %d to %d nodes; the limit is %d", before, after,
+                        MAX_NODES);
 }
 
 /* compute_inline(P): every read of P becomes P's expression there. */
@@ -572,8 +573,8 @@ static bool same_domain(sched_call *call, const stage_value *producer, const sta
             l.var[i] ? ir_simplify(facts, ir_apply(call->cx, &written, l.var[i])) : ir_int(call->cx, 0);
 
         if (!l.var[i] && !ir_prove_equal(call->s->view.facts, axis->extent, ir_int(call->cx, 1)))
-            return sched_refuse(call, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name,
-                                consumer->block->name, producer->buffer->name);
+            return sched_refuse(call, "axis '%s' of '%s' does not index a dimension of '%s'",
+                                axis->var->var.name, consumer->block->name, producer->buffer->name);
         base_map_put(call->cx, &map->vars, axis->var, at);
     }
     if (!axes_match(call, producer, consumer, map) &&

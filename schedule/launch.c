@@ -143,7 +143,7 @@ const ir_program *sched_do_env_threads(sched_call *call)
 
         if (!sched_thread_axis(axes->names[i], &how) || how == IR_VTHREAD)
             after = sched_refuse(
-                call, "'%s' is no axis of a launch: expected blockIdx or threadIdx with .x, .y or .z",
+                call, "'%s' is not an axis of a launch: expected blockIdx or threadIdx with .x, .y or .z",
                 axes->names[i]);
         else
             after = with_axis(call, how);

@@ -20,7 +20,8 @@ const ir_buffer *sched_own_buffer(sched_call *call)
     if (!buffer)
         return sched_no_buffer(call, call->arg[0].name);
     if (tree_is_parameter(call->tree, buffer))
-        return sched_refuse(call, "'%s' is an argument of the program, which has its layout", buffer->name);
+        return sched_refuse(call, "'%s' is an argument of the program, and the caller determines its layout",
+                            buffer->name);
     if (buffer->alias)
         return sched_refuse(call, "'%s' may share memory with other buffers", buffer->name);
     return buffer;
@@ -53,8 +54,8 @@ static const ir_buffer *movable(sched_call *call)
     if (buffer->strides)
         return sched_refuse(call, "'%s' has strides already", buffer->name);
     ir_walk_stmt(&f.walk, call->tree->body);
-    return f.taker ? sched_refuse(call, "'%s' gets '%s' as an operand and expects its layout", f.taker,
-                                  buffer->name)
+    return f.taker ? sched_refuse(call, "'%s' takes '%s' as an operand and relies on its present layout",
+                                  f.taker, buffer->name)
                    : buffer;
 }
 
@@ -85,8 +86,8 @@ const ir_program *sched_do_storage_align(sched_call *call)
     if (!buffer)
         return NULL;
     if (dim < 0 || dim >= buffer->n)
-        return sched_refuse(call, "'%s' has dimensions 0 to %d; %lld is none", buffer->name, buffer->n - 1,
-                            (long long)dim);
+        return sched_refuse(call, "expected a dimension of '%s' from 0 to %d, found %lld", buffer->name,
+                            buffer->n - 1, (long long)dim);
     if (factor < 1 || offset < 0 || offset >= factor)
         return sched_refuse(call, "expected a positive factor and an offset below it, found %lld and %lld",
                             (long long)factor, (long long)offset);
@@ -162,16 +163,17 @@ static bool check_place(sched_call *call, const ir_buffer *buffer, const sched_a
                         const ir_expr *offset, int64_t align)
 {
     if (stride->n != buffer->n)
-        return sched_refuse(call, "%d strides are given, '%s' has %d dimensions", stride->n, buffer->name,
-                            buffer->n);
+        return sched_refuse(
+            call, "expected one stride for each dimension: %d strides are given, but '%s' has %d dimensions",
+            stride->n, buffer->name, buffer->n);
     for (int d = 0; d < buffer->n; d++)
         if (!base_dtype_same(stride->exprs[d]->dtype, BASE_I64) ||
             !ir_prove_le(call->s->view.facts, ir_int(call->cx, 0), stride->exprs[d]))
-            return sched_refuse(call, "stride '%s' is not proven to be a number from 0 on",
+            return sched_refuse(call, "cannot prove that stride '%s' is at least 0",
                                 ir_expr_text(call->cx, stride->exprs[d]));
     if (!base_dtype_same(offset->dtype, BASE_I64) ||
         !ir_prove_le(call->s->view.facts, ir_int(call->cx, 0), offset))
-        return sched_refuse(call, "offset '%s' is not proven to be a number from 0 on",
+        return sched_refuse(call, "cannot prove that offset '%s' is at least 0",
                             ir_expr_text(call->cx, offset));
     if (align < 0 || align > MOST_ALIGN || (align & (align - 1)) ||
         (align && align < base_dtype_bytes(buffer->dtype)))
@@ -180,7 +182,8 @@ static bool check_place(sched_call *call, const ir_buffer *buffer, const sched_a
                             base_dtype_bytes(buffer->dtype), MOST_ALIGN, (long long)align);
     if (!BASE_PLANT_ON(call->cx, buffer_bind_overlap) &&
         !keeps_apart(call->s->view.facts, buffer, stride->exprs))
-        return sched_refuse(call, "it is not proven that the strides keep the elements of '%s' apart",
+        return sched_refuse(call,
+                            "cannot prove that the strides give each element of '%s' an address of its own",
                             buffer->name);
     return true;
 }

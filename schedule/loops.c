@@ -256,10 +256,10 @@ static const ir_stmt *enlarge(sched_call *call, const ir_facts *facts, const ir_
     ir_facts *in = ir_facts_new(call->cx, facts);
 
     if (iters[index].kind != IR_SPATIAL)
-        return sched_refuse(call, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up",
+        return sched_refuse(call, "'%s' is not a spatial axis of '%s'; only spatial axes can be rounded up",
                             iters[index].var->var.name, block->name);
     if (!ir_prove_equal(facts, iters[index].extent, loop->loop.extent))
-        return sched_refuse(call, "loop '%s' runs over a part of axis '%s' of '%s' only",
+        return sched_refuse(call, "loop '%s' covers only a part of axis '%s' of '%s'",
                             loop->loop.var->var.name, iters[index].var->var.name, block->name);
     if (!writes_apart(call->cx, block, iters[index].var))
         return sched_refuse(call, "rounded up, '%s' would write its elements for more than one value of '%s'",
@@ -281,8 +281,9 @@ static const ir_stmt *round_up(sched_call *call, const ir_facts *facts, const ir
         int k = plain_iter(call->cx, stmt, var);
 
         if (k < 0)
-            return sched_refuse(call, "round_up needs loop '%s' to be an axis of '%s' by itself",
-                                var->var.name, stmt->block.block->name);
+            return sched_refuse(call,
+                                "round_up needs a whole axis of '%s', but loop '%s' is only a part of one",
+                                stmt->block.block->name, var->var.name);
         if (ir_uses_var(call->cx, stmt->block.where, var))
             return sched_refuse(call, "a predicate of '%s' depends on loop '%s'", stmt->block.block->name,
                                 var->var.name);
@@ -440,7 +441,8 @@ static const ir_stmt *split_body(sched_call *call, const ir_facts *facts, const 
     bool tiling = call->arg[1].kind == SCHED_ARG_LOOP;
 
     if (strcmp(tail, "guard") != 0 && strcmp(tail, "round_up") != 0 && strcmp(tail, "shift_inwards") != 0)
-        return sched_refuse(call, "'%s' is no way to split: expected guard, round_up or shift_inwards", tail);
+        return sched_refuse(call, "'%s' is not a way to split: expected guard, round_up or shift_inwards",
+                            tail);
     if (!self->exact && strcmp(tail, "round_up") == 0)
         body = round_up(call, facts, body, self->loop, self->product);
     else if (!self->exact && strcmp(tail, "shift_inwards") == 0)
@@ -745,8 +747,8 @@ static bool init_survives(sched_call *call, const ir_facts *facts, const ir_stmt
                                                                          : NULL;
         if (empty)
             return sched_refuse(call,
-                                "it is not proven that reduction loop '%s' runs at all; fused with a spatial "
-                                "loop nothing would initialise '%s'",
+                                "cannot prove that reduction loop '%s' runs at least once; after the fusion "
+                                "'%s' might not be initialised",
                                 empty->loop.var->var.name, site->block->name);
     }
     return true;

@@ -287,7 +287,7 @@ static bool need_alone(sched_call *call, const sched_path *at)
     if (other == sched_end(at))
         sched_refuse(call, "'%s' is a pipeline already", other->loop.var->var.name);
     else if (other)
-        sched_refuse(call, "'%s' would be a pipeline together with '%s': one inside the other",
+        sched_refuse(call, "'%s' would be a pipeline inside or around the pipeline '%s'",
                      sched_end(at)->loop.var->var.name, other->loop.var->var.name);
     return !other;
 }
@@ -369,7 +369,8 @@ static bool take_stages(sched_call *call, pipe *self)
     const sched_arg *blocks = &call->arg[1], *stages = &call->arg[2];
 
     if (blocks->n != stages->n)
-        return sched_refuse(call, "%d blocks have %d stages", blocks->n, stages->n);
+        return sched_refuse(call, "expected one stage for each block: found %d blocks and %d stages",
+                            blocks->n, stages->n);
     for (int i = 0; i < self->n; i++)
         self->at[i].order = -1;
     for (int i = 0; i < blocks->n; i++) {
@@ -386,7 +387,7 @@ static bool take_stages(sched_call *call, pipe *self)
     }
     for (int i = 0; i < self->n; i++)
         if (self->at[i].order < 0)
-            return sched_refuse(call, "'%s' stands under '%s' and has no stage",
+            return sched_refuse(call, "block '%s' under '%s' is given no stage",
                                 self->at[i].site->block->name, call->arg[0].name);
     return true;
 }
@@ -431,6 +432,7 @@ const ir_program *sched_do_double_buffer(sched_call *call)
     for (int i = 0; i < p.n; i++)
         if (p.at[i].stage == 0)
             return finish(call, &at, &p, call->arg[1].name);
-    return sched_refuse(call, "nothing under '%s' just fills a buffer that lives in one of its iterations",
-                        call->arg[0].name);
+    return sched_refuse(
+        call, "expected a block under '%s' that only fills a buffer used within one iteration, found none",
+        call->arg[0].name);
 }

@@ -145,8 +145,8 @@ bool sched_move_writes_once(sched_move *move)
     for (int j = 0; j < block->n_writes; j++)
         if (!tree_writes_once(&move->c->s->view, block, &block->writes[j]))
             return sched_refuse(move->c,
-                                "it is not proven that one instance of '%s' writes each element of '%s': "
-                                "readers would find what the last one wrote",
+                                "cannot prove that only one instance of '%s' writes each element of '%s': "
+                                "readers would see the value of the last one",
                                 block->name, block->writes[j].buffer->name);
     return true;
 }
@@ -558,7 +558,7 @@ static const tree_site *first_reader(sched_move *move)
         }
     }
     if (!first && move->loop)
-        return sched_refuse(move->c, "nothing reads what '%s' writes", block->name);
+        return sched_refuse(move->c, "no block reads the buffers that '%s' writes", block->name);
     return first;
 }
 

@@ -85,7 +85,7 @@ static bool stores_once(sched_call *call, const tree_site *site)
     const char *why = tree_not_idempotent(call->cx, site->block);
 
     if (why)
-        return sched_refuse(call, "the stores of '%s' are no duplicates: %s", site->block->name, why);
+        return sched_refuse(call, "the stores of '%s' are not duplicates: %s", site->block->name, why);
     for (int i = 0; i < site->block->n_writes; i++)
         if (!tree_writes_once(&call->s->view, site->block, &site->block->writes[i]))
             return sched_refuse(

@@ -35,8 +35,9 @@ static bool reads_anew(sched_call *call, const ir_buffer *buffer, const ir_stmt 
     }
     if (!read)
         return sched_refuse(call, "nothing in '%s' reads '%s'", loop->loop.var->var.name, buffer->name);
-    return sched_refuse(call, "all iterations of '%s' read the same of '%s'", loop->loop.var->var.name,
-                        buffer->name);
+    return sched_refuse(
+        call, "all iterations of '%s' read the same elements of '%s', so there is nothing to prefetch",
+        loop->loop.var->var.name, buffer->name);
 }
 
 /* prefetch(buffer, l, distance): each iteration of l asks for what the one `distance` later reads. The note
@@ -52,14 +53,14 @@ const ir_program *sched_do_prefetch(sched_call *call)
         return NULL;
     const ir_stmt *loop = sched_end(&at);
     if (loop->loop.how != IR_SERIAL)
-        return sched_refuse(call, "loop '%s' is %s; a serial loop knows what it reads next",
+        return sched_refuse(call, "loop '%s' is %s; only a serial loop can prefetch for its later iterations",
                             call->arg[1].name, ir_how_text(loop->loop.how));
     if (!sched_takes_loops(call, &at))
         return NULL;
     if (call->arg[2].i < 1)
         return sched_refuse(call, "expected a distance of at least 1, found %lld", (long long)call->arg[2].i);
     if (buffer->scope != IR_GLOBAL)
-        return sched_refuse(call, "'%s' lives in scope %s, which is near already", buffer->name,
+        return sched_refuse(call, "'%s' is in scope %s, which needs no prefetch", buffer->name,
                             ir_scope_text(buffer->scope));
     if (!reads_anew(call, buffer, loop))
         return NULL;

@@ -72,9 +72,9 @@ static bool add_last_steps(sched_move *move, const tree_site *writer)
             continue;
         if (writer->block->role != IR_ROLE_COPY || !sched_move_in_reach(move, bind) ||
             !ir_prove_le(move->c->s->view.facts, ir_int(cx, 0), last))
-            return sched_refuse(move->c,
-                                "'%s' is not complete in an iteration of '%s': it goes on in later ones",
-                                writer->block->name, move->loop_name);
+            return sched_refuse(
+                move->c, "'%s' is not complete in one iteration of '%s': later iterations go on with it",
+                writer->block->name, move->loop_name);
         if (!ir_is_value(last, 0))
             base_push(cx, &move->last_steps, ir_eq(cx, bind, last));
     }
@@ -171,13 +171,13 @@ static const tree_site *last_producer(sched_move *move)
         if (!add_last_steps(move, w))
             return NULL;
         if (move->last_steps.n > steps && !reaches_last_step(move, w))
-            return sched_refuse(move->c, "it is not proven that '%s' ever makes its last step under '%s'",
+            return sched_refuse(move->c, "cannot prove that '%s' reaches its last step under '%s'",
                                 w->block->name, move->loop_name);
         add_guards(move, w);
         last = w;
     }
     if (!last)
-        return sched_refuse(move->c, "nothing under '%s' writes what '%s' reads", move->loop_name,
+        return sched_refuse(move->c, "no block under '%s' writes a buffer that '%s' reads", move->loop_name,
                             move->site->block->name);
     return last;
 }

@@ -81,7 +81,7 @@ static bool block_fits(factoring *self)
             return sched_refuse(self->c, "'%s' has %s axis '%s'", block->name,
                                 tree_kind_text(block->iters[i].kind), block->iters[i].var->var.name);
     if (!self->update)
-        return sched_refuse(self->c, "'%s' is no single update", block->name);
+        return sched_refuse(self->c, "the body of '%s' is not a single update", block->name);
     if (!self->update->update.combiner->reorders)
         return sched_refuse(self->c, "the combiner of '%s' is not declared associative and commutative",
                             block->name);
@@ -207,9 +207,10 @@ static bool part_fits(factoring *self, const tree_sites *all)
         ir_region_contains(s->view.facts, &whole, &self->box) &&
         tree_touches_whole_box(&s->view, self->site, write, &self->box, 0))
         return true;
-    return sched_refuse(
-        self->c, "'%s' and other blocks write '%s', and what it writes of that is not proven to be a box",
-        block->name, write->buffer->name);
+    return sched_refuse(self->c,
+                        "'%s' and other blocks write '%s', and it cannot be proven that the elements that "
+                        "'%s' writes form a box",
+                        block->name, write->buffer->name, block->name);
 }
 
 /* The value of an iteration variable at the first element of the part. */
@@ -485,12 +486,12 @@ const ir_program *sched_do_rfactor(sched_call *call)
     factoring r = {.c = call, .site = tree_site_named(&all, name), .loop = sched_end(&at)};
 
     if (!reduces(&r, r.loop))
-        return sched_refuse(call, "'%s' is no reduction loop of '%s'", call->arg[0].name, name);
+        return sched_refuse(call, "'%s' is not a reduction loop of '%s'", call->arg[0].name, name);
     if (!block_fits(&r) || !loops_fit(&r) || !steps_fit(&r) || !predicate_fits(&r) || !part_fits(&r, &all) ||
         !sched_find_block(call->cx, call->tree->body, name, &block))
         return NULL;
     if (call->arg[1].i < 0 || call->arg[1].i > r.update->update.n)
-        return sched_refuse(call, "the partial results have dimensions 0 to %d; %lld is none",
+        return sched_refuse(call, "expected a dimension of the partial results from 0 to %d, found %lld",
                             r.update->update.n, (long long)call->arg[1].i);
     r.axis = (int)call->arg[1].i;
     base_push(call->cx, &call->results, sched_fresh_name(call, NULL, base_format(call->cx, "%s.rf", name)));

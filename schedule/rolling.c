@@ -63,7 +63,7 @@ static bool find_writer(rolling *self)
     }
     self->fixed = self->w ? tree_depth_under(self->w, var) : 0;
     if (!self->fixed)
-        return sched_refuse(self->c, "'%s' is not computed in '%s'", self->b->name, var->var.name);
+        return sched_refuse(self->c, "'%s' is not computed inside loop '%s'", self->b->name, var->var.name);
     return true;
 }
 
@@ -82,22 +82,25 @@ static bool find_window(rolling *self)
     for (int d = 0; d < self->b->n; d++) {
         if (!ir_linear(facts, box.min[d], &var, 1, &step, &rest) ||
             ir_uses_var(self->c->cx, box.extent[d], var))
-            return sched_refuse(self->c, "dimension %d of '%s' does not move evenly with '%s'", d,
-                                self->b->name, var->var.name);
+            return sched_refuse(
+                self->c, "dimension %d of '%s' does not advance by a constant in each iteration of '%s'", d,
+                self->b->name, var->var.name);
         if (step != 0 && self->dim >= 0)
-            return sched_refuse(self->c, "dimensions %d and %d of '%s' move with '%s'", self->dim, d,
-                                self->b->name, var->var.name);
+            return sched_refuse(self->c,
+                                "dimensions %d and %d of '%s' both advance with '%s': expected one dimension",
+                                self->dim, d, self->b->name, var->var.name);
         if (step != 0) {
             self->dim = d;
             self->step = step;
         }
     }
     if (self->dim < 0)
-        return sched_refuse(self->c, "no dimension of '%s' moves with '%s'", self->b->name, var->var.name);
+        return sched_refuse(self->c, "no dimension of '%s' advances with loop '%s'", self->b->name,
+                            var->var.name);
     if (!ir_is_int(box.extent[self->dim], &self->window) || self->step < 0 || self->window <= self->step)
         return sched_refuse(self->c,
-                            "an iteration of '%s' needs %s elements of '%s' and moves by %lld: it shares "
-                            "none with the one before",
+                            "an iteration of '%s' needs %s elements of '%s' and advances by %lld, so it "
+                            "shares no element with the iteration before",
                             var->var.name, ir_expr_text(self->c->cx, box.extent[self->dim]), self->b->name,
                             (long long)self->step);
     return true;
@@ -193,8 +196,9 @@ static bool check(rolling *self)
     const char *reason;
 
     if (self->loop->loop.how != IR_SERIAL)
-        return sched_refuse(self->c, "loop '%s' is %s; only a serial loop carries a window", var->var.name,
-                            ir_how_text(self->loop->loop.how));
+        return sched_refuse(self->c,
+                            "loop '%s' is %s; only a serial loop can keep elements for its next iteration",
+                            var->var.name, ir_how_text(self->loop->loop.how));
     if (self->b->strides)
         return sched_refuse(self->c, "'%s' has strides already", self->b->name);
     if (!find_writer(self))
@@ -202,9 +206,9 @@ static bool check(rolling *self)
     if ((reason = tree_not_idempotent(self->c->cx, self->w->block)))
         return sched_refuse(self->c, "'%s' cannot run ahead of the loop: %s", self->w->block->name, reason);
     if (!tree_private_to_iteration(&self->c->s->view, &self->all, self->b, var))
-        return sched_refuse(self->c,
-                            "it is not proven that each iteration of '%s' computes all of '%s' that it reads",
-                            var->var.name, self->b->name);
+        return sched_refuse(
+            self->c, "cannot prove that each iteration of '%s' computes all elements of '%s' that it reads",
+            var->var.name, self->b->name);
     return find_window(self) && stands_alone(self) && find_rows(self) && runs_always(self) &&
            inputs_before(self);
 }

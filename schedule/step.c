@@ -254,7 +254,8 @@ bool sched_apply(sched *schedule, const char *primitive, const sched_arg *arg, i
     const ir_program *after = NULL;
 
     if (names_missing(arg, count))
-        sched_refuse(&c, "a loop or block that it names was not made");
+        sched_refuse(
+            &c, "the step names a loop or block that does not exist, because an earlier step was refused");
     else
         after = p->run(&c);
     if (!after && !c.reason && !base_failed(schedule->view.cx))

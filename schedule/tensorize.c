@@ -39,8 +39,8 @@ static const te_intrinsic *find_intrinsic(sched_call *call, const char *name)
     if (missing)
         return sched_refuse(call, "%s", missing);
     return in ? in
-              : sched_refuse(call, "there is no intrinsic '%s': expected one of the file, or %s", name,
-                             hw_names(call->cx));
+              : sched_refuse(call, "there is no intrinsic '%s': expected an intrinsic of the file, or %s",
+                             name, hw_names(call->cx));
 }
 
 /* ---- matching ---- */
@@ -144,7 +144,7 @@ static const ir_program *with_intrinsics(tensorizing *self, const ir_program *pr
 
         if (known && (!base_same(known->text, in->text) || !known->meaning ||
                       !ir_same_program(self->cx, known->meaning, in->meaning)))
-            return sched_refuse(self->c, "the program calls another '%s'", in->name);
+            return sched_refuse(self->c, "the program calls another function with the name '%s'", in->name);
         if (!known)
             all[out->n_intrinsics++] = in;
     }

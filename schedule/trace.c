@@ -298,7 +298,7 @@ static bool read_step(replay *self)
         return false;
     if (results.n && results.n != n_made) {
         fail(self, loc,
-             base_format(self->s->view.cx, "%s gives %d results, %d are named", primitive->name, n_made,
+             base_format(self->s->view.cx, "%s gives %d results, but %d are named", primitive->name, n_made,
                          results.n));
         return false;
     }

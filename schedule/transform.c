@@ -55,7 +55,7 @@ static const ir_expr *move_load(ir_rewrite *rw, const ir_expr *expr)
     if (expr->op == IR_CALL)
         for (int i = 0; i < expr->call.n_buffers; i++)
             if (expr->call.buffer[i] == t->old)
-                return sched_refuse(t->c, "'%s' gets '%s' as an operand and expects its layout",
+                return sched_refuse(t->c, "'%s' takes '%s' as an operand and relies on its present layout",
                                     expr->call.name, t->old->name);
     if (expr->op != IR_LOAD || expr->load.buffer != t->old)
         return ir_rewrite_children(rw, expr);
@@ -153,11 +153,11 @@ static ir_buffer *new_buffer(sched_call *call, const ir_buffer *buffer, const sc
 
         if (!base_dtype_same(expr->dtype, BASE_I64) || (expr->has & IR_HAS_LOAD) ||
             !ir_span(call->s->view.facts, expr, &inner, NULL, &min, &shape[d]))
-            return sched_refuse(call, "'%s' is no index: how far it runs is not known",
+            return sched_refuse(call, "'%s' cannot be an index: its range is not known",
                                 ir_expr_text(call->cx, expr));
         if (!ir_is_value(ir_simplify(call->s->view.facts, min), 0))
-            return sched_refuse(call, "'%s' begins at %s and not at 0", ir_expr_text(call->cx, expr),
-                                ir_expr_text(call->cx, min));
+            return sched_refuse(call, "expected an index that starts at 0, but '%s' starts at %s",
+                                ir_expr_text(call->cx, expr), ir_expr_text(call->cx, min));
         shape[d] = ir_simplify(call->s->view.facts, shape[d]);
     }
     out->n = map->n;
@@ -184,7 +184,7 @@ static const ir_expr *pad_value(sched_call *call, const ir_buffer *buffer)
     const ir_expr *expr = call->arg[2].exprs[0];
 
     if (call->arg[2].n != 1)
-        return sched_refuse(call, "the padding of '%s' has one value", buffer->name);
+        return sched_refuse(call, "expected one value for the padding of '%s', found several", buffer->name);
     if (expr->op == IR_FLOAT)
         return ir_imm(call->cx, buffer->dtype, expr->f);
     return expr->op == IR_INT && !base_is_bool(expr->dtype)
@@ -209,7 +209,7 @@ static const tree_site *only_store(sched_call *call, const tree_sites *all, cons
     }
     if (w && (w->block->init || w->block->body->kind != IR_STORE || tree_not_idempotent(call->cx, w->block)))
         return sched_refuse(call,
-                            "'%s' is no plain store and cannot fill the padding; a cache_write of it can",
+                            "'%s' is not a plain store, so it cannot fill the padding: use cache_write first",
                             w->block->name);
     return w; /* NULL: nobody writes it, so that nobody reads it */
 }
@@ -325,10 +325,12 @@ const ir_program *sched_do_transform_layout(sched_call *call)
     if (buffer->strides)
         return sched_refuse(call, "'%s' has strides already", buffer->name);
     if (buffer->n == 0)
-        return sched_refuse(call, "'%s' is one element and has no dimensions", buffer->name);
+        return sched_refuse(call, "'%s' has no dimensions that a map could change", buffer->name);
     if (map->n_vars != buffer->n)
-        return sched_refuse(call, "the map has %d variables, '%s' has %d dimensions", map->n_vars,
-                            buffer->name, buffer->n);
+        return sched_refuse(
+            call,
+            "expected one variable for each dimension: the map has %d variables, but '%s' has %d dimensions",
+            map->n_vars, buffer->name, buffer->n);
     ir_buffer *to = new_buffer(call, buffer, map);
     if (!to || !read_map(call, buffer, to, map, &l))
         return NULL;

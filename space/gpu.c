@@ -451,7 +451,7 @@ static bool apply_tiled(sched *schedule, const space_stage *stage, const gpu_til
         !cut_sums(schedule, h, tiled, &t) || !order_sums(schedule, &t))
         return false;
     if (t.n_tiled == 0)
-        return sched_reject(schedule, "no loop of '%s' is dealt out to threads", stage->name);
+        return sched_reject(schedule, "no loop of '%s' is bound to threads", stage->name);
     const char *thread = space_fuse(schedule, t.thread, t.n_tiled);
     if (!thread || !sched_cache_write_at(schedule, stage->name, "local", thread) ||
         !share_operands(schedule, h, tiled, threads, t.k0 ? t.k0 : block) ||

@@ -28,7 +28,7 @@ static bool deal_out_results(sched *schedule, const char *block, int64_t threads
     int n_reduce, n = space_own_loops(schedule, block, NULL, spatial, reduce, &n_reduce), at = 0;
 
     if (n == 0)
-        return sched_reject(schedule, "'%s' has one result", block);
+        return sched_reject(schedule, "expected a reduction with several results, but '%s' has one", block);
     for (int i = 0; i < n; i++)
         order[at++] = spatial[i];
     for (int i = 0; i < n_reduce; i++)

@@ -63,7 +63,7 @@ static const space_knob *learn_knob(tec_knobs *knobs, space_knob knob)
         return base_fail(knobs->cx, TEC_INVALID, base_where(knobs->cx), "knob '%s' has no value", knob.name);
     if (sp->count > limit / (space_number)knob.count)
         return base_fail(knobs->cx, TEC_INVALID, base_where(knobs->cx),
-                         "with knob '%s' the space has more points than can be counted", knob.name);
+                         "knob '%s' makes the space too large: it has 2^63 points or more", knob.name);
     knob.name = base_strdup(sp->cx, knob.name);
     sp->count *= (space_number)knob.count;
     sp->knob[sp->n] = knob;
@@ -206,7 +206,7 @@ static const space_knob *learn_order(tec_knobs *knobs, const char *name, const c
 
     if (count < 1 || count > MAX_ORDER)
         return base_fail(knobs->cx, TEC_INVALID, base_where(knobs->cx),
-                         "knob '%s' orders %d loops: 1 to %d are possible", name, count, MAX_ORDER);
+                         "knob '%s' orders %d loops: expected 1 to %d", name, count, MAX_ORDER);
     for (int i = 2; i <= count; i++)
         knob.count *= i;
     number = base_array(knobs->cx, int64_t, knob.count *count);
@@ -387,7 +387,7 @@ bool tec_annotate(tec_schedule *schedule, const char *loop, const char *word)
     if (strcmp(word, "serial") == 0)
         return true;
     if (!ir_how_parse(word, &how))
-        return sched_reject(schedule, "'%s' is no way to run loop '%s'", word, loop ? loop : "_");
+        return sched_reject(schedule, "'%s' is not a way to run loop '%s'", word, loop ? loop : "_");
     return sched_annotate(schedule, loop, how);
 }
 
@@ -398,6 +398,6 @@ bool space_run(tec_knobs *knobs, sched *schedule)
 
     base_pass_on(knobs->cx);
     if (!knobs->done)
-        space_refuse(knobs, "the template never asked tec_knobs_done");
+        space_refuse(knobs, "the template never called tec_knobs_done");
     return good && !knobs->reason;
 }

@@ -35,7 +35,7 @@ static space *learn(space *sp)
         return NULL;
     return k.done ? sp
                   : base_fail(sp->cx, TEC_INVALID, base_where(sp->cx),
-                              "the template of '%s' never asked tec_knobs_done", sched_tree(sp->base)->name);
+                              "the template of '%s' never called tec_knobs_done", sched_tree(sp->base)->name);
 }
 
 /* The template runs once, to declare its knobs, so a template that fails is found here and not at some
@@ -199,7 +199,7 @@ sched *space_apply(tec_context *cx, const space *sp, const space_point *point)
         sched_clear(s);
         sched_reject(s, "%s", k.reason);
     } else if (!k.done)
-        sched_reject(s, "the template never asked tec_knobs_done");
+        sched_reject(s, "the template never called tec_knobs_done");
     return s;
 }
 

@@ -147,16 +147,17 @@ static const int64_t *with_outer(const lister *self)
 static bool check_domain(tec_context *cx, const char *name, int64_t extent, const tec_split_domain *domain)
 {
     if (domain->parts < 2 || domain->parts > TEC_MAX_PARTS)
-        return base_fail(cx, TEC_INVALID, base_where(cx),
-                         "knob '%s' splits into %d parts: 2 to %d are possible", name, domain->parts,
-                         TEC_MAX_PARTS) != NULL;
+        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' splits into %d parts: expected 2 to %d",
+                         name, domain->parts, TEC_MAX_PARTS) != NULL;
     if (extent < 0)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' splits an extent of %lld", name,
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "knob '%s' splits an extent of %lld: expected at least 0", name,
                          (long long)extent) != NULL;
     for (int i = 0; i < domain->n_candidates * (domain->parts - 1); i++)
         if (domain->candidate[i] < 1)
-            return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' has a candidate with factor %lld",
-                             name, (long long)domain->candidate[i]) != NULL;
+            return base_fail(cx, TEC_INVALID, base_where(cx),
+                             "knob '%s' has a candidate with factor %lld: expected at least 1", name,
+                             (long long)domain->candidate[i]) != NULL;
     return true;
 }
 
@@ -183,7 +184,6 @@ const int64_t *space_split_values(tec_context *cx, const char *name, int64_t ext
     *count = l.n;
     *start = domain->start ? find_list(&l, domain->start) : 0;
     if (*start < 0)
-        return base_fail(cx, TEC_INVALID, base_where(cx),
-                         "knob '%s': its start is a value that 'keep' leaves out", name);
+        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s': 'keep' excludes the start value", name);
     return with_outer(&l);
 }

@@ -161,7 +161,7 @@ bool space_point_parse(tec_context *cx, const space *sp, const char *text, space
     base_expect(lx, "}");
     for (int i = 0; i < space_n_knobs(sp) && !base_failed(cx); i++)
         if (!(seen >> i & 1))
-            base_fail(cx, TEC_INVALID, (base_loc){0}, "the point says nothing about knob '%s'",
+            base_fail(cx, TEC_INVALID, (base_loc){0}, "the point has no value for knob '%s'",
                       space_knob_at(sp, i)->name);
     return !base_failed(cx);
 }

@@ -151,7 +151,7 @@ static bool within_limits(tec_context *cx, const char *line, size_t size)
     for (size_t i = 0; i < size; i++) {
         if (line[i] == '\0' ||
             (inside && line[i] == '\\' && size - i > 5 && memcmp(line + i, "\\u0000", 6) == 0))
-            return base_fail(cx, TEC_INVALID, (base_loc){0}, "a NUL character at byte %zu", i + 1);
+            return base_fail(cx, TEC_INVALID, (base_loc){0}, "unexpected NUL character at byte %zu", i + 1);
         if (inside && line[i] == '\\')
             i++;
         else if (line[i] == '"')
@@ -161,8 +161,8 @@ static bool within_limits(tec_context *cx, const char *line, size_t size)
     }
     if (values <= STORE_MAX_VALUES)
         return true;
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "%lld values, over the limit of %d", (long long)values,
-                     STORE_MAX_VALUES);
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "expected at most %d values, found %lld",
+                     STORE_MAX_VALUES, (long long)values);
 }
 
 /* ---- reading ---- */
@@ -349,7 +349,7 @@ static bool check_hash(tec_context *cx, const cJSON *json, const store_record *r
                      "needs no \"hash\")");
 }
 
-/* The record is completed and held against the hash that the line claims. */
+/* The record is completed and compared with the hash that the line claims. */
 static const store_record *read_record(tec_context *cx, const cJSON *json)
 {
     reader rd = {.cx = cx, .r = base_new(cx, store_record)};
@@ -382,8 +382,8 @@ const store_record *store_json_parse(tec_context *cx, const char *line, size_t s
     base_held held;
 
     if (size > STORE_MAX_LINE)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%zu bytes, over the limit of %d", size,
-                         STORE_MAX_LINE);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "expected at most %d bytes, found %zu",
+                         STORE_MAX_LINE, size);
     if (!within_limits(cx, line, size))
         return NULL;
     /* cJSON wants the end marked: a copy with a NUL, which also makes the text the reader's own. */

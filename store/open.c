@@ -53,13 +53,14 @@ static bool look(tec_context *cx, store *db, const store_options *options, bool 
     if (!*there && errno != ENOENT)
         return base_fail(cx, TEC_IO, at, "cannot open the record store: %s", strerror(errno));
     if (!*there && (options->read_only || options->must_exist))
-        return base_fail(cx, TEC_IO, at, "there is no such record store");
+        return base_fail(cx, TEC_IO, at, "the record store does not exist");
     if (*there && !S_ISREG(st.st_mode))
         return base_fail(cx, TEC_INVALID, at, "not a record store: %s",
                          S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
     /* SQLite would take such a file for a new one. */
     if (*there && st.st_size > 0 && st.st_size < LEAST_PAGE)
-        return base_fail(cx, TEC_INVALID, at, "not a record store: %lld bytes are no SQLite file",
+        return base_fail(cx, TEC_INVALID, at,
+                         "not a record store: a file of %lld bytes cannot be a SQLite file",
                          (long long)st.st_size);
     return true;
 }
@@ -158,10 +159,11 @@ static bool connect_read_only(tec_context *cx, store *db)
     if (rc != SQLITE_CANTOPEN && rc != SQLITE_READONLY)
         return true;
     if (!log_is_empty(cx, db))
-        return base_fail(cx, TEC_IO, (base_loc){.file = db->path},
-                         "its log '%s-wal' holds changes that only a process that may write the "
-                         "folder can take in: open the store there once for writing, or copy both files",
-                         db->path);
+        return base_fail(
+            cx, TEC_IO, (base_loc){.file = db->path},
+            "its log '%s-wal' has changes that only a process with write permission for the folder can "
+            "apply: open the store once for writing, or copy both files to another folder",
+            db->path);
     sqlite3_close_v2(db->db);
     db->db = NULL;
     return connect_with(cx, db, immutable_name(cx, db->real_path),

@@ -315,7 +315,7 @@ static bool commit(tec_context *cx, store *db)
     if (got)
         db->server->call.PQclear(got);
     return well ||
-           (got && base_fail(cx, TEC_IO, (base_loc){.file = db->path}, "the server gave the transaction up"));
+           (got && base_fail(cx, TEC_IO, (base_loc){.file = db->path}, "the server aborted the transaction"));
 }
 
 static void roll_back(store *db)
@@ -385,7 +385,7 @@ static bool settle(tec_context *cx, store *db, const store_options *options)
                          "to %d: use a newer tec",
                          (long long)version, tec_version(), STORE_VERSION);
     if (version == 0 && (options->must_exist || db->read_only))
-        return base_fail(cx, TEC_IO, at, "there is no such record store");
+        return base_fail(cx, TEC_IO, at, "the record store does not exist");
     if (version == STORE_VERSION)
         return true;
     if (db->read_only)
@@ -400,7 +400,7 @@ static bool open_server(tec_context *cx, store *db, const store_options *options
 {
     if (options->max_bytes > 0)
         return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = db->path},
-                         "a limit of size is for record stores in files");
+                         "a size limit can only be set for a record store in a file");
     db->server = store_pg_connect(cx, db, options);
     return db->server && settle(cx, db, options);
 }

@@ -222,8 +222,8 @@ bool store_queue_move(tec_context *cx, store *db, int64_t id, store_queue_state 
 static bool is_run_by(tec_context *cx, const store_queued *queued, const char *owner)
 {
     return queued->state != STORE_QUEUE_RUNNING || strcmp(queued->owner, owner ? owner : "") == 0 ||
-           base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is run by '%s' now", (long long)queued->id,
-                     queued->owner);
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "another daemon, '%s', runs job %lld now", queued->owner,
+                     (long long)queued->id);
 }
 
 /* Only the daemon that holds the lease may end a job: another one may have taken it over meanwhile. */

@@ -191,7 +191,7 @@ bool store_step_back(tec_context *cx, store *db, int version)
 
     if (version < STORE_OLDEST || version > STORE_VERSION)
         return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "there is no way back to version %d of the schema; expected %d to %d", version,
+                         "cannot downgrade the schema to version %d; expected %d to %d", version,
                          STORE_OLDEST, STORE_VERSION);
     if (!store_begin(cx, db))
         return false;

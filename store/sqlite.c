@@ -14,10 +14,9 @@ void *store_fail(tec_context *cx, store *db, int rc)
 
     switch (rc & 0xff) {
     case SQLITE_FULL:
-        return base_fail(
-            cx, TEC_IO, at,
-            "no space left (full disk, or the size limit of this store): nothing of this write was "
-            "kept, all that was stored before is there");
+        return base_fail(cx, TEC_IO, at,
+                         "no space left (the disk is full, or the store has reached its size limit): nothing "
+                         "of this write was stored, and all earlier records are kept");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return base_fail(cx, TEC_TIMEOUT, at, "another process is writing; gave up after %g s",
@@ -27,7 +26,7 @@ void *store_fail(tec_context *cx, store *db, int rc)
         return base_fail(cx, TEC_IO, at, "no permission to write this record store or its folder");
     case SQLITE_NOTADB:
         return base_fail(cx, TEC_INVALID, at,
-                         "not a record store: this is no SQLite file, or its first page is damaged");
+                         "not a record store: the file is not a SQLite file, or its first page is damaged");
     case SQLITE_CORRUPT:
         return base_fail(cx, TEC_IO, at, "the record store is damaged: %s", sqlite3_errmsg(db->db));
     case SQLITE_NOMEM: return base_fail(cx, TEC_NO_MEMORY, at, "no memory left");

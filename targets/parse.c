@@ -103,7 +103,7 @@ static void set_option(words *list, const option *self, const char *value)
     errno = 0;
     long long n = strtoll(value, &end, 10);
     if (errno || *end || end == value || n <= 0) {
-        base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, found '%s'", list->text,
+        base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s expects %s, found '%s'", list->text,
                   self->name, self->what, value);
         list->failed = true;
         return;
@@ -123,7 +123,7 @@ static void read_option(words *list, const char *word)
         if (value && value[1]) {
             set_option(list, &o, value + 1);
         } else {
-            base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", list->text,
+            base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s needs %s, as %s=...", list->text,
                       name, o.what, name);
             list->failed = true;
         }
@@ -151,7 +151,7 @@ static void apply_attributes(words *list, const target_arch *arch, base_vec *on,
         const char *word = base_strndup(list->cx, p, n);
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
             base_fail(list->cx, TEC_INVALID, (base_loc){0},
-                      "target '%s': -mattr wants features as +a,-b, found '%s'", list->text, word);
+                      "target '%s': -mattr expects features as +a,-b, found '%s'", list->text, word);
             list->failed = true;
             return;
         }
@@ -288,7 +288,7 @@ static target *make_machine(words *list, const target_machine *machine)
     const target_cpu *cpu = machine->arch ? nearest_row(list->cx, machine) : NULL;
     if (!cpu)
         return base_fail(list->cx, TEC_UNSUPPORTED, (base_loc){0},
-                         "target '%s': the machine's CPU is of no architecture that tec knows", list->text);
+                         "target '%s': tec does not know the architecture of this machine's CPU", list->text);
     base_text t = {0};
     base_vec row = target_cpu_features(list->cx, machine->arch, cpu);
     for (int i = 0; i < machine->features.n; i++)
@@ -397,7 +397,9 @@ const target *target_parse(tec_context *cx, const char *text)
         return make_device(&w, kind);
     if (native && (w.cpu || w.triple))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "target '%s': 'native' is this CPU; -mcpu and -mtriple do not go with it", text);
+                         "target '%s': 'native' means the CPU of this machine, so -mcpu and -mtriple cannot "
+                         "be given with it",
+                         text);
     if (native || (w.cpu && !strcmp(w.cpu, "native")))
         return make_native(&w);
     const target_arch *arch;
@@ -411,7 +413,7 @@ const target *target_of_machine(tec_context *cx, const char *text)
     const char *p = text, *first = next_word(cx, &p);
     if (!first || strcmp(first, w.kind->name))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
-                         "'%s' describes no CPU: expected 'llvm -mtriple=...'", text);
+                         "'%s' does not describe a CPU: expected 'llvm -mtriple=...'", text);
     for (const char *word; (word = next_word(cx, &p)) && !w.failed;)
         read_option(&w, word);
     target_machine m = w.failed ? (target_machine){0} : machine_of(&w);

@@ -59,7 +59,7 @@ tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int 
 {
     BASE_GUARD(cx, NULL);
     if (!text)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "no text of definitions");
+        return base_fail(cx, TEC_INVALID, base_where(cx), "expected the text of definitions, found NULL");
     te_file *f = te_parse(cx, file ? file : "", text);
 
     if (f && (index < 0 || index >= f->defs.n))
@@ -180,7 +180,7 @@ tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const ch
 {
     BASE_GUARD(cx, NULL);
     if (!text)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "no text of intrinsics");
+        return base_fail(cx, TEC_INVALID, base_where(cx), "expected the text of intrinsics, found NULL");
     return te_intrinsics_parse(cx, file ? file : "", text);
 }
 

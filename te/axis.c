@@ -21,7 +21,7 @@ static bool check_extent(tec_context *cx, const char *name, const ir_expr *exten
 
     if (!base_dtype_same(extent->dtype, BASE_I64))
         base_fail(cx, TEC_INVALID, base_where(cx),
-                  "the extent of axis '%s' must be an i64 expression, '%s' is %s", name,
+                  "expected an i64 expression as the extent of axis '%s', found '%s' of type %s", name,
                   ir_expr_text(cx, extent), base_dtype_text(cx, extent->dtype));
     else if (ir_is_int(extent, &n) && n < 0)
         base_fail(cx, TEC_INVALID, base_where(cx), "the extent of axis '%s' is negative: %lld", name,

@@ -203,7 +203,7 @@ static void check_load(const body_check *self, const ir_expr *expr)
         return;
     const te_stage *stage = definer(def, expr->load.buffer);
     if (!stage)
-        base_fail(def->cx, TEC_INVALID, expr->loc, "'%s' is no tensor of '%s'", expr->load.buffer->name,
+        base_fail(def->cx, TEC_INVALID, expr->loc, "'%s' is not a tensor of '%s'", expr->load.buffer->name,
                   def->name);
     else if (te_stage_is_partial(stage))
         base_fail(def->cx, TEC_INVALID, expr->loc,
@@ -248,8 +248,8 @@ bool te_check_axes(te_def *def, const char *name, const ir_expr *const *axis, in
             return false;
         if (!te_axis_extent(axis[i]) || te_axis_is_reduce(axis[i])) {
             base_fail(def->cx, TEC_INVALID, base_where(def->cx),
-                      "'%s' cannot be an axis of '%s': it is no spatial axis", ir_expr_text(def->cx, axis[i]),
-                      name);
+                      "'%s' cannot be an axis of '%s': it is not a spatial axis",
+                      ir_expr_text(def->cx, axis[i]), name);
             return false;
         }
         for (int j = 0; j < i; j++)
@@ -275,8 +275,8 @@ static bool check_tuple(te_def *def, const char *name, const ir_expr *const *bod
                    same_reduction(body[0], body[i]);
         if (!fits) {
             base_fail(def->cx, TEC_INVALID, body[i]->loc,
-                      "output %d of '%s' is no component of the reduction that makes its other outputs", i,
-                      name);
+                      "output %d of '%s' is not a component of the reduction that computes the other outputs",
+                      i, name);
             return false;
         }
     }

@@ -38,7 +38,9 @@ static bool is_known(te_def *def, const te_call *call, const ir_expr *expr)
     base_vec vars = {0};
 
     if (expr->has & (IR_HAS_LOAD | IR_HAS_EFFECT))
-        return fail(def, base_format(def->cx, "'%s' of extern stage '%s' reads a tensor",
+        return fail(def, base_format(def->cx,
+                                     "argument '%s' of extern stage '%s' reads a tensor: expected an "
+                                     "expression over symbols and scalars",
                                      ir_expr_text(def->cx, expr), call->name));
     ir_free_vars(def->cx, expr, &vars);
     for (int i = 0; i < vars.n; i++) {
@@ -65,8 +67,8 @@ static bool check_operands(te_def *def, const te_call *call)
         if (!tensor)
             return false;
         if (tensor->def != def || te_tensor_named(def, tensor->buffer->name) != tensor)
-            return fail(def,
-                        base_format(def->cx, "'%s' is no tensor of '%s'", tensor->buffer->name, def->name));
+            return fail(
+                def, base_format(def->cx, "'%s' is not a tensor of '%s'", tensor->buffer->name, def->name));
         if (te_stage_is_partial(tensor->stage))
             return fail(def,
                         base_format(def->cx, "'%s' has no first steps, so only its scan '%s' may read it",
@@ -114,7 +116,7 @@ static bool check_facts(te_def *def, const te_call *call, const ir_subst *map)
         if (!ir_prove(te_facts(def), ir_apply(def->cx, map, call->meaning->facts.at[i])))
             return fail(
                 def, base_format(
-                         def->cx, "the meaning '%s' of extern stage '%s' wants %s, which is not proven",
+                         def->cx, "the meaning '%s' of extern stage '%s' needs %s, which cannot be proven",
                          call->meaning->name, call->name, ir_expr_text(def->cx, call->meaning->facts.at[i])));
     return true;
 }
@@ -149,10 +151,10 @@ static bool check_meaning(te_def *def, const te_call *call)
         const ir_expr *p = meaning_scalar(m, i);
 
         if (!base_dtype_same(p->dtype, call->arg[i]->dtype))
-            return fail(def,
-                        base_format(def->cx, "'%s' in the meaning '%s' is %s, extern stage '%s' hands in %s",
-                                    p->var.name, m->name, base_dtype_text(def->cx, p->dtype), call->name,
-                                    base_dtype_text(def->cx, call->arg[i]->dtype)));
+            return fail(def, base_format(def->cx,
+                                         "'%s' in the meaning '%s' is %s, but extern stage '%s' passes %s",
+                                         p->var.name, m->name, base_dtype_text(def->cx, p->dtype), call->name,
+                                         base_dtype_text(def->cx, call->arg[i]->dtype)));
         base_map_put(def->cx, &map.vars, p, call->arg[i]);
     }
     for (int i = 0; i < call->n_inputs; i++) {

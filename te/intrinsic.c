@@ -99,7 +99,8 @@ static bool check_forms(tec_context *cx, const te_def *def, const char *const te
     if (text[TE_RESET] && !text[TE_UPDATE])
         base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' has a reset but no update", def->name);
     if (text[TE_UPDATE] && stage->body[0]->op != IR_REDUCE)
-        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' has an update, but reduces nothing", def->name);
+        base_fail(cx, TEC_INVALID, def->loc,
+                  "intrinsic '%s' has an update, but its meaning is not a reduction", def->name);
     for (int i = 0; i < TE_N_FORMS; i++)
         if (text[i] && !*text[i])
             base_fail(cx, TEC_INVALID, def->loc, "the %s of intrinsic '%s' is empty", form_text[i],

@@ -181,7 +181,7 @@ static const ir_expr *component(parser *self, const ir_expr *expr)
         return NULL;
     if (which < 0 || which >= expr->reduce.combiner->n)
         return base_fail(self->cx, TEC_INVALID, expr->loc,
-                         "'%s' has %d components, there is no component %lld", expr->reduce.combiner->name,
+                         "'%s' has %d components: component %lld does not exist", expr->reduce.combiner->name,
                          expr->reduce.combiner->n, (long long)which);
     return ir_reduce(self->cx, expr->reduce.combiner, expr->reduce.source, expr->reduce.axis,
                      expr->reduce.extent, expr->reduce.n_axes, expr->reduce.condition, (int)which);
@@ -553,7 +553,7 @@ static void parse_return(parser *self)
 
         base_set_where(self->cx, loc);
         if (name && !tensor)
-            base_fail(self->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'%s", name, self->def->name,
+            base_fail(self->cx, TEC_INVALID, loc, "'%s' is not a tensor of '%s'%s", name, self->def->name,
                       base_did_you_mean(self->cx, name, &self->names.buffers.order));
         te_output(self->def, tensor);
     } while (base_accept(self->lx, ","));
@@ -632,8 +632,7 @@ static te_def *open_def(tec_context *cx, base_lexer *lx, int depth, te_errors *e
     if (errors)
         errors->known = &p.names;
     if (depth > MAX_DEPTH)
-        return base_fail(cx, TEC_INVALID, lx->tok.loc, "more than %d definitions lie in each other",
-                         MAX_DEPTH);
+        return base_fail(cx, TEC_INVALID, lx->tok.loc, "definitions are nested more than %d deep", MAX_DEPTH);
     base_set_where(cx, lx->tok.loc);
     p.def = te_def_new(cx, base_expect_name(lx, "the name of a definition"));
     if (!p.def)

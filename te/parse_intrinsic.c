@@ -27,7 +27,7 @@ static te_operand *find_operand(reader *in)
     const te_tensor *tensor = name ? te_tensor_named(in->def, name) : NULL;
 
     if (name && !tensor)
-        return base_fail(in->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'", name, in->def->name);
+        return base_fail(in->cx, TEC_INVALID, loc, "'%s' is not a tensor of '%s'", name, in->def->name);
     for (int i = 0; tensor && i < in->operands.n; i++)
         if (((te_operand *)in->operands.at[i])->buffer == tensor->buffer)
             return in->operands.at[i];
@@ -48,8 +48,8 @@ static const ir_expr *stride_named(reader *in, const char *name)
             return in->strides.at[i];
     for (int i = 0; i < in->def->symbols.n; i++)
         if (base_same(((const ir_expr *)in->def->symbols.at[i])->var.name, name))
-            return base_fail(in->cx, TEC_INVALID, base_where(in->cx), "stride '%s' has the name of a symbol",
-                             name);
+            return base_fail(in->cx, TEC_INVALID, base_where(in->cx),
+                             "stride '%s' has the same name as a symbol", name);
     const ir_expr *var = ir_var(in->cx, name, BASE_I64);
     base_push(in->cx, &in->strides, (void *)var);
     return var;
@@ -79,7 +79,7 @@ static void read_strides(reader *in)
     if (!base_expect(in->lx, "]") || !operand)
         return;
     if (strides.n != operand->buffer->n)
-        base_fail(in->cx, TEC_INVALID, loc, "'%s' has %d dimensions, %d strides are given",
+        base_fail(in->cx, TEC_INVALID, loc, "'%s' has %d dimensions, but %d strides are given",
                   operand->buffer->name, operand->buffer->n, strides.n);
     operand->strides = (const ir_expr *const *)strides.at;
 }
@@ -94,7 +94,7 @@ static void read_align(reader *in)
     if (!base_expect_int(in->lx, "a number of bytes", &bytes) || !operand)
         return;
     if (bytes < 1 || bytes > 4096 || (bytes & (bytes - 1)))
-        base_fail(in->cx, TEC_INVALID, loc, "an alignment is a power of two up to 4096, found %lld",
+        base_fail(in->cx, TEC_INVALID, loc, "expected a power of two up to 4096 as the alignment, found %lld",
                   (long long)bytes);
     operand->align = (int)bytes;
 }

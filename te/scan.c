@@ -60,11 +60,11 @@ static bool take_first(te_scan *scan, const char *name, const ir_expr *time)
                   ir_expr_text(cx, extent));
     else if (scan->steps.n)
         base_fail(cx, TEC_INVALID, base_where(cx),
-                  "the first steps of '%s' come behind an update of scan '%s'", name, scan->name);
+                  "the first steps of '%s' must stand before the updates of scan '%s'", name, scan->name);
     else if (scan->states.n && first != scan->first)
         base_fail(cx, TEC_INVALID, base_where(cx),
-                  "'%s' has %lld first steps, other states of scan '%s' have %lld", name, (long long)first,
-                  scan->name, (long long)scan->first);
+                  "'%s' has %lld first steps, but the other states of scan '%s' have %lld", name,
+                  (long long)first, scan->name, (long long)scan->first);
     else
         scan->first = first;
     return !base_failed(cx);
@@ -237,7 +237,7 @@ bool te_scan_reads(te_scan *scan, const ir_expr *load)
     if (!tensor)
         return false;
     if (!ir_is_int(ir_simplify(te_facts(scan->def), ir_sub(cx, scan->time, load->load.index[0])), &back))
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is not '%s' less a constant",
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s': expected '%s' minus a constant",
                   name, ir_expr_text(cx, load->load.index[0]), scan->time->var.name);
     else if (back < 0)
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is later than '%s'", name,
@@ -246,12 +246,12 @@ bool te_scan_reads(te_scan *scan, const ir_expr *load)
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s' before scan '%s' computes it", name,
                   scan->time->var.name, scan->name);
     else if (back > 0 && te_stage_is_partial(tensor->stage))
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can be read at step '%s' only",
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can only be read at step '%s'",
                   name, scan->time->var.name);
     else if (back > scan->first)
         base_fail(cx, TEC_INVALID, load->loc,
-                  "'%s' is read %lld steps back, but scan '%s' has %lld first steps", name, (long long)back,
-                  scan->name, (long long)scan->first);
+                  "'%s' is read %lld steps back, but scan '%s' has only %lld first steps", name,
+                  (long long)back, scan->name, (long long)scan->first);
     return true;
 }
 
@@ -265,7 +265,7 @@ bool te_scan_close(te_scan *scan)
     tec_context *cx = scan->def->cx;
 
     if (scan->steps.n == 0)
-        base_fail(cx, TEC_INVALID, scan->loc, "scan '%s' updates nothing", scan->name);
+        base_fail(cx, TEC_INVALID, scan->loc, "scan '%s' has no update", scan->name);
     for (int i = 0; i < scan->states.n; i++) {
         const te_tensor *tensor = scan->states.at[i];
 
@@ -275,10 +275,10 @@ bool te_scan_close(te_scan *scan)
                       scan->name);
     }
     if (!ir_prove_le(te_facts(scan->def), ir_int(cx, scan->first), scan->extent))
-        base_fail(
-            cx, TEC_INVALID, scan->loc,
-            "scan '%s' runs over '%s' steps, which is not proven to be at least the %lld that are given",
-            scan->name, ir_expr_text(cx, scan->extent), (long long)scan->first);
+        base_fail(cx, TEC_INVALID, scan->loc,
+                  "scan '%s' has %lld first steps, but it cannot be proven that its '%s' steps are at least "
+                  "as many",
+                  scan->name, (long long)scan->first, ir_expr_text(cx, scan->extent));
     if (base_failed(cx))
         return false;
     for (int i = 0; i < scan->steps.n; i++)

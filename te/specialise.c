@@ -210,8 +210,9 @@ static void copy_facts(copier *self, const te_def *def)
         if (!fact || !ir_is_int(fact, &holds))
             te_fact(self->to, fact);
         else if (!holds)
-            base_fail(self->cx, TEC_INVALID, fact->loc, "'%s' promises %s, which the given sizes break",
-                      def->name, ir_expr_text(self->cx, def->facts.at[i]));
+            base_fail(self->cx, TEC_INVALID, fact->loc,
+                      "'%s' requires %s, which does not hold for the given sizes", def->name,
+                      ir_expr_text(self->cx, def->facts.at[i]));
     }
 }
 

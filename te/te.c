@@ -62,7 +62,7 @@ void te_fact(te_def *def, const ir_expr *condition)
     if (!def || !condition)
         return;
     if (!base_is_bool(condition->dtype))
-        base_fail(def->cx, TEC_INVALID, condition->loc, "a fact must be a condition, '%s' is not",
+        base_fail(def->cx, TEC_INVALID, condition->loc, "expected a condition as a fact, found '%s'",
                   ir_expr_text(def->cx, condition));
     else
         base_push(def->cx, &def->facts, condition);
@@ -191,7 +191,7 @@ const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_e
             return NULL;
         if (!te_axis_is_reduce(axis[i]))
             return base_fail(cx, TEC_INVALID, base_where(cx),
-                             "'%s' is reduced over '%s', which is no reduction axis", combiner,
+                             "'%s' reduces over '%s', which is not a reduction axis", combiner,
                              ir_expr_text(cx, axis[i]));
         extent[i] = te_axis_extent(axis[i]);
     }

@@ -175,7 +175,7 @@ static int set_value(const tool_usage *usage, const tool_option *option, const c
 
 enum { MAX_OPTIONS = 64 };
 
-/* `i` is the word that is read; `given` finds an option that stands twice. */
+/* `i` is the word that is read; `given` finds an option that is given twice. */
 typedef struct {
     const tool_usage *u;
     char **argv;

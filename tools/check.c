@@ -5,6 +5,7 @@
  * one line from each. What a child that dies has printed before is lost; the cause is told instead.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -89,12 +90,10 @@ static bool start(job *work, const char *dir, const settings *given)
         for (int i = 0; i < BASE_COUNT(where); i++)
             argv[n++] = where[i];
     }
-    if (pipe(pipe_fd) != 0)
+    if (pipe2(pipe_fd, O_CLOEXEC) != 0)
         return false;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, pipe_fd[0]);
-    posix_spawn_file_actions_addclose(&actions, pipe_fd[1]);
     if (!given->verbose)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
     int failed = posix_spawn(&work->pid, "/proc/self/exe", &actions, NULL, (char **)(void *)argv, environ);
@@ -318,7 +317,7 @@ int tool_check(int argc, char **argv)
     if (s.server.key_file && !s.server.address)
         return tool_misuse("check", "--key-file needs --rpc");
     if (s.server.address && !tool_key_file(s.server.key_file, keys, sizeof keys))
-        return tool_misuse("check", "neither --key-file nor $HOME says where the file of keys is");
+        return tool_misuse("check", "cannot find the key file: --key-file is not given and HOME is not set");
     s.server.key_file = keys;
     return s.one ? check_one(dirs.at[0], &s) : check(&dirs, &s);
 }

@@ -104,7 +104,7 @@ static check_result compare(a_case *test, const graph_built *built, const DLTens
         const DLTensor *want = test->output[k];
 
         if (want && !found[k])
-            return fail(base_format(test->cx, "output '%s' is no tensor", name));
+            return fail(base_format(test->cx, "output '%s' is not a tensor", name));
         if (!want || worker_compare(found[k], want, text, sizeof text)) {
             note = want && flushed(found[k], want)
                        ? base_format(test->cx, "denormals in output '%s' became 0", name)
@@ -160,7 +160,7 @@ static bool make_values(a_case *test, tec_program *program, tec_object **in, tec
 {
     for (int i = 0; i < tec_program_n_inputs(program); i++) {
         if (i >= test->n_inputs || !test->input[i]) {
-            base_fail(test->cx, TEC_INVALID, (base_loc){0}, "the data has no value for input '%s'",
+            base_fail(test->cx, TEC_INVALID, (base_loc){0}, "the test data have no value for input '%s'",
                       tec_program_input_name(program, i));
             return false;
         }
@@ -179,7 +179,8 @@ static check_result run_values(a_case *test, const graph_built *built, tec_progr
     const DLTensor **found = base_array(test->cx, const DLTensor *, n_out);
 
     if (n_out < test->n_outputs)
-        return fail(base_format(test->cx, "%d outputs, the data has %d", n_out, test->n_outputs));
+        return fail(base_format(test->cx, "the model has %d outputs, but the test data have %d", n_out,
+                                test->n_outputs));
     if (!make_values(test, program, in, err) || !tec_program_run(program, in, n_in, out, n_out, err))
         return fail(base_strdup(test->cx, err->text[0] ? err->text : tec_context_error(test->cx)));
     for (int k = 0; k < n_out; k++)
@@ -259,8 +260,8 @@ static check_result run_there(a_case *test, const graph_built *built)
 static check_result run(a_case *test, const graph_built *built)
 {
     if (!built->desc.program.n_functions && body_of(built)->outputs.n < test->n_outputs)
-        return fail(
-            base_format(test->cx, "%d outputs, the data has %d", body_of(built)->outputs.n, test->n_outputs));
+        return fail(base_format(test->cx, "the model has %d outputs, but the test data have %d",
+                                body_of(built)->outputs.n, test->n_outputs));
     if (test->server && built->desc.program.n_functions)
         return (check_result){.outcome = CHECK_UNSUPPORTED, .reason = "control flow on a server of devices"};
     if (test->server)
@@ -328,7 +329,7 @@ static check_result check_set(a_case *test, const char *set)
 check_result check_case(tec_context *cx, const char *dir, const target *machine, const check_server *server,
                         bool verbose)
 {
-    check_result r = fail("there is no test_data_set_0");
+    check_result r = fail("expected a folder test_data_set_0, found none");
 
     for (int i = 0;; i++) {
         const char *set = base_format(cx, "test_data_set_%d", i);

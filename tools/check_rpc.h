@@ -1,6 +1,6 @@
 /* tools/check_rpc.h -- inside the room: a case of `tec check` on a server of devices.
  *
- *     const check_server *server = check_server_open(cx, "board:9190", NULL);      // the file of keys
+ *     const check_server *server = check_server_open(cx, "board:9190", NULL);      // the key file
  *     check_result r = check_case(cx, dir, t, server, false);
  */
 #ifndef TOOLS_CHECK_RPC_H

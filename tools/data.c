@@ -23,7 +23,7 @@ DLTensor *tool_new_tensor(tec_context *cx, DLDataType dtype, int ndim, const int
         dims[i] = shape[i];
     *x = (DLTensor){.device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = dims};
     if (tec_tensor_bytes(x) < 0)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a tensor of %s is larger than memory can be",
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a tensor of %s is larger than the address space",
                          tec_tensor_text(x, (char[256]){0}, 256));
     char *data = base_alloc(cx, (size_t)tec_tensor_bytes(x) + 64);
     x->data = (void *)(((uintptr_t)data + 63) & ~(uintptr_t)63);

@@ -95,7 +95,7 @@ int tool_devices(int argc, char **argv)
     const tool_option options[] = {
         {"tracker", TOOL_TEXT, &tracker, "A:P", "lists the pool of the tracker at this address instead"},
         {"key-file", TOOL_TEXT, &key_file, "F",
-         "the file of keys for the tracker (default: the keys of this machine's loopback server)"},
+         "the key file for the tracker (default: the keys of this machine's loopback server)"},
         {"json", TOOL_FLAG, &json, NULL, "prints JSON"},
     };
     const tool_usage usage = {

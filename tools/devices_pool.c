@@ -204,7 +204,7 @@ static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 
     if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
                     &arena))
-        rpc_conn_close(conn, TEC_PROTOCOL, "the tracker's answer is garbled");
+        rpc_conn_close(conn, TEC_PROTOCOL, "the tracker's answer cannot be decoded");
     else if (frame->kind == RPC_KIND_state)
         on_state(conn, a, &m.state);
     else if (frame->kind == RPC_KIND_failure)
@@ -258,7 +258,9 @@ int tool_devices_of_pool(const char *tracker, const char *key_file, bool json)
     const rpc_key_row *row = NULL;
 
     if (!tool_key_file(key_file, path, sizeof path))
-        rt_fail(&a.err, TEC_INVALID, "neither XDG_STATE_HOME nor HOME is set: name a --key-file");
+        rt_fail(
+            &a.err, TEC_INVALID,
+            "cannot find the key file: --key-file is not given, and neither XDG_STATE_HOME nor HOME is set");
     else if (rpc_keys_read(&keys, path, &a.err))
         row = rpc_keys_pick(&keys, NULL, &a.err);
     a.json = json ? cJSON_CreateObject() : NULL;

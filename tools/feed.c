@@ -42,11 +42,11 @@ int tool_feed_pick(tec_context *cx, const tec_module *m, const char *kind, const
     }
     const char *there = count ? base_text_str(cx, &names) : "none";
     if (wanted)
-        base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; the module's %ss are %s", kind,
-                  wanted, kind, there);
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; expected one of the module's %ss: %s",
+                  kind, wanted, kind, there);
     else
-        base_fail(cx, TEC_INVALID, (base_loc){0}, "name the %s that is to run with --%s; the module's are %s",
-                  kind, kind, there);
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "choose a %s with --%s; the module has %s", kind, kind,
+                  there);
     return -1;
 }
 
@@ -106,7 +106,7 @@ static const char *names_of(tool_feed *feed, bool inputs)
 static bool set_symbol(tool_feed *feed, int k, int64_t value, const char *by)
 {
     if (feed->known[k] && feed->value[k] != value)
-        return fail(feed, base_format(feed->cx, "%s makes '%s' %lld, but it is %lld already", by,
+        return fail(feed, base_format(feed->cx, "%s sets '%s' to %lld, but it is already set to %lld", by,
                                       feed->symbol[k], (long long)value, (long long)feed->value[k])) != NULL;
     feed->known[k] = true;
     feed->value[k] = value;
@@ -123,8 +123,8 @@ static bool set_extent(tool_feed *feed, const tool_port *port, int axis, int64_t
     if (rt_dim_is_symbol(port->shape[axis], &k))
         return set_symbol(feed, k, extent, by);
     if (rt_dim_is_const(port->shape[axis], &fixed) && fixed != extent)
-        return fail(feed, base_format(feed->cx, "%s: dimension %d of '%s' is %lld, found %lld", by, axis,
-                                      port->name, (long long)fixed, (long long)extent)) != NULL;
+        return fail(feed, base_format(feed->cx, "%s: expected %lld for dimension %d of '%s', found %lld", by,
+                                      (long long)fixed, axis, port->name, (long long)extent)) != NULL;
     return true;
 }
 
@@ -163,7 +163,7 @@ bool tool_feed_dims(tool_feed *feed, tool_dims *dims)
             k++;
         if (k == feed->n_symbols && !port)
             return fail(feed,
-                        base_format(feed->cx, "--dim %s: neither a symbol nor INPUT.AXIS; the symbols are %s",
+                        base_format(feed->cx, "--dim %s: expected a symbol or INPUT.AXIS; the symbols are %s",
                                     dim->name, names_of(feed, false))) != NULL;
         if (k < feed->n_symbols ? !set_symbol(feed, k, dim->value, by)
                                 : !set_extent(feed, port, axis, dim->value, by))
@@ -179,8 +179,8 @@ static tool_port *find_input(tool_feed *feed, const char *name)
     for (int i = 0; i < feed->n; i++)
         if (!feed->port[i].is_output && strcmp(feed->port[i].name, name) == 0)
             return &feed->port[i];
-    return fail(
-        feed, base_format(feed->cx, "there is no input '%s'; the inputs are %s", name, names_of(feed, true)));
+    return fail(feed, base_format(feed->cx, "there is no input '%s'; expected one of the inputs %s", name,
+                                  names_of(feed, true)));
 }
 
 /* NAME=FILE: the tensor's extents tell the symbols that they hold. */

@@ -248,7 +248,7 @@ static bool go_on(tally *sum)
         read_state(sum, o);
     else if (text)
         base_fail(sum->cx, TEC_INVALID, (base_loc){.file = path},
-                  o ? "it belongs to another seed or target" : "it is no state of 'tec fuzz'");
+                  o ? "it belongs to another seed or target" : "it is not a state of 'tec fuzz'");
     cJSON_Delete(o);
     return fits;
 }
@@ -594,7 +594,7 @@ int tool_fuzz(int argc, char **argv)
     if (s.key_file && !s.rpc)
         return tool_misuse("fuzz", "--key-file needs --rpc");
     if (s.rpc && !tool_key_file(s.key_file, keys, sizeof keys))
-        return tool_misuse("fuzz", "neither --key-file nor $HOME says where the file of keys is");
+        return tool_misuse("fuzz", "cannot find the key file: --key-file is not given and HOME is not set");
     if (s.rpc)
         s.key_file = keys;
     return start(&s);

@@ -88,7 +88,7 @@ static int passes_until(tec_context *cx, const char *name)
         if (base_same(graph_passes[i].name, name))
             n = i + 1;
     if (n < 0) {
-        base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no graph pass '%s'; what can be seen is:", name);
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no graph pass '%s'; expected one of:", name);
         base_note(cx, (base_loc){0}, "read: the graph of the file");
         for (int i = 0; i < graph_n_passes; i++)
             base_note(cx, (base_loc){0}, "%s: %s", graph_passes[i].name, graph_passes[i].what);

@@ -88,7 +88,7 @@ int tool_keys(int argc, char **argv)
     bool json = false;
     tool_list words = {0};
     const tool_option options[] = {
-        {"key-file", TOOL_TEXT, &file, "F", "the file of keys (that of this machine's loopback server)"},
+        {"key-file", TOOL_TEXT, &file, "F", "the key file (that of this machine's loopback server)"},
         {"roles", TOOL_TEXT, &roles, "R", "of a new key: submit, serve, administer, with commas (submit)"},
         {"classes", TOOL_TEXT, &classes, "C", "device classes that a new key may use, with commas (*: all)"},
         {"users", TOOL_TEXT, &users, "U",
@@ -112,7 +112,7 @@ int tool_keys(int argc, char **argv)
     if (status != TOOL_GO_ON)
         return status;
     if (!tool_key_file(file, path, sizeof path))
-        return tool_misuse("keys", "neither --key-file nor $HOME says where the file of keys is");
+        return tool_misuse("keys", "cannot find the key file: --key-file is not given and HOME is not set");
     const char *what = words.at[0];
     if (words.n == 1 && strcmp(what, "list") == 0)
         return list(path, json, &err);

@@ -81,7 +81,8 @@ bool tool_remote_open(tool_remote *remote, const char *command, const tool_remot
 
     *remote = (tool_remote){0};
     if (!tool_key_file(options->key_file, keys, sizeof keys))
-        return rt_fail(err, TEC_INVALID, "neither --key-file nor $HOME says where the file of keys is");
+        return rt_fail(err, TEC_INVALID,
+                       "cannot find the key file: --key-file is not given and HOME is not set");
     bool good;
     if (options->tracker)
         good = lease(remote, command, options, keys, err);

@@ -127,7 +127,8 @@ static bool run_all(run *self, const char *path, tec_timing *timing)
 
     if (module && rt_module_describe(module)->program.n_functions && !self->o->function && !self->o->graph)
         rt_fail(&self->err, TEC_UNSUPPORTED,
-                "'%s' is a program, which runs on this machine alone; name a graph or a function of it",
+                "'%s' is a program, which can only run on this machine: choose a graph or a function of the "
+                "module",
                 path);
     bool good = module && self->err.status == TEC_OK && choose(self, module) &&
                 tool_remote_open(&self->remote, "run", &self->o->where, self->o->device, &self->err) &&

@@ -121,7 +121,7 @@ static tec_module *plain_module(te_run *run)
     return code ? comp_load(run->cx, code, NULL) : NULL;
 }
 
-/* Both are called; then each result of the one is held against that of the other. */
+/* Both are called; then each result of the one is compared with that of the other. */
 static bool same_results(te_run *run, call *self, call *plain, const char **what)
 {
     char text[300];

@@ -243,7 +243,7 @@ static bool open_pool(run *self)
 
     if (!tool_key_file(s->key_file, keys, sizeof keys))
         return base_fail(self->cx, TEC_INVALID, (base_loc){0},
-                         "neither --key-file nor $HOME says where the file of keys is");
+                         "cannot find the key file: --key-file is not given and HOME is not set");
     const pool_options o = {.tracker = s->tracker,
                             .key_file = base_strdup(self->cx, keys),
                             .device_class = s->device_class,

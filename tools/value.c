@@ -232,7 +232,7 @@ static tec_object *read_json(const reader *in, int32_t type, const cJSON *json)
     if (t->kind == RT_TYPE_DATA)
         return read_data(in, t, json);
     if (t->kind != RT_TYPE_TUPLE)
-        return refuse(in, "an input that JSON can say: functions cannot be given", json);
+        return refuse(in, "a value that JSON can express: a function cannot be an input", json);
     tec_object **part = base_array(in->cx, tec_object *, t->n_parts);
     return read_parts(in, t->parts, t->n_parts, json, part) < 0 ? NULL : make(in, NULL, part, t->n_parts);
 }
@@ -253,7 +253,8 @@ tec_object *tool_read_value(tec_context *cx, tec_program *program, const rt_prog
     cJSON *j = text ? cJSON_ParseWithLength(text, size) : NULL;
     if (text && !j)
         return base_fail(cx, TEC_INVALID, (base_loc){.file = path},
-                         "no JSON, or values that nest deeper than %d (a list may be written as an array)",
+                         "the text is not JSON, or its values are nested more than %d deep (a list may be "
+                         "written as an array)",
                          CJSON_NESTING_LIMIT);
     tec_object *object = j ? read_json(&r, type, j) : NULL;
     cJSON_Delete(j);

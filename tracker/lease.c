@@ -70,6 +70,15 @@ static track_lease *new_lease(track_pool *pool, int64_t number, const char *owne
     return NULL;
 }
 
+/* Frees the lease, which no device and no job holds any more. */
+static void drop_lease(track_pool *pool, track_lease *lease)
+{
+    track_heap_take(&pool->deadlines, &lease->deadline);
+    track_table_take(&pool->leases, &lease->entry);
+    rt_free(lease->owner);
+    rt_free(lease);
+}
+
 /* The device is taken from the list of free ones by track_settle, which the caller calls. */
 static void bind(track_lease *lease, track_device *device, track_flow *job)
 {
@@ -140,8 +149,8 @@ static bool check_wish(const track_pool *pool, const track_wish *wish, tec_error
     if (!track_find_class(pool, wish->class))
         return fail_class(pool, wish->class, err);
     if (wish->priority && (wish->priority < TRACK_LEAST_PRIORITY || wish->priority > TRACK_MOST_PRIORITY))
-        return rt_fail(err, TEC_INVALID, "priority %d is not one of %d to %d", wish->priority,
-                       TRACK_LEAST_PRIORITY, TRACK_MOST_PRIORITY);
+        return rt_fail(err, TEC_INVALID, "expected a priority from %d to %d, found %d", TRACK_LEAST_PRIORITY,
+                       TRACK_MOST_PRIORITY, wish->priority);
     return track_check_name("user", wish->user, err) && track_check_name("job", wish->job, err);
 }
 
@@ -259,10 +268,7 @@ static void end_lease(track_pool *pool, track_lease *lease, track_end how)
     c->expired += how == TRACK_EXPIRED;
     pool->o.events->ended(pool->o.user, lease, how);
     track_flow_done(lease->job);
-    track_heap_take(&pool->deadlines, &lease->deadline);
-    track_table_take(&pool->leases, &lease->entry);
-    rt_free(lease->owner);
-    rt_free(lease);
+    drop_lease(pool, lease);
     track_settle(pool, device);
 }
 
@@ -282,12 +288,16 @@ bool track_restore(track_pool *pool, int64_t now, const track_memory *memory, te
     if (!device)
         return false;
     if (device->lease || track_find_lease(pool, memory->number))
-        return rt_fail(err, TEC_INVALID, "lease %lld of '%s' stands in the state twice",
+        return rt_fail(err, TEC_INVALID, "the state has two entries for lease %lld of '%s'",
                        (long long)memory->number, memory->device);
     track_lease *lease = new_lease(pool, memory->number, memory->owner, memory->term_ms, err);
-    track_flow *job = lease ? job_of(pool, device->class, memory->user, memory->job, memory->priority) : NULL;
-    if (!job)
-        return rt_fail_memory(err, sizeof *lease);
+    if (!lease)
+        return false;
+    track_flow *job = job_of(pool, device->class, memory->user, memory->job, memory->priority);
+    if (!job) {
+        drop_lease(pool, lease);
+        return rt_fail_memory(err, sizeof *job);
+    }
     lease->restored = true;
     track_flow_resume(job);
     bind(lease, device, job);

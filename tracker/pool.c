@@ -124,7 +124,7 @@ bool track_check_name(const char *what, const char *name, tec_error *err)
     size_t n = strlen(name);
 
     if (n == 0 || n > TRACK_MOST_NAME)
-        return rt_fail(err, TEC_INVALID, "the name of a %s has %zu bytes; 1 to %d are allowed", what, n,
+        return rt_fail(err, TEC_INVALID, "the name of a %s has %zu bytes; expected 1 to %d", what, n,
                        TRACK_MOST_NAME);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
@@ -147,7 +147,7 @@ bool track_set_weight(track_pool *pool, const char *user, double weight, tec_err
     user_weight *w = e ? TRACK_OWNER(e, user_weight, entry) : NULL;
 
     if (!(weight >= 0.001 && weight <= 1000))
-        return rt_fail(err, TEC_INVALID, "the weight of user '%s' is %g; 0.001 to 1000 are allowed", user,
+        return rt_fail(err, TEC_INVALID, "the weight of user '%s' is %g; expected 0.001 to 1000", user,
                        weight);
     if (!w) {
         w = track_check_name("user", user, err) ? rt_alloc(sizeof *w, err) : NULL;
@@ -203,7 +203,8 @@ track_class *track_class_of(track_pool *pool, const char *name, const char *fing
         return c;
     if (c->fingerprint) {
         rt_fail(err, TEC_REFUSED,
-                "devices of class '%s' have the fingerprint '%s', this one has '%s': give it another class",
+                "devices of class '%s' have the fingerprint '%s', but this device has '%s': give it another "
+                "class",
                 name, c->fingerprint, fingerprint);
         return NULL;
     }
@@ -395,7 +396,7 @@ static track_server *add_server(track_pool *pool, const char *name, tec_error *e
     track_server *server;
 
     if (pool->servers.n >= MOST_SERVERS) {
-        rt_fail(err, TEC_REFUSED, "there are %d servers, and no more are taken", MOST_SERVERS);
+        rt_fail(err, TEC_REFUSED, "there are %d servers, which is the limit", MOST_SERVERS);
         return NULL;
     }
     server = rt_alloc(sizeof *server, err);
@@ -417,7 +418,7 @@ static bool check_texts(const track_offered *offered, tec_error *err)
 
     for (size_t i = 0; i < BASE_COUNT(texts); i++)
         if (strlen(texts[i]) > TRACK_MOST_NAME)
-            return rt_fail(err, TEC_INVALID, "the %s of device '%s' has %zu bytes; at most %d are allowed",
+            return rt_fail(err, TEC_INVALID, "the %s of device '%s' has %zu bytes; expected at most %d",
                            names[i], offered->name, strlen(texts[i]), TRACK_MOST_NAME);
     return true;
 }
@@ -435,7 +436,7 @@ static bool check_offer(track_pool *pool, const track_offer *offer, const track_
         return rt_fail(err, TEC_REFUSED, "a server named '%s' is registered already, at %s", offer->name,
                        known->address);
     if (offer->n_devices < 1 || offer->n_devices > MOST_DEVICES)
-        return rt_fail(err, TEC_INVALID, "server '%s' offers %d devices; 1 to %d are allowed", offer->name,
+        return rt_fail(err, TEC_INVALID, "server '%s' offers %d devices; expected 1 to %d", offer->name,
                        offer->n_devices, MOST_DEVICES);
     for (int i = 0; i < offer->n_devices; i++) {
         if (!track_check_name("device", offer->devices[i].name, err) ||
@@ -465,7 +466,8 @@ static bool offer_device(track_pool *pool, track_server *server, const track_off
         !replace(&device->driver, offered->driver, err))
         return false;
     if (device->class != c && device->lease)
-        return rt_fail(err, TEC_REFUSED, "'%s' is leased as one of class '%s', and cannot become '%s' now",
+        return rt_fail(err, TEC_REFUSED,
+                       "'%s' is leased as a device of class '%s', so its class cannot change to '%s' now",
                        full, device->class->entry.name, offered->class);
     if (device->class != c) { /* it is in no list: its server was gone */
         device->class->n_devices--;
@@ -594,7 +596,7 @@ track_device *track_placeholder(track_pool *pool, const char *device, const char
     if (d)
         return d;
     if (!slash || slash == device || slash - device > TRACK_MOST_NAME || !slash[1]) {
-        rt_fail(err, TEC_INVALID, "'%s' is no device: expected SERVER/DEVICE", device);
+        rt_fail(err, TEC_INVALID, "'%s' is not the name of a device: expected SERVER/DEVICE", device);
         return NULL;
     }
     snprintf(name, sizeof name, "%.*s", (int)(slash - device), device);

@@ -45,7 +45,7 @@ void track_on_relay(track_peer *peer, int64_t lease)
         return;
     }
     if (server->address[0]) {
-        refuse(peer, TEC_INVALID, "the server of the lease is dialled, and not relayed");
+        refuse(peer, TEC_INVALID, "the server of the lease must be dialled, not relayed");
         return;
     }
     if (!server->user || n >= MOST_RELAYS || !(relay = rt_alloc(sizeof *relay, NULL))) {
@@ -72,7 +72,7 @@ void track_on_arrive(track_peer *peer, int64_t token)
     while (relay && relay->token != token)
         relay = relay->next;
     if (!relay || strcmp(relay->server->id.text, peer->id.text) != 0) {
-        refuse(peer, TEC_DENIED, "nobody asked for this connection, or its client is gone");
+        refuse(peer, TEC_DENIED, "no client asked for this connection, or the client is gone");
         rpc_conn_close(peer->conn, TEC_OK, "nobody asked for this connection");
         return;
     }
@@ -104,7 +104,7 @@ void track_expire_relays(track_service *service)
     for (track_relay *r = service->relays, *next; r; r = next) {
         next = r->next;
         if (rpc_loop_now(service->loop) >= r->until) {
-            refuse(r->client, TEC_TIMEOUT, "the server of the lease did not come within 10 s");
+            refuse(r->client, TEC_TIMEOUT, "the server of the lease did not connect within 10 s");
             drop_relay(service, r);
         }
     }

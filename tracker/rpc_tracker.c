@@ -1,4 +1,4 @@
-/* tracker/rpc_tracker.c -- the program `rpc_tracker`: options, the file of keys, signals. */
+/* tracker/rpc_tracker.c -- the program `rpc_tracker`: options, the key file, signals. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -106,11 +106,15 @@ static bool settle_keys(program *self, tec_error *err)
 {
     if (!self->key_file) {
         if (!rpc_is_loopback(self->listen))
-            return rt_fail(err, TEC_DENIED, "%s is not loopback: name the keys that are let in by --key-file",
-                           self->listen);
+            return rt_fail(
+                err, TEC_DENIED,
+                "%s can be reached from other machines: name the keys that may connect with --key-file",
+                self->listen);
         if (!rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), self->default_keys,
                                    sizeof self->default_keys))
-            return rt_fail(err, TEC_INVALID, "neither XDG_STATE_HOME nor HOME is set: name a --key-file");
+            return rt_fail(err, TEC_INVALID,
+                           "cannot find the key file: --key-file is not given, and neither XDG_STATE_HOME "
+                           "nor HOME is set");
         self->key_file = self->default_keys;
         if (!rpc_keys_prepare(self->key_file, err))
             return false;
@@ -242,7 +246,7 @@ static int parse(program *self, int argc, char **argv, tec_error *err)
                 return USAGE;
         }
         if (optind < argc) {
-            rt_fail(err, TEC_INVALID, "'%s' is one operand too many", argv[optind]);
+            rt_fail(err, TEC_INVALID, "unexpected operand '%s'", argv[optind]);
             return USAGE;
         }
         if (pass == 0 && !read_config(self, err))

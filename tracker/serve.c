@@ -193,7 +193,8 @@ static void on_announce(track_peer *peer, const rpc_announce *message)
     track_offer o = {message->name, address, devices, (int)message->devices.n};
     track_server *server = NULL;
     if (peer->server)
-        rt_fail(&err, TEC_INVALID, "this connection announced server '%s' before", peer->server->entry.name);
+        rt_fail(&err, TEC_INVALID, "this connection has already announced server '%s'",
+                peer->server->entry.name);
     else if (!devices)
         rt_fail_memory(&err, sizeof *devices);
     else if (check_classes(peer, devices, (int)message->devices.n, &err) &&
@@ -397,7 +398,8 @@ static void on_set_aside(track_peer *peer, const rpc_set_aside *message)
     if (!device)
         rt_fail(&err, TEC_INVALID, "there is no device '%s'", message->device);
     else if (!may_set_aside(peer, device))
-        rt_fail(&err, TEC_DENIED, "key %s neither administers nor has '%s'", peer->id.text, message->device);
+        rt_fail(&err, TEC_DENIED, "key %s has neither the role admin nor a lease on '%s'", peer->id.text,
+                message->device);
     else if (track_set_aside(service->pool, now_of(service), device,
                              message->reason[0] ? message->reason : NULL, &err)) {
         track_log(service, "device '%s' is %s%s", message->device,
@@ -474,7 +476,7 @@ static void deny(track_peer *peer, const rpc_frame *frame, const rpc_any *messag
 
 /* Checks the role of the key, decodes and hands on; a message that has no business here ends the connection.
  *
- * A missing role is answered and goes on, as a program may try; a garbled message ends the connection. */
+ * A missing role is answered and goes on, as a program may try; a damaged message ends the connection. */
 static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 {
     track_peer *peer = rpc_conn_user(conn);
@@ -485,11 +487,11 @@ static void on_frame(rpc_conn *conn, const rpc_frame *frame)
     bool allowed = (frame->row->roles & rpc_link_roles(rpc_conn_link(conn))) != 0;
     if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
                     &arena))
-        rt_fail(&err, TEC_PROTOCOL, "message '%s' is garbled", frame->row->record->name);
+        rt_fail(&err, TEC_PROTOCOL, "message '%s' cannot be decoded", frame->row->record->name);
     else if (!allowed)
         deny(peer, frame, &m);
     else if (!dispatch(peer, frame->kind, &m))
-        rt_fail(&err, TEC_PROTOCOL, "message '%s' is nothing for a tracker: a server takes it",
+        rt_fail(&err, TEC_PROTOCOL, "message '%s' is for servers, not for trackers",
                 frame->row->record->name);
     rt_arena_free(&arena);
     if (err.status != TEC_OK) {

@@ -57,7 +57,7 @@ static bool fail(const track_state *state, tec_error *err, int rc)
 {
     return rt_fail(err, TEC_IO, "%s: %s", state->path,
                    (rc & 0xff) == SQLITE_BUSY     ? "another tracker uses this state"
-                   : (rc & 0xff) == SQLITE_NOTADB ? "this file is no state of a tracker"
+                   : (rc & 0xff) == SQLITE_NOTADB ? "the file is not the state of a tracker"
                                                   : sqlite3_errmsg(state->db));
 }
 
@@ -104,10 +104,11 @@ static bool settle_schema(track_state *state, tec_error *err)
         return run(state, schema, err) && run(state, marks, err);
     }
     if (application != APPLICATION)
-        return rt_fail(err, TEC_INVALID, "%s: this file is no state of a tracker", state->path);
+        return rt_fail(err, TEC_INVALID, "%s: the file is not the state of a tracker", state->path);
     if (version != VERSION)
-        return rt_fail(err, TEC_UNSUPPORTED, "%s: the state has version %lld, this tracker writes version %d",
-                       state->path, (long long)version, VERSION);
+        return rt_fail(err, TEC_UNSUPPORTED,
+                       "%s: the state has version %lld, but this tracker reads version %d", state->path,
+                       (long long)version, VERSION);
     return run(state, "COMMIT", err);
 }
 

@@ -32,10 +32,10 @@ bool tvm_find_daemon(tec_context *cx, const char *folder, int64_t port, const ch
 
     *out = (tvm_daemon){.port = text ? atoi(text) : 0};
     if (text && (out->port < 1 || out->port > 65535))
-        return port ? base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no port %s: they go up to 65535",
+        return port ? base_fail(cx, TEC_INVALID, (base_loc){0}, "expected a port from 1 to 65535, found %s",
                                 text)
                     : base_fail(cx, TEC_INVALID, (base_loc){.file = folder},
-                                "the file 'port' holds no port: '%s'", text);
+                                "expected a port number in the file 'port', found '%s'", text);
     if (text)
         out->token = read_line(cx, token ? token : base_format(cx, "%s/token", folder));
     return out->token;

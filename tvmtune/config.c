@@ -68,12 +68,12 @@ static bool read_line(tec_context *cx, const config *self, char *line, int numbe
     *equals = '\0';
     const char *name = trim(text), *value = trim(equals + 1);
     if (!is_known(self->usage, name))
-        return base_fail(cx, TEC_INVALID, at, "there is no setting '%s'; there are %s", name,
+        return base_fail(cx, TEC_INVALID, at, "unknown setting '%s'; expected one of %s", name,
                          known_names(cx, self->usage));
     for (int i = 0; i < out->n; i++)
         if (strncmp((const char *)out->at[i] + 2, name, strlen(name)) == 0 &&
             ((const char *)out->at[i])[2 + strlen(name)] == '=')
-            return base_fail(cx, TEC_INVALID, at, "the setting '%s' stands here a second time", name);
+            return base_fail(cx, TEC_INVALID, at, "the setting '%s' is given twice", name);
     base_push(cx, out, base_format(cx, "--%s=%s", name, value));
     return true;
 }

@@ -138,7 +138,7 @@ static bool take_pair(tec_context *cx, const char *key, const char *value, store
     else if (strcmp(key, "priority") == 0)
         return read_number(cx, key, value, -1000, &queued->priority);
     else if (!is_option(key))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no parameter '%s'", key);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "unknown parameter '%s'", key);
     else if (!*value)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "the parameter '%s' is empty", key);
     else
@@ -403,7 +403,7 @@ static tvm_answer run_route(tec_context *cx, const tvm_request *request, int ind
     tvm_answer a = {.status = 0};
 
     if (routes[index].admin && !request->admin)
-        a = tvm_error(cx, 403, "this is for admins");
+        a = tvm_error(cx, 403, "only an admin may do this");
     else if (id)
         a = tvm_user_refusal(cx, request, id);
     if (a.status == 0)
@@ -440,8 +440,8 @@ tvm_answer tvm_route(tec_context *cx, const tvm_request *request)
             return run_route(cx, request, i, id, rest);
         found = true;
     }
-    return found ? tvm_error(cx, 405, "this path knows other methods")
-                 : tvm_error(cx, 404, "there is nothing at this path");
+    return found ? tvm_error(cx, 405, "this path does not allow the method of the request")
+                 : tvm_error(cx, 404, "this path does not exist");
 }
 
 /* The table's path with {id} for '#' and {file} for '*'. */

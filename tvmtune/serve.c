@@ -82,17 +82,17 @@ static const char *find_token(tec_context *cx, const settings *given)
     if (stat(path, &st) != 0)
         return make_token(cx, path);
     if (st.st_mode & 077)
-        return base_fail(
-            cx, TEC_INVALID, (base_loc){.file = path},
-            "others may read the token (mode %03o): chmod 600, or remove the file to get a new one",
-            (unsigned)st.st_mode & 0777);
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = path},
+                         "other users may read the token (mode %03o): set its mode to 600, or remove the "
+                         "file to get a new token",
+                         (unsigned)st.st_mode & 0777);
     char *text = base_read_file(cx, path, &size);
     if (!text)
         return NULL;
     text[strcspn(text, "\r\n")] = '\0';
     return strlen(text) >= 16 ? text
                               : base_fail(cx, TEC_INVALID, (base_loc){.file = path},
-                                          "the token is shorter than 16 characters");
+                                          "expected a token of at least 16 characters");
 }
 
 /* What other daemons of the store know this one by: made at the first start, because a daemon that comes

@@ -22,7 +22,8 @@ bool tvm_new_token(tec_context *cx, char out[TVM_TOKEN_SIZE])
     unsigned char bytes[TVM_TOKEN_BYTES];
 
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return base_fail(cx, TEC_IO, (base_loc){0}, "no random numbers for a token: %s", strerror(errno));
+        return base_fail(cx, TEC_IO, (base_loc){0}, "cannot get random numbers for a token: %s",
+                         strerror(errno));
     write_hex(out, bytes, sizeof bytes);
     return true;
 }
@@ -48,8 +49,9 @@ tvm_answer tvm_user_refusal(tec_context *cx, const tvm_request *request, int64_t
     bool own = request->admin || (j && strcmp(j->user, request->user) == 0);
 
     tec_context_clear(cx);
-    return own || !j ? (tvm_answer){.status = 0}
-                     : tvm_error(cx, 403, base_format(cx, "job %lld is another user's", (long long)job));
+    return own || !j
+               ? (tvm_answer){.status = 0}
+               : tvm_error(cx, 403, base_format(cx, "job %lld belongs to another user", (long long)job));
 }
 
 /* Counts the user's jobs that are not over; a quota of 0 is none. */
@@ -62,7 +64,7 @@ tvm_answer tvm_quota_refusal(tec_context *cx, const tvm_request *request)
     if (!request->quota || open < request->quota)
         return (tvm_answer){.status = 0};
     return tvm_error(cx, 429,
-                     base_format(cx, "'%s' has %lld jobs that are not over, and may have %lld", request->user,
+                     base_format(cx, "user '%s' has %lld unfinished jobs; the quota is %lld", request->user,
                                  (long long)open, (long long)request->quota));
 }
 

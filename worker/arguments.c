@@ -65,7 +65,7 @@ static bool read_symbols(const rt_function_desc *function, const worker_job *job
         while (k < job->n_dims && strcmp(job->dims[k].name, function->symbols[s]) != 0)
             k++;
         if (k == job->n_dims)
-            return rt_fail(err, TEC_INVALID, "%s: symbol '%s' has no value to measure with", function->name,
+            return rt_fail(err, TEC_INVALID, "%s: no value was given for symbol '%s'", function->name,
                            function->symbols[s]);
         symbols[s] = job->dims[k].value;
     }
@@ -104,7 +104,7 @@ static DLTensor *new_argument(worker_arguments *arguments, const rt_param_desc *
     if (!t || !rt_shape_eval(param->shape, param->rank, symbols, t->shape, param->name, err))
         return NULL;
     if (tec_tensor_bytes(t) < 0)
-        return rt_fail(err, TEC_INVALID, "parameter '%s' does not fit into memory", param->name), NULL;
+        return rt_fail(err, TEC_INVALID, "there is not enough memory for parameter '%s'", param->name), NULL;
     t->data = new_region(arguments, (size_t)tec_tensor_bytes(t), err);
     return t->data ? t : NULL;
 }

@@ -60,7 +60,7 @@ static bool prepare(worker_bench *bench, tec_module *module, int threads, loaded
     return true;
 }
 
-/* Different bytes for what is kept and what is held against it, so that an element that neither writes is
+/* Different bytes for what is kept and what is compared with it, so that an element that neither writes is
  * seen. */
 enum { BLANK_KEPT = 0xa5, BLANK_CHECKED = 0x5a };
 

@@ -4,7 +4,7 @@
  *     const worker_answer *a = worker_bench_do(b, WORKER_MEASURE, &job, modules);
  *     worker_bench_free(b);
  *
- * What the next job of the same task needs again is kept: its arguments, the outputs to be held against, and
+ * What the next job of the same task needs again is kept: its arguments, the outputs to be compared with, and
  * threads.
  * Lifetime: the answer, until the next job. Errors: in the answer. Threads: one.
  */

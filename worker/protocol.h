@@ -6,7 +6,7 @@
  *     worker_send(fd, WORKER_MEASURE, &body, deadline);
  *     worker_receive(fd, &kind, &body, WORKER_MAX_ANSWER, deadline);
  *     worker_answer a;
- *     if (!worker_get_answer(&r, &a)) ... garbled
+ *     if (!worker_get_answer(&r, &a)) ... cannot be decoded
  *
  * One question, one answer, in turns. WORKER_KEEP runs the first module once and keeps its outputs: those
  * that WORKER_MEASURE with `check` holds others against. What is kept is found by `arguments` and `seed`, and

@@ -4,10 +4,10 @@
  *     rt_bytes body = {0};                              worker_reader r = worker_read(body.data, body.n);
  *     worker_put_text(&body, "C[y, x] = ...");             const char *text = worker_get_text(&r);
  *     worker_put_f64(&body, 0.02);                         double seconds = worker_get_f64(&r);
- *     worker_send(fd, kind, &body, deadline);              if (!worker_read_all(&r)) ... garbled
+ *     worker_send(fd, kind, &body, deadline);              if (!worker_read_all(&r)) ... cannot be decoded
  *
  * A frame is a mark, a kind, the length of its body and the body. What comes in is taken for hostile: a
- * length is held against the caller's limit before anything is allocated, a field against the bytes that are
+ * length is compared with the caller's limit before anything is allocated, a field against the bytes that are
  * there; a reader that went wrong gives zeros and empty texts from then on.
  * Lifetime: texts and arrays that a reader gives lie in the bytes that it reads. Errors: states; a broken
  * connection is one like the others. Threads: one reader and one writer of a socket at a time.

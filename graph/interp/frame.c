@@ -114,7 +114,7 @@ bool interp_extent(const interp_frame *frame, base_loc loc, const ir_expr *expr,
         return false;
     }
     if (!ir_eval(frame->in->cx, expr, &vars, &v)) {
-        base_fail(frame->in->cx, TEC_INVALID, loc, "'%s' cannot be computed",
+        base_fail(frame->in->cx, TEC_INVALID, loc, "the value of '%s' cannot be computed",
                   ir_expr_text(frame->in->cx, expr));
         return false;
     }

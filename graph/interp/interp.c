@@ -22,7 +22,7 @@ static bool run_function(interp *in, const graph_function *fn, base_loc loc, int
     interp_frame f = {.in = in, .body = fn->body};
 
     if (in->depth_left == 0) {
-        base_fail(in->cx, TEC_INVALID, loc, "calls nest too deep: '%s' is called once more", fn->name);
+        base_fail(in->cx, TEC_INVALID, loc, "calls nest too deeply, in a call of '%s'", fn->name);
         return false;
     }
     in->depth_left--;

@@ -6,7 +6,7 @@
  *
  * Each operator's te body is run by the interpreter of expressions (ir/interp/interp.h) for the shapes at
  * hand, so that no shape is ever symbolic here. Nothing of the passes, the planned form or the runtime is
- * used: what they make is held against what this room computes. Groups and packed operands are run as well,
+ * used: what they make is compared with what this room computes. Groups and packed operands are run as well,
  * so that a module may be run after each pass.
  *
  * Checked while it runs: every value has the type that the graph says; symbols get their values where

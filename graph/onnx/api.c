@@ -17,7 +17,7 @@ tec_graph *tec_graph_import(tec_context *cx, const char *path, const tec_import_
 {
     BASE_GUARD(cx, NULL);
     if (!path)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "no path of a model");
+        return base_fail(cx, TEC_INVALID, base_where(cx), "expected the path of a model, found NULL");
     onnx_options o = read_options(cx, options);
 
     return onnx_import(cx, path, &o);
@@ -28,7 +28,7 @@ tec_graph *tec_graph_import_bytes(tec_context *cx, const char *name, const void 
 {
     BASE_GUARD(cx, NULL);
     if (!data)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "no bytes of a model");
+        return base_fail(cx, TEC_INVALID, base_where(cx), "expected the bytes of a model, found NULL");
     onnx_options o = read_options(cx, options);
 
     return onnx_import_bytes(cx, name ? name : "model", data, size, &o);

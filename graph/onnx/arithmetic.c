@@ -21,7 +21,7 @@ static graph_value *shift_to_axis(onnx_node *node, graph_value *a, graph_value *
     const ir_expr **dim = base_array(node->cx, const ir_expr *, count > 0 ? count : 1);
 
     if (axis < 0 || count < b->type.n) {
-        onnx_wrong(node, "axis %lld does not fit its operands", (long long)axis);
+        onnx_wrong(node, "axis %lld does not fit the dimensions of the operands", (long long)axis);
         return NULL;
     }
     for (int i = 0; i < count; i++)

@@ -179,7 +179,7 @@ graph_value *onnx_add_dim(onnx_node *node, graph_value *value, int axis)
         return NULL;
     }
     if (value->type.n >= ONNX_MAX_RANK) {
-        onnx_unsupported(node, "%d dimensions; at most %d", value->type.n + 1, ONNX_MAX_RANK);
+        onnx_unsupported(node, "%d dimensions; expected at most %d", value->type.n + 1, ONNX_MAX_RANK);
         return NULL;
     }
     for (int i = 0; i <= value->type.n; i++)

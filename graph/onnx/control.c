@@ -63,8 +63,8 @@ static bool convert_if(onnx_node *node)
     double known;
 
     if (then->n_output != otherwise->n_output || (int)then->n_output != node->n_out)
-        return onnx_wrong(node, "the branches give %zu and %zu values, expected %d", then->n_output,
-                          otherwise->n_output, node->n_out);
+        return onnx_wrong(node, "expected %d values of each branch, found %zu and %zu", node->n_out,
+                          then->n_output, otherwise->n_output);
     if (onnx_constant_float(node, 0, &known))
         return inline_branch(node, known != 0 ? "then_branch" : "else_branch");
     graph_value *condition = truth(node, node->in[0]);
@@ -123,7 +123,7 @@ static bool compare_carried(onnx_node *node, const graph_body *body, carried *se
         const op_type *from = &in[k]->type, *to = &out[k]->type;
 
         if (!base_dtype_same(from->dtype, to->dtype) || from->n != to->n)
-            return onnx_wrong(node, "its body takes value %d as %s and gives %s", k,
+            return onnx_wrong(node, "its body takes value %d as %s, but gives it as %s", k,
                               op_type_text(node->cx, from), op_type_text(node->cx, to));
         for (int d = 0; d < from->n; d++)
             if (!self->changes[k][d] && !ir_prove(facts, ir_eq(node->cx, from->dim[d], to->dim[d])))

@@ -201,9 +201,9 @@ static bool read_slice_axes(onnx_node *node, const int64_t *axes, int n_axes, co
         if (!onnx_axis(node, n_axes < 0 ? i : axes[i], onnx_rank(node, 0), &self->axis[i]))
             return false;
         if (self->steps[i] == 0 || self->steps[i] == INT64_MIN)
-            return onnx_wrong(node, "a step of %lld", (long long)self->steps[i]);
+            return onnx_wrong(node, "expected a step other than 0, found %lld", (long long)self->steps[i]);
         if (cut[self->axis[i]])
-            return onnx_wrong(node, "axis %lld stands twice", (long long)self->axis[i]);
+            return onnx_wrong(node, "axis %lld is given twice", (long long)self->axis[i]);
         cut[self->axis[i]] = true;
         dim[i] = node->in[0]->type.dim[self->axis[i]];
     }
@@ -228,7 +228,8 @@ graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, co
     if (!end || !read_slice_axes(node, axes, n_axes, steps, n_steps, &a))
         return NULL;
     if (n_end != a.n)
-        return onnx_wrong(node, "%d starts, %d ends", a.n, n_end), NULL;
+        return onnx_wrong(node, "expected as many ends as starts, found %d starts and %d ends", a.n, n_end),
+               NULL;
     start = clamped(node, &a, start, false);
     end = clamped(node, &a, end, true);
     const ir_expr **from = extents_of(node, greatest(node, start, 0)),

@@ -81,7 +81,7 @@ static bool read_terms(onnx_node *node, terms *self)
 
     *self = (terms){.n_operands = node->n_in};
     if (node->n_in > MOST_OPERANDS)
-        return onnx_unsupported(node, "%d operands; at most %d", node->n_in, MOST_OPERANDS);
+        return onnx_unsupported(node, "%d operands; expected at most %d", node->n_in, MOST_OPERANDS);
     for (int k = 0; k < node->n_in; k++) {
         bool ellipsis;
         int letters = count_letters(p, &ellipsis);
@@ -93,7 +93,7 @@ static bool read_terms(onnx_node *node, terms *self)
         self->ellipsis = dims[k] > self->ellipsis ? dims[k] : self->ellipsis;
         p += strcspn(p, ",-");
         if ((*p == ',') != (k < node->n_in - 1))
-            return onnx_wrong(node, "equation '%s' is not of %d operands", text, node->n_in);
+            return onnx_wrong(node, "equation '%s' does not describe %d operands", text, node->n_in);
         p += *p == ',';
     }
     p = text;
@@ -126,7 +126,7 @@ static void append(char *list, char letter)
     list[length + 1] = '\0';
 }
 
-/* Whether every letter is batch, left, right or summed over in both, and none stands twice in an operand. */
+/* Whether every letter is batch, left, right or summed over in both, and none occurs twice in an operand. */
 static bool sort_letters(const terms *self, sorted *letters)
 {
     const char *a = self->letters[0], *b = self->letters[1];
@@ -248,7 +248,7 @@ static bool convert_einsum(onnx_node *node)
         if (strchr(p + 1, *p))
             return onnx_wrong(node, "dimension '%c' of the result is named twice", *p);
     if (strlen(t.result) > ONNX_MAX_RANK)
-        return onnx_unsupported(node, "%zu dimensions; at most %d", strlen(t.result), ONNX_MAX_RANK);
+        return onnx_unsupported(node, "%zu dimensions; expected at most %d", strlen(t.result), ONNX_MAX_RANK);
     if (sort_letters(&t, &s) && has_equal_extents(node, &t, &s))
         return onnx_set(node, 0, as_product(node, &t, &s));
     for (int k = 0; k < t.n_operands; k++)

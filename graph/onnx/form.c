@@ -180,9 +180,9 @@ static bool check_attribute(onnx_node *node, const field *self, const Onnx__Attr
     char is = held(AttributeProto);
 
     if (AttributeProto->ref_attr_name && *AttributeProto->ref_attr_name)
-        return onnx_wrong(node,
-                          "attribute '%s' refers to an attribute of a function, but this node is in none",
-                          AttributeProto->name);
+        return onnx_wrong(
+            node, "attribute '%s' refers to an attribute of a function, but this node is not in a function",
+            AttributeProto->name);
     if (is == '\0' ? self->type < 'A' || self->type > 'Z' : is != self->type)
         return onnx_wrong(node, "attribute '%s' is %s, expected %s", AttributeProto->name,
                           is ? type_name(is) : "empty", type_name(self->type));
@@ -223,8 +223,7 @@ static bool check_attributes(onnx_node *node, const char *form)
     field f;
 
     if (p->n_attribute > MOST_ATTRIBUTES)
-        return onnx_wrong(node, "%zu attributes; no operator has more than %d", p->n_attribute,
-                          MOST_ATTRIBUTES);
+        return onnx_wrong(node, "expected at most %d attributes, found %zu", MOST_ATTRIBUTES, p->n_attribute);
     for (size_t i = 0; i < p->n_attribute; i++) {
         if (!p->attribute[i]->name)
             return onnx_wrong(node, "an attribute has no name");

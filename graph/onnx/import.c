@@ -106,7 +106,7 @@ static const ir_expr *symbolic_dim(onnx_import_state *im, const char *param, con
 
     if (given && here && !ir_same(given, here))
         return base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
-                         "dimension '%s' is given as %s, and as '%s' it is %s", own,
+                         "dimension '%s' is given as %s, but as '%s' it is given as %s", own,
                          ir_expr_text(im->cx, here), name, ir_expr_text(im->cx, given));
     given = given ? given : here;
     if (!given && shape)
@@ -201,7 +201,7 @@ static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoPro
     base_dtype dtype;
 
     if (!t || !t->tensor_type)
-        return refuse_input(im, info->name, "it is no tensor");
+        return refuse_input(im, info->name, "it is not a tensor");
     if (!onnx_dtype(t->tensor_type->elem_type, &dtype))
         return refuse_input(
             im, info->name,
@@ -287,7 +287,8 @@ static bool find_operands(onnx_node *node)
             return onnx_skip(node);
         node->in[k] = find_value(node->im, name);
         if (!node->in[k])
-            return onnx_wrong(node, "operand '%s' is made by no node before it", name);
+            return onnx_wrong(
+                node, "operand '%s' is not the result of an earlier node, an input or an initializer", name);
     }
     return true;
 }
@@ -301,7 +302,7 @@ static bool has_new_results(onnx_node *node)
         const char *name = node->proto->output[k];
 
         if (*name && !is_new_name(node->im, name))
-            return onnx_wrong(node, "result '%s' has the name of another value", name);
+            return onnx_wrong(node, "result '%s' has the same name as another value", name);
         if (*name && base_dict_has(&mine, name))
             return onnx_wrong(node, "two results are named '%s'", name);
         if (*name)
@@ -361,7 +362,7 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *GraphP
             wrong_model(im, base_format(im->cx, "there are two outputs '%s'", name));
         base_dict_put(im->cx, &seen, name, GraphProto);
         if (!value && !is_skipped(im, name))
-            base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "output '%s' is made by no node",
+            base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "no node computes output '%s'",
                       name);
         graph_output(im->f, name, value);
     }
@@ -374,8 +375,8 @@ static bool import_nodes(onnx_import_state *im, const Onnx__GraphProto *GraphPro
 {
     im->n_nodes += (int64_t)GraphProto->n_node;
     if (im->n_nodes > ONNX_MAX_NODES) {
-        base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path}, "%lld nodes; at most %d",
-                  (long long)im->n_nodes, ONNX_MAX_NODES);
+        base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path},
+                  "expected at most %d nodes, found %lld", ONNX_MAX_NODES, (long long)im->n_nodes);
         return false;
     }
     for (size_t i = 0; i < GraphProto->n_node && !base_failed(im->cx); i++)
@@ -427,7 +428,7 @@ static graph_value **subgraph_outputs(onnx_import_state *im, const Onnx__GraphPr
         out[i] = find_value(im, name);
         if (!out[i])
             return base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
-                             "output '%s' of a subgraph is made by no node", name);
+                             "no node computes output '%s' of a subgraph", name);
     }
     return out;
 }
@@ -473,8 +474,8 @@ static int64_t default_opset(tec_context *cx, const char *path, const Onnx__Mode
     }
     if (version > ONNX_NEWEST_OPSET)
         return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = path},
-                         "operator set %lld; the newest that tec knows is %d", (long long)version,
-                         ONNX_NEWEST_OPSET),
+                         "operator set %lld is newer than the newest one that tec knows, %d",
+                         (long long)version, ONNX_NEWEST_OPSET),
                0;
     return version ? version : 1;
 }
@@ -489,7 +490,8 @@ static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *d
 
     if (!model || !model->graph)
         return base_fail(cx, TEC_INVALID, (base_loc){.file = name},
-                         model ? "the model has no graph" : "this is no ONNX model, or it is damaged");
+                         model ? "the model has no graph"
+                               : "the file is not an ONNX model, or it is damaged");
     return model;
 }
 

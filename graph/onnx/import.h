@@ -17,7 +17,7 @@
 #include "graph/onnx/onnx.pb-c.h"
 
 enum {
-    ONNX_NEWEST_OPSET = 28, /* what the forms of the operators were held against */
+    ONNX_NEWEST_OPSET = 28, /* what the forms of the operators were compared with */
     ONNX_MAX_NODES = 1 << 20,
     ONNX_MAX_RANK = 16,
     ONNX_MAX_KNOWN = 256 /* elements of an integer tensor that are tracked as expressions */

@@ -105,11 +105,12 @@ static bool convert_conv_transpose(onnx_node *node)
         !onnx_read_steps(node, &w) || !onnx_read_list(node, "output_padding", w.rank, 0, extra))
         return false;
     if (!ir_is_int(weights->type.dim[0], &channels) || group < 1 || channels % group != 0)
-        return onnx_wrong(node, "%s weights do not fall into %lld groups",
+        return onnx_wrong(node, "cannot divide weights of type %s into %lld groups",
                           op_type_text(node->cx, &weights->type), (long long)group);
     for (int i = 0; i < w.rank; i++)
         if (extra[i] < 0 || extra[i] > OP_MOST_WINDOW)
-            return onnx_wrong(node, "output padding %lld", (long long)extra[i]);
+            return onnx_wrong(node, "expected an output padding from 0 to %d, found %lld", OP_MOST_WINDOW,
+                              (long long)extra[i]);
     if (!transposed_pads(node, x, extra, &w))
         return false;
     for (int i = 0; i < 2 * w.rank; i++)
@@ -172,7 +173,8 @@ static bool global_pool(onnx_node *node, const char *op)
         axes[i - 2] = i;
     op_attr attr[] = {op_attr_ints(node->cx, "axes", axes, rank > 2 ? rank - 2 : 0),
                       op_attr_int("keepdims", 1)};
-    return rank < 2 ? onnx_wrong(node, "the operand has %d dimensions", rank) : onnx_emit(node, op, attr, 2);
+    return rank < 2 ? onnx_wrong(node, "the operand has %d dimensions, expected at least 2", rank)
+                    : onnx_emit(node, op, attr, 2);
 }
 
 static bool convert_global_max(onnx_node *node)
@@ -194,7 +196,7 @@ static bool convert_matmul(onnx_node *node)
     const ir_expr *one = ir_int(node->cx, 1), *dim[ONNX_MAX_RANK];
 
     if (a->type.n == 0 || b->type.n == 0)
-        return onnx_wrong(node, "an operand is a scalar");
+        return onnx_wrong(node, "expected operands with dimensions, found a scalar");
     if (row)
         a = onnx_reshape(node, a, (const ir_expr *[]){one, a->type.dim[0]}, 2);
     if (column)

@@ -232,7 +232,8 @@ bool onnx_constant_float(onnx_node *node, int index, double *out)
 bool onnx_axis(onnx_node *node, int64_t axis, int rank, int64_t *out)
 {
     if (axis < -rank || axis >= rank)
-        return onnx_wrong(node, "axis %lld, but there are %d dimensions", (long long)axis, rank);
+        return onnx_wrong(node, "axis %lld does not exist: the operand has %d dimensions", (long long)axis,
+                          rank);
     *out = axis < 0 ? axis + rank : axis;
     return true;
 }

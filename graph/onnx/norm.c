@@ -86,7 +86,7 @@ static bool convert_group_norm(onnx_node *node)
     int64_t groups = onnx_int(node, "num_groups", 0), channels, axis = 2;
 
     if (type->n < 2 || !ir_is_int(type->dim[1], &channels) || groups < 1 || channels % groups != 0)
-        return onnx_wrong(node, "the channels of %s do not fall into %lld groups", op_type_text(cx, type),
+        return onnx_wrong(node, "cannot divide the channels of %s into %lld groups", op_type_text(cx, type),
                           (long long)groups);
     const ir_expr *rest = ir_int(cx, channels / groups), *dim[3] = {type->dim[0], ir_int(cx, groups)};
     for (int i = 2; i < type->n; i++)
@@ -125,7 +125,7 @@ static bool convert_mean_variance(onnx_node *node)
         count = 3;
     }
     if (count > onnx_rank(node, 0))
-        return onnx_wrong(node, "%d axes of %d dimensions", count, onnx_rank(node, 0));
+        return onnx_wrong(node, "found %d axes for an operand of %d dimensions", count, onnx_rank(node, 0));
     for (int i = 0; i < count; i++)
         if (!onnx_axis(node, axes[i], onnx_rank(node, 0), &positive[i]))
             return false;
@@ -168,7 +168,9 @@ static bool convert_lrn(onnx_node *node)
                   *dim[4] = {type->n > 1 ? type->dim[0] : NULL, rest, type->n > 1 ? type->dim[1] : NULL};
 
     if (type->n < 3 || size < 1 || size > 1 << 20)
-        return onnx_wrong(node, "%lld channels around each of %s", (long long)size, op_type_text(cx, type));
+        return onnx_wrong(
+            node, "expected a size from 1 to %d and an operand of at least 3 dimensions, found %lld and %s",
+            1 << 20, (long long)size, op_type_text(cx, type));
     for (int i = 2; i < type->n; i++)
         rest = ir_mul(cx, rest, type->dim[i]);
     dim[3] = rest;

@@ -42,8 +42,8 @@ static bool convert_scatter_nd(onnx_node *node)
     int q = at->n - 1, rest = updates->n - q;
 
     if (q < 0 || rest < 0)
-        return onnx_wrong(node, "indices %s and updates %s do not fit", op_type_text(cx, at),
-                          op_type_text(cx, updates));
+        return onnx_wrong(node, "the shapes of the indices, %s, and the updates, %s, do not fit each other",
+                          op_type_text(cx, at), op_type_text(cx, updates));
     for (int i = 0; i < q; i++)
         count = ir_mul(cx, count, at->dim[i]);
     dim[0] = count;
@@ -92,7 +92,7 @@ static bool convert_range(onnx_node *node)
     }
     if (start && limit && start->n == 1 && limit->n == 1 && onnx_constant_ints(node, 2, &step) == 1) {
         if (*step == 0 || *step == INT64_MIN)
-            return onnx_wrong(node, "a step of %lld", (long long)*step);
+            return onnx_wrong(node, "expected a step other than 0, found %lld", (long long)*step);
         const ir_expr *span =
             *step > 0 ? ir_sub(cx, limit->at[0], start->at[0]) : ir_sub(cx, start->at[0], limit->at[0]);
         const ir_expr *extent =
@@ -108,7 +108,7 @@ static bool convert_range(onnx_node *node)
         return onnx_unknown(node, 0, "bounds");
     double count = ceil((to - from) / by);
     if (!(by != 0) || !(count < 1e15))
-        return onnx_wrong(node, "%g to %g by %g", from, to, by);
+        return onnx_wrong(node, "cannot count from %g to %g in steps of %g", from, to, by);
     const ir_expr *extent = ir_int(cx, count > 0 ? (int64_t)count : 0);
     op_attr attr[] = {op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t),
                       op_attr_float("start", from), op_attr_float("step", by)};

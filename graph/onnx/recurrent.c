@@ -295,7 +295,7 @@ static bool open_cells(onnx_node *node, cells *self, graph_value *input, int gat
     if (!ir_is_int(input->type.dim[0], &self->steps))
         return onnx_unsupported(node, "a sequence of symbolic length");
     if (self->steps < 1 || self->steps > MOST_STEPS)
-        return onnx_unsupported(node, "%lld steps; at most %d", (long long)self->steps, MOST_STEPS);
+        return onnx_unsupported(node, "%lld steps; expected at most %d", (long long)self->steps, MOST_STEPS);
     self->batch = input->type.dim[1];
     return read_lengths(self);
 }

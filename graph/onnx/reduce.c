@@ -7,7 +7,7 @@ static int64_t *positive(onnx_node *node, const int64_t *axes, int count)
     int64_t *out = base_array(node->cx, int64_t, count + 1);
 
     if (count > onnx_rank(node, 0)) {
-        onnx_wrong(node, "%d axes of %d dimensions", count, onnx_rank(node, 0));
+        onnx_wrong(node, "found %d axes for an operand of %d dimensions", count, onnx_rank(node, 0));
         return NULL;
     }
     for (int i = 0; i < count; i++)
@@ -16,7 +16,7 @@ static int64_t *positive(onnx_node *node, const int64_t *axes, int count)
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
             if (out[i] == out[j]) {
-                onnx_wrong(node, "axis %lld stands twice", (long long)out[i]);
+                onnx_wrong(node, "axis %lld is given twice", (long long)out[i]);
                 return NULL;
             }
     return out;

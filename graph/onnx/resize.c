@@ -217,7 +217,7 @@ static bool read_axes(onnx_node *node, request *self)
 
     self->count = given < 0 ? rank : given;
     if (self->count > rank)
-        return onnx_wrong(node, "%d axes of %d dimensions", self->count, rank);
+        return onnx_wrong(node, "found %d axes for an operand of %d dimensions", self->count, rank);
     for (int i = 0; i < self->count; i++)
         if (!onnx_axis(node, given < 0 ? i : axes[i], rank, &self->axis[i]))
             return false;
@@ -238,7 +238,8 @@ static bool read_request(onnx_node *node, request *self)
     if (found < 0)
         return onnx_unknown(node, self->sized ? 3 : scales, self->sized ? "sizes" : "scales");
     if (found != self->count)
-        return onnx_wrong(node, "%d scales or sizes for %d dimensions", found, self->count);
+        return onnx_wrong(node, "expected one scale or size for each dimension, found %d for %d dimensions",
+                          found, self->count);
     for (int i = 0; i < self->count; i++)
         if (!(self->number[i] > 0) || !(self->number[i] < 1e9))
             return onnx_wrong(node, "scale or size %g of dimension %lld", self->number[i],
@@ -346,7 +347,8 @@ static bool convert_upsample(onnx_node *node)
     if (node->opset >= 9)
         return convert_resize(node);
     if ((int)a->n_floats != r.count)
-        return onnx_wrong(node, "%zu scales for %d dimensions", a->n_floats, r.count);
+        return onnx_wrong(node, "expected one scale for each dimension, found %zu for %d dimensions",
+                          a->n_floats, r.count);
     for (int i = 0; i < r.count; i++) {
         r.axis[i] = i;
         r.number[i] = (double)a->floats[i];

@@ -37,7 +37,7 @@ static bool convert_constant(onnx_node *node)
     for (size_t i = 0; i < node->proto->n_attribute; i++)
         given += strncmp(node->proto->attribute[i]->name, "__", 2) != 0;
     if (given != 1)
-        return onnx_wrong(node, "%d values, expected one", given);
+        return onnx_wrong(node, "expected one value, found %d", given);
     if ((a = onnx_attr(node, "value")))
         return constant_of_attr(node, onnx_tensor(node->cx, node->im->path, a->t, node->name));
     if ((a = onnx_attr(node, "value_float")))
@@ -59,14 +59,15 @@ static const onnx_known *known_shape(onnx_node *node, int index)
 
     if (!shape || shape->n > ONNX_MAX_RANK) {
         if (shape)
-            onnx_unsupported(node, "%d dimensions; at most %d", shape->n, ONNX_MAX_RANK);
+            onnx_unsupported(node, "%d dimensions; expected at most %d", shape->n, ONNX_MAX_RANK);
         else
             onnx_unknown(node, index, "a shape");
         return NULL;
     }
     for (int i = 0; i < shape->n; i++)
         if (ir_is_int(shape->at[i], &extent) && extent < 0) {
-            onnx_wrong(node, "dimension %d of the shape is %lld", i, (long long)extent);
+            onnx_wrong(node, "expected extents of at least 0, but dimension %d of the shape is %lld", i,
+                       (long long)extent);
             return NULL;
         }
     return shape;
@@ -129,7 +130,7 @@ static const ir_expr **resolve_shape(onnx_node *node, const ir_expr *const *want
     int rest = -1;
 
     if (count > ONNX_MAX_RANK) {
-        onnx_unsupported(node, "%d dimensions; at most %d", count, ONNX_MAX_RANK);
+        onnx_unsupported(node, "%d dimensions; expected at most %d", count, ONNX_MAX_RANK);
         return NULL;
     }
     for (int i = 0; i < type->n; i++)
@@ -138,7 +139,9 @@ static const ir_expr **resolve_shape(onnx_node *node, const ir_expr *const *want
     for (int i = 0; i < count; i++) {
         if (ir_is_value(want[i], -1)) {
             if (rest >= 0) {
-                onnx_wrong(node, "dimensions %d and %d are both -1: only one can take what is left", rest, i);
+                onnx_wrong(
+                    node, "dimensions %d and %d are both -1: only one extent can be computed from the others",
+                    rest, i);
                 return NULL;
             }
             rest = i;
@@ -149,7 +152,7 @@ static const ir_expr **resolve_shape(onnx_node *node, const ir_expr *const *want
             return NULL;
         }
         if (ir_is_value(want[i], 0) && zero_copies && i >= type->n) {
-            onnx_wrong(node, "dimension %d is to be copied, but the operand is %s", i,
+            onnx_wrong(node, "dimension %d is 0, which copies the operand's extent, but the operand is %s", i,
                        op_type_text(cx, type));
             return NULL;
         }
@@ -203,7 +206,8 @@ static bool convert_flatten(onnx_node *node)
     const ir_expr *dim[2] = {ir_int(node->cx, 1), ir_int(node->cx, 1)};
 
     if (axis < -type->n || axis > type->n)
-        return onnx_wrong(node, "axis %lld, but there are %d dimensions", (long long)axis, type->n);
+        return onnx_wrong(node, "axis %lld does not exist: the operand has %d dimensions", (long long)axis,
+                          type->n);
     axis = axis < 0 ? axis + type->n : axis;
     for (int i = 0; i < type->n; i++)
         dim[i >= axis] = ir_mul(node->cx, dim[i >= axis], type->dim[i]);
@@ -232,7 +236,7 @@ static bool mark_axes(onnx_node *node, const int64_t *axes, int count, int rank,
         if (!onnx_axis(node, axes[i], rank, &axis))
             return false;
         if (marked[axis])
-            return onnx_wrong(node, "axis %lld stands twice", (long long)axis);
+            return onnx_wrong(node, "axis %lld is given twice", (long long)axis);
         marked[axis] = true;
     }
     return true;
@@ -272,7 +276,7 @@ static bool convert_unsqueeze(onnx_node *node)
     if (count < 0)
         return onnx_unknown(node, 1, "axes");
     if (type->n + count > ONNX_MAX_RANK)
-        return onnx_unsupported(node, "%d dimensions; at most %d", type->n + count, ONNX_MAX_RANK);
+        return onnx_unsupported(node, "%d dimensions; expected at most %d", type->n + count, ONNX_MAX_RANK);
     if (!mark_axes(node, axes, count, type->n + count, added))
         return false;
     for (int i = 0; i < type->n + count; i++) {
@@ -479,16 +483,17 @@ static bool check_bounds(onnx_node *node, const bounds *ends)
                           ends->n_start, ends->n_end, ends->n_axes < 0 ? ends->n_start : ends->n_axes,
                           ends->n_steps < 0 ? ends->n_start : ends->n_steps);
     if (ends->n_start > onnx_rank(node, 0))
-        return onnx_wrong(node, "%d bounds for %d dimensions", ends->n_start, onnx_rank(node, 0));
+        return onnx_wrong(node, "found %d bounds for an operand of %d dimensions", ends->n_start,
+                          onnx_rank(node, 0));
     for (int i = 0; i < ends->n_start; i++) {
         int64_t axis;
 
         if (!onnx_axis(node, ends->axes ? ends->axes[i] : i, onnx_rank(node, 0), &axis))
             return false;
         if (cut[axis])
-            return onnx_wrong(node, "axis %lld stands twice", (long long)axis);
+            return onnx_wrong(node, "axis %lld is given twice", (long long)axis);
         if (ends->steps && ends->steps[i] == 0)
-            return onnx_wrong(node, "a step of 0");
+            return onnx_wrong(node, "expected a step other than 0, found 0");
         cut[axis] = true;
     }
     return true;
@@ -529,11 +534,11 @@ static const int64_t *split_sizes(onnx_node *node, int64_t extent)
         return NULL;
     }
     if (count < 0 && node->opset < 18 && extent % node->n_out != 0) {
-        onnx_wrong(node, "extent %lld does not fall into %d equal parts", (long long)extent, node->n_out);
+        onnx_wrong(node, "cannot split extent %lld into %d equal parts", (long long)extent, node->n_out);
         return NULL;
     }
     if ((count >= 0 && count != node->n_out) || onnx_int(node, "num_outputs", node->n_out) != node->n_out) {
-        onnx_wrong(node, "%lld sizes for %d results",
+        onnx_wrong(node, "expected one size for each result, found %lld sizes for %d results",
                    count >= 0 ? count : (long long)onnx_int(node, "num_outputs", 0), node->n_out);
         return NULL;
     }
@@ -542,14 +547,15 @@ static const int64_t *split_sizes(onnx_node *node, int64_t extent)
 
         sizes[k] = count >= 0 ? given[k] : share < extent - sum ? share : extent - sum;
         if (sizes[k] < 0 || sizes[k] > extent - sum) {
-            onnx_wrong(node, "size %lld of part %d: %lld of the extent %lld are left", (long long)sizes[k], k,
-                       (long long)(extent - sum), (long long)extent);
+            onnx_wrong(node, "size %lld of part %d does not fit: %lld of the extent %lld are left",
+                       (long long)sizes[k], k, (long long)(extent - sum), (long long)extent);
             return NULL;
         }
         sum += sizes[k];
     }
     if (sum != extent) {
-        onnx_wrong(node, "the sizes add up to %lld, the extent is %lld", (long long)sum, (long long)extent);
+        onnx_wrong(node, "the sizes add up to %lld, but the extent is %lld", (long long)sum,
+                   (long long)extent);
         return NULL;
     }
     return sizes;
@@ -591,7 +597,8 @@ static const int64_t *spread_pads(onnx_node *node, const int64_t *pads, int coun
         return NULL;
     }
     if (count != 2 * n_axes) {
-        onnx_wrong(node, "%d pads for %d dimensions", count, n_axes);
+        onnx_wrong(node, "expected two pads for each dimension, found %d pads for %d dimensions", count,
+                   n_axes);
         return NULL;
     }
     for (int i = 0; i < n_axes; i++) {
@@ -600,7 +607,7 @@ static const int64_t *spread_pads(onnx_node *node, const int64_t *pads, int coun
         if (!onnx_axis(node, axes ? axes[i] : i, rank, &axis))
             return NULL;
         if (padded[axis]) {
-            onnx_wrong(node, "axis %lld stands twice", (long long)axis);
+            onnx_wrong(node, "axis %lld is given twice", (long long)axis);
             return NULL;
         }
         padded[axis] = true;
@@ -654,7 +661,8 @@ static bool convert_tile(onnx_node *node)
     if (count < 0)
         return onnx_unknown(node, 1, "repeats");
     if (count != onnx_rank(node, 0))
-        return onnx_wrong(node, "%d repeats for %d dimensions", count, onnx_rank(node, 0));
+        return onnx_wrong(node, "expected one repeat for each dimension, found %d repeats for %d dimensions",
+                          count, onnx_rank(node, 0));
     op_attr attr = op_attr_ints(node->cx, "repeats", repeats, count);
     return onnx_set(node, 0, ONNX_MAKE(node, "tile", &attr, 1, node->in[0]));
 }
@@ -672,7 +680,8 @@ static bool convert_gather(onnx_node *node)
     int count = onnx_constant_ints(node, 1, &index);
     for (int i = 0; known && onnx_rank(node, 0) == 1 && i < count; i++)
         if (index[i] < -known->n || index[i] >= known->n)
-            return onnx_wrong(node, "index %lld of %d elements", (long long)index[i], known->n);
+            return onnx_wrong(node, "index %lld does not exist: there are %d elements", (long long)index[i],
+                              known->n);
     return onnx_set(node, 0, ONNX_MAKE(node, "gather", &attr, 1, node->in[0], node->in[1]));
 }
 
@@ -700,7 +709,8 @@ static bool convert_depth_to_space(onnx_node *node)
     static const int64_t dcr_order[] = {0, 3, 4, 1, 5, 2}, crd_order[] = {0, 1, 4, 2, 5, 3};
 
     if (b < 1 || b > MOST_BLOCK || type->n != 4)
-        return onnx_wrong(node, "block size %lld of %s", (long long)b, op_type_text(cx, type));
+        return onnx_wrong(node, "block size %lld does not fit the operand, %s", (long long)b,
+                          op_type_text(cx, type));
     const ir_expr *size = ir_int(cx, b), *depth = ir_floordiv(cx, type->dim[1], ir_int(cx, b * b));
     const ir_expr *outer[4] = {type->dim[0], depth, ir_mul(cx, type->dim[2], size),
                                ir_mul(cx, type->dim[3], size)};
@@ -718,7 +728,8 @@ static bool convert_space_to_depth(onnx_node *node)
     static const int64_t order[] = {0, 3, 5, 1, 2, 4};
 
     if (b < 1 || b > MOST_BLOCK || type->n != 4)
-        return onnx_wrong(node, "block size %lld of %s", (long long)b, op_type_text(cx, type));
+        return onnx_wrong(node, "block size %lld does not fit the operand, %s", (long long)b,
+                          op_type_text(cx, type));
     if (base_same(onnx_string(node, "mode", "DCR"), "CRD"))
         return onnx_unsupported(node, "mode CRD");
     const ir_expr *size = ir_int(cx, b), *h = ir_floordiv(cx, type->dim[2], size),

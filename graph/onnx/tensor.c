@@ -98,17 +98,20 @@ static bool count(reader *in)
     in->elements = 1;
     if (in->t->n_dims > ONNX_MAX_RANK) {
         fail(in, TEC_UNSUPPORTED,
-             base_format(in->cx, "%zu dimensions; at most %d", in->t->n_dims, ONNX_MAX_RANK));
+             base_format(in->cx, "expected at most %d dimensions, found %zu", ONNX_MAX_RANK, in->t->n_dims));
         return false;
     }
     for (size_t i = 0; i < in->t->n_dims; i++)
         if (in->t->dims[i] < 0 || __builtin_mul_overflow(in->elements, in->t->dims[i], &in->elements)) {
             fail(in, TEC_INVALID,
-                 base_format(in->cx, "extent %lld in dimension %zu", (long long)in->t->dims[i], i));
+                 base_format(in->cx,
+                             "expected extents of at least 0 whose product can be counted, found %lld in "
+                             "dimension %zu",
+                             (long long)in->t->dims[i], i));
             return false;
         }
     if (__builtin_mul_overflow(in->elements, (int64_t)base_dtype_bytes(in->dtype), &in->bytes)) {
-        fail(in, TEC_INVALID, "its size overflows");
+        fail(in, TEC_INVALID, "its size in bytes is too large to count");
         return false;
     }
     return true;
@@ -122,7 +125,7 @@ static void *from_field(const reader *in, const void *field, size_t length, size
     if ((int64_t)length != in->elements)
         return fail(
             in, TEC_INVALID,
-            base_format(in->cx, "%lld elements expected, %zu found", (long long)in->elements, length));
+            base_format(in->cx, "expected %lld elements, found %zu", (long long)in->elements, length));
     char *data = base_alloc(in->cx, (size_t)in->bytes + 1);
     for (size_t i = 0; i < length; i++)
         memcpy(data + i * width, (const char *)field + i * size, width < size ? width : size);
@@ -233,16 +236,16 @@ static void *from_open_file(const reader *in, int fd, const char *name)
 
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return fail(in, TEC_INVALID,
-                    base_format(in->cx, "its data lies in '%s', which is no regular file", name));
+                    base_format(in->cx, "its data is in '%s', which is not a regular file", name));
     if (!read_bytes(in, "offset", &at) || !read_bytes(in, "length", &length))
         return NULL;
     if (entry(in->t, "length") && length != in->bytes)
         return fail(in, TEC_INVALID,
-                    base_format(in->cx, "%lld bytes expected, %lld stand in '%s'", (long long)in->bytes,
+                    base_format(in->cx, "expected %lld bytes, found %lld in '%s'", (long long)in->bytes,
                                 (long long)length, name));
     if (at > st.st_size || st.st_size - at < in->bytes)
         return fail(in, TEC_INVALID,
-                    base_format(in->cx, "'%s' has %lld bytes, %lld are expected at %lld", name,
+                    base_format(in->cx, "'%s' has %lld bytes, but %lld are expected from byte %lld on", name,
                                 (long long)st.st_size, (long long)in->bytes, (long long)at));
     return read_at(in, fd, name, at);
 }
@@ -254,13 +257,13 @@ static void *from_file(const reader *in)
 
     if (!stays_beside(name))
         return fail(in, TEC_INVALID,
-                    base_format(in->cx, "its data lies in '%s', which is no file beside the model",
+                    base_format(in->cx, "its data is in '%s': expected a file in the folder of the model",
                                 name ? name : ""));
     int fd = open_beside(in, name);
     if (fd < 0)
         return errno == ELOOP
                    ? fail(in, TEC_INVALID,
-                          base_format(in->cx, "its data lies in '%s', which is a symbolic link", name))
+                          base_format(in->cx, "its data is in '%s', which is a symbolic link", name))
                    : fail(
                          in, TEC_IO,
                          base_format(in->cx, "cannot open '%s' beside the model: %s", name, strerror(errno)));
@@ -279,7 +282,7 @@ static void *read_data(const reader *in)
     if ((int64_t)in->t->raw_data.len != in->bytes)
         return fail(
             in, TEC_INVALID,
-            base_format(in->cx, "%lld bytes expected, %zu found", (long long)in->bytes, in->t->raw_data.len));
+            base_format(in->cx, "expected %lld bytes, found %zu", (long long)in->bytes, in->t->raw_data.len));
     return in->bytes ? base_copy(in->cx, in->t->raw_data.data, in->t->raw_data.len) : base_alloc(in->cx, 1);
 }
 
@@ -317,7 +320,7 @@ const op_constant *onnx_read_tensor(tec_context *cx, const char *path, const cha
     if (!data)
         return NULL;
     if (!t)
-        return base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "this is no ONNX tensor");
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "the file is not an ONNX tensor");
     if (name)
         *name = t->name;
     return onnx_tensor(cx, path, t, "tensor");

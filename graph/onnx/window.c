@@ -93,7 +93,8 @@ bool onnx_spatial_rank(onnx_node *node, const graph_value *input, onnx_window *w
 {
     window->rank = input->type.n - 2;
     if (window->rank > OP_MAX_SPATIAL)
-        return onnx_unsupported(node, "%d spatial dimensions; at most %d", window->rank, OP_MAX_SPATIAL);
+        return onnx_unsupported(node, "%d spatial dimensions; expected at most %d", window->rank,
+                                OP_MAX_SPATIAL);
     return window->rank >= 1 ||
            onnx_wrong(node, "the operand has %d dimensions, expected at least 3", input->type.n);
 }
@@ -108,15 +109,16 @@ static bool check_kernel_shape(onnx_node *node, const onnx_window *window)
         return onnx_wrong(node, "'kernel_shape' has %d values, expected %d", count, window->rank);
     for (int i = 0; i < count; i++)
         if (given[i] != window->kernel[i])
-            return onnx_wrong(node, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld",
-                              (long long)given[i], i, (long long)window->kernel[i]);
+            return onnx_wrong(
+                node, "'kernel_shape' is %lld in spatial dimension %d, but the weights have extent %lld",
+                (long long)given[i], i, (long long)window->kernel[i]);
     return true;
 }
 
 bool onnx_read_kernel(onnx_node *node, const graph_value *weights, onnx_window *window)
 {
     if (weights->type.n != window->rank + 2)
-        return onnx_wrong(node, "the weights have %d dimensions, the operand %d", weights->type.n,
+        return onnx_wrong(node, "the weights have %d dimensions, but the operand has %d", weights->type.n,
                           window->rank + 2);
     for (int i = 0; i < window->rank; i++)
         if (!ir_is_int(weights->type.dim[2 + i], &window->kernel[i]))

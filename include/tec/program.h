@@ -77,7 +77,7 @@ TEC_API TEC_GIVE tec_object *tec_object_data(tec_program *program, const char *c
 TEC_API TEC_GIVE tec_object *tec_object_ref(tec_object *object);
 TEC_API void tec_object_free(TEC_TAKE tec_object *object);
 
-/* NULL: the value is no tensor. Lives as long as the value; not to be changed. */
+/* NULL: the value is not a tensor. Lives as long as the value; not to be changed. */
 TEC_API const DLTensor *tec_object_dltensor(const tec_object *object);
 /* Of a tuple or a data value: how many parts, and part i, which lives as long as the value. */
 TEC_API int tec_object_n_parts(const tec_object *object);

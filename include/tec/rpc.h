@@ -12,16 +12,16 @@
  *     tec_rpc_close(s);
  *     tec_rpc_disconnect(c);
  *
- * Modules, arrays and executors of a session are known by numbers from 1; 0 is none. They go with the
- * session.
+ * A number from 1 names a module, an array or an executor of a session; 0 stands for none. They are freed
+ * when the session ends.
  *
- * Lifetime: sessions are closed before their connection. NULL may be closed.
- * Errors: as in tec/runtime.h. TEC_TIMEOUT, TEC_CRASHED, TEC_CANCELLED and TEC_LOST end this session, and the
- *   last two the connection; the message says why, and a message of a crash ends with what a session's
- *   process printed last.
- * Time: every call has a deadline (tec_rpc_options.seconds, tec_rpc_set_deadline): none waits for ever.
- * Threads: calls on one connection wait for each other, but for tec_rpc_cancel, which any thread may call. A
- *   thread of the library's own keeps a connection alive between calls.
+ * Lifetime: close the sessions before their connection. Closing NULL does nothing.
+ * Errors: as in tec/runtime.h. TEC_TIMEOUT, TEC_CRASHED, TEC_CANCELLED and TEC_LOST end the session;
+ *   TEC_CANCELLED and TEC_LOST end the connection too. The message says why. The message of a crash ends with
+ *   the last text that the session's process printed.
+ * Time: every call has a deadline (tec_rpc_options.seconds, tec_rpc_set_deadline), so no call waits for ever.
+ * Threads: calls on one connection run one after the other. Only tec_rpc_cancel may be called at any time, by
+ *   any thread. A thread of the library keeps a connection alive between calls.
  */
 #ifndef TEC_RPC_H
 #define TEC_RPC_H
@@ -38,7 +38,7 @@ typedef struct tec_rpc tec_rpc;
 
 typedef struct {
     const char *key_file; /* needed: see 'tec keys' */
-    const char *key;      /* the id of the key; NULL: the first one in the file that is in force */
+    const char *key;      /* the id of the key; NULL: the first active key in the file */
     const char *program;  /* name of the caller, for the server's log; NULL: "tec" */
     double seconds;       /* of each call, connecting included; 0: 60 */
 } tec_rpc_options;
@@ -49,7 +49,7 @@ TEC_API TEC_GIVE tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_opt
 TEC_API void tec_rpc_disconnect(TEC_TAKE tec_rpc *client);
 /* From now on each call may take so many seconds. */
 TEC_API void tec_rpc_set_deadline(tec_rpc *client, double seconds);
-/* Ends the call that is under way, and all later ones, with TEC_CANCELLED. Any thread. */
+/* Ends the present call, and all later ones, with TEC_CANCELLED. Any thread may call it. */
 TEC_API void tec_rpc_cancel(tec_rpc *client);
 
 typedef struct {
@@ -71,7 +71,8 @@ typedef struct {
     int n_missing;
 } tec_rpc_offer;
 
-/* What the server offers: until the next tec_rpc_list, and as long as the connection. NULL: failed. */
+/* What the server offers. The answer is valid until the next tec_rpc_list or the end of the connection. NULL:
+ * the call failed. */
 TEC_API const tec_rpc_offer *tec_rpc_list(tec_rpc *client, bool refresh, tec_error *err);
 
 /* ---- leases: devices of a pool, asked from its tracker ----
@@ -85,29 +86,32 @@ TEC_API const tec_rpc_offer *tec_rpc_list(tec_rpc *client, bool refresh, tec_err
  *     ...
  *     tec_rpc_close(s);  tec_rpc_disconnect(server);  tec_rpc_give_back(l);  tec_rpc_disconnect(tracker);
  *
- * The library's thread renews a lease for as long as the connection to the tracker is there. Where the
- * tracker is gone, the thread dials it again every second, and then renews each lease and repeats each
- * request; a lease outlives its tracker. A connection to a tracker may have many requests and leases.
+ * A thread of the library renews the leases as long as the connection to the tracker exists. If the
+ * connection is lost, the thread dials the tracker every second; once it is connected again, it renews each
+ * lease and repeats each request. A lease stays valid while the tracker is restarted. A connection to a
+ * tracker may have many requests and leases.
  */
 
 typedef struct tec_rpc_lease tec_rpc_lease;
 
 typedef struct {
     const char *device_class; /* needed */
-    const char *user;         /* whose share of the class it counts for; NULL: the user of the key */
-    const char *job;          /* whose share of the user's it counts for; NULL: the program's name */
+    const char *user;         /* the user whose share of the class is charged; NULL: the user of the key */
+    const char *job;          /* the job of the user that is charged; NULL: the program's name */
     int priority;             /* of the job: 1 to 100; 0: 10 */
     const char *prefer;       /* "SERVER/DEVICE" to take if it is free; NULL: any */
-    double term_seconds;      /* how long the lease lasts without being renewed; 0: as the tracker has it */
+    double term_seconds;      /* how long the lease lasts without a renewal; 0: the tracker's default */
 } tec_rpc_lease_options;
 
 typedef enum { TEC_RPC_FAILED, TEC_RPC_WAITING, TEC_RPC_GRANTED } tec_rpc_lease_state;
 
-/* Asks, and does not wait for the grant. Given back by tec_rpc_give_back, granted or not. */
+/* Sends a request and does not wait for the grant. Free the result with tec_rpc_give_back, whether the lease
+ * was granted or not. */
 TEC_API TEC_GIVE tec_rpc_lease *tec_rpc_request(tec_rpc *tracker, const tec_rpc_lease_options *options,
                                                 tec_error *err);
-/* Waits up to so many seconds (0: only looks) for the grant; TEC_RPC_FAILED with the reason: the request was
- * refused, or the lease has ended. On a lease that was granted it tells whether the lease is still there. */
+/* Waits for the grant, at most this many seconds (0: does not wait). TEC_RPC_FAILED: the request was refused,
+ * or the lease has ended; the error says why. For a lease that was granted before, tells whether it still
+ * exists. */
 TEC_API tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error *err);
 
 typedef struct {
@@ -117,8 +121,8 @@ typedef struct {
     double waited_s;
 } tec_rpc_queue;
 
-/* How a request that waits stood when the tracker last told, a second ago or so; false: not told yet, or not
- * waiting. */
+/* The place of a waiting request in the queue, which the tracker reports about once a second. False: the
+ * request is not waiting, or the tracker has not reported yet. */
 TEC_API bool tec_rpc_queue_of(tec_rpc_lease *lease, tec_rpc_queue *out);
 
 typedef struct {
@@ -126,17 +130,17 @@ typedef struct {
     const char *server, *address, *device, *device_class;
 } tec_rpc_grant_info;
 
-/* What was granted; valid as long as the lease. False: nothing was. */
+/* The granted device; valid as long as the lease. False: no lease was granted. */
 TEC_API bool tec_rpc_granted(const tec_rpc_lease *lease, tec_rpc_grant_info *out);
-/* Renews now, and waits for the tracker's word; false: the lease is over. */
+/* Renews the lease now and waits for the tracker's answer. False: the lease has ended. */
 TEC_API bool tec_rpc_renew(tec_rpc_lease *lease, tec_error *err);
-/* Ends the lease, or withdraws the request. NULL is legal. Before its tracker is disconnected. */
+/* Ends the lease, or withdraws the request. Call it before the tracker is disconnected. NULL is allowed. */
 TEC_API void tec_rpc_give_back(TEC_TAKE tec_rpc_lease *lease);
-/* A connection to the server of the lease, with the key of the tracker's connection; options may be NULL, and
- * their key is not looked at. */
+/* Connects to the server of the lease with the key of the tracker's connection. options may be NULL; their
+ * key is ignored. */
 TEC_API TEC_GIVE tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *lease, const tec_rpc_options *options,
                                                  tec_error *err);
-/* Tells the tracker that the leased device is not to be given to anybody, with the reason. */
+/* Takes the leased device out of service: the tracker no longer leases it, and lists the reason. */
 TEC_API bool tec_rpc_set_aside(tec_rpc_lease *lease, const char *reason, tec_error *err);
 
 /* ---- sessions ---- */
@@ -146,9 +150,9 @@ typedef struct tec_rpc_session tec_rpc_session;
 typedef struct {
     const char *device;   /* NULL: the device of the connection's lease, or else "cpu:0" */
     const char *label;    /* for the server's log; may be NULL */
-    int64_t memory_bytes; /* that it may allocate; 0: as much as the server allows */
-    double seconds;       /* limit of each question, kept by the server; 0: as long as it allows */
-    int64_t lease;        /* number of the lease on the device; 0: the one that the connection was made for */
+    int64_t memory_bytes; /* limit of the session's memory; 0: the server's limit */
+    double seconds;       /* time limit of each request to the server; 0: the server's limit */
+    int64_t lease;        /* number of the lease on the device; 0: the lease of the connection */
 } tec_rpc_session_options;
 
 /* options may be NULL. */
@@ -156,14 +160,14 @@ TEC_API TEC_GIVE tec_rpc_session *tec_rpc_open(tec_rpc *client, const tec_rpc_se
                                                tec_error *err);
 TEC_API void tec_rpc_close(TEC_TAKE tec_rpc_session *session);
 
-/* A module file; its number, or 0. */
+/* Uploads a module file. Gives the number of the module, or 0. */
 TEC_API int64_t tec_rpc_upload(tec_rpc_session *session, const char *path, tec_error *err);
 TEC_API int64_t tec_rpc_upload_bytes(tec_rpc_session *session, const char *name, const void *data,
                                      size_t size, tec_error *err);
-/* Gives back a module, an array or an executor. */
+/* Frees a module, an array or an executor. */
 TEC_API bool tec_rpc_release(tec_rpc_session *session, int64_t number, tec_error *err);
 
-/* A compact array on the device, zeroed; its number, or 0. */
+/* Makes a compact array of zeros on the device. Gives the number of the array, or 0. */
 TEC_API int64_t tec_rpc_array(tec_rpc_session *session, DLDataType dtype, int ndim, const int64_t *shape,
                               tec_error *err);
 /* All bytes of an array, from or to a compact tensor in main memory of as many bytes. */
@@ -176,10 +180,10 @@ typedef struct {
     const int64_t *arrays; /* one for each parameter, outputs too */
     int n;
     int threads;      /* 0: all of the device */
-    int64_t executor; /* tec_rpc_time: to be measured instead of a function; 0: none */
+    int64_t executor; /* tec_rpc_time measures this executor instead of a function; 0: none */
 } tec_rpc_call_options;
 
-/* seconds: how long it took on the device; may be NULL. */
+/* Calls the function. seconds: the time on the device; may be NULL. */
 TEC_API bool tec_rpc_call(tec_rpc_session *session, const tec_rpc_call_options *options, double *seconds,
                           tec_error *err);
 /* Measures on the device; options as for tec_time, and may be NULL. */
@@ -188,7 +192,7 @@ TEC_API bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *
 
 /* ---- executors of graphs ---- */
 
-/* graph NULL: the module's only one. The executor's number, or 0. */
+/* Makes an executor of a graph (NULL: the only graph of the module). Gives the executor's number, or 0. */
 TEC_API int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const char *graph, int threads,
                                 tec_error *err);
 TEC_API bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array,

@@ -140,7 +140,7 @@ static int64_t locate_flat(ir_exec *exec, const exec_access *access, const exec_
     return at;
 }
 
-/* The element that an access means, or -1 after a message. Indices are held against the shape dimension by
+/* The element that an access means, or -1 after a message. Indices are compared with the shape dimension by
  * dimension: A[0, n] is an error even where the memory behind it exists. */
 int64_t ir_exec_locate(ir_exec *exec, const exec_access *access, int lane, bool write)
 {
@@ -266,7 +266,7 @@ static bool is_own(const ir_exec *exec, uint64_t stamp)
 }
 
 /* The shadow of an element has its last write and up to three reads: the last one, the last by another
- * strand, and the last before this iteration of the outermost parallel loop. A later write is held against
+ * strand, and the last before this iteration of the outermost parallel loop. A later write is compared with
  * all of them. */
 static void note_read(ir_exec *exec, const exec_access *access, int lane, const exec_store *st, int64_t at)
 {

@@ -89,7 +89,7 @@ static bool add_part(ir_iter_marks *marks, ir_mix *mix, ir_part part)
     if (is_one(marks, part.extent))
         return true;
     if (mix->n == IR_MAX_PARTS)
-        return ir_iter_refuse(marks, "it has more than %d digits", IR_MAX_PARTS);
+        return ir_iter_refuse(marks, "it combines more than %d loops or parts of loops", IR_MAX_PARTS);
     mix->part[mix->n++] = part;
     return true;
 }
@@ -463,7 +463,7 @@ static bool fuse_around(ir_iter_marks *marks, const ir_expr *expr, const ir_mix 
 
     if (!window_around(marks, chain, divisor, &window) || window.n < 2 ||
         !ir_iter_chain(marks, expr, &window, &extent))
-        return ir_iter_refuse(marks, "'%s' cuts through loops at %s, which is no boundary of them",
+        return ir_iter_refuse(marks, "'%s' cuts through loops at %s, which is not a boundary between loops",
                               text(marks, expr), text(marks, divisor));
     ir_iter_fuse(marks, &window, extent);
     marks->restart = true;

@@ -307,7 +307,7 @@ bool rpc_take_answer(tec_rpc *client, const rpc_frame *frame, uint32_t stream, r
     rt_arena_free(&client->arena);
     if (!rpc_decode(&client->message, (uint32_t)frame->kind, frame->body, frame->n,
                     rpc_link_version(client->link), &client->arena))
-        return rpc_lose(client, TEC_PROTOCOL, "the server's answer is garbled", err);
+        return rpc_lose(client, TEC_PROTOCOL, "the server's answer cannot be decoded", err);
     client->signal = frame->kind == wanted ? 0 : (int)client->message.failure.signal;
     return frame->kind == wanted || take_failure(&client->message.failure, fatal, err);
 }
@@ -385,7 +385,7 @@ static bool split(const char *address, char *host, size_t size, const char **por
 
     if (n == 0 || n >= size || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")] ||
         (!brackets && memchr(address, ':', n)))
-        return rt_fail(err, TEC_INVALID, "'%s' is no address: expected HOST:PORT, as in 127.0.0.1:9190",
+        return rt_fail(err, TEC_INVALID, "'%s' is not an address: expected HOST:PORT, as in 127.0.0.1:9190",
                        address);
     snprintf(host, size, "%.*s", (int)(n - 2 * brackets), address + brackets);
     *port = colon + 1;
@@ -438,7 +438,7 @@ static bool read_key(rpc_key *key, const tec_rpc_options *options, tec_error *er
     rpc_keys keys;
 
     if (!options || !options->key_file)
-        return rt_fail(err, TEC_INVALID, "no file of keys is named to connect with");
+        return rt_fail(err, TEC_INVALID, "expected the path of a key file, found none");
     if (!rpc_keys_read(&keys, options->key_file, err))
         return false;
     const rpc_key_row *row = rpc_keys_pick(&keys, options->key, err);
@@ -508,7 +508,7 @@ tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *k
     bool good = c->wake >= 0 && open_link(c, err);
     c->has_keeper = good && pthread_create(&c->keeper, NULL, keep_alive, c) == 0;
     if (good && !c->has_keeper)
-        rt_fail(err, TEC_NO_MEMORY, "no thread to keep the connection alive");
+        rt_fail(err, TEC_NO_MEMORY, "cannot start the thread that keeps the connection alive");
     if (c->has_keeper)
         return c;
     tec_rpc_disconnect(c);
@@ -520,7 +520,7 @@ tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, te
     rpc_key key;
 
     if (!address) {
-        rt_fail(err, TEC_INVALID, "no address to connect to");
+        rt_fail(err, TEC_INVALID, "expected an address to connect to, found none");
         return NULL;
     }
     if (!read_key(&key, options, err))

@@ -87,8 +87,8 @@ bool rpc_lose(tec_rpc *client, tec_status status, const char *text, tec_error *e
 bool rpc_pump(tec_rpc *client, double seconds, tec_error *err);
 /* Makes a connection that was lost anew, with its key. */
 bool rpc_reconnect(tec_rpc *client, tec_error *err);
-/* A connection with a key that is at hand, to a server, or to the server of a lease (0: none) of the tracker
- * at this address by its relay. */
+/* A connection with an available key to a server, or to the server of a lease (0: none) of the tracker at
+ * this address by its relay. */
 tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *key,
                           const tec_rpc_options *options, tec_error *err);
 

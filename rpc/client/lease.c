@@ -128,7 +128,7 @@ bool rpc_take_lease_frame(tec_rpc *client, const rpc_frame *frame)
         kind != RPC_KIND_renewed && kind != RPC_KIND_ended)
         return false;
     if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(client->link), &arena))
-        rpc_lose(client, TEC_PROTOCOL, "a message of the tracker is garbled", NULL);
+        rpc_lose(client, TEC_PROTOCOL, "a message of the tracker cannot be decoded", NULL);
     else if (kind == RPC_KIND_granted)
         on_granted(client, &m.granted);
     else if (kind == RPC_KIND_queued)
@@ -255,7 +255,9 @@ tec_rpc_lease *tec_rpc_request(tec_rpc *tracker, const tec_rpc_lease_options *op
     tec_rpc *c = tracker;
 
     if (!c || !options || !options->device_class) {
-        rt_fail(err, TEC_INVALID, !c ? "no tracker to ask" : "no class of devices is named to ask for");
+        rt_fail(err, TEC_INVALID,
+                !c ? "expected a connection to a tracker, found NULL"
+                   : "expected a class of devices, found none");
         return NULL;
     }
     tec_rpc_lease *lease = new_lease(c, options, err);
@@ -305,7 +307,7 @@ static tec_rpc_lease_state state_of(tec_rpc_lease *lease, tec_error *err)
 tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error *err)
 {
     if (!lease) {
-        rt_fail(err, TEC_INVALID, "no request to wait for");
+        rt_fail(err, TEC_INVALID, "expected a request to wait for, found NULL");
         return TEC_RPC_FAILED;
     }
     double until = tec_clock() + seconds;
@@ -375,7 +377,7 @@ static bool ask(tec_rpc_lease *lease, rpc_kind kind, const void *message, tec_er
 bool tec_rpc_renew(tec_rpc_lease *lease, tec_error *err)
 {
     if (!lease || state_of(lease, err) != TEC_RPC_GRANTED)
-        return rt_fail(err, TEC_INVALID, "no lease to renew");
+        return rt_fail(err, TEC_INVALID, "expected a lease to renew, found NULL");
     return ask(lease, RPC_KIND_renew, &(rpc_renew){lease->number}, err) &&
            state_of(lease, err) == TEC_RPC_GRANTED;
 }
@@ -412,7 +414,7 @@ tec_rpc *tec_rpc_connect_leased(tec_rpc_lease *lease, const tec_rpc_options *opt
                                                                           : 0};
 
     if (!lease || state_of(lease, err) != TEC_RPC_GRANTED) {
-        rt_fail(err, TEC_INVALID, "there is no lease to connect for: nothing was granted yet");
+        rt_fail(err, TEC_INVALID, "expected a lease that was granted: wait for the request first");
         return NULL;
     }
     bool relayed = !lease->address[0];
@@ -433,7 +435,7 @@ bool tec_rpc_set_aside(tec_rpc_lease *lease, const char *reason, tec_error *err)
     bool fatal;
 
     if (!lease || !reason || !*reason || state_of(lease, err) != TEC_RPC_GRANTED)
-        return rt_fail(err, TEC_INVALID, "no lease whose device to set aside, or no reason");
+        return rt_fail(err, TEC_INVALID, "expected a lease and a reason to set its device aside, found NULL");
     snprintf(name, sizeof name, "%s/%s", lease->server, lease->device);
     bool good = rpc_begin(lease->c, err) &&
                 rpc_link_send(lease->c->link, 0, RPC_KIND_set_aside, &(rpc_set_aside){name, reason}) &&

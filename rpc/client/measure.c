@@ -86,7 +86,7 @@ bool rpc_ask_measure(tec_rpc_session *session, const rpc_measure *measure, rpc_m
     if (good)
         take(measured, measure->modules.n, out);
     else
-        rpc_lose(session->c, TEC_PROTOCOL, "what the server measured is no answer to the question", err);
+        rpc_lose(session->c, TEC_PROTOCOL, "the server's measurement does not answer the request", err);
     rpc_end(session->c);
     return good;
 }

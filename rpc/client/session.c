@@ -57,10 +57,10 @@ bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_
     bool fatal = false;
 
     if (!session)
-        return rt_fail(err, TEC_INVALID, "no session to ask");
+        return rt_fail(err, TEC_INVALID, "expected a session, found NULL");
     bool good = begin(session, &why);
     if (good && !rpc_link_send(session->c->link, session->stream, kind, question))
-        good = rt_fail(&why, TEC_INVALID, "the question does not fit into a message");
+        good = rt_fail(&why, TEC_INVALID, "the request does not fit into a message");
     good = good && rpc_await_answer(session->c, session->stream, wanted, &fatal, &why);
     return good || end(session, false, fatal, &why, err);
 }
@@ -112,7 +112,7 @@ static int64_t transfer(tec_rpc_session *session, rpc_kind kind, const void *que
     int64_t handle = 0;
 
     if (!session) {
-        rt_fail(err, TEC_INVALID, "no session to ask");
+        rt_fail(err, TEC_INVALID, "expected a session, found NULL");
         return 0;
     }
     bool good = begin(session, &why) && rpc_link_send(session->c->link, session->stream, kind, question) &&
@@ -266,7 +266,7 @@ bool tec_rpc_call(tec_rpc_session *session, const tec_rpc_call_options *options,
                   tec_error *err)
 {
     if (!options)
-        return rt_fail(err, TEC_INVALID, "no function to call");
+        return rt_fail(err, TEC_INVALID, "expected a function to call, found NULL");
     const rpc_call m = {options->module,
                         options->function ? options->function : "",
                         {options->arrays, options->n},
@@ -281,7 +281,8 @@ bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *self, co
     const tec_time_options t = options ? *options : (tec_time_options){0};
 
     if (!self || !out)
-        return rt_fail(err, TEC_INVALID, "no function to measure, or no place for the timing");
+        return rt_fail(err, TEC_INVALID,
+                       "expected a function to measure and a place for the timing, found NULL");
     const rpc_time m = {.module = self->module,
                         .function = self->function ? self->function : "",
                         .arrays = {self->arrays, self->n},
@@ -337,7 +338,7 @@ tec_rpc_session *tec_rpc_open(tec_rpc *client, const tec_rpc_session_options *op
     bool fatal;
 
     if (!session) {
-        rt_fail(err, TEC_INVALID, "no connection to open a session on");
+        rt_fail(err, TEC_INVALID, "expected a connection, found NULL");
         return NULL;
     }
     session->c = client;
@@ -425,7 +426,7 @@ static bool take_offer(tec_rpc *client, const rpc_frame *frame, tec_error *err)
     memcpy(body, frame->body, frame->n);
     if (frame->kind != RPC_KIND_listed ||
         !rpc_decode(&m, RPC_KIND_listed, body, frame->n, rpc_link_version(client->link), &client->list_arena))
-        return rpc_lose(client, TEC_PROTOCOL, "the server's list of devices is garbled", err);
+        return rpc_lose(client, TEC_PROTOCOL, "the server's list of devices cannot be decoded", err);
     return copy_offer(client, &m.listed, err);
 }
 
@@ -434,7 +435,7 @@ const tec_rpc_offer *tec_rpc_list(tec_rpc *client, bool refresh, tec_error *err)
     rpc_frame f;
 
     if (!client) {
-        rt_fail(err, TEC_INVALID, "no connection to ask");
+        rt_fail(err, TEC_INVALID, "expected a connection, found NULL");
         return NULL;
     }
     bool good = rpc_begin(client, err) &&

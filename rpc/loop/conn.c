@@ -196,7 +196,7 @@ static void hand_on(rpc_conn *conn, const rpc_frame *frame)
                        &arena))
             rpc_conn_send(conn, 0, RPC_KIND_pong, &(rpc_pong){m.ping.number});
         else
-            end(conn, TEC_PROTOCOL, "message 'ping' is garbled");
+            end(conn, TEC_PROTOCOL, "message 'ping' cannot be decoded");
         rt_arena_free(&arena);
     } else if (frame->kind != RPC_KIND_pong && conn->events->frame) {
         conn->events->frame(conn, frame);

@@ -53,7 +53,7 @@ rpc_loop *rpc_loop_new(tec_error *err)
         return NULL;
     int rc = uv_loop_init(&loop->uv);
     if (rc) {
-        rt_fail(err, TEC_IO, "cannot make a loop of events: %s", uv_strerror(rc));
+        rt_fail(err, TEC_IO, "cannot make an event loop: %s", uv_strerror(rc));
         rt_free(loop);
         return NULL;
     }
@@ -232,13 +232,12 @@ bool rpc_split_address(const char *address, char *host, int *port, tec_error *er
 
     if (!colon || end == colon + 1 || *end || colon[1] == '-' || colon[1] == '+' || number < 0 ||
         number > 65535 || n == 0 || n > 255)
-        return rt_fail(err, TEC_INVALID, "'%s' is no address: expected HOST:PORT, as in 127.0.0.1:9190",
+        return rt_fail(err, TEC_INVALID, "'%s' is not an address: expected HOST:PORT, as in 127.0.0.1:9190",
                        address);
     bool brackets = address[0] == '[' && colon[-1] == ']' && n > 2;
     if (!brackets && memchr(address, ':', n))
         return rt_fail(err, TEC_INVALID,
-                       "'%s' is no address: an IPv6 address stands in brackets, as in "
-                       "[::1]:9190",
+                       "'%s' is not an address: expected an IPv6 address in brackets, as in [::1]:9190",
                        address);
     memcpy(host, address + brackets, n - 2 * brackets);
     host[n - 2 * brackets] = 0;

@@ -34,7 +34,8 @@ void rpc_forget_functions(rpc_session *session, int64_t module)
 static bool are_threads(int64_t threads, tec_error *err)
 {
     return (threads >= 0 && threads <= MOST_THREADS) ||
-           rt_fail(err, TEC_INVALID, "%lld threads: expected 0 to %d", (long long)threads, MOST_THREADS);
+           rt_fail(err, TEC_INVALID, "expected 0 to %d threads, found %lld", MOST_THREADS,
+                   (long long)threads);
 }
 
 /* On the CPU there is no device to name: the runtime's own threads run the function. */

@@ -151,7 +151,8 @@ static void say_why(rpc_host *host, int64_t status, int signal)
                 "may not make (signal %d, %s)",
                 signal, strsignal(signal));
     else if (signal == SIGALRM)
-        rt_fail(&host->why, TEC_TIMEOUT, "what was measured did not end within the time of its question");
+        rt_fail(&host->why, TEC_TIMEOUT,
+                "the measured function did not end within the time limit of the request");
     else if (signal)
         rt_fail(&host->why, TEC_CRASHED, "a session's process ended by signal %d (%s)", signal,
                 strsignal(signal));

@@ -27,22 +27,22 @@ static bool are_seconds(double s)
 static bool is_sound(const rpc_measure *measure, tec_error *err)
 {
     if (measure->modules.n < 1 || measure->modules.n > WORKER_MODULES)
-        return rt_fail(err, TEC_INVALID, "%lld modules to measure: expected 1 to %d",
-                       (long long)measure->modules.n, WORKER_MODULES);
+        return rt_fail(err, TEC_INVALID, "expected 1 to %d modules to measure, found %lld", WORKER_MODULES,
+                       (long long)measure->modules.n);
     if (measure->symbols.n > RT_MAX_SYMBOLS)
-        return rt_fail(err, TEC_INVALID, "%lld symbols: expected at most %d", (long long)measure->symbols.n,
-                       RT_MAX_SYMBOLS);
+        return rt_fail(err, TEC_INVALID, "expected at most %d symbols, found %lld", RT_MAX_SYMBOLS,
+                       (long long)measure->symbols.n);
     if (measure->threads < 0 || measure->threads > MOST_THREADS)
-        return rt_fail(err, TEC_INVALID, "%lld threads: expected 0 to %d", (long long)measure->threads,
-                       MOST_THREADS);
+        return rt_fail(err, TEC_INVALID, "expected 0 to %d threads, found %lld", MOST_THREADS,
+                       (long long)measure->threads);
     if (measure->repeats < 1 || measure->repeats > WORKER_MAX_COSTS)
-        return rt_fail(err, TEC_INVALID, "%lld repeats: expected 1 to %d", (long long)measure->repeats,
-                       WORKER_MAX_COSTS);
+        return rt_fail(err, TEC_INVALID, "expected 1 to %d repeats, found %lld", WORKER_MAX_COSTS,
+                       (long long)measure->repeats);
     if (!are_seconds(measure->min_seconds) || !are_seconds(measure->warm_up) ||
         !are_seconds(measure->cool_down) || !are_seconds(measure->seconds) || measure->flush_bytes < 0 ||
         measure->memory_bytes < 0)
-        return rt_fail(err, TEC_INVALID, "times of a measurement are 0 to %g s, and bytes not below zero",
-                       MOST_SECONDS);
+        return rt_fail(err, TEC_INVALID,
+                       "expected times of a measurement from 0 to %g s, and at least 0 bytes", MOST_SECONDS);
     return true;
 }
 
@@ -131,7 +131,8 @@ bool rpc_on_measure(rpc_session *session, const rpc_measure *self)
 
     if (good && !session->is_cpu)
         good = rt_fail(&err, TEC_UNSUPPORTED,
-                       "tuners measure on CPUs alone; this session has the device '%s'", session->o.device);
+                       "tuners can only measure on CPUs, but this session has the device '%s'",
+                       session->o.device);
     for (int64_t i = 0; good && i < self->modules.n; i++) {
         rpc_thing *thing = rpc_find_thing(session, self->modules.at[i], RPC_THING_MODULE, &err);
 

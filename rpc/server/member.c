@@ -71,7 +71,7 @@ static void drop_ticket(rpc_member *member, int64_t lease)
         return;
     ticket *t = *at;
     *at = t->next;
-    tell(member, "lease %lld of %s is over", (long long)t->lease, t->device);
+    tell(member, "lease %lld of %s has ended", (long long)t->lease, t->device);
     member->o.ended(member->o.user, lease);
     rt_free(t);
 }
@@ -149,7 +149,7 @@ static void on_visit_closed(rpc_conn *conn, const tec_error *why)
 {
     visit *v = rpc_conn_user(conn);
 
-    tell(v->member, "a client that the tracker relays did not come: %.400s", why->text);
+    tell(v->member, "a client that the tracker relays did not connect: %.400s", why->text);
     rt_free(v);
 }
 
@@ -202,7 +202,7 @@ static void on_announced(rpc_member *member, const rpc_announced *announced)
 static void on_dialled(rpc_member *member, const rpc_dialled *dialled)
 {
     if (dialled->reachable)
-        tell(member, "the tracker reaches this server: its devices can be had");
+        tell(member, "the tracker reaches this server: clients can lease its devices");
     else
         tell(member, "registered but unreachable: the tracker says '%.400s'", dialled->cause);
     drop_unnamed(member);
@@ -241,7 +241,7 @@ static void on_frame(rpc_conn *conn, const rpc_frame *frame)
 
     if (!rpc_decode(&a, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
                     &arena))
-        rpc_conn_close(conn, TEC_PROTOCOL, "a message of the tracker is garbled");
+        rpc_conn_close(conn, TEC_PROTOCOL, "a message of the tracker cannot be decoded");
     else if (!take(member, frame->kind, &a))
         rpc_conn_close(conn, TEC_PROTOCOL, "a tracker has no such message for a server");
     rt_arena_free(&arena);

@@ -38,12 +38,11 @@ bool rpc_check_classes(const char *classes, tec_error *err)
 
     while (*at)
         if (!next_class(&at, kind, class))
-            return rt_fail(
-                err, TEC_INVALID,
-                "'%s' does not say the classes of devices: expected 'rpi4', or 'cpu=rpi4,opencl=mali' "
-                "with names of letters, digits, '-', '_' and '.'",
-                classes);
-    return *classes || rt_fail(err, TEC_INVALID, "no class of devices is named");
+            return rt_fail(err, TEC_INVALID,
+                           "'%s' does not name the classes of devices: expected 'rpi4', or "
+                           "'cpu=rpi4,opencl=mali' with names of letters, digits, '-', '_' and '.'",
+                           classes);
+    return *classes || rt_fail(err, TEC_INVALID, "expected a class of devices, found none");
 }
 
 bool rpc_class_of(const char *classes, const char *device, char *to, size_t size)

@@ -7,7 +7,7 @@
  * client become NULL when the client goes.
  *
  * Of what a client sends for a session only `open` and `close` are read here; of everything else the server
- * knows the kind, the length and the stream, so a garbled question meets no code of the server.
+ * knows the kind, the length and the stream, so a damaged question meets no code of the server.
  */
 #include "rpc/server/server.h"
 
@@ -524,7 +524,8 @@ static void on_session_frame(client *peer, const rpc_frame *frame)
     if (frame->kind == RPC_KIND_open || frame->kind == RPC_KIND_close) {
         if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n,
                         rpc_link_version(rpc_conn_link(peer->conn)), &arena)) {
-            rpc_conn_close(peer->conn, TEC_PROTOCOL, "a message is garbled");
+            rt_arena_free(&arena);
+            rpc_conn_close(peer->conn, TEC_PROTOCOL, "a message cannot be decoded");
             return;
         }
         rt_arena_free(&arena);
@@ -790,7 +791,8 @@ static void on_frame(rpc_conn *conn, const rpc_frame *frame)
         return;
     if (!rpc_decode(&m, (uint32_t)frame->kind, frame->body, frame->n, rpc_link_version(rpc_conn_link(conn)),
                     &arena)) {
-        rpc_conn_close(conn, TEC_PROTOCOL, "a message is garbled");
+        rt_arena_free(&arena);
+        rpc_conn_close(conn, TEC_PROTOCOL, "a message cannot be decoded");
         return;
     }
     rt_arena_free(&arena);

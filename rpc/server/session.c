@@ -193,7 +193,7 @@ static bool answer(rpc_session *session, uint32_t kind, const rpc_any *message)
 }
 
 /* Reads one question into *frame, which is as long as the longest so far. The length comes from the server,
- * which has checked it against the limit of its message; so it may be allocated. A garbled question gets an
+ * which has checked it against the limit of its message; so it may be allocated. A damaged question gets an
  * answer: the client's and this version's ideas of the message differ. */
 static bool take_question(rpc_session *session, uint8_t **frame, size_t *cap)
 {
@@ -216,7 +216,7 @@ static bool take_question(rpc_session *session, uint8_t **frame, size_t *cap)
     tec_error err = {0};
     bool good = rpc_decode(&m, word[1], *frame, word[0], session->o.version, &arena);
     bool go_on = good ? answer(session, word[1], &m)
-                      : (rt_fail(&err, TEC_PROTOCOL, "the question of kind %u is garbled", word[1]),
+                      : (rt_fail(&err, TEC_PROTOCOL, "a message of kind %u cannot be decoded", word[1]),
                          rpc_answer_error(session, &err));
     rt_arena_free(&arena);
     return go_on;

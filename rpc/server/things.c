@@ -87,7 +87,7 @@ bool rpc_on_release(rpc_session *session, const rpc_release *message)
                  session->things[message->handle - 1].kind != RPC_THING_NONE;
 
     if (!there) {
-        rt_fail(&err, TEC_INVALID, "this session has no thing %lld", (long long)message->handle);
+        rt_fail(&err, TEC_INVALID, "this session has no object %lld", (long long)message->handle);
         return rpc_answer_error(session, &err);
     }
     if (session->things[message->handle - 1].kind == RPC_THING_MODULE)
@@ -106,7 +106,7 @@ bool rpc_on_allocate(rpc_session *session, const rpc_allocate *message)
     tec_array *array = NULL;
 
     if (!fits)
-        rt_fail(&err, TEC_INVALID, "there are no arrays of type code %lld with %lld bits and rank %lld",
+        rt_fail(&err, TEC_INVALID, "arrays of type code %lld with %lld bits and rank %lld do not exist",
                 (long long)message->code, (long long)message->bits, (long long)message->shape.n);
     else
         array = session->is_cpu
@@ -201,8 +201,8 @@ bool rpc_on_upload(rpc_session *session, const rpc_upload *message)
     *transfer = (rpc_transfer){.active = true, .size = message->size};
     if (!is_label(message->name))
         rt_fail(&err, TEC_INVALID,
-                "the name of an upload is a label of 1 to %d characters, without slashes and not beginning "
-                "with a dot",
+                "expected a name of 1 to %d characters for an upload, without slashes and not beginning with "
+                "a dot",
                 (int)sizeof transfer->name - 1);
     else if (message->size <= 0)
         rt_fail(&err, TEC_INVALID, "module '%s' has %lld bytes", message->name, (long long)message->size);
@@ -231,8 +231,8 @@ bool rpc_on_write(rpc_session *session, const rpc_write *message)
 
     *transfer = (rpc_transfer){.active = true, .array = message->array, .size = message->size};
     if (tensor && message->size != bytes)
-        rt_fail(&err, TEC_INVALID, "array %lld has %lld bytes, not %lld", (long long)message->array,
-                (long long)bytes, (long long)message->size);
+        rt_fail(&err, TEC_INVALID, "array %lld has %lld bytes, but the message has %lld",
+                (long long)message->array, (long long)bytes, (long long)message->size);
     else if (tensor && session->is_cpu)
         transfer->to = (uint8_t *)tensor->data + tensor->byte_offset;
     else if (tensor)
@@ -247,13 +247,13 @@ bool rpc_on_data(rpc_session *session, const rpc_data *message)
     tec_error err = {0};
 
     if (!transfer->active) {
-        rt_fail(&err, TEC_INVALID, "data came that no upload or write had announced");
+        rt_fail(&err, TEC_INVALID, "data arrived without a preceding upload or write");
         return rpc_answer_error(session, &err);
     }
     if (!transfer->to)
         return true;
     if ((int64_t)message->bytes.n > transfer->size - transfer->got) {
-        rt_fail(&err, TEC_INVALID, "more than the %lld bytes came that were announced",
+        rt_fail(&err, TEC_INVALID, "more data arrived than the announced %lld bytes",
                 (long long)transfer->size);
         return refuse(session, &err);
     }
@@ -269,8 +269,8 @@ bool rpc_end_transfer(rpc_session *session)
     tec_error err = {0};
     bool failed_before = !transfer->to;
 
-    rt_fail(&err, TEC_INVALID, "%lld of %lld bytes came before the next question", (long long)transfer->got,
-            (long long)transfer->size);
+    rt_fail(&err, TEC_INVALID, "only %lld of %lld bytes arrived before the next request",
+            (long long)transfer->got, (long long)transfer->size);
     rt_free(transfer->own);
     *transfer = (rpc_transfer){0};
     return failed_before || rpc_answer_error(session, &err);

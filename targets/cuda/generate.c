@@ -27,7 +27,7 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
     if (count != 1 || options->dispatch)
         return base_fail(
             cx, TEC_UNSUPPORTED, (base_loc){0},
-            "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
+            "'%s' has versions for remainders of a symbol, but target '%s' cannot choose between versions",
             options->symbols[0], target_text(cx, machine));
     const char *text = source_kernels(cx, &cuda_dialect, programs[0], options->symbols[0]);
     if (!text)

@@ -58,8 +58,8 @@ static void *open_library(tec_context *cx)
         found = open_in(base_format(cx, "%s/%s", folder ? folder : "/usr/local/cuda", below[i]));
     if (!found)
         base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
-                  "code for CUDA is made by NVRTC, which is not here: looked for '%s' in %s%s", names[1],
-                  folder ? folder : "the places of the system's loader and in /usr/local/cuda",
+                  "the library NVRTC, which compiles for CUDA, was not found: looked for '%s' in %s%s",
+                  names[1], folder ? folder : "the places of the system's loader and in /usr/local/cuda",
                   folder ? "" : "; TEC_CUDA=FOLDER says where it is");
     return found;
 }
@@ -69,8 +69,8 @@ static bool find_function(tec_context *cx, void *from, const char *name, void *i
     void *found = dlsym(from, name);
 
     if (!found)
-        base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "the NVRTC that was found lacks '%s'; CUDA 11.2 has it",
-                  name);
+        base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
+                  "the NVRTC library has no function '%s': expected NVRTC of CUDA 11.2 or later", name);
     /* ISO C has no cast from an object's address to a function's; POSIX promises that both look alike. */
     memcpy(into, &found, sizeof found);
     return found != NULL;

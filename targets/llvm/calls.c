@@ -33,7 +33,7 @@ static LLVMValueRef emit_prefetch(llvm_gen *gen, const ir_expr *expr, LLVMValueR
     int64_t locality;
     LLVMTypeRef type = gen->ptr;
     if (!ir_is_int(expr->call.arg[1], &locality) || locality < 0 || locality > 3)
-        return base_fail(gen->cx, TEC_INVALID, expr->loc, "prefetch wants a constant locality from 0 to 3");
+        return base_fail(gen->cx, TEC_INVALID, expr->loc, "prefetch needs a constant locality from 0 to 3");
     LLVMValueRef args[] = {value[0], LLVMConstInt(gen->i32, 0, 0),
                            LLVMConstInt(gen->i32, (unsigned long long)locality, 0),
                            LLVMConstInt(gen->i32, 1, 0)};
@@ -60,7 +60,7 @@ static LLVMValueRef emit_arm_dot(llvm_gen *gen, const ir_expr *expr, LLVMValueRe
 {
     int lanes = expr->dtype.lanes;
     if (lanes != 4 && lanes != 2)
-        return base_fail(gen->cx, TEC_UNSUPPORTED, expr->loc, "'%s' has 2 or 4 lanes, found %d",
+        return base_fail(gen->cx, TEC_UNSUPPORTED, expr->loc, "expected 2 or 4 lanes of '%s', found %d",
                          expr->call.name, lanes);
     LLVMTypeRef types[] = {LLVMVectorType(gen->i32, (unsigned)lanes),
                            LLVMVectorType(gen->i8, (unsigned)lanes * 4)};

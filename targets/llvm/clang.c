@@ -98,7 +98,7 @@ static const char *compile(tec_context *cx, const target *machine, bool strict, 
     char *messages = read_all(cx, file[2], &n);
     if (messages && n && messages[n - 1] == '\n')
         messages[n - 1] = '\0';
-    return messages ? base_fail(cx, TEC_INVALID, loc, "%s does not take the imported C:\n%s", clang, messages)
+    return messages ? base_fail(cx, TEC_INVALID, loc, "%s refuses the imported C:\n%s", clang, messages)
                     : NULL;
 }
 

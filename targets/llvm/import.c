@@ -49,7 +49,7 @@ static LLVMModuleRef parse(llvm_gen *gen, const char *text, size_t size, base_lo
 
     if (!LLVMParseIRInContext(gen->c, buffer, &m, &message))
         return m;
-    return base_fail(gen->cx, TEC_INVALID, loc, "LLVM does not take the imported text:\n%s",
+    return base_fail(gen->cx, TEC_INVALID, loc, "LLVM refuses the imported text:\n%s",
                      llvm_take_message(gen->cx, message));
 }
 
@@ -171,7 +171,7 @@ bool llvm_imported_fits(llvm_gen *gen, const ir_expr *call, LLVMValueRef functio
     const char *have = llvm_take_message(gen->cx, LLVMPrintTypeToString(LLVMGlobalGetValueType(function)));
     const char *want = llvm_take_message(gen->cx, LLVMPrintTypeToString(type));
     base_fail(gen->cx, TEC_INVALID, call->loc,
-              "the imported function '%s' has the type '%s', it is called as '%s'", call->call.name, have,
+              "the imported function '%s' has the type '%s', but it is called as '%s'", call->call.name, have,
               want);
     return false;
 }

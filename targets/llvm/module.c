@@ -231,9 +231,10 @@ const target_code *llvm_generate(tec_context *cx, const ir_program *const *progr
     options = options ? options : &defaults;
     g.keep_denormals = options->keep_denormals;
     if (g.keep_denormals && machine->arch->vectors_flush)
-        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
-                         "strict floating point keeps denormals, which the vectors of '%s' always take for 0",
-                         target_text(cx, machine));
+        return base_fail(
+            cx, TEC_UNSUPPORTED, (base_loc){0},
+            "strict floating point needs denormals, but the vector units of '%s' always treat denormals as 0",
+            target_text(cx, machine));
     if (!(g.machine = llvm_target_machine(cx, machine)))
         return NULL;
     base_hold(cx, &module, close_module, &g);
@@ -241,7 +242,7 @@ const target_code *llvm_generate(tec_context *cx, const ir_program *const *progr
     for (int i = 0; i < count && !base_failed(cx); i++) {
         symbols[i] = options->symbols ? options->symbols[i] : programs[i]->name;
         if (LLVMGetNamedFunction(g.m, symbols[i]))
-            base_fail(cx, TEC_INVALID, programs[i]->loc, "two functions are called '%s'", symbols[i]);
+            base_fail(cx, TEC_INVALID, programs[i]->loc, "two functions have the name '%s'", symbols[i]);
         else if (llvm_import(&g, programs[i]))
             write_kernel(&g, programs[i], symbols[i]);
     }

@@ -40,7 +40,7 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
     if (count != 1 || options->dispatch)
         return base_fail(
             cx, TEC_UNSUPPORTED, programs[0]->loc,
-            "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
+            "'%s' has versions for remainders of a symbol, but target '%s' cannot choose between versions",
             programs[0]->name, target_text(cx, machine));
     *code = (target_code){.target = machine,
                           .symbols = base_copy(cx, &options->symbols[0], sizeof options->symbols[0]),

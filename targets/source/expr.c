@@ -111,7 +111,7 @@ bool source_nonnegative(source_printer *printer, const ir_expr *expr)
 
 static const char *refuse(source_printer *printer, const ir_expr *expr)
 {
-    base_fail(printer->cx, TEC_UNSUPPORTED, expr->loc, "'%s' has no words in %s",
+    base_fail(printer->cx, TEC_UNSUPPORTED, expr->loc, "'%s' cannot be written in %s",
               ir_expr_text(printer->cx, expr), printer->d->what);
     return NULL;
 }
@@ -122,7 +122,7 @@ static const char *type_of(source_printer *printer, const ir_expr *expr)
     char dtype[24];
 
     if (!type)
-        base_fail(printer->cx, TEC_UNSUPPORTED, expr->loc, "'%s' is of type %s, which %s does not have",
+        base_fail(printer->cx, TEC_UNSUPPORTED, expr->loc, "'%s' has type %s, which does not exist in %s",
                   ir_expr_text(printer->cx, expr), base_dtype_print(expr->dtype, dtype, sizeof dtype),
                   printer->d->what);
     return type;

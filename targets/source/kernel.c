@@ -23,7 +23,7 @@ static bool add_scalar(source_printer *printer, base_text *text, const ir_expr *
         type = printer->d->memory_type(scalar->dtype);
     if (!type || source_is_half(scalar->dtype))
         return base_fail(printer->cx, TEC_UNSUPPORTED, scalar->loc,
-                         "scalar '%s' is of type %s, which a kernel of %s cannot take", name,
+                         "scalar '%s' has type %s, which cannot be a parameter of a kernel in %s", name,
                          base_dtype_print(scalar->dtype, dtype, sizeof dtype), printer->d->what),
                false;
     base_addf(printer->cx, text, "%s %s", type, name);
@@ -41,7 +41,7 @@ static bool add_buffer(source_printer *printer, base_text *text, const lower_arg
 
     if (!type)
         return base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc,
-                         "buffer '%s' holds %s, which %s has no type for", buffer->name,
+                         "buffer '%s' has elements of type %s, which does not exist in %s", buffer->name,
                          base_dtype_print(buffer->dtype, dtype, sizeof dtype), printer->d->what),
                false;
     const char *name = source_name(printer, buffer, buffer->name);

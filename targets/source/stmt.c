@@ -52,7 +52,7 @@ static void print_axis(source_printer *printer, const ir_stmt *stmt)
     if (stmt->loop.how <= IR_BLOCK_Z && stmt->loop.how >= IR_BLOCK_X)
         whole = true; /* the grid is this loop's extent */
     if (!index) {
-        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "loop '%s' is over %s, which %s does not have",
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "loop '%s' is over %s, which does not exist in %s",
                   stmt->loop.var->var.name, ir_how_text(stmt->loop.how), printer->d->what);
         return;
     }
@@ -109,7 +109,7 @@ static void print_store(source_printer *printer, const ir_stmt *stmt)
 
     if (stmt->store.mask || t.lanes != 1) {
         base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc,
-                  "a store of several lanes to '%s' has no words in %s", stmt->store.buffer->name,
+                  "a store of several lanes to '%s' cannot be written in %s", stmt->store.buffer->name,
                   printer->d->what);
         return;
     }
@@ -217,8 +217,9 @@ static void declare(source_printer *printer, const ir_buffer *buffer, source_spa
         base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc, "buffer '%s' has no constant size",
                   buffer->name);
     } else if (!type) {
-        base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc, "buffer '%s' holds %s, which %s has no type for",
-                  buffer->name, base_dtype_print(buffer->dtype, dtype, sizeof dtype), printer->d->what);
+        base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc,
+                  "buffer '%s' has elements of type %s, which does not exist in %s", buffer->name,
+                  base_dtype_print(buffer->dtype, dtype, sizeof dtype), printer->d->what);
     } else {
         const char *name = source_name(printer, buffer, buffer->name);
 
@@ -265,7 +266,7 @@ static void print_evaluate(source_printer *printer, const ir_stmt *stmt)
     if (text)
         source_line(printer, "%s;", text);
     else if (!base_failed(printer->cx) && (expr->has & IR_HAS_EFFECT))
-        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "'%s' has no words in %s",
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "'%s' cannot be written in %s",
                   ir_expr_text(printer->cx, expr), printer->d->what);
 }
 
@@ -317,7 +318,7 @@ void source_stmt(source_printer *printer, const ir_stmt *stmt)
     case IR_ATTRIBUTE: print_attribute(printer, stmt); return;
     case IR_EVALUATE: print_evaluate(printer, stmt); return;
     case IR_ASSERT:
-        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "the check '%s' has no words in %s",
+        base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "the check '%s' cannot be written in %s",
                   stmt->check.message, printer->d->what);
         return;
     case IR_BLOCK:

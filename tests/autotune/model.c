@@ -318,9 +318,9 @@ Test(model, refuses_numbers_that_are_none)
     double score;
 
     cr_assert_not(tune_model_add(cx, m, 1, row, NAN));
-    expect_error("a cost of nan seconds: expected one above 0, infinity for a failure");
+    expect_error("expected a cost above 0 (infinity for a failure), found nan seconds");
     cr_assert_not(tune_model_add(cx, m, 1, row, 0));
-    expect_error("a cost of 0 seconds");
+    expect_error("expected a cost above 0 (infinity for a failure), found 0 seconds");
     row[1] = NAN;
     cr_assert_not(tune_model_add(cx, m, 1, row, 1));
     expect_error("feature 'bytes' is nan: expected a finite number");
@@ -409,9 +409,9 @@ Test(model, refuses_other_bytes_and_says_why)
     add(m, 1, sample(64, 96, 128, 1, 10), 10);
     const void *data = saved(m, &size);
     cr_assert_null(tune_model_load(cx, data, 5, 1));
-    expect_error("5 bytes are less than its header has");
+    expect_error("its 5 bytes are too few for a header");
     cr_assert_null(tune_model_load(cx, text, sizeof text, 1));
-    expect_error("the bytes are none");
+    expect_error("the bytes are not a cost model");
     cr_assert_null(tune_model_load(cx, data, size - 1, 1));
     expect_error("it is damaged");
     tune_model_close(m);
@@ -426,7 +426,7 @@ Test(model, can_be_settled_a_few_times)
     do
         add(m, 1, rows, 10);
     while (tune_model_settle(cx, m) && ++n < 100);
-    expect_error("a cost model can be settled 4 times: make a new one from records");
+    expect_error("a cost model can be settled at most 4 times: make a new model from records");
     cr_assert_eq(n, 4);
     tune_model_close(m);
 }

@@ -300,7 +300,8 @@ Test(session, notices_in_a_replay_that_the_proposals_differ)
     o.seed++;
     tune_session *s = fake_run(&o);
     cr_expect_eq(tune_session_end(s), TUNE_FAILED);
-    cr_expect(strstr(tec_context_error(fake.cx), "the replay differs: "), "%s", tec_context_error(fake.cx));
+    cr_expect(strstr(tec_context_error(fake.cx), "the replay differs from the records: "), "%s",
+              tec_context_error(fake.cx));
     tune_session_close(s);
 }
 
@@ -310,7 +311,7 @@ Test(session, has_nothing_to_replay_without_a_job)
 
     o.measurer = NULL;
     cr_assert_null(tune_session_new(fake.cx, &o));
-    cr_expect(strstr(tec_context_error(fake.cx), "there is no run to replay: no job 'job'"));
+    cr_expect(strstr(tec_context_error(fake.cx), "there is no job 'job' to replay"));
 }
 
 /* ---- other jobs ---- */

@@ -183,11 +183,11 @@ Test(dispatch, says_what_the_text_should_be)
 
 Test(dispatch, refuses_tiles_and_remainders_out_of_range)
 {
-    refused("n%1", "dispatch 'n%1': a tile is from 2 to 4096");
-    refused("n%4097", "a tile is from 2 to 4096");
-    refused("n%99999999999999999999", "a tile is from 2 to 4096");
-    refused("n%8=8", "dispatch 'n%8=8': 8 is no remainder by 8");
-    refused("n%8=3,3", "the remainder 3 stands there twice");
+    refused("n%1", "dispatch 'n%1': expected a tile from 2 to 4096");
+    refused("n%4097", "expected a tile from 2 to 4096");
+    refused("n%99999999999999999999", "expected a tile from 2 to 4096");
+    refused("n%8=8", "dispatch 'n%8=8': 8 is not a remainder of a division by 8");
+    refused("n%8=3,3", "the remainder 3 is given twice");
 }
 
 Test(dispatch, refuses_more_versions_than_its_budget)

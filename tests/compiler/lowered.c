@@ -95,7 +95,7 @@ Test(lowered, code_of_a_kind_without_a_generator_is_refused)
 Test(lowered, a_text_that_the_generator_does_not_write_is_refused)
 {
     cr_assert_null(compile(scheduled("llvm"), (comp_options){.text = "fortran"}));
-    cr_assert(strstr(tec_context_error(cx), "has no text 'fortran'; there are llvm, asm"), "%s",
+    cr_assert(strstr(tec_context_error(cx), "has no text form 'fortran'; expected llvm, asm"), "%s",
               tec_context_error(cx));
 }
 

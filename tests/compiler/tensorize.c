@@ -416,26 +416,26 @@ static void does_not_compile(const char *text, const char *message)
 Test(build_tensorize, says_what_is_wrong_with_an_import)
 {
     does_not_compile(importing("import_c", "int tile_update(void) { return x; }"),
-                     "f.te:3: error: clang-19 does not take the imported C:\nf.te:3:");
+                     "f.te:3: error: clang-19 refuses the imported C:\nf.te:3:");
     does_not_compile(importing("import_c", "int tile_update(void) { return x; }"),
                      "error: use of undeclared identifier 'x'");
     does_not_compile(importing("import_c", "int tile_update(void) { return 0; }"),
-                     "the imported function 'tile_update' has the type 'i32 ()', it is called as "
-                     "'i32 (ptr, ptr, ptr, i64, i64, i64, i64)'");
+                     "the imported function 'tile_update' has the type 'i32 ()', but it is called as 'i32 "
+                     "(ptr, ptr, ptr, i64, i64, i64, i64)'");
     does_not_compile(
         importing("import_c", "int puts(const char *); int tile_update(void) { return puts(\"\"); }"),
         "the imported code calls 'puts', which it does not define");
     does_not_compile(importing("import_c", "int x;"), "the imported code defines no function");
     does_not_compile(importing("import_c", "nowhere.c"), "nowhere.c");
     does_not_compile(importing("import_llvm", "define i32 @tile_update( {"),
-                     "f.te:3: error: LLVM does not take the imported text:");
+                     "f.te:3: error: LLVM refuses the imported text:");
     does_not_compile("def f(A: f32[4]) { B[i] = A[i] * 2.0 return B }\n"
                      "schedule f { pragma(B.i, import_c, \"int g(void) { return 1; }\") pragma(B, "
                      "import_llvm, \"define i32 @g() {\\n ret i32 2\\n}\") }\n",
                      "two imports define 'g'");
     does_not_compile(
         "def f(A: f32[4]) { B[i] = A[i] * 2.0 return B }\nschedule f { pragma(B.i, import_c, 3) }\n",
-        "the pragma import_c wants a text or the name of a file in quotes, found 3");
+        "expected a text or a file name in quotes as the value of the pragma import_c, found 3");
 }
 
 Test(build_tensorize, says_that_clang_is_missing)
@@ -452,7 +452,8 @@ Test(build_tensorize, says_what_no_longer_matches)
         "intrinsic rows(a: f32[4, 8]) { s[i] = sum[k](a[i, k]) return s update \"call rows\" }\n"
         "def f(A: f32[8, 8]) { B[i, k] = A[i, k] * 2.0 C[i: 8] = sum[k: 8](B[i, k]) return C }\n"
         "schedule f { i0, i1 = split(C.i, _, 4) tensorize(i1, rows) storage_align(B, 0, 16, 1) }\n",
-        "what was tensorized is no longer 'rows.update': the stride of 'a' along 's.i' is 8 in the "
+        "the loops that were tensorized no longer match 'rows.update': the stride of 'a' along 's.i' is 8 in "
+        "the "
         "intrinsic; in the program 'B' has 17 "
         "along 'C.i.1'");
 }

@@ -76,7 +76,7 @@ kill "$(cat "$server_pids")"
 while kill -0 "$(cat "$server_pids")" 2>/dev/null; do sleep 0.1; done
 : >"$server_pids"
 on_pi "$(block '```pi' 2)"
-until_says "can be had" "$room/pi/log"
+until_says "can lease its devices" "$room/pi/log"
 on_pc "$(block '```' 5)"
 grep -q "pi4 .*free" "$room/said" || fail "no free device: $(cat "$room/said")"
 block '```te' 1 >"$room/pc/mm.te"

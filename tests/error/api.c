@@ -22,7 +22,9 @@ Test(api, a_step_on_the_result_of_a_refused_step)
     cr_assert_not(sched_split(s, "C.i", TEC_GUARD, i, (int64_t[]){2, 2}, 2));
     sched_clear(s);
     cr_assert_not(sched_annotate(s, i[0], IR_UNROLLED));
-    was_refused(s, sched_tree(s), "unroll((none)): a loop or block that it names was not made");
+    was_refused(s, sched_tree(s),
+                "unroll((none)): the step names a loop or block that does not exist, because an earlier step "
+                "was refused");
     cr_assert_not(sched_reorder(s, (const char *[]){"C.i", i[1]}, 2));
     cr_assert(sched_failed(s));
 }
@@ -33,7 +35,7 @@ Test(api, a_pragma_without_a_value)
     const ir_program *before = sched_tree(s);
 
     cr_assert_not(sched_pragma(s, "C.i", "key", NULL));
-    was_refused(s, before, "pragma(C.i, key, NULL): the pragma has no value");
+    was_refused(s, before, "pragma(C.i, key, NULL): expected a value of the pragma, found none");
 }
 
 /* Schedules keep loops that start at 0; a tree from elsewhere may have others. */

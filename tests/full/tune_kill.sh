@@ -2,7 +2,7 @@
 # tune_kill -- tec tune is killed at a hundred random moments: each time the store opens clean, nothing that was told as done is lost, and the run
 # goes on; at the end there are the trials of a run that was never killed, and a replay proposes the same.
 #
-# With proposals that do not follow from times (random) the trials can be held against those of another run; for those that do, the replay is it.
+# With proposals that do not follow from times (random) the trials can be compared with those of another run; for those that do, the replay is it.
 set -eu
 : "${TEC:?}"
 dir=$(mktemp -d)

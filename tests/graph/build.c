@@ -237,8 +237,9 @@ Test(build, an_extent_that_no_input_tells_is_refused)
 
     cr_assert_null(graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1}));
     cr_assert(
-        strstr(tec_context_error(cx),
-               "dimension 'm' is not the extent of any input: its value is not known before the model runs"),
+        strstr(
+            tec_context_error(cx),
+            "dimension 'm' is not the extent of any input, so its value is not known before the model runs"),
         "%s", tec_context_error(cx));
 }
 

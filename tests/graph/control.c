@@ -177,7 +177,7 @@ Test(building, an_extent_of_another_module_is_found)
 {
     graph_output(f, "y", graph_input(f, "x", vector(ir_var(cx, "k", BASE_I64))));
     cr_assert_not(graph_verify(m));
-    cr_assert_str_eq(tec_context_error(cx), "error: graph 'g', function 'main': 'k' in extent 'k' is no "
+    cr_assert_str_eq(tec_context_error(cx), "error: graph 'g', function 'main': 'k' in extent 'k' is not a "
                                             "symbol of the module, the function or a region around it");
 }
 
@@ -237,7 +237,7 @@ Test(control, a_static_plan_refuses_control_flow_by_name)
     cr_assert_not(graph_plan_memory(g, main_body(g), &p));
     cr_assert_eq(tec_context_status(cx), TEC_UNSUPPORTED);
     cr_assert(
-        strstr(tec_context_error(cx), "error: 'i': control flow and calls cannot run in a static graph"),
+        strstr(tec_context_error(cx), "error: 'i': expected a static graph, found control flow or a call"),
         "%s", tec_context_error(cx));
 }
 

@@ -93,8 +93,9 @@ Test(place, what_the_device_cannot_do_runs_on_the_host_with_the_reason)
     cr_assert_eq(p.hosted.n, 2);
     const graph_hosted *h = p.hosted.at[0];
     cr_assert_str_eq(h->node->name, "a");
-    cr_assert_str_eq(h->why,
-                     "buffer 'in0' holds f64, which OpenCL C for a device without f64 has no type for");
+    cr_assert_str_eq(
+        h->why,
+        "buffer 'in0' has elements of type f64, which does not exist in OpenCL C for a device without f64");
 
     int count[2];
     graph_count_operators(m, count);
@@ -108,8 +109,8 @@ Test(place, strict_refuses_the_first_node_that_would_run_on_the_host)
 
     cr_assert_null(placed_for("opencl -device=mali", doubles, &p));
     cr_assert(strstr(tec_context_error(cx),
-                     "'a' cannot run on target 'opencl -device=mali', and --place strict "
-                     "allows no computation on the host: buffer 'in0' holds f64"),
+                     "'a' cannot run on target 'opencl -device=mali', and --place "
+                     "strict forbids to run it on the host: buffer 'in0' has elements of type f64"),
               "%s", tec_context_error(cx));
 }
 

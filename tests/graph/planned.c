@@ -152,7 +152,7 @@ Test(planned, refuses_wrong_storages_and_places)
     refuses("v3:", "v3: f32[16] = alloc_tensor \"a\"(v1)\n",
             "a tensor in a storage has @offset(exprs [bytes])");
     refuses("v3:", "v3: f32[8] = alloc_tensor \"a\"(v1) @offset(exprs [32])\n",
-            "offset 32 is no multiple of 64");
+            "offset 32 is not a multiple of 64");
     refuses("v3:", "v3: f32[16] device 1 = alloc_tensor \"a\"(v1) @offset(exprs [0])\n",
             "it is on device 1, its storage on device 0");
     refuses("v3:",
@@ -199,8 +199,8 @@ Test(planned, refuses_wrong_orders_and_ends)
     refuses("kill", "kill \"a\"(v3)\nkill \"a\"(v3)\n", "'a' is used after its kill");
     refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3)\nkill \"a\"(v3)\ndevice_copy \"c\"(v9, v9)\n",
             "'a' is used after its kill");
-    refuses("kill", "kill \"a\"(v3)\nkill \"b\"(v4)\n", "'b' is no tensor of a pool");
-    refuses("kill", "kill \"a\"(v3)\nkill \"x\"(v0)\n", "'x' is no tensor of a pool");
+    refuses("kill", "kill \"a\"(v3)\nkill \"b\"(v4)\n", "'b' is not a tensor of a pool");
+    refuses("kill", "kill \"a\"(v3)\nkill \"x\"(v0)\n", "'x' is not a tensor of a pool");
     refuses("kill", "", "'a' is never killed");
     refuses("output", "output \"y\" v0\n", "output 0 does not lie in the storage of output 0");
     refuses("invoke \"neg\" \"b\"", "", "'b' is read before anything was written to it");

@@ -118,7 +118,7 @@ Test(program, types_of_nodes_are_held_against_each_other)
     refuses(with(TREE, "(\"Tree\", \"Tree\")", "(\"Tree\")"), "'which' has 2 inputs of 'Node', expected 1");
     refuses(with(TREE, "(\"Tree\", \"Tree\")", "(\"Tree\", \"Bush\")"), "there is no data type 'Bush'");
     refuses(with(TREE, "op add \"sum\"(v4, v5)", "op add \"sum\"(v4, v3)"),
-            "add 'sum': operand 1 is \"Tree\", operators take tensors");
+            "add 'sum': expected a tensor as operand 1, found \"Tree\"");
 }
 
 /* Which extent a field has, only the value knows. */
@@ -188,11 +188,12 @@ Test(program, a_static_plan_refuses_program_nodes_by_name)
     graph_plan p;
 
     cr_assert(!graph_plan_memory(tree, ((graph_function *)tree->functions.at[0])->body, &p));
-    cr_assert(strstr(tec_context_error(cx), "input 0 ('t') is no tensor: a static graph cannot take it"),
+    cr_assert(strstr(tec_context_error(cx),
+                     "input 0 ('t') is not a tensor, so it cannot be an input of a static graph"),
               "%s", tec_context_error(cx));
     tec_context_clear(cx);
     cr_assert(!graph_plan_memory(all, ((graph_function *)all->functions.at[0])->body, &p));
-    cr_assert(strstr(tec_context_error(cx), "'nil': control flow and calls cannot run in a static graph"),
+    cr_assert(strstr(tec_context_error(cx), "'nil': expected a static graph, found control flow or a call"),
               "%s", tec_context_error(cx));
 }
 

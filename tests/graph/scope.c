@@ -179,7 +179,7 @@ Test(scope, an_operator_that_relies_on_no_fact_is_found)
     ((graph_function *)m->functions.at[0])->body->facts.n = 0;
     cr_assert_not(graph_verify(m));
     cr_assert(
-        strstr(tec_context_error(cx), "node 'dot': its operator relies on 'n == m', which is no fact here"),
+        strstr(tec_context_error(cx), "node 'dot': its operator needs 'n == m', which is not a fact here"),
         "%s", tec_context_error(cx));
 }
 

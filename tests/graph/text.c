@@ -133,7 +133,8 @@ Test(text, large_constants_are_hashes_that_another_module_resolves)
                      graph_text(cx, m, GRAPH_TEXT_FULL));
     cr_assert_null(graph_parse(cx, "net.graph", text, NULL));
     cr_assert(
-        strstr(plain(cx, tec_context_error(cx)), "net.graph:3: error: no constant f32[100] with hash \""),
+        strstr(plain(cx, tec_context_error(cx)),
+               "net.graph:3: error: the module given to the parser has no constant f32[100] with hash \""),
         "%s", tec_context_error(cx));
 }
 
@@ -176,13 +177,14 @@ Test(text, names_what_is_wrong)
     refuses(GRAPH("v0: f32[n] = op nothing \"a\"()"), "g:2: error: there is no operator 'nothing'");
     refuses(GRAPH("input v0: f32[n]\ninput v0: f32[n]"), "g:3: error: 'v0' is made twice");
     refuses(GRAPH("input v0: f32[n]\nv1: f32[3] = op relu \"a\"(v0)"),
-            "g:3: error: result 0 of 'a' is f32[n], the text says f32[3]");
+            "g:3: error: result 0 of 'a' is f32[n], but the text says f32[3]");
     refuses(GRAPH("input v0: f32[n]\nv1: f32[n], v2: f32[n] = op relu \"a\"(v0)"),
-            "g:3: error: 'a' gives 1 value, found 2");
+            "g:3: error: 'a' gives 1 value, but the text names 2");
     refuses(GRAPH("input v0: f32[n]\nv1: f32[n] = op add \"a\"(v0, _)"),
             "g:3: error: operand 1 of 'add' is left out");
     refuses(GRAPH("input v0: f32[-1]"), "g:2: error: the extent -1 is negative");
-    refuses(GRAPH("constant v0: f32[3] = [1.0]"), "g:2: error: 1 elements for a constant that is f32[3]");
+    refuses(GRAPH("constant v0: f32[3] = [1.0]"),
+            "g:2: error: the number of elements, 1, does not fit the type of the constant, f32[3]");
     refuses(GRAPH("constant v0: f32[n] = [1.0]"), "g:2: error: a constant cannot be f32[n]");
     refuses(GRAPH("input v0: f32[n]\nv1: f32[n] = op relu \"a\"(v0) impl \"fast\""),
             "g:3: error: operator 'relu' has no implementation 'fast'");
@@ -192,7 +194,8 @@ Test(text, names_what_is_wrong)
             "g:3: error: expected the kind of a node: op, group, call, if, loop, scan, tuple, match, pack, "
             "alloc_tensor, ..., found 'maybe'");
     refuses("graph \"g\" { symbols n, n }", "g:1: error: symbol 'n' is declared twice");
-    refuses("graph \"g\" { symbols n fact n + 1 }", "g:1: error: a fact must be a condition, 'n + 1' is not");
+    refuses("graph \"g\" { symbols n fact n + 1 }",
+            "g:1: error: expected a condition as a fact, found 'n + 1'");
     refuses("graph \"g\" { } x", "g:1: error: expected the end of the text, found 'x'");
 }
 

@@ -123,7 +123,7 @@ Test(find, refuses_a_schedule_for_several_tasks)
     from.n_dims = 1;
     from.schedules = (const char *const[]){"a.schedule"};
     from.n_schedules = 1;
-    expect_failure("--schedule is for one kernel, and there are 2: choose one with --name");
+    expect_failure("--schedule needs a single kernel, but there are 2: choose one with --name");
 }
 
 Test(find, refuses_more_schedules_than_can_be_tried_first)
@@ -131,7 +131,7 @@ Test(find, refuses_more_schedules_than_can_be_tried_first)
     from.definition = "mm";
     from.n_schedules = 101;
     from.schedules = calloc(101, sizeof *from.schedules);
-    expect_failure("101 schedules were given with --schedule: at most 100 can be tried first");
+    expect_failure("expected at most 100 schedules with --schedule, found 101");
     free((void *)(uintptr_t)from.schedules);
 }
 

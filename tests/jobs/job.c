@@ -196,7 +196,7 @@ Test(job, is_run_by_one_at_a_time)
     cr_assert(a && b && job_take(a), "%s", tec_context_error(cx));
     cr_expect(access(job_lock_path(a), F_OK) == 0);
     cr_expect_not(job_take(b));
-    cr_expect(strstr(tec_context_error(cx), "another process tunes this with the same options"));
+    cr_expect(strstr(tec_context_error(cx), "another process is tuning this file with the same options"));
     tec_context_clear(cx);
     job_close(a);
     cr_expect(job_take(b), "the lock of a closed job is still held: %s", tec_context_error(cx));

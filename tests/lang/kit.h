@@ -1,4 +1,4 @@
-/* tests/lang/kit.h -- programs compiled for the VM, and held against the interpreter of graphs. */
+/* tests/lang/kit.h -- programs compiled for the VM, and compared with the interpreter of graphs. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -94,9 +94,9 @@ Test(lang, errors_show_line_column_and_caret)
     refuses(MAIN("let (a, c) = x x"), "the pattern does not fit a value of type f32[n]", ":7: error: ");
     refuses(MAIN("let (a, c) = (x, y, x) a"), "the pattern has 2 names, expected 3", ":7: error: ");
     refuses(MAIN("match x { A => x }"), "match takes a value of a data type, found f32[n]", ":3: error: ");
-    refuses(MAIN("x + i * 0.5"), "the number 0.5 is no value of the other side's type", "p.tecp:2");
-    refuses(MAIN("main(x, y, i, b, axis = 1)"), "'main' is no operator, so it has no attribute 'axis'",
-            ":3: error: ");
+    refuses(MAIN("x + i * 0.5"), "the number 0.5 is not a value of the other operand's type", "p.tecp:2");
+    refuses(MAIN("main(x, y, i, b, axis = 1)"),
+            "'main' is not an operator, so it cannot take the attribute 'axis'", ":3: error: ");
     refuses("def f(x: f32) -> f32 { x }", "the program has no function 'main'", "p.tecp:1");
     refuses("def main(x: Tree) -> f32 { 1.0 }", "there is no type 'Tree'", ":13: error: ");
     refuses("def main(x: f32) -> f32[n] { x }", "the extent 'n' is not known here", ":25: error: ");
@@ -111,8 +111,9 @@ Test(lang, a_match_has_each_constructor_once)
 {
 #define MATCH(arms) "type O = None | Some(f32, f32)\ndef main(o: O) -> f32 { match o { " arms " } }"
     program(MATCH("Some(a, _) => a None => 0.0"));
-    refuses(MATCH("None => 1.0"), "the match lacks 'Some'", ":25: error: ");
-    refuses(MATCH("None => 1.0 None => 2.0"), "'None' stands twice in this match", ":47: error: ");
+    refuses(MATCH("None => 1.0"), "the match has no arm for constructor 'Some'", ":25: error: ");
+    refuses(MATCH("None => 1.0 None => 2.0"), "constructor 'None' has two arms in this match",
+            ":47: error: ");
     refuses(MATCH("None => 1.0 Some(a) => a"), "'Some' has 2 fields, which the pattern must name",
             ":47: error: ");
     refuses(MATCH("Many(a) => a"), "'O' has no constructor 'Many'", ":35: error: ");

@@ -213,7 +213,7 @@ Test(vm, stops_at_the_limit_of_memory)
 
 Test(vm, stops_at_its_deadline_and_when_cancelled)
 {
-    stops(SUM, (tec_program_options){.deadline = 1e-9}, 1000, "the run's time is over");
+    stops(SUM, (tec_program_options){.deadline = 1e-9}, 1000, "the time limit of the run is reached");
     compiled c = compile(SUM, NULL);
     tec_object *in[] = {long_list(&c, 1000), pair(&c, 0, 0)}, *out = NULL;
 

@@ -57,9 +57,10 @@ Test(blocks, loads_all_of_a_tuple_before_it_stores_any)
 
 Test(blocks, refuses_an_init_that_has_no_place_yet)
 {
-    HAS("block 'C' still has its init", refusal("blocks", AVX512,
-                                                "program p(A: f32[8], out C: f32[1]) {\n"
-                                                "  for k in 0..8 { block C(k reduce = k in 0..8) { reads "
-                                                "A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] } }\n"
-                                                "}\n"));
+    HAS("the initialisation of block 'C' was not moved out of the block",
+        refusal("blocks", AVX512,
+                "program p(A: f32[8], out C: f32[1]) {\n"
+                "  for k in 0..8 { block C(k reduce = k in 0..8) { reads "
+                "A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] } }\n"
+                "}\n"));
 }

@@ -44,7 +44,7 @@ Test(imports, leaves_a_program_without_them)
 
 Test(imports, wants_a_text)
 {
-    HAS("the pragma import_llvm wants a text or the name of a file in quotes, found 3",
+    HAS("expected a text or a file name in quotes as the value of the pragma import_llvm, found 3",
         refusal("imports", AVX512,
                 "program p(out B: f32[8]) {\n  for x in 0..8 @import_llvm(3) { block B(x = x in 0..8) { "
                 "writes B[x] B[x] = 1.0 } }\n}\n"));

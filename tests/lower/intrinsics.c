@@ -54,7 +54,7 @@ Test(intrinsics, refuse_one_index_of_an_operand_with_strides)
         "for i in 0..4 { c[b[0]] = a[i] }", "for i in 0..4 { c[i] = (a[i] where b[0] > 2) }"};
 
     for (int i = 0; i < BASE_COUNT(texts); i++) {
-        HAS("'b' of 'pick' has strides, so it takes 2 indices",
+        HAS("operand 'b' of 'pick' has strides, so each access needs 2 indices",
             refusal("intrinsics", AVX512,
                     base_format(cx,
                                 "program p(A: f32[4], I: i64[8], out C: f32[4]) {\n"

@@ -1,4 +1,4 @@
-/* tests/lower/lives.c -- intervals that meet, held against looking at all of them. */
+/* tests/lower/lives.c -- intervals that meet, compared with looking at all of them. */
 #include "lower/lives.h"
 
 #include <criterion/criterion.h>

@@ -122,7 +122,7 @@ Test(overlap, refuses_loops_that_do_not_run_in_order_and_single_stages)
         refusal("overlap", AVX512,
                 "program p(out B: f32[8]) { for k in 0..8 parallel @double_buffer(1) { B[k] = 1.0 } }"));
     tec_context_clear(cx);
-    HAS("the pipeline of 'k' has one stage only",
+    HAS("the pipeline of 'k' has only one stage",
         refusal("overlap", AVX512, "program p(out B: f32[8]) { for k in 0..8 @pipeline(1) { B[k] = 1.0 } }"));
 }
 
@@ -262,12 +262,12 @@ Test(overlap, runs_statements_inside_of_several_conditions_and_values)
 
 Test(overlap, refuses_a_statement_of_two_stages)
 {
-    HAS("one statement of a pipeline has two values of pipeline_stage",
+    HAS("one statement of a pipeline has two different values of the note pipeline_stage",
         refusal("overlap", AVX512,
                 PIPE("    for x in 0..1 { attribute pipeline_stage(0) { T[] = A[k] } attribute "
                      "pipeline_stage(1) { B[k] = T[] } }\n")));
     tec_context_clear(cx);
-    HAS("one statement of a pipeline has two values of pipeline_order",
+    HAS("one statement of a pipeline has two different values of the note pipeline_order",
         refusal("overlap", AVX512,
                 PIPE("    attribute pipeline_order(1) { attribute pipeline_order(2) { T[] = A[k] } }\n"
                      "    attribute pipeline_stage(1) { B[k] = T[] }\n")));
@@ -294,11 +294,11 @@ Test(overlap, keeps_parts_of_one_order_as_they_stand)
 
 Test(overlap, refuses_stages_that_no_pipeline_has)
 {
-    HAS("pipeline_stage -1: expected 0 to 15",
+    HAS("expected a pipeline_stage from 0 to 15, found -1",
         refusal("overlap", AVX512,
                 PIPE("    attribute pipeline_stage(-1) { T[] = A[k] }\n    B[k] = T[]\n")));
     tec_context_clear(cx);
-    HAS("pipeline_stage 16: expected 0 to 15",
+    HAS("expected a pipeline_stage from 0 to 15, found 16",
         refusal("overlap", AVX512,
                 PIPE("    T[] = A[k]\n    attribute pipeline_stage(16) { B[k] = T[] }\n")));
     tec_context_clear(cx);
@@ -320,7 +320,7 @@ static const char *statements(int n)
 
 Test(overlap, refuses_more_statements_than_it_keeps_order_of)
 {
-    HAS("a pipeline of more than 64 statements", refusal("overlap", AVX512, statements(65)));
+    HAS("a pipeline has more than 64 statements", refusal("overlap", AVX512, statements(65)));
     tec_context_clear(cx);
     after("overlap", AVX512, statements(64));
 }

@@ -151,7 +151,7 @@ Test(pipeline, reports_a_directory_that_cannot_be_written)
 
 Test(pipeline, names_a_pass_that_does_not_exist)
 {
-    HAS("no pass is called 'polish'", refusal("init,polish", AVX512, MATMUL));
+    HAS("there is no pass 'polish'", refusal("init,polish", AVX512, MATMUL));
     cr_assert_null(lower_find("polish"));
     cr_assert_str_eq(lower_find("unroll")->name, "unroll");
 }

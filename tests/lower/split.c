@@ -172,25 +172,26 @@ static void refuses(const char *body, const char *says)
 Test(split, refuses_what_a_list_of_launches_cannot_say)
 {
     refuses("for i in 0..4 { allocate S: f32[i + 1] { for b in 0..4 blockIdx.x { S[0] = A[i] } } }",
-            "buffer 'S' has 'i + 1' elements, a number that changes in a loop around launches");
+            "the number of elements of buffer 'S', 'i + 1', changes in a loop around launches");
     refuses("for i in 0..i64(A[0]) { for b in 0..4 blockIdx.x { B[b] = A[i] } }",
             "the bounds of loop 'i' around launches are read from the device's memory");
     refuses("if A[0] > 1.0 { for b in 0..4 blockIdx.x { B[b] = A[b] } }",
-            "a launch stands under the condition 'A[0] > 1.0', which reads the device's memory");
+            "the host cannot decide the condition 'A[0] > 1.0' of a launch: it reads the device's memory");
     refuses("let x = A[0] { for b in 0..4 blockIdx.x { B[b] = x } }",
             "a launch uses 'x', which is read from the device's memory outside of it");
     refuses("for y in 0..4 blockIdx.y { for x in 0..4 blockIdx.x { B[x] = A[y] } B[9] = 1.0 }",
-            "loop 'x' over blockIdx.x stands inside of a loop over blocks together with other statements");
+            "loop 'x' over blockIdx.x and other statements are together inside a loop over blocks");
     refuses("for y in 0..4 blockIdx.x { for x in 0..4 blockIdx.x { B[x] = A[y] } }",
-            "loop 'x' is over blockIdx.x inside of another loop over it");
+            "loop 'x' is over blockIdx.x inside another loop over the same axis");
     refuses("for y in 0..4 blockIdx.y { for x in 0..y blockIdx.x { B[x] = A[y] } }",
             "the number of blocks along x, 'y', depends on 'y'");
     refuses("for t in 0..n threadIdx.x { B[t] = A[t] }",
-            "loop 't' over threadIdx.x has 'n' iterations; expected a constant number of threads");
-    refuses("for b in 0..4 blockIdx.x { allocate T: f32[n] @local { T[0] = A[b] B[b] = T[0] } }",
-            "buffer 'T' of 'n' elements is allocated inside of a launch, where sizes are constants");
+            "expected a constant number of threads: loop 't' over threadIdx.x has 'n' iterations");
     refuses(
-        "for t in 0..4 threadIdx.y { allocate T: f32[4] { for u in 0..4 threadIdx.x { T[u] = A[u] B[t] = "
-        "T[u] } } }",
-        "buffer 'T' of scope global is allocated inside of a launch: it takes shared or local memory there");
+        "for b in 0..4 blockIdx.x { allocate T: f32[n] @local { T[0] = A[b] B[b] = T[0] } }",
+        "buffer 'T' is allocated inside a launch, where sizes must be constants, but it has 'n' elements");
+    refuses("for t in 0..4 threadIdx.y { allocate T: f32[4] { for u in 0..4 threadIdx.x { T[u] = A[u] B[t] = "
+            "T[u] } } }",
+            "buffer 'T' is allocated inside a launch, where only shared and local memory exist, but its "
+            "scope is global");
 }

@@ -38,7 +38,7 @@ Test(tensors, of_one_function_call_it)
 
 Test(tensors, refuse_a_function_of_two_meanings)
 {
-    HAS("the function 'twice' has two meanings, one of them that of 'two'",
+    HAS("the function 'twice' has two meanings; one of them belongs to 'two'",
         refusal("tensors", AVX512,
                 PROGRAM(INTRINSIC("one", FUNCTION, "2.0") INTRINSIC("two", FUNCTION, "3.0")
                             NEST("one", "0", "4", "2.0") NEST("two", "8", "2", "3.0"))));
@@ -46,7 +46,8 @@ Test(tensors, refuse_a_function_of_two_meanings)
 
 Test(tensors, refuse_what_is_no_longer_the_intrinsic)
 {
-    HAS("what was tensorized is no longer 'twice': a constant differs: the intrinsic has '2.0', the program "
+    HAS("the loops that were tensorized no longer match 'twice': a constant differs: the intrinsic has "
+        "'2.0', the program "
         "'3.0'",
         refusal("tensors", AVX512, PROGRAM(INTRINSIC("twice", "", "2.0") NEST("twice", "0", "4", "3.0"))));
     tec_context_clear(cx);

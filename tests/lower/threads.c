@@ -97,9 +97,10 @@ Test(threads, are_of_the_elements_that_a_fused_tail_leaves)
 
 Test(threads, of_elements_that_no_comparison_tells_are_refused)
 {
-    HAS("the reduction of 'C' cannot be shared between the threads of loop 'f.2': a condition on its "
-        "elements and its "
-        "terms at once is no comparison of sums",
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'f.2': the guard "
+        "'f.0 < 1 || f.1 * 8 + f.2 < 8' mixes an output axis with a reduction axis and is not a comparison "
+        "of "
+        "sums",
         refusal("all", "cuda", behind_a_tail("blockIdx.x", "threadIdx.x", "f.0 < 1 || f.1*8 + f.2 < 8")));
 }
 

@@ -366,22 +366,22 @@ Test(conv, refuses_what_does_not_fit)
 
     refuses("conv 'conv': the input is f32[1, 3]: expected [n, channels, spatial dimensions...]", "conv",
             NO_ATTRS, IN(flat, w));
-    refuses("conv 'conv': the input has 3 channels, the weights take 1 groups of 2", "conv", NO_ATTRS,
-            IN(x, other));
-    refuses("conv 'conv': 4 output channels do not fall into 3 groups", "conv",
+    refuses("conv 'conv': the input has 3 channels, but the weights are for 1 groups of 2 channels", "conv",
+            NO_ATTRS, IN(x, other));
+    refuses("conv 'conv': cannot divide 4 output channels into 3 groups", "conv",
             ATTRS(op_attr_int("group", 3)), IN(x, w));
     refuses("conv 'conv': the bias is f32[5], expected [4]", "conv", NO_ATTRS, IN(x, w, bias));
-    refuses(
-        "conv 'conv': the input is i32[1, 3, 8, 8], the weights are f32[4, 3, 3, 3]: expected one float type",
-        "conv", NO_ATTRS, IN(ints, w));
+    refuses("conv 'conv': the input is i32[1, 3, 8, 8] and the weights are f32[4, 3, 3, 3]: expected the "
+            "same float type",
+            "conv", NO_ATTRS, IN(ints, w));
     refuses("conv 'conv': a window of 9 does not fit into spatial dimension 0 of extent 8 (padding 0 and 0)",
             "conv", NO_ATTRS, IN(x, large));
-    refuses("conv 'conv': 'strides' has 3 values, the input has 2 spatial dimensions", "conv",
+    refuses("conv 'conv': 'strides' has 3 values, but the input has 2 spatial dimensions", "conv",
             ATTRS(INTS("strides", 1, 1, 1)), IN(x, w));
     refuses("conv 'conv': 'pads' has 2 values, expected 4: the begin of each spatial dimension, then the end "
             "of each",
             "conv", ATTRS(INTS("pads", 1, 1)), IN(x, w));
-    refuses("conv 'conv': takes 2 to 3 operands, found 1", "conv", NO_ATTRS, IN(x));
+    refuses("conv 'conv': expected 2 to 3 operands, found 1", "conv", NO_ATTRS, IN(x));
     refuses("conv 'conv': 'dilations' must be at least 1, found 0", "conv", ATTRS(INTS("dilations", 0, 1)),
             IN(x, w));
 }
@@ -556,13 +556,14 @@ Test(conv_packed, refuses_blocks_that_do_not_fit, .init = open_context, .fini = 
        narrow = new_nd(BASE_F32, SHAPE(8, 4, 3, 3));
     nd depthwise = new_nd(BASE_F32, SHAPE(8, 1, 3, 3));
 
-    refuses("conv_packed 'conv_packed': 8 output channels are no multiple of 'block', 3", "conv_packed",
+    refuses("conv_packed 'conv_packed': 8 output channels are not a multiple of 'block', 3", "conv_packed",
             ATTRS(op_attr_int("block", 3)), IN(x, w));
-    refuses("conv_packed 'conv_packed': 8 output channels are no multiple of 'block', 0", "conv_packed",
+    refuses("conv_packed 'conv_packed': 8 output channels are not a multiple of 'block', 0", "conv_packed",
             NO_ATTRS, IN(x, w));
-    refuses("conv_packed 'conv_packed': the input has 8 channels, the weights take 1 groups of 4",
-            "conv_packed", ATTRS(op_attr_int("block", 4)), IN(x, narrow));
-    refuses("conv_packed 'conv_packed': groups of 4 to 4 channels are no multiples of the blocks, 4 and 8",
+    refuses(
+        "conv_packed 'conv_packed': the input has 8 channels, but the weights are for 1 groups of 4 channels",
+        "conv_packed", ATTRS(op_attr_int("block", 4)), IN(x, narrow));
+    refuses("conv_packed 'conv_packed': groups of 4 to 4 channels are not multiples of the blocks, 4 and 8",
             "conv_packed", ATTRS(op_attr_int("block", 8), op_attr_int("group", 2)), IN(x, narrow));
     refuses("conv_packed 'conv_packed': one channel per group: the input must be packed by 8", "conv_packed",
             ATTRS(op_attr_int("block", 8), op_attr_int("group", 8)), IN(x, depthwise));

@@ -485,14 +485,14 @@ Test(elementwise, refuses_what_does_not_fit)
     nd f = new_nd(BASE_F32, SHAPE(2, 3)), i = new_nd(BASE_I32, SHAPE(2, 3)),
        g = new_nd(BASE_F32, SHAPE(2, 4)), n = symbolic(new_nd(BASE_F32, SHAPE(2, 3)));
 
-    refuses("add 'add': operand 0 is f32[2, 3], operand 1 is i32[2, 3]: expected one type", "add", NO_ATTRS,
-            IN(f, i));
+    refuses("add 'add': operand 0 is f32[2, 3], but operand 1 is i32[2, 3]: expected the same type", "add",
+            NO_ATTRS, IN(f, i));
     refuses("add 'add': operand 1 is f32[2, 4]: dimension 1 does not broadcast with '3'", "add", NO_ATTRS,
             IN(f, g));
     refuses("add 'add': operand 1 is f32[n, 3]: dimension 0 does not broadcast with '2'", "add", NO_ATTRS,
             IN(f, n));
-    refuses("add 'add': takes 2 operands, found 1", "add", NO_ATTRS, IN(f));
-    refuses("max 'max': takes 1 or more operands, found 0", "max", NO_ATTRS, NO_INPUTS);
+    refuses("add 'add': expected 2 operands, found 1", "add", NO_ATTRS, IN(f));
+    refuses("max 'max': expected 1 or more operands, found 0", "max", NO_ATTRS, NO_INPUTS);
     refuses("where 'where': the condition is f32[2, 3], expected bool", "where", NO_ATTRS, IN(f, f, f));
     refuses("cast 'cast': attribute 'to' is missing", "cast", NO_ATTRS, IN(f));
     refuses("clip 'clip': the bound is f32[2, 3], expected a single f32", "clip", NO_ATTRS, IN(f, f));

@@ -225,10 +225,11 @@ Test(index, refuses_what_does_not_fit)
 {
     nd x = RANDOM(3, 4), at = random_nd(BASE_I64, SHAPE(3, 4)), row = random_nd(BASE_I64, SHAPE(4));
 
-    refuses("axis 2 is none of f32[3, 4]", "gather_elements", ATTRS(op_attr_int("axis", 2)), IN(x, at));
+    refuses("axis 2 does not exist: the operand is f32[3, 4]", "gather_elements",
+            ATTRS(op_attr_int("axis", 2)), IN(x, at));
     refuses("the indices are f32[3, 4], expected integers", "gather_elements", NO_ATTRS, IN(x, x));
-    refuses("the indices are i64[4], the data f32[3, 4]: expected one rank", "gather_elements", NO_ATTRS,
-            IN(x, row));
+    refuses("the indices are i64[4], but the data are f32[3, 4]: expected equal ranks", "gather_elements",
+            NO_ATTRS, IN(x, row));
     refuses("tuples of 4 behind 0 batch dimensions do not index f32[3, 4]", "gather_nd", NO_ATTRS, IN(x, at));
     refuses("expected tuples of constant length", "gather_nd", NO_ATTRS,
             IN(x, random_nd(BASE_I64, SCALAR_SHAPE)));
@@ -239,20 +240,20 @@ Test(index, refuses_what_does_not_fit)
             ATTRS(EXPRS("shape", I(3)), EXPRS("start", I(3))), NO_INPUTS);
     refuses("the operand is i64[4]: expected matrices", "trilu", NO_ATTRS, IN(row));
     refuses("the diagonal is i64[4], expected i64[]", "trilu", NO_ATTRS, IN(x, row));
-    refuses("5 elements of dimension 1 of f32[3, 4]", "top_k",
+    refuses("cannot take 5 elements from dimension 1 of f32[3, 4]", "top_k",
             ATTRS(op_attr_int("axis", 1), op_attr_int("k", 5)), IN(x));
-    refuses("the updates are i64[3, 4], the data f32[3, 4]: expected one type", "scatter_elements", NO_ATTRS,
-            IN(x, at, at));
-    refuses("reduction 'or' is none of none, add, mul, max, min", "scatter_elements",
+    refuses("the updates are i64[3, 4], but the data are f32[3, 4]: expected the same type",
+            "scatter_elements", NO_ATTRS, IN(x, at, at));
+    refuses("unknown reduction 'or': expected none, add, mul, max or min", "scatter_elements",
             ATTRS(op_attr_string("reduction", "or")), IN(x, at, x));
-    refuses("expected one rank", "scatter_elements", NO_ATTRS, IN(x, row, x));
-    refuses("the indices are i64[3, 4], the updates f32[2, 4]: expected one shape", "scatter_elements",
-            NO_ATTRS, IN(x, at, RANDOM(2, 4)));
-    refuses("they do not fit", "scatter_nd", NO_ATTRS, IN(x, at, x));
-    refuses("dimension 1 of the updates f32[2, 5] is not that of the data f32[3, 4]", "scatter_nd", NO_ATTRS,
-            IN(x, random_nd(BASE_I64, SHAPE(2, 1)), RANDOM(2, 5)));
+    refuses("expected equal ranks", "scatter_elements", NO_ATTRS, IN(x, row, x));
+    refuses("the indices are i64[3, 4], but the updates are f32[2, 4]: expected equal shapes",
+            "scatter_elements", NO_ATTRS, IN(x, at, RANDOM(2, 4)));
+    refuses("do not fit each other", "scatter_nd", NO_ATTRS, IN(x, at, x));
+    refuses("dimension 1 of the updates, f32[2, 5], differs from that dimension of the data, f32[3, 4]",
+            "scatter_nd", NO_ATTRS, IN(x, random_nd(BASE_I64, SHAPE(2, 1)), RANDOM(2, 5)));
     refuses("equation 'ij' has no '->'", "einsum", ATTRS(op_attr_string("equation", "ij")), IN(x));
-    refuses("equation 'ij,jk->ik' is not of 1 operands", "einsum",
+    refuses("equation 'ij,jk->ik' does not describe 1 operands", "einsum",
             ATTRS(op_attr_string("equation", "ij,jk->ik")), IN(x));
     refuses("'i' does not name the dimensions of operand 0", "einsum",
             ATTRS(op_attr_string("equation", "i->i")), IN(x));

@@ -1,5 +1,5 @@
 /* tests/ops/kit.h -- one operator on small arrays: the definition and its default schedules run by the
- * interpreter, held against values that the test computes in plain C.
+ * interpreter, compared with values that the test computes in plain C.
  *
  *     nd x = random_nd(BASE_F32, SHAPE(2, 3, 5)), y = new_nd(BASE_F32, SHAPE(2, 3, 5));
  *     for (int64_t i = 0; i < y.size; i++) y.v[i] = x.v[i] > 0 ? x.v[i] : 0;

@@ -113,12 +113,12 @@ Test(matmul, infers_types)
 
 Test(matmul, refuses_what_does_not_fit)
 {
-    refuses("matmul 'matmul': f32[4, 5] times f32[4, 6]: the inner dimensions differ", "matmul", NO_ATTRS,
-            IN(RANDOM(4, 5), RANDOM(4, 6)));
+    refuses("matmul 'matmul': cannot multiply f32[4, 5] by f32[4, 6]: the inner dimensions differ", "matmul",
+            NO_ATTRS, IN(RANDOM(4, 5), RANDOM(4, 6)));
     refuses("matmul 'matmul': the operands are f32[5] and f32[5, 6]: expected matrices", "matmul", NO_ATTRS,
             IN(RANDOM(5), RANDOM(5, 6)));
-    refuses("matmul 'matmul': the operands are f32[4, 5] and f64[5, 6]: expected one numeric type", "matmul",
-            NO_ATTRS, IN(RANDOM(4, 5), random_nd(BASE_F64, SHAPE(5, 6))));
+    refuses("matmul 'matmul': the operands are f32[4, 5] and f64[5, 6]: expected the same numeric type",
+            "matmul", NO_ATTRS, IN(RANDOM(4, 5), random_nd(BASE_F64, SHAPE(5, 6))));
     refuses("dimension 0 does not broadcast with '2'", "matmul", NO_ATTRS,
             IN(RANDOM(2, 4, 5), RANDOM(3, 5, 6)));
 }

@@ -153,7 +153,7 @@ Test(pool, refuses_what_does_not_fit)
 {
     nd x = new_nd(BASE_F32, SHAPE(1, 3, 8, 8));
 
-    refuses("max_pool 'max_pool': 'kernel' has 1 values, the operand is f32[1, 3, 8, 8]", "max_pool",
+    refuses("max_pool 'max_pool': 'kernel' has 1 values, but the operand is f32[1, 3, 8, 8]", "max_pool",
             ATTRS(INTS("kernel", 2)), IN(x));
     refuses("a window of 9 does not fit into spatial dimension 1 of extent 8", "average_pool",
             ATTRS(INTS("kernel", 2, 9)), IN(x));

@@ -73,11 +73,11 @@ Test(shape, transpose_each_way)
 
 Test(shape, transpose_wants_a_permutation)
 {
-    refuses("'perm' is no permutation of the dimensions of f32[2, 3]", "transpose", ATTRS(INTS("perm", 0, 0)),
-            IN(RANDOM(2, 3)));
-    refuses("'perm' is no permutation of the dimensions of f32[2, 3]", "transpose", ATTRS(INTS("perm", 0, 2)),
-            IN(RANDOM(2, 3)));
-    refuses("'perm' has 1 values, the operand is f32[2, 3]", "transpose", ATTRS(INTS("perm", 0)),
+    refuses("'perm' is not a permutation of the dimensions of f32[2, 3]", "transpose",
+            ATTRS(INTS("perm", 0, 0)), IN(RANDOM(2, 3)));
+    refuses("'perm' is not a permutation of the dimensions of f32[2, 3]", "transpose",
+            ATTRS(INTS("perm", 0, 2)), IN(RANDOM(2, 3)));
+    refuses("'perm' has 1 values, but the operand is f32[2, 3]", "transpose", ATTRS(INTS("perm", 0)),
             IN(RANDOM(2, 3)));
 }
 
@@ -115,7 +115,7 @@ Test(shape, slice_with_bounds_known_when_it_runs)
 
 Test(shape, slice_wants_bounds_for_each_dimension)
 {
-    refuses("'step' has 1 values, the operand is f32[2, 3]", "slice", ATTRS(INTS("step", 1)),
+    refuses("'step' has 1 values, but the operand is f32[2, 3]", "slice", ATTRS(INTS("step", 1)),
             IN(RANDOM(2, 3)));
     refuses("'begin' must have one value for each dimension of the operand, which is f32[2, 3]", "slice",
             ATTRS(INTS("step", 1, 1)), IN(RANDOM(2, 3)));
@@ -181,9 +181,9 @@ Test(shape, pad_of_nothing_has_no_source)
     op_attr one[] = {INTS("before", 1, 0), INTS("after", 0, 0), op_attr_string("mode", "edge")};
     op_attr far[] = {INTS("before", INT64_MAX, 0), INTS("after", 1, 0)};
 
-    refuses("dimension 0 is empty: there is nothing to fill the padding from in mode edge", "pad", one, 3,
+    refuses("dimension 0 is empty, so mode edge has no elements to fill the padding with", "pad", one, 3,
             IN(RANDOM(0, 3)));
-    refuses("9223372036854775807 and 1 elements added to dimension 0: out of range", "pad", far, 2,
+    refuses("cannot add 9223372036854775807 and 1 elements to dimension 0: out of range", "pad", far, 2,
             IN(RANDOM(2, 3)));
 }
 
@@ -210,9 +210,9 @@ Test(shape, pad_refuses_what_does_not_fit)
     op_attr one[] = {INTS("before", 1, 1), INTS("after", 1, 1), op_attr_string("mode", "turn")},
             crop[] = {INTS("before", -2, 0), INTS("after", -2, 0)};
 
-    refuses("mode 'turn' is none of constant, reflect, edge, wrap", "pad", one, 3, IN(RANDOM(2, 3)));
+    refuses("unknown mode 'turn': expected constant, reflect, edge or wrap", "pad", one, 3, IN(RANDOM(2, 3)));
     refuses("dimension 0 of f32[2, 3] would have extent -2", "pad", crop, 2, IN(RANDOM(2, 3)));
-    refuses("'before' has 0 values, the operand is f32[2, 3]", "pad", NO_ATTRS, IN(RANDOM(2, 3)));
+    refuses("'before' has 0 values, but the operand is f32[2, 3]", "pad", NO_ATTRS, IN(RANDOM(2, 3)));
 }
 
 /* ---- concat ---- */
@@ -259,10 +259,11 @@ Test(shape, concat_with_a_batch_known_when_it_runs)
 
 Test(shape, concat_refuses_what_does_not_fit)
 {
-    refuses("operand 1 is f32[2, 4], the first is f32[2, 3]: dimension 1 differs", "concat", NO_ATTRS,
-            IN(RANDOM(2, 3), RANDOM(2, 4)));
-    refuses("axis 2 is none of f32[2, 3]", "concat", ATTRS(op_attr_int("axis", 2)), IN(RANDOM(2, 3)));
-    refuses("operand 1 is i32[2, 3], the first is f32[2, 3]", "concat", NO_ATTRS,
+    refuses("operand 1 is f32[2, 4], but the first operand is f32[2, 3]: dimension 1 differs", "concat",
+            NO_ATTRS, IN(RANDOM(2, 3), RANDOM(2, 4)));
+    refuses("axis 2 does not exist: the operand is f32[2, 3]", "concat", ATTRS(op_attr_int("axis", 2)),
+            IN(RANDOM(2, 3)));
+    refuses("operand 1 is i32[2, 3], but the first operand is f32[2, 3]", "concat", NO_ATTRS,
             IN(RANDOM(2, 3), random_nd(BASE_I32, SHAPE(2, 3))));
 }
 
@@ -331,7 +332,7 @@ Test(shape, gather_counts_negative_indices_from_the_end)
 Test(shape, gather_refuses_what_does_not_fit)
 {
     refuses("the indices are f32[2], expected integers", "gather", NO_ATTRS, IN(RANDOM(2, 3), RANDOM(2)));
-    refuses("axis 2 is none of f32[2, 3]", "gather", ATTRS(op_attr_int("axis", 2)),
+    refuses("axis 2 does not exist: the operand is f32[2, 3]", "gather", ATTRS(op_attr_int("axis", 2)),
             IN(RANDOM(2, 3), random_nd(BASE_I64, SHAPE(2))));
 }
 

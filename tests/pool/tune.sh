@@ -36,7 +36,7 @@ start_server() {
     "$TEC_BUILD_DIR/rpc_server" --listen 127.0.0.1:0 --key-file "$keys" --tracker "$tracker" --device-class board \
         --name "$1" --folder "$dir/$1" >"$dir/$1.out" 2>"$dir/$1.log" &
     pids+=($!)
-    until_says "can be had" "$dir/$1.log"
+    until_says "can lease its devices" "$dir/$1.log"
 }
 
 # sql QUERY: its rows, values separated by blanks.

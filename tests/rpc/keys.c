@@ -1,4 +1,4 @@
-/* tests/rpc/keys.c -- the file of keys: written, read back, revoked, refused. */
+/* tests/rpc/keys.c -- the key file: written, read back, revoked, refused. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -131,7 +131,7 @@ Test(keys, that_stand_twice_are_refused)
     snprintf(text, sizeof text, "%s%s", row, row);
     write_text(text, 0600);
     cr_assert_not(rpc_keys_read(&k, path, &err));
-    cr_assert(strstr(err.text, "twice"));
+    cr_assert(strstr(err.text, "two keys have the id"));
 }
 
 Test(keys, of_loopback_are_made_once)

@@ -88,7 +88,7 @@ ip netns exec hub "$bin/rpc_tracker" --listen 0.0.0.0:9190 --key-file "$keys" --
 tracker_pid=$!
 await tracker 'ready at port 9190'
 
-# A server that listens where nobody comes through is registered, and the cause is told on both sides. Its file of keys
+# A server that listens where nobody comes through is registered, and the cause is told on both sides. Its key file
 # has those of its clients as well: it lets them in by itself.
 ip netns exec board "$bin/rpc_server" --tracker 10.77.1.1:9190 --device-class board --name wrong --listen 127.0.0.1:0 \
     --announce 10.77.1.2:9 --key-file "$keys" >"$dir/wrong" 2>"$dir/wrong.log" &

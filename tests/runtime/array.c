@@ -33,11 +33,11 @@ Test(array, refuses_senseless_shapes)
     int64_t many[17] = {0};
 
     cr_assert_null(tec_array_new(BASE_F32, 1, (int64_t[]){-1}, &err[0]));
-    cr_assert_str_eq(err[0].text, "an array whose shape or dtype makes no sense");
+    cr_assert_str_eq(err[0].text, "the shape or the element type of the array is not valid");
     cr_assert_null(tec_array_new(BASE_F32, 3, (int64_t[]){INT64_MAX, 2, 2}, &err[1]));
     cr_assert_eq(err[1].status, TEC_INVALID);
     cr_assert_null(tec_array_new(BASE_F32, 17, many, &err[2]));
-    cr_assert_str_eq(err[2].text, "an array of 17 dimensions; expected 0 to 16");
+    cr_assert_str_eq(err[2].text, "expected 0 to 16 dimensions of an array, found 17");
 }
 
 Test(array, may_be_empty_or_a_scalar)
@@ -151,7 +151,7 @@ Test(array, refuses_dlpack_that_it_cannot_use)
 
     d->version.major = 2;
     cr_assert_null(tec_array_from_dlpack(d, &err[0]));
-    cr_assert_str_eq(err[0].text, "a DLPack array of version 2; expected 1");
+    cr_assert_str_eq(err[0].text, "expected a DLPack array of version 1, found version 2");
     d->version.major = 1;
     d->dl_tensor.device.device_type = kDLCUDA;
     cr_assert_null(tec_array_from_dlpack(d, &err[1]));

@@ -414,12 +414,12 @@ Test(bytecode, registers_are_read_where_they_are_set_on_every_way)
 
 Test(bytecode, rows_are_held_against_what_they_belong_to)
 {
-    refuses_in(1, 24, 5, "word 23 (row): r5 is no row of r0");
-    refuses_in(1, 25, 3, "word 23 (row): r3 is no row of r3");
+    refuses_in(1, 24, 5, "word 23 (row): r5 is not a row of r0");
+    refuses_in(1, 25, 3, "word 23 (row): r3 is not a row of r3");
     refuses_in(1, 26, 0, "word 23 (row): r0 is of the wrong kind");
     refuses_in(1, 28, 3, "word 27 (append): r3 has another type");
-    refuses_in(1, 30, 6, "word 27 (append): r6 is no row of r5");
-    refuses_in(1, 44, 3, "word 43 (to_tensor): r3 is no integer or truth value of rank 0");
+    refuses_in(1, 30, 6, "word 27 (append): r6 is not a row of r5");
+    refuses_in(1, 44, 3, "word 43 (to_tensor): r3 is not an integer or truth value of rank 0");
     refuses_in(1, 45, 0, "word 43 (to_tensor): r0 is of the wrong kind");
 }
 
@@ -460,7 +460,7 @@ Test(bytecode, what_depends_on_values_is_checked_while_it_runs)
     fails(35, 7, "a tensor of 12 bytes does not fit into 0");
     fails(40, 5, "a tensor at offset 3 of 12 bytes");
     fails(48, 6, "p.tecp:5: in 'main': 'x' of add_one: expected f32[n] where n = 12, found f32[3]");
-    fails(51, 1, "a kernel writes where another of its arguments lies");
+    fails(51, 1, "the kernel would write memory that overlaps another argument");
     fails(78, 7, "the size is not 0");
     fails(74, 7, "no way");
 }

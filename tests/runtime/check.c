@@ -66,8 +66,8 @@ Test(check, accepts_the_module_of_the_tests)
 
 Test(check, wants_what_a_module_must_say)
 {
-    REFUSES(p.m.target = NULL, "module: names no target");
-    REFUSES(p.m.arch = NULL, "module: has functions but names no architecture");
+    REFUSES(p.m.target = NULL, "module: has no target");
+    REFUSES(p.m.arch = NULL, "module: has functions but no architecture");
     REFUSES(p.m.flags = 6, "module: unknown flags 0x6");
     REFUSES((p.m.features = (const char *const[]){""}, p.m.n_features = 1),
             "module: CPU feature 0 has no name");

@@ -117,12 +117,12 @@ Test(device, refuses_names_that_no_device_has)
     static const struct {
         const char *name, *text;
     } cases[] = {
-        {"gpu", "no kind of device is called 'gpu'; there are cpu, cuda, opencl"},
+        {"gpu", "there is no kind of device 'gpu'; expected one of cpu, cuda, opencl"},
         {"cpu:1", "there is no device 'cpu:1': this machine has 1 of that kind"},
         {"cpu:", "the device 'cpu:' has no number: expected a name like 'opencl:0'"},
         {"cpu:x", "the device 'cpu:x' has no number"},
         {"cpu:-1", "the device 'cpu:-1' has no number"},
-        {NULL, "no device is called ''"},
+        {NULL, "there is no device ''"},
     };
 
     for (int i = 0; i < BASE_COUNT(cases); i++) {
@@ -144,7 +144,7 @@ Test(device, is_one_object_however_often_it_is_opened)
     cr_assert_str_eq(info.name, "cpu:0");
     cr_assert_gt(info.memory_bytes, 0);
     cr_assert_not(tec_device_describe(NULL, &info, &err));
-    ASSERT_SAYS(err, "no device");
+    ASSERT_SAYS(err, "expected a device, found NULL");
     tec_device_free(a);
     tec_device_free(b);
 }
@@ -213,7 +213,7 @@ Test(device, refuses_copies_that_it_cannot_do)
     cr_assert_eq(large.status, TEC_NO_MEMORY);
     ASSERT_SAYS(large, "opencl:0: cannot allocate 4503599627370496 bytes: CL_INVALID_BUFFER_SIZE");
     cr_assert_null(tec_array_new_on(NULL, (DLDataType)F32, 2, shape, &host));
-    ASSERT_SAYS(host, "an array on no device");
+    ASSERT_SAYS(host, "expected a device for the array, found NULL");
     tec_array_free(a);
     tec_device_free(d);
 }

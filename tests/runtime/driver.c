@@ -256,7 +256,7 @@ Test(driver, while_a_run_is_under_way_nothing_may_be_changed)
               err.text);
     cr_assert_null(tec_executor_output(ex, 0));
     cr_assert(!tec_executor_set_input(ex, 0, &x, &err));
-    cr_assert_str_eq(err.text, "a run of this executor is under way: wait for it with tec_executor_wait");
+    cr_assert_str_eq(err.text, "this executor is running: wait with tec_executor_wait");
     cr_assert(!tec_executor_bind_output(ex, 0, NULL, &err) && !tec_executor_run(ex, &err));
     cr_assert(tec_executor_wait(ex, &err) && tec_executor_wait(ex, &err));
     cr_assert(tec_executor_output(ex, 0));

@@ -344,7 +344,7 @@ Test(executor, is_found_by_the_name_of_its_graph)
     tec_module_free(m);
     m = rt_module_from_memory(&none, NULL, 0, NULL);
     cr_assert_null(tec_executor_new(m, NULL, NULL, &other));
-    cr_assert_str_eq(other.text, "module in memory: has 0 graphs; name one");
+    cr_assert_str_eq(other.text, "module in memory: has 0 graphs; expected the name of one");
     tec_module_free(m);
 }
 
@@ -488,7 +488,7 @@ Test(executor, refuses_a_plan_that_reaches_beyond_its_storage)
 
     g.pool_size = (rt_dim){(const int64_t[]){RT_DIM_CONST, 8}, 2};
     err = prepare_changed(&g);
-    cr_assert_str_eq(err.text, "graph 'net': value 2 needs 16 bytes at 0, but its storage has 8");
+    cr_assert_str_eq(err.text, "graph 'net': value 2 needs 16 bytes from byte 0 on, but its storage has 8");
 }
 
 Test(executor, refuses_a_plan_whose_arguments_do_not_fit_their_parameters)

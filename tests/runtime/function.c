@@ -116,7 +116,7 @@ Test(function, refuses_arguments_that_the_kernel_could_not_use)
     int64_t shape[] = {2, 4}, negative[] = {2, -4}, strides[] = {8, 1}, unit[] = {1, 4};
     DLTensor good = tensor_of(in, 2, shape), y = tensor_of(out, 2, shape), x = good;
 
-    assert_refused(&t, NULL, &y, "relu: argument 'x': no tensor");
+    assert_refused(&t, NULL, &y, "relu: argument 'x': expected a tensor, found NULL");
     x.device.device_type = kDLCUDA;
     assert_refused(&t, &x, &y, "relu: argument 'x': expected a tensor in main memory, found one on cuda:0");
     x = good;
@@ -124,7 +124,7 @@ Test(function, refuses_arguments_that_the_kernel_could_not_use)
     assert_refused(&t, &x, &y, "relu: argument 'x': has no data");
     x = good;
     x.shape = negative;
-    assert_refused(&t, &x, &y, "relu: argument 'x': its shape or dtype makes no sense");
+    assert_refused(&t, &x, &y, "relu: argument 'x': its shape or element type is not valid");
     x = good;
     x.strides = strides;
     assert_refused(&t, &x, &y, "relu: argument 'x': expected compact row-major strides, found others");
@@ -230,7 +230,7 @@ Test(function, is_found_by_name)
     cr_assert_null(tec_function_new(m, "conv", NULL, &err));
     cr_assert_str_eq(err.text, "module in memory: has no function 'conv'");
     cr_assert_null(tec_function_new(m, NULL, NULL, &other));
-    cr_assert_str_eq(other.text, "module in memory: has 4 functions; name one");
+    cr_assert_str_eq(other.text, "module in memory: has 4 functions; expected the name of one");
     tec_function *f = tec_function_new(m, "matmul", NULL, NULL);
     cr_assert_eq(tec_function_n_params(f), 3);
     cr_assert_str_eq(tec_function_param_text(f, 1, text, sizeof text), "b: f32[k, m]");
@@ -257,7 +257,7 @@ Test(function, refuses_a_symbol_that_no_shape_tells)
 
     cr_assert(module, "%s", err.text);
     cr_assert_null(tec_function_new(module, "f", NULL, &err));
-    cr_assert_str_eq(err.text, "f: no dimension of a parameter tells the value of 'n'");
+    cr_assert_str_eq(err.text, "f: no dimension of a parameter determines the value of 'n'");
     tec_module_free(module);
 }
 
@@ -392,7 +392,8 @@ Test(function, refuses_a_negative_number_of_threads)
     tec_error err = {0};
 
     cr_assert_null(tec_function_new(m, "relu", &(tec_run_options){.threads = -2}, &err));
-    cr_assert_str_eq(err.text, "-2 threads; expected a positive number, or 0 for all of the pool's");
+    cr_assert_str_eq(err.text,
+                     "expected a positive number of threads, or 0 for all threads of the pool; found -2");
     tec_module_free(m);
 }
 
@@ -433,6 +434,6 @@ Test(function, tells_its_parameters_as_data)
     cr_assert(!tec_function_param_info(t.f, 3, &x, &err));
     cr_assert_str_eq(err.text, "parameter 3 of 3");
     cr_assert(!tec_function_param_info(NULL, 0, &x, &none));
-    cr_assert_str_eq(none.text, "no function");
+    cr_assert_str_eq(none.text, "expected a function, found NULL");
     close_function(&t);
 }

@@ -193,7 +193,7 @@ Test(module, refuses_other_weights_beside_it)
     cr_assert_eq(open_beside(&t, 4096 + 191, 0, NULL).status, TEC_OK);
     ASSERT_SAYS(open_beside(&t, 4096 + 191, 0, &verified),
                 "net.so.safetensors: damaged module: its weights do not match their checksum");
-    ASSERT_SAYS(open_beside(&t, SIZE_MAX, 1, NULL), "net.so.safetensors: has 4287 bytes; ");
+    ASSERT_SAYS(open_beside(&t, SIZE_MAX, 1, NULL), "net.so.safetensors: has 4287 bytes, but ");
     ASSERT_SAYS(open_beside(&t, 20, 0, NULL), "holds other weights than those that");
     unlink(in_folder(&t.dir, "net.so.safetensors"));
     cr_assert_null(tec_module_open(in_folder(&t.dir, "net.so"), NULL, &err));
@@ -299,9 +299,10 @@ Test(module, refuses_another_abi_or_format_version)
     fixture t = set_up();
     tec_error err = open_with_footer(&t, other_abi);
 
-    ASSERT_SAYS(err, "kernels of ABI version 7; this runtime calls version 1");
+    ASSERT_SAYS(err, "the module has kernels of ABI version 7, but this runtime calls version 1");
     cr_assert_eq(err.status, TEC_UNSUPPORTED);
-    ASSERT_SAYS(open_with_footer(&t, other_version), "module format version 9; this runtime reads version 4");
+    ASSERT_SAYS(open_with_footer(&t, other_version),
+                "the module has format version 9, but this runtime reads version 4");
     tear_down(&t);
 }
 
@@ -415,7 +416,7 @@ Test(module, refuses_what_is_no_module)
     const char *path = in_folder(&t.dir, "text");
 
     write_bytes(path, "hello", 5);
-    ASSERT_SAYS(open_error(path, NULL), "not a module: 5 bytes are too few");
+    ASSERT_SAYS(open_error(path, NULL), "not a module: the file has only 5 bytes");
     ASSERT_SAYS(open_error(in_folder(&t.dir, "kernels.so"), NULL),
                 "not a module, or cut off: there is no footer at its end");
     ASSERT_SAYS(open_error(t.dir.path, NULL), "is not a file");
@@ -486,7 +487,7 @@ Test(module, leaves_no_file_behind_when_writing_fails)
     t.desc.target = NULL;
     t.err = (tec_error){0};
     cr_assert(!rt_module_write(&t.desc, t.elf.data, t.elf.size, in_folder(&t.dir, "net.so"), 0, &t.err));
-    cr_assert_str_eq(t.err.text, "module: names no target");
+    cr_assert_str_eq(t.err.text, "module: has no target");
     cr_assert(holds_no_more(&t.dir, "kernels.so"));
     tear_down(&t);
 }
@@ -695,12 +696,10 @@ Test(module, bytes_without_their_weights_are_refused)
 
     cr_assert_null(tec_module_open_bytes(b.data, b.size, NULL, &err));
     cr_assert_eq(err.status, TEC_UNSUPPORTED);
-    cr_assert_str_eq(
-        err.text,
-        "module in memory: its weights lie in a file of their own, 'net.so.safetensors': open the module by "
-        "its path");
+    cr_assert_str_eq(err.text, "module in memory: the weights are in a separate file, 'net.so.safetensors': "
+                               "open the module by its path");
     cr_assert_null(tec_module_open_bytes(NULL, 0, NULL, &none));
-    cr_assert_str_eq(none.text, "no bytes of a module");
+    cr_assert_str_eq(none.text, "expected the bytes of a module, found NULL");
     free(b.data);
     tear_down(&t);
 }

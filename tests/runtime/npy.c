@@ -120,7 +120,7 @@ static void assert_refused(const char *header, size_t size, const char *part)
 Test(npy, refuses_what_it_cannot_read)
 {
     assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 8,
-                   "has 8 bytes of elements; its shape asks for 12");
+                   "has 8 bytes of elements, but its shape needs 12");
     assert_refused("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8,
                    "its header is not one of bool");
     assert_refused("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8,
@@ -145,7 +145,7 @@ Test(npy, refuses_bfloat16)
     tec_error err = {0};
 
     cr_assert(!tec_npy_write("never.npy", tec_array_tensor(a), &err));
-    cr_assert_str_eq(err.text, "never.npy: .npy files know no bf16");
+    cr_assert_str_eq(err.text, "never.npy: a .npy file cannot store bf16");
     cr_assert_eq(err.status, TEC_UNSUPPORTED);
     tec_array_free(a);
 }

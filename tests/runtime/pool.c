@@ -249,7 +249,7 @@ Test(pool, refuses_a_senseless_size)
     tec_error err = {0};
 
     cr_assert_null(tec_pool_new(-1, &err));
-    cr_assert_str_eq(err.text, "a pool of -1 threads; expected 1 to 1024, or 0");
+    cr_assert_str_eq(err.text, "expected 1 to 1024 threads for a pool, or 0; found -1");
 }
 
 Test(pool, every_failure_of_an_allocation_or_a_thread_leaves_nothing)

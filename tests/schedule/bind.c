@@ -15,9 +15,8 @@ Test(bind, takes_blocks_and_threads)
 Test(bind, refuses_an_unknown_axis)
 {
     refuses(schedule_of(matmul), "bind(C.y, lane)",
-            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, "
-            "threadIdx.y, threadIdx.z or "
-            "vthread");
+            "'lane' is not a thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, "
+            "threadIdx.y, threadIdx.z or vthread");
 }
 
 Test(bind, refuses_a_block_inside_threads)

@@ -46,8 +46,9 @@ Test(layout, storage_align_refuses_what_does_not_fit)
     sched *s = schedule_of(twice);
 
     refuses(s, "storage_align(Q, 0, 16, 4)", "there is no buffer 'Q'");
-    refuses(s, "storage_align(A, 0, 16, 4)", "'A' is an argument of the program, which has its layout");
-    refuses(s, "storage_align(P, 2, 16, 4)", "'P' has dimensions 0 to 1; 2 is none");
+    refuses(s, "storage_align(A, 0, 16, 4)",
+            "'A' is an argument of the program, and the caller determines its layout");
+    refuses(s, "storage_align(P, 2, 16, 4)", "expected a dimension of 'P' from 0 to 1, found 2");
     refuses(s, "storage_align(P, 0, 0, 0)",
             "expected a positive factor and an offset below it, found 0 and 0");
     refuses(s, "storage_align(P, 0, 4, 4)",
@@ -82,12 +83,12 @@ Test(layout, buffer_bind_refuses_elements_that_may_meet)
     sched *s = schedule_of(twice);
 
     refuses(s, "buffer_bind(P, (29, 1), 0, 0)",
-            "it is not proven that the strides keep the elements of 'P' apart");
-    refuses(s, "buffer_bind(P, (1, n - 1), 0, 0)", "stride 'n - 1' is not proven to be a number from 0 on");
+            "cannot prove that the strides give each element of 'P' an address of its own");
+    refuses(s, "buffer_bind(P, (1, n - 1), 0, 0)", "cannot prove that stride 'n - 1' is at least 0");
     refuses(s, "buffer_bind(P, (n, 1), 0, 0)",
-            "it is not proven that the strides keep the elements of 'P' apart");
+            "cannot prove that the strides give each element of 'P' an address of its own");
     refuses(s, "buffer_bind(P, (30, 0), 0, 0)",
-            "it is not proven that the strides keep the elements of 'P' apart");
+            "cannot prove that the strides give each element of 'P' an address of its own");
 }
 
 Test(layout, buffer_bind_is_a_function_of_the_library)

@@ -176,7 +176,7 @@ Test(loops, split_refuses_a_tail_on_a_loop_that_mixes_spatial_and_reduction)
 Test(loops, split_refuses_an_unknown_tail)
 {
     refuses(schedule_of(copy10), "split(C.i, _, 3, sideways)",
-            "'sideways' is no way to split: expected guard, round_up or shift_inwards");
+            "'sideways' is not a way to split: expected guard, round_up or shift_inwards");
 }
 
 /* ---- tails ---- */
@@ -231,7 +231,7 @@ Test(loops, round_up_refuses_to_write_past_an_argument)
 Test(loops, round_up_refuses_reduction_loops)
 {
     refuses(schedule_of(rows), "split(C.k, _, 4, round_up)",
-            "'k' is no spatial axis of 'C'; only spatial axes can be rounded up");
+            "'k' is not a spatial axis of 'C'; only spatial axes can be rounded up");
 }
 
 Test(loops, round_up_refuses_loops_that_are_a_piece_of_an_axis)
@@ -239,7 +239,8 @@ Test(loops, round_up_refuses_loops_that_are_a_piece_of_an_axis)
     sched *s = schedule_of_tree(padded);
 
     does(s, "a, b = split(P.i, _, 5)");
-    refuses(s, "split(P.i.1, _, 2, round_up)", "round_up needs loop 'P.i.1' to be an axis of 'P' by itself");
+    refuses(s, "split(P.i.1, _, 2, round_up)",
+            "round_up needs a whole axis of 'P', but loop 'P.i.1' is only a part of one");
 }
 
 Test(loops, shift_inwards_repeats_points_of_the_last_tile)
@@ -469,8 +470,8 @@ Test(loops, fuse_refuses_loops_that_are_not_nested_directly)
 Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
 {
     refuses(schedule_of("def f(n, A: f32[6, n]) { C[y] = sum[k](A[y, k]) return C }"), "fuse(C.y, C.k)",
-            "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would "
-            "initialise 'C'");
+            "cannot prove that reduction loop 'C.k' runs at least once; after the fusion 'C' might not be "
+            "initialised");
 }
 
 Test(loops, cut_gives_each_part_its_own_halo_of_a_parallel_loop)
@@ -488,8 +489,8 @@ Test(loops, fuse_refuses_a_part_of_a_reduction_that_may_be_empty_behind_one_that
 
     does(s, "C.k.0, C.k.1 = split(C.k, 3, _)\nfuse(C.y, C.k.0)");
     refuses(s, "fuse(C.y~C.k.0, C.k.1)",
-            "it is not proven that reduction loop 'C.k.1' runs at all; fused with a spatial loop nothing "
-            "would initialise 'C'");
+            "cannot prove that reduction loop 'C.k.1' runs at least once; after the fusion 'C' might not be "
+            "initialised");
 }
 
 Test(loops, fuse_refuses_a_reduction_with_a_loop_that_repeats_points)

@@ -475,7 +475,7 @@ Test(place, reverse_compute_at_refuses_inputs_that_come_later)
 Test(place, reverse_compute_at_refuses_a_loop_without_a_producer)
 {
     refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] return Q, S }"),
-            "reverse_compute_at(Q, S.i)", "nothing under 'S.i' writes what 'Q' reads");
+            "reverse_compute_at(Q, S.i)", "no block under 'S.i' writes a buffer that 'Q' reads");
 }
 
 Test(place, reverse_compute_at_refuses_a_block_that_is_there_already)

@@ -99,13 +99,15 @@ Test(rfactor, is_a_function_of_the_library)
 
 Test(rfactor, refuses_a_spatial_loop)
 {
-    refuses(schedule_of(sums), "rfactor(S.y, 0)", "'S.y' is no reduction loop of 'S'");
+    refuses(schedule_of(sums), "rfactor(S.y, 0)", "'S.y' is not a reduction loop of 'S'");
 }
 
 Test(rfactor, refuses_a_dimension_that_there_is_not)
 {
-    refuses(schedule_of(sums), "rfactor(S.k, 2)", "the partial results have dimensions 0 to 1; 2 is none");
-    refuses(schedule_of(sums), "rfactor(S.k, -1)", "the partial results have dimensions 0 to 1; -1 is none");
+    refuses(schedule_of(sums), "rfactor(S.k, 2)",
+            "expected a dimension of the partial results from 0 to 1, found 2");
+    refuses(schedule_of(sums), "rfactor(S.k, -1)",
+            "expected a dimension of the partial results from 0 to 1, found -1");
 }
 
 Test(rfactor, refuses_a_combiner_that_keeps_its_order)

@@ -118,30 +118,33 @@ Test(rolling, refuses_what_has_no_window)
 {
     sched *s = schedule_of(blur);
 
-    refuses(s, "rolling_buffer(A, C.y)", "'A' is an argument of the program, which has its layout");
-    refuses(s, "rolling_buffer(P, C.y)", "'P' is not computed in 'C.y'");
+    refuses(s, "rolling_buffer(A, C.y)",
+            "'A' is an argument of the program, and the caller determines its layout");
+    refuses(s, "rolling_buffer(P, C.y)", "'P' is not computed inside loop 'C.y'");
     does(s, "compute_at(P, C.y)");
     refuses(s, "rolling_buffer(P, P.y)",
-            "it is not proven that each iteration of 'P.y' computes all of 'P' that it reads");
+            "cannot prove that each iteration of 'P.y' computes all elements of 'P' that it reads");
     does(s, "split(P.y, _, 2)");
     refuses(s, "rolling_buffer(P, C.y)",
             "dimension 0 of 'P' is not one serial loop of 'P': roll the buffer before its loops change");
     s = schedule_of(blur);
     does(s, "split(C.y, _, 4)\ncompute_at(P, C.y.0)\nparallel(C.y.0)");
-    refuses(s, "rolling_buffer(P, C.y.0)", "loop 'C.y.0' is parallel; only a serial loop carries a window");
+    refuses(s, "rolling_buffer(P, C.y.0)",
+            "loop 'C.y.0' is parallel; only a serial loop can keep elements for its next iteration");
     s = schedule_of(
         "def f(A: f32[8, 8]) { P[y, x] = A[y, x] * 2 C[y: 8, x] = P[y, x] + P[y, 7 - x] return C }");
     does(s, "compute_at(P, C.y)");
-    refuses(
-        s, "rolling_buffer(P, C.y)",
-        "an iteration of 'C.y' needs 1 elements of 'P' and moves by 1: it shares none with the one before");
+    refuses(s, "rolling_buffer(P, C.y)",
+            "an iteration of 'C.y' needs 1 elements of 'P' and advances by 1, so it shares no element with "
+            "the iteration before");
     s = schedule_of("def f(A: f32[8]) { P[y] = A[y] * 2 C[y: 4, x: 3] = P[x] + P[x + 1] return C }");
     does(s, "compute_at(P, C.y)");
-    refuses(s, "rolling_buffer(P, C.y)", "no dimension of 'P' moves with 'C.y'");
+    refuses(s, "rolling_buffer(P, C.y)", "no dimension of 'P' advances with loop 'C.y'");
     s = schedule_of(
         "def f(A: f32[9, 9]) { P[y, x] = A[y, x] * 2 C[y: 8] = P[y, y] + P[y + 1, y + 1] return C }");
     does(s, "compute_at(P, C.y)");
-    refuses(s, "rolling_buffer(P, C.y)", "dimensions 0 and 1 of 'P' move with 'C.y'");
+    refuses(s, "rolling_buffer(P, C.y)",
+            "dimensions 0 and 1 of 'P' both advance with 'C.y': expected one dimension");
 }
 
 Test(rolling, refuses_inputs_of_the_same_loop)

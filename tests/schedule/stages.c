@@ -93,7 +93,7 @@ Test(stages, chains_go_away_from_either_end)
 Test(stages, compute_inline_refuses_a_reduction)
 {
     refuses(schedule_of(relu), "compute_inline(C)",
-            "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
+            "'k' is not a spatial axis of 'C'; only spatial stages can be inlined");
 }
 
 Test(stages, compute_inline_refuses_an_output)
@@ -136,7 +136,7 @@ Test(stages, reverse_inline_takes_the_copy_of_a_cached_reduction)
 Test(stages, reverse_inline_refuses_a_reduction)
 {
     refuses(schedule_of(relu), "reverse_inline(R)",
-            "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
+            "'k' is not a spatial axis of 'C'; only spatial stages can be inlined");
 }
 
 Test(stages, reverse_inline_refuses_another_reader)
@@ -237,7 +237,7 @@ Test(stages, cache_read_refuses_an_unknown_buffer)
 
 Test(stages, cache_read_refuses_an_unknown_scope)
 {
-    refuses(schedule_of(matmul), "cache_read(A, nowhere)", "'nowhere' is no storage scope");
+    refuses(schedule_of(matmul), "cache_read(A, nowhere)", "'nowhere' is not a storage scope");
 }
 
 Test(stages, cache_write_writes_through_a_copy)
@@ -376,7 +376,7 @@ Test(stages, an_accumulating_cache_refuses_a_reduction_that_may_be_empty)
 
     does(s, "reorder(C.k, C.y)");
     refuses(s, "cache_write(C, local, C.y)",
-            "it is not proven that reduction loop 'C.k' runs at all; nothing would initialise 'C'");
+            "cannot prove that reduction loop 'C.k' runs at least once, so 'C' might not be initialised");
 }
 
 Test(stages, a_cache_refuses_tiles_of_which_some_lie_outside_of_a_domain_of_one)
@@ -386,7 +386,7 @@ Test(stages, a_cache_refuses_tiles_of_which_some_lie_outside_of_a_domain_of_one)
 
     does(s, "split(C.x, _, 5, 4)\nreorder(C.x.0, C.k, C.y, C.x.2, C.x.1)");
     refuses(s, "cache_write(C, local, C.x.2)",
-            "what 'C' writes in one iteration of 'C.x.2' is not proven to be a box");
+            "cannot prove that the elements that 'C' writes in one iteration of 'C.x.2' form a box");
 }
 
 Test(stages, an_accumulating_cache_refuses_an_init_elsewhere)

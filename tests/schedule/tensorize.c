@@ -100,7 +100,7 @@ Test(blockize, knows_instances_that_go_on)
             "init = decompose_reduction(C, C.k)\nblockize(C.k)\nsplit(C.y, _, 4, shift_inwards)",
             "shift_inwards repeats instances of 'C', but it does not initialise its reduction itself");
     refuses(schedule_of(rows), "init = decompose_reduction(C, C.k)\nblockize(C.k)\nstore_predicate(C, C.y)",
-            "the stores of 'C' are no duplicates: it does not initialise its reduction itself");
+            "the stores of 'C' are not duplicates: it does not initialise its reduction itself");
     does(schedule_of(rows), "blockize(C.k)\nsplit(C.y, _, 4, shift_inwards)");
     does(schedule_of(rows), "init = decompose_reduction(C, C.k)\nblockize(C.k)\ncache_write(C, local)");
 }
@@ -111,7 +111,8 @@ Test(blockize, refuses_what_is_no_block)
             "vectorize(B.x)\nblockize(B.x)",
             "loop 'B.x' is vectorised; one instance of a block runs its loops one after the other");
     refuses(schedule_of("def f(A: f32[4]) { B[i] = A[i] + 1.0 C[i] = B[i] * 2.0 return C }"),
-            "compute_at(B, C.i)\nblockize(C.i)", "below 'C.i' stands more than loops around one block");
+            "compute_at(B, C.i)\nblockize(C.i)",
+            "expected only loops around one block below 'C.i', found other statements");
     refuses(schedule_of(mm), "blockize(C.q)", "there is no loop 'C.q'; did you mean 'C.y'?");
     refuses(schedule_of("def f(n, A: f32[n]) { B[i] = A[i] + 1.0 return B }"),
             "i0, i1 = split(B.i, 4, _)\nreorder(i1, i0)\nblockize(i0)",
@@ -360,7 +361,8 @@ Test(tensorize, says_which_operands_or_orders_do_not_fit)
 Test(tensorize, refuses_what_has_no_form)
 {
     refuses(with_intrinsics(mv), TILES "tensorize(yi, dots)",
-            "there is no intrinsic 'dots': expected one of the file, or x86.vnni16, x86.vnni8, arm.sdot4, "
+            "there is no intrinsic 'dots': expected an intrinsic of the file, or x86.vnni16, x86.vnni8, "
+            "arm.sdot4, "
             "arm.udot4, bits.1x1, bits.2x1");
     refuses(
         with_intrinsics("def t(A: f32[8]) { B[] = sum[k](A[k] * 2.0) return B }"),

@@ -108,7 +108,7 @@ Test(trace, counts_named_results)
     sched *s = schedule_of(square);
 
     cr_assert_not(sched_replay(s, "x.sched", "a, b, c = split(C.y, _, 4)"));
-    cr_assert(strstr(sched_error(s), "split gives 2 results, 3 are named"), "%s", sched_error(s));
+    cr_assert(strstr(sched_error(s), "split gives 2 results, but 3 are named"), "%s", sched_error(s));
 }
 
 Test(trace, a_refused_step_refuses_those_that_use_its_results)
@@ -122,8 +122,9 @@ Test(trace, a_refused_step_refuses_those_that_use_its_results)
     cr_assert(strstr(sched_error(s), "the factors make 4 iterations"), "%s", sched_error(s));
     sched_clear(s);
     cr_assert_not(sched_annotate(s, y[1], IR_UNROLLED));
-    cr_assert(strcmp(sched_error(s), "unroll((none)): a loop or block that it names was not made") == 0, "%s",
-              sched_error(s));
+    cr_assert(strcmp(sched_error(s), "unroll((none)): the step names a loop or block that does not exist, "
+                                     "because an earlier step was refused") == 0,
+              "%s", sched_error(s));
 }
 
 Test(trace, a_fork_goes_its_own_way)
@@ -248,8 +249,8 @@ Test(trace, a_step_that_another_shape_does_not_allow_is_named)
         {"split(D.x, _, 4)\nsplit(D.y, 4, 5)\n", "t:2: split(D.y, 4, 5): the factors make 20 iterations; it "
                                                  "is not proven that they reach the extent 33 of 'D.y'"},
         {"parallel(D.y)\nset_scope(P, local)\nbuffer_bind(P, (1, 22), 0, 0)\n",
-         "t:3: buffer_bind(P, (1, 22), 0, 0): it is not proven that the strides keep the elements of 'P' "
-         "apart"},
+         "t:3: buffer_bind(P, (1, 22), 0, 0): cannot prove that the strides give each element of 'P' an "
+         "address of its own"},
         {"split(D.y, _, 4, round_up)\n", "t:1: split(D.y, _, 4, round_up): rounded up, 'D' would write index "
                                          "y of 'D', which is not proven to lie within 0..33"},
         {"transform_layout(P, (y, k) -> (y, k ^ y % 4))\ntransform_layout(C, (y, x) -> (x, y % 20))\n",

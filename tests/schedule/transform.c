@@ -230,7 +230,7 @@ Test(transform, refuses_a_writer_that_cannot_fill)
     sched *s = schedule_of("def f(A: f32[13, 6]) { P[i] = sum[k](A[i, k]) C[i] = P[i] return C }");
 
     refuses(s, "transform_layout(P, (i) -> (floordiv(i, 8), i % 8), 0)",
-            "'P' is no plain store and cannot fill the padding; a cache_write of it can");
+            "'P' is not a plain store, so it cannot fill the padding: use cache_write first");
     does(s, "cache_write(P, local)\ntransform_layout(P, (i) -> (floordiv(i, 8), i % 8), 0)");
     s = schedule_of(thirteen);
     does(s, "split(P.i, _, 4)");
@@ -245,7 +245,7 @@ Test(transform, refuses_a_writer_that_cannot_fill)
     refuses(s, "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0)",
             "'P' and 'P'2' write 'P'; only one can fill its padding");
     refuses(schedule_of(thirteen), "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0, 1)",
-            "the padding of 'P' has one value");
+            "expected one value for the padding of 'P', found several");
     refuses(schedule_of("def f(n, A: f32[n]) { P[i] = A[i] C[i] = P[i] return C }"),
             "transform_layout(P, (i) -> (floordiv(i, 8), i % 8), n)",
             "the padding of 'P' is filled with a number, not with 'n'");
@@ -259,13 +259,15 @@ Test(transform, refuses_maps_that_do_not_fit)
 
     refuses(s, "transform_layout(Q, (i, j) -> (j, i))", "there is no buffer 'Q'");
     refuses(s, "transform_layout(A, (i, j) -> (j, i))",
-            "'A' is an argument of the program, which has its layout");
+            "'A' is an argument of the program, and the caller determines its layout");
     refuses(s, "transform_layout(C, (i, j) -> (j, i))",
-            "'C' is an argument of the program, which has its layout");
-    refuses(s, "transform_layout(P, (i) -> (i))", "the map has 1 variables, 'P' has 2 dimensions");
-    refuses(s, "transform_layout(P, (i, j) -> (i + 1, j))", "'i + 1' begins at 1 and not at 0");
+            "'C' is an argument of the program, and the caller determines its layout");
+    refuses(s, "transform_layout(P, (i) -> (i))",
+            "expected one variable for each dimension: the map has 1 variables, but 'P' has 2 dimensions");
+    refuses(s, "transform_layout(P, (i, j) -> (i + 1, j))",
+            "expected an index that starts at 0, but 'i + 1' starts at 1");
     refuses(schedule_of("def f(A: f32[8]) { P[] = A[3] C[i: 4] = P[] return C }"),
-            "transform_layout(P, (i) -> (i))", "'P' is one element and has no dimensions");
+            "transform_layout(P, (i) -> (i))", "'P' has no dimensions that a map could change");
     does(s, "storage_align(P, 0, 16, 4)");
     refuses(s, "transform_layout(P, (i, j) -> (j, i))", "'P' has strides already");
 }

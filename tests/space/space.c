@@ -130,7 +130,7 @@ Test(space, refuses_a_space_that_cannot_be_counted)
 
     cr_assert_null(space_new(cx, base_of(product), many, &n));
     cr_assert_str_eq(plain(cx, tec_context_error(cx)),
-                     "test.te:1: error: with knob 'k31' the space has more points than can be counted");
+                     "test.te:1: error: knob 'k31' makes the space too large: it has 2^63 points or more");
 }
 
 /* ---- checking ---- */
@@ -351,7 +351,7 @@ Test(space, a_text_with_an_unknown_knob_is_refused)
 }
 Test(space, a_text_without_a_knob_is_refused)
 {
-    parse_fails("{\"x\": [4]}", "the point says nothing about knob 'y'");
+    parse_fails("{\"x\": [4]}", "the point has no value for knob 'y'");
 }
 Test(space, a_text_with_an_unknown_value_is_refused)
 {
@@ -555,16 +555,16 @@ static const struct {
     const char *error;
 } senseless[] = {
     {twice, "knob 'a' is declared twice"},
-    {silent, "the template of 'mm' never asked tec_knobs_done"},
+    {silent, "the template of 'mm' never called tec_knobs_done"},
     {empty, "knob 'a' has no value"},
     {crowded, "knob 'k64': a template may declare 64 knobs at most"},
-    {one_part, "knob 'a' splits into 1 parts: 2 to 8 are possible"},
-    {long_order, "knob 'o' orders 6 loops: 1 to 5 are possible"},
+    {one_part, "knob 'a' splits into 1 parts: expected 2 to 8"},
+    {long_order, "knob 'o' orders 6 loops: expected 1 to 5"},
     {bad_start, "knob 'a' cannot start at 3: it has no such value"},
     {no_such_start, "no knob 'b' starts at 3"},
-    {zero_candidate, "knob 'a' has a candidate with factor 0"},
-    {lost_start, "knob 'a': its start is a value that 'keep' leaves out"},
-    {negative, "knob 'a' splits an extent of -1"},
+    {zero_candidate, "knob 'a' has a candidate with factor 0: expected at least 1"},
+    {lost_start, "knob 'a': 'keep' excludes the start value"},
+    {negative, "knob 'a' splits an extent of -1: expected at least 0"},
     {endless, "knob 'a' has more than 1048576 values"},
 };
 

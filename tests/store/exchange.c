@@ -114,7 +114,7 @@ Test(exchange, an_endless_line_is_a_bad_line)
     fclose(f);
     f = fopen(path, "r");
     cr_assert(store_import(cx, s, f, &(store_import_options){.bad_line = collect, .user = &told}, &got));
-    cr_assert(eq(str, told.data, "1: 33554433 bytes, over the limit of 33554432\n"));
+    cr_assert(eq(str, told.data, "1: expected at most 33554432 bytes, found 33554433\n"));
     cr_assert(eq(i64, got.added, 1));
     fclose(f);
     store_close(s);

@@ -99,10 +99,10 @@ Test(json, refuses_what_is_no_record_and_says_why)
     expect_refused(LINE(",\"features\":\"abc\""), "features: expected base64 text");
     expect_refused(LINE(",\"features\":\"ab=c\""), "features: expected base64 text");
     expect_refused(LINE(",\"features\":\"a===\""), "features: expected base64 text");
-    expect_refused(LINE(",\"trace\":\"a\\u0000b\""), "a NUL character at byte");
+    expect_refused(LINE(",\"trace\":\"a\\u0000b\""), "unexpected NUL character at byte");
     expect_refused(LINE(",\"hash\":\"0123\""), "the record does not match its hash");
     cr_assert(store_json_parse(cx, "{}\0", 3) == NULL);
-    expect_error("a NUL character at byte 3");
+    expect_error("unexpected NUL character at byte 3");
 }
 
 Test(json, a_backslash_before_u0000_is_no_nul)
@@ -121,12 +121,12 @@ Test(json, limits_hold_before_anything_is_built)
     memset(line, '[', size);
     line[size] = '\0';
     cr_assert(store_json_parse(cx, line, size) == NULL);
-    expect_error("33554433 bytes, over the limit of 33554432");
+    expect_error("expected at most 33554432 bytes, found 33554433");
     cr_assert(store_json_parse(cx, line, 50000) == NULL);
     expect_error("not JSON");
     memset(line, ',', size);
     cr_assert(store_json_parse(cx, line, 1000000) == NULL);
-    expect_error("1000000 values, over the limit of 100000");
+    expect_error("expected at most 100000 values, found 1000000");
     free(line);
 }
 

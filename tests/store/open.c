@@ -94,7 +94,7 @@ Test(open, makes_a_store_of_version_4_again)
     r.clock_mhz = 1500;
     add(s, r);
     cr_assert(not(store_step_back(cx, s, 3)));
-    expect_error("there is no way back to version 3 of the schema; expected 4 to");
+    expect_error("cannot downgrade the schema to version 3; expected 4 to");
     cr_assert(store_step_back(cx, s, 4), "%s", tec_context_error(cx));
     store_close(s);
     s = open_store("a.db");
@@ -125,7 +125,7 @@ Test(open, refuses_files_of_other_programs_and_leaves_them_alone)
     char text[1000];
     memset(text, 'x', sizeof text);
     write_file("b.db", text, sizeof text);
-    expect_refusal("b.db", NULL, "this is no SQLite file");
+    expect_refusal("b.db", NULL, "the file is not a SQLite file");
     write_file("c.db", text, 100);
     expect_refusal("c.db", NULL, "100 bytes are no SQLite file");
 }
@@ -134,8 +134,8 @@ Test(open, says_what_is_in_the_way)
 {
     expect_refusal("", NULL, "not a record store: a folder");
     expect_refusal("no/such/a.db", NULL, "No such file or directory");
-    expect_refusal("a.db", &(store_options){.must_exist = true}, "there is no such record store");
-    expect_refusal("a.db", &(store_options){.read_only = true}, "there is no such record store");
+    expect_refusal("a.db", &(store_options){.must_exist = true}, "the record store does not exist");
+    expect_refusal("a.db", &(store_options){.read_only = true}, "the record store does not exist");
     cr_assert(eq(int, mkfifo(in_dir("pipe"), 0600), 0));
     expect_refusal("pipe", NULL, "not a record store: no regular file");
     write_file("empty", "", 0);
@@ -223,7 +223,8 @@ Test(open, a_log_that_cannot_be_taken_in_is_not_passed_over)
                      dir, dir, dir, dir, dir)),
                  0));
     become_nobody();
-    expect_refusal("c/a.db", NULL, "holds changes that only a process that may write the folder can take in");
+    expect_refusal("c/a.db", NULL,
+                   "has changes that only a process with write permission for the folder can apply");
     become_yourself();
     store_close(s);
 }

@@ -40,7 +40,7 @@ done
 # ---- what is refused ----
 
 store=$(schema store)
-expect 1 "there is no such record store" list "$store"
+expect 1 "the record store does not exist" list "$store"
 other=$(schema other)
 pg_sql "CREATE TABLE other.x (y INTEGER)"
 expect 1 "holds 1 tables of another program" import "$other" /dev/null
@@ -53,7 +53,7 @@ expect 0 "0 records added" import "$store" /dev/null
 pg_sql "UPDATE store.tec_schema SET version = 99"
 expect 1 "has version 99 of the schema" list "$store"
 pg_sql "DELETE FROM store.tec_schema"
-expect 1 "there is no such record store" list "$store"
+expect 1 "the record store does not exist" list "$store"
 pg_sql "DROP SCHEMA store CASCADE" 2>"$dir/err"
 store=$(schema store)
 

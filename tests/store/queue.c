@@ -202,7 +202,7 @@ Test(queue, a_job_whose_lease_is_over_goes_to_another_daemon_and_its_first_one_m
     cr_assert(eq(str, (char *)get(s, id)->owner, "two"));
     cr_assert(not(renew_as(s, id, "one")));
     cr_assert(not(store_queue_end(cx, s, &(store_queue_end_of){id, "one", STORE_QUEUE_DONE, NULL, NULL, 0})));
-    expect_error("job 1 is run by 'two' now");
+    expect_error("another daemon, 'two', runs job 1 now");
     cr_assert(store_queue_recover(cx, s, "one"));
     cr_assert(eq(int, (int)get(s, id)->state, STORE_QUEUE_RUNNING), "one recovers nothing of two");
     cr_assert(store_queue_end(cx, s, &(store_queue_end_of){id, "two", STORE_QUEUE_DONE, NULL, NULL, 0}));

@@ -201,7 +201,7 @@ Test(parse, another_machine_is_the_nearest_row_and_what_it_has_besides)
     cr_assert(strstr(target_text(cx, t), "future") == NULL);
     cr_assert(target_parse(cx, target_text(cx, t)) != NULL, "%s", tec_context_error(cx));
     cr_assert(target_of_machine(cx, "cuda") == NULL);
-    cr_assert(strstr(tec_context_error(cx), "'cuda' describes no CPU") != NULL);
+    cr_assert(strstr(tec_context_error(cx), "'cuda' does not describe a CPU") != NULL);
 }
 
 Test(parse, mistakes_name_what_was_written_and_what_exists)
@@ -219,5 +219,5 @@ Test(parse, mistakes_name_what_was_written_and_what_exists)
     refuses("llvm -mcpu=haswell -mattr=+avx3", "unknown feature 'avx3'; there are avx, avx2");
     refuses("llvm -mcpu=cortex-a72 -mattr=+avx2", "dotprod");
     refuses("cuda -arch=sm_1", "sm_90");
-    refuses("native -mcpu=haswell", "do not go with it");
+    refuses("native -mcpu=haswell", "cannot be given with it");
 }

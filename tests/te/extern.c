@@ -90,19 +90,20 @@ Test(te_extern, names_what_is_wrong)
 {
     refuses(F("extern S: f32[n] = a.b(A)"), "t:1: error: 'a.b' cannot be the name of an extern function");
     refuses(F("extern S: f32[n] = f(B)"), "t:1: error: unknown variable 'B'");
-    refuses(F("extern S: f32[n] = f(A[0])"), "t:1: error: 'A[0]' of extern stage 'S' reads a tensor");
+    refuses(F("extern S: f32[n] = f(A[0])"), "t:1: error: argument 'A[0]' of extern stage 'S' reads a "
+                                             "tensor: expected an expression over symbols and scalars");
     refuses(F("extern A: f32[n] = f(A)"), "t:1: error: 'A' is defined twice in 'f'");
     refuses(F("extern S: f32[n] = f(A)" G),
             "t:1: error: extern stage 'S' has 1 inputs, 1 outputs and 0 other arguments; its "
             "meaning 'g' has 1, 1, and 1 symbols and scalars");
     refuses(F("extern S: f32[n] = f(A, s)" G),
-            "t:1: error: 'm' in the meaning 'g' is i64, extern stage 'S' hands in f32");
+            "t:1: error: 'm' in the meaning 'g' is i64, but extern stage 'S' passes f32");
     refuses(F("extern S: f32[n] = f(A, n + 1)" G),
             "t:1: error: 'A' of extern stage 'S' does not have the type and shape of 'X' in the meaning 'g'");
     refuses(F("extern S: i32[n] = f(A, n)" G),
             "t:1: error: 'S' of extern stage 'S' does not have the type and shape of 'Y' in the meaning 'g'");
     refuses(F("extern S: f32[n] = f(A, n)" G),
-            "t:1: error: the meaning 'g' of extern stage 'S' wants m >= 1, which is not proven");
+            "t:1: error: the meaning 'g' of extern stage 'S' needs m >= 1, which cannot be proven");
     refuses(F("extern R: f32[n] = f(A) extern S: f32[n] = f(A, n) means def g(m, X: f32[m]) { Y[i] = X[i] "
               "return Y }"),
             "t:1: error: 'f' means something else in the extern stages 'R' and 'S'");
@@ -115,7 +116,7 @@ Test(te_extern, survives_deep_and_torn_text)
 
     for (int i = 0; i < 100000; i++)
         base_add(cx, &t, i ? " = f() means def f() { extern S: f32[1]" : "def f() { extern S: f32[1]");
-    refuses(base_text_str(cx, &t), "t:1: error: more than 16 definitions lie in each other");
+    refuses(base_text_str(cx, &t), "t:1: error: definitions are nested more than 16 deep");
     for (size_t n = 0; n + 2 < strlen(prefix); n++) {
         snprintf(torn, sizeof torn, "%.*s", (int)n, prefix);
         cr_assert_null(te_parse(cx, "t", torn), "%s", torn);

@@ -177,7 +177,7 @@ Test(te_intrinsic, names_what_is_wrong)
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"x\" reset \"y\" }",
                       "t:1: error: intrinsic 'f' has a reset but no update");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "update \"x\" }",
-                      "t:1: error: intrinsic 'f' has an update, but reduces nothing");
+                      "t:1: error: intrinsic 'f' has an update, but its meaning is not a reduction");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"\" }",
                       "t:1: error: the body of intrinsic 'f' is empty");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"x\" body \"y\" }",
@@ -190,13 +190,13 @@ Test(te_intrinsic, names_what_is_wrong)
     refuses_intrinsic("intrinsic f(s: i64, a: f32[4]) { c[i: s] = a[i] return c body \"x\" }",
                       "t:1: error: a dimension of 'c' in intrinsic 'f' is neither a constant nor a symbol");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "strides b[1] body \"x\" }",
-                      "t:1: error: 'b' is no tensor of 'f'");
+                      "t:1: error: 'b' is not a tensor of 'f'");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "strides a[s, 1] body \"x\" }",
-                      "t:1: error: 'a' has 1 dimensions, 2 strides are given");
+                      "t:1: error: 'a' has 1 dimensions, but 2 strides are given");
     refuses_intrinsic("intrinsic f(n, a: f32[n]) { " ADD "strides a[n] body \"x\" }",
-                      "t:1: error: stride 'n' has the name of a symbol");
+                      "t:1: error: stride 'n' has the same name as a symbol");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "align a 12 body \"x\" }",
-                      "t:1: error: an alignment is a power of two up to 4096, found 12");
+                      "t:1: error: expected a power of two up to 4096 as the alignment, found 12");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "scope a near body \"x\" }",
                       "t:1: error: there is no scope 'near'");
     refuses_intrinsic(base_format(cx, "%s%s", dot, dot), "t:8: error: intrinsic 'dot4' is declared twice");

@@ -39,7 +39,7 @@ Test(te_recover, tells_each_error_and_no_consequence)
          "t:6:10: error: 'A' has 1 dimension, and 2 indices are given\n"
          "  F[i] = A[i, i]\n"
          "         ^\n"
-         "t:10:39: error: 'BB' is no tensor of 'g'\n"
+         "t:10:39: error: 'BB' is not a tensor of 'g'\n"
          "def g(A: f32[4]) { B[i] = A[i] return BB }\n"
          "                                      ^");
 }

@@ -121,7 +121,7 @@ Test(te_scan, an_lstm_survives_printing_and_specialisation)
 
 Test(te_scan, names_what_is_wrong)
 {
-    refuses(F("init h[t: 1] = 0.0"), "t:1: error: scan 'S' updates nothing");
+    refuses(F("init h[t: 1] = 0.0"), "t:1: error: scan 'S' has no update");
     refuses(F("init h[t: 1] = 0.0 init g[t: 1] = 0.0 update h[t] = g[t - 1]"),
             "t:1: error: 'g' has first steps, but scan 'S' never updates it");
     refuses(F("init h[t: n] = 0.0 update h[t] = h[t - 1]"),
@@ -129,13 +129,13 @@ Test(te_scan, names_what_is_wrong)
     refuses(F("init h[t: 0] = 0.0 update h[t] = h[t - 1]"),
             "t:1: error: the number of first steps of 'h' must be a positive constant, found '0'");
     refuses(F("init h[t: 1] = 0.0 init g[t: 2] = 0.0"),
-            "t:1: error: 'g' has 2 first steps, other states of scan 'S' have 1");
+            "t:1: error: 'g' has 2 first steps, but the other states of scan 'S' have 1");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] init g[t: 1] = 0.0"),
-            "t:1: error: the first steps of 'g' come behind an update of scan 'S'");
+            "t:1: error: the first steps of 'g' must stand before the updates of scan 'S'");
     refuses(F("init h[] = 0.0"), "t:1: error: state 'h' of scan 'S' has no time axis");
-    refuses(
-        F("init h[t: 2] = 0.0 update h[t] = h[t - 2]"),
-        "t:1: error: scan 'S' runs over 'n' steps, which is not proven to be at least the 2 that are given");
+    refuses(F("init h[t: 2] = 0.0 update h[t] = h[t - 2]"),
+            "t:1: error: scan 'S' has 2 first steps, but it cannot be proven that its 'n' steps are at least "
+            "as many");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] update h[t] = h[t - 1]"),
             "t:1: error: 'h' is updated twice by scan 'S'");
     refuses(F("init h[t: 1] = 0.0 update h[t, j: 2] = h[t - 1]"),
@@ -157,13 +157,13 @@ Test(te_scan, refuses_steps_that_are_not_there)
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t + 1]"),
             "t:1: error: 'h' is read at step 't + 1', which is later than 't'");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 2]"),
-            "t:1: error: 'h' is read 2 steps back, but scan 'S' has 1 first steps");
+            "t:1: error: 'h' is read 2 steps back, but scan 'S' has only 1 first steps");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t * 2]"),
-            "t:1: error: 'h' is read at step 't * 2', which is not 't' less a constant");
+            "t:1: error: 'h' is read at step 't * 2': expected 't' minus a constant");
     refuses(F("init h[t: 1] = 0.0 update h[t] = sum[k: 2](h[t - k])"),
-            "t:1: error: 'h' is read at step 't - k', which is not 't' less a constant");
+            "t:1: error: 'h' is read at step 't - k': expected 't' minus a constant");
     refuses(F("init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t - 1]"),
-            "t:1: error: 'z' has no first steps, so it can be read at step 't' only");
+            "t:1: error: 'z' has no first steps, so it can only be read at step 't'");
     refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = "
             "z[t] } y[t] = z[t] "
             "return y }",

@@ -29,7 +29,7 @@ Test(te, an_axis_has_an_i64_extent_that_is_not_negative)
     te_axis(cx, "z", ir_int(cx, -1));
     fails_with("error: the extent of axis 'z' is negative: -1");
     te_axis(cx, "z", ir_imm(cx, BASE_F32, 2));
-    fails_with("error: the extent of axis 'z' must be an i64 expression, '2.0' is f32");
+    fails_with("error: expected an i64 expression as the extent of axis 'z', found '2.0' of type f32");
 }
 
 Test(te, a_name_is_defined_once)
@@ -49,7 +49,7 @@ Test(te, a_tensor_is_read_with_an_index_for_each_dimension)
 Test(te, a_fact_is_a_condition)
 {
     te_fact(d, ir_add(cx, n, ir_int(cx, 1)));
-    fails_with("error: a fact must be a condition, 'n + 1' is not");
+    fails_with("error: expected a condition as a fact, found 'n + 1'");
 }
 
 Test(te, an_input_is_no_output)
@@ -76,9 +76,9 @@ Test(te, a_definition_has_an_output)
 Test(te, axes_of_a_stage_are_spatial_and_distinct)
 {
     te_compute(d, "B", AXES(y, k), te_at(A, y, k));
-    fails_with("error: 'k' cannot be an axis of 'B': it is no spatial axis");
+    fails_with("error: 'k' cannot be an axis of 'B': it is not a spatial axis");
     te_compute(d, "B", AXES(y, n), te_at(A, y, x));
-    fails_with("error: 'n' cannot be an axis of 'B': it is no spatial axis");
+    fails_with("error: 'n' cannot be an axis of 'B': it is not a spatial axis");
     te_compute(d, "B", AXES(y, y), te_at(A, y, ir_int(cx, 0)));
     fails_with("error: axis 'y' is used twice by 'B'");
 }
@@ -97,13 +97,13 @@ Test(te, a_body_reads_tensors_of_its_definition)
     te_tensor *B = te_input(other, "B", BASE_F32, (const ir_expr *[]){ir_int(cx, 4)}, 1);
 
     te_compute(d, "C", AXES(x), te_at(B, x));
-    fails_with("error: 'B' is no tensor of 'f'");
+    fails_with("error: 'B' is not a tensor of 'f'");
 }
 
 Test(te, reductions_run_over_reduction_axes)
 {
     te_sum(cx, te_at(A, y, x), x);
-    fails_with("error: 'sum' is reduced over 'x', which is no reduction axis");
+    fails_with("error: 'sum' reduces over 'x', which is not a reduction axis");
     te_reduce(cx, "average", te_at(A, y, k), &k, 1);
     fails_with("error: no reduction of one value is named 'average'");
     te_reduce(cx, "argmax", te_at(A, y, k), &k, 1);
@@ -116,7 +116,7 @@ Test(te, outputs_of_one_stage_come_from_one_reduction)
     te_tensor *out[2];
 
     cr_assert_not(te_compute_n(d, "B", AXES(y), body, 2, out));
-    fails_with("error: output 0 of 'B' is no component of the reduction that makes its other outputs");
+    fails_with("error: output 0 of 'B' is not a component of the reduction that computes the other outputs");
 }
 
 Test(te, the_callers_line_stands_in_the_message)

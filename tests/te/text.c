@@ -103,7 +103,7 @@ Test(te_text, names_what_is_wrong)
             "t:2: error: two axes of one stage are named 'k'");
     refuses("def f(A: f32[]) {\n B[i] = A[i]\n return B }",
             "t:2: error: the extent of axis 'i' is not given, and no tensor is indexed by 'i' alone");
-    refuses("def f(A: f32[4]) {\n B[i] = A[i]\n return C }", "t:3: error: 'C' is no tensor of 'f'");
+    refuses("def f(A: f32[4]) {\n B[i] = A[i]\n return C }", "t:3: error: 'C' is not a tensor of 'f'");
     refuses("def f(A: f32[4]) {\n return A }", "t:2: error: input 'A' of 'f' cannot be its output as well");
     refuses("def f(A: f32[4]) {\n B[i] = A[i] @role(boss)\n return B }",
             "t:2: error: there is no role 'boss'");
@@ -112,11 +112,11 @@ Test(te_text, names_what_is_wrong)
     refuses("def f(A: f32[4]) {\n B[] = argmax[k](A[k])\n return B }",
             "t:2: error: 'argmax' combines 2 values, found 1");
     refuses("def f(A: f32[4]) {\n B[] = argmax[k](A[k], k)@2\n return B }",
-            "t:2: error: 'argmax' has 2 components, there is no component 2");
+            "t:2: error: 'argmax' has 2 components: component 2 does not exist");
     refuses("def f(A: f32[4]) {\n B[i] = A[i]\n return B, B }",
             "t:3: error: 'B' is an output of 'f' already");
     refuses("def f(n, A: f32[n]) where n {\n B[i] = A[i]\n return B }",
-            "t:1: error: a fact must be a condition, 'n' is not");
+            "t:1: error: expected a condition as a fact, found 'n'");
 }
 
 /* Mutations of a good text never crash: they give a definition that has a tree, or an error. */
@@ -193,8 +193,9 @@ Test(te_text, specialises_to_a_remainder)
 Test(te_text, specialising_holds_promises)
 {
     cr_assert_null(specialised(COPY, "n", ir_int(cx, 5)));
-    cr_assert(strstr(tec_context_error(cx), "'f' promises n % 2 == 0, which the given sizes break"), "%s",
-              tec_context_error(cx));
+    cr_assert(
+        strstr(tec_context_error(cx), "'f' requires n % 2 == 0, which does not hold for the given sizes"),
+        "%s", tec_context_error(cx));
 }
 
 Test(te_text, a_special_definition_computes_the_same)

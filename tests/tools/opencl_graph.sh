@@ -46,9 +46,9 @@ says "there is no device 'opencl:99'"
 # --place strict names the operator that the device cannot do; otherwise it runs on the host.
 model=$data/test_cast_FLOAT_to_DOUBLE/model.onnx
 if "$TEC" compile "$model" --target "opencl -device=mali" --place strict -o "$dir/m.tec" >"$dir/out" 2>&1; then fail "placed f64"; fi
-says "'output' cannot run on target 'opencl -device=mali', and --place strict allows no computation on the host: buffer .* holds f64"
+says "'output' cannot run on target 'opencl -device=mali', and --place strict forbids to run it on the host: buffer .* has elements of type f64"
 "$TEC" compile "$model" --target "opencl -device=mali -host=x86-64-v3" -o "$dir/m.tec" 2>"$dir/out"
-says "'output' runs on the host: buffer .* holds f64"
+says "'output' runs on the host: buffer .* has elements of type f64"
 "$TEC" inspect "$dir/m.tec" >"$dir/out"
 says 'target opencl -device=mali -host=x86-64-v3'
 says 'step 0: cast \(output\) by cast$'
@@ -60,7 +60,7 @@ says '^1 passed, 0 failed, 0 unsupported$'
 "$TEC" check --target opencl --json "$data/test_relu" >"$dir/out"
 says '"on_device":	1'
 if "$TEC" check --target "opencl -device=mali" "$data/test_cast_FLOAT_to_DOUBLE" >"$dir/out"; then fail "nothing ran there"; fi
-says 'none of its operators ran on the device: buffer .* holds f64'
+says 'none of its operators ran on the device: buffer .* has elements of type f64'
 
 # Operators whose names are functions of OpenCL C, which their buffers are called by.
 "$TEC" check --target opencl "$data"/test_{acos,acosh_example,pow_example} >"$dir/out" || fail "names of functions"

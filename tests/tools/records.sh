@@ -34,7 +34,7 @@ record() {
     echo '{"tec_record":1,"workload":{"anchor_key":"add","exact_key":"add 64"},"target":{"fingerprint":"v3"},"status":"timeout","time":5}'
 } >"$dir/in.jsonl"
 
-expect 1 "there is no such record store" list "$db"
+expect 1 "the record store does not exist" list "$db"
 expect 0 "3 records added, 0 were there already" import "$db" "$dir/in.jsonl"
 expect 0 "0 records added, 3 were there already" import "$db" - <"$dir/in.jsonl"
 expect 0 "f32[64]" list "$db"
@@ -58,7 +58,7 @@ expect 0 ": 0 problems" check "$db" --no-traces
 expect 0 "1 records added, 3 were there already" merge "$dir/b.db" "$db"
 expect 1 "cannot merge a record store into itself" merge "$db" "$db"
 expect 2 "which version the file gets is missing: --to N" downgrade "$db"
-expect 1 "there is no way back to version 2 of the schema; expected 4 to" downgrade "$db" --to 2
+expect 1 "cannot downgrade the schema to version 2; expected 4 to" downgrade "$db" --to 2
 expect 0 ": version 4 of the schema" downgrade "$db" --to 4
 expect 0 "f32[64]" list "$dir/b.db"
 expect 1 "has version 4 of the schema and must be opened for writing once" list "$db"

@@ -74,7 +74,7 @@ te "a.db: no record for 'scale' on this target with 1 threads; its schedule is w
     --records "$dir/a.db" --emit trace
 te "a.db: no record for 'mm' on this target with 2 threads" "$dir/mm.te" --name mm --threads 2 --records "$dir/a.db" --emit trace
 "$TEC" te "${mm[@]}" --records "$dir/none.db" >"$dir/out" 2>&1 && fail "tec te takes schedules from a store that is not there"
-grep -q "there is no such record store" "$dir/out" || fail "a missing store is not told"
+grep -q "the record store does not exist" "$dir/out" || fail "a missing store is not told"
 got=0
 "$TEC" te "${mm[@]}" --records "$dir/a.db" --schedule "$dir/mm.te" >"$dir/out" 2>&1 || got=$?
 [ $got = 2 ] || fail "--schedule and --records together end with $got"
@@ -118,7 +118,7 @@ for _ in $(seq 100); do
     [ -z "$(ls "$dir"/same.db.*.lock 2>/dev/null)" ] || break
     sleep 0.1
 done
-expect 1 "another process tunes this with the same options" "${mm[@]}" --records "$dir/same.db" --trials 5000
+expect 1 "another process is tuning this file with the same options" "${mm[@]}" --records "$dir/same.db" --trials 5000
 kill -INT $one
 wait $one && fail "an interrupted run ends with 0"
 grep -q "the same command goes on from here" "$dir/one" || fail "an interrupt is not told"

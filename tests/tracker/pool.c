@@ -288,9 +288,8 @@ Test(tracker_pool, refuses_a_device_of_another_fingerprint)
     add(&f, 0, "a");
     other.fingerprint = "bcm2712";
     cr_assert_null(offer(&f, 0, "b", &other, &err));
-    cr_assert_str_eq(err.text,
-                     "devices of class 'rpi4' have the fingerprint 'bcm2711', this one has 'bcm2712': "
-                     "give it another class");
+    cr_assert_str_eq(err.text, "devices of class 'rpi4' have the fingerprint 'bcm2711', but this device has "
+                               "'bcm2712': give it another class");
     cr_assert_null(track_find_server(f.p, "b"));
     track_pool_free(f.p);
 }
@@ -323,15 +322,15 @@ Test(tracker_pool, refuses_wrong_registrations_and_requests)
     memset(wordy, 'x', sizeof wordy);
     wordy[sizeof wordy - 1] = 0;
     unnamed.hardware = wordy;
-    REFUSED(offer(&f, 0, "b", &unnamed, &err), "the hardware of device 'cpu:0' has 299 bytes; at most 200");
+    REFUSED(offer(&f, 0, "b", &unnamed, &err),
+            "the hardware of device 'cpu:0' has 299 bytes; expected at most 200");
     REFUSED(track_ask(f.p, 0, &(track_wish){"rpi5", "ann", "1", 0, NULL, NULL, 0, NULL}, &r, &err),
             "there is no device class 'rpi5'; there are: rpi4");
     REFUSED(track_ask(f.p, 0, &(track_wish){"rpi4", "ann", "1", 101, NULL, NULL, 0, NULL}, &r, &err),
-            "priority 101 is not one of 1 to 100");
+            "expected a priority from 1 to 100, found 101");
     REFUSED(track_ask(f.p, 0, &(track_wish){"rpi4", "", "1", 0, NULL, NULL, 0, NULL}, &r, &err),
             "the name of a user has 0 bytes");
-    REFUSED(track_set_weight(f.p, "ann", 0, &err),
-            "the weight of user 'ann' is 0; 0.001 to 1000 are allowed");
+    REFUSED(track_set_weight(f.p, "ann", 0, &err), "the weight of user 'ann' is 0; expected 0.001 to 1000");
     track_pool_free(f.p);
 }
 

@@ -222,11 +222,11 @@ static void fails(int wanted, const char *said, const char *a, const char *b, co
 
 Test(tracker_program, names_what_is_wrong_with_its_options, .init = set_up, .fini = tear_down)
 {
-    fails(1, "0.0.0.0:0 is not loopback: name the keys that are let in by --key-file", "--listen",
-          "0.0.0.0:0", NULL, NULL);
-    fails(1, "'nowhere' is no address", "--listen", "nowhere", "--key-file", keys);
+    fails(1, "0.0.0.0:0 can be reached from other machines: name the keys that may connect with --key-file",
+          "--listen", "0.0.0.0:0", NULL, NULL);
+    fails(1, "'nowhere' is not an address", "--listen", "nowhere", "--key-file", keys);
     fails(2, "lease takes 0.1 to 3600 seconds, not 'long'", "--lease", "long", NULL, NULL);
-    fails(2, "'more' is one operand too many", "more", NULL, NULL, NULL);
+    fails(2, "unexpected operand 'more'", "more", NULL, NULL, NULL);
     fails(2, "unrecognized option '--what'", "--what", NULL, NULL, NULL);
     fails(2, "/none: cannot read this configuration", "--config", "/none", NULL, NULL);
     write_file(config, "lease 5\nweight ann\n");

@@ -188,7 +188,8 @@ Test(tracker_serve, refuses_by_name_what_a_key_may_not)
     cr_assert_str_eq(client.texts[3], "key 2222222222222222 may not send 'announce': it lacks the role");
     rpc_conn_send(client.conn, 0, RPC_KIND_set_aside, &(rpc_set_aside){"a/cpu:0", "mine"});
     kit_await(&k, &client.n[RPC_KIND_failure], 2);
-    cr_assert_str_eq(client.texts[3], "key 2222222222222222 neither administers nor has 'a/cpu:0'");
+    cr_assert_str_eq(client.texts[3],
+                     "key 2222222222222222 has neither the role admin nor a lease on 'a/cpu:0'");
     kit_request(&client, 1, "ann");
     kit_await(&k, &client.n[RPC_KIND_granted], 1);
     rpc_conn_send(client.conn, 0, RPC_KIND_set_aside, &(rpc_set_aside){"a/cpu:0", "mine now"});
@@ -256,10 +257,11 @@ Test(tracker_serve, refuses_a_second_server_of_a_name_and_a_session)
               other.texts[3]);
     kit_announce(&other, "b", "nowhere", 1);
     kit_await(&k, &other.n[RPC_KIND_failure], 2);
-    cr_assert(strstr(other.texts[3], "'nowhere' is no address"), "%s", other.texts[3]);
+    cr_assert(strstr(other.texts[3], "'nowhere' is not an address"), "%s", other.texts[3]);
     rpc_conn_send(other.conn, 0, RPC_KIND_list, &(rpc_list){0});
     kit_await_flag(&k, &other.closed);
-    cr_assert(strstr(other.texts[3], "message 'list' is nothing for a tracker"), "%s", other.texts[3]);
+    cr_assert(strstr(other.texts[3], "message 'list' is for servers, not for trackers"), "%s",
+              other.texts[3]);
     kit_close(&k);
 }
 

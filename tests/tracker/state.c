@@ -215,7 +215,7 @@ static void refuses(const char *said)
 Test(tracker_state, refuses_files_of_others, .init = set_up, .fini = tear_down)
 {
     put_sql("CREATE TABLE people (name)");
-    refuses("this file is no state of a tracker");
+    refuses("the file is not the state of a tracker");
     tear_down();
     cr_assert_eq(mkdir(folder, 0700), 0);
     FILE *f = fopen(path, "w");
@@ -224,7 +224,7 @@ Test(tracker_state, refuses_files_of_others, .init = set_up, .fini = tear_down)
                     "certainly not a database, but a text of some length: as long as a header, and more.",
                     f) >= 0);
     fclose(f);
-    refuses("this file is no state of a tracker");
+    refuses("the file is not the state of a tracker");
 }
 
 Test(tracker_state, refuses_a_later_version_and_a_second_tracker, .init = set_up, .fini = tear_down)
@@ -235,5 +235,5 @@ Test(tracker_state, refuses_a_later_version_and_a_second_tracker, .init = set_up
     track_state_close(stored);
     track_pool_free(p);
     put_sql("PRAGMA user_version = 9");
-    refuses("the state has version 9, this tracker writes version 1");
+    refuses("the state has version 9, but this tracker reads version 1");
 }

@@ -44,10 +44,10 @@ echo 'def f(A: f32[4]) {' >"$dir/f.te"
 # the file of settings: named when wrong, overruled by the command line
 printf '# settings\nquota = 1\njbos = 2\n' >"$dir/wrong.conf"
 timeout 10 "$tvmtune" serve --state "$state" --config "$dir/wrong.conf" >"$dir/out" 2>&1 && fail "a wrong setting is taken"
-grep -q "wrong.conf:3: error: there is no setting 'jbos'; there are state, store" "$dir/out" || fail "a wrong setting is not named"
+grep -q "wrong.conf:3: error: unknown setting 'jbos'; expected one of state, store" "$dir/out" || fail "a wrong setting is not named"
 printf 'quota = 1\nquota = 2\n' >"$dir/wrong.conf"
 timeout 10 "$tvmtune" serve --state "$state" --config "$dir/wrong.conf" >"$dir/out" 2>&1 && fail "a setting is taken twice"
-grep -q "wrong.conf:2: error: the setting 'quota' stands here a second time" "$dir/out" || fail "a second value is not named"
+grep -q "wrong.conf:2: error: the setting 'quota' is given twice" "$dir/out" || fail "a second value is not named"
 printf '# settings\n\nquota = 1\nmemory = 0\nlog = error\n' >"$dir/daemon.conf"
 start --config "$dir/daemon.conf" --quota 2 --log info
 
@@ -73,13 +73,13 @@ as bob 0 "queued" submit "$dir/f.te"
 as ada 0 "f.te" list
 [ "$(wc -l <"$dir/out")" = 1 ] || fail "ada sees jobs of others"
 as ada 0 "f.te" list 1
-as bob 1 "job 1 is another user's" list 1
+as bob 1 "job 1 belongs to another user" list 1
 for command in pause cancel rm fetch best; do
-    as bob 1 "job 1 is another user's" $command 1
+    as bob 1 "job 1 belongs to another user" $command 1
 done
-as bob 1 "this is for admins" user list
-as bob 1 "this is for admins" user add eve
-as bob 1 "this is for admins" user log
+as bob 1 "only an admin may do this" user list
+as bob 1 "only an admin may do this" user add eve
+as bob 1 "only an admin may do this" user log
 as root 0 "" list
 [ "$(wc -l <"$dir/out")" = 2 ] || fail "an admin does not see all jobs"
 as ada 0 "" cancel 1
@@ -87,7 +87,7 @@ as root 0 "" pause 2
 
 # quota: the command line's 2, not the file's 1
 as bob 0 "" submit "$dir/f.te"
-as bob 1 "'bob' has 2 jobs that are not over, and may have 2" submit "$dir/f.te"
+as bob 1 "user 'bob' has 2 unfinished jobs; the quota is 2" submit "$dir/f.te"
 as bob 0 "" cancel 2
 as bob 0 "queued" submit "$dir/f.te"
 as root 0 "" user remove ada

@@ -106,7 +106,7 @@ Test(interp, the_depth_of_calls_is_limited)
         t = interp_data(cx, d, 1, (interp_value *[]){t, leaf}, 2);
     runs(m, &t, 1, out, 2);
     cr_assert_not(interp_run(cx, m, NULL, &t, 1, &(interp_options){.max_depth = 20}, out, 2));
-    cr_assert(strstr(tec_context_error(cx), "calls nest too deep: 'main' is called once more"), "%s",
+    cr_assert(strstr(tec_context_error(cx), "calls nest too deeply, in a call of 'main'"), "%s",
               tec_context_error(cx));
     tec_context_clear(cx);
     cr_assert_not(interp_run(cx, m, NULL, &t, 1, &(interp_options){.max_nodes = 20}, out, 2));

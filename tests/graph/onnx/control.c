@@ -284,7 +284,7 @@ Test(onnx_control, a_body_that_changes_the_type_is_refused)
     node("Loop", "trips,,x", "y", body);
     output("y");
     cr_assert_null(import_model());
-    cr_assert(strstr(tec_context_error(cx), "its body takes value 0 as f32[2] and gives i64[2]"), "%s",
+    cr_assert(strstr(tec_context_error(cx), "its body takes value 0 as f32[2], but gives it as i64[2]"), "%s",
               tec_context_error(cx));
 }
 

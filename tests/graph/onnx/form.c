@@ -79,7 +79,8 @@ Test(onnx_form, knows_the_types_and_values_of_attributes)
     REFUSED(13, "Softmax", "x", "attribute 'axis' is a float, expected an int", typed);
     of_function->ref_attr_name = "outer";
     REFUSED(13, "Softmax", "x",
-            "attribute 'axis' refers to an attribute of a function, but this node is in none", of_function);
+            "attribute 'axis' refers to an attribute of a function, but this node is not in a function",
+            of_function);
 }
 
 Test(onnx_form, passes_what_old_files_and_other_writers_say)
@@ -105,12 +106,12 @@ Test(onnx_form, a_name_is_one_value)
     node("Relu", "x", "y", NULL);
     node("Neg", "x", "y", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Neg): result 'y' has the name of another value");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Neg): result 'y' has the same name as another value");
     open_model(13);
     input("x", 1, "4");
     node("Relu", "x", "x", NULL);
     output("x");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_x' (Relu): result 'x' has the name of another value");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_x' (Relu): result 'x' has the same name as another value");
     open_model(13);
     input("x", 1, "4");
     node("Split", "x", "y,y", NULL);
@@ -136,7 +137,8 @@ Test(onnx_form, operator_sets_have_a_range)
     open_model(0);
     refused(TEC_INVALID, "m.onnx: error: operator set 0, expected 1 or later");
     open_model(1000);
-    refused(TEC_UNSUPPORTED, "m.onnx: error: operator set 1000; the newest that tec knows is 28");
+    refused(TEC_UNSUPPORTED,
+            "m.onnx: error: operator set 1000 is newer than the newest one that tec knows, 28");
     open_model(13);
     g->n_node = 0;
     input("x", 1, "4");
@@ -180,23 +182,26 @@ Test(onnx_form, lists_of_a_slice_are_equally_long)
                (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 0), INT64S("p", 1, 1)), NULL);
     WITH_LISTS(13, "Slice", "s,e,a,p", "2 starts, 2 ends, 2 axes, 1 steps: expected equal numbers",
                (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 0, 1), INT64S("p", 1)), NULL);
-    WITH_LISTS(13, "Slice", "s,e,a,p", "a step of 0",
+    WITH_LISTS(13, "Slice", "s,e,a,p", "expected a step other than 0, found 0",
                (INT64S("s", 0), INT64S("e", 1), INT64S("a", 0), INT64S("p", 0)), NULL);
-    WITH_LISTS(13, "Slice", "s,e,a", "axis 1 stands twice",
+    WITH_LISTS(13, "Slice", "s,e,a", "axis 1 is given twice",
                (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 1, -1)), NULL);
     REFUSED(9, "Slice", "x", "2 starts, 1 ends, 2 axes, 2 steps: expected equal numbers",
             INTS("starts", 0, 0), INTS("ends", 1));
-    REFUSED(9, "Slice", "x", "3 bounds for 2 dimensions", INTS("starts", 0, 0, 0), INTS("ends", 1, 1, 1));
+    REFUSED(9, "Slice", "x", "found 3 bounds for an operand of 2 dimensions", INTS("starts", 0, 0, 0),
+            INTS("ends", 1, 1, 1));
 }
 
 Test(onnx_form, shapes_of_a_reshape_mean_something)
 {
     WITH_LISTS(13, "Reshape", "s", "dimension 0 is -2, expected -1 or more", INT64S("s", -2, 12), NULL);
-    WITH_LISTS(13, "Reshape", "s", "dimensions 0 and 2 are both -1: only one can take what is left",
+    WITH_LISTS(13, "Reshape", "s",
+               "dimensions 0 and 2 are both -1: only one extent can be computed from the others",
                INT64S("s", -1, 4, -1), NULL);
-    WITH_LISTS(13, "Expand", "s", "dimension 1 of the shape is -6", INT64S("s", 4, -6), NULL);
-    WITH_LISTS(13, "Unsqueeze", "a", "axis 0 stands twice", INT64S("a", 0, 0), NULL);
-    WITH_LISTS(13, "ReduceSum", "a", "axis 1 stands twice", INT64S("a", 1, -1), NULL);
+    WITH_LISTS(13, "Expand", "s", "expected extents of at least 0, but dimension 1 of the shape is -6",
+               INT64S("s", 4, -6), NULL);
+    WITH_LISTS(13, "Unsqueeze", "a", "axis 0 is given twice", INT64S("a", 0, 0), NULL);
+    WITH_LISTS(13, "ReduceSum", "a", "axis 1 is given twice", INT64S("a", 1, -1), NULL);
 }
 
 Test(onnx_form, sizes_of_a_split_add_up)
@@ -206,24 +211,25 @@ Test(onnx_form, sizes_of_a_split_add_up)
     INT64S("s", 1, 1);
     node("Split", "x,s", "y,z", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): the sizes add up to 2, the extent is 4");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): the sizes add up to 2, but the extent is 4");
     open_model(13);
     input("x", 1, "4");
     INT64S("s", 2, INT64_MAX);
     node("Split", "x,s", "y,z", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): size 9223372036854775807 of part 1: 2 of "
-                         "the extent 4 are left");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): size 9223372036854775807 of part 1 does not "
+                         "fit: 2 of the extent 4 are left");
     open_model(13);
     input("x", 1, "5");
     node("Split", "x", "y,z", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): extent 5 does not fall into 2 equal parts");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): cannot split extent 5 into 2 equal parts");
     open_model(18);
     input("x", 1, "4");
     node("Split", "x", "y,z", attr_int("num_outputs", 3));
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): 3 sizes for 2 results");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): expected one size for each result, found 3 "
+                         "sizes for 2 results");
 }
 
 Test(onnx_form, windows_are_in_range)
@@ -264,9 +270,8 @@ Test(onnx_form, windows_are_in_range)
     raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
     node("Conv", "x,w", "y", INTS("kernel_shape", 5));
     output("y");
-    refused(
-        TEC_INVALID,
-        "m.onnx: error: node 'the_y' (Conv): 'kernel_shape' is 5 in spatial dimension 0, the weights have 3");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Conv): 'kernel_shape' is 5 in spatial dimension 0, "
+                         "but the weights have extent 3");
 }
 
 Test(onnx_form, the_shape_of_a_transposed_convolution_is_in_range)

@@ -48,12 +48,12 @@ Test(onnx_import, wrong_models_are_refused)
     input("x", 1, "3");
     node("Relu", "nowhere", "y", NULL);
     output("y");
-    refused(TEC_INVALID,
-            "m.onnx: error: node 'the_y' (Relu): operand 'nowhere' is made by no node before it");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Relu): operand 'nowhere' is not the result of an "
+                         "earlier node, an input or an initializer");
 
     open_model(13);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: output 'y' is made by no node");
+    refused(TEC_INVALID, "m.onnx: error: no node computes output 'y'");
 
     open_model(13);
     input("x", 1, "3");
@@ -67,7 +67,7 @@ Test(onnx_import, wrong_models_are_refused)
     tec_context_clear(cx);
 
     cr_assert_null(onnx_import_bytes(cx, "m.onnx", "hello", 5, NULL));
-    cr_assert_str_eq(tec_context_error(cx), "m.onnx: error: this is no ONNX model, or it is damaged");
+    cr_assert_str_eq(tec_context_error(cx), "m.onnx: error: the file is not an ONNX model, or it is damaged");
 }
 
 /* Every operator with no operands, and with one that it does not expect: an error, never more. */
@@ -274,7 +274,7 @@ Test(onnx_import, a_value_for_a_dimension_that_is_not_open_is_refused)
     cr_expect(strstr(refusal_of_dims(fixed, 1), "for dimension 'x.2', but the model leaves only these open"));
     tec_context_clear(cx);
     cr_expect_str_eq(refusal_of_dims(two, 2),
-                     "m.onnx: error: dimension 'z.0' is given as 4, and as 'batch' it is 8");
+                     "m.onnx: error: dimension 'z.0' is given as 4, but as 'batch' it is given as 8");
 }
 
 /* ---- opsets ---- */

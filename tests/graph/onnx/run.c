@@ -2,7 +2,7 @@
  * of the model.
  *
  * The expected numbers are those of ONNX's reference evaluator. Operators whose operands may all be inputs
- * are held against the ONNX backend tests (tests/suite/onnx.sh).
+ * are compared with the ONNX backend tests (tests/suite/onnx.sh).
  */
 #include "tests/graph/onnx/kit.h"
 

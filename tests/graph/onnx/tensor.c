@@ -113,15 +113,19 @@ static void refuse_tensor(const int64_t *dims, size_t n, size_t bytes, const cha
 
 Test(onnx_tensor, damaged_ones_are_named)
 {
-    refuse_tensor(three, 1, 8, "m.onnx: error: tensor 'w': 12 bytes expected, 8 found");
-    refuse_tensor((const int64_t[]){-1}, 1, 8, "m.onnx: error: tensor 'w': extent -1 in dimension 0");
+    refuse_tensor(three, 1, 8, "m.onnx: error: tensor 'w': expected 12 bytes, found 8");
+    refuse_tensor((const int64_t[]){-1}, 1, 8,
+                  "m.onnx: error: tensor 'w': expected extents of at least 0 whose product can be counted, "
+                  "found -1 in dimension 0");
     refuse_tensor((const int64_t[]){INT64_MAX, 3}, 2, 8,
-                  "m.onnx: error: tensor 'w': extent 3 in dimension 1");
-    refuse_tensor((const int64_t[]){INT64_MAX / 2}, 1, 8, "m.onnx: error: tensor 'w': its size overflows");
+                  "m.onnx: error: tensor 'w': expected extents of at least 0 whose product can be counted, "
+                  "found 3 in dimension 1");
+    refuse_tensor((const int64_t[]){INT64_MAX / 2}, 1, 8,
+                  "m.onnx: error: tensor 'w': its size in bytes is too large to count");
     open_model(13);
     tensor("w", 1, (const int64_t[]){1000000000000}, 1);
     output("w");
-    refused(TEC_INVALID, "m.onnx: error: tensor 'w': 1000000000000 elements expected, 0 found");
+    refused(TEC_INVALID, "m.onnx: error: tensor 'w': expected 1000000000000 elements, found 0");
 }
 
 Test(onnx_tensor, data_outside_of_the_models_folder_is_refused)
@@ -137,11 +141,12 @@ Test(onnx_tensor, data_outside_of_the_models_folder_is_refused)
     t->data_location = 1;
     PUSH(t, external_data, at);
     output("w");
-    refused(TEC_INVALID,
-            "m.onnx: error: tensor 'w': its data lies in '../secret', which is no file beside the model");
+    refused(
+        TEC_INVALID,
+        "m.onnx: error: tensor 'w': its data is in '../secret': expected a file in the folder of the model");
     at->value = "/etc/passwd";
-    refused(TEC_INVALID,
-            "m.onnx: error: tensor 'w': its data lies in '/etc/passwd', which is no file beside the model");
+    refused(TEC_INVALID, "m.onnx: error: tensor 'w': its data is in '/etc/passwd': expected a file in the "
+                         "folder of the model");
 }
 
 Test(onnx_tensor, strings_are_not_supported)

@@ -18,7 +18,7 @@ static char *key_file(const fixture *f, const char *name)
     return path;
 }
 
-/* Connects with a file of keys; false: f->err says why not. */
+/* Connects with a key file; false: f->err says why not. */
 static bool can_connect(fixture *f, const char *keys)
 {
     f->err = (tec_error){0};

@@ -63,8 +63,8 @@ static inline void pool_kill_tracker(pool *p)
     close(p->tracker_out);
 }
 
-/* Starts the server of this number and name, which may have run before; waits until its devices can be had.
- */
+/* Starts the server of this number and name, which may have run before; waits until clients can lease its
+ * devices. */
 static inline void pool_start_server(pool *p, int i, const char *const *more)
 {
     char name[16];

@@ -176,7 +176,7 @@ Test(emit, two_functions_of_one_name_are_refused)
 {
     const ir_program *programs[] = {doubling(cx, "twice", 4), doubling(cx, "twice", 1)};
     cr_assert(llvm_generate(cx, programs, 2, target_parse(cx, "llvm -mcpu=haswell"), NULL) == NULL);
-    cr_assert(strstr(tec_context_error(cx), "two functions are called 'twice'") != NULL);
+    cr_assert(strstr(tec_context_error(cx), "two functions have the name 'twice'") != NULL);
 }
 
 static void *generate_some(void *arg)

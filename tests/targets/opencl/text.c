@@ -124,10 +124,10 @@ static void refuses(const char *body, const char *says)
 Test(opencl_text, refuses_what_the_language_has_no_words_for)
 {
     refuses("let v = call<f32> tec.shuffle_xor(A[b], 1) { B[b] = v }",
-            "'call<f32> tec.shuffle_xor(A[b], 1)' has no words in OpenCL C");
-    refuses("evaluate call<i32> tec.barrier(\"warp\")", "has no words in OpenCL C");
-    refuses("assert b < 3, \"b is small\"", "the check 'b is small' has no words in OpenCL C");
+            "'call<f32> tec.shuffle_xor(A[b], 1)' cannot be written in OpenCL C");
+    refuses("evaluate call<i32> tec.barrier(\"warp\")", "cannot be written in OpenCL C");
+    refuses("assert b < 3, \"b is small\"", "the check 'b is small' cannot be written in OpenCL C");
     refuses("B[ramp(b, 1, 4)] = broadcast(1.0, 4)",
-            "a store of several lanes to 'B' has no words in OpenCL C");
-    refuses("B[b] = shuffle([A[ramp(b, 1, 4)]], [2])", "has no words in OpenCL C");
+            "a store of several lanes to 'B' cannot be written in OpenCL C");
+    refuses("B[b] = shuffle([A[ramp(b, 1, 4)]], [2])", "cannot be written in OpenCL C");
 }
