@@ -292,8 +292,8 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
     if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
         return true;
     tree_reason found = reason_of(self, user, at, buffer, &why);
-    return found == noted || (found == TREE_PRIVATE && !fresh) ||
-           (noted == TREE_PRIVATE && found == TREE_DEPENDS && is_started_with_gaps(self, loop, buffer)) ||
+    return found == noted || (!fresh && found == TREE_PRIVATE) ||
+           (!fresh && noted == TREE_PRIVATE && is_started_with_gaps(self, loop, buffer)) ||
            contradicts(self, loop, buffer,
                        found != TREE_DEPENDS ? base_format(self->rw.cx, "it is %s", tree_reason_text(found))
                        : why                 ? why
