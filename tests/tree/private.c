@@ -166,3 +166,46 @@ Test(private, a_block_of_blocks_fills_what_its_loops_fill)
     cr_assert(is_private(ROWS("P[x] = A[0, x]")));
     cr_assert_not(is_private(ROWS("if x < 7 { P[x] = A[0, x] }")));
 }
+
+/* What only says something about the statements below does not hide them. */
+Test(private, a_block_of_blocks_is_seen_through_an_attribute)
+{
+    cr_assert(is_private(ROWS("attribute tensorize(\"row\") { P[x] = A[0, x] }")));
+    cr_assert_not(is_private(ROWS("attribute tensorize(\"row\") { if x < 7 { P[x] = A[0, x] } }")));
+}
+
+/* A rolling buffer: with i standing still, i % 3 is one row, whatever its number. */
+Test(private, a_row_may_have_any_number)
+{
+#define ROLLING(columns)                                                                                     \
+    "program p(A: f32[9, 8], out B: f32[9, 8]) {\n"                                                          \
+    "  buffer P: f32[3, 8]\n"                                                                                \
+    "  for i in 0..9 {\n"                                                                                    \
+    "    for j in 0.." columns " { block P(y = i in 0..9, x = j in 0..8) {\n"                                \
+    "      reads A[y, x] writes P[y % 3, x] P[y % 3, x] = A[y, x] } }\n"                                     \
+    "    for l in 0..8 { block B(y = i in 0..9, x = l in 0..8) {\n"                                          \
+    "      reads P[y % 3, 7 - x] writes B[y, x] B[y, x] = P[y % 3, 7 - x] } }\n"                             \
+    "  }\n"                                                                                                  \
+    "}\n"
+    cr_assert(is_private(ROLLING("8")));
+    cr_assert_not(is_private(ROLLING("7")));
+}
+
+/* Lanes that are folded: the second half is read, and the first half, which it is added to, must have been
+ * put there as well. */
+Test(private, a_block_needs_what_it_reads_and_what_it_adds_to)
+{
+#define FOLD(filled, at)                                                                                     \
+    "program p(A: f32[4, 8], out B: f32[4, 4]) {\n"                                                          \
+    "  buffer P: f32[8]\n"                                                                                   \
+    "  for i in 0..4 {\n"                                                                                    \
+    "    for j in " filled " { block P(x = " at " in 0..8) { reads A[0, x] writes P[x] P[x] = A[0, x] } }\n" \
+    "    for v in 0..4 { block F(x = v in 0..4) { reads P[x + 4] writes P[x] P[x] sum= P[x + 4] } }\n"       \
+    "    for l in 0..4 { block B(y = i in 0..4, x = l in 0..4) {\n"                                          \
+    "      reads P[x] writes B[y, x] B[y, x] = P[x] } }\n"                                                   \
+    "  }\n"                                                                                                  \
+    "}\n"
+    cr_assert(is_private(FOLD("0..8", "j")));
+    cr_assert_not(is_private(FOLD("0..4", "j + 4")), "P[0:4] goes on from the iteration before");
+    cr_assert_not(is_private(FOLD("0..4", "j")), "P[4:8] is not written");
+}
