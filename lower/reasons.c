@@ -348,6 +348,8 @@ static const ir_stmt *fold_conditions(ir_rewrite *rw, const ir_stmt *stmt)
     return out;
 }
 
+/* On a copy of the program whose conditions are folded, with sites of its own; the notes travel with the
+ * loops. */
 bool lower_check_reasons(tec_context *cx, const ir_program *program, bool fresh)
 {
     folding fold = {.rw = {.cx = cx, .expr = ir_keep_expr, .stmt = fold_conditions, .no_memo = true}};
