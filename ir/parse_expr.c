@@ -69,6 +69,7 @@ bool ir_read_count(ir_parser *parser, const char *what, int64_t least, int64_t m
     return *out >= least && *out <= most;
 }
 
+/* Expressions between commas up to `close`, which is read as well; the list may be empty. */
 bool ir_read_list(ir_parser *parser, const char *close, base_vec *out)
 {
     if (base_accept(parser->lx, close))
