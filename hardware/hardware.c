@@ -15,6 +15,20 @@ static const hw_row *find(const char *name)
     return NULL;
 }
 
+static const char *wants_gpu(tec_context *cx, const hw_row *row, const target *machine)
+{
+    return base_format(cx, "intrinsic '%s' needs an NVIDIA GPU of sm_%d%s; the target is '%s'", row->name,
+                       row->capability, row->own ? "a" : " or later", target_text(cx, machine));
+}
+
+static bool has(const target *machine, const hw_row *row)
+{
+    if (!row->capability)
+        return target_is_cpu_with(machine, row->arch, row->feature, row->or_feature);
+    return row->own ? machine->capability == row->capability && machine->own_instructions
+                    : machine->capability >= row->capability;
+}
+
 static const char *wants(tec_context *cx, const hw_row *row, const target *machine)
 {
     return base_format(cx, "intrinsic '%s' needs %s%s%s%s%s; the target is '%s'", row->name,
@@ -32,8 +46,8 @@ const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target
     *missing = NULL;
     if (!row)
         return NULL;
-    if (machine && !target_is_cpu_with(machine, row->arch, row->feature, row->or_feature)) {
-        *missing = wants(cx, row, machine);
+    if (machine && !has(machine, row)) {
+        *missing = row->capability ? wants_gpu(cx, row, machine) : wants(cx, row, machine);
         return NULL;
     }
     te_intrinsics *table = te_intrinsics_parse(cx, row->name, row->text);

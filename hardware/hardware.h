@@ -1,5 +1,5 @@
-/* hardware/hardware.h -- the tensor intrinsics of CPUs: what an instruction means, how it is written, and
- * which targets have it.
+/* hardware/hardware.h -- tensor intrinsics: what an instruction means, how it is written, and which targets
+ * have it.
  *
  *     const char *missing;
  *     // NULL: no such name, or `missing` says what t lacks
@@ -20,7 +20,9 @@ typedef struct {
     const char *text;                 /* `intrinsic NAME(...) { ... }` */
     const char *arch;                 /* NULL: any */
     const char *feature, *or_feature; /* LLVM's, of which it needs one; NULL: none */
-    const char *what;                 /* one line for lists */
+    int capability;                   /* of an NVIDIA GPU, 80: sm_80 and later; 0: an intrinsic of CPUs */
+    bool own;         /* of this capability alone, with the instructions that are its own: sm_90a */
+    const char *what; /* one line for lists */
 } hw_row;
 
 #define HW_INTRINSIC(row) extern const hw_row hw_##row;

@@ -16,12 +16,10 @@ enum { MAX_LOOPS = 16 };
 
 /* ---- the text ---- */
 
-/* "call NAME" and nothing behind the name; else NULL. */
-const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
+/* The name behind `word` ("call ") and nothing behind the name; else NULL. */
+static const char *name_behind(tec_context *cx, const char *text, const char *word)
 {
-    static const char word[] = "call ";
-    const char *name =
-        in->text && strncmp(in->text, word, sizeof word - 1) == 0 ? in->text + sizeof word - 1 : NULL;
+    const char *name = text && strncmp(text, word, strlen(word)) == 0 ? text + strlen(word) : NULL;
 
     if (!name || !(isalpha((unsigned char)*name) || *name == '_'))
         return NULL;
@@ -29,6 +27,28 @@ const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
         if (!isalnum((unsigned char)*c) && *c != '_')
             return NULL;
     return base_strdup(cx, name);
+}
+
+const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
+{
+    return name_behind(cx, in->text, "call ");
+}
+
+const char *ir_intrinsic_instruction(tec_context *cx, const ir_intrinsic *in, int *group)
+{
+    static const struct {
+        const char *word;
+        int threads;
+    } groups[] = {{"thread ", 1}, {"warp ", 32}, {"warpgroup ", 128}};
+
+    for (int i = 0; i < BASE_COUNT(groups); i++) {
+        const char *name = name_behind(cx, in->text, groups[i].word);
+
+        *group = groups[i].threads;
+        if (name)
+            return name;
+    }
+    return NULL;
 }
 
 /* The meaning's head with the text as body: an intrinsic's text may use the meaning's parameters by name. */

@@ -366,6 +366,9 @@ struct ir_block {
 
 /* ---- programs ---- */
 
+/* Buffers of scope shared begin at a multiple of so many bytes, whatever their elements are. */
+enum { IR_SHARED_ALIGN = 16 };
+
 /* What a named intrinsic or extern function means: a program over the same parameters, or none (opaque). */
 struct ir_intrinsic {
     const char *name;

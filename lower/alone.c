@@ -13,8 +13,10 @@
  *
  * Local memory is each thread's own: what writes it stays, and is done by all of them. The loop goes around
  * as much as one thread can do alone: statements without loops over threads, memory of their own, or a place
- * where threads meet.
+ * where threads meet. Around an instruction that threads do together (ir/intrinsic.h) the loop stands alone:
+ * its meaning is that of the first thread, and a code generator makes all threads of the group come to it.
  */
+#include "ir/intrinsic.h"
 #include "lower/util.h"
 
 static int axis_of(const ir_stmt *stmt)
@@ -26,9 +28,10 @@ static int axis_of(const ir_stmt *stmt)
 
 typedef struct {
     ir_walk walk;
-    int axes;    /* of loops over threads inside */
-    bool shared; /* it writes what threads share */
-    bool all;    /* it is for all threads: it writes local memory, allocates, or meets other threads */
+    int axes;      /* of loops over threads inside */
+    bool shared;   /* it writes what threads share */
+    bool all;      /* it is for all threads: it writes local memory, allocates, or meets other threads */
+    bool together; /* an instruction of several threads is inside */
 } content;
 
 /* An impure call without operands is about all threads (a barrier, the end of an asynchronous copy). One
@@ -40,6 +43,10 @@ static bool look_expr(ir_walk *walk, const ir_expr *expr)
 
     if (expr->op != IR_CALL || expr->call.pure)
         return true;
+    int group;
+
+    c->together |=
+        expr->call.intrinsic && ir_intrinsic_instruction(walk->cx, expr->call.intrinsic, &group) && group > 1;
     c->all |= expr->call.n_buffers == 0;
     for (int i = 0; i < expr->call.n_buffers; i++) {
         bool local = expr->call.buffer[i]->scope == IR_LOCAL, writes = ir_call_writes(expr, i);
@@ -108,7 +115,8 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
         return stmt;
     if (!ch->axes && (lower_is_thread(stmt) || lower_launches_blocks(rw->cx, stmt)))
         ch->axes = c.axes;
-    if (ch->axes && !c.axes && !c.all && (ch->axes & ~ch->bound))
+    if (ch->axes && !c.axes && !c.all && (!c.together || stmt->kind == IR_EVALUATE) &&
+        (ch->axes & ~ch->bound))
         return by_the_first(ch, stmt);
     if (lower_is_thread(stmt))
         ch->bound |= axis_of(stmt);

@@ -1,4 +1,5 @@
 /* lower/intrinsics.c -- calls of intrinsics whose text is statements become these, over the operands' memory.
+ * Calls of functions and of instructions stay.
  *
  *     intrinsic dot.update "c[0] = c[0] + a[0] * b[0]" { program dot.update(a: f32[1], b: f32[1],
  *         out c: f32[1]) ... }
@@ -187,7 +188,10 @@ static const ir_stmt *expand(writer *out, const ir_expr *call)
 
 static bool has_statements(tec_context *cx, const ir_intrinsic *in)
 {
-    return in && in->text && in->meaning && !ir_intrinsic_function(cx, in);
+    int group;
+
+    return in && in->text && in->meaning && !ir_intrinsic_function(cx, in) &&
+           !ir_intrinsic_instruction(cx, in, &group);
 }
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)

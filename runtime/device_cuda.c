@@ -252,13 +252,15 @@ static bool wait_for(rt_stream *stream, tec_error *err)
 /* ---- code ---- */
 
 /* Machine code for sm_XY runs on devices of the same X and of Y or more. An example: code for sm_80 runs on
- * 8.0 and 8.6, not on 9.0 and not on 7.5. */
+ * 8.0 and 8.6, not on 9.0 and not on 7.5. Code for sm_90a runs on 9.0 alone. */
 static bool fits(const tec_device *device, const rt_code_desc *code)
 {
     const char *arch = strstr(code->target, "sm_");
     int made_for = arch ? atoi(arch + 3) : 0, own = state_of(device)->capability;
+    bool alone = arch && arch[3 + strspn(arch + 3, "0123456789")] == 'a';
 
-    return code->format == RT_CODE_CUBIN && made_for / 10 == own / 10 && made_for <= own;
+    return code->format == RT_CODE_CUBIN && made_for / 10 == own / 10 && made_for <= own &&
+           (!alone || made_for == own);
 }
 
 static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)

@@ -48,11 +48,21 @@ static const te_intrinsic *find_intrinsic(sched_call *call, const char *name)
 /* What the form is written as must be something that lowering can write. */
 static bool has_text(tensorizing *self, const ir_intrinsic *in, const char **reason)
 {
+    int group;
+
+    if (ir_intrinsic_instruction(self->cx, in, &group)) {
+        if (!self->c->s->target || target_offers(self->c->s->target, TARGET_THREADS))
+            return true;
+        *reason = base_format(self->cx, "'%s' is an instruction of GPUs, and the target is '%s'", in->name,
+                              target_text(self->cx, self->c->s->target));
+        return false;
+    }
     if (ir_intrinsic_function(self->cx, in) || ir_intrinsic_program(self->cx, in))
         return true;
-    *reason = base_format(self->cx,
-                          "what '%s' is written as is neither 'call FUNCTION' nor statements of the IR: %s",
-                          in->name, tec_context_error(self->cx));
+    *reason = base_format(
+        self->cx,
+        "what '%s' is written as is neither 'call FUNCTION', an instruction nor statements of the IR: %s",
+        in->name, tec_context_error(self->cx));
     tec_context_clear(self->cx);
     return false;
 }

@@ -14,6 +14,7 @@ const target_device target_devices[] = {
     {"cuda", "sm_86", 1024, 32, 99 * KIB, 256 * KIB, false},
     {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB, false},
     {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB, false},
+    {"cuda", "sm_90a", 1024, 32, 227 * KIB, 256 * KIB, false},
     {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB, false},
     {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB, true},
     {"opencl", "pocl", 256, 1, 256 * KIB, 64 * KIB, false},

@@ -348,9 +348,12 @@ static const target *make_device(words *list, const target_kind *kind)
         list->host ? target_parse(list->cx, base_format(list->cx, "llvm -mcpu=%s", list->host)) : NULL;
     if (list->host && !host)
         return NULL;
+    bool nvidia = strncmp(found->name, "sm_", 3) == 0;
     target *t = base_new(list->cx, target);
     *t = (target){.kind = kind,
                   .offers = kind->features,
+                  .capability = nvidia ? atoi(found->name + 3) : 0,
+                  .own_instructions = nvidia && found->name[strlen(found->name) - 1] == 'a',
                   .host = host,
                   .triple = "",
                   .cpu = found->name,

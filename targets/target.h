@@ -60,6 +60,8 @@ struct target {
     int load_ports, fma_ports;
 
     /* GPU */
+    int capability;        /* of an NVIDIA GPU, 80: sm_80; 0: another device */
+    bool own_instructions; /* also those that later devices lack: sm_90a */
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
     bool no_f64; /* the device cannot compute in doubles */

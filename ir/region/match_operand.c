@@ -334,7 +334,7 @@ static bool check_place(ir_matcher *matcher, const ir_buffer *pattern, const ir_
         ir_mul(matcher->cx,
                ir_add(matcher->cx, offset, target->offset ? target->offset : ir_int(matcher->cx, 0)),
                ir_int(matcher->cx, bytes)));
-    int64_t align = target->align ? target->align : bytes;
+    int64_t align = target->align ? target->align : target->scope == IR_SHARED ? IR_SHARED_ALIGN : bytes;
     have = at.coefficient == 0 && at.base == 0                                     ? align
            : at.base % pattern->align == 0 && at.coefficient % pattern->align == 0 ? align
                                                                                    : bytes;

@@ -15,6 +15,7 @@
 extern const target_codegen cuda_codegen;
 extern const source_dialect cuda_dialect;
 extern const char *const cuda_prelude[]; /* what the text of kernels calls, in pieces; ends with NULL */
+extern const char *const cuda_prelude_tensor[]; /* and the instructions of hardware/ */
 
 /* The cubin of a text of CUDA C for an architecture ("sm_80"), in the context's memory.
  * NULL with an error in the context: UNSUPPORTED where there is no NVRTC, or where NVRTC does not know the

@@ -44,8 +44,8 @@ static const char *barrier(const ir_expr *expr)
     const char *memory =
         expr->call.n == 1 && expr->call.arg[0]->op == IR_STRING ? expr->call.arg[0]->string : "";
 
-    /* __syncthreads orders accesses to shared and to global memory among the threads of a block. */
-    return strcmp(memory, "shared") == 0 || strcmp(memory, "global") == 0 ? "__syncthreads()"
+    /* __syncthreads, in tec_barrier, orders accesses to shared and to global memory among the threads of a block. */
+    return strcmp(memory, "shared") == 0 || strcmp(memory, "global") == 0 ? "tec_barrier()"
            : strcmp(memory, "warp") == 0                                  ? "__syncwarp()"
                                                                           : NULL;
 }
@@ -96,8 +96,9 @@ const source_dialect cuda_dialect = {
     .what = "CUDA C",
     .type = type,
     .memory_type = memory_type,
-    .space = {"", "__shared__", ""},
+    .space = {"", "__shared__ __align__(16)", ""},
     .has_addresses = true,
+    .has_instructions = true,
     .shared_bytes = 48 << 10,
     .restricted = "__restrict__",
     .kernel = kernel,

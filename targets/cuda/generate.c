@@ -10,6 +10,8 @@ static const char *with_prelude(tec_context *cx, const target_code *const *codes
 
     for (int i = 0; cuda_prelude[i]; i++)
         base_add(cx, &all, cuda_prelude[i]);
+    for (int i = 0; cuda_prelude_tensor[i]; i++)
+        base_add(cx, &all, cuda_prelude_tensor[i]);
     for (int i = 0; i < n; i++)
         base_addn(cx, &all, codes[i]->bytes, codes[i]->size);
     return base_text_str(cx, &all);

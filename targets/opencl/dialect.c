@@ -79,7 +79,7 @@ static const char *kernel(tec_context *cx, const int block[3])
     {.what = what_it_is,                                                                                     \
      .type = type_of,                                                                                        \
      .memory_type = memory_type_of,                                                                          \
-     .space = {"__global", "__local", ""},                                                                   \
+     .space = {"__global", "__attribute__((aligned(16))) __local", ""},                                      \
      .restricted = "restrict",                                                                               \
      .kernel = kernel,                                                                                       \
      .function = function,                                                                                   \

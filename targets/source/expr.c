@@ -171,6 +171,8 @@ static const char *print_load(source_printer *printer, const ir_expr *expr)
 
     if (expr->dtype.lanes != 1 || expr->load.mask)
         return refuse(printer, expr);
+    if (!source_is_plain(printer, expr->load.buffer, expr->loc))
+        return NULL;
     index = source_expr(printer, expr->load.index[0], SOURCE_ANY);
     if (!name || !index)
         return base_failed(printer->cx)

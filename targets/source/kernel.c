@@ -91,6 +91,7 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
     for (int i = 0; i < launch->n_args && !printer->d->has_addresses; i++)
         if (launch->args[i].buffer)
             declare_pointer(printer, &launch->args[i]);
+    source_find_fragments(printer, launch->body);
     source_declare_shared(printer, launch->body);
     source_stmt(printer, launch->body);
     source_close(printer);
@@ -104,12 +105,14 @@ const char *source_kernels(tec_context *cx, const source_dialect *dialect, const
 {
     base_vec launches = {0}, loops = {0};
     base_text all = {0};
+    const ir_facts *facts = ir_facts_of_program(cx, program);
 
     if (!lower_launches(cx, program, &launches, &loops))
         return NULL;
     for (int i = 0; i < launches.n; i++) {
         source_printer *printer = source_new(cx, dialect);
 
+        printer->facts = facts;
         if (!print_kernel(printer, launches.at[i], symbol))
             return NULL;
         base_add(cx, &all, source_text(printer));

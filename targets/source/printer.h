@@ -3,6 +3,7 @@
 #define TARGETS_SOURCE_PRINTER_H
 
 #include "base/base.h"
+#include "ir/reason/facts.h"
 #include "targets/source/source.h"
 
 /* A node whose value has a name from here to the end of the text's block. */
@@ -23,8 +24,11 @@ struct source_printer {
     int n_known, cap_known;
     int n_values; /* named so far */
     int64_t axis[IR_N_HOWS];
-    bool copies;          /* inside of `attribute async_copy` */
-    base_map nonnegative; /* variables that are never negative */
+    bool copies;            /* inside of `attribute async_copy` */
+    const ir_facts *facts;  /* of the place where the text is */
+    const ir_expr *along_x; /* the variable of the loop around over several threads along x; NULL: none */
+    base_map fragments;     /* buffer -> how many threads share it (instruction.c) */
+    base_map nonnegative;   /* variables that are never negative */
 };
 
 /* The text of an expression, wrapped in parentheses where it binds weaker than `level`; NULL after an
@@ -53,6 +57,18 @@ void source_forget(source_printer *printer); /* the counts */
 bool source_nonnegative(source_printer *printer, const ir_expr *expr);
 /* Loads and stores of an element: the text that reads it, the statement that writes it. */
 const char *source_load(source_printer *p, const ir_expr *e);
+
+/* Whether the statement is an instruction (ir/intrinsic.h), done by *group threads together; prints it. */
+bool source_is_instruction(source_printer *printer, const ir_stmt *stmt, int *group);
+void source_instruction(source_printer *printer, const ir_stmt *stmt);
+/* Notes the local buffers that instructions of several threads work on. */
+void source_find_fragments(source_printer *printer, const ir_stmt *stmt);
+/* How many threads share the buffer as a fragment; 0: it is none. */
+int source_fragment(const source_printer *printer, const ir_buffer *buffer);
+/* Whether single elements may be read and written; false with an error for a fragment. */
+bool source_is_plain(source_printer *printer, const ir_buffer *buffer, base_loc loc);
+/* The words that each thread has of so many elements; 0 with an error. */
+int64_t source_fragment_words(source_printer *printer, const ir_buffer *buffer, int64_t elements);
 
 static inline bool source_is_half(base_dtype dtype)
 {

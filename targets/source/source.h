@@ -35,6 +35,7 @@ typedef struct {
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;
+    bool has_instructions;  /* the prelude has a function for each instruction of hardware/ */
     int64_t shared_bytes;   /* of a block, that arrays in a kernel may take; 0: as the target says */
     const char *restricted; /* qualifier of a pointer to memory that no other one points to */
     /* The line in front of `void NAME(...)` of a kernel for blocks of so many threads. */

@@ -25,14 +25,17 @@ static void begin(source_printer *printer, const ir_expr *left, const ir_expr *r
         source_count(printer, right);
 }
 
-/* A block of the text: names of values that are made inside end with it. */
-static void print_block(source_printer *printer, const ir_stmt *stmt)
+/* A block of the text, where these facts hold: names of values that are made inside end with it. */
+static void print_block(source_printer *printer, const ir_stmt *stmt, const ir_facts *inside)
 {
+    const ir_facts *outside = printer->facts;
     int known = printer->n_known;
 
+    printer->facts = inside;
     source_open(printer);
     source_stmt(printer, stmt);
     source_close(printer);
+    printer->facts = outside;
     printer->n_known = known;
 }
 
@@ -41,9 +44,22 @@ static void note_sign(source_printer *printer, const ir_expr *var, bool nonnegat
     base_map_put(printer->cx, &printer->nonnegative, var, nonnegative ? var : NULL);
 }
 
+/* An instruction that threads do together, in the loop of the first of them: all of them come to it. */
+static bool print_together(source_printer *printer, const ir_stmt *stmt)
+{
+    int group;
+
+    if (stmt->loop.how != IR_THREAD_X || !ir_is_value(stmt->loop.extent, 1) ||
+        !source_is_instruction(printer, stmt->loop.body, &group) || group == 1)
+        return false;
+    source_stmt(printer, stmt->loop.body);
+    return true;
+}
+
 /* The index comes from the language; a condition leaves out threads beyond the extent. */
 static void print_axis(source_printer *printer, const ir_stmt *stmt)
 {
+    const ir_expr *along_x = printer->along_x;
     const char *index = printer->d->index(stmt->loop.how), *min, *extent, *name;
     int64_t n = -1;
     bool zero = ir_is_value(stmt->loop.min, 0),
@@ -73,7 +89,10 @@ static void print_axis(source_printer *printer, const ir_stmt *stmt)
         source_line(printer, "const %s %s = %s + %s;", printer->d->type(stmt->loop.var->dtype), name,
                     min ? min : "", index);
     source_close(printer);
-    print_block(printer, stmt->loop.body);
+    if (stmt->loop.how == IR_THREAD_X)
+        printer->along_x = stmt->loop.var;
+    print_block(printer, stmt->loop.body, ir_facts_inside(printer->facts, stmt, false));
+    printer->along_x = along_x;
     source_line(printer, "}");
 }
 
@@ -83,7 +102,8 @@ static void print_for(source_printer *printer, const ir_stmt *stmt)
     const char *type = printer->d->type(stmt->loop.var->dtype), *min, *end, *name;
 
     if (stmt->loop.how >= IR_BLOCK_X && stmt->loop.how <= IR_THREAD_Z) {
-        print_axis(printer, stmt);
+        if (!print_together(printer, stmt))
+            print_axis(printer, stmt);
         return;
     }
     begin(printer, stmt->loop.min, stmt->loop.extent);
@@ -97,7 +117,7 @@ static void print_for(source_printer *printer, const ir_stmt *stmt)
     note_sign(printer, stmt->loop.var, source_nonnegative(printer, stmt->loop.min));
     if (min && end)
         source_line(printer, "for (%s %s = %s; %s < %s; %s++) {", type, name, min, name, end, name);
-    print_block(printer, stmt->loop.body);
+    print_block(printer, stmt->loop.body, ir_facts_inside(printer->facts, stmt, false));
     source_line(printer, "}");
 }
 
@@ -107,6 +127,8 @@ static void print_store(source_printer *printer, const ir_stmt *stmt)
     base_dtype t = stmt->store.value->dtype;
     const char *name = base_map_get(&printer->names, stmt->store.buffer), *index, *value;
 
+    if (!source_is_plain(printer, stmt->store.buffer, stmt->loc))
+        return;
     if (stmt->store.mask || t.lanes != 1) {
         base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc,
                   "a store of several lanes to '%s' cannot be written in %s", stmt->store.buffer->name,
@@ -170,7 +192,10 @@ static void print_let(source_printer *printer, const ir_stmt *stmt)
     note_sign(printer, stmt->let.var, source_nonnegative(printer, stmt->let.value));
     if (value)
         source_line(printer, "const %s %s = %s;", printer->d->type(stmt->let.var->dtype), name, value);
+    const ir_facts *outside = printer->facts;
+    printer->facts = ir_facts_inside(outside, stmt, false);
     source_stmt(printer, stmt->let.body);
+    printer->facts = outside;
 }
 
 /* Values named for the condition are forgotten behind it. */
@@ -184,10 +209,10 @@ static void print_if(source_printer *printer, const ir_stmt *stmt)
     if (!cond)
         return;
     source_line(printer, "if (%s) {", cond);
-    print_block(printer, stmt->branch.then);
+    print_block(printer, stmt->branch.then, ir_facts_inside(printer->facts, stmt, false));
     if (stmt->branch.otherwise) {
         source_line(printer, "} else {");
-        print_block(printer, stmt->branch.otherwise);
+        print_block(printer, stmt->branch.otherwise, ir_facts_inside(printer->facts, stmt, true));
     }
     source_line(printer, "}");
 }
@@ -227,9 +252,20 @@ static void declare(source_printer *printer, const ir_buffer *buffer, source_spa
     }
 }
 
+/* Each thread has its share of a fragment, in words. */
+static void declare_fragment(source_printer *printer, const ir_buffer *buffer)
+{
+    int64_t words = source_fragment_words(printer, buffer, elements_of(buffer));
+
+    if (words > 0)
+        source_line(printer, "uint %s[%lld];", source_name(printer, buffer, buffer->name), (long long)words);
+}
+
 static void print_allocate(source_printer *printer, const ir_stmt *stmt)
 {
-    if (stmt->allocate.buffer->scope != IR_SHARED)
+    if (source_fragment(printer, stmt->allocate.buffer))
+        declare_fragment(printer, stmt->allocate.buffer);
+    else if (stmt->allocate.buffer->scope != IR_SHARED)
         declare(printer, stmt->allocate.buffer, SOURCE_LOCAL);
     source_stmt(printer, stmt->allocate.body);
 }
@@ -261,6 +297,12 @@ void source_declare_shared(source_printer *printer, const ir_stmt *stmt)
 static void print_evaluate(source_printer *printer, const ir_stmt *stmt)
 {
     const ir_expr *expr = stmt->value;
+    int group;
+
+    if (source_is_instruction(printer, stmt, &group)) {
+        source_instruction(printer, stmt);
+        return;
+    }
     const char *text = expr->op == IR_CALL && printer->d->call ? printer->d->call(printer->cx, expr) : NULL;
 
     if (text)

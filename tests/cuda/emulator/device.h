@@ -10,18 +10,20 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ static __attribute__((section("tec_shared"), aligned(16)))
 
 struct tec_place {
     unsigned x, y, z;
 };
 struct tec_thread {
-    tec_place thread, block;
+    tec_place thread, block, size;
 };
 /* As in driver.c. */
 struct tec_emulator {
     const tec_thread *now; /* whose code runs */
-    void (*wait)(int kind, const void *give, void *take, int bytes, int mask);
+    void (*wait)(int kind, const void *give, void *take, int bytes,
+                 int mask); /* mask: of a group, how many */
     void (*copy)(void *to, const void *from, int bytes);
     void (*commit)();
     void (*settle)(int groups);
@@ -31,8 +33,9 @@ tec_emulator *tec_emulated;
 }
 #define threadIdx (tec_emulated->now->thread)
 #define blockIdx (tec_emulated->now->block)
+#define blockDim (tec_emulated->now->size)
 
-enum { TEC_WAIT_BLOCK = 1, TEC_WAIT_WARP, TEC_WAIT_SHUFFLE };
+enum { TEC_WAIT_BLOCK = 1, TEC_WAIT_WARP, TEC_WAIT_SHUFFLE, TEC_WAIT_GROUP };
 
 static inline void __syncthreads()
 {
@@ -47,6 +50,11 @@ template <typename T> static inline T tec_shuffle_xor(T value, int mask)
     T other;
     tec_emulated->wait(TEC_WAIT_SHUFFLE, &value, &other, sizeof value, mask);
     return other;
+}
+/* Waits for the others of a group of threads; then `work` is done once, with what each of them gives. */
+static inline void tec_together(int threads, const void *give, void (*work)(const void *const *given))
+{
+    tec_emulated->wait(TEC_WAIT_GROUP, give, (void *)work, 0, threads);
 }
 template <int bytes> static inline void tec_async_copy(void *to, const void *from)
 {
@@ -141,6 +149,8 @@ template <typename... A> static void tec_call(void (*kernel)(A...), void **at)
 {
     tec_call_at(kernel, at, typename __make_integer_seq<tec_sequence, int, sizeof...(A)>::places());
 }
+
+#include "tensor.h"
 
 /* The shared memory of a block: all that the kernels declare. */
 extern "C" {

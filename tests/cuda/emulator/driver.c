@@ -33,7 +33,7 @@ enum {
     LAUNCH_FAILED = 719
 };
 enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 4096 };
-enum { RUNS, WAITS_FOR_BLOCK, WAITS_FOR_WARP, WAITS_FOR_SHUFFLE, ENDED };
+enum { RUNS, WAITS_FOR_BLOCK, WAITS_FOR_WARP, WAITS_FOR_SHUFFLE, WAITS_FOR_GROUP, ENDED };
 
 /* ---- fibers ---- */
 
@@ -48,7 +48,7 @@ typedef struct {
 } pending_copy;
 
 typedef struct {
-    place thread, block; /* first, as in device.h */
+    place thread, block, size; /* first, as in device.h */
     ucontext_t context;
     int state;
     const void *give; /* of a shuffle */
@@ -170,6 +170,32 @@ static void exchange(fiber *f, int n)
     }
 }
 
+/* Does what the threads of each group came together for, if all of them came to the same; whether any did. */
+static int work_together(fiber *f, int n)
+{
+    const void *given[MOST_THREADS];
+    int any = 0;
+
+    for (int first = 0, size = 1; first < n; first += size) {
+        void (*work)(const void *const *) = NULL;
+
+        size = f[first].state == WAITS_FOR_GROUP ? f[first].mask : 1;
+        if (f[first].state != WAITS_FOR_GROUP || first % size || first + size > n ||
+            count_in(f + first, size, WAITS_FOR_GROUP) != size)
+            continue;
+        for (int i = 0; i < size; i++) {
+            given[i] = f[first + i].give;
+            if (f[first + i].take != f[first].take)
+                return any;
+        }
+        memcpy(&work, &f[first].take, sizeof work);
+        work(given);
+        release(f + first, size);
+        any = 1;
+    }
+    return any;
+}
+
 /* Lets the warps and the block go on whose threads have all come; whether any did. */
 static int let_go(fiber *f, int n)
 {
@@ -189,7 +215,7 @@ static int let_go(fiber *f, int n)
         release(f + w, lanes);
         any = 1;
     }
-    return any;
+    return work_together(f, n) || any;
 }
 
 static void take_turns(fiber *f, int n)
@@ -217,6 +243,7 @@ static void start(fiber *f, int i, const unsigned size[3], const place *block)
     f->thread =
         (place){(unsigned)i % size[0], (unsigned)i / size[0] % size[1], (unsigned)i / size[0] / size[1]};
     f->block = *block;
+    f->size = (place){size[0], size[1], size[2]};
     f->state = RUNS;
     f->group = f->n_copies = 0;
     getcontext(&f->context);
