@@ -127,7 +127,8 @@ static bool collect_expr(ir_walk *walk, const ir_expr *expr)
         use(c, expr);
     for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++) {
         use(c, expr->call.buffer[i]);
-        base_map_put(walk->cx, &c->writes, expr->call.buffer[i], (void *)(uintptr_t)expr);
+        if (ir_call_writes(expr, i))
+            base_map_put(walk->cx, &c->writes, expr->call.buffer[i], (void *)(uintptr_t)expr);
     }
     return true;
 }

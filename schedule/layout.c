@@ -4,8 +4,8 @@
  *     buffer_bind(P, (40, 1), 8, 64)  buffer P: f32[8, 30]  =>  buffer P: f32[8, 30] strides(40,
  *                                                                 1) offset(8) align(64)
  *
- * What an element means does not change; arguments of the program, which others lay out, and buffers that
- * share memory are refused.
+ * What an element means does not change; buffers that share memory are refused, and so are arguments of the
+ * program, which others lay out: only their alignment may be asked for.
  */
 #include "ir/reason/facts.h"
 #include "ir/text.h"
@@ -188,13 +188,54 @@ static bool check_place(sched_call *call, const ir_buffer *buffer, const sched_a
     return true;
 }
 
+/* Whether strides and offset say that the elements lie as they do: compact, row-major, from the start. */
+static bool is_compact(sched_call *call, const ir_buffer *buffer)
+{
+    const sched_arg *stride = &call->arg[1];
+    const ir_expr *next = ir_int(call->cx, 1);
+
+    if (stride->n != buffer->n || buffer->strides || buffer->offset || !ir_is_value(call->arg[2].expr, 0))
+        return false;
+    for (int d = buffer->n - 1; d >= 0; d--) {
+        if (!ir_prove_equal(call->s->view.facts, stride->exprs[d], next))
+            return false;
+        next = ir_mul(call->cx, next, buffer->shape[d]);
+    }
+    return true;
+}
+
+/* An argument keeps its layout, and each call has to give it at a multiple of `align` bytes. */
+static const ir_program *align_argument(sched_call *call, const ir_buffer *buffer)
+{
+    if (!is_compact(call, buffer))
+        return sched_refuse(call,
+                            "'%s' is an argument of the program, which has its layout; only its alignment "
+                            "may change",
+                            buffer->name);
+    if (!check_place(call, buffer, &call->arg[1], call->arg[2].expr, call->arg[3].i))
+        return NULL;
+    ir_buffer *placed = ir_buffer_copy(call->cx, buffer);
+    placed->align = (int)call->arg[3].i;
+    ir_program *out = (ir_program *)sched_swap_buffer(call->cx, call->tree, buffer, placed);
+    ir_param *params = out ? base_copy(call->cx, out->params, (size_t)out->n_params * sizeof *params) : NULL;
+    for (int i = 0; out && i < out->n_params; i++)
+        if (params[i].buffer == buffer)
+            params[i].buffer = placed;
+    if (out)
+        out->params = params;
+    return out;
+}
+
 /* buffer_bind(buffer, (strides), offset, align): element [i, j] lies offset + i*stride + j*stride elements
  * behind an address that is a multiple of `align` bytes; 0: that of an element. */
 const ir_program *sched_do_buffer_bind(sched_call *call)
 {
-    const ir_buffer *buffer = movable(call);
+    const ir_buffer *argument = sched_buffer_named(call->tree, call->arg[0].name);
     const ir_expr *offset = call->arg[2].expr;
 
+    if (argument && tree_is_parameter(call->tree, argument))
+        return align_argument(call, argument);
+    const ir_buffer *buffer = movable(call);
     if (!buffer)
         return NULL;
     if (!check_place(call, buffer, &call->arg[1], offset, call->arg[3].i))

@@ -12,6 +12,7 @@ struct tec_registers {
     unsigned *c;
     const void *row; /* of ldmatrix: the address that this thread gives; of wgmma: a */
     const void *other;
+    long distance[4]; /* of wgmma: between the core matrices of a along rows and k, and of b */
 };
 
 static inline const tec_registers &tec_of(const void *const *given, int lane)
@@ -59,19 +60,19 @@ template <int matrices, bool transposed> static void tec_read_matrices(const voi
 }
 static inline void tec_ldmatrix_x4(unsigned *f, const void *row)
 {
-    tec_registers mine = {nullptr, nullptr, f, row, nullptr};
+    tec_registers mine = {nullptr, nullptr, f, row, nullptr, {}};
 
     tec_together(32, &mine, tec_read_matrices<4, false>);
 }
 static inline void tec_ldmatrix_x2(unsigned *f, const void *row)
 {
-    tec_registers mine = {nullptr, nullptr, f, row, nullptr};
+    tec_registers mine = {nullptr, nullptr, f, row, nullptr, {}};
 
     tec_together(32, &mine, tec_read_matrices<2, false>);
 }
 static inline void tec_ldmatrix_x2_trans(unsigned *f, const void *row)
 {
-    tec_registers mine = {nullptr, nullptr, f, row, nullptr};
+    tec_registers mine = {nullptr, nullptr, f, row, nullptr, {}};
 
     tec_together(32, &mine, tec_read_matrices<2, true>);
 }
@@ -105,7 +106,7 @@ static void tec_multiply(const void *const *given)
 #define TEC_EMULATED_MMA(name, depth, per, element, sum)                                                     \
     static inline void name(const unsigned *a, const unsigned *b, unsigned *c)                               \
     {                                                                                                        \
-        tec_registers mine = {a, b, c, nullptr, nullptr};                                                    \
+        tec_registers mine = {a, b, c, nullptr, nullptr, {}};                                                \
                                                                                                              \
         tec_together(32, &mine, tec_multiply<depth, per, element, sum>);                                     \
     }
@@ -140,6 +141,7 @@ template <double (*element)(unsigned, int)> static void tec_multiply_shared(cons
 {
     const unsigned short *a = (const unsigned short *)tec_of(given, 0).row,
                          *b = (const unsigned short *)tec_of(given, 0).other;
+    const long *to = tec_of(given, 0).distance;
 
     for (int i = 0; i < 64; i++)
         for (int j = 0; j < 64; j++) {
@@ -148,15 +150,16 @@ template <double (*element)(unsigned, int)> static void tec_multiply_shared(cons
             double s = (double)__builtin_bit_cast(float, *c);
 
             for (int k = 0; k < 16; k++)
-                s += element(a[(i / 8 * 2 + k / 8) * 64 + i % 8 * 8 + k % 8], 0) *
-                     element(b[(j / 8 * 2 + k / 8) * 64 + j % 8 * 8 + k % 8], 0);
+                s += element(a[i / 8 * to[0] + k / 8 * to[1] + i % 8 * 8 + k % 8], 0) *
+                     element(b[j / 8 * to[2] + k / 8 * to[3] + j % 8 * 8 + k % 8], 0);
             *c = __builtin_bit_cast(unsigned, (float)s);
         }
 }
 #define TEC_EMULATED_WGMMA(name, element)                                                                    \
-    static inline void name(const unsigned short *a, const unsigned short *b, unsigned *c)                   \
+    static inline void name(const unsigned short *a, long am, long ak, const unsigned short *b, long bn,     \
+                            long bk, unsigned *c)                                                            \
     {                                                                                                        \
-        tec_registers mine = {nullptr, nullptr, c, a, b};                                                    \
+        tec_registers mine = {nullptr, nullptr, c, a, b, {am, ak, bn, bk}};                                  \
                                                                                                              \
         tec_together(128, &mine, tec_multiply_shared<element>);                                              \
     }
