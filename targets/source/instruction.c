@@ -163,6 +163,22 @@ static const char *fragment_operand(instruction *self, const ir_buffer *param, c
     return index ? base_format(cx, "&%s[%s]", source_name_of(self->p, buffer), index) : NULL;
 }
 
+/* An operand that has to be aligned has all its rows at such addresses. */
+static bool rows_are_aligned(instruction *self, const ir_buffer *param, const ir_buffer *buffer,
+                             const ir_expr *stride)
+{
+    int bytes = base_dtype_bytes(buffer->dtype);
+    ir_modular m = ir_modulus(self->p->facts, ir_mul(self->p->cx, stride, ir_int(self->p->cx, bytes)));
+
+    if (!param->align || (m.coefficient % param->align == 0 && m.base % param->align == 0))
+        return true;
+    base_fail(
+        self->p->cx, TEC_UNSUPPORTED, self->call->loc,
+        "the rows of '%s' are '%s' elements apart, which is no multiple of the %d bytes that '%s' wants",
+        buffer->name, ir_expr_text(self->p->cx, stride), param->align, self->call->call.name);
+    return false;
+}
+
 /* "&A[i], 64": the address of the first element, and those strides that the instruction leaves open. */
 static const char *memory_operand(instruction *self, const ir_buffer *param, const ir_buffer *buffer,
                                   const ir_expr *at)
@@ -179,7 +195,7 @@ static const char *memory_operand(instruction *self, const ir_buffer *param, con
             param->strides[d]->op == IR_VAR ? ir_apply(cx, &self->values, param->strides[d]) : NULL;
         const char *words = stride ? source_expr(self->p, stride, SOURCE_ANY) : NULL;
 
-        if (stride && !words)
+        if (stride && (!words || !rows_are_aligned(self, param, buffer, stride)))
             return NULL;
         if (stride)
             base_addf(cx, &text, ", %s", words);
