@@ -33,7 +33,7 @@ typedef struct {
     const char *target;
     check_server server; /* address NULL: this machine */
     int64_t jobs, timeout;
-    bool verbose, one, json;
+    bool verbose, one, json, compile_only;
 } settings;
 
 /* A case in its process. pid 0: free. text[0..n) is what the child wrote so far. */
@@ -66,7 +66,10 @@ static int check_one(const char *dir, const settings *given)
 
     if (!t)
         return tool_fail("check", cx);
-    check_result r = check_case(cx, dir, t, given->server.address ? &given->server : NULL, given->verbose);
+    check_result r = check_case(cx, dir, t,
+                                &(check_options){.server = given->server.address ? &given->server : NULL,
+                                                 .verbose = given->verbose,
+                                                 .compile_only = given->compile_only});
     printf("%d %d %d %s\n", (int)r.outcome, r.on_device, r.on_host, r.reason);
     fflush(stdout);
     tec_context_free(cx);
@@ -78,13 +81,15 @@ static int check_one(const char *dir, const settings *given)
 /* Starts `tec check --one DIR` with its standard output in a pipe. False: no process could be started. */
 static bool start(job *work, const char *dir, const settings *given)
 {
-    const char *argv[11] = {"tec", "check", "--one", "--target", given->target, dir};
+    const char *argv[14] = {"tec", "check", "--one", "--target", given->target, dir};
     int n = 6;
     posix_spawn_file_actions_t actions;
     int pipe_fd[2];
 
     if (given->verbose)
         argv[n++] = "--verbose";
+    if (given->compile_only)
+        argv[n++] = "--compile-only";
     if (given->server.address) {
         const char *const where[] = {"--rpc", given->server.address, "--key-file", given->server.key_file};
         for (int i = 0; i < BASE_COUNT(where); i++)
@@ -232,7 +237,7 @@ static const char *why_unfit(tec_context *cx, const target *machine, const setti
     const char *device = comp_codegen(machine)->device;
     tec_error err = {0};
 
-    if (given->server.address) /* which says so itself */
+    if (given->server.address || given->compile_only) /* a server says so itself */
         return NULL;
     if (!device)
         return target_unfit(cx, machine);
@@ -248,8 +253,9 @@ static void print_totals(const tally *sum)
     int64_t all = sum->on_device + sum->on_host;
 
     if (sum->device)
-        printf("%lld of %lld operators ran on the device (%.1f %%)\n", (long long)sum->on_device,
-               (long long)all, all ? 100.0 * (double)sum->on_device / (double)all : 100.0);
+        printf("%lld of %lld operators %s the device (%.1f %%)\n", (long long)sum->on_device, (long long)all,
+               sum->s->compile_only ? "are for" : "ran on",
+               all ? 100.0 * (double)sum->on_device / (double)all : 100.0);
     printf("%d passed, %d failed, %d unsupported\n", sum->count[0], sum->count[1], sum->count[2]);
 }
 
@@ -299,6 +305,8 @@ int tool_check(int argc, char **argv)
         {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},
         {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds after which a case has failed (300)"},
         {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that made a wrong value"},
+        {"compile-only", TOOL_FLAG, &s.compile_only, NULL,
+         "runs nothing: a case passes when it is compiled, for any target"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},
     };
