@@ -26,6 +26,7 @@ typedef struct {
 typedef struct {
     task known[MAX_TASKS];
     int n;
+    const char *cuda;
 } builder;
 
 /* ---- messages ---- */
@@ -87,6 +88,7 @@ static bool add_task(builder *self, worker_reader *reader)
     if (!t->cx)
         return false;
     self->n++;
+    tec_context_set_cuda(t->cx, self->cuda);
     read_task(t, definition, device);
     return true;
 }
@@ -186,9 +188,9 @@ enum { NICENESS = 5 };
 
 /* Serves builds until the other side closes the socket. Runs with low priority, so that measuring on the same
  * machine comes first. The result is the exit status of the process. */
-int tune_build_worker(int fd, int64_t memory_limit)
+int tune_build_worker(int fd, int64_t memory_limit, const char *cuda)
 {
-    builder b = {0};
+    builder b = {.cuda = cuda};
     rt_bytes question = {0};
     worker_state state = WORKER_DONE;
     uint32_t kind;

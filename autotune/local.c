@@ -57,6 +57,8 @@ static void count_lost(local *found)
     atomic_store(&found->runner.lost, atomic_load(&found->process.lost));
 }
 
+/* A kernel that faults may leave a device that this process cannot use any more, so the next trial has a
+ * process of its own. */
 static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *job, double seconds,
                       worker_answer *answer, double *costs, tune_failure *failure)
 {
@@ -66,6 +68,8 @@ static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *
     if (!tune_process_ready(&l->process, failure->error))
         return TUNE_ASK_BROKEN;
     worker_state s = ask_in_turn(l, question, job, seconds, answer, costs);
+    if (s == WORKER_DONE && answer->outcome == WORKER_ERROR && base_same(answer->kind, WORKER_DEVICE_FAULT))
+        tune_process_replace(&l->process);
     if (s != WORKER_DONE)
         tune_process_blame(&l->process, l->limits.memory_limit, s, STORE_RUN_ERROR, stage, seconds, failure);
     count_lost(l);

@@ -2,6 +2,9 @@
  * rooms of generators lie above targets/. */
 #include "compiler/generators.h"
 
+#include "base/base.h"
+#include "tec/device.h"
+
 #define TARGET_KIND(name, generator, features, option, wants, help) extern const target_codegen generator;
 #include "targets/kinds.def"
 
@@ -13,6 +16,19 @@ static const target_codegen *const generators[] = {
 const target_codegen *comp_codegen(const target *machine)
 {
     return generators[target_kind_number(machine)];
+}
+
+const char *comp_unfit(tec_context *cx, const target *machine)
+{
+    const char *device = comp_codegen(machine)->device;
+    tec_error err = {0};
+
+    if (!device)
+        return target_unfit(cx, machine);
+    int n = tec_device_count(device, &err);
+    return n > 0    ? NULL
+           : n == 0 ? base_format(cx, "there is no device of kind '%s'", device)
+                    : base_strdup(cx, err.text);
 }
 
 /* The words that --emit accepts, from all generators, each once, NULL at the end. */

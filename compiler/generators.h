@@ -10,6 +10,9 @@
 
 const target_codegen *comp_codegen(const target *machine);
 
+/* Why this machine cannot run code for the target; NULL: it can. For a device that is: it has one of its kind. */
+const char *comp_unfit(tec_context *cx, const target *machine);
+
 /* The forms of text that the generators have beside code, each once: "llvm", "asm", ...; ends with NULL. */
 const char *const *comp_code_forms(tec_context *cx);
 

@@ -9,6 +9,7 @@
 #include "autotune/features.h"
 #include "autotune/source.h"
 #include "base/guard.h"
+#include "compiler/generators.h"
 #include "jobs/lock.h"
 #include "jobs/prompt.h"
 
@@ -48,7 +49,7 @@ static const char *name_of(tec_context *cx, const job_spec *spec, const job_task
 static bool find_tasks(job *work)
 {
     bool runs_here = !work->spec.replay && !work->spec.elsewhere;
-    const char *unfit = runs_here ? target_unfit(work->cx, work->spec.from.target) : NULL;
+    const char *unfit = runs_here ? comp_unfit(work->cx, work->spec.from.target) : NULL;
 
     if (unfit)
         return base_fail(work->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);

@@ -399,21 +399,63 @@ static bool reserve_on_device(tec_function *function, tec_error *err)
     return true;
 }
 
+static bool launch_all(tec_function *function, tec_error *err)
+{
+    return rt_launcher_run(&function->on.launcher, &function->on.stream, function->on.params,
+                           (rt_place){function->on.workspace, 0}, function->symbols, err);
+}
+
 /* Scalars are read on this side, before anything is queued. */
-static bool call_on_device(tec_function *function, DLTensor *const *args, tec_error *err)
+static bool set_params(tec_function *function, DLTensor *const *args, tec_error *err)
 {
     const rt_function_desc *d = function->desc;
-    bool ok = reserve_on_device(function, err);
 
     for (int32_t i = 0; i < d->n_params; i++)
         function->on.params[i] =
             d->params[i].kind == RT_PARAM_SCALAR
                 ? (rt_launch_param){.scalar = rt_tensor_data(args[i])}
                 : (rt_launch_param){.place = {args[i]->data, (int64_t)args[i]->byte_offset}};
-    ok = ok && rt_launcher_run(&function->on.launcher, &function->on.stream, function->on.params,
-                               (rt_place){function->on.workspace, 0}, function->symbols, err);
-    /* What was begun must end before the caller may touch its tensors, whatever went wrong. */
-    return function->on.launcher.device->kind->wait(&function->on.stream, err) && ok;
+    return reserve_on_device(function, err);
+}
+
+/* What was begun must end before the caller may touch its tensors, whatever went wrong. */
+static bool call_on_device(tec_function *function, DLTensor *const *args, tec_error *err)
+{
+    bool ok = set_params(function, args, err) && launch_all(function, err);
+
+    return function->on.launcher.device->kind->wait(&function->on.stream, ok ? err : NULL) && ok;
+}
+
+/* By marks in the stream: what the host does before and behind the launches does not count. */
+static bool time_on_device(tec_function *function, int times, double *seconds, tec_error *err)
+{
+    rt_stream *stream = &function->on.stream;
+    const rt_device_kind *kind = stream->device->kind;
+    void *from = kind->mark(stream, err);
+    bool ok = from != NULL;
+
+    for (int i = 0; ok && i < times; i++)
+        ok = launch_all(function, err);
+    void *to = ok ? kind->mark(stream, err) : NULL;
+    ok = kind->wait(stream, ok ? err : NULL) && to && kind->between(stream->device, from, to, seconds, err);
+    kind->drop_mark(stream->device, from);
+    kind->drop_mark(stream->device, to);
+    return ok;
+}
+
+bool rt_function_time(tec_function *function, DLTensor *const *args, int count, int times, double *seconds,
+                      tec_error *err)
+{
+    double start = tec_clock();
+
+    if (function->desc->device)
+        return check_arguments(function, args, count, err) && set_params(function, args, err) &&
+               time_on_device(function, times, seconds, err);
+    for (int i = 0; i < times; i++)
+        if (!tec_function_call(function, args, count, err))
+            return false;
+    *seconds = tec_clock() - start;
+    return true;
 }
 
 /* Runs the function on count tensors in the order of its parameters, and returns when it has ended. */

@@ -34,7 +34,11 @@ TEC_GIVE tec_module *rt_module_read(const char *path, tec_error *err);
 /* What the module says about itself; constants have their data. Lives as long as the module. */
 const rt_module_desc *rt_module_describe(const tec_module *module);
 tec_kernel_fn *rt_module_code(const tec_module *module, int function); /* NULL for a function of a device */
-struct rt_programs *rt_module_programs(const tec_module *module);      /* runtime/launch.h */
-const char *rt_module_path(const tec_module *module);                  /* "module in memory" without a file */
+/* Calls the function so many times and gives the seconds of all calls: by the device's own clock for a
+ * function that runs on one, without what the host does in between. */
+bool rt_function_time(tec_function *function, DLTensor *const *args, int count, int times, double *seconds,
+                      tec_error *err);
+struct rt_programs *rt_module_programs(const tec_module *module); /* runtime/launch.h */
+const char *rt_module_path(const tec_module *module);             /* "module in memory" without a file */
 
 #endif

@@ -1,5 +1,6 @@
 /* tools/build_worker.c -- `tec build-worker BYTES`: builds candidates for the tuner that started it. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "autotune/builder.h"
 #include "tools/command.h"
@@ -15,5 +16,5 @@ int tool_build_worker(int argc, char **argv)
             "tec build-worker: builds kernels for 'tec tune', which starts it; it is of no use by itself\n");
         return TOOL_USAGE;
     }
-    return tune_build_worker(WORKER_SOCKET, memory_limit);
+    return tune_build_worker(WORKER_SOCKET, memory_limit, getenv("TEC_CUDA"));
 }

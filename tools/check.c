@@ -231,20 +231,10 @@ static void check_all(const tool_list *dirs, tally *sum)
     free(jobs);
 }
 
-/* Why code for the target cannot run here; NULL: it can. */
+/* Why code for the target cannot run here; NULL: it can. A server says so itself. */
 static const char *why_unfit(tec_context *cx, const target *machine, const settings *given)
 {
-    const char *device = comp_codegen(machine)->device;
-    tec_error err = {0};
-
-    if (given->server.address || given->compile_only) /* a server says so itself */
-        return NULL;
-    if (!device)
-        return target_unfit(cx, machine);
-    int n = tec_device_count(device, &err);
-    return n > 0    ? NULL
-           : n == 0 ? base_format(cx, "there is no device of kind '%s'", device)
-                    : base_strdup(cx, err.text);
+    return given->server.address || given->compile_only ? NULL : comp_unfit(cx, machine);
 }
 
 /* The share of operators on the device counts over all cases, failed ones too. */

@@ -7,6 +7,7 @@
 #include "runtime/module.h"
 #include "worker/arguments.h"
 #include "worker/health.h"
+#include "worker/mirror.h"
 #include "worker/serve.h"
 #include "worker/time.h"
 
@@ -32,7 +33,9 @@ static bool fail(worker_bench *bench, const char *stage, int culprit, const tec_
     bench->answer.outcome = WORKER_ERROR;
     bench->answer.culprit = culprit;
     bench->answer.stage = stage;
-    bench->answer.kind = err->status == TEC_NO_MEMORY ? "memory" : "error";
+    bench->answer.kind = err->status == TEC_NO_MEMORY ? "memory"
+                         : err->status == TEC_DEVICE  ? WORKER_DEVICE_FAULT
+                                                      : "error";
     bench->answer.error = bench->error;
     return false;
 }
@@ -65,8 +68,13 @@ static bool prepare(worker_bench *bench, tec_module *module, int threads, loaded
 enum { BLANK_KEPT = 0xa5, BLANK_CHECKED = 0x5a };
 
 /* A kernel that is fast and wrong is no result: it is reported before any time is taken. */
-static bool check_outputs(worker_bench *bench, const loaded *kept, worker_arguments *arguments, int i)
+static bool check_outputs(worker_bench *bench, const loaded *kept, worker_mirror *mirror,
+                          worker_arguments *arguments, int i)
 {
+    tec_error err = {0};
+
+    if (!worker_mirror_get(mirror, arguments, &err))
+        return fail(bench, "check", i, &err);
     if (worker_arguments_check(arguments, kept->desc, bench->error, sizeof bench->error))
         return true;
     bench->answer = (worker_answer){.outcome = WORKER_WRONG,
@@ -80,18 +88,18 @@ static bool check_outputs(worker_bench *bench, const loaded *kept, worker_argume
 /* Runs each module once on outputs that were blanked, checks them, and only then times all modules in turns.
  */
 static bool measure_loaded(worker_bench *bench, const worker_job *job, const loaded *kept,
-                           worker_arguments *arguments)
+                           worker_mirror *mirror, worker_arguments *arguments)
 {
     worker_call call[WORKER_MODULES];
     double first[WORKER_MODULES], begun = tec_clock();
     tec_error err = {0};
 
     for (int i = 0; i < job->n_modules; i++) {
-        call[i] = (worker_call){kept[i].function, arguments->args, arguments->n};
+        call[i] = (worker_call){kept[i].function, mirror->args, mirror->n};
         worker_arguments_blank(arguments, BLANK_CHECKED);
-        if (!worker_call_once(&call[i], &first[i], &err))
+        if (!worker_mirror_put(mirror, arguments, &err) || !worker_call_once(&call[i], &first[i], &err))
             return fail(bench, "run", i, &err);
-        if (job->check && !check_outputs(bench, &kept[i], arguments, i))
+        if (job->check && !check_outputs(bench, &kept[i], mirror, arguments, i))
             return false;
     }
     bench->answer.check_seconds = tec_clock() - begun;
@@ -103,15 +111,17 @@ static bool measure_loaded(worker_bench *bench, const worker_job *job, const loa
 
 /* Runs the reference once on blank outputs and keeps what it wrote. The limit of memory that held for
  * loading is lifted behind the call. */
-static bool keep_loaded(worker_bench *bench, const loaded *kept, worker_arguments *arguments)
+static bool keep_loaded(worker_bench *bench, const loaded *kept, worker_mirror *mirror,
+                        worker_arguments *arguments)
 {
-    worker_call call = {kept->function, arguments->args, arguments->n};
+    worker_call call = {kept->function, mirror->args, mirror->n};
     tec_error err = {0};
     double begun = tec_clock(), took;
 
     worker_arguments_blank(arguments, BLANK_KEPT);
-    bool good = worker_call_once(&call, &took, &err);
+    bool good = worker_mirror_put(mirror, arguments, &err) && worker_call_once(&call, &took, &err);
     worker_limit_memory(-1);
+    good = good && worker_mirror_get(mirror, arguments, &err);
     good = good && worker_arguments_keep(arguments, &err);
     bench->answer.check_seconds = tec_clock() - begun;
     return good || fail(bench, "reference", 0, &err);
@@ -122,6 +132,7 @@ static bool do_loaded(worker_bench *bench, uint32_t kind, const worker_job *job,
 {
     tec_error err = {0};
     worker_arguments *arguments = worker_arguments_for(&bench->shelf, kept->desc, job, &err);
+    worker_mirror mirror;
 
     if (!arguments)
         return fail(bench, "load", 0, &err);
@@ -129,10 +140,13 @@ static bool do_loaded(worker_bench *bench, uint32_t kind, const worker_job *job,
         bench->answer.outcome = WORKER_NO_REFERENCE;
         return false;
     }
+    if (!worker_mirror_open(&mirror, kept->desc, arguments, &err))
+        return fail(bench, "load", 0, &err);
     worker_limit_memory(job->memory_limit);
-    bool good = kind == WORKER_KEEP ? keep_loaded(bench, kept, arguments)
-                                    : measure_loaded(bench, job, kept, arguments);
+    bool good = kind == WORKER_KEEP ? keep_loaded(bench, kept, &mirror, arguments)
+                                    : measure_loaded(bench, job, kept, &mirror, arguments);
     worker_limit_memory(-1);
+    worker_mirror_close(&mirror);
     return good;
 }
 

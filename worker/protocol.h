@@ -30,6 +30,10 @@ enum {
     WORKER_MAX_ANSWER = 1 << 20
 };
 
+/* The kind of a failure behind which the device may be lost to the process: what comes next is for another
+ * process, in which the device is opened anew. */
+#define WORKER_DEVICE_FAULT "device"
+
 typedef struct {
     const char *name;
     int64_t value;
@@ -58,7 +62,7 @@ typedef enum { WORKER_OK, WORKER_ERROR, WORKER_WRONG, WORKER_NO_REFERENCE, WORKE
 typedef struct {
     worker_outcome outcome;
     int culprit;              /* which module, where it is not ok */
-    const char *stage, *kind; /* "load", "check", "run"; "memory", "error", "wrong answer" */
+    const char *stage, *kind; /* "load", "check", "run"; "memory", "device", "error", "wrong answer" */
     const char *error;
     double load_seconds, check_seconds, timed_seconds;
     int64_t clock_mhz;  /* of the core that measured, behind the last call; 0: unknown */

@@ -7,6 +7,7 @@
 
 #include "runtime/alloc.h"
 #include "runtime/error.h"
+#include "runtime/module.h"
 
 enum { MAX_SAMPLES = 512 }; /* of a part */
 
@@ -37,13 +38,7 @@ static void rest(double seconds)
 
 static bool call_times(const worker_call *call, int times, double *seconds, tec_error *err)
 {
-    double start = tec_clock();
-
-    for (int i = 0; i < times; i++)
-        if (!tec_function_call(call->f, call->args, call->n, err))
-            return false;
-    *seconds = tec_clock() - start;
-    return true;
+    return rt_function_time(call->f, call->args, call->n, times, seconds, err);
 }
 
 bool worker_call_once(const worker_call *call, double *seconds, tec_error *err)
