@@ -43,6 +43,7 @@
     X(ModuleLoadData, "cuModuleLoadData", (void **, const void *))                                           \
     X(ModuleUnload, "cuModuleUnload", (void *))                                                              \
     X(ModuleGetFunction, "cuModuleGetFunction", (void **, void *, const char *))                             \
+    X(FuncSetAttribute, "cuFuncSetAttribute", (void *, int, int))                                            \
     X(LaunchKernel, "cuLaunchKernel",                                                                        \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,        \
        void **))                                                                                             \
@@ -66,8 +67,11 @@ enum { /* CUdevice_attribute */
        RT_CUDA_CLOCK_KHZ = 13,
        RT_CUDA_UNITS = 16,
        RT_CUDA_MAJOR = 75,
-       RT_CUDA_MINOR = 76
+       RT_CUDA_MINOR = 76,
+       RT_CUDA_MOST_SHARED_BYTES = 97 /* of a kernel that asks for them */
 };
+
+enum { RT_CUDA_DYNAMIC_SHARED_BYTES = 8 }; /* CUfunction_attribute: what launches may ask for */
 
 enum { /* CUresult */
        RT_CUDA_SUCCESS = 0,

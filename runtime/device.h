@@ -66,6 +66,7 @@ typedef struct {
     const char *name;
     int64_t grid[3];
     int32_t block[3];
+    int64_t shared_bytes;
     const rt_kernel_arg *args;
     int32_t n_args;
 } rt_kernel_call;

@@ -115,7 +115,9 @@ static void describe(tec_device *device)
     snprintf(info->driver, sizeof info->driver, "CUDA %d.%d, compute capability %d.%d", version / 1000,
              version % 1000 / 10, s->capability / 10, s->capability % 10);
     info->memory_bytes = info->largest_bytes = (int64_t)memory;
-    info->shared_bytes = ask(s, RT_CUDA_SHARED_BYTES);
+    info->shared_bytes = ask(s, RT_CUDA_MOST_SHARED_BYTES);
+    if (info->shared_bytes < ask(s, RT_CUDA_SHARED_BYTES))
+        info->shared_bytes = ask(s, RT_CUDA_SHARED_BYTES);
     info->max_threads = ask(s, RT_CUDA_MAX_THREADS);
     info->max_block[0] = ask(s, RT_CUDA_MAX_BLOCK_X);
     info->max_block[1] = ask(s, RT_CUDA_MAX_BLOCK_Y);
@@ -313,6 +315,21 @@ static bool fits_grid(const rt_stream *stream, const rt_kernel_call *call, tec_e
     return true;
 }
 
+/* The shared memory that the launch itself asks for: none, or all of what a kernel uses beyond what it may have
+ * without asking. */
+static bool ask_for_shared(const rt_stream *stream, const rt_kernel_call *call, unsigned *bytes,
+                           tec_error *err)
+{
+    int status;
+
+    *bytes = call->shared_bytes > RT_CUDA_STATIC_SHARED ? (unsigned)call->shared_bytes : 0;
+    if (*bytes == 0)
+        return true;
+    WITH_CONTEXT(stream->device, status,
+                 FuncSetAttribute(call->kernel, RT_CUDA_DYNAMIC_SHARED_BYTES, (int)*bytes));
+    return done(stream->device, "give a kernel so much shared memory", status, err);
+}
+
 /* Starts a kernel on the stream and returns before it ends. The driver wants the address of each argument:
  * that of the scalar's value, or that of a pointer into the device's memory (`place`). It copies them before
  * it returns, so that they may lie on the stack. */
@@ -320,13 +337,14 @@ static bool launch(rt_stream *stream, const rt_kernel_call *call, tec_error *err
 {
     uint64_t place[MOST_ARGS];
     void *args[MOST_ARGS];
+    unsigned shared;
     int status;
     char what[160];
 
     if (call->n_args > MOST_ARGS)
         return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %d arguments; expected at most %d",
                        stream->device->info.name, call->name, (int)call->n_args, MOST_ARGS);
-    if (!fits_grid(stream, call, err))
+    if (!fits_grid(stream, call, err) || !ask_for_shared(stream, call, &shared, err))
         return false;
     for (int32_t i = 0; i < call->n_args; i++) {
         place[i] = address(call->args[i].place);
@@ -335,7 +353,7 @@ static bool launch(rt_stream *stream, const rt_kernel_call *call, tec_error *err
     WITH_CONTEXT(stream->device, status,
                  LaunchKernel(call->kernel, (unsigned)call->grid[0], (unsigned)call->grid[1],
                               (unsigned)call->grid[2], (unsigned)call->block[0], (unsigned)call->block[1],
-                              (unsigned)call->block[2], 0, stream->queue, args, NULL));
+                              (unsigned)call->block[2], shared, stream->queue, args, NULL));
     snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name,
              (int)call->block[0], (int)call->block[1], (int)call->block[2]);
     return done(stream->device, what, status, err);

@@ -117,6 +117,10 @@ typedef struct {
     const char *origin;      /* where its schedule came from: "default", "record of ..."; may be NULL */
 } rt_function_desc;
 
+/* A kernel of CUDA that uses more bytes of shared memory takes all of them as one array, whose size the launch
+ * says. */
+enum { RT_CUDA_STATIC_SHARED = 48 << 10 };
+
 typedef enum {
     RT_CODE_OPENCL_C = 1, /* the text of a program in OpenCL C */
     RT_CODE_CUBIN = 2     /* machine code of NVIDIA GPUs, for the architecture that the target names */

@@ -165,8 +165,11 @@ typedef struct {
 static bool start(rt_launcher *launcher, const run *self, int32_t index)
 {
     const rt_launch_desc *d = &launcher->f->launches[index];
-    rt_kernel_call call = {
-        .kernel = launcher->kernels[index], .name = d->kernel, .args = launcher->args, .n_args = d->n_args};
+    rt_kernel_call call = {.kernel = launcher->kernels[index],
+                           .name = d->kernel,
+                           .shared_bytes = d->shared_bytes,
+                           .args = launcher->args,
+                           .n_args = d->n_args};
     bool empty;
 
     memcpy(call.block, d->block, sizeof call.block);

@@ -7,6 +7,7 @@
 
 #include "ir/build.h"
 #include "ir/calls.h"
+#include "runtime/format.h"
 #include "targets/cuda/cuda.h"
 
 static const char *type(base_dtype dtype)
@@ -92,6 +93,12 @@ static const char *kernel(tec_context *cx, const int block[3])
     return base_format(cx, "extern \"C\" __global__ __launch_bounds__(%d)", block[0] * block[1] * block[2]);
 }
 
+/* `extern __shared__` is one name for all kernels of a text. */
+static const char *dynamic_shared(tec_context *cx, const char *name, int64_t bytes)
+{
+    return base_format(cx, "TEC_DYNAMIC_SHARED(%s, %lld)", name, (long long)bytes);
+}
+
 const source_dialect cuda_dialect = {
     .what = "CUDA C",
     .type = type,
@@ -99,7 +106,8 @@ const source_dialect cuda_dialect = {
     .space = {"", "__shared__ __align__(16)", ""},
     .has_addresses = true,
     .has_instructions = true,
-    .shared_bytes = 48 << 10,
+    .static_shared_bytes = RT_CUDA_STATIC_SHARED,
+    .dynamic_shared = dynamic_shared,
     .restricted = "__restrict__",
     .kernel = kernel,
     .function = function,

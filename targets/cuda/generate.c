@@ -31,7 +31,9 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
             cx, TEC_UNSUPPORTED, (base_loc){0},
             "'%s' has versions for remainders of a symbol, but target '%s' cannot choose between versions",
             options->symbols[0], target_text(cx, machine));
-    const char *text = source_kernels(cx, &cuda_dialect, programs[0], options->symbols[0]);
+    source_dialect dialect = cuda_dialect;
+    dialect.shared_bytes = machine->shared_bytes;
+    const char *text = source_kernels(cx, &dialect, programs[0], options->symbols[0]);
     if (!text)
         return NULL;
     *code = (target_code){.target = machine,

@@ -17,6 +17,9 @@
 
 /* ldmatrix and mma.sync alone; an accumulator's f32 is a word. */
 static const char warp_device[] =
+    "#ifdef __CUDA_ARCH__\n"
+    "#define TEC_DYNAMIC_SHARED(name, bytes) extern __shared__ __align__(64) uchar name[]\n"
+    "#endif\n"
     "TEC_INLINE int tec_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * "
     "threadIdx.z); }\n"
     "TEC_INLINE int tec_lane() { return tec_thread() % 32; }\n"

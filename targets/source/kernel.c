@@ -92,7 +92,7 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
         if (launch->args[i].buffer)
             declare_pointer(printer, &launch->args[i]);
     source_find_fragments(printer, launch->body);
-    source_declare_shared(printer, launch->body);
+    source_declare_shared(printer, launch->body, launch->shared_bytes);
     source_stmt(printer, launch->body);
     source_close(printer);
     source_line(printer, "}");

@@ -35,8 +35,12 @@ typedef struct {
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;
-    bool has_instructions;  /* the prelude has a function for each instruction of hardware/ */
-    int64_t shared_bytes;   /* of a block, that arrays in a kernel may take; 0: as the target says */
+    bool has_instructions; /* the prelude has a function for each instruction of hardware/ */
+    int64_t shared_bytes;  /* of a block, that a kernel may take; 0: as the target says */
+    /* Beyond so many, arrays of shared memory are parts of one that the launch makes as large as it says: the
+     * statement that declares that one. NULL: they are always arrays of their own. */
+    int64_t static_shared_bytes;
+    const char *(*dynamic_shared)(tec_context *cx, const char *name, int64_t bytes);
     const char *restricted; /* qualifier of a pointer to memory that no other one points to */
     /* The line in front of `void NAME(...)` of a kernel for blocks of so many threads. */
     const char *(*kernel)(tec_context *cx, const int block[3]);
@@ -91,7 +95,7 @@ const char *source_kernels(tec_context *cx, const source_dialect *dialect, const
                            const char *symbol);
 
 void source_stmt(source_printer *printer, const ir_stmt *stmt);
-/* Elements of shared memory are declared once for a function: all that stmt allocates. */
-void source_declare_shared(source_printer *printer, const ir_stmt *stmt);
+/* Elements of shared memory are declared once for a function: all that stmt allocates, `bytes` together. */
+void source_declare_shared(source_printer *printer, const ir_stmt *stmt, int64_t bytes);
 
 #endif

@@ -273,22 +273,46 @@ static void print_allocate(source_printer *printer, const ir_stmt *stmt)
 typedef struct {
     ir_walk walk;
     source_printer *p;
+    const char *dynamic; /* the array that all are parts of; NULL: none */
+    int64_t at;          /* bytes of it that are taken */
 } declarer;
+
+/* A part of the array that the launch makes, counted as lower/launches.c counts. */
+static void declare_part(declarer *self, const ir_buffer *buffer)
+{
+    source_printer *p = self->p;
+    const char *type = p->d->memory_type(buffer->dtype);
+
+    if (!type)
+        declare(p, buffer, SOURCE_SHARED); /* which refuses it */
+    else
+        source_line(p, "%s *const %s = (%s *)(%s + %lld);", type, source_name(p, buffer, buffer->name), type,
+                    self->dynamic, (long long)self->at);
+    self->at += (elements_of(buffer) * base_dtype_bytes(buffer->dtype) + 63) / 64 * 64;
+}
 
 static bool declare_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
-    source_printer *p = ((declarer *)walk)->p;
+    declarer *self = (declarer *)walk;
 
-    if (stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope == IR_SHARED &&
-        !base_map_has(&p->names, stmt->allocate.buffer))
-        declare(p, stmt->allocate.buffer, SOURCE_SHARED);
+    if (stmt->kind != IR_ALLOCATE || stmt->allocate.buffer->scope != IR_SHARED ||
+        base_map_has(&self->p->names, stmt->allocate.buffer))
+        return true;
+    if (self->dynamic)
+        declare_part(self, stmt->allocate.buffer);
+    else
+        declare(self->p, stmt->allocate.buffer, SOURCE_SHARED);
     return true;
 }
 
-void source_declare_shared(source_printer *printer, const ir_stmt *stmt)
+void source_declare_shared(source_printer *printer, const ir_stmt *stmt, int64_t bytes)
 {
     declarer d = {.walk = {.cx = printer->cx, .stmt = declare_stmt, .expr = ir_skip_expr}, .p = printer};
 
+    if (printer->d->dynamic_shared && bytes > printer->d->static_shared_bytes) {
+        d.dynamic = source_name(printer, NULL, "shared_memory");
+        source_line(printer, "%s;", printer->d->dynamic_shared(printer->cx, d.dynamic, bytes));
+    }
     ir_walk_stmt(&d.walk, stmt);
 }
 

@@ -13,6 +13,9 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ static __attribute__((section("tec_shared"), aligned(16)))
 
+#define TEC_DYNAMIC_SHARED(name, bytes)                                                                      \
+    static unsigned char name[bytes] __attribute__((section("tec_shared"), aligned(64)))
+
 struct tec_place {
     unsigned x, y, z;
 };

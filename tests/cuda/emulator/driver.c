@@ -32,7 +32,7 @@ enum {
     NOT_FOUND = 500,
     LAUNCH_FAILED = 719
 };
-enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 4096 };
+enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 4096, MOST_SHARED = 163 << 10 };
 enum { RUNS, WAITS_FOR_BLOCK, WAITS_FOR_WARP, WAITS_FOR_SHUFFLE, WAITS_FOR_GROUP, ENDED };
 
 /* ---- fibers ---- */
@@ -296,6 +296,7 @@ typedef struct {
 typedef struct {
     module *of;
     void (*call)(void **at);
+    unsigned dynamic; /* bytes of shared memory that launches may ask for */
 } function;
 
 /* The bytes of a shared object end with its table of sections. */
@@ -392,6 +393,15 @@ static int run_grid(const function *f, const unsigned grid[3], const unsigned bl
     return status;
 }
 
+int cuFuncSetAttribute(void *of, int what, int value);
+int cuFuncSetAttribute(void *of, int what, int value)
+{
+    if (what != 8 || value < 0 || value > MOST_SHARED)
+        return INVALID_VALUE;
+    ((function *)of)->dynamic = (unsigned)value;
+    return SUCCESS;
+}
+
 int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **args, void **extra);
 int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -402,7 +412,7 @@ int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     int status;
 
     (void)stream, (void)extra;
-    if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || shared > 48 << 10 ||
+    if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || shared > f->dynamic ||
         (uint64_t)bx * by * bz > MOST_THREADS)
         return INVALID_VALUE;
     pthread_mutex_lock(&self.lock);
@@ -477,6 +487,7 @@ CALL(cuDeviceGetAttribute, int *value, int what, int device)
     *value = what == 1 || what == 2 || what == 3 ? MOST_THREADS
              : what == 4                         ? 64
              : what == 8                         ? 48 << 10
+             : what == 97                        ? MOST_SHARED
              : what == 13                        ? 1000000
              : what == 16                        ? 1
              : what == 75                        ? capability / 10
