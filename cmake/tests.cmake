@@ -118,7 +118,8 @@ add_dependencies(test_runtime_driver tec_standin_opencl)
 # NVRTC and NVIDIA's driver, which run kernels on this CPU: programs find them with LD_LIBRARY_PATH.
 set(TEC_CUDA_EMULATOR ${CMAKE_BINARY_DIR}/tests/cuda)
 foreach(part nvrtc driver)
-    add_library(tec_emulator_${part} SHARED ${CMAKE_SOURCE_DIR}/tests/cuda/emulator/${part}.c)
+    add_library(tec_emulator_${part} SHARED ${CMAKE_SOURCE_DIR}/tests/cuda/emulator/${part}.c
+        ${CMAKE_SOURCE_DIR}/tests/cuda/emulator/counts.c)
     target_link_libraries(tec_emulator_${part} PRIVATE tec_flags dl)
     target_compile_options(tec_emulator_${part} PRIVATE ${TEC_WARNINGS} -fvisibility=default)
     set_target_properties(tec_emulator_${part} PROPERTIES PREFIX "" SUFFIX "" LIBRARY_OUTPUT_DIRECTORY ${TEC_CUDA_EMULATOR})

@@ -30,6 +30,7 @@ struct tec_emulator {
     void (*copy)(void *to, const void *from, int bytes);
     void (*commit)();
     void (*settle)(int groups);
+    void (*touch)(const void *pc, const void *address, int bytes);
 };
 extern "C" {
 tec_emulator *tec_emulated;
@@ -71,6 +72,25 @@ template <int groups> static inline void tec_async_wait()
 {
     tec_emulated->settle(groups);
 }
+
+/* ---- accesses: called by code that is compiled with -fsanitize-coverage=func,trace-loads,trace-stores ---- */
+
+#define TEC_TRACED(bytes)                                                                                    \
+    extern "C" __attribute__((noinline, no_sanitize("coverage"))) void __sanitizer_cov_load##bytes(          \
+        const void *address)                                                                                 \
+    {                                                                                                        \
+        tec_emulated->touch(__builtin_return_address(0), address, bytes);                                    \
+    }                                                                                                        \
+    extern "C" __attribute__((noinline, no_sanitize("coverage"))) void __sanitizer_cov_store##bytes(         \
+        const void *address)                                                                                 \
+    {                                                                                                        \
+        tec_emulated->touch(__builtin_return_address(0), address, bytes);                                    \
+    }
+TEC_TRACED(1)
+TEC_TRACED(2)
+TEC_TRACED(4)
+TEC_TRACED(8)
+TEC_TRACED(16)
 
 /* ---- functions of CUDA ---- */
 

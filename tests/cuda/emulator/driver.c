@@ -12,6 +12,8 @@
  * The compiled kernels reach the emulator through a table (device.h). One launch runs at a time.
  */
 #define _GNU_SOURCE
+#include "counts.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
@@ -30,6 +32,7 @@ enum {
     OUT_OF_MEMORY = 2,
     INVALID_IMAGE = 200,
     NOT_FOUND = 500,
+    ILLEGAL_ADDRESS = 700,
     LAUNCH_FAILED = 719
 };
 enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 4096, MOST_SHARED = 163 << 10 };
@@ -66,7 +69,15 @@ typedef struct {
     void (*copy)(void *to, const void *from, int bytes);
     void (*commit)(void);
     void (*settle)(int groups);
+    void (*touch)(const void *pc, const void *address, int bytes);
 } emulator;
+
+/* An allocation of device memory. */
+typedef struct memory {
+    char *at;
+    size_t bytes;
+    struct memory *next;
+} memory;
 
 static struct {
     pthread_mutex_t lock;
@@ -78,6 +89,10 @@ static struct {
     void **args;
     uint64_t random;
     int64_t live; /* objects that were made and not ended */
+    memory *memory;
+    const char *shared_begin, *shared_end; /* of the launch under way */
+    int launches, counts;
+    int lost; /* a kernel accessed an illegal address; every call fails from then on */
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .random = 88172645463325252ull};
 
 static emulator table;
@@ -101,9 +116,26 @@ static void wait_for_others(int kind, const void *give, void *take, int bytes, i
     swapcontext(&f->context, &self.scheduler);
 }
 
+/* What is neither of the device nor shared is a thread's own, or the emulator's. */
+static void touch(const void *pc, const void *address, int bytes)
+{
+    int thread = (int)(self.now - self.fibers);
+    const char *at = address;
+
+    if (!self.counts)
+        return;
+    if (at >= self.shared_begin && at < self.shared_end)
+        counts_touch(thread, pc, (uintptr_t)at, bytes, COUNTS_SHARED);
+    for (const memory *m = self.memory; m; m = m->next)
+        if (at >= m->at && at < m->at + m->bytes)
+            counts_touch(thread, pc, (uintptr_t)at, bytes, COUNTS_GLOBAL);
+}
+
 static void begin_copy(void *to, const void *from, int bytes)
 {
     fiber *f = self.now;
+
+    touch(__builtin_return_address(0), from, bytes);
 
     if (!f->copies)
         f->copies = malloc(MOST_COPIES * sizeof *f->copies);
@@ -189,7 +221,10 @@ static int work_together(fiber *f, int n)
                 return any;
         }
         memcpy(&work, &f[first].take, sizeof work);
+        int counts = self.counts;
+        self.counts = 0; /* this is no thread's access */
         work(given);
+        self.counts = counts;
         release(f + first, size);
         any = 1;
     }
@@ -263,6 +298,8 @@ static int run_block(const unsigned size[3], const place *block)
     do
         take_turns(f, n);
     while (let_go(f, n));
+    if (self.counts)
+        counts_block(n);
     if (count_in(f, n, ENDED) == n)
         return SUCCESS;
     fprintf(
@@ -282,7 +319,8 @@ static int have_fibers(void)
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (self.stacks == MAP_FAILED)
         self.stacks = NULL;
-    table = (emulator){NULL, wait_for_others, begin_copy, commit_copies, settle_copies};
+    self.counts = counts_wanted();
+    table = (emulator){NULL, wait_for_others, begin_copy, commit_copies, settle_copies, touch};
     return self.fibers && self.stacks;
 }
 
@@ -295,6 +333,7 @@ typedef struct {
 
 typedef struct {
     module *of;
+    char name[200];
     void (*call)(void **at);
     unsigned dynamic; /* bytes of shared memory that launches may ask for */
 } function;
@@ -374,7 +413,8 @@ int cuModuleGetFunction(void **out, void *of, const char *name)
     f = &all[n++ % (int)(sizeof all / sizeof *all)];
     pthread_mutex_unlock(&self.lock);
     snprintf(call, sizeof call, "%s__call", name);
-    f->of = of;
+    *f = (function){.of = of};
+    snprintf(f->name, sizeof f->name, "%s", name);
     *out = f;
     return symbol(f->of->library, call, &f->call) ? SUCCESS : NOT_FOUND;
 }
@@ -391,6 +431,14 @@ static int run_grid(const function *f, const unsigned grid[3], const unsigned bl
                 status = run_block(block, &b);
             }
     return status;
+}
+
+/* $TEC_EMULATED_FAULT: the launch of this process, counted from 1, that accesses an illegal address. */
+static int fault_at(void)
+{
+    const char *said = getenv("TEC_EMULATED_FAULT");
+
+    return said ? atoi(said) : 0;
 }
 
 int cuFuncSetAttribute(void *of, int what, int value);
@@ -418,7 +466,12 @@ int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     pthread_mutex_lock(&self.lock);
     self.call = f->call;
     self.args = args;
-    status = run_grid(f, grid, block);
+    self.shared_begin = f->of->shared_begin;
+    self.shared_end = f->of->shared_end;
+    self.lost |= ++self.launches == fault_at();
+    status = self.lost ? SUCCESS : run_grid(f, grid, block); /* told by the call that waits */
+    if (self.counts)
+        counts_launch(f->name);
     pthread_mutex_unlock(&self.lock);
     return status;
 }
@@ -446,13 +499,14 @@ CALL(cuDriverGetVersion, int *version)
 }
 CALL(cuGetErrorName, int status, const char **name)
 {
-    *name = status == SUCCESS         ? "CUDA_SUCCESS"
-            : status == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE"
-            : status == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : status == INVALID_IMAGE ? "CUDA_ERROR_INVALID_IMAGE"
-            : status == NOT_FOUND     ? "CUDA_ERROR_NOT_FOUND"
-            : status == LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
-                                      : NULL;
+    *name = status == SUCCESS           ? "CUDA_SUCCESS"
+            : status == INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
+            : status == OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : status == INVALID_IMAGE   ? "CUDA_ERROR_INVALID_IMAGE"
+            : status == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
+            : status == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : status == LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
+                                        : NULL;
     return *name ? SUCCESS : INVALID_VALUE;
 }
 CALL(cuDeviceGetCount, int *n)
@@ -522,14 +576,27 @@ CALL(cuCtxPopCurrent_v2, void **context)
 
 CALL(cuMemAlloc_v2, uint64_t *at, size_t bytes)
 {
-    void *memory = bytes > (size_t)1 << 32 ? NULL : aligned_alloc(256, (bytes + 255) / 256 * 256);
+    void *block = bytes > (size_t)1 << 32 || self.lost ? NULL : aligned_alloc(256, (bytes + 255) / 256 * 256);
+    memory *m = block ? malloc(sizeof *m) : NULL;
 
-    *at = (uint64_t)(uintptr_t)memory;
-    self.live += memory != NULL;
-    return memory ? SUCCESS : OUT_OF_MEMORY;
+    *at = (uint64_t)(uintptr_t)block;
+    if (!m)
+        return self.lost ? ILLEGAL_ADDRESS : OUT_OF_MEMORY;
+    *m = (memory){block, bytes, self.memory};
+    self.memory = m;
+    self.live++;
+    return SUCCESS;
 }
 CALL(cuMemFree_v2, uint64_t at)
 {
+    for (memory **m = &self.memory; *m; m = &(*m)->next)
+        if ((uint64_t)(uintptr_t)(*m)->at == at) {
+            memory *gone = *m;
+
+            *m = gone->next;
+            free(gone);
+            break;
+        }
     free((void *)(uintptr_t)at);
     self.live--;
     return SUCCESS;
@@ -537,24 +604,32 @@ CALL(cuMemFree_v2, uint64_t at)
 CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
 {
     (void)stream;
+    if (self.lost)
+        return ILLEGAL_ADDRESS;
     memcpy((void *)(uintptr_t)to, from, bytes);
     return SUCCESS;
 }
 CALL(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
 {
     (void)stream;
+    if (self.lost)
+        return ILLEGAL_ADDRESS;
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     return SUCCESS;
 }
 CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
     (void)stream;
+    if (self.lost)
+        return ILLEGAL_ADDRESS;
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     return SUCCESS;
 }
 CALL(cuMemsetD8Async, uint64_t at, unsigned char value, size_t bytes, void *stream)
 {
     (void)stream;
+    if (self.lost)
+        return ILLEGAL_ADDRESS;
     memset((void *)(uintptr_t)at, value, bytes);
     return SUCCESS;
 }
@@ -577,6 +652,8 @@ CALL(cuStreamDestroy_v2, void *stream)
 CALL(cuStreamSynchronize, void *stream)
 {
     (void)stream;
+    if (self.lost)
+        return ILLEGAL_ADDRESS;
     return SUCCESS;
 }
 CALL(cuEventCreate, void **event, unsigned flags)

@@ -117,7 +117,8 @@ int nvrtcCompileProgram(void *of, int n, const char *const *options)
     snprintf(log, sizeof log, "%s/log", folder);
     snprintf(command, sizeof command,
              "clang-19 -x c++ -std=c++17 -O1 -w -fPIC -shared -ffp-contract=off -fno-math-errno "
-             "-fno-exceptions -fno-rtti -include '%s' '%s' -o '%s' -lm 2>'%s'",
+             "-fno-exceptions -fno-rtti %s -include '%s' '%s' -o '%s' -lm 2>'%s'",
+             getenv("TEC_EMULATED_COUNTS") ? "-fsanitize-coverage=func,trace-loads,trace-stores" : "",
              TEC_EMULATED_DEVICE, source, object, log);
     status = write_source(p, source) && system(command) == 0;
     p->log = read_whole(log, &size);
