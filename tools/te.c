@@ -170,7 +170,7 @@ static bool read_emit(tec_context *cx, const char *text, emit_kind *out)
     return !text || *out != EMIT_NOTHING;
 }
 
-/* "the form to print: te, tree, trace, lowered, llvm, asm, obj, opencl or cuda" */
+/* "the form to print: te, tree, trace, lowered, llvm, asm, obj, opencl, cuda or registers" */
 static const char *what_to_emit(tec_context *cx)
 {
     const char *const *forms = comp_code_forms(cx);
@@ -319,7 +319,8 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"threads", TOOL_COUNT, &to->threads, "N",
          "uses records that were measured with N threads, and N threads for --time"},
         {"emit", TOOL_TEXT, &to->emit, "WHAT",
-         "the form to print: te, tree, trace, lowered, obj, llvm and asm (CPUs), opencl, cuda"},
+         "the form to print: te, tree, trace, lowered, obj, llvm and asm (CPUs), opencl, cuda, "
+         "registers (cuda: what kernels use)"},
         {"time", TOOL_FLAG, &to->time, NULL, "measures the kernel on random numbers"},
         {"check", TOOL_FLAG, &to->check, NULL,
          "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},

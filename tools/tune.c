@@ -187,11 +187,14 @@ static int tune(run *self, tune_measurer *measurer)
     return status;
 }
 
-/* Processes that build and run here, or devices of the pool. */
+/* Processes that build and run here, or devices of the pool. Compilers of device code are slow: NVRTC runs in
+ * the builder, and the driver of an OpenCL device compiles where the kernel is loaded. */
 static tune_measurer *open_measurer(run *self)
 {
     const target *t = job_spec_of(self->job)->from.target;
-    const tune_measure_options o = {.threads = t->num_cores};
+    const double patience = target_offers(t, TARGET_HOST) ? 0 : 60;
+    const tune_measure_options o = {
+        .threads = t->num_cores, .build_timeout = patience, .run_timeout = patience};
 
     return self->pool ? pool_measurer(self->cx, self->pool, t, &o) : tune_measurer_local(self->cx, &o);
 }

@@ -23,7 +23,9 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
                                    const target *machine, const target_codegen_options *options)
 {
     target_code *code = base_new(cx, target_code);
-    target_code_form *form = base_new(cx, target_code_form);
+    target_code_form *forms = base_array(cx, target_code_form, 2);
+    const char *usage;
+    size_t size;
     const target_code *one = code;
 
     if (count != 1 || options->dispatch)
@@ -42,19 +44,22 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
                           .format = "cuda",
                           .bytes = text,
                           .size = strlen(text)};
-    if (target_wants_text(options, "cuda")) {
-        *form = (target_code_form){"cuda", with_prelude(cx, &one, 1)};
-        code->forms = form;
-        code->n_forms = 1;
+    code->forms = forms;
+    if (target_wants_text(options, "cuda"))
+        forms[code->n_forms++] = (target_code_form){"cuda", with_prelude(cx, &one, 1)};
+    if (target_wants_text(options, "registers")) {
+        if (!cuda_compile(cx, with_prelude(cx, &one, 1), machine->cpu, &size, &usage))
+            return NULL;
+        forms[code->n_forms++] = (target_code_form){"registers", usage};
     }
     return code;
 }
 
 static const void *join(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
-    return cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, size);
+    return cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, size, NULL);
 }
 
-static const char *const texts[] = {"cuda", NULL};
+static const char *const texts[] = {"cuda", "registers", NULL};
 const target_codegen cuda_codegen = {
     .texts = texts, .generate = generate, .link = join, .device = "cuda", .device_format = RT_CODE_CUBIN};

@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "targets/cuda/cuda.h"
@@ -99,6 +100,7 @@ typedef struct {
     const nvrtc *rtc;
     void *program;
     const char *arch;
+    const char *usage; /* of each kernel, a line */
 } compilation;
 
 /* The first line of the log that names an error, else all of it. */
@@ -121,6 +123,48 @@ static const char *log_of(compilation *self)
     if (end)
         *end = '\0';
     return line;
+}
+
+/* The log of the assembler as one line for each kernel:
+ *
+ *     ptxas info    : Compiling entry function 'k_0' for 'sm_80'
+ *     ...           8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads         =>
+ *     ptxas info    : Used 80 registers, used 1 barriers, 8192 bytes smem, ...
+ *
+ *     k_0: 80 registers, 8 bytes spilled, 8192 bytes of shared memory
+ */
+static const char *usage_of(compilation *self)
+{
+    base_text out = {0};
+    size_t size = 0;
+
+    if (self->rtc->GetProgramLogSize(self->program, &size) != 0)
+        return "";
+    char *log = base_alloc(self->cx, size + 1), name[200] = "";
+    long stores = 0, loads = 0, registers, shared;
+    if (self->rtc->GetProgramLog(self->program, log) != 0)
+        return "";
+    for (char *line = log, *next; line && *line; line = next) {
+        const char *entry, *spill, *used, *memory;
+
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if ((entry = strstr(line, "entry function '")) != NULL)
+            sscanf(entry, "entry function '%199[^']'", name);
+        if ((spill = strstr(line, "bytes stack frame, ")) != NULL)
+            sscanf(spill, "bytes stack frame, %ld bytes spill stores, %ld bytes spill loads", &stores,
+                   &loads);
+        if ((used = strstr(line, "Used ")) == NULL || sscanf(used, "Used %ld registers", &registers) != 1)
+            continue;
+        memory = strstr(used, " bytes smem");
+        while (memory && memory > used && memory[-1] != ' ')
+            memory--;
+        shared = memory ? atol(memory) : 0;
+        base_addf(self->cx, &out, "%s: %ld registers, %ld bytes spilled, %ld bytes of shared memory\n", name,
+                  registers, stores + loads, shared);
+    }
+    return base_text_str(self->cx, &out);
 }
 
 static const void *refuse(compilation *self, int status)
@@ -146,7 +190,8 @@ static const void *compile(compilation *self, size_t *size)
                                    "--prec-div=true",
                                    "--prec-sqrt=true",
                                    "--ftz=false",
-                                   "-w"};
+                                   "-w",
+                                   "--ptxas-options=-v"};
     int status = self->rtc->CompileProgram(self->program, BASE_COUNT(options), options);
     char *bytes;
 
@@ -156,12 +201,14 @@ static const void *compile(compilation *self, size_t *size)
         return refuse(self, status);
     bytes = base_alloc(self->cx, *size);
     status = self->rtc->GetCUBIN(self->program, bytes);
+    self->usage = status ? "" : usage_of(self);
     return status ? refuse(self, status) : bytes;
 }
 
 /* Gives the device code for architecture `arch` ("sm_80") in the context's memory. NVRTC is loaded by the
  * first call; if the machine has none, each call fails with the same message. */
-const void *cuda_compile(tec_context *cx, const char *text, const char *arch, size_t *size)
+const void *cuda_compile(tec_context *cx, const char *text, const char *arch, size_t *size,
+                         const char **usage)
 {
     nvrtc functions;
     compilation c = {.cx = cx, .rtc = &functions, .arch = arch};
@@ -175,6 +222,8 @@ const void *cuda_compile(tec_context *cx, const char *text, const char *arch, si
         return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "NVRTC cannot take the kernels: %s",
                          c.rtc->error_text(status));
     bytes = compile(&c, size);
+    if (usage)
+        *usage = c.usage;
     c.rtc->DestroyProgram(&c.program);
     return bytes;
 }

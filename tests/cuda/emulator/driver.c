@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include "counts.h"
+#include "stacks.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum {
@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     place thread, block, size; /* first, as in device.h */
-    ucontext_t context;
+    stack_place context;
     int state;
     const void *give; /* of a shuffle */
     void *take;
@@ -83,7 +83,7 @@ static struct {
     pthread_mutex_t lock;
     fiber *fibers;
     unsigned char *stacks;
-    ucontext_t scheduler;
+    stack_place scheduler;
     fiber *now;
     void (*call)(void **at);
     void **args;
@@ -113,7 +113,7 @@ static void wait_for_others(int kind, const void *give, void *take, int bytes, i
     f->take = take;
     f->bytes = bytes;
     f->mask = mask;
-    swapcontext(&f->context, &self.scheduler);
+    switch_stacks(&f->context, &self.scheduler);
 }
 
 /* What is neither of the device nor shared is a thread's own, or the emulator's. */
@@ -172,7 +172,7 @@ static void run_fiber(void)
 {
     self.call(self.args);
     self.now->state = ENDED;
-    swapcontext(&self.now->context, &self.scheduler);
+    switch_stacks(&self.now->context, &self.scheduler);
 }
 
 /* ---- one block ---- */
@@ -267,7 +267,7 @@ static void take_turns(fiber *f, int n)
         if (f[order[i]].state == RUNS) {
             self.now = &f[order[i]];
             table.now = self.now;
-            swapcontext(&self.scheduler, &self.now->context);
+            switch_stacks(&self.scheduler, &self.now->context);
         }
 }
 
@@ -281,11 +281,7 @@ static void start(fiber *f, int i, const unsigned size[3], const place *block)
     f->size = (place){size[0], size[1], size[2]};
     f->state = RUNS;
     f->group = f->n_copies = 0;
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = stack;
-    f->context.uc_stack.ss_size = STACK_BYTES;
-    f->context.uc_link = NULL;
-    makecontext(&f->context, run_fiber, 0);
+    begin_on(&f->context, stack, STACK_BYTES, run_fiber);
 }
 
 static int run_block(const unsigned size[3], const place *block)

@@ -1,0 +1,42 @@
+#!/bin/bash
+# counts -- what the emulation counts of memory: the canonical product asks for each byte of global memory in as few
+# transactions as its bytes need and meets no conflict of banks; without shared memory it takes more than ten times as many
+# (figure 7 of the TVM paper). A tile read across its rows has conflicts. NVRTC spills none of the canonical product.
+set -eu
+: "${TEC:?}" "${TEC_BUILD_DIR:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+emulator=$TEC_BUILD_DIR/tests/cuda
+kernels=tests/cuda/kernels
+
+fail() {
+    echo "counts: $*" >&2
+    exit 1
+}
+
+# count FILE [OPTIONS]: transactions, fewest, conflicts of its one launch.
+count() {
+    rm -f "$dir/counts"
+    TEC_EMULATED_COUNTS=$dir/counts LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator \
+        "$TEC" te "$1" --target "cuda -arch=sm_80" --check "${@:2}" >"$dir/out" 2>&1 || { cat "$dir/out"; fail "$1"; }
+    read -r _ _ _ transactions fewest _ _ conflicts <"$dir/counts"
+    echo "$(basename "$1" .te): $transactions transactions, $fewest needed, $conflicts conflicts"
+}
+
+count $kernels/canonical.te
+[ "$transactions" = "$fewest" ] || fail "the canonical product is not coalesced"
+[ "$conflicts" = 0 ] || fail "the canonical product has conflicts of banks"
+shared=$transactions
+sed '/cache_read/d; /cache.shared/d; /fuse\|^  a0\|^  b0\|bind(a\|bind(b/d' $kernels/canonical.te >"$dir/direct.te"
+count "$dir/direct.te"
+[ "$transactions" -gt $((10 * shared)) ] || fail "shared memory saves too little"
+# A thread's row in place of its column: 16 threads read 16 rows of the tile, a multiple of 32 words apart.
+sed 's/A\[r, 16383 - i\] + 1.0/A[r, i % 512 * 32 + i \/ 512]/; s/i: 16384/i: 16384/' $kernels/large_shared.te | sed 's/i \/ 512/floordiv(i, 512)/' >"$dir/across.te"
+count "$dir/across.te" --dim n=1
+[ "$conflicts" -gt 1000 ] || fail "32 words of one bank are no conflict"
+[ ! -e build/cuda/libnvrtc.so.12 ] || export TEC_CUDA=$PWD/build/cuda
+for arch in sm_75 sm_80 sm_90; do
+    "$TEC" te $kernels/canonical.te --target "cuda -arch=$arch" --emit registers >"$dir/out"
+    grep -q '^tec_k0_canonical_0: [0-9]* registers, 0 bytes spilled, 8192 bytes of shared memory$' "$dir/out" || { cat "$dir/out"; fail "$arch"; }
+done
+echo "counts: ok"
