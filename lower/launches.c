@@ -51,7 +51,8 @@ static void collect_loop(collector *self, const ir_stmt *stmt)
     int64_t extent;
 
     if (lower_is_blocks(stmt)) {
-        self->l->grid[lower_axis(stmt)] = stmt->loop.extent;
+        self->l->grid[lower_axis(stmt)] =
+            BASE_PLANT_ON(cx, split_grid) ? ir_sub(cx, stmt->loop.extent, ir_int(cx, 1)) : stmt->loop.extent;
     } else if (lower_is_thread(stmt)) {
         if (!ir_is_int(stmt->loop.extent, &extent) || extent < 0 || extent > 1 << 16)
             refuse(self, stmt,
@@ -59,7 +60,8 @@ static void collect_loop(collector *self, const ir_stmt *stmt)
                                "expected a constant number of threads: loop '%s' over %s has '%s' iterations",
                                stmt->loop.var->var.name, ir_how_text(stmt->loop.how),
                                ir_expr_text(cx, stmt->loop.extent)));
-        else if (extent > self->l->block[lower_axis(stmt)])
+        else if (extent > self->l->block[lower_axis(stmt)] &&
+                 (self->l->block[lower_axis(stmt)] == 1 || !BASE_PLANT_ON(cx, split_block)))
             self->l->block[lower_axis(stmt)] = (int)extent;
     }
 }

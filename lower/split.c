@@ -118,7 +118,8 @@ static const ir_stmt *sequence(splitter *sp, const ir_stmt *stmt)
         while (next < stmt->seq.n && !has_launch(sp, stmt->seq.stmt[next]) &&
                stmt->seq.stmt[next]->kind != IR_ALLOCATE)
             next++;
-        out[n++] = launch(sp, ir_seq(sp->cx, stmt->seq.stmt + i, next - i));
+        out[n++] = launch(sp, ir_seq(sp->cx, stmt->seq.stmt + i,
+                                     next - i - (BASE_PLANT_ON(sp->cx, split_sequence) && next - i > 1)));
     }
     return base_failed(sp->cx) ? NULL : ir_seq(sp->cx, out, n);
 }
@@ -151,9 +152,12 @@ static const ir_stmt *allocation(splitter *sp, const ir_stmt *stmt)
 
         return body ? lower_with_inner(cx, stmt, body) : NULL;
     }
-    out->allocate.notes = ir_note_set(cx, stmt->allocate.notes, "workspace", sp->workspace);
+    out->allocate.notes = ir_note_set(cx, stmt->allocate.notes, "workspace",
+                                      BASE_PLANT_ON(cx, split_workspace) ? ir_int(cx, 0) : sp->workspace);
     bytes = ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT));
-    sp->workspace = ir_simplify(sp->facts, ir_add(cx, sp->workspace, bytes));
+    sp->workspace = BASE_PLANT_ON(cx, split_workspace)
+                        ? ir_max(cx, sp->workspace, bytes)
+                        : ir_simplify(sp->facts, ir_add(cx, sp->workspace, bytes));
     out->allocate.body = outside(sp, stmt->allocate.body);
     return out->allocate.body ? out : NULL;
 }

@@ -40,11 +40,14 @@ static const char *index_of(ir_how how)
     }
 }
 
-static const char *barrier(const ir_expr *expr)
+static const char *barrier(tec_context *cx, const ir_expr *expr)
 {
     const char *memory =
         expr->call.n == 1 && expr->call.arg[0]->op == IR_STRING ? expr->call.arg[0]->string : "";
 
+    (void)cx;
+    if (BASE_PLANT_ON(cx, cuda_barrier))
+        return "(void)0";
     /* __syncthreads, in tec_barrier, orders accesses to shared and to global memory among the threads of a block. */
     return strcmp(memory, "shared") == 0 || strcmp(memory, "global") == 0 ? "tec_barrier()"
            : strcmp(memory, "warp") == 0                                  ? "__syncwarp()"
@@ -56,18 +59,19 @@ static const char *call(tec_context *cx, const ir_expr *expr)
     int64_t n;
 
     if (strcmp(expr->call.name, IR_CALL_BARRIER) == 0)
-        return barrier(expr);
+        return barrier(cx, expr);
     if (strcmp(expr->call.name, IR_CALL_COMMIT) == 0)
         return "tec_async_commit()";
     if (strcmp(expr->call.name, IR_CALL_WAIT) == 0 && expr->call.n == 1 && ir_is_int(expr->call.arg[0], &n))
-        return base_format(cx, "tec_async_wait<%lld>()", (long long)n);
+        return base_format(cx, "tec_async_wait<%lld>()", (long long)n + BASE_PLANT_ON(cx, cuda_wait));
     return NULL;
 }
 
 static const char *value(tec_context *cx, const ir_expr *expr, const char *const *arg)
 {
     return strcmp(expr->call.name, IR_CALL_SHUFFLE) == 0
-               ? base_format(cx, "tec_shuffle_xor(%s, (int)(%s))", arg[0], arg[1])
+               ? base_format(cx, "tec_shuffle_xor(%s, (int)(%s)%s)", arg[0], arg[1],
+                             BASE_PLANT_ON(cx, cuda_shuffle) ? " / 2" : "")
                : NULL;
 }
 

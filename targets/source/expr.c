@@ -188,7 +188,7 @@ static const char *print_load(source_printer *printer, const ir_expr *expr)
 /* A result of 16 bits is rounded. */
 static const char *rounded(source_printer *printer, base_dtype dtype, const char *text)
 {
-    return text && source_is_half(dtype)
+    return text && source_is_half(dtype) && !BASE_PLANT_ON(printer->cx, source_round)
                ? base_format(printer->cx, "tec_%s_round(%s)", source_half(dtype), text)
                : text;
 }
@@ -410,7 +410,8 @@ static const char *print_select(source_printer *printer, const ir_expr *expr)
     const char *cond = source_expr(printer, expr->arg[0], SOURCE_OR), *text[2], *statements[2];
 
     for (int i = 0; i < 2; i++)
-        text[i] = print_arm(printer, expr->arg[i + 1], SOURCE_OR, &statements[i]);
+        text[i] = print_arm(printer, expr->arg[BASE_PLANT_ON(printer->cx, source_arms) ? 2 - i : i + 1],
+                            SOURCE_OR, &statements[i]);
     if (!cond || !text[0] || !text[1] || !type_of(printer, expr))
         return NULL;
     if (*statements[0] || *statements[1])
@@ -546,5 +547,6 @@ const char *source_expr(source_printer *printer, const ir_expr *expr, int level)
         remember(printer, expr, name);
         return name;
     }
-    return own < level ? base_format(printer->cx, "(%s)", text) : text;
+    return own < level && !BASE_PLANT_ON(printer->cx, source_parens) ? base_format(printer->cx, "(%s)", text)
+                                                                     : text;
 }

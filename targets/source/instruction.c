@@ -157,6 +157,7 @@ static const char *fragment_operand(instruction *self, const ir_buffer *param, c
                   *along =
                       ir_floordiv(cx, ir_floormod(cx, at, ir_int(cx, t.distance)), ir_int(cx, t.columns));
     const ir_expr *number = ir_add(cx, ir_mul(cx, down, ir_int(cx, t.distance / t.columns)), along);
+    number = BASE_PLANT_ON(cx, source_tile) ? ir_int(cx, 0) : number;
     const ir_expr *first = ir_simplify(self->p->facts, ir_mul(cx, number, ir_int(cx, words)));
     const char *index = first ? source_expr(self->p, first, SOURCE_ANY) : NULL;
 
@@ -209,8 +210,9 @@ static const char *operands(instruction *self)
     base_text text = {0};
 
     for (int i = 0; i < self->call->call.n_buffers; i++) {
-        const ir_buffer *buffer = self->call->call.buffer[i], *param = self->meaning->params[i].buffer;
-        const ir_expr *at = self->call->call.arg[i];
+        int k = BASE_PLANT_ON(cx, source_operands) && i < 2 && self->call->call.n_buffers > 2 ? 1 - i : i;
+        const ir_buffer *buffer = self->call->call.buffer[k], *param = self->meaning->params[k].buffer;
+        const ir_expr *at = self->call->call.arg[k];
         const char *one = source_fragment(self->p, buffer) ? fragment_operand(self, param, buffer, at)
                                                            : memory_operand(self, param, buffer, at);
 

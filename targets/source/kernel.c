@@ -80,8 +80,11 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
     for (int i = 0; i < launch->n_args; i++) {
         if (i)
             base_add(printer->cx, &parameters, ", ");
-        if (launch->args[i].scalar ? !add_scalar(printer, &parameters, launch->args[i].scalar)
-                                   : !add_buffer(printer, &parameters, &launch->args[i]))
+        const lower_arg *arg =
+            &launch->args[BASE_PLANT_ON(printer->cx, source_args) && i < 2 && launch->n_args > 1 ? 1 - i : i];
+
+        if (arg->scalar ? !add_scalar(printer, &parameters, arg->scalar)
+                        : !add_buffer(printer, &parameters, arg))
             return false;
     }
     source_line(printer, "\n%s", printer->d->kernel(printer->cx, launch->block));

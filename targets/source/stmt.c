@@ -36,11 +36,13 @@ static void print_block(source_printer *printer, const ir_stmt *stmt, const ir_f
     source_stmt(printer, stmt);
     source_close(printer);
     printer->facts = outside;
-    printer->n_known = known;
+    if (!BASE_PLANT_ON(printer->cx, source_known))
+        printer->n_known = known;
 }
 
 static void note_sign(source_printer *printer, const ir_expr *var, bool nonnegative)
 {
+    nonnegative |= BASE_PLANT_ON(printer->cx, source_sign);
     base_map_put(printer->cx, &printer->nonnegative, var, nonnegative ? var : NULL);
 }
 
@@ -60,13 +62,17 @@ static bool print_together(source_printer *printer, const ir_stmt *stmt)
 static void print_axis(source_printer *printer, const ir_stmt *stmt)
 {
     const ir_expr *along_x = printer->along_x;
-    const char *index = printer->d->index(stmt->loop.how), *min, *extent, *name;
+    ir_how how = stmt->loop.how == IR_THREAD_Y && BASE_PLANT_ON(printer->cx, source_axis) ? IR_THREAD_X
+                                                                                          : stmt->loop.how;
+    const char *index = printer->d->index(how), *min, *extent, *name;
     int64_t n = -1;
     bool zero = ir_is_value(stmt->loop.min, 0),
          whole = ir_is_int(stmt->loop.extent, &n) && n == printer->axis[stmt->loop.how];
 
-    if (stmt->loop.how <= IR_BLOCK_Z && stmt->loop.how >= IR_BLOCK_X)
+    if ((stmt->loop.how <= IR_BLOCK_Z && stmt->loop.how >= IR_BLOCK_X) ||
+        BASE_PLANT_ON(printer->cx, source_guard))
         whole = true; /* the grid is this loop's extent */
+    zero |= BASE_PLANT_ON(printer->cx, source_min);
     if (!index) {
         base_fail(printer->cx, TEC_UNSUPPORTED, stmt->loc, "loop '%s' is over %s, which does not exist in %s",
                   stmt->loop.var->var.name, ir_how_text(stmt->loop.how), printer->d->what);
@@ -109,8 +115,9 @@ static void print_for(source_printer *printer, const ir_stmt *stmt)
     begin(printer, stmt->loop.min, stmt->loop.extent);
     min = source_expr(printer, stmt->loop.min, SOURCE_SUM);
     end = source_expr(printer,
-                      ir_is_value(stmt->loop.min, 0) ? stmt->loop.extent
-                                                     : ir_add(printer->cx, stmt->loop.min, stmt->loop.extent),
+                      ir_is_value(stmt->loop.min, 0) || BASE_PLANT_ON(printer->cx, source_end)
+                          ? stmt->loop.extent
+                          : ir_add(printer->cx, stmt->loop.min, stmt->loop.extent),
                       SOURCE_SHIFT);
     source_forget(printer);
     name = source_name(printer, stmt->loop.var, stmt->loop.var->var.name);
@@ -210,7 +217,7 @@ static void print_if(source_printer *printer, const ir_stmt *stmt)
         return;
     source_line(printer, "if (%s) {", cond);
     print_block(printer, stmt->branch.then, ir_facts_inside(printer->facts, stmt, false));
-    if (stmt->branch.otherwise) {
+    if (stmt->branch.otherwise && !BASE_PLANT_ON(printer->cx, source_else)) {
         source_line(printer, "} else {");
         print_block(printer, stmt->branch.otherwise, ir_facts_inside(printer->facts, stmt, true));
     }
@@ -238,6 +245,7 @@ static void declare(source_printer *printer, const ir_buffer *buffer, source_spa
     int64_t n = elements_of(buffer);
     char dtype[24];
 
+    n -= space == SOURCE_SHARED && n > 1 && BASE_PLANT_ON(printer->cx, source_shared);
     if (n < 0) {
         base_fail(printer->cx, TEC_UNSUPPORTED, buffer->loc, "buffer '%s' has no constant size",
                   buffer->name);

@@ -1,0 +1,59 @@
+#!/bin/bash
+# graph -- models compiled for CUDA run on the emulated device and give what the CPU gives; copies, plans and placement are
+# shown as for OpenCL; a slice of the ONNX backend tests runs there, and NVRTC compiles it for each architecture.
+# With TEC_TEST_FULL: the four suites.
+set -eu
+: "${TEC:?}" "${TEC_BUILD_DIR:?}"
+data=/usr/share/libonnx-testdata/data
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+emulator=$TEC_BUILD_DIR/tests/cuda
+
+fail() {
+    echo "cuda graph: $*" >&2
+    [ ! -f "$dir/out" ] || tail -n 20 "$dir/out" >&2
+    exit 1
+}
+says() {
+    grep -qE -- "$1" "$dir/out" || fail "does not say '$1'"
+}
+emulated() {
+    LD_LIBRARY_PATH=$emulator TEC_CUDA=$emulator "$TEC" "$@"
+}
+
+[ -d "$data/node" ] || fail "libonnx-testdata is not installed: $data is missing"
+model=$data/node/test_relu/model.onnx
+
+# The same bytes from both, and what runs where.
+emulated compile "$model" --target "cuda -arch=sm_80" -o "$dir/device.tec" 2>"$dir/out" || fail "compile"
+says 'for cuda -arch=sm_80'
+"$TEC" compile "$model" --quiet -o "$dir/host.tec"
+emulated run "$dir/device.tec" --out "$dir/a" --repeat 2 --profile >"$dir/out"
+says 'copy \(x\)'
+says 'relu \(y\)'
+emulated run "$dir/device.tec" --device cuda:0 --out "$dir/a" --repeat 1 >/dev/null
+"$TEC" run "$dir/host.tec" --out "$dir/b" --repeat 1 >/dev/null
+cmp "$dir/a/y.npy" "$dir/b/y.npy" || fail "the device gives other results"
+"$TEC" inspect "$dir/device.tec" >"$dir/out"
+says 'on cuda: [0-9]+ bytes for intermediate values'
+says 'step 0: copy \(x\) by copy from the host to cuda'
+says 'step 1: relu \(y\) by relu on cuda'
+says 'step 2: copy \(y\) by copy from cuda to the host'
+if emulated run "$dir/device.tec" --device cuda:7 >"$dir/out" 2>&1; then fail "ran on a device that is not there"; fi
+says "there is no device 'cuda:7'"
+TEC_EMULATED_CAPABILITY=90 emulated run "$dir/device.tec" >"$dir/out" 2>&1 && fail "code for sm_80 ran on 9.0"
+says "made for 'cuda -arch=sm_80'"
+
+# A slice of the suites: none fails, all operators run there. `and` and `not` are words of C++.
+cases=("$data"/node/test_{relu,and2d,not_2d,gemm_all_attributes,softmax_axis_1,conv_with_strides_padding,averagepool_2d_pads,layer_normalization_2d_axis0,gather_1,reduce_sum_keepdims_example,lstm_defaults,where_example})
+[ -z "${TEC_TEST_FULL-}" ] || cases=("$data"/{node,simple,pytorch-converted,pytorch-operator}/*)
+emulated check --target "cuda -arch=sm_80" "${cases[@]}" >"$dir/out" || fail "a case"
+tail -n 2 "$dir/out"
+[ -n "${TEC_TEST_FULL-}" ] || says '\(100.0 %\)'
+[ ! -e build/cuda/libnvrtc.so.12 ] || export TEC_CUDA=$PWD/build/cuda
+[ -n "${TEC_TEST_FULL-}" ] || cases=("$data"/node/test_{and2d,softmax_axis_1,conv_with_strides_padding,lstm_defaults})
+for arch in sm_75 sm_80 sm_90a; do
+    "$TEC" check --compile-only --target "cuda -arch=$arch" "${cases[@]}" >"$dir/out" || fail "NVRTC for $arch"
+    says ' 0 failed'
+done
+echo "cuda graph: ok"
