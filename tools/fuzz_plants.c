@@ -100,14 +100,25 @@ static bool look_for(const tool_fuzz_jobs *jobs, const base_plant_row *fault, co
     return s.after > 0;
 }
 
-/* By name, by number, or all. */
-static bool is_meant(const char *which, int k)
+/* Whether cases for the target come by the fault: printers of kernels and lists of launches are of devices
+ * alone, and of all other faults the code of a CPU tells as much. */
+static bool is_within_reach(const target *machine, const base_plant_row *fault)
+{
+    bool of_device = strcmp(fault->room, "source") == 0 || strcmp(fault->room, "launches") == 0 ||
+                     strcmp(fault->room, "cuda") == 0;
+
+    return of_device == !target_offers(machine, TARGET_HOST) &&
+           (strcmp(fault->room, "cuda") != 0 || strcmp(target_arch_name(machine), "cuda") == 0);
+}
+
+/* By name, by number, or all within reach. */
+static bool is_meant(const target *machine, const char *which, int k)
 {
     char *end;
     long number = strtol(which, &end, 10);
 
-    return strcmp(which, "all") == 0 || strcmp(which, base_plants[k].name) == 0 ||
-           (*which && !*end && number == k);
+    return (strcmp(which, "all") == 0 && is_within_reach(machine, &base_plants[k])) ||
+           strcmp(which, base_plants[k].name) == 0 || (*which && !*end && number == k);
 }
 
 static int list(void)
@@ -121,12 +132,13 @@ static int list(void)
 int tool_fuzz_plants(const tool_fuzz_jobs *jobs, const char *which)
 {
     const char *why = NULL;
+    const target *machine = target_parse(jobs->cx, jobs->target);
     int meant = 0, found = 0;
 
     if (strcmp(which, "list") == 0)
         return list();
     for (int k = 1; k < base_n_plants && !why; k++)
-        if (is_meant(which, k)) {
+        if (is_meant(machine, which, k)) {
             meant++;
             found += look_for(jobs, &base_plants[k], &why);
         }

@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-for arch in sm_75 sm_80 sm_90; do
+for arch in sm_75 sm_80 sm_90 sm_90a; do
     for kernel in tests/tools/gpu/*.te; do
         "$TEC" te "$kernel" --target "cuda -arch=$arch" -o "$dir/k.tec" || fail "$kernel for $arch (scripts/packages --install cuda)"
         "$TEC" inspect "$dir/k.tec" >"$dir/out"

@@ -253,9 +253,12 @@ static int let_go(fiber *f, int n)
     return work_together(f, n) || any;
 }
 
+/* Every thread that may run does, in a random order; but of some warps none does, drawn anew for each turn, so
+ * that a warp may be far ahead of another where no barrier of the block keeps it. */
 static void take_turns(fiber *f, int n)
 {
     int order[MOST_THREADS];
+    uint64_t resting = n > WARP ? draw() : 0;
 
     for (int i = 0; i < n; i++) {
         int k = (int)(draw() % (uint64_t)(i + 1));
@@ -264,7 +267,7 @@ static void take_turns(fiber *f, int n)
         order[k] = i;
     }
     for (int i = 0; i < n; i++)
-        if (f[order[i]].state == RUNS) {
+        if (f[order[i]].state == RUNS && !(resting >> order[i] / WARP & 1)) {
             self.now = &f[order[i]];
             table.now = self.now;
             switch_stacks(&self.scheduler, &self.now->context);
@@ -293,7 +296,7 @@ static int run_block(const unsigned size[3], const place *block)
         start(&f[i], i, size, block);
     do
         take_turns(f, n);
-    while (let_go(f, n));
+    while (let_go(f, n) || count_in(f, n, RUNS));
     if (self.counts)
         counts_block(n);
     if (count_in(f, n, ENDED) == n)
