@@ -77,18 +77,84 @@ Test(cuda_text, threads_meet)
 {
     has("allocate S: f32[32] @shared { S[t] = A[t] evaluate call<i32> tec.barrier(\"shared\") B[t] = "
         "S[0] }",
-        "__syncthreads();");
-    has("allocate S: f32[32] @shared { S[t] = A[t] B[t] = S[t] }", "__shared__ float S[32];");
+        "tec_barrier();");
+    has("allocate S: f32[32] @shared { S[t] = A[t] B[t] = S[t] }", "__shared__ __align__(16) float S[32];");
     has("let other = call<f32> tec.shuffle_xor(A[t], 4) { B[t] = other }",
         "const float other = tec_shuffle_xor(A[t], (int)(4));");
 }
 
-Test(cuda_text, arrays_in_shared_memory_have_48_kib)
+Test(cuda_text, much_shared_memory_is_one_array_that_the_launch_makes)
 {
+    has("allocate S: f32[12289] @shared { allocate R: f32[3] @shared { S[t] = A[t] R[0] = 1.0 B[t] = S[t] } "
+        "}",
+        "TEC_DYNAMIC_SHARED(shared_memory, 49280);");
+    has("allocate S: f32[12289] @shared { allocate R: f32[3] @shared { S[t] = A[t] R[0] = 1.0 B[t] = S[t] } "
+        "}",
+        "float *const R = (float *)(shared_memory + 49216);");
     cr_assert_null(kernels("program p(A: f32[64], out B: f32[64]) {\n"
-                           "for b in 0..2 blockIdx.x { for t in 0..32 threadIdx.x {\n"
-                           "allocate S: f32[12289] @shared { S[t] = A[t] B[t] = S[t] } } }\n}\n"));
-    cr_assert(strstr(tec_context_error(cx), "49216 bytes of shared memory"), "%s", tec_context_error(cx));
+                           "for b in 0..2 blockIdx.x { for t in 0..32 threadIdx.x { "
+                           "allocate S: f32[41729] @shared { S[t] = A[t] B[t] = S[t] } } }\n}\n"));
+    cr_assert(strstr(tec_context_error(cx), "166976 bytes of shared memory"), "%s", tec_context_error(cx));
+    tec_context_clear(cx);
+}
+
+/* A program with the instruction add4 of a warp: f = f + s over 2 rows of 64, a word of each for each thread. */
+static const char *with_instruction(const char *body)
+{
+    return base_format(
+        cx,
+        "program p(A: f32[512], out B: f32[512]) {\n"
+        "intrinsic add4 \"warp tec_add4\" { program add4(s: f32[2, 64] strides(ld, 1) align(16), "
+        "out f: f32[2, 64] strides(to, 1) @local, symbol ld, symbol to) { for i in 0..2 { for j in 0..64 { "
+        "f[i, j] = f[i, j] + s[i, j] } } } }\n"
+        "for b in 0..2 blockIdx.x { %s }\n}\n",
+        body);
+}
+
+static void prints(const char *body, const char *line)
+{
+    const char *text = kernels(with_instruction(body));
+
+    cr_assert(text, "%s", tec_context_error(cx));
+    cr_assert(strstr(text, line), "'%s' is not in\n%s", line, text);
+}
+static void refuses(const char *body, const char *says)
+{
+    cr_assert_null(kernels(with_instruction(body)));
+    cr_assert(strstr(tec_context_error(cx), says), "'%s' is not in '%s'", says, tec_context_error(cx));
+    tec_context_clear(cx);
+}
+
+#define THREADS "for t in 0..32 threadIdx.x { B[t] = 0.0 } "
+Test(cuda_text, fragments_are_shared_out_among_the_threads_of_a_warp)
+{
+    const char *one = "allocate F: f32[128] @local { " THREADS
+                      "evaluate call<i32> add4(&A, &F, b * 4, 0, 64, 64) }",
+               *four = "allocate F: f32[512] @local { " THREADS "for i in 0..2 { for j in 0..2 { "
+                       "evaluate call<i32> add4(&A, &F, b * 4, i * 256 + j * 64, 64, 128) } } }";
+
+    prints(one, "uint F[4];");
+    prints(one, "tec_add4(&A[b * 4], 64, &F[0]);");
+    prints(four, "uint F[16];");
+    prints(four, "&F[i * 8 + j * 4]);");
+}
+
+Test(cuda_text, instructions_of_a_warp_are_refused_where_a_warp_does_not_come_together)
+{
+    refuses("allocate F: f32[128] @local { for t in 0..16 threadIdx.x { B[t] = 0.0 } "
+            "evaluate call<i32> add4(&A, &F, b * 4, 0, 64, 64) }",
+            "'add4' is done by 32 threads together, and the launch has 16 along x");
+    refuses("allocate F: f32[128] @local { for t in 0..32 threadIdx.x { "
+            "evaluate call<i32> add4(&A, &F, b * 4, 0, 64, 64) } }",
+            "'add4' is done by 32 threads together, and stands in the loop 't' over threadIdx.x");
+    refuses("allocate F: f32[128] @local { " THREADS "evaluate call<i32> add4(&A, &F, b * 4, 0, 64, 64) "
+            "B[b] = F[0] }",
+            "'F' lies in the registers of 32 threads, where instructions of these alone read and write it");
+    refuses("allocate F: f32[256] @local { " THREADS "evaluate call<i32> add4(&A, &F, b * 4, 32, 64, 128) }",
+            "the operand 'F' of 'add4' at '32' is not proven to be one of the tiles");
+    refuses(
+        "allocate F: f32[128] @local { " THREADS "evaluate call<i32> add4(&A, &F, b * 4, 0, 65, 64) }",
+        "the rows of 'A' are '65' elements apart, which is no multiple of the 16 bytes that 'add4' wants");
 }
 
 Test(cuda_text, copies_are_begun_where_the_element_has_four_or_eight_bytes)

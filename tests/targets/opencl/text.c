@@ -109,7 +109,7 @@ Test(opencl_text, shared_memory_and_barriers)
 {
     has("allocate S: f32[4] @shared { for t in 0..4 threadIdx.x { S[t] = A[t] } evaluate call<i32> "
         "tec.barrier(\"shared\") B[b] = S[1] }",
-        "    __local float S[4];\n");
+        "    __attribute__((aligned(16))) __local float S[4];\n");
     has("evaluate call<i32> tec.barrier(\"shared\")", "barrier(CLK_LOCAL_MEM_FENCE);");
     has("evaluate call<i32> tec.barrier(\"global\")", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
 }
