@@ -110,4 +110,6 @@ void tune_access_features(const tune_statement *statement, const tune_access *ac
     for (int c = 0; c < TUNE_N_CACHES; c++)
         out[TUNE_ACCESS_traffic_l1 + c] =
             (float)tune_ratio(tune_traffic(statement, access, tune_capacity(machine, c)), access->lines[0]);
+    if (target_offers(machine, TARGET_THREADS))
+        tune_gpu_access(statement, access, out);
 }

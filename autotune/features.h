@@ -36,7 +36,7 @@ enum {
 };
 
 /* Rises with every change of what the numbers mean: rows of another version are not learned from. */
-enum { TUNE_FEATURES_VERSION = 3 };
+enum { TUNE_FEATURES_VERSION = 4 };
 enum {
     TUNE_SLOTS = 3,        /* statements */
     TUNE_ACCESS_SLOTS = 3, /* buffers of a statement */

@@ -181,4 +181,5 @@ void tune_statement_features(const tune_statement *statement, const target *mach
     set_loops(statement, at, out);
     set_reuse(statement, at, out);
     set_caches(statement, machine, at, out);
+    tune_gpu_statement(statement, machine, out);
 }

@@ -108,6 +108,9 @@ tune_tile tune_tile_of(const tune_statement *statement, const target *machine);
 /* Cycles of all cores by what takes longest: arithmetic, with the latency of sums where few are under way;
  * loads, with those of results that find no register; or what comes into a cache. */
 double tune_estimate(const tune_statement *statement, const target *machine);
+/* Features of GPUs (gpu.c), into the rows of the statement and of the access. */
+void tune_gpu_statement(const tune_statement *statement, const target *machine, float *out);
+void tune_gpu_access(const tune_statement *statement, const tune_access *access, float *out);
 /* Iterations that the loops of these kinds have together. */
 double tune_extent_of(const tune_statement *statement, ir_how first, ir_how last);
 /* How many times as long the busiest core takes as all would if the work were even. */

@@ -376,6 +376,31 @@ Test(features, of_symbolic_extents_are_those_of_the_dims)
     expect(row_of(tree_of(definitions[11]), cpu, NULL), "hot0.iterations", log2(1 + 256 * 64 * 64));
 }
 
+/* A warp reads 32 neighbours: 4 transactions for 128 bytes; or 32 elements a row apart: 32 transactions. */
+Test(features, see_what_the_threads_of_a_warp_ask_for_together)
+{
+    const char *add = "def s(A: f32[64, 64]) {\n  C[i, j] = A[i, j] + 1.0\n  return C\n}\n",
+               *turned = "def s(A: f32[64, 64]) {\n  C[i: 64, j: 64] = A[j, i]\n  return C\n}\n",
+               *along = "bind(C.i, blockIdx.x)\nbind(C.j, threadIdx.x)\n",
+               *tile = "A.cache.shared = cache_read(A, shared)\ncompute_at(A.cache.shared, C.j.0)\n";
+    const target *host = cpu;
+    const float *row;
+
+    cpu = target_parse(cx, "cuda -arch=sm_80");
+    row = row_after(add, along);
+    expect(row, "hot0.read1.sectors", 0);
+    expect(row, "hot0.block_global", log2(1 + 2 * 64 * 4));
+    expect(row, "hot0.occupancy", 1);
+    row = row_after(turned, along);
+    expect(row, "hot0.read1.sectors", 3);
+    row = row_after(turned, base_format(cx,
+                                        "C.j.0, C.j.1 = split(C.j, _, 32)\nbind(C.i, blockIdx.x)\n"
+                                        "bind(C.j.1, threadIdx.x)\n%s",
+                                        tile));
+    expect(row, "hot0.read1.conflicts", 0);
+    cpu = host;
+}
+
 Test(features, need_a_program)
 {
     float row[TUNE_N_FEATURES];
