@@ -118,7 +118,7 @@ static const char *refuse(source_printer *printer, const ir_expr *expr)
 
 static const char *type_of(source_printer *printer, const ir_expr *expr)
 {
-    const char *type = expr->dtype.lanes == 1 ? printer->d->type(expr->dtype) : NULL;
+    const char *type = expr->dtype.lanes == 1 ? source_type(printer, expr) : NULL;
     char dtype[24];
 
     if (!type)
@@ -201,6 +201,8 @@ static const char *helper(source_printer *printer, const char *name, const ir_ex
 
     if (!type)
         return NULL;
+    if (count > 1 && source_is_index(expr->arg[0]) && !source_is_index(expr->arg[1]))
+        type = printer->d->type(expr->arg[0]->dtype); /* data beside an index has all its bits */
     base_addf(printer->cx, &t, "tec_%s_%s(", name, type);
     for (int i = 0; i < count; i++) {
         if (!(arg[i] = source_expr(printer, expr->arg[i], SOURCE_ANY)))
@@ -209,12 +211,6 @@ static const char *helper(source_printer *printer, const char *name, const ir_ex
     }
     base_add(printer->cx, &t, ")");
     return base_text_str(printer->cx, &t);
-}
-
-/* Index arithmetic: of 64 bits, and of nothing that was read. */
-static bool is_index(const ir_expr *expr)
-{
-    return expr->dtype.bits == 64 && base_is_signed(expr->dtype) && !(expr->has & IR_HAS_LOAD);
 }
 
 static const char *infix(source_printer *printer, const ir_expr *expr, const char *op, int level)
@@ -240,7 +236,7 @@ static const char *print_sum(source_printer *printer, const ir_expr *expr, const
 {
     int own = expr->op == IR_MUL ? SOURCE_PRODUCT : SOURCE_SUM;
 
-    if (!base_is_float(expr->dtype) && !is_index(expr)) {
+    if (!base_is_float(expr->dtype) && !source_is_index(expr)) {
         *level = SOURCE_UNARY;
         return wrapping(printer, expr, op);
     }
@@ -307,7 +303,7 @@ static const char *print_negated(source_printer *printer, const ir_expr *expr, i
     *level = SOURCE_UNARY;
     if (!type || !a)
         return NULL;
-    if (base_is_float(expr->dtype) || is_index(expr))
+    if (base_is_float(expr->dtype) || source_is_index(expr))
         return base_format(printer->cx, "-%s", a);
     return base_format(printer->cx, "(%s)(0 - (%s)%s)", type, expr->dtype.bits == 64 ? "ulong" : "uint", a);
 }
@@ -390,7 +386,7 @@ static const char *set_by_condition(source_printer *printer, const ir_expr *expr
 {
     const char *name = new_value(printer);
 
-    source_line(printer, "%s %s;", printer->d->type(expr->dtype), name);
+    source_line(printer, "%s %s;", source_type(printer, expr), name);
     for (int i = 0; i < 2; i++) {
         if (i)
             source_line(printer, "} else {");
@@ -543,7 +539,7 @@ const char *source_expr(source_printer *printer, const ir_expr *expr, int level)
     if (uses && *uses > 1 && expr->depth > 1 && type_of(printer, expr)) {
         const char *name = new_value(printer);
 
-        source_line(printer, "const %s %s = %s;", printer->d->type(expr->dtype), name, text);
+        source_line(printer, "const %s %s = %s;", source_type(printer, expr), name, text);
         remember(printer, expr, name);
         return name;
     }

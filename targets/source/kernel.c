@@ -95,6 +95,8 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
         if (launch->args[i].buffer)
             declare_pointer(printer, &launch->args[i]);
     source_find_fragments(printer, launch->body);
+    printer->narrow =
+        printer->d->narrows_indices && source_fits_32_bits(printer->cx, printer->facts, launch->body);
     source_declare_shared(printer, launch->body, launch->shared_bytes);
     source_stmt(printer, launch->body);
     source_close(printer);

@@ -25,6 +25,7 @@ struct source_printer {
     int n_values; /* named so far */
     int64_t axis[IR_N_HOWS];
     bool copies;            /* inside of `attribute async_copy` */
+    bool narrow;            /* indices have 32 bits */
     const ir_facts *facts;  /* of the place where the text is */
     const ir_expr *along_x; /* the variable of the loop around over several threads along x; NULL: none */
     base_map fragments;     /* buffer -> how many threads share it (instruction.c) */
@@ -49,6 +50,13 @@ enum {
     SOURCE_PRIMARY
 };
 const char *source_expr(source_printer *printer, const ir_expr *expr, int level);
+
+/* Index arithmetic: of 64 bits, and of nothing that was read. */
+bool source_is_index(const ir_expr *expr);
+/* Whether every index of the statement, and what it is computed from, is proven to fit into 32 bits. */
+bool source_fits_32_bits(tec_context *cx, const ir_facts *facts, const ir_stmt *stmt);
+/* The type of a scalar value in the text: that of its dtype, or of 32 bits for indices that fit. */
+const char *source_type(const source_printer *printer, const ir_expr *expr);
 
 /* Starts a statement: counts how often its parts are used. */
 void source_count(source_printer *printer, const ir_expr *expr);

@@ -35,6 +35,7 @@ typedef struct {
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;
+    bool narrows_indices;  /* indices are computed in 32 bits where these are proven to be enough */
     bool has_instructions; /* the prelude has a function for each instruction of hardware/ */
     int64_t shared_bytes;  /* of a block, that a kernel may take; 0: as the target says */
     /* Beyond so many, arrays of shared memory are parts of one that the launch makes as large as it says: the

@@ -90,9 +90,9 @@ static void print_axis(source_printer *printer, const ir_stmt *stmt)
     note_sign(printer, stmt->loop.var, source_nonnegative(printer, stmt->loop.min));
     source_open(printer);
     if (zero)
-        source_line(printer, "const %s %s = %s;", printer->d->type(stmt->loop.var->dtype), name, index);
+        source_line(printer, "const %s %s = %s;", source_type(printer, stmt->loop.var), name, index);
     else
-        source_line(printer, "const %s %s = %s + %s;", printer->d->type(stmt->loop.var->dtype), name,
+        source_line(printer, "const %s %s = %s + %s;", source_type(printer, stmt->loop.var), name,
                     min ? min : "", index);
     source_close(printer);
     if (stmt->loop.how == IR_THREAD_X)
@@ -105,7 +105,7 @@ static void print_axis(source_printer *printer, const ir_stmt *stmt)
 /* A loop of the language, unless it is over an axis of threads. */
 static void print_for(source_printer *printer, const ir_stmt *stmt)
 {
-    const char *type = printer->d->type(stmt->loop.var->dtype), *min, *end, *name;
+    const char *type = source_type(printer, stmt->loop.var), *min, *end, *name;
 
     if (stmt->loop.how >= IR_BLOCK_X && stmt->loop.how <= IR_THREAD_Z) {
         if (!print_together(printer, stmt))
@@ -198,7 +198,7 @@ static void print_let(source_printer *printer, const ir_stmt *stmt)
     name = source_name(printer, stmt->let.var, stmt->let.var->var.name);
     note_sign(printer, stmt->let.var, source_nonnegative(printer, stmt->let.value));
     if (value)
-        source_line(printer, "const %s %s = %s;", printer->d->type(stmt->let.var->dtype), name, value);
+        source_line(printer, "const %s %s = %s;", source_type(printer, stmt->let.var), name, value);
     const ir_facts *outside = printer->facts;
     printer->facts = ir_facts_inside(outside, stmt, false);
     source_stmt(printer, stmt->let.body);

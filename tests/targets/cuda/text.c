@@ -73,6 +73,17 @@ Test(cuda_text, types_are_named_by_one_word)
     has("B[t] = select(M[t], 1.0, 0.0)", "(M[t] != 0)");
 }
 
+Test(cuda_text, indices_have_32_bits_where_these_are_proven_to_be_enough)
+{
+    has("B[b * 32 + t] = A[t]", "const int t = (long)threadIdx.x;");
+    has("for i in 0..67108863 { B[t] = A[b * 32 + t] + f32(i * 32) }", "for (int i = 0;");
+    has("for i in 0..67108865 { B[t] = A[b * 32 + t] + f32(i * 32) }", "for (long i = 0;"); /* 2^31 */
+    has("for i in 0..n { B[t] = A[t] + f32(i) }", "const long t = (long)threadIdx.x;");
+    has("K[t] = i32(min(J[t], t))", "(int)tec_min_long(J[t], t)");
+    has("K[t] = i32(min(t, J[t]))", "(int)tec_min_long(t, J[t])");
+    has("K[t] = i32(popcount(b + t))", "const long t = (long)threadIdx.x;");
+}
+
 Test(cuda_text, threads_meet)
 {
     has("allocate S: f32[32] @shared { S[t] = A[t] evaluate call<i32> tec.barrier(\"shared\") B[t] = "
