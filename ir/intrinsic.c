@@ -34,6 +34,8 @@ const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
     return name_behind(cx, in->text, "call ");
 }
 
+/* The words in front of the name say how many threads do the instruction; without one of them the text is
+ * something else. */
 const char *ir_intrinsic_instruction(tec_context *cx, const ir_intrinsic *in, int *group)
 {
     static const struct {

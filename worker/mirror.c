@@ -13,6 +13,7 @@ static bool make_array(worker_mirror *mirror, const worker_arguments *arguments,
     return arguments->is_output[i] || tec_tensor_copy(mirror->args[i], from, err);
 }
 
+/* Of a function of the host the mirror is the arguments themselves. On failure nothing is left open. */
 bool worker_mirror_open(worker_mirror *mirror, const rt_function_desc *function,
                         const worker_arguments *arguments, tec_error *err)
 {

@@ -106,6 +106,8 @@ typedef struct {
     int64_t rows, columns, distance; /* of rows */
 } tile;
 
+/* The innermost dimensions that lie next to each other make the columns; one more dimension, of any distance,
+ * may be the rows. False: strides are no constants, or the tile has another form. */
 static bool tile_of(instruction *self, const ir_buffer *param, tile *out)
 {
     int64_t extent;
@@ -204,6 +206,7 @@ static const char *memory_operand(instruction *self, const ir_buffer *param, con
     return base_text_str(cx, &text);
 }
 
+/* Addresses and open strides of all operands, in the order of the meaning's parameters. */
 static const char *operands(instruction *self)
 {
     tec_context *cx = self->p->cx;

@@ -88,6 +88,7 @@ static bool fits_own(tec_context *cx, const ir_facts *facts, const ir_stmt *stmt
     return false;
 }
 
+/* The facts grow on the way down, since the range of a loop's variable is what bounds an index inside. */
 bool source_fits_32_bits(tec_context *cx, const ir_facts *facts, const ir_stmt *stmt)
 {
     if (!fits_own(cx, facts, stmt))

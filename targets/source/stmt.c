@@ -188,6 +188,7 @@ static void print_copy(source_printer *printer, const ir_stmt *stmt)
         print_store(printer, stmt);
 }
 
+/* A named value; what it is, is a fact for the statements behind it. */
 static void print_let(source_printer *printer, const ir_stmt *stmt)
 {
     const char *value, *name;
@@ -326,6 +327,8 @@ void source_declare_shared(source_printer *printer, const ir_stmt *stmt, int64_t
 
 /* ---- all ---- */
 
+/* An instruction of the hardware, or a call that the dialect has words for; a value without effect is left
+ * out. */
 static void print_evaluate(source_printer *printer, const ir_stmt *stmt)
 {
     const ir_expr *expr = stmt->value;
