@@ -112,14 +112,14 @@ Test(cuda_text, much_shared_memory_is_one_array_that_the_launch_makes)
 /* A program with the instruction add4 of a warp: f = f + s over 2 rows of 64, a word of each for each thread. */
 static const char *with_instruction(const char *body)
 {
-    return base_format(
-        cx,
-        "program p(A: f32[512], out B: f32[512]) {\n"
-        "intrinsic add4 \"warp tec_add4\" { program add4(s: f32[2, 64] strides(ld, 1) align(16), "
-        "out f: f32[2, 64] strides(to, 1) @local, symbol ld, symbol to) { for i in 0..2 { for j in 0..64 { "
-        "f[i, j] = f[i, j] + s[i, j] } } } }\n"
-        "for b in 0..2 blockIdx.x { %s }\n}\n",
-        body);
+    return base_format(cx,
+                       "program p(A: f32[512], out B: f32[512]) {\n"
+                       "intrinsic add4 \"warp tec_add4\" { program add4(symbol ld, symbol to, "
+                       "s: f32[2, 64] align(16) strides(ld, 1), out f: f32[2, 64] @local strides(to, 1), ld, "
+                       "to) { for i in 0..2 { for j in 0..64 { "
+                       "f[i, j] = f[i, j] + s[i, j] } } } }\n"
+                       "for b in 0..2 blockIdx.x { %s }\n}\n",
+                       body);
 }
 
 static void prints(const char *body, const char *line)
