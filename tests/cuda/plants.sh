@@ -14,7 +14,17 @@ if ! "$TEC" fuzz --plant list >"$out/list" 2>"$out/why"; then
 fi
 # fault, the first case of seed 1 that is tried, cases
 cat >"$out/from" <<'END'
-@@
+source_guard 0 2
+source_axis 0 2
+source_min 76 2
+source_end 5 2
+source_parens 10 2
+source_args 0 2
+source_arms 1 2
+cuda_barrier 0 2
+split_workspace 4 2
+split_sequence 4 2
+split_grid 0 2
 END
 while read -r fault first cases; do
     "$TEC" fuzz --plant "$fault" --target "cuda -arch=sm_80" --seed 1 --first "$first" --cases "$cases" --jobs 2 --keep "$out" >"$out/found" || {
