@@ -7,8 +7,8 @@
  *     worker_mirror_close(&m);
  *
  * Inputs are copied there once, outputs both ways when that is asked for: what the outputs of a job hold is
- * looked at in main memory. Scalars stay there. A function of the host needs no copies: the mirror then is the
- * arguments themselves.
+ * looked at in main memory. Scalars stay there. A function of the host needs no copies: the mirror then is
+ * the arguments themselves.
  */
 #ifndef WORKER_MIRROR_H
 #define WORKER_MIRROR_H

@@ -370,7 +370,8 @@ Test(tensorize, refuses_what_has_no_form)
         "'B' cannot be tensorized: it starts its reduction elsewhere, and intrinsic 'axpy' has no update");
     refuses(with_intrinsics("def t(A: f32[2, 8]) { B[y, x] = A[y, x] * 3.0 return B }"),
             "tensorize(B.x, broken)",
-            "'B' cannot be tensorized: what 'broken' is written as is neither 'call FUNCTION' nor statements "
+            "'B' cannot be tensorized: what 'broken' is written as is neither 'call FUNCTION', an "
+            "instruction nor statements "
             "of the IR: the text of 'broken':2: "
             "error: unknown buffer 'mul'");
     refuses(with_intrinsics(mv), TILES "b = tensorize(yi, dot)\ntensorize(b, dot)",

@@ -41,8 +41,8 @@ static inline double tec_as_s8(unsigned word, int number)
 
 /* ---- ldmatrix ---- */
 
-/* Row r of matrix m begins at the address of thread 8*m + r. Thread 4*g + t gets word t of row g; transposed, the
- * elements 2t and 2t + 1 of column g. */
+/* Row r of matrix m begins at the address of thread 8*m + r. Thread 4*g + t gets word t of row g;
+ * transposed, the elements 2t and 2t + 1 of column g. */
 template <int matrices, bool transposed> static void tec_read_matrices(const void *const *given)
 {
     for (int m = 0; m < matrices; m++)
@@ -135,8 +135,8 @@ static inline void tec_bulk_256(const void *s, void *d)
     __syncwarp();
 }
 
-/* Four warps: c is 64 x 64, warp w has rows 16*w to 16*w + 15. The operands lie in shared memory as core matrices of
- * 8 rows of 8 elements, two along k. */
+/* Four warps: c is 64 x 64, warp w has rows 16*w to 16*w + 15. The operands lie in shared memory as core
+ * matrices of 8 rows of 8 elements, two along k. */
 template <double (*element)(unsigned, int)> static void tec_multiply_shared(const void *const *given)
 {
     const unsigned short *a = (const unsigned short *)tec_of(given, 0).row,

@@ -109,7 +109,7 @@ Test(cuda_text, much_shared_memory_is_one_array_that_the_launch_makes)
     tec_context_clear(cx);
 }
 
-/* A program with the instruction add4 of a warp: f = f + s over 2 rows of 64, a word of each for each thread. */
+/* A program with the instruction add4 of a warp: f = f + s over 2 rows of 64, a word of each for a thread. */
 static const char *with_instruction(const char *body)
 {
     return base_format(cx,
