@@ -56,11 +56,14 @@ const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target
     return table ? table->list.at[0] : NULL;
 }
 
-const char *hw_names(tec_context *cx)
+const char *hw_names(tec_context *cx, const target *machine)
 {
     base_text t = {0};
 
+    bool gpu = machine && machine->capability;
+
     for (int i = 0; i < BASE_COUNT(rows); i++)
-        base_addf(cx, &t, "%s%s", i ? ", " : "", rows[i]->name);
+        if (gpu == (rows[i]->capability != 0))
+            base_addf(cx, &t, "%s%s", t.n ? ", " : "", rows[i]->name);
     return base_text_str(cx, &t);
 }

@@ -32,6 +32,7 @@ typedef struct {
  * that name. */
 const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *machine,
                                  const char **missing);
-const char *hw_names(tec_context *cx); /* "x86.vnni16, ..." */
+/* "x86.vnni16, ...": those of GPUs for an NVIDIA GPU, else those of CPUs. */
+const char *hw_names(tec_context *cx, const target *machine);
 
 #endif

@@ -40,7 +40,7 @@ static const te_intrinsic *find_intrinsic(sched_call *call, const char *name)
         return sched_refuse(call, "%s", missing);
     return in ? in
               : sched_refuse(call, "there is no intrinsic '%s': expected an intrinsic of the file, or %s",
-                             name, hw_names(call->cx));
+                             name, hw_names(call->cx, call->s->target));
 }
 
 /* ---- matching ---- */
