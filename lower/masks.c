@@ -10,7 +10,7 @@
  *           test that mask again
  * breaks    nothing
  */
-#include "lower/util.h"
+#include "lower/cells.h"
 
 /* Lane values base + stride*lane. */
 typedef struct {
@@ -63,6 +63,15 @@ static int decided(const ir_expr *mask)
     return mask && ir_is_int(mask, &v) ? v != 0 : -1;
 }
 
+/* Of two masks that each leave a constant number of the first lanes, the one that leaves fewer; NULL where they
+ * are not both so. A constant comparison leaves fewer than all lanes here: compare has decided the others. */
+static const ir_expr *narrower(const ir_expr *left, const ir_expr *right)
+{
+    int n = left->dtype.lanes, a = lower_lanes_left(left, n), b = lower_lanes_left(right, n);
+
+    return a == n || b == n ? NULL : a <= b ? left : right;
+}
+
 /* `true` is the neutral operand of `and`, `false` that of `or`; the other constant decides alone. */
 static const ir_expr *visit_logic(tec_context *cx, const ir_expr *expr)
 {
@@ -75,7 +84,8 @@ static const ir_expr *visit_logic(tec_context *cx, const ir_expr *expr)
         return a == neutral ? expr->arg[1] : expr->arg[0];
     if (b >= 0)
         return b == neutral ? expr->arg[0] : expr->arg[1];
-    return expr;
+    const ir_expr *one = neutral ? narrower(expr->arg[0], expr->arg[1]) : NULL;
+    return one ? one : expr;
 }
 
 static const ir_expr *visit_load(tec_context *cx, const ir_expr *expr)

@@ -30,17 +30,13 @@
  * read: select(mask, new, old). If nothing wrote the cell before, this would read undefined lanes; then it
  * starts as 0 (`needs_old` and not `written`).
  */
-#include <stdlib.h>
-
-#include "lower/util.h"
+#include "lower/cells.h"
 
 /* No machine has registers for more; a buffer with more cells stays in memory as a whole. */
 enum { MAX_CELLS = 256 };
 
-/* Elements first .. first+used-1 of the old buffer, in the first lanes of n. */
 typedef struct {
-    int64_t first;
-    int n, used;
+    lower_range range; /* of the old buffer */
     const ir_buffer *buffer;
     const ir_expr *load; /* of all of it; made once */
     /* in the allocation that is looked at: copies of unrolled statements use some cells each */
@@ -55,7 +51,7 @@ typedef struct {
     const ir_buffer *buffer;
     bool fixed;     /* not all accesses are constant and contiguous */
     base_vec cells; /* cell *, distinct accesses at first */
-    base_map known; /* what tells an access from others (range_key) -> its cell */
+    base_map known; /* lower_range_key -> its cell */
 } local;
 
 typedef struct {
@@ -66,57 +62,25 @@ typedef struct {
 
 /* ---- what is accessed ---- */
 
-/* The first element and how many, of an index that is one constant or a dense ramp. */
-static bool constant_range(const ir_expr *index, int64_t *first, int *n)
-{
-    *n = index->dtype.lanes;
-    if (index->op == IR_RAMP)
-        return ir_is_value(index->ramp.stride, 1) && ir_is_int(index->ramp.base, first);
-    return index->dtype.lanes == 1 && ir_is_int(index, first);
-}
-
-/* How many of the first of n lanes the mask leaves; n where it is none of that kind. The form is that which
- * vectorize gives to the last vector of a loop: ramp(from, 1, n) < broadcast(to). */
-static int lanes_left(const ir_expr *mask, int n)
-{
-    int64_t from, to;
-
-    if (!mask || mask->op != IR_LT || mask->arg[0]->op != IR_RAMP || mask->arg[1]->op != IR_BROADCAST ||
-        !ir_is_value(mask->arg[0]->ramp.stride, 1) || !ir_is_int(mask->arg[0]->ramp.base, &from) ||
-        !ir_is_int(mask->arg[1]->arg[0], &to))
-        return n;
-    return to <= from || to - from >= n ? n : (int)(to - from);
-}
-
-/* A number for an access, as a key: no vector has as many as 2^16 lanes, no local buffer as many as 2^32
- * elements. */
-static const void *range_key(int64_t first, int n, int used)
-{
-    return (const void *)(uintptr_t)((uint64_t)first << 32 | (uint64_t)used << 16 | (uint64_t)n);
-}
-
 /* An access that leaves the buffer makes it `fixed`: such code never runs, or the program is wrong; in either
  * case the buffer stays in memory as it is. */
 static void note_access(promoter *self, const ir_buffer *buffer, const ir_expr *index, const ir_expr *mask)
 {
     local *l = base_map_get(&self->locals, buffer);
-    int64_t first, elements = lower_constant_elements(buffer);
-    int n, used;
+    lower_range range;
 
     if (!l || l->fixed)
         return;
-    if (!constant_range(index, &first, &n) || first < 0 || first + (used = lanes_left(mask, n)) > elements) {
+    if (!lower_range_of(index, mask, lower_constant_elements(buffer), &range)) {
         l->fixed = true;
         return;
     }
-    if (base_map_has(&l->known, range_key(first, n, used)))
+    if (base_map_has(&l->known, lower_range_key(range)))
         return;
     cell *c = base_new(self->rw.cx, cell);
-    c->first = first;
-    c->n = n;
-    c->used = used;
+    c->range = range;
     base_push(self->rw.cx, &l->cells, c);
-    base_map_put(self->rw.cx, &l->known, range_key(first, n, used), c);
+    base_map_put(self->rw.cx, &l->known, lower_range_key(range), c);
 }
 
 typedef struct {
@@ -186,40 +150,11 @@ static bool walk_stmt(ir_walk *walk, const ir_stmt *stmt)
 
 /* ---- cells ---- */
 
-/* By the first element; of those that begin together the used ones first, then the longest, so that parts
- * follow what contains them. */
-static int by_first(const void *pa, const void *pb)
-{
-    const cell *a = *(cell *const *)pa, *b = *(cell *const *)pb;
-
-    if (a->first != b->first)
-        return a->first < b->first ? -1 : 1;
-    return b->used != a->used ? b->used - a->used : b->n - a->n;
-}
-
-/* Leaves the outermost ranges; false where two overlap otherwise. Sorted by their beginnings, longest first,
- * a range is either behind the last one kept, or inside of it, or it overlaps its end. */
-static bool keep_outermost(base_vec *cells)
-{
-    int n = 0;
-
-    qsort(cells->at, (size_t)cells->n, sizeof *cells->at, by_first);
-    for (int i = 0; i < cells->n; i++) {
-        const cell *c = cells->at[i], *last = n > 0 ? cells->at[n - 1] : NULL;
-
-        if (!last || c->first >= last->first + last->used)
-            cells->at[n++] = cells->at[i];
-        else if (c->first + c->used > last->first + last->used || c->first + c->n > last->first + last->n)
-            return false;
-    }
-    cells->n = n;
-    return true;
-}
-
 /* A buffer that is all of one cell keeps its name and its node. */
 static void make_cells(tec_context *cx, local *found)
 {
-    if (found->fixed || found->cells.n == 0 || !keep_outermost(&found->cells) || found->cells.n > MAX_CELLS) {
+    if (found->fixed || found->cells.n == 0 || !lower_keep_outermost(&found->cells) ||
+        found->cells.n > MAX_CELLS) {
         found->fixed = true;
         return;
     }
@@ -228,11 +163,12 @@ static void make_cells(tec_context *cx, local *found)
         ir_buffer *buffer = ir_buffer_copy(cx, found->buffer);
         const ir_expr **shape = base_array(cx, const ir_expr *, 1);
 
-        shape[0] = ir_int(cx, c->n);
+        shape[0] = ir_int(cx, c->range.n);
         buffer->shape = shape;
-        buffer->name = base_format(cx, "%s.%lld", found->buffer->name, (long long)c->first);
-        c->buffer =
-            found->cells.n == 1 && lower_constant_elements(found->buffer) == c->n ? found->buffer : buffer;
+        buffer->name = base_format(cx, "%s.%lld", found->buffer->name, (long long)c->range.first);
+        c->buffer = found->cells.n == 1 && lower_constant_elements(found->buffer) == c->range.n
+                        ? found->buffer
+                        : buffer;
     }
 }
 
@@ -241,21 +177,21 @@ static void make_cells(tec_context *cx, local *found)
 static cell *cell_of(const promoter *self, const ir_buffer *buffer, const ir_expr *index, int *offset)
 {
     const local *l = base_map_get(&self->locals, buffer);
-    int64_t first;
-    int n, low = 0, high;
+    lower_range range;
+    int low = 0, high;
 
-    if (!l || l->fixed || !constant_range(index, &first, &n))
+    if (!l || l->fixed || !lower_range_of(index, NULL, INT64_MAX, &range))
         return NULL;
     for (high = l->cells.n; high - low > 1;) {
         int middle = (low + high) / 2;
 
-        if (((cell *)l->cells.at[middle])->first <= first)
+        if (((cell *)l->cells.at[middle])->range.first <= range.first)
             low = middle;
         else
             high = middle;
     }
     cell *c = l->cells.at[low];
-    *offset = (int)(first - c->first);
+    *offset = (int)(range.first - c->range.first);
     return c;
 }
 
@@ -263,7 +199,7 @@ static cell *cell_of(const promoter *self, const ir_buffer *buffer, const ir_exp
 
 static const ir_expr *whole_index(tec_context *cx, const cell *place)
 {
-    return place->n == 1 ? ir_int(cx, 0) : ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), place->n);
+    return place->range.n == 1 ? ir_int(cx, 0) : ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), place->range.n);
 }
 
 static const ir_expr *load_cell(tec_context *cx, cell *place)
@@ -321,8 +257,9 @@ static bool fills(const promoter *self, const cell *place, const ir_stmt *stmt)
 {
     int lanes = stmt->store.value->dtype.lanes;
 
-    if (lanes != place->n || place->used == place->n || lanes_left(stmt->store.mask, lanes) != place->used)
-        return lanes == place->n && !stmt->store.mask;
+    if (lanes != place->range.n || place->range.used == place->range.n ||
+        lower_lanes_left(stmt->store.mask, lanes) != place->range.used)
+        return lanes == place->range.n && !stmt->store.mask;
     return !lower_may_fail(self->f, stmt->store.value);
 }
 
@@ -342,7 +279,7 @@ static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *stmt)
     else if (stmt->store.mask)
         value = ir_select(cx, stmt->store.mask, lower_under_mask(cx, stmt->store.mask, value),
                           part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
-    if (value && value->dtype.lanes < c->n)
+    if (value && value->dtype.lanes < c->range.n)
         value = blend(cx, load_cell(cx, c), value, offset);
     return ir_store(cx, c->buffer, value, at, 1);
 }
@@ -351,8 +288,8 @@ static const ir_stmt *zero(tec_context *cx, const cell *place)
 {
     const ir_expr *at = whole_index(cx, place);
 
-    return ir_store(cx, place->buffer, ir_imm(cx, base_dtype_lanes(place->buffer->dtype, place->n), 0), &at,
-                    1);
+    return ir_store(cx, place->buffer, ir_imm(cx, base_dtype_lanes(place->buffer->dtype, place->range.n), 0),
+                    &at, 1);
 }
 
 /* Notes the cells that are stored to as a whole by the statements that come first and always run; false at
@@ -452,16 +389,42 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
     return out && out->kind == IR_STORE ? visit_store(rw, out) : out;
 }
 
+/* Finds the cells of all local buffers in body. */
+static void find_cells(promoter *self, const ir_stmt *body)
+{
+    access_walk w = {
+        .walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = self->rw.cx},
+        .p = self};
+
+    self->locals = (base_map){0};
+    ir_walk_stmt(&w.walk, body);
+    for (int i = 0; i < self->locals.cap; i++)
+        if (self->locals.slots[i].key)
+            make_cells(self->rw.cx, self->locals.slots[i].value);
+}
+
+/* body where loops hold parts of the buffers that stay in memory (lower/held.c). */
+static const ir_stmt *hold_the_rest(promoter *self, const ir_stmt *body)
+{
+    base_map fixed = {0};
+
+    for (int i = 0; i < self->locals.cap; i++) {
+        const local *l = self->locals.slots[i].key ? self->locals.slots[i].value : NULL;
+
+        if (l && l->fixed)
+            base_map_put(self->rw.cx, &fixed, l->buffer, l);
+    }
+    return lower_hold_in_loops(self->rw.cx, body, &fixed);
+}
+
 const ir_program *lower_promote(const lower_options *options, const ir_program *program)
 {
     promoter pr = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS},
                    .f = ir_facts_of_program(options->cx, program)};
-    access_walk w = {
-        .walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = options->cx}, .p = &pr};
 
-    ir_walk_stmt(&w.walk, program->body);
-    for (int i = 0; i < pr.locals.cap; i++)
-        if (pr.locals.slots[i].key)
-            make_cells(options->cx, pr.locals.slots[i].value);
-    return lower_with_body(options->cx, program, ir_rewrite_stmt(&pr.rw, program->body));
+    find_cells(&pr, program->body);
+    const ir_stmt *body = hold_the_rest(&pr, program->body);
+    if (body && body != program->body)
+        find_cells(&pr, body);
+    return lower_with_body(options->cx, program, ir_rewrite_stmt(&pr.rw, body));
 }

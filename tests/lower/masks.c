@@ -184,3 +184,13 @@ Test(masks, logic_with_a_decided_side_is_the_other_or_that_one)
                                               "}\n",
                                               cases[i].mask)));
 }
+
+/* Both leave a constant number of the first lanes: the last vector of a tile of 12 at an edge of 16. */
+Test(masks, of_two_that_leave_first_lanes_the_narrower_stays)
+{
+    const char *text =
+        P("  B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] where " BELOW(0, 6) " && " BELOW(12, 16) "\n");
+
+    HAS("where ramp(12, 1, 8) < broadcast(16, 8)\n", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}

@@ -235,3 +235,63 @@ Test(promote, leaves_other_scopes)
     HAS("allocate T: f32[2] {",
         after("promote", AVX512, P("  allocate T: f32[2] { T[1] = A[0] T[0] = T[1] B[0] = T[0] }\n")));
 }
+
+#define M14 " where ramp(0, 1, 16) < broadcast(14, 16)"
+
+/* A row of 28 in two vectors of 14, copied in and out element by element: the loop keeps it in registers. */
+Test(promote, holds_partly_used_vectors_in_registers_of_a_loop)
+{
+    const char *text =
+        P("  allocate T: f32[28] @local {\n"
+          "    for i in 0..28 { T[i] = A[i] }\n"
+          "    for k in 0..n {\n"
+          "      T[ramp(0, 1, 16)] = (T[ramp(0, 1, 16)]" M14 ") + (A[ramp(k, 1, 16)]" M14 ")" M14 "\n"
+          "      T[ramp(14, 1, 16)] = (T[ramp(14, 1, 16)]" M14 ") * (A[ramp(k, 1, 16)]" M14 ")" M14 "\n"
+          "    }\n"
+          "    for i in 0..28 { B[i] = T[i] }\n"
+          "  }\n");
+    const char *now = after("promote", AVX512, text);
+
+    HAS("T.held.14[ramp(0, 1, 16)] = T.held.14[ramp(0, 1, 16)] *", now);
+    HAS("T.held.14[ramp(0, 1, 16)], broadcast(0.0, 16)) where ramp(0, 1, 16) < broadcast(14, 16)", now);
+    HAS("if 1 <= n {", now);
+    same_meaning("promote", AVX512, text, SIZES(0, 1, 5));
+}
+
+/* The second vector is touched under a condition, and exists under it alone. */
+Test(promote, copies_under_the_condition_of_a_loop)
+{
+    const char *text =
+        P("  allocate T: f32[28] @local {\n"
+          "    for i in 0..14 { T[i] = A[i] }\n"
+          "    if 2 < n { for i in 0..14 { T[i + 14] = A[i] } }\n"
+          "    for k in 0..4 {\n"
+          "      T[ramp(0, 1, 16)] = (T[ramp(0, 1, 16)]" M14 ") + (A[ramp(k, 1, 16)]" M14 ")" M14 "\n"
+          "      if 2 < n {\n"
+          "        T[ramp(14, 1, 16)] = (T[ramp(14, 1, 16)]" M14 ") + broadcast(1.0, 16)" M14 "\n"
+          "      }\n"
+          "    }\n"
+          "    for i in 0..14 { B[i] = T[i] }\n"
+          "    if 2 < n { for i in 0..14 { B[i + 14] = T[i + 14] } }\n"
+          "  }\n");
+
+    HAS("if 2 < n {\n", after("promote", AVX512, text));
+    HAS("T.held.14", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1, 2, 3));
+}
+
+/* Iterations answer the condition differently, or the buffer's address is taken: it stays in memory. */
+Test(promote, holds_nothing_whose_accesses_differ_between_iterations)
+{
+    const char *text =
+        P("  allocate T: f32[28] @local {\n"
+          "    for i in 0..28 { T[i] = A[i] }\n"
+          "    for k in 0..4 {\n"
+          "      if k < n { T[ramp(0, 1, 16)] = (T[ramp(0, 1, 16)]" M14 ") + broadcast(1.0, 16)" M14 " }\n"
+          "    }\n"
+          "    for i in 0..28 { B[i] = T[i] }\n"
+          "  }\n");
+
+    HAS_NOT("held", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1, 2, 8));
+}

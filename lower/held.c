@@ -1,0 +1,299 @@
+/* lower/held.c -- a part of the pass promote: loops hold in registers the partly used vectors of a local
+ * buffer that is in memory otherwise.
+ *
+ *     allocate T: f32[28] @local {                 allocate T: f32[28] @local {
+ *       for i in 0..28 { T[i] = C[i] }               for i in 0..28 { T[i] = C[i] }
+ *       for k in 0..n {                              if 1 <= n {
+ *         T[ramp(0, 1, 16)] += x where m14     =>      allocate T.held: f32[28] @local {
+ *         T[ramp(14, 1, 16)] += y where m14              T.held[ramp(0, 1, 16)] = T[ramp(0, 1, 16)] where m14
+ *       }                                                T.held[ramp(14, 1, 16)] = ...
+ *       for i in 0..28 { C[i] = T[i] }                   for k in 0..n { T.held[ramp(0, 1, 16)] += x ... }
+ *     }                                                  T[ramp(0, 1, 16)] = T.held[ramp(0, 1, 16)] where m14
+ *                                                        T[ramp(14, 1, 16)] = ...
+ *                                                      } }
+ *                                                      for i in 0..28 { C[i] = T[i] }
+ *                                                    }
+ *                                                    # m14 is ramp(0, 1, 16) < 14
+ *
+ * The loops over i have indices that are not constant, so T itself is no set of registers. T.held has constant
+ * accesses alone: promote makes registers of it.
+ *
+ * LLVM finds this by itself for vectors that are used whole. Vectors under a mask (14 of 16 lanes, since the
+ * schedule vectorises by 14) stay in memory with LLVM: each iteration stores 14 elements and loads them again,
+ * 46 times slower. So only loops that touch such a vector are rewritten.
+ *
+ * The copies run if the loop runs at least once. A vector that the loop touches under a condition is copied
+ * under this condition; it must then be the same in all iterations. What the loop stores before reading it is
+ * not copied in.
+ */
+#include "lower/cells.h"
+
+/* No machine has registers for more. */
+enum { MAX_HELD = 64 };
+
+/* What one loop touches of one buffer. */
+typedef struct {
+    lower_range range; /* first: lower_keep_outermost compares it */
+    const ir_expr *mask, *index;
+    const ir_expr *guard; /* the condition of all accesses; NULL: none */
+    bool stored;
+    bool fresh; /* the loop stores all of it before anything else */
+} touched;
+
+typedef struct {
+    ir_walk walk; /* of the expressions of a statement */
+    tec_context *cx;
+    const ir_buffer *buffer;
+    base_vec parts; /* touched * */
+    base_map known; /* lower_range_key -> touched */
+    base_map inner; /* variables that are bound inside the loop */
+    const ir_expr *guard;
+    bool idle; /* loops around the statement may run zero times */
+    bool refused;
+} survey;
+
+static void refuse(survey *self)
+{
+    self->refused = true;
+}
+
+/* ---- what a loop touches ---- */
+
+static void note_access(survey *self, const ir_expr *index, const ir_expr *mask, bool store)
+{
+    lower_range range;
+
+    if (self->idle || !lower_range_of(index, mask, lower_constant_elements(self->buffer), &range) ||
+        (mask && range.used == range.n)) {
+        refuse(self);
+        return;
+    }
+    touched *part = base_map_get(&self->known, lower_range_key(range));
+    if (!part) {
+        part = base_new(self->cx, touched);
+        *part = (touched){range, mask, index, self->guard, false, store && !self->guard};
+        base_push(self->cx, &self->parts, part);
+        base_map_put(self->cx, &self->known, lower_range_key(range), part);
+    }
+    part->stored |= store;
+    if (part->guard && self->guard && !ir_same(part->guard, self->guard))
+        refuse(self);
+    if (!self->guard)
+        part->guard = NULL;
+}
+
+static bool see_expr(ir_walk *walk, const ir_expr *expr)
+{
+    survey *s = (survey *)walk;
+
+    if (expr->op == IR_LOAD && expr->load.buffer == s->buffer)
+        note_access(s, expr->load.index[0], expr->load.mask, false);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        s->refused |= expr->call.buffer[i] == s->buffer;
+    return true;
+}
+
+/* Each statement anew: another may be under another condition. */
+static void see(survey *self, const ir_expr *expr)
+{
+    self->walk.seen = (base_map){0};
+    if (expr)
+        ir_walk_expr(&self->walk, expr);
+}
+
+static void survey_stmt(survey *self, const ir_stmt *stmt);
+
+/* A condition that the iterations may answer differently is noted as such: accesses under it are refused. */
+static void survey_branch(survey *self, const ir_stmt *stmt)
+{
+    const ir_expr *outer = self->guard, *cond = stmt->branch.cond;
+
+    see(self, cond);
+    self->guard = outer ? ir_and(self->cx, outer, cond) : cond;
+    survey_stmt(self, stmt->branch.then);
+    if (stmt->branch.otherwise) {
+        cond = ir_not(self->cx, cond);
+        self->guard = outer ? ir_and(self->cx, outer, cond) : cond;
+        survey_stmt(self, stmt->branch.otherwise);
+    }
+    self->guard = outer;
+}
+
+/* What a loop inside touches is certain to be touched only if this loop is certain to run. */
+static void survey_loop(survey *self, const ir_stmt *stmt)
+{
+    bool idle = self->idle;
+    int64_t extent;
+
+    see(self, stmt->loop.min);
+    see(self, stmt->loop.extent);
+    self->refused |= stmt->loop.how != IR_SERIAL;
+    base_map_put(self->cx, &self->inner, stmt->loop.var, stmt);
+    self->idle = idle || !ir_is_int(stmt->loop.extent, &extent) || extent < 1;
+    survey_stmt(self, stmt->loop.body);
+    self->idle = idle;
+}
+
+static void survey_stmt(survey *self, const ir_stmt *stmt)
+{
+    switch (stmt->kind) {
+    case IR_STORE:
+        see(self, stmt->store.value);
+        see(self, stmt->store.mask);
+        see(self, stmt->store.index[0]);
+        if (stmt->store.buffer == self->buffer)
+            note_access(self, stmt->store.index[0], stmt->store.mask, true);
+        break;
+    case IR_FOR: survey_loop(self, stmt); break;
+    case IR_IF: survey_branch(self, stmt); break;
+    case IR_SEQ:
+        for (int i = 0; i < stmt->seq.n; i++)
+            survey_stmt(self, stmt->seq.stmt[i]);
+        break;
+    case IR_LET_STMT:
+        see(self, stmt->let.value);
+        base_map_put(self->cx, &self->inner, stmt->let.var, stmt);
+        survey_stmt(self, stmt->let.body);
+        break;
+    case IR_ALLOCATE: survey_stmt(self, stmt->allocate.body); break;
+    case IR_ATTRIBUTE: survey_stmt(self, stmt->attribute.body); break;
+    case IR_EVALUATE: see(self, stmt->value); break;
+    case IR_ASSERT: see(self, stmt->check.cond); break;
+    case IR_BLOCK:
+    case IR_UPDATE: refuse(self); break;
+    }
+}
+
+/* ---- whether it is held ---- */
+
+/* Whether cond has one value in all iterations of the loop. */
+static bool is_invariant(const survey *self, const ir_expr *cond)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(self->cx, cond, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(&self->inner, vars.at[i]))
+            return false;
+    return !ir_loads(self->cx, cond);
+}
+
+/* Ranges that do not overlap, at least one of which uses a part of its lanes. */
+static bool is_worth_it(survey *self)
+{
+    int n = self->parts.n;
+    bool partial = false, stored = false;
+
+    if (self->refused || n == 0 || n > MAX_HELD || !lower_keep_outermost(&self->parts) || self->parts.n < n)
+        return false;
+    for (int i = 0; i < n; i++) {
+        const touched *part = self->parts.at[i];
+
+        partial |= part->range.used < part->range.n;
+        stored |= part->stored;
+        if (part->guard && !is_invariant(self, part->guard))
+            return false;
+    }
+    return partial && stored;
+}
+
+/* ---- the rewrite ---- */
+
+static const ir_stmt *copy(tec_context *cx, const touched *part, const ir_buffer *to, const ir_buffer *from)
+{
+    const ir_expr *value = ir_load_masked(cx, from, &part->index, 1, part->mask);
+    const ir_stmt *stmt = ir_store_masked(cx, to, value, &part->index, 1, part->mask);
+
+    return part->guard ? ir_if(cx, part->guard, stmt, NULL) : stmt;
+}
+
+/* The loop over a buffer of its own, with the copies around. */
+static const ir_stmt *hold(const survey *self, const ir_stmt *loop)
+{
+    tec_context *cx = self->cx;
+    ir_buffer *held = ir_buffer_copy(cx, self->buffer);
+    const ir_stmt **all = base_array(cx, const ir_stmt *, 2 * self->parts.n + 1);
+    ir_subst rename = {0};
+    int n = 0;
+
+    held->name = base_format(cx, "%s.held", self->buffer->name);
+    base_map_put(cx, &rename.buffers, self->buffer, held);
+    for (int i = 0; i < self->parts.n; i++)
+        if (!((const touched *)self->parts.at[i])->fresh)
+            all[n++] = copy(cx, self->parts.at[i], held, self->buffer);
+    all[n++] = ir_apply_stmt(cx, &rename, loop);
+    for (int i = 0; i < self->parts.n; i++)
+        if (((const touched *)self->parts.at[i])->stored)
+            all[n++] = copy(cx, self->parts.at[i], self->buffer, held);
+    const ir_stmt *body = ir_allocate(cx, held, ir_seq(cx, all, n));
+    const ir_expr *runs = ir_le(cx, ir_int(cx, 1), loop->loop.extent);
+    return ir_is_true(runs) ? body : ir_if(cx, runs, body, NULL);
+}
+
+typedef struct {
+    ir_rewrite rw;
+    base_map partly;  /* local buffers with a store of a part of a vector */
+    base_vec buffers; /* those of them that are allocated around */
+} holder;
+
+typedef struct {
+    ir_walk walk;
+    const base_map *among;
+    base_map *partly;
+} store_walk;
+
+static bool see_store(ir_walk *walk, const ir_stmt *stmt)
+{
+    int n = stmt->kind == IR_STORE ? stmt->store.index[0]->dtype.lanes : 0;
+
+    store_walk *self = (store_walk *)walk;
+
+    if (n > 1 && lower_lanes_left(stmt->store.mask, n) < n && base_map_has(self->among, stmt->store.buffer))
+        base_map_put(walk->cx, self->partly, stmt->store.buffer, stmt);
+    return true;
+}
+
+static const ir_stmt *hold_in_loop(holder *self, const ir_stmt *loop)
+{
+    for (int i = self->buffers.n - 1; i >= 0; i--) {
+        survey s = {.walk = {.expr = see_expr, .kinds = IR_KIND_ACCESS, .cx = self->rw.cx},
+                    .cx = self->rw.cx,
+                    .buffer = self->buffers.at[i]};
+
+        base_map_put(s.cx, &s.inner, loop->loop.var, loop);
+        survey_stmt(&s, loop->loop.body);
+        if (is_worth_it(&s))
+            return hold(&s, loop);
+    }
+    return NULL;
+}
+
+/* Outer loops first. A loop that holds one buffer is visited again for the others. */
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *stmt)
+{
+    holder *self = (holder *)rw;
+    bool local = stmt->kind == IR_ALLOCATE && base_map_has(&self->partly, stmt->allocate.buffer);
+
+    if (stmt->kind == IR_FOR && stmt->loop.how == IR_SERIAL && self->buffers.n) {
+        const ir_stmt *held = hold_in_loop(self, stmt);
+
+        if (held)
+            return ir_rewrite_stmt_children(rw, held);
+    }
+    if (local)
+        base_push(rw->cx, &self->buffers, stmt->allocate.buffer);
+    const ir_stmt *out = ir_rewrite_stmt_children(rw, stmt);
+    if (local)
+        self->buffers.n--;
+    return out;
+}
+
+const ir_stmt *lower_hold_in_loops(tec_context *cx, const ir_stmt *body, const base_map *buffers)
+{
+    holder h = {.rw = {.cx = cx, .stmt = visit, .expr = ir_keep_expr, .no_memo = true}};
+    store_walk w = {
+        .walk = {.expr = ir_skip_expr, .stmt = see_store, .cx = cx}, .among = buffers, .partly = &h.partly};
+
+    ir_walk_stmt(&w.walk, body);
+    return ir_rewrite_stmt(&h.rw, body);
+}
