@@ -80,8 +80,10 @@ static bool make_units(tec_context *cx, const tec_schedule *const *schedule, int
                    false;
         if (!check_schedule(cx, schedule[i], schedule[0]))
             return false;
-        units[i] = (comp_unit){
-            .name = sched_tree(schedule[i])->name, .tree = sched_tree(schedule[i]), .origin = "schedule"};
+        units[i] = (comp_unit){.name = sched_tree(schedule[i])->name,
+                               .tree = sched_tree(schedule[i]),
+                               .plain = sched_plain(schedule[i]),
+                               .origin = "schedule"};
         if (!add_versions(cx, schedule[i], options, &units[i]))
             return false;
         if (base_dict_has(&names, units[i].name)) {

@@ -23,6 +23,7 @@ typedef struct comp_dispatch comp_dispatch; /* compiler/dispatch.h */
 typedef struct {
     const char *name;              /* unique among the units; the function's name in the module */
     const ir_program *tree;        /* a loop tree (scheduled) */
+    const ir_program *plain;       /* the same without steps: its work counts for rates; NULL: tree */
     const char *origin;            /* where its schedule came from, for the profile */
     const comp_dispatch *dispatch; /* versions for some remainders of a symbol; NULL: none */
     /* called by a graph alone, which knows the symbols; any other must tell them by its parameters */
@@ -70,7 +71,8 @@ TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_
 /* An index expression as the runtime's dimension code, over the given symbols (by position). */
 bool comp_dim(tec_context *cx, const ir_expr *expr, const ir_expr *const *symbols, int count, rt_dim *out);
 
-/* Multiply-adds count two; of the definition (trees before lowering), as an expression over symbols. */
+/* How many operations a loop tree asks for, as an expression over symbols; multiply-adds count two. Of a tree
+ * without steps these are the definition's: none is repeated, and none is on padding that a step adds. */
 const ir_expr *comp_flops(tec_context *cx, const ir_program *tree);
 
 #endif

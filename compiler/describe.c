@@ -189,5 +189,6 @@ bool comp_describe(tec_context *cx, const comp_unit *unit, const ir_program *low
     return describe_params(&d, out) && describe_facts(&d, out) && can_be_called(&d, unit, out) &&
            describe_note(&d, unit->dispatch, lowered, version, "workspace", &out->workspace) &&
            describe_note(&d, unit->dispatch, lowered, version, "thread_workspace", &out->thread_workspace) &&
-           dim(&d, comp_flops(cx, unit->tree), &out->flops) && dim(&d, moved_bytes(&d), &out->bytes);
+           dim(&d, comp_flops(cx, unit->plain ? unit->plain : unit->tree), &out->flops) &&
+           dim(&d, moved_bytes(&d), &out->bytes);
 }

@@ -1,8 +1,11 @@
-/* compiler/flops.c -- how much arithmetic a definition asks for: floating-point operations of each stage's
- * instance times its instances.
+/* compiler/flops.c -- how much arithmetic a definition asks for: operations on data in an instance of each
+ * stage, times its instances.
  *
- * A multiply-add counts two, a math function one. Counted over domains, not over loops: what a schedule
- * recomputes is not more work, and taps on padding count as the direct algorithm counts them.
+ * A multiply-add counts two, a math function one. Operations on integers count where they are about data:
+ * X[i] * 3 does, i * 3 in an index does not. Counted over domains, not over loops. Callers give the tree
+ * without steps: a schedule may compute a value twice (compute_inline, cut) or add padding, and neither is
+ * work that the definition asks for. Taps on the definition's own padding count as the direct algorithm counts
+ * them.
  */
 #include "compiler/compiler.h"
 #include "ir/build.h"
@@ -16,7 +19,8 @@ typedef struct {
 
 static bool counts(const ir_expr *expr)
 {
-    if (!ir_is_op(expr->op) || !base_is_float(expr->dtype))
+    if (!ir_is_op(expr->op) || base_is_bool(expr->dtype) ||
+        !(base_is_float(expr->dtype) || expr->has & IR_HAS_DATA))
         return false;
     return expr->op != IR_SELECT && expr->op != IR_NEG && expr->op != IR_ABS;
 }

@@ -139,6 +139,7 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
         entry->unit.tree = by_default(kernels, entry, name);
     if (!entry->unit.tree || base_failed(kernels->cx))
         return -1;
+    entry->unit.plain = plain;
     entry->unit.name = unique_name(kernels, name);
     base_push(kernels->cx, &kernels->entries, entry);
     return kernels->entries.n - 1;

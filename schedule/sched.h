@@ -30,6 +30,7 @@ sched *sched_new(tec_context *cx, const ir_program *tree, const target *machine)
 sched *sched_fork(tec_context *cx,
                   const sched *schedule); /* an independent continuation (undo: keep the fork) */
 const ir_program *sched_tree(const sched *schedule);
+const ir_program *sched_plain(const sched *schedule); /* the tree of sched_new: no step was made */
 tec_context *sched_context(const sched *schedule);
 const te_def *sched_def(const sched *schedule); /* as sched_set_def said; NULL: unknown */
 void sched_set_def(sched *schedule, const te_def *def);

@@ -15,6 +15,7 @@ sched *sched_new(tec_context *cx, const ir_program *tree, const target *machine)
 
     s->view.cx = cx;
     s->view.program = tree;
+    s->plain = tree;
     s->target = machine;
     s->view.facts = ir_facts_of_program(cx, tree);
     return s;
@@ -38,6 +39,10 @@ sched *sched_fork(tec_context *cx, const sched *schedule)
 const ir_program *sched_tree(const sched *schedule)
 {
     return schedule ? schedule->view.program : NULL;
+}
+const ir_program *sched_plain(const sched *schedule)
+{
+    return schedule ? schedule->plain : NULL;
 }
 tec_context *sched_context(const sched *schedule)
 {

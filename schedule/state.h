@@ -24,6 +24,7 @@ struct tec_schedule {
     const target *target;
     const te_intrinsics *intrinsics; /* that tensorize knows beside those of the hardware; NULL: none */
     base_vec steps;                  /* sched_step * */
+    const ir_program *plain;         /* its tree before the first step */
     const te_def *def;               /* whose tree it began with; NULL: unknown */
     const char *error;               /* of the first refusal since the last clear; NULL: none */
     base_loc where;                  /* the user's line of the step that is being made; file NULL: unknown */

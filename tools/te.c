@@ -243,7 +243,10 @@ static int run_built(session *self, const comp_code *code)
  * well. */
 static int build(session *self, emit_kind kind)
 {
-    comp_unit u = {.name = self->def->name, .tree = sched_tree(self->schedule), .origin = self->origin};
+    comp_unit u = {.name = self->def->name,
+                   .tree = sched_tree(self->schedule),
+                   .plain = sched_plain(self->schedule),
+                   .origin = self->origin};
     comp_options o = {.target = self->t,
                       .strict = self->s->strict,
                       .want_lowered = kind == EMIT_LOWERED,
