@@ -41,10 +41,14 @@ enum { GAP = 0 };
 #define SHOW(p, n) ((void)(p), (void)(n))
 #endif
 
-/* Does not return without memory: base_no_memory leaves the call (base/guard.h). */
-static base_chunk *new_chunk(tec_context *cx, size_t size, base_chunk *below)
+/* Zeroed where the chunk is a piece of its own: the system gives large ones as pages of zeros, which need no
+ * memory before they are written. Does not return without memory: base_no_memory leaves the call
+ * (base/guard.h). */
+static base_chunk *new_chunk(tec_context *cx, size_t size, base_chunk *below, bool zeroed)
 {
-    base_chunk *c = base_may_allocate(cx) ? malloc(sizeof(base_chunk) + size) : NULL;
+    base_chunk *c = base_may_allocate(cx)
+                        ? zeroed ? calloc(1, sizeof(base_chunk) + size) : malloc(sizeof(base_chunk) + size)
+                        : NULL;
 
     if (!c)
         base_no_memory(cx, size);
@@ -74,13 +78,13 @@ static void *clear(unsigned char *p, size_t room, size_t size)
 
 /* Room is rounded up by the caller; only the asked part is shown to the address sanitizer, so that the gap
  * catches writes past the end. */
-static void *cut(base_chunk *chunk, size_t room, size_t size)
+static unsigned char *cut(base_chunk *chunk, size_t room, size_t size)
 {
     unsigned char *p = chunk->data + chunk->used;
 
     chunk->used += room;
     SHOW(p, size);
-    return clear(p, room, size);
+    return p;
 }
 
 /* Released chunks of the usual size are kept as spares: marks are set and released in loops. */
@@ -93,7 +97,7 @@ static void push_chunk(tec_context *cx)
         arena->spare = chunk->below;
         chunk->below = arena->top;
     } else {
-        chunk = new_chunk(cx, CHUNK_BYTES, arena->top);
+        chunk = new_chunk(cx, CHUNK_BYTES, arena->top, false);
     }
     arena->top = chunk;
 }
@@ -111,12 +115,12 @@ void *base_alloc(tec_context *cx, size_t size)
     size_t room = ((size ? size : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GAP;
     arena->handed_out += size;
     if (room >= LARGE_BYTES) {
-        arena->large = new_chunk(cx, room, arena->large);
+        arena->large = new_chunk(cx, room, arena->large, true);
         return cut(arena->large, room, size);
     }
     if (!arena->top || arena->top->size - arena->top->used < room)
         push_chunk(cx);
-    return cut(arena->top, room, size);
+    return clear(cut(arena->top, room, size), room, size);
 }
 
 void *base_alloc_array(tec_context *cx, size_t n, size_t size)

@@ -145,6 +145,9 @@ void base_add_excerpt(tec_context *cx, base_text *text, base_loc loc);
 
 /* A whole file; NULL with an IO error. Terminated by a NUL that *size does not count. */
 char *base_read_file(tec_context *cx, const char *path, size_t *size);
+/* The same without the NUL. A large regular file is mapped as long as the context lives, and *mapped says so:
+ * its bytes are not copied. Nobody may shorten the file meanwhile. */
+const void *base_view_file(tec_context *cx, const char *path, size_t *size, bool *mapped);
 /* Writes beside the target and renames, so that no partial file is ever seen; false with an IO error. */
 /* A device or a pipe: written into, since a file that is renamed to its name would take its place. */
 bool base_is_special(const char *path);

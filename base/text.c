@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +174,56 @@ char *base_read_file(tec_context *cx, const char *path, size_t *size)
     if (size)
         *size = t.n;
     return t.data;
+}
+
+/* ---- files that are mapped ---- */
+
+enum { LEAST_MAPPED = 1 << 20 };
+
+typedef struct {
+    base_held held; /* by the context, as long as it lives */
+    void *data;
+    size_t size;
+} mapping;
+
+static void unmap(void *what)
+{
+    mapping *m = what;
+
+    if (m->data)
+        munmap(m->data, m->size);
+    free(m);
+}
+
+/* NULL where it cannot be mapped, or is not worth it. The record is held first, so that nothing is lost if the
+ * context gives up. */
+static const void *map_large(tec_context *cx, int fd, size_t *size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < LEAST_MAPPED)
+        return NULL;
+    mapping *m = base_calloc(cx, 1, sizeof *m);
+    base_hold(cx, &m->held, unmap, m);
+    m->size = *size = (size_t)st.st_size;
+    void *data = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    m->data = data == MAP_FAILED ? NULL : data;
+    return m->data;
+}
+
+const void *base_view_file(tec_context *cx, const char *path, size_t *size, bool *mapped)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    base_held file;
+    const void *data;
+
+    if (fd < 0)
+        return base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot open: %s", strerror(errno));
+    base_hold(cx, &file, close_file, &fd);
+    data = map_large(cx, fd, size);
+    base_drop(&file);
+    *mapped = data != NULL;
+    return data ? data : base_read_file(cx, path, size);
 }
 
 static bool write_all(int fd, const char *data, size_t size)

@@ -3,6 +3,8 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "ir/text.h"
 
@@ -14,6 +16,33 @@ uint64_t graph_constant_hash(const op_constant *constant)
 int64_t graph_constant_count(const op_constant *constant)
 {
     return constant->bytes / base_dtype_bytes(constant->type.dtype);
+}
+
+bool graph_constant_is_aligned(const op_constant *constant)
+{
+    return (uintptr_t)constant->data % (size_t)base_dtype_bytes(constant->type.dtype) == 0;
+}
+
+/* The value stays what it is, so whoever has the constant sees no change. */
+void graph_constant_align(tec_context *cx, const op_constant *constant)
+{
+    op_constant *moved = (op_constant *)constant;
+
+    if (graph_constant_is_aligned(constant))
+        return;
+    moved->data = base_copy(cx, constant->data, (size_t)constant->bytes);
+    moved->mapped = false;
+}
+
+/* Whole pages only: those at the ends may hold bytes of others. */
+void graph_constant_let_go(const op_constant *constant)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)constant->data,
+              to = (from + (uintptr_t)constant->bytes) / page * page;
+
+    from = (from + page - 1) / page * page;
+    if (constant->mapped && from < to)
+        madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
 static void add_constant(tec_context *cx, base_map *seen, base_vec *out, const graph_value *value)
@@ -53,11 +82,15 @@ void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *
 
 static double float_at(base_dtype dtype, const void *data, int64_t i)
 {
+    double d;
+    float f;
+    uint16_t h;
+
     if (dtype.bits == 64)
-        return ((const double *)data)[i];
+        return memcpy(&d, (const char *)data + i * 8, sizeof d), d;
     if (dtype.bits == 32)
-        return (double)((const float *)data)[i];
-    uint16_t h = ((const uint16_t *)data)[i];
+        return memcpy(&f, (const char *)data + i * 4, sizeof f), (double)f;
+    memcpy(&h, (const char *)data + i * 2, sizeof h);
     return (double)(dtype.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h));
 }
 

@@ -1,4 +1,4 @@
-/* graph/constant.h -- inside the room: constants as text needs them: hashes, single elements, all
+/* graph/constant.h -- constants: where their data lie, and as text needs them: hashes, single elements, all
  * constants of a body.
  *
  *     base_vec all = {0};
@@ -9,6 +9,12 @@
 
 #include "graph/graph.h"
 
+/* Whether its data have the alignment of an element; those in a file need not. */
+bool graph_constant_is_aligned(const op_constant *constant);
+/* Gives it a copy of its data in the context where they are not aligned. */
+void graph_constant_align(tec_context *cx, const op_constant *constant);
+/* The pages of data in a file need no memory until they are read again; nothing for other data. */
+void graph_constant_let_go(const op_constant *constant);
 uint64_t graph_constant_hash(const op_constant *constant); /* of its data; the type is written beside it */
 int64_t graph_constant_count(const op_constant *constant); /* elements */
 void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *out);

@@ -1,8 +1,12 @@
 /* graph/evaluate.c -- compiles definitions for this machine, runs them on constants, keeps the results. */
 #include "graph/evaluate.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/guard.h"
 #include "compiler/compiler.h"
+#include "graph/constant.h"
 #include "graph/kernels.h"
 #include "runtime/module.h"
 
@@ -42,24 +46,41 @@ static void free_function(void *f)
     tec_function_free(f);
 }
 
+/* The data of an operand: a copy, which `copy` holds, where they are not aligned. */
+static void *operand(tec_context *cx, const op_constant *constant, base_held *copy)
+{
+    if (graph_constant_is_aligned(constant))
+        return (void *)constant->data;
+    void *data = base_calloc(cx, 1, (size_t)constant->bytes);
+
+    base_hold(cx, copy, free, data);
+    memcpy(data, constant->data, (size_t)constant->bytes);
+    return data;
+}
+
 /* Runs one compiled definition in this process. The result is a new constant in the context. */
 static bool run(tec_context *cx, tec_module *module, const char *name, graph_evaluation *evaluation)
 {
     tec_error err = {0};
     base_held held;
     int n = evaluation->def->inputs.n;
+    base_held *copy = base_array(cx, base_held, n);
     DLTensor *tensor = base_array(cx, DLTensor, n + 1);
     DLTensor **arg = base_array(cx, DLTensor *, n + 1);
     tec_function *function = tec_function_new(module, name, &(tec_run_options){.threads = 1}, &err);
 
     base_hold(cx, &held, free_function, function);
     for (int i = 0; i < n; i++)
-        fill_tensor(cx, &tensor[i], &evaluation->in[i]->type, (void *)evaluation->in[i]->data);
+        fill_tensor(cx, &tensor[i], &evaluation->in[i]->type, operand(cx, evaluation->in[i], &copy[i]));
     evaluation->out = new_constant(cx, ((te_tensor *)evaluation->def->outputs.at[0])->buffer);
     fill_tensor(cx, &tensor[n], &evaluation->out->type, (void *)evaluation->out->data);
     for (int i = 0; i <= n; i++)
         arg[i] = &tensor[i];
     bool good = tec_function_call(function, arg, n + 1, &err);
+    for (int i = n - 1; i >= 0; i--) {
+        base_drop(&copy[i]);
+        graph_constant_let_go(evaluation->in[i]);
+    }
     base_drop(&held);
     if (!good)
         base_fail(cx, err.status, evaluation->def->loc, "while computing the constant '%s': %s",

@@ -57,11 +57,13 @@ typedef struct {
     };
 } op_attr;
 
-/* A value that is known at build time: compact, row-major, natural alignment at least. */
+/* A value that is known at build time: compact, row-major. Its data lie at any address where they are
+ * `mapped`, with natural alignment at least otherwise. */
 typedef struct {
     op_type type;
     const void *data;
     int64_t bytes;
+    bool mapped; /* in a file: their pages may be given back, and are read again when they are needed */
 } op_constant;
 
 struct op_call {

@@ -121,9 +121,9 @@ bool tool_write(tec_context *cx, const char *path, const DLTensor *tensor)
 
         for (int i = 0; i < tensor->ndim; i++)
             dim[i] = ir_int(cx, tensor->shape[i]);
-        op_constant c = {{tensor->dtype, tensor->ndim, dim},
-                         (char *)tensor->data + tensor->byte_offset,
-                         tec_tensor_bytes(tensor)};
+        op_constant c = {.type = {tensor->dtype, tensor->ndim, dim},
+                         .data = (char *)tensor->data + tensor->byte_offset,
+                         .bytes = tec_tensor_bytes(tensor)};
         return onnx_write_tensor(cx, path, "", &c);
     }
     if (tec_npy_write(path, tensor, &err))

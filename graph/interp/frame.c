@@ -2,6 +2,7 @@
  * are known, which facts were checked. */
 #include "graph/interp/frame.h"
 
+#include "graph/constant.h"
 #include "graph/scope.h"
 #include "ir/eval.h"
 #include "ir/text.h"
@@ -23,6 +24,7 @@ interp_value *interp_value_of(const interp_frame *frame, const graph_value *valu
     if (!value->constant)
         return BASE_BUG(frame->in->cx, "a value is used before it is made");
     interp_value *constant = base_new(frame->in->cx, interp_value);
+    graph_constant_align(frame->in->m->cx, value->constant);
     constant->array =
         (ir_array){.dtype = value->type.dtype, .n = value->type.n, .data = (void *)value->constant->data};
     for (int d = 0; d < value->type.n; d++)

@@ -17,15 +17,7 @@ typedef struct {
 /* Seven bits to a byte, the lowest first; false at the end of the data, or after ten bytes that all go on. */
 static bool read_varint(cursor *at, uint64_t *out)
 {
-    *out = 0;
-    for (int shift = 0; at->p < at->end && shift < 64; shift += 7) {
-        uint8_t byte = *at->p++;
-
-        *out |= (uint64_t)(byte & 127) << shift;
-        if (!(byte & 128))
-            return true;
-    }
-    return false;
+    return onnx_wire_varint(&at->p, at->end, out);
 }
 
 static bool skip(cursor *at, uint64_t n)

@@ -242,7 +242,8 @@ static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *Grap
             continue;
         }
         base_set_where(im->cx, (base_loc){.file = im->path});
-        graph_value *value = graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, t, "initializer"));
+        graph_value *value =
+            graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, &im->weights, t, "initializer"));
         if (value)
             base_dict_put(im->cx, &im->names->values, t->name, value);
     }
@@ -495,10 +496,13 @@ static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *d
     return model;
 }
 
-/* The module with the one function "main". `name` is what messages call the model. */
-graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
-                                const onnx_options *options)
+/* The module with the one function "main", of a message that may stay where it is (`mapped`). */
+static graph_module *import_message(tec_context *cx, const char *name, const uint8_t *data, size_t size,
+                                    bool mapped, const onnx_options *options)
 {
+    onnx_weights weights = {.mapped = mapped};
+
+    onnx_lift_weights(cx, &data, &size, &weights);
     Onnx__ModelProto *model = unpack(cx, name, data, size);
 
     if (!model)
@@ -509,6 +513,7 @@ graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *d
                             .path = name,
                             .names = &names,
                             .options = options,
+                            .weights = weights,
                             .m = graph_new(cx, title),
                             .opset = default_opset(cx, name, model)};
     if (!im.opset)
@@ -517,12 +522,20 @@ graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *d
     return import_graph(&im, model->graph);
 }
 
+/* `name` is what messages call the model. */
+graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
+                                const onnx_options *options)
+{
+    return import_message(cx, name, data, size, false, options);
+}
+
 graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *options)
 {
     size_t size;
-    const char *data = base_read_file(cx, path, &size);
+    bool mapped;
+    const void *data = base_view_file(cx, path, &size, &mapped);
 
-    return data ? onnx_import_bytes(cx, path, data, size, options) : NULL;
+    return data ? import_message(cx, path, data, size, mapped, options) : NULL;
 }
 
 /* ---- summary ---- */
@@ -541,7 +554,12 @@ static int by_name(const void *a, const void *b)
 const char *onnx_summary(tec_context *cx, const char *path)
 {
     size_t size;
-    const char *data = base_read_file(cx, path, &size);
+    bool mapped;
+    const uint8_t *data = base_view_file(cx, path, &size, &mapped);
+    onnx_weights weights = {0};
+
+    if (data)
+        onnx_lift_weights(cx, &data, &size, &weights);
     Onnx__ModelProto *model = data ? unpack(cx, path, data, size) : NULL;
     base_dict counts = {0};
     base_vec sorted = {0};

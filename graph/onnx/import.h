@@ -37,10 +37,25 @@ struct onnx_names {
     onnx_names *outer;
 };
 
+/* ---- weights that stay in the model's file (lift.c) ---- */
+typedef struct {
+    const uint8_t *data;
+    size_t size;
+} onnx_span;
+typedef struct {
+    base_vec spans; /* onnx_span * */
+    bool mapped;    /* they lie in a mapping of a file that lives as long as the context */
+} onnx_weights;
+void onnx_lift_weights(tec_context *cx, const uint8_t **data, size_t *size, onnx_weights *weights);
+const onnx_span *onnx_lifted(const onnx_weights *weights, const Onnx__TensorProto *tensor);
+/* A number of up to 64 bits, 7 in a byte; steps over it. False: it does not end. */
+bool onnx_wire_varint(const uint8_t **at, const uint8_t *end, uint64_t *out);
+
 typedef struct {
     tec_context *cx;
     const char *path; /* for messages; data beside it is found from its folder */
     const onnx_options *options;
+    onnx_weights weights;
     graph_module *m;
     graph_function *f;
     onnx_names *names; /* of the graph that is read */
@@ -166,8 +181,9 @@ bool onnx_unsupported(onnx_node *node, const char *fmt, ...) BASE_PRINTF(2, 3);
 bool onnx_wrong(onnx_node *node, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* ---- tensors (tensor.c) ---- */
-const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *TensorProto,
-                               const char *what);
+/* `weights` may be NULL: the tensor holds its data itself. */
+const op_constant *onnx_tensor(tec_context *cx, const char *path, const onnx_weights *weights,
+                               const Onnx__TensorProto *TensorProto, const char *what);
 bool onnx_dtype(int64_t data_type, base_dtype *out);
 /* "float8e4m3fn", whether tec has it or not */
 const char *onnx_type_name(tec_context *cx, int64_t data_type);

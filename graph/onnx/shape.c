@@ -39,7 +39,7 @@ static bool convert_constant(onnx_node *node)
     if (given != 1)
         return onnx_wrong(node, "expected one value, found %d", given);
     if ((a = onnx_attr(node, "value")))
-        return constant_of_attr(node, onnx_tensor(node->cx, node->im->path, a->t, node->name));
+        return constant_of_attr(node, onnx_tensor(node->cx, node->im->path, NULL, a->t, node->name));
     if ((a = onnx_attr(node, "value_float")))
         return constant_of_attr(node, packed(node, BASE_F32, &a->f, 1, true));
     if ((a = onnx_attr(node, "value_int")))
@@ -78,7 +78,8 @@ static bool convert_constant_of_shape(onnx_node *node)
 {
     const onnx_known *shape = known_shape(node, 0);
     const Onnx__AttributeProto *a = onnx_attr(node, "value");
-    const op_constant *constant = shape && a ? onnx_tensor(node->cx, node->im->path, a->t, node->name) : NULL;
+    const op_constant *constant =
+        shape && a ? onnx_tensor(node->cx, node->im->path, NULL, a->t, node->name) : NULL;
 
     if (!shape || (a && !constant))
         return false;

@@ -286,12 +286,22 @@ static void *read_data(const reader *in)
     return in->bytes ? base_copy(in->cx, in->t->raw_data.data, in->t->raw_data.len) : base_alloc(in->cx, 1);
 }
 
+/* Bytes that lie in the model's file; they are copied where they would not stay there. */
+static const void *from_span(const reader *in, const onnx_span *span, bool stays)
+{
+    if ((int64_t)span->size != in->bytes)
+        return fail(in, TEC_INVALID,
+                    base_format(in->cx, "%lld bytes expected, %zu found", (long long)in->bytes, span->size));
+    return stays ? span->data : base_copy(in->cx, span->data, span->size);
+}
+
 /* The tensor as a constant in the context; NULL with an error. `what` and the tensor's name are for messages.
  */
-const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *TensorProto,
-                               const char *what)
+const op_constant *onnx_tensor(tec_context *cx, const char *path, const onnx_weights *weights,
+                               const Onnx__TensorProto *TensorProto, const char *what)
 {
     reader r = {.cx = cx, .path = path, .what = what, .t = TensorProto};
+    const onnx_span *lifted = onnx_lifted(weights, TensorProto);
     const ir_expr **dim = base_array(cx, const ir_expr *, TensorProto->n_dims);
 
     if (!onnx_dtype(TensorProto->data_type, &r.dtype))
@@ -300,7 +310,8 @@ const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__Te
     if (!count(&r))
         return NULL;
     op_constant *constant = base_new(cx, op_constant);
-    constant->data = read_data(&r);
+    constant->data = lifted ? from_span(&r, lifted, weights->mapped) : read_data(&r);
+    constant->mapped = lifted && weights->mapped;
     constant->bytes = r.bytes;
     for (size_t i = 0; i < TensorProto->n_dims; i++)
         dim[i] = ir_int(cx, TensorProto->dims[i]);
@@ -323,7 +334,7 @@ const op_constant *onnx_read_tensor(tec_context *cx, const char *path, const cha
         return base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "the file is not an ONNX tensor");
     if (name)
         *name = t->name;
-    return onnx_tensor(cx, path, t, "tensor");
+    return onnx_tensor(cx, path, NULL, t, "tensor");
 }
 
 /* The reverse of onnx_read_tensor. Extents must be constant. */
