@@ -127,9 +127,10 @@ static bool read_channels(const graph_rewrite *rw, const graph_node *node, chann
     int64_t per_group;
 
     self->groups = group ? group->i : 1;
-    self->block = target_lanes(st->t, x->dtype);
-    if (!base_dtype_same(x->dtype, BASE_F32) || self->block < 2 || !ir_is_int(x->dim[1], &self->in) ||
-        !ir_is_int(w->dim[0], &self->out) || !ir_is_int(w->dim[1], &per_group) || self->out % self->block)
+    self->block = target_lanes(st->t, BASE_F32); /* 16-bit floats are summed in float32 */
+    if (!base_is_float(x->dtype) || x->dtype.bits > 32 || self->block < 2 ||
+        !ir_is_int(x->dim[1], &self->in) || !ir_is_int(w->dim[0], &self->out) ||
+        !ir_is_int(w->dim[1], &per_group) || self->out % self->block)
         return false;
     if (self->groups == 1 && self->in <= IMAGE_CHANNELS)
         return true;

@@ -127,7 +127,8 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
 
 /* The input with zeros around it in spatial dimensions first..; itself where there are none. Padding in all
  * dimensions is for a depthwise convolution, which reads each element a few times only: it is tested where it
- * is read, and loops are cut where it ends. */
+ * is read, and loops are cut where it ends. Otherwise the result has the type of the sums: an element is read
+ * for each block of output channels, and would be converted each time. */
 static te_tensor *pad_input(const op_call *call, const packed_conv *conv, te_def *def, te_tensor *input,
                             int first)
 {
@@ -149,16 +150,20 @@ static te_tensor *pad_input(const op_call *call, const packed_conv *conv, te_def
         inside = ir_all(cx, inside, op_window_inside(call, window, i, p, extent, span));
         index[2 + i] = ir_sub(cx, p, ir_int(cx, window->before[i]));
     }
-    if (!inside)
+    bool widens = first > 0 && !base_dtype_same(input->buffer->dtype, conv->plain.sum);
+    if (!inside && !widens)
         return input;
     if (conv->packed)
         index[2 + window->rank] = op_add_axis(&a, "ii", ir_int(cx, conv->in_block));
     const ir_expr *expr = te_read(input, index, call->input[0].n);
     ir_role role = def->role;
+    if (widens)
+        expr = ir_cast(cx, conv->plain.sum, expr);
+    if (inside && expr)
+        expr = ir_select(cx, inside, expr, ir_imm(cx, expr->dtype, 0));
     def->role = IR_ROLE_PROLOGUE;
     te_tensor *tensor =
-        te_compute(def, op_stage_name(def, base_format(cx, "%s.padded", call->op->name)), a.axis, a.n,
-                   expr ? ir_select(cx, inside, expr, ir_imm(cx, expr->dtype, 0)) : NULL);
+        te_compute(def, op_stage_name(def, base_format(cx, "%s.padded", call->op->name)), a.axis, a.n, expr);
     def->role = role;
     if (first > 0)
         te_note(tensor, "keep", ir_bool(cx, true));

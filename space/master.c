@@ -802,7 +802,10 @@ static space_tiled *read_tiled(tec_context *cx, const space_shape *shape, const 
     find_producers(shape, h);
     h->seldom = is_seldom_read(cx, h);
     for (int i = 0; i < h->n_producers; i++)
-        h->in_passing[i] = h->seldom || h->producer[i]->flat || is_read_in_passing(cx, h, h->producer[i]);
+        h->in_passing[i] =
+            h->seldom ||
+            (h->producer[i]->flat && !space_has_note(shape->base, h->producer[i]->name, "keep")) ||
+            is_read_in_passing(cx, h, h->producer[i]);
     find_operands(cx, h);
     choose_tile(shape, h);
     return h;

@@ -64,9 +64,12 @@ static LLVMValueRef narrow_bfloat(llvm_gen *gen, LLVMValueRef value)
 static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
 {
     LLVMTypeRef f32 = like(gen->f32, value);
-    if (gen->t->has_f16c)
-        return LLVMBuildFPExt(
-            gen->b, LLVMBuildBitCast(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), ""), f32, "");
+    if (gen->t->has_f16c) {
+        LLVMValueRef half = LLVMBuildBitCast(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), "");
+        /* Seeing where a float comes from, LLVM computes and compares halves instead: lane by lane, as the CPU
+         * has no such instructions for vectors. */
+        return llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, LLVMBuildFPExt(gen->b, half, f32, ""));
+    }
     LLVMValueRef w = LLVMBuildZExt(gen->b, value, like(gen->i32, value), "");
     LLVMValueRef magnitude = LLVMBuildAnd(gen->b, w, constant(gen, w, 0x7fff), "");
     LLVMValueRef sign =
