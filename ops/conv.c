@@ -17,6 +17,7 @@
  */
 #include "ops/conv.h"
 #include "ops/families.h"
+#include "ops/packing.h"
 
 #include "ir/text.h"
 
@@ -208,7 +209,8 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
     index[1] = unblock(cx, ib, ii, v.in_block, v.in, &inside);
     for (int i = 0; i < v.window.rank; i++)
         index[2 + i] = k[i];
-    const ir_expr *expr = guarded(cx, inside, te_read(in, index, 2 + v.window.rank));
+    const ir_expr *expr =
+        guarded(cx, inside, ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, 2 + v.window.rank)));
     *out =
         te_compute(def, op_stage_name(def, base_format(cx, "%s.weights", call->op->name)), a.axis, a.n, expr);
     te_note(*out, "keep", ir_bool(cx, true));

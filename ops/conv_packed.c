@@ -120,7 +120,7 @@ static bool pack_weights(const op_call *call, te_def *def, te_tensor *in, te_ten
     index[0] = join(cx, ob, v.out_block, op_add_axis(&a, "oi", ir_int(cx, v.out_block)));
     index[1] = v.depthwise ? ir_int(cx, 0) : join(cx, ib, v.in_block, ii);
     *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.weights", call->op->name)), a.axis, a.n,
-                      te_read(in, index, 2 + rank));
+                      ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, 2 + rank)));
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
 }

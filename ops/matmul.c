@@ -8,9 +8,12 @@
  *     Y[batch, m, n]       = A[batch, m, n / NI, n % NI]  (+ C, broadcast)
  */
 #include "ops/families.h"
+#include "ops/packing.h"
 
 #include "ir/text.h"
 #include "ir/walk.h"
+
+enum { FEW_PANELS = 2 };
 
 /* A[batch, m, k] (transposed: [batch, k, m]) times B[batch, k, n] (transposed: [batch, n, k]); batches
  * broadcast. */
@@ -140,13 +143,36 @@ static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **
     int64_t n;
 
     matrix_index(index, batch, k, column, v.trans_b);
-    const ir_expr *expr = te_read(in, index, batch + 2);
+    const ir_expr *expr = ir_cast(cx, op_packed_dtype(call, 1), te_read(in, index, batch + 2));
     if (expr && !(ir_is_int(v.n, &n) && n % v.panel == 0))
         expr = ir_select(cx, ir_lt(cx, column, v.n), expr, ir_imm(cx, expr->dtype, 0));
     *out = te_compute(def, op_stage_name(def, base_format(cx, "%s.panels", call->op->name)), axis, batch + 3,
                       expr);
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
+}
+
+/* 16-bit elements of A in the type of the sums. Each is read for every panel, and would be converted each time;
+ * where there are few panels that costs less than a place of their own. */
+static te_tensor *widen_left(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *left)
+{
+    const op_type *type = &call->input[0];
+    tec_context *cx = call->cx;
+    const ir_expr **axis = base_array(cx, const ir_expr *, type->n);
+    ir_role role = def->role;
+    int64_t n;
+
+    if (base_dtype_same(type->dtype, matmul->sum) ||
+        (ir_is_int(matmul->n, &n) && n <= FEW_PANELS * (int64_t)matmul->panel))
+        return left;
+    for (int i = 0; i < type->n; i++)
+        axis[i] = te_axis(cx, base_format(cx, "a%d", i), type->dim[i]);
+    def->role = IR_ROLE_PROLOGUE;
+    te_tensor *wide = te_compute(def, op_stage_name(def, base_format(cx, "%s.wide", call->op->name)), axis,
+                                 type->n, ir_cast(cx, matmul->sum, te_read(left, axis, type->n)));
+    def->role = role;
+    te_note(wide, "keep", ir_bool(cx, true));
+    return wide;
 }
 
 /* The sums in panels; a batch dimension of extent 1 is read at 0. */
@@ -206,7 +232,7 @@ static bool packed_body(const op_call *call, te_def *def, te_tensor *const *in, 
 
     if (!read_matmul(call, &v))
         return false;
-    *out = unpack(call, &v, def, accumulate(call, &v, def, in[0], in[1]));
+    *out = unpack(call, &v, def, accumulate(call, &v, def, widen_left(call, &v, def, in[0]), in[1]));
     return *out != NULL;
 }
 

@@ -10,6 +10,16 @@
 
 #include "ir/text.h"
 
+base_dtype op_packed_dtype(const op_call *call, int index)
+{
+    base_dtype dtype = call->input[index].dtype;
+    bool half = dtype.code == kDLFloat && dtype.bits == 16;
+
+    return half && call->target && target_offers(call->target, TARGET_CPU) && !call->target->has_f16c
+               ? BASE_F32
+               : dtype;
+}
+
 /* [n, c, spatial] -> [n, call/block, spatial, block]: call must be a constant multiple of block. */
 static bool pack_relation(op_call *call)
 {

@@ -105,7 +105,7 @@ static check_result compare(a_case *test, const graph_built *built, const DLTens
 
         if (want && !found[k])
             return fail(base_format(test->cx, "output '%s' is not a tensor", name));
-        if (!want || worker_compare(found[k], want, text, sizeof text)) {
+        if (!want || worker_compare_model(found[k], want, text, sizeof text)) {
             note = want && flushed(found[k], want)
                        ? base_format(test->cx, "denormals in output '%s' became 0", name)
                        : note;

@@ -128,10 +128,9 @@ static double greatest_finite(const DLTensor *tensor)
 
 /* Near is relative to the value, with an absolute part that grows with the largest value: sums of many terms
  * lose digits where they cancel. `text`: the first element that differs, and how many do. */
-static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+static bool compare_floats(const DLTensor *got, const DLTensor *want, tolerance t, char *text, size_t size)
 {
     int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
-    tolerance t = tolerance_of(want->dtype);
     double absolute = fmax(t.absolute, t.scale * greatest_finite(want));
     int digits = want->dtype.bits == 64 ? 17 : 9;
     char at[128];
@@ -177,8 +176,8 @@ static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, 
     return differ == 0;
 }
 
-/* Whether both tensors agree, within the tolerance of their type; `text` says where they do not. */
-bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+/* Whether both tensors agree; `text` says where they do not. */
+static bool compare(const DLTensor *got, const DLTensor *want, tolerance floats, char *text, size_t size)
 {
     char a[160], b[160];
     bool same = got->ndim == want->ndim && base_dtype_same(got->dtype, want->dtype);
@@ -190,6 +189,21 @@ bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_
                  tec_tensor_text(want, b, sizeof b));
         return false;
     }
-    return base_is_float(want->dtype) ? compare_floats(got, want, text, size)
+    return base_is_float(want->dtype) ? compare_floats(got, want, floats, text, size)
                                       : compare_ints(got, want, text, size);
+}
+
+bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+{
+    return compare(got, want, tolerance_of(want->dtype), text, size);
+}
+
+/* A unit of rounding is half the distance of 1 to its next neighbour. */
+bool worker_compare_model(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+{
+    tolerance t = tolerance_of(want->dtype);
+
+    if (base_is_float(want->dtype) && want->dtype.bits == 16)
+        t.scale = 8 * (want->dtype.code == kDLBfloat ? 0x1p-8 : 0x1p-11);
+    return compare(got, want, t, text, size);
 }

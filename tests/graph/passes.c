@@ -333,6 +333,32 @@ Test(passes, channels_stay_packed_between_convolutions)
         "pack_channels conv_packed reduce_mean mul conv_packed unpack_channels");
 }
 
+static const char *in_type(const char *type, const char *text)
+{
+    base_text t = {0};
+
+    for (const char *at = text; *at; at++)
+        if (strncmp(at, "f32", 3) == 0) {
+            base_add(cx, &t, type);
+            at += 2;
+        } else {
+            base_addn(cx, &t, at, 1);
+        }
+    return base_text_str(cx, &t);
+}
+
+/* Blocks have the lanes of float32, the type of the sums. */
+Test(passes, channels_of_16_bits_stay_packed_too)
+{
+    const char *text = TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op relu \"r\"(v3)\n");
+
+    cr_assert_str_eq(laid_out(in_type("f16", text)),
+                     "pack_channels conv_packed relu conv_packed unpack_channels");
+    cr_assert_str_eq(laid_out(in_type("bf16", text)),
+                     "pack_channels conv_packed relu conv_packed unpack_channels");
+    cr_assert_str_eq(laid_out(in_type("f64", text)), "conv relu conv");
+}
+
 Test(passes, values_per_channel_are_packed_beside_packed_channels)
 {
     cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("input v4 \"s\": f32[16, 1, 1]\ninput v5 \"k\": f32[]\nv6: "

@@ -78,3 +78,24 @@ Test(tensors, integers_read_as_their_type_means_them)
     cr_assert_not(same_as((DLDataType){kDLBool, 8, 1}, (uint8_t[]){1}, (uint8_t[]){0}, 1));
     cr_assert_str_eq(text, "[0] is true, expected false (1 of 1 elements differ)");
 }
+
+/* The results of models of 16 bits may be some roundings of the greatest value apart. */
+Test(tensors, models_of_16_bits_are_held_to_their_greatest_value)
+{
+    uint16_t far[] = {0x0010, 0x3f80}, near[] = {0x3cf0, 0x3f80}, want[] = {0x0000, 0x3f80};
+    int64_t n = 2;
+    DLTensor a = {.data = near, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLBfloat, 16, 1}, .shape = &n},
+             b = a;
+
+    b.data = want;
+    cr_assert_not(worker_compare(&a, &b, text, sizeof text), "0.0293 beside 1, for a kernel");
+    cr_assert(worker_compare_model(&a, &b, text, sizeof text), "%s", text);
+    far[0] = 0x3d10; /* 0.0352: more than 2^-5 */
+    a.data = far;
+    cr_assert_not(worker_compare_model(&a, &b, text, sizeof text));
+    float x[] = {1e-4F, 1}, y[] = {0, 1};
+    a = (DLTensor){.data = x, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .shape = &n};
+    b = a;
+    b.data = y;
+    cr_assert_not(worker_compare_model(&a, &b, text, sizeof text), "float32 is held as a kernel's");
+}

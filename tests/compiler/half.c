@@ -1,0 +1,38 @@
+/* tests/compiler/half.c -- code for 16-bit floats: vectors are converted as a whole. */
+#include "compiler/compiler.h"
+#include "tests/schedule/run.h"
+
+TestSuite(half, .init = open_context, .fini = close_context);
+
+static const char *assembly(const char *text)
+{
+    te_file *file = te_parse(cx, "half.te", text);
+    cr_assert(file, "%s", tec_context_error(cx));
+    te_def *def = file->defs.at[0];
+    sched *s = sched_new(cx, te_tree(cx, def), target_parse(cx, "llvm -mcpu=x86-64-v4"));
+
+    cr_assert(sched_replay(s, "half", base_dict_get(&file->schedules, def->name)), "%s", sched_error(s));
+    comp_unit unit = {.name = "f", .tree = sched_tree(s)};
+    comp_code *code =
+        comp_compile(cx, &unit, 1, &(comp_options){.target = sched_target(s), .jobs = 1, .text = "asm"});
+    cr_assert(code, "%s", tec_context_error(cx));
+    return comp_code_text(code, 0);
+}
+
+/* LLVM would compare and add halves themselves if it saw where the floats come from: lane by lane, as the CPU has
+ * no such instructions. */
+Test(half, no_lane_is_converted_by_itself)
+{
+    const char *const body[] = {"max(A[i], f16(0.0))", "A[i] + B[i]", "select(A[i] < B[i], A[i], f16(1.0))"};
+
+    for (int i = 0; i < BASE_COUNT(body); i++) {
+        const char *text = assembly(base_format(cx,
+                                                "def f(A: f16[64], B: f16[64]) {\n  R[i] = %s\n  return "
+                                                "R\n}\nschedule f {\n  vectorize(R.i)\n}\n",
+                                                body[i]));
+
+        cr_assert(strstr(text, "vcvtph2ps"), "%s", body[i]);
+        for (const char *at = text; (at = strstr(at, "vcvtph2ps")); at++)
+            cr_assert(memmem(at, strcspn(at, "\n"), "zmm", 3), "%s: %.60s", body[i], at);
+    }
+}
