@@ -119,8 +119,10 @@ static void record_comparison(contest *self, const tune_result result[2], bool w
 {
     tune_state *st = &self->t->state;
 
-    if (self->standing.result.status != STORE_OK)
+    if (self->standing.result.status != STORE_OK) {
         st->before = st->after = result[0].median;
+        self->t->stood = result[0];
+    }
     if (won) {
         st->after = self->won ? st->after / (1 + gain) : result[1].median;
         st->noise = noise;
@@ -195,10 +197,13 @@ static bool adopt_for(tune_session *session, tune_tuned *tuned)
     int n = challengers(tuned, c.standing.trace, fastest, CHALLENGERS);
 
     c.standing.result.status = STORE_RUN_ERROR;
+    tuned->stood.status = STORE_RUN_ERROR;
+    tuned->state.stood = tuned->state.stands = c.standing.trace;
     tuned->state.before = tuned->state.after = before ? before->median : tuned->state.first;
     for (int i = 0; i < n && !base_failed(session->cx) && !tune_is_stopped(session); i++)
         if (!challenge(&c, fastest[i]))
             return false;
+    tuned->state.stands = c.standing.trace;
     bool news = c.won || (!before && c.standing.result.status == STORE_OK);
     return !base_failed(session->cx) && (!news || session->end == TUNE_STOPPED || record_winner(&c));
 }
@@ -274,4 +279,26 @@ bool tune_adopt(tune_session *session)
         session->adopted = session->n_trials;
     return tune_write_records(session, NULL, 0,
                               session->end == TUNE_STOPPED ? STORE_JOB_PAUSED : STORE_JOB_DONE);
+}
+
+/* The record has the times that the comparison gave for it. */
+static bool take_back(tune_session *session, tune_tuned *tuned)
+{
+    contest c = {.s = session, .t = tuned, .standing = {.trace = tuned->state.stood, .result = tuned->stood}};
+
+    tuned->state.stands = tuned->state.stood;
+    tuned->state.after = tuned->state.before;
+    return record_winner(&c);
+}
+
+bool tune_take_back(tune_session *session)
+{
+    for (int i = 0; i < session->o.n_tasks; i++) {
+        tune_tuned *tuned = &session->task[i];
+        bool changed = tuned->state.adopted && tuned->state.stood && tuned->stood.status == STORE_OK;
+
+        if (changed && !take_back(session, tuned))
+            return false;
+    }
+    return !base_failed(session->cx);
 }

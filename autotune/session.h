@@ -83,6 +83,8 @@ typedef struct {
     double before, after;
     double noise; /* of their ratio; see tune_wins */
     bool adopted; /* a schedule that this job found */
+    /* The schedules with these two times; NULL: no comparison was begun in this session. */
+    const char *stood, *stands;
 } tune_state;
 
 tune_session *tune_session_new(tec_context *cx, const tune_options *options);
@@ -92,6 +94,10 @@ bool tune_step(tune_session *session);
 /* After the end: measures the best of each task in turns with what would be used without them, and adopts
  * those that win. */
 bool tune_adopt(tune_session *session);
+
+/* After tune_adopt: what stood before is adopted again for each task whose schedule this session has changed,
+ * because all of it together was not faster. */
+bool tune_take_back(tune_session *session);
 
 /* Before the first batch: schedules that were adopted with another version of the code generator are
  * measured again, in turns with the default schedules. Those that win are kept, of the others the default

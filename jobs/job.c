@@ -12,6 +12,7 @@
 #include "compiler/generators.h"
 #include "jobs/lock.h"
 #include "jobs/prompt.h"
+#include "jobs/whole.h"
 
 struct job {
     tec_context *cx;
@@ -24,6 +25,7 @@ struct job {
     tune_measurer *prompt; /* NULL: nobody can cancel */
     const job_calls *calls;
     bool comparing;
+    job_whole whole;
 };
 
 /* ---- opening ---- */
@@ -205,6 +207,23 @@ static tune_session *open_session(job *work, tune_measurer *measurer)
     return tune_session_new(work->cx, &o);
 }
 
+/* Nothing where no kernel has another schedule than before. False with an error. */
+static bool compare_whole(job *work)
+{
+    tune_session *session = work->session;
+    bool any = false;
+
+    for (int i = 0; i < work->tasks.n; i++) {
+        const tune_state *t = tune_session_task(session, i);
+
+        any |= t->adopted && t->stood;
+    }
+    if (!any)
+        return true;
+    return job_compare_whole(work->cx, &work->spec.from, work->db, session, work->tasks.n, &work->whole) &&
+           (work->whole.wins || tune_take_back(session));
+}
+
 /* The search, then the comparison of what was found. */
 static tune_end search(job *work, bool compares)
 {
@@ -224,7 +243,8 @@ static tune_end search(job *work, bool compares)
         compares && tune_session_end(session) != TUNE_FAILED && tune_session_end(session) != TUNE_STOPPED;
     if (work->comparing) {
         tell(work, JOB_COMPARING, session);
-        tune_adopt(session);
+        if (tune_adopt(session) && work->spec.whole && tune_session_end(session) != TUNE_STOPPED)
+            compare_whole(work);
         tell(work, JOB_END, session);
     }
     return base_failed(work->cx) ? TUNE_FAILED : tune_session_end(session);
@@ -242,6 +262,11 @@ tune_end job_run(job *work, tune_measurer *measurer, const job_calls *calls)
 }
 
 /* ---- what came of it ---- */
+
+job_whole job_whole_of(const job *work)
+{
+    return work->whole;
+}
 
 /* Tasks whose time before or after is not known are counted and left out of both sums, so that the sums stay
  * comparable. */

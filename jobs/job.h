@@ -36,6 +36,8 @@ typedef struct {
     double gain;    /* stops where a batch is expected to save a smaller share of the time; 0: goes on */
     bool replay;    /* measures nothing: checks that the records are what would be proposed */
     bool elsewhere; /* the measurer's devices are not this machine, which need not run the target's code */
+    /* of a model: runs it with the schedules before and after, in turns, and adopts none where it does not win */
+    bool whole;
 } job_spec;
 
 enum { JOB_TRIALS = 1000 };
@@ -86,6 +88,15 @@ typedef struct {
     int unknown; /* kernels without both times */
 } job_times;
 job_times job_total(const tune_session *session, int n_tasks);
+
+/* The whole model, measured in turns with the schedules before and after the job. */
+typedef struct {
+    double before, after; /* medians, in seconds */
+    double gain, noise;   /* as tune_wins gives them */
+    int pairs; /* 0: not measured, as nothing was adopted or the specification does not ask for it */
+    bool wins; /* false: what the job adopted was taken back */
+} job_whole;
+job_whole job_whole_of(const job *work);
 
 /* Writes records that the store did not take to a file: beside the store, or else in the folder `temp`. The
  * file's name; NULL: neither can be written, and then *lines has the records as lines of JSON. */

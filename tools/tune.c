@@ -181,7 +181,9 @@ static int tune(run *self, tune_measurer *measurer)
                                   .seconds = spec->seconds,
                                   .json = self->s->json,
                                   .live = measurer && tool_tune_is_live(self->s->json)};
-    int status = report(self, job_run(self->job, measurer, &calls));
+    tune_end end = job_run(self->job, measurer, &calls);
+    self->show.whole = job_whole_of(self->job);
+    int status = report(self, end);
     if (status != TOOL_FAILED && self->s->plot && !tool_tune_plot(&self->show, self->s->plot))
         status = tool_fail("tune", self->cx);
     return status;
@@ -297,6 +299,12 @@ static job_source source_of(run *self, const target *machine)
                         .n_hashes = s->only.n};
 }
 
+/* A model, all of its kernels, and measured on this machine: then the model itself can tell what it gains. */
+static bool is_whole_model(const run *self)
+{
+    return !base_ends_with(self->path, ".te") && !self->pool && !self->s->replay && self->s->only.n == 0;
+}
+
 /* The settings as a job; NULL with an error. */
 static job *open_job(run *self)
 {
@@ -311,7 +319,8 @@ static job *open_job(run *self)
                            .seconds = (double)s->seconds,
                            .gain = s->min_gain / 100,
                            .replay = s->replay,
-                           .elsewhere = self->pool};
+                           .elsewhere = self->pool,
+                           .whole = is_whole_model(self)};
 
     return t ? job_open(self->cx, &spec) : NULL;
 }

@@ -264,6 +264,19 @@ static void task_json(const tune_state *state)
     print_json(j);
 }
 
+static cJSON *whole_json(const job_whole *whole)
+{
+    cJSON *j = cJSON_CreateObject();
+
+    add_ms(j, "before_ms", whole->before);
+    add_ms(j, "after_ms", whole->after);
+    cJSON_AddNumberToObject(j, "gain", whole->gain);
+    cJSON_AddNumberToObject(j, "noise", whole->noise);
+    cJSON_AddNumberToObject(j, "pairs", whole->pairs);
+    cJSON_AddBoolToObject(j, "wins", whole->wins);
+    return j;
+}
+
 /* The last line of JSON: the whole job. */
 static void total_json(const tool_tune_show *show, job_times times)
 {
@@ -275,6 +288,8 @@ static void total_json(const tool_tune_show *show, job_times times)
     cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(show->session));
     add_ms(j, "before_ms", times.before);
     add_ms(j, "after_ms", times.after);
+    if (show->whole.pairs)
+        cJSON_AddItemToObject(j, "end_to_end", whole_json(&show->whole));
     if (show->measurer)
         cJSON_AddItemToObject(j, "time", time_json(show));
     add_devices_json(j, show);
@@ -310,11 +325,22 @@ static void print_row(tec_context *cx, const tune_state *state)
            what);
 }
 
+/* The model itself, with the schedules before and after in turns. */
+static void print_whole(const job_whole *whole)
+{
+    char b[32], a[32];
+
+    printf("%-*s%5s%7s%7s%10s%10s%6.2fx  %.1f %% noise, %d pairs%s\n", name_columns(), "end to end", "", "",
+           "", duration(whole->before, b, sizeof b), duration(whole->after, a, sizeof a), 1 + whole->gain,
+           100 * whole->noise, whole->pairs,
+           whole->wins ? "" : ": the model is not faster, so nothing was adopted");
+}
+
 static void print_total(const tool_tune_show *show, job_times times)
 {
     char b[32], a[32];
 
-    printf("%-*s%5s%7" PRId64 "%7s%10s%10s%6.2fx%s\n", name_columns(), "end to end", "",
+    printf("%-*s%5s%7" PRId64 "%7s%10s%10s%6.2fx%s\n", name_columns(), "sum of the kernels", "",
            tune_session_trials(show->session), "", duration(times.before, b, sizeof b),
            duration(times.after, a, sizeof a), tool_tune_ratio(times.before, times.after),
            times.unknown ? base_format(show->cx, "  without %d kernels that have no time", times.unknown)
@@ -340,6 +366,8 @@ void tool_tune_table(tool_tune_show *show)
         return;
     }
     print_total(show, total);
+    if (show->whole.pairs)
+        print_whole(&show->whole);
     if (show->measurer) {
         print_devices(show);
         print_times(show);

@@ -13,7 +13,7 @@
 #ifndef TOOLS_TUNE_SHOW_H
 #define TOOLS_TUNE_SHOW_H
 
-#include "autotune/session.h"
+#include "jobs/job.h"
 
 typedef struct {
     tec_context *cx;
@@ -28,6 +28,7 @@ typedef struct {
     /* of the block on the terminal: its lines, the width that it was drawn for, its first kernel */
     int lines, columns, top;
     double drawn;     /* when, by the clock */
+    job_whole whole;  /* the model before and after; pairs 0: not measured */
     double measuring; /* since when this session measures, by the clock; 0: not yet */
 } tool_tune_show;
 

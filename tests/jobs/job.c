@@ -1,6 +1,7 @@
 /* tests/jobs/job.c -- jobs as a library: names, locks, events as data, and a flag that is seen at once
  * whatever is being measured. */
 #include "jobs/job.h"
+#include "autotune/source.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -361,5 +362,44 @@ Test(job, hands_on_an_error_of_the_measurer)
     cr_assert_eq(job_run(j, &m.base, &(job_calls){.event = watch, .user = &w, .cancel = &w.cancel}),
                  TUNE_FAILED);
     cr_expect(strstr(tec_context_error(cx), "the device is gone"));
+    job_close(j);
+}
+
+/* ---- the whole model ---- */
+
+/* The fake measurer lets every challenger win, so schedules that were drawn at random are adopted; the model
+ * itself is then measured, and what it says is what counts. */
+Test(job, adopts_nothing_that_the_whole_model_does_not_gain_from, .timeout = 100)
+{
+    const onnx_dim batch = {"batch", 1};
+    slow m = new_slow(NULL);
+
+    spec.from.path = TEC_SOURCE_DIR "/tests/models/digits/model.onnx";
+    spec.from.dims = &batch;
+    spec.from.n_dims = 1;
+    spec.trials = 6;
+    spec.model = "none";
+    spec.whole = true;
+    job *j = job_open(cx, &spec);
+    cr_assert(j && job_take(j), "%s", tec_context_error(cx));
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){0}), TUNE_TRIALS, "%s", tec_context_error(cx));
+    job_whole whole = job_whole_of(j);
+    cr_assert_geq(whole.pairs, 9);
+    cr_assert(whole.before > 0 && whole.after > 0);
+    int compared = 0;
+    for (int i = 0; i < job_tasks_of(j).n; i++) {
+        const tune_state *t = tune_session_task(job_session(j), i);
+        space_source *source = tune_source(cx, job_store(j));
+
+        if (!t->stood)
+            continue;
+        compared++;
+        cr_expect_eq(t->adopted, whole.wins);
+        cr_expect_eq(strcmp(t->stands, t->stood) != 0, whole.wins);
+        const char *used = source->best(source, cx, t->task->task, spec.from.target, NULL);
+        cr_assert(used);
+        cr_expect_str_eq(used, t->stands, "a compiler takes another schedule");
+    }
+    cr_expect_gt(compared, 0);
     job_close(j);
 }

@@ -49,7 +49,7 @@ expect 1 "has a symbolic extent 'batch'" tests/models/digits/model.onnx --record
 
 # a run, the same again, and its replay
 expect 0 "all trials are done" "${mm[@]}" --records "$dir/a.db" --trials 8 --plot "$dir/a.svg"
-grep -q "^end to end .*8 " "$dir/out" || fail "no table"
+grep -q "^sum of the kernels .*8 " "$dir/out" || fail "no table"
 python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$dir/a.svg" || fail "the plot is no SVG"
 [ "$(trials "$dir/a.db" | wc -l)" = 8 ] || fail "the store has $(trials "$dir/a.db" | wc -l) trials"
 "$TEC" records export "$dir/a.db" >"$dir/before" 2>&1

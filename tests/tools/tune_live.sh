@@ -114,7 +114,7 @@ lines = screen.lines()
 need(status == 0 and screen.wraps == 0, f'it ended with {status}, {screen.wraps} lines wrap', screen)
 need(sum(line[2:].startswith('second ') for line in lines) == 1, 'a kernel has not one line', screen)
 need(any(re.match(r'12 of 12 trials in \d+:\d\d; comparing', line) for line in lines), 'the total is missing', screen)
-need(any(line.startswith('end to end') for line in lines), 'there is no table', screen)
+need(any(line.startswith('sum of the kernels') for line in lines), 'there is no table', screen)
 need(any(re.match(r'  the tuner itself +[\d.]+ +[\d.]+ %', line) for line in lines), 'where the time went is missing', screen)
 need(b', 0:0' in out and b' left' in out, 'the time that is left was never shown', screen)
 
