@@ -86,6 +86,7 @@ static const ir_program *from_source(graph_kernels *kernels, graph_kernel_entry 
         return NULL;
     }
     entry->unit.origin = origin ? origin : "record";
+    entry->trace = trace;
     return sched_tree(s);
 }
 

@@ -22,7 +22,7 @@ typedef struct {
     const ir_program *plain; /* the definition's own tree, by which equal ones are found */
     uint64_t hash;
     int uses;          /* how often it was asked for */
-    const char *trace; /* of its default schedule; NULL: not wanted */
+    const char *trace; /* of the source's schedule, or of the default one where tasks are wanted; or NULL */
     const char *node;  /* the first that asked, by the user's name */
     /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
     const char *refused;

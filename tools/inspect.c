@@ -133,7 +133,7 @@ int tool_inspect(int argc, char **argv)
 {
     inspect_model_options model = {.target = "native"};
     bool bytecode = false;
-    tool_list files = {0};
+    tool_list files = {0}, given_dims = {0};
     const tool_option options[] = {
         {"bytecode", TOOL_FLAG, &bytecode, NULL, "for a module: prints the bytecode of its program"},
         {"node", TOOL_TEXT, &model.node, "NAME",
@@ -143,6 +143,10 @@ int tool_inspect(int argc, char **argv)
         {"target", TOOL_TEXT, &model.target, "T",
          "the target of the kernel or graph (default: native, this machine)"},
         {"threads", TOOL_COUNT, &model.threads, "N", "assumes a target with N cores"},
+        {"records", TOOL_TEXT, &model.records, "DB",
+         "with --node: takes the schedule from this record store, if the store has one for the kernel"},
+        {"dim", TOOL_LIST, &given_dims, "NAME=N",
+         "for a model: gives symbolic dimension NAME the extent N; may be repeated"},
     };
     const tool_usage usage = {
         "inspect",
@@ -156,6 +160,10 @@ int tool_inspect(int argc, char **argv)
 
     if (status != TOOL_GO_ON)
         return status;
+    if (model.records && !model.node)
+        return tool_misuse("inspect", "--records is for --node");
+    if (!tool_read_dims("inspect", &given_dims, &model.dims))
+        return TOOL_USAGE;
     tec_context *cx = tool_context();
     const char *path = files.at[0];
     if (base_ends_with(path, ".onnx"))

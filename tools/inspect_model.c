@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/source.h"
+#include "graph/build.h"
 #include "graph/emit.h"
 #include "graph/onnx/onnx.h"
 #include "graph/pass.h"
 #include "graph/text.h"
-#include "space/space.h"
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
@@ -55,24 +56,24 @@ static void add_indented(tec_context *cx, base_text *text, const char *lines)
 }
 
 /* The kernel of a node as a .te file that `tec te` builds. The comment tells for which target the schedule
- * was made: on another it may be refused. */
+ * was made, as on another it may be refused, and where the schedule comes from. */
 static const char *kernel_text(tec_context *cx, const graph_module *module, const graph_node *node,
-                               const target *machine)
+                               const target *machine, const space_source *source)
 {
     te_def *def = graph_definition(module, node, machine);
-    const ir_program *tree = def ? te_tree(cx, def) : NULL;
-    const sched *s = tree ? space_default(cx, tree, machine) : NULL;
+    graph_kernels kernels = {.cx = cx, .target = machine, .source = source, .want_tasks = true};
+    int number = def ? graph_kernel(&kernels, def, node, def->name) : -1;
     base_text out = {0};
 
-    if (!s)
+    if (number < 0)
         return NULL;
-    if (sched_failed(s))
-        return base_fail(cx, TEC_INTERNAL, node->loc, "the default schedule of '%s' was refused: %s",
-                         node->name, sched_error(s));
+    const graph_kernel_entry *entry = graph_kernel_at(&kernels, number);
     base_addf(cx, &out, "# %s\n# implementation %s, for %s\n", node->name,
               node->impl ? node->impl->name : "generic", target_text(cx, machine));
+    if (source)
+        base_addf(cx, &out, "# schedule: %s\n", entry->unit.origin);
     base_addf(cx, &out, "%s\nschedule %s {\n", te_text(cx, def), def->name);
-    add_indented(cx, &out, sched_trace_text(cx, s));
+    add_indented(cx, &out, entry->trace);
     base_add(cx, &out, "}\n");
     return base_text_str(cx, &out);
 }
@@ -97,27 +98,36 @@ static int passes_until(tec_context *cx, const char *name)
 }
 
 /* All passes for a kernel, as those decide what is fused. */
-static const char *model_text(tec_context *cx, const char *path, const inspect_model_options *options)
+static const char *model_text(tec_context *cx, const char *path, const inspect_model_options *options,
+                              const space_source *source)
 {
+    const onnx_options import = tool_import_options(cx, &options->dims);
     const target *t = tool_target(cx, options->target, options->threads);
     int n = options->node ? graph_n_passes : passes_until(cx, options->graph);
-    graph_module *module = t && n >= 0 ? onnx_import(cx, path, &(onnx_options){0}) : NULL;
+    graph_module *module = t && n >= 0 ? onnx_import(cx, path, &import) : NULL;
 
     for (int i = 0; module && i < n; i++)
         module = graph_passes[i].run(module, t);
     if (!module || !options->node)
         return module ? graph_text(cx, module, 0) : NULL;
     const graph_node *node = find_node(cx, module, options->node);
-    return node ? kernel_text(cx, module, node, t) : NULL;
+    return node ? kernel_text(cx, module, node, t, source) : NULL;
 }
 
+/* The store is open while the kernel is made, since its schedule is asked for then. */
 int tool_inspect_model(tec_context *cx, const char *path, const inspect_model_options *options)
 {
-    const char *text =
-        options->node || options->graph ? model_text(cx, path, options) : onnx_summary(cx, path);
+    const char *text = NULL;
+    store *db = options->records ? store_open(cx, options->records,
+                                              &(store_options){.read_only = true, .must_exist = true})
+                                 : NULL;
 
-    if (!text)
-        return tool_fail("inspect", cx);
-    fputs(text, stdout);
-    return TOOL_OK;
+    if (db || !options->records)
+        text = options->node || options->graph
+                   ? model_text(cx, path, options, db ? tune_source(cx, db) : NULL)
+                   : onnx_summary(cx, path);
+    if (text)
+        fputs(text, stdout);
+    store_close(db);
+    return text ? TOOL_OK : tool_fail("inspect", cx);
 }

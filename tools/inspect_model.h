@@ -6,7 +6,7 @@
 #ifndef TOOLS_INSPECT_MODEL_H
 #define TOOLS_INSPECT_MODEL_H
 
-#include "base/base.h"
+#include "tools/dims.h"
 
 typedef struct {
     const char *target;
@@ -14,6 +14,8 @@ typedef struct {
     const char *node; /* the kernel that computes this node, as a .te file with its schedule */
     /* the graph as it was "read", or behind a pass by its name, or behind the last, "fuse" */
     const char *graph;
+    const char *records; /* where the kernel's schedule comes from if the store has one; NULL: the default */
+    tool_dims dims;
     /* Neither: a summary of operators. */
 } inspect_model_options;
 

@@ -5,7 +5,18 @@
 
 #include "tools/tune_show.h"
 
-enum { WIDTH = 640, HEIGHT = 360, LEFT = 70, TOP = 20, BELOW = 45 };
+enum { WIDTH = 640, HEIGHT = 360, LEFT = 80, TOP = 50, BELOW = 45 };
+
+/* The ends of the axes: trials from 0 on, and gains around all that is drawn. */
+typedef struct {
+    int64_t trials;
+    double least, most;
+} ranges;
+
+static double place_y(const ranges *range, double gain)
+{
+    return TOP + HEIGHT - HEIGHT * (gain - range->least) / (range->most - range->least);
+}
 
 static double place_x(int64_t trial, int64_t trials)
 {
@@ -20,8 +31,20 @@ static double gain_at(const tune_state *state, int64_t i)
                : 0;
 }
 
-/* Lines and numbers of both axes; `most` is the largest gain. */
-static void add_grid(tec_context *cx, base_text *svg, int64_t trials, double most)
+static void add_titles(tec_context *cx, base_text *svg)
+{
+    base_addf(cx, svg, "<text x='%d' y='24' font-size='16'>Gain of each kernel while tuning</text>\n", LEFT);
+    base_addf(
+        cx, svg,
+        "<text transform='translate(18 %d) rotate(-90)' text-anchor='middle'>times as fast as the default "
+        "schedule</text>\n",
+        TOP + HEIGHT / 2);
+    base_addf(cx, svg, "<text x='%d' y='%d' text-anchor='middle'>trials of the kernel</text>\n",
+              LEFT + WIDTH / 2, TOP + HEIGHT + 36);
+}
+
+/* Lines and numbers of both axes. */
+static void add_grid(tec_context *cx, base_text *svg, const ranges *range)
 {
     enum { LINES = 4 };
 
@@ -31,12 +54,11 @@ static void add_grid(tec_context *cx, base_text *svg, int64_t trials, double mos
         base_addf(
             cx, svg,
             "<path d='M%d %.1fh%d' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>%.2fx</text>\n",
-            LEFT, y, WIDTH, LEFT - 6, y + 4, most * i / LINES);
+            LEFT, y, WIDTH, LEFT - 6, y + 4, range->least + (range->most - range->least) * i / LINES);
         base_addf(cx, svg, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
-                  place_x(trials * i / LINES, trials), TOP + HEIGHT + 18, trials * i / LINES);
+                  place_x(range->trials * i / LINES, range->trials), TOP + HEIGHT + 18,
+                  range->trials * i / LINES);
     }
-    base_addf(cx, svg, "<text x='%d' y='%d' text-anchor='middle'>trials</text>\n", LEFT + WIDTH / 2,
-              TOP + HEIGHT + 36);
 }
 
 /* Names come from models: they may have any characters. */
@@ -54,7 +76,7 @@ static void add_escaped(tec_context *cx, base_text *svg, const char *text)
 
 /* The gain of kernel index over the trials, with its name at the side. */
 static void add_curve(tec_context *cx, base_text *svg, const tune_state *state, int index, int count,
-                      int64_t trials, double most)
+                      const ranges *range)
 {
     const char *color = base_format(cx, "hsl(%d,70%%,42%%)", 360 * index / count);
     bool open = false;
@@ -64,8 +86,8 @@ static void add_curve(tec_context *cx, base_text *svg, const tune_state *state, 
         double gain = gain_at(state, k);
 
         if (gain > 0)
-            base_addf(cx, svg, "%c%.1f %.1f", open ? 'L' : 'M', place_x(k + 1, trials),
-                      TOP + HEIGHT - HEIGHT * gain / most);
+            base_addf(cx, svg, "%c%.1f %.1f", open ? 'L' : 'M', place_x(k + 1, range->trials),
+                      place_y(range, gain));
         open |= gain > 0;
     }
     base_addf(cx, svg, "'/>\n<text x='%d' y='%d' fill='%s'>", LEFT + WIDTH + 10, TOP + 14 + 15 * index,
@@ -74,28 +96,42 @@ static void add_curve(tec_context *cx, base_text *svg, const tune_state *state, 
     base_add(cx, svg, "</text>\n");
 }
 
-/* Writes the plot; false with an error. */
-bool tool_tune_plot(tool_tune_show *show, const char *path)
+/* From the slowest schedule that was the best of its kernel, or the default, to the fastest, with room above. */
+static ranges ranges_of(const tool_tune_show *show)
 {
-    int64_t trials = 1;
-    double most = 1;
-    base_text svg = {0};
+    ranges r = {1, 1, 1};
 
     for (int i = 0; i < show->n_tasks; i++) {
         const tune_state *t = tune_session_task(show->session, i);
 
-        trials = t->trials > trials ? t->trials : trials;
-        most = t->trials ? fmax(most, gain_at(t, t->trials - 1)) : most;
+        r.trials = t->trials > r.trials ? t->trials : r.trials;
+        for (int64_t k = 0; k < t->trials; k++) {
+            double gain = gain_at(t, k);
+
+            r.least = gain > 0 && gain < r.least ? gain : r.least;
+            r.most = gain > r.most ? gain : r.most;
+        }
     }
+    r.most += 0.05 * (r.most - r.least) + 0.04;
+    return r;
+}
+
+/* Writes the plot; false with an error. */
+bool tool_tune_plot(tool_tune_show *show, const char *path)
+{
+    const ranges range = ranges_of(show);
+    base_text svg = {0};
+
     int height = TOP + HEIGHT + BELOW, legend = TOP + 20 + 15 * show->n_tasks;
     base_addf(show->cx, &svg,
               "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' "
               "font-size='12'>\n"
               "<rect width='100%%' height='100%%' fill='white'/>\n",
               LEFT + WIDTH + 330, legend > height ? legend : height);
-    add_grid(show->cx, &svg, trials, most);
+    add_titles(show->cx, &svg);
+    add_grid(show->cx, &svg, &range);
     for (int i = 0; i < show->n_tasks; i++)
-        add_curve(show->cx, &svg, tune_session_task(show->session, i), i, show->n_tasks, trials, most);
+        add_curve(show->cx, &svg, tune_session_task(show->session, i), i, show->n_tasks, &range);
     base_add(show->cx, &svg, "</svg>\n");
     return base_write_file(show->cx, path, svg.data, svg.n);
 }

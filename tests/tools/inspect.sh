@@ -37,4 +37,16 @@ expect 'schedule' "$TEC" inspect $model --node /1/Add --target "llvm -mcpu=x86-6
 cp "$dir/out" "$dir/add.te"
 expect 'conv_packed.acc' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit tree "$dir/add.te"
 expect 'vfmadd' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit asm "$dir/add.te"
+
+# a tuned kernel's code: the schedule of its record, for the same extents
+refuse "--records is for --node" "$TEC" inspect $model --records "$dir/none.db"
+refuse "there is no such record store" "$TEC" inspect $model --node /1/Add --records "$dir/none.db"
+"$TEC" tune $model --dim batch=1 --records "$dir/r.db" --trials 1 --model none --explorer random --threads 1 >"$dir/out" 2>&1 || {
+    cat "$dir/out"
+    fail "tec tune failed"
+}
+expect '# schedule: record' "$TEC" inspect $model --node /0/0.0/Conv --dim batch=1 --threads 1 --records "$dir/r.db"
+cp "$dir/out" "$dir/conv.te"
+expect 'ret' "$TEC" te --emit asm "$dir/conv.te"
+expect '# schedule: default' "$TEC" inspect $model --node /0/0.0/Conv --dim batch=2 --threads 1 --records "$dir/r.db"
 echo "inspect: ok"

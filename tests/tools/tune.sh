@@ -43,6 +43,7 @@ mm=("$dir/mm.te" --name mm --threads 1)
 expect 2 "where the records go is missing" "${mm[@]}"
 expect 2 "there is no option" "${mm[@]}" --records "$dir/a.db" --trails 5
 expect 2 "found 'guess'" "${mm[@]}" --records "$dir/e.db" --explorer guess
+[ ! -e "$dir/e.db" ] || fail "a wrong explorer left a store behind"
 expect 1 "there is no definition 'none'" "$dir/mm.te" --records "$dir/e.db" --name none
 expect 1 "'scale' has a symbolic extent 'n': give it a value with --dim n=N" "$dir/mm.te" --records "$dir/e.db"
 expect 1 "has a symbolic extent 'batch'" tests/models/digits/model.onnx --records "$dir/e.db"
@@ -51,6 +52,9 @@ expect 1 "has a symbolic extent 'batch'" tests/models/digits/model.onnx --record
 expect 0 "all trials are done" "${mm[@]}" --records "$dir/a.db" --trials 8 --plot "$dir/a.svg"
 grep -q "^sum of the kernels .*8 " "$dir/out" || fail "no table"
 python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$dir/a.svg" || fail "the plot is no SVG"
+for words in "Gain of each kernel while tuning" "times as fast as the default schedule" "trials of the kernel"; do
+    grep -qF "$words" "$dir/a.svg" || fail "the plot does not say '$words'"
+done
 [ "$(trials "$dir/a.db" | wc -l)" = 8 ] || fail "the store has $(trials "$dir/a.db" | wc -l) trials"
 "$TEC" records export "$dir/a.db" >"$dir/before" 2>&1
 expect 0 "all trials are done" "${mm[@]}" --records "$dir/a.db" --trials 8
