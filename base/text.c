@@ -195,8 +195,8 @@ static void unmap(void *what)
     free(m);
 }
 
-/* NULL where it cannot be mapped, or is not worth it. The record is held first, so that nothing is lost if the
- * context gives up. */
+/* NULL where it cannot be mapped, or is not worth it. The record is held first, so that nothing is lost if
+ * the context gives up. */
 static const void *map_large(tec_context *cx, int fd, size_t *size)
 {
     struct stat st;

@@ -177,6 +177,7 @@ static bool can_be_called(describer *self, const comp_unit *unit, const rt_funct
     return true;
 }
 
+/* What the module says of one function, from its programs before and after lowering. */
 bool comp_describe(tec_context *cx, const comp_unit *unit, const ir_program *lowered,
                    const ir_program *const *version, const char *symbol, rt_function_desc *out)
 {

@@ -4,8 +4,8 @@
  * A multiply-add counts two, a math function one. Operations on integers count where they are about data:
  * X[i] * 3 does, i * 3 in an index does not. Counted over domains, not over loops. Callers give the tree
  * without steps: a schedule may compute a value twice (compute_inline, cut) or add padding, and neither is
- * work that the definition asks for. Taps on the definition's own padding count as the direct algorithm counts
- * them.
+ * work that the definition asks for. Taps on the definition's own padding count as the direct algorithm
+ * counts them.
  */
 #include "compiler/compiler.h"
 #include "ir/build.h"

@@ -23,7 +23,7 @@ bool graph_constant_is_aligned(const op_constant *constant)
     return (uintptr_t)constant->data % (size_t)base_dtype_bytes(constant->type.dtype) == 0;
 }
 
-/* The value stays what it is, so whoever has the constant sees no change. */
+/* The value stays what it is, so other holders of the constant see no change. */
 void graph_constant_align(tec_context *cx, const op_constant *constant)
 {
     op_constant *moved = (op_constant *)constant;

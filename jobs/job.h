@@ -36,7 +36,7 @@ typedef struct {
     double gain;    /* stops where a batch is expected to save a smaller share of the time; 0: goes on */
     bool replay;    /* measures nothing: checks that the records are what would be proposed */
     bool elsewhere; /* the measurer's devices are not this machine, which need not run the target's code */
-    /* of a model: runs it with the schedules before and after, in turns, and adopts none where it does not win */
+    /* of a model: runs it with the schedules before and after, in turns, and adopts none without a win */
     bool whole;
 } job_spec;
 

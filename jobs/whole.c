@@ -15,7 +15,6 @@
 #include "autotune/source.h"
 #include "base/guard.h"
 #include "graph/build.h"
-#include "runtime/tensor.h"
 #include "tec/runtime.h"
 #include "worker/tensors.h"
 
@@ -79,6 +78,7 @@ static DLTensor *random_tensor(tec_context *cx, const tec_tensor_info *info)
     return x;
 }
 
+/* Builds the model with the schedules of the source, and gives it random inputs. */
 static bool open_model(tec_context *cx, const job_source *from, const space_source *source, model *out)
 {
     const onnx_options import = {.dims = from->dims, .n_dims = from->n_dims};
@@ -127,6 +127,7 @@ static bool run_in_turns(tec_context *cx, const model two[2], double (*costs)[MO
     return true;
 }
 
+/* Both models are open at once: that they run in turns is the point. */
 bool job_compare_whole(tec_context *cx, const job_source *from, store *db, const tune_session *session,
                        int n_tasks, job_whole *out)
 {

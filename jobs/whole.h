@@ -1,5 +1,5 @@
-/* jobs/whole.h -- inside the room: a model with the schedules that stood before a job, and with those that the
- * job has adopted, run in turns.
+/* jobs/whole.h -- inside the room: a model with the schedules that stood before a job, and with those that
+ * the job has adopted, run in turns.
  *
  *     job_whole w;
  *     if (job_compare_whole(cx, &spec->from, db, session, n_tasks, &w) && !w.wins) tune_take_back(session);

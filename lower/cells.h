@@ -1,7 +1,8 @@
 /* lower/cells.h -- inside the room: constant accesses of local buffers, which may become registers.
  *
  *     lower_range r;
- *     if (lower_range_of(index, mask, elements, &r)) ...     // T[ramp(14, 1, 16)] where lanes < 14: {14, 16, 14}
+ *     // T[ramp(14, 1, 16)] where ramp(0, 1, 16) < 14 gives {14, 16, 14}
+ *     if (lower_range_of(index, mask, elements, &r)) ...
  */
 #ifndef LOWER_CELLS_H
 #define LOWER_CELLS_H

@@ -18,13 +18,13 @@
  * The loops over i have indices that are not constant, so T itself is no set of registers. T.held has constant
  * accesses alone: promote makes registers of it.
  *
- * LLVM finds this by itself for vectors that are used whole. Vectors under a mask (14 of 16 lanes, since the
- * schedule vectorises by 14) stay in memory with LLVM: each iteration stores 14 elements and loads them again,
- * 46 times slower. So only loops that touch such a vector are rewritten.
+ * LLVM finds this by itself for vectors that are used whole. Vectors under a mask (14 of 16 lanes, since
+ * the schedule vectorises by 14) stay in memory with LLVM: each iteration stores 14 elements and loads them
+ * again, 46 times slower. So only loops that touch such a vector are rewritten.
  *
  * The copies run if the loop runs at least once. A vector that the loop touches under a condition is copied
- * under this condition; it must then be the same in all iterations. What the loop stores before reading it is
- * not copied in.
+ * under this condition; it must then be the same in all iterations. A vector that the loop stores before
+ * reading it is not copied in.
  */
 #include "lower/cells.h"
 
@@ -59,6 +59,7 @@ static void refuse(survey *self)
 
 /* ---- what a loop touches ---- */
 
+/* Adds the range of an access, or refuses the loop where the access has none that is constant. */
 static void note_access(survey *self, const ir_expr *index, const ir_expr *mask, bool store)
 {
     lower_range range;
@@ -134,6 +135,7 @@ static void survey_loop(survey *self, const ir_stmt *stmt)
     self->idle = idle;
 }
 
+/* Notes all accesses of the buffer in a statement, in the order in which they run. */
 static void survey_stmt(survey *self, const ir_stmt *stmt)
 {
     switch (stmt->kind) {

@@ -152,8 +152,8 @@ static bool pack_b(const op_call *call, te_def *def, te_tensor *in, te_tensor **
     return *out != NULL;
 }
 
-/* 16-bit elements of A in the type of the sums. Each is read for every panel, and would be converted each time;
- * where there are few panels that costs less than a place of their own. */
+/* 16-bit elements of A in the type of the sums. Each is read for every panel, and would be converted each
+ * time; where there are few panels that costs less than a place of their own. */
 static te_tensor *widen_left(const op_call *call, const op_matmul *matmul, te_def *def, te_tensor *left)
 {
     const op_type *type = &call->input[0];

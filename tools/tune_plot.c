@@ -96,7 +96,7 @@ static void add_curve(tec_context *cx, base_text *svg, const tune_state *state, 
     base_add(cx, svg, "</text>\n");
 }
 
-/* From the slowest schedule that was the best of its kernel, or the default, to the fastest, with room above. */
+/* From the slowest schedule that was the best of its kernel, or the default, to the fastest, and a bit. */
 static ranges ranges_of(const tool_tune_show *show)
 {
     ranges r = {1, 1, 1};

@@ -1,5 +1,5 @@
-/* graph/onnx/lift.c -- leaves the bytes of large weights where they are: a copy of the model's message without
- * them is what gets unpacked.
+/* graph/onnx/lift.c -- leaves the bytes of large weights where they are: a copy of the model's message
+ * without them is what gets unpacked.
  *
  *     ModelProto { graph { initializer { name: "w", raw_data: <9 MB> } } }
  *  => ModelProto { graph { initializer { name: "w", 1999: 0 } } }       weights->spans[0] = those 9 MB

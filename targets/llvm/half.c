@@ -66,8 +66,8 @@ static LLVMValueRef widen_half(llvm_gen *gen, LLVMValueRef value)
     LLVMTypeRef f32 = like(gen->f32, value);
     if (gen->t->has_f16c) {
         LLVMValueRef half = LLVMBuildBitCast(gen->b, value, like(LLVMHalfTypeInContext(gen->c), value), "");
-        /* Seeing where a float comes from, LLVM computes and compares halves instead: lane by lane, as the CPU
-         * has no such instructions for vectors. */
+        /* Seeing where a float comes from, LLVM computes and compares halves instead: lane by lane, as the
+         * CPU has no such instructions for vectors. */
         return llvm_intrinsic1(gen, "llvm.arithmetic.fence", f32, LLVMBuildFPExt(gen->b, half, f32, ""));
     }
     LLVMValueRef w = LLVMBuildZExt(gen->b, value, like(gen->i32, value), "");

@@ -19,8 +19,8 @@ static const char *assembly(const char *text)
     return comp_code_text(code, 0);
 }
 
-/* LLVM would compare and add halves themselves if it saw where the floats come from: lane by lane, as the CPU has
- * no such instructions. */
+/* LLVM would compare and add halves themselves if it saw where the floats come from: lane by lane, as the
+ * CPU has no such instructions. */
 Test(half, no_lane_is_converted_by_itself)
 {
     const char *const body[] = {"max(A[i], f16(0.0))", "A[i] + B[i]", "select(A[i] < B[i], A[i], f16(1.0))"};
