@@ -15,8 +15,8 @@
  *                                                    }
  *                                                    # m14 is ramp(0, 1, 16) < 14
  *
- * The loops over i have indices that are not constant, so T itself is no set of registers. T.held has constant
- * accesses alone: promote makes registers of it.
+ * The loops over i have indices that are not constant, so T itself is no set of registers. T.held has
+ * constant accesses alone: promote makes registers of it.
  *
  * LLVM finds this by itself for vectors that are used whole. Vectors under a mask (14 of 16 lanes, since
  * the schedule vectorises by 14) stay in memory with LLVM: each iteration stores 14 elements and loads them

@@ -64,7 +64,8 @@ static int decided(const ir_expr *mask)
 }
 
 /* Of two masks that each leave a constant number of the first lanes, the one that leaves fewer; NULL where
- * they are not both so. A constant comparison leaves fewer than all lanes here: compare has decided the others. */
+ * they are not both so. A constant comparison leaves fewer than all lanes here: compare has decided the
+ * others. */
 static const ir_expr *narrower(const ir_expr *left, const ir_expr *right)
 {
     int n = left->dtype.lanes, a = lower_lanes_left(left, n), b = lower_lanes_left(right, n);

@@ -19,8 +19,8 @@ void worker_fill_random(DLTensor *tensor, uint64_t seed);
 bool worker_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size);
 
 /* The same for the results of whole models. Where these have 16 bits, each operator has rounded to 16 bits,
- * and two orders of the same arithmetic differ by some roundings of the greatest values: 8 units of rounding of
- * max|b| take the place of 1e-6*max|b|, 2^-8 of it for float16 and 2^-5 for bfloat16. */
+ * and two orders of the same arithmetic differ by some roundings of the greatest values: 8 units of
+ * rounding of max|b| take the place of 1e-6*max|b|, 2^-8 of it for float16 and 2^-5 for bfloat16. */
 bool worker_compare_model(const DLTensor *got, const DLTensor *want, char *text, size_t size);
 
 #endif
