@@ -186,7 +186,8 @@ static bool release(tec_context *cx, store *db, int64_t id)
     return store_done(&st);
 }
 
-/* A wish of the state before is followed or void. */
+/* A wish of the state before is followed or void. A job that will go on keeps its claims, so that it goes on
+ * with the same kernels; as long as it does not run, others may take them over. */
 static bool set_state(tec_context *cx, store *db, int64_t id, store_queue_state to, const char *cause)
 {
     store_stmt st =
@@ -196,8 +197,7 @@ static bool set_state(tec_context *cx, store *db, int64_t id, store_queue_state 
     store_bind_text(&st, cause);
     store_bind_int(&st, (int64_t)time(NULL));
     store_bind_int(&st, id);
-    return store_done(&st) &&
-           (to == STORE_QUEUE_RUNNING || to == STORE_QUEUE_INTERRUPTED || release(cx, db, id));
+    return store_done(&st) && ((to != STORE_QUEUE_DONE && to != STORE_QUEUE_FAILED) || release(cx, db, id));
 }
 
 /* The only way in which a job changes its state: it must be in `from`, or somebody else was faster. */
@@ -301,7 +301,7 @@ static bool interrupt(tec_context *cx, store *db, const char *owner)
            store_run(
                cx, db,
                "UPDATE queue_tasks SET claimed = 0 WHERE claimed <> 0 AND claimed NOT IN (SELECT id FROM "
-               "queue WHERE state IN ('running', 'interrupted'))");
+               "queue WHERE state NOT IN ('done', 'failed'))");
 }
 
 /* By the clock of the database, which all daemons share. */
@@ -431,9 +431,9 @@ bool store_queue_recover(tec_context *cx, store *db, const char *owner)
  * it. */
 static bool remove_rows(tec_context *cx, store *db, int64_t id)
 {
-    static const char *const sql[] = {"DELETE FROM queue_files WHERE job = ?",
-                                      "DELETE FROM queue_parts WHERE job = ?",
-                                      "DELETE FROM queue WHERE id = ?"};
+    static const char *const sql[] = {
+        "UPDATE queue_tasks SET claimed = 0 WHERE claimed = ?", "DELETE FROM queue_files WHERE job = ?",
+        "DELETE FROM queue_parts WHERE job = ?", "DELETE FROM queue WHERE id = ?"};
     const store_queued *j = lock_job(cx, db, id);
 
     if (j && j->state == STORE_QUEUE_RUNNING)

@@ -270,18 +270,20 @@ const store_device_use *store_device_uses(tec_context *cx, store *db, int *count
     *count = 0;
     if (!store_usable(cx, db))
         return NULL;
-    store_stmt st = store_statement(cx, db,
-                                    "SELECT d.name, d.text, g.n, g.failed, g.last FROM (SELECT device, "
-                                    "COUNT(*) AS n, COUNT(CASE WHEN status <> "
-                                    "'ok' THEN 1 END) AS failed, MAX(time) AS last FROM records GROUP BY "
-                                    "device) g JOIN devices d ON d.id = "
-                                    "g.device ORDER BY d.name, d.id LIMIT 1000");
+    store_stmt st =
+        store_statement(cx, db,
+                        "SELECT d.name, d.text, g.n, g.failed, g.last, r.temperature FROM (SELECT "
+                        "device, COUNT(*) AS n, COUNT(CASE WHEN status <> 'ok' THEN 1 END) AS "
+                        "failed, MAX(time) AS last, MAX(id) AS newest FROM records GROUP BY "
+                        "device) g JOIN devices d ON d.id = g.device JOIN records r ON r.id = "
+                        "g.newest ORDER BY d.name, d.id LIMIT 1000");
     while ((got = store_step(&st)) == 1 && *count < MOST)
         all[(*count)++] = (store_device_use){.name = base_strdup(cx, store_text(&st, 0)),
                                              .text = base_strdup(cx, store_text(&st, 1)),
                                              .trials = store_int(&st, 2),
                                              .failed = store_int(&st, 3),
-                                             .last = store_int(&st, 4)};
+                                             .last = store_int(&st, 4),
+                                             .celsius = store_real(&st, 5)};
     store_finish(&st);
     return got < 0 ? NULL : all;
 }

@@ -10,10 +10,9 @@
  *
  * A kernel counts as tuned for a job if some job has tuned it with at least half of this job's budget for
  * each kernel and
- * with the same code generator. A claim ends with the state running of its job (queue.c). The claims of a job
- * that was
- * interrupted stay with the job, so that it goes on with the same kernels, unless another job takes them over
- * meanwhile.
+ * with the same code generator. A claim ends with its job: when the job is done, has failed or is removed. A
+ * job that is interrupted or paused keeps its claims, so that it goes on with the same kernels, unless
+ * another job takes them over meanwhile.
  *
  * Lifetime, errors, threads: as queue.h.
  */
@@ -70,12 +69,12 @@ const store_part_failure *store_part_failures(tec_context *cx, store *db, const 
  * an error. */
 const char *store_part_best(tec_context *cx, store *db, const store_part *part, double *seconds);
 
-/* The devices that measured, by name: how many trials, how many of them failed, and when the last one was.
- * NULL on an
- * error. */
+/* The devices that measured, by name: how many trials, how many of them failed, when the last one was, and
+ * how warm the device was then (degrees Celsius; 0: unknown). NULL on an error. */
 typedef struct {
     const char *name, *text;
     int64_t trials, failed, last;
+    double celsius;
 } store_device_use;
 const store_device_use *store_device_uses(tec_context *cx, store *db, int *count);
 

@@ -1,4 +1,4 @@
-/* tools/key_file.h -- inside the room: which key file a command uses. */
+/* tools/key_file.h -- which key file a command uses. */
 #ifndef TOOLS_KEY_FILE_H
 #define TOOLS_KEY_FILE_H
 

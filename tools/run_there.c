@@ -5,19 +5,15 @@
 #include <sys/stat.h>
 
 #include "runtime/error.h"
-#include "runtime/module.h"
 #include "tools/data.h"
-#include "tools/feed.h"
 #include "tools/report.h"
+#include "tools/there.h"
 
 typedef struct {
     tec_context *cx;
     const tool_run_there_options *o;
-    const rt_graph_desc *graph; /* NULL: a function */
-    const char *function;
-    tool_feed feed;
+    tool_there there;
     tool_remote remote;
-    int64_t module, executor, *array; /* handles; an array for each port of the feed */
     tec_error err;
 } run;
 
@@ -34,63 +30,30 @@ static bool choose(run *self, tec_module *module)
     if (k < 0)
         return false;
     if (function)
-        self->function = desc->functions[k].name;
+        self->there.function = desc->functions[k].name;
     else
-        self->graph = &desc->graphs[k];
-    self->feed =
-        function ? tool_feed_function(self->cx, &desc->functions[k]) : tool_feed_graph(self->cx, self->graph);
-    return tool_feed_files(&self->feed, self->o->inputs) && tool_feed_dims(&self->feed, self->o->dims) &&
-           tool_feed_rest(&self->feed, self->o->seed);
-}
-
-/* The module and an array for each parameter. */
-static bool upload(run *self, const char *path)
-{
-    tec_rpc_session *session = self->remote.session;
-
-    self->module = tec_rpc_upload(session, path, &self->err);
-    self->array = base_array(self->cx, int64_t, self->feed.n);
-    for (int i = 0; self->module && i < self->feed.n; i++) {
-        const DLTensor *t = self->feed.port[i].tensor;
-
-        self->array[i] = tec_rpc_array(session, t->dtype, t->ndim, t->shape, &self->err);
-        if (!self->array[i] ||
-            (!self->feed.port[i].is_output && !tec_rpc_write(session, self->array[i], t, &self->err)))
-            return false;
-    }
-    if (self->graph && self->module)
-        self->executor =
-            tec_rpc_prepare(session, self->module, self->graph->name, self->o->threads, &self->err);
-    for (int i = 0; self->executor && i < self->feed.n; i++)
-        if (!tec_rpc_feed(session, self->executor, i, self->array[i], &self->err))
-            return false;
-    return self->module && (!self->graph || self->executor);
-}
-
-static tec_rpc_call_options call_of(const run *self)
-{
-    return (tec_rpc_call_options){.module = self->module,
-                                  .function = self->function,
-                                  .arrays = self->array,
-                                  .n = self->executor ? 0 : self->feed.n,
-                                  .threads = self->o->threads,
-                                  .executor = self->executor};
+        self->there.graph = &desc->graphs[k];
+    self->there.feed = function ? tool_feed_function(self->cx, &desc->functions[k])
+                                : tool_feed_graph(self->cx, self->there.graph);
+    return tool_feed_files(&self->there.feed, self->o->inputs) &&
+           tool_feed_dims(&self->there.feed, self->o->dims) &&
+           tool_feed_rest(&self->there.feed, self->o->seed);
 }
 
 static bool run_once(run *self)
 {
-    const tec_rpc_call_options c = call_of(self);
+    const tec_rpc_call_options c = tool_there_call(&self->there);
 
-    return self->executor ? tec_rpc_run(self->remote.session, self->executor, NULL, &self->err)
-                          : tec_rpc_call(self->remote.session, &c, NULL, &self->err);
+    return self->there.executor ? tec_rpc_run(self->remote.session, self->there.executor, NULL, &self->err)
+                                : tec_rpc_call(self->remote.session, &c, NULL, &self->err);
 }
 
 static bool write_graph_outputs(run *self)
 {
-    for (int i = 0; i < self->graph->n_outputs; i++) {
-        tec_array *array = tec_rpc_fetch(self->remote.session, self->executor, i, &self->err);
+    for (int i = 0; i < self->there.graph->n_outputs; i++) {
+        tec_array *array = tec_rpc_fetch(self->remote.session, self->there.executor, i, &self->err);
         bool good = array && tool_write_output(self->cx, self->o->out, self->o->format,
-                                               self->graph->outputs[i].name, tec_array_tensor(array));
+                                               self->there.graph->outputs[i].name, tec_array_tensor(array));
 
         tec_array_free(array);
         if (!good)
@@ -101,11 +64,11 @@ static bool write_graph_outputs(run *self)
 
 static bool write_function_outputs(run *self)
 {
-    for (int i = 0; i < self->feed.n; i++) {
-        const tool_port *port = &self->feed.port[i];
+    for (int i = 0; i < self->there.feed.n; i++) {
+        const tool_port *port = &self->there.feed.port[i];
 
         if (port->is_output &&
-            (!tec_rpc_read(self->remote.session, self->array[i], port->tensor, &self->err) ||
+            (!tec_rpc_read(self->remote.session, self->there.array[i], port->tensor, &self->err) ||
              !tool_write_output(self->cx, self->o->out, self->o->format, port->name, port->tensor)))
             return false;
     }
@@ -117,7 +80,7 @@ static bool write_outputs(run *self)
     if (!self->o->out)
         return true;
     mkdir(self->o->out, 0777); /* what is wrong with it, writing into it will tell */
-    return self->graph ? write_graph_outputs(self) : write_function_outputs(self);
+    return self->there.graph ? write_graph_outputs(self) : write_function_outputs(self);
 }
 
 /* False: the error is in self->err, or else in the context. */
@@ -132,8 +95,9 @@ static bool run_all(run *self, const char *path, tec_timing *timing)
                 path);
     bool good = module && self->err.status == TEC_OK && choose(self, module) &&
                 tool_remote_open(&self->remote, "run", &self->o->where, self->o->device, &self->err) &&
-                upload(self, path) && run_once(self) && write_outputs(self);
-    const tec_rpc_call_options c = call_of(self);
+                tool_there_upload(self->cx, &self->there, self->remote.session, path, &self->err) &&
+                run_once(self) && write_outputs(self);
+    const tec_rpc_call_options c = tool_there_call(&self->there);
     good = good && tec_rpc_time(self->remote.session, &c, &self->o->time, timing, &self->err);
     tool_remote_close(&self->remote);
     tec_module_free(module);
@@ -142,7 +106,7 @@ static bool run_all(run *self, const char *path, tec_timing *timing)
 
 int tool_run_there(tec_context *cx, const char *path, const tool_run_there_options *options)
 {
-    run r = {.cx = cx, .o = options};
+    run r = {.cx = cx, .o = options, .there = {.threads = options->threads}};
     tec_timing t;
 
     if (!run_all(&r, path, &t))

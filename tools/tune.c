@@ -335,7 +335,7 @@ static int print_kernels(run *self)
     if (!t || !job_find_tasks(self->cx, &from, &tasks))
         return tool_fail("tune", self->cx);
     for (int i = 0; i < tasks.n; i++)
-        tool_tune_kernel(tasks.at[i], tune_target_key(self->cx, t), self->s->json);
+        tool_tune_kernel(self->cx, tasks.at[i], t, self->s->json);
     return TOOL_OK;
 }
 

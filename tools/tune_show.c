@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "autotune/source.h"
 #include "jobs/job.h"
 #include "tools/data.h"
 
@@ -221,7 +222,7 @@ static void print_devices(const tool_tune_show *show)
 /* ---- the end ---- */
 
 /* For people a line with the key; for programs an object with all that identifies the kernel. */
-void tool_tune_kernel(const tune_task *task, const char *fingerprint, bool json)
+void tool_tune_kernel(tec_context *cx, const tune_task *task, const target *machine, bool json)
 {
     char key[JOB_HASH_SIZE];
     cJSON *j;
@@ -233,7 +234,8 @@ void tool_tune_kernel(const tune_task *task, const char *fingerprint, bool json)
     j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "event", "kernel");
     cJSON_AddStringToObject(j, "key", job_task_hash(task, key));
-    cJSON_AddStringToObject(j, "target", fingerprint);
+    cJSON_AddStringToObject(j, "target", tune_target_key(cx, machine));
+    cJSON_AddStringToObject(j, "machine", target_text(cx, machine));
     cJSON_AddStringToObject(j, "task", task->name);
     cJSON_AddStringToObject(j, "summary", task->task->summary);
     cJSON_AddNumberToObject(j, "uses", task->weight);

@@ -56,6 +56,6 @@ void tool_tune_batch_json(const tool_tune_show *show);
 int tool_tune_devices(const tool_tune_show *show, tec_context *cx, const tune_device **out);
 
 /* One kernel: key, uses, name; or a line of JSON. */
-void tool_tune_kernel(const tune_task *task, const char *fingerprint, bool json);
+void tool_tune_kernel(tec_context *cx, const tune_task *task, const target *machine, bool json);
 
 #endif

@@ -132,7 +132,7 @@ static const char *job_path(session *self, const char *rest)
 
 typedef struct {
     session s;
-    const char *target, *name;
+    const char *target, *name, *device_class;
     int64_t trials, seconds, priority, threads, seed;
     tool_list dims;
 } submission;
@@ -163,6 +163,7 @@ static const char *submission_path(tec_context *cx, const submission *self, cons
     add_number(cx, &path, "seed", self->seed);
     add_text(cx, &path, "target", self->target);
     add_text(cx, &path, "definition", self->name);
+    add_text(cx, &path, "device-class", self->device_class);
     for (int i = 0; i < self->dims.n; i++)
         add_text(cx, &path, "dim", self->dims.at[i]);
     return base_text_str(cx, &path);
@@ -200,6 +201,8 @@ int tvm_submit(int argc, char **argv)
         {"seed", TOOL_COUNT, &w.seed, "N", "the seed that candidates are drawn from (default: 1)"},
         {"dim", TOOL_LIST, &w.dims, "NAME=N", "gives symbolic dimension NAME the extent N; may be repeated"},
         {"name", TOOL_TEXT, &w.name, "NAME", "for a .te file: tunes only this definition"},
+        {"device-class", TOOL_TEXT, &w.device_class, "CLASS",
+         "measures on devices of this class of the daemon's pool (default: on the daemon's machine)"},
         JSON_OPTION(w.s),
     };
     const tool_usage usage = {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -87,4 +88,16 @@ void tvm_child_kill(tvm_child *child)
     while (waitpid(child->pid, NULL, 0) < 0 && kill(child->pid, 0) == 0)
         continue;
     child->pid = 0;
+}
+
+const char *tvm_beside(tec_context *cx, const char *name)
+{
+    char own[4096];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+
+    own[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(own, '/');
+    if (slash)
+        *slash = '\0';
+    return base_format(cx, "%s/%s", own, name);
 }

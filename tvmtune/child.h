@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/base.h"
+
 typedef struct {
     pid_t pid; /* 0: none */
 } tvm_child;
@@ -23,5 +25,8 @@ bool tvm_child_start(tvm_child *child, const char *const *argv, const char *out,
 bool tvm_child_ended(tvm_child *child, int *status); /* as waitpid gives it */
 void tvm_child_ask(const tvm_child *child);          /* to stop, and to keep what it has */
 void tvm_child_kill(tvm_child *child);               /* and waits for its end */
+
+/* The program of this name in the folder of the running program. */
+const char *tvm_beside(tec_context *cx, const char *name);
 
 #endif

@@ -20,6 +20,8 @@ struct tvm_doors {
     store *db;
     const char *token;
     const char *hosts;
+    const char *tracker;
+    tvm_devices *devices;
     int64_t max_body, body_seconds, quota;
     int64_t held; /* bytes of all bodies that are arriving: at most BODIES */
     int port;
@@ -57,8 +59,7 @@ static bool is_listed(const char *list, const char *name)
 }
 
 /* "127.0.0.1:PORT", "localhost:PORT", or a name that the operator lists: any other name was made to point
- * here by somebody
- * else. */
+ * here by somebody else. */
 static bool is_this_host(const tvm_doors *doors, const char *host)
 {
     char own[64];
@@ -220,6 +221,8 @@ static tvm_answer answer(tec_context *cx, tvm_doors *doors, struct MHD_Connectio
                            .user = self->user,
                            .admin = self->admin,
                            .quota = doors->quota,
+                           .tracker = doors->tracker,
+                           .devices = doors->devices,
                            .method = method,
                            .path = path,
                            .keys = p.keys,
@@ -352,11 +355,13 @@ tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *options)
 
     *doors = (tvm_doors){.token = base_strdup(cx, options->token),
                          .hosts = options->hosts ? base_strdup(cx, options->hosts) : NULL,
+                         .tracker = options->tracker ? base_strdup(cx, options->tracker) : NULL,
+                         .devices = options->devices,
                          .quota = options->quota,
                          .body_seconds = options->body_seconds ? options->body_seconds : TVM_BODY_SECONDS,
                          .max_body = options->max_body ? options->max_body : TVM_MAX_BODY};
     doors->db = store_open(cx, options->store, NULL);
-    doors->streams = doors->db ? tvm_streams_open(doors->db) : NULL;
+    doors->streams = doors->db ? tvm_streams_open(doors->db, options->ahead) : NULL;
     if (doors->db && !doors->streams)
         base_no_memory(cx, 0);
     if (doors->db && start(cx, doors, options->port))
@@ -368,6 +373,13 @@ tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *options)
 int tvm_doors_port(const tvm_doors *doors)
 {
     return doors->port;
+}
+
+bool tvm_doors_serve(tvm_doors *doors, int fd)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    return MHD_add_connection(doors->daemon, fd, (struct sockaddr *)&from, sizeof from) == MHD_YES;
 }
 
 void tvm_doors_tick(tvm_doors *doors)

@@ -14,18 +14,22 @@
 #ifndef TVMTUNE_HTTP_H
 #define TVMTUNE_HTTP_H
 
-#include "base/base.h"
+#include "tvmtune/clock.h"
+#include "tvmtune/devices.h"
 
 typedef struct tvm_doors tvm_doors;
 
 typedef struct {
-    const char *store;    /* path; needed */
-    const char *token;    /* needed */
-    int port;             /* 0: the system chooses one */
-    int64_t max_body;     /* bytes; 0: TVM_MAX_BODY */
-    int64_t body_seconds; /* in which a body must have arrived; 0: TVM_BODY_SECONDS */
-    int64_t quota;        /* jobs of a user that are not over; 0: no limit */
-    const char *hosts;    /* further values of Host, between commas; NULL: none */
+    const char *store;      /* path; needed */
+    const char *token;      /* needed */
+    int port;               /* 0: the system chooses one */
+    int64_t max_body;       /* bytes; 0: TVM_MAX_BODY */
+    int64_t body_seconds;   /* in which a body must have arrived; 0: TVM_BODY_SECONDS */
+    int64_t quota;          /* jobs of a user that are not over; 0: no limit */
+    const char *tracker;    /* of the pool; NULL: there is none */
+    tvm_devices *devices;   /* the state of the pool; NULL: unknown */
+    const tvm_ahead *ahead; /* NULL: the clock of the streams is the machine's */
+    const char *hosts;      /* further values of Host, between commas; NULL: none */
 } tvm_doors_options;
 
 enum { TVM_MAX_BODY = 256 << 20, TVM_IDLE_SECONDS = 30, TVM_BODY_SECONDS = 300, TVM_CONNECTIONS = 400 };
@@ -34,6 +38,9 @@ tvm_doors *tvm_doors_open(tec_context *cx, const tvm_doors_options *options);
 int tvm_doors_port(const tvm_doors *doors);
 /* A few times a second: clients that follow the jobs get what has changed. */
 void tvm_doors_tick(tvm_doors *doors);
+/* Serves a connected socket, which the doors close: for tests, which have no port to spare for each
+ * connection. */
+bool tvm_doors_serve(tvm_doors *doors, int fd);
 void tvm_doors_close(tvm_doors *doors); /* NULL is legal */
 
 #endif

@@ -2,6 +2,7 @@
 #include "tvmtune/kernels.h"
 
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/guard.h"
@@ -74,7 +75,7 @@ typedef struct {
     store_part *at;
     store_part_report *reports;
     int n;
-    const char *codegen;
+    const char *codegen, *machine;
 } found;
 
 /* A kernel without a key of 16 digits, or with the key of one before, is left out. */
@@ -92,16 +93,15 @@ static void take_kernel(tec_context *cx, const cJSON *object, void *user)
         return;
     f->at[f->n++] = p;
     f->codegen = copy(cx, object, "codegen");
+    f->machine = copy(cx, object, "machine");
 }
 
-store_part *tvm_read_kernels(tec_context *cx, const char *text, int *n, const char **codegen)
+tvm_kernels tvm_read_kernels(tec_context *cx, const char *text)
 {
-    found f = {.at = base_array(cx, store_part, count_lines(text)), .codegen = "unknown"};
+    found f = {.at = base_array(cx, store_part, count_lines(text)), .codegen = "unknown", .machine = ""};
 
     read_lines(cx, text, "kernel", take_kernel, &f);
-    *n = f.n;
-    *codegen = *f.codegen ? f.codegen : "unknown";
-    return f.at;
+    return (tvm_kernels){f.at, f.n, *f.codegen ? f.codegen : "unknown", f.machine};
 }
 
 /* ---- what came of them ---- */
@@ -127,8 +127,19 @@ store_part_report *tvm_read_outcomes(tec_context *cx, const char *text, int *n)
 }
 
 typedef struct {
-    int n, kept;
+    int64_t n, kept;
 } remeasured;
+
+/* A count that a hostile process printed: nobody has more kernels than that, and sums of some stay
+ * numbers. */
+static int count_of(const cJSON *number)
+{
+    enum { MOST = 100000 };
+
+    return !cJSON_IsNumber(number) || number->valuedouble < 0 ? 0
+           : number->valuedouble > MOST                       ? MOST
+                                                              : (int)number->valuedouble;
+}
 
 /* Schedules of another version of the code generator that were measured again, and how many of them were
  * kept. */
@@ -139,8 +150,8 @@ static void take_remeasured(tec_context *cx, const cJSON *object, void *user)
                 *kept = cJSON_GetObjectItemCaseSensitive(object, "kept");
 
     (void)cx;
-    r->n += cJSON_IsNumber(n) ? n->valueint : 0;
-    r->kept += cJSON_IsNumber(kept) ? kept->valueint : 0;
+    r->n += count_of(n);
+    r->kept += count_of(kept);
 }
 
 int tvm_read_remeasured(tec_context *cx, const char *text, int *kept)
@@ -148,6 +159,6 @@ int tvm_read_remeasured(tec_context *cx, const char *text, int *kept)
     remeasured r = {0};
 
     read_lines(cx, text, "remeasured", take_remeasured, &r);
-    *kept = r.kept;
-    return r.n;
+    *kept = (int)(r.kept < INT_MAX ? r.kept : INT_MAX);
+    return (int)(r.n < INT_MAX ? r.n : INT_MAX);
 }

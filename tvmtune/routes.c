@@ -117,7 +117,7 @@ static bool read_number(tec_context *cx, const char *key, const char *text, int6
 /* What the programs that tune and compile are told, each as an option of its own. */
 static bool is_option(const char *key)
 {
-    static const char *const known[] = {"target", "threads", "dim", "definition", "seed"};
+    static const char *const known[] = {"target", "threads", "dim", "definition", "seed", "device-class"};
 
     for (int i = 0; i < BASE_COUNT(known); i++)
         if (strcmp(key, known[i]) == 0)
@@ -147,6 +147,22 @@ static bool take_pair(tec_context *cx, const char *key, const char *value, store
     return true;
 }
 
+/* A class of devices needs a tracker that leases them, and has a short name without control characters. */
+static bool check_class(tec_context *cx, const tvm_request *request, const char *name)
+{
+    enum { LONGEST = 200 };
+
+    if (!request->tracker)
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "device-class: this daemon knows no pool of devices; it is started with --tracker");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            return base_fail(cx, TEC_INVALID, (base_loc){0},
+                             "device-class: expected the name of a class, found control characters");
+    return strlen(name) <= LONGEST || base_fail(cx, TEC_INVALID, (base_loc){0},
+                                                "device-class: the name has more than %d bytes", LONGEST);
+}
+
 /* The job that a request describes; the options as a JSON array of command-line options. */
 static bool read_job(tec_context *cx, const tvm_request *request, store_queued *queued)
 {
@@ -157,7 +173,8 @@ static bool read_job(tec_context *cx, const tvm_request *request, store_queued *
     base_hold(cx, &held, free_json, options);
     *queued = (store_queued){.name = ""};
     for (int i = 0; ok && i < request->n_pairs; i++)
-        ok = take_pair(cx, request->keys[i], request->values[i] ? request->values[i] : "", queued, options);
+        ok = take_pair(cx, request->keys[i], request->values[i] ? request->values[i] : "", queued, options) &&
+             (strcmp(request->keys[i], "device-class") != 0 || check_class(cx, request, request->values[i]));
     base_keep(&held);
     queued->options = tvm_json_text(cx, options);
     if (ok && !tvm_is_file_name(queued->name))

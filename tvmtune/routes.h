@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "store/queue.h"
+#include "tvmtune/devices.h"
 #include "tvmtune/http.h"
 
 typedef struct {
@@ -20,6 +21,8 @@ typedef struct {
     int n_pairs;
     const void *body;
     size_t body_size;
+    const char *tracker;  /* of the pool; NULL: this machine measures */
+    tvm_devices *devices; /* NULL: nothing is known of a pool */
 } tvm_request;
 
 typedef struct {

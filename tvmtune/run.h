@@ -23,6 +23,7 @@
 #define TVMTUNE_RUN_H
 
 #include "store/queue.h"
+#include "tvmtune/clock.h"
 
 typedef struct tvm_runner tvm_runner;
 
@@ -36,6 +37,11 @@ typedef struct {
     int64_t memory;           /* bytes that each process of a job may allocate; 0: no limit */
     int64_t patience;         /* seconds without a word after which a child is ended */
     int64_t keep_seconds;     /* jobs that were over for longer are removed; 0: never */
+    const char *tracker;      /* HOST:PORT of a pool, for jobs with a class of devices; NULL: there is none */
+    const char *key_file;     /* the keys of the pool; NULL: those of `tec tune` */
+    int64_t devices;          /* of the pool for one job, at most; 0: as `tec tune` */
+    int64_t tolerance;        /* per cent, as `tec tune --tolerance`; 0: as usual */
+    const tvm_ahead *ahead;   /* NULL: the daemon's clocks are the machine's */
     void (*told)(void *user, const store_queued *queued); /* a job has another state; may be NULL */
     void *user;
 } tvm_runner_options;

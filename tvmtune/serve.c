@@ -14,6 +14,7 @@
 #include "tools/context.h"
 #include "tools/data.h"
 #include "tools/stop.h"
+#include "tvmtune/child.h"
 #include "tvmtune/commands.h"
 #include "tvmtune/config.h"
 #include "tvmtune/http.h"
@@ -21,9 +22,16 @@
 #include "tvmtune/users.h"
 
 typedef struct {
-    const char *state, *store, *tec, *config, *log, *hosts;
-    int64_t port, jobs, memory, patience, quota, keep_days, lease, body_seconds;
+    const char *state, *store, *tec, *config, *log, *hosts, *tracker, *key_file;
+    int64_t port, jobs, memory, patience, quota, keep_days, lease, body_seconds, tolerance, devices;
 } settings;
+
+/* What the loop looks after besides the jobs. */
+typedef struct {
+    tvm_doors *doors;
+    tvm_devices *devices;
+    tool_stop *stop;
+} open_parts;
 
 enum { TURN_MS = 50, QUIET_MS = 1000 };
 
@@ -123,34 +131,25 @@ static const char *find_store(tec_context *cx, const settings *given)
     return given->store ? given->store : in_state(cx, given, "tune.db");
 }
 
-/* The program `tec` beside this one, unless it was named. */
 static const char *find_tec(tec_context *cx, const settings *given)
 {
-    char own[4096];
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-
-    if (given->tec)
-        return given->tec;
-    own[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(own, '/');
-    if (slash)
-        *slash = '\0';
-    return base_format(cx, "%s/tec", own);
+    return given->tec ? given->tec : tvm_beside(cx, "tec");
 }
 
 /* ---- running ---- */
 
 /* Until it is asked to stop. A store that cannot be written is told once, and tried again every second. */
-static void loop(tec_context *cx, tvm_doors *doors, tvm_runner *runner, tool_stop *stop)
+static void loop(tec_context *cx, const open_parts *parts, tvm_runner *runner)
 {
     bool well = true;
 
-    while (!tool_stop_asked(stop, 0)) {
+    while (!tool_stop_asked(parts->stop, 0)) {
         bool ok = tvm_runner_step(runner, well ? TURN_MS : QUIET_MS);
         if (!ok && well)
             fprintf(stderr, "tvmtune serve: %s\n", tec_context_error(cx));
         tec_context_clear(cx);
-        tvm_doors_tick(doors);
+        tvm_doors_tick(parts->doors);
+        tvm_devices_tick(parts->devices);
         well = ok;
     }
 }
@@ -163,21 +162,31 @@ static void say_job(void *user, const store_queued *queued)
             store_queue_state_text(queued->state), *queued->cause ? ": " : "", queued->cause);
 }
 
-/* Runs jobs while the doors are open. The file `port` is there exactly as long as jobs are run. */
-static int serve_with(tec_context *cx, const settings *given, tvm_doors *doors, tool_stop *stop)
+/* What the runner of the jobs is told of the settings. */
+static tvm_runner_options runner_options(tec_context *cx, const settings *given)
 {
-    const tvm_runner_options o = {.store = find_store(cx, given),
-                                  .name = find_name(cx, given),
-                                  .alone = !given->store,
-                                  .lease = given->lease,
-                                  .work = in_state(cx, given, "work"),
-                                  .tec = find_tec(cx, given),
-                                  .at_once = (int)given->jobs,
-                                  .memory = given->memory << 20,
-                                  .patience = given->patience,
-                                  .keep_seconds = given->keep_days * 24 * 3600,
-                                  .told = strcmp(given->log, "error") ? say_job : NULL};
-    const char *port = base_format(cx, "%d\n", tvm_doors_port(doors));
+    return (tvm_runner_options){.store = find_store(cx, given),
+                                .name = find_name(cx, given),
+                                .alone = !given->store,
+                                .lease = given->lease,
+                                .work = in_state(cx, given, "work"),
+                                .tec = find_tec(cx, given),
+                                .at_once = (int)given->jobs,
+                                .memory = given->memory << 20,
+                                .patience = given->patience,
+                                .keep_seconds = given->keep_days * 24 * 3600,
+                                .tracker = given->tracker,
+                                .key_file = given->key_file,
+                                .devices = given->devices,
+                                .tolerance = given->tolerance,
+                                .told = strcmp(given->log, "error") ? say_job : NULL};
+}
+
+/* Runs jobs while the doors are open. The file `port` is there exactly as long as jobs are run. */
+static int serve_with(tec_context *cx, const settings *given, const open_parts *parts)
+{
+    const tvm_runner_options o = runner_options(cx, given);
+    const char *port = base_format(cx, "%d\n", tvm_doors_port(parts->doors));
     tec_context *turns = tool_context();
     tvm_runner *runner = !o.name                    ? NULL
                          : access(o.tec, X_OK) == 0 ? tvm_runner_open(turns, &o)
@@ -187,7 +196,7 @@ static int serve_with(tec_context *cx, const settings *given, tvm_doors *doors, 
 
     if (ok) {
         fprintf(stderr, "tvmtune serve: http://127.0.0.1:%s", port);
-        loop(turns, doors, runner, stop);
+        loop(turns, parts, runner);
         unlink(in_state(cx, given, "port"));
     }
     int status = ok ? TOOL_OK : tool_fail("serve", o.name ? turns : cx);
@@ -196,7 +205,7 @@ static int serve_with(tec_context *cx, const settings *given, tvm_doors *doors, 
     return status;
 }
 
-/* Opens in this order: lock, token, doors, runner; closes backwards. */
+/* Opens in this order: lock, token, devices, doors, runner; closes backwards. */
 static int serve(tec_context *cx, const settings *given)
 {
     int lock = lock_folder(cx, given);
@@ -204,16 +213,26 @@ static int serve(tec_context *cx, const settings *given)
     tool_stop *stop =
         token ? tool_stop_watch(cx, "tvmtune serve: stopping; jobs go on when the daemon starts again", NULL)
               : NULL;
+    tvm_devices *devices = stop ? tvm_devices_open(cx, &(tvm_devices_options){.tec = find_tec(cx, given),
+                                                                              .folder = given->state,
+                                                                              .tracker = given->tracker,
+                                                                              .key_file = given->key_file})
+                                : NULL;
     const tvm_doors_options o = {.store = find_store(cx, given),
                                  .token = token,
                                  .port = (int)given->port,
                                  .quota = given->quota,
+                                 .tracker = given->tracker,
+                                 .devices = devices,
                                  .body_seconds = given->body_seconds,
                                  .hosts = given->hosts};
-    tvm_doors *doors = stop ? tvm_doors_open(cx, &o) : NULL;
-    int status = doors ? serve_with(cx, given, doors, stop) : tool_fail("serve", cx);
+    tvm_doors *doors = devices ? tvm_doors_open(cx, &o) : NULL;
+
+    const open_parts parts = {doors, devices, stop};
+    int status = doors ? serve_with(cx, given, &parts) : tool_fail("serve", cx);
 
     tvm_doors_close(doors);
+    tvm_devices_close(devices);
     tool_stop_close(stop);
     if (lock >= 0)
         close(lock);
@@ -222,6 +241,11 @@ static int serve(tec_context *cx, const settings *given)
 
 static int check_and_serve(tec_context *cx, const settings *given)
 {
+    if (!given->tracker && (given->key_file || given->tolerance || given->devices))
+        return tool_misuse("serve", "--%s is for --tracker",
+                           given->key_file    ? "key-file"
+                           : given->tolerance ? "tolerance"
+                                              : "devices");
     if (given->jobs > TVM_AT_ONCE || given->port > 65535)
         return tool_misuse("serve", "--jobs goes up to %d, --port up to 65535", TVM_AT_ONCE);
     return serve(cx, given);
@@ -253,6 +277,14 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to)
          "in which the body of a request must have arrived; later the connection is closed (300)"},
         {"hosts", TOOL_TEXT, &to->hosts, "NAMES",
          "further names of this daemon in the header Host, between commas: those of a proxy"},
+        {"tracker", TOOL_TEXT, &to->tracker, "HOST:PORT",
+         "leases the devices on which jobs with a --device-class are measured"},
+        {"key-file", TOOL_TEXT, &to->key_file, "F",
+         "the keys that --tracker and its servers know (those of this machine's loopback servers)"},
+        {"devices", TOOL_COUNT, &to->devices, "N",
+         "devices of the pool that one job has at most, so that several jobs share a class (8)"},
+        {"tolerance", TOOL_COUNT, &to->tolerance, "PERCENT",
+         "by which a device of the pool may differ from the others before it is set aside (25)"},
         {"log", TOOL_CHOICE, &to->log, "error|info",
          "what is written to standard error; info: each state of a job too (error)"},
         {"config", TOOL_TEXT, &to->config, "FILE",

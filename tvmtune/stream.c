@@ -7,14 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/guard.h"
-#include "tec/runtime.h"
 #include "tvmtune/routes.h"
 
-enum { QUIET_SECONDS = 15 };
-#define REFRESH_SECONDS 0.2
+enum { REFRESH_MS = 200, QUIET_MS = 15000 };
 
 typedef struct {
     int64_t id, change;
@@ -27,19 +24,19 @@ typedef struct client {
     char *user;
     bool admin, suspended;
     int64_t told;
-    time_t last;
-    char *text; /* to be sent, from `at` */
+    int64_t last; /* when it was sent something, by tvm_clock_ms */
+    char *text;   /* to be sent, from `at` */
     size_t at, size;
     struct client *next;
 } client;
 
 struct tvm_streams {
     store *db;
+    const tvm_ahead *ahead;
     seen *jobs;
     int n;
-    int64_t change, stamp;
-    double looked;        /* when the store was, by tec_clock */
-    pthread_mutex_t lock; /* of the clients */
+    int64_t change, stamp, looked; /* looked: by tvm_clock_ms */
+    pthread_mutex_t lock;          /* of the clients */
     client *clients;
     bool ending;
 };
@@ -55,9 +52,24 @@ static void drop_seen(seen *jobs, int n)
     free(jobs);
 }
 
-/* A removed job is remembered as such. */
-static void add_gone(tvm_streams *streams, seen *to, int *n, seen *old)
+/* The last change that every client was told of. */
+static int64_t told_to_all(tvm_streams *streams)
 {
+    int64_t least = INT64_MAX;
+
+    pthread_mutex_lock(&streams->lock);
+    for (const client *c = streams->clients; c; c = c->next)
+        if (c->told && c->told < least)
+            least = c->told;
+    pthread_mutex_unlock(&streams->lock);
+    return least;
+}
+
+/* A removed job is remembered as such until every client was told; `told` is what all know. */
+static void add_gone(tvm_streams *streams, seen *to, int *n, seen *old, int64_t told)
+{
+    if (!old->json && old->change <= told)
+        return;
     if (old->json) {
         free(old->json);
         old->json = NULL;
@@ -86,17 +98,18 @@ static bool add_seen(tvm_streams *streams, seen *to, int *count, seen *old, cons
 static bool merge(tec_context *cx, tvm_streams *streams, const store_queued *const *jobs, int n_jobs)
 {
     seen *to = calloc((size_t)(n_jobs + streams->n) + 1, sizeof *to);
+    int64_t told = told_to_all(streams);
     int n = 0, i = 0;
     bool ok = to;
 
     for (int k = 0; ok && k < n_jobs; k++) {
         while (i < streams->n && streams->jobs[i].id < jobs[k]->id)
-            add_gone(streams, to, &n, &streams->jobs[i++]);
+            add_gone(streams, to, &n, &streams->jobs[i++], told);
         seen *old = i < streams->n && streams->jobs[i].id == jobs[k]->id ? &streams->jobs[i++] : NULL;
         ok = add_seen(streams, to, &n, old, jobs[k], tvm_job_json(cx, jobs[k]));
     }
     while (ok && i < streams->n)
-        add_gone(streams, to, &n, &streams->jobs[i++]);
+        add_gone(streams, to, &n, &streams->jobs[i++], told);
     drop_seen(streams->jobs, streams->n);
     if (!ok)
         drop_seen(to, to ? n : 0);
@@ -121,9 +134,9 @@ static void look_in(tec_context *cx, tvm_streams *streams)
 
 static void look(tvm_streams *streams)
 {
-    double now = tec_clock();
+    int64_t now = tvm_clock_ms(streams->ahead);
 
-    if (now - streams->looked < REFRESH_SECONDS)
+    if (now - streams->looked < REFRESH_MS)
         return;
     streams->looked = now;
     tec_context *cx = tec_context_new();
@@ -152,7 +165,7 @@ static void write_news(client *peer)
             fprintf(f, "event: job\ndata: %s\n\n", streams->jobs[i].json);
         else if (is_for(peer, &streams->jobs[i]) && peer->told)
             fprintf(f, "event: gone\ndata: %lld\n\n", (long long)streams->jobs[i].id);
-    if (f && ftell(f) == 0 && time(NULL) - peer->last >= QUIET_SECONDS)
+    if (f && ftell(f) == 0 && tvm_clock_ms(streams->ahead) - peer->last >= QUIET_MS)
         fputs(": still here\n\n", f);
     if (f)
         fclose(f);
@@ -160,7 +173,7 @@ static void write_news(client *peer)
     peer->at = 0;
     peer->told = f ? streams->change : peer->told;
     if (peer->size)
-        peer->last = time(NULL);
+        peer->last = tvm_clock_ms(streams->ahead);
 }
 
 /* Called by the doors when the client can take more: what is left of the last text, or what has changed
@@ -223,7 +236,11 @@ struct MHD_Response *tvm_streams_answer(tvm_streams *streams, struct MHD_Connect
         free(c);
         return NULL;
     }
-    *c = (client){.all = streams, .connection = connection, .user = name, .admin = admin, .last = time(NULL)};
+    *c = (client){.all = streams,
+                  .connection = connection,
+                  .user = name,
+                  .admin = admin,
+                  .last = tvm_clock_ms(streams->ahead)};
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
     pthread_mutex_lock(&streams->lock);
     c->next = streams->clients;
@@ -257,13 +274,14 @@ void tvm_streams_end(tvm_streams *streams)
     wake(streams, true);
 }
 
-tvm_streams *tvm_streams_open(store *db)
+tvm_streams *tvm_streams_open(store *db, const tvm_ahead *ahead)
 {
     tvm_streams *streams = calloc(1, sizeof *streams);
 
     if (!streams)
         return NULL;
     streams->db = db;
+    streams->ahead = ahead;
     streams->stamp = -1;
     pthread_mutex_init(&streams->lock, NULL);
     return streams;

@@ -19,10 +19,11 @@
 #include <microhttpd.h>
 
 #include "store/queue.h"
+#include "tvmtune/clock.h"
 
 typedef struct tvm_streams tvm_streams;
 
-tvm_streams *tvm_streams_open(store *db); /* NULL: no memory */
+tvm_streams *tvm_streams_open(store *db, const tvm_ahead *ahead); /* NULL: no memory */
 /* An answer without end to a user, or to an admin. NULL: no memory. */
 struct MHD_Response *tvm_streams_answer(tvm_streams *streams, struct MHD_Connection *c, const char *user,
                                         bool admin);

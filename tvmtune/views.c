@@ -90,11 +90,22 @@ static double temperature(void)
     return hottest;
 }
 
-/* Load and temperature are known of this machine alone. */
-static void add_device(cJSON *list, const store_device_use *use, const char *own)
+/* Cores, load and temperature of the daemon's own machine. */
+static void add_here(cJSON *object)
+{
+    double load;
+
+    cJSON_AddNumberToObject(object, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
+    if (getloadavg(&load, 1) == 1)
+        cJSON_AddNumberToObject(object, "load", load);
+    if (temperature() > 0)
+        cJSON_AddNumberToObject(object, "celsius", temperature());
+}
+
+/* What the records say of a device. */
+static cJSON *add_device(cJSON *list, const store_device_use *use, const char *own)
 {
     cJSON *o = cJSON_CreateObject();
-    double load;
 
     cJSON_AddItemToArray(list, o);
     cJSON_AddStringToObject(o, "name", use->name);
@@ -103,25 +114,73 @@ static void add_device(cJSON *list, const store_device_use *use, const char *own
     cJSON_AddNumberToObject(o, "failed", (double)use->failed);
     cJSON_AddNumberToObject(o, "last", (double)use->last);
     cJSON_AddBoolToObject(o, "here", strcmp(use->name, own) == 0);
-    if (strcmp(use->name, own) != 0)
-        return;
-    cJSON_AddNumberToObject(o, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
-    if (getloadavg(&load, 1) == 1)
-        cJSON_AddNumberToObject(o, "load", load);
-    if (temperature() > 0)
-        cJSON_AddNumberToObject(o, "celsius", temperature());
+    if (strcmp(use->name, own) == 0)
+        add_here(o);
+    else if (use->celsius != 0)
+        cJSON_AddNumberToObject(o, "celsius", use->celsius);
+    return o;
 }
 
+static void copy_text(cJSON *to, const cJSON *from, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(from, key));
+
+    cJSON_AddStringToObject(to, key, text ? text : "");
+}
+
+/* What the tracker says of one of its devices, beside what the records say; a device that has measured
+ * nothing yet is added. Of a board whose description changed there may be several entries: each gets the
+ * state. */
+static void add_state(cJSON *list, const cJSON *device)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, "name"));
+    const store_device_use unused = {.name = name, .text = ""};
+    bool known = false;
+    cJSON *o;
+
+    if (!name)
+        return;
+    cJSON_ArrayForEach(o, list) known |=
+        strcmp(cJSON_GetObjectItemCaseSensitive(o, "name")->valuestring, name) == 0;
+    if (!known)
+        add_device(list, &unused, "");
+    cJSON_ArrayForEach(o, list)
+    {
+        if (strcmp(cJSON_GetObjectItemCaseSensitive(o, "name")->valuestring, name) != 0)
+            continue;
+        copy_text(o, device, "state");
+        copy_text(o, device, "reason");
+        copy_text(o, device, "class");
+        copy_text(o, device, "job");
+    }
+}
+
+/* The state of the pool, as far as its tracker has answered: devices, and what troubles it. */
+static void add_pool(cJSON *answer, cJSON *list, const char *state)
+{
+    cJSON *pool = cJSON_Parse(state);
+    const cJSON *device;
+
+    cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(pool, "devices")) add_state(list, device);
+    if (pool)
+        copy_text(answer, pool, "trouble");
+    cJSON_Delete(pool);
+}
+
+/* GET /v1/devices: the devices of the records, then what the tracker says of them and of others. */
 tvm_answer tvm_show_devices(tec_context *cx, const tvm_request *request, int64_t id, const char *rest)
 {
     struct utsname machine;
     int n;
     const store_device_use *all = store_device_uses(cx, request->db, &n);
+    const char *state = tvm_devices_state(cx, request->devices);
     cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "devices");
 
     (void)id, (void)rest;
     uname(&machine);
     for (int i = 0; all && i < n; i++)
         add_device(list, &all[i], machine.nodename);
+    cJSON_AddStringToObject(o, "tracker", request->tracker ? request->tracker : "");
+    add_pool(o, list, state);
     return answer_json(cx, all, o);
 }

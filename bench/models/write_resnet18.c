@@ -1,13 +1,15 @@
 /* bench/models/write_resnet18.c -- writes ResNet-18 (1x3x224x224, seeded weights, batch normalisation as
  * nodes) as an ONNX model with its input.
  *
- *     write_resnet18 DIR       // DIR/resnet18/model.onnx, DIR/resnet18/test_data_set_0/input_0.pb
+ *     write_resnet18 DIR [CLASSES]   // DIR/resnet18/model.onnx, DIR/resnet18/test_data_set_0/input_0.pb
  *
+ * CLASSES (1000) is the size of the last layer: with another one the model differs in this layer alone.
  * The output to compare with is reference_resnet18's. Tensors are named as torchvision names them, nodes by
  * what they make.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,6 +21,7 @@ enum { ONNX_FLOAT = 1, ATTR_FLOAT = 1, ATTR_INT = 2, ATTR_INTS = 7 };
 
 typedef struct {
     tec_context *cx;
+    int64_t classes;
     base_vec nodes, weights;
 } writer;
 
@@ -162,7 +165,7 @@ static const char *add_block(writer *w, const char *x, const char *name, int64_t
 
 static void add_classifier(writer *w, const char *x)
 {
-    const int64_t in = 512, out = 1000;
+    const int64_t in = 512, out = w->classes;
 
     weights_normal("fc.weight", add_weight(w, "fc.weight", (int64_t[]){out, in}, 2), (size_t)(out * in), 0,
                    sqrt(2.0 / (double)in));
@@ -247,7 +250,7 @@ static bool write_model(writer *w, const char *path)
     graph.initializer = (Onnx__TensorProto **)w->weights.at;
     graph.n_input = graph.n_output = 1;
     graph.input = describe(cx, "input", (int64_t[]){1, 3, 224, 224}, 4);
-    graph.output = describe(cx, "output", (int64_t[]){1, 1000}, 2);
+    graph.output = describe(cx, "output", (int64_t[]){1, w->classes}, 2);
     model.has_ir_version = true;
     model.ir_version = 7;
     model.producer_name = base_strdup(cx, "write_resnet18");
@@ -279,9 +282,9 @@ static bool make_folder(tec_context *cx, const char *path)
     return false;
 }
 
-static bool write_all(tec_context *cx, const char *dir)
+static bool write_all(tec_context *cx, const char *dir, int64_t classes)
 {
-    writer w = {.cx = cx};
+    writer w = {.cx = cx, .classes = classes};
     const char *folder = base_format(cx, "%s/resnet18", dir),
                *data = base_format(cx, "%s/test_data_set_0", folder);
 
@@ -295,11 +298,13 @@ int main(int argc, char **argv)
 {
     tec_context *cx = tec_context_new();
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: write_resnet18 DIR\n");
+    int64_t classes = argc > 2 ? atoll(argv[2]) : 1000;
+
+    if (argc < 2 || argc > 3 || classes < 1) {
+        fprintf(stderr, "usage: write_resnet18 DIR [CLASSES]\n");
         return 2;
     }
-    bool good = write_all(cx, argv[1]);
+    bool good = write_all(cx, argv[1], classes);
     if (!good)
         fprintf(stderr, "write_resnet18: %s\n", tec_context_error(cx));
     tec_context_free(cx);

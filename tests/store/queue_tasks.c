@@ -79,7 +79,7 @@ Test(queue_tasks, count_as_tuned_with_half_the_budget_and_the_same_code_generato
     store_close(s);
 }
 
-Test(queue_tasks, are_free_again_when_their_job_stops_but_stay_with_one_that_was_interrupted)
+Test(queue_tasks, stay_with_a_job_that_will_go_on_unless_another_one_takes_them_over)
 {
     store *s = open_store("a.db");
     int64_t one = run_job(s, &a, 1), two = run_job(s, &b, 1);
@@ -92,8 +92,14 @@ Test(queue_tasks, are_free_again_when_their_job_stops_but_stay_with_one_that_was
     cr_assert(store_queue_recover(cx, s, "here"));
     cr_assert(eq(int, (int)store_queue_get(cx, s, one)->state, STORE_QUEUE_PAUSED));
     cr_assert(eq(int, (int)store_queue_get(cx, s, two)->state, STORE_QUEUE_INTERRUPTED));
-    cr_assert(eq(str, (char *)look(s, one, trials(4)), "f"));
+    cr_assert(eq(str, (char *)look(s, one, trials(4)), "m"));
     cr_assert(eq(str, (char *)look(s, two, trials(4)), "m"));
+    cr_assert(store_queue_ask(cx, s, two, STORE_QUEUE_CANCEL, &done));
+    cr_assert(eq(str, (char *)look(s, two, trials(4)), "f"));
+    int64_t three = run_job(s, &a, 1);
+    claim(s, three, trials(4));
+    cr_assert(eq(str, (char *)look(s, one, trials(4)), "o"));
+    cr_assert(eq(str, (char *)look(s, three, trials(4)), "m"));
     store_close(s);
 }
 

@@ -224,6 +224,7 @@ async function submit() {
   if (at("trials").value) query.set("trials", at("trials").value);
   if (at("priority").value !== "0") query.set("priority", at("priority").value);
   for (const dim of at("dims").value.split(/[\s,]+/).filter(Boolean)) query.append("dim", dim);
+  if (at("class").value.trim()) query.set("device-class", at("class").value.trim());
   const j = await (await ask("/v1/jobs?" + query, { method: "POST", body: file })).json();
   jobs.set(j.id, j);
   drawJob(j);
@@ -245,11 +246,19 @@ async function search() {
   say(r.found > r.records.length ? "The first " + r.records.length + " of " + r.found + " kernels." : "");
 }
 
+// Devices of a pool have the state that its tracker gives them, with the reason where one is set aside.
+function stateOf(d) {
+  if (d.here) return "here, " + d.cores + " cores";
+  if (!d.state) return "elsewhere";
+  return d.state + (d.reason ? ": " + d.reason : "") + (d.job ? ", job " + d.job : "");
+}
+
 async function devices() {
   const r = await (await ask("/v1/devices")).json();
-  at("machines").replaceChildren(...r.devices.map(d => make("tr", [make("td", d.name, { title: d.text }), cell(d.here ? "here, " + d.cores + " cores" : "elsewhere"),
+  at("pool").textContent = r.trouble ? "The pool: " + r.trouble : "";
+  at("machines").replaceChildren(...r.devices.map(d => make("tr", [make("td", d.name, { title: d.text }), cell(d.class || "-"), cell(stateOf(d)),
     figure(d.trials, 9), figure(d.failed, 9), cell(d.trials ? (100 * d.failed / d.trials).toFixed(1) + " %" : "-"), figure(d.load, 3),
-    cell(d.celsius ? d.celsius.toFixed(0) + " °C" : "-"), cell(new Date(d.last * 1000).toLocaleString())])));
+    cell(d.celsius ? d.celsius.toFixed(0) + " °C" : "-"), cell(d.last ? new Date(d.last * 1000).toLocaleString() : "-")])));
 }
 
 function view(name) {
@@ -262,6 +271,11 @@ function view(name) {
 }
 
 // ---- the beginning ----
+
+// The states of devices while somebody looks at them.
+setInterval(() => {
+  if (token && !at("devices").hidden && !at("inside").hidden) devices().catch(e => say(e.message));
+}, 3000);
 
 // Curves move while a job runs: not every trial changes the job's row.
 setInterval(() => {
