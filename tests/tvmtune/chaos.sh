@@ -1,24 +1,28 @@
 #!/bin/bash
-# chaos -- jobs of mixed size while the daemon is killed again and again, each time while trials run: every job ends done, no trial
-# is stored twice, and the files of definitions that are submitted again, with one kernel changed, issue trials for that kernel only.
+# chaos -- jobs of mixed size over the cores of this machine and the devices of a pool, while the daemon, the servers and the
+# tracker are killed again and again, each time while trials run: every job ends done, no trial is stored twice, and a file that
+# is submitted again with one kernel changed issues trials for that kernel only.
 #
-#   TEC=... TEC_BUILD_DIR=... [CHAOS_JOBS=20] [CHAOS_TRIALS=200] [CHAOS_KILLS=50] tests/tvmtune/chaos.sh
+#   TEC=... TEC_BUILD_DIR=... [CHAOS_JOBS=20] [CHAOS_TRIALS=200] [CHAOS_KILLS=50] [CHAOS_CALM=4] [CHAOS_MODEL=1] tests/tvmtune/chaos.sh
 #
-# Without these numbers a slice: 2 jobs, 8 trials, 2 kills.
+# Without these numbers a slice: 3 jobs, 8 trials, 3 kills. CHAOS_MODEL: ResNet-18 is one more job, and then ResNet-18 with another
+# last layer. CHAOS_CALM: so many jobs are tuned once more without kills, and their modules run in turns with those of the jobs.
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 tvmtune=$TEC_BUILD_DIR/tvmtune
-jobs=${CHAOS_JOBS:-2}
+jobs=${CHAOS_JOBS:-3}
 trials=${CHAOS_TRIALS:-8}
-kills=${CHAOS_KILLS:-2}
+kills=${CHAOS_KILLS:-3}
 seed=${CHAOS_SEED:-$$}
 RANDOM=$seed
 dir=$(mktemp -d)
 state=$dir/state
 daemon=
-trap '[ -z "$daemon" ] || kill -KILL $daemon 2>"$dir/err" || true; rm -rf "$dir"' EXIT
+. tests/tvmtune/pool.inc
+trap '[ -z "$daemon" ] || kill -KILL $daemon 2>"$dir/err" || true; pool_end; rm -rf "$dir"' EXIT
 limits=()
 [ -z "${TEC_SANITIZE:-}" ] || limits=(--memory 0)
+servers=(s1 s2 s3 s4)
 
 fail() {
     [ ! -e "$dir/log" ] || tail -n 40 "$dir/log"
@@ -29,9 +33,10 @@ fail() {
 
 start() {
     rm -f "$state/port"
-    "$tvmtune" serve --state "$state" --jobs 2 --log info "${limits[@]}" 2>>"$dir/log" &
+    "$tvmtune" serve --state "$state" --jobs 3 --log info --tracker "$tracker" --key-file "$dir/pool.keys" --devices 2 --tolerance 900 \
+        "${limits[@]}" 2>>"$dir/log" &
     daemon=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 400); do
         [ ! -s "$state/port" ] || return 0
         sleep 0.1
     done
@@ -47,10 +52,28 @@ ask() {
     timeout 60 "$tvmtune" "$@" >"$dir/out" 2>&1 || fail "'$*' fails"
 }
 
+is_done() { # JOB: waits for its end
+    timeout 3000 "$tvmtune" watch --state "$state" "$1" >"$dir/out" 2>&1 && return
+    # a job that waits for the pool counts as paused for a moment
+    for _ in $(seq 300); do
+        case $(sql "SELECT state, substr(cause, 1, 11) FROM queue WHERE id = $1") in
+        "paused waiting for"* | running* | queued* | interrupted*) sleep 1 ;;
+        done*) return ;;
+        *) break ;;
+        esac
+    done
+    fail "job $1 does not end as done: $(sql "SELECT state, cause FROM queue WHERE id = $1")"
+}
+
 # A product of matrices whose size is the kernel's number: small ones and larger ones.
 kernel() { # NAME NUMBER
     printf 'def %s(A: f32[%d, %d], B: f32[%d, %d]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n' \
         "$1" $((16 + 8 * ($2 % 7))) $((8 + $2)) $((8 + $2)) $((16 + 4 * ($2 % 5)))
+}
+
+# Where the trials of the job run: every second one on the devices of the pool.
+where() { # NUMBER: options of submit
+    [ $(($1 % 2)) = 0 ] || echo --device-class=board
 }
 
 trials_now() {
@@ -61,49 +84,123 @@ open_jobs() {
     sql "SELECT COUNT(*) FROM queue WHERE state NOT IN ('done', 'failed')"
 }
 
+# Whether a program of the daemon is tuning: the other stages of a job run no trials.
+tunes() {
+    pgrep -P $daemon -f -- ' --trials=' >"$dir/err"
+}
+
+declare -A killed=([daemon]=0 [server]=0 [tracker]=0)
+all_kills() {
+    echo $((killed[daemon] + killed[server] + killed[tracker]))
+}
+
+kill_one() {
+    local server
+    case $((RANDOM % 10)) in
+    [0-3])
+        kill -KILL $daemon 2>"$dir/err"
+        wait $daemon 2>"$dir/err" || true
+        killed[daemon]=$((killed[daemon] + 1))
+        start
+        ;;
+    [4-7])
+        server=${servers[RANDOM % 4]}
+        pool_kill "$server"
+        killed[server]=$((killed[server] + 1))
+        sleep "0.$((RANDOM % 10))"
+        pool_server "$server"
+        ;;
+    *)
+        pool_kill tracker
+        killed[tracker]=$((killed[tracker] + 1))
+        sleep "0.$((RANDOM % 10))"
+        pool_tracker
+        ;;
+    esac
+}
+
+pool_keys
+pool_tracker
+for server in "${servers[@]}"; do pool_server "$server"; done
 start
 for i in $(seq "$jobs"); do # 1 to 3 kernels each; every third job shares one with the job before
     : >"$dir/job$i.te"
     for k in $(seq 1 $((1 + i % 3))); do kernel "k$k" $((10 * i + k)) >>"$dir/job$i.te"; done
-    [ $((i % 3)) != 0 ] || kernel shared $((10 * (i - 1) + 1)) >>"$dir/job$i.te"
-    ask submit --state "$state" "$dir/job$i.te" --trials "$trials" --threads 1 --seed "$i"
+    [ $((i % 3)) != 0 ] || kernel shared $((10 * (i - 2) + 1)) >>"$dir/job$i.te"
+    ask submit --state "$state" "$dir/job$i.te" --trials $((trials + trials * (i % 3) / 10)) --threads 1 --seed "$i" $(where $i)
 done
+if [ -n "${CHAOS_MODEL:-}" ]; then
+    "$TEC_BUILD_DIR/bench/write_resnet18" "$dir"
+    jobs=$((jobs + 1))
+    ask submit --state "$state" "$dir/resnet18/model.onnx" --trials "$trials" --threads 1
+fi
 
-killed=0
-while [ $killed -lt "$kills" ] && [ "$(open_jobs)" != 0 ]; do
-    before=$(trials_now)
-    for _ in $(seq 600); do
+before=0
+while [ "$(all_kills)" -lt "$kills" ] && [ "$(open_jobs)" != 0 ]; do
+    for _ in $(seq 1200); do
         [ "$(trials_now)" = "$before" ] && [ "$(open_jobs)" != 0 ] || break
         sleep 0.1
     done
-    [ "$(open_jobs)" != 0 ] || break
     sleep "0.$((RANDOM % 10))"
-    kill -KILL $daemon 2>"$dir/err"
-    wait $daemon 2>"$dir/err" || true
-    killed=$((killed + 1))
-    start
+    tunes || continue
+    before=$(trials_now)
+    kill_one
 done
-for i in $(seq "$jobs"); do
-    timeout 3000 "$tvmtune" watch --state "$state" "$i" >"$dir/out" 2>&1 || fail "job $i does not end as done"
-done
-[ $killed = "$kills" ] || [ -z "${CHAOS_KILLS:-}" ] || fail "the jobs were over after $killed kills"
-[ $killed -gt 0 ] || fail "nothing was killed"
+for i in $(seq "$jobs"); do is_done "$i"; done
+[ "$(all_kills)" = "$kills" ] || [ -z "${CHAOS_KILLS:-}" ] || fail "the jobs were over after $(all_kills) kills"
+[ "$(all_kills)" -gt 0 ] || fail "nothing was killed"
 
-twice=$(sql "SELECT COUNT(*) FROM (SELECT 1 FROM records GROUP BY job, workload, target, tuner, batch, trial HAVING COUNT(*) > 1)")
+# the audit: one row for each trial of a tuning, nothing twice; a kernel of a target was tuned by one job
+twice=$(sql "SELECT COUNT(*) FROM (SELECT 1 FROM records WHERE tuner <> 'adopted' GROUP BY job, trial HAVING COUNT(*) > 1)")
 [ "$twice" = 0 ] || fail "$twice trials are stored twice"
 [ "$(sql "SELECT COUNT(*) FROM records")" = "$(sql "SELECT COUNT(DISTINCT hash) FROM records")" ] || fail "a record is there twice"
-shared=$(sql "SELECT COUNT(*) FROM (SELECT workload FROM records WHERE tuner <> 'adopted' GROUP BY workload HAVING COUNT(DISTINCT job) > 1)")
+shared=$(sql "SELECT COUNT(*) FROM (SELECT 1 FROM records WHERE tuner <> 'adopted' GROUP BY workload, target HAVING COUNT(DISTINCT job) > 1)")
 [ "$shared" = 0 ] || fail "$shared kernels were tuned by several jobs"
-ask doctor --state "$state"
+far=$(sql "SELECT COUNT(*) FROM records r JOIN devices d ON d.id = r.device WHERE tuner <> 'adopted' AND d.name LIKE 's_/cpu:0'")
+[ "$far" -gt 0 ] || fail "no trial was measured by a device of the pool"
+[ "$far" -lt "$(trials_now)" ] || fail "no trial was measured by this machine"
+ask doctor --state "$state" --key-file "$dir/pool.keys" --device-class board
 "$TEC" records check --no-traces "$state/tune.db" >"$dir/out" 2>&1 || fail "the store is damaged"
-
-# one kernel of the first job changed
 all=$(trials_now)
+
+# one kernel of the first job changed: what was tuned since
+tuned_since() { # ID: kernels, trials
+    sql "SELECT COUNT(DISTINCT workload), COUNT(*) FROM records WHERE tuner <> 'adopted' AND id > $1"
+}
+last=$(sql "SELECT MAX(id) FROM records")
 kernel k1 11 >"$dir/changed.te"
 kernel k2 999 >>"$dir/changed.te"
-ask submit --state "$state" "$dir/changed.te" --trials "$trials" --threads 1
-timeout 3000 "$tvmtune" watch --state "$state" $((jobs + 1)) >"$dir/out" 2>&1 || fail "the changed file does not end as done"
-touched=$(sql "SELECT COUNT(DISTINCT workload) FROM records WHERE tuner <> 'adopted' AND id > (SELECT MAX(id) FROM (SELECT id FROM records
-    WHERE tuner <> 'adopted' ORDER BY id LIMIT $all))")
-[ "$touched" = 1 ] || fail "of a file with one changed kernel $touched kernels were tuned"
-echo "chaos: $jobs jobs done, $killed kills, $all trials, none stored twice; one changed kernel: $(($(trials_now) - all)) trials for it alone"
+jobs=$((jobs + 1))
+ask submit --state "$state" "$dir/changed.te" --trials "$trials" --threads 1 $(where 1)
+is_done $jobs
+changed=$(tuned_since "$last")
+[ "${changed% *}" = 1 ] || fail "of a file with one changed kernel ${changed% *} kernels were tuned"
+if [ -n "${CHAOS_MODEL:-}" ]; then
+    "$TEC_BUILD_DIR/bench/write_resnet18" "$dir" 500
+    last=$(sql "SELECT MAX(id) FROM records")
+    jobs=$((jobs + 1))
+    ask submit --state "$state" "$dir/resnet18/model.onnx" --trials "$trials" --threads 1
+    is_done $jobs
+    echo "chaos: ResNet-18 with another last layer: kernels and trials since then: $(tuned_since "$last")," \
+        "$(sql "SELECT DISTINCT w.summary FROM records r JOIN workloads w ON w.id = r.workload WHERE r.id > $last AND tuner <> 'adopted'")"
+    last=$(tuned_since "$last")
+    [ "${last% *}" = 1 ] || fail "of a model with one changed layer ${last% *} kernels were tuned"
+fi
+
+echo "chaos: $jobs jobs done, $(all_kills) kills (daemon ${killed[daemon]}, servers ${killed[server]}, tracker ${killed[tracker]})," \
+    "$all trials, $far of them by devices of the pool, none stored twice; one changed kernel: ${changed#* } trials for it alone"
+
+# the same jobs without kills: are the schedules that were found as good?
+[ -n "${CHAOS_CALM:-}" ] || exit 0
+for i in $(seq "$CHAOS_CALM"); do ask fetch --state "$state" "$i" -o "$dir/killed$i.tec"; done
+kill -TERM $daemon
+wait $daemon || true
+state=$dir/calm
+start
+for i in $(seq "$CHAOS_CALM"); do
+    ask submit --state "$state" "$dir/job$i.te" --trials $((trials + trials * (i % 3) / 10)) --threads 1 --seed "$i" $(where $i)
+    is_done "$i"
+    ask fetch --state "$state" "$i" -o "$dir/calm$i.tec"
+    "$TEC" compare "$dir/killed$i.tec" "$dir/calm$i.tec" --threads 1 --duration 4 >"$dir/out" || fail "compare"
+    echo "chaos: job $i without kills, in turns: $(tail -n 1 "$dir/out")"
+done

@@ -88,6 +88,7 @@ expect(400, "no name", ask("POST", "/v1/jobs", b"def"))
 expect(400, "an empty file", ask("POST", "/v1/jobs?name=a.te"), b"is empty")
 expect(400, "an option of tec that is none of a job", ask("POST", "/v1/jobs?name=a.te&records=/etc/passwd", b"def"), b"no parameter 'records'")
 expect(400, "no number", ask("POST", "/v1/jobs?name=a.te&trials=1x", b"def"), b"trials: expected a number from 1")
+expect(400, "a class of devices, and no pool", ask("POST", "/v1/jobs?name=a.te&device-class=board", b"def"), b"--tracker")
 expect(400, "too many parameters", ask("POST", "/v1/jobs?name=a.te" + "&dim=a=1" * 70, b"def"), b"too many parameters")
 
 for path in "/index.html", "/page", "/v1", "/v1/jobs/", "/v1/jobs/../../etc/passwd", "/v1/jobs/1/files/", "/v1/jobs/1/files/a/b", \
@@ -144,7 +145,7 @@ kill -0 $daemon || { echo "doors: the daemon ended"; exit 1; }
 # doctor: all is well; then the first step that fails, and what to do
 doctor() { # STATUS WORDS
     local got=0
-    timeout 20 "$tvmtune" doctor --state "$dir/state" >"$dir/out" 2>&1 || got=$?
+    timeout 100 "$tvmtune" doctor --state "$dir/state" >"$dir/out" 2>&1 || got=$?
     [ $got = "$1" ] && grep -qF -- "$2" "$dir/out" || { cat "$dir/out"; echo "doors: doctor ended with $got and without '$2'"; exit 1; }
 }
 doctor 0 "ok      store"

@@ -17,22 +17,23 @@ static const char good[] =
     "\"f32\",\"uses\":2,"
     "\"codegen\":\"0.1.0\"}\n"
     "{\"event\":\"kernel\",\"key\":\"fedcba9876543210\",\"target\":\"llvm\",\"task\":\"add\",\"codegen\":\"0."
-    "1.0\"}\n"
+    "1.0\",\"machine\":\"llvm -mcpu=x\"}\n"
     "{\"event\":\"remeasured\",\"tasks\":3,\"kept\":2}\n"
     "{\"event\":\"task\",\"key\":\"0123456789abcdef\",\"before_ms\":2,\"after_ms\":1}\n";
 
 Test(kernels, are_read_as_they_were_printed)
 {
     tec_context *cx = tec_context_new();
-    const char *codegen;
     int n, kept;
-    const store_part *parts = tvm_read_kernels(cx, good, &n, &codegen);
+    const tvm_kernels found = tvm_read_kernels(cx, good);
+    const store_part *parts = found.parts;
 
-    cr_assert(eq(int, n, 2));
+    cr_assert(eq(int, found.n, 2));
     cr_assert(eq(str, (char *)parts[0].name, "mm"));
     cr_assert(eq(dbl, parts[0].uses, 2));
     cr_assert(eq(dbl, parts[1].uses, 1));
-    cr_assert(eq(str, (char *)codegen, "0.1.0"));
+    cr_assert(eq(str, (char *)found.codegen, "0.1.0"));
+    cr_assert(eq(str, (char *)found.machine, "llvm -mcpu=x"));
     const store_part_report *reports = tvm_read_outcomes(cx, good, &n);
     cr_assert(eq(int, n, 1));
     cr_assert(strstr(reports[0].report, "before_ms") != NULL);
@@ -44,19 +45,27 @@ Test(kernels, are_read_as_they_were_printed)
 Test(kernels, a_key_that_is_none_or_came_before_is_left_out)
 {
     tec_context *cx = tec_context_new();
-    const char *codegen;
-    int n;
-
-    tvm_read_kernels(
+    tvm_kernels found = tvm_read_kernels(
         cx,
-        "{\"event\":\"kernel\",\"key\":\"1' OR 1=1 --xxxxx\"}\n{\"event\":\"kernel\",\"key\":7}\nnot JSON\n",
-        &n, &codegen);
-    cr_assert(eq(int, n, 0));
-    cr_assert(eq(str, (char *)codegen, "unknown"));
+        "{\"event\":\"kernel\",\"key\":\"1' OR 1=1 --xxxxx\"}\n{\"event\":\"kernel\",\"key\":7}\nnot JSON\n");
+    cr_assert(eq(int, found.n, 0));
+    cr_assert(eq(str, (char *)found.codegen, "unknown"));
     base_text twice = {0};
     base_addf(cx, &twice, "%s%s", good, good);
-    tvm_read_kernels(cx, base_text_str(cx, &twice), &n, &codegen);
-    cr_assert(eq(int, n, 2));
+    found = tvm_read_kernels(cx, base_text_str(cx, &twice));
+    cr_assert(eq(int, found.n, 2));
+    tec_context_free(cx);
+}
+
+Test(kernels, counts_without_end_stay_numbers)
+{
+    tec_context *cx = tec_context_new();
+    static const char many[] = "{\"event\":\"remeasured\",\"tasks\":2147483647,\"kept\":1e300}\n"
+                               "{\"event\":\"remeasured\",\"tasks\":2147483647,\"kept\":-5}\n";
+    int kept;
+
+    cr_assert(eq(int, tvm_read_remeasured(cx, many, &kept), 200000));
+    cr_assert(eq(int, kept, 100000));
     tec_context_free(cx);
 }
 
@@ -110,12 +119,11 @@ static char *damage(tec_context *cx, uint64_t *seed)
 
 static void read_all(tec_context *cx, const char *text)
 {
-    const char *codegen;
     int n, kept;
-    const store_part *parts = tvm_read_kernels(cx, text, &n, &codegen);
+    const tvm_kernels found = tvm_read_kernels(cx, text);
 
-    for (int i = 0; i < n; i++)
-        cr_assert(eq(sz, strspn(parts[i].key, "0123456789abcdef"), 16), "%s", parts[i].key);
+    for (int i = 0; i < found.n; i++)
+        cr_assert(eq(sz, strspn(found.parts[i].key, "0123456789abcdef"), 16), "%s", found.parts[i].key);
     const store_part_report *reports = tvm_read_outcomes(cx, text, &n);
     for (int i = 0; i < n; i++)
         cr_assert(reports[i].report != NULL);

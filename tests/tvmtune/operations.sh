@@ -30,7 +30,7 @@ finish() {
     daemon=
 }
 
-# the unit
+# the units
 command -v systemd-analyze >"$dir/out" || fail "systemd-analyze is missing: scripts/packages --install test"
 sed "s#/usr/bin/tvmtune#$tvmtune#" packaging/tvmtune.service >"$dir/tvmtune.service"
 systemd-analyze verify "$dir/tvmtune.service" >"$dir/log" 2>&1 || fail "systemd does not take the unit"
@@ -40,6 +40,21 @@ options=$(sed -n 's#^ExecStart=/usr/bin/tvmtune serve ##p' packaging/tvmtune.ser
 [ -n "$options" ] || fail "the unit starts no daemon"
 for option in $(grep -oE -- '--[a-z]+' <<<"$options"); do
     "$tvmtune" serve --list-options | grep -q "^$option \|^${option#--} " || fail "the unit uses '$option', which serve does not have"
+done
+
+for program in rpc_tracker rpc_server; do
+    sed "s#/usr/bin/$program#$TEC_BUILD_DIR/$program#" "packaging/$program.service" >"$dir/$program.service"
+    systemd-analyze verify "$dir/$program.service" >"$dir/log" 2>&1 || fail "systemd does not take the unit of $program"
+    options=$(sed -n "s#^ExecStart=/usr/bin/$program ##p" "packaging/$program.service")
+    [ -n "$options" ] || fail "the unit starts no $program"
+    for option in $(grep -oE -- '--[a-z-]+' <<<"$options"); do
+        "$TEC_BUILD_DIR/$program" --help | grep -q "^ *$option " || fail "the unit uses '$option', which $program does not have"
+    done
+done
+# the command line of the daemon with a pool, as the page says it
+options=$(sed -n 's#^ExecStart=/usr/bin/tvmtune serve ##p' docs/operations.md)
+for option in $(grep -oE -- '--[a-z-]+' <<<"$options"); do
+    "$tvmtune" serve --list-options | grep -q "^$option \|^${option#--} " || fail "the page uses '$option', which serve does not have"
 done
 
 # a backup while a job runs

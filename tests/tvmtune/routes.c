@@ -65,8 +65,8 @@ static const char *const pieces[] = {
     "/pause",  "/resume",   "/cancel",   "/files",      "/module",    "/input",
     "/report", "/v1/users", "/v1/audit", "/v1/records", "/v1/events", "/v1/devices",
     "/ada",    "/..",       "/",         "%00",         "\xff",       "/metrics"};
-static const char *const keys[] = {"name", "trials",     "seconds", "priority", "target", "threads",
-                                   "dim",  "definition", "seed",    "",         "x"};
+static const char *const keys[] = {"name", "trials",     "seconds", "priority",     "target", "threads",
+                                   "dim",  "definition", "seed",    "device-class", "",       "x"};
 static const char *const values[] = {
     "a.te", "b.onnx",  "-1",          "0",   "7",           "99999999999999999999",
     "",     "../a.te", "\xc3\x28.te", "n=4", "--records=x", "a\"b\\.te"};
@@ -102,6 +102,7 @@ static int ask_at_random(store *s, uint64_t *seed)
                            .user = base_random_below(seed, 2) ? "owner" : "ada",
                            .admin = base_random_below(seed, 2),
                            .quota = base_random_below(seed, 3),
+                           .tracker = base_random_below(seed, 2) ? "127.0.0.1:1" : NULL,
                            .method = pick(seed, methods, BASE_COUNT(methods)),
                            .path = random_path(in, seed),
                            .keys = k,

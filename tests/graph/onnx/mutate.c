@@ -3,6 +3,8 @@
  *
  *   TEC_MUTATIONS=1000000 TEC_MUTATION_SEED=7 build/asan/tests/test_graph_onnx_mutate --jobs 1
  *
+ * TEC_MUTATIONS_TO=DIR keeps each model as DIR/SEED.onnx: tests/tvmtune/hostile.sh submits them as jobs.
+ *
  * Each model ends with an error or as a graph that verifies, within seconds and megabytes. At the end the
  * test says how many models there were, how many of them could be unpacked, and how many became graphs.
  */
@@ -402,6 +404,16 @@ static void import(const uint8_t *bytes, size_t size, uint64_t start)
     free(exact);
 }
 
+/* The model as a file, where the environment names a folder for it. */
+static void keep(const uint8_t *bytes, size_t size, uint64_t start)
+{
+    const char *folder = getenv("TEC_MUTATIONS_TO");
+
+    if (folder)
+        cr_assert(base_write_file(cx, base_format(cx, "%s/%llu.onnx", folder, (unsigned long long)start),
+                                  bytes, size));
+}
+
 static void one(void)
 {
     uint64_t start = seed;
@@ -414,6 +426,7 @@ static void one(void)
     memcpy(longer, bytes, size);
     for (int edits = chance(75) ? 0 : 1 + below(3); edits > 0 && size > 1; edits--)
         size = damage(longer, size);
+    keep(longer, size, start);
     import(longer, size, start);
     tec_context_free(cx);
 }
