@@ -17,7 +17,8 @@ install(TARGETS libtec_runtime EXPORT tecTargets
 install(TARGETS libtec_static libtec_runtime_static libtec_rpc_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tec tec_runner RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tvmtune rpc_tracker rpc_server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT pool)
-install(FILES packaging/tvmtune.service DESTINATION lib/systemd/system COMPONENT pool)
+install(FILES packaging/tvmtune.service packaging/rpc_tracker.service packaging/rpc_server.service
+    DESTINATION lib/systemd/system COMPONENT pool)
 install(DIRECTORY include/tec DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

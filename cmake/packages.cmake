@@ -15,7 +15,8 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR})
 
 set(CPACK_DEBIAN_TEC_PACKAGE_NAME tec)
 set(CPACK_DEBIAN_TEC_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_TEC_PACKAGE_DEPENDS "tec-runtime (= ${PROJECT_VERSION})")
+# The linker is a program that the compiler runs: no library tells dpkg-shlibdeps of it.
+set(CPACK_DEBIAN_TEC_PACKAGE_DEPENDS "tec-runtime (= ${PROJECT_VERSION}), lld-19")
 # Loaded for record stores on a server alone.
 set(CPACK_DEBIAN_TEC_PACKAGE_RECOMMENDS "libpq5")
 set(CPACK_COMPONENT_TEC_DESCRIPTION "Compiler and tuner for tensor expressions\n The programs, libraries, headers and manual pages.")

@@ -2,9 +2,10 @@
 # daemon -- the life of the tuning daemon in one script: installs tec into a folder, starts the daemon, submits a model, kills the
 # daemon twice while it tunes, fetches the module and runs it beside an untuned one.
 #
-#   examples/daemon.sh BUILD_DIR [MODEL.onnx [TRIALS [OPTIONS of tvmtune submit...]]]
+#   examples/daemon.sh BUILD_DIR|installed [MODEL.onnx|resnet18 [TRIALS [OPTIONS of tvmtune submit...]]]
 #
-# Without a model: tests/models/digits/model.onnx, 60 trials, --dim batch=1.
+# 'installed' uses the programs of the system's packages. 'resnet18' writes that model with a program of the build. Without a
+# model: tests/models/digits/model.onnx, 60 trials, --dim batch=1.
 set -eu
 build=${1:?the folder of a finished build is missing}
 model=${2:-tests/models/digits/model.onnx}
@@ -19,10 +20,18 @@ say() {
     printf '\n== %s\n' "$*"
 }
 
-say "install"
-cmake --install "$build" --prefix "$dir/usr" >"$dir/log"
-bin=$dir/usr/bin
+if [ "$build" = installed ]; then
+    bin=$(dirname "$(command -v tvmtune)")
+else
+    say "install"
+    cmake --install "$build" --prefix "$dir/usr" >"$dir/log"
+    bin=$dir/usr/bin
+fi
 "$bin/tvmtune" --version
+if [ "$model" = resnet18 ]; then
+    "$build/bench/write_resnet18" "$dir"
+    model=$dir/resnet18/model.onnx
+fi
 
 start() {
     rm -f "$dir/state/port"
@@ -39,7 +48,6 @@ tvmtune() { # COMMAND ARGUMENTS...
     shift
     "$bin/tvmtune" "$command" --state "$dir/state" "$@"
 }
-
 
 say "start, submit"
 start
@@ -60,7 +68,7 @@ say "watch"
 tvmtune watch 1
 say "fetch, run"
 tvmtune fetch 1 -o "$dir/tuned.tec"
-tvmtune fetch 1 --file report -o - | python3 -c '
+! command -v python3 >"$dir/log" || tvmtune fetch 1 --file report -o - | python3 -c '
 import json, sys
 r = json.load(sys.stdin)
 for k in r["kernels"]:
