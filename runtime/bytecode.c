@@ -16,6 +16,17 @@ static const struct {
 #include "runtime/instructions.def"
 };
 
+/* Lists stand last, and no instruction has more than two. FROM_END("S", 2) is the closing zero. */
+#define FROM_END(operands, k) (operands)[(sizeof(operands) - 1 - (k)) % sizeof(operands)]
+#define IS_LIST(letter) ((letter) >= 'A' && (letter) <= 'Z')
+#define N_LISTS(operands) (IS_LIST(FROM_END(operands, 1)) + IS_LIST(FROM_END(operands, 2)))
+
+const rt_instruction_shape rt_instruction_shapes[RT_N_INSTRUCTIONS] = {
+#define RT_INSTRUCTION(name, text, operands)                                                                 \
+    {(uint8_t)(sizeof(operands) - 1 - N_LISTS(operands)), N_LISTS(operands)},
+#include "runtime/instructions.def"
+};
+
 const char *rt_instruction_name(int op)
 {
     return op >= 0 && op < RT_N_INSTRUCTIONS ? instructions[op].name : "?";
@@ -29,7 +40,7 @@ const char *rt_instruction_operands(int op)
 /* Capital letters are lists: a count, and as many words of the kind of the small letter. */
 static bool is_list(char letter)
 {
-    return letter >= 'A' && letter <= 'Z';
+    return IS_LIST(letter);
 }
 
 /* Follows the letters of the operands; a list is as long as its first word says. In 64 bits, as a count in

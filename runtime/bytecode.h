@@ -100,6 +100,23 @@ typedef struct {
 /* What an instruction is called, and its operands by the letters of instructions.def. */
 const char *rt_instruction_name(int op);
 const char *rt_instruction_operands(int op);
+/* Operands of one word each, then so many lists. */
+typedef struct {
+    uint8_t n_plain, n_lists;
+} rt_instruction_shape;
+extern const rt_instruction_shape rt_instruction_shapes[RT_N_INSTRUCTIONS];
+
+/* Words of an instruction that the verifier has seen. */
+static inline int32_t rt_verified_words(const int32_t *words)
+{
+    const rt_instruction_shape shape = rt_instruction_shapes[words[0]];
+    int32_t n = 1 + shape.n_plain;
+
+    for (int32_t i = 0; i < shape.n_lists; i++)
+        n += 1 + words[n];
+    return n;
+}
+
 /* Words of the instruction at `at`; 0 where no instruction lies there or it does not end within count
  * words. */
 int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t count);

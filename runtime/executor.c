@@ -503,7 +503,7 @@ static bool run_observed(tec_executor *ex, int32_t index, tec_error *err)
     if (!time_step(ex, index, &seconds, err))
         return false;
     if (ex->profile)
-        rt_observe_time(ex, index, seconds);
+        rt_profile_add(&ex->profile[index], seconds);
     if (ex->kept && !rt_observe_keep(ex, index, err))
         return false;
     return !ex->check_nan || rt_observe_nan(ex, index, err);

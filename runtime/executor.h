@@ -12,6 +12,7 @@
 #include "runtime/env.h"
 #include "runtime/launch.h"
 #include "runtime/module.h"
+#include "runtime/profile.h"
 #include "runtime/site.h"
 
 /* An input or an output: where its bytes are. */
@@ -44,15 +45,6 @@ typedef struct {
     rt_launch_param *params; /* for the launcher */
 } rt_step;
 
-enum { RT_SAMPLES = 256 };
-
-typedef struct {
-    int64_t calls;
-    double min_s, total_s;
-    double flops, bytes; /* of one call; 0: unknown */
-    float sample[RT_SAMPLES];
-} rt_step_profile;
-
 /* A copy of what a step wrote. */
 typedef struct {
     int32_t step, param;
@@ -77,7 +69,7 @@ struct tec_executor {
     bool running;   /* a run was begun and not waited for */
     rt_site *sites; /* [graph->n_sites] */
     bool check_nan;
-    rt_step_profile *profile; /* [n_steps]; NULL: off */
+    rt_step_profile *profile; /* [n_steps], with counts of one call; NULL: off */
     rt_kept_value *kept;      /* [n_kept]; NULL: off */
     int32_t n_kept;
     void *fetched; /* room for a value of a device in main memory, where NaNs are looked for */
@@ -95,7 +87,6 @@ bool rt_port_reserve(rt_port *port, int64_t bytes, tec_error *err);
 bool rt_observe_open(tec_executor *ex, const tec_run_options *options, tec_error *err);
 void rt_observe_close(tec_executor *ex);
 bool rt_observe_plan(tec_executor *ex, tec_error *err); /* after shapes changed */
-void rt_observe_time(tec_executor *ex, int32_t step, double seconds);
 bool rt_observe_keep(tec_executor *ex, int32_t step, tec_error *err);
 /* false with an error where one was written */
 bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err);

@@ -77,11 +77,9 @@ int64_t rt_heap_system_calls(const rt_heap *heap)
 /* The least k with 2^k >= size; N_CLASSES where there is none. */
 static int class_of(size_t size)
 {
-    int k = FIRST_CLASS;
+    int k = size <= 1 ? 0 : 64 - __builtin_clzll((unsigned long long)size - 1);
 
-    while (k < N_CLASSES && (size_t)1 << k < size)
-        k++;
-    return k;
+    return k < FIRST_CLASS ? FIRST_CLASS : k < N_CLASSES ? k : N_CLASSES;
 }
 
 /* Its head is filled, the rest is not. The limit counts whole blocks, as those are what is taken from the
@@ -150,10 +148,11 @@ static rt_object *drop_parts(rt_object *object, rt_object *dead)
     return dead;
 }
 
-void rt_release(rt_object *object)
+void rt_free_object(rt_object *object)
 {
-    rt_object *dead = drop(object, NULL);
+    rt_object *dead = object;
 
+    object->next = NULL;
     while (dead) {
         rt_object *first = dead;
 
@@ -184,13 +183,13 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
 }
 
 static void fill_tensor(rt_tensor_object *tensor, base_dtype dtype, int32_t rank, const int64_t *shape,
-                        void *data)
+                        void *data, int64_t bytes)
 {
     if (rank)
         memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
     tensor->tensor =
         (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = tensor->shape};
-    tensor->bytes = rt_shape_bytes(dtype, rank, shape);
+    tensor->bytes = bytes;
 }
 
 /* A tensor over `room` bytes at `data`. Whatever the extents are, the tensor does not reach past them. The
@@ -211,7 +210,7 @@ static rt_object *tensor_at(rt_heap *heap, rt_storage_object *storage, char *dat
     tensor = new_object(heap, RT_OBJECT_TENSOR, sizeof *tensor + (size_t)rank * sizeof *shape, err);
     if (!tensor)
         return NULL;
-    fill_tensor(tensor, dtype, rank, shape, data);
+    fill_tensor(tensor, dtype, rank, shape, data, bytes);
     tensor->storage = storage;
     rt_retain(storage ? &storage->head : NULL);
     return &tensor->head;
@@ -360,5 +359,5 @@ void rt_constant_object(void *memory, base_dtype dtype, int32_t rank, const int6
     memset(o, 0, sizeof *o);
     o->head.refs = -1;
     o->head.kind = RT_OBJECT_TENSOR;
-    fill_tensor(o, dtype, rank, shape, (void *)(uintptr_t)data);
+    fill_tensor(o, dtype, rank, shape, (void *)(uintptr_t)data, rt_shape_bytes(dtype, rank, shape));
 }

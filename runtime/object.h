@@ -94,7 +94,13 @@ static inline rt_object *rt_retain(rt_object *object)
         object->refs++;
     return object;
 }
-void rt_release(rt_object *object);
+/* Frees an object whose last reference went, and what it alone holds. */
+void rt_free_object(rt_object *object);
+static inline void rt_release(rt_object *object)
+{
+    if (object && object->refs >= 0 && --object->refs == 0)
+        rt_free_object(object);
+}
 
 static inline rt_tensor_object *rt_as_tensor(rt_object *object)
 {

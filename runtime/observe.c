@@ -3,7 +3,6 @@
  * All memory is there before a run begins, so that watching changes as little as it can.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/executor.h"
@@ -129,37 +128,6 @@ bool rt_observe_plan(tec_executor *ex, tec_error *err)
 
 /* ---- time ---- */
 
-/* The last RT_SAMPLES times are kept; the minimum and the sum are of all. */
-void rt_observe_time(tec_executor *ex, int32_t step, double seconds)
-{
-    rt_step_profile *p = &ex->profile[step];
-
-    p->sample[p->calls % RT_SAMPLES] = (float)seconds;
-    p->min_s = p->calls == 0 || seconds < p->min_s ? seconds : p->min_s;
-    p->total_s += seconds;
-    p->calls++;
-}
-
-static int compare_floats(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Of the samples that are kept. */
-static double median(const rt_step_profile *profile)
-{
-    float sorted[RT_SAMPLES];
-    size_t n = profile->calls < RT_SAMPLES ? (size_t)profile->calls : RT_SAMPLES;
-
-    if (n == 0)
-        return 0;
-    memcpy(sorted, profile->sample, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_floats);
-    return sorted[n / 2];
-}
-
 /* Row index of the profile, in the order of steps; false past the last one or where nothing is profiled.
  * Rates are by the median, which a single slow run does not move. */
 bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *row)
@@ -179,7 +147,7 @@ bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *ro
                              .calls = profile->calls,
                              .min_s = profile->min_s,
                              .total_s = profile->total_s};
-    row->median_s = median(profile);
+    row->median_s = rt_profile_median(profile);
     if (row->median_s > 0) {
         row->gflops = profile->flops / row->median_s * 1e-9;
         row->gbytes = profile->bytes / row->median_s * 1e-9;
@@ -192,13 +160,10 @@ bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *ro
     return true;
 }
 
-/* Samples need not be cleared: `calls` says how many of them count. */
 void tec_executor_profile_reset(tec_executor *ex)
 {
-    for (int32_t i = 0; ex && ex->profile && i < ex->graph->n_steps; i++) {
-        ex->profile[i].calls = 0;
-        ex->profile[i].min_s = ex->profile[i].total_s = 0;
-    }
+    for (int32_t i = 0; ex && ex->profile && i < ex->graph->n_steps; i++)
+        rt_profile_reset(&ex->profile[i]);
 }
 
 /* ---- kept values ---- */

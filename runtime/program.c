@@ -176,6 +176,9 @@ static bool set_up(tec_program *program, tec_error *err)
     program->dims = rt_arena_alloc(&program->arena, RT_MAX_SYMBOLS, sizeof *program->dims, err);
     program->args = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->args, err);
     program->heap = rt_heap_new(program->options.max_bytes, err);
+    if (program->options.run.profile &&
+        !(program->profile = rt_vm_profile_new(&program->arena, program->desc->n_functions, err)))
+        return false;
     return program->dims && program->args && program->heap && make_constants(program, err) &&
            mark_objects(program, err) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,

@@ -21,7 +21,7 @@
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
-enum { LOOK_EVERY = 256 }; /* steps between looks at the clock and at a cancel */
+enum { LOOK_EVERY = 256 }; /* steps between looks at the limits, the clock and a cancel */
 
 /* A run. `r` must be set anew whenever p->registers moves, which only `reserve` does. */
 typedef struct {
@@ -30,9 +30,11 @@ typedef struct {
     rt_word *r;           /* the registers of the frame that runs */
     int64_t base, depth;  /* of that frame */
     int32_t function, at; /* the instruction that runs */
+    int64_t steps, look;  /* done, and before which one to look around */
     double until;
     rt_object **out;
     tec_error *err;
+    tec_error *inner; /* what a function of the runtime says, without a place; ends the run */
 } run;
 
 /* Names the line of the program's text where the code has lines. */
@@ -47,9 +49,9 @@ static bool fail(const run *self, tec_status status, const char *text)
 }
 
 /* Runtime functions do not know the place; it is added here. */
-static bool fail_inner(const run *self, const tec_error *inner)
+static bool fail_inner(const run *self)
 {
-    return fail(self, inner->status, inner->text);
+    return fail(self, self->inner->status, self->inner->text);
 }
 
 /* ---- registers ---- */
@@ -71,10 +73,10 @@ static void set_object(const run *self, int32_t r, rt_object *object)
 }
 
 /* object: made by this instruction; NULL: that failed. */
-static bool set_new(const run *self, int32_t r, rt_object *object, const tec_error *inner)
+static bool set_new(const run *self, int32_t r, rt_object *object)
 {
     if (!object)
-        return fail_inner(self, inner);
+        return fail_inner(self);
     self->p->counts.allocations++;
     set_object(self, r, object);
     return true;
@@ -129,15 +131,14 @@ static void *grown(void *old, int64_t *room, int64_t needed, size_t size, tec_er
 static bool reserve(run *self, int64_t base, const rt_routine_desc *routine)
 {
     tec_program *program = self->p;
-    tec_error inner = {0};
     rt_word *larger;
 
     if (base + routine->n_registers <= program->n_registers)
         return true;
-    larger =
-        grown(program->registers, &program->n_registers, base + routine->n_registers, sizeof *larger, &inner);
+    larger = grown(program->registers, &program->n_registers, base + routine->n_registers, sizeof *larger,
+                   self->inner);
     if (!larger)
-        return fail_inner(self, &inner);
+        return fail_inner(self);
     program->registers = larger;
     self->r = larger + self->base;
     return true;
@@ -158,7 +159,6 @@ static void enter(run *self, int32_t function, int64_t base)
 static bool push(run *self)
 {
     tec_program *program = self->p;
-    tec_error inner = {0};
     rt_call *larger;
     char text[120];
 
@@ -168,9 +168,9 @@ static bool push(run *self)
         return fail(self, TEC_INVALID, text);
     }
     if (self->depth == program->max_calls) {
-        larger = grown(program->calls, &program->max_calls, self->depth + 1, sizeof *larger, &inner);
+        larger = grown(program->calls, &program->max_calls, self->depth + 1, sizeof *larger, self->inner);
         if (!larger)
-            return fail_inner(self, &inner);
+            return fail_inner(self);
         program->calls = larger;
     }
     program->calls[self->depth++] = (rt_call){self->function, self->at, self->base};
@@ -250,7 +250,7 @@ static bool give_results(run *self, const int32_t *list)
     to = result_list(self->f->words + self->at);
     for (int32_t i = 0; i < to[0]; i++)
         set_object(self, to[1 + i], out[i]);
-    self->at += rt_instruction_words(self->f->words, self->at, self->f->n_words);
+    self->at += rt_verified_words(self->f->words + self->at);
     return true;
 }
 
@@ -305,7 +305,7 @@ static bool check_argument(const run *self, const rt_function_desc *kernel, int3
     for (int32_t d = 0; d < param->rank; d++)
         if (!evaluate(param->shape[d], self->p->dims, &extent) || extent != tensor->shape[d])
             return refuse_argument(self, kernel, index, tensor);
-    if (param->alignment && (uintptr_t)tensor->tensor.data % (uintptr_t)param->alignment)
+    if (param->alignment && (uintptr_t)tensor->tensor.data & (uintptr_t)(param->alignment - 1))
         return fail(self, TEC_INVALID, "an argument does not have the alignment that its kernel needs");
     if (param->is_output && !tensor->storage)
         return fail(self, TEC_INVALID, "a constant would be written");
@@ -320,28 +320,37 @@ static bool overlap(const rt_tensor_object *left, const rt_tensor_object *right)
     return left->storage && left->storage == right->storage && x < y + right->bytes && y < x + left->bytes;
 }
 
+/* Values that the VM made have storages of their own mostly, so the storages are compared first. */
 static bool check_overlap(const run *self, const rt_function_desc *kernel, const int32_t *args)
 {
-    for (int32_t a = 0; a < kernel->n_params; a++)
-        for (int32_t b = 0; b < kernel->n_params && kernel->params[a].is_output; b++)
-            if (a != b && overlap(rt_as_tensor(self->r[args[a]].o), rt_as_tensor(self->r[args[b]].o)) &&
-                !rt_may_alias(kernel, a, b))
+    for (int32_t b = 0; b < kernel->n_params; b++) {
+        const rt_tensor_object *written = rt_as_tensor(self->r[args[b]].o);
+
+        if (!kernel->params[b].is_output)
+            continue;
+        for (int32_t a = 0; a < kernel->n_params; a++)
+            if (a != b && overlap(rt_as_tensor(self->r[args[a]].o), written) && !rt_may_alias(kernel, a, b))
                 return fail(self, TEC_INVALID,
                             "the kernel would write memory that overlaps another argument");
+    }
     return true;
 }
 
+/* A size that is a number and was reserved by an earlier call costs two comparisons. */
 static bool reserve_workspace(const run *self, const rt_function_desc *kernel)
 {
-    tec_error inner = {0};
-    int64_t bytes, thread_bytes;
+    const rt_env *env = &self->p->env;
+    int64_t bytes = 0, thread_bytes = 0;
 
-    if (kernel->workspace.n == 0 && kernel->thread_workspace.n == 0)
+    if ((kernel->workspace.n == 0 || rt_dim_is_const(kernel->workspace, &bytes)) &&
+        (kernel->thread_workspace.n == 0 || rt_dim_is_const(kernel->thread_workspace, &thread_bytes)) &&
+        bytes >= 0 && bytes <= env->workspace_size && thread_bytes >= 0 &&
+        thread_bytes <= env->env.thread_stride)
         return true;
-    return (rt_size_eval(kernel->workspace, self->p->dims, &bytes, kernel->name, &inner) &&
-            rt_size_eval(kernel->thread_workspace, self->p->dims, &thread_bytes, kernel->name, &inner) &&
-            rt_env_reserve(&self->p->env, bytes, thread_bytes, &inner)) ||
-           fail_inner(self, &inner);
+    return (rt_size_eval(kernel->workspace, self->p->dims, &bytes, kernel->name, self->inner) &&
+            rt_size_eval(kernel->thread_workspace, self->p->dims, &thread_bytes, kernel->name, self->inner) &&
+            rt_env_reserve(&self->p->env, bytes, thread_bytes, self->inner)) ||
+           fail_inner(self);
 }
 
 /* Everything that the metadata says of the kernel is checked before its code runs. */
@@ -350,7 +359,6 @@ static bool call_kernel(run *self, const int32_t *words)
     tec_program *program = self->p;
     const rt_function_desc *k = &program->desc->functions[words[1]];
     const int32_t *dims = words + 3, *args = dims + words[2] + 1;
-    tec_error inner = {0};
     int32_t status;
 
     for (int32_t i = 0; i < k->n_symbols; i++)
@@ -365,15 +373,19 @@ static bool call_kernel(run *self, const int32_t *words)
     if (!check_overlap(self, k, args) || !reserve_workspace(self, k))
         return false;
     if (k->n_facts &&
-        !rt_facts_hold(k->facts, k->n_facts, k->symbols, program->dims, k->n_symbols, k->name, &inner))
-        return fail_inner(self, &inner);
+        !rt_facts_hold(k->facts, k->n_facts, k->symbols, program->dims, k->n_symbols, k->name, self->inner))
+        return fail_inner(self);
     program->counts.kernels++;
+    if (program->profile)
+        rt_vm_profile_begin(program->profile);
     status =
         rt_env_call(&program->env, rt_module_code(program->module, words[1]), program->args, program->dims);
+    if (program->profile)
+        rt_vm_profile_kernel(program->profile, words[1], k, program->dims);
     if (status == 0)
         return true;
-    rt_env_fail(&program->env, status, k->name, &inner);
-    return fail_inner(self, &inner);
+    rt_env_fail(&program->env, status, k->name, self->inner);
+    return fail_inner(self);
 }
 
 /* ---- other instructions ---- */
@@ -384,15 +396,13 @@ static bool alloc_tensor(run *self, const int32_t *words)
     bool in_registers = words[0] == RT_ALLOC_TENSOR_REG;
     const rt_type_desc *type = &self->p->program->types[self->f->registers[words[1]]];
     int64_t shape[RT_MAX_RANK];
-    tec_error inner = {0};
 
     for (int32_t d = 0; d < type->rank; d++)
         shape[d] = in_registers ? self->r[words[5 + d]].i : words[5 + d];
     return set_new(self, words[1],
                    rt_new_tensor(self->p->heap, self->r[words[2]].o,
                                  in_registers ? self->r[words[3]].i : words[3], type->dtype, type->rank,
-                                 shape, &inner),
-                   &inner);
+                                 shape, self->inner));
 }
 
 /* The instructions that make a tuple, a constructor's value or a closure from values in registers. */
@@ -404,12 +414,11 @@ static bool alloc_node(run *self, const int32_t *words)
                                                         : RT_OBJECT_DATA;
     int32_t what = kind == RT_OBJECT_CLOSURE ? words[2] : type->data,
             tag = kind == RT_OBJECT_DATA ? words[2] : 0;
-    tec_error inner = {0};
-    rt_node_object *object = rt_new_node(self->p->heap, kind, what, tag, words[3], &inner);
+    rt_node_object *object = rt_new_node(self->p->heap, kind, what, tag, words[3], self->inner);
 
     for (int32_t i = 0; object && i < words[3]; i++)
         object->part[i] = rt_retain(self->r[words[4 + i]].o);
-    return set_new(self, words[1], object ? &object->head : NULL, &inner);
+    return set_new(self, words[1], object ? &object->head : NULL);
 }
 
 /* The value's constructor is known only now. */
@@ -440,35 +449,31 @@ static bool shape_of(run *self, const int32_t *words)
 {
     const rt_tensor_object *tensor = rt_as_tensor(self->r[words[2]].o);
     int64_t rank = tensor->tensor.ndim;
-    tec_error inner = {0};
-    rt_object *s = rt_new_storage(self->p->heap, rank * 8, &inner),
-              *made = s ? rt_new_tensor(self->p->heap, s, 0, BASE_I64, 1, &rank, &inner) : NULL;
+    rt_object *s = rt_new_storage(self->p->heap, rank * 8, self->inner),
+              *made = s ? rt_new_tensor(self->p->heap, s, 0, BASE_I64, 1, &rank, self->inner) : NULL;
 
     if (made && rank)
         memcpy(rt_as_tensor(made)->tensor.data, tensor->shape, (size_t)rank * 8);
     rt_release(s);
-    return set_new(self, words[1], made, &inner);
+    return set_new(self, words[1], made);
 }
 
 static bool reshape(run *self, const int32_t *w)
 {
     int64_t shape[RT_MAX_RANK];
-    tec_error inner = {0};
 
     for (int32_t d = 0; d < w[3]; d++)
         shape[d] = self->r[w[4 + d]].i;
-    return set_new(self, w[1], rt_new_view(self->p->heap, self->r[w[2]].o, w[3], shape, &inner), &inner);
+    return set_new(self, w[1], rt_new_view(self->p->heap, self->r[w[2]].o, w[3], shape, self->inner));
 }
 
 /* p->dims is free between kernel calls. */
 static bool compute_dim(run *self, const int32_t *w)
 {
-    tec_error inner = {0};
-
     for (int32_t i = 0; i < w[3]; i++)
         self->p->dims[i] = self->r[w[4 + i]].i;
-    return rt_dim_eval(self->p->program->dims[w[2]], self->p->dims, &self->r[w[1]].i, &inner) ||
-           fail_inner(self, &inner);
+    return rt_dim_eval(self->p->program->dims[w[2]], self->p->dims, &self->r[w[1]].i, self->inner) ||
+           fail_inner(self);
 }
 
 /* By the tensor's own type; verify.c admits integers and truth values. */
@@ -488,41 +493,37 @@ static bool to_tensor(run *self, const int32_t *words)
 {
     base_dtype t = self->p->program->types[self->f->registers[words[1]]].dtype;
     int64_t number = t.code == kDLBool ? self->r[words[2]].i != 0 : self->r[words[2]].i;
-    tec_error inner = {0};
-    rt_object *s = rt_new_storage(self->p->heap, 8, &inner),
-              *made = s ? rt_new_tensor(self->p->heap, s, 0, t, 0, NULL, &inner) : NULL;
+    rt_object *s = rt_new_storage(self->p->heap, 8, self->inner),
+              *made = s ? rt_new_tensor(self->p->heap, s, 0, t, 0, NULL, self->inner) : NULL;
 
     if (made) /* little endian: the number's first bytes are the element */
         memcpy(rt_as_tensor(made)->tensor.data, &number, (size_t)base_dtype_bytes(t));
     rt_release(s);
-    return set_new(self, words[1], made, &inner);
+    return set_new(self, words[1], made);
 }
 
 static bool take_row(run *self, const int32_t *w)
 {
-    tec_error inner = {0};
-
-    return set_new(self, w[1], rt_new_row(self->p->heap, self->r[w[2]].o, self->r[w[3]].i, &inner), &inner);
+    return set_new(self, w[1], rt_new_row(self->p->heap, self->r[w[2]].o, self->r[w[3]].i, self->inner));
 }
 
 /* The register's reference goes to rt_append, so that a tensor that nobody else holds is extended in place.
  */
 static bool append(run *self, const int32_t *words)
 {
-    tec_error inner = {0};
     rt_object *made, *tensor = self->r[words[2]].o;
 
     if (words[1] != words[2]) {
         rt_object *copy = rt_retain(tensor);
 
-        made = rt_append(self->p->heap, copy, self->r[words[3]].o, &inner);
+        made = rt_append(self->p->heap, copy, self->r[words[3]].o, self->inner);
         if (!made)
             rt_release(copy);
-        return set_new(self, words[1], made, &inner);
+        return set_new(self, words[1], made);
     }
-    made = rt_append(self->p->heap, tensor, self->r[words[3]].o, &inner);
+    made = rt_append(self->p->heap, tensor, self->r[words[3]].o, self->inner);
     if (!made)
-        return fail_inner(self, &inner);
+        return fail_inner(self);
     self->p->counts.allocations += made != tensor;
     self->r[words[1]].o = made;
     return true;
@@ -539,20 +540,22 @@ static bool choose(run *self, const int32_t *w)
     return true;
 }
 
-/* The limits of a run: steps at each one, clock and cancel now and then. A cancel is taken once: the next run
- * begins without it. */
-static bool look_around(const run *self)
+/* The limits of a run, before step number `look`, which comes now and then, but not behind the last step that
+ * is allowed. A cancel is taken once: the next run begins without it. */
+static bool look_around(run *self)
 {
     tec_program *program = self->p;
+    int64_t most = program->options.max_steps;
     char text[100];
 
-    if (program->options.max_steps && program->counts.steps >= program->options.max_steps) {
+    self->look = self->steps + LOOK_EVERY;
+    if (most && self->look > most)
+        self->look = most;
+    if (most && self->steps >= most) {
         snprintf(text, sizeof text, "the limit of %lld steps is reached",
                  (long long)program->options.max_steps);
         return fail(self, TEC_INVALID, text);
     }
-    if (program->counts.steps % LOOK_EVERY)
-        return true;
     if (atomic_load_explicit(&program->cancelled, memory_order_relaxed) &&
         atomic_exchange(&program->cancelled, false))
         return fail(self, TEC_INVALID, "the run was cancelled");
@@ -568,16 +571,14 @@ static bool look_around(const run *self)
 static int32_t set_register(run *self, const int32_t *words)
 {
     tec_program *program = self->p;
-    tec_error inner = {0};
 
     switch ((rt_instruction)words[0]) {
     case RT_MOVE: copy_register(self, words[1], words[2]); return 3;
     case RT_LOAD_CONST: set_object(self, words[1], program->constants[words[2]]); return 3;
     case RT_LOAD_CONSTI: self->r[words[1]].i = words[2]; return 3;
     case RT_ALLOC_STORAGE:
-        return set_new(self, words[1], rt_new_storage(program->heap, self->r[words[2]].i, &inner), &inner)
-                   ? 4
-                   : 0;
+        return set_new(self, words[1], rt_new_storage(program->heap, self->r[words[2]].i, self->inner)) ? 4
+                                                                                                        : 0;
     case RT_FREE_STORAGE:
     case RT_FREE_TENSOR: set_object(self, words[1], NULL); return 2;
     case RT_GET_TAG: self->r[words[1]].i = rt_as_node(self->r[words[2]].o)->tag; return 3;
@@ -653,27 +654,56 @@ static bool step(run *self, bool *done)
     case RT_TO_TENSOR:
     case RT_ROW:
     case RT_APPEND:
-    case RT_DIM:
-        words = make_object(self, w) ? rt_instruction_words(self->f->words, self->at, self->f->n_words) : 0;
-        break;
+    case RT_DIM: words = make_object(self, w) ? rt_verified_words(w) : 0; break;
     case RT_N_INSTRUCTIONS: return fail(self, TEC_INTERNAL, "no instruction");
     }
     self->at += words;
     return words > 0;
 }
 
-/* The one way in. Whatever ends the run, all frames are released before it returns. A step counts even if it
- * fails. */
+/* Runs to the end, or to the first error. A step counts even if it fails. */
+static bool run_plain(run *self)
+{
+    bool done = false, ok;
+
+    do {
+        ok = (self->steps < self->look || look_around(self)) && step(self, &done);
+        self->steps++;
+    } while (ok && !done);
+    return ok;
+}
+
+/* The same with the time of each instruction. The clock is read once for each: where one ends, the next
+ * begins. */
+static bool run_profiled(run *self)
+{
+    rt_vm_profile *profile = self->p->profile;
+    bool done = false, ok;
+
+    rt_vm_profile_start(profile);
+    do {
+        int32_t op = self->f->words[self->at];
+
+        ok = (self->steps < self->look || look_around(self)) && step(self, &done);
+        rt_vm_profile_step(profile, op);
+        self->steps++;
+    } while (ok && !done);
+    return ok;
+}
+
+/* The one way in. Whatever ends the run, all frames are released before it returns. */
 bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_object **out, tec_error *err)
 {
+    tec_error inner = {0};
     run v = {.p = program,
              .out = out,
              .err = err,
+             .inner = &inner,
              .f = &program->program->functions[function],
              .function = function};
     int64_t before = rt_heap_system_calls(program->heap);
-    bool done = false, ok;
     unsigned mode;
+    bool ok;
 
     program->counts = (tec_program_counts){0};
     v.until = program->options.deadline > 0 ? tec_clock() + program->options.deadline : 0;
@@ -683,13 +713,11 @@ bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_
     for (int32_t i = 0; i < v.f->n_params; i++)
         v.r[i].o = rt_retain(in[i]);
     mode = rt_env_enter(&program->env);
-    do {
-        ok = look_around(&v) && step(&v, &done);
-        program->counts.steps++;
-    } while (ok && !done);
+    ok = program->profile ? run_profiled(&v) : run_plain(&v);
     rt_env_leave(&program->env, mode);
     if (!ok)
         unwind(&v);
+    program->counts.steps = v.steps;
     program->counts.from_system = rt_heap_system_calls(program->heap) - before;
     program->counts.bytes = rt_heap_bytes(program->heap);
     return ok;

@@ -12,6 +12,7 @@
 #include "runtime/env.h"
 #include "runtime/module.h"
 #include "runtime/object.h"
+#include "runtime/vm_profile.h"
 #include "tec/program.h"
 
 typedef union {
@@ -45,6 +46,7 @@ struct tec_program {
     int64_t n_calls, max_calls; /* room */
     atomic_bool cancelled;
     tec_program_counts counts;
+    rt_vm_profile *profile; /* NULL: off */
 };
 
 /* Runs a function on values of its types: gives references. */
