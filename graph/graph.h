@@ -140,6 +140,7 @@ struct tec_graph {
     base_dict fresh;       /* names of symbols that were made without a name */
     const ir_facts *known; /* of so many symbols and facts: what graph_facts gave last */
     int n_known_symbols, n_known_facts;
+    bool for_vm; /* becomes bytecode even if the static executor could run it */
 };
 
 graph_module *graph_new(tec_context *cx, const char *name);

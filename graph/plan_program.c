@@ -38,8 +38,8 @@ bool graph_is_program(const graph_module *module)
     const graph_body *main =
         module->functions.n ? ((const graph_function *)module->functions.at[0])->body : NULL;
 
-    if (module->functions.n != 1)
-        return module->functions.n > 1;
+    if (module->functions.n != 1 || module->for_vm)
+        return module->functions.n > 0;
     for (int i = 0; i < main->nodes.n; i++)
         if (is_control(main->nodes.at[i]))
             return true;

@@ -15,8 +15,6 @@
 
 #include "lang/inside.h"
 
-static graph_value *expression(lang_parser *parser);
-
 /* A value as the result of reading, or an error that no one has told of. */
 static graph_value *first(const graph_node *node)
 {
@@ -49,7 +47,7 @@ static void bind_name(lang_parser *parser, const char *name, graph_value *value)
 
 /* NAME or (pattern, ...): the parts of a tuple, by their places. The parts become nodes even where their name
  * is `_`. */
-static bool bind_pattern(lang_parser *parser, graph_value *value)
+bool lang_bind_pattern(lang_parser *parser, graph_value *value)
 {
     const char *at = parser->at;
     int k = 0;
@@ -68,7 +66,7 @@ static bool bind_pattern(lang_parser *parser, graph_value *value)
         lang_blame(parser, at);
         graph_value *part = graph_add_field(parser->f, "part", value, k++);
         lang_stand(parser);
-        if (!part || !bind_pattern(parser, part))
+        if (!part || !lang_bind_pattern(parser, part))
             return false;
     } while (lang_accept(parser, ","));
     if (k < t.n)
@@ -95,13 +93,13 @@ static bool read_let(lang_parser *parser)
     }
     if (!lang_expect(parser, "="))
         return false;
-    graph_value *value = expression(parser);
+    graph_value *value = lang_expression(parser);
     if (!value)
         return false;
     const base_lexer rest = *parser->lx;
     *parser->lx = pattern;
     lang_stand(parser);
-    if (!bind_pattern(parser, value))
+    if (!lang_bind_pattern(parser, value))
         return false;
     if (!lang_at(parser, "="))
         return lang_expect(parser, "=");
@@ -119,7 +117,7 @@ graph_value *lang_block(lang_parser *parser)
     while (lang_accept(parser, "let"))
         if (!read_let(parser))
             return NULL;
-    graph_value *value = expression(parser);
+    graph_value *value = lang_expression(parser);
     parser->names.n = n;
     return value && lang_expect(parser, "}") ? value : NULL;
 }
@@ -139,7 +137,7 @@ static graph_body *region_of(lang_parser *p, graph_value *(*read)(lang_parser *p
 /* The regions are read in the order of the text, and both before the node is made: it needs their types. */
 static graph_value *read_if(lang_parser *parser, const char *at)
 {
-    graph_value *condition = expression(parser);
+    graph_value *condition = lang_expression(parser);
 
     if (!condition)
         return NULL;
@@ -183,7 +181,7 @@ static bool bind_fields(lang_parser *parser, const graph_case *branch, graph_val
         do {
             if (n == branch->n)
                 break;
-            if (!bind_pattern(parser, field[n++]))
+            if (!lang_bind_pattern(parser, field[n++]))
                 return false;
         } while (lang_accept(parser, ","));
     if (n != branch->n || (n > 0 && !lang_at(parser, ")")))
@@ -213,7 +211,7 @@ static int read_arm(lang_parser *parser, const graph_data *data, graph_body **bo
     open_fields(parser, c, field);
     if (!bind_fields(parser, c, field, at) || !lang_expect(parser, "=>"))
         return -1;
-    body[which] = region_of(parser, expression);
+    body[which] = region_of(parser, lang_expression);
     parser->names.n = n;
     return body[which] ? which : -1;
 }
@@ -223,7 +221,7 @@ static int read_arm(lang_parser *parser, const graph_data *data, graph_body **bo
  * fall through. */
 static graph_value *read_match(lang_parser *parser, const char *at)
 {
-    graph_value *value = expression(parser);
+    graph_value *value = lang_expression(parser);
     graph_type t;
 
     if (!value || !lang_expect(parser, "{"))
@@ -256,7 +254,12 @@ static graph_value *read_match(lang_parser *parser, const char *at)
  * same kind as [n, 4]. */
 static bool holds_extents(const char *attribute)
 {
-    return base_same(attribute, "shape") || base_same(attribute, "values");
+    static const char *const names[] = {"shape", "values", "begin", "extent"};
+
+    for (int i = 0; i < BASE_COUNT(names); i++)
+        if (base_same(attribute, names[i]))
+            return true;
+    return false;
 }
 
 /* name = 1, name = 0.5, name = [n, 4]; lists may have extents. All symbols of the bodies around may occur in
@@ -323,7 +326,7 @@ static bool read_arguments(lang_parser *parser, arguments *self)
             if (!read_attr(parser, name, &self->attr[self->n_attrs++]))
                 return false;
         } else {
-            graph_value *value = expression(parser);
+            graph_value *value = lang_expression(parser);
             if (!value)
                 return false;
             base_push(parser->cx, &self->values, value);
@@ -378,6 +381,11 @@ static graph_value *read_named(lang_parser *parser, const char *name, const char
     const lang_def *def = lang_find_def(parser, name);
     const op_info *op = op_find(name);
 
+    if (!called && !value)
+        value = lang_find_parameter(parser, name);
+
+    if (called && !def && lang_is_sequence(name))
+        return lang_sequence(parser, name, at);
     if (value || (called && !read_arguments(parser, &a)))
         return value;
     graph_value *const *in = (graph_value *const *)a.values.at;
@@ -397,7 +405,7 @@ static graph_value *read_tuple(lang_parser *parser, const char *at)
     base_vec part = {0};
 
     do {
-        graph_value *value = expression(parser);
+        graph_value *value = lang_expression(parser);
         if (!value)
             return NULL;
         base_push(parser->cx, &part, value);
@@ -484,7 +492,7 @@ static graph_value *operators(lang_parser *parser, int level)
 }
 
 /* The depth is bounded because this parser recurses, and its text may come from anywhere. */
-static graph_value *expression(lang_parser *parser)
+graph_value *lang_expression(lang_parser *parser)
 {
     if (++parser->depth > 200)
         return lang_fail(parser, parser->at, "types and expressions nest deeper than 200");

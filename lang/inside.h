@@ -12,6 +12,7 @@
 #include "base/lexer.h"
 #include "graph/program.h"
 #include "graph/scope.h"
+#include "lang/params.h"
 
 typedef struct {
     const char *name;
@@ -28,16 +29,25 @@ typedef struct {
     graph_value *value;
 } lang_name;
 
+/* A tensor that belongs to the program: `param W: f32[4]`. */
+typedef struct {
+    const char *name;
+    const op_constant *constant;
+    base_map values; /* graph_function * -> graph_value *: a value belongs to one function */
+} lang_parameter;
+
 typedef struct {
     tec_context *cx;
     const char *file, *text, *at;
     base_lexer *lx;
     graph_module *m;
-    base_vec defs;     /* lang_def * */
-    base_vec uses;     /* lang_use *: names of data types, looked up when all are read */
-    graph_function *f; /* whose body is read */
-    base_vec names;    /* lang_name *: what is in scope; inner ones behind */
-    base_map literals; /* values of numbers without a type of their own */
+    const lang_params *params; /* NULL: a program that has parameters is refused */
+    base_vec parameters;       /* lang_parameter * */
+    base_vec defs;             /* lang_def * */
+    base_vec uses;             /* lang_use *: names of data types, looked up when all are read */
+    graph_function *f;         /* whose body is read */
+    base_vec names;            /* lang_name *: what is in scope; inner ones behind */
+    base_map literals;         /* values of numbers without a type of their own */
     int depth;
 } lang_parser;
 
@@ -66,7 +76,15 @@ void *lang_fail(lang_parser *parser, const char *at, const char *fmt, ...) BASE_
 
 bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out);
 const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope);
+/* The parameter of that name as a value of the function that is read; NULL: there is none. */
+graph_value *lang_find_parameter(lang_parser *parser, const char *name);
 const lang_def *lang_find_def(const lang_parser *parser, const char *name);
+/* NAME or (pattern, ...): names for the value, or for the parts of a tuple. */
+bool lang_bind_pattern(lang_parser *parser, graph_value *value);
+graph_value *lang_expression(lang_parser *parser);
+/* fold, scan or map, behind its name, which stands at `at`. */
+bool lang_is_sequence(const char *name);
+graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at);
 /* { let ... value }; NULL with an error. */
 graph_value *lang_block(lang_parser *parser);
 /* A call of a function of the program, by its declared types. */

@@ -79,6 +79,65 @@ static bool know_all_types(lang_parser *parser)
     return true;
 }
 
+/* ---- parameters ---- */
+
+/* A tensor with known extents: it is a constant of the module. */
+static bool read_parameter(lang_parser *parser)
+{
+    const char *at = parser->at, *name = lang_expect_name(parser, "the name of a parameter");
+    lang_parameter *parameter = base_new(parser->cx, lang_parameter);
+    base_vec symbols = {0};
+    graph_type type;
+
+    if (!name || !lang_expect(parser, ":"))
+        return false;
+    const char *type_at = parser->at;
+    if (!lang_type(parser, &(lang_scope){&symbols, NULL}, &type))
+        return false;
+    if (type.kind != GRAPH_TENSOR || symbols.n > 0)
+        return lang_fail(parser, type_at, "a parameter is a tensor with known extents");
+    for (int i = 0; i < parser->parameters.n; i++)
+        if (base_same(((const lang_parameter *)parser->parameters.at[i])->name, name))
+            return lang_fail(parser, at, "there is a parameter '%s' already", name);
+    if (!parser->params)
+        return lang_fail(parser, at, "the parameter '%s' has no value: give the program's .safetensors file",
+                         name);
+    lang_blame(parser, at);
+    *parameter = (lang_parameter){.name = base_strdup(parser->cx, name),
+                                  .constant = lang_param(parser->cx, parser->params, name, &type.tensor)};
+    lang_stand(parser);
+    base_push(parser->cx, &parser->parameters, parameter);
+    return parameter->constant;
+}
+
+/* param NAME: TYPE, NAME: TYPE */
+static bool read_parameters(lang_parser *parser)
+{
+    do {
+        if (!read_parameter(parser))
+            return false;
+    } while (lang_accept(parser, ","));
+    return true;
+}
+
+/* A value belongs to one function, so each function that uses the parameter gets a value of its own, over the
+ * same constant. */
+graph_value *lang_find_parameter(lang_parser *parser, const char *name)
+{
+    for (int i = 0; i < parser->parameters.n; i++) {
+        lang_parameter *p = parser->parameters.at[i];
+        graph_value *value = base_map_get(&p->values, parser->f);
+
+        if (!base_same(p->name, name))
+            continue;
+        if (!value)
+            base_map_put(parser->cx, &p->values, parser->f,
+                         value = graph_constant(parser->f, p->name, p->constant));
+        return value;
+    }
+    return NULL;
+}
+
 /* ---- functions ---- */
 
 const lang_def *lang_find_def(const lang_parser *parser, const char *name)
@@ -215,8 +274,11 @@ static bool read_declarations(lang_parser *parser)
         } else if (lang_accept(parser, "def")) {
             if (!read_def(parser))
                 return false;
+        } else if (lang_accept(parser, "param")) {
+            if (!read_parameters(parser))
+                return false;
         } else {
-            base_unexpected(parser->lx, "'type' or 'def'");
+            base_unexpected(parser->lx, "'type', 'param' or 'def'");
             return false;
         }
     }
@@ -237,9 +299,9 @@ static bool read_program(lang_parser *parser)
 }
 
 /* The text is copied by the lexer, so the caller may free it. */
-graph_module *lang_parse(tec_context *cx, const char *file, const char *text)
+graph_module *lang_parse(tec_context *cx, const char *file, const char *text, const lang_params *params)
 {
-    lang_parser p = {.cx = cx, .file = base_strdup(cx, file)};
+    lang_parser p = {.cx = cx, .file = base_strdup(cx, file), .params = params};
 
     p.lx = base_lexer_new(cx, p.file, text);
     p.text = p.at = p.lx->source;

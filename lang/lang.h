@@ -1,7 +1,7 @@
 /* lang/lang.h -- programs as text (`.tecp`): data types, functions, match and recursion, to a module of
  * graph/.
  *
- *     graph_module *m = lang_parse(cx, "tree.tecp", text);      // docs/lang.md is the language
+ *     graph_module *m = lang_parse(cx, "tree.tecp", text, NULL);      // docs/lang.md is the language
  *     // file, line, what was expected; then column and caret
  *     if (!m) puts(tec_context_error(cx));
  *
@@ -12,7 +12,9 @@
 #define LANG_LANG_H
 
 #include "graph/graph.h"
+#include "lang/params.h"
 
-graph_module *lang_parse(tec_context *cx, const char *file, const char *text);
+/* params: the values of its parameters; NULL: a program with parameters is an error. */
+graph_module *lang_parse(tec_context *cx, const char *file, const char *text, const lang_params *params);
 
 #endif

@@ -12,7 +12,7 @@ static int check(tec_context *cx, const char *path, bool print)
 {
     size_t size;
     const char *text = base_read_file(cx, path, &size);
-    const graph_module *module = text ? lang_parse(cx, path, text) : NULL;
+    const graph_module *module = text ? lang_parse(cx, path, text, lang_params_zero(cx)) : NULL;
 
     if (!module)
         return tool_fail("check-program", cx);

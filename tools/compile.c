@@ -13,7 +13,7 @@
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *target, *weights, *dump, *dump_graph, *records, *place;
+    const char *output, *params, *target, *weights, *dump, *dump_graph, *records, *place, *executor;
     int64_t threads;
     tool_list given_dims;
     tool_dims dims;
@@ -68,12 +68,14 @@ static void report_records(tec_context *cx, const graph_kernels *kernels, const 
         fprintf(stderr, "%s: %s\n", db, tune_records_text(cx, source->data, machine));
 }
 
-static graph_module *read_program(tec_context *cx, const char *path)
+/* params: a .safetensors file; NULL: the program has no parameters. */
+static graph_module *read_program(tec_context *cx, const char *path, const char *params)
 {
     size_t size;
     const char *text = base_read_file(cx, path, &size);
+    const lang_params *values = params ? lang_params_read(cx, params) : NULL;
 
-    return text ? lang_parse(cx, path, text) : NULL;
+    return text && !base_failed(cx) ? lang_parse(cx, path, text, values) : NULL;
 }
 
 /* What the target's device cannot run, and why. */
@@ -102,14 +104,16 @@ static int compile_with(tec_context *cx, const char *model, const settings *give
         return tool_fail("compile", cx);
     if (given->dump)
         mkdir(given->dump, 0777); /* what is wrong with it, writing into it will tell */
-    graph_module *module =
-        base_ends_with(model, ".tecp") ? read_program(cx, model) : onnx_import(cx, model, &import);
+    graph_module *module = base_ends_with(model, ".tecp") ? read_program(cx, model, given->params)
+                                                          : onnx_import(cx, model, &import);
     graph_build_options o = {.target = t,
                              .source = source,
                              .dump_dir = given->dump,
                              .dump_graph = given->dump_graph,
                              .strict = given->strict,
                              .place_strict = given->place && strcmp(given->place, "strict") == 0};
+    if (module && given->executor)
+        module->for_vm = strcmp(given->executor, "vm") == 0;
     if (module && !given->quiet)
         fprintf(stderr, "%s: %d operators, for %s\n", model,
                 ((graph_function *)module->functions.at[0])->body->nodes.n, target_text(cx, t));
@@ -152,11 +156,15 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "gives symbolic dimension NAME the extent N; may be repeated"},
         {"threads", TOOL_COUNT, &to->threads, "N",
          "uses records that were measured with N threads (default: the cores of the target)"},
+        {"params", TOOL_TEXT, &to->params, "FILE",
+         "a program's parameters, from a .safetensors file, by name"},
         {"records", TOOL_TEXT, &to->records, "DB",
          "takes schedules from this record store; a kernel without a record gets the default schedule"},
         {"place", TOOL_CHOICE, &to->place, "auto|strict",
          "operators that the target's device cannot run: auto runs them on the host, strict refuses the "
          "model (default: auto)"},
+        {"executor", TOOL_CHOICE, &to->executor, "auto|vm",
+         "what runs a model without control flow: auto takes the static executor, vm makes bytecode (auto)"},
         {"weights", TOOL_CHOICE, &to->weights, "inside|beside",
          "writes weights into the module or into a .safetensors file beside it (default: inside, from 2 GB "
          "on beside)"},

@@ -414,8 +414,8 @@ static bool try_case(trial *self, uint64_t seed)
     interp_value *in[5], *expected;
 
     self->text = make_program(&m);
-    graph_module *read = lang_parse(self->cx, "case.tecp", self->text),
-                 *built = read ? lang_parse(self->cx, "case.tecp", self->text) : NULL;
+    graph_module *read = lang_parse(self->cx, "case.tecp", self->text, NULL),
+                 *built = read ? lang_parse(self->cx, "case.tecp", self->text, NULL) : NULL;
     if (!built)
         return false;
     make_inputs(&m, read, in);

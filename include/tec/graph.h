@@ -124,6 +124,11 @@ TEC_API tec_graph *tec_graph_import(tec_context *cx, const char *path, const tec
 TEC_API tec_graph *tec_graph_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
                                           const tec_import_options *options);
 
+/* Reads a program of functions, data types and control flow (docs/lang.md). params: the .safetensors file
+ * with the tensors that it declares with `param`; NULL where it declares none. A module of a program is run
+ * with tec/program.h. */
+TEC_API tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char *params);
+
 /* ---- modules ---- */
 
 /* Optimises the graph, plans its memory, and compiles its kernels. The graph itself does not change. options

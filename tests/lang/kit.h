@@ -52,7 +52,7 @@ static inline compiled build(const graph_module *graph, graph_module *again,
 
 static inline compiled compile(const char *text, const tec_program_options *limits)
 {
-    return build(lang_parse(cx, "p.tecp", text), lang_parse(cx, "p.tecp", text), limits);
+    return build(lang_parse(cx, "p.tecp", text, NULL), lang_parse(cx, "p.tecp", text, NULL), limits);
 }
 
 static inline compiled compile_graph(const char *text, const tec_program_options *limits)

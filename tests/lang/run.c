@@ -21,7 +21,7 @@ TestSuite(lang, .init = open_context, .fini = close_context);
 
 static graph_module *program(const char *text)
 {
-    graph_module *m = lang_parse(cx, "p.tecp", text);
+    graph_module *m = lang_parse(cx, "p.tecp", text, NULL);
 
     cr_assert(m, "%s", tec_context_error(cx));
     return m;
@@ -29,7 +29,7 @@ static graph_module *program(const char *text)
 
 static void refuses(const char *text, const char *message, const char *place)
 {
-    cr_assert_null(lang_parse(cx, "p.tecp", text), "%s", text);
+    cr_assert_null(lang_parse(cx, "p.tecp", text, NULL), "%s", text);
     const char *found = tec_context_error(cx);
     cr_assert(strstr(found, message), "found: %s\nexpected: %s", found, message);
     cr_assert(strstr(found, place), "found: %s\nexpected: %s", found, place);
@@ -104,7 +104,25 @@ Test(lang, errors_show_line_column_and_caret)
             "there is a function 'main' already", ":35: error: ");
     refuses("type A = B type A = C", "there is a data type 'A' already", ":17: error: ");
     refuses("type A = B | B", "there is a constructor 'B' already", ":14: error: ");
-    refuses("word", "expected 'type' or 'def', found 'word'", ":1: error: ");
+    refuses("word", "expected 'type', 'param' or 'def', found 'word'", ":1: error: ");
+}
+
+Test(lang, what_runs_along_a_tensor_is_checked)
+{
+    refuses(MAIN("fold(i, x, (s, e) => s)"), "expected a tensor with a first axis to run along, found i64[]",
+            ":8: error: ");
+    refuses(MAIN("scan(y, x, (s, e) => s)"), "scan's function gives (state, element), found f32[n]",
+            ":24: error: ");
+    refuses(MAIN("fold(y, x, (s, e) => y)"), "'fold'", ":3: error: ");
+    refuses(MAIN("map(y, e => e)"), "expected '(', found 'e'", ":10: error: ");
+}
+
+Test(lang, parameters_have_values_and_known_extents)
+{
+    refuses("param W: f32[2] def main(x: f32[2]) -> f32[2] { x + W }",
+            "the parameter 'W' has no value: give the program's .safetensors file", ":7: error: ");
+    refuses("param W: f32[?] def main(x: f32[2]) -> f32[2] { x + W }",
+            "a parameter is a tensor with known extents", ":10: error: ");
 }
 
 Test(lang, a_match_has_each_constructor_once)

@@ -41,7 +41,7 @@ static interp_value *data(const graph_module *m, const char *type, const char *n
 
 Test(vm, a_fold_over_a_list_grows_a_tensor)
 {
-    graph_module *m = lang_parse(cx, "p.tecp", FOLD);
+    graph_module *m = lang_parse(cx, "p.tecp", FOLD, NULL);
     interp_value *rest = data(m, "List", "Nil", NULL, 0);
 
     for (int n = 0; n < 4; n++) {
@@ -77,7 +77,7 @@ Test(vm, a_fold_over_a_list_grows_a_tensor)
 
 Test(vm, recursion_over_a_tree_gives_a_tuple)
 {
-    graph_module *m = lang_parse(cx, "p.tecp", TREE);
+    graph_module *m = lang_parse(cx, "p.tecp", TREE, NULL);
     interp_value *x = vector(4, (const float[]){1, -2, .5F, 3}), *leaf = data(m, "Tree", "Leaf", &x, 1);
     interp_value *both = data(m, "Tree", "Node", (interp_value *[]){leaf, leaf}, 2);
 
@@ -96,7 +96,7 @@ Test(vm, reshape_takes_a_list_of_extents)
 Test(vm, the_text_of_a_plan_reads_back_and_holds)
 {
     const graph_build_options o = {.target = target_parse(cx, "native"), .jobs = 1};
-    graph_built *b = graph_build(lang_parse(cx, "p.tecp", FOLD), &o);
+    graph_built *b = graph_build(lang_parse(cx, "p.tecp", FOLD, NULL), &o);
 
     cr_assert(b, "%s", tec_context_error(cx));
     const char *text = graph_text(cx, b->planned, 0);

@@ -1,0 +1,17 @@
+/* lang/api.c -- reading of programs in the public API: include/tec/graph.h over lang/lang.h. */
+#include "base/guard.h"
+#include "lang/lang.h"
+#include "tec/graph.h"
+
+tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char *params)
+{
+    size_t size;
+
+    BASE_GUARD(cx, NULL);
+    if (!path)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no path of a program");
+    const char *text = base_read_file(cx, path, &size);
+    const lang_params *values = params ? lang_params_read(cx, params) : NULL;
+
+    return text && (values || !params) ? lang_parse(cx, path, text, values) : NULL;
+}
