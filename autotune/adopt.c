@@ -185,6 +185,41 @@ static bool record_winner(contest *self)
     return tune_write_records(self->s, record, 1, STORE_JOB_RUNNING);
 }
 
+/* Of a kernel with a symbolic extent: among what would be used without the trials and the fastest of them,
+ * the schedule with the least mean loss over the extents. What stands stays unless another one gains a
+ * percent. */
+static bool adopt_over_extents(contest *self)
+{
+    enum { CANDIDATES = 100 };
+    const tune_extents *extents = self->t->task->extents;
+    tune_sample *fastest[CANDIDATES];
+    int n = challengers(self->t, self->standing.trace, fastest, CANDIDATES) + 1, best = 0;
+    const char **trace = base_array(self->s->cx, const char *, n);
+    tune_result *result = base_array(self->s->cx, tune_result, n);
+    double *loss = base_array(self->s->cx, double, n * extents->n), start = tec_clock();
+
+    trace[0] = self->standing.trace;
+    for (int i = 1; i < n; i++)
+        trace[i] = fastest[i - 1]->trace;
+    bool measured = tune_measure_extents(self->s, self->t->task, trace, n, result, loss);
+    self->s->times.compare += tec_clock() - start;
+    if (!measured)
+        return !base_failed(self->s->cx);
+    for (int i = 1; i < n; i++)
+        if (tune_mean_loss(extents, loss + i * extents->n) + (best ? 0 : 0.01) <
+            tune_mean_loss(extents, loss + best * extents->n))
+            best = i;
+    self->won = best > 0;
+    self->standing.trace = trace[best];
+    self->standing.features = best ? fastest[best - 1]->features : NULL;
+    self->standing.result = best ? fastest[best - 1]->result : result[0];
+    self->t->state.loss = loss + best * extents->n;
+    self->t->state.before = self->t->state.first;
+    self->t->state.after = self->t->state.first * (1 + tune_mean_loss(extents, self->t->state.loss)) /
+                           (1 + tune_mean_loss(extents, loss));
+    return true;
+}
+
 /* Lets the fastest trials of one task challenge what would be used without them. A record is written when one
  * won, or when the standing schedule was never recorded before. */
 static bool adopt_for(tune_session *session, tune_tuned *tuned)
@@ -200,7 +235,10 @@ static bool adopt_for(tune_session *session, tune_tuned *tuned)
     tuned->stood.status = STORE_RUN_ERROR;
     tuned->state.stood = tuned->state.stands = c.standing.trace;
     tuned->state.before = tuned->state.after = before ? before->median : tuned->state.first;
-    for (int i = 0; i < n && !base_failed(session->cx) && !tune_is_stopped(session); i++)
+    if (tuned->task->extents && !adopt_over_extents(&c))
+        return false;
+    for (int i = 0; i < n && !tuned->task->extents && !base_failed(session->cx) && !tune_is_stopped(session);
+         i++)
         if (!challenge(&c, fastest[i]))
             return false;
     tuned->state.stands = c.standing.trace;

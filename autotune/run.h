@@ -82,6 +82,11 @@ struct tune_session {
 bool tune_is_stopped(tune_session *session);
 /* propose.c */
 tune_batch *tune_next_batch(tune_session *session); /* NULL: the end (session->end), or an error */
+/* extents.c: the traces at each extent of the task: loss[i * extents->n + e] is that of trace i at extent e,
+ * INFINITY where it does not run; result[i] is that of the last extent. False: stopped, or an error. */
+bool tune_measure_extents(tune_session *session, const tune_task *task, const char *const *trace, int count,
+                          tune_result *result, double *loss);
+double tune_mean_loss(const tune_extents *extents, const double *loss);
 /* journal.c */
 bool tune_read_job(tune_session *session);
 bool tune_read_records(tune_session *session, tune_tuned *tuned);

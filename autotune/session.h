@@ -82,6 +82,9 @@ typedef struct {
      * now */
     double before, after;
     double noise; /* of their ratio; see tune_wins */
+    /* of a task with extents, for each of them: how much slower the schedule that is used now is than the
+     * fastest candidate there, as a share; NULL: not measured */
+    const double *loss;
     bool adopted; /* a schedule that this job found */
     /* The schedules with these two times; NULL: no comparison was begun in this session. */
     const char *stood, *stands;

@@ -10,6 +10,7 @@
 #ifndef AUTOTUNE_TASK_H
 #define AUTOTUNE_TASK_H
 
+#include "autotune/extents.h"
 #include "space/space.h"
 #include "space/task.h"
 #include "targets/target.h"
@@ -22,8 +23,10 @@ typedef struct {
     const char *definition;
     const space_task *task; /* keys, shape, summary (space/task.h) */
     const target *target;
-    const char *default_trace;       /* the schedule without a record: what any record must beat */
-    const int64_t *dims;             /* what to measure with, for each symbol of the definition */
+    const char *default_trace; /* the schedule without a record: what any record must beat */
+    const int64_t *dims;       /* what to measure with, for each symbol of the definition */
+    /* where the fastest are compared in the end; NULL: at `dims` alone */
+    const tune_extents *extents;
     double weight;                   /* how often the model runs it */
     double flops;                    /* of one call, with these dims */
     const ir_program *tree;          /* te_tree of the definition */

@@ -11,20 +11,57 @@ typedef struct {
     tec_context *cx;
     const job_source *from;
     job_tasks *out;
-    bool *used; /* for each given dimension: a definition has a symbol of its name */
+    bool *used;   /* for each given dimension: a definition has a symbol of its name */
+    bool *ranged; /* for each range: a kernel has a symbol of its name */
 } finder;
 
 /* ---- one task ---- */
 
-/* Times are measured at one size, so every symbol of a kernel needs a value. */
+static const job_range *range_of(const finder *self, const char *symbol)
+{
+    for (int i = 0; i < self->from->n_ranges; i++)
+        if (base_same(self->from->ranges[i].name, symbol)) {
+            self->ranged[i] = true;
+            return &self->from->ranges[i];
+        }
+    return NULL;
+}
+
+/* Times are measured at some sizes, so every symbol of a kernel needs a value or a range. One of them may
+ * have a range: over two, the number of sizes would be the product. */
 static bool has_symbols(const finder *self, const te_def *def, const char *name)
 {
-    if (def->symbols.n == 0)
-        return false;
-    const char *symbol = ((const ir_expr *)def->symbols.at[0])->var.name;
-    base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
-              "'%s' has a symbolic extent '%s': give it a value with --dim %s=N", name, symbol, symbol);
-    return true;
+    const base_loc loc = {.file = self->from->path};
+    int n_ranges = 0;
+
+    for (int i = 0; i < def->symbols.n; i++) {
+        const char *symbol = ((const ir_expr *)def->symbols.at[i])->var.name;
+
+        if (!range_of(self, symbol))
+            return !base_fail(self->cx, TEC_INVALID, loc,
+                              "'%s' has a symbolic extent '%s': give it a value with --dim %s=N, or a range "
+                              "with --dim %s=FROM..TO",
+                              name, symbol, symbol, symbol);
+        if (++n_ranges > 1)
+            return !base_fail(self->cx, TEC_INVALID, loc,
+                              "'%s' has two extents with ranges: give '%s' a value with --dim %s=N", name,
+                              symbol, symbol);
+    }
+    return false;
+}
+
+/* The range of the definition's symbol becomes extents; candidates are tried at a large one of them. */
+static void set_extents(const finder *self, tune_task *spec)
+{
+    int64_t *dims = base_array(self->cx, int64_t, spec->def->symbols.n);
+
+    for (int i = 0; i < spec->def->symbols.n; i++) {
+        const job_range *range = range_of(self, ((const ir_expr *)spec->def->symbols.at[i])->var.name);
+
+        dims[i] = tune_large_extent(&range->range);
+        spec->extents = tune_extents_new(self->cx, &range->range, i);
+        spec->dims = dims;
+    }
 }
 
 const char *job_task_hash(const tune_task *task, char out[JOB_HASH_SIZE])
@@ -61,7 +98,12 @@ static bool is_wanted(const job_source *from, const tune_task *task)
 
 static bool add_task(finder *self, const tune_task *spec)
 {
-    const tune_task *t = has_symbols(self, spec->def, spec->name) ? NULL : tune_task_new(self->cx, spec);
+    tune_task with = *spec;
+
+    if (has_symbols(self, spec->def, spec->name))
+        return false;
+    set_extents(self, &with);
+    const tune_task *t = tune_task_new(self->cx, &with);
 
     if (t && is_wanted(self->from, t))
         self->out->at[self->out->n++] = t;
@@ -70,11 +112,23 @@ static bool add_task(finder *self, const tune_task *spec)
 
 /* ---- of a model ---- */
 
+static graph_module *read_model(const finder *self)
+{
+    const job_source *from = self->from;
+    const onnx_options import = {.dims = from->dims, .n_dims = from->n_dims};
+    size_t size;
+
+    if (!base_ends_with(from->path, ".tecp"))
+        return onnx_import(self->cx, from->path, &import);
+    const char *text = base_read_file(self->cx, from->path, &size);
+    const lang_params *params = from->params ? lang_params_read(self->cx, from->params) : NULL;
+    return text && (params || !from->params) ? lang_parse(self->cx, from->path, text, params) : NULL;
+}
+
 /* The kernels that compiling the model would make, each once; a weight says how often the model runs it. */
 static bool find_in_model(finder *self)
 {
-    const onnx_options import = {.dims = self->from->dims, .n_dims = self->from->n_dims};
-    graph_module *module = onnx_import(self->cx, self->from->path, &import);
+    graph_module *module = read_model(self);
     graph_kernels *kernels = module ? graph_tasks(module, self->from->target) : NULL;
 
     self->out->at = kernels ? base_array(self->cx, const tune_task *, kernels->entries.n) : NULL;
@@ -241,12 +295,25 @@ static bool all_hashes_found(const finder *self)
     return true;
 }
 
+static bool all_ranges_used(const finder *self)
+{
+    for (int i = 0; i < self->from->n_ranges; i++)
+        if (!self->ranged[i])
+            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->from->path},
+                             "--dim %s: no kernel has a symbol of this name", self->from->ranges[i].name);
+    return true;
+}
+
 bool job_find_tasks(tec_context *cx, const job_source *from, job_tasks *out)
 {
-    finder f = {.cx = cx, .from = from, .out = out, .used = base_array(cx, bool, from->n_dims)};
+    finder f = {.cx = cx,
+                .from = from,
+                .out = out,
+                .used = base_array(cx, bool, from->n_dims),
+                .ranged = base_array(cx, bool, from->n_ranges)};
     const char *dot = strrchr(from->path, '.');
 
     *out = (job_tasks){0};
     return (dot && strcmp(dot, ".te") == 0 ? find_in_definitions(&f) : find_in_model(&f)) &&
-           all_hashes_found(&f) && read_schedules(&f);
+           all_ranges_used(&f) && all_hashes_found(&f) && read_schedules(&f);
 }

@@ -4,7 +4,8 @@
  *     job_tasks tasks;
  *     if (!job_find_tasks(cx, &from, &tasks)) puts(tec_context_error(cx));
  *
- * A name that ends in ".te" is a file of definitions, any other is an ONNX model.
+ * A name that ends in ".te" is a file of definitions, one that ends in ".tecp" is a program,
+ * any other is an ONNX model.
  * Lifetime: the context's; the target must stay. Errors: in the context, with the file's name. Messages name
  * options as the programs `tec tune` and `tvmtune submit` call them (--dim, --name, --schedule). Threads: one
  * context, one thread.
@@ -14,13 +15,23 @@
 
 #include "autotune/task.h"
 #include "graph/onnx/onnx.h"
+#include "lang/lang.h"
+
+/* A symbol that stays one: its kernels are tuned for all extents of the range. */
+typedef struct {
+    const char *name;
+    tune_range range;
+} job_range;
 
 typedef struct {
     const char *path;
     const target *target;
     const onnx_dim *dims; /* values of symbolic dimensions; a name that the file does not have is an error */
     int n_dims;
-    const char *definition;       /* of a file of definitions, this one alone; NULL: all of them */
+    const job_range *ranges; /* a name that no kernel has is an error */
+    int n_ranges;
+    const char *params;     /* of a program: the .safetensors file with its parameters; NULL: it has none */
+    const char *definition; /* of a file of definitions, this one alone; NULL: all of them */
     const char *const *schedules; /* files of schedules that are tried first; there must be one task only */
     int n_schedules;
     const char *const *keys; /* exact keys: tasks with other keys are left out. NULL: all tasks stay */

@@ -44,6 +44,8 @@ static const char *name_of(tec_context *cx, const job_spec *spec, const job_task
         base_addf(cx, &t, "%s %g\n%s\n", task->task->exact_key, task->weight, task->default_trace);
         for (int k = 0; k < task->n_given; k++)
             base_addf(cx, &t, "%s\n", task->given[k]);
+        for (int k = 0; task->extents && k < task->extents->n; k++)
+            base_addf(cx, &t, "%" PRId64 " %g\n", task->extents->at[k], task->extents->weight[k]);
     }
     return base_format(cx, "%s-%016" PRIx64, file, base_hash(t.data, t.n, BASE_HASH_SEED));
 }

@@ -13,16 +13,18 @@
 #include "tools/data.h"
 #include "tools/dims.h"
 #include "tools/key_file.h"
+#include "tools/ranges.h"
 #include "tools/stop.h"
 #include "tools/tune_show.h"
 
 typedef struct {
-    const char *records, *target, *plot, *explorer, *model, *name;
+    const char *records, *target, *plot, *explorer, *model, *name, *histogram, *params;
     const char *tracker, *device_class, *key_file, *user;
     double min_gain, tolerance; /* per cent */
     int64_t trials, seconds, seed, threads, devices, priority, patience;
     tool_list given_dims, schedules, only;
     tool_dims dims;
+    tool_ranges ranges;
     bool replay, json, kernels;
 } settings;
 
@@ -292,6 +294,9 @@ static job_source source_of(run *self, const target *machine)
                         .target = machine,
                         .dims = dims.dims,
                         .n_dims = dims.n_dims,
+                        .ranges = s->ranges.at,
+                        .n_ranges = s->ranges.n,
+                        .params = s->params,
                         .definition = s->name,
                         .schedules = s->schedules.at,
                         .n_schedules = s->schedules.n,
@@ -392,7 +397,7 @@ static int check_settings(run *self, settings *given)
 {
     if (!given->records && !given->kernels)
         return tool_misuse("tune", "where the records go is missing: --records DB");
-    if (!tool_read_dims("tune", &given->given_dims, &given->dims))
+    if (!tool_read_ranges("tune", &given->given_dims, given->histogram, &given->dims, &given->ranges))
         return TOOL_USAGE;
     return check_pool(given) == TOOL_OK ? start(self) : TOOL_USAGE;
 }
@@ -412,8 +417,12 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
         {"seed", TOOL_NUMBER, &to->seed, "N", "the seed that candidates are drawn from (default: 1)"},
         {"threads", TOOL_COUNT, &to->threads, "N",
          "the threads that kernels run on (default: the cores of the target)"},
-        {"dim", TOOL_LIST, &to->given_dims, "NAME=N",
-         "gives symbolic dimension NAME the extent N; may be repeated"},
+        {"dim", TOOL_LIST, &to->given_dims, "NAME=N|NAME=FROM..TO",
+         "gives symbolic dimension NAME the extent N, or tunes for all extents of a range; may be repeated"},
+        {"histogram", TOOL_TEXT, &to->histogram, "FILE",
+         "how often the extents of the range come: lines 'EXTENT COUNT' (all alike)"},
+        {"params", TOOL_TEXT, &to->params, "FILE",
+         "a program's parameters, from a .safetensors file, by name"},
         {"name", TOOL_TEXT, &to->name, "NAME", "for a .te file: tunes only this definition"},
         {"schedule", TOOL_LIST, &to->schedules, "FILE",
          "tries the schedule in this file first; may be repeated"},
@@ -440,7 +449,7 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
     };
     const tool_usage usage = {
         "tune",
-        "MODEL.onnx|FILE.te",
+        "MODEL.onnx|PROGRAM.tecp|FILE.te",
         "Searches for fast schedules by measuring candidates, and stores every measurement. The same command "
         "continues where it was stopped.",
         options,

@@ -244,6 +244,19 @@ void tool_tune_kernel(tec_context *cx, const tune_task *task, const target *mach
 }
 
 /* One line of JSON for a kernel at the end. */
+/* {"1": 0.02, "2": 0, ...}: by extent. */
+static void add_losses(cJSON *j, const tune_extents *extents, const double *loss)
+{
+    cJSON *all = cJSON_AddObjectToObject(j, "loss");
+    char name[24];
+
+    for (int e = 0; e < extents->n; e++) {
+        snprintf(name, sizeof name, "%" PRId64, extents->at[e]);
+        cJSON_AddNumberToObject(all, name, loss[e]);
+    }
+}
+
+/* A kernel's line of JSON: what --json prints in place of a row of the table. */
 static void task_json(const tune_state *state)
 {
     cJSON *j = cJSON_CreateObject();
@@ -263,6 +276,8 @@ static void task_json(const tune_state *state)
     cJSON_AddBoolToObject(j, "adopted", state->adopted);
     if (state->failure)
         cJSON_AddStringToObject(j, "failure", state->failure);
+    if (state->task->extents && state->loss)
+        add_losses(j, state->task->extents, state->loss);
     print_json(j);
 }
 
@@ -349,6 +364,22 @@ static void print_total(const tool_tune_show *show, job_times times)
                          : "");
 }
 
+/* How much slower the chosen schedules are than the fastest candidates, extent by extent. */
+static void print_losses(const tool_tune_show *show)
+{
+    for (int i = 0; i < show->n_tasks; i++) {
+        const tune_state *state = tune_session_task(show->session, i);
+        const tune_extents *extents = state->task->extents;
+
+        if (!extents || !state->loss)
+            continue;
+        printf("%s, loss by extent:", state->task->name);
+        for (int e = 0; e < extents->n; e++)
+            printf("%s %" PRId64 ": %.1f %%", e ? "," : "", extents->at[e], 100 * state->loss[e]);
+        printf("\n");
+    }
+}
+
 /* What each kernel has gained, and where the time went; with --json one object per kernel and one for the
  * whole. */
 void tool_tune_table(tool_tune_show *show)
@@ -367,6 +398,7 @@ void tool_tune_table(tool_tune_show *show)
         total_json(show, total);
         return;
     }
+    print_losses(show);
     print_total(show, total);
     if (show->whole.pairs)
         print_whole(&show->whole);

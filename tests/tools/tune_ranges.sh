@@ -1,0 +1,43 @@
+#!/bin/bash
+# tune_ranges -- tec tune --dim NAME=FROM..TO: the kernel stays symbolic, the best schedule over the extents is adopted, and builds of
+# the symbolic kernel use it; a program's kernels are tuned too. What is wrong with a range or a histogram is told.
+set -eu
+: "${TEC:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+target="native"
+
+refuses() { # words, then the options of tec tune
+    local words=$1
+    shift
+    ! "$TEC" tune --records no.db "$@" >out 2>&1 || { echo "tune_ranges: '$*' is taken"; exit 1; }
+    grep -qF -- "$words" out || { cat out; echo "tune_ranges: '$*' does not say '$words'"; exit 1; }
+}
+
+cat >dense.te <<'TE'
+def dense(n, X: f32[n, 24], W: f32[24, 16]) where n >= 1 {
+  Y[i, j] = sum[k](X[i, k] * W[k, j])
+  return Y
+}
+TE
+printf '3 10\n40 1\n' >lengths
+"$TEC" tune dense.te --target "$target" --records t.db --dim n=1..4 --histogram lengths --trials 6 --threads 1 >out 2>err || { cat err; exit 1; }
+grep -qE '^dense, loss by extent: 1: [0-9.]+ %, 2: [0-9.]+ %, 4: [0-9.]+ %$' out || { cat out; exit 1; }
+"$TEC" te dense.te --target "$target" --records t.db --threads 1 -o dense.tec 2>err
+grep -q "'dense' has the schedule of its record" err || { cat err; exit 1; }
+"$TEC" te dense.te --target "$target" --records t.db --threads 1 --check >out 2>&1 || { cat out; exit 1; }
+
+cat >rows.tecp <<'TECP'
+def main(x: f32[n, 24], s: f32[24]) -> f32[24] { fold(x, s, (s, row) => s * 0.5 + row) }
+TECP
+"$TEC" tune rows.tecp --records p.db --kernels >out
+grep -q 'mul+add' out || { cat out; exit 1; }
+
+refuses "give it a value with --dim n=N, or a range with --dim n=FROM..TO" dense.te
+refuses "--dim m: no kernel has a symbol of this name" dense.te --dim n=1..4 --dim m=1..4
+refuses "--dim n: expected FROM..TO with 1 <= FROM <= TO, found '4..2'" dense.te --dim n=4..2
+echo 'some words' >wrong
+refuses "--histogram wrong: expected lines 'EXTENT COUNT'" dense.te --dim n=1..4 --histogram wrong
+refuses "--histogram weighs the extents of one --dim NAME=FROM..TO, found 0" dense.te --dim n=4 --histogram lengths
+echo "tune_ranges: ok"
