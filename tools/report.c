@@ -145,6 +145,62 @@ void tool_print_profile(const tec_executor *ex, bool json)
                    r.nodes ? r.nodes : "");
 }
 
+static const char *const group_names[] = {[TEC_ROW_KERNEL] = "kernel",
+                                          [TEC_ROW_SHAPE_KERNEL] = "shape kernel",
+                                          [TEC_ROW_MEMORY] = "memory",
+                                          [TEC_ROW_CONTROL] = "control"};
+
+/* {"rows": [...], "shares": {"kernel": 0.8, ...}} */
+static void print_program_profile_json(const tec_program *program)
+{
+    cJSON *all = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(all, "rows"),
+          *shares = cJSON_AddObjectToObject(all, "shares");
+    double share[BASE_COUNT(group_names)] = {0};
+    tec_program_row r;
+
+    for (int i = 0; tec_program_profile(program, i, &r); i++) {
+        cJSON *j = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(j, "name", r.name);
+        cJSON_AddStringToObject(j, "group", group_names[r.group]);
+        cJSON_AddStringToObject(j, "origin", r.origin ? r.origin : "");
+        cJSON_AddNumberToObject(j, "calls", (double)r.calls);
+        cJSON_AddNumberToObject(j, "median_ns", r.median_s * 1e9);
+        cJSON_AddNumberToObject(j, "total_ms", r.total_s * 1e3);
+        cJSON_AddNumberToObject(j, "share", r.share);
+        cJSON_AddNumberToObject(j, "gflops", r.gflops);
+        cJSON_AddNumberToObject(j, "gbytes", r.gbytes);
+        cJSON_AddItemToArray(rows, j);
+        share[r.group] += r.share;
+    }
+    for (int g = 0; g < BASE_COUNT(group_names); g++)
+        cJSON_AddNumberToObject(shares, group_names[g], share[g]);
+    print_json(all);
+}
+
+/* One line per kernel and per kind of instruction, then one line with the shares of the groups. */
+void tool_print_program_profile(const tec_program *program, bool json)
+{
+    double share[BASE_COUNT(group_names)] = {0};
+    tec_program_row r;
+    char t[32];
+
+    if (json) {
+        print_program_profile_json(program);
+        return;
+    }
+    printf("%12s %10s %6s %9s %8s  %-12s %s\n", "median", "calls", "share", "GFLOP/s", "GB/s", "group",
+           "name");
+    for (int i = 0; tec_program_profile(program, i, &r); i++) {
+        printf("%12s %10lld %5.1f%% %9.2f %8.2f  %-12s %s\n", tool_seconds(r.median_s, t, sizeof t),
+               (long long)r.calls, r.share * 100, r.gflops, r.gbytes, group_names[r.group], r.name);
+        share[r.group] += r.share;
+    }
+    for (int g = 0; g < BASE_COUNT(group_names); g++)
+        printf("%s%s %.1f %%", g ? ", " : "", group_names[g], share[g] * 100);
+    printf("\n");
+}
+
 /* Names and shapes of a graph's inputs or outputs, with its symbols. */
 static void print_tensors(const char *what, const rt_graph_desc *graph, const rt_tensor_desc *tensor,
                           int count)

@@ -7,10 +7,13 @@
 
 #include "base/base.h"
 #include "runtime/format.h"
+#include "tec/program.h"
 
 void tool_report_module(tec_context *cx, const rt_module_desc *module, const char *path, double seconds,
                         bool json, bool quiet);
 void tool_print_timing(const char *what, const tec_timing *timing, double flops, bool json);
+/* Of a program: kernels and instructions, and the shares of kernels, shape kernels, memory and control. */
+void tool_print_program_profile(const tec_program *program, bool json);
 void tool_print_profile(const tec_executor *ex, bool json);
 /* One "name: type" line for each input and output of a graph. */
 void tool_print_graph(const rt_graph_desc *graph);

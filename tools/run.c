@@ -145,7 +145,9 @@ static int time_runs(session *self, const char *path)
         return fail(self);
     if (!self->s->profile || !self->s->json)
         tool_print_timing(path, &t, 0, self->s->json);
-    if (self->s->profile)
+    if (self->s->profile && self->program.p)
+        tool_print_program_profile(self->program.p, self->s->json);
+    else if (self->s->profile)
         tool_print_profile(self->ex, self->s->json);
     return TOOL_OK;
 }
@@ -160,8 +162,6 @@ static int run_program(session *self, const char *path, const tec_run_options *r
                                    .max_bytes = s->max_bytes,
                                    .deadline = s->deadline};
 
-    if (s->profile)
-        return tool_misuse("run", "--profile measures the steps of a model; '%s' is a program", path);
     self->program = (tool_program_run){.cx = self->cx, .module = self->module, .inputs = &s->inputs};
     if (!tool_program_open(&self->program, NULL, &o)) {
         self->err = self->program.err;
@@ -242,7 +242,8 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "ends a program whose values need more memory (no limit)"},
         {"deadline", TOOL_DECIMAL, &to->deadline, "S",
          "ends a run of a program after so many seconds (none)"},
-        {"profile", TOOL_FLAG, &to->profile, NULL, "a table with the time of each kernel"},
+        {"profile", TOOL_FLAG, &to->profile, NULL,
+         "a table with the time of each kernel; of a program also of its instructions"},
         {"json", TOOL_FLAG, &to->json, NULL, "print JSON"},
     };
     const tool_usage usage = {"run",
