@@ -7,10 +7,13 @@ outputs = model(np.zeros((8, 1, 8, 8), np.float32))        # by position, or by 
 scores = outputs["output"]                                 # a NumPy array
 
 model = tec.compile("digits.onnx")                         # needs the compiler library libtec
+
+tree = tec.load_program("tree.tec")                        # a program with lists, trees, control flow
+state = tree(tec.Data("Node", tec.Data("Leaf", x), tec.Data("Leaf", y)))
 """
 
 from ._arrays import Tensor
-from ._compile import compile
+from ._compile import compile, compile_program
 from ._library import (
     Cancelled,
     CompilerMissing,
@@ -25,11 +28,19 @@ from ._library import (
     runtime,
 )
 from ._model import Function, Model, ParamSpec, Profile, ProfileRow, TensorSpec, load, load_function
+from ._program import Data, Program, ProgramRow, load_program, make_list, read_list
 
 __all__ = [
     "load",
     "load_function",
+    "load_program",
     "compile",
+    "compile_program",
+    "Data",
+    "Program",
+    "ProgramRow",
+    "make_list",
+    "read_list",
     "Model",
     "Function",
     "Tensor",

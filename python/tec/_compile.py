@@ -1,12 +1,13 @@
-"""ONNX models to modules, through the compiler library."""
+"""ONNX models and programs to modules, through the compiler library."""
 
 import ctypes
 import os
 from ctypes import byref, c_char_p, c_int64
-from typing import Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 from . import _library as lib
 from ._model import Model, _Module, load
+from ._program import Program, load_program
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -67,4 +68,39 @@ def compile(
     finally:
         if store:
             library.tec_records_close(store)
+        library.tec_context_free(context)
+
+
+def compile_program(
+    program: _Path,
+    params: Optional[_Path] = None,
+    output: Optional[_Path] = None,
+    *,
+    target: Optional[str] = None,
+    strict: bool = False,
+    **options: Any,
+) -> Program:
+    """Compiles a program (a .tecp file) for this machine and loads it.
+
+    params: the .safetensors file with the program's parameters. output, target, strict: as for `compile`. options: those of
+    `load_program`. Raises CompilerMissing where the library libtec is not installed.
+    """
+    library = lib.compiler()
+    context = library.tec_context_new()
+    try:
+        graph = library.tec_graph_read_program(
+            context, os.fsencode(program), None if params is None else os.fsencode(params)
+        )
+        if not graph:
+            _fail(library, context)
+        built = lib.BuildOptions(target=target.encode() if target else None, strict=strict)
+        if output is not None:
+            if not library.tec_graph_build_file(graph, byref(built), os.fsencode(output)):
+                _fail(library, context)
+            return load_program(output, **options)
+        handle = library.tec_graph_build(graph, byref(built))
+        if not handle:
+            _fail(library, context)
+        return Program(_Module(library, handle, os.fspath(program)), **options)
+    finally:
         library.tec_context_free(context)

@@ -164,6 +164,31 @@ class ProfileRow(ctypes.Structure):
     ]
 
 
+class ProgramOptions(ctypes.Structure):
+    _fields_ = [
+        ("run", RunOptions),
+        ("max_steps", c_int64),
+        ("max_depth", c_int64),
+        ("max_bytes", c_int64),
+        ("deadline", c_double),
+    ]
+
+
+class ProgramRow(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("origin", c_char_p),
+        ("group", c_int),
+        ("calls", c_int64),
+        ("min_s", c_double),
+        ("median_s", c_double),
+        ("total_s", c_double),
+        ("share", c_double),
+        ("gflops", c_double),
+        ("gbytes", c_double),
+    ]
+
+
 class ImportOptions(ctypes.Structure):
     _fields_ = [("n_dims", c_int), ("dim", POINTER(c_char_p)), ("value", POINTER(c_int64))]
 
@@ -221,6 +246,22 @@ _RUNTIME_FUNCTIONS = {
     "tec_executor_n_steps": (c_int, [c_void_p]),
     "tec_executor_profile": (c_bool, [c_void_p, c_int, POINTER(ProfileRow)]),
     "tec_executor_profile_reset": (None, [c_void_p]),
+    "tec_program_new": (c_void_p, [c_void_p, c_char_p, POINTER(ProgramOptions), _ERR]),
+    "tec_program_free": (None, [c_void_p]),
+    "tec_program_n_inputs": (c_int, [c_void_p]),
+    "tec_program_n_outputs": (c_int, [c_void_p]),
+    "tec_program_input_name": (c_char_p, [c_void_p, c_int]),
+    "tec_program_input_text": (c_char_p, [c_void_p, c_int, c_char_p, c_size_t]),
+    "tec_program_run": (c_bool, [c_void_p, POINTER(c_void_p), c_int, POINTER(c_void_p), c_int, _ERR]),
+    "tec_program_profile": (c_bool, [c_void_p, c_int, POINTER(ProgramRow)]),
+    "tec_object_tensor": (c_void_p, [c_void_p, _TENSOR, _ERR]),
+    "tec_object_tuple": (c_void_p, [c_void_p, POINTER(c_void_p), c_int, _ERR]),
+    "tec_object_data": (c_void_p, [c_void_p, c_char_p, POINTER(c_void_p), c_int, _ERR]),
+    "tec_object_free": (None, [c_void_p]),
+    "tec_object_dltensor": (_TENSOR, [c_void_p]),
+    "tec_object_n_parts": (c_int, [c_void_p]),
+    "tec_object_part": (c_void_p, [c_void_p, c_int]),
+    "tec_object_constructor": (c_char_p, [c_void_p, c_void_p]),
 }
 
 _COMPILER_FUNCTIONS = {
@@ -229,6 +270,7 @@ _COMPILER_FUNCTIONS = {
     "tec_context_status": (c_int, [c_void_p]),
     "tec_context_error": (c_char_p, [c_void_p]),
     "tec_graph_import": (c_void_p, [c_void_p, c_char_p, POINTER(ImportOptions)]),
+    "tec_graph_read_program": (c_void_p, [c_void_p, c_char_p, c_char_p]),
     "tec_graph_build": (c_void_p, [c_void_p, POINTER(BuildOptions)]),
     "tec_graph_build_file": (c_bool, [c_void_p, POINTER(BuildOptions), c_char_p]),
     "tec_records_open": (c_void_p, [c_void_p, c_char_p]),

@@ -8,6 +8,7 @@ import gc
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -267,6 +268,106 @@ class PyTorch(unittest.TestCase):
         out = torch.empty(3, 10)
         model.run({"input": x}, outputs={"output": out})
         self.assertTrue(torch.equal(out, t))
+
+
+PROGRAM = """
+type Tree = Leaf(f32[2]) | Node(Tree, Tree)
+type List = Nil | Cons(f32[2], List)
+param w: f32[2]
+
+def sum(l: List, so_far: f32[2]) -> f32[2] {
+  match l { Nil => so_far Cons(x, rest) => sum(rest, so_far + x * w) }
+}
+
+def main(t: Tree, l: List, pair: (f32[2], f32[2])) -> (Tree, f32[2]) {
+  let (a, b) = pair
+  match t {
+    Leaf(x) => (t, sum(l, a))
+    Node(x, y) => (Node(y, x), sum(l, b))
+  }
+}
+"""
+
+
+def write_safetensors(path, name, array):
+    header = f'{{"{name}":{{"dtype":"F32","shape":{list(array.shape)},"data_offsets":[0,{array.nbytes}]}}}}'
+    with open(path, "wb") as f:
+        f.write(len(header).to_bytes(8, "little") + header.encode() + array.tobytes())
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        path = os.path.join(self.folder.name, "p.tecp")
+        with open(path, "w") as f:
+            f.write(PROGRAM)
+        weights = os.path.join(self.folder.name, "p.safetensors")
+        write_safetensors(weights, "w", np.array([2, 3], np.float32))
+        self.file = os.path.join(self.folder.name, "p.tec")
+        self.program = tec.compile_program(path, weights, self.file, profile=True)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def call(self, n):
+        leaf = [tec.Data("Leaf", np.full(2, k, np.float32)) for k in (n, n + 1)]
+        rows = [np.array([k, 1], np.float32) for k in range(n)]
+        pair = (np.zeros(2, np.float32), np.ones(2, np.float32))
+        return self.program(tec.Data("Node", *leaf), tec.make_list(rows), pair=pair)
+
+    def check(self, n):
+        tree, total = self.call(n)
+        self.assertEqual(tree.constructor, "Node")
+        np.testing.assert_array_equal(tree[0][0], np.full(2, n + 1, np.float32))
+        np.testing.assert_allclose(total, [1 + n * (n - 1), 1 + 3 * n], rtol=1e-3)
+
+    def test_takes_and_gives_trees_lists_and_tuples(self):
+        self.assertEqual([name for name, _ in self.program.inputs], ["t", "l", "pair"])
+        self.assertIn("(f32[2], f32[2])", repr(self.program))
+        for n in (0, 1, 5):
+            self.check(n)
+        self.assertEqual(list(tec.read_list(tec.make_list([1, 2, 3]))), [1, 2, 3])
+
+    def test_a_long_list_needs_no_recursion(self):
+        self.check(20000 if sys.getrecursionlimit() < 20000 else 2 * sys.getrecursionlimit())
+
+    def test_many_threads_call_one_program(self):
+        failures = []
+
+        def work(n):
+            try:
+                for _ in range(20):
+                    self.check(n)
+            except Exception as e:
+                failures.append(e)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(failures, [])
+
+    def test_names_what_does_not_fit(self):
+        pair = (np.zeros(2, np.float32), np.ones(2, np.float32))
+        with self.assertRaisesRegex(tec.InvalidInput, "field '1' of 'Leaf': expected f32.2., found f32.3."):
+            self.program(tec.Data("Leaf", np.zeros(3, np.float32)), tec.Data("Nil"), pair)
+        with self.assertRaisesRegex(tec.InvalidInput, "there is no constructor 'Branch'"):
+            self.program(tec.Data("Branch"), tec.Data("Nil"), pair)
+        with self.assertRaisesRegex(tec.InvalidInput, "expected the inputs t, l, pair; found 1 by position"):
+            self.program(tec.Data("Nil"))
+        with self.assertRaisesRegex(tec.InvalidInput, "limit of 3 steps"):
+            leaf = tec.Data("Leaf", np.zeros(2, np.float32))
+            tec.load_program(self.file, max_steps=3)(leaf, tec.Data("Nil"), pair)
+
+    def test_profiles_kernels_and_instructions(self):
+        self.call(4)
+        groups = {row.group for row in self.program.profile()}
+        self.assertLessEqual({"kernel", "memory", "control"}, groups)
+        calls = {row.name: row.calls for row in self.program.profile()}
+        self.assertEqual(calls["ret"], 2)
+        with self.assertRaises(tec.InvalidInput):
+            tec.load_program(self.file).profile()
 
 
 if __name__ == "__main__":
