@@ -1,11 +1,11 @@
 /* bench/bench_pair.c -- two modules of one function each, timed in turns, so that what disturbs the machine
  * disturbs both.
  *
- *     bench_pair A.tec B.tec THREADS PAIRS SECONDS
+ *     bench_pair A.tec B.tec THREADS PAIRS SECONDS [N]      // N: every extent that is no number
  *     // milliseconds of one call of A and of B, PAIRS lines; SECONDS for each number
  *     > 0.03125 0.02913
  *
- * Both get the same seeded numbers, f32 of constant shapes, and must compute the same. It links the runtime
+ * Both get the same seeded numbers, f32, and must compute the same. It links the runtime
  * alone.
  */
 #include <math.h>
@@ -34,8 +34,9 @@ static void fill(DLTensor *t, uint32_t state)
     }
 }
 
-/* "X: f32[3, 4]": its extents; -1 where it is anything else. */
-static int read_shape(const char *text, int64_t shape[8])
+/* "X: f32[3, n]": its extents, with `symbol` for those that are no numbers (0: none may be); -1 where it is
+ * anything else. */
+static int read_shape(const char *text, int64_t symbol, int64_t shape[8])
 {
     const char *p = strstr(text, ": f32[");
     int n = 0;
@@ -44,21 +45,25 @@ static int read_shape(const char *text, int64_t shape[8])
         char *end;
 
         shape[n] = strtoll(p + 1, &end, 10);
-        if (end == p + 1)
+        if (end == p + 1) {
+            shape[n] = symbol;
+            end += strcspn(end, ",]");
+        }
+        if (shape[n] <= 0)
             return -1;
         p = end;
     }
     return p && *p == ']' ? n : -1;
 }
 
-static bool add_argument(kernel *k, int i)
+static bool add_argument(kernel *k, int i, int64_t symbol)
 {
     char text[256];
     int64_t shape[8];
-    int rank = read_shape(tec_function_param_text(k->f, i, text, sizeof text), shape);
+    int rank = read_shape(tec_function_param_text(k->f, i, text, sizeof text), symbol, shape);
 
     if (rank < 0)
-        return snprintf(k->err.text, sizeof k->err.text, "'%s' is no f32 of constant shape", text), false;
+        return snprintf(k->err.text, sizeof k->err.text, "'%s' is no f32 of known shape", text), false;
     k->array[i] = tec_array_new((DLDataType){kDLFloat, 32, 1}, rank, shape, &k->err);
     if (!k->array[i])
         return false;
@@ -67,7 +72,7 @@ static bool add_argument(kernel *k, int i)
     return true;
 }
 
-static bool start(kernel *k, const char *path, int threads)
+static bool start(kernel *k, const char *path, int threads, int64_t symbol)
 {
     k->m = tec_module_open(path, NULL, &k->err);
     k->f = k->m ? tec_function_new(k->m, NULL, &(tec_run_options){.threads = threads}, &k->err) : NULL;
@@ -75,7 +80,7 @@ static bool start(kernel *k, const char *path, int threads)
     if (!k->f || k->n > MOST)
         return false;
     for (int i = 0; i < k->n; i++)
-        if (!add_argument(k, i))
+        if (!add_argument(k, i, symbol))
             return false;
     return tec_function_call(k->f, k->arg, k->n, &k->err);
 }
@@ -133,12 +138,15 @@ int main(int argc, char **argv)
 {
     kernel k[2] = {0};
 
-    if (argc != 6) {
-        fprintf(stderr, "usage: bench_pair A.tec B.tec THREADS PAIRS SECONDS\n");
+    int64_t symbol = argc == 7 ? atoll(argv[6]) : 0;
+
+    if (argc != 6 && argc != 7) {
+        fprintf(stderr, "usage: bench_pair A.tec B.tec THREADS PAIRS SECONDS [N]\n");
         return 2;
     }
-    bool good = start(&k[0], argv[1], atoi(argv[3])) && start(&k[1], argv[2], atoi(argv[3])) &&
-                are_equal(&k[0], &k[1]) && take_turns(k, atoi(argv[4]), atof(argv[5]));
+    bool good = start(&k[0], argv[1], atoi(argv[3]), symbol) &&
+                start(&k[1], argv[2], atoi(argv[3]), symbol) && are_equal(&k[0], &k[1]) &&
+                take_turns(k, atoi(argv[4]), atof(argv[5]));
     for (int i = 0; i < 2; i++) {
         if (k[i].err.status != TEC_OK || *k[i].err.text)
             fprintf(stderr, "bench_pair: %s: %s\n", argv[1 + i], k[i].err.text);
