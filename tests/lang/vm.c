@@ -2,6 +2,8 @@
  */
 #include "tests/lang/kit.h"
 
+#include "graph/plan_program.h"
+
 TestSuite(vm, .init = open_context, .fini = close_context);
 
 /* Runs both and compares the one result. */
@@ -82,6 +84,19 @@ Test(vm, recursion_over_a_tree_gives_a_tuple)
     interp_value *both = data(m, "Tree", "Node", (interp_value *[]){leaf, leaf}, 2);
 
     agree(TREE, (interp_value *[]){data(m, "Tree", "Node", (interp_value *[]){both, leaf}, 2)}, 1);
+}
+
+Test(vm, a_model_of_operators_alone_may_become_bytecode)
+{
+    const char *text =
+        "graph \"g\" { function \"main\" { symbols n\ninput x: f32[n, 2]\n"
+        "y: f32[n, 2] = op relu \"r\"(x)\nz: f32[n, 2] = op add \"a\"(y, x)\noutput \"z\" z } }";
+    graph_module *again = graph_parse(cx, "p.graph", text, NULL);
+    interp_value *x = interp_tensor(cx, BASE_F32, 2, (const int64_t[]){2, 2}, (const float[]){1, -2, 3, -4});
+
+    cr_assert(again && !graph_is_program(again), "%s", tec_context_error(cx));
+    again->for_vm = true;
+    agree_on(build(graph_parse(cx, "p.graph", text, NULL), again, NULL), &x, 1, 1);
 }
 
 Test(vm, reshape_takes_a_list_of_extents)

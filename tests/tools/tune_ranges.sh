@@ -26,7 +26,7 @@ printf '3 10\n40 1\n' >lengths
 grep -qE '^dense, loss by extent: 1: [0-9.]+ %, 2: [0-9.]+ %, 4: [0-9.]+ %$' out || { cat out; exit 1; }
 "$TEC" te dense.te --target "$target" --records t.db --threads 1 -o dense.tec 2>err
 grep -q "'dense' has the schedule of its record" err || { cat err; exit 1; }
-"$TEC" te dense.te --target "$target" --records t.db --threads 1 --check >out 2>&1 || { cat out; exit 1; }
+"$TEC" run dense.tec --dim n=3 --repeat 1 >out 2>&1 || { cat out; exit 1; }
 
 cat >rows.tecp <<'TECP'
 def main(x: f32[n, 24], s: f32[24]) -> f32[24] { fold(x, s, (s, row) => s * 0.5 + row) }
