@@ -128,8 +128,9 @@ static void vector(maker *self, int depth)
 static void let_vectors(maker *self, bool two)
 {
     if (!two) {
-        ADD(self, "  let v%d = ", self->n_vectors++);
+        ADD(self, "  let v%d = ", self->n_vectors);
         vector(self, 3);
+        self->n_vectors++; /* behind: its own expression must not name it */
         return;
     }
     ADD(self, "  let (v%d, v%d) = (", self->n_vectors, self->n_vectors + 1);
