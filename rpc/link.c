@@ -70,16 +70,19 @@ static void free_queue(queue *self)
     *self = (queue){0};
 }
 
-/* Room for size bytes behind the end; NULL: no memory. Old bytes are moved to the front before the memory
- * grows, and the caller adds size to `end` itself. Every pointer into the queue is invalid after this
- * call. */
+/* Room for size bytes behind the end; NULL: no memory. The caller adds size to `end` itself. Every pointer
+ * into the queue is invalid after this call.
+ *
+ * Bytes are moved to the front only where at least as many have been taken since the last move, and the
+ * memory grows otherwise: so each byte is moved once at most on average, however slowly the queue is
+ * emptied. */
 static uint8_t *reserve(queue *self, size_t size)
 {
     size_t used = self->end - self->begin;
 
     if (self->cap - self->end >= size)
         return self->data + self->end;
-    if (self->cap < used + size) {
+    if (self->cap < used + size || self->begin < used) {
         size_t cap = self->cap * 2 > used + size ? self->cap * 2 : used + size;
         uint8_t *data = rt_alloc(cap, NULL);
 

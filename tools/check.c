@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -25,13 +25,14 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
-#include "tools/key_file.h"
 
 extern char **environ;
 
+enum { MOST_WORDS = 10 + TOOL_REMOTE_WORDS }; /* of a child's command line */
+
 typedef struct {
     const char *target;
-    check_server server; /* address NULL: this machine */
+    check_where where; /* neither a server nor a tracker: this machine */
     int64_t jobs, timeout;
     bool verbose, one, json, compile_only;
 } settings;
@@ -58,6 +59,13 @@ static const char *const words[] = {"pass", "fail", "unsupported"};
 
 /* ---- the child: one case, its outcome on the pipe ---- */
 
+/* The time of a case begins when it has its device: waiting for one is no fault of the case. */
+static void tell_ready(void)
+{
+    putchar('+');
+    fflush(stdout);
+}
+
 /* Ends with status 0 also for a case that fails: the line tells. */
 static int check_one(const char *dir, const settings *given)
 {
@@ -66,8 +74,9 @@ static int check_one(const char *dir, const settings *given)
 
     if (!t)
         return tool_fail("check", cx);
+    const check_where where = {given->where.options, tell_ready};
     check_result r = check_case(cx, dir, t,
-                                &(check_options){.server = given->server.address ? &given->server : NULL,
+                                &(check_options){.where = tool_is_remote(&where.options) ? &where : NULL,
                                                  .verbose = given->verbose,
                                                  .compile_only = given->compile_only});
     printf("%d %d %d %s\n", (int)r.outcome, r.on_device, r.on_host, r.reason);
@@ -81,20 +90,16 @@ static int check_one(const char *dir, const settings *given)
 /* Starts `tec check --one DIR` with its standard output in a pipe. False: no process could be started. */
 static bool start(job *work, const char *dir, const settings *given)
 {
-    const char *argv[14] = {"tec", "check", "--one", "--target", given->target, dir};
-    int n = 6;
+    const char *argv[MOST_WORDS] = {"tec", "check", "--one", "--target", given->target, dir};
+    tool_remote_words numbers;
     posix_spawn_file_actions_t actions;
-    int pipe_fd[2];
+    int pipe_fd[2], n = 6;
 
     if (given->verbose)
         argv[n++] = "--verbose";
     if (given->compile_only)
         argv[n++] = "--compile-only";
-    if (given->server.address) {
-        const char *const where[] = {"--rpc", given->server.address, "--key-file", given->server.key_file};
-        for (int i = 0; i < BASE_COUNT(where); i++)
-            argv[n++] = where[i];
-    }
+    tool_remote_say(&given->where.options, &numbers, argv + n);
     if (pipe2(pipe_fd, O_CLOEXEC) != 0)
         return false;
     posix_spawn_file_actions_init(&actions);
@@ -107,7 +112,7 @@ static bool start(job *work, const char *dir, const settings *given)
     work->fd = pipe_fd[0];
     work->n = 0;
     work->dir = dir;
-    work->deadline = tec_clock() + (double)given->timeout;
+    work->deadline = given->where.options.tracker ? INFINITY : tec_clock() + (double)given->timeout;
     if (failed)
         close(pipe_fd[0]);
     return failed == 0;
@@ -177,6 +182,18 @@ static void finish(job *work, tally *sum, bool late)
     tell(sum, work->dir, (check_result){.outcome = CHECK_FAIL, .reason = reason});
 }
 
+/* The sign that the case has its device is not kept: from then on it has its time. */
+static void take(job *work, int size, double timeout)
+{
+    char *at = work->text + work->n;
+
+    if (work->n == 0 && size > 0 && *at == '+') {
+        work->deadline = tec_clock() + timeout;
+        memmove(at, at + 1, (size_t)--size);
+    }
+    work->n += size;
+}
+
 /* Reads what children wrote; ends those that closed their pipe or are late. Waits 200 ms at most, so that
  * deadlines are kept. A line that fills the buffer is cut by never being read further. */
 static void serve(job *jobs, int count, tally *sum)
@@ -195,7 +212,7 @@ static void serve(job *jobs, int count, tally *sum)
             ssize_t got = read(j->fd, j->text + j->n, sizeof j->text - 1 - (size_t)j->n);
 
             if (got > 0 && j->n + got < (ssize_t)sizeof j->text - 1)
-                j->n += (int)got;
+                take(j, (int)got, (double)sum->s->timeout);
             else if (got == 0 || (got < 0 && errno != EINTR))
                 finish(j, sum, false);
         } else if (tec_clock() > j->deadline)
@@ -234,7 +251,7 @@ static void check_all(const tool_list *dirs, tally *sum)
 /* Why code for the target cannot run here; NULL: it can. A server says so itself. */
 static const char *why_unfit(tec_context *cx, const target *machine, const settings *given)
 {
-    return given->server.address || given->compile_only ? NULL : comp_unfit(cx, machine);
+    return tool_is_remote(&given->where.options) || given->compile_only ? NULL : comp_unfit(cx, machine);
 }
 
 /* The share of operators on the device counts over all cases, failed ones too. */
@@ -249,11 +266,33 @@ static void print_totals(const tally *sum)
     printf("%d passed, %d failed, %d unsupported\n", sum->count[0], sum->count[1], sum->count[2]);
 }
 
-/* Looks first whether this machine can run the target at all, which no case then needs to find out. */
-static int check(const tool_list *dirs, const settings *given)
+/* What a device far away says that its CPU is. NULL: it cannot be asked, reported. */
+static const char *ask_target(tec_context *cx, const settings *given)
+{
+    tec_error err = {0};
+    tool_remote device;
+    const tec_rpc_offer *offer = tool_remote_open(&device, "check", &given->where.options, NULL, &err)
+                                     ? tec_rpc_list(device.server, false, &err)
+                                     : NULL;
+    const char *found = offer ? base_strdup(cx, offer->target) : NULL;
+
+    if (!found)
+        tool_fail_run("check", &err);
+    tool_remote_close(&device);
+    return found;
+}
+
+/* Looks first whether the target can run at all, which no case then needs to find out. */
+static int check(const tool_list *dirs, settings *given)
 {
     tally t = {.s = given, .rows = given->json ? cJSON_CreateArray() : NULL};
     tec_context *cx = tool_context();
+
+    if (!given->target && tool_is_remote(&given->where.options) && !(given->target = ask_target(cx, given))) {
+        tec_context_free(cx);
+        return TOOL_FAILED;
+    }
+    given->target = given->target ? given->target : "native";
     const target *wanted = tool_target(cx, given->target, 1);
     const char *unfit = wanted ? why_unfit(cx, wanted, given) : NULL;
 
@@ -266,8 +305,8 @@ static int check(const tool_list *dirs, const settings *given)
         return status;
     }
     t.device = !target_offers(wanted, TARGET_HOST);
-    tec_context_free(cx);
     check_all(dirs, &t);
+    tec_context_free(cx);
     if (t.rows) {
         char *text = cJSON_Print(t.rows);
 
@@ -282,16 +321,12 @@ static int check(const tool_list *dirs, const settings *given)
 /* The command: reads its options and runs all cases, or with --one a single case in this process. */
 int tool_check(int argc, char **argv)
 {
-    char keys[PATH_MAX];
-    settings s = {.target = "native", .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 300};
+    settings s = {.jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 300};
     tool_list dirs = {0};
     const tool_option options[] = {
         {"target", TOOL_TEXT, &s.target, "T",
-         "what to compile for; must run here, or on the server (native)"},
-        {"rpc", TOOL_TEXT, &s.server.address, "A:P",
-         "an rpc_server that runs the code, instead of this machine"},
-        {"key-file", TOOL_TEXT, &s.server.key_file, "F",
-         "with --rpc: keys, of which one may submit (that of this machine's loopback server)"},
+         "what to compile for (native; with --rpc or --tracker what the device's CPU is)"},
+        TOOL_REMOTE_OPTIONS(s.where.options),
         {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},
         {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds after which a case has failed (300)"},
         {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that made a wrong value"},
@@ -310,12 +345,7 @@ int tool_check(int argc, char **argv)
                               -1};
     int status = tool_parse(&usage, argc, argv, &dirs);
 
-    if (status != TOOL_GO_ON)
+    if (status != TOOL_GO_ON || (status = tool_remote_check("check", &s.where.options)) != TOOL_GO_ON)
         return status;
-    if (s.server.key_file && !s.server.address)
-        return tool_misuse("check", "--key-file needs --rpc");
-    if (s.server.address && !tool_key_file(s.server.key_file, keys, sizeof keys))
-        return tool_misuse("check", "cannot find the key file: --key-file is not given and HOME is not set");
-    s.server.key_file = keys;
     return s.one ? check_one(dirs.at[0], &s) : check(&dirs, &s);
 }

@@ -5,7 +5,7 @@
 #ifndef TOOLS_CHECK_CASE_H
 #define TOOLS_CHECK_CASE_H
 
-#include "tools/check_rpc.h"
+#include "tools/check_there.h"
 
 typedef enum { CHECK_PASS, CHECK_FAIL, CHECK_UNSUPPORTED } check_outcome;
 
@@ -16,9 +16,9 @@ typedef struct {
 } check_result;
 
 typedef struct {
-    const check_server *server; /* NULL: it runs in this process */
-    bool verbose;               /* names the node that made a wrong value */
-    bool compile_only;          /* passes when it is compiled, whatever it would compute */
+    const check_where *where; /* NULL: it runs in this process */
+    bool verbose;             /* names the node that made a wrong value */
+    bool compile_only;        /* passes when it is compiled, whatever it would compute */
 } check_options;
 
 check_result check_case(tec_context *cx, const char *dir, const target *machine,

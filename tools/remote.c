@@ -23,6 +23,28 @@ int tool_remote_check(const char *command, const tool_remote_options *options)
     return TOOL_GO_ON;
 }
 
+/* Ends with NULL. What was not given is left out, so that the other process takes its own default. */
+void tool_remote_say(const tool_remote_options *options, tool_remote_words *words, const char **argv)
+{
+    snprintf(words->priority, sizeof words->priority, "%lld", (long long)options->priority);
+    snprintf(words->wait, sizeof words->wait, "%.17g", options->wait);
+    const char *const pairs[][2] = {{"--rpc", options->rpc},
+                                    {"--tracker", options->tracker},
+                                    {"--device-class", options->device_class},
+                                    {"--key-file", options->key_file},
+                                    {"--user", options->user},
+                                    {"--job", options->job},
+                                    {"--priority", options->priority ? words->priority : NULL},
+                                    {"--wait", options->wait > 0 ? words->wait : NULL}};
+
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i][1]) {
+            *argv++ = pairs[i][0];
+            *argv++ = pairs[i][1];
+        }
+    *argv = NULL;
+}
+
 /* Tells the place in the queue when it changes. */
 static void tell_queue(tec_rpc_lease *lease, const char *command, const char *class, int64_t *told)
 {

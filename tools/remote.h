@@ -41,6 +41,13 @@ static inline bool tool_is_remote(const tool_remote_options *options)
     return options->rpc || options->tracker;
 }
 
+/* The options as words of a command line for another process; `argv` has room for TOOL_REMOTE_WORDS. */
+enum { TOOL_REMOTE_WORDS = 17 };
+typedef struct {
+    char priority[24], wait[32];
+} tool_remote_words;
+void tool_remote_say(const tool_remote_options *options, tool_remote_words *words, const char **argv);
+
 typedef struct {
     tec_rpc *tracker, *server;
     tec_rpc_lease *lease;

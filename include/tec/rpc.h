@@ -202,6 +202,41 @@ TEC_API bool tec_rpc_run(tec_rpc_session *session, int64_t executor, double *sec
 TEC_API TEC_GIVE tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t executor, int output,
                                           tec_error *err);
 
+/* ---- programs: control flow, lists, trees (tec/program.h) ----
+ *
+ *     int64_t p = tec_rpc_program(s, m, NULL, 0, &err), x = tec_rpc_tensor(s, p, array, &err), y;
+ *     int64_t leaf = tec_rpc_compound(s, p, "Leaf", &x, 1, &err);
+ *     if (tec_rpc_execute(s, p, &leaf, 1, &y, 1, NULL, &err)) result = tec_rpc_fetch_tensor(s, y, &err);
+ *
+ * Values have numbers as arrays have, are given back by tec_rpc_release, and go with their instance.
+ */
+
+/* function NULL: the module's first one. The number of an instance, or 0. */
+TEC_API int64_t tec_rpc_program(tec_rpc_session *session, int64_t module, const char *function, int threads,
+                                tec_error *err);
+/* A copy of an array as a value; its number, or 0. */
+TEC_API int64_t tec_rpc_tensor(tec_rpc_session *session, int64_t program, int64_t array, tec_error *err);
+/* Data of the program's constructor, or for NULL a tuple, of values; its number, or 0. */
+TEC_API int64_t tec_rpc_compound(tec_rpc_session *session, int64_t program, const char *constructor,
+                                 const int64_t *parts, int n, tec_error *err);
+/* Runs it on one value for each input; the numbers of its results go to `out`, which has room for all n_out
+ * of them. seconds: how long it took on the device; may be NULL. */
+TEC_API bool tec_rpc_execute(tec_rpc_session *session, int64_t program, const int64_t *in, int n_in,
+                             int64_t *out, int n_out, double *seconds, tec_error *err);
+
+typedef struct {
+    bool is_tensor;
+    char constructor[128]; /* of data; empty: a tuple or a tensor */
+    int n_parts;
+    int64_t *parts; /* numbers of their own: the whole may be given back */
+} tec_rpc_value;
+
+/* What a value is; freed by tec_rpc_value_free. False: failed. */
+TEC_API bool tec_rpc_look(tec_rpc_session *session, int64_t value, tec_rpc_value *out, tec_error *err);
+TEC_API void tec_rpc_value_free(tec_rpc_value *value);
+/* A value that is a tensor, as an array in main memory; NULL: failed. */
+TEC_API TEC_GIVE tec_array *tec_rpc_fetch_tensor(tec_rpc_session *session, int64_t value, tec_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,7 +27,7 @@
 #define USUAL_SECONDS 60.0
 
 /* How often the thread that keeps a connection alive looks, with leases and without. */
-enum { LEASE_MS = 100, IDLE_MS = 1000 };
+enum { LEASE_MS = 100, IDLE_MS = 1000, MOST_SEALED = 1 << 18 };
 
 /* ---- states ---- */
 
@@ -234,7 +234,8 @@ bool rpc_await(tec_rpc *client, rpc_frame *frame, tec_error *err)
 }
 
 /* Sends until the link takes `room` more bytes on the stream, or a frame has come, which may be the server's
- * refusal. Less than a megabyte of output may be waiting as well, as the window alone would allow two. */
+ * refusal. Only little output may wait as well: what was sealed just now is still in the caches when it is
+ * sent. */
 bool rpc_push(tec_rpc *client, uint32_t stream, size_t room, rpc_frame *frame, bool *has_frame,
               tec_error *err)
 {
@@ -248,7 +249,7 @@ bool rpc_push(tec_rpc *client, uint32_t stream, size_t room, rpc_frame *frame, b
             return false;
         *has_frame = e == RPC_FRAME;
         rpc_link_output(client->link, &left);
-        if (*has_frame || (left < 1 << 20 && rpc_link_may_send(client->link, stream) >= room))
+        if (*has_frame || (left < MOST_SEALED && rpc_link_may_send(client->link, stream) >= room))
             return true;
         if (!wait_for_socket(client, err) || !receive_some(client, err))
             return false;

@@ -81,6 +81,8 @@ bool rpc_take_answer(tec_rpc *client, const rpc_frame *frame, uint32_t stream, r
 /* A question of a session without data: the answer in session->client->message. rpc_end follows where it is
  * true. */
 bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_kind wanted, tec_error *err);
+/* A question whose answer is `done`: the handle; 0 with an error. */
+int64_t rpc_ask_for_handle(tec_rpc_session *session, rpc_kind kind, const void *question, tec_error *err);
 bool rpc_lose(tec_rpc *client, tec_status status, const char *text, tec_error *err);
 /* Deals with what is here and sends what waits, for at most so many seconds of waiting; false: the connection
  * is lost. A frame for a caller that nobody waits for ends the connection. */

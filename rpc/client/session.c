@@ -66,7 +66,7 @@ bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_
 }
 
 /* 0 is no handle, so it can stand for the error. */
-static int64_t ask_for_handle(tec_rpc_session *session, rpc_kind kind, const void *question, tec_error *err)
+int64_t rpc_ask_for_handle(tec_rpc_session *session, rpc_kind kind, const void *question, tec_error *err)
 {
     if (!rpc_ask(session, kind, question, RPC_KIND_done, err))
         return 0;
@@ -220,11 +220,11 @@ bool tec_rpc_read(tec_rpc_session *session, int64_t array, const DLTensor *to, t
  *
  * The array is made before the bytes come, so m, which the next message overwrites, is not needed any
  * more. */
-tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t executor, int output, tec_error *err)
+static tec_array *fetch(tec_rpc_session *session, rpc_kind kind, const void *question, tec_error *err)
 {
     tec_error why = {0};
 
-    if (!rpc_ask(session, RPC_KIND_fetch, &(rpc_fetch){executor, output}, RPC_KIND_contents, err))
+    if (!rpc_ask(session, kind, question, RPC_KIND_contents, err))
         return NULL;
     const rpc_contents *m = &session->c->message.contents;
     DLDataType t = {(uint8_t)m->code, (uint8_t)m->bits, 1};
@@ -239,17 +239,27 @@ tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t executor, int output,
     return NULL;
 }
 
+tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t executor, int output, tec_error *err)
+{
+    return fetch(session, RPC_KIND_fetch, &(rpc_fetch){executor, output}, err);
+}
+
+tec_array *tec_rpc_fetch_tensor(tec_rpc_session *session, int64_t value, tec_error *err)
+{
+    return fetch(session, RPC_KIND_read, &(rpc_read){value}, err);
+}
+
 /* ---- calls ---- */
 
 bool tec_rpc_release(tec_rpc_session *session, int64_t number, tec_error *err)
 {
-    return ask_for_handle(session, RPC_KIND_release, &(rpc_release){number}, err) != 0;
+    return rpc_ask_for_handle(session, RPC_KIND_release, &(rpc_release){number}, err) != 0;
 }
 
 int64_t tec_rpc_array(tec_rpc_session *session, DLDataType dtype, int ndim, const int64_t *shape,
                       tec_error *err)
 {
-    return ask_for_handle(session, RPC_KIND_allocate, &(rpc_allocate){dtype.code, dtype.bits, {shape, ndim}},
+    return rpc_ask_for_handle(session, RPC_KIND_allocate, &(rpc_allocate){dtype.code, dtype.bits, {shape, ndim}},
                           err);
 }
 
@@ -311,13 +321,13 @@ bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *self, co
 int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const char *graph, int threads,
                         tec_error *err)
 {
-    return ask_for_handle(session, RPC_KIND_prepare, &(rpc_prepare){module, graph ? graph : "", threads},
+    return rpc_ask_for_handle(session, RPC_KIND_prepare, &(rpc_prepare){module, graph ? graph : "", threads},
                           err);
 }
 
 bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array, tec_error *err)
 {
-    return ask_for_handle(session, RPC_KIND_feed, &(rpc_feed){executor, input, array}, err) != 0;
+    return rpc_ask_for_handle(session, RPC_KIND_feed, &(rpc_feed){executor, input, array}, err) != 0;
 }
 
 bool tec_rpc_run(tec_rpc_session *session, int64_t executor, double *seconds, tec_error *err)

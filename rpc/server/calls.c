@@ -31,7 +31,7 @@ void rpc_forget_functions(rpc_session *session, int64_t module)
 }
 
 /* 0 leaves the number to the runtime. */
-static bool are_threads(int64_t threads, tec_error *err)
+bool rpc_are_threads(int64_t threads, tec_error *err)
 {
     return (threads >= 0 && threads <= MOST_THREADS) ||
            rt_fail(err, TEC_INVALID, "expected 0 to %d threads, found %lld", MOST_THREADS,
@@ -39,7 +39,7 @@ static bool are_threads(int64_t threads, tec_error *err)
 }
 
 /* On the CPU there is no device to name: the runtime's own threads run the function. */
-static tec_run_options run_options(const rpc_session *session, int64_t threads)
+tec_run_options rpc_run_options(const rpc_session *session, int64_t threads)
 {
     return (tec_run_options){.threads = (int)threads, .device = session->is_cpu ? NULL : session->device};
 }
@@ -52,7 +52,7 @@ static tec_function *find_function(rpc_session *session, int64_t module, const c
 {
     rpc_thing *thing = rpc_find_thing(session, module, RPC_THING_MODULE, err);
 
-    if (!thing || !are_threads(threads, err))
+    if (!thing || !rpc_are_threads(threads, err))
         return NULL;
     for (int i = 0; i < RPC_KEPT_FUNCTIONS; i++) {
         rpc_kept_function *k = &session->kept[i];
@@ -60,7 +60,7 @@ static tec_function *find_function(rpc_session *session, int64_t module, const c
         if (k->f && k->module == module && k->threads == threads && strcmp(k->name, name) == 0)
             return k->f;
     }
-    const tec_run_options o = run_options(session, threads);
+    const tec_run_options o = rpc_run_options(session, threads);
     rpc_kept_function *k = &session->kept[session->next_kept++ % RPC_KEPT_FUNCTIONS];
     forget(k);
     *k = (rpc_kept_function){.module = module, .threads = (int)threads, .name = rt_strdup(name, err)};
@@ -200,9 +200,9 @@ bool rpc_on_prepare(rpc_session *session, const rpc_prepare *message)
 {
     tec_error err = {0};
     rpc_thing *thing = rpc_find_thing(session, message->module, RPC_THING_MODULE, &err);
-    const tec_run_options o = run_options(session, message->threads);
+    const tec_run_options o = rpc_run_options(session, message->threads);
     tec_executor *ex =
-        thing && are_threads(message->threads, &err)
+        thing && rpc_are_threads(message->threads, &err)
             ? tec_executor_new(thing->module, *message->graph ? message->graph : NULL, &o, &err)
             : NULL;
     int64_t handle = ex ? rpc_add_thing(session, (rpc_thing){RPC_THING_EXECUTOR, {.executor = ex}}, &err) : 0;

@@ -37,7 +37,7 @@ enum {
 };
 
 /* `handles` counts what libuv has not closed: the struct is freed with the last one. `waiting` is the number
- * of questions without an answer. in[0..n_in) begins with a head; what is there while `stuck` was read and is
+ * of questions without an answer. in[begin_in..n_in) begins with a head; what is there while `stuck` was read and is
  * not yet taken by the client, and nothing more is read meanwhile, so that a slow client makes the process
  * wait and not the server grow. `why` is set at most once and wins over the status of the exit. */
 struct rpc_host {
@@ -48,8 +48,8 @@ struct rpc_host {
     uv_timer_t clock;
     int handles; /* that are not closed */
     bool exited, socket_ended, print_ended, closing, started, has_process;
-    uint8_t *in; /* what came from the process and was not handed on */
-    size_t n_in, cap_in;
+    uint8_t *in; /* [begin_in, n_in): what came from the process and was not handed on */
+    size_t begin_in, n_in, cap_in;
     bool stuck; /* the client takes no more now */
     int64_t waiting, printed;
     char tail[TAIL + 1], print_buffer[4096];
@@ -245,7 +245,7 @@ static void wind_clock(rpc_host *host)
 static void on_garbled(rpc_host *host)
 {
     rpc_host_kill(host, TEC_CRASHED, "a session's process sent what is no answer");
-    host->n_in = 0;
+    host->begin_in = host->n_in = 0;
 }
 
 /* What the process may say: it may have been taken over by a module. Answers are only taken while a question
@@ -264,6 +264,8 @@ static bool is_answer(const rpc_host *host, uint32_t kind, size_t size)
     case RPC_KIND_contents:
     case RPC_KIND_called:
     case RPC_KIND_measured:
+    case RPC_KIND_executed:
+    case RPC_KIND_seen:
     case RPC_KIND_timed: return size <= row->limit && host->waiting > 0;
     case RPC_KIND_data: return size <= (size_t)host->o.session.piece;
     default: return false;
@@ -276,11 +278,9 @@ static bool is_answer(const rpc_host *host, uint32_t kind, size_t size)
  * A frame that the client does not take now stays at the front, and rpc_host_resume tries it again. */
 static void hand_on(rpc_host *host)
 {
-    size_t at = 0;
-
     host->stuck = false;
-    while (host->n_in - at >= RPC_SESSION_HEAD) {
-        const uint8_t *p = host->in + at;
+    while (host->n_in - host->begin_in >= RPC_SESSION_HEAD) {
+        const uint8_t *p = host->in + host->begin_in;
         size_t n = p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
         uint32_t kind = p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 24;
 
@@ -288,7 +288,7 @@ static void hand_on(rpc_host *host)
             on_garbled(host);
             return;
         }
-        if (host->n_in - at - RPC_SESSION_HEAD < n)
+        if (host->n_in - host->begin_in - RPC_SESSION_HEAD < n)
             break;
         if (!host->o.events->answer(host->o.user, (rpc_kind)kind, p + RPC_SESSION_HEAD, n)) {
             host->stuck = true;
@@ -297,32 +297,37 @@ static void hand_on(rpc_host *host)
         if (kind != RPC_KIND_data)
             host->waiting--;
         wind_clock(host);
-        at += RPC_SESSION_HEAD + n;
+        host->begin_in += RPC_SESSION_HEAD + n;
     }
-    if (at)
-        memmove(host->in, host->in + at, host->n_in - at);
-    host->n_in -= at;
+    if (host->begin_in == host->n_in)
+        host->begin_in = host->n_in = 0;
 }
 
-/* Grows only when less than one read fits. Without memory the buffer has what is left, and libuv reports
- * UV_ENOBUFS for none. */
+/* Moves what is there to the front, or for too little memory into more of it. */
+static void make_room(rpc_host *host)
+{
+    size_t used = host->n_in - host->begin_in, cap = used + 2 * (size_t)READ;
+    uint8_t *in = host->cap_in - used < READ ? rt_alloc(cap, NULL) : NULL;
+
+    if (used)
+        memmove(in ? in : host->in, host->in + host->begin_in, used);
+    if (in) {
+        rt_free(host->in);
+        host->in = in;
+        host->cap_in = cap;
+    }
+    host->begin_in = 0;
+    host->n_in = used;
+}
+
+/* Without memory the buffer has what is left, and libuv reports UV_ENOBUFS for none. */
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     rpc_host *host = handle->data;
 
     (void)suggested;
-    if (host->cap_in - host->n_in < READ) {
-        size_t cap = host->n_in + 2 * READ;
-        uint8_t *in = rt_alloc(cap, NULL);
-
-        if (in && host->n_in)
-            memcpy(in, host->in, host->n_in);
-        if (in) {
-            rt_free(host->in);
-            host->in = in;
-            host->cap_in = cap;
-        }
-    }
+    if (host->cap_in - host->n_in < READ)
+        make_room(host);
     *buf = uv_buf_init((char *)host->in + host->n_in, (unsigned)(host->cap_in - host->n_in));
 }
 
@@ -408,8 +413,8 @@ static void on_print(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 
 /* ---- to the process ---- */
 
-/* `bytes` is head and body, freed by on_sent. The host outlives its packets: libuv calls on_sent before the
- * handle's closing is reported. */
+/* What the socket did not take at once: the rest of head and body, freed by on_sent. The host outlives its
+ * packets: libuv calls on_sent before the handle's closing is reported. */
 typedef struct {
     uv_write_t request;
     rpc_host *host;
@@ -418,15 +423,62 @@ typedef struct {
 } packet;
 
 /* `taken` opens the client's window again: a client sends no faster than the process reads. */
+static void note_taken(rpc_host *host, size_t data)
+{
+    if (data && !host->closing) {
+        host->o.events->taken(host->o.user, data);
+        wind_clock(host);
+    }
+}
+
 static void on_sent(uv_write_t *request, int status)
 {
     packet *p = (packet *)request;
 
-    if (status == 0 && p->data && !p->host->closing) {
-        p->host->o.events->taken(p->host->o.user, p->data);
-        wind_clock(p->host);
-    }
+    if (status == 0)
+        note_taken(p->host, p->data);
     rt_free(p);
+}
+
+/* Keeps what is left of the two buffers, and sends it when the process has read what is before. */
+static void send_later(rpc_host *host, const uv_buf_t buf[2], size_t done, size_t data)
+{
+    size_t size = buf[0].len + buf[1].len, of_head = done < buf[0].len ? buf[0].len - done : 0;
+    packet *p = rt_alloc(sizeof *p + size - done, NULL);
+
+    if (!p) {
+        rpc_host_kill(host, TEC_NO_MEMORY, "the server has no memory for a session's questions");
+        return;
+    }
+    p->host = host;
+    p->data = data;
+    if (of_head)
+        memcpy(p->bytes, buf[0].base + done, of_head);
+    if (size - done > of_head)
+        memcpy(p->bytes + of_head, buf[1].base + buf[1].len - (size - done - of_head), size - done - of_head);
+    uv_buf_t rest = uv_buf_init((char *)p->bytes, (unsigned)(size - done));
+    if (uv_write(&p->request, (uv_stream_t *)&host->socket, &rest, 1, on_sent) != 0)
+        rt_free(p); /* the process has gone: its end will tell */
+}
+
+/* Straight from the caller's memory, as far as the socket takes it; libuv takes nothing while packets wait,
+ * so the order is kept. */
+static void send_to_process(rpc_host *host, rpc_kind kind, const uint8_t *body, size_t size)
+{
+    uint8_t head[RPC_SESSION_HEAD];
+    size_t data = kind == RPC_KIND_data ? size : 0;
+
+    for (int i = 0; i < 4; i++) {
+        head[i] = (uint8_t)(size >> (8 * i));
+        head[4 + i] = (uint8_t)((uint32_t)kind >> (8 * i));
+    }
+    const uv_buf_t buf[2] = {uv_buf_init((char *)head, sizeof head),
+                             uv_buf_init((char *)(uintptr_t)body, (unsigned)size)};
+    int done = uv_try_write((uv_stream_t *)&host->socket, buf, size ? 2 : 1);
+    if (done == (int)(sizeof head + size))
+        note_taken(host, data);
+    else
+        send_later(host, buf, done > 0 ? (size_t)done : 0, data);
 }
 
 /* True also where the question is dropped because the process ends: its client hears of the end instead.
@@ -437,25 +489,10 @@ bool rpc_host_question(rpc_host *host, rpc_kind kind, const uint8_t *body, size_
         return true; /* the end is on its way */
     if (kind != RPC_KIND_data && host->waiting >= MOST_WAITING)
         return false;
-    packet *p = rt_alloc(sizeof *p + RPC_SESSION_HEAD + size, NULL);
-    if (!p) {
-        rpc_host_kill(host, TEC_NO_MEMORY, "the server has no memory for a session's questions");
-        return true;
-    }
-    p->host = host;
-    p->data = kind == RPC_KIND_data ? size : 0;
-    for (int i = 0; i < 4; i++) {
-        p->bytes[i] = (uint8_t)(size >> (8 * i));
-        p->bytes[4 + i] = (uint8_t)((uint32_t)kind >> (8 * i));
-    }
-    if (size)
-        memcpy(p->bytes + RPC_SESSION_HEAD, body, size);
     if (kind != RPC_KIND_data)
         host->waiting++;
     wind_clock(host);
-    uv_buf_t buf = uv_buf_init((char *)p->bytes, (unsigned)(RPC_SESSION_HEAD + size));
-    if (uv_write(&p->request, (uv_stream_t *)&host->socket, &buf, 1, on_sent) != 0)
-        rt_free(p); /* the process has gone: its end will tell */
+    send_to_process(host, kind, body, size);
     return true;
 }
 

@@ -5,9 +5,17 @@
 #include "rpc/message.h"
 #include "rpc/server/session.h"
 #include "tec/device.h"
+#include "tec/program.h"
 #include "worker/bench.h"
 
-typedef enum { RPC_THING_NONE, RPC_THING_MODULE, RPC_THING_ARRAY, RPC_THING_EXECUTOR } rpc_thing_kind;
+typedef enum {
+    RPC_THING_NONE,
+    RPC_THING_MODULE,
+    RPC_THING_ARRAY,
+    RPC_THING_EXECUTOR,
+    RPC_THING_PROGRAM,
+    RPC_THING_VALUE
+} rpc_thing_kind;
 
 typedef struct {
     rpc_thing_kind kind;
@@ -15,10 +23,15 @@ typedef struct {
         tec_module *module;
         tec_array *array;
         tec_executor *executor;
+        tec_program *program;
+        struct {
+            tec_object *object;
+            int64_t of; /* handle of its instance */
+        } value;
     };
 } rpc_thing;
 
-enum { RPC_MOST_THINGS = 65536, RPC_KEPT_FUNCTIONS = 16 };
+enum { RPC_MOST_THINGS = 1 << 20, RPC_KEPT_FUNCTIONS = 16 };
 
 /* A function that was called lately. */
 typedef struct {
@@ -45,7 +58,7 @@ typedef struct {
     tec_device *device;
     bool is_cpu;
     rpc_thing *things; /* [n_things]: handle - 1 */
-    int64_t n_things, cap;
+    int64_t n_things, cap, first_free; /* first_free: no place before it is free */
     rpc_kept_function kept[RPC_KEPT_FUNCTIONS];
     int next_kept;
     rpc_transfer transfer;
@@ -67,6 +80,7 @@ bool rpc_answer_done(rpc_session *session, int64_t handle);
 bool rpc_answer_tensor(rpc_session *session, const DLTensor *tensor);
 
 /* things.c: each answers its question. */
+void rpc_drop_thing(rpc_session *session, int64_t handle); /* one that is there */
 rpc_thing *rpc_find_thing(rpc_session *session, int64_t handle, rpc_thing_kind kind, tec_error *err);
 bool rpc_on_upload(rpc_session *session, const rpc_upload *message);
 bool rpc_on_allocate(rpc_session *session, const rpc_allocate *message);
@@ -74,6 +88,9 @@ bool rpc_on_release(rpc_session *session, const rpc_release *message);
 bool rpc_on_write(rpc_session *session, const rpc_write *message);
 bool rpc_on_read(rpc_session *session, const rpc_read *message);
 bool rpc_on_data(rpc_session *session, const rpc_data *message);
+/* `size` bytes more lie in their place; the last ones end the transfer. */
+bool rpc_took_piece(rpc_session *session, int64_t size);
+bool rpc_fail_transfer(rpc_session *session, const tec_error *err); /* what still comes of it is dropped */
 bool rpc_end_transfer(rpc_session *session); /* before another question: one that is not whole fails */
 void rpc_free_things(rpc_session *session);
 
@@ -87,6 +104,15 @@ bool rpc_on_fetch(rpc_session *session, const rpc_fetch *message);
 void rpc_forget_functions(rpc_session *session, int64_t module); /* 0: of all modules */
 int64_t rpc_add_thing(rpc_session *session, rpc_thing thing,
                       tec_error *err); /* takes what it holds; 0: failed */
+
+tec_run_options rpc_run_options(const rpc_session *session, int64_t threads);
+bool rpc_are_threads(int64_t threads, tec_error *err); /* a number that a function may have */
+
+/* programs.c: each answers its question. */
+bool rpc_on_program(rpc_session *session, const rpc_program *message);
+bool rpc_on_value(rpc_session *session, const rpc_value *message);
+bool rpc_on_execute(rpc_session *session, const rpc_execute *message);
+bool rpc_on_look(rpc_session *session, const rpc_look *message);
 
 /* measure.c: answers its question. */
 bool rpc_on_measure(rpc_session *session, const rpc_measure *self);

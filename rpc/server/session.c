@@ -185,11 +185,43 @@ static bool answer(rpc_session *session, uint32_t kind, const rpc_any *message)
     case RPC_KIND_feed: return rpc_on_feed(session, &message->feed);
     case RPC_KIND_run: return rpc_on_run(session, &message->run);
     case RPC_KIND_fetch: return rpc_on_fetch(session, &message->fetch);
+    case RPC_KIND_program: return rpc_on_program(session, &message->program);
+    case RPC_KIND_value: return rpc_on_value(session, &message->value);
+    case RPC_KIND_execute: return rpc_on_execute(session, &message->execute);
+    case RPC_KIND_look: return rpc_on_look(session, &message->look);
     case RPC_KIND_close:
         session->over = true;
         return rpc_answer_with(session, RPC_KIND_closed, &(rpc_closed){session->answered - 1});
     default: return false;
     }
+}
+
+/* A piece of a transfer goes from the socket straight to its place: pieces are the bulk of what comes. False:
+ * the piece is not one that simply continues the transfer, and is read like any question. */
+static bool is_next_piece(const rpc_session *session, uint32_t kind, size_t size)
+{
+    const rpc_transfer *transfer = &session->transfer;
+
+    return kind == RPC_KIND_data && transfer->active && transfer->to && size > RPC_DATA_HEAD &&
+           (int64_t)(size - RPC_DATA_HEAD) <= transfer->size - transfer->got;
+}
+
+static bool take_piece(rpc_session *session, size_t size)
+{
+    uint8_t *to = session->transfer.to + session->transfer.got;
+    uint8_t head[RPC_DATA_HEAD];
+    uint64_t n = 0;
+    tec_error err = {0};
+
+    if (!read_all(session, head, sizeof head) || !read_all(session, to, size - RPC_DATA_HEAD))
+        return false;
+    for (int i = 0; i < RPC_DATA_HEAD; i++)
+        n |= (uint64_t)head[i] << (8 * i);
+    if (n == size - RPC_DATA_HEAD)
+        return rpc_took_piece(session, (int64_t)n);
+    rt_fail(&err, TEC_PROTOCOL, "a piece says that it has %llu bytes, and has %zu", (unsigned long long)n,
+            size - RPC_DATA_HEAD);
+    return rpc_fail_transfer(session, &err);
 }
 
 /* Reads one question into *frame, which is as long as the longest so far. The length comes from the server,
@@ -206,6 +238,8 @@ static bool take_question(rpc_session *session, uint8_t **frame, size_t *cap)
         return false;
     for (int i = 0; i < 8; i++)
         word[i / 4] |= (uint32_t)head[i] << (8 * (i % 4));
+    if (is_next_piece(session, word[1], word[0]))
+        return take_piece(session, word[0]);
     if (word[0] > *cap) {
         rt_free(*frame);
         *frame = rt_alloc(word[0], NULL);

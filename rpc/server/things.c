@@ -1,4 +1,4 @@
-/* rpc/server/things.c -- modules, arrays and executors of a session: made, filled, read, given back.
+/* rpc/server/things.c -- what a session has made for its client: kept, filled, read, given back.
  *
  * A handle is a place in the table, counted from 1: 0 means none on the wire.
  */
@@ -9,7 +9,7 @@
 #include "runtime/alloc.h"
 #include "runtime/cpu.h"
 
-static const char *const kind_names[] = {"", "module", "array", "executor"};
+static const char *const kind_names[] = {"", "module", "array", "executor", "program", "value"};
 
 /* The pointer is valid until the next rpc_add_thing, which may move the table. */
 rpc_thing *rpc_find_thing(rpc_session *session, int64_t handle, rpc_thing_kind kind, tec_error *err)
@@ -28,6 +28,8 @@ static void free_thing(rpc_thing *thing)
     case RPC_THING_MODULE: tec_module_free(thing->module); break;
     case RPC_THING_ARRAY: tec_array_free(thing->array); break;
     case RPC_THING_EXECUTOR: tec_executor_free(thing->executor); break;
+    case RPC_THING_PROGRAM: tec_program_free(thing->program); break;
+    case RPC_THING_VALUE: tec_object_free(thing->value.object); break;
     }
     thing->kind = RPC_THING_NONE;
 }
@@ -48,38 +50,63 @@ static bool grow(rpc_session *session, tec_error *err)
 }
 
 /* A handle whose thing was given back is used again by the next thing: handles stay small. Takes the thing
- * over in any case: without room for it, it is freed. The first free place is searched, which is short beside
- * what made the thing. */
+ * over in any case: without room for it, it is freed. */
 int64_t rpc_add_thing(rpc_session *session, rpc_thing thing, tec_error *err)
 {
-    int64_t i = 0;
+    int64_t i = session->first_free;
 
     while (i < session->n_things && session->things[i].kind != RPC_THING_NONE)
         i++;
     bool room = i < session->cap || (i < RPC_MOST_THINGS && grow(session, err));
     if (!room) {
-        rt_fail(err, TEC_INVALID, "a session holds at most %d modules, arrays and executors",
-                RPC_MOST_THINGS);
+        rt_fail(err, TEC_INVALID, "a session holds at most %d modules, arrays and values", RPC_MOST_THINGS);
         free_thing(&thing);
         return 0;
     }
     session->things[i] = thing;
+    session->first_free = i + 1;
     session->n_things = i < session->n_things ? session->n_things : i + 1;
     return i + 1;
 }
 
+/* Values of an instance, before the instance goes; of: its handle, or 0 for all. */
+static void free_values(rpc_session *session, int64_t of)
+{
+    for (int64_t i = 0; i < session->n_things; i++) {
+        rpc_thing *thing = &session->things[i];
+
+        if (thing->kind == RPC_THING_VALUE && (!of || thing->value.of == of)) {
+            free_thing(thing);
+            session->first_free = i < session->first_free ? i : session->first_free;
+        }
+    }
+}
+
 void rpc_free_things(rpc_session *session)
 {
+    free_values(session, 0);
     for (int64_t i = 0; i < session->n_things; i++)
         free_thing(&session->things[i]);
     rt_free(session->things);
     rt_free(session->transfer.own);
     session->things = NULL;
-    session->n_things = session->cap = 0;
+    session->n_things = session->cap = session->first_free = 0;
 }
 
-/* Frees an array, executor or module. Functions of a module that were kept for the next call go with the
- * module. */
+/* Functions of a module that were kept for the next call go with the module, values of an instance with the
+ * instance. */
+void rpc_drop_thing(rpc_session *session, int64_t handle)
+{
+    rpc_thing *thing = &session->things[handle - 1];
+
+    if (thing->kind == RPC_THING_MODULE)
+        rpc_forget_functions(session, handle);
+    if (thing->kind == RPC_THING_PROGRAM)
+        free_values(session, handle);
+    free_thing(thing);
+    session->first_free = handle - 1 < session->first_free ? handle - 1 : session->first_free;
+}
+
 bool rpc_on_release(rpc_session *session, const rpc_release *message)
 {
     tec_error err = {0};
@@ -90,9 +117,7 @@ bool rpc_on_release(rpc_session *session, const rpc_release *message)
         rt_fail(&err, TEC_INVALID, "this session has no object %lld", (long long)message->handle);
         return rpc_answer_error(session, &err);
     }
-    if (session->things[message->handle - 1].kind == RPC_THING_MODULE)
-        rpc_forget_functions(session, message->handle);
-    free_thing(&session->things[message->handle - 1]);
+    rpc_drop_thing(session, message->handle);
     return rpc_answer_done(session, message->handle);
 }
 
@@ -116,12 +141,26 @@ bool rpc_on_allocate(rpc_session *session, const rpc_allocate *message)
     return handle ? rpc_answer_done(session, handle) : rpc_answer_error(session, &err);
 }
 
+/* The tensor behind a handle: of an array, or of a value that is a tensor. */
+static const DLTensor *find_tensor(const rpc_session *session, int64_t handle, tec_error *err)
+{
+    bool there = handle >= 1 && handle <= session->n_things;
+    const rpc_thing *thing = there ? &session->things[handle - 1] : NULL;
+    const DLTensor *tensor = thing && thing->kind == RPC_THING_ARRAY   ? tec_array_tensor(thing->array)
+                             : thing && thing->kind == RPC_THING_VALUE ? tec_object_dltensor(thing->value.object)
+                                                                       : NULL;
+
+    if (!tensor)
+        rt_fail(err, TEC_INVALID, "this session has no array or tensor %lld", (long long)handle);
+    return tensor;
+}
+
 bool rpc_on_read(rpc_session *session, const rpc_read *message)
 {
     tec_error err = {0};
-    rpc_thing *t = rpc_find_thing(session, message->array, RPC_THING_ARRAY, &err);
+    const DLTensor *tensor = find_tensor(session, message->array, &err);
 
-    return t ? rpc_answer_tensor(session, tec_array_tensor(t->array)) : rpc_answer_error(session, &err);
+    return tensor ? rpc_answer_tensor(session, tensor) : rpc_answer_error(session, &err);
 }
 
 /* ---- transfers ---- */
@@ -139,7 +178,7 @@ static bool is_label(const char *name)
 
 /* The transfer fails now; what comes of it is dropped. The transfer stays active with nowhere to put bytes:
  * those that are under way arrive, and are no error of their own. */
-static bool refuse(rpc_session *session, const tec_error *err)
+bool rpc_fail_transfer(rpc_session *session, const tec_error *err)
 {
     rt_free(session->transfer.own);
     session->transfer = (rpc_transfer){.active = true};
@@ -215,7 +254,7 @@ bool rpc_on_upload(rpc_session *session, const rpc_upload *message)
     else
         transfer->own = transfer->to = rt_alloc_aligned((size_t)message->size, &err);
     if (err.status != TEC_OK)
-        return refuse(session, &err);
+        return rpc_fail_transfer(session, &err);
     snprintf(transfer->name, sizeof transfer->name, "%s", message->name);
     return true;
 }
@@ -237,7 +276,7 @@ bool rpc_on_write(rpc_session *session, const rpc_write *message)
         transfer->to = (uint8_t *)tensor->data + tensor->byte_offset;
     else if (tensor)
         transfer->own = transfer->to = rt_alloc_aligned((size_t)bytes, &err);
-    return err.status == TEC_OK ? go_on(session) : refuse(session, &err);
+    return err.status == TEC_OK ? go_on(session) : rpc_fail_transfer(session, &err);
 }
 
 /* The next bytes of the transfer under way. Those of a refused transfer are dropped until it is over. */
@@ -255,10 +294,15 @@ bool rpc_on_data(rpc_session *session, const rpc_data *message)
     if ((int64_t)message->bytes.n > transfer->size - transfer->got) {
         rt_fail(&err, TEC_INVALID, "more data arrived than the announced %lld bytes",
                 (long long)transfer->size);
-        return refuse(session, &err);
+        return rpc_fail_transfer(session, &err);
     }
     memcpy(transfer->to + transfer->got, message->bytes.data, message->bytes.n);
-    transfer->got += (int64_t)message->bytes.n;
+    return rpc_took_piece(session, (int64_t)message->bytes.n);
+}
+
+bool rpc_took_piece(rpc_session *session, int64_t size)
+{
+    session->transfer.got += size;
     return go_on(session);
 }
 
