@@ -79,6 +79,20 @@ static worker_job job_for(tune_queue *queue, const tune_candidate *candidate, ui
     return j;
 }
 
+/* A trial is known in the logs of servers by the hash of its trace, two that are compared by both. */
+static const char *label_of(tec_context *cx, const tune_item *item)
+{
+    const char *label = "";
+
+    for (int i = 0; i < item->trial.n; i++) {
+        const char *trace = item->build[i]->b.trace;
+
+        label = base_format(cx, "%s%s%016llx", label, i ? " " : "",
+                            (unsigned long long)base_hash(trace, strlen(trace), BASE_HASH_SEED));
+    }
+    return label;
+}
+
 /* Queues the builds of one candidate, or of two that are compared, and of the reference whose results are
  * right. */
 static tune_item *add_item(tune_queue *queue, const tune_candidate *const *candidate, int count)
@@ -98,6 +112,7 @@ static tune_item *add_item(tune_queue *queue, const tune_candidate *const *candi
     }
     x->trial.job = job_for(queue, candidate[0], x->build[0]->b.task);
     x->trial.job.check = x->checks;
+    x->trial.job.label = label_of(queue->cx, x);
     if (x->checks) {
         x->reference = reference_of(queue, candidate[0]->task, x->build[0]->b.task);
         x->trial.reference = &x->reference->b;

@@ -49,7 +49,8 @@ static double measure_once(pool_device *device, int64_t module, tec_error *err)
                            .min_seconds = 0.02,
                            .repeats = 5,
                            .memory_bytes = 16 << 20,
-                           .seconds = 20};
+                           .seconds = 20,
+                           .label = ""};
 
     if (rpc_ask_measure(device->session, &q, &device->calibration, err)) {
         if (measurement->answer.outcome == WORKER_OK)

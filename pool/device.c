@@ -424,7 +424,8 @@ static rpc_measure question_of(const worker_job *job, uint32_t question, double 
                          .repeats = job->repeats,
                          .flush_bytes = job->flush_bytes,
                          .memory_bytes = job->memory_limit,
-                         .seconds = seconds};
+                         .seconds = seconds,
+                         .label = question == WORKER_MEASURE && job->label ? job->label : ""};
 }
 
 /* Now and then, and where the costs scatter, the device is compared with the others. */

@@ -274,12 +274,12 @@ static const char *ask_target(tec_context *cx, const settings *given)
     const tec_rpc_offer *offer = tool_remote_open(&device, "check", &given->where.options, NULL, &err)
                                      ? tec_rpc_list(device.server, false, &err)
                                      : NULL;
-    const char *found = offer ? base_strdup(cx, offer->target) : NULL;
+    const target *found = offer ? target_of_machine(cx, offer->target) : NULL;
 
     if (!found)
-        tool_fail_run("check", &err);
+        offer ? tool_fail("check", cx) : tool_fail_run("check", &err);
     tool_remote_close(&device);
-    return found;
+    return found ? target_text(cx, found) : NULL;
 }
 
 /* Looks first whether the target can run at all, which no case then needs to find out. */

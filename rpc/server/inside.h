@@ -57,7 +57,7 @@ typedef struct {
     int socket; /* to the server */
     tec_device *device;
     bool is_cpu;
-    rpc_thing *things; /* [n_things]: handle - 1 */
+    rpc_thing *things;                 /* [n_things]: handle - 1 */
     int64_t n_things, cap, first_free; /* first_free: no place before it is free */
     rpc_kept_function kept[RPC_KEPT_FUNCTIONS];
     int next_kept;

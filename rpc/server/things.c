@@ -146,9 +146,10 @@ static const DLTensor *find_tensor(const rpc_session *session, int64_t handle, t
 {
     bool there = handle >= 1 && handle <= session->n_things;
     const rpc_thing *thing = there ? &session->things[handle - 1] : NULL;
-    const DLTensor *tensor = thing && thing->kind == RPC_THING_ARRAY   ? tec_array_tensor(thing->array)
-                             : thing && thing->kind == RPC_THING_VALUE ? tec_object_dltensor(thing->value.object)
-                                                                       : NULL;
+    const DLTensor *tensor = thing && thing->kind == RPC_THING_ARRAY ? tec_array_tensor(thing->array)
+                             : thing && thing->kind == RPC_THING_VALUE
+                                 ? tec_object_dltensor(thing->value.object)
+                                 : NULL;
 
     if (!tensor)
         rt_fail(err, TEC_INVALID, "this session has no array or tensor %lld", (long long)handle);
