@@ -6,7 +6,8 @@
  * Starts the rpc_server beside it on a free port of loopback with keys of its own. A round is 200 calls of a
  * kernel that adds 16 numbers, one write of an array and one read of it; rounds follow each other, so that
  * calls and transfers meet the same machine. The overhead of a call is its time at the client less its time
- * on the device. Prints one line for each figure.
+ * on the device. Prints one line for each figure, and what a transferred gigabyte costs each of the three
+ * processes in time of a CPU, which other work on the machine disturbs less than the speed.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ typedef struct {
     tec_rpc *c;
     tec_rpc_session *s;
     double overhead[MOST_ROUNDS * CALLS], write[MOST_ROUNDS], read[MOST_ROUNDS];
+    double write_cpu[3], read_cpu[3]; /* seconds: of the client, the server, the session's process */
     tec_error err;
 } bench;
 
@@ -104,6 +106,57 @@ static bool connect_all(bench *b)
     return b->s != NULL;
 }
 
+/* Seconds of user and system time of a process so far. */
+static double cpu_of(pid_t pid)
+{
+    char path[64], text[1024] = "";
+    long user = 0, system = 0;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = '\0';
+    const char *at = strrchr(text, ')'); /* behind the name: state and eleven numbers */
+    if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2)
+        return 0;
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* The server's only child. */
+static pid_t session_of(pid_t server)
+{
+    char path[64];
+    long child = 0;
+
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)server, (long)server);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%ld", &child) != 1)
+        child = 0;
+    if (f)
+        fclose(f);
+    return (pid_t)child;
+}
+
+/* Adds what each process has used since the last call; sum NULL: only begins. */
+static void add_cpu(const bench *b, double last[3], double *sum)
+{
+    const double now[3] = {cpu_of(getpid()), cpu_of(b->server), cpu_of(session_of(b->server))};
+
+    for (int i = 0; i < 3; i++) {
+        if (sum)
+            sum[i] += now[i] - last[i];
+        last[i] = now[i];
+    }
+}
+
+static void print_cpu(const char *what, const double cpu[3], double gigabytes)
+{
+    printf("%-14s CPU seconds for a GB: client %.2f, server %.2f, session %.2f\n", what, cpu[0] / gigabytes,
+           cpu[1] / gigabytes, cpu[2] / gigabytes);
+}
+
 static bool run(bench *b, int rounds, int64_t bytes)
 {
     int64_t small = 16, at[3], m = tec_rpc_upload(b->s, b->module, &b->err);
@@ -122,12 +175,15 @@ static bool run(bench *b, int rounds, int64_t bytes)
             good = tec_rpc_call(b->s, &call, &inside, &b->err);
             b->overhead[r * CALLS + i] = tec_clock() - begin - inside;
         }
-        double begin = tec_clock();
+        double last[3], begin = tec_clock();
+        add_cpu(b, last, NULL);
         good = good && tec_rpc_write(b->s, big, tec_array_tensor(host), &b->err);
         double middle = tec_clock();
+        add_cpu(b, last, b->write_cpu);
         good = good && tec_rpc_read(b->s, big, tec_array_tensor(host), &b->err);
         b->write[r] = (double)bytes / 1e6 / (middle - begin);
         b->read[r] = (double)bytes / 1e6 / (tec_clock() - middle);
+        add_cpu(b, last, b->read_cpu);
     }
     tec_array_free(host);
     return good;
@@ -167,6 +223,9 @@ int main(int argc, char **argv)
                quantile(b.write, rounds, 0.5), quantile(b.write, rounds, 1), rounds, megabytes);
         printf("download       median %.0f MB/s  best %.0f MB/s\n", quantile(b.read, rounds, 0.5),
                quantile(b.read, rounds, 1));
+        double gigabytes = (double)rounds * ((int64_t)megabytes << 20) / 1e9;
+        print_cpu("upload", b.write_cpu, gigabytes);
+        print_cpu("download", b.read_cpu, gigabytes);
     } else
         fprintf(stderr, "bench_rpc: %s\n",
                 b.err.status != TEC_OK ? b.err.text : "cannot start rpc_server or tec");
