@@ -10,35 +10,20 @@
  *     TEC_CHAOS=31 build/debug/tests/test_chaos_chaos          31 faults of each kind (tests/chaos/run)
  */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <sqlite3.h>
-#include <sys/mount.h>
 
-#include "tests/chaos/proxy.h"
+#include "tests/chaos/stage.h"
 #include "tests/chaos/trial.h"
 
-enum { SERVERS = 3, AT_ONCE = 4, MOST_TRIALS = 1000, LORIS = 3, MOST_LORIS = 200 };
+enum { AT_ONCE = 4, MOST_TRIALS = 1000 };
 
-/* What a fault must come to: the attempt fails, or it does not notice. */
-static const struct {
-    const char *name;
-    bool fails;
-} kinds[N_FAULTS] = {{"server killed in a trial", true},
-                     {"tracker killed, restarted", false},
-                     {"client killed", true},
-                     {"connection cut", true},
-                     {"connection delayed", false},
-                     {"frame truncated", true},
-                     {"frame flipped", true},
-                     {"slow-loris client", false},
-                     {"hung kernel", true},
-                     {"segfaulting kernel", true},
-                     {"memory-eating kernel", true},
-                     {"disk full", false},
-                     {"clock set back", false}};
+/* An attempt fails by a fault of these kinds, and does not notice the others. */
+static bool fails(fault f)
+{
+    return f == SERVER_KILLED || f == CLIENT_KILLED || f == CUT || f == TRUNCATED || f == FLIPPED ||
+           f == HUNG_KERNEL || f == CRASHING_KERNEL || f == EATING_KERNEL;
+}
 
 typedef struct {
     pid_t pid; /* 0: none */
@@ -49,9 +34,7 @@ typedef struct {
 } attempt;
 
 typedef struct {
-    pool p;
-    proxy proxies[SERVERS];
-    char state[128], ballast[160];
+    stage s;
     sqlite3 *db;
     rt_bytes module;
     attempt running[AT_ONCE];
@@ -60,132 +43,31 @@ typedef struct {
     int struck[N_FAULTS], failed[N_FAULTS], survived[N_FAULTS];
     attempt *exclusive; /* has a fault that concerns everybody, of which there is one at a time */
     double undo_at;     /* when it is mended */
-    int loris[MOST_LORIS], n_loris, loris_sent;
     double free_since[SERVERS], longest_idle;
 } chaos;
 
-/* ---- the pool ---- */
-
-static int free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t size = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    cr_assert(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-              getsockname(fd, (struct sockaddr *)&at, &size) == 0);
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
-static void start_server(chaos *c, int i)
-{
-    fixture *f = &c->p.server[i];
-    char name[8], announce[32], listen[32];
-    const char *argv[] = {"--tracker",  c->p.tracker, "--device-class", "board", "--key-file", c->p.keys,
-                          "--announce", announce,     "--name",         name,    NULL};
-
-    snprintf(name, sizeof name, "s%d", i);
-    snprintf(announce, sizeof announce, "127.0.0.1:%d", c->proxies[i].port);
-    snprintf(listen, sizeof listen, "127.0.0.1:%d", c->proxies[i].shared->target);
-    cr_assert(kit_launch(f, listen, argv), "a server does not start: see %s", f->log);
-}
-
-/* A file system of a megabyte for the tracker's state, in a namespace that goes with this process. */
-static void mount_state(chaos *c)
-{
-    uid_t user = geteuid();
-    char line[64];
-
-    cr_assert_eq(unshare(CLONE_NEWNS | (user ? CLONE_NEWUSER : 0)), 0, "no namespace: %s", strerror(errno));
-    if (user) {
-        FILE *f = fopen("/proc/self/uid_map", "we");
-
-        snprintf(line, sizeof line, "0 %u 1", (unsigned)user);
-        cr_assert(f && fputs(line, f) >= 0 && fclose(f) == 0);
-    }
-    cr_assert_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0, "%s", strerror(errno));
-    snprintf(c->state, sizeof c->state, "%s/state", c->p.folder);
-    cr_assert(mkdir(c->state, 0700) == 0 && mount("none", c->state, "tmpfs", 0, "size=1m") == 0, "%s",
-              strerror(errno));
-    snprintf(c->ballast, sizeof c->ballast, "%s/ballast", c->state);
-}
-
-static void start_pool(chaos *c)
-{
-    rpc_key_row row = {.roles = RPC_ROLE_ANY, .classes = "*", .users = "*"};
-
-    c->p = (pool){.folder = "/tmp/tec-pool-XXXXXX", .n = SERVERS};
-    cr_assert(mkdtemp(c->p.folder));
-    mount_state(c);
-    snprintf(c->p.keys, sizeof c->p.keys, "%s/pool.keys", c->p.folder);
-    snprintf(c->p.log, sizeof c->p.log, "%s/log", c->p.folder);
-    snprintf(c->p.state, sizeof c->p.state, "%s/tracker.db", c->state);
-    cr_assert(rpc_keys_add(c->p.keys, &row, &c->p.err), "%s", c->p.err.text);
-    pool_start_tracker(&c->p, 0);
-    for (int i = 0; i < SERVERS; i++) {
-        kit_prepare(&c->p.server[i]);
-        c->proxies[i] = proxy_start();
-        c->proxies[i].shared->target = free_port();
-        start_server(c, i);
-        c->free_since[i] = tec_clock();
-    }
-    c->module = kit_module(KIT_ARCH);
-}
-
 /* ---- faults ---- */
-
-static void fill_disk(const chaos *c)
-{
-    static const char zeros[4096];
-    int fd = open(c->ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-    while (write(fd, zeros, sizeof zeros) > 0)
-        ;
-    close(fd);
-}
-
-static void send_loris(chaos *c, int server)
-{
-    for (int i = 0; i < LORIS && c->n_loris < MOST_LORIS; i++) {
-        int fd = proxy_dial(c->proxies[server].shared->target);
-
-        if (fd >= 0)
-            c->loris[c->n_loris++] = fd;
-    }
-}
-
-/* A byte of a greeting from each of them. */
-static void dribble(chaos *c)
-{
-    static const char greeting[] = "tec-rpc\n";
-
-    for (int i = 0; i < c->n_loris; i++)
-        send(c->loris[i], greeting + c->loris_sent % 8, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    c->loris_sent++;
-}
 
 static void undo(chaos *c)
 {
     fault f = c->exclusive->t.fault;
 
     if (f == TRACKER_KILLED)
-        pool_start_tracker(&c->p, pool_port(&c->p));
+        pool_start_tracker(&c->s.p, pool_port(&c->s.p));
     else if (f == DISK_FULL) {
-        unlink(c->ballast);
+        unlink(c->s.ballast);
         /* The tracker stores its state again within a second; killed before, it would know less than its
          * clients. */
         nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 300000000}, NULL);
     } else if (f == SERVER_KILLED)
-        start_server(c, c->exclusive->server);
+        stage_start_server(&c->s, c->exclusive->server);
     c->exclusive = NULL;
 }
 
 static void strike(chaos *c, attempt *a)
 {
-    fixture *f = &c->p.server[a->server];
-    proxy_shared *s = c->proxies[a->server].shared;
+    fixture *f = &c->s.p.server[a->server];
+    proxy_shared *s = c->s.proxies[a->server].shared;
     fault what = a->t.fault;
 
     if (what == SERVER_KILLED) {
@@ -193,21 +75,18 @@ static void strike(chaos *c, attempt *a)
         waitpid(f->pid, NULL, 0);
         close(f->out);
     } else if (what == TRACKER_KILLED)
-        pool_kill_tracker(&c->p);
+        pool_kill_tracker(&c->s.p);
     else if (what == CLIENT_KILLED)
         kill(a->pid, SIGKILL);
     else if (trial_harms_upload(what)) {
         s->trial = a->t.number;
-        s->fault = what == CUT         ? PROXY_CUT
-                   : what == DELAYED   ? PROXY_DELAY
-                   : what == TRUNCATED ? PROXY_TRUNCATE
-                                       : PROXY_FLIP;
+        s->fault = stage_harm(what);
     } else if (what == SLOW_LORIS)
-        send_loris(c, a->server);
+        stage_send_loris(&c->s, a->server);
     else if (what == DISK_FULL)
-        fill_disk(c);
+        stage_fill_disk(&c->s);
     else if (what == CLOCK_BACK)
-        kill(c->p.tracker_pid, SIGUSR2);
+        kill(c->s.p.tracker_pid, SIGUSR2);
     c->struck[what]++;
     a->struck = true;
     if (what == SERVER_KILLED || what == TRACKER_KILLED || what == DISK_FULL) {
@@ -256,8 +135,8 @@ static void start_attempt(chaos *c, attempt *a, int number)
     cr_assert(pipe2(up, O_CLOEXEC) == 0 && pipe2(down, O_CLOEXEC) == 0);
     *a = (attempt){.t = {.number = number,
                          .fault = c->planned[number],
-                         .tracker = c->p.tracker,
-                         .keys = c->p.keys,
+                         .tracker = c->s.p.tracker,
+                         .keys = c->s.p.keys,
                          .module = &c->module,
                          .to_parent = up[1],
                          .from_parent = down[0]},
@@ -315,7 +194,7 @@ static void on_word(chaos *c, attempt *a)
 /* A fault of the wire that no piece met did not strike. */
 static void take_back(chaos *c, attempt *a)
 {
-    proxy_shared *s = a->server >= 0 ? c->proxies[a->server].shared : NULL;
+    proxy_shared *s = a->server >= 0 ? c->s.proxies[a->server].shared : NULL;
 
     if (!a->struck || !trial_harms_upload(a->t.fault) || s->fault == PROXY_PASS || s->trial != a->t.number)
         return;
@@ -373,7 +252,7 @@ static void serve_attempts(chaos *c)
             on_word(c, a);
         }
     }
-    dribble(c);
+    stage_dribble(&c->s);
     if (c->exclusive && tec_clock() >= c->undo_at)
         undo(c);
 }
@@ -397,7 +276,7 @@ static int logged_executions(const chaos *c)
     int n = 0;
 
     for (int i = 0; i < SERVERS; i++) {
-        FILE *f = fopen(c->p.server[i].log, "re");
+        FILE *f = fopen(c->s.p.server[i].log, "re");
 
         while (f && fgets(line, sizeof line, f))
             n += strstr(line, ": opened on cpu:0 by client ") && strstr(line, ", 'trial ");
@@ -407,64 +286,13 @@ static int logged_executions(const chaos *c)
     return n;
 }
 
-static int count_children(pid_t parent)
-{
-    char path[64], text[4096] = "";
-    int n = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    FILE *f = fopen(path, "re");
-    size_t got = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f)
-        fclose(f);
-    for (size_t i = 0; i < got; i++)
-        n += text[i] == ' ';
-    return n;
-}
-
-static int count_files(pid_t of)
-{
-    char path[64];
-    int n = -2;
-
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)of);
-    DIR *d = opendir(path);
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
-/* Sessions' processes, folders, descriptors and leases that are left when all work is done and its time is
- * over. */
-static void find_leaks(chaos *c, int most_files)
-{
-    char command[400];
-
-    for (int i = 0; i < SERVERS; i++) {
-        const fixture *f = &c->p.server[i];
-
-        cr_assert_eq(count_children(f->pid), 0, "server %d has children", i);
-        cr_assert_leq(count_files(f->pid), most_files, "server %d has %d descriptors", i,
-                      count_files(f->pid));
-    }
-    cr_assert_leq(count_files(c->p.tracker_pid), most_files + 8, "the tracker has %d descriptors",
-                  count_files(c->p.tracker_pid));
-    snprintf(command, sizeof command,
-             TEC_BINARY_DIR
-             "/tec devices --tracker %s --key-file %s --json | grep -c '\"state\":.*\"free\"' | grep -qx %d",
-             c->p.tracker, c->p.keys, SERVERS);
-    cr_assert_eq(system(command), 0, "a device is not free: %s", command);
-}
-
 static void print_table(chaos *c)
 {
     int all = 0;
 
     printf("%-28s %8s %14s %16s\n", "FAULT", "STRUCK", "FAILED TRIALS", "UNNOTICED");
     for (int f = 0; f < N_FAULTS; f++) {
-        printf("%-28s %8d %14d %16d\n", kinds[f].name, c->struck[f], c->failed[f], c->survived[f]);
+        printf("%-28s %8d %14d %16d\n", stage_faults[f], c->struck[f], c->failed[f], c->survived[f]);
         all += c->struck[f];
     }
     printf("%d faults in a job of %d trials\n", all, c->n_trials);
@@ -479,45 +307,22 @@ static void print_table(chaos *c)
     fflush(stdout);
 }
 
-static int count_logged(const chaos *c, const char *text)
-{
-    char line[1000];
-    int n = 0;
-    FILE *f = fopen(c->p.log, "re");
-
-    while (f && fgets(line, sizeof line, f))
-        n += strstr(line, text) != NULL;
-    if (f)
-        fclose(f);
-    return n;
-}
-
 static void audit(chaos *c)
 {
     for (int f = 0; f < N_FAULTS; f++)
-        cr_assert(kinds[f].fails ? c->survived[f] == 0 : c->failed[f] == 0,
-                  "%s: %d trials failed, %d did not", kinds[f].name, c->failed[f], c->survived[f]);
+        cr_assert(fails((fault)f) ? c->survived[f] == 0 : c->failed[f] == 0,
+                  "%s: %d trials failed, %d did not", stage_faults[f], c->failed[f], c->survived[f]);
     cr_assert_eq(count(c, "SELECT count(*) FROM issued WHERE trial NOT IN (SELECT trial FROM stored)"), 0);
     cr_assert_eq(count(c, "SELECT count(*) FROM stored"),
                  count(c, "SELECT count(DISTINCT trial) FROM stored"));
     cr_assert_eq(count(c, "SELECT count(*) FROM executions"), logged_executions(c));
     cr_assert_lt(c->longest_idle, 30.0);
-    cr_assert(count_logged(c, "the state is not stored") > 0,
-              "the disk was never full for the tracker: see %s", c->p.log);
-    cr_assert_leq(count_logged(c, "the state is not stored"), count_logged(c, "the state is stored again"),
-                  "the tracker's state stayed unstored: see %s", c->p.log);
-    cr_assert(count_logged(c, "the clock was set back") > 0);
-}
-
-/* Twelve pending seconds let leases of killed clients and slow connections run out. */
-static void rest(chaos *c)
-{
-    for (int i = 0; i < 600; i++) {
-        dribble(c);
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
-    for (int i = 0; i < c->n_loris; i++)
-        close(c->loris[i]);
+    cr_assert(stage_count_logged(&c->s, "the state is not stored") > 0,
+              "the disk was never full for the tracker: see %s", c->s.p.log);
+    cr_assert_leq(stage_count_logged(&c->s, "the state is not stored"),
+                  stage_count_logged(&c->s, "the state is stored again"),
+                  "the tracker's state stayed unstored: see %s", c->s.p.log);
+    cr_assert(stage_count_logged(&c->s, "the clock was set back") > 0);
 }
 
 Test(chaos, loses_no_trial_and_stores_none_twice, .timeout = 3000)
@@ -532,8 +337,10 @@ Test(chaos, loses_no_trial_and_stores_none_twice, .timeout = 3000)
                  "CREATE TABLE issued(trial); CREATE TABLE stored(trial, value); CREATE TABLE "
                  "executions(trial, server)",
                  NULL, NULL, NULL);
-    start_pool(&c);
-    int files = count_files(c.p.server[0].pid);
+    stage_start(&c.s);
+    c.module = kit_module(KIT_ARCH);
+    for (int i = 0; i < SERVERS; i++)
+        c.free_since[i] = tec_clock();
     for (int i = 0; i < n; i++) {
         c.planned[i] = i < each * N_FAULTS ? (fault)(i % N_FAULTS) : NO_FAULT;
         c.queue[c.n_queue++] = i;
@@ -543,12 +350,9 @@ Test(chaos, loses_no_trial_and_stores_none_twice, .timeout = 3000)
     run_job(&c);
     print_table(&c);
     audit(&c);
-    rest(&c);
-    find_leaks(&c, files + 4);
-    for (int i = 0; i < SERVERS; i++)
-        proxy_stop(&c.proxies[i]);
-    cr_assert_eq(umount2(c.state, MNT_DETACH), 0);
-    cr_assert_eq(pool_stop(&c.p), 0);
+    stage_rest(&c.s);
+    stage_find_leaks(&c.s);
+    stage_stop(&c.s);
     sqlite3_close(c.db);
     rt_free(c.module.data);
 }

@@ -26,14 +26,11 @@
 
 typedef enum { PROXY_PASS, PROXY_CUT, PROXY_DELAY, PROXY_TRUNCATE, PROXY_FLIP } proxy_fault;
 
-enum {
-    PROXY_MOST = 32,
-    PROXY_LEAST = 64,
-    PROXY_DELAY_MS = 300
-}; /* LEAST: bytes of a piece that is worth harming */
+enum { PROXY_MOST = 32, PROXY_LEAST = 64, PROXY_DELAY_MS = 300 };
 
 typedef struct {
     volatile int target, fault, hits, trial; /* trial: whose fault it is */
+    volatile int least;                      /* bytes of a piece that is worth harming */
 } proxy_shared;
 
 typedef struct {
@@ -59,7 +56,7 @@ static inline int proxy_dial(int port)
 /* Passes a piece on, harmed if that is asked; false: the connection is to be cut. */
 static inline bool proxy_pass(proxy_shared *s, int to, uint8_t *data, ssize_t n, bool of_client)
 {
-    int fault = of_client && n >= PROXY_LEAST ? s->fault : PROXY_PASS;
+    int fault = of_client && n >= s->least ? s->fault : PROXY_PASS;
 
     if (fault != PROXY_PASS) {
         s->fault = PROXY_PASS;
@@ -128,6 +125,7 @@ static inline proxy proxy_start(void)
     cr_assert(bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 64) == 0);
     cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &size), 0);
     p.port = ntohs(at.sin_port);
+    p.shared->least = PROXY_LEAST;
     p.pid = fork();
     if (p.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -10,25 +10,7 @@
 #ifndef TESTS_CHAOS_TRIAL_H
 #define TESTS_CHAOS_TRIAL_H
 
-#include "tests/rpc/client/pool.h"
-
-typedef enum {
-    NO_FAULT = -1,
-    SERVER_KILLED,
-    TRACKER_KILLED,
-    CLIENT_KILLED,
-    CUT,
-    DELAYED,
-    TRUNCATED,
-    FLIPPED,
-    SLOW_LORIS,
-    HUNG_KERNEL,
-    CRASHING_KERNEL,
-    EATING_KERNEL,
-    DISK_FULL,
-    CLOCK_BACK,
-    N_FAULTS
-} fault;
+#include "tests/chaos/stage.h"
 
 typedef struct {
     int number; /* of the trial */
@@ -77,7 +59,7 @@ static inline void trial_pause(const trial *t)
 /* Faults of the wire harm the upload, the others the call. */
 static inline bool trial_harms_upload(fault f)
 {
-    return f == CUT || f == DELAYED || f == TRUNCATED || f == FLIPPED;
+    return stage_harm(f) != PROXY_PASS;
 }
 
 static inline bool trial_compute(const trial *t, tec_rpc_session *s, int32_t y[2], tec_error *err)
