@@ -30,6 +30,7 @@ typedef struct {
     int first, n;                         /* waiting */
     int measured, most_waiting, compared; /* in all */
     base_dict seen;
+    bool native;       /* tasks are for this machine, to be run by real measurers */
     bool again;        /* something was measured twice */
     int fail_one_in;   /* of the candidates, by their trace; 0: none */
     bool wrong;        /* what fails gives a wrong answer */
@@ -173,7 +174,8 @@ static const tune_task *fake_task(int i)
         "def mm2(A: f32[32, 48], B: f32[48, 32]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n",
     };
     te_file *f = te_parse(fake.cx, "test.te", texts[i]);
-    const target *t = target_parse(fake.cx, "llvm -mcpu=x86-64-v3 -num-cores=2");
+    const target *t =
+        fake.native ? target_native(fake.cx) : target_parse(fake.cx, "llvm -mcpu=x86-64-v3 -num-cores=2");
 
     cr_assert(f && t, "%s", tec_context_error(fake.cx));
     space *sp =

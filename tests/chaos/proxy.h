@@ -31,6 +31,7 @@ enum { PROXY_MOST = 32, PROXY_LEAST = 64, PROXY_DELAY_MS = 300 };
 typedef struct {
     volatile int target, fault, hits, trial; /* trial: whose fault it is */
     volatile int least;                      /* bytes of a piece that is worth harming */
+    volatile int again;                      /* the fault of every piece behind the next one */
 } proxy_shared;
 
 typedef struct {
@@ -38,6 +39,20 @@ typedef struct {
     int port;
     proxy_shared *shared;
 } proxy;
+
+/* A port of loopback that nobody listens at now. */
+static inline int proxy_free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    cr_assert(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+              getsockname(fd, (struct sockaddr *)&at, &size) == 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
 
 static inline int proxy_dial(int port)
 {
@@ -59,7 +74,7 @@ static inline bool proxy_pass(proxy_shared *s, int to, uint8_t *data, ssize_t n,
     int fault = of_client && n >= s->least ? s->fault : PROXY_PASS;
 
     if (fault != PROXY_PASS) {
-        s->fault = PROXY_PASS;
+        s->fault = s->again;
         s->hits++;
     }
     if (fault == PROXY_CUT)

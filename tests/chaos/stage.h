@@ -71,19 +71,6 @@ typedef struct {
     int files; /* descriptors of a server that is idle */
 } stage;
 
-static inline int stage_free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t size = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    cr_assert(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-              getsockname(fd, (struct sockaddr *)&at, &size) == 0);
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
 static inline int stage_count_children(pid_t parent)
 {
     char path[64], text[4096] = "";
@@ -161,7 +148,7 @@ static inline void stage_start(stage *s)
     for (int i = 0; i < SERVERS; i++) {
         kit_prepare(&s->p.server[i]);
         s->proxies[i] = proxy_start();
-        s->proxies[i].shared->target = stage_free_port();
+        s->proxies[i].shared->target = proxy_free_port();
         stage_start_server(s, i);
     }
     s->files = stage_count_files(s->p.server[0].pid);
