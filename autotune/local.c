@@ -10,12 +10,15 @@
 #include "runtime/alloc.h"
 #include "worker/cores.h"
 
+static const double MOST_WAIT = 600; /* seconds, for others that measure on this machine */
+
 typedef struct {
     tune_runner runner; /* first: the runner is this one */
     tune_process process;
     tune_limits limits;
     rt_bytes answer; /* that texts of the last answer lie in */
     atomic_bool stopped;
+    bool late; /* others have measured on the cores for too long */
     char program[PATH_MAX];
     worker_cores cores;
     cpu_set_t callers; /* the cores that the opening thread had */
@@ -44,10 +47,11 @@ static worker_state ask_in_turn(local *found, uint32_t question, const worker_jo
                                 worker_answer *answer, double *costs)
 {
     worker_core_lock lock;
-    worker_state s = worker_cores_lock(&lock, &found->cores.measured, &found->stopped)
+    worker_state s = worker_cores_lock(&lock, &found->cores.measured, MOST_WAIT, &found->stopped)
                          ? ask_process(found, question, job, seconds, answer, costs)
                          : WORKER_CLOSED;
 
+    found->late = lock.late;
     worker_cores_unlock(&lock);
     return s;
 }
@@ -70,6 +74,13 @@ static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *
     worker_state s = ask_in_turn(l, question, job, seconds, answer, costs);
     if (s == WORKER_DONE && answer->outcome == WORKER_ERROR && base_same(answer->kind, WORKER_DEVICE_FAULT))
         tune_process_replace(&l->process);
+    if (l->late) {
+        char holder[64];
+
+        snprintf(failure->error, sizeof failure->error, "others measured on the same cores for %g s: now %s",
+                 MOST_WAIT, worker_cores_holder(&l->cores.measured, holder, sizeof holder));
+        return TUNE_ASK_BROKEN;
+    }
     if (s != WORKER_DONE)
         tune_process_blame(&l->process, l->limits.memory_limit, s, STORE_RUN_ERROR, stage, seconds, failure);
     count_lost(l);

@@ -23,7 +23,7 @@ static const double SLICE = 0.2, PAUSE = 0.5, TURN = 0.02;
 
 /* Seconds: for a server's short answers, and how long an answer may take beside the time of the candidate:
  * others that measure on the same machine come first. */
-static const double PROMPTLY = 10, IN_TURN = 30;
+static const double PROMPTLY = 10, IN_TURN = 150;
 
 /* Seconds for a tracker to take a lease back: one that does not answer finds out by itself. */
 static const double LAST_WORDS = 2;
@@ -384,6 +384,8 @@ static tune_asked blame(pool_device *device, bool ran, const char *stage, double
 {
     tune_asked lost = ran ? TUNE_ASK_LOST : TUNE_ASK_DOUBTED;
 
+    if (err->status == TEC_REFUSED) /* others measure on the same machine all the time */
+        lost = TUNE_ASK_DOUBTED;
     if (is_stopped(device) || is_of_the_way(err->status))
         return give_up(device, is_stopped(device) ? TUNE_ASK_DOUBTED : lost, err, failure);
     tec_rpc_set_deadline(device->server, PROMPTLY);

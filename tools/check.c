@@ -28,7 +28,7 @@
 
 extern char **environ;
 
-enum { MOST_WORDS = 10 + TOOL_REMOTE_WORDS }; /* of a child's command line */
+enum { MOST_WORDS = 12 + TOOL_REMOTE_WORDS }; /* of a child's command line */
 
 typedef struct {
     const char *target;

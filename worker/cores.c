@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tec/runtime.h"
 
 static bool is_core_taken(const cpu_set_t *taken, const int *first_sibling, int cpu)
 {
@@ -84,34 +87,59 @@ worker_cores worker_cores_here(int threads)
 
 /* ---- whose turn ---- */
 
+typedef struct {
+    double until;
+    const atomic_bool *stop;
+    bool late;
+} patience;
+
 /* Asks again and again, so that the wait can be given up. */
-static bool lock_one(int fd, const atomic_bool *stop)
+static bool lock_one(int fd, patience *with)
 {
     const struct timespec between = {.tv_nsec = 500 * 1000};
 
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (stop && atomic_load(stop))
+        with->late = tec_clock() > with->until;
+        if (with->late || (with->stop && atomic_load(with->stop)))
             return false;
         nanosleep(&between, NULL);
     }
     return true;
 }
 
-/* From the lowest number up, so that two that want several cores never wait for each other. */
-bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, const atomic_bool *stop)
+static int open_folder(int cpu, const char *below)
 {
-    char path[64];
+    char path[96];
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d%s", cpu, below);
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The lock of a core, by way of its gate; a system that lacks the folders has no locks. */
+static bool lock_core(int cpu, int fd, patience *with)
+{
+    int gate = open_folder(cpu, "/topology");
+    bool good = (gate < 0 || lock_one(gate, with)) && (fd < 0 || lock_one(fd, with));
+
+    if (gate >= 0)
+        close(gate);
+    return good;
+}
+
+/* From the lowest number up, so that two that want several cores never wait for each other. */
+bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, double seconds,
+                       const atomic_bool *stop)
+{
+    patience p = {tec_clock() + seconds, stop, false};
     bool good = true;
 
     lock->n = 0;
-    for (int i = 0; good && i < CPU_SETSIZE; i++) {
-        if (!CPU_ISSET(i, cores))
-            continue;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", i);
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        lock->fd[lock->n++] = fd;
-        good = fd < 0 || lock_one(fd, stop);
-    }
+    for (int i = 0; good && i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, cores)) {
+            lock->fd[lock->n] = open_folder(i, "");
+            good = lock_core(i, lock->fd[lock->n++], &p);
+        }
+    lock->late = p.late;
     return good;
 }
 
@@ -121,4 +149,40 @@ void worker_cores_unlock(worker_core_lock *lock)
         if (lock->fd[i] >= 0)
             close(lock->fd[i]);
     lock->n = 0;
+}
+
+/* The process that holds a lock of this file, by the kernel's list of locks; 0: none does. */
+static long holder_of(unsigned long long inode)
+{
+    char line[200];
+    FILE *f = fopen("/proc/locks", "re");
+    long pid = 0, found = 0;
+    unsigned long long number;
+
+    while (f && !found && fgets(line, sizeof line, f))
+        if (sscanf(line, "%*d: FLOCK %*s %*s %ld %*x:%*x:%llu", &pid, &number) == 2 && number == inode)
+            found = pid;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+const char *worker_cores_holder(const cpu_set_t *cores, char *to, size_t size)
+{
+    char path[64], name[32] = "?";
+    long pid = 0;
+    struct stat folder;
+
+    for (int i = 0; !pid && i < CPU_SETSIZE; i++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d", i);
+        pid = CPU_ISSET(i, cores) && stat(path, &folder) == 0 ? holder_of(folder.st_ino) : 0;
+    }
+    snprintf(path, sizeof path, "/proc/%ld/comm", pid);
+    FILE *f = pid ? fopen(path, "re") : NULL;
+    if (f && fscanf(f, "%31[^\n]", name) != 1)
+        name[0] = '?';
+    if (f)
+        fclose(f);
+    snprintf(to, size, pid ? "process %ld (%s)" : "nobody", pid, name);
+    return to;
 }

@@ -27,6 +27,9 @@
 #define USUAL_SECONDS 60.0
 
 /* How often the thread that keeps a connection alive looks, with leases and without. */
+/* Seconds: a server that has nothing to say calls every 15. */
+static const double SILENT = 30;
+
 enum { LEASE_MS = 100, IDLE_MS = 1000, MOST_SEALED = 1 << 18 };
 
 /* ---- states ---- */
@@ -53,7 +56,8 @@ static bool is_ending(const tec_rpc *client)
 bool rpc_begin(tec_rpc *client, tec_error *err)
 {
     pthread_mutex_lock(&client->lock);
-    client->deadline = tec_clock() + client->seconds;
+    client->heard = tec_clock();
+    client->deadline = client->heard + client->seconds;
     if (is_cancelled(client))
         return rpc_lose(client, TEC_CANCELLED, "the caller cancelled", err);
     return client->lost.status == TEC_OK || rt_fail(err, client->lost.status, "%s", client->lost.text);
@@ -139,16 +143,19 @@ static bool receive_some(tec_rpc *client, tec_error *err)
     if (n == 0)
         return rpc_lose(client, TEC_LOST, "the server closed the connection", err);
     rpc_link_received(client->link, (size_t)n);
+    client->heard = tec_clock();
     return true;
 }
 
 /* Until the socket can be read, or written where there is output; false: the deadline, a cancel. Returns also
  * if nothing has happened, so its callers go round. The time is rounded up by a millisecond, so that a
- * deadline is not asked for in a busy loop just before it. */
+ * deadline is not asked for in a busy loop just before it. A server calls by itself after 15 s: one that is
+ * silent for longer is gone, however long its answer may take. */
 static bool wait_for_socket(tec_rpc *client, tec_error *err)
 {
     size_t left;
-    double seconds = client->deadline - tec_clock();
+    double now = tec_clock(), seconds = client->deadline - now,
+           silent = client->heard + client->silence - now;
     char text[100];
 
     rpc_link_output(client->link, &left);
@@ -156,8 +163,12 @@ static bool wait_for_socket(tec_rpc *client, tec_error *err)
                           {.fd = client->wake, .events = POLLIN}};
     if (is_cancelled(client))
         return rpc_lose(client, TEC_CANCELLED, "the caller cancelled", err);
+    if (seconds > 0 && silent <= 0) {
+        snprintf(text, sizeof text, "the server was silent for %g s", client->silence);
+        return rpc_lose(client, TEC_LOST, text, err);
+    }
     if (seconds > 0) {
-        poll(p, 2, seconds < 1e6 ? (int)(seconds * 1e3) + 1 : 1000000000);
+        poll(p, 2, (int)((seconds < silent ? seconds : silent) * 1e3) + 1);
         return true;
     }
     snprintf(text, sizeof text, "no answer within %g s", client->seconds);
@@ -471,6 +482,7 @@ static bool be_relayed(tec_rpc *client, tec_error *err)
 /* Link, connection and handshake, with the key that the connection has. */
 static bool open_link(tec_rpc *client, tec_error *err)
 {
+    client->heard = tec_clock();
     return make_link(client, err) && dial(client, err) && shake_hands(client, err) &&
            (!client->relayed || be_relayed(client, err));
 }
@@ -504,6 +516,7 @@ tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *k
     snprintf(c->program, sizeof c->program, "%s", options && options->program ? options->program : "tec");
     c->seconds = options && options->seconds > 0 ? options->seconds : USUAL_SECONDS;
     c->deadline = tec_clock() + c->seconds;
+    c->silence = SILENT;
     c->lease = relayed;
     c->relayed = relayed != 0;
     bool good = c->wake >= 0 && open_link(c, err);

@@ -21,6 +21,7 @@ struct tec_rpc {
     rpc_key key;
     char address[300], program[64];
     double seconds, deadline;
+    double heard, silence;  /* when the last bytes came or a call began; for how long none may come */
     bool cancelled, ending; /* atomic */
     tec_error lost;         /* why the connection is of no more use */
     int signal;             /* of the last failure: that ended its session; 0: none did */

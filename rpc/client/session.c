@@ -259,8 +259,8 @@ bool tec_rpc_release(tec_rpc_session *session, int64_t number, tec_error *err)
 int64_t tec_rpc_array(tec_rpc_session *session, DLDataType dtype, int ndim, const int64_t *shape,
                       tec_error *err)
 {
-    return rpc_ask_for_handle(session, RPC_KIND_allocate, &(rpc_allocate){dtype.code, dtype.bits, {shape, ndim}},
-                          err);
+    return rpc_ask_for_handle(session, RPC_KIND_allocate,
+                              &(rpc_allocate){dtype.code, dtype.bits, {shape, ndim}}, err);
 }
 
 /* `seconds` may be NULL: a caller may not want the time. */
@@ -322,7 +322,7 @@ int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const char *gr
                         tec_error *err)
 {
     return rpc_ask_for_handle(session, RPC_KIND_prepare, &(rpc_prepare){module, graph ? graph : "", threads},
-                          err);
+                              err);
 }
 
 bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array, tec_error *err)

@@ -16,7 +16,8 @@
 
 enum { MOST_THREADS = 4096 };
 
-static const double MOST_SECONDS = 3600;
+/* MOST_WAIT: for others that measure on the same machine; who asks waits longer (pool/device.c). */
+static const double MOST_SECONDS = 3600, MOST_WAIT = 120;
 
 static bool are_seconds(double s)
 {
@@ -76,17 +77,24 @@ static void set_timer(double seconds)
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
-/* On the cores under measurement, while nobody else measures there. */
+/* On the cores under measurement, while nobody else measures there. NULL with an error: others measured there
+ * for too long. */
 static const worker_answer *measure(rpc_session *session, const rpc_measure *self, const worker_job *job,
-                                    tec_module *const *modules, double *waited)
+                                    tec_module *const *modules, double *waited, tec_error *err)
 {
+    char holder[64];
     worker_core_lock lock;
     double begun = tec_clock();
 
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
     const worker_cores c = worker_cores_here(job->threads);
-    worker_cores_lock(&lock, &c.measured, NULL);
+    if (!worker_cores_lock(&lock, &c.measured, MOST_WAIT, NULL)) {
+        worker_cores_unlock(&lock);
+        rt_fail(err, TEC_REFUSED, "others measured on the same cores for %g s: now %s", MOST_WAIT,
+                worker_cores_holder(&c.measured, holder, sizeof holder));
+        return NULL;
+    }
     *waited = tec_clock() - begun;
     sched_setaffinity(0, sizeof c.measured, &c.measured);
     set_timer(self->seconds);
@@ -144,5 +152,6 @@ bool rpc_on_measure(rpc_session *session, const rpc_measure *self)
     if (!good)
         return rpc_answer_error(session, &err);
     const worker_job j = job_of(self, dims);
-    return tell(session, measure(session, self, &j, modules, &waited), j.n_modules, waited);
+    const worker_answer *answer = measure(session, self, &j, modules, &waited, &err);
+    return answer ? tell(session, answer, j.n_modules, waited) : rpc_answer_error(session, &err);
 }

@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "worker/cores.h"
@@ -83,7 +85,7 @@ static void *wait_for_cores(void *user)
 {
     worker_core_lock l;
 
-    atomic_store(&got, worker_cores_lock(&l, user, &stop_waiting));
+    atomic_store(&got, worker_cores_lock(&l, user, 60, &stop_waiting));
     worker_cores_unlock(&l);
     return NULL;
 }
@@ -95,7 +97,7 @@ Test(cores, are_measured_by_one_at_a_time)
     worker_core_lock first;
     pthread_t thread;
 
-    cr_assert(worker_cores_lock(&first, &c.measured, NULL));
+    cr_assert(worker_cores_lock(&first, &c.measured, 60, NULL));
     pthread_create(&thread, NULL, wait_for_cores, &c.measured);
     usleep(100000);
     cr_assert_not(atomic_load(&got));
@@ -103,11 +105,51 @@ Test(cores, are_measured_by_one_at_a_time)
     pthread_join(thread, NULL);
     cr_assert(atomic_load(&got));
 
-    cr_assert(worker_cores_lock(&first, &c.measured, NULL));
+    cr_assert(worker_cores_lock(&first, &c.measured, 60, NULL));
     pthread_create(&thread, NULL, wait_for_cores, &c.measured);
     usleep(50000);
     atomic_store(&stop_waiting, true);
     pthread_join(thread, NULL);
     cr_assert_not(atomic_load(&got));
     worker_cores_unlock(&first);
+}
+
+/* The wait has an end, and who is waited for is told. */
+Test(cores, are_not_waited_for_without_end)
+{
+    worker_cores c = worker_cores_here(1);
+    worker_core_lock first, second;
+    char holder[64], me[32];
+
+    cr_assert(worker_cores_lock(&first, &c.measured, 60, NULL));
+    cr_assert_not(worker_cores_lock(&second, &c.measured, 0.05, NULL));
+    cr_assert(second.late);
+    worker_cores_unlock(&second);
+    snprintf(me, sizeof me, "process %d (", (int)getpid());
+    worker_cores_holder(&c.measured, holder, sizeof holder);
+    cr_assert(strncmp(holder, me, strlen(me)) == 0, "%s", holder);
+    worker_cores_unlock(&first);
+}
+
+/* Who measures again and again lets in who waits: without the gate, it would take the lock anew before the
+ * other one looks again. */
+Test(cores, are_given_to_who_waits)
+{
+    worker_cores c = worker_cores_here(1);
+    worker_core_lock mine;
+    pthread_t thread;
+    int turns = 0;
+
+    atomic_store(&got, false);
+    atomic_store(&stop_waiting, false);
+    cr_assert(worker_cores_lock(&mine, &c.measured, 60, NULL));
+    pthread_create(&thread, NULL, wait_for_cores, &c.measured);
+    usleep(20000);
+    for (; !atomic_load(&got) && turns < 1000; turns++) {
+        worker_cores_unlock(&mine);
+        cr_assert(worker_cores_lock(&mine, &c.measured, 60, NULL));
+    }
+    worker_cores_unlock(&mine);
+    pthread_join(thread, NULL);
+    cr_assert_leq(turns, 3, "%d turns", turns);
 }

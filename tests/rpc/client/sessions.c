@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "rpc/client/inside.h"
 #include "tests/rpc/client/kit.h"
 
 #define PLAIN ((const char *[]){NULL})
@@ -239,4 +240,25 @@ Test(server, drains_before_it_ends)
     tec_rpc_close(s);
     tec_rpc_disconnect(c);
     cr_assert_eq(kit_end(&f), 0); /* it ends by itself, as nobody is left */
+}
+
+/* A server that neither answers nor calls is gone, long before the deadline of a call that may take long. */
+Test(sessions, notice_a_server_that_is_frozen)
+{
+    fixture f = kit_start(PLAIN);
+    tec_rpc *c = kit_connect(&f);
+    tec_rpc_session *s = kit_open(&f, c);
+
+    tec_rpc_set_deadline(c, 600);
+    c->silence = 0.5;
+    kill(f.pid, SIGSTOP);
+    double begun = tec_clock();
+    cr_assert_not(tec_rpc_release(s, 1, &f.err));
+    cr_assert_eq(f.err.status, TEC_LOST);
+    cr_assert(strstr(f.err.text, "the server was silent for 0.5 s"), "%s", f.err.text);
+    cr_assert_lt(tec_clock() - begun, 60);
+    kill(f.pid, SIGCONT);
+    tec_rpc_close(s);
+    tec_rpc_disconnect(c);
+    cr_assert_eq(kit_stop(&f), 0);
 }
