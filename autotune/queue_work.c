@@ -281,12 +281,14 @@ static bool measure_item(tune_queue *queue, tune_runner *runner, tune_item *item
 
     pthread_mutex_unlock(&queue->lock);
     tune_asked got = run_item(queue, runner, item, why);
+    bool good = got == TUNE_ASK_ANSWERED || got == TUNE_ASK_DIED;
+    bool keeps = good && (!runner->keeps || runner->keeps(runner));
     pthread_mutex_lock(&queue->lock);
     finish_item(queue, runner, item, got, why);
     if (got == TUNE_ASK_BROKEN)
         give_up(queue, why);
     pthread_cond_broadcast(&queue->changed);
-    return got == TUNE_ASK_ANSWERED || got == TUNE_ASK_DIED;
+    return keeps;
 }
 
 /* When the last runner leaves, nobody is left to wait for. */

@@ -334,6 +334,7 @@ static tune_readiness prepare(tune_runner *runner, char why[TUNE_WHY])
     }
     tune_runner_has(runner, device->is.name, device->is.text, device->is.driver);
     count_at_work(device->pool, 1);
+    device->since = tec_clock();
     tune_runner_says(runner, "measures");
     return TUNE_READY;
 }
@@ -479,6 +480,15 @@ static void renew(tune_runner *runner)
     close_session(d);
 }
 
+/* The tracker's shares count when leases end: a job that kept its devices to its end would leave nothing to
+ * share. So a device that others wait for is given back after a while, and asked for anew. */
+static bool keeps(tune_runner *runner)
+{
+    pool_device *device = (pool_device *)runner;
+
+    return tec_clock() - device->since < device->pool->o.quantum || tec_rpc_wanted(device->lease) == 0;
+}
+
 static void stop(tune_runner *runner)
 {
     pool_device *d = (pool_device *)runner;
@@ -507,8 +517,8 @@ pool_device *pool_device_new(pool *self, tec_rpc_lease *lease)
 
     if (!device)
         return NULL;
-    device->runner =
-        (tune_runner){.prepare = prepare, .ask = ask, .renew = renew, .stop = stop, .close = close_device};
+    device->runner = (tune_runner){
+        .prepare = prepare, .ask = ask, .renew = renew, .keeps = keeps, .stop = stop, .close = close_device};
     device->pool = self;
     device->lease = lease;
     pthread_mutex_init(&device->lock, NULL);

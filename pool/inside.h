@@ -30,6 +30,7 @@ typedef struct {
     char aside[TUNE_WHY]; /* why it is to be set aside; "": it is not */
     char past[160];       /* "; s1/cpu:0 set aside: ...", for people; "": nothing was */
     int measured;         /* since it was calibrated last */
+    double since;         /* when it moved in, by the clock */
     rpc_measurement m;    /* the last one of a candidate: its answer lives until the next question */
     rpc_measurement calibration;
 } pool_device;

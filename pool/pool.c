@@ -115,6 +115,7 @@ pool *pool_open(tec_context *cx, const pool_options *options)
     p->o = *options;
     p->o.devices = options->devices > 0 ? options->devices : USUAL_DEVICES;
     p->o.patience = options->patience > 0 ? options->patience : 60;
+    p->o.quantum = options->quantum > 0 ? options->quantum : 20;
     p->judge.tolerance = options->tolerance > 0 ? options->tolerance : 0.25;
     pthread_mutex_init(&p->lock, NULL);
     if (connect_to(cx, p) && await_first(cx, p) && meet_first(cx, p))

@@ -20,6 +20,9 @@
  * - One that is another kind of board than the first (CPU, driver, target) is set aside: records of boards
  *   that only look alike must not be mixed.
  *
+ * - One that other jobs wait for is given back every 20 seconds, between two trials, and asked for anew: the
+ *   tracker's shares count when leases end.
+ *
  * Lifetime: a pool until it is closed, after its measurer. Errors: in the context. Threads: as a measurer's.
  */
 #ifndef POOL_POOL_H
@@ -38,6 +41,7 @@ typedef struct {
     int devices;              /* at most at once; 0: 8 */
     double patience;          /* seconds until the first device must be granted; 0: 60 */
     double tolerance;         /* of the calibration kernel's time, as a share; 0: 0.25 */
+    double quantum;           /* seconds after which a device is given back where other jobs wait; 0: 20 */
     bool (*stop)(void *user); /* asked while pool_open waits: true ends the wait. May be NULL */
     void (*waiting)(void *user, const char *why); /* told once a second, while pool_open waits. May be NULL */
     void *data;                                   /* for both */

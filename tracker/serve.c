@@ -366,7 +366,8 @@ static void on_renew(track_peer *peer, int64_t number)
         return;
     lease->user = peer;
     track_renew(service->pool, now_of(service), lease);
-    rpc_conn_send(peer->conn, 0, RPC_KIND_renewed, &(rpc_renewed){number, lease->term_ms});
+    int64_t wanted = lease->device->class->root.waiting - lease->job->waiting;
+    rpc_conn_send(peer->conn, 0, RPC_KIND_renewed, &(rpc_renewed){number, lease->term_ms, wanted});
 }
 
 static void on_give_back(track_peer *peer, int64_t number)

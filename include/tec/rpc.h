@@ -134,6 +134,9 @@ typedef struct {
 TEC_API bool tec_rpc_granted(const tec_rpc_lease *lease, tec_rpc_grant_info *out);
 /* Renews the lease now and waits for the tracker's answer. False: the lease has ended. */
 TEC_API bool tec_rpc_renew(tec_rpc_lease *lease, tec_error *err);
+/* How many requests of other jobs waited for a device of the class when the lease was renewed last. A client
+ * that has had the device for a while may give it back, and ask again. An older tracker does not tell: 0. */
+TEC_API int64_t tec_rpc_wanted(tec_rpc_lease *lease);
 /* Ends the lease, or withdraws the request. Call it before the tracker is disconnected. NULL is allowed. */
 TEC_API void tec_rpc_give_back(TEC_TAKE tec_rpc_lease *lease);
 /* Connects to the server of the lease with the key of the tracker's connection. options may be NULL; their

@@ -60,6 +60,7 @@ struct tec_rpc_lease {
     bool answered;                      /* what was asked last has its answer */
     bool has_queue;
     tec_rpc_queue queue;
+    int64_t wanted; /* requests of other jobs for the class, when the lease was renewed last */
     tec_rpc_lease *next;
 };
 

@@ -96,6 +96,7 @@ static void on_renewed(const tec_rpc *client, const rpc_renewed *renewed)
     if (!l)
         return;
     set_renewal(l, renewed->term_ms);
+    l->wanted = renewed->wanted;
     l->answered = true;
 }
 
@@ -325,6 +326,16 @@ tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error
         if (left <= 0)
             return TEC_RPC_WAITING;
     }
+}
+
+int64_t tec_rpc_wanted(tec_rpc_lease *lease)
+{
+    if (!lease)
+        return 0;
+    pthread_mutex_lock(&lease->c->lock);
+    int64_t wanted = lease->wanted;
+    pthread_mutex_unlock(&lease->c->lock);
+    return wanted;
 }
 
 bool tec_rpc_queue_of(tec_rpc_lease *lease, tec_rpc_queue *out)

@@ -207,3 +207,43 @@ Test(devices, nobody_grants_are_not_waited_for_without_end)
     cr_assert(strstr(tec_context_error(cx), "no device of class 'board' was granted within 1.5 s"), "%s",
               tec_context_error(cx));
 }
+
+enum { MANY = 60, FEW = 3 };
+
+static void submit(tune_measurer *to, const tune_task *t, int n)
+{
+    tune_candidate c[MANY];
+
+    for (int i = 0; i < n; i++)
+        c[i] = (tune_candidate){.task = t, .seed = (uint64_t)i};
+    cr_assert(to->submit(to, cx, c, n), "%s", tec_context_error(cx));
+}
+
+/* Two jobs and one device: the second job does not wait until the first one has all its results. */
+Test(devices, that_others_wait_for_are_shared)
+{
+    tune_result r[MANY];
+
+    open_pool(1, (pool_options){.devices = 1, .quantum = 0.3, .job = "long"});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    submit(m, t, MANY);
+    cr_assert_eq(m->collect(m, cx, t, r, 1, INFINITY), 1, "%s", tec_context_error(cx));
+    pool *second = pool_open(cx, &(pool_options){.tracker = b.tracker,
+                                                 .key_file = b.keys,
+                                                 .device_class = "board",
+                                                 .devices = 1,
+                                                 .tolerance = 50,
+                                                 .job = "short"});
+    cr_assert(second, "%s", tec_context_error(cx));
+    tune_measurer *other =
+        pool_measurer(cx, second, pool_target(second),
+                      &(tune_measure_options){.builder = TEC_BINARY_DIR "/tec", .builders = 1});
+    cr_assert(other, "%s", tec_context_error(cx));
+    submit(other, t, FEW);
+    for (int got = 0; got < FEW; got += other->collect(other, cx, t, r, FEW, INFINITY))
+        ;
+    cr_assert_lt(m->collect(m, cx, t, r, MANY, 0), MANY - 1, "the first job was done before the second one");
+    other->close(other);
+    pool_close(second);
+}
