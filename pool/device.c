@@ -185,8 +185,12 @@ static tune_readiness await_grant(pool_device *device, char why[TUNE_WHY])
     }
 }
 
+/* The first runner has the lease that the pool was opened with: it needs no turn, and must not wait behind
+ * another one that asks for a device which may never come. */
 static tune_readiness await_lease(pool_device *device, char why[TUNE_WHY])
 {
+    if (device->lease)
+        return await_grant(device, why);
     if (!await_turn(device)) {
         snprintf(why, TUNE_WHY, "stopped");
         return TUNE_LEAVES;
