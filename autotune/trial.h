@@ -84,8 +84,8 @@ struct tune_runner {
                       worker_answer *answer, double *costs, tune_failure *failure);
     /* Who has answered with an error may be damaged by what it ran: the next question goes to another one. */
     void (*renew)(tune_runner *runner);
-    /* Asked after each item: false: the runner has given its device back, and is prepared anew. NULL: it keeps
-     * the device. */
+    /* Asked after each item: whether the runner keeps its device; false: it is prepared anew, and gives the
+     * device back. NULL: it keeps the device always. */
     bool (*keeps)(tune_runner *runner);
     void (*stop)(
         tune_runner *runner); /* from another thread: `prepare` and `ask` return soon, now and later */

@@ -41,8 +41,8 @@ typedef struct {
     bool late; /* the time was over before the lock was free */
 } worker_core_lock;
 
-/* Waits until nobody else holds a lock of one of these cores. False: `stop` became true (NULL: there is none),
- * or so many seconds have passed. worker_cores_unlock follows in both cases. */
+/* Waits until nobody else holds a lock of one of these cores. False: `stop` became true (NULL: there is
+ * none), or so many seconds have passed. worker_cores_unlock follows in both cases. */
 bool worker_cores_lock(worker_core_lock *lock, const cpu_set_t *cores, double seconds,
                        const atomic_bool *stop);
 void worker_cores_unlock(worker_core_lock *lock);

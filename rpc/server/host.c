@@ -37,9 +37,9 @@ enum {
 };
 
 /* `handles` counts what libuv has not closed: the struct is freed with the last one. `waiting` is the number
- * of questions without an answer. in[begin_in..n_in) begins with a head; what is there while `stuck` was read and is
- * not yet taken by the client, and nothing more is read meanwhile, so that a slow client makes the process
- * wait and not the server grow. `why` is set at most once and wins over the status of the exit. */
+ * of questions without an answer. in[begin_in..n_in) begins with a head; what is there while `stuck` was read
+ * and is not yet taken by the client, and nothing more is read meanwhile, so that a slow client makes the
+ * process wait and not the server grow. `why` is set at most once and wins over the status of the exit. */
 struct rpc_host {
     rpc_loop *loop;
     rpc_host_options o;
