@@ -62,7 +62,8 @@ static void count_lost(local *found)
 }
 
 /* A kernel that faults may leave a device that this process cannot use any more, so the next trial has a
- * process of its own. */
+ * process of its own. Others that measure on the machine for longer than the wait lasts end the measurer: no
+ * trial is to blame. */
 static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *job, double seconds,
                       worker_answer *answer, double *costs, tune_failure *failure)
 {

@@ -167,6 +167,7 @@ static long holder_of(unsigned long long inode)
     return found;
 }
 
+/* The first process that is found, by the kernel's list of locks and its name in /proc. */
 const char *worker_cores_holder(const cpu_set_t *cores, char *to, size_t size)
 {
     char path[64], name[32] = "?";

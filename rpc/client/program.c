@@ -65,6 +65,7 @@ static bool take_results(tec_rpc *client, int64_t *out, int n_out, double *secon
     return true;
 }
 
+/* The results are copied before the connection is given to others: the answer lies in its memory. */
 bool tec_rpc_execute(tec_rpc_session *session, int64_t program, const int64_t *in, int n_in, int64_t *out,
                      int n_out, double *seconds, tec_error *err)
 {

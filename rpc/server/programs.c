@@ -61,6 +61,7 @@ static int64_t keep_value(rpc_session *session, int64_t program, tec_object *obj
     return object ? rpc_add_thing(session, thing, err) : 0;
 }
 
+/* A copy of an array as a tensor, or a tuple or data of values of the same instance. */
 static tec_object *make_value(rpc_session *session, const rpc_value *message, rt_arena *arena, tec_error *err)
 {
     const rpc_thing *thing = rpc_find_thing(session, message->program, RPC_THING_PROGRAM, err);

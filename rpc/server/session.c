@@ -206,6 +206,7 @@ static bool is_next_piece(const rpc_session *session, uint32_t kind, size_t size
            (int64_t)(size - RPC_DATA_HEAD) <= transfer->size - transfer->got;
 }
 
+/* What the head of the message says of the length and what the piece says itself must agree. */
 static bool take_piece(rpc_session *session, size_t size)
 {
     uint8_t *to = session->transfer.to + session->transfer.got;
