@@ -47,7 +47,7 @@ mkdir "$dir/pool" "$dir/alone"
 pids+=($!)
 "$TEC_BUILD_DIR/rpc_server" --listen 127.0.0.1:0 --key-file "$keys" --folder "$dir/alone" >"$dir/alone.out" 2>"$dir/alone.log" &
 pids+=($!)
-until_says "can be had" "$dir/pool.log"
+until_says "clients can lease its devices" "$dir/pool.log"
 until_says "listening on" "$dir/alone.out"
 alone=$(sed -n 's/.*listening on //p' "$dir/alone.out")
 
