@@ -21,10 +21,14 @@ typedef struct {
 
 /* ---- --dump-graph ---- */
 
+/* A stage that changed the module: for the caller's hook, and as a file. */
 static bool dump(builder *self, const char *stage, const graph_module *module)
 {
+    if (self->o->watch && !self->o->watch(self->o->watch_user, stage, module))
+        return false;
+    if (!self->o->dump_graph)
+        return true;
     const char *text = graph_text(self->cx, module, 0);
-
     return base_write_file(
         self->cx, base_format(self->cx, "%s/%02d-%s.graph", self->o->dump_graph, self->dumped++, stage), text,
         strlen(text));
@@ -39,7 +43,9 @@ static bool watch(void *user, const char *pass, const graph_module *module)
 
 static bool optimise(builder *self)
 {
-    self->m = graph_optimise_watched(self->m, self->o->target, self->o->dump_graph ? watch : NULL, self);
+    if (self->o->unoptimised && graph_is_program(self->m))
+        return true;
+    self->m = graph_optimise_watched(self->m, self->o->target, watch, self);
     return self->m && self->m->functions.n > 0;
 }
 
@@ -60,7 +66,7 @@ static bool place(builder *self)
                false;
     self->m = graph_place_nodes(self->m, &options, &p);
     self->out->hosted = p.hosted;
-    return self->m && (self->m == before || !self->o->dump_graph || dump(self, "place", self->m));
+    return self->m && (self->m == before || dump(self, "place", self->m));
 }
 
 static bool plan(builder *self)
@@ -71,9 +77,9 @@ static bool plan(builder *self)
         (graph_kernels){.cx = self->cx, .target = self->o->target, .source = self->o->source, .placed = true};
     self->out->kernels = kernels;
     self->out->module = self->m;
-    self->m =
-        graph_is_program(self->m) ? graph_planned_program(self->m, kernels) : graph_planned(self->m, kernels);
-    return self->m && (!self->o->dump_graph || dump(self, "plan", self->m));
+    self->m = graph_is_program(self->m) ? graph_planned_program(self->m, kernels, self->o->unoptimised)
+                                        : graph_planned(self->m, kernels);
+    return self->m && dump(self, "plan", self->m);
 }
 
 static bool compile(builder *self)
@@ -92,7 +98,7 @@ static bool compile(builder *self)
 static bool describe(builder *self)
 {
     self->out->desc = *comp_desc(self->out->code);
-    return graph_is_program(self->m) ? graph_describe_program(self->m, &self->out->desc)
+    return graph_is_program(self->m) ? graph_describe_program(self->m, self->o->unoptimised, &self->out->desc)
                                      : graph_describe(self->m, &self->out->desc);
 }
 
@@ -128,7 +134,7 @@ graph_built *graph_build(graph_module *module, const graph_build_options *option
     b.out->cx = module->cx;
     if (options->dump_graph)
         mkdir(options->dump_graph, 0777); /* what is wrong with it, writing into it will tell */
-    if (options->dump_graph && !dump(&b, "read", module))
+    if (!dump(&b, "read", module))
         return NULL;
     for (int i = 0; i < BASE_COUNT(stages); i++)
         if (!stages[i].run(&b) || (stages[i].changes && !holds(&b, stages[i].name)))
@@ -147,7 +153,7 @@ graph_kernels *graph_tasks(graph_module *module, const target *machine)
         return NULL;
     kernels = base_new(module->cx, graph_kernels);
     *kernels = (graph_kernels){.cx = module->cx, .target = machine, .want_tasks = true};
-    return (graph_is_program(module) ? graph_planned_program(module, kernels)
+    return (graph_is_program(module) ? graph_planned_program(module, kernels, false)
                                      : graph_planned(module, kernels))
                ? kernels
                : NULL;

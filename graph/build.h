@@ -10,6 +10,7 @@
 #include "compiler/compiler.h"
 #include "graph/graph.h"
 #include "graph/kernels.h"
+#include "graph/pass.h"
 #include "graph/place.h"
 
 typedef struct {
@@ -21,6 +22,11 @@ typedef struct {
     bool place_strict;      /* refuse what would run on the host beside the target's device */
     const char *dump_dir;   /* the program of each kernel after each pass of lower/ that changed it */
     const char *dump_graph; /* the graph after each pass of graph/ that changed it, and the planned form */
+    /* No pass runs, each operator is a kernel, nothing shares memory: what optimised programs are held
+     * against. Of programs only. */
+    bool unoptimised;
+    graph_watch_fn *watch; /* sees what dump_graph writes; may be NULL */
+    void *watch_user;
 } graph_build_options;
 
 typedef struct {

@@ -349,10 +349,12 @@ static bool emit_node(graph_code *code, const graph_body *body, int index, bool 
 }
 
 /* Whether the node's results are the body's, with nothing to do behind it but to end lifetimes. */
-static bool is_last(const graph_body *body, int index)
+static bool is_last(const graph_code *code, const graph_body *body, int index)
 {
     const graph_node *node = body->nodes.at[index];
 
+    if (code->unoptimised)
+        return false;
     if (node->kind != GRAPH_CALL && node->kind != GRAPH_IF && node->kind != GRAPH_MATCH)
         return false;
     if (node->n_out != body->outputs.n)
@@ -386,7 +388,7 @@ bool graph_code_body(graph_code *code, const graph_body *body, bool tail, const 
         return false;
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
-        bool last = tail && is_last(body, i);
+        bool last = tail && is_last(code, body, i);
 
         if (!emit_node(code, body, i, last))
             return false;
@@ -539,9 +541,9 @@ static const rt_constant_desc *describe_constants(const graph_code *code)
 
 /* Data types first, because the types of values name them; then each function; then the tables that these
  * filled. */
-bool graph_describe_program(const graph_module *module, rt_module_desc *out)
+bool graph_describe_program(const graph_module *module, bool unoptimised, rt_module_desc *out)
 {
-    graph_code e = {.cx = module->cx, .m = module};
+    graph_code e = {.cx = module->cx, .m = module, .unoptimised = unoptimised};
     rt_data_desc *data = base_array(module->cx, rt_data_desc, module->data.n);
     rt_routine_desc *functions = base_array(module->cx, rt_routine_desc, module->functions.n);
 

@@ -219,7 +219,7 @@ static void remember(graph_code *code, const void *what, int32_t reg)
 /* The latest first. -1: not in a register here. */
 static int32_t remembered(const graph_code *code, const void *what)
 {
-    for (int i = code->known.n - 1; i >= 0; i--)
+    for (int i = code->known.n - 1; i >= 0 && !code->unoptimised; i--)
         if (((const known *)code->known.at[i])->what == what)
             return ((const known *)code->known.at[i])->reg;
     return -1;

@@ -24,6 +24,7 @@ typedef struct {
 typedef struct {
     tec_context *cx;
     const graph_module *m;
+    bool unoptimised; /* no calls in the place of their callers, nothing found again in a register */
     base_dict type_index, dim_index, text_index; /* key -> index + 1 */
     base_vec types, dims, texts;                 /* rt_type_desc *, rt_dim *, char * */
     graph_words dim_symbols;

@@ -65,6 +65,7 @@ typedef enum {
     GRAPH_DEVICE_COPY, /* copies the first tensor's elements to the second, also between devices */
     GRAPH_KILL         /* the tensor is read no more: its bytes may be allocated again */
 } graph_node_kind;
+enum { GRAPH_N_KINDS = GRAPH_KILL + 1 };
 
 struct tec_value {
     const char *name; /* the user's where there is one */

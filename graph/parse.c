@@ -424,36 +424,14 @@ typedef struct {
     bool has_plain;
 } node_text;
 
-static const struct {
-    const char *word;
-    graph_node_kind kind;
-    bool has_results;
-} kinds[] = {{"op", GRAPH_OP, true},
-             {"pack", GRAPH_PACK, true},
-             {"call", GRAPH_CALL, true},
-             {"if", GRAPH_IF, true},
-             {"loop", GRAPH_LOOP, true},
-             {"scan", GRAPH_SCAN, true},
-             {"group", GRAPH_GROUP, true},
-             {"tuple", GRAPH_MAKE_TUPLE, true},
-             {"field", GRAPH_FIELD, true},
-             {"construct", GRAPH_CONSTRUCT, true},
-             {"match", GRAPH_MATCH, true},
-             {"closure", GRAPH_CLOSURE, true},
-             {"apply", GRAPH_APPLY, true},
-             {"check", GRAPH_CHECK, false},
-             {"extents", GRAPH_EXTENTS, false},
-             {"alloc_storage", GRAPH_ALLOC_STORAGE, true},
-             {"alloc_tensor", GRAPH_ALLOC_TENSOR, true},
-             {"invoke", GRAPH_INVOKE, false},
-             {"device_copy", GRAPH_DEVICE_COPY, false},
-             {"kill", GRAPH_KILL, false}};
-
 /* Whether a node without results begins here: its kind comes first. */
 static bool at_statement(const parser *self)
 {
-    for (int i = 0; i < BASE_COUNT(kinds); i++)
-        if (!kinds[i].has_results && base_at(self->lx, kinds[i].word))
+    static const graph_node_kind without_results[] = {GRAPH_CHECK, GRAPH_EXTENTS, GRAPH_INVOKE,
+                                                      GRAPH_DEVICE_COPY, GRAPH_KILL};
+
+    for (int i = 0; i < BASE_COUNT(without_results); i++)
+        if (base_at(self->lx, graph_kind_text(without_results[i])))
             return true;
     return false;
 }
@@ -461,9 +439,9 @@ static bool at_statement(const parser *self)
 /* The word of a node's kind, and the name that some kinds have behind it. */
 static bool parse_kind(parser *self, node_text *text)
 {
-    for (int i = 0; i < BASE_COUNT(kinds); i++)
-        if (base_accept(self->lx, kinds[i].word)) {
-            text->kind = kinds[i].kind;
+    for (int i = 0; i < GRAPH_N_KINDS; i++)
+        if (base_accept(self->lx, graph_kind_text((graph_node_kind)i))) {
+            text->kind = (graph_node_kind)i;
             if (text->kind == GRAPH_CONSTRUCT)
                 text->what = expect_string(self, "the name of a constructor");
             if (text->kind == GRAPH_CALL || text->kind == GRAPH_CLOSURE)

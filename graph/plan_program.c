@@ -15,6 +15,7 @@
 
 typedef struct {
     graph_kernels *kernels;
+    bool unoptimised;
     base_vec values; /* graph_value *: of the function, in order */
     base_map homes;  /* graph_value * -> the body that makes it */
     base_map lasts;  /* graph_value * -> the node of that body that reads it last */
@@ -263,10 +264,9 @@ static bool plan_view(graph_rewrite *rw, const graph_node *node)
 static bool plan_node(graph_rewrite *rw, const graph_node *node)
 {
     planner *p = rw->user;
-    bool done = node->kind == GRAPH_OP && node->op->identity ? plan_view(rw, node)
-                : is_control(node)                           ? graph_keep(rw, node)
-                                                             : plan_kernel(rw, node);
-    const base_vec *ends = base_map_get(&p->ends, node);
+    bool view = node->kind == GRAPH_OP && node->op->identity && !p->unoptimised;
+    bool done = view ? plan_view(rw, node) : is_control(node) ? graph_keep(rw, node) : plan_kernel(rw, node);
+    const base_vec *ends = p->unoptimised ? NULL : base_map_get(&p->ends, node);
 
     for (int i = 0; done && ends && i < ends->n; i++) {
         graph_value *value = graph_new_value(rw, ends->at[i]);
@@ -277,9 +277,9 @@ static bool plan_node(graph_rewrite *rw, const graph_node *node)
     return done;
 }
 
-graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels)
+graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels, bool unoptimised)
 {
-    planner p = {.kernels = kernels};
+    planner p = {.kernels = kernels, .unoptimised = unoptimised};
 
     return graph_rewrite_module(module, plan_node, note_ends, &p);
 }

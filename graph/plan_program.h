@@ -24,8 +24,9 @@
  * tensors. */
 bool graph_is_program(const graph_module *module);
 
-/* The planned form of all functions, their kernels added to `kernels`. */
-graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels);
+/* The planned form of all functions, their kernels added to `kernels`. unoptimised: without views, and nothing
+ * ends before its function. */
+graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels, bool unoptimised);
 
 /* What must hold of the planned nodes of a program: kernels get what they take, tensors are written before
  * they are read, nothing is read behind its kill. */

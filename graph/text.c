@@ -152,33 +152,42 @@ const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int coun
     return base_text_str(cx, &p.out);
 }
 
+const char *graph_kind_text(graph_node_kind kind)
+{
+    static const char *const words[GRAPH_N_KINDS] = {
+        [GRAPH_OP] = "op",
+        [GRAPH_CALL] = "call",
+        [GRAPH_IF] = "if",
+        [GRAPH_LOOP] = "loop",
+        [GRAPH_SCAN] = "scan",
+        [GRAPH_GROUP] = "group",
+        [GRAPH_PACK] = "pack",
+        [GRAPH_MAKE_TUPLE] = "tuple",
+        [GRAPH_FIELD] = "field",
+        [GRAPH_CONSTRUCT] = "construct",
+        [GRAPH_MATCH] = "match",
+        [GRAPH_CLOSURE] = "closure",
+        [GRAPH_APPLY] = "apply",
+        [GRAPH_CHECK] = "check",
+        [GRAPH_EXTENTS] = "extents",
+        [GRAPH_ALLOC_STORAGE] = "alloc_storage",
+        [GRAPH_ALLOC_TENSOR] = "alloc_tensor",
+        [GRAPH_INVOKE] = "invoke",
+        [GRAPH_DEVICE_COPY] = "device_copy",
+        [GRAPH_KILL] = "kill",
+    };
+
+    return words[kind];
+}
+
 /* What a node does, before its name: the kind, and the operator or the function. */
 static void put_kind(printer *self, const graph_node *node)
 {
-    switch (node->kind) {
-    case GRAPH_OP: base_addf(self->cx, &self->out, "op %s ", node->op->name); return;
-    case GRAPH_PACK: base_addf(self->cx, &self->out, "pack %s ", node->plain->op->name); return;
-    case GRAPH_CALL: base_addf(self->cx, &self->out, "call %s ", quoted(self, node->callee)); return;
-    case GRAPH_IF: base_add(self->cx, &self->out, "if "); return;
-    case GRAPH_LOOP: base_add(self->cx, &self->out, "loop "); return;
-    case GRAPH_SCAN: base_add(self->cx, &self->out, "scan "); return;
-    case GRAPH_GROUP: base_add(self->cx, &self->out, "group "); return;
-    case GRAPH_MAKE_TUPLE: base_add(self->cx, &self->out, "tuple "); return;
-    case GRAPH_FIELD: base_add(self->cx, &self->out, "field "); return;
-    case GRAPH_CONSTRUCT:
-        base_addf(self->cx, &self->out, "construct %s ", quoted(self, node->callee));
-        return;
-    case GRAPH_MATCH: base_add(self->cx, &self->out, "match "); return;
-    case GRAPH_CLOSURE: base_addf(self->cx, &self->out, "closure %s ", quoted(self, node->callee)); return;
-    case GRAPH_APPLY: base_add(self->cx, &self->out, "apply "); return;
-    case GRAPH_CHECK: base_add(self->cx, &self->out, "check "); return;
-    case GRAPH_EXTENTS: base_add(self->cx, &self->out, "extents "); return;
-    case GRAPH_ALLOC_STORAGE: base_add(self->cx, &self->out, "alloc_storage "); return;
-    case GRAPH_ALLOC_TENSOR: base_add(self->cx, &self->out, "alloc_tensor "); return;
-    case GRAPH_INVOKE: base_addf(self->cx, &self->out, "invoke %s ", quoted(self, node->callee)); return;
-    case GRAPH_DEVICE_COPY: base_add(self->cx, &self->out, "device_copy "); return;
-    case GRAPH_KILL: base_add(self->cx, &self->out, "kill "); return;
-    }
+    base_addf(self->cx, &self->out, "%s ", graph_kind_text(node->kind));
+    if (node->kind == GRAPH_OP || node->kind == GRAPH_PACK)
+        base_addf(self->cx, &self->out, "%s ", (node->kind == GRAPH_OP ? node : node->plain)->op->name);
+    else if (node->callee)
+        base_addf(self->cx, &self->out, "%s ", quoted(self, node->callee));
 }
 
 /* The types of the operator as it was before an operand was packed. */

@@ -27,6 +27,8 @@ enum { GRAPH_TEXT_FULL = 1 };
 
 const char *graph_text(tec_context *cx, const graph_module *module, unsigned flags);
 
+const char *graph_kind_text(graph_node_kind kind); /* "alloc_tensor" */
+
 /* " @group(1) @strides([2, 2])": by name. */
 const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int count);
 

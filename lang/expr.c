@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "graph/dynamic.h"
 #include "lang/inside.h"
 
 /* A value as the result of reading, or an error that no one has told of. */
@@ -351,6 +352,19 @@ static graph_value *add_operator(lang_parser *parser, const op_info *op, const c
     return value;
 }
 
+/* An operator whose extents only the run tells: its nodes, and its results as for other operators. */
+static graph_value *add_dynamic(lang_parser *parser, const graph_dynamic *op, const char *at,
+                                graph_value *const *in, int count, const op_attr *attr, int n_attrs)
+{
+    graph_value *out[GRAPH_DYNAMIC_RESULTS], *value = NULL;
+
+    lang_blame(parser, at);
+    if (graph_add_dynamic(parser->f, op, op->name, in, count, attr, n_attrs, out))
+        value = op->n_out == 1 ? out[0] : graph_add_tuple(parser->f, op->name, out, op->n_out);
+    lang_stand(parser);
+    return value;
+}
+
 /* Names of constructors are unique in a program, so the first data type that has one is the right one. */
 static graph_value *construct(lang_parser *parser, const char *name, const char *at, const arguments *self)
 {
@@ -380,6 +394,7 @@ static graph_value *read_named(lang_parser *parser, const char *name, const char
     graph_value *value = called ? NULL : find_name(parser, name);
     const lang_def *def = lang_find_def(parser, name);
     const op_info *op = op_find(name);
+    const graph_dynamic *dynamic = graph_find_dynamic(name);
 
     if (!called && !value)
         value = lang_find_parameter(parser, name);
@@ -391,6 +406,8 @@ static graph_value *read_named(lang_parser *parser, const char *name, const char
     graph_value *const *in = (graph_value *const *)a.values.at;
     if (called && op && !def)
         return add_operator(parser, op, at, in, a.values.n, a.attr, a.n_attrs);
+    if (called && dynamic && !def)
+        return add_dynamic(parser, dynamic, at, in, a.values.n, a.attr, a.n_attrs);
     if (a.n_attrs > 0)
         return lang_fail(parser, at, "'%s' is not an operator, so it cannot take the attribute '%s'", name,
                          a.attr[0].name);

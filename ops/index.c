@@ -1,5 +1,4 @@
-/* ops/index.c -- operators that read by index: elements and tuples picked by tensors, counting, sorting,
- * running sums.
+/* ops/index.c -- operators that read by index: elements and tuples picked by tensors, and counting.
  *
  * An index out of bounds is the caller's mistake and must not become ours: it is kept inside.
  */
@@ -193,113 +192,12 @@ static bool trilu_body(const op_call *call, te_def *def, te_tensor *const *in, t
     return op_compute(call, def, axis, expr, out);
 }
 
-/* ---- cum_sum: axis, exclusive, reverse ---- */
-
-static bool cum_sum_relation(op_call *call)
-{
-    call->output[0] = call->input[0];
-    return op_check_axis(call, op_int(call, "axis", 0));
-}
-
-/* Each element adds up its own part of the row: quadratic in its length, but parallel. For [1, 2, 3]:
- *
- *     1 3 6        exclusive: 0 1 3        reverse: 6 5 3        both: 5 3 0
- *
- * The whole row is read for each element, and what does not count adds 0, so the loops stay rectangular. */
-static bool cum_sum_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
-{
-    tec_context *cx = call->cx;
-    int axis = (int)op_int(call, "axis", 0), n = call->output[0].n;
-    const ir_expr **all = op_axes_of(call, &call->output[0]),
-                  **index = base_copy(cx, all, (size_t)n * sizeof *all);
-    const ir_expr *j = index[axis] = te_reduce_axis(cx, "j", call->input[0].dim[axis]), *i = all[axis],
-                  *expr = te_read(in[0], index, n);
-    base_dtype t = call->output[0].dtype, wide = base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
-
-    bool exclusive = op_int(call, "exclusive", 0), reverse = op_int(call, "reverse", 0);
-    const ir_expr *counts = reverse     ? exclusive ? ir_gt(cx, j, i) : ir_ge(cx, j, i)
-                                : exclusive ? ir_lt(cx, j, i)
-                                        : ir_le(cx, j, i);
-    expr = expr ? te_reduce(cx, "sum", ir_select(cx, counts, ir_cast(cx, wide, expr), ir_imm(cx, wide, 0)),
-                            &j, 1)
-                : NULL;
-    te_tensor *sum = te_compute(def, op_stage_name(def, "cum_sum.sum"), all, n, expr);
-    const ir_expr **own = op_axes_of(call, &call->output[0]);
-    return op_compute(call, def, own, ir_cast(cx, t, te_read(sum, own, n)), out);
-}
-
-/* ---- top_k: axis, k, largest; positions of the k greatest (or least) elements in order ---- */
-
-/* The values are gathered by these positions, in a node of their own. */
-static bool top_k_relation(op_call *call)
-{
-    int64_t axis = op_int(call, "axis", 0), k = op_int(call, "k", 0), extent;
-
-    if (!op_check_axis(call, axis))
-        return false;
-    const ir_expr **dim = base_copy(call->cx, call->input[0].dim, (size_t)call->input[0].n * sizeof *dim);
-    if (k < 0 || (ir_is_int(dim[axis], &extent) && k > extent))
-        return op_fail(call, "cannot take %lld elements from dimension %lld of %s", (long long)k,
-                       (long long)axis, op_type_text(call->cx, &call->input[0]));
-    dim[axis] = ir_int(call->cx, k);
-    call->output[0] = (op_type){BASE_I64, call->input[0].n, dim};
-    return true;
-}
-
-/* rank[i] = how many elements come before element i; the result at r is the one element of that rank. Equal
- * elements keep their order, and NaN counts as greatest. For the largest of [3, 9, 3]: ranks 1, 0, 2,
- * positions 1, 0, 2. Each rank occurs once, because one of any two elements comes before the other. */
-static te_tensor *ranks(const op_call *call, te_def *def, te_tensor *input, int axis)
-{
-    tec_context *cx = call->cx;
-    int n = call->input[0].n;
-    const ir_expr **all = op_axes_of(call, &call->input[0]),
-                  **other = base_copy(cx, all, (size_t)n * sizeof *all);
-    const ir_expr *i = all[axis], *j = other[axis] = te_reduce_axis(cx, "j", call->input[0].dim[axis]);
-    const ir_expr *mine = te_read(input, all, n), *its = te_read(input, other, n);
-
-    if (!mine || !its)
-        return NULL;
-    bool largest = op_int(call, "largest", 1);
-    const ir_expr *before = largest ? ir_gt(cx, its, mine) : ir_lt(cx, its, mine),
-                  *same = ir_eq(cx, its, mine);
-    if (base_is_float(mine->dtype)) {
-        const ir_expr *its_nan = ir_isnan(cx, its), *my_nan = ir_isnan(cx, mine);
-
-        before = ir_or(cx, before,
-                       largest ? ir_and(cx, its_nan, ir_not(cx, my_nan))
-                               : ir_and(cx, my_nan, ir_not(cx, its_nan)));
-        same = ir_or(cx, same, ir_and(cx, its_nan, my_nan));
-    }
-    before = ir_or(cx, before, ir_and(cx, same, ir_lt(cx, j, i)));
-    const ir_expr *expr = te_reduce(cx, "sum", ir_select(cx, before, ir_int(cx, 1), ir_int(cx, 0)), &j, 1);
-    return te_compute(def, op_stage_name(def, "top_k.rank"), all, n, expr);
-}
-
-/* The sum of j * (rank[j] == r): one term is not 0, or j is 0. */
-static bool top_k_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
-{
-    tec_context *cx = call->cx;
-    int axis = (int)op_int(call, "axis", 0), n = call->input[0].n;
-    te_tensor *rank = ranks(call, def, in[0], axis);
-    const ir_expr **all = op_axes_of(call, &call->output[0]),
-                  **index = base_copy(cx, all, (size_t)n * sizeof *all);
-    const ir_expr *j = index[axis] = te_reduce_axis(cx, "j", call->input[0].dim[axis]),
-                  *its = te_read(rank, index, n);
-
-    const ir_expr *expr =
-        its ? te_reduce(cx, "sum", ir_select(cx, ir_eq(cx, its, all[axis]), j, ir_int(cx, 0)), &j, 1) : NULL;
-    return op_compute(call, def, all, expr, out);
-}
-
 #define BODY(op)                                                                                             \
     static const op_impl op##_impls[] = {{.name = #op, .version = 1, .body = op##_body, .packs = -1}}
 BODY(gather_elements);
 BODY(gather_nd);
 BODY(range);
 BODY(trilu);
-BODY(cum_sum);
-BODY(top_k);
 
 #define ROW(op, least, most, how)                                                                            \
     .name = #op, .min_inputs = (least), .max_inputs = (most), .n_outputs = 1, .kind = (how),                 \
@@ -315,9 +213,5 @@ static const op_info rows[] = {
     {ROW(trilu, 1, 2, OP_INJECTIVE),
      .doc =
          "matrices with zeros on one side of diagonal k, the second operand; upper (1): what is above stays"},
-    {ROW(cum_sum, 1, 1, OP_OPAQUE),
-     .doc = "sums of all elements so far along axis (0); exclusive (0), reverse (0)"},
-    {ROW(top_k, 1, 1, OP_OPAQUE),
-     .doc = "positions of the k first elements in order along axis (0); largest (1)"},
 };
 const op_family op_index_family = {rows, BASE_COUNT(rows)};

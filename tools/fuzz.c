@@ -512,8 +512,8 @@ static int start(const settings *given)
     if (!t.t || (given->worker && !tool_fuzz_plant(t.cx, given->plant)))
         status = tool_fail("fuzz", t.cx);
     else if (given->programs)
-        status = tool_fuzz_programs_run(
-            t.cx, &(tool_fuzz_programs){t.t, (uint64_t)given->seed, given->first, given->cases});
+        status = tool_fuzz_programs_run(t.cx, &(tool_fuzz_programs){t.t, (uint64_t)given->seed, given->first,
+                                                                    given->cases, given->plant});
     else if (given->worker)
         status = work(&t);
     else if (strcmp(given->plant, "none") != 0)

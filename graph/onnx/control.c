@@ -296,46 +296,110 @@ static graph_body *read_scan(onnx_node *node, const Onnx__GraphProto *GraphProto
     return out && !base_failed(node->cx) ? body : NULL;
 }
 
-/* The states' types are found by reading the body until they are the same before and after it. */
-static bool convert_scan(onnx_node *source)
+/* The node over states and sequences. Its body is read until the states have the same types before and behind
+ * it. NULL: see onnx_subgraph. */
+static graph_node *add_scan(onnx_node *source, graph_value **in, int count, int states)
 {
     const Onnx__GraphProto *g = onnx_attr(source, "body")->g;
-    int n_sequences = (int)onnx_int(source, "num_scan_inputs", 0), states = source->n_in - n_sequences;
-    bool more = true;
+    carried c = carry(source, in, states);
     graph_body *body = NULL;
 
-    if (n_sequences < 1 || states < 0 || states > source->n_out || (int)g->n_input != source->n_in ||
+    for (bool more = true; more;) {
+        more = false;
+        body = read_scan(source, g, &c, in + states, count - states, &more);
+        if (!body)
+            return NULL;
+    }
+    return graph_add_scan(source->im->f, source->name, in, count, states, body);
+}
+
+/* Whether the subgraph takes and gives as many values as the node has operands and results. */
+static bool check_scan(onnx_node *source, int count, int states, int n_sequences)
+{
+    const Onnx__GraphProto *g = onnx_attr(source, "body")->g;
+
+    if (n_sequences < 1 || states < 0 || states > source->n_out || (int)g->n_input != count ||
         (int)g->n_output != source->n_out)
         return onnx_wrong(
             source, "%d operands with %d sequences, %d results; its body has %zu inputs and %zu outputs",
-            source->n_in, n_sequences, source->n_out, g->n_input, g->n_output);
+            count, n_sequences, source->n_out, g->n_input, g->n_output);
+    return true;
+}
+
+static bool convert_scan(onnx_node *source)
+{
+    int n_sequences = (int)onnx_int(source, "num_scan_inputs", 0), states = source->n_in - n_sequences;
+
+    if (!check_scan(source, source->n_in, states, n_sequences))
+        return false;
     graph_value **in = base_array(source->cx, graph_value *, source->n_in);
     for (int k = 0; k < source->n_in; k++) {
         in[k] = k < states ? source->in[k] : as_sequence(source, k - states, source->in[k]);
         if (!in[k])
             return false;
     }
-    carried c = carry(source, in, states);
-    while (more) {
-        more = false;
-        body = read_scan(source, g, &c, in + states, n_sequences, &more);
-        if (!body)
-            return base_failed(source->cx) ? false : onnx_skip(source);
-    }
-    graph_node *node = graph_add_scan(source->im->f, source->name, in, source->n_in, states, body);
-    for (int k = 0; node && k < source->n_out; k++) {
+    graph_node *node = add_scan(source, in, source->n_in, states);
+    if (!node)
+        return base_failed(source->cx) ? false : onnx_skip(source);
+    for (int k = 0; k < source->n_out; k++) {
         graph_value *value = k < states ? node->out[k] : from_sequence(source, k - states, node->out[k]);
 
         if (!onnx_set(source, k, value))
             return false;
     }
-    return node != NULL;
+    return true;
+}
+
+/* Inputs of the open region: what one member of the batch has of each operand. Sequences are given in the
+ * order in which they are met. */
+static bool open_member(onnx_node *source, graph_value *const *in, int count, int states, graph_value **out)
+{
+    for (int k = 0; k < count; k++) {
+        const op_type *type = &in[k]->type;
+
+        out[k] = graph_input(source->im->f, "member", (op_type){type->dtype, type->n - 1, type->dim + 1});
+        if (k >= states && type->n < 2)
+            return onnx_wrong(source, "sequence %d is %s, expected a batch of sequences", k - states,
+                              op_type_text(source->cx, type));
+        if (k >= states && entry(source, "directions", k - states))
+            out[k] = reversed(source, out[k]);
+    }
+    return true;
+}
+
+/* Until opset 8 all operands have a batch as their first dimension: a scan over the batch, whose body is the
+ * scan over the sequences. Lengths of the members' sequences, the first operand, are not supported. */
+static bool convert_scan_of_batch(onnx_node *source)
+{
+    int n_sequences = (int)onnx_int(source, "num_scan_inputs", 0), count = source->n_in - 1,
+        states = count - n_sequences;
+    graph_function *function = source->im->f;
+    graph_value **in = base_array(source->cx, graph_value *, count + 1);
+
+    if (onnx_has(source, 0))
+        return onnx_unsupported(source, "lengths of sequences");
+    if (!check_scan(source, count, states, n_sequences))
+        return false;
+    for (int k = 0; k < count; k++)
+        if (!source->in[k + 1] || source->in[k + 1]->type.n < 1)
+            return onnx_wrong(source, "operand %d has no batch", k + 1);
+    graph_region_open(function);
+    graph_node *inner =
+        open_member(source, source->in + 1, count, states, in) ? add_scan(source, in, count, states) : NULL;
+    for (int k = 0; inner && k < source->n_out; k++)
+        graph_output(function, "member", inner->out[k]);
+    graph_body *body = graph_region_close(function);
+    if (!inner)
+        return base_failed(source->cx) ? false : onnx_skip(source);
+    return set_results(source, graph_add_scan(function, source->name, source->in + 1, count, 0, body));
 }
 
 static const onnx_row rows[] = {
     {"If", convert_if, 1, 0, "1>0-* !else_branch:g !then_branch:g", NULL},
     /* Operands that are left out are allowed, which `*` would refuse. */
     {"Loop", convert_loop, 1, 0, "0-1000000>0-1000000 !body:g", NULL},
+    {"Scan", convert_scan_of_batch, 8, 8, "0-1000000>0-1000000 !body:g !num_scan_inputs:i directions:I",
+     NULL},
     {"Scan", convert_scan, 9, 0,
      "0-*>0-* !body:g !num_scan_inputs:i scan_input_axes:I scan_input_directions:I scan_output_axes:I "
      "scan_output_directions:I",

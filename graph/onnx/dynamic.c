@@ -11,6 +11,7 @@
  *
  * So everything behind the operator has symbols for extents, as if they were the model's own. What comes out
  * negative is an error of the run. */
+#include "graph/dynamic.h"
 #include "graph/onnx/compose.h"
 #include "graph/scope.h"
 
@@ -251,88 +252,70 @@ graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, co
     return onnx_slice(node, node->in[0], begin, extent, step);
 }
 
-/* ---- what is not zero ---- */
+/* ---- operators of graph/dynamic.h ---- */
 
-/* The positions of the elements of a bool[count] that are true, in order: i64[k], where k is a new symbol.
- * Each true element's position goes to the place that the number of true elements before it names; those of
- * the others go to a place behind, which is cut off. */
-static graph_value *true_positions(onnx_node *node, graph_value *flags)
+/* Adds the operator and takes as many of its results as the node has. */
+static bool add(onnx_node *node, const char *op, graph_value *const *in, int n_in, const op_attr *attr,
+                int n_attrs)
 {
-    tec_context *cx = node->cx;
-    const ir_expr *count = flags ? flags->type.dim[0] : NULL;
-    graph_value *ones = onnx_cast(node, flags, BASE_I64),
-                *total = onnx_reduce(node, "reduce_sum", ones, (const int64_t[]){0}, 1, true);
-    const ir_expr **k = extents_of(node, total);
+    graph_value *out[GRAPH_DYNAMIC_RESULTS];
 
-    if (!k)
-        return NULL;
-    demand(node, ir_le(cx, k[0], count));
-    const ir_expr *places = ir_add(cx, k[0], ir_int(cx, 1));
-    op_attr along[] = {op_attr_int("axis", 0), op_attr_int("exclusive", 1), op_attr_int("reverse", 0)};
-    graph_value *before = ONNX_MAKE(node, "cum_sum", along, 3, ones);
-    graph_value *place = onnx_where(node, flags, before, onnx_values(node, &k[0], 1, false));
-    graph_value *room = onnx_expand(node, number(node, 0), &places, 1);
-    op_attr how[] = {op_attr_int("axis", 0), op_attr_string("reduction", "none")};
-    graph_value *all = ONNX_MAKE(node, "scatter_elements", how, 2, room, place, onnx_count(node, count));
-    return onnx_part(node, all, 0, 0, k[0]);
+    if (!graph_add_dynamic(node->im->f, graph_find_dynamic(op), node->name, in, n_in, attr, n_attrs, out))
+        return false;
+    for (int k = 0; k < node->n_out; k++)
+        onnx_set(node, k, out[k]);
+    return true;
 }
 
-static graph_value *flat(onnx_node *node, graph_value *value)
-{
-    const ir_expr *size = size_of(node, &value->type);
-
-    return onnx_reshape(node, value, &size, 1);
-}
-
-/* Row d of the result has the index along dimension d of each element that is not zero. */
 static bool convert_non_zero(onnx_node *node)
 {
-    tec_context *cx = node->cx;
-    const op_type *type = &node->in[0]->type;
-    graph_value *value = flat(node, node->in[0]),
-                *position = true_positions(node, onnx_cast(node, value, BASE_BOOL)), *row[ONNX_MAX_RANK];
-    const ir_expr *stride = ir_int(cx, 1);
-
-    if (!position)
-        return base_failed(node->cx) ? false : onnx_skip(node);
-    for (int d = type->n - 1; d >= 0; d--) {
-        graph_value *at = onnx_binary(node, "div", position, onnx_values(node, &stride, 1, false));
-
-        if (d > 0) {
-            graph_value *outer = onnx_binary(node, "div", at, onnx_values(node, &type->dim[d], 1, false));
-
-            at = onnx_binary(node, "sub", at,
-                             onnx_binary(node, "mul", outer, onnx_values(node, &type->dim[d], 1, false)));
-        }
-        row[d] = onnx_add_dim(node, at, 0);
-        stride = ir_mul(cx, stride, type->dim[d]);
-    }
-    if (type->n > 0)
-        return onnx_set(node, 0, onnx_concat(node, row, type->n, 0));
-    const ir_expr *dim[] = {ir_int(cx, 0), position->type.dim[0]};
-    return onnx_set(node, 0, onnx_reshape(node, onnx_part(node, position, 0, 0, ir_int(cx, 0)), dim, 2));
+    return add(node, "non_zero", node->in, 1, NULL, 0);
 }
 
-/* The parts of x along an axis, or the elements of all of x, whose flag is true. */
+/* The attribute axis, counted from the first dimension; *count is 0 where there is none. */
+static bool axis_of(onnx_node *node, op_attr *attr, int *count)
+{
+    int64_t axis;
+
+    if (!onnx_attr(node, "axis"))
+        return true;
+    if (!onnx_axis(node, onnx_int(node, "axis", 0), onnx_rank(node, 0), &axis))
+        return false;
+    attr[(*count)++] = op_attr_int("axis", axis);
+    return true;
+}
+
 static bool convert_compress(onnx_node *node)
 {
-    int64_t axis = 0;
-    bool whole = !onnx_attr(node, "axis");
-    graph_value *value = whole ? flat(node, node->in[0]) : node->in[0];
+    op_attr attr[1];
+    int count = 0;
 
-    if (node->in[1]->type.n != 1)
-        return onnx_wrong(node, "the condition is %s, expected one dimension",
-                          op_type_text(node->cx, &node->in[1]->type));
-    if (!whole && !onnx_axis(node, onnx_int(node, "axis", 0), onnx_rank(node, 0), &axis))
-        return false;
-    graph_value *position = true_positions(node, onnx_cast(node, node->in[1], BASE_BOOL));
-    if (!position)
-        return base_failed(node->cx) ? false : onnx_skip(node);
-    return onnx_set(node, 0, onnx_gather(node, value, position, (int)axis));
+    return axis_of(node, attr, &count) && add(node, "compress", node->in, 2, attr, count);
+}
+
+static bool convert_unique(onnx_node *node)
+{
+    op_attr attr[2] = {op_attr_int("sorted", onnx_int(node, "sorted", 1))};
+    int count = 1;
+
+    return axis_of(node, attr, &count) && add(node, "unique", node->in, 1, attr, count);
+}
+
+/* Without a largest number of boxes there are none. */
+static bool convert_boxes(onnx_node *node)
+{
+    graph_value *in[5];
+    op_attr center = op_attr_int("center", onnx_int(node, "center_point_box", 0));
+
+    for (int k = 0; k < 5; k++)
+        in[k] = onnx_has(node, k) ? node->in[k] : NULL;
+    return add(node, "non_max_suppression", in, 5, &center, 1);
 }
 
 static const onnx_row rows[] = {
     {"NonZero", convert_non_zero, 9, 0, "1>1", NULL},
     {"Compress", convert_compress, 9, 0, "2>1 axis:i", NULL},
+    {"Unique", convert_unique, 11, 0, "1>1-4 axis:i sorted:i", NULL},
+    {"NonMaxSuppression", convert_boxes, 10, 0, "2-5>1 center_point_box:i", NULL},
 };
 const onnx_rows onnx_dynamic_rows = {rows, BASE_COUNT(rows)};

@@ -1,0 +1,189 @@
+/* fuzz/programs/run.c -- one case: drawn, run three ways, compared, counted. */
+#include "fuzz/programs/programs.h"
+
+#include <string.h>
+
+#include "fuzz/programs/inside.h"
+#include "fuzz/programs/values.h"
+#include "graph/build.h"
+#include "graph/text.h"
+#include "lang/lang.h"
+
+enum { MAX_RESULTS = 6 };
+
+/* A case while it runs. `state` is where the drawing begins. */
+typedef struct {
+    fuzz_program_case *c;
+    uint64_t state;
+    bool drawn; /* the function "drawn" is run; otherwise main */
+    int n_in, n_out;
+    interp_value *in[FUZZ_MAX_VALUES], *expected[MAX_RESULTS];
+    bool nodes[GRAPH_N_KINDS], instructions[RT_N_INSTRUCTIONS], passes[FUZZ_MAX_PASSES];
+} trial;
+
+static bool finding(trial *self, const char *why)
+{
+    if (!self->c->why)
+        self->c->why = base_strdup(self->c->cx, why ? why : "it failed without an error");
+    return false;
+}
+
+/* The module in the context; the same each time. *state is where inputs are drawn from. */
+static graph_module *make_module(const trial *self, tec_context *cx, uint64_t *state)
+{
+    *state = self->state;
+    const char *text = fuzz_program_text(cx, state, !self->drawn);
+    graph_module *module = lang_parse(cx, "case.tecp", text);
+    fuzz_program p = {.cx = cx, .state = *state, .m = module};
+
+    if (module && self->drawn && !fuzz_program_function(&p))
+        return NULL;
+    *state = p.state;
+    return module;
+}
+
+/* ---- what occurs ---- */
+
+static void note_nodes(trial *self, const graph_body *body)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        self->nodes[node->kind] = true;
+        for (int k = 0; k < node->n_bodies; k++)
+            note_nodes(self, node->body[k]);
+    }
+}
+
+static bool watch(void *user, const char *stage, const graph_module *module)
+{
+    trial *self = user;
+    fuzz_program_counts *counts = self->c->counts;
+    int i = 0;
+
+    for (int f = 0; f < module->functions.n; f++)
+        note_nodes(self, ((const graph_function *)module->functions.at[f])->body);
+    while (i < counts->n_passes && strcmp(counts->pass[i], stage) != 0)
+        i++;
+    if (i == counts->n_passes && i < FUZZ_MAX_PASSES)
+        counts->pass[counts->n_passes++] = stage;
+    if (i < counts->n_passes)
+        self->passes[i] = true;
+    return true;
+}
+
+static void note_instructions(trial *self, const rt_program_desc *program)
+{
+    for (int i = 0; i < program->n_functions; i++) {
+        const rt_routine_desc *f = &program->functions[i];
+
+        for (int32_t at = 0; at < f->n_words; at += rt_instruction_words(f->words, at, f->n_words))
+            self->instructions[f->words[at]] = true;
+    }
+}
+
+static void count(const trial *self)
+{
+    fuzz_program_counts *counts = self->c->counts;
+
+    counts->cases++;
+    for (int i = 0; i < GRAPH_N_KINDS; i++)
+        counts->node[i] += self->nodes[i];
+    for (int i = 0; i < RT_N_INSTRUCTIONS; i++)
+        counts->instruction[i] += self->instructions[i];
+    for (int i = 0; i < counts->n_passes; i++)
+        counts->passed[i] += self->passes[i];
+}
+
+/* ---- running ---- */
+
+static bool compare(trial *self, const tec_program *program, tec_object *const *out, const char *how)
+{
+    for (int k = 0; k < self->n_out; k++)
+        if (!fuzz_same_value(program, self->expected[k], out[k]))
+            return finding(self, base_format(self->c->cx, "%s: result %d differs", how, k));
+    return true;
+}
+
+/* Runs the module on the inputs and compares. */
+static bool run_vm(trial *self, tec_module *module, const char *how)
+{
+    const tec_program_options o = {.run = {.threads = 1}};
+    tec_error err = {0};
+    tec_program *program = tec_program_new(module, self->drawn ? "drawn" : NULL, &o, &err);
+    tec_object *given[FUZZ_MAX_VALUES] = {NULL}, *out[MAX_RESULTS] = {NULL};
+    bool ok = program != NULL;
+
+    for (int i = 0; i < self->n_in && ok; i++)
+        ok = (given[i] = fuzz_object(program, self->in[i], &err)) != NULL;
+    ok = ok && tec_program_run(program, given, self->n_in, out, self->n_out, &err);
+    if (!ok)
+        finding(self, base_format(self->c->cx, "%s: %s", how, err.text));
+    else
+        ok = compare(self, program, out, how);
+    for (int k = 0; k < self->n_out; k++)
+        tec_object_free(out[k]);
+    for (int i = 0; i < self->n_in; i++)
+        tec_object_free(given[i]);
+    tec_program_free(program);
+    return ok;
+}
+
+/* Builds in a context of its own, so that a planted fault is the VM's alone. */
+static bool try_vm(trial *self, bool unoptimised)
+{
+    const char *how = unoptimised ? "unoptimised" : "optimised";
+    tec_context *cx = base_child(self->c->cx);
+    uint64_t state;
+
+#ifdef TEC_DEBUG
+    if (self->c->plant)
+        base_set_plant(cx, self->c->plant);
+#endif
+    const graph_build_options options = {.target = self->c->target,
+                                         .jobs = 1,
+                                         .unoptimised = unoptimised,
+                                         .watch = self->c->counts ? watch : NULL,
+                                         .watch_user = self};
+    graph_module *module = make_module(self, cx, &state);
+    graph_built *built = module ? graph_build(module, &options) : NULL;
+    tec_module *loaded = built ? graph_load(built) : NULL;
+    bool ok = loaded ? run_vm(self, loaded, how)
+                     : finding(self, base_format(self->c->cx, "%s: %s", how, tec_context_error(cx)));
+    if (built)
+        note_instructions(self, &built->desc.program);
+    tec_module_free(loaded);
+    tec_context_free(cx);
+    return ok;
+}
+
+static bool run_oracle(trial *self)
+{
+    uint64_t state;
+    const graph_module *module = make_module(self, self->c->cx, &state);
+
+    if (!module)
+        return finding(self, tec_context_error(self->c->cx));
+    self->c->text = graph_text(self->c->cx, module, GRAPH_TEXT_FULL);
+    self->n_in = fuzz_program_inputs(self->c->cx, &state, module, self->drawn, self->in);
+    self->n_out = self->drawn ? MAX_RESULTS : 1;
+    return interp_run(self->c->cx, module, self->drawn ? "drawn" : NULL, self->in, self->n_in, NULL,
+                      self->expected, self->n_out) ||
+           finding(self, base_format(self->c->cx, "interpreter: %s", tec_context_error(self->c->cx)));
+}
+
+/* Both ways of building are tried even where the first differs: it tells whether a pass is at fault. */
+bool fuzz_program_try(fuzz_program_case *self)
+{
+    trial t = {.c = self,
+               .state = (self->seed * 1000003 + (uint64_t)self->index) * 0x9e3779b97f4a7c15u + 0x1234567};
+
+    t.drawn = fuzz_draw(&t.state, 3) != 0;
+    self->why = self->text = NULL;
+    if (!run_oracle(&t))
+        return false;
+    bool optimised = try_vm(&t, false), plain = try_vm(&t, true);
+    if (self->counts)
+        count(&t);
+    return optimised && plain;
+}
