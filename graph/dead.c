@@ -16,7 +16,7 @@
 
 /* ---- what is needed ---- */
 
-/* What is needed: nodes; and the symbols that anything but `extents` mentions. */
+/* What is needed: nodes, and the symbols that these mention. */
 typedef struct {
     tec_context *cx;
     base_map nodes, symbols;
@@ -50,29 +50,49 @@ static void mention_values(needs *self, graph_value *const *value, int n)
     }
 }
 
-/* The symbols in types, attributes and facts of a body and its regions. */
-static void mention_body(needs *self, const graph_body *body)
+/* ---- nodes ---- */
+
+static void mark_body(needs *self, const graph_body *body, base_vec *todo);
+
+/* Marks a node, and what it needs: the symbols that it mentions, its regions. Its operands go to `todo`. */
+static void mark_node(needs *self, const graph_node *node, base_vec *todo)
+{
+    if (base_map_has(&self->nodes, node))
+        return;
+    base_map_put(self->cx, &self->nodes, node, node);
+    mention_values(self, node->out, node->n_out);
+    for (int k = 0; k < node->n_attrs && node->kind != GRAPH_EXTENTS; k++)
+        if (node->attr[k].kind == OP_ATTR_EXPRS)
+            mention(self, node->attr[k].exprs, node->attr[k].n);
+    for (int k = 0; k < node->n_in; k++)
+        base_push(self->cx, todo, node->in[k]);
+    for (int k = 0; k < node->n_bodies; k++)
+        mark_body(self, node->body[k], todo);
+}
+
+/* What a body gives, and what it demands. */
+static void mark_body(needs *self, const graph_body *body, base_vec *todo)
 {
     mention(self, (const ir_expr *const *)body->facts.at, body->facts.n);
-    mention_values(self, (graph_value *const *)body->inputs.at, body->inputs.n);
-    for (int i = 0; i < body->nodes.n; i++) {
-        const graph_node *node = body->nodes.at[i];
+    mention_values(self, (graph_value *const *)body->outputs.at, body->outputs.n);
+    for (int i = 0; i < body->outputs.n; i++)
+        base_push(self->cx, todo, body->outputs.at[i]);
+}
 
-        mention_values(self, node->out, node->n_out);
-        for (int k = 0; k < node->n_attrs && node->kind != GRAPH_EXTENTS; k++)
-            if (node->attr[k].kind == OP_ATTR_EXPRS)
-                mention(self, node->attr[k].exprs, node->attr[k].n);
-        for (int k = 0; k < node->n_bodies; k++)
-            mention_body(self, node->body[k]);
+/* Marks what the values depend on, with a list instead of recursion: a graph of thousands of layers is that
+ * deep. */
+static void mark_all(needs *self, base_vec *todo)
+{
+    while (todo->n > 0) {
+        const graph_value *next = todo->at[--todo->n];
+
+        if (next && next->node)
+            mark_node(self, next->node, todo);
     }
 }
 
-/* ---- nodes ---- */
-
-static void mark(needs *self, const graph_value *value);
-
-static void mark_node(needs *self, const graph_node *node);
-
+/* Whether the node gives values to symbols that something marked mentions: its `extents`, or unknown extents of
+ * its results. */
 static bool tells_symbols(const needs *self, const graph_node *node)
 {
     for (int i = 0; i < node->n_symbols; i++)
@@ -81,62 +101,50 @@ static bool tells_symbols(const needs *self, const graph_node *node)
     return false;
 }
 
-/* Whether running the node may fail on purpose, or gives values to symbols that are in use: a check or
- * extents, in it or in its regions. Such a node stays though no output reads a result of it. */
+/* Whether the node stays though nobody reads a result of it: it may fail on purpose, or tells symbols that are
+ * in use. */
 static bool has_effect(const needs *self, const graph_node *node)
 {
     for (int b = 0; b < node->n_bodies; b++)
         for (int i = 0; i < node->body[b]->nodes.n; i++)
             if (has_effect(self, node->body[b]->nodes.at[i]))
                 return true;
-    return node->kind == GRAPH_CHECK || (node->kind == GRAPH_EXTENTS && tells_symbols(self, node));
+    return node->kind == GRAPH_CHECK || tells_symbols(self, node);
 }
 
-static void mark_body(needs *self, const graph_body *body)
-{
-    for (int i = 0; i < body->outputs.n; i++)
-        mark(self, body->outputs.at[i]);
-    for (int i = 0; i < body->nodes.n; i++)
-        if (has_effect(self, body->nodes.at[i]))
-            mark_node(self, body->nodes.at[i]);
-}
-
-static void mark_node(needs *self, const graph_node *node)
-{
-    if (base_map_has(&self->nodes, node))
-        return;
-    base_map_put(self->cx, &self->nodes, node, node);
-    for (int k = 0; k < node->n_in; k++)
-        mark(self, node->in[k]);
-    for (int k = 0; k < node->n_bodies; k++)
-        mark_body(self, node->body[k]);
-}
-
-/* Marks what value depends on, with a list instead of recursion: a graph of thousands of layers is that
- * deep. */
-static void mark(needs *self, const graph_value *value)
+/* Marks the nodes of a body that have an effect, and those in regions of marked nodes. */
+static void mark_effects(needs *self, const graph_body *body)
 {
     base_vec todo = {0};
 
-    base_push(self->cx, &todo, value);
-    while (todo.n > 0) {
-        const graph_value *next = todo.at[--todo.n];
-        const graph_node *node = next ? next->node : NULL;
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
 
-        if (!node || base_map_has(&self->nodes, node))
-            continue;
-        base_map_put(self->cx, &self->nodes, node, node);
-        for (int k = 0; k < node->n_in; k++)
-            base_push(self->cx, &todo, node->in[k]);
-        for (int k = 0; k < node->n_bodies; k++)
-            mark_body(self, node->body[k]);
+        if (has_effect(self, node))
+            mark_node(self, node, &todo);
+        mark_all(self, &todo);
+        for (int k = 0; k < node->n_bodies && base_map_has(&self->nodes, node); k++)
+            mark_effects(self, node->body[k]);
     }
 }
 
+/* A node that is marked may mention symbols, whose nodes are marked in turn, until nothing is added:
+ *
+ *     v1: f32[d] = if ...        d is told here alone
+ *     v2: f32[d] = expand(x) @shape(exprs [d])        v2 is read, so `if` stays, though v1 is not read
+ */
 static void mark_needed(graph_rewrite *rw, const graph_body *old)
 {
-    mention_body(rw->user, old);
-    mark_body(rw->user, old);
+    needs *self = rw->user;
+    base_vec todo = {0};
+    int before;
+
+    mark_body(self, old, &todo);
+    mark_all(self, &todo);
+    do {
+        before = self->nodes.n;
+        mark_effects(self, old);
+    } while (self->nodes.n != before);
 }
 
 /* The results of a dropped node get no new values: a node that is kept and read them would have marked it. */
