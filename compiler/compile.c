@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "compiler/cache.h"
 #include "compiler/describe.h"
 #include "compiler/dispatch.h"
 #include "compiler/generators.h"
@@ -113,6 +114,25 @@ static void keep_lowered_text(job *self)
     self->lowered_text = base_text_str(self->scratch, &all);
 }
 
+/* The code of what was lowered: found in the cache, or generated. */
+static const target_code *generate_code(work *self, job *j, const target *machine,
+                                        const target_codegen_options *options)
+{
+    comp_cache *cache = self->options->dump_dir || self->options->text ? NULL : self->options->cache;
+
+    if (!cache || options->dispatch)
+        return comp_codegen(machine)->generate(j->scratch, j->lowered, j->n_lowered, machine, options);
+    const char *key = comp_cache_key(j->scratch, j->lowered, j->n_lowered, machine, self->options->strict);
+    const target_code *code = comp_cache_find(cache, key);
+    j->symbol = comp_cache_symbol(j->scratch, key);
+    if (code)
+        return code;
+    code = comp_codegen(machine)->generate(j->scratch, j->lowered, j->n_lowered, machine, options);
+    if (code)
+        comp_cache_add(cache, key, code);
+    return code;
+}
+
 /* In whichever thread: giving up ends this unit alone, with the error in its scratch context. */
 static void compile_unit(work *self, int unit)
 {
@@ -149,7 +169,7 @@ static void compile_unit(work *self, int unit)
     if (options->want_lowered)
         keep_lowered_text(j);
     if (!options->lower_only)
-        j->code = comp_codegen(t)->generate(j->scratch, j->lowered, j->n_lowered, t, &generate);
+        j->code = generate_code(self, j, t, &generate);
     j->done = options->lower_only || j->code;
 }
 
@@ -253,12 +273,12 @@ static bool collect(work *self, int unit, comp_code *out)
         return false;
     }
     const target_codegen *codegen = comp_codegen(out->targets[unit]);
-    out->codes[unit] = j->code ? keep_code(cx, j->code, &j->symbol) : NULL;
+    const char *symbol = base_strdup(cx, j->symbol); /* may lie in the scratch context */
+    out->codes[unit] = j->code ? keep_code(cx, j->code, &symbol) : NULL;
     out->lowered[unit] = copied(cx, j->lowered_text);
-    return comp_describe(cx, &self->units[unit], j->lowered[0], j->version, j->symbol,
-                         &out->functions[unit]) &&
+    return comp_describe(cx, &self->units[unit], j->lowered[0], j->version, symbol, &out->functions[unit]) &&
            (!codegen->device || !j->code ||
-            comp_describe_launches(cx, self->units[unit].tree, j->lowered[0], j->symbol, codegen->device,
+            comp_describe_launches(cx, self->units[unit].tree, j->lowered[0], symbol, codegen->device,
                                    &out->functions[unit]));
 }
 
@@ -308,11 +328,19 @@ static const target *host_of(const comp_code *code)
 const target_code **comp_codes(tec_context *cx, const comp_code *code, bool of_device, int *n)
 {
     const target_code **codes = base_array(cx, const target_code *, code->n);
+    base_dict known = {0};
 
     *n = 0;
-    for (int k = 0; k < code->n; k++)
-        if ((comp_codegen(code->targets[k])->device != NULL) == of_device)
-            codes[(*n)++] = code->codes[k];
+    for (int k = 0; k < code->n; k++) {
+        if ((comp_codegen(code->targets[k])->device != NULL) != of_device)
+            continue;
+        /* With a cache, units that were lowered to the same program have one function. */
+        if (code->codes[k] && base_dict_get(&known, code->codes[k]->symbols[0]))
+            continue;
+        if (code->codes[k])
+            base_dict_put(cx, &known, code->codes[k]->symbols[0], code);
+        codes[(*n)++] = code->codes[k];
+    }
     return codes;
 }
 

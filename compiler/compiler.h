@@ -18,6 +18,7 @@
 #include "targets/target.h"
 #include "tec/runtime.h"
 
+typedef struct comp_cache comp_cache;       /* compiler/cache.h */
 typedef struct comp_dispatch comp_dispatch; /* compiler/dispatch.h */
 
 typedef struct {
@@ -40,7 +41,8 @@ typedef struct {
     bool want_lowered;    /* keep the text of the lowered programs */
     /* stop before code generation: the lowered texts and the description are all there is */
     bool lower_only;
-    const char *text; /* a form of code to keep, of comp_code_forms ("llvm", "asm"); NULL: none */
+    const char *text;  /* a form of code to keep, of comp_code_forms ("llvm", "asm"); NULL: none */
+    comp_cache *cache; /* of generated code (compiler/cache.h); NULL: none */
 } comp_options;
 
 typedef struct comp_code comp_code;

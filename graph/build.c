@@ -88,7 +88,8 @@ static bool compile(builder *self)
                                   .jobs = self->o->jobs,
                                   .strict = self->o->strict,
                                   .no_verify = self->o->no_verify,
-                                  .dump_dir = self->o->dump_dir};
+                                  .dump_dir = self->o->dump_dir,
+                                  .cache = self->o->cache};
 
     self->out->planned = self->m;
     self->out->code = graph_compile_kernels((graph_kernels *)self->out->kernels, &options);

@@ -31,12 +31,17 @@ static void print_counts(const fuzz_program_counts *counts)
 static int run_all(tec_context *cx, const tool_fuzz_programs *programs)
 {
     fuzz_program_counts counts = {0};
+    comp_cache *cache = comp_cache_new(cx);
     int64_t findings = 0;
 
     for (int64_t i = programs->first; i < programs->first + programs->cases; i++) {
         tec_context *inner = base_child(cx);
-        fuzz_program_case c = {
-            .cx = inner, .target = programs->target, .seed = programs->seed, .index = i, .counts = &counts};
+        fuzz_program_case c = {.cx = inner,
+                               .target = programs->target,
+                               .seed = programs->seed,
+                               .index = i,
+                               .counts = &counts,
+                               .cache = cache};
 
         if (!fuzz_program_try(&c)) {
             findings++;
@@ -62,7 +67,7 @@ static bool is_of_programs(const base_plant_row *fault)
 }
 
 static bool agrees(tec_context *cx, const tool_fuzz_programs *programs, int64_t index, const char *plant,
-                   const char **why)
+                   comp_cache *cache, const char **why)
 {
     tec_context *inner = base_child(cx);
     fuzz_program_case c = {
@@ -75,12 +80,14 @@ static bool agrees(tec_context *cx, const tool_fuzz_programs *programs, int64_t 
 }
 
 /* Whether a case differs with the fault and agrees without it. */
-static bool look_for(tec_context *cx, const tool_fuzz_programs *programs, const base_plant_row *fault)
+static bool look_for(tec_context *cx, const tool_fuzz_programs *programs, const base_plant_row *fault,
+                     comp_cache *cache)
 {
     const char *why, *clean;
 
     for (int64_t i = programs->first; i < programs->first + programs->cases; i++)
-        if (!agrees(cx, programs, i, fault->name, &why) && agrees(cx, programs, i, NULL, &clean)) {
+        if (!agrees(cx, programs, i, fault->name, cache, &why) &&
+            agrees(cx, programs, i, NULL, cache, &clean)) {
             printf("%-24s %-20s %6" PRId64 "   %.90s\n", fault->name, fault->room, i - programs->first + 1,
                    why);
             fflush(stdout);
@@ -92,6 +99,7 @@ static bool look_for(tec_context *cx, const tool_fuzz_programs *programs, const 
 
 static int run_plants(tec_context *cx, const tool_fuzz_programs *programs)
 {
+    comp_cache *cache = comp_cache_new(cx);
     int meant = 0, found = 0;
 
     for (int k = 1; k < base_n_plants; k++) {
@@ -101,7 +109,7 @@ static int run_plants(tec_context *cx, const tool_fuzz_programs *programs)
         if (!all && strcmp(programs->plant, fault->name) != 0)
             continue;
         meant++;
-        found += look_for(cx, programs, fault);
+        found += look_for(cx, programs, fault, cache);
     }
     if (!meant && !tool_fuzz_plant(cx, programs->plant))
         return tool_fail("fuzz", cx);

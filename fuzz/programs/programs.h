@@ -11,6 +11,7 @@
 #ifndef FUZZ_PROGRAMS_PROGRAMS_H
 #define FUZZ_PROGRAMS_PROGRAMS_H
 
+#include "compiler/cache.h"
 #include "graph/graph.h"
 #include "runtime/bytecode.h"
 #include "targets/target.h"
@@ -34,6 +35,7 @@ typedef struct {
     int64_t index;
     const char *plant;           /* the fault that the VM's module is built with; NULL: none */
     fuzz_program_counts *counts; /* may be NULL */
+    comp_cache *cache;           /* of kernels; may be NULL */
     const char *text, *why;      /* results: the program; why it is a finding, or NULL */
 } fuzz_program_case;
 

@@ -143,6 +143,7 @@ static bool try_vm(trial *self, bool unoptimised)
     const graph_build_options options = {.target = self->c->target,
                                          .jobs = 1,
                                          .unoptimised = unoptimised,
+                                         .cache = self->c->cache,
                                          .watch = self->c->counts ? watch : NULL,
                                          .watch_user = self};
     graph_module *module = make_module(self, cx, &state);
