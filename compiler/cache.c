@@ -1,6 +1,8 @@
 /* compiler/cache.c -- see cache.h. */
 #include "compiler/cache.h"
 
+#include <string.h>
+
 #include "ir/text.h"
 
 struct comp_cache {
@@ -22,8 +24,11 @@ const char *comp_cache_key(tec_context *cx, const ir_program *const *lowered, in
     base_text key = {0};
 
     base_addf(cx, &key, "%s %d\n", target_text(cx, machine), strict);
-    for (int i = 0; i < n; i++)
-        base_add(cx, &key, ir_program_text(cx, lowered[i]));
+    for (int i = 0; i < n; i++) {
+        const char *text = ir_program_text(cx, lowered[i]), *behind_name = strchr(text, '(');
+
+        base_add(cx, &key, behind_name ? behind_name : text);
+    }
     return base_text_str(cx, &key);
 }
 

@@ -125,8 +125,12 @@ static const target_code *generate_code(work *self, job *j, const target *machin
     const char *key = comp_cache_key(j->scratch, j->lowered, j->n_lowered, machine, self->options->strict);
     const target_code *code = comp_cache_find(cache, key);
     j->symbol = comp_cache_symbol(j->scratch, key);
-    if (code)
-        return code;
+    if (code) {
+        target_code *found = base_copy(j->scratch, code, sizeof *code);
+
+        found->target = machine; /* the one that it was made for may be gone */
+        return found;
+    }
     code = comp_codegen(machine)->generate(j->scratch, j->lowered, j->n_lowered, machine, options);
     if (code)
         comp_cache_add(cache, key, code);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "graph/bytecode.h"
+#include "graph/coalesce.h"
 #include "graph/describe.h"
 #include "graph/pass.h"
 #include "graph/plan_program.h"
@@ -77,9 +78,15 @@ static bool plan(builder *self)
         (graph_kernels){.cx = self->cx, .target = self->o->target, .source = self->o->source, .placed = true};
     self->out->kernels = kernels;
     self->out->module = self->m;
-    self->m = graph_is_program(self->m) ? graph_planned_program(self->m, kernels, self->o->unoptimised)
-                                        : graph_planned(self->m, kernels);
-    return self->m && dump(self, "plan", self->m);
+    bool program = graph_is_program(self->m);
+    self->m = program ? graph_planned_program(self->m, kernels, self->o->unoptimised)
+                      : graph_planned(self->m, kernels);
+    if (!self->m || !dump(self, "plan", self->m))
+        return false;
+    graph_module *before = self->m;
+    if (program && !self->o->unoptimised)
+        self->m = graph_coalesce(self->m);
+    return self->m && (self->m == before || dump(self, "coalesce", self->m));
 }
 
 static bool compile(builder *self)
@@ -89,7 +96,7 @@ static bool compile(builder *self)
                                   .strict = self->o->strict,
                                   .no_verify = self->o->no_verify,
                                   .dump_dir = self->o->dump_dir,
-                                  .cache = self->o->cache};
+                                  .cache = self->m->cache};
 
     self->out->planned = self->m;
     self->out->code = graph_compile_kernels((graph_kernels *)self->out->kernels, &options);

@@ -25,7 +25,6 @@ typedef struct {
     /* No pass runs, each operator is a kernel, nothing shares memory: what optimised programs are held
      * against. Of programs only. */
     bool unoptimised;
-    comp_cache *cache;     /* of generated code; may be NULL */
     graph_watch_fn *watch; /* sees what dump_graph writes; may be NULL */
     void *watch_user;
 } graph_build_options;

@@ -147,6 +147,14 @@ static void emit_closure(graph_code *code, const graph_node *node)
     graph_code_list(code, given, node->n_in);
 }
 
+/* The first operand's register is extended, and its reference goes to the result. */
+static void emit_append(graph_code *code, const graph_node *node)
+{
+    int32_t *in = graph_code_values(code, node->in, node->n_in), to = graph_code_define(code, node->out[0]);
+
+    GRAPH_CODE(code, RT_APPEND, in[0], in[0], in[1], RT_MOVE, to, in[0], RT_FREE_TENSOR, in[0]);
+}
+
 static void emit_check(graph_code *code, const graph_node *node)
 {
     int32_t reg = graph_code_scalar(code, node->in[0]);
@@ -325,6 +333,7 @@ static bool emit_node(graph_code *code, const graph_body *body, int index, bool 
     case GRAPH_ALLOC_STORAGE: emit_storage(code, node); break;
     case GRAPH_ALLOC_TENSOR: return emit_tensor(code, body, index);
     case GRAPH_INVOKE: return emit_invoke(code, node);
+    case GRAPH_APPEND: emit_append(code, node); break;
     case GRAPH_KILL: GRAPH_CODE(code, RT_FREE_TENSOR, graph_code_value(code, node->in[0])); break;
     case GRAPH_CALL:
     case GRAPH_APPLY: emit_call(code, node, tail); break;

@@ -262,6 +262,7 @@ bool graph_check_control(const graph_module *module, const graph_body *body, con
     case GRAPH_ALLOC_STORAGE:
     case GRAPH_ALLOC_TENSOR:
     case GRAPH_INVOKE:
+    case GRAPH_APPEND:
     case GRAPH_DEVICE_COPY:
     case GRAPH_KILL: return true;
     }

@@ -90,8 +90,9 @@ static bool run(tec_context *cx, tec_module *module, const char *name, graph_eva
 
 /* All count definitions are compiled together, so that compiling runs in parallel; then each one is
  * called. */
-bool graph_evaluate(tec_context *cx, graph_evaluation *evaluation, int count)
+bool graph_evaluate(const graph_module *module, graph_evaluation *evaluation, int count)
 {
+    tec_context *cx = module->cx;
     graph_kernels kernels = {.cx = cx, .target = target_native(cx)};
     const char **name = base_array(cx, const char *, count);
 
@@ -104,14 +105,16 @@ bool graph_evaluate(tec_context *cx, graph_evaluation *evaluation, int count)
     }
     if (count == 0)
         return true;
-    comp_code *code = graph_compile_kernels(&kernels, &(comp_options){.target = kernels.target});
-    tec_module *module = code ? comp_load(cx, code, NULL) : NULL;
-    bool good = module != NULL;
+    comp_code *code = graph_compile_kernels(
+        &kernels,
+        &(comp_options){.target = kernels.target, .jobs = module->cache ? 1 : 0, .cache = module->cache});
+    tec_module *loaded = code ? comp_load(cx, code, NULL) : NULL;
+    bool good = loaded != NULL;
     base_held held;
 
-    base_hold(cx, &held, free_module, module);
+    base_hold(cx, &held, free_module, loaded);
     for (int i = 0; good && i < count; i++)
-        good = run(cx, module, name[i], &evaluation[i]);
+        good = run(cx, loaded, name[i], &evaluation[i]);
     base_drop(&held);
     return good;
 }

@@ -135,7 +135,7 @@ static bool compute_round(state *st, const base_vec *values, const target *machi
     for (int i = 0; i < values->n; i++)
         if (!prepare_one(st, values->at[i], machine, &evaluation[i]))
             return false;
-    if (!graph_evaluate(cx, evaluation, values->n))
+    if (!graph_evaluate(st->m, evaluation, values->n))
         return false;
     for (int i = 0; i < values->n; i++) {
         const graph_value *old = values->at[i];

@@ -13,6 +13,7 @@
  * hold (graph/terms.h).
  */
 #include "graph/pass.h"
+#include "graph/plan_program.h"
 #include "graph/rewrite.h"
 #include "graph/terms.h"
 #include "ir/walk.h"
@@ -30,13 +31,16 @@ typedef struct {
     base_map groups; /* graph_node * -> group * */
     base_map terms;  /* graph_node * -> int64_t *: of its expression, with what is joined in front of it */
     const graph_module *m;
+    bool program; /* for the VM, which extends tensors */
 } state;
 
 enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and slow to compile */
 
 /* A kernel writes one result; an opaque operator is a call of its own; a renaming one is no work at all. */
-static bool can_join(const graph_node *node)
+static bool can_join(const state *self, const graph_node *node)
 {
+    if (self->program && graph_is_append(node) && graph_uses(&self->uses, node->in[0]) == 1)
+        return false;
     return node->kind == GRAPH_OP && node->op->kind != OP_OPAQUE && node->n_out == 1 && !node->op->identity;
 }
 
@@ -134,12 +138,12 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
         g->shape = &node->out[0]->type;
     }
     int *reads = base_array(cx, int, node->n_in),
-        own = can_join(node) ? graph_own_terms(st->m, node, reads) : 1;
-    for (int k = 0; can_join(node) && kind != OP_COMPLEX && k < node->n_in; k++) {
+        own = can_join(st, node) ? graph_own_terms(st->m, node, reads) : 1;
+    for (int k = 0; can_join(st, node) && kind != OP_COMPLEX && k < node->n_in; k++) {
         const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
         group *p = before ? base_map_get(&st->groups, before) : NULL;
 
-        if (!p || p == g || p->body != body || !can_join(before) || !only_reader(st, node, node->in[k]) ||
+        if (!p || p == g || p->body != body || !can_join(st, before) || !only_reader(st, node, node->in[k]) ||
             p->nodes.n + g->nodes.n >= MOST_OPERATORS)
             continue;
         if (fits(p, node, g->kind) && terms_with(st, node, reads, own, g, p) <= GRAPH_MOST_TERMS)
@@ -259,7 +263,7 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
 
 graph_module *graph_fuse(graph_module *module, const target *machine)
 {
-    state st = {.m = module};
+    state st = {.m = module, .program = graph_is_program(module)};
 
     (void)machine;
     return graph_rewrite_module(module, visit, prepare, &st);

@@ -26,6 +26,7 @@
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
+#include "compiler/compiler.h"
 #include "ops/op.h"
 
 typedef struct tec_graph graph_module;
@@ -62,6 +63,9 @@ typedef enum {
     /* runs a kernel on tensors: those that it reads, then those that it writes; @dims: values of the kernel's
      * symbols */
     GRAPH_INVOKE,
+    /* the first tensor with the second behind it along the first dimension; the first is read no more, so that
+     * its memory may be extended */
+    GRAPH_APPEND,
     GRAPH_DEVICE_COPY, /* copies the first tensor's elements to the second, also between devices */
     GRAPH_KILL         /* the tensor is read no more: its bytes may be allocated again */
 } graph_node_kind;
@@ -142,6 +146,7 @@ struct tec_graph {
     const ir_facts *known; /* of so many symbols and facts: what graph_facts gave last */
     int n_known_symbols, n_known_facts;
     bool for_vm; /* becomes bytecode even if the static executor could run it */
+    comp_cache *cache; /* of code that is generated for the module; NULL: none */
 };
 
 graph_module *graph_new(tec_context *cx, const char *name);

@@ -332,6 +332,26 @@ static const ir_expr *plan_pool(const graph_module *module, graph_plan *plan, in
     return place_symbolic_sizes(module->cx, &symbolic, place_constant_sizes(module->cx, &constant));
 }
 
+const ir_expr *graph_plan_places(tec_context *cx, graph_place_request *const *request, int n)
+{
+    base_vec constant = {0}, symbolic = {0};
+    graph_place *place = base_array(cx, graph_place, n);
+
+    for (int i = 0; i < n; i++) {
+        block *b = base_new(cx, block);
+
+        place[i] = (graph_place){.first = request[i]->first, .last = request[i]->last};
+        *b = (block){.place = &place[i], .size = request[i]->size, .order = i};
+        if (!ir_is_int(b->size, &b->bytes))
+            b->bytes = -1;
+        base_push(cx, b->bytes < 0 ? &symbolic : &constant, b);
+    }
+    const ir_expr *total = place_symbolic_sizes(cx, &symbolic, place_constant_sizes(cx, &constant));
+    for (int i = 0; i < n; i++)
+        request[i]->offset = place[i].offset;
+    return total;
+}
+
 /* Device 0 has a pool even if nothing is in it. */
 static int count_devices(const graph_plan *plan)
 {

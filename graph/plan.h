@@ -37,6 +37,15 @@ typedef struct {
     int output;
 } graph_copy;
 
+/* Memory that is needed between two steps. */
+typedef struct {
+    const ir_expr *size; /* a multiple of 64 */
+    int first, last;
+    const ir_expr *offset; /* result */
+} graph_place_request;
+/* Gives all of them places in one piece of memory, apart where they live at the same time; its bytes. */
+const ir_expr *graph_plan_places(tec_context *cx, graph_place_request *const *request, int n);
+
 /* Bytes of a tensor of that type, as an expression over the module's symbols. */
 const ir_expr *graph_type_bytes(tec_context *cx, const op_type *type);
 bool graph_plan_memory(const graph_module *module, const graph_body *body, graph_plan *out);

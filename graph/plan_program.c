@@ -54,6 +54,20 @@ bool graph_is_program(const graph_module *module)
     return false;
 }
 
+/* concat(a, b) along the first dimension. `a` may be extended where it stands if it is a value of the program,
+ * which no kernel of this body makes. */
+bool graph_is_append(const graph_node *node)
+{
+    const op_attr *axis = graph_attribute(node, "axis");
+    const graph_node *from;
+
+    if (node->kind != GRAPH_OP || !base_same(node->op->name, "concat") || node->n_in != 2 ||
+        (axis && axis->i != 0) || node->in[0] == node->in[1] || node->in[0]->constant)
+        return false;
+    from = node->in[0]->node;
+    return !from || is_control(from) || graph_is_append(from);
+}
+
 /* ---- where values end ---- */
 
 /* Notes a use of value by the node of v's own body that holds it: `path` are the nodes around the use, the
@@ -260,18 +274,45 @@ static bool plan_view(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
+/* Whether the node puts rows behind a tensor that nothing reads afterwards, in this body. */
+static bool extends_operand(const planner *self, const graph_node *node)
+{
+    const base_vec *ends = base_map_get(&self->ends, node);
+
+    if (!graph_is_append(node) || self->unoptimised)
+        return false;
+    for (int i = 0; ends && i < ends->n; i++)
+        if (ends->at[i] == node->in[0])
+            return true;
+    return false;
+}
+
+static bool plan_append(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value *in[] = {graph_new_value(rw, node->in[0]), graph_new_value(rw, node->in[1])};
+    graph_node *append = add_node(rw, GRAPH_APPEND, node, in, 2, &node->out[0]->type, NULL, 0);
+
+    append->out[0]->name = node->out[0]->name;
+    graph_replace(rw, node->out[0], append->out[0]);
+    return true;
+}
+
 /* Rewrites one node; behind it the values end that it reads last. */
 static bool plan_node(graph_rewrite *rw, const graph_node *node)
 {
     planner *p = rw->user;
     bool view = node->kind == GRAPH_OP && node->op->identity && !p->unoptimised;
-    bool done = view ? plan_view(rw, node) : is_control(node) ? graph_keep(rw, node) : plan_kernel(rw, node);
+    bool append = extends_operand(p, node);
+    bool done = view               ? plan_view(rw, node)
+                : append           ? plan_append(rw, node)
+                : is_control(node) ? graph_keep(rw, node)
+                                   : plan_kernel(rw, node);
     const base_vec *ends = p->unoptimised ? NULL : base_map_get(&p->ends, node);
 
     for (int i = 0; done && ends && i < ends->n; i++) {
         graph_value *value = graph_new_value(rw, ends->at[i]);
 
-        if (!value->constant)
+        if (!value->constant && !(append && ends->at[i] == node->in[0]))
             add_node(rw, GRAPH_KILL, node, &value, 1, NULL, NULL, 0);
     }
     return done;

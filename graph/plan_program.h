@@ -24,6 +24,10 @@
  * tensors. */
 bool graph_is_program(const graph_module *module);
 
+/* Whether the operator puts rows behind a value that can be extended where it stands: such a node is no part of
+ * a group, and becomes `append` where the value is read no more. */
+bool graph_is_append(const graph_node *node);
+
 /* The planned form of all functions, their kernels added to `kernels`. unoptimised: without views, and nothing
  * ends before its function. */
 graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels, bool unoptimised);

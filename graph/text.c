@@ -173,6 +173,7 @@ const char *graph_kind_text(graph_node_kind kind)
         [GRAPH_ALLOC_STORAGE] = "alloc_storage",
         [GRAPH_ALLOC_TENSOR] = "alloc_tensor",
         [GRAPH_INVOKE] = "invoke",
+        [GRAPH_APPEND] = "append",
         [GRAPH_DEVICE_COPY] = "device_copy",
         [GRAPH_KILL] = "kill",
     };

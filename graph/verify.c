@@ -205,6 +205,7 @@ static bool check_kind(verifier *self, const graph_body *body, const graph_node 
     case GRAPH_ALLOC_STORAGE:
     case GRAPH_ALLOC_TENSOR:
     case GRAPH_INVOKE:
+    case GRAPH_APPEND:
     case GRAPH_DEVICE_COPY:
     case GRAPH_KILL: return true; /* graph_verify_planned looks at all of them together */
     }

@@ -393,6 +393,7 @@ static bool check_node(checker *self)
     case GRAPH_APPLY:
     case GRAPH_CHECK:
     case GRAPH_EXTENTS:
+    case GRAPH_APPEND:
     case GRAPH_OP:
     case GRAPH_CALL:
     case GRAPH_IF:

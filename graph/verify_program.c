@@ -1,11 +1,12 @@
 /* graph/verify_program.c -- what holds of the planned form of a program (graph/plan_program.h), node by node
  * and region by region.
  *
- * Storages belong to one tensor each, so that tensors lie apart by construction; the VM looks at sizes when
- * it allocates. What is left to hold is the order: a tensor is written before it is read, and nothing is read
- * behind its kill.
+ * A tensor is written before it is read, and nothing is read behind its kill. Tensors of one storage that live
+ * at the same time lie apart, and within the storage (graph/coalesce.c); the VM compares bytes once more, with
+ * real sizes, when it allocates and before each kernel.
  */
 #include "graph/node.h"
+#include "graph/plan.h"
 #include "graph/plan_program.h"
 #include "graph/scope.h"
 
@@ -18,7 +19,16 @@ typedef struct {
     base_map storages;  /* u8[bytes] -> its alloc_storage */
     base_map unwritten; /* tensors that nothing was written to so far */
     base_map dead;      /* values behind their kill */
+    base_map lodgers;   /* tensors and views -> lodger * */
+    base_vec lodging;   /* lodger *: those that live here */
 } checker;
+
+/* A tensor with a place in a storage. */
+typedef struct {
+    const graph_value *storage;
+    const ir_expr *begin, *bytes;
+    int alive; /* tensor and views that are not killed */
+} lodger;
 
 static bool broken(const checker *self, const char *what)
 {
@@ -58,17 +68,61 @@ static bool check_storage(checker *self)
     return true;
 }
 
+static const ir_expr *rounded(const checker *self, const ir_expr *bytes)
+{
+    const ir_expr *line = ir_int(self->cx, 64);
+
+    return ir_mul(self->cx, ir_ceildiv(self->cx, bytes, line), line);
+}
+
+/* Whether `end` is at most `begin`, where both may be sums of rounded sizes. */
+static bool is_behind(const checker *self, const lodger *left, const lodger *right)
+{
+    const ir_expr *end = ir_add(self->cx, left->begin, rounded(self, left->bytes));
+
+    return ir_prove(graph_facts_in(self->m, self->body), ir_le(self->cx, end, right->begin));
+}
+
+/* The tensor of the node gets its place; other tensors that live there now must lie apart. */
+static bool check_place(checker *self)
+{
+    const graph_node *node = self->node;
+    lodger *mine = base_new(self->cx, lodger);
+
+    *mine = (lodger){.storage = node->in[0],
+                     .begin = graph_attribute(node, "offset")->exprs[0],
+                     .bytes = graph_type_bytes(self->cx, &node->out[0]->type),
+                     .alive = 1};
+    for (int i = 0; i < self->lodging.n; i++) {
+        const lodger *other = self->lodging.at[i];
+
+        if (other->alive > 0 && other->storage == mine->storage && !is_behind(self, mine, other) &&
+            !is_behind(self, other, mine))
+            return broken(self, "a tensor lies where another one of its storage lives");
+    }
+    base_push(self->cx, &self->lodging, mine);
+    base_map_put(self->cx, &self->lodgers, node->out[0], mine);
+    return true;
+}
+
 /* A tensor at an offset of a storage, or a view of a tensor. */
 static bool check_tensor(checker *self)
 {
     if (!check_counts(self, 1, 1) || !self->node->in[0])
         return check_counts(self, 1, 1) && broken(self, "an operand is left out");
-    if (!graph_attribute(self->node, "offset"))
+    if (!graph_attribute(self->node, "offset")) {
+        lodger *of = base_map_get(&self->lodgers, self->node->in[0]);
+
+        if (of) {
+            of->alive++;
+            base_map_put(self->cx, &self->lodgers, self->node->out[0], of);
+        }
         return can_be_read(self, self->node->in[0]);
+    }
     if (!base_map_get(&self->storages, self->node->in[0]))
         return broken(self, "a tensor with an offset lies in no storage");
     base_map_put(self->cx, &self->unwritten, self->node->out[0], self->node);
-    return true;
+    return check_place(self);
 }
 
 /* What a kernel reads was written; what it writes was allocated for it; both have the declared type. */
@@ -119,7 +173,23 @@ static bool check_kill(checker *self)
 {
     if (!check_counts(self, 1, 0) || !can_be_read(self, self->node->in[0]))
         return false;
+    lodger *l = base_map_get(&self->lodgers, self->node->in[0]);
+    if (l)
+        l->alive--;
     base_map_put(self->cx, &self->dead, self->node->in[0], self->node);
+    return true;
+}
+
+/* Two tensors of one element type and rank; the first is not used behind the node. */
+static bool check_append(checker *self)
+{
+    const graph_node *node = self->node;
+
+    if (!check_counts(self, 2, 1) || !can_be_read(self, node->in[0]) || !can_be_read(self, node->in[1]))
+        return false;
+    if (!node->in[0] || !node->in[1] || node->in[0] == node->in[1] || node->in[0]->constant)
+        return broken(self, "expected two tensors, the first one made by this program");
+    base_map_put(self->cx, &self->dead, node->in[0], node);
     return true;
 }
 
@@ -148,6 +218,7 @@ static bool check_node(checker *self)
     case GRAPH_ALLOC_TENSOR: return check_tensor(self);
     case GRAPH_INVOKE: return check_invoke(self);
     case GRAPH_KILL: return check_kill(self);
+    case GRAPH_APPEND: return check_append(self);
     case GRAPH_MAKE_TUPLE:
     case GRAPH_FIELD:
     case GRAPH_CONSTRUCT:

@@ -27,7 +27,8 @@ typedef struct block {
  * stays with the heap, so a program that repeats itself asks the system for nothing. */
 struct rt_heap {
     block *free[N_CLASSES];
-    int64_t bytes, max_bytes, live, system_calls;
+    int64_t bytes, max_bytes, live;
+    rt_heap_counts counts;
     bool closed;
 };
 
@@ -69,9 +70,9 @@ int64_t rt_heap_bytes(const rt_heap *heap)
     return heap->bytes;
 }
 
-int64_t rt_heap_system_calls(const rt_heap *heap)
+rt_heap_counts *rt_heap_count(rt_heap *heap)
 {
-    return heap->system_calls;
+    return &heap->counts;
 }
 
 /* The least k with 2^k >= size; N_CLASSES where there is none. */
@@ -100,13 +101,15 @@ static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_err
         heap->free[k] = heap->free[k]->next;
     } else {
         object = rt_alloc_aligned((size_t)1 << k, err);
-        heap->system_calls++;
+        heap->counts.from_system++;
     }
     if (!object)
         return NULL;
     *object = (rt_object){.heap = heap, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint8_t)k};
     heap->bytes += (int64_t)1 << k;
     heap->live++;
+    if (heap->bytes > heap->counts.peak)
+        heap->counts.peak = heap->bytes;
     return object;
 }
 
@@ -179,6 +182,8 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
         return NULL;
     storage->bytes = bytes;
     storage->data = (char *)storage + 64;
+    heap->counts.storages++;
+    heap->counts.storage_bytes += bytes;
     return &storage->head;
 }
 
@@ -315,6 +320,7 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
             memcpy((char *)t->tensor.data + t->bytes, more->tensor.data, (size_t)bytes);
         t->shape[0] = shape[0];
         t->bytes += bytes;
+        heap->counts.copied += bytes;
         return tensor;
     }
     s = rt_new_storage(heap, t->bytes + bytes, err);
@@ -322,6 +328,7 @@ rt_object *rt_append(rt_heap *heap, rt_object *tensor, const rt_object *rows, te
     rt_release(s);
     if (!larger)
         return NULL;
+    heap->counts.copied += t->bytes + bytes;
     if (t->bytes)
         memcpy(rt_as_tensor(larger)->tensor.data, t->tensor.data, (size_t)t->bytes);
     if (bytes)

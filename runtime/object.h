@@ -63,8 +63,16 @@ typedef struct {
 /* max_bytes: of all objects together; 0: no limit. */
 rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err);
 void rt_heap_close(rt_heap *heap);
-int64_t rt_heap_bytes(const rt_heap *heap);        /* of the objects that live */
-int64_t rt_heap_system_calls(const rt_heap *heap); /* how often the system was asked for memory */
+int64_t rt_heap_bytes(const rt_heap *heap); /* of the objects that live */
+
+/* Since the heap was made, or since its owner set them to 0. */
+typedef struct {
+    int64_t from_system; /* how often the system was asked for memory */
+    int64_t storages, storage_bytes;
+    int64_t copied; /* bytes that rt_append copied */
+    int64_t peak;   /* most bytes of objects at one time */
+} rt_heap_counts;
+rt_heap_counts *rt_heap_count(rt_heap *heap);
 
 rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err);
 /* Refuses what does not fit into the storage, and negative extents. */

@@ -701,11 +701,12 @@ bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_
              .inner = &inner,
              .f = &program->program->functions[function],
              .function = function};
-    int64_t before = rt_heap_system_calls(program->heap);
+    rt_heap_counts *heap = rt_heap_count(program->heap);
     unsigned mode;
     bool ok;
 
     program->counts = (tec_program_counts){0};
+    *heap = (rt_heap_counts){.peak = rt_heap_bytes(program->heap)};
     v.until = program->options.deadline > 0 ? tec_clock() + program->options.deadline : 0;
     if (!reserve(&v, 0, v.f))
         return false;
@@ -718,7 +719,11 @@ bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_
     if (!ok)
         unwind(&v);
     program->counts.steps = v.steps;
-    program->counts.from_system = rt_heap_system_calls(program->heap) - before;
+    program->counts.from_system = heap->from_system;
     program->counts.bytes = rt_heap_bytes(program->heap);
+    program->counts.storages = heap->storages;
+    program->counts.storage_bytes = heap->storage_bytes;
+    program->counts.peak = heap->peak;
+    program->counts.copied = heap->copied;
     return ok;
 }

@@ -70,8 +70,12 @@ static bool agrees(tec_context *cx, const tool_fuzz_programs *programs, int64_t 
                    comp_cache *cache, const char **why)
 {
     tec_context *inner = base_child(cx);
-    fuzz_program_case c = {
-        .cx = inner, .target = programs->target, .seed = programs->seed, .index = index, .plant = plant};
+    fuzz_program_case c = {.cx = inner,
+                           .target = programs->target,
+                           .seed = programs->seed,
+                           .index = index,
+                           .plant = plant,
+                           .cache = cache};
     bool ok = fuzz_program_try(&c);
 
     *why = ok ? NULL : base_strdup(cx, c.why);

@@ -143,10 +143,11 @@ static bool try_vm(trial *self, bool unoptimised)
     const graph_build_options options = {.target = self->c->target,
                                          .jobs = 1,
                                          .unoptimised = unoptimised,
-                                         .cache = self->c->cache,
                                          .watch = self->c->counts ? watch : NULL,
                                          .watch_user = self};
     graph_module *module = make_module(self, cx, &state);
+    if (module)
+        module->cache = self->c->cache;
     graph_built *built = module ? graph_build(module, &options) : NULL;
     tec_module *loaded = built ? graph_load(built) : NULL;
     bool ok = loaded ? run_vm(self, loaded, how)

@@ -251,6 +251,7 @@ static bool run_kind(interp_frame *frame, const graph_node *node, interp_value *
     case GRAPH_ALLOC_STORAGE:
     case GRAPH_ALLOC_TENSOR:
     case GRAPH_INVOKE:
+    case GRAPH_APPEND:
     case GRAPH_DEVICE_COPY:
     case GRAPH_KILL: break;
     }

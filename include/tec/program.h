@@ -62,6 +62,11 @@ typedef struct {
     int64_t allocations; /* objects that were made */
     int64_t from_system; /* of those, how many the system had to give memory for */
     int64_t bytes;       /* of the values that live now */
+    int64_t storages;    /* pieces of memory for tensors that were made */
+    int64_t storage_bytes;
+    int64_t peak; /* most bytes of values at one time, in whole blocks */
+    int64_t
+        copied; /* bytes that were copied to extend tensors: what is added, and what had to move for that */
 } tec_program_counts;
 TEC_API bool tec_program_count(const tec_program *program, tec_program_counts *out);
 
