@@ -95,9 +95,10 @@ static bool into_conv(graph_rewrite *rw, const graph_node *bn, const graph_node 
     if (!s)
         return false;
     operand[1] = binary(rw, bn, "mul", conv->in[1], spread(rw, bn, s, conv->in[1]->type.n - 1));
-    graph_value *shift =
-        bias ? binary(rw, bn, "sub", bias, in[3])
-             : graph_emit(rw, bn, "neg", base_format(rw->cx, "%s.neg", bn->name), &in[3], 1, NULL, 0);
+    graph_value *shift = bias
+                             ? binary(rw, bn, "sub", bias, in[3])
+                             : graph_emit(rw, bn, BASE_PLANT_ON(rw->cx, batch_norm_mean) ? "identity" : "neg",
+                                          base_format(rw->cx, "%s.neg", bn->name), &in[3], 1, NULL, 0);
     operand[2] = binary(rw, bn, "add", binary(rw, bn, "mul", shift, s), in[2]);
     if (!operand[1] || !operand[2])
         return false;

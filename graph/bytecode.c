@@ -285,7 +285,8 @@ static bool emit_regions(graph_code *code, const graph_node *node, int32_t of, c
             put_fields(code, node->body[b], of, b);
         if (!graph_code_body(code, node->body[b], tail, to))
             return false;
-        code->known.n = n_known;
+        if (!BASE_PLANT_ON(code->cx, code_known))
+            code->known.n = n_known;
         if (!tail && b + 1 < node->n_bodies) {
             graph_code_put(code, RT_GOTO);
             ends[b] = graph_code_put(code, 0);
@@ -304,8 +305,9 @@ static bool emit_if(graph_code *code, const graph_node *node, bool tail)
     int jump[2];
 
     GRAPH_CODE(code, RT_IF, condition);
-    jump[0] = graph_code_put(code, 0);
-    jump[1] = graph_code_put(code, 0);
+    bool exchanged = BASE_PLANT_ON(code->cx, code_branch);
+    jump[exchanged] = graph_code_put(code, 0);
+    jump[!exchanged] = graph_code_put(code, 0);
     return emit_regions(code, node, -1, jump, tail);
 }
 
@@ -368,6 +370,8 @@ static bool is_last(const graph_code *code, const graph_body *body, int index)
         return false;
     if (node->n_out != body->outputs.n)
         return false;
+    if (BASE_PLANT_ON(code->cx, code_tail))
+        return true;
     for (int k = 0; k < node->n_out; k++)
         if (body->outputs.at[k] != node->out[k])
             return false;

@@ -30,7 +30,8 @@ static graph_value *add_packing(graph_rewrite *rw, const graph_node *node, graph
     if (!how)
         return NULL;
     /* the name aside */
-    const char *key = base_format(rw->cx, "%p %s", (void *)*operand, strchr(te_text(rw->cx, how), '('));
+    const void *read = BASE_PLANT_ON(rw->cx, choose_shared) ? NULL : *operand;
+    const char *key = base_format(rw->cx, "%p %s", read, strchr(te_text(rw->cx, how), '('));
     if (!packed)
         base_map_put(rw->cx, &st->packed, rw->body, packed = base_new(rw->cx, base_dict));
     graph_value *known = base_dict_get(packed, key);

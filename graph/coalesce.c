@@ -90,14 +90,14 @@ static void note_kill(state *self, const graph_value *value, int at)
     lodger *l = base_map_get(&self->lodgers, value);
 
     if (l && --l->alive == 0)
-        l->place.last = at;
+        l->place.last = BASE_PLANT_ON(self->cx, coalesce_lives) ? l->place.first : at;
 }
 
 static void let_escape(state *self, const graph_value *value)
 {
     lodger *l = value ? base_map_get(&self->lodgers, value) : NULL;
 
-    if (l)
+    if (l && !BASE_PLANT_ON(self->cx, coalesce_escapes))
         l->escapes = true;
 }
 

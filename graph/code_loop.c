@@ -137,7 +137,8 @@ static bool enter(graph_code *code, repeated *self, const ir_expr *iteration)
         const ir_expr *limit = ir_var(cx, "limit", BASE_I64);
 
         graph_code_bind(code, limit, self->limit);
-        int32_t within = graph_code_compute(code, ir_lt(cx, iteration, limit));
+        int32_t within = graph_code_compute(
+            code, BASE_PLANT_ON(cx, code_limit) ? ir_le(cx, iteration, limit) : ir_lt(cx, iteration, limit));
         if (within < 0)
             return false;
         exit_unless(code, self, within);
@@ -242,8 +243,9 @@ bool graph_code_scan(graph_code *code, const graph_node *node)
     GRAPH_CODE(code, RT_EXTENT, l.limit, sequence[l.n], 0);
     if (!enter(code, &l, iteration))
         return false;
+    int32_t at = BASE_PLANT_ON(code->cx, code_row) ? constant_number(code, 0) : l.count;
     for (int k = l.n; k < node->n_in; k++)
-        GRAPH_CODE(code, RT_ROW, graph_code_define(code, l.body->inputs.at[k]), sequence[k], l.count);
+        GRAPH_CODE(code, RT_ROW, graph_code_define(code, l.body->inputs.at[k]), sequence[k], at);
     if (!iterate(code, &l, iteration))
         return false;
     leave(code, &l);

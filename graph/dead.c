@@ -97,7 +97,7 @@ static bool tells_symbols(const needs *self, const graph_node *node)
 {
     for (int i = 0; i < node->n_symbols; i++)
         if (base_map_has(&self->symbols, node->symbol[i]))
-            return true;
+            return !BASE_PLANT_ON(self->cx, dead_symbols);
     return false;
 }
 
@@ -277,7 +277,8 @@ static bool share(graph_rewrite *rw, const graph_node *node)
         if (s->body != rw->body || !same_node(s->node, in, node))
             continue;
         for (int k = 0; k < node->n_out; k++)
-            graph_replace(rw, node->out[k], s->node->out[k]);
+            graph_replace(rw, node->out[k],
+                          BASE_PLANT_ON(rw->cx, common_operand) ? s->node->in[0] : s->node->out[k]);
         return true;
     }
     graph_keep(rw, node);

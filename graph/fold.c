@@ -121,7 +121,7 @@ static bool prepare_one(state *st, const graph_value *value, const target *machi
     evaluation->def = graph_constant_definition(st->m, value, machine, &st->results, &leaves);
     in = base_array(st->m->cx, const op_constant *, leaves.n);
     for (int i = 0; i < leaves.n; i++)
-        in[i] = ((const graph_value *)leaves.at[i])->constant;
+        in[i] = ((const graph_value *)leaves.at[BASE_PLANT_ON(st->m->cx, fold_leaf) ? 0 : i])->constant;
     evaluation->in = in;
     return evaluation->def != NULL;
 }

@@ -93,7 +93,7 @@ static bool only_reader(const state *st, const graph_node *node, const graph_val
 
     for (int k = 0; k < node->n_in; k++)
         n += node->in[k] == value;
-    return graph_uses(&st->uses, value) == n;
+    return graph_uses(&st->uses, value) == n || BASE_PLANT_ON(st->m->cx, fuse_readers);
 }
 
 /* Terms that operand k adds where what makes it is joined; 1 otherwise, a load. */

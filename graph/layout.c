@@ -260,6 +260,8 @@ static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
 
     for (int i = 0; spatial && i < axes->n; i++)
         spatial = axes->ints[i] >= 2;
+    if (spatial && BASE_PLANT_ON(rw->cx, layout_axes))
+        ((op_attr *)(uintptr_t)axes)->n--;
     return spatial ? replace_by(
                          rw, node,
                          graph_emit(rw, node, node->op->name, node->name, in, 1, node->attr, node->n_attrs))

@@ -284,7 +284,7 @@ static bool extends_operand(const planner *self, const graph_node *node)
     for (int i = 0; ends && i < ends->n; i++)
         if (ends->at[i] == node->in[0])
             return true;
-    return false;
+    return BASE_PLANT_ON(self->kernels->cx, plan_append);
 }
 
 static bool plan_append(graph_rewrite *rw, const graph_node *node)
@@ -297,24 +297,43 @@ static bool plan_append(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-/* Rewrites one node; behind it the values end that it reads last. */
-static bool plan_node(graph_rewrite *rw, const graph_node *node)
+/* Ends the values that the node reads last; `append` has ended its first operand itself. */
+static void add_kills(graph_rewrite *rw, const graph_node *node, bool append)
 {
-    planner *p = rw->user;
-    bool view = node->kind == GRAPH_OP && node->op->identity && !p->unoptimised;
-    bool append = extends_operand(p, node);
-    bool done = view               ? plan_view(rw, node)
-                : append           ? plan_append(rw, node)
-                : is_control(node) ? graph_keep(rw, node)
-                                   : plan_kernel(rw, node);
+    const planner *p = rw->user;
     const base_vec *ends = p->unoptimised ? NULL : base_map_get(&p->ends, node);
 
-    for (int i = 0; done && ends && i < ends->n; i++) {
+    for (int i = 0; ends && i < ends->n; i++) {
         graph_value *value = graph_new_value(rw, ends->at[i]);
 
         if (!value->constant && !(append && ends->at[i] == node->in[0]))
             add_node(rw, GRAPH_KILL, node, &value, 1, NULL, NULL, 0);
     }
+}
+
+/* Whether the result has the operand's elements in the operand's order. */
+static bool only_renames(const planner *self, const graph_node *node)
+{
+    if (node->kind != GRAPH_OP || self->unoptimised)
+        return false;
+    return node->op->identity ||
+           (BASE_PLANT_ON(self->kernels->cx, plan_view) && base_same(node->op->name, "neg"));
+}
+
+/* Rewrites one node; behind it the values end that it reads last. */
+static bool plan_node(graph_rewrite *rw, const graph_node *node)
+{
+    planner *p = rw->user;
+    bool append = extends_operand(p, node), early = BASE_PLANT_ON(rw->cx, plan_kill), done;
+
+    if (early)
+        add_kills(rw, node, append);
+    done = only_renames(p, node) ? plan_view(rw, node)
+           : append              ? plan_append(rw, node)
+           : is_control(node)    ? graph_keep(rw, node)
+                                 : plan_kernel(rw, node);
+    if (done && !early)
+        add_kills(rw, node, append);
     return done;
 }
 

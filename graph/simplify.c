@@ -67,7 +67,8 @@ static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_val
         return graph_keep(rw, node);
     int64_t *order = base_array(rw->cx, int64_t, outer->n);
     for (int i = 0; i < outer->n; i++)
-        order[i] = inner ? inner->ints[outer->ints[i]] : outer->ints[i];
+        order[i] =
+            inner && !BASE_PLANT_ON(rw->cx, simplify_perm) ? inner->ints[outer->ints[i]] : outer->ints[i];
     graph_value *from = inner ? input->node->in[0] : input;
     op_attr perm = op_attr_ints(rw->cx, "perm", order, outer->n);
     graph_value *y = is_identity_order(order, outer->n)

@@ -225,7 +225,7 @@ graph_value *graph_step_true_positions(const graph_steps *steps, graph_value *fl
     const ir_expr *count = flags ? flags->type.dim[0] : NULL;
     graph_value *ones = graph_step_cast(steps, flags, BASE_I64),
                 *total = graph_step_reduce(steps, "reduce_sum", ones, 0, false),
-                *counts = graph_step_sums(steps, ones, 0, false);
+                *counts = graph_step_sums(steps, ones, 0, BASE_PLANT_ON(cx, dynamic_place));
     const ir_expr **k = graph_step_extents(steps, total, 1);
 
     if (!k)

@@ -101,13 +101,14 @@ static bool look_for(const tool_fuzz_jobs *jobs, const base_plant_row *fault, co
 }
 
 /* Whether cases for the target come by the fault: printers of kernels and lists of launches are of devices
- * alone, and of all other faults the code of a CPU tells as much. */
+ * alone, passes over graphs are of programs (--programs), and of all other faults the code of a CPU tells as
+ * much. */
 static bool is_within_reach(const target *machine, const base_plant_row *fault)
 {
     bool of_device = strcmp(fault->room, "source") == 0 || strcmp(fault->room, "launches") == 0 ||
                      strcmp(fault->room, "cuda") == 0;
 
-    return of_device == !target_offers(machine, TARGET_HOST) &&
+    return strncmp(fault->room, "graph", 5) != 0 && of_device == !target_offers(machine, TARGET_HOST) &&
            (strcmp(fault->room, "cuda") != 0 || strcmp(target_arch_name(machine), "cuda") == 0);
 }
 

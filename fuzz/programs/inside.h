@@ -47,6 +47,7 @@ graph_value *fuzz_op(fuzz_program *self, const char *op, graph_value *const *in,
                      int n_attrs);
 graph_value *fuzz_two(fuzz_program *self, const char *op, graph_value *left, graph_value *right);
 graph_value *fuzz_floats(fuzz_program *self, int n, const int64_t *shape); /* a constant, drawn */
+graph_value *fuzz_positive(fuzz_program *self, int64_t n);                 /* f32[n], above 0 */
 graph_value *fuzz_number(fuzz_program *self, int64_t value);               /* a constant i64[] */
 graph_value *fuzz_float(fuzz_program *self, float value);                  /* a constant f32[] */
 /* The value within 0 and below - 1. */

@@ -48,8 +48,8 @@ static graph_value *constant(fuzz_program *self, const op_type *type, const void
     return graph_constant(self->f, "constant", c);
 }
 
-/* Sixteenths between -1 and 1, which floats hold exactly. */
-graph_value *fuzz_floats(fuzz_program *self, int n, const int64_t *shape)
+/* Sixteenths, which floats hold exactly, from `least` sixteenths on, `below` of them. */
+static graph_value *floats(fuzz_program *self, int n, const int64_t *shape, int least, int below)
 {
     const ir_expr **dim = base_array(self->cx, const ir_expr *, n);
     int64_t count = 1;
@@ -60,8 +60,18 @@ graph_value *fuzz_floats(fuzz_program *self, int n, const int64_t *shape)
     }
     float *data = base_array(self->cx, float, (int)count);
     for (int64_t i = 0; i < count; i++)
-        data[i] = (float)fuzz_draw(&self->state, 33) / 16.0F - 1;
+        data[i] = (float)((int)fuzz_draw(&self->state, (uint64_t)below) + least) / 16.0F;
     return constant(self, &(op_type){BASE_F32, n, dim}, data, count * 4);
+}
+
+graph_value *fuzz_floats(fuzz_program *self, int n, const int64_t *shape)
+{
+    return floats(self, n, shape, -16, 33);
+}
+
+graph_value *fuzz_positive(fuzz_program *self, int64_t n)
+{
+    return floats(self, 1, &n, 8, 24);
 }
 
 graph_value *fuzz_number(fuzz_program *self, int64_t value)

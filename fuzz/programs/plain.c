@@ -104,9 +104,8 @@ static bool dense(fuzz_program *self)
 static graph_value *normalised(fuzz_program *self, graph_value *value, int64_t channels)
 {
     graph_value *in[] = {value, fuzz_floats(self, 1, &channels), fuzz_floats(self, 1, &channels),
-                         fuzz_floats(self, 1, &channels), fuzz_floats(self, 1, &channels)};
+                         fuzz_floats(self, 1, &channels), fuzz_positive(self, channels)};
 
-    in[4] = fuzz_two(self, "add", fuzz_two(self, "mul", in[4], in[4]), fuzz_float(self, 1));
     return fuzz_op(self, "batch_norm", in, 5, NULL, 0);
 }
 
@@ -116,12 +115,12 @@ static bool convolutions(fuzz_program *self)
     enum { CHANNELS = 16 };
     tec_context *cx = self->cx;
     const int64_t weight[] = {CHANNELS, CHANNELS, 1, 1}, one[] = {1, 1}, none[] = {0, 0, 0, 0},
-                  axes[] = {0, 2, 3};
+                  axes[] = {2, 3};
     const ir_expr *wide[] = {ir_int(cx, CHANNELS), ir_int(cx, FUZZ_WIDTH)},
                   *image[] = {ir_int(cx, 1), wide[0], ir_int(cx, 2), ir_int(cx, 2)};
     op_attr attr[] = {op_attr_ints(cx, "strides", one, 2), op_attr_ints(cx, "dilations", one, 2),
                       op_attr_ints(cx, "pads", none, 4), op_attr_int("group", 1)},
-            mean[] = {op_attr_ints(cx, "axes", axes, 3), op_attr_int("keepdims", 0)};
+            mean[] = {op_attr_ints(cx, "axes", axes, 2), op_attr_int("keepdims", 1)};
     graph_value *value = fuzz_shaped(
         self, "reshape", fuzz_shaped(self, "expand", fuzz_pick(self, FUZZ_VECTOR), wide, 2), image, 4);
 
@@ -133,7 +132,7 @@ static bool convolutions(fuzz_program *self)
             value = normalised(self, value, CHANNELS);
         value = fuzz_op(self, "tanh", &value, 1, NULL, 0);
     }
-    value = fuzz_op(self, "reduce_mean", &value, 1, mean, 2);
+    value = fuzz_shaped(self, "reshape", fuzz_op(self, "reduce_mean", &value, 1, mean, 2), wide, 1);
     const ir_expr *begin = ir_int(cx, 0), *extent = ir_int(cx, FUZZ_WIDTH);
     op_attr slice[] = {op_attr_exprs(cx, "begin", &begin, 1), op_attr_exprs(cx, "extent", &extent, 1),
                        op_attr_ints(cx, "step", one, 1)};
@@ -226,7 +225,7 @@ const fuzz_statement fuzz_plain[] = {
     {"twins", 3, twins},
     {"of_constants", 3, of_constants},
     {"dense", 3, dense},
-    {"convolutions", 1, convolutions},
+    {"convolutions", 2, convolutions},
     {"append", 5, append},
     {"rows_and_vector", 4, rows_and_vector},
     {"sum_of_rows", 4, sum_of_rows},

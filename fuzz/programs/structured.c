@@ -206,7 +206,7 @@ static bool construct(fuzz_program *self)
     graph_value *field[3];
 
     for (int k = 0; k < rows[which].n; k++)
-        if (!(field[k] = fuzz_pick(self, rows[which].field[k])))
+        if (!(field[k] = recent(self, rows[which].field[k])))
             return false;
     return fuzz_keep(self, rows[which].gives,
                      graph_add_construct(self->f, rows[which].data, rows[which].name, rows[which].name, field,
