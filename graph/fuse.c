@@ -39,6 +39,8 @@ enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and 
 /* A kernel writes one result; an opaque operator is a call of its own; a renaming one is no work at all. */
 static bool can_join(const state *self, const graph_node *node)
 {
+    if (self->program && graph_is_beginning(node))
+        return false;
     if (self->program && graph_is_append(node) && graph_uses(&self->uses, node->in[0]) == 1)
         return false;
     return node->kind == GRAPH_OP && node->op->kind != OP_OPAQUE && node->n_out == 1 && !node->op->identity;

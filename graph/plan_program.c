@@ -68,6 +68,22 @@ bool graph_is_append(const graph_node *node)
     return !from || is_control(from) || graph_is_append(from);
 }
 
+/* slice(a) from the first element on, of whole elements along the first dimension: the beginning of the
+ * operand's bytes. */
+bool graph_is_beginning(const graph_node *node)
+{
+    const op_attr *begin = graph_attribute(node, "begin"), *step = graph_attribute(node, "step");
+    const op_type *type = node->n_in == 1 ? &node->in[0]->type : NULL;
+
+    if (node->kind != GRAPH_OP || !base_same(node->op->name, "slice") || !begin || !step || type->n < 1)
+        return false;
+    for (int d = 0; d < type->n; d++)
+        if (!ir_is_value(begin->exprs[d], 0) || step->ints[d] != 1 ||
+            (d > 0 && !ir_same(type->dim[d], node->out[0]->type.dim[d])))
+            return false;
+    return true;
+}
+
 /* ---- where values end ---- */
 
 /* Notes a use of value by the node of v's own body that holds it: `path` are the nodes around the use, the
@@ -311,12 +327,12 @@ static void add_kills(graph_rewrite *rw, const graph_node *node, bool append)
     }
 }
 
-/* Whether the result has the operand's elements in the operand's order. */
+/* Whether the result has the operand's elements, or the first of them, in the operand's order. */
 static bool only_renames(const planner *self, const graph_node *node)
 {
     if (node->kind != GRAPH_OP || self->unoptimised)
         return false;
-    return node->op->identity ||
+    return node->op->identity || graph_is_beginning(node) ||
            (BASE_PLANT_ON(self->kernels->cx, plan_view) && base_same(node->op->name, "neg"));
 }
 

@@ -234,19 +234,12 @@ rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base
     return tensor_at(heap, s, s->data + offset, s->bytes - offset, dtype, rank, shape, err);
 }
 
-/* The same bytes under another shape; a view of fewer bytes is refused, since no operator makes one. */
+/* The same bytes under another shape, or the first of them. */
 rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err)
 {
     rt_tensor_object *of = rt_as_tensor(tensor);
-    rt_object *v =
-        tensor_at(heap, of->storage, of->tensor.data, of->bytes, of->tensor.dtype, rank, shape, err);
 
-    if (!v || rt_as_tensor(v)->bytes == of->bytes)
-        return v;
-    rt_fail(err, TEC_INVALID, "a view of %lld bytes on a tensor of %lld", (long long)rt_as_tensor(v)->bytes,
-            (long long)of->bytes);
-    rt_release(v);
-    return NULL;
+    return tensor_at(heap, of->storage, of->tensor.data, of->bytes, of->tensor.dtype, rank, shape, err);
 }
 
 /* A row of a multiple of 64 bytes shares the memory of its tensor, whose own begins at a multiple of 64. */

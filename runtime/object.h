@@ -78,7 +78,7 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err);
 /* Refuses what does not fit into the storage, and negative extents. */
 rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base_dtype dtype, int32_t rank,
                          const int64_t *shape, tec_error *err);
-/* The same elements with another shape of equal size. */
+/* The same elements with another shape, or the first of them; refuses a shape of more. */
 rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
 /* Element `index` along the first axis. Shares the tensor's memory where that keeps the alignment of 64 bytes
  * which kernels may rely on, and is a copy otherwise. Refuses an index past the end. */

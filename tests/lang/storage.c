@@ -68,6 +68,15 @@ Test(storage, what_a_value_holds_shares_nothing)
     cr_assert(strstr(text, "u8[128] = alloc_storage \"softmax\"()"), "%s", text);
 }
 
+/* All probabilities are sorted; the result is a view of their beginning, not a copy. */
+Test(storage, the_beginning_of_a_tensor_is_a_view)
+{
+    const char *text = planned("def main(p: f32[n], limit: f32) -> (f32[?], i64[?]) { top_p(p, limit) }");
+
+    cr_assert_null(strstr(text, "slice"), "%s", text);
+    cr_assert(strstr(text, ": f32[d0] = alloc_tensor \"top_p\"("), "%s", text);
+}
+
 static tec_program_counts counts_of(const compiled *c, tec_object *const *in, int n)
 {
     tec_program_counts counts;

@@ -211,6 +211,61 @@ static void stops(const char *text, tec_program_options limits, int n, const cha
     discard(&c);
 }
 
+#define SUM_TREE                                                                                             \
+    "type Tree = Leaf(f32[2]) | Node(Tree, Tree)\n"                                                          \
+    "def main(t: Tree) -> f32[2] {\n"                                                                        \
+    "  match t { Leaf(x) => x Node(l, r) => main(l) + main(r) }\n"                                           \
+    "}\n"
+
+/* Each node's left part is a tree, its right part a leaf. */
+Test(vm, a_tree_that_leans_to_the_left_may_be_10000_deep)
+{
+    compiled c = compile(SUM_TREE, NULL);
+    tec_object *x = pair(&c, 1, 2), *leaf = tec_object_data(c.p, "Leaf", &x, 1, &err), *tree = leaf, *y;
+
+    for (int i = 0; i < 10000; i++) {
+        tec_object *parts[] = {tree, leaf};
+        tec_object *node = tec_object_data(c.p, "Node", parts, 2, &err);
+
+        cr_assert(node, "%s", err.text);
+        if (tree != leaf)
+            tec_object_free(tree);
+        tree = node;
+    }
+    cr_assert(tec_program_run(c.p, &tree, 1, &y, 1, &err), "%s", err.text);
+    cr_assert_eq(((const float *)tec_object_dltensor(y)->data)[1], 20002);
+    tec_object_free(y);
+    tec_object_free(tree);
+    tec_object_free(leaf);
+    tec_object_free(x);
+    discard(&c);
+}
+
+#define BUILD                                                                                                \
+    "type List = Nil | Cons(f32[2], List)\n"                                                                 \
+    "def build(k: i64, x: f32[2], l: List) -> List {\n"                                                      \
+    "  if k > 0 {\n"                                                                                         \
+    "    build(k - 1, x, Cons(x, l))\n"                                                                      \
+    "  } else { l }\n"                                                                                       \
+    "}\n"                                                                                                    \
+    "def main(k: i64, x: f32[2]) -> List { build(k, x, Nil) }\n"
+
+/* A list of 10^8 elements needs more than 6 GB: the limit of memory ends the run, in a line of the program. */
+Test(vm, a_list_of_100_million_elements_reaches_the_limit_of_memory)
+{
+    compiled c = compile(BUILD, &(tec_program_options){.max_bytes = 100 << 20});
+    int64_t k = 100000000;
+    tec_object *in[] = {object_of(&c, interp_tensor(cx, BASE_I64, 0, NULL, &k)), pair(&c, 1, 2)}, *y;
+
+    cr_assert_not(tec_program_run(c.p, in, 2, &y, 1, &err));
+    cr_assert(strstr(err.text, "in 'build': the limit of 104857600 bytes of memory is reached"), "%s",
+              err.text);
+    cr_assert(strstr(err.text, "p.tecp:"), "%s", err.text);
+    tec_object_free(in[0]);
+    tec_object_free(in[1]);
+    discard(&c);
+}
+
 Test(vm, stops_at_the_limit_of_depth_and_names_the_line)
 {
     stops(SUM_DEEP, (tec_program_options){.max_depth = 100}, 1000, "p.tecp:3: in 'main': calls nest deeper");
