@@ -267,6 +267,43 @@ static bool add(onnx_node *node, const char *op, graph_value *const *in, int n_i
     return true;
 }
 
+/* Bounds that are numbers of the run. */
+bool onnx_run_range(onnx_node *node)
+{
+    for (int k = 0; k < 3; k++)
+        if (node->in[k]->type.n != 0)
+            return onnx_wrong(node, "operand %d is %s, expected a number", k,
+                              op_type_text(node->cx, &node->in[k]->type));
+    return add(node, "arange", node->in, 3, NULL, 0);
+}
+
+/* How often each dimension is repeated is known to the run: the elements of the repeats become symbols. Of the
+ * result, dimension d has repeats[d] copies: [r0, a, r1, b] by expanding [1, a, 1, b], seen as [r0*a, r1*b]. */
+bool onnx_run_tile(onnx_node *node)
+{
+    tec_context *cx = node->cx;
+    const op_type *type = &node->in[0]->type;
+    int count, n = type->n;
+    graph_value *repeats = integers(node, 1, "repeats", &count);
+    const ir_expr **times = extents_of(node, repeats);
+
+    if (!times)
+        return base_failed(cx) ? false : onnx_skip(node);
+    if (count != n)
+        return onnx_wrong(node, "%d repeats for %d dimensions", count, n);
+    const ir_expr **apart = base_array(cx, const ir_expr *, 2 * n),
+                  **all = base_array(cx, const ir_expr *, 2 * n),
+                  **joined = base_array(cx, const ir_expr *, n);
+    for (int d = 0; d < n; d++) {
+        apart[2 * d] = ir_int(cx, 1);
+        all[2 * d] = times[d];
+        apart[2 * d + 1] = all[2 * d + 1] = type->dim[d];
+        joined[d] = ir_mul(cx, times[d], type->dim[d]);
+    }
+    graph_value *value = onnx_expand(node, onnx_reshape(node, node->in[0], apart, 2 * n), all, 2 * n);
+    return onnx_set(node, 0, value ? onnx_reshape(node, value, joined, n) : NULL);
+}
+
 static bool convert_non_zero(onnx_node *node)
 {
     return add(node, "non_zero", node->in, 1, NULL, 0);

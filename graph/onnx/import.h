@@ -142,6 +142,8 @@ const onnx_known *onnx_as_symbols(onnx_node *node, graph_value *value);
 /* Reshape, Expand and Slice of operand 0, computed from operands that are known when the model runs only
  * (dynamic.c). NULL after an error, or where that was noted as not supported. */
 graph_value *onnx_run_reshape(onnx_node *node);
+bool onnx_run_range(onnx_node *node);
+bool onnx_run_tile(onnx_node *node);
 graph_value *onnx_run_expand(onnx_node *node);
 graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, const int64_t *steps,
                             int n_steps);

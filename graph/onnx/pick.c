@@ -105,7 +105,7 @@ static bool convert_range(onnx_node *node)
     }
     if (!onnx_constant_float(node, 0, &from) || !onnx_constant_float(node, 1, &to) ||
         !onnx_constant_float(node, 2, &by))
-        return onnx_unknown(node, 0, "bounds");
+        return onnx_run_range(node);
     double count = ceil((to - from) / by);
     if (!(by != 0) || !(count < 1e15))
         return onnx_wrong(node, "cannot count from %g to %g in steps of %g", from, to, by);

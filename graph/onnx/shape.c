@@ -660,7 +660,7 @@ static bool convert_tile(onnx_node *node)
     int count = node->opset < 6 ? -1 : onnx_constant_ints(node, 1, &repeats);
 
     if (count < 0)
-        return onnx_unknown(node, 1, "repeats");
+        return node->opset < 6 ? onnx_unknown(node, 1, "repeats") : onnx_run_tile(node);
     if (count != onnx_rank(node, 0))
         return onnx_wrong(node, "expected one repeat for each dimension, found %d repeats for %d dimensions",
                           count, onnx_rank(node, 0));
