@@ -282,7 +282,7 @@ static bool unroll_taps(sched *schedule, const char *const *reduce, int n, int64
 }
 
 /* The sums of a block in registers inside `loop`. A refused step is no failure: the sums then stay in memory.
- * Where facts say that the loop's extent n is less than the lanes, the copy has n elements, and no vector. */
+ */
 bool space_keep_in_register(sched *schedule, const char *block, const char *loop)
 {
     const char *copy = sched_cache_write_at(schedule, block, "local", loop), **all;
@@ -292,7 +292,7 @@ bool space_keep_in_register(sched *schedule, const char *block, const char *loop
         return true;
     }
     int n = sched_loops_of(schedule, copy, &all);
-    return space_extent(schedule, all[n - 1]) == 0 || space_vectorise(schedule, all[n - 1]);
+    return space_vectorise(schedule, all[n - 1]);
 }
 
 /* The last spatial loop becomes the innermost, as vectors of results. The sums of a vector stay in a

@@ -106,15 +106,16 @@ int64_t space_extent(const sched *schedule, const char *loop)
 }
 
 /* NULL: there is nothing to do. A loop of one iteration is left alone: an annotation would only make the
- * trace longer. */
+ * trace longer. So is a loop of an unknown extent n: where facts say that n is less than the lanes, a split by
+ * the lanes leaves n iterations. */
 bool space_unroll(sched *schedule, const char *loop)
 {
-    return !loop || space_extent(schedule, loop) == 1 || sched_annotate(schedule, loop, IR_UNROLLED);
+    return !loop || space_extent(schedule, loop) <= 1 || sched_annotate(schedule, loop, IR_UNROLLED);
 }
 
 bool space_vectorise(sched *schedule, const char *loop)
 {
-    return !loop || space_extent(schedule, loop) == 1 || sched_annotate(schedule, loop, IR_VECTORISED);
+    return !loop || space_extent(schedule, loop) <= 1 || sched_annotate(schedule, loop, IR_VECTORISED);
 }
 
 /* One loop out of all; NULL for none. Loops must lie directly in each other, outermost first. */
