@@ -76,6 +76,22 @@ Test(passes, operators_that_differ_in_an_attribute_stay_two)
                               "output \"y\" v1\noutput \"z\" v2\n");
 }
 
+/* Nobody reads the rows of `if`; how many there are is what the result has. */
+Test(passes, a_node_stays_whose_symbols_alone_are_in_use)
+{
+    const graph_module *m = graph_remove_dead(
+        parsed("graph \"g\" { function \"main\" { symbols n, d\ninput v0: bool[]\ninput v1: f32[n, 4]\n"
+               "input v2: f32[4]\nv4: f32[d, 4] = if \"rows\"(v0) {\noutput v1 } {\n"
+               "v3: f32[n + n, 4] = op concat \"twice\"(v1, v1) @axis(0)\noutput v3 }\n"
+               "v5: f32[4] = op neg \"unused\"(v2)\n"
+               "v6: f32[d, 4] = op expand \"y\"(v2) @shape(exprs [d, 4])\noutput \"y\" v6 } }"),
+        NULL);
+
+    cr_assert(m && graph_verify(m), "%s", tec_context_error(cx));
+    cr_assert(strstr(graph_text(cx, m, 0), "if \"rows\""), "%s", graph_text(cx, m, 0));
+    cr_assert_null(strstr(graph_text(cx, m, 0), "unused"));
+}
+
 Test(passes, nodes_that_no_output_needs_go)
 {
     becomes(graph_remove_dead,

@@ -163,6 +163,23 @@ Test(index, cum_sum_adds_up_what_came_so_far)
 
 /* ---- order ---- */
 
+Test(index, search_sorted_counts_what_is_at_most_the_value)
+{
+    for (int64_t n = 0; n < 40; n += 13) {
+        nd a = new_nd(BASE_I64, 1, &n), v = random_nd_between(BASE_I64, -2, 45, SHAPE(3, 7)),
+           y = new_nd(BASE_I64, SHAPE(3, 7));
+
+        for (int64_t i = 0; i < n; i++)
+            a.v[i] = (double)(i / 3 * 3);
+        for (int64_t i = 0; i < y.size; i++)
+            for (int64_t j = 0; j < n; j++)
+                y.v[i] += a.v[j] <= v.v[i];
+        for (int64_t i = 1; i < n; i++)
+            cr_assert_leq(a.v[i - 1], a.v[i]);
+        gives("search_sorted", NO_ATTRS, IN(a, v), y, 0);
+    }
+}
+
 Test(index, top_k_orders_equal_elements_as_they_came)
 {
     for (int largest = 0; largest < 2; largest++) {
