@@ -50,6 +50,7 @@ const target_code *comp_cache_find(const comp_cache *cache, const char *key)
     return base_dict_get(&cache->codes, key);
 }
 
+/* Texts beside the code are not kept: compile.c asks for none where there is a cache. */
 void comp_cache_add(comp_cache *cache, const char *key, const target_code *code)
 {
     tec_context *cx = cache->cx;

@@ -329,6 +329,7 @@ static const target *host_of(const comp_code *code)
     return NULL;
 }
 
+/* Codes of the host, or of the device, in the order of the units. */
 const target_code **comp_codes(tec_context *cx, const comp_code *code, bool of_device, int *n)
 {
     const target_code **codes = base_array(cx, const target_code *, code->n);

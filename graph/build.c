@@ -70,6 +70,7 @@ static bool place(builder *self)
     return self->m && (self->m == before || dump(self, "place", self->m));
 }
 
+/* The planned form, with the kernels that it needs; in a program tensors then share storages. */
 static bool plan(builder *self)
 {
     graph_kernels *kernels = base_new(self->cx, graph_kernels);

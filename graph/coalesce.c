@@ -147,6 +147,8 @@ static void settle(state *self, const graph_body *body, lodger *const *of, int n
     of[0]->total = graph_plan_places(self->cx, places, n);
 }
 
+/* Finds the lifetimes of a body and of its regions, then settles stretch by stretch. A tensor that is killed in
+ * a later stretch than its own counts as one that escapes. */
 static void note_body(state *self, const graph_body *body)
 {
     base_vec all = {0}, staying = {0};

@@ -174,6 +174,7 @@ static graph_value *scalar(const graph_steps *c, int k)
     return value && value->type.n == 1 ? graph_step_reshape(c, value, NULL, 0) : value;
 }
 
+/* Sorts, walks, keeps as many of each class as `most` says (none without it), and reads off the rows. */
 bool graph_dynamic_boxes(const graph_dynamic_call *call)
 {
     const op_type *box = &call->in[0]->type, *score = &call->in[1]->type;

@@ -332,6 +332,7 @@ static const ir_expr *plan_pool(const graph_module *module, graph_plan *plan, in
     return place_symbolic_sizes(module->cx, &symbolic, place_constant_sizes(module->cx, &constant));
 }
 
+/* The algorithm of the static plan, for requests that are no values of a static graph. */
 const ir_expr *graph_plan_places(tec_context *cx, graph_place_request *const *request, int n)
 {
     base_vec constant = {0}, symbolic = {0};

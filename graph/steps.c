@@ -127,6 +127,7 @@ graph_value *graph_step_add_dim(const graph_steps *steps, graph_value *value, in
     return graph_step_reshape(steps, value, dim, n + 1);
 }
 
+/* All of the other dimensions, and no step in between. */
 graph_value *graph_step_part(const graph_steps *steps, graph_value *value, int axis, const ir_expr *begin,
                              const ir_expr *extent)
 {

@@ -152,6 +152,7 @@ const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int coun
     return base_text_str(cx, &p.out);
 }
 
+/* The word of a kind, which the parser looks for in the same table. */
 const char *graph_kind_text(graph_node_kind kind)
 {
     static const char *const words[GRAPH_N_KINDS] = {

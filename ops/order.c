@@ -74,6 +74,7 @@ static te_tensor *running_sums(const op_call *call, te_def *def, te_tensor *inpu
     return te_scan_close(scan) ? sums : NULL;
 }
 
+/* Reads the sum for each element at the place that the example at the head of this file tells. */
 static bool cum_sum_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = call->cx;

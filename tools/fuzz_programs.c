@@ -66,6 +66,7 @@ static bool is_of_programs(const base_plant_row *fault)
     return strncmp(fault->room, "graph", 5) == 0;
 }
 
+/* One case, with a fault or without (NULL); *why is what differs. */
 static bool agrees(tec_context *cx, const tool_fuzz_programs *programs, int64_t index, const char *plant,
                    comp_cache *cache, const char **why)
 {
@@ -101,6 +102,7 @@ static bool look_for(tec_context *cx, const tool_fuzz_programs *programs, const 
     return false;
 }
 
+/* All faults of passes over programs, or the one that was named. Fails unless each one is found. */
 static int run_plants(tec_context *cx, const tool_fuzz_programs *programs)
 {
     comp_cache *cache = comp_cache_new(cx);

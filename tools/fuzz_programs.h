@@ -4,8 +4,8 @@
  *     tool_fuzz_programs o = {.target = t, .seed = 1, .cases = 1000, .plant = "none"};
  *     return tool_fuzz_programs_run(cx, &o);
  *
- * A finding is printed with its text and its seed; TOOL_FAILED where there is one. With a plant cases run until
- * one differs with the fault and not without it.
+ * A finding is printed with its text and its seed; TOOL_FAILED where there is one. With a plant cases run
+ * until one differs with the fault and not without it.
  */
 #ifndef TOOLS_FUZZ_PROGRAMS_H
 #define TOOLS_FUZZ_PROGRAMS_H

@@ -55,6 +55,7 @@ static void note_nodes(trial *self, const graph_body *body)
     }
 }
 
+/* Sees the module at each stage that changed it; a stage that is new gets the next place. */
 static bool watch(void *user, const char *stage, const graph_module *module)
 {
     trial *self = user;

@@ -101,6 +101,7 @@ static graph_body *arm(fuzz_program *self, const graph_case *constructor, const 
     return leave(self, &m);
 }
 
+/* Takes a list or a tree apart: rows of a list, a vector of a tree. */
 static bool match(fuzz_program *self)
 {
     static const fuzz_pool list[] = {FUZZ_ROWS, FUZZ_LIST}, tree[] = {FUZZ_TREE, FUZZ_VECTOR, FUZZ_TREE},
@@ -192,6 +193,7 @@ static bool scan(fuzz_program *self)
 
 /* ---- values ---- */
 
+/* A value by a constructor, more often than not of what was made last, which nothing else may read. */
 static bool construct(fuzz_program *self)
 {
     static const struct {
@@ -263,6 +265,7 @@ static graph_type map_type(fuzz_program *self)
         .kind = GRAPH_FUNCTION, .n = 2, .n_params = 1, .part = base_copy(self->cx, both, sizeof both)};
 }
 
+/* The function `twist` with its first parameter given. */
 static bool closure(fuzz_program *self)
 {
     graph_value *given = fuzz_pick(self, FUZZ_VECTOR);

@@ -70,6 +70,7 @@ static interp_value *integers(source *self)
     return v;
 }
 
+/* All inputs are drawn for each case, so that those of `main` do not depend on the rest. */
 int fuzz_program_inputs(tec_context *cx, uint64_t *state, const graph_module *module, bool drawn,
                         interp_value **in)
 {

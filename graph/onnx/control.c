@@ -326,6 +326,7 @@ static bool check_scan(onnx_node *source, int count, int states, int n_sequences
     return true;
 }
 
+/* States first, then sequences, whose scanned axis is moved to the front and back. */
 static bool convert_scan(onnx_node *source)
 {
     int n_sequences = (int)onnx_int(source, "num_scan_inputs", 0), states = source->n_in - n_sequences;

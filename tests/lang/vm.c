@@ -250,7 +250,7 @@ Test(vm, a_tree_that_leans_to_the_left_may_be_10000_deep)
     "}\n"                                                                                                    \
     "def main(k: i64, x: f32[2]) -> List { build(k, x, Nil) }\n"
 
-/* A list of 10^8 elements needs more than 6 GB: the limit of memory ends the run, in a line of the program. */
+/* A list of 10^8 elements needs more than 6 GB: the limit of memory ends the run, and names a line. */
 Test(vm, a_list_of_100_million_elements_reaches_the_limit_of_memory)
 {
     compiled c = compile(BUILD, &(tec_program_options){.max_bytes = 100 << 20});
