@@ -1,5 +1,5 @@
-/* tests/lang/dynamic.c -- operators with results of unknown extents: by the VM, by the interpreter of graphs, and
- * by plain loops.
+/* tests/lang/dynamic.c -- operators with results of unknown extents: by the VM, by the interpreter of graphs,
+ * and by plain loops.
  */
 #include "tests/lang/kit.h"
 

@@ -1,5 +1,5 @@
-/* tests/lang/storage.c -- the memory of programs: storages that are shared, tensors that are extended where they
- * stand, and what the system is asked for.
+/* tests/lang/storage.c -- the memory of programs: storages that are shared, tensors that are extended where
+ * they stand, and what the system is asked for.
  */
 #include "tests/lang/kit.h"
 
@@ -122,8 +122,8 @@ Test(storage, planning_saves_allocations_and_bytes)
     cr_assert_lt(counts[0].peak, counts[1].peak);
 }
 
-/* The blocks double, so each row is moved twice at most in the mean, and copied once: 192 bytes for one of 64,
- * however many steps there are. */
+/* The blocks double, so each row is moved twice at most in the mean, and copied once: 192 bytes for one of
+ * 64, however many steps there are. */
 Test(storage, bytes_copied_for_each_step_do_not_grow_with_the_length)
 {
     compiled c = compile_graph(DECODE, NULL);
