@@ -248,8 +248,8 @@ static const ir_expr *is_at_most(const op_call *call, te_tensor *sorted, const i
     return ir_and(cx, ir_le(cx, count, extent), ir_le(cx, te_read(sorted, &inside, 1), value));
 }
 
-/* In step t of `steps` the stride is 16^(steps - t). Of the 15 strides ahead those are added whose last element
- * is at most the value; as the elements are sorted, these are the first ones:
+/* In step t of `steps` the stride is 16^(steps - t). Of the 15 strides ahead those are added whose last
+ * element is at most the value; as the elements are sorted, these are the first ones:
  *
  *     sorted 1 1 2 5, value 1, two steps: stride 16 adds nothing, stride 1 adds 2
  */

@@ -106,8 +106,8 @@ int64_t space_extent(const sched *schedule, const char *loop)
 }
 
 /* NULL: there is nothing to do. A loop of one iteration is left alone: an annotation would only make the
- * trace longer. So is a loop of an unknown extent n: where facts say that n is less than the lanes, a split by
- * the lanes leaves n iterations. */
+ * trace longer. So is a loop of an unknown extent n: where facts say that n is less than the lanes, a split
+ * by the lanes leaves n iterations. */
 bool space_unroll(sched *schedule, const char *loop)
 {
     return !loop || space_extent(schedule, loop) <= 1 || sched_annotate(schedule, loop, IR_UNROLLED);
