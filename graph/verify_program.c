@@ -1,9 +1,9 @@
 /* graph/verify_program.c -- what holds of the planned form of a program (graph/plan_program.h), node by node
  * and region by region.
  *
- * A tensor is written before it is read, and nothing is read behind its kill. Tensors of one storage that live
- * at the same time lie apart, and within the storage (graph/coalesce.c); the VM compares bytes once more, with
- * real sizes, when it allocates and before each kernel.
+ * A tensor is written before it is read, and nothing is read behind its kill. Tensors of one storage that
+ * live at the same time lie apart (graph/coalesce.c); the VM compares bytes once more, with real sizes, when
+ * it allocates and before each kernel.
  */
 #include "graph/node.h"
 #include "graph/plan.h"
