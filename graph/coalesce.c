@@ -6,12 +6,12 @@
  *     invoke "neg"(v6, v8)   kill v6                                       v8 = alloc_tensor(v5) @offset(64)
  *     ...                    kill v8                                       invoke "neg"(v6, v8)   kill v6 ...
  *
- * A tensor does not escape if kernels alone use it, or checks, in the body that allocates it, and it is killed
- * there. A *stretch* of a body holds neither calls nor regions, nor nodes that tell symbols. The tensors that
- * begin and end within one stretch and do not escape get places in one storage, by graph_plan_places: they
- * share bytes where they do not live at the same time. Tensors that outlive a stretch keep storages of their
- * own, so that a deep recursion holds nothing that it needs no more, and a value in a list pins only itself.
- * The storage goes with the last tensor in it (runtime/object.h).
+ * A tensor does not escape if kernels alone use it, or checks, in the body that allocates it, and it is
+ * killed there. A *stretch* of a body holds neither calls nor regions, nor nodes that tell symbols. The
+ * tensors that begin and end within one stretch and do not escape get places in one storage, by
+ * graph_plan_places: they share bytes where they do not live at the same time. Tensors that outlive a stretch
+ * keep storages of their own, so that a deep recursion holds nothing that it needs no more, and a value in a
+ * list pins only itself. The storage goes with the last tensor in it (runtime/object.h).
  */
 #include "graph/coalesce.h"
 
@@ -120,8 +120,8 @@ static void note_node(state *self, const graph_node *node, int at, int stretch, 
 
 /* ---- places ---- */
 
-/* Whether all symbols of the size have values where `body` begins, or had them before the stretch: symbols are
- * told by nodes that divide, so any that the body can see at the storage will do. */
+/* In multiples of 64 bytes. Nodes that tell symbols end a stretch, so the symbols of the size have values
+ * where the stretch begins. */
 static const ir_expr *rounded_size(const state *self, const graph_body *body, const lodger *of)
 {
     tec_context *cx = self->cx;
@@ -147,8 +147,8 @@ static void settle(state *self, const graph_body *body, lodger *const *of, int n
     of[0]->total = graph_plan_places(self->cx, places, n);
 }
 
-/* Finds the lifetimes of a body and of its regions, then settles stretch by stretch. A tensor that is killed in
- * a later stretch than its own counts as one that escapes. */
+/* Finds the lifetimes of a body and of its regions, then settles stretch by stretch. A tensor that is killed
+ * in a later stretch than its own counts as one that escapes. */
 static void note_body(state *self, const graph_body *body)
 {
     base_vec all = {0}, staying = {0};

@@ -91,8 +91,8 @@ static void mark_all(needs *self, base_vec *todo)
     }
 }
 
-/* Whether the node gives values to symbols that something marked mentions: its `extents`, or unknown extents of
- * its results. */
+/* Whether the node gives values to symbols that something marked mentions: its `extents`, or unknown extents
+ * of its results. */
 static bool tells_symbols(const needs *self, const graph_node *node)
 {
     for (int i = 0; i < node->n_symbols; i++)
@@ -101,8 +101,8 @@ static bool tells_symbols(const needs *self, const graph_node *node)
     return false;
 }
 
-/* Whether the node stays though nobody reads a result of it: it may fail on purpose, or tells symbols that are
- * in use. */
+/* Whether the node stays though nobody reads a result of it: it may fail on purpose, or tells symbols that
+ * are in use. */
 static bool has_effect(const needs *self, const graph_node *node)
 {
     for (int b = 0; b < node->n_bodies; b++)

@@ -4,10 +4,10 @@
  *     graph_value *out[GRAPH_DYNAMIC_RESULTS];
  *     if (graph_add_dynamic(f, op, "u", &x, 1, NULL, 0, out)) ...    // out[0]: f32[k], sorted
  *
- * Each is put together from operators and nodes `extents`. A *data dependent* operator computes its extents by
- * a shape function and then computes as many elements (Shen et al., 2021, section 4.2). An *upper bound*
- * operator computes all elements that there could be; its result is the beginning of them, which the plan of a
- * program makes a view. Lifetime: the context's. Errors: false, in the context, where operands do not fit.
+ * Each is put together from operators and nodes `extents`. A *data dependent* operator computes its extents
+ * by a shape function and then computes as many elements (Shen et al., 2021, section 4.2). An *upper bound*
+ * operator computes all elements that there could be; its result is the beginning of them, which the plan of
+ * a program makes a view. Lifetime: the context's. Errors: false, in the context, where operands do not fit.
  */
 #ifndef GRAPH_DYNAMIC_H
 #define GRAPH_DYNAMIC_H

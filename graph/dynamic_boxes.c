@@ -36,8 +36,8 @@ static graph_value *number_of(const graph_steps *c, int k)
     return graph_step_reshape(c, graph_step_part(c, c->in[0], 2, ir_int(cx, k), ir_int(cx, 1)), dim, 2);
 }
 
-/* Top, left, bottom, right as [b, n]. The numbers are two corners, y before x, in any order; with `center` the
- * centre, x before y, width and height. */
+/* Top, left, bottom, right as [b, n]. The numbers are two corners, y before x, in any order; with `center`
+ * the centre, x before y, width and height. */
 static void read_sides(const graph_steps *c, bool center, graph_value **side)
 {
     graph_value *number[4];
@@ -92,8 +92,8 @@ static graph_value *common(const boxes *self, graph_value *const *own, int low, 
     return graph_step_number(self->c, "max", graph_step_two(self->c, "sub", to, from), 0);
 }
 
-/* Whether each box shares more than the limit of its and the own box's area: common > limit * union, without a
- * quotient, so that boxes without area end nothing. */
+/* Whether each box shares more than the limit of its and the own box's area: common > limit * union, without
+ * a quotient, so that boxes without area end nothing. */
 static graph_value *overlaps(const boxes *self, graph_value *const *own, graph_value *limit)
 {
     const graph_steps *c = self->c;

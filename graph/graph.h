@@ -63,8 +63,8 @@ typedef enum {
     /* runs a kernel on tensors: those that it reads, then those that it writes; @dims: values of the kernel's
      * symbols */
     GRAPH_INVOKE,
-    /* the first tensor with the second behind it along the first dimension; the first is read no more, so that
-     * its memory may be extended */
+    /* the first tensor with the second behind it along the first dimension; the first is read no more, so
+     * that its memory may be extended */
     GRAPH_APPEND,
     GRAPH_DEVICE_COPY, /* copies the first tensor's elements to the second, also between devices */
     GRAPH_KILL         /* the tensor is read no more: its bytes may be allocated again */

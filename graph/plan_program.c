@@ -54,8 +54,8 @@ bool graph_is_program(const graph_module *module)
     return false;
 }
 
-/* concat(a, b) along the first dimension. `a` may be extended where it stands if it is a value of the program,
- * which no kernel of this body makes. */
+/* concat(a, b) along the first dimension. `a` may be extended where it stands if it is a value of the
+ * program, which no kernel of this body makes. */
 bool graph_is_append(const graph_node *node)
 {
     const op_attr *axis = graph_attribute(node, "axis");

@@ -24,14 +24,14 @@
  * tensors. */
 bool graph_is_program(const graph_module *module);
 
-/* Whether the operator puts rows behind a value that can be extended where it stands: such a node is no part of
- * a group, and becomes `append` where the value is read no more. */
+/* Whether the operator puts rows behind a value that can be extended where it stands: such a node is no part
+ * of a group, and becomes `append` where the value is read no more. */
 bool graph_is_append(const graph_node *node);
 /* Whether the operator gives the beginning of its operand, which becomes a view. */
 bool graph_is_beginning(const graph_node *node);
 
-/* The planned form of all functions, their kernels added to `kernels`. unoptimised: without views, and nothing
- * ends before its function. */
+/* The planned form of all functions, their kernels added to `kernels`. unoptimised: without views, and
+ * nothing ends before its function. */
 graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels, bool unoptimised);
 
 /* What must hold of the planned nodes of a program: kernels get what they take, tensors are written before

@@ -5,8 +5,8 @@
  *
  * What was drawn so far lies in pools, one for each kind of value; a statement picks operands from pools and
  * keeps its results there. A region sees the pools around it, and what it keeps is forgotten behind it.
- * Everything follows from the seed. Values stay small, so that rounding does not grow, and no condition and no
- * extent depends on a float. Lifetime: the context's.
+ * Everything follows from the seed. Values stay small, so that rounding does not grow, and no condition and
+ * no extent depends on a float. Lifetime: the context's.
  */
 #ifndef FUZZ_PROGRAMS_INSIDE_H
 #define FUZZ_PROGRAMS_INSIDE_H

@@ -4,8 +4,8 @@
  *     fuzz_program_case c = {.cx = cx, .target = t, .seed = 1, .index = 17, .counts = &counts};
  *     if (!fuzz_program_try(&c)) printf("%s\n%s", c.why, c.text);
  *
- * A case is a module and inputs, both made of its seed and number. The interpreter of graphs runs the module as
- * it was read; the VM runs it optimised, and with every optimisation off. All three give the same values.
+ * A case is a module and inputs, both made of its seed and number. The interpreter of graphs runs the module
+ * as it was read; the VM runs it optimised, and with every optimisation off. All three give the same values.
  * Lifetime: the context's. Errors: a case that fails to compile is a finding like a wrong result.
  */
 #ifndef FUZZ_PROGRAMS_PROGRAMS_H

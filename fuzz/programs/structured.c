@@ -1,7 +1,7 @@
 /* fuzz/programs/structured.c -- statements with regions, calls, and values that are no tensors.
  *
- * A region begins with the pools around it and a few statements of its own. Its results have one type whatever
- * was drawn: a vector, rows, a number.
+ * A region begins with the pools around it and a few statements of its own. Its results have one type
+ * whatever was drawn: a vector, rows, a number.
  */
 #include "fuzz/programs/inside.h"
 #include "graph/scope.h"

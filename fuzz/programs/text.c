@@ -1,8 +1,8 @@
 /* fuzz/programs/text.c -- programs as text: data types, functions that recur, and a drawn `main`.
  *
- * Programs have lists and trees, recursion that folds, walks, maps and counts, tensors that grow, tuples, `if`
- * and `match`. Values stay small (each function ends in tanh or averages), so that the two ways of computing
- * may differ in their last bits only; no branch depends on a float, so that both take the same one.
+ * Programs have lists and trees, recursion that folds, walks, maps and counts, tensors that grow, tuples,
+ * `if` and `match`. Values stay small (each function ends in tanh or averages), so that the two ways of
+ * computing may differ in their last bits only; no branch depends on a float, so that both take the same one.
  */
 #include "fuzz/programs/inside.h"
 

@@ -1,7 +1,7 @@
 /* fuzz/programs/values.h -- inside the room: inputs of programs, and results compared.
  *
- * A value of the interpreter is made first; the VM gets a copy. Lifetime: the context's; the objects of the VM
- * are the caller's.
+ * A value of the interpreter is made first; the VM gets a copy. Lifetime: the context's; the objects of the
+ * VM are the caller's.
  */
 #ifndef FUZZ_PROGRAMS_VALUES_H
 #define FUZZ_PROGRAMS_VALUES_H

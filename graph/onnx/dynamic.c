@@ -277,8 +277,9 @@ bool onnx_run_range(onnx_node *node)
     return add(node, "arange", node->in, 3, NULL, 0);
 }
 
-/* How often each dimension is repeated is known to the run: the elements of the repeats become symbols. Of the
- * result, dimension d has repeats[d] copies: [r0, a, r1, b] by expanding [1, a, 1, b], seen as [r0*a, r1*b]. */
+/* How often each dimension is repeated is known to the run: the elements of the repeats become symbols. Of
+ * the result, dimension d has repeats[d] copies: [r0, a, r1, b] by expanding [1, a, 1, b], seen as [r0*a,
+ * r1*b]. */
 bool onnx_run_tile(onnx_node *node)
 {
     tec_context *cx = node->cx;
