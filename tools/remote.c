@@ -7,7 +7,7 @@
 #include "runtime/error.h"
 #include "tools/key_file.h"
 
-/* Words that only make sense together are held against each other before anything is dialled. */
+/* Words that only make sense together are compared with each other before anything is dialled. */
 int tool_remote_check(const char *command, const tool_remote_options *options)
 {
     if (options->rpc && options->tracker)

@@ -185,7 +185,7 @@ static const char *array_text(tec_context *cx, const ir_array *array)
 
 /* Which symbols an extent may give a value to: with a list, those of the node whose results are bound;
  * without one, those of the body, and for the entry function those of the module. All others must have a
- * value by now, and an extent is held against it. */
+ * value by now, and an extent is compared with it. */
 static bool may_bind(const binding *self, const ir_expr *expr)
 {
     const interp_frame *frame = self->f;

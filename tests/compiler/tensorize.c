@@ -438,6 +438,19 @@ Test(build_tensorize, says_what_is_wrong_with_an_import)
         "expected a text or a file name in quotes as the value of the pragma import_c, found 3");
 }
 
+/* Units are compiled in parallel; the note names the unit that failed. */
+Test(build_tensorize, says_which_of_several_units_failed)
+{
+    sched *good = scheduled(importing("import_c", dot_c), VNNI_CPU),
+          *broken = scheduled(importing("import_c", "int x;"), VNNI_CPU);
+    comp_unit u[] = {{.name = "good", .tree = sched_tree(good), .origin = "test"},
+                     {.name = "broken", .tree = sched_tree(broken), .origin = "test"}};
+
+    cr_assert_null(comp_compile(cx, u, 2, &(comp_options){.target = sched_target(good)}));
+    cr_assert(strstr(tec_context_error(cx), "note: while compiling 'broken'"), "%s", tec_context_error(cx));
+    cr_assert_null(strstr(tec_context_error(cx), "'good'"), "%s", tec_context_error(cx));
+}
+
 Test(build_tensorize, says_that_clang_is_missing)
 {
     setenv("PATH", "/nonexistent", 1);

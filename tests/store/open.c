@@ -127,7 +127,7 @@ Test(open, refuses_files_of_other_programs_and_leaves_them_alone)
     write_file("b.db", text, sizeof text);
     expect_refusal("b.db", NULL, "the file is not a SQLite file");
     write_file("c.db", text, 100);
-    expect_refusal("c.db", NULL, "100 bytes are no SQLite file");
+    expect_refusal("c.db", NULL, "a file of 100 bytes cannot be a SQLite file");
 }
 
 Test(open, says_what_is_in_the_way)

@@ -88,7 +88,7 @@ names "--dim rows: expected a symbol or INPUT.AXIS; the symbols are n" "$TEC" ru
 names "a value is given for dimension 'bacth'" "$TEC" compile tests/models/digits/model.onnx -o "$dir/x.tec" --dim bacth=3
 names "did you mean 'batch'?" "$TEC" tune tests/models/digits/model.onnx --records "$dir/r.db" --dim bacth=3
 names "--dim input.1=2: expected 1 for dimension 1 of 'input', found 2" "$TEC" run "$dir/digits.tec" --dim input.1=2
-names "makes 'batch' 2, but it is 3 already" "$TEC" run "$dir/digits.tec" --dim batch=3 --dim input.0=2
+names "sets 'batch' to 2, but it is already set to 3" "$TEC" run "$dir/digits.tec" --dim batch=3 --dim input.0=2
 names "there is no input 'A'; expected one of the inputs input" "$TEC" run "$dir/digits.tec" --input A=nowhere.npy
 names "there is no function 'g'; expected one of the module's functions: f" "$TEC" run "$dir/f.tec" --function g
 
