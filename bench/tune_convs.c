@@ -30,9 +30,9 @@ typedef struct {
     const target *t;
     const tune_task **task;
     tool_tune_show show;
-} job;
+} conv_job;
 
-static int fail(const job *j)
+static int fail(const conv_job *j)
 {
     fprintf(stderr, "tune_convs: %s\n", tec_context_error(j->cx));
     return 1;
@@ -40,7 +40,7 @@ static int fail(const job *j)
 
 /* ---- tasks ---- */
 
-static float *numbers(job *j, int64_t n, uint32_t seed)
+static float *numbers(conv_job *j, int64_t n, uint32_t seed)
 {
     float *x = base_array(j->cx, float, n);
 
@@ -48,7 +48,7 @@ static float *numbers(job *j, int64_t n, uint32_t seed)
     return x;
 }
 
-static bool make_model(job *j, tec_graph *g)
+static bool make_model(conv_job *j, tec_graph *g)
 {
     for (int i = 0; i < j->n; i++) {
         const bench_conv *c = bench_conv_named(j->name[i]);
@@ -69,7 +69,7 @@ static double weight_of(const bench_conv *c)
     return (c->depthwise ? depthwise_rate : rate) / bench_conv_flops(c);
 }
 
-static bool find_tasks(job *j)
+static bool find_tasks(conv_job *j)
 {
     comp_options o;
     tec_graph *g = tec_graph_new(j->cx, "convolutions");
@@ -103,7 +103,7 @@ static bool find_tasks(job *j)
 /* ---- the job ---- */
 
 /* Another version, target, default schedule or list of workloads is another job. */
-static const char *job_name(job *j)
+static const char *conv_job_name(conv_job *j)
 {
     base_text t = {0};
 
@@ -115,7 +115,7 @@ static const char *job_name(job *j)
 
 /* Small where there is little time for many tasks, since the first batch of each task comes before any choice
  * among them. */
-static int batch_of(const job *j)
+static int batch_of(const conv_job *j)
 {
     enum { LEAST = 4, MOST = 32 };
     double n = j->seconds / (2.0 * j->n);
@@ -123,7 +123,7 @@ static int batch_of(const job *j)
     return n < LEAST ? LEAST : n > MOST ? MOST : (int)n;
 }
 
-static int tune(job *j, store *db, tune_measurer *m)
+static int tune(conv_job *j, store *db, tune_measurer *m)
 {
     /* of the seconds that the job has, one in so many is for comparing what was found */
     enum { ADOPTING = 15 };
@@ -134,7 +134,7 @@ static int tune(job *j, store *db, tune_measurer *m)
                             .n_tasks = j->n,
                             .measurer = m,
                             .db = db,
-                            .job = job_name(j),
+                            .job = conv_job_name(j),
                             .arguments = "bench/run tuning",
                             .device = machine.nodename,
                             .device_text = target_text(j->cx, j->t),
@@ -157,7 +157,7 @@ static int tune(job *j, store *db, tune_measurer *m)
     return 0;
 }
 
-static int run(job *j)
+static int run(conv_job *j)
 {
     store *db = find_tasks(j) ? store_open(j->cx, j->db_path, NULL) : NULL;
     const tune_measure_options o = {.threads = j->threads,
@@ -174,11 +174,11 @@ static int run(job *j)
 
 int main(int argc, char **argv)
 {
-    job j = {.db_path = argc > 4 ? argv[1] : NULL,
-             .seconds = argc > 4 ? atof(argv[2]) : 0,
-             .threads = argc > 4 ? atoi(argv[3]) : 0,
-             .name = (const char *const *)argv + 4,
-             .n = argc - 4};
+    conv_job j = {.db_path = argc > 4 ? argv[1] : NULL,
+                  .seconds = argc > 4 ? atof(argv[2]) : 0,
+                  .threads = argc > 4 ? atoi(argv[3]) : 0,
+                  .name = (const char *const *)argv + 4,
+                  .n = argc - 4};
 
     if (j.seconds <= 0 || j.threads < 1) {
         fprintf(stderr, "usage: tune_convs DB SECONDS THREADS NAME...\n");

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "autotune/session.h"
+#include "runtime/error.h"
 #include "runtime/module.h"
 #include "tec/runtime.h"
 #include "tools/command.h"
@@ -22,6 +23,7 @@
 #include "worker/cores.h"
 
 enum { MOST_PAIRS = 4096, LEAST_PAIRS = 5 };
+static const double MOST_WAIT = 600; /* seconds, for others that measure on this machine */
 
 typedef struct {
     int64_t threads, seed;
@@ -207,13 +209,17 @@ static double sample(session *self, int which, int runs)
     return sum / runs;
 }
 
-/* One pair, while nobody else measures on these cores. */
+/* One pair, while nobody else measures on these cores. False with an error: a run failed, or others measured
+ * there for too long. */
 static bool measure_pair(session *self, int runs)
 {
     worker_core_lock lock;
-    bool ok = true;
+    char holder[64];
+    bool ok = worker_cores_lock(&lock, &self->cores, MOST_WAIT, NULL);
 
-    worker_cores_lock(&lock, &self->cores, NULL);
+    if (!ok)
+        rt_fail(&self->err, TEC_REFUSED, "others measured on the same cores for %g s: now %s", MOST_WAIT,
+                worker_cores_holder(&self->cores, holder, sizeof holder));
     for (int k = 0; ok && k < 2; k++) {
         int which = k ^ (self->n % 2);
 

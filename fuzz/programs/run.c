@@ -33,7 +33,7 @@ static graph_module *make_module(const trial *self, tec_context *cx, uint64_t *s
 {
     *state = self->state;
     const char *text = fuzz_program_text(cx, state, !self->drawn);
-    graph_module *module = lang_parse(cx, "case.tecp", text);
+    graph_module *module = lang_parse(cx, "case.tecp", text, NULL);
     fuzz_program p = {.cx = cx, .state = *state, .m = module};
 
     if (module && self->drawn && !fuzz_program_function(&p))

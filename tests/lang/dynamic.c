@@ -226,11 +226,12 @@ Test(dynamic, boxes_that_overlap_a_better_one_are_left_out)
 
 Test(dynamic, operands_that_do_not_fit_are_named)
 {
-    cr_assert_null(lang_parse(cx, "p.tecp", "def main(x: i64[n]) -> i64[?] { compress(x) }"));
+    cr_assert_null(lang_parse(cx, "p.tecp", "def main(x: i64[n]) -> i64[?] { compress(x) }", NULL));
     cr_assert(strstr(tec_context_error(cx), "'compress': compress takes 2 to 2 operands, found 1"), "%s",
               tec_context_error(cx));
     tec_context_clear(cx);
-    cr_assert_null(lang_parse(cx, "p.tecp", "def main(x: i64[n], y: f32) -> i64[?] { arange(x, x, x) }"));
+    cr_assert_null(
+        lang_parse(cx, "p.tecp", "def main(x: i64[n], y: f32) -> i64[?] { arange(x, x, x) }", NULL));
     cr_assert(strstr(tec_context_error(cx), "operand 0 is i64[n]: expected three numbers of one type"), "%s",
               tec_context_error(cx));
 }

@@ -21,7 +21,7 @@ TestSuite(storage, .init = open_context, .fini = close_context);
 
 static const char *planned(const char *text)
 {
-    graph_built *b = graph_build(lang_parse(cx, "p.tecp", text),
+    graph_built *b = graph_build(lang_parse(cx, "p.tecp", text, NULL),
                                  &(graph_build_options){.target = target_parse(cx, "native"), .jobs = 1});
 
     cr_assert(b, "%s", tec_context_error(cx));
@@ -90,9 +90,9 @@ static tec_program_counts counts_of(const compiled *c, tec_object *const *in, in
 
 static compiled compile_with(const char *text, bool unoptimised)
 {
-    compiled c = {.graph = lang_parse(cx, "p.tecp", text)};
+    compiled c = {.graph = lang_parse(cx, "p.tecp", text, NULL)};
     graph_built *b = graph_build(
-        lang_parse(cx, "p.tecp", text),
+        lang_parse(cx, "p.tecp", text, NULL),
         &(graph_build_options){.target = target_parse(cx, "native"), .jobs = 1, .unoptimised = unoptimised});
 
     cr_assert(b, "%s", tec_context_error(cx));
