@@ -652,8 +652,8 @@ static const ir_stmt *fuse_pair(sched_call *call, const ir_facts *facts, const i
 
     tree_know_loop(in, var, extent, tree_may_be_empty(call->cx, first) || tree_may_be_empty(call->cx, b));
     const ir_expr *outer =
-        ir_simplify(in, ir_floordiv(call->cx, var, BASE_PLANT_ON(call->cx, fuse_divisor) ? ea : eb));
-    const ir_expr *inner = ir_simplify(in, ir_floormod(call->cx, var, eb));
+        sched_simplify_index(in, ir_floordiv(call->cx, var, BASE_PLANT_ON(call->cx, fuse_divisor) ? ea : eb));
+    const ir_expr *inner = sched_simplify_index(in, ir_floormod(call->cx, var, eb));
     const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
     body = sched_rebind(in, body, first->loop.var, outer, NULL);
     return ir_for(call->cx, var, ir_int(call->cx, 0), extent, IR_SERIAL, body);

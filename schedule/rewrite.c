@@ -35,6 +35,24 @@ const ir_expr *sched_domain_guard(const ir_facts *facts, const ir_expr *where, c
     return ir_prove(facts, high) ? where : ir_all(cx, where, high);
 }
 
+/* The bindings of reduce variables tell where an init stands: in front of the loops that they mention.
+ *
+ *     for k in 0..m { block S(k reduce = k in 0..m) }      1 >= m; with the binding 0 the init would stand
+ *                                                          inside of the loop, and for m = 0 S had no value
+ */
+const ir_expr *sched_simplify_index(const ir_facts *facts, const ir_expr *expr)
+{
+    tec_context *cx = ir_facts_context(facts);
+    const ir_expr *simple = ir_simplify(facts, expr);
+    base_vec vars = {0};
+
+    ir_free_vars(cx, expr, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (!ir_uses_var(cx, simple, vars.at[i]) && ir_may_be_empty(facts, vars.at[i]))
+            return expr;
+    return simple;
+}
+
 /* ---- rebinding ---- */
 
 typedef struct {
@@ -51,6 +69,15 @@ static const ir_expr *rebind_expr(const rebinding *self, const ir_facts *facts, 
     if (!ir_uses_var(self->cx, expr, self->var))
         return expr;
     return ir_simplify(facts, ir_substitute(self->cx, expr, self->var, self->value));
+}
+
+static const ir_expr *rebind_reduction(const rebinding *self, const ir_facts *facts, const ir_expr *expr)
+{
+    if (expr == self->var)
+        return self->value;
+    if (!expr || !ir_uses_var(self->cx, expr, self->var))
+        return expr;
+    return sched_simplify_index(facts, ir_substitute(self->cx, expr, self->var, self->value));
 }
 
 /* A variable of expr feeds a reduce iteration variable of the block. Says "reduce", but means every kind that
@@ -91,6 +118,15 @@ static const ir_expr *rebind_where(const rebinding *self, const ir_facts *facts,
     return out;
 }
 
+/* Conjuncts are asked in order, and those behind one that is false not at all. So the guard comes in front of
+ * a predicate that loads, whose indices hold only under the guard. */
+static const ir_expr *with_guard(const rebinding *self, const ir_expr *where)
+{
+    bool loads = where && ir_loads(self->cx, where);
+
+    return loads ? ir_all(self->cx, self->guard, where) : ir_all(self->cx, where, self->guard);
+}
+
 /* The guard is added to every block below, whether or not the block mentions the variable: an iteration that
  * does not exist runs nothing. */
 static const ir_stmt *rebind_block(const rebinding *self, const ir_facts *facts, const ir_stmt *stmt)
@@ -100,14 +136,15 @@ static const ir_stmt *rebind_block(const rebinding *self, const ir_facts *facts,
     bool same = where == stmt->block.where && !self->guard;
 
     for (int i = 0; i < n; i++) {
-        bind[i] = rebind_expr(self, facts, stmt->block.bind[i]);
+        bind[i] = (stmt->block.block->iters[i].kind == IR_REDUCE_ITER ? rebind_reduction : rebind_expr)(
+            self, facts, stmt->block.bind[i]);
         same = same && bind[i] == stmt->block.bind[i];
     }
     if (same)
         return stmt;
     ir_stmt *copy = ir_stmt_copy(self->cx, stmt);
     copy->block.bind = bind;
-    copy->block.where = self->guard ? ir_all(self->cx, where, self->guard) : where;
+    copy->block.where = self->guard ? with_guard(self, where) : where;
     return copy;
 }
 

@@ -8,6 +8,8 @@
 
 #include "schedule/state.h"
 
+/* expr simplified, but as it is where a loop's variable would be lost whose loop may have no iteration. */
+const ir_expr *sched_simplify_index(const ir_facts *facts, const ir_expr *expr);
 /* var := value in the bounds, bindings and predicates below stmt (blocks' insides do not mention loops),
  * simplified under facts, which holds at stmt; `guard` (may be NULL) is added to the predicate of every
  * block. */

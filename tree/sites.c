@@ -87,7 +87,11 @@ void tree_domain_guards(const ir_facts *facts, const ir_stmt *stmt, base_vec *ou
 
     for (int i = 0; i < block->n_iters; i++) {
         const ir_expr *bind = stmt->block.bind[i], *extent = block->iters[i].extent;
+        base_vec vars = {0};
 
+        ir_free_vars(cx, bind, &vars);
+        if (vars.n > 0 && ir_is_value(extent, 0))
+            continue; /* a loop that the binding mentions never runs */
         if (block->iters[i].kind != IR_REDUCE_ITER && !ir_prove_lt(facts, zero, extent) &&
             !(ir_prove_le(facts, zero, bind) && ir_prove_lt(facts, bind, extent)))
             base_push(cx, out, ir_lt(cx, zero, extent));

@@ -250,6 +250,17 @@ void ir_facts_range(ir_facts *facts, const ir_expr *var, const ir_expr *min, con
     learn_nonneg(facts, &runs);
 }
 
+/* A range of constants has an element, or nobody tells it as a fact. */
+bool ir_may_be_empty(const ir_facts *facts, const ir_expr *var)
+{
+    const ir_var_fact *v = ir_fact_of(facts, var);
+
+    if (!v || v->value || (!v->min && !v->max))
+        return false;
+    return !ir_prove_le(facts, v->min ? v->min : ir_int(facts->cx, v->interval.min),
+                        v->max ? v->max : ir_int(facts->cx, v->interval.max));
+}
+
 /* The variable equals the value: it takes over its interval and residue. */
 static ir_var_fact *give_value(ir_facts *facts, const ir_expr *var, const ir_expr *value)
 {

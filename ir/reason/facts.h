@@ -24,6 +24,8 @@ ir_facts *ir_facts_of_program(tec_context *cx, const ir_program *program);
 void ir_facts_range(ir_facts *facts, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
 /* The same, but that the range has no element is left open: nothing is learned of the extent. */
 void ir_facts_span(ir_facts *facts, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
+/* Whether a range that ir_facts_span told may be empty; false for all other variables. */
+bool ir_may_be_empty(const ir_facts *facts, const ir_expr *var);
 void ir_facts_value(ir_facts *facts, const ir_expr *var, const ir_expr *value); /* a let: var is value */
 /* conjunctions are taken apart; x % 8 == 0 is understood */
 void ir_facts_assume(ir_facts *facts, const ir_expr *condition);
