@@ -235,13 +235,20 @@ static bool use_log(tec_context *cx, store *db)
     }
 }
 
+/* In one transaction: another process that makes the file meanwhile would be seen by one of the questions
+ * alone, and the file would look like one of another program. */
+static bool read_whole_header(tec_context *cx, store *db, header *self)
+{
+    return store_run(cx, db, "BEGIN") && read_header(cx, db, self) && store_run(cx, db, "COMMIT");
+}
+
 /* Brings a file of an older version up to this one, and refuses files of newer versions and files that are
  * none. */
 bool store_settle_file(tec_context *cx, store *db)
 {
     header h;
 
-    if (!read_header(cx, db, &h) || !accept(cx, db, &h))
+    if (!read_whole_header(cx, db, &h) || !accept(cx, db, &h))
         return false;
     if (!db->read_only)
         return use_log(cx, db) && (h.version == STORE_VERSION || migrate(cx, db));

@@ -283,7 +283,7 @@ Test(measure, what_does_not_build_says_why)
 
     open_measurer((tune_measure_options){0});
     tune_result r = measure_one(t, doing("return x;"), false);
-    failed_as(&r, STORE_BUILD_ERROR, "build", "error", "clang-19 does not take the imported C");
+    failed_as(&r, STORE_BUILD_ERROR, "build", "error", "clang-19 refuses the imported C");
     goes_on(t);
 }
 
@@ -450,7 +450,7 @@ Test(measure, a_program_that_is_not_there_is_an_error)
     tune_measure_options o = {.builder = TEC_BINARY_DIR "/tec", .runner = "/nowhere/tec_runner"};
 
     cr_assert_null(tune_measurer_local(cx, &o));
-    cr_assert(strstr(tec_context_error(cx), "'/nowhere/tec_runner', which is not there"), "%s",
+    cr_assert(strstr(tec_context_error(cx), "'/nowhere/tec_runner', which does not exist"), "%s",
               tec_context_error(cx));
 }
 

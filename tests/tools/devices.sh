@@ -48,5 +48,5 @@ says "\"reason\":	\"opencl: no driver: looked for 'libOpenCL.so.1'"
 # A loader without drivers.
 mkdir "$dir/vendors"
 OCL_ICD_VENDORS=$dir/vendors "$TEC" devices >"$dir/out"
-says '^opencl     -- opencl: its loader is there, but no driver is registered with it'
+says '^opencl     -- opencl: the OpenCL loader is installed, but has no driver'
 echo "devices: ok"

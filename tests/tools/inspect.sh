@@ -40,7 +40,7 @@ expect 'vfmadd' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit asm "$dir/add.t
 
 # a tuned kernel's code: the schedule of its record, for the same extents
 refuse "--records is for --node" "$TEC" inspect $model --records "$dir/none.db"
-refuse "there is no such record store" "$TEC" inspect $model --node /1/Add --records "$dir/none.db"
+refuse "the record store does not exist" "$TEC" inspect $model --node /1/Add --records "$dir/none.db"
 "$TEC" tune $model --dim batch=1 --records "$dir/r.db" --trials 1 --model none --explorer random --threads 1 >"$dir/out" 2>&1 || {
     cat "$dir/out"
     fail "tec tune failed"

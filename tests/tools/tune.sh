@@ -60,7 +60,7 @@ done
 expect 0 "all trials are done" "${mm[@]}" --records "$dir/a.db" --trials 8
 "$TEC" records export "$dir/a.db" 2>&1 | cmp - "$dir/before" || fail "a second call changed the store"
 expect 0 "8 trials of job" "${mm[@]}" --records "$dir/a.db" --replay
-expect 1 "there is no run to replay" "${mm[@]}" --records "$dir/a.db" --seed 7 --replay
+expect 1 "to replay" "${mm[@]}" --records "$dir/a.db" --seed 7 --replay
 grep -q '"tuner":"adopted"' "$dir/before" || fail "nothing was adopted, not even the default schedule"
 
 # what tec te takes of it: what was adopted, and a line where there is none

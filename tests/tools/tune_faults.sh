@@ -95,7 +95,7 @@ sort "$dir/expected" | diff - "$dir/causes" || { [ -n "${TEC_TEST_FULL-}" ] && d
 is_whole "$dir/a.db" 10
 "$TEC" records list "$dir/a.db" >"$dir/out"
 for cause in "run error in run SIGSEGV: ended by SIGSEGV" "run error in run SIGILL: ended by SIGILL" "wrong answer in check wrong answer: output 'C' [0, 0] is" \
-    "build error in build error: trace:5:25: error: clang-19 does not take the imported C: trace:5:"; do
+    "build error in build error: trace:5:25: error: clang-19 refuses the imported C: trace:5:"; do
     grep -qF -- "1 x $cause" "$dir/out" || fail "tec records list does not say '$cause'"
 done
 "$TEC" "${tune[@]}" --records "$dir/a.db" $(printf -- "--schedule $dir/%s.schedule " "${schedules[@]}") --replay >"$dir/out" 2>&1 || fail "no replay"

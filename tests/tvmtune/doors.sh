@@ -16,7 +16,7 @@ printf 'a-token-for-everybody' >"$dir/state/token"
 chmod 644 "$dir/state/token"
 timeout 10 "$tvmtune" serve --state "$dir/state" --tec "$dir/tec" --memory 0 >"$dir/out" 2>&1 &&
     { echo "doors: a token that others may read is taken"; exit 1; }
-grep -q "others may read the token (mode 644)" "$dir/out" || { cat "$dir/out"; exit 1; }
+grep -q "users may read the token (mode 644)" "$dir/out" || { cat "$dir/out"; exit 1; }
 rm "$dir/state/token"
 "$tvmtune" serve --state "$dir/state" --tec "$dir/tec" --memory 0 --body-seconds 2 2>"$dir/log" &
 daemon=$!
