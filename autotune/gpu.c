@@ -1,9 +1,9 @@
-/* autotune/gpu.c -- features of GPUs: what the threads of a warp ask memory for together, and how many threads a
- * multiprocessor holds at a time. On CPUs they are 0.
+/* autotune/gpu.c -- features of GPUs: what the threads of a warp ask memory for together, and how many
+ * threads a multiprocessor holds at a time. On CPUs they are 0.
  *
- * A warp is 32 neighbouring threads, x first. An example: loops over 16 threads along x with stride 1 and 8 along
- * y with stride 70 of f32. The 32 threads of a warp touch two runs of 64 bytes, 280 bytes apart: five or six
- * sectors of 32 bytes where four would do, and in shared memory no bank twice.
+ * A warp is 32 neighbouring threads, x first. An example: loops over 16 threads along x with stride 1 and 8
+ * along y with stride 70 of f32. The 32 threads of a warp touch two runs of 64 bytes, 280 bytes apart: five
+ * or six sectors of 32 bytes where four would do, and in shared memory no bank twice.
  */
 #include <math.h>
 
@@ -15,7 +15,8 @@ enum { WARP = 32, SECTOR = 32, BANKS = 32, WORD = 4 };
 /* Per multiprocessor, of the GPUs of the last ten years. */
 enum { MOST_THREADS = 2048, MOST_BLOCKS = 32 };
 
-/* The byte that each thread of a warp touches first, from that of the first thread. How many threads there are. */
+/* The byte that each thread of a warp touches first, from that of the first thread. How many threads there
+ * are. */
 static int warp_addresses(const tune_statement *statement, const tune_access *access, double at[WARP])
 {
     int n = 1;

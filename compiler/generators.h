@@ -10,7 +10,8 @@
 
 const target_codegen *comp_codegen(const target *machine);
 
-/* Why this machine cannot run code for the target; NULL: it can. For a device that is: it has one of its kind. */
+/* Why this machine cannot run code for the target; NULL: it can. For a device that is: it has one of its
+ * kind. */
 const char *comp_unfit(tec_context *cx, const target *machine);
 
 /* The forms of text that the generators have beside code, each once: "llvm", "asm", ...; ends with NULL. */

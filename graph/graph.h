@@ -145,7 +145,7 @@ struct tec_graph {
     base_dict fresh;       /* names of symbols that were made without a name */
     const ir_facts *known; /* of so many symbols and facts: what graph_facts gave last */
     int n_known_symbols, n_known_facts;
-    bool for_vm; /* becomes bytecode even if the static executor could run it */
+    bool for_vm;       /* becomes bytecode even if the static executor could run it */
     comp_cache *cache; /* of code that is generated for the module; NULL: none */
 };
 

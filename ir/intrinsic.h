@@ -4,7 +4,7 @@
  *     "call dot4"                  a function: int32_t dot4(operands..., values...), 0 where it did its work
  *     "c[0] = c[0] + a[0] * b[0]"  statements of the IR over the parameters of the meaning,
  *         declarations in front
- *     "warp tec_mma_f16"           an instruction that a code generator prints as a call of this name, done by
+ *     "warp tec_mma_f16"           an instruction that code generators print as a call of this name, done by
  *                                  one thread ("thread"), the 32 of a warp, or 128 ("warpgroup") together
  *
  * In statements an operand is indexed as it is declared, or by one element number if it has no strides.

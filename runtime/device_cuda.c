@@ -315,8 +315,8 @@ static bool fits_grid(const rt_stream *stream, const rt_kernel_call *call, tec_e
     return true;
 }
 
-/* The shared memory that the launch itself asks for: none, or all of what a kernel uses beyond what it may have
- * without asking. */
+/* The shared memory that the launch itself asks for: none, or all of what a kernel uses beyond what it may
+ * have without asking. */
 static bool ask_for_shared(const rt_stream *stream, const rt_kernel_call *call, unsigned *bytes,
                            tec_error *err)
 {

@@ -117,8 +117,8 @@ typedef struct {
     const char *origin;      /* where its schedule came from: "default", "record of ..."; may be NULL */
 } rt_function_desc;
 
-/* A kernel of CUDA that uses more bytes of shared memory takes all of them as one array, whose size the launch
- * says. */
+/* A kernel of CUDA that uses more bytes of shared memory takes all of them as one array, whose size the
+ * launch says. */
 enum { RT_CUDA_STATIC_SHARED = 48 << 10 };
 
 typedef enum {

@@ -144,8 +144,8 @@ static bool run_program(remote *self, int64_t module, DLTensor *const *inputs, i
            fetch_values(self, out, outputs, n_outputs);
 }
 
-/* The device is asked for here, when the code is compiled, and given back with the outputs: compiling holds no
- * device. */
+/* The device is asked for here, when the code is compiled, and given back with the outputs: compiling holds
+ * no device. */
 bool check_there(const check_where *where, const graph_built *built, DLTensor *const *inputs, int n_inputs,
                  tec_array **outputs, int n_outputs, tec_error *err)
 {

@@ -53,7 +53,8 @@ void tvm_clear_folder(tec_context *cx, const tvm_runner *runner, int64_t id)
     rmdir(folder(cx, runner, id));
 }
 
-/* Each try starts from a fresh folder with the input, so that nothing of an earlier try is taken for a result. */
+/* Each try starts from a fresh folder with the input, so that nothing of an earlier try is taken for a
+ * result. */
 bool tvm_lay_out(tec_context *cx, const tvm_runner *runner, const tvm_slot *entry)
 {
     size_t size;

@@ -81,7 +81,8 @@ static bool finish(tec_context *cx, tvm_runner *runner, tvm_slot *entry, const c
 
 /* ---- stages ---- */
 
-/* `heard` is when the child last said something: a child that is silent for too long is killed (see run.c). */
+/* `heard` is when the child last said something: a child that is silent for too long is killed (see
+ * run.c). */
 bool tvm_begin_stage(tec_context *cx, tvm_runner *runner, tvm_slot *entry)
 {
     const store_queued *j = store_queue_get(cx, runner->db, entry->id);

@@ -7,7 +7,7 @@
 
 enum { PROGRAMS_SINCE = 4 }; /* the version of the protocol */
 
-/* An older server would take these questions for garbled ones. */
+/* An older server would take these questions for damaged ones. */
 static bool knows_programs(const tec_rpc_session *session, tec_error *err)
 {
     int version = session ? rpc_link_version(session->c->link) : PROGRAMS_SINCE;

@@ -1,7 +1,7 @@
 /* rpc/server/sessions.c -- sessions as their clients see them: opened, asked, answered, ended.
  *
  * Of what a client sends for a session, `open`, `close` and the label of `measure` are read here; of
- * everything else the server knows the kind, the length and the stream, so a garbled question meets no code
+ * everything else the server knows the kind, the length and the stream, so a damaged question meets no code
  * of the server.
  */
 #include <stdio.h>
@@ -314,7 +314,7 @@ static void close_now(rpc_hosted *self)
     rpc_host_kill(self->host, TEC_CANCELLED, "the client cancelled");
 }
 
-/* Each run of a tuner's trial is a line in the log before it begins: what was executed can be held against
+/* Each run of a tuner's trial is a line in the log before it begins: what was executed can be compared with
  * what was stored, also where this server is killed meanwhile. */
 static void log_run(rpc_hosted *self, const rpc_measure *message)
 {

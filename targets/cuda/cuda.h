@@ -18,9 +18,9 @@ extern const char *const cuda_prelude[]; /* what the text of kernels calls, in p
 extern const char *const cuda_prelude_tensor[]; /* and the instructions of hardware/ */
 
 /* The cubin of a text of CUDA C for an architecture ("sm_80"), in the context's memory. *usage (NULL: not
- * asked for): a line for each kernel with its registers, what the compiler spilled of them, and shared memory.
- * NULL with an error in the context: UNSUPPORTED where there is no NVRTC, or where NVRTC does not know the
- * architecture; INTERNAL with the compiler's log where it refuses the text. */
+ * asked for): a line for each kernel with its registers, what the compiler spilled of them, and shared
+ * memory. NULL with an error in the context: UNSUPPORTED where there is no NVRTC, or where NVRTC does not
+ * know the architecture; INTERNAL with the compiler's log where it refuses the text. */
 const void *cuda_compile(tec_context *cx, const char *text, const char *arch, size_t *size,
                          const char **usage);
 

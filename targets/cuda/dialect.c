@@ -48,7 +48,8 @@ static const char *barrier(tec_context *cx, const ir_expr *expr)
     (void)cx;
     if (BASE_PLANT_ON(cx, cuda_barrier))
         return "(void)0";
-    /* __syncthreads, in tec_barrier, orders accesses to shared and to global memory among the threads of a block. */
+    /* __syncthreads, in tec_barrier, orders accesses to shared and to global memory among the threads of a
+     * block. */
     return strcmp(memory, "shared") == 0 || strcmp(memory, "global") == 0 ? "tec_barrier()"
            : strcmp(memory, "warp") == 0                                  ? "__syncwarp()"
                                                                           : NULL;

@@ -1,5 +1,5 @@
-/* targets/cuda/prelude_tensor.c -- instructions of several threads, as functions that the text of kernels calls:
- * tensor cores, ldmatrix, copies of 16 bytes and more. The rows of hardware/cuda_*.c name them.
+/* targets/cuda/prelude_tensor.c -- instructions of several threads, as functions that the text of kernels
+ * calls: tensor cores, ldmatrix, copies of 16 bytes and more. The rows of hardware/cuda_*.c name them.
  *
  * What an instruction does to the registers of a warp is written in PTX, between #ifdef __CUDA_ARCH__. What
  * lies around it, which thread gives which address and has which element, is plain C++, so that the emulation

@@ -1,18 +1,20 @@
-/* targets/source/instruction.c -- instructions that several threads do together, and the registers they work on.
+/* targets/source/instruction.c -- instructions that several threads do together, and the registers they work
+ * on.
  *
  * In the program every thread of the group has the whole of an operand in local memory, a *fragment*: all of
- * them hold the same values, since nothing but instructions of the group writes there. In the text each thread
- * has its share of the elements, in registers; which elements these are is known to the instructions alone.
+ * them hold the same values, since nothing but instructions of the group writes there. In the text each
+ * thread has its share of the elements, in registers; which elements these are is known to the instructions
+ * alone.
  *
- *     allocate C: f32[256] @local                             uint C[8];             // 256 elements, 32 threads
+ *     allocate C: f32[256] @local                             uint C[8];             // 256 for 32 threads
  *     evaluate call<i32> mma(&A, &B, &C, 0, 0, 128, ...)  =>  tec_mma_f16(&A[0], &B[0], &C[4]);
  *
- * A fragment consists of tiles: an operand of an instruction is one of them. Tiles of 16 x 8 in a fragment with
- * rows of 16 elements: the tile at element 8 is the second one of the first row. A tile of 128 elements of f32
- * is 4 words of each of 32 threads.
+ * A fragment consists of tiles: an operand of an instruction is one of them. Tiles of 16 x 8 in a fragment
+ * with rows of 16 elements: the tile at element 8 is the second one of the first row. A tile of 128 elements
+ * of f32 is 4 words of each of 32 threads.
  *
- * That all threads of the group come to an instruction together is checked here: the launch has as many threads
- * along x as the group has, and no loop over x is around.
+ * That all threads of the group come to an instruction together is checked here: the launch has as many
+ * threads along x as the group has, and no loop over x is around.
  */
 #include "ir/intrinsic.h"
 

@@ -2,9 +2,10 @@
  *
  *     for b in 0..64 blockIdx.x { for t in 0..256 threadIdx.x { B[b * 256 + t] = A[b * 256 + t] } }
  *
- * The greatest index is 63 * 256 + 255. All of `b`, `t`, `b * 256` and the sum are proven to lie between -2^31 and
- * 2^31 - 1, so they may be computed in `int`: GPUs have no registers and no multipliers of 64 bits. With a symbol
- * in place of 64 nothing bounds the sum, and the kernel keeps 64 bits. Numbers that are data are left alone.
+ * The greatest index is 63 * 256 + 255. All of `b`, `t`, `b * 256` and the sum are proven to lie between
+ * -2^31 and 2^31 - 1, so they may be computed in `int`: GPUs have no registers and no multipliers of 64 bits.
+ * With a symbol in place of 64 nothing bounds the sum, and the kernel keeps 64 bits. Numbers that are data
+ * are left alone.
  */
 #include "ir/build.h"
 #include "ir/walk.h"

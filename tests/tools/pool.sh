@@ -72,7 +72,7 @@ await 'shelf-1/cpu:0 +desk +free' "$TEC" devices --tracker "$tracker"
 printf 'tracker = %s\nspeed = 5\n' "$tracker" >"$dir/bad.conf"
 expect 2 "bad.conf:2: there is no option 'speed'" "$TEC_BUILD_DIR/rpc_server" --config "$dir/bad.conf"
 expect 2 "name the class of the devices with --device-class" "$TEC_BUILD_DIR/rpc_server" --tracker "$tracker"
-expect 1 "'a/b' does not say the classes of devices" "$TEC_BUILD_DIR/rpc_server" --tracker "$tracker" --device-class a/b
+expect 1 "'a/b' does not name the classes of devices" "$TEC_BUILD_DIR/rpc_server" --tracker "$tracker" --device-class a/b
 
 run=("$TEC" run --tracker "$tracker" --device-class desk)
 expect 0 'median' "${run[@]}" --repeat 3 --out "$dir/leased" "$dir/add.so"

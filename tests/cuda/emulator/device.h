@@ -73,7 +73,7 @@ template <int groups> static inline void tec_async_wait()
     tec_emulated->settle(groups);
 }
 
-/* ---- accesses: called by code that is compiled with -fsanitize-coverage=func,trace-loads,trace-stores ---- */
+/* ---- accesses: called by code compiled with -fsanitize-coverage=func,trace-loads,trace-stores ---- */
 
 #define TEC_TRACED(bytes)                                                                                    \
     extern "C" __attribute__((noinline, no_sanitize("coverage"))) void __sanitizer_cov_load##bytes(          \

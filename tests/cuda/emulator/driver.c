@@ -253,8 +253,8 @@ static int let_go(fiber *f, int n)
     return work_together(f, n) || any;
 }
 
-/* Every thread that may run does, in a random order; but of some warps none does, drawn anew for each turn, so
- * that a warp may be far ahead of another where no barrier of the block keeps it. */
+/* Every thread that may run does, in a random order; but of some warps none does, drawn anew for each turn,
+ * so that a warp may be far ahead of another where no barrier of the block keeps it. */
 static void take_turns(fiber *f, int n)
 {
     int order[MOST_THREADS];

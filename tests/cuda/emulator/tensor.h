@@ -1,8 +1,9 @@
-/* tests/cuda/emulator/tensor.h -- what the instructions of several threads do, element by element, as the manual
- * of PTX defines them: which thread has which element in which register.
+/* tests/cuda/emulator/tensor.h -- what the instructions of several threads do, element by element, as the
+ * manual of PTX defines them: which thread has which element in which register.
  *
- * A word of a thread's registers is `unsigned`. Each function waits until all threads of the group have come with
- * their registers, and then does the work of all once. Sums of floats are computed in double and rounded once.
+ * A word of a thread's registers is `unsigned`. Each function waits until all threads of the group have come
+ * with their registers, and then does the work of all once. Sums of floats are computed in double and rounded
+ * once.
  */
 #ifndef TESTS_CUDA_EMULATOR_TENSOR_H
 #define TESTS_CUDA_EMULATOR_TENSOR_H
