@@ -224,15 +224,16 @@ static const char eats[] =
 
 static void make_jobs(chaos *c)
 {
-    char text[1000];
+    char text[1000], folder[sizeof c->s.p.folder]; /* a copy: gcc takes the names beside it for an overlap */
 
+    memcpy(folder, c->s.p.folder, sizeof folder);
     for (int i = 0; i < JOBS; i++) {
         job *j = &c->jobs[i];
 
         j->trials = 14 * c->each > 24 ? 14 * c->each : 24;
-        snprintf(j->path, sizeof j->path, "%s/job%d.te", c->s.p.folder, i);
-        snprintf(j->db, sizeof j->db, "%s/job%d.db", c->s.p.folder, i);
-        snprintf(j->log, sizeof j->log, "%s/job%d.log", c->s.p.folder, i);
+        snprintf(j->path, sizeof j->path, "%s/job%d.te", folder, i);
+        snprintf(j->db, sizeof j->db, "%s/job%d.db", folder, i);
+        snprintf(j->log, sizeof j->log, "%s/job%d.log", folder, i);
         snprintf(text, sizeof text,
                  "%sdef mm%d(A: f32[64, %d], B: f32[%d, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
                  "  return C\n}\n",

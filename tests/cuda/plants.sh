@@ -16,7 +16,6 @@ fi
 cat >"$out/from" <<'END'
 source_guard 0 2
 source_axis 0 2
-source_min 76 2
 source_end 5 2
 source_parens 10 2
 source_args 0 2

@@ -163,6 +163,6 @@ is_whole "$db" 40
 
 mount -o remount,ro "$dir/disk"
 ! "${tune[@]}" --trials 200 >"$dir/out" 2>&1 || fail "it tunes into a store that may not be written"
-grep -q "may not be written, so nothing was measured" "$dir/out" || fail "a store that may not be written is not told"
+grep -q "cannot be written, so nothing was measured" "$dir/out" || fail "a store that may not be written is not told"
 "${tune[@]}" --replay >"$dir/out" 2>&1 || fail "a store that may not be written cannot be replayed"
 END

@@ -86,7 +86,7 @@ for name in "..%2Fa.te", "%2Fetc%2Fa.te", ".te", "-a.te", "a.txt", "a%0A.te", "a
 expect(400, "a name that is no UTF-8", ask("POST", "/v1/jobs?name=%ff.te", b"def"))
 expect(400, "no name", ask("POST", "/v1/jobs", b"def"))
 expect(400, "an empty file", ask("POST", "/v1/jobs?name=a.te"), b"is empty")
-expect(400, "an option of tec that is none of a job", ask("POST", "/v1/jobs?name=a.te&records=/etc/passwd", b"def"), b"no parameter 'records'")
+expect(400, "an option of tec that is none of a job", ask("POST", "/v1/jobs?name=a.te&records=/etc/passwd", b"def"), b"unknown parameter 'records'")
 expect(400, "no number", ask("POST", "/v1/jobs?name=a.te&trials=1x", b"def"), b"trials: expected a number from 1")
 expect(400, "a class of devices, and no pool", ask("POST", "/v1/jobs?name=a.te&device-class=board", b"def"), b"--tracker")
 expect(400, "too many parameters", ask("POST", "/v1/jobs?name=a.te" + "&dim=a=1" * 70, b"def"), b"too many parameters")
