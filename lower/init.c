@@ -101,25 +101,6 @@ static const ir_expr *maybe_empty(const ir_facts *facts, const ir_block *block)
     return NULL;
 }
 
-/* What holds at an init inside copies of the used loops, each of which runs, and under its guards. */
-static const ir_facts *inside_copies(const ir_facts *outside, const tree_site *site, int at,
-                                     const base_map *used, const base_vec *guards)
-{
-    ir_facts *facts = ir_facts_new(ir_facts_context(outside), outside);
-
-    for (int i = at; i < site->n; i++) {
-        const ir_stmt *p = site->path[i];
-
-        if (p->kind == IR_FOR && base_map_has(used, p->loop.var))
-            ir_facts_range(facts, p->loop.var, p->loop.min, p->loop.extent);
-        else if (p->kind == IR_LET_STMT && base_map_has(used, p->let.var))
-            ir_facts_value(facts, p->let.var, p->let.value);
-    }
-    for (int i = 0; i < guards->n; i++)
-        ir_facts_assume(facts, guards->at[i]);
-    return facts;
-}
-
 /* The fuzzer plants an init that does not reach the last elements: behind it, nothing is private any more. */
 static const ir_stmt *planted(tec_context *cx, const ir_stmt *init)
 {
@@ -138,7 +119,7 @@ static const ir_stmt *hoisted(const ir_facts *facts, const tree_site *site, int 
     tec_context *cx = ir_facts_context(facts);
     const ir_block *block = site->stmt->block.block;
 
-    tree_domain_guards(inside_copies(facts, site, at, used, guards), site->stmt, guards);
+    tree_domain_guards(lower_inside_copies(facts, site, at, used, guards), site->stmt, guards);
     for (int i = 0; i < guards->n; i++)
         lower_used(cx, site, at, guards->at[i], used);
     for (int i = at; i < site->n; i++) {

@@ -55,6 +55,18 @@ static bool is_dimension(const tree_site *site, const ir_expr *var)
     return false;
 }
 
+/* Whether the expression has a variable of the set. */
+static bool uses_any(tec_context *cx, const ir_expr *expr, const base_map *set)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(cx, expr, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(set, vars.at[i]))
+            return true;
+    return false;
+}
+
 /* The loops and lets of path[at..] that the elements of the block depend on. */
 static void add_spatial(tec_context *cx, const tree_site *site, int at, base_map *out)
 {
@@ -186,6 +198,26 @@ static bool is_mixed(tec_context *cx, const tree_site *site)
     return false;
 }
 
+/* The blocks that start and combine the partial results stand outside of the reduction. An axis without
+ * elements may be seen by the loops of the reduction alone (tree_domain_guards). */
+static bool has_empty_axis(const lower_splitter *sp, const tree_site *site)
+{
+    tec_context *cx = sp->rw.cx;
+    base_map reduce = {0}, spatial = {0};
+    base_vec all = {0}, guards = {0}, wanted = {0};
+
+    lower_reduce_vars(cx, site, &reduce);
+    int at = lower_reduction_at(site, &reduce);
+    add_spatial(cx, site, at, &spatial);
+    lower_site_conditions(cx, site, at, &all);
+    for (int i = 0; i < all.n; i++)
+        if (!uses_any(cx, all.at[i], &reduce))
+            base_push(cx, &guards, all.at[i]);
+    tree_domain_guards(lower_inside_copies(lower_site_facts(sp->f, site, at), site, at, &spatial, &guards),
+                       site->stmt, &wanted);
+    return wanted.n > 0;
+}
+
 /* Why the reduction must keep its order; NULL where it need not. */
 static const char *forbidden(const lower_splitter *sp, const tree_site *site, int loop)
 {
@@ -203,6 +235,8 @@ static const char *forbidden(const lower_splitter *sp, const tree_site *site, in
             return "the floating-point policy is strict";
     if (site->stmt->block.block->init && first_point(sp, site) != LOWER_STARTS)
         return "it may not start at the first point of the reduction";
+    if (site->stmt->block.block->init && has_empty_axis(sp, site))
+        return "one of its other axes may be empty";
     if (site->stmt->block.block->init && shared_at(sp->rw.cx, site, loop) >= 0)
         return "other blocks go on with its results before it ends";
     if (is_mixed(sp->rw.cx, site))
@@ -478,18 +512,6 @@ static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *reductio
 }
 
 /* ---- the whole ---- */
-
-/* Whether the expression has a variable of the set. */
-static bool uses_any(tec_context *cx, const ir_expr *expr, const base_map *set)
-{
-    base_vec vars = {0};
-
-    ir_free_vars(cx, expr, &vars);
-    for (int i = 0; i < vars.n; i++)
-        if (base_map_has(set, vars.at[i]))
-            return true;
-    return false;
-}
 
 /* The block's variable runs over its domain in a loop of its own: each iteration has an element, whatever is
  * said of terms. Then the variable is no evidence that a guard is about elements. */

@@ -150,3 +150,22 @@ const ir_facts *lower_site_facts(const ir_facts *facts, const tree_site *site, i
     }
     return facts;
 }
+
+/* Each copied loop runs where its body does, so that its extent is at least 1. */
+const ir_facts *lower_inside_copies(const ir_facts *outside, const tree_site *site, int at,
+                                    const base_map *used, const base_vec *guards)
+{
+    ir_facts *facts = ir_facts_new(ir_facts_context(outside), outside);
+
+    for (int i = at; i < site->n; i++) {
+        const ir_stmt *p = site->path[i];
+
+        if (p->kind == IR_FOR && base_map_has(used, p->loop.var))
+            ir_facts_range(facts, p->loop.var, p->loop.min, p->loop.extent);
+        else if (p->kind == IR_LET_STMT && base_map_has(used, p->let.var))
+            ir_facts_value(facts, p->let.var, p->let.value);
+    }
+    for (int i = 0; i < guards->n; i++)
+        ir_facts_assume(facts, guards->at[i]);
+    return facts;
+}

@@ -36,6 +36,10 @@ void lower_site_conditions(tec_context *cx, const tree_site *site, int at, base_
 const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *site, int at, const base_map *used,
                                 const base_vec *conjuncts, const ir_stmt *inner);
 
+/* What holds inside of such copies and their guards; `outside` holds at path[at]. */
+const ir_facts *lower_inside_copies(const ir_facts *outside, const tree_site *site, int at,
+                                    const base_map *used, const base_vec *guards);
+
 /* The facts that hold at path[at] (at = site->n: at the block). */
 const ir_facts *lower_site_facts(const ir_facts *facts, const tree_site *site, int at);
 
