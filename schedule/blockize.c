@@ -368,8 +368,12 @@ const ir_program *sched_make_block(sched_call *call, const sched_path *at, const
     if (!read_loops(&b) || !divide_all(&b) ||
         (!BASE_PLANT_ON(call->cx, blockize_where) && !place_conditions(&b)))
         return NULL;
-    const ir_stmt *block = new_block(&b);
-    return block ? sched_with_body(call, sched_rebuild(call->cx, at, at->n - 1, block)) : NULL;
+    /* Lanes around combine the results of a single update, which may be hidden in the new block now. */
+    sched_path around = *at;
+    around.n--;
+    const ir_stmt *block = new_block(&b),
+                  *root = block ? sched_rebuild(call->cx, at, at->n - 1, block) : NULL;
+    return root && sched_still_independent(call, &around, root) ? sched_with_body(call, root) : NULL;
 }
 
 /* blockize(l): the block of all that runs below l. */
