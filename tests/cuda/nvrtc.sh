@@ -4,7 +4,7 @@ set -eu
 : "${TEC:?}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-[ ! -d build/cuda ] || export TEC_CUDA=$PWD/build/cuda
+[ ! -e build/cuda/libnvrtc.so.12 ] || export TEC_CUDA=$PWD/build/cuda
 
 fail() {
     echo "nvrtc: $*" >&2
