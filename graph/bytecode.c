@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "graph/describe.h"
 #include "graph/node.h"
 #include "graph/pass.h"
 #include "graph/program.h"
@@ -532,26 +533,6 @@ static void describe_data(graph_code *code, const graph_data *data, rt_data_desc
     }
 }
 
-/* Type and bytes of each constant that some function loads. */
-static const rt_constant_desc *describe_constants(const graph_code *code)
-{
-    rt_constant_desc *constant = base_array(code->cx, rt_constant_desc, code->constants.n);
-
-    for (int i = 0; i < code->constants.n; i++) {
-        const graph_value *value = code->constants.at[i];
-        int64_t *shape = base_array(code->cx, int64_t, value->type.n);
-
-        for (int d = 0; d < value->type.n; d++)
-            ir_is_int(value->type.dim[d], &shape[d]);
-        constant[i] = (rt_constant_desc){.name = value->name,
-                                         .dtype = value->type.dtype,
-                                         .rank = value->type.n,
-                                         .shape = shape,
-                                         .data = value->constant->data};
-    }
-    return constant;
-}
-
 /* Data types first, because the types of values name them; then each function; then the tables that these
  * filled. */
 bool graph_describe_program(const graph_module *module, bool unoptimised, rt_module_desc *out)
@@ -565,7 +546,7 @@ bool graph_describe_program(const graph_module *module, bool unoptimised, rt_mod
     for (int i = 0; i < module->functions.n; i++)
         if (!emit_function(&e, module->functions.at[i], &functions[i]))
             return false;
-    out->constants = describe_constants(&e);
+    out->constants = graph_describe_constants(module->cx, &e.constants);
     out->n_constants = e.constants.n;
     out->program = (rt_program_desc){.types = flatten(module->cx, &e.types, sizeof(rt_type_desc)),
                                      .n_types = e.types.n,

@@ -331,14 +331,14 @@ static bool describe_graph(describer *self, const char *name, rt_graph_desc *gra
            dim(self, self->pools.n ? self->pools.at[0] : ir_int(self->cx, 0), &graph->pool_size);
 }
 
-/* Constants have constant extents: their data lies in the module. */
-static const rt_constant_desc *describe_constants(describer *self)
+/* Name, dtype and shape are copied, the bytes are not: they stay with the value. */
+const rt_constant_desc *graph_describe_constants(tec_context *cx, const base_vec *values)
 {
-    rt_constant_desc *constant = base_array(self->cx, rt_constant_desc, self->constants.n);
+    rt_constant_desc *constant = base_array(cx, rt_constant_desc, values->n);
 
-    for (int i = 0; i < self->constants.n; i++) {
-        const graph_value *value = self->constants.at[i];
-        int64_t *shape = base_array(self->cx, int64_t, value->type.n);
+    for (int i = 0; i < values->n; i++) {
+        const graph_value *value = values->at[i];
+        int64_t *shape = base_array(cx, int64_t, value->type.n);
 
         for (int d = 0; d < value->type.n; d++)
             ir_is_int(value->type.dim[d], &shape[d]);
@@ -362,7 +362,7 @@ bool graph_describe(const graph_module *module, rt_module_desc *out)
     place_values(&b);
     if (!add_steps(&b) || !describe_graph(&b, main->name, graph))
         return false;
-    out->constants = describe_constants(&b);
+    out->constants = graph_describe_constants(b.cx, &b.constants);
     out->n_constants = b.constants.n;
     out->graphs = graph;
     out->n_graphs = 1;

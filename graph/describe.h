@@ -17,5 +17,7 @@
 /* Adds the first function's graph and constants to a description of the module's kernels, which come in the
  * order of module->kernels. */
 bool graph_describe(const graph_module *module, rt_module_desc *out);
+/* Type and bytes of constants (graph_value *), whose extents are constant: their data lies in the module. */
+const rt_constant_desc *graph_describe_constants(tec_context *cx, const base_vec *values);
 
 #endif

@@ -6,14 +6,6 @@
 #include "graph/steps.h"
 #include "ir/build.h"
 
-static const op_attr *attribute(const graph_dynamic_call *call, const char *name)
-{
-    for (int i = 0; i < call->n_attrs; i++)
-        if (base_same(call->attr[i].name, name))
-            return &call->attr[i];
-    return NULL;
-}
-
 static const char *text_of(const graph_dynamic_call *call, int k)
 {
     graph_type type = graph_type_of(call->in[k]);
@@ -98,7 +90,7 @@ static bool add_non_zero(const graph_dynamic_call *c)
 /* The parts along an axis, or the elements of all, whose flag is true. */
 static bool add_compress(const graph_dynamic_call *c)
 {
-    const op_attr *axis = attribute(c, "axis");
+    const op_attr *axis = op_attr_among(c->attr, c->n_attrs, "axis");
     graph_value *value = axis ? c->in[0] : graph_step_flat(c, c->in[0]);
 
     if (!value || c->in[1]->type.n != 1)

@@ -239,8 +239,5 @@ const char *graph_operators_text(tec_context *cx, const graph_node *node)
 
 const op_attr *graph_attribute(const graph_node *node, const char *name)
 {
-    for (int i = 0; i < node->n_attrs; i++)
-        if (base_same(node->attr[i].name, name))
-            return &node->attr[i];
-    return NULL;
+    return op_attr_among(node->attr, node->n_attrs, name);
 }

@@ -198,12 +198,17 @@ bool op_infer(op_call *call)
 
 /* ---- attributes ---- */
 
+const op_attr *op_attr_among(const op_attr *attr, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (base_same(attr[i].name, name))
+            return &attr[i];
+    return NULL;
+}
+
 const op_attr *op_attr_find(const op_call *call, const char *name)
 {
-    for (int i = 0; i < call->n_attrs; i++)
-        if (base_same(call->attr[i].name, name))
-            return &call->attr[i];
-    return NULL;
+    return op_attr_among(call->attr, call->n_attrs, name);
 }
 
 int64_t op_int(const op_call *call, const char *name, int64_t otherwise)

@@ -146,6 +146,8 @@ bool op_emit(const op_call *call, const op_impl *impl, te_def *def, te_tensor *c
              te_tensor **out);
 
 /* ---- for relations and bodies ---- */
+/* The attribute of that name among n; NULL: there is none. */
+const op_attr *op_attr_among(const op_attr *attr, int n, const char *name);
 const op_attr *op_attr_find(const op_call *call, const char *name);
 int64_t op_int(const op_call *call, const char *name, int64_t otherwise);
 double op_float(const op_call *call, const char *name, double otherwise);

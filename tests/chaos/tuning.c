@@ -442,10 +442,14 @@ static void look_at_armed(chaos *c)
     c->armed = -1;
 }
 
-/* Faults are spread over the first six tenths of the runs. */
+/* Faults are spread over the first six tenths of the runs. The short form has too few runs for that: its next
+ * fault is due at once, so that each fault has many runs left in which to meet an unfinished trial. */
 static bool is_due(const chaos *c)
 {
     int struck = 0, trials = 0;
+
+    if (c->each == 1)
+        return true;
 
     for (int f = 0; f < N_FAULTS; f++)
         struck += c->struck[f];
@@ -569,16 +573,10 @@ static void print_table(chaos *c)
     fflush(stdout);
 }
 
-/* In the short form chance decides whether a fault meets an unfinished trial before the jobs end, so one kind
- * may be missed there. */
 static void audit(chaos *c)
 {
-    int missed = 0;
-
-    for (int f = 0; f < N_FAULTS; f++) {
-        missed += c->struck[f] < c->each;
-        cr_assert_leq(missed, c->each > 1 ? 0 : 1, "%s: struck %d times", stage_faults[f], c->struck[f]);
-    }
+    for (int f = 0; f < N_FAULTS; f++)
+        cr_assert_geq(c->struck[f], c->each, "%s: struck %d times", stage_faults[f], c->struck[f]);
     cr_assert_eq(ask(c, lost), 0);
     cr_assert_eq(ask(c, twice), 0);
     cr_assert_eq(ask(c, unlogged), 0, "trials are stored that no server has run");
