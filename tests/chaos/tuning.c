@@ -189,13 +189,13 @@ static void write_text(const char *path, const char *text)
     cr_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* A candidate of the job whose kernel does this. */
-static void add_schedule(chaos *c, job *j, const char *name, int number, const char *body)
+/* Adds to the job a candidate whose kernel has this body. The file of its schedule lies in `folder`. */
+static void add_schedule(job *j, const char *folder, const char *name, int number, const char *body)
 {
     char text[2000];
     char *path = j->schedule[j->n_schedules++];
 
-    snprintf(path, sizeof j->schedule[0], "%s/%s%d.schedule", c->s.p.folder, name, number);
+    snprintf(path, sizeof j->schedule[0], "%s/%s%d.schedule", folder, name, number);
     snprintf(text, sizeof text,
              "y0, y1 = split(C.y, _, 4)\nx0, x1 = split(C.x, _, 8)\nreorder(y0, x0, C.k, y1, x1)\n"
              "tensorize(C.k, tile)\npragma(y0, import_c, \"int tile_update(const float *a, const float *b, "
@@ -240,9 +240,9 @@ static void make_jobs(chaos *c)
                  tile, i, 64 + 16 * i, 64 + 16 * i);
         write_text(j->path, text);
         for (int k = i; k < c->each; k += JOBS) {
-            add_schedule(c, j, "hang", k, hangs);
-            add_schedule(c, j, "crash", k, crashes);
-            add_schedule(c, j, "eat", k, eats);
+            add_schedule(j, folder, "hang", k, hangs);
+            add_schedule(j, folder, "crash", k, crashes);
+            add_schedule(j, folder, "eat", k, eats);
         }
     }
 }
