@@ -25,7 +25,7 @@
  *
  * Partial results live as long as a launch. A reduction that no loop over blockIdx is around becomes a launch
  * of one block first, with the work that stands beside it in its loops (what has no threads there, the first
- * one does: lower/alone.c):
+ * one does: lower/alone.c). A parallel loop there becomes serial, since a thread of a device starts no others:
  *
  *     for k.1 in 0..32 threadIdx.x { block S }  =>  for once in 0..1 blockIdx.x {
  *                                                     for k.1 in 0..32 threadIdx.x { block S } }
@@ -75,6 +75,7 @@ static bool blame(lower_splitter *sp, const tree_site *site, int loop, const cha
 typedef struct {
     ir_rewrite rw;
     base_map roots; /* loops that a launch is made of */
+    bool inside;    /* of one of them */
 } launcher;
 
 static bool is_in_blocks(const tree_site *site)
@@ -105,12 +106,31 @@ static const ir_stmt *launch_of(tec_context *cx, const tree_site *site)
     return threads ? site->path[at] : NULL;
 }
 
+static const ir_stmt *in_turn(tec_context *cx, const ir_stmt *loop)
+{
+    ir_stmt *copy = ir_stmt_copy(cx, loop);
+
+    copy->loop.how = IR_SERIAL;
+    return copy;
+}
+
+/* Puts a loop over one block around each root. What was a parallel loop of the host below the root runs in a
+ * thread of the device now, and a thread starts no others: its loop becomes serial. */
 static const ir_stmt *launch(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    if (!base_map_has(&((launcher *)rw)->roots, stmt))
-        return ir_rewrite_stmt_children(rw, stmt);
+    launcher *self = (launcher *)rw;
+    bool begins = !self->inside && base_map_has(&self->roots, stmt);
+    const ir_stmt *out;
+
+    self->inside |= begins;
+    out = ir_rewrite_stmt_children(rw, stmt);
+    if (self->inside && out && out->kind == IR_FOR && out->loop.how == IR_PARALLEL)
+        out = in_turn(rw->cx, out);
+    if (!begins)
+        return out;
+    self->inside = false;
     return ir_for(rw->cx, ir_var(rw->cx, "once", BASE_I64), ir_int(rw->cx, 0), ir_int(rw->cx, 1), IR_BLOCK_X,
-                  stmt);
+                  out);
 }
 
 /* Reductions over threads outside of all loops over blocks become launches of one block. */
