@@ -25,7 +25,7 @@
  *
  * Partial results live as long as a launch. A reduction that no loop over blockIdx is around becomes a launch
  * of one block first, with the work that stands beside it in its loops (what has no threads there, the first
- * one does: lower/alone.c). A parallel loop there becomes serial, since a thread of a device starts no others:
+ * one does: lower/alone.c). A parallel loop there becomes serial: a thread of a device starts no others:
  *
  *     for k.1 in 0..32 threadIdx.x { block S }  =>  for once in 0..1 blockIdx.x {
  *                                                     for k.1 in 0..32 threadIdx.x { block S } }
