@@ -230,7 +230,7 @@ static void make_jobs(chaos *c)
     for (int i = 0; i < JOBS; i++) {
         job *j = &c->jobs[i];
 
-        j->trials = 14 * c->each > 48 ? 14 * c->each : 48;
+        j->trials = 14 * c->each > 128 ? 14 * c->each : 128;
         snprintf(j->path, sizeof j->path, "%s/job%d.te", folder, i);
         snprintf(j->db, sizeof j->db, "%s/job%d.db", folder, i);
         snprintf(j->log, sizeof j->log, "%s/job%d.log", folder, i);
