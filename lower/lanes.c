@@ -318,7 +318,7 @@ static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *redu
     return ir_block_stmt(cx, block, bind, where);
 }
 
-/* Iteration variables of the reduction's block of some kinds, then one over the lanes. */
+/* Iteration variables of the reduction's block, then one over the lanes. */
 typedef struct {
     ir_iter *iters;
     const ir_expr **bind;
@@ -326,8 +326,28 @@ typedef struct {
     const ir_expr *lane; /* the last variable */
 } variables;
 
+/* Which reduce variables of the block stand beside its spatial ones. */
+typedef enum { NO_TERMS, TERMS_AROUND, ALL_TERMS } reduce_choice;
+
+/* TERMS_AROUND are the reduce variables that depend on no loop or let of the span of the partial results. */
+static bool is_chosen(tec_context *cx, const lower_reduction *reduction, int iter, reduce_choice choice)
+{
+    const tree_site *site = reduction->site;
+    base_map used = {0};
+
+    lower_used(cx, site, reduction->at, site->stmt->block.bind[iter], &used);
+    for (int i = reduction->at; choice == TERMS_AROUND && i < site->n; i++) {
+        const ir_stmt *p = site->path[i];
+
+        if ((p->kind == IR_FOR && base_map_has(&used, p->loop.var)) ||
+            (p->kind == IR_LET_STMT && base_map_has(&used, p->let.var)))
+            return false;
+    }
+    return choice != NO_TERMS;
+}
+
 /* The variables are those of the old block itself, as the new block takes over its index expressions. */
-static variables take_iters(lower_splitter *sp, const lower_reduction *reduction, bool reduce_too,
+static variables take_iters(lower_splitter *sp, const lower_reduction *reduction, reduce_choice choice,
                             ir_iter_kind lane_kind, int64_t lanes, const ir_expr *bind)
 {
     tec_context *cx = sp->rw.cx;
@@ -336,7 +356,7 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *reduction
                    .bind = base_array(cx, const ir_expr *, block->n_iters + 1)};
 
     for (int i = 0; i < block->n_iters; i++) {
-        if (block->iters[i].kind == IR_REDUCE_ITER && !reduce_too)
+        if (block->iters[i].kind == IR_REDUCE_ITER && !is_chosen(cx, reduction, i, choice))
             continue;
         v.iters[v.n] = block->iters[i];
         v.bind[v.n++] = reduction->site->stmt->block.bind[i];
@@ -345,6 +365,31 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *reduction
     v.iters[v.n] = (ir_iter){.var = v.lane, .extent = ir_int(cx, lanes), .kind = lane_kind};
     v.bind[v.n++] = bind;
     return v;
+}
+
+/* The conditions of the block's body on elements and on TERMS_AROUND; NULL: there are none. Where such a
+ * condition is false, no term of the reduction reaches the element, so that the element must not be touched.
+ * What runs at once around the reduction may rest on this:
+ *
+ *     for p in 0..3 vthread { for v in 0..2 vectorised { if p < 1 && v < 1 { S[0] sum= 1.0 } } }
+ *
+ * Only the virtual thread p = 0 writes S[0]. If all three combined their lanes into S[0], they would race. */
+static const ir_expr *common_condition(const lower_splitter *sp, const lower_reduction *reduction)
+{
+    tec_context *cx = sp->rw.cx;
+    const ir_block *block = reduction->site->stmt->block.block;
+    base_map terms = {0};
+    base_vec all = {0}, common = {0};
+
+    for (int i = 0; i < block->n_iters; i++)
+        if (block->iters[i].kind == IR_REDUCE_ITER && !is_chosen(cx, reduction, i, TERMS_AROUND))
+            base_map_put(cx, &terms, block->iters[i].var, reduction);
+    for (const ir_stmt *s = block->body; s->kind == IR_IF; s = s->branch.then)
+        ir_conjuncts(cx, s->branch.cond, IR_DROP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++)
+        if (!uses_any(cx, all.at[i], &terms) && !ir_loads(cx, all.at[i]) && !lower_may_fail(sp->f, all.at[i]))
+            base_push(cx, &common, all.at[i]);
+    return ir_conjoin(cx, &common);
 }
 
 /* The element of the partial results for the block's indices and a lane (which those of a lane's own have no
@@ -377,7 +422,7 @@ static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *red
     tec_context *cx = sp->rw.cx;
     const ir_stmt *u = reduction->update, *stmt = reduction->site->stmt;
     const ir_stmt *loop = reduction->site->path[reduction->loop];
-    variables v = take_iters(sp, reduction, true, IR_SPATIAL, reduction->lanes,
+    variables v = take_iters(sp, reduction, ALL_TERMS, IR_SPATIAL, reduction->lanes,
                              ir_sub(cx, loop->loop.var, loop->loop.min));
     const ir_stmt *body =
         ir_update(cx, u->update.combiner, reduction->part, partial_index(sp, reduction, v.lane),
@@ -424,7 +469,7 @@ static const ir_stmt *start(lower_splitter *sp, const lower_reduction *reduction
     tec_context *cx = sp->rw.cx;
     const ir_combiner *combiner = reduction->update->update.combiner;
     const ir_expr *var = ir_var(cx, "lane", BASE_I64);
-    variables v = take_iters(sp, reduction, false, IR_SPATIAL, reduction->lanes, var);
+    variables v = take_iters(sp, reduction, NO_TERMS, IR_SPATIAL, reduction->lanes, var);
     const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
 
     for (int i = 0; i < combiner->n; i++) {
@@ -477,7 +522,7 @@ static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *reduction,
 {
     const ir_expr *loop = ir_var(sp->rw.cx, "lane", BASE_I64);
     int64_t lanes = reduction->own ? reduction->lanes : half;
-    variables v = take_iters(sp, reduction, false, IR_SPATIAL, lanes, loop);
+    variables v = take_iters(sp, reduction, NO_TERMS, IR_SPATIAL, lanes, loop);
     const char *name =
         base_format(sp->rw.cx, "%s.lanes.%lld", reduction->site->stmt->block.block->name, (long long)half);
 
@@ -496,12 +541,15 @@ static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *reductio
     const ir_block *b = reduction->site->stmt->block.block;
     const ir_expr *var = ir_var(cx, "lane", BASE_I64),
                   **source = base_array(cx, const ir_expr *, u->update.combiner->n);
-    variables v = take_iters(sp, reduction, false, IR_REDUCE_ITER, lanes, var);
+    const ir_expr *condition = common_condition(sp, reduction);
+    variables v = take_iters(sp, reduction, condition ? TERMS_AROUND : NO_TERMS, IR_REDUCE_ITER, lanes, var);
 
     for (int i = 0; i < u->update.combiner->n; i++)
         source[i] = partial(sp, reduction, i, v.lane);
     const ir_stmt *body =
         ir_update(cx, u->update.combiner, u->update.buffer, u->update.index, u->update.n, source);
+    if (condition)
+        body = ir_if(cx, condition, body, NULL);
     const ir_stmt *block = make_block(sp, reduction, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
     const ir_stmt *all = over_lanes(sp, var, lanes, IR_UNROLLED, block);
 
