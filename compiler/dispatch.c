@@ -89,12 +89,29 @@ static int find_symbol(const ir_program *program, const char *name)
     return -1;
 }
 
-/* The name of the quotient; no other symbol has it. */
-static const char *quotient_name(tec_context *cx, const ir_program *program, const char *symbol)
+static bool has_axis(const te_def *def, const char *name)
+{
+    for (int i = 0; i < def->stages.n; i++) {
+        const te_stage *stage = def->stages.at[i];
+
+        for (int k = 0; k < stage->n_axes; k++)
+            if (base_same(stage->axis[k]->var.name, name))
+                return true;
+        for (int k = 0; k < stage->n_reduce; k++)
+            if (base_same(stage->reduce_axis[k]->var.name, name))
+                return true;
+    }
+    return false;
+}
+
+/* The name of the quotient; no other symbol has it. No axis has it either: an axis that hides a symbol would
+ * get another name, and with it its loop, which the schedule would not find. */
+static const char *quotient_name(tec_context *cx, const te_def *def, const ir_program *program,
+                                 const char *symbol)
 {
     const char *name = base_format(cx, "%s_q", symbol);
 
-    while (find_symbol(program, name) >= 0)
+    while (find_symbol(program, name) >= 0 || has_axis(def, name))
         name = base_format(cx, "%s_", name);
     return name;
 }
@@ -178,7 +195,7 @@ comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *def, const sched
     if (out->symbol < 0)
         return base_fail(cx, TEC_INVALID, def->loc, "dispatch '%s': '%s' has no symbol '%s'", text,
                          program->name, name);
-    const ir_expr *quotient = ir_var(cx, quotient_name(cx, program, name), BASE_I64);
+    const ir_expr *quotient = ir_var(cx, quotient_name(cx, def, program, name), BASE_I64);
     for (int i = 0; i < out->n; i++)
         if (!make_version(cx, def, schedule, out, quotient, &out->version[i]))
             return NULL;

@@ -1,48 +1,35 @@
 /* te/print.c -- definitions as `.te` text. Extents are always written out, so that the text says all that the
  * definition holds.
  *
- * An axis that has the name of a symbol, a scalar or another axis of its stage gets one of its own: inside
- * the stage it would hide them.
+ * An axis that would hide a symbol, a scalar or another axis inside its stage stands under a name of its own
+ * (te/names.h).
  */
 #include "ir/text.h"
 #include "ir/walk.h"
+#include "te/names.h"
 #include "te/text.h"
 
-/* The axes of one stage under names of their own. */
+/* The axes of one stage under the names that the text gives them. */
 typedef struct {
     tec_context *cx;
-    base_dict taken;
     ir_subst map; /* axis -> variable of another name */
 } naming;
 
-/* Gives each axis a name that no other has in this stage, in the order in which they come: the first keeps
- * its own. Printed text read again gives a definition with the new name. */
-static void name_axes(naming *self, const ir_expr *const *axis, int count)
+static void rename_axes(naming *self, const ir_expr *const *axis, const char *const *name, int count)
 {
-    for (int i = 0; i < count; i++) {
-        const char *wanted = axis[i]->var.name, *name = wanted;
-
-        for (int k = 2; base_dict_has(&self->taken, name); k++)
-            name = base_format(self->cx, "%s'%d", wanted, k);
-        base_dict_put(self->cx, &self->taken, name, axis[i]);
-        if (name != wanted)
-            base_map_put(self->cx, &self->map.vars, axis[i], ir_var(self->cx, name, BASE_I64));
-    }
+    for (int i = 0; i < count; i++)
+        if (!base_same(axis[i]->var.name, name[i]))
+            base_map_put(self->cx, &self->map.vars, axis[i], ir_var(self->cx, name[i], BASE_I64));
 }
 
-/* Symbols and scalars keep their names, so they come first. Names of tensors are no matter: they stand before
- * a bracket. */
-static naming open_naming(tec_context *cx, const te_def *def, const te_stage *stage)
+static naming open_naming(tec_context *cx, const te_stage *stage)
 {
-    naming n = {.cx = cx};
+    naming own = {.cx = cx};
+    te_axis_names names = te_name_axes(cx, stage);
 
-    for (int i = 0; i < def->symbols.n; i++)
-        base_dict_put(cx, &n.taken, ((const ir_expr *)def->symbols.at[i])->var.name, def);
-    for (int i = 0; i < def->scalars.n; i++)
-        base_dict_put(cx, &n.taken, ((const ir_expr *)def->scalars.at[i])->var.name, def);
-    name_axes(&n, stage->axis, stage->n_axes);
-    name_axes(&n, stage->reduce_axis, stage->n_reduce);
-    return n;
+    rename_axes(&own, stage->axis, names.axis, stage->n_axes);
+    rename_axes(&own, stage->reduce_axis, names.reduce, stage->n_reduce);
+    return own;
 }
 
 static const char *shown(const naming *self, const ir_expr *expr)
@@ -162,10 +149,9 @@ static void add_notes(tec_context *cx, base_text *text, const te_stage *stage)
 }
 
 /* `prefix`: what stands before the name. */
-static void add_stage(tec_context *cx, base_text *text, const te_def *def, const te_stage *stage,
-                      const char *prefix)
+static void add_stage(tec_context *cx, base_text *text, const te_stage *stage, const char *prefix)
 {
-    naming own = open_naming(cx, def, stage);
+    naming own = open_naming(cx, stage);
 
     base_add(cx, text, prefix);
     add_names(cx, text, stage);
@@ -220,19 +206,15 @@ static void add_extern(tec_context *cx, base_text *text, const te_stage *stage)
     add_notes(cx, text, stage);
 }
 
-/* Time has one name for all updates. It is the first that each of them takes, so that none gives it
- * another. */
-static void add_scan(tec_context *cx, base_text *text, const te_def *def, const te_scan *scan)
+/* Time has one name for the scan and all of its updates. */
+static void add_scan(tec_context *cx, base_text *text, const te_scan *scan)
 {
-    naming own = open_naming(cx, def, &(te_stage){.n_axes = 1, .axis = &scan->time});
-
-    base_addf(cx, text, "  scan %s", scan->name);
-    add_axes(&own, text, &scan->time, &scan->extent, 1, false);
-    base_add(cx, text, " {\n");
+    base_addf(cx, text, "  scan %s[%s: %s] {\n", scan->name, te_time_name(cx, scan),
+              ir_expr_text(cx, scan->extent));
     for (int i = 0; i < scan->states.n; i++)
-        add_stage(cx, text, def, ((te_tensor *)scan->states.at[i])->stage->init, "    init ");
+        add_stage(cx, text, ((te_tensor *)scan->states.at[i])->stage->init, "    init ");
     for (int i = 0; i < scan->steps.n; i++)
-        add_stage(cx, text, def, scan->steps.at[i], "    update ");
+        add_stage(cx, text, scan->steps.at[i], "    update ");
     base_add(cx, text, "  }\n");
 }
 
@@ -249,9 +231,9 @@ static void add_def(tec_context *cx, base_text *text, const te_def *def)
         const te_stage *stage = def->stages.at[i];
 
         if (stage->kind == TE_COMPUTE)
-            add_stage(cx, text, def, stage, "  ");
+            add_stage(cx, text, stage, "  ");
         else if (stage->kind == TE_SCAN && stage == stage->scan->steps.at[0])
-            add_scan(cx, text, def, stage->scan);
+            add_scan(cx, text, stage->scan);
         else if (stage->kind == TE_EXTERN)
             add_extern(cx, text, stage);
     }

@@ -6,7 +6,7 @@
  */
 #include "ir/text.h"
 #include "ir/walk.h"
-#include "te/te.h"
+#include "te/names.h"
 
 typedef struct {
     tec_context *cx;
@@ -29,16 +29,18 @@ static const ir_expr **mapped_all(copier *self, const ir_expr *const *expr, int 
     return out;
 }
 
-/* An axis is known by its variable, so the copies must be there before the bodies are mapped. */
-static const ir_expr **copy_axes(copier *self, const ir_expr *const *axis, int count)
+/* An axis is known by its variable, so the copies must be there before the bodies are mapped. They are made
+ * under the names that they have in the text of the original: where an axis n'2 stood beside a symbol n, it
+ * keeps this name when n has become a number, so that a schedule of the original finds the same loops. */
+static const ir_expr **copy_axes(copier *self, const ir_expr *const *axis, const char *const *name, int count)
 {
     const ir_expr **out = base_array(self->cx, const ir_expr *, count);
 
     for (int i = 0; i < count; i++) {
         const ir_expr *extent = mapped(self, te_axis_extent(axis[i]));
 
-        out[i] = te_axis_is_reduce(axis[i]) ? te_reduce_axis(self->cx, axis[i]->var.name, extent)
-                                            : te_axis(self->cx, axis[i]->var.name, extent);
+        out[i] = te_axis_is_reduce(axis[i]) ? te_reduce_axis(self->cx, name[i], extent)
+                                            : te_axis(self->cx, name[i], extent);
         base_map_put(self->cx, &self->map.vars, axis[i], out[i]);
     }
     return out;
@@ -94,13 +96,14 @@ static parts copy_parts(copier *self, const te_stage *stage)
                .name = base_array(self->cx, const char *, n),
                .out = base_array(self->cx, te_tensor *, n)};
     int timed = stage->scan != NULL;
+    te_axis_names names = te_name_axes(self->cx, stage);
 
     p.axis = base_array(self->cx, const ir_expr *, stage->n_axes);
-    copy_axes(self, stage->axis + timed, stage->n_axes - timed);
+    copy_axes(self, stage->axis + timed, names.axis + timed, stage->n_axes - timed);
     for (int i = 0; i < stage->n_axes; i++)
         p.axis[i] = base_map_get(&self->map.vars, stage->axis[i]);
     if (stage->n_reduce)
-        copy_axes(self, stage->body[0]->reduce.axis, stage->n_reduce);
+        copy_axes(self, stage->reduce_axis, names.reduce, stage->n_reduce);
     for (int i = 0; i < n; i++) {
         p.name[i] = stage->output[i]->buffer->name;
         p.body[i] = copy_body(self, stage->body[i]);
@@ -132,7 +135,8 @@ static void copy_stage(copier *self, const te_stage *stage)
 static void copy_scan(copier *self, const te_scan *scan)
 {
     base_set_where(self->cx, scan->loc);
-    te_scan *to = te_scan_new(self->to, scan->name, copy_axes(self, &scan->time, 1)[0]);
+    const char *time = te_time_name(self->cx, scan);
+    te_scan *to = te_scan_new(self->to, scan->name, copy_axes(self, &scan->time, &time, 1)[0]);
 
     for (int i = 0; i < scan->states.n && to; i++) {
         const te_stage *init = ((te_tensor *)scan->states.at[i])->stage->init;

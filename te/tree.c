@@ -17,6 +17,7 @@
 #include "ir/walk.h"
 #include "te/extern.h"
 #include "te/inside.h"
+#include "te/names.h"
 
 static const ir_expr *zero(tec_context *cx)
 {
@@ -29,7 +30,8 @@ static const ir_expr *time_extent(tec_context *cx, const te_scan *scan)
     return ir_sub(cx, scan->extent, ir_int(cx, scan->first));
 }
 
-/* Iteration variables of the block, with axis -> variable in `map`. In a scan with one given step over t: n
+/* Iteration variables of the block, with axis -> variable in `map`. They have the names that the text of the
+ * definition gives the axes, and the loops are named after them. In a scan with one given step over t: n
  *
  *     update h[t, j] = f(h[t - 1, j])   =>   block h(t scan = loop in 0..n - 1, j)
  *                                              h[t + 1, j] = f(h[t + 1 - 1, j])
@@ -39,13 +41,15 @@ static ir_iter *make_iters(tec_context *cx, const te_stage *stage, ir_subst *map
 {
     int n = stage->n_axes + stage->n_reduce;
     ir_iter *iters = base_array(cx, ir_iter, n);
+    te_axis_names names = te_name_axes(cx, stage);
 
     for (int i = 0; i < n; i++) {
-        bool reduce = i >= stage->n_axes;
-        const ir_expr *axis = reduce ? stage->reduce_axis[i - stage->n_axes] : stage->axis[i];
+        int k = i - stage->n_axes;
+        bool reduce = k >= 0;
+        const ir_expr *axis = reduce ? stage->reduce_axis[k] : stage->axis[i];
 
-        iters[i].var = ir_var(cx, axis->var.name, BASE_I64);
-        iters[i].extent = reduce ? stage->reduce_extent[i - stage->n_axes] : stage->extent[i];
+        iters[i].var = ir_var(cx, reduce ? names.reduce[k] : names.axis[i], BASE_I64);
+        iters[i].extent = reduce ? stage->reduce_extent[k] : stage->extent[i];
         iters[i].kind = reduce ? IR_REDUCE_ITER : IR_SPATIAL;
         base_map_put(cx, &map->vars, axis, iters[i].var);
     }
@@ -164,7 +168,7 @@ static const ir_stmt *scan_tree(const ir_facts *facts, const te_scan *scan)
 {
     tec_context *cx = ir_facts_context(facts);
     base_vec given = {0}, steps = {0};
-    const ir_expr *time = ir_var(cx, base_format(cx, "%s.%s", scan->name, scan->time->var.name), BASE_I64);
+    const ir_expr *time = ir_var(cx, base_format(cx, "%s.%s", scan->name, te_time_name(cx, scan)), BASE_I64);
 
     for (int i = 0; i < scan->states.n; i++)
         base_push(cx, &given, stage_tree(facts, ((te_tensor *)scan->states.at[i])->stage->init, NULL));

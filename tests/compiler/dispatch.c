@@ -162,6 +162,19 @@ Test(dispatch, knows_the_schedule_that_a_fork_continues)
               tec_context_error(cx));
 }
 
+/* As a symbol, n_q would be hidden by the axis in the extent of y. */
+Test(dispatch, names_the_quotient_unlike_any_axis)
+{
+    tec_def *d =
+        tec_def_parse(cx, "f.te", "def f(n, A: f32[n, 8]) { C[n_q: 8, y: n] = A[y, n_q] return C }", 0);
+    tec_schedule *s = tec_schedule_new(cx, d, "native");
+
+    cr_assert(tec_schedule_replay(s, "trace", "split(C.n_q, _, 4)"), "%s", tec_schedule_error(s));
+    const char *text = tec_build_text(s, &(tec_build_options){.dispatch = "n%8=0"}, TEC_TEXT_LOWERED);
+    cr_assert(text, "%s", tec_context_error(cx));
+    cr_assert(strstr(text, "program f_r0(symbol n_q_,"), "%s", text);
+}
+
 /* ---- what is refused ---- */
 
 static void refused(const char *dispatch, const char *message)
