@@ -31,26 +31,25 @@ static const ir_expr *read_at(tec_context *cx, te_tensor *tensor, const base_vec
     return ir_load(cx, tensor->buffer, (const ir_expr *const *)axes->at, axes->n);
 }
 
-/* Whether both give the same value wherever both may stand. Axes are compared as variables, so the two sums
- * in
- *
- *     S[i] = sum[j: n](A[j]) + sum[k: n](A[k])
- *
- * count as different and get a stage each; a reduction whose text stood once, and was used twice by a program
- * that builds definitions, is found. `which` may differ: both are components of one stage. */
-static bool same_reduction(const ir_expr *left, const ir_expr *right)
+/* Component `which` of the reduction that expr is a component of. */
+static const ir_expr *component(tec_context *cx, const ir_expr *expr, int which)
 {
-    if (left->reduce.combiner != right->reduce.combiner || left->reduce.n_axes != right->reduce.n_axes)
-        return false;
-    for (int i = 0; i < left->reduce.n_axes; i++)
-        if (left->reduce.axis[i] != right->reduce.axis[i])
-            return false;
-    for (int i = 0; i < left->reduce.combiner->n; i++)
-        if (!ir_same(left->reduce.source[i], right->reduce.source[i]))
-            return false;
-    return left->reduce.condition == right->reduce.condition ||
-           (left->reduce.condition && right->reduce.condition &&
-            ir_same(left->reduce.condition, right->reduce.condition));
+    return expr->reduce.which == which
+               ? expr
+               : ir_reduce(cx, expr->reduce.combiner, expr->reduce.source, expr->reduce.axis,
+                           expr->reduce.extent, expr->reduce.n_axes, expr->reduce.condition, which);
+}
+
+/* Whether both give the same value wherever both may stand, as components of one reduction. The axes that a
+ * reduction binds are compared by their places, not by their names: the two sums in
+ *
+ *     S[i] = sum[j: n](A[i, j]) + sum[k: n](A[i, k])
+ *
+ * are one once j is taken for k, and share a stage. The axis i is free in both and must be the same. */
+static bool same_reduction(tec_context *cx, const ir_expr *left, const ir_expr *right)
+{
+    return left->reduce.combiner->n == right->reduce.combiner->n &&
+           ir_same(left, component(cx, right, left->reduce.which));
 }
 
 /* A reduction inside a body becomes a read of a new stage; the same reduction twice becomes one stage. */
@@ -61,7 +60,7 @@ static const ir_expr *take_out(ir_rewrite *rw, const ir_expr *expr)
     if (expr->op != IR_REDUCE)
         return ir_rewrite_children(rw, expr);
     for (int i = 0; i < x->done.n; i++)
-        if (same_reduction(x->done.at[i], expr)) {
+        if (same_reduction(rw->cx, x->done.at[i], expr)) {
             te_tensor *first = x->stages.at[i];
             return read_at(rw->cx, first->stage->output[expr->reduce.which], x->axes.at[i]);
         }
@@ -272,7 +271,7 @@ static bool check_tuple(te_def *def, const char *name, const ir_expr *const *bod
 
         if (fits && reduces)
             fits = body[i]->reduce.which == i && body[i]->reduce.combiner->n == count &&
-                   same_reduction(body[0], body[i]);
+                   same_reduction(def->cx, body[0], body[i]);
         if (!fits) {
             base_fail(def->cx, TEC_INVALID, body[i]->loc,
                       "output %d of '%s' is not a component of the reduction that computes the other outputs",
@@ -285,7 +284,8 @@ static bool check_tuple(te_def *def, const char *name, const ir_expr *const *bod
 
 /* A reduction that is the whole body stays; its sources, and other bodies, lose the reductions inside them.
  * One component of a tuple as the body of a stage with one output, as in I[i] = argmax[k](A[i, k], k)@1, is
- * taken out too: the block has to keep both components. */
+ * taken out too: the block has to keep both components. Where all bodies are components of one reduction, the
+ * later ones are made of the first one, so that the stage has one set of reduction axes. */
 static bool clean_bodies(const te_recipe *recipe, const ir_expr **clean)
 {
     extraction x = {.rw = {.cx = recipe->def->cx, .expr = take_out},
@@ -296,9 +296,11 @@ static bool clean_bodies(const te_recipe *recipe, const ir_expr **clean)
     for (int i = 0; i < recipe->n_bodies; i++) {
         const ir_expr *expr = recipe->body[i];
 
-        clean[i] = expr->op == IR_REDUCE && expr->reduce.combiner->n == recipe->n_bodies
-                       ? clean_sources(&x, expr)
-                       : ir_rewrite_expr(&x.rw, expr);
+        bool is_root = expr->op == IR_REDUCE && expr->reduce.combiner->n == recipe->n_bodies;
+
+        clean[i] = is_root && i ? component(x.rw.cx, clean[0], i)
+                   : is_root    ? clean_sources(&x, expr)
+                                : ir_rewrite_expr(&x.rw, expr);
         if (!clean[i])
             return false;
     }

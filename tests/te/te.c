@@ -167,6 +167,48 @@ Test(te, equal_reductions_become_one_stage)
                                      "  return B\n}\n");
 }
 
+/* Bound axes are told by their places, free ones by what they are. */
+Test(te, reductions_that_differ_in_the_names_of_their_axes_become_one_stage)
+{
+    const ir_expr *j = te_reduce_axis(cx, "j", ir_int(cx, 4)),
+                  *shorter = te_reduce_axis(cx, "k", ir_int(cx, 3));
+    const ir_expr *one = te_sum(cx, te_at(A, y, k), k), *same = te_sum(cx, te_at(A, y, j), j),
+                  *part = te_sum(cx, te_at(A, y, shorter), shorter),
+                  *larger = te_reduce(cx, "max", te_at(A, y, j), &j, 1),
+                  *few = te_reduce_where(cx, "sum", te_at(A, y, j), &j, 1, ir_lt(cx, j, n));
+
+    te_output(d, te_compute(d, "B", AXES(y),
+                            ir_add(cx, ir_mul(cx, ir_mul(cx, one, same), ir_mul(cx, part, larger)), few)));
+    cr_assert_str_eq(te_text(cx, d), "def f(n, A: f32[n, 4]) {\n"
+                                     "  B.r[y: n] = sum[k: 4](A[y, k])\n"
+                                     "  B.r2[y: n] = sum[k: 3](A[y, k])\n"
+                                     "  B.r3[y: n] = max[j: 4](A[y, j])\n"
+                                     "  B.r4[y: n] = sum[j: 4](A[y, j] where j < n)\n"
+                                     "  B[y: n] = B.r[y] * B.r[y] * (B.r2[y] * B.r3[y]) + B.r4[y]\n"
+                                     "  return B\n}\n");
+}
+
+/* Each component has axes of its own, as a program that makes them one by one has. */
+Test(te, components_whose_axes_have_other_names_are_one_stage)
+{
+    const ir_combiner *argmax = ir_combiner_named(cx, "argmax", BASE_F32, BASE_I64);
+    const ir_expr *j = te_reduce_axis(cx, "j", ir_int(cx, 4)), *four = ir_int(cx, 4), *body[2];
+    te_tensor *out[2];
+
+    body[0] = ir_reduce(cx, argmax, (const ir_expr *[]){te_at(A, y, k), k}, &k, &four, 1, NULL, 0);
+    body[1] = ir_reduce(cx, argmax, (const ir_expr *[]){te_at(A, y, j), j}, &j, &four, 1, NULL, 1);
+    cr_assert(te_compute_n(d, "B", AXES(y), body, 2, out), "%s", tec_context_error(cx));
+    te_output(d, out[1]);
+    te_def *fixed = te_specialise(cx, d, &n, &(const ir_expr *){ir_int(cx, 2)}, 1);
+    cr_assert(fixed, "%s", tec_context_error(cx));
+    cr_assert(strstr(te_text(cx, fixed), "B(B.v0, B.v1)[y: 2] = argmax[k: 4](A[y, k], k)\n"), "%s",
+              te_text(cx, fixed));
+    float a[8] = {1, 9, 3, 4, 7, 6, 5, 8};
+    int64_t at[2];
+    RUN(fixed, F32(a, 2, 4), I64(at, 2));
+    cr_assert(at[0] == 1 && at[1] == 3);
+}
+
 Test(te, a_reduction_of_a_reduction_becomes_two_stages)
 {
     const ir_expr *j = te_reduce_axis(cx, "j", n);
@@ -240,6 +282,33 @@ Test(te, computes_what_it_says)
         for (int j = 0; j < 2; j++)
             cr_assert_eq(c[i * 2 + j],
                          2 * (a[i * 3] * b[j] + a[i * 3 + 1] * b[2 + j] + a[i * 3 + 2] * b[4 + j]));
+}
+
+/* Two parts of one expression are one stage up to the names of axes: the second sum, the mean of the rows, and
+ * both components of the largest element. The definition that writes them once computes the same. */
+Test(te, computes_equal_reductions_once)
+{
+    const te_def
+        *twice = defined(
+            "def f(A: f32[3, 4]) {\n"
+            "  S[i] = sum[j](A[i, j]) * 2.0 - sum[k](A[i, k])\n"
+            "  V[i] = sum[j](exp(A[i, j] - max[k](A[i, k]))) / sum[b](exp(A[i, b] - max[c](A[i, c])))\n"
+            "  M[i] = f32(argmax[j](A[i, j], j)@1) + argmax[k](A[i, k], k)@0\n"
+            "  return S, V, M\n}\n"),
+        *once = defined("def g(A: f32[3, 4]) {\n"
+                        "  s[i] = sum[j](A[i, j])\n  S[i] = s[i] * 2.0 - s[i]\n"
+                        "  V[i: 3] = 1.0\n"
+                        "  m(v, at)[i] = argmax[j](A[i, j], j)\n  M[i] = f32(at[i]) + v[i]\n"
+                        "  return S, V, M\n}\n");
+    float a[12] = {1, 5, 9, 7, 3, 3, 1, 8, -1, -2, -3, 4}, left[9], right[9];
+    const char *text = te_text(cx, twice);
+
+    RUN(twice, F32(a, 3, 4), F32(left, 3), F32(left + 3, 3), F32(left + 6, 3));
+    RUN(once, F32(a, 3, 4), F32(right, 3), F32(right + 3, 3), F32(right + 6, 3));
+    cr_assert_arr_eq(left, right, sizeof left);
+    cr_assert_not(strstr(text, "S.r2"), "%s", text);
+    cr_assert_not(strstr(text, "V.r2["), "%s", text);
+    cr_assert_not(strstr(text, "M.r2"), "%s", text);
 }
 
 Test(te, computes_tuples_and_conditions)
