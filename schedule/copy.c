@@ -129,7 +129,7 @@ static const ir_block *copy_block(sched_call *call, const sched_copy *copy)
 
 bool sched_may_copy(sched_call *call, const ir_buffer *buffer)
 {
-    if (!tree_leaves_padding(&call->s->view, call->tree->body, buffer))
+    if (!tree_leaves_padding(&call->s->view, call->tree->body, buffer, NULL))
         return true;
     return sched_refuse(call, "the layout of '%s' has padding that nothing fills, which a copy would read",
                         buffer->name);

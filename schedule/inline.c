@@ -579,7 +579,7 @@ static bool same_domain(sched_call *call, const stage_value *producer, const sta
     }
     if (!axes_match(call, producer, consumer, map) &&
         (tree_is_padded(&call->s->view, consumer->block, &l) ||
-         tree_leaves_padding(&call->s->view, call->tree->body, producer->buffer)))
+         tree_leaves_padding(&call->s->view, call->tree->body, producer->buffer, NULL)))
         return sched_refuse(call, "it is not proven that '%s' has a point for each of '%s'",
                             producer->block->name, consumer->block->name);
     return true;

@@ -302,7 +302,7 @@ static bool filled(sched_call *call, const ir_stmt *root, const ir_block *block,
                    int n, const char *does)
 {
     for (int i = 0; i < n; i++)
-        if (tree_leaves_padding(&call->s->view, root, region[i].buffer))
+        if (tree_leaves_padding(&call->s->view, root, region[i].buffer, block->name))
             return sched_refuse(call, "rounded up, '%s' would %s the padding of '%s', which nothing fills",
                                 block->name, does, region[i].buffer->name);
     return true;

@@ -71,9 +71,14 @@ bool tree_invert_store(const tree_view *view, const ir_block *block, const ir_re
 bool tree_writes_once(const tree_view *view, const ir_block *block, const ir_region *written);
 /* Some of the elements are no instance's. */
 bool tree_is_padded(const tree_view *view, const ir_block *block, const tree_layout *layout);
-/* Some block below the root that writes the buffer may leave padding of its layout unwritten. Those that add
- * to what others wrote do not count. */
-bool tree_leaves_padding(const tree_view *view, const ir_stmt *root, const ir_buffer *buffer);
+
+/* ---- what nobody writes (padding.c) ---- */
+
+/* It is not proven that the blocks below the root write every element of the buffer from the first one on
+ * that any of them writes. Blocks that add to what others wrote do not count. With `reader`, the name of a
+ * block, those do not count either that run behind it and share no loop with it; NULL: all writers count. */
+bool tree_leaves_padding(const tree_view *view, const ir_stmt *root, const ir_buffer *buffer,
+                         const char *reader);
 
 /* ---- blocks of blocks (unfold.c) ---- */
 
