@@ -1,4 +1,4 @@
-/* schedule/loops.c -- split, cut and fuse: one loop becomes several, or several one.
+/* schedule/loops.c -- split and tile: one loop becomes several, one inside the other.
  *
  *     for C.y in 0..n { block C(y = C.y) }
  * =>  split(C.y, _, 12)
@@ -16,11 +16,6 @@
  *
  * Each has its price. A guard is a branch in the innermost loop, until lowering moves it out; round_up needs
  * buffers with room for 12; shift_inwards needs blocks that may run again.
- *
- *     fuse(a, b):  for f in 0..ea*eb, a = floordiv(f, eb), b = floormod(f, eb)
- *
- * The extents multiply, so b's must not depend on a, and an empty reduction loop must not be fused with a
- * spatial one, as the init that runs once per element would have no iteration left (init_survives).
  */
 #include <limits.h>
 #include <string.h>
@@ -28,11 +23,12 @@
 #include "ir/reason/facts.h"
 #include "ir/text.h"
 #include "schedule/depend.h"
+#include "schedule/loops.h"
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
 /* Refuses loops that run in another way than one iteration after the other. */
-static bool need_serial(sched_call *call, const ir_stmt *loop)
+bool sched_need_serial(sched_call *call, const ir_stmt *loop)
 {
     if (loop->loop.how == IR_SERIAL)
         return true;
@@ -388,7 +384,7 @@ static const ir_expr *shifted(sched_call *call, const ir_facts *facts, const pie
     return ir_add(call->cx, start, within);
 }
 
-static bool binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *var)
+bool sched_binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *var)
 {
     for (int j = 0; j < site->block->n_iters; j++)
         if (site->block->iters[j].kind == IR_SPATIAL && ir_uses_var(cx, site->stmt->block.bind[j], var))
@@ -406,7 +402,7 @@ static bool tail_is_clear(sched_call *call, const ir_stmt *loop)
     for (int i = 0; i < below.n; i++) {
         const tree_site *site = &below.at[i];
 
-        if (site->block->init && binds_spatial(call->cx, site, loop->loop.var) &&
+        if (site->block->init && sched_binds_spatial(call->cx, site, loop->loop.var) &&
             tree_kind_for(call->cx, site, loop->loop.var) != IR_SPATIAL)
             return sched_refuse(
                 call,
@@ -476,7 +472,7 @@ static const ir_program *split_at(sched_call *call, const sched_path *at, const 
 
     p.extent = base_array(call->cx, const ir_expr *, p.n);
     p.var = base_array(call->cx, const ir_expr *, p.n);
-    if (!need_serial(call, p.loop) || !set_extents(call, facts, factors, &p))
+    if (!sched_need_serial(call, p.loop) || !set_extents(call, facts, factors, &p))
         return NULL;
     make_vars(call, &p);
     const ir_stmt *body = split_body(call, facts, &p, tail);
@@ -492,327 +488,6 @@ const ir_program *sched_do_split(sched_call *call)
     return sched_need_loop(call, call->arg[0].name, &at)
                ? split_at(call, &at, &call->arg[1], call->arg[2].name)
                : NULL;
-}
-
-/* ---- cut ---- */
-
-/* Where l belongs to a reduction, the second part goes on with what the first began. A loop over both kinds
- * of axes is refused: for some elements the second part would begin the reduction, and for others go on. The
- * site is made up for one question, about the kind of the loop; no loops stand around it. */
-static const ir_stmt *without_init(sched_call *call, const ir_stmt *stmt, const ir_expr *var)
-{
-    if (stmt->kind == IR_BLOCK) {
-        tree_site site = {.stmt = stmt, .block = stmt->block.block};
-
-        if (!stmt->block.block->init || tree_kind_for(call->cx, &site, var) != IR_REDUCE_ITER)
-            return stmt;
-        for (int i = 0; i < site.block->n_iters; i++)
-            if (site.block->iters[i].kind == IR_SPATIAL && ir_uses_var(call->cx, stmt->block.bind[i], var))
-                return sched_refuse(call, "loop '%s' runs over a spatial and a reduction axis of '%s'",
-                                    var->var.name, site.block->name);
-        ir_block *block = ir_block_copy(call->cx, site.block);
-        block->init = NULL;
-        return sched_with_block(call->cx, stmt, block);
-    }
-    for (int i = 0, n = tree_n_children(stmt); stmt && i < n; i++) {
-        const ir_stmt *child = without_init(call, tree_child(stmt, i), var);
-
-        stmt = child ? sched_with_child(call->cx, stmt, i, child) : NULL;
-    }
-    return stmt;
-}
-
-static bool any_reads(const tree_sites *all, const ir_buffer *buffer)
-{
-    for (int i = 0; i < all->n; i++)
-        if (tree_reads(all->at[i].block, buffer))
-            return true;
-    return false;
-}
-
-/* Buffers that each iteration of l fills for itself and reads: the second part gets its own, so that they
- * stay private to its loops.
- *
- *     for y { P[y] = A[y];  C[y] = P[y] }  cut(y, 4)  =>  for y.0 { P.. C.. }  for y.1 { P'2 .. C.. }
- *
- * With one buffer P, both loops would use it, and it would be private to an iteration of neither. */
-static const ir_program *own_buffers(sched_call *call, const ir_expr *var, ir_subst *own)
-{
-    tree_sites all = tree_all_sites(call->cx, call->tree->body);
-    const ir_program *program = call->tree;
-
-    for (int i = 0; i < call->tree->n_buffers; i++) {
-        const ir_buffer *buffer = call->tree->buffers[i];
-        const char *name = buffer->name;
-
-        if (!any_reads(&all, buffer) || !tree_private_to_iteration(&call->s->view, &all, buffer, var))
-            continue;
-        for (int k = 2; sched_buffer_named(program, name); k++)
-            name = base_format(call->cx, "%s'%d", buffer->name, k);
-        ir_buffer *copy = ir_buffer_copy(call->cx, buffer);
-        copy->name = name;
-        base_map_put(call->cx, &own->buffers, buffer, copy);
-        program = sched_add_buffer(call->cx, program, copy);
-    }
-    return program;
-}
-
-/* The loops inside the parts whose iterations run at the same time still may; lanes of a reduction always
- * may. */
-static bool parts_independent(sched_call *call, const tree_sites *all, const ir_stmt *stmt)
-{
-    if (stmt->kind == IR_FOR && stmt->loop.how != IR_SERIAL && stmt->loop.how != IR_UNROLLED) {
-        bool reduces = false;
-
-        for (int i = 0; i < all->n; i++)
-            reduces = reduces || (tree_depth_under(&all->at[i], stmt->loop.var) &&
-                                  tree_kind_for(call->cx, &all->at[i], stmt->loop.var) == IR_REDUCE_ITER);
-        const char *reason = reduces ? NULL : tree_dependence(&call->s->view, all, stmt->loop.var);
-        if (reason)
-            return sched_refuse(call, "'%s' is %s, and %s", stmt->loop.var->var.name,
-                                ir_how_text(stmt->loop.how), reason);
-    }
-    for (int i = 0, n = tree_n_children(stmt); i < n; i++)
-        if (!parts_independent(call, all, tree_child(stmt, i)))
-            return false;
-    return true;
-}
-
-/* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh
- * names. The point must be proven to lie in the range of the loop, and no part may be known to be empty. The
- * second part is a duplicate with fresh names, whose reductions go on without an init. */
-const ir_program *sched_do_cut(sched_call *call)
-{
-    sched_path at;
-
-    if (!sched_need_loop(call, call->arg[0].name, &at) || !need_serial(call, sched_end(&at)))
-        return NULL;
-    const ir_stmt *l = sched_end(&at);
-    const ir_facts *facts = sched_facts_at(call->s, &at, at.n - 1);
-    const ir_expr *point = ir_int(call->cx, call->arg[1].i), *zero = ir_int(call->cx, 0);
-    const char *name = l->loop.var->var.name;
-    if (!ir_prove_le(facts, zero, point) || !ir_prove_le(facts, point, l->loop.extent))
-        return sched_refuse(call, "it is not proven that %lld lies within 0..%s, the range of '%s'",
-                            (long long)call->arg[1].i, ir_expr_text(call->cx, l->loop.extent), name);
-
-    const ir_expr *var[2], *rest = ir_simplify(facts, ir_sub(call->cx, l->loop.extent, point));
-    if (ir_is_value(point, 0) || ir_is_value(rest, 0))
-        return sched_refuse(call, "the %s part of '%s' would be empty",
-                            ir_is_value(point, 0) ? "first" : "second", name);
-    for (int i = 0; i < 2; i++) {
-        var[i] =
-            ir_var(call->cx, sched_fresh_name(call, NULL, base_format(call->cx, "%s.%d", name, i)), BASE_I64);
-        base_push(call->cx, &call->results, var[i]->var.name);
-    }
-    const ir_stmt *second = without_init(call, l->loop.body, l->loop.var);
-    if (!second)
-        return NULL;
-    ir_facts *in = ir_facts_new(call->cx, facts), *in2 = ir_facts_new(call->cx, facts);
-    tree_know_loop(in, var[0], point, false);
-    tree_know_loop(in2, var[1], rest, tree_may_be_empty(call->cx, l));
-    ir_subst own = {0};
-    const ir_program *program = own_buffers(call, l->loop.var, &own);
-    const ir_expr *start = BASE_PLANT_ON(call->cx, cut_point) ? ir_int(call->cx, call->arg[1].i - 1) : point;
-    second =
-        sched_rebind(in2, sched_duplicate(call, second), l->loop.var, ir_add(call->cx, var[1], start), NULL);
-    second = ir_apply_stmt(call->cx, &own, second);
-    const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
-    const ir_stmt *both = ir_seq2(call->cx, ir_for(call->cx, var[0], zero, point, IR_SERIAL, first),
-                                  ir_for(call->cx, var[1], zero, rest, IR_SERIAL, second));
-    ir_program *after = ir_program_copy(call->cx, program);
-    after->body = sched_rebuild(call->cx, &at, at.n - 1, both);
-    tree_sites all = tree_all_sites(call->cx, after->body);
-    return parts_independent(call, &all, both) ? after : NULL;
-}
-
-/* ---- fuse ---- */
-
-/* How often both loops run together. Of two extents that may be negative, one is cut off at 0: -2 times -2
- * iterations are none, not 4. */
-static const ir_expr *fused_extent(sched_call *call, const ir_facts *facts, const ir_expr *ea,
-                                   const ir_expr *eb)
-{
-    const ir_expr *zero = ir_int(call->cx, 0);
-
-    if (!ir_prove_le(facts, zero, ea) && !ir_prove_le(facts, zero, eb))
-        ea = ir_max(call->cx, ea, zero);
-    return ir_simplify(facts, ir_mul(call->cx, ea, eb));
-}
-
-/* a = fused div (extent of b), b = fused mod (extent of b). The body, and the bounds of loops in it, may
- * mention both variables, so both are rebound. */
-static const ir_stmt *fuse_pair(sched_call *call, const ir_facts *facts, const ir_stmt *first)
-{
-    const ir_stmt *b = first->loop.body;
-    const ir_expr *ea = first->loop.extent, *eb = b->loop.extent;
-    const char *name = sched_fresh_name(
-        call, NULL, base_format(call->cx, "%s~%s", first->loop.var->var.name, b->loop.var->var.name));
-    const ir_expr *var = ir_var(call->cx, name, BASE_I64), *extent = fused_extent(call, facts, ea, eb);
-    ir_facts *in = ir_facts_new(call->cx, facts);
-
-    tree_know_loop(in, var, extent, tree_may_be_empty(call->cx, first) || tree_may_be_empty(call->cx, b));
-    const ir_expr *outer =
-        sched_simplify_index(in, ir_floordiv(call->cx, var, BASE_PLANT_ON(call->cx, fuse_divisor) ? ea : eb));
-    const ir_expr *inner = sched_simplify_index(in, ir_floormod(call->cx, var, eb));
-    const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
-    body = sched_rebind(in, body, first->loop.var, outer, NULL);
-    return ir_for(call->cx, var, ir_int(call->cx, 0), extent, IR_SERIAL, body);
-}
-
-/* Points that run again must not meet their own reduction: they would be initialised once and updated
- * twice. */
-static bool runs_once(sched_call *call, const char *block)
-{
-    tree_sites all = tree_all_sites(call->cx, call->tree->body);
-    const tree_site *site = tree_site_named(&all, block);
-    const char *reason;
-    sched_path first;
-
-    sched_find_loop(call->cx, call->tree->body, call->arg[0].names[0], &first);
-    int fixed = tree_depth_under(site, sched_end(&first)->loop.var) - 1;
-    if (tree_injective(&call->s->view, site, fixed, &reason))
-        return true;
-    return sched_refuse(call, "the instances of '%s' are not proven to be distinct: %s", block, reason);
-}
-
-/* A loop over reduction axes alone that may be empty; one that has spatial axes too was proven to run when it
- * was fused. */
-static bool may_be_empty(sched_call *call, const ir_facts *facts, const tree_site *site, const ir_stmt *loop)
-{
-    return tree_kind_for(call->cx, site, loop->loop.var) != IR_SPATIAL &&
-           !binds_spatial(call->cx, site, loop->loop.var) &&
-           !ir_prove_le(facts, ir_int(call->cx, 1), loop->loop.extent);
-}
-
-/* No axis of the block is the loop's: what it has of more than one iteration repeats instances. */
-static bool runs_idle(tec_context *cx, const tree_site *site, const ir_expr *var)
-{
-    for (int i = 0; i < site->block->n_iters; i++)
-        if (ir_uses_var(cx, site->stmt->block.bind[i], var))
-            return false;
-    return true;
-}
-
-/* The loop is no axis, but a condition on it says in which of its iterations the block runs (and
- * initialises). */
-static bool only_guards(tec_context *cx, const tree_site *site, const ir_expr *var)
-{
-    return runs_idle(cx, site, var) && ir_uses_var(cx, site->stmt->block.where, var);
-}
-
-/* Conditions over reduction loops do not guard the init: one that does must not become such a condition. */
-static bool init_stays_guarded(sched_call *call, const tree_site *site, const ir_stmt *loop,
-                               const ir_stmt *other)
-{
-    if (!only_guards(call->cx, site, loop->loop.var) ||
-        tree_kind_for(call->cx, site, other->loop.var) == IR_SPATIAL)
-        return true;
-    return sched_refuse(call,
-                        "a condition on '%s' guards the initialisation of '%s', and '%s' is a reduction loop",
-                        loop->loop.var->var.name, site->block->name, other->loop.var->var.name);
-}
-
-/* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must
- * run.
- *
- *     for y in 0..4 { for k in 0..n { block C { init; C[y] sum= .. } } }     with n = 0
- *
- * Apart, the init of C runs for each y even though k is empty. Fused, the loop has 4*0 iterations, and
- * nothing initialises C. So k must be proven to run, unless both loops reduce: then the init is driven by
- * loops further out. An iteration that repeats an instance would initialise once and update twice. */
-static bool init_survives(sched_call *call, const ir_facts *facts, const ir_stmt *first,
-                          const ir_stmt *second)
-{
-    tree_sites below = tree_all_sites(call->cx, second->loop.body);
-
-    for (int i = 0; i < below.n; i++) {
-        const tree_site *site = &below.at[i];
-        bool spatial =
-            binds_spatial(call->cx, site, first->loop.var) || binds_spatial(call->cx, site, second->loop.var);
-        bool reduces = tree_kind_for(call->cx, site, first->loop.var) != IR_SPATIAL ||
-                       tree_kind_for(call->cx, site, second->loop.var) != IR_SPATIAL;
-
-        if (!site->block->init || !reduces)
-            continue;
-        if (!init_stays_guarded(call, site, first, second) || !init_stays_guarded(call, site, second, first))
-            return false;
-        if ((spatial || runs_idle(call->cx, site, first->loop.var) ||
-             runs_idle(call->cx, site, second->loop.var)) &&
-            !runs_once(call, site->block->name))
-            return false;
-        if (!spatial)
-            continue;
-        const ir_stmt *empty = may_be_empty(call, facts, site, first)    ? first
-                               : may_be_empty(call, facts, site, second) ? second
-                                                                         : NULL;
-        if (empty)
-            return sched_refuse(call,
-                                "cannot prove that reduction loop '%s' runs at least once; after the fusion "
-                                "'%s' might not be initialised",
-                                empty->loop.var->var.name, site->block->name);
-    }
-    return true;
-}
-
-/* The product of both extents would not fit a 64-bit count. */
-static bool too_many(const ir_stmt *left, const ir_stmt *right)
-{
-    int64_t n, m, product;
-
-    return ir_is_int(left->loop.extent, &n) && ir_is_int(right->loop.extent, &m) &&
-           __builtin_mul_overflow(n, m, &product);
-}
-
-/* The new loop runs extent times extent iterations, so the inner extent must be the same in all iterations
- * of the outer loop, and the product must be countable. The inner bounds must not move with the outer loop:
- * from `for i in 0..4 { for j in 0..i }` no single count of iterations gives i and j back by division. */
-static bool can_fuse(sched_call *call, const ir_facts *facts, const ir_stmt *outer, const char *b_name)
-{
-    const ir_stmt *b = outer->loop.body;
-    const char *name = outer->loop.var->var.name;
-
-    if (!need_serial(call, outer))
-        return false;
-    if (b->kind != IR_FOR || strcmp(b->loop.var->var.name, b_name) != 0) {
-        sched_refuse(call, "loop '%s' is not the only child of '%s'", b_name, name);
-        return false;
-    }
-    if (!need_serial(call, b))
-        return false;
-    if (!ir_is_value(b->loop.min, 0) || ir_uses_var(call->cx, b->loop.extent, outer->loop.var)) {
-        sched_refuse(call, "the bounds of '%s' depend on '%s'", b_name, name);
-        return false;
-    }
-    if (too_many(outer, b)) {
-        sched_refuse(call, "'%s' and '%s' have more iterations than can be counted", name, b_name);
-        return false;
-    }
-    return init_survives(call, facts, outer, b);
-}
-
-/* fuse(a, b, ...): nested loops, each the only child of the one before, become one. Fuses from the outside
- * in: a and b, then their loop with call. The names of the loops still come from the old tree, as the result
- * is put into it only once. */
-const ir_program *sched_do_fuse(sched_call *call)
-{
-    const sched_arg *loops = &call->arg[0];
-    sched_path at;
-
-    if (loops->n < 2)
-        return sched_refuse(call, "expected at least two loops to fuse, found %d", loops->n);
-    if (!sched_need_loop(call, loops->names[0], &at))
-        return NULL;
-    const ir_facts *facts = sched_facts_at(call->s, &at, at.n - 1);
-    const ir_stmt *l = sched_end(&at);
-    for (int i = 1; i < loops->n; i++) {
-        sched_path inner;
-
-        if (!sched_need_loop(call, loops->names[i], &inner) || !can_fuse(call, facts, l, loops->names[i]))
-            return NULL;
-        l = fuse_pair(call, facts, l);
-    }
-    base_push(call->cx, &call->results, l->loop.var->var.name);
-    return sched_with_body(call, sched_rebuild(call->cx, &at, at.n - 1, l));
 }
 
 /* ---- tile ---- */

@@ -31,6 +31,10 @@ bool sched_axis_agrees(sched_call *call, const ir_stmt *stmt, const ir_stmt *loo
 
 /* The program with the loop at the end of the path running as `how`. */
 const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir_how how);
+/* Refuses to change a loop that runs in another way than one iteration after the other. */
+bool sched_need_serial(sched_call *call, const ir_stmt *loop);
+/* The loop of `var` is part of what a spatial variable of the block is bound to. */
+bool sched_binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *var);
 /* These refuse: a loop that is not serial; whose iterations are not independent in program; of more than
  * `limit` iterations or of no constant number; that has a loop of that kind around or below. */
 bool sched_need_plain(sched_call *call, const ir_stmt *loop);

@@ -1,5 +1,5 @@
 /* schedule/place.h -- inside the room: a block on its way to another place: what compute_at, compute_root
- * (place.c) and reverse_compute_at (reverse.c) share.
+ * (place.c) and reverse_compute_at (reverse.c) share (move.c, place.c).
  *
  *     sched_move m;
  *     if (!sched_move_start(c, &m, block, loop) || !sched_move_allowed(&m) || ...)
@@ -53,6 +53,10 @@ bool sched_move_overtakes_nobody(sched_move *move);
 bool sched_move_under(const sched_move *move, const tree_site *site);
 /* The loops around a site, up to and including the target. */
 int sched_move_fixed_loops(const sched_move *move, const tree_site *site);
+/* The writer stands in the step of the scan that the block moves in; everything does where it has none. */
+bool sched_move_in_step(const sched_move *move, const tree_site *writer);
+/* All that the block reads is complete in front of child `index` of the target's body. Refuses. */
+bool sched_move_inputs_complete(sched_move *move, int index);
 /* writer comes after the block and writes nothing that it reads in this access in the same iteration of those
  * loops: the block reads what earlier iterations wrote. */
 bool sched_move_earlier_only(const sched_move *move, const ir_region *access, const tree_site *writer);

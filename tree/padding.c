@@ -18,13 +18,13 @@
  * With the columns of both blocks in 0..8, the first step leaves [4..8, 0..8] alone, and Q takes all of it.
  *
  * What is assumed. Where a block stands in several pieces (after a `cut`), each piece has the block's whole
- * domain though it runs only its part of it, and the pieces together run all of the domain; a step that moves
- * a block keeps what its readers need (schedule/depend.c). A piece may have been given a larger domain than the
- * others, to fill padding in its part. So pieces, which begin at the same element, count as one block whose
- * domain is what they have in common.
+ * domain though it runs only its part of it, and the pieces together run all of the domain; a step that
+ * moves a block keeps what its readers need (schedule/depend.c). A piece may have been given a larger domain
+ * than the others, to fill padding in its part. So pieces, which begin at the same element, count as one
+ * block whose domain is what they have in common.
  *
  * Elements in front of the first written one do not count: a tensor of a scan that has no first steps begins
- * behind them, and whoever reads them is refused for other reasons.
+ * behind them, and te refuses every other read of such a tensor.
  */
 #include "tree/depend.h"
 #include "tree/touch.h"

@@ -87,7 +87,7 @@ bool tree_leaves_padding(const tree_view *view, const ir_stmt *root, const ir_bu
 const tree_site *tree_unfold(const tree_view *view, const tree_site *site, const ir_buffer *buffer,
                              ir_region *access);
 
-/* ---- which elements a block writes (fill.c) ---- */
+/* ---- which elements a block writes (fill.c, adds.c) ---- */
 
 /* of the block's single update; NULL: it is something else */
 const ir_combiner *tree_combiner(const ir_block *block);

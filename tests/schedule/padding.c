@@ -1,5 +1,5 @@
-/* tests/schedule/padding.c -- steps that read more of a buffer than the tree read before, where several blocks
- * write it. What is accepted must run: the interpreter reports elements that nobody wrote. */
+/* tests/schedule/padding.c -- steps that read more of a buffer than the tree read before, where several
+ * blocks write it. What is accepted must run: the interpreter reports elements that nobody wrote. */
 #include "tests/schedule/run.h"
 
 TestSuite(schedule_padding, .init = open_context, .fini = close_context);

@@ -284,8 +284,8 @@ Test(te, computes_what_it_says)
                          2 * (a[i * 3] * b[j] + a[i * 3 + 1] * b[2 + j] + a[i * 3 + 2] * b[4 + j]));
 }
 
-/* Two parts of one expression are one stage up to the names of axes: the second sum, the mean of the rows, and
- * both components of the largest element. The definition that writes them once computes the same. */
+/* The second sum, the second sum of exponentials and the second largest element are those before them under
+ * other names. The definition that writes each once computes the same. */
 Test(te, computes_equal_reductions_once)
 {
     const te_def

@@ -1,5 +1,5 @@
-/* tests/tree/padding.c -- whether the blocks that write a buffer write all of it. What a "no padding" rests on
- * is held by tests/schedule/padding.c, which runs the trees; here are the yes and the no of each rule. */
+/* tests/tree/padding.c -- whether the blocks that write a buffer write all of it. What a "no padding" rests
+ * on is held by tests/schedule/padding.c, which runs the trees; here are the yes and the no of each rule. */
 #include <criterion/criterion.h>
 
 #include "ir/text.h"
