@@ -344,13 +344,6 @@ static bool is_depthwise(const op_call *call)
     return op_conv_read(call, &v) && v.in == 1 && v.groups > 1;
 }
 
-/* Where depthwise applies, conv.direct would pack each channel into a block of its own. */
-static int prefer(const op_call *call)
-{
-    (void)call;
-    return 1;
-}
-
 /* The input with zeros around, or the input itself where the window needs no padding. The extent of each
  * dimension is what the windows reach, as in pack_input. */
 static te_tensor *pad_planes(const op_call *call, const op_conv *conv, te_def *def, te_tensor *input,
@@ -431,7 +424,8 @@ static const op_impl impls[] = {
     {.name = "conv.depthwise",
      .version = 1,
      .applies = is_depthwise,
-     .rank = prefer,
+     /* where it applies, conv.direct would pack each channel into a block of its own */
+     .rank = op_rank_first,
      .body = depthwise_body,
      .packs = -1},
 };

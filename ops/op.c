@@ -295,6 +295,12 @@ op_attr op_attr_dtype(const char *name, base_dtype dtype)
     return (op_attr){.name = name, .kind = OP_ATTR_DTYPE, .dtype = dtype};
 }
 
+int op_rank_first(const op_call *call)
+{
+    (void)call;
+    return 1;
+}
+
 /* ---- implementations ---- */
 
 /* The implementation of highest rank among those that apply; with equal ranks the first in the table. */

@@ -101,12 +101,6 @@ static bool is_for_a_device(const op_call *call)
     return call->target && !target_offers(call->target, TARGET_HOST);
 }
 
-static int before_others(const op_call *call)
-{
-    (void)call;
-    return 1;
-}
-
 /* For devices with many threads: each element adds up its own part of the row. That is quadratic in the
  * length of the row, but parallel. For [1, 2, 3]:
  *
@@ -302,7 +296,7 @@ static const op_impl cum_sum_impls[] = {{.name = "cum_sum", .version = 2, .body 
                                         {.name = "cum_sum_each",
                                          .version = 1,
                                          .applies = is_for_a_device,
-                                         .rank = before_others,
+                                         .rank = op_rank_first,
                                          .body = cum_sum_each_body,
                                          .packs = -1}};
 static const op_impl top_k_impls[] = {{.name = "top_k", .version = 1, .body = top_k_body, .packs = -1}};

@@ -230,6 +230,13 @@ bool rt_dim_eval(rt_dim dim, const int64_t *symbols, int64_t *value, tec_error *
                                                 : "a dimension overflows 64 bits");
 }
 
+double rt_dim_count(rt_dim dim, const int64_t *symbols)
+{
+    int64_t value;
+
+    return dim.n && rt_dim_eval(dim, symbols, &value, NULL) ? (double)value : 0;
+}
+
 /* ---- asking ---- */
 
 bool rt_dim_is_const(rt_dim dim, int64_t *value)

@@ -81,6 +81,9 @@ bool rt_dim_verify(rt_dim dim, int n_symbols, tec_error *err);
 /* The value of verified code. */
 bool rt_dim_eval(rt_dim dim, const int64_t *symbols, int64_t *value, tec_error *err);
 
+/* The same as a count of operations or bytes; 0, for unknown, where there are no words or no value. */
+double rt_dim_count(rt_dim dim, const int64_t *symbols);
+
 bool rt_dim_is_const(rt_dim dim, int64_t *value);
 bool rt_dim_is_symbol(rt_dim dim, int32_t *symbol);
 /* Whether verified code uses only symbols that are marked in known[]. */

@@ -98,14 +98,6 @@ static bool plan_fetched(tec_executor *ex, tec_error *err)
     return !most || ex->fetched;
 }
 
-/* A count that cannot be computed is unknown, which is no error. */
-static double count(rt_dim dim, const int64_t *dims)
-{
-    int64_t n;
-
-    return dim.n && rt_dim_eval(dim, dims, &n, NULL) ? (double)n : 0;
-}
-
 /* Counts of operations and bytes for the shapes of this plan, and memory for the copies that were asked for.
  */
 bool rt_observe_plan(tec_executor *ex, tec_error *err)
@@ -117,8 +109,8 @@ bool rt_observe_plan(tec_executor *ex, tec_error *err)
             ex->profile[i].bytes = 2.0 * (double)value_of(ex, i, 0)->bytes;
             continue;
         }
-        ex->profile[i].flops = count(ex->desc->functions[step->function].flops, ex->steps[i].dims);
-        ex->profile[i].bytes = count(ex->desc->functions[step->function].bytes, ex->steps[i].dims);
+        ex->profile[i].flops = rt_dim_count(ex->desc->functions[step->function].flops, ex->steps[i].dims);
+        ex->profile[i].bytes = rt_dim_count(ex->desc->functions[step->function].bytes, ex->steps[i].dims);
     }
     for (int32_t i = 0; i < ex->n_kept; i++)
         if (!plan_kept(ex, &ex->kept[i], err))

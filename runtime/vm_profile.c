@@ -57,14 +57,6 @@ void rt_vm_profile_begin(rt_vm_profile *profile)
     profile->kernels = tec_clock();
 }
 
-/* A count that cannot be computed is unknown, which is no error. */
-static double count(rt_dim dim, const int64_t *dims)
-{
-    int64_t n;
-
-    return dim.n && rt_dim_eval(dim, dims, &n, NULL) ? (double)n : 0;
-}
-
 void rt_vm_profile_kernel(rt_vm_profile *profile, int32_t index, const rt_function_desc *kernel,
                           const int64_t *dims)
 {
@@ -72,8 +64,8 @@ void rt_vm_profile_kernel(rt_vm_profile *profile, int32_t index, const rt_functi
     rt_step_profile *row = &profile->kernel[index];
 
     rt_profile_add(row, without_clock(seconds, profile->clock_s));
-    row->flops += count(kernel->flops, dims);
-    row->bytes += count(kernel->bytes, dims);
+    row->flops += rt_dim_count(kernel->flops, dims);
+    row->bytes += rt_dim_count(kernel->bytes, dims);
     profile->kernels = tec_clock() - before + profile->clock_s;
 }
 

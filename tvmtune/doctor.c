@@ -12,6 +12,7 @@
 #include "tvmtune/child.h"
 #include "tvmtune/client.h"
 #include "tvmtune/commands.h"
+#include "tvmtune/field.h"
 #include "tvmtune/probe.h"
 
 typedef struct {
@@ -50,13 +51,6 @@ static void free_json(void *object)
     cJSON_Delete(object);
 }
 
-static const char *text_of(tec_context *cx, const cJSON *object, const char *key)
-{
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-    return base_strdup(cx, text ? text : "");
-}
-
 /* Which pool the daemon uses, and a class of its devices, unless the user names them. The daemon answers what
  * it knows, and asks its tracker behind that, so a second question finds the devices. */
 static bool ask_for_pool(patient *self)
@@ -68,13 +62,13 @@ static bool ask_for_pool(patient *self)
         return false;
     cJSON *o = cJSON_Parse(self->reply.data);
     base_hold(self->cx, &held, free_json, o);
-    self->probe.tracker = self->tracker ? self->tracker : text_of(self->cx, o, "tracker");
+    self->probe.tracker = self->tracker ? self->tracker : base_strdup(self->cx, tvm_text_of(o, "tracker"));
     if (self->device_class)
         self->probe.device_class = self->device_class;
     else
         cJSON_ArrayForEach(device,
                            cJSON_GetObjectItemCaseSensitive(o, "devices")) if (!*self->probe.device_class)
-            self->probe.device_class = text_of(self->cx, device, "class");
+            self->probe.device_class = base_strdup(self->cx, tvm_text_of(device, "class"));
     base_drop(&held);
     return true;
 }

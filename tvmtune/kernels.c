@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "tvmtune/field.h"
 
 static void free_json(void *j)
 {
@@ -14,9 +15,7 @@ static void free_json(void *j)
 
 static const char *copy(tec_context *cx, const cJSON *object, const char *key)
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-    return base_strdup(cx, text ? text : "");
+    return base_strdup(cx, tvm_text_of(object, key));
 }
 
 /* 16 hexadecimal digits. */
