@@ -13,16 +13,15 @@
     "  d[i: " n "] = s[i]\n  return d\n"                                                                     \
     "  align s 16 align d 16" scopes "\n  body \"" function "\"\n}\n"
 
+/* kind: "cuda.copy."; needs: the capability of the device */
+#define ROW(row, kind, t, n, scopes, function, needs, help)                                                  \
+    const hw_row hw_cuda_##row = {                                                                           \
+        .name = kind t, .text = COPY(kind t, t, n, scopes, function), .capability = needs, .what = help};
+
 #define COPY_ROW(row, t, n)                                                                                  \
-    const hw_row hw_cuda_copy_##row = {.name = "cuda.copy." t,                                               \
-                                       .text = COPY("cuda.copy." t, t, n, "", "thread tec_copy_16"),         \
-                                       .capability = 70,                                                     \
-                                       .what = "16 bytes by one load and one store"};                        \
-    const hw_row hw_cuda_cp_async_##row = {                                                                  \
-        .name = "cuda.cp_async." t,                                                                          \
-        .text = COPY("cuda.cp_async." t, t, n, " scope d shared", "thread tec_cp_async_16"),                 \
-        .capability = 80,                                                                                    \
-        .what = "cp.async: 16 bytes from global to shared memory, without registers"};
+    ROW(copy_##row, "cuda.copy.", t, n, "", "thread tec_copy_16", 70, "16 bytes by one load and one store")  \
+    ROW(cp_async_##row, "cuda.cp_async.", t, n, " scope d shared", "thread tec_cp_async_16", 80,             \
+        "cp.async: 16 bytes from global to shared memory, without registers")
 
 COPY_ROW(f32, "f32", "4")
 COPY_ROW(f16, "f16", "8")
@@ -31,11 +30,8 @@ COPY_ROW(i8, "i8", "16")
 
 /* n: the length of a row, 16 bytes times any number. */
 #define BULK_ROW(row, t, n)                                                                                  \
-    const hw_row hw_cuda_bulk_##row = {                                                                      \
-        .name = "cuda.bulk." t,                                                                              \
-        .text = COPY("cuda.bulk." t, t, n, " scope d shared", "warp tec_bulk_256"),                          \
-        .capability = 90,                                                                                    \
-        .what = "cp.async.bulk: a row of 256 bytes from global to shared memory by the copy engine"};
+    ROW(bulk_##row, "cuda.bulk.", t, n, " scope d shared", "warp tec_bulk_256", 90,                          \
+        "cp.async.bulk: a row of 256 bytes from global to shared memory by the copy engine")
 
 BULK_ROW(f32, "f32", "64")
 BULK_ROW(f16, "f16", "128")
