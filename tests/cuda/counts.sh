@@ -3,11 +3,7 @@
 # transactions as its bytes need and meets no conflict of banks; without shared memory it takes more than ten times as many
 # (figure 7 of the TVM paper). A tile read across its rows has conflicts. NVRTC spills none of the canonical product.
 set -eu
-: "${TEC:?}" "${TEC_BUILD_DIR:?}"
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-emulator=$TEC_BUILD_DIR/tests/cuda
-kernels=tests/cuda/kernels
+. tests/cuda/emulation.inc
 
 fail() {
     echo "counts: $*" >&2

@@ -1,11 +1,7 @@
 #!/bin/bash
 # faults -- the emulation finds what would be wrong on a GPU: each fault is an edit of the kernel's text.
 set -eu
-: "${TEC:?}" "${TEC_BUILD_DIR:?}"
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-emulator=$TEC_BUILD_DIR/tests/cuda
-kernels=tests/cuda/kernels
+. tests/cuda/emulation.inc
 
 fail() {
     echo "faults: $*" >&2

@@ -1,13 +1,6 @@
 # tests/fuzz/program_plants.sh -- random programs find each fault that is planted in the passes over programs (base/plants.def), from a case on that is near one that shows it.
 set -e
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-
-if ! "$TEC" fuzz --plant list >"$out/list" 2>"$out/why"; then
-    grep -q "faults are planted in debug builds only" "$out/why"
-    echo "program plants: none in this build"
-    exit 0
-fi
+. tests/fuzz/plants.inc "program plants"
 
 # fault, the first case of seed 3 that is tried
 cat >"$out/from" <<'END'
@@ -32,16 +25,8 @@ code_branch 1
 dynamic_place 6
 END
 
-grep ' graph/' "$out/list" | sed 's/^ *[0-9]* \([a-z_]*\) .*/\1/' | sort >"$out/listed"
-cut -d' ' -f1 "$out/from" | sort | diff - "$out/listed" || {
-    echo "program plants: the faults here and in base/plants.def differ"
-    exit 1
+grep ' graph/' "$out/list" | sed 's/^ *[0-9]* \([a-z_]*\) .*/\1/' | compare_faults
+find_from() { # fault, first case
+    "$TEC" fuzz --programs --plant "$1" --seed 3 --first "$2" --cases 2 </dev/null
 }
-while read -r fault first; do
-    "$TEC" fuzz --programs --plant "$fault" --seed 3 --first "$first" --cases 2 >"$out/found" || {
-        cat "$out/found"
-        echo "program plants: $fault is not found"
-        exit 1
-    }
-done <"$out/from"
-echo "program plants: all $(wc -l <"$out/from") found"
+find_faults find_from
