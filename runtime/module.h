@@ -41,4 +41,7 @@ bool rt_function_time(tec_function *function, DLTensor *const *args, int count, 
 struct rt_programs *rt_module_programs(const tec_module *module); /* runtime/launch.h */
 const char *rt_module_path(const tec_module *module);             /* "module in memory" without a file */
 
+/* A type of the program, "(f32[?, 4], Tree)", cut to size; gives buffer. */
+const char *rt_type_text(const rt_program_desc *program, int32_t type, char *buffer, size_t size);
+
 #endif

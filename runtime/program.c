@@ -37,12 +37,12 @@ static void put_type(rt_line *line, const rt_program_desc *program, int32_t type
 }
 
 /* Cut where the buffer ends. */
-static const char *type_text(const tec_program *program, int32_t type, char *buffer, size_t size)
+const char *rt_type_text(const rt_program_desc *program, int32_t type, char *buffer, size_t size)
 {
     rt_line line = {buffer, size, 0};
 
     buffer[0] = '\0';
-    put_type(&line, program->program, type, 0);
+    put_type(&line, program, type, 0);
     return buffer;
 }
 
@@ -110,7 +110,7 @@ static bool check_value(const tec_program *program, int32_t type, rt_object *obj
     if (object && object->refs >= 0 && object->heap != program->heap)
         return rt_fail(err, TEC_INVALID, "%s '%s': the value was made for another instance", what, name);
     return rt_fail(err, TEC_INVALID, "%s '%s': expected %s, found %s", what, name,
-                   type_text(program, type, expected, sizeof expected),
+                   rt_type_text(program->program, type, expected, sizeof expected),
                    object_text(program, object, found, sizeof found));
 }
 
@@ -252,7 +252,7 @@ const char *tec_program_input_text(const tec_program *program, int i, char *buff
 {
     if (i < 0 || i >= tec_program_n_inputs(program) || !buffer || size == 0)
         return NULL;
-    return type_text(program, entry_of(program)->registers[i], buffer, size);
+    return rt_type_text(program->program, entry_of(program)->registers[i], buffer, size);
 }
 
 /* Types of the inputs are checked here; extents that depend on each other, by the code. */

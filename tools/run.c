@@ -163,7 +163,7 @@ static int run_program(session *self, const char *path, const tec_run_options *r
                                    .deadline = s->deadline};
 
     self->program = (tool_program_run){.cx = self->cx, .module = self->module, .inputs = &s->inputs};
-    if (!tool_program_open(&self->program, NULL, &o)) {
+    if (!tool_program_open(&self->program, &o)) {
         self->err = self->program.err;
         return fail(self);
     }
@@ -209,6 +209,11 @@ static int run_there(session *self, const char *path)
                                                     .inputs = &s->inputs,
                                                     .dims = &s->dims,
                                                     .time = time_options(s),
+                                                    .limits = {.threads = (int)s->threads,
+                                                               .max_steps = s->max_steps,
+                                                               .max_depth = s->max_depth,
+                                                               .max_bytes = s->max_bytes,
+                                                               .deadline = s->deadline},
                                                     .seed = s->seed,
                                                     .threads = (int)s->threads,
                                                     .json = s->json});

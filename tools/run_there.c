@@ -4,9 +4,9 @@
 
 #include <sys/stat.h>
 
-#include "runtime/error.h"
 #include "tools/data.h"
 #include "tools/report.h"
+#include "tools/run_program.h"
 #include "tools/there.h"
 
 typedef struct {
@@ -83,22 +83,41 @@ static bool write_outputs(run *self)
     return self->there.graph ? write_graph_outputs(self) : write_function_outputs(self);
 }
 
-/* False: the error is in self->err, or else in the context. */
+/* Results are printed before the latency, as they are here. */
+static bool run_program(run *self, tec_module *module, const char *path, tec_timing *timing)
+{
+    tool_program_run program = {.cx = self->cx, .module = module, .inputs = self->o->inputs};
+    int64_t sent = tec_rpc_upload(self->remote.session, path, &self->err);
+    bool good = sent && tool_program_open_there(&program, self->remote.session, sent, &self->o->limits) &&
+                tool_program_once(&program) && tool_program_print(&program, self->o->out) &&
+                tool_program_time_there(&program, &self->o->time, timing);
+
+    if (sent && !good)
+        self->err = program.err;
+    tool_program_close(&program);
+    return good;
+}
+
+static bool run_module(run *self, const char *path, tec_timing *timing)
+{
+    if (!tool_there_upload(self->cx, &self->there, self->remote.session, path, &self->err) ||
+        !run_once(self) || !write_outputs(self))
+        return false;
+    const tec_rpc_call_options c = tool_there_call(&self->there);
+    return tec_rpc_time(self->remote.session, &c, &self->o->time, timing, &self->err);
+}
+
+/* A module with a program runs that, unless an option asks for something else. False: the error is in
+ * self->err, or else in the context. */
 static bool run_all(run *self, const char *path, tec_timing *timing)
 {
     tec_module *module = rt_module_read(path, &self->err);
-
-    if (module && rt_module_describe(module)->program.n_functions && !self->o->function && !self->o->graph)
-        rt_fail(&self->err, TEC_UNSUPPORTED,
-                "'%s' is a program, which can only run on this machine: choose a graph or a function of the "
-                "module",
-                path);
-    bool good = module && self->err.status == TEC_OK && choose(self, module) &&
+    bool program =
+        module && rt_module_describe(module)->program.n_functions && !self->o->function && !self->o->graph;
+    bool good = module && (program || choose(self, module)) &&
                 tool_remote_open(&self->remote, "run", &self->o->where, self->o->device, &self->err) &&
-                tool_there_upload(self->cx, &self->there, self->remote.session, path, &self->err) &&
-                run_once(self) && write_outputs(self);
-    const tec_rpc_call_options c = tool_there_call(&self->there);
-    good = good && tec_rpc_time(self->remote.session, &c, &self->o->time, timing, &self->err);
+                (program ? run_program(self, module, path, timing) : run_module(self, path, timing));
+
     tool_remote_close(&self->remote);
     tec_module_free(module);
     return good;

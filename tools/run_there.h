@@ -11,12 +11,13 @@ typedef struct {
     const tool_list *inputs;
     tool_dims *dims;
     tec_time_options time;
+    tec_rpc_program_options limits; /* of a program */
     int64_t seed;
     int threads;
     bool json;
 } tool_run_there_options;
 
-/* Runs and measures a model or a function of the module there; an exit status. */
+/* Runs and measures a program, a model or a function of the module there; an exit status. */
 int tool_run_there(tec_context *cx, const char *path, const tool_run_there_options *options);
 
 #endif

@@ -9,14 +9,14 @@
 
 typedef struct {
     tec_context *cx;
-    tec_program *p;
+    const tool_value_home *home;
     const rt_program_desc *desc;
     const char *path;
 } reader;
 
-static tec_object *read_json(const reader *in, int32_t type, const cJSON *json);
+static tool_value *read_json(const reader *in, int32_t type, const cJSON *json);
 
-static tec_object *refuse(const reader *in, const char *expected, const cJSON *json)
+static tool_value *refuse(const reader *in, const char *expected, const cJSON *json)
 {
     char *text = json ? cJSON_PrintUnformatted(json) : NULL;
 
@@ -26,7 +26,7 @@ static tec_object *refuse(const reader *in, const char *expected, const cJSON *j
     return NULL;
 }
 
-static tec_object *take(const reader *in, tec_object *object, const tec_error *err)
+static tool_value *take(const reader *in, tool_value *object, const tec_error *err)
 {
     if (!object)
         base_fail(in->cx, err->status, (base_loc){.file = in->path}, "%s", err->text);
@@ -104,7 +104,7 @@ static bool read_shape(const cJSON *list, int rank, int64_t *shape)
 }
 
 /* A file, nested arrays, or an object with shape and data, which can say empty tensors. */
-static tec_object *read_tensor(const reader *in, const rt_type_desc *type, const cJSON *json)
+static tool_value *read_tensor(const reader *in, const rt_type_desc *type, const cJSON *json)
 {
     const cJSON *shape = cJSON_GetObjectItemCaseSensitive(json, "shape"), *at = json;
     int64_t extents[RT_MAX_RANK] = {0}, i = 0;
@@ -113,7 +113,7 @@ static tec_object *read_tensor(const reader *in, const rt_type_desc *type, const
 
     if (cJSON_IsString(json)) {
         t = tool_read(in->cx, json->valuestring);
-        return t ? take(in, tec_object_tensor(in->p, t, &err), &err) : NULL;
+        return t ? take(in, in->home->tensor(in->home->user, t, &err), &err) : NULL;
     }
     if (shape && !read_shape(shape, type->rank, extents))
         return refuse(in, base_format(in->cx, "a shape of %d extents", (int)type->rank), shape);
@@ -124,13 +124,13 @@ static tec_object *read_tensor(const reader *in, const rt_type_desc *type, const
         return refuse(
             in, base_format(in->cx, "numbers in arrays of equal lengths, nested %d deep", (int)type->rank),
             json);
-    return take(in, tec_object_tensor(in->p, t, &err), &err);
+    return take(in, in->home->tensor(in->home->user, t, &err), &err);
 }
 
 /* ---- tuples and data ---- */
 
 /* Values of the types; -1 with an error. What was made goes to `out`. */
-static int read_parts(const reader *in, const int32_t *types, int count, const cJSON *list, tec_object **out)
+static int read_parts(const reader *in, const int32_t *types, int count, const cJSON *list, tool_value **out)
 {
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != count)
         return refuse(in, base_format(in->cx, "an array of %d values", count), list), -1;
@@ -138,7 +138,7 @@ static int read_parts(const reader *in, const int32_t *types, int count, const c
         out[i] = read_json(in, types[i], cJSON_GetArrayItem(list, i));
         if (!out[i]) {
             while (i > 0)
-                tec_object_free(out[--i]);
+                in->home->drop(in->home->user, out[--i]);
             return -1;
         }
     }
@@ -146,14 +146,13 @@ static int read_parts(const reader *in, const int32_t *types, int count, const c
 }
 
 /* The parts belong to the new object from here on. */
-static tec_object *make(const reader *in, const char *constructor, tec_object **part, int n)
+static tool_value *make(const reader *in, const char *constructor, tool_value **part, int n)
 {
     tec_error err = {0};
-    tec_object *o = constructor ? tec_object_data(in->p, constructor, part, n, &err)
-                                : tec_object_tuple(in->p, part, n, &err);
+    tool_value *o = in->home->compound(in->home->user, constructor, part, n, &err);
 
     for (int i = 0; i < n; i++)
-        tec_object_free(part[i]);
+        in->home->drop(in->home->user, part[i]);
     return take(in, o, &err);
 }
 
@@ -177,10 +176,10 @@ static bool is_list(const reader *in, const rt_type_desc *type, const rt_constru
 }
 
 /* From the end, so that no list is too long. */
-static tec_object *read_list(const reader *in, const rt_constructor_desc *nil,
+static tool_value *read_list(const reader *in, const rt_constructor_desc *nil,
                              const rt_constructor_desc *cons, const cJSON *json)
 {
-    tec_object *rest = make(in, nil->name, NULL, 0), *cell[2];
+    tool_value *rest = make(in, nil->name, NULL, 0), *cell[2];
     const cJSON *item = json->child ? json->child->prev : NULL; /* a list's first item knows its last */
 
     for (; rest && item; item = item == json->child ? NULL : item->prev) {
@@ -188,13 +187,13 @@ static tec_object *read_list(const reader *in, const rt_constructor_desc *nil,
         cell[1] = rest;
         rest = cell[0] ? make(in, cons->name, cell, 2) : NULL;
         if (!cell[0])
-            tec_object_free(cell[1]);
+            in->home->drop(in->home->user, cell[1]);
     }
     return rest;
 }
 
 /* A constructor by its name with its fields, or an array where the type is a list. */
-static tec_object *read_data(const reader *in, const rt_type_desc *type, const cJSON *json)
+static tool_value *read_data(const reader *in, const rt_type_desc *type, const cJSON *json)
 {
     const rt_data_desc *d = &in->desc->data[type->data];
     const rt_constructor_desc *nil, *cons;
@@ -206,11 +205,11 @@ static tec_object *read_data(const reader *in, const rt_type_desc *type, const c
         return read_list(in, nil, cons, json);
     for (int i = 0; name && i < d->n_constructors; i++) {
         const rt_constructor_desc *constructor = &d->constructors[i];
-        tec_object **part;
+        tool_value **part;
 
         if (strcmp(constructor->name, name) != 0)
             continue;
-        part = base_array(in->cx, tec_object *, constructor->n_fields);
+        part = base_array(in->cx, tool_value *, constructor->n_fields);
         if (cJSON_IsObject(json)
                 ? read_parts(in, constructor->fields, constructor->n_fields, json->child, part) < 0
                 : constructor->n_fields > 0)
@@ -223,7 +222,7 @@ static tec_object *read_data(const reader *in, const rt_type_desc *type, const c
 }
 
 /* Guided by the type: the same JSON may be a tuple, a tensor or a value of a data type. */
-static tec_object *read_json(const reader *in, int32_t type, const cJSON *json)
+static tool_value *read_json(const reader *in, int32_t type, const cJSON *json)
 {
     const rt_type_desc *t = &in->desc->types[type];
 
@@ -233,21 +232,21 @@ static tec_object *read_json(const reader *in, int32_t type, const cJSON *json)
         return read_data(in, t, json);
     if (t->kind != RT_TYPE_TUPLE)
         return refuse(in, "a value that JSON can express: a function cannot be an input", json);
-    tec_object **part = base_array(in->cx, tec_object *, t->n_parts);
+    tool_value **part = base_array(in->cx, tool_value *, t->n_parts);
     return read_parts(in, t->parts, t->n_parts, json, part) < 0 ? NULL : make(in, NULL, part, t->n_parts);
 }
 
 /* The ending of the name tells JSON from the file of a tensor. */
-tec_object *tool_read_value(tec_context *cx, tec_program *program, const rt_program_desc *desc, int32_t type,
-                            const char *path)
+tool_value *tool_read_value(tec_context *cx, const tool_value_home *home, const rt_program_desc *desc,
+                            int32_t type, const char *path)
 {
-    reader r = {cx, program, desc, path};
+    reader r = {cx, home, desc, path};
     tec_error err = {0};
     size_t size;
 
     if (!base_ends_with(path, ".json")) {
         const DLTensor *t = tool_read(cx, path);
-        return t ? take(&r, tec_object_tensor(program, t, &err), &err) : NULL;
+        return t ? take(&r, home->tensor(home->user, t, &err), &err) : NULL;
     }
     const char *text = base_read_file(cx, path, &size);
     cJSON *j = text ? cJSON_ParseWithLength(text, size) : NULL;
@@ -256,7 +255,7 @@ tec_object *tool_read_value(tec_context *cx, tec_program *program, const rt_prog
                          "the text is not JSON, or its values are nested more than %d deep (a list may be "
                          "written as an array)",
                          CJSON_NESTING_LIMIT);
-    tec_object *object = j ? read_json(&r, type, j) : NULL;
+    tool_value *object = j ? read_json(&r, type, j) : NULL;
     cJSON_Delete(j);
     return object;
 }
@@ -305,58 +304,70 @@ static void add_tensor(tec_context *cx, base_text *out, const DLTensor *tensor, 
 
 /* What is still to be written: a value, or a text. */
 typedef struct {
-    const tec_object *o;
+    tool_value *value;
     const char *text;
 } task;
 
-static void later(tec_context *cx, base_vec *stack, const tec_object *object, const char *text)
+static void later(tec_context *cx, base_vec *stack, tool_value *value, const char *text)
 {
     task *t = base_new(cx, task);
 
-    *t = (task){object, text};
+    *t = (task){value, text};
     base_push(cx, stack, t);
 }
 
 /* The constructor now; the parts go to the stack, the last one first. */
-static void add_parts(tec_context *cx, const tec_program *program, base_text *out, base_vec *stack,
-                      const tec_object *object)
+static void add_parts(tec_context *cx, base_text *out, base_vec *stack, const tool_value_seen *seen)
 {
-    const char *constructor = tec_object_constructor(program, object);
-    int n = tec_object_n_parts(object);
-
-    if (constructor && n == 0) {
-        base_addf(cx, out, "\"%s\"", constructor);
+    if (seen->constructor && seen->n == 0) {
+        base_addf(cx, out, "\"%s\"", seen->constructor);
         return;
     }
-    if (constructor)
-        base_addf(cx, out, "{\"%s\": ", constructor);
+    if (seen->constructor)
+        base_addf(cx, out, "{\"%s\": ", seen->constructor);
     base_addf(cx, out, "[");
-    later(cx, stack, NULL, constructor ? "]}" : "]");
-    for (int i = n - 1; i >= 0; i--) {
-        later(cx, stack, tec_object_part(object, i), NULL);
+    later(cx, stack, NULL, seen->constructor ? "]}" : "]");
+    for (int i = seen->n - 1; i >= 0; i--) {
+        later(cx, stack, seen->part[i], NULL);
         if (i > 0)
             later(cx, stack, NULL, ", ");
     }
 }
 
-/* With a stack of its own: values may be deep. */
-const char *tool_value_text(tec_context *cx, const tec_program *program, const tec_object *object)
+/* false: the value could not be seen. */
+static bool add_value(tec_context *cx, const tool_value_home *home, base_text *out, base_vec *stack,
+                      const tool_value *value)
+{
+    tool_value_seen seen = {0};
+    tec_error err = {0};
+    int64_t at = 0;
+
+    if (!home->look(home->user, value, &seen, &err))
+        return base_fail(cx, err.status, (base_loc){0}, "%s", err.text);
+    if (seen.tensor)
+        add_tensor(cx, out, seen.tensor, 0, &at);
+    else
+        add_parts(cx, out, stack, &seen);
+    return true;
+}
+
+/* With a stack of its own: values may be deep. Parts are dropped as soon as they are written, or when an error
+ * leaves them unwritten. */
+const char *tool_value_text(tec_context *cx, const tool_value_home *home, const tool_value *value)
 {
     base_vec stack = {0};
     base_text out = {0};
+    bool good = add_value(cx, home, &out, &stack, value);
 
-    later(cx, &stack, object, NULL);
     while (stack.n) {
         const task *t = stack.at[--stack.n];
-        const DLTensor *tensor = tec_object_dltensor(t->o);
-        int64_t at = 0;
 
-        if (t->text)
+        if (t->text) {
             base_addf(cx, &out, "%s", t->text);
-        else if (tensor)
-            add_tensor(cx, &out, tensor, 0, &at);
-        else
-            add_parts(cx, program, &out, &stack, t->o);
+            continue;
+        }
+        good = good && add_value(cx, home, &out, &stack, t->value);
+        home->drop(home->user, t->value);
     }
-    return base_text_str(cx, &out);
+    return good ? base_text_str(cx, &out) : NULL;
 }

@@ -184,6 +184,7 @@ typedef struct {
     int n;
     int threads;      /* 0: all of the device */
     int64_t executor; /* tec_rpc_time measures this executor instead of a function; 0: none */
+    int64_t program;  /* tec_rpc_time measures this instance on the values `arrays`; 0: none */
 } tec_rpc_call_options;
 
 /* Calls the function. seconds: the time on the device; may be NULL. */
@@ -217,6 +218,16 @@ TEC_API TEC_GIVE tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t exec
 /* function NULL: the module's first one. The number of an instance, or 0. */
 TEC_API int64_t tec_rpc_program(tec_rpc_session *session, int64_t module, const char *function, int threads,
                                 tec_error *err);
+/* Zero is the default, as in tec/program.h. */
+typedef struct {
+    int threads;
+    int64_t max_steps, max_depth, max_bytes;
+    double deadline; /* seconds for one run */
+} tec_rpc_program_options;
+
+/* The same with limits of a run, which servers of protocol version 5 know; options may be NULL. */
+TEC_API int64_t tec_rpc_program_with(tec_rpc_session *session, int64_t module, const char *function,
+                                     const tec_rpc_program_options *options, tec_error *err);
 /* A copy of an array as a value; its number, or 0. */
 TEC_API int64_t tec_rpc_tensor(tec_rpc_session *session, int64_t program, int64_t array, tec_error *err);
 /* Data of the program's constructor, or for NULL a tuple, of values; its number, or 0. */

@@ -5,26 +5,55 @@
 #include "rpc/client/inside.h"
 #include "runtime/alloc.h"
 
-enum { PROGRAMS_SINCE = 4 }; /* the version of the protocol */
+enum { PROGRAMS_SINCE = 4, LIMITS_SINCE = 5 }; /* versions of the protocol */
 
 /* An older server would take these questions for damaged ones. */
+static bool knows(const tec_rpc_session *session, const char *what, int since, tec_error *err)
+{
+    int version = session ? rpc_link_version(session->c->link) : since;
+
+    return version >= since ||
+           rt_fail(err, TEC_UNSUPPORTED,
+                   "the server speaks version %d of the protocol, and %s need version %d: upgrade the "
+                   "server",
+                   version, what, since);
+}
+
 static bool knows_programs(const tec_rpc_session *session, tec_error *err)
 {
-    int version = session ? rpc_link_version(session->c->link) : PROGRAMS_SINCE;
+    return knows(session, "programs", PROGRAMS_SINCE, err);
+}
 
-    return version >= PROGRAMS_SINCE ||
-           rt_fail(err, TEC_UNSUPPORTED,
-                   "the server speaks version %d of the protocol, and programs need version %d: upgrade the "
-                   "server",
-                   version, PROGRAMS_SINCE);
+bool rpc_can_time_programs(const tec_rpc_session *session, tec_error *err)
+{
+    return knows(session, "measurements of programs", LIMITS_SINCE, err);
+}
+
+/* Without limits the question is one that every server of programs understands. */
+int64_t tec_rpc_program_with(tec_rpc_session *session, int64_t module, const char *function,
+                             const tec_rpc_program_options *options, tec_error *err)
+{
+    const tec_rpc_program_options o = options ? *options : (tec_rpc_program_options){0};
+    bool limited = o.max_steps || o.max_depth || o.max_bytes || o.deadline > 0;
+    const rpc_program question = {.module = module,
+                                  .function = function ? function : "",
+                                  .threads = o.threads,
+                                  .max_steps = o.max_steps,
+                                  .max_depth = o.max_depth,
+                                  .max_bytes = o.max_bytes,
+                                  .deadline = o.deadline};
+
+    if (!knows_programs(session, err) ||
+        (limited && !knows(session, "limits of programs", LIMITS_SINCE, err)))
+        return 0;
+    return rpc_ask_for_handle(session, RPC_KIND_program, &question, err);
 }
 
 int64_t tec_rpc_program(tec_rpc_session *session, int64_t module, const char *function, int threads,
                         tec_error *err)
 {
-    const rpc_program question = {module, function ? function : "", threads};
-
-    return knows_programs(session, err) ? rpc_ask_for_handle(session, RPC_KIND_program, &question, err) : 0;
+    return tec_rpc_program_with(session, module, function, &(tec_rpc_program_options){.threads = threads},
+                                err);
 }
 
 int64_t tec_rpc_tensor(tec_rpc_session *session, int64_t program, int64_t array, tec_error *err)

@@ -296,13 +296,15 @@ bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *self, co
     const rpc_time m = {.module = self->module,
                         .function = self->function ? self->function : "",
                         .arrays = {self->arrays, self->n},
-                        .executor = self->executor,
+                        .executor = self->program ? self->program : self->executor,
                         .threads = self->threads,
                         .min_seconds = t.min_seconds,
                         .repeats = t.repeats,
                         .max_repeats = t.max_repeats,
                         .warm_up = t.warmup,
                         .flush_bytes = t.flush_bytes};
+    if (self->program && !rpc_can_time_programs(session, err))
+        return false;
     if (!rpc_ask(session, RPC_KIND_time, &m, RPC_KIND_timed, err))
         return false;
     const rpc_timed *a = &session->c->message.timed;

@@ -71,13 +71,15 @@ static tec_function *find_function(rpc_session *session, int64_t module, const c
     return NULL;
 }
 
-/* What is called or measured. Either `ex`, or `f` with its `n` arguments; `args` lie in the arena of the
- * handler. */
+/* What is called or measured: `ex`, `f` with its `n` arguments, or `program` on `n` values; `args`, `in` and
+ * `out` lie in the arena of the handler. */
 typedef struct {
     tec_function *f;
     tec_executor *ex;
+    tec_program *program;
     DLTensor **args;
-    int n;
+    tec_object **in, **out;
+    int n, n_out;
     tec_error err;
 } job;
 
@@ -96,11 +98,28 @@ static bool find_arguments(rpc_session *session, const rpc_numbers *arrays, job 
     return work->args != NULL;
 }
 
+/* Results of the run before are given back first. */
+static void free_results(job *work)
+{
+    for (int i = 0; i < work->n_out; i++) {
+        tec_object_free(work->out[i]);
+        work->out[i] = NULL;
+    }
+}
+
+static bool run_program(job *work)
+{
+    free_results(work);
+    return tec_program_run(work->program, work->in, work->n, work->out, work->n_out, &work->err);
+}
+
 /* In the form that tec_time calls over and over. */
 static tec_status do_once(void *user)
 {
     job *j = user;
-    bool good = j->ex ? tec_executor_run(j->ex, &j->err) : tec_function_call(j->f, j->args, j->n, &j->err);
+    bool good = j->program ? run_program(j)
+                : j->ex    ? tec_executor_run(j->ex, &j->err)
+                           : tec_function_call(j->f, j->args, j->n, &j->err);
 
     return good ? TEC_OK : j->err.status;
 }
@@ -155,18 +174,43 @@ static bool read_time_options(const rpc_session *session, const rpc_time *messag
     return true;
 }
 
+static bool is_program(const rpc_session *session, int64_t handle)
+{
+    return handle >= 1 && handle <= session->n_things &&
+           session->things[handle - 1].kind == RPC_THING_PROGRAM;
+}
+
+/* One place more than there are results, since an allocation of nothing would look like a failure. */
+static bool find_program(rpc_session *session, const rpc_time *message, job *work, rt_arena *arena)
+{
+    tec_program *program = session->things[message->executor - 1].program;
+    int n = tec_program_n_outputs(program);
+
+    work->program = program;
+    work->n = (int)message->arrays.n;
+    work->in = rpc_find_values(session, message->executor, &message->arrays, arena, &work->err);
+    work->out = work->in ? rt_arena_alloc(arena, n + 1, sizeof *work->out, &work->err) : NULL;
+    if (!work->out)
+        return false;
+    memset(work->out, 0, (size_t)(n + 1) * sizeof *work->out);
+    work->n_out = n;
+    return true;
+}
+
 static bool find_job(rpc_session *session, const rpc_time *message, job *work, rt_arena *arena)
 {
     if (!message->executor)
         return (work->f = find_function(session, message->module, message->function, message->threads,
                                         &work->err)) &&
                find_arguments(session, &message->arrays, work, arena);
+    if (is_program(session, message->executor))
+        return find_program(session, message, work, arena);
     rpc_thing *t = rpc_find_thing(session, message->executor, RPC_THING_EXECUTOR, &work->err);
     work->ex = t ? t->executor : NULL;
     return t != NULL;
 }
 
-/* Times a function or executor on the device's clock, and says how warm and fast the machine was meanwhile.
+/* Times a function, an executor or a program on the device's clock, and says how warm and fast the machine was meanwhile.
  * */
 bool rpc_on_time(rpc_session *session, const rpc_time *message)
 {
@@ -189,6 +233,7 @@ bool rpc_on_time(rpc_session *session, const rpc_time *message)
                                                     .clock_mhz = worker_clock_mhz(),
                                                     .temperature = worker_temperature()})
                      : rpc_answer_error(session, &j.err);
+    free_results(&j);
     rt_arena_free(&arena);
     return sent;
 }

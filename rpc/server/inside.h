@@ -108,7 +108,10 @@ int64_t rpc_add_thing(rpc_session *session, rpc_thing thing,
 tec_run_options rpc_run_options(const rpc_session *session, int64_t threads);
 bool rpc_are_threads(int64_t threads, tec_error *err); /* a number that a function may have */
 
-/* programs.c: each answers its question. */
+/* programs.c: values of one instance, for its calls; NULL with an error. */
+tec_object **rpc_find_values(rpc_session *session, int64_t program, const rpc_numbers *handles,
+                             rt_arena *arena, tec_error *err);
+/* Each answers its question. */
 bool rpc_on_program(rpc_session *session, const rpc_program *message);
 bool rpc_on_value(rpc_session *session, const rpc_value *message);
 bool rpc_on_execute(rpc_session *session, const rpc_execute *message);

@@ -14,15 +14,35 @@
 
 #include "runtime/alloc.h"
 
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* !(x >= 0) is also true for a NaN, which came over the wire. */
+static bool are_limits(const rpc_program *message, tec_error *err)
+{
+    return (message->max_steps >= 0 && message->max_depth >= 0 && message->max_bytes >= 0 &&
+            message->deadline >= 0) ||
+           rt_fail(err, TEC_INVALID, "expected limits of a program from 0 on, found %lld, %lld, %lld and %g",
+                   (long long)message->max_steps, (long long)message->max_depth,
+                   (long long)message->max_bytes, message->deadline);
+}
+
 /* The memory of an instance's values is bounded by that of the process; its time by the server. */
 bool rpc_on_program(rpc_session *session, const rpc_program *message)
 {
     tec_error err = {0};
     rpc_thing *thing = rpc_find_thing(session, message->module, RPC_THING_MODULE, &err);
-    const tec_program_options options = {.run = rpc_run_options(session, message->threads),
-                                         .max_bytes = session->o.memory_bytes};
+    const tec_program_options options = {
+        .run = rpc_run_options(session, message->threads),
+        .max_steps = message->max_steps,
+        .max_depth = message->max_depth,
+        .max_bytes = message->max_bytes ? min_of(message->max_bytes, session->o.memory_bytes)
+                                        : session->o.memory_bytes,
+        .deadline = message->deadline};
     tec_program *program =
-        thing && rpc_are_threads(message->threads, &err)
+        thing && rpc_are_threads(message->threads, &err) && are_limits(message, &err)
             ? tec_program_new(thing->module, *message->function ? message->function : NULL, &options, &err)
             : NULL;
     int64_t handle =
@@ -33,8 +53,8 @@ bool rpc_on_program(rpc_session *session, const rpc_program *message)
 
 /* Values of one instance, for its calls; NULL with an error. One place more than there are, since an
  * allocation of nothing would look like a failure. */
-static tec_object **find_values(rpc_session *session, int64_t program, const rpc_numbers *handles,
-                                rt_arena *arena, tec_error *err)
+tec_object **rpc_find_values(rpc_session *session, int64_t program, const rpc_numbers *handles,
+                             rt_arena *arena, tec_error *err)
 {
     tec_object **values = rt_arena_alloc(arena, handles->n + 1, sizeof(tec_object *), err);
 
@@ -73,7 +93,7 @@ static tec_object *make_value(rpc_session *session, const rpc_value *message, rt
         thing = rpc_find_thing(session, message->array, RPC_THING_ARRAY, err);
         return thing ? tec_object_tensor(program, tec_array_tensor(thing->array), err) : NULL;
     }
-    tec_object **parts = find_values(session, message->program, &message->parts, arena, err);
+    tec_object **parts = rpc_find_values(session, message->program, &message->parts, arena, err);
     if (!parts)
         return NULL;
     return *message->constructor
@@ -113,7 +133,8 @@ static bool execute(rpc_session *session, const rpc_execute *message, rpc_execut
 {
     const rpc_thing *thing = rpc_find_thing(session, message->program, RPC_THING_PROGRAM, err);
     tec_program *program = thing ? thing->program : NULL;
-    tec_object **in = program ? find_values(session, message->program, &message->values, arena, err) : NULL;
+    tec_object **in =
+        program ? rpc_find_values(session, message->program, &message->values, arena, err) : NULL;
     int n = in ? tec_program_n_outputs(program) : 0;
     tec_object **out = in ? rt_arena_alloc(arena, n + 1, sizeof(tec_object *), err) : NULL;
     int64_t *handles = out ? rt_arena_alloc(arena, n + 1, sizeof *handles, err) : NULL;

@@ -56,6 +56,7 @@ echo 'def add(A: f32[64], B: f32[64]) { C[i] = A[i] + B[i] return C }' >"$dir/ad
 start tracker "$TEC_BUILD_DIR/rpc_tracker" --listen 127.0.0.1:0 --heartbeat 0.5
 tracker=127.0.0.1:$port
 start server "$TEC_BUILD_DIR/rpc_server" --listen 127.0.0.1:0
+server=$port
 expect 0 'median' "$TEC" run --rpc "127.0.0.1:$port" --out "$dir/there" --repeat 3 "$dir/add.so"
 cmp "$dir/here/C.npy" "$dir/there/C.npy" || fail "the results of the server differ"
 
@@ -81,6 +82,44 @@ expect 0 '"median_ms"' "${run[@]}" --json "$dir/add.so"
 expect 1 "no device class 'phone'; there are: desk" "$TEC" run --tracker "$tracker" --device-class phone "$dir/add.so"
 expect 2 'tracker needs --device-class' "$TEC" run --tracker "$tracker" "$dir/add.so"
 expect 2 'are for --tracker' "$TEC" run --device-class desk "$dir/add.so"
+
+# A program takes and gives trees there as it does here, with the same limits and the same messages.
+cat >"$dir/sum.tecp" <<'TECP'
+type Tree = Leaf(f32[2]) | Node(Tree, Tree)
+
+def main(t: Tree, more: bool) -> (f32[2], Tree) {
+  match t {
+    Leaf(x) => (if more { x * 2 } else { x }, t)
+    Node(l, r) => {
+      let (a, m) = main(l, more)
+      let (b, n) = main(r, more)
+      (a + b, Node(n, m))
+    }
+  }
+}
+TECP
+"$TEC" compile "$dir/sum.tecp" -o "$dir/sum.tec" --quiet
+echo '{"Node": [{"Leaf": [[1, 2]]}, {"Node": [{"Leaf": [[3, 4]]}, {"Leaf": [[5, -6]]}]}]}' >"$dir/t.json"
+echo true >"$dir/more.json"
+echo '{"Branch": []}' >"$dir/branch.json"
+program=("$dir/sum.tec" --input "t=$dir/t.json" --input "more=$dir/more.json")
+"$TEC" run "${program[@]}" --out "$dir/program" --repeat 1 >"$dir/out"
+for where in "--rpc 127.0.0.1:$server" "--tracker $tracker --device-class desk"; do
+    # shellcheck disable=SC2086
+    there=("$TEC" run $where)
+    expect 0 '^\[\[18, 0\], .*\{"Leaf": \[\[1, 2\]\]\}' "${there[@]}" "${program[@]}"
+    grep -q median "$dir/out" || fail "a program there has no latency"
+    expect 0 'median' "${there[@]}" "${program[@]}" --out "$dir/program_there" --repeat 3
+    cmp "$dir/program/result.json" "$dir/program_there/result.json" || fail "the results of the program differ"
+    expect 0 '"median_ms"' "${there[@]}" "${program[@]}" --json
+done
+there=("$TEC" run --rpc "127.0.0.1:$server")
+expect 1 "sum.tecp:7: in 'main': calls nest deeper than the limit of 1" "${there[@]}" "${program[@]}" --max-depth 1
+expect 1 'the limit of 20 steps is reached' "${there[@]}" "${program[@]}" --max-steps 20
+expect 1 "input 'more' \(bool\) has no value: give it with --input more=FILE.json" "${there[@]}" "$dir/sum.tec" \
+    --input "t=$dir/t.json"
+expect 1 "the program has no input 'x'" "${there[@]}" "${program[@]}" --input "x=$dir/t.json"
+expect 1 'expected .*CONSTRUCTOR.* of .Tree., found .*Branch' "${there[@]}" "${program[@]}" --input "t=$dir/branch.json"
 
 # One run has the device for some seconds; others wait: one says so, and one gives up.
 "${run[@]}" --user ann --job long --duration 5 "$dir/add.so" >"$dir/long.log" 2>&1 &
