@@ -32,6 +32,7 @@ static void drop(void *user, tool_value *value)
     tec_object_free((tec_object *)value);
 }
 
+/* Parts are references of their own: the caller drops them. */
 static bool look(void *user, const tool_value *value, tool_value_seen *out, tec_error *err)
 {
     const tool_program_run *run = user;

@@ -5,7 +5,8 @@
  *     tool_program_print(&r, NULL);
  *     tool_program_close(&r);
  *
- * It runs here, or in a session of a device far away (tool_program_open_there); the other functions are the same.
+ * It runs here, or in a session of a device far away (tool_program_open_there); the other functions are the
+ * same.
  *
  * Errors: in the context, or of a run in `err`.
  */

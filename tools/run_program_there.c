@@ -1,5 +1,5 @@
-/* tools/run_program_there.c -- see run_program.h: a program in a session of a device far away. A tool_value is
- * the number of a value of the session, in the context's memory. */
+/* tools/run_program_there.c -- see run_program.h: a program in a session of a device far away. A tool_value
+ * is the number of a value of the session, in the context's memory. */
 #include "tools/run_program.h"
 
 #include <string.h>
@@ -64,6 +64,7 @@ static const DLTensor *fetch(const tool_program_run *run, int64_t number, tec_er
     return to;
 }
 
+/* A tensor is fetched into the context, so that it outlives its array. */
 static bool look(void *user, const tool_value *value, tool_value_seen *out, tec_error *err)
 {
     const tool_program_run *run = user;

@@ -351,8 +351,8 @@ static bool add_value(tec_context *cx, const tool_value_home *home, base_text *o
     return true;
 }
 
-/* With a stack of its own: values may be deep. Parts are dropped as soon as they are written, or when an error
- * leaves them unwritten. */
+/* With a stack of its own: values may be deep. Parts are dropped as soon as they are written, or when an
+ * error leaves them unwritten. */
 const char *tool_value_text(tec_context *cx, const tool_value_home *home, const tool_value *value)
 {
     base_vec stack = {0};

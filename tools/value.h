@@ -5,8 +5,8 @@
  *     data      {"Node": [{"Leaf": [[1, 2]]}, "Nil"]}; a list, of a type like Nil | Cons(T, List), also [1,
  * 2, 3]
  *
- * A value lies where its program runs: in this process, or in a session of a device far away. A home knows how
- * values are made and seen there (run_program.c, run_program_there.c).
+ * A value lies where its program runs: in this process, or in a session of a device far away. A home knows
+ * how values are made and seen there (run_program.c, run_program_there.c).
  *
  * Lifetime: values are the caller's. Errors: in the context, with the place in the JSON.
  */

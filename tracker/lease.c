@@ -4,6 +4,7 @@
  * both a free device and one who waits. So after every call of this header one of the two is empty in each
  * class, which is what track_ask relies on.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -234,6 +235,54 @@ static void charge_up(const track_pool *pool, track_lease *lease, bool is_over)
         track_flow_charge(lease->job, lasted - lease->charged);
         lease->charged = lasted;
     }
+}
+
+/* ---- what a job can spare ---- */
+
+/* The part of a level's devices that is the flow's by its weight, among those that wait or are at work. */
+static double part_of_level(const track_flow *flow)
+{
+    double all = 0;
+
+    for (const track_entry *e = flow->parent->children.first; e; e = e->later) {
+        const track_flow *other = (const track_flow *)((const char *)e - offsetof(track_flow, entry));
+
+        all += other->waiting || other->at_work ? other->weight : 0;
+    }
+    return all > 0 ? flow->weight / all : 1;
+}
+
+static int64_t older_leases(const track_pool *pool, const track_lease *lease)
+{
+    int64_t n = 0;
+
+    for (const track_entry *e = track_leases(pool)->first; e; e = e->later) {
+        const track_lease *other = (const track_lease *)((const char *)e - offsetof(track_lease, entry));
+
+        n += other->job == lease->job && other->number < lease->number;
+    }
+    return n;
+}
+
+/* A job is asked for the devices above its share alone, and for its oldest leases first. Were it asked for all
+ * of them, it would give all back at once, the next job would get all, and so in turns: each job would stand
+ * still for as long as the other one keeps the devices. Example: three devices, jobs `a` with three leases and
+ * `b` with eight requests. The share of a job is 1.5 devices, of which one is certain: `a` is asked for its two
+ * oldest leases. Then `b` has two and is asked for one, which goes to and fro from now on; each job always has
+ * a device. */
+int64_t track_wanted(const track_pool *pool, const track_lease *lease)
+{
+    const track_class *class = lease->device->class;
+    const track_flow *job = lease->job;
+    int64_t others = class->root.waiting - job->waiting;
+    double share = class->n_free + class->n_leased;
+
+    if (others <= 0)
+        return 0;
+    for (const track_flow *f = job; f->parent; f = f->parent)
+        share *= part_of_level(f);
+    int64_t spare = job->at_work - (int64_t)(share + 1e-9);
+    return older_leases(pool, lease) < (spare < others ? spare : others) ? others : 0;
 }
 
 /* The term begins anew from now on. */

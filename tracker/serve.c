@@ -366,7 +366,7 @@ static void on_renew(track_peer *peer, int64_t number)
         return;
     lease->user = peer;
     track_renew(service->pool, now_of(service), lease);
-    int64_t wanted = lease->device->class->root.waiting - lease->job->waiting;
+    int64_t wanted = track_wanted(service->pool, lease);
     rpc_conn_send(peer->conn, 0, RPC_KIND_renewed, &(rpc_renewed){number, lease->term_ms, wanted});
 }
 

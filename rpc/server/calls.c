@@ -210,8 +210,8 @@ static bool find_job(rpc_session *session, const rpc_time *message, job *work, r
     return t != NULL;
 }
 
-/* Times a function, an executor or a program on the device's clock, and says how warm and fast the machine was meanwhile.
- * */
+/* Times a function, an executor or a program on the device's clock, and says how warm and fast the machine
+ * was meanwhile. */
 bool rpc_on_time(rpc_session *session, const rpc_time *message)
 {
     rt_arena arena = {0};

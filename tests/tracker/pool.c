@@ -1,5 +1,6 @@
 /* tests/tracker/pool.c -- servers and leases through their lives, and every refusal. */
 #include <criterion/criterion.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -332,6 +333,80 @@ Test(tracker_pool, refuses_wrong_registrations_and_requests)
             "the name of a user has 0 bytes");
     REFUSED(track_set_weight(f.p, "ann", 0, &err), "the weight of user 'ann' is 0; expected 0.001 to 1000");
     track_pool_free(f.p);
+}
+
+/* ---- what a job can spare ---- */
+
+static void ask_as(fixture *f, int64_t now, const char *job)
+{
+    tec_error err = {0};
+    track_request *request;
+
+    cr_assert(track_ask(f->p, now, &(track_wish){"rpi4", "ann", job, 0, NULL, NULL, 0, f}, &request, &err),
+              "%s", err.text);
+}
+
+static track_lease *lease_of(const track_entry *entry)
+{
+    return (track_lease *)((char *)(uintptr_t)entry - offsetof(track_lease, entry));
+}
+
+static int leases_of(const fixture *f, const char *job)
+{
+    int n = 0;
+
+    for (const track_entry *e = track_leases(f->p)->first; e; e = e->later)
+        n += strcmp(lease_of(e)->job->entry.name, job) == 0;
+    return n;
+}
+
+/* What runners do when their time on a device is over: those that were told that others wait give it back, and ask
+ * again. How many did. */
+static int take_turns(fixture *f, int64_t now)
+{
+    int64_t given[16];
+    const char *job[16];
+    int n = 0;
+
+    for (const track_entry *e = track_leases(f->p)->first; e; e = e->later)
+        if (track_wanted(f->p, lease_of(e)) > 0) {
+            job[n] = strcmp(lease_of(e)->job->entry.name, "one") == 0 ? "one" : "two";
+            given[n++] = lease_of(e)->number;
+        }
+    for (int i = 0; i < n; i++)
+        track_release(f->p, now, track_find_lease(f->p, given[i]));
+    for (int i = 0; i < n; i++)
+        ask_as(f, now, job[i]);
+    return n;
+}
+
+/* Two jobs that ask for all devices, as tuning jobs do: neither stands still while the other one has them all. */
+Test(tracker_pool, asks_a_job_for_the_devices_above_its_share)
+{
+    for (int devices = 1; devices <= 5; devices++) {
+        fixture f = {0};
+        int turns[2] = {0}, moved = 0;
+
+        open_pool(&f);
+        for (int i = 0; i < devices; i++)
+            add(&f, 0, (char[]){(char)('a' + i), '\0'});
+        for (int i = 0; i < 8; i++)
+            ask_as(&f, 0, "one");
+        cr_assert_eq(leases_of(&f, "one"), devices);
+        cr_assert_eq(take_turns(&f, 10), 0, "nobody else waits");
+        for (int i = 0; i < 8; i++)
+            ask_as(&f, 20, "two");
+        for (int now = 1; now <= 20; now++) {
+            moved = take_turns(&f, 10000 * now);
+            turns[0] += leases_of(&f, "one") > 0;
+            turns[1] += leases_of(&f, "two") > 0;
+            cr_assert(devices == 1 || (leases_of(&f, "one") && leases_of(&f, "two")),
+                      "%d devices: a job has none in turn %d", devices, now);
+        }
+        cr_assert_eq(moved, devices % 2, "%d devices: %d go to and fro", devices, moved);
+        cr_assert(turns[0] >= 10 && turns[1] >= 10);
+        track_pool_free(f.p);
+    }
 }
 
 Test(tracker_pool, survives_a_failure_of_each_allocation)
