@@ -164,3 +164,25 @@ Test(rpc_programs, refuse_what_does_not_fit_and_go_on)
     expect_refusal(tec_rpc_look(session, leaf, &(tec_rpc_value){0}, &f.err), "no value");
     cr_assert(tec_rpc_release(session, other, &f.err), "%s", f.err.text);
 }
+
+Test(rpc_programs, are_measured_and_limited)
+{
+    int64_t in[] = {make_leaf(1, 2), make_truth(true)}, parts[] = {in[0], in[0]}, y;
+    tec_rpc_call_options call = {.program = program, .arrays = in, .n = 2};
+    tec_timing t = {0};
+
+    cr_assert(tec_rpc_time(session, &call, &(tec_time_options){.repeats = 3, .max_repeats = 3}, &t, &f.err),
+              "%s", f.err.text);
+    cr_assert(t.repeats == 3 && t.min_s > 0 && t.min_s <= t.median_s);
+    call.n = 1;
+    expect_refusal(tec_rpc_time(session, &call, NULL, &t, &f.err), "2 inputs");
+
+    int64_t flat =
+        tec_rpc_program_with(session, module, NULL, &(tec_rpc_program_options){.max_depth = 1}, &f.err);
+    expect_refusal(tec_rpc_execute(session, flat, in, 2, &y, 1, NULL, &f.err), "is of program");
+    in[0] = tec_rpc_compound(session, program, "Node", parts, 2, &f.err);
+    cr_assert(tec_rpc_execute(session, program, in, 2, &y, 1, NULL, &f.err), "%s", f.err.text);
+    expect_refusal(
+        tec_rpc_program_with(session, module, NULL, &(tec_rpc_program_options){.max_steps = -1}, &f.err),
+        "expected limits of a program from 0 on");
+}
