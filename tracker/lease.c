@@ -264,9 +264,9 @@ static int64_t older_leases(const track_pool *pool, const track_lease *lease)
     return n;
 }
 
-/* A job is asked for the devices above its share alone, and for its oldest leases first. Were it asked for all
- * of them, it would give all back at once, the next job would get all, and so in turns: each job would stand
- * still for as long as the other one keeps the devices.
+/* A job is asked for the devices above its share alone, and for its oldest leases first. Were it asked
+ * for all of them, it would give all back at once, the next job would get all, and so in turns: each job
+ * would stand still for as long as the other one keeps the devices.
  *
  * Example: three devices, jobs `a` with three leases and `b` with eight requests. The share of a job is 1.5
  * devices, of which one is certain: `a` is asked for its two oldest leases. Then `b` has two and is asked for

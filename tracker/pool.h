@@ -188,8 +188,8 @@ void track_withdraw(track_pool *pool, int64_t now, track_request *request);
 /* How many requests are likely served before this one. */
 int64_t track_ahead(const track_request *request);
 track_lease *track_find_lease(const track_pool *pool, int64_t number);
-/* How many requests of other jobs wait, if this lease should go for them; 0: its job has no more devices of the
- * class than its share, or other leases of the job go first. */
+/* How many requests of other jobs wait, if this lease should go for them; 0: its job has no more
+ * devices of the class than its share, or other leases of the job go first. */
 int64_t track_wanted(const track_pool *pool, const track_lease *lease);
 void track_renew(track_pool *pool, int64_t now, track_lease *lease);
 void track_release(track_pool *pool, int64_t now, track_lease *lease);

@@ -360,8 +360,8 @@ static int leases_of(const fixture *f, const char *job)
     return n;
 }
 
-/* What runners do when their time on a device is over: those that were told that others wait give it back, and ask
- * again. How many did. */
+/* What runners do when their time on a device is over: those that were told that others wait give it
+ * back, and ask again. How many did. */
 static int take_turns(fixture *f, int64_t now)
 {
     int64_t given[16];
@@ -380,7 +380,8 @@ static int take_turns(fixture *f, int64_t now)
     return n;
 }
 
-/* Two jobs that ask for all devices, as tuning jobs do: neither stands still while the other one has them all. */
+/* Two jobs that ask for all devices, as tuning jobs do: neither stands still while the other one has
+ * them all. */
 Test(tracker_pool, asks_a_job_for_the_devices_above_its_share)
 {
     for (int devices = 1; devices <= 5; devices++) {
