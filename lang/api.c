@@ -1,5 +1,6 @@
-/* lang/api.c -- reading of programs in the public API: include/tec/graph.h over lang/lang.h. */
+/* lang/api.c -- reading and formatting of programs in the public API: include/tec/graph.h over lang/lang.h. */
 #include "base/guard.h"
+#include "lang/format.h"
 #include "lang/lang.h"
 #include "tec/graph.h"
 
@@ -14,4 +15,12 @@ tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char 
     const lang_params *values = params ? lang_params_read(cx, params) : NULL;
 
     return text && (values || !params) ? lang_parse(cx, path, text, values) : NULL;
+}
+
+const char *tec_graph_format_program(tec_context *cx, const char *path, const char *text)
+{
+    BASE_GUARD(cx, NULL);
+    if (!text)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no text of a program");
+    return lang_format(cx, path ? path : "program", text);
 }

@@ -13,6 +13,6 @@ typedef struct {
 } tool_command;
 
 tool_main tool_compile, tool_tune, tool_run, tool_check, tool_te, tool_opt, tool_inspect, tool_records,
-    tool_fuzz, tool_devices, tool_keys, tool_build_worker, tool_check_program, tool_compare;
+    tool_fuzz, tool_devices, tool_keys, tool_build_worker, tool_check_program, tool_compare, tool_fmt;
 
 #endif

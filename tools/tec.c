@@ -16,6 +16,7 @@ static const tool_command commands[] = {
     {"compare", tool_compare, "run two modules in turns: which one is faster"},
     {"check", tool_check, "compile and run models, compare with reference outputs"},
     {"check-program", tool_check_program, "read a program and report errors of its types"},
+    {"fmt", tool_fmt, "print or rewrite programs in their canonical layout"},
     {"te", tool_te, "build, print or time kernels from a .te file"},
     {"opt", tool_opt, "run lowering passes on a printed loop AST"},
     {"inspect", tool_inspect, "look inside a module, a model or a tensor"},

@@ -7,6 +7,7 @@
 #include "fuzz/programs/values.h"
 #include "graph/build.h"
 #include "graph/text.h"
+#include "lang/format.h"
 #include "lang/lang.h"
 
 enum { MAX_RESULTS = 6 };
@@ -160,6 +161,23 @@ static bool try_vm(trial *self, bool unoptimised)
     return ok;
 }
 
+/* The text in its canonical layout becomes the same graph, and laid out again it is the same text. */
+static bool keeps_its_meaning(trial *self, const graph_module *module)
+{
+    tec_context *cx = self->c->cx;
+    uint64_t state = self->state;
+    const char *once = lang_format(cx, "case.tecp", fuzz_program_text(cx, &state, !self->drawn)),
+               *twice = once ? lang_format(cx, "case.tecp", once) : NULL;
+    const graph_module *again = twice ? lang_parse(cx, "case.tecp", once, NULL) : NULL;
+
+    if (!again)
+        return finding(self, base_format(cx, "formatted: %s", tec_context_error(cx)));
+    if (strcmp(once, twice) != 0)
+        return finding(self, "formatted twice, the text is another one");
+    return strcmp(graph_text(cx, module, 0), graph_text(cx, again, 0)) == 0 ||
+           finding(self, "formatted, the program becomes another graph");
+}
+
 static bool run_oracle(trial *self)
 {
     uint64_t state;
@@ -167,6 +185,8 @@ static bool run_oracle(trial *self)
 
     if (!module)
         return finding(self, tec_context_error(self->c->cx));
+    if (!self->drawn && !keeps_its_meaning(self, module))
+        return false;
     self->c->text = graph_text(self->c->cx, module, GRAPH_TEXT_FULL);
     self->n_in = fuzz_program_inputs(self->c->cx, &state, module, self->drawn, self->in);
     self->n_out = self->drawn ? MAX_RESULTS : 1;

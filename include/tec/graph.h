@@ -128,6 +128,9 @@ TEC_API tec_graph *tec_graph_import_bytes(tec_context *cx, const char *name, con
  * with the tensors that it declares with `param`; NULL where it declares none. A module of a program is run
  * with tec/program.h. */
 TEC_API tec_graph *tec_graph_read_program(tec_context *cx, const char *path, const char *params);
+/* The text of a program in its canonical layout, as `tec fmt` prints it; the context's. `path` is for
+ * messages. NULL where the syntax is faulty. */
+TEC_API const char *tec_graph_format_program(tec_context *cx, const char *path, const char *text);
 
 /* ---- modules ---- */
 
