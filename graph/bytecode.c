@@ -156,13 +156,22 @@ static void emit_append(graph_code *code, const graph_node *node)
     GRAPH_CODE(code, RT_APPEND, in[0], in[0], in[1], RT_MOVE, to, in[0], RT_FREE_TENSOR, in[0]);
 }
 
+/* A condition that constants alone decide needs no test: nothing is left of one that holds, and one that does
+ * not hold ends the run here. The code behind `fatal` is never reached, which the verifier of bytecode sees. */
 static void emit_check(graph_code *code, const graph_node *node)
 {
-    int32_t reg = graph_code_scalar(code, node->in[0]);
+    const op_constant *known = node->in[0]->constant;
+    const char *text =
+        base_format(code->cx, "'%s': %s", node->name, graph_attribute(node, "message")->string);
 
-    GRAPH_CODE(code, RT_CHECK, reg);
-    graph_code_put(code, graph_code_text(code, base_format(code->cx, "'%s': %s", node->name,
-                                                           graph_attribute(node, "message")->string)));
+    if (known && *(const uint8_t *)known->data)
+        return;
+    if (known) {
+        GRAPH_CODE(code, RT_FATAL, graph_code_text(code, text));
+        return;
+    }
+    int32_t reg = graph_code_scalar(code, node->in[0]);
+    GRAPH_CODE(code, RT_CHECK, reg, graph_code_text(code, text));
 }
 
 /* Each element as a number, in a register of its symbol. */

@@ -372,15 +372,18 @@ static bool all_bound(const graph_code *code, const ir_expr *expr)
     return true;
 }
 
-/* Writes nothing for a condition that is true already. The text is what the user sees when the condition does
- * not hold while the program runs. */
+/* Writes nothing for a condition that is true already, and ends the run for one that is false. The text is
+ * what the user sees when the condition does not hold while the program runs. */
 bool graph_code_require(graph_code *code, const ir_expr *condition, const char *text)
 {
     int64_t holds;
     int32_t reg;
 
-    if (ir_is_int(condition, &holds) && holds)
+    if (ir_is_int(condition, &holds)) {
+        if (!holds)
+            GRAPH_CODE(code, RT_FATAL, graph_code_text(code, text));
         return true;
+    }
     reg = graph_code_compute(code, condition);
     GRAPH_CODE(code, RT_CHECK, reg, graph_code_text(code, text));
     return reg >= 0;

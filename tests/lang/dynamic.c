@@ -235,3 +235,54 @@ Test(dynamic, operands_that_do_not_fit_are_named)
     cr_assert(strstr(tec_context_error(cx), "operand 0 is i64[n]: expected three numbers of one type"), "%s",
               tec_context_error(cx));
 }
+
+/* ---- checks that constants decide ---- */
+
+static bool emits(const char *text, int32_t instruction)
+{
+    const graph_build_options o = {.target = target_parse(cx, "native"), .jobs = 1};
+    graph_built *b = graph_build(lang_parse(cx, "p.tecp", text, NULL), &o);
+
+    cr_assert(b, "%s", tec_context_error(cx));
+    for (int i = 0; i < b->desc.program.n_functions; i++) {
+        const rt_routine_desc *f = &b->desc.program.functions[i];
+
+        for (int32_t at = 0; at < f->n_words; at += rt_instruction_words(f->words, at, f->n_words))
+            if (f->words[at] == instruction)
+                return true;
+    }
+    return false;
+}
+
+#define STEP_OF_0                                                                                            \
+    "def main(more: bool, n: i64) -> i64[?] {\n"                                                             \
+    "  if more { arange(0, n, 0) } else { arange(0, n, 1) }\n"                                               \
+    "}\n"
+
+Test(dynamic, a_check_that_cannot_hold_is_fatal_where_it_is_reached)
+{
+    interp_value *in[] = {interp_tensor(cx, BASE_BOOL, 0, NULL, &(uint8_t){0}), number(4)}, *out;
+
+    cr_assert(emits(STEP_OF_0, RT_FATAL));
+    holds(result_of(STEP_OF_0, in, 2), 4, (const int64_t[]){0, 1, 2, 3});
+    in[0] = interp_tensor(cx, BASE_BOOL, 0, NULL, &(uint8_t){1});
+    compiled c = compile(STEP_OF_0, NULL);
+    tec_object *given[] = {object_of(&c, in[0]), object_of(&c, in[1])}, *result = NULL;
+    cr_assert_not(tec_program_run(c.p, given, 2, &result, 1, &err));
+    cr_assert(strstr(err.text, "the step is 0") && strstr(err.text, "p.tecp:2"), "%s", err.text);
+    cr_assert_not(interp_run(cx, c.graph, NULL, in, 2, NULL, &out, 1));
+    cr_assert(strstr(tec_context_error(cx), "the step is 0"), "%s", tec_context_error(cx));
+    tec_object_free(given[0]);
+    tec_object_free(given[1]);
+    discard(&c);
+}
+
+Test(dynamic, a_check_that_always_holds_leaves_no_code)
+{
+    const char *text = "def main(n: i64) -> i64[?] { arange(0, n, 1) }\n";
+
+    cr_assert_not(emits(text, RT_FATAL));
+    cr_assert(emits("def main(n: i64, k: i64) -> i64[?] { arange(0, n, k) }\n", RT_CHECK));
+    interp_value *in[] = {number(3)};
+    holds(result_of(text, in, 1), 3, (const int64_t[]){0, 1, 2});
+}
