@@ -109,15 +109,19 @@ static bool read_let(lang_parser *parser)
     return true;
 }
 
+/* What is expected of the block is expected of its value. */
 graph_value *lang_block(lang_parser *parser)
 {
+    const graph_type *expected = parser->expected;
     int n = parser->names.n;
 
+    parser->expected = NULL;
     if (!lang_expect(parser, "{"))
         return NULL;
     while (lang_accept(parser, "let"))
         if (!read_let(parser))
             return NULL;
+    parser->expected = expected;
     graph_value *value = lang_expression(parser);
     parser->names.n = n;
     return value && lang_expect(parser, "}") ? value : NULL;
@@ -138,15 +142,20 @@ static graph_body *region_of(lang_parser *p, graph_value *(*read)(lang_parser *p
 /* The regions are read in the order of the text, and both before the node is made: it needs their types. */
 static graph_value *read_if(lang_parser *parser, const char *at)
 {
+    const graph_type *expected = parser->expected;
+
+    parser->expected = NULL;
     graph_value *condition = lang_expression(parser);
 
     if (!condition)
         return NULL;
     graph_region_open(parser->f);
+    parser->expected = expected;
     graph_body *then = region_of(parser, lang_block);
     if (!then || !lang_expect(parser, "else"))
         return NULL;
     graph_region_open(parser->f);
+    parser->expected = expected;
     graph_body *otherwise = region_of(parser, lang_block);
     lang_blame(parser, at);
     graph_value *value = first(graph_add_if(parser->f, "if", condition, then, otherwise));
@@ -222,6 +231,9 @@ static int read_arm(lang_parser *parser, const graph_data *data, graph_body **bo
  * fall through. */
 static graph_value *read_match(lang_parser *parser, const char *at)
 {
+    const graph_type *expected = parser->expected;
+
+    parser->expected = NULL;
     graph_value *value = lang_expression(parser);
     graph_type t;
 
@@ -234,6 +246,7 @@ static graph_value *read_match(lang_parser *parser, const char *at)
     const graph_data *data = graph_find_data(parser->m, t.data);
     graph_body **body = base_array(parser->cx, graph_body *, data->cases.n);
     while (!lang_at(parser, "}")) {
+        parser->expected = expected;
         if (read_arm(parser, data, body) < 0)
             return NULL;
         lang_accept(parser, ",");
@@ -301,11 +314,52 @@ static bool read_attr(lang_parser *parser, const char *name, op_attr *out)
     return lang_expect(parser, "]");
 }
 
+/* For whom arguments are read: the types that are expected, as far as they are known. */
 typedef struct {
     base_vec values; /* graph_value * */
     op_attr attr[16];
     int n_attrs;
+    const graph_type *param; /* n_params of them; NULL: not known */
+    int n_params;
+    const lang_generic *generic; /* of a constructor whose data type is not known yet; NULL: another call */
+    const lang_constructor *constructor;
+    graph_type *bound; /* its type parameters, as far as they are known */
+    bool *known;
+    const lang_instance *instance; /* when all are */
+    const char *at;
 } arguments;
+
+static const graph_case *case_of(const lang_instance *instance, const char *name)
+{
+    int which;
+
+    return graph_find_case(instance->data, name, &which);
+}
+
+static void expect_fields(arguments *self, const lang_instance *instance)
+{
+    const graph_case *of = case_of(instance, self->constructor->name);
+
+    self->instance = instance;
+    self->param = of->field;
+    self->n_params = of->n;
+}
+
+/* The value of a field may complete the type parameters. False with an error. */
+static bool learn(lang_parser *parser, arguments *self, int index, const graph_value *value)
+{
+    bool all = true;
+
+    if (!self->generic || self->instance)
+        return true;
+    lang_bind_field(parser, self->generic, self->constructor, index, value, self->bound, self->known);
+    for (int i = 0; i < self->generic->params.n; i++)
+        all = all && self->known[i];
+    const lang_instance *made = all ? lang_instantiate(parser, self->generic, self->bound, self->at) : NULL;
+    if (made)
+        expect_fields(self, made);
+    return !all || made;
+}
 
 /* (value, ..., name = attribute, ...) Whether a name is an attribute is seen from the '=' behind it, for
  * which the lexer looks ahead by one token. A comma at the end is allowed. */
@@ -327,8 +381,10 @@ static bool read_arguments(lang_parser *parser, arguments *self)
             if (!read_attr(parser, name, &self->attr[self->n_attrs++]))
                 return false;
         } else {
+            int index = self->values.n;
+            parser->expected = index < self->n_params ? &self->param[index] : NULL;
             graph_value *value = lang_expression(parser);
-            if (!value)
+            if (!value || !learn(parser, self, index, value))
                 return false;
             base_push(parser->cx, &self->values, value);
         }
@@ -384,6 +440,40 @@ static graph_value *construct(lang_parser *parser, const char *name, const char 
     return lang_fail(parser, at, "there is no value, function, constructor or operator '%s'", name);
 }
 
+/* The value of a generic data type. Its type is the one that is expected, or the one that is written behind
+ * the name, or the values of the fields tell its type parameters. */
+static graph_value *read_generic(lang_parser *parser, const lang_generic *generic,
+                                 const lang_constructor *constructor, const char *at,
+                                 const graph_type *expected)
+{
+    arguments a = {.generic = generic,
+                   .constructor = constructor,
+                   .at = at,
+                   .bound = base_array(parser->cx, graph_type, generic->params.n),
+                   .known = base_array(parser->cx, bool, generic->params.n)};
+    const lang_instance *instance = expected ? lang_instance_of(parser, expected) : NULL;
+
+    if (lang_at(parser, "[")) {
+        const graph_type *arg = lang_type_arguments(parser, generic);
+        instance = arg ? lang_instantiate(parser, generic, arg, at) : NULL;
+        if (!instance)
+            return NULL;
+    }
+    if (instance && instance->generic == generic)
+        expect_fields(&a, instance);
+    if (lang_at(parser, "(") && !parser->lx->tok.space_before && !read_arguments(parser, &a))
+        return NULL;
+    if (!a.instance)
+        return lang_fail(parser, at, "the type of '%s' is not known here: write %s[TYPE], for a value of %s",
+                         constructor->name, constructor->name, generic->name);
+    lang_blame(parser, at);
+    graph_value *value =
+        graph_add_construct(parser->f, a.instance->data->name, constructor->name, constructor->name,
+                            (graph_value *const *)a.values.at, a.values.n);
+    lang_stand(parser);
+    return value;
+}
+
 /* name, or name(arguments): a value in scope, a function of the program, an operator, a constructor. A value
  * hides functions and operators, a function hides an operator of its name. A constructor without fields is a
  * name alone, so the last case is reached with and without arguments. */
@@ -395,10 +485,20 @@ static graph_value *read_named(lang_parser *parser, const char *name, const char
     const lang_def *def = lang_find_def(parser, name);
     const op_info *op = op_find(name);
     const graph_dynamic *dynamic = graph_find_dynamic(name);
+    const graph_type *expected = parser->expected;
+    const lang_constructor *constructor;
+    const lang_generic *generic = lang_generic_of(parser, name, &constructor);
 
+    parser->expected = NULL;
+    if (def && called) {
+        a.param = def->param;
+        a.n_params = def->n_params;
+    }
     if (!called && !value)
         value = lang_find_parameter(parser, name);
 
+    if (generic && !value && !(called && (def || op || dynamic)))
+        return read_generic(parser, generic, constructor, at, expected);
     if (called && !def && lang_is_sequence(name))
         return lang_sequence(parser, name, at);
     if (value || (called && !read_arguments(parser, &a)))
@@ -419,9 +519,15 @@ static graph_value *read_named(lang_parser *parser, const char *name, const char
 /* One part in parentheses is only grouped. */
 static graph_value *read_tuple(lang_parser *parser, const char *at)
 {
+    const graph_type *expected = parser->expected;
     base_vec part = {0};
 
     do {
+        bool inside = expected && expected->kind == GRAPH_TUPLE && part.n < expected->n;
+        parser->expected = inside                 ? &expected->part[part.n]
+                           : lang_at(parser, ")") ? NULL
+                           : part.n               ? NULL
+                                                  : expected;
         graph_value *value = lang_expression(parser);
         if (!value)
             return NULL;

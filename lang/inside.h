@@ -29,6 +29,29 @@ typedef struct {
     graph_value *value;
 } lang_name;
 
+/* A data type with type parameters: `type List[a] = Nil | Cons(a, List[a])`. */
+typedef struct {
+    const char *name;
+    base_vec params;       /* char * */
+    base_lexer cases;      /* stands at the first constructor */
+    base_vec constructors; /* lang_constructor * */
+} lang_generic;
+
+/* What the values of its fields tell about the type parameters. */
+typedef struct {
+    const char *name;
+    base_vec fields; /* intptr_t: the number of a type parameter, LANG_SELF, LANG_OTHER */
+} lang_constructor;
+enum { LANG_SELF = -1, LANG_OTHER = -2 };
+
+/* A data type that was made of a generic one: List[f32[2]]. Unknown extents of arguments are `?`, one variable
+ * for all. */
+typedef struct {
+    const lang_generic *generic;
+    const graph_type *arg;
+    graph_data *data;
+} lang_instance;
+
 /* A tensor that belongs to the program: `param W: f32[4]`. */
 typedef struct {
     const char *name;
@@ -47,7 +70,13 @@ typedef struct {
     base_vec uses;             /* lang_use *: names of data types, looked up when all are read */
     graph_function *f;         /* whose body is read */
     base_vec names;            /* lang_name *: what is in scope; inner ones behind */
-    base_map literals;         /* values of numbers without a type of their own */
+    base_vec generics;         /* lang_generic * */
+    base_vec instances;        /* lang_instance * */
+    /* while the constructors of an instance are read: what the type parameters stand for */
+    const lang_instance *instance;
+    const ir_expr *unknown;     /* `?` in the arguments of a data type */
+    const graph_type *expected; /* of the expression that is read next; NULL: anything */
+    base_map literals;          /* values of numbers without a type of their own */
     int depth;
 } lang_parser;
 
@@ -76,6 +105,26 @@ void *lang_fail(lang_parser *parser, const char *at, const char *fmt, ...) BASE_
 
 bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out);
 const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope);
+/* NAME or NAME(types): a constructor of the data type. */
+bool lang_case(lang_parser *parser, graph_data *data);
+/* ---- generic data types ---- */
+/* Notes all `type NAME[...]` of the text, from the start. */
+bool lang_find_generics(lang_parser *parser);
+const lang_generic *lang_find_generic(const lang_parser *parser, const char *name);
+/* [types] behind the name of a generic data type. */
+const graph_type *lang_type_arguments(lang_parser *parser, const lang_generic *generic);
+const lang_instance *lang_instantiate(lang_parser *parser, const lang_generic *generic, const graph_type *arg,
+                                      const char *at);
+/* The type parameter's type, where a constructor of an instance is read; false: there is none of that name. */
+bool lang_type_variable(lang_parser *parser, const char *name, const lang_scope *scope, graph_type *out);
+/* The generic data type that has the constructor; NULL: none. */
+const lang_generic *lang_generic_of(const lang_parser *parser, const char *name,
+                                    const lang_constructor **constructor);
+/* The instance whose values have the type; NULL: the type is none. */
+const lang_instance *lang_instance_of(const lang_parser *parser, const graph_type *type);
+/* Type parameters that the value of field `index` tells, in bound[]; `known` says which are. */
+void lang_bind_field(lang_parser *parser, const lang_generic *generic, const lang_constructor *constructor,
+                     int index, const graph_value *value, graph_type *bound, bool *known);
 /* The parameter of that name as a value of the function that is read; NULL: there is none. */
 graph_value *lang_find_parameter(lang_parser *parser, const char *name);
 const lang_def *lang_find_def(const lang_parser *parser, const char *name);

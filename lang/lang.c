@@ -24,7 +24,7 @@ static bool is_constructor(const lang_parser *parser, const char *name)
 }
 
 /* NAME or NAME(types) of a data type. Each `?` of the fields becomes a symbol of this constructor. */
-static bool read_case(lang_parser *parser, graph_data *data)
+bool lang_case(lang_parser *parser, graph_data *data)
 {
     const char *at = parser->at, *name = lang_expect_name(parser, "a constructor");
     base_vec symbols = {0};
@@ -33,7 +33,7 @@ static bool read_case(lang_parser *parser, graph_data *data)
 
     if (!name)
         return false;
-    if (is_constructor(parser, name))
+    if (!parser->instance && (is_constructor(parser, name) || lang_generic_of(parser, name, NULL)))
         return lang_fail(parser, at, "there is a constructor '%s' already", name);
     if (lang_accept(parser, "("))
         do {
@@ -48,6 +48,15 @@ static bool read_case(lang_parser *parser, graph_data *data)
     return true;
 }
 
+/* Steps over a generic data type, which lang_find_generics has read, to the next declaration. */
+static bool skip_generic(lang_parser *parser)
+{
+    while (parser->lx->tok.kind != BASE_TOK_END && !lang_at(parser, "type") && !lang_at(parser, "def") &&
+           !lang_at(parser, "param"))
+        lang_advance(parser);
+    return !base_failed(parser->cx);
+}
+
 /* The type is known before its constructors are read, since a field may be of the type itself. */
 static bool read_data(lang_parser *parser)
 {
@@ -55,13 +64,15 @@ static bool read_data(lang_parser *parser)
 
     if (!name)
         return false;
-    if (graph_find_data(parser->m, name))
+    if (graph_find_data(parser->m, name) || (lang_find_generic(parser, name) && !lang_at(parser, "[")))
         return lang_fail(parser, at, "there is a data type '%s' already", name);
+    if (lang_at(parser, "["))
+        return skip_generic(parser);
     graph_data *data = graph_data_new(parser->m, name);
     if (!lang_expect(parser, "="))
         return false;
     do {
-        if (!read_case(parser, data))
+        if (!lang_case(parser, data))
             return false;
     } while (lang_accept(parser, "|"));
     return true;
@@ -251,6 +262,7 @@ static bool read_body(lang_parser *parser, const lang_def *def)
         *name = (lang_name){value->name, value};
         base_push(parser->cx, &parser->names, name);
     }
+    parser->expected = &def->result;
     graph_value *value = lang_block(parser);
     if (!value)
         return false;
@@ -288,14 +300,14 @@ static bool read_declarations(lang_parser *parser)
 /* Verified at the end, once for all functions: after that no other code need look for errors. */
 static bool read_program(lang_parser *parser)
 {
-    if (!read_declarations(parser))
+    if (!lang_find_generics(parser) || !read_declarations(parser))
         return false;
     if (!lang_find_def(parser, "main"))
         return lang_fail(parser, parser->text + strlen(parser->text), "the program has no function 'main'");
     for (int i = 0; i < parser->defs.n; i++)
         if (!read_body(parser, parser->defs.at[i]))
             return false;
-    return graph_verify(parser->m);
+    return know_all_types(parser) && graph_verify(parser->m);
 }
 
 /* The text is copied by the lexer, so the caller may free it. */

@@ -165,18 +165,17 @@ const ir_expr *lang_extent(lang_parser *parser, const lang_scope *scope)
 static bool tensor_type(lang_parser *parser, const lang_scope *scope, base_dtype dtype, graph_type *out)
 {
     base_vec dims = {0};
+    bool extents = lang_accept(parser, "[");
 
-    if (lang_accept(parser, "[") && !lang_at(parser, "]"))
+    if (extents && !lang_at(parser, "]"))
         do {
             const ir_expr *expr = lang_extent(parser, scope);
             if (!expr)
                 return false;
             base_push(parser->cx, &dims, expr);
         } while (lang_accept(parser, ","));
-    if (dims.n > 0 && !lang_expect(parser, "]"))
+    if (extents && !lang_expect(parser, "]"))
         return false;
-    if (dims.n == 0)
-        lang_accept(parser, "]");
     *out = graph_tensor_type(&(op_type){dtype, dims.n, (const ir_expr *const *)dims.at});
     return !base_failed(parser->cx);
 }
@@ -217,6 +216,16 @@ bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out)
         return false;
     if (base_dtype_parse(name, &t))
         return tensor_type(parser, scope, t, out);
+    if (lang_type_variable(parser, name, scope, out))
+        return true;
+    const lang_generic *generic = lang_find_generic(parser, name);
+    if (generic) {
+        const graph_type *arg = lang_type_arguments(parser, generic);
+        const lang_instance *made = arg ? lang_instantiate(parser, generic, arg, at) : NULL;
+        if (made)
+            *out = graph_data_type(made->data->name);
+        return made;
+    }
     lang_use *use = base_new(parser->cx, lang_use);
     *use = (lang_use){name, at};
     base_push(parser->cx, &parser->uses, use);

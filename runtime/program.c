@@ -333,40 +333,55 @@ tec_object *tec_object_tuple(tec_program *program, tec_object *const *part, int 
     return new_parts(program, RT_OBJECT_TUPLE, 0, 0, part, n, err);
 }
 
-/* Names of constructors are unique in a program. */
-static const rt_constructor_desc *find_constructor(const rt_program_desc *program, const char *name,
-                                                   int32_t *data, int32_t *which)
+/* Whether `name` is the constructor's, alone or behind the name of its data type: "Nil", "List[i64].Nil". */
+static bool is_named(const rt_data_desc *data, const rt_constructor_desc *constructor, const char *name)
 {
-    for (*data = 0; *data < program->n_data; ++*data)
-        for (*which = 0; *which < program->data[*data].n_constructors; ++*which)
-            if (strcmp(program->data[*data].constructors[*which].name, name) == 0)
-                return &program->data[*data].constructors[*which];
-    return NULL;
+    size_t n = strlen(data->name);
+
+    return strcmp(constructor->name, name) == 0 || (strncmp(data->name, name, n) == 0 && name[n] == '.' &&
+                                                    strcmp(constructor->name, name + n + 1) == 0);
 }
 
-/* Finds the constructor by name and checks each field against its declared type. */
+/* Each field against its declared type. */
+static bool fields_fit(const tec_program *program, const rt_constructor_desc *constructor,
+                       tec_object *const *field, int count, tec_error *err)
+{
+    char name[80];
+
+    if (count != constructor->n_fields)
+        return rt_fail(err, TEC_INVALID, "'%s' has %d fields, found %d", constructor->name,
+                       (int)constructor->n_fields, count);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%d' of '%s", i + 1, constructor->name);
+        if (!check_value(program, constructor->fields[i], field[i], "field", name, err))
+            return false;
+    }
+    return true;
+}
+
+/* Data types that were made of one generic type have constructors of the same names: the first that takes the
+ * fields. The error is that of the first by the name. */
 tec_object *tec_object_data(tec_program *program, const char *constructor, tec_object *const *field,
                             int count, tec_error *err)
 {
-    const rt_constructor_desc *c;
-    int32_t data, which;
-    char name[80];
+    tec_error first = {0};
+    bool found = false;
 
     if (!program || !constructor || (count && !field))
         return rt_fail(err, TEC_INVALID, "expected the name of a constructor, found NULL"), NULL;
-    c = find_constructor(program->program, constructor, &data, &which);
-    if (!c)
+    for (int32_t data = 0; data < program->program->n_data; ++data)
+        for (int32_t which = 0; which < program->program->data[data].n_constructors; ++which) {
+            const rt_data_desc *type = &program->program->data[data];
+
+            if (!is_named(type, &type->constructors[which], constructor))
+                continue;
+            if (fields_fit(program, &type->constructors[which], field, count, &first))
+                return new_parts(program, RT_OBJECT_DATA, data, which, field, count, err);
+            found = true;
+        }
+    if (!found)
         return rt_fail(err, TEC_INVALID, "there is no constructor '%s'", constructor), NULL;
-    if (count != c->n_fields)
-        return rt_fail(err, TEC_INVALID, "'%s' has %d fields, found %d", constructor, (int)c->n_fields,
-                       count),
-               NULL;
-    for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%d' of '%s", i + 1, constructor);
-        if (!check_value(program, c->fields[i], field[i], "field", name, err))
-            return NULL;
-    }
-    return new_parts(program, RT_OBJECT_DATA, data, which, field, count, err);
+    return rt_fail(err, first.status, "%s", first.text), NULL;
 }
 
 tec_object *tec_object_ref(tec_object *object)

@@ -145,10 +145,13 @@ static int read_parts(const reader *in, const int32_t *types, int count, const c
     return count;
 }
 
-/* The parts belong to the new object from here on. */
-static tool_value *make(const reader *in, const char *constructor, tool_value **part, int n)
+/* A tuple where `data` is NULL. The parts belong to the new object from here on. */
+static tool_value *make(const reader *in, const rt_data_desc *data, const char *constructor,
+                        tool_value **part, int n)
 {
     tec_error err = {0};
+    if (data)
+        constructor = base_format(in->cx, "%s.%s", data->name, constructor);
     tool_value *o = in->home->compound(in->home->user, constructor, part, n, &err);
 
     for (int i = 0; i < n; i++)
@@ -176,16 +179,16 @@ static bool is_list(const reader *in, const rt_type_desc *type, const rt_constru
 }
 
 /* From the end, so that no list is too long. */
-static tool_value *read_list(const reader *in, const rt_constructor_desc *nil,
+static tool_value *read_list(const reader *in, const rt_data_desc *data, const rt_constructor_desc *nil,
                              const rt_constructor_desc *cons, const cJSON *json)
 {
-    tool_value *rest = make(in, nil->name, NULL, 0), *cell[2];
+    tool_value *rest = make(in, data, nil->name, NULL, 0), *cell[2];
     const cJSON *item = json->child ? json->child->prev : NULL; /* a list's first item knows its last */
 
     for (; rest && item; item = item == json->child ? NULL : item->prev) {
         cell[0] = read_json(in, cons->fields[0], item);
         cell[1] = rest;
-        rest = cell[0] ? make(in, cons->name, cell, 2) : NULL;
+        rest = cell[0] ? make(in, data, cons->name, cell, 2) : NULL;
         if (!cell[0])
             in->home->drop(in->home->user, cell[1]);
     }
@@ -202,7 +205,7 @@ static tool_value *read_data(const reader *in, const rt_type_desc *type, const c
                                                                                : NULL;
 
     if (cJSON_IsArray(json) && is_list(in, type, &nil, &cons))
-        return read_list(in, nil, cons, json);
+        return read_list(in, d, nil, cons, json);
     for (int i = 0; name && i < d->n_constructors; i++) {
         const rt_constructor_desc *constructor = &d->constructors[i];
         tool_value **part;
@@ -216,7 +219,7 @@ static tool_value *read_data(const reader *in, const rt_type_desc *type, const c
             return cJSON_IsObject(json)
                        ? NULL
                        : refuse(in, base_format(in->cx, "{\"%s\": [...]}", constructor->name), json);
-        return make(in, constructor->name, part, constructor->n_fields);
+        return make(in, d, constructor->name, part, constructor->n_fields);
     }
     return refuse(in, base_format(in->cx, "{\"CONSTRUCTOR\": [fields]} of '%s'", d->name), json);
 }
@@ -233,7 +236,8 @@ static tool_value *read_json(const reader *in, int32_t type, const cJSON *json)
     if (t->kind != RT_TYPE_TUPLE)
         return refuse(in, "a value that JSON can express: a function cannot be an input", json);
     tool_value **part = base_array(in->cx, tool_value *, t->n_parts);
-    return read_parts(in, t->parts, t->n_parts, json, part) < 0 ? NULL : make(in, NULL, part, t->n_parts);
+    return read_parts(in, t->parts, t->n_parts, json, part) < 0 ? NULL
+                                                                : make(in, NULL, NULL, part, t->n_parts);
 }
 
 /* The ending of the name tells JSON from the file of a tensor. */

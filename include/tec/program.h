@@ -100,7 +100,8 @@ TEC_API void tec_program_profile_reset(tec_program *program);
 TEC_API TEC_GIVE tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_error *err);
 TEC_API TEC_GIVE tec_object *tec_object_tuple(tec_program *program, tec_object *const *part, int n,
                                               tec_error *err);
-/* By a constructor of a data type of the program. Refuses fields of other types. */
+/* By a constructor of a data type of the program. Refuses fields of other types. Where several data types
+ * have a constructor of the name, the first one that takes the fields; "List[i64].Nil" says which. */
 TEC_API TEC_GIVE tec_object *tec_object_data(tec_program *program, const char *constructor,
                                              tec_object *const *field, int count, tec_error *err);
 TEC_API TEC_GIVE tec_object *tec_object_ref(tec_object *object);

@@ -83,8 +83,10 @@ static inline tec_object *object_of(const compiled *c, const interp_value *v)
             part[i] = object_of(c, v->part[i]);
         o = v->kind == INTERP_TUPLE
                 ? tec_object_tuple(c->p, part, v->n, &err)
-                : tec_object_data(c->p, ((const graph_case *)v->data->cases.at[v->which])->name, part, v->n,
-                                  &err);
+                : tec_object_data(c->p,
+                                  base_format(cx, "%s.%s", v->data->name,
+                                              ((const graph_case *)v->data->cases.at[v->which])->name),
+                                  part, v->n, &err);
         for (int i = 0; i < v->n; i++)
             tec_object_free(part[i]);
     }
