@@ -156,8 +156,9 @@ static void emit_append(graph_code *code, const graph_node *node)
     GRAPH_CODE(code, RT_APPEND, in[0], in[0], in[1], RT_MOVE, to, in[0], RT_FREE_TENSOR, in[0]);
 }
 
-/* A condition that constants alone decide needs no test: nothing is left of one that holds, and one that does
- * not hold ends the run here. The code behind `fatal` is never reached, which the verifier of bytecode sees. */
+/* A condition that constants alone decide needs no test: nothing is left of one that holds, and one that
+ * does not hold ends the run here. The verifier of bytecode knows that
+ * nothing behind `fatal` is reached. */
 static void emit_check(graph_code *code, const graph_node *node)
 {
     const op_constant *known = node->in[0]->constant;

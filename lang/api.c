@@ -1,4 +1,4 @@
-/* lang/api.c -- reading and formatting of programs in the public API: include/tec/graph.h over lang/lang.h. */
+/* lang/api.c -- programs in the public API: include/tec/graph.h over lang/lang.h, lang/format.h. */
 #include "base/guard.h"
 #include "lang/format.h"
 #include "lang/lang.h"

@@ -12,7 +12,7 @@
  *
  * All tokens are read first. The comments between two tokens belong to one of them: a comment on the line of
  * a token to this token, any other to the token behind it. Each function prints one rule of the grammar
- * (docs/lang.md), and whoever prints a token prints its comments. Two things are left out: the comma behind an
+ * (docs/lang.md), and prints the comments of its tokens. Two things are left out: the comma behind an
  * arm of `match` and the comma at the end of a list.
  */
 #include "lang/format.h"
@@ -648,6 +648,7 @@ static bool declaration(formatter *self)
     return at(self, "param") ? parameters(self) : unexpected(self, "'type', 'param' or 'def'");
 }
 
+/* All declarations, each on a new line; the comments behind the last one belong to the end of the text. */
 const char *lang_format(tec_context *cx, const char *file, const char *text)
 {
     formatter self = {.cx = cx, .d = {.cx = cx}};

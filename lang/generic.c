@@ -5,7 +5,7 @@
  *
  * makes two data types of the module for each that is used here: "List[f32[2]]", "List[i64]",
  * "List[List[i64]]". The constructors are read anew for each, with the type parameters standing for the
- * arguments, so nothing is left of the generic type in the module, and nothing at all of one that is not used.
+ * arguments, so nothing is left of the generic type in the module, and nothing at all of an unused one.
  * An extent that is no number is `?` in an argument: each element has its own.
  */
 #include <string.h>
@@ -25,6 +25,7 @@ const lang_generic *lang_find_generic(const lang_parser *parser, const char *nam
     return NULL;
 }
 
+/* Names of constructors are unique among all generic types, so the first one that has the name is it. */
 const lang_generic *lang_generic_of(const lang_parser *parser, const char *name,
                                     const lang_constructor **constructor)
 {
@@ -51,7 +52,7 @@ static intptr_t param_of(const lang_generic *generic, const char *name)
     return LANG_OTHER;
 }
 
-/* One field: a type parameter by itself, the type itself with its own parameters, or anything else. Steps over
+/* One field: a type parameter alone, the type itself with its parameters, or anything else. Steps over
  * the field, whose types are read for each instance. */
 static intptr_t skip_field(lang_parser *parser, const lang_generic *generic)
 {
@@ -73,6 +74,7 @@ static intptr_t skip_field(lang_parser *parser, const lang_generic *generic)
     return kind;
 }
 
+/* NAME or NAME(fields): notes what each field can tell about the type parameters. */
 static bool read_constructor(lang_parser *parser, lang_generic *generic)
 {
     const char *at = parser->at, *name = lang_expect_name(parser, "a constructor");
@@ -220,6 +222,7 @@ static void add_name(lang_parser *parser, base_text *text, const graph_type *typ
     base_add(cx, text, type->kind == GRAPH_TENSOR ? "]" : ")");
 }
 
+/* As many types as the data type has parameters. Names of extents are refused: no value binds them here. */
 const graph_type *lang_type_arguments(lang_parser *parser, const lang_generic *generic)
 {
     graph_type *arg = base_array(parser->cx, graph_type, generic->params.n);
@@ -255,7 +258,7 @@ const lang_instance *lang_instance_of(const lang_parser *parser, const graph_typ
     return NULL;
 }
 
-/* Reads the constructors with the arguments; the instance is known already, since a field may have its type. */
+/* Reads the constructors with the arguments; the instance is known, since a field may have its type. */
 static bool read_cases(lang_parser *parser, const lang_instance *instance)
 {
     const base_lexer back = *parser->lx;
@@ -274,6 +277,7 @@ static bool read_cases(lang_parser *parser, const lang_instance *instance)
     return true;
 }
 
+/* Found by its name, or made. The limits end types that contain ever larger types: T[a] = A(a, T[(a, a)]). */
 const lang_instance *lang_instantiate(lang_parser *parser, const lang_generic *generic, const graph_type *arg,
                                       const char *at)
 {

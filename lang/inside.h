@@ -44,8 +44,8 @@ typedef struct {
 } lang_constructor;
 enum { LANG_SELF = -1, LANG_OTHER = -2 };
 
-/* A data type that was made of a generic one: List[f32[2]]. Unknown extents of arguments are `?`, one variable
- * for all. */
+/* A data type that was made of a generic one: List[f32[2]]. Unknown extents of
+ * arguments are `?`, one variable for all. */
 typedef struct {
     const lang_generic *generic;
     const graph_type *arg;
@@ -115,7 +115,7 @@ const lang_generic *lang_find_generic(const lang_parser *parser, const char *nam
 const graph_type *lang_type_arguments(lang_parser *parser, const lang_generic *generic);
 const lang_instance *lang_instantiate(lang_parser *parser, const lang_generic *generic, const graph_type *arg,
                                       const char *at);
-/* The type parameter's type, where a constructor of an instance is read; false: there is none of that name. */
+/* The type parameter's type, where a constructor of an instance is read; false: there is none. */
 bool lang_type_variable(lang_parser *parser, const char *name, const lang_scope *scope, graph_type *out);
 /* The generic data type that has the constructor; NULL: none. */
 const lang_generic *lang_generic_of(const lang_parser *parser, const char *name,

@@ -114,6 +114,7 @@ static void new_line(printer *self)
     self->space = self->ended = false;
 }
 
+/* A line begins with its indent, and no line ends in a space: it is printed with the text behind it. */
 static void print_text(printer *self, const char *text, int length)
 {
     if (self->ended)

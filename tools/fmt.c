@@ -56,6 +56,7 @@ static int format_all(const tool_list *files, action how)
     return status;
 }
 
+/* The command: prints, unless the files are only to be checked or rewritten. */
 int tool_fmt(int argc, char **argv)
 {
     bool check = false, replace = false;

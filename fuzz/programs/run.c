@@ -178,6 +178,7 @@ static bool keeps_its_meaning(trial *self, const graph_module *module)
            finding(self, "formatted, the program becomes another graph");
 }
 
+/* The interpreter's results are what the VM's are compared with. Draws the inputs. */
 static bool run_oracle(trial *self)
 {
     uint64_t state;

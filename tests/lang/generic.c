@@ -1,5 +1,5 @@
-/* tests/lang/generic.c -- data types with type parameters: made for each use, by the VM as by the interpreter of
- * graphs. */
+/* tests/lang/generic.c -- data types with type parameters: made for each use, by the VM as by the
+ * interpreter of graphs. */
 #include "tests/lang/kit.h"
 
 TestSuite(generic, .init = open_context, .fini = close_context);
