@@ -160,3 +160,23 @@ Test(generic, what_is_wrong_is_told_with_both_types)
         tec_context_clear(cx);
     }
 }
+
+Test(generic, a_tree_that_is_deep_to_the_left_is_walked)
+{
+    compiled c =
+        compile("type Tree[a] = Leaf(a) | Node(Tree[a], Tree[a])\n"
+                "def build(k: i64, t: Tree[i64]) -> Tree[i64] {\n"
+                "  if k > 0 { build(k - 1, Node(t, Leaf(k))) } else { t }\n"
+                "}\n"
+                "def sum(t: Tree[i64]) -> i64 { match t { Leaf(x) => x Node(l, r) => sum(l) + sum(r) } }\n"
+                "def main(k: i64) -> i64 { sum(build(k, Leaf(0))) }\n",
+                NULL);
+    interp_value *k = interp_tensor(cx, BASE_I64, 0, NULL, &(int64_t){10000});
+    tec_object *given = object_of(&c, k), *out = NULL;
+
+    cr_assert(tec_program_run(c.p, &given, 1, &out, 1, &err), "%s", err.text);
+    cr_assert_eq(*(const int64_t *)tec_object_dltensor(out)->data, 50005000);
+    tec_object_free(out);
+    tec_object_free(given);
+    discard(&c);
+}
