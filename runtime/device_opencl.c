@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/alloc.h"
+#include "runtime/cache.h"
 #include "runtime/device.h"
 #include "runtime/opencl.h"
 
@@ -312,8 +313,58 @@ static bool refuse_build(const tec_device *device, void *program, int32_t status
     return false;
 }
 
+static rt_cache_key key_of(const tec_device *device, const rt_code_desc *code)
+{
+    const state *s = device->state;
+    char version[128] = "", driver[sizeof version + sizeof device->info.driver];
+
+    s->cl->GetDeviceInfo(s->id, RT_CL_DRIVER_VERSION, sizeof version - 1, version, NULL);
+    snprintf(driver, sizeof driver, "%s %s", device->info.driver, version);
+    return rt_cache_key_of(&(rt_cache_parts){.source = code->bytes,
+                                             .source_size = (size_t)code->size,
+                                             .device = device->info.hardware,
+                                             .driver = driver,
+                                             .options = s->options});
+}
+
+/* The program of a cached binary; NULL: there is none, or the driver does not take it. */
+static void *load_cached(const state *self, const rt_cache_key *key)
+{
+    int32_t status = RT_CL_SUCCESS, taken = RT_CL_SUCCESS;
+    size_t size = 0;
+    void *code = rt_cache_load(key, &size), *program = NULL;
+    const unsigned char *bytes = code;
+
+    if (!code)
+        return NULL;
+    program = self->cl->CreateProgramWithBinary(self->context, 1, &self->id, &size, &bytes, &taken, &status);
+    rt_free(code);
+    if (program && taken == RT_CL_SUCCESS &&
+        self->cl->BuildProgram(program, 1, &self->id, self->options, NULL, NULL) == RT_CL_SUCCESS)
+        return program;
+    if (program)
+        self->cl->ReleaseProgram(program);
+    return NULL;
+}
+
+/* Keeps the binary of a program; a driver that gives none has none kept. */
+static void save(const state *self, void *program, const rt_cache_key *key)
+{
+    size_t size = 0;
+    unsigned char *bytes;
+
+    if (self->cl->GetProgramInfo(program, RT_CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) !=
+            RT_CL_SUCCESS ||
+        size == 0 || !(bytes = rt_alloc(size, NULL)))
+        return;
+    if (self->cl->GetProgramInfo(program, RT_CL_PROGRAM_BINARIES, sizeof bytes, &bytes, NULL) ==
+        RT_CL_SUCCESS)
+        rt_cache_save(key, bytes, size);
+    rt_free(bytes);
+}
+
 /* Compiles the module's OpenCL C; a failure shows the driver's build log. */
-static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)
+static void *compile(tec_device *device, const rt_code_desc *code, tec_error *err)
 {
     const state *s = device->state;
     const char *text = code->bytes;
@@ -329,6 +380,23 @@ static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)
     refuse_build(device, program, status, err);
     s->cl->ReleaseProgram(program);
     return NULL;
+}
+
+/* From the cache, else compiled and kept there. */
+static void *load(tec_device *device, const rt_code_desc *code, tec_error *err)
+{
+    bool cached = rt_cache_is_on();
+    rt_cache_key key = cached ? key_of(device, code) : (rt_cache_key){0};
+    void *program = cached ? load_cached(device->state, &key) : NULL;
+
+    if (program)
+        return rt_cache_count(true), program;
+    program = compile(device, code, err);
+    if (program)
+        rt_cache_count(false);
+    if (program && cached)
+        save(device->state, program, &key);
+    return program;
 }
 
 static void unload(tec_device *device, void *program)

@@ -41,6 +41,9 @@
       (void *, void *, const void *, size_t, size_t, size_t, uint32_t, void *const *, void **))              \
     X(EnqueueMarkerWithWaitList, int32_t, (void *, uint32_t, void *const *, void **))                        \
     X(CreateProgramWithSource, void *, (void *, uint32_t, const char **, const size_t *, int32_t *))         \
+    X(CreateProgramWithBinary, void *,                                                                       \
+      (void *, uint32_t, void *const *, const size_t *, const unsigned char **, int32_t *, int32_t *))       \
+    X(GetProgramInfo, int32_t, (void *, uint32_t, size_t, void *, size_t *))                                 \
     X(BuildProgram, int32_t,                                                                                 \
       (void *, uint32_t, void *const *, const char *, void (*)(void *, void *), void *))                     \
     X(GetProgramBuildInfo, int32_t, (void *, void *, uint32_t, size_t, void *, size_t *))                    \
@@ -76,6 +79,9 @@ typedef struct {
     X(DEVICE_LOCAL_MEM_SIZE, 0x1023)                                                                         \
     X(DEVICE_NAME, 0x102B)                                                                                   \
     X(DEVICE_EXTENSIONS, 0x1030)                                                                             \
+    X(DRIVER_VERSION, 0x102D)                                                                                \
+    X(PROGRAM_BINARY_SIZES, 0x1165)                                                                          \
+    X(PROGRAM_BINARIES, 0x1166)                                                                              \
     X(PROGRAM_BUILD_LOG, 0x1183)                                                                             \
     X(PROFILING_COMMAND_END, 0x1283)                                                                         \
     X(QUEUE_PROFILING_ENABLE, 1 << 1)                                                                        \

@@ -58,6 +58,13 @@ TEC_API bool tec_device_describe(const tec_device *device, tec_device_info *info
 TEC_API TEC_GIVE tec_array *tec_array_new_on(TEC_KEEP tec_device *device, DLDataType dtype, int ndim,
                                              const int64_t *shape, tec_error *err);
 
+/* Where drivers compile code when a module is loaded (OpenCL), the compiled code is kept in this folder for
+ * later processes, up to most_bytes in all. The folder is made when it is first needed. NULL, the default:
+ * nothing is kept. Holds for all modules that are loaded afterwards. */
+TEC_API bool tec_device_cache(const char *folder, int64_t most_bytes, tec_error *err);
+/* How many programs this process loaded from the folder, and how many the driver compiled. */
+TEC_API void tec_device_cache_counts(int64_t *loaded, int64_t *built);
+
 #ifdef __cplusplus
 }
 #endif

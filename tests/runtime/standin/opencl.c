@@ -186,6 +186,24 @@ API(void *, clCreateProgramWithSource, void *c, uint32_t n, const char **text, c
     (void)c, (void)n, (void)text, (void)size;
     return object(1, status);
 }
+API(void *, clCreateProgramWithBinary, void *c, uint32_t n, void *const *d, const size_t *size,
+    const unsigned char **bytes, int32_t *taken, int32_t *status)
+{
+    (void)c, (void)n, (void)d;
+    *taken = *size == 6 && memcmp(*bytes, "binary", 6) == 0 ? 0 : -42;
+    return object(1, status);
+}
+API(int32_t, clGetProgramInfo, void *p, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    const size_t bytes = 6;
+
+    (void)p, (void)needed;
+    if (what == 0x1165)
+        memcpy(out, &bytes, sizeof bytes);
+    else if (size == sizeof(char *))
+        memcpy(*(char **)out, "binary", bytes);
+    return status_now();
+}
 API(int32_t, clBuildProgram, void *p, uint32_t n, void *const *d, const char *o, void (*f)(void *, void *),
     void *u)
 {
