@@ -178,8 +178,6 @@ static order barrier_of(const ir_stmt *stmt)
 
 /* ---- a condition moves inward ---- */
 
-static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt);
-
 /* With an else, the condition is evaluated once, into a variable: a branch may store what the condition
  * reads. */
 static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
@@ -212,13 +210,13 @@ static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const i
 static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
 {
     return ir_let_stmt(cx, stmt->let.var, guard_value(cx, guard, stmt->let.value),
-                       push_guard(cx, guard, stmt->let.body));
+                       lower_push_guard(cx, guard, stmt->let.body));
 }
 
 /* Statements that all threads must reach (barriers, commits of copies) stay unguarded; every other statement
  * without children gets the condition. Loops keep their bounds, so that all threads run the same
  * iterations. */
-static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
+const ir_stmt *lower_push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt)
 {
     ir_at(cx, stmt->loc);
     switch (stmt->kind) {
@@ -226,12 +224,12 @@ static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir
         const ir_stmt **out = base_array(cx, const ir_stmt *, stmt->seq.n);
 
         for (int i = 0; i < stmt->seq.n; i++)
-            out[i] = push_guard(cx, guard, stmt->seq.stmt[i]);
+            out[i] = lower_push_guard(cx, guard, stmt->seq.stmt[i]);
         return ir_seq(cx, out, stmt->seq.n);
     }
     case IR_FOR:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return lower_with_inner(cx, stmt, push_guard(cx, guard, lower_inner(stmt)));
+    case IR_ATTRIBUTE: return lower_with_inner(cx, stmt, lower_push_guard(cx, guard, lower_inner(stmt)));
     case IR_LET_STMT: return push_into_let(cx, guard, stmt);
     case IR_IF: return push_into_if(cx, guard, stmt);
     case IR_EVALUATE:
@@ -311,9 +309,9 @@ static const ir_stmt *place_if(placer *pl, const ir_facts *facts, const ir_stmt 
     pl->lack = (lack){0};
     *sum = kept;
     const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
-    const ir_stmt *body = push_guard(cx, cond, stmt->branch.then);
+    const ir_stmt *body = lower_push_guard(cx, cond, stmt->branch.then);
     if (stmt->branch.otherwise)
-        body = ir_seq2(cx, body, push_guard(cx, ir_not(cx, cond), stmt->branch.otherwise));
+        body = ir_seq2(cx, body, lower_push_guard(cx, ir_not(cx, cond), stmt->branch.otherwise));
     return place(pl, facts, ir_let_stmt(cx, cond, stmt->branch.cond, body), sum);
 }
 
@@ -384,7 +382,7 @@ static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *facts, const 
         return ir_for(cx, stmt->loop.var, stmt->loop.min, stmt->loop.extent, how, stmt->loop.body);
     const ir_stmt *body =
         ir_substitute_stmt(cx, stmt->loop.body, stmt->loop.var, ir_add(cx, stmt->loop.min, step));
-    body = ir_let_stmt(cx, mine, ir_lt(cx, step, stmt->loop.extent), push_guard(cx, mine, body));
+    body = ir_let_stmt(cx, mine, ir_lt(cx, step, stmt->loop.extent), lower_push_guard(cx, mine, body));
     return ir_for(cx, step, ir_int(cx, 0), most, how, body);
 }
 
@@ -438,7 +436,8 @@ static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *facts, const
     *sum = kept;
     const ir_expr *guard = ir_lt(cx, stmt->loop.var, ir_add(cx, stmt->loop.min, stmt->loop.extent));
     return place_in_loop(
-        pl, facts, ir_for_like(cx, stmt, stmt->loop.min, all, push_guard(cx, guard, stmt->loop.body)), sum);
+        pl, facts, ir_for_like(cx, stmt, stmt->loop.min, all, lower_push_guard(cx, guard, stmt->loop.body)),
+        sum);
 }
 
 /* The loop's own bounds are read before the body, by each thread that comes. */

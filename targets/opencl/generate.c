@@ -46,7 +46,9 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
                           .symbols = base_copy(cx, &options->symbols[0], sizeof options->symbols[0]),
                           .n = 1,
                           .format = "opencl"};
-    text = source_kernels(cx, machine->no_f64 ? &opencl_dialect_without_f64 : &opencl_dialect, programs[0],
+    /* Devices with warps are GPUs, whose drivers take barriers as they are. */
+    const ir_program *program = machine->warp_size > 1 ? programs[0] : opencl_meet(cx, programs[0]);
+    text = source_kernels(cx, machine->no_f64 ? &opencl_dialect_without_f64 : &opencl_dialect, program,
                           options->symbols[0]);
     if (!text)
         return NULL;
