@@ -61,8 +61,8 @@ const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_e
  * user's C.init, the later gets a number. */
 const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *stmt);
 
-/* `if guard { stmt }` with the condition at the single statements: barriers and the bounds of loops stay outside
- * of it, so that all threads meet (lower/barriers.c). */
+/* `if guard { stmt }` with the condition at the single statements: barriers and the bounds of loops stay
+ * outside of the condition, so that all threads meet (lower/barriers.c). */
 const ir_stmt *lower_push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *stmt);
 
 /* Loops, lets and allocations as they are, but with another body; stmt itself where it is the same. */
