@@ -21,6 +21,7 @@
  * out of bounds. So each operand of a select, `and` or `or` after the first is a root of its own, with lets
  * of its own.
  */
+#include "ir/intern.h"
 #include "ir/reason/facts.h"
 #include "schedule/depend.h"
 #include "schedule/rewrite.h"
@@ -39,6 +40,7 @@ typedef struct {
     const ir_expr *const *point; /* a variable for each dimension of the buffer, */
     const ir_expr *const *iter;  /* and each iteration variable over them; NULL: it is 0 */
     const ir_facts *facts;
+    ir_interned *equal; /* equal parts of the values are one node; NULL: they stay apart */
 } stage_value;
 
 /* A let of the stage's own value gets a new variable for each place that the value goes to: two lets of one
@@ -69,14 +71,36 @@ static const ir_expr *iter_at(const stage_value *value, int at, const ir_expr *c
     return ir_simplify(value->facts, ir_apply(value->cx, &map, value->iter[at]));
 }
 
+/* x + 1 + 1 as x + 2: the same index, reached by two ways, is one index. */
+static const ir_expr *fold_sum(tec_context *cx, const ir_expr *expr)
+{
+    int64_t inner, outer, sum;
+
+    if (!expr || expr->op != IR_ADD || !ir_is_int(expr->arg[1], &outer) || expr->arg[0]->op != IR_ADD ||
+        !ir_is_int(expr->arg[0]->arg[1], &inner) || __builtin_add_overflow(inner, outer, &sum))
+        return expr;
+    const ir_expr *constant = ir_int(cx, sum);
+    return base_dtype_same(constant->dtype, expr->dtype) ? ir_add(cx, expr->arg[0]->arg[0], constant) : expr;
+}
+
+static const ir_expr *share_node(ir_rewrite *rw, const ir_expr *expr)
+{
+    return ir_intern(rw->equal, fold_sum(rw->cx, ir_rewrite_children(rw, expr)));
+}
+
+/* The value of the stage at an index. Values at neighbouring indices have parts in common: after S[x] = A[x]
+ * + A[x + 1], the values of S at x and x + 1 both hold A[x + 1]. Each such part is one node, so that a chain
+ * of n stencils grows to some n * n nodes, where its text has 3^n terms. */
 static const ir_expr *value_at(const stage_value *value, const ir_expr *const *index)
 {
+    ir_rewrite share = {.cx = value->cx, .expr = share_node, .equal = value->equal};
     ir_rewrite rw = {.cx = value->cx, .expr = fresh_let};
     ir_subst map = {0};
 
     for (int i = 0; i < value->block->n_iters; i++)
         base_map_put(value->cx, &map.vars, value->block->iters[i].var, iter_at(value, i, index));
-    return ir_apply(value->cx, &map, ir_rewrite_expr(&rw, value->store->store.value));
+    return ir_rewrite_expr(&share,
+                           ir_apply(value->cx, &map, ir_rewrite_expr(&rw, value->store->store.value)));
 }
 
 /* ---- inlining into an expression ---- */
@@ -96,6 +120,7 @@ typedef struct {
     const stage_value *v;
     base_vec groups; /* use_group *, of the part of the expression that is evaluated in any case */
     base_map visits;
+    base_map bound; /* variables of the lets inside of the expression */
 } inlining;
 
 static bool same_index(const ir_expr *left, const ir_expr *right)
@@ -121,8 +146,22 @@ static int first_lazy_operand(const ir_expr *expr)
     return expr->op == IR_AND || expr->op == IR_OR || expr->op == IR_SELECT ? 1 : 3;
 }
 
-/* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so
- * it is left to a root of its own. A node that several parents share is counted twice at most: that is all
+/* Whether the index mentions a variable that a let inside of the root binds: the value cannot stand in front
+ * of that let. */
+static bool is_inside_let(inlining *self, const ir_expr *load)
+{
+    base_vec vars = {0};
+
+    for (int d = 0; self->bound.n && d < load->load.n; d++)
+        ir_free_vars(self->rw.cx, load->load.index[d], &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(&self->bound, vars.at[i]))
+            return true;
+    return false;
+}
+
+/* Counts the uses that are evaluated in any case. A load in the body of a let whose index mentions the let's
+ * variable is left to a root of its own, which is the body. A node that several parents share is counted twice at most: that is all
  * that matters, and shared chains stay cheap. */
 static void count_uses(inlining *self, const ir_expr *expr)
 {
@@ -131,7 +170,7 @@ static void count_uses(inlining *self, const ir_expr *expr)
     if (visits == 2)
         return;
     base_map_put(self->rw.cx, &self->visits, expr, (const void *)(visits + 1));
-    if (expr->op == IR_LOAD && expr->load.buffer == self->v->buffer) {
+    if (expr->op == IR_LOAD && expr->load.buffer == self->v->buffer && !is_inside_let(self, expr)) {
         use_group *group = group_of(self, expr);
 
         if (!group) {
@@ -144,7 +183,9 @@ static void count_uses(inlining *self, const ir_expr *expr)
         for (int d = 0; d < expr->load.n; d++)
             count_uses(self, expr->load.index[d]);
     } else if (expr->op == IR_LET) {
+        base_map_put(self->rw.cx, &self->bound, expr->let.var, expr);
         count_uses(self, expr->let.value);
+        count_uses(self, expr->let.body);
     } else if (expr->op == IR_CALL) {
         for (int i = 0; i < expr->call.n; i++)
             count_uses(self, expr->call.arg[i]);
@@ -336,6 +377,8 @@ static bool read_value(sched_call *call, const ir_block *block, stage_value *val
 {
     *value =
         (stage_value){.cx = call->cx, .block = block, .store = block->body, .facts = call->s->view.facts};
+    value->equal = base_new(call->cx, ir_interned);
+    value->equal->cx = call->cx;
     for (int i = 0; i < block->n_iters; i++)
         if (block->iters[i].kind != IR_SPATIAL)
             return sched_refuse(call,
@@ -460,19 +503,20 @@ static bool may_inline(sched_call *call, const tree_sites *all, const tree_site 
 }
 
 /* A stage that reads its producer at n places, and is read at n places itself, grows n-fold with each stage
- * that is inlined: past this many nodes the steps and passes that follow take minutes. */
+ * that is inlined, unless the values have parts in common: past this many distinct nodes the steps and passes
+ * that follow take minutes. */
 enum { MAX_NODES = 1 << 16 };
 
-/* Inlining a stage that is read often into one that is read often doubles the text each time: 20 such steps
- * would make a million copies. */
+/* Values at places that lie far apart have no part in common: a chain of 20 stages that each read two such
+ * places would hold a million loads. */
 static bool stays_small(sched_call *call, const ir_stmt *body)
 {
     int before = ir_count_nodes(call->cx, call->tree->body),
         after = body ? ir_count_nodes(call->cx, body) : 0;
 
     return after <= MAX_NODES || after <= before ||
-           sched_refuse(call, "the program would grow from %d to %d nodes; the limit is %d", before, after,
-                        MAX_NODES);
+           sched_refuse(call, "'%s' would grow from %d to %d nodes; the limit is %d", call->tree->name,
+                        before, after, MAX_NODES);
 }
 
 /* compute_inline(P): every read of P becomes P's expression there. */

@@ -188,10 +188,10 @@ Test(pipeline, runs_the_passes_whose_features_the_target_offers)
     SHOWS("reasons lanes threads init blocks compact tensors trim overlap vthread simplify partition alone "
           "barriers "
           "flatten intrinsics simplify unroll"
-          " simplify fma split ",
+          " simplify share fma split ",
           passes_for("cuda"));
     SHOWS("reasons lanes init blocks compact tensors trim overlap vthread simplify partition flatten "
           "intrinsics "
-          "simplify unroll simplify ",
+          "simplify unroll simplify share ",
           passes_for("vdla"));
 }
