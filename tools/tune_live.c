@@ -120,7 +120,8 @@ static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *sh
     add_row(cx, frame, base_format(cx, "%c %s", current ? '*' : ' ', t->task->name), cell, columns);
 }
 
-/* The last line: how far tuning is, and what it has gained end to end. */
+/* The last line: how far tuning is, and what it is estimated to have gained: the sum of the
+ * kernels, since the whole is measured at the end only. */
 static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *show, int columns)
 {
     char left[64], took[32], wanted[32] = "";
@@ -135,7 +136,7 @@ static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *s
         base_addf(cx, &line, "; comparing the fastest with what is used: kernel %d of %d",
                   tune_session_current(show->session) + 1, show->n_tasks);
     else
-        base_addf(cx, &line, "%s, end to end %.2fx", time_left(show, left, sizeof left),
+        base_addf(cx, &line, "%s, estimated %.2fx", time_left(show, left, sizeof left),
                   tool_tune_ratio(tune_session_total(show->session, true),
                                   tune_session_total(show->session, false)));
     if (before)
