@@ -53,6 +53,7 @@ typedef struct {
     ir_rewrite rw;
     base_map moved; /* buffer -> the same in another scope */
     bool in_launch, in_threads;
+    base_map seen; /* expressions -> what became of them since a buffer moved last */
 } scoper;
 
 static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *buffer)
@@ -75,6 +76,19 @@ static void choose_scope(scoper *sc, const ir_stmt *stmt)
     moved = ir_buffer_copy(sc->rw.cx, buffer);
     moved->scope = threads_inside ? IR_SHARED : IR_LOCAL;
     base_map_put(sc->rw.cx, &sc->moved, buffer, moved);
+    sc->seen = (base_map){0};
+}
+
+/* An expression that stands in several places is rewritten once, though a statement is not: only the buffers
+ * of an expression change, and they stay what they are until the next allocation. */
+static const ir_expr *move_in_expr(ir_rewrite *rw, const ir_expr *expr)
+{
+    scoper *sc = (scoper *)rw;
+    const ir_expr *out = base_map_get(&sc->seen, expr);
+
+    if (!out && (out = ir_rewrite_children(rw, expr)))
+        base_map_put(rw->cx, &sc->seen, expr, out);
+    return out;
 }
 
 /* What is said about the launch holds inside of it only: it is put back behind the statement. */
@@ -199,7 +213,11 @@ static const ir_stmt *outside(splitter *sp, const ir_stmt *stmt)
 /* The pass: a program with device loops becomes host code that holds launches, and a size of workspace. */
 const ir_program *lower_split(const lower_options *options, const ir_program *program)
 {
-    scoper sc = {.rw = {.cx = options->cx, .stmt = visit_scopes, .buffer = moved_buffer, .no_memo = true}};
+    scoper sc = {.rw = {.cx = options->cx,
+                        .expr = move_in_expr,
+                        .stmt = visit_scopes,
+                        .buffer = moved_buffer,
+                        .no_memo = true}};
     splitter sp = {.cx = options->cx,
                    .facts = ir_facts_of_program(options->cx, program),
                    .workspace = ir_int(options->cx, 0)};
