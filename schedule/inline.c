@@ -511,15 +511,22 @@ enum { MAX_NODES = 1 << 16 };
  * places would hold a million loads. */
 static bool stays_small(sched_call *call, const ir_stmt *body)
 {
+    const sched_arg *limit = &call->arg[1];
+    int64_t most = limit->n ? limit->ints[0] : MAX_NODES;
+
+    if (limit->n > 1 || most < 1)
+        return sched_refuse(call, "expected at most one limit of nodes, a positive integer");
     int before = ir_count_nodes(call->cx, call->tree->body),
         after = body ? ir_count_nodes(call->cx, body) : 0;
-
-    return after <= MAX_NODES || after <= before ||
-           sched_refuse(call, "'%s' would grow from %d to %d nodes; the limit is %d", call->tree->name,
-                        before, after, MAX_NODES);
+    return after <= most || after <= before ||
+           sched_refuse(call,
+                        "'%s' would grow from %d to %d nodes; the limit is %lld, and compute_inline(%s, N) "
+                        "allows N nodes",
+                        call->tree->name, before, after, (long long)most, call->arg[0].name);
 }
 
-/* compute_inline(P): every read of P becomes P's expression there. */
+/* compute_inline(P): every read of P becomes P's expression there. compute_inline(P, N) allows the program to
+ * grow to N nodes. */
 const ir_program *sched_do_compute_inline(sched_call *call)
 {
     sched_path at;

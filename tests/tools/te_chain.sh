@@ -37,3 +37,8 @@ for order in first last; do
     small=$(grep -c ';' "$dir/8.cl") large=$(grep -c ';' "$dir/16.cl")
     [ "$large" -le $((6 * small)) ] || fail "$small statements of 8 stages, $large of 16, $order first"
 done
+
+# A limit that a step gives itself takes the place of the default, and stays in the trace.
+sed 's/^  compute_inline(S4)/  compute_inline(S4, 400000)/; /unroll/d' tests/error/compute-inline-too-large.te >"$dir/raised.te"
+"$TEC" te "$dir/raised.te" --emit trace -o - >"$dir/out" 2>&1 || { cat "$dir/out"; fail "the raised limit is refused"; }
+grep -qF 'compute_inline(S4, 400000)' "$dir/out" || { cat "$dir/out"; fail "the trace lost the limit"; }
