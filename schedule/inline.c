@@ -161,8 +161,8 @@ static bool is_inside_let(inlining *self, const ir_expr *load)
 }
 
 /* Counts the uses that are evaluated in any case. A load in the body of a let whose index mentions the let's
- * variable is left to a root of its own, which is the body. A node that several parents share is counted twice at most: that is all
- * that matters, and shared chains stay cheap. */
+ * variable is left to a root of its own, which is the body. A node that several parents share is counted
+ * twice at most: that is all that matters, and shared chains stay cheap. */
 static void count_uses(inlining *self, const ir_expr *expr)
 {
     intptr_t visits = (intptr_t)base_map_get(&self->visits, expr);
