@@ -28,7 +28,8 @@ static ir_modular add(ir_modular left, ir_modular right)
                : normal(ir_gcd(left.coefficient, right.coefficient), base);
 }
 
-/* (ax + two)(cy + d) = acxy + adx + bcy + bd */
+/* (a*x + b) * (c*y + d) = a*c*x*y + a*d*x + b*c*y + b*d: the coefficient is the common divisor of the first
+ * three factors, the base is b*d. */
 static ir_modular mul(ir_modular one, ir_modular two)
 {
     int64_t both, left, right, base;
@@ -74,7 +75,7 @@ static ir_modular of_int(int64_t v)
     return (ir_modular){0, v};
 }
 
-/* (kCx + b) // k with k dividing the coefficient.
+/* Division by a k that divides the coefficient.
  *
  *     (12, 8) // 4 = (3, 2):   12*i + 8 = 4*(3*i + 2)
  */

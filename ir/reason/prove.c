@@ -208,8 +208,8 @@ static bool with_cases(proof *self, const ir_sum *query, const ir_sum *coefficie
     return with_expr(self, query, coefficient, right);
 }
 
-/* The bound that the kind of var gives. From above min(a, b) is bounded by either operand; from below both
- * must be shown. */
+/* The bound of `var` that follows from its operation. From above min(a, b) is bounded by either operand; from
+ * below both must be shown. */
 static bool with_definition(proof *self, const ir_sum *query, const ir_sum *coefficient, const ir_expr *var,
                             bool lower)
 {
@@ -226,7 +226,7 @@ static bool with_definition(proof *self, const ir_sum *query, const ir_sum *coef
     }
 }
 
-/* The sign of self, 0 where unknown. */
+/* The sign of the coefficient; 0 where it is not known. */
 static int known_sign(proof *self, const ir_sum *coefficient)
 {
     ir_interval b = ir_sum_bounds(self->f, coefficient);

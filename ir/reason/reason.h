@@ -184,8 +184,8 @@ struct ir_facts {
 /* facts with all that waited taken in; code that reads the lists of a chain starts from this. */
 const ir_facts *ir_facts_ready(const ir_facts *facts);
 const ir_var_fact *ir_fact_of(const ir_facts *facts, const ir_expr *var); /* NULL: nothing is known */
-/* A number that stands for all that the chain knows of e's variables, but for inequalities between them; 0:
- * nothing. */
+/* A number that stands for all that the chain knows of the variables of expr, but for inequalities between
+ * them; 0: nothing. */
 uint64_t ir_facts_version(const ir_facts *facts, const ir_expr *expr);
 /* A let or a loop that runs once: the simplifier writes the value for the variable. */
 void ir_facts_replace(ir_facts *facts, const ir_expr *var, const ir_expr *value);

@@ -34,7 +34,7 @@ static void count(const ir_sum *sum, int *quotients, int *remainders)
     }
 }
 
-/* expr//d * divisor. */
+/* expr // divisor * divisor. */
 static bool multiple_below(const ir_facts *facts, const ir_expr *expr, const ir_expr *divisor, ir_sum *out)
 {
     ir_sum quotient = {0}, by = {0}, num = {0};

@@ -25,8 +25,8 @@ static bool known_truth(const ir_facts *facts, const ir_expr *condition, bool *v
     return false;
 }
 
-/* The terms of a of one sign, made positive: of x - 2*y + z the positive side is x + z, the negative 2*y. The
- * constant is in neither. */
+/* The terms of the sum of one sign, made positive: of x - 2*y + z the positive side is x + z, the negative
+ * 2*y. The constant is in neither. */
 static ir_sum side(const ir_facts *facts, const ir_sum *sum, bool positive)
 {
     const ir_term *t = ir_sum_terms(sum);
@@ -38,9 +38,9 @@ static ir_sum side(const ir_facts *facts, const ir_sum *sum, bool positive)
     return out;
 }
 
-/* left <= right + c Which side gets the constant, and whether < or <= is written, follows from its sign, so
- * that every inequality has one text. An example: y + x - 1 >= 2*x is the form y - x - 1 >= 0, with c = -1: x
- * < y. */
+/* Writes 0 <= sum as left <= right + c. Which side gets the constant, and whether < or <= is written, follows
+ * from its sign, so that every inequality has one text. An example: y + x - 1 >= 2*x is the form y - x - 1 >=
+ * 0, with c = -1: x < y. */
 static const ir_expr *write_order(const ir_facts *facts, const ir_sum *sum)
 {
     ir_sum left = side(facts, sum, false), right = side(facts, sum, true);

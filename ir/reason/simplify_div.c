@@ -25,8 +25,9 @@
  */
 #include "ir/reason/reason.h"
 
-/* Multiples of divisor go to `multiples` divided by divisor, the rest to `rest`; the constant of rest is in
- * 0..k-1. The constant is divided with flooring, so that the constant of the rest lies in 0..k-1. */
+/* sum == divisor * multiples + rest, term by term: a term whose coefficient is a multiple of the divisor goes
+ * to `multiples`. The constant is divided with flooring, so that the constant of `rest` lies in
+ * 0..divisor-1. */
 static void take_multiples(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *multiples,
                            ir_sum *rest)
 {
@@ -42,8 +43,8 @@ static void take_multiples(const ir_facts *facts, const ir_sum *sum, int64_t div
     rest->constant = ir_floormod_int(sum->constant, divisor);
 }
 
-/* Whether a stays within one multiple of divisor: floor(a/k) is *quotient everywhere. With open ends a proof
- * is tried for the multiple 0 alone, which is the one that loops make: 0 <= j < n. */
+/* Whether the sum stays within one multiple of the divisor: floor(sum / divisor) is *quotient everywhere.
+ * With open ends a proof is tried for the multiple 0 alone, which is the one that loops make: 0 <= j < n. */
 static bool within_one(const ir_facts *facts, const ir_sum *sum, int64_t divisor, int64_t *quotient)
 {
     ir_interval b = ir_sum_bounds(facts, sum);
@@ -103,7 +104,7 @@ static const ir_expr *lone(const ir_sum *sum, ir_op op)
     return t->atom;
 }
 
-/* floor((x//a + c)/k) = floor((x + c*sum)/(a*divisor)) */
+/* The sum is x//a + c: floor((x//a + c) / divisor) = floor((x + a*c) / (a*divisor)). */
 static bool divide_quotient(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
     const ir_expr *inner = lone(sum, IR_FLOORDIV);
@@ -119,7 +120,7 @@ static bool divide_quotient(const ir_facts *facts, const ir_sum *sum, int64_t di
     return true;
 }
 
-/* floor((x % (b*divisor))/k) = (x//k) % b */
+/* The sum is x % (b*divisor): floor((x % (b*divisor)) / divisor) = (x // divisor) % b. */
 static bool divide_remainder(const ir_facts *facts, const ir_sum *sum, int64_t divisor, ir_sum *out)
 {
     const ir_expr *inner = lone(sum, IR_FLOORMOD);
@@ -190,8 +191,8 @@ static bool open_remainders(const ir_facts *facts, ir_sum *sum, int64_t divisor)
     return false;
 }
 
-/* `rest` is a without its multiples of divisor. The rules mirror those of ir_floordiv_sum; a remainder of
- * remainders is opened last. */
+/* `rest` is the dividend without its multiples of the divisor. The rules mirror those of ir_floordiv_sum; a
+ * remainder of remainders is opened last. */
 static void remainder_of_rest(const ir_facts *facts, const ir_sum *rest, int64_t divisor, ir_sum *out)
 {
     ir_sum high, low, upper = {0}, opened;
@@ -236,8 +237,8 @@ void ir_floormod_sum(const ir_facts *facts, const ir_sum *sum, int64_t divisor, 
 
 /* ---- divisors that are expressions ---- */
 
-/* a == divisor * quotient + rest with as few terms in rest as this finds. A quotient counts only if it leaves
- * fewer terms: (n*i + j)//n gives i, since n*i goes and nothing new comes. */
+/* sum == divisor * quotient + rest, with as few terms in the rest as this finds. A quotient counts only if it
+ * leaves fewer terms: (n*i + j)//n gives i, since n*i goes and nothing new comes. */
 static void divide_form(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor, ir_sum *quotient,
                         ir_sum *rest)
 {
@@ -351,8 +352,11 @@ static bool cancel_content(const ir_facts *facts, ir_op op, const ir_sum *sum, c
     return true;
 }
 
-/* floor(floor(x/a)/d) = floor(x/(a*divisor)) for positive a, divisor; floor((x % m)/d) = (x//d) % (m/d) where
- * divisor divides m. */
+/* For a positive divisor d, and positive a or m:
+ *
+ *     floor(floor(x / a) / d) = floor(x / (a*d))
+ *     floor((x % m) / d) = (x // d) % (m / d)        where d divides m
+ */
 static bool divide_digit(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor, ir_sum *out)
 {
     const ir_expr *t =

@@ -69,11 +69,11 @@ static int chain(const ir_expr *expr, ir_op op, const ir_expr **out, int count)
     return count;
 }
 
-/* Operand index.. of pattern each against one of target that is not used yet. What an attempt has bound is
- * in matcher->matcher, a value: saving it is a copy. A sum or product matches in any order of its operands.
- * For the pattern a*b + c and the target C[i] + x*y: operand 0 of the pattern fails against C[i] and takes
- * x*y, operand 1 takes C[i]. An operand that matches in its own place scores higher, so that of several
- * matches the one that reads like the intrinsic wins. */
+/* Matches each operand of the pattern, from number `index` on, with an operand of the target that is not used
+ * yet. What an attempt has bound is in matcher->m, a value: saving it is a copy. A sum or product matches in
+ * any order of its operands. For the pattern a*b + c and the target C[i] + x*y: operand 0 of the pattern
+ * fails against C[i] and takes x*y, operand 1 takes C[i]. An operand that matches in its own place scores
+ * higher, so that of several matches the one that reads like the intrinsic wins. */
 static bool match_chain(ir_matcher *matcher, const ir_expr *const *pattern, const ir_expr *const *target,
                         int count, int index, unsigned used)
 {

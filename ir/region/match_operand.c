@@ -86,7 +86,7 @@ bool ir_match_is_constant(const ir_expr *expr)
     return ir_is_int(expr, &v);
 }
 
-/* v + rest < 0 for the loop of v: the loop ends at -rest.
+/* A condition var + rest < 0 over one loop with variable var: the loop ends at -rest.
  *
  *     for x in 0..16 { if xo*16 + x < n { .. } }:   x runs to min(16, max(n - xo*16, 0))
  */

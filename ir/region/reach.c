@@ -157,9 +157,9 @@ static void leave_out(const scope *within, range *span, const ir_expr *value)
     span->high = ir_select(cx, ir_eq(cx, span->high, value), ir_sub(cx, span->high, one), span->high);
 }
 
-/* Conjunct dim as a new end of v's range. Where it cannot be solved for var, the result is only an outer
- * bound, and meaningless if the index itself uses var. A conjunct `!=` leaves a value out, which only tells
- * where the variable's coefficient is 1 or -1: 2*var != n may leave nothing out. */
+/* Conjunct number `dim` as a new end of the range of var. Where it cannot be solved for var, the result is
+ * only an outer bound, and meaningless if the index itself uses var. A conjunct `!=` leaves a value out,
+ * which only tells where the variable's coefficient is 1 or -1: 2*var != n may leave nothing out. */
 static void narrow_by(scope *within, range *span, int dim, const ir_expr *var)
 {
     const ir_sum *form = &within->conjunct[dim].form;
@@ -220,9 +220,9 @@ static const ir_expr *end_of(const scope *within, const ir_sum *sum, bool upper)
     return end.bad ? NULL : ir_simplify(within->outer, ir_sum_expr(within->outer, &end, NULL));
 }
 
-/* known >= 0, and by such that a + by * known is free of one of the variables: a is at most that where by >
- * 0, and at least that where by < 0. An example: the index y + k - 1 and the conjunct 56 - y - k >= 0; with
- * by = 1 their sum is 55, free of both. */
+/* known >= 0, and `by` is such that bound = sum + by * known is free of one of the variables: the sum is at
+ * most the bound where by > 0, and at least the bound where by < 0. An example: the index y + k - 1 and the
+ * conjunct 56 - y - k >= 0; with by = 1 their sum is 55, free of both. */
 static void bound_by(scope *within, const ir_sum *sum, const ir_sum *known, int64_t by)
 {
     tec_context *cx = within->f->cx;
