@@ -311,9 +311,9 @@ static bool lacks_reason(const compactor *self, const ir_stmt *loop, const ir_bu
         loop->loop.var->var.name, ir_how_text(loop->loop.how), buffer->name, buffer->name, buffer->name);
 }
 
-/* Finds the place of b's allocation, the last statement of the chain; false with an error. facts: of the
- * program. The place starts at the innermost common statement and moves out to each loop that may hand on
- * values; the first loop to which the buffer is private ends this:
+/* Finds the place where the buffer is allocated, the last statement of the chain; false with an error. facts:
+ * of the program. The place starts at the innermost common statement and moves out to each loop that may hand
+ * on values; the first loop to which the buffer is private ends this:
  *
  *     for t { for y @reason.P("private") { for x { P[x] = ..; .. P[x] .. } } }
  *         chain t, y, x, the sequence;  x keeps its order and has no note: place = x;

@@ -131,7 +131,7 @@ static const ir_expr *dividend(const ir_facts *facts, const ir_expr *expr, int64
                                                                                                   : NULL;
 }
 
-/* left mod m and right mod m differ if left - right is known and no multiple of m. An example: left = k mod 3
+/* a mod m and b mod m differ if a - b is a known number that is no multiple of m. An example: left = k mod 3
  * and right = (k + 1) mod 3 differ in 1, and 1 mod 3 is not 0. */
 static bool turns_differ(const ir_facts *facts, const ir_expr *left, const ir_expr *right)
 {

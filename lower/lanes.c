@@ -75,9 +75,10 @@ static void add_spatial(tec_context *cx, const tree_site *site, int at, base_map
             lower_used(cx, site, at, site->stmt->block.bind[i], out);
 }
 
-/* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the
- * last: partial results in registers, which those along x may have, have no dimension that others could
- * share. Only a loop that no element depends on can be split into lanes of one element. */
+/* The place in the path of a loop over lanes that is all reduction; -1: none. Of several loops over thread
+ * axes the last one is taken. Threads along x may keep their partial results in registers, and registers have
+ * no dimension for the threads of another axis. Only a loop that no element depends on can be split into
+ * lanes of one element. */
 static int lane_loop(const lower_splitter *sp, const tree_site *site)
 {
     tec_context *cx = sp->rw.cx;
