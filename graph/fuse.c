@@ -56,7 +56,7 @@ static bool same_shape(const op_type *left, const op_type *right)
     return left->n == right->n;
 }
 
-/* Whether `node`, whose operand is what `self` makes, may become part of g's kernel. */
+/* Whether `node`, which reads the result of the group, may become part of the group's kernel. */
 static bool fits(const group *self, const graph_node *node, op_kind kind_so_far)
 {
     switch (self->kind) {

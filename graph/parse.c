@@ -642,8 +642,8 @@ static bool tell_extents(void *user, const op_type *type)
     return true;
 }
 
-/* Marks the symbols of the body that are an extent of v's type and have no value yet; `found` takes them,
- * where it is not NULL. */
+/* Marks the symbols of the body that are an extent of the value's type and have no value yet; `found` takes
+ * them, where it is not NULL. */
 static void tell_symbols(parser *self, const graph_body *body, const graph_value *value, base_vec *found)
 {
     telling to = {self, body, found};

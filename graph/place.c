@@ -174,8 +174,8 @@ static graph_value *constant_there(graph_rewrite *rw, const graph_value *value)
     return there;
 }
 
-/* Right before v's first reader on that device, since it is made when that one asks: so before all
- * readers. */
+/* The copy of the value on the device. It is made when the first reader there is rewritten, so it stands
+ * before all readers. */
 static graph_value *copy_of(graph_rewrite *rw, graph_value *value, int device)
 {
     const char *name = value->name ? value->name : value->node ? value->node->name : "";

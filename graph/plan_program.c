@@ -86,9 +86,9 @@ bool graph_is_beginning(const graph_node *node)
 
 /* ---- where values end ---- */
 
-/* Notes a use of value by the node of v's own body that holds it: `path` are the nodes around the use, the
- * outermost first, and bodies->at[i] is the body where path->at[i] stands. Later uses overwrite earlier ones,
- * so in the end the last stays.
+/* Notes a use of the value, at the node of the value's own body that holds the use: `path` are the nodes
+ * around the use, the outermost first, and bodies->at[i] is the body where path->at[i] stands. Later uses
+ * overwrite earlier ones, so in the end the last stays.
  *
  *     v2 = exp(v1)
  *     v9 = if "if"(v3) { v4 = neg(v2)  output v4 } { output v1 }

@@ -52,7 +52,7 @@ static bool read_field(cursor *at, cursor *inside)
     return true;
 }
 
-/* Whether unpacking `data` as a message of type self stays within DEEPEST levels. Walks with a stack of its
+/* Whether unpacking `data` as a message of this type stays within DEEPEST levels. Walks with a stack of its
  * own.
  */
 bool onnx_is_shallow(const ProtobufCMessageDescriptor *self, const uint8_t *data, size_t size)

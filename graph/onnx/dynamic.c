@@ -78,7 +78,7 @@ static void demand(onnx_node *node, const ir_expr *condition)
 
 /* ---- reshape ---- */
 
-/* Extents of x up to `count`, zeros behind: what a 0 in the shape copies. */
+/* The extents of the operand up to `count`, then zeros: a 0 in the shape copies the extent at its place. */
 static graph_value *copied_extents(onnx_node *node, int count)
 {
     const op_type *t = &node->in[0]->type;
@@ -116,8 +116,8 @@ graph_value *onnx_run_reshape(onnx_node *node)
 
 /* ---- expand ---- */
 
-/* An extent of x that is 1 becomes what the shape says; another stays, and the shape has it too, or 1 there.
- */
+/* An extent 1 of the operand becomes the extent that the shape has there. Another extent stays, and the shape
+ * must have the same extent there, or 1. */
 graph_value *onnx_run_expand(onnx_node *node)
 {
     tec_context *cx = node->cx;

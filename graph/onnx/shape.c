@@ -359,9 +359,9 @@ static const ir_expr *clamp(onnx_node *node, const ir_facts *facts, const ir_exp
     return ir_simplify(facts, ir_max(node->cx, low, ir_min(node->cx, expr, high)));
 }
 
-/* One element, x[i:i + 1], at a place that only the run tells. Its extent is 1, and the run checks that the
- * place is in x: were the extent min(node, i + 1) - min(node, i), as of other slices, the element would fit
- * nowhere. */
+/* One element, x[i:i + 1] of n elements, where i is known at run time only. The extent is 1, and the run
+ * checks that i is below n. Other slices have the extent min(n, i + 1) - min(n, i), which would fit no
+ * operand of extent 1. */
 static bool slice_element(onnx_node *node, slices *self, int axis, const ir_expr *start, const ir_expr *end)
 {
     tec_context *cx = node->cx;
