@@ -20,7 +20,7 @@ base_dtype op_packed_dtype(const op_call *call, int index)
                : dtype;
 }
 
-/* [n, c, spatial] -> [n, call/block, spatial, block]: call must be a constant multiple of block. */
+/* [n, c, spatial] -> [n, c/block, spatial, block]: c must be a constant multiple of the block. */
 static bool pack_relation(op_call *call)
 {
     const op_type *x = &call->input[0];

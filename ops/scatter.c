@@ -169,8 +169,7 @@ static bool scatter_elements_body(const op_call *call, te_def *def, te_tensor *c
 /* ---- scatter_nd: reduction; indices [updates, tuple], updates [updates, rest of the data...] ---- */
 
 /* Row i of the indices names where update i, a whole slice, goes. The importer has flattened what stands
- * before the tuples to one dimension. For data f32[a, b, call] and indices [u, 2] the updates are f32[u,
- * call]. */
+ * before the tuples to one dimension. For data f32[a, b, c] and indices [u, 2] the updates are f32[u, c]. */
 static bool scatter_nd_relation(op_call *call)
 {
     const op_type *data = &call->input[0], *at = &call->input[1], *updates = &call->input[2];

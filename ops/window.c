@@ -113,11 +113,11 @@ const ir_expr *op_window_span(const op_call *call, const op_window *window, int 
     return call->facts ? ir_simplify(call->facts, span) : span;
 }
 
-const ir_expr *op_window_at(tec_context *cx, const op_window *window, int i, const ir_expr *other,
-                            const ir_expr *divisor)
+const ir_expr *op_window_at(tec_context *cx, const op_window *window, int i, const ir_expr *out,
+                            const ir_expr *k)
 {
-    return ir_add(cx, ir_mul(cx, other, ir_int(cx, window->stride[i])),
-                  ir_mul(cx, divisor, ir_int(cx, window->dilation[i])));
+    return ir_add(cx, ir_mul(cx, out, ir_int(cx, window->stride[i])),
+                  ir_mul(cx, k, ir_int(cx, window->dilation[i])));
 }
 
 const ir_expr *op_window_inside(const op_call *call, const op_window *window, int index,

@@ -34,11 +34,13 @@ const ir_expr *op_window_out(const op_call *call, const op_window *win, int inde
  * (kernel-1)*dilation + 1. */
 const ir_expr *op_window_span(const op_call *call, const op_window *window, int i, const ir_expr *out);
 
-/* other*stride + divisor*dilation in dimension i, counted from the first padded element. */
-const ir_expr *op_window_at(tec_context *cx, const op_window *window, int i, const ir_expr *other,
-                            const ir_expr *divisor);
+/* Where window number `out` reads with element `k` of the kernel, in dimension i: out*stride + k*dilation,
+ * counted from the first padded element. */
+const ir_expr *op_window_at(tec_context *cx, const op_window *window, int i, const ir_expr *out,
+                            const ir_expr *k);
 
-/* Condition that padded position position of dimension index lies in the input; NULL where it always does. */
+/* Condition that padded position `position` of dimension `index` lies in the input; NULL where it always
+ * does. */
 const ir_expr *op_window_inside(const op_call *call, const op_window *window, int index,
                                 const ir_expr *position, const ir_expr *extent, const ir_expr *span);
 
