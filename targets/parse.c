@@ -428,7 +428,7 @@ const target *target_native(tec_context *cx)
     return target_parse(cx, "native");
 }
 
-/* What t's features have beyond its row, and what they lack. */
+/* The features that the machine has and the row of its CPU has not (+), and those that it lacks (-). */
 static void add_attributes(tec_context *cx, base_text *out, const target *machine, const base_vec *row)
 {
     const char *lead = " -mattr=";
