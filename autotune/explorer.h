@@ -20,8 +20,8 @@
 typedef struct tune_explorer tune_explorer;
 typedef struct tune_explorer_kind tune_explorer_kind;
 
-/* Scores of n points, higher is better; -INFINITY for what cannot be applied. False with an error in the
- * context. */
+/* The scores of `count` points, higher is better; -INFINITY for what cannot be applied. False with an error
+ * in the context. */
 typedef bool tune_scorer(void *user, const space_point *point, int count, double *score);
 
 /* NULL with an error that lists the kinds. The space must outlive the explorer. */
