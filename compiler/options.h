@@ -9,8 +9,8 @@
 #include "compiler/compiler.h"
 #include "tec/build.h"
 
-/* options may be NULL. The target is o's; otherwise `known`; otherwise native. False with an error in the
- * context. */
+/* options may be NULL. The target is the one that the options name, otherwise `known`, otherwise the native
+ * one. False with an error in the context. */
 bool comp_read_options(tec_context *cx, const tec_build_options *options, const target *known,
                        comp_options *out);
 
