@@ -82,8 +82,7 @@ const ir_expr *ir_op_raw(tec_context *cx, ir_op op, const ir_expr *const *arg);
 #undef IR_DEFINE_2
 #undef IR_DEFINE_3
 
-const ir_expr *ir_ceildiv(tec_context *cx, const ir_expr *a,
-                          const ir_expr *b); /* floordiv(a + right - 1, right) */
+const ir_expr *ir_ceildiv(tec_context *cx, const ir_expr *a, const ir_expr *b); /* floordiv(a + b - 1, b) */
 /* and, where NULL stands for true */
 const ir_expr *ir_all(tec_context *cx, const ir_expr *left, const ir_expr *right);
 /* The operands of nested &&, from left to right: "a && (likely(b) && c)" gives a, likely(b), c. With
@@ -104,7 +103,7 @@ const ir_expr *ir_highest(tec_context *cx, base_dtype dtype); /* inf for floats 
 
 /* "sum", "prod", "min", "max", "any", "all" over dtype dtype; "argmin", "argmax" over (value: dtype, index:
  * index_t), where the smaller index wins among equals. NULL for another name (no error), and with an error
- * for a dtype that it does not combine. Reorders, all of them. */
+ * for a dtype that it does not combine. All of them are declared to reorder. */
 const ir_combiner *ir_combiner_named(tec_context *cx, const char *name, base_dtype dtype, base_dtype index_t);
 bool ir_names_combiner(const char *name); /* one of these words, whatever the dtype */
 /* Whether combiner, which is declared to reorder, does so on a few values, and its identity is neutral; false

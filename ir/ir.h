@@ -113,8 +113,8 @@ struct tec_expr {
     base_dtype dtype;
     base_loc loc;
     uint64_t hash; /* ir_hash; the constructors compute it, with the four below */
-    /* of each variable used inside a bit, which others may have too: without the bit, the variable is not
-     * used */
+    /* one bit for each variable used inside. Variables may share a bit: where it is not set, none of them is
+     * used; where it is set, one of them may be */
     uint64_t vars;
     int depth;      /* 1 for leaves */
     uint16_t kinds; /* IR_KIND_... */

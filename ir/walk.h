@@ -28,8 +28,7 @@ struct ir_rewrite {
      * every one is visited. */
     uint64_t vars; /* of ir_expr.vars */
     int kinds;     /* IR_KIND_... */
-    /* expressions that change become what is equal to them in this table (ir/intern.h); NULL: what they
-     * are */
+    /* an expression that changed is exchanged for its equal in this table (ir/intern.h); NULL: no table */
     struct ir_interned *equal;
     base_map memo;
 };
@@ -83,8 +82,8 @@ const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *stmt, const ir
 const ir_expr *ir_apply(tec_context *cx, const ir_subst *map, const ir_expr *expr);
 const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt *s);
 const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *region);
-/* A copy of stmt for each value of the variable; what changes in them becomes what is equal to it in the
- * table. False after an error. */
+/* A copy of stmt for each value of the variable. Expressions that change are exchanged for the equal ones of
+ * the table `equal`. False after an error. */
 bool ir_copy_for_each(tec_context *cx, const ir_stmt *stmt, const ir_expr *var, const ir_expr *const *value,
                       int count, struct ir_interned *equal, const ir_stmt **out);
 /* A copy in which every loop, block, let, reduction and allocation has variables and buffers of its own. */
@@ -106,7 +105,8 @@ uint64_t ir_hash_program(tec_context *cx, const ir_program *function);
 bool ir_uses_var(tec_context *cx, const ir_expr *expr, const ir_expr *var);
 bool ir_stmt_uses_var(tec_context *cx, const ir_stmt *s, const ir_expr *var);
 bool ir_loads(tec_context *cx, const ir_expr *expr); /* any load or impure call */
-/* its buffer operand index, as far as the meaning tells */
+/* Whether the call may write its buffer operand `index`; true for each of them where the call has no
+ * meaning. */
 bool ir_call_writes(const ir_expr *call, int index);
 void ir_free_vars(tec_context *cx, const ir_expr *expr, base_vec *out); /* in order of first use */
 /* statements, and each shared expression once */

@@ -167,9 +167,9 @@ static void add_inequality(ir_facts *facts, const ir_sum *nonneg)
     facts->assumptions = a;
 }
 
-/* Learns a >= 0. A single variable gets a tighter interval (3*i - 7 >= 0 gives i >= 3); an inequality between
- * several atoms goes to the list of assumptions. What follows from intervals already teaches nothing, and is
- * left out to keep the lists short. */
+/* Learns sum >= 0. A single variable gets a tighter interval (3*i - 7 >= 0 gives i >= 3); an inequality
+ * between several atoms goes to the list of assumptions. What follows from intervals already teaches nothing,
+ * and is left out to keep the lists short. */
 static void learn_nonneg(ir_facts *facts, const ir_sum *sum)
 {
     ir_sum d;

@@ -22,7 +22,7 @@ ir_facts *ir_facts_new(tec_context *cx, const ir_facts *outer); /* outer NULL: n
 ir_facts *ir_facts_of_program(tec_context *cx, const ir_program *program);
 /* min <= var < min + extent */
 void ir_facts_range(ir_facts *facts, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
-/* The same, but that the range has no element is left open: nothing is learned of the extent. */
+/* The same for a range that may be empty: nothing is learned about the extent. */
 void ir_facts_span(ir_facts *facts, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
 /* Whether a range that ir_facts_span told may be empty; false for all other variables. */
 bool ir_may_be_empty(const ir_facts *facts, const ir_expr *var);

@@ -170,16 +170,16 @@ int64_t ir_sum_by(const ir_sum *sum, const ir_expr *atom)
     return i < 0 ? 0 : ir_sum_terms(sum)[i].by;
 }
 
-/* Whether a contains by * atom as part of its terms. The constant does not count. */
-bool ir_sum_holds(const ir_sum *sum, const ir_sum *atom, int64_t by)
+/* Of 2*i + 4*j + n the sum holds 2 * (i + 2*j), and not 2 * (i + j). */
+bool ir_sum_holds(const ir_sum *sum, const ir_sum *part, int64_t by)
 {
-    const ir_term *t = ir_sum_terms(atom);
+    const ir_term *t = ir_sum_terms(part);
     int64_t c;
 
-    for (int i = 0; i < atom->n; i++)
+    for (int i = 0; i < part->n; i++)
         if (!mul(t[i].by, by, &c) || ir_sum_by(sum, t[i].atom) != c)
             return false;
-    return atom->n > 0 && !atom->bad;
+    return part->n > 0 && !part->bad;
 }
 
 /* ---- products ---- */

@@ -190,7 +190,8 @@ static ir_modular sum_modulus(const ir_facts *facts, const ir_sum *sum)
     return m;
 }
 
-/* Sums that residues were assumed of: a == sum + rest. */
+/* The residue of the sum, met with each residue that was assumed of a form which the sum holds: with i + j ==
+ * 3 mod 4 the sum i + j + 4*k is 3 mod 4. */
 ir_modular ir_sum_modulus(const ir_facts *facts, const ir_sum *sum)
 {
     ir_modular m = sum_modulus(facts, sum);

@@ -188,24 +188,24 @@ static int compare(const ir_expr *first, const ir_expr *right, int *left)
 }
 
 /* Rank first: terms of inner loops come after those of outer ones in every text. */
-int ir_order(const ir_facts *facts, const ir_expr *operand, const ir_expr *right)
+int ir_order(const ir_facts *facts, const ir_expr *left, const ir_expr *right)
 {
-    int left = MAX_COMPARED;
+    int budget = MAX_COMPARED;
 
-    if (operand == right)
+    if (left == right)
         return 0;
-    int c = by_number(ir_rank(facts, operand), ir_rank(facts, right));
+    int c = by_number(ir_rank(facts, left), ir_rank(facts, right));
     if (c)
         return c;
-    c = compare(operand, right, &left);
+    c = compare(left, right, &budget);
     return c == 2 ? 0 : c;
 }
 
 /* Structural equality up to a limit of nodes; a variable is like itself alone. */
-bool ir_alike(const ir_expr *operand, const ir_expr *right)
+bool ir_alike(const ir_expr *left, const ir_expr *right)
 {
-    int left = MAX_COMPARED;
+    int budget = MAX_COMPARED;
 
-    return operand == right ||
-           (operand->op == right->op && operand->op != IR_VAR && compare(operand, right, &left) == 0);
+    return left == right ||
+           (left->op == right->op && left->op != IR_VAR && compare(left, right, &budget) == 0);
 }

@@ -81,8 +81,9 @@ bool ir_sum_is_atom(const ir_sum *sum);      /* one atom, once */
 int64_t ir_sum_content(const ir_sum *sum);   /* gcd of the coefficients; 0 where there is no term */
 void ir_sum_divide(ir_sum *sum, int64_t by); /* exact in the coefficients, floor in the constant */
 int64_t ir_sum_by(const ir_sum *sum, const ir_expr *atom); /* coefficient, 0 where absent */
-/* Whether each term of atom stands in a with exactly `by` times its coefficient. */
-bool ir_sum_holds(const ir_sum *sum, const ir_sum *atom, int64_t by);
+/* Whether each term of `part` stands in the sum with exactly `by` times its coefficient there. The constants
+ * do not count. */
+bool ir_sum_holds(const ir_sum *sum, const ir_sum *part, int64_t by);
 /* The canonical expression; `like` itself where it already reads so (may be NULL). */
 const ir_expr *ir_sum_expr(const ir_facts *facts, const ir_sum *sum, const ir_expr *like);
 
@@ -90,10 +91,11 @@ const ir_expr *ir_sum_expr(const ir_facts *facts, const ir_sum *sum, const ir_ex
  * number than the factors say. */
 enum { IR_MAX_FACTORS = 16 };
 int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS]);
-/* a == part * factor + rest, part free of one `factor` each. */
+/* sum == part * factor + rest: the terms of the sum that have the factor, with one `factor` less each, are
+ * `part`. */
 void ir_sum_split(const ir_facts *facts, const ir_sum *sum, const ir_expr *factor, ir_sum *part,
                   ir_sum *rest);
-/* quotient * divisor == a exactly; false where divisor does not divide a. */
+/* quotient * divisor == sum exactly; false where the divisor does not divide the sum. */
 bool ir_sum_exact_quotient(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor, ir_sum *quotient);
 /* One term divided by the leading term of divisor: what a long division subtracts divisor times. */
 bool ir_sum_leading_quotient(const ir_facts *facts, const ir_sum *term, const ir_sum *divisor,
@@ -102,9 +104,9 @@ bool ir_sum_leading_quotient(const ir_facts *facts, const ir_sum *term, const ir
 /* ---- order (order.c) ---- */
 
 /* 0 also for namesakes that nothing tells apart */
-int ir_order(const ir_facts *facts, const ir_expr *operand, const ir_expr *right);
+int ir_order(const ir_facts *facts, const ir_expr *left, const ir_expr *right);
 /* the same structure; false where that would take too long to see */
-bool ir_alike(const ir_expr *operand, const ir_expr *right);
+bool ir_alike(const ir_expr *left, const ir_expr *right);
 /* when the last of its variables was defined; 0: no variable is known */
 int ir_rank(const ir_facts *facts, const ir_expr *expr);
 bool ir_mentions(const ir_expr *expr, const ir_expr *var);
@@ -257,7 +259,7 @@ const ir_expr *ir_simp_bool(ir_session *session,
                             const ir_expr *expr); /* AND, OR, NOT, LIKELY, EQ and NE of bool */
 const ir_expr *ir_simp_select(ir_session *session, const ir_expr *expr);
 ir_op ir_opposite(ir_op op); /* of a comparison; IR_N_OPS: none */
-/* The canonical comparison of a form with 0: a >= 0, a == 0, a != 0. */
+/* The canonical comparison of a form with 0: sum >= 0, sum == 0, sum != 0. */
 const ir_expr *ir_sum_compare(const ir_facts *facts, ir_op op, const ir_sum *sum, const ir_expr *like);
 /* Reads a simplified comparison back: >= 0 for LT, LE, GT, GE; == 0 or != 0 for EQ and NE. False for anything
  * else. */

@@ -97,7 +97,7 @@ static bool proves(const ir_facts *facts, const ir_sum *sum, int64_t more)
     return ir_sum_nonneg(facts, &b, IR_QUICK);
 }
 
-/* 1: a >= 0 always; -1: never; 0: unknown. 0 <= a, or else 0 <= -a - 1. */
+/* 1: sum >= 0 always; -1: never, as 0 <= -sum - 1 is proven; 0: unknown. */
 static int decide_order(const ir_facts *facts, const ir_sum *sum)
 {
     ir_sum below = negated(facts, sum, -1);
@@ -105,7 +105,7 @@ static int decide_order(const ir_facts *facts, const ir_sum *sum)
     return proves(facts, sum, 0) ? 1 : ir_sum_nonneg(facts, &below, IR_QUICK) ? -1 : 0;
 }
 
-/* 1: a == 0 always; -1: never; 0: unknown. */
+/* 1: sum == 0 always; -1: never; 0: unknown. */
 static int decide_zero(const ir_facts *facts, const ir_sum *sum)
 {
     ir_modular m = ir_sum_modulus(facts, sum);
@@ -262,8 +262,8 @@ static bool may_fail(const ir_expr *expr, int depth)
     return false;
 }
 
-/* a implies b, both inequalities; seen from intervals alone. a implies b where b - a is never negative, as
- * then b >= a >= 0. */
+/* Whether a implies b. Both are inequalities, x >= 0 and y >= 0 as forms, and intervals show that y - x is
+ * never negative: then y >= x >= 0. */
 static bool implies(const ir_facts *facts, const ir_expr *a, const ir_expr *b)
 {
     ir_sum x = {0}, y = {0};

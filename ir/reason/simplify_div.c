@@ -62,8 +62,8 @@ static bool within_one(const ir_facts *facts, const ir_sum *sum, int64_t divisor
     return *quotient == ir_floordiv_int(b.max, divisor);
 }
 
-/* A common part gcd of divisor: a == gcd*high + low with 0 <= low < gcd. The largest such gcd that some
- * coefficient offers.
+/* A divisor `gcd` of the divisor, with sum == gcd*high + low and 0 <= low < gcd: the largest that some
+ * coefficient of the sum offers.
  *
  *     (8*i + 4*j + k) // 8,  k in 0..4:     gcd 4:  4*(2*i + j) + k, so that it is (2*i + j) // 2
  */
@@ -265,7 +265,7 @@ static void divide_form(const ir_facts *facts, const ir_sum *sum, const ir_sum *
     }
 }
 
-/* 0 <= a < divisor, always. Then a // divisor is 0 and a % divisor is a. */
+/* 0 <= sum < divisor, always. Then sum // divisor is 0, and sum % divisor is the sum. */
 static bool is_proper(const ir_facts *facts, const ir_sum *sum, const ir_sum *divisor)
 {
     ir_sum room = {0};

@@ -212,7 +212,8 @@ static int64_t mask_unit(const ir_facts *facts, const ir_expr *mask)
     return b.min >= 0 && unit > b.max ? unit : 0;
 }
 
-/* a ^ mask with 0 <= mask < unit stays in a's run of `unit` numbers: the span of a, widened to whole runs.
+/* left ^ mask with 0 <= mask < unit stays in the run of `unit` numbers that holds left: the span of left,
+ * widened to whole runs.
  *
  *     (8*y + j) ^ 5, j in 0..8:   5 < 8, so it stays in the run of 8 numbers that 8*y begins
  */
@@ -338,8 +339,8 @@ static bool proves_le(const ir_facts *facts, const ir_sum *low, const ir_sum *hi
     return ir_sum_nonneg(facts, &d, IR_THOROUGH);
 }
 
-/* One conjunct known >= 0: a <= a + by*known where by > 0, a >= a + by*known where by < 0. Only an end that
- * is proven to be tighter replaces the old one. */
+/* One conjunct known >= 0: sum <= sum + by*known where by > 0, sum >= sum + by*known where by < 0. Only an
+ * end that is proven to be tighter replaces the old one. */
 static void narrow_by(const scope *within, const ir_sum *sum, const ir_sum *known, ir_sum *min, ir_sum *max)
 {
     int64_t by = matching(within, sum, known);
