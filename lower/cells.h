@@ -25,8 +25,8 @@ int lower_lanes_left(const ir_expr *mask, int n);
  * elements. */
 const void *lower_range_key(lower_range range);
 
-/* Leaves the outermost of some lower_range *, sorted by their beginnings; false where two overlap and none
- * contains the other. */
+/* Sorts ranges (lower_range *) by their beginnings and keeps those that lie in no other one; false where two
+ * overlap and neither contains the other. */
 bool lower_keep_outermost(base_vec *ranges);
 
 /* body with copies of some of these local buffers, which loops hold in registers: see lower/held.c. */

@@ -93,9 +93,9 @@ static const ir_expr *later(tec_context *cx, const ir_expr *expr, const lower_be
                : expr;
 }
 
-/* The box over all threads and over all loops that do not stand still between a and b. `common` loops around
- * both accesses stand still: in one iteration of them the question is asked. Threads never stand still,
- * since all of them run at the same time. */
+/* The box over all threads and over all loops that do not stand still between the two accesses. `common`
+ * loops around both accesses stand still: in one iteration of them the question is asked. Threads never stand
+ * still, since all of them run at the same time. */
 static ir_region whole_box(const ir_facts *facts, const lower_access *access, const lower_between *how)
 {
     tec_context *cx = ir_facts_context(facts);

@@ -18,9 +18,9 @@ bool lower_varies_by_thread(tec_context *cx, const base_map *differ, const ir_ex
  * they cannot wait for each other inside. */
 bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop);
 
-/* Whether a or right (NULL: none) differs, and threads may have to meet inside stmt: it has a barrier, or
- * uses twice what it writes in memory that is not one thread's own. Then a and right must not decide which
- * iterations or branches of stmt a thread runs. */
+/* Whether `left` or `right` (NULL: none) differs between threads, and threads may have to meet inside stmt:
+ * stmt has a barrier, or uses twice what it writes in memory that is not one thread's own. Then these
+ * expressions must not decide which iterations or branches of stmt a thread runs. */
 bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *left, const ir_expr *right,
                           const ir_stmt *stmt);
 

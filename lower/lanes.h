@@ -20,9 +20,9 @@ typedef struct {
     const lower_options *o;
     const ir_facts *f;
     const lower_lane_kind *kind;
-    base_map loops;         /* the loop of one that must keep its order -> itself: becomes serial */
+    base_map loops;         /* keys: loops of reductions that must keep their order; they become serial */
     base_map lanes;         /* the loop that is split -> its extent from now on */
-    base_map blocks;        /* its block statement -> the one that updates the partial results */
+    base_map blocks;        /* block statement of a reduction -> the one that updates partial results */
     base_map before, after; /* the outermost loop of the reduction -> base_vec of statements */
     base_map around;        /* a loop around a reduction -> base_vec of the partial results below it */
     base_vec buffers;

@@ -52,17 +52,16 @@ const ir_expr *lower_math_let(math *build, const ir_expr *value);
 const ir_expr *lower_math_real(const math *build, double value);
 const ir_expr *lower_math_bits(const math *build, uint64_t value);
 const ir_expr *lower_math_mul_add(const math *build, const ir_expr *left, const ir_expr *right,
-                                  const ir_expr *cond); /* a*right + cond, once or twice rounded */
+                                  const ir_expr *add); /* left*right + add, once or twice rounded */
 const ir_expr *lower_math_poly(const math *build, const math_numbers *numbers, const ir_expr *x);
 const ir_expr *lower_math_as_bits(const math *build, const ir_expr *x);
 const ir_expr *lower_math_as_real(const math *build, const ir_expr *bits);
-const ir_expr *lower_math_scale(const math *build,
-                                /* 2^k, where magic is k + lower_math_magic; k within the exponents */
-                                const ir_expr *magic);
-/* var * 2^extent, for extent up to twice the exponents */
-const ir_expr *lower_math_times_power(math *build, const ir_expr *var, const ir_expr *extent);
-double
-lower_math_magic(const math *build); /* adding it rounds to an integer, which is then in the low bits */
+/* 2^k, where magic is k + lower_math_magic; k within the exponents */
+const ir_expr *lower_math_scale(const math *build, const ir_expr *magic);
+/* x * 2^power, for powers up to twice the exponents */
+const ir_expr *lower_math_times_power(math *build, const ir_expr *x, const ir_expr *power);
+/* A number which, added to another one, rounds that to an integer in the low bits of the sum. */
+double lower_math_magic(const math *build);
 /* x, but `special` where condition holds. */
 const ir_expr *lower_math_where(const math *build, const ir_expr *condition, const ir_expr *special,
                                 const ir_expr *x);

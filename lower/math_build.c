@@ -75,10 +75,10 @@ const ir_expr *lower_math_bits(const math *build, uint64_t value)
 }
 
 const ir_expr *lower_math_mul_add(const math *build, const ir_expr *left, const ir_expr *right,
-                                  const ir_expr *cond)
+                                  const ir_expr *add)
 {
-    return build->fma ? ir_fma(build->cx, left, right, cond)
-                      : ir_add(build->cx, ir_mul(build->cx, left, right), cond);
+    return build->fma ? ir_fma(build->cx, left, right, add)
+                      : ir_add(build->cx, ir_mul(build->cx, left, right), add);
 }
 
 /* Horner's scheme, from the highest coefficient down; c[0] is the constant term. */

@@ -19,16 +19,16 @@ static const ir_expr *clamp(math *build, const ir_expr *x, double low, double hi
     return LET(ir_min(build->cx, ir_max(build->cx, x, REAL(low)), REAL(high)));
 }
 
-/* x * 2^n in two steps, 2^(n/2) twice: 2^n alone may be no number where x * 2^n is one (n = 1030 with x =
- * 2^-10), and a result that is subnormal is rounded once, by the last product. Adding the magic number
- * rounds n/2 to an integer. */
-const ir_expr *lower_math_times_power(math *build, const ir_expr *var, const ir_expr *extent)
+/* With n = power: x * 2^n in two steps, 2^(n/2) twice. 2^n alone may be no number where x * 2^n is one (n =
+ * 1030 with x = 2^-10), and a result that is subnormal is rounded once, by the last product. Adding the magic
+ * number rounds n/2 to an integer. */
+const ir_expr *lower_math_times_power(math *build, const ir_expr *x, const ir_expr *power)
 {
     double magic = lower_math_magic(build);
-    const ir_expr *half = LET(lower_math_mul_add(build, extent, REAL(0.5), REAL(magic)));
+    const ir_expr *half = LET(lower_math_mul_add(build, power, REAL(0.5), REAL(magic)));
     const ir_expr *rest =
-        LET(ir_add(build->cx, ir_sub(build->cx, extent, ir_sub(build->cx, half, REAL(magic))), REAL(magic)));
-    return ir_mul(build->cx, ir_mul(build->cx, var, lower_math_scale(build, half)),
+        LET(ir_add(build->cx, ir_sub(build->cx, power, ir_sub(build->cx, half, REAL(magic))), REAL(magic)));
+    return ir_mul(build->cx, ir_mul(build->cx, x, lower_math_scale(build, half)),
                   lower_math_scale(build, rest));
 }
 

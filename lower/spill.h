@@ -2,7 +2,7 @@
  *
  *     p = lower_spill(cx, p, b, &around, &global);       around: the loops around all uses of b
  *
- * Lifetime, errors: as all of a pass. NULL without an error where b must stay what it is.
+ * Lifetime, errors: as all of a pass. NULL without an error where the buffer must stay what it is.
  */
 #ifndef LOWER_SPILL_H
 #define LOWER_SPILL_H

@@ -87,7 +87,7 @@ static inline bool lower_is_blocks(const ir_stmt *stmt)
 /* A loop over blocks that holds no other one: a launch begins there. */
 bool lower_launches_blocks(tec_context *cx, const ir_stmt *stmt);
 
-/* The first statement inside stmt, itself included, that is so; NULL: none. */
+/* The first statement inside stmt, stmt included, for which `is` gives true; NULL: none. */
 const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *stmt, bool (*is)(const ir_stmt *));
 
 /* How many elements buffer reaches over, from its first to its last, by its shape and strides. */
