@@ -1,5 +1,5 @@
-/* graph/constant.h -- constants: where their data lie, and as text needs them: hashes, single elements, all
- * constants of a body.
+/* graph/constant.h -- constants: where their data lie, all constants of a body, and what their text is made
+ * of: hashes and single elements.
  *
  *     base_vec all = {0};
  *     graph_collect_constants(cx, body, &all);             // graph_value *, each once, in order of first use

@@ -6,7 +6,7 @@
  *
  * Reads the planned nodes and nothing else, so that the text of a planned module, parsed back, gives the same
  * file.
- * Errors: in the context: a dimension that no input tells.
+ * Errors: in the context, such as a dimension that no input tells.
  */
 #ifndef GRAPH_DESCRIBE_H
 #define GRAPH_DESCRIBE_H

@@ -17,7 +17,7 @@ te_def *graph_constant_definition(const graph_module *module, const graph_value 
                                   const base_map *done, base_vec *leaves);
 
 /* Whether a value depends on constants alone, and neither its size nor the work to compute it is too much for
- * doing that now. `memo`: `{0}` for each graph. */
+ * doing that now. `memo`: `{0}` before the first question about a graph. */
 bool graph_is_computable(tec_context *cx, const graph_value *value, base_map *memo);
 
 /* How a node's implementation packs its operand: the stages of a definition that is not complete, and the

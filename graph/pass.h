@@ -20,9 +20,10 @@ typedef struct {
 extern const graph_pass graph_passes[];
 extern const int graph_n_passes;
 
-/* what is the identity goes; chains of reshapes and transposes become one */
+/* operators that change nothing disappear; a chain of reshapes or of transposes becomes one */
 graph_pass_fn graph_simplify;
-/* into the convolution before it, otherwise one multiplication and one addition */
+/* a batch normalisation goes into the convolution before it; without one it becomes a multiplication and an
+ * addition */
 graph_pass_fn graph_fold_batch_norm;
 graph_pass_fn graph_remove_dead;    /* nodes that no output needs */
 graph_pass_fn graph_share_common;   /* equal operators on equal operands are one */
