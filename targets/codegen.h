@@ -65,7 +65,7 @@ typedef struct {
     const char *const *texts;
     const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int count,
                                    const target *machine,
-                                   const target_codegen_options *options); /* o NULL: nothing is asked for */
+                                   const target_codegen_options *options); /* options NULL: none */
     /* The bytes of one ELF shared object that holds all functions of the codes. */
     const void *(*link)(tec_context *cx, const target_code *const *codes, int count, size_t *size);
     /* The functions of the codes in this process, which must be able to run them. */

@@ -103,7 +103,7 @@ const char *target_arch_name(const target *machine);
  * is needed). */
 bool target_is_cpu_with(const target *machine, const char *arch, const char *feature, const char *or_feature);
 
-/* Lanes of dtype machine in one vector register, at least 1. */
+/* Lanes of the dtype in one vector register, at least 1. */
 static inline int target_lanes(const target *machine, base_dtype dtype)
 {
     int n = machine->vector_bits / dtype.bits;

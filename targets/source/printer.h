@@ -63,8 +63,6 @@ void source_count(source_printer *printer, const ir_expr *expr);
 void source_forget(source_printer *printer); /* the counts */
 
 bool source_nonnegative(source_printer *printer, const ir_expr *expr);
-/* Loads and stores of an element: the text that reads it, the statement that writes it. */
-const char *source_load(source_printer *p, const ir_expr *e);
 
 /* Whether the statement is an instruction (ir/intrinsic.h), done by *group threads together; prints it. */
 bool source_is_instruction(source_printer *printer, const ir_stmt *stmt, int *group);
