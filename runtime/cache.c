@@ -37,6 +37,7 @@ static atomic_llong n_loaded, n_built, n_files;
 
 /* ---- settings and counts ---- */
 
+/* Sets the folder and its bound for the whole process; NULL or "" turns the cache off. */
 bool tec_device_cache(const char *folder, int64_t most_bytes, tec_error *err)
 {
     const char *name = folder ? folder : "";
@@ -101,6 +102,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash_bytes(hash, text, strlen(text) + 1);
 }
 
+/* Two hashes of the same parts with different starts, so that two keys are equal by chance once in 2^128. */
 rt_cache_key rt_cache_key_of(const rt_cache_parts *parts)
 {
     static const uint64_t start[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x9e3779b97f4a7c15)};
@@ -166,6 +168,7 @@ static void *read_entry(int fd, const rt_cache_key *key, size_t *size)
     return NULL;
 }
 
+/* The entry's file gets the present time, which keeps it from being removed as the oldest. */
 void *rt_cache_load(const rt_cache_key *key, size_t *size)
 {
     char folder[PATH_MAX], path[PATH_MAX];

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "lower/meet.h"
 #include "runtime/format.h"
 #include "targets/opencl/opencl.h"
 
@@ -47,7 +48,8 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
                           .n = 1,
                           .format = "opencl"};
     /* Devices with warps are GPUs, whose drivers take barriers as they are. */
-    const ir_program *program = machine->warp_size > 1 ? programs[0] : opencl_meet(cx, programs[0]);
+    const ir_program *program =
+        machine->warp_size > 1 ? programs[0] : lower_meet_at_barriers(cx, programs[0]);
     text = source_kernels(cx, machine->no_f64 ? &opencl_dialect_without_f64 : &opencl_dialect, program,
                           options->symbols[0]);
     if (!text)

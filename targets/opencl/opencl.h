@@ -14,8 +14,6 @@
 
 extern const target_codegen opencl_codegen;
 extern const source_dialect opencl_dialect, opencl_dialect_without_f64;
-/* The program without barriers under conditions, or in loops that may be empty (meet.c). */
-const ir_program *opencl_meet(tec_context *cx, const ir_program *program);
 extern const char *const opencl_prelude[]; /* what the text of kernels calls, in pieces; ends with NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* targets/opencl/meet.c -- barriers that threads meet on every way through a kernel.
+/* lower/meet.c -- barriers that threads meet on every way through a kernel.
  *
  *     for i in 0..n {                      for i in 0..max(1, n) { let mine = i < n {
  *       S[t] = A[i, t]                       if mine { S[t] = A[i, t] }
@@ -19,10 +19,10 @@
 
 #include "ir/build.h"
 #include "ir/calls.h"
-#include "ir/reason/reason.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
+#include "lower/meet.h"
 #include "lower/util.h"
-#include "targets/opencl/opencl.h"
 
 typedef struct {
     ir_walk walk;
@@ -97,7 +97,7 @@ static const ir_stmt *meet(void *user, const ir_facts *facts, const ir_stmt *stm
     return out;
 }
 
-const ir_program *opencl_meet(tec_context *cx, const ir_program *program)
+const ir_program *lower_meet_at_barriers(tec_context *cx, const ir_program *program)
 {
     return lower_with_body(cx, program, meet(NULL, ir_facts_of_program(cx, program), program->body));
 }
