@@ -57,8 +57,10 @@ bool tec_device_cache(const char *folder, int64_t most_bytes, tec_error *err)
 
 void tec_device_cache_counts(int64_t *loaded, int64_t *built)
 {
-    *loaded = atomic_load(&n_loaded);
-    *built = atomic_load(&n_built);
+    if (loaded)
+        *loaded = atomic_load(&n_loaded);
+    if (built)
+        *built = atomic_load(&n_built);
 }
 
 void rt_cache_count(bool loaded)

@@ -17,7 +17,7 @@ cat >"$out/from" <<'END'
 source_guard 0 2
 source_axis 0 2
 source_end 5 2
-source_parens 10 2
+source_parens 15 2
 source_args 0 2
 source_arms 1 2
 cuda_barrier 0 2
