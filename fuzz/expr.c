@@ -82,6 +82,16 @@ static const char *wild_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *a
     return e;
 }
 
+/* The smallest extent that is not empty: of n - 4 with n a multiple of 4, 4. */
+static int64_t smallest_extent(const fuzz_maker *maker, fuzz_dim dim)
+{
+    int64_t value = 0;
+
+    while (dim.coef && (value < maker->at_least[dim.sym] || dim.coef * value + dim.c < 1))
+        value += maker->multiple[dim.sym];
+    return dim.coef * value + dim.c;
+}
+
 /* An axis of another extent, so that the symbols decide whether it stays inside: a condition of each call.
  * NULL: it would always be outside. */
 static const char *open_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *axis)
@@ -89,7 +99,7 @@ static const char *open_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *a
     fuzz_dim e = axis->extent;
     bool differ = e.coef != to.coef || (e.coef && e.sym != to.sym);
 
-    if (!differ || fuzz_dim_min(maker, e) + (e.coef ? maker->multiple[e.sym] : 0) > fuzz_dim_max(to))
+    if (!differ || smallest_extent(maker, e) > fuzz_dim_max(to))
         return NULL;
     return fuzz_chance(maker->state, 50)
                ? axis->name

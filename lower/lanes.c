@@ -42,6 +42,7 @@
 #include "ir/calls.h"
 #include "ir/region/region.h"
 #include "lower/reasons.h"
+#include "tree/touch.h"
 
 /* Longer loops are not padded to a power of two. */
 enum { MAX_PADDED = 256 };
@@ -327,28 +328,8 @@ typedef struct {
     const ir_expr *lane; /* the last variable */
 } variables;
 
-/* Which reduce variables of the block stand beside its spatial ones. */
-typedef enum { NO_TERMS, TERMS_AROUND, ALL_TERMS } reduce_choice;
-
-/* TERMS_AROUND are the reduce variables that depend on no loop or let of the span of the partial results. */
-static bool is_chosen(tec_context *cx, const lower_reduction *reduction, int iter, reduce_choice choice)
-{
-    const tree_site *site = reduction->site;
-    base_map used = {0};
-
-    lower_used(cx, site, reduction->at, site->stmt->block.bind[iter], &used);
-    for (int i = reduction->at; choice == TERMS_AROUND && i < site->n; i++) {
-        const ir_stmt *p = site->path[i];
-
-        if ((p->kind == IR_FOR && base_map_has(&used, p->loop.var)) ||
-            (p->kind == IR_LET_STMT && base_map_has(&used, p->let.var)))
-            return false;
-    }
-    return choice != NO_TERMS;
-}
-
 /* The variables are those of the old block itself, as the new block takes over its index expressions. */
-static variables take_iters(lower_splitter *sp, const lower_reduction *reduction, reduce_choice choice,
+static variables take_iters(lower_splitter *sp, const lower_reduction *reduction, bool reduce_too,
                             ir_iter_kind lane_kind, int64_t lanes, const ir_expr *bind)
 {
     tec_context *cx = sp->rw.cx;
@@ -357,7 +338,7 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *reduction
                    .bind = base_array(cx, const ir_expr *, block->n_iters + 1)};
 
     for (int i = 0; i < block->n_iters; i++) {
-        if (block->iters[i].kind == IR_REDUCE_ITER && !is_chosen(cx, reduction, i, choice))
+        if (block->iters[i].kind == IR_REDUCE_ITER && !reduce_too)
             continue;
         v.iters[v.n] = block->iters[i];
         v.bind[v.n++] = reduction->site->stmt->block.bind[i];
@@ -366,31 +347,6 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *reduction
     v.iters[v.n] = (ir_iter){.var = v.lane, .extent = ir_int(cx, lanes), .kind = lane_kind};
     v.bind[v.n++] = bind;
     return v;
-}
-
-/* The conditions of the block's body on elements and on TERMS_AROUND; NULL: there are none. Where such a
- * condition is false, no term of the reduction reaches the element, so that the element must not be touched.
- * What runs at once around the reduction may rest on this:
- *
- *     for p in 0..3 vthread { for v in 0..2 vectorised { if p < 1 && v < 1 { S[0] sum= 1.0 } } }
- *
- * Only the virtual thread p = 0 writes S[0]. If all three combined their lanes into S[0], they would race. */
-static const ir_expr *common_condition(const lower_splitter *sp, const lower_reduction *reduction)
-{
-    tec_context *cx = sp->rw.cx;
-    const ir_block *block = reduction->site->stmt->block.block;
-    base_map terms = {0};
-    base_vec all = {0}, common = {0};
-
-    for (int i = 0; i < block->n_iters; i++)
-        if (block->iters[i].kind == IR_REDUCE_ITER && !is_chosen(cx, reduction, i, TERMS_AROUND))
-            base_map_put(cx, &terms, block->iters[i].var, reduction);
-    for (const ir_stmt *s = block->body; s->kind == IR_IF; s = s->branch.then)
-        ir_conjuncts(cx, s->branch.cond, IR_DROP_LIKELY, &all);
-    for (int i = 0; i < all.n; i++)
-        if (!uses_any(cx, all.at[i], &terms) && !ir_loads(cx, all.at[i]) && !lower_may_fail(sp->f, all.at[i]))
-            base_push(cx, &common, all.at[i]);
-    return ir_conjoin(cx, &common);
 }
 
 /* The element of the partial results for the block's indices and a lane (which those of a lane's own have no
@@ -423,7 +379,7 @@ static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *red
     tec_context *cx = sp->rw.cx;
     const ir_stmt *u = reduction->update, *stmt = reduction->site->stmt;
     const ir_stmt *loop = reduction->site->path[reduction->loop];
-    variables v = take_iters(sp, reduction, ALL_TERMS, IR_SPATIAL, reduction->lanes,
+    variables v = take_iters(sp, reduction, true, IR_SPATIAL, reduction->lanes,
                              ir_sub(cx, loop->loop.var, loop->loop.min));
     const ir_stmt *body =
         ir_update(cx, u->update.combiner, reduction->part, partial_index(sp, reduction, v.lane),
@@ -470,7 +426,7 @@ static const ir_stmt *start(lower_splitter *sp, const lower_reduction *reduction
     tec_context *cx = sp->rw.cx;
     const ir_combiner *combiner = reduction->update->update.combiner;
     const ir_expr *var = ir_var(cx, "lane", BASE_I64);
-    variables v = take_iters(sp, reduction, NO_TERMS, IR_SPATIAL, reduction->lanes, var);
+    variables v = take_iters(sp, reduction, false, IR_SPATIAL, reduction->lanes, var);
     const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
 
     for (int i = 0; i < combiner->n; i++) {
@@ -523,7 +479,7 @@ static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *reduction,
 {
     const ir_expr *loop = ir_var(sp->rw.cx, "lane", BASE_I64);
     int64_t lanes = reduction->own ? reduction->lanes : half;
-    variables v = take_iters(sp, reduction, NO_TERMS, IR_SPATIAL, lanes, loop);
+    variables v = take_iters(sp, reduction, false, IR_SPATIAL, lanes, loop);
     const char *name =
         base_format(sp->rw.cx, "%s.lanes.%lld", reduction->site->stmt->block.block->name, (long long)half);
 
@@ -542,15 +498,12 @@ static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *reductio
     const ir_block *b = reduction->site->stmt->block.block;
     const ir_expr *var = ir_var(cx, "lane", BASE_I64),
                   **source = base_array(cx, const ir_expr *, u->update.combiner->n);
-    const ir_expr *condition = common_condition(sp, reduction);
-    variables v = take_iters(sp, reduction, condition ? TERMS_AROUND : NO_TERMS, IR_REDUCE_ITER, lanes, var);
+    variables v = take_iters(sp, reduction, false, IR_REDUCE_ITER, lanes, var);
 
     for (int i = 0; i < u->update.combiner->n; i++)
         source[i] = partial(sp, reduction, i, v.lane);
     const ir_stmt *body =
         ir_update(cx, u->update.combiner, u->update.buffer, u->update.index, u->update.n, source);
-    if (condition)
-        body = ir_if(cx, condition, body, NULL);
     const ir_stmt *block = make_block(sp, reduction, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
     const ir_stmt *all = over_lanes(sp, var, lanes, IR_UNROLLED, block);
 
@@ -627,13 +580,55 @@ static void stay_inside(const ir_facts *outside, lower_reduction *reduction)
     }
 }
 
-/* The conjuncts that speak of no loop of the terms. One that speaks of terms and elements, as the tail of a
- * loop that was fused over both does, leaves out whole elements: what it says of them at the best of the
- * terms. A block with its init starts all elements. False if such a condition, *mixed_guard, is not a
- * comparison of sums, so that its best over the terms is not known.
+/* The variables (keys) of the loops outside of the reduction's span whose iterations run at once: as threads,
+ * as virtual threads, on several cores. */
+static void add_concurrent(tec_context *cx, const lower_reduction *reduction, base_map *out)
+{
+    for (int i = 0; i < reduction->at; i++) {
+        const ir_stmt *p = reduction->site->path[i];
+
+        if (p->kind == IR_FOR && p->loop.how != IR_SERIAL && p->loop.how != IR_UNROLLED)
+            base_map_put(cx, out, p->loop.var, p);
+    }
+}
+
+/* The conditions in the block's body that use one of these variables, as conditions on loops. Conditions on
+ * data are left out, since other data may be there when the lanes are combined. */
+static void add_body_conditions(const lower_splitter *sp, const tree_site *site, const base_map *wanted,
+                                base_vec *out)
+{
+    tec_context *cx = sp->rw.cx;
+    ir_subst map = tree_bindings(cx, site);
+    base_vec all = {0};
+
+    for (const ir_stmt *s = site->stmt->block.block->body; s->kind == IR_IF; s = s->branch.then)
+        ir_conjuncts(cx, s->branch.cond, IR_DROP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++) {
+        const ir_expr *condition = ir_apply(cx, &map, all.at[i]);
+
+        if (uses_any(cx, condition, wanted) && !ir_loads(cx, condition) &&
+            !lower_may_fail(sp->f, condition))
+            base_push(cx, out, condition);
+    }
+}
+
+/* The conditions under which the lanes of an element are started and combined: those of the block that use no
+ * loop of the terms. A condition that mixes terms with elements, as the tail of a loop that was fused over
+ * both does, leaves out whole elements. Its weakest form over the terms says which elements are left:
  *
- *     where y*4 + k < 10 over terms k in 0..4:  holds for some k where y*4 < 10, the best of the terms
- */
+ *     where y*4 + k < 10 over terms k in 0..4:  holds for some k where y*4 < 10
+ *
+ * So does a condition that mixes terms with loops around the reduction whose iterations run at once. Such
+ * loops are legal only because their iterations are proven to write distinct elements, and the proof may rest
+ * on the condition:
+ *
+ *     for p in 0..3 vthread { for v in 0..2 vectorised { block where p*2 + v < 1 { S[0] sum= 1.0 } } }
+ *
+ * Only the virtual thread p = 0 writes S[0]. If all three combined their lanes into S[0], they would race.
+ * Here the weakest form is p*2 < 1. The condition may stand in the body, too.
+ *
+ * A block with its init starts all elements, and all loops of its reduction lie within the span. False if such
+ * a condition, *mixed_guard, is not a comparison of sums, so that its weakest form is not known. */
 static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction, const ir_expr **mixed_guard)
 {
     tec_context *cx = sp->rw.cx;
@@ -641,7 +636,7 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction,
     const ir_block *block = site->stmt->block.block;
     const ir_facts *facts = facts_of_copies(sp, reduction);
     base_vec all = {0}, inner = {0};
-    base_map terms = {0}, elements = {0};
+    base_map terms = {0}, elements = {0}, concurrent = {0};
     bool mixed = false;
 
     for (int i = reduction->at; i < site->n; i++)
@@ -653,13 +648,19 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction,
         if (block->iters[i].kind != IR_REDUCE_ITER && !is_whole(cx, site, i))
             lower_used(cx, site, reduction->at, site->stmt->block.bind[i], &elements);
     lower_site_conditions(cx, site, reduction->at, &all);
+    if (!block->init) {
+        add_concurrent(cx, reduction, &concurrent);
+        add_body_conditions(sp, site, &concurrent, &all);
+    }
     for (int i = 0; i < all.n; i++) {
         const ir_expr *guard = all.at[i];
 
         if (uses_any(cx, guard, &terms)) {
-            if (block->init || !uses_any(cx, guard, &elements))
+            bool about_elements = uses_any(cx, guard, &elements);
+
+            if (block->init || (!about_elements && !uses_any(cx, guard, &concurrent)))
                 continue;
-            mixed = true;
+            mixed = mixed || about_elements;
             *mixed_guard = guard;
             guard = lower_best(facts, guard, &inner);
             if (!guard)

@@ -253,9 +253,21 @@ static bool is_filled_before(const tree_view *view, const tree_sites *all, const
     return false;
 }
 
-static bool never_runs(const tree_site *site)
+/* Some conjunct of the predicate is false in all iterations, as in the second part of a loop that was cut
+ * behind its last element:
+ *
+ *     for w in 0..2 { block B(k reduce = w + 6 in 0..2) where w + 6 < 2 { .. } }
+ */
+static bool never_runs(const tree_view *view, const tree_site *site)
 {
-    return site->stmt->block.where && ir_is_value(site->stmt->block.where, 0);
+    const ir_facts *facts = tree_site_facts(view, site, site->n_loops);
+    base_vec all = {0};
+
+    ir_conjuncts(view->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++)
+        if (ir_prove(facts, ir_not(view->cx, all.at[i])))
+            return true;
+    return false;
 }
 
 /* Each block below the loop finds what it reads, and what it adds to, where others have just put it. The
@@ -267,12 +279,13 @@ static bool reads_what_is_new(const tree_view *view, const tree_sites *all, cons
         const tree_site *site = &all->at[i];
         int depth = tree_depth_under(site, var);
 
-        if (!depth || never_runs(site))
+        if (!depth)
             continue;
         const ir_region *read = tree_access(site->block->reads, site->block->n_reads, buffer),
                         *sum = added_to(view, site, buffer, depth);
-        if ((read && !is_filled_before(view, all, site, read, var)) ||
-            (sum && !is_filled_before(view, all, site, sum, var)))
+        if (((read && !is_filled_before(view, all, site, read, var)) ||
+             (sum && !is_filled_before(view, all, site, sum, var))) &&
+            !never_runs(view, site))
             return false;
     }
     return true;
