@@ -606,8 +606,7 @@ static void add_body_conditions(const lower_splitter *sp, const tree_site *site,
     for (int i = 0; i < all.n; i++) {
         const ir_expr *condition = ir_apply(cx, &map, all.at[i]);
 
-        if (uses_any(cx, condition, wanted) && !ir_loads(cx, condition) &&
-            !lower_may_fail(sp->f, condition))
+        if (uses_any(cx, condition, wanted) && !ir_loads(cx, condition) && !lower_may_fail(sp->f, condition))
             base_push(cx, out, condition);
     }
 }
