@@ -5,10 +5,10 @@
  *       for j in 0..4 { block B(y = i, x = j) }    for j in 0..4 { block B(y = i, x = j) }
  *     }                                          }
  *
- * requires a loop tree as the schedule left it provides for each buffer that is no parameter: a note on each
- * loop around all its uses, from the innermost
+ * requires  a loop tree as the schedule left it
+ * provides  for each buffer that is no parameter: a note on each loop around all its uses, from the innermost
  *           one outward to the first to whose iterations the buffer is private
- * breaks nothing
+ * breaks    nothing
  *
  * The schedule admitted the loops whose iterations run at the same time, since tree/depend.h gave a reason
  * for each buffer; the same proof gives the same reason here, so that lowering and scheduling cannot differ.
@@ -99,53 +99,10 @@ typedef struct {
     base_map notes; /* loop -> base_vec of note */
 } noting;
 
-/* A block that uses the buffer, and the number of its outer loops that all other users stand in, too; NULL:
- * nobody uses it. */
-static const tree_site *common_user(const noting *self, const ir_buffer *buffer, int *loops)
-{
-    const tree_site *first = NULL;
-
-    for (int i = 0; i < self->sites.n; i++) {
-        const tree_site *site = &self->sites.at[i];
-
-        if (!tree_reads(site->block, buffer) && !tree_writes(site->block, buffer))
-            continue;
-        int common = first ? tree_common_loops(first, site) : site->n_loops;
-        first = first ? first : site;
-        *loops = first == site || common < *loops ? common : *loops;
-    }
-    return first;
-}
-
 static void add_note(noting *self, const ir_stmt *loop, const ir_buffer *buffer, tree_reason reason)
 {
     lower_list_add(self->rw.cx, &self->notes, loop,
                    base_copy(self->rw.cx, &(note){buffer, reason}, sizeof(note)));
-}
-
-/* A loop whose reason the tree no longer shows. The schedule admitted it, so that the buffer is private to
- * its iterations or owned by them. To have a buffer in each iteration is right for both, unless a loop around
- * hands on what owners wrote: none does where the next loop around that keeps its order has the buffer
- * private, or where there is none. */
-static bool is_private_in_effect(const noting *self, const tree_site *user, int at, const ir_buffer *buffer)
-{
-    const char *why;
-
-    while (--at >= 0)
-        if (!tree_needs_reason(user->loop[at], buffer))
-            return tree_reason_of_loop(&self->view, &self->sites, buffer, user->loop[at], &why) ==
-                   TREE_PRIVATE;
-    return true;
-}
-
-/* The reason of a loop around all uses; TREE_DEPENDS with `why`: it needs one, and has none. */
-static tree_reason reason_of(const noting *self, const tree_site *user, int at, const ir_buffer *buffer,
-                             const char **why)
-{
-    tree_reason reason = tree_reason_of_loop(&self->view, &self->sites, buffer, user->loop[at], why);
-
-    return reason == TREE_DEPENDS && *why && is_private_in_effect(self, user, at, buffer) ? TREE_PRIVATE
-                                                                                          : reason;
 }
 
 /* From the innermost common loop outward: what lies outside of a loop to which the buffer is private has a
@@ -158,7 +115,8 @@ static bool find_reasons(noting *self, const tree_site *user, int loops, const i
         const ir_stmt *loop = user->loop[i];
         const char *why;
 
-        reason = planted(self->rw.cx, loop, buffer, reason_of(self, user, i, buffer, &why));
+        reason = planted(self->rw.cx, loop, buffer,
+                         tree_reason_in_effect(&self->view, &self->sites, user, i, buffer, &why));
         if (reason != TREE_DEPENDS)
             add_note(self, loop, buffer, reason);
         else if (why)
@@ -186,8 +144,8 @@ static void note_outside(noting *self, int loops, const ir_buffer *buffer)
  * reaches beyond them. */
 static bool note_buffer(noting *self, const ir_buffer *buffer)
 {
-    int loops = 0;
-    const tree_site *user = common_user(self, buffer, &loops);
+    int loops;
+    const tree_site *user = tree_common_user(&self->sites, buffer, &loops);
 
     note_outside(self, loops, buffer);
     return !user || find_reasons(self, user, loops, buffer);
@@ -291,7 +249,7 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
 
     if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
         return true;
-    tree_reason found = reason_of(self, user, at, buffer, &why);
+    tree_reason found = tree_reason_in_effect(&self->view, &self->sites, user, at, buffer, &why);
     return found == noted || (!fresh && found == TREE_PRIVATE) ||
            (!fresh && noted == TREE_PRIVATE && is_started_with_gaps(self, loop, buffer)) ||
            contradicts(self, loop, buffer,
@@ -304,8 +262,8 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
  * The outer loops, which all of these blocks share, are proven for the first of them alone. */
 static bool check_buffer(const noting *self, const ir_buffer *buffer, bool fresh)
 {
-    int loops = 0;
-    const tree_site *user = common_user(self, buffer, &loops);
+    int loops;
+    const tree_site *user = tree_common_user(&self->sites, buffer, &loops);
 
     for (int i = 0; i < self->sites.n; i++) {
         const tree_site *site = &self->sites.at[i];

@@ -13,6 +13,7 @@
 
 #include "ir/text.h"
 #include "schedule/loops.h"
+#include "tree/depend.h"
 
 const sched_primitive sched_primitives[] = {
 #define SCHED_PRIMITIVE(name, signature) {#name, signature, sched_do_##name},
@@ -226,14 +227,20 @@ static bool names_missing(const sched_arg *arg, int count)
 /* What earlier steps rely on, and every later one has to keep. A primitive checks itself; these rules are
  * about steps of before, of which it knows nothing: a loop that became a pipeline gave each statement below a
  * stage, and a step that moves such a statement out of the loop may be right by itself, but its stage would
- * mean nothing there. */
+ * mean nothing there. In the same way a step may hide why the iterations of a loop may run at the same
+ * time. */
 static void keep_promises(sched_call *call, const ir_program *after)
 {
+    tree_view view = {.cx = call->cx, .program = after, .facts = call->s->view.facts};
     const char *why = sched_hidden_result(call->cx, after);
+    const ir_stmt *loop;
 
     why = why ? why : sched_broken_pipeline(call->s, after);
     if (why)
         sched_refuse(call, "%s", why);
+    else if ((loop = tree_unproven_loop(&view, &why)) != NULL)
+        sched_refuse(call, "'%s' is %s, and after this step %s", loop->loop.var->var.name,
+                     ir_how_text(loop->loop.how), why);
     else
         sched_threads_fit(call, after);
 }

@@ -1,5 +1,5 @@
 /* tree/depend.h -- what iterations of a loop, or steps of a scan, hand on to each other
- * (depend.c, private.c, scan.c).
+ * (depend.c, private.c, scan.c), and whether loops still have their reasons (admit.c).
  *
  *     // NULL: the iterations may run in any order
  *     const char *reason = tree_dependence(&view, &all, loop->loop.var);
@@ -67,6 +67,20 @@ const char *tree_kind_text(ir_iter_kind kind);
 /* NULL where instances of the block may run again, or in another place; otherwise why not. */
 const char *tree_not_idempotent(tec_context *cx, const ir_block *block);
 bool tree_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
+
+/* ---- loops that were admitted (admit.c) ---- */
+
+/* A block that uses the buffer, and the number of its outer loops that all other users stand in, too; NULL:
+ * nobody uses the buffer. */
+const tree_site *tree_common_user(const tree_sites *all, const ir_buffer *buffer, int *loops);
+/* The reason of loop user->loop[at], which stands around all uses of the buffer, and which the schedule has
+ * admitted. PRIVATE where it only follows from this and from the loops around. DEPENDS with `why`: the loop
+ * needs a reason and has none. */
+tree_reason tree_reason_in_effect(const tree_view *view, const tree_sites *all, const tree_site *user, int at,
+                                  const ir_buffer *buffer, const char **why);
+/* A loop that needs a reason for some buffer of the program, parameters left out, and has none, with `why`;
+ * NULL: there is no such loop. */
+const ir_stmt *tree_unproven_loop(const tree_view *view, const char **why);
 
 /* ---- steps of scan loops (scan.c) ---- */
 
