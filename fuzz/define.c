@@ -201,8 +201,22 @@ static void add_return(fuzz_maker *maker, base_text *text)
     base_add(maker->cx, text, "\n}\n");
 }
 
-/* A whole .te file from the random state: the same state gives the same text. */
-const char *fuzz_definition(tec_context *cx, uint64_t *state)
+/* Values are left at which no extent is negative and every open index stays inside. An open index that was
+ * drawn before an extent such as m - 2 did not know of it. */
+static bool has_sizes(const fuzz_maker *maker)
+{
+    for (int i = 0; i < maker->n; i++)
+        for (int d = 0; d < maker->at[i].rank; d++) {
+            fuzz_dim dim = maker->at[i].shape[d];
+
+            if (dim.coef && (int64_t)dim.coef * maker->high[dim.sym] + dim.c < 0)
+                return false;
+        }
+    return true;
+}
+
+/* `closed`: without open indices. NULL: no sizes fit. */
+static const char *draw_definition(tec_context *cx, uint64_t *state, bool closed)
 {
     const base_dtype dtypes[] = {BASE_F32, BASE_I32, BASE_F64, BASE_I64};
     fuzz_maker *maker = base_new(cx, fuzz_maker);
@@ -210,19 +224,32 @@ const char *fuzz_definition(tec_context *cx, uint64_t *state)
 
     maker->cx = cx;
     maker->state = state;
+    maker->closed = closed;
     maker->t = dtypes[fuzz_weighted(state, (const int[]){60, 22, 10, 8}, 4)];
     for (int i = 0; i < FUZZ_SYMBOLS; i++) {
         maker->at_least[i] = fuzz_chance(state, 40);
         maker->multiple[i] = fuzz_chance(state, 20) ? 2 << fuzz_below(state, 2) : 1;
+        maker->low[i] = maker->at_least[i];
+        maker->high[i] = FUZZ_SYMBOL_MAX;
     }
     add_inputs(maker);
     for (int wanted = 1 + fuzz_weighted(state, (const int[]){15, 25, 25, 15, 10, 10}, 6);
          wanted > 0 || maker->n_stages == 0; wanted--)
         add_stage(maker);
+    if (!has_sizes(maker))
+        return NULL;
     add_head(maker, &t);
     base_add(cx, &t, base_text_str(cx, &maker->combiners));
     base_add(cx, &t, base_text_str(cx, &maker->body));
     add_return(maker, &t);
     base_add(cx, &t, base_text_str(cx, &maker->intrinsics));
     return base_text_str(cx, &t);
+}
+
+/* A whole .te file from the random state: the same state gives the same text. */
+const char *fuzz_definition(tec_context *cx, uint64_t *state)
+{
+    const char *text = draw_definition(cx, state, false);
+
+    return text ? text : draw_definition(cx, state, true);
 }

@@ -47,14 +47,15 @@ typedef struct {
     base_text params, body, intrinsics;
     fuzz_tensor at[FUZZ_MAX_TENSORS];
     int n, n_inputs, n_stages;
-    bool uses[FUZZ_SYMBOLS];    /* the symbol occurs */
-    int at_least[FUZZ_SYMBOLS]; /* a fact says so */
-    int multiple[FUZZ_SYMBOLS]; /* and that the symbol is a multiple of this; 1: nothing */
+    bool uses[FUZZ_SYMBOLS];                   /* the symbol occurs */
+    int at_least[FUZZ_SYMBOLS];                /* a fact says so */
+    int multiple[FUZZ_SYMBOLS];                /* and that the symbol is a multiple of this; 1: nothing */
+    int low[FUZZ_SYMBOLS], high[FUZZ_SYMBOLS]; /* values at which all open indices so far stay inside */
     bool has_scalar;
     /* the stage that is being drawn has an index that the symbols decide: no condition may stand around it,
      * since te trusts the author with what conditions on data leave */
     bool open;
-    bool closed; /* such an index may not be drawn: a condition will stand around it */
+    bool closed; /* such an index may not be drawn, as where a condition will stand around it */
     base_text combiners;
     base_dtype t; /* what most stages compute in */
 } fuzz_maker;

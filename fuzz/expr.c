@@ -82,24 +82,59 @@ static const char *wild_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *a
     return e;
 }
 
-/* The smallest extent that is not empty: of n - 4 with n a multiple of 4, 4. */
-static int64_t smallest_extent(const fuzz_maker *maker, fuzz_dim dim)
+/* The values of the symbol of `dim` from `low` to `high` that its facts allow, and at which dim is not empty.
+ * False: there are none. A constant has no symbol to restrict. */
+static bool symbol_range(const fuzz_maker *maker, fuzz_dim dim, int *low, int *high)
 {
-    int64_t value = 0;
+    int multiple = dim.coef ? maker->multiple[dim.sym] : 1;
 
-    while (dim.coef && (value < maker->at_least[dim.sym] || dim.coef * value + dim.c < 1))
-        value += maker->multiple[dim.sym];
-    return dim.coef * value + dim.c;
+    *low = *high = 0;
+    if (!dim.coef)
+        return dim.c >= 1;
+    *low = maker->low[dim.sym];
+    *high = maker->high[dim.sym] / multiple * multiple;
+    while (*low % multiple || dim.coef * *low + dim.c < 1)
+        ++*low;
+    return *low <= *high;
+}
+
+static int64_t extent_at(fuzz_dim dim, int symbol)
+{
+    return (int64_t)dim.coef * symbol + dim.c;
+}
+
+/* Restricts the symbols to values at which an axis of extent `from` stays inside of `to`: those of `from` from
+ * above, those of `to` from below. False: no values are left beside the open indices before, and nothing is
+ * restricted.
+ *
+ *     x: m - 4 as an index of a dimension 2, m a multiple of 4:     no m is left, since 8 - 4 > 2
+ */
+static bool stays_inside(fuzz_maker *maker, fuzz_dim from, fuzz_dim to)
+{
+    int from_low, from_high, to_low, to_high;
+
+    if (!symbol_range(maker, from, &from_low, &from_high) || !symbol_range(maker, to, &to_low, &to_high) ||
+        extent_at(from, from_low) > extent_at(to, to_high))
+        return false;
+    while (extent_at(from, from_high) > extent_at(to, to_high))
+        from_high--;
+    while (to_low < to_high && extent_at(from, from_high) > extent_at(to, to_low))
+        to_low++;
+    if (from.coef)
+        maker->high[from.sym] = from_high;
+    if (to.coef)
+        maker->low[to.sym] = to_low;
+    return true;
 }
 
 /* An axis of another extent, so that the symbols decide whether it stays inside: a condition of each call.
- * NULL: it would always be outside. */
+ * NULL: no values of the symbols meet all such conditions. */
 static const char *open_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *axis)
 {
     fuzz_dim e = axis->extent;
     bool differ = e.coef != to.coef || (e.coef && e.sym != to.sym);
 
-    if (!differ || smallest_extent(maker, e) > fuzz_dim_max(to))
+    if (!differ || (e.coef && to.coef && e.sym == to.sym) || !stays_inside(maker, e, to))
         return NULL;
     return fuzz_chance(maker->state, 50)
                ? axis->name
@@ -319,9 +354,11 @@ const char *fuzz_expr(fuzz_maker *maker, const fuzz_tensor *first, const fuzz_ax
         } else if (way < 8)
             e = unary(maker, e, bound);
         else {
+            bool closed = maker->closed;
+
             maker->closed = true;
             other = operand(maker, axis, count, &other_bound);
-            maker->closed = false;
+            maker->closed = closed;
             e = base_format(maker->cx, "select(%s, %s, %s)", fuzz_condition(maker, axis, count), e, other);
             *bound = *bound > other_bound ? *bound : other_bound;
         }
