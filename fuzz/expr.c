@@ -103,9 +103,9 @@ static int64_t extent_at(fuzz_dim dim, int symbol)
     return (int64_t)dim.coef * symbol + dim.c;
 }
 
-/* Restricts the symbols to values at which an axis of extent `from` stays inside of `to`: those of `from` from
- * above, those of `to` from below. False: no values are left beside the open indices before, and nothing is
- * restricted.
+/* Restricts the symbols to values at which an axis of extent `from` stays inside of `to`: those of `from`
+ * from above, those of `to` from below. False: no values are left beside the open indices before, and nothing
+ * is restricted.
  *
  *     x: m - 4 as an index of a dimension 2, m a multiple of 4:     no m is left, since 8 - 4 > 2
  */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "graph/dynamic.h"
-#include "lang/inside.h"
+#include "lang/poly.h"
 
 /* A value as the result of reading, or an error that no one has told of. */
 static graph_value *first(const graph_node *node)
@@ -24,16 +24,23 @@ static graph_value *first(const graph_node *node)
 
 /* ---- names ---- */
 
-/* From the end, so that an inner name hides an outer one. */
-static graph_value *find_name(const lang_parser *parser, const char *name)
+/* From the end, so that an inner name hides an outer one; -1: there is no such name. */
+static int place_of_name(const lang_parser *parser, const char *name)
 {
-    for (int i = parser->names.n - 1; i >= 0; i--) {
-        const lang_name *n = parser->names.at[i];
+    int i = parser->names.n - 1;
 
-        if (base_same(n->name, name))
-            return n->value;
-    }
-    return NULL;
+    while (i >= 0 && !base_same(((const lang_name *)parser->names.at[i])->name, name))
+        i--;
+    return i;
+}
+
+const lang_function *lang_find_function(lang_parser *parser, const char *name, graph_value **value)
+{
+    int place = place_of_name(parser, name);
+    const lang_name *found = place >= 0 ? parser->names.at[place] : NULL;
+
+    *value = found && found->value ? lang_import(parser, place, found->value) : NULL;
+    return found && found->function ? lang_import_function(parser, place, found->function) : NULL;
 }
 
 /* `_` takes the value without a name for it. */
@@ -41,7 +48,7 @@ static void bind_name(lang_parser *parser, const char *name, graph_value *value)
 {
     lang_name *n = base_new(parser->cx, lang_name);
 
-    *n = (lang_name){name, value};
+    *n = (lang_name){.name = name, .value = value};
     if (!base_same(name, "_"))
         base_push(parser->cx, &parser->names, n);
 }
@@ -394,9 +401,8 @@ static bool read_arguments(lang_parser *parser, arguments *self)
     return lang_expect(parser, ")");
 }
 
-/* One result as it is, several as a tuple. */
-static graph_value *add_operator(lang_parser *parser, const op_info *op, const char *at,
-                                 graph_value *const *in, int count, const op_attr *attr, int n_attrs)
+graph_value *lang_add_operator(lang_parser *parser, const op_info *op, const char *at, graph_value *const *in,
+                               int count, const op_attr *attr, int n_attrs)
 {
     lang_blame(parser, at);
     graph_node *node = graph_add_node(parser->f, op, op->name, in, count, attr, n_attrs);
@@ -474,44 +480,91 @@ static graph_value *read_generic(lang_parser *parser, const lang_generic *generi
     return value;
 }
 
+/* What a call by name may mean: the first that is there counts. A name that is no function hides nothing. */
+typedef struct {
+    const lang_function *function; /* a parameter */
+    const lang_def *def;
+    const lang_poly *poly;
+    bool sequence; /* fold, scan, map */
+    const op_info *op;
+    const graph_dynamic *dynamic;
+    const lang_generic *generic; /* whose constructor it is */
+    const lang_constructor *constructor;
+} meaning;
+
+/* A name of the program hides those of the prelude (lang/prelude.c) and those of operators. */
+static meaning meaning_of(lang_parser *parser, const char *name)
+{
+    graph_value *value;
+    meaning out = {.function = lang_find_function(parser, name, &value)};
+
+    out.def = lang_find_def(parser, name);
+    out.poly = lang_find_poly(parser, name);
+    out.sequence = lang_is_sequence(name) && (!out.poly || out.poly->prelude);
+    out.op = op_find(name);
+    out.dynamic = graph_find_dynamic(name);
+    out.generic = lang_generic_of(parser, name, &out.constructor);
+    return out;
+}
+
+static bool is_function(const meaning *what)
+{
+    return what->function || what->def || what->poly || what->op || what->dynamic;
+}
+
+/* name(arguments) of what is no constructor of a generic type. */
+static graph_value *read_call(lang_parser *parser, const char *name, const meaning *what, const char *at,
+                              const graph_type *expected)
+{
+    arguments a = {0};
+
+    if (!what->function && what->def) {
+        a.param = what->def->param;
+        a.n_params = what->def->n_params;
+    } else if (!what->function && what->sequence) {
+        return lang_sequence(parser, name, at, expected);
+    } else if (!what->function && what->poly) {
+        return lang_call_poly(parser, what->poly, at, NULL, expected);
+    }
+    if (!read_arguments(parser, &a))
+        return NULL;
+    graph_value *const *in = (graph_value *const *)a.values.at;
+    if (!what->function && !what->def && what->op)
+        return lang_add_operator(parser, what->op, at, in, a.values.n, a.attr, a.n_attrs);
+    if (!what->function && !what->def && what->dynamic)
+        return add_dynamic(parser, what->dynamic, at, in, a.values.n, a.attr, a.n_attrs);
+    if (a.n_attrs > 0)
+        return lang_fail(parser, at, "'%s' is not an operator, so it cannot take the attribute '%s'", name,
+                         a.attr[0].name);
+    return what->function ? lang_call_function(parser, name, what->function, at, &a.values)
+           : what->def    ? lang_call(parser, what->def, at, in, a.values.n)
+                          : construct(parser, name, at, &a);
+}
+
 /* name, or name(arguments): a value in scope, a function of the program, an operator, a constructor. A value
  * hides functions and operators, a function hides an operator of its name. A constructor without fields is a
  * name alone, so the last case is reached with and without arguments. */
 static graph_value *read_named(lang_parser *parser, const char *name, const char *at)
 {
-    arguments a = {0};
-    bool called = lang_at(parser, "(") && !parser->lx->tok.space_before; /* on its own, a tuple follows */
-    graph_value *value = called ? NULL : find_name(parser, name);
-    const lang_def *def = lang_find_def(parser, name);
-    const op_info *op = op_find(name);
-    const graph_dynamic *dynamic = graph_find_dynamic(name);
     const graph_type *expected = parser->expected;
-    const lang_constructor *constructor;
-    const lang_generic *generic = lang_generic_of(parser, name, &constructor);
+    bool called = lang_at(parser, "(") && !parser->lx->tok.space_before; /* on its own, a tuple follows */
+    const meaning what = meaning_of(parser, name);
+    graph_value *value = NULL;
 
     parser->expected = NULL;
-    if (def && called) {
-        a.param = def->param;
-        a.n_params = def->n_params;
-    }
+    called = called || (what.poly && lang_at(parser, "[") && !parser->lx->tok.space_before);
+    if (!called && lang_find_function(parser, name, &value))
+        return lang_fail(parser, at,
+                         "'%s' is a function: it can be called, or given to a parameter that is a function",
+                         name);
     if (!called && !value)
         value = lang_find_parameter(parser, name);
-
-    if (generic && !value && !(called && (def || op || dynamic)))
-        return read_generic(parser, generic, constructor, at, expected);
-    if (called && !def && lang_is_sequence(name))
-        return lang_sequence(parser, name, at);
-    if (value || (called && !read_arguments(parser, &a)))
+    if (value)
         return value;
-    graph_value *const *in = (graph_value *const *)a.values.at;
-    if (called && op && !def)
-        return add_operator(parser, op, at, in, a.values.n, a.attr, a.n_attrs);
-    if (called && dynamic && !def)
-        return add_dynamic(parser, dynamic, at, in, a.values.n, a.attr, a.n_attrs);
-    if (a.n_attrs > 0)
-        return lang_fail(parser, at, "'%s' is not an operator, so it cannot take the attribute '%s'", name,
-                         a.attr[0].name);
-    return called && def ? lang_call(parser, def, at, in, a.values.n) : construct(parser, name, at, &a);
+    if (what.generic && !(called && is_function(&what)))
+        return read_generic(parser, what.generic, what.constructor, at, expected);
+    return called ? read_call(parser, name, &what, at, expected)
+                  : construct(parser, name, at, &(arguments){0});
 }
 
 /* ---- what binds most closely ---- */
@@ -571,7 +624,7 @@ static graph_value *unary(lang_parser *parser)
     if (!lang_accept(parser, "-"))
         return primary(parser);
     graph_value *v = primary(parser);
-    return v ? add_operator(parser, op_find("neg"), at, &v, 1, NULL, 0) : NULL;
+    return v ? lang_add_operator(parser, op_find("neg"), at, &v, 1, NULL, 0) : NULL;
 }
 
 /* ---- operators by symbol ---- */
@@ -607,9 +660,9 @@ static graph_value *operators(lang_parser *parser, int level)
             return NULL;
         lang_blame(parser, at);
         graph_value *l = lang_literal_as(parser, left, right), *r = lang_literal_as(parser, right, left);
-        left = l && r
-                   ? add_operator(parser, op_find(binary[k].op), at, (graph_value *const[]){l, r}, 2, NULL, 0)
-                   : NULL;
+        left = l && r ? lang_add_operator(parser, op_find(binary[k].op), at, (graph_value *const[]){l, r}, 2,
+                                          NULL, 0)
+                      : NULL;
     }
     return left;
 }

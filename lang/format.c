@@ -281,12 +281,17 @@ static bool type_argument(formatter *self)
     return true;
 }
 
+/* (types), fn(types) -> type, or a name with what stands in its brackets. */
 static bool type_inside(formatter *self)
 {
-    if (at(self, "(")) {
-        if (!list(self, ")", type))
-            return false;
-        return !at(self, "->") || (expect_between(self, "->") && type(self));
+    if (at(self, "(") || is_text(ahead(self, 1), "(")) {
+        bool function = at(self, "fn");
+
+        if (function)
+            take(self);
+        return at(self, "(")
+                   ? list(self, ")", type) && (!function || (expect_between(self, "->") && type(self)))
+                   : unexpected(self, "a type");
     }
     return expect_name(self, "a type") && (!at(self, "[") || list(self, "]", type_argument));
 }

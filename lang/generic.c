@@ -147,8 +147,8 @@ bool lang_find_generics(lang_parser *parser)
 
 /* ---- types ---- */
 
-/* The type as an argument: each extent that is no number is `?`. */
-static graph_type as_argument(lang_parser *parser, const graph_type *type)
+/* Two types whose extents differ only where they are no numbers are one argument. */
+graph_type lang_as_argument(lang_parser *parser, const graph_type *type)
 {
     graph_type out = *type, *part = base_array(parser->cx, graph_type, type->n);
     int rank = type->kind == GRAPH_TENSOR ? type->tensor.n : 0;
@@ -158,14 +158,15 @@ static graph_type as_argument(lang_parser *parser, const graph_type *type)
     for (int d = 0; d < rank; d++)
         dim[d] = ir_is_int(type->tensor.dim[d], &extent) ? type->tensor.dim[d] : parser->unknown;
     for (int k = 0; k < type->n; k++)
-        part[k] = as_argument(parser, &type->part[k]);
+        part[k] = lang_as_argument(parser, &type->part[k]);
     out.tensor.dim = dim;
     out.part = part;
     return out;
 }
 
-/* Back: each `?` is a variable of the constructor that is read. */
-static graph_type as_field(lang_parser *parser, const graph_type *type, const lang_scope *scope)
+/* In a constructor or a result a `?` is a variable that each value or call has for itself; in a parameter the
+ * symbol is the function's. */
+graph_type lang_as_field(lang_parser *parser, const graph_type *type, const lang_scope *scope)
 {
     graph_type out = *type, *part = base_array(parser->cx, graph_type, type->n);
     int rank = type->kind == GRAPH_TENSOR ? type->tensor.n : 0;
@@ -175,11 +176,13 @@ static graph_type as_field(lang_parser *parser, const graph_type *type, const la
         dim[d] = type->tensor.dim[d];
         if (dim[d] != parser->unknown)
             continue;
-        dim[d] = ir_var(parser->cx, base_format(parser->cx, "u%d", scope->symbols->n), BASE_I64);
+        dim[d] = scope->body
+                     ? graph_symbol_in(parser->m, scope->body, NULL)
+                     : ir_var(parser->cx, base_format(parser->cx, "u%d", scope->symbols->n), BASE_I64);
         base_push(parser->cx, scope->symbols, dim[d]);
     }
     for (int k = 0; k < type->n; k++)
-        part[k] = as_field(parser, &type->part[k], scope);
+        part[k] = lang_as_field(parser, &type->part[k], scope);
     out.tensor.dim = dim;
     out.part = part;
     return out;
@@ -187,16 +190,19 @@ static graph_type as_field(lang_parser *parser, const graph_type *type, const la
 
 bool lang_type_variable(lang_parser *parser, const char *name, const lang_scope *scope, graph_type *out)
 {
-    intptr_t index = parser->instance ? param_of(parser->instance->generic, name) : LANG_OTHER;
+    const lang_variables *variables = parser->variables;
 
-    if (index >= 0)
-        *out = as_field(parser, &parser->instance->arg[index], scope);
-    return index >= 0;
+    for (int i = 0; variables && i < variables->name->n; i++)
+        if (base_same(variables->name->at[i], name)) {
+            *out = lang_as_field(parser, &variables->type[i], scope);
+            return true;
+        }
+    return false;
 }
 
 /* As it is written in a program: `i64` for a number, `?` for an unknown extent, names of types without
  * quotes. */
-static void add_name(lang_parser *parser, base_text *text, const graph_type *type)
+void lang_add_type_name(lang_parser *parser, base_text *text, const graph_type *type)
 {
     tec_context *cx = parser->cx;
     bool scalar = type->kind == GRAPH_TENSOR && type->tensor.n == 0;
@@ -213,7 +219,7 @@ static void add_name(lang_parser *parser, base_text *text, const graph_type *typ
     for (int k = 0; k < n; k++) {
         base_add(cx, text, k ? ", " : "");
         if (type->kind != GRAPH_TENSOR)
-            add_name(parser, text, &type->part[k]);
+            lang_add_type_name(parser, text, &type->part[k]);
         else if (ir_is_int(type->tensor.dim[k], &extent))
             base_addf(cx, text, "%lld", (long long)extent);
         else
@@ -230,14 +236,16 @@ const graph_type *lang_type_arguments(lang_parser *parser, const lang_generic *g
     base_vec symbols = {0};
     int n = 0;
 
-    if (!lang_expect(parser, "["))
-        return NULL;
+    if (!lang_at(parser, "["))
+        return lang_fail(parser, at, "'%s' has type parameters: expected %s[...] with %d types",
+                         generic->name, generic->name, generic->params.n);
+    lang_advance(parser);
     do {
         graph_type type;
         if (!lang_type(parser, &(lang_scope){&symbols, NULL}, &type))
             return NULL;
         if (n < generic->params.n)
-            arg[n] = as_argument(parser, &type);
+            arg[n] = lang_as_argument(parser, &type);
         n++;
     } while (lang_accept(parser, ","));
     if (n != generic->params.n)
@@ -263,9 +271,11 @@ static bool read_cases(lang_parser *parser, const lang_instance *instance)
 {
     const base_lexer back = *parser->lx;
     const lang_instance *outer = parser->instance;
+    const lang_variables *around = parser->variables, variables = {&instance->generic->params, instance->arg};
 
     *parser->lx = instance->generic->cases;
     parser->instance = instance;
+    parser->variables = &variables;
     lang_stand(parser);
     do
         if (!lang_case(parser, instance->data))
@@ -273,6 +283,7 @@ static bool read_cases(lang_parser *parser, const lang_instance *instance)
     while (lang_accept(parser, "|"));
     *parser->lx = back;
     parser->instance = outer;
+    parser->variables = around;
     lang_stand(parser);
     return true;
 }
@@ -287,7 +298,7 @@ const lang_instance *lang_instantiate(lang_parser *parser, const lang_generic *g
     base_addf(parser->cx, &name, "%s[", generic->name);
     for (int i = 0; i < generic->params.n; i++) {
         base_add(parser->cx, &name, i ? ", " : "");
-        add_name(parser, &name, &arg[i]);
+        lang_add_type_name(parser, &name, &arg[i]);
     }
     base_add(parser->cx, &name, "]");
     graph_type type = graph_data_type(base_text_str(parser->cx, &name));
@@ -315,7 +326,7 @@ void lang_bind_field(lang_parser *parser, const lang_generic *generic, const lan
     const lang_instance *instance = lang_instance_of(parser, &type);
 
     if (kind >= 0 && !known[kind]) {
-        bound[kind] = as_argument(parser, &type);
+        bound[kind] = lang_as_argument(parser, &type);
         known[kind] = true;
     }
     for (int i = 0; kind == LANG_SELF && instance && instance->generic == generic && i < generic->params.n;

@@ -14,20 +14,45 @@
 #include "graph/scope.h"
 #include "lang/params.h"
 
+/* What type parameters stand for while a text is read that has them. */
+typedef struct {
+    const base_vec *name; /* char * */
+    const graph_type *type;
+} lang_variables;
+
 typedef struct {
     const char *name;
     graph_function *f;
     base_lexer body;       /* stands at the brace of the body */
     graph_body *signature; /* binds what the types of parameters and result name */
     int n_params_symbols;  /* the signature's symbols behind these stand for `?` in the result */
-    graph_type *param, result;
+    const graph_type *param;
+    graph_type result;
     int n_params;
+    /* an instance of a function with type parameters; NULL: a function as it is written */
+    const struct lang_poly *poly;
+    const lang_variables *variables;
+    base_vec functions; /* lang_name *: what its parameters that are functions stand for */
+    base_loc used;      /* the call that made it */
 } lang_def;
 
+/* A value; or what a parameter that is a function stands for (lang/poly.h). */
 typedef struct {
     const char *name;
     graph_value *value;
+    const struct lang_function *function;
 } lang_name;
+
+/* A lambda that is being read, and what it has captured so far (lang/lambda.c). */
+typedef struct lang_frame lang_frame;
+struct lang_frame {
+    lang_frame *outer;
+    lang_def *def;
+    graph_function *around;     /* where it stands */
+    int names;                  /* the first names in scope are those of functions around */
+    base_map symbols, imported; /* of `around` -> of the lambda */
+    base_vec captured, types;   /* graph_value * of `around`; graph_type * of all operands */
+};
 
 /* A data type with type parameters: `type List[a] = Nil | Cons(a, List[a])`. */
 typedef struct {
@@ -72,8 +97,13 @@ typedef struct {
     base_vec names;            /* lang_name *: what is in scope; inner ones behind */
     base_vec generics;         /* lang_generic * */
     base_vec instances;        /* lang_instance * */
-    /* while the constructors of an instance are read: what the type parameters stand for */
+    /* whose constructors are read; NULL: no instance's */
     const lang_instance *instance;
+    const lang_variables *variables; /* NULL: none */
+    base_vec polys;                  /* lang_poly * */
+    base_vec prelude;                /* base_lexer *: the groups of the prelude that are not hidden */
+    lang_frame *frame;               /* NULL: no lambda is read */
+    int n_lambdas, n_uses;
     const ir_expr *unknown;     /* `?` in the arguments of a data type */
     const graph_type *expected; /* of the expression that is read next; NULL: anything */
     base_map literals;          /* values of numbers without a type of their own */
@@ -100,6 +130,7 @@ const char *lang_expect_name(lang_parser *parser, const char *what);
 void lang_stand(lang_parser *parser); /* blames the current token from now on */
 /* Blames the place in the text for nodes that are made next. */
 void lang_blame(lang_parser *parser, const char *at);
+base_loc lang_place(const lang_parser *parser, const char *at);
 /* An error at the place; NULL. */
 void *lang_fail(lang_parser *parser, const char *at, const char *fmt, ...) BASE_PRINTF(3, 4);
 
@@ -115,7 +146,13 @@ const lang_generic *lang_find_generic(const lang_parser *parser, const char *nam
 const graph_type *lang_type_arguments(lang_parser *parser, const lang_generic *generic);
 const lang_instance *lang_instantiate(lang_parser *parser, const lang_generic *generic, const graph_type *arg,
                                       const char *at);
-/* The type parameter's type, where a constructor of an instance is read; false: there is none. */
+/* The type as an argument: each extent that is no number is `?` (lang_parser.unknown). And back: each `?` is
+ * a new symbol of the scope. */
+graph_type lang_as_argument(lang_parser *parser, const graph_type *type);
+graph_type lang_as_field(lang_parser *parser, const graph_type *type, const lang_scope *scope);
+/* An argument as it is written in a program. */
+void lang_add_type_name(lang_parser *parser, base_text *text, const graph_type *type);
+/* What the type parameter stands for, where a text is read that has it; false: there is none. */
 bool lang_type_variable(lang_parser *parser, const char *name, const lang_scope *scope, graph_type *out);
 /* The generic data type that has the constructor; NULL: none. */
 const lang_generic *lang_generic_of(const lang_parser *parser, const char *name,
@@ -131,9 +168,14 @@ const lang_def *lang_find_def(const lang_parser *parser, const char *name);
 /* NAME or (pattern, ...): names for the value, or for the parts of a tuple. */
 bool lang_bind_pattern(lang_parser *parser, graph_value *value);
 graph_value *lang_expression(lang_parser *parser);
+/* One result as it is, several as a tuple. */
+graph_value *lang_add_operator(lang_parser *parser, const op_info *op, const char *at, graph_value *const *in,
+                               int count, const op_attr *attr, int n_attrs);
+/* What the name stands for: a function, or a value in *value; NULL with *value NULL: nothing. */
+const struct lang_function *lang_find_function(lang_parser *parser, const char *name, graph_value **value);
 /* fold, scan or map, behind its name, which stands at `at`. */
 bool lang_is_sequence(const char *name);
-graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at);
+graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at, const graph_type *expected);
 /* { let ... value }; NULL with an error. */
 graph_value *lang_block(lang_parser *parser);
 /* A call of a function of the program, by its declared types. */

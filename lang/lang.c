@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "lang/inside.h"
+#include "lang/poly.h"
 
 /* ---- data types ---- */
 
@@ -218,8 +218,12 @@ static bool read_def(lang_parser *parser)
 
     if (!name)
         return false;
-    if (lang_find_def(parser, name))
+    if (lang_find_def(parser, name) || lang_find_poly(parser, name))
         return lang_fail(parser, at, "there is a function '%s' already", name);
+    if (lang_is_poly(parser) && base_same(name, "main"))
+        return lang_fail(parser, at, "'main' has no type parameters, and its parameters are values");
+    if (lang_is_poly(parser))
+        return lang_read_poly(parser, name) && skip_body(parser);
     *def = (lang_def){.name = name, .signature = base_new(parser->cx, graph_body)};
     def->f = base_same(name, "main") ? parser->m->functions.at[0] : graph_function_new(parser->m, name);
     if (!read_signature(parser, def))
@@ -247,6 +251,15 @@ static bool fits_result(lang_parser *parser, const lang_def *def, const graph_va
                      graph_type_text(parser->cx, &found), graph_type_text(parser->cx, &def->result));
 }
 
+/* An error in the body of a function with type parameters is one of a use of it, with those types. */
+static bool blame_use(lang_parser *parser, const lang_def *def)
+{
+    if (def->poly)
+        base_note(parser->cx, def->used, "'%s' is used here as '%.100s%s'", def->poly->name, def->name,
+                  strlen(def->name) > 100 ? "..." : "");
+    return false;
+}
+
 /* Parameters are names like any other. */
 static bool read_body(lang_parser *parser, const lang_def *def)
 {
@@ -259,16 +272,17 @@ static bool read_body(lang_parser *parser, const lang_def *def)
         graph_value *value = def->f->body->inputs.at[k];
         lang_name *name = base_new(parser->cx, lang_name);
 
-        *name = (lang_name){value->name, value};
+        *name = (lang_name){.name = value->name, .value = value};
         base_push(parser->cx, &parser->names, name);
     }
+    lang_bind_functions(parser, def);
+    parser->variables = def->variables;
     parser->expected = &def->result;
     graph_value *value = lang_block(parser);
-    if (!value)
-        return false;
-    lang_blame(parser, at);
-    if (!fits_result(parser, def, value))
-        return false;
+    if (value)
+        lang_blame(parser, at);
+    if (!value || !fits_result(parser, def, value))
+        return blame_use(parser, def);
     graph_output(def->f, "result", value);
     return true;
 }
@@ -300,7 +314,8 @@ static bool read_declarations(lang_parser *parser)
 /* Verified at the end, once for all functions: after that no other code need look for errors. */
 static bool read_program(lang_parser *parser)
 {
-    if (!lang_find_generics(parser) || !read_declarations(parser))
+    if (!lang_find_generics(parser) || !lang_prelude_types(parser) || !read_declarations(parser) ||
+        !lang_prelude_functions(parser))
         return false;
     if (!lang_find_def(parser, "main"))
         return lang_fail(parser, parser->text + strlen(parser->text), "the program has no function 'main'");

@@ -54,17 +54,30 @@ const char *lang_expect_name(lang_parser *parser, const char *what)
     return name;
 }
 
-/* Counts lines from the start of the text: slow, but asked for once for each node, and texts are short. */
-static base_loc place_of(const lang_parser *parser, const char *at)
+/* The lexer whose text the place is in: one of the prelude, or the program's. */
+static const base_lexer *text_of(const lang_parser *parser, const char *at)
 {
-    const char *begin = at;
+    for (int i = 0; i < parser->prelude.n; i++) {
+        const base_lexer *lx = parser->prelude.at[i];
+
+        if (at >= lx->source && at <= lx->source + strlen(lx->source))
+            return lx;
+    }
+    return NULL;
+}
+
+/* Counts lines from the start of the text: slow, but asked for once for each node, and texts are short. */
+base_loc lang_place(const lang_parser *parser, const char *at)
+{
+    const base_lexer *prelude = text_of(parser, at);
+    const char *text = prelude ? prelude->source : parser->text, *begin = at;
     int line = 1;
 
-    while (begin > parser->text && begin[-1] != '\n')
+    while (begin > text && begin[-1] != '\n')
         begin--;
-    for (const char *c = parser->text; c < begin; c++)
+    for (const char *c = text; c < begin; c++)
         line += *c == '\n';
-    return (base_loc){parser->file, line, (int)(at - begin) + 1, begin};
+    return (base_loc){prelude ? "prelude" : parser->file, line, (int)(at - begin) + 1, begin};
 }
 
 void lang_blame(lang_parser *parser, const char *at)
@@ -72,7 +85,7 @@ void lang_blame(lang_parser *parser, const char *at)
     if (base_failed(parser->cx))
         return;
     parser->at = at;
-    base_set_where(parser->cx, place_of(parser, at));
+    base_set_where(parser->cx, lang_place(parser, at));
 }
 
 /* Gives NULL, which is false as well, so that every caller can return it. */
@@ -211,6 +224,8 @@ bool lang_type(lang_parser *parser, const lang_scope *scope, graph_type *out)
         return done;
     }
     parser->depth--;
+    if (lang_at(parser, "fn") && base_same(parser->lx->next.text, "("))
+        return lang_fail(parser, at, "only a parameter of a function can be a function");
     const char *name = lang_expect_name(parser, "a type");
     if (!name)
         return false;

@@ -7,7 +7,7 @@
  * Each becomes a node `scan` of the graph (docs/graph.md) whose region is what stands behind `=>`: a loop of
  * the VM, no recursion. fold and map are a scan that collects nothing and one without a state.
  */
-#include "lang/inside.h"
+#include "lang/poly.h"
 
 typedef enum { FOLD, SCAN, MAP } kind;
 
@@ -80,8 +80,14 @@ bool lang_is_sequence(const char *name)
     return base_same(name, "fold") || base_same(name, "scan") || base_same(name, "map");
 }
 
-/* Behind the name: (sequence, state, function), or (sequence, function) of a map. */
-graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at)
+static bool is_tensor(const graph_value *value)
+{
+    return graph_type_of(value).kind == GRAPH_TENSOR;
+}
+
+/* Behind the name: (sequence, state, function), or (sequence, function) of a map. Where the sequence is no
+ * tensor, the function of the prelude that has the name takes it, as `map` takes a list. */
+graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at, const graph_type *expected)
 {
     kind how = base_same(name, "fold") ? FOLD : base_same(name, "scan") ? SCAN : MAP;
     graph_value *sequence, *state = NULL;
@@ -92,6 +98,9 @@ graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at
     const char *sequence_at = parser->at;
     if (!(sequence = lang_expression(parser)) || !lang_expect(parser, ","))
         return NULL;
+    const lang_poly *poly = lang_find_poly(parser, name);
+    if (poly && !is_tensor(sequence))
+        return lang_call_poly(parser, poly, at, sequence, expected);
     if (how != MAP && (!(state = lang_expression(parser)) || !lang_expect(parser, ",")))
         return NULL;
     if (!element_type(parser, sequence_at, sequence, &element))

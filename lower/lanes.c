@@ -626,8 +626,8 @@ static void add_body_conditions(const lower_splitter *sp, const tree_site *site,
  * Only the virtual thread p = 0 writes S[0]. If all three combined their lanes into S[0], they would race.
  * Here the weakest form is p*2 < 1. The condition may stand in the body, too.
  *
- * A block with its init starts all elements, and all loops of its reduction lie within the span. False if such
- * a condition, *mixed_guard, is not a comparison of sums, so that its weakest form is not known. */
+ * A block with its init starts all elements, and all loops of its reduction lie within the span. False if
+ * such a condition, *mixed_guard, is not a comparison of sums, so that its weakest form is not known. */
 static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction, const ir_expr **mixed_guard)
 {
     tec_context *cx = sp->rw.cx;

@@ -5,8 +5,8 @@
  *         for j in 0..4 { block P(x = j) { P[x] = .. } }
  *         block B(y = y.0*16 + y.1) { B[y] = P[0] }
  *     } }
- *         the uses of P stand in y.0 and y.1; y.1 needs a reason for P, and has one: each iteration writes all
- *         that it reads
+ *         the uses of P stand in y.0 and y.1; y.1 needs a reason for P, and has one: each iteration writes
+ *         all that it reads
  *
  * `parallel`, `vectorize` and `bind` ask for the reasons when they admit a loop. Later steps rewrite what
  * stands below it. Their results are the same, but a proof may find them harder: a loop of one iteration that
@@ -16,6 +16,7 @@
  */
 #include "tree/depend.h"
 
+/* The first user; the others cut the loops that it shares with all of them. */
 const tree_site *tree_common_user(const tree_sites *all, const ir_buffer *buffer, int *loops)
 {
     const tree_site *first = NULL;

@@ -116,9 +116,9 @@ Test(format, a_block_at_the_end_of_a_call_keeps_its_place)
 
 Test(format, type_parameters_and_functions_as_parameters)
 {
-    expect("type List[ a ]=Nil|Cons(a,List[a])\ndef map[a,b](l:List[a],f:(a)->b)->List[b]{Nil[f32[ ? ]]}",
+    expect("type List[ a ]=Nil|Cons(a,List[a])\ndef map[a,b](l:List[a],f:fn (a)->b)->List[b]{Nil[f32[ ? ]]}",
            "type List[a] = Nil | Cons(a, List[a])\n"
-           "def map[a, b](l: List[a], f: (a) -> b) -> List[b] { Nil[f32[?]] }\n");
+           "def map[a, b](l: List[a], f: fn(a) -> b) -> List[b] { Nil[f32[?]] }\n");
 }
 
 Test(format, faulty_syntax_is_told_with_its_place)

@@ -98,7 +98,7 @@ Test(lang, errors_show_line_column_and_caret)
     refuses(MAIN("main(x, y, i, b, axis = 1)"),
             "'main' is not an operator, so it cannot take the attribute 'axis'", ":3: error: ");
     refuses("def f(x: f32) -> f32 { x }", "the program has no function 'main'", "p.tecp:1");
-    refuses("def main(x: Tree) -> f32 { 1.0 }", "there is no type 'Tree'", ":13: error: ");
+    refuses("def main(x: Bush) -> f32 { 1.0 }", "there is no type 'Bush'", ":13: error: ");
     refuses("def main(x: f32) -> f32[n] { x }", "the extent 'n' is not known here", ":25: error: ");
     refuses("def main(x: f32) -> f32 { x } def main(x: f32) -> f32 { x }",
             "there is a function 'main' already", ":35: error: ");
