@@ -82,9 +82,20 @@ static const char *wild_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *a
     return e;
 }
 
-/* The values of the symbol of `dim` from `low` to `high` that its facts allow, and at which dim is not empty.
- * False: there are none. A constant has no symbol to restrict. */
-static bool symbol_range(const fuzz_maker *maker, fuzz_dim dim, int *low, int *high)
+/* At this value of the symbol some axis over it is empty, so that nothing is read. */
+static bool any_empty(const fuzz_axis *axis, int count, int symbol, int value)
+{
+    for (int i = 0; i < count; i++)
+        if (axis[i].extent.coef && axis[i].extent.sym == symbol &&
+            axis[i].extent.coef * value + axis[i].extent.c < 1)
+            return true;
+    return false;
+}
+
+/* The values of the symbol of `dim` from `low` to `high` that its facts allow, and at which no axis is empty
+ * and dim is not. False: there are none. A constant has no symbol to restrict. */
+static bool symbol_range(const fuzz_maker *maker, fuzz_dim dim, const fuzz_axis *axis, int count, int *low,
+                         int *high)
 {
     int multiple = dim.coef ? maker->multiple[dim.sym] : 1;
 
@@ -93,7 +104,7 @@ static bool symbol_range(const fuzz_maker *maker, fuzz_dim dim, int *low, int *h
         return dim.c >= 1;
     *low = maker->low[dim.sym];
     *high = maker->high[dim.sym] / multiple * multiple;
-    while (*low % multiple || dim.coef * *low + dim.c < 1)
+    while (*low % multiple || dim.coef * *low + dim.c < 1 || any_empty(axis, count, dim.sym, *low))
         ++*low;
     return *low <= *high;
 }
@@ -103,17 +114,18 @@ static int64_t extent_at(fuzz_dim dim, int symbol)
     return (int64_t)dim.coef * symbol + dim.c;
 }
 
-/* Restricts the symbols to values at which an axis of extent `from` stays inside of `to`: those of `from`
- * from above, those of `to` from below. False: no values are left beside the open indices before, and nothing
- * is restricted.
+/* Restricts the symbols to values at which an axis of extent `from`, one of `axis`, stays inside of `to`:
+ * those of `from` from above, those of `to` from below. False: no values are left beside the open indices
+ * before, and nothing is restricted.
  *
  *     x: m - 4 as an index of a dimension 2, m a multiple of 4:     no m is left, since 8 - 4 > 2
  */
-static bool stays_inside(fuzz_maker *maker, fuzz_dim from, fuzz_dim to)
+static bool stays_inside(fuzz_maker *maker, fuzz_dim from, fuzz_dim to, const fuzz_axis *axis, int count)
 {
     int from_low, from_high, to_low, to_high;
 
-    if (!symbol_range(maker, from, &from_low, &from_high) || !symbol_range(maker, to, &to_low, &to_high) ||
+    if (!symbol_range(maker, from, axis, count, &from_low, &from_high) ||
+        !symbol_range(maker, to, axis, count, &to_low, &to_high) ||
         extent_at(from, from_low) > extent_at(to, to_high))
         return false;
     while (extent_at(from, from_high) > extent_at(to, to_high))
@@ -129,16 +141,17 @@ static bool stays_inside(fuzz_maker *maker, fuzz_dim from, fuzz_dim to)
 
 /* An axis of another extent, so that the symbols decide whether it stays inside: a condition of each call.
  * NULL: no values of the symbols meet all such conditions. */
-static const char *open_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *axis)
+static const char *open_index(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *axis, int count)
 {
-    fuzz_dim e = axis->extent;
+    const fuzz_axis *chosen = &axis[fuzz_below(maker->state, count)];
+    fuzz_dim e = chosen->extent;
     bool differ = e.coef != to.coef || (e.coef && e.sym != to.sym);
 
-    if (!differ || (e.coef && to.coef && e.sym == to.sym) || !stays_inside(maker, e, to))
+    if (!differ || (e.coef && to.coef && e.sym == to.sym) || !stays_inside(maker, e, to, axis, count))
         return NULL;
     return fuzz_chance(maker->state, 50)
-               ? axis->name
-               : base_format(maker->cx, "%s - 1 - %s", fuzz_dim_text(maker, to), axis->name);
+               ? chosen->name
+               : base_format(maker->cx, "%s - 1 - %s", fuzz_dim_text(maker, to), chosen->name);
 }
 
 /* An index for a dimension `to` that stays within it: an axis of equal extent, a constant, or any index under
@@ -154,7 +167,7 @@ static const char *index_of(fuzz_maker *maker, fuzz_dim to, const fuzz_axis *axi
     if (count > 0 && fuzz_chance(maker->state, 10))
         return wild_index(maker, to, axis, count, guard);
     if (count > 0 && !maker->closed && fuzz_chance(maker->state, 4)) {
-        const char *open = open_index(maker, to, &axis[fuzz_below(maker->state, count)]);
+        const char *open = open_index(maker, to, axis, count);
 
         maker->open = maker->open || open;
         if (open)

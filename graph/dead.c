@@ -278,7 +278,8 @@ static bool share(graph_rewrite *rw, const graph_node *node)
             continue;
         for (int k = 0; k < node->n_out; k++)
             graph_replace(rw, node->out[k],
-                          BASE_PLANT_ON(rw->cx, common_operand) ? s->node->in[0] : s->node->out[k]);
+                          BASE_PLANT_ON(rw->cx, common_operand) && s->node->n_in ? s->node->in[0]
+                                                                                 : s->node->out[k]);
         return true;
     }
     graph_keep(rw, node);

@@ -247,6 +247,9 @@ tec_array *tec_npy_read(const char *path, tec_error *err)
     struct stat st;
     rt_blob bytes = {0};
     tec_array *array = NULL;
+
+    if (!path)
+        return rt_fail(err, TEC_INVALID, "expected the path of a .npy file, found NULL"), NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
