@@ -5,7 +5,7 @@ set -e
 # fault, the first case of seed 3 that is tried
 cat >"$out/from" <<'END'
 simplify_perm 14
-common_operand 1
+common_operand 5
 batch_norm_mean 19
 dead_symbols 1
 layout_axes 19
