@@ -97,7 +97,9 @@ tune_trees *tune_trees_load(tec_context *cx, const uint8_t **at, const uint8_t *
         return trees;
     }
     base_drop(&held);
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "cannot load a cost model: its trees are cut short");
+    return base_fail(cx, TEC_INVALID, (base_loc){0},
+                     "cannot load a cost model: the bytes of its trees end too early, or XGBoost does not "
+                     "read them");
 }
 
 /* ---- rows ---- */

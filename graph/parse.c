@@ -716,7 +716,7 @@ static void parse_output(parser *self, graph_body *body)
         base_push(self->cx, &body->output_names, expect_string(self, "a name"));
     graph_value *v = parse_operand(self);
     if (!v)
-        fail(self, "an output cannot be left out");
+        fail(self, "expected a value as an output, found '_'");
     base_push(self->cx, &body->outputs, v);
 }
 

@@ -32,6 +32,7 @@
 #include "ir/text.h"
 #include "schedule/copy.h"
 #include "schedule/depend.h"
+#include "schedule/loops.h"
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
@@ -54,9 +55,8 @@ static bool alone(inside *self)
             const tree_site *other = &self->all.at[i];
             const ir_buffer *buffer = block->writes[j].buffer;
 
-            if (other != self->s && tree_writes(other->block, buffer))
-                return sched_refuse(self->c, "'%s' is not the only writer of '%s': '%s' writes it too",
-                                    block->name, buffer->name, other->block->name);
+            if (!sched_need_only_writer(self->c, &self->all, self->s, buffer))
+                return false;
             if (other != self->s && tree_reads(other->block, buffer) &&
                 tree_depth_under(other, sched_end(&self->at)->loop.var))
                 return sched_refuse(self->c, "'%s' reads '%s' in the same loop", other->block->name,
@@ -76,11 +76,8 @@ static bool find_carried(inside *self)
 
         if (tree_kind_for(self->c->cx, self->s, l->loop.var) == IR_SPATIAL)
             continue;
-        for (int i = 0; i < self->s->block->n_iters; i++)
-            if (self->s->block->iters[i].kind == IR_SPATIAL &&
-                ir_uses_var(self->c->cx, self->s->stmt->block.bind[i], l->loop.var))
-                return sched_refuse(self->c, "loop '%s' runs over a spatial and a reduction axis of '%s'",
-                                    name, self->s->block->name);
+        if (!sched_need_reduction_only(self->c, self->s, l->loop.var))
+            return false;
         if (!ir_prove_le(self->c->s->view.facts, ir_int(self->c->cx, 1), l->loop.extent))
             return sched_refuse(
                 self->c,

@@ -22,10 +22,8 @@ static const ir_stmt *without_init(sched_call *call, const ir_stmt *stmt, const 
 
         if (!stmt->block.block->init || tree_kind_for(call->cx, &site, var) != IR_REDUCE_ITER)
             return stmt;
-        for (int i = 0; i < site.block->n_iters; i++)
-            if (site.block->iters[i].kind == IR_SPATIAL && ir_uses_var(call->cx, stmt->block.bind[i], var))
-                return sched_refuse(call, "loop '%s' runs over a spatial and a reduction axis of '%s'",
-                                    var->var.name, site.block->name);
+        if (!sched_need_reduction_only(call, &site, var))
+            return NULL;
         ir_block *block = ir_block_copy(call->cx, site.block);
         block->init = NULL;
         return sched_with_block(call->cx, stmt, block);

@@ -24,6 +24,7 @@
 #include "ir/intern.h"
 #include "ir/reason/facts.h"
 #include "schedule/depend.h"
+#include "schedule/loops.h"
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
@@ -390,16 +391,6 @@ static bool read_value(sched_call *call, const ir_block *block, stage_value *val
     return invert_store(call, block, value);
 }
 
-static bool only_writer(sched_call *call, const tree_sites *all, const tree_site *producer,
-                        const ir_buffer *buffer)
-{
-    for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != producer && tree_writes(all->at[i].block, buffer))
-            return sched_refuse(call, "'%s' is not the only writer of '%s': '%s' writes it too",
-                                producer->block->name, buffer->name, all->at[i].block->name);
-    return true;
-}
-
 /* The loops that P, writer and all readers of the buffer have in common. */
 static int loops_around(const tree_sites *all, const tree_site *producer, const tree_site *writer,
                         const ir_buffer *buffer)
@@ -499,7 +490,8 @@ static bool may_inline(sched_call *call, const tree_sites *all, const tree_site 
     }
     if (!read)
         return sched_refuse(call, "nothing reads '%s'", value->buffer->name);
-    return only_writer(call, all, producer, value->buffer) && inputs_last(call, all, producer, value->buffer);
+    return sched_need_only_writer(call, all, producer, value->buffer) &&
+           inputs_last(call, all, producer, value->buffer);
 }
 
 /* A stage that reads its producer at n places, and is read at n places itself, grows n-fold with each stage
@@ -720,8 +712,8 @@ const ir_program *sched_do_reverse_inline(sched_call *call)
     if (reason)
         return sched_refuse(call, "'%s' cannot be inlined: %s", q->block->name, reason);
     if (!may_vanish(call, vp.buffer) || !not_shared(call, vq.buffer) ||
-        !only_writer(call, &all, p, vp.buffer) || !only_writer(call, &all, q, vq.buffer) ||
-        !only_reader(call, &all, q, vp.buffer))
+        !sched_need_only_writer(call, &all, p, vp.buffer) ||
+        !sched_need_only_writer(call, &all, q, vq.buffer) || !only_reader(call, &all, q, vp.buffer))
         return NULL;
     const ir_block *block = merged(call, &vp, &vq);
     if (!block)

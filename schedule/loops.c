@@ -392,6 +392,23 @@ bool sched_binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *
     return false;
 }
 
+bool sched_need_reduction_only(sched_call *call, const tree_site *site, const ir_expr *var)
+{
+    return !sched_binds_spatial(call->cx, site, var) ||
+           sched_refuse(call, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name,
+                        site->block->name);
+}
+
+bool sched_need_only_writer(sched_call *call, const tree_sites *all, const tree_site *writer,
+                            const ir_buffer *buffer)
+{
+    for (int i = 0; i < all->n; i++)
+        if (&all->at[i] != writer && tree_writes(all->at[i].block, buffer))
+            return sched_refuse(call, "'%s' is not the only writer of '%s': '%s' writes it too",
+                                writer->block->name, buffer->name, all->at[i].block->name);
+    return true;
+}
+
 /* A predicate on a loop that mixes the axes would have to guard the init and the updates in different ways.
  * An example is the loop f that fuse made of y and k in 0..4: the guard f < 10 leaves out the updates k = 2
  * and 3 of y = 2, while the init of y = 2 must run. */

@@ -35,6 +35,12 @@ const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir
 bool sched_need_serial(sched_call *call, const ir_stmt *loop);
 /* The loop of `var` is part of what a spatial variable of the block is bound to. */
 bool sched_binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *var);
+/* Refuses a loop that is part of what a spatial variable of the block is bound to, where the caller knows
+ * that a reduce variable is bound to the loop. */
+bool sched_need_reduction_only(sched_call *call, const tree_site *site, const ir_expr *var);
+/* Refuses where another block writes the buffer, too. */
+bool sched_need_only_writer(sched_call *call, const tree_sites *all, const tree_site *writer,
+                            const ir_buffer *buffer);
 /* These refuse: a loop that is not serial; whose iterations are not independent in program; of more than
  * `limit` iterations or of no constant number; that has a loop of that kind around or below. */
 bool sched_need_plain(sched_call *call, const ir_stmt *loop);

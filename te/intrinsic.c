@@ -79,8 +79,11 @@ static bool check_behaviour(tec_context *cx, const te_def *def)
     const te_stage *stage = only_stage(def, &n);
 
     if (!stage || stage->kind != TE_COMPUTE)
-        base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' must be one computed stage, it has %d%s",
-                  def->name, n, stage ? " that is none" : "");
+        base_fail(cx, TEC_INVALID, def->loc,
+                  stage
+                      ? "intrinsic '%s' must be one computed stage; its %d stage is a scan or an extern call"
+                      : "intrinsic '%s' must be one computed stage, found %d",
+                  def->name, n);
     else if (def->outputs.n != stage->n_outputs)
         base_fail(cx, TEC_INVALID, def->loc, "intrinsic '%s' must return all that it computes", def->name);
     else

@@ -1,6 +1,7 @@
 /* worker/arguments.c -- see arguments.h. */
 #include "worker/arguments.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -133,7 +134,7 @@ static bool make(worker_arguments *arguments, const rt_function_desc *function, 
             continue;
         worker_fill_random(arguments->args[i], job->seed + (uint64_t)i);
         if (!make_read_only(arguments->args[i]))
-            return rt_fail(err, TEC_INTERNAL, "the inputs cannot be protected against writing");
+            return rt_fail_io(err, function->params[i].name, "make its memory read-only", errno);
     }
     return true;
 }
@@ -193,7 +194,7 @@ bool worker_arguments_keep(worker_arguments *arguments, tec_error *err)
         memcpy(arguments->kept[i]->data, arguments->args[i]->data,
                (size_t)tec_tensor_bytes(arguments->args[i]));
         if (!make_read_only(arguments->kept[i]))
-            return rt_fail(err, TEC_INTERNAL, "the outputs cannot be protected against writing");
+            return rt_fail_io(err, "the expected outputs", "make their memory read-only", errno);
     }
     arguments->has_kept = true;
     return true;

@@ -167,9 +167,10 @@ Test(te_intrinsic, names_what_is_wrong)
     refuses_intrinsic("def f(A: f32[4]) { B[i] = A[i] return B }",
                       "t:1: error: expected 'intrinsic', found 'def'");
     refuses_intrinsic("intrinsic f(a: f32[4]) { b[i] = a[i] c[i] = b[i] return c body \"x\" }",
-                      "t:1: error: intrinsic 'f' must be one computed stage, it has 2");
-    refuses_intrinsic("intrinsic f(a: f32[4]) { extern c: f32[4] = g(a) return c body \"x\" }",
-                      "t:1: error: intrinsic 'f' must be one computed stage, it has 1 that is none");
+                      "t:1: error: intrinsic 'f' must be one computed stage, found 2");
+    refuses_intrinsic(
+        "intrinsic f(a: f32[4]) { extern c: f32[4] = g(a) return c body \"x\" }",
+        "t:1: error: intrinsic 'f' must be one computed stage; its 1 stage is a scan or an extern call");
     refuses_intrinsic("intrinsic f(a: f32[4]) { c(x, y)[i] = a[i], a[i] return x body \"x\" }",
                       "t:1: error: intrinsic 'f' must return all that it computes");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "}",
