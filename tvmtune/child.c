@@ -36,6 +36,9 @@ static void become(const char *const *argv, const char *out, const char *errors,
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     limit(RLIMIT_CORE, 0);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* their shadow is memory of the process */
+    memory = 0;
+#endif
     if (memory > 0)
         limit(RLIMIT_DATA, (rlim_t)memory);
     int null = open("/dev/null", O_RDONLY);
