@@ -168,6 +168,8 @@ const lang_def *lang_find_def(const lang_parser *parser, const char *name);
 /* NAME or (pattern, ...): names for the value, or for the parts of a tuple. */
 bool lang_bind_pattern(lang_parser *parser, graph_value *value);
 graph_value *lang_expression(lang_parser *parser);
+/* Behind a name, which stands at `at`. */
+graph_value *lang_read_named(lang_parser *parser, const char *name, const char *at);
 /* One result as it is, several as a tuple. */
 graph_value *lang_add_operator(lang_parser *parser, const op_info *op, const char *at, graph_value *const *in,
                                int count, const op_attr *attr, int n_attrs);

@@ -62,6 +62,28 @@ typedef struct lang_function {
     graph_value *const *captured;
 } lang_function;
 
+/* ---- patterns (pattern.c) ---- */
+
+/* NULL with an error. */
+lang_pattern *lang_read_pattern(lang_parser *parser, const lang_poly *poly);
+intptr_t lang_type_number(const lang_poly *poly,
+                          const char *name); /* of a type parameter; -1: there is none */
+lang_bindings lang_new_bindings(lang_parser *parser, const lang_poly *poly);
+lang_bindings lang_copy_bindings(lang_parser *parser, const lang_poly *poly, const lang_bindings *bindings);
+/* Whether what was known before has the same types still. */
+bool lang_keeps_bindings(const lang_poly *poly, const lang_bindings *before, const lang_bindings *after);
+bool lang_pattern_is_known(const lang_pattern *pattern, const lang_bindings *bindings);
+const char *lang_pattern_text(lang_parser *parser, const lang_pattern *pattern); /* as it is written */
+/* For messages: the pattern, or the type that a type parameter alone has by now. */
+const char *lang_expected_text(lang_parser *parser, const lang_pattern *pattern,
+                               const lang_bindings *bindings);
+/* The type of the pattern where its type parameters are known, with new symbols of the scope for `?`. */
+bool lang_pattern_type(lang_parser *parser, const lang_poly *poly, const lang_pattern *pattern,
+                       const lang_bindings *bindings, const lang_scope *scope, graph_type *out);
+/* Type parameters that a value of this type tells. False: the type does not fit the pattern. */
+bool lang_match_type(lang_parser *parser, const lang_pattern *pattern, const graph_type *found,
+                     lang_bindings *bindings);
+
 /* ---- declarations and uses (poly.c) ---- */
 
 /* Behind `def NAME`: whether type parameters follow, or some parameter is a function. */
@@ -74,24 +96,9 @@ graph_value *lang_call_poly(lang_parser *parser, const lang_poly *poly, const ch
                             const graph_type *expected);
 /* The names of the functions that the parameters of `def` stand for, with their captured values. */
 void lang_bind_functions(lang_parser *parser, const lang_def *def);
-/* The type of the pattern where its type parameters are known, with new symbols of the scope for `?`. */
-bool lang_pattern_type(lang_parser *parser, const lang_poly *poly, const lang_pattern *pattern,
-                       const lang_bindings *bindings, const lang_scope *scope, graph_type *out);
-/* Type parameters that a value of this type tells. False: the type does not fit the pattern. */
-bool lang_match_type(lang_parser *parser, const lang_pattern *pattern, const graph_type *found,
-                     lang_bindings *bindings);
 /* The function of the module for these types and functions: found, or made. */
 const lang_def *lang_instance_of_poly(lang_parser *parser, const lang_poly *poly, const char *at,
                                       const lang_bindings *bindings, lang_function *const *functions);
-lang_bindings lang_new_bindings(lang_parser *parser, const lang_poly *poly);
-lang_bindings lang_copy_bindings(lang_parser *parser, const lang_poly *poly, const lang_bindings *bindings);
-/* Whether what was known before has the same types still. */
-bool lang_keeps_bindings(const lang_poly *poly, const lang_bindings *before, const lang_bindings *after);
-bool lang_pattern_is_known(const lang_pattern *pattern, const lang_bindings *bindings);
-const char *lang_pattern_text(lang_parser *parser, const lang_pattern *pattern); /* as it is written */
-/* For messages: the pattern, or the type that a type parameter alone has by now. */
-const char *lang_expected_text(lang_parser *parser, const lang_pattern *pattern,
-                               const lang_bindings *bindings);
 
 /* ---- the prelude (prelude.c) ---- */
 

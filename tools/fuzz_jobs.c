@@ -60,7 +60,8 @@ static void limit_memory(void)
 {
     struct rlimit most = {(rlim_t)MAX_MEMORY_GB << 30, (rlim_t)MAX_MEMORY_GB << 30};
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow is memory of the process */
+#if !defined(__SANITIZE_ADDRESS__) &&                                                                        \
+    !defined(__SANITIZE_THREAD__) /* their shadow is memory of the process */
     setrlimit(RLIMIT_AS, &most);
 #endif
     most = (struct rlimit){0, 0};
