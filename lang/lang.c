@@ -92,6 +92,18 @@ static bool know_all_types(lang_parser *parser)
 
 /* ---- parameters ---- */
 
+/* At least 0 and less than 2^40 elements, so that their bytes can be counted. */
+static bool fits_memory(const op_type *type)
+{
+    int64_t count = 1, extent;
+
+    for (int d = 0; d < type->n; d++)
+        if (!ir_is_int(type->dim[d], &extent) || extent < 0 ||
+            __builtin_mul_overflow(count, extent, &count) || count >= (int64_t)1 << 40)
+            return false;
+    return true;
+}
+
 /* A tensor with known extents: it is a constant of the module. */
 static bool read_parameter(lang_parser *parser)
 {
@@ -107,6 +119,9 @@ static bool read_parameter(lang_parser *parser)
         return false;
     if (type.kind != GRAPH_TENSOR || symbols.n > 0)
         return lang_fail(parser, type_at, "a parameter is a tensor with known extents");
+    if (!fits_memory(&type.tensor))
+        return lang_fail(parser, type_at,
+                         "the extents of '%s' are negative, or have a product of 2^40 or more", name);
     for (int i = 0; i < parser->parameters.n; i++)
         if (base_same(((const lang_parameter *)parser->parameters.at[i])->name, name))
             return lang_fail(parser, at, "there is a parameter '%s' already", name);

@@ -123,6 +123,10 @@ Test(lang, parameters_have_values_and_known_extents)
             "the parameter 'W' has no value: give the program's .safetensors file", ":7: error: ");
     refuses("param W: f32[?] def main(x: f32[2]) -> f32[2] { x + W }",
             "a parameter is a tensor with known extents", ":10: error: ");
+    refuses("param W: f32[2 - 4]\ndef main(x: f32) -> f32 { x }",
+            "the extents of 'W' are negative, or have a product of 2^40 or more", ":10: error: ");
+    refuses("param W: f32[4611686018427387904, 8]\ndef main(x: f32) -> f32 { x }",
+            "the extents of 'W' are negative, or have a product of 2^40 or more", ":10: error: ");
 }
 
 Test(lang, a_match_has_each_constructor_once)
