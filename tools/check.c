@@ -25,13 +25,14 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
+#include "tools/device_cache.h"
 
 extern char **environ;
 
-enum { MOST_WORDS = 12 + TOOL_REMOTE_WORDS }; /* of a child's command line */
+enum { MOST_WORDS = 14 + TOOL_REMOTE_WORDS }; /* of a child's command line */
 
 typedef struct {
-    const char *target;
+    const char *target, *device_cache;
     check_where where; /* neither a server nor a tracker: this machine */
     int64_t jobs, timeout;
     bool verbose, one, json, compile_only;
@@ -53,6 +54,7 @@ typedef struct {
     bool device; /* the target is of a device beside the host */
     int count[3];
     int64_t on_device, on_host; /* operators */
+    int64_t loaded, compiled;   /* programs of device code: from the cache, by the driver */
 } tally;
 
 static const char *const words[] = {"pass", "fail", "unsupported"};
@@ -74,12 +76,20 @@ static int check_one(const char *dir, const settings *given)
 
     if (!t)
         return tool_fail("check", cx);
+    tec_error err = {0};
+    int64_t loaded, compiled;
     const check_where where = {given->where.options, tell_ready};
+    if (!tool_open_device_cache(cx, given->device_cache, &err)) {
+        tec_context_free(cx);
+        return tool_fail_run("check", &err);
+    }
     check_result r = check_case(cx, dir, t,
                                 &(check_options){.where = tool_is_remote(&where.options) ? &where : NULL,
                                                  .verbose = given->verbose,
                                                  .compile_only = given->compile_only});
-    printf("%d %d %d %s\n", (int)r.outcome, r.on_device, r.on_host, r.reason);
+    tec_device_cache_counts(&loaded, &compiled);
+    printf("%d %d %d %lld %lld %s\n", (int)r.outcome, r.on_device, r.on_host, (long long)loaded,
+           (long long)compiled, r.reason);
     fflush(stdout);
     tec_context_free(cx);
     return TOOL_OK;
@@ -99,6 +109,10 @@ static bool start(job *work, const char *dir, const settings *given)
         argv[n++] = "--verbose";
     if (given->compile_only)
         argv[n++] = "--compile-only";
+    if (given->device_cache) {
+        argv[n++] = "--device-cache";
+        argv[n++] = given->device_cache;
+    }
     tool_remote_say(&given->where.options, &numbers, argv + n);
     if (pipe2(pipe_fd, O_CLOEXEC) != 0)
         return false;
@@ -141,15 +155,20 @@ static void tell(tally *sum, const char *dir, check_result result)
     }
 }
 
-/* "0 5 1 reason": outcome, operators on the device and on the host, reason. The reason may be empty. */
-static bool read_result(char *text, check_result *result)
+/* "0 5 1 2 0 reason": outcome, operators on the device and on the host, device code from the cache and
+ * compiled, reason. The reason may be empty. */
+static bool read_result(char *text, check_result *result, tally *sum)
 {
+    long long loaded, compiled;
     int outcome, at = 0;
 
     text[strcspn(text, "\n")] = '\0';
-    if (sscanf(text, "%d %d %d%n", &outcome, &result->on_device, &result->on_host, &at) != 3 || outcome < 0 ||
-        outcome > 2)
+    if (sscanf(text, "%d %d %d %lld %lld%n", &outcome, &result->on_device, &result->on_host, &loaded,
+               &compiled, &at) != 5 ||
+        outcome < 0 || outcome > 2)
         return false;
+    sum->loaded += loaded;
+    sum->compiled += compiled;
     result->outcome = (check_outcome)outcome;
     result->reason = text[at] ? text + at + 1 : "";
     return true;
@@ -173,7 +192,7 @@ static void finish(job *work, tally *sum, bool late)
         snprintf(reason, sizeof reason, "no end within %lld s", (long long)sum->s->timeout);
     else if (WIFSIGNALED(status))
         snprintf(reason, sizeof reason, "crashed: %s", strsignal(WTERMSIG(status)));
-    else if (!read_result(work->text, &r))
+    else if (!read_result(work->text, &r, sum))
         snprintf(reason, sizeof reason, "ended without a result (status %d)", WEXITSTATUS(status));
     else {
         tell(sum, work->dir, r);
@@ -263,6 +282,9 @@ static void print_totals(const tally *sum)
         printf("%lld of %lld operators %s the device (%.1f %%)\n", (long long)sum->on_device, (long long)all,
                sum->s->compile_only ? "are for" : "ran on",
                all ? 100.0 * (double)sum->on_device / (double)all : 100.0);
+    if (sum->loaded + sum->compiled > 0)
+        printf("device code: %lld from the cache, %lld compiled\n", (long long)sum->loaded,
+               (long long)sum->compiled);
     printf("%d passed, %d failed, %d unsupported\n", sum->count[0], sum->count[1], sum->count[2]);
 }
 
@@ -332,6 +354,7 @@ int tool_check(int argc, char **argv)
         {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that made a wrong value"},
         {"compile-only", TOOL_FLAG, &s.compile_only, NULL,
          "runs nothing: a case passes when it is compiled, for any target"},
+        {"device-cache", TOOL_TEXT, &s.device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},
     };

@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
+#include "tools/device_cache.h"
 #include "tools/feed.h"
 #include "tools/report.h"
 #include "tools/run_program.h"
@@ -136,16 +137,6 @@ static tec_time_options time_options(const settings *given)
     return o;
 }
 
-/* "device code: 1 from the cache, 0 compiled"; of a run without such code nothing. */
-static void print_device_cache(const settings *given)
-{
-    int64_t loaded, built;
-
-    tec_device_cache_counts(&loaded, &built);
-    if (loaded + built > 0 && given->profile && !given->json)
-        printf("device code: %lld from the cache, %lld compiled\n", (long long)loaded, (long long)built);
-}
-
 /* The first run was before: its results were written or printed. */
 static int time_runs(session *self, const char *path)
 {
@@ -160,7 +151,8 @@ static int time_runs(session *self, const char *path)
         tool_print_program_profile(self->program.p, self->s->json);
     else if (self->s->profile)
         tool_print_profile(self->ex, self->s->json);
-    print_device_cache(self->s);
+    if (self->s->profile && !self->s->json)
+        tool_print_device_cache();
     return TOOL_OK;
 }
 
@@ -184,28 +176,13 @@ static int run_program(session *self, const char *path, const tec_run_options *r
     return time_runs(self, path);
 }
 
-/* Up to 256 MiB of compiled device code are kept for later runs, unless the option says off. */
-static bool open_device_cache(session *self)
-{
-    enum { MOST_MIB = 256 };
-    const char *folder = self->s->device_cache, *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-
-    if (folder && strcmp(folder, "off") == 0)
-        return true;
-    if (!folder && cache && cache[0] == '/')
-        folder = base_format(self->cx, "%s/tec", cache);
-    else if (!folder && home && home[0] == '/')
-        folder = base_format(self->cx, "%s/.cache/tec", home);
-    return tec_device_cache(folder, (int64_t)MOST_MIB << 20, &self->err);
-}
-
 /* A module runs as a program, a function or a graph, by its contents and the options. A module with a program
  * runs that, unless an option asks for something else. */
 static int run(session *self, const char *path)
 {
     tec_run_options o = {.threads = (int)self->s->threads, .profile = self->s->profile};
 
-    if (!open_device_cache(self))
+    if (!tool_open_device_cache(self->cx, self->s->device_cache, &self->err))
         return fail(self);
     if (self->s->device && !(self->device = tec_device_open(self->s->device, &self->err)))
         return fail(self);
@@ -263,9 +240,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"format", TOOL_CHOICE, &to->format, "npy|pb", "the format of the outputs (default: npy)"},
         {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, as tec devices lists them (the first of the module's kind)"},
-        {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off",
-         "keeps the code that an OpenCL driver compiled in this folder ($XDG_CACHE_HOME/tec or "
-         "~/.cache/tec)"},
+        {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
         TOOL_REMOTE_OPTIONS(to->where),
         {"threads", TOOL_COUNT, &to->threads, "N", "threads to run on (as many as this process may use)"},
         {"warmup", TOOL_NATURAL, &to->warmup, "N", "runs before the measured ones (1)"},

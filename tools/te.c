@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
+#include "tools/device_cache.h"
 #include "tools/dims.h"
 #include "tools/te_run.h"
 
@@ -21,7 +22,7 @@ typedef struct {
     int64_t threads;
     tool_list given_dims;
     tool_dims dims;
-    const char *device;
+    const char *device, *device_cache;
     bool time, check, json, strict;
 } settings;
 
@@ -220,6 +221,10 @@ static bool print_text(session *self, const char *text)
 /* Loads what was compiled and checks or times it. */
 static int run_built(session *self, const comp_code *code)
 {
+    tec_error err = {0};
+
+    if (!tool_open_device_cache(self->cx, self->s->device_cache, &err))
+        return tool_fail_run("te", &err);
     tec_module *module = comp_load(self->cx, code, NULL);
     te_run r = {.cx = self->cx,
                 .def = self->def,
@@ -235,6 +240,8 @@ static int run_built(session *self, const comp_code *code)
         status = tool_te_check(&r);
     if (status == TOOL_OK && self->s->time)
         status = tool_te_time(&r);
+    if (status == TOOL_OK && !self->s->json)
+        tool_print_device_cache();
     tec_module_free(module);
     return status;
 }
@@ -329,6 +336,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},
         {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
+        {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
         {"strict", TOOL_FLAG, &to->strict, NULL,
          "no fused multiply-add, no re-association, denormals are kept"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints JSON"},
