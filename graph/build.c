@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "compiler/generators.h"
 #include "graph/bytecode.h"
 #include "graph/coalesce.h"
 #include "graph/describe.h"
@@ -50,8 +51,8 @@ static bool optimise(builder *self)
     return self->m && self->m->functions.n > 0;
 }
 
-/* Gives each node its device. Programs with control flow stay on the host, as a device's list of launches has
- * no branches. */
+/* Gives each node its device. In a program with control flow the values stay in main memory, as a
+ * device's list of launches has no branches. */
 static bool place(builder *self)
 {
     const comp_options options = {
@@ -59,12 +60,8 @@ static bool place(builder *self)
     graph_placed p = {.strict = self->o->place_strict};
     const graph_module *before = self->m;
 
-    if (graph_is_program(self->m) && !target_offers(self->o->target, TARGET_HOST))
-        return base_fail(
-                   self->cx, TEC_UNSUPPORTED, (base_loc){0},
-                   "'%s' has control flow or calls, so it can only run on the host; target '%s' is a device",
-                   self->m->name, target_text(self->cx, self->o->target)),
-               false;
+    if (graph_is_program(self->m))
+        return true; /* the plan chooses for each kernel */
     self->m = graph_place_nodes(self->m, &options, &p);
     self->out->hosted = p.hosted;
     return self->m && (self->m == before || dump(self, "place", self->m));
@@ -79,9 +76,24 @@ static bool plan(builder *self)
         (graph_kernels){.cx = self->cx, .target = self->o->target, .source = self->o->source, .placed = true};
     self->out->kernels = kernels;
     self->out->module = self->m;
+    const comp_options options = {
+        .target = self->o->target, .strict = self->o->strict, .no_verify = self->o->no_verify};
+    graph_placed placed = {.strict = self->o->place_strict};
     bool program = graph_is_program(self->m);
+    if (program && !target_offers(self->o->target, TARGET_HOST)) {
+        if (!comp_can_generate(self->cx, &options))
+            return false;
+        kernels->where = &placed;
+        kernels->try_options = &options;
+    }
     self->m = program ? graph_planned_program(self->m, kernels, self->o->unoptimised)
                       : graph_planned(self->m, kernels);
+    if (kernels->where) {
+        self->out->hosted = placed.hosted;
+        memcpy(self->out->counted, placed.count, sizeof placed.count);
+        kernels->where = NULL;
+        kernels->try_options = NULL;
+    }
     if (!self->m || !dump(self, "plan", self->m))
         return false;
     graph_module *before = self->m;

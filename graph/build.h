@@ -33,6 +33,7 @@ typedef struct {
     tec_context *cx;
     const graph_module *module;  /* after all passes, each node with its device */
     base_vec hosted;             /* graph_hosted *: nodes that the device cannot run */
+    int counted[2];              /* of a program: operators on the host and on the device */
     const graph_module *planned; /* its planned form, which desc was made of */
     const graph_kernels *kernels;
     comp_code *code;

@@ -12,6 +12,7 @@
 
 #include "compiler/compiler.h"
 #include "graph/graph.h"
+#include "graph/place.h"
 #include "space/task.h"
 
 typedef struct {
@@ -34,7 +35,10 @@ typedef struct {
     const space_source *source; /* may be NULL */
     bool placed;                /* nodes have devices: those on device 0 are for the host */
     bool want_tasks;            /* with the traces of the default schedules */
-    base_vec entries;           /* graph_kernel_entry * */
+    /* of a program for a device: which kernels the device can run, and the options to find out by */
+    graph_placed *where; /* NULL: all are for the target */
+    const comp_options *try_options;
+    base_vec entries; /* graph_kernel_entry * */
     base_dict names;
 } graph_kernels;
 

@@ -28,8 +28,6 @@ typedef struct {
 typedef struct {
     const comp_options *options;
     graph_placed *result;
-    base_vec trials;
-    base_map shape;   /* graph_node * -> 1 + whether it is shape arithmetic */
     base_map version; /* graph_value * of the new body -> the same value on the other device */
 } placer;
 
@@ -92,12 +90,12 @@ static const char *reason(tec_context *cx, const tec_context *from)
 /* Schedules, lowers and generates in the scratch context. What is made is thrown away with the context,
  * errors included. Nothing is written to the dump directory, or the user would find kernels there that are in
  * no module. */
-static bool can_make(tec_context *scratch, const placer *self, const graph_node *node,
+static bool can_make(tec_context *scratch, const comp_options *options, const graph_node *node,
                      const ir_program *plain)
 {
     BASE_GUARD(scratch, false);
-    const sched *s = space_default(scratch, plain, self->options->target);
-    comp_options o = *self->options;
+    const sched *s = space_default(scratch, plain, options->target);
+    comp_options o = *options;
 
     if (!s)
         return false;
@@ -112,55 +110,62 @@ static bool can_make(tec_context *scratch, const placer *self, const graph_node 
 
 /* Why the device cannot run the definition; NULL: it can. The hash only saves comparisons; what is equal by
  * hash is compared as a whole, because a wrong answer would place a node where it does not run. */
-static const char *try_definition(graph_rewrite *rw, placer *self, const graph_node *node,
-                                  const ir_program *plain)
+static const char *try_definition(tec_context *cx, graph_placed *placed, const comp_options *options,
+                                  const graph_node *node, const ir_program *plain)
 {
-    uint64_t hash = ir_hash_program(rw->cx, plain);
+    uint64_t hash = ir_hash_program(cx, plain);
 
-    for (int i = 0; i < self->trials.n; i++) {
-        const trial *t = self->trials.at[i];
+    for (int i = 0; i < placed->trials.n; i++) {
+        const trial *t = placed->trials.at[i];
 
-        if (t->hash == hash && ir_same_program(rw->cx, t->plain, plain))
+        if (t->hash == hash && ir_same_program(cx, t->plain, plain))
             return t->why;
     }
-    trial *t = base_new(rw->cx, trial);
-    tec_context *scratch = base_child(rw->cx);
+    trial *t = base_new(cx, trial);
+    tec_context *scratch = base_child(cx);
     *t = (trial){.plain = plain, .hash = hash};
-    if (!can_make(scratch, self, node, plain))
-        t->why = reason(rw->cx, scratch);
+    if (!can_make(scratch, options, node, plain))
+        t->why = reason(cx, scratch);
     tec_context_free(scratch);
-    base_push(rw->cx, &self->trials, t);
+    base_push(cx, &placed->trials, t);
     return t->why;
 }
 
-/* DEVICE, HOST, or -1 with an error. */
+/* DEVICE, HOST, or -1 with an error. A node that has no place on the device is noted with the reason. */
+static int choose_for(tec_context *cx, const graph_node *node, const te_def *def, const comp_options *options,
+                      graph_placed *placed)
+{
+    const ir_program *plain = def ? te_tree(cx, def) : NULL;
+
+    if (!plain) {
+        base_note(cx, node->loc, "while placing '%s'", node->name);
+        return -1;
+    }
+    const char *why = try_definition(cx, placed, options, node, plain);
+    if (!why)
+        return DEVICE;
+    if (placed->strict)
+        return base_fail(
+                   cx, TEC_UNSUPPORTED, node->loc,
+                   "'%s' cannot run on target '%s', and --place strict forbids to run it on the host: %s",
+                   node->name, target_text(cx, options->target), why),
+               -1;
+    graph_hosted *hosted = base_new(cx, graph_hosted);
+    *hosted = (graph_hosted){node, why};
+    base_push(cx, &placed->hosted, hosted);
+    return HOST;
+}
+
 static int choose(graph_rewrite *rw, const graph_node *node)
 {
     placer *p = rw->user;
 
     if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP)
         return HOST; /* the planner refuses it by name */
-    if (is_shape(rw->cx, node, &p->shape))
+    if (is_shape(rw->cx, node, &p->result->shape))
         return HOST;
-    te_def *def = graph_definition(rw->from, node, p->options->target);
-    const ir_program *plain = def ? te_tree(rw->cx, def) : NULL;
-    if (!plain) {
-        base_note(rw->cx, node->loc, "while placing '%s'", node->name);
-        return -1;
-    }
-    const char *why = try_definition(rw, p, node, plain);
-    if (!why)
-        return DEVICE;
-    if (p->result->strict)
-        return base_fail(
-                   rw->cx, TEC_UNSUPPORTED, node->loc,
-                   "'%s' cannot run on target '%s', and --place strict forbids to run it on the host: %s",
-                   node->name, target_text(rw->cx, p->options->target), why),
-               -1;
-    graph_hosted *hosted = base_new(rw->cx, graph_hosted);
-    *hosted = (graph_hosted){node, why};
-    base_push(rw->cx, &p->result->hosted, hosted);
-    return HOST;
+    return choose_for(rw->cx, node, graph_definition(rw->from, node, p->options->target), p->options,
+                      p->result);
 }
 
 /* ---- values on devices ---- */
@@ -281,6 +286,19 @@ static int operators_in(const graph_node *node)
     for (int i = 0; node->kind == GRAPH_GROUP && i < node->body[0]->nodes.n; i++)
         n += operators_in(node->body[0]->nodes.at[i]);
     return n;
+}
+
+const target *graph_place_kernel(tec_context *cx, const graph_node *node, const te_def *def,
+                                 const comp_options *options, graph_placed *placed)
+{
+    bool shape = is_shape(cx, node, &placed->shape);
+    int device = shape ? HOST : choose_for(cx, node, def, options, placed);
+
+    if (device < 0)
+        return NULL;
+    if (!shape)
+        placed->count[device] += operators_in(node);
+    return device == DEVICE ? options->target : target_host(cx, options->target);
 }
 
 void graph_count_operators(const graph_module *module, int count[2])

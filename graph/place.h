@@ -32,10 +32,19 @@ typedef struct {
 typedef struct {
     bool strict;     /* refuse a node that would have to run on the host */
     base_vec hosted; /* graph_hosted *: result */
+    base_vec trials; /* what was tried, each definition once */
+    base_map shape;  /* which nodes are shape arithmetic */
+    int count[2];    /* operators of a program, as graph_count_operators counts: 0 host, 1 device */
 } graph_placed;
 
 /* A module for a CPU is left as it is. `options` says how kernels will be compiled. */
 graph_module *graph_place_nodes(graph_module *module, const comp_options *options, graph_placed *p);
+
+/* The target that the kernel of a program's node is made for: that of the device, or its host. A program's
+ * values lie in main memory, so no value is copied in the graph: each call of a kernel of the device copies
+ * operands and results. NULL with an error. */
+const target *graph_place_kernel(tec_context *cx, const graph_node *node, const te_def *def,
+                                 const comp_options *options, graph_placed *placed);
 
 /* How many operators of the module's first function compute something, by where they run: device 0, the
  * host; 1, the device. Operators that only rename elements, and shape arithmetic, are left out. */

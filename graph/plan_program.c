@@ -8,6 +8,7 @@
  */
 #include "graph/plan_program.h"
 
+#include "compiler/generators.h"
 #include "graph/emit.h"
 #include "graph/plan.h"
 #include "graph/rewrite.h"
@@ -254,7 +255,13 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     tec_context *cx = rw->cx;
     base_vec reads = {0};
     te_def *def = graph_definition(seen_from(rw, rw->old), node, p->kernels->target);
-    int kernel = def ? graph_kernel(p->kernels, def, node, graph_operators_text(cx, node)) : -1;
+    const target *machine =
+        def && p->kernels->where
+            ? graph_place_kernel(cx, node, def, p->kernels->try_options, p->kernels->where)
+            : p->kernels->target;
+    int kernel = def && machine
+                     ? graph_kernel_for(p->kernels, machine, def, node, graph_operators_text(cx, node))
+                     : -1;
 
     if (kernel < 0) {
         base_note(cx, node->loc, "while building '%s'", node->name);
@@ -272,9 +279,10 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     }
     const op_attr attr[] = {
         op_attr_exprs(cx, "dims", (const ir_expr *const *)def->symbols.at, def->symbols.n),
-        op_attr_string("operators", graph_operators_text(cx, node))};
-    graph_node *call =
-        add_node(rw, GRAPH_INVOKE, node, in, reads.n + node->n_out, NULL, attr, BASE_COUNT(attr));
+        op_attr_string("operators", graph_operators_text(cx, node)),
+        op_attr_string("device", comp_codegen(machine)->device)};
+    int n_attrs = BASE_COUNT(attr) - (comp_codegen(machine)->device == NULL);
+    graph_node *call = add_node(rw, GRAPH_INVOKE, node, in, reads.n + node->n_out, NULL, attr, n_attrs);
     call->callee = graph_kernel_at(p->kernels, kernel)->unit.name;
     return true;
 }

@@ -179,8 +179,9 @@ static bool set_up(tec_program *program, tec_error *err)
     if (program->options.run.profile &&
         !(program->profile = rt_vm_profile_new(&program->arena, program->desc->n_functions, err)))
         return false;
-    return program->dims && program->args && program->heap && make_constants(program, err) &&
-           mark_objects(program, err) &&
+    program->tensors = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->tensors, err);
+    return program->dims && program->args && program->tensors && program->heap &&
+           make_constants(program, err) && mark_objects(program, err) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,
                        err);
 }
@@ -219,6 +220,7 @@ void tec_program_free(tec_program *program)
 {
     if (!program)
         return;
+    rt_vm_devices_close(program->devices);
     rt_free(program->registers);
     rt_free(program->calls);
     rt_heap_close(program->heap);

@@ -319,14 +319,13 @@ static bool check_kernel_param(const checker *self, const rt_function_desc *kern
             REFUSE(self, "r%d is no '%s' of kernel '%s'", (int)reg, param->name, kernel->name));
 }
 
-/* A kernel of host code, with as many numbers as it has symbols, and tensors of its parameters' types. */
+/* A kernel of the host or of a device, with as many numbers as it has symbols, and tensors of its
+ * parameters' types. */
 static bool check_packed(const checker *self, const int32_t *words)
 {
     const rt_function_desc *k = &self->m->functions[words[1]];
     const int32_t *dims = words + 2, *args = dims + 1 + dims[0];
 
-    if (k->device)
-        return REFUSE(self, "kernel '%s' is code for %s", k->name, k->device);
     if (dims[0] != k->n_symbols || args[0] != k->n_params)
         return REFUSE(self, "kernel '%s' takes %d symbols and %d arguments; found %d and %d", k->name,
                       (int)k->n_symbols, (int)k->n_params, (int)dims[0], (int)args[0]);

@@ -369,8 +369,9 @@ static bool call_kernel(run *self, const int32_t *words)
         if (!check_argument(self, k, i, tensor))
             return false;
         program->args[i] = tensor->tensor.data;
+        program->tensors[i] = &tensor->tensor;
     }
-    if (!check_overlap(self, k, args) || !reserve_workspace(self, k))
+    if (!check_overlap(self, k, args) || (!k->device && !reserve_workspace(self, k)))
         return false;
     if (k->n_facts &&
         !rt_facts_hold(k->facts, k->n_facts, k->symbols, program->dims, k->n_symbols, k->name, self->inner))
@@ -378,13 +379,17 @@ static bool call_kernel(run *self, const int32_t *words)
     program->counts.kernels++;
     if (program->profile)
         rt_vm_profile_begin(program->profile);
-    status =
-        rt_env_call(&program->env, rt_module_code(program->module, words[1]), program->args, program->dims);
+    if (k->device)
+        status = rt_vm_launch(program, words[1], program->tensors, program->dims, self->inner) ? 0 : -1;
+    else
+        status = rt_env_call(&program->env, rt_module_code(program->module, words[1]), program->args,
+                             program->dims);
     if (program->profile)
         rt_vm_profile_kernel(program->profile, words[1], k, program->dims);
     if (status == 0)
         return true;
-    rt_env_fail(&program->env, status, k->name, self->inner);
+    if (!k->device)
+        rt_env_fail(&program->env, status, k->name, self->inner);
     return fail_inner(self);
 }
 

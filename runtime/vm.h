@@ -12,6 +12,7 @@
 #include "runtime/env.h"
 #include "runtime/module.h"
 #include "runtime/object.h"
+#include "runtime/vm_device.h"
 #include "runtime/vm_profile.h"
 #include "tec/program.h"
 
@@ -46,7 +47,9 @@ struct tec_program {
     int64_t n_calls, max_calls; /* room */
     atomic_bool cancelled;
     tec_program_counts counts;
-    rt_vm_profile *profile; /* NULL: off */
+    rt_vm_profile *profile;   /* NULL: off */
+    rt_vm_devices *devices;   /* NULL: no kernel of a device was called yet */
+    const DLTensor **tensors; /* arguments of a kernel of a device */
 };
 
 /* Runs a function on values of its types: gives references. */

@@ -53,6 +53,15 @@ says "'output' runs on the host: buffer .* has elements of type f64"
 says 'target opencl -device=mali -host=x86-64-v3'
 says 'step 0: cast \(output\) by cast$'
 
+# A model with a loop: its operators run on the device, the loop on the host; the same results as on the CPU.
+loop=$data/test_scan9_sum/model.onnx
+"$TEC" compile "$loop" --target "opencl -device=pocl" --dump-graph "$dir/graph" -o "$dir/loop.tec" 2>"$dir/out"
+grep -qh 'invoke .*@device("opencl")' "$dir"/graph/*-plan.graph || fail "the plan names no device for a kernel"
+"$TEC" check --target "opencl -device=pocl" "$data/test_scan9_sum" "$data/test_loop11" "$data/test_if" >"$dir/out" ||
+    fail "control flow"
+says '^([1-9][0-9]*) of \1 operators ran on the device \(100.0 %\)$'
+says '^3 passed, 0 failed, 0 unsupported$'
+
 # tec check counts, and fails a case that leaves everything to the host.
 "$TEC" check --target opencl "$data/test_relu" >"$dir/out" || fail "relu"
 says '^1 of 1 operators ran on the device \(100.0 %\)$'
