@@ -382,12 +382,19 @@ static bool part_is_reached(sched_move *move, const tree_site *writer, const cha
                               ir_expr_text(move->c->cx, unmet));
     if (empty || unmet)
         return false;
-    for (int i = 0; i < move->guards.n; i++)
-        if (!tree_has_guard(&move->c->s->view, writer, move->guards.at[i])) {
+    for (int i = 0; i < move->guards.n; i++) {
+        const ir_expr *guard = move->guards.at[i];
+
+        if (!tree_has_guard(&move->c->s->view, writer, guard))
             *reason = base_format(move->c->cx, "it depends on '%s' whether all that '%s' reads is computed",
-                                  ir_expr_text(move->c->cx, move->guards.at[i]), move->site->block->name);
-            return false;
-        }
+                                  ir_expr_text(move->c->cx, guard), move->site->block->name);
+        else if (ir_is_value(guard, 0)) /* a part of a cut behind the last term: Q would never run */
+            *reason = base_format(move->c->cx, "it is not proven that '%s' ever holds",
+                                  ir_expr_text(move->c->cx, guard));
+        else
+            continue;
+        return false;
+    }
     return true;
 }
 

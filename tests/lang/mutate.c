@@ -1,5 +1,5 @@
-/* tests/lang/mutate.c -- damaged programs: those of docs/lang.md and of the tests and benches, with tokens and
- * lines exchanged.
+/* tests/lang/mutate.c -- damaged programs: those of docs/lang.md, of the tests and of the benches, with
+ * tokens and lines exchanged.
  *
  *   TEC_MUTATIONS=1000000 TEC_MUTATION_SEED=7 build/asan/tests/test_lang_mutate --jobs 1
  *
