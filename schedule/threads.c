@@ -159,17 +159,39 @@ static bool used_only_below(const tree_sites *all, const ir_buffer *buffer, cons
     return true;
 }
 
+/* Axes of threads that the local memory is used in, and in whose launch the writer stands without a loop over
+ * them. A loop over threads without blocks around it is no launch by itself: lowering makes one of the whole
+ * statement, with one block (lower/launches.c).
+ *
+ *     for k.0 { P[..] = ..;  for k.1 threadIdx.y { .. P[..] .. } }      P is written in a launch with
+ * threadIdx.y
+ */
+static int missing_axes(const tree_sites *all, const place *at, const ir_buffer *own)
+{
+    int missing = at->missing;
+
+    for (int i = 0; i < all->n && !at->root; i++) {
+        const tree_site *user = &all->at[i];
+        place used = place_of(user);
+
+        for (int axis = 0; axis < 3 && tree_reads(user->block, own) && !used.blocks; axis++)
+            missing |= used.loop[axis] ? 1 << axis : 0;
+    }
+    return missing;
+}
+
 /* What every thread does for the sake of its local memory, it does to no other memory. */
-static bool is_of_one_kind(sched_call *call, const tree_site *writer, const place *at,
+static bool is_of_one_kind(sched_call *call, const tree_sites *all, const tree_site *writer, const place *at,
                            const ir_buffer *buffer)
 {
     const ir_buffer *own = local_result(writer->block);
+    const place inside = {.missing = own && buffer->scope != IR_LOCAL ? missing_axes(all, at, own) : 0};
 
-    if (at->missing && own && buffer->scope != IR_LOCAL)
+    if (inside.missing)
         sched_refuse(call,
                      "every thread runs '%s', which writes '%s' in local memory, and one thread of %s alone "
                      "may write '%s'",
-                     writer->block->name, own->name, missing_axis(at), buffer->name);
+                     writer->block->name, own->name, missing_axis(&inside), buffer->name);
     return !call->reason;
 }
 
@@ -294,11 +316,14 @@ bool sched_threads_fit(sched_call *call, const ir_program *after)
 
         if (at.root && (!launch_fits(call, at.root) || !reduces_in_launch(call, w, &at)))
             return false;
-        for (int j = 0; at.root && j < w->block->n_writes; j++) {
+        for (int j = 0; j < w->block->n_writes; j++) {
             const ir_buffer *buffer = w->block->writes[j].buffer;
 
-            if (!lanes_fit(call, &all, w, buffer) || !is_of_one_kind(call, w, &at, buffer) ||
-                !begins_anew(call, &all, w, &at, buffer))
+            if (!is_of_one_kind(call, &all, w, &at, buffer))
+                return false;
+            if (!at.root)
+                continue;
+            if (!lanes_fit(call, &all, w, buffer) || !begins_anew(call, &all, w, &at, buffer))
                 return false;
             for (int k = 0; k < all.n && buffer->scope != IR_SHARED; k++)
                 if (!hands_over(call, after, w, &at, &all.at[k], buffer))

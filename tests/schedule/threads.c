@@ -55,3 +55,19 @@ Test(schedule_threads, all_write_what_each_reads)
     refuses(s, "bind(C.x, threadIdx.y)",
             "'C' uses 'P', which 'P' writes in other loops of threads: it would have to be shared memory");
 }
+
+/* No loop over blocks stands around: lowering makes a launch of the whole statement, in which every thread
+ * would write S1a for itself, and all of them S1q. */
+Test(schedule_threads, write_one_kind_of_memory_in_a_launch_that_lowering_makes)
+{
+    sched *s = schedule_of(
+        "def f(A: f32[8]) {\n"
+        "combiner two(a: f32, b: f32; s: f32, q: f32) = (a + s, b + q) identity (0.0, 0.0) reorders\n"
+        "S1(S1a, S1q)[y: 8] = two[k: 2](A[y], A[y]) C[y] = S1a[y] * 2.0 return C }");
+
+    does(s, "split(C.y, _, 4)\nbind(C.y.1, threadIdx.y)\ncompute_at(S1, C.y.0)");
+    refuses(
+        s, "set_scope(S1a, local)",
+        "every thread runs 'S1', which writes 'S1a' in local memory, and one thread of threadIdx.y alone may "
+        "write 'S1q'");
+}
