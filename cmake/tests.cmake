@@ -62,7 +62,13 @@ function(tec_add_script room script)
     get_filename_component(stem ${script} NAME_WE)
     string(REPLACE "/" "_" name test_${room}_${stem})
     add_test(NAME ${name} COMMAND bash ${script} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS script SKIP_RETURN_CODE 77
+    # Scripts that do more with TEC_TEST_FULL name it, as sources do.
+    set(limit 600)
+    file(STRINGS ${script} asks_for_all REGEX "TEC_TEST_FULL")
+    if(asks_for_all)
+        set(limit 7200)
+    endif()
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} LABELS script SKIP_RETURN_CODE 77
         ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR};TEC_SANITIZE=${TEC_SANITIZE};POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/pocl")
     # A command keeps its options to its end, which is no leak.
     if(TEC_SANITIZE)
