@@ -30,6 +30,7 @@
  */
 #include "schedule/place.h"
 #include "ir/reason/facts.h"
+#include "schedule/copy.h"
 #include "schedule/depend.h"
 #include "schedule/loops.h"
 #include "schedule/rewrite.h"
@@ -317,6 +318,46 @@ const ir_program *sched_do_compute_at(sched_call *call)
     return sched_place_at(call, call->arg[0].name, call->arg[1].name);
 }
 
+typedef struct {
+    ir_walk walk;
+    const ir_buffer *buffer;
+    const ir_expr *load; /* of the buffer */
+} load_finder;
+
+static bool find_load(ir_walk *walk, const ir_expr *expr)
+{
+    load_finder *f = (load_finder *)walk;
+
+    if (expr->op != IR_LOAD || expr->load.buffer != f->buffer)
+        return true;
+    f->load = expr;
+    return !(walk->stop = true);
+}
+
+/* The domain of a copy is its whole buffer, but other blocks may write the buffer in part only (copy.c). Then
+ * compute_root copies this part alone: the elements outside of it hold nothing.
+ *
+ *     a cache of the steps 1 to 3 of a scan:     for t in 0..3 { block copy(t = 1 + t in 0..4) }
+ */
+static void keep_to_written(sched_move *move)
+{
+    const ir_block *block = move->site->block;
+    load_finder find = {.walk = {.cx = move->c->cx, .expr = find_load}};
+    sched_copy written = {0};
+
+    if (block->role != IR_ROLE_COPY && block->role != IR_ROLE_CACHE)
+        return;
+    find.buffer = block->reads[0].buffer;
+    ir_walk_stmt(&find.walk, block->body);
+    sched_copy_written(move->c, &move->all, find.buffer, &written);
+    for (int i = 0; find.load && i < block->n_iters; i++)
+        for (int d = 0; d < find.buffer->n; d++)
+            if (find.load->load.index[d] == block->iters[i].var) {
+                move->min[i] = written.min[d];
+                move->extent[i] = written.extent[d];
+            }
+}
+
 /* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */
 const ir_program *sched_do_compute_root(sched_call *call)
 {
@@ -331,6 +372,7 @@ const ir_program *sched_do_compute_root(sched_call *call)
     int index = reader ? sched_child_with(call->tree->body, reader->block->name) : INT32_MAX;
     if (!sched_move_inputs_complete(&m, index))
         return NULL;
+    keep_to_written(&m);
     const ir_stmt *root = sched_move_carry_out(&m, reader ? reader->block->name : NULL,
                                                reader && BASE_PLANT_ON(call->cx, compute_root_place));
     return sched_with_body(call, root);

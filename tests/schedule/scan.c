@@ -87,6 +87,18 @@ Test(scan, steps_are_copied_and_reduced_in_parts)
     does(schedule_of(product), "reorder(h.k, h.j)\na, b = split(h.k, _, 4)\nr = rfactor(b, 0)");
 }
 
+/* The copy holds the steps from 1 on. At the root it must not read step 0, which nothing wrote. */
+Test(scan, what_steps_wrote_is_copied_at_the_root)
+{
+    static const char unread[] =
+        "def f(n, m, A: i32[n, m]) where n >= 1 {\n"
+        "  scan S[t: n] { init h[t: 1, j: m] = A[0, j] update x[t, j: m] = h[t - 1, j] * 2\n"
+        "    update h[t, j] = h[t - 1, j] + A[t, j] }\n"
+        "  return h\n}\n";
+
+    does(schedule_of(unread), "c = cache_write(x, global)\ncompute_root(x.cache.global)");
+}
+
 /* The sums keep their order, so the results are the same to the last bit. */
 Test(scan, the_example_keeps_its_meaning)
 {
