@@ -20,8 +20,8 @@
 
 #include "tec/dlpack.h"
 
-/* A list of arguments as an array, and their number; the arguments are evaluated once. In C++ the array lives
- * to the end of the whole expression: hand the list to a call at once. */
+/* TEC_LIST makes an array of its arguments and evaluates each of them once; TEC_LIST_COUNT is their number.
+ * In C++ the array lives until the end of the whole expression: pass the list to a call directly. */
 #ifdef __cplusplus
 #include <initializer_list>
 template <int N> struct tec_list_size {
@@ -45,22 +45,22 @@ extern "C" {
 #define TEC_API __attribute__((visibility("default")))
 #endif
 
-/* Ownership words, worn only by prototypes that deal in run-time objects. GIVE: the caller owns the result.
- * TAKE: the callee owns the argument from now on. KEEP: the callee adds a reference of its own. */
+/* Who owns a run-time object; these words expand to nothing. GIVE: the caller owns the result. TAKE: the
+ * callee owns the argument from now on. KEEP: the callee adds a reference of its own. */
 #define TEC_GIVE
 #define TEC_TAKE
 #define TEC_KEEP
 
-/* name, what it says to a reader */
+/* the name, and the text of tec_status_text */
 #define TEC_STATUS_LIST(X)                                                                                   \
     X(OK, "ok")                                                                                              \
     X(INVALID, "invalid input")     /* the user's mistake */                                                 \
-    X(UNSUPPORTED, "not supported") /* true input, beyond us */                                              \
-    X(IO, "input or output failed") /* the world: files, network */                                          \
+    X(UNSUPPORTED, "not supported") /* valid input that tec does not support */                              \
+    X(IO, "input or output failed") /* files, network */                                                     \
     X(NO_MEMORY, "out of memory")                                                                            \
     X(DEVICE, "device failed")                                                                               \
     X(TIMEOUT, "timed out")                                                                                  \
-    X(INTERNAL, "internal error") /* our bug */                                                              \
+    X(INTERNAL, "internal error") /* a bug of tec */                                                         \
     X(CANCELLED, "cancelled")                                                                                \
     X(CRASHED, "crashed")          /* a process, by a signal */                                              \
     X(PROTOCOL, "protocol broken") /* bytes that mean nothing */                                             \
@@ -81,7 +81,7 @@ TEC_API const char *tec_version(void);
 
 typedef struct tec_context tec_context;
 
-/* NULL where there is no memory. */
+/* NULL: out of memory. */
 TEC_API tec_context *tec_context_new(void);
 TEC_API void tec_context_free(tec_context *cx);
 
@@ -92,11 +92,12 @@ TEC_API tec_status tec_context_status(const tec_context *cx);
 TEC_API const char *tec_context_error(const tec_context *cx);
 TEC_API void tec_context_clear(tec_context *cx);
 
-/* Long calls (compiling, building, importing, searching) end early: a call that is under way, or else the
- * next one, fails with CANCELLED or TIMEOUT, and leaves nothing behind. It notices within 100 ms, but for the
- * bounds in docs/embedding.md. Any thread may cancel; a cancel stands for the rest of the context's life. A
- * deadline is set by the thread that makes the calls: seconds from now, for all calls that follow; 0 or less:
- * none. */
+/* Both end long calls early (compiling, building, importing, searching). The call that is under way, or else
+ * the next one, fails with CANCELLED or TIMEOUT and leaves no file, thread or lock behind. A call notices a
+ * cancel or a deadline within 100 ms; docs/embedding.md lists the exceptions. tec_context_cancel may be
+ * called by any thread, and the context stays cancelled. tec_context_set_deadline is called by the thread
+ * that uses the
+ * context: the deadline is so many seconds from now and holds for all calls that follow; 0 or less: none. */
 TEC_API void tec_context_cancel(tec_context *cx);
 TEC_API void tec_context_set_deadline(tec_context *cx, double seconds);
 
@@ -109,14 +110,14 @@ TEC_API void tec_context_set_log(tec_context *cx, tec_log_fn *fn, void *user, in
  * for as long as the context lives. NULL: where the system's loader looks, then /usr/local/cuda. */
 TEC_API void tec_context_set_cuda(tec_context *cx, const char *folder);
 
-/* Remembers where the caller stands, for the errors of the next constructor; gives the context back. The
- * public constructors are macros that call this with __FILE__ and __LINE__. `file` must outlive the
+/* Remembers the caller's file and line for the error of the next constructor, and gives the context back. The
+ * public constructors are macros that call this function with __FILE__ and __LINE__. `file` must outlive the
  * context. */
 TEC_API tec_context *tec_here(tec_context *cx, const char *file, int line);
 #define TEC_HERE(cx) tec_here((cx), __FILE__, __LINE__)
 
-/* An error of the run-time side, which has no context: the caller's own struct, filled by the first
- * failure. */
+/* An error of the runtime, which has no context. The caller owns the struct; the first call that fails fills
+ * it. */
 typedef struct {
     tec_status status;
     char text[500];

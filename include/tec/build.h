@@ -30,20 +30,21 @@ typedef struct tec_records tec_records; /* tec/records.h */
 /* Zero is the default. */
 typedef struct {
     const char *target; /* NULL: the schedule's; native where it has none */
-    /* Takes records that were measured with this number of threads; 0: as many as the target has cores. The
-     * module itself runs with any number. */
+    /* Only records that were measured with this number of threads are used; 0: as many as the target has
+     * cores. The module itself runs with any number of threads. */
     int threads;
     int jobs;    /* threads that compile; 0: one for each core */
     bool strict; /* no fused multiply-add, no re-association, denormals kept */
-    /* More than one version of the code, among which each call chooses by the remainder of a symbol: "n%8"
-     * makes one for each remainder of n by 8, "n%8=0,4" one each for remainders 0 and 4 and one for the
-     * rest. NULL: a single version. */
+    /* Makes several versions of the code. Each call chooses one of them by the remainder of a symbol: "n%8"
+     * makes one version for each remainder of n divided by 8; "n%8=0,4" makes one for remainder 0, one for
+     * remainder 4 and one for all others. NULL: a single version. */
     const char *dispatch;
-    const char *dump_dir; /* a directory for the program as text, after each pass that changed it */
-    /* For graphs: kernels take their schedules from these records, and a default one where there is none.
-     * NULL: always the default. */
+    const char *dump_dir; /* a directory; each pass that changed the program writes its text there */
+    /* For graphs: a kernel takes its schedule from these records; without a record, it gets the default
+     * schedule. NULL: all kernels get default schedules. */
     const tec_records *records;
-    /* Writes the weights to a .safetensors file beside the module file; above 2 GB this is always so. */
+    /* Writes the weights to a .safetensors file beside the module file. Weights of more than 2 GB always go
+     * there. */
     bool weights_beside;
 } tec_build_options;
 

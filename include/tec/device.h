@@ -24,8 +24,8 @@
 extern "C" {
 #endif
 
-/* The kinds that this library knows, whether or not there is a driver: "cpu", "opencl". NULL past the
- * last. */
+/* The kinds of devices that this library supports, whether or not their drivers are installed: "cpu",
+ * "opencl", "cuda". NULL past the last. */
 TEC_API const char *tec_device_kind(int i);
 /* How many devices of a kind there are; -1 with an error where the kind is unknown or has no working
  * driver. */
@@ -53,8 +53,8 @@ typedef struct {
 } tec_device_info;
 TEC_API bool tec_device_describe(const tec_device *device, tec_device_info *info, tec_error *err);
 
-/* A compact array in the device's memory, zeroed. Its `data` is the device's own handle: an address on no
- * CPU. */
+/* A compact array of zeros in the device's memory. Its `data` is a handle of the device: the CPU cannot read
+ * or write through it. */
 TEC_API TEC_GIVE tec_array *tec_array_new_on(TEC_KEEP tec_device *device, DLDataType dtype, int ndim,
                                              const int64_t *shape, tec_error *err);
 

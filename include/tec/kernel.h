@@ -24,7 +24,7 @@ typedef struct tec_env tec_env;
 
 typedef int32_t tec_kernel_fn(const tec_env *env, void *const *args, const int64_t *dims);
 
-/* A slice of a parallel loop: iterations begin .. end-1, on worker 0 .. env->n_workers-1. */
+/* Runs the iterations begin .. end-1 of a parallel loop, on the worker of number 0 .. env->n_workers-1. */
 typedef int32_t tec_parallel_fn(const tec_env *env, void *closure, int64_t begin, int64_t end,
                                 int32_t worker);
 
@@ -40,7 +40,7 @@ struct tec_env {
     int64_t thread_stride;
     void (*fail)(const tec_env *env, const char *text);             /* text is static in the module */
     void *(*extern_function)(const tec_env *env, const char *name); /* NULL where unknown */
-    void *user;                                                     /* the environment's owner's */
+    void *user;                                                     /* for the owner of the environment */
 };
 
 #ifdef __cplusplus

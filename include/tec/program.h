@@ -9,8 +9,8 @@
  *     tec_object_free(y), tec_object_free(leaf), tec_object_free(x);
  *     tec_program_free(p), tec_module_free(m);
  *
- * Lifetime: values count their references, and are freed before their instance. What is put into a value is
- *   kept by it, and stays the caller's too.
+ * Lifetime: values are reference-counted. Free all values of an instance before the instance. A tuple or data
+ *   value keeps references to its parts; the caller still owns the references that it passed.
  * Errors: as in tec/runtime.h. An error of a run names the line of the program.
  * Threads: an instance and the values made for it are used by one thread at a time; any number of instances
  *   share a module. tec_program_cancel may be called by any thread.
@@ -36,8 +36,8 @@ typedef struct {
     double deadline;   /* seconds for one run; 0: none */
 } tec_program_options;
 
-/* An instance: runs one function of the module's program, and owns the memory for that. function NULL: the
- * first. */
+/* An instance runs one function of the module's program and owns the memory of its values. function NULL: the
+ * first function. */
 TEC_API TEC_GIVE tec_program *tec_program_new(TEC_KEEP tec_module *module, const char *function,
                                               const tec_program_options *options, tec_error *err);
 TEC_API void tec_program_free(TEC_TAKE tec_program *program);
@@ -48,11 +48,11 @@ TEC_API const char *tec_program_input_name(const tec_program *program,
 /* "(f32[?, 4], Tree)", cut to size; gives buffer. */
 TEC_API const char *tec_program_input_text(const tec_program *program, int i, char *buffer, size_t size);
 
-/* Runs it on values, one for each input; gives one value for each output, which are the caller's. */
+/* Runs the program on one value for each input. Gives one new value for each output, which
+ * the caller frees. */
 TEC_API bool tec_program_run(tec_program *program, tec_object *const *in, int n_in, TEC_GIVE tec_object **out,
                              int n_out, tec_error *err);
-/* The run under way ends with an error soon; where there is none, the next run does. The run after that is
- * not affected. */
+/* Ends the run that is under way with an error, or else the next one. Later runs are not affected. */
 TEC_API void tec_program_cancel(tec_program *program);
 
 /* What the last run did. */
@@ -60,19 +60,19 @@ typedef struct {
     int64_t steps;       /* instructions */
     int64_t kernels;     /* calls of kernels */
     int64_t allocations; /* objects that were made */
-    int64_t from_system; /* of those, how many the system had to give memory for */
+    int64_t from_system; /* of these objects, those for which the system had to give memory */
     int64_t bytes;       /* of the values that live now */
     int64_t storages;    /* pieces of memory for tensors that were made */
     int64_t storage_bytes;
     int64_t peak; /* most bytes of values at one time, in whole blocks */
-    int64_t
-        copied; /* bytes that were copied to extend tensors: what is added, and what had to move for that */
+    /* bytes that were copied to extend tensors: the new rows, and old rows that had to move */
+    int64_t copied;
 } tec_program_counts;
 TEC_API bool tec_program_count(const tec_program *program, tec_program_counts *out);
 
 typedef enum {
     TEC_ROW_KERNEL,       /* the code of a kernel */
-    TEC_ROW_SHAPE_KERNEL, /* the same of a kernel on vectors of integers alone, which are extents mostly */
+    TEC_ROW_SHAPE_KERNEL, /* the code of a kernel that reads and writes small vectors of integers: shapes */
     TEC_ROW_MEMORY,       /* an instruction that makes, grows, copies or frees a value */
     TEC_ROW_CONTROL       /* any other instruction */
 } tec_program_group;
@@ -100,14 +100,16 @@ TEC_API void tec_program_profile_reset(tec_program *program);
 TEC_API TEC_GIVE tec_object *tec_object_tensor(tec_program *program, const DLTensor *tensor, tec_error *err);
 TEC_API TEC_GIVE tec_object *tec_object_tuple(tec_program *program, tec_object *const *part, int n,
                                               tec_error *err);
-/* By a constructor of a data type of the program. Refuses fields of other types. Where several data types
- * have a constructor of the name, the first one that takes the fields; "List[i64].Nil" says which. */
+/* Makes a value by a constructor of a data type of the program; fields of the wrong types are refused. If
+ * several data types have a constructor of this name, the first that takes the fields is used; a name such as
+ * "List[i64].Nil" chooses one. */
 TEC_API TEC_GIVE tec_object *tec_object_data(tec_program *program, const char *constructor,
                                              tec_object *const *field, int count, tec_error *err);
 TEC_API TEC_GIVE tec_object *tec_object_ref(tec_object *object);
 TEC_API void tec_object_free(TEC_TAKE tec_object *object);
 
-/* NULL: the value is not a tensor. Lives as long as the value; not to be changed. */
+/* The tensor of a value, which must not be changed and lives as long as the value. NULL: the value is not a
+ * tensor. */
 TEC_API const DLTensor *tec_object_dltensor(const tec_object *object);
 /* Of a tuple or a data value: how many parts, and part i, which lives as long as the value. */
 TEC_API int tec_object_n_parts(const tec_object *object);

@@ -1,4 +1,4 @@
-/* tec/records.h -- measured schedules: the record stores that `tec tune` makes, for those who build.
+/* tec/records.h -- measured schedules: builds with the record stores that `tec tune` makes.
  *
  *     tec_records *r = tec_records_open(cx, "tune.db");
  *     // kernels without a record get the default
@@ -10,10 +10,11 @@
  *     if (trace) tec_schedule_replay(s, "tune.db", trace);
  *     tec_records_close(r);
  *
- * A record serves one target and one number of threads: those of the build must be those that it was tuned
- * for. What a tuner adopted last is taken, or else the fastest that was measured. The store is only read;
- * others may write it meanwhile.
- * Lifetime: until it is closed, and no longer than its context; what was built with it does not need it.
+ * A record is used only by builds for the target and the number of threads that it was tuned for. Of several
+ * records, the one that a tuner adopted last is used, or else the fastest one. The library only reads the
+ * store; other processes may write to it meanwhile.
+ * Lifetime: a store lives until it is closed, and at most as long as its context. Modules that were built
+ *   with a store do not need it.
  * Errors: in the context, NULL.
  * Threads: one context, one thread.
  */

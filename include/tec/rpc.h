@@ -4,9 +4,8 @@
  *     tec_rpc *c = tec_rpc_connect("board:9190", &(tec_rpc_options){.key_file = "pool.keys"}, &err);
  *     tec_rpc_session *s = tec_rpc_open(c, &(tec_rpc_session_options){.device = "cpu:0"}, &err);
  *     int64_t m = tec_rpc_upload(s, "matmul.so", &err), a = tec_rpc_array(s, f32, 2, shape, &err), ...;
- *     if (!tec_rpc_write(s, a, &host, &err) ||
- *         !tec_rpc_call(s, &(tec_rpc_call_options){.module = m, .arrays = (int64_t[]){a, b, c}, .n = 3},
- * NULL, &err) ||
+ *     tec_rpc_call_options add = {.module = m, .arrays = (int64_t[]){a, b, c}, .n = 3};
+ *     if (!tec_rpc_write(s, a, &host, &err) || !tec_rpc_call(s, &add, NULL, &err) ||
  *         !tec_rpc_read(s, c, &result, &err))
  *         fprintf(stderr, "%s\n", err.text);
  *     tec_rpc_close(s);
@@ -173,7 +172,8 @@ TEC_API bool tec_rpc_release(tec_rpc_session *session, int64_t number, tec_error
 /* Makes a compact array of zeros on the device. Gives the number of the array, or 0. */
 TEC_API int64_t tec_rpc_array(tec_rpc_session *session, DLDataType dtype, int ndim, const int64_t *shape,
                               tec_error *err);
-/* All bytes of an array, from or to a compact tensor in main memory of as many bytes. */
+/* Copy a whole array from or to main memory. The tensor must be compact and have as many bytes as the
+ * array. */
 TEC_API bool tec_rpc_write(tec_rpc_session *session, int64_t array, const DLTensor *from, tec_error *err);
 TEC_API bool tec_rpc_read(tec_rpc_session *session, int64_t array, const DLTensor *to, tec_error *err);
 
@@ -182,7 +182,7 @@ typedef struct {
     const char *function;  /* NULL: the only one */
     const int64_t *arrays; /* one for each parameter, outputs too */
     int n;
-    int threads;      /* 0: all of the device */
+    int threads;      /* 0: as many as the device has */
     int64_t executor; /* tec_rpc_time measures this executor instead of a function; 0: none */
     int64_t program;  /* tec_rpc_time measures this instance on the values `arrays`; 0: none */
 } tec_rpc_call_options;
@@ -202,7 +202,7 @@ TEC_API int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const 
 TEC_API bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array,
                           tec_error *err);
 TEC_API bool tec_rpc_run(tec_rpc_session *session, int64_t executor, double *seconds, tec_error *err);
-/* An output of the last run, as an array in main memory; NULL: failed. */
+/* Copies an output of the last run into a new array in main memory. NULL: the call failed. */
 TEC_API TEC_GIVE tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t executor, int output,
                                           tec_error *err);
 
@@ -212,10 +212,12 @@ TEC_API TEC_GIVE tec_array *tec_rpc_fetch(tec_rpc_session *session, int64_t exec
  *     int64_t leaf = tec_rpc_compound(s, p, "Leaf", &x, 1, &err);
  *     if (tec_rpc_execute(s, p, &leaf, 1, &y, 1, NULL, &err)) result = tec_rpc_fetch_tensor(s, y, &err);
  *
- * Values have numbers as arrays have, are given back by tec_rpc_release, and go with their instance.
+ * A value has a number, as an array has. tec_rpc_release frees it; if it is not called, the value is freed
+ * with the instance of the program that it was made for.
  */
 
-/* function NULL: the module's first one. The number of an instance, or 0. */
+/* Makes an instance of a program of the module. function NULL: the first one of the module. Gives the number
+ * of the instance, or 0. */
 TEC_API int64_t tec_rpc_program(tec_rpc_session *session, int64_t module, const char *function, int threads,
                                 tec_error *err);
 /* Zero is the default, as in tec/program.h. */
@@ -225,16 +227,18 @@ typedef struct {
     double deadline; /* seconds for one run */
 } tec_rpc_program_options;
 
-/* The same with limits of a run, which servers of protocol version 5 know; options may be NULL. */
+/* The same, with limits for each run. The server must speak version 5 of the protocol. options may be
+ * NULL. */
 TEC_API int64_t tec_rpc_program_with(tec_rpc_session *session, int64_t module, const char *function,
                                      const tec_rpc_program_options *options, tec_error *err);
-/* A copy of an array as a value; its number, or 0. */
+/* Copies an array into a new value. Gives the number of the value, or 0. */
 TEC_API int64_t tec_rpc_tensor(tec_rpc_session *session, int64_t program, int64_t array, tec_error *err);
-/* Data of the program's constructor, or for NULL a tuple, of values; its number, or 0. */
+/* Makes a value of other values: data by a constructor of the program, or a tuple if constructor is NULL.
+ * Gives the number of the new value, or 0. */
 TEC_API int64_t tec_rpc_compound(tec_rpc_session *session, int64_t program, const char *constructor,
                                  const int64_t *parts, int n, tec_error *err);
-/* Runs it on one value for each input; the numbers of its results go to `out`, which has room for all n_out
- * of them. seconds: how long it took on the device; may be NULL. */
+/* Runs the program on one value for each input. The numbers of its n_out results go to `out`. seconds: how
+ * long the run took on the device; may be NULL. */
 TEC_API bool tec_rpc_execute(tec_rpc_session *session, int64_t program, const int64_t *in, int n_in,
                              int64_t *out, int n_out, double *seconds, tec_error *err);
 
@@ -242,13 +246,14 @@ typedef struct {
     bool is_tensor;
     char constructor[128]; /* of data; empty: a tuple or a tensor */
     int n_parts;
-    int64_t *parts; /* numbers of their own: the whole may be given back */
+    int64_t *parts; /* new numbers: the parts stay valid when the whole value is released */
 } tec_rpc_value;
 
-/* What a value is; freed by tec_rpc_value_free. False: failed. */
+/* Describes a value: a tensor, or its constructor and parts. Free the description with tec_rpc_value_free.
+ * False: the call failed. */
 TEC_API bool tec_rpc_look(tec_rpc_session *session, int64_t value, tec_rpc_value *out, tec_error *err);
 TEC_API void tec_rpc_value_free(tec_rpc_value *value);
-/* A value that is a tensor, as an array in main memory; NULL: failed. */
+/* Copies a value that is a tensor into a new array in main memory. NULL: the call failed. */
 TEC_API TEC_GIVE tec_array *tec_rpc_fetch_tensor(tec_rpc_session *session, int64_t value, tec_error *err);
 
 #ifdef __cplusplus

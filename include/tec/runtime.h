@@ -92,7 +92,7 @@ typedef int32_t tec_loop_fn(void *user, int64_t begin, int64_t end, int32_t work
 
 /* threads 0: as many as affinity mask and cgroup limits let run at once. */
 TEC_API TEC_GIVE tec_pool *tec_pool_new(int threads, tec_error *err);
-/* The one pool of the process; made by the first caller, ended with its last reference. */
+/* The pool that the whole process shares. The first call makes it; it ends with its last reference. */
 TEC_API TEC_GIVE tec_pool *tec_pool_default(tec_error *err);
 TEC_API TEC_GIVE tec_pool *tec_pool_ref(tec_pool *pool);
 TEC_API void tec_pool_free(TEC_TAKE tec_pool *pool);
@@ -112,8 +112,8 @@ typedef struct {
      * none. */
     void *(*extern_function)(void *user, const char *name);
     void *extern_user;
-    /* where functions of devices, and what graphs run on devices of its kind, run; NULL: on the first device
-     * of the kind */
+    /* The device that runs functions which were built for its kind, and those steps of graphs which are
+     * placed on its kind. NULL: the first device of the kind. */
     tec_device *device;
 } tec_run_options;
 
@@ -224,9 +224,10 @@ TEC_API bool tec_executor_prepare(tec_executor *ex, tec_error *err);
 /* Prepares, then runs. With unchanged shapes: no allocation, no lock and no system call but the pool's
  * own. */
 TEC_API bool tec_executor_run(tec_executor *ex, tec_error *err);
-/* Begins a run and returns when all that the host does is done; what devices do may be under way. Inputs and
- * bindings may not change, and outputs not be read, before tec_executor_wait, which reports what went wrong
- * there; it does nothing where no run is under way. A graph without devices has run when this returns. */
+/* tec_executor_run_async starts a run and returns once the host has done its part; devices may still be at
+ * work. tec_executor_wait waits for the devices and reports their errors; without a run under way it does
+ * nothing. Between the two calls, do not change inputs or bindings and do not read outputs. If the graph uses
+ * no device, the run is complete when tec_executor_run_async returns. */
 TEC_API bool tec_executor_run_async(tec_executor *ex, tec_error *err);
 TEC_API bool tec_executor_wait(tec_executor *ex, tec_error *err);
 /* Valid until the next change of an input's shape or of the output's binding; NULL before the first
@@ -281,8 +282,8 @@ typedef struct {
     int64_t inner;
 } tec_timing;
 
-/* Calls fn until the options are satisfied; stops with an error when it gives anything but TEC_OK. options
- * may be NULL. */
+/* Calls fn repeatedly, as often and as long as the options demand. If fn returns another status than TEC_OK,
+ * tec_time stops with an error. options may be NULL. */
 TEC_API bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *options,
                       tec_timing *out, tec_error *err);
 TEC_API double tec_clock(void); /* seconds, monotonic, from an arbitrary start */
