@@ -65,6 +65,33 @@ static void find_sharing_threads(sched_move *move)
             base_push(move->c->cx, &move->threads, move->to.link[i].stmt);
 }
 
+/* All threads that share the buffer come to each iteration in which it is filled. Where the bounds of a loop
+ * depend on the thread, some threads run more iterations than others, and nobody would fill it in these.
+ *
+ *     for t in 0..3 threadIdx.x { for i in 0..t + 1 { <here> } }       thread 0, which fills, ends with i = 0
+ */
+static bool threads_run_alike(const sched_move *move)
+{
+    tec_context *cx = move->c->cx;
+
+    for (int i = 0; i < move->threads.n; i++) {
+        const ir_expr *thread = ((const ir_stmt *)move->threads.at[i])->loop.var;
+
+        for (int k = 0; k < move->to.n; k++) {
+            const ir_stmt *l = move->to.link[k].stmt;
+
+            if (l->kind == IR_FOR &&
+                (ir_uses_var(cx, l->loop.min, thread) || ir_uses_var(cx, l->loop.extent, thread)))
+                return sched_refuse(move->c,
+                                    "the threads of '%s' would fill '%s' together, but they run different "
+                                    "iterations of '%s'",
+                                    thread->var.name, move->site->block->writes[0].buffer->name,
+                                    l->loop.var->var.name);
+        }
+    }
+    return true;
+}
+
 /* The box that all threads which share the buffer touch together.
  *
  *     thread t reads tile[t : +1], t in 0..32      =>  all threads together read tile[0 : +32]
@@ -300,7 +327,8 @@ const ir_program *sched_place_at(sched_call *call, const char *block, const char
         !sched_takes_loops(call, &m.to) || !sched_move_overtakes_nobody(&m) || !(reader = first_reader(&m)))
         return NULL;
     find_sharing_threads(&m);
-    if (!sched_move_inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) ||
+    if (!threads_run_alike(&m) ||
+        !sched_move_inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) ||
         !set_region(&m))
         return NULL;
     inherit_guards(&m, reader);
@@ -338,6 +366,8 @@ static bool find_load(ir_walk *walk, const ir_expr *expr)
  * compute_root copies this part alone: the elements outside of it hold nothing.
  *
  *     a cache of the steps 1 to 3 of a scan:     for t in 0..3 { block copy(t = 1 + t in 0..4) }
+ *
+ * A copy into a padded layout has a larger domain than the buffer that it reads: it fills the padding too.
  */
 static void keep_to_written(sched_move *move)
 {
@@ -352,7 +382,8 @@ static void keep_to_written(sched_move *move)
     sched_copy_written(move->c, &move->all, find.buffer, &written);
     for (int i = 0; find.load && i < block->n_iters; i++)
         for (int d = 0; d < find.buffer->n; d++)
-            if (find.load->load.index[d] == block->iters[i].var) {
+            if (find.load->load.index[d] == block->iters[i].var &&
+                ir_prove_equal(move->c->s->view.facts, block->iters[i].extent, find.buffer->shape[d])) {
                 move->min[i] = written.min[d];
                 move->extent[i] = written.extent[d];
             }
