@@ -44,6 +44,27 @@ says "there is no device 'cuda:7'"
 TEC_EMULATED_CAPABILITY=90 emulated run "$dir/device.tec" >"$dir/out" 2>&1 && fail "code for sm_80 ran on 9.0"
 says "made for 'cuda -arch=sm_80'"
 
+# Control flow: the kernels of loops, conditions and a program over trees run there, the rest on the host.
+emulated check --target "cuda -arch=sm_80" "$data"/node/test_{scan9_sum,loop11,if} >"$dir/out" || fail "control flow"
+says '^([1-9][0-9]*) of \1 operators ran on the device \(100.0 %\)$'
+says '^3 passed, 0 failed, 0 unsupported$'
+cat >"$dir/sum.tecp" <<'TECP'
+type Tree = Leaf(f32[2]) | Node(Tree, Tree)
+
+def main(t: Tree) -> f32[2] {
+  match t {
+    Leaf(x) => x * 2
+    Node(l, r) => main(l) + main(r)
+  }
+}
+TECP
+echo '{"Node": [{"Leaf": [[1, 2]]}, {"Node": [{"Leaf": [[3, 4]]}, {"Leaf": [[5, -6]]}]}]}' >"$dir/t.json"
+emulated compile "$dir/sum.tecp" --target "cuda -arch=sm_80" --quiet -o "$dir/sum.tec"
+emulated run "$dir/sum.tec" --input "t=$dir/t.json" --repeat 1 >"$dir/out" || fail "a program"
+says '^\[18, 0\]'
+if "$TEC" run "$dir/sum.tec" --input "t=$dir/t.json" --repeat 1 >"$dir/out" 2>&1; then fail "ran without a driver"; fi
+says 'libcuda'
+
 # A slice of the suites: none fails, all operators run there. `and` and `not` are words of C++.
 cases=("$data"/node/test_{relu,and2d,not_2d,gemm_all_attributes,softmax_axis_1,conv_with_strides_padding,averagepool_2d_pads,layer_normalization_2d_axis0,gather_1,reduce_sum_keepdims_example,lstm_defaults,where_example})
 [ -z "${TEC_TEST_FULL-}" ] || cases=("$data"/{node,simple,pytorch-converted,pytorch-operator}/*)
