@@ -36,7 +36,8 @@
  * What each check of `forbidden` prevents. A reduction that others read half-way would give them a sum that
  * is still spread over lanes. A loop that mixes elements and terms would be copied around the combination,
  * and an element would combine its lanes once for each of its terms. An init that is not at the first point
- * would be applied to some terms only.
+ * would be applied to some terms only. Threads that share the reduction could not fill lanes, which are
+ * registers of one thread.
  */
 #include "lower/lanes.h"
 #include "ir/calls.h"
@@ -839,6 +840,20 @@ static void fill_registers(const lower_splitter *sp, lower_reduction *reduction)
     reduction->scope = IR_LOCAL;
 }
 
+/* Threads combine their partial results in one thread of each axis. Lanes are registers, which each thread has
+ * of its own: after the threads had combined into them, other threads would read lanes that nothing filled. */
+static const char *threads_share(tec_context *cx, const tree_site *site)
+{
+    base_map reduce = {0};
+
+    lower_reduce_vars(cx, site, &reduce);
+    for (int i = 0; i < site->n; i++)
+        if (site->path[i]->kind == IR_FOR && lower_is_thread(site->path[i]) &&
+            base_map_has(&reduce, site->path[i]->loop.var))
+            return "threads share the same reduction";
+    return NULL;
+}
+
 static bool run_in_order(lower_splitter *sp, const tree_site *site, int loop, const char *why)
 {
     base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s",
@@ -850,7 +865,7 @@ static bool run_in_order(lower_splitter *sp, const tree_site *site, int loop, co
 const ir_program *lower_lanes(const lower_options *options, const ir_program *program)
 {
     static const lower_lane_kind vectorised = {
-        .runs = is_vectorised, .shape = fill_registers, .refuse = run_in_order};
+        .runs = is_vectorised, .shape = fill_registers, .refuse = run_in_order, .forbids = threads_share};
 
     return lower_split_lanes(options, program, &vectorised);
 }

@@ -8,8 +8,8 @@
  *     }                                                   }
  *
  * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by
- * the loops over blocks, or over blocks and threads, and by those over virtual threads. All uses must stand
- * in these loops. Local memory that stands outside of a loop of some thread axis, for every thread of that
+ * the loops over blocks, or over blocks and threads, and by those over virtual threads and lanes. All uses
+ * must stand in these loops. Local memory that stands outside of a loop of some thread axis, for every thread of that
  * axis to use its own, is not told apart, and stays. Barriers order global memory as they order shared
  * memory.
  */
@@ -49,13 +49,13 @@ static int axes_in(tec_context *cx, const ir_stmt *stmt)
 }
 
 /* Loops of which each iteration had memory of its own in this scope, so that the global buffer needs a
- * dimension for them: blocks of threads and their likes; threads for local memory. */
+ * dimension for them: blocks of threads and their likes; threads and lanes for local memory. */
 static bool has_own(const ir_stmt *stmt, ir_scope scope)
 {
     if (stmt->kind != IR_FOR)
         return false;
     return lower_is_blocks(stmt) || stmt->loop.how == IR_VTHREAD || stmt->loop.how == IR_PARALLEL ||
-           (scope == IR_LOCAL && lower_is_thread(stmt));
+           (scope == IR_LOCAL && (lower_is_thread(stmt) || stmt->loop.how == IR_VECTORISED));
 }
 
 /* The loops that tell the parts apart; false where they do not tell all apart. Threads of an axis that no
