@@ -18,9 +18,10 @@ typedef struct {
 } undo;
 
 static const char *const keywords[] = {
-    "true",   "false",    "inf",       "nan",       "let",    "in",   "if",     "else", "for",      "block",
-    "where",  "allocate", "assert",    "attribute", "call",   "pure", "reads",  "init", "evaluate", "writes",
-    "buffer", "combiner", "intrinsic", "program",   "symbol", "out",  "reduce", "scan", "opaque",   "role",
+    "true",    "false",  "inf",   "nan",      "let",      "share",  "in",        "if",
+    "else",    "for",    "block", "where",    "allocate", "assert", "attribute", "call",
+    "pure",    "reads",  "init",  "evaluate", "writes",   "buffer", "combiner",  "intrinsic",
+    "program", "symbol", "out",   "reduce",   "scan",     "opaque", "role",
 };
 
 static const char *const combiners[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax"};

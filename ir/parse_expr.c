@@ -307,14 +307,16 @@ static const ir_expr *read_reduce(ir_parser *parser)
 /* ---- lets ---- */
 
 /* A chain of lets is read in a loop and built from its end. What is hidden comes back in the reverse order,
- * as one name may be bound twice in a chain. */
+ * as one name may be bound twice in a chain. `share` names a part of the expression, without a node of its
+ * own: each use of the name is the part itself. */
 static const ir_expr *read_let(ir_parser *parser)
 {
     base_vec names = {0}, vars = {0}, values = {0}, hidden = {0};
     const ir_expr *value, *expr = NULL;
     bool good = true;
 
-    while (good && base_accept(parser->lx, "let")) {
+    for (bool shared = false;
+         good && ((shared = base_accept(parser->lx, "share")) || base_accept(parser->lx, "let"));) {
         base_loc loc = parser->lx->tok.loc;
         const char *name = base_expect_name(parser->lx, "the name of a variable");
         value = name && base_expect(parser->lx, "=") ? ir_read_expr(parser) : NULL;
@@ -323,7 +325,7 @@ static const ir_expr *read_let(ir_parser *parser)
         ir_at(parser->cx, loc);
         base_push(parser->cx, &names, name);
         base_push(parser->cx, &values, value);
-        base_push(parser->cx, &vars, ir_let_var(parser->cx, name, value));
+        base_push(parser->cx, &vars, shared ? value : ir_let_var(parser->cx, name, value));
         base_push(parser->cx, &hidden, base_dict_get(&parser->scope->vars, name));
         base_dict_put(parser->cx, &parser->scope->vars, name, vars.at[vars.n - 1]);
     }
@@ -333,6 +335,8 @@ static const ir_expr *read_let(ir_parser *parser)
     expr = good ? ir_read_expr(parser) : NULL;
     for (int i = vars.n; i-- > 0;) {
         base_dict_put(parser->cx, &parser->scope->vars, names.at[i], hidden.at[i]);
+        if (vars.at[i] == values.at[i])
+            continue;
         ir_at(parser->cx, ((const ir_expr *)vars.at[i])->loc);
         expr = ir_let(parser->cx, vars.at[i], values.at[i], expr);
     }
@@ -554,7 +558,7 @@ static const ir_expr *read_name(ir_parser *parser)
         base_advance(parser->lx);
         return ir_bool(parser->cx, *name == 't');
     }
-    if (base_same(name, "let"))
+    if (base_same(name, "let") || (base_same(name, "share") && !base_dict_get(&parser->scope->vars, name)))
         return read_let(parser);
     if (next_is(parser, "<") && (base_same(name, "call") || base_same(name, "pure")))
         return read_call(parser, *name == 'p');

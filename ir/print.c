@@ -194,19 +194,126 @@ static int level(const ir_expr *expr)
     return ir_ops[expr->op].form == IR_PRE ? PREFIX : (int)ir_ops[expr->op].form - IR_I1 + 1;
 }
 
+/* ---- parts that are used several times ---- */
+
+/* A tree with more nodes than LARGE is printed with shared parts; parts of at most SMALL nodes are repeated. */
+enum { LARGE = 2000, SMALL = 6 };
+
+typedef struct {
+    ir_walk walk;
+    int n, most;
+} size_walk;
+
+static bool count_node(ir_walk *walk, const ir_expr *expr)
+{
+    size_walk *s = (size_walk *)walk;
+
+    (void)expr;
+    walk->stop = ++s->n > s->most;
+    return true;
+}
+
+/* Every use of a shared node counts, as the text would repeat it. */
+static bool has_more_nodes(tec_context *cx, const ir_expr *expr, int most)
+{
+    size_walk s = {.walk = {.cx = cx, .expr = count_node, .every = true}, .most = most};
+
+    ir_walk_expr(&s.walk, expr);
+    return s.n > most;
+}
+
+typedef struct {
+    ir_walk walk;
+    base_map *uses;
+} use_walk;
+
+/* Parts of lets and reductions may depend on what these bind, and are not printed apart. */
+static bool count_use(ir_walk *walk, const ir_expr *expr)
+{
+    base_map *uses = ((use_walk *)walk)->uses;
+    intptr_t n = (intptr_t)base_map_get(uses, expr) + 1;
+
+    base_map_put(walk->cx, uses, expr, (const void *)n);
+    return n == 1 && expr->op != IR_LET && expr->op != IR_REDUCE;
+}
+
+/* Whether the node has a name, or shall get one here. */
+static bool is_part(ir_printer *printer, const ir_expr *expr)
+{
+    if (!printer->uses || !expr)
+        return false;
+    return base_map_has(&printer->named, expr) ||
+           (printer->binders == 0 && (intptr_t)base_map_get(printer->uses, expr) > 1 &&
+            has_more_nodes(printer->cx, expr, SMALL));
+}
+
+static void put_node(ir_printer *printer, const ir_expr *expr);
+
+/* The text of a part is made apart, because the definitions of the parts inside of it come first. */
+static void put_part(ir_printer *printer, const ir_expr *expr)
+{
+    const char *name = base_map_get(&printer->named, expr);
+
+    if (!name) {
+        base_text out = printer->out;
+        bool open = level(expr) == OPEN;
+
+        printer->out = (base_text){0};
+        put_node(printer, expr);
+        const char *text = base_text_str(printer->cx, &printer->out);
+        printer->out = out;
+        name = ir_names_bind(&printer->names, IR_NAME_VAR, expr, "part");
+        base_map_put(printer->cx, &printer->named, expr, name);
+        base_add(printer->cx, &printer->parts,
+                 base_format(printer->cx, open ? "share %s = (%s) in " : "share %s = %s in ", name, text));
+    }
+    ir_put(printer, name);
+}
+
 /* In parentheses where the text binds less than `least`. */
 static void put_at(ir_printer *printer, const ir_expr *expr, int least)
 {
-    bool closed = level(expr) >= least;
+    bool closed = is_part(printer, expr) || level(expr) >= least;
 
     ir_put(printer, closed ? "" : "(");
     ir_put_expr(printer, expr);
     ir_put(printer, closed ? "" : ")");
 }
 
+/* With n stencils inlined into each other, the tree has about 2 n nodes and its full text 3^n parts. */
+static void put_large(ir_printer *printer, const ir_expr *expr)
+{
+    int mark = ir_names_mark(&printer->names);
+    base_map uses = {0};
+    use_walk count = {.walk = {.cx = printer->cx, .expr = count_use, .every = true}, .uses = &uses};
+    base_text out = printer->out;
+
+    ir_walk_expr(&count.walk, expr);
+    printer->uses = &uses;
+    printer->named = (base_map){0};
+    printer->parts = (base_text){0};
+    printer->out = (base_text){0};
+    put_at(printer, expr, 1);
+    const char *text = base_text_str(printer->cx, &printer->out);
+    printer->out = out;
+    printer->uses = NULL;
+    ir_names_release(&printer->names, mark);
+    if (!printer->parts.n) {
+        ir_put(printer, text);
+        return;
+    }
+    ir_put(printer, "(");
+    ir_put(printer, base_text_str(printer->cx, &printer->parts));
+    ir_put(printer, text);
+    ir_put(printer, ")");
+}
+
 void ir_put_operand(ir_printer *printer, const ir_expr *expr)
 {
-    put_at(printer, expr, 1);
+    if (expr && printer->nesting == 0 && !printer->uses && has_more_nodes(printer->cx, expr, LARGE))
+        put_large(printer, expr);
+    else
+        put_at(printer, expr, 1);
 }
 
 void ir_put_exprs(ir_printer *printer, const ir_expr *const *expr, int n)
@@ -293,6 +400,7 @@ static void put_let(ir_printer *printer, const ir_expr *expr)
 {
     int mark = ir_names_mark(&printer->names);
 
+    printer->binders++;
     for (; expr->op == IR_LET; expr = expr->let.body) {
         ir_put(printer, "let ");
         bind_var(printer, expr->let.var);
@@ -301,6 +409,7 @@ static void put_let(ir_printer *printer, const ir_expr *expr)
         ir_put(printer, " in ");
     }
     ir_put_operand(printer, expr);
+    printer->binders--;
     ir_names_release(&printer->names, mark);
 }
 
@@ -335,6 +444,7 @@ static void put_reduce(ir_printer *printer, const ir_expr *expr)
 {
     int mark = ir_names_mark(&printer->names);
 
+    printer->binders++;
     ir_put_combiner(printer, expr->reduce.combiner);
     ir_put(printer, "[");
     put_axes(printer, expr);
@@ -347,6 +457,7 @@ static void put_reduce(ir_printer *printer, const ir_expr *expr)
     ir_put(printer, ")");
     if (expr->reduce.combiner->n > 1)
         ir_putf(printer, ".%d", expr->reduce.which);
+    printer->binders--;
     ir_names_release(&printer->names, mark);
 }
 
@@ -391,6 +502,8 @@ void ir_put_expr(ir_printer *printer, const ir_expr *expr)
         return;
     if (!expr || ++printer->nesting > MAX_NESTING)
         ir_put(printer, expr ? "..." : "NULL");
+    else if (is_part(printer, expr))
+        put_part(printer, expr);
     else
         put_node(printer, expr);
     printer->nesting -= expr != NULL;

@@ -46,6 +46,50 @@ Test(text, shows_the_documented_examples_in_the_manual)
     tec_context_free(cx);
 }
 
+/* part'k = part'(k-1) * part'(k-1) + part'(k-1): in full, the value would have more than 3^k nodes. Bodies of
+ * lets and reductions use the names of parts, but get none of their own. */
+Test(text, has_parts_that_are_used_often_once)
+{
+    enum { PARTS = 24 };
+    tec_context *cx = tec_context_new();
+    base_text text = {0};
+    const char *name = "part";
+
+    base_add(cx, &text, "program f(x: f32, out C: f32[1]) {\n  C[0] = (share part = x * x * x + x in ");
+    for (int i = 2; i <= PARTS; i++) {
+        const char *next = base_format(cx, "part'%d", i);
+
+        base_addf(cx, &text, "share %s = %s * %s + %s in ", next, name, name, name);
+        name = next;
+    }
+    base_addf(cx, &text,
+              "%s * %s + (let y = %s in (y + x + x) * (y + x + x) + part) + sum[k in 0..4](%s))\n}\n", name,
+              name, name, name);
+    const char *before = base_text_str(cx, &text);
+    const ir_program *p = parse(cx, before);
+    cr_assert(p != NULL, "%s", tec_context_error(cx));
+    const char *after = ir_program_text(cx, p);
+    cr_assert(eq(str, (char *)after, (char *)before));
+    cr_assert(ir_same_program(cx, p, parse(cx, after)));
+    tec_context_free(cx);
+}
+
+Test(text, refuses_a_part_without_a_name_or_an_end)
+{
+    static const char *const faults[][2] = {{"share = 1.0 in 2.0", "the name of a variable"},
+                                            {"share a = 1.0", "'in'"},
+                                            {"(share a = 1.0 in a) + a", "unknown variable 'a'"}};
+    tec_context *cx = tec_context_new();
+
+    for (int i = 0; i < 3; i++) {
+        const char *text = base_format(cx, "program f(out C: f32[1]) { C[0] = %s }", faults[i][0]);
+
+        cr_assert(strstr(error_of(cx, text), faults[i][1]) != NULL, "%s: %s", text, tec_context_error(cx));
+        tec_context_clear(cx);
+    }
+    tec_context_free(cx);
+}
+
 /* ---- single expressions ---- */
 
 typedef struct {
