@@ -196,7 +196,7 @@ static int level(const ir_expr *expr)
 
 /* ---- parts that are used several times ---- */
 
-/* A tree with more nodes than LARGE is printed with shared parts; parts of at most SMALL nodes are repeated. */
+/* An expression of more than LARGE nodes is printed with shared parts; parts of up to SMALL nodes repeat. */
 enum { LARGE = 2000, SMALL = 6 };
 
 typedef struct {

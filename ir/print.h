@@ -27,8 +27,8 @@ void ir_put_string(ir_printer *printer, const char *text); /* quoted */
 void ir_put_name(ir_printer *printer, const char *name);   /* bare where it is a name, quoted otherwise */
 void ir_put_expr(ir_printer *printer, const ir_expr *expr);
 void ir_put_exprs(ir_printer *printer, const ir_expr *const *expr, int n); /* with commas */
-/* In parentheses where it is an open-ended form (let). Of a large expression, parts that are used several times
- * are printed once: (share part = A[i] + A[i + 1] in share part'2 = part * part in part'2 + part) */
+/* In parentheses where it is an open-ended form (let). Of a large expression, parts that are used several
+ * times are printed once: (share part = A[i] + A[i + 1] in share part'2 = part * part in part'2 + part) */
 void ir_put_operand(ir_printer *printer, const ir_expr *expr);
 void ir_put_buffer(ir_printer *printer, const ir_buffer *buffer);
 void ir_put_combiner(ir_printer *printer, const ir_combiner *combiner);

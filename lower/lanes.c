@@ -840,8 +840,9 @@ static void fill_registers(const lower_splitter *sp, lower_reduction *reduction)
     reduction->scope = IR_LOCAL;
 }
 
-/* Threads combine their partial results in one thread of each axis. Lanes are registers, which each thread has
- * of its own: after the threads had combined into them, other threads would read lanes that nothing filled. */
+/* Threads combine their partial results in one thread of each axis. Lanes are registers, which each thread
+ * has of its own: after the threads had combined into them, other threads would read lanes that nothing
+ * filled. */
 static const char *threads_share(tec_context *cx, const tree_site *site)
 {
     base_map reduce = {0};

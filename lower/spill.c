@@ -9,9 +9,9 @@
  *
  * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by
  * the loops over blocks, or over blocks and threads, and by those over virtual threads and lanes. All uses
- * must stand in these loops. Local memory that stands outside of a loop of some thread axis, for every thread of that
- * axis to use its own, is not told apart, and stays. Barriers order global memory as they order shared
- * memory.
+ * must stand in these loops. Local memory that stands outside of a loop of some thread axis, for every
+ * thread of that axis to use its own, is not told apart, and stays. Barriers order global memory as they
+ * order shared memory.
  */
 #include "lower/spill.h"
 
