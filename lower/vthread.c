@@ -139,6 +139,7 @@ typedef struct {
     ir_rewrite rw;
     splitter *sp;
     int64_t which;
+    base_map own; /* buffers that the statement allocates: this copy has them for itself */
 } copier;
 
 /* A buffer with strides of its own keeps them; the copies lie its whole span apart. */
@@ -172,6 +173,14 @@ static const ir_expr *const *wide_index(copier *self, const ir_expr *const *inde
     return out;
 }
 
+/* The buffer with a dimension for the copies; NULL where it has none. One buffer may be allocated in several
+ * places, which an inner loop of virtual threads copied. Where such a place is copied whole, each copy
+ * allocates a narrow buffer; elsewhere all copies share a wide one. */
+static const ir_buffer *wide_of(const copier *self, const ir_buffer *buffer)
+{
+    return base_map_has(&self->own, buffer) ? NULL : base_map_get(&self->sp->wide, buffer);
+}
+
 /* An operand by address gets the offset of the copy. */
 static const ir_expr *copy_call(copier *self, const ir_expr *expr)
 {
@@ -183,7 +192,7 @@ static const ir_expr *copy_call(copier *self, const ir_expr *expr)
     for (int i = 0; out && i < out->call.n; i++)
         arg[i] = out->call.arg[i];
     for (int i = 0; out && i < out->call.n_buffers; i++) {
-        const ir_buffer *wide = base_map_get(&self->sp->wide, out->call.buffer[i]);
+        const ir_buffer *wide = wide_of(self, out->call.buffer[i]);
 
         buffer[i] = wide ? wide : out->call.buffer[i];
         if (wide)
@@ -198,7 +207,7 @@ static const ir_expr *copy_call(copier *self, const ir_expr *expr)
 static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     copier *c = (copier *)rw;
-    const ir_buffer *wide = expr->op == IR_LOAD ? base_map_get(&c->sp->wide, expr->load.buffer) : NULL;
+    const ir_buffer *wide = expr->op == IR_LOAD ? wide_of(c, expr->load.buffer) : NULL;
 
     if (wide)
         return ir_load_masked(rw->cx, wide, wide_index(c, expr->load.index, expr->load.n), expr->load.n + 1,
@@ -209,8 +218,10 @@ static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *expr)
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     copier *c = (copier *)rw;
-    const ir_buffer *wide = stmt->kind == IR_STORE ? base_map_get(&c->sp->wide, stmt->store.buffer) : NULL;
+    const ir_buffer *wide = stmt->kind == IR_STORE ? wide_of(c, stmt->store.buffer) : NULL;
 
+    if (stmt->kind == IR_ALLOCATE)
+        base_map_put(rw->cx, &c->own, stmt->allocate.buffer, stmt);
     if (!wide)
         return ir_rewrite_stmt_children(rw, stmt);
     ir_at(rw->cx, stmt->loc);
