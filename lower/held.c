@@ -49,6 +49,7 @@ typedef struct {
     base_map inner; /* variables that are bound inside the loop */
     const ir_expr *guard;
     bool idle; /* loops around the statement may run zero times */
+    bool lazy; /* inside a branch of a select, which may not be evaluated */
     bool refused;
 } survey;
 
@@ -59,7 +60,9 @@ static void refuse(survey *self)
 
 /* ---- what a loop touches ---- */
 
-/* Adds the range of an access, or refuses the loop where the access has none that is constant. */
+/* Adds the range of an access, or refuses the loop where the access has none that is constant. A vector that
+ * is first read in a branch of a select may hold nothing before the loop: select(k == 0, 0, T[..]). Copying
+ * such a vector in would read what nobody wrote. */
 static void note_access(survey *self, const ir_expr *index, const ir_expr *mask, bool store)
 {
     lower_range range;
@@ -71,6 +74,7 @@ static void note_access(survey *self, const ir_expr *index, const ir_expr *mask,
     }
     touched *part = base_map_get(&self->known, lower_range_key(range));
     if (!part) {
+        self->refused |= self->lazy;
         part = base_new(self->cx, touched);
         *part = (touched){range, mask, index, self->guard, false, store && !self->guard};
         base_push(self->cx, &self->parts, part);
@@ -91,7 +95,15 @@ static bool see_expr(ir_walk *walk, const ir_expr *expr)
         note_access(s, expr->load.index[0], expr->load.mask, false);
     for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
         s->refused |= expr->call.buffer[i] == s->buffer;
-    return true;
+    if (expr->op != IR_SELECT)
+        return true;
+    bool lazy = s->lazy;
+    ir_walk_expr(walk, expr->arg[0]);
+    s->lazy = true;
+    ir_walk_expr(walk, expr->arg[1]);
+    ir_walk_expr(walk, expr->arg[2]);
+    s->lazy = lazy;
+    return false;
 }
 
 /* Each statement anew: another may be under another condition. */
