@@ -301,6 +301,12 @@ bool fuzz_is_refusal(const fuzz_data *data)
     return data->fault && strstr(data->fault, "does not hold");
 }
 
+/* A schedule may compute a stage anew for every element of another one: right, and too much to interpret. */
+bool fuzz_is_too_long(const fuzz_data *data)
+{
+    return data->fault && strstr(data->fault, "the program ran for more than");
+}
+
 /* In a context of its own, whose errors are findings and not the fuzzer's. */
 bool fuzz_interpret(tec_context *cx, const ir_program *program, fuzz_data *data, bool oracle)
 {

@@ -47,6 +47,8 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
 bool fuzz_interpret(tec_context *cx, const ir_program *program, fuzz_data *data, bool oracle);
 /* Whether the last run ended because its sizes break a fact. */
 bool fuzz_is_refusal(const fuzz_data *data);
+/* The interpreter gave up: the program makes more steps than a case may take. */
+bool fuzz_is_too_long(const fuzz_data *data);
 /* The same for compiled code: each array ends (or, by the seed, begins) at a page that nobody may touch. */
 bool fuzz_call(tec_context *cx, tec_function *function, fuzz_data *data);
 /* The same on a device: each buffer lies between margins, which must stay as they are. */

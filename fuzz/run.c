@@ -163,7 +163,7 @@ static bool same(check *self, const ir_program *program, int row, const char *wh
     for (int i = 0; program && i < self->n_sets; i++) {
         self->data[i].implied_barriers = implied;
         if (!fuzz_interpret(self->cx, program, &self->data[i], false))
-            return found(self, FUZZ_WRONG, where,
+            return found(self, fuzz_is_too_long(&self->data[i]) ? FUZZ_UNSUPPORTED : FUZZ_WRONG, where,
                          base_format(self->cx, "%s%s", self->data[i].fault,
                                      fuzz_sizes_text(self->cx, &self->data[i].sizes)));
     }
