@@ -29,6 +29,7 @@ start_board() {
     printf '#!/bin/sh\nexec %s -L %s %s "$@"\n' "$emulator" "$PWD/build/sysroot/$1" "$PWD/$board/rpc_server" >"$room/session"
     chmod 755 "$room/session"
     "$TEC" keys --key-file "$keys" new >"$room/id"
+    : >"$room/said" # the loop below may read it before the server has started
     $emulator -L "build/sysroot/$1" "$board/rpc_server" --listen 127.0.0.1:0 --key-file "$keys" --json --weak-sandbox \
         --session-program "$room/session" --folder "$room/sessions" >"$room/said" 2>"$room/log" &
     server=$!
