@@ -87,6 +87,8 @@ static void note_access(survey *self, const ir_expr *index, const ir_expr *mask,
         part->guard = NULL;
 }
 
+/* Notes the loads of the buffer. The branches of a select are walked by hand, since `lazy` holds inside of
+ * them alone. A call that takes the buffer's address refuses the loop. */
 static bool see_expr(ir_walk *walk, const ir_expr *expr)
 {
     survey *s = (survey *)walk;
