@@ -308,9 +308,12 @@ static void put_large(ir_printer *printer, const ir_expr *expr)
     ir_put(printer, ")");
 }
 
+/* The canonical text, by which programs are hashed, does not depend on which nodes are shared: programs that
+ * are the same may differ in that. */
 void ir_put_operand(ir_printer *printer, const ir_expr *expr)
 {
-    if (expr && printer->nesting == 0 && !printer->uses && has_more_nodes(printer->cx, expr, LARGE))
+    if (expr && printer->nesting == 0 && !printer->uses && !printer->names.canonical &&
+        has_more_nodes(printer->cx, expr, LARGE))
         put_large(printer, expr);
     else
         put_at(printer, expr, 1);
