@@ -65,8 +65,8 @@ static void find_sharing_threads(sched_move *move)
             base_push(move->c->cx, &move->threads, move->to.link[i].stmt);
 }
 
-/* All threads that share the buffer come to each iteration in which it is filled. Where the bounds of a loop
- * depend on the thread, some threads run more iterations than others, and nobody would fill it in these.
+/* All threads that share the buffer must come to each iteration in which it is filled. Where the bounds of a
+ * loop depend on the thread, some threads run more iterations than others, and nobody fills the buffer there.
  *
  *     for t in 0..3 threadIdx.x { for i in 0..t + 1 { <here> } }       thread 0, which fills, ends with i = 0
  */
@@ -346,44 +346,32 @@ const ir_program *sched_do_compute_at(sched_call *call)
     return sched_place_at(call, call->arg[0].name, call->arg[1].name);
 }
 
-typedef struct {
-    ir_walk walk;
-    const ir_buffer *buffer;
-    const ir_expr *load; /* of the buffer */
-} load_finder;
-
-static bool find_load(ir_walk *walk, const ir_expr *expr)
+/* The load of a block that only copies: the value of its first store is one element of a buffer. NULL: the
+ * block computes something, such as a value for padding, or an expression that was inlined into it. */
+static const ir_expr *copied_element(const ir_block *block)
 {
-    load_finder *f = (load_finder *)walk;
+    const ir_stmt *store = block->body->kind == IR_SEQ ? block->body->seq.stmt[0] : block->body;
 
-    if (expr->op != IR_LOAD || expr->load.buffer != f->buffer)
-        return true;
-    f->load = expr;
-    return !(walk->stop = true);
+    return store->kind == IR_STORE && store->store.value->op == IR_LOAD ? store->store.value : NULL;
 }
 
 /* The domain of a copy is its whole buffer, but other blocks may write the buffer in part only (copy.c). Then
  * compute_root copies this part alone: the elements outside of it hold nothing.
  *
  *     a cache of the steps 1 to 3 of a scan:     for t in 0..3 { block copy(t = 1 + t in 0..4) }
- *
- * A copy into a padded layout has a larger domain than the buffer that it reads: it fills the padding too.
  */
 static void keep_to_written(sched_move *move)
 {
     const ir_block *block = move->site->block;
-    load_finder find = {.walk = {.cx = move->c->cx, .expr = find_load}};
+    const ir_expr *load = copied_element(block);
     sched_copy written = {0};
 
-    if (block->role != IR_ROLE_COPY && block->role != IR_ROLE_CACHE)
+    if (!load || (block->role != IR_ROLE_COPY && block->role != IR_ROLE_CACHE))
         return;
-    find.buffer = block->reads[0].buffer;
-    ir_walk_stmt(&find.walk, block->body);
-    sched_copy_written(move->c, &move->all, find.buffer, &written);
-    for (int i = 0; find.load && i < block->n_iters; i++)
-        for (int d = 0; d < find.buffer->n; d++)
-            if (find.load->load.index[d] == block->iters[i].var &&
-                ir_prove_equal(move->c->s->view.facts, block->iters[i].extent, find.buffer->shape[d])) {
+    sched_copy_written(move->c, &move->all, load->load.buffer, &written);
+    for (int i = 0; i < block->n_iters; i++)
+        for (int d = 0; d < load->load.n; d++)
+            if (load->load.index[d] == block->iters[i].var) {
                 move->min[i] = written.min[d];
                 move->extent[i] = written.extent[d];
             }

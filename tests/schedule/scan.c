@@ -99,6 +99,16 @@ Test(scan, what_steps_wrote_is_copied_at_the_root)
     does(schedule_of(unread), "c = cache_write(x, global)\ncompute_root(x.cache.global)");
 }
 
+/* A copy into which its buffer was inlined may read no buffer at all. */
+Test(scan, copies_that_compute_move_to_the_root_whole)
+{
+    static const char inlined[] =
+        "def f(A: i32[8]) {\n  P[i: 8] = i32(1)\n  C[i: 8] = P[i] + A[i]\n  return C\n}\n";
+
+    does(schedule_of(inlined),
+         "c = cache_read(P, global, C)\ncompute_inline(P)\ncompute_root(P.cache.global)");
+}
+
 /* The sums keep their order, so the results are the same to the last bit. */
 Test(scan, the_example_keeps_its_meaning)
 {
