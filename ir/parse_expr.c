@@ -315,8 +315,9 @@ static const ir_expr *read_let(ir_parser *parser)
     const ir_expr *value, *expr = NULL;
     bool good = true;
 
-    for (bool shared = false;
-         good && ((shared = base_accept(parser->lx, "share")) || base_accept(parser->lx, "let"));) {
+    while (good && (base_at(parser->lx, "let") || base_at(parser->lx, "share"))) {
+        bool shared = base_at(parser->lx, "share");
+        base_advance(parser->lx);
         base_loc loc = parser->lx->tok.loc;
         const char *name = base_expect_name(parser->lx, "the name of a variable");
         value = name && base_expect(parser->lx, "=") ? ir_read_expr(parser) : NULL;

@@ -72,7 +72,7 @@ TEC_API bool tec_program_count(const tec_program *program, tec_program_counts *o
 
 typedef enum {
     TEC_ROW_KERNEL,       /* the code of a kernel */
-    TEC_ROW_SHAPE_KERNEL, /* the code of a kernel that reads and writes small vectors of integers: shapes */
+    TEC_ROW_SHAPE_KERNEL, /* the code of a kernel on vectors of integers alone: mostly extents */
     TEC_ROW_MEMORY,       /* an instruction that makes, grows, copies or frees a value */
     TEC_ROW_CONTROL       /* any other instruction */
 } tec_program_group;

@@ -1,15 +1,15 @@
 /* tec/rpc.h -- devices of other machines: sessions on an rpc_server.
  *
  *     tec_error err = {0};
- *     tec_rpc *c = tec_rpc_connect("board:9190", &(tec_rpc_options){.key_file = "pool.keys"}, &err);
- *     tec_rpc_session *s = tec_rpc_open(c, &(tec_rpc_session_options){.device = "cpu:0"}, &err);
+ *     tec_rpc *board = tec_rpc_connect("board:9190", &(tec_rpc_options){.key_file = "pool.keys"}, &err);
+ *     tec_rpc_session *s = tec_rpc_open(board, &(tec_rpc_session_options){.device = "cpu:0"}, &err);
  *     int64_t m = tec_rpc_upload(s, "matmul.so", &err), a = tec_rpc_array(s, f32, 2, shape, &err), ...;
  *     tec_rpc_call_options add = {.module = m, .arrays = (int64_t[]){a, b, c}, .n = 3};
  *     if (!tec_rpc_write(s, a, &host, &err) || !tec_rpc_call(s, &add, NULL, &err) ||
  *         !tec_rpc_read(s, c, &result, &err))
  *         fprintf(stderr, "%s\n", err.text);
  *     tec_rpc_close(s);
- *     tec_rpc_disconnect(c);
+ *     tec_rpc_disconnect(board);
  *
  * A number from 1 names a module, an array or an executor of a session; 0 stands for none. They are freed
  * when the session ends.

@@ -279,6 +279,7 @@ static const ir_expr *random_int(world *w, uint64_t *seed, int depth)
     }
 }
 
+/* A tree of at most `depth` levels over the world's variables and buffers, of every kind of node. */
 static const ir_expr *random_float(world *w, uint64_t *seed, int depth)
 {
     static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL, IR_DIV, IR_FLOORMOD, IR_MIN, IR_MAX, IR_POW};

@@ -34,7 +34,7 @@ for order in first last; do
         grep -q 'same results as plain loops' "$dir/out" || { cat "$dir/out"; fail "$n stages, $order first"; }
         timeout 60 "$TEC" te "$dir/$n.te" --target opencl --emit opencl -o "$dir/$n.cl" || fail "no OpenCL C of $n stages"
     done
-    # As text, parts that are used several times are printed once; in full, 16 stages would take 67 million characters.
+    # As text, parts that are used several times are printed once; in full, 16 stages take more than the limit of 67 million.
     for form in tree lowered; do
         "$TEC" te "$dir/16.te" --emit "$form" -o "$dir/16.$form" || fail "no $form of 16 stages"
         [ "$(wc -c <"$dir/16.$form")" -le 40000 ] || fail "the $form of 16 stages has $(wc -c <"$dir/16.$form") characters"
