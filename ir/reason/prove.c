@@ -331,7 +331,7 @@ static bool has_intervals_alone(const proof *self, const ir_sum *diff)
     return true;
 }
 
-enum { MAX_TERMS = 24, MAX_NESTED = 3 };
+enum { MAX_TERMS = 24, MAX_NESTED = 3, ASIDE = 8 };
 
 /* The search itself: shows diff >= 0 within the steps that are left. Constant bounds decide the easy cases; a
  * form whose atoms lie anywhere in their intervals is not worth a step, since its bounds are exact. Otherwise
@@ -380,22 +380,29 @@ static bool assumed(const ir_facts *facts, const ir_sum *diff)
 
 /* Counts as a question about inequalities (`asked`) wherever the answer did not come from constant bounds
  * alone: the simplifier may then reuse its result only under the same assumptions. The proof may ask about
- * other sums, which ask about this one: `proofs` bounds the nesting. */
+ * other sums, which ask about this one: `proofs` bounds the nesting, and `aside` the steps of all proofs inside
+ * one that began from outside. Without `aside`, each of 400 steps could begin several proofs of 24 steps, each
+ * of which again several. */
 bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps)
 {
-    proof p = {facts, steps, NULL};
+    ir_reasoning *all = facts->all;
     ir_interval b = ir_sum_bounds(facts, sum);
 
     if (sum->bad || b.max < 0 || b.min >= 0)
         return !sum->bad && b.min >= 0;
-    facts->all->asked++;
+    all->asked++;
     if (assumed(facts, sum))
         return true;
-    if (facts->all->proofs == MAX_NESTED)
+    if (all->proofs == 0)
+        all->aside = ASIDE * steps;
+    else if (all->proofs == MAX_NESTED || all->aside <= 0)
         return false;
-    facts->all->proofs++;
+    proof p = {facts, all->proofs == 0 || steps < all->aside ? steps : all->aside, NULL};
+    int before = p.left;
+    all->proofs++;
     bool yes = nonneg(&p, sum);
-    facts->all->proofs--;
+    if (--all->proofs > 0)
+        all->aside -= before - p.left;
     return yes;
 }
 

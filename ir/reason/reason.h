@@ -164,6 +164,7 @@ enum { IR_FACT_LISTS = 8 };
 /* Of a whole chain. */
 typedef struct {
     int proofs;     /* how many are under way, one inside the other */
+    int aside;      /* the steps that are left for those inside the first */
     uint64_t asked; /* how often something was asked that may depend on all that is assumed */
     uint64_t last_version;
 } ir_reasoning;
