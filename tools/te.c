@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "autotune/source.h"
 #include "compiler/dispatch.h"
@@ -22,7 +23,7 @@ typedef struct {
     int64_t threads;
     tool_list given_dims;
     tool_dims dims;
-    const char *device, *device_cache;
+    const char *device, *device_cache, *dump;
     bool time, check, json, strict;
 } settings;
 
@@ -258,11 +259,14 @@ static int build(session *self, emit_kind kind)
                       .strict = self->s->strict,
                       .want_lowered = kind == EMIT_LOWERED,
                       .lower_only = kind == EMIT_LOWERED,
-                      .text = kind == EMIT_CODE ? self->s->emit : NULL};
+                      .text = kind == EMIT_CODE ? self->s->emit : NULL,
+                      .dump_dir = self->s->dump};
 
     if (self->s->dispatch &&
         !(u.dispatch = comp_dispatch_new(self->cx, self->def, self->schedule, self->s->dispatch)))
         return tool_fail("te", self->cx);
+    if (o.dump_dir)
+        mkdir(o.dump_dir, 0777); /* what is wrong with it, writing into it will tell */
     comp_code *code = comp_compile(self->cx, &u, 1, &o);
     const char *text = code ? late_text(code, kind) : NULL;
 
@@ -331,6 +335,8 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"emit", TOOL_TEXT, &to->emit, "WHAT",
          "the form to print: te, tree, trace, lowered, obj, llvm and asm (CPUs), opencl, cuda, "
          "registers (cuda: what kernels use)"},
+        {"dump-ir", TOOL_TEXT, &to->dump, "DIR",
+         "writes the loop program after each pass that changed it into this directory"},
         {"time", TOOL_FLAG, &to->time, NULL, "measures the kernel on random numbers"},
         {"check", TOOL_FLAG, &to->check, NULL,
          "runs the kernel on random numbers, and compares with unscheduled loops on this CPU"},
