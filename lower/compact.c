@@ -284,6 +284,18 @@ static int outside_of_intrinsics(const descent *way, int place)
     return place;
 }
 
+/* Memory that threads share is none of a lane's own, even where nobody reads what the lanes write. */
+static int outside_of_lanes(const descent *way, int place, const ir_buffer *buffer)
+{
+    for (int i = 0; i < place && (buffer->scope == IR_SHARED || buffer->scope == IR_WARP); i++) {
+        const ir_stmt *s = way->chain.at[i];
+
+        if (s->kind == IR_FOR && s->loop.how == IR_VECTORISED)
+            return i;
+    }
+    return place;
+}
+
 /* The loop that begins the outermost launch around the place. */
 static int outside_of_launch(const descent *way, int place)
 {
@@ -340,6 +352,7 @@ static bool descend(compactor *self, const ir_facts *facts, const ir_buffer *buf
                  !is_common(self, way->facts.at[i], stmt, buffer))
             return lacks_reason(self, stmt, buffer);
     }
+    place = outside_of_lanes(way, place, buffer);
     place = base_map_has(&self->spilled, buffer) ? outside_of_launch(way, place) : place;
     way->chain.n = outside_of_intrinsics(way, place) + 1;
     return true;

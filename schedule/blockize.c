@@ -152,6 +152,17 @@ static void keep_iter(blocking *self, const ir_iter *from, const ir_expr *extent
     self->reduces = self->reduces || from->kind == IR_REDUCE_ITER;
 }
 
+/* The outer part of a binding: the binding with the inner loops at 0. `simple` is that part too, from
+ * ir_linear, and may lack a loop that the reduction needs to be bound to (sched_simplify_index). */
+static const ir_expr *outer_part(blocking *self, const ir_expr *bind, const ir_expr *simple)
+{
+    const ir_expr *outer = bind, *zero = ir_int(self->cx, 0);
+
+    for (int j = 0; j < self->n; j++)
+        outer = ir_substitute(self->cx, outer, self->var[j], zero);
+    return sched_simplify_index(self->f, outer) == outer ? outer : simple;
+}
+
 /* The binding of an iteration variable as multiple * width + inner. Three cases, in this order. The inner
  * loops cover the whole axis: the axis goes, and its variable becomes the inner sum. Otherwise the outer part
  * must be a multiple of the number of inner values: the axis stays, and counts the multiples. Otherwise the
@@ -170,6 +181,7 @@ static bool divide(blocking *self, int index)
                             ir_expr_text(cx, bind), self->var[0]->var.name);
     if (!own_loops(self, index, by))
         return false;
+    outer = outer_part(self, bind, outer);
     for (int j = 0; j < self->n; j++)
         inner = ir_add(cx, inner, ir_mul(cx, ir_int(cx, by[j]), self->fresh[j]));
     if (ir_is_value(outer, 0) && ir_prove_equal(self->f, values, iter->extent)) {

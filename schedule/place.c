@@ -346,35 +346,52 @@ const ir_program *sched_do_compute_at(sched_call *call)
     return sched_place_at(call, call->arg[0].name, call->arg[1].name);
 }
 
-/* The load of a block that only copies: the value of its first store is one element of a buffer. NULL: the
- * block computes something, such as a value for padding, or an expression that was inlined into it. */
-static const ir_expr *copied_element(const ir_block *block)
+/* The store of a block that only copies: its value is one element of a buffer. NULL: the block computes
+ * something, such as a value for padding, or an expression that was inlined into it. */
+static const ir_stmt *copying_store(const ir_block *block)
 {
     const ir_stmt *store = block->body->kind == IR_SEQ ? block->body->seq.stmt[0] : block->body;
 
-    return store->kind == IR_STORE && store->store.value->op == IR_LOAD ? store->store.value : NULL;
+    return store->kind == IR_STORE && store->store.value->op == IR_LOAD ? store : NULL;
+}
+
+/* Dimension d of the buffer is iteration variable i where the index there is the variable itself. Gives the
+ * variables, as bits, for which this held. */
+static uint64_t keep_to(sched_move *move, const ir_buffer *buffer, const ir_expr *const *index,
+                        uint64_t known)
+{
+    const ir_block *block = move->site->block;
+    sched_copy written = {0};
+    uint64_t found = 0;
+
+    sched_copy_written(move->c, &move->all, buffer, &written);
+    for (int i = 0; i < block->n_iters && i < 64; i++)
+        for (int d = 0; d < buffer->n && !(known >> i & 1); d++)
+            if (index[d] == block->iters[i].var) {
+                move->min[i] = written.min[d];
+                move->extent[i] = written.extent[d];
+                found |= UINT64_C(1) << i;
+            }
+    return found;
 }
 
 /* The domain of a copy is its whole buffer, but other blocks may write the buffer in part only (copy.c). Then
  * compute_root copies this part alone: the elements outside of it hold nothing.
  *
  *     a cache of the steps 1 to 3 of a scan:     for t in 0..3 { block copy(t = 1 + t in 0..4) }
- */
+ *
+ * Where the layout of the source was transformed, its indices do not name the elements: the copy then keeps to
+ * what its own loops have copied so far. */
 static void keep_to_written(sched_move *move)
 {
     const ir_block *block = move->site->block;
-    const ir_expr *load = copied_element(block);
-    sched_copy written = {0};
+    const ir_stmt *store = copying_store(block);
 
-    if (!load || (block->role != IR_ROLE_COPY && block->role != IR_ROLE_CACHE))
+    if (!store || (block->role != IR_ROLE_COPY && block->role != IR_ROLE_CACHE))
         return;
-    sched_copy_written(move->c, &move->all, load->load.buffer, &written);
-    for (int i = 0; i < block->n_iters; i++)
-        for (int d = 0; d < load->load.n; d++)
-            if (load->load.index[d] == block->iters[i].var) {
-                move->min[i] = written.min[d];
-                move->extent[i] = written.extent[d];
-            }
+    const ir_expr *load = store->store.value;
+    uint64_t known = keep_to(move, load->load.buffer, load->load.index, 0);
+    keep_to(move, store->store.buffer, store->store.index, known);
 }
 
 /* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */

@@ -101,13 +101,26 @@ static bool is_for_all(sched_call *call, const tree_site *site)
 }
 
 /* Threads that share a reduction are those of one launch: beside the launches of other loops over blocks,
- * each loop over threads would be its own. */
+ * each loop over threads would be its own. And they keep their partial results, which are local memory, from
+ * the first of the reduction's loops to the last:
+ *
+ *     for k.0 { for b blockIdx.x { for k.1 threadIdx.x { block S(k = k.0*32 + k.1) } } }      refused: a launch
+ *                                                                                 for each iteration of k.0
+ */
 static bool reduces_in_launch(sched_call *call, const tree_site *writer, const place *at)
 {
-    const ir_stmt *l = at->blocks && at->blocks != at->root ? sched_reducing_threads(call->cx, writer) : NULL;
-    const ir_stmt *inner = l ? blocks_below(at->blocks) : NULL;
+    const ir_stmt *l = at->blocks ? sched_reducing_threads(call->cx, writer) : NULL;
+    const ir_stmt *inner = l && at->blocks != at->root ? blocks_below(at->blocks) : NULL;
 
-    if (l)
+    for (int i = 0; l && !inner && writer->loop[i] != at->root; i++)
+        if (tree_kind_for(call->cx, writer, writer->loop[i]->loop.var) == IR_REDUCE_ITER)
+            return sched_refuse(
+                call,
+                "'%s' is a reduction over the threads of '%s', and its loop '%s' stands around "
+                "the launch of '%s', which keeps no partial results for the next launch",
+                writer->block->name, l->loop.var->var.name, writer->loop[i]->loop.var->var.name,
+                at->root->loop.var->var.name);
+    if (inner)
         sched_refuse(call,
                      "'%s' is a reduction over the threads of '%s', and stands in '%s' beside '%s', which is "
                      "%s: no launch is around it",
@@ -195,10 +208,22 @@ static bool is_of_one_kind(sched_call *call, const tree_sites *all, const tree_s
     return !call->reason;
 }
 
-/* A loop around the launch may run it more than once. A loop of at most one iteration does not count. */
-static bool runs_again(sched_call *call, const tree_site *writer, const ir_stmt *root)
+/* Where memory of a launch begins to live: the innermost loop over blocks around all uses of the buffer;
+ * where none is, the launch's loop over threads. NULL: it is used outside of both. */
+static const ir_stmt *life_of(const tree_sites *all, const tree_site *writer, const place *at,
+                              const ir_buffer *buffer)
 {
-    for (int i = 0; writer->loop[i] != root; i++) {
+    for (int i = writer->n_loops - 1; i >= 0; i--)
+        if (sched_is_blocks(writer->loop[i]->loop.how) &&
+            used_only_below(all, buffer, writer->loop[i]->loop.var))
+            return writer->loop[i];
+    return at->root && used_only_below(all, buffer, at->root->loop.var) ? at->root : NULL;
+}
+
+/* Whether a loop around `life` may run it more than once. A loop of at most one iteration does not count. */
+static bool runs_again(sched_call *call, const tree_site *writer, const ir_stmt *life)
+{
+    for (int i = 0; writer->loop[i] != life; i++) {
         const ir_stmt *l = writer->loop[i];
 
         if ((l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED) &&
@@ -216,15 +241,15 @@ static bool runs_again(sched_call *call, const tree_site *writer, const ir_stmt 
 static bool begins_anew(sched_call *call, const tree_sites *all, const tree_site *writer, const place *at,
                         const ir_buffer *buffer)
 {
-    const ir_expr *var = at->root->loop.var;
+    bool dies = buffer->scope == IR_SHARED || buffer->scope == IR_WARP || buffer->scope == IR_LOCAL;
+    const ir_stmt *life = dies ? life_of(all, writer, at, buffer) : NULL;
 
-    if ((buffer->scope == IR_SHARED || buffer->scope == IR_WARP || buffer->scope == IR_LOCAL) &&
-        used_only_below(all, buffer, var) && runs_again(call, writer, at->root) &&
-        !tree_private_to_iteration(&call->s->view, all, buffer, var))
+    if (life && runs_again(call, writer, life) &&
+        !tree_private_to_iteration(&call->s->view, all, buffer, life->loop.var))
         sched_refuse(call,
                      "'%s' is in %s memory, which each launch of '%s' has anew, and it is not proven that a "
                      "launch writes all that it reads there",
-                     buffer->name, ir_scope_text(buffer->scope), var->var.name);
+                     buffer->name, ir_scope_text(buffer->scope), life->loop.var->var.name);
     return !call->reason;
 }
 
@@ -319,11 +344,11 @@ bool sched_threads_fit(sched_call *call, const ir_program *after)
         for (int j = 0; j < w->block->n_writes; j++) {
             const ir_buffer *buffer = w->block->writes[j].buffer;
 
-            if (!is_of_one_kind(call, &all, w, &at, buffer))
+            if (!is_of_one_kind(call, &all, w, &at, buffer) || !begins_anew(call, &all, w, &at, buffer))
                 return false;
             if (!at.root)
                 continue;
-            if (!lanes_fit(call, &all, w, buffer) || !begins_anew(call, &all, w, &at, buffer))
+            if (!lanes_fit(call, &all, w, buffer))
                 return false;
             for (int k = 0; k < all.n && buffer->scope != IR_SHARED; k++)
                 if (!hands_over(call, after, w, &at, &all.at[k], buffer))
