@@ -1,11 +1,11 @@
 /* bench/bench_model.c -- a worker of bench/run: runs one module, when it is told to.
  *
- *     bench_model MODULE THREADS EXTENT      // EXTENT: of symbolic dimensions
- *     < sample 0.2                           // run for so many seconds
- *     > 31.25                                // the median, in milliseconds
+ *     bench_model MODULE THREADS EXTENT [FOLDER]     // EXTENT: of symbolic dimensions
+ *     < sample 0.2                                   // run for so many seconds
+ *     > 31.25                                        // the median, in milliseconds
  *
- * First it says "ready FLOPS", with what one run computes. Inputs are seeded random numbers. It links the
- * runtime alone.
+ * First it says "ready FLOPS", with what one run computes. The bytes of input N are in FOLDER/N.bin; without a
+ * folder, inputs are seeded random numbers. It links the runtime alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 typedef struct {
     tec_executor *ex;
     tec_error err;
+    const char *folder; /* NULL: random numbers */
 } runner;
 
 static void fill(const DLTensor *t)
@@ -25,6 +26,23 @@ static void fill(const DLTensor *t)
         state = state * 1664525 + 1013904223;
         ((float *)t->data)[i] = (float)(state >> 8) * 0x1p-23f - 1;
     }
+}
+
+static bool read_input(runner *r, int i, const DLTensor *t)
+{
+    char path[4096];
+    size_t size = tec_tensor_bytes(t);
+
+    snprintf(path, sizeof path, "%s/%d.bin", r->folder, i);
+    FILE *f = fopen(path, "rb");
+    bool good = f && fread(t->data, 1, size, f) == size && fgetc(f) == EOF;
+    if (!good) {
+        r->err.status = TEC_IO;
+        snprintf(r->err.text, sizeof r->err.text, "%.400s does not hold %zu bytes", path, size);
+    }
+    if (f)
+        fclose(f);
+    return good;
 }
 
 static bool set_input(runner *r, int i, int64_t extent)
@@ -39,8 +57,10 @@ static bool set_input(runner *r, int i, int64_t extent)
     tec_array *a = tec_array_new(info.dtype, info.ndim, info.shape, &r->err);
     if (!a)
         return false;
-    fill(tec_array_tensor(a));
-    bool good = tec_executor_set_input(r->ex, i, tec_array_tensor(a), &r->err);
+    if (!r->folder)
+        fill(tec_array_tensor(a));
+    bool good = (!r->folder || read_input(r, i, tec_array_tensor(a))) &&
+                tec_executor_set_input(r->ex, i, tec_array_tensor(a), &r->err);
     tec_array_free(a);
     return good;
 }
@@ -55,9 +75,9 @@ static bool start(runner *r, tec_module *m, int threads, bool profile, int64_t e
 }
 
 /* Operations of one run: each step's rate times its time. */
-static double count_flops(tec_module *m, int64_t extent, tec_error *err)
+static double count_flops(tec_module *m, int64_t extent, const char *folder, tec_error *err)
 {
-    runner r = {0};
+    runner r = {.folder = folder};
     double flops = 0;
 
     if (!start(&r, m, 1, true, extent))
@@ -100,15 +120,15 @@ static bool serve(runner *r)
 
 int main(int argc, char **argv)
 {
-    runner r = {0};
+    runner r = {.folder = argc == 5 ? argv[4] : NULL};
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: bench_model MODULE THREADS EXTENT\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "usage: bench_model MODULE THREADS EXTENT [FOLDER]\n");
         return 2;
     }
     int64_t extent = atoll(argv[3]);
     tec_module *m = tec_module_open(argv[1], NULL, &r.err);
-    double flops = m ? count_flops(m, extent, &r.err) : 0;
+    double flops = m ? count_flops(m, extent, r.folder, &r.err) : 0;
     bool good = r.err.status == TEC_OK && start(&r, m, atoi(argv[2]), false, extent);
     if (good) {
         printf("ready %.0f\n", flops);
