@@ -284,10 +284,11 @@ static int outside_of_intrinsics(const descent *way, int place)
     return place;
 }
 
-/* Memory that threads share is none of a lane's own, even where nobody reads what the lanes write. */
-static int outside_of_lanes(const descent *way, int place, const ir_buffer *buffer)
+/* In a launch, memory that threads share is none of a lane's own, even where nobody reads what the lanes
+ * write. */
+static int outside_of_lanes(const descent *way, int launch, int place, const ir_buffer *buffer)
 {
-    for (int i = 0; i < place && (buffer->scope == IR_SHARED || buffer->scope == IR_WARP); i++) {
+    for (int i = launch; i < place && i >= 0 && buffer->scope != IR_LOCAL; i++) {
         const ir_stmt *s = way->chain.at[i];
 
         if (s->kind == IR_FOR && s->loop.how == IR_VECTORISED)
@@ -352,7 +353,7 @@ static bool descend(compactor *self, const ir_facts *facts, const ir_buffer *buf
                  !is_common(self, way->facts.at[i], stmt, buffer))
             return lacks_reason(self, stmt, buffer);
     }
-    place = outside_of_lanes(way, place, buffer);
+    place = outside_of_lanes(way, launch, place, buffer);
     place = base_map_has(&self->spilled, buffer) ? outside_of_launch(way, place) : place;
     way->chain.n = outside_of_intrinsics(way, place) + 1;
     return true;

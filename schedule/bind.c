@@ -128,12 +128,14 @@ static const ir_stmt *stand_in(const sched_path *at, ir_how how)
     return found;
 }
 
-/* The tree without that loop, which stays as it is inside. */
+/* The tree without that loop, whose one iteration stays. */
 static const ir_program *without_stand_in(sched_call *call, const sched_path *at, const ir_stmt *unit)
 {
     for (int i = 0; i < at->n - 1; i++)
         if (at->link[i].stmt == unit)
-            return sched_with_body(call, sched_rebuild(call->cx, at, i, unit->loop.body));
+            return sched_with_body(call, sched_rebuild(call->cx, at, i,
+                                                       ir_substitute_stmt(call->cx, unit->loop.body,
+                                                                          unit->loop.var, unit->loop.min)));
     return NULL;
 }
 

@@ -180,23 +180,37 @@ static ir_region written_box(sched_call *call, const tree_site *site, const ir_r
     return domain;
 }
 
+/* A scan whose steps are all given has updates that never run, and write nothing. */
+static bool never_runs(const tree_site *site)
+{
+    for (int i = 0; i < site->n_loops; i++)
+        if (ir_is_value(site->loop[i]->loop.extent, 0))
+            return true;
+    return false;
+}
+
 /* copy->min and copy->extent start as the hull of all written boxes; a caller that copies a smaller part
  * overwrites them. copy->first_written stays and is shared, so the arrays are copies. */
 void sched_copy_written(sched_call *call, const tree_sites *all, const ir_buffer *buffer, sched_copy *copy)
 {
     ir_region *box = base_array(call->cx, ir_region, all->n);
     int n = 0;
+    bool idle = false;
 
     for (int i = 0; i < all->n; i++) {
         const ir_region *write = tree_access(all->at[i].block->writes, all->at[i].block->n_writes, buffer);
 
-        if (write)
+        if (write && never_runs(&all->at[i]))
+            idle = true;
+        else if (write)
             box[n++] = written_box(call, &all->at[i], write);
     }
     ir_region hull = n ? ir_region_union(call->s->view.facts, box, n) : ir_region_whole(call->cx, buffer);
     copy->first_written = hull.min;
     copy->min = base_copy(call->cx, hull.min, (size_t)buffer->n * sizeof *copy->min);
     copy->extent = base_copy(call->cx, hull.extent, (size_t)buffer->n * sizeof *copy->extent);
+    for (int d = 0; idle && n == 0 && d < buffer->n; d++)
+        copy->extent[d] = ir_int(call->cx, 0);
 }
 
 /* Loops from 0 around the block, with min added in the bindings. The predicate keeps the block in the
