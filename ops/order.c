@@ -8,6 +8,7 @@
  */
 #include "ops/families.h"
 #include "ops/index.h"
+#include "ops/routine.h"
 
 /* ---- cum_sum: axis, exclusive, reverse ---- */
 
@@ -203,6 +204,26 @@ static bool top_k_body(const op_call *call, te_def *def, te_tensor *const *in, t
     return op_compute(call, def, all, expr, out);
 }
 
+static bool is_selected(const op_call *call)
+{
+    return op_has_routines(call) && op_routine_type(call->input[0].dtype);
+}
+
+/* One pass with a heap of k positions, where the ranks above compare each element with each other one. */
+static bool top_k_select_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
+{
+    int axis = (int)op_int(call, "axis", 0);
+    op_routine r = op_routine_begin(call, def, "top_k", op_routine_type(call->input[0].dtype));
+
+    op_routine_extents(&r, "n", &call->input[0], &r.input[0]);
+    const ir_expr **dim = base_copy(call->cx, r.input[0].dim, (size_t)r.input[0].n * sizeof *r.input[0].dim);
+    dim[axis] = op_routine_extent(&r, "k", call->output[0].dim[axis]);
+    r.call.output[0].dim = dim;
+    op_routine_scalar(&r, "axis", axis);
+    op_routine_scalar(&r, "largest", op_int(call, "largest", 1) != 0);
+    return op_routine_end(&r, in, top_k_body, out);
+}
+
 /* ---- search_sorted: how many elements of the first operand are at most each element of the second ---- */
 
 /* A step of the search halves what is left four times. */
@@ -299,7 +320,13 @@ static const op_impl cum_sum_impls[] = {{.name = "cum_sum", .version = 2, .body 
                                          .rank = op_rank_first,
                                          .body = cum_sum_each_body,
                                          .packs = -1}};
-static const op_impl top_k_impls[] = {{.name = "top_k", .version = 1, .body = top_k_body, .packs = -1}};
+static const op_impl top_k_impls[] = {{.name = "top_k", .version = 1, .body = top_k_body, .packs = -1},
+                                      {.name = "top_k_select",
+                                       .version = 1,
+                                       .applies = is_selected,
+                                       .rank = op_rank_first,
+                                       .body = top_k_select_body,
+                                       .packs = -1}};
 static const op_impl search_sorted_impls[] = {
     {.name = "search_sorted", .version = 1, .body = search_sorted_body, .packs = -1}};
 

@@ -7,11 +7,13 @@
  *     which[p] = max[j]( j where indices[j] == p, otherwise -1 )
  *     y[p]     = updates[which[p]] where which[p] >= 0, otherwise data[p]
  *
- * The last of several updates of one place wins. The work is elements times updates; that is little where few
- * updates meet (a cache of attention that gets a row), and parallel without races.
+ * The last of several updates of one place wins. The work is elements times updates, and parallel without
+ * races. On the host a function of the runtime copies the data and goes through the updates instead, with
+ * this definition as its meaning.
  */
 #include "ops/families.h"
 #include "ops/index.h"
+#include "ops/routine.h"
 
 static const struct {
     const char *name, *combiner;
@@ -221,14 +223,78 @@ static bool scatter_nd_body(const op_call *call, te_def *def, te_tensor *const *
     return scatter(call, def, in, search_tuples, out);
 }
 
+/* ---- by a function of the runtime ---- */
+
+/* What replaces elements needs their size alone. NULL: the runtime cannot combine elements of this type. */
+static const char *updated_type(const op_call *call)
+{
+    static const char *const sizes[] = {[1] = "b1", [2] = "b2", [4] = "b4", [8] = "b8"};
+    base_dtype dtype = call->input[0].dtype;
+    int bytes = base_dtype_bytes(dtype);
+
+    if (reduction_of(call) == 0)
+        return bytes < BASE_COUNT(sizes) ? sizes[bytes] : NULL;
+    return op_routine_type(dtype);
+}
+
+static bool is_updated(const op_call *call)
+{
+    return op_has_routines(call) && base_dtype_same(call->input[1].dtype, BASE_I64) && updated_type(call);
+}
+
+static bool scatter_elements_call(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
+{
+    op_routine r = op_routine_begin(call, def, "scatter_elements", updated_type(call));
+
+    op_routine_extents(&r, "n", &call->input[0], &r.input[0]);
+    op_routine_extents(&r, "m", &call->input[1], &r.input[1]);
+    r.input[2].dim = r.input[1].dim;
+    r.call.output[0].dim = r.input[0].dim;
+    op_routine_scalar(&r, "axis", op_int(call, "axis", 0));
+    op_routine_scalar(&r, "reduction", reduction_of(call));
+    return op_routine_end(&r, in, scatter_elements_body, out);
+}
+
+static bool scatter_nd_call(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
+{
+    tec_context *cx = call->cx;
+    int length = 1 + call->output[0].n - call->input[2].n;
+    op_routine r = op_routine_begin(call, def, "scatter_nd", updated_type(call));
+
+    op_routine_extents(&r, "n", &call->input[0], &r.input[0]);
+    const ir_expr **at = base_copy(cx, call->input[1].dim, 2 * sizeof *at),
+                  **update = base_array(cx, const ir_expr *, call->input[2].n);
+    at[0] = update[0] = op_routine_extent(&r, "count", call->input[1].dim[0]);
+    for (int i = 1; i < call->input[2].n; i++)
+        update[i] = r.input[0].dim[length + i - 1];
+    r.input[1].dim = at;
+    r.input[2].dim = update;
+    r.call.output[0].dim = r.input[0].dim;
+    op_routine_scalar(&r, "length", length);
+    op_routine_scalar(&r, "reduction", reduction_of(call));
+    return op_routine_end(&r, in, scatter_nd_body, out);
+}
+
 static const op_impl scatter_elements_impls[] = {
-    {.name = "scatter_elements", .version = 1, .body = scatter_elements_body, .packs = -1}};
+    {.name = "scatter_elements", .version = 1, .body = scatter_elements_body, .packs = -1},
+    {.name = "scatter_elements_call",
+     .version = 1,
+     .applies = is_updated,
+     .rank = op_rank_first,
+     .body = scatter_elements_call,
+     .packs = -1}};
 static const op_impl scatter_nd_impls[] = {
-    {.name = "scatter_nd", .version = 1, .body = scatter_nd_body, .packs = -1}};
+    {.name = "scatter_nd", .version = 1, .body = scatter_nd_body, .packs = -1},
+    {.name = "scatter_nd_call",
+     .version = 1,
+     .applies = is_updated,
+     .rank = op_rank_first,
+     .body = scatter_nd_call,
+     .packs = -1}};
 
 #define ROW(op)                                                                                              \
     .name = #op, .min_inputs = 3, .max_inputs = 3, .n_outputs = 1, .kind = OP_OPAQUE,                        \
-    .relation = op##_relation, .impls = op##_impls, .n_impls = 1, .in_place = -1
+    .relation = op##_relation, .impls = op##_impls, .n_impls = BASE_COUNT(op##_impls), .in_place = -1
 
 static const op_info rows[] = {
     {ROW(scatter_elements), .doc = "the first operand with elements from the third, placed along axis (0) by "

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/alloc.h"
+#include "runtime/routines.h"
 
 /* ---- floating point ---- */
 
@@ -117,11 +118,13 @@ static void take_failure(const tec_env *env, const char *text)
     atomic_compare_exchange_strong(&e->failure, &none, text);
 }
 
+/* The user's functions come first. */
 static void *find_extern(const tec_env *env, const char *name)
 {
     const rt_env *e = env->user;
+    void *users = e->extern_function ? e->extern_function(e->extern_user, name) : NULL;
 
-    return e->extern_function ? e->extern_function(e->extern_user, name) : NULL;
+    return users ? users : rt_routine(name);
 }
 
 /* ---- life ---- */
