@@ -4,8 +4,8 @@
  *     < sample 0.2                                   // run for so many seconds
  *     > 31.25                                        // the median, in milliseconds
  *
- * First it says "ready FLOPS", with what one run computes. The bytes of input N are in FOLDER/N.bin; without a
- * folder, inputs are seeded random numbers. It links the runtime alone.
+ * First it says "ready FLOPS", with what one run computes. The bytes of input N are in FOLDER/N.bin; without
+ * a folder, inputs are seeded random numbers. It links the runtime alone.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  *     op_routine_scalar(&r, "axis", 1);
  *     return op_routine_end(&r, in, top_k_body, out);
  *
- * The function's meaning is the definition that devices compile: the interpreter runs that, and tests hold the
- * function against it.
+ * The function's meaning is the definition that devices compile: the interpreter runs that, and tests hold
+ * the function against it.
  */
 #ifndef OPS_ROUTINE_H
 #define OPS_ROUTINE_H

@@ -255,6 +255,7 @@ static bool scatter_elements_call(const op_call *call, te_def *def, te_tensor *c
     return op_routine_end(&r, in, scatter_elements_body, out);
 }
 
+/* The extents of a slice are those of the data: they have no symbols of their own. */
 static bool scatter_nd_call(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = call->cx;

@@ -6,7 +6,7 @@
  * top_k keeps the positions of the best k elements in a heap, with the worst of them at the root. Most
  * elements are not better than the root, and cost one comparison:
  *
- *     x = [3, 9, 4, 1], k = 2, largest:   heap {3, 9};  4 is better than 3: {4, 9};  1 is not;  in order: 9, 4
+ *     x = [3, 9, 4, 1], k = 2, largest:   heap {3, 9};  4 beats 3: {4, 9};  1 does not;  in order: 9, 4
  */
 #include "runtime/routines.h"
 

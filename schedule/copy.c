@@ -180,10 +180,11 @@ static ir_region written_box(sched_call *call, const tree_site *site, const ir_r
     return domain;
 }
 
-/* A scan whose steps are all given has updates that never run, and write nothing. */
+/* A scan whose steps are all given has updates that never run, and write nothing. A reduction over nothing
+ * writes its init. */
 static bool never_runs(const tree_site *site)
 {
-    for (int i = 0; i < site->n_loops; i++)
+    for (int i = 0; i < site->n_loops && !site->block->init; i++)
         if (ir_is_value(site->loop[i]->loop.extent, 0))
             return true;
     return false;

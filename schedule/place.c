@@ -380,8 +380,8 @@ static uint64_t keep_to(sched_move *move, const ir_buffer *buffer, const ir_expr
  *
  *     a cache of the steps 1 to 3 of a scan:     for t in 0..3 { block copy(t = 1 + t in 0..4) }
  *
- * Where the layout of the source was transformed, its indices do not name the elements: the copy then keeps to
- * what its own loops have copied so far. */
+ * Where the layout of the source was transformed, its indices do not name the elements: the copy then keeps
+ * to what its own loops have copied so far. */
 static void keep_to_written(sched_move *move)
 {
     const ir_block *block = move->site->block;

@@ -104,9 +104,9 @@ static bool is_for_all(sched_call *call, const tree_site *site)
  * each loop over threads would be its own. And they keep their partial results, which are local memory, from
  * the first of the reduction's loops to the last:
  *
- *     for k.0 { for b blockIdx.x { for k.1 threadIdx.x { block S(k = k.0*32 + k.1) } } }      refused: a launch
- *                                                                                 for each iteration of k.0
- */
+ *     for k.0 { for b blockIdx.x { for k.1 threadIdx.x { block S(k = k.0*32 + k.1) } } }
+ *
+ * is refused: each iteration of k.0 is a launch. */
 static bool reduces_in_launch(sched_call *call, const tree_site *writer, const place *at)
 {
     const ir_stmt *l = at->blocks ? sched_reducing_threads(call->cx, writer) : NULL;
