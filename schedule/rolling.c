@@ -235,12 +235,13 @@ static const ir_stmt *with_rows(rolling *self, const ir_facts *facts, const ir_s
 }
 
 /* The rows that are computed ahead of the loop: what its first iteration would compute, without the last
- * `step`. */
+ * `step`. A loop that may be empty has no first iteration, and its rows may lie outside of the buffer. */
 static const ir_stmt *rows_ahead(rolling *self, const ir_stmt *nest)
 {
     ir_facts *f = sched_facts_at(self->c->s, &self->at, self->at.n - 1);
+    const ir_expr *zero = ir_int(self->c->cx, 0), *runs = ir_gt(self->c->cx, self->loop->loop.extent, zero);
 
-    nest = sched_rebind(f, nest, self->loop->loop.var, ir_int(self->c->cx, 0), NULL);
+    nest = sched_rebind(f, nest, self->loop->loop.var, zero, ir_prove(f, runs) ? NULL : runs);
     return sched_duplicate(
         self->c,
         with_rows(self, f, nest, 0, self->window - self->step - BASE_PLANT_ON(self->c->cx, rolling_ahead)));
