@@ -234,17 +234,37 @@ static const ir_stmt *with_rows(rolling *self, const ir_facts *facts, const ir_s
     return sched_rebuild(cx, &at, at.n - 1, ir_for(cx, var, ir_int(cx, 0), extent, IR_SERIAL, body));
 }
 
+/* Whether every instance of the nest's block lies in the domain of the block, by what its own loops say. */
+static bool stays_inside(rolling *self, const ir_stmt *nest)
+{
+    tree_sites all = tree_all_sites(self->c->cx, nest);
+    const tree_site *site = &all.at[0];
+    const ir_facts *facts = tree_site_facts(&self->c->s->view, site, site->n_loops);
+    bool inside = true;
+
+    for (int i = 0; i < site->block->n_iters && inside; i++) {
+        const ir_expr *bind = site->stmt->block.bind[i];
+
+        inside = ir_prove(facts, ir_ge(self->c->cx, bind, ir_int(self->c->cx, 0))) &&
+                 ir_prove(facts, ir_lt(self->c->cx, bind, site->block->iters[i].extent));
+    }
+    return inside;
+}
+
 /* The rows that are computed ahead of the loop: what its first iteration would compute, without the last
- * `step`. A loop that may be empty has no first iteration, and its rows may lie outside of the buffer. */
+ * `step`. A loop that may be empty has no first iteration: there the rows are guarded, unless they lie in the
+ * domain anyway. */
 static const ir_stmt *rows_ahead(rolling *self, const ir_stmt *nest)
 {
     ir_facts *f = sched_facts_at(self->c->s, &self->at, self->at.n - 1);
     const ir_expr *zero = ir_int(self->c->cx, 0), *runs = ir_gt(self->c->cx, self->loop->loop.extent, zero);
+    int64_t count = self->window - self->step - BASE_PLANT_ON(self->c->cx, rolling_ahead);
+    const ir_stmt *rows =
+        with_rows(self, f, sched_rebind(f, nest, self->loop->loop.var, zero, NULL), 0, count);
 
-    nest = sched_rebind(f, nest, self->loop->loop.var, zero, ir_prove(f, runs) ? NULL : runs);
-    return sched_duplicate(
-        self->c,
-        with_rows(self, f, nest, 0, self->window - self->step - BASE_PLANT_ON(self->c->cx, rolling_ahead)));
+    if (rows && !ir_prove(f, runs) && !stays_inside(self, rows))
+        rows = with_rows(self, f, sched_rebind(f, nest, self->loop->loop.var, zero, runs), 0, count);
+    return rows ? sched_duplicate(self->c, rows) : NULL;
 }
 
 /* Puts the rows ahead in front of the loop, and the writer with its last `step` rows into the loop, in the
