@@ -44,19 +44,6 @@ static int64_t pick_parallel(tec_knobs *knobs, const space_stage *stage)
     return space_pick(knobs, stage, "parallel", counts, most + 1, start);
 }
 
-/* The target's lanes, half of them, none, or two vectors at once. */
-static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
-{
-    int64_t value[4], n = 0;
-
-    for (int64_t l = stage->lanes; l >= 1; l /= 2)
-        if (l == stage->lanes || l == stage->lanes / 2 || l == 1)
-            value[n++] = l;
-    if (!stage->n_reduce && stage->lanes > 1)
-        value[n++] = 2 * stage->lanes;
-    return space_pick(knobs, stage, "lanes", value, (int)n, stage->lanes);
-}
-
 /* Steps of all the last reduction loops; 0: unknown. */
 static int64_t steps_of(const space_stage *stage, int loops)
 {
@@ -68,6 +55,27 @@ static int64_t steps_of(const space_stage *stage, int loops)
             loops--;
         }
     return steps;
+}
+
+/* The target's lanes, half of them, none, or several vectors at once. A long row starts with four: each vector
+ * has partial results of its own, which do not wait for one another. For 16 lanes, a row of 784 elements has
+ * 12 steps of 64 and a rest of 16; a row of 200 starts with single vectors. */
+static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
+{
+    enum { AT_ONCE = 4, FEWEST_STEPS = 3 };
+    int64_t value[5], n = 0, start = stage->lanes;
+
+    for (int64_t l = stage->lanes; l >= 1; l /= 2)
+        if (l == stage->lanes || l == stage->lanes / 2 || l == 1)
+            value[n++] = l;
+    if ((!stage->n_reduce || stage->rows) && stage->lanes > 1)
+        value[n++] = 2 * stage->lanes;
+    if (stage->rows && stage->lanes > 1) {
+        value[n++] = AT_ONCE * stage->lanes;
+        if (!stage->columns && steps_of(stage, stage->rows) >= FEWEST_STEPS * AT_ONCE * stage->lanes)
+            start = AT_ONCE * stage->lanes;
+    }
+    return space_pick(knobs, stage, "lanes", value, (int)n, start);
 }
 
 /* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. Taps

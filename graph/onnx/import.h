@@ -102,7 +102,9 @@ typedef struct {
 #define ONNX_FAMILY_LIST(X)                                                                                  \
     X(arithmetic)                                                                                            \
     X(shape)                                                                                                 \
-    X(dynamic) X(control) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
+    X(dynamic)                                                                                               \
+    X(control) X(nn) X(transposed) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize)    \
+        X(loss)
 #define X(family) extern const onnx_rows onnx_##family##_rows;
 ONNX_FAMILY_LIST(X)
 #undef X

@@ -11,126 +11,6 @@ static bool convert_conv(onnx_node *node)
                     onnx_make_conv(node, node->in[0], node->in[1], onnx_has(node, 2) ? node->in[2] : NULL));
 }
 
-/* ---- transposed convolution ---- */
-
-/* Each spatial dimension with stride - 1 zeros behind every element but the last. */
-static graph_value *insert_zeros(onnx_node *node, graph_value *input, const onnx_window *window)
-{
-    tec_context *cx = node->cx;
-
-    for (int i = 0; input && i < window->rank; i++) {
-        int64_t before[ONNX_MAX_RANK + 1] = {0}, after[ONNX_MAX_RANK + 1] = {0},
-                                       crop[ONNX_MAX_RANK + 1] = {0};
-        const ir_expr *dim[ONNX_MAX_RANK];
-
-        if (window->stride[i] == 1)
-            continue;
-        for (int d = 0; d < input->type.n; d++)
-            dim[d] = d == 2 + i ? ir_mul(cx, input->type.dim[d], ir_int(cx, window->stride[i]))
-                                : input->type.dim[d];
-        after[3 + i] = window->stride[i] - 1;
-        crop[2 + i] = 1 - window->stride[i];
-        graph_value *wide = onnx_pad_zeros(node, onnx_add_dim(node, input, 3 + i), before, after);
-        input =
-            wide ? onnx_pad_zeros(node, onnx_reshape(node, wide, dim, input->type.n), before, crop) : NULL;
-    }
-    return input;
-}
-
-/* Weights [c, m/g, k...] of the transposed convolution as those [m, c/g, k...] of a plain one, windows
- * backwards. */
-static graph_value *turn_weights(onnx_node *node, graph_value *weights, int64_t group)
-{
-    tec_context *cx = node->cx;
-    const op_type *type = &weights->type;
-    const ir_expr *g = ir_int(cx, group), *in = ir_floordiv(cx, type->dim[0], g),
-                  *dim[ONNX_MAX_RANK + 1] = {g, in, type->dim[1]};
-    int64_t perm[ONNX_MAX_RANK + 1] = {0, 2, 1};
-
-    for (int i = 2; i < type->n; i++) {
-        dim[1 + i] = type->dim[i];
-        perm[1 + i] = 1 + i;
-    }
-    graph_value *value =
-        onnx_transpose(node, onnx_reshape(node, onnx_flip_from(node, weights, 2), dim, type->n + 1), perm);
-    dim[0] = ir_mul(cx, g, type->dim[1]);
-    dim[1] = in;
-    for (int i = 2; i < type->n; i++)
-        dim[i] = type->dim[i];
-    return value ? onnx_reshape(node, value, dim, type->n) : NULL;
-}
-
-/* What the output loses at begin and end of each spatial dimension. output_shape and SAME say what is left,
- * and so what is lost. */
-static bool transposed_pads(onnx_node *node, const graph_value *input, const int64_t *extra,
-                            onnx_window *window)
-{
-    const char *mode = onnx_string(node, "auto_pad", "NOTSET");
-    const int64_t *shape;
-    int given = onnx_ints(node, "output_shape", &shape);
-    bool same = base_same(mode, "SAME_UPPER") || base_same(mode, "SAME_LOWER");
-
-    if (given >= 0 && given != window->rank)
-        return onnx_wrong(node, "'output_shape' has %d values, expected %d", given, window->rank);
-    for (int i = 0; i < given; i++)
-        if (shape[i] < 1 || shape[i] > OP_MOST_WINDOW)
-            return onnx_wrong(node, "'output_shape' is %lld in spatial dimension %d", (long long)shape[i], i);
-    if (given < 0 && !same)
-        return base_same(mode, "VALID") || onnx_read_list(node, "pads", 2 * window->rank, 0, window->pads);
-    for (int i = 0; i < window->rank; i++) {
-        int64_t extent;
-
-        if (!ir_is_int(input->type.dim[2 + i], &extent))
-            return onnx_unsupported(node, "the output's shape with a symbolic dimension");
-        int64_t whole =
-            window->stride[i] * (extent - 1) + extra[i] + (window->kernel[i] - 1) * window->dilation[i] + 1;
-        int64_t lost = whole - (given >= 0 ? shape[i] : extent * window->stride[i]);
-        /* What the shape has more stands at the end. */
-        window->pads[i] = lost < 0 ? 0 : base_same(mode, "SAME_UPPER") ? lost / 2 : lost - lost / 2;
-        window->pads[window->rank + i] = lost - window->pads[i];
-    }
-    return true;
-}
-
-/* A plain convolution over the operand with zeros between its elements, padded by (kernel - 1) * dilation
- * less what the output loses. */
-static bool convert_conv_transpose(onnx_node *node)
-{
-    graph_value *x = node->in[0], *weights = node->in[1];
-    int64_t group = onnx_int(node, "group", 1), channels, extra[ONNX_MAX_RANK], before[ONNX_MAX_RANK] = {0},
-            after[ONNX_MAX_RANK] = {0}, ones[ONNX_MAX_RANK];
-    onnx_window w = {.rank = 0};
-
-    if (!onnx_spatial_rank(node, x, &w) || !onnx_read_kernel(node, weights, &w) ||
-        !onnx_read_steps(node, &w) || !onnx_read_list(node, "output_padding", w.rank, 0, extra))
-        return false;
-    if (!ir_is_int(weights->type.dim[0], &channels) || group < 1 || channels % group != 0)
-        return onnx_wrong(node, "cannot divide weights of type %s into %lld groups",
-                          op_type_text(node->cx, &weights->type), (long long)group);
-    for (int i = 0; i < w.rank; i++)
-        if (extra[i] < 0 || extra[i] > OP_MOST_WINDOW)
-            return onnx_wrong(node, "expected an output padding from 0 to %d, found %lld", OP_MOST_WINDOW,
-                              (long long)extra[i]);
-    if (!transposed_pads(node, x, extra, &w))
-        return false;
-    for (int i = 0; i < 2 * w.rank; i++)
-        if (w.pads[i] < -OP_MOST_WINDOW || w.pads[i] > OP_MOST_WINDOW)
-            return onnx_wrong(node, "padding %lld, expected at most %d", (long long)w.pads[i],
-                              OP_MOST_WINDOW);
-    for (int i = 0; i < w.rank; i++) {
-        int64_t reach = (w.kernel[i] - 1) * w.dilation[i];
-
-        before[2 + i] = reach - w.pads[i];
-        after[2 + i] = reach - w.pads[w.rank + i] + extra[i];
-        ones[i] = 1;
-    }
-    op_attr attr[] = {op_attr_ints(node->cx, "strides", ones, w.rank),
-                      op_attr_ints(node->cx, "dilations", w.dilation, w.rank), op_attr_int("group", group)};
-    graph_value *in[3] = {onnx_pad_zeros(node, insert_zeros(node, x, &w), before, after),
-                          turn_weights(node, weights, group), onnx_has(node, 2) ? node->in[2] : NULL};
-    return in[0] && in[1] && onnx_set(node, 0, onnx_make(node, "conv", in, in[2] ? 3 : 2, attr, 3));
-}
-
 /* ---- pooling ---- */
 
 /* Max and average pooling; the positions of maxima as a second result are refused. */
@@ -289,10 +169,6 @@ static bool convert_instance_norm(onnx_node *node)
 
 static const onnx_row rows[] = {
     {"Conv", convert_conv, 1, 0, "2-3>1 " ONNX_AUTO_PAD "dilations:I group:i kernel_shape:I pads:I strides:I",
-     NULL},
-    {"ConvTranspose", convert_conv_transpose, 1, 0,
-     "2-3>1 " ONNX_AUTO_PAD
-     "dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I",
      NULL},
     {"MaxPool", convert_max_pool, 1, 7, "1>1 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I", NULL},
     {"MaxPool", convert_max_pool, 8, 0,
