@@ -102,6 +102,14 @@ static uint64_t bits_at(const void *data, int64_t i, int bytes)
     return bits;
 }
 
+bool graph_constant_number(const op_constant *constant, double *value)
+{
+    if (!base_is_float(constant->type.dtype) || graph_constant_count(constant) != 1)
+        return false;
+    *value = float_at(constant->type.dtype, constant->data, 0);
+    return isfinite(*value);
+}
+
 /* Element index so that it reads back with the same bits; NaNs and infinities have no decimal form and are
  * written as bits. */
 const char *graph_element_text(tec_context *cx, const op_constant *constant, int64_t index)

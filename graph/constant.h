@@ -19,6 +19,8 @@ uint64_t graph_constant_hash(const op_constant *constant); /* of its data; the t
 int64_t graph_constant_count(const op_constant *constant); /* elements */
 void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *out);
 
+/* Whether it is one finite number of a float type; *value is that number. */
+bool graph_constant_number(const op_constant *constant, double *value);
 /* Element index as text that the parser of graphs reads back, bit by bit. */
 const char *graph_element_text(tec_context *cx, const op_constant *constant, int64_t index);
 

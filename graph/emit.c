@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+#include "graph/constant.h"
+#include "ir/build.h"
 #include "ir/walk.h"
 
 typedef struct {
@@ -74,10 +76,51 @@ static bool add_input(emitter *self, const graph_value *value, int index)
     return tensor != NULL;
 }
 
+static bool only_scalars_read(const graph_node *node, const graph_value *value);
+
+/* A group that gives the value back as it is needs it in memory. */
+static bool only_scalars_inside(const graph_node *group, const graph_value *input)
+{
+    const graph_body *body = group->body[0];
+
+    for (int i = 0; i < body->nodes.n; i++)
+        if (!only_scalars_read(body->nodes.at[i], input))
+            return false;
+    for (int i = 0; i < body->outputs.n; i++)
+        if (body->outputs.at[i] == input)
+            return false;
+    return true;
+}
+
+/* Whether the node is element-wise, or does not read the value; for a group, whether that is true inside. */
+static bool only_scalars_read(const graph_node *node, const graph_value *value)
+{
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] == value &&
+            !(node->kind == GRAPH_GROUP ? only_scalars_inside(node, node->body[0]->inputs.at[k])
+                                        : node->kind == GRAPH_OP && node->op->scalar))
+            return false;
+    return true;
+}
+
+/* A constant of one number becomes a number in the kernel, so that pow(x, 2) is seen to be a product. Nodes
+ * with nothing else to read keep their operands: they are computed when the model is built. */
+static bool is_inside(const graph_node *node, const graph_value *value)
+{
+    double number;
+    bool others = false;
+
+    if (!value->constant || !graph_constant_number(value->constant, &number))
+        return false;
+    for (int k = 0; k < node->n_in; k++)
+        others = others || (node->in[k] && !node->in[k]->constant);
+    return others && only_scalars_read(node, value);
+}
+
 void graph_distinct_operands(tec_context *cx, const graph_node *node, base_vec *out)
 {
     for (int k = 0; k < node->n_in; k++) {
-        bool known = !node->in[k];
+        bool known = !node->in[k] || is_inside(node, node->in[k]);
 
         for (int i = 0; i < out->n; i++)
             known = known || out->at[i] == node->in[k];
@@ -91,6 +134,18 @@ void graph_distinct_operands(tec_context *cx, const graph_node *node, base_vec *
 static te_tensor *tensor_of(const emitter *self, const graph_value *value)
 {
     return value ? base_map_get(&self->tensors, value) : NULL;
+}
+
+/* The numbers that stand in for operands without a tensor; the others are NULL. */
+static const ir_expr *const *numbers_of(const emitter *self, const graph_node *node, te_tensor *const *in)
+{
+    const ir_expr **number = base_array(self->m->cx, const ir_expr *, node->n_in);
+    double value;
+
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] && !in[k] && graph_constant_number(node->in[k]->constant, &value))
+            number[k] = ir_imm(self->m->cx, node->in[k]->type.dtype, value);
+    return number;
 }
 
 /* Adds the stages of one operator. The stages of its operands are there already, or are inputs. */
@@ -107,6 +162,8 @@ static bool emit_operator(emitter *self, const graph_node *node)
         return false;
     for (int k = 0; k < node->n_in; k++)
         in[k] = tensor_of(self, node->in[k]);
+    if (node->op->scalar)
+        c.number = numbers_of(self, node, in);
     if (!op_emit(&c, impl, self->def, in, node->plain != NULL, out))
         return false;
     for (int k = 0; k < node->n_out; k++)

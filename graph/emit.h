@@ -25,7 +25,8 @@ bool graph_is_computable(tec_context *cx, const graph_value *value, base_map *me
 const te_def *graph_packing(const graph_module *module, const graph_node *node, const target *machine,
                             op_type *out);
 
-/* Operands of a node without repetition and gaps, in order. */
+/* The operands that a node's kernel reads, without repetition and gaps, in order. A constant of one float
+ * that only element-wise operators read is none of them: its value stands in the kernel. */
 void graph_distinct_operands(tec_context *cx, const graph_node *node, base_vec *out);
 
 #endif

@@ -65,6 +65,14 @@ static const ir_expr *expand_one(math *build, const row *entry, const ir_expr *x
     return ir_cast(build->cx, build->real, v);
 }
 
+/* `exponent` is arg[1] as it stands in the expression, where a number is seen to be one. */
+static const ir_expr *power(math *build, const ir_expr *const *arg, const ir_expr *exponent)
+{
+    const ir_expr *simple = lower_math_power(build, arg[0], exponent);
+
+    return simple ? simple : lower_math_pow(build, arg[0], arg[1]);
+}
+
 /* Half precision computes in float32 and is rounded once, at the end. The arguments are bound to variables,
  * since an expansion uses them many times. */
 static const ir_expr *expand(const expander *x, const ir_expr *expr)
@@ -79,7 +87,7 @@ static const ir_expr *expand(const expander *x, const ir_expr *expr)
     if (r)
         v = expand_one(&m, r, arg[0]);
     else if (expr->op == IR_POW)
-        v = lower_math_pow(&m, arg[0], arg[1]);
+        v = power(&m, arg, expr->arg[1]);
     else if (expr->op == IR_FMA)
         v = lower_math_fma(&m, arg[0], arg[1], arg[2]);
     else

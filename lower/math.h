@@ -88,6 +88,8 @@ const ir_expr *lower_math_asin(math *build, const ir_expr *x);
 const ir_expr *lower_math_acos(math *build, const ir_expr *x);
 const ir_expr *lower_math_atan(math *build, const ir_expr *x);
 const ir_expr *lower_math_pow(math *build, const ir_expr *x, const ir_expr *y);
+/* The same for exponents that are known and need no logarithm: 0, 1, 2, 3, 4, 0.5, -1; NULL for others. */
+const ir_expr *lower_math_power(math *build, const ir_expr *x, const ir_expr *y);
 
 /* Instructions on most targets; these give the operation itself there. */
 const ir_expr *lower_math_rounding(math *build, ir_op op, const ir_expr *x);

@@ -148,6 +148,38 @@ static const ir_expr *at_the_ends(math *build, const ir_expr *a, const ir_expr *
                             lower_math_where(build, up, infinity, zero), result);
 }
 
+/* x^0.5: unlike the square root's, its result for -0 is 0, and for minus infinity infinity. */
+static const ir_expr *root(math *build, const ir_expr *x)
+{
+    const ir_expr *least = ir_eq(build->cx, x, REAL(-INFINITY));
+
+    return ir_abs(build->cx, ir_sqrt(build->cx, lower_math_where(build, least, REAL(INFINITY), x)));
+}
+
+/* x^y by products, a quotient or a root: as exact as the general way or more so; NULL for other exponents. */
+static const ir_expr *by_products(math *build, const ir_expr *x, double y)
+{
+    if (y == 0)
+        return REAL(1);
+    if (y == 1)
+        return x;
+    if (y == 0.5)
+        return root(build, x);
+    if (y == -1)
+        return ir_div(build->cx, REAL(1), x);
+    if (y != 2 && y != 3 && y != 4)
+        return NULL;
+    const ir_expr *square = LET(MUL(x, x));
+    return y == 2 ? square : MUL(square, y == 3 ? x : square);
+}
+
+const ir_expr *lower_math_power(math *build, const ir_expr *x, const ir_expr *y)
+{
+    if (y->op == IR_BROADCAST)
+        y = y->arg[0];
+    return y->op == IR_FLOAT ? by_products(build, x, y->f) : NULL;
+}
+
 /* x^y from |x|^y: the sign for odd y, NaN for negative x with a fraction in y, and 1 where x is 1 or y is
  * 0. */
 const ir_expr *lower_math_pow(math *build, const ir_expr *x, const ir_expr *y)

@@ -81,6 +81,8 @@ static bool pointwise_body(const op_call *call, te_def *def, te_tensor *const *i
     for (int k = 0; k < call->n_inputs; k++)
         if (in[k])
             arg[k] = read_broadcast(call, k, in[k], axis);
+        else if (call->number)
+            arg[k] = call->number[k];
     *out = te_compute(def, op_stage_name(def, call->op->name), axis, n, call->op->scalar(call, arg));
     return *out != NULL;
 }

@@ -76,6 +76,9 @@ struct op_call {
     const op_type *input; /* an operand that is left out has n = -1 */
     /* for each input, NULL unless known at build time; the array may be NULL */
     const op_constant *const *constant;
+    /* for each input of an element-wise operator, NULL unless the body is to use this number in place of a
+     * tensor; the array may be NULL */
+    const ir_expr *const *number;
     const op_attr *attr;
     op_type *output;       /* filled by op_infer */
     const ir_facts *facts; /* about symbols; may be NULL */

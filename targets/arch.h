@@ -59,6 +59,8 @@ typedef struct target_arch {
     void (*derive)(target *machine); /* what follows from the features: widths, registers, flags */
     bool vectors_flush;              /* vectors have no denormals, whatever the mode */
     bool maximum_of_nan; /* LLVM's maximum, which is NaN where an operand is, is one instruction */
+    /* LLVM's maximum that gives either of two zeros is a maximum, a test of its first operand and a move */
+    bool maximum_of_either_zero;
     target_float_mode mode;
     target_assembly assembly;
 } target_arch;

@@ -58,6 +58,7 @@ const target_arch target_arch_x86_64 = {
     .plain_cpu = "x86-64",
     .cpus = cpus,
     .n_cpus = BASE_COUNT(cpus),
+    .maximum_of_either_zero = true,
     .more_features = "fma4 xop",
     .derive = derive,
     .mode = {"llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr", 32, 0x8040, true},

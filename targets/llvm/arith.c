@@ -1,10 +1,13 @@
 /* targets/llvm/arith.c -- operations of the table on floats and bools, and comparisons.
  *
- * Floats carry no fast-math flag: what the program says is what is computed. min and max give NaN where an
- * operand is NaN. x86 has a maximum whose result is its second operand where one is NaN; so a maximum with
- * something that is never NaN, written second operand last, is one instruction, and the general one adds a
- * test of the first operand. Where LLVM's maximum is one instruction (aarch64), it is taken. float16 and
- * bfloat16 compute in float32 and round once for each operation.
+ * Floats carry no fast-math flag but one: what the program says is what is computed. min and max give NaN
+ * where an operand is NaN, and either of two zeros. x86 has a maximum whose result is its second operand if
+ * one is NaN; so a maximum with something that is never NaN, written second operand last, is one instruction,
+ * and the general one adds a test and a move. The tested operand is the second one of the program, which is
+ * what a reduction reads: the first, its result so far, waits for the maximum and the move alone. LLVM's
+ * maximum without signs of zeros is written so, while comparisons and selections would be joined to one test
+ * of both. Where LLVM's maximum is one instruction (aarch64), it is taken. float16 and bfloat16 compute in
+ * float32 and round once for each operation.
  */
 #include <math.h>
 #include <string.h>
@@ -29,6 +32,7 @@ static LLVMValueRef ordered(llvm_gen *gen, bool is_max, LLVMValueRef a, LLVMValu
     return LLVMBuildSelect(gen->b, wins, a, b, "");
 }
 
+/* The greater or the less of two numbers; NaN where one is NaN. */
 static LLVMValueRef extreme(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
 {
     bool is_max = expr->op == IR_MAX;
@@ -38,8 +42,14 @@ static LLVMValueRef extreme(llvm_gen *gen, const ir_expr *expr, LLVMValueRef lef
         return ordered(gen, is_max, left, right);
     if (never_nan(expr->arg[1]))
         return ordered(gen, is_max, right, left);
-    LLVMValueRef best = ordered(gen, is_max, left, right);
-    return LLVMBuildSelect(gen->b, LLVMBuildFCmp(gen->b, LLVMRealUNO, left, left, ""), left, best, "");
+    if (gen->t->arch->maximum_of_either_zero) {
+        LLVMValueRef best =
+            llvm_intrinsic2(gen, is_max ? "llvm.maximum" : "llvm.minimum", LLVMTypeOf(left), right, left);
+        LLVMSetFastMathFlags(best, LLVMFastMathNoSignedZeros);
+        return best;
+    }
+    LLVMValueRef best = ordered(gen, is_max, right, left);
+    return LLVMBuildSelect(gen->b, LLVMBuildFCmp(gen->b, LLVMRealUNO, right, right, ""), right, best, "");
 }
 
 /* ---- floats ---- */

@@ -2,6 +2,9 @@
  * wrong or out of place. */
 #include "graph/planned.h"
 
+#include "graph/emit.h"
+#include "ir/text.h"
+
 #include "tests/graph/survive.h"
 #include "tests/plain.h"
 
@@ -233,4 +236,49 @@ Test(planned, a_kernel_stands_where_its_node_does)
         cr_assert_eq(d->loc.line, node->loc.line, "'%s' of line %d has its kernel at line %d", node->name,
                      node->loc.line, d->loc.line);
     }
+}
+
+/* ---- numbers in kernels ---- */
+
+/* The operands of the last node's kernel, and its text. */
+static const char *last_kernel(const char *text, int *operands)
+{
+    const graph_module *m = lines(text);
+    const base_vec *nodes = &main_body(m)->nodes;
+    const graph_node *node = nodes->at[nodes->n - 1];
+    base_vec reads = {0};
+
+    graph_distinct_operands(cx, node, &reads);
+    *operands = reads.n;
+    return ir_program_text(cx, te_tree(cx, graph_definition(m, node, any_target())));
+}
+
+Test(planned, a_constant_of_one_number_stands_in_the_kernel)
+{
+    int n;
+    const char *text = last_kernel("input v0 \"x\": f32[4]\nconstant v1 \"two\": f32[] = [2.0]\n"
+                                   "v2: f32[4] = op pow \"p\"(v0, v1)\noutput \"y\" v2\n",
+                                   &n);
+
+    cr_assert_eq(n, 1);
+    cr_assert(strstr(text, ", 2.0)") && !strstr(text, "in1"), "%s", text);
+}
+
+/* What has no decimal form, more than one number, and what other operators read stay operands. */
+Test(planned, other_constants_stay_operands)
+{
+    int n;
+
+    last_kernel("input v0 \"x\": f32[2]\nconstant v1 \"c\": f32[2] = [2.0, 3.0]\n"
+                "v2: f32[2] = op mul \"p\"(v0, v1)\noutput \"y\" v2\n",
+                &n);
+    cr_assert_eq(n, 2);
+    last_kernel("input v0 \"x\": f32[2]\nconstant v1 \"c\": f32[1] = [bits(2139095040)]\n"
+                "v2: f32[2] = op mul \"p\"(v0, v1)\noutput \"y\" v2\n",
+                &n);
+    cr_assert_eq(n, 2);
+    last_kernel("input v0 \"x\": f32[2]\nconstant v1 \"c\": f32[1] = [2.0]\n"
+                "v2: f32[3] = op concat \"p\"(v0, v1) @axis(0)\noutput \"y\" v2\n",
+                &n);
+    cr_assert_eq(n, 2);
 }

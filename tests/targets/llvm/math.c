@@ -303,6 +303,47 @@ Test(math, raises_to_powers)
         powers(test_targets[i]);
 }
 
+static const ir_expr *apply_power(tec_context *c, const void *what, const ir_expr *const *in)
+{
+    return ir_pow(c, in[0], ir_imm(c, in[0]->dtype, *(const double *)what));
+}
+
+/* Exponents that are known become products, quotients and roots: of the same corners. */
+static void known_power(const char *words, double y)
+{
+    static float x[BATCH], z[BATCH];
+    const target *t = target_parse(cx, words);
+    kernel k = compile(cx,
+                       map_program(cx, "power", (base_dtype[]){BASE_F32}, 1, BASE_F32, BATCH,
+                                   target_lanes(t, BASE_F32), apply_power, &y),
+                       words);
+    uint64_t state = 17;
+
+    for (int i = 0; i < BATCH; i++) {
+        double a = i < BASE_COUNT(corners) ? corners[i] : exp2((base_random_unit(&state) - 0.5) * 60);
+
+        x[i] = (float)(i % 2 && i >= BASE_COUNT(corners) ? -a : a);
+    }
+    cr_assert(eq(int, call(&k, (void *[]){x, z}, NULL), 0));
+    for (int i = 0; i < BATCH; i++) {
+        long double exact = powl(x[i], y);
+        double e = single_ulps(z[i], exact);
+
+        cr_assert(e <= 2 && (isnan(exact) || !signbit(z[i]) == !signbit(exact)),
+                  "pow(%a, %g) on '%s' gives %a, %.3f ulp off", (double)x[i], y, words, (double)z[i], e);
+    }
+    close_kernel(&k);
+}
+
+Test(math, raises_to_known_powers)
+{
+    const double y[] = {0, 1, 2, 3, 4, 0.5, -1, -2, -0.5, 5};
+
+    for (int i = 0; i < BASE_COUNT(test_targets); i++)
+        for (int k = 0; k < BASE_COUNT(y) && runs_here(cx, test_targets[i]); k++)
+            known_power(test_targets[i], y[k]);
+}
+
 /* ---- fused multiply-add, where the CPU has none ---- */
 
 static const ir_expr *apply_fma(tec_context *c, const void *what, const ir_expr *const *in)
