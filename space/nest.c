@@ -40,7 +40,7 @@ static int64_t pick_parallel(tec_knobs *knobs, const space_stage *stage)
 
     if (most > MOST_PARALLEL)
         most = MOST_PARALLEL;
-    start = !space_pays_in_parallel(stage) ? 0 : stage->n_reduce ? count_tasks(stage, most) : most;
+    start = space_pays_in_parallel(stage) ? count_tasks(stage, most) : 0;
     return space_pick(knobs, stage, "parallel", counts, most + 1, start);
 }
 
@@ -57,9 +57,9 @@ static int64_t steps_of(const space_stage *stage, int loops)
     return steps;
 }
 
-/* The target's lanes, half of them, none, or several vectors at once. A long row starts with four: each vector
- * has partial results of its own, which do not wait for one another. For 16 lanes, a row of 784 elements has
- * 12 steps of 64 and a rest of 16; a row of 200 starts with single vectors. */
+/* The target's lanes, half of them, none, or several vectors at once. A long row starts with four: each
+ * vector has partial results of its own, which do not wait for one another. For 16 lanes, a row of 784
+ * elements has 12 steps of 64 and a rest of 16; a row of 100 starts with single vectors. */
 static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
 {
     enum { AT_ONCE = 4, FEWEST_STEPS = 3 };
