@@ -395,6 +395,27 @@ static bool apply_partial(sched *schedule, const space_stage *stage, const space
     return run_in_parallel(schedule, spatial, n, NULL);
 }
 
+/* ---- steps of a scan ---- */
+
+/* What a step of a scan computes element by element gets vectors along its last loop, inside the loop over
+ * the steps; these wait for one another, and nothing runs in parallel. A step that is refused leaves the stage
+ * as it was: its elements may depend on one another in ways that only the schedule sees. */
+static bool apply_fixed(sched *schedule, const space_stage *stage)
+{
+    const char *time = NULL;
+
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_SCAN)
+            time = stage->loop[i].name;
+    const space_loop *last = stage->n_loops ? &stage->loop[stage->n_loops - 1] : NULL;
+    if (!time || stage->n_reduce || last->kind != IR_SPATIAL || stage->block->body->kind != IR_STORE ||
+        (last->extent && last->extent < stage->lanes))
+        return true;
+    sched *tried = sched_fork(sched_context(schedule), schedule);
+    return !space_vectorise_inside(tried, stage->name, time, stage->lanes) ||
+           space_vectorise_inside(schedule, stage->name, time, stage->lanes);
+}
+
 /* ---- both ---- */
 
 bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
@@ -403,7 +424,7 @@ bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nes
     if (outer)
         *outer = NULL;
     if (stage->part == SPACE_FIXED)
-        return true;
+        return apply_fixed(schedule, stage);
     if (choice->factor)
         return apply_partial(schedule, stage, choice);
     return stage->n_reduce ? apply_reduction(schedule, stage, choice, outer)
