@@ -1,10 +1,15 @@
 /* ops/order.c -- operators about order: sums of what came before, positions of the greatest elements,
  * searching in what is sorted.
  *
- * cum_sum is a recurrence: one addition for each element. Its first step is the sum of nothing:
+ * cum_sum is a recurrence: one addition for each element. Its first step is the first element, or the sum of
+ * nothing where sums are exclusive, or there may be no element:
  *
- *     x = [1, 2, 3]      S = [0, 1, 3, 6]      y[i] = S[i + 1], exclusive: S[i]
- *     reverse: S adds up [3, 2, 1] to [0, 3, 5, 6]; y[i] = S[3 - i], exclusive: S[2 - i]
+ *     x = [1, 2, 3]      S = [1, 3, 6]         y[i] = S[i]
+ *                        S = [0, 1, 3, 6]      y[i] = S[i + 1], exclusive: S[i]
+ *     reverse: S adds up [3, 2, 1] to [3, 5, 6]; y[i] = S[2 - i]
+ *              [0, 3, 5, 6]: y[i] = S[3 - i], exclusive: S[2 - i]
+ *
+ * Along the first dimension, S = [1, 3, 6] is the result itself.
  */
 #include "ops/families.h"
 #include "ops/index.h"
@@ -40,17 +45,26 @@ static const ir_expr **sum_axes(const op_call *call, int along, const ir_expr *t
     return axis;
 }
 
-/* The element that is added at `time`, which is 1 for the first. */
-static const ir_expr *addend(const op_call *call, te_tensor *input, int along, const ir_expr *const *axis)
+/* Whether the sums start with the first element and not with 0. */
+static bool starts_full(const op_call *call, int along)
+{
+    int64_t extent;
+
+    return !op_int(call, "exclusive", 0) && ir_is_int(call->input[0].dim[along], &extent) && extent > 0;
+}
+
+/* The element that is added at `time`, which is `first` for the first. */
+static const ir_expr *addend(const op_call *call, te_tensor *input, int along, const ir_expr *const *axis,
+                             int64_t first)
 {
     tec_context *cx = call->cx;
     const ir_expr **index = base_array(cx, const ir_expr *, call->input[0].n),
-                  *extent = call->input[0].dim[along];
+                  *last = ir_add(cx, call->input[0].dim[along], ir_int(cx, first - 1));
 
     for (int d = 0, from = 1; d < call->input[0].n; d++)
         index[d] = d != along                   ? axis[from++]
-                   : op_int(call, "reverse", 0) ? ir_sub(cx, extent, axis[0])
-                                                : ir_sub(cx, axis[0], ir_int(cx, 1));
+                   : op_int(call, "reverse", 0) ? ir_sub(cx, last, axis[0])
+                                                : ir_sub(cx, axis[0], ir_int(cx, first));
     return ir_cast(cx, sum_type(call), te_read(input, index, call->input[0].n));
 }
 
@@ -59,18 +73,19 @@ static te_tensor *running_sums(const op_call *call, te_def *def, te_tensor *inpu
 {
     tec_context *cx = call->cx;
     int n = call->output[0].n;
-    const ir_expr *time = te_axis(cx, "t", ir_add(cx, call->input[0].dim[along], ir_int(cx, 1))),
-                  *first = te_axis(cx, "t0", ir_int(cx, 1));
+    int64_t empty = !starts_full(call, along);
+    const ir_expr *time = te_axis(cx, "t", ir_add(cx, call->input[0].dim[along], ir_int(cx, empty))),
+                  **given = sum_axes(call, along, te_axis(cx, "t0", ir_int(cx, 1)));
     const char *name = op_stage_name(def, "cum_sum.sum");
     te_scan *scan = te_scan_new(def, op_stage_name(def, "cum_sum.scan"), time);
-    te_tensor *sums =
-        te_scan_state(scan, name, sum_axes(call, along, first), n, ir_imm(cx, sum_type(call), 0));
+    te_tensor *sums = te_scan_state(
+        scan, name, given, n, empty ? ir_imm(cx, sum_type(call), 0) : addend(call, input, along, given, 0));
     const ir_expr **axis = sum_axes(call, along, time),
                   **before = base_copy(cx, axis, (size_t)n * sizeof *axis);
 
     before[0] = ir_sub(cx, time, ir_int(cx, 1));
     if (!sums || !te_scan_step(scan, name, axis, n,
-                               ir_add(cx, te_read(sums, before, n), addend(call, input, along, axis))))
+                               ir_add(cx, te_read(sums, before, n), addend(call, input, along, axis, empty))))
         return NULL;
     return te_scan_close(scan) ? sums : NULL;
 }
@@ -80,16 +95,18 @@ static bool cum_sum_body(const op_call *call, te_def *def, te_tensor *const *in,
 {
     tec_context *cx = call->cx;
     int along = (int)op_int(call, "axis", 0), n = call->output[0].n;
+    bool reverse = op_int(call, "reverse", 0), full = starts_full(call, along);
     te_tensor *sums = running_sums(call, def, in[0], along);
     const ir_expr **own = op_axes_of(call, &call->output[0]), **index = sum_axes(call, along, NULL);
-    const ir_expr *at = own[along];
+    /* one further than the element where S begins with 0 and the element itself counts */
+    int64_t further = !full && !op_int(call, "exclusive", 0);
+    const ir_expr *last = ir_add(cx, call->input[0].dim[along], ir_int(cx, further - 1));
 
-    if (!op_int(call, "exclusive", 0))
-        at = ir_add(cx, at, ir_int(cx, 1));
-    if (op_int(call, "reverse", 0))
-        at = ir_sub(cx, call->input[0].dim[along],
-                    op_int(call, "exclusive", 0) ? ir_add(cx, own[along], ir_int(cx, 1)) : own[along]);
-    index[0] = at;
+    if (sums && along == 0 && full && !reverse && base_dtype_same(sum_type(call), call->output[0].dtype)) {
+        *out = sums;
+        return true;
+    }
+    index[0] = reverse ? ir_sub(cx, last, own[along]) : ir_add(cx, own[along], ir_int(cx, further));
     for (int d = 0, to = 1; d < n; d++)
         if (d != along)
             index[to++] = own[d];
@@ -313,7 +330,7 @@ static bool search_sorted_body(const op_call *call, te_def *def, te_tensor *cons
 
 /* ---- the table ---- */
 
-static const op_impl cum_sum_impls[] = {{.name = "cum_sum", .version = 2, .body = cum_sum_body, .packs = -1},
+static const op_impl cum_sum_impls[] = {{.name = "cum_sum", .version = 3, .body = cum_sum_body, .packs = -1},
                                         {.name = "cum_sum_each",
                                          .version = 1,
                                          .applies = is_for_a_device,

@@ -340,7 +340,7 @@ static bool expand_body(const op_call *call, te_def *def, te_tensor *const *in, 
     return op_compute(call, def, axis, te_read(in[0], index, call->input[0].n), out);
 }
 
-/* ---- tile: repeats ---- */
+/* ---- tile, repeat: repeats ---- */
 
 static bool tile_relation(op_call *call)
 {
@@ -363,6 +363,28 @@ static bool tile_body(const op_call *call, te_def *def, te_tensor *const *in, te
 
     for (int i = 0; i < call->input[0].n; i++)
         index[i] = ir_floormod(call->cx, axis[i], call->input[0].dim[i]);
+    return op_compute(call, def, axis, te_read(in[0], index, call->input[0].n), out);
+}
+
+static bool repeat_relation(op_call *call)
+{
+    const int64_t *repeats = ints_per_dim(call, "repeats");
+
+    for (int i = 0; repeats && i < call->input[0].n; i++)
+        if (repeats[i] < 1)
+            return op_fail(call, "'repeats' is %lld, expected at least 1", (long long)repeats[i]);
+    return tile_relation(call);
+}
+
+/* Each element stands several times beside itself: repeats 2 makes [a, a, b, b] of [a, b]. */
+static bool repeat_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
+{
+    const ir_expr **axis = op_axes_of(call, &call->output[0]),
+                  **index = base_array(call->cx, const ir_expr *, call->input[0].n);
+    const int64_t *repeats = ints_per_dim(call, "repeats");
+
+    for (int i = 0; i < call->input[0].n; i++)
+        index[i] = ir_floordiv(call->cx, axis[i], ir_int(call->cx, repeats[i]));
     return op_compute(call, def, axis, te_read(in[0], index, call->input[0].n), out);
 }
 
@@ -476,6 +498,7 @@ MOVES(pad, pad_body);
 MOVES(concat, concat_body);
 MOVES(expand, expand_body);
 MOVES(tile, tile_body);
+MOVES(repeat, repeat_body);
 MOVES(gather, gather_body);
 MOVES(fill, fill_body);
 MOVES(values, values_body);
@@ -496,6 +519,7 @@ static const op_info rows[] = {
     {ROW(concat, 1, -1), .doc = "operands one behind the other in dimension axis"},
     {ROW(expand, 1, 1), .doc = "broadcast with shape"},
     {ROW(tile, 1, 1), .doc = "repeats: how often in each dimension"},
+    {ROW(repeat, 1, 1), .doc = "repeats: how often each element stands beside itself in each dimension"},
     {ROW(gather, 2, 2), .doc = "slices of dimension axis, picked by the second operand"},
     {ROW(fill, 0, 0), .doc = "shape, dtype, value (0)"},
     {ROW(values, 0, 0), .doc = "values: expressions over symbols, as i64; scalar (0)"},

@@ -102,7 +102,7 @@ static bool apply_nests(sched *schedule, const space_shape *shape, const choices
     for (int i = shape->n - 1; i >= 0; i--) {
         const space_stage *g = &shape->stage[i];
 
-        if (g->part != SPACE_NEST)
+        if (g->part != SPACE_NEST && g->part != SPACE_FIXED)
             continue;
         if (!self->nest[i].place) {
             if (!space_apply_nest(schedule, g, &self->nest[i], &outer[i]))

@@ -40,7 +40,7 @@ static int64_t pick_parallel(tec_knobs *knobs, const space_stage *stage)
 
     if (most > MOST_PARALLEL)
         most = MOST_PARALLEL;
-    start = !space_pays_in_parallel(stage) ? 0 : stage->n_reduce ? count_tasks(stage, most) : most;
+    start = space_pays_in_parallel(stage) ? count_tasks(stage, most) : 0;
     return space_pick(knobs, stage, "parallel", counts, most + 1, start);
 }
 
@@ -57,9 +57,9 @@ static int64_t steps_of(const space_stage *stage, int loops)
     return steps;
 }
 
-/* The target's lanes, half of them, none, or several vectors at once. A long row starts with four: each vector
- * has partial results of its own, which do not wait for one another. For 16 lanes, a row of 784 elements has
- * 12 steps of 64 and a rest of 16; a row of 200 starts with single vectors. */
+/* The target's lanes, half of them, none, or several vectors at once. A long row starts with four: each
+ * vector has partial results of its own, which do not wait for one another. For 16 lanes, a row of 784
+ * elements has 12 steps of 64 and a rest of 16; a row of 100 starts with single vectors. */
 static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
 {
     enum { AT_ONCE = 4, FEWEST_STEPS = 3 };
@@ -395,6 +395,27 @@ static bool apply_partial(sched *schedule, const space_stage *stage, const space
     return run_in_parallel(schedule, spatial, n, NULL);
 }
 
+/* ---- steps of a scan ---- */
+
+/* What a step of a scan computes element by element gets vectors along its last loop, inside the loop over
+ * the steps; these wait for one another, and nothing runs in parallel. A step that is refused leaves the stage
+ * as it was: its elements may depend on one another in ways that only the schedule sees. */
+static bool apply_fixed(sched *schedule, const space_stage *stage)
+{
+    const char *time = NULL;
+
+    for (int i = 0; i < stage->n_loops; i++)
+        if (stage->loop[i].kind == IR_SCAN)
+            time = stage->loop[i].name;
+    const space_loop *last = stage->n_loops ? &stage->loop[stage->n_loops - 1] : NULL;
+    if (!time || stage->n_reduce || last->kind != IR_SPATIAL || stage->block->body->kind != IR_STORE ||
+        (last->extent && last->extent < stage->lanes))
+        return true;
+    sched *tried = sched_fork(sched_context(schedule), schedule);
+    return !space_vectorise_inside(tried, stage->name, time, stage->lanes) ||
+           space_vectorise_inside(schedule, stage->name, time, stage->lanes);
+}
+
 /* ---- both ---- */
 
 bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
@@ -403,7 +424,7 @@ bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nes
     if (outer)
         *outer = NULL;
     if (stage->part == SPACE_FIXED)
-        return true;
+        return apply_fixed(schedule, stage);
     if (choice->factor)
         return apply_partial(schedule, stage, choice);
     return stage->n_reduce ? apply_reduction(schedule, stage, choice, outer)

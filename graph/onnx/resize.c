@@ -141,6 +141,29 @@ static base_dtype wide(base_dtype dtype)
     return base_is_float(dtype) && dtype.bits == 64 ? BASE_F64 : BASE_F32;
 }
 
+/* How often each element stands beside itself in the result: 2 for 0, 0, 1, 1, 2, 2; 0: it is no such row. */
+static int64_t repeats_of(const axis_map *map)
+{
+    int64_t times = map->out / map->in;
+
+    if (map->taps != 1 || map->any_outside || times < 1 || map->out != times * map->in)
+        return 0;
+    for (int64_t i = 0; i < map->out; i++)
+        if (map->index[i] != i / times)
+            return 0;
+    return times;
+}
+
+static graph_value *repeat_axis(onnx_node *node, graph_value *input, int axis, int64_t times)
+{
+    int64_t repeats[ONNX_MAX_RANK];
+
+    for (int i = 0; i < input->type.n; i++)
+        repeats[i] = i == axis ? times : 1;
+    op_attr attr = op_attr_ints(node->cx, "repeats", repeats, input->type.n);
+    return ONNX_MAKE(node, "repeat", &attr, 1, input);
+}
+
 /* The weighted sum of gathered operands, one for each tap; elements outside of a crop get the extrapolation
  * value. */
 static graph_value *resize_axis(axis_map *map, graph_value *input, int axis)
@@ -151,6 +174,9 @@ static graph_value *resize_axis(axis_map *map, graph_value *input, int axis)
 
     if (!fill_map(map))
         return NULL;
+    int64_t times = repeats_of(map);
+    if (times)
+        return repeat_axis(node, input, axis, times);
     for (int t = 0; t < map->taps; t++) {
         graph_value *part =
             onnx_gather(node, input, onnx_constant_i64(node, map->index + t * map->out, (int)map->out), axis);

@@ -161,3 +161,77 @@ bool llvm_as_ramp(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int6
     }
     return false;
 }
+
+/* ---- lanes at known distances ---- */
+
+/* What an operation gives for integers that are constants; false where that is not known. */
+static bool apply(ir_op op, int64_t a, int64_t b, int64_t *out)
+{
+    switch (op) {
+    case IR_ADD: return !__builtin_add_overflow(a, b, out);
+    case IR_SUB: return !__builtin_sub_overflow(a, b, out);
+    case IR_MUL: return !__builtin_mul_overflow(a, b, out);
+    case IR_MIN: *out = a < b ? a : b; return true;
+    case IR_MAX: *out = a > b ? a : b; return true;
+    case IR_FLOORDIV:
+    case IR_FLOORMOD:
+        if (b <= 0)
+            return false;
+        *out = op == IR_FLOORMOD ? (a % b + b) % b : a / b - (a % b < 0);
+        return true;
+    default: return false;
+    }
+}
+
+static bool is_arithmetic(ir_op op)
+{
+    int64_t ignored;
+
+    return apply(op, 0, 1, &ignored);
+}
+
+/* The value of one lane of an integer vector; false: it is no constant. */
+static bool lane_value(const ir_expr *expr, int lane, int64_t *out)
+{
+    int64_t a, b;
+
+    if (ir_is_int(expr, out))
+        return true;
+    if (expr->op == IR_BROADCAST)
+        return ir_is_int(expr->arg[0], out);
+    if (expr->op == IR_RAMP)
+        return ir_is_int(expr->ramp.base, &a) && ir_is_int(expr->ramp.stride, &b) &&
+               !__builtin_mul_overflow(b, lane, &b) && !__builtin_add_overflow(a, b, out);
+    return is_arithmetic(expr->op) && lane_value(expr->arg[0], lane, &a) &&
+           lane_value(expr->arg[1], lane, &b) && apply(expr->op, a, b, out);
+}
+
+/* Whether the lanes of expr are at constant distances from a scalar: base + offset[lane]. A ramp is, and so
+ * is x*8 + floordiv(ramp(0, 1, 16), 2): base x*8, offsets 0, 0, 1, 1, .. 7. */
+bool llvm_as_offsets(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *offset)
+{
+    int lanes = expr->dtype.lanes;
+    int64_t stride;
+    bool even = llvm_as_ramp(gen, expr, base, &stride), known = true;
+
+    for (int k = 0; even && k < lanes; k++)
+        if (!apply(IR_MUL, k, stride, &offset[k]))
+            return false;
+    if (even || (expr->op != IR_ADD && expr->op != IR_SUB)) {
+        for (int k = 0; !even && known && k < lanes; k++)
+            known = lane_value(expr, k, &offset[k]);
+        if (!even)
+            *base = ir_imm_int(gen->cx, base_dtype_lanes(expr->dtype, 1), 0);
+        return known;
+    }
+    const ir_expr *right;
+    int64_t *other = base_array(gen->cx, int64_t, lanes);
+    if (!llvm_as_offsets(gen, expr->arg[0], base, offset) ||
+        !llvm_as_offsets(gen, expr->arg[1], &right, other))
+        return false;
+    for (int k = 0; k < lanes; k++)
+        if (!apply(expr->op, offset[k], other[k], &offset[k]))
+            return false;
+    *base = ir_op2(gen->cx, expr->op, *base, right);
+    return true;
+}

@@ -1,16 +1,16 @@
 /* targets/llvm/memory.c -- loads and stores: scalar, contiguous, strided, gathered, with and without lane
  * masks.
  *
- * A vector index that is a ramp of stride 1 is one wide access; small strides load what lies between and pick
- * the lanes (the range that is read ends with the last lane, so nothing outside is touched); anything else is
- * a gather or scatter. Masked-off lanes touch nothing and load 0. Alignment comes from the buffer's and from
- * what divides the index.
+ * A vector index that is a ramp of stride 1 is one wide access; small strides, and other patterns of lanes
+ * that are known and lie close together, load what lies between and pick the lanes (the range that is read
+ * ends with the last lane, so nothing outside is touched); anything else is a gather or scatter. Masked-off
+ * lanes touch nothing and load 0. Alignment comes from the buffer's and from what divides the index.
  */
 #include "targets/llvm/gen.h"
 
 #include "ir/build.h"
 
-enum { MOST_STRIDE = 4 };
+enum { MOST_STRIDE = 4, MOST_LANES = 1024 };
 
 /* ---- between memory and registers ---- */
 
@@ -164,36 +164,73 @@ static LLVMValueRef splat_load(llvm_gen *gen, const ir_buffer *buffer, const llv
     return mask ? LLVMBuildSelect(gen->b, mask, v, LLVMConstNull(LLVMTypeOf(v)), "") : v;
 }
 
-/* Lanes at base + stride*k, |stride| from 1 to MOST_STRIDE: |stride| overlapping loads of consecutive
- * elements, the last one ending with the last lane; lane k is then at k*|stride| of them together. */
-static LLVMValueRef load_strided(llvm_gen *gen, const ir_buffer *buffer, const llvm_place *place,
-                                 const ir_expr *base, int64_t stride, int lanes)
+/* The lanes of `all` (NULL: none yet), with those that lie in the part of `width` elements from `start`. */
+static LLVMValueRef fill_in(llvm_gen *gen, LLVMValueRef all, LLVMValueRef part, const int64_t *offset,
+                            int64_t start, int64_t width, int lanes)
 {
-    int64_t step = stride < 0 ? -stride : stride, span = (lanes - 1) * step + 1;
-    LLVMTypeRef type = llvm_memory_type(gen, base_dtype_lanes(buffer->dtype, lanes));
-    LLVMValueRef first = wide_index(gen, base), parts[MOST_STRIDE], all = NULL, pick[1024];
-    int64_t start[MOST_STRIDE];
-    if (!first)
-        return NULL;
-    if (stride < 0)
-        first = LLVMBuildSub(gen->b, first, llvm_int_like(gen, gen->i64, span - 1), "");
-    for (int64_t j = 0; j < step; j++) {
-        start[j] = j < step - 1 ? j * lanes : span - lanes;
-        LLVMValueRef at = LLVMBuildNSWAdd(gen->b, first, llvm_int_like(gen, gen->i64, start[j]), "");
-        parts[j] = plain_load(gen, place, type, element(gen, buffer, place, at, true),
-                              (unsigned)natural_align(buffer->dtype));
+    LLVMValueRef pick[MOST_LANES];
+    bool as_wide = all && width == lanes;
+    for (int k = 0; k < lanes; k++) {
+        int64_t from = offset[k] - start, kept = as_wide ? k : 0;
+        bool here = from >= 0 && from < width;
+        pick[k] = LLVMConstInt(gen->i32, (uint64_t)(here ? from + (as_wide ? lanes : 0) : kept), 0);
     }
-    /* Pairwise: each shuffle fills in the lanes that its load holds. */
-    for (int64_t j = 0; j < step; j++) {
-        for (int k = 0; k < lanes; k++) {
-            int64_t at = (stride < 0 ? span - 1 - k * step : k * step) - start[j];
-            bool here = at >= 0 && at < lanes;
-            pick[k] = LLVMConstInt(gen->i32, (unsigned long long)(here ? lanes + at : k), 0);
-        }
-        LLVMValueRef before = all ? all : LLVMGetPoison(type);
-        all = LLVMBuildShuffleVector(gen->b, before, parts[j], LLVMConstVector(pick, (unsigned)lanes), "");
+    LLVMValueRef mask = LLVMConstVector(pick, (unsigned)lanes);
+    if (as_wide)
+        return LLVMBuildShuffleVector(gen->b, all, part, mask, "");
+    part = LLVMBuildShuffleVector(gen->b, part, LLVMGetPoison(LLVMTypeOf(part)), mask, "");
+    for (int k = 0; k < lanes; k++) {
+        bool here = offset[k] >= start && offset[k] < start + width;
+        pick[k] = LLVMConstInt(gen->i32, (uint64_t)(here ? lanes + k : k), 0);
+    }
+    mask = LLVMConstVector(pick, (unsigned)lanes);
+    return all ? LLVMBuildShuffleVector(gen->b, all, part, mask, "") : part;
+}
+
+/* Lanes at base + offset[k], with offsets from 0 to `last`, as wide loads and the lanes picked from them. The
+ * last load ends with the last element, so nothing outside is touched; it may overlap the one before it.
+ * Loads are as wide as the result, or half of that and so on where less is read:
+ *
+ *     16 lanes at 0, 2, .. 30      two loads of 16, at 0 and at 15
+ *     16 lanes at 0, 0, 1, 1 .. 7  one load of 8
+ *     16 lanes at 0, 1, 2, 0, 1 .. two loads of 2, at 0 and at 1
+ */
+static LLVMValueRef load_picked(llvm_gen *gen, const ir_buffer *buffer, const llvm_place *place,
+                                const ir_expr *base, const int64_t *offset, int64_t last, int lanes)
+{
+    LLVMValueRef first = wide_index(gen, base), all = NULL;
+    int64_t width = lanes;
+    while (width > last + 1)
+        width = (width + 1) / 2;
+    LLVMTypeRef type = llvm_memory_type(gen, base_dtype_lanes(buffer->dtype, (int)width));
+    for (int64_t begin = 0; first && begin <= last; begin += width) {
+        int64_t start = begin + width <= last + 1 ? begin : last + 1 - width;
+        LLVMValueRef at = LLVMBuildNSWAdd(gen->b, first, llvm_int_like(gen, gen->i64, start), "");
+        LLVMValueRef part = plain_load(gen, place, type, element(gen, buffer, place, at, true),
+                                       (unsigned)natural_align(buffer->dtype));
+        all = fill_in(gen, all, part, offset, start, width, lanes);
     }
     return all;
+}
+
+/* The constant offsets of the lanes from the first element that is read, and its place. False: they are not
+ * known, or too far apart. */
+static bool read_offsets(llvm_gen *gen, const ir_expr *index, const ir_expr **base, int64_t *offset,
+                         int64_t *last)
+{
+    int lanes = index->dtype.lanes;
+    if (lanes > MOST_LANES || !llvm_as_offsets(gen, index, base, offset))
+        return false;
+    int64_t least = offset[0], most = offset[0];
+    for (int k = 1; k < lanes; k++) {
+        least = offset[k] < least ? offset[k] : least;
+        most = offset[k] > most ? offset[k] : most;
+    }
+    for (int k = 0; k < lanes; k++)
+        offset[k] -= least;
+    *last = most - least;
+    *base = ir_add(gen->cx, *base, ir_imm_int(gen->cx, (*base)->dtype, least));
+    return *last <= MOST_STRIDE * (lanes - 1);
 }
 
 static LLVMValueRef all_lanes(llvm_gen *gen, int lanes)
@@ -245,17 +282,16 @@ static LLVMValueRef load_vector(llvm_gen *gen, const ir_buffer *buffer, const ll
                                 const ir_expr *index, LLVMValueRef mask)
 {
     const ir_expr *base;
-    int64_t stride;
+    int64_t stride, offset[MOST_LANES], last;
     int lanes = index->dtype.lanes;
-    if (!llvm_as_ramp(gen, index, &base, &stride))
-        return gather(gen, buffer, place, index, mask);
-    if (stride == 1)
+    bool even = llvm_as_ramp(gen, index, &base, &stride);
+    if (even && stride == 1)
         return load_contiguous(gen, buffer, place, base, lanes, mask);
-    if (stride == 0)
+    if (even && stride == 0)
         return splat_load(gen, buffer, place, base, lanes, mask);
-    if (!mask && stride >= -MOST_STRIDE && stride <= MOST_STRIDE && lanes <= 1024)
-        return load_strided(gen, buffer, place, base, stride, lanes);
-    return gather(gen, buffer, place, index, mask);
+    if (mask || !read_offsets(gen, index, &base, offset, &last))
+        return gather(gen, buffer, place, index, mask);
+    return load_picked(gen, buffer, place, base, offset, last, lanes);
 }
 
 LLVMValueRef llvm_load(llvm_gen *gen, const ir_expr *expr)

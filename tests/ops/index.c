@@ -142,22 +142,29 @@ Test(index, trilu_keeps_one_side_of_a_diagonal)
         }
 }
 
+/* Along the first dimension the sums are the result itself; rows of 40 have whole vectors and a rest. */
 Test(index, cum_sum_adds_up_what_came_so_far)
 {
-    for (int form = 0; form < 4; form++) {
-        nd x = RANDOM(3, 6, 2), y = new_nd(BASE_F32, SHAPE(3, 6, 2));
+    for (int form = 0; form < 8; form++) {
+        int64_t outer = form & 4 ? 1 : 3, inner = form & 4 ? 40 : 2, shape[] = {outer, 6, inner};
+        nd x = random_nd(BASE_F32, 3, shape), y = new_nd(BASE_F32, 3, shape);
 
         for (int64_t i = 0; i < y.size; i++)
             for (int64_t j = 0; j < 6; j++) {
-                int64_t at = i / 2 % 6;
+                int64_t at = i / inner % 6;
                 bool counts = form & 1 ? (form & 2 ? j > at : j < at) : (form & 2 ? j >= at : j <= at);
 
-                y.v[i] += counts ? x.v[(i / 12 * 6 + j) * 2 + i % 2] : 0;
+                y.v[i] += counts ? x.v[(i / inner / 6 * 6 + j) * inner + i % inner] : 0;
             }
-        gives("cum_sum",
-              ATTRS(op_attr_int("axis", 1), op_attr_int("exclusive", form & 1),
-                    op_attr_int("reverse", form >> 1)),
-              IN(x), y, 0);
+        op_attr attrs[] = {op_attr_int("axis", 1), op_attr_int("exclusive", form & 1),
+                           op_attr_int("reverse", form >> 1 & 1)};
+        gives("cum_sum", attrs, 3, IN(x), y, 0);
+        if (!(form & 4))
+            continue;
+        x.n = y.n = 2;
+        x.shape[0] = y.shape[0] = 6, x.shape[1] = y.shape[1] = 40;
+        attrs[0] = op_attr_int("axis", 0);
+        gives("cum_sum", attrs, 3, IN(x), y, 0);
     }
 }
 

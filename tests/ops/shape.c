@@ -292,6 +292,17 @@ Test(shape, tile_repeats)
     refuses("'repeats' is negative: -1", "tile", ATTRS(INTS("repeats", 1, -1)), IN(x));
 }
 
+Test(shape, repeat_puts_each_element_beside_itself)
+{
+    nd x = RANDOM(3, 8), y = new_nd(BASE_F32, SHAPE(6, 24));
+
+    for (int i = 0; i < 144; i++)
+        y.v[i] = x.v[i / 24 / 2 * 8 + i % 24 / 3];
+    gives("repeat", ATTRS(INTS("repeats", 2, 3)), IN(x), y, 0);
+    gives("repeat", ATTRS(INTS("repeats", 1, 1)), IN(x), x, 0);
+    refuses("'repeats' is 0, expected at least 1", "repeat", ATTRS(INTS("repeats", 0, 1)), IN(x));
+}
+
 /* ---- gather ---- */
 
 static void check_gather(nd x, nd at, int axis)
