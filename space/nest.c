@@ -44,19 +44,6 @@ static int64_t pick_parallel(tec_knobs *knobs, const space_stage *stage)
     return space_pick(knobs, stage, "parallel", counts, most + 1, start);
 }
 
-/* The target's lanes, half of them, none, or two vectors at once. */
-static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
-{
-    int64_t value[4], n = 0;
-
-    for (int64_t l = stage->lanes; l >= 1; l /= 2)
-        if (l == stage->lanes || l == stage->lanes / 2 || l == 1)
-            value[n++] = l;
-    if (!stage->n_reduce && stage->lanes > 1)
-        value[n++] = 2 * stage->lanes;
-    return space_pick(knobs, stage, "lanes", value, (int)n, stage->lanes);
-}
-
 /* Steps of all the last reduction loops; 0: unknown. */
 static int64_t steps_of(const space_stage *stage, int loops)
 {
@@ -68,6 +55,24 @@ static int64_t steps_of(const space_stage *stage, int loops)
             loops--;
         }
     return steps;
+}
+
+/* The target's lanes, half of them, none, or two vectors at once. A reduction along long rows starts with
+ * two: an addition waits for the one before it, so two partial results take half the time of one. */
+static int64_t pick_lanes(tec_knobs *knobs, const space_stage *stage)
+{
+    enum { LONG_ROW = 16 }; /* vectors: the final sum over more lanes has to pay */
+    int64_t value[4], n = 0, start = stage->lanes;
+
+    for (int64_t l = stage->lanes; l >= 1; l /= 2)
+        if (l == stage->lanes || l == stage->lanes / 2 || l == 1)
+            value[n++] = l;
+    if ((!stage->n_reduce || stage->rows) && stage->lanes > 1)
+        value[n++] = 2 * stage->lanes;
+    if (stage->rows && !stage->columns && stage->lanes > 1 &&
+        steps_of(stage, stage->rows) >= (int64_t)LONG_ROW * stage->lanes)
+        start = 2 * stage->lanes;
+    return space_pick(knobs, stage, "lanes", value, (int)n, start);
 }
 
 /* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. Taps

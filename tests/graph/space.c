@@ -234,7 +234,9 @@ Test(space, work_that_costs_less_than_a_fork_stays_on_one_thread)
 Test(space, a_reduction_that_keeps_its_axis_has_lanes_along_its_rows)
 {
     has_steps("def f(A: f32[512, 1000]) {\n  M[y: 512, z: 1] = max[x: 1000](A[y, x])\n  return M\n}\n",
-              avx512, "= split(M.x, _, 16)\nvectorize(M.x.1)\nparallel(M.y");
+              avx512, "= split(M.x, _, 32)\nvectorize(M.x.1)\nparallel(M.y");
+    has_steps("def f(A: f32[512, 255]) {\n  M[y: 512, z: 1] = max[x: 255](A[y, x])\n  return M\n}\n", avx512,
+              "= split(M.x, _, 16)\nvectorize(M.x.1)\nparallel(M.y");
     has_steps("def f(A: f32[1000, 512]) {\n  M[z: 1, x: 512] = max[y: 1000](A[y, x])\n  return M\n}\n",
               avx512, "= split(M.x, _, 16)\nvectorize(M.x.1)");
 }
