@@ -2,14 +2,16 @@
  *
  * e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2)/2; r is formed from ln 2 in two parts, of which
  * the first has so few bits that n times it is exact. Adding 1.5 * 2^23 (or 2^52) rounds to an integer and
- * leaves it in the low bits, from where it becomes an exponent. 2^n is multiplied in as two factors, since n
- * alone may be beyond the exponents where e^x is not; overflow to infinity and underflow to zero come by
- * themselves. min and max with constants keep NaN.
+ * leaves it in the low bits, from where it becomes an exponent. Where denormals are kept, 2^n is multiplied
+ * in as two factors, since n alone may be beyond the exponents where e^x is not; overflow to infinity and
+ * underflow to zero come by themselves. min and max with constants keep NaN.
  *
  * Example: x = 10 in float32 gives n = round(10 * 1.4427) = 14 and r = 10 - 14 * 0.693147 = 0.29594, so e^10
  * = 2^14 * e^0.29594 = 16384 * 1.34439 = 22026.5.
  */
 #include "lower/math.h"
+
+#include <math.h>
 
 #define REAL(value) lower_math_real(build, (value))
 #define LET(value) lower_math_let(build, (value))
@@ -32,6 +34,22 @@ const ir_expr *lower_math_times_power(math *build, const ir_expr *x, const ir_ex
                   lower_math_scale(build, rest));
 }
 
+/* result * 2^n = e^x without the clamp, where denormals are zero: n is added to the exponent of the result,
+ * which is about 1. That is right from the least normal number to the largest; beyond, x itself tells zero
+ * from infinity and NaN, whatever the arithmetic made of it. */
+static const ir_expr *scale_exp(math *build, const ir_expr *x, const ir_expr *result, const ir_expr *magic)
+{
+    tec_context *cx = build->cx;
+    double least = build->is_double ? -708.3964185322641 : -0x1.5d589ep6,
+           most = build->is_double ? 0x1.62e42fefa39efp9 : 0x1.62e42ep6;
+    const ir_expr *fraction = lower_math_bits(build, build->is_double ? 52 : 23);
+    const ir_expr *power = ir_shl(cx, lower_math_as_bits(build, magic), fraction);
+    const ir_expr *v = lower_math_as_real(build, ir_add(cx, lower_math_as_bits(build, result), power));
+
+    v = LET(ir_select(cx, ir_le(cx, x, REAL(most)), v, ir_mul(cx, x, REAL(INFINITY))));
+    return lower_math_where(build, ir_lt(cx, x, REAL(least)), REAL(0), v);
+}
+
 /* The bounds of the clamp lie just beyond the results 0 and infinity, where n still fits: without them n
  * would run out of the exponent's bits. The polynomial gives (e^r - 1 - r) / r^2. */
 const ir_expr *lower_math_exp(math *build, const ir_expr *x)
@@ -40,16 +58,18 @@ const ir_expr *lower_math_exp(math *build, const ir_expr *x)
     const math_numbers *ln2 = build->is_double ? &tables->LN2_F64 : &tables->LN2_F32,
                        *p = build->is_double ? &tables->EXP_F64 : &tables->EXP_F32;
     double magic = lower_math_magic(build), log2e = tables->LOG2E_DD.c[0];
-    const ir_expr *in = build->is_double ? clamp(build, x, -746, 710) : clamp(build, x, -105, 89);
-    const ir_expr *n =
-        LET(ir_sub(build->cx, lower_math_mul_add(build, in, REAL(log2e), REAL(magic)), REAL(magic)));
+    const ir_expr *in = !build->denormals  ? LET(x)
+                        : build->is_double ? clamp(build, x, -746, 710)
+                                           : clamp(build, x, -105, 89);
+    const ir_expr *moved = LET(lower_math_mul_add(build, in, REAL(log2e), REAL(magic)));
+    const ir_expr *n = LET(ir_sub(build->cx, moved, REAL(magic)));
     const ir_expr *r =
         lower_math_mul_add(build, n, REAL(-ln2->c[1]), lower_math_mul_add(build, n, REAL(-ln2->c[0]), in));
     r = LET(r);
     const ir_expr *tail =
         lower_math_mul_add(build, LET(ir_mul(build->cx, r, r)), lower_math_poly(build, p, r), r);
-    return lower_math_times_power(
-        build, ir_add(build->cx, tail, REAL(BASE_PLANT_ON(build->cx, math_exp) ? 0 : 1)), n);
+    const ir_expr *result = ir_add(build->cx, tail, REAL(BASE_PLANT_ON(build->cx, math_exp) ? 0 : 1));
+    return build->denormals ? lower_math_times_power(build, result, n) : scale_exp(build, in, result, moved);
 }
 
 /* 2^x = 2^n * 2^r with n the nearest integer and |r| <= 1/2: the polynomial gives (2^r - 1) / r. The

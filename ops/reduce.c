@@ -316,7 +316,8 @@ static te_tensor *exponentials(const op_call *call, te_def *def, te_tensor *inpu
     return t;
 }
 
-/* exp(x - max) / sum(exp(x - max)), or its logarithm x - max - log(sum(exp(x - max))) */
+/* exp(x - max) / sum(exp(x - max)), with one division for each sum, which is at least 1; or its logarithm,
+ * x - max - log(sum(exp(x - max))) */
 static bool softmax_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = call->cx;
@@ -329,7 +330,8 @@ static bool softmax_body(const op_call *call, te_def *def, te_tensor *const *in,
     if (base_same(call->op->name, "log_softmax"))
         expr = ir_sub(cx, shifted(call, in[0], top, &a), ir_log(cx, total));
     else
-        expr = ir_div(cx, te_read(exp, a.all, call->input[0].n), total);
+        expr =
+            ir_mul(cx, te_read(exp, a.all, call->input[0].n), ir_div(cx, ir_imm(cx, total->dtype, 1), total));
     *out = te_compute(def, op_stage_name(def, call->op->name), a.all, call->input[0].n,
                       ir_cast(cx, call->output[0].dtype, expr));
     return *out != NULL;
@@ -339,7 +341,7 @@ static const op_impl reduce_impls[] = {{.name = "reduce", .version = 1, .body = 
 static const op_impl log_sum_exp_impls[] = {
     {.name = "log_sum_exp", .version = 1, .body = log_sum_exp_body, .packs = -1}};
 static const op_impl arg_impls[] = {{.name = "arg", .version = 1, .body = arg_body, .packs = -1}};
-static const op_impl softmax_impls[] = {{.name = "softmax", .version = 1, .body = softmax_body, .packs = -1}};
+static const op_impl softmax_impls[] = {{.name = "softmax", .version = 2, .body = softmax_body, .packs = -1}};
 
 #define REDUCE_BY(op, how, text)                                                                             \
     {.name = op,                                                                                             \

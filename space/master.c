@@ -899,7 +899,7 @@ static bool leads_to_reduction(const space_stage *stage)
  * on the next row. `rows` counts what can run in parallel; `longest` is the length of one row in elements. */
 static bool pays_in_rows(const space_stage *stage)
 {
-    enum { ROWS = 16, VECTORS = 16 };
+    enum { ROWS = 16, VECTORS = 8 };
     const space_stage *reader = stage->reader;
     double rows = 1;
     int64_t longest = 0;
