@@ -398,8 +398,8 @@ static bool apply_partial(sched *schedule, const space_stage *stage, const space
 /* ---- steps of a scan ---- */
 
 /* What a step of a scan computes element by element gets vectors along its last loop, inside the loop over
- * the steps; these wait for one another, and nothing runs in parallel. A step that is refused leaves the stage
- * as it was: its elements may depend on one another in ways that only the schedule sees. */
+ * the steps; these wait for one another, and nothing runs in parallel. A step that is refused leaves the
+ * stage as it was: its elements may depend on one another in ways that only the schedule sees. */
 static bool apply_fixed(sched *schedule, const space_stage *stage)
 {
     const char *time = NULL;

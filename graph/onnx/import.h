@@ -103,8 +103,8 @@ typedef struct {
     X(arithmetic)                                                                                            \
     X(shape)                                                                                                 \
     X(dynamic)                                                                                               \
-    X(control) X(nn) X(transposed) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize)    \
-        X(loss)
+    X(control)                                                                                               \
+    X(nn) X(transposed) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
 #define X(family) extern const onnx_rows onnx_##family##_rows;
 ONNX_FAMILY_LIST(X)
 #undef X
