@@ -118,11 +118,11 @@ Test(vm, the_text_of_a_plan_reads_back_and_holds)
     graph_module *again = graph_parse(cx, "plan", text, b->planned);
     cr_assert(again, "%s", tec_context_error(cx));
     cr_assert_str_eq(graph_text(cx, again, 0), text);
-    const char *kill = strstr(text, "kill \"mul\"(v4)"); /* moved before the kernel that reads v4 */
+    const char *kill = strstr(text, "kill \"mul\"(v3)"); /* moved before the kernel that reads v3 */
     const char *invoke = strstr(text, "invoke \"mul\"");
     cr_assert(kill && invoke && invoke < kill);
     again = graph_parse(cx, "plan",
-                        base_format(cx, "%.*skill \"mul\"(v4)\n%s", (int)(invoke - text), text, invoke),
+                        base_format(cx, "%.*skill \"mul\"(v3)\n%s", (int)(invoke - text), text, invoke),
                         b->planned);
     cr_assert_null(again, "reading a module verifies it");
     cr_assert(strstr(tec_context_error(cx), "a value is used after its kill"), "%s", tec_context_error(cx));
