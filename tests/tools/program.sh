@@ -28,58 +28,57 @@ TECP
 # The whole bytecode as text: what the compiler makes of a program changes only where somebody wants that.
 "$TEC" inspect --bytecode sum.tec | sed -n '/^function @/,/^[0-9]* constants/p' >found
 cat >expected <<'TEXT'
-function @main: 2 parameters, 24 registers
+function @main: 2 parameters, 23 registers
   line 4
       0  r2 = get_tag r0
-      3  switch r2 (L8, L68)
+      3  switch r2 (L8, L64)
       8  r3 = get_field r0 0 0
   line 5
      13  r4 = scalar r1
-     16  if r4 L20 L52
+     16  if r4 L20 L48
      20  r6 = load_consti 8
      23  r7 = alloc_storage r6 0
      27  r8 = alloc_tensor r7 0 (2)
      33  free_storage r7
-     35  r9 = load_const const 0
-     38  invoke_packed kernel 0 () (r3, r9, r8)
-     45  r5 = move r8
-     48  free_tensor r8
-     50  goto L55
-     52  r5 = move r3
-     55  free_tensor r3
-     57  r10 = alloc_adt 0 (r5, r0)
-     63  free_tensor r5
-     65  ret (r10)
-     68  r11 = get_field r0 1 0
-     73  r12 = get_field r0 1 1
+     35  invoke_packed kernel 0 () (r3, r8)
+     41  r5 = move r8
+     44  free_tensor r8
+     46  goto L51
+     48  r5 = move r3
+     51  free_tensor r3
+     53  r9 = alloc_adt 0 (r5, r0)
+     59  free_tensor r5
+     61  ret (r9)
+     64  r10 = get_field r0 1 0
+     69  r11 = get_field r0 1 1
   line 7
-     78  r13 = invoke @main (r11, r1)
-     85  free_tensor r11
-     87  r14 = get_field r13 0 0
-     92  r15 = get_field r13 0 1
-     97  free_tensor r13
+     74  r12 = invoke @main (r10, r1)
+     81  free_tensor r10
+     83  r13 = get_field r12 0 0
+     88  r14 = get_field r12 0 1
+     93  free_tensor r12
   line 8
-     99  r16 = invoke @main (r12, r1)
-    106  free_tensor r12
-    108  r17 = get_field r16 0 0
-    113  r18 = get_field r16 0 1
-    118  free_tensor r16
+     95  r15 = invoke @main (r11, r1)
+    102  free_tensor r11
+    104  r16 = get_field r15 0 0
+    109  r17 = get_field r15 0 1
+    114  free_tensor r15
   line 9
-    120  r19 = load_consti 8
-    123  r20 = alloc_storage r19 0
-    127  r21 = alloc_tensor r20 0 (2)
-    133  free_storage r20
-    135  invoke_packed kernel 1 () (r14, r17, r21)
-    142  free_tensor r14
-    144  free_tensor r17
-    146  r22 = alloc_adt 1 (r18, r15)
-    152  free_tensor r15
-    154  free_tensor r18
-    156  r23 = alloc_adt 0 (r21, r22)
-    162  free_tensor r21
-    164  free_tensor r22
-    166  ret (r23)
-1 constants
+    116  r18 = load_consti 8
+    119  r19 = alloc_storage r18 0
+    123  r20 = alloc_tensor r19 0 (2)
+    129  free_storage r19
+    131  invoke_packed kernel 1 () (r13, r16, r20)
+    138  free_tensor r13
+    140  free_tensor r16
+    142  r21 = alloc_adt 1 (r17, r14)
+    148  free_tensor r14
+    150  free_tensor r17
+    152  r22 = alloc_adt 0 (r20, r21)
+    158  free_tensor r20
+    160  free_tensor r21
+    162  ret (r22)
+0 constants
 TEXT
 diff -u expected found
 
