@@ -57,12 +57,14 @@ def copy_of(folder, name):
 def workload(name, threads, peers):
     make, extent, with_torch = NETWORKS[name]
     folder = make()
-    module, own = os.path.join(WORK, f'{name}-{threads}.tec'), copy_of(folder, name)
+    module, data, commands = os.path.join(WORK, f'{name}-{threads}.tec'), [], {}
     call(TEC, 'compile', os.path.join(folder, 'model.onnx'), '-o', module, '--threads', str(threads), '--quiet')
-    commands = engines.commands(own, threads, extent) if peers else {}
+    if peers:                                  # all get the same inputs; alone, ours gets random numbers
+        data = [copy_of(folder, name)]
+        commands = engines.commands(data[0], threads, extent)
     if with_torch:
         commands.update({p: torch_peer(p, name, threads) for p in PEERS})
-    return Workload(name, [program('bench_model'), module, str(threads), str(extent), own], check=lambda: call(TEC, 'check', folder),
+    return Workload(name, [program('bench_model'), module, str(threads), str(extent), *data], check=lambda: call(TEC, 'check', folder),
                     peers=commands)
 
 
