@@ -64,8 +64,14 @@ def workload(name, threads, peers):
         commands = engines.commands(data[0], threads, extent)
     if with_torch:
         commands.update({p: torch_peer(p, name, threads) for p in PEERS})
-    return Workload(name, [program('bench_model'), module, str(threads), str(extent), *data], check=lambda: call(TEC, 'check', folder),
-                    peers=commands)
+
+    def check_scores():
+        inputs = os.path.join(folder, 'test_data_set_0')
+        call(TEC, 'run', module, '--input', f'input={inputs}/input_0.pb', '--out', WORK, '--format', 'pb', '--repeat', '1')
+        call(program('compare_scores'), os.path.join(WORK, 'output.pb'), os.path.join(inputs, 'output_0.pb'))
+
+    return Workload(name, [program('bench_model'), module, str(threads), str(extent), *data],
+                    check=check_scores if with_torch else lambda: call(TEC, 'check', folder), peers=commands)
 
 
 def workloads(options):
