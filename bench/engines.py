@@ -41,9 +41,3 @@ def commands(folder, threads, extent=1):
         except Failed as e:
             print(f'bench: {name} does not run {os.path.basename(folder)}: {str(e).splitlines()[-1][:200]}', file=sys.stderr, flush=True)
     return found
-
-
-def versions():
-    need()
-    text = 'import importlib.metadata as m; print(*(f"{n} {m.version(n)}" for n in ("onnxruntime", "openvino")))'
-    return call(PYTHON, '-c', text).strip()

@@ -355,8 +355,9 @@ static const ir_stmt *copying_store(const ir_block *block)
     return store->kind == IR_STORE && store->store.value->op == IR_LOAD ? store : NULL;
 }
 
-/* Dimension d of the buffer is iteration variable i where the index there is the variable itself. Gives the
- * variables, as bits, for which this held. */
+/* Limits the iteration variables to the part of the buffer that is written. Only a dimension whose index is
+ * the variable alone, as in A[t, 2*i] for t and not for i, tells where its variable may run. Variables in
+ * `known` keep their limits. Gives, as bits, the variables that were limited here. */
 static uint64_t keep_to(sched_move *move, const ir_buffer *buffer, const ir_expr *const *index,
                         uint64_t known)
 {

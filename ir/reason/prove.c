@@ -381,8 +381,8 @@ static bool assumed(const ir_facts *facts, const ir_sum *diff)
 /* Counts as a question about inequalities (`asked`) wherever the answer did not come from constant bounds
  * alone: the simplifier may then reuse its result only under the same assumptions. The proof may ask about
  * other sums, which ask about this one: `proofs` bounds the nesting, and `aside` the steps of all proofs
- * inside one that began from outside. Without `aside`, each of 400 steps could begin several proofs of 24
- * steps, each of which again several. */
+ * inside the outermost one. Without `aside`, each of the 400 steps of the outermost proof could begin several
+ * proofs of 24 steps, and each of their steps several proofs more. */
 bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps)
 {
     ir_reasoning *all = facts->all;
