@@ -82,6 +82,10 @@ as bob 1 "only an admin may do this" user add eve
 as bob 1 "only an admin may do this" user log
 as root 0 "" list
 [ "$(wc -l <"$dir/out")" = 2 ] || fail "an admin does not see all jobs"
+for _ in $(seq 100); do # cancelled while it waits, a job would never be told of as running
+    ! grep -q "job 1 is running" "$dir/log" || break
+    sleep 0.1
+done
 as ada 0 "" cancel 1
 as root 0 "" pause 2
 
