@@ -173,6 +173,14 @@ static bool apply(ir_op op, int64_t a, int64_t b, int64_t *out)
     case IR_MUL: return !__builtin_mul_overflow(a, b, out);
     case IR_MIN: *out = a < b ? a : b; return true;
     case IR_MAX: *out = a > b ? a : b; return true;
+    case IR_EQ: *out = a == b; return true;
+    case IR_NE: *out = a != b; return true;
+    case IR_LT: *out = a < b; return true;
+    case IR_LE: *out = a <= b; return true;
+    case IR_GT: *out = a > b; return true;
+    case IR_GE: *out = a >= b; return true;
+    case IR_AND: *out = a && b; return true;
+    case IR_OR: *out = a || b; return true;
     case IR_FLOORDIV:
     case IR_FLOORMOD:
         if (b <= 0)
@@ -190,11 +198,14 @@ static bool is_arithmetic(ir_op op)
     return apply(op, 0, 1, &ignored);
 }
 
-/* The value of one lane of an integer vector; false: it is no constant. */
-static bool lane_value(const ir_expr *expr, int lane, int64_t *out)
+/* The value of one lane of a vector of i64 or bool; false: it is no constant. Narrower integers might
+ * wrap. */
+bool llvm_lane_value(const ir_expr *expr, int lane, int64_t *out)
 {
     int64_t a, b;
 
+    if (!base_is_bool(expr->dtype) && !base_dtype_same(base_dtype_lanes(expr->dtype, 1), BASE_I64))
+        return false;
     if (ir_is_int(expr, out))
         return true;
     if (expr->op == IR_BROADCAST)
@@ -202,8 +213,12 @@ static bool lane_value(const ir_expr *expr, int lane, int64_t *out)
     if (expr->op == IR_RAMP)
         return ir_is_int(expr->ramp.base, &a) && ir_is_int(expr->ramp.stride, &b) &&
                !__builtin_mul_overflow(b, lane, &b) && !__builtin_add_overflow(a, b, out);
-    return is_arithmetic(expr->op) && lane_value(expr->arg[0], lane, &a) &&
-           lane_value(expr->arg[1], lane, &b) && apply(expr->op, a, b, out);
+    if (expr->op == IR_SELECT)
+        return llvm_lane_value(expr->arg[0], lane, &a) && llvm_lane_value(expr->arg[a ? 1 : 2], lane, out);
+    if (expr->op == IR_ABS)
+        return llvm_lane_value(expr->arg[0], lane, &a) && apply(IR_MAX, a, -a, out);
+    return is_arithmetic(expr->op) && llvm_lane_value(expr->arg[0], lane, &a) &&
+           llvm_lane_value(expr->arg[1], lane, &b) && apply(expr->op, a, b, out);
 }
 
 /* Whether the lanes of expr are at constant distances from a scalar: base + offset[lane]. A ramp is, and so
@@ -219,7 +234,7 @@ bool llvm_as_offsets(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, i
             return false;
     if (even || (expr->op != IR_ADD && expr->op != IR_SUB)) {
         for (int k = 0; !even && known && k < lanes; k++)
-            known = lane_value(expr, k, &offset[k]);
+            known = llvm_lane_value(expr, k, &offset[k]);
         if (!even)
             *base = ir_imm_int(gen->cx, base_dtype_lanes(expr->dtype, 1), 0);
         return known;

@@ -156,6 +156,7 @@ bool llvm_nonnegative(llvm_gen *gen, const ir_expr *expr);
 bool llvm_risky(llvm_gen *gen, const ir_expr *expr);
 /* A vector index as base + constant stride * lane; false where it is none. */
 bool llvm_as_ramp(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *stride);
+bool llvm_lane_value(const ir_expr *expr, int lane, int64_t *out);
 bool llvm_as_offsets(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int64_t *offset);
 
 /* ---- ranges.c ---- */

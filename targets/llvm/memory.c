@@ -198,6 +198,8 @@ static LLVMValueRef fill_in(llvm_gen *gen, LLVMValueRef all, LLVMValueRef part, 
 static LLVMValueRef load_picked(llvm_gen *gen, const ir_buffer *buffer, const llvm_place *place,
                                 const ir_expr *base, const int64_t *offset, int64_t last, int lanes)
 {
+    if (last == 0)
+        return splat_load(gen, buffer, place, base, lanes, NULL);
     LLVMValueRef first = wide_index(gen, base), all = NULL;
     int64_t width = lanes;
     while (width > last + 1)
@@ -214,13 +216,22 @@ static LLVMValueRef load_picked(llvm_gen *gen, const ir_buffer *buffer, const ll
 }
 
 /* The constant offsets of the lanes from the first element that is read, and its place. False: they are not
- * known, or too far apart. */
-static bool read_offsets(llvm_gen *gen, const ir_expr *index, const ir_expr **base, int64_t *offset,
-                         int64_t *last)
+ * known, or too far apart. Lanes that the mask (NULL: none) leaves out read what the first of the others
+ * does. */
+static bool read_offsets(llvm_gen *gen, const ir_expr *index, const ir_expr *mask, const ir_expr **base,
+                         int64_t *offset, int64_t *last)
 {
-    int lanes = index->dtype.lanes;
+    int lanes = index->dtype.lanes, first = 0;
+    int64_t on;
     if (lanes > MOST_LANES || !llvm_as_offsets(gen, index, base, offset))
         return false;
+    while (mask && first < lanes && llvm_lane_value(mask, first, &on) && !on)
+        first++;
+    for (int k = 0; mask && k < lanes; k++) {
+        if (first == lanes || !llvm_lane_value(mask, k, &on))
+            return false;
+        offset[k] = on ? offset[k] : offset[first];
+    }
     int64_t least = offset[0], most = offset[0];
     for (int k = 1; k < lanes; k++) {
         least = offset[k] < least ? offset[k] : least;
@@ -277,9 +288,10 @@ static const ir_expr *index_of(llvm_gen *gen, const ir_buffer *buffer, const ir_
 }
 
 /* Picks the cheapest way for the index: one wide load, one load spread to all lanes, a wide load with lanes
- * picked from it, or a gather. */
+ * picked from it, or a gather. `own`: the mask of the load itself, where none of its lanes is masked off
+ * around it. */
 static LLVMValueRef load_vector(llvm_gen *gen, const ir_buffer *buffer, const llvm_place *place,
-                                const ir_expr *index, LLVMValueRef mask)
+                                const ir_expr *index, const ir_expr *own, LLVMValueRef mask)
 {
     const ir_expr *base;
     int64_t stride, offset[MOST_LANES], last;
@@ -289,9 +301,10 @@ static LLVMValueRef load_vector(llvm_gen *gen, const ir_buffer *buffer, const ll
         return load_contiguous(gen, buffer, place, base, lanes, mask);
     if (even && stride == 0)
         return splat_load(gen, buffer, place, base, lanes, mask);
-    if (mask || !read_offsets(gen, index, &base, offset, &last))
+    if ((mask && !own) || !read_offsets(gen, index, mask ? own : NULL, &base, offset, &last))
         return gather(gen, buffer, place, index, mask);
-    return load_picked(gen, buffer, place, base, offset, last, lanes);
+    LLVMValueRef v = load_picked(gen, buffer, place, base, offset, last, lanes);
+    return v && mask ? LLVMBuildSelect(gen->b, mask, v, LLVMConstNull(LLVMTypeOf(v)), "") : v;
 }
 
 LLVMValueRef llvm_load(llvm_gen *gen, const ir_expr *expr)
@@ -302,8 +315,9 @@ LLVMValueRef llvm_load(llvm_gen *gen, const ir_expr *expr)
     LLVMValueRef mask, v;
     if (!place || !index || !access_mask(gen, expr->load.mask, expr->dtype.lanes, &mask))
         return NULL;
+    const ir_expr *own = llvm_mask_for(gen, expr->dtype.lanes) ? NULL : expr->load.mask;
     v = index->dtype.lanes == 1 ? load_one(gen, buffer, place, index, mask)
-                                : load_vector(gen, buffer, place, index, mask);
+                                : load_vector(gen, buffer, place, index, own, mask);
     return v ? from_memory(gen, expr->dtype, v) : NULL;
 }
 

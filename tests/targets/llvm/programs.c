@@ -147,16 +147,22 @@ Test(programs, lanes_at_known_distances_are_picked_from_wide_loads)
         const ir_expr *i = index_var("i"), *up = ramp(num(0), 1, lanes);
         const ir_expr *by[] = {ir_broadcast(cx, num(2), lanes), ir_broadcast(cx, num(3), lanes),
                                ir_broadcast(cx, num(lanes - 2), lanes)};
-        const ir_expr *pattern[] = {ir_floordiv(cx, up, by[0]), ir_floormod(cx, up, by[1]),
-                                    ir_min(cx, up, by[2]),
-                                    ir_max(cx, ir_sub(cx, by[1], up), ir_broadcast(cx, num(0), lanes)),
-                                    ir_floordiv(cx, ir_mul(cx, up, by[1]), by[0])};
+        const ir_expr *pattern[] = {
+            ir_floordiv(cx, up, by[0]),
+            ir_floormod(cx, up, by[1]),
+            ir_min(cx, up, by[2]),
+            ir_select(cx, ir_le(cx, by[0], up), up, ir_abs(cx, ir_sub(cx, up, by[1]))),
+            ir_max(cx, ir_sub(cx, by[1], up), ir_broadcast(cx, num(0), lanes)),
+            ir_floordiv(cx, ir_mul(cx, up, by[1]), by[0])};
         const ir_expr *to = ramp(ir_mul(cx, i, num(lanes)), 1, lanes);
 
         for (int k = 0; k < BASE_COUNT(pattern); k++) {
             const ir_expr *from = ir_broadcast(cx, ir_mul(cx, i, num(3)), lanes);
 
             check(&a, loop(i, N / lanes, set(a.out, to, at(a.in, ir_add(cx, from, pattern[k])))));
+            const ir_expr *some = ir_and(cx, ir_lt(cx, up, by[2]), ir_ne(cx, up, by[1])),
+                          *index = ir_add(cx, from, pattern[k]);
+            check(&a, loop(i, N / lanes, set(a.out, to, ir_load_masked(cx, a.in, &index, 1, some))));
             from = ir_broadcast(cx, ir_sub(cx, num(N - 1), i), lanes);
             check(&a, loop(i, N / lanes, set(a.out, to, at(a.in, ir_sub(cx, from, pattern[k])))));
         }
