@@ -219,6 +219,30 @@ static const ir_expr *reflected(const op_call *call, const ir_expr *index, const
     return ir_sub(call->cx, last, ir_abs(call->cx, ir_sub(call->cx, last, a)));
 }
 
+/* The index into dimension i that padding reads outside of the operand, and elements inside as they are: as a
+ * choice, so that loops over what lies inside need not compute the other. */
+static const ir_expr *padded_index(const op_call *call, int i, const ir_expr *index, int64_t before,
+                                   int64_t after)
+{
+    tec_context *cx = call->cx;
+    const char *mode = op_string(call, "mode", "constant");
+    const ir_expr *n = call->input[0].dim[i], *zero = ir_int(cx, 0), *inside = NULL, *outside;
+
+    if (before > 0)
+        inside = ir_ge(cx, index, zero);
+    if (after > 0)
+        inside = ir_all(cx, inside, ir_lt(cx, index, n));
+    if (!inside)
+        return index;
+    if (base_same(mode, "edge"))
+        outside = ir_max(cx, zero, ir_min(cx, index, ir_sub(cx, n, ir_int(cx, 1))));
+    else if (base_same(mode, "reflect"))
+        outside = reflected(call, index, n, before > after ? before : after);
+    else
+        outside = ir_floormod(cx, index, n);
+    return ir_select(cx, inside, index, outside);
+}
+
 /* Each mode is another index into the operand: reflected at the ends, kept inside, or wrapped round; constant
  * padding reads nothing outside. */
 static bool pad_body(const op_call *call, te_def *def, te_tensor *const *in, te_tensor **out)
@@ -226,25 +250,17 @@ static bool pad_body(const op_call *call, te_def *def, te_tensor *const *in, te_
     const ir_expr **axis = op_axes_of(call, &call->output[0]),
                   **index = base_array(call->cx, const ir_expr *, call->input[0].n), *inside = NULL;
     const int64_t *before = ints_per_dim(call, "before"), *after = ints_per_dim(call, "after");
-    const char *mode = op_string(call, "mode", "constant");
     tec_context *cx = call->cx;
+    bool constant = base_same(op_string(call, "mode", "constant"), "constant");
 
     for (int i = 0; i < call->input[0].n; i++) {
-        const ir_expr *n = call->input[0].dim[i];
-
         index[i] = ir_sub(cx, axis[i], ir_int(cx, before[i]));
-        if (base_same(mode, "edge"))
-            index[i] = ir_max(cx, ir_int(cx, 0), ir_min(cx, index[i], ir_sub(cx, n, ir_int(cx, 1))));
-        else if (base_same(mode, "reflect"))
-            index[i] = reflected(call, index[i], n, before[i] > after[i] ? before[i] : after[i]);
-        else if (base_same(mode, "wrap"))
-            index[i] = ir_floormod(cx, index[i], n);
-        else {
-            if (before[i] > 0)
-                inside = ir_all(cx, inside, ir_ge(cx, index[i], ir_int(cx, 0)));
-            if (after[i] > 0)
-                inside = ir_all(cx, inside, ir_lt(cx, index[i], n));
-        }
+        if (!constant)
+            index[i] = padded_index(call, i, index[i], before[i], after[i]);
+        if (constant && before[i] > 0)
+            inside = ir_all(cx, inside, ir_ge(cx, index[i], ir_int(cx, 0)));
+        if (constant && after[i] > 0)
+            inside = ir_all(cx, inside, ir_lt(cx, index[i], call->input[0].dim[i]));
     }
     const ir_expr *expr = te_read(in[0], index, call->input[0].n);
     if (inside && expr) {
@@ -494,7 +510,7 @@ static bool values_body(const op_call *call, te_def *def, te_tensor *const *in, 
 MOVES(reshape, reshape_body);
 MOVES(transpose, transpose_body);
 MOVES(slice, slice_body);
-MOVES(pad, pad_body);
+static const op_impl pad_impls[] = {{.name = "pad", .version = 2, .body = pad_body, .packs = -1}};
 MOVES(concat, concat_body);
 MOVES(expand, expand_body);
 MOVES(tile, tile_body);
