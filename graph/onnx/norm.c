@@ -156,6 +156,16 @@ static bool convert_lp_norm(onnx_node *node)
 
 /* ---- across channels ---- */
 
+/* base^exponent. The usual 0.75 is two square roots, which are much faster than a logarithm and a power;
+ * 16-bit floats would be rounded after each. */
+static graph_value *power(onnx_node *node, graph_value *base, double exponent)
+{
+    if (exponent != 0.75 || !base || base->type.dtype.bits == 16)
+        return onnx_binary_number(node, "pow", base, exponent);
+    graph_value *half = onnx_unary(node, "sqrt", base);
+    return onnx_binary(node, "mul", half, onnx_unary(node, "sqrt", half));
+}
+
 /* x / (bias + alpha / size * sum of squares over `size` channels around)^beta. The sum, divided by its size,
  * is an average pooling over [n, 1, channels, rest] in which padding counts. */
 static bool convert_lrn(onnx_node *node)
@@ -184,9 +194,7 @@ static bool convert_lrn(onnx_node *node)
     graph_value *base = onnx_binary_number(
         node, "add", onnx_binary_number(node, "mul", mean, onnx_float(node, "alpha", 1e-4)),
         onnx_float(node, "bias", 1));
-    return onnx_set(
-        node, 0,
-        onnx_binary(node, "div", x, onnx_binary_number(node, "pow", base, onnx_float(node, "beta", 0.75))));
+    return onnx_set(node, 0, onnx_binary(node, "div", x, power(node, base, onnx_float(node, "beta", 0.75))));
 }
 
 /* ---- activations ---- */
