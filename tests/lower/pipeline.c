@@ -183,7 +183,7 @@ Test(pipeline, runs_the_passes_whose_features_the_target_offers)
     SHOWS(
         "imports reasons lanes init blocks compact tensors trim overlap vthread simplify partition prefetch "
         "flatten intrinsics simplify vectorize"
-        " unroll simplify masks promote share fma math storage finish ",
+        " unroll simplify masks columns promote share fma math storage finish ",
         passes_for(AVX512));
     SHOWS("reasons lanes threads init blocks compact tensors trim overlap vthread simplify partition alone "
           "barriers "
