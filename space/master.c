@@ -639,6 +639,31 @@ static const space_loop *find_transposed(tec_context *cx, const space_stage *sta
     return NULL;
 }
 
+/* The one buffer that is read across, if a tile of results reads a tile of it: read once, by variables as
+ * they are. Extents must be constant, so that tiles are squares but at the edges. */
+static const char *find_turned(tec_context *cx, const space_stage *stage)
+{
+    load_list l = loads_of(cx, stage->block);
+    const space_loop *last = last_spatial(stage);
+    const ir_iter *across = iter_named(stage->block, last->iter),
+                  *along = iter_named(stage->block, stage->transposed->iter);
+    const ir_expr *found = NULL;
+    int same = 0;
+
+    if (!last->extent || !stage->transposed->extent || stage->n_reduce)
+        return NULL;
+    for (int i = 0; i < l.n && !found; i++)
+        if (l.load[i]->load.index[l.load[i]->load.n - 1] == along->var &&
+            load_uses(cx, l.load[i], across->var))
+            found = l.load[i];
+    for (int i = 0; i < l.n && found; i++)
+        same += l.load[i]->load.buffer == found->load.buffer;
+    for (int i = 0; found && i < found->load.n; i++)
+        if (found->load.index[i]->op != IR_VAR && found->load.index[i]->op != IR_INT)
+            return NULL;
+    return same == 1 ? found->load.buffer->name : NULL;
+}
+
 /* The sums read each element of the prologue a few times, and side by side: to store it for them costs more
  * than it gives. A prologue whose size is not known is stored: reads is 0 then. */
 static bool is_read_in_passing(tec_context *cx, const space_tiled *tiled, const space_stage *stage)
@@ -829,6 +854,7 @@ static void read_nest(tec_context *cx, const space_shape *shape, space_stage *st
     } else {
         stage->flat = space_is_flat(cx, stage->block);
         stage->transposed = stage->flat ? NULL : find_transposed(cx, stage);
+        stage->turned = stage->transposed ? find_turned(cx, stage) : NULL;
     }
 }
 

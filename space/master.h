@@ -103,6 +103,8 @@ struct space_stage {
     int rows;         /* of a reduction: so many last loops run along rows of what it reads */
     /* the axis along which something that it reads lies, where that is not the last; NULL */
     const space_loop *transposed;
+    /* what lies along it, where a square of both axes can be turned in registers; NULL */
+    const char *turned;
     /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
     const space_stage *reader;
     const space_stage *readers[SPACE_MAX_AXES]; /* with a reader: all of them */

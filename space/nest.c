@@ -124,17 +124,28 @@ static int64_t pick_factor(tec_knobs *knobs, const space_stage *stage)
                : 0;
 }
 
-/* What is read across is read in whole cache lines where the tile has one of each row. */
+/* A tile is a square of one vector in each row: lower/columns.c turns it in registers. */
+static bool turns_in_registers(const space_stage *stage, int64_t tile)
+{
+    return stage->turned && (tile == 4 || tile == 8 || tile == 16) && tile <= stage->lanes;
+}
+
+/* What is read across is read in whole cache lines where the tile has one of each row. Smaller squares that
+ * fill a vector cost less than reading a line in pieces. */
 static int64_t start_tile(const space_stage *stage)
 {
-    enum { LINE = 16 };
+    enum { LINE = 16, HALF = 8 };
     const space_loop *last = NULL;
+    int64_t least;
 
     for (int i = 0; i < stage->n_loops; i++)
         last = stage->loop[i].kind == IR_SPATIAL ? &stage->loop[i] : last;
-    bool small = (last->extent && last->extent < LINE) ||
-                 (stage->transposed->extent && stage->transposed->extent < LINE);
-    return small ? 1 : LINE;
+    least = last->extent && (last->extent < stage->transposed->extent || !stage->transposed->extent)
+                ? last->extent
+                : stage->transposed->extent;
+    if (turns_in_registers(stage, HALF) && least >= HALF && (least < LINE || stage->lanes == HALF))
+        return HALF;
+    return least && least < LINE ? 1 : LINE;
 }
 
 /* Nothing that is measured for one thread depends on parallel loops. */
@@ -207,6 +218,11 @@ static bool cut_vectors(sched *schedule, const char *loop, int64_t lanes, int64_
     return space_unroll(schedule, part[1]) && space_vectorise(schedule, part[2]);
 }
 
+/* The loop that a tile stands in, and the one over its rows. */
+typedef struct {
+    const char *around, *rows;
+} tile_loops;
+
 /* Where something is read across, a tile of both axes at a time.
  *
  *     for y { for x { T[y, x] = A[x, y] } }    =>    for y.0 { for x.0 { for y.1 { for x.1 { .. } } } }
@@ -214,7 +230,7 @@ static bool cut_vectors(sched *schedule, const char *loop, int64_t lanes, int64_
  * A tile of 16 by 16 reads 16 cache lines of A and uses all of each, where a row alone would use one element
  * of many lines. */
 static bool tile_transposed(sched *schedule, const space_stage *stage, int64_t tile, const char **loop,
-                            int count)
+                            int count, tile_loops *out)
 {
     const char *y[2], *x[2], *order[MAX_LOOPS];
     int at = 0, m = 0;
@@ -231,7 +247,25 @@ static bool tile_transposed(sched *schedule, const space_stage *stage, int64_t t
     order[m++] = x[0], order[m++] = y[1], order[m++] = x[1];
     loop[at] = y[0];
     loop[count - 1] = x[1];
+    *out = (tile_loops){.around = x[0], .rows = y[1]};
     return sched_reorder(schedule, order, m);
+}
+
+/* The tile of what is read across goes through a local copy, in vectors both ways; with all its rows written
+ * out, the copy lies in registers. */
+static bool turn_in_registers(sched *schedule, const space_stage *stage, const tile_loops *tile)
+{
+    const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS];
+    const char *copy = sched_cache_read(schedule, stage->turned, "local", &stage->name, 1);
+    int n_reduce, n;
+
+    if (!copy || !sched_compute_at(schedule, copy, tile->around))
+        return false;
+    n = space_own_loops(schedule, copy, tile->around, loop, reduce, &n_reduce);
+    for (int i = 0; i < n - 1; i++)
+        if (!space_unroll(schedule, loop[i]))
+            return false;
+    return n > 0 && space_vectorise(schedule, loop[n - 1]) && space_unroll(schedule, tile->rows);
 }
 
 /* How many of n spatial loops may run in parallel: where others are computed row by row, those of the
@@ -250,6 +284,7 @@ static bool apply_pointwise(sched *schedule, const space_stage *stage, const spa
                             const char **outer)
 {
     const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS], *left;
+    tile_loops tile = {NULL, NULL};
     int n_reduce, n = space_own_loops(schedule, stage->name, NULL, loop, reduce, &n_reduce);
 
     if (n == 0)
@@ -263,11 +298,14 @@ static bool apply_pointwise(sched *schedule, const space_stage *stage, const spa
         n -= known - 1;
         loop[n - 1] = one;
     }
-    if (stage->transposed && !tile_transposed(schedule, stage, choice->tile, loop, n))
+    if (stage->transposed && !tile_transposed(schedule, stage, choice->tile, loop, n, &tile))
         return false;
     if (outer && n > 1)
         *outer = loop[0];
     if (!cut_vectors(schedule, loop[n - 1], choice->lanes, choice->unroll, &left))
+        return false;
+    if (tile.around && choice->tile <= choice->lanes && turns_in_registers(stage, choice->tile) &&
+        !turn_in_registers(schedule, stage, &tile))
         return false;
     bool tiled = stage->transposed && choice->tile > 1;
     if (left && !tiled)

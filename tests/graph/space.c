@@ -231,6 +231,19 @@ Test(space, work_that_costs_less_than_a_fork_stays_on_one_thread)
 }
 
 /* The axis of one element that was reduced is no column. A long row starts with several vectors. */
+/* A square of what is read across goes through registers where a row is a vector. */
+Test(space, a_transpose_turns_squares_in_registers)
+{
+    const char *text = "def f(A: f32[1000, 520]) {\n  T[y: 520, x: 1000] = A[x, y]\n  return T\n}\n";
+
+    has_steps(text, avx512,
+              "T.y.0, T.y.1 = split(T.y, _, 16)\nA.cache.local = cache_read(A, local, T)\n"
+              "compute_at(A.cache.local, T.x.0)\nvectorize(A.cache.local.ax1)\nunroll(T.y.1)");
+    has_steps("def f(A: f32[1000, 12]) {\n  T[y: 12, x: 1000] = A[x, y]\n  return T\n}\n", avx512,
+              "T.y.0, T.y.1 = split(T.y, _, 8)\ncompute_at(A.cache.local, T.x.0)");
+}
+
+/* The axis of one element that was reduced is no column. */
 Test(space, a_reduction_that_keeps_its_axis_has_lanes_along_its_rows)
 {
     has_steps("def f(A: f32[512, 1000]) {\n  M[y: 512, z: 1] = max[x: 1000](A[y, x])\n  return M\n}\n",
