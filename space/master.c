@@ -756,6 +756,45 @@ static int even_rows(int64_t rows, int most)
     return most;
 }
 
+/* Bytes from one row of the tile to the next in the operand that lies along the reduction; 0: there is none,
+ * or its rows are not constant. For C[y, x] = sum[k](A[y, k] * B[k, x]) of float32 with 1024 k: 4096. */
+static int64_t bytes_between_rows(tec_context *cx, const space_tiled *tiled)
+{
+    const ir_iter *row = iter_named(tiled->sums->block, tiled->row);
+
+    for (int i = 0; row && i < tiled->n_loads; i++) {
+        const ir_buffer *buffer = tiled->load[i]->load.buffer;
+        const ir_expr *const *index = tiled->load[i]->load.index;
+        int64_t bytes = base_dtype_bytes(buffer->dtype), extent;
+        int d = tiled->load[i]->load.n - 1;
+        const ir_iter *last =
+            index[d]->op == IR_VAR ? iter_named(tiled->sums->block, index[d]->var.name) : NULL;
+
+        if (!last || last->kind != IR_REDUCE_ITER)
+            continue;
+        for (; d >= 0 && !ir_uses_var(cx, index[d], row->var); d--)
+            bytes = ir_is_int(buffer->shape[d], &extent) ? bytes * extent : 0;
+        if (d >= 0)
+            return bytes;
+    }
+    return 0;
+}
+
+/* How many rows have a line each in the first cache at once. A line's place there comes from its address
+ * within 4096 bytes, as the ways of first caches are pages: rows 4096 bytes apart share one place, and there
+ * are 8 of each place in 32 KiB. With more rows, each line is gone before its next element is read. */
+static int64_t rows_in_cache(const target *machine, int64_t bytes)
+{
+    enum { WAY = 4096 };
+    int64_t ways = machine && machine->l1_bytes ? machine->l1_bytes / WAY : 0, apart = WAY;
+
+    if (bytes <= 0 || ways < 1)
+        return INT64_MAX;
+    while (bytes % apart)
+        apart /= 2;
+    return ways * (WAY / apart);
+}
+
 /* The register tile where the search starts: from the model of space/tile.c, then made to fit panels, lanes
  * along the reduction, and stages with many versions of their edges. Each branch replaces the model's answer
  * for a case that the model does not know: lanes along the reduction, packed panels, and stages with many
@@ -800,6 +839,9 @@ static void choose_tile(const space_shape *shape, space_tiled *tiled)
 
         tiled->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
     }
+    int64_t most = tiled->row ? rows_in_cache(t, bytes_between_rows(sched_context(shape->base), tiled)) : 0;
+    if (most > 0 && tiled->tile.rows > most && !tiled->on_reduction)
+        tiled->tile.rows = even_rows(rows, (int)most);
 }
 
 /* Everything that the templates want to know of a tiled stage and its output `out`. The order matters: the

@@ -230,7 +230,6 @@ Test(space, work_that_costs_less_than_a_fork_stays_on_one_thread)
     tec_context_free(cx);
 }
 
-/* The axis of one element that was reduced is no column. A long row starts with several vectors. */
 /* A square of what is read across goes through registers where a row is a vector. */
 Test(space, a_transpose_turns_squares_in_registers)
 {
@@ -243,7 +242,7 @@ Test(space, a_transpose_turns_squares_in_registers)
               "T.y.0, T.y.1 = split(T.y, _, 8)\ncompute_at(A.cache.local, T.x.0)");
 }
 
-/* The axis of one element that was reduced is no column. */
+/* The axis of one element that was reduced is no column. A long row starts with several vectors. */
 Test(space, a_reduction_that_keeps_its_axis_has_lanes_along_its_rows)
 {
     has_steps("def f(A: f32[512, 1000]) {\n  M[y: 512, z: 1] = max[x: 1000](A[y, x])\n  return M\n}\n",
