@@ -121,6 +121,12 @@ typedef struct {
     int registers;
 } space_shape;
 
+/* What the analysis finds of a tiled stage whose results `out` takes up (space/sums.c). */
+space_tiled *space_read_tiled(tec_context *cx, const space_shape *shape, const space_stage *stage,
+                              const space_stage *out);
+/* The loop along which something lies that is read across; NULL: there is none. */
+const space_loop *space_find_transposed(tec_context *cx, const space_stage *stage);
+
 const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *machine);
 const space_stage *space_stage_named(const space_shape *shape, const char *name);
 
