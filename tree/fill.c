@@ -452,6 +452,36 @@ static bool renumber(const tree_view *view, const tree_site *site, int fixed, ir
     return changed;
 }
 
+/* The element tells the variable even of a value outside of its domain: (v//3, v%3) does of all integers, while
+ * y*4 + x does of y and x only as long as x is less than 4. */
+static bool inverts_anywhere(const tree_view *view, const ir_block *block, const tree_layout *layout,
+                             int iter)
+{
+    ir_subst at_index = {0};
+
+    for (int d = 0; d < layout->n; d++) {
+        if (layout->mask[d])
+            return false;
+        base_map_put(view->cx, &at_index.vars, layout->point[d], layout->index[d]);
+    }
+    return ir_prove_equal(view->facts, ir_apply(view->cx, &at_index, layout->var[iter]),
+                          block->iters[iter].var);
+}
+
+/* What tiles reach over the domain is no element that the box has of another instance. So it is where each
+ * variable has a dimension of its own. In a layout the variable may run up to what fills the padding:
+ * S[y*4 + x] at x = 4 is an element of the next y. */
+static bool ends_nowhere(const tree_view *view, const tree_site *site, const store_map *store)
+{
+    const ir_facts *facts = tree_site_facts(view, site, site->n_loops);
+
+    for (int i = 0; i < site->block->n_iters && !store->plain; i++)
+        if (store->used[i] && !ir_prove_lt(facts, site->stmt->block.bind[i], store->layout.extent[i]) &&
+            !inverts_anywhere(view, site->block, &store->layout, i))
+            return false;
+    return true;
+}
+
 /* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly; or
  * both, in different dimensions. */
 static bool fills_box(const tree_view *view, const tree_site *site, const ir_region *access,
@@ -463,7 +493,8 @@ static bool fills_box(const tree_view *view, const tree_site *site, const ir_reg
     if (!read_store(view, site->block, access, &store) || !loops_run(view, site, &store, box, fixed) ||
         !single_values_hold(view, site, &store, fixed))
         return false;
-    return onto_box(view, site, guards, &store, box, fixed) ||
+    return ((guards == where || ends_nowhere(view, site, &store)) &&
+            onto_box(view, site, guards, &store, box, fixed)) ||
            (guards != where &&
             (onto_box(view, site, where, &store, box, fixed) ||
              (store.plain && onto_box(view, site, cuts_of_box(view, site, &store, box, guards, fixed), &store,

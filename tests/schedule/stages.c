@@ -290,6 +290,17 @@ Test(stages, cache_write_keeps_the_outputs_of_a_tuple_together)
          "cache_write(S, local)\nreverse_compute_at(S.cache.local, S.y)");
 }
 
+/* Behind the end of a row of A, its layout has the elements of the next row: a tile of 16 writes only 4. */
+Test(stages, cache_write_of_rows_that_end_in_the_next_is_refused)
+{
+    sched *s = schedule_of(
+        "def f(C: f32[5]) { A[y: 5, x: 4] = C[y] * 2 B[y: 20] = A[floordiv(y, 4), y % 4] return B }");
+
+    does(s, "split(A.x, _, 4)\nsplit(A.x.0, _, 4)\nreverse_inline(B)");
+    refuses(s, "cache_write(A, global, A.x.0.0)",
+            "cannot prove that the elements that 'A' writes in one iteration of 'A.x.0.0' form a box");
+}
+
 Test(stages, a_cache_under_a_reduction_loop_is_refused)
 {
     sched *s = schedule_of(matmul);
