@@ -297,6 +297,16 @@ static int any_room(fuzz_stepper *stepper)
     return fuzz_odds(stepper, 15) ? -1 : fuzz_odds(stepper, 35) ? fuzz_pick(stepper, 4) : 0;
 }
 
+/* Mostly the limit that inlining has by itself; at times one that most programs exceed, or none does. */
+static void fit_compute_inline(fuzz_stepper *stepper, sched_arg *arg)
+{
+    int64_t *most = base_new(stepper->cx, int64_t);
+
+    *most = fuzz_odds(stepper, 50) ? 20 : 100000;
+    arg[1].ints = most;
+    arg[1].n = fuzz_odds(stepper, 20);
+}
+
 /* Strides in the order of the dimensions or in any other, with room or without, and a small offset. */
 static void fit_buffer_bind(fuzz_stepper *stepper, sched_arg *arg)
 {
@@ -392,7 +402,7 @@ static const struct {
     [AT_env_threads] = {2, fit_env_threads},
     [AT_compute_at] = {14, fit_compute_at},
     [AT_reverse_compute_at] = {12, fit_reverse_compute_at},
-    [AT_compute_inline] = {5, NULL},
+    [AT_compute_inline] = {5, fit_compute_inline},
     [AT_reverse_inline] = {4, NULL},
     [AT_compute_root] = {2, NULL},
     [AT_cache_read] = {6, fit_cache_read},
