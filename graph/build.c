@@ -51,8 +51,8 @@ static bool optimise(builder *self)
     return self->m && self->m->functions.n > 0;
 }
 
-/* Gives each node its device. In a program with control flow the values stay in main memory, as a
- * device's list of launches has no branches. */
+/* Gives each node its device. In a program the plan does that for each kernel, and values have no device: the
+ * run finds out where they are needed. */
 static bool place(builder *self)
 {
     const comp_options options = {
@@ -78,7 +78,9 @@ static bool plan(builder *self)
     self->out->module = self->m;
     const comp_options options = {
         .target = self->o->target, .strict = self->o->strict, .no_verify = self->o->no_verify};
-    graph_placed placed = {.strict = self->o->place_strict};
+    graph_placed placed = {.strict = self->o->place_strict,
+                           .rule = self->o->place_strict ? GRAPH_ON_DEVICE : self->o->place_rule,
+                           .given = self->o->place_given};
     bool program = graph_is_program(self->m);
     if (program && !target_offers(self->o->target, TARGET_HOST)) {
         if (!comp_can_generate(self->cx, &options))
@@ -90,6 +92,7 @@ static bool plan(builder *self)
                       : graph_planned(self->m, kernels);
     if (kernels->where) {
         self->out->hosted = placed.hosted;
+        self->out->n_free = placed.n_free;
         memcpy(self->out->counted, placed.count, sizeof placed.count);
         kernels->where = NULL;
         kernels->try_options = NULL;

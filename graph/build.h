@@ -19,8 +19,10 @@ typedef struct {
     int jobs;                   /* 0: one for each core */
     bool strict;
     bool no_verify;
-    bool place_strict;      /* refuse what would run on the host beside the target's device */
-    const char *dump_dir;   /* the program of each kernel after each pass of lower/ that changed it */
+    bool place_strict;           /* refuse what would run on the host beside the target's device */
+    graph_place_rule place_rule; /* of a program's kernels that may run anywhere */
+    const char *place_given;     /* graph_placed.given */
+    const char *dump_dir;        /* the program of each kernel after each pass of lower/ that changed it */
     const char *dump_graph; /* the graph after each pass of graph/ that changed it, and the planned form */
     /* No pass runs, each operator is a kernel, nothing shares memory: what optimised programs are held
      * against. Of programs only. */
@@ -34,6 +36,7 @@ typedef struct {
     const graph_module *module;  /* after all passes, each node with its device */
     base_vec hosted;             /* graph_hosted *: nodes that the device cannot run */
     int counted[2];              /* of a program: operators on the host and on the device */
+    int n_free;                  /* of a program: kernels that may run on both */
     const graph_module *planned; /* its planned form, which desc was made of */
     const graph_kernels *kernels;
     comp_code *code;

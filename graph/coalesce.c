@@ -11,7 +11,8 @@
  * tensors that begin and end within one stretch and do not escape get places in one storage, by
  * graph_plan_places: they share bytes where they do not live at the same time. Tensors that outlive a stretch
  * keep storages of their own, so that a deep recursion holds nothing that it needs no more, and a value in a
- * list pins only itself. The storage goes with the last tensor in it (runtime/object.h).
+ * list pins only itself. A storage is the host's or the device's alone: a tensor that both touch has its own,
+ * so that its bytes alone are copied. The storage goes with the last tensor in it (runtime/object.h).
  */
 #include "graph/coalesce.h"
 
@@ -25,6 +26,7 @@ typedef struct {
     graph_place_request place; /* size and lifetime, then its offset */
     const graph_node *storage, *tensor;
     int stretch, alive; /* how many of tensor and views are not killed */
+    int device;         /* that touches it: 0 the host; -1: none so far */
     bool escapes;
     const graph_value *group; /* of the storage that all of the stretch share: the first one's */
     const ir_expr *total;     /* bytes of that storage, where this tensor is the first one */
@@ -57,6 +59,7 @@ static bool divides(const graph_node *node)
     }
 }
 
+/* A tensor that fills a storage of its own: it may move into one with others. */
 static void add_lodger(state *self, const graph_node *storage, const graph_node *tensor, int at, int stretch,
                        base_vec *all)
 {
@@ -66,6 +69,7 @@ static void add_lodger(state *self, const graph_node *storage, const graph_node 
                   .tensor = tensor,
                   .stretch = stretch,
                   .alive = 1,
+                  .device = -1,
                   .place = {.first = at, .last = -1}};
     base_map_put(self->cx, &self->lodgers, storage->out[0], l);
     base_map_put(self->cx, &self->lodgers, tensor->out[0], l);
@@ -101,17 +105,35 @@ static void let_escape(state *self, const graph_value *value)
         l->escapes = true;
 }
 
+/* The node's device reads or writes the tensor. */
+static void note_touch(state *self, const graph_node *node, const graph_value *value)
+{
+    lodger *l = value ? base_map_get(&self->lodgers, value) : NULL;
+    int device = node->kind == GRAPH_INVOKE && graph_attribute(node, "device");
+
+    if (l && l->device >= 0 && l->device != device)
+        l->escapes = true;
+    else if (l)
+        l->device = device;
+}
+
 /* Lifetimes of the body's own tensors; what regions use is in use by a node that divides. */
 static void note_node(state *self, const graph_node *node, int at, int stretch, base_vec *all)
 {
     switch (node->kind) {
     case GRAPH_ALLOC_TENSOR: note_tensor(self, node, at, stretch, all); return;
     case GRAPH_KILL: note_kill(self, node->in[0], at); return;
-    case GRAPH_ALLOC_STORAGE:
+    case GRAPH_ALLOC_STORAGE: return;
     case GRAPH_INVOKE:
     case GRAPH_CHECK:
-    case GRAPH_EXTENTS: return;
-    case GRAPH_APPEND: let_escape(self, node->in[0]); return;
+    case GRAPH_EXTENTS:
+        for (int k = 0; k < node->n_in; k++)
+            note_touch(self, node, node->in[k]);
+        return;
+    case GRAPH_APPEND:
+        let_escape(self, node->in[0]);
+        note_touch(self, node, node->in[1]);
+        return;
     default:
         for (int k = 0; k < node->n_in; k++)
             let_escape(self, node->in[k]);
@@ -130,7 +152,7 @@ static const ir_expr *rounded_size(const state *self, const graph_body *body, co
     return ir_simplify(graph_facts_in(self->m, body), ir_mul(cx, ir_ceildiv(cx, size, line), line));
 }
 
-/* Gives the tensors of one stretch places in one storage; a single one stays where it is. */
+/* Gives the tensors of one stretch and one device places in one storage; a single one stays where it is. */
 static void settle(state *self, const graph_body *body, lodger *const *of, int n)
 {
     graph_place_request **places = base_array(self->cx, graph_place_request *, n);
@@ -151,7 +173,7 @@ static void settle(state *self, const graph_body *body, lodger *const *of, int n
  * in a later stretch than its own counts as one that escapes. */
 static void note_body(state *self, const graph_body *body)
 {
-    base_vec all = {0}, staying = {0};
+    base_vec all = {0}, staying[2] = {{0}, {0}};
     int stretch = 0;
 
     for (int i = 0; i < body->nodes.n; i++) {
@@ -173,14 +195,16 @@ static void note_body(state *self, const graph_body *body)
     for (int i = 0; i < all.n; i++) {
         lodger *l = all.at[i];
 
-        if (staying.n && ((lodger *)staying.at[0])->stretch != l->stretch) {
-            settle(self, body, (lodger *const *)staying.at, staying.n);
-            staying.n = 0;
-        }
+        for (int d = 0; d < 2; d++)
+            if (staying[d].n && ((lodger *)staying[d].at[0])->stretch != l->stretch) {
+                settle(self, body, (lodger *const *)staying[d].at, staying[d].n);
+                staying[d].n = 0;
+            }
         if (!l->escapes && l->place.last >= 0)
-            base_push(self->cx, &staying, l);
+            base_push(self->cx, &staying[l->device > 0], l);
     }
-    settle(self, body, (lodger *const *)staying.at, staying.n);
+    for (int d = 0; d < 2; d++)
+        settle(self, body, (lodger *const *)staying[d].at, staying[d].n);
 }
 
 static void prepare(graph_rewrite *rw, const graph_body *old)

@@ -288,15 +288,21 @@ static int operators_in(const graph_node *node)
     return n;
 }
 
+int graph_try_kernel(tec_context *cx, const graph_node *node, const te_def *def, const comp_options *options,
+                     graph_placed *placed)
+{
+    return is_shape(cx, node, &placed->shape) ? HOST : choose_for(cx, node, def, options, placed);
+}
+
 const target *graph_place_kernel(tec_context *cx, const graph_node *node, const te_def *def,
                                  const comp_options *options, graph_placed *placed)
 {
-    bool shape = is_shape(cx, node, &placed->shape);
-    int device = shape ? HOST : choose_for(cx, node, def, options, placed);
+    intptr_t known = (intptr_t)base_map_get(&placed->device, node);
+    int device = known ? (int)known - 1 : graph_try_kernel(cx, node, def, options, placed);
 
     if (device < 0)
         return NULL;
-    if (!shape)
+    if (!is_shape(cx, node, &placed->shape))
         placed->count[device] += operators_in(node);
     return device == DEVICE ? options->target : target_host(cx, options->target);
 }

@@ -29,20 +29,32 @@ typedef struct {
     const char *why; /* its code cannot be made for the device */
 } graph_hosted;
 
+/* Where the small kernels of a program run that may run anywhere (graph/place_program.h); GRAPH_ON_DEVICE: on
+ * the device, as large ones do. */
+typedef enum { GRAPH_FEWEST_COPIES, GRAPH_UNIFIED, GRAPH_ON_DEVICE } graph_place_rule;
+
 typedef struct {
     bool strict;     /* refuse a node that would have to run on the host */
     base_vec hosted; /* graph_hosted *: result */
     base_vec trials; /* what was tried, each definition once */
     base_map shape;  /* which nodes are shape arithmetic */
     int count[2];    /* operators of a program, as graph_count_operators counts: 0 host, 1 device */
+    graph_place_rule rule;
+    /* in place of the rule: 'h' or 'd' for each kernel of a program that may run anywhere, in order; NULL:
+     * the rule */
+    const char *given;
+    int n_free;      /* result: how many these are */
+    base_map device; /* graph_node * of a program -> 1 for the host, 2 for the device */
 } graph_placed;
 
 /* A module for a CPU is left as it is. `options` says how kernels will be compiled. */
 graph_module *graph_place_nodes(graph_module *module, const comp_options *options, graph_placed *p);
 
-/* The target that the kernel of a program's node is made for: that of the device, or its host. A program's
- * values lie in main memory, so no value is copied in the graph: each call of a kernel of the device copies
- * operands and results. NULL with an error. */
+/* Where the kernel of a program's node has to run: 0, the host; 1, anywhere; -1 with an error. */
+int graph_try_kernel(tec_context *cx, const graph_node *node, const te_def *def, const comp_options *options,
+                     graph_placed *placed);
+/* The target that the kernel is made for: that of the device where graph_place_program chose that, or its
+ * host. The node is counted. NULL with an error. */
 const target *graph_place_kernel(tec_context *cx, const graph_node *node, const te_def *def,
                                  const comp_options *options, graph_placed *placed);
 

@@ -10,6 +10,7 @@
 
 #include "compiler/generators.h"
 #include "graph/emit.h"
+#include "graph/place_program.h"
 #include "graph/plan.h"
 #include "graph/rewrite.h"
 #include "graph/scope.h"
@@ -201,31 +202,6 @@ static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const gr
     return t->out[0];
 }
 
-/* The module as the body sees it: with its symbols and facts, and those of the bodies around it. */
-static const graph_module *seen_from(graph_rewrite *rw, const graph_body *body)
-{
-    planner *p = rw->user;
-    graph_module *module = base_map_get(&p->scopes, body);
-
-    if (module)
-        return module;
-    module = base_copy(rw->cx, rw->from, sizeof *module);
-    module->symbols = module->facts = (base_vec){0};
-    module->known = NULL;
-    for (int i = 0; i < rw->from->symbols.n; i++)
-        base_push(rw->cx, &module->symbols, rw->from->symbols.at[i]);
-    for (int i = 0; i < rw->from->facts.n; i++)
-        base_push(rw->cx, &module->facts, rw->from->facts.at[i]);
-    for (const graph_body *b = body; b; b = b->outer) {
-        for (int i = 0; i < b->symbols.n; i++)
-            base_push(rw->cx, &module->symbols, b->symbols.at[i]);
-        for (int i = 0; i < b->facts.n; i++)
-            base_push(rw->cx, &module->facts, b->facts.at[i]);
-    }
-    base_map_put(rw->cx, &p->scopes, body, module);
-    return module;
-}
-
 /* Tells the module what a new kernel takes, so that the verifier can hold each invocation against it. */
 static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, const te_def *def,
                            const base_vec *reads, const graph_node *node)
@@ -254,7 +230,7 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     planner *p = rw->user;
     tec_context *cx = rw->cx;
     base_vec reads = {0};
-    te_def *def = graph_definition(seen_from(rw, rw->old), node, p->kernels->target);
+    te_def *def = graph_definition(graph_module_in(rw->from, rw->old, &p->scopes), node, p->kernels->target);
     const target *machine =
         def && p->kernels->where
             ? graph_place_kernel(cx, node, def, p->kernels->try_options, p->kernels->where)
@@ -365,5 +341,7 @@ graph_module *graph_planned_program(graph_module *module, graph_kernels *kernels
 {
     planner p = {.kernels = kernels, .unoptimised = unoptimised};
 
+    if (kernels->where && !graph_place_program(module, kernels->try_options, kernels->where))
+        return NULL;
     return graph_rewrite_module(module, plan_node, note_ends, &p);
 }

@@ -13,6 +13,33 @@ bool graph_binds_symbol(const graph_body *body, const ir_expr *var)
     return false;
 }
 
+static void push_all(tec_context *cx, base_vec *to, const base_vec *from)
+{
+    for (int i = 0; i < from->n; i++)
+        base_push(cx, to, from->at[i]);
+}
+
+/* A copy with other lists of symbols and facts: everything else is that of the module. */
+const graph_module *graph_module_in(const graph_module *module, const graph_body *body, base_map *known)
+{
+    tec_context *cx = module->cx;
+    graph_module *seen = base_map_get(known, body);
+
+    if (seen)
+        return seen;
+    seen = base_copy(cx, module, sizeof *seen);
+    seen->symbols = seen->facts = (base_vec){0};
+    seen->known = NULL;
+    push_all(cx, &seen->symbols, &module->symbols);
+    push_all(cx, &seen->facts, &module->facts);
+    for (const graph_body *b = body; b; b = b->outer) {
+        push_all(cx, &seen->symbols, &b->symbols);
+        push_all(cx, &seen->facts, &b->facts);
+    }
+    base_map_put(cx, known, body, seen);
+    return seen;
+}
+
 bool graph_sees_symbol(const graph_module *module, const graph_body *body, const ir_expr *var)
 {
     for (; body; body = body->outer)

@@ -36,6 +36,9 @@ void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condit
 /* What is known in the body: its facts, those of the bodies around it, the module's. Symbols are at least
  * 0. */
 const ir_facts *graph_facts_in(const graph_module *module, const graph_body *body);
+/* The module as the body sees it: with its symbols and facts, and those of the bodies around it. `known`
+ * keeps one for each body that was asked for. */
+const graph_module *graph_module_in(const graph_module *module, const graph_body *body, base_map *known);
 /* Whether the module, the body or a body around it binds the variable. */
 bool graph_sees_symbol(const graph_module *module, const graph_body *body, const ir_expr *var);
 bool graph_binds_symbol(const graph_body *body, const ir_expr *var);

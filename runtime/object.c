@@ -83,6 +83,22 @@ static int class_of(size_t size)
     return k < FIRST_CLASS ? FIRST_CLASS : k < N_CLASSES ? k : N_CLASSES;
 }
 
+bool rt_heap_take(rt_heap *heap, int64_t bytes, tec_error *err)
+{
+    if (heap->max_bytes && bytes > heap->max_bytes - heap->bytes)
+        return rt_fail(err, TEC_NO_MEMORY, "the limit of %lld bytes of memory is reached",
+                       (long long)heap->max_bytes);
+    heap->bytes += bytes;
+    if (heap->bytes > heap->counts.peak)
+        heap->counts.peak = heap->bytes;
+    return true;
+}
+
+void rt_heap_give(rt_heap *heap, int64_t bytes)
+{
+    heap->bytes -= bytes;
+}
+
 /* Its head is filled, the rest is not. The limit counts whole blocks, as those are what is taken from the
  * system. */
 static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_error *err)
@@ -92,10 +108,8 @@ static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_err
 
     if (k == N_CLASSES)
         return rt_fail_memory(err, size), NULL;
-    if (heap->max_bytes && ((int64_t)1 << k) > heap->max_bytes - heap->bytes)
-        return rt_fail(err, TEC_NO_MEMORY, "the limit of %lld bytes of memory is reached",
-                       (long long)heap->max_bytes),
-               NULL;
+    if (!rt_heap_take(heap, (int64_t)1 << k, err))
+        return NULL;
     object = (rt_object *)(void *)heap->free[k];
     if (object) {
         heap->free[k] = heap->free[k]->next;
@@ -103,13 +117,12 @@ static void *new_object(rt_heap *heap, rt_object_kind kind, size_t size, tec_err
         object = rt_alloc_aligned((size_t)1 << k, err);
         heap->counts.from_system++;
     }
-    if (!object)
+    if (!object) {
+        rt_heap_give(heap, (int64_t)1 << k);
         return NULL;
+    }
     *object = (rt_object){.heap = heap, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint8_t)k};
-    heap->bytes += (int64_t)1 << k;
     heap->live++;
-    if (heap->bytes > heap->counts.peak)
-        heap->counts.peak = heap->bytes;
     return object;
 }
 
@@ -120,7 +133,7 @@ static void free_object(rt_object *object)
     int k = object->size_class;
     block *b = (block *)(void *)object;
 
-    heap->bytes -= (int64_t)1 << k;
+    rt_heap_give(heap, (int64_t)1 << k);
     heap->live--;
     b->next = heap->free[k];
     heap->free[k] = b;
@@ -142,8 +155,13 @@ static rt_object *drop(rt_object *object, rt_object *dead)
 /* A constant tensor has no storage. */
 static rt_object *drop_parts(rt_object *object, rt_object *dead)
 {
-    if (object->kind == RT_OBJECT_STORAGE)
+    if (object->kind == RT_OBJECT_STORAGE) {
+        rt_storage_object *storage = (rt_storage_object *)(void *)object;
+
+        if (storage->mirror)
+            rt_mirror_drop(storage->mirror);
         return dead;
+    }
     if (object->kind == RT_OBJECT_TENSOR)
         return drop(rt_as_tensor(object)->storage ? &rt_as_tensor(object)->storage->head : NULL, dead);
     for (int32_t i = 0; i < rt_as_node(object)->n; i++)
@@ -181,6 +199,8 @@ rt_object *rt_new_storage(rt_heap *heap, int64_t bytes, tec_error *err)
     if (!storage)
         return NULL;
     storage->bytes = bytes;
+    storage->mirror = NULL;
+    storage->fresh = false;
     storage->data = (char *)storage + 64;
     heap->counts.storages++;
     heap->counts.storage_bytes += bytes;
@@ -242,18 +262,33 @@ rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int
     return tensor_at(heap, of->storage, of->tensor.data, of->bytes, of->tensor.dtype, rank, shape, err);
 }
 
+static char *row_at(const rt_tensor_object *tensor, int64_t index)
+{
+    return (char *)tensor->tensor.data +
+           index * rt_shape_bytes(tensor->tensor.dtype, tensor->tensor.ndim - 1, tensor->shape + 1);
+}
+
 /* A row of a multiple of 64 bytes shares the memory of its tensor, whose own begins at a multiple of 64. */
+bool rt_shares_row(const rt_object *tensor, int64_t index)
+{
+    const rt_tensor_object *of = (const rt_tensor_object *)(const void *)tensor;
+
+    return index < 0 || index >= of->shape[0] || (uintptr_t)row_at(of, index) % 64 == 0;
+}
+
+/* Shared where that keeps the alignment, else a copy in a storage of its own. */
 rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error *err)
 {
     const rt_tensor_object *of = rt_as_tensor(tensor);
     int32_t rank = of->tensor.ndim - 1;
     int64_t bytes = rt_shape_bytes(of->tensor.dtype, rank, of->shape + 1);
-    char *data = (char *)of->tensor.data + index * bytes;
     rt_object *s, *row;
+    char *data;
 
     if (index < 0 || index >= of->shape[0])
         return rt_fail(err, TEC_INVALID, "element %lld of %lld", (long long)index, (long long)of->shape[0]),
                NULL;
+    data = row_at(of, index);
     if ((uintptr_t)data % 64 == 0)
         return tensor_at(heap, of->storage, data, bytes, of->tensor.dtype, rank, of->shape + 1, err);
     s = rt_new_storage(heap, bytes, err);

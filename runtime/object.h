@@ -37,10 +37,14 @@ struct tec_object {
     uint8_t kind, size_class;
 };
 
+typedef struct rt_mirror rt_mirror; /* of a storage, on a device: runtime/mirror.h */
+
 typedef struct {
     rt_object head;
     int64_t bytes;
     char *data;
+    rt_mirror *mirror; /* NULL: no device has touched it */
+    bool fresh;        /* nothing has been written into it; only programs with kernels of a device tell */
 } rt_storage_object;
 
 typedef struct {
@@ -64,6 +68,9 @@ typedef struct {
 rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err);
 void rt_heap_close(rt_heap *heap);
 int64_t rt_heap_bytes(const rt_heap *heap); /* of the objects that live */
+/* Bytes in other memory count as those of objects do, until they are given back. */
+bool rt_heap_take(rt_heap *heap, int64_t bytes, tec_error *err);
+void rt_heap_give(rt_heap *heap, int64_t bytes);
 
 /* Since the heap was made, or since its owner set them to 0. */
 typedef struct {
@@ -80,6 +87,8 @@ rt_object *rt_new_tensor(rt_heap *heap, rt_object *storage, int64_t offset, base
                          const int64_t *shape, tec_error *err);
 /* The same elements with another shape, or the first of them; refuses a shape of more. */
 rt_object *rt_new_view(rt_heap *heap, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
+/* Whether rt_new_row shares the memory of the tensor; a row that there is not counts as shared. */
+bool rt_shares_row(const rt_object *tensor, int64_t index);
 /* Element `index` along the first axis. Shares the tensor's memory where that keeps the alignment of 64 bytes
  * which kernels may rely on, and is a copy otherwise. Refuses an index past the end. */
 rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error *err);
@@ -109,6 +118,9 @@ static inline void rt_release(rt_object *object)
     if (object && object->refs >= 0 && --object->refs == 0)
         rt_free_object(object);
 }
+
+/* The memory on the device of a storage that goes: waits there for another storage. */
+void rt_mirror_drop(rt_mirror *mirror);
 
 static inline rt_tensor_object *rt_as_tensor(rt_object *object)
 {

@@ -180,6 +180,8 @@ static bool set_up(tec_program *program, tec_error *err)
         !(program->profile = rt_vm_profile_new(&program->arena, program->desc->n_functions, err)))
         return false;
     program->tensors = rt_arena_alloc(&program->arena, RT_MAX_PARAMS, sizeof *program->tensors, err);
+    for (int32_t i = 0; i < program->desc->n_functions; i++)
+        program->on_device = program->on_device || program->desc->functions[i].device;
     return program->dims && program->args && program->tensors && program->heap &&
            make_constants(program, err) && mark_objects(program, err) &&
            rt_env_open(&program->env, &program->options.run, program->desc->flags & RT_MODULE_KEEP_DENORMALS,

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/mirror.h"
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
@@ -269,6 +270,12 @@ static void unwind(run *self)
 
 /* ---- kernels ---- */
 
+/* Before the host touches a tensor that a kernel of a device may have written or read. */
+static bool touch(const run *self, const rt_tensor_object *tensor, bool writes)
+{
+    return !self->p->on_device || rt_mirror_on_host(tensor, writes, self->inner) || fail_inner(self);
+}
+
 /* Most dimensions are a number or a symbol. False: the extent cannot be computed, which refuses the
  * argument. */
 static bool evaluate(rt_dim dim, const int64_t *symbols, int64_t *value)
@@ -369,13 +376,16 @@ static bool call_kernel(run *self, const int32_t *words)
         if (!check_argument(self, k, i, tensor))
             return false;
         program->args[i] = tensor->tensor.data;
-        program->tensors[i] = &tensor->tensor;
+        program->tensors[i] = tensor;
     }
     if (!check_overlap(self, k, args) || (!k->device && !reserve_workspace(self, k)))
         return false;
     if (k->n_facts &&
         !rt_facts_hold(k->facts, k->n_facts, k->symbols, program->dims, k->n_symbols, k->name, self->inner))
         return fail_inner(self);
+    for (int32_t i = 0; program->on_device && !k->device && i < k->n_params; i++)
+        if (!touch(self, program->tensors[i], k->params[i].is_output))
+            return false;
     program->counts.kernels++;
     if (program->profile)
         rt_vm_profile_begin(program->profile);
@@ -394,6 +404,15 @@ static bool call_kernel(run *self, const int32_t *words)
 }
 
 /* ---- other instructions ---- */
+
+static bool alloc_storage(run *self, const int32_t *words)
+{
+    rt_object *storage = rt_new_storage(self->p->heap, self->r[words[2]].i, self->inner);
+
+    if (storage)
+        ((rt_storage_object *)(void *)storage)->fresh = true;
+    return set_new(self, words[1], storage);
+}
 
 /* Extents and offset are numbers in the code, or registers. */
 static bool alloc_tensor(run *self, const int32_t *words)
@@ -445,6 +464,8 @@ static bool copy_tensor(run *self, const int32_t *words)
         return fail(self, TEC_INVALID, "a constant would be written");
     if (to->bytes != from->bytes)
         return fail(self, TEC_INVALID, "tensors of different sizes are copied");
+    if (!touch(self, from, false) || !touch(self, to, true))
+        return false;
     memmove(to->tensor.data, from->tensor.data, (size_t)to->bytes);
     return true;
 }
@@ -482,7 +503,7 @@ static bool compute_dim(run *self, const int32_t *w)
 }
 
 /* By the tensor's own type; verify.c admits integers and truth values. */
-static int64_t read_scalar(const rt_tensor_object *tensor)
+static int64_t number_in(const rt_tensor_object *tensor)
 {
     const void *data = tensor->tensor.data;
 
@@ -492,6 +513,16 @@ static int64_t read_scalar(const rt_tensor_object *tensor)
     case 32: return *(const int32_t *)data;
     default: return *(const int64_t *)data;
     }
+}
+
+static bool read_scalar(run *self, const int32_t *words)
+{
+    const rt_tensor_object *tensor = rt_as_tensor(self->r[words[2]].o);
+
+    if (!touch(self, tensor, false))
+        return false;
+    self->r[words[1]].i = number_in(tensor);
+    return true;
 }
 
 static bool to_tensor(run *self, const int32_t *words)
@@ -509,6 +540,11 @@ static bool to_tensor(run *self, const int32_t *words)
 
 static bool take_row(run *self, const int32_t *w)
 {
+    const rt_object *tensor = self->r[w[2]].o;
+
+    if (!rt_shares_row(tensor, self->r[w[3]].i) &&
+        !touch(self, (const rt_tensor_object *)(const void *)tensor, false))
+        return false;
     return set_new(self, w[1], rt_new_row(self->p->heap, self->r[w[2]].o, self->r[w[3]].i, self->inner));
 }
 
@@ -518,6 +554,9 @@ static bool append(run *self, const int32_t *words)
 {
     rt_object *made, *tensor = self->r[words[2]].o;
 
+    if (self->p->on_device && !(rt_mirror_before_append(rt_as_tensor(tensor), self->inner) &&
+                                rt_mirror_on_host(rt_as_tensor(self->r[words[3]].o), false, self->inner)))
+        return fail_inner(self);
     if (words[1] != words[2]) {
         rt_object *copy = rt_retain(tensor);
 
@@ -581,16 +620,14 @@ static int32_t set_register(run *self, const int32_t *words)
     case RT_MOVE: copy_register(self, words[1], words[2]); return 3;
     case RT_LOAD_CONST: set_object(self, words[1], program->constants[words[2]]); return 3;
     case RT_LOAD_CONSTI: self->r[words[1]].i = words[2]; return 3;
-    case RT_ALLOC_STORAGE:
-        return set_new(self, words[1], rt_new_storage(program->heap, self->r[words[2]].i, self->inner)) ? 4
-                                                                                                        : 0;
+    case RT_ALLOC_STORAGE: return alloc_storage(self, words) ? 4 : 0;
     case RT_FREE_STORAGE:
     case RT_FREE_TENSOR: set_object(self, words[1], NULL); return 2;
     case RT_GET_TAG: self->r[words[1]].i = rt_as_node(self->r[words[2]].o)->tag; return 3;
     case RT_CHECK:
         return self->r[words[1]].i || fail(self, TEC_INVALID, program->program->texts[words[2]]) ? 3 : 0;
     case RT_EXTENT: self->r[words[1]].i = rt_as_tensor(self->r[words[2]].o)->shape[words[3]]; return 4;
-    case RT_SCALAR: self->r[words[1]].i = read_scalar(rt_as_tensor(self->r[words[2]].o)); return 3;
+    case RT_SCALAR: return read_scalar(self, words) ? 3 : 0;
     default: fail(self, TEC_INTERNAL, "no instruction of a fixed length"); return 0;
     }
 }
@@ -721,6 +758,11 @@ bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_
     mode = rt_env_enter(&program->env);
     ok = program->profile ? run_profiled(&v) : run_plain(&v);
     rt_env_leave(&program->env, mode);
+    if (!rt_vm_devices_end(program, ok ? err : NULL) && ok) {
+        for (int32_t i = 0; i < program->program->functions[function].n_results; i++)
+            rt_release(out[i]);
+        ok = false;
+    }
     if (!ok)
         unwind(&v);
     program->counts.steps = v.steps;

@@ -47,9 +47,10 @@ struct tec_program {
     int64_t n_calls, max_calls; /* room */
     atomic_bool cancelled;
     tec_program_counts counts;
-    rt_vm_profile *profile;   /* NULL: off */
-    rt_vm_devices *devices;   /* NULL: no kernel of a device was called yet */
-    const DLTensor **tensors; /* arguments of a kernel of a device */
+    rt_vm_profile *profile;           /* NULL: off */
+    bool on_device;                   /* some kernel of the module is a device\'s */
+    rt_vm_devices *devices;           /* NULL: no kernel of a device was called yet */
+    const rt_tensor_object **tensors; /* arguments of a kernel */
 };
 
 /* Runs a function on values of its types: gives references. */

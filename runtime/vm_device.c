@@ -1,54 +1,59 @@
 /* vm_device.c -- see vm_device.h.
  *
- *     call of f(a, out c):   a -> array of the device;  launches of f;  wait;  array of c -> c
+ *     call of f(a, out c):   a's bytes on the device, if they are not there;  launches of f
+ *     scalar(c):             wait;  c's bytes in main memory
  *
- * Conditions and loops are the host's: a list of launches has no branches. What a kernel only writes is not
- * copied to the device before.
+ * Conditions and loops are the host's: a list of launches has no branches. Launches are only put into the
+ * stream, so that the host goes on; an error of the device is reported where the host waits next.
  */
 #include "runtime/vm_device.h"
 
 #include "runtime/alloc.h"
 #include "runtime/error.h"
 #include "runtime/launch.h"
+#include "runtime/mirror.h"
 #include "runtime/shape.h"
 #include "runtime/vm.h"
 #include "tec/device.h"
 
+/* Launches that the stream may hold: a driver keeps memory for each. */
+enum { MOST_LAUNCHES = 512 };
+
 /* launcher.device is NULL until the kernel is called for the first time. */
 typedef struct {
     rt_launcher launcher;
-    rt_stream stream;
     rt_launch_param *params; /* [n_params] */
-    tec_array **array;       /* [n_params], of the call under way */
 } kernel_there;
 
 struct rt_vm_devices {
     tec_device *device;
+    rt_mirrors *mirrors;
     void *workspace;
     int64_t workspace_size;
+    int32_t in_stream; /* calls of kernels since the last wait */
     int32_t n;
     kernel_there kernel[];
 };
 
 static void close_kernel(kernel_there *self)
 {
-    rt_stream_close(&self->stream);
     rt_launcher_close(&self->launcher);
     rt_free(self->params);
-    rt_free(self->array);
     *self = (kernel_there){0};
 }
 
-/* Streams end before the memory that their launches use. */
+/* The stream ends before the kernels and the memory that its launches use. */
 void rt_vm_devices_close(rt_vm_devices *devices)
 {
     if (!devices)
         return;
+    rt_mirrors_free(devices->mirrors);
     for (int32_t i = 0; i < devices->n; i++)
         close_kernel(&devices->kernel[i]);
     if (devices->workspace)
         devices->device->kind->release(devices->device, devices->workspace);
-    tec_device_free(devices->device);
+    if (devices->device)
+        tec_device_free(devices->device);
     rt_free(devices);
 }
 
@@ -66,15 +71,17 @@ static rt_vm_devices *open_devices(tec_program *program, const char *kind, tec_e
         return NULL;
     made->n = n;
     made->device = chosen ? tec_device_ref(chosen) : tec_device_open(kind, err);
-    if (!made->device) {
-        rt_free(made);
+    made->mirrors = made->device ? rt_mirrors_new(program->heap, made->device, program->constants,
+                                                  program->desc->n_constants, err)
+                                 : NULL;
+    if (!made->mirrors) {
+        rt_vm_devices_close(made);
         return NULL;
     }
     return program->devices = made;
 }
 
-/* Loads the kernel when it is called for the first time, and gives it a stream. What was opened is closed
- * again when a part fails. */
+/* Loads the kernel when it is called for the first time; closes what was opened when a part fails. */
 static bool open_kernel(const tec_program *program, rt_vm_devices *devices, int32_t index, tec_error *err)
 {
     const rt_function_desc *f = &program->desc->functions[index];
@@ -83,15 +90,21 @@ static bool open_kernel(const tec_program *program, rt_vm_devices *devices, int3
     if (k->launcher.device)
         return true;
     k->params = rt_alloc_array(f->n_params, sizeof *k->params, err);
-    k->array = rt_alloc_array(f->n_params, sizeof *k->array, err);
-    if (k->params && k->array && rt_launcher_open(&k->launcher, program->module, f, devices->device, err) &&
-        rt_stream_open(&k->stream, devices->device, err))
+    if (k->params && rt_launcher_open(&k->launcher, program->module, f, devices->device, err))
         return true;
     close_kernel(k);
     return false;
 }
 
-/* Workspace of the device, which only grows: calls run one after the other. */
+/* Waits for all launches in the stream. */
+static bool wait_for_launches(rt_vm_devices *self, tec_error *err)
+{
+    self->in_stream = 0;
+    return self->device->kind->wait(rt_mirrors_stream(self->mirrors), err);
+}
+
+/* Workspace of the device, which only grows: calls run one after the other. Those under way may use the old
+ * one, so they end before it goes. */
 static bool reserve(rt_vm_devices *self, const rt_function_desc *function, const int64_t *dims,
                     tec_error *err)
 {
@@ -105,62 +118,66 @@ static bool reserve(rt_vm_devices *self, const rt_function_desc *function, const
     larger = self->device->kind->allocate(self->device, bytes, err);
     if (!larger)
         return false;
-    if (self->workspace)
+    if (self->workspace) {
+        wait_for_launches(self, NULL);
         self->device->kind->release(self->device, self->workspace);
+    }
     self->workspace = larger;
     self->workspace_size = bytes;
     return true;
 }
 
-/* An array of the device for the argument, with the argument's elements where the kernel reads them. */
-static bool send(rt_vm_devices *self, kernel_there *kernel, const rt_function_desc *function, int32_t index,
-                 const DLTensor *tensor, tec_error *err)
+/* Operands before results: an operand that lies in the storage of a result must be copied while the host's
+ * bytes of it still count. */
+static bool place_params(rt_vm_devices *self, kernel_there *kernel, const rt_function_desc *function,
+                         const rt_tensor_object *const *tensors, tec_error *err)
 {
-    tec_array *array = tec_array_new_on(self->device, tensor->dtype, tensor->ndim, tensor->shape, err);
-    DLTensor *there = (DLTensor *)(uintptr_t)tec_array_tensor(array);
-
-    kernel->array[index] = array;
-    if (!array || (!function->params[index].is_output && !tec_tensor_copy(there, tensor, err)))
-        return false;
-    kernel->params[index] = (rt_launch_param){.place = {there->data, (int64_t)there->byte_offset}};
-    return true;
+    for (int32_t i = 0; i < function->n_params; i++)
+        if (!function->params[i].is_output &&
+            !rt_mirror_read(self->mirrors, tensors[i], &kernel->params[i].place, err))
+            return false;
+    for (int32_t i = 0; i < function->n_params; i++)
+        if (function->params[i].is_output &&
+            !rt_mirror_write(self->mirrors, tensors[i], &kernel->params[i].place, err))
+            return false;
+    return rt_mirrors_settle(self->mirrors, err);
 }
 
-/* Operands to the device, the launches, and, once these have ended, the results back to the program's
- * tensors. */
-static bool run_there(rt_vm_devices *self, kernel_there *kernel, const rt_function_desc *function,
-                      const DLTensor *const *tensors, const int64_t *dims, tec_error *err)
-{
-    bool ok = reserve(self, function, dims, err);
-
-    for (int32_t i = 0; ok && i < function->n_params; i++)
-        ok = send(self, kernel, function, i, tensors[i], err);
-    ok = ok && rt_launcher_run(&kernel->launcher, &kernel->stream, kernel->params,
-                               (rt_place){self->workspace, 0}, dims, err);
-    /* What was begun must end before its memory goes, whatever went wrong. */
-    ok = self->device->kind->wait(&kernel->stream, ok ? err : NULL) && ok;
-    for (int32_t i = 0; ok && i < function->n_params; i++)
-        if (function->params[i].is_output)
-            ok = tec_tensor_copy((DLTensor *)(uintptr_t)tensors[i], tec_array_tensor(kernel->array[i]), err);
-    return ok;
-}
-
-/* The arrays of a call go at its end; the program's values have their own memory. */
-bool rt_vm_launch(tec_program *program, int32_t kernel, const DLTensor *const *tensors, const int64_t *dims,
-                  tec_error *err)
+/* With a profile the call waits for its launches, so that their time is the kernel's. */
+bool rt_vm_launch(tec_program *program, int32_t kernel, const rt_tensor_object *const *tensors,
+                  const int64_t *dims, tec_error *err)
 {
     const rt_function_desc *f = &program->desc->functions[kernel];
     rt_vm_devices *devices = open_devices(program, f->device, err);
     kernel_there *k;
-    bool ok;
 
-    if (!devices || !open_kernel(program, devices, kernel, err))
+    if (!devices || !open_kernel(program, devices, kernel, err) || !reserve(devices, f, dims, err))
         return false;
     k = &devices->kernel[kernel];
-    ok = run_there(devices, k, f, tensors, dims, err);
-    for (int32_t i = 0; i < f->n_params; i++) {
-        tec_array_free(k->array[i]);
-        k->array[i] = NULL;
-    }
+    if (!place_params(devices, k, f, tensors, err) ||
+        !rt_launcher_run(&k->launcher, rt_mirrors_stream(devices->mirrors), k->params,
+                         (rt_place){devices->workspace, 0}, dims, err))
+        return false;
+    devices->in_stream++;
+    return (devices->in_stream < MOST_LAUNCHES && !program->profile) || wait_for_launches(devices, err);
+}
+
+/* Values that are left are results: they go to main memory. */
+bool rt_vm_devices_end(tec_program *program, tec_error *err)
+{
+    rt_vm_devices *devices = program->devices;
+    rt_mirror_counts *counts;
+    bool ok;
+
+    if (!devices)
+        return true;
+    ok = rt_mirrors_fetch(devices->mirrors, err);
+    counts = rt_mirrors_count(devices->mirrors);
+    devices->in_stream = 0;
+    program->counts.uploads = counts->uploads;
+    program->counts.upload_bytes = counts->upload_bytes;
+    program->counts.downloads = counts->downloads;
+    program->counts.download_bytes = counts->download_bytes;
+    *counts = (rt_mirror_counts){0};
     return ok;
 }

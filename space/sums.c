@@ -4,8 +4,8 @@
  *     P[y, k] = A[y, k] * s                            a producer: only C reads it
  *     C[y, x] = sum[k](P[y, k] * B[k, x])              column x, row y; lanes of a vector run along x
  *
- * With 16 registers of 8 lanes the tile of C starts with 6 rows and 2 vectors: 12 sums, 2 vectors of B and one
- * element of P take 15 registers.
+ * With 16 registers of 8 lanes the tile of C starts with 6 rows and 2 vectors: 12 sums, 2 vectors of B and
+ * one element of P take 15 registers.
  */
 #include <math.h>
 #include <string.h>

@@ -316,7 +316,8 @@ static check_result check_set(a_case *test, const char *set)
                    : fail(base_strdup(test->cx, tec_context_error(test->cx)));
     if (test->unreadable)
         return fail(test->unreadable);
-    graph_built *built = graph_build(module, &(graph_build_options){.target = test->t, .jobs = 1});
+    graph_built *built = graph_build(
+        module, &(graph_build_options){.target = test->t, .jobs = 1, .place_rule = GRAPH_ON_DEVICE});
     if (!built)
         return fail(base_strdup(test->cx, tec_context_error(test->cx)));
     check_result r =

@@ -88,6 +88,13 @@ static void report_hosted(const graph_built *built)
     }
 }
 
+static graph_place_rule place_rule(const char *given)
+{
+    return given && strcmp(given, "unified") == 0  ? GRAPH_UNIFIED
+           : given && strcmp(given, "device") == 0 ? GRAPH_ON_DEVICE
+                                                   : GRAPH_FEWEST_COPIES;
+}
+
 /* Signals are held while the module is written: an interrupt leaves either the old file or the new one.
  * Nothing is written before everything has been compiled. */
 static int compile_with(tec_context *cx, const char *model, const settings *given, const space_source *source)
@@ -111,7 +118,8 @@ static int compile_with(tec_context *cx, const char *model, const settings *give
                              .dump_dir = given->dump,
                              .dump_graph = given->dump_graph,
                              .strict = given->strict,
-                             .place_strict = given->place && strcmp(given->place, "strict") == 0};
+                             .place_strict = given->place && strcmp(given->place, "strict") == 0,
+                             .place_rule = place_rule(given->place)};
     if (module && given->executor)
         module->for_vm = strcmp(given->executor, "vm") == 0;
     if (module && !given->quiet)
@@ -160,9 +168,12 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "a program's parameters, from a .safetensors file, by name"},
         {"records", TOOL_TEXT, &to->records, "DB",
          "takes schedules from this record store; a kernel without a record gets the default schedule"},
-        {"place", TOOL_CHOICE, &to->place, "auto|strict",
-         "operators that the target's device cannot run: auto runs them on the host, strict refuses the "
-         "model (default: auto)"},
+        {"place", TOOL_CHOICE, &to->place, "auto|unified|device|strict",
+         "where operators run that the target's device can run: device: there; auto: there, but small ones "
+         "of "
+         "a program where that makes the fewest copies; unified: those on the host that conditions depend "
+         "on; "
+         "strict: there, and what cannot is an error (default: auto)"},
         {"executor", TOOL_CHOICE, &to->executor, "auto|vm",
          "what runs a model without control flow: auto takes the static executor, vm makes bytecode (auto)"},
         {"weights", TOOL_CHOICE, &to->weights, "inside|beside",

@@ -150,7 +150,21 @@ static const char *const group_names[] = {[TEC_ROW_KERNEL] = "kernel",
                                           [TEC_ROW_MEMORY] = "memory",
                                           [TEC_ROW_CONTROL] = "control"};
 
-/* {"rows": [...], "shares": {"kernel": 0.8, ...}} */
+/* "copies": {"uploads": 2, ...}, of the last run */
+static void add_copies_json(cJSON *all, const tec_program *program)
+{
+    cJSON *copies = cJSON_AddObjectToObject(all, "copies");
+    tec_program_counts counts;
+
+    if (!tec_program_count(program, &counts))
+        return;
+    cJSON_AddNumberToObject(copies, "uploads", (double)counts.uploads);
+    cJSON_AddNumberToObject(copies, "upload_bytes", (double)counts.upload_bytes);
+    cJSON_AddNumberToObject(copies, "downloads", (double)counts.downloads);
+    cJSON_AddNumberToObject(copies, "download_bytes", (double)counts.download_bytes);
+}
+
+/* {"rows": [...], "shares": {"kernel": 0.8, ...}, "copies": {...}} */
 static void print_program_profile_json(const tec_program *program)
 {
     cJSON *all = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(all, "rows"),
@@ -175,7 +189,19 @@ static void print_program_profile_json(const tec_program *program)
     }
     for (int g = 0; g < BASE_COUNT(group_names); g++)
         cJSON_AddNumberToObject(shares, group_names[g], share[g]);
+    add_copies_json(all, program);
     print_json(all);
+}
+
+/* Values that moved between main memory and a device in the last run. */
+static void print_copies(const tec_program *program)
+{
+    tec_program_counts counts;
+
+    if (tec_program_count(program, &counts) && counts.uploads + counts.downloads)
+        printf("copies of the last run: %lld to the device (%lld bytes), %lld back (%lld bytes)\n",
+               (long long)counts.uploads, (long long)counts.upload_bytes, (long long)counts.downloads,
+               (long long)counts.download_bytes);
 }
 
 /* One line per kernel and per kind of instruction, then one line with the shares of the groups. */
@@ -199,6 +225,7 @@ void tool_print_program_profile(const tec_program *program, bool json)
     for (int g = 0; g < BASE_COUNT(group_names); g++)
         printf("%s%s %.1f %%", g ? ", " : "", group_names[g], share[g] * 100);
     printf("\n");
+    print_copies(program);
 }
 
 /* Names and shapes of a graph's inputs or outputs, with its symbols. */

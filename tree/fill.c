@@ -452,8 +452,8 @@ static bool renumber(const tree_view *view, const tree_site *site, int fixed, ir
     return changed;
 }
 
-/* The element tells the variable even of a value outside of its domain: (v//3, v%3) does of all integers, while
- * y*4 + x does of y and x only as long as x is less than 4. */
+/* The element tells the variable even of a value outside of its domain: (v//3, v%3) does of all integers,
+ * while y*4 + x does of y and x only as long as x is less than 4. */
 static bool inverts_anywhere(const tree_view *view, const ir_block *block, const tree_layout *layout,
                              int iter)
 {

@@ -67,6 +67,8 @@ typedef struct {
     int64_t peak; /* most bytes of values at one time, in whole blocks */
     /* bytes that were copied to extend tensors: the new rows, and old rows that had to move */
     int64_t copied;
+    /* of tensors, from main memory to a device and back; constants count in the first run that needs them */
+    int64_t uploads, upload_bytes, downloads, download_bytes;
 } tec_program_counts;
 TEC_API bool tec_program_count(const tec_program *program, tec_program_counts *out);
 

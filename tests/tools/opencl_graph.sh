@@ -55,7 +55,7 @@ says 'step 0: cast \(output\) by cast$'
 
 # A model with a loop: its operators run on the device, the loop on the host; the same results as on the CPU.
 loop=$data/test_scan9_sum/model.onnx
-"$TEC" compile "$loop" --target "opencl -device=pocl" --dump-graph "$dir/graph" -o "$dir/loop.tec" 2>"$dir/out"
+"$TEC" compile "$loop" --place device --target "opencl -device=pocl" --dump-graph "$dir/graph" -o "$dir/loop.tec" 2>"$dir/out"
 grep -qh 'invoke .*@device("opencl")' "$dir"/graph/*-plan.graph || fail "the plan names no device for a kernel"
 "$TEC" check --target "opencl -device=pocl" "$data/test_scan9_sum" "$data/test_loop11" "$data/test_if" >"$dir/out" ||
     fail "control flow"
