@@ -188,8 +188,10 @@ static bool divide(blocking *self, int index)
         base_map_put(cx, &self->map.vars, iter->var, inner);
         return true;
     }
-    const ir_expr *times =
-        ir_is_value(values, 1) ? outer : ir_simplify(self->f, ir_floordiv(cx, outer, values));
+    const ir_expr *times = ir_is_value(values, 1)
+                               ? outer
+                               : sched_simplify_index(self->f, ir_simplify(self->c->s->view.facts,
+                                                                           ir_floordiv(cx, outer, values)));
     if (!ir_prove_equal(self->f, ir_mul(cx, times, values), outer))
         return sched_refuse(
             self->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'",
