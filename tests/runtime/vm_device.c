@@ -1,9 +1,11 @@
-/* tests/runtime/vm_device.c -- programs whose kernels run on a device: what is copied there and back, and that
- * nothing is left behind, whatever fails.
+/* tests/runtime/vm_device.c -- programs whose kernels run on a device: what is copied there and back, and
+ * that nothing is left behind, whatever fails. TEC_MUTATIONS and TEC_MUTATION_SEED are as in bytecode.c.
  *
  *     main(x: f32[n]) -> ((f32[n], f32[n]),):
  *         y = copy(x); pair = (y, y); z = copy(y); check n != 5; w = large(z); ret (pair's y, w)
  */
+#include <stdlib.h>
+
 #include "runtime/device.h"
 #include "tec/device.h"
 #include "tec/program.h"
@@ -54,7 +56,10 @@ static const rt_type_desc types[N_TYPES] = {
 
 /* clang-format off */
 enum { X, N, BYTES, ZERO, PLACE, Y, Z, W, BOTH, GOOD, N_REGISTERS };
-#define NEW(to) RT_ALLOC_STORAGE, PLACE, BYTES, 0, RT_ALLOC_TENSOR_REG, (to), PLACE, ZERO, 1, N, RT_FREE_STORAGE, PLACE
+#define NEW(to)                                                                                              \
+    RT_ALLOC_STORAGE, PLACE, BYTES, 0,                                                                       \
+    RT_ALLOC_TENSOR_REG, (to), PLACE, ZERO, 1, N,                                                            \
+    RT_FREE_STORAGE, PLACE
 #define CALL(f, from, to) RT_INVOKE_PACKED, (f), 1, N, 2, (from), (to)
 static const int32_t words[] = {
     RT_EXTENT, N, X, 0,
@@ -85,23 +90,31 @@ static const rt_routine_desc routine = {.name = "main",
 static const rt_dim dims[] = {WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 4, RT_DIM_MUL),
                               WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, -5, RT_DIM_ADD)};
 
+static const int32_t dim_symbols[] = {1, 1};
+static const char *const texts[] = {"n is 5"};
+
+static rt_module_desc describe(const rt_routine_desc *main)
+{
+    return (rt_module_desc){.target = "opencl",
+                            .functions = functions,
+                            .n_functions = 2,
+                            .codes = &code,
+                            .n_codes = 1,
+                            .program = {.types = types,
+                                        .n_types = N_TYPES,
+                                        .dims = dims,
+                                        .n_dims = 2,
+                                        .dim_symbols = dim_symbols,
+                                        .n_dim_symbols = 2,
+                                        .texts = texts,
+                                        .n_texts = 1,
+                                        .functions = main,
+                                        .n_functions = 1}};
+}
+
 static tec_module *load(tec_error *err)
 {
-    const rt_module_desc m = {.target = "opencl",
-                              .functions = functions,
-                              .n_functions = 2,
-                              .codes = &code,
-                              .n_codes = 1,
-                              .program = {.types = types,
-                                          .n_types = N_TYPES,
-                                          .dims = dims,
-                                          .n_dims = 2,
-                                          .dim_symbols = (const int32_t[]){1, 1},
-                                          .n_dim_symbols = 2,
-                                          .texts = (const char *const[]){"n is 5"},
-                                          .n_texts = 1,
-                                          .functions = &routine,
-                                          .n_functions = 1}};
+    const rt_module_desc m = describe(&routine);
 
     return rt_module_from_memory(&m, NULL, 0, err);
 }
@@ -262,7 +275,113 @@ Test(vm_device, whatever_allocation_fails_leaves_nothing)
     cr_assert_fail("it never succeeds");
 }
 
-/* No driver at all, and a device that the caller chose. */
+/* ---- damage ---- */
+
+static uint64_t next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static int64_t setting(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* A program with up to three words changed, mostly to small numbers. */
+static tec_module *load_with_other_words(uint64_t *state, int32_t *changed, tec_error *err)
+{
+    rt_routine_desc main = routine;
+
+    memcpy(changed, words, sizeof words);
+    for (int k = 1 + (int)(next(state) % 3); k > 0; k--) {
+        int32_t *word = &changed[next(state) % BASE_COUNT(words)];
+
+        switch (next(state) % 4) {
+        case 0: *word = (int32_t)next(state); break;
+        case 1: *word += 1 - (int32_t)(next(state) % 3); break;
+        case 2: *word = changed[next(state) % BASE_COUNT(words)]; break;
+        default: *word = (int32_t)(next(state) % RT_N_INSTRUCTIONS); break;
+        }
+    }
+    main.words = changed;
+    const rt_module_desc m = describe(&main);
+    return rt_module_from_memory(&m, NULL, 0, err);
+}
+
+/* A program whose section of the file has up to three bytes changed. */
+static tec_module *load_with_other_bytes(uint64_t *state, const rt_bytes *section, rt_arena *arena,
+                                         tec_error *err)
+{
+    rt_module_desc m = describe(&routine);
+    uint8_t *changed = malloc(section->n);
+
+    memcpy(changed, section->data, section->n);
+    for (int k = 1 + (int)(next(state) % 3); k > 0; k--)
+        changed[next(state) % section->n] = (uint8_t)(next(state) % 2 ? next(state) : next(state) % 16);
+    bool good = rt_module_decode(&m, RT_SECTION_PROGRAM, changed, section->n, arena, err);
+    tec_module *loaded = good ? rt_module_from_memory(&m, NULL, 0, err) : NULL;
+    free(changed);
+    return loaded;
+}
+
+/* Whatever it gives, where it runs. */
+static bool run_damaged(tec_module *m, int64_t n)
+{
+    const tec_program_options limits = {
+        .run = {.threads = 1}, .max_steps = 2000, .max_depth = 50, .max_bytes = 1 << 20};
+    float data[4] = {1, 2, 3, 4};
+    DLTensor x = tensor_of(data, 1, &n);
+    tec_program *p = tec_program_new(m, NULL, &limits, NULL);
+    tec_object *in = p ? tec_object_tensor(p, &x, NULL) : NULL, *out[2] = {NULL, NULL};
+    bool ok = in && tec_program_run(p, &in, 1, out, 2, NULL);
+
+    tec_object_free(out[0]);
+    tec_object_free(out[1]);
+    tec_object_free(in);
+    tec_program_free(p);
+    return ok;
+}
+
+Test(vm_device, a_damaged_program_is_refused_or_runs_within_its_limits)
+{
+    int64_t n = setting("TEC_MUTATIONS", 4000), ran = 0, failed = 0;
+    uint64_t seed = (uint64_t)setting("TEC_MUTATION_SEED", 1);
+    const rt_module_desc whole = describe(&routine);
+    rt_bytes section = {0};
+    tec_error err = {0};
+
+    fail_at(0, 0, 0);
+    cr_assert(rt_module_encode(&whole, RT_SECTION_PROGRAM, &section, &err), "%s", err.text);
+    for (int64_t i = 0; i < n; i++, seed++) {
+        uint64_t state = seed * 0x9e3779b97f4a7c15u + 3;
+        int64_t before = rt_alloc_live();
+        rt_arena arena = {0};
+        int32_t changed[BASE_COUNT(words)];
+
+        err = (tec_error){0};
+        tec_module *m = next(&state) % 2 ? load_with_other_words(&state, changed, &err)
+                                         : load_with_other_bytes(&state, &section, &arena, &err);
+        cr_assert(m || err.text[0], "seed %llu: refused without a reason", (unsigned long long)seed);
+        bool ok = m && run_damaged(m, (int64_t)(next(&state) % 4));
+        ran += ok;
+        failed += m && !ok;
+        tec_module_free(m);
+        rt_arena_free(&arena);
+        cr_assert_eq(live(), 0, "seed %llu leaves objects", (unsigned long long)seed);
+        cr_assert_eq(rt_alloc_live(), before, "seed %llu leaks", (unsigned long long)seed);
+    }
+    rt_bytes_free(&section);
+    cr_log_info("%lld programs: %lld ran, %lld failed", (long long)n, (long long)ran, (long long)failed);
+    cr_assert_gt(n - ran - failed, n / 4);
+    cr_assert_gt(ran, n / 100);
+    cr_assert_gt(failed, n / 1000);
+}
+
 Test(vm_device, runs_on_the_device_that_the_caller_chose)
 {
     tec_error err = {0};
