@@ -248,12 +248,13 @@ rt_object *rt_new_row(rt_heap *heap, rt_object *tensor, int64_t index, tec_error
     const rt_tensor_object *of = rt_as_tensor(tensor);
     int32_t rank = of->tensor.ndim - 1;
     int64_t bytes = rt_shape_bytes(of->tensor.dtype, rank, of->shape + 1);
-    char *data = (char *)of->tensor.data + index * bytes;
     rt_object *s, *row;
+    char *data;
 
     if (index < 0 || index >= of->shape[0])
         return rt_fail(err, TEC_INVALID, "element %lld of %lld", (long long)index, (long long)of->shape[0]),
                NULL;
+    data = (char *)of->tensor.data + index * bytes;
     if ((uintptr_t)data % 64 == 0)
         return tensor_at(heap, of->storage, data, bytes, of->tensor.dtype, rank, of->shape + 1, err);
     s = rt_new_storage(heap, bytes, err);
