@@ -362,12 +362,14 @@ static graph_value *operators(lang_parser *parser, int level)
     return left;
 }
 
-/* The depth is bounded because this parser recurses, and its text may come from anywhere. */
+/* The depth is bounded because this parser recurses, and its text may come from anywhere. The expected type
+ * is this expression's alone: a number does not ask for it, and the type may lie in a frame that ends. */
 graph_value *lang_expression(lang_parser *parser)
 {
     if (++parser->depth > 200)
         return lang_fail(parser, parser->at, "types and expressions nest deeper than 200");
     graph_value *v = operators(parser, 0);
+    parser->expected = NULL;
     parser->depth--;
     return v;
 }
