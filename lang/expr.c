@@ -47,7 +47,13 @@ bool lang_bind_pattern(lang_parser *parser, graph_value *value)
         return name;
     }
     graph_type t = graph_type_of(value);
+    bool open = lang_is_open(parser, &t);
     do {
+        if (open) {
+            if (!lang_bind_pattern(parser, lang_any_value(parser)))
+                return false;
+            continue;
+        }
         if (t.kind != GRAPH_TUPLE || k >= t.n)
             return lang_fail(parser, at, "the pattern does not fit a value of type %s",
                              graph_type_text(parser->cx, &t));
@@ -57,7 +63,7 @@ bool lang_bind_pattern(lang_parser *parser, graph_value *value)
         if (!part || !lang_bind_pattern(parser, part))
             return false;
     } while (lang_accept(parser, ","));
-    if (k < t.n)
+    if (k < t.n && !open)
         return lang_fail(parser, at, "the pattern has %d names, expected %d for %s", k, t.n,
                          graph_type_text(parser->cx, &t));
     return lang_expect(parser, ")");
@@ -144,8 +150,12 @@ static graph_value *read_if(lang_parser *parser, const char *at)
     graph_region_open(parser->f);
     parser->expected = expected;
     graph_body *otherwise = region_of(parser, lang_block);
+    graph_value *value = otherwise ? lang_open_regions(parser, (graph_body *[]){then, otherwise}, 2) : NULL;
+    if (lang_some_are_open(parser, &condition, 1))
+        condition = lang_some_value(parser, &(graph_type){.tensor = {.dtype = BASE_BOOL}});
     lang_blame(parser, at);
-    graph_value *value = first(graph_add_if(parser->f, "if", condition, then, otherwise));
+    if (!value)
+        value = first(graph_add_if(parser->f, "if", condition, then, otherwise));
     lang_stand(parser);
     return value;
 }
@@ -226,6 +236,8 @@ static graph_value *read_match(lang_parser *parser, const char *at)
 
     if (!value || !lang_expect(parser, "{"))
         return NULL;
+    if (lang_some_are_open(parser, &value, 1) && !(value = lang_open_match(parser, value)))
+        return NULL;
     t = graph_type_of(value);
     if (t.kind != GRAPH_DATA)
         return lang_fail(parser, at, "match takes a value of a data type, found %s",
@@ -243,8 +255,9 @@ static graph_value *read_match(lang_parser *parser, const char *at)
             return lang_fail(parser, at, "the match has no arm for constructor '%s'",
                              ((const graph_case *)data->cases.at[k])->name);
     lang_advance(parser);
+    graph_value *open = lang_open_regions(parser, body, data->cases.n);
     lang_blame(parser, at);
-    value = first(graph_add_match(parser->f, "match", value, body, data->cases.n));
+    value = open ? open : first(graph_add_match(parser->f, "match", value, body, data->cases.n));
     lang_stand(parser);
     return value;
 }
@@ -349,12 +362,14 @@ static graph_value *operators(lang_parser *parser, int level)
     return left;
 }
 
-/* The depth is bounded because this parser recurses, and its text may come from anywhere. */
+/* The depth is bounded because this parser recurses, and its text may come from anywhere. The expected type
+ * is this expression's alone: a number does not ask for it, and the type may lie in a frame that ends. */
 graph_value *lang_expression(lang_parser *parser)
 {
     if (++parser->depth > 200)
         return lang_fail(parser, parser->at, "types and expressions nest deeper than 200");
     graph_value *v = operators(parser, 0);
+    parser->expected = NULL;
     parser->depth--;
     return v;
 }

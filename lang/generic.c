@@ -305,7 +305,7 @@ const lang_instance *lang_instantiate(lang_parser *parser, const lang_generic *g
     const lang_instance *known = lang_instance_of(parser, &type);
     if (known)
         return known;
-    if (parser->instances.n == MOST_INSTANCES)
+    if (parser->instances.n - parser->n_instances == MOST_INSTANCES)
         return lang_fail(parser, at, "'%s' is used with more than %d different types", generic->name,
                          MOST_INSTANCES);
     if (name.n > LONGEST_NAME)

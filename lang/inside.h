@@ -104,6 +104,11 @@ typedef struct {
     base_vec prelude;                /* base_lexer *: the groups of the prelude that are not hidden */
     lang_frame *frame;               /* NULL: no lambda is read */
     int n_lambdas, n_uses;
+    /* while a function is checked that nobody uses (lang/unused.c): the data type of values of which nothing
+     * is known, otherwise NULL; those that type parameters stand for; the instances that were there before */
+    const char *any;
+    base_vec opaque; /* char * */
+    int n_instances;
     const ir_expr *unknown;     /* `?` in the arguments of a data type */
     const graph_type *expected; /* of the expression that is read next; NULL: anything */
     base_map literals;          /* values of numbers without a type of their own */
@@ -178,6 +183,28 @@ const struct lang_function *lang_find_function(lang_parser *parser, const char *
 /* fold, scan or map, behind its name, which stands at `at`. */
 bool lang_is_sequence(const char *name);
 graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at, const graph_type *expected);
+/* ---- types of which nothing is known (unused.c) ---- */
+/* Whether a value of the type may turn out as any value: where a type parameter stands for the type, too. */
+bool lang_is_open(const lang_parser *parser, const graph_type *type);
+bool lang_some_are_open(const lang_parser *parser, graph_value *const *in, int n);
+/* Whether nothing is known of a part of the type. */
+bool lang_has_any(const lang_parser *parser, const graph_type *type);
+/* Whether two types are equal for some types in the place of what nothing is known of. */
+bool lang_may_fit(const lang_parser *parser, const graph_type *left, const graph_type *right);
+graph_value *lang_some_value(lang_parser *parser, const graph_type *type);
+graph_value *lang_any_value(lang_parser *parser);
+/* The generic data type with arguments of which nothing is known. */
+const lang_instance *lang_any_instance(lang_parser *parser, const lang_generic *generic, const char *at);
+/* The value of an operator with operands that are open; most -1: any number. */
+graph_value *lang_open_operator(lang_parser *parser, const char *name, const char *at, int least, int most,
+                                int count);
+/* The operand of a `match`, in place of an open one; the lexer stands at the first arm. */
+graph_value *lang_open_match(lang_parser *parser, graph_value *value);
+graph_value *lang_open_regions(lang_parser *parser, graph_body *const *body, int n);
+bool lang_check_unused(lang_parser *parser);
+bool lang_know_types(lang_parser *parser); /* whether all names of data types that were read are known */
+bool lang_read_body(lang_parser *parser, const lang_def *def);
+
 /* { let ... value }; NULL with an error. */
 graph_value *lang_block(lang_parser *parser);
 /* A call of a function of the program, by its declared types. */

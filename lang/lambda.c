@@ -352,6 +352,24 @@ static void forget(lang_parser *parser, const lang_def *def)
     all->n = n;
 }
 
+/* In a function that nobody uses, the call that would compare the types is not read. */
+static bool operands_may_fit(lang_parser *parser, const lang_poly *poly, const lang_poly_param *param,
+                             const lang_bindings *bindings, const lang_def *given, const char *at)
+{
+    for (int k = 0; parser->any && k < param->type->part.n - 1; k++) {
+        base_vec own = {0};
+        graph_type type;
+
+        if (!lang_pattern_type(parser, poly, param->type->part.at[k], bindings,
+                               &(lang_scope){&own, parser->f->body}, &type))
+            return false;
+        if (!lang_may_fit(parser, &given->param[k], &type))
+            return lang_fail(parser, at, "'%s' does not take %s as operand %d, which '%s' of '%s' gives",
+                             given->name, graph_type_text(parser->cx, &type), k + 1, param->name, poly->name);
+    }
+    return true;
+}
+
 /* A function whose operand is the state that it gives, as that of `fold`, may give a state of other extents
  * than the first one: f32[0, 4], then f32[1, 4]. Then the state is f32[?, 4], and the lambda is read again
  * with this type. */
@@ -373,6 +391,8 @@ lang_function *lang_read_function(lang_parser *parser, const lang_poly *poly, co
             return lang_fail(parser, at, "'%s' takes %d operands, expected %d as '%s' of '%s'",
                              out->def->name, out->def->n_params - out->n_captured, n, param->name,
                              poly->name);
+        if (!operands_may_fit(parser, poly, param, bindings, out->def, at))
+            return NULL;
         if (!lang_match_type(parser, result_of(param->type), &out->def->result, bindings))
             return lang_fail(parser, at, "'%s': the function '%s' gives %s, expected %s", poly->name,
                              param->name, graph_type_text(parser->cx, &out->def->result),

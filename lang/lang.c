@@ -79,7 +79,7 @@ static bool read_data(lang_parser *parser)
 }
 
 /* Names of data types may stand in the text before the type itself. */
-static bool know_all_types(lang_parser *parser)
+bool lang_know_types(lang_parser *parser)
 {
     for (int i = 0; i < parser->uses.n; i++) {
         const lang_use *use = parser->uses.at[i];
@@ -260,7 +260,8 @@ static bool fits_result(lang_parser *parser, const lang_def *def, const graph_va
 
     graph_instance_bind(&i, &def->result, &found);
     graph_type expected = graph_instance_type(&i, &def->result);
-    if (graph_types_same(graph_facts_in(parser->m, def->f->body), &expected, &found))
+    if (graph_types_same(graph_facts_in(parser->m, def->f->body), &expected, &found) ||
+        (lang_has_any(parser, &found) && lang_may_fit(parser, &expected, &found)))
         return true;
     return lang_fail(parser, parser->at, "'%s' gives %s, expected %s", def->name,
                      graph_type_text(parser->cx, &found), graph_type_text(parser->cx, &def->result));
@@ -269,14 +270,14 @@ static bool fits_result(lang_parser *parser, const lang_def *def, const graph_va
 /* An error in the body of a function with type parameters is one of a use of it, with those types. */
 static bool blame_use(lang_parser *parser, const lang_def *def)
 {
-    if (def->poly)
+    if (def->poly && !parser->any)
         base_note(parser->cx, def->used, "'%s' is used here as '%.100s%s'", def->poly->name, def->name,
                   strlen(def->name) > 100 ? "..." : "");
     return false;
 }
 
 /* Parameters are names like any other. */
-static bool read_body(lang_parser *parser, const lang_def *def)
+bool lang_read_body(lang_parser *parser, const lang_def *def)
 {
     *parser->lx = def->body;
     parser->f = def->f;
@@ -323,7 +324,7 @@ static bool read_declarations(lang_parser *parser)
             return false;
         }
     }
-    return !base_failed(parser->cx) && know_all_types(parser);
+    return !base_failed(parser->cx) && lang_know_types(parser);
 }
 
 /* Verified at the end, once for all functions: after that no other code need look for errors. */
@@ -335,9 +336,9 @@ static bool read_program(lang_parser *parser)
     if (!lang_find_def(parser, "main"))
         return lang_fail(parser, parser->text + strlen(parser->text), "the program has no function 'main'");
     for (int i = 0; i < parser->defs.n; i++)
-        if (!read_body(parser, parser->defs.at[i]))
+        if (!lang_read_body(parser, parser->defs.at[i]))
             return false;
-    return know_all_types(parser) && graph_verify(parser->m);
+    return lang_check_unused(parser) && lang_know_types(parser) && graph_verify(parser->m);
 }
 
 /* The text is copied by the lexer, so the caller may free it. */

@@ -166,6 +166,8 @@ static bool read_arguments(lang_parser *parser, arguments *self)
 graph_value *lang_add_operator(lang_parser *parser, const op_info *op, const char *at, graph_value *const *in,
                                int count, const op_attr *attr, int n_attrs)
 {
+    if (lang_some_are_open(parser, in, count))
+        return lang_open_operator(parser, op->name, at, op->min_inputs, op->max_inputs, count);
     lang_blame(parser, at);
     graph_node *node = graph_add_node(parser->f, op, op->name, in, count, attr, n_attrs);
     graph_value *value = !node              ? NULL
@@ -182,9 +184,33 @@ static graph_value *add_dynamic(lang_parser *parser, const graph_dynamic *op, co
 {
     graph_value *out[GRAPH_DYNAMIC_RESULTS], *value = NULL;
 
+    if (lang_some_are_open(parser, in, count))
+        return lang_open_operator(parser, op->name, at, op->min_in, op->max_in, count);
     lang_blame(parser, at);
     if (graph_add_dynamic(parser->f, op, op->name, in, count, attr, n_attrs, out))
         value = op->n_out == 1 ? out[0] : graph_add_tuple(parser->f, op->name, out, op->n_out);
+    lang_stand(parser);
+    return value;
+}
+
+/* By its constructor. An operand that fits since nothing is known of a part of its type is one of the field's
+ * type, so that the node tells of the others alone. */
+static graph_value *add_construct(lang_parser *parser, const graph_data *data, const char *name,
+                                  const char *at, const arguments *self)
+{
+    int which, n = self->values.n;
+    const graph_case *of = graph_find_case(data, name, &which);
+    graph_value **in = base_copy(parser->cx, self->values.at, (size_t)n * sizeof *in);
+
+    for (int k = 0; parser->any && k < n && k < of->n; k++) {
+        graph_type found = graph_type_of(in[k]);
+
+        if ((lang_has_any(parser, &found) || lang_has_any(parser, &of->field[k])) &&
+            lang_may_fit(parser, &of->field[k], &found))
+            in[k] = lang_some_value(parser, &of->field[k]);
+    }
+    lang_blame(parser, at);
+    graph_value *value = graph_add_construct(parser->f, data->name, name, name, in, n);
     lang_stand(parser);
     return value;
 }
@@ -197,15 +223,23 @@ static graph_value *construct(lang_parser *parser, const char *name, const char 
     for (int i = 0; i < parser->m->data.n; i++) {
         const graph_data *data = parser->m->data.at[i];
 
-        if (!graph_find_case(data, name, &which))
-            continue;
-        lang_blame(parser, at);
-        graph_value *value = graph_add_construct(parser->f, data->name, name, name,
-                                                 (graph_value *const *)self->values.at, self->values.n);
-        lang_stand(parser);
-        return value;
+        if (graph_find_case(data, name, &which))
+            return add_construct(parser, data, name, at, self);
     }
     return lang_fail(parser, at, "there is no value, function, constructor or operator '%s'", name);
+}
+
+/* Whether what stands in the place of "?" could tell the data type. */
+static bool is_told_later(const lang_parser *parser, const arguments *self, const graph_type *expected)
+{
+    bool later = expected && lang_has_any(parser, expected);
+
+    for (int k = 0; k < self->values.n; k++) {
+        graph_type type = graph_type_of(self->values.at[k]);
+
+        later = later || lang_has_any(parser, &type);
+    }
+    return later;
 }
 
 /* The value of a generic data type. Its type is the one that is expected, or the one that is written behind
@@ -231,15 +265,13 @@ static graph_value *read_generic(lang_parser *parser, const lang_generic *generi
         expect_fields(&a, instance);
     if (lang_at(parser, "(") && !parser->lx->tok.space_before && !read_arguments(parser, &a))
         return NULL;
+    if (!a.instance && is_told_later(parser, &a, expected) &&
+        !(a.instance = lang_any_instance(parser, generic, at)))
+        return NULL;
     if (!a.instance)
         return lang_fail(parser, at, "the type of '%s' is not known here: write %s[TYPE], for a value of %s",
                          constructor->name, constructor->name, generic->name);
-    lang_blame(parser, at);
-    graph_value *value =
-        graph_add_construct(parser->f, a.instance->data->name, constructor->name, constructor->name,
-                            (graph_value *const *)a.values.at, a.values.n);
-    lang_stand(parser);
-    return value;
+    return add_construct(parser, a.instance->data, constructor->name, at, &a);
 }
 
 /* What a call by name may mean: the first that is there counts. A name that is no function hides nothing. */

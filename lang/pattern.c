@@ -175,6 +175,27 @@ static bool join(lang_parser *parser, graph_type *type, const graph_type *other)
     return true;
 }
 
+/* What a type tells of which nothing is known: variables that are not known yet are of such a type. */
+static void bind_any(const graph_type *any, const lang_pattern *pattern, lang_bindings *bindings)
+{
+    if (pattern->kind == LANG_VARIABLE && !bindings->known[pattern->variable]) {
+        bindings->type[pattern->variable] = *any;
+        bindings->known[pattern->variable] = true;
+    }
+    for (int k = 0; k < pattern->part.n; k++)
+        bind_any(any, pattern->part.at[k], bindings);
+}
+
+/* A type parameter whose type is known in part takes what fits. */
+static bool join_any(lang_parser *parser, graph_type *type, const graph_type *other)
+{
+    bool fit = lang_may_fit(parser, type, other);
+
+    if (fit && lang_has_any(parser, type))
+        *type = *other;
+    return fit;
+}
+
 /* Goes down both at once: a variable takes what stands in its place in the type that was found. */
 bool lang_match_type(lang_parser *parser, const lang_pattern *pattern, const graph_type *found,
                      lang_bindings *bindings)
@@ -184,8 +205,15 @@ bool lang_match_type(lang_parser *parser, const lang_pattern *pattern, const gra
     const graph_type *part = instance ? instance->arg : type.part;
     int n = instance ? instance->generic->params.n : type.n;
 
+    if (lang_is_open(parser, found) && lang_has_any(parser, found)) {
+        bind_any(found, pattern, bindings);
+        return true;
+    }
     switch (pattern->kind) {
     case LANG_VARIABLE:
+        if (bindings->known[pattern->variable] &&
+            (lang_has_any(parser, &bindings->type[pattern->variable]) || lang_has_any(parser, found)))
+            return join_any(parser, &bindings->type[pattern->variable], &type);
         if (bindings->known[pattern->variable])
             return join(parser, &bindings->type[pattern->variable], &type);
         bindings->type[pattern->variable] = type;

@@ -147,9 +147,9 @@ static void add_captured(lang_parser *parser, lang_def *def, const char *name, c
     base_push(parser->cx, &def->functions, entry);
 }
 
-/* First the operands that are values, then what the functions have captured. */
-static bool make_signature(lang_parser *parser, lang_def *def, const lang_bindings *bindings,
-                           lang_function *const *functions)
+/* A symbol that is new in the result is a `?` of it. */
+bool lang_poly_signature(lang_parser *parser, lang_def *def, const lang_bindings *bindings,
+                         lang_function *const *functions)
 {
     const lang_poly *poly = def->poly;
     base_vec types = {0};
@@ -227,7 +227,7 @@ const lang_def *lang_instance_of_poly(lang_parser *parser, const lang_poly *poly
                       .signature = base_new(parser->cx, graph_body),
                       .body = poly->body,
                       .f = graph_function_new(parser->m, name)};
-    if (!make_signature(parser, def, bindings, functions))
+    if (!lang_poly_signature(parser, def, bindings, functions))
         return NULL;
     base_push(parser->cx, &parser->defs, def);
     return def;

@@ -94,6 +94,9 @@ const lang_poly *lang_find_poly(const lang_parser *parser, const char *name);
  * together with the parenthesis and its comma; NULL: nothing of them. */
 graph_value *lang_call_poly(lang_parser *parser, const lang_poly *poly, const char *at, graph_value *first,
                             const graph_type *expected);
+/* Parameters and result of an instance: operands that are values, then what the functions have captured. */
+bool lang_poly_signature(lang_parser *parser, lang_def *def, const lang_bindings *bindings,
+                         lang_function *const *functions);
 /* The names of the functions that the parameters of `def` stand for, with their captured values. */
 void lang_bind_functions(lang_parser *parser, const lang_def *def);
 /* The function of the module for these types and functions: found, or made. */

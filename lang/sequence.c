@@ -43,6 +43,10 @@ static bool give(lang_parser *parser, kind how, const char *at, graph_value *val
         graph_output(parser->f, "value", value);
         return true;
     }
+    if (lang_is_open(parser, &type)) {
+        graph_output(parser->f, "value", value);
+        return true;
+    }
     if (type.kind != GRAPH_TUPLE || type.n != 2)
         return lang_fail(parser, at, "scan's function gives (state, element), found %s",
                          graph_type_text(parser->cx, &type));
@@ -75,6 +79,19 @@ static graph_body *read_region(lang_parser *parser, kind how, const graph_value 
     return good ? region : NULL;
 }
 
+/* Whether nothing is known of a part of the state or of what the region gives. */
+static bool gives_any(const lang_parser *parser, const graph_value *state, const graph_body *region)
+{
+    graph_type type = state ? graph_type_of(state) : (graph_type){0};
+    bool any = state && lang_has_any(parser, &type);
+
+    for (int k = 0; k < region->outputs.n; k++) {
+        type = graph_type_of(region->outputs.at[k]);
+        any = any || lang_has_any(parser, &type);
+    }
+    return any;
+}
+
 bool lang_is_sequence(const char *name)
 {
     return base_same(name, "fold") || base_same(name, "scan") || base_same(name, "map");
@@ -99,6 +116,10 @@ graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at
     if (!(sequence = lang_expression(parser)) || !lang_expect(parser, ","))
         return NULL;
     const lang_poly *poly = lang_find_poly(parser, name);
+    bool open = lang_some_are_open(parser, &sequence, 1);
+    if (open)
+        return poly && lang_call_poly(parser, poly, at, lang_any_value(parser), NULL) ? lang_any_value(parser)
+                                                                                      : NULL;
     if (poly && !is_tensor(sequence))
         return lang_call_poly(parser, poly, at, sequence, expected);
     if (how != MAP && (!(state = lang_expression(parser)) || !lang_expect(parser, ",")))
@@ -109,6 +130,8 @@ graph_value *lang_sequence(lang_parser *parser, const char *name, const char *at
     if (!region || !lang_expect(parser, ")"))
         return NULL;
     graph_value *in[] = {state ? state : sequence, sequence};
+    if (gives_any(parser, state, region))
+        return lang_any_value(parser);
     lang_blame(parser, at);
     graph_node *node = graph_add_scan(parser->f, name, in, state ? 2 : 1, state ? 1 : 0, region);
     graph_value *value = !node         ? NULL

@@ -22,7 +22,8 @@ static bool operands_fit(lang_parser *parser, const lang_def *def, graph_instanc
     }
     for (int k = 0; k < count; k++) {
         graph_type found = graph_type_of(in[k]), expected = graph_instance_type(instance, &def->param[k]);
-        if (!graph_types_same(facts, &expected, &found))
+        bool any = lang_has_any(parser, &expected) || lang_has_any(parser, &found);
+        if (any ? !lang_may_fit(parser, &expected, &found) : !graph_types_same(facts, &expected, &found))
             return lang_fail(parser, at, "'%s': operand %d is %s, expected %s", def->name, k + 1,
                              graph_type_text(parser->cx, &found), graph_type_text(parser->cx, &expected));
     }

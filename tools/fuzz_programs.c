@@ -13,24 +13,30 @@
 
 /* ---- counts ---- */
 
+/* What no program can have is left out. */
 static void print_counts(const fuzz_program_counts *counts)
 {
     printf("cases with each kind of node:");
     for (int i = 0; i < GRAPH_N_KINDS; i++)
-        printf(" %s %" PRId64, graph_kind_text((graph_node_kind)i), counts->node[i]);
+        if (fuzz_program_has_node((graph_node_kind)i) || counts->node[i])
+            printf(" %s %" PRId64, graph_kind_text((graph_node_kind)i), counts->node[i]);
     printf("\ncases with each instruction:");
     for (int i = 0; i < RT_N_INSTRUCTIONS; i++)
-        printf(" %s %" PRId64, rt_instruction_name(i), counts->instruction[i]);
+        if (fuzz_program_has_instruction(i) || counts->instruction[i])
+            printf(" %s %" PRId64, rt_instruction_name(i), counts->instruction[i]);
     printf("\ncases that each pass changed:");
     for (int i = 0; i < counts->n_passes; i++)
         printf(" %s %" PRId64, counts->pass[i], counts->passed[i]);
+    printf("\ncases with functions with type parameters:");
+    for (int i = 0; i < FUZZ_N_USES; i++)
+        printf("%s %s %" PRId64, i ? "," : "", fuzz_program_uses[i], counts->use[i]);
     printf("\n");
 }
 
 /* Each case in a context of its own, so that memory does not grow with their number. */
 static int run_all(tec_context *cx, const tool_fuzz_programs *programs)
 {
-    fuzz_program_counts counts = {0};
+    fuzz_program_counts counts = fuzz_program_no_counts();
     comp_cache *cache = comp_cache_new(cx);
     int64_t findings = 0;
 

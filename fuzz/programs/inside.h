@@ -67,6 +67,50 @@ extern const fuzz_statement fuzz_plain[], fuzz_structured[], fuzz_dynamic[];
 extern const int fuzz_n_plain, fuzz_n_structured, fuzz_n_dynamic;
 void fuzz_statements(fuzz_program *self, int count);
 
+/* ---- text ---- */
+
+/* A type of the text, and a name that has it where an expression stands. */
+typedef struct fuzz_type fuzz_type;
+struct fuzz_type {
+    enum {
+        FUZZ_OF_VECTOR,
+        FUZZ_OF_ROWS,
+        FUZZ_OF_NUMBER,
+        FUZZ_OF_TREE,
+        FUZZ_PAIR,
+        FUZZ_BOTH,
+        FUZZ_SEQ,
+        FUZZ_OPTION
+    } kind;
+    const fuzz_type *part[2];
+};
+typedef struct {
+    const fuzz_type *type;
+    const char *name;
+} fuzz_named;
+
+/* Everything is drawn from `state`, so a text is a function of its seed. Names are numbered: v3 is the fourth
+ * vector. */
+typedef struct {
+    tec_context *cx;
+    uint64_t state;
+    base_text text;
+    int n_vectors, n_rows, n_trees; /* names so far: v0.., m0.., t0.. */
+    base_vec others;                /* fuzz_named *: of other types */
+} fuzz_text;
+
+#define FUZZ_ADD(text_, ...) base_addf((text_)->cx, &(text_)->text, __VA_ARGS__)
+
+/* Expressions of type f32[4] and f32[?, 4] that are not deeper than `depth`, and a condition. */
+void fuzz_add_vector(fuzz_text *self, int depth);
+void fuzz_add_rows(fuzz_text *self, int depth);
+void fuzz_add_condition(fuzz_text *self);
+/* Functions with type parameters, and functions `blend` and `stretch` without, which use them. */
+void fuzz_add_generics(fuzz_text *self);
+/* An expression of the type by functions with type parameters. */
+void fuzz_add_by_generics(fuzz_text *self, const fuzz_type *type, int depth);
+extern const fuzz_type fuzz_vector_type, fuzz_rows_type, fuzz_tree_type, fuzz_number_type;
+
 /* ---- whole programs ---- */
 /* The text of types and functions, and of a drawn `main`, or of one that gives its argument. */
 const char *fuzz_program_text(tec_context *cx, uint64_t *state, bool with_main);

@@ -6,6 +6,7 @@
 #include "fuzz/programs/inside.h"
 #include "fuzz/programs/values.h"
 #include "graph/build.h"
+#include "graph/pass.h"
 #include "graph/text.h"
 #include "lang/format.h"
 #include "lang/lang.h"
@@ -19,7 +20,7 @@ typedef struct {
     bool drawn; /* the function "drawn" is run; otherwise main */
     int n_in, n_out;
     interp_value *in[FUZZ_MAX_VALUES], *expected[MAX_RESULTS];
-    bool nodes[GRAPH_N_KINDS], instructions[RT_N_INSTRUCTIONS], passes[FUZZ_MAX_PASSES];
+    bool nodes[GRAPH_N_KINDS], instructions[RT_N_INSTRUCTIONS], passes[FUZZ_MAX_PASSES], uses[FUZZ_N_USES];
 } trial;
 
 static bool finding(trial *self, const char *why)
@@ -84,6 +85,29 @@ static void note_instructions(trial *self, const rt_program_desc *program)
     }
 }
 
+/* Functions of the module "NAME[TYPES; FUNCTIONS]" are uses of NAME (lang/poly.h). */
+static void note_uses(trial *self, const graph_module *module)
+{
+    for (int i = 0; i < module->functions.n; i++) {
+        const char *name = ((const graph_function *)module->functions.at[i])->name,
+                   *types = strchr(name, '['), *functions = types ? strchr(types, ';') : NULL;
+
+        if (!types)
+            continue;
+        const char *end = functions ? functions : types + strlen(types) - 1;
+        self->uses[FUZZ_USED] = true;
+        self->uses[FUZZ_WITH_FUNCTION] |= functions != NULL;
+        self->uses[FUZZ_WITH_COMPOUND] |=
+            memchr(types, '(', (size_t)(end - types)) || strstr(types, "Seq[") || strstr(types, "Pair[");
+        for (int k = 0; k < i; k++) {
+            const char *other = ((const graph_function *)module->functions.at[k])->name;
+
+            self->uses[FUZZ_USED_OFTEN] |= strncmp(name, other, (size_t)(types + 1 - name)) == 0 &&
+                                           strncmp(name, other, (size_t)(end - name)) != 0;
+        }
+    }
+}
+
 static void count(const trial *self)
 {
     fuzz_program_counts *counts = self->c->counts;
@@ -95,6 +119,43 @@ static void count(const trial *self)
         counts->instruction[i] += self->instructions[i];
     for (int i = 0; i < counts->n_passes; i++)
         counts->passed[i] += self->passes[i];
+    for (int i = 0; i < FUZZ_N_USES; i++)
+        counts->use[i] += self->uses[i];
+}
+
+const char *const fuzz_program_uses[FUZZ_N_USES] = {
+    [FUZZ_USED] = "used",
+    [FUZZ_USED_OFTEN] = "used with several types",
+    [FUZZ_WITH_FUNCTION] = "with a function as operand",
+    [FUZZ_WITH_COMPOUND] = "with a type made of others",
+};
+
+/* A pass that changes nothing has its place too, with a count of 0. */
+fuzz_program_counts fuzz_program_no_counts(void)
+{
+    fuzz_program_counts counts = {0};
+
+    for (int i = 0; i < graph_n_passes; i++) {
+        bool known = false;
+
+        for (int k = 0; k < counts.n_passes; k++)
+            known = known || base_same(counts.pass[k], graph_passes[i].name);
+        if (!known && counts.n_passes < FUZZ_MAX_PASSES)
+            counts.pass[counts.n_passes++] = graph_passes[i].name;
+    }
+    return counts;
+}
+
+/* The run of a program copies values where they are needed: only static modules have nodes for it. */
+bool fuzz_program_has_node(graph_node_kind kind)
+{
+    return kind != GRAPH_DEVICE_COPY;
+}
+
+/* No module that tec makes has the two others (docs/dynamic.md). */
+bool fuzz_program_has_instruction(int instruction)
+{
+    return instruction != RT_DEVICE_COPY && instruction != RT_SHAPE_OF;
 }
 
 /* ---- running ---- */
@@ -188,6 +249,7 @@ static bool run_oracle(trial *self)
         return finding(self, tec_context_error(self->c->cx));
     if (!self->drawn && !keeps_its_meaning(self, module))
         return false;
+    note_uses(self, module);
     self->c->text = graph_text(self->c->cx, module, GRAPH_TEXT_FULL);
     self->n_in = fuzz_program_inputs(self->c->cx, &state, module, self->drawn, self->in);
     self->n_out = self->drawn ? MAX_RESULTS : 1;

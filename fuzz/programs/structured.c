@@ -232,16 +232,18 @@ static bool call(fuzz_program *self)
     static const struct {
         const char *name;
         int n;
-        fuzz_pool in[3], gives;
+        fuzz_pool in[4], gives;
     } rows[] = {{"count", 1, {FUZZ_TREE}, FUZZ_NUMBER},
                 {"walk", 2, {FUZZ_TREE, FUZZ_VECTOR}, FUZZ_VECTOR},
                 {"map", 2, {FUZZ_TREE, FUZZ_VECTOR}, FUZZ_TREE},
                 {"grow", 2, {FUZZ_LIST, FUZZ_ROWS}, FUZZ_ROWS},
                 {"down", 2, {FUZZ_NUMBER, FUZZ_VECTOR}, FUZZ_VECTOR},
                 {"build", 3, {FUZZ_NUMBER, FUZZ_ROWS, FUZZ_LIST}, FUZZ_LIST},
-                {"twist", 2, {FUZZ_VECTOR, FUZZ_VECTOR}, FUZZ_VECTOR}};
+                {"twist", 2, {FUZZ_VECTOR, FUZZ_VECTOR}, FUZZ_VECTOR},
+                {"blend", 4, {FUZZ_TREE, FUZZ_VECTOR, FUZZ_ROWS, FUZZ_FLAG}, FUZZ_VECTOR},
+                {"stretch", 4, {FUZZ_TREE, FUZZ_VECTOR, FUZZ_ROWS, FUZZ_FLAG}, FUZZ_ROWS}};
     uint64_t which = fuzz_draw(&self->state, BASE_COUNT(rows));
-    graph_value *in[3];
+    graph_value *in[4];
 
     for (int k = 0; k < rows[which].n; k++)
         if (!(in[k] = fuzz_pick(self, rows[which].in[k])))
@@ -312,9 +314,32 @@ static bool check(fuzz_program *self)
                                                                  .n_attrs = 1});
 }
 
+/* A branch that no run takes, with a condition that is known not to hold. */
+static bool never(fuzz_program *self)
+{
+    op_attr message = op_attr_string("message", "a branch was taken that no run takes");
+    graph_value *number = fuzz_pick(self, FUZZ_NUMBER), *value = fuzz_pick(self, FUZZ_VECTOR);
+    graph_value *taken = number ? fuzz_two(self, "less", fuzz_number(self, FUZZ_LARGEST), number) : NULL;
+
+    if (is_deep(self) || !taken || !value)
+        return false;
+    graph_region_open(self->f);
+    graph_value *holds = fuzz_two(self, "less", fuzz_number(self, 1), fuzz_number(self, 0));
+    graph_add_parts(
+        self->f,
+        &(graph_node_parts){
+            .kind = GRAPH_CHECK, .name = "never", .in = &holds, .n_in = 1, .attr = &message, .n_attrs = 1});
+    graph_output(self->f, "value", value);
+    graph_body *then = graph_region_close(self->f);
+    graph_region_open(self->f);
+    graph_output(self->f, "value", fuzz_op(self, "tanh", &value, 1, NULL, 0));
+    graph_node *node = graph_add_if(self->f, "if", taken, then, graph_region_close(self->f));
+    return node && fuzz_keep(self, FUZZ_VECTOR, node->out[0]);
+}
+
 const fuzz_statement fuzz_structured[] = {
-    {"if", 4, draw_if},          {"match", 4, match}, {"loop", 4, loop}, {"scan", 4, scan},
-    {"construct", 4, construct}, {"tuple", 3, tuple}, {"call", 6, call}, {"closure", 2, closure},
-    {"apply", 4, apply},         {"check", 3, check},
+    {"if", 4, draw_if},          {"match", 4, match}, {"loop", 4, loop},   {"scan", 4, scan},
+    {"construct", 4, construct}, {"tuple", 3, tuple}, {"call", 6, call},   {"closure", 2, closure},
+    {"apply", 7, apply},         {"check", 3, check}, {"never", 2, never},
 };
 const int fuzz_n_structured = BASE_COUNT(fuzz_structured);

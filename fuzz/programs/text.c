@@ -1,61 +1,52 @@
 /* fuzz/programs/text.c -- programs as text: data types, functions that recur, and a drawn `main`.
  *
  * Programs have lists and trees, recursion that folds, walks, maps and counts, tensors that grow, tuples,
- * `if` and `match`. Values stay small (each function ends in tanh or averages), so that the two ways of
- * computing may differ in their last bits only; no branch depends on a float, so that both take the same one.
+ * `if` and `match`, and functions with type parameters (generic.c). Values stay small (each function ends in
+ * tanh or averages), so that the two ways of computing may differ in their last bits only; no branch depends
+ * on a float, so that both take the same one.
  */
 #include "fuzz/programs/inside.h"
 
 enum { WIDTH = FUZZ_WIDTH };
 
-/* Everything is drawn from `state`, so a program is a function of its seed. Names are numbered: v3 is the
- * fourth vector. */
-typedef struct {
-    tec_context *cx;
-    uint64_t state;
-    base_text text;
-    int n_vectors, n_rows, n_trees; /* names so far: v0.., m0.., t0.. */
-} maker;
-
-static uint64_t draw(maker *self, uint64_t n)
+static uint64_t draw(fuzz_text *self, uint64_t n)
 {
     return fuzz_draw(&self->state, n);
 }
 
-#define ADD(m, ...) base_addf((m)->cx, &(m)->text, __VA_ARGS__)
+#define ADD FUZZ_ADD
 
 /* ---- expressions ---- */
 
-static void vector(maker *self, int depth);
-
 /* An expression of type f32[?, WIDTH] that is not deeper than `depth`. */
-static void rows(maker *self, int depth)
+void fuzz_add_rows(fuzz_text *self, int depth)
 {
     int name = (int)draw(self, (uint64_t)self->n_rows);
 
-    switch (depth > 0 ? draw(self, 5) : 0) {
+    switch (depth > 0 ? draw(self, 6) : 0) {
     case 1:
         ADD(self, "concat(m%d, ", name);
-        rows(self, depth - 1);
+        fuzz_add_rows(self, depth - 1);
         ADD(self, ", axis = 0)");
         break;
     case 2:
         ADD(self, "tanh(m%d * ", name);
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, ")");
         break;
     case 3:
         ADD(self, "concat(m%d, reshape(", name);
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, ", shape = [1, %d]), axis = 0)", WIDTH);
         break;
     case 4: ADD(self, "relu(m%d)", name); break;
+    case 5: fuzz_add_by_generics(self, &fuzz_rows_type, depth - 1); break;
     default: ADD(self, "m%d", name);
     }
 }
 
 /* Only the parameter c and counts of leaves: no float decides. */
-static void condition(maker *self)
+void fuzz_add_condition(fuzz_text *self)
 {
     if (draw(self, 2))
         ADD(self, "c");
@@ -64,44 +55,45 @@ static void condition(maker *self)
 }
 
 /* An expression of type f32[WIDTH] that is not deeper than `depth`. */
-static void vector(maker *self, int depth)
+void fuzz_add_vector(fuzz_text *self, int depth)
 {
     static const char *const binary[] = {"+", "-", "*"};
     static const char *const unary[] = {"tanh", "relu", "sigmoid", "neg"};
 
-    switch (depth > 0 ? draw(self, 7) : 0) {
+    switch (depth > 0 ? draw(self, 8) : 0) {
     case 1:
         ADD(self, "(");
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, " %s ", binary[draw(self, 3)]);
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, ")");
         break;
     case 2:
         ADD(self, "%s(", unary[draw(self, 4)]);
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, ")");
         break;
     case 3:
         ADD(self, "(if ");
-        condition(self);
+        fuzz_add_condition(self);
         ADD(self, " { ");
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, " } else { ");
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, " })");
         break;
     case 4:
         ADD(self, "tanh(reduce_sum(");
-        rows(self, depth - 1);
+        fuzz_add_rows(self, depth - 1);
         ADD(self, ", axes = [0], keepdims = 0))");
         break;
     case 5: ADD(self, "(v%d * 0.5)", (int)draw(self, (uint64_t)self->n_vectors)); break;
     case 6:
         ADD(self, "walk(t%d, ", (int)draw(self, (uint64_t)self->n_trees));
-        vector(self, depth - 1);
+        fuzz_add_vector(self, depth - 1);
         ADD(self, ")");
         break;
+    case 7: fuzz_add_by_generics(self, &fuzz_vector_type, depth - 1); break;
     default: ADD(self, "v%d", (int)draw(self, (uint64_t)self->n_vectors));
     }
 }
@@ -109,52 +101,57 @@ static void vector(maker *self, int depth)
 /* ---- functions ---- */
 
 /* One statement of main: a name more. Later statements may use the new name. */
-static void statement(maker *self)
+static void statement(fuzz_text *self)
 {
     int tree = (int)draw(self, (uint64_t)self->n_trees);
 
-    switch (draw(self, 7)) {
+    switch (draw(self, 8)) {
     case 0:
         ADD(self, "  let v%d = ", self->n_vectors);
-        vector(self, 3);
+        fuzz_add_vector(self, 3);
         self->n_vectors++;
         break;
     case 1:
         ADD(self, "  let (v%d, v%d) = (", self->n_vectors, self->n_vectors + 1);
-        vector(self, 2);
+        fuzz_add_vector(self, 2);
         ADD(self, ", ");
-        vector(self, 2);
+        fuzz_add_vector(self, 2);
         ADD(self, ")");
         self->n_vectors += 2;
         break;
     case 2:
         ADD(self, "  let m%d = grow(l, ", self->n_rows);
-        rows(self, 2);
+        fuzz_add_rows(self, 2);
         ADD(self, ")");
         self->n_rows++;
         break;
     case 3:
         ADD(self, "  let m%d = ", self->n_rows);
-        rows(self, 3);
+        fuzz_add_rows(self, 3);
         self->n_rows++;
         break;
     case 4:
         ADD(self, "  let t%d = Node(t%d, ", self->n_trees, tree);
-        vector(self, 2);
+        fuzz_add_vector(self, 2);
         ADD(self, ", t%d)", (int)draw(self, (uint64_t)self->n_trees));
         self->n_trees++;
         break;
     case 5:
         ADD(self, "  let t%d = map(t%d, ", self->n_trees, tree);
-        vector(self, 1);
+        fuzz_add_vector(self, 1);
         ADD(self, ")");
+        self->n_trees++;
+        break;
+    case 6:
+        ADD(self, "  let t%d = ", self->n_trees);
+        fuzz_add_by_generics(self, &fuzz_tree_type, 2);
         self->n_trees++;
         break;
     default:
         ADD(self, "  let v%d = match t%d { Leaf(x) => tanh(x + ", self->n_vectors, tree);
-        vector(self, 1);
+        fuzz_add_vector(self, 1);
         ADD(self, ") Node(a, x, b) => x * walk(%s, ", draw(self, 2) ? "a" : "b");
-        vector(self, 1);
+        fuzz_add_vector(self, 1);
         ADD(self, ") }");
         self->n_vectors++;
         break;
@@ -163,9 +160,9 @@ static void statement(maker *self)
 }
 
 /* The body of a helper sees x (a field) and v0 (a parameter) as v1 and v0. */
-static void helper(maker *self, int depth)
+static void helper(fuzz_text *self, int depth)
 {
-    maker inner = *self;
+    fuzz_text inner = *self;
 
     inner.n_vectors = 2;
     inner.n_rows = inner.n_trees = 1;
@@ -180,7 +177,7 @@ static void helper(maker *self, int depth)
 
 /* Data types and helpers stand in every program; helpers and main differ in what they compute. `grow` is a
  * tail call, the others are not: both kinds of calls occur. */
-static void put_helpers(maker *self)
+static void put_helpers(fuzz_text *self)
 {
     ADD(self, "type List = Nil | Cons(f32[?, %d], List)\n", WIDTH);
     ADD(self, "type Tree = Leaf(f32[%d]) | Node(Tree, f32[%d], Tree)\n", WIDTH, WIDTH);
@@ -209,9 +206,10 @@ static void put_helpers(maker *self)
     ADD(self, "def twist(v0: f32[%d], v1: f32[%d]) -> f32[%d] {\n  ", WIDTH, WIDTH, WIDTH);
     helper(self, (int)draw(self, 4));
     ADD(self, "\n}\n");
+    fuzz_add_generics(self);
 }
 
-static void put_main(maker *self)
+static void put_main(fuzz_text *self)
 {
     ADD(self, "def main(t0: Tree, l: List, v0: f32[%d], m0: f32[n, %d], c: bool) -> ", WIDTH, WIDTH);
     ADD(self, "(f32[%d], f32[?, %d], Tree, i64) {\n", WIDTH, WIDTH);
@@ -219,15 +217,15 @@ static void put_main(maker *self)
     for (int n = 1 + (int)draw(self, 6); n > 0; n--)
         statement(self);
     ADD(self, "  (");
-    vector(self, 2);
+    fuzz_add_vector(self, 2);
     ADD(self, ", ");
-    rows(self, 2);
+    fuzz_add_rows(self, 2);
     ADD(self, ", t%d, count(t%d))\n}\n", self->n_trees - 1, self->n_trees - 1);
 }
 
 const char *fuzz_program_text(tec_context *cx, uint64_t *state, bool with_main)
 {
-    maker m = {.cx = cx, .state = *state};
+    fuzz_text m = {.cx = cx, .state = *state};
 
     put_helpers(&m);
     if (with_main)

@@ -201,6 +201,10 @@ Test(poly, what_is_wrong_is_told)
         {"def main(w: f32[2]) -> i64 { length(w) }", "'length': operand 1 is f32[2], expected List[a]"},
         {"def none[a](k: i64) -> i64 { k }\ndef main(k: i64) -> i64 { none(k) }",
          "the type 'a' of 'none' is not known here: write none[TYPES](...)"},
+        /* what a number in front was expected to be says nothing of the next expression */
+        {"def g(k: i64) -> i64 { k }\ndef none[a](k: i64) -> a { none(k) }\n"
+         "def main(k: i64) -> i64 { let p = g(1) let q = none(3) p }",
+         "the type 'a' of 'none' is not known here: write none[TYPES](...)"},
         {"def none[a](k: i64) -> i64 { k }\ndef main(k: i64) -> i64 { none[i64, i64](k) }",
          "'none' takes 1 types, found 2"},
         {"def f[a](x: a) -> a { x + x }\ndef main(l: List[i64]) -> List[i64] { f(l) }",

@@ -465,6 +465,23 @@ Test(bytecode, what_depends_on_values_is_checked_while_it_runs)
     fails(74, 7, "no way");
 }
 
+/* The place of a row so far away would not fit into 64 bits. */
+Test(bytecode, a_row_far_outside_is_refused)
+{
+    static const int64_t far[] = {RT_DIM_CONST, -8358680908399640575};
+    const rt_dim other[] = {dims[0], {far, 2}, dims[2]};
+    program p;
+    float first;
+
+    set_up(&p);
+    p.m.program.dims = other;
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(!run(m, 2, 3, &alone, &first));
+    cr_assert(strstr(err.text, "element -8358680908399640575 of 3"), "%s", err.text);
+    tec_module_free(m);
+}
+
 /* ---- damage ---- */
 
 /* A small generator of its own: the seed is all that a failure needs. */

@@ -1,38 +1,12 @@
 /* Devices on a driver that fails at every one of its calls in turn, and one that is gone for good: a message
  * each, and nothing left behind. */
-#include <dlfcn.h>
-
 #include "runtime/device.h"
 #include "tec/device.h"
 #include "tests/runtime/kit.h"
-#include "tests/runtime/standin/opencl.h"
+#include "tests/runtime/standin/use.h"
 
-enum { OUT_OF_RESOURCES = -5, CLOSED_QUEUES = 7 }; /* of 2 new arrays, 3 copies, the function, the stream */
+enum { CLOSED_QUEUES = 7 }; /* of 2 new arrays, 3 copies, the function, the stream */
 
-static standin_live_fn *live;
-static standin_fail_fn *fail_at;
-static standin_calls_fn *calls;
-
-static void *find(void *library, const char *name)
-{
-    void *found = dlsym(library, name);
-
-    cr_assert(found, "%s", dlerror());
-    return found;
-}
-
-static void open_driver(void)
-{
-    void *library = dlopen(TEC_STANDIN_OPENCL, RTLD_NOW | RTLD_GLOBAL), *found;
-
-    cr_assert(library, "%s", dlerror());
-    found = find(library, "standin_live");
-    memcpy(&live, &found, sizeof found);
-    found = find(library, "standin_fail");
-    memcpy(&fail_at, &found, sizeof found);
-    found = find(library, "standin_calls");
-    memcpy(&calls, &found, sizeof found);
-}
 TestSuite(driver, .init = open_driver);
 
 static const rt_launch_desc launch = {

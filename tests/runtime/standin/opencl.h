@@ -1,5 +1,6 @@
-/* tests/runtime/standin/opencl.h -- a driver of OpenCL that runs nothing: it counts its objects, and fails
- * when a test says so.
+/* tests/runtime/standin/opencl.h -- a driver of OpenCL that counts its objects, and fails when a test says
+ * so. It runs one kernel: "copy", whose arguments are a buffer to read, one to write, and how many bytes.
+ * Launches of others do nothing.
  *
  * A shared library whose SONAME is that of the real loader: once a test has opened it by its path, the
  * runtime's dlopen gives it.
