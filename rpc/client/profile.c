@@ -76,7 +76,8 @@ static bool ask_page(tec_rpc_session *session, int64_t number, int64_t *next, te
     return good || rt_fail(err, why.status, "%s", why.text);
 }
 
-/* Page after page. Rows that came before a failure are freed: a part of a profile would pass for the whole. */
+/* Page after page. Rows that came before a failure are freed, as a part of a profile would pass for the
+ * whole. */
 bool tec_rpc_profile(tec_rpc_session *session, int64_t number, tec_rpc_profile_rows *out, tec_error *err)
 {
     int64_t next = 0;

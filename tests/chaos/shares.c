@@ -1,5 +1,5 @@
 /* tests/chaos/shares.c -- three users with five jobs of different priority share six servers: programs of
- * their own on loopback. What each job held of the devices is held against the policy.
+ * their own on loopback. What each job had of the devices is compared with the policy.
  *
  * A job has six clients. Each leases a device, sleeps there in a session for as long as the job's runs take,
  * gives the device back and asks again: so work of every job waits all the time, and a job with long runs
@@ -123,7 +123,7 @@ static void add_up(const market *m, double from, double to, double seconds[JOBS]
     }
 }
 
-/* Prints the table, and holds each share against the policy. */
+/* Prints the table, and compares each share with the policy. */
 static void audit(const market *m, double from, double to)
 {
     double seconds[JOBS] = {0}, all = 0;
