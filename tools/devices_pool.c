@@ -85,7 +85,7 @@ static void print_page(asking *self, const rpc_state *state)
 
 /* ---- JSON ---- */
 
-/* A record as an object, with the names of docs/rpc.md. */
+/* A record as an object, with the names of docs/rpc-messages.md. */
 #define BEGIN_ROW cJSON *o = cJSON_CreateObject()
 #define TEXT(field) cJSON_AddStringToObject(o, #field, row->field)
 #define NUMBER(field) cJSON_AddNumberToObject(o, #field, (double)row->field)

@@ -104,16 +104,14 @@ void tool_print_timing(const char *what, const tec_timing *timing, double flops,
 }
 
 /* One object per step that ran. */
-static void print_profile_json(const tec_executor *ex)
+static void print_profile_json(const tec_profile_row *rows, int n)
 {
     cJSON *all = cJSON_CreateArray();
-    tec_profile_row r;
 
-    for (int i = 0; i < tec_executor_n_steps(ex); i++) {
+    for (int i = 0; i < n; i++) {
+        const tec_profile_row r = rows[i];
         cJSON *j = cJSON_CreateObject();
 
-        if (!tec_executor_profile(ex, i, &r))
-            continue;
         cJSON_AddStringToObject(j, "name", r.name ? r.name : "");
         cJSON_AddStringToObject(j, "nodes", r.nodes ? r.nodes : "");
         cJSON_AddStringToObject(j, "origin", r.origin ? r.origin : "");
@@ -127,22 +125,23 @@ static void print_profile_json(const tec_executor *ex)
     print_json(all);
 }
 
-/* One line per step, in the order in which they run. */
-void tool_print_profile(const tec_executor *ex, bool json)
+/* The rates are those at the median; what is not known of a step is a dash or nothing. */
+void tool_print_profile(const tec_profile_row *rows, int n, bool json)
 {
-    tec_profile_row r;
     char t[32];
 
     if (json) {
-        print_profile_json(ex);
+        print_profile_json(rows, n);
         return;
     }
     printf("%12s %6s %9s %8s  %-8s %s\n", "median", "share", "GFLOP/s", "GB/s", "origin", "step");
-    for (int i = 0; i < tec_executor_n_steps(ex); i++)
-        if (tec_executor_profile(ex, i, &r))
-            printf("%12s %5.1f%% %9.2f %8.2f  %-8s %s (%s)\n", tool_seconds(r.median_s, t, sizeof t),
-                   r.share * 100, r.gflops, r.gbytes, r.origin ? r.origin : "-", r.name ? r.name : "",
-                   r.nodes ? r.nodes : "");
+    for (int i = 0; i < n; i++) {
+        const tec_profile_row r = rows[i];
+
+        printf("%12s %5.1f%% %9.2f %8.2f  %-8s %s (%s)\n", tool_seconds(r.median_s, t, sizeof t),
+               r.share * 100, r.gflops, r.gbytes, r.origin ? r.origin : "-", r.name ? r.name : "",
+               r.nodes ? r.nodes : "");
+    }
 }
 
 static const char *const group_names[] = {[TEC_ROW_KERNEL] = "kernel",
@@ -151,28 +150,27 @@ static const char *const group_names[] = {[TEC_ROW_KERNEL] = "kernel",
                                           [TEC_ROW_CONTROL] = "control"};
 
 /* "copies": {"uploads": 2, ...}, of the last run */
-static void add_copies_json(cJSON *all, const tec_program *program)
+static void add_copies_json(cJSON *all, const tec_program_counts *counts)
 {
-    cJSON *copies = cJSON_AddObjectToObject(all, "copies");
-    tec_program_counts counts;
+    cJSON *copies = counts ? cJSON_AddObjectToObject(all, "copies") : NULL;
 
-    if (!tec_program_count(program, &counts))
+    if (!copies)
         return;
-    cJSON_AddNumberToObject(copies, "uploads", (double)counts.uploads);
-    cJSON_AddNumberToObject(copies, "upload_bytes", (double)counts.upload_bytes);
-    cJSON_AddNumberToObject(copies, "downloads", (double)counts.downloads);
-    cJSON_AddNumberToObject(copies, "download_bytes", (double)counts.download_bytes);
+    cJSON_AddNumberToObject(copies, "uploads", (double)counts->uploads);
+    cJSON_AddNumberToObject(copies, "upload_bytes", (double)counts->upload_bytes);
+    cJSON_AddNumberToObject(copies, "downloads", (double)counts->downloads);
+    cJSON_AddNumberToObject(copies, "download_bytes", (double)counts->download_bytes);
 }
 
 /* {"rows": [...], "shares": {"kernel": 0.8, ...}, "copies": {...}} */
-static void print_program_profile_json(const tec_program *program)
+static void print_program_profile_json(const tec_program_row *rows, int n, const tec_program_counts *counts)
 {
-    cJSON *all = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(all, "rows"),
+    cJSON *all = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(all, "rows"),
           *shares = cJSON_AddObjectToObject(all, "shares");
     double share[BASE_COUNT(group_names)] = {0};
-    tec_program_row r;
 
-    for (int i = 0; tec_program_profile(program, i, &r); i++) {
+    for (int i = 0; i < n; i++) {
+        const tec_program_row r = rows[i];
         cJSON *j = cJSON_CreateObject();
 
         cJSON_AddStringToObject(j, "name", r.name);
@@ -184,40 +182,40 @@ static void print_program_profile_json(const tec_program *program)
         cJSON_AddNumberToObject(j, "share", r.share);
         cJSON_AddNumberToObject(j, "gflops", r.gflops);
         cJSON_AddNumberToObject(j, "gbytes", r.gbytes);
-        cJSON_AddItemToArray(rows, j);
+        cJSON_AddItemToArray(list, j);
         share[r.group] += r.share;
     }
     for (int g = 0; g < BASE_COUNT(group_names); g++)
         cJSON_AddNumberToObject(shares, group_names[g], share[g]);
-    add_copies_json(all, program);
+    add_copies_json(all, counts);
     print_json(all);
 }
 
 /* Values that moved between main memory and a device in the last run. */
-static void print_copies(const tec_program *program)
+static void print_copies(const tec_program_counts *counts)
 {
-    tec_program_counts counts;
-
-    if (tec_program_count(program, &counts) && counts.uploads + counts.downloads)
+    if (counts && counts->uploads + counts->downloads)
         printf("copies of the last run: %lld to the device (%lld bytes), %lld back (%lld bytes)\n",
-               (long long)counts.uploads, (long long)counts.upload_bytes, (long long)counts.downloads,
-               (long long)counts.download_bytes);
+               (long long)counts->uploads, (long long)counts->upload_bytes, (long long)counts->downloads,
+               (long long)counts->download_bytes);
 }
 
 /* One line per kernel and per kind of instruction, then one line with the shares of the groups. */
-void tool_print_program_profile(const tec_program *program, bool json)
+void tool_print_program_profile(const tec_program_row *rows, int n, const tec_program_counts *counts,
+                                bool json)
 {
     double share[BASE_COUNT(group_names)] = {0};
-    tec_program_row r;
     char t[32];
 
     if (json) {
-        print_program_profile_json(program);
+        print_program_profile_json(rows, n, counts);
         return;
     }
     printf("%12s %10s %6s %9s %8s  %-12s %s\n", "median", "calls", "share", "GFLOP/s", "GB/s", "group",
            "name");
-    for (int i = 0; tec_program_profile(program, i, &r); i++) {
+    for (int i = 0; i < n; i++) {
+        const tec_program_row r = rows[i];
+
         printf("%12s %10lld %5.1f%% %9.2f %8.2f  %-12s %s\n", tool_seconds(r.median_s, t, sizeof t),
                (long long)r.calls, r.share * 100, r.gflops, r.gbytes, group_names[r.group], r.name);
         share[r.group] += r.share;
@@ -225,7 +223,7 @@ void tool_print_program_profile(const tec_program *program, bool json)
     for (int g = 0; g < BASE_COUNT(group_names); g++)
         printf("%s%s %.1f %%", g ? ", " : "", group_names[g], share[g] * 100);
     printf("\n");
-    print_copies(program);
+    print_copies(counts);
 }
 
 /* Names and shapes of a graph's inputs or outputs, with its symbols. */

@@ -12,9 +12,12 @@
 void tool_report_module(tec_context *cx, const rt_module_desc *module, const char *path, double seconds,
                         bool json, bool quiet);
 void tool_print_timing(const char *what, const tec_timing *timing, double flops, bool json);
-/* Of a program: kernels and instructions, and the shares of kernels, shape kernels, memory and control. */
-void tool_print_program_profile(const tec_program *program, bool json);
-void tool_print_profile(const tec_executor *ex, bool json);
+/* Of a program: kernels and instructions, and the shares of kernels, shape kernels, memory and control. counts
+ * NULL: the copies of the last run are not known. */
+void tool_print_program_profile(const tec_program_row *rows, int n, const tec_program_counts *counts,
+                                bool json);
+/* One line per step, in the order in which they run. */
+void tool_print_profile(const tec_profile_row *rows, int n, bool json);
 /* One "name: type" line for each input and output of a graph. */
 void tool_print_graph(const rt_graph_desc *graph);
 

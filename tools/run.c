@@ -137,6 +137,30 @@ static tec_time_options time_options(const settings *given)
     return o;
 }
 
+/* The rows are counted first: texts stay the executor's or the program's. */
+static void print_profile(session *self)
+{
+    tec_program_counts counts;
+    tec_program_row r;
+    int n = 0;
+
+    while (self->program.p && tec_program_profile(self->program.p, n, &r))
+        n++;
+    if (self->program.p) {
+        tec_program_row *rows = base_array(self->cx, tec_program_row, n + 1);
+
+        for (int i = 0; i < n; i++)
+            tec_program_profile(self->program.p, i, &rows[i]);
+        tec_program_count(self->program.p, &counts);
+        tool_print_program_profile(rows, n, &counts, self->s->json);
+        return;
+    }
+    tec_profile_row *steps = base_array(self->cx, tec_profile_row, tec_executor_n_steps(self->ex) + 1);
+    for (int i = 0; i < tec_executor_n_steps(self->ex); i++)
+        n += tec_executor_profile(self->ex, i, &steps[n]);
+    tool_print_profile(steps, n, self->s->json);
+}
+
 /* The first run was before: its results were written or printed. */
 static int time_runs(session *self, const char *path)
 {
@@ -147,10 +171,8 @@ static int time_runs(session *self, const char *path)
         return fail(self);
     if (!self->s->profile || !self->s->json)
         tool_print_timing(path, &t, 0, self->s->json);
-    if (self->s->profile && self->program.p)
-        tool_print_program_profile(self->program.p, self->s->json);
-    else if (self->s->profile)
-        tool_print_profile(self->ex, self->s->json);
+    if (self->s->profile)
+        print_profile(self);
     if (self->s->profile && !self->s->json)
         tool_print_device_cache();
     return TOOL_OK;
@@ -219,7 +241,9 @@ static int run_there(session *self, const char *path)
                                                                .max_steps = s->max_steps,
                                                                .max_depth = s->max_depth,
                                                                .max_bytes = s->max_bytes,
-                                                               .deadline = s->deadline},
+                                                               .deadline = s->deadline,
+                                                               .profile = s->profile},
+                                                    .profile = s->profile,
                                                     .seed = s->seed,
                                                     .threads = (int)s->threads,
                                                     .json = s->json});
@@ -280,10 +304,8 @@ static int check_options(settings *given)
     int status = tool_remote_check("run", &given->where);
     if (status != TOOL_GO_ON)
         return status;
-    if (tool_is_remote(&given->where) && (given->profile || (given->device && given->where.tracker)))
-        return tool_misuse("run", given->profile
-                                      ? "--profile measures on this machine alone"
-                                      : "--tracker gives a device; --device is for --rpc and this machine");
+    if (given->device && given->where.tracker)
+        return tool_misuse("run", "--tracker gives a device; --device is for --rpc and this machine");
     return tool_read_dims("run", &given->given_dims, &given->dims) ? TOOL_GO_ON : TOOL_USAGE;
 }
 

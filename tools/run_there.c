@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/error.h"
 #include "tools/data.h"
 #include "tools/report.h"
 #include "tools/run_program.h"
@@ -14,6 +15,7 @@ typedef struct {
     const tool_run_there_options *o;
     tool_there there;
     tool_remote remote;
+    tec_rpc_profile_rows rows; /* of --profile */
     tec_error err;
 } run;
 
@@ -90,7 +92,9 @@ static bool run_program(run *self, tec_module *module, const char *path, tec_tim
     int64_t sent = tec_rpc_upload(self->remote.session, path, &self->err);
     bool good = sent && tool_program_open_there(&program, self->remote.session, sent, &self->o->limits) &&
                 tool_program_once(&program) && tool_program_print(&program, self->o->out) &&
-                tool_program_time_there(&program, &self->o->time, timing);
+                tool_program_time_there(&program, &self->o->time, timing) &&
+                (!self->o->profile ||
+                 tec_rpc_profile(self->remote.session, program.number, &self->rows, &program.err));
 
     if (sent && !good)
         self->err = program.err;
@@ -104,7 +108,9 @@ static bool run_module(run *self, const char *path, tec_timing *timing)
         !run_once(self) || !write_outputs(self))
         return false;
     const tec_rpc_call_options c = tool_there_call(&self->there);
-    return tec_rpc_time(self->remote.session, &c, &self->o->time, timing, &self->err);
+    return tec_rpc_time(self->remote.session, &c, &self->o->time, timing, &self->err) &&
+           (!self->o->profile ||
+            tec_rpc_profile(self->remote.session, self->there.executor, &self->rows, &self->err));
 }
 
 /* A module with a program runs that, unless an option asks for something else. False: the error is in
@@ -114,22 +120,73 @@ static bool run_all(run *self, const char *path, tec_timing *timing)
     tec_module *module = rt_module_read(path, &self->err);
     bool program =
         module && rt_module_describe(module)->program.n_functions && !self->o->function && !self->o->graph;
-    bool good = module && (program || choose(self, module)) &&
-                tool_remote_open(&self->remote, "run", &self->o->where, self->o->device, &self->err) &&
-                (program ? run_program(self, module, path, timing) : run_module(self, path, timing));
+    bool good = module && (program || choose(self, module));
+
+    if (good && self->o->profile && !program && !self->there.graph)
+        good = rt_fail(&self->err, TEC_INVALID,
+                       "--profile measures the steps of a model; '%s' is run as a function", path);
+    good = good && tool_remote_open(&self->remote, "run", &self->o->where, self->o->device, &self->err) &&
+           (program ? run_program(self, module, path, timing) : run_module(self, path, timing));
 
     tool_remote_close(&self->remote);
     tec_module_free(module);
     return good;
 }
 
+/* The rows of a program. */
+static void print_program_rows(const run *self)
+{
+    const tec_rpc_profile_rows *rows = &self->rows;
+    tec_program_row *to = base_array(self->cx, tec_program_row, rows->n);
+
+    for (int i = 0; i < rows->n; i++)
+        to[i] = (tec_program_row){.name = rows->at[i].name,
+                                  .origin = rows->at[i].origin,
+                                  .group = (tec_program_group)rows->at[i].group,
+                                  .calls = rows->at[i].calls,
+                                  .min_s = rows->at[i].min_s,
+                                  .median_s = rows->at[i].median_s,
+                                  .total_s = rows->at[i].total_s,
+                                  .share = rows->at[i].share,
+                                  .gflops = rows->at[i].gflops,
+                                  .gbytes = rows->at[i].gbytes};
+    tool_print_program_profile(to, rows->n, NULL, self->o->json);
+}
+
+/* The steps of a model. What is not known is NULL, as it is here. */
+static void print_steps(const run *self)
+{
+    const tec_rpc_profile_rows *rows = &self->rows;
+    tec_profile_row *to = base_array(self->cx, tec_profile_row, rows->n);
+
+    for (int i = 0; i < rows->n; i++)
+        to[i] = (tec_profile_row){.name = rows->at[i].name,
+                                  .nodes = rows->at[i].nodes,
+                                  .origin = *rows->at[i].origin ? rows->at[i].origin : NULL,
+                                  .calls = rows->at[i].calls,
+                                  .min_s = rows->at[i].min_s,
+                                  .median_s = rows->at[i].median_s,
+                                  .total_s = rows->at[i].total_s,
+                                  .share = rows->at[i].share,
+                                  .gflops = rows->at[i].gflops,
+                                  .gbytes = rows->at[i].gbytes};
+    tool_print_profile(to, rows->n, self->o->json);
+}
+
+/* As on this machine: with --profile, JSON is that of the profile. */
 int tool_run_there(tec_context *cx, const char *path, const tool_run_there_options *options)
 {
-    run r = {.cx = cx, .o = options, .there = {.threads = options->threads}};
+    run r = {.cx = cx, .o = options, .there = {.threads = options->threads, .profile = options->profile}};
     tec_timing t;
 
     if (!run_all(&r, path, &t))
         return r.err.status != TEC_OK ? tool_fail_run("run", &r.err) : tool_fail("run", cx);
-    tool_print_timing(path, &t, 0, options->json);
+    if (!options->profile || !options->json)
+        tool_print_timing(path, &t, 0, options->json);
+    if (options->profile && r.there.graph)
+        print_steps(&r);
+    else if (options->profile)
+        print_program_rows(&r);
+    tec_rpc_profile_free(&r.rows);
     return TOOL_OK;
 }

@@ -14,7 +14,7 @@ typedef struct {
     tec_rpc_program_options limits; /* of a program */
     int64_t seed;
     int threads;
-    bool json;
+    bool json, profile; /* profile: the time of each step, too */
 } tool_run_there_options;
 
 /* Runs and measures a program, a model or a function of the module there; an exit status. */

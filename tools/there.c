@@ -18,7 +18,9 @@ static bool send_arrays(tec_context *cx, tool_there *self, tec_rpc_session *sess
 
 static bool ready_executor(tool_there *self, tec_rpc_session *session, tec_error *err)
 {
-    self->executor = tec_rpc_prepare(session, self->module, self->graph->name, self->threads, err);
+    const tec_rpc_prepare_options o = {self->threads, self->profile};
+
+    self->executor = tec_rpc_prepare_with(session, self->module, self->graph->name, &o, err);
     for (int i = 0; self->executor && i < self->feed.n; i++)
         if (!tec_rpc_feed(session, self->executor, i, self->array[i], err))
             return false;

@@ -19,7 +19,8 @@
 typedef struct {
     const rt_graph_desc *graph; /* NULL: a function */
     const char *function;
-    int threads; /* 0: all of the device */
+    int threads;  /* 0: all of the device */
+    bool profile; /* the executor measures its steps */
     tool_feed feed;
     int64_t module, executor, *array; /* handles; an array for each port of the feed */
 } tool_there;

@@ -7,9 +7,10 @@
  *     rpc_loop_free(loop);
  *     track_service_free(s);
  *
- * What a message says is in docs/rpc.md, what happens then in tracker/pool.h. A server that announces itself
- * is dialled back with the key that it came with; clients can lease its devices once it has shaken hands.
- * What the pool decides in one turn of the loop is stored in one transaction, and then the messages go out.
+ * What a message says is in docs/rpc-messages.md, what happens then in tracker/pool.h. A server that
+ * announces itself is dialled back with the key that it came with; clients can lease its devices once it has
+ * shaken hands. What the pool decides in one turn of the loop is stored in one transaction, and then the
+ * messages go out.
  *
  * Lifetime: freed after its loop, and before its state. Errors: what goes wrong with one connection ends that
  * connection; a state

@@ -199,6 +199,14 @@ TEC_API bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *
 /* Makes an executor of a graph (NULL: the only graph of the module). Gives the executor's number, or 0. */
 TEC_API int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const char *graph, int threads,
                                 tec_error *err);
+typedef struct {
+    int threads;  /* 0: as many as the device has */
+    bool profile; /* measures each step of each run, for tec_rpc_profile; the server must speak version 6 */
+} tec_rpc_prepare_options;
+
+/* The same with options, which may be NULL. */
+TEC_API int64_t tec_rpc_prepare_with(tec_rpc_session *session, int64_t module, const char *graph,
+                                     const tec_rpc_prepare_options *options, tec_error *err);
 TEC_API bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array,
                           tec_error *err);
 TEC_API bool tec_rpc_run(tec_rpc_session *session, int64_t executor, double *seconds, tec_error *err);
@@ -225,10 +233,11 @@ typedef struct {
     int threads;
     int64_t max_steps, max_depth, max_bytes;
     double deadline; /* seconds for one run */
+    bool profile;    /* measures kernels and instructions of each run, for tec_rpc_profile */
 } tec_rpc_program_options;
 
-/* The same, with limits for each run. The server must speak version 5 of the protocol. options may be
- * NULL. */
+/* The same, with limits for each run. The server must speak version 5 of the protocol, or 6 for a profile.
+ * options may be NULL. */
 TEC_API int64_t tec_rpc_program_with(tec_rpc_session *session, int64_t module, const char *function,
                                      const tec_rpc_program_options *options, tec_error *err);
 /* Copies an array into a new value. Gives the number of the value, or 0. */
@@ -255,6 +264,35 @@ TEC_API bool tec_rpc_look(tec_rpc_session *session, int64_t value, tec_rpc_value
 TEC_API void tec_rpc_value_free(tec_rpc_value *value);
 /* Copies a value that is a tensor into a new array in main memory. NULL: the call failed. */
 TEC_API TEC_GIVE tec_array *tec_rpc_fetch_tensor(tec_rpc_session *session, int64_t value, tec_error *err);
+
+/* ---- profiles ----
+ *
+ *     tec_rpc_profile_rows rows;
+ *     if (tec_rpc_profile(s, executor, &rows, &err))
+ *         for (int i = 0; i < rows.n; i++) printf("%s %g\n", rows.at[i].name, rows.at[i].median_s);
+ *     tec_rpc_profile_free(&rows);
+ */
+
+/* One step of an executor (tec_profile_row), or one row of a program (tec_program_row). Texts of more than a
+ * few hundred characters end with three dots. */
+typedef struct {
+    const char *name, *nodes, *origin; /* empty: unknown */
+    int group;                         /* of a program's row: a tec_program_group */
+    int64_t calls;
+    double min_s, median_s, total_s, share, gflops, gbytes;
+} tec_rpc_profile_row;
+
+typedef struct {
+    int n;
+    tec_rpc_profile_row *at;
+} tec_rpc_profile_rows;
+
+/* What the runs of an executor or of an instance of a program took on the device, step by step. It must have
+ * been made with the option `profile`, and have run. Free the rows with tec_rpc_profile_free. False: the
+ * call failed, and there are no rows. */
+TEC_API bool tec_rpc_profile(tec_rpc_session *session, int64_t number, tec_rpc_profile_rows *out,
+                             tec_error *err);
+TEC_API void tec_rpc_profile_free(tec_rpc_profile_rows *rows);
 
 #ifdef __cplusplus
 }

@@ -101,6 +101,10 @@ tec_rpc *rpc_connect_with(const char *address, int64_t relayed, const rpc_key *k
 bool rpc_take_lease_frame(tec_rpc *client, const rpc_frame *frame);
 void rpc_keep_leases(tec_rpc *client);
 
+/* program.c: false with an error: the server's version of the protocol is below `since`. `what`, in the
+ * plural, is what the server lacks. */
+bool rpc_server_knows(const tec_rpc_session *session, const char *what, int since, tec_error *err);
+enum { PROFILES_SINCE = 6 };
 /* program.c: false with an error: the server is too old to measure instances of programs. */
 bool rpc_can_time_programs(const tec_rpc_session *session, tec_error *err);
 

@@ -8,7 +8,7 @@
 enum { PROGRAMS_SINCE = 4, LIMITS_SINCE = 5 }; /* versions of the protocol */
 
 /* An older server would take these questions for damaged ones. */
-static bool knows(const tec_rpc_session *session, const char *what, int since, tec_error *err)
+bool rpc_server_knows(const tec_rpc_session *session, const char *what, int since, tec_error *err)
 {
     int version = session ? rpc_link_version(session->c->link) : since;
 
@@ -21,12 +21,12 @@ static bool knows(const tec_rpc_session *session, const char *what, int since, t
 
 static bool knows_programs(const tec_rpc_session *session, tec_error *err)
 {
-    return knows(session, "programs", PROGRAMS_SINCE, err);
+    return rpc_server_knows(session, "programs", PROGRAMS_SINCE, err);
 }
 
 bool rpc_can_time_programs(const tec_rpc_session *session, tec_error *err)
 {
-    return knows(session, "measurements of programs", LIMITS_SINCE, err);
+    return rpc_server_knows(session, "measurements of programs", LIMITS_SINCE, err);
 }
 
 /* Without limits the question is one that every server of programs understands. */
@@ -41,10 +41,12 @@ int64_t tec_rpc_program_with(tec_rpc_session *session, int64_t module, const cha
                                   .max_steps = o.max_steps,
                                   .max_depth = o.max_depth,
                                   .max_bytes = o.max_bytes,
-                                  .deadline = o.deadline};
+                                  .deadline = o.deadline,
+                                  .profile = o.profile};
 
     if (!knows_programs(session, err) ||
-        (limited && !knows(session, "limits of programs", LIMITS_SINCE, err)))
+        (limited && !rpc_server_knows(session, "limits of programs", LIMITS_SINCE, err)) ||
+        (o.profile && !rpc_server_knows(session, "profiles", PROFILES_SINCE, err)))
         return 0;
     return rpc_ask_for_handle(session, RPC_KIND_program, &question, err);
 }

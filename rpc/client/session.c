@@ -320,11 +320,21 @@ bool tec_rpc_time(tec_rpc_session *session, const tec_rpc_call_options *self, co
     return true;
 }
 
+int64_t tec_rpc_prepare_with(tec_rpc_session *session, int64_t module, const char *graph,
+                             const tec_rpc_prepare_options *options, tec_error *err)
+{
+    const tec_rpc_prepare_options o = options ? *options : (tec_rpc_prepare_options){0};
+    const rpc_prepare question = {module, graph ? graph : "", o.threads, o.profile};
+
+    if (o.profile && !rpc_server_knows(session, "profiles", PROFILES_SINCE, err))
+        return 0;
+    return rpc_ask_for_handle(session, RPC_KIND_prepare, &question, err);
+}
+
 int64_t tec_rpc_prepare(tec_rpc_session *session, int64_t module, const char *graph, int threads,
                         tec_error *err)
 {
-    return rpc_ask_for_handle(session, RPC_KIND_prepare, &(rpc_prepare){module, graph ? graph : "", threads},
-                              err);
+    return tec_rpc_prepare_with(session, module, graph, &(tec_rpc_prepare_options){.threads = threads}, err);
 }
 
 bool tec_rpc_feed(tec_rpc_session *session, int64_t executor, int input, int64_t array, tec_error *err)

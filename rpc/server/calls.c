@@ -245,7 +245,8 @@ bool rpc_on_prepare(rpc_session *session, const rpc_prepare *message)
 {
     tec_error err = {0};
     rpc_thing *thing = rpc_find_thing(session, message->module, RPC_THING_MODULE, &err);
-    const tec_run_options o = rpc_run_options(session, message->threads);
+    tec_run_options o = rpc_run_options(session, message->threads);
+    o.profile = message->profile != 0;
     tec_executor *ex =
         thing && rpc_are_threads(message->threads, &err)
             ? tec_executor_new(thing->module, *message->graph ? message->graph : NULL, &o, &err)

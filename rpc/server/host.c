@@ -265,6 +265,7 @@ static bool is_answer(const rpc_host *host, uint32_t kind, size_t size)
     case RPC_KIND_called:
     case RPC_KIND_measured:
     case RPC_KIND_executed:
+    case RPC_KIND_profiled:
     case RPC_KIND_seen:
     case RPC_KIND_timed: return size <= row->limit && host->waiting > 0;
     case RPC_KIND_data: return size <= (size_t)host->o.session.piece;

@@ -117,6 +117,9 @@ bool rpc_on_value(rpc_session *session, const rpc_value *message);
 bool rpc_on_execute(rpc_session *session, const rpc_execute *message);
 bool rpc_on_look(rpc_session *session, const rpc_look *message);
 
+/* profile.c: answers its question. */
+bool rpc_on_profile(rpc_session *session, const rpc_profile *message);
+
 /* measure.c: answers its question. */
 bool rpc_on_measure(rpc_session *session, const rpc_measure *self);
 

@@ -34,13 +34,14 @@ bool rpc_on_program(rpc_session *session, const rpc_program *message)
 {
     tec_error err = {0};
     rpc_thing *thing = rpc_find_thing(session, message->module, RPC_THING_MODULE, &err);
-    const tec_program_options options = {
-        .run = rpc_run_options(session, message->threads),
-        .max_steps = message->max_steps,
-        .max_depth = message->max_depth,
-        .max_bytes = message->max_bytes ? min_of(message->max_bytes, session->o.memory_bytes)
-                                        : session->o.memory_bytes,
-        .deadline = message->deadline};
+    tec_program_options options = {.run = rpc_run_options(session, message->threads),
+                                   .max_steps = message->max_steps,
+                                   .max_depth = message->max_depth,
+                                   .max_bytes = message->max_bytes
+                                                    ? min_of(message->max_bytes, session->o.memory_bytes)
+                                                    : session->o.memory_bytes,
+                                   .deadline = message->deadline};
+    options.run.profile = message->profile != 0;
     tec_program *program =
         thing && rpc_are_threads(message->threads, &err) && are_limits(message, &err)
             ? tec_program_new(thing->module, *message->function ? message->function : NULL, &options, &err)

@@ -189,6 +189,7 @@ static bool answer(rpc_session *session, uint32_t kind, const rpc_any *message)
     case RPC_KIND_value: return rpc_on_value(session, &message->value);
     case RPC_KIND_execute: return rpc_on_execute(session, &message->execute);
     case RPC_KIND_look: return rpc_on_look(session, &message->look);
+    case RPC_KIND_profile: return rpc_on_profile(session, &message->profile);
     case RPC_KIND_close:
         session->over = true;
         return rpc_answer_with(session, RPC_KIND_closed, &(rpc_closed){session->answered - 1});

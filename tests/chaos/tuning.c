@@ -51,7 +51,7 @@ typedef struct {
     sqlite3 *db;
     uint64_t harmed[MOST_LABELS]; /* trials whose device was taken away once: twice would poison them */
     int n_harmed;
-    int runs, each, next, struck[N_FAULTS];
+    int runs, comparisons, each, next, struck[N_FAULTS];
     int armed; /* server whose proxy has a fault that was not met yet; -1: none */
     fault armed_with;
     int hits_before;
@@ -80,6 +80,8 @@ static int64_t ask(chaos *c, const char *text)
     return n;
 }
 
+/* In one session a trial counts once: a session without outputs to check the trial against says so, makes
+ * them and is asked again. A fault that takes a trial away takes its session, too. */
 static void note_execution(chaos *c, const seen *at, uint64_t label)
 {
     char text[200];
@@ -100,7 +102,8 @@ static seen *find_session(chaos *c, int server, int number)
     return NULL;
 }
 
-/* "measures 'HASH'" of a trial, "measures 'HASH HASH'" of two that are compared: both run. */
+/* "measures 'HASH'" of a trial; "measures 'HASH HASH'" compares two that were measured before, and is no
+ * execution of a trial. */
 static void on_run(chaos *c, seen *at, const char *labels)
 {
     double idle = tec_clock() - c->free_since[at->server];
@@ -108,8 +111,10 @@ static void on_run(chaos *c, seen *at, const char *labels)
     c->longest_idle = idle > c->longest_idle ? idle : c->longest_idle;
     c->runs++;
     at->label = strtoull(labels, NULL, 16);
-    for (const char *p = labels; p; p = strchr(p, ' '), p = p ? p + 1 : NULL)
-        note_execution(c, at, strtoull(p, NULL, 16));
+    if (labels[strspn(labels, "0123456789abcdef")] == ' ')
+        c->comparisons++;
+    else
+        note_execution(c, at, at->label);
 }
 
 static void on_line(chaos *c, int server, const char *line)
@@ -566,9 +571,10 @@ static void print_table(chaos *c)
            "%lld\n",
            (long long)ask(c, "SELECT count(*) FROM issued"), (long long)ask(c, "SELECT count(*) FROM stored"),
            (long long)ask(c, twice), (long long)ask(c, lost), (long long)ask(c, innocent));
-    printf("executions in the logs of the servers %lld, of these repeated %lld; stored and in no log %lld\n",
+    printf("executions in the logs of the servers %lld, of these repeated %lld; stored and in no log %lld; "
+           "comparisons %d\n",
            (long long)ask(c, "SELECT count(*) FROM executions"), (long long)ask(c, repeated),
-           (long long)ask(c, unlogged));
+           (long long)ask(c, unlogged), c->comparisons);
     printf("longest wait of a device while work waited: %.1f s\n", c->longest_idle);
     fflush(stdout);
 }
@@ -595,6 +601,9 @@ Test(tuning, loses_no_trial_and_stores_none_twice, .timeout = 3500)
     static chaos c;
     const char *wanted = getenv("TEC_CHAOS");
 
+#ifndef TEC_DEBUG
+    cr_skip_test("the tracker's clock can be set back in builds for debugging alone");
+#endif
     c.each = wanted ? atoi(wanted) : 1;
     c.armed = -1;
     cr_assert(c.each > 0 && c.each <= 60);

@@ -1,5 +1,5 @@
-/* tests/rpc/docs.c -- the tables of docs/rpc.md are those of rpc/messages.def. TEC_UPDATE=1 writes them
- * anew. */
+/* tests/rpc/docs.c -- the tables of docs/rpc-messages.md are those of rpc/messages.def. TEC_UPDATE=1 writes
+ * them anew. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "rpc/message.h"
 
-static const char page[] = TEC_SOURCE_DIR "/docs/rpc.md";
+static const char page[] = TEC_SOURCE_DIR "/docs/rpc-messages.md";
 static const char begin[] = "<!-- messages -->\n", end[] = "<!-- end -->\n";
 
 static void print_fields(FILE *to, const rpc_record *r)
@@ -40,7 +40,7 @@ static void print_message(FILE *to, const rpc_message *m)
 
     snprintf(roles, sizeof roles, "%s%s%s", m->roles & RPC_ROLE_SUBMIT ? "submit " : "",
              m->roles & RPC_ROLE_SERVE ? "serve " : "", m->roles & RPC_ROLE_ADMINISTER ? "administer " : "");
-    fprintf(to, "\n### `%s` (%d)\n\nFrom %s, on %s; key: %s; at most %zu bytes:\n%s.\n", m->record->name,
+    fprintf(to, "\n## `%s` (%d)\n\nFrom %s, on %s; key: %s; at most %zu bytes:\n%s.\n", m->record->name,
             (int)m->kind, senders[m->sender], m->place == RPC_ON_SESSION ? "a session's stream" : "stream 0",
             m->roles == RPC_ROLE_ANY ? "any" : strtok(roles, " "), m->limit, m->what);
     print_fields(to, m->record);
@@ -84,9 +84,10 @@ Test(rpc_docs, has_the_tables_of_messages)
         fprintf(f, "%.*s%s%s", (int)(from - text), text, made, to);
         cr_assert_eq(fclose(f), 0);
     } else {
-        cr_assert((size_t)(to - from) == strlen(made) && strncmp(from, made, strlen(made)) == 0,
-                  "docs/rpc.md is out of date: run TEC_UPDATE=1 build/debug/tests/test_rpc_docs and read "
-                  "what changed");
+        cr_assert(
+            (size_t)(to - from) == strlen(made) && strncmp(from, made, strlen(made)) == 0,
+            "docs/rpc-messages.md is out of date: run TEC_UPDATE=1 build/debug/tests/test_rpc_docs and read "
+            "what changed");
     }
     free(text);
     free(made);

@@ -121,6 +121,41 @@ expect 1 "input 'more' \(bool\) has no value: give it with --input more=FILE.jso
 expect 1 "the program has no input 'x'" "${there[@]}" "${program[@]}" --input "x=$dir/t.json"
 expect 1 'expected .*CONSTRUCTOR.* of .Tree., found .*Branch' "${there[@]}" "${program[@]}" --input "t=$dir/branch.json"
 
+# A profile has the rows there that it has here, more of them than one message holds; times are the device's.
+{
+    echo 'def main(x: f32[4, 4]) -> f32[4, 4] {'
+    echo '  let a0 = x'
+    for i in $(seq 40); do echo "  let a$i = matmul(a$((i - 1)), x)"; done
+    echo '  a40'
+    echo '}'
+} >"$dir/chain.tecp"
+"$TEC" compile "$dir/chain.tecp" -o "$dir/chain.tec" --quiet
+# rows FILE: what does not vary of a profile's JSON (quick calls are measured several at a time); the shares are 1 together
+rows() {
+    python3 - "$1" <<'PY'
+import json, sys
+profile = json.load(open(sys.argv[1]))
+rows = profile["rows"] if isinstance(profile, dict) else profile
+assert abs(sum(r["share"] for r in rows) - 1) < 1e-6 and all(r["calls"] > 0 for r in rows), rows
+for r in rows:
+    print(r["name"], r.get("nodes"), r.get("group"), r["origin"])
+PY
+}
+for module in chain sum; do
+    what=("$dir/chain.tec")
+    [ $module = chain ] || what=("${program[@]}" --out "$dir/program_there")
+    expect 0 'name' "$TEC" run "${what[@]}" --repeat 3 --profile --json
+    rows "$dir/out" >"$dir/rows_here" || fail "rows of $module"
+    expect 0 'name' "${there[@]}" "${what[@]}" --repeat 3 --profile --json
+    rows "$dir/out" >"$dir/rows_there" || fail "rows of $module there"
+    cmp "$dir/rows_here" "$dir/rows_there" || fail "the rows of $module differ: $(diff "$dir/rows_here" "$dir/rows_there")"
+done
+expect 0 'origin +step' "${run[@]}" "$dir/chain.tec" --repeat 3 --profile
+[ "$(grep -c ' matmul (' "$dir/out")" = 40 ] || fail "not a row for each step"
+expect 0 '^kernel [0-9.]+ %, shape kernel 0.0 %' "${there[@]}" "${program[@]}" --out "$dir/program_there" --profile
+expect 2 "'.*add.so' is run as a function" "$TEC" run "$dir/add.so" --profile
+expect 1 "'.*add.so' is run as a function" "${there[@]}" "$dir/add.so" --profile
+
 # One run has the device for some seconds; others wait: one says so, and one gives up.
 "${run[@]}" --user ann --job long --duration 5 "$dir/add.so" >"$dir/long.log" 2>&1 &
 long=$!

@@ -6,7 +6,11 @@
 #   TEC=... TEC_BUILD_DIR=... [CHAOS_JOBS=20] [CHAOS_TRIALS=200] [CHAOS_KILLS=50] [CHAOS_CALM=4] [CHAOS_MODEL=1] tests/tvmtune/chaos.sh
 #
 # Without these numbers a slice: 3 jobs, 8 trials, 3 kills. CHAOS_MODEL: ResNet-18 is one more job, and then ResNet-18 with another
-# last layer. CHAOS_CALM: so many jobs are tuned once more without kills, and their modules run in turns with those of the jobs.
+# last layer. CHAOS_CALM: so many jobs are tuned twice more without kills, with the same seeds and as many trials; the modules run in
+# turns with those of the jobs, and the two without kills with each other: what differs there is the noise of tuning.
+#
+# Trials on the pool that ran more than once are counted, and compared with the servers' own logs (executions.py). What this machine
+# measures itself is in no log: of that, the audit sees the rows of the store alone.
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 tvmtune=$TEC_BUILD_DIR/tvmtune
@@ -90,8 +94,25 @@ tunes() {
 }
 
 declare -A killed=([daemon]=0 [server]=0 [tracker]=0)
+hits=0 # servers that were killed in a trial: their last word is that it begins
 all_kills() {
     echo $((killed[daemon] + killed[server] + killed[tracker]))
+}
+
+in_trial() { # SERVER: by the last line of its log; two hashes are a comparison and no trial
+    tail -n 1 "$dir/$1.server" | grep -qE ": measures '[0-9a-f]+'$"
+}
+
+# A server in a trial, or any where none is in one within two seconds.
+busy_server() {
+    local name
+    for _ in $(seq 40); do
+        for name in $(shuf -e "${servers[@]}" --random-source=<(yes $RANDOM)); do
+            ! in_trial "$name" || { echo "$name"; return; }
+        done
+        sleep 0.05
+    done
+    echo "${servers[RANDOM % 4]}"
 }
 
 kill_one() {
@@ -104,8 +125,9 @@ kill_one() {
         start
         ;;
     [4-7])
-        server=${servers[RANDOM % 4]}
+        server=$(busy_server)
         pool_kill "$server"
+        ! in_trial "$server" || hits=$((hits + 1))
         killed[server]=$((killed[server] + 1))
         sleep "0.$((RANDOM % 10))"
         pool_server "$server"
@@ -164,6 +186,13 @@ ask doctor --state "$state" --key-file "$dir/pool.keys" --device-class board
 all=$(trials_now)
 
 # one kernel of the first job changed: what was tuned since
+executions_of() { # STATE: the numbers of executions.py
+    local name
+    for name in "${servers[@]}"; do
+        cat "$dir/$name.lives" "$dir/$name.server" 2>"$dir/err" >"$dir/$name.all" || true
+    done
+    tests/tvmtune/executions.py "$1/tune.db" "$dir"/s?.all
+}
 tuned_since() { # ID: kernels, trials
     sql "SELECT COUNT(DISTINCT workload), COUNT(*) FROM records WHERE tuner <> 'adopted' AND id > $1"
 }
@@ -187,20 +216,52 @@ if [ -n "${CHAOS_MODEL:-}" ]; then
     [ "${last% *}" = 1 ] || fail "of a model with one changed layer ${last% *} kernels were tuned"
 fi
 
-echo "chaos: $jobs jobs done, $(all_kills) kills (daemon ${killed[daemon]}, servers ${killed[server]}, tracker ${killed[tracker]})," \
+echo "chaos: $jobs jobs done, $(all_kills) kills (daemon ${killed[daemon]}, servers ${killed[server]}: $hits of them in a trial, tracker ${killed[tracker]})," \
     "$all trials, $far of them by devices of the pool, none stored twice; one changed kernel: ${changed#* } trials for it alone"
 
-# the same jobs without kills: are the schedules that were found as good?
+# every trial of the pool that is stored was run by a server; what ran again was lost by a kill, or measured again
+read -r executions stored repeated unstored missing pairs <<<"$(executions_of "$state")"
+echo "chaos: in the logs of the servers $executions executions of $stored stored trials: $repeated repeated, $unstored of trials that are" \
+    "not stored; $missing stored trials in no log; $pairs comparisons of two"
+[ "$missing" = 0 ] || fail "$missing trials are stored that no server has run"
+[ "$executions" = $((stored + repeated + unstored)) ] || fail "the executions do not add up"
+[ "$((repeated + unstored))" -ge "$hits" ] || fail "$hits servers were killed in a trial, and fewer trials ran again"
+[ "$stored" -ge "$far" ] || fail "the logs are compared with $stored trials, and $far were measured by the pool"
+
+# the same jobs without kills, twice: are the schedules that were found as good?
 [ -n "${CHAOS_CALM:-}" ] || exit 0
-for i in $(seq "$CHAOS_CALM"); do ask fetch --state "$state" "$i" -o "$dir/killed$i.tec"; done
-kill -TERM $daemon
-wait $daemon || true
-state=$dir/calm
-start
+trials_of() { # JOB: trials of its file in the store
+    sql "SELECT COUNT(*) FROM records r JOIN jobs j ON j.name = r.job WHERE tuner <> 'adopted' AND j.arguments LIKE '%/$1/input.te'"
+}
+tried=()
 for i in $(seq "$CHAOS_CALM"); do
-    ask submit --state "$state" "$dir/job$i.te" --trials $((trials + trials * (i % 3) / 10)) --threads 1 --seed "$i" $(where $i)
-    is_done "$i"
-    ask fetch --state "$state" "$i" -o "$dir/calm$i.tec"
-    "$TEC" compare "$dir/killed$i.tec" "$dir/calm$i.tec" --threads 1 --duration 4 >"$dir/out" || fail "compare"
-    echo "chaos: job $i without kills, in turns: $(tail -n 1 "$dir/out")"
+    ask fetch --state "$state" "$i" -o "$dir/killed$i.tec"
+    tried[i]=$(trials_of "$i")
+done
+for run in calm again; do
+    kill -TERM $daemon
+    wait $daemon || true
+    state=$dir/$run
+    start
+    for i in $(seq "$CHAOS_CALM"); do
+        ask submit --state "$state" "$dir/job$i.te" --trials $((trials + trials * (i % 3) / 10)) --threads 1 --seed "$i" $(where $i)
+        is_done "$i"
+        ask fetch --state "$state" "$i" -o "$dir/$run$i.tec"
+        tried[i]="${tried[i]}, $(trials_of "$i")"
+    done
+    read -r executions stored repeated unstored missing pairs <<<"$(executions_of "$state")"
+    echo "chaos: without kills $executions executions of $stored trials: $repeated repeated, $unstored not stored, $missing in no log"
+done
+
+# ratio FIRST SECOND: time of the first module / time of the second one, measured twice, in both orders
+ratio() {
+    "$TEC" compare "$1" "$2" --threads 1 --duration 3 --json >"$dir/first" && "$TEC" compare "$2" "$1" --threads 1 --duration 3 --json \
+        >"$dir/second" || fail "compare"
+    python3 -c 'import json, sys
+a, b = (json.load(open(f)) for f in sys.argv[1:])
+print("%.3f and %.3f" % (a["first_ms"] / a["second_ms"], b["second_ms"] / b["first_ms"]))' "$dir/first" "$dir/second"
+}
+for i in $(seq "$CHAOS_CALM"); do
+    echo "chaos: job $i, trials with kills and twice without: ${tried[i]}; time with kills / without $(ratio "$dir/killed$i.tec" "$dir/calm$i.tec")," \
+        "without / without $(ratio "$dir/again$i.tec" "$dir/calm$i.tec")"
 done

@@ -52,6 +52,7 @@ static rpc_kind usual_answer(rpc_kind question)
     case RPC_KIND_set_aside: return RPC_KIND_noted;
     case RPC_KIND_execute: return RPC_KIND_executed;
     case RPC_KIND_look: return RPC_KIND_seen;
+    case RPC_KIND_profile: return RPC_KIND_profiled;
     case RPC_KIND_measure: return RPC_KIND_measured;
     case RPC_KIND_data: return RPC_KIND_window;
     default: return RPC_KIND_done;
@@ -96,7 +97,9 @@ static bool push(rpc_link *l, int fd)
 /* One client: a few answers, then the connection closes, so that nobody waits for long. */
 static void serve(hostile *h, int fd)
 {
-    rpc_link *l = rpc_link_new(&(rpc_link_options){.find = find, .user = h, .program = "hostile"}, NULL);
+    int newest = fuzz_below(&h->seed, 4) ? RPC_NEWEST : 1 + (int)fuzz_below(&h->seed, RPC_NEWEST);
+    const rpc_link_options o = {.find = find, .user = h, .program = "hostile", .newest = newest};
+    rpc_link *l = rpc_link_new(&o, NULL);
     int64_t left = 1 + fuzz_below(&h->seed, 24);
     rpc_frame f;
 
@@ -140,6 +143,7 @@ static int use_program(tec_rpc_session *s)
     const rpc_measure question = {
         .modules = {&(int64_t){1}, 1}, .repeats = 1, .threads = 1, .min_seconds = 0.001, .label = ""};
     tec_rpc_value seen;
+    tec_rpc_profile_rows rows;
     int good = value != 0;
 
     good += tec_rpc_compound(s, 1, "Leaf", parts, 2, NULL) != 0;
@@ -150,6 +154,8 @@ static int use_program(tec_rpc_session *s)
     }
     good += rpc_ask_measure(s, &question, measurement, NULL);
     free(measurement);
+    good += tec_rpc_profile(s, 1, &rows, NULL);
+    tec_rpc_profile_free(&rows);
     return good;
 }
 

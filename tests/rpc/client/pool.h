@@ -14,6 +14,7 @@ enum { POOL_MOST = 8 };
 
 typedef struct {
     char folder[64], keys[128], log[128], tracker[64], state[160]; /* state "": in the folder */
+    char config[64];                                               /* of the tracker; "": none */
     pid_t tracker_pid;
     int tracker_out;
     fixture server[POOL_MOST];
@@ -41,7 +42,8 @@ static inline void pool_start_tracker(pool *p, int port)
         close(out[0]);
         close(out[1]);
         execl(TEC_BINARY_DIR "/rpc_tracker", "rpc_tracker", "--listen", listen, "--key-file", p->keys,
-              "--state", state, "--heartbeat", "0.5", "--lease", "3", NULL);
+              "--state", state, "--heartbeat", "0.5", "--lease", "3", p->config[0] ? "--config" : NULL,
+              p->config, NULL);
         _exit(127);
     }
     close(out[1]);
@@ -87,18 +89,27 @@ static inline void pool_start_server(pool *p, int i, const char *const *more)
     cr_assert(kit_logged(f, "the tracker reaches this server"), "see %s", f->log);
 }
 
-static inline pool pool_start(int n, const char *const *more)
+/* Fills a pool whose `config` may be set. */
+static inline void pool_start_at(pool *p, int n, const char *const *more)
 {
-    pool p = {.folder = "/tmp/tec-pool-XXXXXX", .n = n};
     rpc_key_row row = {.roles = RPC_ROLE_ANY, .classes = "*", .users = "*"};
 
-    cr_assert(mkdtemp(p.folder));
-    snprintf(p.keys, sizeof p.keys, "%s/pool.keys", p.folder);
-    snprintf(p.log, sizeof p.log, "%s/log", p.folder);
-    cr_assert(rpc_keys_add(p.keys, &row, &p.err), "%s", p.err.text);
-    pool_start_tracker(&p, 0);
+    p->n = n;
+    snprintf(p->folder, sizeof p->folder, "/tmp/tec-pool-XXXXXX");
+    cr_assert(mkdtemp(p->folder));
+    snprintf(p->keys, sizeof p->keys, "%s/pool.keys", p->folder);
+    snprintf(p->log, sizeof p->log, "%s/log", p->folder);
+    cr_assert(rpc_keys_add(p->keys, &row, &p->err), "%s", p->err.text);
+    pool_start_tracker(p, 0);
     for (int i = 0; i < n; i++)
-        pool_start_server(&p, i, more);
+        pool_start_server(p, i, more);
+}
+
+static inline pool pool_start(int n, const char *const *more)
+{
+    pool p = {.n = 0};
+
+    pool_start_at(&p, n, more);
     return p;
 }
 

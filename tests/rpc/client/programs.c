@@ -1,5 +1,6 @@
 /* tests/rpc/client/programs.c -- programs on a server: trees go there, tuples of tensors and trees come back;
  * what does not fit is refused by name, and the session goes on. */
+#include "tec/program.h"
 #include "tests/rpc/client/kit.h"
 
 #define PROGRAM                                                                                              \
@@ -163,6 +164,36 @@ Test(rpc_programs, refuse_what_does_not_fit_and_go_on)
     cr_assert(tec_rpc_release(session, program, &f.err));
     expect_refusal(tec_rpc_look(session, leaf, &(tec_rpc_value){0}, &f.err), "no value");
     cr_assert(tec_rpc_release(session, other, &f.err), "%s", f.err.text);
+}
+
+Test(rpc_programs, tell_what_their_runs_took)
+{
+    const tec_rpc_program_options o = {.threads = 1, .profile = true};
+    int64_t plain = program, in[2], y;
+    tec_rpc_profile_rows rows;
+    double share = 0;
+    int kernels = 0;
+
+    program = tec_rpc_program_with(session, module, NULL, &o, &f.err);
+    cr_assert(program, "%s", f.err.text);
+    in[0] = make_leaf(1, 2);
+    in[1] = make_truth(true);
+    expect_refusal(tec_rpc_profile(session, program, &rows, &f.err), "has not run");
+    cr_assert(tec_rpc_execute(session, program, in, 2, &y, 1, NULL, &f.err), "%s", f.err.text);
+    cr_assert(tec_rpc_profile(session, program, &rows, &f.err), "%s", f.err.text);
+    for (int i = 0; i < rows.n; i++) {
+        const tec_rpc_profile_row *row = &rows.at[i];
+
+        kernels += row->group == TEC_ROW_KERNEL;
+        share += row->share;
+        cr_assert(*row->name && row->calls > 0 && row->min_s <= row->total_s);
+    }
+    cr_assert(kernels > 0 && kernels < rows.n);
+    cr_assert_float_eq(share, 1, 1e-6);
+    tec_rpc_profile_free(&rows);
+    cr_assert(rows.n == 0 && !rows.at);
+    expect_refusal(tec_rpc_profile(session, plain, &rows, &f.err), "made without `profile`");
+    expect_refusal(tec_rpc_profile(session, in[0], &rows, &f.err), "no executor");
 }
 
 Test(rpc_programs, are_measured_and_limited)

@@ -17,6 +17,17 @@ typedef struct {
     int64_t answers, done; /* frames; those that are no failure */
 } listener;
 
+#ifdef __SANITIZE_ADDRESS__
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+
+/* The memory limit of a session; a sanitizer allows no limit of the process. Freed memory is not kept for
+ * long: keeping large arrays takes most of the time otherwise. */
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1:max_allocation_size_mb=64:quarantine_size_mb=8";
+}
+#endif
+
 static bool read_all(int fd, void *to, size_t n)
 {
     for (size_t got = 0; got < n;) {
