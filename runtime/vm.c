@@ -759,8 +759,10 @@ bool rt_vm_run(tec_program *program, int32_t function, rt_object *const *in, rt_
     ok = program->profile ? run_profiled(&v) : run_plain(&v);
     rt_env_leave(&program->env, mode);
     if (!rt_vm_devices_end(program, ok ? err : NULL) && ok) {
-        for (int32_t i = 0; i < program->program->functions[function].n_results; i++)
+        for (int32_t i = 0; i < program->program->functions[function].n_results; i++) {
             rt_release(out[i]);
+            out[i] = NULL;
+        }
         ok = false;
     }
     if (!ok)

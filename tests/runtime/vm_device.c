@@ -181,7 +181,7 @@ Test(vm_device, copies_operands_there_and_results_back)
     cr_assert_eq(rt_alloc_live(), before);
 }
 
-/* The arrays of a call go with the call; kernels, streams and workspace stay for the next run. */
+/* Kernels, the stream, the workspace, and memory of each size that was needed stay for the next run. */
 Test(vm_device, keeps_what_the_next_run_needs_and_nothing_else)
 {
     tec_error err = {0};
@@ -190,7 +190,8 @@ Test(vm_device, keeps_what_the_next_run_needs_and_nothing_else)
     fail_at(0, 0, 0);
     tec_module *m = load(&err);
     tec_program *p = tec_program_new(m, NULL, &(tec_program_options){.run = {.threads = 1}}, &err);
-    cr_assert(p && run(p, 3, &err), "%s", err.text);
+    cr_assert(p && run(p, 3, &err) && run(p, 0, &err), "%s", err.text);
+    cr_assert_not(run(p, 5, &(tec_error){0}));
     after_first = live();
     cr_assert_gt(after_first, 0);
     for (int i = 0; i < 20; i++)
