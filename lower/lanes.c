@@ -560,7 +560,11 @@ static const ir_facts *facts_of_copies(const lower_splitter *sp, const lower_red
 }
 
 /* Where the guards are not proven to leave existing elements alone, they say so. A guard that is weakened to
- * "for some term" may hold for elements that do not exist. */
+ * "for some term", or left out as one of terms alone, may have been what kept elements in the domain:
+ *
+ *     for v in 0..4 vectorised { block S(y = 0 in 0..m, k reduce = v in 0..2) where v < m*2 }
+ *
+ * S has an element only if 0 < m. */
 static void stay_inside(const ir_facts *outside, lower_reduction *reduction)
 {
     tec_context *cx = ir_facts_context(outside);
@@ -637,7 +641,7 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction,
     const ir_facts *facts = facts_of_copies(sp, reduction);
     base_vec all = {0}, inner = {0};
     base_map terms = {0}, elements = {0}, concurrent = {0};
-    bool mixed = false;
+    bool weaker = false;
 
     for (int i = reduction->at; i < site->n; i++)
         if (runs_over_terms(reduction, site->path[i])) {
@@ -658,9 +662,9 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction,
         if (uses_any(cx, guard, &terms)) {
             bool about_elements = uses_any(cx, guard, &elements);
 
+            weaker = true;
             if (block->init || (!about_elements && !uses_any(cx, guard, &concurrent)))
                 continue;
-            mixed = mixed || about_elements;
             *mixed_guard = guard;
             guard = lower_best(facts, guard, &inner);
             if (!guard)
@@ -668,7 +672,7 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction,
         }
         base_push(cx, &reduction->guards, guard);
     }
-    if (mixed)
+    if (weaker)
         stay_inside(facts, reduction);
     for (int i = 0; i < reduction->guards.n; i++)
         lower_used(cx, site, reduction->at, reduction->guards.at[i], &reduction->spatial);
