@@ -16,7 +16,7 @@ fi
 cat >"$out/from" <<'END'
 source_guard 0 2
 source_axis 0 2
-source_end 5 2
+source_end 11 2
 source_parens 15 2
 source_args 0 2
 source_arms 1 2
