@@ -8,6 +8,7 @@
 #include "targets/llvm/gen.h"
 
 #include "ir/build.h"
+#include "ir/eval.h"
 
 static int64_t gcd(int64_t left, int64_t right)
 {
@@ -164,45 +165,13 @@ bool llvm_as_ramp(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, int6
 
 /* ---- lanes at known distances ---- */
 
-/* What an operation gives for integers that are constants; false where that is not known. */
-static bool apply(ir_op op, int64_t a, int64_t b, int64_t *out)
-{
-    switch (op) {
-    case IR_ADD: return !__builtin_add_overflow(a, b, out);
-    case IR_SUB: return !__builtin_sub_overflow(a, b, out);
-    case IR_MUL: return !__builtin_mul_overflow(a, b, out);
-    case IR_MIN: *out = a < b ? a : b; return true;
-    case IR_MAX: *out = a > b ? a : b; return true;
-    case IR_EQ: *out = a == b; return true;
-    case IR_NE: *out = a != b; return true;
-    case IR_LT: *out = a < b; return true;
-    case IR_LE: *out = a <= b; return true;
-    case IR_GT: *out = a > b; return true;
-    case IR_GE: *out = a >= b; return true;
-    case IR_AND: *out = a && b; return true;
-    case IR_OR: *out = a || b; return true;
-    case IR_FLOORDIV:
-    case IR_FLOORMOD:
-        if (b <= 0)
-            return false;
-        *out = op == IR_FLOORMOD ? (a % b + b) % b : a / b - (a % b < 0);
-        return true;
-    default: return false;
-    }
-}
-
-static bool is_arithmetic(ir_op op)
-{
-    int64_t ignored;
-
-    return apply(op, 0, 1, &ignored);
-}
-
-/* The value of one lane of a vector of i64 or bool; false: it is no constant. Narrower integers might
- * wrap. */
+/* The value of one lane of a vector of i64 or bool; false: it is no constant. A choice needs only the branch
+ * that the lane takes to be one. */
 bool llvm_lane_value(const ir_expr *expr, int lane, int64_t *out)
 {
+    ir_value arg[3], value;
     int64_t a, b;
+    int n = 0;
 
     if (!base_is_bool(expr->dtype) && !base_dtype_same(base_dtype_lanes(expr->dtype, 1), BASE_I64))
         return false;
@@ -215,10 +184,15 @@ bool llvm_lane_value(const ir_expr *expr, int lane, int64_t *out)
                !__builtin_mul_overflow(b, lane, &b) && !__builtin_add_overflow(a, b, out);
     if (expr->op == IR_SELECT)
         return llvm_lane_value(expr->arg[0], lane, &a) && llvm_lane_value(expr->arg[a ? 1 : 2], lane, out);
-    if (expr->op == IR_ABS)
-        return llvm_lane_value(expr->arg[0], lane, &a) && apply(IR_MAX, a, -a, out);
-    return is_arithmetic(expr->op) && llvm_lane_value(expr->arg[0], lane, &a) &&
-           llvm_lane_value(expr->arg[1], lane, &b) && apply(expr->op, a, b, out);
+    if (!ir_is_op(expr->op))
+        return false;
+    for (; n < 3 && expr->arg[n]; n++)
+        if (!llvm_lane_value(expr->arg[n], lane, &arg[n].i))
+            return false;
+    if (n == 0 || !ir_eval_op(expr->op, base_dtype_lanes(expr->arg[n - 1]->dtype, 1), arg, &value))
+        return false;
+    *out = value.i;
+    return true;
 }
 
 /* Whether the lanes of expr are at constant distances from a scalar: base + offset[lane]. A ramp is, and so
@@ -230,7 +204,7 @@ bool llvm_as_offsets(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, i
     bool even = llvm_as_ramp(gen, expr, base, &stride), known = true;
 
     for (int k = 0; even && k < lanes; k++)
-        if (!apply(IR_MUL, k, stride, &offset[k]))
+        if (__builtin_mul_overflow(k, stride, &offset[k]))
             return false;
     if (even || (expr->op != IR_ADD && expr->op != IR_SUB)) {
         for (int k = 0; !even && known && k < lanes; k++)
@@ -245,7 +219,8 @@ bool llvm_as_offsets(llvm_gen *gen, const ir_expr *expr, const ir_expr **base, i
         !llvm_as_offsets(gen, expr->arg[1], &right, other))
         return false;
     for (int k = 0; k < lanes; k++)
-        if (!apply(expr->op, offset[k], other[k], &offset[k]))
+        if (expr->op == IR_ADD ? __builtin_add_overflow(offset[k], other[k], &offset[k])
+                               : __builtin_sub_overflow(offset[k], other[k], &offset[k]))
             return false;
     *base = ir_op2(gen->cx, expr->op, *base, right);
     return true;

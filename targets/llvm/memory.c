@@ -237,9 +237,10 @@ static bool read_offsets(llvm_gen *gen, const ir_expr *index, const ir_expr *mas
         least = offset[k] < least ? offset[k] : least;
         most = offset[k] > most ? offset[k] : most;
     }
+    if (__builtin_sub_overflow(most, least, last))
+        return false;
     for (int k = 0; k < lanes; k++)
         offset[k] -= least;
-    *last = most - least;
     *base = ir_add(gen->cx, *base, ir_imm_int(gen->cx, (*base)->dtype, least));
     return *last <= MOST_STRIDE * (lanes - 1);
 }
