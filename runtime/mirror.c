@@ -130,13 +130,12 @@ rt_mirror_counts *rt_mirrors_count(rt_mirrors *mirrors)
 
 /* ---- memory of the device ---- */
 
-/* Where the device has no more, what waits to be used again is given back to it, once the stream is through
- * with that. */
-static void *allocate(rt_mirrors *mirrors, int64_t bytes, tec_error *err)
+/* Where the device has no more, the blocks that wait for another storage are given back to it, once the stream
+ * no longer uses them. */
+void *rt_mirrors_allocate(rt_mirrors *mirrors, int64_t bytes, tec_error *err)
 {
     const rt_device_kind *kind = mirrors->device->kind;
-    tec_error first = {0};
-    void *handle = kind->allocate(mirrors->device, bytes, &first);
+    void *handle = kind->allocate(mirrors->device, bytes, NULL);
 
     if (handle)
         return handle;
@@ -157,7 +156,7 @@ static rt_mirror *new_mirror(rt_mirrors *mirrors, rt_storage_object *storage, te
         mirrors->free[k] = mirror->next;
     } else {
         mirror = rt_alloc(sizeof *mirror, err);
-        if (mirror && !(mirror->handle = allocate(mirrors, (int64_t)1 << k, err))) {
+        if (mirror && !(mirror->handle = rt_mirrors_allocate(mirrors, (int64_t)1 << k, err))) {
             rt_free(mirror);
             mirror = NULL;
         }
@@ -228,9 +227,11 @@ static bool download(rt_mirror *mirror, tec_error *err)
 {
     rt_mirrors *all = mirror->all;
 
+    mirror->host = true;
+    if (mirror->storage->bytes == 0)
+        return true;
     all->counts.downloads++;
     all->counts.download_bytes += mirror->storage->bytes;
-    mirror->host = true;
     return all->device->kind->download(&all->stream, mirror->storage->data, (rt_place){mirror->handle, 0},
                                        mirror->storage->bytes, err);
 }
@@ -268,7 +269,7 @@ static bool read_constant(rt_mirrors *mirrors, const rt_tensor_object *tensor, r
     constant_mirror *c = constant_of(mirrors, tensor);
 
     if (!c->handle) {
-        void *handle = allocate(mirrors, c->bytes > 0 ? c->bytes : 1, err);
+        void *handle = rt_mirrors_allocate(mirrors, c->bytes > 0 ? c->bytes : 1, err);
 
         if (!handle)
             return false;

@@ -42,6 +42,9 @@ void rt_mirrors_free(rt_mirrors *mirrors); /* NULL: nothing */
 rt_stream *rt_mirrors_stream(rt_mirrors *mirrors);
 rt_mirror_counts *rt_mirrors_count(rt_mirrors *mirrors);
 
+/* Memory of the device that is no mirror; its kind's `release` gives it back. */
+void *rt_mirrors_allocate(rt_mirrors *mirrors, int64_t bytes, tec_error *err);
+
 /* Where a kernel finds the tensor's bytes, or puts them: it writes all of them. What is read must not change
  * in main memory before rt_mirrors_settle. */
 bool rt_mirror_read(rt_mirrors *mirrors, const rt_tensor_object *tensor, rt_place *out, tec_error *err);

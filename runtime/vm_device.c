@@ -115,7 +115,7 @@ static bool reserve(rt_vm_devices *self, const rt_function_desc *function, const
         return false;
     if (bytes <= self->workspace_size)
         return true;
-    larger = self->device->kind->allocate(self->device, bytes, err);
+    larger = rt_mirrors_allocate(self->mirrors, bytes, err);
     if (!larger)
         return false;
     if (self->workspace) {
