@@ -25,7 +25,6 @@
  */
 #include "graph/place_program.h"
 
-#include "compiler/generators.h"
 #include "graph/cut.h"
 #include "graph/emit.h"
 #include "graph/plan_program.h"
@@ -218,31 +217,35 @@ static bool is_small(const graph_node *node)
     return true;
 }
 
-/* A kernel's vertex: its device where that is known, one of its own where it is free; -1 with an error. */
-static int place_kernel(placer *self, const graph_body *body, const graph_node *node)
+static void set_device(placer *self, const graph_node *node, bool there)
+{
+    base_map_put(self->cx, &self->placed->device, node, (void *)(intptr_t)(there ? 2 : 1));
+}
+
+/* Where the node's kernel can run: 0, the host alone; 1, anywhere; -1 with an error. Until it is known to be
+ * free, it gets the device that it can have. */
+static int try_kernel(placer *self, const graph_body *body, const graph_node *node)
 {
     const graph_module *seen = graph_module_in(self->module, body, &self->scopes);
     int device = graph_try_kernel(self->cx, node, graph_definition(seen, node, self->options->target),
                                   self->options, self->placed);
 
-    if (device == 0)
-        return ON_HOST;
-    if (device < 0)
-        return -1;
-    if (self->placed->rule == GRAPH_ON_DEVICE || !is_small(node))
-        return ON_DEVICE;
-    base_push(self->cx, &self->free, (void *)(uintptr_t)node);
-    return 1 + self->free.n;
+    if (device >= 0)
+        set_device(self, node, device);
+    return device;
 }
 
-/* A kernel makes its results and reads its operands where it runs. A free one is placed later. */
+/* A kernel makes its results and reads its operands where it runs: at a vertex of its own where it is free. */
 static bool note_kernel(placer *self, const graph_body *body, const graph_node *node, int level)
 {
-    int end = place_kernel(self, body, node);
+    int device = try_kernel(self, body, node), end = device ? ON_DEVICE : ON_HOST;
 
-    if (end < 0)
+    if (device < 0)
         return false;
-    base_map_put(self->cx, &self->placed->device, node, (void *)(intptr_t)(1 + end));
+    if (device && self->placed->rule != GRAPH_ON_DEVICE && is_small(node)) {
+        base_push(self->cx, &self->free, (void *)(uintptr_t)node);
+        end = 1 + self->free.n;
+    }
     for (int i = 0; i < node->n_in; i++)
         note_touch(self, &self->uses, node->in[i], end, level);
     for (int i = 0; i < node->n_out; i++)
@@ -356,13 +359,8 @@ static void note_apply(placer *self, const base_vec *closures, const graph_node 
 /* Appending is the host's work. Where the operand is read again, a kernel puts both together instead. */
 static bool note_append(placer *self, const graph_body *body, const graph_node *node, int level)
 {
-    const graph_module *seen = graph_module_in(self->module, body, &self->scopes);
-    int device = graph_try_kernel(self->cx, node, graph_definition(seen, node, self->options->target),
-                                  self->options, self->placed);
-
-    if (device < 0)
+    if (try_kernel(self, body, node) < 0)
         return false;
-    base_map_put(self->cx, &self->placed->device, node, (void *)(intptr_t)(1 + device));
     note_touch(self, &self->uses, node->in[0], ON_HOST, level);
     note_touch(self, &self->uses, node->in[1], ON_HOST, level);
     note_touch(self, &self->sources, node->out[0], ON_HOST, level);
@@ -445,8 +443,8 @@ static bool leads_to(placer *self, const graph_body *body, const graph_function 
         const graph_node *node = body->nodes.at[i];
         const graph_function *callee = called_by(self, node);
 
-        if (callee == to)
-            return callee != NULL;
+        if (callee && callee == to)
+            return true;
         if (callee && !base_map_get(seen, callee)) {
             base_map_put(self->cx, seen, callee, callee);
             if (leads_to(self, callee->body, to, seen))
@@ -604,6 +602,6 @@ bool graph_place_program(const graph_module *module, const comp_options *options
                         : placed->rule == GRAPH_UNIFIED ? unify(&p)
                                                         : cut_copies(&p);
     for (int i = 0; i < p.free.n; i++)
-        base_map_put(p.cx, &placed->device, p.free.at[i], (void *)(intptr_t)(1 + (there[2 + i] ? 1 : 0)));
+        set_device(&p, p.free.at[i], there[2 + i]);
     return true;
 }

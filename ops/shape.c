@@ -219,6 +219,15 @@ static const ir_expr *reflected(const op_call *call, const ir_expr *index, const
     return ir_sub(call->cx, last, ir_abs(call->cx, ir_sub(call->cx, last, a)));
 }
 
+/* `inside`, and that an index lies in 0..n where padding takes it below or above. */
+static const ir_expr *lies_inside(tec_context *cx, const ir_expr *inside, const ir_expr *index,
+                                  const ir_expr *n, int64_t before, int64_t after)
+{
+    if (before > 0)
+        inside = ir_all(cx, inside, ir_ge(cx, index, ir_int(cx, 0)));
+    return after > 0 ? ir_all(cx, inside, ir_lt(cx, index, n)) : inside;
+}
+
 /* The index into dimension i that padding reads outside of the operand, and elements inside as they are: as a
  * choice, so that loops over what lies inside need not compute the other. */
 static const ir_expr *padded_index(const op_call *call, int i, const ir_expr *index, int64_t before,
@@ -226,16 +235,13 @@ static const ir_expr *padded_index(const op_call *call, int i, const ir_expr *in
 {
     tec_context *cx = call->cx;
     const char *mode = op_string(call, "mode", "constant");
-    const ir_expr *n = call->input[0].dim[i], *zero = ir_int(cx, 0), *inside = NULL, *outside;
+    const ir_expr *n = call->input[0].dim[i], *outside,
+                  *inside = lies_inside(cx, NULL, index, n, before, after);
 
-    if (before > 0)
-        inside = ir_ge(cx, index, zero);
-    if (after > 0)
-        inside = ir_all(cx, inside, ir_lt(cx, index, n));
     if (!inside)
         return index;
     if (base_same(mode, "edge"))
-        outside = ir_max(cx, zero, ir_min(cx, index, ir_sub(cx, n, ir_int(cx, 1))));
+        outside = ir_max(cx, ir_int(cx, 0), ir_min(cx, index, ir_sub(cx, n, ir_int(cx, 1))));
     else if (base_same(mode, "reflect"))
         outside = reflected(call, index, n, before > after ? before : after);
     else
@@ -255,12 +261,10 @@ static bool pad_body(const op_call *call, te_def *def, te_tensor *const *in, te_
 
     for (int i = 0; i < call->input[0].n; i++) {
         index[i] = ir_sub(cx, axis[i], ir_int(cx, before[i]));
-        if (!constant)
+        if (constant)
+            inside = lies_inside(cx, inside, index[i], call->input[0].dim[i], before[i], after[i]);
+        else
             index[i] = padded_index(call, i, index[i], before[i], after[i]);
-        if (constant && before[i] > 0)
-            inside = ir_all(cx, inside, ir_ge(cx, index[i], ir_int(cx, 0)));
-        if (constant && after[i] > 0)
-            inside = ir_all(cx, inside, ir_lt(cx, index[i], call->input[0].dim[i]));
     }
     const ir_expr *expr = te_read(in[0], index, call->input[0].n);
     if (inside && expr) {
