@@ -199,7 +199,7 @@ Test(device, appended_rows_alone_are_copied)
     int64_t copied[3];
 
     for (int i = 0; i < 3; i++) {
-        float x[N] = {1};
+        float x[N] = {1}, sum = 0;
         int64_t n = 60 << i;
         interp_value *in[] = {interp_tensor(cx, BASE_F32, 2, (const int64_t[]){4, 512}, x),
                               interp_tensor(cx, BASE_I64, 0, NULL, &n)};
@@ -209,6 +209,10 @@ Test(device, appended_rows_alone_are_copied)
         cr_assert(tec_program_run(p.c.p, given, 2, &out, 1, &err), "%s", err.text);
         tec_program_count(p.c.p, &counts);
         copied[i] = counts.upload_bytes / n;
+        for (int64_t k = 0; k < n;
+             k++) /* the first row sums up to 1, the next three to 0, each new one to 1 */
+            sum = sum * 0.5F + (float)(k + 2);
+        cr_assert_float_eq(*(const float *)tec_object_dltensor(out)->data, sum, 1e-3);
         tec_object_free(out);
         tec_object_free(given[0]);
         tec_object_free(given[1]);

@@ -169,51 +169,12 @@ static bool use_graph(tec_error *err)
 
 Test(driver, whatever_call_fails_a_graph_says_so_and_leaves_nothing)
 {
-    tec_error err = {0};
-    int64_t before = rt_alloc_live(), total;
-
-    fail_at(0, 0, 0);
-    cr_assert(use_graph(&err), "%s", err.text);
-    total = calls();
-    cr_assert_gt(total, 30);
-    cr_assert_eq(live(), 0);
-    cr_assert_eq(rt_alloc_live(), before);
-    for (int lasting = 0; lasting < 2; lasting++)
-        for (int64_t n = 1; n <= total; n++) {
-            tec_error failed = {0};
-            bool ok;
-
-            fail_at(n, OUT_OF_RESOURCES, lasting);
-            ok = use_graph(&failed);
-            cr_assert(ok == (failed.status == TEC_OK), "call %d: '%s'", (int)n, failed.text);
-            cr_assert(ok || strstr(failed.text, "opencl"), "call %d: '%s'", (int)n, failed.text);
-            cr_assert_eq(live(), 0, "call %d leaves %d objects: %s", (int)n, (int)live(), failed.text);
-            cr_assert_eq(rt_alloc_live(), before, "call %d leaves memory: %s", (int)n, failed.text);
-        }
+    let_each_call_fail(use_graph, 30);
 }
 
 Test(driver, whatever_allocation_fails_a_graph_leaves_nothing)
 {
-    tec_error err = {0};
-    int64_t before;
-
-    fail_at(0, 0, 0);
-    cr_assert(use_graph(&err), "%s", err.text);
-    before = rt_alloc_live();
-    for (int64_t n = 1; n < 600; n++) {
-        tec_error failed = {0};
-        bool ok;
-
-        rt_alloc_fail_at(n);
-        ok = use_graph(&failed);
-        rt_alloc_fail_at(0);
-        cr_assert_eq(live(), 0, "allocation %d leaves objects: %s", (int)n, failed.text);
-        cr_assert_eq(rt_alloc_live(), before, "allocation %d leaves memory: %s", (int)n, failed.text);
-        if (ok)
-            return;
-        cr_assert_eq(failed.status, TEC_NO_MEMORY, "%s", failed.text);
-    }
-    cr_assert_fail("it never succeeds");
+    let_each_allocation_fail(use_graph, 600);
 }
 
 Test(driver, while_a_run_is_under_way_nothing_may_be_changed)
@@ -246,55 +207,16 @@ Test(driver, while_a_run_is_under_way_nothing_may_be_changed)
 
 Test(driver, whatever_call_fails_says_so_and_leaves_nothing)
 {
-    tec_error err = {0};
-    int64_t before = rt_alloc_live(), total, unseen = 0;
-
-    fail_at(0, 0, 0);
-    cr_assert(use_device(&err), "%s", err.text);
-    total = calls();
-    cr_assert_gt(total, 30);
-    cr_assert_eq(live(), 0);
-    cr_assert_eq(rt_alloc_live(), before);
-    for (int lasting = 0; lasting < 2; lasting++)
-        for (int64_t n = 1; n <= total; n++) {
-            tec_error failed = {0};
-            bool ok;
-
-            fail_at(n, OUT_OF_RESOURCES, lasting);
-            ok = use_device(&failed);
-            cr_assert(ok == (failed.status == TEC_OK), "call %d: '%s'", (int)n, failed.text);
-            unseen += ok;
-            cr_assert(ok || strstr(failed.text, "opencl"), "call %d: '%s'", (int)n, failed.text);
-            cr_assert_eq(live(), 0, "call %d leaves %d objects: %s", (int)n, (int)live(), failed.text);
-            cr_assert_eq(rt_alloc_live(), before, "call %d leaves memory: %s", (int)n, failed.text);
-        }
     /* What is done while a queue is closed has nobody to tell; all else has. Where the failure lasts, these
      * are the last two. */
+    int64_t unseen = let_each_call_fail(use_device, 30);
+
     cr_assert_eq(unseen, CLOSED_QUEUES + 2, "%d", (int)unseen);
 }
 
 Test(driver, whatever_allocation_fails_leaves_nothing)
 {
-    tec_error err = {0};
-    int64_t before;
-
-    fail_at(0, 0, 0);
-    cr_assert(use_device(&err), "%s", err.text);
-    before = rt_alloc_live();
-    for (int64_t n = 1; n < 400; n++) {
-        tec_error failed = {0};
-        bool ok;
-
-        rt_alloc_fail_at(n);
-        ok = use_device(&failed);
-        rt_alloc_fail_at(0);
-        cr_assert_eq(live(), 0, "allocation %d leaves objects: %s", (int)n, failed.text);
-        cr_assert_eq(rt_alloc_live(), before, "allocation %d leaves memory: %s", (int)n, failed.text);
-        if (ok)
-            return;
-        cr_assert_eq(failed.status, TEC_NO_MEMORY, "%s", failed.text);
-    }
-    cr_assert_fail("it never succeeds");
+    let_each_allocation_fail(use_device, 400);
 }
 
 Test(driver, quotes_the_line_of_the_log_that_names_an_error)

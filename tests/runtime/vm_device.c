@@ -206,25 +206,7 @@ Test(vm_device, keeps_what_the_next_run_needs_and_nothing_else)
 /* A program that failed runs again. */
 Test(vm_device, whatever_call_fails_says_so_and_leaves_nothing)
 {
-    tec_error err = {0};
-    int64_t before = rt_alloc_live(), total;
-
-    fail_at(0, 0, 0);
-    cr_assert(use(&err), "%s", err.text);
-    total = calls();
-    cr_assert_gt(total, 60);
-    for (int lasting = 0; lasting < 2; lasting++)
-        for (int64_t n = 1; n <= total; n++) {
-            tec_error failed = {0};
-            bool ok;
-
-            fail_at(n, OUT_OF_RESOURCES, lasting);
-            ok = use(&failed);
-            cr_assert(ok == (failed.status == TEC_OK), "call %d: '%s'", (int)n, failed.text);
-            cr_assert(ok || strstr(failed.text, "opencl"), "call %d: '%s'", (int)n, failed.text);
-            cr_assert_eq(live(), 0, "call %d leaves %d objects: %s", (int)n, (int)live(), failed.text);
-            cr_assert_eq(rt_alloc_live(), before, "call %d leaves memory: %s", (int)n, failed.text);
-        }
+    let_each_call_fail(use, 60);
 }
 
 Test(vm_device, runs_again_after_a_failure)
@@ -254,26 +236,7 @@ Test(vm_device, runs_again_after_a_failure)
 
 Test(vm_device, whatever_allocation_fails_leaves_nothing)
 {
-    tec_error err = {0};
-    int64_t before;
-
-    fail_at(0, 0, 0);
-    cr_assert(use(&err), "%s", err.text);
-    before = rt_alloc_live();
-    for (int64_t n = 1; n < 600; n++) {
-        tec_error failed = {0};
-        bool ok;
-
-        rt_alloc_fail_at(n);
-        ok = use(&failed);
-        rt_alloc_fail_at(0);
-        cr_assert_eq(live(), 0, "allocation %d leaves objects: %s", (int)n, failed.text);
-        cr_assert_eq(rt_alloc_live(), before, "allocation %d leaves memory: %s", (int)n, failed.text);
-        if (ok)
-            return;
-        cr_assert_eq(failed.status, TEC_NO_MEMORY, "%s", failed.text);
-    }
-    cr_assert_fail("it never succeeds");
+    let_each_allocation_fail(use, 600);
 }
 
 /* ---- damage ---- */
