@@ -235,7 +235,7 @@ static int try_kernel(placer *self, const graph_body *body, const graph_node *no
     return device;
 }
 
-/* A kernel makes its results and reads its operands where it runs: at a vertex of its own where it is free. */
+/* A kernel makes its results and reads its operands where it runs; a free one has a vertex of its own. */
 static bool note_kernel(placer *self, const graph_body *body, const graph_node *node, int level)
 {
     int device = try_kernel(self, body, node), end = device ? ON_DEVICE : ON_HOST;

@@ -130,8 +130,8 @@ rt_mirror_counts *rt_mirrors_count(rt_mirrors *mirrors)
 
 /* ---- memory of the device ---- */
 
-/* Where the device has no more, the blocks that wait for another storage are given back to it, once the stream
- * no longer uses them. */
+/* Where the device has no more, the blocks that wait for another storage are given back to it, once the
+ * stream no longer uses them. */
 void *rt_mirrors_allocate(rt_mirrors *mirrors, int64_t bytes, tec_error *err)
 {
     const rt_device_kind *kind = mirrors->device->kind;
