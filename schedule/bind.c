@@ -56,8 +56,8 @@ bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how)
     return !above && !below;
 }
 
-/* The extents of one thread axis are equal everywhere. */
-bool sched_axis_agrees(sched_call *call, const ir_stmt *stmt, const ir_stmt *loop, ir_how how)
+/* Every loop over the axis below stmt has the extent of the loop. */
+static bool agrees_below(sched_call *call, const ir_stmt *stmt, const ir_stmt *loop, ir_how how)
 {
     if (stmt->kind == IR_FOR && stmt->loop.how == how && !ir_is_value(stmt->loop.extent, 1) &&
         !ir_prove_equal(call->s->view.facts, stmt->loop.extent, loop->loop.extent)) {
@@ -67,9 +67,25 @@ bool sched_axis_agrees(sched_call *call, const ir_stmt *stmt, const ir_stmt *loo
         return false;
     }
     for (int i = 0, n = tree_n_children(stmt); i < n; i++)
-        if (!sched_axis_agrees(call, tree_child(stmt, i), loop, how))
+        if (!agrees_below(call, tree_child(stmt, i), loop, how))
             return false;
     return true;
+}
+
+/* The extents of an axis of threads are equal everywhere, those of blocks in one launch. Loops over blocks
+ * that do not lie in each other are launches of their own, each with as many blocks as it wants.
+ *
+ *     for y.0 in 0..28 blockIdx.x { .. }  for x.0 in 0..7 blockIdx.x { .. }      two launches: accepted
+ */
+bool sched_axis_agrees(sched_call *call, const ir_stmt *body, const sched_path *at, ir_how how)
+{
+    const ir_stmt *launch = body, *loop = sched_end(at);
+
+    for (int i = at->n - 1; i >= 0 && sched_is_blocks(how); i--)
+        if (at->link[i].stmt->kind == IR_FOR &&
+            (i == at->n - 1 || sched_is_blocks(at->link[i].stmt->loop.how)))
+            launch = at->link[i].stmt;
+    return agrees_below(call, launch, loop, how);
 }
 
 /* ---- one axis twice ---- */
@@ -332,7 +348,7 @@ static const ir_program *bind_at(sched_call *call, const sched_path *at, ir_how 
     if ((sched_is_threads(how) || how == IR_VTHREAD) && !sched_need_constant(call, l, limit))
         return NULL;
     if (how != IR_VTHREAD &&
-        !(need_axis_free(call, at, how) && sched_axis_agrees(call, call->tree->body, l, how)))
+        !(need_axis_free(call, at, how) && sched_axis_agrees(call, call->tree->body, at, how)))
         return NULL;
     if (!sched_nesting_fits(call, at, how))
         return NULL;

@@ -103,7 +103,7 @@ static const ir_program *with_axis(sched_call *call, ir_how how)
     const ir_program *out = sched_with_body(call, sched_rebuild(call->cx, &at, at.n - 1, loop));
     base_push(call->cx, &call->results, l.var->var.name);
     sched_find_loop(call->cx, out->body, l.var->var.name, &at);
-    if (!sched_need_none_around(call, &at, how) || !sched_axis_agrees(call, out->body, loop, how) ||
+    if (!sched_need_none_around(call, &at, how) || !sched_axis_agrees(call, out->body, &at, how) ||
         !sched_nesting_fits(call, &at, how))
         return NULL;
     return sched_need_independent(call, out, loop) ? out : NULL;

@@ -27,7 +27,7 @@ bool sched_thread_axis(const char *word, ir_how *how);
 /* These refuse: where the loop at the end of the path would run as `how` inside or around what it may not;
  * where another loop over that axis below stmt has another extent than loop. */
 bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how);
-bool sched_axis_agrees(sched_call *call, const ir_stmt *stmt, const ir_stmt *loop, ir_how how);
+bool sched_axis_agrees(sched_call *call, const ir_stmt *body, const sched_path *at, ir_how how);
 
 /* The program with the loop at the end of the path running as `how`. */
 const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir_how how);

@@ -36,6 +36,14 @@ Test(bind, refuses_two_extents_of_one_axis)
     refuses(s, "bind(D.i, threadIdx.x)", "threadIdx.x has 4 iterations at 'D.i', but 8 at 'C.i'");
 }
 
+Test(bind, gives_each_launch_its_own_number_of_blocks)
+{
+    sched *s = schedule_of("def f(A: f32[8], B: f32[4, 2]) { C[i] = A[i] D[i, j] = B[i, j] return C, D }");
+
+    does(s, "bind(C.i, blockIdx.x)\nbind(D.i, blockIdx.x)");
+    refuses(s, "bind(D.j, blockIdx.x)", "'D.j' lies inside 'D.i', which is blockIdx.x already");
+}
+
 /* ---- reductions over threads ---- */
 
 Test(bind, lets_threads_reduce_together)
