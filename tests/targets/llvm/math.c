@@ -11,6 +11,8 @@
 
 #include "tests/targets/llvm/run.h"
 
+#include <criterion/parameterized.h>
+
 static tec_context *cx;
 
 static void setup(void)
@@ -211,10 +213,21 @@ static void all_functions(const char *words)
     }
 }
 
-Test(math, is_accurate_on_this_machine)
+/* One test for each function: with TEC_TEST_FULL one takes minutes, and they run side by side. */
+ParameterizedTestParameters(math, is_accurate_on_this_machine)
 {
-    all_functions("native");
+    static int index[BASE_COUNT(functions)];
+
+    for (int i = 0; i < BASE_COUNT(functions); i++)
+        index[i] = i;
+    return cr_make_param_array(int, index, BASE_COUNT(functions));
 }
+ParameterizedTest(int *index, math, is_accurate_on_this_machine)
+{
+    sweep("native", &functions[*index]);
+    sweep_double("native", &functions[*index]);
+}
+
 Test(math, is_accurate_with_avx2_and_fma)
 {
     all_functions("llvm -mcpu=x86-64-v3");
