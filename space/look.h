@@ -45,6 +45,8 @@ int space_count_rows(tec_context *cx, const sched *schedule, const ir_block *blo
 
 bool space_unroll(sched *schedule, const char *loop); /* nothing where the loop is NULL or runs once */
 bool space_vectorise(sched *schedule, const char *loop);
+/* Each core takes iterations: of a parallel loop of the host, or as blocks of a launch. */
+bool space_run_in_parallel(sched *schedule, const char *loop);
 /* The results of one vector stay in a register while the loops inside `loop` run; where that is refused, in
  * memory. */
 bool space_keep_in_register(sched *schedule, const char *block, const char *loop);

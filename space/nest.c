@@ -153,7 +153,7 @@ static bool has_one_core(const tec_knobs *knobs)
 {
     const target *t = sched_target(space_base(knobs->sp));
 
-    return t && t->num_cores == 1;
+    return t && t->num_cores == 1 && target_offers(t, TARGET_HOST);
 }
 
 /* The knobs of a stage that is not tiled. Most have no effect beside some value of another (`idle`), which
@@ -199,7 +199,7 @@ static bool run_in_parallel(sched *schedule, const char *const *loop, int n, con
         return false;
     if (outer && one)
         *outer = one;
-    return !one || space_extent(schedule, one) == 1 || sched_annotate(schedule, one, IR_PARALLEL);
+    return !one || space_extent(schedule, one) == 1 || space_run_in_parallel(schedule, one);
 }
 
 /* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. A loop of unknown

@@ -9,6 +9,7 @@ static const struct {
     unsigned features;
     tec_template *template;
 } templates[] = {
+    {TARGET_CORES, space_cpu_template},
     {TARGET_THREADS, space_gpu_template},
     {0, space_cpu_template},
 };

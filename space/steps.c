@@ -118,6 +118,13 @@ bool space_vectorise(sched *schedule, const char *loop)
     return !loop || space_extent(schedule, loop) <= 1 || sched_annotate(schedule, loop, IR_VECTORISED);
 }
 
+bool space_run_in_parallel(sched *schedule, const char *loop)
+{
+    bool blocks = target_offers(sched_target(schedule), TARGET_CORES);
+
+    return sched_annotate(schedule, loop, blocks ? IR_BLOCK_X : IR_PARALLEL);
+}
+
 /* One loop out of all; NULL for none. Loops must lie directly in each other, outermost first. */
 const char *space_fuse(sched *schedule, const char *const *loop, int n)
 {

@@ -37,7 +37,8 @@ typedef struct {
     const char *kind, *name; /* "cuda", "sm_90" */
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
-    bool no_f64; /* it cannot compute in doubles */
+    bool no_f64;       /* it cannot compute in doubles */
+    const char *cores; /* its blocks run on cores of this CPU's kind (TARGET_CORES); NULL: it is no CPU */
 } target_device;
 extern const target_device target_devices[];
 extern const int target_n_devices;

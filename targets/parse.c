@@ -326,6 +326,21 @@ static target_machine machine_of(words *list)
 
 /* ---- other kinds ---- */
 
+/* What schedules ask of a CPU, for a device whose blocks run on such cores. */
+static void take_cores(target *device, const target *cores)
+{
+    device->offers |= TARGET_CORES;
+    device->vector_bits = cores->vector_bits;
+    device->vector_registers = cores->vector_registers;
+    device->sum_registers = cores->sum_registers;
+    device->has_fma = cores->has_fma;
+    device->has_memory_operands = cores->has_memory_operands;
+    device->load_ports = cores->load_ports;
+    device->fma_ports = cores->fma_ports;
+    device->l1_bytes = cores->l1_bytes;
+    device->l2_bytes = cores->l2_bytes;
+}
+
 /* A kind without an option has one device, without a name and without limits. */
 static const target *make_device(words *list, const target_kind *kind)
 {
@@ -349,6 +364,8 @@ static const target *make_device(words *list, const target_kind *kind)
     if (list->host && !host)
         return NULL;
     bool nvidia = strncmp(found->name, "sm_", 3) == 0;
+    const target *cores =
+        found->cores ? target_parse(list->cx, base_format(list->cx, "llvm -mcpu=%s", found->cores)) : NULL;
     target *t = base_new(list->cx, target);
     *t = (target){.kind = kind,
                   .offers = kind->features,
@@ -364,6 +381,8 @@ static const target *make_device(words *list, const target_kind *kind)
                   .shared_bytes = found->shared_bytes,
                   .register_bytes = found->register_bytes,
                   .no_f64 = found->no_f64};
+    if (cores)
+        take_cores(t, cores);
     return t;
 }
 

@@ -33,6 +33,9 @@ typedef enum {
     TARGET_COPIES = 1 << 9,      /* copies into scratchpads that run beside the computation */
     TARGET_TOKENS = 1 << 10,     /* units that run beside each other and wait for each other by tokens */
     TARGET_IMPORTS = 1 << 11,    /* functions that a pragma brings as C or as LLVM's text */
+    /* The cores of a CPU run blocks, and the threads of a block one after the other: a block of one thread
+     * with vectors is best. A device has this, not a kind (targets/devices.c). */
+    TARGET_CORES = 1 << 12,
 } target_feature;
 
 struct target {

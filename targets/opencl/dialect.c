@@ -26,6 +26,19 @@ static const char *memory_type_without_f64(base_dtype dtype)
     return base_is_float(dtype) && dtype.bits == 64 ? NULL : memory_type(dtype);
 }
 
+/* Elements in memory are what the language computes with: no bools, and no floats of 16 bits. */
+static const char *vector(tec_context *cx, base_dtype dtype, int lanes)
+{
+    bool plain = !base_is_bool(dtype) && !(base_is_float(dtype) && dtype.bits == 16);
+
+    return plain && type(dtype) ? base_format(cx, "%s%d", type(dtype), lanes) : NULL;
+}
+
+static const char *vector_without_f64(tec_context *cx, base_dtype dtype, int lanes)
+{
+    return type_without_f64(dtype) ? vector(cx, dtype, lanes) : NULL;
+}
+
 static const char *function(ir_op op, base_dtype dtype)
 {
     (void)dtype;
@@ -75,11 +88,12 @@ static const char *kernel(tec_context *cx, const int block[3])
                        block[2]);
 }
 
-#define DIALECT(what_it_is, type_of, memory_type_of)                                                         \
+#define DIALECT(what_it_is, type_of, memory_type_of, vector_of)                                              \
     {.what = what_it_is,                                                                                     \
      .type = type_of,                                                                                        \
      .memory_type = memory_type_of,                                                                          \
-     .space = {"__global", "__attribute__((aligned(16))) __local", ""},                                      \
+     .vector = vector_of,                                                                                    \
+     .space = {"__global", "__attribute__((aligned(16))) __local", "__attribute__((aligned(128)))"},         \
      .restricted = "restrict",                                                                               \
      .kernel = kernel,                                                                                       \
      .function = function,                                                                                   \
@@ -87,6 +101,6 @@ static const char *kernel(tec_context *cx, const int block[3])
      .call = call,                                                                                           \
      .to_int = to_int,                                                                                       \
      .reinterpret = reinterpret}
-const source_dialect opencl_dialect = DIALECT("OpenCL C", type, memory_type);
-const source_dialect opencl_dialect_without_f64 =
-    DIALECT("OpenCL C for a device without f64", type_without_f64, memory_type_without_f64);
+const source_dialect opencl_dialect = DIALECT("OpenCL C", type, memory_type, vector);
+const source_dialect opencl_dialect_without_f64 = DIALECT(
+    "OpenCL C for a device without f64", type_without_f64, memory_type_without_f64, vector_without_f64);

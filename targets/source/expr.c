@@ -57,7 +57,7 @@ void source_forget(source_printer *printer)
     base_map_clear(&printer->uses);
 }
 
-static const char *recall(const source_printer *printer, const ir_expr *expr)
+const char *source_recall(const source_printer *printer, const ir_expr *expr)
 {
     for (int i = printer->n_known; i-- > 0;)
         if (printer->known[i].key == expr)
@@ -65,7 +65,7 @@ static const char *recall(const source_printer *printer, const ir_expr *expr)
     return NULL;
 }
 
-static void remember(source_printer *printer, const ir_expr *expr, const char *name)
+void source_remember(source_printer *printer, const ir_expr *expr, const char *name)
 {
     if (printer->n_known == printer->cap_known) {
         int cap = printer->cap_known ? printer->cap_known * 2 : 64;
@@ -79,7 +79,7 @@ static void remember(source_printer *printer, const ir_expr *expr, const char *n
     printer->known[printer->n_known++] = (source_known){expr, name};
 }
 
-static const char *new_value(source_printer *printer)
+const char *source_new_value(source_printer *printer)
 {
     return source_name(printer, NULL, base_format(printer->cx, "v%d", ++printer->n_values));
 }
@@ -384,7 +384,7 @@ static const char *print_arm(source_printer *printer, const ir_expr *expr, int l
 static const char *set_by_condition(source_printer *printer, const ir_expr *expr, const char *cond,
                                     const char *const text[2], const char *const statements[2])
 {
-    const char *name = new_value(printer);
+    const char *name = source_new_value(printer);
 
     source_line(printer, "%s %s;", source_type(printer, expr), name);
     for (int i = 0; i < 2; i++) {
@@ -529,7 +529,7 @@ const char *source_expr(source_printer *printer, const ir_expr *expr, int level)
 {
     const int *uses = base_map_get(&printer->uses, expr);
     int own = SOURCE_PRIMARY;
-    const char *text = base_failed(printer->cx) ? NULL : recall(printer, expr);
+    const char *text = base_failed(printer->cx) ? NULL : source_recall(printer, expr);
 
     if (text || base_failed(printer->cx))
         return text;
@@ -537,10 +537,10 @@ const char *source_expr(source_printer *printer, const ir_expr *expr, int level)
     if (!text || base_failed(printer->cx))
         return NULL;
     if (uses && *uses > 1 && expr->depth > 1 && type_of(printer, expr)) {
-        const char *name = new_value(printer);
+        const char *name = source_new_value(printer);
 
         source_line(printer, "const %s %s = %s;", source_type(printer, expr), name, text);
-        remember(printer, expr, name);
+        source_remember(printer, expr, name);
         return name;
     }
     return own < level && !BASE_PLANT_ON(printer->cx, source_parens) ? base_format(printer->cx, "(%s)", text)

@@ -29,6 +29,7 @@ struct source_printer {
     const ir_facts *facts;  /* of the place where the text is */
     const ir_expr *along_x; /* the variable of the loop around over several threads along x; NULL: none */
     base_map fragments;     /* buffer -> how many threads share it (instruction.c) */
+    base_map arrays;        /* buffers that are arrays of the thread's own */
     base_map nonnegative;   /* variables that are never negative */
 };
 
@@ -61,6 +62,15 @@ const char *source_type(const source_printer *printer, const ir_expr *expr);
 /* Starts a statement: counts how often its parts are used. */
 void source_count(source_printer *printer, const ir_expr *expr);
 void source_forget(source_printer *printer); /* the counts */
+
+/* The name of a node's value; NULL: it has none yet. */
+const char *source_recall(const source_printer *printer, const ir_expr *expr);
+void source_remember(source_printer *printer, const ir_expr *expr, const char *name);
+const char *source_new_value(source_printer *printer); /* a name that nothing has: "v7" */
+
+/* Prints a vectorised loop as statements over vectors; false, with nothing printed, where it must stay a
+ * loop (vector.c). */
+bool source_vector_loop(source_printer *printer, const ir_stmt *loop);
 
 bool source_nonnegative(source_printer *printer, const ir_expr *expr);
 

@@ -32,6 +32,9 @@ typedef struct {
     /* Of a scalar value, and of an element in memory: "float", "uchar"; NULL: there is no such type. */
     const char *(*type)(base_dtype dtype);
     const char *(*memory_type)(base_dtype dtype);
+    /* Of so many elements side by side: "float8", with vloadN and vstoreN; NULL: there is no such type. The
+     * hook is NULL in a language without them. */
+    const char *(*vector)(tec_context *cx, base_dtype dtype, int lanes);
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;

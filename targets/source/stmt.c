@@ -112,6 +112,8 @@ static void print_for(source_printer *printer, const ir_stmt *stmt)
             print_axis(printer, stmt);
         return;
     }
+    if (source_vector_loop(printer, stmt))
+        return;
     begin(printer, stmt->loop.min, stmt->loop.extent);
     min = source_expr(printer, stmt->loop.min, SOURCE_SUM);
     end = source_expr(printer,
@@ -257,6 +259,8 @@ static void declare(source_printer *printer, const ir_buffer *buffer, source_spa
     } else {
         const char *name = source_name(printer, buffer, buffer->name);
 
+        if (space == SOURCE_LOCAL)
+            base_map_put(printer->cx, &printer->arrays, buffer, buffer);
         source_line(printer, "%s%s%s %s[%lld];", qualifier, *qualifier ? " " : "", type, name, (long long)n);
     }
 }

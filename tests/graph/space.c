@@ -197,6 +197,40 @@ Test(space, the_default_does_not_depend_on_the_number_of_cores)
     tec_context_free(cx);
 }
 
+/* The steps with `bind(L, blockIdx.x)` written as `parallel(L)`. */
+static const char *without_blocks(tec_context *cx, const char *trace)
+{
+    base_text out = {0};
+
+    for (const char *line = trace; *line;) {
+        size_t n = strcspn(line, "\n");
+        const char *axis = strstr(line, ", blockIdx.x)");
+
+        if (base_starts_with(line, "bind(") && axis && axis < line + n)
+            base_addf(cx, &out, "parallel(%.*s)\n", (int)(axis - line - 5), line + 5);
+        else
+            base_addf(cx, &out, "%.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    return base_text_str(cx, &out);
+}
+
+/* A CPU behind OpenCL has the schedules of a CPU, with blocks in the place of tasks. */
+Test(space, cores_that_run_blocks_have_the_default_of_a_cpu)
+{
+    const char *const all[] = {conv, product, packed, depthwise, grouped, groups_of_4, one_column};
+    tec_context *cx = tec_context_new();
+
+    for (int i = 0; i < BASE_COUNT(all); i++) {
+        const char *blocks = trace_of(cx, all[i], "opencl -device=pocl");
+
+        cr_assert(strstr(blocks, ", blockIdx.x)") && !strstr(blocks, "threadIdx"), "%s", blocks);
+        cr_assert_str_eq(without_blocks(cx, blocks),
+                         without_blocks(cx, trace_of(cx, all[i], "llvm -mcpu=x86-64-v3")));
+    }
+    tec_context_free(cx);
+}
+
 /* Four panels of columns are four tasks; with the tiles of rows there are twenty. */
 Test(space, a_product_is_parallel_over_rows_where_its_panels_are_few)
 {

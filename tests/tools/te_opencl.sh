@@ -30,6 +30,10 @@ same edges --dim n=21
 same meet --dim n=1
 same meet --dim n=7
 same meet_often
+same scatter
+same strided --dim m=10
+same grids --dim n=5
+same vectors --dim n=5
 "$TEC" te tests/tools/gpu/map.te --target opencl --emit opencl >"$dir/out"
 grep -q '^__kernel __attribute__((reqd_work_group_size(32, 1, 1)))$' "$dir/out" || fail "no kernel"
 "$TEC" te tests/tools/gpu/map.te --target opencl --dim n=4 --time >"$dir/out" || fail "cannot be timed"

@@ -19,11 +19,11 @@ static void close_context(void)
 }
 TestSuite(opencl_text, .init = open_context, .fini = close_context);
 
-/* The kernels of a program that needs the pass `split` only; NULL with an error in cx. */
-static const char *kernels(const char *text)
+/* The kernels, for such a target, of a program that needs the pass `split` only; NULL with an error in cx. */
+static const char *kernels_for(const char *machine, const char *text)
 {
     const ir_program *p = ir_parse_program(cx, "test.tir", text);
-    const target *t = target_parse(cx, "opencl");
+    const target *t = target_parse(cx, machine);
     const char *const pass = "split", *const symbol = "k";
 
     p = p ? lower_run_passes(&(lower_options){.cx = cx, .target = t}, p, &pass, 1) : NULL;
@@ -31,6 +31,11 @@ static const char *kernels(const char *text)
     const target_code *code =
         opencl_codegen.generate(cx, &p, 1, t, &(target_codegen_options){.symbols = &symbol});
     return code ? code->bytes : NULL;
+}
+
+static const char *kernels(const char *text)
+{
+    return kernels_for("opencl", text);
 }
 
 /* Of `body` over A: f32[64], I: i32[64], J: i64[64], H: f16[64], M: bool[64], out B: f32[64], out K: i32[64],
@@ -61,8 +66,7 @@ Test(opencl_text, a_kernel_takes_places_and_values)
 
     cr_assert_str_eq(text,
                      "\n__kernel __attribute__((reqd_work_group_size(4, 1, 1)))\n"
-                     "void k_0(__global char *restrict A_base, long A_at, int f, __global char *restrict "
-                     "B_base, long B_at)\n"
+                     "void k_0(__global char *A_base, long A_at, int f, __global char *B_base, long B_at)\n"
                      "{\n"
                      "    const __global float *A = (const __global float *)(A_base + A_at);\n"
                      "    __global float *B = (__global float *)(B_base + B_at);\n"
@@ -119,6 +123,41 @@ static void refuses(const char *body, const char *says)
     cr_assert_null(body_text(body), "%s", body);
     cr_assert(strstr(tec_context_error(cx), says), "'%s' is not in '%s'", says, tec_context_error(cx));
     tec_context_clear(cx);
+}
+
+Test(opencl_text, pointers_are_restricted_for_gpus_alone)
+{
+    const char *text = "program p(A: f32[4], out B: f32[4]) { for b in 0..4 blockIdx.x { B[b] = A[b] } }";
+
+    cr_assert(strstr(kernels_for("opencl -device=mali", text), "__global char *restrict A_base"));
+    cr_assert_not(strstr(kernels_for("opencl -device=pocl", text), "restrict"));
+    cr_assert_not(strstr(kernels_for("opencl", text), "restrict"));
+}
+
+Test(opencl_text, vectorised_loops_are_vectors)
+{
+    has("for c in 0..8 vectorised { B[b*8 + c] = A[b*8 + c] * 2.0 + A[b] }",
+        "vstore8(((vload8(0, &A[b * 8]) * (float8)(2.0f)) + (float8)(A[b])), 0, &B[b * 8]);");
+    has("for c in 0..4 vectorised { B[c + b] = fma(A[c], -A[b], max(A[c + 4], 0.0)) }",
+        "vstore4(fma(vload4(0, &A[0]), (float4)(-A[b]), tec_max_float4(vload4(0, &A[4]), (float4)(0.0f))), "
+        "0, &B[b]);");
+    has("for c in 0..2 vectorised { if b < 3 { K[c] = I[c + b] } }", "vstore2(vload2(0, &I[b]), 0, &K[0]);");
+    has("for c in 0..16 vectorised { B[c] = select(b < 3, A[c + b], 0.0) }",
+        "vstore16((b < 3 ? vload16(0, &A[b]) : (float16)(0.0f)), 0, &B[0]);");
+    has("for c in 0..8 vectorised { let x = A[c] { B[c] = x } }", "for (long c = 0; c < 8; c++) {");
+}
+
+/* Each of these loops has something that is no vector of neighbours, or no arithmetic on floats. */
+Test(opencl_text, other_vectorised_loops_stay_loops)
+{
+    const char *const bodies[] = {"B[c] = A[c*2]",    "B[c*2] = A[c]", "K[c] = I[c] + 1",
+                                  "G[c] = H[c]",      "N[c] = M[c]",   "B[c] = select(c < b, A[c], 0.0)",
+                                  "B[c] = f32(I[c])", "B[c] = f32(c)", "if c < b { B[c] = A[c] }"};
+
+    for (int i = 0; i < BASE_COUNT(bodies); i++)
+        has(base_format(cx, "for c in 0..8 vectorised { %s }", bodies[i]), "for (long c = 0; c < 8; c++) {");
+    has("for c in 0..6 vectorised { B[c] = A[c] }", "for (long c = 0; c < 6; c++) {");
+    has("for c in 0..32 vectorised { B[c] = A[c] }", "for (long c = 0; c < 32; c++) {");
 }
 
 Test(opencl_text, refuses_what_the_language_has_no_words_for)
