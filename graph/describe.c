@@ -12,7 +12,7 @@
 typedef struct {
     rt_storage storage;
     int index;
-    const ir_expr *offset; /* in the pool; NULL elsewhere */
+    const ir_expr *offset; /* in the pool or an output; NULL: 0 */
     int site;
 } location;
 
@@ -116,15 +116,18 @@ static void place_storage(describer *self, const graph_node *node)
     }
 }
 
+/* A view has the place of what it views; other tensors lie at an offset of a storage or of a tensor. */
 static void place_tensor(describer *self, const graph_node *node)
 {
     const op_attr *offset = graph_attribute(node, "offset");
     const location *of = location_of(self, node->in[0]);
+    const ir_expr *at = of->offset;
 
+    if (offset)
+        at =
+            at ? ir_simplify(graph_facts(self->m), ir_add(self->cx, at, offset->exprs[0])) : offset->exprs[0];
     place(self, node->out[0], of->storage, of->index,
-          of->storage != RT_IN_POOL ? NULL
-          : offset                  ? offset->exprs[0]
-                                    : of->offset);
+          at && of->storage == RT_IN_OUTPUT && ir_is_value(at, 0) ? NULL : at);
 }
 
 /* Before any value gets its number: a constant that only a view uses has a place too. */

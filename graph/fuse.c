@@ -6,13 +6,15 @@
  *
  * - injective operators fuse with injective ones; - a reduction takes the injective operators in front of it;
  * - a complex operator takes the element-wise operators behind it that keep its shape; - an opaque operator
- * stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself.
+ * stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself, and a
+ * concatenation of what lies one behind the other, whose operands the plan puts into their places.
  *
  * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing
  * waits for itself. A group stands where its last operator stood. Nor does it grow past what a kernel may
  * hold (graph/terms.h).
  */
 #include "graph/pass.h"
+#include "graph/plan.h"
 #include "graph/plan_program.h"
 #include "graph/rewrite.h"
 #include "graph/terms.h"
@@ -30,18 +32,22 @@ typedef struct {
     base_map uses;   /* value -> how often */
     base_map groups; /* graph_node * -> group * */
     base_map terms;  /* graph_node * -> int64_t *: of its expression, with what is joined in front of it */
+    base_map pieced; /* graph_node *: concatenations whose pieces the plan puts into them */
     const graph_module *m;
     bool program; /* for the VM, which extends tensors */
 } state;
 
 enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and slow to compile */
 
-/* A kernel writes one result; an opaque operator is a call of its own; a renaming one is no work at all. */
+/* A kernel writes one result; an opaque operator is a call of its own; a renaming one, and a concatenation
+ * whose pieces the plan puts into it, is no work at all. */
 static bool can_join(const state *self, const graph_node *node)
 {
     if (self->program && graph_is_beginning(node))
         return false;
     if (self->program && graph_is_append(node) && graph_uses(&self->uses, node->in[0]) == 1)
+        return false;
+    if (base_map_has(&self->pieced, node))
         return false;
     return node->kind == GRAPH_OP && node->op->kind != OP_OPAQUE && node->n_out == 1 && !node->op->identity;
 }
@@ -133,6 +139,8 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
     group *g = base_new(cx, group);
     op_kind kind = node->kind == GRAPH_OP ? node->op->kind : OP_OPAQUE;
 
+    if (!st->program && graph_joins_pieces(st->m, node))
+        base_map_put(cx, &st->pieced, node, g);
     g->kind = kind;
     g->body = body;
     if (kind == OP_COMPLEX) {

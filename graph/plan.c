@@ -15,6 +15,10 @@
  *
  * b may not lie where a does although a ends where b begins: a kernel may still read its operands when it has
  * written a part of its result.
+ *
+ * A concatenation whose operands lie one behind the other in its result is no step: its operands get their
+ * places inside of its own, which lives from the first of them on. The 64 states of a recurrent layer are
+ * written, and read by the steps that follow, where the layer's result has them.
  */
 #include "graph/plan.h"
 
@@ -48,6 +52,41 @@ static const graph_value *root_of(const graph_value *value)
 static bool only_renames(const graph_node *node)
 {
     return node->kind == GRAPH_OP && node->op->identity;
+}
+
+/* ---- concatenations ---- */
+
+/* The axis, if all dimensions in front of it are 1; otherwise -1. */
+static int outermost_axis(const graph_node *node)
+{
+    const op_attr *axis = graph_attribute(node, "axis");
+    int at = axis ? (int)axis->i : 0;
+
+    for (int i = 0; i < at; i++)
+        if (!ir_is_value(node->out[0]->type.dim[i], 1))
+            return -1;
+    return at;
+}
+
+bool graph_joins_pieces(const graph_module *module, const graph_node *node)
+{
+    tec_context *cx = module->cx;
+    const ir_expr *begin = ir_int(cx, 0);
+    base_map seen = {0};
+
+    if (node->kind != GRAPH_OP || !base_same(node->op->name, "concat") || outermost_axis(node) < 0)
+        return false;
+    const ir_facts *facts = graph_facts(module);
+    for (int k = 0; k < node->n_in; k++) {
+        const graph_value *root = root_of(node->in[k]);
+
+        if (!root->node || root->constant || base_map_has(&seen, root) ||
+            !ir_prove_equal(facts, ir_floormod(cx, begin, ir_int(cx, ALIGN)), ir_int(cx, 0)))
+            return false;
+        base_map_put(cx, &seen, root, root);
+        begin = ir_simplify(facts, ir_add(cx, begin, graph_type_bytes(cx, &root->type)));
+    }
+    return true;
 }
 
 /* ---- places ---- */
@@ -101,10 +140,44 @@ static bool place_inputs(graph_plan *plan, const graph_body *body)
     return true;
 }
 
+/* Whether the plan may put the operands of the concatenation into its result: none lies in another
+ * concatenation already, and all are on its device. */
+static bool can_join(const graph_plan *plan, const graph_node *node)
+{
+    for (int k = 0; k < node->n_in; k++) {
+        const graph_place *at = graph_place_of(plan, node->in[k]);
+
+        if (!at || at->storage != RT_IN_POOL || at->whole || at->root->device != node->out[0]->device)
+            return false;
+    }
+    return true;
+}
+
+/* The result is kept from the first piece on. */
+static void join_pieces(const graph_module *module, graph_plan *plan, const graph_node *node)
+{
+    graph_place *whole = place_for(plan, node->out[0]);
+    const ir_facts *facts = graph_facts(module);
+    const ir_expr *begin = ir_int(plan->cx, 0);
+
+    whole->storage = RT_IN_POOL;
+    whole->first = plan->steps.n;
+    for (int k = 0; k < node->n_in; k++) {
+        graph_place *piece = base_map_get(&plan->places, root_of(node->in[k]));
+
+        piece->whole = whole;
+        piece->offset = begin;
+        begin = ir_simplify(facts, ir_add(plan->cx, begin, graph_type_bytes(plan->cx, &piece->root->type)));
+        whole->first = piece->first < whole->first ? piece->first : whole->first;
+        whole->last = piece->last > whole->last ? piece->last : whole->last;
+    }
+    base_push(plan->cx, &plan->joined, node);
+}
+
 /* Each result is in the pool until place_outputs says otherwise. first and last are the numbers of steps:
  * last is extended later by the steps that read it. Steps keep the order of nodes, in which operands come
  * first. */
-static bool place_steps(graph_plan *plan, const graph_body *body)
+static bool place_steps(const graph_module *module, graph_plan *plan, const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
@@ -119,6 +192,10 @@ static bool place_steps(graph_plan *plan, const graph_body *body)
                 add_constant(plan, root_of(node->in[k]));
         if (only_renames(node))
             continue;
+        if (graph_joins_pieces(module, node) && can_join(plan, node)) {
+            join_pieces(module, plan, node);
+            continue;
+        }
         for (int k = 0; k < node->n_out; k++) {
             graph_place *at = place_for(plan, node->out[k]);
 
@@ -130,8 +207,16 @@ static bool place_steps(graph_plan *plan, const graph_body *body)
     return true;
 }
 
+/* The value is used at that step, and so is what it is a piece of. */
+static void keep_until(graph_place *at, int step)
+{
+    for (; at; at = at->whole)
+        at->last = at->last < step ? step : at->last;
+}
+
 /* The first output that a step's result is becomes its storage; other outputs are copied at the end. A result
- * that is an output twice is written once and copied: a kernel writes to one place. */
+ * that is an output twice is written once and copied: a kernel writes to one place. So is a piece of a
+ * concatenation. */
 static void place_outputs(graph_plan *plan, const graph_body *body)
 {
     for (int i = 0; i < body->outputs.n; i++) {
@@ -140,12 +225,13 @@ static void place_outputs(graph_plan *plan, const graph_body *body)
         if (root->constant)
             add_constant(plan, root);
         graph_place *at = place_for(plan, root);
-        if (at->storage == RT_IN_POOL) {
+        if (at->storage == RT_IN_POOL && !at->whole) {
             at->storage = RT_IN_OUTPUT;
             at->index = i;
         } else {
             graph_copy *copy = base_new(plan->cx, graph_copy);
 
+            keep_until(at, plan->steps.n);
             *copy = (graph_copy){value, i};
             base_push(plan->cx, &plan->copies, copy);
         }
@@ -158,12 +244,9 @@ static void extend_lifetimes(graph_plan *plan)
     for (int i = 0; i < plan->steps.n; i++) {
         const graph_node *node = plan->steps.at[i];
 
-        for (int k = 0; k < node->n_in; k++) {
-            graph_place *at = node->in[k] ? base_map_get(&plan->places, root_of(node->in[k])) : NULL;
-
-            if (at && at->last < i)
-                at->last = i;
-        }
+        for (int k = 0; k < node->n_in; k++)
+            if (node->in[k])
+                keep_until(base_map_get(&plan->places, root_of(node->in[k])), i);
     }
 }
 
@@ -188,28 +271,30 @@ static const ir_expr *size_of(const graph_module *module, const ir_facts *facts,
     return ir_simplify(facts, size);
 }
 
-/* Of one device. */
-static void collect_blocks(const graph_module *module, graph_plan *plan, int device, base_vec *constant,
-                           base_vec *symbolic)
+typedef struct {
+    const graph_module *m;
+    graph_plan *plan;
+    int device;
+    base_vec constant, symbolic; /* block *: by whether the size depends on symbols */
+} collection;
+
+/* The results of a node that need memory of their own in the pool of the device. */
+static void collect_results(collection *self, const graph_node *node)
 {
-    const ir_facts *facts = graph_facts(module);
+    tec_context *cx = self->plan->cx;
 
-    for (int i = 0; i < plan->steps.n; i++) {
-        const graph_node *node = plan->steps.at[i];
+    for (int k = 0; k < node->n_out; k++) {
+        graph_place *at = base_map_get(&self->plan->places, node->out[k]);
 
-        for (int k = 0; k < node->n_out; k++) {
-            graph_place *at = base_map_get(&plan->places, node->out[k]);
-
-            if (at->storage != RT_IN_POOL || node->out[k]->device != device)
-                continue;
-            block *b = base_new(plan->cx, block);
-            b->place = at;
-            b->size = size_of(module, facts, node->out[k]);
-            b->order = i;
-            if (!ir_is_int(b->size, &b->bytes))
-                b->bytes = -1;
-            base_push(plan->cx, b->bytes < 0 ? symbolic : constant, b);
-        }
+        if (at->storage != RT_IN_POOL || at->whole || node->out[k]->device != self->device)
+            continue;
+        block *b = base_new(cx, block);
+        b->place = at;
+        b->size = size_of(self->m, graph_facts(self->m), node->out[k]);
+        b->order = self->constant.n + self->symbolic.n;
+        if (!ir_is_int(b->size, &b->bytes))
+            b->bytes = -1;
+        base_push(cx, b->bytes < 0 ? &self->symbolic : &self->constant, b);
     }
 }
 
@@ -326,10 +411,13 @@ static const ir_expr *place_symbolic_sizes(tec_context *cx, const base_vec *bloc
 /* The pool of one device; its bytes. */
 static const ir_expr *plan_pool(const graph_module *module, graph_plan *plan, int device)
 {
-    base_vec constant = {0}, symbolic = {0};
+    collection c = {.m = module, .plan = plan, .device = device};
 
-    collect_blocks(module, plan, device, &constant, &symbolic);
-    return place_symbolic_sizes(module->cx, &symbolic, place_constant_sizes(module->cx, &constant));
+    for (int i = 0; i < plan->steps.n; i++)
+        collect_results(&c, plan->steps.at[i]);
+    for (int i = 0; i < plan->joined.n; i++)
+        collect_results(&c, plan->joined.at[i]);
+    return place_symbolic_sizes(module->cx, &c.symbolic, place_constant_sizes(module->cx, &c.constant));
 }
 
 /* The algorithm of the static plan, for requests that are no values of a static graph. */
@@ -370,7 +458,7 @@ static int count_devices(const graph_plan *plan)
 bool graph_plan_memory(const graph_module *module, const graph_body *body, graph_plan *out)
 {
     *out = (graph_plan){.cx = module->cx};
-    if (!place_inputs(out, body) || !place_steps(out, body))
+    if (!place_inputs(out, body) || !place_steps(module, out, body))
         return false;
     place_outputs(out, body);
     extend_lifetimes(out);

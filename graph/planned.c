@@ -7,6 +7,8 @@
  *                                        invoke "exp" "b"(v4, v6) @dims(exprs [n]) @operators("exp")
  *                                        kill "a"(v4)
  *                                        output "y" v6
+ *
+ * A piece of a concatenation is a part of its tensor:  v8: f32[n] = alloc_tensor "p"(v7) @offset(exprs [64])
  */
 #include "graph/planned.h"
 
@@ -24,7 +26,7 @@ typedef struct {
     graph_value **pool;   /* of each device */
     graph_value **output; /* the storage of each output */
     base_map tensors;     /* graph_value * of the operators -> graph_value * of the plan */
-    base_vec *ends;       /* for each step the tensors that it reads as the last one */
+    base_vec *ends;       /* for each step, and the end, the tensors that it uses as the last one */
 } planner;
 
 /* The caller fills in what the kind of node needs besides. */
@@ -77,7 +79,7 @@ static void add_storages(planner *self)
     }
 }
 
-/* offset NULL: a view of the whole operand. */
+/* offset NULL: a view of the whole operand; the offset in a tensor: a part of it. */
 static graph_value *add_tensor(planner *self, const char *name, base_loc loc, graph_value *of,
                                const ir_expr *offset, const op_type *type)
 {
@@ -122,21 +124,33 @@ static void declare_kernel(planner *self, const te_def *def, const base_vec *rea
     base_push(self->cx, &self->to->kernels, k);
 }
 
-/* A result in the pool is noted in `ends` at the last step that reads it. Results in outputs live to the
- * end. */
-static graph_value *add_result(planner *self, const graph_node *node, int index)
-{
-    const graph_place *at = graph_place_of(&self->plan, node->out[index]);
-    bool pooled = at->storage == RT_IN_POOL;
-    graph_value *value = add_tensor(self, node->name, node->loc,
-                                    pooled ? self->pool[node->out[index]->device] : self->output[at->index],
-                                    pooled ? at->offset : ir_int(self->cx, 0), &node->out[index]->type);
+static graph_value *whole_of(planner *self, const graph_place *piece);
 
-    value->name = node->out[index]->name;
-    base_map_put(self->cx, &self->tensors, node->out[index], value);
-    if (pooled)
+/* The tensor of a value that renames no other. One in the pool is noted in `ends` at the last step that uses
+ * it; those in outputs live to the end, and a piece of a concatenation as long as the whole. */
+static graph_value *add_result(planner *self, const graph_value *result)
+{
+    const graph_place *at = graph_place_of(&self->plan, result);
+    bool pooled = at->storage == RT_IN_POOL;
+    graph_value *of = at->whole ? whole_of(self, at)
+                      : pooled  ? self->pool[result->device]
+                                : self->output[at->index];
+    graph_value *value = add_tensor(self, result->node->name, result->node->loc, of,
+                                    pooled ? at->offset : ir_int(self->cx, 0), &result->type);
+
+    value->name = result->name;
+    base_map_put(self->cx, &self->tensors, result, value);
+    if (pooled && !at->whole)
         base_push(self->cx, &self->ends[at->last], value);
     return value;
+}
+
+/* The concatenation that the piece lies in; its tensor stands before that of the first piece. */
+static graph_value *whole_of(planner *self, const graph_place *piece)
+{
+    graph_value *known = base_map_get(&self->tensors, piece->whole->root);
+
+    return known ? known : add_result(self, piece->whole->root);
 }
 
 /* Operands in the order of the kernel: what is read, then what is written. The extents are those of this
@@ -152,7 +166,7 @@ static void invoke(planner *self, const graph_node *node, const te_def *def, int
     for (int i = 0; i < reads->n; i++)
         in[i] = tensor_of(self, reads->at[i]);
     for (int i = 0; i < node->n_out; i++)
-        in[reads->n + i] = add_result(self, node, i);
+        in[reads->n + i] = add_result(self, node->out[i]);
     graph_node *call = add_node(self, GRAPH_INVOKE, node->name, node->loc, in, reads->n + node->n_out, NULL);
     call->callee = graph_kernel_at(self->kernels, kernel)->unit.name;
     set_attrs(self, call, attr, BASE_COUNT(attr));
@@ -167,7 +181,7 @@ static bool plan_step(planner *self, const graph_node *node)
         graph_value *from = tensor_of(self, node->in[0]);
 
         add_node(self, GRAPH_DEVICE_COPY, node->name, node->loc,
-                 (graph_value *const[]){from, add_result(self, node, 0)}, 2, NULL);
+                 (graph_value *const[]){from, add_result(self, node->out[0])}, 2, NULL);
         return true;
     }
     const target *t = self->kernels->target;
@@ -198,8 +212,8 @@ static void kill_tensors(planner *self, const base_vec *ends)
     }
 }
 
-/* Steps are a part of the nodes, in the same order; a node that is no step only renames, and becomes a
- * view. */
+/* Steps are a part of the nodes, in the same order. Others rename, and become a view, or are a concatenation
+ * that stands with its first piece. */
 static bool plan_nodes(planner *self)
 {
     int step = 0;
@@ -211,7 +225,7 @@ static bool plan_nodes(planner *self)
             if (!plan_step(self, node))
                 return false;
             kill_tensors(self, &self->ends[step++]);
-        } else /* only renames its operand's elements */
+        } else if (!base_map_has(&self->tensors, node->out[0])) /* only renames its operand's elements */
             base_map_put(self->cx, &self->tensors, node->out[0],
                          add_tensor(self, node->name, node->loc, tensor_of(self, node->in[0]), NULL,
                                     &node->out[0]->type));
@@ -261,10 +275,11 @@ graph_module *graph_planned(const graph_module *module, graph_kernels *kernels)
     p.out = graph_function_new(p.to, main->name)->body;
     for (int i = 0; i < p.body->inputs.n; i++)
         base_push(p.cx, &p.out->inputs, p.body->inputs.at[i]);
-    p.ends = base_array(p.cx, base_vec, p.plan.steps.n);
+    p.ends = base_array(p.cx, base_vec, p.plan.steps.n + 1);
     add_storages(&p);
     if (!plan_nodes(&p))
         return NULL;
     plan_outputs(&p);
+    kill_tensors(&p, &p.ends[p.plan.steps.n]);
     return p.to;
 }

@@ -14,7 +14,8 @@
  *
  * Storages come first: one pool for each device, then one for each output. A tensor lies in a storage from
  * its alloc_tensor to its kill; bytes of a storage may hold another tensor afterwards. alloc_tensor of a
- * tensor, an input or a constant is a view: the same elements, another shape. Whatever a module file says of
+ * tensor, an input or a constant is a view: the same elements, another shape; with an offset it is a part of
+ * a tensor. Whatever a module file says of
  * a running graph is read from these nodes (graph/describe.h).
  * Lifetime: the context's. Errors: in the context, naming the node.
  */

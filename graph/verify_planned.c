@@ -19,12 +19,15 @@
 
 enum { ALIGN = 64 };
 
-/* What is known of a value. A view has the root of what it views. */
+/* What is known of a value. A view has the root of what it views. A part of a tensor is one of the `parts` of
+ * its root, and lives as long. */
 typedef struct value_state {
     const graph_value *value;
     struct value_state *root;     /* itself, unless it is a view */
+    struct value_state *whole;    /* the root that it is a part of; NULL: it is none */
+    base_vec parts;               /* value_state *: of a root */
     const graph_node *storage;    /* its alloc_storage; NULL: an input or a constant */
-    const ir_expr *begin, *bytes; /* in the storage */
+    const ir_expr *begin, *bytes; /* in the storage, or in the whole */
     bool is_storage, written, dead;
 } value_state;
 
@@ -118,6 +121,45 @@ static value_state *state_of(checker *self, const graph_value *value)
     return s;
 }
 
+/* Whether a root, or what it is a part of, was killed. */
+static bool is_dead(const value_state *state)
+{
+    for (; state; state = state->whole)
+        if (state->dead)
+            return true;
+    return false;
+}
+
+/* Whether a root was written, as a part of another one or by parts that are all of it. */
+static bool is_written(const checker *self, const value_state *state)
+{
+    const ir_expr *bytes = ir_int(self->cx, 0);
+
+    for (const value_state *s = state; s; s = s->whole)
+        if (s->written)
+            return true;
+    for (int i = 0; i < state->parts.n; i++) {
+        const value_state *part = state->parts.at[i];
+
+        if (!is_written(self, part))
+            return false;
+        bytes = ir_add(self->cx, bytes, part->bytes);
+    }
+    return state->parts.n > 0 && holds(self, ir_eq(self->cx, bytes, state->bytes));
+}
+
+/* Whether two roots are the same, or one is inside of the other. */
+static bool share_bytes(const value_state *left, const value_state *right)
+{
+    for (const value_state *s = left; s; s = s->whole)
+        if (s == right)
+            return true;
+    for (const value_state *s = right; s; s = s->whole)
+        if (s == left)
+            return true;
+    return false;
+}
+
 /* A tensor that may be used here. */
 static value_state *live_tensor(checker *self, const graph_value *value)
 {
@@ -127,7 +169,7 @@ static value_state *live_tensor(checker *self, const graph_value *value)
         broken(self, "an operand is left out");
     else if (state->is_storage)
         broken(self, base_format(self->cx, "'%s' is a storage, not a tensor", name_of(self, value)));
-    else if (state->root->dead)
+    else if (is_dead(state->root))
         broken(self, base_format(self->cx, "'%s' is used after its kill", name_of(self, state->root->value)));
     else
         return state;
@@ -138,7 +180,7 @@ static bool can_be_read(checker *self, const graph_value *value)
 {
     const value_state *s = live_tensor(self, value);
 
-    return s && (s->root->written ||
+    return s && (is_written(self, s->root) ||
                  broken(self, base_format(self->cx, "'%s' is read before anything was written to it",
                                           name_of(self, value))));
 }
@@ -209,8 +251,6 @@ static bool check_view(checker *self, value_state *of)
 {
     const graph_value *value = self->node->out[0];
 
-    if (extent_attribute(self->node, "offset"))
-        return broken(self, "a view of a tensor has no offset");
     if (!holds(self, ir_eq(self->cx, graph_type_bytes(self->cx, &value->type),
                            graph_type_bytes(self->cx, &of->value->type))))
         return broken(self, base_format(self->cx, "%s has another size than %s, which it views",
@@ -222,24 +262,20 @@ static bool check_view(checker *self, value_state *of)
     return true;
 }
 
-/* The tensor's bytes lie in the storage, aligned, and apart from every tensor that still lives there. */
-static bool check_place(checker *self, const value_state *storage, value_state *state)
+/* The tensor's bytes lie aligned in the `bytes` of its storage or whole, apart from the tensors `others`. */
+static bool check_place(checker *self, const ir_expr *bytes, const base_vec *others, value_state *state)
 {
-    bool pooled = !graph_attribute(storage->storage, "output");
-
-    if (pooled && !holds(self, ir_eq(self->cx, ir_floormod(self->cx, state->begin, ir_int(self->cx, ALIGN)),
-                                     ir_int(self->cx, 0))))
+    if (!holds(self, ir_eq(self->cx, ir_floormod(self->cx, state->begin, ir_int(self->cx, ALIGN)),
+                           ir_int(self->cx, 0))))
         return broken(self, base_format(self->cx, "offset %s is not a multiple of %d",
                                         ir_expr_text(self->cx, state->begin), ALIGN));
-    if (!holds(self,
-               ir_le(self->cx, ir_add(self->cx, state->begin, state->bytes), storage->value->type.dim[0])) ||
+    if (!holds(self, ir_le(self->cx, ir_add(self->cx, state->begin, state->bytes), bytes)) ||
         !holds(self, ir_ge(self->cx, state->begin, ir_int(self->cx, 0))))
         return broken(self, base_format(self->cx, "%s at offset %s does not fit into %s bytes",
                                         op_type_text(self->cx, &state->value->type),
-                                        ir_expr_text(self->cx, state->begin),
-                                        ir_expr_text(self->cx, storage->value->type.dim[0])));
-    for (int i = 0; i < self->live.n; i++) {
-        const value_state *other = self->live.at[i];
+                                        ir_expr_text(self->cx, state->begin), ir_expr_text(self->cx, bytes)));
+    for (int i = 0; i < others->n; i++) {
+        const value_state *other = others->at[i];
 
         if (other->storage == state->storage && !lie_apart(self, other, state))
             return broken(self, base_format(self->cx, "its bytes overlap those of '%s', which still lives",
@@ -248,7 +284,23 @@ static bool check_place(checker *self, const value_state *storage, value_state *
     return true;
 }
 
-/* A tensor lies in a storage at an offset, or is a view of a living tensor. */
+/* A part of a tensor of a storage: its bytes from an offset on, which no other part has. */
+static bool check_part(checker *self, value_state *of, const ir_expr *offset)
+{
+    if (!of->storage)
+        return broken(self, base_format(self->cx, "'%s' is an input or a constant, which has no parts",
+                                        name_of(self, of->value)));
+    value_state *state = add_state(self, self->node->out[0]);
+    state->storage = of->storage;
+    state->whole = of->root;
+    state->begin = offset;
+    if (!check_place(self, of->root->bytes, &of->root->parts, state))
+        return false;
+    base_push(self->cx, &of->root->parts, state);
+    return true;
+}
+
+/* A tensor lies in a storage at an offset, or is a part or a view of a living tensor. */
 static bool check_tensor(checker *self)
 {
     if (!check_counts(self, 1, 1) || !self->node->in[0])
@@ -261,13 +313,13 @@ static bool check_tensor(checker *self)
         return broken(self, base_format(self->cx, "it is on device %d, its storage on device %d",
                                         value->device, of->value->device));
     if (!of->is_storage)
-        return live_tensor(self, of->value) && check_view(self, of);
+        return live_tensor(self, of->value) && (offset ? check_part(self, of, offset) : check_view(self, of));
     if (!offset)
         return broken(self, "a tensor in a storage has @offset(exprs [bytes])");
     value_state *state = add_state(self, value);
     state->storage = of->storage;
     state->begin = offset;
-    if (!check_place(self, of, state))
+    if (!check_place(self, of->value->type.dim[0], &self->live, state))
         return false;
     base_push(self->cx, &self->live, state);
     return true;
@@ -316,7 +368,7 @@ static bool check_operand(checker *self, const graph_kernel_type *kernel_type, i
                                         op_type_text(self->cx, &value->type), kernel_type->name,
                                         op_type_text(self->cx, &t)));
     for (int j = 0; j < index && index >= kernel_type->n_reads; j++)
-        if (state_of(self, self->node->in[j])->root == state_of(self, value)->root)
+        if (share_bytes(state_of(self, self->node->in[j])->root, state_of(self, value)->root))
             return broken(self,
                           base_format(self->cx, "operand %d is written and is operand %d too", index, j));
     return true;
@@ -349,7 +401,7 @@ static bool check_copy(checker *self)
     const graph_value *from = self->node->in[0], *to = self->node->in[1];
     if (!can_be_read(self, from) || !can_be_written(self, to))
         return false;
-    if (state_of(self, from)->root == state_of(self, to)->root)
+    if (share_bytes(state_of(self, from)->root, state_of(self, to)->root))
         return broken(self, "it copies a tensor to itself");
     return graph_same_type(self->facts, &from->type, &to->type) ||
            broken(self, base_format(self->cx, "it copies %s to %s", op_type_text(self->cx, &from->type),
@@ -363,12 +415,13 @@ static bool check_kill(checker *self)
 
     if (!state)
         return false;
-    if (state != state->root || !state->storage || graph_attribute(state->storage, "output"))
+    if (state != state->root || state->whole || !state->storage || graph_attribute(state->storage, "output"))
         return broken(
             self,
-            base_format(self->cx,
-                        "'%s' is not a tensor of a pool: views, inputs, constants and outputs are not killed",
-                        name_of(self, state->value)));
+            base_format(
+                self->cx,
+                "'%s' is not a tensor of a pool: views, parts, inputs, constants and outputs are not killed",
+                name_of(self, state->value)));
     state->dead = true;
     for (int i = 0; i < self->live.n; i++)
         if (self->live.at[i] == state)

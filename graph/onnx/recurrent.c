@@ -170,9 +170,9 @@ static graph_value *goes_on(const cells *self, int64_t t)
 }
 
 /* All steps of one direction. Steps behind the end of a shorter sequence leave the state as it is and show 0.
- */
+ * The outputs of a step stand `apart` from those of the next one. */
 static bool run(const cells *self, bool reverse, graph_value **hidden, graph_value **cell,
-                graph_value **outputs)
+                graph_value **outputs, int apart)
 {
     onnx_node *node = self->n;
 
@@ -188,7 +188,7 @@ static bool run(const cells *self, bool reverse, graph_value **hidden, graph_val
             *cell = before ? onnx_where(node, on, *cell, before) : NULL;
         }
         *hidden = next;
-        outputs[t] = onnx_add_dim(node, onnx_add_dim(node, shown, 0), 0); /* [1, 1, batch, hidden] */
+        outputs[t * apart] = onnx_add_dim(node, shown, 0); /* [1, batch, hidden] */
     }
     return *hidden != NULL;
 }
@@ -309,6 +309,18 @@ static bool set_states(onnx_node *node, int k, graph_value *const *state, int di
     return onnx_set(node, k, all && onnx_int(node, "layout", 0) ? onnx_transpose(node, all, swap) : all);
 }
 
+/* What the steps show, those of both directions beside each other, as [steps, directions, batch, hidden]. All
+ * lie one behind the other, so that the steps can write into the result. */
+static graph_value *all_steps(const cells *self, graph_value *const *shown, int directions)
+{
+    onnx_node *node = self->n;
+    const ir_expr *dim[] = {ir_int(node->cx, self->steps), ir_int(node->cx, directions), self->batch,
+                            ir_int(node->cx, self->hidden)};
+    graph_value *all = onnx_concat(node, shown, (int)self->steps * directions, 0);
+
+    return all ? onnx_reshape(node, all, dim, 4) : NULL;
+}
+
 /* RNN, GRU and LSTM differ in the number of gates; `layout` 1 has batches first. */
 static bool recurrent(onnx_node *node, int gates)
 {
@@ -318,25 +330,23 @@ static bool recurrent(onnx_node *node, int gates)
     bool layout = onnx_int(node, "layout", 0) != 0;
     graph_value *x =
                     layout && onnx_rank(node, 0) == 3 ? onnx_transpose(node, node->in[0], swap) : node->in[0],
-                *h[2], *cell[2] = {NULL, NULL}, *whole[2];
+                *h[2], *cell[2] = {NULL, NULL};
     cells c;
 
     if (!x || !open_cells(node, &c, x, gates, directions))
         return false;
+    graph_value **shown = base_array(node->cx, graph_value *, c.steps * directions);
     for (int d = 0; d < directions; d++) {
-        graph_value **out = base_array(node->cx, graph_value *, c.steps);
-
         c.first = d * c.functions;
         h[d] = initial(&c, 5, d);
         cell[d] = gates == 4 ? initial(&c, 6, d) : NULL;
         if (!open_direction(&c, x, d) ||
-            !run(&c, d == 1 || base_same(direction, "reverse"), &h[d], &cell[d], out))
+            !run(&c, d == 1 || base_same(direction, "reverse"), &h[d], &cell[d], shown + d, directions))
             return false;
-        whole[d] = onnx_concat(node, out, (int)c.steps, 0);
         h[d] = onnx_add_dim(node, h[d], 0);
         cell[d] = onnx_add_dim(node, cell[d], 0);
     }
-    graph_value *y = onnx_concat(node, whole, directions, 1);
+    graph_value *y = all_steps(&c, shown, directions);
     y = y && layout ? onnx_transpose(node, y, batches_first) : y;
     return (node->n_out < 1 || onnx_set(node, 0, y)) &&
            (node->n_out < 2 || set_states(node, 1, h, directions)) &&

@@ -99,6 +99,40 @@ static void random_network(void)
     graph_output(f, "z", v[n / 2]);
 }
 
+/* Rows of 64 bytes, joined along the first dimension: results in their places, in each other, read between,
+ * shown, joined twice, and beside what the plan cannot place. */
+static void random_rows(void)
+{
+    op_attr axis = op_attr_int("axis", 0), perm = op_attr_ints(cx, "perm", (const int64_t[]){1, 0}, 2);
+    graph_value *v[12];
+    int n = 8 + (int)base_random_below(&seed, 5);
+
+    m = graph_new(cx, "rows");
+    f = graph_function_new(m, "main");
+    v[0] = graph_input(f, "x", (op_type){BASE_F32, 2, (const ir_expr *[]){ir_int(cx, 2), ir_int(cx, 16)}});
+    for (int i = 1; i < n; i++) {
+        const char *name = base_format(cx, "node%d", i);
+        graph_value *a = v[base_random_below(&seed, i)], *b = v[base_random_below(&seed, i)], *c = v[i - 1];
+        int kind = (int)base_random_below(&seed, 6);
+
+        if (kind < 3)
+            v[i] = extent(a, 0) + extent(b, 0) + extent(c, 0) > 64
+                       ? GRAPH_ADD(f, "neg", name, NULL, 0, a)
+                       : GRAPH_ADD(f, "concat", name, &axis, 1, a, b, c);
+        else if (kind == 3)
+            v[i] = GRAPH_ADD(f, "softmax", name, NULL, 0, c);
+        else if (kind == 4)
+            v[i] = GRAPH_ADD(f, "transpose", name, &perm, 1,
+                             GRAPH_ADD(f, "transpose", base_format(cx, "turn%d", i), &perm, 1,
+                                       GRAPH_ADD(f, "relu", base_format(cx, "r%d", i), NULL, 0, a)));
+        else
+            v[i] = GRAPH_ADD(f, "neg", name, NULL, 0, a);
+        cr_assert(v[i], "%s", tec_context_error(cx));
+    }
+    graph_output(f, "y", v[n - 1]);
+    graph_output(f, "z", v[1 + base_random_below(&seed, n - 1)]);
+}
+
 static DLTensor tensor_for(const op_type *t, void *data)
 {
     int64_t *shape = base_array(cx, int64_t, t->n);
@@ -117,13 +151,13 @@ static void compare(const char *what, const graph_value *v, const float *expecte
                   what, (long long)i, (double)found[i], (double)expected[i], graph_text(cx, m, 0));
 }
 
-static void check(uint64_t first)
+static void check(void (*random_graph)(void), uint64_t first)
 {
     base_map data = {0};
     tec_error err = {0};
 
     seed = first;
-    random_network();
+    random_graph();
     const graph_body *body = f->body;
     const graph_value *x = body->inputs.at[0], *y = body->outputs.at[0], *z = body->outputs.at[1];
     float *in = data_of(&data, x);
@@ -152,7 +186,13 @@ static void check(uint64_t first)
 Test(build, random_networks_compute_what_they_say)
 {
     for (uint64_t k = 1; k <= 12; k++)
-        check(k * 7919);
+        check(random_network, k * 7919);
+}
+
+Test(build, what_is_joined_lies_in_its_place)
+{
+    for (uint64_t k = 1; k <= 40; k++)
+        check(random_rows, k * 7919);
 }
 
 /* ---- a batch that is known when it runs ---- */

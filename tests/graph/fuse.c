@@ -40,6 +40,23 @@ Test(fuse, a_reduction_takes_what_is_in_front_and_nothing_behind)
           "e+s b");
 }
 
+/* The plan puts the operands into their places, where each one is made once and begins at 64 bytes. */
+Test(fuse, a_concatenation_of_rows_stays_alone)
+{
+#define ROWS(operands, extent)                                                                               \
+    "input v0: f32[2, 16]\nv1: f32[2, 16] = op relu \"r\"(v0)\nv2: f32[2, 16] = op neg \"n\"(v0)\n"          \
+    "v3: f32[" extent "] = op concat \"c\"(" operands "\nv4: f32[" extent                                    \
+    "] = op exp \"e\"(v3)\noutput \"y\" v4\n"
+
+    FUSES(ROWS("v1, v2) @axis(0)", "4, 16"), "r n c e");
+    FUSES(ROWS("v1, v2) @axis(1)", "2, 32"), "r+n+c+e");
+    FUSES(ROWS("v1, v1) @axis(0)", "4, 16"), "n r+c+e");
+    FUSES(ROWS("v0, v1) @axis(0)", "4, 16"), "n r+c+e");
+    FUSES("input v0: f32[9]\nv1: f32[9] = op relu \"r\"(v0)\nv2: f32[9] = op neg \"n\"(v0)\n"
+          "v3: f32[18] = op concat \"c\"(v1, v2) @axis(0)\noutput \"y\" v3\n",
+          "r+n+c");
+}
+
 #define CONV                                                                                                 \
     "constant v0: f32[4, 3, 1, 1] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]\ninput " \
     "v1: f32[n, 3, 8, 8]\nv2: f32[n, 4, 8, 8] = op conv \"c\"(v1, v0)\n"

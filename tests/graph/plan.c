@@ -20,7 +20,7 @@ static int spans_of(const graph_module *m, const graph_plan *p, span *out)
         for (int k = 0; k < node->n_out; k++) {
             const graph_place *at = graph_place_of(p, node->out[k]);
 
-            if (at->storage != RT_IN_POOL || at->root != node->out[k])
+            if (at->storage != RT_IN_POOL || at->root != node->out[k] || at->whole)
                 continue;
             cr_assert(ir_is_int(at->offset, &out[n].begin));
             cr_assert_eq(out[n].begin % 64, 0);

@@ -91,6 +91,37 @@ Test(planned, bytes_of_dead_tensors_are_used_again)
                            "output \"y\" v6\n");
 }
 
+/* Softmaxes write where the concatenation has them, and the last of them reads it there; z is a piece. */
+Test(planned, what_is_joined_is_written_into_its_place)
+{
+    static const char text[] =
+        "input v0 \"x\": f32[1, 2, 8]\nv1: f32[1, 2, 8] = op softmax \"a\"(v0)\n"
+        "v2: f32[1, 2, 8] = op softmax \"b\"(v1)\nv3: f32[1, 4, 8] = op concat \"c\"(v1, v2) @axis(1)\n"
+        "v4: f32[1, 4, 8] = op softmax \"d\"(v3)\noutput \"y\" v4\noutput \"z\" v2\n";
+
+    cr_assert_str_eq(plan_of(text),
+                     "input v0 \"x\": f32[1, 2, 8]\n"
+                     "v1: u8[128] = alloc_storage \"pool\"()\n"
+                     "v2: u8[128] = alloc_storage \"y\"() @output(0)\n"
+                     "v3: u8[64] = alloc_storage \"z\"() @output(1)\n"
+                     "v4: f32[1, 4, 8] = alloc_tensor \"c\"(v1) @offset(exprs [0])\n"
+                     "v5: f32[1, 2, 8] = alloc_tensor \"a\"(v4) @offset(exprs [0])\n"
+                     "invoke \"softmax\" \"a\"(v0, v5) @dims(exprs []) @operators(\"softmax\")\n"
+                     "v6: f32[1, 2, 8] = alloc_tensor \"b\"(v4) @offset(exprs [64])\n"
+                     "invoke \"softmax\" \"b\"(v5, v6) @dims(exprs []) @operators(\"softmax\")\n"
+                     "v7: f32[1, 4, 8] = alloc_tensor \"d\"(v2) @offset(exprs [0])\n"
+                     "invoke \"softmax'2\" \"d\"(v4, v7) @dims(exprs []) @operators(\"softmax\")\n"
+                     "v8: f32[1, 2, 8] = alloc_tensor \"z\"(v3) @offset(exprs [0])\n"
+                     "device_copy \"\"(v6, v8)\n"
+                     "kill \"c\"(v4)\n"
+                     "output \"y\" v7\n"
+                     "output \"z\" v8\n");
+    survives_its_text(text);
+    survives_its_text("input v0 \"x\": f32[n, 16]\nv1: f32[n, 16] = op softmax \"a\"(v0)\n"
+                      "v2: f32[n, 16] = op softmax \"b\"(v1)\nv3: f32[2 * n, 16] = op concat \"c\"(v2, v1) "
+                      "@axis(0)\noutput \"y\" v3\n");
+}
+
 /* ---- what is refused ---- */
 
 /* A plan of neg(neg(x)) over 16 elements, with one of its lines replaced. */
@@ -164,8 +195,49 @@ Test(planned, refuses_wrong_storages_and_places)
             "node 'z': its bytes overlap those of 'a', which still lives");
     refuses("kill", "v9: f32[8] = alloc_tensor \"z\"(v3)\nkill \"a\"(v3)\n",
             "f32[8] has another size than f32[16], which it views");
-    refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3) @offset(exprs [0])\nkill \"a\"(v3)\n",
-            "a view of a tensor has no offset");
+}
+
+/* Parts of the tensor "a", which has 64 bytes. */
+Test(planned, refuses_wrong_parts)
+{
+#define WRITE_PARTS                                                                                          \
+    "v8: f32[16] = alloc_tensor \"p\"(v3) @offset(exprs [0])\n"                                              \
+    "invoke \"neg\" \"a\"(v0, v8) @dims(exprs [16])\n"
+
+    refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3) @offset(exprs [64])\nkill \"a\"(v3)\n",
+            "node 'z': f32[4, 4] at offset 64 does not fit into 64 bytes");
+    refuses("kill", "v9: f32[8] = alloc_tensor \"z\"(v3) @offset(exprs [32])\nkill \"a\"(v3)\n",
+            "offset 32 is not a multiple of 64");
+    refuses("kill", "v9: f32[8] = alloc_tensor \"z\"(v0) @offset(exprs [0])\nkill \"a\"(v3)\n",
+            "node 'z': 'x' is an input or a constant, which has no parts");
+    refuses("invoke \"neg\" \"a\"", WRITE_PARTS "v9: f32[8] = alloc_tensor \"q\"(v3) @offset(exprs [0])\n",
+            "node 'q': its bytes overlap those of 'p', which still lives");
+    refuses("invoke \"neg\" \"a\"",
+            "v8: f32[8] = alloc_tensor \"p\"(v3) @offset(exprs [0])\n"
+            "invoke \"neg\" \"a\"(v0, v8) @dims(exprs [16])\n",
+            "operand 1 is f32[8], kernel 'neg' takes f32[16] there");
+    refuses("invoke \"neg\" \"a\"",
+            "v8: f32[8] = alloc_tensor \"p\"(v3) @offset(exprs [0])\nv9: f32[8] = alloc_tensor \"h\"(v0)\n",
+            "f32[8] has another size than f32[16], which it views");
+    refuses("invoke \"neg\" \"a\"",
+            "input v9: f32[8]\nv8: f32[8] = alloc_tensor \"p\"(v3) @offset(exprs [0])\n"
+            "invoke \"neg\" \"a\"(v9, v8) @dims(exprs [8])\n",
+            "'a' is read before anything was written to it");
+    refuses("invoke \"neg\" \"b\"",
+            "v8: f32[16] = alloc_tensor \"p\"(v3) @offset(exprs [0])\n"
+            "invoke \"neg\" \"b\"(v3, v8) @dims(exprs [16])\n",
+            "operand 1 is written and is operand 0 too");
+    refuses("invoke \"neg\" \"b\"",
+            "v8: f32[16] = alloc_tensor \"p\"(v3) @offset(exprs [0])\ndevice_copy \"b\"(v8, v3)\n",
+            "it copies a tensor to itself");
+    refuses("invoke \"neg\" \"a\"", WRITE_PARTS "kill \"p\"(v8)\n", "'p' is not a tensor of a pool");
+    refuses("kill",
+            "v8: f32[16] = alloc_tensor \"p\"(v3) @offset(exprs [0])\nkill \"a\"(v3)\n"
+            "device_copy \"c\"(v8, v4)\n",
+            "is used after its kill");
+    cr_assert(graph_parse(cx, "plan.graph", plan_with("invoke \"neg\" \"a\"", WRITE_PARTS), NULL), "%s",
+              tec_context_error(cx));
+#undef WRITE_PARTS
 }
 
 Test(planned, refuses_wrong_invocations)
