@@ -512,7 +512,7 @@ static int64_t rows_in_cache(const target *machine, int64_t bytes)
  * edges. */
 static void choose_tile(const space_shape *shape, space_tiled *tiled)
 {
-    enum { SMALL = 8, SMALL_WIDE = 6, MOST_COLUMNS = 8 };
+    enum { SMALL = 8, SMALL_WIDE = 6, MOST_COLUMNS = 8, SPARE = 2 /* registers for operands */ };
     int64_t rows = 1, columns = 0, wide = 0, lanes = tiled->sums->lanes;
 
     for (int i = 0; i < tiled->n_axes; i++) {
@@ -550,6 +550,9 @@ static void choose_tile(const space_shape *shape, space_tiled *tiled)
 
         tiled->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
     }
+    /* the model has not seen these vectors with these rows */
+    int room = (shape->registers - SPARE) / tiled->tile.vectors;
+    tiled->tile.rows = tiled->tile.rows <= room ? tiled->tile.rows : room > 1 ? room : 1;
     int64_t most = tiled->row ? rows_in_cache(t, bytes_between_rows(sched_context(shape->base), tiled)) : 0;
     if (most > 0 && tiled->tile.rows > most && !tiled->on_reduction)
         tiled->tile.rows = even_rows(rows, (int)most);

@@ -110,6 +110,13 @@ static const int64_t *split_column(tec_knobs *knobs, const space_stage *stage, c
                                                 .user = &rule});
 }
 
+/* Where a wide axis starts: as many of its values as the tile has vectors. Those of lanes along the reduction
+ * are columns already. */
+static int64_t start_wide(const space_tiled *tiled)
+{
+    return tiled->on_reduction ? 1 : tiled->tile.vectors;
+}
+
 /* Tasks that the axes but the last one give where they start. An extent that is not constant may be large.
  * For an output of 100 x 64 with tiles of 2 x 8 columns: the first axis counts if it is not the last, so
  * that an output with the column last has as many tasks as it has rows in front of it. */
@@ -120,7 +127,7 @@ static int64_t count_tasks(const space_tiled *tiled)
     for (int i = 0; i < tiled->n_axes - 1; i++) {
         const space_axis *axis = &tiled->axis[i];
         int64_t n = axis->loop->extent, size = axis->column ? tiled->tile.vectors * lanes_for(tiled->sums, n)
-                                               : axis->wide ? tiled->tile.vectors
+                                               : axis->wide ? start_wide(tiled)
                                                : axis->row && tiled->seldom ? n
                                                                             : 1;
 
@@ -174,7 +181,7 @@ static const int64_t *split_axis(tec_knobs *knobs, const space_stage *stage, con
 {
     const space_tiled *h = stage->tiled;
     int64_t rows = last         ? h->tile.rows
-                   : axis->wide ? h->tile.vectors
+                   : axis->wide ? start_wide(h)
                                 : 1,
             n = axis->loop->extent, most[] = {0, MOST_ROWS};
     int64_t start[] = {1, rows};

@@ -83,6 +83,28 @@ static const char *const groups_of_20 =
     "  return Y\n"
     "}\n";
 
+/* Lanes along the reduction, 8 pixels of one row at a time: with 8 rows, or 8 planes, they would be 64 sums. */
+static const char *const groups_of_1 =
+    "def groups(in0: f32[1, 256, 7, 19], in1: f32[8, 1, 2, 2, 4, 16, 1]) {\n"
+    "  P[n: 1, g: 8, ib: 2, s0: 7, s1: 19, ii: 16] = in0[n, g * 32 + (ib * 16 + ii), s0, s1] @role(prologue) "
+    "@keep(true)\n"
+    "  acc[n: 1, g: 8, ob: 1, s0: 4, s1: 10, oi: 1] = sum[ib: 2, k0: 2, k1: 4, ii: 16](P[n, g, ib, s0 + k0 * "
+    "3, s1 + k1 * 3, ii] * in1[g, ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
+    "  Y[n: 1, c: 8, s0: 4, s1: 10] = acc[n, c, 0, s0, s1, 0] @role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
+
+static const char *const volumes_of_1 =
+    "def groups(in0: f32[1, 96, 19, 13, 18], in1: f32[3, 1, 2, 4, 1, 2, 16, 1]) {\n"
+    "  P[n: 1, g: 3, ib: 2, s0: 19, s1: 13, s2: 18, ii: 16] = in0[n, g * 32 + (ib * 16 + ii), s0, s1, s2] "
+    "@role(prologue) @keep(true)\n"
+    "  acc[n: 1, g: 3, ob: 1, s0: 13, s1: 13, s2: 15, oi: 1] = sum[ib: 2, k0: 4, k1: 1, k2: 2, ii: 16](P[n, "
+    "g, "
+    "ib, s0 + k0 * 2, s1 + k1 * 2, s2 + k2 * 3, ii] * in1[g, ob, ib, k0, k1, k2, ii, oi]) @role(anchor)\n"
+    "  Y[n: 1, c: 3, s0: 13, s1: 13, s2: 15] = acc[n, c, 0, s0, s1, s2, 0] @role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
+
 static const char *const one_column =
     "def mv(in0: f32[512, 256], in1: f32[1, 256, 1]) {\n"
     "  acc[m: 512, nb: 1, ni: 1] = sum[k: 256](in0[m, k] * in1[nb, k, ni]) @role(anchor)\n"
@@ -163,6 +185,14 @@ Test(space, vectors_are_no_longer_than_the_channels_of_a_group)
 Test(space, groups_of_uneven_panels_are_computed_one_after_the_other)
 {
     has_steps(groups_of_20, avx512, "= split(Y.c, _, 1, 2, 16)\nreorder(acc.g, acc.ib, \nvectorize(acc.oi)");
+}
+
+Test(space, the_sums_of_groups_of_one_channel_fit_the_registers)
+{
+    has_steps(groups_of_1, avx512, "= split(Y.s1, _, 1, 8, 1)\n= split(Y.s0, _, 2, 3)\nvectorize(acc.ii)");
+    has_steps(groups_of_1, avx2, "set_scope(acc, local)");
+    has_steps(volumes_of_1, avx512, "= split(Y.s0, _, 13, 1)\n= split(Y.s2, _, 1, 8, 1)\nvectorize(acc.ii)");
+    has_steps(volumes_of_1, avx2, "set_scope(acc, local)");
 }
 
 /* Along the rows of the product its operand lies far apart; along the reduction it lies together. */
