@@ -1,16 +1,18 @@
-/* graph/onnx/transposed.c -- ONNX's ConvTranspose as a plain convolution.
+/* graph/onnx/transposed.c -- ONNX's ConvTranspose as plain convolutions.
  *
  * Each element of the operand adds a window of products to the output, stride elements further for each step.
- * In one dimension, output[o] is the sum of x[i] * w[o - i * stride]. With stride 2 and a kernel of 4:
+ * In one dimension, output[o] is the sum of x[i] * w[o - i * stride]. With stride 2 and a kernel of 3:
  *
  *     output[2q]     = x[q] * w[0] + x[q - 1] * w[2]
- *     output[2q + 1] = x[q] * w[1] + x[q - 1] * w[3]
+ *     output[2q + 1] = x[q] * w[1]
  *
  * The outputs with one remainder by the stride, a phase, are a convolution with every second element of the
- * kernel. All phases read the same x, so that they are channels of one convolution, and what comes out is
- * put side by side afterwards. A kernel that the stride does not divide is filled up with zeros.
+ * kernel. Phases that read the same elements of x are channels of one convolution; others have convolutions
+ * of their own, so that nothing is multiplied by zeros. What comes out is put side by side afterwards.
  *
- * With a dilation the phases have kernels with gaps; then the operand gets zeros between its elements.
+ * With a dilation d, output[o] is the sum of x[i] * w[k] where i * stride + k * d = o. If stride and dilation
+ * have no common factor, each phase has one first k below the stride, and then every stride-th; the elements
+ * of x are d apart. With a common factor the operand gets zeros between its elements.
  */
 #include "graph/onnx/compose.h"
 #include "graph/onnx/window.h"
@@ -83,8 +85,8 @@ static bool read_transposed(onnx_node *node, transposed *self)
     return true;
 }
 
-/* A convolution with stride 1. */
-static graph_value *convolve(onnx_node *node, const transposed *self, graph_value *input,
+/* A convolution with stride 1; pads NULL: none. */
+static graph_value *convolve(onnx_node *node, const transposed *self, graph_value *input, const int64_t *pads,
                              graph_value *weights, graph_value *bias)
 {
     int64_t ones[ONNX_MAX_RANK];
@@ -93,9 +95,10 @@ static graph_value *convolve(onnx_node *node, const transposed *self, graph_valu
         ones[i] = 1;
     op_attr attr[] = {op_attr_ints(node->cx, "strides", ones, self->window.rank),
                       op_attr_ints(node->cx, "dilations", self->window.dilation, self->window.rank),
-                      op_attr_int("group", self->group)};
+                      op_attr_int("group", self->group),
+                      op_attr_ints(node->cx, "pads", pads, pads ? 2 * self->window.rank : 0)};
     graph_value *in[3] = {input, weights, bias};
-    return input && weights ? onnx_make(node, "conv", in, bias ? 3 : 2, attr, 3) : NULL;
+    return input && weights ? onnx_make(node, "conv", in, bias ? 3 : 2, attr, pads ? 4 : 3) : NULL;
 }
 
 /* ---- zeros between elements ---- */
@@ -160,125 +163,236 @@ static graph_value *by_zeros(onnx_node *node, const transposed *self)
         before[2 + i] = reach - w->pads[i];
         after[2 + i] = reach - w->pads[w->rank + i] + self->extra[i];
     }
-    return convolve(node, self, onnx_pad_zeros(node, insert_zeros(node, node->in[0], w), before, after),
+    return convolve(node, self, onnx_pad_zeros(node, insert_zeros(node, node->in[0], w), before, after), NULL,
                     turn_weights(node, node->in[1], self->group), onnx_has(node, 2) ? node->in[2] : NULL);
 }
 
 /* ---- phases ---- */
 
-/* Elements of the kernel in each phase of dimension i. */
-static int64_t taps(const onnx_window *window, int i)
+/* Neighbouring phases of one dimension that read the same elements of x: x[q + shift - t * dilation] is
+ * multiplied by the elements first + t * stride of the kernel, one further for each phase. */
+typedef struct {
+    int64_t begin, count; /* phases, counted from what is left of the output */
+    int64_t first, taps, shift;
+} phases;
+
+/* n / by, rounded down. */
+static int64_t divide_down(int64_t n, int64_t by)
 {
-    return (window->kernel[i] + window->stride[i] - 1) / window->stride[i];
+    return n / by - (n % by < 0);
 }
 
-/* Weights [g*c, m, k...] as [g * phases * m, c, taps...], windows backwards: those of each phase are the
- * weights of m channels. */
-static graph_value *split_weights(onnx_node *node, graph_value *weights, const transposed *self)
+/* n / by, rounded up. */
+static int64_t divide_up(int64_t n, int64_t by)
+{
+    return -divide_down(-n, by);
+}
+
+/* Phase r of dimension i holds the outputs q * stride + r that are left when the padding is cut off. A phase
+ * beyond the kernel's end has one element that is 0. */
+static phases phase_of(const onnx_window *window, int i, int64_t r)
+{
+    int64_t stride = window->stride[i], dilation = window->dilation[i], at = r + window->pads[i],
+            rest = at - divide_down(at, stride) * stride, first = dilation == 1 ? rest : 0;
+
+    while (first * dilation % stride != rest)
+        first++;
+    int64_t taps = divide_up(window->kernel[i] - first, stride);
+    return (phases){r, 1, first, taps > 1 ? taps : 1, (at - first * dilation) / stride};
+}
+
+/* The phases of dimension i in groups that lie in one convolution; how many. */
+static int list_phases(onnx_node *node, const onnx_window *window, int i, phases **out)
+{
+    phases *all = *out = base_array(node->cx, phases, window->stride[i]);
+    int n = 0;
+
+    for (int64_t r = 0; r < window->stride[i]; r++) {
+        phases p = phase_of(window, i, r), *last = n ? &all[n - 1] : NULL;
+
+        if (last && p.first == last->first + last->count && p.taps == last->taps && p.shift == last->shift)
+            last->count++;
+        else
+            all[n++] = p;
+    }
+    return n;
+}
+
+/* How much longer than stride times the operand the output is in dimension i. */
+static int64_t surplus(const transposed *self, int i)
 {
     const onnx_window *w = &self->window;
+
+    return (w->kernel[i] - 1) * w->dilation[i] + 1 - w->stride[i] + self->extra[i] - w->pads[i] -
+           w->pads[w->rank + i];
+}
+
+/* Weights [g*c, m, k...] as [g * phases * m, c, taps...] of the chosen phases, windows backwards: those of
+ * each phase are the weights of m channels. */
+static graph_value *weights_of(onnx_node *node, const transposed *self, const phases *const *chosen)
+{
+    const onnx_window *w = &self->window;
+    graph_value *weights = node->in[1];
     tec_context *cx = node->cx;
-    int64_t zero[ONNX_MAX_RANK] = {0}, fill[ONNX_MAX_RANK] = {0}, perm[2 * ONNX_MAX_RANK];
+    int64_t zero[ONNX_MAX_RANK] = {0}, fill[ONNX_MAX_RANK] = {0}, perm[ONNX_MAX_RANK];
     const ir_expr *group = ir_int(cx, self->group), *in = ir_floordiv(cx, weights->type.dim[0], group),
-                  *dim[2 * ONNX_MAX_RANK] = {group, in, weights->type.dim[1]},
+                  *dim[ONNX_MAX_RANK] = {group, in, weights->type.dim[1]},
                   *last[ONNX_MAX_RANK] = {ir_mul(cx, group, weights->type.dim[1]), in};
     int n = 3 + 2 * w->rank;
 
     /* [g, c, m, taps, stride, taps, stride..] becomes [g, stride.., m, c, taps..] */
     perm[0] = 0, perm[1 + w->rank] = 2, perm[2 + w->rank] = 1;
     for (int i = 0; i < w->rank; i++) {
-        fill[2 + i] = taps(w, i) * w->stride[i] - w->kernel[i];
-        dim[3 + 2 * i] = last[2 + i] = ir_int(cx, taps(w, i));
+        int64_t taps = divide_up(w->kernel[i], w->stride[i]);
+
+        fill[2 + i] = taps * w->stride[i] - w->kernel[i];
+        dim[3 + 2 * i] = ir_int(cx, taps);
         dim[4 + 2 * i] = ir_int(cx, w->stride[i]);
+        last[2 + i] = ir_int(cx, chosen[i]->taps);
         perm[1 + i] = 4 + 2 * i, perm[3 + w->rank + i] = 3 + 2 * i;
-        last[0] = ir_mul(cx, last[0], dim[4 + 2 * i]);
+        last[0] = ir_mul(cx, last[0], ir_int(cx, chosen[i]->count));
     }
     graph_value *parts = onnx_reshape(node, onnx_pad_zeros(node, weights, zero, fill), dim, n);
+    for (int i = 0; i < w->rank; i++) {
+        parts = onnx_part(node, parts, 3 + 2 * i, 0, last[2 + i]);
+        parts = onnx_part(node, parts, 4 + 2 * i, chosen[i]->first, ir_int(cx, chosen[i]->count));
+    }
     return onnx_flip_from(node, onnx_reshape(node, onnx_transpose(node, parts, perm), last, 2 + w->rank), 2);
 }
 
-/* The bias of each phase is that of the output: [g * m] as [g * phases * m]. */
-static graph_value *repeat_bias(onnx_node *node, graph_value *bias, const transposed *self)
+/* The bias of each phase is that of the output: [g * m] as [g * phases * m]. NULL where there is none. */
+static graph_value *repeat_bias(onnx_node *node, const transposed *self, const phases *const *chosen)
 {
     tec_context *cx = node->cx;
-    int64_t phases = 1;
+    int64_t count = 1;
 
+    if (!onnx_has(node, 2))
+        return NULL;
     for (int i = 0; i < self->window.rank; i++)
-        phases *= self->window.stride[i];
+        count *= chosen[i]->count;
+    graph_value *bias = node->in[2];
     const ir_expr *group = ir_int(cx, self->group), *each = ir_floordiv(cx, bias->type.dim[0], group),
-                  *from[] = {group, ir_int(cx, 1), each}, *to[] = {group, ir_int(cx, phases), each},
-                  *all = ir_mul(cx, bias->type.dim[0], ir_int(cx, phases));
+                  *from[] = {group, ir_int(cx, 1), each}, *to[] = {group, ir_int(cx, count), each},
+                  *all = ir_mul(cx, bias->type.dim[0], ir_int(cx, count));
 
     return onnx_reshape(node, onnx_expand(node, onnx_reshape(node, bias, from, 3), to, 3), &all, 1);
 }
 
-/* [n, g * phases * m, q...] as [n, g * m, q * stride...]: the phases of a dimension beside each other. */
-static graph_value *join_phases(onnx_node *node, graph_value *value, const ir_expr *channels,
-                                const transposed *self)
+/* The chosen phases, as [n, g, phases.., m, q..]. Padding that is not cut off is the convolution's, so that
+ * all of them may share a packed operand. */
+static graph_value *some_phases(onnx_node *node, const transposed *self, const phases *const *chosen)
 {
     const onnx_window *w = &self->window;
     tec_context *cx = node->cx;
-    int64_t perm[2 * ONNX_MAX_RANK];
-    const ir_expr *group = ir_int(cx, self->group), *dim[2 * ONNX_MAX_RANK], *last[ONNX_MAX_RANK];
-    int n = 3 + 2 * w->rank;
+    int64_t crop[2][ONNX_MAX_RANK] = {{0}}, pads[2 * ONNX_MAX_RANK];
+    const ir_expr *dim[ONNX_MAX_RANK];
+    bool cropped = false;
+
+    for (int i = 0; i < w->rank; i++) {
+        int64_t outside[2] = {(chosen[i]->taps - 1) * w->dilation[i] - chosen[i]->shift,
+                              divide_up(surplus(self, i), w->stride[i]) + chosen[i]->shift};
+
+        for (int end = 0; end < 2; end++) {
+            crop[end][2 + i] = outside[end] < 0 ? outside[end] : 0;
+            pads[end * w->rank + i] = outside[end] - crop[end][2 + i];
+            cropped = cropped || outside[end] < 0;
+        }
+    }
+    graph_value *x = cropped ? onnx_pad_zeros(node, node->in[0], crop[0], crop[1]) : node->in[0];
+    graph_value *all =
+        convolve(node, self, x, pads, weights_of(node, self, chosen), repeat_bias(node, self, chosen));
+    if (!all)
+        return NULL;
+    dim[0] = all->type.dim[0], dim[1] = ir_int(cx, self->group), dim[2 + w->rank] = node->in[1]->type.dim[1];
+    for (int i = 0; i < w->rank; i++) {
+        dim[2 + i] = ir_int(cx, chosen[i]->count);
+        dim[3 + w->rank + i] = all->type.dim[2 + i];
+    }
+    return onnx_reshape(node, all, dim, 3 + 2 * w->rank);
+}
+
+/* All phases of the dimensions from i on, for those of the dimensions before it that are chosen. */
+static graph_value *all_phases(onnx_node *node, const transposed *self, const phases **chosen, int i)
+{
+    phases *group;
+
+    if (i == self->window.rank)
+        return some_phases(node, self, chosen);
+    int n = list_phases(node, &self->window, i, &group);
+    graph_value **part = base_array(node->cx, graph_value *, n);
+    for (int k = 0; k < n; k++) {
+        chosen[i] = &group[k];
+        part[k] = all_phases(node, self, chosen, i + 1);
+    }
+    return onnx_concat(node, part, n, 2 + i);
+}
+
+/* [n, g, stride.., m, q..] as [n, g * m, q * stride...]: the phases of a dimension beside each other. */
+static graph_value *join_phases(onnx_node *node, graph_value *value, const transposed *self)
+{
+    const onnx_window *w = &self->window;
+    tec_context *cx = node->cx;
+    int64_t perm[ONNX_MAX_RANK];
+    const ir_expr *last[ONNX_MAX_RANK];
 
     /* [n, g, stride.., m, q..] becomes [n, g, m, q, stride, q, stride..] */
     if (!value)
         return NULL;
-    dim[0] = last[0] = value->type.dim[0], dim[1] = group, dim[2 + w->rank] = channels;
-    last[1] = ir_mul(cx, group, channels);
+    last[0] = value->type.dim[0];
+    last[1] = ir_mul(cx, value->type.dim[1], value->type.dim[2 + w->rank]);
     perm[0] = 0, perm[1] = 1, perm[2] = 2 + w->rank;
     for (int i = 0; i < w->rank; i++) {
-        dim[2 + i] = ir_int(cx, w->stride[i]);
-        dim[3 + w->rank + i] = value->type.dim[2 + i];
-        last[2 + i] = ir_mul(cx, value->type.dim[2 + i], dim[2 + i]);
+        last[2 + i] = ir_mul(cx, value->type.dim[3 + w->rank + i], value->type.dim[2 + i]);
         perm[3 + 2 * i] = 3 + w->rank + i, perm[4 + 2 * i] = 2 + i;
     }
-    graph_value *parts = onnx_transpose(node, onnx_reshape(node, value, dim, n), perm);
+    graph_value *parts = onnx_transpose(node, value, perm);
     return parts ? onnx_reshape(node, parts, last, 2 + w->rank) : NULL;
 }
 
-/* n / by, rounded up. */
-static int64_t divide_up(int64_t n, int64_t by)
-{
-    return n / by + (n % by > 0);
-}
-
-/* Pads[i] at the begin: whole steps are not computed, the rest is cut off afterwards. At the end as many
- * steps as reach the last output. */
+/* All phases have as many elements as the longest one; what the last ones have too much is cut off. */
 static graph_value *by_phases(onnx_node *node, const transposed *self)
 {
     const onnx_window *w = &self->window;
-    int64_t before[ONNX_MAX_RANK] = {0}, after[ONNX_MAX_RANK] = {0}, first[ONNX_MAX_RANK] = {0},
-            rest[ONNX_MAX_RANK] = {0};
+    const phases *chosen[ONNX_MAX_RANK];
+    int64_t none[ONNX_MAX_RANK] = {0}, rest[ONNX_MAX_RANK] = {0};
+    bool cropped = false;
 
     for (int i = 0; i < w->rank; i++) {
-        int64_t stride = w->stride[i], skipped = -divide_up(-w->pads[i], stride),
-                more =
-                    (w->kernel[i] - 1) * w->dilation[i] + 1 - stride + self->extra[i] - w->pads[w->rank + i];
+        int64_t more = surplus(self, i);
 
-        before[2 + i] = (taps(w, i) - 1) * w->dilation[i] - skipped;
-        after[2 + i] = divide_up(more, stride);
-        first[2 + i] = skipped * stride - w->pads[i];
-        rest[2 + i] = more - after[2 + i] * stride;
+        rest[2 + i] = more - divide_up(more, w->stride[i]) * w->stride[i];
+        cropped = cropped || rest[2 + i] < 0;
     }
-    graph_value *bias = onnx_has(node, 2) ? repeat_bias(node, node->in[2], self) : NULL;
-    graph_value *all = convolve(node, self, onnx_pad_zeros(node, node->in[0], before, after),
-                                split_weights(node, node->in[1], self), bias);
-
-    all = join_phases(node, all, node->in[1]->type.dim[1], self);
-    return all ? onnx_pad_zeros(node, all, first, rest) : NULL;
+    graph_value *all = join_phases(node, all_phases(node, self, chosen, 0), self);
+    return all && cropped ? onnx_pad_zeros(node, all, none, rest) : all;
 }
 
-/* Phases where some stride is more than 1, and no such dimension has a dilation. */
-static bool has_phases(const onnx_window *window)
+static int64_t common_factor(int64_t a, int64_t b)
 {
+    return b ? common_factor(b, a % b) : a;
+}
+
+/* Each convolution takes its time to compile, and each phase is looked at. */
+enum { MOST_CONVOLUTIONS = 32, MOST_PHASES = 4096 };
+
+/* Phases where some stride is more than 1, none has a factor in common with its dilation, and they are few
+ * convolutions. */
+static bool has_phases(onnx_node *node, const onnx_window *window)
+{
+    int64_t convolutions = 1;
     bool strided = false;
+    phases *group;
 
     for (int i = 0; i < window->rank; i++) {
-        if (window->stride[i] > 1 && window->dilation[i] > 1)
+        int64_t stride = window->stride[i];
+
+        if (common_factor(stride, window->dilation[i]) > 1 ||
+            stride > (window->dilation[i] > 1 ? MOST_CONVOLUTIONS : MOST_PHASES))
             return false;
-        strided = strided || window->stride[i] > 1;
+        convolutions *= list_phases(node, window, i, &group);
+        if (convolutions > MOST_CONVOLUTIONS)
+            return false;
+        strided = strided || stride > 1;
     }
     return strided && 3 + 2 * window->rank <= ONNX_MAX_RANK;
 }
@@ -288,7 +402,7 @@ static bool convert_conv_transpose(onnx_node *node)
     transposed t;
 
     return read_transposed(node, &t) &&
-           onnx_set(node, 0, has_phases(&t.window) ? by_phases(node, &t) : by_zeros(node, &t));
+           onnx_set(node, 0, has_phases(node, &t.window) ? by_phases(node, &t) : by_zeros(node, &t));
 }
 
 static const onnx_row rows[] = {
