@@ -9,18 +9,36 @@
  *     reverse: S adds up [3, 2, 1] to [3, 5, 6]; y[i] = S[2 - i]
  *              [0, 3, 5, 6]: y[i] = S[3 - i], exclusive: S[2 - i]
  *
- * Along the first dimension, S = [1, 3, 6] is the result itself.
+ * Along the first dimension, S = [1, 3, 6] is the result itself. So that other dimensions may be the first
+ * one, sums may begin again after so many steps: with restart 3, [1, 2, 3, 1, 2, 3] gives [1, 3, 6, 1, 3, 6].
  */
 #include "ops/families.h"
 #include "ops/index.h"
 #include "ops/routine.h"
 
-/* ---- cum_sum: axis, exclusive, reverse ---- */
+/* ---- cum_sum: axis, exclusive, reverse, restart ---- */
 
+/* Whether the sums start with the first element and not with 0. */
+static bool starts_full(const op_call *call, int along)
+{
+    int64_t extent;
+
+    return !op_int(call, "exclusive", 0) && ir_is_int(call->input[0].dim[along], &extent) && extent > 0;
+}
+
+/* Sums that begin again begin with an element each time. */
 static bool cum_sum_relation(op_call *call)
 {
+    int64_t axis = op_int(call, "axis", 0), restart = op_int(call, "restart", 0), extent;
+
     call->output[0] = call->input[0];
-    return op_check_axis(call, op_int(call, "axis", 0));
+    if (!op_check_axis(call, axis))
+        return false;
+    if (restart == 0 || (restart > 0 && starts_full(call, (int)axis) && !op_int(call, "reverse", 0) &&
+                         ir_is_int(call->input[0].dim[axis], &extent) && extent % restart == 0))
+        return true;
+    return op_fail(call, "sums of %s along axis %lld cannot begin again after %lld elements",
+                   op_type_text(call->cx, &call->input[0]), (long long)axis, (long long)restart);
 }
 
 /* 16-bit floats are added up in 32 bits. */
@@ -43,14 +61,6 @@ static const ir_expr **sum_axes(const op_call *call, int along, const ir_expr *t
         if (d != along)
             axis[count++] = all[d];
     return axis;
-}
-
-/* Whether the sums start with the first element and not with 0. */
-static bool starts_full(const op_call *call, int along)
-{
-    int64_t extent;
-
-    return !op_int(call, "exclusive", 0) && ir_is_int(call->input[0].dim[along], &extent) && extent > 0;
 }
 
 /* The element that is added at `time`, which is `first` for the first. */
@@ -84,10 +94,13 @@ static te_tensor *running_sums(const op_call *call, te_def *def, te_tensor *inpu
                   **before = base_copy(cx, axis, (size_t)n * sizeof *axis);
 
     before[0] = ir_sub(cx, time, ir_int(cx, 1));
-    if (!sums || !te_scan_step(scan, name, axis, n,
-                               ir_add(cx, te_read(sums, before, n), addend(call, input, along, axis, empty))))
-        return NULL;
-    return te_scan_close(scan) ? sums : NULL;
+    const ir_expr *added = addend(call, input, along, axis, empty),
+                  *sum = sums ? ir_add(cx, te_read(sums, before, n), added) : NULL;
+    if (op_int(call, "restart", 0))
+        sum = ir_select(
+            cx, ir_eq(cx, ir_floormod(cx, time, ir_int(cx, op_int(call, "restart", 0))), ir_int(cx, 0)),
+            added, sum);
+    return sum && te_scan_step(scan, name, axis, n, sum) && te_scan_close(scan) ? sums : NULL;
 }
 
 /* Reads the sum for each element at the place that the example at the head of this file tells. */
@@ -131,8 +144,12 @@ static bool cum_sum_each_body(const op_call *call, te_def *def, te_tensor *const
     int axis = (int)op_int(call, "axis", 0), n = call->output[0].n;
     const ir_expr **all = op_axes_of(call, &call->output[0]),
                   **index = base_copy(cx, all, (size_t)n * sizeof *all);
-    const ir_expr *j = index[axis] = te_reduce_axis(cx, "j", call->input[0].dim[axis]), *i = all[axis],
-                  *expr = te_read(in[0], index, n);
+    int64_t restart = op_int(call, "restart", 0);
+    const ir_expr *length = restart ? ir_int(cx, restart) : call->input[0].dim[axis],
+                  *j = te_reduce_axis(cx, "j", length),
+                  *i = restart ? ir_floormod(cx, all[axis], length) : all[axis];
+    index[axis] = restart ? ir_add(cx, ir_mul(cx, ir_floordiv(cx, all[axis], length), length), j) : j;
+    const ir_expr *expr = te_read(in[0], index, n);
     base_dtype wide = sum_type(call);
 
     bool exclusive = op_int(call, "exclusive", 0), reverse = op_int(call, "reverse", 0);
@@ -330,7 +347,7 @@ static bool search_sorted_body(const op_call *call, te_def *def, te_tensor *cons
 
 /* ---- the table ---- */
 
-static const op_impl cum_sum_impls[] = {{.name = "cum_sum", .version = 3, .body = cum_sum_body, .packs = -1},
+static const op_impl cum_sum_impls[] = {{.name = "cum_sum", .version = 4, .body = cum_sum_body, .packs = -1},
                                         {.name = "cum_sum_each",
                                          .version = 1,
                                          .applies = is_for_a_device,
@@ -352,7 +369,8 @@ static const op_impl search_sorted_impls[] = {
     .relation = op##_relation, .impls = op##_impls, .n_impls = BASE_COUNT(op##_impls), .in_place = -1
 
 static const op_info rows[] = {
-    {ROW(cum_sum, 1, 1), .doc = "sums of all elements so far along axis (0); exclusive (0), reverse (0)"},
+    {ROW(cum_sum, 1, 1), .doc = "sums of all elements so far along axis (0); exclusive (0), "
+                                "reverse (0), restart: they begin again after so many elements"},
     {ROW(top_k, 1, 1), .doc = "positions of the k first elements in order along axis (0); largest (1)"},
     {ROW(search_sorted, 2, 2),
      .doc = "how many elements of a rising vector are at most each element of the second operand"},

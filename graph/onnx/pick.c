@@ -230,6 +230,32 @@ static bool convert_top_k(onnx_node *node)
            onnx_set(node, 1, at);
 }
 
+/* Sums along a dimension with rows of many elements behind it: of x as [rows, row], in which they begin again
+ * for each element of the dimensions in front. A row is added to the one before it, and where [2, 3, 8] is
+ * read as [6, 8] all rows lie in their places. NULL: of another form. */
+static graph_value *sums_of_rows(onnx_node *node, int axis)
+{
+    enum { SHORT = 16 };
+    const op_type *type = &node->in[0]->type;
+    int64_t rows = 1, row = 1, steps = 0, extent;
+
+    for (int i = 0; i < type->n; i++) {
+        if (!ir_is_int(type->dim[i], &extent) || extent < 1)
+            return NULL;
+        steps = i == axis ? extent : steps;
+        rows *= i <= axis ? extent : 1;
+        row *= i > axis ? extent : 1;
+    }
+    if (rows == steps || row < SHORT || onnx_int(node, "exclusive", 0) || onnx_int(node, "reverse", 0) ||
+        (base_is_float(type->dtype) && type->dtype.bits == 16))
+        return NULL;
+    const ir_expr *dim[] = {ir_int(node->cx, rows), ir_int(node->cx, row)};
+    op_attr attr[] = {op_attr_int("axis", 0), op_attr_int("restart", steps)};
+    graph_value *sums = ONNX_MAKE(node, "cum_sum", attr, 2, onnx_reshape(node, node->in[0], dim, 2));
+
+    return sums ? onnx_reshape(node, sums, type->dim, type->n) : NULL;
+}
+
 static bool convert_cum_sum(onnx_node *node)
 {
     const int64_t *given;
@@ -239,6 +265,9 @@ static bool convert_cum_sum(onnx_node *node)
         return onnx_unknown(node, 1, "an axis");
     if (!onnx_axis(node, *given, onnx_rank(node, 0), &axis))
         return false;
+    graph_value *sums = sums_of_rows(node, (int)axis);
+    if (sums)
+        return onnx_set(node, 0, sums);
     op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("exclusive", onnx_int(node, "exclusive", 0)),
                       op_attr_int("reverse", onnx_int(node, "reverse", 0))};
     return onnx_set(node, 0, ONNX_MAKE(node, "cum_sum", attr, 3, node->in[0]));

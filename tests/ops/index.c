@@ -168,6 +168,20 @@ Test(index, cum_sum_adds_up_what_came_so_far)
     }
 }
 
+/* As many rows as they like begin again: 8 rows of 40 as two sums of 4 rows. */
+Test(index, cum_sum_begins_again)
+{
+    nd x = random_nd(BASE_F32, SHAPE(8, 40)), y = new_nd(BASE_F32, SHAPE(8, 40));
+
+    for (int64_t i = 0; i < y.size; i++)
+        y.v[i] = x.v[i] + (i / 40 % 4 ? y.v[i - 40] : 0);
+    gives("cum_sum", ATTRS(op_attr_int("axis", 0), op_attr_int("restart", 4)), IN(x), y, 0);
+    refuses("cannot begin again after 3 elements", "cum_sum", ATTRS(op_attr_int("restart", 3)), IN(x));
+    refuses("cannot begin again after -4 elements", "cum_sum", ATTRS(op_attr_int("restart", -4)), IN(x));
+    refuses("cannot begin again after 4 elements", "cum_sum",
+            ATTRS(op_attr_int("restart", 4), op_attr_int("reverse", 1)), IN(x));
+}
+
 /* ---- order ---- */
 
 Test(index, search_sorted_counts_what_is_at_most_the_value)

@@ -179,6 +179,24 @@ Test(onnx_run, cum_sum_of_a_constant_axis)
     GIVES(twelve, 5, 3, 0, 11, 6, 0);
 }
 
+/* Two sums of three rows, which are read as one of six that begins again. */
+Test(onnx_run, cum_sum_of_rows)
+{
+    double sums[2 * 3 * 17];
+    float x[2 * 3 * 17];
+
+    for (int i = 0; i < BASE_COUNT(x); i++) {
+        x[i] = (float)(i % 7) - 2;
+        sums[i] = (double)x[i] + (i / 17 % 3 ? sums[i - 17] : 0);
+    }
+    open_model(14);
+    input("x", 1, "2", "3", "17");
+    INT64S("axis", 1);
+    node("CumSum", "x,axis", "y", NULL);
+    output("y");
+    gives(x, (DLDataType){kDLFloat, 32, 1}, sums, BASE_COUNT(sums));
+}
+
 Test(onnx_run, one_hot_of_a_constant_depth)
 {
     open_model(11);
