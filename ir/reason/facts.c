@@ -167,6 +167,57 @@ static void add_inequality(ir_facts *facts, const ir_sum *nonneg)
     facts->assumptions = a;
 }
 
+static void learn_nonneg(ir_facts *facts, const ir_sum *sum);
+
+/* A product of at least 1 whose factors are 0 or more: each of them is at least 1. */
+static void learn_factors(ir_facts *facts, const ir_expr *product)
+{
+    const ir_expr *factor[IR_MAX_FACTORS];
+    int n = ir_factors(product, factor);
+
+    for (int i = 0; i < n; i++)
+        if (ir_bounds(facts, factor[i]).min < 0)
+            return;
+    for (int i = 0; i < n; i++) {
+        ir_sum at_least_one = {0};
+
+        ir_sum_add_term(facts, &at_least_one, factor[i], 1);
+        ir_sum_add_constant(&at_least_one, -1);
+        learn_nonneg(facts, &at_least_one);
+    }
+}
+
+/* What sum >= 0 says of parts of its terms:
+ *
+ *     (a + 15) // 16 - 1 >= 0       a - 1 >= 0
+ *     n*m - i - 1 >= 0, i >= 0      n >= 1, m >= 1, where both are 0 or more
+ */
+static void learn_inside_terms(ir_facts *facts, const ir_sum *sum)
+{
+    const ir_term *term = ir_sum_terms(sum);
+    int64_t by, least;
+
+    if (sum->n == 1 && term->by == 1 && term->atom->op == IR_FLOORDIV && !ir_wraps(facts, term->atom) &&
+        ir_is_int(term->atom->arg[1], &by) && by > 0 && !__builtin_mul_overflow(by, sum->constant, &least)) {
+        ir_sum numerator = {0};
+
+        ir_sum_read(facts, &numerator, term->atom->arg[0], 1);
+        ir_sum_add_constant(&numerator, least);
+        learn_nonneg(facts, &numerator);
+        return;
+    }
+    for (int i = 0; i < sum->n; i++) {
+        ir_sum rest;
+
+        if (term[i].atom->op != IR_MUL || term[i].by < 1 || ir_wraps(facts, term[i].atom))
+            continue;
+        ir_sum_copy(facts, &rest, sum);
+        ir_sum_add_term(facts, &rest, term[i].atom, -term[i].by);
+        if (!rest.bad && ir_sum_bounds(facts, &rest).max < 0)
+            learn_factors(facts, term[i].atom);
+    }
+}
+
 /* Learns sum >= 0. A single variable gets a tighter interval (3*i - 7 >= 0 gives i >= 3); an inequality
  * between several atoms goes to the list of assumptions. What follows from intervals already teaches nothing,
  * and is left out to keep the lists short. */
@@ -183,6 +234,7 @@ static void learn_nonneg(ir_facts *facts, const ir_sum *sum)
     term = ir_sum_terms(&d);
     if (d.n > 1 || term->atom->op != IR_VAR || d.constant == INT64_MIN) {
         add_inequality(facts, &d);
+        learn_inside_terms(facts, &d);
         return;
     }
     ir_var_fact *v = refine(facts, term->atom);

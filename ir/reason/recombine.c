@@ -3,6 +3,7 @@
  *     x//8*8 + x%8           =>  x               the digits of x
  *     x - x//8*8             =>  x%8
  *     x//8%3*8 + x%8         =>  x%24            neighbouring digits
+ *     x//k%b*k + x%k         =>  x%(b*k)         the same for b and k that are at least 1
  *     x//24*3 + x//8%3       =>  x//8
  *
  * The divisor may be any expression; with several terms in it, the product was expanded, and all its terms
@@ -12,15 +13,20 @@
 #include "ir/reason/reason.h"
 
 /* The atom may be a product: in n * (x // 4) the quotient is a factor. */
-static const ir_expr *quotient_in(const ir_expr *atom)
+static const ir_expr *factor_in(const ir_expr *atom, ir_op op)
 {
     const ir_expr *factor[IR_MAX_FACTORS];
     int n = ir_factors(atom, factor);
 
     for (int i = 0; i < n; i++)
-        if (factor[i]->op == IR_FLOORDIV)
+        if (factor[i]->op == op)
             return factor[i];
     return NULL;
+}
+
+static const ir_expr *quotient_in(const ir_expr *atom)
+{
+    return factor_in(atom, IR_FLOORDIV);
 }
 
 /* Most forms have no quotients and remainders that could meet, and are then left alone. */
@@ -29,7 +35,8 @@ static void count(const ir_sum *sum, int *quotients, int *remainders)
     const ir_term *t = ir_sum_terms(sum);
 
     for (int i = 0; i < sum->n; i++) {
-        *remainders += t[i].atom->op == IR_FLOORMOD;
+        *remainders +=
+            t[i].atom->op == IR_FLOORMOD || (t[i].atom->op == IR_MUL && factor_in(t[i].atom, IR_FLOORMOD));
         *quotients += t[i].atom->op == IR_FLOORDIV || (t[i].atom->op == IR_MUL && quotient_in(t[i].atom));
     }
 }
@@ -134,6 +141,47 @@ static bool join_neighbours(const ir_facts *facts, ir_sum *sum, ir_term high, ir
     return true;
 }
 
+/* The factor x//k%b of a product; NULL: it has none. */
+static const ir_expr *next_digit(const ir_expr *atom, const ir_expr *x, const ir_expr *k)
+{
+    const ir_expr *factor[IR_MAX_FACTORS];
+    int n = ir_factors(atom, factor);
+
+    for (int i = 0; i < n; i++) {
+        const ir_expr *q = factor[i]->op == IR_FLOORMOD ? factor[i]->arg[0] : NULL;
+
+        if (q && q->op == IR_FLOORDIV && ir_same(q->arg[0], x) && ir_same(q->arg[1], k))
+            return factor[i];
+    }
+    return NULL;
+}
+
+/* by * (x//k%b*k + x%k) => by * (x % (b*k)), for the term low = x%k with a k or a b that is no constant. The
+ * product x//k%b*k stands in the form as terms. */
+static bool join_digits(const ir_facts *facts, ir_sum *sum, ir_term low)
+{
+    const ir_expr *x = low.atom->arg[0], *k = low.atom->arg[1], *digit = NULL;
+    ir_sum one = {0}, step = {0}, high = {0}, size = {0}, last = {0};
+
+    for (int i = 0; i < sum->n && !digit; i++)
+        digit = next_digit(ir_sum_terms(sum)[i].atom, x, k);
+    if (!digit || ir_bounds(facts, k).min < 1 || ir_bounds(facts, digit->arg[1]).min < 1)
+        return false;
+    ir_sum_add_term(facts, &one, digit, 1);
+    ir_sum_read(facts, &step, k, 1);
+    ir_sum_read(facts, &last, digit->arg[1], 1);
+    if (!ir_sum_mul(facts, &high, &one, &step) || high.bad || !ir_sum_mul(facts, &size, &last, &step) ||
+        size.bad || !ir_sum_holds(sum, &high, low.by))
+        return false;
+    const ir_expr *joined = ir_floormod(facts->cx, x, ir_sum_expr(facts, &size, k));
+    if (ir_wraps(facts, joined))
+        return false;
+    ir_sum_add(facts, sum, &high, -low.by);
+    ir_sum_add_term(facts, sum, low.atom, -low.by);
+    ir_sum_add_term(facts, sum, joined, low.by);
+    return true;
+}
+
 /* One rewriting step with a quotient, if any applies; true: the form has changed and is looked at from its
  * start. */
 static bool with_quotients(const ir_facts *facts, ir_sum *sum)
@@ -149,6 +197,12 @@ static bool with_quotients(const ir_facts *facts, ir_sum *sum)
 /* The same with two remainders that are neighbouring digits. */
 static bool with_remainders(const ir_facts *facts, ir_sum *sum)
 {
+    for (int i = 0; i < sum->n; i++) {
+        ir_term t = ir_sum_terms(sum)[i];
+
+        if (t.atom->op == IR_FLOORMOD && join_digits(facts, sum, t))
+            return true;
+    }
     for (int i = 0; i < sum->n; i++)
         for (int j = 0; j < sum->n; j++)
             if (i != j && join_neighbours(facts, sum, ir_sum_terms(sum)[i], ir_sum_terms(sum)[j]))

@@ -144,8 +144,8 @@ Test(init, in_place_is_refused_where_loops_mix_spatial_and_reduce_variables)
     HAS("cannot place the init of 'S': its loops are not known to start at the first point of the reduction, "
         "and 'i' is not the only one that mixes spatial and reduce variables",
         refusal("init", AVX512,
-                "program p(symbol n, symbol m, A: f32[m, n], out S: f32[n]) where m >= 1 {\n"
-                "  for j in 0..8 { for i in 0..n * floordiv(m + 7, 8) {\n"
+                "program p(symbol n, symbol m, symbol e, A: f32[m, n], out S: f32[n]) where m >= 1 {\n"
+                "  for j in 0..8 { for i in 0..e {\n"
                 "    block S(y = (i*8 + j) % n in 0..n, k reduce = floordiv(i*8 + j, n) in 0..m) where "
                 "floordiv(i*8 + j, n) < m {\n"
                 "      reads A[k, y]\n"

@@ -115,6 +115,19 @@ static const question questions[] = {
      true},
     {"n >= 0 && m >= n", "floordiv(m, 3) * 2 >= floordiv(n, 3) * 2", true},
     {"n >= 0 && m >= n", "floordiv(m, 3) >= floordiv(n, 2)", false},
+    /* a product that is not 0 has no factor 0 */
+    {"n >= 0 && m >= 0 && n*m >= 1", "n >= 1 && m >= 1", true},
+    {"n*m >= 1", "n >= 1", false},
+    {"n >= 0 && n*m >= 1", "n >= 1", false},
+    {"n >= 0 && m >= 0 && n*m >= 0", "n >= 1", false},
+    {"n >= 0 && m >= 0 && n*m >= 2", "n >= 2", false},
+    {"n >= 0 && m >= 0 && i >= 0 && i < n*m", "n >= 1 && m >= 1", true},
+    {"n >= 0 && m >= 0 && i >= -1 && i < n*m", "n >= 1", false},
+    {"floordiv(n + 15, 16) >= 1", "n >= 1", true},
+    {"floordiv(n + 15, 16) >= 1", "n >= 2", false},
+    {"floordiv(n, 4) >= 3", "n >= 12", true},
+    {"floordiv(n, 4) >= 3", "n >= 13", false},
+    {"n >= 0 && m >= 0 && floordiv(n*m + 15, 16) >= 1", "m >= 1", true},
 };
 
 Test(facts, prove_what_follows_and_nothing_else)
