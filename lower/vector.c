@@ -142,12 +142,13 @@ static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
 /* ---- operations ---- */
 
 /* Lanes that are masked off may hold 0 as divisor, and a division of integers by 0 stops the program: these
- * divide by 1. */
+ * divide by 1. An index that is the same in all lanes and at least 1 whatever the mask says stays as it is. */
 static const ir_expr *safe_divisor(lower_vector *vector, const ir_expr *divisor)
 {
     int64_t k;
 
-    if (!vector->mask || !base_is_int(divisor->dtype) || (ir_is_int(divisor, &k) && k != 0))
+    if (!vector->mask || !base_is_int(divisor->dtype) || (ir_is_int(divisor, &k) && k != 0) ||
+        (base_dtype_same(divisor->dtype, BASE_I64) && ir_prove_le(vector->f, ir_int(vector->cx, 1), divisor)))
         return divisor;
     return ir_select(vector->cx, vector->mask, lower_vector_of(vector, divisor),
                      ir_imm_int(vector->cx, base_dtype_lanes(divisor->dtype, vector->lanes), 1));

@@ -289,14 +289,11 @@ static bool apply_pointwise(sched *schedule, const space_stage *stage, const spa
 
     if (n == 0)
         return true;
-    int known = stage->flat ? space_constant_suffix(schedule, loop, n) : 0;
-    if (known > 1) {
-        const char *one = sched_fuse(schedule, loop + n - known, known);
-
-        if (!one)
+    if (stage->flat && n > 1) {
+        loop[0] = sched_fuse(schedule, loop, n);
+        if (!loop[0])
             return false;
-        n -= known - 1;
-        loop[n - 1] = one;
+        n = 1;
     }
     if (stage->transposed && !tile_transposed(schedule, stage, choice->tile, loop, n, &tile))
         return false;

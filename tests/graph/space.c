@@ -261,6 +261,40 @@ Test(space, cores_that_run_blocks_have_the_default_of_a_cpu)
     tec_context_free(cx);
 }
 
+/* One loop over all elements, whatever is known of the extents; indices of rows and columns are gone. */
+Test(space, what_is_flat_is_one_loop_over_symbolic_extents)
+{
+    tec_context *cx = tec_context_new();
+    te_file *f =
+        te_parse(cx, "test.te",
+                 "def f(n, m, k, A: f32[n, m, k]) { B[a: n, b: m, c: k] = max(A[a, b, c], 0.0) return B }");
+    lower_options o = {.cx = cx, .target = target_parse(cx, avx512)};
+    const sched *s = space_default(cx, te_tree(cx, f->defs.at[0]), o.target);
+    const ir_program *p = lower_run(&o, sched_tree(s));
+
+    cr_assert(p, "%s", tec_context_error(cx));
+    const char *trace = sched_trace_text(cx, s), *text = ir_program_text(cx, p);
+    cr_assert(strstr(trace, "= fuse(B.a, B.b, B.c)"), "%s", trace);
+    cr_assert_not(strchr(text, '%'), "%s", text);
+    tec_context_free(cx);
+}
+
+/* A row index is a quotient that all lanes share, masked or not. */
+Test(space, the_row_of_symbolic_columns_is_no_vector)
+{
+    tec_context *cx = tec_context_new();
+    te_file *f =
+        te_parse(cx, "test.te", "def f(n, m, A: f32[n]) { B[a: n, b: m] = max(A[a], 0.0) return B }");
+    lower_options o = {.cx = cx, .target = target_parse(cx, avx512)};
+    const ir_program *p = lower_run(&o, sched_tree(space_default(cx, te_tree(cx, f->defs.at[0]), o.target)));
+
+    cr_assert(p, "%s", tec_context_error(cx));
+    const char *text = ir_program_text(cx, p);
+    cr_assert(strstr(text, "floordiv(B.a~B.b.0, floordiv(m + 15, 16))"), "%s", text);
+    cr_assert_not(strstr(text, "broadcast(1, 16)"), "%s", text);
+    tec_context_free(cx);
+}
+
 /* Four panels of columns are four tasks; with the tiles of rows there are twenty. */
 Test(space, a_product_is_parallel_over_rows_where_its_panels_are_few)
 {
