@@ -6,6 +6,7 @@
  *     bench_program bert MODULE THREADS FOLDER         // f32[1, n, 768] for a few n
  *     bench_program words MODULE THREADS N             // f32[1, N, 768]
  *     bench_program list MODULE THREADS LENGTH         // a list of that many elements
+ *     bench_program tensors MODULE THREADS FOLDER      // the bytes of input N are in FOLDER/N.bin
  *     < sample 0.2                                     // run for so many seconds
  *     > 31.25                                       // the medians of all inputs, added up, in milliseconds
  *     < write FILE  // the results of a pass, as floats, one behind the other
@@ -180,6 +181,69 @@ static bool make_list(worker *self, long length)
     return list != NULL;
 }
 
+/* The type that the program prints, as in "i64[2]"; all extents are constant. */
+static bool read_type(worker *self, int index, DLDataType *dtype, int64_t *shape, int *rank)
+{
+    static const struct {
+        const char *name;
+        DLDataType dtype;
+    } types[] = {{"f32", {kDLFloat, 32, 1}}, {"i64", {kDLInt, 64, 1}}, {"bool", {kDLBool, 8, 1}}};
+    char text[200];
+    const char *at = strchr(tec_program_input_text(self->program, index, text, sizeof text), '[');
+    bool known = false;
+
+    for (size_t i = 0; at && i < sizeof types / sizeof *types; i++)
+        if (strlen(types[i].name) == (size_t)(at - text) &&
+            strncmp(types[i].name, text, (size_t)(at - text)) == 0) {
+            *dtype = types[i].dtype;
+            known = true;
+        }
+    for (*rank = 0; known && *rank < 8 && *at != ']' && at[1] != ']'; ++*rank) {
+        char *end;
+
+        shape[*rank] = strtoll(at + 1, &end, 10);
+        known = end > at + 1;
+        at = end;
+    }
+    if (!known)
+        snprintf(self->err.text, sizeof self->err.text, "input %d is %.100s, whose bytes cannot be read",
+                 index, text);
+    return known;
+}
+
+static tec_object *read_tensor(worker *self, int index)
+{
+    char name[40];
+    int64_t shape[8];
+    size_t size;
+    DLTensor t = {.device = {kDLCPU, 0}, .shape = shape};
+
+    if (!read_type(self, index, &t.dtype, shape, &t.ndim))
+        return NULL;
+    snprintf(name, sizeof name, "%d.bin", index);
+    t.data = read_file(self, name, &size);
+    tec_object *made = NULL;
+    if (t.data && (int64_t)size == tec_tensor_bytes(&t))
+        made = tec_object_tensor(self->program, &t, &self->err);
+    else if (t.data)
+        snprintf(self->err.text, sizeof self->err.text, "%s holds %zu bytes, expected %zu", name, size,
+                 (size_t)tec_tensor_bytes(&t));
+    free(t.data);
+    return made;
+}
+
+/* One set of inputs. */
+static bool read_tensors(worker *self)
+{
+    if (self->n_in > 2)
+        return snprintf(self->err.text, sizeof self->err.text, "%d inputs, expected one or two", self->n_in) <
+               0;
+    self->in[self->n++] = read_tensor(self, 0);
+    if (self->n_in > 1)
+        self->state = read_tensor(self, 1);
+    return self->in[0] && (self->n_in < 2 || self->state);
+}
+
 /* ---- runs ---- */
 
 static tec_status pass(void *user)
@@ -304,10 +368,11 @@ static bool open_program(worker *self, char **argv)
     if (!self->program)
         return false;
     self->n_in = tec_program_n_inputs(self->program);
-    return strcmp(argv[1], "list") == 0    ? make_list(self, atol(argv[4]))
-           : strcmp(argv[1], "bert") == 0  ? read_bert(self)
-           : strcmp(argv[1], "words") == 0 ? make_words(self, atol(argv[4]))
-                                           : read_inputs(self, strcmp(argv[1], "trees") == 0);
+    return strcmp(argv[1], "list") == 0      ? make_list(self, atol(argv[4]))
+           : strcmp(argv[1], "bert") == 0    ? read_bert(self)
+           : strcmp(argv[1], "words") == 0   ? make_words(self, atol(argv[4]))
+           : strcmp(argv[1], "tensors") == 0 ? read_tensors(self)
+                                             : read_inputs(self, strcmp(argv[1], "trees") == 0);
 }
 
 int main(int argc, char **argv)
@@ -316,8 +381,9 @@ int main(int argc, char **argv)
     char line[1100];
 
     if (argc != 5) {
-        fprintf(stderr,
-                "usage: bench_program trees|sentences|bert|words|list MODULE THREADS FOLDER|LENGTH\n");
+        fprintf(
+            stderr,
+            "usage: bench_program trees|sentences|bert|words|list|tensors MODULE THREADS FOLDER|LENGTH\n");
         return 2;
     }
     bool good = open_program(&w, argv) && pass(&w) == TEC_OK && printf("ready 0\n") > 0;

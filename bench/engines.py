@@ -7,6 +7,7 @@ import sys
 from bench.harness import ROOT, Failed, call
 
 NAMES = ['onnxruntime', 'openvino']
+COLUMNS = ['engines']                          # what each peer of a row said of itself: NAME-VERSION/THREADS@CPUS
 PYTHON = os.path.join(ROOT, 'build', 'engines', 'bin', 'python')
 PEER = os.path.join(ROOT, 'bench', 'peers', 'onnx_peer.py')
 INPUTS = '''import glob, os, sys, onnx
@@ -41,3 +42,7 @@ def commands(folder, threads, extent=1):
         except Failed as e:
             print(f'bench: {name} does not run {os.path.basename(folder)}: {str(e).splitlines()[-1][:200]}', file=sys.stderr, flush=True)
     return found
+
+
+def cells(row):
+    return [' '.join(row.chose[name] for name in sorted(row.chose))]

@@ -8,7 +8,7 @@ Peers:
   torch-frozen   torch.jit.trace + freeze
   torch-opt      torch.jit.trace + freeze + optimize_for_inference
 The networks are those of bench/models/make_models.py with random weights: only time is measured; the traced forms are held
-against the eager one first. Says "ready 0", then answers "sample SECONDS" with the median of its calls in milliseconds.
+against the eager one first. Says "ready 0 PEER-VERSION/THREADS@CPUS", then answers "sample SECONDS" with the median of its calls in milliseconds.
 """
 import os
 import statistics
@@ -64,7 +64,8 @@ def main(peer, network, threads):
         check(run(x), net(x))
         for _ in range(5):
             run(x)
-        print('ready 0', flush=True)
+        cpus = '+'.join(map(str, sorted(os.sched_getaffinity(0))))
+        print(f'ready 0 {peer}-{torch.__version__}/{torch.get_num_threads()}@{cpus}', flush=True)
         for line in sys.stdin:
             print(f'{sample(lambda: run(x), float(line.split()[1])):.6f}', flush=True)
 

@@ -4,8 +4,8 @@
     onnx_peer.py ENGINE MODEL.onnx THREADS EXTENT FOLDER [try]
 
 Engines: onnxruntime, openvino. FOLDER has the bytes of input N in N.bin; symbolic dimensions are EXTENT.
-Inputs and outputs are bound once, so that a call copies nothing. Says "ready 0", then answers "sample SECONDS" with the median in
-milliseconds. With `try` it ends when the model has run.
+Inputs and outputs are bound once, so that a call copies nothing. Says "ready 0 NAME-VERSION/THREADS@CPUS", what it runs on, then answers
+"sample SECONDS" with the median in milliseconds. With `try` it ends when the model has run.
 """
 import os
 import statistics
@@ -38,7 +38,7 @@ def start_onnxruntime():
     outputs = binding.get_outputs()
     for y, v in zip(session.get_outputs(), outputs):
         binding.bind_ortvalue_output(y.name, v)
-    return lambda: session.run_with_iobinding(binding)
+    return lambda: session.run_with_iobinding(binding), ort.__version__, session.get_session_options().intra_op_num_threads
 
 
 def start_openvino():
@@ -50,16 +50,16 @@ def start_openvino():
     for i, x in enumerate(compiled.inputs):
         shape = [int(d.get_length()) if d.is_static else -1 for d in x.get_partial_shape()]
         request.set_input_tensor(i, openvino.Tensor(read(i, x.get_element_type().to_dtype(), shape)))
-    return request.infer
+    return request.infer, openvino.__version__.split('-')[0], compiled.get_property('INFERENCE_NUM_THREADS')
 
 
 def main():
-    run = {'onnxruntime': start_onnxruntime, 'openvino': start_openvino}[ENGINE]()
+    run, version, threads = {'onnxruntime': start_onnxruntime, 'openvino': start_openvino}[ENGINE]()
     for _ in range(3):
         run()
     if 'try' in sys.argv[6:]:
         return
-    print('ready 0', flush=True)
+    print(f'ready 0 {ENGINE}-{version}/{threads}@{"+".join(map(str, sorted(os.sched_getaffinity(0))))}', flush=True)
     for line in sys.stdin:
         seconds, times = float(line.split()[1]), []
         end = time.perf_counter() + seconds

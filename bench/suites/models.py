@@ -8,6 +8,8 @@ from bench import engines, harness
 from bench.harness import ROOT, TEC, WORK, Workload, call, program
 
 PEERS = ['torch-eager', 'torch-frozen', 'torch-opt']
+COLUMNS = engines.COLUMNS
+cells = engines.cells
 
 
 def resnet18():

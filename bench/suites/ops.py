@@ -8,7 +8,7 @@ from bench.harness import ROOT, TEC, WORK, Workload, call, program
 
 FOLDER = os.path.join(WORK, 'ops')
 MAKE = os.path.join(ROOT, 'bench', 'ops', 'make.py')
-COLUMNS = ['least', *(f'{name}_ms' for name in engines.NAMES)]
+COLUMNS = ['least', *(f'{name}_ms' for name in engines.NAMES), *engines.COLUMNS]
 _least = {}
 
 
@@ -18,12 +18,15 @@ def workload(name, threads, peers):
     if not os.path.exists(model):
         call(engines.PYTHON, MAKE, FOLDER, name)
     call(TEC, 'compile', model, '-o', module, '--threads', str(threads), '--quiet')
-    return Workload(name, [program('bench_model'), module, str(threads), '1', folder], check=lambda: call(TEC, 'check', folder),
+    ours = [program('bench_model'), module, str(threads), '1', folder]
+    if 'program function' in call(TEC, 'inspect', module):       # its result has a shape that the inputs' values say
+        ours = [program('bench_program'), 'tensors', module, str(threads), folder]
+    return Workload(name, ours, check=lambda: call(TEC, 'check', folder),
                     peers=engines.commands(folder, threads) if peers else {})
 
 
 def cells(row):
-    return [f'{_least[row.workload]:.1f}', *(f'{row.peers[e]:.4f}' if e in row.peers else '' for e in engines.NAMES)]
+    return [f'{_least[row.workload]:.1f}', *(f'{row.peers[e]:.4f}' if e in row.peers else '' for e in engines.NAMES), *engines.cells(row)]
 
 
 def judge(rows, _options):

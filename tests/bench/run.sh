@@ -18,8 +18,15 @@ bench() {
 }
 
 bench models --csv "$dir/csv" || fail "the models do not run"
-[ "$(head -1 "$dir/csv")" = suite,workload,threads,ours_ms,ours_gflops,pct_of_peak,peer,peer_ms,ratio ] || fail "wrong columns"
-grep -qE '^models,digits,1,[0-9.]+,[0-9.]+,[0-9.]+,,,$' "$dir/csv" || fail "no row of digits: $(cat "$dir/csv")"
+[ "$(head -1 "$dir/csv")" = suite,workload,threads,ours_ms,ours_gflops,pct_of_peak,peer,peer_ms,ratio,engines ] || fail "wrong columns"
+grep -qE '^models,digits,1,[0-9.]+,[0-9.]+,[0-9.]+,,,,$' "$dir/csv" || fail "no row of digits: $(cat "$dir/csv")"
+
+# What peers say of themselves: version, threads, CPUs. An operator that is a program runs too.
+if [ -x build/engines/bin/python ]; then
+    bench/run ops --peers --only range.1 --threads 1 --rounds 1 --seconds 0.02 --csv "$dir/csv" >"$dir/out" 2>"$dir/err" || fail "no ranges"
+    grep -qE '^ops,range.1,1,[0-9.]+,,,.*,onnxruntime-[0-9.]+/1@[0-9]+ openvino-[0-9.]+/1@[0-9]+$' "$dir/csv" ||
+        fail "the peers do not say what they are: $(cat "$dir/csv")"
+fi
 bench compile || fail "the compiler does not run"
 grep -qE '^compile,digits,1,[0-9.]+,,,,,$' "$dir/out" || fail "no row of the compiler"
 
