@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/guard.h"
+#include "base/limit.h"
 #include "compiler/compiler.h"
 #include "schedule/sched.h"
 #include "te/text.h"
@@ -26,7 +27,7 @@ typedef struct {
 typedef struct {
     task known[MAX_TASKS];
     int n;
-    const char *cuda;
+    const char *limits, *cuda;
 } builder;
 
 /* ---- messages ---- */
@@ -89,6 +90,8 @@ static bool add_task(builder *self, worker_reader *reader)
         return false;
     self->n++;
     tec_context_set_cuda(t->cx, self->cuda);
+    if (!base_read_limits(t->cx, self->limits))
+        return false;
     read_task(t, definition, device);
     return true;
 }
@@ -188,9 +191,9 @@ enum { NICENESS = 5 };
 
 /* Serves builds until the other side closes the socket. Runs with low priority, so that measuring on the same
  * machine comes first. The result is the exit status of the process. */
-int tune_build_worker(int fd, int64_t memory_limit, const char *cuda)
+int tune_build_worker(int fd, int64_t memory_limit, const char *limits, const char *cuda)
 {
-    builder b = {.cuda = cuda};
+    builder b = {.cuda = cuda, .limits = limits};
     rt_bytes question = {0};
     worker_state state = WORKER_DONE;
     uint32_t kind;

@@ -34,7 +34,8 @@ void tune_put_built(rt_bytes *bytes, const tune_built *built);
 bool tune_get_built(worker_reader *reader,
                     tune_built *built); /* what it points at lies in the bytes that are read */
 
-/* The exit status. Allocates at most so many bytes. cuda: as of tec_context_set_cuda. */
-int tune_build_worker(int fd, int64_t memory_limit, const char *cuda);
+/* The exit status. Allocates at most so many bytes. limits: of base_set_limits_text. cuda: as of
+ * tec_context_set_cuda. */
+int tune_build_worker(int fd, int64_t memory_limit, const char *limits, const char *cuda);
 
 #endif

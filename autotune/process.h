@@ -24,7 +24,7 @@
 #include "autotune/trial.h"
 
 typedef struct tune_process {
-    const char *argv[4];
+    const char *argv[5];
     cpu_set_t cores;
     pid_t pid; /* 0: none */
     int fd, errors;

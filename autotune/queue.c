@@ -159,9 +159,10 @@ static bool start_builders(tune_queue *queue)
     for (int i = 0; i < queue->n_builders; i++) {
         tune_builder_thread *b = &queue->builder[i];
 
-        *b = (tune_builder_thread){.q = queue,
-                                   .process = {.argv = {queue->program, "build-worker", queue->memory},
-                                               .cores = queue->o.builder_cores}};
+        *b = (tune_builder_thread){
+            .q = queue,
+            .process = {.argv = {queue->program, "build-worker", queue->memory, queue->given_limits},
+                        .cores = queue->o.builder_cores}};
         tune_process_open(&b->process);
     }
     for (int i = 0; i < queue->n_builders && good; i++) {
@@ -193,6 +194,7 @@ tune_queue *tune_queue_new(tec_context *cx, const tune_queue_options *options)
     queue->o = *options;
     queue->o.closed = NULL; /* until it is open */
     set_options(queue);
+    snprintf(queue->given_limits, sizeof queue->given_limits, "%s", base_set_limits_text(cx));
     if (!tune_find_program(cx, options->measure.builder, "tec", queue->program)) {
         rt_free(queue);
         return NULL;

@@ -8,6 +8,7 @@
 
 #include "autotune/process.h"
 #include "autotune/queue.h"
+#include "base/limit.h"
 
 enum { TUNE_MAX_BUILDERS = 64, TUNE_MAX_RUNNERS = 256 };
 
@@ -46,7 +47,7 @@ struct tune_queue {
     tune_measurer base;
     tune_queue_options o;
     tune_limits limits;
-    char program[PATH_MAX], memory[24];
+    char program[PATH_MAX], memory[24], given_limits[64 * BASE_N_LIMITS];
     tune_builder_thread builder[TUNE_MAX_BUILDERS];
     tune_runner_thread worker[TUNE_MAX_RUNNERS];
     int n_builders, n_workers;

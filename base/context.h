@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/guard.h"
+#include "base/limit.h"
 
 typedef struct base_chunk base_chunk;
 
@@ -26,14 +27,15 @@ typedef struct {
 void base_arena_free(base_arena *arena);
 void base_arena_reset(base_arena *arena);
 
-/* What ends the calls of a root context and of all contexts below it. Times are nanoseconds of the monotonic
- * clock. */
+/* What ends the calls of a root context and of all contexts below it, and what they refuse. Times are
+ * nanoseconds of the monotonic clock. */
 typedef struct {
-    atomic_llong cancelled;    /* when; 0: not */
-    atomic_llong planned;      /* base_plan_failure */
-    atomic_llong serial;       /* the last one given to a guard or to something held */
-    int64_t started, deadline; /* 0: no deadline */
-    double seconds;            /* from started to deadline */
+    atomic_llong cancelled;      /* when; 0: not */
+    atomic_llong planned;        /* base_plan_failure */
+    atomic_llong serial;         /* the last one given to a guard or to something held */
+    int64_t started, deadline;   /* 0: no deadline */
+    double seconds;              /* from started to deadline */
+    int64_t most[BASE_N_LIMITS]; /* limits.def; 0: the usual value */
 } base_limits;
 
 struct tec_context {

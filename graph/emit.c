@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "base/limit.h"
 #include "graph/constant.h"
 #include "ir/build.h"
 #include "ir/walk.h"
@@ -274,7 +275,6 @@ te_def *graph_definition(const graph_module *module, const graph_node *node, con
 
 /* Constants are not made much larger than what they are made of, and not in more time than a model's user
  * would wait for. What is past these limits is computed when the model runs. */
-enum { FOLD_ELEMENTS_LOG = 24, FOLD_WORK_LOG = 34 };
 
 static bool element_count(const op_type *type, int64_t *total)
 {
@@ -289,7 +289,7 @@ static bool element_count(const op_type *type, int64_t *total)
 
 /* Multiplications of a matrix product [m, k] * [k, n]: the root of mk * kn * mn. A convolution's are about
  * that; the work of other operators is their elements. */
-static bool is_quick(const graph_node *node)
+static bool is_quick(const tec_context *cx, const graph_node *node)
 {
     double work = 1, most = 1;
     int64_t n;
@@ -304,14 +304,15 @@ static bool is_quick(const graph_node *node)
     }
     if (node->kind == GRAPH_OP && node->op->kind == OP_COMPLEX)
         most = sqrt(work) > most ? sqrt(work) : most;
-    return most <= (double)((int64_t)1 << FOLD_WORK_LOG);
+    return most <= (double)base_limit(cx, BASE_LIMIT_fold_work);
 }
 
-static bool is_small(const op_type *type, int64_t largest_leaf)
+static bool is_small(const tec_context *cx, const op_type *type, int64_t largest_leaf)
 {
     int64_t n;
 
-    return element_count(type, &n) && (n <= (int64_t)1 << FOLD_ELEMENTS_LOG || n / 2 <= largest_leaf);
+    return element_count(type, &n) &&
+           (n <= base_limit(cx, BASE_LIMIT_fold_elements) || n / 2 <= largest_leaf);
 }
 
 /* Values of dimensions are operands too, though no edge shows them. */
@@ -344,9 +345,9 @@ static int64_t largest_leaf(tec_context *cx, const graph_value *value, base_map 
         largest = n > largest ? n : largest;
     }
     for (int k = 0; k < node->n_out; k++)
-        if (!is_small(&node->out[k]->type, largest))
+        if (!is_small(cx, &node->out[k]->type, largest))
             return -1;
-    return is_quick(node) ? largest : -1;
+    return is_quick(cx, node) ? largest : -1;
 }
 
 /* The memo holds the elements of the largest leaf, plus one; -1: not computable. */

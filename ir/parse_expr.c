@@ -13,11 +13,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/limit.h"
 #include "ir/make.h"
 #include "ir/names.h"
 #include "ir/value.h"
 
-enum { MAX_NESTING = 1000, MAX_TREE = 4000, MAX_LIST = 1 << 16, MAX_LANES = 4096 };
+enum { MAX_NESTING = 1000, MAX_TREE = 4000, MAX_LANES = 4096 };
 
 void *ir_complain(ir_parser *parser, base_loc loc, const char *fmt, ...)
 {
@@ -78,9 +79,9 @@ bool ir_read_list(ir_parser *parser, const char *close, base_vec *out)
         const ir_expr *expr = ir_read_expr(parser);
         if (!expr)
             return false;
-        if (out->n == MAX_LIST)
-            return ir_complain(parser, parser->lx->tok.loc, "the list has more than %d expressions",
-                               MAX_LIST);
+        if (out->n == base_limit(parser->cx, BASE_LIMIT_list))
+            return ir_complain(parser, parser->lx->tok.loc, "the list is too long; %s",
+                               base_limit_text(parser->cx, BASE_LIMIT_list));
         base_push(parser->cx, out, expr);
     } while (base_accept(parser->lx, ","));
     return base_expect(parser->lx, close);

@@ -13,11 +13,12 @@
  * the inside out, while its copies hold at most N statements; the note auto_unroll_depth(D) lets at most D
  * nested loops be unrolled so.
  */
+#include "base/limit.h"
 #include "ir/intern.h"
 #include "lower/util.h"
 
 /* Past these, a slip in the schedule is likelier than a wish. */
-enum { MAX_COPIES = 4096, MAX_NODES = 1000000, DEFAULT_DEPTH = 8 };
+enum { DEFAULT_DEPTH = 8 };
 
 typedef struct {
     ir_rewrite rw;
@@ -62,20 +63,19 @@ static bool may_exceed(const ir_stmt *stmt, int64_t nodes)
 /* Counting distinct nodes is only done where a cheap bound says that the limit may be passed. */
 static bool too_long(tec_context *cx, const ir_stmt *stmt, int64_t copies)
 {
-    int64_t nodes;
+    int64_t nodes, most = base_limit(cx, BASE_LIMIT_unrolled_nodes);
 
-    if (copies > MAX_COPIES) {
-        base_fail(cx, TEC_INVALID, stmt->loc, "cannot unroll '%s' %lld times (limit %d)",
-                  stmt->loop.var->var.name, (long long)copies, MAX_COPIES);
+    if (copies > base_limit(cx, BASE_LIMIT_unrolled_copies)) {
+        base_fail(cx, TEC_INVALID, stmt->loc, "cannot unroll '%s' %lld times; %s", stmt->loop.var->var.name,
+                  (long long)copies, base_limit_text(cx, BASE_LIMIT_unrolled_copies));
         return true;
     }
-    nodes = copies > 1 && may_exceed(stmt->loop.body, MAX_NODES / copies)
-                ? ir_count_nodes(cx, stmt->loop.body)
-                : 0;
-    if (nodes * copies > MAX_NODES) {
-        base_fail(cx, TEC_INVALID, stmt->loc,
-                  "cannot unroll '%s' %lld times: its body has %lld nodes, the copies would pass %d in all",
-                  stmt->loop.var->var.name, (long long)copies, (long long)nodes, MAX_NODES);
+    nodes =
+        copies > 1 && may_exceed(stmt->loop.body, most / copies) ? ir_count_nodes(cx, stmt->loop.body) : 0;
+    if (nodes * copies > most) {
+        base_fail(cx, TEC_INVALID, stmt->loc, "cannot unroll '%s' %lld times: its body has %lld nodes; %s",
+                  stmt->loop.var->var.name, (long long)copies, (long long)nodes,
+                  base_limit_text(cx, BASE_LIMIT_unrolled_nodes));
         return true;
     }
     return false;

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
+#include "base/limit.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -94,11 +95,11 @@ bool op_broadcast(const op_call *call, op_type *out)
 
 /* A process addresses 2^47 bytes; a dimension that takes more terms than that would take longer to simplify
  * than the model to run. */
-enum { MOST_BYTES_LOG = 47, MOST_TERMS = 1000 };
+enum { ADDRESS_BITS = 47 };
 
 typedef struct {
     ir_walk walk; /* first, so that the hook finds the rest */
-    int terms;
+    int64_t terms, most;
     bool large;
 } dim_walk;
 
@@ -108,20 +109,20 @@ static bool count_term(ir_walk *walk, const ir_expr *expr)
     dim_walk *d = (dim_walk *)walk;
     int64_t n;
 
-    d->large = d->large || (ir_is_int(expr, &n) && (n >> MOST_BYTES_LOG) != 0 && (n >> MOST_BYTES_LOG) != -1);
-    walk->stop = ++d->terms > MOST_TERMS || d->large;
+    d->large = d->large || (ir_is_int(expr, &n) && (n >> ADDRESS_BITS) != 0 && (n >> ADDRESS_BITS) != -1);
+    walk->stop = ++d->terms > d->most || d->large;
     return !walk->stop;
 }
 
 /* A dimension grows with each operator that computes it from others, so twenty doublings in a row make an
  * expression of a million terms; a part that is shared counts each time. */
-bool op_is_short(const ir_expr *expr, bool *large)
+bool op_is_short(tec_context *cx, const ir_expr *expr, bool *large)
 {
-    dim_walk d = {.walk = {.expr = count_term, .every = true}};
+    dim_walk d = {.walk = {.expr = count_term, .every = true}, .most = base_limit(cx, BASE_LIMIT_dim_terms)};
 
     ir_walk_expr(&d.walk, expr);
     *large = d.large;
-    return d.terms <= MOST_TERMS;
+    return d.terms <= d.most;
 }
 
 /* Whether tensors of the type may exist: limits keep damaged models from asking for terabytes. *why: the
@@ -129,12 +130,13 @@ bool op_is_short(const ir_expr *expr, bool *large)
  * is the limit. */
 bool op_check_size(tec_context *cx, const op_type *type, const char **why)
 {
-    int64_t bytes = base_dtype_bytes(type->dtype), n;
+    int64_t bytes = base_dtype_bytes(type->dtype), most = base_limit(cx, BASE_LIMIT_tensor_bytes), n;
     bool large;
 
     for (int i = 0; i < type->n; i++) {
-        if (!op_is_short(type->dim[i], &large)) {
-            *why = base_format(cx, "dimension %d is an expression of more than %d terms", i, MOST_TERMS);
+        if (!op_is_short(cx, type->dim[i], &large)) {
+            *why = base_format(cx, "dimension %d is an expression of too many terms; %s", i,
+                               base_limit_text(cx, BASE_LIMIT_dim_terms));
             return false;
         }
         if (ir_is_int(type->dim[i], &n) && n < 0) {
@@ -142,8 +144,9 @@ bool op_check_size(tec_context *cx, const op_type *type, const char **why)
             return false;
         }
         if (large || (ir_is_int(type->dim[i], &n) && n > 0 &&
-                      (__builtin_mul_overflow(bytes, n, &bytes) || bytes >> MOST_BYTES_LOG))) {
-            *why = base_format(cx, "it would be larger than 2^%d bytes", MOST_BYTES_LOG);
+                      (__builtin_mul_overflow(bytes, n, &bytes) || bytes > most))) {
+            *why = base_format(cx, "it would have too many bytes; %s",
+                               base_limit_text(cx, BASE_LIMIT_tensor_bytes));
             return false;
         }
     }

@@ -142,7 +142,7 @@ bool op_infer(op_call *call); /* checks the number of inputs, runs the relation 
  * 1000 terms; otherwise why not. */
 bool op_check_size(tec_context *cx, const op_type *type, const char **why);
 /* Whether a dimension has at most 1000 terms. *large: a number beyond 2^47 is among them. */
-bool op_is_short(const ir_expr *expr, bool *large);
+bool op_is_short(tec_context *cx, const ir_expr *expr, bool *large);
 /* As the rank of a row: chosen before those without a rank wherever it applies. */
 int op_rank_first(const op_call *call);
 const op_impl *op_choose(const op_call *call); /* NULL with an error: nothing applies */

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/limit.h"
 #include "ir/calls.h"
 #include "ir/reason/facts.h"
 #include "ir/text.h"
@@ -16,7 +17,7 @@
 #include "tree/touch.h"
 
 /* Past these a slip in the schedule is likelier than a wish. */
-enum { MAX_UNROLLED = 4096, MAX_LANES = 1024 };
+enum { MAX_LANES = 1024 };
 
 const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir_how how)
 {
@@ -255,13 +256,24 @@ const ir_program *sched_do_vectorize(sched_call *call)
     return sched_annotate_loop(call, &at, IR_VECTORISED);
 }
 
+/* Past the limit, a slip in the schedule is likelier than a wish. */
+static bool few_copies(sched_call *call, const ir_stmt *loop)
+{
+    int64_t n;
+
+    if (!ir_is_int(loop->loop.extent, &n) || n <= base_limit(call->cx, BASE_LIMIT_unrolled_copies))
+        return true;
+    return sched_refuse(call, "'%s' has %lld iterations; %s", loop->loop.var->var.name, (long long)n,
+                        base_limit_text(call->cx, BASE_LIMIT_unrolled_copies));
+}
+
 /* unroll(l): its body is written out. */
 const ir_program *sched_do_unroll(sched_call *call)
 {
     sched_path at;
 
     if (!sched_need_loop(call, call->arg[0].name, &at) || !sched_need_plain(call, sched_end(&at)) ||
-        !sched_need_constant(call, sched_end(&at), MAX_UNROLLED))
+        !sched_need_constant(call, sched_end(&at), INT64_MAX) || !few_copies(call, sched_end(&at)))
         return NULL;
     return sched_annotate_loop(call, &at, IR_UNROLLED);
 }

@@ -10,6 +10,7 @@
  * extents are known: the axis is made first, its extent set after.
  */
 #include "te/parse.h"
+#include "base/limit.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "te/axis.h"
@@ -25,7 +26,7 @@ typedef struct {
     te_errors *errors; /* of the text; NULL: the first error ends the definition */
 } parser;
 
-enum { MAX_DEPTH = 16, MAX_OUTPUTS = 64 };
+enum { MAX_OUTPUTS = 64 };
 
 static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names);
 static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *errors);
@@ -443,6 +444,9 @@ static bool parse_extern_outputs(parser *self, te_call *call)
         if (!base_accept(self->lx, ","))
             break;
     }
+    if (call->n_outputs == MAX_OUTPUTS && !base_at(self->lx, ")"))
+        return base_fail(self->cx, TEC_INVALID, self->lx->tok.loc, "an extern stage has at most %d outputs",
+                         MAX_OUTPUTS);
     return base_expect(self->lx, ")");
 }
 
@@ -631,8 +635,9 @@ static te_def *open_def(tec_context *cx, base_lexer *lx, int depth, te_errors *e
 
     if (errors)
         errors->known = &p.names;
-    if (depth > MAX_DEPTH)
-        return base_fail(cx, TEC_INVALID, lx->tok.loc, "definitions are nested more than %d deep", MAX_DEPTH);
+    if (depth > base_limit(cx, BASE_LIMIT_definitions))
+        return base_fail(cx, TEC_INVALID, lx->tok.loc, "definitions are nested too deeply; %s",
+                         base_limit_text(cx, BASE_LIMIT_definitions));
     base_set_where(cx, lx->tok.loc);
     p.def = te_def_new(cx, base_expect_name(lx, "the name of a definition"));
     if (!p.def)

@@ -19,6 +19,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/limit.h"
 #include "compiler/generators.h"
 #include "tec/device.h"
 #include "tools/check_case.h"
@@ -26,13 +27,15 @@
 #include "tools/context.h"
 #include "tools/data.h"
 #include "tools/device_cache.h"
+#include "tools/limits.h"
 
 extern char **environ;
 
-enum { MOST_WORDS = 14 + TOOL_REMOTE_WORDS }; /* of a child's command line */
+enum { MOST_WORDS = 14 + TOOL_REMOTE_WORDS + 2 * BASE_N_LIMITS }; /* of a child's command line */
 
 typedef struct {
     const char *target, *device_cache;
+    tool_list limits;
     check_where where; /* neither a server nor a tracker: this machine */
     int64_t jobs, timeout;
     bool verbose, one, json, compile_only;
@@ -76,6 +79,8 @@ static int check_one(const char *dir, const settings *given)
 
     if (!t)
         return tool_fail("check", cx);
+    if (!tool_set_limits("check", cx, &given->limits))
+        return TOOL_USAGE;
     tec_error err = {0};
     int64_t loaded, compiled;
     const check_where where = {given->where.options, tell_ready};
@@ -112,6 +117,10 @@ static bool start(job *work, const char *dir, const settings *given)
     if (given->device_cache) {
         argv[n++] = "--device-cache";
         argv[n++] = given->device_cache;
+    }
+    for (int i = 0; i < given->limits.n; i++) {
+        argv[n++] = "--limit";
+        argv[n++] = given->limits.at[i];
     }
     tool_remote_say(&given->where.options, &numbers, argv + n);
     if (pipe2(pipe_fd, O_CLOEXEC) != 0)
@@ -310,6 +319,10 @@ static int check(const tool_list *dirs, settings *given)
     tally t = {.s = given, .rows = given->json ? cJSON_CreateArray() : NULL};
     tec_context *cx = tool_context();
 
+    if (!tool_set_limits("check", cx, &given->limits)) {
+        tec_context_free(cx);
+        return TOOL_USAGE;
+    }
     if (!given->target && tool_is_remote(&given->where.options) && !(given->target = ask_target(cx, given))) {
         tec_context_free(cx);
         return TOOL_FAILED;
@@ -355,6 +368,7 @@ int tool_check(int argc, char **argv)
         {"compile-only", TOOL_FLAG, &s.compile_only, NULL,
          "runs nothing: a case passes when it is compiled, for any target"},
         {"device-cache", TOOL_TEXT, &s.device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
+        {"limit", TOOL_LIST, &s.limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},
     };

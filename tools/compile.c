@@ -10,12 +10,13 @@
 #include "tools/context.h"
 #include "tools/data.h"
 #include "tools/dims.h"
+#include "tools/limits.h"
 #include "tools/report.h"
 
 typedef struct {
     const char *output, *params, *target, *weights, *dump, *dump_graph, *records, *place, *executor;
     int64_t threads;
-    tool_list given_dims;
+    tool_list given_dims, limits;
     tool_dims dims;
     bool json, quiet, strict;
 } settings;
@@ -183,6 +184,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "writes the loop program after each pass that changed it into this directory"},
         {"dump-graph", TOOL_TEXT, &to->dump_graph, "DIR",
          "writes the graph after each pass that changed it, and its planned form, into this directory"},
+        {"limit", TOOL_LIST, &to->limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"strict", TOOL_FLAG, &to->strict, NULL,
          "no fused multiply-add, no re-association, denormals are kept"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints the summary as JSON"},
@@ -212,7 +214,7 @@ int tool_compile(int argc, char **argv)
     if (!tool_read_dims("compile", &s.given_dims, &s.dims))
         return TOOL_USAGE;
     tec_context *cx = tool_context();
-    status = compile(cx, files.at[0], &s);
+    status = tool_set_limits("compile", cx, &s.limits) ? compile(cx, files.at[0], &s) : TOOL_USAGE;
     tec_context_free(cx);
     return status;
 }

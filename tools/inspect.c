@@ -7,6 +7,7 @@
 #include "tools/context.h"
 #include "tools/data.h"
 #include "tools/inspect_model.h"
+#include "tools/limits.h"
 #include "tools/report.h"
 
 /* Type and shape, not the elements. */
@@ -133,7 +134,7 @@ int tool_inspect(int argc, char **argv)
 {
     inspect_model_options model = {.target = "native"};
     bool bytecode = false;
-    tool_list files = {0}, given_dims = {0};
+    tool_list files = {0}, given_dims = {0}, limits = {0};
     const tool_option options[] = {
         {"bytecode", TOOL_FLAG, &bytecode, NULL, "for a module: prints the bytecode of its program"},
         {"node", TOOL_TEXT, &model.node, "NAME",
@@ -147,6 +148,7 @@ int tool_inspect(int argc, char **argv)
          "with --node: takes the schedule from this record store, if the store has one for the kernel"},
         {"dim", TOOL_LIST, &given_dims, "NAME=N",
          "for a model: gives symbolic dimension NAME the extent N; may be repeated"},
+        {"limit", TOOL_LIST, &limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
     };
     const tool_usage usage = {
         "inspect",
@@ -166,7 +168,9 @@ int tool_inspect(int argc, char **argv)
         return TOOL_USAGE;
     tec_context *cx = tool_context();
     const char *path = files.at[0];
-    if (base_ends_with(path, ".onnx"))
+    if (!tool_set_limits("inspect", cx, &limits))
+        status = TOOL_USAGE;
+    else if (base_ends_with(path, ".onnx"))
         status = tool_inspect_model(cx, path, &model);
     else if (base_ends_with(path, ".npy") || base_ends_with(path, ".pb"))
         status = inspect_tensor(cx, path);

@@ -8,6 +8,7 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
+#include "tools/limits.h"
 
 static void list_passes(void)
 {
@@ -73,11 +74,12 @@ int tool_opt(int argc, char **argv)
 {
     const char *passes = NULL, *target_name = "native";
     bool list = false;
-    tool_list files = {0};
+    tool_list files = {0}, limits = {0};
     const tool_option options[] = {
         {"passes", TOOL_TEXT, &passes, "A,B,...",
          "the passes to run, in this order (default: all passes of the target)"},
         {"target", TOOL_TEXT, &target_name, "T", "the target to lower for (default: native, this machine)"},
+        {"limit", TOOL_LIST, &limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"list", TOOL_FLAG, &list, NULL, "prints the names of the passes, one a line"},
     };
     const tool_usage usage = {"opt",
@@ -101,7 +103,8 @@ int tool_opt(int argc, char **argv)
         return TOOL_USAGE;
     }
     tec_context *cx = tool_context();
-    status = optimise(cx, files.at[0], passes, target_name);
+    status =
+        tool_set_limits("opt", cx, &limits) ? optimise(cx, files.at[0], passes, target_name) : TOOL_USAGE;
     tec_context_free(cx);
     return status;
 }

@@ -16,12 +16,13 @@
 #include "tools/data.h"
 #include "tools/device_cache.h"
 #include "tools/dims.h"
+#include "tools/limits.h"
 #include "tools/te_run.h"
 
 typedef struct {
     const char *output, *schedule, *records, *target, *emit, *name, *dispatch;
     int64_t threads;
-    tool_list given_dims;
+    tool_list given_dims, limits;
     tool_dims dims;
     const char *device, *device_cache, *dump;
     bool time, check, json, strict;
@@ -343,6 +344,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, by its name in 'tec devices' (default: the first of the target's kind)"},
         {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
+        {"limit", TOOL_LIST, &to->limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"strict", TOOL_FLAG, &to->strict, NULL,
          "no fused multiply-add, no re-association, denormals are kept"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints JSON"},
@@ -373,7 +375,9 @@ int tool_te(int argc, char **argv)
     if (!tool_read_dims("te", &s.given_dims, &s.dims))
         return TOOL_USAGE;
     session x = {.cx = tool_context(), .s = &s, .path = files.at[0]};
-    if (read_emit(x.cx, s.emit, &kind)) {
+    if (!tool_set_limits("te", x.cx, &s.limits)) {
+        status = TOOL_USAGE;
+    } else if (read_emit(x.cx, s.emit, &kind)) {
         status = run(&x, kind);
     } else {
         fprintf(stderr, "tec te: --emit is %s, found '%s'\n", what_to_emit(x.cx), s.emit);

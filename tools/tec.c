@@ -8,6 +8,7 @@
 #include "targets/target.h"
 #include "tools/command.h"
 #include "tools/context.h"
+#include "tools/limits.h"
 
 static const tool_command commands[] = {
     {"compile", tool_compile, "an ONNX model to a deployable module"},
@@ -33,8 +34,8 @@ static void print_help(FILE *to)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].what)
             fprintf(to, "  %-13s %s\n", commands[i].name, commands[i].what);
-    fprintf(to, "\n'tec help COMMAND' tells more; 'tec --version' prints the versions of tec and LLVM, and "
-                "this machine's CPU.\n");
+    fprintf(to, "\n'tec help COMMAND' tells more, 'tec help limits' what is refused for its size; "
+                "'tec --version' prints\nthe versions of tec and LLVM, and this machine's CPU.\n");
 }
 
 static void print_version(void)
@@ -57,11 +58,15 @@ static const tool_command *find_command(const char *name)
     return NULL;
 }
 
-/* `tec help`, and `tec help COMMAND`, which is `tec COMMAND --help`. */
+/* `tec help`, `tec help limits`, and `tec help COMMAND`, which is `tec COMMAND --help`. */
 static int help(const char *about)
 {
     const tool_command *command = about ? find_command(about) : NULL;
 
+    if (about && strcmp(about, "limits") == 0) {
+        tool_print_limits();
+        return TOOL_OK;
+    }
     if (command)
         return command->run(2, (char *[]){(char *)command->name, (char *)"--help", NULL});
     if (about)

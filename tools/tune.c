@@ -13,6 +13,7 @@
 #include "tools/data.h"
 #include "tools/dims.h"
 #include "tools/key_file.h"
+#include "tools/limits.h"
 #include "tools/ranges.h"
 #include "tools/stop.h"
 #include "tools/tune_show.h"
@@ -22,7 +23,7 @@ typedef struct {
     const char *tracker, *device_class, *key_file, *user;
     double min_gain, tolerance; /* per cent */
     int64_t trials, seconds, seed, threads, devices, priority, patience;
-    tool_list given_dims, schedules, only;
+    tool_list given_dims, schedules, only, limits;
     tool_dims dims;
     tool_ranges ranges;
     bool replay, json, kernels;
@@ -444,6 +445,7 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
         {"model", TOOL_CHOICE, &to->model, "rank|regression|none", "the cost model (rank)"},
         {"replay", TOOL_FLAG, &to->replay, NULL,
          "does not measure: checks that this command proposes the candidates of its records again"},
+        {"limit", TOOL_LIST, &to->limits, TOOL_LIMIT_VALUE, TOOL_LIMIT_WHAT},
         {"plot", TOOL_TEXT, &to->plot, "FILE", "writes the tuning curves to this file, as SVG"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
     };
@@ -467,6 +469,8 @@ int tool_tune(int argc, char **argv)
     run x = {.cx = tool_context(), .s = &s};
     int status = read_options(x.cx, argc, argv, &s, &files);
 
+    if (status == TOOL_GO_ON && !tool_set_limits("tune", x.cx, &s.limits))
+        status = TOOL_USAGE;
     if (status == TOOL_GO_ON) {
         x.path = files.at[0];
         status = check_settings(&x, &s);

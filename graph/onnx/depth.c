@@ -6,8 +6,6 @@
  */
 #include "graph/onnx/import.h"
 
-enum { DEEPEST = 100 };
-
 /* What is left of one message. */
 typedef struct {
     const ProtobufCMessageDescriptor *d;
@@ -52,13 +50,13 @@ static bool read_field(cursor *at, cursor *inside)
     return true;
 }
 
-/* Whether unpacking `data` as a message of this type stays within DEEPEST levels. Walks with a stack of its
- * own.
- */
-bool onnx_is_shallow(const ProtobufCMessageDescriptor *self, const uint8_t *data, size_t size)
+/* Whether unpacking `data` as a message of this type stays within the limit of levels; an error otherwise.
+ * Walks with a stack of its own. */
+bool onnx_is_shallow(tec_context *cx, const char *name, const ProtobufCMessageDescriptor *self,
+                     const uint8_t *data, size_t size)
 {
-    cursor stack[DEEPEST];
-    int n = 1;
+    int deepest = (int)base_limit(cx, BASE_LIMIT_message_depth), n = 1;
+    cursor *stack = base_array(cx, cursor, deepest);
 
     stack[0] = (cursor){self, data, data + size};
     while (n > 0) {
@@ -70,8 +68,13 @@ bool onnx_is_shallow(const ProtobufCMessageDescriptor *self, const uint8_t *data
         }
         if (!inside.d)
             continue;
-        if (n == DEEPEST)
+        if (n == deepest) {
+            base_fail(cx, TEC_INVALID, (base_loc){.file = name},
+                      "messages of the file lie more than %d deep inside each "
+                      "other; %s",
+                      deepest, base_limit_text(cx, BASE_LIMIT_message_depth));
             return false;
+        }
         stack[n++] = inside;
     }
     return true;

@@ -375,9 +375,10 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *GraphP
 static bool import_nodes(onnx_import_state *im, const Onnx__GraphProto *GraphProto)
 {
     im->n_nodes += (int64_t)GraphProto->n_node;
-    if (im->n_nodes > ONNX_MAX_NODES) {
+    if (im->n_nodes > base_limit(im->cx, BASE_LIMIT_nodes)) {
         base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path},
-                  "expected at most %d nodes, found %lld", ONNX_MAX_NODES, (long long)im->n_nodes);
+                  "the model has %lld nodes or more; %s", (long long)im->n_nodes,
+                  base_limit_text(im->cx, BASE_LIMIT_nodes));
         return false;
     }
     for (size_t i = 0; i < GraphProto->n_node && !base_failed(im->cx); i++)
@@ -485,7 +486,7 @@ static int64_t default_opset(tec_context *cx, const char *path, const Onnx__Mode
  */
 static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *data, size_t size)
 {
-    Onnx__ModelProto *model = onnx_is_shallow(&onnx__model_proto__descriptor, data, size)
+    Onnx__ModelProto *model = onnx_is_shallow(cx, name, &onnx__model_proto__descriptor, data, size)
                                   ? onnx__model_proto__unpack(onnx_allocator(cx), size, data)
                                   : NULL;
 

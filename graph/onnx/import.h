@@ -12,15 +12,14 @@
 #ifndef GRAPH_ONNX_IMPORT_H
 #define GRAPH_ONNX_IMPORT_H
 
+#include "base/limit.h"
 #include "graph/node.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/onnx.pb-c.h"
 
 enum {
     ONNX_NEWEST_OPSET = 28, /* what the forms of the operators were compared with */
-    ONNX_MAX_NODES = 1 << 20,
-    ONNX_MAX_RANK = 16,
-    ONNX_MAX_KNOWN = 256 /* elements of an integer tensor that are tracked as expressions */
+    ONNX_MAX_RANK = 16
 };
 
 /* Elements of a small integer tensor, as expressions over symbols: what shapes are computed from. */
@@ -63,6 +62,8 @@ typedef struct {
     base_map symbols;  /* graph_value * -> what onnx_as_symbols made of it last */
     /* graph_value *: integers that would be known, but as expressions of too many terms */
     base_map long_ones;
+    /* graph_value *: integers that would be known, but of more elements than are followed */
+    base_map many;
     base_dict dims;       /* name -> ir_expr *: dimensions with a given value */
     base_dict open_dims;  /* names of dimensions without a value in the model, also as "INPUT.AXIS" */
     base_vec unsupported; /* char *: one line for each node */
@@ -194,6 +195,7 @@ const char *onnx_type_name(tec_context *cx, int64_t data_type);
 int32_t onnx_data_type(base_dtype dtype); /* 0: none */
 ProtobufCAllocator *onnx_allocator(tec_context *cx);
 /* Whether messages nest in each other no deeper than any honest file needs: unpacking recurses (depth.c). */
-bool onnx_is_shallow(const ProtobufCMessageDescriptor *self, const uint8_t *data, size_t size);
+bool onnx_is_shallow(tec_context *cx, const char *name, const ProtobufCMessageDescriptor *self,
+                     const uint8_t *data, size_t size);
 
 #endif

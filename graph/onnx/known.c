@@ -15,16 +15,19 @@ typedef struct {
     int64_t dim[ONNX_MAX_RANK], count;
 } tracked;
 
-/* Extents as numbers, and their product; false where symbolic or too large to follow. */
-static bool extents(const op_type *type, int64_t *dim, int64_t *count)
+/* Extents as numbers, and their product; false where symbolic or too large to follow (`large`). */
+static bool extents(tec_context *cx, const op_type *type, int64_t *dim, int64_t *count, bool *large)
 {
+    int64_t most = base_limit(cx, BASE_LIMIT_known_elements);
+
     *count = 1;
     for (int i = 0; i < type->n; i++) {
-        if (i >= ONNX_MAX_RANK || !ir_is_int(type->dim[i], &dim[i]) || dim[i] < 0 || dim[i] > ONNX_MAX_KNOWN)
+        if (i >= ONNX_MAX_RANK || !ir_is_int(type->dim[i], &dim[i]) || dim[i] < 0)
             return false;
-        *count *= dim[i];
-        if (*count > ONNX_MAX_KNOWN)
+        if (__builtin_mul_overflow(*count, dim[i], count) || *count > most) {
+            *large = true;
             return false;
+        }
     }
     return true;
 }
@@ -237,16 +240,20 @@ static bool is_exact(const tracked *self, int rule)
            (!base_same(self->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
 }
 
-/* All operands must be known, element by element. `is_long`: some operand has more elements than are
- * tracked, which is another reason for a refusal than a value that is computed at run time. */
-static bool know_operands(tracked *self, graph_value *const *in, bool *is_long)
+/* All operands must be known, element by element. `is_long`: some operand's elements are longer expressions
+ * than are followed; `many`: some operand has more elements than are followed. Both are other reasons for a
+ * refusal than a value that is computed at run time. */
+static bool know_operands(tracked *self, graph_value *const *in, bool *is_long, bool *many)
 {
+    onnx_import_state *im = self->n->im;
     int64_t dim[ONNX_MAX_RANK], count;
+    bool large;
 
     for (int k = 0; k < self->call.n_inputs; k++) {
         self->in[k] = in[k] ? onnx_known_of(self->n, in[k]) : NULL;
-        *is_long = *is_long || (in[k] && base_map_has(&self->n->im->long_ones, in[k]));
-        if (!self->in[k] || !extents(&in[k]->type, dim, &count) || count != self->in[k]->n)
+        *is_long = *is_long || (in[k] && base_map_has(&im->long_ones, in[k]));
+        *many = *many || (in[k] && base_map_has(&im->many, in[k]));
+        if (!self->in[k] || !extents(im->cx, &in[k]->type, dim, &count, &large) || count != self->in[k]->n)
             return false;
         ((op_type *)self->call.input)[k] = in[k]->type;
     }
@@ -260,9 +267,11 @@ void onnx_track(onnx_node *node, graph_value *value, const char *op, graph_value
 {
     int rule = rule_of(op);
     tracked t = {.n = node, .type = value ? &value->type : NULL};
+    bool is_long = false, many = false, large = false;
 
-    if (!value || rule < 0 || n_in > BASE_COUNT(t.in) || !extents(t.type, t.dim, &t.count))
+    if (!value || rule < 0 || n_in > BASE_COUNT(t.in))
         return;
+    bool small = extents(node->cx, t.type, t.dim, &t.count, &large);
     t.call = (op_call){.cx = node->cx,
                        .op = op_find(op),
                        .name = node->name,
@@ -270,10 +279,12 @@ void onnx_track(onnx_node *node, graph_value *value, const char *op, graph_value
                        .input = base_array(node->cx, op_type, n_in),
                        .attr = attr,
                        .n_attrs = n_attrs};
-    bool is_long = false, known = know_operands(&t, in, &is_long);
+    bool known = know_operands(&t, in, &is_long, &many);
     if (is_long)
         base_map_put(node->cx, &node->im->long_ones, value, value);
-    if (!known || !is_exact(&t, rule))
+    if ((many || (known && large)) && !base_is_float(value->type.dtype))
+        base_map_put(node->cx, &node->im->many, value, value);
+    if (!small || !known || !is_exact(&t, rule))
         return;
     const ir_expr **expr = base_array(node->cx, const ir_expr *, t.count);
     for (int64_t i = 0; i < t.count; i++)

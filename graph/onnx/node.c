@@ -109,14 +109,18 @@ bool onnx_is_empty(const graph_value *value)
     return false;
 }
 
-/* Integers up to ONNX_MAX_KNOWN elements: what shapes are computed from. */
+/* Integers of a limited number of elements: what shapes are computed from. */
 static const onnx_known *known_constant(onnx_node *node, const graph_value *value)
 {
     const op_constant *constant = value->constant;
     int64_t count = constant ? constant->bytes / base_dtype_bytes(constant->type.dtype) : 0;
 
-    if ((!constant && !onnx_is_empty(value)) || base_is_float(value->type.dtype) || count > ONNX_MAX_KNOWN)
+    if ((!constant && !onnx_is_empty(value)) || base_is_float(value->type.dtype))
         return NULL;
+    if (count > base_limit(node->cx, BASE_LIMIT_known_elements)) {
+        base_map_put(node->cx, &node->im->many, value, node);
+        return NULL;
+    }
     onnx_known *known = base_new(node->cx, onnx_known);
     known->n = (int)count;
     known->at = base_array(node->cx, const ir_expr *, count);
@@ -188,7 +192,11 @@ const onnx_known *onnx_known_value(onnx_node *node, int k)
 bool onnx_unknown(onnx_node *node, int k, const char *what)
 {
     if (onnx_has(node, k) && base_map_has(&node->im->long_ones, node->in[k]))
-        return onnx_unsupported(node, "%s that is an expression of too many terms", what);
+        return onnx_unsupported(node, "%s that is an expression of too many terms; %s", what,
+                                base_limit_text(node->cx, BASE_LIMIT_dim_terms));
+    if (onnx_has(node, k) && base_map_has(&node->im->many, node->in[k]))
+        return onnx_unsupported(node, "%s computed from integers of too many elements; %s", what,
+                                base_limit_text(node->cx, BASE_LIMIT_known_elements));
     return onnx_unsupported(node, "%s that %s known at run time only", what,
                             what[strlen(what) - 1] == 's' ? "are" : "is");
 }
@@ -273,7 +281,9 @@ bool onnx_emit(onnx_node *node, const char *op, const op_attr *attr, int n_attrs
 /* Remembers the elements of value as expressions, unless they are many or grow too long. */
 void onnx_set_known(onnx_node *node, graph_value *value, const ir_expr *const *at, int count)
 {
-    if (!value || count > ONNX_MAX_KNOWN)
+    if (value && count > base_limit(node->cx, BASE_LIMIT_known_elements))
+        base_map_put(node->cx, &node->im->many, value, value);
+    if (!value || count > base_limit(node->cx, BASE_LIMIT_known_elements))
         return;
     onnx_known *known = base_new(node->cx, onnx_known);
     const ir_facts *facts = graph_facts_in(node->im->m, node->im->f->body);
@@ -283,7 +293,7 @@ void onnx_set_known(onnx_node *node, graph_value *value, const ir_expr *const *a
         bool large;
 
         /* Before it is simplified: that takes time by the terms. */
-        if (!op_is_short(at[i], &large)) {
+        if (!op_is_short(node->cx, at[i], &large)) {
             base_map_put(node->cx, &node->im->long_ones, value, value);
             return;
         }

@@ -10,8 +10,6 @@
 
 #include "graph/onnx/compose.h"
 
-enum { MOST_TAPS = 64, MOST_ELEMENTS = 1 << 20 };
-
 /* One dimension. */
 typedef struct {
     onnx_node *n;
@@ -116,9 +114,13 @@ static bool fill_map(axis_map *map)
     double stretch = map->antialias && map->scale < 1 ? map->scale : 1,
            reach = (base_same(map->mode, "cubic") ? 2 : 1) / stretch;
 
-    map->taps = is_nearest ? 1 : 2 * (int)fmin(ceil(reach), MOST_TAPS);
-    if (map->taps > MOST_TAPS || map->out > MOST_ELEMENTS / map->taps)
-        return onnx_unsupported(map->n, "%lld elements of %d taps each", (long long)map->out, map->taps);
+    int64_t most = base_limit(cx, BASE_LIMIT_resize_taps);
+    map->taps = is_nearest ? 1 : 2 * (int)fmin(ceil(reach), (double)most);
+    if (map->taps > most || map->out > base_limit(cx, BASE_LIMIT_resize_weights) / map->taps)
+        return onnx_unsupported(
+            map->n, "%lld elements that are each made of %d%s; %s", (long long)map->out, map->taps,
+            map->taps > most ? " or more" : "",
+            base_limit_text(cx, map->taps > most ? BASE_LIMIT_resize_taps : BASE_LIMIT_resize_weights));
     map->index = base_array(cx, int64_t, map->taps * map->out + 1);
     map->weight = base_array(cx, double, map->taps * map->out + 1);
     map->outside = base_array(cx, bool, map->out + 1);

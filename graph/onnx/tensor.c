@@ -324,7 +324,8 @@ const op_constant *onnx_read_tensor(tec_context *cx, const char *path, const cha
 {
     size_t size;
     const char *data = base_read_file(cx, path, &size);
-    bool good = data && onnx_is_shallow(&onnx__tensor_proto__descriptor, (const uint8_t *)data, size);
+    bool good =
+        data && onnx_is_shallow(cx, path, &onnx__tensor_proto__descriptor, (const uint8_t *)data, size);
     Onnx__TensorProto *t =
         good ? onnx__tensor_proto__unpack(onnx_allocator(cx), size, (const uint8_t *)data) : NULL;
 

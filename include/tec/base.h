@@ -15,6 +15,7 @@
 #ifndef TEC_BASE_H
 #define TEC_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -100,6 +101,18 @@ TEC_API void tec_context_clear(tec_context *cx);
  * context: the deadline is so many seconds from now and holds for all calls that follow; 0 or less: none. */
 TEC_API void tec_context_cancel(tec_context *cx);
 TEC_API void tec_context_set_deadline(tec_context *cx, double seconds);
+
+/* Limits on what is read and made, so that a damaged or hostile input does not take hours or all memory.
+ * docs/limits.md lists them; an input that is refused for a limit names it. The limit holds for all calls that
+ * follow, in all contexts of the calls. False, with an error: there is no limit of that name, or the value is
+ * out of its range. */
+TEC_API bool tec_context_set_limit(tec_context *cx, const char *name, int64_t value);
+/* The limit's value; 0: there is no limit of that name. */
+TEC_API int64_t tec_context_limit(const tec_context *cx, const char *name);
+/* The k-th limit's name, k from 0; NULL behind the last. */
+TEC_API const char *tec_limit_name(int k);
+/* What a limit counts; NULL: there is no limit of that name. */
+TEC_API const char *tec_limit_help(const char *name);
 
 /* Progress and decisions. Level 1: decisions and timings; 2: schedules; 3: IR after each pass; 4: generated
  * code. */

@@ -95,9 +95,13 @@ TEC_API bool tec_bind(tec_schedule *s, const char *loop, const char *axis);
  * the iteration reads. The reverse moves a consumer into a loop around its producer. */
 TEC_API bool tec_compute_at(tec_schedule *s, const char *block, const char *loop);
 TEC_API bool tec_reverse_compute_at(tec_schedule *s, const char *block, const char *loop);
-/* The block disappears. Inline: its readers compute its value themselves. Reverse inline: its producer
- * applies the block's computation before it stores. */
+/* The block disappears: its readers compute its value themselves. Refused where the program would grow to
+ * more than 65,536 nodes. */
 TEC_API bool tec_compute_inline(tec_schedule *s, const char *block);
+/* compute_inline lets the program grow to 65,536 nodes, and this function to most_nodes: a value that is read
+ * at places far apart is copied to each of them, so that a chain of such blocks grows n-fold with each. */
+TEC_API bool tec_compute_inline_within(tec_schedule *s, const char *block, int64_t most_nodes);
+/* The producer of the block applies the block's computation before it stores, and the block disappears. */
 TEC_API bool tec_reverse_inline(tec_schedule *s, const char *block);
 /* Moves a block back into a loop nest of its own, before the first nest that reads it. */
 TEC_API bool tec_compute_root(tec_schedule *s, const char *block);
@@ -183,6 +187,8 @@ TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *
 #define tec_compute_at(s, block, loop) (tec_compute_at)(TEC_HERE_SCHEDULE(s), (block), (loop))
 #define tec_reverse_compute_at(s, block, loop) (tec_reverse_compute_at)(TEC_HERE_SCHEDULE(s), (block), (loop))
 #define tec_compute_inline(s, block) (tec_compute_inline)(TEC_HERE_SCHEDULE(s), (block))
+#define tec_compute_inline_within(s, block, most_nodes)                                                      \
+    (tec_compute_inline_within)(TEC_HERE_SCHEDULE(s), (block), (most_nodes))
 #define tec_reverse_inline(s, block) (tec_reverse_inline)(TEC_HERE_SCHEDULE(s), (block))
 #define tec_compute_root(s, block) (tec_compute_root)(TEC_HERE_SCHEDULE(s), (block))
 #define tec_cache_read(s, buffer, scope, ...)                                                                \

@@ -25,6 +25,12 @@ def _import_options(dims: Mapping[str, int]) -> "lib.ImportOptions":
     return lib.ImportOptions(len(dims), names, values)
 
 
+def _set_limits(library: ctypes.CDLL, context: int, limits: Optional[Mapping[str, int]]) -> None:
+    for name, value in (limits or {}).items():
+        if not library.tec_context_set_limit(context, name.encode(), value):
+            _fail(library, context)
+
+
 def compile(
     model: _Path,
     output: Optional[_Path] = None,
@@ -35,18 +41,21 @@ def compile(
     strict: bool = False,
     records: Optional[_Path] = None,
     profile: bool = False,
+    limits: Optional[Mapping[str, int]] = None,
 ) -> Model:
     """Compiles an ONNX model for this machine and loads it.
 
     output: also keep the module as this file, for `tec.load`; needed to compile for another `target` (as `tec compile --target`).
     dims: values of symbolic dimensions, by name or as "INPUT.AXIS"; others stay symbolic. threads: to schedule for and to run with; 0: all.
     strict: no fused multiply-adds, no re-association. records: a record store of `tec tune`, for measured schedules.
+    limits: of what is read and made, by name, as `tec help limits` lists them.
     Raises CompilerMissing where the library libtec is not installed.
     """
     library = lib.compiler()
     context = library.tec_context_new()
     store = None
     try:
+        _set_limits(library, context, limits)
         graph = library.tec_graph_import(context, os.fsencode(model), byref(_import_options(dims or {})))
         if not graph:
             _fail(library, context)

@@ -269,6 +269,7 @@ _COMPILER_FUNCTIONS = {
     "tec_context_free": (None, [c_void_p]),
     "tec_context_status": (c_int, [c_void_p]),
     "tec_context_error": (c_char_p, [c_void_p]),
+    "tec_context_set_limit": (c_bool, [c_void_p, c_char_p, c_int64]),
     "tec_graph_import": (c_void_p, [c_void_p, c_char_p, POINTER(ImportOptions)]),
     "tec_graph_read_program": (c_void_p, [c_void_p, c_char_p, c_char_p]),
     "tec_graph_build": (c_void_p, [c_void_p, POINTER(BuildOptions)]),

@@ -20,7 +20,8 @@ Test(unroll, blames_the_users_line_for_a_symbolic_extent)
 
 Test(unroll, refuses_too_many_copies)
 {
-    HAS("cannot unroll 'i' 5000 times (limit 4096)",
+    HAS("cannot unroll 'i' 5000 times; the limit 'unrolled-copies' is 4096 (--limit unrolled-copies=N, "
+        "tec_context_set_limit)",
         refusal(
             "unroll", AVX512,
             "program p(A: f32[5000], out B: f32[5000]) {\n  for i in 0..5000 unrolled { B[i] = A[i] }\n}\n"));
@@ -28,7 +29,7 @@ Test(unroll, refuses_too_many_copies)
 
 Test(unroll, refuses_copies_of_too_large_a_body)
 {
-    HAS("cannot unroll 'i' 4000 times: its body has",
+    HAS("nodes; the limit 'unrolled-nodes' is 1000000 (--limit unrolled-nodes=N, tec_context_set_limit)",
         refusal("unroll", AVX512,
                 "program p(A: f32[4000], out B: f32[4000]) {\n"
                 "  for i in 0..4000 unrolled { for j in 0..1000 unrolled { B[i] = A[j] } }\n"

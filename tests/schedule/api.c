@@ -82,6 +82,12 @@ Test(schedule_api, places)
     cr_assert_str_eq(tec_cache_write(s, "C", "local"), "C.cache.local");
     cr_assert(tec_reverse_inline(s, "D"));
     traces(s, two, "C.cache.local = cache_write(C, local)\nreverse_inline(D)\n");
+    s = schedule_of(two);
+    cr_assert(tec_compute_inline_within(s, "P", 100));
+    traces(s, two, "compute_inline(P, 100)\n");
+    s = schedule_of(two);
+    cr_assert_not(tec_compute_inline_within(s, "P", 5));
+    cr_assert(strstr(sched_error((sched *)s), "the limit is 5"), "%s", sched_error((sched *)s));
 }
 
 Test(schedule_api, caches)

@@ -401,7 +401,8 @@ Test(order, unroll_refuses_a_symbolic_extent)
 Test(order, unroll_refuses_too_many_copies)
 {
     refuses(schedule_of("def f(A: f32[5000]) { C[i] = A[i] return C }"), "unroll(C.i)",
-            "'C.i' has 5000 iterations; the limit is 4096");
+            "'C.i' has 5000 iterations; the limit 'unrolled-copies' is 4096 (--limit unrolled-copies=N, "
+            "tec_context_set_limit)");
 }
 
 Test(order, unroll_takes_a_reduction_loop)

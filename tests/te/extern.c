@@ -116,11 +116,27 @@ Test(te_extern, survives_deep_and_torn_text)
 
     for (int i = 0; i < 100000; i++)
         base_add(cx, &t, i ? " = f() means def f() { extern S: f32[1]" : "def f() { extern S: f32[1]");
-    refuses(base_text_str(cx, &t), "t:1: error: definitions are nested more than 16 deep");
+    refuses(base_text_str(cx, &t), "t:1: error: definitions are nested too deeply; the limit 'definitions' "
+                                   "is 16 (--limit definitions=N, "
+                                   "tec_context_set_limit)");
     for (size_t n = 0; n + 2 < strlen(prefix); n++) {
         snprintf(torn, sizeof torn, "%.*s", (int)n, prefix);
         cr_assert_null(te_parse(cx, "t", torn), "%s", torn);
         cr_assert(base_failed(cx));
         tec_context_clear(cx);
     }
+}
+
+Test(te_extern, definitions_nest_as_deep_as_the_limit_says)
+{
+    const char *text =
+        "def f(n, A: f32[n]) { extern S: f32[n] = g(A, n) means def g(m, X: f32[m]) { extern T: f32[m] = "
+        "h(X, m) means def h(k, Z: f32[k]) { Y[i] = Z[i] return Y } return T } return S }";
+
+    cr_assert(te_parse(cx, "t", text), "%s", tec_context_error(cx));
+    cr_assert(tec_context_set_limit(cx, "definitions", 1));
+    refuses(text, "t:1: error: definitions are nested too deeply; the limit 'definitions' is 1 (--limit "
+                  "definitions=N, tec_context_set_limit)");
+    cr_assert(tec_context_set_limit(cx, "definitions", 2));
+    cr_assert(te_parse(cx, "t", text), "%s", tec_context_error(cx));
 }

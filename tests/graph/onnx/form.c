@@ -298,21 +298,23 @@ Test(onnx_form, the_padding_of_a_transposed_convolution_is_in_range)
 
 /* ---- what would grow without end ---- */
 
+#define LIMIT_BYTES                                                                                          \
+    "; the limit 'tensor-bytes' is 140737488355328 (--limit tensor-bytes=N, tec_context_set_limit)"
+
 Test(onnx_form, no_tensor_is_larger_than_memory_can_be)
 {
     open_model(13);
     input("x", 1, "4611686018427387904", "4", "4");
     output("x");
-    refused(TEC_INVALID,
-            "m.onnx: error: input 'x' is f32[4611686018427387904, 4, 4]: it would be larger than 2^47 bytes");
+    refused(TEC_INVALID, "m.onnx: error: input 'x' is f32[4611686018427387904, 4, 4]: it would have too many "
+                         "bytes" LIMIT_BYTES);
     open_model(13);
     input("x", 1, "n", "1", "1");
     INT64S("s", 1, 1099511627776, 1099511627776);
     node("Expand", "x,s", "y", NULL);
     output("y");
-    refused(
-        TEC_INVALID,
-        "m.onnx: node 'the_y' (Expand): error: expand 'the_y': result 0: it would be larger than 2^47 bytes");
+    refused(TEC_INVALID, "m.onnx: node 'the_y' (Expand): error: expand 'the_y': result 0: it would have too "
+                         "many bytes" LIMIT_BYTES);
 }
 
 /* The number of elements of x, squared forty times, as a shape: an expression of 2^40 terms. */
@@ -329,7 +331,8 @@ Test(onnx_form, expressions_of_shapes_stay_short)
     output("y");
     refused(TEC_UNSUPPORTED,
             "m.onnx: error: 1 part of the model is not supported\n"
-            "m.onnx: note: node 'the_y' (Expand): a shape that is an expression of too many terms");
+            "m.onnx: note: node 'the_y' (Expand): a shape that is an expression of too many terms; "
+            "the limit 'dim-terms' is 1000 (--limit dim-terms=N, tec_context_set_limit)");
 }
 
 /* ---- bounds and functions that were misread ---- */
