@@ -157,6 +157,39 @@ Test(init, in_place_is_refused_where_loops_mix_spatial_and_reduce_variables)
                 "}\n"));
 }
 
+/* Where a loop of n * c iterations runs, n is at least 1: 0 / n is the first point of the reduction. */
+Test(init, goes_in_front_where_a_factor_of_the_extent_divides)
+{
+    HAS("if floordiv(i * 8 + j, n) < m {\n"
+        "        block S.init(y = (i * 8 + j) % n in 0..n)",
+        after("init", AVX512,
+              "program p(symbol n, symbol m, A: f32[m, n], out S: f32[n]) where m >= 1 {\n"
+              "  for j in 0..8 { for i in 0..n * floordiv(m + 7, 8) {\n"
+              "    block S(y = (i*8 + j) % n in 0..n, k reduce = floordiv(i*8 + j, n) in 0..m) where "
+              "floordiv(i*8 + j, n) < m {\n"
+              "      reads A[k, y]\n"
+              "      writes S[y]\n"
+              "      init { S[y] = 0.0 }\n"
+              "      S[y] sum= A[k, y]\n"
+              "    }\n"
+              "  } }\n"
+              "}\n"));
+}
+
+/* The same factor does not tell that the reduction has a point, and without one the init is due. */
+Test(init, of_a_fused_reduction_that_may_be_empty_is_refused)
+{
+    HAS("'i' mixes spatial and reduce variables, and the reduction over 'k' may be empty",
+        refusal("init", AVX512,
+                "program p(symbol n, symbol m, A: f32[m, n], out S: f32[n]) {\n"
+                "  for i in 0..n * m {\n"
+                "    block S(y = i % n in 0..n, k reduce = floordiv(i, n) in 0..m) {\n"
+                "      reads A[k, y] writes S[y] init { S[y] = 0.0 } S[y] sum= A[k, y]\n"
+                "    }\n"
+                "  }\n"
+                "}\n"));
+}
+
 Test(init, in_place_is_refused_under_a_guard_of_the_reduction)
 {
     HAS("which may be guarded",
