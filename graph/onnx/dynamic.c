@@ -67,15 +67,6 @@ static const ir_expr *size_of(onnx_node *node, const op_type *type)
     return size;
 }
 
-/* Demands that the condition holds when the model runs, unless it is known to. */
-static void demand(onnx_node *node, const ir_expr *condition)
-{
-    const graph_body *body = node->im->f->body;
-
-    if (!ir_prove(graph_facts_in(node->im->m, body), condition))
-        graph_need_in(node->im->m, node->im->f->body, condition);
-}
-
 /* ---- reshape ---- */
 
 /* The extents of the operand up to `count`, then zeros: a 0 in the shape copies the extent at its place. */
@@ -110,36 +101,19 @@ graph_value *onnx_run_reshape(onnx_node *node)
         return NULL;
     for (int i = 0; i < count; i++)
         made = ir_mul(node->cx, made, dim[i]);
-    demand(node, ir_eq(node->cx, made, size));
+    onnx_demand(node, ir_eq(node->cx, made, size));
     return onnx_reshape(node, node->in[0], dim, count);
 }
 
 /* ---- expand ---- */
 
-/* An extent 1 of the operand becomes the extent that the shape has there. Another extent stays, and the shape
- * must have the same extent there, or 1. */
 graph_value *onnx_run_expand(onnx_node *node)
 {
-    tec_context *cx = node->cx;
-    const op_type *type = &node->in[0]->type;
     int count;
     graph_value *shape = integers(node, 1, "a shape", &count);
     const ir_expr **dim = extents_of(node, shape);
 
-    if (!dim)
-        return NULL;
-    int rank = count > type->n ? count : type->n;
-    const ir_expr **to = base_array(cx, const ir_expr *, rank);
-    for (int i = 0; i < rank; i++) {
-        int of_shape = i - (rank - count), of_x = i - (rank - type->n);
-        const ir_expr *wanted = of_shape >= 0 ? dim[of_shape] : ir_int(cx, 1),
-                      *mine = of_x >= 0 ? type->dim[of_x] : ir_int(cx, 1);
-
-        to[i] = ir_is_value(mine, 1) ? wanted : mine;
-        if (to[i] == mine && of_shape >= 0)
-            demand(node, ir_or(cx, ir_eq(cx, wanted, mine), ir_eq(cx, wanted, ir_int(cx, 1))));
-    }
-    return onnx_expand(node, node->in[0], to, rank);
+    return dim ? onnx_expand_exprs(node, dim, count) : NULL;
 }
 
 /* ---- slice ---- */
@@ -247,7 +221,7 @@ graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, co
         extent[a.axis[i]] = size[i];
         step[a.axis[i]] = a.steps[i];
         if (a.steps[i] == 1)
-            demand(node, ir_le(cx, ir_add(cx, from[i], size[i]), type->dim[a.axis[i]]));
+            onnx_demand(node, ir_le(cx, ir_add(cx, from[i], size[i]), type->dim[a.axis[i]]));
     }
     return onnx_slice(node, node->in[0], begin, extent, step);
 }

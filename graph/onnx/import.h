@@ -150,6 +150,13 @@ bool onnx_run_tile(onnx_node *node);
 graph_value *onnx_run_expand(onnx_node *node);
 graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, const int64_t *steps,
                             int n_steps);
+/* Split, Pad and Expand by sizes that are expressions (symbolic.c); NULL after an error. */
+const ir_expr **onnx_split_exprs(onnx_node *node, const ir_expr *extent, const onnx_known *given);
+graph_value *onnx_pad_exprs(onnx_node *node, const ir_expr *const *before, const ir_expr *const *after,
+                            const char *mode, graph_value *fill);
+graph_value *onnx_expand_exprs(onnx_node *node, const ir_expr *const *dim, int count);
+/* Demands that the condition holds when the model runs, unless it is known to. */
+void onnx_demand(onnx_node *node, const ir_expr *condition);
 /* Says that operand index, which is `what` ("a shape"), is not known while importing, and why; always
  * false. */
 bool onnx_unknown(onnx_node *node, int k, const char *what);

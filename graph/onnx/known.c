@@ -140,6 +140,18 @@ static const ir_expr *quotient(tec_context *cx, const ir_expr *left, const ir_ex
     return ir_is_value(right, 0) ? NULL : ir_div(cx, left, right);
 }
 
+static const ir_expr *remainder_of(tec_context *cx, const ir_expr *left, const ir_expr *right)
+{
+    return ir_is_value(right, 0) ? NULL : ir_floormod(cx, left, right);
+}
+
+static const ir_expr *negated(const tracked *self, const int64_t *at)
+{
+    const ir_expr *expr = element(self, 0, at);
+
+    return expr ? ir_neg(self->n->cx, expr) : NULL;
+}
+
 static const ir_expr *both(tec_context *cx, const ir_expr *left, const ir_expr *right)
 {
     return ir_mul(cx, left, right);
@@ -191,6 +203,8 @@ static const struct {
     {"sub", NULL, ir_sub, false},
     {"mul", NULL, ir_mul, false},
     {"div", NULL, quotient, false},
+    {"mod", NULL, remainder_of, false},
+    {"neg", negated, NULL, false},
     {"min", NULL, ir_min, false},
     {"max", NULL, ir_max, false},
     {"and", NULL, both, false},
@@ -236,6 +250,8 @@ static bool is_exact(const tracked *self, int rule)
     if (rules[rule].binary)
         return self->call.n_inputs == 2 && (base_dtype_same(self->call.input[0].dtype, BASE_I64) ||
                                             base_dtype_same(self->call.input[0].dtype, BASE_BOOL));
+    if (base_same(self->call.op->name, "neg"))
+        return base_dtype_same(to, BASE_I64);
     return !base_is_float(to) &&
            (!base_same(self->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
 }

@@ -353,10 +353,29 @@ static const ir_expr *from_end(onnx_node *node, const ir_expr *expr, const ir_ex
                : ir_select(cx, ir_lt(cx, expr, ir_int(cx, 0)), ir_add(cx, expr, extent), expr);
 }
 
-static const ir_expr *clamp(onnx_node *node, const ir_facts *facts, const ir_expr *expr, const ir_expr *low,
-                            const ir_expr *high)
+/* Whether a bound is a number that no dimension reaches, above (1) or below (-1): exporters write the
+ * greatest number of 32 or 64 bits, or 2^62, for the end. The run checks that a symbolic dimension does not
+ * reach a number of 31 bits. */
+static int is_far(onnx_node *node, const ir_expr *bound, const ir_expr *extent)
 {
-    return ir_simplify(facts, ir_max(node->cx, low, ir_min(node->cx, expr, high)));
+    int64_t value, number;
+
+    if (!ir_is_int(bound, &value) || ir_is_int(extent, &number) || (value < INT32_MAX && value > -INT32_MAX))
+        return 0;
+    if (value > -IR_MOST_INDEX && value < IR_MOST_INDEX)
+        onnx_demand(node, ir_le(node->cx, extent, ir_int(node->cx, value < 0 ? -value : value)));
+    return value > 0 ? 1 : -1;
+}
+
+/* The bound as ONNX means it, cut to low..high. */
+static const ir_expr *clamp(onnx_node *node, const ir_facts *facts, const ir_expr *bound,
+                            const ir_expr *extent, const ir_expr *low, const ir_expr *high)
+{
+    int far = is_far(node, bound, extent);
+
+    if (far)
+        return ir_simplify(facts, far > 0 ? ir_max(node->cx, low, high) : low);
+    return ir_simplify(facts, ir_max(node->cx, low, ir_min(node->cx, from_end(node, bound, extent), high)));
 }
 
 /* One element, x[i:i + 1] of n elements, where i is known at run time only. The extent is 1, and the run
@@ -391,10 +410,10 @@ static void slice_forwards(onnx_node *node, slices *self, int axis, const ir_exp
 
     if (step == 1 && slice_element(node, self, axis, start, end))
         return;
-    start = from_end(node, start, extent);
-    if (!ir_is_int(start, &first) || first < 0 || (ir_is_int(extent, &size) && first > size))
-        start = clamp(node, facts, start, zero, extent);
-    end = clamp(node, facts, from_end(node, end, extent), zero, extent);
+    if (!ir_is_int(start, &first) || first < 0 || is_far(node, start, extent) ||
+        (ir_is_int(extent, &size) && first > size))
+        start = clamp(node, facts, start, extent, zero, extent);
+    end = clamp(node, facts, end, extent, zero, extent);
     self->begin[axis] = start;
     self->extent[axis] =
         ir_simplify(facts, ir_ceildiv(cx, ir_max(cx, zero, ir_sub(cx, end, start)), ir_int(cx, step)));
@@ -412,11 +431,11 @@ static void slice_backwards(onnx_node *node, slices *self, int axis, const ir_ex
     int64_t first;
 
     if (ir_is_int(start, &first) && first >= 0)
-        start = ir_simplify(facts, ir_min(cx, start, last));
+        start = ir_simplify(facts, is_far(node, start, extent) ? last : ir_min(cx, start, last));
     else
-        start = clamp(node, facts, from_end(node, start, extent),
+        start = clamp(node, facts, start, extent,
                       ir_prove_le(facts, ir_int(cx, 1), extent) ? zero : ir_min(cx, zero, last), last);
-    end = clamp(node, facts, from_end(node, end, extent), ir_int(cx, -1), last);
+    end = clamp(node, facts, end, extent, ir_int(cx, -1), last);
     self->begin[axis] = start;
     self->extent[axis] =
         ir_simplify(facts, ir_ceildiv(cx, ir_max(cx, zero, ir_sub(cx, start, end)), ir_int(cx, -step)));
@@ -530,10 +549,8 @@ static const int64_t *split_sizes(onnx_node *node, int64_t extent)
     int64_t *sizes = base_array(node->cx, int64_t, node->n_out + 1), sum = 0;
     int count = onnx_ints(node, "split", &given);
 
-    if (count < 0 && onnx_has(node, 1) && (count = onnx_constant_ints(node, 1, &given)) < 0) {
-        onnx_unknown(node, 1, "sizes");
-        return NULL;
-    }
+    if (count < 0 && onnx_has(node, 1))
+        count = onnx_constant_ints(node, 1, &given);
     if (count < 0 && node->opset < 18 && extent % node->n_out != 0) {
         onnx_wrong(node, "cannot split extent %lld into %d equal parts", (long long)extent, node->n_out);
         return NULL;
@@ -562,34 +579,62 @@ static const int64_t *split_sizes(onnx_node *node, int64_t extent)
     return sizes;
 }
 
+/* The sizes as expressions, where the extent or one of them is no number; NULL with an error. */
+static const ir_expr **symbolic_sizes(onnx_node *node, const ir_expr *extent)
+{
+    const int64_t *number;
+    int count = onnx_ints(node, "split", &number);
+    onnx_known listed = {.n = count};
+    const onnx_known *given = count >= 0 ? &listed : onnx_has(node, 1) ? onnx_needed_value(node, 1) : NULL;
+
+    if (count < 0 && onnx_has(node, 1) && !given)
+        return onnx_unknown(node, 1, "sizes"), NULL;
+    listed.at = base_array(node->cx, const ir_expr *, count > 0 ? count : 1);
+    for (int i = 0; i < count; i++)
+        listed.at[i] = ir_int(node->cx, number[i]);
+    if (!given && onnx_int(node, "num_outputs", node->n_out) != node->n_out)
+        return onnx_wrong(node, "expected %lld results, found %d",
+                          (long long)onnx_int(node, "num_outputs", 0), node->n_out),
+               NULL;
+    return onnx_split_exprs(node, extent, given);
+}
+
 /* One slice per result. */
 static bool convert_split(onnx_node *node)
 {
-    int64_t axis, extent, at = 0;
+    const ir_expr *at = ir_int(node->cx, 0), **size = base_array(node->cx, const ir_expr *, node->n_out + 1);
+    const int64_t *ignored;
+    int64_t axis, extent;
     slices s;
 
     if (!onnx_axis(node, onnx_int(node, "axis", 0), onnx_rank(node, 0), &axis))
         return false;
-    if (!ir_is_int(node->in[0]->type.dim[axis], &extent))
-        return onnx_unsupported(node, "a symbolic dimension is split");
-    const int64_t *sizes = split_sizes(node, extent);
-    for (int k = 0; sizes && k < node->n_out; k++) {
+    if (ir_is_int(node->in[0]->type.dim[axis], &extent) &&
+        (!onnx_has(node, 1) || onnx_constant_ints(node, 1, &ignored) >= 0)) {
+        const int64_t *number = split_sizes(node, extent);
+
+        for (int k = 0; number && k < node->n_out; k++)
+            size[k] = ir_int(node->cx, number[k]);
+        size = number ? size : NULL;
+    } else
+        size = symbolic_sizes(node, node->in[0]->type.dim[axis]);
+    for (int k = 0; size && k < node->n_out; k++) {
         whole(node, &s);
-        s.begin[axis] = ir_int(node->cx, at);
-        s.extent[axis] = ir_int(node->cx, sizes[k]);
+        s.begin[axis] = at;
+        s.extent[axis] = size[k];
         if (!onnx_set(node, k, make_slice(node, &s)))
             return false;
-        at += sizes[k];
+        at = ir_simplify(graph_facts_in(node->im->m, node->im->f->body), ir_add(node->cx, at, size[k]));
     }
-    return sizes != NULL;
+    return size != NULL;
 }
 
 /* Pads of the axes that are named (operand 3, opset 18; all where it is left out), spread over all
  * dimensions: begins, then ends. */
-static const int64_t *spread_pads(onnx_node *node, const int64_t *pads, int count)
+static const ir_expr *const *spread_pads(onnx_node *node, const ir_expr *const *pads, int count)
 {
     int rank = onnx_rank(node, 0), n_axes = rank;
-    int64_t *all = base_array(node->cx, int64_t, 2 * rank + 1);
+    const ir_expr **all = base_array(node->cx, const ir_expr *, 2 * rank + 1);
     const int64_t *axes = NULL;
     bool padded[ONNX_MAX_RANK] = {false};
 
@@ -602,6 +647,8 @@ static const int64_t *spread_pads(onnx_node *node, const int64_t *pads, int coun
                    n_axes);
         return NULL;
     }
+    for (int i = 0; i < 2 * rank; i++)
+        all[i] = ir_int(node->cx, 0);
     for (int i = 0; i < n_axes; i++) {
         int64_t axis;
 
@@ -618,27 +665,70 @@ static const int64_t *spread_pads(onnx_node *node, const int64_t *pads, int coun
     return all;
 }
 
-/* Pads: begins then ends; attribute `pads` (`paddings` in opset 1), operand since opset 11. */
+/* The pads in the node's own order: an attribute until opset 10, then an operand. -1: they are not known. */
+static int read_pads(onnx_node *node, const ir_expr *const **pads)
+{
+    int count;
+
+    if (node->opset < 11) {
+        *pads = as_exprs(node, node->opset < 2 ? "paddings" : "pads", &count);
+        return count;
+    }
+    const onnx_known *known = onnx_needed_value(node, 1);
+    *pads = known ? known->at : NULL;
+    return known ? known->n : -1;
+}
+
+/* The padding value as a scalar: operand 2, or the attribute, which is 0 where it is left out. */
+static graph_value *padding_value(onnx_node *node)
+{
+    if (node->opset < 11 || !onnx_has(node, 2))
+        return onnx_scalar(node, node->in[0]->type.dtype, onnx_float(node, "value", 0));
+    return node->in[2]->type.n > 0 ? onnx_reshape(node, node->in[2], NULL, 0) : node->in[2];
+}
+
+/* Pads: begins then ends. Where all are numbers, Pad is one operator; otherwise it is put together of
+ * others. */
 static bool convert_pad(onnx_node *node)
 {
-    const int64_t *pads;
-    int rank = onnx_rank(node, 0), count = node->opset < 2    ? onnx_ints(node, "paddings", &pads)
-                                           : node->opset < 11 ? onnx_ints(node, "pads", &pads)
-                                                              : onnx_constant_ints(node, 1, &pads);
-    graph_value *in[2] = {node->in[0], node->opset >= 11 && onnx_has(node, 2) ? node->in[2] : NULL};
+    const ir_expr *const *pads;
+    int rank = onnx_rank(node, 0), count = read_pads(node, &pads);
+    int64_t *number = base_array(node->cx, int64_t, 2 * rank + 1);
+    const char *mode = onnx_string(node, "mode", "constant");
+    bool constant = true;
 
     if (count < 0)
         return onnx_unknown(node, 1, "pads");
     pads = spread_pads(node, pads, count);
     if (!pads)
         return false;
-    if (in[1] && in[1]->type.n > 0)
-        in[1] = onnx_reshape(node, in[1], NULL, 0);
-    op_attr attr[] = {op_attr_ints(node->cx, "before", pads, rank),
-                      op_attr_ints(node->cx, "after", pads + rank, rank),
-                      op_attr_string("mode", onnx_string(node, "mode", "constant")),
+    for (int i = 0; i < 2 * rank; i++)
+        constant = ir_is_int(pads[i], &number[i]) && constant;
+    if (!constant)
+        return onnx_set(node, 0, onnx_pad_exprs(node, pads, pads + rank, mode, padding_value(node)));
+    graph_value *in[2] = {node->in[0], node->opset >= 11 && onnx_has(node, 2) ? padding_value(node) : NULL};
+    op_attr attr[] = {op_attr_ints(node->cx, "before", number, rank),
+                      op_attr_ints(node->cx, "after", number + rank, rank), op_attr_string("mode", mode),
                       op_attr_float("value", onnx_float(node, "value", 0))};
     return onnx_set(node, 0, onnx_make(node, "pad", in, 2, attr, 4));
+}
+
+/* Whether an extent of the operand and the one that the shape has there are known to fit, or to differ: then
+ * the operator itself says so. */
+static bool is_plain_expand(onnx_node *node, const onnx_known *shape)
+{
+    const op_type *type = &node->in[0]->type;
+    const ir_facts *facts = graph_facts_in(node->im->m, node->im->f->body);
+    int64_t number;
+
+    for (int i = 1; i <= type->n && i <= shape->n; i++) {
+        const ir_expr *mine = type->dim[type->n - i], *wanted = shape->at[shape->n - i];
+
+        if (!ir_is_value(mine, 1) && !ir_is_value(wanted, 1) && !ir_prove_equal(facts, mine, wanted) &&
+            !(ir_is_int(mine, &number) && ir_is_int(wanted, &number)))
+            return false;
+    }
+    return true;
 }
 
 static bool convert_expand(onnx_node *node)
@@ -650,6 +740,8 @@ static bool convert_expand(onnx_node *node)
     shape = known_shape(node, 1);
     if (!shape)
         return false;
+    if (!is_plain_expand(node, shape))
+        return onnx_set(node, 0, onnx_expand_exprs(node, shape->at, shape->n));
     op_attr attr = op_attr_exprs(node->cx, "shape", shape->at, shape->n);
     return onnx_set(node, 0, ONNX_MAKE(node, "expand", &attr, 1, node->in[0]));
 }

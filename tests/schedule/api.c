@@ -85,7 +85,8 @@ Test(schedule_api, places)
     s = schedule_of(two);
     cr_assert(tec_compute_inline_within(s, "P", 100));
     traces(s, two, "compute_inline(P, 100)\n");
-    s = schedule_of(two);
+    s = schedule_of("def f(A: f32[64]) { P[i: 61] = A[i] * A[i + 1] + A[i + 2] * A[i + 3] "
+                    "C[i: 16] = P[i] * P[i + 15] + P[i + 30] * P[i + 45] return C }");
     cr_assert_not(tec_compute_inline_within(s, "P", 5));
     cr_assert(strstr(sched_error((sched *)s), "the limit is 5"), "%s", sched_error((sched *)s));
 }

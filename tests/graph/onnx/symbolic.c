@@ -1,0 +1,421 @@
+/* tests/graph/onnx/symbolic.c -- Split, Pad, Expand and Slice of symbolic extents, by sizes that the model
+ * computes from shapes or that are inputs: compiled once, run at several extents.
+ *
+ * The expected elements are those of ONNX Runtime.
+ */
+#include "tests/graph/onnx/kit.h"
+
+#include "graph/build.h"
+#include "tec/program.h"
+
+TestSuite(onnx_symbolic, .init = open_context, .fini = close_context);
+
+static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+static tec_module *module;
+static tec_program *program;
+
+/* Compiles the model of the kit for the VM, which gives the extents of its results with them. */
+static void compile_model(void)
+{
+    tec_error err = {0};
+    graph_module *m = imported();
+
+    m->for_vm = true;
+    graph_built *b = graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1});
+    cr_assert(b, "%s", tec_context_error(cx));
+    module = graph_load(b);
+    program = tec_program_new(module, NULL, &(tec_program_options){.run = {.threads = 1}}, &err);
+    cr_assert(program, "%s", err.text);
+}
+
+static void discard(void)
+{
+    tec_program_free(program);
+    tec_module_free(module);
+}
+
+/* A tensor of the numbers above, or of the integers that are given. */
+static tec_object *object(const int64_t *integers, int rank, const int64_t *shape)
+{
+    tec_error err = {0};
+    DLTensor t = {.data = (void *)(uintptr_t)(integers ? (const void *)integers : (const void *)numbers),
+                  .device = {kDLCPU, 0},
+                  .ndim = rank,
+                  .dtype = {integers ? kDLInt : kDLFloat, integers ? 64 : 32, 1},
+                  .shape = (int64_t *)(uintptr_t)shape};
+    tec_object *made = tec_object_tensor(program, &t, &err);
+
+    cr_assert(made, "%s", err.text);
+    return made;
+}
+
+typedef struct {
+    int64_t rows, columns; /* of x; columns 0: x has one dimension */
+    const int64_t *sizes;  /* a second input; NULL: there is none */
+    int64_t n_sizes;
+} call;
+
+/* Runs the program; false where it is refused, with the reason in *err. */
+static bool run(const call *c, tec_object **out, tec_error *err)
+{
+    tec_object *in[2] = {object(NULL, c->columns ? 2 : 1, (int64_t[]){c->rows, c->columns}), NULL};
+    int n = 1;
+
+    if (c->sizes)
+        in[n++] = object(c->sizes, 1, &c->n_sizes);
+    bool good = tec_program_run(program, in, n, out, tec_program_n_outputs(program), err);
+    for (int i = 0; i < n; i++)
+        tec_object_free(in[i]);
+    return good;
+}
+
+/* Output `which` has these elements, whatever its shape. */
+static void gives(call c, int which, const float *expected, int64_t count)
+{
+    tec_error err = {0};
+    tec_object *out[4] = {NULL};
+
+    cr_assert(run(&c, out, &err), "%s", err.text);
+    const DLTensor *y = tec_object_dltensor(out[which]);
+    cr_assert_eq(tec_tensor_elements(y), count, "%lld elements, expected %lld",
+                 (long long)tec_tensor_elements(y), (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        cr_assert_float_eq(((const float *)y->data)[i], expected[i], 1e-6, "element %lld is %g, expected %g",
+                           (long long)i, (double)((const float *)y->data)[i], (double)expected[i]);
+    for (int i = 0; i < tec_program_n_outputs(program); i++)
+        tec_object_free(out[i]);
+}
+
+static call x1(int64_t extent)
+{
+    return (call){extent, 0, NULL, 0};
+}
+
+static call x2(int64_t rows, int64_t columns)
+{
+    return (call){rows, columns, NULL, 0};
+}
+
+/* x and two sizes. */
+#define SIZES(x, ...) ((call){(x).rows, (x).columns, (const int64_t[]){__VA_ARGS__}, 2})
+
+#define GIVES(c, which, ...)                                                                                 \
+    gives((c), (which), (const float[]){__VA_ARGS__},                                                        \
+          (int64_t)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float)))
+
+static void refuses(call c, const char *reason)
+{
+    tec_error err = {0};
+    tec_object *out[4] = {NULL};
+
+    cr_assert_not(run(&c, out, &err));
+    cr_assert(strstr(err.text, reason), "expected: %s\nfound:    %s", reason, err.text);
+}
+
+static Onnx__AttributeProto *text(const char *name, const char *v)
+{
+    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
+
+    a->name = (char *)name;
+    a->has_s = true;
+    a->s = (ProtobufCBinaryData){strlen(v), (uint8_t *)v};
+    return a;
+}
+
+/* `half`: n / 2 as i64[1], of x: f32[n]. */
+static void open_half(int64_t opset)
+{
+    open_model(opset);
+    input("x", 1, "n");
+    INT64S("zero", 0);
+    INT64S("one", 1);
+    INT64S("two", 2);
+    node("Shape", "x", "n", NULL);
+    node("Div", "n,two", "half", NULL);
+}
+
+/* ---- split ---- */
+
+Test(onnx_symbolic, split_by_sizes_of_a_shape)
+{
+    open_half(13);
+    node("Sub", "n,half", "rest", NULL);
+    node("Concat", "half,rest", "sizes", attr_int("axis", 0));
+    node("Split", "x,sizes", "a,b", NULL);
+    output("a");
+    output("b");
+    compile_model();
+    GIVES(x1(6), 0, 1, 2, 3);
+    GIVES(x1(7), 0, 1, 2, 3);
+    GIVES(x1(7), 1, 4, 5, 6, 7);
+    GIVES(x1(1), 1, 1);
+    discard();
+}
+
+/* Nothing proves that n is 3 or more. */
+Test(onnx_symbolic, split_of_a_fixed_first_part)
+{
+    open_half(13);
+    INT64S("three", 3);
+    node("Sub", "n,three", "rest", NULL);
+    node("Concat", "three,rest", "sizes", attr_int("axis", 0));
+    node("Split", "x,sizes", "a,b", NULL);
+    output("a");
+    output("b");
+    compile_model();
+    GIVES(x1(5), 0, 1, 2, 3);
+    GIVES(x1(5), 1, 4, 5);
+    refuses(x1(2), "n");
+    discard();
+}
+
+/* Parts that are equal may be multiplied with each other. */
+Test(onnx_symbolic, split_in_equal_parts)
+{
+    open_model(13);
+    input("x", 1, "2", "m");
+    node("Split", "x", "a,b", attr_int("axis", -1));
+    node("Mul", "a,b", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(x2(2, 6), 0, 1 * 4, 2 * 5, 3 * 6, 7 * 10, 8 * 11, 9 * 12);
+    refuses(x2(2, 5), "m");
+    discard();
+}
+
+Test(onnx_symbolic, split_in_parts_of_which_the_last_is_smaller)
+{
+    open_model(18);
+    input("x", 1, "n");
+    node("Split", "x", "a,b,c", attr_int("num_outputs", 3));
+    output("a");
+    output("c");
+    compile_model();
+    GIVES(x1(8), 0, 1, 2, 3);
+    GIVES(x1(8), 1, 7, 8);
+    GIVES(x1(6), 1, 5, 6);
+    discard();
+}
+
+Test(onnx_symbolic, split_by_sizes_that_are_an_input)
+{
+    open_model(13);
+    input("x", 1, "n");
+    input("sizes", 7, "2");
+    node("Split", "x,sizes", "a,b", NULL);
+    output("a");
+    output("b");
+    compile_model();
+    GIVES(SIZES(x1(5), 2, 3), 0, 1, 2);
+    GIVES(SIZES(x1(5), 2, 3), 1, 3, 4, 5);
+    GIVES(SIZES(x1(5), 5, 0), 0, 1, 2, 3, 4, 5);
+    refuses(SIZES(x1(5), 2, 2), "==");
+    refuses(SIZES(x1(5), 6, -1), "element 1 is negative");
+    discard();
+}
+
+Test(onnx_symbolic, split_needs_a_size_for_each_part)
+{
+    open_half(13);
+    node("Concat", "half,half,n", "sizes", attr_int("axis", 0));
+    node("Split", "x,sizes", "a,b", NULL);
+    output("a");
+    output("b");
+    refused(TEC_INVALID,
+            "m.onnx: error: node 'the_a,b' (Split): expected one size for each result, found 3 sizes "
+            "for 2 results");
+}
+
+/* ---- pad ---- */
+
+/* To a multiple of 4: (-n) mod 4 zeros behind. */
+Test(onnx_symbolic, pad_to_a_multiple)
+{
+    open_half(13);
+    INT64S("four", 4);
+    node("Neg", "n", "minus", NULL);
+    node("Mod", "minus,four", "missing", NULL);
+    node("Concat", "zero,missing", "pads", attr_int("axis", 0));
+    node("Pad", "x,pads", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(x1(6), 0, 1, 2, 3, 4, 5, 6, 0, 0);
+    GIVES(x1(4), 0, 1, 2, 3, 4);
+    discard();
+}
+
+/* [half, 1] pads by each mode. */
+static void open_pad(const char *mode)
+{
+    open_half(19);
+    node("Concat", "half,one", "pads", attr_int("axis", 0));
+    node("Pad", "x,pads", "y", text("mode", mode));
+    output("y");
+    compile_model();
+}
+
+Test(onnx_symbolic, pad_by_copies)
+{
+    open_pad("edge");
+    GIVES(x1(4), 0, 1, 1, 1, 2, 3, 4, 4);
+    GIVES(x1(1), 0, 1, 1);
+    discard();
+    open_pad("reflect");
+    GIVES(x1(4), 0, 3, 2, 1, 2, 3, 4, 3);
+    discard();
+    open_pad("wrap");
+    GIVES(x1(5), 0, 4, 5, 1, 2, 3, 4, 5, 1);
+    refuses(x1(0), "n");
+    discard();
+}
+
+/* Columns cropped by half of them, with a value that is not 0 elsewhere. */
+Test(onnx_symbolic, pad_by_less_than_nothing)
+{
+    const float seven = 7;
+
+    open_model(13);
+    input("x", 1, "2", "m");
+    INT64S("two", 2);
+    INT64S("none", 0, 0);
+    INT64S("last", 1);
+    INT64S("nothing", 0);
+    raw(tensor("value", 1, NULL, 0), &seven, sizeof seven);
+    node("Shape", "x", "shape", NULL);
+    node("Gather", "shape,last", "m", NULL);
+    node("Sub", "two,m", "change", NULL);
+    node("Concat", "none,nothing,change", "pads", attr_int("axis", 0));
+    node("Pad", "x,pads,value", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(x2(2, 4), 0, 1, 2, 5, 6);
+    GIVES(x2(2, 1), 0, 1, 7, 2, 7);
+    discard();
+}
+
+Test(onnx_symbolic, pad_by_an_input)
+{
+    open_model(13);
+    input("x", 1, "n");
+    input("pads", 7, "2");
+    node("Pad", "x,pads", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(SIZES(x1(3), 2, 1), 0, 0, 0, 1, 2, 3, 0);
+    GIVES(SIZES(x1(3), 0, 0), 0, 1, 2, 3);
+    refuses(SIZES(x1(3), -1, 0), "element 0 is negative");
+    discard();
+}
+
+/* ---- expand ---- */
+
+Test(onnx_symbolic, expand_to_extents_that_must_fit)
+{
+    open_model(13);
+    input("x", 1, "1", "k");
+    input("shape", 7, "2");
+    node("Expand", "x,shape", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(SIZES(x2(1, 3), 2, 3), 0, 1, 2, 3, 1, 2, 3);
+    GIVES(SIZES(x2(1, 3), 2, 1), 0, 1, 2, 3, 1, 2, 3);
+    refuses(SIZES(x2(1, 3), 2, 4), "==");
+    discard();
+}
+
+/* The shape has dimensions of its own: m must be k. */
+Test(onnx_symbolic, expand_to_the_shape_of_another_tensor)
+{
+    open_model(13);
+    input("x", 1, "1", "k");
+    input("w", 1, "n", "m");
+    node("Shape", "w", "shape", NULL);
+    node("Expand", "x,shape", "y", NULL);
+    output("y");
+    TYPE_IS("f32[n, k]");
+}
+
+Test(onnx_symbolic, expand_refuses_numbers_that_differ)
+{
+    open_model(13);
+    input("x", 1, "3", "n");
+    INT64S("shape", 2, 1);
+    node("Expand", "x,shape", "y", NULL);
+    output("y");
+    cr_assert_null(import_model());
+    cr_assert(strstr(tec_context_error(cx), "does not broadcast"), "%s", tec_context_error(cx));
+}
+
+/* ---- two slices of one tensor ---- */
+
+/* The halves in the other order, as rotary position codes have them; the end as exporters write it. */
+static void rotate(int64_t end)
+{
+    open_half(13);
+    int64s("end", &end, 1);
+    node("Slice", "x,zero,half", "a", NULL);
+    node("Slice", "x,half,end", "b", NULL);
+    node("Neg", "b", "minus_b", NULL);
+    node("Concat", "minus_b,a", "y", attr_int("axis", 0));
+    output("y");
+    compile_model();
+    GIVES(x1(4), 0, -3, -4, 1, 2);
+    GIVES(x1(5), 0, -3, -4, -5, 1, 2);
+    discard();
+}
+
+Test(onnx_symbolic, two_halves)
+{
+    const int64_t ends[] = {INT64_MAX, (int64_t)1 << 62, INT32_MAX};
+
+    for (int i = 0; i < BASE_COUNT(ends); i++)
+        rotate(ends[i]);
+}
+
+/* Neighbours: n - 1 elements each. */
+Test(onnx_symbolic, all_but_the_first_and_all_but_the_last)
+{
+    open_half(13);
+    INT64S("minus_one", -1);
+    INT64S("end", (int64_t)1 << 62);
+    node("Slice", "x,zero,minus_one", "a", NULL);
+    node("Slice", "x,one,end", "b", NULL);
+    node("Mul", "a,b", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(x1(4), 0, 2, 6, 12);
+    discard();
+}
+
+/* Backwards, down to the first of at most 3 elements: 2^62 and -2^62 are no places. */
+Test(onnx_symbolic, backwards_from_far_behind)
+{
+    open_half(13);
+    INT64S("start", (int64_t)1 << 62);
+    INT64S("end", -((int64_t)1 << 62));
+    INT64S("step", -2);
+    node("Slice", "x,start,end,zero,step", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(x1(4), 0, 4, 2);
+    GIVES(x1(5), 0, 5, 3, 1);
+    discard();
+}
+
+/* Columns of which there may be fewer than the slice has, backwards: the extent is a difference of a minimum
+ * and a maximum, and rows and columns run as one parallel loop. */
+Test(onnx_symbolic, backwards_over_some_columns_of_many_rows)
+{
+    open_model(13);
+    input("x", 1, "n", "m");
+    INT64S("start", 10);
+    INT64S("end", -11);
+    INT64S("axis", 1);
+    INT64S("step", -1);
+    node("Slice", "x,start,end,axis,step", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(x2(2, 4), 0, 4, 3, 2, 1, 8, 7, 6, 5);
+    discard();
+}
