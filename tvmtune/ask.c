@@ -11,6 +11,7 @@
 #include "tvmtune/client.h"
 #include "tvmtune/commands.h"
 #include "tvmtune/field.h"
+#include "tvmtune/run.h"
 
 typedef struct {
     const char *command, *state, *token, *output, *file, *role;
@@ -247,6 +248,19 @@ typedef struct {
     int status; /* -1: it goes on */
 } watcher;
 
+/* The exit status that the job's state stands for; -1: the job goes on. One that is paused through nobody's
+ * fault goes on by itself. */
+static int status_of(const cJSON *queued)
+{
+    const char *state = tvm_text_of(queued, "state");
+
+    if (strcmp(state, "done") == 0)
+        return TOOL_OK;
+    if (strcmp(state, "paused") == 0 && base_starts_with(tvm_text_of(queued, "cause"), TVM_WAITING))
+        return -1;
+    return strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED : -1;
+}
+
 /* The job as the daemon says it; printed where it has changed. */
 static void look(watcher *self, const char *json)
 {
@@ -260,9 +274,7 @@ static void look(watcher *self, const char *json)
         print_answer(self->s, &(tvm_reply){.status = 200, .data = json, .size = strlen(json)});
     fflush(stdout);
     snprintf(self->last, sizeof self->last, "%s", now);
-    self->status = strcmp(state, "done") == 0                                     ? TOOL_OK
-                   : strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED
-                                                                                  : -1;
+    self->status = status_of(o);
     base_drop(&held);
 }
 
@@ -315,14 +327,15 @@ int tvm_watch(int argc, char **argv)
 {
     session s = {.state = TVM_STATE};
     const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
-    const tool_usage usage = {
-        "watch",
-        "JOB",
-        "Prints a job whenever it changes, until it is done (status 0), failed or paused (status 1).",
-        options,
-        BASE_COUNT(options),
-        1,
-        1};
+    const tool_usage usage = {"watch",
+                              "JOB",
+                              "Prints a job whenever it changes, until it is done (status 0), failed or "
+                              "paused (status 1). A job that "
+                              "waits for a disk, a store or a device is watched on.",
+                              options,
+                              BASE_COUNT(options),
+                              1,
+                              1};
 
     return run_command(&s, &usage, argc, argv, watch);
 }

@@ -1,6 +1,7 @@
 /* tvmtune/folder.c -- the folder of a running job: the submitted file, the modules, and what its programs
  * print.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,24 @@ void tvm_clear_folder(tec_context *cx, const tvm_runner *runner, int64_t id)
     for (int i = 0; i < BASE_COUNT(files); i++)
         unlink(tvm_file(cx, runner, id, files[i]));
     rmdir(folder(cx, runner, id));
+}
+
+/* A daemon that was killed leaves the folders of its jobs behind, also of one that it had just ended and that
+ * nobody takes again. */
+void tvm_sweep_folders(tec_context *cx, const tvm_runner *runner)
+{
+    DIR *work = opendir(runner->o.work);
+    const struct dirent *entry;
+    char *end;
+
+    while (work && (entry = readdir(work))) {
+        int64_t id = strtoll(entry->d_name, &end, 10);
+
+        if (id > 0 && *end == '\0')
+            tvm_clear_folder(cx, runner, id);
+    }
+    if (work)
+        closedir(work);
 }
 
 /* Each try starts from a fresh folder with the input, so that nothing of an earlier try is taken for a

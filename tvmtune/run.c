@@ -274,8 +274,8 @@ bool tvm_runner_step(tvm_runner *runner, int ms)
     return ok;
 }
 
-/* Makes the folder of the jobs' files, opens the store, and puts jobs that a killed daemon left running back
- * into the queue. */
+/* Makes the folder of the jobs' files or empties it, opens the store, and puts jobs that a killed daemon left
+ * running back into the queue. */
 tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *options)
 {
     tvm_runner *runner = base_new(cx, tvm_runner);
@@ -284,6 +284,7 @@ tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *options)
     if (mkdir(options->work, 0700) != 0 && errno != EEXIST)
         return base_fail(cx, TEC_IO, (base_loc){.file = options->work}, "cannot make the folder: %s",
                          strerror(errno));
+    tvm_sweep_folders(cx, runner);
     runner->db = store_open(cx, options->store, NULL);
     if (runner->db && store_queue_recover(cx, runner->db, options->alone ? "" : options->name))
         return runner;

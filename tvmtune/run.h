@@ -48,6 +48,9 @@ typedef struct {
 
 enum { TVM_AT_ONCE = 64 };
 
+/* What the cause of a job begins with that was paused through nobody's fault: the job goes on by itself. */
+#define TVM_WAITING "waiting for "
+
 /* Makes every job that a daemon of this name left as running interrupted. NULL with an error. */
 tvm_runner *tvm_runner_open(tec_context *cx, const tvm_runner_options *options);
 /* False with an error in the context: the store could not be written. Nothing is lost: the next step tries

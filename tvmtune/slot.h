@@ -46,9 +46,6 @@ struct tvm_runner {
     int64_t looked; /* when the queue had nothing to take, by tvm_milliseconds */
 };
 
-/* What the cause of a job begins with that was paused through nobody's fault: the job goes on by itself. */
-#define TVM_WAITING "waiting for "
-
 /* run.c: a clock that no correction of the time of day moves. */
 int64_t tvm_milliseconds(const tvm_runner *runner);
 int64_t tvm_seconds(const tvm_runner *runner);
@@ -61,6 +58,8 @@ const char *tvm_input(tec_context *cx, const tvm_runner *runner, const tvm_slot 
 const char *tvm_doing(tvm_stage stage);
 const char *tvm_output(const tvm_slot *entry);
 void tvm_clear_folder(tec_context *cx, const tvm_runner *runner, int64_t id);
+/* Removes the folders of all jobs, before any of them runs. */
+void tvm_sweep_folders(tec_context *cx, const tvm_runner *runner);
 /* Writes the submitted file into an empty folder. False with an error. */
 bool tvm_lay_out(tec_context *cx, const tvm_runner *runner, const tvm_slot *entry);
 /* Notices what the child has printed since the last call. */

@@ -185,7 +185,7 @@ static const struct {
     {"disk is full", TVM_WAITING "space on the disk"},
     {"the record store cannot be reached", TVM_WAITING "the record store"},
     {"another process holds", TVM_WAITING "another process"},
-    {"another process tunes this", TVM_WAITING "another process"},
+    {"another process is tuning this", TVM_WAITING "another process"},
     {"cannot connect to", TVM_WAITING "the pool"},
     {"no device of class", TVM_WAITING "a device of the pool"},
 };
