@@ -1,9 +1,12 @@
 /* autotune/local.c -- the local measurer: a queue with one runner, a process of this machine on cores of its
  * own.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "autotune/process.h"
 #include "autotune/queue.h"
@@ -20,6 +23,9 @@ typedef struct {
     atomic_bool stopped;
     bool late; /* others have measured on the cores for too long */
     char program[PATH_MAX];
+    int log;          /* -1: none */
+    const char *name; /* in the log */
+    char why[200];    /* the log cannot be written; "": it can */
     worker_cores cores;
     cpu_set_t callers; /* the cores that the opening thread had */
     pthread_t owner;
@@ -42,12 +48,31 @@ static worker_state ask_process(local *found, uint32_t question, const worker_jo
     return kind == WORKER_ANSWER && worker_get_answer(&r, answer, costs) ? WORKER_DONE : WORKER_GARBLED;
 }
 
+/* A line for a run that is about to begin, in one piece: several processes may write to the log. */
+static bool write_log(local *found, uint32_t question, const worker_job *job)
+{
+    char line[600];
+
+    if (found->log < 0 || question != WORKER_MEASURE || !job->label || !*job->label)
+        return true;
+    int n = snprintf(line, sizeof line, "%.400s: measures '%.100s'\n", found->name, job->label);
+    for (int i = 0; i < n - 1; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+            line[i] = ' ';
+    ssize_t got = write(found->log, line, (size_t)n);
+    if (got != n)
+        snprintf(found->why, sizeof found->why, "the log of runs cannot be written: %s",
+                 strerror(got < 0 ? errno : ENOSPC));
+    return got == n;
+}
+
 /* In turns with all others that measure on this machine. */
 static worker_state ask_in_turn(local *found, uint32_t question, const worker_job *job, double seconds,
                                 worker_answer *answer, double *costs)
 {
     worker_core_lock lock;
-    worker_state s = worker_cores_lock(&lock, &found->cores.measured, MOST_WAIT, &found->stopped)
+    worker_state s = worker_cores_lock(&lock, &found->cores.measured, MOST_WAIT, &found->stopped) &&
+                             write_log(found, question, job)
                          ? ask_process(found, question, job, seconds, answer, costs)
                          : WORKER_CLOSED;
 
@@ -80,6 +105,10 @@ static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *
 
         snprintf(failure->error, sizeof failure->error, "others measured on the same cores for %g s: now %s",
                  MOST_WAIT, worker_cores_holder(&l->cores.measured, holder, sizeof holder));
+        return TUNE_ASK_BROKEN;
+    }
+    if (l->why[0]) {
+        snprintf(failure->error, sizeof failure->error, "%s", l->why);
         return TUNE_ASK_BROKEN;
     }
     if (s != WORKER_DONE)
@@ -117,6 +146,8 @@ static void closed(void *user)
 
     if (pthread_equal(l->owner, pthread_self()))
         sched_setaffinity(0, sizeof l->callers, &l->callers);
+    if (l->log >= 0)
+        close(l->log);
     rt_free(l);
 }
 
@@ -127,6 +158,15 @@ static void choose_cores(local *found, int threads)
     sched_getaffinity(0, sizeof found->callers, &found->callers);
     if (found->cores.apart)
         sched_setaffinity(0, sizeof found->cores.others, &found->cores.others);
+}
+
+static bool open_log(tec_context *cx, local *found, const tune_measure_options *options)
+{
+    found->name = options->log_name ? options->log_name : "";
+    if (options->log)
+        found->log = open(options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    return !options->log || found->log >= 0 ||
+           base_fail(cx, TEC_IO, (base_loc){.file = options->log}, "cannot be opened: %s", strerror(errno));
 }
 
 static bool open_runner(tec_context *cx, local *found, tune_queue *queue)
@@ -147,7 +187,8 @@ tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *
     if (!l)
         return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "out of memory");
     l->runner = (tune_runner){.ask = ask, .renew = renew, .stop = stop, .close = close_runner};
-    if (!tune_find_program(cx, o.runner, "tec_runner", l->program)) {
+    l->log = -1;
+    if (!tune_find_program(cx, o.runner, "tec_runner", l->program) || !open_log(cx, l, &o)) {
         rt_free(l);
         return NULL;
     }

@@ -64,6 +64,9 @@ typedef struct {
     /* bytes that a candidate may allocate beside its arguments; 0: 4 GiB (as a builder at least) */
     int64_t memory_limit;
     const char *builder, *runner; /* programs; NULL: `tec` and `tec_runner` beside the running one */
+    /* Of the local measurer: a file to which each run of a trial is added before it begins, as "LOG_NAME:
+     * measures 'HASH'", HASH that of the trace; two of them for a comparison. NULL: none. */
+    const char *log, *log_name;
 } tune_measure_options;
 
 /* Where the wall time went, in seconds since the measurer was opened. */

@@ -264,6 +264,7 @@ static tune_readiness prepare(tune_queue *queue, tune_runner *runner)
     if (!runner->prepare)
         return TUNE_READY;
     pthread_mutex_unlock(&queue->lock);
+    tune_runner_forget(runner);
     tune_readiness got = runner->prepare(runner, why);
     pthread_mutex_lock(&queue->lock);
     runner->task = 0;

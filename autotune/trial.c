@@ -117,6 +117,47 @@ static worker_job job_of(const tune_trial *trial, tune_build *const *build, int 
     return j;
 }
 
+/* ---- reference outputs that a runner has ---- */
+
+void tune_runner_forget(tune_runner *runner)
+{
+    memset(runner->given, 0, sizeof runner->given);
+}
+
+static void renew(tune_runner *runner)
+{
+    tune_runner_forget(runner);
+    runner->renew(runner);
+}
+
+/* Never 0. */
+static uint64_t key_of(const worker_job *job)
+{
+    return base_hash(&job->seed, sizeof job->seed, job->arguments) | 1;
+}
+
+/* Where the key stands; TUNE_GIVEN: nowhere. */
+static int find_given(const tune_runner *runner, uint64_t key)
+{
+    int i = 0;
+
+    while (i < TUNE_GIVEN && runner->given[i] != key)
+        i++;
+    return i;
+}
+
+/* The key moves to the front; a new one takes the place of the last. */
+static void note_given(tune_runner *runner, uint64_t key)
+{
+    int i = find_given(runner, key);
+
+    i = i < TUNE_GIVEN ? i : TUNE_GIVEN - 1;
+    memmove(runner->given + 1, runner->given, (size_t)i * sizeof *runner->given);
+    runner->given[0] = key;
+}
+
+/* ---- asking ---- */
+
 static void fail_all(tune_trial *trial, const tune_failure *failure)
 {
     for (int i = 0; i < trial->n; i++)
@@ -148,7 +189,7 @@ static tune_asked keep_reference(tune_runner *runner, const tune_limits *limits,
         got = runner->ask(runner, WORKER_KEEP, &j, PATIENCE * limits->run_timeout, &a, costs, failure);
     if (got == TUNE_ASK_ANSWERED && a.outcome != WORKER_OK) {
         tune_fail(failure, STORE_DEVICE_ERROR, "reference", a.kind, a.error);
-        runner->renew(runner);
+        renew(runner);
         got = TUNE_ASK_DIED;
     } else if (got == TUNE_ASK_ANSWERED)
         trial->check_seconds += a.check_seconds;
@@ -186,33 +227,52 @@ static void take_answer(tune_trial *trial, tune_runner *runner, const worker_ans
     tune_fail(&trial->failure[answer->culprit < trial->n ? answer->culprit : 0],
               answer->outcome == WORKER_WRONG ? STORE_WRONG : STORE_RUN_ERROR, stage_of(answer), answer->kind,
               answer->error);
-    runner->renew(runner);
+    renew(runner);
 }
 
-/* Measures; a runner that has no reference result yet is given it first and asked again. */
+/* One question. A runner that is not known to have the reference outputs is given them before, since each
+ * question to measure is a run in the logs of those who count runs. */
+static tune_asked measure_once(tune_runner *runner, const tune_limits *limits, tune_trial *trial,
+                               const worker_job *job, worker_answer *answer, double *costs,
+                               tune_failure *failure)
+{
+    bool checks = job->check && trial->reference;
+    tune_asked got = TUNE_ASK_ANSWERED;
+
+    if (checks && find_given(runner, key_of(job)) == TUNE_GIVEN)
+        got = keep_reference(runner, limits, trial, costs, failure);
+    if (got != TUNE_ASK_ANSWERED)
+        return got;
+    if (checks)
+        note_given(runner, key_of(job));
+    got = runner->ask(runner, WORKER_MEASURE, job, limits->run_timeout * trial->n, answer, costs, failure);
+    if (got == TUNE_ASK_DIED)
+        fail_all(trial, failure);
+    return got;
+}
+
+/* Measures; a runner that has lost the reference outputs is given them once more and asked again. */
 static tune_asked run(tune_runner *runner, const tune_limits *limits, tune_trial *trial, double *costs,
                       tune_failure *failure)
 {
     worker_job j = job_of(trial, trial->build, trial->n);
-    double seconds = limits->run_timeout * trial->n;
     worker_answer a;
-    tune_asked got = runner->ask(runner, WORKER_MEASURE, &j, seconds, &a, costs, failure);
+    tune_asked got = measure_once(runner, limits, trial, &j, &a, costs, failure);
 
     if (got == TUNE_ASK_ANSWERED && a.outcome == WORKER_NO_REFERENCE && trial->reference) {
-        got = keep_reference(runner, limits, trial, costs, failure);
-        if (got != TUNE_ASK_ANSWERED)
-            return got;
-        got = runner->ask(runner, WORKER_MEASURE, &j, seconds, &a, costs, failure);
+        tune_runner_forget(runner);
+        got = measure_once(runner, limits, trial, &j, &a, costs, failure);
     }
     if (got == TUNE_ASK_ANSWERED && a.outcome == WORKER_NO_REFERENCE) {
         tune_fail(failure, STORE_RUN_ERROR, "run", "babble", "the runner keeps no outputs to check against");
-        runner->renew(runner);
+        renew(runner);
+        fail_all(trial, failure);
         got = TUNE_ASK_DIED;
     }
     if (got == TUNE_ASK_ANSWERED)
         take_answer(trial, runner, &a);
-    else if (got == TUNE_ASK_DIED)
-        fail_all(trial, failure);
+    else
+        tune_runner_forget(runner);
     return got;
 }
 

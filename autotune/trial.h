@@ -72,6 +72,8 @@ typedef enum {
     TUNE_BROKEN  /* nor will any other: the measurer ends with the reason */
 } tune_readiness;
 
+enum { TUNE_GIVEN = 3 }; /* fewer than a runner keeps: what was used lately is there */
+
 typedef struct tune_runner tune_runner;
 struct tune_runner {
     /* Called before the first question, and after one that was not answered: gets a device, which may take
@@ -99,7 +101,13 @@ struct tune_runner {
     char state[200]; /* for people: see tune_runner_says */
     int64_t trials;
     uint64_t task; /* of the last one */
+    /* Those whose reference outputs it has, so that it is not asked for a run that it cannot make; of the
+     * runner's own thread. The last one first; 0: none. */
+    uint64_t given[TUNE_GIVEN];
 };
+
+/* The runner begins anew: it has no reference outputs any more. */
+void tune_runner_forget(tune_runner *runner);
 
 /* TUNE_ASK_ANSWERED or TUNE_ASK_DIED: the trial has costs or failures. Otherwise it has none, and `why` the
  * reason. */

@@ -20,7 +20,7 @@
 
 typedef struct {
     const char *records, *target, *plot, *explorer, *model, *name, *histogram, *params;
-    const char *tracker, *device_class, *key_file, *user;
+    const char *tracker, *device_class, *key_file, *user, *run_log;
     double min_gain, tolerance; /* per cent */
     int64_t trials, seconds, seed, threads, devices, priority, patience;
     tool_list given_dims, schedules, only, limits;
@@ -198,8 +198,11 @@ static tune_measurer *open_measurer(run *self)
 {
     const target *t = job_spec_of(self->job)->from.target;
     const double patience = target_offers(t, TARGET_HOST) ? 0 : 60;
-    const tune_measure_options o = {
-        .threads = t->num_cores, .build_timeout = patience, .run_timeout = patience};
+    const tune_measure_options o = {.threads = t->num_cores,
+                                    .build_timeout = patience,
+                                    .run_timeout = patience,
+                                    .log = self->s->run_log,
+                                    .log_name = self->path};
 
     return self->pool ? pool_measurer(self->cx, self->pool, t, &o) : tune_measurer_local(self->cx, &o);
 }
@@ -385,6 +388,8 @@ static int check_pool(const settings *options)
     for (int i = 0; i < BASE_COUNT(option) && !options->tracker; i++)
         if (option[i].given)
             return tool_misuse("tune", "%s is for --tracker", option[i].name);
+    if (options->tracker && options->run_log)
+        return tool_misuse("tune", "--run-log is for runs on this machine: servers of a --tracker have logs");
     if (options->tracker && !options->device_class)
         return tool_misuse("tune", "which devices of the pool measure is missing: --device-class CLASS");
     if (options->tracker && options->replay)
@@ -441,6 +446,8 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
         {"patience", TOOL_COUNT, &to->patience, "S", "how long to wait for the first device (60)"},
         {"tolerance", TOOL_DECIMAL, &to->tolerance, "PERCENT",
          "by which a device may differ from the others before it is set aside (25)"},
+        {"run-log", TOOL_TEXT, &to->run_log, "FILE",
+         "adds a line to this file before each run of a candidate on this machine"},
         {"explorer", TOOL_CHOICE, &to->explorer, explorer_names(cx), "how candidates are proposed (anneal)"},
         {"model", TOOL_CHOICE, &to->model, "rank|regression|none", "the cost model (rank)"},
         {"replay", TOOL_FLAG, &to->replay, NULL,

@@ -148,6 +148,8 @@ const char *const *tvm_command(tec_context *cx, const tvm_runner *runner, const 
         base_push(cx, &argv, "--kernels");
     if (entry->stage == TVM_TUNE && !add_tuning(cx, runner, &argv, entry, queued))
         return NULL;
+    if (entry->stage == TVM_TUNE && runner->o.run_log && !*entry->device_class)
+        push_all(cx, &argv, (const char *const[]){"--run-log", runner->o.run_log, NULL});
     if (*entry->device_class && entry->stage != TVM_BUILD && entry->stage != TVM_PLAIN)
         add_pool(cx, runner, &argv, entry, queued);
     add_options(cx, &argv, queued->options, entry);

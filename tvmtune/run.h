@@ -41,6 +41,7 @@ typedef struct {
     const char *key_file;     /* the keys of the pool; NULL: those of `tec tune` */
     int64_t devices;          /* of the pool for one job, at most; 0: as `tec tune` */
     int64_t tolerance;        /* per cent, as `tec tune --tolerance`; 0: as usual */
+    const char *run_log;      /* of what jobs run on this machine, as `tec tune --run-log`; NULL: none */
     const tvm_ahead *ahead;   /* NULL: the daemon's clocks are the machine's */
     void (*told)(void *user, const store_queued *queued); /* a job has another state; may be NULL */
     void *user;

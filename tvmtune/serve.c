@@ -22,7 +22,7 @@
 #include "tvmtune/users.h"
 
 typedef struct {
-    const char *state, *store, *tec, *config, *log, *hosts, *tracker, *key_file;
+    const char *state, *store, *tec, *config, *log, *run_log, *hosts, *tracker, *key_file;
     int64_t port, jobs, memory, patience, quota, keep_days, lease, body_seconds, tolerance, devices;
 } settings;
 
@@ -179,6 +179,7 @@ static tvm_runner_options runner_options(tec_context *cx, const settings *given)
                                 .key_file = given->key_file,
                                 .devices = given->devices,
                                 .tolerance = given->tolerance,
+                                .run_log = given->run_log,
                                 .told = strcmp(given->log, "error") ? say_job : NULL};
 }
 
@@ -287,6 +288,8 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to)
          "by which a device of the pool may differ from the others before it is set aside (25)"},
         {"log", TOOL_CHOICE, &to->log, "error|info",
          "what is written to standard error; info: each state of a job too (error)"},
+        {"run-log", TOOL_TEXT, &to->run_log, "FILE",
+         "adds a line to this file before each run of a candidate on this machine, for audits (none)"},
         {"config", TOOL_TEXT, &to->config, "FILE",
          "a file of such options, one 'NAME = VALUE' a line; the command line wins"},
         {"tec", TOOL_TEXT, &to->tec, "PROGRAM",

@@ -50,7 +50,7 @@ typedef struct {
     int repeats;
     int64_t flush_bytes;  /* memory written before each call; 0: none */
     int64_t memory_limit; /* bytes that may be allocated beside the arguments */
-    const char *label;    /* for logs of others; not sent to a local runner */
+    const char *label;    /* of the trial in logs; not sent to a local runner */
     int n_modules;
     struct {
         const void *data;

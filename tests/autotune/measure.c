@@ -111,6 +111,65 @@ Test(measure, gives_costs_in_the_order_of_submission)
     cr_assert(s.timed >= 5 * 0.002 && s.run >= s.timed && s.compile > 0 && s.link > 0 && s.wall > 0);
 }
 
+static int lines_of(const char *path, const char *words)
+{
+    char line[800];
+    int n = 0;
+    FILE *f = fopen(path, "re");
+
+    cr_assert(f);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, words) != NULL;
+    fclose(f);
+    return n;
+}
+
+/* Each run of a candidate is a line, by the hash of its trace; a comparison has two. Runs that make the
+ * outputs to compare with are none. */
+Test(measure, logs_each_run_before_it_begins)
+{
+    tune_task *t = task_for(plain);
+    char path[] = "/tmp/tec-runs-XXXXXX", hash[60], both[60];
+    tune_result r[2];
+    tune_candidate c[2] = {{.task = t, .trace = fast, .seed = 1, .check = true}, {.task = t, .seed = 1}};
+
+    close(mkstemp(path));
+    open_measurer((tune_measure_options){.log = path, .log_name = "a\nb.te"});
+    measure_one(t, fast, true);
+    measure_one(t, "split(C.q, _, 3)\n", true);
+    cr_assert(measure_pair(&c[0], &c[1], r));
+    unsigned long long h = base_hash(fast, strlen(fast), BASE_HASH_SEED),
+                       d = base_hash(t->default_trace, strlen(t->default_trace), BASE_HASH_SEED);
+    snprintf(hash, sizeof hash, "a b.te: measures '%016llx'\n", h);
+    snprintf(both, sizeof both, "a b.te: measures '%016llx %016llx'\n", h, d);
+    cr_assert_eq(lines_of(path, hash), 1);
+    cr_assert_eq(lines_of(path, both), 1);
+    cr_assert_eq(lines_of(path, ""), 2);
+    unlink(path);
+}
+
+Test(measure, runs_nothing_that_cannot_be_logged)
+{
+    tune_task *t = task_for(plain);
+    tune_result r;
+
+    open_measurer((tune_measure_options){.log = "/dev/full"});
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = fast, .seed = 1}, 1));
+    cr_assert_eq(m->collect(m, cx, NULL, &r, 1, INFINITY), -1);
+    cr_assert(strstr(tec_context_error(cx), "the log of runs cannot be written: No space left"), "%s",
+              tec_context_error(cx));
+}
+
+Test(measure, a_log_that_cannot_be_opened_is_an_error)
+{
+    const tune_measure_options o = {
+        .builder = TEC_BINARY_DIR "/tec", .runner = TEC_BINARY_DIR "/tec_runner", .log = "/nowhere/runs"};
+
+    cr_assert_null(tune_measurer_local(cx, &o));
+    cr_assert(strstr(tec_context_error(cx), "/nowhere/runs: error: cannot be opened"), "%s",
+              tec_context_error(cx));
+}
+
 /* The parts are much longer than a call, on a machine with other work too. */
 Test(measure, spends_the_time_that_is_asked_for)
 {

@@ -18,8 +18,10 @@ typedef struct {
     int lost_one_in;     /* of the questions, at random; 0: none */
     int lose, doubt;     /* so many questions from now on are answered by the device's end, or by doubt */
     int fail_to_prepare; /* leaves at once */
-    atomic_int asked, prepared, switches;
-    uint64_t arguments; /* of the last question */
+    int forget_at;       /* the number of a question before which it loses its reference outputs; 0: none */
+    bool has_reference;
+    atomic_int asked, prepared, switches, kept, vain; /* vain: asked to measure without them */
+    uint64_t arguments;                               /* of the last question */
     double cost[WORKER_MAX_COSTS];
     bool stopped;
 } device;
@@ -33,6 +35,7 @@ static tune_readiness stand_ready(tune_runner *r, char why[TUNE_WHY])
     device *d = (device *)r;
 
     d->prepared++;
+    d->has_reference = false;
     tune_runner_has(r, d->name, "stand-in", "driver 7");
     snprintf(why, TUNE_WHY, "%s", "it was sold");
     return d->fail_to_prepare ? TUNE_LEAVES : TUNE_READY;
@@ -53,7 +56,6 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job 
     bool lost = d->lose > 0 || (d->lost_one_in && base_random(&d->random) % (uint64_t)d->lost_one_in == 0);
     uint64_t state = base_hash(j->modules[0].data, j->modules[0].size, 7);
 
-    (void)question;
     (void)seconds;
     (void)costs;
     take_time(d);
@@ -65,6 +67,13 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job 
         d->doubt -= !lost;
         r->lost++;
         return lost ? TUNE_ASK_LOST : TUNE_ASK_DOUBTED;
+    }
+    d->has_reference = question == WORKER_KEEP || (d->has_reference && d->asked != d->forget_at);
+    d->kept += question == WORKER_KEEP;
+    if (j->check && !d->has_reference) {
+        d->vain++;
+        *a = (worker_answer){.outcome = WORKER_NO_REFERENCE, .stage = "check"};
+        return TUNE_ASK_ANSWERED;
     }
     for (int i = 0; i < 3; i++)
         d->cost[i] = 1e-3 * (1 + base_random_unit(&state));
@@ -210,6 +219,44 @@ Test(queue, a_task_keeps_to_its_device)
     collect(NULL, r, 12);
     cr_assert_leq(devices[0].switches + devices[1].switches, 2);
     cr_assert_eq(devices[0].asked + devices[1].asked, 12);
+}
+
+/* Candidates that are checked, one after the other. */
+static void check_some(int n)
+{
+    tune_result r;
+
+    for (int i = 0; i < n; i++) {
+        const tune_candidate c = {.task = fake.task[0], .trace = traces[i], .seed = 1, .check = true};
+
+        cr_assert(m->submit(m, fake.cx, &c, 1));
+        collect(NULL, &r, 1);
+        cr_assert_eq(r.status, STORE_OK, "%s", r.error);
+    }
+}
+
+/* A question to measure is a run in a device's log: none is asked in vain, also not of the next device. */
+Test(queue, a_device_has_the_reference_outputs_before_it_measures)
+{
+    open_queue(1, false);
+    check_some(3);
+    cr_assert_eq(devices[0].kept, 1);
+    devices[0].lose = 1;
+    check_some(3);
+    cr_assert_eq(devices[0].prepared, 2);
+    cr_assert_eq(devices[0].kept, 2);
+    cr_assert_eq(devices[0].vain, 0);
+}
+
+/* A device that says that it has them no more is given them again. */
+Test(queue, a_device_that_lost_the_reference_outputs_gets_them_again)
+{
+    open_queue(1, false);
+    devices[0].forget_at = 3;
+    check_some(4);
+    cr_assert_eq(devices[0].vain, 1);
+    cr_assert_eq(devices[0].kept, 2);
+    cr_assert_eq(devices[0].asked, 4 + 2 + 1);
 }
 
 /* ---- devices that go ---- */

@@ -80,8 +80,8 @@ static int64_t ask(chaos *c, const char *text)
     return n;
 }
 
-/* In one session a trial counts once: a session without outputs to check the trial against says so, makes
- * them and is asked again. A fault that takes a trial away takes its session, too. */
+/* In one session a trial counts once: a session that has lost the outputs to check the trial against says so,
+ * makes them and is asked again. A fault that takes a trial away takes its session, too. */
 static void note_execution(chaos *c, const seen *at, uint64_t label)
 {
     char text[200];
@@ -549,7 +549,7 @@ static const char lost[] =
 static const char twice[] =
     "SELECT count(*) FROM (SELECT 1 FROM stored GROUP BY job, trial HAVING count(*) > 1)";
 static const char unlogged[] =
-    "SELECT count(*) FROM stored WHERE stage NOT IN ('schedule', 'build') AND NOT EXISTS "
+    "SELECT count(*) FROM stored WHERE stage NOT IN ('schedule', 'build', 'reference') AND NOT EXISTS "
     "(SELECT 1 FROM executions e WHERE e.job = stored.job AND e.label = stored.label)";
 static const char innocent[] = "SELECT count(*) FROM stored WHERE planted = '' AND status <> 'ok'";
 static const char repeated[] = "SELECT count(*) - count(DISTINCT job || ' ' || label) FROM executions";

@@ -9,8 +9,7 @@
 # last layer. CHAOS_CALM: so many jobs are tuned twice more without kills, with the same seeds and as many trials; the modules run in
 # turns with those of the jobs, and the two without kills with each other: what differs there is the noise of tuning.
 #
-# Trials on the pool that ran more than once are counted, and compared with the servers' own logs (executions.py). What this machine
-# measures itself is in no log: of that, the audit sees the rows of the store alone.
+# Trials that ran more than once are counted, and compared with the logs of the servers and of this machine (executions.py).
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 tvmtune=$TEC_BUILD_DIR/tvmtune
@@ -38,6 +37,7 @@ fail() {
 start() {
     rm -f "$state/port"
     "$tvmtune" serve --state "$state" --jobs 3 --log info --tracker "$tracker" --key-file "$dir/pool.keys" --devices 2 --tolerance 900 \
+        --run-log "$dir/runs.all" \
         "${limits[@]}" 2>>"$dir/log" &
     daemon=$!
     for _ in $(seq 400); do
@@ -58,7 +58,7 @@ ask() {
 
 is_done() { # JOB: waits for its end
     timeout 3000 "$tvmtune" watch --state "$state" "$1" >"$dir/out" 2>&1 && return
-    # a job that waits for the pool counts as paused for a moment
+    # the daemon was killed while the client watched
     for _ in $(seq 300); do
         case $(sql "SELECT state, substr(cause, 1, 11) FROM queue WHERE id = $1") in
         "paused waiting for"* | running* | queued* | interrupted*) sleep 1 ;;
@@ -186,12 +186,12 @@ ask doctor --state "$state" --key-file "$dir/pool.keys" --device-class board
 all=$(trials_now)
 
 # one kernel of the first job changed: what was tuned since
-executions_of() { # STATE: the numbers of executions.py
+executions_of() { # STATE: the numbers of executions.py, of the pool and of this machine
     local name
     for name in "${servers[@]}"; do
         cat "$dir/$name.lives" "$dir/$name.server" 2>"$dir/err" >"$dir/$name.all" || true
     done
-    tests/tvmtune/executions.py "$1/tune.db" "$dir"/s?.all
+    tests/tvmtune/executions.py "$1/tune.db" "$dir"/s?.all "$dir/runs.all"
 }
 tuned_since() { # ID: kernels, trials
     sql "SELECT COUNT(DISTINCT workload), COUNT(*) FROM records WHERE tuner <> 'adopted' AND id > $1"
@@ -219,12 +219,17 @@ fi
 echo "chaos: $jobs jobs done, $(all_kills) kills (daemon ${killed[daemon]}, servers ${killed[server]}: $hits of them in a trial, tracker ${killed[tracker]})," \
     "$all trials, $far of them by devices of the pool, none stored twice; one changed kernel: ${changed#* } trials for it alone"
 
-# every trial of the pool that is stored was run by a server; what ran again was lost by a kill, or measured again
-read -r executions stored repeated unstored missing pairs <<<"$(executions_of "$state")"
-echo "chaos: in the logs of the servers $executions executions of $stored stored trials: $repeated repeated, $unstored of trials that are" \
-    "not stored; $missing stored trials in no log; $pairs comparisons of two"
-[ "$missing" = 0 ] || fail "$missing trials are stored that no server has run"
-[ "$executions" = $((stored + repeated + unstored)) ] || fail "the executions do not add up"
+# every trial that is stored is in a log; what ran again was lost by a kill, or measured again
+count_executions() { # STATE WHERE: sets the numbers of this machine, or of the pool
+    read -r executions stored repeated unstored missing pairs <<<"$(executions_of "$1" | sed -n "$([ "$2" = pool ] && echo 1 || echo 2)p")"
+    echo "chaos: in the logs of the $2 $executions executions of $stored stored trials: $repeated repeated, $unstored of trials that are" \
+        "not stored; $missing stored trials in no log; $pairs comparisons of two"
+    [ "$missing" = 0 ] || fail "$missing trials are stored that are in no log"
+    [ "$executions" = $((stored + repeated + unstored)) ] || fail "the executions do not add up"
+}
+count_executions "$state" machine
+[ "$stored" -gt 0 ] || fail "the logs are compared with no trial of this machine"
+count_executions "$state" pool
 [ "$((repeated + unstored))" -ge "$hits" ] || fail "$hits servers were killed in a trial, and fewer trials ran again"
 [ "$stored" -ge "$far" ] || fail "the logs are compared with $stored trials, and $far were measured by the pool"
 
@@ -249,8 +254,9 @@ for run in calm again; do
         ask fetch --state "$state" "$i" -o "$dir/$run$i.tec"
         tried[i]="${tried[i]}, $(trials_of "$i")"
     done
-    read -r executions stored repeated unstored missing pairs <<<"$(executions_of "$state")"
-    echo "chaos: without kills $executions executions of $stored trials: $repeated repeated, $unstored not stored, $missing in no log"
+    echo "chaos: without kills:"
+    count_executions "$state" machine
+    count_executions "$state" pool
 done
 
 # ratio FIRST SECOND: time of the first module / time of the second one, measured twice, in both orders

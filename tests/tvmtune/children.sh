@@ -78,6 +78,10 @@ ends 6 failed "error: refused memory"
 ends 7 failed "nothing was heard of it for 8 seconds"
 ends 8 failed "error: in input.te"
 ends 9 "done" "5 of"
+for _ in $(seq 100); do # the store knows the end a moment before the files are gone
+    [ -n "$(ls "$state/work")" ] || break
+    sleep 0.1
+done
 [ -z "$(ls "$state/work")" ] || fail "files of jobs stay behind: $(ls "$state/work")"
 
 # three at once, the urgent ones first; a fourth one waits

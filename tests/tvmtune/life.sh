@@ -21,7 +21,7 @@ fail() {
 
 start() { # OPTIONS: the daemon, until it can be asked
     rm -f "$state/port"
-    "$tvmtune" serve --state "$state" "${limits[@]}" "$@" 2>>"$dir/log" &
+    "$tvmtune" serve --state "$state" --run-log "$dir/runs" "${limits[@]}" "$@" 2>>"$dir/log" &
     daemon=$!
     for _ in $(seq 100); do
         [ ! -s "$state/port" ] || return 0
@@ -95,6 +95,13 @@ expect 0 "<polyline" fetch 1 --file report.html -o -
 expect 0 "def mm" fetch 1 --file input -o -
 [ "$(trials)" = "6 6" ] || fail "the store has $(trials) trials instead of 6"
 
+# each run was logged before it began
+audit() { # the numbers of executions.py for this machine
+    tests/tvmtune/executions.py "$state/tune.db" "$dir/runs" | tail -n 1
+}
+read -r executions stored repeated unstored missing _ <<<"$(audit)"
+[ "$executions $repeated $unstored $missing" = "$stored 0 0 0" ] && [ "$stored" -gt 0 ] || fail "the log of runs: $(audit)"
+
 # hostile files fail their own jobs; the others go on
 head -c 300 /dev/urandom >"$dir/noise.onnx"
 printf 'def deep(A: f32[4]) {\n  return %s\n}\n' "$(printf '(%.0s' $(seq 20000))" >"$dir/deep.te"
@@ -140,6 +147,9 @@ grep -q "waiting for another process" "$dir/out" || fail "the job does not wait 
 (sleep 1 && rm "$dir/holds") &
 expect 0 "done" watch 4
 [ "$(trials)" = "96 96" ] || fail "the store has $(trials) trials instead of 96, each once"
+
+read -r _ stored _ _ missing _ <<<"$(audit)"
+[ "$missing" = 0 ] && [ "$stored" -gt 30 ] || fail "the log of runs: $(audit)"
 
 # submitted again: everything is known
 expect 0 "queued" submit "$dir/other.te" --trials 90 --threads 1
