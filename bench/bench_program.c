@@ -294,7 +294,7 @@ static long long count_steps(worker *self)
 static bool print_profile(worker *self)
 {
     double ms[4] = {0}, bytes = 0;
-    tec_program_row row;
+    tec_profile_row row;
 
     tec_program_profile_reset(self->program);
     if (pass(self) != TEC_OK)

@@ -148,7 +148,8 @@ bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *ro
     if (step->function != RT_STEP_COPY) {
         row->function = ex->desc->functions[step->function].name;
         row->origin = ex->desc->functions[step->function].origin;
-    }
+    } else
+        row->group = TEC_ROW_MEMORY;
     return true;
 }
 

@@ -113,7 +113,7 @@ static double seconds_of_all(const tec_program *program)
 }
 
 /* Row number `index` among those that ran: kernels in the order of the module, then instructions. */
-static const rt_step_profile *find_row(const tec_program *program, int index, tec_program_row *row)
+static const rt_step_profile *find_row(const tec_program *program, int index, tec_profile_row *row)
 {
     const rt_vm_profile *p = program->profile;
     int32_t n = program->desc->n_functions;
@@ -135,14 +135,14 @@ static const rt_step_profile *find_row(const tec_program *program, int index, te
 }
 
 /* The share is of all rows, kernels and instructions; rates are over all calls. */
-bool tec_program_profile(const tec_program *program, int index, tec_program_row *row)
+bool tec_program_profile(const tec_program *program, int index, tec_profile_row *row)
 {
     const rt_step_profile *profile;
     double all;
 
     if (!program || !program->profile || index < 0 || !row)
         return false;
-    *row = (tec_program_row){0};
+    *row = (tec_profile_row){0};
     profile = find_row(program, index, row);
     if (!profile)
         return false;

@@ -163,14 +163,14 @@ static void add_copies_json(cJSON *all, const tec_program_counts *counts)
 }
 
 /* {"rows": [...], "shares": {"kernel": 0.8, ...}, "copies": {...}} */
-static void print_program_profile_json(const tec_program_row *rows, int n, const tec_program_counts *counts)
+static void print_program_profile_json(const tec_profile_row *rows, int n, const tec_program_counts *counts)
 {
     cJSON *all = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(all, "rows"),
           *shares = cJSON_AddObjectToObject(all, "shares");
     double share[BASE_COUNT(group_names)] = {0};
 
     for (int i = 0; i < n; i++) {
-        const tec_program_row r = rows[i];
+        const tec_profile_row r = rows[i];
         cJSON *j = cJSON_CreateObject();
 
         cJSON_AddStringToObject(j, "name", r.name);
@@ -201,7 +201,7 @@ static void print_copies(const tec_program_counts *counts)
 }
 
 /* One line per kernel and per kind of instruction, then one line with the shares of the groups. */
-void tool_print_program_profile(const tec_program_row *rows, int n, const tec_program_counts *counts,
+void tool_print_program_profile(const tec_profile_row *rows, int n, const tec_program_counts *counts,
                                 bool json)
 {
     double share[BASE_COUNT(group_names)] = {0};
@@ -214,7 +214,7 @@ void tool_print_program_profile(const tec_program_row *rows, int n, const tec_pr
     printf("%12s %10s %6s %9s %8s  %-12s %s\n", "median", "calls", "share", "GFLOP/s", "GB/s", "group",
            "name");
     for (int i = 0; i < n; i++) {
-        const tec_program_row r = rows[i];
+        const tec_profile_row r = rows[i];
 
         printf("%12s %10lld %5.1f%% %9.2f %8.2f  %-12s %s\n", tool_seconds(r.median_s, t, sizeof t),
                (long long)r.calls, r.share * 100, r.gflops, r.gbytes, group_names[r.group], r.name);

@@ -141,13 +141,13 @@ static tec_time_options time_options(const settings *given)
 static void print_profile(session *self)
 {
     tec_program_counts counts;
-    tec_program_row r;
+    tec_profile_row r;
     int n = 0;
 
     while (self->program.p && tec_program_profile(self->program.p, n, &r))
         n++;
     if (self->program.p) {
-        tec_program_row *rows = base_array(self->cx, tec_program_row, n + 1);
+        tec_profile_row *rows = base_array(self->cx, tec_profile_row, n + 1);
 
         for (int i = 0; i < n; i++)
             tec_program_profile(self->program.p, i, &rows[i]);

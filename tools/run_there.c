@@ -133,46 +133,6 @@ static bool run_all(run *self, const char *path, tec_timing *timing)
     return good;
 }
 
-/* The rows of a program. */
-static void print_program_rows(const run *self)
-{
-    const tec_rpc_profile_rows *rows = &self->rows;
-    tec_program_row *to = base_array(self->cx, tec_program_row, rows->n);
-
-    for (int i = 0; i < rows->n; i++)
-        to[i] = (tec_program_row){.name = rows->at[i].name,
-                                  .origin = rows->at[i].origin,
-                                  .group = (tec_program_group)rows->at[i].group,
-                                  .calls = rows->at[i].calls,
-                                  .min_s = rows->at[i].min_s,
-                                  .median_s = rows->at[i].median_s,
-                                  .total_s = rows->at[i].total_s,
-                                  .share = rows->at[i].share,
-                                  .gflops = rows->at[i].gflops,
-                                  .gbytes = rows->at[i].gbytes};
-    tool_print_program_profile(to, rows->n, NULL, self->o->json);
-}
-
-/* The steps of a model. What is not known is NULL, as it is here. */
-static void print_steps(const run *self)
-{
-    const tec_rpc_profile_rows *rows = &self->rows;
-    tec_profile_row *to = base_array(self->cx, tec_profile_row, rows->n);
-
-    for (int i = 0; i < rows->n; i++)
-        to[i] = (tec_profile_row){.name = rows->at[i].name,
-                                  .nodes = rows->at[i].nodes,
-                                  .origin = *rows->at[i].origin ? rows->at[i].origin : NULL,
-                                  .calls = rows->at[i].calls,
-                                  .min_s = rows->at[i].min_s,
-                                  .median_s = rows->at[i].median_s,
-                                  .total_s = rows->at[i].total_s,
-                                  .share = rows->at[i].share,
-                                  .gflops = rows->at[i].gflops,
-                                  .gbytes = rows->at[i].gbytes};
-    tool_print_profile(to, rows->n, self->o->json);
-}
-
 /* As on this machine: with --profile, JSON is that of the profile. */
 int tool_run_there(tec_context *cx, const char *path, const tool_run_there_options *options)
 {
@@ -184,9 +144,9 @@ int tool_run_there(tec_context *cx, const char *path, const tool_run_there_optio
     if (!options->profile || !options->json)
         tool_print_timing(path, &t, 0, options->json);
     if (options->profile && r.there.graph)
-        print_steps(&r);
+        tool_print_profile(r.rows.at, r.rows.n, options->json);
     else if (options->profile)
-        print_program_rows(&r);
+        tool_print_program_profile(r.rows.at, r.rows.n, NULL, options->json);
     tec_rpc_profile_free(&r.rows);
     return TOOL_OK;
 }

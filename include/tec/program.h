@@ -72,28 +72,10 @@ typedef struct {
 } tec_program_counts;
 TEC_API bool tec_program_count(const tec_program *program, tec_program_counts *out);
 
-typedef enum {
-    TEC_ROW_KERNEL,       /* the code of a kernel */
-    TEC_ROW_SHAPE_KERNEL, /* the code of a kernel on vectors of integers alone: mostly extents */
-    TEC_ROW_MEMORY,       /* an instruction that makes, grows, copies or frees a value */
-    TEC_ROW_CONTROL       /* any other instruction */
-} tec_program_group;
-
-/* One kernel, or all instructions of one name. The time of a kernel is that of its code; checking its
- * arguments counts as the instruction invoke_packed. Rates are 0 where they are not known. */
-typedef struct {
-    const char *name;
-    const char *origin; /* of a kernel: where its schedule came from; NULL of an instruction */
-    tec_program_group group;
-    int64_t calls;
-    double min_s, median_s, total_s; /* the median is that of the last 256 calls */
-    double share;                    /* of the time of all rows */
-    double gflops, gbytes;           /* per second */
-} tec_program_row;
-
-/* Row i of what ran since the instance was made or its profile was reset: kernels, then instructions. false:
- * there are no more, or options.run.profile was not set. */
-TEC_API bool tec_program_profile(const tec_program *program, int index, tec_program_row *row);
+/* Row i of what ran since the instance was made or its profile was reset: kernels, then all instructions of
+ * one name. The time of a kernel is that of its code; checking its arguments counts as the instruction
+ * invoke_packed. Rates are over all calls. false: there are no more, or options.run.profile was not set. */
+TEC_API bool tec_program_profile(const tec_program *program, int index, tec_profile_row *row);
 TEC_API void tec_program_profile_reset(tec_program *program);
 
 /* ---- values ---- */

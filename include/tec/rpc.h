@@ -273,18 +273,11 @@ TEC_API TEC_GIVE tec_array *tec_rpc_fetch_tensor(tec_rpc_session *session, int64
  *     tec_rpc_profile_free(&rows);
  */
 
-/* One step of an executor (tec_profile_row), or one row of a program (tec_program_row). Texts of more than a
- * few hundred characters end with three dots. */
-typedef struct {
-    const char *name, *nodes, *origin; /* empty: unknown */
-    int group;                         /* of a program's row: a tec_program_group */
-    int64_t calls;
-    double min_s, median_s, total_s, share, gflops, gbytes;
-} tec_rpc_profile_row;
-
+/* The rows of an executor or of a program. Texts of more than a few hundred characters end with three dots;
+ * the function is unknown. */
 typedef struct {
     int n;
-    tec_rpc_profile_row *at;
+    tec_profile_row *at;
 } tec_rpc_profile_rows;
 
 /* What the runs of an executor or of an instance of a program took on the device, step by step. It must have

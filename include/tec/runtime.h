@@ -237,16 +237,25 @@ TEC_API const DLTensor *tec_executor_output(const tec_executor *ex, int i);
 /* Bytes that the executor holds for intermediate values. */
 TEC_API int64_t tec_executor_pool_bytes(const tec_executor *ex);
 
-/* The measurements of one step, when options.profile was set. */
+typedef enum {
+    TEC_ROW_KERNEL,       /* the code of a kernel */
+    TEC_ROW_SHAPE_KERNEL, /* the code of a kernel on vectors of integers alone: mostly extents */
+    TEC_ROW_MEMORY,       /* a copy, or an instruction that makes, grows, copies or frees a value */
+    TEC_ROW_CONTROL       /* any other instruction */
+} tec_row_group;
+
+/* The measurements of one step of an executor, or of one row of a program (tec/program.h), when
+ * options.profile was set. */
 typedef struct {
-    const char *name;     /* the operators: "Conv+Relu" */
+    const char *name;     /* the operators, "Conv+Relu"; of a program: the kernel or the instruction */
     const char *nodes;    /* the model's nodes; NULL where unknown */
-    const char *function; /* NULL for a copy */
+    const char *function; /* of a step; NULL for a copy, and where unknown */
     const char *origin;   /* where its schedule came from; NULL where unknown */
     int64_t calls;
     double min_s, median_s, total_s; /* the median over the last 256 calls */
-    double gflops, gbytes;           /* per second, at the median; 0 where unknown */
-    double share;                    /* of the total time of all steps */
+    double gflops, gbytes;           /* per second, of a step at the median; 0 where unknown */
+    double share;                    /* of the total time of all rows */
+    tec_row_group group;
 } tec_profile_row;
 TEC_API int tec_executor_n_steps(const tec_executor *ex);
 /* Step index in the order of execution; false without a profile or such a step. */

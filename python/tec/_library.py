@@ -161,6 +161,7 @@ class ProfileRow(ctypes.Structure):
         ("gflops", c_double),
         ("gbytes", c_double),
         ("share", c_double),
+        ("group", c_int),
     ]
 
 

@@ -8,8 +8,8 @@
 
 enum { MOST_ROWS = 1 << 20 }; /* that a server may give */
 
-/* The three texts of a row in one piece of memory, which begins with the name. */
-static bool copy_texts(tec_rpc_profile_row *to, const rpc_profile_row *from, tec_error *err)
+/* The three texts of a row in one piece of memory, which begins with the name. An empty one is unknown. */
+static bool copy_texts(tec_profile_row *to, const rpc_profile_row *from, tec_error *err)
 {
     size_t name = strlen(from->name) + 1, nodes = strlen(from->nodes) + 1, origin = strlen(from->origin) + 1;
     char *text = rt_alloc(name + nodes + origin, err);
@@ -20,8 +20,8 @@ static bool copy_texts(tec_rpc_profile_row *to, const rpc_profile_row *from, tec
     memcpy(text + name, from->nodes, nodes);
     memcpy(text + name + nodes, from->origin, origin);
     to->name = text;
-    to->nodes = text + name;
-    to->origin = text + name + nodes;
+    to->nodes = nodes > 1 ? text + name : NULL;
+    to->origin = origin > 1 ? text + name + nodes : NULL;
     return true;
 }
 
@@ -29,7 +29,7 @@ static bool copy_texts(tec_rpc_profile_row *to, const rpc_profile_row *from, tec
 static bool add_rows(tec_rpc_profile_rows *to, const rpc_rows *rows, tec_error *err)
 {
     const rpc_profile_row *from = rows->at;
-    tec_rpc_profile_row *at = rt_alloc_array(to->n + rows->n, sizeof *at, err);
+    tec_profile_row *at = rt_alloc_array(to->n + rows->n, sizeof *at, err);
 
     if (!at)
         return false;
@@ -38,16 +38,16 @@ static bool add_rows(tec_rpc_profile_rows *to, const rpc_rows *rows, tec_error *
     rt_free(to->at);
     to->at = at;
     for (int64_t i = 0; i < rows->n; i++) {
-        at[to->n] = (tec_rpc_profile_row){.group = from[i].group >= 0 && from[i].group <= TEC_ROW_CONTROL
-                                                       ? (int)from[i].group
-                                                       : TEC_ROW_CONTROL,
-                                          .calls = from[i].calls,
-                                          .min_s = from[i].min_s,
-                                          .median_s = from[i].median_s,
-                                          .total_s = from[i].total_s,
-                                          .share = from[i].share,
-                                          .gflops = from[i].gflops,
-                                          .gbytes = from[i].gbytes};
+        at[to->n] = (tec_profile_row){.group = from[i].group >= 0 && from[i].group <= TEC_ROW_CONTROL
+                                                   ? (tec_row_group)from[i].group
+                                                   : TEC_ROW_CONTROL,
+                                      .calls = from[i].calls,
+                                      .min_s = from[i].min_s,
+                                      .median_s = from[i].median_s,
+                                      .total_s = from[i].total_s,
+                                      .share = from[i].share,
+                                      .gflops = from[i].gflops,
+                                      .gbytes = from[i].gbytes};
         if (!copy_texts(&at[to->n], &from[i], err))
             return false;
         to->n++;

@@ -33,55 +33,43 @@ static const char *cut(char *to, size_t size, const char *text)
     return to;
 }
 
-static rpc_profile_row *add_row(page *to, const char *name, const char *nodes, const char *origin)
+/* What the wire does not carry is left out: the function of a step. */
+static void add_row(page *to, const tec_profile_row *row)
 {
     int i = to->n++;
 
-    to->row[i] = (rpc_profile_row){.name = cut(to->name[i], NAME, name),
-                                   .nodes = cut(to->nodes[i], NODES, nodes),
-                                   .origin = cut(to->origin[i], ORIGIN, origin)};
-    return &to->row[i];
+    to->row[i] = (rpc_profile_row){.name = cut(to->name[i], NAME, row->name),
+                                   .nodes = cut(to->nodes[i], NODES, row->nodes),
+                                   .origin = cut(to->origin[i], ORIGIN, row->origin),
+                                   .group = row->group,
+                                   .calls = row->calls,
+                                   .min_s = row->min_s,
+                                   .median_s = row->median_s,
+                                   .total_s = row->total_s,
+                                   .share = row->share,
+                                   .gflops = row->gflops,
+                                   .gbytes = row->gbytes};
 }
 
-/* Fills the page with steps from number `at` on; gives the number to go on with, or 0. */
-static int add_steps(page *to, int most, const tec_executor *executor, int at)
+/* Row `index` of what was measured; false: there are no more. */
+static bool find_row(const rpc_thing *thing, int index, tec_profile_row *row)
 {
-    tec_profile_row r;
+    if (thing->kind == RPC_THING_PROGRAM)
+        return tec_program_profile(thing->program, index, row);
+    return index < tec_executor_n_steps(thing->executor) && tec_executor_profile(thing->executor, index, row);
+}
 
-    for (; at < tec_executor_n_steps(executor); at++) {
-        if (!tec_executor_profile(executor, at, &r) || r.calls == 0)
+/* Fills the page with rows from number `at` on; gives the number to go on with, or 0. */
+static int fill(page *to, int most, const rpc_thing *thing, int at)
+{
+    tec_profile_row row;
+
+    for (; find_row(thing, at, &row); at++) {
+        if (row.calls == 0)
             continue;
         if (to->n == most)
             return at;
-        rpc_profile_row *row = add_row(to, r.name, r.nodes, r.origin);
-        row->calls = r.calls;
-        row->min_s = r.min_s;
-        row->median_s = r.median_s;
-        row->total_s = r.total_s;
-        row->share = r.share;
-        row->gflops = r.gflops;
-        row->gbytes = r.gbytes;
-    }
-    return 0;
-}
-
-/* The same of a program. */
-static int add_program(page *to, int most, const tec_program *program, int at)
-{
-    tec_program_row r;
-
-    for (; tec_program_profile(program, at, &r); at++) {
-        if (to->n == most)
-            return at;
-        rpc_profile_row *row = add_row(to, r.name, NULL, r.origin);
-        row->group = r.group;
-        row->calls = r.calls;
-        row->min_s = r.min_s;
-        row->median_s = r.median_s;
-        row->total_s = r.total_s;
-        row->share = r.share;
-        row->gflops = r.gflops;
-        row->gbytes = r.gbytes;
+        add_row(to, &row);
     }
     return 0;
 }
@@ -103,8 +91,7 @@ bool rpc_on_profile(rpc_session *session, const rpc_profile *message)
     int next = 0;
 
     if (p)
-        next = program ? add_program(p, most, thing->program, first)
-                       : add_steps(p, most, thing->executor, first);
+        next = fill(p, most, thing, first);
     if (p && p->n == 0)
         rt_fail(&err, TEC_INVALID,
                 "%s %lld measured nothing from row %lld on: it has not run, or was made without "

@@ -135,7 +135,7 @@ Test(sequences, a_profile_tells_kernels_from_memory_and_control)
     tec_object *in[] = {object_of(&c, matrix(4, 3)), object_of(&c, zeros())}, *out;
     int64_t calls[4] = {0};
     double share = 0;
-    tec_program_row row;
+    tec_profile_row row;
 
     cr_assert(tec_program_run(c.p, in, 2, &out, 1, &err), "%s", err.text);
     for (int i = 0; tec_program_profile(c.p, i, &row); i++) {

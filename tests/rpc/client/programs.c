@@ -182,7 +182,7 @@ Test(rpc_programs, tell_what_their_runs_took)
     cr_assert(tec_rpc_execute(session, program, in, 2, &y, 1, NULL, &f.err), "%s", f.err.text);
     cr_assert(tec_rpc_profile(session, program, &rows, &f.err), "%s", f.err.text);
     for (int i = 0; i < rows.n; i++) {
-        const tec_rpc_profile_row *row = &rows.at[i];
+        const tec_profile_row *row = &rows.at[i];
 
         kernels += row->group == TEC_ROW_KERNEL;
         share += row->share;
