@@ -110,6 +110,16 @@ static void add_compiling(tec_context *cx, const tvm_runner *runner, base_vec *a
         push_all(cx, argv, (const char *const[]){"--target", entry->machine, NULL});
 }
 
+/* The tracker shares a user's devices among the jobs in proportion to their priorities, which are from 1 to
+ * 100; the queue's begin below 0, and 0 is the usual one. */
+static int64_t priority_of(const store_queued *queued)
+{
+    enum { USUAL = 10, MOST = 100 };
+    int64_t most = MOST - USUAL, least = 1 - USUAL, priority = queued->priority;
+
+    return USUAL + (priority > most ? most : priority < least ? least : priority);
+}
+
 /* Where the devices of the job's class are asked for, and whose share of them the job uses. */
 static void add_pool(tec_context *cx, const tvm_runner *runner, base_vec *argv, const tvm_slot *entry,
                      const store_queued *queued)
@@ -121,6 +131,8 @@ static void add_pool(tec_context *cx, const tvm_runner *runner, base_vec *argv, 
         push_all(cx, argv, (const char *const[]){"--user", queued->user, NULL});
     if (runner->o.devices && entry->stage == TVM_TUNE)
         base_push(cx, argv, base_format(cx, "--devices=%lld", (long long)runner->o.devices));
+    if (entry->stage != TVM_COMPARE)
+        base_push(cx, argv, base_format(cx, "--priority=%lld", (long long)priority_of(queued)));
     if (runner->o.tolerance && entry->stage != TVM_COMPARE)
         base_push(cx, argv, base_format(cx, "--tolerance=%lld", (long long)runner->o.tolerance));
     if (entry->stage == TVM_COMPARE)
