@@ -35,6 +35,7 @@ static int find_row(const char *name)
     return -1;
 }
 
+/* A limit that is not there is refused with the name that was probably meant. */
 static bool set_limit(tec_context *cx, const char *name, int64_t value)
 {
     int id = find_row(name);
@@ -89,6 +90,7 @@ const char *base_set_limits_text(tec_context *cx)
     return base_text_str(cx, &text);
 }
 
+/* What base_set_limits_text has written, in a process that works for another one. */
 bool base_read_limits(tec_context *cx, const char *text)
 {
     while (*text && !base_failed(cx)) {

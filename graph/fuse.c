@@ -6,8 +6,8 @@
  *
  * - injective operators fuse with injective ones; - a reduction takes the injective operators in front of it;
  * - a complex operator takes the element-wise operators behind it that keep its shape; - an opaque operator
- * stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself, and a
- * concatenation of what lies one behind the other, whose operands the plan puts into their places.
+ * stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself,
+ * and a concatenation of what lies one behind the other, whose operands the plan puts into their places.
  *
  * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing
  * waits for itself. A group stands where its last operator stood. Nor does it grow past what a kernel may

@@ -68,6 +68,8 @@ static int outermost_axis(const graph_node *node)
     return at;
 }
 
+/* Each operand is a result of its own, computed here and no constant, and begins at a multiple of the
+ * alignment of tensors: at 0, and behind those before it. */
 bool graph_joins_pieces(const graph_module *module, const graph_node *node)
 {
     tec_context *cx = module->cx;

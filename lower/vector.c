@@ -142,7 +142,8 @@ static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
 /* ---- operations ---- */
 
 /* Lanes that are masked off may hold 0 as divisor, and a division of integers by 0 stops the program: these
- * divide by 1. An index that is the same in all lanes and at least 1 whatever the mask says stays as it is. */
+ * divide by 1. An index that is the same in all lanes and at least 1 whatever the mask says stays as it is.
+ * */
 static const ir_expr *safe_divisor(lower_vector *vector, const ir_expr *divisor)
 {
     int64_t k;

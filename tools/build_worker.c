@@ -1,4 +1,5 @@
-/* tools/build_worker.c -- `tec build-worker BYTES LIMITS`: builds candidates for the tuner that started it. */
+/* tools/build_worker.c -- `tec build-worker BYTES LIMITS`: builds candidates for the tuner that started
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -256,6 +256,7 @@ static graph_value *sums_of_rows(onnx_node *node, int axis)
     return sums ? onnx_reshape(node, sums, type->dim, type->n) : NULL;
 }
 
+/* The axis is a constant operand. Rows are added up as wholes where the form allows it. */
 static bool convert_cum_sum(onnx_node *node)
 {
     const int64_t *given;

@@ -97,15 +97,15 @@ TEC_API void tec_context_clear(tec_context *cx);
  * the next one, fails with CANCELLED or TIMEOUT and leaves no file, thread or lock behind. A call notices a
  * cancel or a deadline within 100 ms; docs/embedding.md lists the exceptions. tec_context_cancel may be
  * called by any thread, and the context stays cancelled. tec_context_set_deadline is called by the thread
- * that uses the
- * context: the deadline is so many seconds from now and holds for all calls that follow; 0 or less: none. */
+ * that uses the context: the deadline is so many seconds from now and holds for all calls that follow; 0 or
+ * less: none. */
 TEC_API void tec_context_cancel(tec_context *cx);
 TEC_API void tec_context_set_deadline(tec_context *cx, double seconds);
 
 /* Limits on what is read and made, so that a damaged or hostile input does not take hours or all memory.
- * docs/limits.md lists them; an input that is refused for a limit names it. The limit holds for all calls that
- * follow, in all contexts of the calls. False, with an error: there is no limit of that name, or the value is
- * out of its range. */
+ * docs/limits.md lists them; an input that is refused for a limit names it. The limit holds for all calls
+ * that follow, in all contexts of the calls. False, with an error: there is no limit of that name, or the
+ * value is out of its range. */
 TEC_API bool tec_context_set_limit(tec_context *cx, const char *name, int64_t value);
 /* The limit's value; 0: there is no limit of that name. */
 TEC_API int64_t tec_context_limit(const tec_context *cx, const char *name);

@@ -83,7 +83,8 @@ static const char *const groups_of_20 =
     "  return Y\n"
     "}\n";
 
-/* Lanes along the reduction, 8 pixels of one row at a time: with 8 rows, or 8 planes, they would be 64 sums. */
+/* Lanes along the reduction, 8 pixels of one row at a time: with 8 rows, or 8 planes, they would be 64
+ * sums. */
 static const char *const groups_of_1 =
     "def groups(in0: f32[1, 256, 7, 19], in1: f32[8, 1, 2, 2, 4, 16, 1]) {\n"
     "  P[n: 1, g: 8, ib: 2, s0: 7, s1: 19, ii: 16] = in0[n, g * 32 + (ib * 16 + ii), s0, s1] @role(prologue) "
