@@ -214,6 +214,25 @@ static void read_anchor(tec_context *cx, const space_anchor *anchor, shape_text 
     task->family = base_text_str(cx, &family);
 }
 
+/* "conv_packed+add+relu": the operators of a definition in the order of their stages, whose names begin with
+ * the operator's: conv_packed.padded, conv_packed.acc, conv_packed, add, relu'2. */
+static const char *operators(tec_context *cx, const ir_program *tree)
+{
+    const char **name;
+    int n = sched_blocks(sched_new(cx, tree, NULL), &name);
+    base_text text = {0};
+    base_dict seen = {0};
+
+    for (int i = 0; i < n; i++) {
+        const char *op = base_strndup(cx, name[i], strcspn(name[i], ".'"));
+
+        if (!base_dict_has(&seen, op))
+            base_addf(cx, &text, "%s%s", text.n ? "+" : "", op);
+        base_dict_put(cx, &seen, op, tree);
+    }
+    return base_text_str(cx, &text);
+}
+
 /* Three keys from coarse to fine: the family (same kind of computation), the anchor (and the same extents),
  * the exact one (the very same tree). Records are looked up by the finest key that matches. */
 const space_task *space_task_new(tec_context *cx, const te_def *def, const space_anchor *anchor)
@@ -231,8 +250,9 @@ const space_task *space_task_new(tec_context *cx, const te_def *def, const space
         read_anchor(cx, anchor, &shape, task);
     else if (stage)
         read_stage(cx, stage, &shape, task);
-    task->summary = base_format(cx, "[%s]%s", base_text_str(cx, &shape.extents), ranges(&shape));
-    task->anchor_key = base_format(cx, "%s %s", task->family, task->summary);
+    const char *extents = base_format(cx, "[%s]%s", base_text_str(cx, &shape.extents), ranges(&shape));
+    task->summary = base_format(cx, "%s %s", operators(cx, tree), extents);
+    task->anchor_key = base_format(cx, "%s %s", task->family, extents);
     task->exact_key = base_format(cx, "%s in %016" PRIx64, task->anchor_key, ir_hash_program(cx, tree));
     task->shape = shape.shape;
     task->n_shape = shape.n;

@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     const te_def *def;
     const char *anchor_key, *exact_key, *family;
-    const char *summary; /* for people: operands of the anchor */
+    const char *summary; /* for people: the operators, and the extents of the anchor */
     /* extents of the anchor; a symbol counts as the geometric mean of its range, or 0 where that has no
      * end */
     const double *shape;

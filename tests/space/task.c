@@ -37,8 +37,8 @@ Test(task, the_anchor_key_says_what_is_computed_and_how_large)
     cr_assert_str_eq(
         t->family,
         "b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1, v2 reduce");
-    cr_assert_str_eq(t->summary, "[24, 36, 20]");
-    cr_assert_str_eq(t->anchor_key, base_format(cx, "%s %s", t->family, t->summary));
+    cr_assert_str_eq(t->summary, "C [24, 36, 20]");
+    cr_assert_str_eq(t->anchor_key, base_format(cx, "%s [24, 36, 20]", t->family));
     cr_assert(t->n_shape == 3 && t->shape[0] == 24 && t->shape[1] == 36 && t->shape[2] == 20);
 }
 
@@ -98,8 +98,8 @@ Test(task, symbols_are_named_by_their_order_and_have_their_ranges)
     const space_task *b =
         task_of("def f(m, A: f32[m, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
 
-    cr_assert_str_eq(a->summary, "[s0, 36, 20] where s0 in 8..64 % 8 == 0");
-    cr_assert_str_eq(b->summary, "[s0, 36, 20] where s0 in 0..");
+    cr_assert_str_eq(a->summary, "C [s0, 36, 20] where s0 in 8..64 % 8 == 0");
+    cr_assert_str_eq(b->summary, "C [s0, 36, 20] where s0 in 0..");
     cr_assert_str_eq(a->family, b->family);
     cr_assert(a->shape[0] > 22 && a->shape[0] < 23 && b->shape[0] == 0);
 }
@@ -112,7 +112,7 @@ Test(task, the_role_says_which_stage_is_the_anchor)
                                   "  return T\n"
                                   "}");
 
-    cr_assert_str_eq(t->summary, "[4]");
+    cr_assert_str_eq(t->summary, "S+T [4]");
 }
 
 Test(task, an_operator_says_what_its_anchor_is)
