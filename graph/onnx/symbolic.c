@@ -11,7 +11,7 @@
  */
 #include "graph/onnx/compose.h"
 #include "graph/scope.h"
-#include "ir/reason/reason.h"
+#include "ir/reason/facts.h"
 
 static const ir_facts *facts_here(const onnx_node *node)
 {

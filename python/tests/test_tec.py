@@ -239,6 +239,14 @@ class Compiling(unittest.TestCase):
         with self.assertRaises(tec.InvalidInput):
             tec.compile(MODEL, target="llvm -mcpu=abacus")
 
+    def test_limits_are_named(self):
+        with self.assertRaises(tec.Error) as caught:
+            tec.compile(MODEL, limits={"nodes": 3})
+        self.assertIn("the limit 'nodes' is 3", str(caught.exception))
+        with self.assertRaises(tec.InvalidInput):
+            tec.compile(MODEL, limits={"knots": 3})
+        self.assertEqual(len(tec.compile(MODEL, limits={"nodes": 1000}).inputs), 1)
+
 
 class WithoutCompiler(unittest.TestCase):
     def test_says_what_to_install(self):
