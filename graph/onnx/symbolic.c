@@ -58,6 +58,10 @@ const ir_expr **onnx_split_exprs(onnx_node *node, const ir_expr *extent, const o
         if (ir_is_int(size[k], &number) && number < 0)
             return onnx_wrong(node, "size %lld of part %d is negative", (long long)number, k), NULL;
         onnx_demand(node, ir_ge(cx, size[k], ir_int(cx, 0)));
+        if (ir_is_value(extent, 0)) { /* no part of nothing may begin behind it */
+            onnx_demand(node, ir_eq(cx, size[k], extent));
+            size[k] = extent;
+        }
         sum = ir_add(cx, sum, size[k]);
     }
     if (given)

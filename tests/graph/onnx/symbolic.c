@@ -215,6 +215,29 @@ Test(onnx_symbolic, split_by_sizes_that_are_an_input)
     discard();
 }
 
+/* Each part is empty, whatever the sizes are called. */
+Test(onnx_symbolic, split_of_nothing)
+{
+    tec_error err = {0};
+    tec_object *out[4] = {NULL};
+    const call good = SIZES(x1(0), 0, 0);
+
+    open_model(13);
+    input("x", 1, "0");
+    input("sizes", 7, "2");
+    node("Split", "x,sizes", "a,b", NULL);
+    output("a");
+    output("b");
+    compile_model();
+    cr_assert(run(&good, out, &err), "%s", err.text);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(tec_tensor_elements(tec_object_dltensor(out[i])), 0);
+        tec_object_free(out[i]);
+    }
+    refuses(SIZES(x1(0), 1, 0), "==");
+    discard();
+}
+
 Test(onnx_symbolic, split_needs_a_size_for_each_part)
 {
     open_half(13);
