@@ -81,6 +81,7 @@ typedef struct {
     int64_t candidates, ok;              /* collected; those of pairs included */
     int64_t builders_lost, runners_lost; /* processes and devices that were replaced */
     int64_t repeated;                    /* trials that were queued again, since their device was lost */
+    int64_t ahead;                       /* modules that were with the device before they were asked for */
 } tune_measure_stats;
 
 /* A device that measures, for people. */

@@ -13,6 +13,7 @@ static const int64_t USUAL_MEMORY = (int64_t)4 << 30, BUILDERS_MEMORY = (int64_t
 
 /* ---- looking ---- */
 
+/* What is counted by builders and runners is added up here; all else is kept as it happens. */
 static tune_measure_stats stats(tune_measurer *base)
 {
     tune_queue *queue = (tune_queue *)base;
@@ -22,8 +23,10 @@ static tune_measure_stats stats(tune_measurer *base)
     s.wall = tec_clock() - queue->opened;
     for (int i = 0; i < queue->n_builders; i++)
         s.builders_lost += queue->builder[i].process.lost;
-    for (int i = 0; i < queue->n_workers; i++)
+    for (int i = 0; i < queue->n_workers; i++) {
         s.runners_lost += queue->worker[i].runner->lost;
+        s.ahead += queue->worker[i].runner->foreseen;
+    }
     pthread_mutex_unlock(&queue->lock);
     return s;
 }

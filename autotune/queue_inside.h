@@ -28,6 +28,7 @@ typedef struct {
     bool is_pair, checks;
     tune_progress state;
     int devices_lost;
+    const tune_runner *ahead;                  /* the runner that has been told of it; NULL: none */
     const char *device, *device_text, *driver; /* that measured it */
 } tune_item;
 

@@ -132,10 +132,53 @@ static bool has_other_runner(const tune_queue *queue, const tune_runner *runner,
     return false;
 }
 
-/* How well an item suits a runner: 2 is best. */
+/* How well an item suits a runner: 3 is best. */
 static int suits(const tune_queue *queue, const tune_runner *runner, const tune_item *item)
 {
+    if (item->ahead)
+        return item->ahead == runner ? 3 : -1;
     return runner->task == task_of(item) ? 2 : !has_other_runner(queue, runner, task_of(item)) ? 1 : 0;
+}
+
+/* The item that suits the runner best, of those that are built and wait; NULL: there is none. */
+static tune_item *find_item(const tune_queue *queue, const tune_runner *runner)
+{
+    tune_item *best = NULL;
+
+    for (int i = queue->first_item; i < queue->items.n; i++) {
+        tune_item *x = queue->items.at[i];
+
+        if (x->state == TUNE_WAITING && is_built(x) &&
+            (!best || suits(queue, runner, x) > suits(queue, runner, best)))
+            best = x;
+    }
+    return best;
+}
+
+/* Tells a runner what it will likely measure next. Another runner takes that only where nothing else is
+ * left. */
+static void look_ahead(const tune_queue *queue, tune_runner *runner)
+{
+    tune_item *next = runner->looks_ahead ? find_item(queue, runner) : NULL;
+
+    runner->ahead.n = 0;
+    if (!next || next->trial.n > 1 || (next->ahead && next->ahead != runner) ||
+        next->build[0]->b.failure.status != STORE_OK)
+        return;
+    rt_bytes_add(&runner->ahead, next->build[0]->b.module.data, next->build[0]->b.module.n);
+    next->ahead = runner;
+}
+
+/* What the runner was told of is anybody's again. */
+static void forget_ahead(const tune_queue *queue, tune_runner *runner)
+{
+    runner->ahead.n = 0;
+    for (int i = queue->first_item; i < queue->items.n; i++) {
+        tune_item *x = queue->items.at[i];
+
+        if (x->ahead == runner)
+            x->ahead = NULL;
+    }
 }
 
 /* The next item for a runner. Where measuring would disturb building, it waits until everything is built.
@@ -144,19 +187,14 @@ static tune_item *take_item(tune_queue *queue, tune_runner *runner)
 {
     bool allowed = !queue->o.takes_turns ||
                    (queue->collecting && !queue->building && queue->first_build == queue->builds.n);
-    tune_item *best = NULL;
+    tune_item *best = allowed ? find_item(queue, runner) : NULL;
 
-    for (int i = queue->first_item; allowed && i < queue->items.n; i++) {
-        tune_item *x = queue->items.at[i];
-
-        if (x->state == TUNE_WAITING && is_built(x) &&
-            (!best || suits(queue, runner, x) > suits(queue, runner, best)))
-            best = x;
-    }
     if (best) {
         best->state = TUNE_WORKING;
+        best->ahead = NULL;
         queue->running++;
         runner->task = task_of(best);
+        look_ahead(queue, runner);
     }
     return best;
 }
@@ -263,6 +301,7 @@ static tune_readiness prepare(tune_queue *queue, tune_runner *runner)
 
     if (!runner->prepare)
         return TUNE_READY;
+    forget_ahead(queue, runner);
     pthread_mutex_unlock(&queue->lock);
     tune_runner_forget(runner);
     tune_readiness got = runner->prepare(runner, why);

@@ -101,6 +101,11 @@ struct tune_runner {
     char state[200]; /* for people: see tune_runner_says */
     int64_t trials;
     uint64_t task; /* of the last one */
+    /* A module that it is likely asked about next, so that it can be sent while the runner measures; empty:
+     * none is built. Kept up for a runner that `looks_ahead`, which frees it at its end. */
+    bool looks_ahead;
+    rt_bytes ahead;
+    atomic_int foreseen; /* modules that were sent so and then asked for */
     /* Those whose reference outputs it has, so that it is not asked for a run that it cannot make; of the
      * runner's own thread. The last one first; 0: none. */
     uint64_t given[TUNE_GIVEN];

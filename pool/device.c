@@ -206,6 +206,7 @@ static void close_session(pool_device *device)
 {
     tec_rpc_close(device->session);
     device->session = NULL;
+    device->ahead = 0;
 }
 
 /* NULL disconnects. `stop` may cancel the connection at any time before. */
@@ -399,17 +400,45 @@ static tune_asked blame(pool_device *device, bool ran, const char *stage, double
     return blame_candidate(device, stage, seconds, err, failure);
 }
 
-/* The modules of the question, sent; their handles. */
+/* Never 0. */
+static uint64_t hash_module(const void *data, size_t size)
+{
+    return base_hash(data, size, BASE_HASH_SEED) | 1;
+}
+
+/* The modules of the question, sent; their handles. One that went ahead is there already. */
 static bool upload(pool_device *device, const worker_job *job, int64_t handle[WORKER_MODULES], tec_error *err)
 {
     tec_rpc_set_deadline(device->server, PROMPTLY);
     for (int i = 0; i < job->n_modules; i++) {
-        handle[i] = tec_rpc_upload_bytes(device->session, "candidate", job->modules[i].data,
-                                         job->modules[i].size, err);
+        const void *data = job->modules[i].data;
+        size_t size = job->modules[i].size;
+        bool is_there = device->ahead && device->ahead == hash_module(data, size);
+
+        if (is_there) {
+            device->ahead = 0;
+            device->runner.foreseen++;
+        }
+        handle[i] = is_there ? tec_rpc_uploaded(device->session, err)
+                             : tec_rpc_upload_bytes(device->session, "candidate", data, size, err);
         if (!handle[i])
             return false;
     }
     return true;
+}
+
+/* Has the module that is likely asked about next sent while this question is answered. One that was sent and
+ * that another runner has measured is given back. */
+static void announce(pool_device *device)
+{
+    const rt_bytes *next = &device->runner.ahead;
+    uint64_t hash = next->n ? hash_module(next->data, next->n) : 0;
+
+    if (hash == 0 || hash == device->ahead)
+        return;
+    if (device->ahead)
+        tec_rpc_release(device->session, tec_rpc_uploaded(device->session, NULL), NULL);
+    device->ahead = tec_rpc_upload_ahead(device->session, "candidate", next->data, next->n, NULL) ? hash : 0;
 }
 
 /* The same job as a message: the modules by their handles, the dimensions as rows. */
@@ -466,6 +495,7 @@ static tune_asked ask(tune_runner *runner, uint32_t question, const worker_job *
     if (!upload(device, job, handle, &err))
         return blame(device, false, "load", seconds, &err, failure);
     const rpc_measure q = question_of(job, question, seconds, handle, symbol);
+    announce(device);
     tec_rpc_set_deadline(device->server, seconds + IN_TURN);
     if (!rpc_ask_measure(device->session, &q, &device->m, &err))
         return blame(device, true, question == WORKER_KEEP ? "reference" : "run", seconds, &err, failure);
@@ -511,18 +541,25 @@ static void close_device(tune_runner *runner)
     pool_device *d = (pool_device *)runner;
 
     leave_device(d);
+    rt_bytes_free(&d->runner.ahead);
     pthread_mutex_destroy(&d->lock);
     rt_free(d);
 }
 
+/* Without a lease it asks for one when it is started. */
 pool_device *pool_device_new(pool *self, tec_rpc_lease *lease)
 {
     pool_device *device = rt_alloc(sizeof *device, NULL);
 
     if (!device)
         return NULL;
-    device->runner = (tune_runner){
-        .prepare = prepare, .ask = ask, .renew = renew, .keeps = keeps, .stop = stop, .close = close_device};
+    device->runner = (tune_runner){.looks_ahead = true,
+                                   .prepare = prepare,
+                                   .ask = ask,
+                                   .renew = renew,
+                                   .keeps = keeps,
+                                   .stop = stop,
+                                   .close = close_device};
     device->pool = self;
     device->lease = lease;
     pthread_mutex_init(&device->lock, NULL);

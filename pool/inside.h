@@ -31,6 +31,7 @@ typedef struct {
     char past[160];       /* "; s1/cpu:0 set aside: ...", for people; "": nothing was */
     int measured;         /* since it was calibrated last */
     double since;         /* when it moved in, by the clock */
+    uint64_t ahead;       /* of the module that the session was given ahead, a hash; 0: there is none */
     rpc_measurement m;    /* the last one of a candidate: its answer lives until the next question */
     rpc_measurement calibration;
 } pool_device;

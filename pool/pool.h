@@ -10,7 +10,8 @@
  *     pool_close(p);                                           // gives the leases back
  *
  * Builders are processes of this machine; they work while modules are sent and run. Each device that the
- * tracker grants measures by itself. What a device does wrong costs no trial:
+ * tracker grants measures by itself, and is sent meanwhile what it will likely measure next. What a device
+ * does wrong costs no trial:
  *
  * - One that is lost (its server, its power, its network, its lease) has its trial queued again. A
  *   candidate at which two devices were lost is poisoned: it fails, and is not tried again.

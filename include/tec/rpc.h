@@ -166,6 +166,12 @@ TEC_API void tec_rpc_close(TEC_TAKE tec_rpc_session *session);
 TEC_API int64_t tec_rpc_upload(tec_rpc_session *session, const char *path, tec_error *err);
 TEC_API int64_t tec_rpc_upload_bytes(tec_rpc_session *session, const char *name, const void *data,
                                      size_t size, tec_error *err);
+/* Uploads a module file while the next call of the session is answered. Between the two functions the session
+ * is used as always; `data` must stay until tec_rpc_uploaded or tec_rpc_close. tec_rpc_uploaded gives the
+ * number of the module, or 0; it waits for what is still under way. */
+TEC_API bool tec_rpc_upload_ahead(tec_rpc_session *session, const char *name, const void *data, size_t size,
+                                  tec_error *err);
+TEC_API int64_t tec_rpc_uploaded(tec_rpc_session *session, tec_error *err);
 /* Frees a module, an array or an executor. */
 TEC_API bool tec_rpc_release(tec_rpc_session *session, int64_t number, tec_error *err);
 

@@ -68,6 +68,7 @@ void rpc_end(tec_rpc *client)
 {
     rt_arena_free(&client->arena);
     client->asking = 0;
+    client->ahead = NULL;
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -229,12 +230,46 @@ static rpc_event next_here(tec_rpc *client, rpc_frame *frame, tec_error *err)
     }
 }
 
+/* The length of the next piece of so many bytes. */
+size_t rpc_piece(const tec_rpc *client, size_t left)
+{
+    size_t most = rpc_link_max_body(client->link);
+
+    most = (most < RPC_PIECE ? most : RPC_PIECE) - RPC_DATA_HEAD;
+    return left < most ? left : most;
+}
+
+/* Sends of the upload behind a question what the window and the socket take now. */
+static bool send_ahead(tec_rpc *client, tec_error *err)
+{
+    rpc_ahead *ahead = client->ahead ? &client->ahead->ahead : NULL;
+    size_t waiting;
+
+    while (ahead && ahead->left) {
+        size_t piece = rpc_piece(client, ahead->left);
+
+        rpc_link_output(client->link, &waiting);
+        if (waiting >= MOST_SEALED ||
+            rpc_link_may_send(client->link, client->ahead->stream) < piece + RPC_DATA_HEAD)
+            break;
+        if (!rpc_link_send_piece(client->link, client->ahead->stream, ahead->from + ahead->size - ahead->left,
+                                 piece))
+            return rpc_lose(client, TEC_LOST, "a piece of data was not taken", err);
+        ahead->left -= piece;
+        if (!send_some(client, err))
+            return false;
+    }
+    return true;
+}
+
 /* Frames first, then output, then sleep: an answer that is here is never waited for. */
 bool rpc_await(tec_rpc *client, rpc_frame *frame, tec_error *err)
 {
     for (;;) {
         rpc_event e = next_here(client, frame, err);
 
+        if (e == RPC_NOTHING && !send_ahead(client, err))
+            return false;
         if (!send_some(client, err) || e == RPC_BROKEN)
             return false;
         if (e == RPC_FRAME)

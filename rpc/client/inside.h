@@ -12,6 +12,8 @@
 #include "rpc/link.h"
 #include "tec/rpc.h"
 
+enum { RPC_PIECE = 1 << 16 };
+
 struct tec_rpc {
     pthread_mutex_t lock; /* held by the thread that uses the connection */
     pthread_t keeper;
@@ -26,6 +28,7 @@ struct tec_rpc {
     tec_error lost;         /* why the connection is of no more use */
     int signal;             /* of the last failure: that ended its session; 0: none did */
     uint32_t asking;        /* the stream whose answer a call waits for; 0: none, or the connection's own */
+    tec_rpc_session *ahead; /* whose upload goes on while a call waits; NULL: none */
     tec_rpc_session *sessions;
     tec_rpc_lease *leases; /* requests and leases of a tracker's connection */
     int64_t last_request;
@@ -39,10 +42,21 @@ struct tec_rpc {
     rt_arena arena;
 };
 
+/* A module that is uploaded behind a question, while that is answered. */
+typedef struct {
+    char name[100];
+    const uint8_t *from;
+    size_t size, left; /* left: to be sent */
+    bool announced, begun, answered;
+    int64_t handle; /* of the module; 0: not yet, or `why` */
+    tec_error why;
+} rpc_ahead;
+
 struct tec_rpc_session {
     tec_rpc *c;
     uint32_t stream;
     tec_error over; /* why this session is; TEC_OK: it is not */
+    rpc_ahead ahead;
     tec_rpc_session *next;
 };
 
@@ -73,6 +87,7 @@ bool rpc_await(tec_rpc *client, rpc_frame *frame, tec_error *err);
 /* Lets output go, and takes what is there, without a frame being wanted: until there is room to send. */
 bool rpc_push(tec_rpc *client, uint32_t stream, size_t room, rpc_frame *frame, bool *has_frame,
               tec_error *err);
+size_t rpc_piece(const tec_rpc *client, size_t left);
 /* The answer to what was sent on a stream: client->message. A failure becomes the error; *fatal: of this
  * session.
  * */

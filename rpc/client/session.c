@@ -15,8 +15,6 @@
 #include "rpc/client/inside.h"
 #include "runtime/alloc.h"
 
-enum { PIECE = 1 << 16 };
-
 /* ---- asking ---- */
 
 /* The server has said that the session is over, and has closed its stream. So only this side's stream is
@@ -31,13 +29,76 @@ static void give_up(tec_rpc_session *session, const tec_error *why)
 }
 
 /* `asking` tells the connection which stream's frames are wanted. */
-static bool begin(tec_rpc_session *session, tec_error *err)
+static bool begin_alone(tec_rpc_session *session, tec_error *err)
 {
     bool good = rpc_begin(session->c, err);
 
     session->c->asking = session->stream;
     return good &&
            (session->over.status == TEC_OK || rt_fail(err, session->over.status, "%s", session->over.text));
+}
+
+/* A question and the bytes behind it. An answer that comes before the last byte is a failure: the rest is not
+ * sent. Pieces of 64 KiB at most: the server's process gets to work before all has come. */
+static bool send_bytes(tec_rpc_session *session, const uint8_t *from, size_t size, bool *fatal,
+                       tec_error *err)
+{
+    rpc_frame f;
+    bool has_frame;
+
+    while (size > 0) {
+        size_t piece = rpc_piece(session->c, size);
+
+        if (!rpc_push(session->c, session->stream, piece + RPC_DATA_HEAD, &f, &has_frame, err))
+            return false;
+        if (has_frame)
+            return rpc_take_answer(session->c, &f, session->stream, RPC_KIND_NONE, fatal, err);
+        if (!rpc_link_send_piece(session->c->link, session->stream, from, piece))
+            return rpc_lose(session->c, TEC_LOST, "a piece of data was not taken", err);
+        from += piece;
+        size -= piece;
+    }
+    return true;
+}
+
+/* Sends the rest of an upload that was begun behind a question, and takes its answer: another question would
+ * end it. What the server has against the module is kept for tec_rpc_uploaded. False with an error: the
+ * session or the connection is over. */
+static bool finish_ahead(tec_rpc_session *session, tec_error *err)
+{
+    rpc_ahead *ahead = &session->ahead;
+    size_t left = ahead->left;
+    bool fatal = false;
+
+    if (!ahead->begun || ahead->answered)
+        return true;
+    ahead->left = 0;
+    ahead->answered = true;
+    bool good = send_bytes(session, ahead->from + ahead->size - left, left, &fatal, &ahead->why) &&
+                rpc_await_answer(session->c, session->stream, RPC_KIND_done, &fatal, &ahead->why);
+    ahead->handle = good ? session->c->message.done.handle : 0;
+    if (fatal)
+        give_up(session, &ahead->why);
+    return good || (!fatal && session->c->lost.status == TEC_OK) ||
+           rt_fail(err, ahead->why.status, "%s", ahead->why.text);
+}
+
+static bool begin(tec_rpc_session *session, tec_error *err)
+{
+    return begin_alone(session, err) && finish_ahead(session, err);
+}
+
+/* Behind a question: the upload that was announced begins, and goes on while the answer is waited for. */
+static bool begin_ahead(tec_rpc_session *session)
+{
+    rpc_ahead *ahead = &session->ahead;
+
+    if (!ahead->announced || ahead->begun)
+        return true;
+    ahead->begun = true;
+    session->c->ahead = session;
+    return rpc_link_send(session->c->link, session->stream, RPC_KIND_upload,
+                         &(rpc_upload){ahead->name, (int64_t)ahead->size, ""});
 }
 
 /* The outcome of a question: what ended this session or the connection is kept. Errors are collected in
@@ -61,6 +122,8 @@ bool rpc_ask(tec_rpc_session *session, rpc_kind kind, const void *question, rpc_
     bool good = begin(session, &why);
     if (good && !rpc_link_send(session->c->link, session->stream, kind, question))
         good = rt_fail(&why, TEC_INVALID, "the request does not fit into a message");
+    if (good && !begin_ahead(session))
+        good = rpc_lose(session->c, TEC_LOST, "an upload was not taken", &why);
     good = good && rpc_await_answer(session->c, session->stream, wanted, &fatal, &why);
     return good || end(session, false, fatal, &why, err);
 }
@@ -76,31 +139,6 @@ int64_t rpc_ask_for_handle(tec_rpc_session *session, rpc_kind kind, const void *
 }
 
 /* ---- transfers ---- */
-
-/* A question and the bytes behind it. An answer that comes before the last byte is a failure: the rest is not
- * sent. Pieces of 64 KiB at most: the server's process gets to work before all has come. */
-static bool send_bytes(tec_rpc_session *session, const uint8_t *from, size_t size, bool *fatal,
-                       tec_error *err)
-{
-    size_t most = rpc_link_max_body(session->c->link) - RPC_DATA_HEAD;
-    rpc_frame f;
-    bool has_frame;
-
-    most = most < PIECE - RPC_DATA_HEAD ? most : PIECE - RPC_DATA_HEAD;
-    while (size > 0) {
-        size_t piece = size < most ? size : most;
-
-        if (!rpc_push(session->c, session->stream, piece + RPC_DATA_HEAD, &f, &has_frame, err))
-            return false;
-        if (has_frame)
-            return rpc_take_answer(session->c, &f, session->stream, RPC_KIND_NONE, fatal, err);
-        if (!rpc_link_send_piece(session->c->link, session->stream, from, piece))
-            return rpc_lose(session->c, TEC_LOST, "a piece of data was not taken", err);
-        from += piece;
-        size -= piece;
-    }
-    return true;
-}
 
 /* A question that announces bytes, the bytes, and the answer: the handle of what they became; 0 with an
  * error. */
@@ -128,6 +166,46 @@ int64_t tec_rpc_upload_bytes(tec_rpc_session *session, const char *name, const v
                              tec_error *err)
 {
     return transfer(session, RPC_KIND_upload, &(rpc_upload){name, (int64_t)size, ""}, data, size, err);
+}
+
+/* Nothing is sent: the upload goes behind the next question. */
+bool tec_rpc_upload_ahead(tec_rpc_session *session, const char *name, const void *data, size_t size,
+                          tec_error *err)
+{
+    tec_error why = {0};
+
+    if (!session || !name || !data)
+        return rt_fail(err, TEC_INVALID, "expected a session, a name and the bytes of a module, found NULL");
+    bool good = begin(session, &why);
+    if (good && session->ahead.announced)
+        good = rt_fail(&why, TEC_INVALID, "the module '%s' is uploaded ahead already", session->ahead.name);
+    if (good) {
+        session->ahead = (rpc_ahead){.announced = true, .from = data, .size = size, .left = size};
+        snprintf(session->ahead.name, sizeof session->ahead.name, "%s", name);
+    }
+    return end(session, good, false, &why, err);
+}
+
+/* Uploads now what no question has taken along. */
+int64_t tec_rpc_uploaded(tec_rpc_session *session, tec_error *err)
+{
+    tec_error why = {0};
+
+    if (!session) {
+        rt_fail(err, TEC_INVALID, "expected a session, found NULL");
+        return 0;
+    }
+    bool good = begin(session, &why);
+    if (good && !session->ahead.announced)
+        good = rt_fail(&why, TEC_INVALID, "no module is uploaded ahead");
+    if (good && !begin_ahead(session))
+        good = rpc_lose(session->c, TEC_LOST, "an upload was not taken", &why);
+    good = good && finish_ahead(session, &why);
+    int64_t handle = good ? session->ahead.handle : 0;
+    if (good && !handle)
+        why = session->ahead.why;
+    session->ahead = (rpc_ahead){0};
+    return end(session, handle != 0, false, &why, err) ? handle : 0;
 }
 
 /* The whole file; NULL with a reason. In aligned memory, as modules are read in place. */

@@ -22,6 +22,9 @@ typedef struct {
     bool has_reference;
     atomic_int asked, prepared, switches, kept, vain; /* vain: asked to measure without them */
     uint64_t arguments;                               /* of the last question */
+    bool looks_ahead;
+    uint64_t told; /* the module that it was told of, a hash */
+    atomic_int foreseen;
     double cost[WORKER_MAX_COSTS];
     bool stopped;
 } device;
@@ -61,6 +64,8 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job 
     take_time(d);
     d->switches += d->asked++ > 0 && d->arguments != j->arguments;
     d->arguments = j->arguments;
+    d->foreseen += d->told == base_hash(j->modules[0].data, j->modules[0].size, 7);
+    d->told = r->ahead.n ? base_hash(r->ahead.data, r->ahead.n, 7) : 0;
     snprintf(f->error, sizeof f->error, "the board burns");
     d->lose -= d->lose > 0;
     if (lost || d->doubt > 0) {
@@ -91,6 +96,11 @@ static void stand_stop(tune_runner *r)
 {
     ((device *)r)->stopped = true;
 }
+static void stand_close(tune_runner *r)
+{
+    stand_stop(r);
+    rt_bytes_free(&r->ahead);
+}
 
 /* n devices; they are asked only while somebody waits and nothing is built where `turns` is true. */
 static void open_queue(int n, bool turns)
@@ -109,7 +119,8 @@ static void open_queue(int n, bool turns)
                                           .ask = stand_ask,
                                           .renew = stand_renew,
                                           .stop = stand_stop,
-                                          .close = stand_stop};
+                                          .looks_ahead = devices[i].looks_ahead,
+                                          .close = stand_close};
         cr_assert(tune_queue_add(fake.cx, q, &devices[i].runner));
     }
 }
@@ -257,6 +268,30 @@ Test(queue, a_device_that_lost_the_reference_outputs_gets_them_again)
     cr_assert_eq(devices[0].vain, 1);
     cr_assert_eq(devices[0].kept, 2);
     cr_assert_eq(devices[0].asked, 4 + 2 + 1);
+}
+
+/* All are built before the first is measured: each device knows what comes next, and no two of them the same.
+ * What a device that is lost was told of goes to others. */
+Test(queue, a_device_is_told_what_it_measures_next)
+{
+    tune_result r[8];
+
+    devices[0].looks_ahead = true;
+    open_queue(1, true);
+    submit(fake.task[0], 8);
+    collect(NULL, r, 8);
+    cr_assert_eq(devices[0].foreseen, 7);
+    m->close(m);
+    for (int i = 0; i < 2; i++)
+        devices[i] = (device){.looks_ahead = true, .sleep_us = 5000, .lose = i};
+    open_queue(2, true);
+    submit(fake.task[0], 8);
+    collect(NULL, r, 8);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(r[i].status, STORE_OK, "%s", r[i].error);
+    cr_assert_eq(devices[0].asked + devices[1].asked, 9);
+    cr_assert_geq(devices[0].foreseen + devices[1].foreseen,
+                  5); /* not the first two, and one that was lost */
 }
 
 /* ---- devices that go ---- */

@@ -106,6 +106,39 @@ Test(devices, tell_a_bad_candidate_as_the_local_runner_does)
     cr_assert_eq(m->stats(m).repeated, 0);
 }
 
+/* While one candidate hangs, the others are built; then each is sent while the one before is measured. On a
+ * machine whose builders are late that takes more than one round. */
+Test(devices, are_sent_the_next_module_while_they_measure)
+{
+    enum { ROUNDS = 20, N = 4 };
+    tune_result r[N];
+
+    open_pool(1, (pool_options){.devices = 1});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    for (int round = 0; round < ROUNDS && m->stats(m).ahead == 0; round++) {
+        int got = 0;
+
+        for (int i = 0; i < N; i++) {
+            const tune_candidate c = {.task = t,
+                                      .trace = i ? doing(right) : doing(hanging),
+                                      .seed = 1 + (uint64_t)i,
+                                      .check = true};
+
+            cr_assert(m->submit(m, cx, &c, 1));
+        }
+        while (got < N) {
+            int n = m->collect(m, cx, t, r + got, N - got, INFINITY);
+
+            cr_assert(n > 0, "%s", tec_context_error(cx));
+            got += n;
+        }
+        for (int i = 1; i < N; i++)
+            is_good(&r[i]);
+    }
+    cr_assert_gt(m->stats(m).ahead, 0, "every module was sent when the device had nothing to do");
+}
+
 /* The number of the server whose device is at work. */
 static int server_at_work(void)
 {

@@ -171,7 +171,9 @@ static int use_session(tec_rpc_session *s)
     int good = 0;
 
     good += tec_rpc_upload_bytes(s, "m.so", module, sizeof module, NULL) != 0;
+    good += tec_rpc_upload_ahead(s, "n.so", module, sizeof module, NULL);
     good += tec_rpc_array(s, t.dtype, 1, &n, NULL) != 0;
+    good += tec_rpc_uploaded(s, NULL) != 0;
     good += tec_rpc_write(s, 1, &t, NULL);
     good += tec_rpc_call(s, &call, NULL, NULL);
     good += tec_rpc_read(s, 1, &t, NULL);

@@ -64,6 +64,68 @@ Test(sessions, move_arrays_that_are_longer_than_a_window)
     cr_assert_eq(kit_stop(&f), 0);
 }
 
+/* A module that goes ahead is sent while a call is answered: nothing of it is left when the answer is there.
+ * Other questions, also before it is asked for, do not disturb it. */
+Test(sessions, upload_a_module_while_a_function_runs)
+{
+    fixture f = kit_start(PLAIN);
+    tec_rpc *c = kit_connect(&f);
+    tec_rpc_session *s = kit_open(&f, c);
+    int32_t y[2];
+
+    cr_assert(kit_call(&f, s, "nap", "x", y), "%s", f.err.text);
+    const tec_rpc_call_options nap = {.module = 1, .function = "nap", .arrays = (int64_t[]){2, 3}, .n = 2};
+    cr_assert(tec_rpc_upload_ahead(s, "next", f.module.data, f.module.n, &f.err), "%s", f.err.text);
+    cr_assert_eq(s->ahead.left, f.module.n);
+    cr_assert_not(tec_rpc_upload_ahead(s, "third", f.module.data, f.module.n, &f.err));
+    cr_assert_str_eq(f.err.text, "the module 'next' is uploaded ahead already");
+    f.err = (tec_error){0};
+    cr_assert(tec_rpc_call(s, &nap, NULL, &f.err), "%s", f.err.text);
+    cr_assert_eq(s->ahead.left, 0, "%zu bytes were not sent while the function ran", s->ahead.left);
+    int64_t array = tec_rpc_array(s, (DLDataType){kDLInt, 32, 1}, 0, NULL, &f.err),
+            module = tec_rpc_uploaded(s, &f.err);
+    cr_assert(array && module && array != module, "%s", f.err.text);
+    tec_rpc_call_options sum = nap;
+    sum.module = module;
+    sum.function = "sum";
+    cr_assert(tec_rpc_call(s, &sum, NULL, &f.err), "%s", f.err.text);
+    cr_assert_eq(tec_rpc_uploaded(s, &f.err), 0);
+    cr_assert_str_eq(f.err.text, "no module is uploaded ahead");
+    tec_rpc_close(s);
+    tec_rpc_disconnect(c);
+    cr_assert_eq(kit_stop(&f), 0);
+}
+
+/* More than a window goes ahead as far as the window; what is no module is said when it is asked for, and the
+ * session goes on. One that nothing was asked after is uploaded when it is asked for. */
+Test(sessions, upload_ahead_what_is_long_or_no_module)
+{
+    enum { LONG = 5 << 20 };
+    fixture f = kit_start(PLAIN);
+    tec_rpc *c = kit_connect(&f);
+    tec_rpc_session *s = kit_open(&f, c);
+    uint8_t *junk = rt_alloc(LONG, NULL);
+    int32_t y[2];
+
+    cr_assert(kit_call(&f, s, "nap", "x", y), "%s", f.err.text);
+    const tec_rpc_call_options nap = {.module = 1, .function = "nap", .arrays = (int64_t[]){2, 3}, .n = 2};
+    cr_assert(tec_rpc_upload_ahead(s, "junk", junk, LONG, &f.err), "%s", f.err.text);
+    cr_assert(tec_rpc_call(s, &nap, NULL, &f.err), "%s", f.err.text);
+    cr_assert(s->ahead.left > 0 && s->ahead.left < LONG, "%zu bytes are left", s->ahead.left);
+    cr_assert(tec_rpc_call(s, &nap, NULL, &f.err), "%s", f.err.text);
+    cr_assert_eq(tec_rpc_uploaded(s, &f.err), 0);
+    cr_assert(strstr(f.err.text, "not a module"), "%s", f.err.text);
+    f.err = (tec_error){0};
+    cr_assert(tec_rpc_upload_ahead(s, "again", f.module.data, f.module.n, &f.err), "%s", f.err.text);
+    cr_assert(tec_rpc_uploaded(s, &f.err), "%s", f.err.text);
+    cr_assert(tec_rpc_upload_ahead(s, "never", junk, LONG, &f.err), "%s", f.err.text);
+    cr_assert(tec_rpc_call(s, &nap, NULL, &f.err), "%s", f.err.text);
+    tec_rpc_close(s);
+    rt_free(junk);
+    tec_rpc_disconnect(c);
+    cr_assert_eq(kit_stop(&f), 0);
+}
+
 /* One kernel that ends its session: the cause comes back, and the server has another session for the next. */
 static void end_by(const char *kernel, const char *const *options, tec_status status, const char *text)
 {
