@@ -8,7 +8,8 @@
  * - The language has a vector type of as many elements as the loop has iterations.
  * - The loop variable occurs in indices of loads and stores alone, with the coefficient 1: neighbouring
  *   lanes are neighbouring elements in memory.
- * - What differs between lanes is arithmetic on floats, or a copy. Conditions are the same for all lanes.
+ * - What differs between lanes is arithmetic, a conversion that loses nothing or rounds once, or a copy.
+ *   Conditions are the same for all lanes.
  * - An arm of a select needs no statements of its own: those would run whatever the condition is.
  *
  * For example, A[c*2] has the coefficient 2, and select(c < n, ..) another condition for each lane: both stay
@@ -71,19 +72,26 @@ static bool fits_arm(const vector *self, const ir_expr *expr)
     return !w.walk.stop;
 }
 
-/* Whether the operation takes vectors of floats with the meaning that it has for each element. */
+/* Whether the operation takes vectors with the meaning that it has for each element. */
 static bool has_vectors(const source_printer *printer, ir_op op, base_dtype dtype)
 {
     switch (op) {
     case IR_ADD:
     case IR_SUB:
     case IR_MUL:
-    case IR_DIV:
     case IR_NEG:
     case IR_MIN:
     case IR_MAX: return true;
-    default: return printer->d->function(op, dtype) != NULL;
+    case IR_DIV: return base_is_float(dtype);
+    default: return base_is_float(dtype) && printer->d->function(op, dtype) != NULL;
     }
+}
+
+/* From ints to floats, which rounds once, or to wider ints. */
+static bool fits_cast(const vector *self, base_dtype from, base_dtype to)
+{
+    return vector_type(self, from) && vector_type(self, to) && !base_is_float(from) &&
+           (base_is_float(to) || (to.bits > from.bits && (base_is_signed(to) || !base_is_signed(from))));
 }
 
 static bool fits_load(const vector *self, const ir_expr *expr)
@@ -102,7 +110,10 @@ static bool fits(const vector *self, const ir_expr *expr)
     if (expr->op == IR_SELECT)
         return !differs(self, expr->arg[0]) && fits_arm(self, expr->arg[1]) && fits_arm(self, expr->arg[2]) &&
                fits(self, expr->arg[1]) && fits(self, expr->arg[2]);
-    if (!ir_is_op(expr->op) || !base_is_float(expr->dtype) || !has_vectors(self->p, expr->op, expr->dtype))
+    if (expr->op == IR_CAST)
+        return fits_cast(self, expr->arg[0]->dtype, expr->dtype) && fits(self, expr->arg[0]);
+    if (!ir_is_op(expr->op) || !vector_type(self, expr->dtype) ||
+        !has_vectors(self->p, expr->op, expr->dtype))
         return false;
     for (int i = 0; i < ir_ops[expr->op].arity; i++)
         if (!base_dtype_same(expr->arg[i]->dtype, expr->dtype) || !fits(self, expr->arg[i]))
@@ -161,11 +172,42 @@ static place place_of(const vector *self, const ir_buffer *buffer, const ir_expr
 
 static const char *print_vector(const vector *self, const ir_expr *expr);
 
+/* (a + b); of signed ints as_int8(as_uint8(a) + as_uint8(b)), since unsigned ones wrap. */
 static const char *print_infix(const vector *self, const ir_expr *expr, const char *op)
 {
-    const char *a = print_vector(self, expr->arg[0]), *b = print_vector(self, expr->arg[1]);
+    base_dtype plain = {.code = kDLUInt, .bits = expr->dtype.bits, .lanes = 1};
+    const char *a = print_vector(self, expr->arg[0]), *b = print_vector(self, expr->arg[1]),
+               *type = vector_type(self, expr->dtype), *wraps = vector_type(self, plain);
 
-    return a && b ? base_format(self->p->cx, "(%s %s %s)", a, op, b) : NULL;
+    if (!a || !b)
+        return NULL;
+    return base_is_float(expr->dtype) || !base_is_signed(expr->dtype)
+               ? base_format(self->p->cx, "(%s %s %s)", a, op, b)
+               : base_format(self->p->cx, "as_%s(as_%s(%s) %s as_%s(%s))", type, wraps, a, op, wraps, b);
+}
+
+/* -a, where signed ints wrap. */
+static const char *print_negated(const vector *self, const ir_expr *expr)
+{
+    base_dtype plain = {.code = kDLUInt, .bits = expr->dtype.bits, .lanes = 1};
+    const char *a = print_vector(self, expr->arg[0]), *type = vector_type(self, expr->dtype),
+               *wraps = vector_type(self, plain);
+
+    if (!a)
+        return NULL;
+    return base_is_float(expr->dtype)
+               ? base_format(self->p->cx, "(-%s)", a)
+               : base_format(self->p->cx, "as_%s((%s)(0) - as_%s(%s))", type, wraps, wraps, a);
+}
+
+/* The language's own min and max of ints, and those of the prelude for floats. */
+static const char *name_of_extreme(const vector *self, const ir_expr *expr)
+{
+    const char *name = expr->op == IR_MIN ? "min" : "max";
+
+    return base_is_float(expr->dtype)
+               ? base_format(self->p->cx, "tec_%s_%s", name, vector_type(self, expr->dtype))
+               : name;
 }
 
 /* NAME(a, b, ...) */
@@ -206,18 +248,21 @@ static const char *print_select(const vector *self, const ir_expr *expr)
 /* The text of a value that differs between lanes. */
 static const char *print_node(const vector *self, const ir_expr *expr)
 {
-    const char *type = vector_type(self, expr->dtype), *a;
+    const char *a;
 
     switch (expr->op) {
     case IR_LOAD: return print_load(self, expr);
+    case IR_CAST:
+        a = print_vector(self, expr->arg[0]);
+        return a ? base_format(self->p->cx, "convert_%s(%s)", vector_type(self, expr->dtype), a) : NULL;
     case IR_SELECT: return print_select(self, expr);
     case IR_ADD: return print_infix(self, expr, "+");
     case IR_SUB: return print_infix(self, expr, "-");
     case IR_MUL: return print_infix(self, expr, "*");
     case IR_DIV: return print_infix(self, expr, "/");
-    case IR_NEG: a = print_vector(self, expr->arg[0]); return a ? base_format(self->p->cx, "(-%s)", a) : NULL;
-    case IR_MIN: return print_function(self, expr, base_format(self->p->cx, "tec_min_%s", type));
-    case IR_MAX: return print_function(self, expr, base_format(self->p->cx, "tec_max_%s", type));
+    case IR_NEG: return print_negated(self, expr);
+    case IR_MIN:
+    case IR_MAX: return print_function(self, expr, name_of_extreme(self, expr));
     default: return print_function(self, expr, self->p->d->function(expr->op, expr->dtype));
     }
 }

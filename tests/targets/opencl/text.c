@@ -141,6 +141,11 @@ Test(opencl_text, vectorised_loops_are_vectors)
     has("for c in 0..4 vectorised { B[c + b] = fma(A[c], -A[b], max(A[c + 4], 0.0)) }",
         "vstore4(fma(vload4(0, &A[0]), (float4)(-A[b]), tec_max_float4(vload4(0, &A[4]), (float4)(0.0f))), "
         "0, &B[b]);");
+    has("for c in 0..4 vectorised { K[c] = max(I[c] * 3, -I[c + 4]) }",
+        "vstore4(max(as_int4(as_uint4(vload4(0, &I[0])) * as_uint4((int4)(3))), "
+        "as_int4((uint4)(0) - as_uint4(vload4(0, &I[4])))), 0, &K[0]);");
+    has("for c in 0..8 vectorised { B[c] = f32(I[c]) }",
+        "vstore8(convert_float8(vload8(0, &I[0])), 0, &B[0]);");
     has("for c in 0..2 vectorised { if b < 3 { K[c] = I[c + b] } }", "vstore2(vload2(0, &I[b]), 0, &K[0]);");
     has("for c in 0..16 vectorised { B[c] = select(b < 3, A[c + b], 0.0) }",
         "vstore16((b < 3 ? vload16(0, &A[b]) : (float16)(0.0f)), 0, &B[0]);");
@@ -150,9 +155,9 @@ Test(opencl_text, vectorised_loops_are_vectors)
 /* Each of these loops has something that is no vector of neighbours, or no arithmetic on floats. */
 Test(opencl_text, other_vectorised_loops_stay_loops)
 {
-    const char *const bodies[] = {"B[c] = A[c*2]",    "B[c*2] = A[c]", "K[c] = I[c] + 1",
+    const char *const bodies[] = {"B[c] = A[c*2]",    "B[c*2] = A[c]", "K[c] = floordiv(I[c], 3)",
                                   "G[c] = H[c]",      "N[c] = M[c]",   "B[c] = select(c < b, A[c], 0.0)",
-                                  "B[c] = f32(I[c])", "B[c] = f32(c)", "if c < b { B[c] = A[c] }"};
+                                  "K[c] = i32(A[c])", "B[c] = f32(c)", "if c < b { B[c] = A[c] }"};
 
     for (int i = 0; i < BASE_COUNT(bodies); i++)
         has(base_format(cx, "for c in 0..8 vectorised { %s }", bodies[i]), "for (long c = 0; c < 8; c++) {");
