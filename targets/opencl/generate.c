@@ -47,14 +47,15 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
                           .symbols = base_copy(cx, &options->symbols[0], sizeof options->symbols[0]),
                           .n = 1,
                           .format = "opencl"};
-    /* Devices with warps are GPUs, whose drivers take barriers and restricted pointers as they are. The
-     * vectorizer of LLVM 15, which drivers for CPUs use, gives a scatter to a restricted buffer the note that
-     * this buffer is not touched: later loads of the buffer then move before the scatter. */
+    /* Devices with warps are GPUs, whose drivers take all of this as it is. Drivers for CPUs cut kernels at
+     * barriers, and use LLVM 15. Its vectorizer gives a scatter to a restricted buffer the note that this
+     * buffer is not touched, so that later loads of the buffer move before the scatter. */
     const ir_program *program = programs[0];
     source_dialect dialect = machine->no_f64 ? opencl_dialect_without_f64 : opencl_dialect;
     if (machine->warp_size <= 1) {
         program = lower_meet_at_barriers(cx, program);
         dialect.restricted = "";
+        dialect.hides_conditions = true;
     }
     text = source_kernels(cx, &dialect, program, options->symbols[0]);
     if (!text)

@@ -46,6 +46,9 @@ typedef struct {
     int64_t static_shared_bytes;
     const char *(*dynamic_shared)(tec_context *cx, const char *name, int64_t bytes);
     const char *restricted; /* qualifier of a pointer to memory that no other one points to */
+    /* Named conditions are volatile: the compiler must not copy code, and barriers with it, to the ways on
+     * which a condition is known. */
+    bool hides_conditions;
     /* The line in front of `void NAME(...)` of a kernel for blocks of so many threads. */
     const char *(*kernel)(tec_context *cx, const int block[3]);
     /* The function that an operation on floats is: "exp"; NULL: none. */

@@ -200,8 +200,10 @@ static void print_let(source_printer *printer, const ir_stmt *stmt)
     source_forget(printer);
     name = source_name(printer, stmt->let.var, stmt->let.var->var.name);
     note_sign(printer, stmt->let.var, source_nonnegative(printer, stmt->let.value));
+    bool hidden = printer->d->hides_conditions && base_is_bool(stmt->let.var->dtype);
     if (value)
-        source_line(printer, "const %s %s = %s;", source_type(printer, stmt->let.var), name, value);
+        source_line(printer, "const %s%s %s = %s;", hidden ? "volatile " : "",
+                    source_type(printer, stmt->let.var), name, value);
     const ir_facts *outside = printer->facts;
     printer->facts = ir_facts_inside(outside, stmt, false);
     source_stmt(printer, stmt->let.body);

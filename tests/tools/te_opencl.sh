@@ -31,6 +31,7 @@ same meet --dim n=1
 same meet --dim n=7
 same meet_often
 same scatter
+same strided --dim m=10
 same grids --dim n=5
 same vectors --dim n=5
 "$TEC" te tests/tools/gpu/map.te --target opencl --emit opencl >"$dir/out"

@@ -134,6 +134,16 @@ Test(opencl_text, pointers_are_restricted_for_gpus_alone)
     cr_assert_not(strstr(kernels_for("opencl", text), "restrict"));
 }
 
+/* Drivers for CPUs cut kernels at barriers; LLVM must not copy code on the ways between them. */
+Test(opencl_text, conditions_are_hidden_from_compilers_for_cpus)
+{
+    const char *text = "program p(A: f32[4], out B: f32[4]) { for b in 0..4 blockIdx.x {\n"
+                       "let taken = b < 3 { if taken { B[b] = A[b] } } } }";
+
+    cr_assert(strstr(kernels_for("opencl", text), "const volatile bool taken = b < 3;"));
+    cr_assert(strstr(kernels_for("opencl -device=mali", text), "const bool taken = b < 3;"));
+}
+
 Test(opencl_text, vectorised_loops_are_vectors)
 {
     has("for c in 0..8 vectorised { B[b*8 + c] = A[b*8 + c] * 2.0 + A[b] }",
