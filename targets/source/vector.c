@@ -23,6 +23,7 @@ typedef struct {
     source_printer *p;
     const ir_expr *lane; /* the loop variable */
     int lanes;
+    base_map *fitting; /* nodes that are known to fit: a shared one is looked at once */
 } vector;
 
 static bool differs(const vector *self, const ir_expr *expr)
@@ -100,11 +101,11 @@ static bool fits_load(const vector *self, const ir_expr *expr)
            vector_type(self, expr->dtype) && first_index(self, expr->load.index[0]);
 }
 
-/* Whether the value can be written as a vector. One that is the same for all lanes is a scalar's text. */
-static bool fits(const vector *self, const ir_expr *expr)
+static bool fits(const vector *self, const ir_expr *expr);
+
+/* Whether a value that differs between lanes can be written as a vector. */
+static bool fits_node(const vector *self, const ir_expr *expr)
 {
-    if (!differs(self, expr))
-        return vector_type(self, expr->dtype) != NULL;
     if (expr->op == IR_LOAD)
         return fits_load(self, expr);
     if (expr->op == IR_SELECT)
@@ -118,6 +119,17 @@ static bool fits(const vector *self, const ir_expr *expr)
     for (int i = 0; i < ir_ops[expr->op].arity; i++)
         if (!base_dtype_same(expr->arg[i]->dtype, expr->dtype) || !fits(self, expr->arg[i]))
             return false;
+    return true;
+}
+
+/* Whether the value can be written as a vector. One that is the same for all lanes is a scalar's text. */
+static bool fits(const vector *self, const ir_expr *expr)
+{
+    if (base_map_has(self->fitting, expr))
+        return true;
+    if (!(differs(self, expr) ? fits_node(self, expr) : vector_type(self, expr->dtype) != NULL))
+        return false;
+    base_map_put(self->p->cx, self->fitting, expr, expr);
     return true;
 }
 
@@ -328,7 +340,8 @@ static void print_body(const vector *self, const ir_stmt *stmt)
 bool source_vector_loop(source_printer *printer, const ir_stmt *loop)
 {
     int64_t lanes;
-    vector v = {.p = printer, .lane = loop->loop.var};
+    base_map fitting = {0};
+    vector v = {.p = printer, .lane = loop->loop.var, .fitting = &fitting};
 
     if (loop->loop.how != IR_VECTORISED || !ir_is_value(loop->loop.min, 0) ||
         !ir_is_int(loop->loop.extent, &lanes) || lanes < 2 || lanes > 16 || lanes & (lanes - 1))
