@@ -337,6 +337,7 @@ static void print_body(const vector *self, const ir_stmt *stmt)
         print_body(self, stmt->seq.stmt[i]);
 }
 
+/* Nothing is printed before all of the body is known to fit. */
 bool source_vector_loop(source_printer *printer, const ir_stmt *loop)
 {
     int64_t lanes;
