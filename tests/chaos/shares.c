@@ -8,6 +8,7 @@
  *
  *     TEC_SHARES=100 build/debug/tests/test_chaos_shares          100 seconds (tests/chaos/run)
  */
+#include <math.h>
 #include <pthread.h>
 
 #include "tests/rpc/client/pool.h"
@@ -123,9 +124,12 @@ static void add_up(const market *m, double from, double to, double seconds[JOBS]
     }
 }
 
-/* Prints the table, and compares each share with the policy. */
+/* Prints the table, and compares each share with the policy: a tenth of it, and on a busy machine two
+ * seconds, which the longest waits come to, may be missing. Of the 90 seconds of a short run equal shares
+ * would differ by 12. */
 static void audit(const market *m, double from, double to)
 {
+    enum { SETTLING = 2 };
     double seconds[JOBS] = {0}, all = 0;
     int leases[JOBS] = {0};
 
@@ -142,7 +146,7 @@ static void audit(const market *m, double from, double to)
            to - from);
     fflush(stdout);
     for (int i = 0; i < JOBS; i++)
-        cr_assert(seconds[i] > 0.9 * jobs[i].policy * all && seconds[i] < 1.1 * jobs[i].policy * all,
+        cr_assert(fabs(seconds[i] - jobs[i].policy * all) < 0.1 * jobs[i].policy * all + SETTLING,
                   "%s's job '%s' had %.2f %% of the device time; the policy says %.2f %%", jobs[i].user,
                   jobs[i].name, 100 * seconds[i] / all, 100 * jobs[i].policy);
 }
