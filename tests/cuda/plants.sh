@@ -21,8 +21,8 @@ source_parens 15 2
 source_args 0 2
 source_arms 1 2
 cuda_barrier 0 2
-split_workspace 4 2
-split_sequence 4 2
+split_workspace 10 2
+split_sequence 12 2
 split_grid 0 2
 END
 while read -r fault first cases; do
