@@ -175,21 +175,6 @@ class ProgramOptions(ctypes.Structure):
     ]
 
 
-class ProgramRow(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("origin", c_char_p),
-        ("group", c_int),
-        ("calls", c_int64),
-        ("min_s", c_double),
-        ("median_s", c_double),
-        ("total_s", c_double),
-        ("share", c_double),
-        ("gflops", c_double),
-        ("gbytes", c_double),
-    ]
-
-
 class ImportOptions(ctypes.Structure):
     _fields_ = [("n_dims", c_int), ("dim", POINTER(c_char_p)), ("value", POINTER(c_int64))]
 
@@ -254,7 +239,7 @@ _RUNTIME_FUNCTIONS = {
     "tec_program_input_name": (c_char_p, [c_void_p, c_int]),
     "tec_program_input_text": (c_char_p, [c_void_p, c_int, c_char_p, c_size_t]),
     "tec_program_run": (c_bool, [c_void_p, POINTER(c_void_p), c_int, POINTER(c_void_p), c_int, _ERR]),
-    "tec_program_profile": (c_bool, [c_void_p, c_int, POINTER(ProgramRow)]),
+    "tec_program_profile": (c_bool, [c_void_p, c_int, POINTER(ProfileRow)]),
     "tec_object_tensor": (c_void_p, [c_void_p, _TENSOR, _ERR]),
     "tec_object_tuple": (c_void_p, [c_void_p, POINTER(c_void_p), c_int, _ERR]),
     "tec_object_data": (c_void_p, [c_void_p, c_char_p, POINTER(c_void_p), c_int, _ERR]),

@@ -260,7 +260,7 @@ class Program:
             return max((self._rows(i) for i in self._all), key=lambda rows: sum(r.calls for r in rows))
 
     def _rows(self, instance: _Instance) -> List[ProgramRow]:
-        rows, r = [], lib.ProgramRow()
+        rows, r = [], lib.ProfileRow()
         while instance.library.tec_program_profile(instance.handle, len(rows), byref(r)):
             rows.append(
                 ProgramRow(
