@@ -273,9 +273,6 @@ te_def *graph_definition(const graph_module *module, const graph_node *node, con
 
 /* ---- constants ---- */
 
-/* Constants are not made much larger than what they are made of, and not in more time than a model's user
- * would wait for. What is past these limits is computed when the model runs. */
-
 static bool element_count(const op_type *type, int64_t *total)
 {
     int64_t n;
@@ -307,6 +304,8 @@ static bool is_quick(const tec_context *cx, const graph_node *node)
     return most <= (double)base_limit(cx, BASE_LIMIT_fold_work);
 }
 
+/* Constants are not made much larger than what they are made of, and not in more time than a model's user
+ * would wait for. What is past the limits fold-elements and fold-work is computed when the model runs. */
 static bool is_small(const tec_context *cx, const op_type *type, int64_t largest_leaf)
 {
     int64_t n;

@@ -16,7 +16,7 @@
 #include "schedule/rewrite.h"
 #include "tree/touch.h"
 
-/* Past these a slip in the schedule is likelier than a wish. */
+/* Past this, a slip in the schedule is likelier than a wish. */
 enum { MAX_LANES = 1024 };
 
 const ir_program *sched_annotate_loop(sched_call *call, const sched_path *at, ir_how how)

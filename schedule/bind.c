@@ -79,11 +79,11 @@ static bool agrees_below(sched_call *call, const ir_stmt *stmt, const ir_stmt *l
  */
 bool sched_axis_agrees(sched_call *call, const ir_stmt *body, const sched_path *at, ir_how how)
 {
-    const ir_stmt *launch = body, *loop = sched_end(at);
+    const ir_stmt *loop = sched_end(at), *launch = sched_is_blocks(how) ? loop : body;
 
-    for (int i = at->n - 1; i >= 0 && sched_is_blocks(how); i--)
-        if (at->link[i].stmt->kind == IR_FOR &&
-            (i == at->n - 1 || sched_is_blocks(at->link[i].stmt->loop.how)))
+    /* the outermost loop over blocks around; the loop itself may not be bound yet */
+    for (int i = at->n - 2; i >= 0 && sched_is_blocks(how); i--)
+        if (at->link[i].stmt->kind == IR_FOR && sched_is_blocks(at->link[i].stmt->loop.how))
             launch = at->link[i].stmt;
     return agrees_below(call, launch, loop, how);
 }

@@ -25,7 +25,7 @@ static inline bool sched_is_parallel(ir_how how)
 /* blockIdx.x, threadIdx.y, vthread, ...; false: none of them */
 bool sched_thread_axis(const char *word, ir_how *how);
 /* These refuse: where the loop at the end of the path would run as `how` inside or around what it may not;
- * where another loop over that axis below stmt has another extent than loop. */
+ * where another loop over that axis, of blocks in the same launch, has another extent. body: the tree. */
 bool sched_nesting_fits(sched_call *call, const sched_path *at, ir_how how);
 bool sched_axis_agrees(sched_call *call, const ir_stmt *body, const sched_path *at, ir_how how);
 
