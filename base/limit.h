@@ -7,7 +7,8 @@
  * Lifetime: a limit belongs to the root context, and holds for all contexts below it, also those that are
  *   there already.
  * Errors: tec_context_set_limit and base_read_limits record INVALID for a name that is none and for a value
- * that is out of range. Threads: limits are set while no other thread works in a context of the same root.
+ *   that is out of range.
+ * Threads: limits are set while no other thread works in a context of the same root.
  */
 #ifndef BASE_LIMIT_H
 #define BASE_LIMIT_H
