@@ -128,4 +128,13 @@ static inline int threads(void)
     return n;
 }
 
+/* Whether there are no more threads than before, within two seconds: the kernel wakes the caller of
+ * pthread_join before the thread that ended is off its list. */
+static inline bool threads_ended(int before)
+{
+    for (int i = 0; i < 200 && threads() > before; i++)
+        usleep(10000);
+    return threads() <= before;
+}
+
 #endif

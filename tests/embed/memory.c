@@ -45,7 +45,7 @@ static bool fails_cleanly_at(const input *in, int64_t n)
     tec_context_free(cx);
     free(b.data);
     cr_assert(open_files() == files, "allocation %lld: a file is left open", (long long)n);
-    cr_assert(threads() == tasks, "allocation %lld: a thread is left", (long long)n);
+    cr_assert(threads_ended(tasks), "allocation %lld: a thread is left", (long long)n);
     cr_assert(!has_children(), "allocation %lld: a child process is left", (long long)n);
     cr_assert(!leaks(), "allocation %lld: memory is left", (long long)n);
     return failed;

@@ -176,12 +176,13 @@ static inline tec_rpc_session *kit_open(fixture *f, tec_rpc *c)
 
 /* ---- the module of the kernels ---- */
 
+/* Threads of a test may call this at the same time. */
 static inline rt_bytes kit_module(const char *arch)
 {
     static const char *const names[] = {"sum",         "crash",  "leave",     "hang",        "eat",
                                         "flood",       "murmur", "open_file", "open_socket", "start_program",
                                         "kill_parent", "lie",    "nap"};
-    static char symbols[BASE_COUNT(names)][40];
+    char symbols[BASE_COUNT(names)][40];
     static const char *const sizes[] = {"n", "m"};
     static const int64_t n[] = {RT_DIM_SYMBOL, 0}, m[] = {RT_DIM_SYMBOL, 1};
     const rt_dim of_x[] = {{n, 2}}, of_y[] = {{m, 2}};
@@ -205,10 +206,12 @@ static inline rt_bytes kit_module(const char *arch)
     }
     FILE *f = fopen(TEC_RPC_KERNELS, "re");
     cr_assert(f);
-    static uint8_t elf[1 << 20];
-    size_t size = fread(elf, 1, sizeof elf, f);
+    enum { MOST = 1 << 20 };
+    uint8_t *elf = malloc(MOST);
+    size_t size = elf ? fread(elf, 1, MOST, f) : 0;
     fclose(f);
     cr_assert(rt_module_bytes(&d, elf, size, &out, &err), "%s", err.text);
+    free(elf);
     return out;
 }
 
