@@ -108,6 +108,38 @@ static bool rewrite_buffers(ir_rewrite *rw, const ir_buffer *const *buffer, int 
     return true;
 }
 
+/* The indices of an access of `old`, which became `buffer`; *count: their number. */
+static bool rewrite_index(ir_rewrite *rw, const ir_buffer *old, const ir_buffer *buffer,
+                          const ir_expr *const *index, int *count, const ir_expr *const **out)
+{
+    if (!buffer || !rewrite_all(rw, index, *count, out))
+        return false;
+    if (buffer != old && rw->index) {
+        *out = rw->index(rw, old, *out, *count);
+        *count = buffer->n;
+    }
+    return *out || *count == 0;
+}
+
+/* The operands of a call, and its arguments, the first of which are the operands' offsets. */
+static bool rewrite_operands(ir_rewrite *rw, const ir_expr *call, const ir_buffer *const **buffer,
+                             const ir_expr *const **arg)
+{
+    if (!rewrite_buffers(rw, call->call.buffer, call->call.n_buffers, buffer) ||
+        !rewrite_all(rw, call->call.arg, call->call.n, arg))
+        return false;
+    if (*buffer == call->call.buffer || !rw->offset)
+        return true;
+
+    const ir_expr **moved = base_copy(rw->cx, *arg, (size_t)call->call.n * sizeof *moved);
+    for (int i = 0; i < call->call.n_buffers; i++)
+        if ((*buffer)[i] != call->call.buffer[i] &&
+            !(moved[i] = rw->offset(rw, call->call.buffer[i], moved[i])))
+            return false;
+    *arg = moved;
+    return true;
+}
+
 /* A part that may be NULL and then stays so. */
 static bool rewrite_optional(ir_rewrite *rw, const ir_expr *expr, const ir_expr **out)
 {
@@ -157,13 +189,14 @@ static const ir_expr *rewrite_load(ir_rewrite *rw, const ir_expr *expr)
 {
     const ir_buffer *buffer = ir_rewrite_buffer(rw, expr->load.buffer);
     const ir_expr *const *index, *mask;
+    int n = expr->load.n;
 
-    if (!buffer || !rewrite_all(rw, expr->load.index, expr->load.n, &index) ||
+    if (!rewrite_index(rw, expr->load.buffer, buffer, expr->load.index, &n, &index) ||
         !rewrite_optional(rw, expr->load.mask, &mask))
         return NULL;
     if (buffer == expr->load.buffer && index == expr->load.index && mask == expr->load.mask)
         return expr;
-    return ir_load_masked(rw->cx, buffer, index, expr->load.n, mask);
+    return ir_load_masked(rw->cx, buffer, index, n, mask);
 }
 
 /* The result keeps the shape of the operand where it had it. */
@@ -224,8 +257,7 @@ static const ir_expr *rewrite_call(ir_rewrite *rw, const ir_expr *expr)
     const ir_expr *const *arg;
     const ir_buffer *const *buffer;
 
-    if (!rewrite_buffers(rw, expr->call.buffer, expr->call.n_buffers, &buffer) ||
-        !rewrite_all(rw, expr->call.arg, expr->call.n, &arg))
+    if (!rewrite_operands(rw, expr, &buffer, &arg))
         return NULL;
     if (arg == expr->call.arg && buffer == expr->call.buffer)
         return expr;
@@ -312,34 +344,38 @@ static const ir_stmt *rewrite_block_stmt(ir_rewrite *rw, const ir_stmt *stmt)
     return ir_block_stmt(rw->cx, block, bind, where);
 }
 
+/* As rewrite_load: buffer, indices and mask, and then the value. */
 static const ir_stmt *rewrite_store(ir_rewrite *rw, const ir_stmt *stmt)
 {
     const ir_buffer *buffer = ir_rewrite_buffer(rw, stmt->store.buffer);
     const ir_expr *const *index, *mask;
+    int n = stmt->store.n;
 
-    if (!buffer || !rewrite_all(rw, stmt->store.index, stmt->store.n, &index) ||
+    if (!rewrite_index(rw, stmt->store.buffer, buffer, stmt->store.index, &n, &index) ||
         !rewrite_optional(rw, stmt->store.mask, &mask))
         return NULL;
     const ir_expr *value = ir_rewrite_expr(rw, stmt->store.value);
     if (buffer == stmt->store.buffer && index == stmt->store.index && mask == stmt->store.mask &&
         value == stmt->store.value)
         return stmt;
-    return ir_store_masked(rw->cx, buffer, value, index, stmt->store.n, mask);
+    return ir_store_masked(rw->cx, buffer, value, index, n, mask);
 }
 
+/* The buffers of an update share their indices, so that they move alike, or not at all. */
 static const ir_stmt *rewrite_update(ir_rewrite *rw, const ir_stmt *stmt)
 {
     const ir_combiner *combiner = stmt->update.combiner;
     const ir_buffer *const *buffer;
     const ir_expr *const *index, *const *source;
+    int n = stmt->update.n;
 
     if (!rewrite_buffers(rw, stmt->update.buffer, combiner->n, &buffer) ||
-        !rewrite_all(rw, stmt->update.index, stmt->update.n, &index) ||
+        !rewrite_index(rw, stmt->update.buffer[0], buffer[0], stmt->update.index, &n, &index) ||
         !rewrite_all(rw, stmt->update.source, combiner->n, &source))
         return NULL;
     if (buffer == stmt->update.buffer && index == stmt->update.index && source == stmt->update.source)
         return stmt;
-    return ir_update(rw->cx, combiner, buffer, index, stmt->update.n, source);
+    return ir_update(rw->cx, combiner, buffer, index, n, source);
 }
 
 static const ir_stmt *rewrite_let_stmt(ir_rewrite *rw, const ir_stmt *stmt)

@@ -21,8 +21,13 @@ struct ir_rewrite {
     tec_context *cx;
     const ir_expr *(*expr)(ir_rewrite *rw, const ir_expr *expr);
     const ir_stmt *(*stmt)(ir_rewrite *rw, const ir_stmt *stmt);
-    const ir_buffer *(*buffer)(ir_rewrite *rw,
-                               const ir_buffer *buffer); /* at every use of a buffer; NULL: same */
+    /* At every use of a buffer; NULL: same. Of an access whose buffer became another one, `index` gets the
+     * rewritten indices of the old one, and gives as many as the new one has dimensions; of a call `offset`
+     * gets the argument that is the operand's offset. NULL: they stay. */
+    const ir_buffer *(*buffer)(ir_rewrite *rw, const ir_buffer *buffer);
+    const ir_expr *const *(*index)(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                   int count);
+    const ir_expr *(*offset)(ir_rewrite *rw, const ir_buffer *old, const ir_expr *offset);
     bool no_memo; /* the result depends on where the node stands (facts, enclosing loops) */
     /* An expression without any of these variables, or of these kinds of nodes, inside stays what it is; 0:
      * every one is visited. */

@@ -639,19 +639,16 @@ static const ir_stmt *allocate_in_seq(compactor *self, const base_vec *list, con
 
 /* P[e] becomes P[e - min], dimension by dimension; the minimum is over variables of loops around the
  * allocation alone. */
-static const ir_expr *const *rebase(compactor *self, const ir_buffer *buffer, const ir_expr *const *index,
+static const ir_expr *const *rebase(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
                                     int count)
 {
-    const placement *p = base_map_get(&self->tracked, buffer);
+    const placement *p = base_map_get(&((compactor *)rw)->tracked, old);
+    const ir_expr **out = base_array(rw->cx, const ir_expr *, count);
 
-    if (!p || !p->min)
-        return index;
-    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, count);
-    for (int i = 0; i < count; i++)
-        out[i] = i == 0 && BASE_PLANT_ON(self->rw.cx, compact_rebase)
-                     ? index[i]
-                     : ir_sub(self->rw.cx, index[i], p->min[i]);
-    return out;
+    for (int i = 0; p->min && i < count; i++)
+        out[i] =
+            i == 0 && BASE_PLANT_ON(rw->cx, compact_rebase) ? index[i] : ir_sub(rw->cx, index[i], p->min[i]);
+    return p->min ? out : index;
 }
 
 static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
@@ -659,32 +656,6 @@ static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
     const placement *p = base_map_get(&((compactor *)rw)->tracked, buffer);
 
     return p ? p->new : buffer;
-}
-
-/* The default rewrite has put the new buffer in; the node that stood before tells which indices are old. */
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
-{
-    compactor *c = (compactor *)rw;
-    const ir_expr *out = ir_rewrite_children(rw, expr);
-
-    if (expr->op != IR_LOAD || !out)
-        return out;
-    const ir_expr *const *index = rebase(c, expr->load.buffer, out->load.index, expr->load.n);
-    if (index == out->load.index)
-        return out;
-    return out->load.mask ? ir_load_masked(rw->cx, out->load.buffer, index, expr->load.n, out->load.mask)
-                          : ir_load(rw->cx, out->load.buffer, index, expr->load.n);
-}
-
-static const ir_stmt *rebase_store(compactor *self, const ir_stmt *old, const ir_stmt *stmt)
-{
-    const ir_expr *const *index = rebase(self, old->store.buffer, stmt->store.index, stmt->store.n);
-
-    if (index == stmt->store.index)
-        return stmt;
-    ir_stmt *copy = ir_stmt_copy(self->rw.cx, stmt);
-    copy->store.index = index;
-    return copy;
 }
 
 /* Sequences first, since their parts get allocations of their own. The notes on loops have done their work
@@ -704,8 +675,6 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *statement)
     const ir_stmt *out = ir_rewrite_stmt_children(rw, statement);
     if (out && out->kind == IR_FOR)
         out = lower_without_reasons(rw->cx, out);
-    if (out && statement->kind == IR_STORE)
-        out = rebase_store(c, statement, out);
     for (int i = list ? list->n - 1 : -1; i >= 0; i--)
         out = ir_allocate(rw->cx, ((placement *)list->at[i])->new, out);
     return out;
@@ -747,7 +716,7 @@ static const ir_program *make_room(compactor *self)
  * memory and all are placed again, since the move has changed the tree: at most once for each buffer. */
 static const ir_program *compact(const lower_options *options, const ir_program *program, base_map spilled)
 {
-    compactor c = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer},
+    compactor c = {.rw = {.cx = options->cx, .stmt = visit_stmt, .buffer = visit_buffer, .index = rebase},
                    .o = options,
                    .p = program,
                    .spilled = spilled};

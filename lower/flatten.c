@@ -57,80 +57,22 @@ static const ir_buffer *flat(flattener *self, const ir_buffer *buffer)
 
 /* offset + sum of index * stride. Strides of a buffer without its own are the products of the extents
  * further in. */
-static const ir_expr *element(tec_context *cx, const ir_buffer *buffer, const ir_expr *const *index)
+static const ir_expr *const *element(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                     int count)
 {
-    const ir_expr *sum = buffer->offset ? buffer->offset : ir_int(cx, 0);
+    tec_context *cx = rw->cx;
+    const ir_expr **sum = base_array(cx, const ir_expr *, 1);
 
-    for (int i = 0; i < buffer->n; i++)
-        sum = ir_add(cx, sum, ir_mul(cx, index[i], stride(cx, buffer, i)));
+    sum[0] = old->offset ? old->offset : ir_int(cx, 0);
+    for (int i = 0; i < count; i++)
+        sum[0] = ir_add(cx, sum[0], ir_mul(cx, index[i], stride(cx, old, i)));
     return sum;
 }
 
-/* NULL where an index cannot be rewritten; the error is in the context. */
-static const ir_expr *visit_load(ir_rewrite *rw, const ir_expr *expr)
+/* The offset of a call's operand counts from the address from now on. */
+static const ir_expr *absolute(ir_rewrite *rw, const ir_buffer *old, const ir_expr *offset)
 {
-    const ir_buffer *buffer = expr->load.buffer;
-    const ir_expr **index = base_array(rw->cx, const ir_expr *, buffer->n);
-    const ir_expr *mask = expr->load.mask ? ir_rewrite_expr(rw, expr->load.mask) : NULL;
-
-    for (int i = 0; i < buffer->n; i++) {
-        index[i] = ir_rewrite_expr(rw, expr->load.index[i]);
-        if (!index[i])
-            return NULL;
-    }
-    const ir_expr *at = element(rw->cx, buffer, index);
-    const ir_buffer *twin = flat((flattener *)rw, buffer);
-    return mask ? ir_load_masked(rw->cx, twin, &at, 1, mask) : ir_load(rw->cx, twin, &at, 1);
-}
-
-/* The buffer operands of a call: their offsets (the first arguments) count from the address from now on. */
-static const ir_expr *visit_call(ir_rewrite *rw, const ir_expr *expr)
-{
-    const ir_expr *out = ir_rewrite_children(rw, expr);
-    const ir_expr **arg;
-
-    if (!out || expr->call.n_buffers == 0)
-        return out;
-    arg = base_copy(rw->cx, out->call.arg, (size_t)out->call.n * sizeof *arg);
-    for (int i = 0; i < expr->call.n_buffers; i++)
-        if (expr->call.buffer[i]->offset)
-            arg[i] = ir_add(rw->cx, arg[i], expr->call.buffer[i]->offset);
-    return ir_call(rw->cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n,
-                   out->call.buffer, out->call.n_buffers, out->call.pure);
-}
-
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
-{
-    if (expr->op == IR_LOAD && !is_flat(expr->load.buffer)) {
-        ir_at(rw->cx, expr->loc);
-        return visit_load(rw, expr);
-    }
-    return expr->op == IR_CALL ? visit_call(rw, expr) : ir_rewrite_children(rw, expr);
-}
-
-/* Index and value are rewritten before the element number is formed: they may hold loads of other buffers. */
-static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *stmt)
-{
-    const ir_buffer *buffer = stmt->store.buffer;
-    const ir_expr **index = base_array(rw->cx, const ir_expr *, buffer->n);
-    const ir_expr *value = ir_rewrite_expr(rw, stmt->store.value);
-    const ir_expr *mask = stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL;
-
-    for (int i = 0; i < buffer->n; i++) {
-        index[i] = ir_rewrite_expr(rw, stmt->store.index[i]);
-        if (!index[i])
-            return NULL;
-    }
-    ir_at(rw->cx, stmt->loc);
-    const ir_expr *at = element(rw->cx, buffer, index);
-    const ir_buffer *twin = flat((flattener *)rw, buffer);
-    return mask ? ir_store_masked(rw->cx, twin, value, &at, 1, mask) : ir_store(rw->cx, twin, value, &at, 1);
-}
-
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
-{
-    return stmt->kind == IR_STORE && !is_flat(stmt->store.buffer) ? visit_store(rw, stmt)
-                                                                  : ir_rewrite_stmt_children(rw, stmt);
+    return old->offset ? ir_add(rw->cx, offset, old->offset) : offset;
 }
 
 static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
@@ -141,7 +83,7 @@ static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 /* Parameters are flattened too, whether or not the body uses them: callers see their new shapes. */
 const ir_program *lower_flatten(const lower_options *options, const ir_program *program)
 {
-    flattener f = {.rw = {.cx = options->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}};
+    flattener f = {.rw = {.cx = options->cx, .buffer = visit_buffer, .index = element, .offset = absolute}};
     ir_param *params = base_copy(options->cx, program->params, (size_t)program->n_params * sizeof *params);
     bool same = true;
 

@@ -87,52 +87,50 @@ static const ir_expr *add(tec_context *cx, const ir_expr *left, const ir_expr *r
 /* The element number from the operand's address. With as many indices as dimensions, each is multiplied by
  * its stride: the declared one, or that of a compact layout, built up from the last dimension. A single index
  * of a parameter with more dimensions counts elements. */
-static const ir_expr *element(expansion *self, const ir_buffer *param, int operand,
-                              const ir_expr *const *index, int count)
+static const ir_expr *const *element(ir_rewrite *rw, const ir_buffer *param, const ir_expr *const *index,
+                                     int count)
 {
-    tec_context *cx = self->rw.cx;
-    const ir_expr *at = self->call->call.arg[operand], *by = ir_int(cx, 1);
+    expansion *self = (expansion *)rw;
+    tec_context *cx = rw->cx;
+    const ir_expr **at = base_array(cx, const ir_expr *, 1), *by = ir_int(cx, 1);
 
+    at[0] = self->call->call.arg[operand_of(self, param)];
     if (count != param->n && param->strides)
         return base_fail(cx, TEC_INVALID, base_where(cx),
                          "operand '%s' of '%s' has strides, so each access needs %d indices", param->name,
                          self->call->call.name, param->n);
     for (int d = count - 1; d >= 0; d--) {
-        const ir_expr *i = ir_rewrite_expr(&self->rw, index[d]);
+        const ir_expr *step = param->strides && !BASE_PLANT_ON(cx, intrinsics_strides)
+                                  ? ir_apply(cx, &self->values, param->strides[d])
+                                  : by;
 
-        if (!i)
-            return NULL;
-        at = add(cx, at,
-                 scaled(cx, i,
-                        param->strides && !BASE_PLANT_ON(cx, intrinsics_strides)
-                            ? ir_apply(cx, &self->values, param->strides[d])
-                            : by));
+        at[0] = add(cx, at[0], scaled(cx, index[d], step));
         by = count == param->n ? ir_mul(cx, by, ir_apply(cx, &self->values, param->shape[d])) : by;
     }
     return at;
 }
 
-/* The operand's formal buffer becomes the actual one, at the element that the call passes plus the offset
- * within the operand. */
-static const ir_expr *expand_load(expansion *self, const ir_expr *expr, int operand)
+/* The operand's formal buffer becomes the actual one; what the text allocates stays. */
+static const ir_buffer *actual(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    const ir_expr *at = element(self, expr->load.buffer, operand, expr->load.index, expr->load.n);
-    const ir_expr *mask = expr->load.mask ? ir_rewrite_expr(&self->rw, expr->load.mask) : NULL;
-    const ir_buffer *b = self->call->call.buffer[operand];
+    expansion *x = (expansion *)rw;
+    int operand = operand_of(x, buffer);
 
-    if (!at)
-        return NULL;
-    return mask ? ir_load_masked(self->rw.cx, b, &at, 1, mask) : ir_load(self->rw.cx, b, &at, 1);
+    return operand < 0 ? buffer : x->call->call.buffer[operand];
+}
+
+static const ir_expr *passed_on(ir_rewrite *rw, const ir_buffer *param, const ir_expr *offset)
+{
+    const expansion *x = (const expansion *)rw;
+
+    return add(rw->cx, x->call->call.arg[operand_of(x, param)], offset);
 }
 
 /* Calls inside the text name intrinsics of the text's own list, which the program lists from now on. */
 static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     expansion *x = (expansion *)rw;
-    int operand = expr->op == IR_LOAD ? operand_of(x, expr->load.buffer) : -1;
 
-    if (operand >= 0)
-        return expand_load(x, expr, operand);
     if (expr->op == IR_VAR && base_map_get(&x->values.vars, expr))
         return base_map_get(&x->values.vars, expr);
     const ir_expr *out = ir_rewrite_children(rw, expr);
@@ -140,24 +138,6 @@ static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *expr)
         return out;
     return ir_call(rw->cx, out->dtype, out->call.name, known_as(x->w, out->call.intrinsic), out->call.arg,
                    out->call.n, out->call.buffer, out->call.n_buffers, out->call.pure);
-}
-
-/* Stores to a parameter go to the operand's memory; stores to what the text allocates stay. */
-static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *stmt)
-{
-    expansion *x = (expansion *)rw;
-    int operand = stmt->kind == IR_STORE ? operand_of(x, stmt->store.buffer) : -1;
-
-    if (operand < 0)
-        return ir_rewrite_stmt_children(rw, stmt);
-    const ir_expr *at = element(x, stmt->store.buffer, operand, stmt->store.index, stmt->store.n),
-                  *value = ir_rewrite_expr(rw, stmt->store.value);
-    const ir_expr *mask = stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL;
-    const ir_buffer *buffer = x->call->call.buffer[operand];
-    if (!at || !value)
-        return NULL;
-    return mask ? ir_store_masked(rw->cx, buffer, value, &at, 1, mask)
-                : ir_store(rw->cx, buffer, value, &at, 1);
 }
 
 /* ---- calls ---- */
@@ -175,8 +155,13 @@ static const ir_program *text_of(writer *out, const ir_intrinsic *in)
 /* The body is renamed first: its loops and lets need variables of their own at each call. */
 static const ir_stmt *expand(writer *out, const ir_expr *call)
 {
-    expansion x = {
-        .rw = {.cx = out->rw.cx, .expr = expand_expr, .stmt = expand_stmt}, .w = out, .call = call};
+    expansion x = {.rw = {.cx = out->rw.cx,
+                          .expr = expand_expr,
+                          .buffer = actual,
+                          .index = element,
+                          .offset = passed_on},
+                   .w = out,
+                   .call = call};
 
     if (!(x.p = text_of(out, call->call.intrinsic)))
         return NULL;

@@ -360,55 +360,40 @@ typedef struct {
 
 /* The number of the version is the iteration modulo the number of versions: iteration 5 of 3 versions uses
  * version 2. */
-static const ir_expr *const *with_version(copier *self, const versioned *copies, const ir_expr *const *index,
-                                          int n)
+static const ir_expr *version_at(const copier *self, const ir_buffer *old)
 {
-    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, n + 1);
+    int64_t versions = version_of(self->p, old)->versions - BASE_PLANT_ON(self->rw.cx, overlap_versions);
 
-    out[0] =
-        ir_floormod(self->rw.cx, self->turn,
-                    ir_int(self->rw.cx, copies->versions - BASE_PLANT_ON(self->rw.cx, overlap_versions)));
-    for (int d = 0; d < n; d++)
-        out[d + 1] = ir_rewrite_expr(&self->rw, index[d]);
+    return ir_floormod(self->rw.cx, self->turn, ir_int(self->rw.cx, versions));
+}
+
+static const ir_buffer *copy_buffer(ir_rewrite *rw, const ir_buffer *buffer)
+{
+    const versioned *v = version_of(((copier *)rw)->p, buffer);
+
+    return v ? v->new : buffer;
+}
+
+static const ir_expr *const *copy_index(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                        int count)
+{
+    const ir_expr **out = base_array(rw->cx, const ir_expr *, count + 1);
+
+    out[0] = version_at((copier *)rw, old);
+    for (int d = 0; d < count; d++)
+        out[d + 1] = index[d];
     return out;
 }
 
 /* A call that gets the buffer by its address takes the version by an offset, as the address is that of
  * version 0. */
-static const ir_expr *copy_call(copier *self, const ir_expr *expr)
+static const ir_expr *copy_offset(ir_rewrite *rw, const ir_buffer *old, const ir_expr *offset)
 {
-    tec_context *cx = self->rw.cx;
-    const ir_expr *out = ir_rewrite_children(&self->rw, expr);
-    const ir_expr **arg = out ? base_copy(cx, out->call.arg, (size_t)out->call.n * sizeof *arg) : NULL;
-    const ir_buffer **buffer =
-        out ? base_copy(cx, out->call.buffer, (size_t)out->call.n_buffers * sizeof *buffer) : NULL;
+    const ir_expr *n = version_at((copier *)rw, old);
 
-    for (int i = 0; out && i < out->call.n_buffers; i++) {
-        const versioned *v = version_of(self->p, buffer[i]);
-        const ir_expr *n = ir_floormod(cx, self->turn, ir_int(cx, v ? v->versions : 1));
-
-        if (!v || v->versions == 1)
-            continue;
-        for (int d = 0; d < v->old->n; d++)
-            n = ir_mul(cx, n, v->old->shape[d]);
-        arg[i] = ir_add(cx, n, arg[i]);
-        buffer[i] = v->new;
-    }
-    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer,
-                         out->call.n_buffers, out->call.pure)
-               : NULL;
-}
-
-static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *expr)
-{
-    copier *c = (copier *)rw;
-    const versioned *v = expr->op == IR_LOAD ? version_of(c->p, expr->load.buffer) : NULL;
-
-    if (v && v->versions > 1)
-        return ir_load_masked(rw->cx, v->new, with_version(c, v, expr->load.index, expr->load.n),
-                              expr->load.n + 1,
-                              expr->load.mask ? ir_rewrite_expr(rw, expr->load.mask) : NULL);
-    return expr->op == IR_CALL && expr->call.n_buffers ? copy_call(c, expr) : ir_rewrite_children(rw, expr);
+    for (int d = 0; d < old->n; d++)
+        n = ir_mul(rw->cx, n, old->shape[d]);
+    return ir_add(rw->cx, n, offset);
 }
 
 static bool is_note(const char *key)
@@ -421,18 +406,12 @@ static bool is_note(const char *key)
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     copier *c = (copier *)rw;
-    const versioned *v = stmt->kind == IR_STORE ? version_of(c->p, stmt->store.buffer) : NULL;
 
-    ir_at(rw->cx, stmt->loc);
     if (stmt->kind == IR_ATTRIBUTE && c->p->gpu && base_same(stmt->attribute.key, "pipeline_async"))
         return ir_attribute(rw->cx, IR_ASYNC_COPY, stmt->attribute.value,
                             ir_rewrite_stmt(rw, stmt->attribute.body));
     if (stmt->kind == IR_ATTRIBUTE && is_note(stmt->attribute.key))
         return ir_rewrite_stmt(rw, stmt->attribute.body);
-    if (v && v->versions > 1)
-        return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, stmt->store.value),
-                               with_version(c, v, stmt->store.index, stmt->store.n), stmt->store.n + 1,
-                               stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL);
     stmt = ir_rewrite_stmt_children(rw, stmt);
     if (!stmt || stmt->kind != IR_FOR || !stmt->loop.notes)
         return stmt;
@@ -449,7 +428,13 @@ static const ir_stmt *instance(pipe *self, const part *piece, const ir_expr *tur
     const ir_stmt *l = self->loop;
 
     turn = ir_simplify(self->f, turn);
-    copier c = {.rw = {.cx = self->cx, .expr = copy_expr, .stmt = copy_stmt}, .p = self, .turn = turn};
+    copier c = {.rw = {.cx = self->cx,
+                       .stmt = copy_stmt,
+                       .buffer = copy_buffer,
+                       .index = copy_index,
+                       .offset = copy_offset},
+                .p = self,
+                .turn = turn};
     const ir_stmt *out = ir_rewrite_stmt(&c.rw, piece->stmt);
     return ir_substitute_stmt(self->cx, out, l->loop.var,
                               ir_simplify(self->f, ir_add(self->cx, l->loop.min, turn)));

@@ -121,46 +121,42 @@ static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *progra
 /* ---- the rewrite ---- */
 
 /* One index for each such loop, counted from 0, then the old ones. */
-static const ir_expr *const *wider_index(spiller *sp, const ir_expr *const *index)
+static const ir_expr *const *wider_index(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                         int count)
 {
-    tec_context *cx = sp->rw.cx;
-    const ir_expr **out = base_array(cx, const ir_expr *, sp->new->n);
+    spiller *sp = (spiller *)rw;
+    const ir_expr **out = base_array(rw->cx, const ir_expr *, sp->new->n);
 
     for (int i = 0; i < sp->loops.n; i++) {
         const ir_stmt *stmt = sp->loops.at[i];
-        out[i] = ir_sub(cx, stmt->loop.var, stmt->loop.min);
+        out[i] = ir_sub(rw->cx, stmt->loop.var, stmt->loop.min);
     }
-    for (int i = 0; i < sp->old->n; i++)
-        out[sp->loops.n + i] = ir_rewrite_expr(&sp->rw, index[i]);
+    for (int i = 0; i < count; i++)
+        out[sp->loops.n + i] = index[i];
+    (void)old;
     return out;
 }
 
-static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *expr)
+static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
     spiller *sp = (spiller *)rw;
 
-    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
-        sp->addressed |= expr->call.buffer[i] == sp->old;
-    if (expr->op != IR_LOAD || expr->load.buffer != sp->old)
-        return ir_rewrite_children(rw, expr);
-    return ir_load(rw->cx, sp->new, wider_index(sp, expr->load.index), sp->new->n);
-}
-
-static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *stmt)
-{
-    spiller *sp = (spiller *)rw;
-
-    if (stmt->kind != IR_STORE || stmt->store.buffer != sp->old)
-        return ir_rewrite_stmt_children(rw, stmt);
-    return ir_store(rw->cx, sp->new, ir_rewrite_expr(rw, stmt->store.value),
-                    wider_index(sp, stmt->store.index), sp->new->n);
+    return buffer == sp->old ? sp->new : buffer;
 }
 
 /* A buffer whose address a call takes cannot get more dimensions. */
+static const ir_expr *note_address(ir_rewrite *rw, const ir_buffer *old, const ir_expr *offset)
+{
+    ((spiller *)rw)->addressed |= old != NULL;
+    return offset;
+}
+
+/* One rewrite puts the wider buffer in; if it meets a call that takes the address, its result is dropped. */
 const ir_program *lower_spill(tec_context *cx, const ir_program *program, const ir_buffer *buffer,
                               const base_vec *around, const ir_buffer **global)
 {
-    spiller sp = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt}, .old = buffer};
+    spiller sp = {.rw = {.cx = cx, .buffer = visit_buffer, .index = wider_index, .offset = note_address},
+                  .old = buffer};
 
     if (buffer->offset || !take_loops(&sp, around) || !(sp.new = wider_buffer(&sp, program)))
         return NULL;

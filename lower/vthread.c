@@ -163,71 +163,42 @@ static const ir_buffer *widen(splitter *sp, const ir_buffer *buffer)
     return wide;
 }
 
-static const ir_expr *const *wide_index(copier *self, const ir_expr *const *index, int n)
+/* The buffer with a dimension for the copies, where it has one. One buffer may be allocated in several
+ * places, which an inner loop of virtual threads copied. Where such a place is copied whole, each copy
+ * allocates a narrow buffer; elsewhere all copies share a wide one. */
+static const ir_buffer *copy_buffer(ir_rewrite *rw, const ir_buffer *buffer)
 {
-    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, n + 1);
+    copier *c = (copier *)rw;
+    const ir_buffer *wide = base_map_has(&c->own, buffer) ? NULL : base_map_get(&c->sp->wide, buffer);
 
-    out[0] = ir_int(self->rw.cx, BASE_PLANT_ON(self->rw.cx, vthread_copy) ? 0 : self->which);
-    for (int d = 0; d < n; d++)
-        out[d + 1] = ir_rewrite_expr(&self->rw, index[d]);
+    return wide ? wide : buffer;
+}
+
+static const ir_expr *const *copy_index(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                        int count)
+{
+    const ir_expr **out = base_array(rw->cx, const ir_expr *, count + 1);
+
+    out[0] = ir_int(rw->cx, BASE_PLANT_ON(rw->cx, vthread_copy) ? 0 : ((copier *)rw)->which);
+    for (int d = 0; d < count; d++)
+        out[d + 1] = index[d];
+    (void)old;
     return out;
 }
 
-/* The buffer with a dimension for the copies; NULL where it has none. One buffer may be allocated in several
- * places, which an inner loop of virtual threads copied. Where such a place is copied whole, each copy
- * allocates a narrow buffer; elsewhere all copies share a wide one. */
-static const ir_buffer *wide_of(const copier *self, const ir_buffer *buffer)
-{
-    return base_map_has(&self->own, buffer) ? NULL : base_map_get(&self->sp->wide, buffer);
-}
-
 /* An operand by address gets the offset of the copy. */
-static const ir_expr *copy_call(copier *self, const ir_expr *expr)
+static const ir_expr *copy_offset(ir_rewrite *rw, const ir_buffer *old, const ir_expr *offset)
 {
-    tec_context *cx = self->rw.cx;
-    const ir_expr *out = ir_rewrite_children(&self->rw, expr);
-    const ir_expr **arg = out ? base_array(cx, const ir_expr *, out->call.n) : NULL;
-    const ir_buffer **buffer = out ? base_array(cx, const ir_buffer *, out->call.n_buffers) : NULL;
+    const ir_expr *which = ir_int(rw->cx, ((copier *)rw)->which);
 
-    for (int i = 0; out && i < out->call.n; i++)
-        arg[i] = out->call.arg[i];
-    for (int i = 0; out && i < out->call.n_buffers; i++) {
-        const ir_buffer *wide = wide_of(self, out->call.buffer[i]);
-
-        buffer[i] = wide ? wide : out->call.buffer[i];
-        if (wide)
-            arg[i] =
-                ir_add(cx, ir_mul(cx, ir_int(cx, self->which), lower_span(cx, out->call.buffer[i])), arg[i]);
-    }
-    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer,
-                         out->call.n_buffers, out->call.pure)
-               : NULL;
-}
-
-static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *expr)
-{
-    copier *c = (copier *)rw;
-    const ir_buffer *wide = expr->op == IR_LOAD ? wide_of(c, expr->load.buffer) : NULL;
-
-    if (wide)
-        return ir_load_masked(rw->cx, wide, wide_index(c, expr->load.index, expr->load.n), expr->load.n + 1,
-                              expr->load.mask ? ir_rewrite_expr(rw, expr->load.mask) : NULL);
-    return expr->op == IR_CALL && expr->call.n_buffers ? copy_call(c, expr) : ir_rewrite_children(rw, expr);
+    return ir_add(rw->cx, ir_mul(rw->cx, which, lower_span(rw->cx, old)), offset);
 }
 
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
-    copier *c = (copier *)rw;
-    const ir_buffer *wide = stmt->kind == IR_STORE ? wide_of(c, stmt->store.buffer) : NULL;
-
     if (stmt->kind == IR_ALLOCATE)
-        base_map_put(rw->cx, &c->own, stmt->allocate.buffer, stmt);
-    if (!wide)
-        return ir_rewrite_stmt_children(rw, stmt);
-    ir_at(rw->cx, stmt->loc);
-    return ir_store_masked(rw->cx, wide, ir_rewrite_expr(rw, stmt->store.value),
-                           wide_index(c, stmt->store.index, stmt->store.n), stmt->store.n + 1,
-                           stmt->store.mask ? ir_rewrite_expr(rw, stmt->store.mask) : NULL);
+        base_map_put(rw->cx, &((copier *)rw)->own, stmt->allocate.buffer, stmt);
+    return ir_rewrite_stmt_children(rw, stmt);
 }
 
 /* What the variables around are in copy `which`. */
@@ -242,7 +213,13 @@ static ir_subst values_of(splitter *sp, int64_t which)
 
 static copier copy_for(splitter *sp, int64_t which)
 {
-    return (copier){.rw = {.cx = sp->cx, .expr = copy_expr, .stmt = copy_stmt}, .sp = sp, .which = which};
+    return (copier){.rw = {.cx = sp->cx,
+                           .stmt = copy_stmt,
+                           .buffer = copy_buffer,
+                           .index = copy_index,
+                           .offset = copy_offset},
+                    .sp = sp,
+                    .which = which};
 }
 
 /* The shapes of what is allocated inside follow the substitution too. */

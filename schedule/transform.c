@@ -32,54 +32,41 @@ typedef struct {
 /* ---- the uses ---- */
 
 /* Simplified under the ranges of the block's variables, which removes floordiv and mod where it can. */
-static const ir_expr **moved_index(transforming *self, const ir_expr *const *index)
+static const ir_expr *const *move_index(ir_rewrite *rw, const ir_buffer *old, const ir_expr *const *index,
+                                        int count)
 {
-    const ir_expr **out = base_array(self->rw.cx, const ir_expr *, self->map->n);
+    transforming *t = (transforming *)rw;
+    const ir_expr **out = base_array(rw->cx, const ir_expr *, t->map->n);
     ir_subst at = {0};
 
-    for (int d = 0; d < self->map->n_vars; d++)
-        base_map_put(self->rw.cx, &at.vars, self->map->vars[d], ir_rewrite_expr(&self->rw, index[d]));
-    for (int d = 0; d < self->map->n; d++)
-        out[d] = d == self->map->n - 1 && BASE_PLANT_ON(self->rw.cx, transform_layout_index)
-                     ? ir_int(self->rw.cx, 0)
-                     : ir_simplify(self->f, ir_apply(self->rw.cx, &at, self->map->exprs[d]));
+    for (int d = 0; d < count; d++)
+        base_map_put(rw->cx, &at.vars, t->map->vars[d], index[d]);
+    for (int d = 0; d < t->map->n; d++)
+        out[d] = d == t->map->n - 1 && BASE_PLANT_ON(rw->cx, transform_layout_index)
+                     ? ir_int(rw->cx, 0)
+                     : ir_simplify(t->f, ir_apply(rw->cx, &at, t->map->exprs[d]));
+    (void)old;
     return out;
+}
+
+static const ir_buffer *move_buffer(ir_rewrite *rw, const ir_buffer *buffer)
+{
+    transforming *t = (transforming *)rw;
+
+    return buffer == t->old ? t->new_one : buffer;
 }
 
 /* A call that receives the buffer itself reads memory by the old layout, which no rewriting of indices can
  * change. */
-static const ir_expr *move_load(ir_rewrite *rw, const ir_expr *expr)
+static const ir_expr *move_expr(ir_rewrite *rw, const ir_expr *expr)
 {
     transforming *t = (transforming *)rw;
 
-    if (expr->op == IR_CALL)
-        for (int i = 0; i < expr->call.n_buffers; i++)
-            if (expr->call.buffer[i] == t->old)
-                return sched_refuse(t->c, "'%s' takes '%s' as an operand and relies on its present layout",
-                                    expr->call.name, t->old->name);
-    if (expr->op != IR_LOAD || expr->load.buffer != t->old)
-        return ir_rewrite_children(rw, expr);
-    return ir_load(rw->cx, t->new_one, moved_index(t, expr->load.index), t->map->n);
-}
-
-static const ir_stmt *move_store(transforming *self, const ir_stmt *stmt)
-{
-    return ir_store(self->rw.cx, self->new_one, ir_rewrite_expr(&self->rw, stmt->store.value),
-                    moved_index(self, stmt->store.index), self->map->n);
-}
-
-/* An update of several buffers shares one index among them, so one of them cannot move alone. */
-static const ir_stmt *move_update(transforming *self, const ir_stmt *stmt)
-{
-    const ir_combiner *k = stmt->update.combiner;
-    const ir_expr **source = base_array(self->rw.cx, const ir_expr *, k->n);
-
-    if (k->n > 1)
-        return sched_refuse(self->c, "'%s' is updated together with others, which keep their layout",
-                            self->old->name);
-    source[0] = ir_rewrite_expr(&self->rw, stmt->update.source[0]);
-    return ir_update(self->rw.cx, k, &self->new_one, moved_index(self, stmt->update.index), self->map->n,
-                     source);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        if (expr->call.buffer[i] == t->old)
+            return sched_refuse(t->c, "'%s' takes '%s' as an operand and relies on its present layout",
+                                expr->call.name, t->old->name);
+    return ir_rewrite_children(rw, expr);
 }
 
 /* Blocks that do not use the buffer are shared. `f` is set to the facts inside the block for the time of its
@@ -104,25 +91,29 @@ static const ir_stmt *move_block(transforming *self, const ir_stmt *stmt)
     return sched_with_block(self->rw.cx, stmt, sched_refresh(self->outside, copy));
 }
 
+/* An update of several buffers shares one index among them, so one of them cannot move alone. */
 static const ir_stmt *move_stmt(ir_rewrite *rw, const ir_stmt *stmt)
 {
     transforming *t = (transforming *)rw;
 
     if (stmt->kind == IR_BLOCK)
         return move_block(t, stmt);
-    if (stmt->kind == IR_STORE && stmt->store.buffer == t->old)
-        return move_store(t, stmt);
-    if (stmt->kind == IR_UPDATE)
-        for (int i = 0; i < stmt->update.combiner->n; i++)
-            if (stmt->update.buffer[i] == t->old)
-                return move_update(t, stmt);
+    for (int i = 0; stmt->kind == IR_UPDATE && i < stmt->update.combiner->n; i++)
+        if (stmt->update.combiner->n > 1 && stmt->update.buffer[i] == t->old)
+            return sched_refuse(t->c, "'%s' is updated together with others, which keep their layout",
+                                t->old->name);
     return ir_rewrite_stmt_children(rw, stmt);
 }
 
+/* A hook that refuses leaves its reason in the call, and the tree that it was working on is dropped. */
 const ir_stmt *sched_reindex(sched_call *call, const ir_stmt *root, const ir_buffer *old,
                              const ir_buffer *new_one, const sched_arg *map)
 {
-    transforming t = {.rw = {.cx = call->cx, .expr = move_load, .stmt = move_stmt},
+    transforming t = {.rw = {.cx = call->cx,
+                             .expr = move_expr,
+                             .stmt = move_stmt,
+                             .buffer = move_buffer,
+                             .index = move_index},
                       .c = call,
                       .old = old,
                       .new_one = new_one,

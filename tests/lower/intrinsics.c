@@ -46,6 +46,30 @@ Test(intrinsics, write_their_statements_on_the_operands)
                 "}\n"));
 }
 
+/* The operands of a call inside of the statements are those of the intrinsic, from its offsets on. */
+Test(intrinsics, pass_their_operands_on)
+{
+    SHOWS("program p(A: f32[64], out C: f32[64]) {\n"
+          "  intrinsic none {\n"
+          "    program none(a: f32[2], out c: f32[2]) {\n"
+          "      for i in 0..2 {\n"
+          "        c[i] = a[i] - 1.0\n"
+          "      }\n"
+          "    }\n"
+          "  }\n"
+          "  evaluate call<i32> none(&A, &C, 18, 33)\n"
+          "}\n",
+          after("intrinsics", AVX512,
+                "program p(A: f32[64], out C: f32[64]) {\n"
+                "  intrinsic none { program none(a: f32[2], out c: f32[2]) { for i in 0..2 { c[i] = a[i] - "
+                "1.0 } } }\n"
+                "  intrinsic outer \"evaluate call<i32> none(&a, &c, 2, 1)\" { program outer(a: f32[4], out "
+                "c: f32[4]) { intrinsic none { program none(a: f32[2], out c: f32[2]) { for i in 0..2 { c[i] "
+                "= a[i] - 1.0 } } } for i in 0..2 { c[i + 1] = a[i + 2] - 1.0 } } }\n"
+                "  evaluate call<i32> outer(&A, &C, 16, 32)\n"
+                "}\n"));
+}
+
 /* An index may be an element of another operand; what is wrong with that one is said all the same. */
 Test(intrinsics, refuse_one_index_of_an_operand_with_strides)
 {
