@@ -1,14 +1,15 @@
 #!/bin/bash
 # page -- the commands of docs/raspberry-pi.md as they stand there, in their order, with an emulated Raspberry Pi 4: only the
-# number of trials and what scp reaches differ, and the emulated server gets the options that emulation takes.
+# number of trials and the target of scp differ, and the emulated server gets the options that emulation takes.
 set -eu
 . tests/cross/board.sh
 . tests/cross/page.inc
 
-[ -n "${TEC_PAGE_INSIDE:-}" ] || build_board aarch64
+page=docs/raspberry-pi.md
+# Block 1 installs and builds, outside of the network of the test's own.
+[ -n "${TEC_PAGE_INSIDE:-}" ] || made=$(flock build/board.lock bash -e <<<"$(block '```' 1)" 2>&1) || fail "$made"
 own_network raspberrypi.local pc.local
 trap 'rm -rf "$room"' EXIT
-page=docs/raspberry-pi.md
 pc=$room/pc pi=$room/pi
 mkdir "$pi" "$pc"
 ln -s "$PWD/build" "$PWD/scripts" "$pc/"
@@ -22,9 +23,6 @@ kill() { # a person types the next command when the job has ended
     wait "$@" || true
 }
 
-# Block 1 installs and builds, which was done above.
-[ "$(block '```' 1)" = "scripts/packages --install build test cross
-scripts/board aarch64" ] || fail "the first commands are others: $(block '```' 1)"
 typed "$pc" "$(block '```' 2)"
 mv "$pi/aarch64/rpc_server" "$pi/aarch64/program"
 make_emulated "$pi/aarch64/program" "$pi/aarch64/rpc_server"
