@@ -39,6 +39,8 @@ typedef struct {
     int64_t shared_bytes, register_bytes;
     bool no_f64;       /* it cannot compute in doubles */
     const char *cores; /* its blocks run on cores of this CPU's kind (TARGET_CORES); NULL: it is no CPU */
+    /* what the driver says of such a device, in its name or the device's; NULL: nothing that tells it */
+    const char *said;
 } target_device;
 extern const target_device target_devices[];
 extern const int target_n_devices;

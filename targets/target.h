@@ -82,6 +82,10 @@ const target *target_of_machine(tec_context *cx, const char *text);
 /* What runs on the host where machine is a device; machine itself where it is a CPU. */
 const target *target_host(tec_context *cx, const target *machine);
 const char *target_text(tec_context *cx, const target *machine);
+
+/* The target that fits a device of the runtime, by its kind ("cpu", "opencl" ...) and what its driver says;
+ * NULL: none is known to fit. */
+const char *target_for_device(tec_context *cx, const char *kind, const char *hardware, const char *driver);
 uint64_t
 target_fingerprint(const target *machine); /* of what decides the generated code; not of the host beside it */
 

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "targets/target.h"
 #include "tec/device.h"
 #include "tools/command.h"
 #include "tools/devices_pool.h"
 
-/* What a person wants to know of a device, on three lines. What a driver does not say is left out. */
-static void print_device(const tec_device_info *info)
+/* What a person wants to know of a device, on four lines. What a driver does not say is left out. */
+static void print_device(const tec_device_info *info, const char *fitting)
 {
     printf("%-10s %s\n", info->name, info->hardware);
     if (info->driver[0])
@@ -26,10 +27,12 @@ static void print_device(const tec_device_info *info)
     printf(", %s\n", info->has_f64   ? info->has_f16 ? "f16, f64" : "f64, no f16"
                      : info->has_f16 ? "f16, no f64"
                                      : "no f16, no f64");
+    if (fitting)
+        printf("           compile for it: --target \"%s\"\n", fitting);
 }
 
 /* The same as JSON, with all numbers. */
-static void add_device(cJSON *list, const tec_device_info *info)
+static void add_device(cJSON *list, const tec_device_info *info, const char *fitting)
 {
     cJSON *d = cJSON_CreateObject();
 
@@ -44,6 +47,8 @@ static void add_device(cJSON *list, const tec_device_info *info)
     cJSON_AddNumberToObject(d, "clock_mhz", info->clock_mhz);
     cJSON_AddBoolToObject(d, "f16", info->has_f16);
     cJSON_AddBoolToObject(d, "f64", info->has_f64);
+    if (fitting)
+        cJSON_AddStringToObject(d, "target", fitting);
     cJSON_AddItemToArray(list, d);
 }
 
@@ -62,7 +67,7 @@ static void tell_missing(cJSON *missing, const char *kind, const char *why)
 }
 
 /* All devices of a kind; one that is there and cannot be opened is told of among the missing. */
-static void list_kind(const char *kind, cJSON *devices, cJSON *missing)
+static void list_kind(tec_context *cx, const char *kind, cJSON *devices, cJSON *missing)
 {
     tec_error err = {0};
     int n = tec_device_count(kind, &err);
@@ -80,8 +85,11 @@ static void list_kind(const char *kind, cJSON *devices, cJSON *missing)
         tec_device *device = tec_device_open(name, &own);
         if (!device)
             tell_missing(missing, name, own.text);
-        else if (tec_device_describe(device, &info, &own))
-            devices ? add_device(devices, &info) : print_device(&info);
+        else if (tec_device_describe(device, &info, &own)) {
+            const char *fitting = target_for_device(cx, kind, info.hardware, info.driver);
+
+            devices ? add_device(devices, &info, fitting) : print_device(&info, fitting);
+        }
         tec_device_free(device);
     }
 }
@@ -101,7 +109,8 @@ int tool_devices(int argc, char **argv)
     const tool_usage usage = {
         "devices",
         "",
-        "Lists the devices of this machine. For a kind of device that is missing, prints which library was "
+        "Lists the devices of this machine, each with the target to compile for. For a kind of device that "
+        "is missing, prints which library was "
         "not found. "
         "With --tracker, lists the devices of a pool, who uses them, and who waits for them.",
         options,
@@ -122,8 +131,10 @@ int tool_devices(int argc, char **argv)
         devices = cJSON_AddArrayToObject(all, "devices");
         missing = cJSON_AddArrayToObject(all, "missing");
     }
-    for (int i = 0; tec_device_kind(i); i++)
-        list_kind(tec_device_kind(i), devices, missing);
+    tec_context *cx = tec_context_new();
+    for (int i = 0; cx && tec_device_kind(i); i++)
+        list_kind(cx, tec_device_kind(i), devices, missing);
+    tec_context_free(cx);
     if (all) {
         char *text = cJSON_Print(all);
 

@@ -20,14 +20,18 @@ says '^cpu:0 +[a-z0-9_]+$'
 says '^opencl:0 '
 says 'driver Portable Computing Language'
 says 'blocks of up to [0-9]+ threads with [0-9]+ KiB of shared memory, f64, no f16$'
+says '^           compile for it: --target "llvm"$'
+says '^           compile for it: --target "opencl -device=pocl"$'
 
 "$TEC" devices --json >"$dir/out"
 says '"name":	"opencl:0"'
+says '"target":	"opencl -device=pocl"'
 ! grep -q '"kind":	"opencl"' "$dir/out" || fail "a device is there, and its driver is missing"
 
 # A driver of CUDA that stands in for NVIDIA's, and none.
 LD_LIBRARY_PATH=$TEC_BUILD_DIR/tests/cuda "$TEC" devices --json >"$dir/out"
 says '"name":	"cuda:0"'
+says '"target":	"cuda -arch=sm_80"'
 says '"missing":	\[\]'
 mkdir "$dir/none"
 echo none >"$dir/none/libcuda.so.1"
