@@ -12,10 +12,13 @@
  *
  * so that an empty reduction still initialises (m = 0), and a predicate on reduce variables guards the update
  * alone. A loop that feeds both kinds (a fused one) is copied too: its inits repeat, always before the first
- * update. A condition is one on reduce variables if it depends on a loop that is not copied, or on loops
- * through reduce bindings alone (a literal is not). If one block stands in a tree several times (a loop was
- * cut), only the copy that starts its reduction, all reduce variables at 0, initialises. No init runs where
- * a spatial variable has no values: there is no element to store.
+ * update. A condition is one on reduce variables if it depends on a loop that feeds these alone, or on loops
+ * through reduce bindings alone (a literal is not). All other conditions guard the init, and a loop that
+ * feeds neither kind is copied for the condition that names it: in `for g in 0..8 { for k { for u in 0..3 {
+ * block C(y, k reduce = k) where g*3 + u < 1` the init runs for g = 0 alone, where some update runs too. If
+ * one block stands in a tree several times (a loop was cut), only the copy that starts its reduction, all
+ * reduce variables at 0, initialises. No init runs where a spatial variable has no values: there is no
+ * element to store.
  */
 #include "ir/build.h"
 #include "ir/interp/build.h"
@@ -325,6 +328,44 @@ static const exec_code *wrap_for(exec_builder *builder, const exec_init *in, con
     return in->first_only ? ir_exec_wrap_let(builder, stmt, stmt->loop.var, stmt->loop.min, code) : code;
 }
 
+/* Adds the variables of the conjuncts of expr that guard the init. */
+static void feed_from_conjuncts(exec_builder *builder, const exec_init *in, const base_map *reduce,
+                                const ir_expr *expr, base_map *out)
+{
+    base_vec vars = {0};
+
+    if (expr && (expr->op == IR_LIKELY || expr->op == IR_AND)) {
+        feed_from_conjuncts(builder, in, reduce, expr->arg[0], out);
+        feed_from_conjuncts(builder, in, reduce, expr->op == IR_AND ? expr->arg[1] : NULL, out);
+        return;
+    }
+    if (!expr || is_about_reduce(in, expr))
+        return;
+    ir_free_vars(builder->exec->mem, expr, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(reduce, vars.at[i]) && !base_map_has(&in->spatial, vars.at[i]))
+            return;
+    feed_vars(builder, out, expr);
+}
+
+/* Counts the variables of conditions that guard the init as spatial ones: their loops are copied. */
+static void feed_guards(exec_builder *builder, exec_init *in)
+{
+    base_map reduce = {0}, guards = {0};
+
+    feed_bindings(builder, &reduce, in->s, true);
+    feed_from_conjuncts(builder, in, &reduce, in->s->block.where, &guards);
+    for (const exec_path *path = builder->path; in->top && path != in->top->up; path = path->up)
+        if (path->s->kind == IR_IF || path->s->kind == IR_BLOCK)
+            feed_from_conjuncts(builder, in, &reduce,
+                                path->s->kind == IR_IF ? path->s->branch.cond : path->s->block.where,
+                                &guards);
+    for (int i = 0; i < guards.cap; i++)
+        if (guards.slots[i].key)
+            base_map_put(builder->exec->mem, &in->spatial, guards.slots[i].key, guards.slots[i].value);
+    close_over_path(builder, &in->spatial, true);
+}
+
 /* Conditions that depend on what was dropped are left out; behind an else the whole condition counts. */
 static const exec_code *wrap_branch(exec_builder *builder, const exec_init *in, const exec_path *path,
                                     const exec_code *code)
@@ -434,6 +475,7 @@ static const exec_code *build_init(exec_builder *builder, const ir_stmt *stmt, c
 
     in.top = *top = find_top(builder, stmt);
     feed_bindings(builder, &in.spatial, stmt, false);
+    feed_guards(builder, &in);
     find_dropped(builder, &in);
     builder->bound = axes_around(builder, &in);
     code = build_leaf(builder, &in);
