@@ -105,24 +105,19 @@ static bool walk_expr(ir_walk *walk, const ir_expr *expr)
     return expr->op != IR_LOAD || expr->load.mask || ir_loads(walk->cx, expr->load.index[0]);
 }
 
-typedef struct {
-    ir_walk walk;
-    promoter *p;
-    base_map own; /* buffers that are allocated inside of the loop */
-} parallel_walk;
-
 /* A local buffer that stands around a parallel loop and is stored to inside is seen by several threads: it
  * must be memory. One that is allocated inside of the loop is each thread's own. */
-static bool fix_shared(ir_walk *walk, const ir_stmt *stmt)
+static void fix_shared(promoter *self, const ir_stmt *loop)
 {
-    parallel_walk *x = (parallel_walk *)walk;
-    local *l = stmt->kind == IR_STORE ? base_map_get(&x->p->locals, stmt->store.buffer) : NULL;
+    base_map stored = {0};
 
-    if (stmt->kind == IR_ALLOCATE)
-        base_map_put(walk->cx, &x->own, stmt->allocate.buffer, stmt);
-    if (l && !base_map_has(&x->own, l->buffer))
-        l->fixed = true;
-    return true;
+    lower_stored_outside(self->rw.cx, loop->loop.body, &stored);
+    for (int i = 0; i < stored.cap; i++) {
+        local *l = stored.slots[i].key ? base_map_get(&self->locals, stored.slots[i].key) : NULL;
+
+        if (l)
+            l->fixed = true;
+    }
 }
 
 /* A parallel loop inside of the allocation shares the buffer between threads, and registers are one thread's
@@ -130,11 +125,9 @@ static bool fix_shared(ir_walk *walk, const ir_stmt *stmt)
 static bool walk_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
     promoter *p = ((access_walk *)walk)->p;
-    parallel_walk inside = {.walk = {.expr = ir_skip_expr, .stmt = fix_shared, .cx = walk->cx}, .p = p};
 
     if (stmt->kind == IR_FOR && stmt->loop.how == IR_PARALLEL)
-        ir_walk_stmt(&inside.walk, stmt->loop.body);
-
+        fix_shared(p, stmt);
     if (stmt->kind == IR_ALLOCATE && stmt->allocate.buffer->scope == IR_LOCAL &&
         !base_map_has(&p->locals, stmt->allocate.buffer)) {
         local *l = base_new(p->rw.cx, local);

@@ -51,6 +51,9 @@ const ir_expr *lower_best(const ir_facts *facts, const ir_expr *cond, const base
  * not be asked outside of it then. */
 bool lower_may_fail(const ir_facts *facts, const ir_expr *expr);
 
+/* Adds the buffers around the statement, as keys, that it stores to: those that are not allocated inside. */
+void lower_stored_outside(tec_context *cx, const ir_stmt *stmt, base_map *out);
+
 /* max(0, end - min) without the max where that is proven. */
 const ir_expr *lower_extent(const ir_facts *facts, const ir_expr *min, const ir_expr *end);
 

@@ -118,7 +118,20 @@ static bool in_bounds(lower_vector *vector, const ir_buffer *buffer, const ir_ex
            ir_prove_lt(vector->f, index, buffer->shape[0]);
 }
 
-/* A load by all lanes of one element stays scalar. */
+/* Whether others may store to the buffer, or to one that overlaps it, while no lane of this vector runs. */
+static bool is_disturbed(const lower_vector *vector, const ir_buffer *buffer)
+{
+    for (int i = 0; vector->idle && vector->shared && i < vector->shared->cap; i++) {
+        const ir_buffer *stored = vector->shared->slots[i].key;
+
+        if (stored && (stored == buffer || (stored->alias && stored->alias == buffer->alias)))
+            return true;
+    }
+    return false;
+}
+
+/* A load by all lanes of one element stays scalar. It is made whatever the mask says, if the element is there,
+ * and if it is not being stored to by another thread where no lane reads it. */
 static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
 {
     tec_context *cx = vector->cx;
@@ -133,7 +146,7 @@ static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
         return vector->mask ? ir_load_masked(cx, buffer, &at, 1, vector->mask) : ir_load(cx, buffer, &at, 1);
     const ir_expr *one =
         at == expr->load.index[0] && buffer == expr->load.buffer ? expr : ir_load(cx, buffer, &at, 1);
-    if (!vector->mask || in_bounds(vector, buffer, at))
+    if (!vector->mask || (!is_disturbed(vector, expr->load.buffer) && in_bounds(vector, buffer, at)))
         return one;
     return ir_select(cx, vector->mask, ir_broadcast(cx, one, vector->lanes),
                      ir_imm(cx, base_dtype_lanes(expr->dtype, vector->lanes), 0));

@@ -17,9 +17,13 @@ typedef struct {
     const ir_expr *base;
     int lanes;
     const ir_expr *mask; /* lanes that run; NULL: all */
-    base_map vars;       /* let variables -> what they are now */
-    base_map buffers;    /* buffers allocated inside -> the same with one copy for each lane */
-    base_map memo;       /* valid under the current mask, for what is known here */
+    bool idle;           /* the mask may hold in no lane at all */
+    /* buffers that iterations of a loop around store to while others run: what no lane asks for must not be
+     * read from these; NULL: none */
+    const base_map *shared;
+    base_map vars;    /* let variables -> what they are now */
+    base_map buffers; /* buffers allocated inside -> the same with one copy for each lane */
+    base_map memo;    /* valid under the current mask, for what is known here */
     const char *why;
 } lower_vector;
 

@@ -154,11 +154,14 @@ static const ir_stmt *under_mask(vectorizer *self, const ir_facts *facts, const 
                                  const ir_expr *mask, const ir_expr *guard)
 {
     const ir_expr *outer = self->v.mask;
+    bool idle = self->v.idle;
 
     base_push(self->v.cx, &self->guards, guard);
     self->v.mask = outer ? ir_and(self->v.cx, outer, mask) : mask;
+    self->v.idle = true;
     stmt = visit_inside(self, facts, stmt);
     self->v.mask = outer;
+    self->v.idle = idle;
     self->guards.n--;
     return stmt;
 }
@@ -325,14 +328,24 @@ static const ir_stmt *visit(vectorizer *self, const ir_facts *facts, const ir_st
 
 /* ---- pieces ---- */
 
+typedef struct {
+    const lower_options *o;
+    base_map shared; /* lower_vector.shared */
+} program_vectorizer;
+
 /* One vector of `lanes`, of which the first `used` run. The mask of a last, incomplete vector is lane <
  * used. */
-static const ir_stmt *piece(const lower_options *options, const ir_facts *facts, const ir_stmt *loop_stmt,
+static const ir_stmt *piece(const program_vectorizer *self, const ir_facts *facts, const ir_stmt *loop_stmt,
                             const ir_expr *base, int lanes, int used, const char **why)
 {
-    tec_context *cx = options->cx;
-    vectorizer z = {.v = {.cx = cx, .f = facts, .var = loop_stmt->loop.var, .base = base, .lanes = lanes},
-                    .o = options,
+    tec_context *cx = self->o->cx;
+    vectorizer z = {.v = {.cx = cx,
+                          .f = facts,
+                          .var = loop_stmt->loop.var,
+                          .base = base,
+                          .lanes = lanes,
+                          .shared = &self->shared},
+                    .o = self->o,
                     .loop = loop_stmt};
     const ir_stmt *body = loop_stmt->loop.body;
 
@@ -394,20 +407,20 @@ static int power_below(int64_t n)
 
 /* What is left over behind the whole pieces, from `done` on. With masks one vector is enough. Without, ever
  * smaller powers of two. */
-static bool rest(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt, int64_t done,
+static bool rest(const program_vectorizer *self, const ir_facts *facts, const ir_stmt *stmt, int64_t done,
                  int64_t extent, base_vec *out, const char **why)
 {
-    tec_context *cx = options->cx;
+    tec_context *cx = self->o->cx;
 
     while (done < extent) {
         int lanes = power_below(extent - done), used = lanes;
 
-        if (lanes < extent - done && options->target->has_masks) {
+        if (lanes < extent - done && self->o->target->has_masks) {
             used = (int)(extent - done);
             lanes *= 2;
         }
         const ir_stmt *one =
-            piece(options, facts, stmt, ir_add(cx, stmt->loop.min, ir_int(cx, done)), lanes, used, why);
+            piece(self, facts, stmt, ir_add(cx, stmt->loop.min, ir_int(cx, done)), lanes, used, why);
         if (!one)
             return false;
         base_push(cx, out, one);
@@ -418,24 +431,24 @@ static bool rest(const lower_options *options, const ir_facts *facts, const ir_s
 
 /* The whole pieces of `lanes` each. The pieces are a loop, so that the body is written once; it is unrolled
  * if there are few. */
-static bool whole(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt, int64_t extent,
+static bool whole(const program_vectorizer *self, const ir_facts *facts, const ir_stmt *stmt, int64_t extent,
                   int lanes, base_vec *out, const char **why)
 {
-    tec_context *cx = options->cx;
+    tec_context *cx = self->o->cx;
     const ir_expr *var, *base = stmt->loop.min;
     const ir_stmt *one;
 
     if (extent == 0)
         return true;
     if (extent == 1) {
-        one = piece(options, facts, stmt, base, lanes, lanes, why);
+        one = piece(self, facts, stmt, base, lanes, lanes, why);
     } else {
         ir_facts *inside = ir_facts_new(cx, facts);
 
         var = ir_var(cx, base_format(cx, "%s.v", stmt->loop.var->var.name), BASE_I64);
         base = ir_add(cx, stmt->loop.min, ir_mul(cx, var, ir_int(cx, lanes)));
         ir_facts_range(inside, var, ir_int(cx, 0), ir_int(cx, extent));
-        one = piece(options, inside, stmt, base, lanes, lanes, why);
+        one = piece(self, inside, stmt, base, lanes, lanes, why);
         one = one ? ir_for(cx, var, ir_int(cx, 0), ir_int(cx, extent),
                            extent <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL, one)
                   : NULL;
@@ -448,10 +461,10 @@ static bool whole(const lower_options *options, const ir_facts *facts, const ir_
 /* floor(x / 16) is the same in all lanes of a piece that starts at a multiple of 16; the simplifier sees that
  * in the scalar loop, once the pieces are a loop of their own. The parts are then vectorised one by one, as
  * the loop inside has as many iterations as a register has lanes. */
-static const ir_stmt *cut(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt,
+static const ir_stmt *cut(const program_vectorizer *self, const ir_facts *facts, const ir_stmt *stmt,
                           int64_t extent, int lanes)
 {
-    tec_context *cx = options->cx;
+    tec_context *cx = self->o->cx;
     const ir_expr *part = ir_var(cx, base_format(cx, "%s.v", stmt->loop.var->var.name), BASE_I64);
     const ir_expr *lane = ir_var(cx, stmt->loop.var->var.name, BASE_I64);
     const ir_expr *at = ir_add(cx, ir_add(cx, stmt->loop.min, ir_mul(cx, part, ir_int(cx, lanes))), lane);
@@ -470,21 +483,22 @@ static const ir_stmt *cut(const lower_options *options, const ir_facts *facts, c
     return body ? ir_simplify_stmt(facts, body) : NULL;
 }
 
-static const ir_stmt *serial(const lower_options *options, const ir_stmt *stmt, const char *why)
+static const ir_stmt *serial(const program_vectorizer *self, const ir_stmt *stmt, const char *why)
 {
-    ir_stmt *copy = ir_stmt_copy(options->cx, stmt);
+    ir_stmt *copy = ir_stmt_copy(self->o->cx, stmt);
 
-    base_log(options->cx, 1, "vectorize: loop '%s' runs lane by lane: %s", stmt->loop.var->var.name, why);
+    base_log(self->o->cx, 1, "vectorize: loop '%s' runs lane by lane: %s", stmt->loop.var->var.name, why);
     copy->loop.how = IR_SERIAL;
     return copy;
 }
 
-static const ir_stmt *rewrite(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt);
+static const ir_stmt *rewrite(const program_vectorizer *self, const ir_facts *facts, const ir_stmt *stmt);
 
 /* The widest dtype decides how many lanes a register has, so a body of f32 and i8 takes the lanes of f32. */
-static const ir_stmt *vectorize_loop(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt)
+static const ir_stmt *vectorize_loop(const program_vectorizer *self, const ir_facts *facts,
+                                     const ir_stmt *stmt)
 {
-    tec_context *cx = options->cx;
+    tec_context *cx = self->o->cx;
     survey look = {.walk = {.expr = survey_expr, .stmt = survey_stmt, .cx = cx}, .bits = 8};
     base_vec parts = {0};
     const char *why = NULL;
@@ -497,37 +511,55 @@ static const ir_stmt *vectorize_loop(const lower_options *options, const ir_fact
         return base_fail(cx, TEC_INVALID, stmt->loc, "cannot vectorise '%s' of extent %lld (limit %d)",
                          stmt->loop.var->var.name, (long long)n, MAX_EXTENT);
     ir_walk_stmt(&look.walk, stmt->loop.body);
-    int lanes = options->target->vector_bits / look.bits;
+    int lanes = self->o->target->vector_bits / look.bits;
     if (lanes <= 1 || n <= 1)
-        return serial(options, stmt,
+        return serial(self, stmt,
                       lanes <= 1 ? "the target has no vectors of its elements" : "it has one iteration");
     if (look.divides && n / lanes > 1) {
-        stmt = cut(options, facts, stmt, n, lanes);
-        return stmt ? rewrite(options, facts, stmt) : NULL;
+        stmt = cut(self, facts, stmt, n, lanes);
+        return stmt ? rewrite(self, facts, stmt) : NULL;
     }
-    if (whole(options, facts, stmt, n / lanes, lanes, &parts, &why) &&
-        rest(options, facts, stmt, n / lanes * lanes, n, &parts, &why))
+    if (whole(self, facts, stmt, n / lanes, lanes, &parts, &why) &&
+        rest(self, facts, stmt, n / lanes * lanes, n, &parts, &why))
         return ir_seq(cx, (const ir_stmt *const *)parts.at, parts.n);
-    return why ? serial(options, stmt, why) : NULL;
+    return why ? serial(self, stmt, why) : NULL;
 }
 
 /* The children first: vectorised loops are rewritten from the inside out. */
-static const ir_stmt *visit_all(void *options, const ir_facts *facts, const ir_stmt *stmt)
+static const ir_stmt *visit_all(void *user, const ir_facts *facts, const ir_stmt *stmt)
 {
-    const ir_stmt *out = lower_visit_children(facts, stmt, visit_all, options);
+    const ir_stmt *out = lower_visit_children(facts, stmt, visit_all, user);
 
-    return out && out->kind == IR_FOR && out->loop.how == IR_VECTORISED ? vectorize_loop(options, facts, out)
+    return out && out->kind == IR_FOR && out->loop.how == IR_VECTORISED ? vectorize_loop(user, facts, out)
                                                                         : out;
 }
 
 /* A vectorised loop inside of another one was refused by the schedule. */
-static const ir_stmt *rewrite(const lower_options *options, const ir_facts *facts, const ir_stmt *stmt)
+static const ir_stmt *rewrite(const program_vectorizer *self, const ir_facts *facts, const ir_stmt *stmt)
 {
-    return visit_all((void *)(uintptr_t)options, facts, stmt);
+    return visit_all((void *)(uintptr_t)self, facts, stmt);
+}
+
+typedef struct {
+    ir_walk walk;
+    base_map *out;
+} concurrent_walk;
+
+static bool note_concurrent(ir_walk *walk, const ir_stmt *stmt)
+{
+    if (stmt->kind == IR_FOR &&
+        (stmt->loop.how == IR_PARALLEL || lower_is_thread(stmt) || lower_is_blocks(stmt)))
+        lower_stored_outside(walk->cx, stmt->loop.body, ((concurrent_walk *)walk)->out);
+    return true;
 }
 
 const ir_program *lower_vectorize(const lower_options *options, const ir_program *program)
 {
+    program_vectorizer z = {.o = options};
+    concurrent_walk w = {.walk = {.cx = options->cx, .stmt = note_concurrent, .expr = ir_skip_expr},
+                         .out = &z.shared};
+
+    ir_walk_stmt(&w.walk, program->body);
     return lower_with_body(options->cx, program,
-                           rewrite(options, ir_facts_of_program(options->cx, program), program->body));
+                           rewrite(&z, ir_facts_of_program(options->cx, program), program->body));
 }
