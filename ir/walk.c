@@ -46,6 +46,22 @@ static void walk_children(ir_walk *walk, const ir_expr *expr)
     }
 }
 
+static void touch_by_expr(ir_walk *walk, const ir_expr *expr)
+{
+    if (expr->op == IR_LOAD)
+        walk->touch(walk, expr->load.buffer, expr->load.index, false);
+    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
+        walk->touch(walk, expr->call.buffer[i], NULL, ir_call_writes(expr, i));
+}
+
+static void touch_by_stmt(ir_walk *walk, const ir_stmt *stmt)
+{
+    if (stmt->kind == IR_STORE)
+        walk->touch(walk, stmt->store.buffer, stmt->store.index, true);
+    for (int i = 0; stmt->kind == IR_UPDATE && i < stmt->update.combiner->n; i++)
+        walk->touch(walk, stmt->update.buffer[i], stmt->update.index, true);
+}
+
 /* Each expression once, unless `every` is set: trees share parts, and a walk that visits each occurrence
  * could take exponential time. */
 void ir_walk_expr(ir_walk *walk, const ir_expr *expr)
@@ -57,6 +73,8 @@ void ir_walk_expr(ir_walk *walk, const ir_expr *expr)
             return;
         base_map_put(walk->cx, &walk->seen, expr, expr);
     }
+    if (walk->touch)
+        touch_by_expr(walk, expr);
     if (!walk->expr || walk->expr(walk, expr))
         walk_children(walk, expr);
 }
@@ -152,6 +170,8 @@ static void walk_stmt_children(ir_walk *walk, const ir_stmt *stmt)
 
 void ir_walk_stmt(ir_walk *walk, const ir_stmt *stmt)
 {
+    if (stmt && !walk->stop && walk->touch)
+        touch_by_stmt(walk, stmt);
     if (stmt && !walk->stop && (!walk->stmt || walk->stmt(walk, stmt)))
         walk_stmt_children(walk, stmt);
 }

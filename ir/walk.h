@@ -55,11 +55,13 @@ const ir_region *ir_rewrite_region(ir_rewrite *rw, const ir_region *region);
 const ir_note *ir_rewrite_notes(ir_rewrite *rw, const ir_note *notes); /* NULL for none, and after an error */
 
 /* A walk calls the hooks on every node, parents first, each shared expression once unless `every` is set. A
- * hook gives false to leave the children out. */
+ * hook gives false to leave the children out. `touch` comes before the others, for each buffer that the node
+ * itself loads from or stores to; index: NULL where a call gets the buffer by its address. */
 typedef struct ir_walk ir_walk;
 struct ir_walk {
     bool (*expr)(ir_walk *walk, const ir_expr *expr);
     bool (*stmt)(ir_walk *walk, const ir_stmt *stmt);
+    void (*touch)(ir_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, bool writes);
     bool every;
     /* expressions without any of these kinds of nodes (IR_KIND_...) inside are left out; 0: none is */
     int kinds;

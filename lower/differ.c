@@ -65,8 +65,9 @@ static bool same_place(const ir_buffer *buffer, const ir_expr *const *expr, cons
 
 /* What is updated where it stands in global memory, as sums are, is no exchange: threads have their own
  * elements there. */
-static void use(exchange *self, const ir_buffer *buffer, const ir_expr *const *index, bool write)
+static void use(ir_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, bool writes)
 {
+    exchange *self = (exchange *)walk;
     usage *u = base_map_get(&self->used, buffer);
     bool again = u != NULL;
 
@@ -77,7 +78,7 @@ static void use(exchange *self, const ir_buffer *buffer, const ir_expr *const *i
         u->index = index;
         base_map_put(self->walk.cx, &self->used, buffer, u);
     }
-    u->written |= write;
+    u->written |= writes;
     u->elsewhere |=
         buffer->alias || (again && (buffer->scope != IR_GLOBAL || !same_place(buffer, u->index, index)));
     self->walk.stop |= u->written && u->elsewhere;
@@ -86,20 +87,7 @@ static void use(exchange *self, const ir_buffer *buffer, const ir_expr *const *i
 /* A barrier is an exchange whatever is stored around it. */
 static bool exchange_expr(ir_walk *walk, const ir_expr *expr)
 {
-    exchange *x = (exchange *)walk;
-
-    if (expr->op == IR_LOAD)
-        use(x, expr->load.buffer, expr->load.index, false);
-    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
-        use(x, expr->call.buffer[i], NULL, ir_call_writes(expr, i));
     walk->stop |= expr->op == IR_CALL && base_same(expr->call.name, IR_CALL_BARRIER);
-    return !walk->stop;
-}
-
-static bool exchange_stmt(ir_walk *walk, const ir_stmt *stmt)
-{
-    if (stmt->kind == IR_STORE)
-        use((exchange *)walk, stmt->store.buffer, stmt->store.index, true);
     return !walk->stop;
 }
 
@@ -107,7 +95,7 @@ static bool exchange_stmt(ir_walk *walk, const ir_stmt *stmt)
 bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *left, const ir_expr *right,
                           const ir_stmt *stmt)
 {
-    exchange x = {.walk = {.expr = exchange_expr, .stmt = exchange_stmt, .cx = cx}, .differ = differ};
+    exchange x = {.walk = {.expr = exchange_expr, .touch = use, .cx = cx}, .differ = differ};
 
     if (differ->n == 0 || !((left && lower_varies_by_thread(cx, differ, left)) ||
                             (right && lower_varies_by_thread(cx, differ, right))))

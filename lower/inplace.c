@@ -96,16 +96,13 @@ typedef struct {
 
 /* A load at the index of the store is harmless: it is done before the store. One at another index, or by a
  * call, may read what another iteration has stored by then. */
-static bool note_load(ir_walk *walk, const ir_expr *expr)
+static void note_load(ir_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, bool writes)
 {
     loads *l = (loads *)walk;
+    bool same = index && ir_same(index[0], l->store->store.index[0]);
 
-    if (expr->op == IR_LOAD)
-        base_map_put(walk->cx, ir_same(expr->load.index[0], l->store->store.index[0]) ? &l->same : &l->other,
-                     expr->load.buffer, expr);
-    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
-        base_map_put(walk->cx, &l->other, expr->call.buffer[i], expr);
-    return true;
+    (void)writes;
+    base_map_put(walk->cx, same ? &l->same : &l->other, buffer, buffer);
 }
 
 /* The store's own buffer must not be read. A buffer that is read at the store's index qualifies if its
@@ -121,7 +118,7 @@ bool lower_in_place(const ir_facts *facts, const ir_stmt *loop, const ir_buffer 
 
     if (!descend(&n, loop) || !is_injective(&n, n.store->store.index[0]))
         return false;
-    loads l = {.walk = {.expr = note_load, .kinds = IR_KIND_ACCESS, .cx = cx}, .store = n.store};
+    loads l = {.walk = {.touch = note_load, .kinds = IR_KIND_ACCESS, .cx = cx}, .store = n.store};
     ir_walk_expr(&l.walk, n.store->store.value);
     ir_walk_expr(&l.walk, n.store->store.mask);
     for (int i = 0; i < n.own.n; i++)

@@ -101,51 +101,31 @@ static int lane_loop(const lower_splitter *sp, const tree_site *site)
 typedef struct {
     ir_walk w;
     const ir_stmt *update;
-    bool found;
 } target_use;
 
-/* An alias of a target counts: what is stored to the one may be seen in the other. */
-static bool is_target(target_use *use, const ir_buffer *buffer)
+/* Stops at a target. An alias of a target counts: what is stored to the one may be seen in the other. */
+static void touch_target(ir_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, bool writes)
 {
-    for (int i = 0; i < use->update->update.combiner->n; i++) {
-        const ir_buffer *t = use->update->update.buffer[i];
+    const ir_stmt *update = ((target_use *)walk)->update;
 
-        if (t == buffer || (t->alias && t->alias == buffer->alias))
-            return true;
+    (void)index, (void)writes;
+    for (int i = 0; i < update->update.combiner->n; i++) {
+        const ir_buffer *t = update->update.buffer[i];
+
+        walk->stop |= t == buffer || (t->alias && t->alias == buffer->alias);
     }
-    return false;
-}
-
-static bool use_in_expr(ir_walk *walk, const ir_expr *expr)
-{
-    target_use *u = (target_use *)walk;
-
-    u->found |= expr->op == IR_LOAD && is_target(u, expr->load.buffer);
-    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
-        u->found |= is_target(u, expr->call.buffer[i]);
-    return !u->found;
-}
-
-static bool use_in_stmt(ir_walk *walk, const ir_stmt *stmt)
-{
-    target_use *u = (target_use *)walk;
-
-    u->found |= stmt->kind == IR_STORE && is_target(u, stmt->store.buffer);
-    for (int i = 0; stmt->kind == IR_UPDATE && i < stmt->update.combiner->n; i++)
-        u->found |= is_target(u, stmt->update.buffer[i]);
-    return !u->found;
 }
 
 /* Whether what stands beside the path at path[i] touches what the block updates. */
 static bool is_used_beside(tec_context *cx, const tree_site *site, int i, const ir_stmt *update)
 {
     const ir_stmt *next = i + 1 < site->n ? site->path[i + 1] : site->stmt;
-    target_use u = {.w = {.expr = use_in_expr, .stmt = use_in_stmt, .cx = cx}, .update = update};
+    target_use u = {.w = {.touch = touch_target, .cx = cx}, .update = update};
 
     for (int k = 0; site->path[i]->kind == IR_SEQ && k < site->path[i]->seq.n; k++)
         if (site->path[i]->seq.stmt[k] != next)
             ir_walk_stmt(&u.w, site->path[i]->seq.stmt[k]);
-    return u.found;
+    return u.w.stop;
 }
 
 /* The last place between the reduction's outermost loop and the vectorised one where others fill or take the

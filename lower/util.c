@@ -317,34 +317,26 @@ typedef struct {
     base_map inside, *out;
 } store_walk;
 
-static void note_store(store_walk *self, const ir_buffer *buffer)
+static void note_store(ir_walk *walk, const ir_buffer *buffer, const ir_expr *const *index, bool writes)
 {
-    if (!base_map_has(&self->inside, buffer))
-        base_map_put(self->walk.cx, self->out, buffer, (void *)(uintptr_t)buffer);
+    store_walk *w = (store_walk *)walk;
+
+    (void)index;
+    if (writes && !base_map_has(&w->inside, buffer))
+        base_map_put(walk->cx, w->out, buffer, (void *)(uintptr_t)buffer);
 }
 
-static bool note_written_operands(ir_walk *walk, const ir_expr *expr)
-{
-    for (int i = 0; expr->op == IR_CALL && i < expr->call.n_buffers; i++)
-        if (ir_call_writes(expr, i))
-            note_store((store_walk *)walk, expr->call.buffer[i]);
-    return true;
-}
-
-static bool note_stmt(ir_walk *walk, const ir_stmt *stmt)
+static bool note_allocation(ir_walk *walk, const ir_stmt *stmt)
 {
     if (stmt->kind == IR_ALLOCATE)
         base_map_put(walk->cx, &((store_walk *)walk)->inside, stmt->allocate.buffer, (void *)(uintptr_t)stmt);
-    if (stmt->kind == IR_STORE)
-        note_store((store_walk *)walk, stmt->store.buffer);
     return true;
 }
 
 void lower_stored_outside(tec_context *cx, const ir_stmt *stmt, base_map *out)
 {
-    store_walk w = {
-        .walk = {.cx = cx, .expr = note_written_operands, .stmt = note_stmt, .kinds = IR_KIND_ACCESS},
-        .out = out};
+    store_walk w = {.walk = {.cx = cx, .stmt = note_allocation, .touch = note_store, .kinds = IR_KIND_ACCESS},
+                    .out = out};
 
     ir_walk_stmt(&w.walk, stmt);
 }

@@ -130,8 +130,8 @@ static bool is_disturbed(const lower_vector *vector, const ir_buffer *buffer)
     return false;
 }
 
-/* A load by all lanes of one element stays scalar. It is made whatever the mask says, if the element is there,
- * and if it is not being stored to by another thread where no lane reads it. */
+/* A load by all lanes of one element stays scalar. It is made whatever the mask says, if the element is
+ * there, and if no other thread may store to it where no lane reads it. */
 static const ir_expr *load(lower_vector *vector, const ir_expr *expr)
 {
     tec_context *cx = vector->cx;
