@@ -14,6 +14,7 @@
 
 #include "base/limit.h"
 #include "graph/constant.h"
+#include "graph/slight.h"
 #include "ir/build.h"
 #include "ir/walk.h"
 
@@ -248,7 +249,7 @@ static emitter open_definition(const graph_module *module, const char *name, con
 
 /* The definition of one node: its distinct operands become inputs, its outputs the definition's outputs.
  * Errors inside name the node, not the place in the model where the next one begins. */
-te_def *graph_definition(const graph_module *module, const graph_node *node, const target *machine)
+static te_def *define(const graph_module *module, const graph_node *node, const target *machine)
 {
     /* The definition itself stands where its node does. */
     base_set_where(module->cx, node->loc);
@@ -269,6 +270,42 @@ te_def *graph_definition(const graph_module *module, const graph_node *node, con
     for (int k = 0; k < node->n_out; k++)
         te_output(e.def, as_output(&e, tensor_of(&e, node->out[k])));
     return base_failed(module->cx) ? NULL : e.def;
+}
+
+graph_kernel_def graph_define_kernel(const graph_module *module, const graph_node *node,
+                                     const target *machine)
+{
+    graph_slight slight = graph_slight_extents(module, node);
+    te_def *def = define(module, slight.node, machine);
+    const ir_expr **dims = base_array(module->cx, const ir_expr *, def ? def->symbols.n : 0);
+
+    for (int i = 0; def && i < def->symbols.n; i++)
+        dims[i] = graph_slight_value(&slight, def->symbols.at[i]);
+    return (graph_kernel_def){def, slight.node, dims};
+}
+
+/* Types in the order of the definition's parameters. */
+graph_kernel_type graph_kernel_type_of(tec_context *cx, const graph_kernel_def *kernel)
+{
+    const graph_node *node = kernel->node;
+    base_vec reads = {0};
+
+    graph_distinct_operands(cx, node, &reads);
+    op_type *type = base_array(cx, op_type, reads.n + node->n_out);
+    for (int i = 0; i < reads.n; i++)
+        type[i] = ((const graph_value *)reads.at[i])->type;
+    for (int i = 0; i < node->n_out; i++)
+        type[reads.n + i] = node->out[i]->type;
+    return (graph_kernel_type){.n_symbols = kernel->def->symbols.n,
+                               .n_params = reads.n + node->n_out,
+                               .n_reads = reads.n,
+                               .symbol = (const ir_expr *const *)kernel->def->symbols.at,
+                               .param = type};
+}
+
+te_def *graph_definition(const graph_module *module, const graph_node *node, const target *machine)
+{
+    return graph_define_kernel(module, node, machine).def;
 }
 
 /* ---- constants ---- */

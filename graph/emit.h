@@ -1,6 +1,7 @@
 /* graph/emit.h -- nodes as te definitions.
  *
  *     te_def *d = graph_definition(m, group, t);          // one kernel
+ *     graph_kernel_def k = graph_define_kernel(m, group, t);     // and how the node calls it
  *     te_def *c = graph_constant_definition(m, v, t, &leaves);   // a value that depends on constants alone
  */
 #ifndef GRAPH_EMIT_H
@@ -10,6 +11,18 @@
 
 /* The parameters are the node's operands that are there, each once, then its outputs. */
 te_def *graph_definition(const graph_module *module, const graph_node *node, const target *machine);
+
+/* The definition (NULL with an error); the node with the types that the definition has (graph/slight.h); for
+ * each symbol of the definition what it stands for where the node stands. */
+typedef struct {
+    te_def *def;
+    const graph_node *node;
+    const ir_expr *const *dims;
+} graph_kernel_def;
+graph_kernel_def graph_define_kernel(const graph_module *module, const graph_node *node,
+                                     const target *machine);
+/* What the kernel takes, but for its name. */
+graph_kernel_type graph_kernel_type_of(tec_context *cx, const graph_kernel_def *kernel);
 
 /* Everything from constants to value; the parameters are the constants in `leaves` (graph_value *), then
  * value. `done`: values that have become constants (graph_value * -> graph_value *). */

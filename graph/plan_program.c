@@ -203,24 +203,13 @@ static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const gr
 }
 
 /* Tells the module what a new kernel takes, so that the verifier can hold each invocation against it. */
-static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, const te_def *def,
-                           const base_vec *reads, const graph_node *node)
+static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, const graph_kernel_def *defined)
 {
-    tec_context *cx = rw->cx;
-    graph_kernel_type *k = base_new(cx, graph_kernel_type);
-    op_type *type = base_array(cx, op_type, reads->n + node->n_out);
+    graph_kernel_type *k = base_new(rw->cx, graph_kernel_type);
 
-    for (int i = 0; i < reads->n; i++)
-        type[i] = ((const graph_value *)reads->at[i])->type;
-    for (int i = 0; i < node->n_out; i++)
-        type[reads->n + i] = node->out[i]->type;
-    *k = (graph_kernel_type){.name = graph_kernel_at(kernels, rw->to->kernels.n)->unit.name,
-                             .n_symbols = def->symbols.n,
-                             .n_params = reads->n + node->n_out,
-                             .n_reads = reads->n,
-                             .symbol = (const ir_expr *const *)def->symbols.at,
-                             .param = type};
-    base_push(cx, &rw->to->kernels, k);
+    *k = graph_kernel_type_of(rw->cx, defined);
+    k->name = graph_kernel_at(kernels, rw->to->kernels.n)->unit.name;
+    base_push(rw->cx, &rw->to->kernels, k);
 }
 
 /* One kernel for an operator or a group: storage and tensor for each result, then the invocation. Kernels are
@@ -230,13 +219,14 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     planner *p = rw->user;
     tec_context *cx = rw->cx;
     base_vec reads = {0};
-    te_def *def = graph_definition(graph_module_in(rw->from, rw->old, &p->scopes), node, p->kernels->target);
+    graph_kernel_def k =
+        graph_define_kernel(graph_module_in(rw->from, rw->old, &p->scopes), node, p->kernels->target);
     const target *machine =
-        def && p->kernels->where
-            ? graph_place_kernel(cx, node, def, p->kernels->try_options, p->kernels->where)
+        k.def && p->kernels->where
+            ? graph_place_kernel(cx, node, k.def, p->kernels->try_options, p->kernels->where)
             : p->kernels->target;
-    int kernel = def && machine
-                     ? graph_kernel_for(p->kernels, machine, def, node, graph_operators_text(cx, node))
+    int kernel = k.def && machine
+                     ? graph_kernel_for(p->kernels, machine, k.def, k.node, graph_operators_text(cx, node))
                      : -1;
 
     if (kernel < 0) {
@@ -245,7 +235,7 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
     }
     graph_distinct_operands(cx, node, &reads);
     if (kernel == rw->to->kernels.n)
-        declare_kernel(rw, p->kernels, def, &reads, node);
+        declare_kernel(rw, p->kernels, &k);
     graph_value **in = base_array(cx, graph_value *, reads.n + node->n_out);
     for (int i = 0; i < reads.n; i++)
         in[i] = graph_new_value(rw, reads.at[i]);
@@ -253,10 +243,9 @@ static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
         in[reads.n + i] = add_tensor(rw, node, node->out[i]);
         graph_replace(rw, node->out[i], in[reads.n + i]);
     }
-    const op_attr attr[] = {
-        op_attr_exprs(cx, "dims", (const ir_expr *const *)def->symbols.at, def->symbols.n),
-        op_attr_string("operators", graph_operators_text(cx, node)),
-        op_attr_string("device", comp_codegen(machine)->device)};
+    const op_attr attr[] = {op_attr_exprs(cx, "dims", k.dims, k.def->symbols.n),
+                            op_attr_string("operators", graph_operators_text(cx, node)),
+                            op_attr_string("device", comp_codegen(machine)->device)};
     int n_attrs = BASE_COUNT(attr) - (comp_codegen(machine)->device == NULL);
     graph_node *call = add_node(rw, GRAPH_INVOKE, node, in, reads.n + node->n_out, NULL, attr, n_attrs);
     call->callee = graph_kernel_at(p->kernels, kernel)->unit.name;

@@ -106,21 +106,12 @@ static graph_value *tensor_of(const planner *self, graph_value *value)
 
 /* To be called for the first step that uses the kernel, whose types count; later steps have the same
  * definition and so the same types but for the symbols. */
-static void declare_kernel(planner *self, const te_def *def, const base_vec *reads, const graph_node *node)
+static void declare_kernel(planner *self, const graph_kernel_def *defined)
 {
     graph_kernel_type *k = base_new(self->cx, graph_kernel_type);
-    op_type *type = base_array(self->cx, op_type, reads->n + node->n_out);
 
-    for (int i = 0; i < reads->n; i++)
-        type[i] = ((const graph_value *)reads->at[i])->type;
-    for (int i = 0; i < node->n_out; i++)
-        type[reads->n + i] = node->out[i]->type;
-    *k = (graph_kernel_type){.name = graph_kernel_at(self->kernels, self->to->kernels.n)->unit.name,
-                             .n_symbols = def->symbols.n,
-                             .n_params = reads->n + node->n_out,
-                             .n_reads = reads->n,
-                             .symbol = (const ir_expr *const *)def->symbols.at,
-                             .param = type};
+    *k = graph_kernel_type_of(self->cx, defined);
+    k->name = graph_kernel_at(self->kernels, self->to->kernels.n)->unit.name;
     base_push(self->cx, &self->to->kernels, k);
 }
 
@@ -155,13 +146,12 @@ static graph_value *whole_of(planner *self, const graph_place *piece)
 
 /* Operands in the order of the kernel: what is read, then what is written. The extents are those of this
  * step. */
-static void invoke(planner *self, const graph_node *node, const te_def *def, int kernel,
+static void invoke(planner *self, const graph_node *node, const graph_kernel_def *defined, int kernel,
                    const base_vec *reads)
 {
     graph_value **in = base_array(self->cx, graph_value *, reads->n + node->n_out);
-    const op_attr attr[] = {
-        op_attr_exprs(self->cx, "dims", (const ir_expr *const *)def->symbols.at, def->symbols.n),
-        op_attr_string("operators", graph_operators_text(self->cx, node))};
+    const op_attr attr[] = {op_attr_exprs(self->cx, "dims", defined->dims, defined->def->symbols.n),
+                            op_attr_string("operators", graph_operators_text(self->cx, node))};
 
     for (int i = 0; i < reads->n; i++)
         in[i] = tensor_of(self, reads->at[i]);
@@ -185,11 +175,11 @@ static bool plan_step(planner *self, const graph_node *node)
         return true;
     }
     const target *t = self->kernels->target;
-    te_def *def = graph_definition(self->from, node, t);
+    graph_kernel_def k = graph_define_kernel(self->from, node, t);
     if (self->kernels->placed && node->out[0]->device == 0)
         t = target_host(self->cx, t);
     int kernel =
-        def ? graph_kernel_for(self->kernels, t, def, node, graph_operators_text(self->cx, node)) : -1;
+        k.def ? graph_kernel_for(self->kernels, t, k.def, k.node, graph_operators_text(self->cx, node)) : -1;
     base_vec reads = {0};
 
     if (kernel < 0) {
@@ -198,8 +188,8 @@ static bool plan_step(planner *self, const graph_node *node)
     }
     graph_distinct_operands(self->cx, node, &reads);
     if (kernel == self->to->kernels.n)
-        declare_kernel(self, def, &reads, node);
-    invoke(self, node, def, kernel, &reads);
+        declare_kernel(self, &k);
+    invoke(self, node, &k, kernel, &reads);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# decoders -- three exported decoders (tests/tools/decoders.py: an RNN language model, greedy decoding with a cache that grows,
-# beam search) give what a reference in NumPy gives, at five lengths.
+# decoders -- an RNN language model, greedy decoding with a cache that grows, and beam search, at five lengths each: as PyTorch
+# exports them, they give what PyTorch computed (tests/models/decoders/make.py wrote both); built of few operators
+# (tests/tools/decoders.py), they give what a reference in NumPy gives.
 #
 # Needs TEC, the program; Python with NumPy and onnx.
 set -eu
@@ -10,6 +11,18 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 /usr/bin/python3 "$root/tests/tools/decoders.py" .
+/usr/bin/python3 - "$root/tests/models/decoders" <<'PY'
+import os
+import shutil
+import sys
+
+import numpy as np
+
+for name in ('torch_rnn', 'torch_greedy', 'torch_beam'):
+    shutil.copy(os.path.join(sys.argv[1], f'{name}.onnx'), '.')
+    for key, value in np.load(os.path.join(sys.argv[1], f'{name}.npz')).items():
+        np.save(f'{name}.' + key.replace('/', '.') + '.npy', value)
+PY
 
 # The results of a run as JSON against the files of the reference: DECODER LENGTH OUTPUT...
 compare() {
@@ -54,4 +67,7 @@ check() {
 check rnn words -- scores last
 check greedy limit first prompt -- sentence all_keys
 check beam limit first -- all scores
+check torch_rnn words -- scores last
+check torch_greedy prompt limit -- sentence all_keys
+check torch_beam first limit -- all scores
 echo "decoders: ok"

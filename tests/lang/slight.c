@@ -1,0 +1,70 @@
+/* tests/lang/slight.c -- kernels over extents that are 0 or 1, as the last row of a tensor has. */
+#include "tests/lang/kit.h"
+
+TestSuite(slight, .init = open_context, .fini = close_context);
+
+/* Different numbers, as the text of a constant. */
+static const char *numbers(int n)
+{
+    base_text all = {0};
+
+    for (int i = 0; i < n; i++)
+        base_addf(cx, &all, "%s%d.25", i ? ", " : "", i * 7 % 11 - 5);
+    return base_text_str(cx, &all);
+}
+
+/* What `body` makes of v4, the last row of v2 with so many rows, and of v3, three other rows. */
+static void agrees(const char *body, int rows)
+{
+    const char *text =
+        base_format(cx,
+                    "graph \"last\" { symbols p, m function \"main\" {\n"
+                    "constant v0: f32[8, 8] = [%s]\nconstant v1: f32[8] = [%s]\n"
+                    "input v2 \"rows\": f32[p, 8]\ninput v3 \"more\": f32[m, 8]\n"
+                    "v4: f32[p - max(0, p - 1), 8] = op slice \"last\"(v2) @begin(exprs [max(0, p - 1), 0])"
+                    " @extent(exprs [p - max(0, p - 1), 8]) @step([1, 1])\n%s\n} }",
+                    numbers(64), numbers(8), body);
+    graph_module *m = graph_parse(cx, "p.graph", text, NULL), *again = graph_parse(cx, "p.graph", text, NULL);
+    float data[2][5 * 8];
+    interp_value *in[2];
+
+    cr_assert(m && again, "%s\n%s", tec_context_error(cx), text);
+    again->for_vm = true;
+    for (int k = 0; k < 2; k++) {
+        const int64_t shape[] = {k ? 3 : rows, 8};
+
+        for (int i = 0; i < 5 * 8; i++)
+            data[k][i] = (float)((i * 5 + k) % 7) - 3;
+        in[k] = interp_tensor(cx, BASE_F32, 2, shape, data[k]);
+    }
+    agree_on(build(m, again, NULL), in, 2, 1);
+}
+
+static void agrees_for_all(const char *body)
+{
+    for (int rows = 0; rows <= 5; rows += rows ? 4 : 1)
+        agrees(body, rows);
+}
+
+Test(slight, a_product_with_what_is_added)
+{
+    agrees_for_all("v5: f32[p - max(0, p - 1), 8] = op matmul \"mm\"(v4, v0)\n"
+                   "v6: f32[p - max(0, p - 1), 8] = op add \"add\"(v5, v1)\n"
+                   "output \"y\" v6");
+}
+
+/* The extent stands inside of a sum: the loop over the columns has m + e iterations. */
+Test(slight, a_product_with_rows_of_which_some_are_slight)
+{
+    agrees_for_all(
+        "v5: f32[m + p - max(0, p - 1), 8] = op concat \"keys\"(v3, v4) @axis(0)\n"
+        "v6: f32[p - max(0, p - 1), m + p - max(0, p - 1)] = op matmul \"mm\"(v4, v5) @trans_b(1)\n"
+        "v7: f32[p - max(0, p - 1), m + p - max(0, p - 1)] = op softmax \"share\"(v6) @axis(1)\n"
+        "v8: f32[p - max(0, p - 1), 8] = op matmul \"mixed\"(v7, v5)\n"
+        "output \"y\" v8");
+}
+
+Test(slight, a_reduction_and_what_reads_it)
+{
+    agrees_for_all("v5: f32[p - max(0, p - 1), 8] = op softmax \"share\"(v4) @axis(1)\noutput \"y\" v5");
+}
