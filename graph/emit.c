@@ -13,8 +13,8 @@
 #include <math.h>
 
 #include "base/limit.h"
+#include "graph/bounded.h"
 #include "graph/constant.h"
-#include "graph/slight.h"
 #include "ir/build.h"
 #include "ir/walk.h"
 
@@ -275,13 +275,13 @@ static te_def *define(const graph_module *module, const graph_node *node, const 
 graph_kernel_def graph_define_kernel(const graph_module *module, const graph_node *node,
                                      const target *machine)
 {
-    graph_slight slight = graph_slight_extents(module, node);
-    te_def *def = define(module, slight.node, machine);
+    graph_bounded bounded = graph_bounded_extents(module, node);
+    te_def *def = define(module, bounded.node, machine);
     const ir_expr **dims = base_array(module->cx, const ir_expr *, def ? def->symbols.n : 0);
 
     for (int i = 0; def && i < def->symbols.n; i++)
-        dims[i] = graph_slight_value(&slight, def->symbols.at[i]);
-    return (graph_kernel_def){def, slight.node, dims};
+        dims[i] = graph_bounded_value(&bounded, def->symbols.at[i]);
+    return (graph_kernel_def){def, bounded.node, dims};
 }
 
 /* Types in the order of the definition's parameters. */

@@ -12,7 +12,7 @@
 /* The parameters are the node's operands that are there, each once, then its outputs. */
 te_def *graph_definition(const graph_module *module, const graph_node *node, const target *machine);
 
-/* The definition (NULL with an error); the node with the types that the definition has (graph/slight.h); for
+/* The definition (NULL with an error); the node with the types that the definition has (graph/bounded.h); for
  * each symbol of the definition what it stands for where the node stands. */
 typedef struct {
     te_def *def;

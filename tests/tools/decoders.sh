@@ -18,7 +18,7 @@ import sys
 
 import numpy as np
 
-for name in ('torch_rnn', 'torch_greedy', 'torch_beam'):
+for name in ('torch_rnn', 'torch_greedy', 'torch_cache', 'torch_beam'):
     shutil.copy(os.path.join(sys.argv[1], f'{name}.onnx'), '.')
     for key, value in np.load(os.path.join(sys.argv[1], f'{name}.npz')).items():
         np.save(f'{name}.' + key.replace('/', '.') + '.npy', value)
@@ -69,5 +69,6 @@ check greedy limit first prompt -- sentence all_keys
 check beam limit first -- all scores
 check torch_rnn words -- scores last
 check torch_greedy prompt limit -- sentence all_keys
+check torch_cache first limit -- sentence keys
 check torch_beam first limit -- all scores
 echo "decoders: ok"

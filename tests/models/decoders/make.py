@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Write three decoders as PyTorch exports them, with small seeded weights, and what PyTorch computes at five lengths.
+"""Write four decoders as PyTorch exports them, with small seeded weights, and what PyTorch computes at five lengths.
 
     make.py [FOLDER]        # NAME.onnx, NAME.npz with arrays "LENGTH/TENSOR", for tests/tools/decoders.sh; default: this folder
 
   torch_rnn      an RNN language model of an LSTM cell: a loop over the words, whose scores are a tensor that grows
   torch_greedy   greedy decoding: `while`, until the end mark or a limit; keys, values and the sentence grow
+  torch_cache    the same with a cache of 64 rows that are overwritten, of which each step reads the first ones
   torch_beam     beam search: the best four sentences, which grow by a word a step
 
 Needs Debian's python3-torch (1.13) and python3-onnx.
@@ -56,6 +57,20 @@ class Greedy(nn.Module):
         return sentence, keys
 
 
+class Cache(Greedy):
+    def forward(self, first: Tensor, limit: Tensor):
+        keys, values, word = torch.zeros(64, 16), torch.zeros(64, 16), first
+        sentence = torch.zeros(64, dtype=torch.int64)
+        for i in range(int(limit)):
+            x = self.embed(word)
+            keys[i] = self.k(x)[0]
+            values[i] = self.v(x)[0]
+            share = torch.softmax(torch.matmul(self.q(x), keys[:i + 1].transpose(0, 1)) / 4.0, -1)
+            word = torch.argmax(self.out(torch.matmul(share, values[:i + 1]) + x), -1)
+            sentence[i] = word[0]
+        return sentence[:int(limit)], keys
+
+
 class Beam(nn.Module):
     def __init__(self):
         super().__init__()
@@ -96,6 +111,8 @@ def main():
     export(folder, 'torch_rnn', Rnn(), [(w,) for w in words], ['words'], ['scores', 'last'], {'words': {0: 'n'}, 'scores': {0: 'n'}})
     export(folder, 'torch_greedy', Greedy(), [(w, torch.tensor(3 * n)) for w, n in zip(words, LENGTHS)], ['prompt', 'limit'],
            ['sentence', 'all_keys'], {'prompt': {0: 'p'}, 'sentence': {0: 't'}, 'all_keys': {0: 't'}})
+    export(folder, 'torch_cache', Cache(), [(w[:1], torch.tensor(n)) for w, n in zip(words, LENGTHS)], ['first', 'limit'],
+           ['sentence', 'keys'], {'sentence': {0: 't'}})
     export(folder, 'torch_beam', Beam(), [(w[:1], torch.tensor(n)) for w, n in zip(words, LENGTHS)], ['first', 'limit'],
            ['all', 'scores'], {'all': {1: 't'}})
 

@@ -1,7 +1,7 @@
-/* graph/slight.c -- see slight.h. A node may keep such extents: where p occurs elsewhere in its types or
+/* graph/bounded.c -- see bounded.h. A node may keep such extents: where p occurs elsewhere in its types or
  * attributes, as in the slice that takes the last row, what relates both would be lost.
  */
-#include "graph/slight.h"
+#include "graph/bounded.h"
 
 #include "ir/build.h"
 #include "ir/reason/facts.h"
@@ -14,16 +14,16 @@ typedef struct {
     base_vec atoms, values;    /* ir_expr *, in pairs: what is exchanged in types and attributes */
     base_vec vars;             /* ir_expr *: what the new types and attributes mention */
     base_map made;             /* old graph_value * -> new one */
-} slighter;
+} binder;
 
-static void push(slighter *self, base_vec *list, const ir_expr *expr)
+static void push(binder *self, base_vec *list, const ir_expr *expr)
 {
     base_push(self->rw.cx, list, (void *)(uintptr_t)expr);
 }
 
 static const ir_expr *exchange(ir_rewrite *rw, const ir_expr *expr)
 {
-    const slighter *self = (const slighter *)rw;
+    const binder *self = (const binder *)rw;
 
     for (int i = 0; i < self->atoms.n; i++)
         if (ir_same(self->atoms.at[i], expr))
@@ -35,7 +35,7 @@ static const ir_expr *exchange(ir_rewrite *rw, const ir_expr *expr)
 
 typedef struct {
     ir_walk walk; /* first, so that the hook finds the rest */
-    slighter *of;
+    binder *of;
     const ir_expr *extent, *symbol;
     bool solved;
 } solver;
@@ -47,7 +47,7 @@ static bool try_atom(ir_walk *walk, const ir_expr *expr)
     solver *self = (solver *)walk;
     tec_context *cx = self->of->rw.cx;
     const ir_expr *var = ir_var(cx, "t", BASE_I64), *rest;
-    slighter one = {.rw = {.cx = cx, .expr = exchange}};
+    binder one = {.rw = {.cx = cx, .expr = exchange}};
     int64_t by;
 
     if (self->solved ||
@@ -66,7 +66,7 @@ static bool try_atom(ir_walk *walk, const ir_expr *expr)
 
 /* The extent becomes a symbol wherever it occurs, also inside of a sum: p - max(0, p - 1) = e is solved for
  * its maximum, so that p + d - max(0, p - 1) becomes p + d - (p - e), which is d + e. */
-static void add_extent(slighter *self, const ir_expr *extent)
+static void add_extent(binder *self, const ir_expr *extent)
 {
     const ir_expr *symbol = ir_var(self->rw.cx, base_format(self->rw.cx, "e%d", self->symbols.n), BASE_I64);
     solver s = {
@@ -81,7 +81,14 @@ static void add_extent(slighter *self, const ir_expr *extent)
     }
 }
 
-static void note_type(slighter *self, const op_type *type)
+/* A symbol keeps its name, by which users give it a value, unless it is at most 1. */
+static bool is_bounded(const ir_facts *facts, const ir_expr *extent)
+{
+    return (extent->op != IR_VAR && ir_bounds(facts, extent).max < INT64_MAX) ||
+           ir_prove_le(facts, extent, ir_int(ir_facts_context(facts), 1));
+}
+
+static void note_type(binder *self, const op_type *type)
 {
     int64_t known;
 
@@ -90,13 +97,13 @@ static void note_type(slighter *self, const op_type *type)
 
         for (int i = 0; i < self->extents.n && !told; i++)
             told = ir_same(self->extents.at[i], type->dim[d]);
-        if (!told && ir_prove_le(self->facts, type->dim[d], ir_int(self->rw.cx, 1)))
+        if (!told && is_bounded(self->facts, type->dim[d]))
             add_extent(self, type->dim[d]);
     }
 }
 
 /* Also of the operators of a group. */
-static void note_node(slighter *self, const graph_node *node)
+static void note_node(binder *self, const graph_node *node)
 {
     for (int k = 0; k < node->n_in; k++)
         if (node->in[k])
@@ -109,7 +116,7 @@ static void note_node(slighter *self, const graph_node *node)
 
 /* ---- the node with symbols in their places ---- */
 
-static const ir_expr *const *exchanged(slighter *self, const ir_expr *const *expr, int n)
+static const ir_expr *const *exchanged(binder *self, const ir_expr *const *expr, int n)
 {
     const ir_expr **out = base_array(self->rw.cx, const ir_expr *, n);
 
@@ -120,7 +127,7 @@ static const ir_expr *const *exchanged(slighter *self, const ir_expr *const *exp
     return out;
 }
 
-static graph_value *new_value(slighter *self, graph_value *value)
+static graph_value *new_value(binder *self, graph_value *value)
 {
     graph_value *known = value ? base_map_get(&self->made, value) : NULL;
 
@@ -132,7 +139,7 @@ static graph_value *new_value(slighter *self, graph_value *value)
     return copy;
 }
 
-static graph_value **new_values(slighter *self, graph_value *const *value, int n)
+static graph_value **new_values(binder *self, graph_value *const *value, int n)
 {
     graph_value **out = base_array(self->rw.cx, graph_value *, n);
 
@@ -141,15 +148,15 @@ static graph_value **new_values(slighter *self, graph_value *const *value, int n
     return out;
 }
 
-static base_vec new_vec(slighter *self, const base_vec *values)
+static base_vec new_vec(binder *self, const base_vec *values)
 {
     return (base_vec){(void **)new_values(self, (graph_value *const *)values->at, values->n), values->n,
                       values->n};
 }
 
-static const graph_node *new_node(slighter *self, const graph_node *node);
+static const graph_node *new_node(binder *self, const graph_node *node);
 
-static graph_body *new_body(slighter *self, const graph_body *body)
+static graph_body *new_body(binder *self, const graph_body *body)
 {
     graph_body *copy = base_copy(self->rw.cx, body, sizeof *body);
 
@@ -162,7 +169,7 @@ static graph_body *new_body(slighter *self, const graph_body *body)
 }
 
 /* The operator, or the group with its operators; `plain` is what records are found by. */
-static const graph_node *new_node(slighter *self, const graph_node *node)
+static const graph_node *new_node(binder *self, const graph_node *node)
 {
     tec_context *cx = self->rw.cx;
     graph_node *copy = base_copy(cx, node, sizeof *node);
@@ -182,7 +189,7 @@ static const graph_node *new_node(slighter *self, const graph_node *node)
 }
 
 /* Whether what remains mentions a symbol that an exchanged extent is made of. */
-static bool is_torn(const slighter *self)
+static bool is_torn(const binder *self)
 {
     for (int i = 0; i < self->extents.n; i++)
         for (int k = 0; k < self->vars.n; k++)
@@ -192,10 +199,10 @@ static bool is_torn(const slighter *self)
 }
 
 /* Operators and groups alone become kernels. */
-graph_slight graph_slight_extents(const graph_module *module, const graph_node *node)
+graph_bounded graph_bounded_extents(const graph_module *module, const graph_node *node)
 {
-    slighter s = {.rw = {.cx = module->cx, .expr = exchange}, .facts = graph_facts(module)};
-    graph_slight none = {.node = node};
+    binder s = {.rw = {.cx = module->cx, .expr = exchange}, .facts = graph_facts(module)};
+    graph_bounded none = {.node = node};
 
     if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP)
         return none;
@@ -204,14 +211,14 @@ graph_slight graph_slight_extents(const graph_module *module, const graph_node *
         return none;
     const graph_node *copy = new_node(&s, node);
     return is_torn(&s) ? none
-                       : (graph_slight){copy, (const ir_expr **)s.symbols.at, (const ir_expr **)s.extents.at,
-                                        s.extents.n};
+                       : (graph_bounded){copy, (const ir_expr **)s.symbols.at, (const ir_expr **)s.extents.at,
+                                         s.extents.n};
 }
 
-const ir_expr *graph_slight_value(const graph_slight *slight, const ir_expr *symbol)
+const ir_expr *graph_bounded_value(const graph_bounded *bounded, const ir_expr *symbol)
 {
-    for (int i = 0; i < slight->n; i++)
-        if (slight->symbol[i] == symbol)
-            return slight->value[i];
+    for (int i = 0; i < bounded->n; i++)
+        if (bounded->symbol[i] == symbol)
+            return bounded->value[i];
     return symbol;
 }

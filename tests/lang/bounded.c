@@ -1,7 +1,8 @@
-/* tests/lang/slight.c -- kernels over extents that are 0 or 1, as the last row of a tensor has. */
+/* tests/lang/bounded.c -- kernels over extents with a constant bound, such as that of the last row of a
+ * tensor. */
 #include "tests/lang/kit.h"
 
-TestSuite(slight, .init = open_context, .fini = close_context);
+TestSuite(bounded, .init = open_context, .fini = close_context);
 
 /* Different numbers, as the text of a constant. */
 static const char *numbers(int n)
@@ -46,7 +47,7 @@ static void agrees_for_all(const char *body)
         agrees(body, rows);
 }
 
-Test(slight, a_product_with_what_is_added)
+Test(bounded, a_product_with_what_is_added)
 {
     agrees_for_all("v5: f32[p - max(0, p - 1), 8] = op matmul \"mm\"(v4, v0)\n"
                    "v6: f32[p - max(0, p - 1), 8] = op add \"add\"(v5, v1)\n"
@@ -54,7 +55,7 @@ Test(slight, a_product_with_what_is_added)
 }
 
 /* The extent stands inside of a sum: the loop over the columns has m + e iterations. */
-Test(slight, a_product_with_rows_of_which_some_are_slight)
+Test(bounded, a_product_with_rows_of_which_some_may_be_there)
 {
     agrees_for_all(
         "v5: f32[m + p - max(0, p - 1), 8] = op concat \"keys\"(v3, v4) @axis(0)\n"
@@ -64,7 +65,16 @@ Test(slight, a_product_with_rows_of_which_some_are_slight)
         "output \"y\" v8");
 }
 
-Test(slight, a_reduction_and_what_reads_it)
+Test(bounded, a_reduction_and_what_reads_it)
 {
     agrees_for_all("v5: f32[p - max(0, p - 1), 8] = op softmax \"share\"(v4) @axis(1)\noutput \"y\" v5");
+}
+
+/* At most three columns are a single tile. */
+Test(bounded, a_product_with_a_part_of_a_cache)
+{
+    agrees_for_all("v5: f32[min(p, 3), 8] = op slice \"part\"(v3) @begin(exprs [0, 0])"
+                   " @extent(exprs [min(p, 3), 8]) @step([1, 1])\n"
+                   "v6: f32[8, min(p, 3)] = op matmul \"mm\"(v0, v5) @trans_b(1)\n"
+                   "v7: f32[8, min(p, 3)] = op tanh \"t\"(v6)\noutput \"y\" v7");
 }
