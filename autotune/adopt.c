@@ -4,6 +4,7 @@
  * So is the schedule that stands, once, where nothing beats it: otherwise a compiler would take the fastest
  * record, which may be the fastest by luck alone.
  */
+#include "autotune/ranges.h"
 #include "autotune/run.h"
 
 #include <math.h>
@@ -105,6 +106,7 @@ typedef struct {
     /* what is used, as far as the contest has come; its result fails until it was measured */
     tune_sample standing;
     bool won;
+    const space_ranges *ranges; /* to be used in place of `standing`; NULL: none */
 } contest;
 
 /* Results are checked again: a schedule that is adopted is used from now on by everybody. */
@@ -185,6 +187,65 @@ static bool record_winner(contest *self)
     return tune_write_records(self->s, record, 1, STORE_JOB_RUNNING);
 }
 
+/* What is dispatched, as a record behind that of the best single schedule (autotune/source.h). */
+static bool record_ranges(contest *self)
+{
+    store_record *record = base_new(self->s->cx, store_record);
+    tune_sample sample = self->standing;
+
+    sample.tuner = TUNE_ADOPTED;
+    sample.batch = self->s->n_batches;
+    sample.number = self->s->n_trials;
+    sample.trace = space_ranges_text(self->s->cx, self->ranges);
+    sample.features = NULL;
+    *record = tune_record(self->s, self->t, &sample);
+    self->t->state.adopted = true;
+    return tune_write_records(self->s, record, 1, STORE_JOB_RUNNING);
+}
+
+/* The losses by extent, each that of the schedule of its piece. */
+static const double *losses_of(const contest *self, const tune_pieces *pieces, const double *loss)
+{
+    int n = self->t->task->extents->n;
+    double *out = base_array(self->s->cx, double, n);
+
+    for (int e = 0, k = 0; e < n; e++) {
+        k += k + 1 < pieces->n && e == pieces->first[k + 1];
+        out[e] = loss[pieces->trace[k] * n + e];
+    }
+    return out;
+}
+
+/* Where trace[best] alone loses much, a few schedules for ranges of the extents. They are chosen as the
+ * fastest of many by one measurement, which flatters them, so they and the single one are measured again. A
+ * device runs a list of launches, which cannot choose. False: stopped, or an error. */
+static bool choose_ranges(contest *self, const char *const *trace, int count, int best, const double *loss)
+{
+    tec_context *cx = self->s->cx;
+    const tune_task *task = self->t->task;
+    tune_pieces pieces = tune_choose_pieces(cx, task->extents, loss, count), again = pieces;
+    const char *few[TUNE_MOST_PIECES + 1] = {trace[best]};
+    tune_result result[TUNE_MOST_PIECES + 1];
+    double *second = base_array(cx, double, (pieces.n + 1) * task->extents->n), single, several;
+
+    if (pieces.n < 2 || !target_offers(task->target, TARGET_HOST))
+        return true;
+    for (int k = 0; k < pieces.n; k++) {
+        few[k + 1] = trace[pieces.trace[k]];
+        again.trace[k] = k + 1;
+    }
+    if (!tune_measure_extents(self->s, task, few, pieces.n + 1, result, second))
+        return false;
+    single = tune_mean_loss(task->extents, second);
+    several = tune_pieces_loss(task->extents, &again, second);
+    if ((1 + single) / (1 + several) <= 1.01)
+        return true;
+    self->ranges = tune_pieces_ranges(cx, task->extents, &pieces, trace);
+    self->t->state.ranges = self->ranges;
+    self->t->state.loss = losses_of(self, &pieces, loss);
+    return true;
+}
+
 /* Of a kernel with a symbolic extent: among what would be used without the trials and the fastest of them,
  * the schedule with the least mean loss over the extents. What stands stays unless another one gains a
  * percent. */
@@ -197,23 +258,25 @@ static bool adopt_over_extents(contest *self)
     const char **trace = base_array(self->s->cx, const char *, n);
     tune_result *result = base_array(self->s->cx, tune_result, n);
     double *loss = base_array(self->s->cx, double, n * extents->n), start = tec_clock();
+    bool measured, chosen;
 
     trace[0] = self->standing.trace;
     for (int i = 1; i < n; i++)
         trace[i] = fastest[i - 1]->trace;
-    bool measured = tune_measure_extents(self->s, self->t->task, trace, n, result, loss);
-    self->s->times.compare += tec_clock() - start;
-    if (!measured)
-        return !base_failed(self->s->cx);
-    for (int i = 1; i < n; i++)
+    measured = tune_measure_extents(self->s, self->t->task, trace, n, result, loss);
+    for (int i = 1; measured && i < n; i++)
         if (tune_mean_loss(extents, loss + i * extents->n) + (best ? 0 : 0.01) <
             tune_mean_loss(extents, loss + best * extents->n))
             best = i;
+    self->t->state.loss = measured ? loss + best * extents->n : NULL;
+    chosen = measured && choose_ranges(self, trace, n, best, loss);
+    self->s->times.compare += tec_clock() - start;
+    if (!chosen)
+        return !base_failed(self->s->cx);
     self->won = best > 0;
     self->standing.trace = trace[best];
     self->standing.features = best ? fastest[best - 1]->features : NULL;
     self->standing.result = best ? fastest[best - 1]->result : result[0];
-    self->t->state.loss = loss + best * extents->n;
     self->t->state.before = self->t->state.first;
     self->t->state.after = self->t->state.first * (1 + tune_mean_loss(extents, self->t->state.loss)) /
                            (1 + tune_mean_loss(extents, loss));
@@ -243,7 +306,9 @@ static bool adopt_for(tune_session *session, tune_tuned *tuned)
             return false;
     tuned->state.stands = c.standing.trace;
     bool news = c.won || (!before && c.standing.result.status == STORE_OK);
-    return !base_failed(session->cx) && (!news || session->end == TUNE_STOPPED || record_winner(&c));
+    bool write = !base_failed(session->cx) && session->end != TUNE_STOPPED;
+    return !base_failed(session->cx) && (!write || !news || record_winner(&c)) &&
+           (!write || !c.ranges || record_ranges(&c));
 }
 
 /* One schedule of an earlier code generator. False with an error. */

@@ -85,6 +85,8 @@ typedef struct {
     /* of a task with extents, for each of them: how much slower the schedule that is used now is than the
      * fastest candidate there, as a share; NULL: not measured */
     const double *loss;
+    /* schedules for ranges of the symbol, which were adopted because a single one loses more; NULL: none */
+    const space_ranges *ranges;
     bool adopted; /* a schedule that this job found */
     /* The schedules with these two times; NULL: no comparison was begun in this session. */
     const char *stood, *stands;

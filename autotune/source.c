@@ -88,11 +88,34 @@ static const char *best(const space_source *self, tec_context *cx, const space_t
     return trace ? trace : fitting(cx, self->data, task, machine, anchor);
 }
 
+/* Those that were adopted last, unless something else was adopted behind them. */
+static const space_ranges *ranges(const space_source *self, tec_context *cx, const space_task *task,
+                                  const target *machine)
+{
+    store_query query = {.exact_key = task->exact_key,
+                         .target = tune_target_key(cx, machine),
+                         .tuner = TUNE_ADOPTED,
+                         .only_ok = true};
+    const space_ranges *last = NULL;
+    store_record r;
+
+    store_cursor *cursor = store_find(cx, self->data, &query);
+    while (store_next(cx, cursor, &r))
+        last = space_ranges_read(cx, r.trace);
+    bool good = store_end(cursor) && last && last->symbol < task->def->symbols.n;
+    for (int i = 0; good && i < last->n; i++) {
+        const store_record piece = {.trace = last->at[i].trace, .workload.definition = ""};
+
+        good = applies(cx, task, machine, &piece) && !is_wrong(cx, self->data, query, piece.trace);
+    }
+    return good ? last : NULL;
+}
+
 space_source *tune_source(tec_context *cx, store *db)
 {
     space_source *s = base_new(cx, space_source);
 
-    *s = (space_source){.best = best, .data = db};
+    *s = (space_source){.best = best, .ranges = ranges, .data = db};
     return s;
 }
 

@@ -7,6 +7,8 @@
  * otherwise of the same anchor in another company ("anchor record"). A trace that does not apply is passed
  * over, and so is one that ever gave a wrong answer. Records of other targets, or of another number of cores,
  * are not looked at.
+ * For a kernel with a symbol there may be schedules for ranges of the symbol, too: a record that was adopted,
+ * whose trace has the form of space/ranges.c. It counts until something else is adopted.
  * Lifetime: the context's; the store must stay open. Threads: as the store: one.
  */
 #ifndef AUTOTUNE_SOURCE_H

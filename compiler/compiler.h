@@ -29,6 +29,10 @@ typedef struct {
     const comp_dispatch *dispatch; /* versions for some remainders of a symbol; NULL: none */
     /* called by a graph alone, which knows the symbols; any other must tell them by its parameters */
     bool of_graph;
+    /* other units, by their numbers, that run calls for the values of symbol `chooser` up to an end; they
+     * have the same parameters and symbols, and no ranges themselves */
+    const rt_range_desc *ranges;
+    int n_ranges, chooser;
     const target *target; /* NULL: the options'; otherwise that of the host beside the options' device */
 } comp_unit;
 

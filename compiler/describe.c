@@ -185,7 +185,10 @@ bool comp_describe(tec_context *cx, const comp_unit *unit, const ir_program *low
 
     *out = (rt_function_desc){.name = base_strdup(cx, unit->name),
                               .symbol = symbol,
-                              .origin = unit->origin ? base_strdup(cx, unit->origin) : NULL};
+                              .origin = unit->origin ? base_strdup(cx, unit->origin) : NULL,
+                              .chooser = unit->chooser,
+                              .ranges = unit->ranges,
+                              .n_ranges = unit->n_ranges};
     describe_aliases(&d, out);
     return describe_params(&d, out) && describe_facts(&d, out) && can_be_called(&d, unit, out) &&
            describe_note(&d, unit->dispatch, lowered, version, "workspace", &out->workspace) &&

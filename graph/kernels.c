@@ -3,6 +3,8 @@
  */
 #include "graph/kernels.h"
 
+#include <inttypes.h>
+
 #include "graph/text.h"
 #include "ir/build.h"
 #include "ir/walk.h"
@@ -70,6 +72,47 @@ static const space_task *task_of(graph_kernels *kernels, const te_def *def, cons
 
 /* ---- schedules ---- */
 
+/* A unit for each range; that of the last is the entry's own. False: there are no ranges, or they do not
+ * apply. */
+static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
+{
+    const space_source *source = kernels->source;
+    const space_ranges *ranges = source && source->ranges && target_offers(entry->unit.target, TARGET_HOST)
+                                     ? source->ranges(source, kernels->cx, entry->task, entry->unit.target)
+                                     : NULL;
+    const ir_program **tree =
+        ranges ? space_ranges_trees(kernels->cx, entry->plain, entry->unit.target, ranges, &entry->refused)
+               : NULL;
+
+    if (!tree || ranges->symbol >= entry->plain->n_symbols)
+        return false;
+    comp_unit *piece = base_array(kernels->cx, comp_unit, ranges->n - 1);
+    entry->unit.origin = "record";
+    entry->unit.tree = tree[ranges->n - 1];
+    entry->unit.chooser = ranges->symbol;
+    entry->trace = ranges->at[ranges->n - 1].trace;
+    for (int i = 0; i < ranges->n - 1; i++) {
+        piece[i] = entry->unit;
+        piece[i].tree = tree[i];
+        piece[i].plain = entry->plain;
+    }
+    entry->pieces = piece;
+    entry->ranges = ranges;
+    return true;
+}
+
+/* "dense (n <= 11)" */
+static void name_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
+{
+    comp_unit *piece = (comp_unit *)(uintptr_t)entry->pieces;
+
+    for (int i = 0; entry->ranges && i < entry->ranges->n - 1; i++)
+        piece[i].name =
+            unique_name(kernels, base_format(kernels->cx, "%s (%s <= %" PRId64 ")", entry->unit.name,
+                                             entry->plain->symbols[entry->ranges->symbol]->var.name,
+                                             entry->ranges->at[i].to));
+}
+
 /* What the source knows; NULL: nothing, or nothing that fits (entry->refused). */
 static const ir_program *from_source(graph_kernels *kernels, graph_kernel_entry *entry)
 {
@@ -135,22 +178,39 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
                                   .node = node ? node->name : name};
     if (kernels->source || kernels->want_tasks)
         entry->task = task_of(kernels, def, anchor_of(node));
-    entry->unit.tree = from_source(kernels, entry);
+    if (!add_ranges(kernels, entry))
+        entry->unit.tree = from_source(kernels, entry);
     if (!entry->unit.tree)
         entry->unit.tree = by_default(kernels, entry, name);
     if (!entry->unit.tree || base_failed(kernels->cx))
         return -1;
     entry->unit.plain = plain;
     entry->unit.name = unique_name(kernels, name);
+    name_ranges(kernels, entry);
     base_push(kernels->cx, &kernels->entries, entry);
     return kernels->entries.n - 1;
 }
 
+/* The kernels keep their numbers; units for ranges stand behind all of them. */
 comp_code *graph_compile_kernels(graph_kernels *kernels, const comp_options *options)
 {
-    comp_unit *units = base_array(kernels->cx, comp_unit, kernels->entries.n);
+    int n = kernels->entries.n, all = n;
 
-    for (int i = 0; i < kernels->entries.n; i++)
-        units[i] = graph_kernel_at(kernels, i)->unit;
-    return comp_compile(kernels->cx, units, kernels->entries.n, options);
+    for (int i = 0; i < n; i++)
+        all += graph_kernel_at(kernels, i)->ranges ? graph_kernel_at(kernels, i)->ranges->n - 1 : 0;
+    comp_unit *units = base_array(kernels->cx, comp_unit, all);
+    for (int i = 0, next = n; i < n; i++) {
+        const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
+        int pieces = entry->ranges ? entry->ranges->n - 1 : 0;
+        rt_range_desc *range = base_array(kernels->cx, rt_range_desc, pieces);
+
+        units[i] = entry->unit;
+        units[i].ranges = range;
+        units[i].n_ranges = pieces;
+        for (int k = 0; k < pieces; k++) {
+            range[k] = (rt_range_desc){entry->ranges->at[k].to, next};
+            units[next++] = entry->pieces[k];
+        }
+    }
+    return comp_compile(kernels->cx, units, all, options);
 }

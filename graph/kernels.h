@@ -5,7 +5,9 @@
  *     int a = graph_kernel(&k, def, node, "conv1+relu1");      // its index; the same for an equal definition
  *     comp_code *code = graph_compile_kernels(&k, &options);
  *
- * A schedule comes from the source, where there is one and it knows the task; otherwise it is the default.
+ * A schedule comes from the source, where there is one and it knows the task; otherwise it is the default. If
+ * the source has schedules for ranges of a symbol, the kernel is several functions of the module, of which
+ * the runtime chooses (runtime/ranges.h): a kernel of the host only, because launches have no branches.
  */
 #ifndef GRAPH_KERNELS_H
 #define GRAPH_KERNELS_H
@@ -27,6 +29,9 @@ typedef struct {
     const char *node;  /* the first that asked, by the user's name */
     /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
     const char *refused;
+    /* units for all ranges of a symbol but the last, whose schedule is that of `unit` */
+    const comp_unit *pieces;
+    const space_ranges *ranges; /* NULL: one schedule for all values */
 } graph_kernel_entry;
 
 typedef struct {

@@ -227,6 +227,44 @@ static bool check_code(const checker *self, const rt_function_desc *function)
     return true;
 }
 
+static bool takes_the_same(const rt_function_desc *left, const rt_function_desc *right)
+{
+    if (left->n_params != right->n_params || left->n_symbols != right->n_symbols)
+        return false;
+    for (int32_t i = 0; i < left->n_params; i++) {
+        const rt_param_desc *a = &left->params[i], *b = &right->params[i];
+
+        if (a->kind != b->kind || !base_dtype_same(a->dtype, b->dtype) || a->is_output != b->is_output ||
+            a->rank != b->rank || a->alignment != b->alignment || !a->strides != !b->strides)
+            return false;
+    }
+    return true;
+}
+
+/* The functions of ranges are of this module; they have code of the host and no ranges, so that a call is
+ * handed on once. They are compared after all functions were checked by themselves. */
+static bool check_ranges(const checker *self, const rt_function_desc *function)
+{
+    if (function->n_ranges &&
+        (function->device || function->chooser < 0 || function->chooser >= function->n_symbols))
+        return REFUSE(self, "%s", "has ranges, but is for a device, or has no symbol that chooses");
+    for (int32_t i = 0; i < function->n_ranges; i++) {
+        const rt_range_desc *range = &function->ranges[i];
+
+        if (i > 0 && range->to <= range[-1].to)
+            return REFUSE(self, "range %d ends where an earlier one does, or before", (int)i);
+        if (range->function < 0 || range->function >= self->m->n_functions)
+            return REFUSE(self, "range %d calls function %d of %d", (int)i, (int)range->function,
+                          (int)self->m->n_functions);
+        const rt_function_desc *other = &self->m->functions[range->function];
+        if (other->n_ranges || other->device || !takes_the_same(function, other))
+            return REFUSE(self,
+                          "range %d calls '%s', which takes other arguments, is for a device or has ranges",
+                          (int)i, other->name);
+    }
+    return true;
+}
+
 /* Everything about a function that does not depend on the values of its symbols. */
 static bool check_function(const checker *self, const rt_function_desc *function)
 {
@@ -234,7 +272,8 @@ static bool check_function(const checker *self, const rt_function_desc *function
         return REFUSE(self, "%s", "has no name or no symbol");
     if (!check_count(self, function->n_params, RT_MAX_PARAMS, "parameters") ||
         !check_count(self, function->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
-        !check_count(self, function->n_aliases, RT_MAX_PARAMS, "alias pairs"))
+        !check_count(self, function->n_aliases, RT_MAX_PARAMS, "alias pairs") ||
+        !check_count(self, function->n_ranges, RT_MAX_RANGES, "ranges"))
         return false;
     for (int32_t i = 0; i < function->n_symbols; i++)
         if (!good_name(function->symbols[i]))
@@ -594,6 +633,11 @@ bool rt_module_check(const rt_module_desc *module, tec_error *err)
     for (int32_t i = 0; i < module->n_functions; i++) {
         c = (checker){module, "function", module->functions[i].name, module->functions[i].n_symbols, err};
         if (!check_function(&c, &module->functions[i]))
+            return false;
+    }
+    for (int32_t i = 0; i < module->n_functions; i++) {
+        c = (checker){module, "function", module->functions[i].name, module->functions[i].n_symbols, err};
+        if (!check_ranges(&c, &module->functions[i]))
             return false;
     }
     for (int32_t i = 0; i < module->n_constants; i++) {

@@ -341,6 +341,14 @@ static void io_loop(stream *self, void *item)
     io_dim(self, &l->extent);
 }
 
+static void io_range(stream *self, void *item)
+{
+    rt_range_desc *range = item;
+
+    io_i64(self, &range->to);
+    io_i32(self, &range->function);
+}
+
 /* The fields in the order of format version RT_FORMAT_VERSION. */
 static void io_function(stream *self, void *item)
 {
@@ -366,6 +374,9 @@ static void io_function(stream *self, void *item)
     io_dim(self, &function->flops);
     io_dim(self, &function->bytes);
     io_text(self, &function->origin);
+    io_i32(self, &function->chooser);
+    function->ranges = io_array(self, function->ranges, &function->n_ranges, sizeof *function->ranges,
+                                RT_MAX_RANGES, io_range);
 }
 
 static void io_constant(stream *self, void *item)

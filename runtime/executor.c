@@ -117,6 +117,7 @@ static bool make_steps(tec_executor *ex, tec_error *err)
         const rt_step_desc *s = &graph->steps[i];
         rt_step *step = &ex->steps[i];
 
+        step->function = s->function;
         step->args = rt_arena_alloc(&ex->arena, s->n_values, sizeof *step->args, err);
         step->dims = rt_arena_alloc(&ex->arena, s->n_dims, sizeof *step->dims, err);
         if (!step->args || !step->dims)
@@ -128,7 +129,7 @@ static bool make_steps(tec_executor *ex, tec_error *err)
                 return false;
             continue;
         }
-        step->code = rt_module_code(ex->module, s->function);
+        step->code = rt_module_code(ex->module, step->function);
         note_alignment(ex, s);
     }
     return ex->steps != NULL;

@@ -37,6 +37,7 @@ typedef struct {
 } rt_value;
 
 typedef struct {
+    int32_t function;    /* of the module, for the shapes of now (runtime/ranges.h), or RT_STEP_COPY */
     tec_kernel_fn *code; /* NULL: a copy, or a function of a device */
     void **args;
     int64_t *dims;

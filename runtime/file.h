@@ -13,7 +13,7 @@
 #include "runtime/format.h"
 
 enum {
-    RT_FORMAT_VERSION = 4,
+    RT_FORMAT_VERSION = 5,
     RT_FOOTER_BYTES = 72,
     RT_ROW_BYTES = 32,
     RT_PAGE = 4096, /* the weights begin at a multiple; so do the sections as a whole */

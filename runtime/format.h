@@ -34,6 +34,7 @@ enum {
     RT_MAX_LOOPS = 64,        /* around launches of one function */
     RT_MAX_CODES = 256,       /* pieces of device code */
     RT_MAX_SITES = 64,        /* devices of one graph */
+    RT_MAX_RANGES = 64,       /* of one function */
     RT_MAX_THREADS = 1 << 16, /* along one axis of a block */
     RT_WEIGHT_ALIGN = 64      /* of each constant among the weights, and of all memory of an executor's own */
 };
@@ -95,6 +96,13 @@ typedef struct {
     rt_dim min, extent;
 } rt_loop_desc;
 
+/* The function of the module that runs a call if the symbol that chooses is at most `to`. It takes what the
+ * one takes whose range this is, has code of the host, and no ranges of its own. */
+typedef struct {
+    int64_t to;
+    int32_t function;
+} rt_range_desc;
+
 typedef struct {
     const char *name;   /* as users call it */
     const char *symbol; /* in the shared object, a tec_kernel_fn; NULL for a function of a device */
@@ -111,10 +119,13 @@ typedef struct {
     int32_t n_facts;
     const rt_alias_desc *aliases;
     int32_t n_aliases;
-    rt_dim workspace;        /* bytes per call; absent: none */
-    rt_dim thread_workspace; /* bytes per worker; absent: none */
-    rt_dim flops, bytes;     /* of one call, for the profile; absent: unknown */
-    const char *origin;      /* where its schedule came from: "default", "record of ..."; may be NULL */
+    rt_dim workspace;            /* bytes per call; absent: none */
+    rt_dim thread_workspace;     /* bytes per worker; absent: none */
+    rt_dim flops, bytes;         /* of one call, for the profile; absent: unknown */
+    const char *origin;          /* where its schedule came from: "default", "record of ..."; may be NULL */
+    int32_t chooser;             /* the symbol that chooses among ranges */
+    const rt_range_desc *ranges; /* of rising `to`; above the last one the function runs itself */
+    int32_t n_ranges;
 } rt_function_desc;
 
 /* A kernel of CUDA that uses more bytes of shared memory takes all of them as one array, whose size the

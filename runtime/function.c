@@ -11,6 +11,7 @@
 #include "runtime/env.h"
 #include "runtime/launch.h"
 #include "runtime/module.h"
+#include "runtime/ranges.h"
 #include "runtime/shape.h"
 #include "runtime/solve.h"
 #include "runtime/tensor.h"
@@ -28,7 +29,7 @@ typedef struct {
 struct tec_function {
     tec_module *module;
     const rt_function_desc *desc;
-    tec_kernel_fn *code;
+    int32_t index; /* of desc in the module */
     rt_env env;
     int64_t *symbols;       /* [n_symbols] values in the call under way */
     rt_solution *solutions; /* [n_symbols] where they come from */
@@ -43,14 +44,14 @@ static int find_function(const tec_module *module, const char *name, tec_error *
 {
     const rt_module_desc *desc = rt_module_describe(module);
 
-    if (!name && desc->n_functions == 1)
+    if (!name && rt_n_called(desc) == 1)
         return 0;
     for (int32_t i = 0; name && i < desc->n_functions; i++)
         if (strcmp(desc->functions[i].name, name) == 0)
             return i;
     if (!name)
         rt_fail(err, TEC_INVALID, "%s: has %d functions; expected the name of one", rt_module_path(module),
-                (int)desc->n_functions);
+                (int)rt_n_called(desc));
     else
         rt_fail(err, TEC_INVALID, "%s: has no function '%s'", rt_module_path(module), name);
     return -1;
@@ -127,7 +128,7 @@ tec_function *tec_function_new(tec_module *module, const char *name, const tec_r
         return NULL;
     function->module = tec_module_ref(module);
     function->desc = &rt_module_describe(module)->functions[i];
-    function->code = rt_module_code(module, i);
+    function->index = i;
     if (set_up(function, options, err))
         return function;
     tec_function_free(function);
@@ -368,13 +369,12 @@ static bool check_arguments(tec_function *function, DLTensor *const *args, int c
 /* ---- calling ---- */
 
 /* For the extents of this call; it allocates only if they are larger than ever before. */
-static bool reserve(tec_function *function, tec_error *err)
+static bool reserve(tec_function *function, const rt_function_desc *desc, tec_error *err)
 {
     int64_t bytes, thread_bytes;
 
-    return rt_size_eval(function->desc->workspace, function->symbols, &bytes, function->desc->name, err) &&
-           rt_size_eval(function->desc->thread_workspace, function->symbols, &thread_bytes,
-                        function->desc->name, err) &&
+    return rt_size_eval(desc->workspace, function->symbols, &bytes, desc->name, err) &&
+           rt_size_eval(desc->thread_workspace, function->symbols, &thread_bytes, desc->name, err) &&
            rt_env_reserve(&function->env, bytes, thread_bytes, err);
 }
 
@@ -458,7 +458,8 @@ bool rt_function_time(tec_function *function, DLTensor *const *args, int count, 
     return true;
 }
 
-/* Runs the function on count tensors in the order of its parameters, and returns when it has ended. */
+/* Runs the function on count tensors in the order of its parameters, and returns when it has ended. Its own
+ * metadata are what arguments are checked against: a function that a range chooses takes the same. */
 bool tec_function_call(tec_function *function, DLTensor *const *args, int count, tec_error *err)
 {
     int32_t status;
@@ -470,12 +471,15 @@ bool tec_function_call(tec_function *function, DLTensor *const *args, int count,
         return false;
     if (function->desc->device)
         return call_on_device(function, args, err);
-    if (!reserve(function, err))
+    const rt_module_desc *module = rt_module_describe(function->module);
+    int32_t chosen = rt_function_for(module, function->index, function->symbols);
+    if (!reserve(function, &module->functions[chosen], err))
         return false;
     for (int32_t i = 0; i < count; i++)
         function->args[i] = rt_tensor_data(args[i]);
     mode = rt_env_enter(&function->env);
-    status = rt_env_call(&function->env, function->code, function->args, function->symbols);
+    status = rt_env_call(&function->env, rt_module_code(function->module, chosen), function->args,
+                         function->symbols);
     rt_env_leave(&function->env, mode);
     return status == 0 || rt_env_fail(&function->env, status, function->desc->name, err);
 }

@@ -12,6 +12,7 @@
 #include "runtime/cpu.h"
 #include "runtime/file.h"
 #include "runtime/launch.h"
+#include "runtime/ranges.h"
 
 /* `library` is of a file, `memory` of code in this process; at most one of the two is used. */
 struct tec_module {
@@ -291,7 +292,7 @@ const char *tec_module_target(const tec_module *module)
 
 int tec_module_n_functions(const tec_module *module)
 {
-    return module ? module->file.desc.n_functions : 0;
+    return module ? rt_n_called(&module->file.desc) : 0;
 }
 
 const char *tec_module_function_name(const tec_module *module, int i)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "runtime/executor.h"
+#include "runtime/ranges.h"
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
@@ -194,7 +195,7 @@ static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, 
                            tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
-    const rt_param_desc *p = &ex->desc->functions[s->function].params[param];
+    const rt_param_desc *p = &ex->desc->functions[ex->steps[step].function].params[param];
     const rt_value *value = &ex->values[s->values[param]];
     char who[200], found[100];
     int64_t extents[RT_MAX_RANK];
@@ -224,7 +225,7 @@ static bool values_overlap(const tec_executor *ex, int32_t a, int32_t b)
 static bool check_overlap(const tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
-    const rt_function_desc *function = &ex->desc->functions[s->function];
+    const rt_function_desc *function = &ex->desc->functions[ex->steps[step].function];
     char who[200];
 
     for (int32_t a = 0; a < s->n_values; a++)
@@ -247,18 +248,22 @@ static bool reserve_workspace(tec_executor *ex, int32_t step, int64_t bytes, int
              : rt_env_reserve(&ex->env, bytes, thread_bytes, err);
 }
 
-/* The symbols of one call, its arguments, its facts, and room for its workspace. */
+/* The symbols of one call, the function that runs it, its arguments, its facts, and room for its
+ * workspace. */
 static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
-    const rt_function_desc *function = &ex->desc->functions[s->function];
-    int64_t *dims = ex->steps[step].dims, bytes, thread_bytes;
+    rt_step *now = &ex->steps[step];
+    int64_t *dims = now->dims, bytes, thread_bytes;
     char who[200];
 
     rt_step_text(ex, step, who, sizeof who);
     for (int32_t k = 0; k < s->n_dims; k++)
         if (!rt_size_eval(s->dims[k], ex->symbols, &dims[k], who, err))
             return false;
+    now->function = rt_function_for(ex->desc, s->function, dims);
+    const rt_function_desc *function = &ex->desc->functions[now->function];
+    now->code = rt_module_code(ex->module, now->function);
     for (int32_t k = 0; k < s->n_values; k++)
         if (!check_argument(ex, step, k, dims, err))
             return false;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "runtime/mirror.h"
+#include "runtime/ranges.h"
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
@@ -360,16 +361,18 @@ static bool reserve_workspace(const run *self, const rt_function_desc *kernel)
            fail_inner(self);
 }
 
-/* Everything that the metadata says of the kernel is checked before its code runs. */
+/* Everything that the metadata says of the kernel is checked before its code runs: of the one that the ranges
+ * choose, which takes as many numbers and tensors. */
 static bool call_kernel(run *self, const int32_t *words)
 {
     tec_program *program = self->p;
-    const rt_function_desc *k = &program->desc->functions[words[1]];
     const int32_t *dims = words + 3, *args = dims + words[2] + 1;
     int32_t status;
 
-    for (int32_t i = 0; i < k->n_symbols; i++)
+    for (int32_t i = 0; i < words[2]; i++)
         program->dims[i] = self->r[dims[i]].i;
+    int32_t function = rt_function_for(program->desc, words[1], program->dims);
+    const rt_function_desc *k = &program->desc->functions[function];
     for (int32_t i = 0; i < k->n_params; i++) {
         rt_tensor_object *tensor = rt_as_tensor(self->r[args[i]].o);
 
@@ -390,12 +393,12 @@ static bool call_kernel(run *self, const int32_t *words)
     if (program->profile)
         rt_vm_profile_begin(program->profile);
     if (k->device)
-        status = rt_vm_launch(program, words[1], program->tensors, program->dims, self->inner) ? 0 : -1;
+        status = rt_vm_launch(program, function, program->tensors, program->dims, self->inner) ? 0 : -1;
     else
-        status = rt_env_call(&program->env, rt_module_code(program->module, words[1]), program->args,
+        status = rt_env_call(&program->env, rt_module_code(program->module, function), program->args,
                              program->dims);
     if (program->profile)
-        rt_vm_profile_kernel(program->profile, words[1], k, program->dims);
+        rt_vm_profile_kernel(program->profile, function, k, program->dims);
     if (status == 0)
         return true;
     if (!k->device)

@@ -41,6 +41,26 @@ typedef struct {
 /* anchor NULL: written by hand */
 const space_task *space_task_new(tec_context *cx, const te_def *def, const space_anchor *anchor);
 
+/* Schedules for ranges of one symbol of a definition: each for its values above the last range's `to` and up
+ * to its own. The last range has no end (INT64_MAX). */
+typedef struct {
+    int64_t to;
+    const char *trace;
+} space_range;
+typedef struct {
+    int symbol; /* its number in the definition */
+    const space_range *at;
+    int n;
+} space_ranges;
+
+/* As text, which is no trace; and back: NULL where the text has another form. */
+const char *space_ranges_text(tec_context *cx, const space_ranges *ranges);
+const space_ranges *space_ranges_read(tec_context *cx, const char *text);
+/* The tree of each range, from that of the definition. NULL with the reason in *refused if one of the traces
+ * does not apply. */
+const ir_program **space_ranges_trees(tec_context *cx, const ir_program *plain, const target *machine,
+                                      const space_ranges *ranges, const char **refused);
+
 /* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in
  * (space_default). */
 typedef struct tec_records space_source; /* public: tec/records.h */
@@ -49,6 +69,9 @@ struct tec_records {
      * it came from. */
     const char *(*best)(const space_source *self, tec_context *cx, const space_task *task,
                         const target *machine, const char **origin);
+    /* Schedules for ranges of a symbol of the very definition; NULL: there are none. May be NULL itself. */
+    const space_ranges *(*ranges)(const space_source *self, tec_context *cx, const space_task *task,
+                                  const target *machine);
     void *data;
 };
 

@@ -1,4 +1,5 @@
 /* tools/inspect.c -- `tec inspect`: what a module, an ONNX model or a tensor file holds. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,9 @@ static void print_functions(const rt_module_desc *module)
                        rt_dim_text(param->shape[d], function->symbols, text, sizeof text));
             printf("]\n");
         }
+        for (int k = 0; k < function->n_ranges; k++)
+            printf("  %s <= %" PRId64 ": function %s\n", function->symbols[function->chooser],
+                   function->ranges[k].to, module->functions[function->ranges[k].function].name);
     }
 }
 

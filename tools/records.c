@@ -10,6 +10,7 @@
 
 #include "ops/op.h"
 #include "schedule/sched.h"
+#include "space/task.h"
 #include "store/store.h"
 #include "te/text.h"
 #include "tools/command.h"
@@ -368,8 +369,8 @@ static int compact(session *self)
     return TOOL_OK;
 }
 
-/* The trace, applied to the definition that the store has for it. Nothing is compiled: a trace that applies
- * is taken for good. */
+/* The trace, or that of each range, applied to the definition that the store has for it. Nothing is compiled:
+ * a trace that applies is taken for good. */
 static bool is_readable(void *user, tec_context *cx, const store_record *record)
 {
     const target *t = target_parse(cx, record->target.text);
@@ -381,6 +382,11 @@ static bool is_readable(void *user, tec_context *cx, const store_record *record)
     if (file->defs.n != 1)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "expected one definition, found %d", file->defs.n);
     const ir_program *tree = te_tree(cx, file->defs.at[0]);
+    const space_ranges *ranges = tree ? space_ranges_read(cx, record->trace) : NULL;
+    const char *refused = NULL;
+    if (ranges)
+        return space_ranges_trees(cx, tree, t, ranges, &refused) ||
+               base_fail(cx, TEC_INVALID, (base_loc){0}, "%s", refused);
     sched *s = tree ? sched_new(cx, tree, t) : NULL;
     if (!s)
         return false;

@@ -37,7 +37,8 @@ typedef struct {
     te_file *file;
     te_def *def;
     sched *schedule;
-    const char *origin; /* where the schedule comes from */
+    const char *origin;         /* where the schedule comes from */
+    const space_ranges *ranges; /* from the record store: the schedule is that of the last one; NULL: none */
 } session;
 
 /* ---- the definition and its schedule ---- */
@@ -82,7 +83,15 @@ static const char *recorded(session *self, bool file_has_one)
         store_open(self->cx, self->s->records, &(store_options){.read_only = true, .must_exist = true});
     const space_task *task = db ? space_task_new(self->cx, self->def, NULL) : NULL;
     const space_source *source = task ? tune_source(self->cx, db) : NULL;
-    const char *origin, *trace = source ? source->best(source, self->cx, task, self->t, &origin) : NULL;
+    const char *origin = "record", *trace = NULL;
+
+    self->ranges = source && target_offers(self->t, TARGET_HOST)
+                       ? source->ranges(source, self->cx, task, self->t)
+                       : NULL;
+    if (self->ranges)
+        trace = self->ranges->at[self->ranges->n - 1].trace;
+    else if (source)
+        trace = source->best(source, self->cx, task, self->t, &origin);
 
     const char *there = task && !trace ? tune_records_text(self->cx, db, self->t) : "";
 
@@ -95,8 +104,12 @@ static const char *recorded(session *self, bool file_has_one)
                 file_has_one ? "that of the file" : "where a tuner would begin", self->s->records, there);
     if (!trace)
         return NULL;
-    fprintf(stderr, "%s: '%s' has the schedule of %s\n", self->s->records, self->def->name,
-            base_same(origin, "record") ? "its record" : "a record with the same anchor");
+    fprintf(stderr, "%s: '%s' has the schedule of %s%s\n", self->s->records, self->def->name,
+            base_same(origin, "record") ? "its record" : "a record with the same anchor",
+            self->ranges
+                ? base_format(self->cx, ", one for each of %d ranges of '%s'", self->ranges->n,
+                              ((const ir_expr *)self->def->symbols.at[self->ranges->symbol])->var.name)
+                : "");
     self->origin = origin;
     return trace;
 }
@@ -248,6 +261,34 @@ static int run_built(session *self, const comp_code *code)
     return status;
 }
 
+/* The kernel, and behind it one for each range of its record but the last. NULL with an error. */
+static const comp_unit *units_of(session *self, const comp_unit *unit, int *n)
+{
+    const char *refused = NULL;
+    int pieces = self->ranges ? self->ranges->n - 1 : 0;
+    comp_unit *units = base_array(self->cx, comp_unit, 1 + pieces);
+    rt_range_desc *range = base_array(self->cx, rt_range_desc, pieces);
+
+    *n = 1 + pieces;
+    units[0] = *unit;
+    if (!pieces)
+        return units;
+    const ir_program **tree = space_ranges_trees(self->cx, unit->plain, self->t, self->ranges, &refused);
+    for (int i = 0; tree && i < pieces; i++) {
+        range[i] = (rt_range_desc){self->ranges->at[i].to, 1 + i};
+        units[1 + i] = *unit;
+        units[1 + i].tree = tree[i];
+        units[1 + i].dispatch = NULL;
+        units[1 + i].name = base_format(self->cx, "%s (%d)", unit->name, i + 1);
+    }
+    units[0].ranges = range;
+    units[0].n_ranges = pieces;
+    units[0].chooser = self->ranges->symbol;
+    return tree ? units
+                : base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->s->records}, "%s",
+                            refused ? refused : "a schedule for a range of its record does not apply");
+}
+
 /* Compiles the scheduled kernel and does what the options ask for: print, write, run, or only say that all is
  * well. */
 static int build(session *self, emit_kind kind)
@@ -268,7 +309,9 @@ static int build(session *self, emit_kind kind)
         return tool_fail("te", self->cx);
     if (o.dump_dir)
         mkdir(o.dump_dir, 0777); /* what is wrong with it, writing into it will tell */
-    comp_code *code = comp_compile(self->cx, &u, 1, &o);
+    int n_units;
+    const comp_unit *units = units_of(self, &u, &n_units);
+    comp_code *code = units ? comp_compile(self->cx, units, n_units, &o) : NULL;
     const char *text = code ? late_text(code, kind) : NULL;
 
     if (!code)

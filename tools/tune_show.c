@@ -256,6 +256,15 @@ static void add_losses(cJSON *j, const tune_extents *extents, const double *loss
     }
 }
 
+/* [11, 45]: the ends of all ranges but the last. */
+static void add_ranges(cJSON *j, const space_ranges *ranges)
+{
+    cJSON *ends = cJSON_AddArrayToObject(j, "ranges");
+
+    for (int k = 0; k + 1 < ranges->n; k++)
+        cJSON_AddItemToArray(ends, cJSON_CreateNumber((double)ranges->at[k].to));
+}
+
 /* A kernel's line of JSON: what --json prints in place of a row of the table. */
 static void task_json(const tune_state *state)
 {
@@ -278,6 +287,8 @@ static void task_json(const tune_state *state)
         cJSON_AddStringToObject(j, "failure", state->failure);
     if (state->task->extents && state->loss)
         add_losses(j, state->task->extents, state->loss);
+    if (state->ranges)
+        add_ranges(j, state->ranges);
     print_json(j);
 }
 
@@ -376,6 +387,12 @@ static void print_losses(const tool_tune_show *show)
         printf("%s, loss by extent:", state->task->name);
         for (int e = 0; e < extents->n; e++)
             printf("%s %" PRId64 ": %.1f %%", e ? "," : "", extents->at[e], 100 * state->loss[e]);
+        if (state->ranges) {
+            printf("; schedules for %d ranges, up to", state->ranges->n);
+            for (int k = 0; k + 1 < state->ranges->n; k++)
+                printf("%s %" PRId64, k ? "," : "", state->ranges->at[k].to);
+            printf(" and above");
+        }
         printf("\n");
     }
 }

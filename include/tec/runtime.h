@@ -139,6 +139,7 @@ TEC_API TEC_GIVE tec_module *tec_module_open_bytes(const void *data, size_t size
 TEC_API TEC_GIVE tec_module *tec_module_ref(tec_module *module);
 TEC_API void tec_module_free(TEC_TAKE tec_module *module);
 TEC_API const char *tec_module_target(const tec_module *module);
+/* Those that are called by themselves: not the ones that a kernel has for ranges of an extent. */
 TEC_API int tec_module_n_functions(const tec_module *module);
 TEC_API const char *tec_module_function_name(const tec_module *module, int i);
 TEC_API int tec_module_n_graphs(const tec_module *module);

@@ -111,6 +111,30 @@ Test(adopt, keeps_the_default_schedule_where_nothing_wins)
     tune_session_close(s);
 }
 
+/* At each of nine extents another candidate is the fastest, so that one alone loses much. */
+Test(adopt, schedules_for_ranges_where_one_loses_much)
+{
+    fake_end();
+    fake.symbolic = true;
+    fake_begin();
+    tune_session *s = tune(60);
+    const tune_state *t = tune_session_task(s, 0);
+    const space_source *source = tune_source(fake.cx, fake.db);
+    const space_ranges *r = source->ranges(source, fake.cx, fake.task[0]->task, fake.task[0]->target);
+
+    cr_assert(t->adopted && t->ranges && r);
+    cr_assert_eq(r->n, t->ranges->n);
+    cr_assert_eq(r->n, 4);
+    cr_assert_eq(r->symbol, 0);
+    for (int i = 0; i < r->n; i++) {
+        cr_assert_eq(r->at[i].to, t->ranges->at[i].to);
+        cr_assert_str_eq(r->at[i].trace, t->ranges->at[i].trace);
+    }
+    cr_assert_not_null(adopted(), "beside them there is a single schedule");
+    cr_assert_null(space_ranges_read(fake.cx, adopted()));
+    tune_session_close(s);
+}
+
 Test(adopt, does_so_once)
 {
     fake.advantage = 0.3;

@@ -38,13 +38,15 @@ typedef struct {
     int sleep_us;      /* for each */
     double advantage;  /* of the second one in a comparison, as a share */
     const char *rival; /* the second one of the pair that waits */
+    bool symbolic;     /* task 0 has an extent with a range */
     double noise;      /* of comparisons: the share by which pairs differ at random */
 } fake_state;
 static fake_state fake;
 
-static double fake_cost(const char *trace)
+/* At each extent another schedule is the fastest. */
+static double fake_cost(const tune_candidate *c)
 {
-    uint64_t state = base_hash(trace, strlen(trace), 7);
+    uint64_t state = base_hash(c->trace, strlen(c->trace), c->task->extents ? (uint64_t)c->task->dims[0] : 7);
 
     return 1e-3 * (1 + base_random_unit(&state));
 }
@@ -70,7 +72,7 @@ static tune_result fake_result(tec_context *cx, const tune_candidate *c)
                                           .error_kind = "SIGSEGV",
                                           .error = "signal 11"};
     for (int i = 0; i < 3; i++)
-        cost[i] = fake_cost(c->trace);
+        cost[i] = fake_cost(c);
     return (tune_result){.status = STORE_OK,
                          .stage = "",
                          .error_kind = "",
@@ -173,15 +175,26 @@ static const tune_task *fake_task(int i)
         "def rows(A: f32[128, 512]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n",
         "def mm2(A: f32[32, 48], B: f32[48, 32]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n",
     };
-    te_file *f = te_parse(fake.cx, "test.te", texts[i]);
+    static const char of_n[] =
+        "def mm(n, A: f32[n, 48], B: f32[48, 96]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
+    static const int64_t large[] = {64};
+    bool symbolic = fake.symbolic && i == 0;
+    te_file *f = te_parse(fake.cx, "test.te", symbolic ? of_n : texts[i]);
     const target *t =
         fake.native ? target_native(fake.cx) : target_parse(fake.cx, "llvm -mcpu=x86-64-v3 -num-cores=2");
 
     cr_assert(f && t, "%s", tec_context_error(fake.cx));
     space *sp =
         space_new(fake.cx, sched_new(fake.cx, te_tree(fake.cx, f->defs.at[0]), t), fake_tiles, loop[i]);
-    return tune_task_new(fake.cx,
-                         &(tune_task){.def = f->defs.at[0], .target = t, .weight = i + 1, .space = sp});
+    return tune_task_new(
+        fake.cx,
+        &(tune_task){.def = f->defs.at[0],
+                     .target = t,
+                     .weight = i + 1,
+                     .space = sp,
+                     .dims = symbolic ? large : NULL,
+                     .extents = symbolic ? tune_extents_new(fake.cx, &(tune_range){.from = 1, .to = 256}, 0)
+                                         : NULL});
 }
 
 /* A context, tasks and a measurer that has nothing to do; the store stays. */

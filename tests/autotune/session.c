@@ -62,7 +62,9 @@ Test(session, measures_the_default_schedule_first_and_keeps_everything)
     cr_expect_eq(t->trials, 40);
     cr_expect_gt(t->failed, 0);
     cr_expect_eq(t->failed, store_count(fake.cx, fake.db, &(store_query){.only_failed = true}));
-    cr_expect_float_eq(t->first, fake_cost(fake.task[0]->default_trace), 1e-12);
+    cr_expect_float_eq(
+        t->first, fake_cost(&(tune_candidate){.task = fake.task[0], .trace = fake.task[0]->default_trace}),
+        1e-12);
     cr_expect_leq(t->best, t->first);
     for (int i = 1; i < 40; i++)
         cr_expect_leq(t->curve[i], t->curve[i - 1]);

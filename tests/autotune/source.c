@@ -153,6 +153,70 @@ Test(source, passes_over_what_ever_gave_a_wrong_answer)
     gives("unroll(S.y)\n", "record");
 }
 
+/* ---- ranges of an extent ---- */
+
+#define FEW "parallel(S.y)\n"
+#define MANY "unroll(S.x)\n"
+#define RANGES "when symbol 0 <= 5:\n" FEW "otherwise:\n" MANY
+
+static const space_ranges *ranges(void)
+{
+    const space_source *s = tune_source(cx, db);
+
+    return s->ranges(s, cx, task, t);
+}
+
+static void with_a_symbol(void)
+{
+    task = task_for("def rows(n, A: f32[n, 64]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n");
+}
+
+Test(source, gives_schedules_for_ranges)
+{
+    const char *key = tune_target_key(cx, t);
+
+    with_a_symbol();
+    cr_assert_null(ranges());
+    add(task, key, FEW, 0.001, TUNE_ADOPTED);
+    cr_assert_null(ranges());
+    add(task, key, RANGES, 0.001, TUNE_ADOPTED);
+    cr_assert(ranges());
+    cr_assert_eq(ranges()->n, 2);
+    cr_assert_str_eq(ranges()->at[0].trace, FEW);
+    gives(FEW, "record"); /* who knows nothing of ranges gets the best single one */
+    add(task, key, MANY, 0.001, TUNE_ADOPTED);
+    cr_assert_null(ranges(), "something else was adopted since");
+    gives(MANY, "record");
+}
+
+Test(source, gives_no_ranges_of_which_one_does_not_apply)
+{
+    const char *key = tune_target_key(cx, t);
+
+    with_a_symbol();
+    add(task, key, "when symbol 0 <= 5:\nparallel(S.z)\notherwise:\n" MANY, 0.001, TUNE_ADOPTED);
+    cr_assert_null(ranges());
+    add(task, key, "when symbol 1 <= 5:\n" FEW "otherwise:\n" MANY, 0.001, TUNE_ADOPTED);
+    cr_assert_null(ranges(), "there is no symbol 1");
+}
+
+Test(source, gives_no_ranges_of_which_one_ever_gave_a_wrong_answer)
+{
+    const char *key = tune_target_key(cx, t);
+
+    with_a_symbol();
+    store_record wrong = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key},
+                          .target = {.fingerprint = key},
+                          .trace = MANY,
+                          .status = STORE_WRONG,
+                          .tuner = "anneal",
+                          .error = "S[0] is 1, expected 2"};
+    add(task, key, RANGES, 0.001, TUNE_ADOPTED);
+    cr_assert(ranges());
+    cr_assert(store_add(cx, db, &wrong, 1, NULL, NULL), "%s", tec_context_error(cx));
+    cr_assert_null(ranges());
+}
+
 Test(source, gives_what_was_adopted_last)
 {
     const char *key = tune_target_key(cx, t);

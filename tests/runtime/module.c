@@ -302,7 +302,7 @@ Test(module, refuses_another_abi_or_format_version)
     ASSERT_SAYS(err, "the module has kernels of ABI version 7, but this runtime calls version 1");
     cr_assert_eq(err.status, TEC_UNSUPPORTED);
     ASSERT_SAYS(open_with_footer(&t, other_version),
-                "the module has format version 9, but this runtime reads version 4");
+                "the module has format version 9, but this runtime reads version 5");
     tear_down(&t);
 }
 
