@@ -195,8 +195,8 @@ static bool check_loops(const checker *self, const rt_function_desc *function)
         const rt_loop_desc *loop = &function->loops[i];
 
         if (loop->first < 0 || loop->end <= loop->first || loop->end > function->n_launches)
-            return REFUSE(self, "a loop around launches %d to %d of %d", (int)loop->first, (int)loop->end - 1,
-                          (int)function->n_launches);
+            return REFUSE(self, "a loop around launches %d to %lld of %d", (int)loop->first,
+                          (long long)loop->end - 1, (int)function->n_launches);
         for (int32_t k = 0; k < i; k++)
             if (loop->first < function->loops[k].first ||
                 (loop->first < function->loops[k].end && loop->end > function->loops[k].end))

@@ -458,7 +458,7 @@ static bool run_step(tec_executor *ex, int32_t index, tec_error *err)
 
     if (step->site)
         return rt_launcher_run(&step->launcher, &step->site->stream, step->params,
-                               (rt_place){step->site->workspace, 0}, step->dims, err);
+                               (rt_place){step->site->workspace, 0}, step->dims, NULL, err);
     if (!step->code)
         return rt_site_copy(ex, d->values[0], d->values[1], err);
     if (ex->graph->n_sites && !rt_sites_settle(ex, err))

@@ -402,7 +402,7 @@ static bool reserve_on_device(tec_function *function, tec_error *err)
 static bool launch_all(tec_function *function, tec_error *err)
 {
     return rt_launcher_run(&function->on.launcher, &function->on.stream, function->on.params,
-                           (rt_place){function->on.workspace, 0}, function->symbols, err);
+                           (rt_place){function->on.workspace, 0}, function->symbols, NULL, err);
 }
 
 /* Scalars are read on this side, before anything is queued. */

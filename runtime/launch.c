@@ -158,6 +158,7 @@ typedef struct {
     rt_stream *stream;
     const rt_launch_param *params;
     rt_place workspace;
+    const rt_launch_watch *watch;
     tec_error *err;
 } run;
 
@@ -194,8 +195,13 @@ static bool run_loop(rt_launcher *launcher, const run *self, int32_t loop)
     if (!rt_dim_eval(d->min, launcher->values, &min, self->err) ||
         !rt_dim_eval(d->extent, launcher->values, &extent, self->err))
         return false;
+    if (extent > 0 && __builtin_add_overflow(min, extent - 1, &(int64_t){0}))
+        return rt_fail(self->err, TEC_INVALID, "%s: a loop around launches has numbers that are too large",
+                       launcher->f->name);
     for (int64_t i = 0; i < extent; i++) {
         *value = min + i;
+        if (self->watch && !self->watch->go_on(self->watch->user, self->err))
+            return false;
         if (!run_launches(launcher, self, d->first, d->end, loop + 1))
             return false;
     }
@@ -224,9 +230,9 @@ static bool run_launches(rt_launcher *launcher, const run *self, int32_t first, 
 
 /* Queues all launches in order; a stream runs them one after the other. */
 bool rt_launcher_run(rt_launcher *launcher, rt_stream *stream, const rt_launch_param *params,
-                     rt_place workspace, const int64_t *symbols, tec_error *err)
+                     rt_place workspace, const int64_t *symbols, const rt_launch_watch *watch, tec_error *err)
 {
-    const run r = {.stream = stream, .params = params, .workspace = workspace, .err = err};
+    const run r = {.stream = stream, .params = params, .workspace = workspace, .watch = watch, .err = err};
 
     for (int32_t i = 0; i < launcher->f->n_symbols; i++)
         launcher->values[i] = symbols[i];

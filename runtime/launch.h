@@ -35,10 +35,17 @@ bool rt_launcher_open(rt_launcher *launcher, tec_module *module, const rt_functi
                       tec_device *device, tec_error *err);
 void rt_launcher_close(rt_launcher *launcher); /* of one that was never opened: nothing */
 
+/* Asked before each iteration of a loop around launches: false ends the run, with the reason in err. */
+typedef struct rt_launch_watch {
+    bool (*go_on)(void *user, tec_error *err);
+    void *user;
+} rt_launch_watch;
+
 /* Puts the launches into the stream. `workspace` holds as many bytes as the function asks for under these
- * symbols. */
+ * symbols. watch NULL: loops run to their end. */
 bool rt_launcher_run(rt_launcher *launcher, rt_stream *stream, const rt_launch_param *params,
-                     rt_place workspace, const int64_t *symbols, tec_error *err);
+                     rt_place workspace, const int64_t *symbols, const rt_launch_watch *watch,
+                     tec_error *err);
 
 /* ---- device code of a module ---- */
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/launch.h"
 #include "runtime/mirror.h"
 #include "runtime/ranges.h"
 #include "runtime/shape.h"
@@ -361,6 +362,18 @@ static bool reserve_workspace(const run *self, const rt_function_desc *kernel)
            fail_inner(self);
 }
 
+static const char *why_stop(run *self, char *text, size_t size);
+
+/* An iteration of a loop around launches is a step, so that the limits of the run hold inside of a kernel. */
+static bool go_on(void *user, tec_error *err)
+{
+    run *self = user;
+    char text[100];
+    const char *why = ++self->steps < self->look ? NULL : why_stop(self, text, sizeof text);
+
+    return !why || rt_fail(err, TEC_INVALID, "%s", why);
+}
+
 /* Everything that the metadata says of the kernel is checked before its code runs: of the one that the ranges
  * choose, which takes as many numbers and tensors. */
 static bool call_kernel(run *self, const int32_t *words)
@@ -393,7 +406,10 @@ static bool call_kernel(run *self, const int32_t *words)
     if (program->profile)
         rt_vm_profile_begin(program->profile);
     if (k->device)
-        status = rt_vm_launch(program, function, program->tensors, program->dims, self->inner) ? 0 : -1;
+        status = rt_vm_launch(program, function, program->tensors, program->dims,
+                              &(rt_launch_watch){go_on, self}, self->inner)
+                     ? 0
+                     : -1;
     else
         status = rt_env_call(&program->env, rt_module_code(program->module, function), program->args,
                              program->dims);
@@ -589,26 +605,30 @@ static bool choose(run *self, const int32_t *w)
 
 /* The limits of a run, before step number `look`, which comes now and then, but not behind the last step that
  * is allowed. A cancel is taken once: the next run begins without it. */
-static bool look_around(run *self)
+static const char *why_stop(run *self, char *text, size_t size)
 {
     tec_program *program = self->p;
     int64_t most = program->options.max_steps;
-    char text[100];
 
     self->look = self->steps + LOOK_EVERY;
     if (most && self->look > most)
         self->look = most;
     if (most && self->steps >= most) {
-        snprintf(text, sizeof text, "the limit of %lld steps is reached",
-                 (long long)program->options.max_steps);
-        return fail(self, TEC_INVALID, text);
+        snprintf(text, size, "the limit of %lld steps is reached", (long long)program->options.max_steps);
+        return text;
     }
     if (atomic_load_explicit(&program->cancelled, memory_order_relaxed) &&
         atomic_exchange(&program->cancelled, false))
-        return fail(self, TEC_INVALID, "the run was cancelled");
-    if (self->until > 0 && tec_clock() > self->until)
-        return fail(self, TEC_INVALID, "the time limit of the run is reached");
-    return true;
+        return "the run was cancelled";
+    return self->until > 0 && tec_clock() > self->until ? "the time limit of the run is reached" : NULL;
+}
+
+static bool look_around(run *self)
+{
+    char text[100];
+    const char *why = why_stop(self, text, sizeof text);
+
+    return !why || fail(self, TEC_INVALID, why);
 }
 
 /* ---- the loop ---- */

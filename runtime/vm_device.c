@@ -145,7 +145,7 @@ static bool place_params(rt_vm_devices *self, kernel_there *kernel, const rt_fun
 
 /* With a profile the call waits for its launches, so that their time is the kernel's. */
 bool rt_vm_launch(tec_program *program, int32_t kernel, const rt_tensor_object *const *tensors,
-                  const int64_t *dims, tec_error *err)
+                  const int64_t *dims, const rt_launch_watch *watch, tec_error *err)
 {
     const rt_function_desc *f = &program->desc->functions[kernel];
     rt_vm_devices *devices = open_devices(program, f->device, err);
@@ -156,7 +156,7 @@ bool rt_vm_launch(tec_program *program, int32_t kernel, const rt_tensor_object *
     k = &devices->kernel[kernel];
     if (!place_params(devices, k, f, tensors, err) ||
         !rt_launcher_run(&k->launcher, rt_mirrors_stream(devices->mirrors), k->params,
-                         (rt_place){devices->workspace, 0}, dims, err))
+                         (rt_place){devices->workspace, 0}, dims, watch, err))
         return false;
     devices->in_stream++;
     return (devices->in_stream < MOST_LAUNCHES && !program->profile) || wait_for_launches(devices, err);

@@ -16,11 +16,13 @@
 #include "runtime/object.h"
 #include "tec/program.h"
 
+struct rt_launch_watch;
+
 typedef struct rt_vm_devices rt_vm_devices;
 
-/* `tensors` are the kernel's arguments in its own order, and were checked. */
+/* `tensors` are the kernel's arguments in its own order, and were checked. watch: see runtime/launch.h. */
 bool rt_vm_launch(tec_program *program, int32_t kernel, const rt_tensor_object *const *tensors,
-                  const int64_t *dims, tec_error *err);
+                  const int64_t *dims, const struct rt_launch_watch *watch, tec_error *err);
 bool rt_vm_devices_end(tec_program *program, tec_error *err);
 void rt_vm_devices_close(rt_vm_devices *devices); /* NULL: nothing */
 

@@ -1,5 +1,5 @@
 /* tests/runtime/vm_device.c -- programs whose kernels run on a device: what is copied there and back, and
- * that nothing is left behind, whatever fails. TEC_MUTATIONS and TEC_MUTATION_SEED are as in bytecode.c.
+ * that nothing is left behind, whatever fails or is damaged. TEC_MUTATIONS and TEC_MUTATION_SEED are as in bytecode.c.
  *
  *     main(x: f32[n]) -> ((f32[n], f32[n]),):
  *         y = copy(x); pair = (y, y); z = copy(y); check n != 5; w = large(z); ret (pair's y, w)
@@ -16,7 +16,7 @@ TestSuite(vm_device, .init = open_driver);
 
 /* ---- the module ---- */
 
-/* The second function needs more workspace. */
+/* The second function needs more workspace: it copies there first, and from there twice, in a loop. */
 static const rt_param_desc params[] = {
     {.name = "x", .dtype = F32, .rank = 1, .shape = (const rt_dim[]){SYMBOL(0)}},
     {.name = "y", .dtype = F32, .rank = 1, .shape = (const rt_dim[]){SYMBOL(0)}, .is_output = true}};
@@ -27,6 +27,22 @@ static const rt_launch_desc launch = {.kernel = "copy",
                                       .block = {4, 1, 1},
                                       .n_args = 3,
                                       .args = args};
+#define BYTES_OF_X {RT_ARG_SIZE, 0, WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 4, RT_DIM_MUL)}
+static const rt_arg_desc there[] = {
+    {.index = 0}, {.kind = RT_ARG_WORKSPACE, .value = CONST(128)}, BYTES_OF_X};
+static const rt_arg_desc back[] = {{.kind = RT_ARG_WORKSPACE, .value = CONST(128)}, {.index = 1}, BYTES_OF_X};
+static const rt_launch_desc through[] = {{.kernel = "copy",
+                                          .grid = (const rt_dim[]){SYMBOL(0), CONST(1), CONST(1)},
+                                          .block = {4, 1, 1},
+                                          .n_args = 3,
+                                          .args = there},
+                                         {.kernel = "copy",
+                                          .guard = WORDS(RT_DIM_SYMBOL, 1, RT_DIM_CONST, 8, RT_DIM_LT),
+                                          .grid = (const rt_dim[]){SYMBOL(1), CONST(1), CONST(1)},
+                                          .block = {2, 2, 1},
+                                          .n_args = 3,
+                                          .args = back}};
+static const rt_loop_desc twice = {1, 2, CONST(1), CONST(2)};
 static const rt_kernel_desc kernel = {"copy", (const int32_t[]){0, 0, 8}, 3};
 static const rt_code_desc code = {.target = "opencl",
                                   .device = "opencl",
@@ -35,17 +51,18 @@ static const rt_code_desc code = {.target = "opencl",
                                   .n_kernels = 1,
                                   .bytes = "text",
                                   .size = 4};
-#define FUNCTION(title, bytes)                                                                               \
+#define FUNCTION(title, bytes, ...)                                                                          \
     {.name = (title),                                                                                        \
      .device = "opencl",                                                                                     \
-     .launches = &launch,                                                                                    \
-     .n_launches = 1,                                                                                        \
+     __VA_ARGS__,                                                                                            \
      .params = params,                                                                                       \
      .n_params = 2,                                                                                          \
      .symbols = (const char *const[]){"n"},                                                                  \
      .n_symbols = 1,                                                                                         \
      .workspace = CONST(bytes)}
-static const rt_function_desc functions[] = {FUNCTION("small", 64), FUNCTION("large", 4096)};
+static const rt_function_desc functions[] = {
+    FUNCTION("small", 64, .launches = &launch, .n_launches = 1),
+    FUNCTION("large", 4096, .launches = through, .n_launches = 2, .loops = &twice, .n_loops = 1)};
 
 enum { NUMBER, STORAGE, VECTOR, PAIR, N_TYPES };
 static const rt_type_desc types[N_TYPES] = {
@@ -293,6 +310,36 @@ static tec_module *load_with_other_bytes(uint64_t *state, const rt_bytes *sectio
     return loaded;
 }
 
+/* A byte, or a number of four or eight bytes at any place: small ones and the largest are where limits are. */
+static void damage(uint64_t *state, uint8_t *data, size_t n)
+{
+    static const int64_t extreme[] = {0, 1, -1, 2, 3, 64, 4096, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+    size_t size = (size_t)1 << next(state) % 4, at = next(state) % n;
+    int64_t value = next(state) % 4 ? extreme[next(state) % BASE_COUNT(extreme)] : (int64_t)next(state);
+
+    if (at + size <= n)
+        memcpy(data + at, &value, size);
+}
+
+/* A program with one to three numbers changed in what the module says of its functions: their launches, with
+ * loops, guards, grids and arguments, and their parameters; or of the code for the device. */
+static tec_module *load_with_other_launches(uint64_t *state, const rt_bytes *sections, rt_arena *arena,
+                                            tec_error *err)
+{
+    rt_section_kind kind = next(state) % 8 ? RT_SECTION_FUNCTIONS : RT_SECTION_CODE;
+    const rt_bytes *section = &sections[kind == RT_SECTION_CODE];
+    rt_module_desc m = describe(&routine);
+    uint8_t *changed = malloc(section->n);
+
+    memcpy(changed, section->data, section->n);
+    for (int k = next(state) % 2 ? 1 : 1 + (int)(next(state) % 3); k > 0; k--)
+        damage(state, changed, section->n);
+    bool good = rt_module_decode(&m, kind, changed, section->n, arena, err);
+    tec_module *loaded = good ? rt_module_from_memory(&m, NULL, 0, err) : NULL;
+    free(changed);
+    return loaded;
+}
+
 /* Whatever it gives, where it runs. */
 static bool run_damaged(tec_module *m, int64_t n)
 {
@@ -311,16 +358,42 @@ static bool run_damaged(tec_module *m, int64_t n)
     return ok;
 }
 
-Test(vm_device, a_damaged_program_is_refused_or_runs_within_its_limits)
+/* Sections of the whole module that are damaged: the program, the functions, the code for the device. */
+typedef struct {
+    rt_bytes program, launches[2];
+} sections;
+
+typedef tec_module *load_fn(uint64_t *state, const sections *whole, rt_arena *arena, int32_t *changed,
+                            tec_error *err);
+
+static tec_module *load_damaged_program(uint64_t *state, const sections *whole, rt_arena *arena,
+                                        int32_t *changed, tec_error *err)
+{
+    return next(state) % 2 ? load_with_other_words(state, changed, err)
+                           : load_with_other_bytes(state, &whole->program, arena, err);
+}
+
+static tec_module *load_damaged_launches(uint64_t *state, const sections *whole, rt_arena *arena,
+                                         int32_t *changed, tec_error *err)
+{
+    (void)changed;
+    return load_with_other_launches(state, whole->launches, arena, err);
+}
+
+/* Many damaged modules: each is refused with a reason, or runs within its limits and leaves nothing. */
+static void survives(load_fn *load_one)
 {
     int64_t n = setting("TEC_MUTATIONS", 4000), ran = 0, failed = 0;
     uint64_t seed = (uint64_t)setting("TEC_MUTATION_SEED", 1);
-    const rt_module_desc whole = describe(&routine);
-    rt_bytes section = {0};
+    const rt_module_desc module = describe(&routine);
+    sections whole = {0};
     tec_error err = {0};
 
     fail_at(0, 0, 0);
-    cr_assert(rt_module_encode(&whole, RT_SECTION_PROGRAM, &section, &err), "%s", err.text);
+    cr_assert(rt_module_encode(&module, RT_SECTION_PROGRAM, &whole.program, &err) &&
+                  rt_module_encode(&module, RT_SECTION_FUNCTIONS, &whole.launches[0], &err) &&
+                  rt_module_encode(&module, RT_SECTION_CODE, &whole.launches[1], &err),
+              "%s", err.text);
     for (int64_t i = 0; i < n; i++, seed++) {
         uint64_t state = seed * 0x9e3779b97f4a7c15u + 3;
         int64_t before = rt_alloc_live();
@@ -328,8 +401,7 @@ Test(vm_device, a_damaged_program_is_refused_or_runs_within_its_limits)
         int32_t changed[BASE_COUNT(words)];
 
         err = (tec_error){0};
-        tec_module *m = next(&state) % 2 ? load_with_other_words(&state, changed, &err)
-                                         : load_with_other_bytes(&state, &section, &arena, &err);
+        tec_module *m = load_one(&state, &whole, &arena, changed, &err);
         cr_assert(m || err.text[0], "seed %llu: refused without a reason", (unsigned long long)seed);
         bool ok = m && run_damaged(m, (int64_t)(next(&state) % 4));
         ran += ok;
@@ -339,11 +411,54 @@ Test(vm_device, a_damaged_program_is_refused_or_runs_within_its_limits)
         cr_assert_eq(live(), 0, "seed %llu leaves objects", (unsigned long long)seed);
         cr_assert_eq(rt_alloc_live(), before, "seed %llu leaks", (unsigned long long)seed);
     }
-    rt_bytes_free(&section);
+    rt_bytes_free(&whole.program);
+    rt_bytes_free(&whole.launches[0]);
+    rt_bytes_free(&whole.launches[1]);
     cr_log_info("%lld programs: %lld ran, %lld failed", (long long)n, (long long)ran, (long long)failed);
     cr_assert_gt(n - ran - failed, n / 4);
     cr_assert_gt(ran, n / 100);
     cr_assert_gt(failed, n / 1000);
+}
+
+Test(vm_device, a_damaged_program_is_refused_or_runs_within_its_limits)
+{
+    survives(load_damaged_program);
+}
+
+Test(vm_device, so_are_damaged_launches)
+{
+    survives(load_damaged_launches);
+}
+
+/* The loop around the launches of a kernel has 2^62 iterations. */
+Test(vm_device, the_limits_of_a_run_hold_inside_of_a_kernel)
+{
+    const rt_loop_desc endless = {1, 2, CONST(1), CONST(INT64_C(1) << 62)},
+                       too_large = {1, 2, CONST(INT64_MAX), CONST(2)};
+    rt_function_desc with_loop[2] = {functions[0], functions[1]};
+    rt_module_desc m = describe(&routine);
+    const tec_program_options limits = {.run = {.threads = 1}, .max_steps = 5000};
+    tec_error err = {0};
+
+    fail_at(0, 0, 0);
+    m.functions = with_loop;
+    with_loop[1].loops = &endless;
+    tec_module *module = rt_module_from_memory(&m, NULL, 0, &err);
+    tec_program *p = tec_program_new(module, NULL, &limits, &err);
+    cr_assert(p, "%s", err.text);
+    cr_assert_not(run(p, 3, &err));
+    cr_assert(strstr(err.text, "the limit of 5000 steps is reached"), "%s", err.text);
+    tec_program_free(p);
+    tec_module_free(module);
+    err = (tec_error){0};
+    with_loop[1].loops = &too_large;
+    module = rt_module_from_memory(&m, NULL, 0, &err);
+    p = tec_program_new(module, NULL, &limits, &err);
+    cr_assert(p && !run(p, 3, &err));
+    cr_assert(strstr(err.text, "a loop around launches has numbers that are too large"), "%s", err.text);
+    tec_program_free(p);
+    tec_module_free(module);
+    cr_assert_eq(live(), 0);
 }
 
 Test(vm_device, runs_on_the_device_that_the_caller_chose)

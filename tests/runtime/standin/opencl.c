@@ -1,6 +1,9 @@
-/* tests/runtime/standin/opencl.c -- see opencl.h. Memory is main memory. */
+/* tests/runtime/standin/opencl.c -- see opencl.h. Memory is main memory. Buffers are on a list, so that the
+ * kernel can refuse what is none, and bytes outside of one, as a device with protected memory does.
+ */
 #include "tests/runtime/standin/opencl.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +60,55 @@ static int32_t gone(void *what)
     atomic_fetch_sub(&live, 1);
     free(what);
     return 0;
+}
+
+/* ---- buffers ---- */
+
+enum { MOST_BUFFERS = 1024, INVALID_BUFFER_SIZE = -61, OUT_OF_RESOURCES = -5 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    void *at;
+    size_t size;
+} buffers[MOST_BUFFERS];
+
+/* The entry of `at`; of NULL: a free one. -1: none. */
+static int find_buffer(const void *at)
+{
+    for (int i = 0; i < MOST_BUFFERS; i++)
+        if (buffers[i].at == at)
+            return i;
+    return -1;
+}
+
+static void note_buffer(void *at, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    int i = at ? find_buffer(NULL) : -1;
+    if (i >= 0) {
+        buffers[i].at = at;
+        buffers[i].size = size;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void forget_buffer(void *at)
+{
+    pthread_mutex_lock(&lock);
+    int i = find_buffer(at);
+    if (i >= 0)
+        buffers[i].at = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Whether n bytes from an offset on lie in a buffer that is alive. */
+static int lies_in(void *at, int64_t offset, int64_t n)
+{
+    pthread_mutex_lock(&lock);
+    int i = at ? find_buffer(at) : -1;
+    int good = i >= 0 && offset >= 0 && n >= 0 && (uint64_t)n <= buffers[i].size &&
+               (uint64_t)offset <= buffers[i].size - (uint64_t)n;
+    pthread_mutex_unlock(&lock);
+    return good;
 }
 
 /* The functions of the interface, by their published names. */
@@ -125,11 +177,20 @@ API(int32_t, clReleaseCommandQueue, void *q)
 }
 API(void *, clCreateBuffer, void *c, uint64_t f, size_t size, void *host, int32_t *status)
 {
+    void *made;
+
     (void)c, (void)f, (void)host;
-    return object(size, status);
+    if (size > 1 << 30) {
+        *status = INVALID_BUFFER_SIZE;
+        return NULL;
+    }
+    made = object(size, status);
+    note_buffer(made, size);
+    return made;
 }
 API(int32_t, clReleaseMemObject, void *m)
 {
+    forget_buffer(m);
     return gone(m);
 }
 API(int32_t, clEnqueueWriteBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, const void *from,
@@ -256,10 +317,14 @@ API(int32_t, clEnqueueNDRangeKernel, void *q, void *k, uint32_t d, const size_t 
     const kernel *run = k;
 
     (void)q, (void)d, (void)o, (void)g, (void)b, (void)w, (void)l, (void)e;
-    if (!status && run->copies)
-        memcpy((char *)run->arg[2].buffer + run->arg[3].number,
-               (const char *)run->arg[0].buffer + run->arg[1].number, (size_t)run->arg[4].number);
-    return status;
+    if (status || !run->copies)
+        return status;
+    if (!lies_in(run->arg[2].buffer, run->arg[3].number, run->arg[4].number) ||
+        !lies_in(run->arg[0].buffer, run->arg[1].number, run->arg[4].number))
+        return OUT_OF_RESOURCES;
+    memmove((char *)run->arg[2].buffer + run->arg[3].number,
+            (const char *)run->arg[0].buffer + run->arg[1].number, (size_t)run->arg[4].number);
+    return 0;
 }
 API(int32_t, clGetEventProfilingInfo, void *e, uint32_t what, size_t size, void *out, size_t *needed)
 {

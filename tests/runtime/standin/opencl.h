@@ -10,7 +10,9 @@
 
 #include <stdint.h>
 
-/* Contexts, queues, buffers, programs, kernels and events that are alive. */
+/* A launch of "copy" that names no buffer, or bytes outside of one, fails with CL_OUT_OF_RESOURCES.
+ *
+ * Contexts, queues, buffers, programs, kernels and events that are alive. */
 typedef int64_t standin_live_fn(void);
 /* The n-th call from now on (1: the next) gives this status, and those behind it too where `lasting`; 0:
  * none. */
