@@ -1,5 +1,6 @@
 /* tests/runtime/vm_device.c -- programs whose kernels run on a device: what is copied there and back, and
- * that nothing is left behind, whatever fails or is damaged. TEC_MUTATIONS and TEC_MUTATION_SEED are as in bytecode.c.
+ * that nothing is left behind, whatever fails or is damaged. TEC_MUTATIONS and TEC_MUTATION_SEED are as in
+ * bytecode.c.
  *
  *     main(x: f32[n]) -> ((f32[n], f32[n]),):
  *         y = copy(x); pair = (y, y); z = copy(y); check n != 5; w = large(z); ret (pair's y, w)
@@ -310,7 +311,7 @@ static tec_module *load_with_other_bytes(uint64_t *state, const rt_bytes *sectio
     return loaded;
 }
 
-/* A byte, or a number of four or eight bytes at any place: small ones and the largest are where limits are. */
+/* A number of one to eight bytes at any place: small ones and the largest are where limits are. */
 static void damage(uint64_t *state, uint8_t *data, size_t n)
 {
     static const int64_t extreme[] = {0, 1, -1, 2, 3, 64, 4096, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
