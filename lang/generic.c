@@ -5,7 +5,8 @@
  *
  * makes two data types of the module for each that is used here: "List[f32[2]]", "List[i64]",
  * "List[List[i64]]". The constructors are read anew for each, with the type parameters standing for the
- * arguments, so nothing is left of the generic type in the module, and nothing at all of an unused one.
+ * arguments, so nothing is left of the generic type in the module, and nothing at all of an unused one
+ * (which lang/unused.c checks).
  * An extent that is no number is `?` in an argument: each element has its own.
  */
 #include <string.h>
@@ -77,7 +78,7 @@ static intptr_t skip_field(lang_parser *parser, const lang_generic *generic)
 /* NAME or NAME(fields): notes what each field can tell about the type parameters. */
 static bool read_constructor(lang_parser *parser, lang_generic *generic)
 {
-    const char *at = parser->at, *name = lang_expect_name(parser, "a constructor");
+    const char *at = parser->at, *name = lang_expect_constructor(parser);
     lang_constructor *constructor = base_new(parser->cx, lang_constructor);
 
     if (!name)
@@ -98,16 +99,20 @@ static bool read_constructor(lang_parser *parser, lang_generic *generic)
 static bool read_generic(lang_parser *parser)
 {
     lang_generic *generic = base_new(parser->cx, lang_generic);
-    const char *at = parser->at;
+    const char *at = generic->at = parser->at;
 
     generic->name = lang_expect_name(parser, "the name of a data type");
     if (lang_find_generic(parser, generic->name))
         return lang_fail(parser, at, "there is a data type '%s' already", generic->name);
     lang_advance(parser);
     do {
-        const char *name = lang_expect_name(parser, "a type parameter");
+        const char *here = parser->at, *name = lang_expect_name(parser, "a type parameter");
         if (!name)
             return false;
+        if (param_of(generic, name) != LANG_OTHER)
+            return lang_fail(parser, here, "there is a type parameter '%s' already", name);
+        if (base_dtype_parse(name, &(base_dtype){0}))
+            return lang_fail(parser, here, "expected a type parameter, found the type '%s'", name);
         if (generic->params.n == MOST_PARAMS)
             return lang_fail(parser, at, "a data type has at most %d type parameters", MOST_PARAMS);
         base_push(parser->cx, &generic->params, name);

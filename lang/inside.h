@@ -56,7 +56,8 @@ struct lang_frame {
 
 /* A data type with type parameters: `type List[a] = Nil | Cons(a, List[a])`. */
 typedef struct {
-    const char *name;
+    const char *name, *at; /* where it is declared */
+    bool prelude;
     base_vec params;       /* char * */
     base_lexer cases;      /* stands at the first constructor */
     base_vec constructors; /* lang_constructor * */
@@ -132,6 +133,7 @@ bool lang_accept(lang_parser *parser, const char *text);
 bool lang_expect(lang_parser *parser, const char *text);
 void lang_advance(lang_parser *parser);
 const char *lang_expect_name(lang_parser *parser, const char *what);
+const char *lang_expect_constructor(lang_parser *parser);
 void lang_stand(lang_parser *parser); /* blames the current token from now on */
 /* Blames the place in the text for nodes that are made next. */
 void lang_blame(lang_parser *parser, const char *at);

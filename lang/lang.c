@@ -26,7 +26,7 @@ static bool is_constructor(const lang_parser *parser, const char *name)
 /* NAME or NAME(types) of a data type. Each `?` of the fields becomes a symbol of this constructor. */
 bool lang_case(lang_parser *parser, graph_data *data)
 {
-    const char *at = parser->at, *name = lang_expect_name(parser, "a constructor");
+    const char *at = parser->at, *name = lang_expect_constructor(parser);
     base_vec symbols = {0};
     graph_type field[64];
     int n = 0;

@@ -141,10 +141,13 @@ static bool is_hidden(const base_dict *declared, int group)
 static bool read_types(lang_parser *parser, int group)
 {
     base_lexer *program = parser->lx;
+    int before = parser->generics.n;
 
     parser->lx = base_lexer_new(parser->cx, "prelude", groups[group].text);
     base_push(parser->cx, &parser->prelude, parser->lx);
     bool good = lang_find_generics(parser);
+    for (int i = before; i < parser->generics.n; i++)
+        ((lang_generic *)parser->generics.at[i])->prelude = true;
     parser->lx = program;
     lang_stand(parser);
     return good;

@@ -54,6 +54,16 @@ const char *lang_expect_name(lang_parser *parser, const char *what)
     return name;
 }
 
+/* A name, but not the word that begins the next declaration. */
+const char *lang_expect_constructor(lang_parser *parser)
+{
+    if (lang_at(parser, "type") || lang_at(parser, "param") || lang_at(parser, "def")) {
+        base_unexpected(parser->lx, "a constructor");
+        return NULL;
+    }
+    return lang_expect_name(parser, "a constructor");
+}
+
 /* The lexer whose text the place is in: one of the prelude, or the program's. */
 static const base_lexer *text_of(const lang_parser *parser, const char *at)
 {

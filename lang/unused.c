@@ -1,4 +1,4 @@
-/* lang/unused.c -- bodies of functions with type parameters that the program uses nowhere.
+/* lang/unused.c -- functions and data types with type parameters that the program uses nowhere.
  *
  *     def swap[a, b](p: Pair[a, b]) -> Pair[b, a] { match p { Pair(x, y) => Pair(x, y) } }
  *
@@ -9,6 +9,8 @@
  * The type that a use brings may be a tensor, a tuple or a data type, so operators, patterns and `match` take
  * such a value too. Of what they give nothing is known: it has the type "?", which fits everywhere. An error
  * is told only where no type in the place of "?" would mend it.
+ *
+ * The constructors of a data type that is used nowhere are read once in the same way.
  *
  * Nothing of the check stays in the module: its functions and data types are cut off again. Instances that a
  * body calls get a signature and no body, since functions are read for themselves.
@@ -225,7 +227,6 @@ static const lang_def *opaque_use(lang_parser *parser, const lang_poly *poly)
     lang_def *def = base_new(parser->cx, lang_def);
     base_vec functions = {0};
 
-    parser->opaque.n = 0;
     for (int i = 0; i < poly->types.n; i++) {
         bindings.type[i] = new_type(parser, poly->types.at[i]);
         bindings.known[i] = true;
@@ -251,32 +252,77 @@ static const lang_def *opaque_use(lang_parser *parser, const lang_poly *poly)
     return lang_poly_signature(parser, def, &bindings, (lang_function *const *)functions.at) ? def : NULL;
 }
 
-/* Reads the body and cuts off what was made for it. */
-static bool check(lang_parser *parser, const lang_poly *poly)
+/* What a check adds to the parser. */
+typedef struct {
+    int functions, data, defs, instances;
+} mark;
+
+static mark begin_check(lang_parser *parser)
 {
-    int functions = parser->m->functions.n, data = parser->m->data.n, defs = parser->defs.n,
-        instances = parser->instances.n;
+    mark m = {parser->m->functions.n, parser->m->data.n, parser->defs.n, parser->instances.n};
 
     parser->any = new_type(parser, "?").data;
     parser->n_uses = 0;
-    parser->n_instances = instances;
-    const lang_def *def = opaque_use(parser, poly);
-    bool good = def && lang_read_body(parser, def) && lang_know_types(parser);
+    parser->n_instances = m.instances;
+    parser->opaque.n = 0;
+    return m;
+}
+
+/* Cuts off what was made since. */
+static void end_check(lang_parser *parser, mark before)
+{
     parser->any = NULL;
     parser->opaque.n = 0;
-    parser->m->functions.n = functions;
-    parser->m->data.n = data;
-    parser->defs.n = defs;
-    parser->instances.n = instances;
+    parser->m->functions.n = before.functions;
+    parser->m->data.n = before.data;
+    parser->defs.n = before.defs;
+    parser->instances.n = before.instances;
+}
+
+static bool check_function(lang_parser *parser, const lang_poly *poly)
+{
+    mark before = begin_check(parser);
+    const lang_def *def = opaque_use(parser, poly);
+    bool good = def && lang_read_body(parser, def) && lang_know_types(parser);
+
+    end_check(parser, before);
     return good;
 }
 
+/* Reads the constructors of a data type with a type of its own for each type parameter. */
+static bool check_type(lang_parser *parser, const lang_generic *generic)
+{
+    mark before = begin_check(parser);
+    graph_type *arg = base_array(parser->cx, graph_type, generic->params.n);
+
+    for (int i = 0; i < generic->params.n; i++)
+        arg[i] = new_type(parser, generic->params.at[i]);
+    bool good = lang_instantiate(parser, generic, arg, generic->at) && lang_know_types(parser);
+    end_check(parser, before);
+    return good;
+}
+
+static bool is_instantiated(const lang_parser *parser, const lang_generic *generic)
+{
+    for (int i = 0; i < parser->instances.n; i++)
+        if (((const lang_instance *)parser->instances.at[i])->generic == generic)
+            return true;
+    return false;
+}
+
+/* Types first: a body that uses a wrong one would show the error where the body uses the type. */
 bool lang_check_unused(lang_parser *parser)
 {
+    for (int i = 0; i < parser->generics.n; i++) {
+        const lang_generic *generic = parser->generics.at[i];
+
+        if (!generic->prelude && !is_instantiated(parser, generic) && !check_type(parser, generic))
+            return false;
+    }
     for (int i = 0; i < parser->polys.n; i++) {
         const lang_poly *poly = parser->polys.at[i];
 
-        if (!poly->prelude && !is_used(parser, poly) && !check(parser, poly))
+        if (!poly->prelude && !is_used(parser, poly) && !check_function(parser, poly))
             return false;
     }
     return true;

@@ -1,4 +1,4 @@
-/* tests/lang/unused.c -- bodies of functions with type parameters that the program uses nowhere. */
+/* tests/lang/unused.c -- functions and data types with type parameters that the program uses nowhere. */
 #include "tests/lang/kit.h"
 
 TestSuite(unused, .init = open_context, .fini = close_context);
@@ -101,6 +101,60 @@ Test(unused, what_some_use_could_make_right_is_accepted)
 
         cr_assert(m, "%s: %s", row[i], tec_context_error(cx));
         cr_assert_eq(m->functions.n, 1 + plain, "%s", row[i]);
+        cr_assert_eq(m->data.n, 0, "%s", row[i]);
+    }
+}
+
+/* The constructors of a data type with type parameters are read although nothing uses them. */
+Test(unused, what_is_wrong_in_a_data_type_is_told_where_it_stands)
+{
+    static const struct {
+        const char *text, *error;
+    } row[] = {
+        {"type T[a] = L(Nothing)", "p.tecp:1:15: error: there is no type 'Nothing'\n"
+                                   "type T[a] = L(Nothing)\n"
+                                   "              ^"},
+        {"type T[a] = L(b)", "1:15: error: there is no type 'b'"},
+        {"type T[a] = L((a, b))", "1:19: error: there is no type 'b'"},
+        {"type T[a] = L(a[3])", "1:16: error: expected ')', found '['"},
+        {"type T[a] = L(f32[n])", "1:19: error: the extent 'n' is not known here"},
+        {"type T[a] = L(T)", "1:16: error: 'T' has type parameters: expected T[...] with 1 types"},
+        {"type T[a] = L(T[a, a])", "1:16: error: 'T' takes 1 types, found 2"},
+        {"type T[a] = L(List[a, a])", "1:19: error: 'List' takes 1 types, found 2"},
+        {"type T[a] = L(T[T[a]])", "1:15: error: 'T' is used with more than 256 different types"},
+        {"type T[a] = L(fn(a) -> a)", "1:15: error: only a parameter of a function can be a function"},
+        {"type T[a] = A(U[a]) type U[b] = B(b, T)", "1:39: error: 'T' has type parameters"},
+        {"type T[a, a] = L(a)", "1:11: error: there is a type parameter 'a' already"},
+        {"type T[i64] = L(i64)", "1:8: error: expected a type parameter, found the type 'i64'"},
+        {"type T[a] =", "2:1: error: expected a constructor, found 'def'"},
+        {"type T =", "2:1: error: expected a constructor, found 'def'"},
+        {"type T = A |", "2:1: error: expected a constructor, found 'def'"},
+    };
+
+    for (int i = 0; i < BASE_COUNT(row); i++) {
+        cr_assert_null(read(row[i].text), "%s", row[i].text);
+        cr_assert(strstr(tec_context_error(cx), row[i].error), "%s: %s", row[i].text, tec_context_error(cx));
+        tec_context_clear(cx);
+    }
+}
+
+Test(unused, a_data_type_that_is_right_is_accepted)
+{
+    static const char *const row[] = {
+        "type T[a] = L(a) | N(T[a], T[a])",
+        "type T[a] = L(f32[?, 4], a)",
+        "type T[a, b] = L((a, List[b])) | N(Option[T[b, a]])",
+        "type T[a] = A(U[a]) type U[b] = B(b, T[b])",
+        "type List[a] = L(a)",
+        "type T[a] = L(i64)",
+        "type T[a] = W(a)\ndef f[a](x: a) -> T[a] { W(x) }",
+    };
+
+    for (int i = 0; i < BASE_COUNT(row); i++) {
+        const graph_module *m = read(row[i]);
+
+        cr_assert(m, "%s: %s", row[i], tec_context_error(cx));
+        cr_assert_eq(m->functions.n, 1, "%s", row[i]);
         cr_assert_eq(m->data.n, 0, "%s", row[i]);
     }
 }
