@@ -158,6 +158,7 @@ bool rt_env_open(rt_env *env, const tec_run_options *options, bool keep_denormal
     if (options) {
         env->extern_function = options->extern_function;
         env->extern_user = options->extern_user;
+        env->rivals = options->rivals;
     }
     env->env.abi = TEC_KERNEL_ABI;
     env->env.parallel = run_parallel;

@@ -29,6 +29,7 @@ typedef struct {
     _Atomic(const char *) failure; /* what the kernel said last about its failure; NULL: nothing */
     void *(*extern_function)(void *user, const char *name);
     void *extern_user;
+    const tec_rivals *rivals; /* NULL: none */
 } rt_env;
 
 bool rt_env_open(rt_env *env, const tec_run_options *options, bool keep_denormals, tec_error *err);

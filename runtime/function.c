@@ -12,6 +12,7 @@
 #include "runtime/launch.h"
 #include "runtime/module.h"
 #include "runtime/ranges.h"
+#include "runtime/rivals.h"
 #include "runtime/shape.h"
 #include "runtime/solve.h"
 #include "runtime/tensor.h"
@@ -478,8 +479,10 @@ bool tec_function_call(tec_function *function, DLTensor *const *args, int count,
     for (int32_t i = 0; i < count; i++)
         function->args[i] = rt_tensor_data(args[i]);
     mode = rt_env_enter(&function->env);
-    status = rt_env_call(&function->env, rt_module_code(function->module, chosen), function->args,
-                         function->symbols);
+    status =
+        rt_env_call(&function->env,
+                    rt_code_for(&function->env, function->module, function->index, chosen, function->symbols),
+                    function->args, function->symbols);
     rt_env_leave(&function->env, mode);
     return status == 0 || rt_env_fail(&function->env, status, function->desc->name, err);
 }

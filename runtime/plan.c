@@ -15,6 +15,7 @@
 
 #include "runtime/executor.h"
 #include "runtime/ranges.h"
+#include "runtime/rivals.h"
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
@@ -263,7 +264,7 @@ static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
             return false;
     now->function = rt_function_for(ex->desc, s->function, dims);
     const rt_function_desc *function = &ex->desc->functions[now->function];
-    now->code = rt_module_code(ex->module, now->function);
+    now->code = function->device ? NULL : rt_code_for(&ex->env, ex->module, s->function, now->function, dims);
     for (int32_t k = 0; k < s->n_values; k++)
         if (!check_argument(ex, step, k, dims, err))
             return false;

@@ -21,6 +21,7 @@
 #include "runtime/launch.h"
 #include "runtime/mirror.h"
 #include "runtime/ranges.h"
+#include "runtime/rivals.h"
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
 
@@ -411,8 +412,9 @@ static bool call_kernel(run *self, const int32_t *words)
                      ? 0
                      : -1;
     else
-        status = rt_env_call(&program->env, rt_module_code(program->module, function), program->args,
-                             program->dims);
+        status = rt_env_call(&program->env,
+                             rt_code_for(&program->env, program->module, words[1], function, program->dims),
+                             program->args, program->dims);
     if (program->profile)
         rt_vm_profile_kernel(program->profile, function, k, program->dims);
     if (status == 0)

@@ -27,6 +27,7 @@
 
 #include "tec/base.h"
 #include "tec/dlpack.h"
+#include "tec/kernel.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,6 +102,9 @@ TEC_API int tec_pool_threads(const tec_pool *pool);
  * first other status that a slice returned; after that no new slice begins. */
 TEC_API int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t count, int max_workers);
 
+/* Functions of the user's in the place of kernels; see tec_rivals_add. */
+typedef struct tec_rivals tec_rivals;
+
 /* How functions and executors run. Zero is the default. */
 typedef struct {
     tec_pool *pool; /* borrowed by reference; NULL: the default pool */
@@ -115,6 +119,7 @@ typedef struct {
     /* The device that runs functions which were built for its kind, and those steps of graphs which are
      * placed on its kind. NULL: the first device of the kind. */
     tec_device *device;
+    const tec_rivals *rivals; /* borrowed: they stay as long as what was made with them; NULL: none */
 } tec_run_options;
 
 /* ---- modules ---- */
@@ -180,6 +185,29 @@ TEC_API bool tec_function_param_info(const tec_function *function, int index, te
  * in main memory: the call copies nothing. It allocates memory only when the workspace must grow. The
  * results are complete when it returns. */
 TEC_API bool tec_function_call(tec_function *function, DLTensor *const *args, int count, tec_error *err);
+
+/* ---- functions of the user's in the place of kernels ----
+ *
+ *     tec_rivals *r = tec_rivals_new(&err);
+ *     if (!tec_rivals_add(r, module, "matmul+add", my_gemm, (int64_t[]){1, 8, 64, 512}, 4, NULL, NULL, &err))
+ *         fprintf(stderr, "%s\n", err.text);
+ *     tec_executor *ex = tec_executor_new(module, NULL, &(tec_run_options){.rivals = r}, &err);
+ *
+ * A rival has the ABI of kernels (tec/kernel.h) and computes what the kernel computes, say by a function of a
+ * library: nothing of it is linked to modules. Names, parameters and symbols are those that `tec inspect`
+ * shows; constants come as the compiler packed them. Rivals must not change while something runs with them.
+ */
+
+TEC_API TEC_GIVE tec_rivals *tec_rivals_new(tec_error *err);
+TEC_API void tec_rivals_free(TEC_TAKE tec_rivals *rivals);
+/* Runs kernel and function on random numbers, with each of these extents (rising) as the value of the
+ * kernel's symbol. The function is refused where its results differ from the kernel's. Afterwards it runs in
+ * the kernel's place for the extents at which it was at least 3 % faster, and for those that are nearer to
+ * them by ratio than to others. *faster: at how many extents; may be NULL. Kernels have at most one symbol;
+ * for one without, no extents are needed. options may be NULL. */
+TEC_API bool tec_rivals_add(tec_rivals *rivals, tec_module *module, const char *kernel,
+                            tec_kernel_fn *function, const int64_t *extents, int count,
+                            const tec_run_options *options, int *faster, tec_error *err);
 
 /* ---- graph executors ---- */
 

@@ -131,6 +131,7 @@ class RunOptions(ctypes.Structure):
         ("extern_function", c_void_p),
         ("extern_user", c_void_p),
         ("device", c_void_p),
+        ("rivals", c_void_p),
     ]
 
 
