@@ -4,7 +4,8 @@
  *     v1 = conv(x, w)   v2 = add(v1, b)   v3 = relu(v2)   v4 = max_pool(v3)
  *     =>  group "conv_add_relu" { v1, v2, v3 }    max_pool alone: it reads neighbours of v3
  *
- * - injective operators fuse with injective ones; - a reduction takes the injective operators in front of it;
+ * - injective operators fuse with injective ones; - a reduction takes the injective operators in front of it,
+ * but no concatenation: the loops of a reduction would choose the operand for each element;
  * - a complex operator takes the element-wise operators behind it that keep its shape; - an opaque operator
  * stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself,
  * and a concatenation of what lies one behind the other, whose operands the plan puts into their places.
@@ -26,6 +27,7 @@ typedef struct {
     op_kind kind;
     const graph_node *anchor; /* the complex operator, or NULL */
     const op_type *shape;     /* of a complex group: what its epilogue must keep */
+    bool joins;               /* a concatenation is among the nodes */
 } group;
 
 typedef struct {
@@ -67,7 +69,7 @@ static bool fits(const group *self, const graph_node *node, op_kind kind_so_far)
 {
     switch (self->kind) {
     case OP_INJECTIVE:
-        return kind_so_far == OP_INJECTIVE || kind_so_far == OP_REDUCTION ||
+        return kind_so_far == OP_INJECTIVE || (kind_so_far == OP_REDUCTION && !self->joins) ||
                (kind_so_far == OP_COMPLEX && node->op->scalar);
     case OP_COMPLEX:
         return kind_so_far == OP_INJECTIVE && node->op->scalar &&
@@ -86,6 +88,7 @@ static void join(tec_context *cx, state *st, group *into, group *from)
         base_push(cx, &into->nodes, from->nodes.at[i]);
         base_map_put(cx, &st->groups, from->nodes.at[i], into);
     }
+    into->joins = into->joins || from->joins;
     if (from->kind == OP_COMPLEX) {
         into->kind = OP_COMPLEX;
         into->anchor = from->anchor;
@@ -143,6 +146,7 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
         base_map_put(cx, &st->pieced, node, g);
     g->kind = kind;
     g->body = body;
+    g->joins = node->kind == GRAPH_OP && base_same(node->op->name, "concat");
     if (kind == OP_COMPLEX) {
         g->anchor = node;
         g->shape = &node->out[0]->type;

@@ -268,6 +268,8 @@ static void read_nest(tec_context *cx, const space_shape *shape, space_stage *st
         stage->flat = space_is_flat(cx, stage->block);
         stage->transposed = stage->flat ? NULL : space_find_transposed(cx, stage);
         stage->turned = stage->transposed ? find_turned(cx, stage) : NULL;
+        if (stage->transposed)
+            stage->pieces = NULL;
     }
 }
 
@@ -283,7 +285,8 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *s
     for (int i = 0; i < n; i++) {
         const space_stage *r = space_stage_named(shape, reader[i]);
 
-        if (r->part != SPACE_NEST || r->flat || r->n_spatial < 2 - (r->n_reduce > 0) || n > SPACE_MAX_AXES)
+        if (r->part != SPACE_NEST || r->flat || r->pieces || r->n_spatial < 2 - (r->n_reduce > 0) ||
+            n > SPACE_MAX_AXES)
             return NULL;
         stage->readers[stage->n_readers++] = r;
         last = !last || r > last ? r : last;
@@ -422,8 +425,11 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
         out->part = SPACE_OUTPUT;
         g->tiled = space_read_tiled(cx, shape, g, out);
     }
-    for (int i = 0; i < shape->n; i++)
+    for (int i = 0; i < shape->n; i++) {
+        if (shape->stage[i].part == SPACE_NEST)
+            shape->stage[i].pieces = space_find_pieces(cx, &shape->stage[i]);
         shape->stage[i].cycles = space_cycles(cx, shape, &shape->stage[i]);
+    }
     for (int i = shape->n - 1; i >= 0; i--)
         if (shape->stage[i].part == SPACE_NEST) {
             space_stage *g = &shape->stage[i];

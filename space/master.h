@@ -48,6 +48,16 @@ typedef struct {
     bool wide; /* a row whose values have vectors of their own: the column is no longer than one vector */
 } space_axis;
 
+/* Results that are chosen by their place along one axis (space/pieces.c). */
+typedef struct {
+    int axis;             /* the number of its loop */
+    const int64_t *point; /* rising: where the choice changes */
+    int n;
+    bool run; /* from the axis on, a piece goes through memory one by one: its loops may be one */
+} space_pieces;
+/* Chosen element by element; or in loops of their own, inside of the loops over rows or each in its own. */
+typedef enum { SPACE_ONE_PIECE, SPACE_PIECES_INSIDE, SPACE_PIECES_APART } space_piece_choice;
+
 /* A tiled stage with its surroundings. */
 typedef struct {
     const space_stage *sums, *out;
@@ -105,6 +115,7 @@ struct space_stage {
     const space_loop *transposed;
     /* what lies along it, where a square of both axes can be turned in registers; NULL */
     const char *turned;
+    const space_pieces *pieces; /* NULL: the results are one piece */
     /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
     const space_stage *reader;
     const space_stage *readers[SPACE_MAX_AXES]; /* with a reader: all of them */
@@ -163,10 +174,16 @@ int space_own_loops(const sched *schedule, const char *block, const char *outer,
 /* The last spatial loop of a spatial block inside `outer`, as vectors of at most `lanes`. */
 bool space_vectorise_inside(sched *schedule, const char *block, const char *outer, int64_t lanes);
 
+/* ---- results in pieces (space/pieces.c) ---- */
+
+const space_pieces *space_find_pieces(tec_context *cx, const space_stage *stage);
+
 /* ---- parallel loops (space/work.c) ---- */
 
 double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *stage);
 bool space_pays_in_parallel(const space_stage *stage);
+/* Of one of several parts, each with a fork of its own. */
+bool space_is_worth_forks(double cycles);
 /* Into how many pieces each of so many tasks is to be cut; 1 where there are enough, or where pieces would be
  * too small. */
 int64_t space_more_tasks(const space_stage *stage, int64_t tasks);
@@ -184,14 +201,23 @@ bool space_apply_tiled(sched *schedule, const space_stage *stage, const space_ti
 
 typedef struct {
     int64_t lanes, unroll, parallel, tile, factor;
-    int how;      /* of a reduction: lanes on columns, on rows, on neither */
-    int place;    /* a space_place */
+    int how;   /* of a reduction: lanes on columns, on rows, on neither */
+    int place; /* a space_place */
+    space_piece_choice pieces;
     bool by_rows; /* stages are computed in its rows, so that no parallel loop goes across these */
 } space_nest_choice;
 space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage);
+/* Results in pieces: how they are cut apart, and the stage with the choice that they are. */
+space_piece_choice space_pick_pieces(tec_knobs *knobs, const space_stage *stage);
+bool space_apply_pieces(sched *schedule, const space_stage *stage, const space_nest_choice *choice);
 /* *outer (may be NULL) becomes the loop inside of which other stages may be computed; NULL: there is none. */
 bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
                       const char **outer);
+/* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. */
+bool space_cut_vectors(sched *schedule, const char *loop, int64_t lanes, int64_t unroll, const char **left);
+/* Fuses the first n loops into one parallel loop, *outer (may be NULL); a loop of one iteration stays
+ * serial. */
+bool space_run_outer(sched *schedule, const char *const *loop, int n, const char **outer);
 /* The loop over the rows of a stage: that of its last but one spatial variable; NULL: it has no rows. */
 const char *space_row_loop(const sched *schedule, const space_stage *stage);
 /* Moves the stage into the loop, and makes vectors of it there. */

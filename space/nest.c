@@ -173,11 +173,13 @@ space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage)
     c.unroll = pick_unroll(knobs, stage);
     if (stage->n_spatial)
         c.parallel = pick_parallel(knobs, stage);
+    c.pieces = space_pick_pieces(knobs, stage);
     if (stage->transposed)
         c.tile = space_pick(knobs, stage, "tile", tiles, BASE_COUNT(tiles), start_tile(stage));
     c.factor = stage->n_reduce ? pick_factor(knobs, stage) : 0;
     space_leave_idle(knobs, stage, "parallel", c.place || c.factor || has_one_core(knobs));
     space_leave_idle(knobs, stage, "tile", c.place != 0);
+    space_leave_idle(knobs, stage, "pieces", c.place && stage->pieces);
     space_leave_idle(knobs, stage, "unroll",
                      stage->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.place != 0);
     space_leave_idle(knobs, stage, "lanes_on", c.factor != 0);
@@ -191,7 +193,7 @@ space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage)
 /* ---- element-wise ---- */
 
 /* Fuses the first n loops into one parallel loop; a loop of one iteration stays serial. */
-static bool run_in_parallel(sched *schedule, const char *const *loop, int n, const char **outer)
+bool space_run_outer(sched *schedule, const char *const *loop, int n, const char **outer)
 {
     const char *one = n > 0 ? space_fuse(schedule, loop, n) : NULL;
 
@@ -204,7 +206,7 @@ static bool run_in_parallel(sched *schedule, const char *const *loop, int n, con
 
 /* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. A loop of unknown
  * length is split with a guard: the last vector may be partly outside. */
-static bool cut_vectors(sched *schedule, const char *loop, int64_t lanes, int64_t unroll, const char **left)
+bool space_cut_vectors(sched *schedule, const char *loop, int64_t lanes, int64_t unroll, const char **left)
 {
     int64_t n = space_extent(schedule, loop);
     const char *part[3];
@@ -299,7 +301,7 @@ static bool apply_pointwise(sched *schedule, const space_stage *stage, const spa
         return false;
     if (outer && n > 1)
         *outer = loop[0];
-    if (!cut_vectors(schedule, loop[n - 1], choice->lanes, choice->unroll, &left))
+    if (!space_cut_vectors(schedule, loop[n - 1], choice->lanes, choice->unroll, &left))
         return false;
     if (tile.around && choice->tile <= choice->lanes && turns_in_registers(stage, choice->tile) &&
         !turn_in_registers(schedule, stage, &tile))
@@ -311,7 +313,7 @@ static bool apply_pointwise(sched *schedule, const space_stage *stage, const spa
         n--;
     n = most_parallel(stage, choice, n);
     int64_t most = stage->flat ? n : choice->parallel;
-    return run_in_parallel(schedule, loop, choice->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
+    return space_run_outer(schedule, loop, choice->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
 }
 
 /* ---- reductions ---- */
@@ -409,7 +411,7 @@ static bool apply_reduction(sched *schedule, const space_stage *stage, const spa
     if (!reduce_inside(schedule, stage, choice, spatial, &n, reduce, n_reduce))
         return false;
     n = most_parallel(stage, choice, n);
-    return run_in_parallel(schedule, spatial, choice->parallel < n ? (int)choice->parallel : n, outer);
+    return space_run_outer(schedule, spatial, choice->parallel < n ? (int)choice->parallel : n, outer);
 }
 
 /* Partial results in parallel, each over a part of the first reduction loop; then what is left of the
@@ -427,7 +429,7 @@ static bool apply_partial(sched *schedule, const space_stage *stage, const space
     n = space_own_loops(schedule, partial, NULL, spatial, reduce, &n_reduce);
     if (stage->rows > 0 && n_reduce > 0 && !lanes_on_rows(schedule, reduce + n_reduce - 1, 1, choice->lanes))
         return false;
-    return run_in_parallel(schedule, spatial, n, NULL);
+    return space_run_outer(schedule, spatial, n, NULL);
 }
 
 /* ---- steps of a scan ---- */
@@ -462,6 +464,8 @@ bool space_apply_nest(sched *schedule, const space_stage *stage, const space_nes
         return apply_fixed(schedule, stage);
     if (choice->factor)
         return apply_partial(schedule, stage, choice);
+    if (choice->pieces != SPACE_ONE_PIECE)
+        return space_apply_pieces(schedule, stage, choice);
     return stage->n_reduce ? apply_reduction(schedule, stage, choice, outer)
                            : apply_pointwise(schedule, stage, choice, outer);
 }

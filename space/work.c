@@ -18,7 +18,8 @@ enum {
     FORK_CYCLES = 4096,
     TASK_CYCLES = 512, /* pieces of less than this are not worth their calls */
     MEMORY_CYCLES = 2, /* for one vector that is read or written, from the second cache */
-    MATH_CYCLES = 16   /* for one vector of roots, exponentials, ... */
+    MATH_CYCLES = 16,  /* for one vector of roots, exponentials, ... */
+    FORKS = 4          /* a small part of a nest is worth a fork if it takes so many times as long */
 };
 
 typedef struct {
@@ -37,12 +38,16 @@ static bool count_node(ir_walk *walk, const ir_expr *expr)
     return expr->op != IR_LOAD;
 }
 
-/* Of one vector of a stage that is not tiled. */
-static double cycles_of_vector(tec_context *cx, const ir_block *block)
+/* Of one vector of a stage that is not tiled. Of results in pieces one alternative counts. */
+static double cycles_of_vector(tec_context *cx, const space_stage *stage)
 {
     cost c = {.w = {.expr = count_node, .cx = cx}};
 
-    ir_walk_stmt(&c.w, block->body);
+    ir_walk_stmt(&c.w, stage->block->body);
+    if (stage->pieces) {
+        c.loads -= stage->pieces->n;
+        c.ops -= 2 * stage->pieces->n; /* select, comparison */
+    }
     return MEMORY_CYCLES * (c.loads + 1) + 0.5 * (c.ops - c.math) + MATH_CYCLES * c.math;
 }
 
@@ -57,12 +62,17 @@ double space_cycles(tec_context *cx, const space_shape *shape, const space_stage
             return INFINITY;
         elements *= (double)stage->loop[i].extent;
     }
-    return elements / stage->lanes * (stage->tiled ? 1 / ports : cycles_of_vector(cx, stage->block));
+    return elements / stage->lanes * (stage->tiled ? 1 / ports : cycles_of_vector(cx, stage));
 }
 
 bool space_pays_in_parallel(const space_stage *stage)
 {
     return stage->cycles >= FORK_CYCLES;
+}
+
+bool space_is_worth_forks(double cycles)
+{
+    return cycles >= FORKS * FORK_CYCLES;
 }
 
 /* Tasks must outnumber threads for balance, and each must be long enough to pay for its start. An example: 4

@@ -117,6 +117,9 @@ CASES = {
     'softmax': (0.9, [lambda s=s: Case('Softmax', [random(*s)], axis=-1) for s in [(12, 128, 128), (512, 1000), (8, 12, 197, 197)]]),
     'concat': (0.9, [lambda s=s, a=a: Case('Concat', [random(*s), random(*s) * 2], axis=a) for s, a in
                      [((8, 64, 56, 56), 1), ((512, 500), 1), ((8, 197, 384), 2)]]),
+    'concat_many': (0.9, [lambda s=s, n=n, a=a: Case('Concat', [random(*s) * (k + 1) for k in range(n)], axis=a) for s, n, a in
+                          [((512, 250), 4, 1), ((512, 16), 64, 1), ((4, 1, 16, 256), 64, 1), ((1, 16, 256), 64, 0), ((1000, 4), 16, 1),
+                           ((8, 32, 28, 28), 6, 1)]]),
     'conv_grouped': (0.9, [lambda s=s, w=w, g=g: conv(s, w, g) for s, w, g in
                            [((1, 240, 28, 28), (240, 80, 1, 1), 3), ((1, 480, 14, 14), (480, 160, 1, 1), 3), ((8, 240, 28, 28), (240, 80, 1, 1), 3)]]),
     'product_narrow': (0.9, [lambda a=a, b=b: product(a, b, True) for a, b in

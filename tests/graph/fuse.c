@@ -40,6 +40,16 @@ Test(fuse, a_reduction_takes_what_is_in_front_and_nothing_behind)
           "e+s b");
 }
 
+/* The loops of the reduction would choose the operand for each element; element-wise operators are in the
+ * loops over each piece. */
+Test(fuse, a_reduction_takes_no_concatenation)
+{
+    FUSES("input v0: f32[4, 6]\nv1: f32[4, 6] = op exp \"e\"(v0)\nv2: f32[4, 12] = op concat \"c\"(v0, v1) "
+          "@axis(1)\nv3: f32[4, 12] = op neg \"n\"(v2)\nv4: f32[4, 1] = op reduce_sum \"s\"(v3) @axes([1])\n"
+          "output \"y\" v4\n",
+          "e+c+n s");
+}
+
 /* The plan puts the operands into their places, where each one is made once and begins at 64 bytes. */
 Test(fuse, a_concatenation_of_rows_stays_alone)
 {

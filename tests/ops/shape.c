@@ -246,6 +246,19 @@ Test(shape, concat_along_each_axis)
     gives("concat", NO_ATTRS, rows, 1, rows[0], 0);
 }
 
+/* Many pieces, and pieces that are long enough for threads of their own, in the middle and at both ends. */
+Test(shape, concat_of_many_and_of_long_pieces)
+{
+    nd many[7], long_rows[] = {RANDOM(1, 66000), RANDOM(2, 66000)},
+                long_columns[] = {RANDOM(3, 30000), RANDOM(3, 30001)};
+
+    for (int k = 0; k < BASE_COUNT(many); k++)
+        many[k] = RANDOM(5, k % 3 * 8 + 1);
+    gives("concat", ATTRS(op_attr_int("axis", 1)), many, 7, joined(many, 7, 1), 0);
+    gives("concat", NO_ATTRS, long_rows, 2, joined(long_rows, 2, 0), 0);
+    gives("concat", ATTRS(op_attr_int("axis", 1)), long_columns, 2, joined(long_columns, 2, 1), 0);
+}
+
 Test(shape, concat_with_a_batch_known_when_it_runs)
 {
     for (int64_t n = 1; n <= 3; n++) {

@@ -1,0 +1,328 @@
+/* space/pieces.c -- results that are chosen by their place along one axis, as a concatenation is: the loop
+ * over that axis is cut where the choice changes, so that no loop chooses.
+ *
+ *     Y[i, j] = select(j < 3, A[i, j], select(j < 7, B[i, j - 3], C[i, j - 7]))       i in 0..512, j in 0..9
+ *
+ *     for i parallel { for j.0 in 0..3 { Y = A }   for j.1 in 0..4 { Y = B }   for j.2 in 0..2 { Y = C } }
+ *
+ * With few rows i, each piece has a nest of its own, which runs in parallel by itself. Where a piece goes
+ * through memory one by one from the axis on, as along the second axis of f32[8, 3, 56, 56], its loops from
+ * there on are one loop.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "space/loads.h"
+#include "space/master.h"
+
+enum {
+    MOST_LOOPS = 48,
+    MOST_PIECES = 64, /* each is code of its own: of more, several stay together, which are chosen from */
+};
+
+static const char *const how_words[] = {"one", "inside", "apart"};
+
+/* ---- finding them ---- */
+
+typedef struct {
+    ir_walk w;
+    const ir_block *block;
+    base_vec *points; /* [n_iters] int64_t *: where a choice along that variable changes */
+} choice_walk;
+
+/* The variable that the comparison asks for, by number, and the first value for which it gives the other
+ * answer; -1: it is of another form. */
+static int read_choice(const ir_block *block, const ir_expr *cond, int64_t *point)
+{
+    bool beyond = cond->op == IR_LE || cond->op == IR_GT;
+
+    if (cond->op != IR_LT && cond->op != IR_GE && !beyond)
+        return -1;
+    for (int i = 0; ir_is_int(cond->arg[1], point) && i < block->n_iters; i++)
+        if (cond->arg[0] == block->iters[i].var) {
+            *point += beyond && *point < INT64_MAX;
+            return i;
+        }
+    return -1;
+}
+
+/* A choice between two elements that are loaded; one between an element and a number is padding, whose edges
+ * the pass `partition` cuts off. */
+static bool note_choice(ir_walk *walk, const ir_expr *expr)
+{
+    choice_walk *self = (choice_walk *)walk;
+    int64_t point, extent;
+
+    if (expr->op != IR_SELECT || !ir_loads(walk->cx, expr->arg[1]) || !ir_loads(walk->cx, expr->arg[2]))
+        return expr->op != IR_LOAD;
+    int i = read_choice(self->block, expr->arg[0], &point);
+    if (i >= 0 && ir_is_int(self->block->iters[i].extent, &extent) && point > 0 && point < extent) {
+        int64_t *kept = base_new(walk->cx, int64_t);
+
+        *kept = point;
+        base_push(walk->cx, &self->points[i], kept);
+    }
+    return true;
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const int64_t *x = *(int64_t *const *)a, *y = *(int64_t *const *)b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Each point once, by rising value; not more than there may be pieces. */
+static void keep_points(tec_context *cx, base_vec *all, space_pieces *out)
+{
+    int64_t *point = base_array(cx, int64_t, all->n);
+    int n = 0;
+
+    qsort(all->at, (size_t)all->n, sizeof *all->at, compare_points);
+    for (int i = 0; i < all->n; i++)
+        if (i == 0 || point[n - 1] != *(int64_t *)all->at[i])
+            point[n++] = *(int64_t *)all->at[i];
+    int together = (n + MOST_PIECES) / MOST_PIECES;
+    for (int i = together - 1; i < n; i += together)
+        point[out->n++] = point[i];
+    out->point = point;
+}
+
+/* ---- what lies one by one ---- */
+
+typedef struct {
+    ir_walk w;
+    const ir_block *block;
+    const ir_stmt *store;
+    int axis;
+    bool good;
+} run_walk;
+
+/* Whether the index is the variable, or the variable less a number. */
+static bool is_shifted(const ir_expr *index, const ir_expr *var)
+{
+    return index == var || ((index->op == IR_SUB || index->op == IR_ADD) && index->arg[0] == var &&
+                            index->arg[1]->op == IR_INT);
+}
+
+/* The load moves through its buffer as the store does through its own, from the axis on. */
+static bool runs_along(tec_context *cx, const run_walk *self, const ir_expr *load)
+{
+    const ir_expr *const *index = load->load.index, *const *shape = load->load.buffer->shape;
+
+    if (load->load.n == 0)
+        return true;
+    if (load->load.n != self->store->store.n ||
+        !is_shifted(index[self->axis], self->block->iters[self->axis].var))
+        return false;
+    for (int d = 0; d < load->load.n; d++)
+        for (int i = self->axis; i < self->block->n_iters; i++)
+            if (d < self->axis ? ir_uses_var(cx, index[d], self->block->iters[i].var)
+                               : d > self->axis && (index[d] != self->block->iters[d].var ||
+                                                    !ir_same(shape[d], self->store->store.buffer->shape[d])))
+                return false;
+    return true;
+}
+
+/* A variable that is met outside of loads and of choices is data: its loop is not exchanged for another. */
+static bool check_run(ir_walk *walk, const ir_expr *expr)
+{
+    run_walk *self = (run_walk *)walk;
+    int64_t point;
+
+    if (expr->op == IR_LOAD)
+        self->good = self->good && runs_along(walk->cx, self, expr);
+    for (int i = self->axis; expr->op == IR_VAR && i < self->block->n_iters; i++)
+        self->good = self->good && expr != self->block->iters[i].var;
+    return expr->op != IR_LOAD && read_choice(self->block, expr, &point) != self->axis;
+}
+
+/* From the axis on, whether each piece is a copy of elements that lie one by one in all that is touched.
+ * Extents are constant, so that indices of the one loop are seen to follow each other. */
+static bool is_run(tec_context *cx, const ir_block *block, int axis)
+{
+    int64_t extent;
+    run_walk w = {.w = {.expr = check_run, .cx = cx, .every = true},
+                  .block = block,
+                  .store = block->body,
+                  .axis = axis,
+                  .good = block->body->store.n == block->n_iters};
+
+    for (int i = 0; w.good && i < block->n_iters; i++)
+        w.good = block->body->store.index[i] == block->iters[i].var &&
+                 (i < axis || ir_is_int(block->iters[i].extent, &extent));
+    if (w.good)
+        ir_walk_expr(&w.w, block->body->store.value);
+    return w.good;
+}
+
+/* ---- the analysis ---- */
+
+/* Work of a piece of so many of the axis' elements. */
+static double piece_cycles(const space_stage *stage, double length)
+{
+    return stage->cycles * length / (double)stage->loop[stage->pieces->axis].extent;
+}
+
+/* Where the rows alone would leave threads idle, pieces start apart if each is worth a fork of its own. */
+static bool start_apart(const space_stage *stage)
+{
+    const space_pieces *pieces = stage->pieces;
+    double rows = 1, length = (double)stage->loop[pieces->axis].extent / (pieces->n + 1);
+
+    for (int i = 0; i < pieces->axis; i++)
+        rows *= (double)(stage->loop[i].extent ? stage->loop[i].extent : SPACE_TASKS);
+    return rows < 2 || (rows < SPACE_TASKS && space_is_worth_forks(piece_cycles(stage, length)));
+}
+
+/* The variable with the most choices decides. Loops and variables are one to one in a stage that was not
+ * scheduled yet. */
+const space_pieces *space_find_pieces(tec_context *cx, const space_stage *stage)
+{
+    const ir_block *block = stage->block;
+    choice_walk c = {.w = {.expr = note_choice, .cx = cx}, .block = block};
+    int best = 0;
+
+    if (stage->n_reduce || block->body->kind != IR_STORE || stage->n_loops != block->n_iters ||
+        !stage->n_loops)
+        return NULL;
+    c.points = base_array(cx, base_vec, block->n_iters);
+    ir_walk_expr(&c.w, block->body->store.value);
+    for (int i = 1; i < block->n_iters; i++)
+        best = c.points[i].n > c.points[best].n ? i : best;
+    if (c.points[best].n == 0 || strcmp(stage->loop[best].iter, block->iters[best].var->var.name) != 0)
+        return NULL;
+    space_pieces *out = base_new(cx, space_pieces);
+    out->axis = best;
+    keep_points(cx, &c.points[best], out);
+    out->run = is_run(cx, block, best);
+    return out;
+}
+
+space_piece_choice space_pick_pieces(tec_knobs *knobs, const space_stage *stage)
+{
+    if (!stage->pieces)
+        return SPACE_ONE_PIECE;
+    int axis = stage->pieces->axis;
+    /* Around the first axis are no rows. */
+    const char *const first[] = {how_words[SPACE_ONE_PIECE], how_words[SPACE_PIECES_APART]};
+
+    if (axis == 0)
+        return space_pick_word(knobs, stage, "pieces", first, 2, 1) ? SPACE_PIECES_APART : SPACE_ONE_PIECE;
+    return (space_piece_choice)space_pick_word(knobs, stage, "pieces", how_words, 3,
+                                               start_apart(stage) ? SPACE_PIECES_APART : SPACE_PIECES_INSIDE);
+}
+
+/* ---- cutting ---- */
+
+/* Cuts the loop, which begins at `begin` of the axis, at the points from .. to - 1, the middle one first: so
+ * names grow by a few letters only. */
+static bool cut_at(sched *schedule, const space_pieces *pieces, const char *loop, int64_t begin, int from,
+                   int to)
+{
+    const char *part[2];
+    int middle = from + (to - from) / 2;
+
+    return from == to || (sched_cut(schedule, loop, pieces->point[middle] - begin, part) &&
+                          cut_at(schedule, pieces, part[0], begin, from, middle) &&
+                          cut_at(schedule, pieces, part[1], pieces->point[middle], middle + 1, to));
+}
+
+static bool is_among(const char *name, const char *const *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Loops that go through memory one by one become one. The loop over the axis is left out where the others are
+ * long enough without it: that loop may run in parallel. Gives the number of loops that are left. */
+static int fuse_run(sched *schedule, const space_stage *stage, const char **loop, int n, int at)
+{
+    enum { VECTORS = 8 };
+    int64_t inner = 1;
+
+    if (!stage->pieces->run)
+        return n;
+    for (int i = at + 1; i < n; i++)
+        inner *= space_extent(schedule, loop[i]);
+    int from = at + (inner >= VECTORS * stage->lanes);
+    loop[from] = space_fuse(schedule, loop + from, n - from);
+    return from + 1;
+}
+
+/* How many of n loops around the vectors may be fused into a parallel one; `run`: the last one goes through
+ * memory with these, which it would no longer be seen to do if it were fused with the loops around it. */
+static int most_parallel(sched *schedule, const char *const *loop, int n, bool run)
+{
+    bool alone = true;
+
+    for (int i = 0; i < n - 1; i++)
+        alone = alone && space_extent(schedule, loop[i]) == 1;
+    return run && !alone ? n - 1 : n;
+}
+
+/* A piece apart stands in a nest of its own: the loop over the axis, then rows, then what is inside. */
+static bool restore_order(sched *schedule, const char **loop, int at)
+{
+    const char *axis = loop[0];
+
+    memmove(loop, loop + 1, (size_t)at * sizeof *loop);
+    loop[at] = axis;
+    return at == 0 || sched_reorder(schedule, loop, at + 1);
+}
+
+/* One piece, whose loop over the axis is number `at` of its nest in the end. */
+static bool apply_piece(sched *schedule, const space_stage *stage, const space_nest_choice *choice,
+                        const char *block)
+{
+    const char *loop[MOST_LOOPS], *reduce[MOST_LOOPS], *left;
+    int n_reduce, n = space_own_loops(schedule, block, NULL, loop, reduce, &n_reduce),
+                  at = n - (stage->n_loops - stage->pieces->axis);
+    bool apart = choice->pieces == SPACE_PIECES_APART, parallel = false;
+
+    if (apart) {
+        parallel = choice->parallel &&
+                   space_is_worth_forks(piece_cycles(stage, (double)space_extent(schedule, loop[0])));
+        if (!restore_order(schedule, loop, at))
+            return false;
+    }
+    n = fuse_run(schedule, stage, loop, n, at);
+    if (!loop[n - 1] || !space_cut_vectors(schedule, loop[n - 1], choice->lanes, choice->unroll, &left))
+        return false;
+    loop[n - 1] = left;
+    n = left ? most_parallel(schedule, loop, n, stage->pieces->run) : n - 1;
+    return !parallel ||
+           space_run_outer(schedule, loop, choice->parallel < n ? (int)choice->parallel : n, NULL);
+}
+
+/* What stands around the cuts is scheduled before: a loop over several pieces cannot be seen to be parallel,
+ * if it is fused. */
+static bool open_rows(sched *schedule, const space_nest_choice *choice, const char *const *loop, int at)
+{
+    const char *order[MOST_LOOPS] = {loop[at]};
+
+    if (choice->pieces == SPACE_PIECES_INSIDE)
+        return space_run_outer(schedule, loop, choice->parallel < at ? (int)choice->parallel : at, NULL);
+    memcpy(order + 1, loop, (size_t)at * sizeof *loop);
+    return at == 0 || sched_reorder(schedule, order, at + 1);
+}
+
+/* Cutting makes a block for each piece: the stage's own, and new ones. */
+bool space_apply_pieces(sched *schedule, const space_stage *stage, const space_nest_choice *choice)
+{
+    const char *loop[MOST_LOOPS], *reduce[MOST_LOOPS], **before, **after;
+    int n_reduce, n_before = sched_blocks(schedule, &before), at = stage->pieces->axis;
+
+    space_own_loops(schedule, stage->name, NULL, loop, reduce, &n_reduce);
+    if (!open_rows(schedule, choice, loop, at) ||
+        !cut_at(schedule, stage->pieces, loop[at], 0, 0, stage->pieces->n))
+        return false;
+    int n = sched_blocks(schedule, &after);
+    for (int i = 0; i < n; i++)
+        if ((strcmp(after[i], stage->name) == 0 || !is_among(after[i], before, n_before)) &&
+            !apply_piece(schedule, stage, choice, after[i]))
+            return false;
+    return true;
+}

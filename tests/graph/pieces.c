@@ -1,0 +1,216 @@
+/* tests/graph/pieces.c -- results that are chosen by their place along one axis: each piece has loops of its
+ * own, and none of them chooses.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "ir/interp/interp.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "lower/pass.h"
+#include "space/space.h"
+#include "te/text.h"
+
+static const char *const avx512 = "llvm -mcpu=x86-64-v4 -num-cores=2";
+static tec_context *cx;
+
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
+TestSuite(pieces, .init = open_context, .fini = close_context);
+
+static const ir_program *tree_of(const char *text)
+{
+    te_file *f = te_parse(cx, "test.te", text);
+
+    cr_assert(f, "%s", tec_context_error(cx));
+    return te_tree(cx, f->defs.at[0]);
+}
+
+static const sched *default_of(const char *text)
+{
+    const sched *s = space_default(cx, tree_of(text), target_parse(cx, avx512));
+
+    cr_assert(s, "%s", tec_context_error(cx));
+    cr_assert_not(sched_failed(s), "%s", sched_error(s));
+    return s;
+}
+
+static const char *lowered(const sched *s)
+{
+    lower_options o = {.cx = cx, .target = target_parse(cx, avx512)};
+    const ir_program *p = lower_run(&o, sched_tree(s));
+
+    cr_assert(p, "%s", tec_context_error(cx));
+    return ir_program_text(cx, p);
+}
+
+/* `n` operands of `rows` x `length` elements, one beside another. */
+static const char *beside(int n, int rows, int length)
+{
+    base_text head = {0}, body = {0};
+
+    for (int k = 0; k < n; k++) {
+        base_addf(cx, &head, "%sA%d: f32[%d, %d]", k ? ", " : "", k, rows, length);
+        if (k < n - 1)
+            base_addf(cx, &body, "select(x < %d, A%d[y, x - %d], ", (k + 1) * length, k, k * length);
+        else
+            base_addf(cx, &body, "A%d[y, x - %d]", k, k * length);
+    }
+    for (int k = 0; k < n - 1; k++)
+        base_addf(cx, &body, ")");
+    return base_format(cx, "def f(%s) {\n  Y[y: %d, x: %d] = %s\n  return Y\n}\n", base_text_str(cx, &head),
+                       rows, n * length, base_text_str(cx, &body));
+}
+
+/* The trace of the default schedule has these steps, and no loop of the lowered program chooses. */
+static void cuts(const char *text, const char *steps)
+{
+    const sched *s = default_of(text);
+    const char *trace = sched_trace_text(cx, s), *low = lowered(s);
+
+    for (char *step = strtok(base_strdup(cx, steps), "\n"); step; step = strtok(NULL, "\n"))
+        cr_assert(strstr(trace, step), "expected '%s' in\n%s", step, trace);
+    cr_assert_not(strstr(low, "select"), "%s", low);
+}
+
+Test(pieces, of_many_rows_are_inside_of_the_parallel_loop_over_rows)
+{
+    cuts(beside(4, 512, 250),
+         "parallel(Y.y)\nY.x.0, Y.x.1 = cut(Y.x, 500)\nY.x.0.0, Y.x.0.1 = cut(Y.x.0, 250)\n"
+         "Y.x.1.0, Y.x.1.1 = cut(Y.x.1, 250)");
+    cuts(beside(20, 512, 16), "parallel(Y.y)\n");
+}
+
+Test(pieces, of_few_long_rows_are_apart_and_go_through_memory_as_one_loop)
+{
+    cuts(
+        "def f(A: f32[8, 64, 56, 56], B: f32[8, 32, 56, 56]) {\n"
+        "  Y[n: 8, c: 96, h: 56, w: 56] = select(c < 64, A[n, c, h, w], B[n, c - 64, h, w])\n  return Y\n}\n",
+        "reorder(Y.c, Y.n)\nY.c.0, Y.c.1 = cut(Y.c, 64)\nreorder(Y.n, Y.c.0)\nY.h~Y.w = fuse(Y.h, Y.w)\n"
+        "parallel(Y.n~Y.c.0)");
+}
+
+/* A bias makes the index data: the loops over the image stay what they are. */
+Test(pieces, that_use_their_place_as_data_keep_their_loops)
+{
+    const char *text = "def f(A: f32[8, 64, 56, 56], B: f32[8, 32, 56, 56], b: f32[56]) {\n"
+                       "  Y[n: 8, c: 96, h: 56, w: 56] = select(c < 64, A[n, c, h, w], B[n, c - 64, h, w]) + "
+                       "b[w]\n  return Y\n}\n";
+
+    cuts(text, "cut(Y.c, 64)");
+    cr_assert_not(strstr(sched_trace_text(cx, default_of(text)), "fuse(Y.h, Y.w"));
+}
+
+Test(pieces, along_the_first_axis_have_nests_of_their_own)
+{
+    cuts("def f(A: f32[3, 40], B: f32[2, 40]) {\n"
+         "  Y[y: 5, x: 40] = select(y >= 3, B[y - 3, x], A[y, x])\n  return Y\n}\n",
+         "Y.y.0, Y.y.1 = cut(Y.y, 3)");
+}
+
+/* Rows of unknown number are many. */
+Test(pieces, stand_beside_symbolic_extents)
+{
+    cuts("def f(n, A: f32[n, 40], B: f32[n, 7]) {\n"
+         "  Y[y: n, x: 47] = select(x <= 39, A[y, x], B[y, x - 40])\n  return Y\n}\n",
+         "parallel(Y.y)\nY.x.0, Y.x.1 = cut(Y.x, 40)");
+    cuts("def f(n, A: f32[8, 40, n], B: f32[8, 7, n]) {\n"
+         "  Y[y: 8, x: 47, z: n] = select(x < 40, A[y, x, z], B[y, x - 40, z])\n  return Y\n}\n",
+         "Y.x.0, Y.x.1 = cut(Y.x, 40)");
+}
+
+/* The edges of padding are cut off by a pass, which finds them in any schedule; a condition that always or
+ * never holds chooses nothing. */
+Test(pieces, are_no_padding)
+{
+    cr_assert_not(
+        strstr(sched_trace_text(cx, default_of("def f(A: f32[64, 40]) {\n  Y[y: 64, x: 50] = select(x < "
+                                               "40, A[y, x], 0.0)\n  return Y\n}\n")),
+               "cut("));
+    cr_assert_not(
+        strstr(sched_trace_text(cx, default_of("def f(A: f32[64, 40], B: f32[64, 40]) {\n  Y[y: 64, x: "
+                                               "40] = select(x < 40, A[y, x], B[y, x])\n  return Y\n}\n")),
+               "cut("));
+}
+
+/* Each piece is code: of more than 64, two or more stay together. */
+Test(pieces, are_not_more_than_64)
+{
+    const char **name;
+
+    cr_assert_eq(sched_blocks(default_of(beside(66, 16, 2)), &name), 33);
+}
+
+/* ---- values ---- */
+
+static ir_array array_for(const ir_buffer *buffer, int first)
+{
+    ir_array a = {.dtype = buffer->dtype, .n = buffer->n};
+    int64_t size = 1;
+
+    for (int i = 0; i < a.n; i++) {
+        cr_assert(ir_is_int(buffer->shape[i], &a.shape[i]));
+        size *= a.shape[i];
+    }
+    float *data = base_array(cx, float, size);
+    for (int64_t i = 0; i < size; i++)
+        data[i] = (float)(first + i);
+    a.data = data;
+    return a;
+}
+
+/* Runs the tree on operands whose elements are all different; gives the result's elements. */
+static const float *result_of(const ir_program *tree, int64_t *size)
+{
+    ir_array *array = base_array(cx, ir_array, tree->n_params);
+    ir_arg *arg = base_array(cx, ir_arg, tree->n_params);
+
+    for (int i = 0; i < tree->n_params; i++) {
+        array[i] = array_for(tree->params[i].buffer, i == tree->n_params - 1 ? -1 : i * 1000);
+        arg[i].array = &array[i];
+    }
+    cr_assert(ir_interpret(cx, tree, &(ir_run){.args = arg}), "%s", tec_context_error(cx));
+    *size = 1;
+    for (int d = 0; d < array[tree->n_params - 1].n; d++)
+        *size *= array[tree->n_params - 1].shape[d];
+    return array[tree->n_params - 1].data;
+}
+
+/* Every point of the space is a schedule that computes what the definition says. */
+static void all_points_agree(const char *text)
+{
+    const ir_program *tree = tree_of(text);
+    space *sp = space_master(cx, tree, target_parse(cx, avx512));
+    int64_t size, same;
+    const float *expected = result_of(tree, &size);
+    space_number at = 0;
+    space_point p;
+    int n = 0;
+
+    cr_assert_geq(space_knob_named(sp, "Y.pieces"), 0);
+    for (; space_next(cx, sp, &at, &p); n++) {
+        sched *s = space_apply(cx, sp, &p);
+
+        cr_assert_not(sched_failed(s), "%s at %s", sched_error(s), space_point_text(cx, sp, &p));
+        const float *found = result_of(sched_tree(s), &same);
+        cr_assert_eq(memcmp(found, expected, (size_t)size * sizeof *found), 0, "%s\n%s",
+                     space_point_text(cx, sp, &p), ir_program_text(cx, sched_tree(s)));
+    }
+    cr_assert_gt(n, 10);
+}
+
+Test(pieces, of_every_point_compute_the_same)
+{
+    all_points_agree(beside(3, 4, 21));
+    all_points_agree("def f(A: f32[2, 3, 2, 17], B: f32[2, 4, 2, 17]) {\n"
+                     "  Y[n: 2, c: 7, h: 2, w: 17] = select(c < 3, A[n, c, h, w], B[n, c - 3, h, w])\n"
+                     "  return Y\n}\n");
+    all_points_agree("def f(A: f32[3, 19], B: f32[2, 19]) {\n"
+                     "  Y[y: 5, x: 19] = select(y < 3, A[y, x], B[y - 3, x])\n  return Y\n}\n");
+}
