@@ -192,16 +192,29 @@ space_nest_choice space_declare_nest(tec_knobs *knobs, const space_stage *stage)
 
 /* ---- element-wise ---- */
 
-/* Fuses the first n loops into one parallel loop; a loop of one iteration stays serial. */
+/* One parallel loop of the first n, *one; a loop of one iteration stays serial. */
+static bool fuse_parallel(sched *schedule, const char *const *loop, int n, const char **one)
+{
+    *one = space_fuse(schedule, loop, n);
+    return *one && (space_extent(schedule, *one) == 1 || space_run_in_parallel(schedule, *one));
+}
+
+/* Fuses the first n loops into one parallel loop. Where extents are sums with symbols, it may not be provable
+ * that iterations of a fused loop write elements of their own; of the outermost loop alone it is. */
 bool space_run_outer(sched *schedule, const char *const *loop, int n, const char **outer)
 {
-    const char *one = n > 0 ? space_fuse(schedule, loop, n) : NULL;
+    const char *one = NULL;
+    bool constant = true;
 
-    if (n > 0 && !one)
+    for (int i = 0; i < n; i++)
+        constant = constant && space_extent(schedule, loop[i]) > 0;
+    if (n > 1 && !constant && !fuse_parallel(sched_fork(sched_context(schedule), schedule), loop, n, &one))
+        n = 1;
+    if (n > 0 && !fuse_parallel(schedule, loop, n, &one))
         return false;
-    if (outer && one)
+    if (outer && n > 0)
         *outer = one;
-    return !one || space_extent(schedule, one) == 1 || space_run_in_parallel(schedule, one);
+    return true;
 }
 
 /* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. A loop of unknown

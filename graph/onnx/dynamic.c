@@ -226,6 +226,31 @@ graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, co
     return onnx_slice(node, node->in[0], begin, extent, step);
 }
 
+/* ---- axis ---- */
+
+/* Operand index, a number of the run, as i64[1]; one below zero counts from the last dimension of operand 0.
+ * The run checks that there is such a dimension. */
+graph_value *onnx_run_axis(onnx_node *node, int index)
+{
+    tec_context *cx = node->cx;
+    int count, rank = onnx_rank(node, 0);
+    graph_value *axis = integers(node, index, "an axis", &count);
+
+    if (!axis)
+        return NULL;
+    if (count != 1 || rank == 0)
+        return onnx_wrong(
+                   node, "expected an axis of an operand with dimensions, found %d numbers for %d dimensions",
+                   count, rank),
+               NULL;
+    axis = onnx_where(node, onnx_binary(node, "less", axis, number(node, 0)),
+                      onnx_binary(node, "add", axis, number(node, rank)), axis);
+    const ir_expr **at = extents_of(node, axis);
+    if (at)
+        onnx_demand(node, ir_lt(cx, at[0], ir_int(cx, rank)));
+    return at ? axis : NULL;
+}
+
 /* ---- operators of graph/dynamic.h ---- */
 
 /* Adds the operator and takes as many of its results as the node has. */

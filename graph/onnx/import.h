@@ -150,6 +150,8 @@ bool onnx_run_tile(onnx_node *node);
 graph_value *onnx_run_expand(onnx_node *node);
 graph_value *onnx_run_slice(onnx_node *node, const int64_t *axes, int n_axes, const int64_t *steps,
                             int n_steps);
+/* An axis of operand 0 that only the run knows, as i64[1] from 0 on. NULL as above. */
+graph_value *onnx_run_axis(onnx_node *node, int index);
 /* Split, Pad and Expand by sizes that are expressions (symbolic.c); NULL after an error. */
 const ir_expr **onnx_split_exprs(onnx_node *node, const ir_expr *extent, const onnx_known *given);
 graph_value *onnx_pad_exprs(onnx_node *node, const ir_expr *const *before, const ir_expr *const *after,

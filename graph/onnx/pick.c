@@ -210,20 +210,29 @@ static bool convert_hardmax(onnx_node *node)
 
 /* ---- order ---- */
 
-/* tec's operator gives the positions; the values are gathered by them. */
+/* tec's operator gives the positions; the values are gathered by them. How many may be an expression over
+ * symbols, or a number of the run: then there must be as many elements when the model runs. */
 static bool convert_top_k(onnx_node *node)
 {
-    int64_t axis, k = onnx_int(node, "k", 0);
-    const int64_t *given;
+    const ir_expr *k = ir_int(node->cx, onnx_int(node, "k", 0));
+    int64_t axis, number;
 
     if (!onnx_axis(node, onnx_int(node, "axis", -1), onnx_rank(node, 0), &axis))
         return false;
     if (node->opset >= 10) {
-        if (onnx_constant_ints(node, 1, &given) != 1)
+        const onnx_known *given = onnx_needed_value(node, 1);
+
+        if (!given || given->n != 1)
             return onnx_unknown(node, 1, "a number of elements");
-        k = *given;
+        k = given->at[0];
     }
-    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("k", k),
+    bool known = ir_is_int(k, &number);
+    if (!known) {
+        onnx_demand(node, ir_ge(node->cx, k, ir_int(node->cx, 0)));
+        onnx_demand(node, ir_le(node->cx, k, node->in[0]->type.dim[axis]));
+    }
+    op_attr attr[] = {op_attr_int("axis", axis),
+                      known ? op_attr_int("k", number) : op_attr_exprs(node->cx, "k", &k, 1),
                       op_attr_int("largest", onnx_int(node, "largest", 1))};
     graph_value *at = ONNX_MAKE(node, "top_k", attr, 3, node->in[0]);
     return at && onnx_set(node, 0, onnx_gather_elements(node, node->in[0], at, (int)axis)) &&
@@ -256,22 +265,29 @@ static graph_value *sums_of_rows(onnx_node *node, int axis)
     return sums ? onnx_reshape(node, sums, type->dim, type->n) : NULL;
 }
 
-/* The axis is a constant operand. Rows are added up as wholes where the form allows it. */
+/* Rows are added up as wholes where the form allows it. */
+static graph_value *sums_along(onnx_node *node, int64_t axis)
+{
+    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("exclusive", onnx_int(node, "exclusive", 0)),
+                      op_attr_int("reverse", onnx_int(node, "reverse", 0))};
+    graph_value *sums = sums_of_rows(node, (int)axis);
+
+    return sums || base_failed(node->cx) ? sums : ONNX_MAKE(node, "cum_sum", attr, 3, node->in[0]);
+}
+
+/* An axis that only the run knows chooses among the sums along each. */
 static bool convert_cum_sum(onnx_node *node)
 {
     const int64_t *given;
     int64_t axis;
 
-    if (onnx_constant_ints(node, 1, &given) != 1)
-        return onnx_unknown(node, 1, "an axis");
-    if (!onnx_axis(node, *given, onnx_rank(node, 0), &axis))
-        return false;
-    graph_value *sums = sums_of_rows(node, (int)axis);
-    if (sums)
-        return onnx_set(node, 0, sums);
-    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("exclusive", onnx_int(node, "exclusive", 0)),
-                      op_attr_int("reverse", onnx_int(node, "reverse", 0))};
-    return onnx_set(node, 0, ONNX_MAKE(node, "cum_sum", attr, 3, node->in[0]));
+    if (onnx_constant_ints(node, 1, &given) == 1)
+        return onnx_axis(node, *given, onnx_rank(node, 0), &axis) &&
+               onnx_set(node, 0, sums_along(node, axis));
+    graph_value *which = onnx_run_axis(node, 1), *sums = which ? sums_along(node, 0) : NULL;
+    for (int i = 1; sums && i < onnx_rank(node, 0); i++)
+        sums = onnx_where(node, onnx_binary_number(node, "equal", which, i), sums_along(node, i), sums);
+    return onnx_set(node, 0, sums);
 }
 
 static const onnx_row rows[] = {

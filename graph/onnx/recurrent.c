@@ -11,8 +11,6 @@
  */
 #include "graph/onnx/compose.h"
 
-enum { MOST_STEPS = 4096 };
-
 /* The gates of one operator, in ONNX's order: LSTM i o f c, GRU z r h. */
 typedef struct {
     onnx_node *n;
@@ -294,8 +292,10 @@ static bool open_cells(onnx_node *node, cells *self, graph_value *input, int gat
                           op_type_text(node->cx, r), directions, directions == 1 ? "" : "s", gates);
     if (!ir_is_int(input->type.dim[0], &self->steps))
         return onnx_unsupported(node, "a sequence of symbolic length");
-    if (self->steps < 1 || self->steps > MOST_STEPS)
-        return onnx_unsupported(node, "%lld steps; expected at most %d", (long long)self->steps, MOST_STEPS);
+    if (self->steps < 1 || self->steps > base_limit(node->cx, BASE_LIMIT_recurrent_steps))
+        return onnx_unsupported(node, "%lld steps; %s", (long long)self->steps,
+                                self->steps < 1 ? "expected at least 1"
+                                                : base_limit_text(node->cx, BASE_LIMIT_recurrent_steps));
     self->batch = input->type.dim[1];
     return read_lengths(self);
 }

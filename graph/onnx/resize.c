@@ -5,10 +5,13 @@
  * two (linear), four (cubic), more where a smaller result is smoothed (antialias).
  *
  *     y[i] = sum[t](x[index[t][i]] * weight[t][i])
+ *
+ * Where an extent or a size is no number, indices and weights are computed when the model runs
+ * (resize_exprs.c).
  */
 #include <math.h>
 
-#include "graph/onnx/compose.h"
+#include "graph/onnx/resize.h"
 
 /* One dimension. */
 typedef struct {
@@ -234,8 +237,40 @@ typedef struct {
     int count;
     int64_t axis[ONNX_MAX_RANK];
     bool sized;
+    const ir_expr *size[ONNX_MAX_RANK]; /* that are no number; NULL: `number` has it */
+    graph_value *scales;                /* f64[count] of the run; NULL: `number` has them */
     double number[2 * ONNX_MAX_RANK], region[2 * ONNX_MAX_RANK];
 } request;
+
+/* Sizes that are expressions over symbols, or numbers of the run; -1: not known. */
+static int read_sizes(onnx_node *node, request *self)
+{
+    const onnx_known *given = onnx_needed_value(node, 3);
+    int64_t number;
+
+    for (int i = 0; given && i < given->n && i < ONNX_MAX_RANK; i++) {
+        bool known = ir_is_int(given->at[i], &number);
+
+        self->size[i] = known ? NULL : given->at[i];
+        self->number[i] = known ? (double)number : 1;
+    }
+    return given && given->n <= ONNX_MAX_RANK ? given->n : -1;
+}
+
+/* Scales that are numbers of the run; -1: not even how many is known. */
+static int read_scales(onnx_node *node, int operand, request *self)
+{
+    graph_value *value = onnx_has(node, operand) ? node->in[operand] : NULL;
+    int64_t count;
+
+    if (!value || value->constant || value->type.n != 1 || !base_is_float(value->type.dtype) ||
+        !ir_is_int(value->type.dim[0], &count) || count > ONNX_MAX_RANK)
+        return -1;
+    for (int i = 0; i < count; i++)
+        self->number[i] = 1;
+    self->scales = onnx_cast(node, value, BASE_F64);
+    return (int)count;
+}
 
 /* Without the attribute all dimensions, in order. */
 static bool read_axes(onnx_node *node, request *self)
@@ -262,7 +297,9 @@ static bool read_request(onnx_node *node, request *self)
     if (found <= 0 && node->opset >= 11 && onnx_has(node, 3)) {
         self->sized = true;
         found = read_numbers(node, 3, self->number);
-    }
+        found = found < 0 ? read_sizes(node, self) : found;
+    } else if (found < 0)
+        found = read_scales(node, scales, self);
     if (found < 0)
         return onnx_unknown(node, self->sized ? 3 : scales, self->sized ? "sizes" : "scales");
     if (found != self->count)
@@ -291,7 +328,7 @@ static void keep_ratio(onnx_node *node, request *self)
     if (!self->sized || base_same(policy, "stretch"))
         return;
     for (int i = 0; i < self->count; i++) {
-        if (!ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent) || extent < 1)
+        if (self->size[i] || !ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent) || extent < 1)
             return;
         double mine = self->number[i] / (double)extent;
 
@@ -302,6 +339,63 @@ static void keep_ratio(onnx_node *node, request *self)
         ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent);
         self->number[i] = floor(scale * (double)extent + 0.5);
     }
+}
+
+/* Whether something that the result depends on is no number. */
+static bool is_symbolic(const graph_value *input, const request *self, int index)
+{
+    int64_t extent;
+
+    return self->scales || self->size[index] || !ir_is_int(input->type.dim[self->axis[index]], &extent);
+}
+
+/* Of 16 elements, how often each stands beside itself in the result, which no number of elements changes; 0:
+ * it is another map. */
+static int64_t repeats_of_any(axis_map *map)
+{
+    double times = map->scale;
+
+    if (!base_same(map->mode, "nearest") || base_same(map->coordinates, "align_corners") ||
+        times != floor(times))
+        return 0;
+    map->in = 16;
+    map->out = map->in * (int64_t)times;
+    return fill_map(map) ? repeats_of(map) : 0;
+}
+
+/* The same for an extent or a size that is no number. */
+static graph_value *resize_symbolic(axis_map *map, graph_value *input, const request *self, int index)
+{
+    onnx_node *node = map->n;
+    tec_context *cx = node->cx;
+    int axis = (int)self->axis[index];
+    onnx_resized r = {.mode = map->mode,
+                      .coordinates = map->coordinates,
+                      .nearest = map->nearest,
+                      .cubic = map->cubic,
+                      .exclude_outside = map->exclude_outside,
+                      .scale = self->sized || self->scales ? 0 : self->number[index],
+                      .in = input->type.dim[axis],
+                      .out = self->size[index]};
+
+    if (self->scales)
+        r.run_scale = onnx_part(node, self->scales, 0, index, ir_int(cx, 1));
+    if (map->antialias || base_same(map->coordinates, "tf_crop_and_resize") ||
+        !base_same(onnx_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch")) {
+        onnx_unsupported(node, "a symbolic dimension is resized %s; expected constant extents and sizes",
+                         map->antialias ? "with antialias"
+                         : base_same(map->coordinates, "tf_crop_and_resize")
+                             ? "by tf_crop_and_resize"
+                             : "with keep_aspect_ratio_policy");
+        return NULL;
+    }
+    map->scale = r.scale;
+    int64_t times = self->sized || self->scales ? 0 : repeats_of_any(map);
+    if (times)
+        return repeat_axis(node, input, axis, times);
+    if (!r.out)
+        r.out = self->sized ? ir_int(cx, (int64_t)self->number[index]) : onnx_scaled(node, &r);
+    return r.out ? onnx_resize_exprs(node, input, axis, &r) : NULL;
 }
 
 /* Axis index of the request. Sizes that stay as they are cost nothing. */
@@ -324,12 +418,11 @@ static graph_value *resize_one(onnx_node *node, graph_value *input, const reques
         m.coordinates = "asymmetric";
         m.nearest = "floor";
     }
-    if (!self->sized && self->number[index] == 1 && !cropped)
+    if (!self->sized && !self->scales && self->number[index] == 1 && !cropped)
         return input;
-    if (!ir_is_int(input->type.dim[axis], &m.in)) {
-        onnx_unsupported(node, "a symbolic dimension is resized");
-        return NULL;
-    }
+    if (is_symbolic(input, self, index))
+        return resize_symbolic(&m, input, self, index);
+    ir_is_int(input->type.dim[axis], &m.in);
     m.out = self->sized
                 ? (int64_t)self->number[index]
                 : (int64_t)floor((double)m.in * self->number[index] * (cropped ? m.end - m.begin : 1));

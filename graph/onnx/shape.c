@@ -674,9 +674,7 @@ static int read_pads(onnx_node *node, const ir_expr *const **pads)
         *pads = as_exprs(node, node->opset < 2 ? "paddings" : "pads", &count);
         return count;
     }
-    /* Of more dimensions whose extents are all sums with symbols, no schedule is proven. */
-    const onnx_known *known =
-        onnx_rank(node, 0) <= 2 ? onnx_needed_value(node, 1) : onnx_known_value(node, 1);
+    const onnx_known *known = onnx_needed_value(node, 1);
     *pads = known ? known->at : NULL;
     return known ? known->n : -1;
 }

@@ -3,7 +3,7 @@
 # With TEC_TEST_FULL for the smaller CPUs too.
 set -eu
 data=/usr/share/libonnx-testdata/data
-least=860
+least=938
 targets=(native)
 [ -z "${TEC_TEST_FULL-}" ] || targets+=("llvm -mcpu=x86-64-v3" "llvm -mcpu=x86-64")
 

@@ -158,6 +158,22 @@ Test(onnx_limits, weights_of_resize)
                                                                                            "15"));
 }
 
+/* Three steps of a layer of one neuron. */
+Test(onnx_limits, steps_of_a_recurrent_layer)
+{
+    const float one[] = {1};
+
+    open_model(14);
+    input("x", 1, "3", "1", "1");
+    raw(tensor("w", 1, (const int64_t[]){1, 1, 1}, 3), one, sizeof one);
+    raw(tensor("r", 1, (const int64_t[]){1, 1, 1}, 3), one, sizeof one);
+    node("RNN", "x,w,r", "y", NULL);
+    output("y");
+    limits("recurrent-steps", 2, TEC_UNSUPPORTED,
+           "m.onnx: error: 1 part of the model is not supported\n"
+           "m.onnx: note: node 'the_y' (RNN): 3 steps" NAMED("recurrent-steps", "2"));
+}
+
 /* Whether the product of two constants is computed while the model is compiled. */
 static bool is_folded(void)
 {

@@ -1,5 +1,6 @@
-/* tests/graph/onnx/symbolic.c -- Split, Pad, Expand and Slice of symbolic extents, by sizes that the model
- * computes from shapes or that are inputs: compiled once, run at several extents.
+/* tests/graph/onnx/symbolic.c -- Split, Pad, Expand, Slice, TopK, CumSum and Resize of symbolic extents, by
+ * sizes and axes that the model computes from shapes or that are inputs: compiled once, run at several
+ * extents.
  *
  * The expected elements are those of ONNX Runtime.
  */
@@ -54,12 +55,14 @@ typedef struct {
     int64_t rows, columns; /* of x; columns 0: x has one dimension */
     const int64_t *sizes;  /* a second input; NULL: there is none */
     int64_t n_sizes;
+    bool image; /* x has two dimensions of 1 in front */
 } call;
 
 /* Runs the program; false where it is refused, with the reason in *err. */
 static bool run(const call *c, tec_object **out, tec_error *err)
 {
-    tec_object *in[2] = {object(NULL, c->columns ? 2 : 1, (int64_t[]){c->rows, c->columns}), NULL};
+    const int64_t shape[] = {1, 1, c->rows, c->columns};
+    tec_object *in[2] = {object(NULL, c->image ? 4 : c->columns ? 2 : 1, c->image ? shape : shape + 2), NULL};
     int n = 1;
 
     if (c->sizes)
@@ -89,16 +92,29 @@ static void gives(call c, int which, const float *expected, int64_t count)
 
 static call x1(int64_t extent)
 {
-    return (call){extent, 0, NULL, 0};
+    return (call){.rows = extent};
 }
 
 static call x2(int64_t rows, int64_t columns)
 {
-    return (call){rows, columns, NULL, 0};
+    return (call){.rows = rows, .columns = columns};
 }
 
-/* x and two sizes. */
-#define SIZES(x, ...) ((call){(x).rows, (x).columns, (const int64_t[]){__VA_ARGS__}, 2})
+static call x4(int64_t rows, int64_t columns)
+{
+    return (call){.rows = rows, .columns = columns, .image = true};
+}
+
+/* x and sizes. */
+static call with_sizes(call c, const int64_t *sizes, int64_t count)
+{
+    c.sizes = sizes;
+    c.n_sizes = count;
+    return c;
+}
+#define SIZES(x, ...)                                                                                        \
+    with_sizes((x), (const int64_t[]){__VA_ARGS__},                                                          \
+               (int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 #define GIVES(c, which, ...)                                                                                 \
     gives((c), (which), (const float[]){__VA_ARGS__},                                                        \
@@ -329,6 +345,196 @@ Test(onnx_symbolic, pad_by_an_input)
     GIVES(SIZES(x1(3), 0, 0), 0, 1, 2, 3);
     refuses(SIZES(x1(3), -1, 0), "element 0 is negative");
     discard();
+}
+
+/* Fused loops over four extents that are sums with symbols are not proven parallel; the outermost is. */
+Test(onnx_symbolic, pad_of_four_dimensions_by_an_input)
+{
+    static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
+
+    for (int i = 0; i < BASE_COUNT(modes); i++) {
+        open_model(19);
+        input("x", 1, "1", "1", "h", "w");
+        input("pads", 7, "8");
+        node("Pad", "x,pads", "y", text("mode", modes[i]));
+        output("y");
+        compile_model();
+        GIVES(SIZES(x4(2, 2), 0, 0, 0, 0, 0, 0, 0, 0), 0, 1, 2, 3, 4);
+        if (i == 0)
+            GIVES(SIZES(x4(2, 2), 0, 0, 1, 0, 0, 0, 0, 1), 0, 0, 0, 0, 1, 2, 0, 3, 4, 0);
+        else
+            GIVES(SIZES(x4(2, 1), 0, 0, 0, 0, 0, 0, 1, 0), 0, 1, 2, i == 1 ? 2 : 1);
+        refuses(SIZES(x4(2, 2), 0, 0, -1, 0, 0, 0, 0, 1), "element 2 is negative");
+        discard();
+    }
+}
+
+/* ---- order ---- */
+
+Test(onnx_symbolic, top_k_of_a_number_that_is_an_input)
+{
+    open_model(11);
+    input("x", 1, "n");
+    input("k", 7, "1");
+    node("TopK", "x,k", "y,at", NULL);
+    output("y");
+    compile_model();
+    GIVES(SIZES(x1(5), 2), 0, 5, 4);
+    GIVES(SIZES(x1(3), 3), 0, 3, 2, 1);
+    refuses(SIZES(x1(5), 6), "n");
+    refuses(SIZES(x1(5), -1), "element 0 is negative");
+    discard();
+}
+
+Test(onnx_symbolic, top_k_of_half_of_a_row)
+{
+    open_model(13);
+    input("x", 1, "2", "m");
+    INT64S("last", 1);
+    INT64S("two", 2);
+    node("Shape", "x", "shape", NULL);
+    node("Gather", "shape,last", "m", NULL);
+    node("Div", "m,two", "half", NULL);
+    node("TopK", "x,half", "y,at", attr_int("largest", 0));
+    output("y");
+    TYPE_IS("f32[2, floordiv(m, 2)]");
+    compile_model();
+    GIVES(x2(2, 4), 0, 1, 2, 5, 6);
+    GIVES(x2(2, 3), 0, 1, 4);
+    discard();
+}
+
+Test(onnx_symbolic, cum_sum_along_an_axis_that_is_an_input)
+{
+    open_model(14);
+    input("x", 1, "n", "m");
+    input("axis", 7, "1");
+    node("CumSum", "x,axis", "y", NULL);
+    output("y");
+    compile_model();
+    GIVES(SIZES(x2(2, 3), 0), 0, 1, 2, 3, 5, 7, 9);
+    GIVES(SIZES(x2(2, 3), 1), 0, 1, 3, 6, 4, 9, 15);
+    GIVES(SIZES(x2(3, 2), -1), 0, 1, 3, 3, 7, 5, 11);
+    refuses(SIZES(x2(2, 3), 2), "< 2");
+    refuses(SIZES(x2(2, 3), -3), "element 0 is negative");
+    discard();
+}
+
+Test(onnx_symbolic, an_axis_is_one_number)
+{
+    open_model(14);
+    input("x", 1, "n", "m");
+    input("axis", 7, "2");
+    node("CumSum", "x,axis", "y", NULL);
+    output("y");
+    refused(TEC_INVALID,
+            "m.onnx: error: node 'the_y' (CumSum): expected an axis of an operand with dimensions, "
+            "found 2 numbers for 2 dimensions");
+}
+
+/* ---- resize ---- */
+
+/* x: f32[1, 1, h, w] by a size of rows and columns that is an input. */
+static void open_resize(const char *mode, const char *coordinates)
+{
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    input("size", 7, "2");
+    node("Resize", "x,,,size", "y", text("mode", mode), text("coordinate_transformation_mode", coordinates),
+         INTS("axes", 2, 3));
+    output("y");
+    compile_model();
+}
+
+Test(onnx_symbolic, resize_to_a_size_that_is_an_input)
+{
+    open_resize("linear", "half_pixel");
+    GIVES(SIZES(x4(2, 2), 2, 4), 0, 1, 1.25f, 1.75f, 2, 3, 3.25f, 3.75f, 4);
+    GIVES(SIZES(x4(2, 4), 1, 2), 0, 3.5f, 5.5f);
+    refuses(SIZES(x4(2, 2), 0, 4), ">= 1");
+    discard();
+    open_resize("linear", "align_corners");
+    GIVES(SIZES(x4(2, 2), 2, 3), 0, 1, 1.5f, 2, 3, 3.5f, 4);
+    GIVES(SIZES(x4(1, 3), 1, 1), 0, 1);
+    discard();
+    open_resize("cubic", "half_pixel");
+    GIVES(SIZES(x4(1, 4), 1, 2), 0, 1.40625f, 3.59375f);
+    discard();
+}
+
+Test(onnx_symbolic, resize_by_the_nearest)
+{
+    open_resize("nearest", "half_pixel");
+    GIVES(SIZES(x4(2, 2), 3, 3), 0, 1, 1, 2, 1, 1, 2, 3, 3, 4);
+    discard();
+    open_resize("nearest", "asymmetric");
+    GIVES(SIZES(x4(1, 4), 1, 3), 0, 1, 2, 4);
+    discard();
+}
+
+/* By whole factors elements stand beside themselves, whatever the extents are; by others they are picked. */
+Test(onnx_symbolic, resize_of_symbolic_extents_by_scales)
+{
+    const float scales[] = {1, 1, 2, 1.5F};
+
+    open_model(13);
+    input("x", 1, "1", "1", "h", "w");
+    raw(tensor("scales", 1, (const int64_t[]){4}, 1), scales, sizeof scales);
+    node("Resize", "x,,scales", "y", text("coordinate_transformation_mode", "asymmetric"),
+         text("nearest_mode", "floor"));
+    output("y");
+    TYPE_IS("f32[1, 1, h * 2, floordiv(w * 3, 2)]");
+    cr_assert(strstr(graph_text(cx, imported(), 0), "op repeat"));
+    compile_model();
+    GIVES(x4(2, 2), 0, 1, 1, 2, 1, 1, 2, 3, 3, 4, 3, 3, 4);
+    GIVES(x4(1, 3), 0, 1, 1, 2, 3, 1, 1, 2, 3);
+    discard();
+}
+
+/* A second input of floats: x itself, of which the first two numbers are 1 and 2. */
+Test(onnx_symbolic, resize_by_scales_of_the_run)
+{
+    open_model(13);
+    input("x", 1, "1", "2");
+    INT64S("one", 2);
+    node("Reshape", "x,one", "scales", NULL);
+    node("Resize", "x,,scales", "y", text("mode", "linear"));
+    output("y");
+    compile_model();
+    GIVES(x2(1, 2), 0, 1, 1.25f, 1.75f, 2);
+    discard();
+}
+
+/* As a decoder does: rows and columns of another tensor; batch and channels stay and cost nothing. */
+Test(onnx_symbolic, resize_to_the_size_of_another_tensor)
+{
+    open_model(13);
+    input("x", 1, "1", "c", "3", "4");
+    input("z", 1, "1", "2", "p", "q");
+    INT64S("zero", 0);
+    INT64S("two", 2);
+    INT64S("four", 4);
+    node("Shape", "x", "of_x", NULL);
+    node("Shape", "z", "of_z", NULL);
+    node("Slice", "of_x,zero,two", "outer", NULL);
+    node("Slice", "of_z,two,four", "inner", NULL);
+    node("Concat", "outer,inner", "size", attr_int("axis", 0));
+    node("Resize", "x,,,size", "y", NULL);
+    output("y");
+    TYPE_IS("f32[1, c, p, q]");
+}
+
+Test(onnx_symbolic, resize_says_what_it_expects)
+{
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    INT64S("size", 1, 1, 2, 3);
+    node("Resize", "x,,,size", "y", text("mode", "linear"), attr_int("antialias", 1));
+    output("y");
+    refused(TEC_UNSUPPORTED,
+            "m.onnx: error: 1 part of the model is not supported\n"
+            "m.onnx: note: node 'the_y' (Resize): a symbolic dimension is resized with antialias; "
+            "expected constant extents and sizes");
 }
 
 /* ---- expand ---- */
