@@ -16,7 +16,7 @@
 #include "targets/target.h"
 
 typedef struct {
-    const char *name; /* for people: "conv_packed+relu (layer1.0.conv1)" */
+    const char *name; /* for people: "matmul+add [1, 32, 10, 32] (fc)" */
     const te_def *def;
     /* A .te text of which `def` is the first definition; traces are replayed on it, with the tensor
      * intrinsics that it declares. */

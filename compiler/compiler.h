@@ -26,6 +26,7 @@ typedef struct {
     const ir_program *tree;        /* a loop tree (scheduled) */
     const ir_program *plain;       /* the same without steps: its work counts for rates; NULL: tree */
     const char *origin;            /* where its schedule came from, for the profile */
+    const char *summary;           /* operators and extents, for people; may be NULL */
     const comp_dispatch *dispatch; /* versions for some remainders of a symbol; NULL: none */
     /* called by a graph alone, which knows the symbols; any other must tell them by its parameters */
     bool of_graph;

@@ -188,7 +188,8 @@ bool comp_describe(tec_context *cx, const comp_unit *unit, const ir_program *low
                               .origin = unit->origin ? base_strdup(cx, unit->origin) : NULL,
                               .chooser = unit->chooser,
                               .ranges = unit->ranges,
-                              .n_ranges = unit->n_ranges};
+                              .n_ranges = unit->n_ranges,
+                              .summary = unit->summary ? base_strdup(cx, unit->summary) : NULL};
     describe_aliases(&d, out);
     return describe_params(&d, out) && describe_facts(&d, out) && can_be_called(&d, unit, out) &&
            describe_note(&d, unit->dispatch, lowered, version, "workspace", &out->workspace) &&

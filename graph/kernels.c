@@ -176,8 +176,10 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
                                   .hash = hash,
                                   .uses = 1,
                                   .node = node ? node->name : name};
-    if (kernels->source || kernels->want_tasks)
-        entry->task = task_of(kernels, def, anchor_of(node));
+    entry->task = task_of(kernels, def, anchor_of(node));
+    if (!entry->task)
+        return -1;
+    entry->unit.summary = entry->task->summary;
     if (!add_ranges(kernels, entry))
         entry->unit.tree = from_source(kernels, entry);
     if (!entry->unit.tree)

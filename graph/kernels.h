@@ -20,8 +20,8 @@
 typedef struct {
     comp_unit unit;
     const te_def *def;
-    const op_impl *impl;     /* of its anchor; may be NULL */
-    const space_task *task;  /* NULL where neither a source nor tasks are wanted */
+    const op_impl *impl; /* of its anchor; may be NULL */
+    const space_task *task;
     const ir_program *plain; /* the definition's own tree, by which equal ones are found */
     uint64_t hash;
     int uses;          /* how often it was asked for */

@@ -134,15 +134,13 @@ static bool find_in_model(finder *self)
     self->out->at = kernels ? base_array(self->cx, const tune_task *, kernels->entries.n) : NULL;
     for (int i = 0; kernels && i < kernels->entries.n; i++) {
         const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
-        const char *own = entry->unit.name; /* "relu'2": the second kernel of this name in the module */
-        const tune_task spec = {
-            .name = base_format(self->cx, "%.*s (%s)", (int)strcspn(own, "'"), own, entry->node),
-            .def = entry->def,
-            .task = entry->task,
-            .target = self->from->target,
-            .default_trace = entry->trace,
-            .weight = entry->uses,
-            .tree = entry->plain};
+        const tune_task spec = {.name = base_format(self->cx, "%s (%s)", entry->task->summary, entry->node),
+                                .def = entry->def,
+                                .task = entry->task,
+                                .target = self->from->target,
+                                .default_trace = entry->trace,
+                                .weight = entry->uses,
+                                .tree = entry->plain};
 
         if (!add_task(self, &spec))
             return false;

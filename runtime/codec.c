@@ -377,6 +377,7 @@ static void io_function(stream *self, void *item)
     io_i32(self, &function->chooser);
     function->ranges = io_array(self, function->ranges, &function->n_ranges, sizeof *function->ranges,
                                 RT_MAX_RANGES, io_range);
+    io_text(self, &function->summary);
 }
 
 static void io_constant(stream *self, void *item)

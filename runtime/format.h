@@ -126,6 +126,7 @@ typedef struct {
     int32_t chooser;             /* the symbol that chooses among ranges */
     const rt_range_desc *ranges; /* of rising `to`; above the last one the function runs itself */
     int32_t n_ranges;
+    const char *summary; /* for people: operators and extents, "matmul+add [n, 64, 10]"; may be NULL */
 } rt_function_desc;
 
 /* A kernel of CUDA that uses more bytes of shared memory takes all of them as one array, whose size the

@@ -146,8 +146,11 @@ bool tec_executor_profile(const tec_executor *ex, int index, tec_profile_row *ro
     }
     row->share = all > 0 ? profile->total_s / all : 0;
     if (step->function != RT_STEP_COPY) {
-        row->function = ex->desc->functions[ex->steps[index].function].name;
-        row->origin = ex->desc->functions[ex->steps[index].function].origin;
+        const rt_function_desc *function = &ex->desc->functions[ex->steps[index].function];
+
+        row->name = function->summary ? function->summary : step->name;
+        row->function = function->name;
+        row->origin = function->origin;
     } else
         row->group = TEC_ROW_MEMORY;
     return true;

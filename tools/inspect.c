@@ -31,7 +31,8 @@ static void print_functions(const rt_module_desc *module)
     for (int i = 0; i < module->n_functions; i++) {
         const rt_function_desc *function = &module->functions[i];
 
-        printf("function %s (%s)\n", function->name, function->origin ? function->origin : "-");
+        printf("function %s (%s)%s%s\n", function->name, function->origin ? function->origin : "-",
+               function->summary ? ": " : "", function->summary ? function->summary : "");
         for (int k = 0; k < function->n_params; k++) {
             const rt_param_desc *param = &function->params[k];
 
@@ -83,8 +84,13 @@ static void print_steps(tec_context *cx, const rt_module_desc *module, const rt_
     for (int i = 0; i < graph->n_steps; i++) {
         const rt_step_desc *s = &graph->steps[i];
 
-        printf("  step %d: %s (%s) by %s\n", i, s->name ? s->name : "", s->nodes ? s->nodes : "",
-               step_text(cx, module, graph, s));
+        const char *summary = s->function >= 0 ? module->functions[s->function].summary : NULL;
+
+        printf("  step %d: %s (%s) by %s\n", i,
+               summary   ? summary
+               : s->name ? s->name
+                         : "",
+               s->nodes ? s->nodes : "", step_text(cx, module, graph, s));
     }
 }
 

@@ -228,7 +228,7 @@ static void print_batch(const tool_tune_show *show)
     tec_context *cx = base_child(show->cx);
 
     fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s%s\n",
-            tool_tune_name(cx, t->task->name, 40), t->trials, t->failed,
+            tool_tune_name(cx, t->task->name, 64), t->trials, t->failed,
             tool_tune_speed(t->task, t->now, now, sizeof now),
             tool_tune_speed(t->task, t->best, best, sizeof best), t->task->flops > 0 ? " GFLOP/s" : "",
             tool_tune_ratio(t->first, t->best), time_left(show, left, sizeof left), count_devices(show, cx));

@@ -324,10 +324,10 @@ static void total_json(const tool_tune_show *show, job_times times)
     print_json(j);
 }
 
-/* What the other columns leave of a terminal; 40 where that is enough, or there is none. */
+/* What the other columns leave of a terminal; 64 where that is enough, or there is none. */
 static int name_columns(void)
 {
-    enum { OTHERS = 66, LEAST = 12, USUAL = 40 };
+    enum { OTHERS = 66, LEAST = 12, USUAL = 64 };
     struct winsize w;
     int left = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0
                    ? w.ws_col - OTHERS

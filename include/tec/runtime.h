@@ -276,8 +276,8 @@ typedef enum {
 /* The measurements of one step of an executor, or of one row of a program (tec/program.h), when
  * options.profile was set. */
 typedef struct {
-    const char *name;     /* the operators, "Conv+Relu"; of a program: the kernel or the instruction */
-    const char *nodes;    /* the model's nodes; NULL where unknown */
+    const char *name;  /* operators and extents, "relu [512, 1000]"; "copy"; of a program: instructions too */
+    const char *nodes; /* the model's nodes; NULL where unknown */
     const char *function; /* of a step; NULL for a copy, and where unknown */
     const char *origin;   /* where its schedule came from; NULL where unknown */
     int64_t calls;

@@ -30,14 +30,14 @@ says 'for cuda -arch=sm_80'
 "$TEC" compile "$model" --quiet -o "$dir/host.tec"
 emulated run "$dir/device.tec" --out "$dir/a" --repeat 2 --profile >"$dir/out"
 says 'copy \(x\)'
-says 'relu \(y\)'
+says 'relu \[3, 4, 5\] \(y\)'
 emulated run "$dir/device.tec" --device cuda:0 --out "$dir/a" --repeat 1 >/dev/null
 "$TEC" run "$dir/host.tec" --out "$dir/b" --repeat 1 >/dev/null
 cmp "$dir/a/y.npy" "$dir/b/y.npy" || fail "the device gives other results"
 "$TEC" inspect "$dir/device.tec" >"$dir/out"
 says 'on cuda: [0-9]+ bytes for intermediate values'
 says 'step 0: copy \(x\) by copy from the host to cuda'
-says 'step 1: relu \(y\) by relu on cuda'
+says 'step 1: relu \[3, 4, 5\] \(y\) by relu on cuda'
 says 'step 2: copy \(y\) by copy from cuda to the host'
 if emulated run "$dir/device.tec" --device cuda:7 >"$dir/out" 2>&1; then fail "ran on a device that is not there"; fi
 says "there is no device 'cuda:7'"

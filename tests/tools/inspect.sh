@@ -49,4 +49,17 @@ expect '# schedule: record' "$TEC" inspect $model --node /0/0.0/Conv --dim batch
 cp "$dir/out" "$dir/conv.te"
 expect 'ret' "$TEC" te --emit asm "$dir/conv.te"
 expect '# schedule: default' "$TEC" inspect $model --node /0/0.0/Conv --dim batch=2 --threads 1 --records "$dir/r.db"
+
+# One name for a kernel everywhere: its operators and extents.
+"$TEC" compile $model --dim batch=1 --threads 1 --quiet -o "$dir/m.tec"
+"$TEC" inspect "$dir/m.tec" | sed -n 's/^  step [0-9]*: \(.*\]\) (.*/\1/p' | sort >"$dir/inspect"
+"$TEC" inspect "$dir/m.tec" | sed -n 's/^function .*): //p' | sort >"$dir/functions"
+"$TEC" run "$dir/m.tec" --repeat 1 --profile | sed -n 's/.*  default  \(.*\]\) (.*/\1/p' | sort >"$dir/profile"
+"$TEC" tune $model --dim batch=1 --records "$dir/r.db" --threads 1 --kernels | sed -n 's/.* x  \(.*\]\) (.*/\1/p' | sort >"$dir/tune"
+"$TEC" records list "$dir/r.db" | sed -n 's/^[0-9a-f]\{16\} .*  \([a-z_+]* \[.*\]\)$/\1/p' | sort >"$dir/records"
+grep -qx 'matmul+add \[1, 32, 10, 32\]' "$dir/inspect" || { cat "$dir/inspect"; fail "a step is not named after operators and extents"; }
+for other in functions profile tune; do
+    cmp "$dir/inspect" "$dir/$other" || { diff "$dir/inspect" "$dir/$other"; fail "$other has other names"; }
+done
+[ -s "$dir/records" ] && [ -z "$(comm -23 "$dir/records" "$dir/inspect")" ] || { cat "$dir/records"; fail "records have other names"; }
 echo "inspect: ok"

@@ -151,7 +151,7 @@ for module in chain sum; do
     cmp "$dir/rows_here" "$dir/rows_there" || fail "the rows of $module differ: $(diff "$dir/rows_here" "$dir/rows_there")"
 done
 expect 0 'origin +step' "${run[@]}" "$dir/chain.tec" --repeat 3 --profile
-[ "$(grep -c ' matmul (' "$dir/out")" = 40 ] || fail "not a row for each step"
+[ "$(grep -c ' matmul \[4, 4, 4, 4\] (' "$dir/out")" = 40 ] || fail "not a row for each step"
 expect 0 '^kernel [0-9.]+ %, shape kernel 0.0 %' "${there[@]}" "${program[@]}" --out "$dir/program_there" --profile
 expect 2 "'.*add.so' is run as a function" "$TEC" run "$dir/add.so" --profile
 expect 1 "'.*add.so' is run as a function" "${there[@]}" "$dir/add.so" --profile
