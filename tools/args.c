@@ -6,6 +6,7 @@
  */
 #include "tools/args.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +14,13 @@
 #include <string.h>
 
 enum { HELP_COLUMN = 27, HELP_WIDTH = 100 };
+
+void tool_add_options(tool_options *all, const tool_option *option, int n)
+{
+    assert(n <= TOOL_MOST_OPTIONS - all->n);
+    memcpy(all->at + all->n, option, (size_t)n * sizeof *option);
+    all->n += n;
+}
 
 /* Prints words from column `column` on, with lines of HELP_WIDTH that continue at that column. */
 static void print_filled(const char *text, int column)

@@ -47,6 +47,15 @@ typedef struct {
     const char *what;
 } tool_option;
 
+/* The options of a command with many, put together from groups. */
+enum { TOOL_MOST_OPTIONS = 64 };
+typedef struct {
+    tool_option at[TOOL_MOST_OPTIONS];
+    int n;
+} tool_options;
+void tool_add_options(tool_options *all, const tool_option *option, int n);
+#define TOOL_ADD(all, option) tool_add_options((all), (option), (int)(sizeof(option) / sizeof((option)[0])))
+
 typedef struct {
     const char *command, *operands, *what;
     const tool_option *options;

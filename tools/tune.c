@@ -408,8 +408,8 @@ static int check_settings(run *self, settings *given)
     return check_pool(given) == TOOL_OK ? start(self) : TOOL_USAGE;
 }
 
-/* Reads the command line into *to and *files. */
-static int read_options(tec_context *cx, int argc, char **argv, settings *to, tool_list *files)
+/* For how long, on what, and where the measurements go. */
+static void add_limits(tool_options *all, settings *to)
 {
     const tool_option options[] = {
         {"records", TOOL_TEXT, &to->records, "DB", "the record store; made if it does not exist (required)"},
@@ -423,6 +423,15 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
         {"seed", TOOL_NUMBER, &to->seed, "N", "the seed that candidates are drawn from (default: 1)"},
         {"threads", TOOL_COUNT, &to->threads, "N",
          "the threads that kernels run on (default: the cores of the target)"},
+    };
+
+    TOOL_ADD(all, options);
+}
+
+/* Which kernels of the file, of which extents. */
+static void add_kernels(tool_options *all, settings *to)
+{
+    const tool_option options[] = {
         {"dim", TOOL_LIST, &to->given_dims, "NAME=N|NAME=FROM..TO",
          "gives symbolic dimension NAME the extent N, or tunes for all extents of a range; may be repeated"},
         {"histogram", TOOL_TEXT, &to->histogram, "FILE",
@@ -436,6 +445,15 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
          "the kernel with this key alone, as --kernels prints it; may be repeated"},
         {"kernels", TOOL_FLAG, &to->kernels, NULL,
          "prints the kernels with their keys, and measures nothing"},
+    };
+
+    TOOL_ADD(all, options);
+}
+
+/* Devices of a pool, and what is told of each run. */
+static void add_pool(tool_options *all, settings *to)
+{
+    const tool_option options[] = {
         {"tracker", TOOL_TEXT, &to->tracker, "HOST:PORT", "measures on devices that this tracker leases"},
         {"device-class", TOOL_TEXT, &to->device_class, "CLASS", "of these devices; needed with --tracker"},
         {"key-file", TOOL_TEXT, &to->key_file, "F",
@@ -448,7 +466,16 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
          "by which a device may differ from the others before it is set aside (25)"},
         {"run-log", TOOL_TEXT, &to->run_log, "FILE",
          "adds a line to this file before each run of a candidate on this machine"},
-        {"explorer", TOOL_CHOICE, &to->explorer, explorer_names(cx), "how candidates are proposed (anneal)"},
+    };
+
+    TOOL_ADD(all, options);
+}
+
+/* How candidates are proposed, and how the search is shown. */
+static void add_search(tool_options *all, settings *to, const char *explorers)
+{
+    const tool_option options[] = {
+        {"explorer", TOOL_CHOICE, &to->explorer, explorers, "how candidates are proposed (anneal)"},
         {"model", TOOL_CHOICE, &to->model, "rank|regression|none", "the cost model (rank)"},
         {"replay", TOOL_FLAG, &to->replay, NULL,
          "does not measure: checks that this command proposes the candidates of its records again"},
@@ -456,13 +483,26 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to, to
         {"plot", TOOL_TEXT, &to->plot, "FILE", "writes the tuning curves to this file, as SVG"},
         {"json", TOOL_FLAG, &to->json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
     };
+
+    TOOL_ADD(all, options);
+}
+
+/* Reads the command line into *to and *files. */
+static int read_options(tec_context *cx, int argc, char **argv, settings *to, tool_list *files)
+{
+    tool_options all = {.n = 0};
+
+    add_limits(&all, to);
+    add_kernels(&all, to);
+    add_pool(&all, to);
+    add_search(&all, to, explorer_names(cx));
     const tool_usage usage = {
         "tune",
         "MODEL.onnx|PROGRAM.tecp|FILE.te",
         "Searches for fast schedules by measuring candidates, and stores every measurement. The same command "
         "continues where it was stopped.",
-        options,
-        BASE_COUNT(options),
+        all.at,
+        all.n,
         1,
         1};
     return tool_parse(&usage, argc, argv, files);

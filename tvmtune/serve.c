@@ -252,10 +252,9 @@ static int check_and_serve(tec_context *cx, const settings *given)
     return serve(cx, given);
 }
 
-/* Reads the command line into *to. Options of the file of settings come before those of the command line. */
-static int read_options(tec_context *cx, int argc, char **argv, settings *to)
+/* Where the daemon keeps its state, and what it allows. */
+static void add_service(tool_options *all, settings *to)
 {
-    tool_list none = {0};
     const tool_option options[] = {
         {"state", TOOL_TEXT, &to->state, "DIR",
          "where the store, the token and the port are kept (" TVM_STATE ")"},
@@ -278,6 +277,15 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to)
          "in which the body of a request must have arrived; later the connection is closed (300)"},
         {"hosts", TOOL_TEXT, &to->hosts, "NAMES",
          "further names of this daemon in the header Host, between commas: those of a proxy"},
+    };
+
+    TOOL_ADD(all, options);
+}
+
+/* Devices of a pool. */
+static void add_pool(tool_options *all, settings *to)
+{
+    const tool_option options[] = {
         {"tracker", TOOL_TEXT, &to->tracker, "HOST:PORT",
          "leases the devices on which jobs with a --device-class are measured"},
         {"key-file", TOOL_TEXT, &to->key_file, "F",
@@ -286,6 +294,15 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to)
          "devices of the pool that one job has at most, so that several jobs share a class (8)"},
         {"tolerance", TOOL_COUNT, &to->tolerance, "PERCENT",
          "by which a device of the pool may differ from the others before it is set aside (25)"},
+    };
+
+    TOOL_ADD(all, options);
+}
+
+/* What is written, and where options and the compiler come from. */
+static void add_rest(tool_options *all, settings *to)
+{
+    const tool_option options[] = {
         {"log", TOOL_CHOICE, &to->log, "error|info",
          "what is written to standard error; info: each state of a job too (error)"},
         {"run-log", TOOL_TEXT, &to->run_log, "FILE",
@@ -295,12 +312,25 @@ static int read_options(tec_context *cx, int argc, char **argv, settings *to)
         {"tec", TOOL_TEXT, &to->tec, "PROGRAM",
          "the compiler that the jobs use (the `tec` beside this program)"},
     };
+
+    TOOL_ADD(all, options);
+}
+
+/* Reads the command line into *to. Options of the file of settings come before those of the command line. */
+static int read_options(tec_context *cx, int argc, char **argv, settings *to)
+{
+    tool_options options = {.n = 0};
+    tool_list none = {0};
+
+    add_service(&options, to);
+    add_pool(&options, to);
+    add_rest(&options, to);
     const tool_usage usage = {
         "serve",
         "",
         "Runs the tuning daemon in the foreground until it is interrupted. What its jobs measured is kept.",
-        options,
-        BASE_COUNT(options),
+        options.at,
+        options.n,
         0,
         0};
     char **all = tvm_with_config(cx, &usage, &argc, argv);
