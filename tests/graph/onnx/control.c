@@ -1,10 +1,7 @@
 /* tests/graph/onnx/control.c -- If, Loop and Scan of ONNX by the VM: captured values, trips that only the run
  * knows, values that grow, bodies inside of bodies.
  */
-#include "tests/graph/onnx/kit.h"
-
-#include "graph/build.h"
-#include "tec/program.h"
+#include "tests/graph/onnx/run.h"
 
 TestSuite(onnx_control, .init = open_context, .fini = close_context);
 
@@ -48,44 +45,18 @@ static void body_input(const char *name)
 
 /* ---- runs ---- */
 
-typedef struct {
-    tec_module *module;
-    tec_program *p;
-} compiled;
-
-static compiled compile_model(void)
-{
-    tec_error err = {0};
-    graph_built *b = graph_build(imported(), &(graph_build_options){.target = target_native(cx), .jobs = 1});
-
-    cr_assert(b, "%s", tec_context_error(cx));
-    tec_module *m = graph_load(b);
-    tec_program *p = m ? tec_program_new(m, NULL, &(tec_program_options){.run = {.threads = 1}}, &err) : NULL;
-    cr_assert(p, "%s", err.text);
-    return (compiled){m, p};
-}
-
-static DLTensor tensor_of(DLDataType t, const void *data, int rank, const int64_t *shape)
-{
-    return (DLTensor){.data = (void *)(uintptr_t)data,
-                      .device = {kDLCPU, 0},
-                      .ndim = rank,
-                      .dtype = t,
-                      .shape = (int64_t *)(uintptr_t)shape};
-}
-
 /* Runs the program on tensors: output `which` has this shape and these elements. */
 static void gives(const compiled *c, const DLTensor *in, int n, int which, int rank, const int64_t *shape,
                   const float *expected)
 {
     tec_error err = {0};
     tec_object *given[4], *out[4] = {NULL};
-    int n_out = tec_program_n_outputs(c->p);
+    int n_out = tec_program_n_outputs(c->program);
     int64_t count = 1;
 
     for (int i = 0; i < n; i++)
-        cr_assert(given[i] = tec_object_tensor(c->p, &in[i], &err), "%s", err.text);
-    cr_assert(tec_program_run(c->p, given, n, out, n_out, &err), "%s", err.text);
+        cr_assert(given[i] = tec_object_tensor(c->program, &in[i], &err), "%s", err.text);
+    cr_assert(tec_program_run(c->program, given, n, out, n_out, &err), "%s", err.text);
     const DLTensor *y = tec_object_dltensor(out[which]);
     cr_assert_eq(y->ndim, rank);
     for (int d = 0; d < rank; d++) {
@@ -101,14 +72,6 @@ static void gives(const compiled *c, const DLTensor *in, int n, int which, int r
     for (int i = 0; i < n; i++)
         tec_object_free(given[i]);
 }
-
-static void discard(compiled *c)
-{
-    tec_program_free(c->p);
-    tec_module_free(c->module);
-}
-
-static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1}, boolean = {kDLBool, 8, 1};
 
 /* ---- If ---- */
 
@@ -127,7 +90,7 @@ Test(onnx_control, branches_may_give_other_extents)
     Onnx__AttributeProto *otherwise = close_body("else_branch");
     node("If", "c", "y", then, otherwise);
     output("y");
-    compiled c = compile_model();
+    compiled c = compile_program(imported());
     const float x[] = {1, 2, 3};
     for (uint8_t yes = 0; yes < 2; yes++) {
         const DLTensor in[] = {tensor_of(f32, x, 1, (const int64_t[]){3}), tensor_of(boolean, &yes, 0, NULL)};
@@ -171,7 +134,7 @@ Test(onnx_control, a_carried_tensor_grows_for_as_many_trips_as_the_run_says)
     const float x[] = {1, 2, 3, 4, 5, 6}, first[] = {9, 9}, y[] = {9, 9, 2, 4, 6, 8, 10, 12};
 
     growing_model();
-    compiled c = compile_model();
+    compiled c = compile_program(imported());
     for (int64_t trips = 0; trips <= 3; trips++) {
         const DLTensor in[] = {tensor_of(f32, x, 2, (const int64_t[]){3, 2}), tensor_of(i64, &trips, 0, NULL),
                                tensor_of(f32, first, 2, (const int64_t[]){1, 2})};
@@ -210,7 +173,7 @@ Test(onnx_control, bodies_nest_and_capture)
     Onnx__AttributeProto *body = close_body("body");
     node("Loop", "n,,zero", "y", body);
     output("y");
-    compiled c = compile_model();
+    compiled c = compile_program(imported());
     const float x[] = {1, 10, 100, 1000}, zero = 0, expected = 1 + 11 + 111;
     const DLTensor in[] = {tensor_of(f32, x, 1, (const int64_t[]){4}), tensor_of(f32, &zero, 0, NULL)};
     gives(&c, in, 2, 0, 0, NULL, &expected);
@@ -237,7 +200,7 @@ Test(onnx_control, a_scan_runs_over_other_axes_and_backwards)
          INTS("scan_input_directions", 1), INTS("scan_output_axes", 1));
     output("last");
     output("all");
-    compiled c = compile_model();
+    compiled c = compile_program(imported());
     const float x[] = {1, 2, 3, 10, 20, 30}, s[] = {0, 100};
     const DLTensor in[] = {tensor_of(f32, x, 2, (const int64_t[]){2, 3}),
                            tensor_of(f32, s, 1, (const int64_t[]){2})};
@@ -256,7 +219,7 @@ Test(onnx_control, elements_that_are_not_zero_are_counted_by_the_run)
     node("Transpose", "at", "rows", NULL);
     node("GatherND", "x,rows", "y", NULL);
     output("y");
-    compiled c = compile_model();
+    compiled c = compile_program(imported());
     const float x[] = {0, 3, 0, -1, 2, 0};
     const DLTensor some = tensor_of(f32, x, 1, (const int64_t[]){6}),
                    none = tensor_of(f32, x, 1, (const int64_t[]){1});

@@ -14,16 +14,7 @@ TestSuite(onnx_form, .init = open_context, .fini = close_context);
         refused(TEC_INVALID, "m.onnx: error: node 'the_y' (" op "): " message);                              \
     } while (0)
 
-static Onnx__AttributeProto *attr_string(const char *name, const char *value)
-{
-    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
-
-    a->name = (char *)name;
-    a->has_s = true;
-    a->s = (ProtobufCBinaryData){strlen(value), (uint8_t *)value};
-    return a;
-}
-
+/* An operand too many would be ignored, one too few would be read behind the list. */
 Test(onnx_form, counts_operands)
 {
     REFUSED(13, "Add", "x,x,x,x,x", "5 operands, expected 2", NULL);
@@ -47,6 +38,7 @@ Test(onnx_form, counts_results)
     refused(TEC_INVALID, "m.onnx: error: node 'the_' (Relu): 0 results, expected 1");
 }
 
+/* An attribute that is ignored is another model than the one that was meant. */
 Test(onnx_form, knows_each_attribute)
 {
     REFUSED(13, "Relu", "x", "there is no attribute 'alpha' in opset 13", attr_float("alpha", 1));
@@ -61,6 +53,8 @@ Test(onnx_form, knows_each_attribute)
     REFUSED(13, "BitShift", "x,x", "attribute 'direction' is missing", NULL);
 }
 
+/* A file says the type of an attribute, or its fields alone tell it: a value of another type must not be
+ * read as 0. */
 Test(onnx_form, knows_the_types_and_values_of_attributes)
 {
     Onnx__AttributeProto *typed = attr_int("axis", 1), *of_function = attr_int("axis", 1);
@@ -83,6 +77,8 @@ Test(onnx_form, knows_the_types_and_values_of_attributes)
             of_function);
 }
 
+/* Files that are no faults: attributes of opset 1 that meant nothing, zeros that a writer leaves out, notes
+ * of its own. */
 Test(onnx_form, passes_what_old_files_and_other_writers_say)
 {
     Onnx__AttributeProto *zero = attr_int("axis", 0);
@@ -99,6 +95,7 @@ Test(onnx_form, passes_what_old_files_and_other_writers_say)
     TYPE_IS("i64[1, 6]");
 }
 
+/* Nodes find their operands by name, so the second value of a name would hide the first. */
 Test(onnx_form, a_name_is_one_value)
 {
     open_model(13);
@@ -132,6 +129,7 @@ Test(onnx_form, a_name_is_one_value)
     refused(TEC_INVALID, "m.onnx: error: there are two outputs 'x'");
 }
 
+/* What an operator means depends on the operator set: one that tec does not know may mean anything. */
 Test(onnx_form, operator_sets_have_a_range)
 {
     open_model(0);
@@ -173,6 +171,7 @@ Test(onnx_form, dtypes_that_tec_lacks_have_a_name)
         refused(TEC_INVALID, "m.onnx: error: node 'the_y' (" op "): " message);                              \
     } while (0)
 
+/* Each list is read up to the length of the starts: shorter ones were read behind their ends. */
 Test(onnx_form, lists_of_a_slice_are_equally_long)
 {
     WITH_LISTS(13, "Slice", "s,e,a,p", "4 starts, 1 ends, 4 axes, 4 steps: expected equal numbers",
@@ -192,6 +191,7 @@ Test(onnx_form, lists_of_a_slice_are_equally_long)
             INTS("ends", 1, 1, 1));
 }
 
+/* Extents below 0 have one meaning, -1, in one place. */
 Test(onnx_form, shapes_of_a_reshape_mean_something)
 {
     WITH_LISTS(13, "Reshape", "s", "dimension 0 is -2, expected -1 or more", INT64S("s", -2, 12), NULL);
@@ -204,6 +204,7 @@ Test(onnx_form, shapes_of_a_reshape_mean_something)
     WITH_LISTS(13, "ReduceSum", "a", "axis 1 is given twice", INT64S("a", 1, -1), NULL);
 }
 
+/* Parts are slices: sizes that do not add up would leave elements out, or overflow. */
 Test(onnx_form, sizes_of_a_split_add_up)
 {
     open_model(13);
@@ -232,6 +233,15 @@ Test(onnx_form, sizes_of_a_split_add_up)
                          "sizes for 2 results");
 }
 
+/* x: f32[1, 1, extent], and w: the weights of a convolution over three elements. */
+static void open_line(const char *extent)
+{
+    open_model(13);
+    input("x", 1, "1", "1", extent);
+    raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
+}
+
+/* Numbers of 62 bits overflowed in the extent of the result; a kernel or stride of 0 divided by 0. */
 Test(onnx_form, windows_are_in_range)
 {
     static const int64_t huge = (int64_t)1 << 62;
@@ -265,9 +275,7 @@ Test(onnx_form, windows_are_in_range)
         output("y");
         refused(TEC_INVALID, base_format(cx, "m.onnx: error: node 'the_y' (MaxPool): %s", wrong[i].message));
     }
-    open_model(13);
-    input("x", 1, "1", "1", "5");
-    raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
+    open_line("5");
     node("Conv", "x,w", "y", INTS("kernel_shape", 5));
     output("y");
     refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Conv): 'kernel_shape' is 5 in spatial dimension 0, "
@@ -276,9 +284,7 @@ Test(onnx_form, windows_are_in_range)
 
 Test(onnx_form, the_shape_of_a_transposed_convolution_is_in_range)
 {
-    open_model(13);
-    input("x", 1, "1", "1", "3");
-    raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
+    open_line("3");
     node("ConvTranspose", "x,w", "y", INTS("output_shape", INT64_MIN));
     output("y");
     refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): 'output_shape' is "
@@ -287,9 +293,7 @@ Test(onnx_form, the_shape_of_a_transposed_convolution_is_in_range)
 
 Test(onnx_form, the_padding_of_a_transposed_convolution_is_in_range)
 {
-    open_model(13);
-    input("x", 1, "1", "1", "3");
-    raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
+    open_line("3");
     node("ConvTranspose", "x,w", "y", INTS("pads", 0, INT64_MIN));
     output("y");
     refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): padding -9223372036854775808, "
@@ -301,6 +305,7 @@ Test(onnx_form, the_padding_of_a_transposed_convolution_is_in_range)
 #define LIMIT_BYTES                                                                                          \
     "; the limit 'tensor-bytes' is 140737488355328 (--limit tensor-bytes=N, tec_context_set_limit)"
 
+/* Products of extents overflowed, which made a huge tensor look small. */
 Test(onnx_form, no_tensor_is_larger_than_memory_can_be)
 {
     open_model(13);

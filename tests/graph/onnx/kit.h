@@ -123,6 +123,16 @@ static inline Onnx__AttributeProto *attr_float(const char *name, float f)
     return a;
 }
 
+static inline Onnx__AttributeProto *attr_string(const char *name, const char *v)
+{
+    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
+
+    a->name = (char *)name;
+    a->has_s = true;
+    a->s = (ProtobufCBinaryData){strlen(v), (uint8_t *)(uintptr_t)v};
+    return a;
+}
+
 static inline Onnx__AttributeProto *attr_ints(const char *name, const int64_t *v, size_t n)
 {
     Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
@@ -178,6 +188,15 @@ static inline void int64s(const char *name, const int64_t *v, size_t n)
 }
 #define INT64S(name, ...)                                                                                    \
     int64s(name, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static inline void floats(const char *name, const float *v, size_t n)
+{
+    int64_t dims[] = {(int64_t)n};
+
+    raw(tensor(name, 1, dims, 1), v, n * sizeof *v);
+}
+#define FLOATS(name, ...)                                                                                    \
+    floats(name, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 static inline uint8_t *packed(size_t *size)
 {

@@ -118,25 +118,13 @@ Test(onnx_limits, bytes_of_a_tensor)
            "m.onnx: error: input 'x' is f32[5, 5]: it would have too many bytes" NAMED("tensor-bytes", "99"));
 }
 
-static Onnx__AttributeProto *linear(void)
-{
-    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
-
-    a->name = "mode";
-    a->has_s = true;
-    a->s = (ProtobufCBinaryData){6, (uint8_t *)"linear"};
-    return a;
-}
-
 /* Each of the 2 elements is made of 2 * 4 others: the scale is a quarter. */
 static void open_resize(void)
 {
-    const float scales[] = {0.25F};
-
     open_model(18);
     input("x", 1, "8");
-    raw(tensor("scales", 1, (const int64_t[]){1}, 1), scales, sizeof scales);
-    node("Resize", "x,,scales", "y", linear(), attr_int("antialias", 1));
+    FLOATS("scales", 0.25F);
+    node("Resize", "x,,scales", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
     output("y");
 }
 

@@ -4,72 +4,28 @@
  * The expected numbers are those of ONNX's reference evaluator. Operators whose operands may all be inputs
  * are compared with the ONNX backend tests (tests/suite/onnx.sh).
  */
-#include "tests/graph/onnx/kit.h"
-
-#include <math.h>
-
-#include "graph/build.h"
+#include "tests/graph/onnx/run.h"
 #include "graph/pass.h"
-#include "tec/runtime.h"
 
 TestSuite(onnx_run, .init = open_context, .fini = close_context);
-
-static double element(const DLTensor *t, int64_t i)
-{
-    const char *p = (const char *)t->data + t->byte_offset + i * base_dtype_bytes(t->dtype);
-
-    if (t->dtype.code == kDLFloat)
-        return (double)*(const float *)(const void *)p;
-    return t->dtype.bits == 64   ? (double)*(const int64_t *)(const void *)p
-           : t->dtype.bits == 32 ? *(const int32_t *)(const void *)p
-                                 : *(const int8_t *)p;
-}
 
 /* The model of the kit on x, an array of its one input: output 0. */
 static void gives(const void *x, DLDataType t, const double *expected, int64_t count)
 {
     tec_error err = {0};
-    graph_built *b = graph_build(imported(), &(graph_build_options){.target = target_native(cx), .jobs = 1});
     tec_tensor_info info;
+    compiled c = compile_model(imported());
 
-    cr_assert(b, "%s", tec_context_error(cx));
-    tec_module *m = graph_load(b);
-    tec_executor *ex = m ? tec_executor_new(m, NULL, &(tec_run_options){.threads = 1}, &err) : NULL;
-    cr_assert(ex && tec_executor_input_info(ex, 0, &info, &err), "%s", err.text);
-    DLTensor in = {.data = (void *)x,
-                   .device = {kDLCPU, 0},
-                   .ndim = info.ndim,
-                   .dtype = t,
-                   .shape = (int64_t *)info.shape};
-    cr_assert(tec_executor_set_input(ex, 0, &in, &err) && tec_executor_run(ex, &err), "%s", err.text);
-    const DLTensor *y = tec_executor_output(ex, 0);
-    cr_assert_eq(tec_tensor_elements(y), count, "%lld elements", (long long)tec_tensor_elements(y));
-    for (int64_t i = 0; i < count; i++)
-        cr_assert(fabs(element(y, i) - expected[i]) <= 2e-5 * (1 + fabs(expected[i])),
-                  "element %lld is %g, expected %g", (long long)i, element(y, i), expected[i]);
-    tec_executor_free(ex);
-    tec_module_free(m);
+    cr_assert(tec_executor_input_info(c.executor, 0, &info, &err), "%s", err.text);
+    const DLTensor in = tensor_of(t, x, info.ndim, info.shape);
+    cr_assert(tec_executor_set_input(c.executor, 0, &in, &err) && tec_executor_run(c.executor, &err), "%s",
+              err.text);
+    has_elements(tec_executor_output(c.executor, 0), expected, count, 2e-5);
+    discard(&c);
 }
 #define GIVES(x, ...)                                                                                        \
-    gives((x), (DLDataType){kDLFloat, 32, 1}, (const double[]){__VA_ARGS__},                                 \
+    gives((x), f32, (const double[]){__VA_ARGS__},                                                           \
           (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
-
-static Onnx__AttributeProto *text(const char *name, const char *v)
-{
-    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
-
-    a->name = (char *)name;
-    a->has_s = true;
-    a->s = (ProtobufCBinaryData){strlen(v), (uint8_t *)v};
-    return a;
-}
-
-static void floats(const char *name, const float *v, int64_t n)
-{
-    raw(tensor(name, 1, &n, 1), v, (size_t)n * 4);
-}
-#define FLOATS(name, ...)                                                                                    \
-    floats(name, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 static const float twelve[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
@@ -94,7 +50,7 @@ Test(onnx_run, resize_nearest)
 Test(onnx_run, resize_linear)
 {
     open_resize(1.5f, 2);
-    node("Resize", "x,,scales", "y", text("mode", "linear"));
+    node("Resize", "x,,scales", "y", attr_string("mode", "linear"));
     GIVES(twelve, 1, 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4, 3, 3.25, 3.75, 4.25, 4.75, 5.25, 5.75, 6,
           5.6666665, 5.9166665, 6.4166665, 6.9166665, 7.4166665, 7.9166665, 8.416667, 8.666667, 8.333333,
           8.583333, 9.083333, 9.583333, 10.083333, 10.583333, 11.083333, 11.333333);
@@ -103,8 +59,8 @@ Test(onnx_run, resize_linear)
 Test(onnx_run, resize_linear_by_corners)
 {
     open_resize(1.5f, 1);
-    node("Resize", "x,,scales", "y", text("mode", "linear"),
-         text("coordinate_transformation_mode", "align_corners"));
+    node("Resize", "x,,scales", "y", attr_string("mode", "linear"),
+         attr_string("coordinate_transformation_mode", "align_corners"));
     GIVES(twelve, 1, 2, 3, 4, 3.2857143, 4.2857143, 5.2857143, 6.2857143, 5.5714288, 6.5714288, 7.5714288,
           8.5714288, 7.857143, 8.857143, 9.857143, 10.857143);
 }
@@ -112,7 +68,7 @@ Test(onnx_run, resize_linear_by_corners)
 Test(onnx_run, resize_cubic_without_what_lies_outside)
 {
     open_resize(1.5f, 1);
-    node("Resize", "x,,scales", "y", text("mode", "cubic"), attr_int("exclude_outside", 1));
+    node("Resize", "x,,scales", "y", attr_string("mode", "cubic"), attr_int("exclude_outside", 1));
     GIVES(twelve, 0.5945944, 1.5945945, 2.5945945, 3.5945945, 2.4857142, 3.4857142, 4.4857144, 5.4857144,
           5.973834, 6.973834, 7.973834, 8.973834, 8.535673, 9.535673, 10.535673, 11.535673);
 }
@@ -120,7 +76,7 @@ Test(onnx_run, resize_cubic_without_what_lies_outside)
 Test(onnx_run, resize_smooths_what_becomes_smaller)
 {
     open_resize(0.6f, 0.5f);
-    node("Resize", "x,,scales", "y", text("mode", "linear"), attr_int("antialias", 1));
+    node("Resize", "x,,scales", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
     GIVES(twelve, 3.125, 4.875);
 }
 
@@ -129,7 +85,7 @@ Test(onnx_run, resize_to_sizes_of_some_axes)
     open_model(18);
     input("x", 1, "1", "1", "3", "4");
     INT64S("sizes", 2);
-    node("Resize", "x,,,sizes", "y", INTS("axes", -1), text("nearest_mode", "floor"));
+    node("Resize", "x,,,sizes", "y", INTS("axes", -1), attr_string("nearest_mode", "floor"));
     output("y");
     GIVES(twelve, 1, 3, 5, 7, 9, 11);
 }
@@ -194,7 +150,7 @@ Test(onnx_run, cum_sum_of_rows)
     INT64S("axis", 1);
     node("CumSum", "x,axis", "y", NULL);
     output("y");
-    gives(x, (DLDataType){kDLFloat, 32, 1}, sums, BASE_COUNT(sums));
+    gives(x, f32, sums, BASE_COUNT(sums));
 }
 
 Test(onnx_run, one_hot_of_a_constant_depth)
@@ -205,8 +161,7 @@ Test(onnx_run, one_hot_of_a_constant_depth)
     FLOATS("values", 5, 7);
     node("OneHot", "x,depth,values", "y", attr_int("axis", 0));
     output("y");
-    gives((const int64_t[]){1, -2, 0}, (DLDataType){kDLInt, 64, 1},
-          (const double[]){5, 5, 7, 7, 7, 5, 5, 5, 5}, 9);
+    gives((const int64_t[]){1, -2, 0}, i64, (const double[]){5, 5, 7, 7, 7, 5, 5, 5, 5}, 9);
 }
 
 Test(onnx_run, range_up_to_a_symbolic_extent)
@@ -251,9 +206,10 @@ Test(onnx_run, activations_of_transformers)
     for (int i = 0; i < BASE_COUNT(rows); i++) {
         open_model(20);
         input("x", 1, "5");
-        node(rows[i].op, "x", "y", rows[i].approximate ? text("approximate", rows[i].approximate) : NULL);
+        node(rows[i].op, "x", "y",
+             rows[i].approximate ? attr_string("approximate", rows[i].approximate) : NULL);
         output("y");
-        gives(x, (DLDataType){kDLFloat, 32, 1}, rows[i].y, 5);
+        gives(x, f32, rows[i].y, 5);
     }
 }
 
@@ -274,7 +230,7 @@ Test(onnx_run, an_einsum_that_turns_its_result)
     input("x", 1, "2", "3");
     raw(tensor("w", 1, (const int64_t[]){3, 4}, 2), (const float[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
         48);
-    node("Einsum", "x,w", "y", text("equation", "ij, jk -> ki"));
+    node("Einsum", "x,w", "y", attr_string("equation", "ij, jk -> ki"));
     output("y");
     GIVES(((const float[]){0, 1, 2, 3, 4, 5}), 20, 56, 23, 68, 26, 80, 29, 92);
 }
@@ -311,7 +267,7 @@ Test(onnx_run, a_reduction_over_nothing_and_a_wrap_of_one_axis)
     input("x", 1, "2", "3");
     INT64S("pads", 2, 1);
     INT64S("axes", 1);
-    node("Pad", "x,pads,,axes", "y", text("mode", "wrap"));
+    node("Pad", "x,pads,,axes", "y", attr_string("mode", "wrap"));
     output("y");
     GIVES(((const float[]){0, 1, 2, 3, 4, 5}), 1, 2, 0, 1, 2, 0, 4, 5, 3, 4, 5, 3);
 }

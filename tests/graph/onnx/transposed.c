@@ -1,13 +1,8 @@
 /* tests/graph/onnx/transposed.c -- ConvTranspose at random, compiled and run, against plain loops: strides,
  * dilations, groups, padding that is cut off or added, a bias, 1 to 3 spatial dimensions, a symbolic batch.
  */
-#include "tests/graph/onnx/kit.h"
-
-#include <math.h>
-
-#include "graph/build.h"
 #include "graph/pass.h"
-#include "tec/runtime.h"
+#include "tests/graph/onnx/run.h"
 
 TestSuite(transposed, .init = open_context, .fini = close_context, .timeout = 300);
 
@@ -182,23 +177,19 @@ static void run_case(const transposed *self, graph_module *module)
 {
     int64_t shape[MOST_SPACE + 2] = {self->batch, self->group * self->in};
     tec_error err = {0};
-    graph_built *b = graph_build(module, &(graph_build_options){.target = target_native(cx), .jobs = 1});
+    compiled c = compile_model(module);
 
-    cr_assert(b, "%s\n%s", tec_context_error(cx), text_of(self));
     for (int i = 0; i < self->rank; i++)
         shape[2 + i] = self->extent[i];
-    tec_module *m = graph_load(b);
-    tec_executor *ex = m ? tec_executor_new(m, NULL, &(tec_run_options){.threads = 1}, &err) : NULL;
-    DLTensor in = {
-        .data = self->x, .device = {kDLCPU, 0}, .ndim = 2 + self->rank, .dtype = BASE_F32, .shape = shape};
-    cr_assert(ex && tec_executor_set_input(ex, 0, &in, &err) && tec_executor_run(ex, &err), "%s", err.text);
-    const DLTensor *y = tec_executor_output(ex, 0);
+    const DLTensor in = tensor_of(f32, self->x, 2 + self->rank, shape);
+    cr_assert(tec_executor_set_input(c.executor, 0, &in, &err) && tec_executor_run(c.executor, &err), "%s",
+              err.text);
+    const DLTensor *y = tec_executor_output(c.executor, 0);
     for (int i = 0; i < self->rank; i++)
         cr_assert_eq(y->shape[2 + i], self->result[i], "dimension %d has %lld elements, expected %lld\n%s",
                      2 + i, (long long)y->shape[2 + i], (long long)self->result[i], text_of(self));
     compare(self, "compiled", y->data);
-    tec_executor_free(ex);
-    tec_module_free(m);
+    discard(&c);
 }
 
 Test(transposed, random_cases)
