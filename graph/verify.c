@@ -106,17 +106,36 @@ static bool check_use(verifier *self, const graph_node *node, const graph_value 
                               node ? "operand" : "output", k, graph_type_text(self->cx, &t)));
 }
 
-/* Whether the condition stands among the facts of the body, of a body around it or of the module, as it is:
- * the prover does not find each fact again in others' terms ('288 * n == 1' has no solution to reason with).
- */
+/* Whether the fact says the condition, as it is or, of two equalities, with both sides in the terms of all
+ * facts: where d1 is 3, 'd0 * d1 == 6' says '6 == d0 * 3'. */
+static bool says(const ir_facts *all, const ir_expr *fact, const ir_expr *condition)
+{
+    const ir_expr *mine[2], *wanted[2];
+
+    if (ir_same(fact, condition))
+        return true;
+    for (int i = 0; i < 2; i++) {
+        if (fact->op != IR_EQ || condition->op != IR_EQ)
+            return false;
+        mine[i] = ir_simplify(all, fact->arg[i]);
+        wanted[i] = ir_simplify(all, condition->arg[i]);
+    }
+    return (ir_same(mine[0], wanted[0]) && ir_same(mine[1], wanted[1])) ||
+           (ir_same(mine[0], wanted[1]) && ir_same(mine[1], wanted[0]));
+}
+
+/* Whether the condition stands among the facts of the body, of a body around it or of the module: the prover
+ * does not find each fact again in others' terms ('288 * n == 1' has no solution to reason with). */
 static bool is_stated(const graph_module *module, const graph_body *body, const ir_expr *condition)
 {
+    const ir_facts *all = graph_facts_in(module, body);
+
     for (; body; body = body->outer)
         for (int i = 0; i < body->facts.n; i++)
-            if (ir_same(body->facts.at[i], condition))
+            if (says(all, body->facts.at[i], condition))
                 return true;
     for (int i = 0; i < module->facts.n; i++)
-        if (ir_same(module->facts.at[i], condition))
+        if (says(all, module->facts.at[i], condition))
             return true;
     return false;
 }

@@ -542,6 +542,24 @@ Test(onnx_symbolic, expand_refuses_numbers_that_differ)
     cr_assert(strstr(tec_context_error(cx), "does not broadcast"), "%s", tec_context_error(cx));
 }
 
+/* ---- reshape ---- */
+
+/* The product demands d1 == 3; with that, what the reshape demanded before reads d0 * d2 * 3 == 3. */
+Test(onnx_symbolic, reshape_whose_extents_are_known_later)
+{
+    open_model(13);
+    input("x", 1, "3");
+    input("shape", 7, "3");
+    FLOATS("w", 1, 2, 3);
+    node("Reshape", "x,shape", "r", NULL);
+    node("MatMul", "w,r", "y", NULL);
+    output("y");
+    compile();
+    gives(with_sizes(x1(3), (const int64_t[]){1, 3, 1}, 3), 0, (const double[]){14}, 1);
+    refuses(with_sizes(x1(3), (const int64_t[]){3, 1, 1}, 3), "d1");
+    done();
+}
+
 /* ---- two slices of one tensor ---- */
 
 /* The halves in the other order, as rotary position codes have them; the end as exporters write it. */
