@@ -125,6 +125,7 @@ static const rt_step_profile *find_row(const tec_program *program, int index, te
         if (found->calls == 0 || index-- > 0)
             continue;
         row->name = !kernel ? rt_instruction_name(i - n) : kernel->summary ? kernel->summary : kernel->name;
+        row->function = kernel ? kernel->name : NULL;
         row->origin = kernel ? kernel->origin : NULL;
         row->group = kernel             ? (is_shape_kernel(kernel) ? TEC_ROW_SHAPE_KERNEL : TEC_ROW_KERNEL)
                      : is_memory(i - n) ? TEC_ROW_MEMORY

@@ -613,7 +613,8 @@ static bool is_outside_lanes(ir_exec *exec, const exec_code *code)
 }
 
 /* From here on, accesses before the barrier are ordered before those after it, for the memory that it names.
- */
+ * Where barriers are implied, one that stands in the program already, as behind the wait for an asynchronous
+ * copy, orders nothing more: pass `barriers` has yet to move the conditions of threads inside. */
 static void barrier(ir_exec *exec, const exec_code *code, frames set)
 {
     const int *came = count_arrivals(exec, set);
@@ -623,6 +624,8 @@ static void barrier(ir_exec *exec, const exec_code *code, frames set)
         return;
     enter(exec, set.at[0]);
     exec_tick(exec);
+    if (exec->implied)
+        return;
     if (code->evaluate.barrier == IR_WARP) {
         warp_barrier(exec, code, came);
         return;

@@ -105,7 +105,7 @@ Test(ranges, so_does_the_vm)
         cr_assert(tec_program_run(p, &given, 1, &out, 1, &err), "%s", err.text);
         is_double(tec_object_dltensor(out), runs[i].n);
         cr_assert(tec_program_profile(p, 0, &row));
-        cr_assert_str_eq(row.name, runs[i].function, "n = %d", (int)runs[i].n);
+        cr_assert_str_eq(row.function, runs[i].function, "n = %d", (int)runs[i].n);
         tec_object_free(out);
         tec_object_free(given);
     }
