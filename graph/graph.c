@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include "graph/scope.h"
+#include "ir/text.h"
 
 graph_module *graph_new(tec_context *cx, const char *name)
 {
@@ -184,8 +185,14 @@ graph_node *graph_node_of(graph_module *module, graph_body *body, const op_info 
     c.needs = &needs;
     if (!op_infer(&c))
         return NULL;
-    for (int i = 0; i < needs.n; i++)
+    for (int i = 0; i < needs.n; i++) {
+        if (graph_rules_out(module, body, needs.at[i]))
+            return base_fail(
+                cx, TEC_INVALID, probe.loc,
+                "%s '%s' needs %s, which what stands before rules out: the model could never run", op->name,
+                probe.name, ir_expr_text(cx, needs.at[i]));
         graph_need_in(module, body, needs.at[i]);
+    }
     for (int k = 0; k < c.n_outputs; k++) {
         const ir_expr **dim = base_array(cx, const ir_expr *, c.output[k].n);
 

@@ -132,6 +132,12 @@ void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condit
     graph_fact_in(module, body && body->entry && is_global(module, condition) ? NULL : body, condition);
 }
 
+bool graph_rules_out(const graph_module *module, const graph_body *body, const ir_expr *condition)
+{
+    return body && body->entry && is_global(module, condition) &&
+           ir_prove(graph_facts_in(module, body), ir_not(module->cx, condition));
+}
+
 /* Symbols are extents, so each is assumed to be at least 0. */
 static ir_facts *facts_of(tec_context *cx, const ir_facts *outer, const base_vec *symbols,
                           const base_vec *facts)

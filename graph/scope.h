@@ -33,6 +33,9 @@ void graph_fact_in(graph_module *module, graph_body *body, const ir_expr *condit
 /* What an operator of the body relies on. In the entry, where only symbols of the module matter, it is the
  * module's fact: the model demands it. */
 void graph_need_in(graph_module *module, graph_body *body, const ir_expr *condition);
+/* Whether such a need of the entry contradicts what is known, so that no input would fulfil both. A branch or
+ * a loop with such a need need not run. */
+bool graph_rules_out(const graph_module *module, const graph_body *body, const ir_expr *condition);
 /* What is known in the body: its facts, those of the bodies around it, the module's. Symbols are at least
  * 0. */
 const ir_facts *graph_facts_in(const graph_module *module, const graph_body *body);

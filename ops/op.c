@@ -266,6 +266,12 @@ bool op_equal(const op_call *call, const ir_expr *left, const ir_expr *right)
     return call->needs != NULL;
 }
 
+void op_need(const op_call *call, const ir_expr *condition)
+{
+    if (call->needs && !(call->facts && ir_prove(call->facts, condition)))
+        base_push(call->cx, call->needs, condition);
+}
+
 op_attr op_attr_int(const char *name, int64_t v)
 {
     return (op_attr){.name = name, .kind = OP_ATTR_INT, .i = v};

@@ -162,6 +162,8 @@ bool op_has_input(const op_call *call, int k);
 /* Extents that must be equal: proven, or left to the caller as a condition (see needs); false where neither
  * is possible. */
 bool op_equal(const op_call *call, const ir_expr *left, const ir_expr *right);
+/* A condition that callers must keep: left to them (see needs) unless it is proven, or nobody takes it. */
+void op_need(const op_call *call, const ir_expr *condition);
 /* An error about this call: "conv 'layer1/conv': ..." at the user's node; always false. */
 bool op_fail(const op_call *call, const char *fmt, ...) BASE_PRINTF(2, 3);
 bool op_broadcast(const op_call *call, op_type *out);           /* NumPy rules over all inputs */

@@ -195,6 +195,7 @@ static bool pad_relation(op_call *call)
         if (ir_is_int(dim[i], &n) && n < 0)
             return op_fail(call, "dimension %d of %s would have extent %lld", i,
                            op_type_text(call->cx, &call->input[0]), (long long)n);
+        op_need(call, ir_le(call->cx, ir_int(call->cx, 0), dim[i]));
     }
     call->output[0] = (op_type){call->input[0].dtype, call->input[0].n, dim};
     return true;

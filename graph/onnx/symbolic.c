@@ -12,6 +12,7 @@
 #include "graph/onnx/compose.h"
 #include "graph/scope.h"
 #include "ir/reason/facts.h"
+#include "ir/text.h"
 
 static const ir_facts *facts_here(const onnx_node *node)
 {
@@ -20,7 +21,10 @@ static const ir_facts *facts_here(const onnx_node *node)
 
 void onnx_demand(onnx_node *node, const ir_expr *condition)
 {
-    if (!ir_prove(facts_here(node), condition))
+    if (graph_rules_out(node->im->m, node->im->f->body, condition))
+        onnx_wrong(node, "needs %s, which what stands before rules out: the model could never run",
+                   ir_expr_text(node->cx, condition));
+    else if (!ir_prove(facts_here(node), condition))
         graph_need_in(node->im->m, node->im->f->body, condition);
 }
 

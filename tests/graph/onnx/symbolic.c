@@ -234,6 +234,22 @@ Test(onnx_symbolic, split_needs_a_size_for_each_part)
             "for 2 results");
 }
 
+/* What the one node needs and the other one needs has no input in common. */
+Test(onnx_symbolic, needs_that_rule_each_other_out)
+{
+    open_model(13);
+    input("x", 1, "n");
+    INT64S("crop", -1, -4);
+    INT64S("two", 2);
+    node("Pad", "x,crop", "y", NULL);
+    node("Reshape", "x,two", "z", NULL);
+    output("y");
+    output("z");
+    refused(TEC_INVALID,
+            "m.onnx: node 'the_z' (Reshape): error: reshape 'the_z' needs n == 2, which what stands "
+            "before rules out: the model could never run");
+}
+
 /* ---- pad ---- */
 
 /* To a multiple of 4: (-n) mod 4 zeros behind. */
