@@ -112,6 +112,21 @@ static void on_granted(side *s, const rpc_frame *f)
     rt_arena_free(&arena);
 }
 
+/* With the tracker's own words. */
+static void on_refused(side *s, const rpc_frame *f)
+{
+    rt_arena arena = {0};
+    rpc_any m;
+    char why[400] = "the tracker refused what it should take";
+    size_t used = strlen(why);
+
+    if (rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(s->conn)), &arena))
+        snprintf(why + used, sizeof why - used, ": %s",
+                 f->kind == RPC_KIND_failure ? m.failure.text : m.refused.text);
+    give_up(s->b, why);
+    rt_arena_free(&arena);
+}
+
 static void on_frame(rpc_conn *c, const rpc_frame *f)
 {
     side *s = rpc_conn_user(c);
@@ -124,7 +139,7 @@ static void on_frame(rpc_conn *c, const rpc_frame *f)
         b->joining--;
         join_more(b);
     } else if (f->kind == RPC_KIND_failure || f->kind == RPC_KIND_refused)
-        give_up(b, "the tracker refused what it should take");
+        on_refused(s, f);
 }
 
 static void on_closed(rpc_conn *c, const tec_error *why)
@@ -232,7 +247,7 @@ static bool start_tracker(bench *b, const char *self)
     fputc(' ', f);
     for (int i = 0; i < RPC_SECRET_BYTES; i++)
         fputs("11", f);
-    fputs(" submit,serve,administer * active\n", f);
+    fputs(" submit,serve,administer * active users=*\n", f);
     fclose(f);
     b->child = fork();
     if (b->child == 0) {
