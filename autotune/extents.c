@@ -53,7 +53,7 @@ static const double *weights_of(tec_context *cx, const tune_range *range, const 
 const tune_extents *tune_extents_new(tec_context *cx, const tune_range *range, int symbol)
 {
     tune_extents *extents = base_new(cx, tune_extents);
-    int64_t *at = base_array(cx, int64_t, 66);
+    int64_t *at = base_array(cx, int64_t, TUNE_MOST_EXTENTS);
     int n = 0;
 
     at[n++] = range->from;

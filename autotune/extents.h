@@ -13,6 +13,8 @@
 
 /* The largest extent at which candidates are proposed. */
 enum { TUNE_LARGE_EXTENT = 64 };
+/* 63 powers of two in 64 bits, and both ends of a range. */
+enum { TUNE_MOST_EXTENTS = 66 };
 
 typedef struct {
     int64_t from, to;

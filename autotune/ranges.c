@@ -11,15 +11,13 @@
 
 #include <math.h>
 
-enum { MOST_EXTENTS = 66 };
-
 typedef struct {
     const tune_extents *extents;
     const double *loss;
     int count;
-    double least[TUNE_MOST_PIECES + 1][MOST_EXTENTS + 1]; /* [k][j] */
-    int begin[TUNE_MOST_PIECES + 1][MOST_EXTENTS + 1];    /* of the last piece */
-    int trace[TUNE_MOST_PIECES + 1][MOST_EXTENTS + 1];
+    double least[TUNE_MOST_PIECES + 1][TUNE_MOST_EXTENTS + 1]; /* [k][j] */
+    int begin[TUNE_MOST_PIECES + 1][TUNE_MOST_EXTENTS + 1];    /* of the last piece */
+    int trace[TUNE_MOST_PIECES + 1][TUNE_MOST_EXTENTS + 1];
 } chooser;
 
 /* Also at an extent without weight a schedule has to run. */

@@ -298,6 +298,7 @@ static int bounded(int argc, char **argv, int at, int usual, int most)
     return n < 1 ? 1 : n > most ? most : n;
 }
 
+/* The grants are counted for a fixed time after all have joined, so that joining costs them nothing. */
 int main(int argc, char **argv)
 {
     bench b = {.n_servers = bounded(argc, argv, 1, 5000, MOST_SERVERS),

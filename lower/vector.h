@@ -18,8 +18,8 @@ typedef struct {
     int lanes;
     const ir_expr *mask; /* lanes that run; NULL: all */
     bool idle;           /* the mask may hold in no lane at all */
-    /* buffers that iterations of a loop around store to while others run: what no lane asks for must not be
-     * read from these; NULL: none */
+    /* Buffers to which an iteration of some parallel loop may store while other iterations run. A load that
+     * no lane asks for would be a race there. NULL: there are none. */
     const base_map *shared;
     base_map vars;    /* let variables -> what they are now */
     base_map buffers; /* buffers allocated inside -> the same with one copy for each lane */

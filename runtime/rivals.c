@@ -304,7 +304,8 @@ static bool profile(tec_module *module, rival *one, const rt_function_desc *desc
     return ok;
 }
 
-/* Nothing is added unless everything went well. */
+/* The kernel and the function are compared and timed first; the rival is added only if all of that went well,
+ * so that a refused one leaves the list as it was. */
 bool tec_rivals_add(tec_rivals *rivals, tec_module *module, const char *kernel, tec_kernel_fn *function,
                     const int64_t *extents, int count, const tec_run_options *options, int *faster,
                     tec_error *err)

@@ -328,18 +328,14 @@ static const exec_code *wrap_for(exec_builder *builder, const exec_init *in, con
     return in->first_only ? ir_exec_wrap_let(builder, stmt, stmt->loop.var, stmt->loop.min, code) : code;
 }
 
-/* Adds the variables of the conjuncts of expr that guard the init. */
-static void feed_from_conjuncts(exec_builder *builder, const exec_init *in, const base_map *reduce,
+/* Adds the variables of the condition if it guards the init: if no loop that feeds reduce variables alone
+ * stands in it. */
+static void feed_from_condition(exec_builder *builder, const exec_init *in, const base_map *reduce,
                                 const ir_expr *expr, base_map *out)
 {
     base_vec vars = {0};
 
-    if (expr && (expr->op == IR_LIKELY || expr->op == IR_AND)) {
-        feed_from_conjuncts(builder, in, reduce, expr->arg[0], out);
-        feed_from_conjuncts(builder, in, reduce, expr->op == IR_AND ? expr->arg[1] : NULL, out);
-        return;
-    }
-    if (!expr || is_about_reduce(in, expr))
+    if (is_about_reduce(in, expr))
         return;
     ir_free_vars(builder->exec->mem, expr, &vars);
     for (int i = 0; i < vars.n; i++)
@@ -348,7 +344,18 @@ static void feed_from_conjuncts(exec_builder *builder, const exec_init *in, cons
     feed_vars(builder, out, expr);
 }
 
-/* Counts the variables of conditions that guard the init as spatial ones: their loops are copied. */
+static void feed_from_conjuncts(exec_builder *builder, const exec_init *in, const base_map *reduce,
+                                const ir_expr *expr, base_map *out)
+{
+    if (expr && (expr->op == IR_LIKELY || expr->op == IR_AND)) {
+        feed_from_conjuncts(builder, in, reduce, expr->arg[0], out);
+        feed_from_conjuncts(builder, in, reduce, expr->op == IR_AND ? expr->arg[1] : NULL, out);
+    } else if (expr)
+        feed_from_condition(builder, in, reduce, expr, out);
+}
+
+/* Counts the variables of conditions that guard the init as spatial ones: their loops are copied. Behind an
+ * else the whole condition counts, as in wrap_branch. */
 static void feed_guards(exec_builder *builder, exec_init *in)
 {
     base_map reduce = {0}, guards = {0};
@@ -356,10 +363,11 @@ static void feed_guards(exec_builder *builder, exec_init *in)
     feed_bindings(builder, &reduce, in->s, true);
     feed_from_conjuncts(builder, in, &reduce, in->s->block.where, &guards);
     for (const exec_path *path = builder->path; in->top && path != in->top->up; path = path->up)
-        if (path->s->kind == IR_IF || path->s->kind == IR_BLOCK)
-            feed_from_conjuncts(builder, in, &reduce,
-                                path->s->kind == IR_IF ? path->s->branch.cond : path->s->block.where,
-                                &guards);
+        if (path->s->kind == IR_IF)
+            (path->otherwise ? feed_from_condition : feed_from_conjuncts)(builder, in, &reduce,
+                                                                          path->s->branch.cond, &guards);
+        else if (path->s->kind == IR_BLOCK)
+            feed_from_conjuncts(builder, in, &reduce, path->s->block.where, &guards);
     for (int i = 0; i < guards.cap; i++)
         if (guards.slots[i].key)
             base_map_put(builder->exec->mem, &in->spatial, guards.slots[i].key, guards.slots[i].value);

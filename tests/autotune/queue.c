@@ -52,6 +52,8 @@ static void take_time(device *d)
             NULL);
 }
 
+/* Answers as a device of a pool might: late, never, or not as one should. The cost follows from the module's
+ * bytes, so that the same candidate costs the same on each device. */
 static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job *j, double seconds,
                             worker_answer *a, double *costs, tune_failure *f)
 {

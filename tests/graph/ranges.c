@@ -84,6 +84,7 @@ Test(ranges, the_executor_runs_the_function_of_the_extent)
     tec_module_free(module);
 }
 
+/* The name of the function in the profile tells which one ran; results alone would not. */
 Test(ranges, so_does_the_vm)
 {
     tec_error err = {0};

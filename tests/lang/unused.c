@@ -10,11 +10,24 @@ static const graph_module *read(const char *text)
     return lang_parse(cx, "p.tecp", base_format(cx, "%s\n%s", text, rest), NULL);
 }
 
-Test(unused, what_is_wrong_is_told_where_it_stands)
+typedef struct {
+    const char *text, *error;
+} wrong;
+
+/* Each text is refused at its own line and column, not where something uses it. */
+static void refuses(const wrong *row, int count)
 {
-    static const struct {
-        const char *text, *error;
-    } row[] = {
+    for (int i = 0; i < count; i++) {
+        cr_assert_null(read(row[i].text), "%s", row[i].text);
+        cr_assert(strstr(tec_context_error(cx), row[i].error), "%s: %s", row[i].text, tec_context_error(cx));
+        cr_assert_null(strstr(tec_context_error(cx), "is used here"), "%s", tec_context_error(cx));
+        tec_context_clear(cx);
+    }
+}
+
+Test(unused, names_and_numbers_that_are_wrong_are_told_where_they_stand)
+{
+    static const wrong row[] = {
         /* names */
         {"def f[a](x: a) -> a { y }",
          "p.tecp:1:23: error: there is no value, function, constructor or operator 'y'\n"
@@ -38,7 +51,14 @@ Test(unused, what_is_wrong_is_told_where_it_stands)
         {"def f[a](l: List[a]) -> i64 { match l { Nil => 0 } }",
          "1:31: error: the match has no arm for constructor 'Cons'"},
         {"def f[a](x: a) -> i64 { match x { Nil => 0 } }", "the match has no arm for constructor 'Cons'"},
-        /* types */
+    };
+
+    refuses(row, BASE_COUNT(row));
+}
+
+Test(unused, types_that_are_wrong_are_told_where_they_stand)
+{
+    static const wrong row[] = {
         {"def f[a, b](x: a) -> b { x }", "1:24: error: 'f' gives \"a\", expected \"b\""},
         {"def f[a](x: a) -> f32[2] { x }", "1:26: error: 'f' gives \"a\", expected f32[2]"},
         {"def f[a](x: a, l: List[a]) -> a { l }", "'f' gives \"List[a]\", expected \"a\""},
@@ -61,12 +81,7 @@ Test(unused, what_is_wrong_is_told_where_it_stands)
          "1:47: error: 'length': operand 1 is \"Option[?]\", expected List[a]"},
     };
 
-    for (int i = 0; i < BASE_COUNT(row); i++) {
-        cr_assert_null(read(row[i].text), "%s", row[i].text);
-        cr_assert(strstr(tec_context_error(cx), row[i].error), "%s: %s", row[i].text, tec_context_error(cx));
-        cr_assert_null(strstr(tec_context_error(cx), "is used here"), "%s", tec_context_error(cx));
-        tec_context_clear(cx);
-    }
+    refuses(row, BASE_COUNT(row));
 }
 
 /* Each body fits some types. Nothing of the check is left in the module. */

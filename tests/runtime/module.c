@@ -381,6 +381,7 @@ Test(module, refuses_to_write_functions_without_code)
     tear_down(&t);
 }
 
+/* A graph that only copies needs no code: such a module has no shared object inside, and still runs. */
 Test(module, may_have_constants_and_graphs_without_code)
 {
     rt_step_desc step = {

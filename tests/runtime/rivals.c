@@ -160,6 +160,7 @@ static tec_rivals *measured(tec_module *module, int *faster)
     return rivals;
 }
 
+/* A rival that is slow on purpose for some extents: who ran is told by what it counts, not by times. */
 Test(rivals, take_the_extents_at_which_they_were_faster)
 {
     tec_module *module = open_module();

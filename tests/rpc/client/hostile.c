@@ -209,6 +209,8 @@ static int use(const char *address, const char *keys, bool as_tracker)
     return good;
 }
 
+/* A client trusts no server: one that the key admits answers with damaged messages, and each call ends with a
+ * result or an error. */
 Test(rpc_hostile, servers_cannot_harm_a_client)
 {
     static hostile h;
