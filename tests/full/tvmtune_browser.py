@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""browser.py -- goes through the daemon's page in headless Chromium: BROWSER.py PROFILE URL TOKEN FILE [PICTURES].
+"""browser.py -- goes through the daemon's page in headless Chromium: BROWSER.py PROFILE URL TOKEN FILE KERNELS [PICTURES].
 
 Speaks the DevTools protocol over a pipe: messages of JSON that end with a zero byte. Any error in the browser's console, any
 dialog and any request to elsewhere is a failure.
@@ -86,7 +86,16 @@ class Browser:
             f.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
 
-def walk(b, url, token, file, pictures):
+def compare(b, kernels):
+    """The chosen job shows its kernels; two of them are marked, so that their schedules stand side by side."""
+    b.until(f"document.querySelectorAll('#kernels tr').length === {kernels}", "the kernels of a job that is done are not shown")
+    for i in 1, 2:
+        b.do(f"[...document.querySelectorAll('#kernels input')].find(x => !x.checked).click()")
+        b.until(f"document.querySelectorAll('#compare pre').length === {i}", "no schedule to compare")
+
+
+def walk(b, url, token, file, kernels):
+    """What a user does, in order. Job 1 is done and has that many kernels; `file` is submitted here as job 2."""
     name = json.dumps(os.path.basename(file))
     b.open(url)
     # the door: a token by keyboard
@@ -114,28 +123,39 @@ def walk(b, url, token, file, pictures):
         b.until(f"!document.getElementById('{view}').hidden", view + " is not shown")
     # what is done: its kernels with their curves, two schedules side by side
     b.do("document.querySelector('tr[data-job=\"1\"] button').click()")
-    b.until("document.querySelectorAll('#kernels tr').length === 2", "the kernels of a job that is done are not shown")
-    for i in 1, 2:
-        b.do(f"[...document.querySelectorAll('#kernels input')].find(x => !x.checked).click()")
-        b.until(f"document.querySelectorAll('#compare pre').length === {i}", "no schedule to compare")
+    compare(b, kernels)
     assert b.do("document.querySelectorAll('#compare .differs').length") > 0, "two schedules do not differ"
     colours = set()
     for theme in "one", "two":
         b.do("document.getElementById('theme').click()")
         colours.add(b.do("getComputedStyle(document.documentElement).colorScheme"))
-        if pictures:
-            b.picture(f"{pictures}/tvmtune-{b.do('document.documentElement.dataset.theme')}.png")
     assert colours == {"light", "dark"}, colours
     b.do(f"[...{row}.querySelectorAll('button')].find(x => x.textContent === 'cancel').click()")
     b.until(f"{row}.dataset.state === 'failed'", "the job is not cancelled")
-    assert not b.bad, b.bad
+    b.do(f"[...{row}.querySelectorAll('button')].find(x => x.textContent === 'remove').click()")
+    b.until(f"!{row}", "the job is not removed")
+
+
+def take_pictures(b, kernels, folder):
+    """Job 1 as a user finds it on opening the page, in both themes."""
+    b.call("Page.reload")
+    b.until("document.readyState === 'complete' && document.getElementById('live').textContent === 'live'", "no events come")
+    b.until("document.querySelector('tr[data-job=\"1\"]') !== null", "job 1 is not listed")
+    b.do("document.querySelector('tr[data-job=\"1\"] button').click()")
+    compare(b, kernels)
+    for theme in "one", "two":
+        b.do("document.getElementById('theme').click()")
+        b.picture(f"{folder}/tvmtune-{b.do('document.documentElement.dataset.theme')}.png")
 
 
 def main():
-    profile, url, token, file = sys.argv[1:5]
+    profile, url, token, file, kernels = sys.argv[1:6]
     b = Browser(profile)
     try:
-        walk(b, url, token, file, sys.argv[5] if len(sys.argv) > 5 else None)
+        walk(b, url, token, file, kernels)
+        if len(sys.argv) > 6:
+            take_pictures(b, kernels, sys.argv[6])
+        assert not b.bad, b.bad
     finally:
         b.process.kill()
         b.process.wait()

@@ -2,7 +2,10 @@
 # tvmtune_browser -- the daemon's page in headless Chromium, with a real job: door, submit, watch, compare, pause, records, devices,
 # light and dark, cancel; no error in the console, no request to elsewhere. Chromium must be there (scripts/packages --install browser).
 #
-#   TEC_PICTURES=docs/pictures tests/full/tvmtune_browser.sh      # also writes the pictures of docs/tuning-daemon.md
+#   TEC_PICTURES=docs/pictures tests/full/tvmtune_browser.sh
+#
+# writes the pictures of docs/tuning-daemon.md, too. The first job is a model then, with trials enough to show gains: a quiet machine and a
+# release build, some minutes.
 set -eu
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 tvmtune=$TEC_BUILD_DIR/tvmtune
@@ -35,7 +38,10 @@ def scale(A: f32[4096]) {
 }
 END
 sed -n '1,4p' "$dir/layers.te" | sed 's/96/160/g' >"$dir/<img src=x onerror=alert(1)>.te"
-"$tvmtune" submit --state "$state" "$dir/layers.te" --trials 16 --threads 1 >"$dir/out" 2>&1 || fail "submit"
-timeout 300 "$tvmtune" watch --state "$state" 1 >"$dir/out" 2>&1 || fail "the job does not end as done"
+job=("$dir/layers.te" --trials 16)
+[ -z "${TEC_PICTURES:-}" ] || job=(tests/models/digits/model.onnx --dim batch=1 --trials 300)
+"$tvmtune" submit --state "$state" "${job[@]}" --threads 1 >"$dir/out" 2>&1 || fail "submit"
+timeout 900 "$tvmtune" watch --state "$state" 1 >"$dir/out" 2>&1 || fail "the job does not end as done"
+kernels=$("$tvmtune" fetch --state "$state" 1 --file report -o - | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["kernels"]))')
 timeout 200 python3 tests/full/tvmtune_browser.py "$dir/profile" "http://127.0.0.1:$(cat "$state/port")/" "$(cat "$state/token")" \
-    "$dir/<img src=x onerror=alert(1)>.te" ${TEC_PICTURES:+"$TEC_PICTURES"} || fail "the browser's walk through the page failed"
+    "$dir/<img src=x onerror=alert(1)>.te" "$kernels" ${TEC_PICTURES:+"$TEC_PICTURES"} || fail "the browser's walk through the page failed"
