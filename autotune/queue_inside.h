@@ -27,7 +27,7 @@ typedef struct {
     tune_queued *build[WORKER_MODULES], *reference;
     bool is_pair, checks;
     tune_progress state;
-    int devices_lost;
+    int devices_lost, cuts;
     const tune_runner *ahead;                  /* the runner that has been told of it; NULL: none */
     const char *device, *device_text, *driver; /* that measured it */
 } tune_item;

@@ -11,7 +11,8 @@
  *     runner 2 asks: b1; runner 1 asks: a1; runner 3 is new and asks: a2, as both tasks have a runner
  *
  * An item whose device was lost is queued again. A second device that is lost at the same item is no
- * coincidence any more: its candidate fails as poisoned.
+ * coincidence any more: its candidate fails as poisoned. A way to a device that breaks says little about the
+ * candidate, since the device goes on: only an item that has never an answer, for many ways, fails.
  *
  * Where building and measuring take turns, a runner takes an item only while the caller waits, nothing is
  * being built and nothing is left to build; and a waiting caller is let go only when the runners rest.
@@ -22,8 +23,8 @@
 
 #include "autotune/queue_inside.h"
 
-/* So many devices that are lost at one item are no coincidence. */
-enum { DEADLY = 2 };
+/* So many devices that are lost, or ways that break, at one item are no coincidence. */
+enum { DEADLY = 2, MOST_CUTS = 8 };
 
 /* ---- the builders' threads; under the lock ---- */
 
@@ -231,26 +232,31 @@ static tune_asked run_item(tune_queue *queue, tune_runner *runner, tune_item *it
     return TUNE_ASK_DIED;
 }
 
-static void poison(tune_item *item, const char *why)
+/* Counts what became of an item without an answer; whether that is too much, and its candidates fail. */
+static bool poison(tune_item *item, tune_asked got, const char *why)
 {
     char text[TUNE_WHY];
 
-    snprintf(text, sizeof text, "%d devices were lost while it ran: %.400s", DEADLY, why);
+    item->devices_lost += got == TUNE_ASK_LOST;
+    item->cuts += got == TUNE_ASK_CUT;
+    if (item->devices_lost >= DEADLY)
+        snprintf(text, sizeof text, "%d devices were lost while it ran: %.400s", DEADLY, why);
+    else if (item->cuts >= MOST_CUTS)
+        snprintf(text, sizeof text, "%d connections to devices broke while it ran: %.400s", MOST_CUTS, why);
+    else
+        return false;
     for (int i = 0; i < item->trial.n; i++)
         tune_fail(&item->trial.failure[i], STORE_RUN_ERROR, "run", "poisoned", text);
+    return true;
 }
 
 /* Back to the queue, or to its end. */
 static void finish_item(tune_queue *queue, tune_runner *runner, tune_item *item, tune_asked got,
                         const char *why)
 {
-    bool again = got != TUNE_ASK_ANSWERED && got != TUNE_ASK_DIED;
+    bool again = got != TUNE_ASK_ANSWERED && got != TUNE_ASK_DIED && !poison(item, got, why);
 
     queue->running--;
-    if (got == TUNE_ASK_LOST && ++item->devices_lost == DEADLY) {
-        poison(item, why);
-        again = false;
-    }
     item->state = again ? TUNE_WAITING : TUNE_FINISHED;
     queue->stats.repeated += again;
     if (again)

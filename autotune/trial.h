@@ -62,6 +62,7 @@ typedef enum {
     TUNE_ASK_ANSWERED,
     TUNE_ASK_DIED,    /* the candidate ended what ran it, or its time: *f says how */
     TUNE_ASK_LOST,    /* the device is gone, and the question may be to blame */
+    TUNE_ASK_CUT,     /* the way to the device broke while it was busy; the device goes on */
     TUNE_ASK_DOUBTED, /* the device is gone or not to be trusted, whatever was asked */
     TUNE_ASK_BROKEN   /* nothing can be measured any more */
 } tune_asked;

@@ -5,8 +5,10 @@
  * trial:
  *
  *     the session's process died, the server goes on     the candidate's: its trial fails with the signal
- *     the connection broke while the candidate ran       perhaps the candidate's: the trial is queued again,
+ *     the server is gone while the candidate ran         perhaps the candidate's: the trial is queued again,
  *                                                        and counted
+ *     the connection broke while the candidate ran,      hardly the candidate's: the trial is queued again,
+ *     and the server answers on another one              and counted with more patience
  *     the connection broke at any other time, the        nobody's: the trial is queued again
  *     lease ended, the calibration kernel is off
  */
@@ -384,20 +386,33 @@ static bool is_of_the_way(tec_status status)
            status == TEC_PROTOCOL;
 }
 
+/* Whether the server answers on a connection of its own. */
+static bool still_serves(const pool_device *device)
+{
+    tec_rpc *other = tec_rpc_connect_leased(device->lease, &(tec_rpc_options){.seconds = LAST_WORDS}, NULL);
+    bool serves = false;
+
+    if (other) {
+        tec_rpc_set_deadline(other, LAST_WORDS);
+        serves = tec_rpc_list(other, false, NULL) != NULL;
+    }
+    tec_rpc_disconnect(other);
+    return serves;
+}
+
 /* No answer: whose fault that is. A server that still answers a short question has lost the session alone. */
 static tune_asked blame(pool_device *device, bool ran, const char *stage, double seconds,
                         const tec_error *err, tune_failure *failure)
 {
-    tune_asked lost = ran ? TUNE_ASK_LOST : TUNE_ASK_DOUBTED;
+    bool of_the_way = is_of_the_way(err->status);
 
-    if (err->status == TEC_REFUSED) /* others measure on the same machine all the time */
-        lost = TUNE_ASK_DOUBTED;
-    if (is_stopped(device) || is_of_the_way(err->status))
-        return give_up(device, is_stopped(device) ? TUNE_ASK_DOUBTED : lost, err, failure);
     tec_rpc_set_deadline(device->server, PROMPTLY);
-    if (!tec_rpc_list(device->server, false, NULL))
-        return give_up(device, lost, err, failure);
-    return blame_candidate(device, stage, seconds, err, failure);
+    if (!is_stopped(device) && !of_the_way && tec_rpc_list(device->server, false, NULL))
+        return blame_candidate(device, stage, seconds, err, failure);
+    /* TEC_REFUSED: others measure on the same machine all the time */
+    if (is_stopped(device) || !ran || err->status == TEC_REFUSED)
+        return give_up(device, TUNE_ASK_DOUBTED, err, failure);
+    return give_up(device, of_the_way && still_serves(device) ? TUNE_ASK_CUT : TUNE_ASK_LOST, err, failure);
 }
 
 /* Never 0. */

@@ -14,7 +14,8 @@
  * does wrong costs no trial:
  *
  * - One that is lost (its server, its power, its network, its lease) has its trial queued again. A
- *   candidate at which two devices were lost is poisoned: it fails, and is not tried again.
+ *   candidate at which two devices were lost is poisoned: it fails, and is not tried again. Connections that
+ *   break while their servers go on count less: eight of them.
  * - One whose times are outlying measures a calibration kernel. Where that takes longer or shorter than on
  *   the other devices by more than the tolerance, the device is set aside, with that as the reason; the
  *   trial that showed it is queued again.

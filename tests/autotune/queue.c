@@ -14,11 +14,11 @@ typedef struct {
     tune_runner runner; /* first */
     const char *name;
     uint64_t random;
-    int sleep_us;        /* at most, for each */
-    int lost_one_in;     /* of the questions, at random; 0: none */
-    int lose, doubt;     /* so many questions from now on are answered by the device's end, or by doubt */
-    int fail_to_prepare; /* leaves at once */
-    int forget_at;       /* the number of a question before which it loses its reference outputs; 0: none */
+    int sleep_us;         /* at most, for each */
+    int lost_one_in;      /* of the questions, at random; 0: none */
+    int lose, cut, doubt; /* so many questions from now on are answered by the device's end, or so */
+    int fail_to_prepare;  /* leaves at once */
+    int forget_at;        /* the number of a question before which it loses its reference outputs; 0: none */
     bool has_reference;
     atomic_int asked, prepared, switches, kept, vain; /* vain: asked to measure without them */
     uint64_t arguments;                               /* of the last question */
@@ -70,10 +70,13 @@ static tune_asked stand_ask(tune_runner *r, uint32_t question, const worker_job 
     d->told = r->ahead.n ? base_hash(r->ahead.data, r->ahead.n, 7) : 0;
     snprintf(f->error, sizeof f->error, "the board burns");
     d->lose -= d->lose > 0;
-    if (lost || d->doubt > 0) {
-        d->doubt -= !lost;
+    if (lost || d->cut > 0 || d->doubt > 0) {
+        bool cut = !lost && d->cut > 0;
+
+        d->cut -= cut;
+        d->doubt -= !lost && !cut;
         r->lost++;
-        return lost ? TUNE_ASK_LOST : TUNE_ASK_DOUBTED;
+        return lost ? TUNE_ASK_LOST : cut ? TUNE_ASK_CUT : TUNE_ASK_DOUBTED;
     }
     d->has_reference = question == WORKER_KEEP || (d->has_reference && d->asked != d->forget_at);
     d->kept += question == WORKER_KEEP;
@@ -326,6 +329,24 @@ Test(queue, a_candidate_that_loses_two_devices_is_poisoned)
     cr_assert_str_eq(r[0].error_kind, "poisoned");
     cr_assert_str_eq(r[0].error, "2 devices were lost while it ran: the board burns");
     cr_assert_eq(r[1].status, STORE_OK, "%s", r[1].error);
+}
+
+/* Seven connections that break cost nothing; eight are no coincidence either. */
+Test(queue, a_candidate_outlives_connections_that_break_but_not_any_number)
+{
+    tune_result r[2];
+
+    devices[0].cut = 7 + 8;
+    open_queue(1, true);
+    for (int i = 0; i < 2; i++) {
+        submit(fake.task[i], 1);
+        collect(NULL, &r[i], 1);
+    }
+    cr_assert_eq(r[0].status, STORE_RUN_ERROR);
+    cr_assert_str_eq(r[0].error_kind, "poisoned");
+    cr_assert_str_eq(r[0].error, "8 connections to devices broke while it ran: the board burns");
+    cr_assert_eq(r[1].status, STORE_OK, "%s", r[1].error);
+    cr_assert_eq(m->stats(m).repeated, 7 + 7);
 }
 
 /* However often: the device is at fault, and not what it measured. */

@@ -32,6 +32,7 @@ typedef struct {
     volatile int target, fault, hits, trial; /* trial: whose fault it is */
     volatile int least;                      /* bytes of a piece that is worth harming */
     volatile int again;                      /* the fault of every piece behind the next one */
+    volatile int cut;                        /* whether all connections are cut: see proxy_cut_all */
 } proxy_shared;
 
 typedef struct {
@@ -91,6 +92,14 @@ static inline bool proxy_pass(proxy_shared *s, int to, uint8_t *data, ssize_t n,
     return fault != PROXY_TRUNCATE;
 }
 
+static inline void proxy_close_pair(struct pollfd *p)
+{
+    close(p[0].fd);
+    close(p[1].fd);
+    p[0].fd = p[1].fd = -1;
+    p[0].revents = p[1].revents = 0;
+}
+
 /* The process: pairs[2 i] is a client's socket, pairs[2 i + 1] the one to the server. */
 static inline void proxy_main(int listener, proxy_shared *s)
 {
@@ -108,11 +117,12 @@ static inline void proxy_main(int listener, proxy_shared *s)
             ssize_t n = recv(p[i].fd, data, sizeof data, 0);
             if (n > 0 && proxy_pass(s, p[i ^ 1].fd, data, n, i % 2 == 0))
                 continue;
-            close(p[i].fd);
-            close(p[i ^ 1].fd);
-            p[i].fd = p[i ^ 1].fd = -1;
-            p[i ^ 1].revents = 0;
+            proxy_close_pair(&p[i & ~1]);
         }
+        for (int i = 0; i < 2 * PROXY_MOST && s->cut; i += 2)
+            if (p[i].fd >= 0)
+                proxy_close_pair(&p[i]);
+        s->cut = 0;
         if (!p[2 * PROXY_MOST].revents)
             continue;
         int client = accept(listener, NULL, NULL), server = proxy_dial(s->target), i = 0;
@@ -148,6 +158,15 @@ static inline proxy proxy_start(void)
     }
     close(listener);
     return p;
+}
+
+/* Returns when it is done. A connection of its own wakes the proxy. */
+static inline void proxy_cut_all(proxy *p)
+{
+    p->shared->cut = 1;
+    close(proxy_dial(p->port));
+    while (p->shared->cut)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 static inline void proxy_stop(proxy *p)

@@ -11,6 +11,7 @@
 #define pool boards
 #include "tests/rpc/client/pool.h"
 #undef pool
+#include "tests/chaos/proxy.h"
 
 static boards b;
 static pool *p;
@@ -31,9 +32,8 @@ static void end(void)
 }
 TestSuite(devices, .init = begin, .fini = end, .timeout = 300);
 
-static void open_pool(int servers, pool_options o)
+static void open_devices(pool_options o)
 {
-    b = pool_start(servers, NULL);
     o.tracker = b.tracker;
     o.key_file = b.keys;
     o.device_class = "board";
@@ -41,6 +41,12 @@ static void open_pool(int servers, pool_options o)
     o.tolerance = o.tolerance > 0 ? o.tolerance : 50;
     p = pool_open(cx, &o);
     cr_assert(p, "%s", tec_context_error(cx));
+}
+
+static void open_pool(int servers, pool_options o)
+{
+    b = pool_start(servers, NULL);
+    open_devices(o);
 }
 
 static void open_measurer(void)
@@ -194,6 +200,49 @@ Test(devices, that_are_lost_twice_poison_the_candidate)
     cr_assert_eq(m->stats(m).repeated, 1);
     r = measure(t, doing(right), true);
     cr_assert_eq(r.status, STORE_OK, "%s", r.error);
+}
+
+/* A server whose address is that of a proxy. */
+static proxy start_behind_proxy(void)
+{
+    proxy way = proxy_start();
+    char announce[32], listen[32];
+    const char *argv[] = {"--tracker", b.tracker, "--device-class", "board",  "--key-file", b.keys,
+                          "--name",    "s0",      "--announce",     announce, NULL};
+
+    way.shared->target = proxy_free_port();
+    snprintf(announce, sizeof announce, "127.0.0.1:%d", way.port);
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", way.shared->target);
+    b.n = 1;
+    kit_prepare(&b.server[0]);
+    cr_assert(kit_launch(&b.server[0], listen, argv), "no server: see %s", b.server[0].log);
+    cr_assert(kit_logged(&b.server[0], "the tracker reaches this server"), "see %s", b.server[0].log);
+    return way;
+}
+
+/* The server goes on when a connection to it breaks, so that two of them say nothing about the candidate that
+ * runs then: it is measured a third time, and hangs to its end. */
+Test(devices, whose_connections_break_are_no_reason_to_blame_a_candidate)
+{
+    enum { BREAKS = 2 };
+    tune_result r;
+
+    b = pool_start(0, NULL);
+    proxy way = start_behind_proxy();
+    open_devices((pool_options){.devices = 1});
+    open_measurer();
+    tune_task *t = task_for(tiled);
+    for (int i = 0; i < BREAKS; i++) {
+        kit_forget_log(&b.server[0]);
+        if (i == 0)
+            cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = doing(hanging), .seed = 1}, 1));
+        cr_assert(kit_logged(&b.server[0], "measures '"), "see %s", b.server[0].log);
+        proxy_cut_all(&way);
+    }
+    cr_assert_eq(m->collect(m, cx, t, &r, 1, INFINITY), 1, "%s", tec_context_error(cx));
+    failed_as(&r, STORE_TIMEOUT, "run", "timeout", "no end within 3 s");
+    cr_assert_eq(m->stats(m).repeated, BREAKS);
+    proxy_stop(&way);
 }
 
 /* Until a device says so. */
