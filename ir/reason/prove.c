@@ -382,7 +382,10 @@ static bool assumed(const ir_facts *facts, const ir_sum *diff)
  * alone: the simplifier may then reuse its result only under the same assumptions. The proof may ask about
  * other sums, which ask about this one: `proofs` bounds the nesting, and `aside` the steps of all proofs
  * inside the outermost one. Without `aside`, each of the 400 steps of the outermost proof could begin several
- * proofs of 24 steps, and each of their steps several proofs more. */
+ * proofs of 24 steps, and each of their steps several proofs more.
+ *
+ * Proofs multiply expressions and give a bool alone, so the outermost one returns its memory: in a program with
+ * many products thousands of proofs took gigabytes together. */
 bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps)
 {
     ir_reasoning *all = facts->all;
@@ -391,18 +394,21 @@ bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps)
     if (sum->bad || b.max < 0 || b.min >= 0)
         return !sum->bad && b.min >= 0;
     all->asked++;
-    if (assumed(facts, sum))
+    if (assumed(facts, sum)) /* takes in what waits, so that nothing of it is made during the proof */
         return true;
     if (all->proofs == 0)
         all->aside = ASIDE * steps;
     else if (all->proofs == MAX_NESTED || all->aside <= 0)
         return false;
     proof p = {facts, all->proofs == 0 || steps < all->aside ? steps : all->aside, NULL};
+    base_mark mark = base_arena_mark(facts->cx);
     int before = p.left;
     all->proofs++;
     bool yes = nonneg(&p, sum);
     if (--all->proofs > 0)
         all->aside -= before - p.left;
+    else
+        base_arena_release(facts->cx, mark);
     return yes;
 }
 
