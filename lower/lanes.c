@@ -354,7 +354,9 @@ static const ir_expr *partial(lower_splitter *sp, const lower_reduction *reducti
 }
 
 /* The block that stands in the reduction's place: one update of the lane's own partial result, in the loop
- * whose extent became the number of lanes. Lanes behind the old extent do nothing. */
+ * whose extent became the number of lanes. Lanes behind the old extent do nothing. The conditions of the body
+ * that guard the start become conditions of the block: proofs see that it touches no element that was not
+ * started. */
 static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *reduction)
 {
     tec_context *cx = sp->rw.cx;
@@ -367,6 +369,8 @@ static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *red
                   reduction->part[0]->n, u->update.source);
     const ir_expr *where = stmt->block.where;
 
+    for (int i = 0; i < reduction->inside.n; i++)
+        where = ir_all(cx, where, reduction->inside.at[i]);
     if (reduction->lanes > reduction->extent)
         where = ir_all(
             cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, reduction->extent))), where);
@@ -577,10 +581,19 @@ static void add_concurrent(tec_context *cx, const lower_reduction *reduction, ba
     }
 }
 
-/* The conditions in the block's body that use one of these variables, as conditions on loops. Conditions on
- * data are left out, since other data may be there when the lanes are combined. */
+static bool has_same(const base_vec *conditions, const ir_expr *condition)
+{
+    for (int i = 0; i < conditions->n; i++)
+        if (ir_same(conditions->at[i], condition))
+            return true;
+    return false;
+}
+
+/* The conditions in the block's body that use one of these variables, as conditions on loops, but for those
+ * that are `known`. Conditions on data are left out, since other data may be there when the lanes are
+ * combined. */
 static void add_body_conditions(const lower_splitter *sp, const tree_site *site, const base_map *wanted,
-                                base_vec *out)
+                                const base_vec *known, base_vec *out)
 {
     tec_context *cx = sp->rw.cx;
     ir_subst map = tree_bindings(cx, site);
@@ -591,7 +604,8 @@ static void add_body_conditions(const lower_splitter *sp, const tree_site *site,
     for (int i = 0; i < all.n; i++) {
         const ir_expr *condition = ir_apply(cx, &map, all.at[i]);
 
-        if (uses_any(cx, condition, wanted) && !ir_loads(cx, condition) && !lower_may_fail(sp->f, condition))
+        if (uses_any(cx, condition, wanted) && !ir_loads(cx, condition) &&
+            !lower_may_fail(sp->f, condition) && !has_same(known, condition))
             base_push(cx, out, condition);
     }
 }
@@ -634,7 +648,9 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *reduction,
     lower_site_conditions(cx, site, reduction->at, &all);
     if (!block->init) {
         add_concurrent(cx, reduction, &concurrent);
-        add_body_conditions(sp, site, &concurrent, &all);
+        add_body_conditions(sp, site, &concurrent, &all, &reduction->inside);
+        for (int i = 0; i < reduction->inside.n; i++)
+            base_push(cx, &all, reduction->inside.at[i]);
     }
     for (int i = 0; i < all.n; i++) {
         const ir_expr *guard = all.at[i];

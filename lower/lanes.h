@@ -40,6 +40,7 @@ typedef struct {
     bool own;              /* each thread keeps its own in a register: they have no dimension for it */
     base_map reduce, spatial;
     base_vec guards;        /* the conditions under which an element has partial results */
+    base_vec inside;        /* those of them that stand in the body of the block */
     const ir_buffer **part; /* one for each component of the combiner */
 } lower_reduction;
 
