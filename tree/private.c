@@ -34,6 +34,30 @@ static bool is_indexed_by(const tree_view *view, const ir_region *access, const 
     return false;
 }
 
+static void assume_inside(const tree_view *view, ir_facts *facts, const tree_site *site, int iter)
+{
+    const ir_expr *at = site->stmt->block.bind[iter];
+
+    ir_facts_assume(facts, ir_ge(view->cx, at, ir_int(view->cx, 0)));
+    ir_facts_assume(facts, ir_lt(view->cx, at, site->block->iters[iter].extent));
+}
+
+/* What is `known`, and what holds at a point of the block that does run: the ranges of all its loops, its
+ * whole predicate, and that the point lies within the domain. Of loops further in a condition may follow on
+ * those further out: where k + 4 <= y holds for some k of 0..12, so does 4 <= y. */
+static const ir_facts *facts_of_point(const tree_view *view, const tree_site *site, const ir_facts *known)
+{
+    ir_facts *facts = ir_facts_new(view->cx, known);
+
+    for (int j = 0; j < site->n_loops; j++)
+        ir_facts_range(facts, site->loop[j]->loop.var, site->loop[j]->loop.min, site->loop[j]->loop.extent);
+    if (site->stmt->block.where)
+        ir_facts_assume(facts, site->stmt->block.where);
+    for (int i = 0; i < site->block->n_iters; i++)
+        assume_inside(view, facts, site, i);
+    return facts;
+}
+
 /* Whenever reader runs, writer does as far as their common `fixed` loops decide it. Points that writer leaves
  * out because its indices would lie outside of its domain do not count: nobody reads elements that do not
  * exist. A variable that indexes nothing does:
@@ -53,16 +77,12 @@ static bool runs_with(const tree_view *view, const tree_site *reader, const tree
     if (outer.n == 0 || BASE_PLANT_ON(view->cx, reason_guard))
         return true;
     ir_facts *known = ir_facts_new(view->cx, tree_running_facts(view, reader, fixed));
-    for (int i = 0; i < writer->block->n_iters; i++) {
-        const ir_expr *at = writer->stmt->block.bind[i];
-
-        if (!is_indexed_by(view, write, writer->block->iters[i].var))
-            continue;
-        ir_facts_assume(known, ir_ge(view->cx, at, ir_int(view->cx, 0)));
-        ir_facts_assume(known, ir_lt(view->cx, at, writer->block->iters[i].extent));
-    }
+    for (int i = 0; i < writer->block->n_iters; i++)
+        if (is_indexed_by(view, write, writer->block->iters[i].var))
+            assume_inside(view, known, writer, i);
     for (int i = 0; i < outer.n; i++)
-        if (!tree_has_guard(view, reader, outer.at[i]) && !ir_prove(known, outer.at[i]))
+        if (!tree_has_guard(view, reader, outer.at[i]) && !ir_prove(known, outer.at[i]) &&
+            !ir_prove(facts_of_point(view, reader, known), outer.at[i]))
             return false;
     return true;
 }
