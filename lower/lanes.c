@@ -353,6 +353,17 @@ static const ir_expr *partial(lower_splitter *sp, const lower_reduction *reducti
                    reduction->part[which]->n);
 }
 
+/* The block reads what the old one read. What the old one declared may be less than what its body shows: the
+ * schedule knew where it stands. */
+static const ir_stmt *with_reads_of(tec_context *cx, const ir_stmt *stmt, const ir_block *old)
+{
+    ir_block *block = ir_block_copy(cx, stmt->block.block);
+
+    block->reads = old->reads;
+    block->n_reads = old->n_reads;
+    return ir_block_stmt(cx, block, stmt->block.bind, stmt->block.where);
+}
+
 /* The block that stands in the reduction's place: one update of the lane's own partial result, in the loop
  * whose extent became the number of lanes. Lanes behind the old extent do nothing. The conditions of the body
  * that guard the start become conditions of the block: proofs see that it touches no element that was not
@@ -368,14 +379,16 @@ static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *red
         ir_update(cx, u->update.combiner, reduction->part, partial_index(sp, reduction, v.lane),
                   reduction->part[0]->n, u->update.source);
     const ir_expr *where = stmt->block.where;
+    const ir_stmt *out;
 
     for (int i = 0; i < reduction->inside.n; i++)
         where = ir_all(cx, where, reduction->inside.at[i]);
     if (reduction->lanes > reduction->extent)
         where = ir_all(
             cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, reduction->extent))), where);
-    return make_block(sp, reduction, base_format(cx, "%s.lanes", stmt->block.block->name), v.iters, v.bind,
-                      v.n, NULL, ir_with_update(cx, stmt->block.block->body, body), where);
+    out = make_block(sp, reduction, base_format(cx, "%s.lanes", stmt->block.block->name), v.iters, v.bind,
+                     v.n, NULL, ir_with_update(cx, stmt->block.block->body, body), where);
+    return out ? with_reads_of(cx, out, stmt->block.block) : NULL;
 }
 
 static const ir_stmt *over_lanes(lower_splitter *sp, const ir_expr *var, int64_t n, ir_how how,
@@ -560,7 +573,7 @@ static void stay_inside(const ir_facts *outside, lower_reduction *reduction)
     for (int i = 0; i < stmt->block.block->n_iters; i++) {
         const ir_expr *at = stmt->block.bind[i], *extent = stmt->block.block->iters[i].extent;
 
-        if (stmt->block.block->iters[i].kind == IR_REDUCE_ITER)
+        if (stmt->block.block->iters[i].kind == IR_REDUCE_ITER || is_whole(cx, reduction->site, i))
             continue;
         if (!ir_prove_le(facts, ir_int(cx, 0), at))
             base_push(cx, &reduction->guards, ir_le(cx, ir_int(cx, 0), at));
