@@ -214,8 +214,8 @@ static bool check_place(const noting *self, const ir_stmt *loop, const ir_buffer
     return true;
 }
 
-/* The first block below the loop that uses the buffer starts it: writes, and neither reads it nor adds to
- * it; but the elements that it writes are no box, so that the engine cannot say which they are:
+/* Some block below the loop starts elements of the buffer: writes, and neither reads it nor adds to it; but
+ * the elements that it writes are no box, so that the engine cannot say which they are:
  *
  *     for c.1 in 0..4 @reason.P("private") { for c.0 in 0..2 { P[c.0*4 + c.1] = 0 }; .. the same elements }
  */
@@ -226,13 +226,21 @@ static bool is_started_with_gaps(const noting *self, const ir_stmt *loop, const 
         const ir_region *write = tree_access(site->block->writes, site->block->n_writes, buffer);
         int depth = tree_depth_under(site, loop->loop.var);
 
-        if (!depth || (!write && !tree_reads(site->block, buffer)))
+        if (!depth || !write || tree_reads(site->block, buffer) || tree_adds(self->rw.cx, site->block))
             continue;
-        if (!write || tree_reads(site->block, buffer) || tree_adds(self->rw.cx, site->block))
-            return false;
         ir_region box = tree_box(&self->view, site, write, depth, true);
-        return !tree_touches_whole_box(&self->view, site, write, &box, depth);
+        if (!tree_touches_whole_box(&self->view, site, write, &box, depth))
+            return true;
     }
+    return false;
+}
+
+/* The loop or one around it is empty: whatever is said of its iterations holds. */
+static bool never_runs(const noting *self, const tree_site *site, int at)
+{
+    for (int i = 0; i <= at; i++)
+        if (ir_prove_le(self->view.facts, site->loop[i]->loop.extent, ir_int(self->rw.cx, 0)))
+            return true;
     return false;
 }
 
@@ -247,7 +255,8 @@ static bool check_proof(const noting *self, const tree_site *user, int at, const
     tree_reason noted = lower_reason(self->rw.cx, loop, buffer);
     const char *why = NULL;
 
-    if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)))
+    if (noted == TREE_DEPENDS || (noted != TREE_PRIVATE && !tree_needs_reason(loop, buffer)) ||
+        never_runs(self, user, at))
         return true;
     tree_reason found = tree_reason_in_effect(&self->view, &self->sites, user, at, buffer, &why);
     return found == noted || (!fresh && found == TREE_PRIVATE) ||
