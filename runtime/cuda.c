@@ -23,7 +23,7 @@ static bool find_function(void *library, const char *name, void *into)
 
     if (!found)
         snprintf(driver.failure, sizeof driver.failure,
-                 "cuda: the driver lacks '%s', which drivers of CUDA 11.2 and later have", name);
+                 "cuda: the driver lacks '%s', which drivers of CUDA 11.4 and later have", name);
     /* ISO C has no cast from an object's address to a function's; POSIX promises that they have one
      * representation. */
     memcpy(into, &found, sizeof found);

@@ -6,7 +6,7 @@
  *         return false;
  *     status = cuda->StreamSynchronize(stream);
  *
- * Declared here, after the published interface of CUDA 11.2 and later, so that building needs no toolkit.
+ * Declared here, after the published interface of CUDA 11.4 and later, so that building needs no toolkit.
  * Handles of objects are `void *`, an address of device memory is a uint64_t.
  * Lifetime: the driver stays loaded until the process ends.
  * Errors: into the caller's tec_error; it names the libraries that were looked for.
@@ -47,6 +47,12 @@
     X(LaunchKernel, "cuLaunchKernel",                                                                        \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,        \
        void **))                                                                                             \
+    X(BeginCapture, "cuStreamBeginCapture_v2", (void *, int))                                                \
+    X(EndCapture, "cuStreamEndCapture", (void *, void **))                                                   \
+    X(GraphInstantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))                \
+    X(GraphLaunch, "cuGraphLaunch", (void *, void *))                                                        \
+    X(GraphExecDestroy, "cuGraphExecDestroy", (void *))                                                      \
+    X(GraphDestroy, "cuGraphDestroy", (void *))                                                              \
     X(EventCreate, "cuEventCreate", (void **, unsigned))                                                     \
     X(EventRecord, "cuEventRecord", (void *, void *))                                                        \
     X(EventElapsedTime, "cuEventElapsedTime", (float *, void *, void *))                                     \
@@ -80,6 +86,8 @@ enum { /* CUresult */
        RT_CUDA_ILLEGAL_ADDRESS = 700,
        RT_CUDA_LAUNCH_FAILED = 719
 };
+
+enum { RT_CUDA_CAPTURE_OF_THREAD = 1 }; /* CUstreamCaptureMode: other threads may do what they like */
 
 enum { RT_CUDA_NON_BLOCKING = 1 }; /* CUstream_flags: does not wait for the default stream */
 

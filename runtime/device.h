@@ -103,6 +103,14 @@ struct rt_device_kind {
     void (*drop)(tec_device *device, void *kernel);
     bool (*launch)(rt_stream *stream, const rt_kernel_call *call, tec_error *err);
 
+    /* Recording what is put into a stream, in place of doing it, until `end_capture`, which gives a list that
+     * `replay` does as a whole. All NULL in a row that cannot. Only launches, copies within the device and
+     * `clear` may be recorded. */
+    bool (*begin_capture)(rt_stream *stream, tec_error *err);
+    void *(*end_capture)(rt_stream *stream, tec_error *err);
+    bool (*replay)(rt_stream *stream, void *recorded, tec_error *err);
+    void (*drop_capture)(tec_device *device, void *recorded);
+
     /* Marks in a stream; the seconds between two of them, once both are done. */
     void *(*mark)(rt_stream *stream, tec_error *err);
     bool (*between)(tec_device *device, void *from, void *to, double *seconds, tec_error *err);

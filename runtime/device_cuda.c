@@ -359,6 +359,45 @@ static bool launch(rt_stream *stream, const rt_kernel_call *call, tec_error *err
     return done(stream->device, what, status, err);
 }
 
+/* ---- recorded launches: CUDA graphs ---- */
+
+static bool begin_capture(rt_stream *stream, tec_error *err)
+{
+    int status;
+
+    WITH_CONTEXT(stream->device, status, BeginCapture(stream->queue, RT_CUDA_CAPTURE_OF_THREAD));
+    return done(stream->device, "record launches", status, err);
+}
+
+/* The executable graph keeps what it needs of the recorded one. */
+static void *end_capture(rt_stream *stream, tec_error *err)
+{
+    void *graph = NULL, *executable = NULL;
+    int status, ignored;
+
+    WITH_CONTEXT(stream->device, status, EndCapture(stream->queue, &graph));
+    if (status == RT_CUDA_SUCCESS)
+        WITH_CONTEXT(stream->device, status, GraphInstantiate(&executable, graph, 0));
+    if (graph)
+        WITH_CONTEXT(stream->device, ignored, GraphDestroy(graph));
+    return done(stream->device, "make a graph of launches", status, err) ? executable : NULL;
+}
+
+static bool replay(rt_stream *stream, void *executable, tec_error *err)
+{
+    int status;
+
+    WITH_CONTEXT(stream->device, status, GraphLaunch(executable, stream->queue));
+    return done(stream->device, "launch a graph", status, err);
+}
+
+static void drop_capture(tec_device *device, void *executable)
+{
+    int status;
+
+    WITH_CONTEXT(device, status, GraphExecDestroy(executable));
+}
+
 /* ---- time ---- */
 
 static void drop_mark(tec_device *device, void *event)
@@ -400,5 +439,9 @@ const rt_device_kind rt_device_cuda = {
     .has_addresses = true,
     .open = open_cuda,
     .close = close_cuda,
+    .begin_capture = begin_capture,
+    .end_capture = end_capture,
+    .replay = replay,
+    .drop_capture = drop_capture,
     RT_DEVICE_FUNCTIONS,
 };

@@ -145,8 +145,8 @@ static bool set_up(tec_executor *ex, const tec_run_options *options, tec_error *
     ex->outputs = new_ports(ex, graph->outputs, graph->n_outputs, err);
     ex->symbols = rt_arena_alloc(&ex->arena, graph->n_symbols, sizeof *ex->symbols, err);
     return ex->inputs && ex->outputs && ex->symbols && rt_sites_open(ex, options, err) &&
-           make_values(ex, err) && make_steps(ex, err) && rt_env_open(&ex->env, options, strict, err) &&
-           rt_observe_open(ex, options, err);
+           make_values(ex, err) && make_steps(ex, err) && rt_captures_open(ex, err) &&
+           rt_env_open(&ex->env, options, strict, err) && rt_observe_open(ex, options, err);
 }
 
 /* NULL with an error. The executor keeps the module; it may be used by one thread at a time. */
@@ -178,6 +178,7 @@ void tec_executor_free(tec_executor *ex)
         return;
     if (ex->running)
         rt_sites_wait(ex, NULL); /* nobody is left to hear of an error */
+    rt_captures_close(ex);
     for (int32_t i = 0; ex->steps && i < ex->graph->n_steps; i++)
         rt_launcher_close(&ex->steps[i].launcher);
     rt_sites_close(ex);
@@ -449,7 +450,7 @@ bool tec_executor_prepare(tec_executor *ex, tec_error *err)
 
 /* Puts a step of a device into its stream; runs one of the host, once no copy touches main memory. Three
  * kinds: launches have a site, code of the host has an address, and a copy has neither. */
-static bool run_step(tec_executor *ex, int32_t index, tec_error *err)
+bool rt_run_step(tec_executor *ex, int32_t index, tec_error *err)
 {
     const rt_step_desc *d = &ex->graph->steps[index];
     rt_step *step = &ex->steps[index];
@@ -474,7 +475,7 @@ static bool time_launches(tec_executor *ex, int32_t index, double *seconds, tec_
     rt_stream *stream = &ex->steps[index].site->stream;
     const rt_device_kind *kind = stream->device->kind;
     void *from = kind->mark(stream, err);
-    bool ok = from && run_step(ex, index, err);
+    bool ok = from && rt_run_step(ex, index, err);
     void *to = ok ? kind->mark(stream, err) : NULL;
 
     ok = kind->wait(stream, ok ? err : NULL) && to && kind->between(stream->device, from, to, seconds, err);
@@ -490,7 +491,7 @@ static bool time_step(tec_executor *ex, int32_t index, double *seconds, tec_erro
 
     if (ex->steps[index].site)
         return time_launches(ex, index, seconds, err);
-    if (!run_step(ex, index, err) || !rt_sites_settle(ex, err))
+    if (!rt_run_step(ex, index, err) || !rt_sites_settle(ex, err))
         return false;
     *seconds = tec_clock() - start;
     return true;
@@ -510,14 +511,21 @@ static bool run_observed(tec_executor *ex, int32_t index, tec_error *err)
     return !ex->check_nan || rt_observe_nan(ex, index, err);
 }
 
-/* The mode of floating point is set once for all steps. */
+/* The mode of floating point is set once for all steps. Steps that are observed run one by one. */
 static bool run_steps(tec_executor *ex, tec_error *err)
 {
     bool observed = ex->profile || ex->kept || ex->check_nan, ok = true;
     unsigned mode = rt_env_enter(&ex->env);
 
-    for (int32_t i = 0; i < ex->graph->n_steps && ok; i++)
-        ok = observed ? run_observed(ex, i, err) : run_step(ex, i, err);
+    for (int32_t i = 0; i < ex->graph->n_steps && ok; i++) {
+        rt_capture *capture = observed ? NULL : rt_capture_at(ex, i);
+
+        ok = observed  ? run_observed(ex, i, err)
+             : capture ? rt_capture_run(ex, capture, err)
+                       : rt_run_step(ex, i, err);
+        if (capture)
+            i = capture->end - 1;
+    }
     rt_env_leave(&ex->env, mode);
     return ok;
 }

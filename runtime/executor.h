@@ -9,6 +9,7 @@
 #define RUNTIME_EXECUTOR_H
 
 #include "runtime/alloc.h"
+#include "runtime/capture.h"
 #include "runtime/env.h"
 #include "runtime/launch.h"
 #include "runtime/module.h"
@@ -69,6 +70,8 @@ struct tec_executor {
     bool shapes_ready, addresses_ready;
     bool running;   /* a run was begun and not waited for */
     rt_site *sites; /* [graph->n_sites] */
+    rt_capture *captures;
+    int32_t n_captures;
     bool check_nan;
     rt_step_profile *profile; /* [n_steps], with counts of one call; NULL: off */
     rt_kept_value *kept;      /* [n_kept]; NULL: off */
@@ -78,6 +81,9 @@ struct tec_executor {
 
 /* "step 3 'Conv+Relu' (conv1, relu1)", cut to size; gives buffer. */
 const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, size_t size);
+
+/* executor.c: puts a step of a device into its stream; runs one of the host. */
+bool rt_run_step(tec_executor *ex, int32_t index, tec_error *err);
 
 /* plan.c: brings what depends on shapes and on addresses up to date. */
 bool rt_plan_shapes(tec_executor *ex, tec_error *err);

@@ -302,6 +302,7 @@ bool rt_plan_shapes(tec_executor *ex, tec_error *err)
     const rt_graph_desc *graph = ex->graph;
 
     ex->addresses_ready = false;
+    rt_captures_forget(ex);
     if (!bind_symbols(ex, err) || !check_inputs(ex, err) || !check_facts(ex, err) || !plan_pool(ex, err) ||
         !plan_site_pools(ex, err))
         return false;

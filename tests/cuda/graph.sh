@@ -44,6 +44,19 @@ says "there is no device 'cuda:7'"
 TEC_EMULATED_CAPABILITY=90 emulated run "$dir/device.tec" >"$dir/out" 2>&1 && fail "code for sm_80 ran on 9.0"
 says "made for 'cuda -arch=sm_80'"
 
+# Launches that follow each other are recorded in the second run and repeated as a whole from then on; a profile runs
+# step by step. A fault in a repeated list is told as any other.
+emulated compile "$data/node/test_lstm_defaults/model.onnx" --target "cuda -arch=sm_80" --quiet -o "$dir/lstm.tec"
+TEC_EMULATED_GRAPHS=$dir/graphs emulated run "$dir/lstm.tec" --out "$dir/a" --repeat 5 >"$dir/out"
+[ "$(sort -u "$dir/graphs" | wc -l)" = 1 ] && [ "$(wc -l <"$dir/graphs")" -ge 5 ] && [ "$(head -n 1 "$dir/graphs")" -ge 2 ] ||
+    fail "the lists of launches are $(sort "$dir/graphs" | uniq -c)"
+rm "$dir/graphs"
+TEC_EMULATED_GRAPHS=$dir/graphs emulated run "$dir/lstm.tec" --out "$dir/b" --repeat 5 --profile >"$dir/out"
+[ ! -e "$dir/graphs" ] || fail "the steps of a profile were recorded"
+cmp "$dir/a/Y_h.npy" "$dir/b/Y_h.npy" || fail "repeated launches give other results"
+if TEC_EMULATED_FAULT=30 emulated run "$dir/lstm.tec" --repeat 9 >"$dir/out" 2>&1; then fail "a fault in a list was not told"; fi
+says 'cuda:0: cannot .*: CUDA_ERROR_ILLEGAL_ADDRESS; a kernel failed, and this process can no longer use the device'
+
 # Control flow: the kernels of loops, conditions and a program over trees run there, the rest on the host.
 emulated check --target "cuda -arch=sm_80" "$data"/node/test_{scan9_sum,loop11,if} >"$dir/out" || fail "control flow"
 says '^([1-9][0-9]*) of \1 operators ran on the device \(100.0 %\)$'

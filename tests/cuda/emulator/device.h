@@ -173,6 +173,11 @@ template <typename... A> static void tec_call(void (*kernel)(A...), void **at)
     tec_call_at(kernel, at, typename __make_integer_seq<tec_sequence, int, sizeof...(A)>::places());
 }
 
+template <typename... A> static int tec_count(void (*)(A...))
+{
+    return sizeof...(A);
+}
+
 #include "tensor.h"
 
 /* The shared memory of a block: all that the kernels declare. */

@@ -1,15 +1,14 @@
 /* tests/cuda/emulator/driver.c -- a stand-in for NVIDIA's driver: one device, whose memory is main memory,
- * and
- * whose kernels run on the CPU that calls them.
+ * and whose kernels run on the CPU that calls them.
  *
  * A block's threads are fibers. A fiber runs until it ends or waits for others: at a barrier of the block or
- * of
- * its warp, or at a shuffle. The fibers take their turns in an order that is drawn anew for each turn, so a
- * result that depends on the order among threads between two barriers differs from run to run. Shared memory
- * holds NaN when a block begins, an asynchronous copy is made no earlier than its wait. A block in which some
- * threads wait for others that never come is a failed launch, told on standard error.
+ * of its warp, or at a shuffle. The fibers take their turns in an order that is drawn anew for each turn, so
+ * a result that depends on the order among threads between two barriers differs from run to run. Shared
+ * memory holds NaN when a block begins, an asynchronous copy is made no earlier than its wait. A block in
+ * which some threads wait for others that never come is a failed launch, told on standard error.
  *
- * The compiled kernels reach the emulator through a table (device.h). One launch runs at a time.
+ * The compiled kernels reach the emulator through a table (device.h). One launch runs at a time. Work for a
+ * stream is done at once, or recorded where the stream is being recorded for a graph.
  */
 #define _GNU_SOURCE
 #include "counts.h"
@@ -33,7 +32,8 @@ enum {
     INVALID_IMAGE = 200,
     NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
-    LAUNCH_FAILED = 719
+    LAUNCH_FAILED = 719,
+    NOT_WHILE_RECORDING = 900
 };
 enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 4096, MOST_SHARED = 163 << 10 };
 enum { RUNS, WAITS_FOR_BLOCK, WAITS_FOR_WARP, WAITS_FOR_SHUFFLE, WAITS_FOR_GROUP, ENDED };
@@ -335,6 +335,7 @@ typedef struct {
     char name[200];
     void (*call)(void **at);
     unsigned dynamic; /* bytes of shared memory that launches may ask for */
+    int n_args;       /* of at most 8 bytes each */
 } function;
 
 /* The bytes of a shared object end with its table of sections. */
@@ -407,6 +408,7 @@ int cuModuleGetFunction(void **out, void *of, const char *name)
     static int n;
     char call[300];
     function *f;
+    int (*count)(void);
 
     pthread_mutex_lock(&self.lock);
     f = &all[n++ % (int)(sizeof all / sizeof *all)];
@@ -415,7 +417,12 @@ int cuModuleGetFunction(void **out, void *of, const char *name)
     *f = (function){.of = of};
     snprintf(f->name, sizeof f->name, "%s", name);
     *out = f;
-    return symbol(f->of->library, call, &f->call) ? SUCCESS : NOT_FOUND;
+    if (!symbol(f->of->library, call, &f->call))
+        return NOT_FOUND;
+    snprintf(call, sizeof call, "%s__count", name);
+    symbol(f->of->library, call, &count);
+    f->n_args = count();
+    return SUCCESS;
 }
 
 static int run_grid(const function *f, const unsigned grid[3], const unsigned block[3])
@@ -449,30 +456,101 @@ int cuFuncSetAttribute(void *of, int what, int value)
     return SUCCESS;
 }
 
-int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *stream, void **args, void **extra);
-int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *stream, void **args, void **extra)
+/* ---- work for a stream, done at once or recorded ---- */
+
+enum { MOST_ARGS = 512 };
+
+/* One launch, copy or clearing. */
+typedef struct {
+    function *launched; /* NULL: no launch */
+    unsigned grid[3], block[3];
+    uint64_t args[MOST_ARGS];
+    char *to;
+    const char *from; /* NULL: bytes are set to `value` */
+    size_t bytes;
+    unsigned char value;
+} work;
+
+typedef struct {
+    work *item;
+    int n, executables; /* that use it */
+    int gone;           /* the graph itself was ended */
+} recording;
+
+typedef struct {
+    recording *now; /* NULL: work is done at once */
+} stream;
+
+static int run_launch(const work *w)
 {
-    const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
-    function *f = of;
+    void *at[MOST_ARGS];
+    function *f = w->launched;
     int status;
 
-    (void)stream, (void)extra;
-    if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || shared > f->dynamic ||
-        (uint64_t)bx * by * bz > MOST_THREADS)
-        return INVALID_VALUE;
+    for (int i = 0; i < f->n_args; i++)
+        at[i] = (void *)(uintptr_t)&w->args[i];
     pthread_mutex_lock(&self.lock);
     self.call = f->call;
-    self.args = args;
+    self.args = at;
     self.shared_begin = f->of->shared_begin;
     self.shared_end = f->of->shared_end;
     self.lost |= ++self.launches == fault_at();
-    status = self.lost ? SUCCESS : run_grid(f, grid, block); /* told by the call that waits */
+    status = self.lost ? SUCCESS : run_grid(f, w->grid, w->block); /* told by the call that waits */
     if (self.counts)
         counts_launch(f->name);
     pthread_mutex_unlock(&self.lock);
     return status;
+}
+
+static int run_work(const work *w)
+{
+    if (w->launched)
+        return run_launch(w);
+    if (self.lost)
+        return ILLEGAL_ADDRESS;
+    if (w->from)
+        memmove(w->to, w->from, w->bytes);
+    else
+        memset(w->to, w->value, w->bytes);
+    return SUCCESS;
+}
+
+/* Records the work where the stream is being recorded, else does it. */
+static int give(void *to, const work *w)
+{
+    recording *r = ((stream *)to)->now;
+    work *more;
+
+    if (!r)
+        return run_work(w);
+    more = realloc(r->item, (size_t)(r->n + 1) * sizeof *more);
+    if (!more)
+        return OUT_OF_MEMORY;
+    r->item = more;
+    r->item[r->n++] = *w;
+    return SUCCESS;
+}
+
+static int is_recording(const void *of)
+{
+    return ((const stream *)of)->now != NULL;
+}
+
+int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *to, void **args, void **extra);
+int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *to, void **args, void **extra)
+{
+    function *f = of;
+    work w = {.launched = f, .grid = {gx, gy, gz}, .block = {bx, by, bz}};
+
+    (void)extra;
+    if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || shared > f->dynamic ||
+        (uint64_t)bx * by * bz > MOST_THREADS || f->n_args > MOST_ARGS)
+        return INVALID_VALUE;
+    for (int i = 0; i < f->n_args; i++)
+        memcpy(&w.args[i], args[i], sizeof w.args[i]);
+    return give(to, &w);
 }
 
 /* ---- the device ---- */
@@ -498,14 +576,15 @@ CALL(cuDriverGetVersion, int *version)
 }
 CALL(cuGetErrorName, int status, const char **name)
 {
-    *name = status == SUCCESS           ? "CUDA_SUCCESS"
-            : status == INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
-            : status == OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : status == INVALID_IMAGE   ? "CUDA_ERROR_INVALID_IMAGE"
-            : status == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
-            : status == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-            : status == LAUNCH_FAILED   ? "CUDA_ERROR_LAUNCH_FAILED"
-                                        : NULL;
+    *name = status == SUCCESS               ? "CUDA_SUCCESS"
+            : status == INVALID_VALUE       ? "CUDA_ERROR_INVALID_VALUE"
+            : status == OUT_OF_MEMORY       ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : status == INVALID_IMAGE       ? "CUDA_ERROR_INVALID_IMAGE"
+            : status == NOT_FOUND           ? "CUDA_ERROR_NOT_FOUND"
+            : status == ILLEGAL_ADDRESS     ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : status == LAUNCH_FAILED       ? "CUDA_ERROR_LAUNCH_FAILED"
+            : status == NOT_WHILE_RECORDING ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+                                            : NULL;
     return *name ? SUCCESS : INVALID_VALUE;
 }
 CALL(cuDeviceGetCount, int *n)
@@ -600,60 +679,53 @@ CALL(cuMemFree_v2, uint64_t at)
     self.live--;
     return SUCCESS;
 }
-CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
+/* Memory of the host may be gone when a recording runs. */
+static int copy_with_host(void *to, const void *from, size_t bytes, const void *by)
 {
-    (void)stream;
+    if (is_recording(by))
+        return NOT_WHILE_RECORDING;
     if (self.lost)
         return ILLEGAL_ADDRESS;
-    memcpy((void *)(uintptr_t)to, from, bytes);
+    memcpy(to, from, bytes);
     return SUCCESS;
 }
-CALL(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
+
+CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *by)
 {
-    (void)stream;
-    if (self.lost)
-        return ILLEGAL_ADDRESS;
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return SUCCESS;
+    return copy_with_host((void *)(uintptr_t)to, from, bytes, by);
 }
-CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *stream)
+CALL(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *by)
 {
-    (void)stream;
-    if (self.lost)
-        return ILLEGAL_ADDRESS;
-    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    return SUCCESS;
+    return copy_with_host(to, (const void *)(uintptr_t)from, bytes, by);
 }
-CALL(cuMemsetD8Async, uint64_t at, unsigned char value, size_t bytes, void *stream)
+CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *by)
 {
-    (void)stream;
-    if (self.lost)
-        return ILLEGAL_ADDRESS;
-    memset((void *)(uintptr_t)at, value, bytes);
-    return SUCCESS;
+    return give(by,
+                &(work){.to = (char *)(uintptr_t)to, .from = (const char *)(uintptr_t)from, .bytes = bytes});
+}
+CALL(cuMemsetD8Async, uint64_t at, unsigned char value, size_t bytes, void *by)
+{
+    return give(by, &(work){.to = (char *)(uintptr_t)at, .value = value, .bytes = bytes});
 }
 
 /* ---- streams and events ---- */
 
-CALL(cuStreamCreate, void **stream, unsigned flags)
+CALL(cuStreamCreate, void **out, unsigned flags)
 {
     (void)flags;
-    *stream = malloc(1);
+    *out = calloc(1, sizeof(stream));
     self.live++;
-    return *stream ? SUCCESS : OUT_OF_MEMORY;
+    return *out ? SUCCESS : OUT_OF_MEMORY;
 }
-CALL(cuStreamDestroy_v2, void *stream)
+CALL(cuStreamDestroy_v2, void *of)
 {
-    free(stream);
+    free(of);
     self.live--;
     return SUCCESS;
 }
-CALL(cuStreamSynchronize, void *stream)
+CALL(cuStreamSynchronize, void *of)
 {
-    (void)stream;
-    if (self.lost)
-        return ILLEGAL_ADDRESS;
-    return SUCCESS;
+    return is_recording(of) ? NOT_WHILE_RECORDING : self.lost ? ILLEGAL_ADDRESS : SUCCESS;
 }
 CALL(cuEventCreate, void **event, unsigned flags)
 {
@@ -662,11 +734,11 @@ CALL(cuEventCreate, void **event, unsigned flags)
     self.live++;
     return *event ? SUCCESS : OUT_OF_MEMORY;
 }
-CALL(cuEventRecord, void *event, void *stream)
+CALL(cuEventRecord, void *event, void *of)
 {
     struct timespec now;
 
-    (void)stream;
+    (void)of;
     clock_gettime(CLOCK_MONOTONIC, &now);
     *(double *)event = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
     return SUCCESS;
@@ -681,4 +753,79 @@ CALL(cuEventDestroy_v2, void *event)
     free(event);
     self.live--;
     return SUCCESS;
+}
+
+/* ---- graphs ---- */
+
+static void free_unused(recording *r)
+{
+    if (!r->gone || r->executables)
+        return;
+    free(r->item);
+    free(r);
+}
+
+CALL(cuStreamBeginCapture_v2, void *of, int mode)
+{
+    stream *s = of;
+
+    if (s->now || mode < 0 || mode > 2)
+        return INVALID_VALUE;
+    s->now = calloc(1, sizeof *s->now);
+    return s->now ? SUCCESS : OUT_OF_MEMORY;
+}
+CALL(cuStreamEndCapture, void *of, void **graph)
+{
+    stream *s = of;
+
+    *graph = s->now;
+    if (!s->now)
+        return INVALID_VALUE;
+    s->now = NULL;
+    self.live++;
+    return SUCCESS;
+}
+CALL(cuGraphInstantiateWithFlags, void **executable, void *graph, unsigned long long flags)
+{
+    recording *r = graph;
+
+    (void)flags;
+    r->executables++;
+    self.live++;
+    *executable = r;
+    return SUCCESS;
+}
+CALL(cuGraphDestroy, void *graph)
+{
+    recording *r = graph;
+
+    r->gone = 1;
+    self.live--;
+    free_unused(r);
+    return SUCCESS;
+}
+CALL(cuGraphExecDestroy, void *executable)
+{
+    recording *r = executable;
+
+    r->executables--;
+    self.live--;
+    free_unused(r);
+    return SUCCESS;
+}
+/* Appends a line to the file $TEC_EMULATED_GRAPHS: how many pieces of work the graph holds. */
+CALL(cuGraphLaunch, void *executable, void *of)
+{
+    const recording *r = executable;
+    const char *path = getenv("TEC_EMULATED_GRAPHS");
+    FILE *f = path ? fopen(path, "a") : NULL;
+    int status = is_recording(of) ? NOT_WHILE_RECORDING : SUCCESS;
+
+    if (f) {
+        fprintf(f, "%d\n", r->n);
+        fclose(f);
+    }
+    for (int i = 0; i < r->n && !status; i++)
+        status = run_work(&r->item[i]);
+    return status;
 }

@@ -1,9 +1,8 @@
 /* tests/cuda/emulator/nvrtc.c -- a stand-in for NVRTC, which compiles the text of kernels for this CPU, with
  * clang-19. What it gives for a cubin is a shared object, which driver.c loads.
  *
- * Behind the text stands a function NAME__call for each kernel, which calls the kernel with arguments that
- * lie
- * at addresses.
+ * Behind the text stand two functions for each kernel: NAME__call calls the kernel with arguments that lie at
+ * addresses, NAME__count says how many arguments it has.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +95,7 @@ static char *read_whole(const char *path, size_t *size)
     return bytes;
 }
 
-/* Writes the text, and a call of each kernel by addresses: a kernel is `void NAME(` on the line behind
+/* Writes the text, and the two functions of each kernel: a kernel is `void NAME(` on the line behind
  * `extern "C" __global__ ...`. */
 static int write_source(const program *p, const char *path)
 {
@@ -110,6 +109,7 @@ static int write_source(const program *p, const char *path)
         int n = (int)strcspn(name, "(");
 
         fprintf(f, "extern \"C\" void %.*s__call(void **at) { tec_call(%.*s, at); }\n", n, name, n, name);
+        fprintf(f, "extern \"C\" int %.*s__count() { return tec_count(%.*s); }\n", n, name, n, name);
         at = name;
     }
     return fclose(f) == 0;
