@@ -384,8 +384,8 @@ static bool assumed(const ir_facts *facts, const ir_sum *diff)
  * inside the outermost one. Without `aside`, each of the 400 steps of the outermost proof could begin several
  * proofs of 24 steps, and each of their steps several proofs more.
  *
- * Proofs multiply expressions and give a bool alone, so the outermost one returns its memory: in a program with
- * many products thousands of proofs took gigabytes together. */
+ * Proofs multiply expressions and give a bool alone, so the outermost one returns its memory: in a program
+ * with many products thousands of proofs took gigabytes together. */
 bool ir_sum_nonneg(const ir_facts *facts, const ir_sum *sum, int steps)
 {
     ir_reasoning *all = facts->all;
