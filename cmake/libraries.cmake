@@ -56,6 +56,11 @@ function(tec_add_program name room)
     target_link_libraries(${name} PRIVATE tec_flags ${ARGN})
 endfunction()
 
+# The runtime stays below 300 KB (scripts/checks/runtime-size): what runs once for a module is built for size.
+foreach(file bytecode check codec file module npy program programs safetensors verify write)
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/runtime/${file}.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+endforeach()
+
 # What runs on boards.
 tec_add_library(libtec_runtime tec_runtime "base;runtime")
 # A runner dies of what it runs, and another is started: it links the runtime alone.
