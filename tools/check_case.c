@@ -16,15 +16,13 @@
 #include "tools/data.h"
 #include "worker/tensors.h"
 
-enum { MOST_TENSORS = 256 }; /* of one side of a data set */
-
 typedef struct {
     tec_context *cx;
     const char *dir;
     const target *t;
     const check_where *where; /* that runs the code; NULL: this process */
     bool verbose, compile_only;
-    DLTensor *input[MOST_TENSORS], *output[MOST_TENSORS];
+    DLTensor **input, **output; /* n_inputs and n_outputs of them; NULL: a gap */
     int n_inputs, n_outputs;
     const char *unreadable; /* why a tensor of the data set cannot be read; NULL: all could */
 } a_case;
@@ -34,24 +32,36 @@ static check_result fail(const char *reason)
     return (check_result){.outcome = CHECK_FAIL, .reason = reason};
 }
 
-/* Tensors KIND_0.pb, KIND_1.pb, ... of a data set. One that cannot be read (a sequence, strings) leaves a
- * gap. Each file is read twice, first in a context of its own, because an error in `cx` would stay there. */
-static int read_set(a_case *test, const char *set, const char *kind, DLTensor **out)
+static const char *path_of(const a_case *test, const char *set, const char *kind, int i)
+{
+    return base_format(test->cx, "%s/%s/%s_%d.pb", test->dir, set, kind, i);
+}
+
+/* The file is read twice, first in a context of its own, because an error in `cx` would stay there. NULL: it
+ * cannot be read (a sequence, strings), which is noted. */
+static DLTensor *read_one(a_case *test, const char *path)
+{
+    tec_context *probe = tool_context();
+    DLTensor *tensor = tool_read(probe, path) ? tool_read(test->cx, path) : NULL;
+
+    if (!tensor)
+        test->unreadable = base_strdup(test->cx, tec_context_error(probe));
+    tec_context_free(probe);
+    return tensor;
+}
+
+/* All tensors KIND_0.pb, KIND_1.pb, ... of a data set; one that cannot be read leaves a gap. */
+static DLTensor **read_set(a_case *test, const char *set, const char *kind, int *count)
 {
     int n = 0;
 
-    for (; n < MOST_TENSORS; n++) {
-        const char *path = base_format(test->cx, "%s/%s/%s_%d.pb", test->dir, set, kind, n);
-
-        if (access(path, R_OK) != 0)
-            break;
-        tec_context *probe = tool_context();
-        out[n] = tool_read(probe, path) ? tool_read(test->cx, path) : NULL;
-        if (!out[n])
-            test->unreadable = base_strdup(test->cx, tec_context_error(probe));
-        tec_context_free(probe);
-    }
-    return n;
+    while (access(path_of(test, set, kind, n), R_OK) == 0)
+        n++;
+    DLTensor **tensors = base_array(test->cx, DLTensor *, n + 1);
+    for (int i = 0; i < n; i++)
+        tensors[i] = read_one(test, path_of(test, set, kind, i));
+    *count = n;
+    return tensors;
 }
 
 /* Inputs with gaps keep the shapes of the model. */
@@ -125,27 +135,31 @@ static void name_bfloat(DLTensor *tensor, DLDataType wanted)
         tensor->dtype = wanted;
 }
 
-/* An input that nothing reads needs no data. */
-static bool is_read(const graph_built *built, int input)
+/* Which inputs of the graph are read: one that nothing reads needs no data. */
+static const bool *inputs_read(const graph_built *built)
 {
     const graph_body *body = body_of(built);
+    bool *read = base_array(built->cx, bool, body->inputs.n + 1);
     base_map uses = {0};
 
     graph_count_uses(built->cx, body, &uses);
-    return graph_uses(&uses, body->inputs.at[input]) > 0;
+    for (int i = 0; i < body->inputs.n; i++)
+        read[i] = graph_uses(&uses, body->inputs.at[i]) > 0;
+    return read;
 }
 
 /* The inputs of the data set in their order; an input that the compiled graph does not read gets any tensor.
  */
 static void set_inputs(a_case *test, const graph_built *built, tec_executor *ex, tec_error *err)
 {
+    const bool *read = inputs_read(built);
     tec_tensor_info info;
 
     for (int i = 0; i < tec_executor_n_inputs(ex) && tec_executor_input_info(ex, i, &info, err); i++) {
         DLTensor *t = i < test->n_inputs ? test->input[i] : NULL;
 
         name_bfloat(t, info.dtype);
-        if (!is_read(built, i))
+        if (!read[i])
             t = tool_new_tensor(test->cx, info.dtype, info.ndim, info.shape);
         if (t)
             tec_executor_set_input(ex, i, t, err);
@@ -207,7 +221,7 @@ static check_result run_program(a_case *test, const graph_built *built, tec_modu
 /* Runs the module once and compares its outputs with those of the data set. */
 static check_result run_here(a_case *test, const graph_built *built, tec_module *module)
 {
-    const DLTensor *found[MOST_TENSORS];
+    const DLTensor **found = base_array(test->cx, const DLTensor *, test->n_outputs + 1);
     tec_error err = {0};
     tec_executor *ex = tec_executor_new(module, NULL, &(tec_run_options){.threads = 1}, &err);
     check_result r;
@@ -229,13 +243,14 @@ static check_result run_here(a_case *test, const graph_built *built, tec_module 
 static check_result run_there(a_case *test, const graph_built *built)
 {
     const graph_body *body = body_of(built);
-    const DLTensor *got[MOST_TENSORS];
-    tec_array *arrays[MOST_TENSORS] = {0};
+    const DLTensor **got = base_array(test->cx, const DLTensor *, test->n_outputs + 1);
+    tec_array **arrays = base_array(test->cx, tec_array *, test->n_outputs + 1);
+    const bool *read = inputs_read(built);
     tec_error err = {0};
     check_result r;
 
     for (int i = 0; i < test->n_inputs && i < body->inputs.n; i++)
-        if (built->desc.program.n_functions || is_read(built, i))
+        if (built->desc.program.n_functions || read[i])
             name_bfloat(test->input[i], ((const graph_value *)body->inputs.at[i])->type.dtype);
         else
             test->input[i] = NULL;
@@ -307,8 +322,8 @@ static void count_operators(a_case *test, const graph_built *built, check_result
 /* The model is imported for each set, since its symbolic dimensions take their sizes from the data. */
 static check_result check_set(a_case *test, const char *set)
 {
-    test->n_inputs = read_set(test, set, "input", test->input);
-    test->n_outputs = read_set(test, set, "output", test->output);
+    test->input = read_set(test, set, "input", &test->n_inputs);
+    test->output = read_set(test, set, "output", &test->n_outputs);
     graph_module *module = import(test);
     if (!module)
         return tec_context_status(test->cx) == TEC_UNSUPPORTED

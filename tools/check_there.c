@@ -10,8 +10,6 @@
 #include "runtime/error.h"
 #include "tools/data.h"
 
-enum { MOST_DIMS = 64 };
-
 typedef struct {
     const graph_built *b;
     tec_rpc_session *session;
@@ -42,22 +40,24 @@ static int64_t send_module(const remote *self)
     return number;
 }
 
-/* A tensor of zeros for an input that the data does not have; NULL: its shape is not constant. */
-static const DLTensor *zeros(const graph_built *built, const op_type *type)
-{
-    int64_t shape[MOST_DIMS];
-
-    if (type->n > MOST_DIMS)
-        return NULL;
-    for (int i = 0; i < type->n; i++)
-        if (!ir_is_int(type->dim[i], &shape[i]))
-            return NULL;
-    return tool_new_tensor(built->cx, type->dtype, type->n, shape);
-}
-
 static const base_vec *inputs_of(const remote *self)
 {
     return &((const graph_function *)self->b->module->functions.at[0])->body->inputs;
+}
+
+/* A tensor of zeros for input i, which the data does not have; NULL with an error: its shape is not constant.
+ */
+static const DLTensor *zeros(const remote *self, int i)
+{
+    const graph_value *value = inputs_of(self)->at[i];
+    int64_t *shape = base_array(self->b->cx, int64_t, value->type.n);
+
+    for (int d = 0; d < value->type.n; d++)
+        if (!ir_is_int(value->type.dim[d], &shape[d])) {
+            rt_fail(self->err, TEC_INVALID, "the data has no value for input %d, whose shape is symbolic", i);
+            return NULL;
+        }
+    return tool_new_tensor(self->b->cx, value->type.dtype, value->type.n, shape);
 }
 
 /* An array with the elements of the tensor; 0: failed, or there is no tensor. */
@@ -74,9 +74,7 @@ static bool feed_inputs(const remote *self, DLTensor *const *inputs, int count)
     const base_vec *all = inputs_of(self);
 
     for (int i = 0; i < all->n; i++) {
-        int64_t array = send_tensor(self, i < count && inputs[i]
-                                              ? inputs[i]
-                                              : zeros(self->b, &((const graph_value *)all->at[i])->type));
+        int64_t array = send_tensor(self, i < count && inputs[i] ? inputs[i] : zeros(self, i));
 
         if (!array || !tec_rpc_feed(self->session, self->executor, i, array, self->err))
             return false;

@@ -90,10 +90,10 @@ static DLTensor *read_npy(tec_context *cx, const char *path)
 static DLTensor *read_pb(tec_context *cx, const char *path)
 {
     const op_constant *constant = onnx_read_tensor(cx, path, NULL);
-    int64_t shape[64];
 
     if (!constant)
         return NULL;
+    int64_t *shape = base_array(cx, int64_t, constant->type.n);
     for (int i = 0; i < constant->type.n; i++)
         ir_is_int(constant->type.dim[i], &shape[i]);
     DLTensor *t = tool_new_tensor(cx, constant->type.dtype, constant->type.n, shape);

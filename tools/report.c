@@ -230,17 +230,15 @@ void tool_print_program_profile(const tec_profile_row *rows, int n, const tec_pr
 static void print_tensors(const char *what, const rt_graph_desc *graph, const rt_tensor_desc *tensor,
                           int count)
 {
-    const char *names[256];
+    const char *names[RT_MAX_SYMBOLS];
     char text[256];
 
-    for (int i = 0; i < graph->n_symbols && i < BASE_COUNT(names); i++)
+    for (int i = 0; i < graph->n_symbols; i++)
         names[i] = graph->symbols[i].name;
     for (int i = 0; i < count; i++) {
         printf("  %s %s: %s[", what, tensor[i].name, base_dtype_print(tensor[i].dtype, text, sizeof text));
         for (int d = 0; d < tensor[i].rank; d++)
-            printf("%s%s", d ? ", " : "",
-                   rt_dim_text(tensor[i].shape[d], graph->n_symbols <= BASE_COUNT(names) ? names : NULL, text,
-                               sizeof text));
+            printf("%s%s", d ? ", " : "", rt_dim_text(tensor[i].shape[d], names, text, sizeof text));
         printf("]\n");
     }
 }

@@ -9,9 +9,9 @@
 
 typedef struct {
     onnx_node *n;
-    op_call call;             /* the operator's view: its operands' types and attributes */
-    const onnx_known *in[64]; /* of each operand */
-    const op_type *type;      /* of the result */
+    op_call call;          /* the operator's view: its operands' types and attributes */
+    const onnx_known **in; /* of each operand */
+    const op_type *type;   /* of the result */
     int64_t dim[ONNX_MAX_RANK], count;
 } tracked;
 
@@ -285,8 +285,9 @@ void onnx_track(onnx_node *node, graph_value *value, const char *op, graph_value
     tracked t = {.n = node, .type = value ? &value->type : NULL};
     bool is_long = false, many = false, large = false;
 
-    if (!value || rule < 0 || n_in > BASE_COUNT(t.in))
+    if (!value || rule < 0)
         return;
+    t.in = base_array(node->cx, const onnx_known *, n_in);
     bool small = extents(node->cx, t.type, t.dim, &t.count, &large);
     t.call = (op_call){.cx = node->cx,
                        .op = op_find(op),

@@ -66,6 +66,13 @@ for where in "--rpc $alone" "--tracker $tracker --device-class desk --wait 60"; 
     there=$(cd "$suite" && "$TEC" check $where --key-file "$keys" $cases 2>"$dir/why") || fail "$where: $there $(cat "$dir/why")"
     [ "$(sort <<<"$there")" = "$(sort <<<"$here")" ] || fail "$where: $there; here: $here"
 done
+
+# Data without a value for an input whose extents are symbolic.
+mkdir -p "$dir/digits/test_data_set_0"
+cp tests/models/digits/model.onnx "$dir/digits"
+cp tests/models/digits/test_data_set_0/output_0.pb "$dir/digits/test_data_set_0"
+"$TEC" check --rpc "$alone" --key-file "$keys" "$dir/digits" >"$dir/out" 2>&1 && fail "passed: $(cat "$dir/out")"
+grep -q "the data has no value for input 0, whose shape is symbolic" "$dir/out" || fail "$(cat "$dir/out")"
 "$TEC" devices --tracker "$tracker" --key-file "$keys" >"$dir/out"
 grep -q "desk .*free" "$dir/out" || fail "a lease was not given back: $(cat "$dir/out")"
 

@@ -37,6 +37,27 @@ Test(onnx_known, pads_that_were_turned_round_by_slice_and_transpose)
     TYPE_IS("f32[2, 6, n + 3]");
 }
 
+/* A shape from one piece for each of many inputs, as an exporter writes the sum of their lengths. */
+Test(onnx_known, a_concatenation_of_many_pieces)
+{
+    enum { MANY = 100 };
+    const char *pieces = "";
+
+    open_model(13);
+    input("x", 1, "n", "100");
+    for (int i = 0; i < MANY; i++) {
+        INT64S(base_format(cx, "p%d", i), i == 1 ? -1 : 1);
+        pieces = base_format(cx, "%s%sp%d", pieces, i ? "," : "", i);
+    }
+    node("Concat", pieces, "all", attr_int("axis", 0));
+    INT64S("first", 0);
+    INT64S("third", 3);
+    node("Slice", "all,first,third", "shape", NULL);
+    node("Reshape", "x,shape", "y", NULL);
+    output("y");
+    TYPE_IS("f32[1, n * 100, 1]");
+}
+
 Test(onnx_known, shapes_with_minus_one_for_what_stays)
 {
     open_model(13);
