@@ -96,7 +96,7 @@ double tune_pieces_loss(const tune_extents *extents, const tune_pieces *pieces, 
     return mean;
 }
 
-/* Between extents 4 and 8 the border is 5: 5 is nearer to 4 by ratio, 6 to 8. */
+/* Each piece as a range with the text of its schedule; the last one is open. */
 const space_ranges *tune_pieces_ranges(tec_context *cx, const tune_extents *extents,
                                        const tune_pieces *pieces, const char *const *trace)
 {
@@ -107,8 +107,7 @@ const space_ranges *tune_pieces_ranges(tec_context *cx, const tune_extents *exte
         int next = k + 1 < pieces->n ? pieces->first[k + 1] : 0;
 
         range[k].trace = trace[pieces->trace[k]];
-        range[k].to =
-            next ? (int64_t)sqrt((double)extents->at[next - 1] * (double)extents->at[next]) : INT64_MAX;
+        range[k].to = next ? base_ratio_middle(extents->at[next - 1], extents->at[next]) : INT64_MAX;
     }
     *out = (space_ranges){.symbol = extents->symbol, .at = range, .n = pieces->n};
     return out;

@@ -226,6 +226,10 @@ uint64_t base_random(uint64_t *state);
 int64_t base_random_below(uint64_t *state, int64_t limit); /* 0..n-1; limit >= 1 */
 double base_random_unit(uint64_t *state);                  /* [0, 1) */
 
+/* Up to where extents are nearer to `left` by ratio than to `right`: the largest b below `right` with
+ * b * b <= left * right. Of 4 and 8: 5. 1 <= left < right; rounded where the product has over 53 bits. */
+int64_t base_ratio_middle(int64_t left, int64_t right);
+
 /* ---- dtypes (dtype.c) ---- */
 
 typedef DLDataType base_dtype;

@@ -163,3 +163,19 @@ double base_random_unit(uint64_t *state)
 {
     return (double)(base_random(state) >> 11) * 0x1p-53;
 }
+
+/* By halving, since base/ has no mathematical library. */
+int64_t base_ratio_middle(int64_t left, int64_t right)
+{
+    int64_t low = left, high = right;
+
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+
+        if ((double)middle * (double)middle <= (double)left * (double)right)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -3,8 +3,6 @@
  */
 #include "graph/kernels.h"
 
-#include <inttypes.h>
-
 #include "graph/text.h"
 #include "ir/build.h"
 #include "ir/walk.h"
@@ -72,7 +70,7 @@ static const space_task *task_of(graph_kernels *kernels, const te_def *def, cons
 
 /* ---- schedules ---- */
 
-/* A unit for each range; that of the last is the entry's own. False: there are no ranges, or they do not
+/* A tree for each range; that of the last is the entry's own. False: there are no ranges, or they do not
  * apply. */
 static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
 {
@@ -84,33 +82,14 @@ static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
         ranges ? space_ranges_trees(kernels->cx, entry->plain, entry->unit.target, ranges, &entry->refused)
                : NULL;
 
-    if (!tree || ranges->symbol >= entry->plain->n_symbols)
+    if (!tree)
         return false;
-    comp_unit *piece = base_array(kernels->cx, comp_unit, ranges->n - 1);
     entry->unit.origin = "record";
     entry->unit.tree = tree[ranges->n - 1];
-    entry->unit.chooser = ranges->symbol;
     entry->trace = ranges->at[ranges->n - 1].trace;
-    for (int i = 0; i < ranges->n - 1; i++) {
-        piece[i] = entry->unit;
-        piece[i].tree = tree[i];
-        piece[i].plain = entry->plain;
-    }
-    entry->pieces = piece;
     entry->ranges = ranges;
+    entry->range_trees = tree;
     return true;
-}
-
-/* "dense (n <= 11)" */
-static void name_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
-{
-    comp_unit *piece = (comp_unit *)(uintptr_t)entry->pieces;
-
-    for (int i = 0; entry->ranges && i < entry->ranges->n - 1; i++)
-        piece[i].name =
-            unique_name(kernels, base_format(kernels->cx, "%s (%s <= %" PRId64 ")", entry->unit.name,
-                                             entry->plain->symbols[entry->ranges->symbol]->var.name,
-                                             entry->ranges->at[i].to));
 }
 
 /* What the source knows; NULL: nothing, or nothing that fits (entry->refused). */
@@ -188,31 +167,24 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
         return -1;
     entry->unit.plain = plain;
     entry->unit.name = unique_name(kernels, name);
-    name_ranges(kernels, entry);
     base_push(kernels->cx, &kernels->entries, entry);
     return kernels->entries.n - 1;
 }
 
-/* The kernels keep their numbers; units for ranges stand behind all of them. */
+/* The functions of the module begin with the kernels, whose numbers the planned graph has. */
 comp_code *graph_compile_kernels(graph_kernels *kernels, const comp_options *options)
 {
-    int n = kernels->entries.n, all = n;
+    int n = kernels->entries.n, all;
+    comp_ranged *ranged = base_array(kernels->cx, comp_ranged, n);
 
-    for (int i = 0; i < n; i++)
-        all += graph_kernel_at(kernels, i)->ranges ? graph_kernel_at(kernels, i)->ranges->n - 1 : 0;
-    comp_unit *units = base_array(kernels->cx, comp_unit, all);
-    for (int i = 0, next = n; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
-        int pieces = entry->ranges ? entry->ranges->n - 1 : 0;
-        rt_range_desc *range = base_array(kernels->cx, rt_range_desc, pieces);
 
-        units[i] = entry->unit;
-        units[i].ranges = range;
-        units[i].n_ranges = pieces;
-        for (int k = 0; k < pieces; k++) {
-            range[k] = (rt_range_desc){entry->ranges->at[k].to, next};
-            units[next++] = entry->pieces[k];
-        }
+        ranged[i].unit = entry->unit;
+        if (entry->ranges)
+            ranged[i] = (comp_ranged){entry->unit, entry->ranges->symbol, entry->ranges->n - 1,
+                                      space_ranges_ends(kernels->cx, entry->ranges), entry->range_trees};
     }
+    const comp_unit *units = comp_units_of_ranges(kernels->cx, ranged, n, &all);
     return comp_compile(kernels->cx, units, all, options);
 }

@@ -12,7 +12,7 @@
 #ifndef GRAPH_KERNELS_H
 #define GRAPH_KERNELS_H
 
-#include "compiler/compiler.h"
+#include "compiler/ranges.h"
 #include "graph/graph.h"
 #include "graph/place.h"
 #include "space/task.h"
@@ -29,9 +29,8 @@ typedef struct {
     const char *node;  /* the first that asked, by the user's name */
     /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
     const char *refused;
-    /* units for all ranges of a symbol but the last, whose schedule is that of `unit` */
-    const comp_unit *pieces;
-    const space_ranges *ranges; /* NULL: one schedule for all values */
+    const space_ranges *ranges;     /* NULL: one schedule for all values */
+    const ir_program **range_trees; /* of each range; the last one is the unit's */
 } graph_kernel_entry;
 
 typedef struct {

@@ -255,22 +255,6 @@ static bool check_extents(const rt_function_desc *kernel, const int64_t *extents
     return true;
 }
 
-/* The largest b with b * b <= left * right: b is nearer to left by ratio, b + 1 to right. */
-static int64_t border(int64_t left, int64_t right)
-{
-    int64_t low = left, high = right;
-
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-
-        if ((double)middle * (double)middle <= (double)left * (double)right)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The borders between extents that one wins and the next one loses. */
 static int set_borders(rival *one, const int64_t *extents, int count, const bool *faster)
 {
@@ -279,7 +263,7 @@ static int set_borders(rival *one, const int64_t *extents, int count, const bool
     one->first = faster[0];
     for (int e = 1; e < count; e++) {
         if (faster[e] != faster[e - 1])
-            one->to[one->n++] = border(extents[e - 1], extents[e]);
+            one->to[one->n++] = base_ratio_middle(extents[e - 1], extents[e]);
         wins += faster[e];
     }
     return wins;

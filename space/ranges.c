@@ -86,12 +86,26 @@ const space_ranges *space_ranges_read(tec_context *cx, const char *text)
     return whole ? out : NULL;
 }
 
+const int64_t *space_ranges_ends(tec_context *cx, const space_ranges *ranges)
+{
+    int64_t *to = base_array(cx, int64_t, ranges->n);
+
+    for (int i = 0; i < ranges->n; i++)
+        to[i] = ranges->at[i].to;
+    return to;
+}
+
 /* A schedule for each trace, over one and the same definition. */
 const ir_program **space_ranges_trees(tec_context *cx, const ir_program *plain, const target *machine,
                                       const space_ranges *ranges, const char **refused)
 {
     const ir_program **tree = base_array(cx, const ir_program *, ranges->n);
 
+    if (ranges->symbol >= plain->n_symbols) {
+        *refused = base_format(cx, "its ranges are of symbol %d, but '%s' has %d symbols", ranges->symbol,
+                               plain->name, plain->n_symbols);
+        return NULL;
+    }
     for (int i = 0; i < ranges->n; i++) {
         sched *s = sched_new(cx, plain, machine);
 

@@ -56,8 +56,10 @@ typedef struct {
 /* As text, which is no trace; and back: NULL where the text has another form. */
 const char *space_ranges_text(tec_context *cx, const space_ranges *ranges);
 const space_ranges *space_ranges_read(tec_context *cx, const char *text);
+/* The last value of each range; INT64_MAX of the last one. */
+const int64_t *space_ranges_ends(tec_context *cx, const space_ranges *ranges);
 /* The tree of each range, from that of the definition. NULL with the reason in *refused if one of the traces
- * does not apply. */
+ * does not apply, or the definition does not have the symbol. */
 const ir_program **space_ranges_trees(tec_context *cx, const ir_program *plain, const target *machine,
                                       const space_ranges *ranges, const char **refused);
 

@@ -8,6 +8,7 @@
 #include "autotune/source.h"
 #include "compiler/dispatch.h"
 #include "compiler/generators.h"
+#include "compiler/ranges.h"
 #include "ir/text.h"
 #include "space/space.h"
 #include "te/text.h"
@@ -265,28 +266,18 @@ static int run_built(session *self, const comp_code *code)
 static const comp_unit *units_of(session *self, const comp_unit *unit, int *n)
 {
     const char *refused = NULL;
-    int pieces = self->ranges ? self->ranges->n - 1 : 0;
-    comp_unit *units = base_array(self->cx, comp_unit, 1 + pieces);
-    rt_range_desc *range = base_array(self->cx, rt_range_desc, pieces);
+    comp_ranged kernel = {.unit = *unit};
 
-    *n = 1 + pieces;
-    units[0] = *unit;
-    if (!pieces)
-        return units;
-    const ir_program **tree = space_ranges_trees(self->cx, unit->plain, self->t, self->ranges, &refused);
-    for (int i = 0; tree && i < pieces; i++) {
-        range[i] = (rt_range_desc){self->ranges->at[i].to, 1 + i};
-        units[1 + i] = *unit;
-        units[1 + i].tree = tree[i];
-        units[1 + i].dispatch = NULL;
-        units[1 + i].name = base_format(self->cx, "%s (%d)", unit->name, i + 1);
+    if (self->ranges) {
+        kernel.symbol = self->ranges->symbol;
+        kernel.n = self->ranges->n - 1;
+        kernel.to = space_ranges_ends(self->cx, self->ranges);
+        kernel.tree = space_ranges_trees(self->cx, unit->plain, self->t, self->ranges, &refused);
+        if (!kernel.tree)
+            return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->s->records}, "%s",
+                             refused ? refused : "a schedule for a range of its record does not apply");
     }
-    units[0].ranges = range;
-    units[0].n_ranges = pieces;
-    units[0].chooser = self->ranges->symbol;
-    return tree ? units
-                : base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->s->records}, "%s",
-                            refused ? refused : "a schedule for a range of its record does not apply");
+    return comp_units_of_ranges(self->cx, &kernel, 1, n);
 }
 
 /* Compiles the scheduled kernel and does what the options ask for: print, write, run, or only say that all is

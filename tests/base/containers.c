@@ -177,3 +177,15 @@ Test(containers, generator_draws_evenly_from_zero_to_one)
     }
     cr_assert(fabs(sum / 100000 - 0.5) < 0.01, "mean %g", sum / 100000);
 }
+
+Test(containers, the_middle_by_ratio_is_nearer_to_the_left)
+{
+    static const struct {
+        int64_t left, right, middle;
+    } cases[] = {{4, 8, 5}, {1, 2, 1}, {1, 4, 2}, {2, 8, 4}, {3, 12, 6}, {7, 8, 7}, {1, 1024, 32}};
+
+    for (int i = 0; i < BASE_COUNT(cases); i++)
+        cr_expect(eq(i64, base_ratio_middle(cases[i].left, cases[i].right), cases[i].middle), "%d", i);
+    cr_expect(eq(i64, base_ratio_middle(INT64_MAX - 1, INT64_MAX), INT64_MAX - 1));
+    cr_expect(eq(i64, base_ratio_middle(1, INT64_MAX) >> 16, 46340));
+}

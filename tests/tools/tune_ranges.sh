@@ -44,7 +44,7 @@ cp t.db r.db
 "$TEC" te dense.te --target "$target" --records r.db --threads 1 -o ranged.tec 2>err
 grep -q "'dense' has the schedule of its record, one for each of 3 ranges of 'n'" err || { cat err; exit 1; }
 "$TEC" inspect ranged.tec >out
-grep -qF '  n <= 3: function dense (1)' out && grep -qF '  n <= 9: function dense (2)' out || { cat out; exit 1; }
+grep -qF '  n <= 3: function dense (n <= 3)' out && grep -qF '  n <= 9: function dense (n <= 9)' out || { cat out; exit 1; }
 for n in 1 3 4 9 10 50; do
     for name in dense ranged; do
         "$TEC" run $name.tec --dim n=$n --repeat 1 --out $name.$n --format pb >out 2>&1 || { cat out; exit 1; }
@@ -63,6 +63,13 @@ def read(folder):
 sys.exit(not np.allclose(read(sys.argv[1]), read(sys.argv[2]), rtol=1e-4, atol=1e-4))
 PY
 done
+
+# A record whose ranges are of a symbol that the definition does not have.
+sed 's/when symbol 0/when symbol 7/g' r.jsonl >wrong.jsonl
+cp t.db wrong.db
+"$TEC" records import wrong.db wrong.jsonl >out 2>&1 || { cat out; exit 1; }
+if "$TEC" records check wrong.db >out 2>&1; then cat out; exit 1; fi
+grep -qF "its ranges are of symbol 7, but 'dense' has 1 symbols" out || { cat out; exit 1; }
 
 cat >rows.tecp <<'TECP'
 def main(x: f32[n, 24], s: f32[24]) -> f32[24] { fold(x, s, (s, row) => s * 0.5 + row) }
