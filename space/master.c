@@ -426,8 +426,10 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
         g->tiled = space_read_tiled(cx, shape, g, out);
     }
     for (int i = 0; i < shape->n; i++) {
-        if (shape->stage[i].part == SPACE_NEST)
+        if (shape->stage[i].part == SPACE_NEST) {
             shape->stage[i].pieces = space_find_pieces(cx, &shape->stage[i]);
+            shape->stage[i].most_fused = space_count_fusible(cx, &shape->stage[i]);
+        }
         shape->stage[i].cycles = space_cycles(cx, shape, &shape->stage[i]);
     }
     for (int i = shape->n - 1; i >= 0; i--)

@@ -116,6 +116,7 @@ struct space_stage {
     /* what lies along it, where a square of both axes can be turned in registers; NULL */
     const char *turned;
     const space_pieces *pieces; /* NULL: the results are one piece */
+    int most_fused;             /* of its outer loops; 0: all (space/pieces.c) */
     /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
     const space_stage *reader;
     const space_stage *readers[SPACE_MAX_AXES]; /* with a reader: all of them */
@@ -177,6 +178,8 @@ bool space_vectorise_inside(sched *schedule, const char *block, const char *oute
 /* ---- results in pieces (space/pieces.c) ---- */
 
 const space_pieces *space_find_pieces(tec_context *cx, const space_stage *stage);
+/* How many outer loops may be fused where the results are chosen at a symbolic place of an axis; 0: all. */
+int space_count_fusible(tec_context *cx, const space_stage *stage);
 
 /* ---- parallel loops (space/work.c) ---- */
 

@@ -38,6 +38,8 @@ static int64_t pick_parallel(tec_knobs *knobs, const space_stage *stage)
     static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     int most = stage->flat ? 1 : stage->n_spatial, start;
 
+    if (stage->most_fused && most > stage->most_fused)
+        most = stage->most_fused;
     if (most > MOST_PARALLEL)
         most = MOST_PARALLEL;
     start = space_pays_in_parallel(stage) ? count_tasks(stage, most) : 0;

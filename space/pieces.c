@@ -8,6 +8,10 @@
  * With few rows i, each piece has a nest of its own, which runs in parallel by itself. Where a piece goes
  * through memory one by one from the axis on, as along the second axis of f32[8, 3, 56, 56], its loops from
  * there on are one loop.
+ *
+ * A schedule cuts at numbers only. Where the choice changes at a symbol, select(j < n, A[i, j], B[i, j - n]),
+ * the pass `partition` cuts the loop over j, if that loop is not fused with the loops around it: of a fused
+ * loop, j is a remainder.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +32,7 @@ typedef struct {
     ir_walk w;
     const ir_block *block;
     base_vec *points; /* [n_iters] int64_t *: where a choice along that variable changes */
+    int symbolic;     /* the first variable along which a choice changes at a symbol; -1: none */
 } choice_walk;
 
 /* The variable that the comparison asks for, by number, and the first value for which it gives the other
@@ -46,6 +51,21 @@ static int read_choice(const ir_block *block, const ir_expr *cond, int64_t *poin
     return -1;
 }
 
+/* The variable of a comparison with a value that is the same in all iterations, and no number; -1. */
+static int read_symbolic_choice(tec_context *cx, const ir_block *block, const ir_expr *cond)
+{
+    int found = -1;
+
+    if (cond->op != IR_LT && cond->op != IR_GE && cond->op != IR_LE && cond->op != IR_GT)
+        return -1;
+    for (int i = 0; i < block->n_iters; i++) {
+        if (ir_uses_var(cx, cond->arg[1], block->iters[i].var))
+            return -1;
+        found = cond->arg[0] == block->iters[i].var ? i : found;
+    }
+    return cond->arg[1]->op == IR_INT ? -1 : found;
+}
+
 /* A choice between two elements that are loaded; one between an element and a number is padding, whose edges
  * the pass `partition` cuts off. */
 static bool note_choice(ir_walk *walk, const ir_expr *expr)
@@ -62,6 +82,9 @@ static bool note_choice(ir_walk *walk, const ir_expr *expr)
         *kept = point;
         base_push(walk->cx, &self->points[i], kept);
     }
+    i = read_symbolic_choice(walk->cx, self->block, expr->arg[0]);
+    if (i >= 0 && (self->symbolic < 0 || i < self->symbolic))
+        self->symbolic = i;
     return true;
 }
 
@@ -175,19 +198,46 @@ static bool start_apart(const space_stage *stage)
     return rows < 2 || (rows < SPACE_TASKS && space_is_worth_forks(piece_cycles(stage, length)));
 }
 
-/* The variable with the most choices decides. Loops and variables are one to one in a stage that was not
- * scheduled yet. */
+/* The choices of a stage that was not scheduled yet: its loops and variables are one to one. False: it is no
+ * such stage. */
+static bool find_choices(tec_context *cx, const space_stage *stage, choice_walk *out)
+{
+    const ir_block *block = stage->block;
+
+    *out = (choice_walk){.w = {.expr = note_choice, .cx = cx}, .block = block, .symbolic = -1};
+    if (stage->n_reduce || block->body->kind != IR_STORE || stage->n_loops != block->n_iters ||
+        !stage->n_loops)
+        return false;
+    out->points = base_array(cx, base_vec, block->n_iters);
+    ir_walk_expr(&out->w, block->body->store.value);
+    return true;
+}
+
+/* The loops around the axis; with the axis, if each of those runs once. */
+int space_count_fusible(tec_context *cx, const space_stage *stage)
+{
+    choice_walk c;
+    int rows = 0, axis;
+
+    if (!find_choices(cx, stage, &c) || c.symbolic < 0)
+        return 0;
+    axis = c.symbolic;
+    if (strcmp(stage->loop[axis].iter, c.block->iters[axis].var->var.name) != 0)
+        return 0;
+    for (int i = 0; i < axis; i++)
+        rows += stage->loop[i].extent != 1;
+    return rows ? axis : axis + 1;
+}
+
+/* The variable with the most choices decides. */
 const space_pieces *space_find_pieces(tec_context *cx, const space_stage *stage)
 {
     const ir_block *block = stage->block;
-    choice_walk c = {.w = {.expr = note_choice, .cx = cx}, .block = block};
+    choice_walk c;
     int best = 0;
 
-    if (stage->n_reduce || block->body->kind != IR_STORE || stage->n_loops != block->n_iters ||
-        !stage->n_loops)
+    if (!find_choices(cx, stage, &c))
         return NULL;
-    c.points = base_array(cx, base_vec, block->n_iters);
-    ir_walk_expr(&c.w, block->body->store.value);
     for (int i = 1; i < block->n_iters; i++)
         best = c.points[i].n > c.points[best].n ? i : best;
     if (c.points[best].n == 0 || strcmp(stage->loop[best].iter, block->iters[best].var->var.name) != 0)

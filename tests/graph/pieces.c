@@ -79,6 +79,17 @@ static void cuts(const char *text, const char *steps)
     cr_assert_not(strstr(low, "select"), "%s", low);
 }
 
+/* The trace of the default schedule has the step, and some loop of the lowered program chooses nothing: it
+ * stores vectors of operand A as they are. */
+static void copies(const char *text, const char *step)
+{
+    const sched *s = default_of(text);
+    const char *low = lowered(s);
+
+    cr_assert(strstr(sched_trace_text(cx, s), step), "expected '%s' in\n%s", step, sched_trace_text(cx, s));
+    cr_assert(strstr(low, ", 1, 16)] = A[ramp("), "%s", low);
+}
+
 Test(pieces, of_many_rows_are_inside_of_the_parallel_loop_over_rows)
 {
     cuts(beside(4, 512, 250),
@@ -147,6 +158,29 @@ Test(pieces, are_not_more_than_64)
     cr_assert_eq(sched_blocks(default_of(beside(66, 16, 2)), &name), 33);
 }
 
+/* Those that stay together are chosen between by loops, not by elements. */
+Test(pieces, of_which_some_stay_together_are_copied_by_loops)
+{
+    cuts(beside(66, 16, 16), "parallel(Y.y)");
+}
+
+/* Where an operand of unknown length ends a schedule cannot cut. The pass `partition` does, as long as the
+ * loop over the axis is not fused with the loops around it. */
+Test(pieces, of_unknown_length_are_copied_by_loops)
+{
+    copies("def f(b, n, m, A: f32[b, n, 64], B: f32[b, m, 64]) {\n"
+           "  Y[y: b, x: n + m, z: 64] = select(x < n, A[y, x, z], B[y, x - n, z])\n  return Y\n}\n",
+           "parallel(Y.y)\n");
+    copies("def f(n, A: f32[1, 8, n, 64], B: f32[1, 8, 1, 64]) {\n"
+           "  Y[b: 1, h: 8, x: n + 1, z: 64] = select(x < n, A[b, h, x, z], B[b, h, x - n, z])\n"
+           "  return Y\n}\n",
+           "parallel(Y.b~Y.h)\n");
+    /* Without rows the axis itself runs in parallel. */
+    copies("def f(n, m, A: f32[1, n, 64], B: f32[1, m, 64]) {\n"
+           "  Y[b: 1, x: n + m, z: 64] = select(x >= n, B[b, x - n, z], A[b, x, z])\n  return Y\n}\n",
+           "parallel(Y.b~Y.x)\n");
+}
+
 /* ---- values ---- */
 
 static ir_array array_for(const ir_buffer *buffer, int first)
@@ -213,4 +247,68 @@ Test(pieces, of_every_point_compute_the_same)
                      "  return Y\n}\n");
     all_points_agree("def f(A: f32[3, 19], B: f32[2, 19]) {\n"
                      "  Y[y: 5, x: 19] = select(y < 3, A[y, x], B[y - 3, x])\n  return Y\n}\n");
+}
+
+/* More than 64 pieces, of which two stay together, in vectors that reach over their ends. */
+Test(pieces, that_stay_together_compute_the_same)
+{
+    const char *text = beside(70, 3, 7);
+    int64_t size, same;
+    const float *expected = result_of(tree_of(text), &size),
+                *found = result_of(sched_tree(default_of(text)), &same);
+
+    cr_assert_eq(size, 3 * 70 * 7);
+    cr_assert_eq(memcmp(found, expected, (size_t)size * sizeof *found), 0);
+}
+
+/* Operands f32[b, n, 5] and f32[b, m, 5], and their concatenation along the second axis, by the program;
+ * `flat`: it is lowered, and its buffers have one dimension. */
+static void joins(const ir_program *program, bool flat, int b, int n, int m)
+{
+    enum { LAST = 5 };
+    static const char *const names[] = {"b", "n", "m"};
+    const int lengths[] = {n, m, n + m};
+    ir_array array[3];
+    ir_arg arg[3] = {0};
+    float *x[3];
+
+    for (int k = 0; k < 3; k++) {
+        int64_t size = (int64_t)b * lengths[k] * LAST;
+
+        x[k] = base_array(cx, float, size + 1);
+        for (int64_t i = 0; i < size; i++)
+            x[k][i] = k < 2 ? (float)(1000 * k + i) : -1.0F;
+        array[k] = flat ? (ir_array){.dtype = BASE_F32, .n = 1, .shape = {size}, .data = x[k]}
+                        : (ir_array){.dtype = BASE_F32, .n = 3, .shape = {b, lengths[k], LAST}, .data = x[k]};
+        arg[k].array = &array[k];
+    }
+    cr_assert(ir_interpret(cx, program,
+                           &(ir_run){.args = arg,
+                                     .symbol_name = names,
+                                     .symbol_value = (const int64_t[]){b, n, m},
+                                     .n_symbols = 3}),
+              "%d, %d, %d: %s", b, n, m, tec_context_error(cx));
+    for (int y = 0; y < b; y++)
+        for (int at = 0; at < n + m; at++)
+            for (int z = 0; z < LAST; z++)
+                cr_assert_eq(x[2][(y * (n + m) + at) * LAST + z],
+                             at < n ? x[0][(y * n + at) * LAST + z] : x[1][(y * m + at - n) * LAST + z],
+                             "%d, %d, %d at %d, %d, %d", b, n, m, y, at, z);
+}
+
+Test(pieces, of_unknown_length_compute_the_same)
+{
+    const char *text =
+        "def f(b, n, m, A: f32[b, n, 5], B: f32[b, m, 5]) {\n"
+        "  Y[y: b, x: n + m, z: 5] = select(x < n, A[y, x, z], B[y, x - n, z])\n  return Y\n}\n";
+    static const int sizes[][3] = {{1, 1, 1}, {3, 7, 2}, {2, 0, 5}, {2, 5, 0}, {4, 16, 17}, {1, 33, 1}};
+    const sched *s = default_of(text);
+    lower_options o = {.cx = cx, .target = target_parse(cx, avx512)};
+    const ir_program *low = lower_run(&o, sched_tree(s));
+
+    cr_assert(low, "%s", tec_context_error(cx));
+    for (int i = 0; i < (int)(sizeof sizes / sizeof sizes[0]); i++) {
+        joins(sched_tree(s), false, sizes[i][0], sizes[i][1], sizes[i][2]);
+        joins(low, true, sizes[i][0], sizes[i][1], sizes[i][2]);
+    }
 }
