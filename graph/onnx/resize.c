@@ -109,16 +109,30 @@ static void fill_taps(axis_map *map, int64_t index, double stretch)
         map->weight[t * map->out + index] /= sum;
 }
 
-/* Index and weight of every tap for every element along one axis. Smoothing widens the reach of the taps. */
+/* Smoothing widens the reach of the taps: distances count less. */
+static double stretch_of(const axis_map *map)
+{
+    return map->antialias && map->scale < 1 ? map->scale : 1;
+}
+
+/* How many elements make one, up to twice the limit. */
+static int count_taps(const axis_map *map)
+{
+    double reach = (base_same(map->mode, "cubic") ? 2 : 1) / stretch_of(map),
+           most = (double)base_limit(map->n->cx, BASE_LIMIT_resize_taps);
+
+    return base_same(map->mode, "nearest") ? 1 : 2 * (int)fmin(ceil(reach), most);
+}
+
+/* Index and weight of every tap for every element along one axis. */
 static bool fill_map(axis_map *map)
 {
     tec_context *cx = map->n->cx;
     bool is_nearest = base_same(map->mode, "nearest");
-    double stretch = map->antialias && map->scale < 1 ? map->scale : 1,
-           reach = (base_same(map->mode, "cubic") ? 2 : 1) / stretch;
-
+    double stretch = stretch_of(map);
     int64_t most = base_limit(cx, BASE_LIMIT_resize_taps);
-    map->taps = is_nearest ? 1 : 2 * (int)fmin(ceil(reach), (double)most);
+
+    map->taps = count_taps(map);
     if (map->taps > most || map->out > base_limit(cx, BASE_LIMIT_resize_weights) / map->taps)
         return onnx_unsupported(
             map->n, "%lld elements that are each made of %d%s; %s", (long long)map->out, map->taps,
@@ -318,27 +332,42 @@ static bool read_request(onnx_node *node, request *self)
            onnx_wrong(node, "%d numbers of the region, expected %d", region, 2 * self->count);
 }
 
-/* One scale for all axes, the least or greatest that sizes ask for. */
-static void keep_ratio(onnx_node *node, request *self)
+/* The same where extents or sizes are no numbers. */
+static bool keep_symbolic_ratio(onnx_node *node, request *self, bool least)
+{
+    const ir_expr **in = base_array(node->cx, const ir_expr *, self->count + 1);
+
+    for (int i = 0; i < self->count; i++) {
+        in[i] = node->in[0]->type.dim[self->axis[i]];
+        if (!self->size[i])
+            self->size[i] = ir_int(node->cx, (int64_t)self->number[i]);
+    }
+    return onnx_keep_ratio(node, in, self->size, self->count, least);
+}
+
+/* One scale for all axes, the least or greatest that sizes ask for. False after an error. */
+static bool keep_ratio(onnx_node *node, request *self)
 {
     const char *policy = onnx_string(node, "keep_aspect_ratio_policy", "stretch");
+    bool least = base_same(policy, "not_larger");
     double scale = 0;
     int64_t extent;
 
     if (!self->sized || base_same(policy, "stretch"))
-        return;
+        return true;
     for (int i = 0; i < self->count; i++) {
-        if (self->size[i] || !ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent) || extent < 1)
-            return;
+        if (self->size[i] || !ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent))
+            return keep_symbolic_ratio(node, self, least);
         double mine = self->number[i] / (double)extent;
 
-        if (i == 0 || (base_same(policy, "not_larger") ? mine < scale : mine > scale))
+        if (i == 0 || (least ? mine < scale : mine > scale))
             scale = mine;
     }
     for (int i = 0; i < self->count; i++) {
         ir_is_int(node->in[0]->type.dim[self->axis[i]], &extent);
-        self->number[i] = floor(scale * (double)extent + 0.5);
+        self->number[i] = extent < 1 ? self->number[i] : floor(scale * (double)extent + 0.5);
     }
+    return true;
 }
 
 /* Whether something that the result depends on is no number. */
@@ -356,11 +385,29 @@ static int64_t repeats_of_any(axis_map *map)
     double times = map->scale;
 
     if (!base_same(map->mode, "nearest") || base_same(map->coordinates, "align_corners") ||
-        times != floor(times))
+        base_same(map->coordinates, "tf_crop_and_resize") || times != floor(times))
         return 0;
     map->in = 16;
     map->out = map->in * (int64_t)times;
     return fill_map(map) ? repeats_of(map) : 0;
+}
+
+/* How many taps smoothing takes depends on the scale alone. False: noted as not supported. */
+static bool set_taps(axis_map *map, onnx_resized *out)
+{
+    int64_t most = base_limit(map->n->cx, BASE_LIMIT_resize_taps);
+    bool is_nearest = base_same(map->mode, "nearest");
+
+    if (map->antialias && out->scale == 0 && !is_nearest)
+        return onnx_unsupported(map->n,
+                                "a symbolic dimension is resized with antialias by sizes, or by scales of "
+                                "the run; expected constant extents and sizes, or constant scales");
+    map->scale = out->scale;
+    out->stretch = out->scale != 0 ? stretch_of(map) : 1;
+    out->taps = is_nearest ? 1 : out->stretch < 1 ? count_taps(map) : base_same(map->mode, "cubic") ? 4 : 2;
+    return out->taps <= most ||
+           onnx_unsupported(map->n, "elements that are each made of %d or more; %s", out->taps,
+                            base_limit_text(map->n->cx, BASE_LIMIT_resize_taps));
 }
 
 /* The same for an extent or a size that is no number. */
@@ -376,20 +423,19 @@ static graph_value *resize_symbolic(axis_map *map, graph_value *input, const req
                       .exclude_outside = map->exclude_outside,
                       .scale = self->sized || self->scales ? 0 : self->number[index],
                       .in = input->type.dim[axis],
-                      .out = self->size[index]};
+                      .out = self->size[index],
+                      .crops = base_same(map->coordinates, "tf_crop_and_resize"),
+                      .extrapolation = onnx_float(node, "extrapolation_value", 0),
+                      .end = 1};
 
+    if (r.crops) {
+        r.begin = map->begin;
+        r.end = map->end;
+    }
     if (self->scales)
         r.run_scale = onnx_part(node, self->scales, 0, index, ir_int(cx, 1));
-    if (map->antialias || base_same(map->coordinates, "tf_crop_and_resize") ||
-        !base_same(onnx_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch")) {
-        onnx_unsupported(node, "a symbolic dimension is resized %s; expected constant extents and sizes",
-                         map->antialias ? "with antialias"
-                         : base_same(map->coordinates, "tf_crop_and_resize")
-                             ? "by tf_crop_and_resize"
-                             : "with keep_aspect_ratio_policy");
+    if (!set_taps(map, &r))
         return NULL;
-    }
-    map->scale = r.scale;
     int64_t times = self->sized || self->scales ? 0 : repeats_of_any(map);
     if (times)
         return repeat_axis(node, input, axis, times);
@@ -442,7 +488,8 @@ static bool resize(onnx_node *node, request *self)
     bool exact = base_same(onnx_string(node, "mode", "nearest"), "nearest");
     graph_value *x = exact ? node->in[0] : onnx_cast(node, node->in[0], wide(t));
 
-    keep_ratio(node, self);
+    if (!keep_ratio(node, self))
+        return false;
     for (int k = 0; x && k < self->count; k++)
         x = resize_one(node, x, self, k);
     if (x == node->in[0])

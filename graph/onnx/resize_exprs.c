@@ -41,15 +41,39 @@ static const ir_expr *scaled_by(onnx_node *node, const ir_expr *in, double scale
     return NULL;
 }
 
-const ir_expr *onnx_scaled(onnx_node *node, const onnx_resized *self)
+/* floor(in * scale + more), of a scale that is computed: a symbol of the run; NULL after an error. */
+static const ir_expr *scaled_in_run(onnx_node *node, const ir_expr *in, graph_value *scale, double more)
 {
-    if (!self->run_scale)
-        return scaled_by(node, self->in, self->scale);
-    graph_value *size = onnx_binary(node, "mul", real(node, self->in), self->run_scale);
+    graph_value *size = onnx_binary(node, "mul", real(node, in), scale);
+
+    size = size && more != 0 ? onnx_binary_number(node, "add", size, more) : size;
     const onnx_known *out =
         size ? onnx_as_symbols(node, onnx_cast(node, onnx_unary(node, "floor", size), BASE_I64)) : NULL;
 
     return out ? out->at[0] : NULL;
+}
+
+const ir_expr *onnx_scaled(onnx_node *node, const onnx_resized *self)
+{
+    return self->run_scale ? scaled_in_run(node, self->in, self->run_scale, 0)
+                           : scaled_by(node, self->in, self->scale * (self->end - self->begin));
+}
+
+/* Sizes are rounded to the nearest number. Of an empty operand there is no ratio. */
+bool onnx_keep_ratio(onnx_node *node, const ir_expr *const *in, const ir_expr **size, int count, bool least)
+{
+    graph_value *scale = NULL;
+
+    for (int i = 0; i < count; i++) {
+        onnx_demand(node, ir_ge(node->cx, in[i], ir_int(node->cx, 1)));
+        graph_value *mine = onnx_binary(node, "div", real(node, size[i]), real(node, in[i]));
+
+        scale = scale ? onnx_binary(node, least ? "min" : "max", scale, mine) : mine;
+    }
+    for (int i = 0; i < count; i++)
+        if (!(size[i] = scaled_in_run(node, in[i], scale, 0.5)))
+            return false;
+    return true;
 }
 
 static graph_value *plus(const resizing *self, graph_value *value, double number)
@@ -82,6 +106,21 @@ static graph_value *align_corners(const resizing *self, graph_value *i)
     return zero_where(self, alone, at);
 }
 
+/* From the region's begin to its end; a result of one element is its middle. */
+static graph_value *crop(const resizing *self, graph_value *i)
+{
+    onnx_node *node = self->n;
+    double begin = self->how->begin, end = self->how->end;
+    graph_value *last = plus(self, self->in, -1);
+    graph_value *at = onnx_binary(
+        node, "div", onnx_binary(node, "mul", onnx_binary_number(node, "mul", i, end - begin), last),
+        plus(self, self->out, -1));
+
+    return onnx_where(node, onnx_binary_number(node, "equal", self->out, 1),
+                      onnx_binary_number(node, "mul", last, 0.5 * (begin + end)),
+                      onnx_binary(node, "add", onnx_binary_number(node, "mul", last, begin), at));
+}
+
 /* Where the elements lie, by the node's coordinate_transformation_mode. */
 static graph_value *places(const resizing *self)
 {
@@ -93,6 +132,8 @@ static graph_value *places(const resizing *self)
         return onnx_binary(node, "div", i, self->scale);
     if (base_same(mode, "align_corners"))
         return align_corners(self, i);
+    if (self->how->crops)
+        return crop(self, i);
     if (base_same(mode, "tf_half_pixel_for_nn"))
         return half_pixel(self, i);
     graph_value *at = plus(self, half_pixel(self, i), -0.5);
@@ -155,17 +196,23 @@ static graph_value *weight(const resizing *self, graph_value *d)
                       cubed(self, d, a + 2, -(a + 3), 0, 1), far);
 }
 
-/* Weights of taps that lie outside are 0, and the others are made to add up to 1. */
-static void leave_out(const resizing *self, graph_value *const *place, graph_value **w, int taps)
+static graph_value *is_outside(const resizing *self, graph_value *place)
+{
+    onnx_node *node = self->n;
+
+    return onnx_binary(node, "or", onnx_binary_number(node, "less", place, 0),
+                       onnx_binary(node, "greater", place, plus(self, self->in, -1)));
+}
+
+/* Weights are made to add up to 1, those of taps that lie outside are 0 where these do not count. */
+static void balance(const resizing *self, graph_value *const *place, graph_value **w, int taps)
 {
     onnx_node *node = self->n;
     graph_value *sum = NULL;
 
     for (int t = 0; t < taps; t++) {
-        graph_value *outside = onnx_binary(node, "or", onnx_binary_number(node, "less", place[t], 0),
-                                           onnx_binary(node, "greater", place[t], plus(self, self->in, -1)));
-
-        w[t] = zero_where(self, outside, w[t]);
+        if (self->how->exclude_outside)
+            w[t] = zero_where(self, is_outside(self, place[t]), w[t]);
         sum = sum ? onnx_binary(node, "add", sum, w[t]) : w[t];
     }
     sum = onnx_where(node, onnx_binary_number(node, "equal", sum, 0), onnx_scalar(node, BASE_F64, 1), sum);
@@ -173,21 +220,23 @@ static void leave_out(const resizing *self, graph_value *const *place, graph_val
         w[t] = onnx_binary(node, "div", w[t], sum);
 }
 
-/* The weighted sum of two or four neighbours. */
+/* The weighted sum of neighbours: two or four, and more where they are smoothed. */
 static graph_value *between(const resizing *self, graph_value *input, int axis)
 {
-    enum { MOST_TAPS = 4 };
     onnx_node *node = self->n;
-    int taps = base_same(self->how->mode, "cubic") ? 4 : 2, rank = input->type.n;
-    graph_value *place[MOST_TAPS], *w[MOST_TAPS], *sum = NULL;
+    int taps = self->how->taps, rank = input->type.n;
+    double stretch = self->how->stretch;
+    graph_value **place = base_array(node->cx, graph_value *, taps),
+                **w = base_array(node->cx, graph_value *, taps), *sum = NULL;
     graph_value *first = plus(self, onnx_unary(node, "floor", self->at), 1 - taps / 2);
 
     for (int t = 0; t < taps; t++) {
         place[t] = plus(self, first, t);
-        w[t] = weight(self, onnx_unary(node, "abs", onnx_binary(node, "sub", place[t], self->at)));
+        graph_value *d = onnx_unary(node, "abs", onnx_binary(node, "sub", place[t], self->at));
+        w[t] = weight(self, stretch < 1 ? onnx_binary_number(node, "mul", d, stretch) : d);
     }
-    if (self->how->exclude_outside)
-        leave_out(self, place, w, taps);
+    if (self->how->exclude_outside || stretch < 1)
+        balance(self, place, w, taps);
     for (int t = 0; t < taps; t++) {
         graph_value *part =
             onnx_binary(node, "mul", pick(self, input, axis, place[t]),
@@ -204,7 +253,7 @@ graph_value *onnx_resize_exprs(onnx_node *node, graph_value *input, int axis, co
     tec_context *cx = node->cx;
     resizing r = {.n = node, .how = self};
 
-    if (self->scale == 0 && !self->run_scale &&
+    if (self->scale == 0 && !self->run_scale && !self->crops &&
         ir_prove_equal(graph_facts_in(node->im->m, node->im->f->body), self->in, self->out))
         return input;
     onnx_demand(node, ir_ge(cx, self->in, ir_int(cx, 1)));
@@ -217,5 +266,8 @@ graph_value *onnx_resize_exprs(onnx_node *node, graph_value *input, int axis, co
         r.scale = self->scale != 0 ? onnx_scalar(node, BASE_F64, self->scale)
                                    : onnx_binary(node, "div", r.out, r.in);
     r.at = places(&r);
-    return base_same(self->mode, "nearest") ? nearest(&r, input, axis) : between(&r, input, axis);
+    graph_value *y = self->taps == 1 ? nearest(&r, input, axis) : between(&r, input, axis);
+    return self->crops && y ? onnx_where(node, onnx_along(node, is_outside(&r, r.at), axis, input->type.n),
+                                         onnx_scalar(node, input->type.dtype, self->extrapolation), y)
+                            : y;
 }

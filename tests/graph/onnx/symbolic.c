@@ -506,6 +506,109 @@ Test(onnx_symbolic, resize_to_the_size_of_another_tensor)
     TYPE_IS("f32[1, c, p, q]");
 }
 
+/* A smaller result is smoothed over as many elements as the scale asks for, whatever the extents are. */
+Test(onnx_symbolic, resize_with_antialias_by_scales)
+{
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    FLOATS("scales", 1, 1, 1, 0.5F);
+    node("Resize", "x,,scales", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
+    output("y");
+    compile();
+    GIVES(x4(2, 4), 0, 1.625, 3.375, 5.625, 7.375);
+    GIVES(x4(3, 4), 0, 1.625, 3.375, 5.625, 7.375, 9.625, 11.375);
+    done();
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    FLOATS("scales", 1, 1, 1, 0.25F);
+    node("Resize", "x,,scales", "y", attr_string("mode", "cubic"), attr_int("antialias", 1),
+         attr_int("exclude_outside", 1));
+    output("y");
+    compile();
+    GIVES(x4(1, 9), 0, 2.529936, 6.62458);
+    done();
+    /* A larger one is not. */
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    FLOATS("scales", 1, 1, 1, 1.5F);
+    node("Resize", "x,,scales", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
+    output("y");
+    compile();
+    GIVES(x4(1, 2), 0, 1, 1.5, 2);
+    done();
+}
+
+Test(onnx_symbolic, resize_of_a_region)
+{
+    static const char *const modes[] = {"linear", "nearest"};
+
+    for (int i = 0; i < 2; i++) {
+        open_model(18);
+        input("x", 1, "1", "1", "h", "w");
+        INT64S("size", 1, 1, 2, 3);
+        FLOATS("region", 0, 0, 0, .25F, 1, 1, 1, 1.25F);
+        node("Resize", "x,region,,size", "y", attr_string("mode", modes[i]),
+             attr_string("coordinate_transformation_mode", "tf_crop_and_resize"),
+             attr_float("extrapolation_value", 9));
+        output("y");
+        compile();
+        if (i == 0)
+            GIVES(x4(2, 4), 0, 1.75, 3.25, 9, 5.75, 7.25, 9);
+        else
+            GIVES(x4(2, 4), 0, 2, 3, 9, 6, 7, 9);
+        done();
+    }
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    INT64S("size", 1, 1, 1, 1);
+    FLOATS("region", 0, 0, 0, .25F, 1, 1, 1, 1);
+    node("Resize", "x,region,,size", "y", attr_string("mode", "linear"),
+         attr_string("coordinate_transformation_mode", "tf_crop_and_resize"));
+    output("y");
+    compile();
+    GIVES(x4(2, 4), 0, 4.875);
+    GIVES(x4(4, 3), 0, 6.75);
+    done();
+    /* By a scale, the result has the extent of the region times the scale. */
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    FLOATS("scales", 1, 1, 1, 2);
+    FLOATS("region", 0, 0, 0, .25F, 1, 1, 1, .75F);
+    node("Resize", "x,region,scales", "y", attr_string("mode", "linear"),
+         attr_string("coordinate_transformation_mode", "tf_crop_and_resize"));
+    output("y");
+    TYPE_IS("f32[1, 1, h, w]");
+    compile();
+    GIVES(x4(1, 3), 0, 1.5, 2, 2.5);
+    done();
+}
+
+Test(onnx_symbolic, resize_that_keeps_the_ratio)
+{
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    input("size", 7, "2");
+    node("Resize", "x,,,size", "y", attr_string("keep_aspect_ratio_policy", "not_larger"), INTS("axes", 2, 3),
+         attr_string("mode", "linear"));
+    output("y");
+    compile();
+    GIVES(SIZES(x4(2, 4), 4, 4), 0, 1, 2, 3, 4, 5, 6, 7, 8);
+    GIVES(SIZES(x4(2, 2), 4, 2), 0, 1, 2, 3, 4);
+    refuses(SIZES(x4(2, 4), 0, 4), ">= 1");
+    done();
+    open_model(18);
+    input("x", 1, "1", "1", "h", "w");
+    INT64S("size", 4, 4);
+    node("Resize", "x,,,size", "y", attr_string("keep_aspect_ratio_policy", "not_smaller"),
+         INTS("axes", 2, 3));
+    output("y");
+    compile();
+    GIVES(x4(2, 4), 0, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 5, 5, 6, 6, 7,
+          7, 8, 8);
+    GIVES(x4(4, 3), 0, 1, 2, 2, 3, 4, 5, 5, 6, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11, 12);
+    done();
+}
+
 Test(onnx_symbolic, resize_says_what_it_expects)
 {
     open_model(18);
@@ -513,10 +616,11 @@ Test(onnx_symbolic, resize_says_what_it_expects)
     INT64S("size", 1, 1, 2, 3);
     node("Resize", "x,,,size", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
     output("y");
-    refused(TEC_UNSUPPORTED,
-            "m.onnx: error: 1 part of the model is not supported\n"
-            "m.onnx: note: node 'the_y' (Resize): a symbolic dimension is resized with antialias; "
-            "expected constant extents and sizes");
+    refused(
+        TEC_UNSUPPORTED,
+        "m.onnx: error: 1 part of the model is not supported\n"
+        "m.onnx: note: node 'the_y' (Resize): a symbolic dimension is resized with antialias by sizes, or "
+        "by scales of the run; expected constant extents and sizes, or constant scales");
 }
 
 /* ---- expand ---- */
