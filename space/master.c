@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "ir/build.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 #include "space/loads.h"
 
@@ -100,6 +101,21 @@ static bool stands_alone(const sched *schedule, const space_stage *stage)
            (stage->block->body->kind == IR_STORE || space_update_of(stage->block));
 }
 
+/* Whether an axis may have no value and has at most one, j in 0..m where m <= 1 is a fact. A primitive that
+ * makes a block anew then notes that C[i, j] writes C[i, 0:m], from which no other one tells which iteration
+ * wrote an element: the stage cannot be computed inside of its reader. */
+static bool is_seldom_there(tec_context *cx, const sched *schedule, const space_stage *stage)
+{
+    const ir_facts *facts = ir_facts_of_program(cx, sched_tree(schedule));
+    int64_t extent;
+
+    for (int i = 0; i < stage->block->n_iters; i++)
+        if (!ir_is_int(stage->block->iters[i].extent, &extent) &&
+            ir_prove_le(facts, stage->block->iters[i].extent, ir_int(cx, 1)))
+            return true;
+    return false;
+}
+
 /* All that it asks can be seen in the definition; whether tiling pays is found by measuring. */
 static bool is_tiled(tec_context *cx, const sched *schedule, const space_stage *stage)
 {
@@ -107,7 +123,7 @@ static bool is_tiled(tec_context *cx, const sched *schedule, const space_stage *
 
     return stands_alone(schedule, stage) && update && update->update.combiner->n == 1 &&
            update->update.combiner->reorders && stage->n_spatial > 0 && stage->n_reduce > 0 &&
-           uses_again(cx, stage);
+           !is_seldom_there(cx, schedule, stage) && uses_again(cx, stage);
 }
 
 /* What one tiled stage alone reads, computed element by element, keeps a place of its own: where is for the
@@ -276,12 +292,14 @@ static void read_nest(tec_context *cx, const space_shape *shape, space_stage *st
 /* The nest that a stage could be computed in: that of its reader, or where several read it, the one that all
  * are or could be in. A stage may have several readers only if all of them end up in one nest; `last` is the
  * one that comes last in the program, and the chain of `reader` leads there from each. */
-static const space_stage *common_reader(const space_shape *shape, space_stage *stage)
+static const space_stage *common_reader(tec_context *cx, const space_shape *shape, space_stage *stage)
 {
     const char **reader;
     int n = sched_readers_of(shape->base, stage->name, &reader);
     const space_stage *last = NULL;
 
+    if (is_seldom_there(cx, shape->base, stage))
+        return NULL;
     for (int i = 0; i < n; i++) {
         const space_stage *r = space_stage_named(shape, reader[i]);
 
@@ -437,7 +455,7 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
             space_stage *g = &shape->stage[i];
 
             read_nest(cx, shape, g);
-            g->reader = common_reader(shape, g);
+            g->reader = common_reader(cx, shape, g);
             g->row_by_row = is_row_by_row(cx, g);
             g->start_place = place_at_start(shape, g);
         }

@@ -124,6 +124,29 @@ static void set_regions(const ir_facts *outer, ir_block *block)
     block->writes = ir_regions_of(cx, &writes);
 }
 
+/* A stage writes one point of each output, whatever is known of its extents. Of an axis that has at most one
+ * value, j in 0..m with m <= 1, the region of C[i, j] is found to be C[i, 0:m]: the same elements, but no
+ * longer of the form from which primitives tell the iteration that wrote an element. */
+static void keep_points(tec_context *cx, const te_stage *stage, ir_block *block, const ir_subst *map)
+{
+    ir_region *writes = base_copy(cx, block->writes, (size_t)block->n_writes * sizeof *writes);
+
+    for (int k = 0; k < block->n_writes; k++) {
+        const ir_expr **index = base_array(cx, const ir_expr *, stage->n_axes);
+        bool point = true;
+
+        for (int d = 0; d < stage->n_axes; d++) {
+            bool one = ir_is_value(writes[k].extent[d], 1);
+
+            index[d] = one ? writes[k].min[d] : base_map_get(&map->vars, stage->axis[d]);
+            point = point && one;
+        }
+        if (!point)
+            writes[k] = ir_region_point(cx, writes[k].buffer, index);
+    }
+    block->writes = writes;
+}
+
 /* The axes' loops around the block, the first axis outermost and reduction axes innermost. `time`: the loop
  * variable of the scan around the nest, bound to the first iteration variable, or NULL. */
 static const ir_stmt *nest(tec_context *cx, const te_stage *stage, const ir_block *block, const ir_expr *time)
@@ -160,6 +183,7 @@ static const ir_stmt *stage_tree(const ir_facts *facts, const te_stage *stage, c
     if (!block->body)
         return NULL;
     set_regions(facts, block);
+    keep_points(cx, stage, block, &map);
     return nest(cx, stage, block, time);
 }
 

@@ -78,3 +78,45 @@ Test(bounded, a_product_with_a_part_of_a_cache)
                    "v6: f32[8, min(p, 3)] = op matmul \"mm\"(v0, v5) @trans_b(1)\n"
                    "v7: f32[8, min(p, 3)] = op tanh \"t\"(v6)\noutput \"y\" v7");
 }
+
+/* What `body` makes of v0: f32[n, 8] and v1: f32[8, m], where the facts bound m, for some n and all m. */
+static void agrees_below(int most, const char *body)
+{
+    static const int rows[] = {1, 5};
+    const char *text = base_format(cx,
+                                   "graph \"few\" { symbols n, m fact m <= %d function \"main\" {\n"
+                                   "input v0 \"a\": f32[n, 8]\ninput v1 \"b\": f32[8, m]\n%s\n} }",
+                                   most, body);
+    float data[2][8 * 8];
+
+    for (int i = 0; i < 8 * 8; i++) {
+        data[0][i] = (float)(i * 5 % 7) - 3;
+        data[1][i] = (float)(i * 3 % 5) - 2;
+    }
+    for (int i = 0; i < BASE_COUNT(rows); i++)
+        for (int k = 0; k < 3; k++) {
+            int m = k < 2 ? k : most;
+            graph_module *g = graph_parse(cx, "m.graph", text, NULL),
+                         *again = graph_parse(cx, "m.graph", text, NULL);
+            interp_value *in[2] = {interp_tensor(cx, BASE_F32, 2, (const int64_t[]){rows[i], 8}, data[0]),
+                                   interp_tensor(cx, BASE_F32, 2, (const int64_t[]){8, m}, data[1])};
+
+            cr_assert(g && again, "%s\n%s", tec_context_error(cx), text);
+            again->for_vm = true;
+            agree_on(build(g, again, NULL), in, 2, 1);
+        }
+}
+
+/* m columns are one packed panel at most: of the axis over panels there is one value, or none. */
+Test(bounded, columns_that_a_fact_bounds)
+{
+    static const int most[] = {1, 8};
+
+    for (int i = 0; i < BASE_COUNT(most); i++) {
+        agrees_below(most[i], "v2: f32[n, m] = op matmul \"mm\"(v0, v1)\noutput \"y\" v2");
+        agrees_below(most[i], "v2: f32[n, m] = op matmul \"mm\"(v0, v1)\nv3: f32[n, m] = op relu \"r\"(v2)\n"
+                              "output \"y\" v3");
+        agrees_below(most[i], "v2: f32[8, m] = op softmax \"s\"(v1) @axis(0)\noutput \"y\" v2");
+        agrees_below(most[i], "v2: f32[8, m] = op softmax \"s\"(v1) @axis(1)\noutput \"y\" v2");
+    }
+}
