@@ -148,6 +148,8 @@ char *base_read_file(tec_context *cx, const char *path, size_t *size);
 /* The same without the NUL. A large regular file is mapped as long as the context lives, and *mapped says so:
  * its bytes are not copied. Nobody may shorten the file meanwhile. */
 const void *base_view_file(tec_context *cx, const char *path, size_t *size, bool *mapped);
+/* Bytes that are zero and stay so: where there are many, one page stands for all. For the context's life. */
+const void *base_zeros(tec_context *cx, size_t size);
 /* Writes beside the target and renames, so that no partial file is ever seen; false with an IO error. */
 /* A device or a pipe: written into, since a file that is renamed to its name would take its place. */
 bool base_is_special(const char *path);

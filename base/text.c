@@ -195,20 +195,45 @@ static void unmap(void *what)
     free(m);
 }
 
-/* NULL where it cannot be mapped, or is not worth it. The record is held first, so that nothing is lost if
- * the context gives up. */
+/* Held first, so that nothing is lost if the context gives up. */
+static mapping *hold_mapping(tec_context *cx, size_t size)
+{
+    mapping *m = base_calloc(cx, 1, sizeof *m);
+
+    base_hold(cx, &m->held, unmap, m);
+    m->size = size;
+    return m;
+}
+
+static const void *keep_mapping(mapping *made, void *data)
+{
+    made->data = data == MAP_FAILED ? NULL : data;
+    return made->data;
+}
+
+const void *base_zeros(tec_context *cx, size_t size)
+{
+    if (size < LEAST_MAPPED)
+        return base_alloc(cx, size);
+    mapping *m = hold_mapping(cx, size);
+    const void *data =
+        keep_mapping(m, mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+
+    if (!data)
+        base_no_memory(cx, size);
+    return data;
+}
+
+/* NULL where it cannot be mapped, or is not worth it. */
 static const void *map_large(tec_context *cx, int fd, size_t *size)
 {
     struct stat st;
 
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < LEAST_MAPPED)
         return NULL;
-    mapping *m = base_calloc(cx, 1, sizeof *m);
-    base_hold(cx, &m->held, unmap, m);
-    m->size = *size = (size_t)st.st_size;
-    void *data = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    m->data = data == MAP_FAILED ? NULL : data;
-    return m->data;
+    *size = (size_t)st.st_size;
+    mapping *m = hold_mapping(cx, *size);
+    return keep_mapping(m, mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0));
 }
 
 const void *base_view_file(tec_context *cx, const char *path, size_t *size, bool *mapped)

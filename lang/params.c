@@ -225,7 +225,7 @@ const op_constant *lang_param(tec_context *cx, const lang_params *params, const 
 
     *c = (op_constant){.type = *type, .bytes = bytes_of(type)};
     if (!params->path) {
-        c->data = base_array(cx, char, c->bytes + 1);
+        c->data = base_zeros(cx, (size_t)c->bytes);
         return c;
     }
     if (!found)

@@ -13,7 +13,8 @@
 typedef struct lang_params lang_params;
 
 lang_params *lang_params_read(tec_context *cx, const char *path);
-/* Parameters that are all zero, whatever their names and types: for who reads types alone. */
+/* Parameters that are all zero, whatever their names and types: for who reads types alone. Large ones take no
+ * memory. */
 lang_params *lang_params_zero(tec_context *cx);
 /* NULL with an error at base_where(cx): there is no such tensor, or it has another type. */
 const op_constant *lang_param(tec_context *cx, const lang_params *params, const char *name,

@@ -174,3 +174,18 @@ Test(text, that_is_written_nowhere_is_an_error_with_the_reason)
     cr_assert(eq(str, (char *)tec_context_error(cx),
                  "/nowhere/out: error: cannot create: No such file or directory"));
 }
+
+Test(text, many_zeros_take_no_memory)
+{
+    tec_context *own = tec_context_new();
+    const size_t sizes[] = {0, 1, 4096, (size_t)1 << 20, (size_t)1 << 36};
+
+    for (int i = 0; i < BASE_COUNT(sizes); i++) {
+        const char *zeros = base_zeros(own, sizes[i]);
+
+        cr_assert(zeros != NULL);
+        cr_assert(sizes[i] == 0 || (zeros[0] == 0 && zeros[sizes[i] - 1] == 0 && zeros[sizes[i] / 2] == 0));
+    }
+    cr_assert(base_used(own) < (size_t)1 << 20);
+    tec_context_free(own);
+}
