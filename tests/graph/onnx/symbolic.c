@@ -22,6 +22,12 @@ static void done(void)
     discard(&now);
 }
 
+/* A model of x: float, with these extents. */
+#define open_x(opset, ...) (open_model(opset), input("x", 1, __VA_ARGS__))
+
+/* The last node makes y, the model's output. */
+#define compile_node(op, in, ...) (node(op, in, "y", __VA_ARGS__), output("y"), compile())
+
 /* A tensor of the numbers above, or of the integers that are given. */
 static tec_object *object(const int64_t *integers, int rank, const int64_t *shape)
 {
@@ -110,8 +116,7 @@ static void refuses(call c, const char *reason)
 /* `half`: n / 2 as i64[1], of x: f32[n]. */
 static void open_half(int64_t opset)
 {
-    open_model(opset);
-    input("x", 1, "n");
+    open_x(opset, "n");
     INT64S("zero", 0);
     INT64S("one", 1);
     INT64S("two", 2);
@@ -119,16 +124,32 @@ static void open_half(int64_t opset)
     node("Div", "n,two", "half", NULL);
 }
 
+/* `m` as i64[1], of x: f32[2, m]. */
+static void open_columns(void)
+{
+    open_x(13, "2", "m");
+    INT64S("last", 1);
+    INT64S("two", 2);
+    node("Shape", "x", "shape", NULL);
+    node("Gather", "shape,last", "m", NULL);
+}
+
 /* ---- split ---- */
+
+/* Both parts are outputs. */
+static void split_in_two(const char *in)
+{
+    node("Split", in, "a,b", NULL);
+    output("a");
+    output("b");
+}
 
 Test(onnx_symbolic, split_by_sizes_of_a_shape)
 {
     open_half(13);
     node("Sub", "n,half", "rest", NULL);
     node("Concat", "half,rest", "sizes", attr_int("axis", 0));
-    node("Split", "x,sizes", "a,b", NULL);
-    output("a");
-    output("b");
+    split_in_two("x,sizes");
     compile();
     GIVES(x1(6), 0, 1, 2, 3);
     GIVES(x1(7), 0, 1, 2, 3);
@@ -144,9 +165,7 @@ Test(onnx_symbolic, split_of_a_fixed_first_part)
     INT64S("three", 3);
     node("Sub", "n,three", "rest", NULL);
     node("Concat", "three,rest", "sizes", attr_int("axis", 0));
-    node("Split", "x,sizes", "a,b", NULL);
-    output("a");
-    output("b");
+    split_in_two("x,sizes");
     compile();
     GIVES(x1(5), 0, 1, 2, 3);
     GIVES(x1(5), 1, 4, 5);
@@ -157,12 +176,9 @@ Test(onnx_symbolic, split_of_a_fixed_first_part)
 /* Parts that are equal may be multiplied with each other. */
 Test(onnx_symbolic, split_in_equal_parts)
 {
-    open_model(13);
-    input("x", 1, "2", "m");
+    open_x(13, "2", "m");
     node("Split", "x", "a,b", attr_int("axis", -1));
-    node("Mul", "a,b", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Mul", "a,b", NULL);
     GIVES(x2(2, 6), 0, 1 * 4, 2 * 5, 3 * 6, 7 * 10, 8 * 11, 9 * 12);
     refuses(x2(2, 5), "m");
     done();
@@ -170,8 +186,7 @@ Test(onnx_symbolic, split_in_equal_parts)
 
 Test(onnx_symbolic, split_in_parts_of_which_the_last_is_smaller)
 {
-    open_model(18);
-    input("x", 1, "n");
+    open_x(18, "n");
     node("Split", "x", "a,b,c", attr_int("num_outputs", 3));
     output("a");
     output("c");
@@ -184,12 +199,9 @@ Test(onnx_symbolic, split_in_parts_of_which_the_last_is_smaller)
 
 Test(onnx_symbolic, split_by_sizes_that_are_an_input)
 {
-    open_model(13);
-    input("x", 1, "n");
+    open_x(13, "n");
     input("sizes", 7, "2");
-    node("Split", "x,sizes", "a,b", NULL);
-    output("a");
-    output("b");
+    split_in_two("x,sizes");
     compile();
     GIVES(SIZES(x1(5), 2, 3), 0, 1, 2);
     GIVES(SIZES(x1(5), 2, 3), 1, 3, 4, 5);
@@ -206,12 +218,9 @@ Test(onnx_symbolic, split_of_nothing)
     tec_object *out[4] = {NULL};
     const call good = SIZES(x1(0), 0, 0);
 
-    open_model(13);
-    input("x", 1, "0");
+    open_x(13, "0");
     input("sizes", 7, "2");
-    node("Split", "x,sizes", "a,b", NULL);
-    output("a");
-    output("b");
+    split_in_two("x,sizes");
     compile();
     cr_assert(run(&good, out, &err), "%s", err.text);
     for (int i = 0; i < 2; i++) {
@@ -226,9 +235,7 @@ Test(onnx_symbolic, split_needs_a_size_for_each_part)
 {
     open_half(13);
     node("Concat", "half,half,n", "sizes", attr_int("axis", 0));
-    node("Split", "x,sizes", "a,b", NULL);
-    output("a");
-    output("b");
+    split_in_two("x,sizes");
     refused(TEC_INVALID,
             "m.onnx: error: node 'the_a,b' (Split): expected one size for each result, found 3 sizes "
             "for 2 results");
@@ -237,8 +244,7 @@ Test(onnx_symbolic, split_needs_a_size_for_each_part)
 /* What the one node needs and the other one needs has no input in common. */
 Test(onnx_symbolic, needs_that_rule_each_other_out)
 {
-    open_model(13);
-    input("x", 1, "n");
+    open_x(13, "n");
     INT64S("crop", -1, -4);
     INT64S("two", 2);
     node("Pad", "x,crop", "y", NULL);
@@ -260,9 +266,7 @@ Test(onnx_symbolic, pad_to_a_multiple)
     node("Neg", "n", "minus", NULL);
     node("Mod", "minus,four", "missing", NULL);
     node("Concat", "zero,missing", "pads", attr_int("axis", 0));
-    node("Pad", "x,pads", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Pad", "x,pads", NULL);
     GIVES(x1(6), 0, 1, 2, 3, 4, 5, 6, 0, 0);
     GIVES(x1(4), 0, 1, 2, 3, 4);
     done();
@@ -273,9 +277,7 @@ static void open_pad(const char *mode)
 {
     open_half(19);
     node("Concat", "half,one", "pads", attr_int("axis", 0));
-    node("Pad", "x,pads", "y", attr_string("mode", mode));
-    output("y");
-    compile();
+    compile_node("Pad", "x,pads", attr_string("mode", mode));
 }
 
 Test(onnx_symbolic, pad_by_copies)
@@ -298,20 +300,13 @@ Test(onnx_symbolic, pad_by_less_than_nothing)
 {
     const float seven = 7;
 
-    open_model(13);
-    input("x", 1, "2", "m");
-    INT64S("two", 2);
+    open_columns();
     INT64S("none", 0, 0);
-    INT64S("last", 1);
     INT64S("nothing", 0);
     raw(tensor("value", 1, NULL, 0), &seven, sizeof seven);
-    node("Shape", "x", "shape", NULL);
-    node("Gather", "shape,last", "m", NULL);
     node("Sub", "two,m", "change", NULL);
     node("Concat", "none,nothing,change", "pads", attr_int("axis", 0));
-    node("Pad", "x,pads,value", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Pad", "x,pads,value", NULL);
     GIVES(x2(2, 4), 0, 1, 2, 5, 6);
     GIVES(x2(2, 1), 0, 1, 7, 2, 7);
     done();
@@ -319,12 +314,9 @@ Test(onnx_symbolic, pad_by_less_than_nothing)
 
 Test(onnx_symbolic, pad_by_an_input)
 {
-    open_model(13);
-    input("x", 1, "n");
+    open_x(13, "n");
     input("pads", 7, "2");
-    node("Pad", "x,pads", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Pad", "x,pads", NULL);
     GIVES(SIZES(x1(3), 2, 1), 0, 0, 0, 1, 2, 3, 0);
     GIVES(SIZES(x1(3), 0, 0), 0, 1, 2, 3);
     refuses(SIZES(x1(3), -1, 0), "element 0 is negative");
@@ -337,12 +329,9 @@ Test(onnx_symbolic, pad_of_four_dimensions_by_an_input)
     static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
 
     for (int i = 0; i < BASE_COUNT(modes); i++) {
-        open_model(19);
-        input("x", 1, "1", "1", "h", "w");
+        open_x(19, "1", "1", "h", "w");
         input("pads", 7, "8");
-        node("Pad", "x,pads", "y", attr_string("mode", modes[i]));
-        output("y");
-        compile();
+        compile_node("Pad", "x,pads", attr_string("mode", modes[i]));
         GIVES(SIZES(x4(2, 2), 0, 0, 0, 0, 0, 0, 0, 0), 0, 1, 2, 3, 4);
         if (i == 0)
             GIVES(SIZES(x4(2, 2), 0, 0, 1, 0, 0, 0, 0, 1), 0, 0, 0, 0, 1, 2, 0, 3, 4, 0);
@@ -357,8 +346,7 @@ Test(onnx_symbolic, pad_of_four_dimensions_by_an_input)
 
 Test(onnx_symbolic, top_k_of_a_number_that_is_an_input)
 {
-    open_model(11);
-    input("x", 1, "n");
+    open_x(11, "n");
     input("k", 7, "1");
     node("TopK", "x,k", "y,at", NULL);
     output("y");
@@ -372,12 +360,7 @@ Test(onnx_symbolic, top_k_of_a_number_that_is_an_input)
 
 Test(onnx_symbolic, top_k_of_half_of_a_row)
 {
-    open_model(13);
-    input("x", 1, "2", "m");
-    INT64S("last", 1);
-    INT64S("two", 2);
-    node("Shape", "x", "shape", NULL);
-    node("Gather", "shape,last", "m", NULL);
+    open_columns();
     node("Div", "m,two", "half", NULL);
     node("TopK", "x,half", "y,at", attr_int("largest", 0));
     output("y");
@@ -390,12 +373,9 @@ Test(onnx_symbolic, top_k_of_half_of_a_row)
 
 Test(onnx_symbolic, cum_sum_along_an_axis_that_is_an_input)
 {
-    open_model(14);
-    input("x", 1, "n", "m");
+    open_x(14, "n", "m");
     input("axis", 7, "1");
-    node("CumSum", "x,axis", "y", NULL);
-    output("y");
-    compile();
+    compile_node("CumSum", "x,axis", NULL);
     GIVES(SIZES(x2(2, 3), 0), 0, 1, 2, 3, 5, 7, 9);
     GIVES(SIZES(x2(2, 3), 1), 0, 1, 3, 6, 4, 9, 15);
     GIVES(SIZES(x2(3, 2), -1), 0, 1, 3, 3, 7, 5, 11);
@@ -406,8 +386,7 @@ Test(onnx_symbolic, cum_sum_along_an_axis_that_is_an_input)
 
 Test(onnx_symbolic, an_axis_is_one_number)
 {
-    open_model(14);
-    input("x", 1, "n", "m");
+    open_x(14, "n", "m");
     input("axis", 7, "2");
     node("CumSum", "x,axis", "y", NULL);
     output("y");
@@ -421,13 +400,10 @@ Test(onnx_symbolic, an_axis_is_one_number)
 /* x: f32[1, 1, h, w] by a size of rows and columns that is an input. */
 static void open_resize(const char *mode, const char *coordinates)
 {
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     input("size", 7, "2");
-    node("Resize", "x,,,size", "y", attr_string("mode", mode),
-         attr_string("coordinate_transformation_mode", coordinates), INTS("axes", 2, 3));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,,size", attr_string("mode", mode),
+                 attr_string("coordinate_transformation_mode", coordinates), INTS("axes", 2, 3));
 }
 
 Test(onnx_symbolic, resize_to_a_size_that_is_an_input)
@@ -459,8 +435,7 @@ Test(onnx_symbolic, resize_by_the_nearest)
 /* By whole factors elements stand beside themselves, whatever the extents are; by others they are picked. */
 Test(onnx_symbolic, resize_of_symbolic_extents_by_scales)
 {
-    open_model(13);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(13, "1", "1", "h", "w");
     FLOATS("scales", 1, 1, 2, 1.5F);
     node("Resize", "x,,scales", "y", attr_string("coordinate_transformation_mode", "asymmetric"),
          attr_string("nearest_mode", "floor"));
@@ -476,13 +451,10 @@ Test(onnx_symbolic, resize_of_symbolic_extents_by_scales)
 /* A second input of floats: x itself, of which the first two numbers are 1 and 2. */
 Test(onnx_symbolic, resize_by_scales_of_the_run)
 {
-    open_model(13);
-    input("x", 1, "1", "2");
+    open_x(13, "1", "2");
     INT64S("one", 2);
     node("Reshape", "x,one", "scales", NULL);
-    node("Resize", "x,,scales", "y", attr_string("mode", "linear"));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,scales", attr_string("mode", "linear"));
     GIVES(x2(1, 2), 0, 1, 1.25, 1.75, 2);
     done();
 }
@@ -490,8 +462,7 @@ Test(onnx_symbolic, resize_by_scales_of_the_run)
 /* As a decoder does: rows and columns of another tensor; batch and channels stay and cost nothing. */
 Test(onnx_symbolic, resize_to_the_size_of_another_tensor)
 {
-    open_model(13);
-    input("x", 1, "1", "c", "3", "4");
+    open_x(13, "1", "c", "3", "4");
     input("z", 1, "1", "2", "p", "q");
     INT64S("zero", 0);
     INT64S("two", 2);
@@ -509,31 +480,22 @@ Test(onnx_symbolic, resize_to_the_size_of_another_tensor)
 /* A smaller result is smoothed over as many elements as the scale asks for, whatever the extents are. */
 Test(onnx_symbolic, resize_with_antialias_by_scales)
 {
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     FLOATS("scales", 1, 1, 1, 0.5F);
-    node("Resize", "x,,scales", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,scales", attr_string("mode", "linear"), attr_int("antialias", 1));
     GIVES(x4(2, 4), 0, 1.625, 3.375, 5.625, 7.375);
     GIVES(x4(3, 4), 0, 1.625, 3.375, 5.625, 7.375, 9.625, 11.375);
     done();
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     FLOATS("scales", 1, 1, 1, 0.25F);
-    node("Resize", "x,,scales", "y", attr_string("mode", "cubic"), attr_int("antialias", 1),
-         attr_int("exclude_outside", 1));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,scales", attr_string("mode", "cubic"), attr_int("antialias", 1),
+                 attr_int("exclude_outside", 1));
     GIVES(x4(1, 9), 0, 2.529936, 6.62458);
     done();
     /* A larger one is not. */
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     FLOATS("scales", 1, 1, 1, 1.5F);
-    node("Resize", "x,,scales", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,scales", attr_string("mode", "linear"), attr_int("antialias", 1));
     GIVES(x4(1, 2), 0, 1, 1.5, 2);
     done();
 }
@@ -543,35 +505,28 @@ Test(onnx_symbolic, resize_of_a_region)
     static const char *const modes[] = {"linear", "nearest"};
 
     for (int i = 0; i < 2; i++) {
-        open_model(18);
-        input("x", 1, "1", "1", "h", "w");
+        open_x(18, "1", "1", "h", "w");
         INT64S("size", 1, 1, 2, 3);
         FLOATS("region", 0, 0, 0, .25F, 1, 1, 1, 1.25F);
-        node("Resize", "x,region,,size", "y", attr_string("mode", modes[i]),
-             attr_string("coordinate_transformation_mode", "tf_crop_and_resize"),
-             attr_float("extrapolation_value", 9));
-        output("y");
-        compile();
+        compile_node("Resize", "x,region,,size", attr_string("mode", modes[i]),
+                     attr_string("coordinate_transformation_mode", "tf_crop_and_resize"),
+                     attr_float("extrapolation_value", 9));
         if (i == 0)
             GIVES(x4(2, 4), 0, 1.75, 3.25, 9, 5.75, 7.25, 9);
         else
             GIVES(x4(2, 4), 0, 2, 3, 9, 6, 7, 9);
         done();
     }
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     INT64S("size", 1, 1, 1, 1);
     FLOATS("region", 0, 0, 0, .25F, 1, 1, 1, 1);
-    node("Resize", "x,region,,size", "y", attr_string("mode", "linear"),
-         attr_string("coordinate_transformation_mode", "tf_crop_and_resize"));
-    output("y");
-    compile();
+    compile_node("Resize", "x,region,,size", attr_string("mode", "linear"),
+                 attr_string("coordinate_transformation_mode", "tf_crop_and_resize"));
     GIVES(x4(2, 4), 0, 4.875);
     GIVES(x4(4, 3), 0, 6.75);
     done();
     /* By a scale, the result has the extent of the region times the scale. */
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     FLOATS("scales", 1, 1, 1, 2);
     FLOATS("region", 0, 0, 0, .25F, 1, 1, 1, .75F);
     node("Resize", "x,region,scales", "y", attr_string("mode", "linear"),
@@ -585,24 +540,18 @@ Test(onnx_symbolic, resize_of_a_region)
 
 Test(onnx_symbolic, resize_that_keeps_the_ratio)
 {
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     input("size", 7, "2");
-    node("Resize", "x,,,size", "y", attr_string("keep_aspect_ratio_policy", "not_larger"), INTS("axes", 2, 3),
-         attr_string("mode", "linear"));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,,size", attr_string("keep_aspect_ratio_policy", "not_larger"),
+                 INTS("axes", 2, 3), attr_string("mode", "linear"));
     GIVES(SIZES(x4(2, 4), 4, 4), 0, 1, 2, 3, 4, 5, 6, 7, 8);
     GIVES(SIZES(x4(2, 2), 4, 2), 0, 1, 2, 3, 4);
     refuses(SIZES(x4(2, 4), 0, 4), ">= 1");
     done();
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     INT64S("size", 4, 4);
-    node("Resize", "x,,,size", "y", attr_string("keep_aspect_ratio_policy", "not_smaller"),
-         INTS("axes", 2, 3));
-    output("y");
-    compile();
+    compile_node("Resize", "x,,,size", attr_string("keep_aspect_ratio_policy", "not_smaller"),
+                 INTS("axes", 2, 3));
     GIVES(x4(2, 4), 0, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 5, 5, 6, 6, 7,
           7, 8, 8);
     GIVES(x4(4, 3), 0, 1, 2, 2, 3, 4, 5, 5, 6, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11, 12);
@@ -611,8 +560,7 @@ Test(onnx_symbolic, resize_that_keeps_the_ratio)
 
 Test(onnx_symbolic, resize_says_what_it_expects)
 {
-    open_model(18);
-    input("x", 1, "1", "1", "h", "w");
+    open_x(18, "1", "1", "h", "w");
     INT64S("size", 1, 1, 2, 3);
     node("Resize", "x,,,size", "y", attr_string("mode", "linear"), attr_int("antialias", 1));
     output("y");
@@ -627,12 +575,9 @@ Test(onnx_symbolic, resize_says_what_it_expects)
 
 Test(onnx_symbolic, expand_to_extents_that_must_fit)
 {
-    open_model(13);
-    input("x", 1, "1", "k");
+    open_x(13, "1", "k");
     input("shape", 7, "2");
-    node("Expand", "x,shape", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Expand", "x,shape", NULL);
     GIVES(SIZES(x2(1, 3), 2, 3), 0, 1, 2, 3, 1, 2, 3);
     GIVES(SIZES(x2(1, 3), 2, 1), 0, 1, 2, 3, 1, 2, 3);
     refuses(SIZES(x2(1, 3), 2, 4), "==");
@@ -642,8 +587,7 @@ Test(onnx_symbolic, expand_to_extents_that_must_fit)
 /* The shape has dimensions of its own: m must be k. */
 Test(onnx_symbolic, expand_to_the_shape_of_another_tensor)
 {
-    open_model(13);
-    input("x", 1, "1", "k");
+    open_x(13, "1", "k");
     input("w", 1, "n", "m");
     node("Shape", "w", "shape", NULL);
     node("Expand", "x,shape", "y", NULL);
@@ -653,8 +597,7 @@ Test(onnx_symbolic, expand_to_the_shape_of_another_tensor)
 
 Test(onnx_symbolic, expand_refuses_numbers_that_differ)
 {
-    open_model(13);
-    input("x", 1, "3", "n");
+    open_x(13, "3", "n");
     INT64S("shape", 2, 1);
     node("Expand", "x,shape", "y", NULL);
     output("y");
@@ -667,14 +610,11 @@ Test(onnx_symbolic, expand_refuses_numbers_that_differ)
 /* The product demands d1 == 3; with that, what the reshape demanded before reads d0 * d2 * 3 == 3. */
 Test(onnx_symbolic, reshape_whose_extents_are_known_later)
 {
-    open_model(13);
-    input("x", 1, "3");
+    open_x(13, "3");
     input("shape", 7, "3");
     FLOATS("w", 1, 2, 3);
     node("Reshape", "x,shape", "r", NULL);
-    node("MatMul", "w,r", "y", NULL);
-    output("y");
-    compile();
+    compile_node("MatMul", "w,r", NULL);
     gives(with_sizes(x1(3), (const int64_t[]){1, 3, 1}, 3), 0, (const double[]){14}, 1);
     refuses(with_sizes(x1(3), (const int64_t[]){3, 1, 1}, 3), "d1");
     done();
@@ -690,9 +630,7 @@ static void rotate(int64_t end)
     node("Slice", "x,zero,half", "a", NULL);
     node("Slice", "x,half,end", "b", NULL);
     node("Neg", "b", "minus_b", NULL);
-    node("Concat", "minus_b,a", "y", attr_int("axis", 0));
-    output("y");
-    compile();
+    compile_node("Concat", "minus_b,a", attr_int("axis", 0));
     GIVES(x1(4), 0, -3, -4, 1, 2);
     GIVES(x1(5), 0, -3, -4, -5, 1, 2);
     done();
@@ -714,9 +652,7 @@ Test(onnx_symbolic, all_but_the_first_and_all_but_the_last)
     INT64S("end", (int64_t)1 << 62);
     node("Slice", "x,zero,minus_one", "a", NULL);
     node("Slice", "x,one,end", "b", NULL);
-    node("Mul", "a,b", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Mul", "a,b", NULL);
     GIVES(x1(4), 0, 2, 6, 12);
     done();
 }
@@ -728,9 +664,7 @@ Test(onnx_symbolic, backwards_from_far_behind)
     INT64S("start", (int64_t)1 << 62);
     INT64S("end", -((int64_t)1 << 62));
     INT64S("step", -2);
-    node("Slice", "x,start,end,zero,step", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Slice", "x,start,end,zero,step", NULL);
     GIVES(x1(4), 0, 4, 2);
     GIVES(x1(5), 0, 5, 3, 1);
     done();
@@ -740,15 +674,12 @@ Test(onnx_symbolic, backwards_from_far_behind)
  * and a maximum, and rows and columns run as one parallel loop. */
 Test(onnx_symbolic, backwards_over_some_columns_of_many_rows)
 {
-    open_model(13);
-    input("x", 1, "n", "m");
+    open_x(13, "n", "m");
     INT64S("start", 10);
     INT64S("end", -11);
     INT64S("axis", 1);
     INT64S("step", -1);
-    node("Slice", "x,start,end,axis,step", "y", NULL);
-    output("y");
-    compile();
+    compile_node("Slice", "x,start,end,axis,step", NULL);
     GIVES(x2(2, 4), 0, 4, 3, 2, 1, 8, 7, 6, 5);
     done();
 }
