@@ -23,9 +23,10 @@ typedef struct {
     atomic_bool stopped;
     bool late; /* others have measured on the cores for too long */
     char program[PATH_MAX];
-    int log;          /* -1: none */
-    const char *name; /* in the log */
-    char why[200];    /* the log cannot be written; "": it can */
+    char cache_bytes[24]; /* the bound of the folder for device code, as an argument of the program */
+    int log;              /* -1: none */
+    const char *name;     /* in the log */
+    char why[200];        /* the log cannot be written; "": it can */
     worker_cores cores;
     cpu_set_t callers; /* the cores that the opening thread had */
     pthread_t owner;
@@ -169,10 +170,14 @@ static bool open_log(tec_context *cx, local *found, const tune_measure_options *
            base_fail(cx, TEC_IO, (base_loc){.file = options->log}, "cannot be opened: %s", strerror(errno));
 }
 
-static bool open_runner(tec_context *cx, local *found, tune_queue *queue)
+static bool open_runner(tec_context *cx, local *found, tune_queue *queue, const tune_measure_options *options)
 {
+    const char *folder = options->device_cache;
+
     found->limits = tune_queue_limits(queue);
-    found->process = (tune_process){.argv = {found->program}, .cores = found->cores.measured};
+    snprintf(found->cache_bytes, sizeof found->cache_bytes, "%lld", (long long)options->device_cache_bytes);
+    found->process = (tune_process){.argv = {found->program, folder, folder ? found->cache_bytes : NULL},
+                                    .cores = found->cores.measured};
     tune_process_open(&found->process);
     return tune_queue_add(cx, queue, &found->runner);
 }
@@ -198,7 +203,7 @@ tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *
                                                                  .takes_turns = !l->cores.apart,
                                                                  .closed = closed,
                                                                  .user = l});
-    if (queue && open_runner(cx, l, queue))
+    if (queue && open_runner(cx, l, queue, &o))
         return tune_queue_measurer(queue);
     if (queue)
         tune_queue_measurer(queue)->close(tune_queue_measurer(queue));

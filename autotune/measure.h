@@ -67,6 +67,10 @@ typedef struct {
     /* Of the local measurer: a file to which each run of a trial is added before it begins, as "LOG_NAME:
      * measures 'HASH'", HASH that of the trace; two of them for a comparison. NULL: none. */
     const char *log, *log_name;
+    /* Of the local measurer: the folder where its runners keep what a device's driver compiled, up to so many
+     * bytes (tec_device_cache). NULL: they keep nothing, as most candidates run once. */
+    const char *device_cache;
+    int64_t device_cache_bytes;
 } tune_measure_options;
 
 /* Where the wall time went, in seconds since the measurer was opened. */

@@ -9,7 +9,6 @@
 
 bool tool_open_device_cache(tec_context *cx, const char *option, tec_error *err)
 {
-    enum { MOST_MIB = 256 };
     const char *folder = option, *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
     if (folder && strcmp(folder, "off") == 0)
@@ -18,7 +17,7 @@ bool tool_open_device_cache(tec_context *cx, const char *option, tec_error *err)
         folder = base_format(cx, "%s/tec", cache);
     else if (!folder && home && home[0] == '/')
         folder = base_format(cx, "%s/.cache/tec", home);
-    return tec_device_cache(folder, (int64_t)MOST_MIB << 20, err);
+    return tec_device_cache(folder, TOOL_DEVICE_CACHE_BYTES, err);
 }
 
 void tool_print_device_cache(void)

@@ -17,8 +17,11 @@
 #define TOOL_DEVICE_CACHE_HELP                                                                               \
     "keeps the code that an OpenCL driver compiled in this folder ($XDG_CACHE_HOME/tec or ~/.cache/tec)"
 
-/* Up to 256 MiB of compiled device code are kept for later runs. `option` names the folder: NULL: the user's
- * cache folder, "off": none. */
+/* The bound of the folder: 256 MiB. */
+#define TOOL_DEVICE_CACHE_BYTES (INT64_C(256) << 20)
+
+/* Up to so many bytes of compiled device code are kept for later runs. `option` names the folder: NULL: the
+ * user's cache folder, "off": none. */
 bool tool_open_device_cache(tec_context *cx, const char *option, tec_error *err);
 
 /* "device code: 1 from the cache, 0 compiled"; of a process without such code nothing. */

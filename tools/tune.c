@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "autotune/explorer.h"
 #include "autotune/source.h"
@@ -11,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
+#include "tools/device_cache.h"
 #include "tools/dims.h"
 #include "tools/key_file.h"
 #include "tools/limits.h"
@@ -20,7 +22,7 @@
 
 typedef struct {
     const char *records, *target, *plot, *explorer, *model, *name, *histogram, *params;
-    const char *tracker, *device_class, *key_file, *user, *run_log;
+    const char *tracker, *device_class, *key_file, *user, *run_log, *device_cache;
     double min_gain, tolerance; /* per cent */
     int64_t trials, seconds, seed, threads, devices, priority, patience;
     tool_list given_dims, schedules, only, limits;
@@ -198,11 +200,14 @@ static tune_measurer *open_measurer(run *self)
 {
     const target *t = job_spec_of(self->job)->from.target;
     const double patience = target_offers(t, TARGET_HOST) ? 0 : 60;
+    const char *cache = self->s->device_cache;
     const tune_measure_options o = {.threads = t->num_cores,
                                     .build_timeout = patience,
                                     .run_timeout = patience,
                                     .log = self->s->run_log,
-                                    .log_name = self->path};
+                                    .log_name = self->path,
+                                    .device_cache = cache && strcmp(cache, "off") != 0 ? cache : NULL,
+                                    .device_cache_bytes = TOOL_DEVICE_CACHE_BYTES};
 
     return self->pool ? pool_measurer(self->cx, self->pool, t, &o) : tune_measurer_local(self->cx, &o);
 }
@@ -390,6 +395,9 @@ static int check_pool(const settings *options)
             return tool_misuse("tune", "%s is for --tracker", option[i].name);
     if (options->tracker && options->run_log)
         return tool_misuse("tune", "--run-log is for runs on this machine: servers of a --tracker have logs");
+    if (options->tracker && options->device_cache)
+        return tool_misuse("tune",
+                           "--device-cache is for runs on this machine: servers of a --tracker keep nothing");
     if (options->tracker && !options->device_class)
         return tool_misuse("tune", "which devices of the pool measure is missing: --device-class CLASS");
     if (options->tracker && options->replay)
@@ -466,6 +474,8 @@ static void add_pool(tool_options *all, settings *to)
          "by which a device may differ from the others before it is set aside (25)"},
         {"run-log", TOOL_TEXT, &to->run_log, "FILE",
          "adds a line to this file before each run of a candidate on this machine"},
+        {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off",
+         "keeps the code that an OpenCL driver compiled in this folder (off: most candidates run once)"},
     };
 
     TOOL_ADD(all, options);

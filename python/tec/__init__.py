@@ -15,6 +15,7 @@ state = tree(tec.Data("Node", tec.Data("Leaf", x), tec.Data("Leaf", y)))
 from ._arrays import Tensor
 from ._compile import compile, compile_program
 from ._library import (
+    CacheCounts,
     Cancelled,
     CompilerMissing,
     DeviceError,
@@ -25,7 +26,10 @@ from ._library import (
     OutOfMemory,
     TimedOut,
     Unsupported,
+    device_cache,
+    device_cache_counts,
     runtime,
+    user_cache_folder,
 )
 from ._model import Function, Model, ParamSpec, Profile, ProfileRow, TensorSpec, load, load_function
 from ._program import Data, Program, ProgramRow, load_program, make_list, read_list
@@ -36,6 +40,10 @@ __all__ = [
     "load_program",
     "compile",
     "compile_program",
+    "device_cache",
+    "device_cache_counts",
+    "user_cache_folder",
+    "CacheCounts",
     "Data",
     "Program",
     "ProgramRow",

@@ -23,7 +23,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 
 class Error(Exception):
@@ -199,6 +199,8 @@ _TENSOR = POINTER(DLTensor)
 # name: (result, parameters)
 _RUNTIME_FUNCTIONS = {
     "tec_version": (c_char_p, []),
+    "tec_device_cache": (c_bool, [c_char_p, c_int64, _ERR]),
+    "tec_device_cache_counts": (None, [POINTER(c_int64), POINTER(c_int64)]),
     "tec_array_new": (c_void_p, [DLDataType, c_int, POINTER(c_int64), _ERR]),
     "tec_array_free": (None, [c_void_p]),
     "tec_array_tensor": (_TENSOR, [c_void_p]),
@@ -266,6 +268,49 @@ _COMPILER_FUNCTIONS = {
 }
 
 _loaded: Dict[str, ctypes.CDLL] = {}
+# What device_cache was asked for. Each library has a runtime of its own, so each is told, those loaded later too.
+_cache: Optional[Tuple[Optional[bytes], int]] = None
+
+
+def _tell_cache(library: ctypes.CDLL, folder: Optional[bytes], most_bytes: int) -> None:
+    err = ErrorText()
+    check(library.tec_device_cache(folder, most_bytes, ctypes.byref(err)), err)
+
+
+class CacheCounts(NamedTuple):
+    """Programs of device code: loaded from the folder, and compiled by drivers."""
+
+    loaded: int
+    compiled: int
+
+
+def device_cache(folder: Optional[Union[str, "os.PathLike[str]"]], most_bytes: int = 256 << 20) -> None:
+    """Keeps what OpenCL drivers compile when a module is loaded in `folder`, up to `most_bytes`, for later loads and processes.
+
+    None: keeps nothing, as before the first call. `user_cache_folder()` is the folder of `tec run`. Holds for all that is loaded
+    afterwards. A damaged or foreign entry is compiled again; those used longest ago make room.
+    """
+    global _cache
+    wanted = (None if folder is None else os.fsencode(folder), most_bytes)
+    for library in [runtime(), *(l for name, l in _loaded.items() if name != "runtime")]:
+        _tell_cache(library, *wanted)
+    _cache = wanted
+
+
+def device_cache_counts() -> CacheCounts:
+    """How many programs of device code this process took from the folder of `device_cache`, and how many drivers compiled."""
+    sums = [0, 0]
+    for library in _loaded.values():
+        loaded, compiled = c_int64(), c_int64()
+        library.tec_device_cache_counts(ctypes.byref(loaded), ctypes.byref(compiled))
+        sums = [sums[0] + loaded.value, sums[1] + compiled.value]
+    return CacheCounts(*sums)
+
+
+def user_cache_folder() -> str:
+    """Where `tec run` keeps device code: $XDG_CACHE_HOME/tec or ~/.cache/tec."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(named if named.startswith("/") else os.path.expanduser("~/.cache"), "tec")
 
 
 def _load(path: str, functions: Dict[str, Any]) -> ctypes.CDLL:
@@ -274,6 +319,8 @@ def _load(path: str, functions: Dict[str, Any]) -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = parameters
+    if _cache is not None:
+        _tell_cache(library, *_cache)
     return library
 
 

@@ -1,7 +1,8 @@
 """Tests of the package, with unittest: python -m unittest discover python/tests.
 
 They need TEC_TEST_MODULE (tests/models/digits as a module), TEC_TEST_MODEL (its ONNX file), TEC_TEST_FUNCTION (a module with
-one function: C = A times B, f32[n, 4] by f32[4, 3]), and TEC_LIBRARY for those that compile.
+one function: C = A times B, f32[n, 4] by f32[4, 3]), and TEC_LIBRARY for those that compile. TEC_TEST_OPENCL=1 says that there
+is an OpenCL device.
 """
 
 import gc
@@ -19,6 +20,7 @@ import tec
 MODULE = os.environ["TEC_TEST_MODULE"]
 MODEL = os.environ["TEC_TEST_MODEL"]
 FUNCTION = os.environ["TEC_TEST_FUNCTION"]
+OPENCL = os.environ.get("TEC_TEST_OPENCL") == "1"
 
 
 def images(n):
@@ -246,6 +248,80 @@ class Compiling(unittest.TestCase):
         with self.assertRaises(tec.InvalidInput):
             tec.compile(MODEL, limits={"knots": 3})
         self.assertEqual(len(tec.compile(MODEL, limits={"nodes": 1000}).inputs), 1)
+
+
+@unittest.skipUnless(OPENCL, "there is no OpenCL device")
+class DeviceCode(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.module = os.path.join(cls.folder.name, "digits.tec")
+        tec.compile(MODEL, cls.module, target="opencl -device=pocl")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def tearDown(self):
+        tec.device_cache(None)
+
+    def load(self):
+        """Runs the model, and gives its result and what loading it took: (from the cache, compiled)."""
+        before = tec.device_cache_counts()
+        result = tec.load(self.module)(images(8))["output"]
+        after = tec.device_cache_counts()
+        return result, (after.loaded - before.loaded, after.compiled - before.compiled)
+
+    def test_is_kept_only_where_a_folder_is_named(self):
+        cache = os.path.join(self.folder.name, "kept")
+        expected, counts = self.load()
+        self.assertEqual(counts, (0, 1))
+        tec.device_cache(cache)
+        self.assertEqual(self.load()[1], (0, 1))
+        result, counts = self.load()
+        self.assertEqual(counts, (1, 0))
+        np.testing.assert_array_equal(result, expected)
+        tec.device_cache(None)
+        self.assertEqual(self.load()[1], (0, 1))
+
+    def test_is_compiled_again_where_it_is_damaged(self):
+        cache = os.path.join(self.folder.name, "damaged")
+        tec.device_cache(cache)
+        expected, _ = self.load()
+        (entry,) = os.listdir(cache)
+        with open(os.path.join(cache, entry), "r+b") as file:
+            file.seek(100)
+            file.write(b"x")
+        result, counts = self.load()
+        self.assertEqual(counts, (0, 1))
+        np.testing.assert_array_equal(result, expected)
+        self.assertEqual(self.load()[1], (1, 0))
+
+    def test_is_bounded(self):
+        cache = os.path.join(self.folder.name, "small")
+        tec.device_cache(cache, 1000)
+        self.load()
+        self.assertEqual(self.load()[1], (0, 1))
+        self.assertFalse(os.path.exists(cache) and os.listdir(cache))
+        with self.assertRaisesRegex(tec.InvalidInput, "expected a number of bytes for device code, found -1"):
+            tec.device_cache(cache, -1)
+
+    def test_is_kept_for_what_the_compiler_loads_too(self):
+        tec.device_cache(os.path.join(self.folder.name, "compiler"))
+        before = tec.device_cache_counts()
+        tec.compile(MODEL, target="opencl -device=pocl")
+        tec.compile(MODEL, target="opencl -device=pocl")
+        after = tec.device_cache_counts()
+        self.assertEqual((after.loaded - before.loaded, after.compiled - before.compiled), (1, 1))
+
+    def test_user_folder_is_that_of_the_commands(self):
+        asked = dict(os.environ, XDG_CACHE_HOME="/x")
+        script = "import tec; print(tec.user_cache_folder())"
+        said = subprocess.run([sys.executable, "-c", script], env=asked, capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout, "/x/tec\n")
+        asked.update(XDG_CACHE_HOME="", HOME="/home/somebody")
+        said = subprocess.run([sys.executable, "-c", script], env=asked, capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout, "/home/somebody/.cache/tec\n")
 
 
 class WithoutCompiler(unittest.TestCase):

@@ -35,6 +35,7 @@ for python in ${TEC_PYTHONS:-/usr/bin/python3}; do
         export TEC_TEST_MODULE=$dir/digits.tec TEC_TEST_FUNCTION=$dir/product.tec TEC_TEST_MODEL=$root/tests/models/digits/model.onnx
         TEC_LIBRARY=$(readlink -f "$root/$TEC_BUILD_DIR/libtec.so" 2>/dev/null || readlink -f "$TEC_BUILD_DIR/libtec.so")
         export TEC_LIBRARY
+        if "$TEC" devices | grep -q '^opencl:0'; then export TEC_TEST_OPENCL=1; fi
         "$environment/bin/python" -m unittest discover "$root/python/tests" 2>"$dir/log" || { cat "$dir/log"; exit 1; }
         "$environment/bin/python" readme.py >"$dir/said"
         grep -q 'f32\[batch, 1, 8, 8\]' "$dir/said" || { cat "$dir/said"; exit 1; }
