@@ -134,30 +134,51 @@ static rt_kernel_desc describe_kernel(tec_context *cx, const rt_function_desc *f
     return (rt_kernel_desc){.name = launch->kernel, .args = sizes, .n_args = launch->n_args};
 }
 
-/* One piece of device code for the whole module, with a table of its kernels. */
+/* The code of all units for one architecture; false with an error. */
+static bool describe_piece(tec_context *cx, const comp_code *code, const target *machine, rt_code_desc *piece)
+{
+    int n;
+    const target_code **codes = comp_codes(cx, code, true, &n);
+    size_t size = 0;
+
+    for (int k = 0; k < n; k++) {
+        target_code *own = base_copy(cx, codes[k], sizeof *own);
+
+        own->target = machine;
+        codes[k] = own;
+    }
+    piece->target = target_text(cx, machine);
+    piece->bytes = code->codegen->link(cx, codes, n, &size);
+    piece->size = size;
+    return piece->bytes != NULL;
+}
+
+/* A piece of device code for each architecture of the target, the one with the most first: a device takes the
+ * first that fits. All have the same kernels. */
 bool comp_describe_device(tec_context *cx, comp_code *code)
 {
-    rt_code_desc *piece = base_new(cx, rt_code_desc);
-    size_t size;
-    int n = 0, n_codes;
-    const target_code **codes = comp_codes(cx, code, true, &n_codes);
+    const target *own = code->options.target, *const *each = own->n_each ? own->each : &own;
+    int n = 0, n_codes, n_pieces = own->n_each ? own->n_each : 1;
+    rt_code_desc *pieces = base_array(cx, rt_code_desc, n_pieces);
 
-    for (int k = 0; k < code->n; k++)
-        n += code->functions[k].n_launches;
+    comp_codes(cx, code, true, &n_codes);
     if (n_codes == 0)
         return true;
+    for (int k = 0; k < code->n; k++)
+        n += code->functions[k].n_launches;
     rt_kernel_desc *kernels = base_array(cx, rt_kernel_desc, n);
     for (int k = 0, at = 0; k < code->n; k++)
         for (int i = 0; i < code->functions[k].n_launches; i++)
             kernels[at++] = describe_kernel(cx, &code->functions[k], &code->functions[k].launches[i]);
-    *piece = (rt_code_desc){.target = code->desc.target,
-                            .device = code->codegen->device,
-                            .format = (rt_code_format)code->codegen->device_format,
-                            .kernels = kernels,
-                            .n_kernels = n,
-                            .bytes = code->codegen->link(cx, codes, n_codes, &size)};
-    piece->size = size;
-    code->desc.codes = piece;
-    code->desc.n_codes = 1;
-    return piece->bytes != NULL;
+    for (int i = 0; i < n_pieces; i++) {
+        pieces[i] = (rt_code_desc){.device = code->codegen->device,
+                                   .format = (rt_code_format)code->codegen->device_format,
+                                   .kernels = kernels,
+                                   .n_kernels = n};
+        if (!describe_piece(cx, code, each[i], &pieces[i]))
+            return false;
+    }
+    code->desc.codes = pieces;
+    code->desc.n_codes = n_pieces;
+    return true;
 }

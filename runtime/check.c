@@ -112,15 +112,12 @@ static bool check_aliases(const checker *self, const rt_function_desc *function)
     return true;
 }
 
-/* The kernel called `name` of a piece of code for `device`; NULL: there is none. Names are compared only in
- * code for the device; the first piece that has it counts, whichever its format is. */
-static const rt_kernel_desc *find_kernel(const rt_module_desc *module, const char *device, const char *name)
+/* The kernel called `name` of a piece of code; NULL: it has none. */
+static const rt_kernel_desc *find_kernel(const rt_code_desc *code, const char *name)
 {
-    for (int32_t i = 0; i < module->n_codes; i++)
-        for (int32_t k = 0; k < module->codes[i].n_kernels && strcmp(module->codes[i].device, device) == 0;
-             k++)
-            if (strcmp(module->codes[i].kernels[k].name, name) == 0)
-                return &module->codes[i].kernels[k];
+    for (int32_t k = 0; k < code->n_kernels; k++)
+        if (strcmp(code->kernels[k].name, name) == 0)
+            return &code->kernels[k];
     return NULL;
 }
 
@@ -159,15 +156,30 @@ static bool check_args(const checker *self, const rt_function_desc *function, co
     return true;
 }
 
+/* Some piece of code for the device has the kernel, and it takes the launch's arguments in each that has it:
+ * which one serves is known with the device. Names are compared only in code for the device. */
+static bool check_kernels(const checker *self, const rt_function_desc *function, const rt_launch_desc *launch)
+{
+    bool found = false;
+
+    for (int32_t i = 0; i < self->m->n_codes && launch->kernel; i++) {
+        const rt_code_desc *code = &self->m->codes[i];
+        const rt_kernel_desc *kernel =
+            strcmp(code->device, function->device) == 0 ? find_kernel(code, launch->kernel) : NULL;
+
+        if (kernel && !check_args(self, function, launch, kernel))
+            return false;
+        found = found || kernel;
+    }
+    return found || REFUSE(self, "launches kernel '%s', which no code for '%s' has",
+                           launch->kernel ? launch->kernel : "?", function->device);
+}
+
 /* The kernel exists in code for the device, and its block, grid and arguments make sense. */
 static bool check_launch(const checker *self, const rt_function_desc *function, const rt_launch_desc *launch)
 {
-    const rt_kernel_desc *kernel =
-        launch->kernel ? find_kernel(self->m, function->device, launch->kernel) : NULL;
-
-    if (!kernel)
-        return REFUSE(self, "launches kernel '%s', which no code for '%s' has",
-                      launch->kernel ? launch->kernel : "?", function->device);
+    if (!check_kernels(self, function, launch))
+        return false;
     for (int i = 0; i < 3; i++)
         if (launch->block[i] < 1 || launch->block[i] > RT_MAX_THREADS)
             return REFUSE(self, "launches '%s' with %d threads along an axis", launch->kernel,
@@ -176,8 +188,7 @@ static bool check_launch(const checker *self, const rt_function_desc *function, 
         return REFUSE(self, "launches '%s' with %lld bytes of shared memory", launch->kernel,
                       (long long)launch->shared_bytes);
     return check_dim(self, launch->guard, true, "the guard of a launch") &&
-           check_shape(self, launch->grid, 3, "the grid of a launch") &&
-           check_args(self, function, launch, kernel);
+           check_shape(self, launch->grid, 3, "the grid of a launch");
 }
 
 /* Loops lie inside of each other or apart, outer ones first, and hold launches. A loop's bounds know the
@@ -568,11 +579,14 @@ static bool check_kernel(const checker *self, const rt_kernel_desc *kernel)
     return true;
 }
 
-/* One piece of device code and its table of kernels. */
+/* One piece of device code and its table of kernels. A second piece for one target would never serve. */
 static bool check_piece(const checker *self, const rt_code_desc *code)
 {
     if (!good_name(code->target) || !good_name(code->device))
         return REFUSE(self, "%s", "names no target or no device");
+    for (const rt_code_desc *before = self->m->codes; before < code; before++)
+        if (strcmp(before->target, code->target) == 0 && strcmp(before->device, code->device) == 0)
+            return REFUSE(self, "is there twice for '%.80s'", code->target);
     if (code->format != RT_CODE_OPENCL_C && code->format != RT_CODE_CUBIN)
         return REFUSE(self, "is of unknown format %d", (int)code->format);
     if (code->size == 0 || !code->bytes)

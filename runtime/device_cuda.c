@@ -258,7 +258,7 @@ static bool wait_for(rt_stream *stream, tec_error *err)
 static bool fits(const tec_device *device, const rt_code_desc *code)
 {
     const char *arch = strstr(code->target, "sm_");
-    int made_for = arch ? atoi(arch + 3) : 0, own = state_of(device)->capability;
+    long made_for = arch ? strtol(arch + 3, NULL, 10) : 0, own = state_of(device)->capability;
     bool alone = arch && arch[3 + strspn(arch + 3, "0123456789")] == 'a';
 
     return code->format == RT_CODE_CUBIN && made_for / 10 == own / 10 && made_for <= own &&

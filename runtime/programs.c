@@ -4,6 +4,7 @@
  * the same module wait for it.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/alloc.h"
@@ -54,12 +55,33 @@ static bool has_kernel(const rt_code_desc *code, const char *name)
     return false;
 }
 
-/* Among the pieces of code for this kind of device one that fits it and has the kernel. NULL with an error.
- */
+/* "'cuda -arch=sm_90' and 'cuda -arch=sm_80'": what the module has the kernel for, as far as room goes. */
+static const char *list_targets(const rt_module_desc *module, const tec_device *device, const char *name,
+                                char *text, size_t size)
+{
+    size_t n = 0;
+    const rt_code_desc *last = NULL;
+
+    text[0] = '\0';
+    for (int32_t i = 0; i < module->n_codes; i++)
+        if (strcmp(module->codes[i].device, device->kind->name) == 0 && has_kernel(&module->codes[i], name))
+            last = &module->codes[i];
+    for (const rt_code_desc *code = module->codes; last && code <= last && n < size; code++)
+        if (strcmp(code->device, device->kind->name) == 0 && has_kernel(code, name))
+            n += (size_t)snprintf(text + n, size - n, "%s'%.60s'",
+                                  n == 0         ? ""
+                                  : code == last ? " and "
+                                                 : ", ",
+                                  code->target);
+    return last ? text : "another kind of device";
+}
+
+/* Among the pieces of code for this kind of device the first that fits it and has the kernel. NULL with an
+ * error. */
 static const rt_code_desc *find_code(const rt_module_desc *module, const tec_device *device, const char *name,
                                      tec_error *err)
 {
-    const char *lacking = NULL;
+    char made_for[200];
 
     for (int32_t i = 0; i < module->n_codes; i++) {
         const rt_code_desc *code = &module->codes[i];
@@ -68,10 +90,11 @@ static const rt_code_desc *find_code(const rt_module_desc *module, const tec_dev
             continue;
         if (device->kind->fits(device, code))
             return code;
-        lacking = code->target;
     }
-    rt_fail(err, TEC_UNSUPPORTED, "%s: the kernel '%s' was made for '%s', which this device is not",
-            device->info.name, name, lacking ? lacking : "another kind of device");
+    rt_fail(err, TEC_UNSUPPORTED,
+            "%s: the kernel '%.60s' was made for %s, which this device is not: %.60s, %.100s",
+            device->info.name, name, list_targets(module, device, name, made_for, sizeof made_for),
+            device->info.hardware, device->info.driver);
     return NULL;
 }
 

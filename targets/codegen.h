@@ -66,14 +66,15 @@ typedef struct {
     const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int count,
                                    const target *machine,
                                    const target_codegen_options *options); /* options NULL: none */
-    /* The bytes of one ELF shared object that holds all functions of the codes. */
+    /* The bytes of one ELF shared object that holds all functions of the codes; of a device, of one piece of
+     * device code for the codes' target, which names one device then. */
     const void *(*link)(tec_context *cx, const target_code *const *codes, int count, size_t *size);
     /* The functions of the codes in this process, which must be able to run them. */
     void *(*load)(tec_context *cx, const target_code *const *codes, int count);
     tec_kernel_fn *(*find)(void *loaded, const char *symbol); /* NULL: no such function */
     void (*unload)(void *loaded);
     /* The kind of device of runtime/devices.def that runs the code; NULL: the host. Its `link` gives the
-     * bytes of one piece of device code, its `load`, `find` and `unload` are NULL: the functions are lists of
+     * bytes of a piece of device code, its `load`, `find` and `unload` are NULL: the functions are lists of
      * launches (lower/launches.h). Kernels are called SYMBOL_NUMBER. */
     const char *device;
     int device_format; /* of that piece: an rt_code_format of runtime/format.h */

@@ -341,34 +341,35 @@ static void take_cores(target *device, const target *cores)
     device->l2_bytes = cores->l2_bytes;
 }
 
-/* A kind without an option has one device, without a name and without limits. */
-static const target *make_device(words *list, const target_kind *kind)
+/* The row of the kind's table; `name` NULL: the first one. A kind without an option has one device, without a
+ * name and without limits. NULL with an error. */
+static const target_device *find_device(words *list, const char *name)
 {
     static const target_device unnamed = {.name = ""};
-    const target_device *found = kind->option ? NULL : &unnamed;
     base_text names = {0};
-    for (int i = 0; i < target_n_devices && kind->option && !found; i++) {
+    if (!list->kind->option)
+        return &unnamed;
+    for (int i = 0; i < target_n_devices; i++) {
         const target_device *device = &target_devices[i];
-        if (strcmp(device->kind, kind->name))
+        if (strcmp(device->kind, list->kind->name))
             continue;
         list_name(list->cx, &names, device->name);
-        if (!list->device || !strcmp(list->device, device->name))
-            found = device;
+        if (!name || !strcmp(name, device->name))
+            return device;
     }
-    if (!found) {
-        complain(list, "device", list->device, base_text_str(list->cx, &names));
-        return NULL;
-    }
-    const target *host =
-        list->host ? target_parse(list->cx, base_format(list->cx, "llvm -mcpu=%s", list->host)) : NULL;
-    if (list->host && !host)
-        return NULL;
+    complain(list, "device", name, base_text_str(list->cx, &names));
+    return NULL;
+}
+
+/* What a row of the table says, in the fields of a target. */
+static target *make_device(words *list, const target_device *found, const target *host)
+{
     bool nvidia = strncmp(found->name, "sm_", 3) == 0;
     const target *cores =
         found->cores ? target_parse(list->cx, base_format(list->cx, "llvm -mcpu=%s", found->cores)) : NULL;
     target *t = base_new(list->cx, target);
-    *t = (target){.kind = kind,
-                  .offers = kind->features,
+    *t = (target){.kind = list->kind,
+                  .offers = list->kind->features,
                   .capability = nvidia ? atoi(found->name + 3) : 0,
                   .own_instructions = nvidia && found->name[strlen(found->name) - 1] == 'a',
                   .host = host,
@@ -384,6 +385,75 @@ static const target *make_device(words *list, const target_kind *kind)
     if (cores)
         take_cores(t, cores);
     return t;
+}
+
+/* sm_90a before sm_90 before sm_80, whatever the user wrote. */
+static int most_first(const void *a, const void *b)
+{
+    const target *one = *(const target *const *)a, *other = *(const target *const *)b;
+    return one->capability != other->capability ? other->capability - one->capability
+                                                : strcmp(other->cpu, one->cpu);
+}
+
+/* The limits of all, and the names from the least on: "-arch=sm_90a,sm_75" becomes "sm_75,sm_90a" with the 64
+ * KiB of shared memory of sm_75 and the instructions of both. */
+static const target *join_devices(words *list, const target **each, int n)
+{
+    target *all = base_copy(list->cx, each[0], sizeof *all);
+    base_text names = {0};
+    qsort(each, (size_t)n, sizeof *each, most_first);
+    for (int i = n - 1; i >= 0; i--) {
+        const target *t = each[i];
+        base_addf(list->cx, &names, "%s%s", names.n ? "," : "", t->cpu);
+        all->capability = t->capability < all->capability ? t->capability : all->capability;
+        all->max_threads = t->max_threads < all->max_threads ? t->max_threads : all->max_threads;
+        all->shared_bytes = t->shared_bytes < all->shared_bytes ? t->shared_bytes : all->shared_bytes;
+        all->register_bytes =
+            t->register_bytes < all->register_bytes ? t->register_bytes : all->register_bytes;
+        all->no_f64 = all->no_f64 || t->no_f64;
+    }
+    all->own_instructions = false; /* those of sm_90a are no other architecture's */
+    all->cpu = base_text_str(list->cx, &names);
+    all->each = each;
+    all->n_each = n;
+    return all;
+}
+
+/* False with an error: there is no such device, or it was named before. */
+static bool add_device(words *list, const char *name, const target *host, base_vec *each)
+{
+    const target_device *found = find_device(list, name);
+    if (!found)
+        return false;
+    for (int i = 0; i < each->n; i++)
+        if (!strcmp(((const target *)each->at[i])->cpu, found->name)) {
+            base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s names '%s' twice", list->text,
+                      list->kind->option, found->name);
+            return false;
+        }
+    base_push(list->cx, each, make_device(list, found, host));
+    return true;
+}
+
+/* A device, or several with commas between them where the kind has code for several. */
+static const target *make_devices(words *list)
+{
+    const target *host =
+        list->host ? target_parse(list->cx, base_format(list->cx, "llvm -mcpu=%s", list->host)) : NULL;
+    const char *p = list->device;
+    base_vec each = {0};
+    if (list->host && !host)
+        return NULL;
+    if (p && strchr(p, ',') && !(list->kind->features & TARGET_SEVERAL))
+        return base_fail(list->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s names one device, found '%s'",
+                         list->text, list->kind->option, p);
+    do {
+        size_t n = p ? strcspn(p, ",") : 0;
+        if (!add_device(list, p ? base_strndup(list->cx, p, n) : NULL, host, &each))
+            return NULL;
+        p = p && p[n] ? p + n + 1 : NULL;
+    } while (p);
+    return each.n == 1 ? each.at[0] : join_devices(list, (const target **)each.at, each.n);
 }
 
 /* ---- the room's functions ---- */
@@ -416,7 +486,7 @@ const target *target_parse(tec_context *cx, const char *text)
     if (w.failed)
         return NULL;
     if (!(kind->features & TARGET_CPU))
-        return make_device(&w, kind);
+        return make_devices(&w);
     if (native && (w.cpu || w.triple))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
                          "target '%s': 'native' means the CPU of this machine, so -mcpu and -mtriple cannot "

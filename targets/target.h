@@ -36,6 +36,8 @@ typedef enum {
     /* The cores of a CPU run blocks, and the threads of a block one after the other: a block of one thread
      * with vectors is best. A device has this, not a kind (targets/devices.c). */
     TARGET_CORES = 1 << 12,
+    /* Code is machine code of one device, so a target may name several, and a module holds code for each. */
+    TARGET_SEVERAL = 1 << 13,
 } target_feature;
 
 struct target {
@@ -43,7 +45,7 @@ struct target {
     unsigned offers;                /* the kind's target_feature */
     const char *triple;             /* "x86_64-linux-gnu" */
     const struct target_arch *arch; /* for the rooms targets/ and below it; NULL: not a CPU */
-    const char *cpu;                /* LLVM's name of the CPU, or of the level */
+    const char *cpu; /* LLVM's name of the CPU, or of the level; of devices: "sm_80", "sm_80,sm_90a" */
     /* LLVM's feature text, explicit and complete for the kernels: "+avx2,+fma,...,-avx512f"; sorted by
      * name. */
     const char *features;
@@ -68,6 +70,11 @@ struct target {
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
     bool no_f64; /* the device cannot compute in doubles */
+
+    /* Of a target that names several devices, each of them, the one with the most first. All else here is
+     * what each of them has: one schedule serves all. n_each is 0 where one device is named. */
+    const target *const *each;
+    int n_each;
 
     /* of a device: the CPU beside it, as -host names it; NULL: this machine's, or it is a CPU itself */
     const struct target *host;

@@ -112,6 +112,18 @@ static void print_bytecode(const rt_program_desc *program)
     }
 }
 
+/* "device code for cuda -arch=sm_80: 3 kernels, 9120 bytes of machine code" */
+static void print_codes(const rt_module_desc *module)
+{
+    for (int i = 0; i < module->n_codes; i++) {
+        const rt_code_desc *code = &module->codes[i];
+
+        printf("device code for %s: %d %s, %" PRIu64 " bytes of %s\n", code->target, (int)code->n_kernels,
+               code->n_kernels == 1 ? "kernel" : "kernels", code->size,
+               code->format == RT_CODE_CUBIN ? "machine code" : "OpenCL C");
+    }
+}
+
 /* Opens the module as running it would, so a damaged one is refused. */
 static int inspect_module(tec_context *cx, const char *path, bool bytecode)
 {
@@ -128,6 +140,7 @@ static int inspect_module(tec_context *cx, const char *path, bool bytecode)
         print_steps(cx, desc, &desc->graphs[i]);
     }
     print_functions(desc);
+    print_codes(desc);
     if (bytecode)
         print_bytecode(&desc->program);
     else

@@ -319,9 +319,9 @@ class DeviceCode(unittest.TestCase):
         script = "import tec; print(tec.user_cache_folder())"
         said = subprocess.run([sys.executable, "-c", script], env=asked, capture_output=True, text=True, check=True)
         self.assertEqual(said.stdout, "/x/tec\n")
-        asked.update(XDG_CACHE_HOME="", HOME="/home/somebody")
+        asked.update(XDG_CACHE_HOME="", HOME="/nowhere")
         said = subprocess.run([sys.executable, "-c", script], env=asked, capture_output=True, text=True, check=True)
-        self.assertEqual(said.stdout, "/home/somebody/.cache/tec\n")
+        self.assertEqual(said.stdout, "/nowhere/.cache/tec\n")
 
 
 class WithoutCompiler(unittest.TestCase):

@@ -17,6 +17,23 @@ static const char *with_prelude(tec_context *cx, const target_code *const *codes
     return base_text_str(cx, &all);
 }
 
+/* Registers, spills and shared memory of each kernel; of several architectures, below the name of each. */
+static const char *usage_text(tec_context *cx, const char *text, const target *machine)
+{
+    base_text all = {0};
+    const char *usage;
+    size_t size;
+
+    if (machine->n_each == 0)
+        return cuda_compile(cx, text, machine->cpu, &size, &usage) ? usage : NULL;
+    for (int i = 0; i < machine->n_each; i++) {
+        if (!cuda_compile(cx, text, machine->each[i]->cpu, &size, &usage))
+            return NULL;
+        base_addf(cx, &all, "%s:\n%s", machine->each[i]->cpu, usage);
+    }
+    return base_text_str(cx, &all);
+}
+
 /* One program becomes CUDA C text. Other targets choose among versions for the remainder of a symbol in host
  * code, but a function for a device has none, so such versions are refused here. */
 static const target_code *generate(tec_context *cx, const ir_program *const *programs, int count,
@@ -24,8 +41,6 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
 {
     target_code *code = base_new(cx, target_code);
     target_code_form *forms = base_array(cx, target_code_form, 2);
-    const char *usage;
-    size_t size;
     const target_code *one = code;
 
     if (count != 1 || options->dispatch)
@@ -48,7 +63,9 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
     if (target_wants_text(options, "cuda"))
         forms[code->n_forms++] = (target_code_form){"cuda", with_prelude(cx, &one, 1)};
     if (target_wants_text(options, "registers")) {
-        if (!cuda_compile(cx, with_prelude(cx, &one, 1), machine->cpu, &size, &usage))
+        const char *usage = usage_text(cx, with_prelude(cx, &one, 1), machine);
+
+        if (!usage)
             return NULL;
         forms[code->n_forms++] = (target_code_form){"registers", usage};
     }

@@ -57,6 +57,27 @@ cmp "$dir/a/Y_h.npy" "$dir/b/Y_h.npy" || fail "repeated launches give other resu
 if TEC_EMULATED_FAULT=30 emulated run "$dir/lstm.tec" --repeat 9 >"$dir/out" 2>&1; then fail "a fault in a list was not told"; fi
 says 'cuda:0: cannot .*: CUDA_ERROR_ILLEGAL_ADDRESS; a kernel failed, and this process can no longer use the device'
 
+# Code for two architectures in one module: each device takes its own, and one that has none is told both.
+emulated compile "$model" --target "cuda -arch=sm_90a,sm_80" -o "$dir/fat.tec" 2>"$dir/out" || fail "compile for two"
+says 'for cuda -arch=sm_80,sm_90a'
+for capability in 80 86 90; do
+    rm -rf "$dir/a"
+    TEC_EMULATED_CAPABILITY=$capability emulated run "$dir/fat.tec" --out "$dir/a" --repeat 1 >"$dir/out" || fail "two on $capability"
+    cmp "$dir/a/y.npy" "$dir/b/y.npy" || fail "the device of capability $capability gives other results"
+done
+TEC_EMULATED_CAPABILITY=75 emulated run "$dir/fat.tec" >"$dir/out" 2>&1 && fail "code for sm_80 and sm_90a ran on 7.5"
+says "made for 'cuda -arch=sm_90a' and 'cuda -arch=sm_80', which this device is not: emulated on the CPU, .*capability 7.5"
+"$TEC" inspect "$dir/fat.tec" >"$dir/out"
+says '^target cuda -arch=sm_80,sm_90a$'
+sed -nE '/^device code/s/[0-9]+ bytes/SIZE bytes/p' "$dir/out" >"$dir/pieces"
+cmp "$dir/pieces" - <<'END' || fail "other pieces"
+device code for cuda -arch=sm_90a: 1 kernel, SIZE bytes of machine code
+device code for cuda -arch=sm_80: 1 kernel, SIZE bytes of machine code
+END
+emulated check --target "cuda -arch=sm_75,sm_80" "$data"/node/test_{softmax_axis_1,gemm_all_attributes} >"$dir/out" || fail "check for two"
+says '^2 passed, 0 failed'
+emulated te tests/tools/gpu/map.te --target "cuda -arch=sm_75,sm_80" --dim n=5 --check >"$dir/out" 2>&1 || fail "te for two"
+
 # Control flow: the kernels of loops, conditions and a program over trees run there, the rest on the host.
 emulated check --target "cuda -arch=sm_80" "$data"/node/test_{scan9_sum,loop11,if} >"$dir/out" || fail "control flow"
 says '^([1-9][0-9]*) of \1 operators ran on the device \(100.0 %\)$'
@@ -88,4 +109,6 @@ for arch in sm_75 sm_80 sm_90a; do
     "$TEC" check --compile-only --target "cuda -arch=$arch" "${cases[@]}" >"$dir/out" || fail "NVRTC for $arch"
     says ' 0 failed'
 done
+"$TEC" check --compile-only --target "cuda -arch=sm_75,sm_80,sm_90a" "${cases[0]}" >"$dir/out" || fail "NVRTC for three"
+says ' 0 failed'
 echo "cuda graph: ok"

@@ -69,7 +69,7 @@ static const rt_function_desc scale_function = {
 typedef struct {
     rt_module_desc m;
     rt_function_desc f;
-    rt_code_desc code;
+    rt_code_desc code[2]; /* m.n_codes is 1, and may be made 2 */
     rt_launch_desc launches[2];
 } description;
 
@@ -77,15 +77,17 @@ static void describe(description *d)
 {
     *d = (description){.f = scale_function, .launches = {launches[0], launches[1]}};
     d->f.launches = d->launches;
-    d->code = (rt_code_desc){.target = "opencl",
-                             .device = "opencl",
-                             .format = RT_CODE_OPENCL_C,
-                             .kernels = kernels,
-                             .n_kernels = 2,
-                             .bytes = program,
-                             .size = sizeof program - 1};
+    d->code[0] = (rt_code_desc){.target = "opencl",
+                                .device = "opencl",
+                                .format = RT_CODE_OPENCL_C,
+                                .kernels = kernels,
+                                .n_kernels = 2,
+                                .bytes = program,
+                                .size = sizeof program - 1};
+    d->code[1] = d->code[0];
+    d->code[1].target = "opencl -device=mali";
     d->m = (rt_module_desc){
-        .target = "opencl", .functions = &d->f, .n_functions = 1, .codes = &d->code, .n_codes = 1};
+        .target = "opencl", .functions = &d->f, .n_functions = 1, .codes = d->code, .n_codes = 1};
 }
 
 static tec_module *open_module(const description *d, tec_error *err)
@@ -362,8 +364,8 @@ Test(device, refuses_what_the_device_cannot_do)
     err = refused_function(&d, "cpu");
     ASSERT_SAYS(err, "scale: is code for opencl, and cannot run on cpu:0");
     describe(&d);
-    d.code.bytes = "__kernel void scale(int a) { undeclared = a; }";
-    d.code.size = strlen(d.code.bytes);
+    d.code[0].bytes = "__kernel void scale(int a) { undeclared = a; }";
+    d.code[0].size = strlen(d.code[0].bytes);
     err = refused_function(&d, "opencl");
     ASSERT_SAYS(err, "opencl:0: cannot build the module's code: CL_BUILD_PROGRAM_FAILURE: ");
     ASSERT_SAYS(err, "undeclared");
@@ -414,6 +416,33 @@ static void refuses(const description *d, const char *says)
         refuses(&d, says);                                                                                   \
     } while (0)
 
+/* Of several pieces the first that fits serves; where none does, the message has all of them. */
+Test(device, takes_the_piece_that_fits)
+{
+    tec_error err = {0};
+    tec_device *d = open_device(&err);
+    const tec_run_options options = {.device = d};
+    description desc;
+
+    describe(&desc);
+    desc.m.n_codes = 2;
+    desc.code[0].format = RT_CODE_CUBIN;
+    tec_module *module = open_module(&desc, &err);
+    tec_function *f = tec_function_new(module, NULL, &options, &err);
+    cr_assert(f, "%s", err.text);
+    tec_function_free(f);
+    tec_module_free(module);
+    desc.code[0].target = "opencl -device=first";
+    desc.code[1].format = RT_CODE_CUBIN;
+    module = open_module(&desc, &err);
+    cr_assert_null(tec_function_new(module, NULL, &options, &err));
+    ASSERT_SAYS(err, "opencl:0: the kernel 'scale' was made for 'opencl -device=first' and 'opencl "
+                     "-device=mali', which this device is not: ");
+    ASSERT_SAYS(err, d->info.hardware);
+    tec_module_free(module);
+    tec_device_free(d);
+}
+
 static const rt_arg_desc beyond[] = {
     {.index = 3}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
 static const rt_arg_desc swapped[] = {
@@ -422,7 +451,11 @@ static const rt_arg_desc odd[] = {
     {.kind = (rt_arg_kind)9}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
 static const rt_dim wide[] = {SYMBOL(4), CONST(1), CONST(1)};
 static const rt_kernel_desc long_arg[] = {{"scale", (const int32_t[]){0, 0, 4, 16}, 4}},
-                            nameless[] = {{NULL, NULL, 0}};
+                            nameless[] = {{NULL, NULL, 0}},
+                            one_arg[] = {{"scale", (const int32_t[]){0}, 1},
+                                         {"add", (const int32_t[]){0, 0, 8}, 3}},
+                            four_bytes[] = {{"scale", (const int32_t[]){0, 0, 4, 4}, 4},
+                                            {"add", (const int32_t[]){0, 0, 8}, 3}};
 
 static const rt_loop_desc too_far[] = {{0, 3, CONST(0), CONST(1)}}, empty[] = {{1, 1, CONST(0), CONST(1)}},
                           crossing[] = {{1, 2, CONST(0), CONST(1)}, {0, 2, CONST(0), CONST(1)}},
@@ -451,12 +484,21 @@ Test(device, holds_launches_against_the_code)
     CHANGED("function 'scale': launches kernels, but names no device", d.f.device = NULL, d.f.symbol = "f",
             d.m.arch = "x86_64");
     CHANGED("function 'scale': is for a device without a name, or has host code as well", d.f.symbol = "f");
-    CHANGED("device code 'opencl': names no target or no device", d.code.target = NULL);
-    CHANGED("device code 'opencl': is of unknown format 77", d.code.format = (rt_code_format)77);
-    CHANGED("device code 'opencl': is empty", d.code.size = 0);
+    CHANGED("device code 'opencl': names no target or no device", d.code[0].target = NULL);
+    CHANGED("device code 'opencl': is of unknown format 77", d.code[0].format = (rt_code_format)77);
+    CHANGED("device code 'opencl': is empty", d.code[0].size = 0);
     CHANGED("device code 'opencl': argument 3 of kernel 'scale' has 16 bytes; expected 0 to 8",
-            d.code.kernels = long_arg, d.code.n_kernels = 1);
-    CHANGED("device code 'opencl': a kernel has no name", d.code.kernels = nameless, d.code.n_kernels = 1);
+            d.code[0].kernels = long_arg, d.code[0].n_kernels = 1);
+    CHANGED("device code 'opencl': a kernel has no name", d.code[0].kernels = nameless,
+            d.code[0].n_kernels = 1);
+    /* What the first piece has right does not excuse the second one. */
+    CHANGED("function 'scale': gives kernel 'scale' 4 arguments; expected 1", d.code[1].kernels = one_arg,
+            d.m.n_codes = 2);
+    CHANGED("function 'scale': argument 3 of kernel 'scale' is not what that takes",
+            d.code[1].kernels = four_bytes, d.m.n_codes = 2);
+    CHANGED("device code 'opencl': is there twice for 'opencl'", d.code[1].target = "opencl",
+            d.m.n_codes = 2);
+    CHANGED("device code 'opencl': is empty", d.code[1].bytes = NULL, d.m.n_codes = 2);
 }
 
 Test(device, damaged_code_is_refused)

@@ -129,6 +129,26 @@ Test(parse, devices_are_described)
               !target_offers(parsed("vdla"), TARGET_THREADS));
 }
 
+Test(parse, several_architectures_have_what_all_of_them_have)
+{
+    const target *t = parsed("cuda -arch=sm_90a,sm_75,sm_80 -host=haswell"),
+                 *two = parsed("cuda -arch=sm_90,sm_90a");
+
+    cr_assert(eq(str, (char *)target_text(cx, t), "cuda -arch=sm_75,sm_80,sm_90a -host=haswell"));
+    cr_assert(eq(int, t->capability, 75));
+    cr_assert(eq(i64, t->shared_bytes, 64 * 1024));
+    cr_assert(t->own_instructions == false && two->own_instructions == false);
+    cr_assert(eq(int, two->capability, 90));
+    /* Each by itself, the one with the most first. */
+    cr_assert(eq(int, t->n_each, 3));
+    cr_assert(eq(str, (char *)target_text(cx, t->each[0]), "cuda -arch=sm_90a -host=haswell"));
+    cr_assert(t->each[0]->own_instructions && t->each[0]->n_each == 0);
+    cr_assert(eq(str, (char *)target_text(cx, t->each[2]), "cuda -arch=sm_75 -host=haswell"));
+    cr_assert(eq(str, (char *)two->each[0]->cpu, "sm_90a"));
+    cr_assert(eq(int, parsed("cuda -arch=sm_80")->n_each, 0));
+    cr_assert(target_fingerprint(t) != target_fingerprint(parsed("cuda -arch=sm_75")));
+}
+
 Test(parse, the_canonical_text_parses_back_to_the_same_target)
 {
     static const char *const texts[] = {"native",
@@ -143,6 +163,7 @@ Test(parse, the_canonical_text_parses_back_to_the_same_target)
                                         "llvm",
                                         "cuda",
                                         "cuda -arch=sm_90",
+                                        "cuda -arch=sm_90a,sm_80",
                                         "opencl -device=mali",
                                         "vdla",
                                         "llvm -mcpu=haswell -l2=524288"};
@@ -219,5 +240,10 @@ Test(parse, mistakes_name_what_was_written_and_what_exists)
     refuses("llvm -mcpu=haswell -mattr=+avx3", "unknown feature 'avx3'; there are avx, avx2");
     refuses("llvm -mcpu=cortex-a72 -mattr=+avx2", "dotprod");
     refuses("cuda -arch=sm_1", "sm_90");
+    refuses("cuda -arch=sm_80,sm_1", "unknown device 'sm_1'");
+    refuses("cuda -arch=sm_80,", "unknown device ''");
+    refuses("cuda -arch=,sm_80", "unknown device ''");
+    refuses("cuda -arch=sm_80,sm_90,sm_80", "-arch names 'sm_80' twice");
+    refuses("opencl -device=mali,pocl", "-device names one device, found 'mali,pocl'");
     refuses("native -mcpu=haswell", "cannot be given with it");
 }
