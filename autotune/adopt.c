@@ -78,6 +78,14 @@ static const store_record *adopted_before(tune_session *session, const tune_tune
     return store_end(cursor) ? last : NULL;
 }
 
+/* Schedules for ranges that stand beside it; NULL: none. */
+static const space_ranges *ranges_before(tune_session *session, const tune_tuned *tuned)
+{
+    const space_source *source = tune_source(session->cx, session->o.db);
+
+    return source->ranges(source, session->cx, tuned->task->task, tuned->task->target);
+}
+
 /* The fastest trials that are ok, but not `standing`. */
 static int challengers(const tune_tuned *tuned, const char *standing, tune_sample **out, int most)
 {
@@ -269,6 +277,8 @@ static bool adopt_over_extents(contest *self)
             tune_mean_loss(extents, loss + best * extents->n))
             best = i;
     self->t->state.loss = measured ? loss + best * extents->n : NULL;
+    if (measured)
+        self->t->stood = result[0];
     chosen = measured && choose_ranges(self, trace, n, best, loss);
     self->s->times.compare += tec_clock() - start;
     if (!chosen)
@@ -297,6 +307,7 @@ static bool adopt_for(tune_session *session, tune_tuned *tuned)
     c.standing.result.status = STORE_RUN_ERROR;
     tuned->stood.status = STORE_RUN_ERROR;
     tuned->state.stood = tuned->state.stands = c.standing.trace;
+    tuned->state.stood_ranges = tuned->task->extents ? ranges_before(session, tuned) : NULL;
     tuned->state.before = tuned->state.after = before ? before->median : tuned->state.first;
     if (tuned->task->extents && !adopt_over_extents(&c))
         return false;
@@ -391,7 +402,10 @@ static bool take_back(tune_session *session, tune_tuned *tuned)
 
     tuned->state.stands = tuned->state.stood;
     tuned->state.after = tuned->state.before;
-    return record_winner(&c);
+    tuned->state.ranges = c.ranges = tuned->state.stood_ranges;
+    bool done = record_winner(&c) && (!c.ranges || record_ranges(&c));
+    tuned->state.adopted = false;
+    return done;
 }
 
 bool tune_take_back(tune_session *session)

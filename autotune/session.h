@@ -86,8 +86,8 @@ typedef struct {
      * fastest candidate there, as a share; NULL: not measured */
     const double *loss;
     /* schedules for ranges of the symbol, which were adopted because a single one loses more; NULL: none */
-    const space_ranges *ranges;
-    bool adopted; /* a schedule that this job found */
+    const space_ranges *ranges, *stood_ranges; /* the latter would be used without this job */
+    bool adopted;                              /* a schedule that this job found */
     /* The schedules with these two times; NULL: no comparison was begun in this session. */
     const char *stood, *stands;
 } tune_state;

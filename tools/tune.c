@@ -313,10 +313,12 @@ static job_source source_of(run *self, const target *machine)
                         .n_hashes = s->only.n};
 }
 
-/* A model, all of its kernels, and measured on this machine: then the model itself can tell what it gains. */
+/* A model, all of its kernels, and measured on this machine: then the model itself can tell what it gains. A
+ * program's time depends on its values, which random numbers do not stand for. */
 static bool is_whole_model(const run *self)
 {
-    return !base_ends_with(self->path, ".te") && !self->pool && !self->s->replay && self->s->only.n == 0;
+    return !base_ends_with(self->path, ".te") && !base_ends_with(self->path, ".tecp") && !self->pool &&
+           !self->s->replay && self->s->only.n == 0;
 }
 
 /* The settings as a job; NULL with an error. */

@@ -369,14 +369,11 @@ Test(job, hands_on_an_error_of_the_measurer)
 
 /* The fake measurer lets every challenger win, so schedules that were drawn at random are adopted; the model
  * itself is then measured, and what it says is what counts. */
-Test(job, adopts_nothing_that_the_whole_model_does_not_gain_from, .timeout = 100)
+static void compare_whole_model(void)
 {
-    const onnx_dim batch = {"batch", 1};
     slow m = new_slow(NULL);
 
     spec.from.path = TEC_SOURCE_DIR "/tests/models/digits/model.onnx";
-    spec.from.dims = &batch;
-    spec.from.n_dims = 1;
     spec.trials = 6;
     spec.model = "none";
     spec.whole = true;
@@ -402,4 +399,23 @@ Test(job, adopts_nothing_that_the_whole_model_does_not_gain_from, .timeout = 100
     }
     cr_expect_gt(compared, 0);
     job_close(j);
+}
+
+Test(job, adopts_nothing_that_the_whole_model_does_not_gain_from, .timeout = 100)
+{
+    const onnx_dim batch = {"batch", 1};
+
+    spec.from.dims = &batch;
+    spec.from.n_dims = 1;
+    compare_whole_model();
+}
+
+/* The model runs at each extent of the range. */
+Test(job, compares_a_whole_model_that_stays_symbolic, .timeout = 100)
+{
+    const job_range batch = {.name = "batch", .range = {.from = 1, .to = 4}};
+
+    spec.from.ranges = &batch;
+    spec.from.n_ranges = 1;
+    compare_whole_model();
 }
