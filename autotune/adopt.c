@@ -225,8 +225,8 @@ static const double *losses_of(const contest *self, const tune_pieces *pieces, c
 }
 
 /* Where trace[best] alone loses much, a few schedules for ranges of the extents. They are chosen as the
- * fastest of many by one measurement, which flatters them, so they and the single one are measured again. A
- * device runs a list of launches, which cannot choose. False: stopped, or an error. */
+ * fastest of many by one measurement, which flatters them, so they and the single one are measured again.
+ * False: stopped, or an error. */
 static bool choose_ranges(contest *self, const char *const *trace, int count, int best, const double *loss)
 {
     tec_context *cx = self->s->cx;
@@ -236,7 +236,7 @@ static bool choose_ranges(contest *self, const char *const *trace, int count, in
     tune_result result[TUNE_MOST_PIECES + 1];
     double *second = base_array(cx, double, (pieces.n + 1) * task->extents->n), single, several;
 
-    if (pieces.n < 2 || !target_offers(task->target, TARGET_HOST))
+    if (pieces.n < 2)
         return true;
     for (int k = 0; k < pieces.n; k++) {
         few[k + 1] = trace[pieces.trace[k]];

@@ -75,7 +75,7 @@ static const space_task *task_of(graph_kernels *kernels, const te_def *def, cons
 static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
 {
     const space_source *source = kernels->source;
-    const space_ranges *ranges = source && source->ranges && target_offers(entry->unit.target, TARGET_HOST)
+    const space_ranges *ranges = source && source->ranges
                                      ? source->ranges(source, kernels->cx, entry->task, entry->unit.target)
                                      : NULL;
     const ir_program **tree =

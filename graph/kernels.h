@@ -7,7 +7,7 @@
  *
  * A schedule comes from the source, where there is one and it knows the task; otherwise it is the default. If
  * the source has schedules for ranges of a symbol, the kernel is several functions of the module, of which
- * the runtime chooses (runtime/ranges.h): a kernel of the host only, because launches have no branches.
+ * the runtime chooses (runtime/ranges.h), on the host or on a device.
  */
 #ifndef GRAPH_KERNELS_H
 #define GRAPH_KERNELS_H

@@ -3,6 +3,15 @@
 
 #include "runtime/executor.h"
 
+/* Whichever range the shapes fall into. */
+static bool has_loops(const rt_step *step)
+{
+    for (int32_t k = 0; k < step->n_launchers; k++)
+        if (step->launchers[k].f->n_loops > 0)
+            return true;
+    return false;
+}
+
 /* The site in whose stream all of a step's work lies, without main memory; 0: there is none. Loops around
  * launches are left out: a recording would hold each of their iterations. */
 static int32_t site_of_step(const tec_executor *ex, int32_t index)
@@ -12,7 +21,7 @@ static int32_t site_of_step(const tec_executor *ex, int32_t index)
 
     if (step->function == RT_STEP_COPY)
         return ex->graph->values[step->values[1]].site == first ? first : 0;
-    return ex->steps[index].site && ex->steps[index].launcher.f->n_loops == 0 ? first : 0;
+    return ex->steps[index].site && !has_loops(&ex->steps[index]) ? first : 0;
 }
 
 /* How many steps from `first` on may be recorded together. An example: of the steps

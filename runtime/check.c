@@ -252,13 +252,18 @@ static bool takes_the_same(const rt_function_desc *left, const rt_function_desc 
     return true;
 }
 
-/* The functions of ranges are of this module; they have code of the host and no ranges, so that a call is
- * handed on once. They are compared after all functions were checked by themselves. */
+static bool same_device(const rt_function_desc *left, const rt_function_desc *right)
+{
+    return left->device && right->device ? strcmp(left->device, right->device) == 0
+                                         : left->device == right->device;
+}
+
+/* The functions of ranges are of this module, run where the function does, and have no ranges, so that a call
+ * is handed on once. They are compared after all functions were checked by themselves. */
 static bool check_ranges(const checker *self, const rt_function_desc *function)
 {
-    if (function->n_ranges &&
-        (function->device || function->chooser < 0 || function->chooser >= function->n_symbols))
-        return REFUSE(self, "%s", "has ranges, but is for a device, or has no symbol that chooses");
+    if (function->n_ranges && (function->chooser < 0 || function->chooser >= function->n_symbols))
+        return REFUSE(self, "%s", "has ranges, but no symbol that chooses");
     for (int32_t i = 0; i < function->n_ranges; i++) {
         const rt_range_desc *range = &function->ranges[i];
 
@@ -268,9 +273,9 @@ static bool check_ranges(const checker *self, const rt_function_desc *function)
             return REFUSE(self, "range %d calls function %d of %d", (int)i, (int)range->function,
                           (int)self->m->n_functions);
         const rt_function_desc *other = &self->m->functions[range->function];
-        if (other->n_ranges || other->device || !takes_the_same(function, other))
+        if (other->n_ranges || !same_device(function, other) || !takes_the_same(function, other))
             return REFUSE(self,
-                          "range %d calls '%s', which takes other arguments, is for a device or has ranges",
+                          "range %d calls '%s', which takes other arguments, runs elsewhere or has ranges",
                           (int)i, other->name);
     }
     return true;

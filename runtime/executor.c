@@ -95,16 +95,34 @@ static void note_alignment(tec_executor *ex, const rt_step_desc *step)
     }
 }
 
-/* A step that is launches on a device. */
+/* A step that is launches on a device: for each range of the function, and for all else. */
 static bool open_launches(tec_executor *ex, int32_t i, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[i];
+    const rt_function_desc *f = &ex->desc->functions[s->function];
     rt_step *step = &ex->steps[i];
 
     step->site = &ex->sites[ex->graph->values[s->values[0]].site - 1];
     step->params = rt_arena_alloc(&ex->arena, s->n_values, sizeof *step->params, err);
-    return step->params && rt_launcher_open(&step->launcher, ex->module, &ex->desc->functions[s->function],
-                                            step->site->device, err);
+    step->launchers = rt_arena_alloc(&ex->arena, f->n_ranges + 1, sizeof *step->launchers, err);
+    if (!step->params || !step->launchers)
+        return false;
+    for (; step->n_launchers <= f->n_ranges; step->n_launchers++) {
+        int32_t k = step->n_launchers;
+
+        if (!rt_launcher_open(&step->launchers[k], ex->module,
+                              k < f->n_ranges ? &ex->desc->functions[f->ranges[k].function] : f,
+                              step->site->device, err))
+            return false;
+    }
+    step->launcher = &step->launchers[f->n_ranges];
+    return true;
+}
+
+static void close_launches(rt_step *step)
+{
+    for (int32_t k = 0; k < step->n_launchers; k++)
+        rt_launcher_close(&step->launchers[k]);
 }
 
 /* Memory for the arguments and dimensions of every step, and the address of its code. */
@@ -180,7 +198,7 @@ void tec_executor_free(tec_executor *ex)
         rt_sites_wait(ex, NULL); /* nobody is left to hear of an error */
     rt_captures_close(ex);
     for (int32_t i = 0; ex->steps && i < ex->graph->n_steps; i++)
-        rt_launcher_close(&ex->steps[i].launcher);
+        close_launches(&ex->steps[i]);
     rt_sites_close(ex);
     for (int32_t i = 0; ex->inputs && i < ex->graph->n_inputs; i++)
         rt_free(ex->inputs[i].own);
@@ -458,7 +476,7 @@ bool rt_run_step(tec_executor *ex, int32_t index, tec_error *err)
     char who[200];
 
     if (step->site)
-        return rt_launcher_run(&step->launcher, &step->site->stream, step->params,
+        return rt_launcher_run(step->launcher, &step->site->stream, step->params,
                                (rt_place){step->site->workspace, 0}, step->dims, NULL, err);
     if (!step->code)
         return rt_site_copy(ex, d->values[0], d->values[1], err);

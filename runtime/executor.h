@@ -42,9 +42,11 @@ typedef struct {
     tec_kernel_fn *code; /* NULL: a copy, or a function of a device */
     void **args;
     int64_t *dims;
-    rt_site *site; /* of a function of a device; else NULL */
-    rt_launcher launcher;
-    rt_launch_param *params; /* for the launcher */
+    rt_site *site;           /* of a function of a device; else NULL */
+    rt_launcher *launchers;  /* [n_launchers]: of the function's ranges, then its own */
+    int32_t n_launchers;     /* that were opened */
+    rt_launcher *launcher;   /* for the shapes of now */
+    rt_launch_param *params; /* for the launchers */
 } rt_step;
 
 /* A copy of what a step wrote. */

@@ -20,6 +20,7 @@
 /* What a function of a device has instead of code. All zero for a function of the host. */
 typedef struct {
     rt_launcher launcher;
+    rt_launcher *ranges; /* [n_ranges] */
     rt_stream stream;
     rt_launch_param *params; /* [n_params] */
     void *workspace;
@@ -83,9 +84,15 @@ static bool open_device(tec_function *function, tec_device *chosen, tec_error *e
     bool ok;
 
     function->on.params = rt_alloc_array(function->desc->n_params, sizeof *function->on.params, err);
-    ok = device && function->on.params &&
+    function->on.ranges = rt_alloc_array(function->desc->n_ranges, sizeof *function->on.ranges, err);
+    ok = device && function->on.params && function->on.ranges &&
          rt_launcher_open(&function->on.launcher, function->module, function->desc, device, err) &&
          rt_stream_open(&function->on.stream, device, err);
+    for (int32_t k = 0; ok && k < function->desc->n_ranges; k++)
+        ok = rt_launcher_open(
+            &function->on.ranges[k], function->module,
+            &rt_module_describe(function->module)->functions[function->desc->ranges[k].function], device,
+            err);
     tec_device_free(device);
     return ok;
 }
@@ -98,7 +105,10 @@ static void close_device(tec_function *function)
     rt_stream_close(&function->on.stream);
     if (function->on.workspace)
         d->kind->release(d, function->on.workspace);
+    for (int32_t k = 0; function->on.ranges && k < function->desc->n_ranges; k++)
+        rt_launcher_close(&function->on.ranges[k]);
     rt_launcher_close(&function->on.launcher);
+    rt_free(function->on.ranges);
     rt_free(function->on.params);
 }
 
@@ -379,14 +389,23 @@ static bool reserve(tec_function *function, const rt_function_desc *desc, tec_er
            rt_env_reserve(&function->env, bytes, thread_bytes, err);
 }
 
+/* That of the range which the symbols of this call are in. */
+static rt_launcher *launcher_for(tec_function *function)
+{
+    int32_t range = rt_range_for(function->desc, function->symbols);
+
+    return range < function->desc->n_ranges ? &function->on.ranges[range] : &function->on.launcher;
+}
+
 /* Workspace in the device's memory, which only grows. */
 static bool reserve_on_device(tec_function *function, tec_error *err)
 {
+    const rt_function_desc *chosen = launcher_for(function)->f;
     tec_device *device = function->on.launcher.device;
     int64_t bytes;
     void *larger;
 
-    if (!rt_size_eval(function->desc->workspace, function->symbols, &bytes, function->desc->name, err))
+    if (!rt_size_eval(chosen->workspace, function->symbols, &bytes, chosen->name, err))
         return false;
     if (bytes <= function->on.workspace_size)
         return true;
@@ -402,7 +421,7 @@ static bool reserve_on_device(tec_function *function, tec_error *err)
 
 static bool launch_all(tec_function *function, tec_error *err)
 {
-    return rt_launcher_run(&function->on.launcher, &function->on.stream, function->on.params,
+    return rt_launcher_run(launcher_for(function), &function->on.stream, function->on.params,
                            (rt_place){function->on.workspace, 0}, function->symbols, NULL, err);
 }
 

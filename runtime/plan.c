@@ -265,6 +265,8 @@ static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
     now->function = rt_function_for(ex->desc, s->function, dims);
     const rt_function_desc *function = &ex->desc->functions[now->function];
     now->code = function->device ? NULL : rt_code_for(&ex->env, ex->module, s->function, now->function, dims);
+    now->launcher =
+        function->device ? &now->launchers[rt_range_for(&ex->desc->functions[s->function], dims)] : NULL;
     for (int32_t k = 0; k < s->n_values; k++)
         if (!check_argument(ex, step, k, dims, err))
             return false;

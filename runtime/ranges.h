@@ -10,15 +10,23 @@
 
 #include "runtime/format.h"
 
-/* dims: the values of the function's symbols in this call. */
+/* Which range takes a call in which the function's symbols have these values; n_ranges: none does. */
+static inline int32_t rt_range_for(const rt_function_desc *function, const int64_t *dims)
+{
+    int32_t i = 0;
+
+    while (i < function->n_ranges && dims[function->chooser] > function->ranges[i].to)
+        i++;
+    return i;
+}
+
+/* The function of that range, or the function itself. */
 static inline int32_t rt_function_for(const rt_module_desc *module, int32_t function, const int64_t *dims)
 {
     const rt_function_desc *f = &module->functions[function];
+    int32_t range = rt_range_for(f, dims);
 
-    for (int32_t i = 0; i < f->n_ranges; i++)
-        if (dims[f->chooser] <= f->ranges[i].to)
-            return f->ranges[i].function;
-    return function;
+    return range < f->n_ranges ? f->ranges[range].function : function;
 }
 
 /* How many functions are called by themselves: those in front of the first one that stands for a range. */

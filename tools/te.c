@@ -86,9 +86,7 @@ static const char *recorded(session *self, bool file_has_one)
     const space_source *source = task ? tune_source(self->cx, db) : NULL;
     const char *origin = "record", *trace = NULL;
 
-    self->ranges = source && target_offers(self->t, TARGET_HOST)
-                       ? source->ranges(source, self->cx, task, self->t)
-                       : NULL;
+    self->ranges = source ? source->ranges(source, self->cx, task, self->t) : NULL;
     if (self->ranges)
         trace = self->ranges->at[self->ranges->n - 1].trace;
     else if (source)

@@ -107,8 +107,7 @@ Test(check, accepts_ranges)
 Test(check, wants_ranges_that_hand_calls_on_once)
 {
     REFUSES((RANGED, p.functions[0].n_ranges = 65), "function 'relu': 65 ranges; expected 0 to 64");
-    REFUSES((RANGED, p.functions[0].chooser = 2),
-            "function 'relu': has ranges, but is for a device, or has no symbol that chooses");
+    REFUSES((RANGED, p.functions[0].chooser = 2), "function 'relu': has ranges, but no symbol that chooses");
     REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, 3}, {4, 3}}),
             "function 'relu': range 1 ends where an earlier one does, or before");
     REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, 3}, {8, 4}}),
@@ -116,7 +115,7 @@ Test(check, wants_ranges_that_hand_calls_on_once)
     REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, -1}, {8, 3}}),
             "function 'relu': range 0 calls function -1 of 4");
 #define OTHER(name)                                                                                          \
-    "function 'relu': range 0 calls '" name "', which takes other arguments, is for a device or has ranges"
+    "function 'relu': range 0 calls '" name "', which takes other arguments, runs elsewhere or has ranges"
     REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, 0}, {8, 3}}), OTHER("relu"));
     REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, 2}, {8, 3}}), OTHER("scale"));
     REFUSES((RANGED, p.functions[3].params = relu_params, p.functions[3].n_params = 1), OTHER("few"));

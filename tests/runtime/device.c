@@ -296,6 +296,51 @@ Test(device, runs_lists_of_launches_of_any_size)
     tec_device_free(d);
 }
 
+static void refuses(const description *d, const char *says)
+{
+    tec_error err = {0};
+
+    cr_assert_null(open_module(d, &err));
+    ASSERT_SAYS(err, says);
+}
+
+/* Up to 50 another function runs, which launches `scale` alone: nothing is added there. */
+Test(device, runs_the_launches_of_the_range)
+{
+    tec_error err = {0};
+    description desc;
+    tec_device *d = open_device(&err);
+
+    describe(&desc);
+    rt_function_desc two[] = {desc.f, desc.f};
+    two[0].ranges = (const rt_range_desc[]){{50, 1}};
+    two[0].n_ranges = 1;
+    two[1].name = "scale (n <= 50)";
+    two[1].n_launches = 1;
+    two[1].workspace = (rt_dim){0};
+    desc.m.functions = two;
+    desc.m.n_functions = 2;
+    tec_module *m = open_module(&desc, &err);
+    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.device = d}, &err);
+
+    cr_assert(f, "%s", err.text);
+    call_scale_times(f, d, 33, 0);
+    call_scale_times(f, d, 51, 1);
+    call_scale_times(f, d, 50, 0);
+    call_scale_times(f, d, 190, 1);
+    tec_function_free(f);
+    tec_module_free(m);
+    tec_device_free(d);
+    /* A range on another kind of device, or on the host. */
+    two[1].device = NULL;
+    two[1].symbol = "f";
+    two[1].n_launches = 0;
+    desc.m.arch = "x86_64";
+    refuses(&desc,
+            "function 'scale': range 0 calls 'scale (n <= 50)', which takes other arguments, runs elsewhere "
+            "or has ranges");
+}
+
 Test(device, names_the_argument_that_lies_elsewhere)
 {
     tec_error err = {0}, where = {0}, scalar_where = {0}, align = {0}, overlap = {0};
@@ -399,14 +444,6 @@ Test(device, code_goes_through_a_file)
     tec_module_free(m);
     tec_device_free(d);
     unlink(path);
-}
-
-static void refuses(const description *d, const char *says)
-{
-    tec_error err = {0};
-
-    cr_assert_null(open_module(d, &err));
-    ASSERT_SAYS(err, says);
 }
 
 #define CHANGED(says, ...)                                                                                   \
