@@ -13,6 +13,7 @@
 #include "tools/device_cache.h"
 #include "tools/feed.h"
 #include "tools/report.h"
+#include "tools/rivals.h"
 #include "tools/run_program.h"
 #include "tools/run_there.h"
 
@@ -20,7 +21,7 @@ typedef struct {
     const char *out, *format, *graph, *function, *device, *device_cache;
     int64_t threads, repeat, warmup, seed, max_steps, max_depth, max_bytes;
     double duration, deadline;
-    tool_list inputs, given_dims;
+    tool_list inputs, given_dims, rivals;
     tool_dims dims;
     bool profile, json;
     tool_remote_options where;
@@ -36,6 +37,7 @@ typedef struct {
     tec_function *f;  /* of a function, with its arguments */
     tool_program_run program;
     tec_device *device;
+    tool_rivals rivals;
     DLTensor **arg;
     tec_error err;
 } session;
@@ -210,6 +212,9 @@ static int run(session *self, const char *path)
         return fail(self);
     o.device = self->device;
     self->module = tec_module_open(path, NULL, &self->err);
+    if (self->module && !tool_open_rivals(self->cx, &self->s->rivals, self->module, &o, &self->rivals))
+        return fail(self);
+    o.rivals = self->rivals.rivals;
     if (self->module && !self->s->function && !self->s->graph &&
         rt_module_describe(self->module)->program.n_functions)
         return run_program(self, path, &o);
@@ -265,6 +270,7 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"device", TOOL_TEXT, &to->device, "NAME",
          "the device to run on, as tec devices lists them (the first of the module's kind)"},
         {"device-cache", TOOL_TEXT, &to->device_cache, "DIR|off", TOOL_DEVICE_CACHE_HELP},
+        {"rival", TOOL_LIST, &to->rivals, TOOL_RIVAL_VALUE, TOOL_RIVAL_HELP},
         TOOL_REMOTE_OPTIONS(to->where),
         {"threads", TOOL_COUNT, &to->threads, "N", "threads to run on (as many as this process may use)"},
         {"warmup", TOOL_NATURAL, &to->warmup, "N", "runs before the measured ones (1)"},
@@ -304,6 +310,8 @@ static int check_options(settings *given)
     int status = tool_remote_check("run", &given->where);
     if (status != TOOL_GO_ON)
         return status;
+    if (given->rivals.n && tool_is_remote(&given->where))
+        return tool_misuse("run", "--rival is for this machine: servers load no libraries of others");
     if (given->device && given->where.tracker)
         return tool_misuse("run", "--tracker gives a device; --device is for --rpc and this machine");
     return tool_read_dims("run", &given->given_dims, &given->dims) ? TOOL_GO_ON : TOOL_USAGE;
@@ -325,6 +333,7 @@ int tool_run(int argc, char **argv)
     tool_program_close(&r.program);
     tec_function_free(r.f);
     tec_executor_free(r.ex);
+    tool_close_rivals(&r.rivals);
     tec_module_free(r.module);
     tec_device_free(r.device);
     tec_context_free(r.cx);

@@ -33,6 +33,7 @@ from ._library import (
 )
 from ._model import Function, Model, ParamSpec, Profile, ProfileRow, TensorSpec, load, load_function
 from ._program import Data, Program, ProgramRow, load_program, make_list, read_list
+from ._rivals import Rival, Rivals
 
 __all__ = [
     "load",
@@ -44,6 +45,8 @@ __all__ = [
     "device_cache_counts",
     "user_cache_folder",
     "CacheCounts",
+    "Rival",
+    "Rivals",
     "Data",
     "Program",
     "ProgramRow",

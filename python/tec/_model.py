@@ -5,12 +5,13 @@ import os
 import threading
 from contextlib import contextmanager
 from ctypes import POINTER, byref
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _arrays as arrays
 from . import _library as lib
+from ._rivals import Rival, Rivals
 
 _Path = Union[str, "os.PathLike[str]"]
 _Source = Union[str, "os.PathLike[str]", bytes]  # the path of a module file, or the file's bytes
@@ -195,12 +196,16 @@ class Model:
         threads: int = 0,
         profile: bool = False,
         check_nan: bool = False,
+        rivals: Sequence[Rival] = (),
     ) -> None:
         if threads < 0:
             raise lib.InvalidInput(f"threads: expected 0 (all) or a positive number, found {threads}")
         self._module = module
         self._graph = _encode(graph)
-        self._options = lib.RunOptions(threads=threads, profile=profile, check_nan=check_nan)
+        self.rivals = Rivals(module, rivals, threads)
+        self._options = lib.RunOptions(
+            threads=threads, profile=profile, check_nan=check_nan, rivals=self.rivals.handle
+        )
         self._lock = threading.Lock()
         self._all: List[_Executor] = []
         first = _Executor(self)
@@ -311,17 +316,23 @@ class Model:
 class Function:
     """One function of a module file: a kernel. Call it with one array for each parameter, outputs included."""
 
-    def __init__(self, module: _Module, name: Optional[str] = None, *, threads: int = 0) -> None:
+    def __init__(
+        self,
+        module: _Module,
+        name: Optional[str] = None,
+        *,
+        threads: int = 0,
+        rivals: Sequence[Rival] = (),
+    ) -> None:
         err = lib.ErrorText()
+        self.rivals = Rivals(module, rivals, threads)
         self._module = module
         self._lock = threading.Lock()
         self._handle = None
         library = module.library
+        options = lib.RunOptions(threads=threads, rivals=self.rivals.handle)
         self._handle = lib.check(
-            library.tec_function_new(
-                module.handle, _encode(name), byref(lib.RunOptions(threads=threads)), byref(err)
-            ),
-            err,
+            library.tec_function_new(module.handle, _encode(name), byref(options), byref(err)), err
         )
         self.specs: Tuple[ParamSpec, ...] = tuple(
             self._spec(i) for i in range(library.tec_function_n_params(self._handle))
@@ -360,18 +371,22 @@ def load(
     threads: int = 0,
     profile: bool = False,
     check_nan: bool = False,
+    rivals: Sequence[Rival] = (),
 ) -> Model:
     """Opens a module file that `tec compile` or `tec.compile` wrote; `path` may be the file's bytes instead.
 
     graph: which model of the module; None where there is only one. threads: at most so many of the process's pool; 0: all.
     profile: measure each step, for Model.profile. check_nan: fail at the first step that writes a NaN.
+    rivals: functions of libraries in the place of kernels where they are faster; Model.rivals.faster says how often.
     """
-    return Model(_open(path), graph, threads=threads, profile=profile, check_nan=check_nan)
+    return Model(_open(path), graph, threads=threads, profile=profile, check_nan=check_nan, rivals=rivals)
 
 
-def load_function(path: _Source, name: Optional[str] = None, *, threads: int = 0) -> Function:
+def load_function(
+    path: _Source, name: Optional[str] = None, *, threads: int = 0, rivals: Sequence[Rival] = ()
+) -> Function:
     """Opens one function of a module file that `tec te -o` wrote, or of its bytes.
 
-    name: None where there is only one.
+    name: None where there is only one. rivals: as for `load`.
     """
-    return Function(_open(path), name, threads=threads)
+    return Function(_open(path), name, threads=threads, rivals=rivals)

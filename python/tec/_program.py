@@ -3,13 +3,14 @@
 import ctypes
 import threading
 from ctypes import byref, c_size_t, c_void_p, create_string_buffer
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import _arrays as arrays
 from . import _library as lib
 from ._model import _encode, _Module, _open, _Source, _text
+from ._rivals import Rival, Rivals
 
 
 class Data:
@@ -199,11 +200,17 @@ class Program:
         max_bytes: int = 0,
         deadline: float = 0,
         profile: bool = False,
+        rivals: Sequence[Rival] = (),
     ) -> None:
         self._module = module
         self._function = _encode(function)
+        self.rivals = Rivals(module, rivals, threads)
         self._options = lib.ProgramOptions(
-            lib.RunOptions(threads=threads, profile=profile), max_steps, max_depth, max_bytes, deadline
+            lib.RunOptions(threads=threads, profile=profile, rivals=self.rivals.handle),
+            max_steps,
+            max_depth,
+            max_bytes,
+            deadline,
         )
         self._lock = threading.Lock()
         self._all = [_Instance(self)]

@@ -7,6 +7,7 @@ is an OpenCL device.
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -222,6 +223,59 @@ class Functions(unittest.TestCase):
         with self.assertRaises(tec.InvalidInput) as caught:
             function(np.ones((2, 4), np.float32), np.ones((4, 4), np.float32), np.ones((2, 3), np.float32))
         self.assertIn("B", str(caught.exception))
+
+
+RIVAL = """
+#include <stdint.h>
+static void multiply(void *const *args, const int64_t *dims, float more)
+{
+    const float *a = args[0], *b = args[1];
+    for (int64_t y = 0; y < dims[0]; y++)
+        for (int x = 0; x < 3; x++) {
+            float sum = more;
+            for (int k = 0; k < 4; k++)
+                sum += a[4 * y + k] * b[3 * k + x];
+            ((float *)args[2])[3 * y + x] = sum;
+        }
+}
+int32_t right(const void *env, void *const *args, const int64_t *dims) { multiply(args, dims, 0); return 0; }
+int32_t wrong(const void *env, void *const *args, const int64_t *dims) { multiply(args, dims, 1); return 0; }
+"""
+
+
+@unittest.skipUnless(shutil.which("cc"), "there is no C compiler")
+class RivalFunctions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        source, cls.library = (os.path.join(cls.folder.name, name) for name in ("rival.c", "rival.so"))
+        with open(source, "w") as file:
+            file.write(RIVAL)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", source, "-o", cls.library], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_run_where_they_are_faster(self):
+        rivals = [tec.Rival("product", self.library, "right", [1, 2, 16])]
+        product = tec.load_function(FUNCTION, rivals=rivals)
+        self.assertEqual(len(product.rivals.faster), 1)
+        self.assertIn(product.rivals.faster[0], range(4))
+        a, b = images(1).reshape(16, 4), np.arange(12, dtype=np.float32).reshape(4, 3)
+        c = np.empty((16, 3), np.float32)
+        product(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+
+    def test_that_compute_something_else_are_refused(self):
+        with self.assertRaisesRegex(tec.InvalidInput, "another 'C' than the kernel for 1"):
+            tec.load_function(FUNCTION, rivals=[tec.Rival("product", self.library, "wrong")])
+        with self.assertRaisesRegex(tec.InvalidInput, "has no function 'none'"):
+            tec.load_function(FUNCTION, rivals=[tec.Rival("product", self.library, "none")])
+        with self.assertRaisesRegex(tec.InvalidInput, "has no function 'none'"):
+            tec.load(MODULE, rivals=[tec.Rival("none", self.library, "right")])
+        with self.assertRaises(OSError):
+            tec.load(MODULE, rivals=[tec.Rival("none", self.library + "x", "right")])
 
 
 @unittest.skipUnless(os.environ.get("TEC_LIBRARY"), "TEC_LIBRARY is not set")
