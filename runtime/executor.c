@@ -183,7 +183,7 @@ tec_executor *tec_executor_new(tec_module *module, const char *graph, const tec_
     ex->module = tec_module_ref(module);
     ex->desc = rt_module_describe(module);
     ex->graph = g;
-    if (set_up(ex, options, err))
+    if (rt_limits_open(&ex->limits, options, err) && set_up(ex, options, err))
         return ex;
     tec_executor_free(ex);
     return NULL;
@@ -477,7 +477,8 @@ bool rt_run_step(tec_executor *ex, int32_t index, tec_error *err)
 
     if (step->site)
         return rt_launcher_run(step->launcher, &step->site->stream, step->params,
-                               (rt_place){step->site->workspace, 0}, step->dims, NULL, err);
+                               (rt_place){step->site->workspace, 0}, step->dims,
+                               &(rt_launch_watch){rt_limits_go_on, &ex->limits}, err);
     if (!step->code)
         return rt_site_copy(ex, d->values[0], d->values[1], err);
     if (ex->graph->n_sites && !rt_sites_settle(ex, err))
@@ -535,12 +536,13 @@ static bool run_steps(tec_executor *ex, tec_error *err)
     bool observed = ex->profile || ex->kept || ex->check_nan, ok = true;
     unsigned mode = rt_env_enter(&ex->env);
 
+    rt_limits_begin(&ex->limits);
     for (int32_t i = 0; i < ex->graph->n_steps && ok; i++) {
         rt_capture *capture = observed ? NULL : rt_capture_at(ex, i);
 
-        ok = observed  ? run_observed(ex, i, err)
-             : capture ? rt_capture_run(ex, capture, err)
-                       : rt_run_step(ex, i, err);
+        ok = rt_limits_look(&ex->limits, err) && (observed  ? run_observed(ex, i, err)
+                                                  : capture ? rt_capture_run(ex, capture, err)
+                                                            : rt_run_step(ex, i, err));
         if (capture)
             i = capture->end - 1;
     }
@@ -574,4 +576,10 @@ bool tec_executor_wait(tec_executor *ex, tec_error *err)
 bool tec_executor_run(tec_executor *ex, tec_error *err)
 {
     return tec_executor_run_async(ex, err) && tec_executor_wait(ex, err);
+}
+
+void tec_executor_cancel(tec_executor *ex)
+{
+    if (ex)
+        rt_limits_cancel(&ex->limits);
 }

@@ -12,6 +12,7 @@
 #include "runtime/capture.h"
 #include "runtime/env.h"
 #include "runtime/launch.h"
+#include "runtime/limits.h"
 #include "runtime/module.h"
 #include "runtime/profile.h"
 #include "runtime/site.h"
@@ -75,6 +76,7 @@ struct tec_executor {
     rt_capture *captures;
     int32_t n_captures;
     bool check_nan;
+    rt_limits limits;
     rt_step_profile *profile; /* [n_steps], with counts of one call; NULL: off */
     rt_kept_value *kept;      /* [n_kept]; NULL: off */
     int32_t n_kept;

@@ -10,6 +10,7 @@
 #include "runtime/alloc.h"
 #include "runtime/env.h"
 #include "runtime/launch.h"
+#include "runtime/limits.h"
 #include "runtime/module.h"
 #include "runtime/ranges.h"
 #include "runtime/rivals.h"
@@ -37,6 +38,7 @@ struct tec_function {
     rt_solution *solutions; /* [n_symbols] where they come from */
     void **args;            /* [n_params] */
     device_part on;         /* of a function of a device */
+    rt_limits limits;
 };
 
 /* ---- making ---- */
@@ -140,7 +142,7 @@ tec_function *tec_function_new(tec_module *module, const char *name, const tec_r
     function->module = tec_module_ref(module);
     function->desc = &rt_module_describe(module)->functions[i];
     function->index = i;
-    if (set_up(function, options, err))
+    if (rt_limits_open(&function->limits, options, err) && set_up(function, options, err))
         return function;
     tec_function_free(function);
     return NULL;
@@ -422,7 +424,8 @@ static bool reserve_on_device(tec_function *function, tec_error *err)
 static bool launch_all(tec_function *function, tec_error *err)
 {
     return rt_launcher_run(launcher_for(function), &function->on.stream, function->on.params,
-                           (rt_place){function->on.workspace, 0}, function->symbols, NULL, err);
+                           (rt_place){function->on.workspace, 0}, function->symbols,
+                           &(rt_launch_watch){rt_limits_go_on, &function->limits}, err);
 }
 
 /* Scalars are read on this side, before anything is queued. */
@@ -463,11 +466,14 @@ static bool time_on_device(tec_function *function, int times, double *seconds, t
     return ok;
 }
 
+/* Seconds that the calls take together, by the device's clock where the function runs there. The deadline of
+ * the options is one for all of a device's calls, which are begun together. */
 bool rt_function_time(tec_function *function, DLTensor *const *args, int count, int times, double *seconds,
                       tec_error *err)
 {
     double start = tec_clock();
 
+    rt_limits_begin(&function->limits);
     if (function->desc->device)
         return check_arguments(function, args, count, err) && set_params(function, args, err) &&
                time_on_device(function, times, seconds, err);
@@ -487,7 +493,8 @@ bool tec_function_call(tec_function *function, DLTensor *const *args, int count,
 
     if (!function)
         return rt_fail(err, TEC_INVALID, "expected a function to call, found NULL");
-    if (!check_arguments(function, args, count, err))
+    rt_limits_begin(&function->limits);
+    if (!check_arguments(function, args, count, err) || !rt_limits_look(&function->limits, err))
         return false;
     if (function->desc->device)
         return call_on_device(function, args, err);
@@ -504,4 +511,10 @@ bool tec_function_call(tec_function *function, DLTensor *const *args, int count,
                     function->args, function->symbols);
     rt_env_leave(&function->env, mode);
     return status == 0 || rt_env_fail(&function->env, status, function->desc->name, err);
+}
+
+void tec_function_cancel(tec_function *function)
+{
+    if (function)
+        rt_limits_cancel(&function->limits);
 }

@@ -159,8 +159,22 @@ typedef struct {
     const rt_launch_param *params;
     rt_place workspace;
     const rt_launch_watch *watch;
+    int32_t *in_stream; /* launches since the last wait */
     tec_error *err;
 } run;
+
+/* Launches that a stream may hold: a driver keeps memory for each, and a run that is ended waits for them. */
+enum { MOST_IN_STREAM = 512 };
+
+/* A loop may start any number of launches, so the host waits for some of them now and then. Without loops it
+ * never waits: the stream may be one that records. */
+static bool wait_now_and_then(const rt_launcher *launcher, const run *self)
+{
+    if (launcher->f->n_loops == 0 || ++*self->in_stream < MOST_IN_STREAM)
+        return true;
+    *self->in_stream = 0;
+    return launcher->device->kind->wait(self->stream, self->err);
+}
 
 /* Queues one launch; an empty grid is left out. */
 static bool start(rt_launcher *launcher, const run *self, int32_t index)
@@ -180,7 +194,8 @@ static bool start(rt_launcher *launcher, const run *self, int32_t index)
         if (!set_arg(launcher, &d->args[k], self->params, self->workspace, launcher->values,
                      &launcher->args[k], self->err))
             return false;
-    return empty || launcher->device->kind->launch(self->stream, &call, self->err);
+    return empty || (launcher->device->kind->launch(self->stream, &call, self->err) &&
+                     wait_now_and_then(launcher, self));
 }
 
 static bool run_launches(rt_launcher *launcher, const run *self, int32_t first, int32_t end, int32_t loop);
@@ -200,7 +215,7 @@ static bool run_loop(rt_launcher *launcher, const run *self, int32_t loop)
                        launcher->f->name);
     for (int64_t i = 0; i < extent; i++) {
         *value = min + i;
-        if (self->watch && !self->watch->go_on(self->watch->user, self->err))
+        if (!self->watch->go_on(self->watch->user, self->err))
             return false;
         if (!run_launches(launcher, self, d->first, d->end, loop + 1))
             return false;
@@ -232,7 +247,13 @@ static bool run_launches(rt_launcher *launcher, const run *self, int32_t first, 
 bool rt_launcher_run(rt_launcher *launcher, rt_stream *stream, const rt_launch_param *params,
                      rt_place workspace, const int64_t *symbols, const rt_launch_watch *watch, tec_error *err)
 {
-    const run r = {.stream = stream, .params = params, .workspace = workspace, .watch = watch, .err = err};
+    int32_t in_stream = 0;
+    const run r = {.stream = stream,
+                   .params = params,
+                   .workspace = workspace,
+                   .watch = watch,
+                   .in_stream = &in_stream,
+                   .err = err};
 
     for (int32_t i = 0; i < launcher->f->n_symbols; i++)
         launcher->values[i] = symbols[i];

@@ -4,7 +4,8 @@
  *     rt_launcher l;
  *     if (!rt_launcher_open(&l, module, desc, device, err))
  *         return false;
- *     ok = rt_launcher_run(&l, &stream, args, workspace, symbols, err) && device->kind->wait(&stream, err);
+ *     ok = rt_launcher_run(&l, &stream, args, workspace, symbols, &watch, err) &&
+ *          device->kind->wait(&stream, err);
  *     rt_launcher_close(&l);
  *
  * Lifetime: a launcher keeps its device; the module must outlive it.
@@ -42,7 +43,7 @@ typedef struct rt_launch_watch {
 } rt_launch_watch;
 
 /* Puts the launches into the stream. `workspace` holds as many bytes as the function asks for under these
- * symbols. watch NULL: loops run to their end. */
+ * symbols. */
 bool rt_launcher_run(rt_launcher *launcher, rt_stream *stream, const rt_launch_param *params,
                      rt_place workspace, const int64_t *symbols, const rt_launch_watch *watch,
                      tec_error *err);

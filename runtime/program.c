@@ -211,7 +211,9 @@ tec_program *tec_program_new(tec_module *module, const char *function, const tec
     if (program->options.max_depth <= 0)
         program->options.max_depth = DEPTH;
     atomic_init(&program->cancelled, false);
-    if (set_up(program, err))
+    if (program->options.run.max_steps || program->options.run.deadline > 0)
+        rt_fail(err, TEC_INVALID, "limits of a program are those of tec_program_options");
+    else if (set_up(program, err))
         return program;
     tec_program_free(program);
     return NULL;

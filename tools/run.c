@@ -218,6 +218,8 @@ static int run(session *self, const char *path)
     if (self->module && !self->s->function && !self->s->graph &&
         rt_module_describe(self->module)->program.n_functions)
         return run_program(self, path, &o);
+    o.max_steps = self->s->max_steps; /* those of a program are its own */
+    o.deadline = self->s->deadline;
     bool function = self->s->function || (self->module && tec_module_n_graphs(self->module) == 0);
     if (self->module && function && self->s->profile)
         return tool_misuse("run", "--profile measures the steps of a model; '%s' is run as a function", path);
@@ -278,12 +280,13 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
         {"duration", TOOL_DECIMAL, &to->duration, "S", "measures for so many seconds"},
         {"seed", TOOL_NUMBER, &to->seed, "N", "of random inputs (1)"},
         {"max-steps", TOOL_COUNT, &to->max_steps, "N",
-         "ends a program that runs more instructions (no limit)"},
+         "ends a program that runs more instructions, or a model with longer loops around launches (no "
+         "limit)"},
         {"max-depth", TOOL_COUNT, &to->max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
         {"max-bytes", TOOL_COUNT, &to->max_bytes, "N",
          "ends a program whose values need more memory (no limit)"},
         {"deadline", TOOL_DECIMAL, &to->deadline, "S",
-         "ends a run of a program after so many seconds (none)"},
+         "ends a run after so many seconds, between kernels (none)"},
         {"profile", TOOL_FLAG, &to->profile, NULL,
          "a table with the time of each kernel; of a program also of its instructions"},
         {"json", TOOL_FLAG, &to->json, NULL, "print JSON"},

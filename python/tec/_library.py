@@ -132,6 +132,8 @@ class RunOptions(ctypes.Structure):
         ("extern_user", c_void_p),
         ("device", c_void_p),
         ("rivals", c_void_p),
+        ("max_steps", c_int64),
+        ("deadline", c_double),
     ]
 
 

@@ -197,6 +197,8 @@ class Model:
         profile: bool = False,
         check_nan: bool = False,
         rivals: Sequence[Rival] = (),
+        max_steps: int = 0,
+        deadline: float = 0,
     ) -> None:
         if threads < 0:
             raise lib.InvalidInput(f"threads: expected 0 (all) or a positive number, found {threads}")
@@ -204,7 +206,12 @@ class Model:
         self._graph = _encode(graph)
         self.rivals = Rivals(module, rivals, threads)
         self._options = lib.RunOptions(
-            threads=threads, profile=profile, check_nan=check_nan, rivals=self.rivals.handle
+            threads=threads,
+            profile=profile,
+            check_nan=check_nan,
+            rivals=self.rivals.handle,
+            max_steps=max_steps,
+            deadline=deadline,
         )
         self._lock = threading.Lock()
         self._all: List[_Executor] = []
@@ -372,14 +379,26 @@ def load(
     profile: bool = False,
     check_nan: bool = False,
     rivals: Sequence[Rival] = (),
+    max_steps: int = 0,
+    deadline: float = 0,
 ) -> Model:
     """Opens a module file that `tec compile` or `tec.compile` wrote; `path` may be the file's bytes instead.
 
     graph: which model of the module; None where there is only one. threads: at most so many of the process's pool; 0: all.
     profile: measure each step, for Model.profile. check_nan: fail at the first step that writes a NaN.
     rivals: functions of libraries in the place of kernels where they are faster; Model.rivals.faster says how often.
+    deadline: seconds for one run. max_steps: iterations of loops around launches on a device in one run. 0: no limit.
     """
-    return Model(_open(path), graph, threads=threads, profile=profile, check_nan=check_nan, rivals=rivals)
+    return Model(
+        _open(path),
+        graph,
+        threads=threads,
+        profile=profile,
+        check_nan=check_nan,
+        rivals=rivals,
+        max_steps=max_steps,
+        deadline=deadline,
+    )
 
 
 def load_function(

@@ -105,6 +105,15 @@ class Models(unittest.TestCase):
             self.assertIsInstance(caught.exception, ValueError)
         self.assertEqual(self.model(images(2))["output"].shape, (2, 10))
 
+    def test_ends_at_its_deadline(self):
+        model = tec.load(MODULE, deadline=1e-9)
+        for _ in range(2):
+            with self.assertRaisesRegex(tec.Error, "the time limit of the run is reached"):
+                model(images(8))
+        tec.load(MODULE, deadline=100, max_steps=1)(images(8))
+        with self.assertRaisesRegex(tec.InvalidInput, "limits of a run that are not negative"):
+            tec.load(MODULE, max_steps=-1)
+
     def test_a_file_that_is_not_there_or_no_module(self):
         with self.assertRaises(tec.InputOutputError):
             tec.load("nowhere.tec")

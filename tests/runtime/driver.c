@@ -1,5 +1,7 @@
 /* Devices on a driver that fails at every one of its calls in turn, and one that is gone for good: a message
  * each, and nothing left behind. */
+#include <pthread.h>
+
 #include "runtime/device.h"
 #include "tec/device.h"
 #include "tests/runtime/kit.h"
@@ -107,9 +109,10 @@ static const rt_constant_desc add_constant = {
 
 enum { GIVEN, THERE, WEIGHTS, SUM, RESULT, N_VALUES };
 
-/* x to the device, add there to the constant, back to y. */
-static tec_module *open_graph(tec_error *err)
+/* x to the device, add there to the constant, back to y; with a loop around the addition, or without. */
+static tec_module *open_graph_with(const rt_loop_desc *loop, tec_error *err)
 {
+    rt_function_desc add = add_function;
     const rt_dim shape[] = {CONST(8)};
     const rt_tensor_desc x = {"x", F32, 1, shape}, y = {"y", F32, 1, shape};
     const rt_value_desc values[N_VALUES] = {[GIVEN] = {F32, 1, shape, RT_IN_INPUT, 0, {0}, 0},
@@ -134,7 +137,7 @@ static tec_module *open_graph(tec_error *err)
                              .steps = steps,
                              .n_steps = 3};
     const rt_module_desc m = {.target = "opencl",
-                              .functions = &add_function,
+                              .functions = &add,
                               .n_functions = 1,
                               .constants = &add_constant,
                               .n_constants = 1,
@@ -143,7 +146,14 @@ static tec_module *open_graph(tec_error *err)
                               .graphs = &g,
                               .n_graphs = 1};
 
+    add.loops = loop;
+    add.n_loops = loop != NULL;
     return rt_module_from_memory(&m, NULL, 0, err);
+}
+
+static tec_module *open_graph(tec_error *err)
+{
+    return open_graph_with(NULL, err);
 }
 
 /* Runs it twice: plainly, and watched from all sides. */
@@ -175,6 +185,161 @@ Test(driver, whatever_call_fails_a_graph_says_so_and_leaves_nothing)
 Test(driver, whatever_allocation_fails_a_graph_leaves_nothing)
 {
     let_each_allocation_fail(use_graph, 600);
+}
+
+/* ---- limits ---- */
+
+/* Around the launch: more iterations than any run can end, and three. */
+static const rt_loop_desc endless = {0, 1, CONST(1), CONST(INT64_C(1) << 62)},
+                          three_times = {0, 1, CONST(1), CONST(3)};
+
+typedef struct {
+    tec_module *module;
+    tec_executor *ex;
+    tec_function *f;
+    tec_array *arg[3];
+} limited;
+
+/* The graph and its function, each with the same limits. */
+static limited open_limited(const rt_loop_desc *loop, tec_run_options options)
+{
+    tec_error err = {0};
+    static float data[8] = {1, 2};
+    int64_t shape[] = {8};
+    DLTensor x = tensor_of(data, 1, shape);
+    tec_device *d = tec_device_open("opencl", &err);
+    limited out = {.module = open_graph_with(loop, &err)};
+
+    fail_at(0, 0, 0);
+    options.device = d;
+    out.ex = tec_executor_new(out.module, NULL, &options, &err);
+    out.f = tec_function_new(out.module, "add", &options, &err);
+    cr_assert(out.ex && out.f && tec_executor_set_input(out.ex, 0, &x, &err), "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        cr_assert(out.arg[i] = tec_array_new_on(d, x.dtype, 1, shape, &err), "%s", err.text);
+    tec_device_free(d);
+    return out;
+}
+
+static void close_limited(limited *self)
+{
+    tec_executor_free(self->ex);
+    tec_function_free(self->f);
+    tec_module_free(self->module);
+    for (int i = 0; i < 3; i++)
+        tec_array_free(self->arg[i]);
+    cr_assert_eq(live(), 0);
+}
+
+static bool call_limited(const limited *self, tec_error *err)
+{
+    DLTensor *arg[3];
+
+    for (int i = 0; i < 3; i++)
+        arg[i] = (DLTensor *)(uintptr_t)tec_array_tensor(self->arg[i]);
+    return tec_function_call(self->f, arg, 3, err);
+}
+
+/* Both end so, as often as they are begun. */
+static void both_end(const limited *self, const char *words)
+{
+    for (int i = 0; i < 4; i++) {
+        tec_error err = {0};
+
+        cr_assert(!(i % 2 ? tec_executor_run(self->ex, &err) : call_limited(self, &err)));
+        cr_assert(strstr(err.text, words), "%s", err.text);
+    }
+}
+
+static void both_run(const limited *self)
+{
+    tec_error err = {0};
+
+    cr_assert(tec_executor_run(self->ex, &err) && call_limited(self, &err), "%s", err.text);
+}
+
+Test(driver, loops_around_launches_end_at_the_limit_of_steps, .timeout = 60)
+{
+    limited l = open_limited(&endless, (tec_run_options){.max_steps = 5000});
+
+    both_end(&l, "the limit of 5000 steps is reached");
+    close_limited(&l);
+    l = open_limited(&three_times, (tec_run_options){.max_steps = 3});
+    both_run(&l);
+    close_limited(&l);
+    l = open_limited(&three_times, (tec_run_options){.max_steps = 2});
+    both_end(&l, "the limit of 2 steps is reached");
+    close_limited(&l);
+}
+
+Test(driver, loops_around_launches_end_at_the_deadline, .timeout = 60)
+{
+    limited l = open_limited(&endless, (tec_run_options){.deadline = 0.05});
+
+    both_end(&l, "the time limit of the run is reached");
+    close_limited(&l);
+    l = open_limited(&three_times, (tec_run_options){.deadline = 100});
+    both_run(&l);
+    close_limited(&l);
+}
+
+static void *cancel_soon(void *user)
+{
+    limited *l = user;
+    double end = tec_clock() + 0.05;
+
+    while (tec_clock() < end)
+        ;
+    tec_executor_cancel(l->ex);
+    tec_function_cancel(l->f);
+    return NULL;
+}
+
+Test(driver, another_thread_cancels_a_run, .timeout = 60)
+{
+    limited l = open_limited(&endless, (tec_run_options){0});
+    pthread_t thread;
+
+    for (int i = 0; i < 2; i++) {
+        tec_error err = {0};
+
+        pthread_create(&thread, NULL, cancel_soon, &l);
+        cr_assert(!(i ? call_limited(&l, &err) : tec_executor_run(l.ex, &err)));
+        pthread_join(thread, NULL);
+        cr_assert(strstr(err.text, "the run was cancelled"), "%s", err.text);
+    }
+    close_limited(&l);
+}
+
+/* Without a run under way the next one ends, and none behind it. */
+Test(driver, a_cancel_is_taken_once)
+{
+    limited l = open_limited(&three_times, (tec_run_options){0});
+    tec_error err = {0};
+
+    tec_executor_cancel(l.ex);
+    tec_function_cancel(l.f);
+    cr_assert(!tec_executor_run(l.ex, &err));
+    cr_assert(strstr(err.text, "the run was cancelled"), "%s", err.text);
+    err = (tec_error){0};
+    cr_assert(!call_limited(&l, &err));
+    cr_assert(strstr(err.text, "the run was cancelled"), "%s", err.text);
+    both_run(&l);
+    close_limited(&l);
+    tec_executor_cancel(NULL);
+    tec_function_cancel(NULL);
+}
+
+Test(driver, limits_are_not_negative)
+{
+    tec_error err = {0};
+    tec_module *m = open_graph(&err);
+
+    cr_assert_null(tec_executor_new(m, NULL, &(tec_run_options){.max_steps = -1}, &err));
+    cr_assert_str_eq(err.text, "expected limits of a run that are not negative");
+    cr_assert_null(tec_function_new(m, NULL, &(tec_run_options){.deadline = -1}, &err));
+    tec_module_free(m);
+    cr_assert_eq(live(), 0);
 }
 
 Test(driver, while_a_run_is_under_way_nothing_may_be_changed)
