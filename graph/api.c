@@ -215,6 +215,7 @@ static graph_built *build(tec_graph *graph, const tec_build_options *options)
                                                      .jobs = c.jobs,
                                                      .strict = c.strict,
                                                      .dump_dir = c.dump_dir,
+                                                     .dispatch = options ? options->dispatch : NULL,
                                                      .source = options ? options->records : NULL});
 }
 

@@ -72,8 +72,11 @@ static bool plan(builder *self)
 {
     graph_kernels *kernels = base_new(self->cx, graph_kernels);
 
-    *kernels =
-        (graph_kernels){.cx = self->cx, .target = self->o->target, .source = self->o->source, .placed = true};
+    *kernels = (graph_kernels){.cx = self->cx,
+                               .target = self->o->target,
+                               .source = self->o->source,
+                               .dispatch = self->o->dispatch,
+                               .placed = true};
     self->out->kernels = kernels;
     self->out->module = self->m;
     const comp_options options = {
@@ -105,6 +108,27 @@ static bool plan(builder *self)
     return self->m && (self->m == before || dump(self, "coalesce", self->m));
 }
 
+/* Versions that were asked for and that no kernel could have are a mistake. */
+static bool check_dispatch(builder *self)
+{
+    const char *why = NULL;
+
+    for (int i = 0; i < self->out->kernels->entries.n; i++) {
+        const graph_kernel_entry *entry = graph_kernel_at(self->out->kernels, i);
+
+        if (entry->unit.dispatch)
+            return true;
+        why = why ? why : entry->undispatched;
+    }
+    if (why)
+        base_fail(self->cx, TEC_UNSUPPORTED, (base_loc){0}, "no kernel can have the versions: %s", why);
+    else
+        base_fail(self->cx, TEC_INVALID, (base_loc){0},
+                  "dispatch '%s': no product or convolution of the host has this symbol", self->o->dispatch);
+    return false;
+}
+
+/* The kernels of the plan, in parallel, to code. */
 static bool compile(builder *self)
 {
     const comp_options options = {.target = self->o->target,
@@ -115,6 +139,8 @@ static bool compile(builder *self)
                                   .cache = self->m->cache};
 
     self->out->planned = self->m;
+    if (self->o->dispatch && !check_dispatch(self))
+        return false;
     self->out->code = graph_compile_kernels((graph_kernels *)self->out->kernels, &options);
     return self->out->code != NULL;
 }

@@ -16,6 +16,7 @@
 typedef struct {
     const target *target;
     const space_source *source; /* where schedules are looked for before the default ones; may be NULL */
+    const char *dispatch;       /* graph_kernels.dispatch; an error where no kernel has the symbol */
     int jobs;                   /* 0: one for each core */
     bool strict;
     bool no_verify;

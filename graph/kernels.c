@@ -3,6 +3,9 @@
  */
 #include "graph/kernels.h"
 
+#include <string.h>
+
+#include "compiler/dispatch.h"
 #include "graph/text.h"
 #include "ir/build.h"
 #include "ir/walk.h"
@@ -93,7 +96,7 @@ static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
 }
 
 /* What the source knows; NULL: nothing, or nothing that fits (entry->refused). */
-static const ir_program *from_source(graph_kernels *kernels, graph_kernel_entry *entry)
+static const sched *from_source(graph_kernels *kernels, graph_kernel_entry *entry)
 {
     const char *origin = NULL, *trace = kernels->source
                                             ? kernels->source->best(kernels->source, kernels->cx, entry->task,
@@ -109,10 +112,10 @@ static const ir_program *from_source(graph_kernels *kernels, graph_kernel_entry 
     }
     entry->unit.origin = origin ? origin : "record";
     entry->trace = trace;
-    return sched_tree(s);
+    return s;
 }
 
-static const ir_program *by_default(graph_kernels *kernels, graph_kernel_entry *entry, const char *name)
+static const sched *by_default(graph_kernels *kernels, graph_kernel_entry *entry, const char *name)
 {
     const sched *s = space_default(kernels->cx, entry->plain, entry->unit.target);
 
@@ -123,7 +126,30 @@ static const ir_program *by_default(graph_kernels *kernels, graph_kernel_entry *
                          "the default schedule of '%s' was refused: %s", name, sched_error(s));
     if (kernels->want_tasks)
         entry->trace = sched_trace_text(kernels->cx, s);
-    return sched_tree(s);
+    return s;
+}
+
+/* Versions for remainders, of an operator that tiles: where the schedule does not apply to one of them, the
+ * kernel has none, and says why. That is found out in a context of its own, since a failure stays in a
+ * context. */
+static void add_dispatch(graph_kernels *kernels, graph_kernel_entry *entry, const sched *schedule,
+                         const graph_node *anchor)
+{
+    bool named = false;
+
+    for (int i = 0; i < entry->plain->n_symbols && kernels->dispatch; i++) {
+        const char *name = entry->plain->symbols[i]->var.name;
+
+        named |= base_starts_with(kernels->dispatch, name) && kernels->dispatch[strlen(name)] == '%';
+    }
+    if (!named || !anchor || !target_offers(entry->unit.target, TARGET_HOST))
+        return;
+    tec_context *once = base_child(kernels->cx);
+    if (comp_dispatch_new(once, entry->def, schedule, kernels->dispatch))
+        entry->unit.dispatch = comp_dispatch_new(kernels->cx, entry->def, schedule, kernels->dispatch);
+    else
+        entry->undispatched = base_strdup(kernels->cx, tec_context_error(once));
+    tec_context_free(once);
 }
 
 /* The number of the kernel for a definition; equal definitions share one. -1: an error, which the context
@@ -159,10 +185,15 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
     if (!entry->task)
         return -1;
     entry->unit.summary = entry->task->summary;
-    if (!add_ranges(kernels, entry))
-        entry->unit.tree = from_source(kernels, entry);
-    if (!entry->unit.tree)
-        entry->unit.tree = by_default(kernels, entry, name);
+    if (!add_ranges(kernels, entry)) {
+        const sched *s = from_source(kernels, entry);
+
+        s = s ? s : by_default(kernels, entry, name);
+        if (!s || base_failed(kernels->cx))
+            return -1;
+        entry->unit.tree = sched_tree(s);
+        add_dispatch(kernels, entry, s, anchor_of(node));
+    }
     if (!entry->unit.tree || base_failed(kernels->cx))
         return -1;
     entry->unit.plain = plain;

@@ -31,6 +31,7 @@ typedef struct {
     const char *refused;
     const space_ranges *ranges;     /* NULL: one schedule for all values */
     const ir_program **range_trees; /* of each range; the last one is the unit's */
+    const char *undispatched; /* why it has no versions for remainders, though they were asked for; or NULL */
 } graph_kernel_entry;
 
 typedef struct {
@@ -39,6 +40,9 @@ typedef struct {
     const space_source *source; /* may be NULL */
     bool placed;                /* nodes have devices: those on device 0 are for the host */
     bool want_tasks;            /* with the traces of the default schedules */
+    /* "n%8": versions of the host's products and convolutions with that symbol (compiler/dispatch.h); NULL:
+     * of none */
+    const char *dispatch;
     /* of a program for a device: which kernels the device can run, and the options to find out by */
     graph_placed *where; /* NULL: all are for the target */
     const comp_options *try_options;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "autotune/source.h"
+#include "compiler/dispatch.h"
 #include "graph/build.h"
 #include "lang/lang.h"
 #include "tools/command.h"
@@ -14,7 +15,8 @@
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *params, *target, *weights, *dump, *dump_graph, *records, *place, *executor;
+    const char *output, *params, *target, *weights, *dump, *dump_graph, *records, *place, *executor,
+        *dispatch;
     int64_t threads;
     tool_list given_dims, limits;
     tool_dims dims;
@@ -89,6 +91,19 @@ static void report_hosted(const graph_built *built)
     }
 }
 
+/* Which kernels have versions for remainders, and why others have none. */
+static void report_versions(const graph_kernels *kernels)
+{
+    for (int i = 0; i < kernels->entries.n; i++) {
+        const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
+
+        if (entry->unit.dispatch)
+            fprintf(stderr, "'%s' has %d versions\n", entry->node, entry->unit.dispatch->n);
+        else if (entry->undispatched)
+            fprintf(stderr, "'%s' has no versions: %s\n", entry->node, entry->undispatched);
+    }
+}
+
 static graph_place_rule place_rule(const char *given)
 {
     return given && strcmp(given, "unified") == 0  ? GRAPH_UNIFIED
@@ -116,6 +131,7 @@ static int compile_with(tec_context *cx, const char *model, const settings *give
                                                           : onnx_import(cx, model, &import);
     graph_build_options o = {.target = t,
                              .source = source,
+                             .dispatch = given->dispatch,
                              .dump_dir = given->dump,
                              .dump_graph = given->dump_graph,
                              .strict = given->strict,
@@ -135,6 +151,8 @@ static int compile_with(tec_context *cx, const char *model, const settings *give
         return tool_fail("compile", cx);
     if (!given->quiet)
         report_hosted(built);
+    if (given->dispatch && !given->quiet)
+        report_versions(built->kernels);
     if (source && !given->quiet)
         report_records(cx, built->kernels, given->records, source, t);
     tool_report_module(cx, &built->desc, path, tec_clock() - start, given->json, given->quiet);
@@ -169,6 +187,8 @@ static int read_options(int argc, char **argv, settings *to, tool_list *files)
          "a program's parameters, from a .safetensors file, by name"},
         {"records", TOOL_TEXT, &to->records, "DB",
          "takes schedules from this record store; a kernel without a record gets the default schedule"},
+        {"dispatch", TOOL_TEXT, &to->dispatch, "N%T[=R,...]",
+         "compiles versions of products and convolutions for the remainders of symbolic dimension N by T"},
         {"place", TOOL_CHOICE, &to->place, "auto|unified|device|strict",
          "where operators run that the target's device can run: device: there; auto: there, but small ones "
          "of "

@@ -37,7 +37,8 @@ typedef struct {
     bool strict; /* no fused multiply-add, no re-association, denormals kept */
     /* Makes several versions of the code. Each call chooses one of them by the remainder of a symbol: "n%8"
      * makes one version for each remainder of n divided by 8; "n%8=0,4" makes one for remainder 0, one for
-     * remainder 4 and one for all others. NULL: a single version. */
+     * remainder 4 and one for all others. In a graph products and convolutions of the host with this symbol
+     * get versions, and there must be one. NULL: a single version. */
     const char *dispatch;
     const char *dump_dir; /* a directory; each pass that changed the program writes its text there */
     /* For graphs: a kernel takes its schedule from these records; without a record, it gets the default

@@ -40,6 +40,7 @@ def compile(
     threads: int = 0,
     strict: bool = False,
     records: Optional[_Path] = None,
+    dispatch: Optional[str] = None,
     profile: bool = False,
     limits: Optional[Mapping[str, int]] = None,
 ) -> Model:
@@ -48,6 +49,7 @@ def compile(
     output: also keep the module as this file, for `tec.load`; needed to compile for another `target` (as `tec compile --target`).
     dims: values of symbolic dimensions, by name or as "INPUT.AXIS"; others stay symbolic. threads: to schedule for and to run with; 0: all.
     strict: no fused multiply-adds, no re-association. records: a record store of `tec tune`, for measured schedules.
+    dispatch: "n%8" compiles a version of each product for each remainder of the symbolic dimension n by 8.
     limits: of what is read and made, by name, as `tec help limits` lists them.
     Raises CompilerMissing where the library libtec is not installed.
     """
@@ -64,7 +66,11 @@ def compile(
             if not store:
                 _fail(library, context)
         options = lib.BuildOptions(
-            target=target.encode() if target else None, threads=threads, strict=strict, records=store
+            target=target.encode() if target else None,
+            threads=threads,
+            strict=strict,
+            records=store,
+            dispatch=dispatch.encode() if dispatch else None,
         )
         if output is not None:
             if not library.tec_graph_build_file(graph, byref(options), os.fsencode(output)):

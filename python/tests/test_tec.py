@@ -296,6 +296,16 @@ class Compiling(unittest.TestCase):
         self.assertEqual(model.inputs[0].shape, (4, 1, 8, 8))
         self.assertEqual(tec.load("fixed.tec").inputs, model.inputs)
 
+    def test_makes_versions_for_remainders(self):
+        model = tec.compile(MODEL, dispatch="batch%4")
+        plain = tec.load(MODULE)
+        for n in range(1, 9):
+            np.testing.assert_allclose(
+                model(images(n))["output"], plain(images(n))["output"], rtol=1e-4, atol=1e-5
+            )
+        with self.assertRaisesRegex(tec.InvalidInput, "no product or convolution of the host has this symbol"):
+            tec.compile(MODEL, dispatch="other%4")
+
     def test_errors_are_exceptions(self):
         with self.assertRaises(tec.Error):
             tec.compile(MODULE)
