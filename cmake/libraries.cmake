@@ -61,8 +61,13 @@ foreach(file bytecode check codec file module npy program programs safetensors v
     set_source_files_properties(${CMAKE_SOURCE_DIR}/runtime/${file}.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 endforeach()
 
-# What runs on boards.
+# What runs on boards. Functions of base/ that the compiler alone calls are left out of the runtime.
+foreach(room base runtime)
+    tec_room_target(${room} target)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+endforeach()
 tec_add_library(libtec_runtime tec_runtime "base;runtime")
+target_link_options(libtec_runtime PRIVATE -Wl,--gc-sections)
 # A runner dies of what it runs, and another is started: it links the runtime alone.
 tec_add_program(tec_runner tools tec_worker_archive)
 # The runtime, libuv and libsodium are all that it needs.
