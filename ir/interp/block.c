@@ -13,7 +13,7 @@
  * so that an empty reduction still initialises (m = 0), and a predicate on reduce variables guards the update
  * alone. A loop that feeds both kinds (a fused one) is copied too: its inits repeat, always before the first
  * update. A condition is one on reduce variables if it depends on a loop that feeds these alone, or on loops
- * through reduce bindings alone (a literal is not). All other conditions guard the init, and a loop that
+ * through parts of reduce bindings alone (one on symbols is not). All other conditions guard the init, and a loop that
  * feeds neither kind is copied for the condition that names it: in `for g in 0..8 { for k { for u in 0..3 {
  * block C(y, k reduce = k) where g*3 + u < 1` the init runs for g = 0 alone, where some update runs too. If
  * one block stands in a tree several times (a loop was cut), only the copy that starts its reduction, all
@@ -147,27 +147,75 @@ static bool uses_any(exec_builder *builder, const ir_expr *expr, const base_map 
     return false;
 }
 
-/* Whether expr is what a reduce variable is bound to: such an expression is the variable itself, under
- * another name. */
-static bool is_reduce_binding(const exec_init *in, const ir_expr *expr)
+typedef struct {
+    ir_walk walk;
+    const ir_expr *wanted;
+    bool found;
+} search;
+
+static bool compare(ir_walk *walk, const ir_expr *expr)
+{
+    search *self = (search *)walk;
+
+    self->found = self->found || ir_same(expr, self->wanted);
+    return !self->found;
+}
+
+/* Whether expr stands in what a reduce variable is bound to (or a spatial one). */
+static bool stands_in_bindings(exec_builder *builder, const exec_init *in, const ir_expr *expr, bool reduce)
 {
     const ir_block *block = in->s->block.block;
+    search s = {.walk = {.expr = compare, .cx = builder->exec->mem}, .wanted = expr};
 
     for (int j = 0; j < block->n_iters; j++)
-        if (block->iters[j].kind == IR_REDUCE_ITER && ir_same(expr, in->s->block.bind[j]))
+        if ((block->iters[j].kind == IR_REDUCE_ITER) == reduce)
+            ir_walk_expr(&s.walk, in->s->block.bind[j]);
+    return s.found;
+}
+
+/* A variable of a loop, a let or a block around. Others are symbols of the program. */
+static bool is_of_path(const exec_builder *builder, const ir_expr *var)
+{
+    for (const exec_path *path = builder->path; path; path = path->up) {
+        if ((path->s->kind == IR_FOR && path->s->loop.var == var) ||
+            (path->s->kind == IR_LET_STMT && path->s->let.var == var))
             return true;
+        for (int j = 0; path->s->kind == IR_BLOCK && j < path->s->block.block->n_iters; j++)
+            if (path->s->block.block->iters[j].var == var)
+                return true;
+    }
     return false;
 }
 
-/* Whether variables stand in expr inside of reduce bindings only: `1 <= f % 6` where f % 6 is bound to k. */
-static bool is_about_reduce(const exec_init *in, const ir_expr *expr)
+/* Whether the loops in expr stand in parts of reduce bindings only, parts that no spatial binding has. *any:
+ * there is such a part. Of f = y*8 + k.0, which is bound as y = f/8 and k = f % 8 * c + k.1:
+ *
+ *     f % 8 * c < m     is one on k, since f % 8 stands in its binding alone
+ *     f < 12            is none: f stands in both
+ */
+static bool is_about_reduce(exec_builder *builder, const exec_init *in, const ir_expr *expr, bool *any)
 {
-    if (!expr || expr->op == IR_INT || is_reduce_binding(in, expr))
+    if (!expr || expr->op == IR_INT)
         return true;
+    if (expr->op == IR_VAR && !is_of_path(builder, expr))
+        return true;
+    if (stands_in_bindings(builder, in, expr, true) && !stands_in_bindings(builder, in, expr, false)) {
+        *any = true;
+        return true;
+    }
     if (!ir_is_op(expr->op) && expr->op != IR_CAST)
         return false;
-    return is_about_reduce(in, expr->arg[0]) && is_about_reduce(in, expr->arg[1]) &&
-           is_about_reduce(in, expr->arg[2]);
+    return is_about_reduce(builder, in, expr->arg[0], any) &&
+           is_about_reduce(builder, in, expr->arg[1], any) && is_about_reduce(builder, in, expr->arg[2], any);
+}
+
+/* A condition on reduce variables, which guards the update alone. */
+static bool guards_update_alone(exec_builder *builder, const exec_init *in, const ir_expr *condition)
+{
+    bool any = false;
+
+    return uses_any(builder, condition, &in->dropped) ||
+           (is_about_reduce(builder, in, condition, &any) && any);
 }
 
 /* The conjuncts of expr that guard an init (in NULL: all of them). */
@@ -180,8 +228,7 @@ static void keep_conjuncts(exec_builder *builder, base_vec *out, const ir_expr *
     else if (expr->op == IR_AND) {
         keep_conjuncts(builder, out, expr->arg[0], in);
         keep_conjuncts(builder, out, expr->arg[1], in);
-    } else if (!in || expr->op == IR_INT ||
-               !(uses_any(builder, expr, &in->dropped) || is_about_reduce(in, expr)))
+    } else if (!in || !guards_update_alone(builder, in, expr))
         base_push(builder->exec->mem, out, ir_exec_expr(builder, expr));
 }
 
@@ -334,8 +381,9 @@ static void feed_from_condition(exec_builder *builder, const exec_init *in, cons
                                 const ir_expr *expr, base_map *out)
 {
     base_vec vars = {0};
+    bool any = false;
 
-    if (is_about_reduce(in, expr))
+    if (is_about_reduce(builder, in, expr, &any))
         return;
     ir_free_vars(builder->exec->mem, expr, &vars);
     for (int i = 0; i < vars.n; i++)

@@ -166,6 +166,20 @@ Test(interp, an_empty_inner_part_of_a_split_reduction_initialises)
         cr_assert_eq(out[y], 0);
 }
 
+/* k was split by 8, and y fused with the outer part: f = y*8 + ko. The condition that a tile begins inside is
+ * one on ko = f % 8, a part of what k is bound to. It guards no init. */
+Test(interp, a_condition_on_a_part_of_the_reduction_guards_no_init)
+{
+    row_sums r = rows_of(INT(4), INT(0));
+    const ir_expr *f = VAR("f"), *ki = VAR("ki");
+    const ir_expr *y = ir_floordiv(cx, f, INT(8)), *ko = ir_floormod(cx, f, INT(8));
+    const ir_stmt *block = BLOCK(r.block, LT(MUL(ko, INT(3)), INT(0)), y, ADD(MUL(ko, INT(3)), ki));
+
+    RUNS(sums(r, FOR(f, INT(32), IR_SERIAL, FOR(ki, INT(0), IR_SERIAL, block))), F32(in, 4, 0), F32(out, 4));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(out[i], 0);
+}
+
 Test(interp, a_reduction_cut_in_two_initialises_in_its_first_part)
 {
     row_sums r = rows_of(INT(4), INT(6));
