@@ -39,7 +39,7 @@ def scale(A: f32[4096]) {
 END
 sed -n '1,4p' "$dir/layers.te" | sed 's/96/160/g' >"$dir/<img src=x onerror=alert(1)>.te"
 job=("$dir/layers.te" --trials 16)
-[ -z "${TEC_PICTURES:-}" ] || job=(tests/models/digits/model.onnx --dim batch=1 --trials 300)
+[ -z "${TEC_PICTURES:-}" ] || job=(tests/models/digits/model.onnx --dim batch=1 --trials 400)
 "$tvmtune" submit --state "$state" "${job[@]}" --threads 1 >"$dir/out" 2>&1 || fail "submit"
 timeout 900 "$tvmtune" watch --state "$state" 1 >"$dir/out" 2>&1 || fail "the job does not end as done"
 kernels=$("$tvmtune" fetch --state "$state" 1 --file report -o - | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["kernels"]))')
