@@ -11,8 +11,8 @@
  *     runner 2 asks: b1; runner 1 asks: a1; runner 3 is new and asks: a2, as both tasks have a runner
  *
  * An item whose device was lost is queued again. A second device that is lost at the same item is no
- * coincidence any more: its candidate fails as poisoned. A way to a device that breaks says little about the
- * candidate, since the device goes on: only an item that has never an answer, for many ways, fails.
+ * coincidence any more: its candidate fails as poisoned. Where only the way to a device breaks, the device
+ * goes on, which says little about the candidate: it fails as poisoned at the eighth break.
  *
  * Where building and measuring take turns, a runner takes an item only while the caller waits, nothing is
  * being built and nothing is left to build; and a waiting caller is let go only when the runners rest.

@@ -13,11 +13,11 @@
  * so that an empty reduction still initialises (m = 0), and a predicate on reduce variables guards the update
  * alone. A loop that feeds both kinds (a fused one) is copied too: its inits repeat, always before the first
  * update. A condition is one on reduce variables if it depends on a loop that feeds these alone, or on loops
- * through parts of reduce bindings alone (one on symbols is not). All other conditions guard the init, and a loop that
- * feeds neither kind is copied for the condition that names it: in `for g in 0..8 { for k { for u in 0..3 {
- * block C(y, k reduce = k) where g*3 + u < 1` the init runs for g = 0 alone, where some update runs too. If
- * one block stands in a tree several times (a loop was cut), only the copy that starts its reduction, all
- * reduce variables at 0, initialises. No init runs where a spatial variable has no values: there is no
+ * through parts of reduce bindings alone (one on symbols is not). All other conditions guard the init, and a
+ * loop that feeds neither kind is copied for the condition that names it: in `for g in 0..8 { for k { for u
+ * in 0..3 { block C(y, k reduce = k) where g*3 + u < 1` the init runs for g = 0 alone, where some update runs
+ * too. If one block stands in a tree several times (a loop was cut), only the copy that starts its reduction,
+ * all reduce variables at 0, initialises. No init runs where a spatial variable has no values: there is no
  * element to store.
  */
 #include "ir/build.h"
