@@ -353,8 +353,8 @@ static const ir_expr *partial(lower_splitter *sp, const lower_reduction *reducti
                    reduction->part[which]->n);
 }
 
-/* The block reads what the old one read. What the old one declared may be less than what its body shows: the
- * schedule knew where it stands. */
+/* The block with the reads of the old block, whose regions may be smaller than those that its body shows: the
+ * schedule knew the loops around it. */
 static const ir_stmt *with_reads_of(tec_context *cx, const ir_stmt *stmt, const ir_block *old)
 {
     ir_block *block = ir_block_copy(cx, stmt->block.block);
@@ -366,8 +366,8 @@ static const ir_stmt *with_reads_of(tec_context *cx, const ir_stmt *stmt, const 
 
 /* The block that stands in the reduction's place: one update of the lane's own partial result, in the loop
  * whose extent became the number of lanes. Lanes behind the old extent do nothing. The conditions of the body
- * that guard the start become conditions of the block: proofs see that it touches no element that was not
- * started. */
+ * that guard the start become conditions of the block, so that proofs see them: the block touches no element
+ * that was not started. */
 static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *reduction)
 {
     tec_context *cx = sp->rw.cx;

@@ -43,8 +43,8 @@ static void assume_inside(const tree_view *view, ir_facts *facts, const tree_sit
 }
 
 /* What is `known`, and what holds at a point of the block that does run: the ranges of all its loops, its
- * whole predicate, and that the point lies within the domain. Of loops further in a condition may follow on
- * those further out: where k + 4 <= y holds for some k of 0..12, so does 4 <= y. */
+ * whole predicate, and that the point lies within the domain. A condition on an inner loop may imply one on
+ * an outer loop: if k + 4 <= y holds for some k of 0..12, then 4 <= y holds. */
 static const ir_facts *facts_of_point(const tree_view *view, const tree_site *site, const ir_facts *known)
 {
     ir_facts *facts = ir_facts_new(view->cx, known);

@@ -2,6 +2,7 @@
 # device_ranges -- schedules for ranges of an extent on devices: a record of them becomes several lists of launches, and each call
 # runs one, by functions, static graphs and programs, on OpenCL and on the emulated device of CUDA.
 set -eu
+. tests/tools/same.inc
 : "${TEC:?}" "${TEC_BUILD_DIR:?}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -55,24 +56,6 @@ json.dump(last, open('more.jsonl', 'w'))
 PY
     "$TEC" records import "$1" more.jsonl --strict >out 2>&1 || fail "import"
     "$TEC" records check "$1" >out 2>&1 || fail "a trace does not apply"
-}
-same() { # two folders with a result each
-    /usr/bin/python3 - "$1" "$2" <<'PY' || fail "other results: $1 and $2"
-import glob
-import json
-import sys
-
-import numpy as np
-
-
-def read(folder):
-    name, = glob.glob(folder + '/*')
-    return np.array(json.load(open(name))) if name.endswith('json') else np.load(name)
-
-
-a, b = map(read, sys.argv[1:])
-sys.exit(not (a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-4)))
-PY
 }
 
 /usr/bin/python3 - <<'PY'

@@ -2,6 +2,7 @@
 # model_versions -- tec compile --dispatch: products of models and programs get versions for the remainders of a symbol, which give
 # what a single version gives at every remainder; what can have none is told.
 set -eu
+. tests/tools/same.inc
 : "${TEC:?}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -37,24 +38,6 @@ def main(x: f32[n, 24], w: f32[24, 16], go: bool) -> f32[n, 16] {
   if (go) { matmul(x, w) } else { matmul(x, w) }
 }
 TECP
-same() { # two folders with a result each
-    /usr/bin/python3 - "$1" "$2" <<'PY' || fail "other results: $1 and $2"
-import glob
-import json
-import sys
-
-import numpy as np
-
-
-def read(folder):
-    name, = glob.glob(folder + '/*')
-    return np.array(json.load(open(name))) if name.endswith('json') else np.load(name)
-
-
-a, b = map(read, sys.argv[1:])
-sys.exit(not (a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-4)))
-PY
-}
 
 "$TEC" compile --quiet dense.onnx -o plain.tec
 "$TEC" compile dense.onnx --dispatch n%8 -o versions.tec 2>out || fail "compile"
