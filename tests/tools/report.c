@@ -9,7 +9,7 @@
 Test(report, names_the_symbols_however_many, .init = cr_redirect_stdout)
 {
     const rt_dim last = {.word = (const int64_t[]){RT_DIM_SYMBOL, RT_MAX_SYMBOLS - 1}, .n = 2};
-    static char name[RT_MAX_SYMBOLS][8];
+    static char name[RT_MAX_SYMBOLS][16];
     static rt_symbol_desc symbols[RT_MAX_SYMBOLS];
     const rt_tensor_desc input = {.name = "x", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = &last};
 
