@@ -22,9 +22,9 @@ bool rt_limits_look(rt_limits *limits, tec_error *err)
         return rt_fail(err, TEC_INVALID, "the limit of %lld steps is reached", (long long)limits->max_steps);
     if (atomic_load_explicit(&limits->cancelled, memory_order_relaxed) &&
         atomic_exchange(&limits->cancelled, false))
-        return rt_fail(err, TEC_INVALID, "the run was cancelled");
+        return rt_fail(err, TEC_CANCELLED, "the run was cancelled");
     return !(limits->until > 0 && tec_clock() > limits->until) ||
-           rt_fail(err, TEC_INVALID, "the time limit of the run is reached");
+           rt_fail(err, TEC_TIMEOUT, "the time limit of the run is reached");
 }
 
 bool rt_limits_go_on(void *limits, tec_error *err)

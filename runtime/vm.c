@@ -363,16 +363,16 @@ static bool reserve_workspace(const run *self, const rt_function_desc *kernel)
            fail_inner(self);
 }
 
-static const char *why_stop(run *self, char *text, size_t size);
+static tec_status why_stop(run *self, char *text, size_t size);
 
 /* An iteration of a loop around launches is a step, so that the limits of the run hold inside of a kernel. */
 static bool go_on(void *user, tec_error *err)
 {
     run *self = user;
     char text[100];
-    const char *why = ++self->steps < self->look ? NULL : why_stop(self, text, sizeof text);
+    tec_status why = ++self->steps < self->look ? TEC_OK : why_stop(self, text, sizeof text);
 
-    return !why || rt_fail(err, TEC_INVALID, "%s", why);
+    return why == TEC_OK || rt_fail(err, why, "%s", text);
 }
 
 /* Everything that the metadata says of the kernel is checked before its code runs: of the one that the ranges
@@ -605,9 +605,10 @@ static bool choose(run *self, const int32_t *w)
     return true;
 }
 
-/* The limits of a run, before step number `look`, which comes now and then, but not behind the last step that
- * is allowed. A cancel is taken once: the next run begins without it. */
-static const char *why_stop(run *self, char *text, size_t size)
+/* Looks at the limits of a run before step number `look`, which comes now and then, but not behind the last
+ * step that is allowed. Gives TEC_OK, or else the status of the run, with its reason in `text`. A cancel is
+ * taken once: the next run begins without it. */
+static tec_status why_stop(run *self, char *text, size_t size)
 {
     tec_program *program = self->p;
     int64_t most = program->options.max_steps;
@@ -617,20 +618,25 @@ static const char *why_stop(run *self, char *text, size_t size)
         self->look = most;
     if (most && self->steps >= most) {
         snprintf(text, size, "the limit of %lld steps is reached", (long long)program->options.max_steps);
-        return text;
+        return TEC_INVALID;
     }
     if (atomic_load_explicit(&program->cancelled, memory_order_relaxed) &&
-        atomic_exchange(&program->cancelled, false))
-        return "the run was cancelled";
-    return self->until > 0 && tec_clock() > self->until ? "the time limit of the run is reached" : NULL;
+        atomic_exchange(&program->cancelled, false)) {
+        snprintf(text, size, "the run was cancelled");
+        return TEC_CANCELLED;
+    }
+    if (self->until <= 0 || tec_clock() <= self->until)
+        return TEC_OK;
+    snprintf(text, size, "the time limit of the run is reached");
+    return TEC_TIMEOUT;
 }
 
 static bool look_around(run *self)
 {
     char text[100];
-    const char *why = why_stop(self, text, sizeof text);
+    tec_status why = why_stop(self, text, sizeof text);
 
-    return !why || fail(self, TEC_INVALID, why);
+    return why == TEC_OK || fail(self, why, text);
 }
 
 /* ---- the loop ---- */

@@ -27,7 +27,8 @@ extern "C" {
 typedef struct tec_program tec_program;
 typedef struct tec_object tec_object;
 
-/* Zero is the default. */
+/* Zero is the default. A run that meets a limit ends with the error TEC_INVALID (steps and depth),
+ * TEC_NO_MEMORY (bytes) or TEC_TIMEOUT (the deadline). */
 typedef struct {
     tec_run_options run;
     int64_t max_steps; /* instructions of one run; 0: no limit */
@@ -52,7 +53,7 @@ TEC_API const char *tec_program_input_text(const tec_program *program, int i, ch
  * the caller frees. */
 TEC_API bool tec_program_run(tec_program *program, tec_object *const *in, int n_in, TEC_GIVE tec_object **out,
                              int n_out, tec_error *err);
-/* Ends the run that is under way with an error, or else the next one. Later runs are not affected. */
+/* Ends the run that is under way with TEC_CANCELLED, or else the next one. Later runs are not affected. */
 TEC_API void tec_program_cancel(tec_program *program);
 
 /* What the last run did. */

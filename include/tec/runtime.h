@@ -123,8 +123,8 @@ typedef struct {
     /* Of one call of a function or run of an executor; programs have limits of their own (tec/program.h).
      * Both are looked at between steps of a graph, and before each iteration of a loop around launches on a
      * device; code that runs is not interrupted. */
-    int64_t max_steps; /* iterations of loops around launches; 0: no limit */
-    double deadline;   /* seconds; 0: none */
+    int64_t max_steps; /* iterations of loops around launches; 0: no limit; error: TEC_INVALID */
+    double deadline;   /* seconds; 0: none; error: TEC_TIMEOUT */
 } tec_run_options;
 
 /* ---- modules ---- */
@@ -190,7 +190,7 @@ TEC_API bool tec_function_param_info(const tec_function *function, int index, te
  * in main memory: the call copies nothing. It allocates memory only when the workspace must grow. The
  * results are complete when it returns. */
 TEC_API bool tec_function_call(tec_function *function, DLTensor *const *args, int count, tec_error *err);
-/* Ends the call that is under way with an error, or else the next one. Later calls are not affected. Any
+/* Ends the call that is under way with TEC_CANCELLED, or else the next one. Later calls are not affected. Any
  * thread may call it. */
 TEC_API void tec_function_cancel(tec_function *function);
 
@@ -267,8 +267,8 @@ TEC_API bool tec_executor_run(tec_executor *ex, tec_error *err);
  * no device, the run is complete when tec_executor_run_async returns. */
 TEC_API bool tec_executor_run_async(tec_executor *ex, tec_error *err);
 TEC_API bool tec_executor_wait(tec_executor *ex, tec_error *err);
-/* Ends the run that is under way with an error, or else the next one. Later runs are not affected. Any thread
- * may call it. What is in a device's stream already runs to its end. */
+/* Ends the run that is under way with TEC_CANCELLED, or else the next one. Later runs are not affected. Any
+ * thread may call it. What is in a device's stream already runs to its end. */
 TEC_API void tec_executor_cancel(tec_executor *ex);
 /* Valid until the next change of an input's shape or of the output's binding; NULL before the first
  * prepare. */

@@ -193,7 +193,7 @@ Test(vm, calls_nest_as_deep_as_a_list_is_long)
 
 /* ---- limits ---- */
 
-static void stops(const char *text, tec_program_options limits, int n, const char *message)
+static void stops(const char *text, tec_program_options limits, int n, tec_status status, const char *message)
 {
     compiled c = compile(text, &limits);
     tec_object *in[] = {long_list(&c, n), pair(&c, 0, 0)}, *out = NULL;
@@ -201,6 +201,7 @@ static void stops(const char *text, tec_program_options limits, int n, const cha
 
     cr_assert(!tec_program_run(c.p, in, 2, &out, 1, &err));
     cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+    cr_assert_eq(err.status, status);
     cr_assert(tec_program_count(c.p, &before));
     err = (tec_error){0};
     cr_assert(!tec_program_run(c.p, in, 2, &out, 1, &err));
@@ -268,29 +269,33 @@ Test(vm, a_list_of_100_million_elements_reaches_the_limit_of_memory)
 
 Test(vm, stops_at_the_limit_of_depth_and_names_the_line)
 {
-    stops(SUM_DEEP, (tec_program_options){.max_depth = 100}, 1000, "p.tecp:3: in 'main': calls nest deeper");
+    stops(SUM_DEEP, (tec_program_options){.max_depth = 100}, 1000, TEC_INVALID,
+          "p.tecp:3: in 'main': calls nest deeper");
 }
 
 Test(vm, stops_at_the_limit_of_steps)
 {
-    stops(SUM, (tec_program_options){.max_steps = 500}, 1000, "the limit of 500 steps is reached");
+    stops(SUM, (tec_program_options){.max_steps = 500}, 1000, TEC_INVALID,
+          "the limit of 500 steps is reached");
 }
 
 Test(vm, stops_at_the_limit_of_memory)
 {
-    stops(SUM_DEEP, (tec_program_options){.max_bytes = 65000}, 1000, "the limit of 65000 bytes");
+    stops(SUM_DEEP, (tec_program_options){.max_bytes = 65000}, 1000, TEC_NO_MEMORY,
+          "the limit of 65000 bytes");
 }
 
 Test(vm, stops_at_its_deadline_and_when_cancelled)
 {
-    stops(SUM, (tec_program_options){.deadline = 1e-9}, 1000, "the time limit of the run is reached");
+    stops(SUM, (tec_program_options){.deadline = 1e-9}, 1000, TEC_TIMEOUT,
+          "the time limit of the run is reached");
     compiled c = compile(SUM, NULL);
     tec_object *in[] = {long_list(&c, 1000), pair(&c, 0, 0)}, *out = NULL;
 
     err = (tec_error){0};
     tec_program_cancel(c.p);
     cr_assert(!tec_program_run(c.p, in, 2, &out, 1, &err));
-    cr_assert(strstr(err.text, "cancelled"), "%s", err.text);
+    cr_assert(err.status == TEC_CANCELLED && strstr(err.text, "cancelled"), "%s", err.text);
     err = (tec_error){0};
     cr_assert(tec_program_run(c.p, in, 2, &out, 1, &err), "%s", err.text);
     tec_object_free(out);

@@ -241,13 +241,13 @@ static bool call_limited(const limited *self, tec_error *err)
 }
 
 /* Both end so, as often as they are begun. */
-static void both_end(const limited *self, const char *words)
+static void both_end(const limited *self, tec_status status, const char *words)
 {
     for (int i = 0; i < 4; i++) {
         tec_error err = {0};
 
         cr_assert(!(i % 2 ? tec_executor_run(self->ex, &err) : call_limited(self, &err)));
-        cr_assert(strstr(err.text, words), "%s", err.text);
+        cr_assert(err.status == status && strstr(err.text, words), "%s", err.text);
     }
 }
 
@@ -262,13 +262,13 @@ Test(driver, loops_around_launches_end_at_the_limit_of_steps, .timeout = 60)
 {
     limited l = open_limited(&endless, (tec_run_options){.max_steps = 5000});
 
-    both_end(&l, "the limit of 5000 steps is reached");
+    both_end(&l, TEC_INVALID, "the limit of 5000 steps is reached");
     close_limited(&l);
     l = open_limited(&three_times, (tec_run_options){.max_steps = 3});
     both_run(&l);
     close_limited(&l);
     l = open_limited(&three_times, (tec_run_options){.max_steps = 2});
-    both_end(&l, "the limit of 2 steps is reached");
+    both_end(&l, TEC_INVALID, "the limit of 2 steps is reached");
     close_limited(&l);
 }
 
@@ -276,7 +276,7 @@ Test(driver, loops_around_launches_end_at_the_deadline, .timeout = 60)
 {
     limited l = open_limited(&endless, (tec_run_options){.deadline = 0.05});
 
-    both_end(&l, "the time limit of the run is reached");
+    both_end(&l, TEC_TIMEOUT, "the time limit of the run is reached");
     close_limited(&l);
     l = open_limited(&three_times, (tec_run_options){.deadline = 100});
     both_run(&l);
@@ -306,7 +306,7 @@ Test(driver, another_thread_cancels_a_run, .timeout = 60)
         pthread_create(&thread, NULL, cancel_soon, &l);
         cr_assert(!(i ? call_limited(&l, &err) : tec_executor_run(l.ex, &err)));
         pthread_join(thread, NULL);
-        cr_assert(strstr(err.text, "the run was cancelled"), "%s", err.text);
+        cr_assert(err.status == TEC_CANCELLED && strstr(err.text, "the run was cancelled"), "%s", err.text);
     }
     close_limited(&l);
 }
@@ -320,10 +320,10 @@ Test(driver, a_cancel_is_taken_once)
     tec_executor_cancel(l.ex);
     tec_function_cancel(l.f);
     cr_assert(!tec_executor_run(l.ex, &err));
-    cr_assert(strstr(err.text, "the run was cancelled"), "%s", err.text);
+    cr_assert(err.status == TEC_CANCELLED && strstr(err.text, "the run was cancelled"), "%s", err.text);
     err = (tec_error){0};
     cr_assert(!call_limited(&l, &err));
-    cr_assert(strstr(err.text, "the run was cancelled"), "%s", err.text);
+    cr_assert(err.status == TEC_CANCELLED && strstr(err.text, "the run was cancelled"), "%s", err.text);
     both_run(&l);
     close_limited(&l);
     tec_executor_cancel(NULL);
