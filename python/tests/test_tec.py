@@ -292,9 +292,11 @@ class Compiling(unittest.TestCase):
     def test_gives_the_same_as_the_module(self):
         expected = tec.load(MODULE)(images(4))["output"]
         np.testing.assert_array_equal(tec.compile(MODEL)(images(4))["output"], expected)
-        model = tec.compile(MODEL, "fixed.tec", dims={"batch": 4})
-        self.assertEqual(model.inputs[0].shape, (4, 1, 8, 8))
-        self.assertEqual(tec.load("fixed.tec").inputs, model.inputs)
+        with tempfile.TemporaryDirectory() as folder:
+            fixed = os.path.join(folder, "fixed.tec")
+            model = tec.compile(MODEL, fixed, dims={"batch": 4})
+            self.assertEqual(model.inputs[0].shape, (4, 1, 8, 8))
+            self.assertEqual(tec.load(fixed).inputs, model.inputs)
 
     def test_makes_versions_for_remainders(self):
         model = tec.compile(MODEL, dispatch="batch%4")
