@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "runtime/module.h"
-#include "tec/device.h"
+#include "tools/call.h"
 #include "tools/command.h"
 #include "tools/context.h"
 #include "tools/data.h"
@@ -27,18 +27,17 @@ typedef struct {
     tool_remote_options where;
 } settings;
 
-/* One of ex, f and program.p is set. */
+/* One of ex, call.f and program.p is set. */
 typedef struct {
     tec_context *cx;
     settings *s;
     tec_module *module;
     tool_feed feed;
     tec_executor *ex; /* of a model */
-    tec_function *f;  /* of a function, with its arguments */
+    tool_call call;   /* of a function */
     tool_program_run program;
     tec_device *device;
     tool_rivals rivals;
-    DLTensor **arg;
     tec_error err;
 } session;
 
@@ -82,14 +81,10 @@ static bool open_function(session *self, const tec_run_options *options)
 
     if (k < 0)
         return false;
-    self->feed = tool_feed_function(self->cx, &rt_module_describe(self->module)->functions[k]);
-    self->f = fill(self) ? tec_function_new(self->module, tec_module_function_name(self->module, k), options,
-                                            &self->err)
-                         : NULL;
-    self->arg = base_array(self->cx, DLTensor *, self->feed.n);
-    for (int i = 0; i < self->feed.n; i++)
-        self->arg[i] = self->feed.port[i].tensor;
-    return self->f != NULL;
+    const rt_function_desc *function = &rt_module_describe(self->module)->functions[k];
+    self->feed = tool_feed_function(self->cx, function);
+    return fill(self) && tool_call_open(&self->call, &self->feed, self->module, function, self->s->device,
+                                        options, &self->err);
 }
 
 /* In the form that tec_time takes. */
@@ -98,7 +93,7 @@ static tec_status run_once(void *user)
     session *r = user;
     bool good = r->program.p ? tool_program_once(&r->program)
                 : r->ex      ? tec_executor_run(r->ex, &r->err)
-                             : tec_function_call(r->f, r->arg, r->feed.n, &r->err);
+                             : tool_call_once(&r->call, &r->err);
 
     if (r->program.p && !good)
         r->err = r->program.err;
@@ -114,9 +109,12 @@ static bool write_outputs(session *self)
         if (!tool_write_output(self->cx, self->s->out, self->s->format, tec_executor_output_name(self->ex, i),
                                tec_executor_output(self->ex, i)))
             return false;
-    for (int i = 0; self->f && i < self->feed.n; i++)
-        if (self->feed.port[i].is_output && !tool_write_output(self->cx, self->s->out, self->s->format,
-                                                               self->feed.port[i].name, self->arg[i]))
+    if (self->call.f && !tool_call_fetch(&self->call, &self->err))
+        return false;
+    for (int i = 0; self->call.f && i < self->feed.n; i++)
+        if (self->feed.port[i].is_output &&
+            !tool_write_output(self->cx, self->s->out, self->s->format, self->feed.port[i].name,
+                               self->feed.port[i].tensor))
             return false;
     return true;
 }
@@ -334,7 +332,7 @@ int tool_run(int argc, char **argv)
     session r = {.cx = tool_context(), .s = &s};
     status = tool_is_remote(&s.where) ? run_there(&r, files.at[0]) : run(&r, files.at[0]);
     tool_program_close(&r.program);
-    tec_function_free(r.f);
+    tool_call_close(&r.call);
     tec_executor_free(r.ex);
     tool_close_rivals(&r.rivals);
     tec_module_free(r.module);

@@ -3,105 +3,62 @@
 #include "tools/te_run.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "te/te.h"
-#include "tec/device.h"
+#include "runtime/module.h"
 #include "tools/args.h"
+#include "tools/call.h"
 #include "tools/data.h"
-#include "tools/feed.h"
 #include "tools/report.h"
 #include "worker/tensors.h"
 
-/* A function with its arguments, in main memory and, where it is of a device, there. arg[k] is what the
- * function gets: host[k], or the tensor of array[k]. */
 typedef struct {
-    tec_function *f;
-    tec_device *device;
-    int n;
-    DLTensor **host, **arg;
-    tec_array **array; /* [n] of the device's; NULL: the host's tensor is the argument */
+    tool_call call;
+    tool_feed feed;
     tec_error err;
-} call;
+} kernel;
 
 /* Kernels run at one size, so every symbol must have got a value before. */
-static bool make_arguments(te_run *run, call *self)
+static bool make_arguments(te_run *run, kernel *self)
 {
     const rt_function_desc *function = run->function;
-    tool_feed feed = tool_feed_function(run->cx, function);
 
+    self->feed = tool_feed_function(run->cx, function);
     if (function->n_symbols) {
         base_fail(run->cx, TEC_INVALID, run->def->loc,
                   "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", function->name);
         return false;
     }
-    if (!tool_feed_rest(&feed, 1))
-        return false;
-    self->n = function->n_params;
-    self->host = base_array(run->cx, DLTensor *, self->n);
-    self->arg = base_array(run->cx, DLTensor *, self->n);
-    self->array = base_array(run->cx, tec_array *, self->n);
-    for (int k = 0; k < self->n; k++)
-        self->arg[k] = self->host[k] = feed.port[k].tensor;
-    return true;
+    return tool_feed_rest(&self->feed, 1);
 }
 
-/* The host's tensor on the device. */
-static bool move_argument(call *self, int k)
+static bool open_call(te_run *run, kernel *self)
 {
-    const DLTensor *t = self->host[k];
-
-    self->array[k] = tec_array_new_on(self->device, t->dtype, t->ndim, t->shape, &self->err);
-    self->arg[k] = (DLTensor *)(uintptr_t)tec_array_tensor(self->array[k]);
-    return self->array[k] && tec_tensor_copy(self->arg[k], t, &self->err);
-}
-
-/* Scalars stay in main memory. */
-static bool open_call(te_run *run, call *self)
-{
-    const rt_function_desc *function = run->function;
-
-    if (function->device &&
-        !(self->device = tec_device_open(run->on ? run->on : function->device, &self->err)))
-        return false;
-    for (int k = 0; k < self->n && function->device; k++)
-        if (function->params[k].kind == RT_PARAM_BUFFER && !move_argument(self, k))
-            return false;
-    self->f = tec_function_new(
-        run->module, NULL, &(tec_run_options){.threads = run->threads, .device = self->device}, &self->err);
-    return self->f;
-}
-
-static void close_call(call *self)
-{
-    tec_function_free(self->f);
-    for (int k = 0; self->array && k < self->n; k++)
-        tec_array_free(self->array[k]);
-    tec_device_free(self->device);
+    return tool_call_open(&self->call, &self->feed, run->module, run->function, run->on,
+                          &(tec_run_options){.threads = run->threads}, &self->err);
 }
 
 static tec_status call_once(void *user)
 {
-    call *c = user;
+    kernel *k = user;
 
-    return tec_function_call(c->f, c->arg, c->n, &c->err) ? TEC_OK : c->err.status;
+    return tool_call_once(&k->call, &k->err) ? TEC_OK : k->err.status;
 }
 
 /* Times the kernel on random numbers for at least half a second. */
 int tool_te_time(te_run *run)
 {
-    call c = {0};
+    kernel k = {0};
     tec_timing timing;
     int64_t flops = 0;
 
-    if (!make_arguments(run, &c))
+    if (!make_arguments(run, &k))
         return tool_fail("te", run->cx);
     rt_dim_is_const(run->function->flops, &flops);
-    bool good = open_call(run, &c) &&
-                tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
-    close_call(&c);
+    bool good = open_call(run, &k) &&
+                tec_time(call_once, &k, &(tec_time_options){.min_seconds = 0.5}, &timing, &k.err);
+    tool_call_close(&k.call);
     if (!good)
-        return tool_fail_run("te", &c.err);
+        return tool_fail_run("te", &k.err);
     tool_print_timing(run->function->name, &timing, (double)flops, run->json);
     return TOOL_OK;
 }
@@ -122,19 +79,18 @@ static tec_module *plain_module(te_run *run)
 }
 
 /* Both are called; then each result of the one is compared with that of the other. */
-static bool same_results(te_run *run, call *self, call *plain, const char **what)
+static bool same_results(te_run *run, kernel *self, kernel *plain, const char **what)
 {
     char text[300];
 
     *what = NULL;
-    if (call_once(self) != TEC_OK || call_once(plain) != TEC_OK)
+    if (call_once(self) != TEC_OK || call_once(plain) != TEC_OK || !tool_call_fetch(&self->call, &self->err))
         return false;
-    for (int k = 0; k < self->n && !*what; k++) {
-        if (self->array[k] && !tec_tensor_copy(self->host[k], self->arg[k], &self->err))
-            return false;
-        if (run->function->params[k].is_output &&
-            !worker_compare(self->host[k], plain->host[k], text, sizeof text))
-            *what = base_format(run->cx, "result '%s': %s", run->function->params[k].name, text);
+    for (int k = 0; k < self->feed.n && !*what; k++) {
+        const tool_port *port = &self->feed.port[k];
+
+        if (port->is_output && !worker_compare(port->tensor, plain->feed.port[k].tensor, text, sizeof text))
+            *what = base_format(run->cx, "result '%s': %s", port->name, text);
     }
     return !*what;
 }
@@ -143,27 +99,25 @@ static bool same_results(te_run *run, call *self, call *plain, const char **what
  * numbers, as both feeds begin with the same seed. */
 int tool_te_check(te_run *run)
 {
-    call c = {0}, plain = {0};
+    kernel k = {0}, plain = {0};
     tec_module *module = plain_module(run);
     const char *what = NULL;
     bool same = false;
 
-    if (module && make_arguments(run, &c) && make_arguments(run, &plain) && open_call(run, &c)) {
+    if (module && make_arguments(run, &k) && make_arguments(run, &plain) && open_call(run, &k)) {
         te_run host = *run;
-        rt_function_desc f = *run->function;
 
-        f.device = NULL;
         host.module = module;
-        host.function = &f;
-        same = open_call(&host, &plain) && same_results(run, &c, &plain, &what);
+        host.function = rt_module_describe(module)->functions;
+        same = open_call(&host, &plain) && same_results(run, &k, &plain, &what);
     }
-    close_call(&c);
-    close_call(&plain);
+    tool_call_close(&k.call);
+    tool_call_close(&plain.call);
     tec_module_free(module);
     if (base_failed(run->cx))
         return tool_fail("te", run->cx);
     if (!same && !what)
-        return tool_fail_run("te", c.err.status ? &c.err : &plain.err);
+        return tool_fail_run("te", k.err.status ? &k.err : &plain.err);
     printf("%s: %s\n", run->function->name, same ? "same results as plain loops on this CPU" : what);
     return same ? TOOL_OK : TOOL_FAILED;
 }

@@ -42,6 +42,27 @@ grep -q '^__kernel __attribute__((reqd_work_group_size(32, 1, 1)))$' "$dir/out" 
 grep -qF 'target opencl -device=generic' "$dir/out" || fail "the module does not say what it is for"
 if "$TEC" te tests/tools/gpu/map.te --target opencl --dim n=4 --check --device opencl:7 >"$dir/out" 2>&1; then fail "a device that is not there"; fi
 grep -q "there is no device 'opencl:7'" "$dir/out" || { cat "$dir/out"; fail "does not say that the device is not there"; }
+# A module of the kernel alone runs too, with files, on the device that is asked for.
+cat >"$dir/half.te" <<'TE'
+def half(n, X: f32[n, 8], by: f32) {
+  Y[i, j] = X[i, j] * by
+  return Y
+}
+schedule half {
+  bind(Y.i, blockIdx.x)
+  bind(Y.j, threadIdx.x)
+}
+TE
+/usr/bin/python3 -c "import numpy as np; np.save('$dir/x.npy', np.arange(24, dtype=np.float32).reshape(3, 8)); np.save('$dir/by.npy', np.float32(0.5))"
+"$TEC" te "$dir/half.te" --target opencl -o "$dir/half.tec"
+for more in "" "--device opencl:0"; do
+    "$TEC" run "$dir/half.tec" --input "X=$dir/x.npy" --input "by=$dir/by.npy" --out "$dir/results" $more >"$dir/out" 2>&1 ||
+        { cat "$dir/out"; fail "does not run: $more"; }
+    /usr/bin/python3 -c "import numpy as np; assert (np.load('$dir/results/Y.npy') == np.arange(24).reshape(3, 8) / 2).all()" ||
+        fail "wrong results: $more"
+done
+if "$TEC" run "$dir/half.tec" --device cpu >"$dir/out" 2>&1; then fail "ran on a device of another kind"; fi
+grep -q "opencl" "$dir/out" || { cat "$dir/out"; fail "does not say which device the kernel is for"; }
 # Random kernels under random schedules.
 "$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
 echo "te_opencl: ok"
