@@ -61,7 +61,7 @@ static void cancel(tune_measurer *base)
 
     pthread_mutex_lock(&queue->lock);
     queue->closing = true;
-    pthread_cond_broadcast(&queue->changed);
+    tune_queue_wake_all(queue);
     pthread_mutex_unlock(&queue->lock);
     for (int i = 0; i < queue->n_builders; i++)
         tune_process_stop(&queue->builder[i].process);
@@ -102,7 +102,8 @@ static void close_queue(tune_measurer *base)
         rt_free(((tune_item *)queue->items.at[i])->trial.costs);
     tec_context_free(queue->cx);
     tec_context_free(queue->kept);
-    pthread_cond_destroy(&queue->changed);
+    pthread_cond_destroy(&queue->work);
+    pthread_cond_destroy(&queue->finished);
     pthread_mutex_destroy(&queue->lock);
     rt_free(queue);
     if (o.closed)
@@ -183,8 +184,9 @@ static void open_lock(tune_queue *queue)
     pthread_mutex_init(&queue->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&queue->changed, &clock);
+    pthread_cond_init(&queue->finished, &clock);
     pthread_condattr_destroy(&clock);
+    pthread_cond_init(&queue->work, NULL);
 }
 
 /* A queue that cannot be opened whole is closed again, without the word of its end. */

@@ -138,7 +138,7 @@ static bool add(tune_queue *queue, tec_context *cx, const tune_candidate *candid
         add_item(queue, (const tune_candidate *const[]){&candidate[0], &candidate[1]}, 2);
     for (int i = 0; i < count && good && !queue->closing && !as_pair; i++)
         add_item(queue, (const tune_candidate *const[]){&candidate[i]}, 1);
-    pthread_cond_broadcast(&queue->changed);
+    pthread_cond_broadcast(&queue->work);
     pthread_mutex_unlock(&queue->lock);
     return good;
 }
@@ -259,9 +259,9 @@ static bool is_enough(const tune_queue *queue, const wish *self)
 static bool wait_until(tune_queue *queue, double time)
 {
     if (!isfinite(time))
-        return pthread_cond_wait(&queue->changed, &queue->lock) == 0;
+        return pthread_cond_wait(&queue->finished, &queue->lock) == 0;
     struct timespec until = {.tv_sec = (time_t)time, .tv_nsec = (long)((time - floor(time)) * 1e9)};
-    return pthread_cond_timedwait(&queue->changed, &queue->lock, &until) == 0;
+    return pthread_cond_timedwait(&queue->finished, &queue->lock, &until) == 0;
 }
 
 static double monotonic_time(void)
@@ -280,12 +280,13 @@ static void wait_for(tune_queue *queue, const wish *self, double seconds)
     if (!(seconds > 0))
         return;
     queue->collecting++;
-    pthread_cond_broadcast(&queue->changed);
+    if (queue->o.takes_turns)
+        pthread_cond_broadcast(&queue->work);
     while (!is_enough(queue, self) && wait_until(queue, until))
         ;
     queue->collecting--;
     while (queue->o.takes_turns && queue->running && !tune_queue_has_ended(queue))
-        pthread_cond_wait(&queue->changed, &queue->lock);
+        pthread_cond_wait(&queue->finished, &queue->lock);
 }
 
 /* The items of the wish that are finished, at most `max`, into `out`; -1: the measurer is broken. */

@@ -55,7 +55,8 @@ struct tune_queue {
     double opened;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;      /* waits by the monotonic clock */
+    pthread_cond_t work;         /* for the threads: there may be something to take, or the end */
+    pthread_cond_t finished;     /* for the caller: an item is, or the end; waits by the monotonic clock */
     tec_context *cx;             /* of builds and items; reset when none is left */
     tec_context *kept;           /* of references, as long as the measurer */
     base_vec items, builds;      /* in the order of submission */
@@ -71,6 +72,12 @@ struct tune_queue {
 static inline bool tune_queue_has_ended(const tune_queue *queue)
 {
     return queue->closing || queue->broken;
+}
+
+static inline void tune_queue_wake_all(tune_queue *queue)
+{
+    pthread_cond_broadcast(&queue->work);
+    pthread_cond_broadcast(&queue->finished);
 }
 
 /* queue_work.c: threads, of a tune_builder_thread and of a tune_runner_thread. */

@@ -43,6 +43,7 @@ static void give_up(tune_queue *queue, const char *why)
     if (!tune_queue_has_ended(queue))
         snprintf(queue->why, sizeof queue->why, "%s", why);
     queue->broken |= !queue->closing; /* what a cancel has ended is no error */
+    tune_queue_wake_all(queue);
 }
 
 static void finish_build(tune_queue *queue, tune_queued *queued)
@@ -95,7 +96,7 @@ void *tune_do_builds(void *user)
         tune_queued *b = take_build(queue);
 
         if (!b) {
-            pthread_cond_wait(&queue->changed, &queue->lock);
+            pthread_cond_wait(&queue->work, &queue->lock);
             continue;
         }
         pthread_mutex_unlock(&queue->lock);
@@ -104,7 +105,7 @@ void *tune_do_builds(void *user)
         finish_build(queue, b);
         if (!good)
             give_up(queue, why);
-        pthread_cond_broadcast(&queue->changed);
+        pthread_cond_broadcast(&queue->work);
     }
     pthread_mutex_unlock(&queue->lock);
     return NULL;
@@ -333,7 +334,9 @@ static bool measure_item(tune_queue *queue, tune_runner *runner, tune_item *item
     finish_item(queue, runner, item, got, why);
     if (got == TUNE_ASK_BROKEN)
         give_up(queue, why);
-    pthread_cond_broadcast(&queue->changed);
+    pthread_cond_broadcast(&queue->finished);
+    if (item->state == TUNE_WAITING || queue->o.takes_turns)
+        pthread_cond_broadcast(&queue->work);
     return keeps;
 }
 
@@ -345,7 +348,6 @@ static void leave(tune_queue *queue, const tune_runner *runner)
     snprintf(why, sizeof why, "no device is left: %s", runner->state);
     if (++queue->runners_left == queue->n_workers)
         give_up(queue, why);
-    pthread_cond_broadcast(&queue->changed);
 }
 
 /* The thread of a runner. */
@@ -368,7 +370,7 @@ void *tune_do_items(void *user)
         if (x)
             ready = measure_item(queue, runner, x);
         else if (!tune_queue_has_ended(queue))
-            pthread_cond_wait(&queue->changed, &queue->lock);
+            pthread_cond_wait(&queue->work, &queue->lock);
     }
     pthread_mutex_unlock(&queue->lock);
     return NULL;

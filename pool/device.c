@@ -21,7 +21,7 @@
 #include "pool/inside.h"
 #include "runtime/error.h"
 
-static const double SLICE = 0.2, PAUSE = 0.5, TURN = 0.02;
+static const double SLICE = 0.2, PAUSE = 0.5;
 
 /* Seconds: for a server's short answers, and how long an answer may take beside the time of the candidate:
  * others that measure on the same machine come first. */
@@ -140,17 +140,15 @@ static void say_wait(pool_device *device)
 static bool await_turn(pool_device *device)
 {
     pool *p = device->pool;
-    bool mine = false;
 
     tune_runner_says(&device->runner, "%s", "");
-    while (!mine && !is_stopped(device)) {
-        pthread_mutex_lock(&p->lock);
-        mine = !p->requesting;
+    pthread_mutex_lock(&p->lock);
+    while (p->requesting && !is_stopped(device))
+        pthread_cond_wait(&p->turn, &p->lock);
+    bool mine = !is_stopped(device);
+    if (mine)
         p->requesting = true;
-        pthread_mutex_unlock(&p->lock);
-        if (!mine)
-            rest(TURN);
-    }
+    pthread_mutex_unlock(&p->lock);
     return mine;
 }
 
@@ -158,6 +156,7 @@ static void end_turn(pool *self)
 {
     pthread_mutex_lock(&self->lock);
     self->requesting = false;
+    pthread_cond_signal(&self->turn);
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -542,7 +541,10 @@ static void stop(tune_runner *runner)
 {
     pool_device *d = (pool_device *)runner;
 
+    pthread_mutex_lock(&d->pool->lock);
     atomic_store(&d->stopped, true);
+    pthread_cond_broadcast(&d->pool->turn);
+    pthread_mutex_unlock(&d->pool->lock);
     tec_rpc_set_deadline(d->pool->tracker, LAST_WORDS);
     pthread_mutex_lock(&d->lock);
     tec_rpc_cancel(d->server);

@@ -51,9 +51,10 @@ struct pool {
 
     pthread_mutex_t lock; /* of all below */
     pool_judge judge;
-    bool requesting; /* a runner asks for a device now */
-    int at_work;     /* runners that have a device */
-    double lonely;   /* since when none has, by the clock */
+    bool requesting;     /* a runner asks for a device now */
+    pthread_cond_t turn; /* that no runner asks any more, or that one is stopped */
+    int at_work;         /* runners that have a device */
+    double lonely;       /* since when none has, by the clock */
 };
 
 /* device.c: a runner that is not started yet, with the lease if it is not NULL. NULL: no memory. */

@@ -118,6 +118,7 @@ pool *pool_open(tec_context *cx, const pool_options *options)
     p->o.quantum = options->quantum > 0 ? options->quantum : 20;
     p->judge.tolerance = options->tolerance > 0 ? options->tolerance : 0.25;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->turn, NULL);
     if (connect_to(cx, p) && await_first(cx, p) && meet_first(cx, p))
         return p;
     pool_close(p);
@@ -131,6 +132,7 @@ void pool_close(pool *self)
     tec_rpc_give_back(self->lease);
     tec_rpc_disconnect(self->tracker);
     rt_bytes_free(&self->calibration);
+    pthread_cond_destroy(&self->turn);
     pthread_mutex_destroy(&self->lock);
     rt_free(self);
 }

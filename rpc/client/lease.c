@@ -8,21 +8,21 @@
  *
  *     caller's thread                     library's thread                  tracker
  *     tec_rpc_request: request 1      ->                                    queues it
- *     tec_rpc_wait, in slices             every 0.1 s: takes frames         killed
+ *     tec_rpc_wait                        every 0.1 s: takes frames         killed
  *                                         the connection is lost; dials     (nobody there)
  *                                         once a second                     started again
  *                                         dials: sends request 1 again  ->  queues it
  *                                         takes `granted`               <-
  *     sees TEC_RPC_GRANTED                sends `renew` every third of the lease's time
  */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "rpc/client/inside.h"
 #include "runtime/alloc.h"
 
-#define SLICE 0.02       /* seconds that a wait keeps the connection to itself */
+#define SLICE 0.1        /* seconds after which a wait looks at what other threads took from the connection */
 #define LOOK_EVERY 1.0   /* seconds between questions how a request stands */
 #define DIAL_EVERY 1.0   /* seconds between attempts to reach a tracker that was lost */
 #define DIAL_SECONDS 5.0 /* of such an attempt */
@@ -279,32 +279,44 @@ tec_rpc_lease *tec_rpc_request(tec_rpc *tracker, const tec_rpc_lease_options *op
     return NULL;
 }
 
-/* One slice: the connection is free for others between two of them. False: the caller has cancelled. */
-static bool wait_a_slice(tec_rpc *client, double seconds)
+/* Under the lock. */
+static tec_rpc_lease_state tell_state(const tec_rpc_lease *lease, tec_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
-    bool good = rpc_begin(client, NULL);
-
-    if (good)
-        rpc_pump(client, seconds, NULL);
-    rpc_keep_leases(client); /* the library's thread comes to nothing while several wait */
-    bool cancelled = client->lost.status == TEC_CANCELLED;
-    rpc_end(client);
-    nanosleep(&pause, NULL);
-    return !cancelled;
+    if (lease->state == TEC_RPC_FAILED)
+        rt_fail(err, lease->over.status, "%s", lease->over.text);
+    return lease->state;
 }
 
 static tec_rpc_lease_state state_of(tec_rpc_lease *lease, tec_error *err)
 {
     pthread_mutex_lock(&lease->c->lock);
-    tec_rpc_lease_state state = lease->state;
-    if (state == TEC_RPC_FAILED)
-        rt_fail(err, lease->over.status, "%s", lease->over.text);
+    tec_rpc_lease_state state = tell_state(lease, err);
     pthread_mutex_unlock(&lease->c->lock);
     return state;
 }
 
-/* Waits in slices, between which other threads may use the connection. */
+/* Takes what the tracker has said, and gives the state of the lease. what: the descriptors to wait on for more;
+ * a connection that is lost has none. */
+static tec_rpc_lease_state take_state(tec_rpc_lease *lease, struct pollfd what[2], tec_error *err)
+{
+    tec_rpc *client = lease->c;
+    bool good = rpc_begin(client, NULL);
+
+    rpc_keep_leases(client); /* the library's thread comes to nothing while several wait */
+    good = good && rpc_pump(client, 0, NULL);
+    tec_rpc_lease_state state = tell_state(lease, err);
+    if (state == TEC_RPC_WAITING && client->lost.status == TEC_CANCELLED) {
+        rt_fail(err, TEC_CANCELLED, "the caller cancelled");
+        state = TEC_RPC_FAILED;
+    }
+    what[0] = (struct pollfd){.fd = good ? client->fd : -1, .events = POLLIN};
+    what[1] = (struct pollfd){.fd = client->wake, .events = POLLIN};
+    rpc_end(client);
+    return state;
+}
+
+/* While this waits for the tracker's words, the connection is free for other threads. One of them may read the
+ * words: that is seen after a slice at the latest. */
 tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error *err)
 {
     if (!lease) {
@@ -313,18 +325,13 @@ tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error
     }
     double until = tec_clock() + seconds;
     for (;;) {
+        struct pollfd what[2];
+        tec_rpc_lease_state state = take_state(lease, what, err);
         double left = until - tec_clock();
-        bool go_on = wait_a_slice(lease->c, left > SLICE ? SLICE : left > 0 ? left : 0);
-        tec_rpc_lease_state state = state_of(lease, err);
 
-        if (state != TEC_RPC_WAITING)
+        if (state != TEC_RPC_WAITING || left <= 0)
             return state;
-        if (!go_on) {
-            rt_fail(err, TEC_CANCELLED, "the caller cancelled");
-            return TEC_RPC_FAILED;
-        }
-        if (left <= 0)
-            return TEC_RPC_WAITING;
+        poll(what, 2, (int)((left > SLICE ? SLICE : left) * 1e3) + 1);
     }
 }
 
