@@ -295,8 +295,8 @@ static tec_rpc_lease_state state_of(tec_rpc_lease *lease, tec_error *err)
     return state;
 }
 
-/* Takes what the tracker has said, and gives the state of the lease. what: the descriptors to wait on for more;
- * a connection that is lost has none. */
+/* Takes what the tracker has said, and gives the state of the lease. what: the descriptors to wait on for
+ * more; a connection that is lost has none. */
 static tec_rpc_lease_state take_state(tec_rpc_lease *lease, struct pollfd what[2], tec_error *err)
 {
     tec_rpc *client = lease->c;
@@ -315,8 +315,8 @@ static tec_rpc_lease_state take_state(tec_rpc_lease *lease, struct pollfd what[2
     return state;
 }
 
-/* While this waits for the tracker's words, the connection is free for other threads. One of them may read the
- * words: that is seen after a slice at the latest. */
+/* While this waits for the tracker's words, the connection is free for other threads. If one of them reads
+ * the words, this sees the new state after a slice at the latest. */
 tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error *err)
 {
     if (!lease) {
