@@ -202,14 +202,19 @@ static void add_return(fuzz_maker *maker, base_text *text)
 }
 
 /* Values are left at which no extent is negative and every open index stays inside. An open index that was
- * drawn before an extent such as m - 2 did not know of it. */
+ * drawn before an extent such as m - 2 did not know of it:
+ *
+ *     x: m - 3 as an index of a dimension 3, m a multiple of 4:     m is 4
+ *     then an axis z: m - 5:                                        no m is left, since 4 - 5 < 0
+ */
 static bool has_sizes(const fuzz_maker *maker)
 {
     for (int i = 0; i < maker->n; i++)
         for (int d = 0; d < maker->at[i].rank; d++) {
             fuzz_dim dim = maker->at[i].shape[d];
+            int multiple = maker->multiple[dim.sym], high = maker->high[dim.sym] / multiple * multiple;
 
-            if (dim.coef && (int64_t)dim.coef * maker->high[dim.sym] + dim.c < 0)
+            if (dim.coef && (int64_t)dim.coef * high + dim.c < 0)
                 return false;
         }
     return true;

@@ -38,6 +38,14 @@ Test(fuzz, definitions_parse_and_round_trip)
     }
 }
 
+/* A symbol that is a multiple of 4 and at most 6 for an open index is 4, so that n - 5 is no extent. */
+Test(fuzz, sizes_are_left_for_open_indices_of_multiples)
+{
+    fuzz_case c = fuzz_make(cx, 62951413, 16876, target_parse(cx, "llvm -mcpu=x86-64-v3"), NULL);
+
+    cr_assert(te_parse(cx, "case.te", c.te), "%s\n%s", tec_context_error(cx), c.te);
+}
+
 Test(fuzz, a_case_depends_on_its_number_alone)
 {
     const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
