@@ -11,6 +11,7 @@ static bool move_argument(tool_call *self, int k, tec_error *err)
     return self->array[k] && tec_tensor_copy(self->arg[k], tensor, err);
 }
 
+/* The function first: if it cannot run there, nothing is copied. */
 bool tool_call_open(tool_call *call, const tool_feed *feed, tec_module *module,
                     const rt_function_desc *function, const char *on, const tec_run_options *options,
                     tec_error *err)

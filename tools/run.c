@@ -102,6 +102,7 @@ static tec_status run_once(void *user)
 
 /* ---- results ---- */
 
+/* The outputs of a model or of a function, as files in the folder of --out. */
 static bool write_outputs(session *self)
 {
     mkdir(self->s->out, 0777); /* what is wrong with it, writing into it will tell */
