@@ -1,6 +1,10 @@
 /* tools/call.c -- see call.h. */
 #include "tools/call.h"
 
+#include <string.h>
+
+#include "runtime/error.h"
+
 /* The feed's tensor, copied into the device's memory. */
 static bool move_argument(tool_call *self, int k, tec_error *err)
 {
@@ -9,6 +13,15 @@ static bool move_argument(tool_call *self, int k, tec_error *err)
     self->array[k] = tec_array_new_on(self->device, tensor->dtype, tensor->ndim, tensor->shape, err);
     self->arg[k] = (DLTensor *)(uintptr_t)tec_array_tensor(self->array[k]);
     return self->array[k] && tec_tensor_copy(self->arg[k], tensor, err);
+}
+
+/* A function of the CPU is none for another device. */
+static bool check_device(const rt_function_desc *function, const char *on, tec_error *err)
+{
+    if (!on || function->device || strncmp(on, "cpu", 3) == 0)
+        return true;
+    return rt_fail(err, TEC_INVALID, "'%s' was compiled for the CPU and cannot run on %s", function->name,
+                   on);
 }
 
 /* The function first: if it cannot run there, nothing is copied. */
@@ -21,6 +34,8 @@ bool tool_call_open(tool_call *call, const tool_feed *feed, tec_module *module,
     call->feed = feed;
     call->arg = base_array(feed->cx, DLTensor *, feed->n);
     call->array = base_array(feed->cx, tec_array *, feed->n);
+    if (!check_device(function, on, err))
+        return false;
     if (function->device && !(call->device = tec_device_open(on ? on : function->device, err)))
         return false;
     o.device = call->device;

@@ -107,6 +107,7 @@ int tool_te_check(te_run *run)
     if (module && make_arguments(run, &k) && make_arguments(run, &plain) && open_call(run, &k)) {
         te_run host = *run;
 
+        host.on = NULL;
         host.module = module;
         host.function = rt_module_describe(module)->functions;
         same = open_call(&host, &plain) && same_results(run, &k, &plain, &what);

@@ -63,6 +63,10 @@ for more in "" "--device opencl:0"; do
 done
 if "$TEC" run "$dir/half.tec" --device cpu >"$dir/out" 2>&1; then fail "ran on a device of another kind"; fi
 grep -q "opencl" "$dir/out" || { cat "$dir/out"; fail "does not say which device the kernel is for"; }
+sed '/^schedule/,$d' "$dir/half.te" >"$dir/host.te"
+"$TEC" te "$dir/host.te" -o "$dir/host.tec" 2>"$dir/out" || { cat "$dir/out"; fail "no module for the CPU"; }
+if "$TEC" run "$dir/host.tec" --device opencl:0 >"$dir/out" 2>&1; then fail "a function of the CPU ran on a device"; fi
+grep -q "'half' was compiled for the CPU and cannot run on opencl:0" "$dir/out" || { cat "$dir/out"; fail "does not say that it is for the CPU"; }
 # Random kernels under random schedules.
 "$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
 echo "te_opencl: ok"
