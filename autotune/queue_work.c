@@ -335,6 +335,7 @@ static bool measure_item(tune_queue *queue, tune_runner *runner, tune_item *item
     if (got == TUNE_ASK_BROKEN)
         give_up(queue, why);
     pthread_cond_broadcast(&queue->finished);
+    /* An item that is finished leaves the threads nothing new to take, unless they waited for its end. */
     if (item->state == TUNE_WAITING || queue->o.takes_turns)
         pthread_cond_broadcast(&queue->work);
     return keeps;

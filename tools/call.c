@@ -15,7 +15,7 @@ static bool move_argument(tool_call *self, int k, tec_error *err)
     return self->array[k] && tec_tensor_copy(self->arg[k], tensor, err);
 }
 
-/* A function of the CPU is none for another device. */
+/* The runtime ignores the device where a function is one of the CPU, so the user is told here. */
 static bool check_device(const rt_function_desc *function, const char *on, tec_error *err)
 {
     if (!on || function->device || strncmp(on, "cpu", 3) == 0)

@@ -1,5 +1,4 @@
-/* tools/te_run.c -- runs a kernel on random numbers; tensors of a device are copies of those in main
- * memory. */
+/* tools/te_run.c -- see te_run.h. */
 #include "tools/te_run.h"
 
 #include <stdio.h>

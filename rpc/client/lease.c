@@ -302,7 +302,7 @@ static tec_rpc_lease_state take_state(tec_rpc_lease *lease, struct pollfd what[2
     tec_rpc *client = lease->c;
     bool good = rpc_begin(client, NULL);
 
-    rpc_keep_leases(client); /* the library's thread comes to nothing while several wait */
+    rpc_keep_leases(client); /* here too: a tracker that was lost is dialled without delay */
     good = good && rpc_pump(client, 0, NULL);
     tec_rpc_lease_state state = tell_state(lease, err);
     if (state == TEC_RPC_WAITING && client->lost.status == TEC_CANCELLED) {
@@ -315,8 +315,8 @@ static tec_rpc_lease_state take_state(tec_rpc_lease *lease, struct pollfd what[2
     return state;
 }
 
-/* While this waits for the tracker's words, the connection is free for other threads. If one of them reads
- * the words, this sees the new state after a slice at the latest. */
+/* Between two looks at the lease the connection is free for other threads. If another thread reads what the
+ * tracker says, the next look, after a slice at the latest, finds the new state. */
 tec_rpc_lease_state tec_rpc_wait(tec_rpc_lease *lease, double seconds, tec_error *err)
 {
     if (!lease) {

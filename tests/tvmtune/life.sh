@@ -126,8 +126,9 @@ for kill in 1 2; do
     done
     [ "$(trials)" != "$before" ] || fail "no trials"
     finish KILL
-    mkdir -p "$state/work/99" # as of a job that was over when its daemon was killed
-    touch "$state/work/99/input.te"
+    over=work/99 # the folder of a job that was over when its daemon was killed
+    mkdir -p "$state/$over"
+    touch "$state/$over/input.te"
     if [ "$kill" = 2 ]; then # the program of a killed daemon may take its time to end, and has the lock of its job until then
         python3 -c 'import fcntl, os, sys, time
 lock = open(sys.argv[1])
@@ -140,7 +141,7 @@ while os.path.exists(sys.argv[2]): time.sleep(0.1)' "$state"/tune.db.*.lock "$di
         done
     fi
     start
-    [ ! -e "$state/work/99" ] || fail "the folder of a job that is over stays"
+    [ ! -e "$state/$over" ] || fail "the folder of a job that is over stays"
 done
 until_state 4 paused
 grep -q "waiting for another process" "$dir/out" || fail "the job does not wait for the lock"
