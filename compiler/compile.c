@@ -157,6 +157,8 @@ static void compile_unit(work *self, int unit)
 
     j->lowered = base_array(j->scratch, const ir_program *, dispatch ? dispatch->n + 1 : 1);
     j->lowered[j->n_lowered++] = lower_run(&lower, self->units[unit].tree);
+    if (j->lowered[0] && comp_codegen(t)->prepare)
+        j->lowered[0] = comp_codegen(t)->prepare(j->scratch, j->lowered[0], t);
     if (!j->lowered[0])
         return;
     if (dispatch) {

@@ -63,6 +63,9 @@ typedef struct {
 typedef struct {
     /* The forms of text that code has beside its bytes ("llvm", "asm"), for --emit; ends with NULL. */
     const char *const *texts;
+    /* What a lowered program becomes before it is described and generated: the same with more launches, say.
+     * NULL: it stays what it is. */
+    const ir_program *(*prepare)(tec_context *cx, const ir_program *program, const target *machine);
     const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int count,
                                    const target *machine,
                                    const target_codegen_options *options); /* options NULL: none */

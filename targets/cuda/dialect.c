@@ -110,7 +110,6 @@ const source_dialect cuda_dialect = {
     .memory_type = memory_type,
     .space = {"", "__shared__ __align__(16)", ""},
     .has_addresses = true,
-    .narrows_indices = true,
     .has_instructions = true,
     .static_shared_bytes = RT_CUDA_STATIC_SHARED,
     .dynamic_shared = dynamic_shared,

@@ -72,11 +72,21 @@ static const target_code *generate(tec_context *cx, const ir_program *const *pro
     return code;
 }
 
+static const ir_program *prepare(tec_context *cx, const ir_program *program, const target *machine)
+{
+    (void)machine;
+    return source_narrow(cx, program);
+}
+
 static const void *join(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
     return cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, size, NULL);
 }
 
 static const char *const texts[] = {"cuda", "registers", NULL};
-const target_codegen cuda_codegen = {
-    .texts = texts, .generate = generate, .link = join, .device = "cuda", .device_format = RT_CODE_CUBIN};
+const target_codegen cuda_codegen = {.texts = texts,
+                                     .prepare = prepare,
+                                     .generate = generate,
+                                     .link = join,
+                                     .device = "cuda",
+                                     .device_format = RT_CODE_CUBIN};

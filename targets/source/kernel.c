@@ -54,6 +54,16 @@ static bool add_buffer(source_printer *printer, base_text *text, const lower_arg
     return true;
 }
 
+/* A size is passed in 64 bits. A kernel that computes in 32 bits converts it first, or every sum with it would
+ * have 64. */
+static void declare_narrow(source_printer *printer, const ir_expr *scalar)
+{
+    const char *type = source_type(printer, scalar), *wide = source_name_of(printer, scalar);
+
+    source_line(printer, "const %s %s = (%s)%s;", type,
+                source_name(printer, scalar, base_format(printer->cx, "%s_int", wide)), type, wide);
+}
+
 static void declare_pointer(source_printer *printer, const lower_arg *arg)
 {
     const char *type = printer->d->memory_type(arg->buffer->dtype), *constant = arg->written ? "" : "const ";
@@ -75,6 +85,8 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
                    "most %lld",
                    (long long)launch->shared_bytes, printer->d->what, (long long)printer->d->shared_bytes),
                false;
+    printer->narrow =
+        launch->body->kind == IR_ATTRIBUTE && base_same(launch->body->attribute.key, SOURCE_NARROW);
     for (int a = 0; a < LOWER_AXES; a++)
         source_set_axis(printer, (ir_how)(IR_THREAD_X + a), launch->block[a]);
     for (int i = 0; i < launch->n_args; i++) {
@@ -94,9 +106,10 @@ static bool print_kernel(source_printer *printer, const lower_launch *launch, co
     for (int i = 0; i < launch->n_args && !printer->d->has_addresses; i++)
         if (launch->args[i].buffer)
             declare_pointer(printer, &launch->args[i]);
+    for (int i = 0; i < launch->n_args && printer->narrow; i++)
+        if (launch->args[i].scalar && source_is_index(launch->args[i].scalar))
+            declare_narrow(printer, launch->args[i].scalar);
     source_find_fragments(printer, launch->body);
-    printer->narrow =
-        printer->d->narrows_indices && source_fits_32_bits(printer->cx, printer->facts, launch->body);
     source_declare_shared(printer, launch->body, launch->shared_bytes);
     source_stmt(printer, launch->body);
     source_close(printer);

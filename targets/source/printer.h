@@ -54,8 +54,8 @@ const char *source_expr(source_printer *printer, const ir_expr *expr, int level)
 
 /* Index arithmetic: of 64 bits, and of nothing that was read. */
 bool source_is_index(const ir_expr *expr);
-/* Whether every index of the statement, and what it is computed from, is proven to fit into 32 bits. */
-bool source_fits_32_bits(tec_context *cx, const ir_facts *facts, const ir_stmt *stmt);
+/* The key of an attribute around the code of a launch: 32 bits hold its indices. */
+#define SOURCE_NARROW "narrow"
 /* The type of a scalar value in the text: that of its dtype, or of 32 bits for indices that fit. */
 const char *source_type(const source_printer *printer, const ir_expr *expr);
 

@@ -38,7 +38,6 @@ typedef struct {
     const char *space[3]; /* qualifiers by source_space: "__global" */
     /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
     bool has_addresses;
-    bool narrows_indices;  /* indices are computed in 32 bits where these are proven to be enough */
     bool has_instructions; /* the prelude has a function for each instruction of hardware/ */
     int64_t shared_bytes;  /* of a block, that a kernel may take; 0: as the target says */
     /* Beyond so many, arrays of shared memory are parts of one that the launch makes as large as it says: the
@@ -95,6 +94,10 @@ void source_close(source_printer *printer);
 /* How many iterations the launch has along an axis; a loop over it that has fewer is a condition. 0: not
  * known. */
 void source_set_axis(source_printer *printer, ir_how how, int64_t size);
+
+/* The program with launches whose indices are computed in 32 bits, each beside one for greater sizes where
+ * sizes decide (narrow.c). NULL with an error. */
+const ir_program *source_narrow(tec_context *cx, const ir_program *program);
 
 /* All kernels of a program whose launches were split (lower/launches.h), called SYMBOL_0, SYMBOL_1, ... NULL
  * with an error. */

@@ -39,6 +39,9 @@ same two --dim n=3
 same plain
 same scan --dim n=5
 same edges --dim n=21
+# Below 2^15 rows and columns indices have 32 bits, beyond that 64.
+same far --dim n=5 --dim m=9
+same far --dim n=1099511627776 --dim m=9
 "$TEC" te tests/tools/gpu/map.te --target "$target" --emit cuda >"$dir/out"
 grep -q '^extern "C" __global__ __launch_bounds__(32)$' "$dir/out" || fail "no kernel"
 "$TEC" te tests/tools/gpu/map.te --target "$target" --dim n=4 --time >"$dir/out" || fail "cannot be timed"

@@ -19,17 +19,27 @@ static void close_context(void)
 }
 TestSuite(cuda_text, .init = open_context, .fini = close_context);
 
-/* The kernels of a program that needs the pass `split` only; NULL with an error in cx. */
-static const char *kernels(const char *text)
+/* A program that needs the pass `split` only, with its launches prepared. */
+static const ir_program *prepared(const char *text, const target *t)
 {
     const ir_program *p = ir_parse_program(cx, "test.tir", text);
-    const target *t = target_parse(cx, "cuda");
-    const char *const pass = "split", *const symbol = "k";
+    const char *const pass = "split";
 
     p = p ? lower_run_passes(&(lower_options){.cx = cx, .target = t}, p, &pass, 1) : NULL;
+    p = p ? cuda_codegen.prepare(cx, p, t) : NULL;
     cr_assert(p, "%s", tec_context_error(cx));
+    return p;
+}
+
+/* The kernels of the program; NULL with an error in cx. */
+static const char *kernels(const char *text)
+{
+    const target *t = target_parse(cx, "cuda");
+    const ir_program *p = prepared(text, t);
+    const char *const symbol = "k";
     const target_code *code =
         cuda_codegen.generate(cx, &p, 1, t, &(target_codegen_options){.symbols = &symbol});
+
     return code ? code->bytes : NULL;
 }
 
@@ -54,6 +64,17 @@ Test(cuda_text, a_kernel_takes_pointers_and_values)
                              "}\n"),
                      "\nextern \"C\" __global__ __launch_bounds__(4)\n"
                      "void k_0(const float *__restrict__ A, int f, uchar g, float *__restrict__ B)\n"
+                     "{\n"
+                     "    {\n"
+                     "        const int b = (long)blockIdx.x;\n"
+                     "        {\n"
+                     "            const int t = (long)threadIdx.x;\n"
+                     "            B[b] = (g ? A[b] : (float)f);\n"
+                     "        }\n"
+                     "    }\n"
+                     "}\n"
+                     "\nextern \"C\" __global__ __launch_bounds__(4)\n"
+                     "void k_1(const float *__restrict__ A, int f, uchar g, float *__restrict__ B)\n"
                      "{\n"
                      "    {\n"
                      "        const long b = (long)blockIdx.x;\n"
@@ -179,4 +200,48 @@ Test(cuda_text, copies_are_begun_where_the_element_has_four_or_eight_bytes)
     has(begin, "tec_async_wait<0>();");
     has("allocate S: f16[32] @shared { attribute async_copy(1) { S[t] = H[t] } B[t] = f32(S[t]) }",
         "S[t] = tec_f16_store(tec_f16_load(H[t]));");
+}
+
+static const char *prepared_text(const char *text)
+{
+    return ir_program_text(cx, prepared(text, target_parse(cx, "cuda")));
+}
+
+static void is_guarded(const char *program, const char *condition)
+{
+    const char *text = prepared_text(program);
+
+    cr_assert(strstr(text, condition ? condition : "narrow"), "'%s' is not in\n%s", condition, text);
+    cr_assert(condition || !strstr(text, "if "), "a condition in\n%s", text);
+}
+
+Test(cuda_text, sizes_below_a_power_of_two_are_computed_in_32_bits)
+{
+    is_guarded("program p(symbol n, symbol m, A: f32[n * m], out B: f32[n * m]) {\n"
+               "  for b in 0..n blockIdx.x { for j in 0..m { B[b * m + j] = A[b * m + j] } }\n}\n",
+               "if n < 65536 && m < 32768 {");
+    is_guarded("program p(symbol n, symbol m, A: f32[n * 1024], out B: f32[n * 1024]) {\n"
+               "  for b in 0..n blockIdx.x { for t in 0..1024 threadIdx.x { B[b * 1024 + t] = A[b * 1024 + "
+               "t] } }\n}\n",
+               "if n < 2097152 {");
+    /* the variable of a loop around the launches is bounded by its range */
+    is_guarded("program p(symbol n, A: f32[n], out B: f32[n]) {\n"
+               "  for i in 0..n { for t in 0..32 threadIdx.x { B[i] = A[i] } }\n}\n",
+               "if n < 1073741824 {");
+    is_guarded(
+        "program p(symbol n, A: f32[n * 64], out B: f32[n * 64]) where n <= 100 {\n"
+        "  for b in 0..n blockIdx.x { for t in 0..64 threadIdx.x { B[b * 64 + t] = A[b * 64 + t] } }\n}\n",
+        NULL);
+}
+
+Test(cuda_text, whatever_the_sizes_an_index_of_64_bits_stays_one)
+{
+    const char *text = prepared_text("program p(symbol n, A: f32[4], out B: f32[n]) {\n"
+                                     "  for b in 0..n blockIdx.x { B[b] = A[b * 4294967296 % 3] }\n}\n");
+
+    cr_assert_null(strstr(text, "narrow"), "%s", text);
+    cr_assert_null(strstr(text, "if "), "%s", text);
+    text = prepared_text("program p(symbol n, A: f32[4], out B: f32[n]) where n >= 100000 {\n"
+                         "  for b in 0..n blockIdx.x { B[b] = A[b * 65536 % 3] }\n}\n");
+    cr_assert_null(strstr(text, "narrow"), "%s", text);
 }
