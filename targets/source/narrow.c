@@ -108,8 +108,8 @@ static bool fits_own(tec_context *cx, const ir_facts *facts, const ir_stmt *stmt
     return false;
 }
 
-/* Whether every index of the statement, and what it is computed from, is proven to fit into 32 bits. Facts are
- * added on the way down, since the range of a loop's variable is what bounds an index inside. */
+/* Whether every index of the statement, and what it is computed from, is proven to fit into 32 bits. Facts
+ * are added on the way down, since the range of a loop's variable is what bounds an index inside. */
 static bool fits(tec_context *cx, const ir_facts *facts, const ir_stmt *stmt)
 {
     if (!fits_own(cx, facts, stmt))
@@ -170,8 +170,8 @@ static bool fits_within(const narrower *self, const ir_stmt *stmt)
     return fits(self->rw.cx, facts, stmt);
 }
 
-/* Sets n symbols to the greatest bound above `low` under which the statement fits, and to `low` where there is
- * none; gives that. */
+/* Sets n symbols to the greatest bound above `low` under which the statement fits, and to `low` where there
+ * is none; gives that. */
 static int raise_bounds(const narrower *self, const ir_stmt *stmt, int *bits, int n, int low)
 {
     int high = MOST_BITS;
