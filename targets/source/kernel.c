@@ -54,8 +54,8 @@ static bool add_buffer(source_printer *printer, base_text *text, const lower_arg
     return true;
 }
 
-/* A size is passed in 64 bits. A kernel that computes in 32 bits converts it first, or every sum with it would
- * have 64. */
+/* A size is passed in 64 bits. A kernel that computes in 32 bits converts it first, or every sum with it
+ * would have 64. */
 static void declare_narrow(source_printer *printer, const ir_expr *scalar)
 {
     const char *type = source_type(printer, scalar), *wide = source_name_of(printer, scalar);
