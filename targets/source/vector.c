@@ -8,8 +8,8 @@
  * - The language has a vector type of as many elements as the loop has iterations.
  * - The loop variable occurs in indices of loads and stores alone, with the coefficient 1: neighbouring
  *   lanes are neighbouring elements in memory.
- * - What differs between lanes is arithmetic, a conversion that loses nothing or rounds once, or a copy.
- *   Conditions are the same for all lanes.
+ * - What differs between lanes is arithmetic, a conversion that loses nothing or rounds once, a copy, or a
+ *   named value (let) of these. Conditions are the same for all lanes.
  * - An arm of a select needs no statements of its own: those would run whatever the condition is.
  *
  * For example, A[c*2] has the coefficient 2, and select(c < n, ..) another condition for each lane: both stay
@@ -24,11 +24,21 @@ typedef struct {
     const ir_expr *lane; /* the loop variable */
     int lanes;
     base_map *fitting; /* nodes that are known to fit: a shared one is looked at once */
+    base_vec *varying; /* variables of lets whose values differ between lanes */
 } vector;
+
+/* Whether the value differs between lanes because of a let. */
+static bool names_varying(const vector *self, const ir_expr *expr)
+{
+    for (int i = 0; i < self->varying->n; i++)
+        if (ir_uses_var(self->p->cx, expr, self->varying->at[i]))
+            return true;
+    return false;
+}
 
 static bool differs(const vector *self, const ir_expr *expr)
 {
-    return ir_uses_var(self->p->cx, expr, self->lane);
+    return ir_uses_var(self->p->cx, expr, self->lane) || names_varying(self, expr);
 }
 
 static const char *vector_type(const vector *self, base_dtype dtype)
@@ -42,7 +52,10 @@ static const ir_expr *first_index(const vector *self, const ir_expr *index)
     const ir_expr *first;
     int64_t step;
 
-    return ir_linear(self->p->facts, index, &self->lane, 1, &step, &first) && step == 1 ? first : NULL;
+    return ir_linear(self->p->facts, index, &self->lane, 1, &step, &first) && step == 1 &&
+                   !names_varying(self, first)
+               ? first
+               : NULL;
 }
 
 /* ---- whether a loop fits ---- */
@@ -103,11 +116,26 @@ static bool fits_load(const vector *self, const ir_expr *expr)
 
 static bool fits(const vector *self, const ir_expr *expr);
 
+/* Whether a let can: its value is a vector, or a scalar that all lanes have in common. */
+static bool fits_let(const vector *self, const ir_expr *var, const ir_expr *value)
+{
+    if (!differs(self, value))
+        return value->dtype.lanes == 1;
+    if (!fits(self, value))
+        return false;
+    base_push(self->p->cx, self->varying, (void *)(uintptr_t)var);
+    return true;
+}
+
 /* Whether a value that differs between lanes can be written as a vector. */
 static bool fits_node(const vector *self, const ir_expr *expr)
 {
     if (expr->op == IR_LOAD)
         return fits_load(self, expr);
+    if (expr->op == IR_VAR)
+        return expr != self->lane;
+    if (expr->op == IR_LET)
+        return fits_let(self, expr->let.var, expr->let.value) && fits(self, expr->let.body);
     if (expr->op == IR_SELECT)
         return !differs(self, expr->arg[0]) && fits_arm(self, expr->arg[1]) && fits_arm(self, expr->arg[2]) &&
                fits(self, expr->arg[1]) && fits(self, expr->arg[2]);
@@ -147,11 +175,24 @@ static bool fits_store(const vector *self, const ir_stmt *stmt)
     return fit;
 }
 
-/* Stores, one after the other or under a condition that all lanes have in common. */
+static bool fits_named(const vector *self, const ir_stmt *stmt)
+{
+    bool fit;
+
+    source_forget(self->p);
+    source_count(self->p, stmt->let.value);
+    fit = fits_let(self, stmt->let.var, stmt->let.value);
+    source_forget(self->p);
+    return fit;
+}
+
+/* Stores, one after the other, under a condition that all lanes have in common, or behind a named value. */
 static bool fits_body(const vector *self, const ir_stmt *stmt)
 {
     if (stmt->kind == IR_STORE)
         return fits_store(self, stmt);
+    if (stmt->kind == IR_LET_STMT)
+        return fits_named(self, stmt) && fits_body(self, stmt->let.body);
     if (stmt->kind == IR_IF)
         return !stmt->branch.otherwise && !differs(self, stmt->branch.cond) &&
                fits_body(self, stmt->branch.then);
@@ -257,6 +298,18 @@ static const char *print_select(const vector *self, const ir_expr *expr)
     return cond && a && b ? base_format(self->p->cx, "(%s ? %s : %s)", cond, a, b) : NULL;
 }
 
+/* Names the value of a let, a vector or a scalar; false with an error. */
+static bool name_value(const vector *self, const ir_expr *var, const ir_expr *value)
+{
+    bool vary = differs(self, value);
+    const char *text = vary ? print_vector(self, value) : source_expr(self->p, value, SOURCE_ANY),
+               *type = vary ? vector_type(self, value->dtype) : source_type(self->p, value);
+
+    if (text)
+        source_line(self->p, "const %s %s = %s;", type, source_name(self->p, var, var->var.name), text);
+    return text != NULL;
+}
+
 /* The text of a value that differs between lanes. */
 static const char *print_node(const vector *self, const ir_expr *expr)
 {
@@ -264,6 +317,9 @@ static const char *print_node(const vector *self, const ir_expr *expr)
 
     switch (expr->op) {
     case IR_LOAD: return print_load(self, expr);
+    case IR_VAR: return source_name_of(self->p, expr);
+    case IR_LET:
+        return name_value(self, expr->let.var, expr->let.value) ? print_vector(self, expr->let.body) : NULL;
     case IR_CAST:
         a = print_vector(self, expr->arg[0]);
         return a ? base_format(self->p->cx, "convert_%s(%s)", vector_type(self, expr->dtype), a) : NULL;
@@ -319,11 +375,26 @@ static void print_store(const vector *self, const ir_stmt *stmt)
     self->p->n_known = known;
 }
 
+/* Names of the value's parts end with it. */
+static void print_named(const vector *self, const ir_stmt *stmt)
+{
+    int known = self->p->n_known;
+
+    source_forget(self->p);
+    source_count(self->p, stmt->let.value);
+    name_value(self, stmt->let.var, stmt->let.value);
+    source_forget(self->p);
+    self->p->n_known = known;
+}
+
 /* The statements of a loop that fits_body has accepted: no loop stands around them any more. */
 static void print_body(const vector *self, const ir_stmt *stmt)
 {
     if (stmt->kind == IR_STORE) {
         print_store(self, stmt);
+    } else if (stmt->kind == IR_LET_STMT) {
+        print_named(self, stmt);
+        print_body(self, stmt->let.body);
     } else if (stmt->kind == IR_IF) {
         const char *cond = source_expr(self->p, stmt->branch.cond, SOURCE_ANY);
 
@@ -342,7 +413,8 @@ bool source_vector_loop(source_printer *printer, const ir_stmt *loop)
 {
     int64_t lanes;
     base_map fitting = {0};
-    vector v = {.p = printer, .lane = loop->loop.var, .fitting = &fitting};
+    base_vec varying = {0};
+    vector v = {.p = printer, .lane = loop->loop.var, .fitting = &fitting, .varying = &varying};
 
     if (loop->loop.how != IR_VECTORISED || !ir_is_value(loop->loop.min, 0) ||
         !ir_is_int(loop->loop.extent, &lanes) || lanes < 2 || lanes > 16 || lanes & (lanes - 1))

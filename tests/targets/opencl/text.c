@@ -159,15 +159,28 @@ Test(opencl_text, vectorised_loops_are_vectors)
     has("for c in 0..2 vectorised { if b < 3 { K[c] = I[c + b] } }", "vstore2(vload2(0, &I[b]), 0, &K[0]);");
     has("for c in 0..16 vectorised { B[c] = select(b < 3, A[c + b], 0.0) }",
         "vstore16((b < 3 ? vload16(0, &A[b]) : (float16)(0.0f)), 0, &B[0]);");
-    has("for c in 0..8 vectorised { let x = A[c] { B[c] = x } }", "for (long c = 0; c < 8; c++) {");
+    has("for c in 0..8 vectorised { let x = A[c] { B[c] = x * x } }",
+        "const float8 x = vload8(0, &A[0]);\n        vstore8((x * x), 0, &B[0]);");
+    has("for c in 0..8 vectorised { let x = A[b] { B[c] = A[c] * x } }",
+        "const float x = A[b];\n        vstore8((vload8(0, &A[0]) * (float8)(x)), 0, &B[0]);");
+    has("for c in 0..4 vectorised { B[c] = (let x = A[c] in x * x) + (let y = A[b] in y * A[c]) }",
+        "vstore4(((x * x) + ((float4)(y) * vload4(0, &A[0]))), 0, &B[0]);");
 }
 
 /* Each of these loops has something that is no vector of neighbours, or no arithmetic on floats. */
 Test(opencl_text, other_vectorised_loops_stay_loops)
 {
-    const char *const bodies[] = {"B[c] = A[c*2]",    "B[c*2] = A[c]", "K[c] = floordiv(I[c], 3)",
-                                  "G[c] = H[c]",      "N[c] = M[c]",   "B[c] = select(c < b, A[c], 0.0)",
-                                  "K[c] = i32(A[c])", "B[c] = f32(c)", "if c < b { B[c] = A[c] }"};
+    const char *const bodies[] = {"B[c] = A[c*2]",
+                                  "B[c*2] = A[c]",
+                                  "K[c] = floordiv(I[c], 3)",
+                                  "G[c] = H[c]",
+                                  "N[c] = M[c]",
+                                  "B[c] = select(c < b, A[c], 0.0)",
+                                  "K[c] = i32(A[c])",
+                                  "B[c] = f32(c)",
+                                  "if c < b { B[c] = A[c] }",
+                                  "let i = I[c] { B[c] = A[i64(i)] }",
+                                  "let x = A[c] { if x > 0.0 { B[c] = x } }"};
 
     for (int i = 0; i < BASE_COUNT(bodies); i++)
         has(base_format(cx, "for c in 0..8 vectorised { %s }", bodies[i]), "for (long c = 0; c < 8; c++) {");
