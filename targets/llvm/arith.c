@@ -32,19 +32,38 @@ static LLVMValueRef ordered(llvm_gen *gen, bool is_max, LLVMValueRef a, LLVMValu
     return LLVMBuildSelect(gen->b, wins, a, b, "");
 }
 
+/* An operand of LLVM's maximum, behind a fence where it is a call of an intrinsic of two and more floats. LLVM
+ * 19 takes every intrinsic with the operands of a nested maximum, such as fma(a, b, c) in
+ * max(max(a, b), fma(a, b, c)), for a maximum or minimum, and ends the process where it is none. */
+static LLVMValueRef fenced(llvm_gen *gen, LLVMValueRef value)
+{
+    static const char *const names[] = {"llvm.fma", "llvm.copysign"};
+    LLVMValueRef call = LLVMIsAIntrinsicInst(value);
+
+    for (int i = 0; call && i < BASE_COUNT(names); i++)
+        if (LLVMGetIntrinsicID(LLVMGetCalledValue(call)) == LLVMLookupIntrinsicID(names[i], strlen(names[i])))
+            return llvm_intrinsic1(gen, "llvm.arithmetic.fence", LLVMTypeOf(value), value);
+    return value;
+}
+
+static LLVMValueRef nan_extreme(llvm_gen *gen, bool is_max, LLVMValueRef left, LLVMValueRef right)
+{
+    return llvm_intrinsic2(gen, is_max ? "llvm.maximum" : "llvm.minimum", LLVMTypeOf(left), fenced(gen, left),
+                           fenced(gen, right));
+}
+
 /* The greater or the less of two numbers; NaN where one is NaN. */
 static LLVMValueRef extreme(llvm_gen *gen, const ir_expr *expr, LLVMValueRef left, LLVMValueRef right)
 {
     bool is_max = expr->op == IR_MAX;
     if (gen->t->arch->maximum_of_nan)
-        return llvm_intrinsic2(gen, is_max ? "llvm.maximum" : "llvm.minimum", LLVMTypeOf(left), left, right);
+        return nan_extreme(gen, is_max, left, right);
     if (never_nan(expr->arg[0]))
         return ordered(gen, is_max, left, right);
     if (never_nan(expr->arg[1]))
         return ordered(gen, is_max, right, left);
     if (gen->t->arch->maximum_of_either_zero) {
-        LLVMValueRef best =
-            llvm_intrinsic2(gen, is_max ? "llvm.maximum" : "llvm.minimum", LLVMTypeOf(left), right, left);
+        LLVMValueRef best = nan_extreme(gen, is_max, right, left);
         LLVMSetFastMathFlags(best, LLVMFastMathNoSignedZeros);
         return best;
     }

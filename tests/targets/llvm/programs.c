@@ -284,6 +284,21 @@ Test(programs, a_select_divides_only_where_its_condition_holds)
     }
 }
 
+/* LLVM takes the multiply-add for a maximum of the same operands, and crashes. */
+Test(programs, a_nested_maximum_stands_beside_a_multiply_add_of_its_operands)
+{
+    const char *with_fma = "llvm -mcpu=x86-64-v3";
+    arrays a = make_arrays();
+    for (int order = 0; order < 8 && runs_here(cx, with_fma); order++) {
+        const ir_expr *i = index_var("i"), *x = at(a.in, i), *y = at(a.in, ir_sub(cx, num(N - 1), i));
+        const ir_expr *inner = order & 1 ? ir_max(cx, x, y) : ir_min(cx, x, y),
+                      *sum = ir_fma(cx, order & 2 ? y : x, order & 2 ? x : y, real(3));
+        const ir_expr *left = order & 4 ? inner : sum, *right = order & 4 ? sum : inner;
+        check_on(&a, loop(i, N, set(a.out, i, order & 1 ? ir_max(cx, left, right) : ir_min(cx, left, right))),
+                 with_fma);
+    }
+}
+
 Test(programs, divisions_by_constants_floor_and_truncate)
 {
     static const int64_t divisors[] = {1, 2, 3, 7, 8, 64, -1, -2, -3, -8, 1000000007};
