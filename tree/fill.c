@@ -575,13 +575,22 @@ static bool distinct_from(const tree_view *view, const tree_site *site, const st
 }
 
 /* The spatial bindings tell this loop's variable: with the outer loops fixed, or, where a fused loop was
- * split across them, with all in view. */
+ * split across them, with some or all of these in view. An example, where b and f.0 stand around f.1:
+ *
+ *     P[b * 32 + (f.0 * 256 + f.1) % 34]   f.0 * 256 + f.1 < 340
+ *
+ * With f.1 alone in view, the condition cuts it at a place that is not known. With all in view, 34 elements
+ * from b * 32 on and those of the next b overlap. With b fixed, f.0 and f.1 tell the element.
+ */
 bool tree_digits_apart(const tree_view *view, const tree_site *site, const ir_region *access,
                        const ir_expr *var, int depth)
 {
     store_map store;
 
-    return read_store(view, site->block, access, &store) &&
-           (distinct_from(view, site, &store, var, depth - 1) ||
-            (depth > 1 && distinct_from(view, site, &store, var, 0)));
+    if (!read_store(view, site->block, access, &store))
+        return false;
+    for (int first = depth - 1; first >= 0; first--)
+        if (distinct_from(view, site, &store, var, first))
+            return true;
+    return false;
 }

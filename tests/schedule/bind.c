@@ -44,6 +44,16 @@ Test(bind, gives_each_launch_its_own_number_of_blocks)
     refuses(s, "bind(D.j, blockIdx.x)", "'D.j' lies inside 'D.i', which is blockIdx.x already");
 }
 
+/* The copy of a block has 34 columns, 32 apart from those of the next: where blocks stand still, a thread's
+ * number tells its elements. */
+Test(bind, deals_out_copies_of_windows_that_overlap_between_blocks)
+{
+    does(schedule_of("def f(X: f32[8, 66]) { C[x: 64] = sum[k: 8, j: 3](X[k, x + j]) return C }"),
+         "x0, x1 = split(C.x, _, 32)\nbind(x0, blockIdx.x)\ncache_read(X, shared)\n"
+         "compute_at(X.cache.shared, x0)\nfa = fuse(X.cache.shared.ax0, X.cache.shared.ax1)\n"
+         "a0, a1 = split(fa, _, 32)\nbind(a1, threadIdx.x)\nbind(x1, threadIdx.x)");
+}
+
 /* ---- reductions over threads ---- */
 
 Test(bind, lets_threads_reduce_together)
