@@ -1,0 +1,678 @@
+/* space/gpu_tiled.c -- tiled stages on a GPU: what a block of threads computes at once, what each thread and
+ * virtual thread has of it, and what the threads fetch together into shared memory (TVM paper, section 4.2
+ * and figure 7).
+ *
+ *     for tiles blockIdx.x { for ... vthread { for ... threadIdx.x {
+ *       sums in registers = 0
+ *       for k.0                                     blocks of the reduction
+ *         shared copies of operands: for ... { for ... threadIdx.x }
+ *         for k.1 { for inner { sums } }
+ *       for inner { output }
+ *     } } }
+ *
+ * For example a product of two matrices with the knobs tile.y = [_, 1, 8, 4], tile.x = [_, 2, 32, 1],
+ * reduce_block 16:
+ *
+ *     one block    32 rows of 64 columns by 8 * 32 = 256 threads; each has 2 * 4 = 8 sums in registers
+ *     thread       4 neighbouring rows, of one column of each half
+ *     vthread      the two halves of the columns: in each, neighbouring threads have neighbouring elements
+ *     shared       32 * 16 elements of A and 16 * 64 of B, fetched once per block of 16 steps by all threads
+ *
+ * The threads of a warp write 32 neighbouring results, so their stores are 4 transactions of 32 bytes. They
+ * read one element of the shared copy of A, and 32 neighbouring ones of that of B: no bank has two requests.
+ * Without the copies every thread would load its elements of A and B from global memory.
+ *
+ * Which loops are tiled: the last one of the results, whose neighbours are neighbours in memory, and at most
+ * two along which an operand is used again. The loop f of a convolution is one, as X does not depend on it:
+ *
+ *     Y[n, f, y, x] = sum[c, i, j](X[n, c, y + i, x + j] * W[f, c, i, j])      tiled: f, y, x
+ *
+ * Limits of the device (threads, shared memory) are requirements: a point beyond them is refused before a
+ * schedule is made.
+ */
+#include "space/gpu.h"
+
+#include "ir/build.h"
+#include "ir/reason/facts.h"
+#include "ir/walk.h"
+#include "space/loads.h"
+
+enum { MAX_LOOPS = 48, MOST_TILED = 3, WARP = 32 };
+/* of knobs */
+enum { MOST_VTHREADS = 4, MOST_THREADS = 256, MOST_INNER = 8, MOST_SUMS = 64, MIN_THREADS = 4 };
+/* of the start */
+enum {
+    START_THREADS = 256,
+    START_SUMS = 16,
+    START_BLOCKS = 64, /* fewer leave multiprocessors idle */
+    START_REDUCE = 16,
+    START_SHARED = 32 << 10,
+    START_WHOLE = 8 << 10,
+    START_EXTENT = 1024 /* stands for an extent that is not known */
+};
+enum { USUAL_THREADS = 1024, USUAL_SHARED = 32 << 10 };
+
+/* The parts of a tiled loop. */
+enum { VTHREAD = 1, THREAD, INNER };
+
+typedef struct {
+    const space_loop *loop; /* of the output */
+    const char *iter;       /* the variable of the sums that follows it */
+    const int64_t *part;    /* [_, vthreads, threads, inner] */
+} gpu_axis;
+
+/* `share` has one entry for each load; `reduce_block` and `unroll` are 0 for none. */
+struct gpu_tiled {
+    gpu_axis axis[MOST_TILED]; /* in the order of the output's loops */
+    int n;
+    int64_t reduce_block, unroll;
+    bool share[SPACE_MAX_OPERANDS];
+};
+
+int64_t gpu_max_threads(const space_shape *shape)
+{
+    const target *t = sched_target(shape->base);
+
+    return t && t->max_threads ? t->max_threads : USUAL_THREADS;
+}
+
+static int64_t shared_bytes(const space_shape *shape)
+{
+    const target *t = sched_target(shape->base);
+
+    return t && t->shared_bytes ? t->shared_bytes : USUAL_SHARED;
+}
+
+/* ---- which loops are tiled ---- */
+
+/* Whether an operand is the same for all values of the variable. */
+static bool is_shared_along(tec_context *cx, const space_tiled *tiled, const char *iter)
+{
+    const ir_iter *var = space_iter_named(tiled->sums->block, iter);
+
+    for (int i = 0; i < tiled->n_loads; i++) {
+        bool uses = false;
+
+        for (int d = 0; d < tiled->load[i]->load.n; d++)
+            uses |= ir_uses_var(cx, tiled->load[i]->load.index[d], var->var);
+        if (!uses)
+            return true;
+    }
+    return false;
+}
+
+/* The variable of the sums that follows a loop of the output alone; NULL: there is none. */
+static const char *follower_of(const space_tiled *tiled, const space_loop *loop)
+{
+    for (int i = 0; i < tiled->n_axes; i++)
+        if (tiled->axis[i].loop == loop)
+            return tiled->axis[i].iter;
+    return NULL;
+}
+
+/* From the last loop to the first: the last one; then those along which an operand is used again; where
+ * there are none, the one before the last. */
+static void choose_axes(tec_context *cx, const space_tiled *tiled, gpu_tiled *out)
+{
+    const space_loop *chosen[MOST_TILED] = {NULL}, *before = NULL;
+    int n = 0;
+
+    for (int i = tiled->out->n_loops - 1; i >= 0 && n < MOST_TILED; i--) {
+        const space_loop *loop = &tiled->out->loop[i];
+        const char *iter = loop->kind == IR_SPATIAL ? follower_of(tiled, loop) : NULL;
+
+        if (!iter)
+            continue;
+        if (n == 0 || is_shared_along(cx, tiled, iter))
+            chosen[n++] = loop;
+        else if (!before)
+            before = loop;
+    }
+    if (n == 1 && before)
+        chosen[n++] = before;
+    for (int i = 0; i < tiled->out->n_loops; i++)
+        for (int k = 0; k < n; k++)
+            if (chosen[k] == &tiled->out->loop[i])
+                out->axis[out->n++] = (gpu_axis){.loop = chosen[k], .iter = follower_of(tiled, chosen[k])};
+}
+
+/* ---- what a tile is ---- */
+
+/* The reduction loop that is cut into blocks; loops of unknown extent cannot be, since a block must divide
+ * its loop. */
+static const space_loop *longest(const space_tiled *tiled)
+{
+    const space_loop *best = NULL;
+
+    for (int i = 0; i < tiled->n_reduce; i++)
+        if (tiled->reduce[i]->extent && (!best || tiled->reduce[i]->extent > best->extent))
+            best = tiled->reduce[i];
+    return best;
+}
+
+static int64_t tile_of(const gpu_axis *axis)
+{
+    return axis->part[VTHREAD] * axis->part[THREAD] * axis->part[INNER];
+}
+
+/* The product of one part over all tiled loops. */
+static int64_t product_of(const gpu_tiled *tiled, int part)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < tiled->n; i++)
+        n *= tiled->axis[i].part[part];
+    return n;
+}
+
+static const gpu_axis *axis_of(const gpu_tiled *tiled, const ir_iter *iter)
+{
+    for (int i = 0; i < tiled->n; i++)
+        if (base_same(tiled->axis[i].iter, iter->var->var.name))
+            return &tiled->axis[i];
+    return NULL;
+}
+
+/* Values of a variable of the sums while a block works on one block of the reduction. An example with the
+ * knobs of the header: x runs over 2 * 32 = 64 values in a block, k over 16 steps. A spatial variable that
+ * follows no tiled loop has one value. */
+static int64_t span_of(const gpu_tiled *tiled, const space_tiled *stages, const ir_iter *iter)
+{
+    const gpu_axis *axis = axis_of(tiled, iter);
+    const space_loop *blocked = longest(stages);
+    int64_t n;
+
+    if (axis)
+        return tile_of(axis);
+    if (tiled->reduce_block && blocked && base_same(blocked->iter, iter->var->var.name))
+        return tiled->reduce_block;
+    if (iter->kind == IR_SPATIAL)
+        return 1;
+    return ir_is_int(iter->extent, &n) ? n : INT32_MAX;
+}
+
+/* Elements of an operand that a tile reads: the box of each index.
+ *
+ *     A[y*2 + ky, k] with y over 16, ky over 3, k over 16:  (1 + 2*15 + 1*2) * (1 + 15) = 33 * 16 elements
+ */
+static int64_t elements_of(const space_shape *shape, const gpu_tiled *tiled, const space_tiled *stages,
+                           const ir_expr *load)
+{
+    const ir_facts *facts = ir_facts_of_program(sched_context(shape->base), sched_tree(shape->base));
+    const ir_block *block = stages->sums->block;
+    double all = 1;
+
+    for (int d = 0; d < load->load.n; d++) {
+        int64_t extent = 1, by, whole;
+        const ir_expr *rest;
+
+        for (int i = 0; i < block->n_iters; i++)
+            extent += ir_linear(facts, load->load.index[d], &block->iters[i].var, 1, &by, &rest)
+                          ? (by < 0 ? -by : by) * (span_of(tiled, stages, &block->iters[i]) - 1)
+                          : INT32_MAX;
+        all *= (double)(ir_is_int(load->load.buffer->shape[d], &whole) && whole < extent ? whole : extent);
+    }
+    return all > 1e15 ? (int64_t)1e15 : (int64_t)all;
+}
+
+/* Bytes of shared memory: the shared copies of operands for one block of the reduction. */
+static int64_t shared_of(const space_shape *shape, const gpu_tiled *tiled, const space_tiled *stages)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < stages->n_loads; i++)
+        if (tiled->share[i])
+            bytes += elements_of(shape, tiled, stages, stages->load[i]) *
+                     base_dtype_bytes(stages->load[i]->load.buffer->dtype);
+    return bytes;
+}
+
+/* Whether what a tile reads of an operand is a box of known size, for the threads to share out. */
+static bool may_be_shared(tec_context *cx, const gpu_tiled *tiled, const space_tiled *stages,
+                          const ir_expr *load)
+{
+    const ir_block *block = stages->sums->block;
+    int64_t n;
+
+    for (int i = 0; i < block->n_iters; i++)
+        for (int d = 0; d < load->load.n; d++)
+            if (!ir_is_int(block->iters[i].extent, &n) && !axis_of(tiled, &block->iters[i]) &&
+                ir_uses_var(cx, load->load.index[d], block->iters[i].var))
+                return false;
+    return true;
+}
+
+/* ---- where the space starts ---- */
+
+/* The part of n results that tiles of this size compute, the rest of the last tile being idle. */
+static double use_of(int64_t n, int64_t tile)
+{
+    return n ? (double)n / (double)((n + tile - 1) / tile * tile) : 1;
+}
+
+/* Threads along a loop, at most `most`. Along the last one a warp is best in one row: its requests are whole
+ * transactions, and no two of its threads ask one bank of shared memory for words of two rows. 56 columns get
+ * 32 threads, 14 get 16, 7 get 8. */
+static int64_t start_threads(int64_t n, int64_t most, bool last)
+{
+    int64_t best = 1;
+    double merit = 0;
+
+    for (int64_t t = 1; t <= most; t *= 2) {
+        double row = !last || t >= WARP ? 1
+                     : t >= 16          ? 0.8
+                     : t >= 8           ? 0.7
+                                        : 0.08 * (double)t,
+               here = use_of(n, t) * row;
+
+        if (here >= merit * (last ? 1.001 : 0.9)) {
+            best = t;
+            merit = here > merit ? here : merit;
+        }
+    }
+    return best;
+}
+
+/* Blocks of the launch, for tiles of these parts. */
+static double blocks_of(const space_tiled *stages, const gpu_tiled *tiled)
+{
+    double n = 1;
+
+    for (int i = 0; i < stages->out->n_loops; i++) {
+        int64_t extent = stages->out->loop[i].extent ? stages->out->loop[i].extent : START_EXTENT, tile = 1;
+
+        for (int k = 0; k < tiled->n; k++)
+            if (tiled->axis[k].loop == &stages->out->loop[i])
+                tile = tile_of(&tiled->axis[k]);
+        n *= (double)((extent + tile - 1) / tile);
+    }
+    return n;
+}
+
+/* Whether an index adds another variable of the sums to that of the loop, as x + j of a convolution does.
+ * Copies of virtual threads overlap then, which schedules refuse: two threads would write one element. */
+static bool has_windows(tec_context *cx, const space_tiled *stages, const gpu_axis *axis)
+{
+    const ir_block *block = stages->sums->block;
+    const ir_iter *own = space_iter_named(block, axis->iter);
+
+    for (int i = 0; i < stages->n_loads; i++)
+        for (int d = 0; d < stages->load[i]->load.n; d++)
+            for (int k = 0; k < block->n_iters; k++)
+                if (&block->iters[k] != own && ir_uses_var(cx, stages->load[i]->load.index[d], own->var) &&
+                    ir_uses_var(cx, stages->load[i]->load.index[d], block->iters[k].var))
+                    return true;
+    return false;
+}
+
+/* Doubles a part of a loop where that keeps enough blocks, not too many sums for a thread, and threads busy.
+ * Neighbouring results of a thread must not be cut by the end of the loop: sums in registers need indices
+ * that are constants. */
+static bool grow(const space_tiled *stages, gpu_tiled *tiled, const gpu_axis *axis, int64_t *part, int which)
+{
+    int64_t n = axis->loop->extent, most = which == INNER ? MOST_INNER : MOST_VTHREADS,
+            sums = product_of(tiled, VTHREAD) * product_of(tiled, INNER);
+    double before = use_of(n, tile_of(axis));
+
+    if (part[which] * 2 > most || sums * 2 > START_SUMS ||
+        (which == INNER && (!n || n % (part[which] * 2) != 0)))
+        return false;
+    part[which] *= 2;
+    if (blocks_of(stages, tiled) >= START_BLOCKS && use_of(n, tile_of(axis)) >= 0.9 * before)
+        return true;
+    part[which] /= 2;
+    return false;
+}
+
+/* The parts of each tiled loop: threads first, most along the last loop, then more sums for each thread. The
+ * first loop gets neighbouring results, the last one virtual threads, whose results lie a row of threads
+ * apart. */
+static void start_tiles(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled,
+                        int64_t (*part)[INNER + 1])
+{
+    int64_t left = gpu_max_threads(shape) < START_THREADS ? gpu_max_threads(shape) : START_THREADS;
+
+    for (int i = tiled->n - 1; i >= 0; i--) {
+        bool last = i == tiled->n - 1;
+        int64_t most = last && tiled->n > 1 && left > WARP ? WARP : left;
+
+        part[i][0] = TEC_INFER;
+        part[i][VTHREAD] = part[i][INNER] = 1;
+        part[i][THREAD] = start_threads(tiled->axis[i].loop->extent, most, last);
+        left /= part[i][THREAD];
+        tiled->axis[i].part = part[i];
+    }
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (int i = 0; i < tiled->n; i++) {
+            bool inner = i < tiled->n - 1 && tiled->axis[i].loop->extent;
+
+            if (inner || !has_windows(sched_context(shape->base), stages, &tiled->axis[i]))
+                grown |= grow(stages, tiled, &tiled->axis[i], part[i], inner ? INNER : VTHREAD);
+        }
+    }
+}
+
+/* No blocks where the copies for the whole reduction are small, as those of a depthwise convolution are.
+ * Otherwise the longest block that divides the reduction, up to START_REDUCE, whose copies leave room for
+ * several blocks of threads on a multiprocessor. Where there is none, nothing is copied. */
+static void start_reduce_block(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled)
+{
+    const space_loop *loop = longest(stages);
+    int64_t most = shared_bytes(shape) < START_SHARED ? shared_bytes(shape) : START_SHARED;
+
+    if (shared_of(shape, tiled, stages) <= START_WHOLE)
+        return;
+    for (tiled->reduce_block = START_REDUCE; loop && tiled->reduce_block > 0; tiled->reduce_block /= 2)
+        if (loop->extent % tiled->reduce_block == 0 && tiled->reduce_block < loop->extent &&
+            shared_of(shape, tiled, stages) <= most)
+            return;
+    tiled->reduce_block = 0;
+    for (int i = 0; i < stages->n_loads; i++)
+        tiled->share[i] = false;
+}
+
+/* ---- declaring ---- */
+
+/* Everything that a device refuses, or that hardly ever pays, as requirements on the knobs: too many threads,
+ * sums in registers or bytes of shared memory; tiles that cut packed panels. Requirements are cheap: they are
+ * asked of every point that a search draws, while a schedule is made for few. */
+static void require_limits(tec_knobs *knobs, const space_shape *shape, const gpu_tiled *tiled,
+                           const space_tiled *stages)
+{
+    int64_t threads = product_of(tiled, THREAD), sums = product_of(tiled, VTHREAD) * product_of(tiled, INNER),
+            bytes = shared_of(shape, tiled, stages);
+
+    for (int i = 0; i < tiled->n; i++) {
+        const gpu_axis *axis = &tiled->axis[i];
+        int64_t tile = tile_of(axis);
+
+        for (int k = 0; k < stages->n_axes; k++)
+            tec_knob_require(knobs,
+                             stages->axis[k].loop != axis->loop || !stages->axis[k].column ||
+                                 !stages->panel || tile % stages->panel == 0 || stages->panel % tile == 0,
+                             "a tile of '%s' cuts panels of %lld", axis->loop->name,
+                             (long long)stages->panel);
+        tec_knob_require(knobs, !axis->loop->extent || tile < 2 * axis->loop->extent,
+                         "a tile is more than twice as long as '%s'", axis->loop->name);
+    }
+    tec_knob_require(knobs, threads >= MIN_THREADS, "a block of %lld threads is less than %d",
+                     (long long)threads, MIN_THREADS);
+    tec_knob_require(knobs, threads <= gpu_max_threads(shape),
+                     "a block of %lld threads is more than the device's %lld", (long long)threads,
+                     (long long)gpu_max_threads(shape));
+    tec_knob_require(knobs, sums <= MOST_SUMS, "%lld sums of one thread are more than %d", (long long)sums,
+                     MOST_SUMS);
+    tec_knob_require(knobs, bytes <= shared_bytes(shape),
+                     "%lld bytes of shared memory are more than the device's %lld", (long long)bytes,
+                     (long long)shared_bytes(shape));
+}
+
+/* Lengths of a block that divide the reduction, 0 for no blocks. */
+static int64_t pick_reduce_block(tec_knobs *knobs, const space_stage *stage, int64_t start)
+{
+    static const int64_t all[] = {1, 2, 4, 8, 16, 32, 64};
+    const space_loop *loop = longest(stage->tiled);
+    int64_t value[BASE_COUNT(all) + 1] = {0};
+    int n = 1;
+
+    for (int i = 0; loop && i < BASE_COUNT(all); i++)
+        if (loop->extent % all[i] == 0 && all[i] < loop->extent)
+            value[n++] = all[i];
+    return space_pick(knobs, stage, "reduce_block", value, n, start);
+}
+
+static bool fits_threads(const int64_t *inner, int n, void *user)
+{
+    (void)n;
+    return inner[1] * inner[2] <= *(const int64_t *)user;
+}
+
+/* `limit` allows more than a device's threads, since it bounds the product of one loop with its inner part
+ * alone; the exact limit is a requirement. */
+static const int64_t *pick_parts(tec_knobs *knobs, const space_shape *shape, const space_stage *stage,
+                                 const gpu_axis *axis)
+{
+    int64_t limit = gpu_max_threads(shape) * MOST_INNER, most[] = {MOST_VTHREADS, MOST_THREADS, MOST_INNER};
+
+    return space_pick_split(knobs, stage, "tile", axis->loop->iter, axis->loop->extent,
+                            &(tec_split_domain){.parts = INNER + 1,
+                                                .policy = TEC_SPLIT_POWERS,
+                                                .most = most,
+                                                .start = axis->part + 1,
+                                                .keep = fits_threads,
+                                                .user = &limit});
+}
+
+/* The start is worked out first, as its parts depend on each other; then each of its values is where a knob
+ * starts. `share` asks for each operand whether its part goes through shared memory: worthwhile where several
+ * threads of a block read the same elements, as the rows of A in a matrix product. */
+const gpu_tiled *gpu_declare_tiled(tec_knobs *knobs, const space_shape *shape, const space_stage *stage)
+{
+    static const int64_t both[] = {0, 1}, unrolls[] = {0, 16, 64, 512};
+    const space_tiled *stages = stage->tiled;
+    gpu_tiled *tiled = base_new(knobs->cx, gpu_tiled);
+    int64_t part[MOST_TILED][INNER + 1];
+
+    choose_axes(knobs->cx, stages, tiled);
+    start_tiles(shape, stages, tiled, part);
+    for (int i = 0; i < stages->n_loads; i++)
+        tiled->share[i] = may_be_shared(knobs->cx, tiled, stages, stages->load[i]);
+    start_reduce_block(shape, stages, tiled);
+    for (int i = 0; i < tiled->n; i++)
+        tiled->axis[i].part = pick_parts(knobs, shape, stage, &tiled->axis[i]);
+    tiled->reduce_block = pick_reduce_block(knobs, stage, tiled->reduce_block);
+    tiled->unroll = space_pick(knobs, stage, "unroll", unrolls, BASE_COUNT(unrolls), 64);
+    for (int i = 0; i < stages->n_loads; i++)
+        tiled->share[i] =
+            may_be_shared(knobs->cx, tiled, stages, stages->load[i]) &&
+            space_pick(knobs, stage, base_format(knobs->cx, "share.%s", stages->load[i]->load.buffer->name),
+                       both, 2, tiled->share[i]) != 0;
+    require_limits(knobs, shape, tiled, stages);
+    return tiled;
+}
+
+/* ---- applying ---- */
+
+bool gpu_deal_out(sched *schedule, const char *const *loop, int n, int64_t threads)
+{
+    const char *one = space_fuse(schedule, loop, n), *part[2];
+
+    return one && sched_split(schedule, one, TEC_GUARD, part, (int64_t[]){TEC_INFER, threads}, 2) &&
+           sched_annotate(schedule, part[1], IR_THREAD_X);
+}
+
+typedef struct {
+    const char *block, *vthread[MOST_TILED], *thread[MOST_TILED], *all; /* all: the threads as one loop */
+} thread_loops;
+
+/* Splits a tiled loop of the output. The inner part is cut off first: where it divides the loop, the end of
+ * the loop lies between threads, and each has all of its part or nothing. */
+static bool cut_axis(sched *schedule, const gpu_axis *axis, const char **block, const char **vthread,
+                     const char **thread, const char **inner)
+{
+    const char *part[3], *outer = axis->loop->name;
+
+    *inner = NULL;
+    if (axis->part[INNER] > 1) {
+        if (!sched_split(schedule, outer, TEC_GUARD, part, (int64_t[]){TEC_INFER, axis->part[INNER]}, 2))
+            return false;
+        outer = part[0];
+        *inner = part[1];
+    }
+    if (!sched_split(schedule, outer, TEC_GUARD, part,
+                     (int64_t[]){TEC_INFER, axis->part[VTHREAD], axis->part[THREAD]}, 3))
+        return false;
+    *block = part[0];
+    *vthread = part[1];
+    *thread = part[2];
+    return true;
+}
+
+static const gpu_axis *tiled_axis(const gpu_tiled *tiled, const space_loop *loop, int *number)
+{
+    for (*number = 0; *number < tiled->n; (*number)++)
+        if (tiled->axis[*number].loop == loop)
+            return &tiled->axis[*number];
+    return NULL;
+}
+
+/* The loops of the output: blocks, virtual threads, threads, inner parts. Loops that are not tiled are loops
+ * over blocks. */
+static bool tile_output(sched *schedule, const space_tiled *stages, const gpu_tiled *tiled,
+                        thread_loops *loops)
+{
+    const char *order[MAX_LOOPS], *inner[MOST_TILED];
+    int n = 0, blocks, number;
+
+    for (int i = 0; i < stages->out->n_loops; i++) {
+        const space_loop *loop = &stages->out->loop[i];
+        const gpu_axis *axis = tiled_axis(tiled, loop, &number);
+
+        order[n] = loop->name;
+        if (axis && !cut_axis(schedule, axis, &order[n], &loops->vthread[number], &loops->thread[number],
+                              &inner[number]))
+            return false;
+        n++;
+    }
+    blocks = n;
+    for (int i = 0; i < tiled->n; i++)
+        order[n++] = loops->vthread[i];
+    for (int i = 0; i < tiled->n; i++)
+        order[n++] = loops->thread[i];
+    for (int i = 0; i < tiled->n; i++)
+        if (inner[i])
+            order[n++] = inner[i];
+    if (!sched_reorder(schedule, order, n))
+        return false;
+    loops->block = space_fuse(schedule, order, blocks);
+    loops->all = loops->block ? space_fuse(schedule, loops->thread, tiled->n) : NULL;
+    return loops->all != NULL;
+}
+
+static bool bind_loops(sched *schedule, const gpu_tiled *tiled, const thread_loops *loops)
+{
+    for (int i = 0; i < tiled->n; i++)
+        if (space_extent(schedule, loops->vthread[i]) > 1 &&
+            !sched_annotate(schedule, loops->vthread[i], IR_VTHREAD))
+            return false;
+    return sched_annotate(schedule, loops->block, IR_BLOCK_X) &&
+           sched_annotate(schedule, loops->all, IR_THREAD_X);
+}
+
+/* The sums in registers, in the loop over threads: their loops are blocks of the reduction, its other loops,
+ * then those over the results of the thread. *outer becomes the loop over blocks of the reduction, or the
+ * threads where there are none. */
+static bool place_sums(sched *schedule, const space_tiled *stages, const gpu_tiled *tiled,
+                       const thread_loops *loops, const char **outer)
+{
+    const space_loop *blocked = longest(stages);
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *order[MAX_LOOPS], *part[2], *first = NULL;
+    int n_reduce, n, at = 0;
+
+    if (!sched_compute_at(schedule, stages->sums->name, loops->all) ||
+        !sched_set_scope(schedule, stages->sums->block->writes[0].buffer->name, "local"))
+        return false;
+    *outer = loops->all;
+    if (tiled->reduce_block) {
+        const char *own = space_loop_of(schedule, stages->sums->name, blocked->iter);
+
+        if (!own ||
+            !sched_split(schedule, own, TEC_GUARD, part, (int64_t[]){TEC_INFER, tiled->reduce_block}, 2))
+            return false;
+        order[at++] = *outer = part[0];
+    }
+    n = space_own_loops(schedule, stages->sums->name, loops->all, spatial, reduce, &n_reduce);
+    for (int i = 0; i < n_reduce; i++)
+        if (!tiled->reduce_block || !base_same(reduce[i], *outer)) {
+            order[at++] = reduce[i];
+            first = first ? first : reduce[i];
+        }
+    for (int i = 0; i < n; i++)
+        order[at++] = spatial[i];
+    return (at < 2 || sched_reorder(schedule, order, at)) &&
+           (!first || !tiled->unroll ||
+            sched_pragma(schedule, first, "auto_unroll", ir_int(sched_context(schedule), tiled->unroll)));
+}
+
+/* The loops of a copy that are dealt out to the threads. So far the first thread makes the copy, which a loop
+ * over one thread says: that one is left out. A loop that ends early in the last tile is made as long as in
+ * all others, with a condition inside, so that the fused loop has a length that is known:
+ *
+ *     for x in 0..min(34, 58 - b * 32)   =>   for x.0 in 0..1 { for x.1 in 0..34 { if x.1 < 58 - b * 32 } }
+ */
+static int loops_of_copy(sched *schedule, const char *copy, const char *at, const char **loop)
+{
+    const ir_facts *facts = ir_facts_of_program(sched_context(schedule), sched_tree(schedule));
+    const char *own[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2], *order[MAX_LOOPS];
+    int n_reduce, n_own = space_own_loops(schedule, copy, at, own, reduce, &n_reduce), n = 0, outer = 0;
+
+    for (int i = 0; i < n_own; i++) {
+        const ir_stmt *stmt = sched_loop(schedule, own[i]);
+
+        if (stmt->loop.how != IR_SERIAL)
+            continue;
+        loop[n] = own[i];
+        if (!space_extent(schedule, own[i])) {
+            int64_t most = ir_bounds(facts, stmt->loop.extent).max;
+
+            if (most < 1 || most > INT32_MAX ||
+                !sched_split(schedule, own[i], TEC_GUARD, part, (int64_t[]){TEC_INFER, most}, 2))
+                return -1;
+            order[outer++] = part[0];
+            loop[n] = part[1];
+        }
+        n++;
+    }
+    for (int i = 0; i < n; i++)
+        order[outer + i] = loop[i];
+    return outer && !sched_reorder(schedule, order, outer + n) ? -1 : n;
+}
+
+/* The copies that the threads make together, in each block of the reduction.
+ *
+ *     for k.0 { A.shared[..] = A[..], by all threads;  for k.1 { .. A.shared[..] .. } }
+ */
+static bool share_operands(sched *schedule, const space_tiled *stages, const gpu_tiled *tiled, const char *at)
+{
+    for (int i = 0; i < stages->n_loads; i++) {
+        const char *loop[MAX_LOOPS], *copy;
+        int n;
+
+        if (!tiled->share[i])
+            continue;
+        copy =
+            sched_cache_read(schedule, stages->load[i]->load.buffer->name, "shared", &stages->sums->name, 1);
+        if (!copy || !sched_compute_at(schedule, copy, at))
+            return false;
+        n = loops_of_copy(schedule, copy, at, loop);
+        if (n < 0 || (n > 0 && !gpu_deal_out(schedule, loop, n, product_of(tiled, THREAD))))
+            return false;
+    }
+    return true;
+}
+
+/* A stage in front of the sums, such as padding, is computed where it is read, in the shared copy if there is
+ * one: a stage of its own would be a launch of its own. */
+static bool inline_producers(sched *schedule, const space_tiled *stages)
+{
+    for (int i = 0; i < stages->n_producers; i++)
+        if (!sched_compute_inline(schedule, stages->producer[i]->name))
+            return false;
+    return true;
+}
+
+/* The schedule of a tiled stage, from the outside in: tile the output, bind its loops, compute the sums in
+ * the threads, and fetch operands into shared memory for each block of the reduction. */
+bool gpu_apply_tiled(sched *schedule, const space_stage *stage, const gpu_tiled *tiled)
+{
+    const space_tiled *stages = stage->tiled;
+    thread_loops loops = {0};
+    const char *outer;
+
+    if (tiled->n == 0)
+        return sched_reject(schedule, "no loop of '%s' is bound to threads", stage->name);
+    return tile_output(schedule, stages, tiled, &loops) &&
+           place_sums(schedule, stages, tiled, &loops, &outer) && bind_loops(schedule, tiled, &loops) &&
+           share_operands(schedule, stages, tiled, outer) && inline_producers(schedule, stages);
+}
