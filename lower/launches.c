@@ -274,7 +274,10 @@ static bool read_loop(reader *in, const ir_stmt *stmt, const ir_expr *guard)
                          stmt->loop.var->var.name),
                false;
     *loop = (lower_loop){
-        .first = in->out->n, .var = stmt->loop.var, .min = stmt->loop.min, .extent = stmt->loop.extent};
+        .first = in->out->n,
+        .var = stmt->loop.var,
+        .min = stmt->loop.min,
+        .extent = ir_sub(in->cx, stmt->loop.extent, ir_int(in->cx, BASE_PLANT_ON(in->cx, split_loop)))};
     base_push(in->cx, in->loops, loop);
     base_push(in->cx, &in->around, stmt->loop.var);
     ok = read(in, stmt->loop.body, guard);

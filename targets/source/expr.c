@@ -248,6 +248,8 @@ static const char *print_sum(source_printer *printer, const ir_expr *expr, const
 static const char *print_division(source_printer *printer, const ir_expr *expr, int *level)
 {
     bool floats = base_is_float(expr->dtype), rest = expr->op == IR_MOD || expr->op == IR_FLOORMOD;
+    bool floors =
+        (expr->op == IR_FLOORDIV || expr->op == IR_FLOORMOD) && !BASE_PLANT_ON(printer->cx, source_floor);
     bool positive =
         !floats && source_nonnegative(printer, expr->arg[0]) && source_nonnegative(printer, expr->arg[1]);
 
@@ -259,13 +261,9 @@ static const char *print_division(source_printer *printer, const ir_expr *expr, 
         *level = SOURCE_PRODUCT;
         return infix(printer, expr, rest ? "%" : "/", SOURCE_PRODUCT);
     }
-    return rounded(printer, expr->dtype,
-                   helper(printer,
-                          expr->op == IR_DIV        ? "div"
-                          : expr->op == IR_MOD      ? "mod"
-                          : expr->op == IR_FLOORDIV ? "floordiv"
-                                                    : "floormod",
-                          expr, 2));
+    return rounded(
+        printer, expr->dtype,
+        helper(printer, floors ? (rest ? "floormod" : "floordiv") : (rest ? "mod" : "div"), expr, 2));
 }
 
 static const char *print_shift(source_printer *printer, const ir_expr *expr, int *level)
@@ -473,11 +471,17 @@ static const char *print_op(source_printer *printer, const ir_expr *expr, int *l
     case IR_MOD:
     case IR_FLOORDIV:
     case IR_FLOORMOD: return print_division(printer, expr, level);
-    case IR_MIN: return helper(printer, "min", expr, 2);
+    case IR_MIN:
+        return BASE_PLANT_ON(printer->cx, source_nan) && base_is_float(expr->dtype)
+                   ? base_format(printer->cx, "fmin(%s, %s)", source_expr(printer, expr->arg[0], SOURCE_ANY),
+                                 source_expr(printer, expr->arg[1], SOURCE_ANY))
+                   : helper(printer, "min", expr, 2);
     case IR_MAX: return helper(printer, "max", expr, 2);
     case IR_EQ: *level = SOURCE_EQUAL; return infix(printer, expr, "==", SOURCE_EQUAL);
     case IR_NE: *level = SOURCE_EQUAL; return infix(printer, expr, "!=", SOURCE_EQUAL);
-    case IR_LT: *level = SOURCE_LESS; return infix(printer, expr, "<", SOURCE_LESS);
+    case IR_LT:
+        *level = SOURCE_LESS;
+        return infix(printer, expr, BASE_PLANT_ON(printer->cx, source_less) ? "<=" : "<", SOURCE_LESS);
     case IR_LE: *level = SOURCE_LESS; return infix(printer, expr, "<=", SOURCE_LESS);
     case IR_GT: *level = SOURCE_LESS; return infix(printer, expr, ">", SOURCE_LESS);
     case IR_GE: *level = SOURCE_LESS; return infix(printer, expr, ">=", SOURCE_LESS);

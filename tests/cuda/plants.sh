@@ -20,9 +20,14 @@ source_end 11 2
 source_parens 15 2
 source_args 0 2
 source_arms 1 2
+source_else 23 2
+source_floor 13 2
+source_nan 1 2
+source_less 1 2
 cuda_barrier 0 2
 split_workspace 10 2
 split_sequence 12 2
+split_loop 11 2
 split_grid 0 2
 END
 while read -r fault first cases; do
