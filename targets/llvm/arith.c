@@ -32,9 +32,10 @@ static LLVMValueRef ordered(llvm_gen *gen, bool is_max, LLVMValueRef a, LLVMValu
     return LLVMBuildSelect(gen->b, wins, a, b, "");
 }
 
-/* An operand of LLVM's maximum, behind a fence where it is a call of an intrinsic of two and more floats. LLVM
- * 19 takes every intrinsic with the operands of a nested maximum, such as fma(a, b, c) in
- * max(max(a, b), fma(a, b, c)), for a maximum or minimum, and ends the process where it is none. */
+/* An operand of LLVM's maximum, behind a fence where it is a call of an intrinsic of two and more floats.
+ * LLVM 19 takes every intrinsic with the operands of a nested maximum for a maximum or minimum, and ends the
+ * process where it is none: max(max(a, b), fma(a, b, c)).
+ */
 static LLVMValueRef fenced(llvm_gen *gen, LLVMValueRef value)
 {
     static const char *const names[] = {"llvm.fma", "llvm.copysign"};
