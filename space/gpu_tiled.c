@@ -34,7 +34,6 @@
 
 #include "ir/build.h"
 #include "ir/reason/facts.h"
-#include "ir/walk.h"
 #include "space/loads.h"
 
 enum { MAX_LOOPS = 48, MOST_TILED = 3, WARP = 32 };
@@ -90,14 +89,9 @@ static bool is_shared_along(tec_context *cx, const space_tiled *tiled, const cha
 {
     const ir_iter *var = space_iter_named(tiled->sums->block, iter);
 
-    for (int i = 0; i < tiled->n_loads; i++) {
-        bool uses = false;
-
-        for (int d = 0; d < tiled->load[i]->load.n; d++)
-            uses |= ir_uses_var(cx, tiled->load[i]->load.index[d], var->var);
-        if (!uses)
+    for (int i = 0; i < tiled->n_loads; i++)
+        if (!space_load_uses(cx, tiled->load[i], var->var))
             return true;
-    }
     return false;
 }
 
@@ -235,10 +229,9 @@ static bool may_be_shared(tec_context *cx, const gpu_tiled *tiled, const space_t
     int64_t n;
 
     for (int i = 0; i < block->n_iters; i++)
-        for (int d = 0; d < load->load.n; d++)
-            if (!ir_is_int(block->iters[i].extent, &n) && !axis_of(tiled, &block->iters[i]) &&
-                ir_uses_var(cx, load->load.index[d], block->iters[i].var))
-                return false;
+        if (!ir_is_int(block->iters[i].extent, &n) && !axis_of(tiled, &block->iters[i]) &&
+            space_load_uses(cx, load, block->iters[i].var))
+            return false;
     return true;
 }
 

@@ -135,7 +135,7 @@ static bool wants_inline(tec_context *cx, const sched *schedule, const char *nam
     return true;
 }
 
-static bool is_among(const char *name, const char *const *list, int n)
+bool space_is_among(const char *name, const char *const *list, int n)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(list[i], name) == 0)
@@ -151,7 +151,7 @@ void space_inline_cheap(sched *schedule, const char *const *but, int n_but)
     int n = sched_blocks(schedule, &name);
 
     for (int i = 0; i < n; i++)
-        if (!is_among(name[i], but, n_but) && wants_inline(cx, schedule, name[i]) &&
+        if (!space_is_among(name[i], but, n_but) && wants_inline(cx, schedule, name[i]) &&
             !sched_compute_inline(schedule, name[i]))
             sched_clear(schedule);
 }

@@ -15,6 +15,7 @@
 /* The innermost loop that iteration variable `iter` of a block depends on, by the variable's name; NULL:
  * none. */
 const char *space_loop_of(const sched *schedule, const char *block, const char *iter);
+bool space_is_among(const char *name, const char *const *list, int n);
 /* the block has a note of that key that is true */
 bool space_has_note(const sched *schedule, const char *block, const char *key);
 bool space_reduces(const ir_block *block);

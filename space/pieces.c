@@ -278,14 +278,6 @@ static bool cut_at(sched *schedule, const space_pieces *pieces, const char *loop
                           cut_at(schedule, pieces, part[1], pieces->point[middle], middle + 1, to));
 }
 
-static bool is_among(const char *name, const char *const *list, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Loops that go through memory one by one become one. The loop over the axis is left out where the others are
  * long enough without it: that loop may run in parallel. Gives the number of loops that are left. */
 static int fuse_run(sched *schedule, const space_stage *stage, const char **loop, int n, int at)
@@ -371,7 +363,7 @@ bool space_apply_pieces(sched *schedule, const space_stage *stage, const space_n
         return false;
     int n = sched_blocks(schedule, &after);
     for (int i = 0; i < n; i++)
-        if ((strcmp(after[i], stage->name) == 0 || !is_among(after[i], before, n_before)) &&
+        if ((strcmp(after[i], stage->name) == 0 || !space_is_among(after[i], before, n_before)) &&
             !apply_piece(schedule, stage, choice, after[i]))
             return false;
     return true;
