@@ -89,7 +89,8 @@ static int64_t pick_threads(tec_knobs *knobs, const space_shape *shape)
     int n = 0;
 
     for (int i = 0; i < BASE_COUNT(all); i++)
-        if (all[i] <= gpu_max_threads(shape) && (i == 0 || !results || g->n_reduce || all[i] <= results))
+        if (all[i] <= space_gpu_max_threads(shape) &&
+            (i == 0 || !results || g->n_reduce || all[i] <= results))
             value[n++] = all[i];
     return space_pick(knobs, g, "threads", value, n, value[n > 3 ? 3 : n - 1]);
 }
@@ -155,7 +156,7 @@ static bool apply_guest(sched *schedule, const space_stage *stage, const gpu_nes
             return false;
     n = space_own_loops(schedule, stage->name, block, spatial, reduce, &n_reduce);
     if (nest->on != THREADS_ON_REDUCTION)
-        return gpu_deal_out(schedule, spatial, n, nest->threads);
+        return space_gpu_deal_out(schedule, spatial, n, nest->threads);
     const char *thread = cut_reduction(schedule, reduce, n_reduce, nest->threads);
     return thread && sched_annotate(schedule, thread, IR_THREAD_X);
 }
@@ -194,7 +195,7 @@ bool space_gpu_template(tec_knobs *knobs, sched *schedule, void *user)
         const space_stage *g = &shape->stage[i];
 
         if (g->part == SPACE_TILED)
-            tiled[i] = gpu_declare_tiled(knobs, shape, g);
+            tiled[i] = space_gpu_declare_tiled(knobs, shape, g);
         if (g->part == SPACE_TILED)
             tec_knob_require(knobs, g->tiled->out == root_of(shape),
                              "'%s' would need a launch of its own, beside that of '%s'", g->name,
@@ -205,7 +206,7 @@ bool space_gpu_template(tec_knobs *knobs, sched *schedule, void *user)
     if (!tec_knobs_done(knobs))
         return true;
     for (int i = 0; i < shape->n; i++)
-        if (tiled[i] && !gpu_apply_tiled(schedule, &shape->stage[i], tiled[i]))
+        if (tiled[i] && !space_gpu_apply_tiled(schedule, &shape->stage[i], tiled[i]))
             return false;
     return apply_nests(schedule, shape, nest);
 }

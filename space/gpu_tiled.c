@@ -68,7 +68,7 @@ struct gpu_tiled {
     bool share[SPACE_MAX_OPERANDS];
 };
 
-int64_t gpu_max_threads(const space_shape *shape)
+int64_t space_gpu_max_threads(const space_shape *shape)
 {
     const target *t = sched_target(shape->base);
 
@@ -323,7 +323,8 @@ static bool grow(const space_tiled *stages, gpu_tiled *tiled, const gpu_axis *ax
 static void start_tiles(const space_shape *shape, const space_tiled *stages, gpu_tiled *tiled,
                         int64_t (*part)[INNER + 1])
 {
-    int64_t left = gpu_max_threads(shape) < START_THREADS ? gpu_max_threads(shape) : START_THREADS;
+    int64_t left =
+        space_gpu_max_threads(shape) < START_THREADS ? space_gpu_max_threads(shape) : START_THREADS;
 
     for (int i = tiled->n - 1; i >= 0; i--) {
         bool last = i == tiled->n - 1;
@@ -391,9 +392,9 @@ static void require_limits(tec_knobs *knobs, const space_shape *shape, const gpu
     }
     tec_knob_require(knobs, threads >= MIN_THREADS, "a block of %lld threads is less than %d",
                      (long long)threads, MIN_THREADS);
-    tec_knob_require(knobs, threads <= gpu_max_threads(shape),
+    tec_knob_require(knobs, threads <= space_gpu_max_threads(shape),
                      "a block of %lld threads is more than the device's %lld", (long long)threads,
-                     (long long)gpu_max_threads(shape));
+                     (long long)space_gpu_max_threads(shape));
     tec_knob_require(knobs, sums <= MOST_SUMS, "%lld sums of one thread are more than %d", (long long)sums,
                      MOST_SUMS);
     tec_knob_require(knobs, bytes <= shared_bytes(shape),
@@ -426,7 +427,8 @@ static bool fits_threads(const int64_t *inner, int n, void *user)
 static const int64_t *pick_parts(tec_knobs *knobs, const space_shape *shape, const space_stage *stage,
                                  const gpu_axis *axis)
 {
-    int64_t limit = gpu_max_threads(shape) * MOST_INNER, most[] = {MOST_VTHREADS, MOST_THREADS, MOST_INNER};
+    int64_t limit = space_gpu_max_threads(shape) * MOST_INNER,
+            most[] = {MOST_VTHREADS, MOST_THREADS, MOST_INNER};
 
     return space_pick_split(knobs, stage, "tile", axis->loop->iter, axis->loop->extent,
                             &(tec_split_domain){.parts = INNER + 1,
@@ -440,7 +442,7 @@ static const int64_t *pick_parts(tec_knobs *knobs, const space_shape *shape, con
 /* The start is worked out first, as its parts depend on each other; then each of its values is where a knob
  * starts. `share` asks for each operand whether its part goes through shared memory: worthwhile where several
  * threads of a block read the same elements, as the rows of A in a matrix product. */
-const gpu_tiled *gpu_declare_tiled(tec_knobs *knobs, const space_shape *shape, const space_stage *stage)
+const gpu_tiled *space_gpu_declare_tiled(tec_knobs *knobs, const space_shape *shape, const space_stage *stage)
 {
     static const int64_t both[] = {0, 1}, unrolls[] = {0, 16, 64, 512};
     const space_tiled *stages = stage->tiled;
@@ -467,7 +469,7 @@ const gpu_tiled *gpu_declare_tiled(tec_knobs *knobs, const space_shape *shape, c
 
 /* ---- applying ---- */
 
-bool gpu_deal_out(sched *schedule, const char *const *loop, int n, int64_t threads)
+bool space_gpu_deal_out(sched *schedule, const char *const *loop, int n, int64_t threads)
 {
     const char *one = space_fuse(schedule, loop, n), *part[2];
 
@@ -639,7 +641,7 @@ static bool share_operands(sched *schedule, const space_tiled *stages, const gpu
         if (!copy || !sched_compute_at(schedule, copy, at))
             return false;
         n = loops_of_copy(schedule, copy, at, loop);
-        if (n < 0 || (n > 0 && !gpu_deal_out(schedule, loop, n, product_of(tiled, THREAD))))
+        if (n < 0 || (n > 0 && !space_gpu_deal_out(schedule, loop, n, product_of(tiled, THREAD))))
             return false;
     }
     return true;
@@ -657,7 +659,7 @@ static bool inline_producers(sched *schedule, const space_tiled *stages)
 
 /* The schedule of a tiled stage, from the outside in: tile the output, bind its loops, compute the sums in
  * the threads, and fetch operands into shared memory for each block of the reduction. */
-bool gpu_apply_tiled(sched *schedule, const space_stage *stage, const gpu_tiled *tiled)
+bool space_gpu_apply_tiled(sched *schedule, const space_stage *stage, const gpu_tiled *tiled)
 {
     const space_tiled *stages = stage->tiled;
     thread_loops loops = {0};
