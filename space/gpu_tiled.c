@@ -266,17 +266,25 @@ static int64_t start_threads(int64_t n, int64_t most, bool last)
     return best;
 }
 
+/* The number of the tiled loop; -1: it is not tiled. */
+static int number_of(const gpu_tiled *tiled, const space_loop *loop)
+{
+    for (int i = 0; i < tiled->n; i++)
+        if (tiled->axis[i].loop == loop)
+            return i;
+    return -1;
+}
+
 /* Blocks of the launch, for tiles of these parts. */
 static double blocks_of(const space_tiled *stages, const gpu_tiled *tiled)
 {
     double n = 1;
 
     for (int i = 0; i < stages->out->n_loops; i++) {
-        int64_t extent = stages->out->loop[i].extent ? stages->out->loop[i].extent : START_EXTENT, tile = 1;
+        int64_t extent = stages->out->loop[i].extent ? stages->out->loop[i].extent : START_EXTENT;
+        int number = number_of(tiled, &stages->out->loop[i]);
+        int64_t tile = number < 0 ? 1 : tile_of(&tiled->axis[number]);
 
-        for (int k = 0; k < tiled->n; k++)
-            if (tiled->axis[k].loop == &stages->out->loop[i])
-                tile = tile_of(&tiled->axis[k]);
         n *= (double)((extent + tile - 1) / tile);
     }
     return n;
@@ -504,29 +512,20 @@ static bool cut_axis(sched *schedule, const gpu_axis *axis, const char **block, 
     return true;
 }
 
-static const gpu_axis *tiled_axis(const gpu_tiled *tiled, const space_loop *loop, int *number)
-{
-    for (*number = 0; *number < tiled->n; (*number)++)
-        if (tiled->axis[*number].loop == loop)
-            return &tiled->axis[*number];
-    return NULL;
-}
-
 /* The loops of the output: blocks, virtual threads, threads, inner parts. Loops that are not tiled are loops
  * over blocks. */
 static bool tile_output(sched *schedule, const space_tiled *stages, const gpu_tiled *tiled,
                         thread_loops *loops)
 {
     const char *order[MAX_LOOPS], *inner[MOST_TILED];
-    int n = 0, blocks, number;
+    int n = 0, blocks;
 
     for (int i = 0; i < stages->out->n_loops; i++) {
-        const space_loop *loop = &stages->out->loop[i];
-        const gpu_axis *axis = tiled_axis(tiled, loop, &number);
+        int k = number_of(tiled, &stages->out->loop[i]);
 
-        order[n] = loop->name;
-        if (axis && !cut_axis(schedule, axis, &order[n], &loops->vthread[number], &loops->thread[number],
-                              &inner[number]))
+        order[n] = stages->out->loop[i].name;
+        if (k >= 0 &&
+            !cut_axis(schedule, &tiled->axis[k], &order[n], &loops->vthread[k], &loops->thread[k], &inner[k]))
             return false;
         n++;
     }

@@ -12,9 +12,10 @@
  *     if n < 8388608 { attribute launch(0) { attribute narrow(1) { for b in 0..n ... } } }
  *     else { attribute launch(1) { for b in 0..n ... } }
  *
- * Which bounds: the greatest power of two under which the proof succeeds for all symbols alike; then, one
- * symbol after the other, none at all or a greater power where the proof still succeeds. For i * m + j with
- * i < n and j < m both are 2^15 at first. Then n gets 2^16, as 65534 * 32766 + 32766 < 2^31, and m stays.
+ * The bounds are found in two steps. First all symbols get the greatest power of two under which the proof
+ * succeeds. Then one symbol after the other loses its bound, or gets a greater power, if the proof still
+ * succeeds. For i * m + j with i < n and j < m, both symbols get 2^15 first. Then n gets 2^16, since
+ * 65534 * 32766 + 32766 < 2^31, and m keeps 2^15.
  */
 #include "ir/build.h"
 #include "ir/reason/facts.h"
@@ -221,7 +222,8 @@ static const ir_stmt *launch(narrower *self, const ir_stmt *body, bool narrow)
                         narrow ? ir_attribute(cx, SOURCE_NARROW, ir_int(cx, 1), body) : body);
 }
 
-/* A launch whose indices fit, or not whatever the sizes, stays one. */
+/* A launch stays alone if its indices fit for all sizes, or if no bounds make them fit. The loops
+ * of two launches have variables of their own. */
 static const ir_stmt *narrow_launch(narrower *self, const ir_stmt *body)
 {
     tec_context *cx = self->rw.cx;

@@ -56,6 +56,7 @@ static void has(const char *body, const char *line)
     cr_assert(strstr(text, line), "'%s' is not in\n%s", line, text);
 }
 
+/* The grid is symbolic, so there is a second kernel, for 2^30 blocks and more, with indices of 64 bits. */
 Test(cuda_text, a_kernel_takes_pointers_and_values)
 {
     cr_assert_str_eq(kernels("program p(symbol n, A: f32[n], f: i32, g: bool, out B: f32[n]) {\n"
@@ -234,7 +235,7 @@ Test(cuda_text, sizes_below_a_power_of_two_are_computed_in_32_bits)
         NULL);
 }
 
-Test(cuda_text, whatever_the_sizes_an_index_of_64_bits_stays_one)
+Test(cuda_text, an_index_beyond_32_bits_at_every_size_has_64_bits_alone)
 {
     const char *text = prepared_text("program p(symbol n, A: f32[4], out B: f32[n]) {\n"
                                      "  for b in 0..n blockIdx.x { B[b] = A[b * 4294967296 % 3] }\n}\n");

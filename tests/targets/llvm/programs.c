@@ -299,6 +299,7 @@ Test(programs, a_nested_maximum_stands_beside_a_multiply_add_of_its_operands)
     }
 }
 
+/* Divisions by constants become multiplications and shifts, which must round as divisions do. */
 Test(programs, divisions_by_constants_floor_and_truncate)
 {
     static const int64_t divisors[] = {1, 2, 3, 7, 8, 64, -1, -2, -3, -8, 1000000007};
