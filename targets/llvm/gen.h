@@ -263,6 +263,10 @@ bool llvm_emit(llvm_gen *gen, bool assembly, const void **data, size_t *size);
 bool llvm_check_imports(tec_context *cx, const target_arch *arch, const void *object, size_t size,
                         const char **helpers);
 
+/* shared.c: one object as a shared object, without a linker: its bytes, in the context; NULL, without an
+ * error, where the linker is needed. */
+const void *llvm_shared(tec_context *cx, const target_code *code, size_t *size);
+
 /* helpers.c: an object with all functions of the run-time ABI that the architecture has; NULL with an
  * error. */
 const target_code *llvm_helpers(tec_context *cx, const target *machine);

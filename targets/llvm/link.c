@@ -1,4 +1,5 @@
 /* targets/llvm/link.c -- objects to one ELF shared object, by running ld.lld-19; and what an object imports.
+ * Most objects that stand alone need no linker (shared.c).
  *
  * The linker reads the objects as one archive, and writes to its standard output: files in memory, so that
  * nothing is left behind even where this process is killed.
@@ -229,6 +230,9 @@ const void *llvm_link(tec_context *cx, const target_code *const *codes, int coun
 {
     if (!(codes = with_helpers(cx, codes, &count)))
         return NULL;
+    const void *alone = count == 1 ? llvm_shared(cx, codes[0], size) : NULL;
+    if (alone)
+        return alone;
     job j = {cx, memory_file("objects"), memory_file("linked"), memory_file("messages")};
     base_held files;
 

@@ -27,8 +27,9 @@ extern const target_codegen llvm_codegen; /* the functions below, as the compile
 const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int count,
                                  const target *machine, const target_codegen_options *options);
 
-/* One ELF shared object of several codes for one target, by running ld.lld-19: its bytes, in the context. It
- * imports nothing but memcpy, memset and memmove; an object that needs more is refused, by name. */
+/* One ELF shared object of several codes for one target: its bytes, in the context. Several are put together
+ * by running ld.lld-19; most single ones need no linker. It imports nothing but memcpy, memset and memmove;
+ * an object that needs more is refused, by name. */
 const void *llvm_link(tec_context *cx, const target_code *const *codes, int count, size_t *size);
 
 /* The functions of several codes, in this process. The target must run here. */
