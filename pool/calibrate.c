@@ -46,7 +46,7 @@ static double measure_once(pool_device *device, int64_t module, tec_error *err)
     const rpc_measure q = {.modules = {&module, 1},
                            .seed = 1,
                            .threads = 1,
-                           .min_seconds = 0.02,
+                           .min_seconds = 0.005,
                            .repeats = 5,
                            .memory_bytes = 16 << 20,
                            .seconds = 20,
