@@ -170,6 +170,8 @@ static bool arrange(shared *self)
 
 /* ---- what the loader reads ---- */
 
+/* The file's header, and those of its segments: the parts, .dynamic in the last of them, and a stack that is
+ * not executable. */
 static void put_headers(const shared *self)
 {
     static const unsigned protection[] = {[READ] = PF_R, [EXECUTE] = PF_R | PF_X, [WRITE] = PF_R | PF_W};
@@ -237,6 +239,7 @@ static void put_symbols(const shared *self)
     hash[2] = (Elf64_Word)n;
 }
 
+/* Tells the loader where the tables are. */
 static void put_dynamic(const shared *self)
 {
     const Elf64_Dyn entries[DYNAMIC] = {
@@ -363,6 +366,7 @@ static bool put_jump(char *at, uint64_t from, uint64_t to)
     return fits((int64_t)(to - from), 28);
 }
 
+/* Types with LO12 are the second of two instructions, behind an adrp (PG_HI21). */
 static bool relocate_aarch64(char *at, unsigned type, uint64_t from, uint64_t to)
 {
     switch (type) {
@@ -405,7 +409,8 @@ static const machine *machine_of(const target_code *code)
     return NULL;
 }
 
-/* The bytes of a shared object, in the context's arena; NULL, without an error, where the linker is needed. */
+/* The bytes of a shared object, in the context's arena; NULL, without an error, where the linker is
+ * needed. */
 const void *llvm_shared(tec_context *cx, const target_code *code, size_t *size)
 {
     const Elf64_Ehdr *header = code->bytes;
