@@ -395,6 +395,14 @@ bool tune_adopt(tune_session *session)
                               session->end == TUNE_STOPPED ? STORE_JOB_PAUSED : STORE_JOB_DONE);
 }
 
+bool tune_adopt_ranges(tune_session *session, const tune_task *kernel, const space_ranges *ranges, int like)
+{
+    tune_tuned tuned = {.task = kernel};
+    contest c = {.s = session, .t = &tuned, .standing.result = session->task[like].stood, .ranges = ranges};
+
+    return c.standing.result.status != STORE_OK || record_ranges(&c);
+}
+
 /* The record has the times that the comparison gave for it. */
 static bool take_back(tune_session *session, tune_tuned *tuned)
 {

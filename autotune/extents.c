@@ -50,9 +50,8 @@ static const double *weights_of(tec_context *cx, const tune_range *range, const 
 }
 
 /* The powers of two that lie inside of the range, between its ends. */
-const tune_extents *tune_extents_new(tec_context *cx, const tune_range *range, int symbol)
+static const int64_t *powers_of(tec_context *cx, const tune_range *range, int *count)
 {
-    tune_extents *extents = base_new(cx, tune_extents);
     int64_t *at = base_array(cx, int64_t, TUNE_MOST_EXTENTS);
     int n = 0;
 
@@ -62,6 +61,16 @@ const tune_extents *tune_extents_new(tec_context *cx, const tune_range *range, i
             at[n++] = k;
     if (range->to > range->from)
         at[n++] = range->to;
+    *count = n;
+    return at;
+}
+
+const tune_extents *tune_extents_new(tec_context *cx, const tune_range *range, int symbol)
+{
+    tune_extents *extents = base_new(cx, tune_extents);
+    int n = range->n_values;
+    const int64_t *at = n ? base_copy(cx, range->value, (size_t)n * sizeof *at) : powers_of(cx, range, &n);
+
     *extents = (tune_extents){.symbol = symbol, .at = at, .weight = weights_of(cx, range, at, n), .n = n};
     return extents;
 }

@@ -15,6 +15,8 @@
 enum { TUNE_LARGE_EXTENT = 64 };
 /* 63 powers of two in 64 bits, and both ends of a range. */
 enum { TUNE_MOST_EXTENTS = 66 };
+/* Of the values that may be listed in place of a range. */
+enum { TUNE_MOST_VALUES = 16 };
 
 typedef struct {
     int64_t from, to;
@@ -22,6 +24,8 @@ typedef struct {
     const int64_t *extent;
     const double *count;
     int n_counts;
+    const int64_t *value; /* rising: these alone, each of which gets a kernel of its own */
+    int n_values;         /* 0: all of the range, which share their kernels */
 } tune_range;
 
 typedef struct {
@@ -31,7 +35,7 @@ typedef struct {
     int n;
 } tune_extents;
 
-/* The powers of two of the range, and its ends. A count belongs to the nearest of them by ratio. */
+/* The listed values, or the powers of two of the range and its ends. A count belongs to the nearest of them by ratio. */
 const tune_extents *tune_extents_new(tec_context *cx, const tune_range *range, int symbol);
 /* Where candidates are proposed: TUNE_LARGE_EXTENT, or the end of the range that is nearer to it. */
 int64_t tune_large_extent(const tune_range *range);

@@ -102,12 +102,10 @@ static const space_ranges *ranges(const space_source *self, tec_context *cx, con
     store_cursor *cursor = store_find(cx, self->data, &query);
     while (store_next(cx, cursor, &r))
         last = space_ranges_read(cx, r.trace);
-    bool good = store_end(cursor) && last && last->symbol < task->def->symbols.n;
-    for (int i = 0; good && i < last->n; i++) {
-        const store_record piece = {.trace = last->at[i].trace, .workload.definition = ""};
-
-        good = applies(cx, task, machine, &piece) && !is_wrong(cx, self->data, query, piece.trace);
-    }
+    const char *refused = NULL;
+    bool good = store_end(cursor) && last && space_ranges_trees(cx, task->def, machine, last, &refused);
+    for (int i = 0; good && i < last->n; i++)
+        good = last->at[i].fixed || !is_wrong(cx, self->data, query, last->at[i].trace);
     return good ? last : NULL;
 }
 

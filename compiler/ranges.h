@@ -15,11 +15,14 @@
 typedef struct {
     comp_unit unit; /* for the values above the last end, or for all: n is 0 */
     int symbol, n;
-    const int64_t *to;             /* [n] the last value of each range; rising */
-    const ir_program *const *tree; /* [n] of the same definition as the unit's */
+    const int64_t *to; /* [n] the last value of each range; rising */
+    /* [n] of the same definition as the unit's. Ranges with one tree have one function; that of the unit's
+     * tree is the kernel's own */
+    const ir_program *const *tree;
 } comp_ranged;
 
-/* Units of all kernels, *n of them: kernels keep their numbers, and units for ranges stand behind them. */
+/* Units of all kernels, *n of them: kernels keep their numbers, and units for ranges stand behind them, named
+ * after the first of their ranges: "f (n <= 11)", or "f (n == 8)" where that is one value. */
 const comp_unit *comp_units_of_ranges(tec_context *cx, const comp_ranged *kernels, int count, int *n);
 
 #endif

@@ -49,9 +49,21 @@ static const graph_node *anchor_of(const graph_node *node)
     return NULL;
 }
 
+/* Dimensions with one symbol as a number; NULL: all symbols stay. */
+static const ir_expr *const *fixed_dims(tec_context *cx, const ir_expr *const *dim, int n,
+                                        const ir_expr *symbol, int64_t value)
+{
+    const ir_expr **out = base_array(cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++)
+        out[i] = symbol ? ir_substitute(cx, dim[i], symbol, ir_int(cx, value)) : dim[i];
+    return out;
+}
+
 /* The tuning task that records are looked up by: the anchor operator as before packing, so that a record fits
- * whether or not its weights were packed. */
-static const space_task *task_of(graph_kernels *kernels, const te_def *def, const graph_node *anchor)
+ * whether or not its weights were packed. `symbol` (NULL: none) is the number `value` in the definition. */
+static const space_task *task_of(graph_kernels *kernels, const te_def *def, const graph_node *anchor,
+                                 const ir_expr *symbol, int64_t value)
 {
     if (!anchor || !anchor->impl)
         return space_task_new(kernels->cx, def, NULL);
@@ -61,8 +73,10 @@ static const space_task *task_of(graph_kernels *kernels, const te_def *def, cons
 
     for (int i = 0; i < plain->n_in; i++)
         if (plain->in[i])
-            operand[n++] = ir_buffer_new(kernels->cx, "", plain->in[i]->type.dtype, plain->in[i]->type.dim,
-                                         plain->in[i]->type.n);
+            operand[n++] = ir_buffer_new(
+                kernels->cx, "", plain->in[i]->type.dtype,
+                fixed_dims(kernels->cx, plain->in[i]->type.dim, plain->in[i]->type.n, symbol, value),
+                plain->in[i]->type.n);
     space_anchor a = {.impl = anchor->impl->name,
                       .version = anchor->impl->version,
                       .operand = operand,
@@ -82,7 +96,7 @@ static bool add_ranges(graph_kernels *kernels, graph_kernel_entry *entry)
                                      ? source->ranges(source, kernels->cx, entry->task, entry->unit.target)
                                      : NULL;
     const ir_program **tree =
-        ranges ? space_ranges_trees(kernels->cx, entry->plain, entry->unit.target, ranges, &entry->refused)
+        ranges ? space_ranges_trees(kernels->cx, entry->def, entry->unit.target, ranges, &entry->refused)
                : NULL;
 
     if (!tree)
@@ -177,11 +191,12 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
     *entry = (graph_kernel_entry){.unit = {.origin = "default", .of_graph = true, .target = machine},
                                   .def = def,
                                   .impl = node ? node->impl : NULL,
+                                  .anchor = anchor_of(node),
                                   .plain = plain,
                                   .hash = hash,
                                   .uses = 1,
                                   .node = node ? node->name : name};
-    entry->task = task_of(kernels, def, anchor_of(node));
+    entry->task = task_of(kernels, def, entry->anchor, NULL, 0);
     if (!entry->task)
         return -1;
     entry->unit.summary = entry->task->summary;
@@ -192,7 +207,7 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
         if (!s || base_failed(kernels->cx))
             return -1;
         entry->unit.tree = sched_tree(s);
-        add_dispatch(kernels, entry, s, anchor_of(node));
+        add_dispatch(kernels, entry, s, entry->anchor);
     }
     if (!entry->unit.tree || base_failed(kernels->cx))
         return -1;
@@ -200,6 +215,27 @@ int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def
     entry->unit.name = unique_name(kernels, name);
     base_push(kernels->cx, &kernels->entries, entry);
     return kernels->entries.n - 1;
+}
+
+/* What a build would make of the kernel if the symbol was this number from the beginning. */
+bool graph_fix_kernel(graph_kernels *kernels, const graph_kernel_entry *entry, int symbol, int64_t value,
+                      graph_fixed_kernel *out)
+{
+    tec_context *cx = kernels->cx;
+    const ir_expr *var = entry->plain->symbols[symbol], *number = ir_int(cx, value);
+
+    out->def = te_specialise(cx, entry->def, &var, &number, 1);
+    out->plain = out->def ? te_tree(cx, out->def) : NULL;
+    out->task = out->plain ? task_of(kernels, out->def, entry->anchor, var, value) : NULL;
+    const sched *s = out->task ? space_default(cx, out->plain, entry->unit.target) : NULL;
+    if (!s)
+        return false;
+    if (sched_failed(s))
+        return base_fail(cx, TEC_INTERNAL, entry->plain->loc,
+                         "the default schedule of '%s' at %s = %lld was refused: %s", entry->unit.name,
+                         var->var.name, (long long)value, sched_error(s));
+    out->trace = sched_trace_text(cx, s);
+    return out->trace;
 }
 
 /* The functions of the module begin with the kernels, whose numbers the planned graph has. */

@@ -20,7 +20,8 @@
 typedef struct {
     comp_unit unit;
     const te_def *def;
-    const op_impl *impl; /* of its anchor; may be NULL */
+    const op_impl *impl;      /* of its anchor; may be NULL */
+    const graph_node *anchor; /* the operator that decides how it is scheduled; NULL: none */
     const space_task *task;
     const ir_program *plain; /* the definition's own tree, by which equal ones are found */
     uint64_t hash;
@@ -56,6 +57,16 @@ int graph_kernel(graph_kernels *kernels, const te_def *def, const graph_node *no
 int graph_kernel_for(graph_kernels *kernels, const target *machine, const te_def *def, const graph_node *node,
                      const char *name);
 const graph_kernel_entry *graph_kernel_at(const graph_kernels *kernels, int i);
+/* A kernel in which one symbol is a number, as a computation of its own. */
+typedef struct {
+    const te_def *def;
+    const ir_program *plain;
+    const space_task *task;
+    const char *trace; /* of its default schedule */
+} graph_fixed_kernel;
+/* Of the kernel with symbol `symbol` of its definition at that value. False with an error. */
+bool graph_fix_kernel(graph_kernels *kernels, const graph_kernel_entry *entry, int symbol, int64_t value,
+                      graph_fixed_kernel *out);
 comp_code *graph_compile_kernels(graph_kernels *kernels, const comp_options *options);
 
 #endif

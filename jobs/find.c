@@ -39,12 +39,12 @@ static bool has_symbols(const finder *self, const te_def *def, const char *name)
 
         if (!range_of(self, symbol))
             return !base_fail(self->cx, TEC_INVALID, loc,
-                              "'%s' has a symbolic extent '%s': give it a value with --dim %s=N, or a range "
-                              "with --dim %s=FROM..TO",
-                              name, symbol, symbol, symbol);
+                              "'%s' has a symbolic extent '%s': give it a value with --dim %s=N, values with "
+                              "--dim %s=N,N, or a range with --dim %s=FROM..TO",
+                              name, symbol, symbol, symbol, symbol);
         if (++n_ranges > 1)
             return !base_fail(self->cx, TEC_INVALID, loc,
-                              "'%s' has two extents with ranges: give '%s' a value with --dim %s=N", name,
+                              "'%s' has two extents with several values: give '%s' one with --dim %s=N", name,
                               symbol, symbol);
     }
     return false;
@@ -110,6 +110,80 @@ static bool add_task(finder *self, const tune_task *spec)
     return t;
 }
 
+/* How many tasks so many kernels may have. */
+static int most_tasks(const finder *self, int n_kernels)
+{
+    int most = 1;
+
+    for (int i = 0; i < self->from->n_ranges; i++)
+        if (self->from->ranges[i].range.n_values > most)
+            most = self->from->ranges[i].range.n_values;
+    return n_kernels * most;
+}
+
+static void make_room(finder *self, int n_kernels)
+{
+    self->out->at = base_array(self->cx, const tune_task *, most_tasks(self, n_kernels));
+    self->out->versions = base_array(self->cx, job_versions, n_kernels);
+}
+
+/* ---- versions of a kernel ---- */
+
+/* The symbol that has listed values; -1: none has. */
+static int listed_symbol(const finder *self, const te_def *def)
+{
+    for (int i = 0; i < def->symbols.n; i++) {
+        const job_range *range = range_of(self, ((const ir_expr *)def->symbols.at[i])->var.name);
+
+        if (range && range->range.n_values)
+            return i;
+    }
+    return -1;
+}
+
+/* The number of the task in the list, where an equal one may be; -1: it is not wanted. */
+static int add_version(finder *self, const tune_task *task)
+{
+    for (int i = 0; i < self->out->n; i++)
+        if (strcmp(self->out->at[i]->task->exact_key, task->task->exact_key) == 0)
+            return i;
+    if (!is_wanted(self->from, task))
+        return -1;
+    self->out->at[self->out->n] = task;
+    return self->out->n++;
+}
+
+/* The specification of a version, from the kernel's and the value. */
+typedef bool make_version(finder *self, const void *of, const tune_task *kernel, int symbol, int64_t value,
+                          tune_task *out);
+
+/* A task for each value, which counts by the value's weight. */
+static bool add_versions(finder *self, const tune_task *kernel, int symbol, make_version *make,
+                         const void *of)
+{
+    const tune_range *range =
+        &range_of(self, ((const ir_expr *)kernel->def->symbols.at[symbol])->var.name)->range;
+    const tune_extents *values = tune_extents_new(self->cx, range, symbol);
+    int *number = base_array(self->cx, int, range->n_values);
+
+    if (has_symbols(self, kernel->def, kernel->name))
+        return false;
+    for (int i = 0; i < range->n_values; i++) {
+        tune_task spec = *kernel;
+
+        if (!make(self, of, kernel, symbol, range->value[i], &spec))
+            return false;
+        spec.weight = kernel->weight * values->weight[i];
+        const tune_task *t = tune_task_new(self->cx, &spec);
+        if (!t)
+            return false;
+        number[i] = add_version(self, t);
+    }
+    const tune_task *whole = tune_task_new(self->cx, kernel);
+    self->out->versions[self->out->n_versions++] = (job_versions){whole, symbol, range, number};
+    return whole;
+}
+
 /* ---- of a model ---- */
 
 static graph_module *read_model(const finder *self)
@@ -125,13 +199,37 @@ static graph_module *read_model(const finder *self)
     return text && (params || !from->params) ? lang_parse(self->cx, from->path, text, params) : NULL;
 }
 
+typedef struct {
+    graph_kernels *kernels;
+    const graph_kernel_entry *entry;
+} model_kernel;
+
+/* Named like the kernels of a build with --dim NAME=VALUE, and with their keys. */
+static bool version_in_model(finder *self, const void *of, const tune_task *kernel, int symbol, int64_t value,
+                             tune_task *out)
+{
+    const model_kernel *k = of;
+    graph_fixed_kernel fixed;
+
+    (void)kernel;
+    if (!graph_fix_kernel(k->kernels, k->entry, symbol, value, &fixed))
+        return false;
+    out->name = base_format(self->cx, "%s (%s)", fixed.task->summary, k->entry->node);
+    out->def = fixed.def;
+    out->task = fixed.task;
+    out->default_trace = fixed.trace;
+    out->tree = fixed.plain;
+    return true;
+}
+
 /* The kernels that compiling the model would make, each once; a weight says how often the model runs it. */
 static bool find_in_model(finder *self)
 {
     graph_module *module = read_model(self);
     graph_kernels *kernels = module ? graph_tasks(module, self->from->target) : NULL;
 
-    self->out->at = kernels ? base_array(self->cx, const tune_task *, kernels->entries.n) : NULL;
+    if (kernels)
+        make_room(self, kernels->entries.n);
     for (int i = 0; kernels && i < kernels->entries.n; i++) {
         const graph_kernel_entry *entry = graph_kernel_at(kernels, i);
         const tune_task spec = {.name = base_format(self->cx, "%s (%s)", entry->task->summary, entry->node),
@@ -141,8 +239,11 @@ static bool find_in_model(finder *self)
                                 .default_trace = entry->trace,
                                 .weight = entry->uses,
                                 .tree = entry->plain};
+        int listed = listed_symbol(self, entry->def);
 
-        if (!add_task(self, &spec))
+        if (listed >= 0
+                ? !add_versions(self, &spec, listed, version_in_model, &(model_kernel){kernels, entry})
+                : !add_task(self, &spec))
             return false;
     }
     return kernels;
@@ -182,20 +283,45 @@ static const char *default_of(finder *self, const te_file *file, const te_def *d
     return sched_trace_text(self->cx, s);
 }
 
-/* A definition with symbols has no task of its own: --dim gives its symbols values first. */
-static bool add_definition(finder *self, const te_file *file, te_def *def)
+/* What a tuner is told of a definition. False with an error. */
+static bool describe_definition(finder *self, const te_file *file, const te_def *def, tune_task *out)
 {
-    const ir_program *tree = def && !has_symbols(self, def, def->name) ? te_tree(self->cx, def) : NULL;
+    const ir_program *tree = te_tree(self->cx, def);
     const space *sp = tree ? space_master(self->cx, tree, self->from->target) : NULL;
     const char *trace = sp ? default_of(self, file, def, sp) : NULL;
 
-    return trace && add_task(self, &(tune_task){.name = def->name,
-                                                .def = def,
-                                                .target = self->from->target,
-                                                .default_trace = trace,
-                                                .tree = tree,
-                                                .space = sp,
-                                                .intrinsics = &file->intrinsics});
+    *out = (tune_task){.name = def->name,
+                       .def = def,
+                       .target = self->from->target,
+                       .default_trace = trace,
+                       .tree = tree,
+                       .space = sp,
+                       .intrinsics = &file->intrinsics};
+    return trace;
+}
+
+static bool version_in_file(finder *self, const void *of, const tune_task *kernel, int symbol, int64_t value,
+                            tune_task *out)
+{
+    const ir_expr *var = kernel->def->symbols.at[symbol], *number = ir_int(self->cx, value);
+    const te_def *def = te_specialise(self->cx, kernel->def, &var, &number, 1);
+
+    if (!def || !describe_definition(self, of, def, out))
+        return false;
+    out->name = base_format(self->cx, "%s (%s = %lld)", def->name, var->var.name, (long long)value);
+    return true;
+}
+
+/* A definition with symbols has no task of its own: --dim gives its symbols values first. */
+static bool add_definition(finder *self, const te_file *file, te_def *def)
+{
+    tune_task spec;
+
+    if (!def || has_symbols(self, def, def->name) || !describe_definition(self, file, def, &spec))
+        return false;
+    int listed = listed_symbol(self, def);
+    spec.weight = 1;
+    return listed < 0 ? add_task(self, &spec) : add_versions(self, &spec, listed, version_in_file, file);
 }
 
 /* A misspelt --dim would be ignored silently otherwise. */
@@ -216,7 +342,8 @@ static bool find_in_definitions(finder *self)
     te_file *file = text ? te_parse(self->cx, self->from->path, text) : NULL;
     int found = 0;
 
-    self->out->at = file ? base_array(self->cx, const tune_task *, file->defs.n) : NULL;
+    if (file)
+        make_room(self, file->defs.n);
     for (int i = 0; file && i < file->defs.n; i++) {
         te_def *def = file->defs.at[i];
 

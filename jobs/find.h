@@ -17,11 +17,20 @@
 #include "graph/onnx/onnx.h"
 #include "lang/lang.h"
 
-/* A symbol that stays one: its kernels are tuned for all extents of the range. */
+/* A symbol that stays one: its kernels are tuned for all extents of the range; or, where the range lists
+ * values, each gets a version for each of them, in which the symbol is that number. */
 typedef struct {
     const char *name;
     tune_range range;
 } job_range;
+
+/* A kernel with versions for values of one of its symbols. */
+typedef struct {
+    const tune_task *kernel; /* with the symbol: no task itself */
+    int symbol;
+    const tune_range *range;
+    const int *task; /* [range->n_values] numbers of tasks; -1: not wanted */
+} job_versions;
 
 typedef struct {
     const char *path;
@@ -44,6 +53,8 @@ typedef struct {
 typedef struct {
     const tune_task **at;
     int n;
+    job_versions *versions; /* of kernels whose versions are among the tasks */
+    int n_versions;
 } job_tasks;
 
 /* Of the exact key: 16 hexadecimal digits. */

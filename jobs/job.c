@@ -25,6 +25,7 @@ struct job {
     tune_measurer *prompt; /* NULL: nobody can cancel */
     const job_calls *calls;
     bool comparing;
+    const space_ranges **after; /* of each kernel with versions; NULL: nothing new */
     job_whole whole;
 };
 
@@ -46,6 +47,13 @@ static const char *name_of(tec_context *cx, const job_spec *spec, const job_task
             base_addf(cx, &t, "%s\n", task->given[k]);
         for (int k = 0; task->extents && k < task->extents->n; k++)
             base_addf(cx, &t, "%" PRId64 " %g\n", task->extents->at[k], task->extents->weight[k]);
+    }
+    for (int i = 0; i < tasks->n_versions; i++) {
+        const job_versions *v = &tasks->versions[i];
+
+        base_addf(cx, &t, "%s\n", v->kernel->task->exact_key);
+        for (int k = 0; k < v->range->n_values; k++)
+            base_addf(cx, &t, "%" PRId64 "\n", v->range->value[k]);
     }
     return base_format(cx, "%s-%016" PRIx64, file, base_hash(t.data, t.n, BASE_HASH_SEED));
 }
@@ -209,11 +217,65 @@ static tune_session *open_session(job *work, tune_measurer *measurer)
     return tune_session_new(work->cx, &o);
 }
 
+/* The versions of a kernel that this job leads to, beside what stands for other values of the symbol; NULL
+ * where all stand already, or none of them runs. */
+static const space_ranges *ranges_after(job *work, const job_versions *versions)
+{
+    const tune_task *kernel = versions->kernel;
+    const space_source *source = tune_source(work->cx, work->db);
+    const space_ranges *stood = source->ranges(source, work->cx, kernel->task, kernel->target);
+    const char *trace = source->best(source, work->cx, kernel->task, kernel->target, NULL);
+    int64_t *value = base_array(work->cx, int64_t, versions->range->n_values);
+    const char **fixed = base_array(work->cx, const char *, versions->range->n_values);
+    int n = 0;
+
+    for (int i = 0; i < versions->range->n_values; i++) {
+        const tune_state *t =
+            versions->task[i] < 0 ? NULL : tune_session_task(work->session, versions->task[i]);
+
+        if (!t || t->failure || t->first <= 0)
+            continue;
+        value[n] = versions->range->value[i];
+        const char *adopted = source->best(source, work->cx, t->task->task, t->task->target, NULL);
+        fixed[n++] = adopted ? adopted : t->task->default_trace;
+    }
+    const space_ranges *after =
+        space_ranges_fix(work->cx, stood && stood->symbol == versions->symbol ? stood : NULL,
+                         trace ? trace : kernel->default_trace, versions->symbol, value, fixed, n);
+    bool same = stood && strcmp(space_ranges_text(work->cx, stood), space_ranges_text(work->cx, after)) == 0;
+    return n && !same ? after : NULL;
+}
+
+static void find_ranges(job *work)
+{
+    work->after = base_array(work->cx, const space_ranges *, work->tasks.n_versions);
+    for (int i = 0; i < work->tasks.n_versions; i++)
+        work->after[i] = ranges_after(work, &work->tasks.versions[i]);
+}
+
+/* Records which versions kernels have from now on, with the time of the last one. */
+static bool adopt_ranges(job *work)
+{
+    for (int i = 0; i < work->tasks.n_versions; i++) {
+        const job_versions *v = &work->tasks.versions[i];
+        int last = -1;
+
+        for (int k = 0; k < v->range->n_values; k++)
+            last = v->task[k] >= 0 ? v->task[k] : last;
+        if (work->after[i] && !tune_adopt_ranges(work->session, v->kernel, work->after[i], last))
+            return false;
+    }
+    return true;
+}
+
 /* Nothing where no kernel has another schedule than before. False with an error. */
 static bool compare_whole(job *work)
 {
     tune_session *session = work->session;
     bool any = false;
+
+    for (int i = 0; i < work->tasks.n_versions; i++)
+        any |= work->after[i] != NULL;
 
     for (int i = 0; i < work->tasks.n; i++) {
         const tune_state *t = tune_session_task(session, i);
@@ -222,8 +284,19 @@ static bool compare_whole(job *work)
     }
     if (!any)
         return true;
-    return job_compare_whole(work->cx, &work->spec.from, work->db, session, work->tasks.n, &work->whole) &&
-           (work->whole.wins || tune_take_back(session));
+    if (!job_compare_whole(work->cx, &work->spec.from, work->db, session, &work->tasks, work->after,
+                           &work->whole))
+        return false;
+    return work->whole.wins ? adopt_ranges(work) : tune_take_back(session);
+}
+
+/* What the search found becomes what is used, for the model as a whole where that can be measured. */
+static bool adopt(job *work)
+{
+    if (!tune_adopt(work->session) || tune_session_end(work->session) == TUNE_STOPPED)
+        return false;
+    find_ranges(work);
+    return work->spec.whole ? compare_whole(work) : adopt_ranges(work);
 }
 
 /* The search, then the comparison of what was found. */
@@ -245,8 +318,7 @@ static tune_end search(job *work, bool compares)
         compares && tune_session_end(session) != TUNE_FAILED && tune_session_end(session) != TUNE_STOPPED;
     if (work->comparing) {
         tell(work, JOB_COMPARING, session);
-        if (tune_adopt(session) && work->spec.whole && tune_session_end(session) != TUNE_STOPPED)
-            compare_whole(work);
+        adopt(work);
         tell(work, JOB_END, session);
     }
     return base_failed(work->cx) ? TUNE_FAILED : tune_session_end(session);

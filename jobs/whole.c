@@ -35,14 +35,15 @@ typedef struct {
 typedef struct {
     const tune_session *session;
     const space_source *others;
-    int n_tasks;
+    const job_tasks *tasks;
+    const space_ranges *const *ranges; /* of each kernel with versions; NULL: nothing new */
     bool after;
 } schedules;
 
 /* Of a compared task; NULL: it is another one. */
 static const tune_state *compared(const schedules *self, const space_task *task)
 {
-    for (int i = 0; i < self->n_tasks; i++) {
+    for (int i = 0; i < self->tasks->n; i++) {
         const tune_state *state = tune_session_task(self->session, i);
 
         if (state->stood && strcmp(state->task->task->exact_key, task->exact_key) == 0)
@@ -62,13 +63,25 @@ static const char *best(const space_source *self, tec_context *cx, const space_t
     return s->others->best(s->others, cx, task, machine, origin);
 }
 
+/* The new versions of a kernel; NULL: it has none. */
+static const space_ranges *versions(const schedules *self, const space_task *task)
+{
+    for (int i = 0; i < self->tasks->n_versions; i++)
+        if (strcmp(self->tasks->versions[i].kernel->task->exact_key, task->exact_key) == 0)
+            return self->ranges[i];
+    return NULL;
+}
+
 /* Without a new schedule the ranges that stood still do. */
 static const space_ranges *ranges(const space_source *self, tec_context *cx, const space_task *task,
                                   const target *machine)
 {
     const schedules *s = self->data;
     const tune_state *state = compared(s, task);
+    const space_ranges *fresh = s->after ? versions(s, task) : NULL;
 
+    if (fresh)
+        return fresh;
     if (state)
         return s->after && state->adopted ? state->ranges : state->stood_ranges;
     return s->others->ranges(s->others, cx, task, machine);
@@ -221,7 +234,7 @@ static bool run_in_turns(tec_context *cx, const model two[2], const points *at, 
 
 /* Both models are open at once: that they run in turns is the point. */
 bool job_compare_whole(tec_context *cx, const job_source *from, store *db, const tune_session *session,
-                       int n_tasks, job_whole *out)
+                       const job_tasks *tasks, const space_ranges *const *after, job_whole *out)
 {
     double(*costs)[MOST_PAIRS] = base_alloc(cx, 2 * sizeof *costs), spread;
     model two[2] = {{NULL, NULL}, {NULL, NULL}};
@@ -229,7 +242,7 @@ bool job_compare_whole(tec_context *cx, const job_source *from, store *db, const
     bool good = true;
 
     for (int i = 0; i < 2; i++) {
-        schedules s = {session, tune_source(cx, db), n_tasks, i == 1};
+        schedules s = {session, tune_source(cx, db), tasks, after, i == 1};
 
         base_hold(cx, &held[i], close_model, &two[i]);
         good = good &&

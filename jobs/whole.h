@@ -2,15 +2,16 @@
  * the job has adopted, run in turns.
  *
  *     job_whole w;
- *     if (job_compare_whole(cx, &spec->from, db, session, n_tasks, &w) && !w.wins) tune_take_back(session);
+ *     if (job_compare_whole(cx, &spec->from, db, session, &tasks, after, &w) && !w.wins) tune_take_back(session);
  */
 #ifndef JOBS_WHOLE_H
 #define JOBS_WHOLE_H
 
 #include "jobs/job.h"
 
-/* False with an error in the context: one of the two could not be built, or run. */
+/* after[i]: what kernel i with versions gets; NULL: nothing new. False with an error in the context: one of
+ * the two could not be built, or run. */
 bool job_compare_whole(tec_context *cx, const job_source *from, store *db, const tune_session *session,
-                       int n_tasks, job_whole *out);
+                       const job_tasks *tasks, const space_ranges *const *after, job_whole *out);
 
 #endif

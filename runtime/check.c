@@ -259,7 +259,8 @@ static bool same_device(const rt_function_desc *left, const rt_function_desc *ri
 }
 
 /* The functions of ranges are of this module, run where the function does, and have no ranges, so that a call
- * is handed on once. They are compared after all functions were checked by themselves. */
+ * is handed on once; or the function runs the range itself. They are compared after all functions were
+ * checked by themselves. */
 static bool check_ranges(const checker *self, const rt_function_desc *function)
 {
     if (function->n_ranges && (function->chooser < 0 || function->chooser >= function->n_symbols))
@@ -273,7 +274,8 @@ static bool check_ranges(const checker *self, const rt_function_desc *function)
             return REFUSE(self, "range %d calls function %d of %d", (int)i, (int)range->function,
                           (int)self->m->n_functions);
         const rt_function_desc *other = &self->m->functions[range->function];
-        if (other->n_ranges || !same_device(function, other) || !takes_the_same(function, other))
+        if (other != function &&
+            (other->n_ranges || !same_device(function, other) || !takes_the_same(function, other)))
             return REFUSE(self,
                           "range %d calls '%s', which takes other arguments, runs elsewhere or has ranges",
                           (int)i, other->name);

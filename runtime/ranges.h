@@ -36,7 +36,7 @@ static inline int32_t rt_n_called(const rt_module_desc *module)
 
     for (int32_t i = 0; i < module->n_functions; i++)
         for (int32_t k = 0; k < module->functions[i].n_ranges; k++)
-            if (module->functions[i].ranges[k].function < n)
+            if (module->functions[i].ranges[k].function != i && module->functions[i].ranges[k].function < n)
                 n = module->functions[i].ranges[k].function;
     return n;
 }

@@ -42,9 +42,11 @@ typedef struct {
 const space_task *space_task_new(tec_context *cx, const te_def *def, const space_anchor *anchor);
 
 /* Schedules for ranges of one symbol of a definition: each for its values above the last range's `to` and up
- * to its own. The last range has no end (INT64_MAX). */
+ * to its own. The last range has no end (INT64_MAX). A fixed range is one value alone, and its schedule is
+ * that of the definition in which the symbol is this number. */
 typedef struct {
     int64_t to;
+    bool fixed;
     const char *trace;
 } space_range;
 typedef struct {
@@ -58,9 +60,14 @@ const char *space_ranges_text(tec_context *cx, const space_ranges *ranges);
 const space_ranges *space_ranges_read(tec_context *cx, const char *text);
 /* The last value of each range; INT64_MAX of the last one. */
 const int64_t *space_ranges_ends(tec_context *cx, const space_ranges *ranges);
-/* The tree of each range, from that of the definition. NULL with the reason in *refused if one of the traces
- * does not apply, or the definition does not have the symbol. */
-const ir_program **space_ranges_trees(tec_context *cx, const ir_program *plain, const target *machine,
+/* `standing` (or one schedule for all values where it is NULL) with fixed ranges for some values: rising,
+ * each with a schedule. Fixed ranges of `standing` for other values stay as long as there is room. */
+const space_ranges *space_ranges_fix(tec_context *cx, const space_ranges *standing, const char *trace,
+                                     int symbol, const int64_t *value, const char *const *fixed, int count);
+/* The tree of each range; ranges with one trace share one. Trees of fixed ranges have all symbols of the
+ * definition. NULL with the reason in *refused if one of the traces does not apply, or the definition does
+ * not have the symbol. */
+const ir_program **space_ranges_trees(tec_context *cx, const te_def *def, const target *machine,
                                       const space_ranges *ranges, const char **refused);
 
 /* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in

@@ -1,5 +1,5 @@
-/* tools/ranges.h -- `--dim NAME=FROM..TO`: symbolic dimensions that stay symbolic, with the extents that
- * matter.
+/* tools/ranges.h -- `--dim NAME=FROM..TO` and `--dim NAME=N,N`: symbolic dimensions that stay symbolic, with
+ * the extents that matter.
  *
  *     tool_ranges ranges;
  *     if (!tool_read_ranges("tune", &list, "lengths.txt", &dims, &ranges)) return TOOL_USAGE;
@@ -17,8 +17,8 @@ typedef struct {
     int n;
 } tool_ranges;
 
-/* Of --dim: what has no range goes to dims, as tool_read_dims reads it. histogram: a file with lines "EXTENT
- * COUNT", how often each extent comes; NULL: all extents of a range count alike. */
+/* Of --dim: what has one extent goes to dims, as tool_read_dims reads it. histogram: a file with lines
+ * "EXTENT COUNT", how often each extent comes; NULL: all extents count alike. */
 bool tool_read_ranges(const char *command, const tool_list *list, const char *histogram, tool_dims *dims,
                       tool_ranges *out);
 

@@ -385,7 +385,7 @@ static bool is_readable(void *user, tec_context *cx, const store_record *record)
     const space_ranges *ranges = tree ? space_ranges_read(cx, record->trace) : NULL;
     const char *refused = NULL;
     if (ranges)
-        return space_ranges_trees(cx, tree, t, ranges, &refused) ||
+        return space_ranges_trees(cx, file->defs.at[0], t, ranges, &refused) ||
                base_fail(cx, TEC_INVALID, (base_loc){0}, "%s", refused);
     sched *s = tree ? sched_new(cx, tree, t) : NULL;
     if (!s)

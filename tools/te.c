@@ -270,10 +270,11 @@ static const comp_unit *units_of(session *self, const comp_unit *unit, int *n)
         kernel.symbol = self->ranges->symbol;
         kernel.n = self->ranges->n - 1;
         kernel.to = space_ranges_ends(self->cx, self->ranges);
-        kernel.tree = space_ranges_trees(self->cx, unit->plain, self->t, self->ranges, &refused);
+        kernel.tree = space_ranges_trees(self->cx, self->def, self->t, self->ranges, &refused);
         if (!kernel.tree)
             return base_fail(self->cx, TEC_INVALID, (base_loc){.file = self->s->records}, "%s",
                              refused ? refused : "a schedule for a range of its record does not apply");
+        kernel.unit.tree = kernel.tree[kernel.n];
     }
     return comp_units_of_ranges(self->cx, &kernel, 1, n);
 }

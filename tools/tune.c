@@ -442,10 +442,12 @@ static void add_limits(tool_options *all, settings *to)
 static void add_kernels(tool_options *all, settings *to)
 {
     const tool_option options[] = {
-        {"dim", TOOL_LIST, &to->given_dims, "NAME=N|NAME=FROM..TO",
-         "gives symbolic dimension NAME the extent N, or tunes for all extents of a range; may be repeated"},
+        {"dim", TOOL_LIST, &to->given_dims, "NAME=N|NAME=N,N|NAME=FROM..TO",
+         "gives symbolic dimension NAME the extent N, or makes a version of its kernels for each listed "
+         "extent, "
+         "or tunes for all extents of a range; may be repeated"},
         {"histogram", TOOL_TEXT, &to->histogram, "FILE",
-         "how often the extents of the range come: lines 'EXTENT COUNT' (all alike)"},
+         "how often the extents come: lines 'EXTENT COUNT' (all alike)"},
         {"params", TOOL_TEXT, &to->params, "FILE",
          "a program's parameters, from a .safetensors file, by name"},
         {"name", TOOL_TEXT, &to->name, "NAME", "for a .te file: tunes only this definition"},

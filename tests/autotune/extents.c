@@ -36,13 +36,27 @@ Test(extents, are_the_powers_of_two_and_the_ends)
     holds((tune_range){.from = 5, .to = 5}, (int64_t[]){5}, (double[]){1}, 1);
 }
 
+Test(extents, listed_values_are_taken_as_they_are)
+{
+    const int64_t value[] = {1, 8, 30}, extent[] = {1, 7, 9};
+    const double count[] = {2, 1, 1};
+    tune_range range = {.from = 1, .to = 30, .value = value, .n_values = 3};
+
+    holds(range, value, (double[]){1.0 / 3, 1.0 / 3, 1.0 / 3}, 3);
+    range.extent = extent;
+    range.count = count;
+    range.n_counts = 3;
+    holds(range, value, (double[]){.5, .5, 0}, 3);
+}
+
 Test(extents, a_histogram_weighs_them)
 {
     const int64_t extent[] = {1, 3, 6, 7, 100};
     const double count[] = {1, 2, 3, 2, 9};
 
     /* 3 is nearer to 4 than to 2 by ratio, 6 and 7 to 8; 100 is out of the range */
-    holds((tune_range){1, 8, extent, count, 5}, (int64_t[]){1, 2, 4, 8}, (double[]){.125, 0, .25, .625}, 4);
+    holds((tune_range){.from = 1, .to = 8, .extent = extent, .count = count, .n_counts = 5},
+          (int64_t[]){1, 2, 4, 8}, (double[]){.125, 0, .25, .625}, 4);
 }
 
 Test(extents, candidates_are_proposed_at_a_large_one)

@@ -19,7 +19,7 @@ static const ir_program *doubled(void)
 
 Test(units_of_ranges, stand_behind_all_kernels)
 {
-    const ir_program *tree = doubled(), *trees[] = {tree, tree};
+    const ir_program *tree = doubled(), *trees[] = {doubled(), doubled()};
     const int64_t to[] = {3, 11};
     const comp_ranged kernels[] = {{.unit = {.name = "f", .tree = tree}, .symbol = 1, 2, to, trees},
                                    {.unit = {.name = "g", .tree = tree}},
@@ -44,13 +44,31 @@ Test(units_of_ranges, stand_behind_all_kernels)
 
 Test(units_of_ranges, have_names_of_their_own)
 {
-    const ir_program *tree = doubled();
+    const ir_program *tree = doubled(), *other = doubled();
     const comp_ranged kernels[] = {
-        {.unit = {.name = "f", .tree = tree}, .symbol = 1, 1, (const int64_t[]){3}, &tree},
+        {.unit = {.name = "f", .tree = tree}, .symbol = 1, 1, (const int64_t[]){3}, &other},
         {.unit = {.name = "f (n <= 3)", .tree = tree}}};
     int n;
     const comp_unit *units = comp_units_of_ranges(cx, kernels, 2, &n);
 
     cr_assert_eq(n, 3);
     cr_expect_str_eq(units[2].name, "f (n <= 3)'2");
+}
+
+/* Up to 7 as above 8, but for 0, 4 and 5. */
+Test(units_of_ranges, share_functions_where_trees_are_the_same)
+{
+    const ir_program *tree = doubled(), *few = doubled(), *trees[] = {few, tree, few, doubled(), tree};
+    const comp_ranged f = {
+        .unit = {.name = "f", .tree = tree}, .symbol = 1, 5, (const int64_t[]){0, 3, 4, 5, 7}, trees};
+    static const int function[] = {1, 0, 1, 2, 0};
+    int n;
+    const comp_unit *units = comp_units_of_ranges(cx, &f, 1, &n);
+
+    cr_assert_eq(n, 3);
+    cr_assert_eq(units[0].n_ranges, 5);
+    for (int k = 0; k < 5; k++)
+        cr_expect_eq(units[0].ranges[k].function, function[k]);
+    cr_expect_str_eq(units[1].name, "f (n == 0)", "the name is that of the first range");
+    cr_expect_str_eq(units[2].name, "f (n == 5)");
 }

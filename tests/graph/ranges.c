@@ -84,6 +84,45 @@ Test(ranges, the_executor_runs_the_function_of_the_extent)
     tec_module_free(module);
 }
 
+/* A version for one value computes with constants; ranges with one schedule share a function, which may be
+ * the kernel's own. */
+Test(ranges, of_one_value_have_a_version_of_the_kernel)
+{
+    static const char fixed[] = "when symbol 0 <= 3:\nparallel(add.a0)\n"
+                                "when symbol 0 == 4:\nunroll(add.a1)\n"
+                                "when symbol 0 <= 7:\n"
+                                "when symbol 0 == 8:\n"
+                                "when symbol 0 <= 20:\n"
+                                "otherwise:\nparallel(add.a0)\n";
+    static const char *const function[] = {[3] = "add",          [4] = "add (n == 4)", [5] = "add (n <= 7)",
+                                           [8] = "add (n == 8)", [9] = "add (n <= 7)", [21] = "add"};
+    tec_error err = {0};
+    graph_built *b = built(fixed, false);
+    tec_module *module = graph_load(b);
+    tec_executor *ex =
+        tec_executor_new(module, NULL, &(tec_run_options){.threads = 1, .profile = true}, &err);
+    float x[300];
+
+    cr_assert(ex, "%s", err.text);
+    cr_assert_eq(b->desc.n_functions, 4);
+    cr_assert_eq(tec_module_n_functions(module), 1);
+    for (int64_t n = 0; n < BASE_COUNT(function); n++) {
+        int64_t shape[] = {n, 3};
+        DLTensor in = {x, {kDLCPU, 0}, 2, BASE_F32, shape, NULL, 0};
+        tec_profile_row row;
+
+        if (!function[n])
+            continue;
+        fill(x, n);
+        cr_assert(tec_executor_set_input(ex, 0, &in, &err) && tec_executor_run(ex, &err), "%s", err.text);
+        is_double(tec_executor_output(ex, 0), n);
+        cr_assert(tec_executor_profile(ex, 0, &row));
+        cr_assert_str_eq(row.function, function[n], "n = %d", (int)n);
+    }
+    tec_executor_free(ex);
+    tec_module_free(module);
+}
+
 /* The name of the function in the profile tells which one ran; results alone would not. */
 Test(ranges, so_does_the_vm)
 {

@@ -419,3 +419,37 @@ Test(job, compares_a_whole_model_that_stays_symbolic, .timeout = 100)
     spec.from.n_ranges = 1;
     compare_whole_model();
 }
+
+/* Each kernel has a version for each value, and the model runs at both. What a compiler finds afterwards
+ * follows from whether the model wins. */
+Test(job, compares_a_whole_model_with_versions_for_values, .timeout = 100)
+{
+    const int64_t value[] = {1, 8};
+    const job_range batch = {.name = "batch", .range = {.from = 1, .to = 8, .value = value, .n_values = 2}};
+
+    spec.from.ranges = &batch;
+    spec.from.n_ranges = 1;
+    spec.from.path = TEC_SOURCE_DIR "/tests/models/digits/model.onnx";
+    spec.trials = 40;
+    spec.model = "none";
+    spec.whole = true;
+    slow m = new_slow(NULL);
+    job *j = job_open(cx, &spec);
+    cr_assert(j && job_take(j), "%s", tec_context_error(cx));
+    const job_tasks tasks = job_tasks_of(j);
+    cr_assert_gt(tasks.n_versions, 3);
+    cr_assert_eq(tasks.n, 2 * tasks.n_versions);
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){0}), TUNE_TRIALS, "%s", tec_context_error(cx));
+    const job_whole whole = job_whole_of(j);
+    cr_assert_geq(whole.pairs, 9);
+    for (int i = 0; i < tasks.n_versions; i++) {
+        const tune_task *kernel = tasks.versions[i].kernel;
+        space_source *source = tune_source(cx, job_store(j));
+        const space_ranges *r = source->ranges(source, cx, kernel->task, spec.from.target);
+
+        cr_expect_eq(r != NULL, whole.wins, "%s", kernel->name);
+        for (int k = 0; r && k < r->n; k++)
+            cr_expect_eq(r->at[k].fixed, r->at[k].to == 1 || r->at[k].to == 8);
+    }
+    job_close(j);
+}

@@ -116,7 +116,6 @@ Test(check, wants_ranges_that_hand_calls_on_once)
             "function 'relu': range 0 calls function -1 of 4");
 #define OTHER(name)                                                                                          \
     "function 'relu': range 0 calls '" name "', which takes other arguments, runs elsewhere or has ranges"
-    REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, 0}, {8, 3}}), OTHER("relu"));
     REFUSES((RANGED, p.functions[0].ranges = (const rt_range_desc[]){{4, 2}, {8, 3}}), OTHER("scale"));
     REFUSES((RANGED, p.functions[3].params = relu_params, p.functions[3].n_params = 1), OTHER("few"));
     REFUSES((RANGED, p.relu[0].alignment = 16, p.functions[3].params = relu_params), OTHER("few"));

@@ -87,17 +87,64 @@ static const te_def *definition(void)
 Test(ranges, each_has_a_tree_of_its_own)
 {
     const target *machine = target_parse(cx, "llvm -mcpu=x86-64-v3");
-    const ir_program *plain = te_tree(cx, definition());
+    const te_def *def = definition();
     const char *refused = NULL;
-    const ir_program **tree = space_ranges_trees(cx, plain, machine, space_ranges_read(cx, text), &refused);
+    const ir_program **tree = space_ranges_trees(cx, def, machine, space_ranges_read(cx, text), &refused);
 
     cr_assert(tree, "%s", refused);
     cr_assert(strstr(ir_program_text(cx, tree[0]), "parallel"));
     cr_assert_null(strstr(ir_program_text(cx, tree[1]), "parallel"));
     cr_assert(strstr(ir_program_text(cx, tree[2]), "unroll"));
     const char *one = "when symbol 0 <= 4:\nparallel(S.x)\notherwise:\n";
-    cr_assert_null(space_ranges_trees(cx, plain, machine, space_ranges_read(cx, one), &refused));
+    cr_assert_null(space_ranges_trees(cx, def, machine, space_ranges_read(cx, one), &refused));
     cr_assert(strstr(refused, "S.x"), "%s", refused);
+}
+
+/* With "==" the symbol is a number in the tree, which keeps the symbols that its callers pass. */
+Test(ranges, a_fixed_one_has_a_tree_with_constant_extents)
+{
+    const char *fixed = "when symbol 1 <= 7:\nparallel(S.i)\n"
+                        "when symbol 1 == 8:\nunroll(S.j)\n"
+                        "when symbol 1 <= 20:\nparallel(S.i)\notherwise:\n";
+    const space_ranges *r = space_ranges_read(cx, fixed);
+    const char *refused = NULL;
+
+    cr_assert(r && r->at[1].fixed && !r->at[2].fixed);
+    cr_assert_str_eq(space_ranges_text(cx, r), fixed);
+    const ir_program **tree =
+        space_ranges_trees(cx, definition(), target_parse(cx, "llvm -mcpu=x86-64-v3"), r, &refused);
+    cr_assert(tree, "%s", refused);
+    cr_assert(strstr(ir_program_text(cx, tree[1]), "0..8 unroll"), "%s", ir_program_text(cx, tree[1]));
+    cr_assert_eq(tree[1]->n_symbols, 2);
+    cr_assert_eq(tree[0], tree[2], "one schedule is one tree");
+    cr_assert_neq(tree[0], tree[3]);
+    cr_assert_null(space_ranges_read(cx, "when symbol 0 <= 4:\nwhen symbol 0 == 8:\notherwise:\n"),
+                   "more values");
+    cr_assert_null(space_ranges_read(cx, "when symbol 0 == 1:\notherwise:\n"), "0 and 1");
+    cr_assert(space_ranges_read(cx, "when symbol 0 == 0:\notherwise:\n"));
+}
+
+static const char *fixed_text(const char *standing, const char *trace, const int64_t *value, int n)
+{
+    static const char *const traces[] = {"x\n", "y\n"};
+
+    return space_ranges_text(cx, space_ranges_fix(cx, standing ? space_ranges_read(cx, standing) : NULL,
+                                                  trace, 0, value, traces, n));
+}
+
+Test(ranges, values_are_cut_out_of_what_stands)
+{
+    const char *one = fixed_text(NULL, "a\n", (int64_t[]){1, 8}, 2);
+    const char *two = fixed_text("when symbol 0 <= 20:\na\notherwise:\nb\n", NULL, (int64_t[]){20, 32}, 2);
+
+    cr_assert_str_eq(one, "when symbol 0 <= 0:\na\nwhen symbol 0 == 1:\nx\nwhen symbol 0 <= 7:\na\n"
+                          "when symbol 0 == 8:\ny\notherwise:\na\n");
+    cr_assert_str_eq(two, "when symbol 0 <= 19:\na\nwhen symbol 0 == 20:\nx\nwhen symbol 0 <= 31:\nb\n"
+                          "when symbol 0 == 32:\ny\notherwise:\nb\n");
+    cr_assert_str_eq(fixed_text(one, NULL, (int64_t[]){1, 8}, 2), one, "the same again");
+    cr_assert_str_eq(fixed_text(one, NULL, (int64_t[]){2}, 1),
+                     "when symbol 0 <= 0:\na\nwhen symbol 0 == 1:\nx\nwhen symbol 0 == 2:\nx\n"
+                     "when symbol 0 <= 7:\na\nwhen symbol 0 == 8:\ny\notherwise:\na\n");
 }
 
 /* A reader that knows traces alone refuses the text, and does not take one of its schedules. */

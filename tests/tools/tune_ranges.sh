@@ -77,10 +77,10 @@ TECP
 "$TEC" tune rows.tecp --records p.db --kernels >out
 grep -q 'mul+add' out || { cat out; exit 1; }
 
-refuses "give it a value with --dim n=N, or a range with --dim n=FROM..TO" dense.te
+refuses "give it a value with --dim n=N, values with --dim n=N,N, or a range with --dim n=FROM..TO" dense.te
 refuses "--dim m: no kernel has a symbol of this name" dense.te --dim n=1..4 --dim m=1..4
 refuses "--dim n: expected FROM..TO with 1 <= FROM <= TO, found '4..2'" dense.te --dim n=4..2
 echo 'some words' >wrong
 refuses "--histogram wrong: expected lines 'EXTENT COUNT'" dense.te --dim n=1..4 --histogram wrong
-refuses "--histogram weighs the extents of one --dim NAME=FROM..TO, found 0" dense.te --dim n=4 --histogram lengths
+refuses "--histogram weighs the extents of one --dim NAME=FROM..TO or NAME=N,N, found 0" dense.te --dim n=4 --histogram lengths
 echo "tune_ranges: ok"
