@@ -35,7 +35,8 @@ typedef struct {
     int n;
 } tune_extents;
 
-/* The listed values, or the powers of two of the range and its ends. A count belongs to the nearest of them by ratio. */
+/* The listed values, or the powers of two of the range and its ends. A count belongs to the nearest of them
+ * by ratio. */
 const tune_extents *tune_extents_new(tec_context *cx, const tune_range *range, int symbol);
 /* Where candidates are proposed: TUNE_LARGE_EXTENT, or the end of the range that is nearer to it. */
 int64_t tune_large_extent(const tune_range *range);

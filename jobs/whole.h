@@ -2,7 +2,8 @@
  * the job has adopted, run in turns.
  *
  *     job_whole w;
- *     if (job_compare_whole(cx, &spec->from, db, session, &tasks, after, &w) && !w.wins) tune_take_back(session);
+ *     if (job_compare_whole(cx, &spec->from, db, session, &tasks, after, &w) && !w.wins)
+ *         tune_take_back(session);
  */
 #ifndef JOBS_WHOLE_H
 #define JOBS_WHOLE_H
