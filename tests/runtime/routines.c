@@ -78,39 +78,115 @@ Test(routines, select_the_k_first_in_order)
     }
 }
 
+/* A row of up to 200 elements, in which most lie in whole blocks: few different values, both zeros, NaN,
+ * infinities, and k of every size. */
+static void check_row(top_k_2 *f)
+{
+    static const float special[] = {-0.0F, 0.0F, NAN, -NAN, INFINITY, -INFINITY, 1e-45F, -1e-45F};
+    enum { MOST = 200 };
+    float x[MOST];
+    int64_t out[MOST];
+    int n = random_below(MOST) + 1,
+        k = random_below(4) ? random_below(n + 1 < 9 ? n + 1 : 9) : random_below(n + 1);
+    bool largest = random_below(2);
+
+    for (int i = 0; i < n; i++)
+        x[i] = random_below(9) == 0 ? special[random_below(8)]
+                                    : (float)(random_below(40) - 20) * (random_below(3) ? 1 : 0.01F);
+    cr_assert_eq(f(x, out, 1, n, k, 1, largest), 0);
+    check_columns(x, out, n, k, 1, largest);
+}
+
+Test(routines, select_from_rows_by_blocks)
+{
+    top_k_2 *f;
+    void *p = routine("tec_top_k_f32_2");
+
+    memcpy(&f, &p, sizeof f);
+    for (int trial = 0; trial < 2000; trial++)
+        check_row(f);
+}
+
+/* The other types agree with float32 on small integers; the extremes of int32 are apart. */
+Test(routines, select_from_every_type)
+{
+    typedef int32_t top_k_f64(const double *, int64_t *, int64_t, int64_t, int64_t, int64_t, int64_t);
+    typedef int32_t top_k_i32(const int32_t *, int64_t *, int64_t, int64_t, int64_t, int64_t, int64_t);
+    typedef int32_t top_k_i64(const int64_t *, int64_t *, int64_t, int64_t, int64_t, int64_t, int64_t);
+    void *p[] = {routine("tec_top_k_f32_2"), routine("tec_top_k_f64_2"), routine("tec_top_k_i32_2"),
+                 routine("tec_top_k_i64_2")};
+    top_k_2 *f32;
+    top_k_f64 *f64;
+    top_k_i32 *i32;
+    top_k_i64 *i64;
+    enum { N = 100 };
+
+    memcpy(&f32, &p[0], sizeof f32);
+    memcpy(&f64, &p[1], sizeof f64);
+    memcpy(&i32, &p[2], sizeof i32);
+    memcpy(&i64, &p[3], sizeof i64);
+    for (int trial = 0; trial < 400; trial++) {
+        float a[N];
+        double b[N];
+        int32_t c[N];
+        int64_t d[N], want[N], out[N];
+        int k = random_below(N + 1), largest = random_below(2);
+
+        for (int i = 0; i < N; i++)
+            d[i] = c[i] = (int32_t)(b[i] = a[i] = (float)(random_below(30) - 15));
+        f32(a, want, 1, N, k, 1, largest);
+        check_columns(a, want, N, k, 1, largest);
+        f64(b, out, 1, N, k, 1, largest);
+        cr_assert_arr_eq(out, want, (size_t)k * sizeof *out);
+        i32(c, out, 1, N, k, 1, largest);
+        cr_assert_arr_eq(out, want, (size_t)k * sizeof *out);
+        i64(d, out, 1, N, k, 1, largest);
+        cr_assert_arr_eq(out, want, (size_t)k * sizeof *out);
+    }
+    int64_t out[3];
+    i32((const int32_t[]){INT32_MIN, 0, INT32_MAX}, out, 1, 3, 3, 1, true);
+    cr_assert(out[0] == 2 && out[1] == 1 && out[2] == 0);
+}
+
 static int inside(int64_t at, int extent)
 {
     at = at < 0 ? at + extent : at;
     return (int)(at < 0 ? 0 : at >= extent ? extent - 1 : at);
 }
 
-/* Along axis 1, with more rows of updates than of data, and indices that lie outside. */
+/* With more rows or columns of updates than of data in the other dimension, and indices that lie outside. */
+static void scatter_along(elements_2 *f, int axis)
+{
+    enum { ROWS = 3, N = 5, MORE = 4, M = 6 };
+    float data[ROWS * N], update[MORE * M], out[ROWS * N], want[ROWS * N];
+    int64_t at[MORE * M];
+    bool adds = random_below(2);
+
+    for (int i = 0; i < ROWS * N; i++)
+        want[i] = data[i] = (float)random_below(100);
+    for (int i = 0; i < MORE * M; i++) {
+        at[i] = random_below(16) - 8;
+        update[i] = (float)random_below(100);
+    }
+    for (int i = 0; i < MORE; i++)
+        for (int j = 0; j < M; j++) {
+            int row = axis ? i : inside(at[i * M + j], ROWS), column = axis ? inside(at[i * M + j], N) : j;
+
+            if (row < ROWS && column < N)
+                want[row * N + column] = (adds ? want[row * N + column] : 0) + update[i * M + j];
+        }
+    cr_assert_eq(f(data, at, update, out, ROWS, N, MORE, M, axis, adds), 0);
+    cr_assert_eq(memcmp(out, want, sizeof out), 0);
+}
+
 Test(routines, scatter_elements_one_after_the_other)
 {
     elements_2 *f;
     void *p = routine("tec_scatter_elements_f32_2");
 
     memcpy(&f, &p, sizeof f);
-    for (int trial = 0; trial < 200; trial++) {
-        enum { ROWS = 3, N = 5, MORE = 4, M = 6 };
-        float data[ROWS * N], update[MORE * M], out[ROWS * N], want[ROWS * N];
-        int64_t at[MORE * M];
-        bool adds = random_below(2);
-
-        for (int i = 0; i < ROWS * N; i++)
-            want[i] = data[i] = (float)random_below(100);
-        for (int i = 0; i < MORE * M; i++) {
-            at[i] = random_below(16) - 8;
-            update[i] = (float)random_below(100);
-        }
-        for (int i = 0; i < ROWS; i++)
-            for (int j = 0; j < M; j++) {
-                float *to = &want[i * N + inside(at[i * M + j], N)];
-                *to = adds ? *to + update[i * M + j] : update[i * M + j];
-            }
-        cr_assert_eq(f(data, at, update, out, ROWS, N, MORE, M, 1, adds), 0);
-        cr_assert_eq(memcmp(out, want, sizeof out), 0);
-    }
+    for (int trial = 0; trial < 400; trial++)
+        scatter_along(f, trial % 2);
 }
 
 Test(routines, scatter_slices_by_tuples)
